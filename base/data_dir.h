@@ -1,0 +1,23 @@
+// base/data_dir.h - where the bundled models/, stacks/ and hw-profiles/ lie.
+#pragma once
+
+#include "base/arena.h"
+#include "base/status.h"
+
+// The folder that holds models/, stacks/ and hw-profiles/: the environment's MESHWRIGHT_DATA, else
+// found from the place of the running program (build tree, then ../share/meshwright), else the
+// source folder it was built from.
+const char *data_dir(Arena *arena);
+
+// The path of data_dir()/folder/name.json.
+const char *data_path(Arena *arena, const char *folder, const char *name);
+
+// The names (without .json) in data_dir()/folder, sorted; *names ends with NULL.
+Status data_list(Arena *arena, const char *folder, const char *const **names, int *num_names);
+
+// True where the value of a model or gpu key is a path instead of a preset's name:
+// it has a '/' or ends in ".json".
+int value_is_path(const char *value);
+
+// path itself where absolute, else relative to the folder of base_file.
+const char *path_beside(Arena *arena, const char *base_file, const char *path);

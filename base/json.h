@@ -1,0 +1,101 @@
+// base/json.h - reads JSON documents into checked structs, with messages that name the place.
+//
+// A JsonNode is a value plus the way to it, so that every refusal reads
+// "FILE: training.global_batch: SENTENCE". Objects of our own files are read by a table of fields:
+// unknown and repeated keys are refused (with the nearest known key), types and ranges are checked.
+#pragma once
+
+#include "base/arena.h"
+#include "base/status.h"
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+// Documents larger than this are refused before they are parsed.
+#define JSON_MAX_BYTES ((size_t)16 << 20)
+
+typedef struct JsonNode {
+    const char *file;              // as the user named it; "standard input" for "-"
+    const cJSON *item;             // the value; NULL where the key is absent
+    const struct JsonNode *parent; // NULL at the root
+    const char *key;               // its key in parent, or NULL
+    int index;                     // its index in parent where parent is an array
+} JsonNode;
+
+// Reads and parses a whole file ("-" is standard input). The tree lives as long as the arena.
+// Refusals: unreadable (STATUS_MACHINE), empty, too large, too deep, syntax error with line and
+// column, trailing text, repeated key, number beyond double, text that is not UTF-8.
+Status json_load(const char *path, Arena *arena, JsonNode *root);
+
+// The same for text in memory, with a NUL at text[size]; file is the name used in messages.
+Status json_parse(const char *text, size_t size, const char *file, Arena *arena, JsonNode *root);
+
+// The member or element; item is NULL where absent or null. The result points to parent and key,
+// which must outlive it.
+JsonNode json_get(const JsonNode *parent, const char *key);
+JsonNode json_at(const JsonNode *parent, int index);
+bool json_is_present(const JsonNode *node); // there and not null
+int json_size(const JsonNode *node);        // members or elements
+
+// The dotted path of a node ("parallel.stages[3].layers"; "" for the root).
+void json_path(const JsonNode *node, char *path, size_t size);
+
+// A failure at this node.
+Status json_error(const JsonNode *node, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// "a string", "an object", ... of what stands there.
+const char *json_type_name(const JsonNode *node);
+
+// Single checked reads. Bounds are inclusive.
+Status json_read_double(const JsonNode *node, double min, double max, double *out);
+Status json_read_int64(const JsonNode *node, int64_t min, int64_t max, int64_t *out);
+Status json_read_int(const JsonNode *node, int min, int max, int *out);
+Status json_read_bool(const JsonNode *node, bool *out);
+Status json_read_string(const JsonNode *node, Arena *arena, const char **out); // non-empty
+// One of a list of names that ends with NULL; out is its index.
+Status json_read_name(const JsonNode *node, const char *const *names, int *out);
+Status json_expect_object(const JsonNode *node);
+Status json_expect_array(const JsonNode *node);
+
+typedef enum {
+    JSON_FIELD_DOUBLE, // double
+    JSON_FIELD_INT,    // int
+    JSON_FIELD_INT64,  // int64_t
+    JSON_FIELD_BOOL,   // bool
+    JSON_FIELD_TRI,    // signed char: JSON_UNSET, 0, 1
+    JSON_FIELD_STRING, // const char *
+    JSON_FIELD_NAME,   // int, index into names
+    JSON_FIELD_OTHER,  // known key that the caller reads itself
+} JsonFieldKind;
+
+enum { JSON_UNSET = -1 };
+
+typedef struct {
+    const char *key;
+    JsonFieldKind kind;
+    size_t offset;            // of the destination in the struct
+    double min, max;          // for numbers
+    const char *const *names; // for JSON_FIELD_NAME
+    bool required;
+} JsonField;
+
+// Reads an object into *out by a table; absent optional fields are left as they are.
+Status json_read_object(const JsonNode *node, const JsonField *fields, size_t num_fields,
+                        Arena *arena, void *out);
+
+// Refuses keys that are not in the table (json_read_object does this itself).
+Status json_refuse_unknown(const JsonNode *node, const JsonField *fields, size_t num_fields);
+
+// The nearest of names (ends with NULL) by edit distance, or NULL where none is near.
+const char *name_nearest(const char *name, const char *const *names);
+
+// Writing: a document with fixed key order and shortest round-trip numbers.
+// Prints the tree, indented by two spaces, with a newline at the end.
+Status json_write(const cJSON *tree, FILE *stream);
+// Writes to a new file beside path, then renames it there; "-" is standard output.
+Status json_save(const cJSON *tree, const char *path);
+void json_add_number(cJSON *object, const char *key, double value); // non-finite becomes null

@@ -1,0 +1,59 @@
+// config/cluster.h - the machines of a scenario (CONTRACT.md, section "cluster"), checked.
+#pragma once
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/status.h"
+#include "config/gpu.h"
+#include "config/link.h"
+
+#include <stdbool.h>
+
+typedef enum {
+    TOPOLOGY_RAIL_FAT_TREE, // NIC i of every node hangs on the leaf switches of rail i
+    TOPOLOGY_FAT_TREE,      // a node's NICs hang on one leaf
+    TOPOLOGY_RAIL_ONLY,     // no spine between rails
+    TOPOLOGY_DRAGONFLY,
+    NUM_TOPOLOGIES
+} Topology;
+
+extern const char *const TOPOLOGY_NAMES[NUM_TOPOLOGIES + 1]; // ends with NULL
+
+typedef struct {
+    const char *name; // preset name, or "custom"
+    Gpu gpu;
+    int num_gpus;
+    int gpus_per_node;
+    int num_nodes;
+    Link scale_up;    // inside a domain
+    int domain_gpus;  // GPUs of one scale-up domain; may span nodes
+    Link scale_out;   // between domains; bandwidth is nic_bytes_per_s
+    int nics_per_node;
+    double nic_bytes_per_s; // one NIC, one direction
+    Topology topology;
+    double oversubscription; // >= 1, of the leaf uplinks
+    double price_usd_per_gpu_hour;
+    double power_watts_per_gpu;
+    bool has_groups;           // heterogeneous: read and checked, not acted upon yet
+    bool has_bandwidth_matrix; // measured: read and checked, not acted upon yet
+} Cluster;
+
+// Reads a scenario's cluster: "PRESET:NODES" or an object.
+Status cluster_load(const JsonNode *value, Arena *arena, Cluster *out);
+
+typedef struct {
+    const char *name;
+    const char *title;
+    const char *gpu;
+    int gpus_per_node;
+    int domain_gpus;
+    const char *link;
+    int nics_per_node;
+    double nic_bytes_per_s;
+} ClusterSummary;
+
+// All bundled cluster presets, sorted by name.
+Status cluster_list(Arena *arena, ClusterSummary **out, int *num_clusters);
+
+// The same cluster with another number of GPUs (whatif); num_gpus was checked by the caller.
+Cluster cluster_with_gpus(const Cluster *cluster, int num_gpus);

@@ -1,0 +1,58 @@
+// config/gpu.h - what one GPU can do: hw-profiles/gpus/NAME.json, checked.
+#pragma once
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/status.h"
+
+#include <stdbool.h>
+
+// Number formats of arithmetic, in the order of the contract.
+typedef enum {
+    PRECISION_FP64,
+    PRECISION_FP32,
+    PRECISION_TF32,
+    PRECISION_FP16,
+    PRECISION_BF16,
+    PRECISION_FP8,
+    PRECISION_MXFP8,
+    PRECISION_NVFP4,
+    NUM_PRECISIONS
+} Precision;
+
+extern const char *const PRECISION_NAMES[NUM_PRECISIONS + 1]; // ends with NULL
+
+// Achieved fractions and constants of the GPU's kernels; see costmodel/compute.h for the formulas.
+typedef struct {
+    double gemm_max_frac[NUM_PRECISIONS]; // of the dense peak, for huge GEMMs; 0 where unsupported
+    double gemm_tile_m, gemm_tile_n;      // output tile of one SM, for wave quantization
+    double gemm_half_k;                   // k at which the main loop reaches half its rate
+    double memory_frac;                   // of memory bandwidth, large elementwise kernels
+    double launch_s;                      // smallest kernel, launched back to back
+    double attention_forward_frac;        // of the bf16 dense peak; long causal, head size 128
+    double attention_backward_frac;       // the same; backward counted as 2.5 x forward FLOPs
+    double attention_half_tokens;         // sequence length at which half of it is reached
+    double residual_median_frac;          // |log error| of the fit, median
+    double residual_p90_frac;             // and 90th percentile
+} GpuEfficiency;
+
+typedef struct {
+    const char *name;
+    const char *title;
+    const char *vendor;
+    const char *architecture;
+    int num_sms;                        // SMs or compute units
+    double memory_bytes;                // installed
+    double memory_available_bytes;      // what the driver gives to one process in all
+    double memory_bandwidth_bytes_per_s;
+    double l2_bytes;
+    double power_watts, idle_power_watts;
+    double price_usd_per_gpu_hour;
+    double peak_flops_per_s[NUM_PRECISIONS]; // dense; 0 where the GPU has no such units
+    GpuEfficiency efficiency;
+} Gpu;
+
+// Reads the value of a `gpu` key: a profile's name, or a path (relative to the file of value).
+Status gpu_load(const JsonNode *value, Arena *arena, Gpu *out);
+Status gpu_load_named(const char *name, Arena *arena, Gpu *out);
+Status gpu_list(Arena *arena, Gpu **out, int *num_gpus);

@@ -1,0 +1,26 @@
+// config/link.h - what one kind of link does for messages: hw-profiles/links/NAME.json, checked.
+#pragma once
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/status.h"
+
+#include <stdbool.h>
+
+// Constants of the alpha-beta model in costmodel/collective.h.
+typedef struct {
+    const char *name;
+    const char *title;
+    double bandwidth_bytes_per_s; // nominal, per GPU, one direction; for rdma: of the NIC in use
+    bool switched;                // any pair has the full bandwidth at the same time
+    bool in_switch_reduction;     // all-reduce in the switch (NVLS)
+    double latency_s;             // base cost of one collective call
+    double hop_latency_s;         // per step of a ring
+    double efficiency_frac;       // achieved bus bandwidth over nominal, large messages
+    double half_bytes;            // wire bytes per rank at which half of that is reached
+    double p2p_latency_s;         // one send to one receive
+    double p2p_efficiency_frac;   // achieved over nominal for one large message
+} Link;
+
+Status link_load(const JsonNode *value, Arena *arena, Link *out); // value: a name
+Status link_load_named(const char *name, Arena *arena, Link *out);
