@@ -94,7 +94,7 @@ Status json_refuse_unknown(const JsonNode *node, const JsonField *fields, size_t
 const char *name_nearest(const char *name, const char *const *names);
 
 // Writing: a document with fixed key order and shortest round-trip numbers.
-// Prints the tree, indented by two spaces, with a newline at the end.
+// Prints the tree, indented, with a newline at the end.
 Status json_write(const cJSON *tree, FILE *stream);
 // Writes to a new file beside path, then renames it there; "-" is standard output.
 Status json_save(const cJSON *tree, const char *path);

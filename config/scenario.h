@@ -1,0 +1,32 @@
+// config/scenario.h - one scenario document (CONTRACT.md), read and checked.
+#pragma once
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/status.h"
+#include "config/cluster.h"
+#include "config/model.h"
+#include "config/parallel.h"
+#include "config/training.h"
+
+typedef struct {
+    const char *file; // as named by the user
+    Model model;
+    Cluster cluster;
+    Training training;
+    ParallelSpec parallel;
+    int num_disturb; // entries of disturb: read and checked, not acted upon yet
+
+    const cJSON *document;       // the whole document, as read
+    const cJSON *model_document; // the model as an object or preset name, never a path
+} Scenario;
+
+// Reads a scenario or plan.json; "-" is standard input.
+Status scenario_load(const char *path, Arena *arena, Scenario *out);
+
+// The same from a parsed document; root and arena must outlive the scenario.
+Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out);
+
+// Refuses, in the contract's words, what is legal but nothing acts upon yet: disturb, groups,
+// bandwidth_matrix, sequence_lengths, layers, placement, vocab_parallel.
+Status scenario_refuse_unsupported(const Scenario *scenario);

@@ -1,0 +1,60 @@
+// config/stack.h - what a software stack fuses, overlaps, stores and defaults to: stacks/NAME.json.
+//
+// Every number is a property of the software with a unit and a source in the file; none belongs to
+// one model, cluster or measurement.
+#pragma once
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/status.h"
+
+#include <stdbool.h>
+
+typedef struct {
+    const char *name;
+    const char *title;
+
+    // Defaults of the scenario's switches
+    bool overlap_grad_reduce;
+    bool overlap_param_gather;
+    bool tp_comm_overlap;
+    bool ep_overlap;
+    bool compile;
+    bool cross_entropy_fused;
+    int grad_reduce_precision;   // index into PRECISION_NAMES: fp32 or bf16
+    int default_zero_stage;      // 0-3
+    bool selective_per_operator; // selective recompute saves GEMM outputs only, not core attention
+
+    // What is stored per parameter
+    double weight_bytes_per_param; // the weights that are trained: 2 (bf16) or 4 (fp32)
+    double master_bytes_per_param; // fp32 copy in the optimizer; 0 where the weights are fp32
+    double grad_bytes_per_param;   // gradient buffer; 0: as the gradient reduction's precision
+    bool gathers_in_compute_dtype; // sharded fp32 weights are cast before the all-gather (FSDP)
+
+    // What is launched
+    bool fused_norm;            // one kernel per norm, saving its input only
+    bool fused_activation;      // bias and activation (and gate) in one kernel
+    bool fused_softmax;         // scale, mask and softmax in one kernel (unfused attention)
+    bool fused_rope;            // rotary embedding in one kernel
+    bool dropout;               // trained with dropout: masks are stored
+    bool fused_optimizer;       // one multi-tensor kernel
+    double host_launch_s;       // host time per kernel launched eagerly
+    double host_compiled_frac;  // host launches left under torch.compile
+    double host_microbatch_s;   // host time per micro-batch and pipeline rank beyond the launches
+    double host_step_s;         // per step: data, gradient norm, logging
+
+    // How it communicates
+    bool p2p_overlap;             // interleaved schedules hide their messages
+    double bucket_bytes;          // gradient bucket of one reduction
+    double overlap_slowdown_frac; // how much slower compute runs while a collective runs beside it
+    double moe_overhead_frac;     // bytes moved by routing and permutation over their minimum
+
+    // What the process holds beside its tensors
+    double allocator_slack_frac;        // reserved over allocated, minus one
+    double context_bytes;               // CUDA context and libraries
+    double comm_bytes_per_group;        // NCCL channels and buffers per communicator
+} Stack;
+
+Status stack_load(const JsonNode *value, Arena *arena, Stack *out); // value: a name
+Status stack_load_named(const char *name, Arena *arena, Stack *out);
+Status stack_names(Arena *arena, const char *const **names); // ends with NULL

@@ -1,0 +1,67 @@
+// plan/plan.h - one complete way to split and schedule a training job, legal for its scenario.
+#pragma once
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "config/scenario.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// One chunk of consecutive layers. Chunk c of pp x vpp runs on pipeline rank c % pp.
+typedef struct {
+    int first_layer;
+    int num_layers;
+    bool embedding;
+    int num_mtp;
+    bool loss;
+} PlanChunk;
+
+typedef struct {
+    int tp, pp, dp, cp, ep, etp, vpp;
+    int micro_batch; // sequences
+    bool sequence_parallel;
+    int zero_stage;
+    int zero_group; // ranks of dp x cp that share the shards
+    bool reshard_after_forward;
+    Recompute recompute;
+    int recompute_modules; // MODULE_* bits; what `selective` means here
+    int recompute_layers;  // the first k of each chunk's rank; all layers where it is ABSENT
+    ScheduleKind schedule;
+    CpMethod cp_method;
+    const char *order;
+    int num_chunks;          // pp x vpp
+    const PlanChunk *chunks; // [num_chunks] in pipeline order
+
+    // Derived
+    int expert_dp; // tp x cp x dp / (ep x etp)
+    int64_t num_microbatches; // per data-parallel replica
+} Plan;
+
+// Completes the scenario's `parallel` by the contract's defaults and checks the whole against
+// model, cluster and training. Refusals name the field of the scenario.
+Status plan_resolve(const Scenario *scenario, Arena *arena, Plan *out);
+
+// Checks a plan whose degrees a search proposed: STATUS_INVALID says which rule it breaks.
+// plan->chunks must be set (plan_default_chunks).
+Status plan_check(const Scenario *scenario, const Plan *plan);
+
+// The contract's default split of layers over chunks: num_chunks entries.
+//   C chunks, L layers: L / C each where it divides; else, where C divides L + 2, embedding and loss
+//   count as a layer each; else floor(L / C) and one more from the second chunk on.
+// MTP layers go with the loss. Fails where num_chunks > layers + 2.
+Status plan_default_chunks(const Model *model, int num_chunks, Arena *arena, const PlanChunk **out);
+
+// What `selective` recomputes on this stack, as MODULE_* bits, where the scenario names no modules.
+// 0 with stack.selective_per_operator.
+int plan_default_modules(const Scenario *scenario);
+
+// The plan as the complete `parallel` object of an answer. The caller owns the tree.
+cJSON *plan_to_json(const Plan *plan);
+
+// Short text: "tp 8 pp 4 vpp 5 dp 4 mb 1 zero1 selective interleaved".
+const char *plan_describe(const Plan *plan, Arena *arena);
+
+// plan.json: the scenario with a complete `parallel` and the given provenance (both copied; NULL
+// for none); the model is written in full where it came from a file. The caller owns the tree.
+cJSON *plan_document(const Scenario *scenario, const Plan *plan, const cJSON *provenance);
