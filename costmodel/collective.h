@@ -1,0 +1,34 @@
+// costmodel/collective.h - how long one collective takes on one group of ranks.
+//
+// Model:  alpha-beta. A group that spans several scale-up domains is paid hierarchically: inside the
+//         domain at the scale-up link's rate, across domains at the NIC bandwidth of the group's
+//         members in one domain. All groups of a kind communicate at the same time, so a GPU has
+//         its share of the node's NICs and no more.
+// Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
+//         workstations", J. Parallel Distrib. Comput. 69(2), 2009; Thakur, Rabenseifner, Gropp,
+//         "Optimization of collective communication operations in MPICH", 2005; NCCL tests'
+//         PERFORMANCE.md (bus bandwidth).
+// Limits: contention with other kinds of groups is modelled in sim/.
+#pragma once
+
+#include "config/cluster.h"
+#include "workload/group.h"
+#include "workload/operator.h"
+
+// Where a group's ranks lie.
+typedef struct {
+    int num_ranks;        // of the group
+    int ranks_per_domain; // of them in one scale-up domain, >= 1
+    int num_domains;      // spanned, >= 1
+    double nic_bytes_per_s_per_gpu; // one GPU's share of its node's NICs, one direction
+} GroupLayout;
+
+GroupLayout group_layout(const Cluster *cluster, Group group);
+
+// Seconds of a collective; 0 for a group of one.
+//   message_bytes  as defined beside CollectiveKind, >= 0
+double collective_s(const Cluster *cluster, CollectiveKind kind, Group group, double message_bytes);
+
+// Seconds of one message between ranks `stride` apart, all ranks of the stage sending at once.
+//   returns latency + bytes / bandwidth; *alpha_s is the latency part where not NULL
+double p2p_s(const Cluster *cluster, int stride, double message_bytes, double *alpha_s);

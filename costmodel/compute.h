@@ -1,0 +1,16 @@
+// costmodel/compute.h - seconds of one operator on one GPU.
+//
+// Model:  roofline with a size-dependent efficiency.
+//   gemm_s      = launch + max(flops / (peak max_frac k/(k + half_k) wave), bytes / (bw memory_frac))
+//   wave        = tiles / (num_sms ceil(tiles / num_sms)), tiles = groups ceil(m/tile_m) ceil(n/tile_n)
+//   attention_s = launch + flops / (peak frac tokens/(tokens + half_tokens)), at least the bytes' time
+//   memory_s    = launches + bytes / (bw memory_frac)
+// Source: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009; wave quantization: NVIDIA,
+//         "Matrix Multiplication Background User's Guide". Constants: config/gpu.h.
+#pragma once
+
+#include "config/gpu.h"
+#include "workload/operator.h"
+
+// Seconds on the device of a GEMM, attention or memory-bound operator; without host effects.
+double op_compute_s(const Gpu *gpu, const Op *op);

@@ -1,0 +1,50 @@
+// costmodel/estimate.h - the answer of the contract for one plan.
+#pragma once
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "config/scenario.h"
+#include "costmodel/memory.h"
+#include "costmodel/timeline.h"
+#include "plan/plan.h"
+
+#include <cjson/cJSON.h>
+
+typedef struct {
+    double step_time_s, step_time_low_s, step_time_high_s; // 80 % interval
+    double tokens_per_s, tokens_per_s_per_gpu;
+    double model_flops_per_s_per_gpu;
+    double mfu_frac;
+    double usd_per_1e9_tokens;
+    double joules_per_token;
+    RankMemory memory; // of the worst rank
+    int memory_rank;   // which pipeline rank that is
+    double memory_available_bytes;
+    bool fits;
+    double term_s[NUM_TERMS]; // breakdown; adds up to step_time_s
+} Estimate;
+
+// What estimate_plan built on the way, for those that show or play it.
+typedef struct {
+    Workload workload;
+    Program program;
+    Prices prices;
+    Timeline timeline;
+} EstimateParts;
+
+// Prices one plan. parts may be NULL; otherwise it is filled, with times kept.
+Status estimate_plan(const Scenario *scenario, const Plan *plan, Arena *arena, Estimate *out,
+                     EstimateParts *parts);
+
+// Memory alone, in closed form: whether the plan fits, and by how much it misses.
+//   returns the worst rank's account; *missing_bytes is > 0 where it does not fit
+RankMemory estimate_memory(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                           double *missing_bytes);
+
+// Less than any Program of this plan can take: the busiest rank's compute, its unavoidable
+// messages and the pipeline's fill and drain.
+double estimate_lower_bound_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                              const Prices *prices);
+
+// The answer object of the contract. The caller owns the tree.
+cJSON *estimate_to_json(const Estimate *estimate, const Plan *plan);

@@ -1,0 +1,35 @@
+// costmodel/memory.h - bytes one GPU holds: the memory account of the contract.
+//
+// Sources: weights, gradients, optimizer by ZeRO stage: Rajbhandari et al. 2020, arXiv:1910.02054,
+// section 3. Activations: Korthikanti et al. 2022, arXiv:2205.05198, section 4, then operator by
+// operator from what is saved (workload/block.h). Micro-batches in flight: workload/schedule.h.
+#pragma once
+
+#include "base/arena.h"
+#include "config/scenario.h"
+#include "plan/plan.h"
+#include "workload/block.h"
+#include "workload/program.h"
+
+typedef struct {
+    double weights_bytes;
+    double gradients_bytes;
+    double optimizer_bytes;
+    double activations_bytes; // at the peak
+    double buffers_bytes;     // communication and gathered weights
+    double peak_bytes;        // sum of the above: live tensors
+    double reserved_bytes;    // with the allocator's slack
+    double device_bytes;      // with context and communication libraries
+} RankMemory;
+
+// What rank `rank` holds at its peak, in closed form: microseconds, no Program needed.
+RankMemory memory_closed_form(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                              int rank);
+
+// The same by running the rank's instructions and adding what each keeps and gives back.
+RankMemory memory_running_sum(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                              const Program *program, int rank);
+
+// The account of the rank that needs most.
+RankMemory memory_worst_rank(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                             int *rank);

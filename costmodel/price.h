@@ -1,0 +1,52 @@
+// costmodel/price.h - seconds of everything a Program may contain, each priced once.
+#pragma once
+
+#include "base/arena.h"
+#include "config/scenario.h"
+#include "plan/plan.h"
+#include "workload/block.h"
+#include "workload/program.h"
+
+// The terms of the contract's breakdown.
+typedef enum {
+    TERM_COMPUTE,
+    TERM_TP,
+    TERM_CP,
+    TERM_EP,
+    TERM_DP,
+    TERM_PP,
+    TERM_BUBBLE,
+    TERM_OPTIMIZER,
+    TERM_OTHER, // the host could not launch fast enough; per-step work outside the model
+    NUM_TERMS
+} Term;
+
+extern const char *const TERM_NAMES[NUM_TERMS]; // keys of breakdown_s
+
+typedef struct {
+    double time_s;
+    double term_s[NUM_TERMS]; // adds up to time_s
+} Price;
+
+typedef struct {
+    const Price *forward;         // [num_chunks]
+    const Price *backward;        // [num_chunks] both parts
+    const Price *backward_input;  // [num_chunks]
+    const Price *backward_weight; // [num_chunks]
+    const double *message_s;      // [num_ranks] from pipeline rank r to r + 1 (and back)
+    const double *message_alpha_s; // [num_ranks] its latency part
+    const double *collective_s;   // [num_collectives] of the Program; NULL before program_price
+    const double *optimizer_s;    // [num_ranks]
+    double step_s;                // per step on the host, once
+} Prices;
+
+// Prices the chunks by running their operator templates on the streams of one rank.
+Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                    Arena *arena);
+
+// Adds the Program's collectives.
+void program_price(const Scenario *scenario, const Plan *plan, const Program *program,
+                   Arena *arena, Prices *prices);
+
+// Seconds of one compute instruction (a piece is its equal share).
+double instruction_compute_s(const Prices *prices, const Instruction *instruction, int rank);

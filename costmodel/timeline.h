@@ -1,0 +1,21 @@
+// costmodel/timeline.h - the critical path of a Program: when each instruction runs if links are
+// never shared by two groups.
+#pragma once
+
+#include "base/arena.h"
+#include "costmodel/price.h"
+#include "workload/program.h"
+
+typedef struct {
+    double step_time_s;
+    int slowest_rank;          // the one that ends last (the first of them)
+    double term_s[NUM_TERMS];  // of the slowest rank; adds up to step_time_s
+    const double **start_s;    // [num_ranks][num_instructions]; NULL unless asked for
+    const double **end_s;      // the same
+} Timeline;
+
+// Runs the Program. keep_times asks for start_s and end_s.
+// Fails (STATUS_INVALID) only where messages wait for each other in a circle: names rank and
+// instruction.
+Status timeline_run(const Program *program, const Prices *prices, bool keep_times, Arena *arena,
+                    Timeline *out);

@@ -1,0 +1,60 @@
+// workload/block.h - the operator template of one kind of layer (or embedding, head, MTP layer) as
+// one rank runs it under a plan: forward and backward lists with what each operator waits for,
+// keeps and gives back.
+//
+// The backward list begins with the operators that are recomputed. It interleaves gradients of
+// inputs and of weights as autograd does; the phase of each operator tells them apart, so that a
+// schedule can delay the weight part.
+#pragma once
+
+#include "base/arena.h"
+#include "config/scenario.h"
+#include "plan/plan.h"
+#include "workload/operator.h"
+
+typedef struct {
+    const char *name;     // "dense", "moe", "embedding", "head", "mtp", ...
+    const Op *forward;    // [num_forward]
+    int num_forward;
+    const Op *backward;   // [num_backward]
+    int num_backward;
+
+    double dense_parameters;  // held by this rank before ZeRO, replicated over GROUP_DP
+    double expert_parameters; // held by this rank before ZeRO, replicated over GROUP_EDP
+    double model_flops;       // forward + backward of one micro-batch over all ranks of the stage's
+                              // tp x cp group, without recomputation, attention halved if causal
+
+    // Running sums of the lists (bytes)
+    double saved_bytes;         // kept after the forward
+    double forward_peak_bytes;  // most above the start during the forward, saved part included
+    double backward_peak_bytes; // most above (start + saved_bytes) during the backward
+} Block;
+
+enum { BLOCK_EMBEDDING, BLOCK_HEAD, BLOCK_MTP, BLOCK_FIRST_LAYER, MAX_BLOCKS = 16 };
+
+// How many blocks of each kind one chunk holds, in order: embedding, layers, head.
+typedef struct {
+    int num_blocks[MAX_BLOCKS];
+    int num_layers; // transformer layers, MTP layers not counted
+    double dense_parameters, expert_parameters; // sums over its blocks, this rank's share
+    double saved_bytes;                         // per micro-batch, after its forward
+    double forward_peak_bytes;                  // over its blocks run in order
+    double backward_peak_bytes;
+    double model_flops;
+} Chunk;
+
+// Everything that is the same for all micro-batches and data-parallel replicas.
+typedef struct {
+    Block blocks[MAX_BLOCKS]; // BLOCK_FIRST_LAYER + 2 * kind + recomputed; unused ones are zero
+    int num_chunks;
+    const Chunk *chunks;          // [num_chunks] in pipeline order
+    double boundary_bytes;        // activations one rank sends to the next chunk per micro-batch
+    double tokens_per_microbatch; // of one rank after cp: micro_batch x seq_len / cp
+    double model_flops;           // of the whole step over all GPUs
+} Workload;
+
+// Splits the model by the plan; the plan was checked (plan_check).
+Workload workload_build(const Scenario *scenario, const Plan *plan, Arena *arena);
+
+// The block of a layer kind, as this chunk runs it.
+const Block *workload_layer_block(const Workload *workload, int layer_kind, bool recomputed);

@@ -1,0 +1,78 @@
+// workload/operator.h - one operator of a layer as one rank executes it: the unit that is priced.
+#pragma once
+
+#include "workload/group.h"
+
+typedef enum {
+    OP_GEMM,       // groups x (m x k times k x n)
+    OP_ATTENTION,  // fused scaled-dot-product attention
+    OP_MEMORY,     // bound by the bytes it moves: norms, activations, copies
+    OP_COLLECTIVE, // among the ranks of a group
+} OpKind;
+
+typedef enum {
+    PHASE_FORWARD,
+    PHASE_BACKWARD_INPUT,  // gradients of activations (and what cannot be delayed)
+    PHASE_BACKWARD_WEIGHT, // gradients of weights
+    NUM_PHASES
+} Phase;
+
+// Queues of one rank; what is on one stream runs in order.
+typedef enum {
+    STREAM_COMPUTE,
+    STREAM_TP,
+    STREAM_CP,
+    STREAM_EP,
+    STREAM_DP,
+    STREAM_PP,
+    NUM_STREAMS
+} Stream;
+
+extern const char *const STREAM_NAMES[NUM_STREAMS];
+
+typedef enum {
+    COLLECTIVE_ALL_REDUCE,
+    COLLECTIVE_ALL_GATHER,     // message_bytes: the gathered whole
+    COLLECTIVE_REDUCE_SCATTER, // message_bytes: the whole before
+    COLLECTIVE_ALL_TO_ALL,     // message_bytes: what one rank holds, own part included
+    COLLECTIVE_RING_EXCHANGE,  // size - 1 steps around the ring; message_bytes in each step
+    NUM_COLLECTIVES
+} CollectiveKind;
+
+extern const char *const COLLECTIVE_NAMES[NUM_COLLECTIVES];
+
+enum {
+    WAIT_PREVIOUS = -1, // data of the operator before it in the list
+    WAIT_NOTHING = -2,  // may start as soon as its stream is free
+};
+
+typedef struct {
+    const char *name; // as the field calls it: "qkv_proj", "core_attn", ...
+    OpKind kind;
+    Phase phase;
+    Stream stream;
+    int wait; // index of the operator of this list that must be done, or WAIT_*
+
+    // OP_GEMM
+    double groups, m, n, k; // m tokens, n outputs, k inputs; groups > 1 for batched and MoE products
+    int precision;          // Precision
+    // OP_ATTENTION
+    double tokens;   // sequence length on the key side
+    double head_dim; // of query and key
+    bool backward;   // prices with the backward efficiency
+    // work of OP_GEMM, OP_ATTENTION, OP_MEMORY
+    double flops;    // executed
+    double bytes;    // read and written in device memory
+    int num_kernels; // launched, >= 1
+    // OP_COLLECTIVE
+    CollectiveKind collective;
+    GroupKind group;
+    double message_bytes;
+    int pipelined_with; // index of the GEMM it is overlapped with piece by piece, or -1
+    bool hidden;        // runs beside another micro-batch's compute (overlap of expert all-to-all)
+
+    // memory of this rank
+    double saved_bytes;     // kept from here until this micro-batch's backward (forward operators)
+    double released_bytes;  // of what the forward saved, given back after it (backward operators)
+    double transient_bytes; // alive during this operator only, beside what is kept
+} Op;

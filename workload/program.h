@@ -1,0 +1,75 @@
+// workload/program.h - a plan expanded to what each rank does: the chunk level of the design.
+//
+// One RankProgram per pipeline rank; the tp x cp x dp ranks of a stage all run it (multiplicity).
+// Instructions stand in the order in which the rank issues them; those of one stream run in that
+// order, and each also waits for up to two earlier instructions of its own rank.
+// A SEND and its RECV name each other (`peer`, `match`). Those of one rank that share `p2p_group`
+// (>= 0) are one NCCL group: launched together when their waits are done, each message moves when
+// both ends have launched, and the group is done when all its messages are. With p2p_group -1 a
+// message is asynchronous: it moves when its SEND's waits are done, whatever the receiver does.
+#pragma once
+
+#include "base/arena.h"
+#include "plan/plan.h"
+#include "workload/block.h"
+#include "workload/schedule.h"
+
+#include <stdint.h>
+
+typedef enum {
+    INSTRUCTION_FORWARD,
+    INSTRUCTION_BACKWARD, // both parts
+    INSTRUCTION_BACKWARD_INPUT,
+    INSTRUCTION_BACKWARD_WEIGHT,
+    INSTRUCTION_SEND,
+    INSTRUCTION_RECV,
+    INSTRUCTION_COLLECTIVE,
+    INSTRUCTION_OPTIMIZER,
+    NUM_INSTRUCTION_KINDS
+} InstructionKind;
+
+extern const char *const INSTRUCTION_NAMES[NUM_INSTRUCTION_KINDS];
+
+typedef struct {
+    uint8_t kind;     // InstructionKind
+    uint8_t stream;   // Stream
+    uint8_t phase;    // Phase; of a message: forward activations or backward gradients
+    uint8_t part;     // a computation split for overlap: piece `part` of `num_parts`
+    uint8_t num_parts;
+    int16_t chunk;    // computed; or whose output is sent, whose input is received
+    int16_t peer;     // pipeline rank at the other end of a message; -1
+    int32_t microbatch;
+    int32_t p2p_group;
+    int32_t match;      // index of the other end in the peer's list; -1
+    int32_t collective; // index into Program.collectives; -1
+    int32_t waits[2];   // indices in this list; -1
+} Instruction;
+
+typedef struct {
+    CollectiveKind kind;
+    GroupKind group;
+    double message_bytes;
+    const char *name; // "grad_reduce_scatter", "param_all_gather", "embedding_grad_all_reduce", ...
+} ProgramCollective;
+
+typedef struct {
+    const Instruction *instructions;
+    int num_instructions;
+} RankProgram;
+
+typedef struct {
+    int num_ranks;    // pipeline ranks
+    int multiplicity; // GPUs that run each RankProgram
+    const RankProgram *ranks; // [num_ranks]
+    const ProgramCollective *collectives;
+    int num_collectives;
+    double message_bytes; // of one SEND of one GPU
+} Program;
+
+// Expands the plan. Cannot fail: plan and schedule were checked.
+Program program_build(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                      Arena *arena);
+
+// Number of the GPU (0 .. num_gpus - 1) that plays pipeline rank `stage`, replica `lane`
+// (0 .. multiplicity - 1), in the order of workload/group.h.
+int program_gpu(const Program *program, int stage, int lane);
