@@ -44,6 +44,7 @@ typedef struct {
     double host_step_s;         // per step: data, gradient norm, logging
 
     // How it communicates
+    bool tp_backward_overlap;     // input-gradient collectives run beside the weight-gradient GEMM
     bool p2p_overlap;             // interleaved schedules hide their messages
     double bucket_bytes;          // gradient bucket of one reduction
     double overlap_slowdown_frac; // how much slower compute runs while a collective runs beside it
@@ -57,4 +58,8 @@ typedef struct {
 
 Status stack_load(const JsonNode *value, Arena *arena, Stack *out); // value: a name
 Status stack_load_named(const char *name, Arena *arena, Stack *out);
+Status stack_read(const JsonNode *root, Arena *arena, Stack *out); // root: a whole stack file
 Status stack_names(Arena *arena, const char *const **names); // ends with NULL
+
+// Reads "fp32" or "bf16" as a Precision: the formats that gradients and moments are kept in.
+Status dtype_read(const JsonNode *node, int *precision);

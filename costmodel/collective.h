@@ -29,6 +29,10 @@ GroupLayout group_layout(const Cluster *cluster, Group group);
 //   message_bytes  as defined beside CollectiveKind, >= 0
 double collective_s(const Cluster *cluster, CollectiveKind kind, Group group, double message_bytes);
 
-// Seconds of one message between ranks `stride` apart, all ranks of the stage sending at once.
-//   returns latency + bytes / bandwidth; *alpha_s is the latency part where not NULL
-double p2p_s(const Cluster *cluster, int stride, double message_bytes, double *alpha_s);
+// Whether two GPUs lie in one scale-up domain.
+bool gpus_share_domain(const Cluster *cluster, int gpu_a, int gpu_b);
+
+// Seconds of one point-to-point message while every GPU of the stage sends one.
+//   same_domain  over the scale-up link; else over the GPU's share of the NICs
+//   returns      latency + bytes / bandwidth; *alpha_s (where not NULL) is the latency part
+double p2p_s(const Cluster *cluster, bool same_domain, double message_bytes, double *alpha_s);

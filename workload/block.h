@@ -21,8 +21,6 @@ typedef struct {
 
     double dense_parameters;  // held by this rank before ZeRO, replicated over GROUP_DP
     double expert_parameters; // held by this rank before ZeRO, replicated over GROUP_EDP
-    double model_flops;       // forward + backward of one micro-batch over all ranks of the stage's
-                              // tp x cp group, without recomputation, attention halved if causal
 
     // Running sums of the lists (bytes)
     double saved_bytes;         // kept after the forward
@@ -40,7 +38,6 @@ typedef struct {
     double saved_bytes;                         // per micro-batch, after its forward
     double forward_peak_bytes;                  // over its blocks run in order
     double backward_peak_bytes;
-    double model_flops;
 } Chunk;
 
 // Everything that is the same for all micro-batches and data-parallel replicas.
