@@ -1,0 +1,96 @@
+// planner/planner.h - the best ways to split and schedule a training job, with a proof.
+//
+// Method: every legal configuration is generated once (planner/space.h), asked for its memory in
+//         closed form, then for a lower bound of its step time; the rest is priced in the order of
+//         the bounds until the next bound is worse than the K-th best price. What was not priced
+//         cannot be among the best K: the ranking is exact, and the result says so (optimal).
+// Source: Land and Doig, "An automatic method of solving discrete programming problems",
+//         Econometrica 28(3), 1960 (best-first branch and bound).
+// The same scenario gives the same result, whatever the number of threads; with a budget in
+// seconds that holds only where the budget was not reached.
+#pragma once
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "config/scenario.h"
+#include "costmodel/estimate.h"
+#include "plan/plan.h"
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+// What is best. Ties are broken by step time, then memory, then by the order of generation.
+typedef enum {
+    OBJECTIVE_THROUGHPUT, // least step_time_s
+    OBJECTIVE_COST,       // least usd_per_1e9_tokens
+    OBJECTIVE_ENERGY,     // least joules_per_token
+    OBJECTIVE_MEMORY,     // least memory_device_bytes
+    NUM_OBJECTIVES
+} PlanObjective;
+
+extern const char *const OBJECTIVE_NAMES[NUM_OBJECTIVES + 1]; // ends with NULL
+
+// Called now and then during a long search, always from the calling thread.
+//   what  "configurations" while they are generated and bounded (total unknown: 0), then "pricing"
+typedef void (*PlannerProgress)(void *context, const char *what, int64_t done, int64_t total);
+
+// A zeroed struct asks for the defaults.
+typedef struct {
+    int top;                  // plans wanted; 0 means 5
+    PlanObjective objective;
+    double max_memory_bytes;  // a plan may not need more on one GPU; 0: what the GPU has
+    double budget_s;          // stop pricing after so many seconds; 0: never
+    bool exhaustive;          // price everything that fits; for tests and doubters
+    int num_threads;          // 0 or 1: the calling one only
+    PlannerProgress progress; // may be NULL
+    void *progress_context;
+} PlannerOptions;
+
+// Counts of legal configurations: considered = pruned_by_memory + pruned_by_bound + priced.
+typedef struct {
+    int64_t considered;
+    int64_t pruned_by_memory;
+    int64_t pruned_by_bound;
+    int64_t priced;
+    bool optimal;    // the best K are proven
+    double gap_frac; // how much better than the best an unpriced one could be; 0 where optimal
+    double wall_s;
+} SearchStats;
+
+typedef struct {
+    Plan plan;
+    Estimate estimate;
+    double loses_frac;         // objective over the best plan's, minus 1; 0 for the best
+    bool within_noise_of_best; // the difference is smaller than its uncertainty (planner/explain.h)
+    const char *why;           // "4.1 % slower: +310 ms bubble, ..."; for the best, what it wins by
+} PlannedEntry;
+
+// Where nothing fits: the configuration that misses by the fewest bytes.
+typedef struct {
+    Plan plan;
+    RankMemory memory;
+    double missing_bytes;     // > 0
+    const char *would_fit_if; // the smallest change found that fits; NULL where none was found
+} ClosestMiss;
+
+typedef struct {
+    PlanObjective objective;
+    const PlannedEntry *entries; // [num_entries] best first
+    int num_entries;             // 0 where nothing fits; fewer than `top` where fewer fit
+    SearchStats stats;
+    ClosestMiss miss; // set only where num_entries is 0
+} PlannerResult;
+
+// Searches. The result lives in the arena.
+//   returns  STATUS_OK, also where nothing fits (num_entries 0, an answer: the caller exits with
+//            1); STATUS_INVALID where the constraints leave no legal configuration: names them
+Status planner_search(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
+                      PlannerResult *out);
+
+// The document of `plan --json`: plans, search, timing; where nothing fits, closest_miss. The
+// caller owns the tree.
+cJSON *planner_to_json(const PlannerResult *result);
+
+// One sentence for people: why nothing fits and what would. Only where num_entries is 0.
+const char *planner_miss_text(const PlannerResult *result, Arena *arena);

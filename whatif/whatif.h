@@ -1,0 +1,71 @@
+// whatif/whatif.h - a grid of changes to a scenario, each point priced or planned anew.
+//
+// A change sets one value of the scenario's document at a dotted path and reads the result like
+// any scenario, so that whatever a scenario can say can be varied. Where the document holds a
+// preset's name and the path goes inside it (cluster.num_gpus of "dgx-h100:16"), the preset is
+// written out first. What follows from a varied key is derived again instead of kept:
+//   cluster, cluster.num_gpus, parallel.tp, pp, cp   parallel.dp and zero_group
+//   model, parallel.pp, parallel.vpp                 parallel.stages
+#pragma once
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "config/scenario.h"
+#include "costmodel/estimate.h"
+#include "plan/plan.h"
+#include "planner/planner.h"
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { WHATIF_MAX_AXES = 16, WHATIF_MAX_POINTS = 1000000 };
+
+// One --vary: a path and the values it takes.
+typedef struct {
+    const char *path;
+    const cJSON *const *values; // [num_values] any JSON value
+    int num_values;
+} WhatifAxis;
+
+// Parses "PATH=v1,v2,...": numbers, true, false, null, {...}, [...]; anything else is a string.
+// Ranges of numbers: "8..64:x2" (8, 16, 32, 64), "1..10:+3" (1, 4, 7, 10), "1..4" (step 1).
+Status whatif_parse_axis(const char *text, Arena *arena, WhatifAxis *out);
+
+typedef struct {
+    bool replan;            // search at every point; otherwise the scenario's plan is kept
+    PlannerOptions planner; // for replan; its progress is called with points
+} WhatifOptions;
+
+// One point of the grid; the last axis varies fastest.
+typedef struct {
+    const cJSON *const *values; // [num_axes] one of each axis
+    StatusCode code;            // STATUS_OK, STATUS_NO (does not fit), STATUS_INVALID (refused)
+    const char *message;        // why not; NULL where code is STATUS_OK
+    bool has_answer;            // plan and estimate are set (also where it does not fit)
+    Plan plan;
+    Estimate estimate;
+} WhatifPoint;
+
+typedef struct {
+    const WhatifAxis *axes; // [num_axes]
+    int num_axes;
+    const WhatifPoint *points; // [num_points]
+    int64_t num_points;
+    bool replan;
+    double wall_s;
+} WhatifResult;
+
+// Prices the grid. Refused before anything is priced: no axis, a path given twice, an unknown
+// path (with the nearest key), more than WHATIF_MAX_POINTS points. A point that is refused is
+// an entry of the result, not a failure.
+Status whatif_run(const Scenario *scenario, const WhatifAxis *axes, int num_axes,
+                  const WhatifOptions *options, Arena *arena, WhatifResult *out);
+
+// {"schema": 1, "vary": [{"path", "values"}], "points": [{"values": {path: value}, "answer"} or
+// {"values", "error"}], "timing"}. The caller owns the tree.
+cJSON *whatif_to_json(const WhatifResult *result);
+
+// A table for people: one line per point.
+void whatif_print(const WhatifResult *result, FILE *stream);
