@@ -66,3 +66,9 @@ typedef struct {
 // Reads the parallel object (an absent one leaves every field absent): types, ranges and the
 // consistency of the fields among themselves.
 Status parallel_load(const JsonNode *value, Arena *arena, ParallelSpec *out);
+
+// Checks what only model and cluster can tell of the lists: nodes of placement, layers of layers.
+Status parallel_check_lists(const JsonNode *value, int num_nodes, int num_layers);
+
+// "stages", in parallel_stages.c.
+Status parallel_stages_read(const JsonNode *node, Arena *arena, ParallelSpec *out);

@@ -30,3 +30,7 @@ Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out);
 // Refuses, in the contract's words, what is legal but nothing acts upon yet: disturb, groups,
 // bandwidth_matrix, sequence_lengths, layers, placement, vocab_parallel.
 Status scenario_refuse_unsupported(const Scenario *scenario);
+
+// Checks the list `disturb` against the cluster, in scenario_disturb.c.
+//   returns  in *num_disturb its number of entries; 0 where it is absent
+Status disturb_check(const JsonNode *node, const Cluster *cluster, Arena *arena, int *num_disturb);

@@ -38,7 +38,7 @@ extern const char *const MOE_DISPATCHER_NAMES[]; // ends with NULL
 typedef struct {
     int64_t seq_len;      // tokens
     int64_t global_batch; // sequences
-    int precision;        // Precision of the matrix products
+    int precision;        // Precision of the matrix products; bf16 where absent
     int fp8_recipe;       // Fp8Recipe; by default delayed for fp8, and the precision's own
     int optimizer;        // Optimizer
     int optimizer_precision;   // of the optimizer's moments: fp32 or bf16

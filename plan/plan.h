@@ -46,6 +46,9 @@ Status plan_resolve(const Scenario *scenario, Arena *arena, Plan *out);
 // plan->chunks must be set (plan_default_chunks).
 Status plan_check(const Scenario *scenario, const Plan *plan);
 
+// Sets the derived fields of a plan whose degrees are legal.
+void plan_derive(const Scenario *scenario, Plan *plan);
+
 // The contract's default split of layers over chunks: num_chunks entries.
 //   C chunks, L layers: L / C each where it divides; else, where C divides L + 2, embedding and loss
 //   count as a layer each; else floor(L / C) and one more from the second chunk on.

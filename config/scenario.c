@@ -1,0 +1,109 @@
+#include "config/scenario.h"
+
+#include "base/data_dir.h"
+
+#include <string.h>
+
+#define OTHER(key)                                                                                 \
+    { key, JSON_FIELD_OTHER, 0, 0, 0, NULL, false }
+
+static const JsonField SCENARIO_FIELDS[] = {
+    OTHER("schema"),   OTHER("name"),    OTHER("description"),
+    OTHER("model"),    OTHER("cluster"), OTHER("training"),
+    OTHER("parallel"), OTHER("disturb"), OTHER("provenance"),
+};
+
+// What says nothing about the job: version, texts, provenance.
+static Status frame_check(const JsonNode *root, Arena *arena) {
+    JsonNode schema = json_get(root, "schema");
+    if (!json_is_present(&schema)) return json_error(&schema, "missing; expected 1");
+    double version;
+    TRY(json_read_double(&schema, -1e300, 1e300, &version));
+    if (version != 1) return json_error(&schema, "%.15g is not supported; expected 1", version);
+    static const char *const TEXTS[] = {"name", "description"};
+    for (int i = 0; i < 2; i++) {
+        JsonNode text = json_get(root, TEXTS[i]);
+        const char *ignored;
+        if (json_is_present(&text)) TRY(json_read_string(&text, arena, &ignored));
+    }
+    JsonNode provenance = json_get(root, "provenance");
+    if (json_is_present(&provenance)) TRY(json_expect_object(&provenance));
+    return status_ok();
+}
+
+static void tree_free(void *tree) {
+    cJSON_Delete(tree);
+}
+
+// The model as it can stand in another folder's scenario: a file's content in place of its path,
+// with the name that was the file's.
+static Status model_document(const JsonNode *value, const Model *model, Arena *arena,
+                             const cJSON **out) {
+    *out = value->item;
+    if (!cJSON_IsString(value->item) || !value_is_path(value->item->valuestring))
+        return status_ok();
+    JsonNode root;
+    TRY(json_load(path_beside(arena, value->file, value->item->valuestring), arena, &root));
+    cJSON *copy = cJSON_Duplicate(root.item, true);
+    if (!copy) return status_error(STATUS_MACHINE, "out of memory while copying the model");
+    arena_own(arena, tree_free, copy);
+    if (!cJSON_GetObjectItemCaseSensitive(copy, "name"))
+        cJSON_AddStringToObject(copy, "name", model->name);
+    *out = copy;
+    return status_ok();
+}
+
+Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out) {
+    TRY(json_expect_object(root));
+    TRY(json_refuse_unknown(root, SCENARIO_FIELDS,
+                            sizeof SCENARIO_FIELDS / sizeof *SCENARIO_FIELDS));
+    TRY(frame_check(root, arena));
+
+    Scenario scenario = {.file = root->file, .document = root->item};
+    JsonNode model = json_get(root, "model");
+    if (!json_is_present(&model))
+        return json_error(&model, "missing; expected a preset's name, a path or an object");
+    TRY(model_load(&model, arena, &scenario.model));
+    TRY(model_document(&model, &scenario.model, arena, &scenario.model_document));
+
+    JsonNode cluster = json_get(root, "cluster");
+    if (!json_is_present(&cluster))
+        return json_error(&cluster, "missing; expected PRESET:NODES or an object");
+    TRY(cluster_load(&cluster, arena, &scenario.cluster));
+
+    JsonNode training = json_get(root, "training");
+    TRY(training_load(&training, &scenario.cluster.gpu, arena, &scenario.training));
+    JsonNode parallel = json_get(root, "parallel");
+    TRY(parallel_load(&parallel, arena, &scenario.parallel));
+    TRY(parallel_check_lists(&parallel, scenario.cluster.num_nodes, scenario.model.num_layers));
+    JsonNode disturb = json_get(root, "disturb");
+    TRY(disturb_check(&disturb, &scenario.cluster, arena, &scenario.num_disturb));
+    *out = scenario;
+    return status_ok();
+}
+
+Status scenario_load(const char *path, Arena *arena, Scenario *out) {
+    JsonNode *root = ARENA_NEW(arena, JsonNode);
+    TRY(json_load(path, arena, root));
+    return scenario_read(root, arena, out);
+}
+
+Status scenario_refuse_unsupported(const Scenario *scenario) {
+    const struct {
+        bool stated;
+        const char *path;
+    } parts[] = {
+        {scenario->num_disturb > 0, "disturb"},
+        {scenario->cluster.has_groups, "cluster.groups"},
+        {scenario->cluster.has_bandwidth_matrix, "cluster.bandwidth_matrix"},
+        {scenario->training.has_sequence_lengths, "training.sequence_lengths"},
+        {scenario->parallel.num_layer_overrides > 0, "parallel.layers"},
+        {scenario->parallel.num_placement > 0, "parallel.placement"},
+        {scenario->parallel.vocab_parallel == 1, "parallel.vocab_parallel"},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (parts[i].stated)
+            return status_at(STATUS_INVALID, scenario->file, parts[i].path,
+                             "legal, but not supported yet");
+    return status_ok();
+}

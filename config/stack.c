@@ -1,0 +1,118 @@
+#include "config/stack.h"
+
+#include <string.h>
+
+#include "base/data_dir.h"
+#include "config/gpu.h"
+
+#define NUMBER(key, low, high)                                                                     \
+    { #key, JSON_FIELD_DOUBLE, offsetof(Stack, key), low, high, NULL, true }
+#define SWITCH(key)                                                                                \
+    { #key, JSON_FIELD_BOOL, offsetof(Stack, key), 0, 0, NULL, true }
+#define OTHER(key)                                                                                 \
+    { key, JSON_FIELD_OTHER, 0, 0, 0, NULL, true }
+
+// The first rows say what the file is; all that follow need an entry in `sources`.
+enum { NUM_HEAD_FIELDS = 4 };
+
+static const JsonField STACK_FIELDS[] = {
+    OTHER("schema"),
+    {"name", JSON_FIELD_STRING, offsetof(Stack, name), 0, 0, NULL, true},
+    {"title", JSON_FIELD_STRING, offsetof(Stack, title), 0, 0, NULL, true},
+    OTHER("sources"),
+    SWITCH(overlap_grad_reduce),
+    SWITCH(overlap_param_gather),
+    SWITCH(tp_comm_overlap),
+    SWITCH(ep_overlap),
+    SWITCH(compile),
+    SWITCH(cross_entropy_fused),
+    OTHER("grad_reduce_precision"),
+    {"default_zero_stage", JSON_FIELD_INT, offsetof(Stack, default_zero_stage), 0, 3, NULL, true},
+    SWITCH(selective_per_operator),
+    NUMBER(weight_bytes_per_param, 1, 8),
+    NUMBER(master_bytes_per_param, 0, 8),
+    NUMBER(grad_bytes_per_param, 0, 8),
+    SWITCH(gathers_in_compute_dtype),
+    SWITCH(fused_norm),
+    SWITCH(fused_activation),
+    SWITCH(fused_softmax),
+    SWITCH(fused_rope),
+    SWITCH(dropout),
+    SWITCH(fused_optimizer),
+    NUMBER(host_launch_s, 0, 1e-3),
+    NUMBER(host_compiled_frac, 0, 1),
+    NUMBER(host_microbatch_s, 0, 1),
+    NUMBER(host_step_s, 0, 10),
+    SWITCH(p2p_overlap),
+    NUMBER(bucket_bytes, 1, 1e12),
+    NUMBER(overlap_slowdown_frac, 0, 1),
+    NUMBER(moe_overhead_frac, 0, 10),
+    NUMBER(allocator_slack_frac, 0, 1),
+    NUMBER(context_bytes, 0, 1e11),
+    NUMBER(comm_bytes_per_group, 0, 1e11),
+};
+enum { NUM_STACK_FIELDS = sizeof STACK_FIELDS / sizeof *STACK_FIELDS };
+
+Status dtype_read(const JsonNode *node, int *precision) {
+    static const char *const NAMES[] = {"fp32", "bf16", NULL};
+    int index;
+    TRY(json_read_name(node, NAMES, &index));
+    *precision = index == 0 ? PRECISION_FP32 : PRECISION_BF16;
+    return status_ok();
+}
+
+// Every property of the software has a text that says where it is from.
+static Status sources_check(const JsonNode *sources, Arena *arena) {
+    TRY(json_expect_object(sources));
+    TRY(json_refuse_unknown(sources, STACK_FIELDS + NUM_HEAD_FIELDS,
+                            NUM_STACK_FIELDS - NUM_HEAD_FIELDS));
+    for (int i = NUM_HEAD_FIELDS; i < NUM_STACK_FIELDS; i++) {
+        JsonNode source = json_get(sources, STACK_FIELDS[i].key);
+        const char *text;
+        TRY(json_read_string(&source, arena, &text));
+    }
+    return status_ok();
+}
+
+Status stack_read(const JsonNode *root, Arena *arena, Stack *out) {
+    Stack stack = {0};
+    TRY(json_read_object(root, STACK_FIELDS, NUM_STACK_FIELDS, arena, &stack));
+    JsonNode schema = json_get(root, "schema");
+    int version;
+    TRY(json_read_int(&schema, 1, 1, &version));
+    JsonNode precision = json_get(root, "grad_reduce_precision");
+    TRY(dtype_read(&precision, &stack.grad_reduce_precision));
+    JsonNode sources = json_get(root, "sources");
+    TRY(sources_check(&sources, arena));
+    *out = stack;
+    return status_ok();
+}
+
+Status stack_names(Arena *arena, const char *const **names) {
+    int num_names;
+    return data_list(arena, "stacks", names, &num_names);
+}
+
+Status stack_load_named(const char *name, Arena *arena, Stack *out) {
+    const char *const *names;
+    TRY(stack_names(arena, &names));
+    bool known = false;
+    for (int i = 0; names[i] && !known; i++) known = strcmp(names[i], name) == 0;
+    if (!known) return status_error(STATUS_INVALID, "stack \"%.60s\" is unknown", name);
+    JsonNode root;
+    TRY(json_load(data_path(arena, "stacks", name), arena, &root));
+    TRY(stack_read(&root, arena, out));
+    if (strcmp(out->name, name) != 0) {
+        JsonNode own_name = json_get(&root, "name");
+        return json_error(&own_name, "\"%.60s\" differs from the file's name", out->name);
+    }
+    return status_ok();
+}
+
+Status stack_load(const JsonNode *value, Arena *arena, Stack *out) {
+    const char *const *names;
+    int index;
+    TRY(stack_names(arena, &names));
+    TRY(json_read_name(value, names, &index));
+    return stack_load_named(names[index], arena, out);
+}

@@ -1,0 +1,180 @@
+#include "plan/plan.h"
+
+#include <assert.h>
+#include <string.h>
+
+static const char *const DEFAULT_ORDER = "tp-cp-ep-dp-pp";
+
+static int value_or(int given, int otherwise) {
+    return given == ABSENT ? otherwise : given;
+}
+
+int plan_default_modules(const Scenario *scenario) {
+    return scenario->training.stack.selective_per_operator ? 0 : MODULE_CORE_ATTN;
+}
+
+// Layers of chunk c by the contract's default (header).
+static int default_num_layers(int num_layers, int num_chunks, int c) {
+    if (num_layers % num_chunks == 0) return num_layers / num_chunks;
+    if ((num_layers + 2) % num_chunks == 0)
+        return (num_layers + 2) / num_chunks - (c == 0) - (c == num_chunks - 1);
+    return num_layers / num_chunks + (c >= 1 && c <= num_layers % num_chunks);
+}
+
+Status plan_default_chunks(const Model *model, int num_chunks, Arena *arena,
+                           const PlanChunk **out) {
+    if (num_chunks > model->num_layers + 2)
+        return status_error(STATUS_INVALID, "%d chunks are more than num_hidden_layers %d + 2",
+                            num_chunks, model->num_layers);
+    PlanChunk *chunks = ARENA_ARRAY(arena, num_chunks, PlanChunk);
+    int first_layer = 0;
+    for (int c = 0; c < num_chunks; c++) {
+        int num_layers = default_num_layers(model->num_layers, num_chunks, c);
+        chunks[c] = (PlanChunk){.first_layer = first_layer, .num_layers = num_layers};
+        first_layer += num_layers;
+    }
+    assert(first_layer == model->num_layers);
+    chunks[0].embedding = true;
+    chunks[num_chunks - 1].loss = true;
+    chunks[num_chunks - 1].num_mtp = model->num_mtp_layers;
+    *out = chunks;
+    return status_ok();
+}
+
+// The chunks of a list `stages`. Where no entry names MTP layers they are with the loss.
+static Status stages_to_chunks(const Scenario *scenario, Arena *arena, Plan *plan) {
+    const ParallelSpec *spec = &scenario->parallel;
+    if (spec->num_stages != plan->num_chunks)
+        return status_at(STATUS_INVALID, scenario->file, "parallel.stages",
+                         "%d entries; expected pp %d x vpp %d = %d", spec->num_stages, plan->pp,
+                         plan->vpp, plan->num_chunks);
+    PlanChunk *chunks = ARENA_ARRAY(arena, plan->num_chunks, PlanChunk);
+    int num_layers = 0, num_mtp = 0, loss = 0;
+    for (int c = 0; c < plan->num_chunks; c++) {
+        const StageSpec *stage = &spec->stages[c];
+        chunks[c] = (PlanChunk){.first_layer = num_layers,
+                                .num_layers = stage->layers,
+                                .embedding = stage->embedding,
+                                .num_mtp = stage->mtp,
+                                .loss = stage->loss};
+        num_layers += stage->layers;
+        num_mtp += stage->mtp;
+        if (stage->loss) loss = c;
+    }
+    if (num_mtp == 0) num_mtp = chunks[loss].num_mtp = scenario->model.num_mtp_layers;
+    if (num_layers != scenario->model.num_layers)
+        return status_at(STATUS_INVALID, scenario->file, "parallel.stages",
+                         "the layers add up to %d; expected num_hidden_layers %d", num_layers,
+                         scenario->model.num_layers);
+    if (num_mtp != scenario->model.num_mtp_layers)
+        return status_at(STATUS_INVALID, scenario->file, "parallel.stages",
+                         "the mtp add up to %d; expected num_nextn_predict_layers %d", num_mtp,
+                         scenario->model.num_mtp_layers);
+    plan->chunks = chunks;
+    return status_ok();
+}
+
+// Degrees as given, 1 where absent; dp fills the cluster.
+static Status degrees_resolve(const Scenario *scenario, Plan *plan) {
+    const ParallelSpec *spec = &scenario->parallel;
+    plan->tp = value_or(spec->tp, 1);
+    plan->pp = value_or(spec->pp, 1);
+    plan->cp = value_or(spec->cp, 1);
+    plan->ep = value_or(spec->ep, 1);
+    plan->etp = value_or(spec->etp, 1);
+    plan->micro_batch = value_or(spec->micro_batch, 1);
+    double model_ranks = (double)plan->tp * plan->cp * plan->pp;
+    int num_gpus = scenario->cluster.num_gpus;
+    double dp = num_gpus / model_ranks;
+    if (dp != (int)dp) {
+        double below = (int)dp * model_ranks, above = below + model_ranks;
+        return status_at(STATUS_INVALID, scenario->file, "parallel",
+                         "tp %d x cp %d x pp %d = %.0f does not divide num_gpus %d; "
+                         "num_gpus %.0f would be filled",
+                         plan->tp, plan->cp, plan->pp, model_ranks, num_gpus,
+                         below > 0 ? below : above);
+    }
+    if (spec->dp != ABSENT && spec->dp != (int)dp)
+        return status_at(STATUS_INVALID, scenario->file, "parallel.dp",
+                         "tp %d x cp %d x dp %d x pp %d = %.0f, but num_gpus is %d; expected dp %d",
+                         plan->tp, plan->cp, spec->dp, plan->pp, model_ranks * spec->dp, num_gpus,
+                         (int)dp);
+    plan->dp = (int)dp;
+    return status_ok();
+}
+
+static bool schedule_holds_two(ScheduleKind kind) {
+    return kind == SCHEDULE_ZB_V || kind == SCHEDULE_V_HALF || kind == SCHEDULE_V_MIN ||
+           kind == SCHEDULE_DUALPIPE;
+}
+
+static void schedule_resolve(const ParallelSpec *spec, Plan *plan) {
+    if (spec->schedule == ABSENT) {
+        plan->vpp = value_or(spec->vpp, 1);
+        plan->schedule = plan->vpp > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
+        return;
+    }
+    plan->schedule = (ScheduleKind)spec->schedule;
+    plan->vpp = value_or(spec->vpp, schedule_holds_two(plan->schedule) ? 2 : 1);
+    if (plan->schedule == SCHEDULE_INTERLEAVED && plan->vpp == 1) plan->schedule = SCHEDULE_1F1B;
+}
+
+static void options_resolve(const Scenario *scenario, Plan *plan) {
+    const ParallelSpec *spec = &scenario->parallel;
+    plan->sequence_parallel = value_or(spec->sequence_parallel, plan->tp > 1);
+    plan->zero_stage = value_or(spec->zero_stage, scenario->training.stack.default_zero_stage);
+    plan->zero_group = value_or(spec->zero_group, plan->dp * plan->cp);
+    plan->reshard_after_forward = value_or(spec->reshard_after_forward, true);
+    plan->recompute = (Recompute)value_or(spec->recompute, RECOMPUTE_NONE);
+    if (plan->recompute == RECOMPUTE_SELECTIVE)
+        plan->recompute_modules = value_or(spec->recompute_modules, plan_default_modules(scenario));
+    plan->recompute_layers = spec->recompute_layers;
+    plan->cp_method = (CpMethod)value_or(spec->cp_method, CP_RING);
+    plan->order = spec->order ? spec->order : DEFAULT_ORDER;
+}
+
+static Status chunks_resolve(const Scenario *scenario, Arena *arena, Plan *plan) {
+    double num_chunks = (double)plan->pp * plan->vpp;
+    if (num_chunks > scenario->model.num_layers + 2)
+        return status_at(STATUS_INVALID, scenario->file, "parallel.pp",
+                         "pp %d x vpp %d = %.0f is more than num_hidden_layers %d + 2", plan->pp,
+                         plan->vpp, num_chunks, scenario->model.num_layers);
+    plan->num_chunks = (int)num_chunks;
+    if (scenario->parallel.stages) return stages_to_chunks(scenario, arena, plan);
+    return plan_default_chunks(&scenario->model, plan->num_chunks, arena, &plan->chunks);
+}
+
+// What is legal, but nothing acts upon yet.
+static Status unsupported_refuse(const Scenario *scenario, const Plan *plan) {
+    if (strcmp(plan->order, DEFAULT_ORDER) != 0)
+        return status_at(STATUS_INVALID, scenario->file, "parallel.order",
+                         "%s is legal, but not supported yet; expected %s", plan->order,
+                         DEFAULT_ORDER);
+    if (plan->schedule == SCHEDULE_GPIPE || plan->schedule == SCHEDULE_1F1B ||
+        plan->schedule == SCHEDULE_INTERLEAVED)
+        return status_ok();
+    return status_at(STATUS_INVALID, scenario->file, "parallel.schedule",
+                     "%s is legal, but not supported yet; expected gpipe, 1f1b or interleaved",
+                     plan->schedule == SCHEDULE_FILE ? "file:PATH"
+                                                     : SCHEDULE_NAMES[plan->schedule]);
+}
+
+Status plan_resolve(const Scenario *scenario, Arena *arena, Plan *out) {
+    Plan plan = {0};
+    TRY(degrees_resolve(scenario, &plan));
+    schedule_resolve(&scenario->parallel, &plan);
+    options_resolve(scenario, &plan);
+    TRY(chunks_resolve(scenario, arena, &plan));
+    TRY(plan_check(scenario, &plan));
+    TRY(unsupported_refuse(scenario, &plan));
+    plan_derive(scenario, &plan);
+    *out = plan;
+    return status_ok();
+}
+
+void plan_derive(const Scenario *scenario, Plan *plan) {
+    int64_t stage_ranks = (int64_t)plan->tp * plan->cp * plan->dp;
+    plan->expert_dp = (int)(stage_ranks / ((int64_t)plan->ep * plan->etp));
+    plan->num_microbatches =
+        scenario->training.global_batch / ((int64_t)plan->micro_batch * plan->dp);
+}

@@ -1,0 +1,162 @@
+// The rules a complete plan obeys, cheapest and most often broken first. Nothing is allocated and,
+// while all is well, nothing is formatted: the planner calls this for every proposal.
+#include "plan/plan.h"
+
+// Micro-batches of one replica; beyond it no schedule is laid out.
+enum { MAX_MICROBATCHES = 1 << 20 };
+
+#define REFUSE(path, ...) return status_at(STATUS_INVALID, scenario->file, path, __VA_ARGS__)
+
+static Status gpus_check(const Scenario *scenario, const Plan *plan) {
+    double ranks = (double)plan->tp * plan->cp * plan->dp * plan->pp;
+    if (ranks != scenario->cluster.num_gpus)
+        REFUSE("parallel", "tp %d x cp %d x dp %d x pp %d = %.0f, but num_gpus is %d", plan->tp,
+               plan->cp, plan->dp, plan->pp, ranks, scenario->cluster.num_gpus);
+    return status_ok();
+}
+
+static Status batch_check(const Scenario *scenario, const Plan *plan) {
+    int64_t batch = scenario->training.global_batch;
+    int64_t wave = (int64_t)plan->micro_batch * plan->dp;
+    if (batch % wave != 0)
+        REFUSE("training.global_batch",
+               "%lld is not a multiple of micro_batch %d x data-parallel %d", (long long)batch,
+               plan->micro_batch, plan->dp);
+    if (batch / wave > MAX_MICROBATCHES)
+        REFUSE("training.global_batch",
+               "%lld micro-batches a replica are legal, but not supported yet; expected at most %d",
+               (long long)(batch / wave), MAX_MICROBATCHES);
+    return status_ok();
+}
+
+static Status pipeline_check(const Scenario *scenario, const Plan *plan) {
+    double num_chunks = (double)plan->pp * plan->vpp;
+    if (num_chunks > scenario->model.num_layers + 2)
+        REFUSE("parallel.pp", "pp %d x vpp %d = %.0f is more than num_hidden_layers %d + 2",
+               plan->pp, plan->vpp, num_chunks, scenario->model.num_layers);
+    if (plan->schedule == SCHEDULE_FILE) return status_ok();
+    const char *schedule = SCHEDULE_NAMES[plan->schedule];
+    switch (plan->schedule) {
+    case SCHEDULE_GPIPE:
+    case SCHEDULE_1F1B:
+    case SCHEDULE_ZB_H1:
+    case SCHEDULE_ZB_H2:
+        if (plan->vpp > 1)
+            REFUSE("parallel.vpp",
+                   "%d, but schedule %s holds 1 chunk a rank; expected 1 or "
+                   "schedule interleaved",
+                   plan->vpp, schedule);
+        break;
+    case SCHEDULE_ZB_V:
+    case SCHEDULE_V_HALF:
+    case SCHEDULE_V_MIN:
+    case SCHEDULE_DUALPIPE:
+        if (plan->vpp != 2 && plan->pp > 1)
+            REFUSE("parallel.vpp",
+                   "%d, but schedule %s holds 2 chunks a rank; expected 2 or absent", plan->vpp,
+                   schedule);
+        break;
+    default:
+        break;
+    }
+    return status_ok();
+}
+
+static bool model_has_dense_mlp(const Model *model) {
+    for (int k = 0; k < model->num_kinds; k++)
+        if (!model->kinds[k].moe) return true;
+    return false;
+}
+
+static Status tp_check(const Scenario *scenario, const Plan *plan) {
+    const Model *model = &scenario->model;
+    const int tp = plan->tp, kv_heads = model->num_kv_heads;
+    if (tp == 1) return status_ok();
+    if (model->num_heads % tp != 0)
+        REFUSE("parallel.tp", "%d does not divide num_attention_heads %d", tp, model->num_heads);
+    if (model->attention == ATTENTION_GQA) {
+        if (tp <= kv_heads && kv_heads % tp != 0)
+            REFUSE("parallel.tp", "%d does not divide num_key_value_heads %d", tp, kv_heads);
+        if (tp > kv_heads && tp % kv_heads != 0) // each kv head stands on tp / kv_heads ranks
+            REFUSE("parallel.tp", "%d is not a multiple of num_key_value_heads %d", tp, kv_heads);
+    }
+    if (model->hidden_size % tp != 0)
+        REFUSE("parallel.tp", "%d does not divide hidden_size %d", tp, model->hidden_size);
+    if (model->intermediate_size % tp != 0 && model_has_dense_mlp(model))
+        REFUSE("parallel.tp", "%d does not divide intermediate_size %d", tp,
+               model->intermediate_size);
+    if (model->shared_intermediate_size % tp != 0)
+        REFUSE("parallel.tp", "%d does not divide shared_expert_intermediate_size %d", tp,
+               model->shared_intermediate_size);
+    return status_ok();
+}
+
+static Status ulysses_check(const Scenario *scenario, const Plan *plan) {
+    const Model *model = &scenario->model;
+    int heads = model->num_heads / plan->tp;
+    if (heads % plan->cp != 0)
+        REFUSE("parallel.cp", "%d does not divide num_attention_heads %d / tp %d (ulysses)",
+               plan->cp, model->num_heads, plan->tp);
+    int kv_heads = model->num_kv_heads > plan->tp ? model->num_kv_heads / plan->tp : 1;
+    if (model->attention == ATTENTION_GQA && kv_heads % plan->cp != 0 && plan->cp % kv_heads != 0)
+        REFUSE("parallel.cp",
+               "%d neither divides num_key_value_heads %d / tp %d nor is a multiple (ulysses)",
+               plan->cp, model->num_kv_heads, plan->tp);
+    return status_ok();
+}
+
+// How one sequence is cut: over cp (each rank an early and a late part where causal, so that all
+// have the same work), then over tp outside the attention.
+static Status sequence_check(const Scenario *scenario, const Plan *plan) {
+    const long long seq_len = (long long)scenario->training.seq_len;
+    const bool paired = scenario->training.causal && plan->cp_method != CP_ULYSSES;
+    if (plan->cp > 1 && paired && seq_len % (2LL * plan->cp) != 0)
+        REFUSE("training.seq_len", "%lld is not a multiple of 2 x cp %d", seq_len, plan->cp);
+    if (seq_len % plan->cp != 0)
+        REFUSE("training.seq_len", "%lld is not a multiple of cp %d", seq_len, plan->cp);
+    if (plan->sequence_parallel && seq_len / plan->cp % plan->tp != 0)
+        REFUSE("training.seq_len",
+               "%lld / cp %d is not a multiple of tp %d; expected that, or sequence_parallel false",
+               seq_len, plan->cp, plan->tp);
+    if (plan->cp > 1 && plan->cp_method == CP_ULYSSES) return ulysses_check(scenario, plan);
+    return status_ok();
+}
+
+static Status experts_check(const Scenario *scenario, const Plan *plan) {
+    const Model *model = &scenario->model;
+    const int ep = plan->ep, etp = plan->etp;
+    if (ep == 1 && etp == 1) return status_ok();
+    if (model->num_experts == 0)
+        REFUSE(ep > 1 ? "parallel.ep" : "parallel.etp", "%d, but %s has no experts; expected 1",
+               ep > 1 ? ep : etp, model->name);
+    if (model->num_experts % ep != 0)
+        REFUSE("parallel.ep", "%d does not divide num_experts %d", ep, model->num_experts);
+    if (model->moe_intermediate_size % etp != 0)
+        REFUSE("parallel.etp", "%d does not divide moe_intermediate_size %d", etp,
+               model->moe_intermediate_size);
+    int64_t stage_ranks = (int64_t)plan->tp * plan->cp * plan->dp;
+    if (stage_ranks % ((int64_t)ep * etp) != 0)
+        REFUSE("parallel.ep", "ep %d x etp %d does not divide tp %d x cp %d x dp %d = %lld", ep,
+               etp, plan->tp, plan->cp, plan->dp, (long long)stage_ranks);
+    return status_ok();
+}
+
+static Status sharding_check(const Scenario *scenario, const Plan *plan) {
+    if ((int64_t)plan->dp * plan->cp % plan->zero_group != 0)
+        REFUSE("parallel.zero_group", "%d does not divide dp %d x cp %d", plan->zero_group,
+               plan->dp, plan->cp);
+    if (plan->recompute_layers > scenario->model.num_layers)
+        REFUSE("parallel.recompute_layers", "%d is more than num_hidden_layers %d",
+               plan->recompute_layers, scenario->model.num_layers);
+    return status_ok();
+}
+
+Status plan_check(const Scenario *scenario, const Plan *plan) {
+    TRY(gpus_check(scenario, plan));
+    TRY(batch_check(scenario, plan));
+    TRY(pipeline_check(scenario, plan));
+    TRY(tp_check(scenario, plan));
+    TRY(sequence_check(scenario, plan));
+    TRY(experts_check(scenario, plan));
+    return sharding_check(scenario, plan);
+}

@@ -1,0 +1,115 @@
+// A plan as text and as JSON.
+#include "plan/plan.h"
+
+#include "base/data_dir.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void modules_add(cJSON *parallel, int modules) {
+    cJSON *list = cJSON_AddArrayToObject(parallel, "recompute_modules");
+    for (int i = 0; RECOMPUTE_MODULE_NAMES[i]; i++)
+        if (modules & 1 << i)
+            cJSON_AddItemToArray(list, cJSON_CreateString(RECOMPUTE_MODULE_NAMES[i]));
+}
+
+static void stages_add(cJSON *parallel, const Plan *plan) {
+    cJSON *list = cJSON_AddArrayToObject(parallel, "stages");
+    for (int c = 0; c < plan->num_chunks; c++) {
+        const PlanChunk *chunk = &plan->chunks[c];
+        cJSON *entry = cJSON_CreateObject();
+        cJSON_AddItemToArray(list, entry);
+        cJSON_AddNumberToObject(entry, "layers", chunk->num_layers);
+        if (chunk->embedding) cJSON_AddTrueToObject(entry, "embedding");
+        if (chunk->num_mtp) cJSON_AddNumberToObject(entry, "mtp", chunk->num_mtp);
+        if (chunk->loss) cJSON_AddTrueToObject(entry, "loss");
+    }
+}
+
+cJSON *plan_to_json(const Plan *plan) {
+    const struct {
+        const char *key;
+        int value;
+    } counts[] = {
+        {"tp", plan->tp},   {"pp", plan->pp},
+        {"dp", plan->dp},   {"cp", plan->cp},
+        {"ep", plan->ep},   {"etp", plan->etp},
+        {"vpp", plan->vpp}, {"micro_batch", plan->micro_batch},
+    };
+    cJSON *parallel = cJSON_CreateObject();
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        cJSON_AddNumberToObject(parallel, counts[i].key, counts[i].value);
+    cJSON_AddBoolToObject(parallel, "sequence_parallel", plan->sequence_parallel);
+    cJSON_AddNumberToObject(parallel, "zero_stage", plan->zero_stage);
+    cJSON_AddNumberToObject(parallel, "zero_group", plan->zero_group);
+    cJSON_AddBoolToObject(parallel, "reshard_after_forward", plan->reshard_after_forward);
+    cJSON_AddStringToObject(parallel, "recompute", RECOMPUTE_NAMES[plan->recompute]);
+    // Absent: per operator, and all layers.
+    if (plan->recompute == RECOMPUTE_SELECTIVE && plan->recompute_modules)
+        modules_add(parallel, plan->recompute_modules);
+    if (plan->recompute_layers != ABSENT)
+        cJSON_AddNumberToObject(parallel, "recompute_layers", plan->recompute_layers);
+    cJSON_AddStringToObject(parallel, "schedule", SCHEDULE_NAMES[plan->schedule]);
+    cJSON_AddStringToObject(parallel, "cp_method", CP_METHOD_NAMES[plan->cp_method]);
+    cJSON_AddStringToObject(parallel, "order", plan->order);
+    stages_add(parallel, plan);
+    cJSON_AddFalseToObject(parallel, "vocab_parallel");
+    return parallel;
+}
+
+// " name value" where value is not 1.
+static const char *degree_text(Arena *arena, const char *name, int value) {
+    return value == 1 ? "" : arena_printf(arena, " %s %d", name, value);
+}
+
+const char *plan_describe(const Plan *plan, Arena *arena) {
+    const char *layers = plan->recompute == RECOMPUTE_NONE || plan->recompute_layers == ABSENT
+                             ? ""
+                             : arena_printf(arena, ":%d", plan->recompute_layers);
+    return arena_printf(arena, "tp %d%s pp %d%s dp %d%s%s mb %d zero%d %s%s %s", plan->tp,
+                        degree_text(arena, "cp", plan->cp), plan->pp,
+                        degree_text(arena, "vpp", plan->vpp), plan->dp,
+                        degree_text(arena, "ep", plan->ep), degree_text(arena, "etp", plan->etp),
+                        plan->micro_batch, plan->zero_stage, RECOMPUTE_NAMES[plan->recompute],
+                        layers, SCHEDULE_NAMES[plan->schedule]);
+}
+
+static void member_set(cJSON *object, const char *key, cJSON *value) {
+    if (cJSON_GetObjectItemCaseSensitive(object, key))
+        cJSON_ReplaceItemInObjectCaseSensitive(object, key, value);
+    else
+        cJSON_AddItemToObject(object, key, value);
+}
+
+// A path that leads from any folder to the file that this one led to from the scenario's.
+static void path_make_absolute(const Scenario *scenario, cJSON *object, const char *key) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    if (!cJSON_IsString(item) || item->valuestring[0] == '/') return;
+    Arena scratch = {0};
+    char *path = realpath(path_beside(&scratch, scenario->file, item->valuestring), NULL);
+    if (path) member_set(object, key, cJSON_CreateString(path));
+    free(path);
+    arena_free(&scratch);
+}
+
+static void cluster_make_portable(const Scenario *scenario, cJSON *cluster) {
+    const cJSON *gpu = cJSON_GetObjectItemCaseSensitive(cluster, "gpu");
+    if (cJSON_IsString(gpu) && value_is_path(gpu->valuestring))
+        path_make_absolute(scenario, cluster, "gpu");
+    path_make_absolute(scenario, cluster, "bandwidth_matrix");
+    cJSON *group;
+    cJSON_ArrayForEach(group, cJSON_GetObjectItemCaseSensitive(cluster, "groups"))
+        cluster_make_portable(scenario, group);
+}
+
+cJSON *plan_document(const Scenario *scenario, const Plan *plan, const cJSON *provenance) {
+    cJSON *document = cJSON_Duplicate(scenario->document, true);
+    member_set(document, "model", cJSON_Duplicate(scenario->model_document, true));
+    cJSON *cluster = cJSON_GetObjectItemCaseSensitive(document, "cluster");
+    if (cJSON_IsObject(cluster)) cluster_make_portable(scenario, cluster);
+    member_set(document, "parallel", plan_to_json(plan));
+    cJSON_DeleteItemFromObjectCaseSensitive(document, "provenance");
+    if (provenance)
+        cJSON_AddItemToObject(document, "provenance", cJSON_Duplicate(provenance, true));
+    return document;
+}
