@@ -2,13 +2,12 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/json.h"
 #include "base/status.h"
 #include "config/scenario.h"
 #include "costmodel/memory.h"
 #include "costmodel/timeline.h"
 #include "plan/plan.h"
-
-#include <cjson/cJSON.h>
 
 typedef struct {
     double step_time_s, step_time_low_s, step_time_high_s; // 80 % interval

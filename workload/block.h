@@ -28,9 +28,16 @@ typedef struct {
     double backward_peak_bytes; // most above (start + saved_bytes) during the backward
 } Block;
 
-enum { BLOCK_EMBEDDING, BLOCK_HEAD, BLOCK_MTP, BLOCK_FIRST_LAYER, MAX_BLOCKS = 16 };
+// Blocks in the order in which a chunk runs them. Layers: BLOCK_FIRST_LAYER + 2 kind + recomputed.
+enum {
+    BLOCK_EMBEDDING,
+    BLOCK_FIRST_LAYER,
+    BLOCK_MTP = BLOCK_FIRST_LAYER + 2 * MODEL_MAX_LAYER_KINDS,
+    BLOCK_HEAD,
+    MAX_BLOCKS
+};
 
-// How many blocks of each kind one chunk holds, in order: embedding, layers, head.
+// How many blocks of each kind one chunk holds.
 typedef struct {
     int num_blocks[MAX_BLOCKS];
     int num_layers; // transformer layers, MTP layers not counted
@@ -42,7 +49,7 @@ typedef struct {
 
 // Everything that is the same for all micro-batches and data-parallel replicas.
 typedef struct {
-    Block blocks[MAX_BLOCKS]; // BLOCK_FIRST_LAYER + 2 * kind + recomputed; unused ones are zero
+    Block blocks[MAX_BLOCKS]; // unused ones are zero
     int num_chunks;
     const Chunk *chunks;          // [num_chunks] in pipeline order
     double boundary_bytes;        // activations one rank sends to the next chunk per micro-batch

@@ -1,0 +1,93 @@
+#include "costmodel/collective.h"
+
+#include <math.h>
+
+GroupLayout group_layout(const Cluster *cluster, Group group) {
+    GroupLayout layout = {.num_ranks = group.size};
+    int inside = group.stride >= cluster->domain_gpus ? 1 : cluster->domain_gpus / group.stride;
+    layout.ranks_per_domain = inside < group.size ? inside : group.size;
+    layout.num_domains = (group.size + layout.ranks_per_domain - 1) / layout.ranks_per_domain;
+    layout.nic_bytes_per_s_per_gpu =
+        cluster->nics_per_node * cluster->nic_bytes_per_s / cluster->gpus_per_node;
+    return layout;
+}
+
+// Bytes each rank passes on in a ring, of a message of one byte.
+static double ring_wire_frac(CollectiveKind kind, double n) {
+    switch (kind) {
+    case COLLECTIVE_ALL_REDUCE: return 2 * (n - 1) / n;
+    case COLLECTIVE_RING_EXCHANGE: return n - 1;
+    default: return (n - 1) / n;
+    }
+}
+
+static double ring_steps(CollectiveKind kind, double n) {
+    if (kind == COLLECTIVE_ALL_REDUCE) return 2 * (n - 1);
+    return kind == COLLECTIVE_ALL_TO_ALL ? 1 : n - 1;
+}
+
+static double link_rate(const Link *link) {
+    return link->bandwidth_bytes_per_s * link->efficiency_frac;
+}
+
+static double inside_s(const Link *link, CollectiveKind kind, double n, double message_bytes) {
+    double wire_bytes = ring_wire_frac(kind, n) * message_bytes;
+    return link->latency_s + ring_steps(kind, n) * link->hop_latency_s +
+           (wire_bytes + link->half_bytes) / link_rate(link);
+}
+
+// Latency of a collective across domains: the better of a ring and, for reductions, a tree over
+// domains with chains inside (NCCL's two algorithms for them).
+static double across_latency_s(const Cluster *cluster, const GroupLayout *g, CollectiveKind kind) {
+    const Link *up = &cluster->scale_up, *out = &cluster->scale_out;
+    double passes = kind == COLLECTIVE_ALL_REDUCE ? 2 : 1;
+    if (kind == COLLECTIVE_ALL_TO_ALL) return (g->num_domains - 1) * out->hop_latency_s;
+    double crossings = g->num_domains, hops = g->num_ranks - g->num_domains;
+    double ring = passes * (crossings * out->hop_latency_s + hops * up->hop_latency_s);
+    if (kind != COLLECTIVE_ALL_REDUCE) return ring;
+    double depth = ceil(log2(g->num_domains));
+    double tree = passes * (depth * out->hop_latency_s +
+                            (g->ranks_per_domain - 1) * up->hop_latency_s);
+    return fmin(ring, tree);
+}
+
+// Across domains a ring crosses each domain's edge once per channel, and the channels together
+// use the NICs of all the group's ranks there. An all-to-all sends from every rank's own share.
+static double across_s(const Cluster *cluster, const GroupLayout *g, CollectiveKind kind,
+                       double message_bytes) {
+    const Link *up = &cluster->scale_up, *out = &cluster->scale_out;
+    double n = g->num_ranks, edge = g->nic_bytes_per_s_per_gpu * out->efficiency_frac;
+    edge /= cluster->oversubscription;
+    double up_s, out_s;
+    if (kind == COLLECTIVE_ALL_TO_ALL) {
+        out_s = message_bytes * (n - g->ranks_per_domain) / n / edge;
+        up_s = message_bytes * (g->ranks_per_domain - 1) / n / link_rate(up);
+    } else {
+        double wire_bytes = ring_wire_frac(kind, n) * message_bytes;
+        out_s = (wire_bytes + out->half_bytes) / (edge * g->ranks_per_domain);
+        up_s = g->ranks_per_domain > 1 ? wire_bytes / link_rate(up) : 0;
+    }
+    return out->latency_s + across_latency_s(cluster, g, kind) + fmax(out_s, up_s);
+}
+
+double collective_s(const Cluster *cluster, CollectiveKind kind, Group group, double message_bytes) {
+    if (group.size <= 1 || message_bytes <= 0) return 0;
+    GroupLayout layout = group_layout(cluster, group);
+    if (layout.num_domains == 1)
+        return inside_s(&cluster->scale_up, kind, group.size, message_bytes);
+    return across_s(cluster, &layout, kind, message_bytes);
+}
+
+bool gpus_share_domain(const Cluster *cluster, int gpu_a, int gpu_b) {
+    return gpu_a / cluster->domain_gpus == gpu_b / cluster->domain_gpus;
+}
+
+double p2p_s(const Cluster *cluster, bool same_domain, double message_bytes, double *alpha_s) {
+    const Link *link = same_domain ? &cluster->scale_up : &cluster->scale_out;
+    double rate = link->bandwidth_bytes_per_s;
+    if (!same_domain)
+        rate = cluster->nics_per_node * cluster->nic_bytes_per_s /
+               (cluster->gpus_per_node * cluster->oversubscription);
+    if (alpha_s) *alpha_s = link->p2p_latency_s;
+    return link->p2p_latency_s + message_bytes / (rate * link->p2p_efficiency_frac);
+}

@@ -1,0 +1,46 @@
+#include "costmodel/compute.h"
+
+#include <math.h>
+
+// Share of the SMs' time that the tiles of a product fill: the last wave is part empty.
+static double wave_frac(const Gpu *gpu, const Op *op) {
+    const GpuEfficiency *e = &gpu->efficiency;
+    double tiles = op->groups * ceil(op->m / e->gemm_tile_m) * ceil(op->n / e->gemm_tile_n);
+    double waves = ceil(tiles / gpu->num_sms);
+    return tiles / (gpu->num_sms * waves);
+}
+
+static double memory_s(const Gpu *gpu, double bytes) {
+    return bytes / (gpu->memory_bandwidth_bytes_per_s * gpu->efficiency.memory_frac);
+}
+
+static double gemm_s(const Gpu *gpu, const Op *op) {
+    const GpuEfficiency *e = &gpu->efficiency;
+    double rate = gpu->peak_flops_per_s[op->precision] * e->gemm_max_frac[op->precision];
+    rate *= op->k / (op->k + e->gemm_half_k) * wave_frac(gpu, op);
+    return fmax(op->flops / rate, memory_s(gpu, op->bytes));
+}
+
+// Attention runs in 16 bits whatever the precision of the products; fp32 where there is no bf16.
+static double attention_s(const Gpu *gpu, const Op *op) {
+    const GpuEfficiency *e = &gpu->efficiency;
+    int precision = gpu->peak_flops_per_s[PRECISION_BF16] > 0 ? PRECISION_BF16 : PRECISION_FP16;
+    if (op->precision == PRECISION_FP32 || op->precision == PRECISION_FP64) precision = op->precision;
+    double frac = op->backward ? e->attention_backward_frac : e->attention_forward_frac;
+    double rate = gpu->peak_flops_per_s[precision] * frac;
+    rate *= op->tokens / (op->tokens + e->attention_half_tokens);
+    // Heads of 64 do half the work per softmax exponential of heads of 128.
+    if (op->head_dim < 128) rate *= (1 + op->head_dim / 128) / 2;
+    return fmax(op->flops / rate, memory_s(gpu, op->bytes));
+}
+
+double op_compute_s(const Gpu *gpu, const Op *op) {
+    double launches_s = op->num_kernels * gpu->efficiency.launch_s;
+    switch (op->kind) {
+    case OP_GEMM: return launches_s + gemm_s(gpu, op);
+    case OP_ATTENTION: return launches_s + attention_s(gpu, op);
+    case OP_MEMORY: return launches_s + memory_s(gpu, op->bytes);
+    case OP_COLLECTIVE: break;
+    }
+    return 0;
+}

@@ -1,0 +1,125 @@
+#include "costmodel/estimate.h"
+
+#include <math.h>
+
+// Spread (one standard deviation, relative) of each term of the breakdown, from the errors of whole
+// steps on published runs (docs/accuracy.md), and of what all terms share.
+static const double TERM_SPREAD[NUM_TERMS] = {
+    [TERM_COMPUTE] = 0.08, [TERM_TP] = 0.25,     [TERM_CP] = 0.25,
+    [TERM_EP] = 0.35,      [TERM_DP] = 0.35,     [TERM_PP] = 0.35,
+    [TERM_BUBBLE] = 0.10,  [TERM_OPTIMIZER] = 0.25, [TERM_OTHER] = 0.40,
+};
+static const double SHARED_SPREAD = 0.08;
+static const double NORMAL_QUANTILE_90 = 1.2816; // leaves 10 % on either side
+
+// Both ends of the 80 % interval, on a logarithmic scale: terms vary independently.
+static void interval_set(Estimate *e) {
+    double variance = SHARED_SPREAD * SHARED_SPREAD;
+    for (int t = 0; t < NUM_TERMS; t++) {
+        double share = e->term_s[t] / e->step_time_s * TERM_SPREAD[t];
+        variance += share * share;
+    }
+    double width = exp(NORMAL_QUANTILE_90 * sqrt(variance));
+    e->step_time_low_s = e->step_time_s / width;
+    e->step_time_high_s = e->step_time_s * width;
+}
+
+// Power while computing is the board's limit, while waiting the idle power.
+static double joules_per_token(const Scenario *scenario, const Estimate *e) {
+    const Cluster *cluster = &scenario->cluster;
+    double busy_frac = (e->term_s[TERM_COMPUTE] + e->term_s[TERM_OPTIMIZER]) / e->step_time_s;
+    double idle = fmin(cluster->gpu.idle_power_watts, cluster->power_watts_per_gpu);
+    double watts = idle + (cluster->power_watts_per_gpu - idle) * busy_frac;
+    return watts * cluster->num_gpus / e->tokens_per_s;
+}
+
+static void rates_set(const Scenario *scenario, const Workload *workload, Estimate *e) {
+    const Cluster *cluster = &scenario->cluster;
+    const Training *training = &scenario->training;
+    double tokens = (double)training->seq_len * (double)training->global_batch;
+    e->tokens_per_s = tokens / e->step_time_s;
+    e->tokens_per_s_per_gpu = e->tokens_per_s / cluster->num_gpus;
+    e->model_flops_per_s_per_gpu = workload->model_flops / e->step_time_s / cluster->num_gpus;
+    e->mfu_frac = e->model_flops_per_s_per_gpu / cluster->gpu.peak_flops_per_s[training->precision];
+    e->usd_per_1e9_tokens = cluster->price_usd_per_gpu_hour * cluster->num_gpus / 3600 /
+                            e->tokens_per_s * 1e9;
+    e->joules_per_token = joules_per_token(scenario, e);
+}
+
+Status estimate_plan(const Scenario *scenario, const Plan *plan, Arena *arena, Estimate *out,
+                     EstimateParts *parts) {
+    EstimateParts local;
+    EstimateParts *p = parts ? parts : &local;
+    p->workload = workload_build(scenario, plan, arena);
+    p->program = program_build(scenario, plan, &p->workload, arena);
+    p->prices = chunks_price(scenario, plan, &p->workload, arena);
+    program_price(scenario, plan, &p->program, arena, &p->prices);
+    TRY(timeline_run(&p->program, &p->prices, parts != NULL, arena, &p->timeline));
+    *out = (Estimate){.step_time_s = p->timeline.step_time_s};
+    for (int t = 0; t < NUM_TERMS; t++) out->term_s[t] = p->timeline.term_s[t];
+    out->memory = memory_worst_rank(scenario, plan, &p->workload, &out->memory_rank);
+    out->memory_available_bytes = scenario->cluster.gpu.memory_available_bytes;
+    out->fits = out->memory.device_bytes <= out->memory_available_bytes;
+    rates_set(scenario, &p->workload, out);
+    interval_set(out);
+    return status_ok();
+}
+
+RankMemory estimate_memory(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                           double *missing_bytes) {
+    int rank;
+    RankMemory m = memory_worst_rank(scenario, plan, workload, &rank);
+    *missing_bytes = fmax(0, m.device_bytes - scenario->cluster.gpu.memory_available_bytes);
+    return m;
+}
+
+// A rank cannot start before the first micro-batch has come through the ranks before it, nor end
+// before its last gradient has gone back through them.
+double estimate_lower_bound_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                              const Prices *prices) {
+    (void)scenario;
+    double bound_s = 0, way_s = 0, update_s = INFINITY;
+    for (int r = 0; r < plan->pp; r++) {
+        double busy_s = 0;
+        for (int c = r; c < workload->num_chunks; c += plan->pp)
+            busy_s += prices->forward[c].time_s + prices->backward[c].time_s;
+        bound_s = fmax(bound_s, way_s + busy_s * (double)plan->num_microbatches);
+        way_s += prices->forward[r].time_s + prices->backward[r].time_s + 2 * prices->message_s[r];
+        update_s = fmin(update_s, prices->optimizer_s[r]);
+    }
+    return bound_s + update_s + prices->step_s;
+}
+
+static cJSON *memory_to_json(const RankMemory *m) {
+    cJSON *json = cJSON_CreateObject();
+    json_add_number(json, "weights", m->weights_bytes);
+    json_add_number(json, "gradients", m->gradients_bytes);
+    json_add_number(json, "optimizer", m->optimizer_bytes);
+    json_add_number(json, "activations", m->activations_bytes);
+    json_add_number(json, "buffers", m->buffers_bytes);
+    return json;
+}
+
+cJSON *estimate_to_json(const Estimate *e, const Plan *plan) {
+    cJSON *json = cJSON_CreateObject();
+    json_add_number(json, "schema", 1);
+    json_add_number(json, "step_time_s", e->step_time_s);
+    json_add_number(json, "step_time_low_s", e->step_time_low_s);
+    json_add_number(json, "step_time_high_s", e->step_time_high_s);
+    json_add_number(json, "tokens_per_s", e->tokens_per_s);
+    json_add_number(json, "tokens_per_s_per_gpu", e->tokens_per_s_per_gpu);
+    json_add_number(json, "model_flops_per_s_per_gpu", e->model_flops_per_s_per_gpu);
+    json_add_number(json, "mfu_frac", e->mfu_frac);
+    json_add_number(json, "usd_per_1e9_tokens", e->usd_per_1e9_tokens);
+    json_add_number(json, "joules_per_token", e->joules_per_token);
+    cJSON_AddItemToObject(json, "parallel", plan_to_json(plan));
+    json_add_number(json, "memory_peak_bytes", e->memory.peak_bytes);
+    json_add_number(json, "memory_reserved_bytes", e->memory.reserved_bytes);
+    json_add_number(json, "memory_device_bytes", e->memory.device_bytes);
+    json_add_number(json, "memory_available_bytes", e->memory_available_bytes);
+    cJSON_AddBoolToObject(json, "fits", e->fits);
+    cJSON_AddItemToObject(json, "memory_bytes", memory_to_json(&e->memory));
+    cJSON *terms = cJSON_AddObjectToObject(json, "breakdown_s");
+    for (int t = 0; t < NUM_TERMS; t++) json_add_number(terms, TERM_NAMES[t], e->term_s[t]);
+    return json;
+}

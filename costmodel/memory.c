@@ -1,0 +1,151 @@
+#include "costmodel/memory.h"
+
+#include <math.h>
+
+static double largest(const Workload *workload, int first, int last, double *expert) {
+    double dense = 0;
+    *expert = 0;
+    for (int i = first; i <= last; i++) {
+        dense = fmax(dense, workload->blocks[i].dense_parameters);
+        *expert = fmax(*expert, workload->blocks[i].expert_parameters);
+    }
+    return dense;
+}
+
+// ZeRO-3 holds two blocks gathered (this one and the next, prefetched) and one block's gradients
+// before they are scattered; without resharding all blocks of the rank stay gathered.
+static double gathered_bytes(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                             double rank_parameters) {
+    const Training *training = &scenario->training;
+    const Stack *stack = &training->stack;
+    if (plan->zero_stage < 3 || plan_group(plan, GROUP_ZERO).size == 1) return 0;
+    double gathered = stack->gathers_in_compute_dtype ? 2 : stack->weight_bytes_per_param;
+    double reduced = training->grad_reduce_precision == PRECISION_BF16 ? 2 : 4, expert, edge_expert;
+    double layer = largest(workload, BLOCK_FIRST_LAYER, BLOCK_MTP, &expert) + expert;
+    double edge = fmax(largest(workload, BLOCK_EMBEDDING, BLOCK_EMBEDDING, &edge_expert),
+                       largest(workload, BLOCK_HEAD, BLOCK_HEAD, &edge_expert));
+    double blocks = fmax(2 * layer, layer + edge) * gathered;
+    if (!plan->reshard_after_forward) blocks = fmax(blocks, rank_parameters * gathered);
+    return blocks + fmax(layer, edge) * reduced;
+}
+
+static void static_account(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                             int rank, RankMemory *m) {
+    const Training *training = &scenario->training;
+    const Stack *stack = &training->stack;
+    double dense = 0, expert = 0;
+    for (int c = rank; c < workload->num_chunks; c += plan->pp) {
+        dense += workload->chunks[c].dense_parameters;
+        expert += workload->chunks[c].expert_parameters;
+    }
+    double all = dense + expert;
+    double own = dense / plan_group(plan, GROUP_ZERO).size +
+                 expert / plan_group(plan, GROUP_EZERO).size;
+    double grad = training->grad_reduce_precision == PRECISION_BF16 ? 2 : 4;
+    if (stack->grad_bytes_per_param > 0) grad = stack->grad_bytes_per_param;
+    double moment = training->optimizer_precision == PRECISION_BF16 ? 2 : 4;
+    double moments = training->optimizer == OPTIMIZER_ADAM ? 2 : 1;
+    m->weights_bytes = (plan->zero_stage >= 3 ? own : all) * stack->weight_bytes_per_param;
+    m->gradients_bytes = (plan->zero_stage >= 2 ? own : all) * grad;
+    m->optimizer_bytes = (plan->zero_stage >= 1 ? own : all) *
+                         (stack->master_bytes_per_param + moments * moment);
+    m->buffers_bytes = gathered_bytes(scenario, plan, workload, all);
+    if (plan->pp > 1) m->buffers_bytes += 2 * workload->boundary_bytes; // received, being sent
+
+}
+
+static int num_communicators(const Plan *plan) {
+    const GroupKind kinds[] = {GROUP_TP, GROUP_CP, GROUP_DP, GROUP_EP, GROUP_EDP, GROUP_PP};
+    int n = 0;
+    for (int i = 0; i < 6; i++) n += plan_group(plan, kinds[i]).size > 1;
+    return n;
+}
+
+static void account_finish(const Scenario *scenario, const Plan *plan, RankMemory *m) {
+    const Stack *stack = &scenario->training.stack;
+    m->peak_bytes = m->weights_bytes + m->gradients_bytes + m->optimizer_bytes +
+                    m->activations_bytes + m->buffers_bytes;
+    m->reserved_bytes = m->peak_bytes * (1 + stack->allocator_slack_frac);
+    m->device_bytes = m->reserved_bytes + stack->context_bytes +
+                      num_communicators(plan) * stack->comm_bytes_per_group;
+}
+
+// Adds one unit of work to what is held and to the peak.
+static void activations_step(const Chunk *chunk, bool forward, bool releases, double *held,
+                             double *peak) {
+    *peak = fmax(*peak, *held + (forward ? chunk->forward_peak_bytes : chunk->backward_peak_bytes));
+    if (forward)
+        *held += chunk->saved_bytes;
+    else if (releases)
+        *held -= chunk->saved_bytes;
+}
+
+// With one chunk a rank, what is in flight is equal: the schedule's count says it all. With more,
+// chunks may differ, and the peak is found on the first micro-batches: every schedule is periodic
+// after its warm-up, which is shorter than 4 pp micro-batches.
+static double activations_closed_form(const Plan *plan, const Workload *workload, int rank,
+                                      Arena *scratch) {
+    const Schedule *schedule = schedule_find(plan->schedule);
+    ScheduleShape shape = {.pp = plan->pp, .vpp = plan->vpp,
+                           .num_microbatches = (int)plan->num_microbatches};
+    if (plan->vpp == 1) {
+        const Chunk *chunk = &workload->chunks[rank];
+        double n = schedule->in_flight(&shape, rank);
+        return fmax((n - 1) * chunk->saved_bytes + chunk->forward_peak_bytes,
+                    n * chunk->saved_bytes + chunk->backward_peak_bytes);
+    }
+    int bound = 4 * plan->pp;
+    if (schedule->kind != SCHEDULE_GPIPE && shape.num_microbatches > bound)
+        shape.num_microbatches = bound + shape.num_microbatches % plan->pp;
+    int num_items = schedule->num_items(&shape);
+    WorkItem *items = ARENA_ARRAY(scratch, num_items, WorkItem);
+    schedule->order(&shape, rank, items);
+    double held = 0, peak = 0;
+    for (int i = 0; i < num_items; i++)
+        activations_step(&workload->chunks[items[i].chunk], items[i].kind == WORK_FORWARD,
+                         items[i].kind != WORK_BACKWARD_INPUT, &held, &peak);
+    return peak;
+}
+
+RankMemory memory_closed_form(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                              int rank) {
+    Arena scratch = {0};
+    RankMemory m = {0};
+    static_account(scenario, plan, workload, rank, &m);
+    m.activations_bytes = activations_closed_form(plan, workload, rank, &scratch);
+    account_finish(scenario, plan, &m);
+    arena_free(&scratch);
+    return m;
+}
+
+RankMemory memory_running_sum(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                              const Program *program, int rank) {
+    RankMemory m = {0};
+    static_account(scenario, plan, workload, rank, &m);
+    const RankProgram *r = &program->ranks[rank];
+    double held = 0, peak = 0;
+    for (int i = 0; i < r->num_instructions; i++) {
+        const Instruction *in = &r->instructions[i];
+        bool last_part = in->part + 1 >= in->num_parts;
+        if (in->kind > INSTRUCTION_BACKWARD_WEIGHT || !last_part) continue;
+        activations_step(&workload->chunks[in->chunk], in->kind == INSTRUCTION_FORWARD,
+                         in->kind != INSTRUCTION_BACKWARD_INPUT, &held, &peak);
+    }
+    m.activations_bytes = peak;
+    account_finish(scenario, plan, &m);
+    return m;
+}
+
+RankMemory memory_worst_rank(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                             int *rank) {
+    RankMemory worst = {0};
+    *rank = 0;
+    for (int r = 0; r < plan->pp; r++) {
+        RankMemory m = memory_closed_form(scenario, plan, workload, r);
+        if (r == 0 || m.peak_bytes > worst.peak_bytes) {
+            worst = m;
+            *rank = r;
+        }
+    }
+    return worst;
+}

@@ -1,0 +1,266 @@
+#include "costmodel/price.h"
+
+#include "costmodel/collective.h"
+#include "costmodel/compute.h"
+
+#include <math.h>
+
+const char *const TERM_NAMES[NUM_TERMS] = {
+    "compute", "tp_exposed", "cp_exposed", "ep_exposed", "dp_exposed",
+    "pp_exposed", "bubble", "optimizer", "other",
+};
+
+static const Term STREAM_TERM[NUM_STREAMS] = {TERM_COMPUTE, TERM_TP, TERM_CP,
+                                              TERM_EP,      TERM_DP, TERM_PP};
+
+enum { MAX_LIST_OPS = 512 };
+
+// The streams of one rank while it runs a list of operators.
+typedef struct {
+    const Scenario *scenario;
+    const Plan *plan;
+    double free_s[NUM_STREAMS];   // when each stream is done with what it has
+    double end_s[MAX_LIST_OPS];   // of each operator
+    double term_s[NUM_TERMS];     // of the compute stream: busy, and idle by what it waited for
+    double communication_s;       // of collectives in the flow of data
+    double hidden_s;              // of those beside another micro-batch's compute
+    double sharding_s;            // of ZeRO-3 on the DP stream
+    double first_gather_s, last_scatter_s;
+    double num_kernels;
+} Streams;
+
+static double op_s(const Streams *s, const Op *op) {
+    if (op->kind != OP_COLLECTIVE) return op_compute_s(&s->scenario->cluster.gpu, op);
+    return collective_s(&s->scenario->cluster, op->collective, plan_group(s->plan, op->group),
+                        op->message_bytes);
+}
+
+// What is left exposed of a collective that runs piece by piece beside its product: the longer of
+// the two hides the shorter, but for one piece.
+static double pipelined_s(const Streams *s, const Op *op, const Op *product, double duration_s) {
+    int pieces = plan_group(s->plan, op->group).size;
+    double product_s = op_s(s, product);
+    return fmax(0, duration_s - product_s) + fmin(duration_s, product_s) / pieces;
+}
+
+static void sharding_run(Streams *s, const Op *op, double duration_s) {
+    s->sharding_s += duration_s;
+    if (op->collective == COLLECTIVE_ALL_GATHER)
+        s->first_gather_s += duration_s;
+    else
+        s->last_scatter_s += duration_s;
+}
+
+static void op_run(Streams *s, const Op *ops, int i) {
+    const Op *op = &ops[i];
+    double duration_s = op_s(s, op), previous_s = i > 0 ? s->end_s[i - 1] : 0;
+    s->end_s[i] = previous_s;
+    s->num_kernels += op->num_kernels;
+    if (op->stream == STREAM_DP) {
+        sharding_run(s, op, duration_s);
+        return;
+    }
+    if (op->hidden) {
+        s->hidden_s += duration_s;
+        return;
+    }
+    int waited = op->wait == WAIT_PREVIOUS ? i - 1 : op->wait;
+    double ready_s = waited >= 0 ? s->end_s[waited] : 0;
+    double start_s = fmax(s->free_s[op->stream], ready_s);
+    if (op->kind == OP_COLLECTIVE) {
+        s->communication_s += duration_s;
+        if (op->pipelined_with >= 0)
+            duration_s = pipelined_s(s, op, &ops[op->pipelined_with], duration_s);
+    } else {
+        // The compute stream was idle until what it waited for was there.
+        double idle_s = start_s - s->free_s[STREAM_COMPUTE];
+        Stream cause = waited >= 0 ? ops[waited].stream : STREAM_COMPUTE;
+        s->term_s[STREAM_TERM[cause]] += idle_s;
+        s->term_s[TERM_COMPUTE] += duration_s;
+    }
+    s->free_s[op->stream] = s->end_s[i] = start_s + duration_s;
+}
+
+// Collectives still running when the list's compute is done.
+static void tail_run(Streams *s) {
+    double done_s = s->free_s[STREAM_COMPUTE];
+    for (int stream = STREAM_TP; stream <= STREAM_EP; stream++)
+        if (s->free_s[stream] > done_s) {
+            s->term_s[STREAM_TERM[stream]] += s->free_s[stream] - done_s;
+            done_s = s->free_s[stream];
+        }
+}
+
+static double terms_sum(const double *term_s) {
+    double sum = 0;
+    for (int t = 0; t < NUM_TERMS; t++) sum += term_s[t];
+    return sum;
+}
+
+// Host time to launch the list eagerly, less what CUDA graphs replay.
+static double launches_s(const Training *training, double num_kernels) {
+    const Stack *stack = &training->stack;
+    if (training->cuda_graphs & (GRAPH_FULL | GRAPH_LAYER)) return 0;
+    if (training->compile) num_kernels *= stack->host_compiled_frac;
+    int scopes = training->cuda_graphs & (GRAPH_ATTN | GRAPH_MOE_ROUTER | GRAPH_MOE_PREPROCESS);
+    return num_kernels * stack->host_launch_s * (scopes ? 0.5 : 1);
+}
+
+static Price list_price(const Scenario *scenario, const Plan *plan, const Op *ops, int num_ops,
+                        int phases, double *edge_s) {
+    Streams s = {.scenario = scenario, .plan = plan};
+    for (int i = 0; i < num_ops; i++) {
+        if (phases & 1 << ops[i].phase)
+            op_run(&s, ops, i);
+        else
+            s.end_s[i] = i > 0 ? s.end_s[i - 1] : 0;
+    }
+    tail_run(&s);
+    const Stack *stack = &scenario->training.stack;
+    double serial_s = terms_sum(s.term_s);
+    // What runs beside compute takes SMs and bandwidth from it.
+    double exposed_s = s.term_s[TERM_TP] + s.term_s[TERM_CP] + s.term_s[TERM_EP];
+    double beside_s = fmax(0, s.communication_s - exposed_s) + fmin(s.hidden_s, serial_s) +
+                      fmin(s.sharding_s, serial_s);
+    s.term_s[TERM_COMPUTE] += stack->overlap_slowdown_frac * fmin(beside_s, serial_s);
+    double busy_s = terms_sum(s.term_s);
+    s.term_s[TERM_EP] += fmax(0, s.hidden_s - busy_s);
+    s.term_s[TERM_DP] += fmax(0, s.sharding_s - busy_s);
+    s.term_s[TERM_OTHER] +=
+        fmax(0, launches_s(&scenario->training, s.num_kernels) - terms_sum(s.term_s));
+    Price price = {.time_s = terms_sum(s.term_s)};
+    for (int t = 0; t < NUM_TERMS; t++) price.term_s[t] = s.term_s[t];
+    *edge_s = s.first_gather_s + s.last_scatter_s;
+    return price;
+}
+
+static void price_add(Price *sum, const Price *part, double times) {
+    for (int t = 0; t < NUM_TERMS; t++) sum->term_s[t] += times * part->term_s[t];
+    sum->time_s = terms_sum(sum->term_s);
+}
+
+static void price_add_term(Price *sum, Term term, double time_s) {
+    sum->term_s[term] += time_s;
+    sum->time_s = terms_sum(sum->term_s);
+}
+
+// The prices of each block for one list and set of phases.
+typedef struct {
+    Price price[MAX_BLOCKS];
+    double edge_s[MAX_BLOCKS]; // ZeRO-3: the first gather and last scatter have nothing to hide behind
+} BlockPrices;
+
+static BlockPrices blocks_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                                bool forward, int phases) {
+    BlockPrices prices = {0};
+    for (int i = 0; i < MAX_BLOCKS; i++) {
+        const Block *b = &workload->blocks[i];
+        if (b->num_forward == 0) continue;
+        prices.price[i] =
+            list_price(scenario, plan, forward ? b->forward : b->backward,
+                       forward ? b->num_forward : b->num_backward, phases, &prices.edge_s[i]);
+    }
+    return prices;
+}
+
+static const Price *phase_price(const Scenario *scenario, const Plan *plan,
+                                const Workload *workload, bool forward, int phases, Arena *arena) {
+    BlockPrices blocks = blocks_price(scenario, plan, workload, forward, phases);
+    Price *chunks = ARENA_ARRAY(arena, workload->num_chunks, Price);
+    double host_s = scenario->training.stack.host_microbatch_s / plan->vpp;
+    for (int c = 0; c < workload->num_chunks; c++) {
+        double edge_s = 0;
+        for (int i = 0; i < MAX_BLOCKS; i++) {
+            int count = workload->chunks[c].num_blocks[i];
+            if (count == 0) continue;
+            price_add(&chunks[c], &blocks.price[i], count);
+            edge_s = fmax(edge_s, blocks.edge_s[i]);
+        }
+        price_add_term(&chunks[c], TERM_DP, edge_s);
+        if (forward) price_add_term(&chunks[c], TERM_OTHER, host_s);
+    }
+    return chunks;
+}
+
+// Seconds of the optimizer on a rank: it is bound by the bytes of gradients, moments and weights.
+static double optimizer_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                          int rank) {
+    const Training *training = &scenario->training;
+    const Stack *stack = &training->stack;
+    const Gpu *gpu = &scenario->cluster.gpu;
+    double dense = 0, expert = 0;
+    for (int c = rank; c < workload->num_chunks; c += plan->pp) {
+        dense += workload->chunks[c].dense_parameters;
+        expert += workload->chunks[c].expert_parameters;
+    }
+    double all = dense + expert, own = all;
+    if (plan->zero_stage >= 1)
+        own = dense / plan_group(plan, GROUP_ZERO).size + expert / plan_group(plan, GROUP_EZERO).size;
+    double grad = training->grad_reduce_precision == PRECISION_BF16 ? 2 : 4;
+    if (stack->grad_bytes_per_param > 0) grad = stack->grad_bytes_per_param;
+    double moment = training->optimizer_precision == PRECISION_BF16 ? 2 : 4;
+    double moments = training->optimizer == OPTIMIZER_ADAM ? 2 : 1;
+    // Norm: read gradients. Update: read gradient, read and write master weight and moments, write
+    // the weight. Then the gradient buffer is zeroed.
+    double bytes = own * (2 * grad + 8 + 2 * moments * moment + stack->weight_bytes_per_param);
+    bytes += (plan->zero_stage >= 2 ? own : all) * grad;
+    if (!stack->fused_optimizer) bytes *= 3; // one kernel per operation instead of one for all
+    return bytes / (gpu->memory_bandwidth_bytes_per_s * gpu->efficiency.memory_frac);
+}
+
+static void messages_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                           double *message_s, double *alpha_s) {
+    int stage = plan->tp * plan->cp * plan->dp;
+    const Cluster *cluster = &scenario->cluster;
+    for (int r = 0; r < plan->pp; r++) {
+        int from = r * stage, to = (r + 1) % plan->pp * stage;
+        bool near = gpus_share_domain(cluster, from, to) &&
+                    gpus_share_domain(cluster, from + stage - 1, to + stage - 1);
+        message_s[r] = p2p_s(cluster, near, workload->boundary_bytes, &alpha_s[r]);
+    }
+}
+
+Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                    Arena *arena) {
+    const int input = 1 << PHASE_BACKWARD_INPUT, weight = 1 << PHASE_BACKWARD_WEIGHT;
+    Prices prices = {.step_s = scenario->training.stack.host_step_s};
+    prices.forward = phase_price(scenario, plan, workload, true, 1 << PHASE_FORWARD, arena);
+    prices.backward = phase_price(scenario, plan, workload, false, input | weight, arena);
+    const Schedule *schedule = schedule_find(plan->schedule);
+    if (schedule && schedule->splits_backward) {
+        prices.backward_input = phase_price(scenario, plan, workload, false, input, arena);
+        prices.backward_weight = phase_price(scenario, plan, workload, false, weight, arena);
+    }
+    double *message_s = ARENA_ARRAY(arena, plan->pp, double);
+    double *alpha_s = ARENA_ARRAY(arena, plan->pp, double);
+    double *update_s = ARENA_ARRAY(arena, plan->pp, double);
+    messages_price(scenario, plan, workload, message_s, alpha_s);
+    for (int r = 0; r < plan->pp; r++) update_s[r] = optimizer_s(scenario, plan, workload, r);
+    prices.message_s = message_s;
+    prices.message_alpha_s = alpha_s;
+    prices.optimizer_s = update_s;
+    return prices;
+}
+
+void program_price(const Scenario *scenario, const Plan *plan, const Program *program, Arena *arena,
+                   Prices *prices) {
+    double *time_s = ARENA_ARRAY(arena, program->num_collectives, double);
+    for (int i = 0; i < program->num_collectives; i++) {
+        const ProgramCollective *c = &program->collectives[i];
+        time_s[i] = collective_s(&scenario->cluster, c->kind, plan_group(plan, c->group),
+                                 c->message_bytes);
+    }
+    prices->collective_s = time_s;
+}
+
+double instruction_compute_s(const Prices *prices, const Instruction *instruction, int rank) {
+    int chunk = instruction->chunk, parts = instruction->num_parts > 0 ? instruction->num_parts : 1;
+    switch (instruction->kind) {
+    case INSTRUCTION_FORWARD: return prices->forward[chunk].time_s / parts;
+    case INSTRUCTION_BACKWARD: return prices->backward[chunk].time_s / parts;
+    case INSTRUCTION_BACKWARD_INPUT: return prices->backward_input[chunk].time_s / parts;
+    case INSTRUCTION_BACKWARD_WEIGHT: return prices->backward_weight[chunk].time_s / parts;
+    case INSTRUCTION_OPTIMIZER: return prices->optimizer_s[rank];
+    default: return 0;
+    }
+}

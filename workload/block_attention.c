@@ -1,0 +1,198 @@
+// The attention half of a layer: norm, projections, core attention, output projection.
+#include "workload/builder.h"
+
+#include <math.h>
+
+// Keys a query sees on average: all, half where causal, fewer inside a window.
+static double average_keys(const Scenario *scenario, double seq_len, double window) {
+    if (!scenario->training.causal) return window > 0 ? fmin(window, seq_len) : seq_len;
+    if (window > 0 && window < seq_len) return window - window * window / (2 * seq_len);
+    return (seq_len + 1) / 2;
+}
+
+// Sizes of one rank's heads. Key-value heads are replicated where there are fewer than tp.
+typedef struct {
+    double heads, kv_heads;
+    double qk_dim, v_dim; // of one head
+    double q_values, k_values, v_values, o_values; // per token
+} Heads;
+
+static Heads heads_of(const Model *model, const Plan *plan) {
+    Heads h = {.heads = (double)model->num_heads / plan->tp};
+    if (model->attention == ATTENTION_MLA) {
+        h.kv_heads = h.heads;
+        h.qk_dim = model->qk_nope_head_dim + model->qk_rope_head_dim;
+        h.v_dim = model->v_head_dim;
+    } else {
+        h.kv_heads = fmax(1, (double)model->num_kv_heads / plan->tp);
+        h.qk_dim = h.v_dim = model->head_dim;
+    }
+    h.q_values = h.heads * h.qk_dim;
+    h.k_values = h.kv_heads * h.qk_dim;
+    h.v_values = h.kv_heads * h.v_dim;
+    h.o_values = h.heads * h.v_dim;
+    return h;
+}
+
+// Rotary embedding of queries and keys. It keeps its results: the attention's inputs.
+static void build_rope(Builder *b, const Heads *h) {
+    const Training *training = &b->scenario->training;
+    double act = activation_bytes(training);
+    double values = b->tokens * (h->q_values + h->k_values + h->v_values);
+    double rotated = b->scenario->model.position == POSITION_ROPE
+                         ? b->tokens * (h->q_values + h->k_values) : 0;
+    bool fused = training->stack.fused_rope || training->compile;
+    MemoryWork work = {.name = "rope", .bytes = rotated * act * (fused ? 2 : 6),
+                       .backward_bytes = rotated * act * (fused ? 2 : 6),
+                       .kernels = fused ? 2 : 8, .backward_kernels = fused ? 2 : 8,
+                       .saved_bytes = values * act, .output_bytes = values * act};
+    if (rotated <= 0) { // the projections' results as they are
+        work.name = "split_heads";
+        work.kernels = work.backward_kernels = 1;
+        work.bytes = work.backward_bytes = 0;
+    }
+    build_memory(b, &work);
+}
+
+// Context parallelism: keys and values of the other ranks (Liu et al. 2023, "Ring Attention",
+// arXiv:2310.01889; Jacobs et al. 2023, "DeepSpeed Ulysses", arXiv:2309.14509, section 3.1).
+static void build_context_exchange(Builder *b, const Heads *h, bool before) {
+    const Plan *plan = b->plan;
+    double act = activation_bytes(&b->scenario->training);
+    double kv = b->tokens * (h->k_values + h->v_values) * act;
+    if (plan->cp == 1) return;
+    if (plan->cp_method == CP_ULYSSES) {
+        double values = before ? h->q_values + h->k_values + h->v_values : h->o_values;
+        build_collective(b, before ? "cp_all_to_all_qkv" : "cp_all_to_all_out", STREAM_CP,
+                         COLLECTIVE_ALL_TO_ALL, COLLECTIVE_ALL_TO_ALL, GROUP_CP,
+                         b->tokens * values * act);
+    } else if (before && plan->cp_method == CP_ALL_GATHER) {
+        build_collective(b, "cp_all_gather_kv", STREAM_CP, COLLECTIVE_ALL_GATHER,
+                         COLLECTIVE_REDUCE_SCATTER, GROUP_CP, kv * plan->cp);
+    } else if (before) {
+        // The ring's steps run beside the attention of the step before.
+        build_collective(b, "cp_ring_kv", STREAM_CP, COLLECTIVE_RING_EXCHANGE,
+                         COLLECTIVE_RING_EXCHANGE, GROUP_CP, kv);
+        b->units[b->num_units - 1].op.pipelined_with = b->num_units;
+    }
+}
+
+static void build_flash(Builder *b, const Heads *h) {
+    const Scenario *s = b->scenario;
+    double act = activation_bytes(&s->training), seq = (double)s->training.seq_len;
+    double window = b->kind->window;
+    double keys = average_keys(s, seq, window);
+    // Two products of 2 x keys x dim per query and head (Dao et al. 2022, arXiv:2205.14135); the
+    // backward has five (Dao 2023, "FlashAttention-2", arXiv:2307.08691, section 3.1.2).
+    double flops = 2 * b->tokens * keys * h->heads * (h->qk_dim + h->v_dim);
+    double io = b->tokens * (h->q_values + h->k_values + h->v_values + h->o_values) * act;
+    double saved = b->tokens * (h->o_values * act + h->heads * 4); // output, log-sum-exp in fp32
+    Unit *unit = &b->units[b->num_units++];
+    *unit = (Unit){.module = MODULE_CORE_ATTN, .backward_collective = NUM_COLLECTIVES,
+                   .kept_bytes = saved, .backward_flops = 2.5 * flops, .backward_bytes = 3 * io,
+                   .backward_kernels = 3};
+    unit->op = (Op){.name = "core_attn", .kind = OP_ATTENTION, .phase = PHASE_FORWARD,
+                    .stream = STREAM_COMPUTE, .wait = WAIT_PREVIOUS, .pipelined_with = -1,
+                    .tokens = window > 0 ? fmin(window, seq) : seq, .head_dim = h->qk_dim,
+                    .flops = flops, .bytes = io, .num_kernels = 1, .saved_bytes = saved,
+                    .transient_bytes = b->tokens * h->o_values * act,
+                    .precision = s->training.precision};
+}
+
+// Softmax of s x s scores in memory, as before fused attention: every score is computed, also
+// masked ones, and 2 + 2 + 1 bytes of each are kept (Korthikanti et al. 2022, section 4.1).
+static void build_unfused(Builder *b, const Heads *h) {
+    const Scenario *s = b->scenario;
+    const Stack *stack = &s->training.stack;
+    double act = activation_bytes(&s->training), seq = (double)s->training.seq_len;
+    double groups = b->plan->micro_batch * h->heads, queries = seq / b->plan->cp;
+    double scores = groups * queries * seq;
+    b->module = MODULE_CORE_ATTN;
+    build_batched_gemm(b, "scores", groups, queries, seq, h->qk_dim, 0);
+    int passes = stack->fused_softmax ? 2 : 8;
+    MemoryWork softmax = {.name = "softmax", .bytes = scores * act * passes,
+                          .backward_bytes = scores * act * (passes + 1),
+                          .kernels = stack->fused_softmax ? 1 : 4,
+                          .backward_kernels = stack->fused_softmax ? 1 : 4,
+                          .saved_bytes = scores * act, .output_bytes = scores * act};
+    build_memory(b, &softmax);
+    if (stack->dropout) {
+        MemoryWork dropout = {.name = "attention_dropout", .bytes = scores * (2 * act + 1),
+                              .backward_bytes = scores * (2 * act + 1), .kernels = 1,
+                              .backward_kernels = 1, .saved_bytes = scores * (act + 1),
+                              .output_bytes = scores * act};
+        build_memory(b, &dropout);
+    }
+    build_batched_gemm(b, "context", groups, queries, h->v_dim, seq, 0);
+    b->module = 0;
+    MemoryWork transpose = {.name = "merge_heads", .bytes = b->tokens * h->o_values * act * 2,
+                            .backward_bytes = b->tokens * h->o_values * act * 2, .kernels = 1,
+                            .backward_kernels = 1, .saved_bytes = b->tokens * h->o_values * act,
+                            .output_bytes = b->tokens * h->o_values * act};
+    build_memory(b, &transpose);
+}
+
+static void build_gqa_projections(Builder *b) {
+    const Model *m = &b->scenario->model;
+    double q = (double)m->num_heads * m->head_dim;
+    double kv = fmax(m->num_kv_heads, b->plan->tp) * (double)m->head_dim;
+    build_linear(b, "qkv_proj", SPLIT_COLUMN, b->tokens, q + 2 * kv, m->hidden_size, 0);
+    if (m->qkv_bias) b->dense_parameters += (q + 2 * kv) / b->plan->tp;
+    if (!m->qk_norm) return;
+    double act = activation_bytes(&b->scenario->training);
+    double values = b->tokens * (q + kv) / b->plan->tp;
+    MemoryWork norm = {.name = "qk_norm", .bytes = values * act * 2, .kernels = 2,
+                       .backward_bytes = values * act * 3, .backward_kernels = 4,
+                       .saved_bytes = values * act, .output_bytes = values * act};
+    build_memory(b, &norm);
+    b->dense_parameters += 2.0 * m->head_dim;
+}
+
+// Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1.2). The down projections
+// are replicated over tp, the up projections split by head.
+static void build_mla_projections(Builder *b) {
+    const Model *m = &b->scenario->model;
+    double heads = m->num_heads, act = activation_bytes(&b->scenario->training);
+    double qk_dim = m->qk_nope_head_dim + m->qk_rope_head_dim;
+    double in = b->input_bytes_per_value;
+    if (m->q_lora_rank > 0)
+        build_linear(b, "q_down_proj", SPLIT_NONE, b->tokens_sp, m->q_lora_rank, m->hidden_size, 0);
+    build_linear(b, "kv_down_proj", SPLIT_NONE, b->tokens_sp,
+                 m->kv_lora_rank + m->qk_rope_head_dim, m->hidden_size, 0);
+    double latent = b->tokens_sp * (m->q_lora_rank + m->kv_lora_rank);
+    MemoryWork norm = {.name = "latent_norm", .bytes = latent * act * 2, .kernels = 2,
+                       .backward_bytes = latent * act * 3, .backward_kernels = 4,
+                       .saved_bytes = latent * (act + in), .output_bytes = latent * act};
+    build_memory(b, &norm);
+    b->dense_parameters += m->q_lora_rank + m->kv_lora_rank;
+    b->module = MODULE_MLA_UP_PROJ;
+    double q_in = m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden_size;
+    build_linear(b, "q_up_proj", SPLIT_COLUMN, b->tokens, heads * qk_dim, q_in, 0);
+    build_linear(b, "kv_up_proj", SPLIT_COLUMN, b->tokens,
+                 heads * (m->qk_nope_head_dim + m->v_head_dim), m->kv_lora_rank, 0);
+}
+
+void build_attention(Builder *b) {
+    const Model *m = &b->scenario->model;
+    Heads h = heads_of(m, b->plan);
+    bool mla = m->attention == ATTENTION_MLA;
+    build_norm(b, "input_norm", b->tokens_sp * m->hidden_size);
+    if (mla)
+        build_mla_projections(b);
+    else
+        build_gqa_projections(b);
+    build_rope(b, &h);
+    b->module = 0;
+    build_context_exchange(b, &h, true);
+    if (b->scenario->training.attention == ATTENTION_FLASH)
+        build_flash(b, &h);
+    else
+        build_unfused(b, &h);
+    build_context_exchange(b, &h, false);
+    double v_dim = mla ? m->v_head_dim : m->head_dim;
+    build_linear(b, "out_proj", SPLIT_ROW, b->tokens, m->hidden_size, m->num_heads * v_dim, 0);
+    if (m->attention_out_bias) b->dense_parameters += m->hidden_size;
+    if (m->attention_sinks) b->dense_parameters += h.heads;
+    if (m->norms_per_layer == 4) build_norm(b, "post_attention_norm", b->tokens_sp * m->hidden_size);
+    build_residual(b, b->tokens_sp * m->hidden_size);
+}

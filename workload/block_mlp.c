@@ -1,0 +1,137 @@
+// The MLP half of a layer: dense, or routed to experts.
+#include "workload/builder.h"
+
+#include <math.h>
+
+// Activation (and gate) between two products; it keeps its input, and its output for the second.
+static void build_activation(Builder *b, double tokens, double width) {
+    const Model *m = &b->scenario->model;
+    const Training *training = &b->scenario->training;
+    bool fused = training->stack.fused_activation || training->compile;
+    double act = activation_bytes(training), inputs = tokens * width * (m->gated_mlp ? 2 : 1);
+    double outputs = tokens * width;
+    // Unfused, the bias, the activation and the gate are kernels that each read and write.
+    double extra = fused ? 0 : outputs * act * (m->gated_mlp ? 3 : 2);
+    MemoryWork work = {.name = m->gated_mlp ? "gated_activation" : "activation",
+                       .bytes = (inputs + outputs) * act + extra,
+                       .backward_bytes = (2 * inputs + outputs) * act + 2 * extra,
+                       .kernels = fused ? 1 : 3, .backward_kernels = fused ? 1 : 3,
+                       .saved_bytes = inputs * act + outputs * b->input_bytes_per_value +
+                                      (fused ? 0 : outputs * act),
+                       .output_bytes = outputs * act};
+    int module = b->module;
+    b->module |= b->module & MODULE_MOE ? MODULE_MOE_ACT : 0;
+    build_memory(b, &work);
+    b->units[b->num_units - 1].kept_bytes = inputs * act;
+    b->module = module;
+}
+
+void build_dense_mlp(Builder *b, double intermediate_size) {
+    const Model *m = &b->scenario->model;
+    double up = intermediate_size * (m->gated_mlp ? 2 : 1);
+    build_linear(b, "fc1", SPLIT_COLUMN, b->tokens, up, m->hidden_size, 0);
+    build_activation(b, b->tokens, intermediate_size / b->plan->tp);
+    build_linear(b, "fc2", SPLIT_ROW, b->tokens, m->hidden_size, intermediate_size, 0);
+    if (m->mlp_bias) b->dense_parameters += up / b->plan->tp + m->hidden_size;
+}
+
+// One grouped product over this rank's experts.
+static void build_grouped(Builder *b, const char *name, double experts, double tokens, double n,
+                          double k, double saved) {
+    double dense = b->dense_parameters;
+    build_linear(b, name, SPLIT_NONE, tokens, n, k, saved);
+    b->dense_parameters = dense;
+    b->expert_parameters += experts * n * k;
+    Op *op = &b->units[b->num_units - 1].op;
+    op->groups = experts;
+    op->m = tokens / experts;
+    op->bytes += (experts - 1) * n * k * weight_read_bytes(&b->scenario->training);
+}
+
+// Moves every routed token's vector: out of order before the experts, back after them.
+static void build_permutation(Builder *b, const char *name, double values) {
+    double act = activation_bytes(&b->scenario->training);
+    double bytes = values * act * 2 * (1 + b->scenario->training.stack.moe_overhead_frac);
+    MemoryWork work = {.name = name, .bytes = bytes, .backward_bytes = bytes, .kernels = 2,
+                       .backward_kernels = 2, .output_bytes = values * act};
+    build_memory(b, &work);
+}
+
+static void build_exchange(Builder *b, const char *name, double bytes) {
+    if (b->plan->ep == 1) return;
+    build_collective(b, name, STREAM_EP, COLLECTIVE_ALL_TO_ALL, COLLECTIVE_ALL_TO_ALL, GROUP_EP,
+                     bytes);
+    b->units[b->num_units - 1].op.hidden = b->scenario->training.ep_overlap;
+}
+
+static void build_router(Builder *b) {
+    const Model *m = &b->scenario->model;
+    double act = activation_bytes(&b->scenario->training), tokens = b->tokens_sp;
+    int precision = b->precision;
+    b->precision = PRECISION_BF16;
+    build_linear(b, "router", SPLIT_NONE, tokens, m->num_experts, m->hidden_size, 0);
+    b->precision = precision;
+    if (m->router_bias) b->dense_parameters += m->num_experts;
+    double scores = tokens * m->num_experts;
+    MemoryWork top = {.name = "router_top_k", .bytes = scores * 16, .backward_bytes = scores * 8,
+                      .kernels = 8, .backward_kernels = 4, .saved_bytes = scores * 4,
+                      .output_bytes = scores * act};
+    build_memory(b, &top);
+}
+
+// Routed experts (Shazeer et al. 2017; GShard's all-to-all, arXiv:2006.16668, section 3).
+static void build_experts(Builder *b) {
+    const Model *m = &b->scenario->model;
+    const Plan *plan = b->plan;
+    const Training *training = &b->scenario->training;
+    double act = activation_bytes(training), hidden = m->hidden_size;
+    double routed = b->tokens_sp * m->num_experts_per_tok; // tokens this rank sends, and receives
+    if (training->capacity_factor > 0) routed *= training->capacity_factor;
+    // The busiest rank receives more where the routing is skewed, less the more experts it holds.
+    double experts = (double)m->num_experts / plan->ep;
+    double received = routed * plan->etp * training->moe_imbalance;
+    double width = (double)m->moe_intermediate_size / plan->etp;
+    build_permutation(b, "permute", routed * hidden);
+    build_exchange(b, "ep_dispatch", routed * hidden * act);
+    if (plan->etp > 1)
+        build_collective(b, "etp_all_gather", STREAM_TP, COLLECTIVE_ALL_GATHER,
+                         COLLECTIVE_REDUCE_SCATTER, GROUP_ETP, received * hidden * act);
+    build_grouped(b, "experts_fc1", experts, received, width * (m->gated_mlp ? 2 : 1), hidden,
+                  received * hidden * b->input_bytes_per_value);
+    build_activation(b, received, width);
+    build_grouped(b, "experts_fc2", experts, received, hidden, width, 0);
+    if (m->expert_bias) b->expert_parameters += experts * (width * 2 + hidden);
+    if (plan->etp > 1)
+        build_collective(b, "etp_reduce_scatter", STREAM_TP, COLLECTIVE_REDUCE_SCATTER,
+                         COLLECTIVE_ALL_GATHER, GROUP_ETP, received * hidden * act);
+    build_exchange(b, "ep_combine", routed * hidden * act);
+    build_permutation(b, "unpermute", routed * hidden);
+}
+
+void build_moe(Builder *b) {
+    const Model *m = &b->scenario->model;
+    b->module = MODULE_MOE;
+    build_router(b);
+    build_experts(b);
+    if (m->shared_intermediate_size > 0) {
+        b->module = MODULE_MOE | MODULE_SHARED_EXPERTS;
+        build_dense_mlp(b, m->shared_intermediate_size);
+        if (m->shared_expert_gate) b->dense_parameters += m->hidden_size;
+    }
+    b->module = 0;
+}
+
+void build_mlp(Builder *b) {
+    const Model *m = &b->scenario->model;
+    double values = b->tokens_sp * m->hidden_size;
+    if (m->norms_per_layer > 1) build_norm(b, "pre_mlp_norm", values);
+    if (b->kind->moe) {
+        build_moe(b);
+    } else {
+        b->module = MODULE_MLP;
+        build_dense_mlp(b, m->intermediate_size);
+        b->module = 0;
+    }
+    if (m->norms_per_layer == 4) build_norm(b, "post_mlp_norm", values);
+    build_residual(b, values);
+}

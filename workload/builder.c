@@ -1,0 +1,181 @@
+// Constructors of forward units. The backward of each is derived in builder_backward.c.
+#include "workload/builder.h"
+
+#include <assert.h>
+#include <math.h>
+
+static bool precision_is_8bit(int precision) {
+    return precision == PRECISION_FP8 || precision == PRECISION_MXFP8 || precision == PRECISION_NVFP4;
+}
+
+double weight_read_bytes(const Training *training) {
+    switch (training->precision) {
+    case PRECISION_FP64: return 8;
+    case PRECISION_FP32:
+    case PRECISION_TF32: return 4;
+    case PRECISION_FP8:
+    case PRECISION_MXFP8: return 1;
+    case PRECISION_NVFP4: return 0.5;
+    default: return 2;
+    }
+}
+
+Builder builder_new(const Scenario *scenario, const Plan *plan, const LayerKind *kind,
+                    bool recomputed, Arena *arena) {
+    const Training *training = &scenario->training;
+    Builder b = {.scenario = scenario, .plan = plan, .kind = kind, .arena = arena};
+    b.recomputed = recomputed;
+    b.tokens = (double)plan->micro_batch * (double)training->seq_len / plan->cp;
+    b.tokens_sp = plan->sequence_parallel ? b.tokens / plan->tp : b.tokens;
+    b.precision = training->precision;
+    b.input_bytes_per_value = precision_is_8bit(training->precision) ? 1 : activation_bytes(training);
+    return b;
+}
+
+double activation_bytes(const Training *training) {
+    switch (training->precision) {
+    case PRECISION_FP64: return 8;
+    case PRECISION_FP32:
+    case PRECISION_TF32: return 4;
+    default: return 2;
+    }
+}
+
+static Unit *unit_add(Builder *b, Op op) {
+    assert(b->num_units < BUILDER_MAX_OPS);
+    Unit *unit = &b->units[b->num_units++];
+    *unit = (Unit){.op = op, .module = b->module, .backward_collective = NUM_COLLECTIVES};
+    unit->op.phase = PHASE_FORWARD;
+    unit->op.wait = WAIT_PREVIOUS;
+    unit->op.pipelined_with = -1;
+    if (unit->op.num_kernels == 0) unit->op.num_kernels = 1;
+    return unit;
+}
+
+// 8-bit products read inputs that a kernel of their own has quantized (row- and column-wise).
+static void build_quantize(Builder *b, double values, double gradient_values) {
+    if (!precision_is_8bit(b->precision)) return;
+    MemoryWork cast = {.name = "quantize", .bytes = values * 4, .kernels = 1,
+                       .backward_bytes = gradient_values * 4, .backward_kernels = 1};
+    build_memory(b, &cast);
+}
+
+static void build_gemm(Builder *b, const char *name, double tokens, double n, double k,
+                       double saved_input_bytes) {
+    const Training *training = &b->scenario->training;
+    double act = activation_bytes(training), weight = weight_read_bytes(training);
+    Op op = {.name = name, .kind = OP_GEMM, .stream = STREAM_COMPUTE, .groups = 1,
+             .m = tokens, .n = n, .k = k, .precision = b->precision,
+             .flops = 2 * tokens * n * k,
+             .bytes = tokens * k * fmin(act, weight) + n * k * weight + tokens * n * act,
+             .saved_bytes = saved_input_bytes, .transient_bytes = tokens * n * act};
+    Unit *unit = unit_add(b, op);
+    unit->has_weight = true;
+    unit->kept_bytes = saved_input_bytes;
+}
+
+static void build_tp_collective(Builder *b, const char *name, CollectiveKind kind,
+                                CollectiveKind backward_kind, double bytes) {
+    build_collective(b, name, STREAM_TP, kind, backward_kind, GROUP_TP, bytes);
+}
+
+// Column split: the input is gathered (sequence parallelism) or already whole; its gradient is
+// scattered or summed beside the weight gradient (Korthikanti et al. 2022, section 4.2).
+static void build_column_input(Builder *b, double tokens, double k) {
+    double bytes = tokens * k * activation_bytes(&b->scenario->training);
+    bool async = b->scenario->training.stack.tp_backward_overlap;
+    if (b->plan->sequence_parallel)
+        build_tp_collective(b, "tp_all_gather", COLLECTIVE_ALL_GATHER, COLLECTIVE_REDUCE_SCATTER,
+                            bytes);
+    else
+        build_tp_collective(b, "tp_identity", NUM_COLLECTIVES, COLLECTIVE_ALL_REDUCE, bytes);
+    Unit *unit = &b->units[b->num_units - 1];
+    unit->backward_async = async;
+    unit->gather_again = b->plan->sequence_parallel;
+}
+
+static void build_row_output(Builder *b, double tokens, double n) {
+    double bytes = tokens * n * activation_bytes(&b->scenario->training);
+    if (b->plan->sequence_parallel)
+        build_tp_collective(b, "tp_reduce_scatter", COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_ALL_GATHER,
+                            bytes);
+    else
+        build_tp_collective(b, "tp_all_reduce", COLLECTIVE_ALL_REDUCE, NUM_COLLECTIVES, bytes);
+}
+
+void build_linear(Builder *b, const char *name, Split split, double tokens, double n, double k,
+                  double saved_input_bytes) {
+    int tp = b->plan->tp;
+    double local_n = split == SPLIT_COLUMN ? n / tp : n, local_k = split == SPLIT_ROW ? k / tp : k;
+    b->dense_parameters += local_n * local_k;
+    build_quantize(b, tokens * local_k, tokens * local_n);
+    bool overlap = b->scenario->training.tp_comm_overlap && b->plan->sequence_parallel;
+    if (split == SPLIT_COLUMN && tp > 1) build_column_input(b, tokens, k);
+    int gather = b->num_units - 1;
+    build_gemm(b, name, tokens, local_n, local_k, saved_input_bytes);
+    int gemm = b->num_units - 1;
+    if (split == SPLIT_COLUMN && tp > 1 && overlap) b->units[gather].op.pipelined_with = gemm;
+    if (split == SPLIT_ROW && tp > 1) {
+        build_row_output(b, tokens, n);
+        if (overlap) b->units[b->num_units - 1].op.pipelined_with = gemm;
+    }
+}
+
+void build_batched_gemm(Builder *b, const char *name, double groups, double m, double n, double k,
+                        double saved_bytes) {
+    double act = activation_bytes(&b->scenario->training);
+    int precision = b->scenario->training.precision;
+    if (precision_is_8bit(precision)) precision = PRECISION_BF16;
+    Op op = {.name = name, .kind = OP_GEMM, .stream = STREAM_COMPUTE, .groups = groups,
+             .m = m, .n = n, .k = k, .precision = precision, .flops = groups * 2 * m * n * k,
+             .bytes = groups * act * (m * k + k * n + m * n), .saved_bytes = saved_bytes,
+             .transient_bytes = groups * m * n * act};
+    unit_add(b, op)->kept_bytes = saved_bytes;
+}
+
+void build_memory(Builder *b, const MemoryWork *work) {
+    Op op = {.name = work->name, .kind = OP_MEMORY, .stream = STREAM_COMPUTE, .bytes = work->bytes,
+             .num_kernels = work->kernels, .saved_bytes = work->saved_bytes,
+             .transient_bytes = work->output_bytes};
+    Unit *unit = unit_add(b, op);
+    unit->backward_bytes = work->backward_bytes;
+    unit->backward_kernels = work->backward_kernels;
+}
+
+void build_collective(Builder *b, const char *name, Stream stream, CollectiveKind kind,
+                      CollectiveKind backward_kind, GroupKind group, double message_bytes) {
+    Op op = {.name = name, .kind = OP_COLLECTIVE, .stream = stream, .collective = kind,
+             .group = group, .message_bytes = message_bytes, .num_kernels = 1};
+    Unit *unit = unit_add(b, op);
+    unit->backward_collective = backward_kind;
+}
+
+void build_norm(Builder *b, const char *name, double values) {
+    const Stack *stack = &b->scenario->training.stack;
+    double act = activation_bytes(&b->scenario->training);
+    bool fused = stack->fused_norm || b->scenario->training.compile;
+    // Forward: read input, write output. Backward: read input and gradient, write gradient; the
+    // gradient of the scale is reduced in a second kernel.
+    MemoryWork work = {.name = name, .bytes = values * act * (fused ? 2 : 5),
+                       .backward_bytes = values * act * (fused ? 3 : 8), .kernels = fused ? 1 : 4,
+                       .backward_kernels = fused ? 2 : 7,
+                       .saved_bytes = values * (act + b->input_bytes_per_value),
+                       .output_bytes = values * act};
+    int module = b->module;
+    b->module |= MODULE_LAYERNORM;
+    build_memory(b, &work);
+    b->units[b->num_units - 1].kept_bytes = values * act;
+    b->module = module;
+}
+
+void build_residual(Builder *b, double values) {
+    const Stack *stack = &b->scenario->training.stack;
+    double act = activation_bytes(&b->scenario->training);
+    double mask = stack->dropout ? 1 : 0; // one byte a value
+    MemoryWork work = {.name = stack->dropout ? "dropout_add" : "residual_add",
+                       .bytes = values * (3 * act + mask), .kernels = 1,
+                       .backward_bytes = values * (stack->dropout ? 2 * act + mask : 3 * act),
+                       .backward_kernels = 1, .saved_bytes = values * mask,
+                       .output_bytes = values * act};
+    build_memory(b, &work);
+}

@@ -1,0 +1,95 @@
+// workload/builder.h - collects the forward operators of one block, then derives its backward.
+// Used by the block_*.c files only.
+#pragma once
+
+#include "workload/block.h"
+
+enum { BUILDER_MAX_OPS = 96 };
+
+// How a matrix's weights are split over the tensor-parallel group.
+typedef enum {
+    SPLIT_NONE,   // every rank holds all of it
+    SPLIT_COLUMN, // outputs are split: the input must be whole, its gradient is summed
+    SPLIT_ROW,    // inputs are split: the output is summed
+} Split;
+
+// One forward operator and what its backward needs to know.
+typedef struct {
+    Op op;
+    int module;          // MODULE_* bit that recomputes it, or 0
+    bool recomputed;     // run again before the backward
+    double kept_bytes;   // of op.saved_bytes: kept even so where it is the first of those run again
+    bool has_weight;     // OP_GEMM: its backward has a weight part
+    int backward_kernels;
+    double backward_bytes; // OP_MEMORY, OP_ATTENTION
+    double backward_flops; // OP_ATTENTION
+    // OP_COLLECTIVE: what the backward does with the gradient; NUM_COLLECTIVES is nothing
+    CollectiveKind backward_collective;
+    bool gather_again;     // the backward gathers the forward's input once more, for the weights
+    bool backward_async;   // the backward collective runs beside the weight gradient
+} Unit;
+
+typedef struct {
+    const Scenario *scenario;
+    const Plan *plan;
+    Arena *arena;
+    const LayerKind *kind; // NULL for embedding and head
+    bool recomputed;       // the plan's recomputation applies to this block
+    double tokens;         // of one micro-batch on this rank, after cp
+    double tokens_sp;      // the same after sequence parallelism
+    double input_bytes_per_value; // of a GEMM's saved input: 2, or 1 where it is kept in 8 bits
+    int precision;         // of the linear layers
+    int module;            // MODULE_* bit of what is being built now
+    Unit units[BUILDER_MAX_OPS];
+    int num_units;
+    double dense_parameters, expert_parameters;
+} Builder;
+
+Builder builder_new(const Scenario *scenario, const Plan *plan, const LayerKind *kind,
+                    bool recomputed, Arena *arena);
+
+// Linear layer with its collectives. n, k of the whole matrix; tokens of this rank.
+//   saved_input_bytes  kept for the weight gradient; 0 where the operator before keeps it
+void build_linear(Builder *b, const char *name, Split split, double tokens, double n, double k,
+                  double saved_input_bytes);
+
+// Batched product without weights (unfused attention): groups x (m x k times k x n).
+void build_batched_gemm(Builder *b, const char *name, double groups, double m, double n, double k,
+                        double saved_bytes);
+
+// Memory-bound operator.
+//   bytes, kernels            of the forward
+//   backward_bytes, _kernels  of the backward; 0 kernels: none
+//   saved_bytes               kept for the backward; output_bytes alive until the next operator
+typedef struct {
+    const char *name;
+    double bytes, backward_bytes;
+    int kernels, backward_kernels;
+    double saved_bytes, output_bytes;
+} MemoryWork;
+void build_memory(Builder *b, const MemoryWork *work);
+
+// Collective whose backward is another one (NUM_COLLECTIVES: none).
+void build_collective(Builder *b, const char *name, Stream stream, CollectiveKind kind,
+                      CollectiveKind backward_kind, GroupKind group, double message_bytes);
+
+// A norm over `values` numbers; it keeps its input, and its output for the product that follows.
+void build_norm(Builder *b, const char *name, double values);
+
+// Residual addition, with dropout where the stack trains with it.
+void build_residual(Builder *b, double values);
+
+void build_attention(Builder *b);  // block_attention.c: from the input norm to the residual
+void build_dense_mlp(Builder *b, double intermediate_size); // block_mlp.c
+void build_moe(Builder *b);        // block_moe.c: router, dispatch, experts, combine
+void build_mlp(Builder *b);        // norm, MLP or MoE by b->kind, residual
+
+// Derives the backward, adds ZeRO-3 gathers, sums the memory.
+Block builder_finish(Builder *b, const char *name);
+
+// The backward operators of b->units, in order. Returns their number (<= 3 BUILDER_MAX_OPS).
+int backward_derive(const Builder *b, Op *backward);
+
+// Bytes of one weight as read by a GEMM, and of one activation.
+double weight_read_bytes(const Training *training);
+double activation_bytes(const Training *training);

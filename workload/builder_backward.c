@@ -1,0 +1,145 @@
+// The backward of a block, derived from its forward units as autograd would run it.
+#include "workload/builder.h"
+
+#include <math.h>
+
+// The list being written and which operator's result the next one needs.
+typedef struct {
+    const Builder *b;
+    Op *ops;
+    int num_ops;
+    int data; // index of the operator that made the current gradient; -1 at the start
+} Backward;
+
+static int wait_for_data(const Backward *w) {
+    return w->data < 0 || w->data == w->num_ops - 1 ? WAIT_PREVIOUS : w->data;
+}
+
+static int backward_add(Backward *w, Op op, Phase phase, int wait) {
+    op.phase = phase;
+    op.wait = wait;
+    op.saved_bytes = 0;
+    op.pipelined_with = -1;
+    w->ops[w->num_ops] = op;
+    return w->num_ops++;
+}
+
+static int data_add(Backward *w, Op op) {
+    return w->data = backward_add(w, op, PHASE_BACKWARD_INPUT, wait_for_data(w));
+}
+
+static Op input_gradient(const Op *forward, double act) {
+    Op op = *forward; // dX [m x k] = dY [m x n] times W^T
+    op.n = forward->k;
+    op.k = forward->n;
+    op.released_bytes = 0;
+    op.transient_bytes = forward->groups * forward->m * (forward->n + forward->k) * act;
+    return op;
+}
+
+// dW [n x k] = dY^T [n x m] times X [m x k], added to the gradient buffer.
+static Op weight_gradient(const Op *forward, const Stack *stack, double act, double grad_bytes) {
+    Op op = *forward;
+    op.m = forward->n;
+    op.n = forward->k;
+    op.k = forward->m;
+    double stored = stack->grad_bytes_per_param > 0 ? stack->grad_bytes_per_param : grad_bytes;
+    op.bytes = forward->groups * (forward->m * (forward->n + forward->k) * act +
+                                  2 * forward->n * forward->k * stored);
+    op.released_bytes = forward->saved_bytes;
+    op.transient_bytes = forward->groups * forward->m * forward->n * act;
+    return op;
+}
+
+static void collective_backward(Backward *w, const Unit *unit) {
+    if (unit->backward_collective == NUM_COLLECTIVES) return;
+    Op op = unit->op;
+    op.collective = unit->backward_collective;
+    data_add(w, op);
+}
+
+// A product with weights. Where the unit before it is its column collective, that collective's
+// backward runs between the two gradients, beside the second.
+static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
+    const Training *training = &w->b->scenario->training;
+    double act = activation_bytes(training);
+    double grad_bytes = training->grad_reduce_precision == PRECISION_BF16 ? 2 : 4;
+    int gather = WAIT_NOTHING;
+    if (column && column->gather_again) {
+        Op again = column->op;
+        again.collective = COLLECTIVE_ALL_GATHER;
+        gather = backward_add(w, again, PHASE_BACKWARD_WEIGHT, wait_for_data(w));
+        if (!column->backward_async) w->data = gather;
+    }
+    data_add(w, input_gradient(&unit->op, act));
+    bool async = column && column->backward_async;
+    if (async) collective_backward(w, column);
+    Op weights = weight_gradient(&unit->op, &training->stack, act, grad_bytes);
+    backward_add(w, weights, PHASE_BACKWARD_WEIGHT, gather);
+    if (column && !async) {
+        w->data = w->num_ops - 1;
+        collective_backward(w, column);
+    }
+}
+
+// A product of two activations: one product of the same size for the gradient of each.
+static void batched_backward(Backward *w, const Unit *unit) {
+    Op op = unit->op;
+    op.flops *= 2;
+    op.bytes *= 2;
+    op.num_kernels *= 2;
+    op.groups *= 2; // priced as one product over twice the groups
+    op.released_bytes = unit->op.saved_bytes;
+    data_add(w, op);
+}
+
+static void work_backward(Backward *w, const Unit *unit) {
+    Op op = unit->op;
+    op.bytes = unit->backward_bytes;
+    op.flops = unit->backward_flops;
+    op.num_kernels = unit->backward_kernels;
+    op.backward = true;
+    op.released_bytes = unit->op.saved_bytes;
+    if (op.num_kernels == 0 && op.released_bytes == 0) return;
+    data_add(w, op);
+}
+
+static bool is_column_of(const Unit *unit) {
+    return unit->op.kind == OP_COLLECTIVE && unit->op.stream == STREAM_TP &&
+           (unit->backward_async || unit->gather_again ||
+            unit->op.collective == NUM_COLLECTIVES);
+}
+
+// What runs again, in forward order. Saved once more, except what was kept.
+static void recompute_add(Backward *w) {
+    bool before = false;
+    for (int i = 0; i < w->b->num_units; i++) {
+        const Unit *unit = &w->b->units[i];
+        bool run = unit->recomputed;
+        if (run && unit->op.collective != NUM_COLLECTIVES) {
+            int at = data_add(w, unit->op);
+            w->ops[at].saved_bytes = unit->op.saved_bytes - (before ? 0 : unit->kept_bytes);
+        }
+        before = run;
+    }
+}
+
+int backward_derive(const Builder *b, Op *backward) {
+    Backward w = {.b = b, .ops = backward, .data = -1};
+    recompute_add(&w);
+    for (int i = b->num_units - 1; i >= 0; i--) {
+        const Unit *unit = &b->units[i];
+        if (unit->op.kind == OP_COLLECTIVE) {
+            collective_backward(&w, unit);
+        } else if (unit->op.kind == OP_GEMM && unit->has_weight) {
+            const Unit *column = i > 0 && is_column_of(&b->units[i - 1]) ? &b->units[i - 1] : NULL;
+            linear_backward(&w, unit, column);
+            if (column) i--;
+        } else if (unit->op.kind == OP_GEMM) {
+            batched_backward(&w, unit);
+        } else {
+            work_backward(&w, unit);
+        }
+    }
+    return w.num_ops;
+}

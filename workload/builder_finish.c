@@ -1,0 +1,112 @@
+// From collected units to a Block: recomputation, ZeRO-3 collectives, running sums of memory.
+#include "workload/builder.h"
+
+#include <math.h>
+#include <string.h>
+
+// torchtitan's per-operator checkpointing keeps the attention and every second product's output
+// and runs the rest again (torchtitan/distributed/activation_checkpoint.py).
+static void mark_per_operator(Builder *b) {
+    double act = activation_bytes(&b->scenario->training);
+    int products = 0;
+    for (int i = 0; i < b->num_units; i++) {
+        Unit *unit = &b->units[i];
+        bool product = unit->op.kind == OP_GEMM && unit->has_weight;
+        bool keep = (product && products++ % 2 == 0) || unit->op.kind == OP_ATTENTION;
+        if (product && keep) unit->op.saved_bytes += unit->op.m * unit->op.n * unit->op.groups * act;
+        unit->recomputed = !keep && unit->op.kind != OP_COLLECTIVE;
+    }
+}
+
+static void mark_recomputed(Builder *b) {
+    const Plan *plan = b->plan;
+    if (!b->recomputed || plan->recompute == RECOMPUTE_NONE) return;
+    if (plan->recompute == RECOMPUTE_SELECTIVE && plan->recompute_modules == 0 &&
+        b->scenario->training.stack.selective_per_operator) {
+        mark_per_operator(b);
+        return;
+    }
+    for (int i = 0; i < b->num_units; i++)
+        b->units[i].recomputed = plan->recompute == RECOMPUTE_FULL ||
+                                 (b->units[i].module & plan->recompute_modules) != 0;
+}
+
+static int forward_list(const Builder *b, Op *forward) {
+    int n = 0, index[BUILDER_MAX_OPS];
+    bool before = false;
+    for (int i = 0; i < b->num_units; i++) {
+        const Unit *unit = &b->units[i];
+        index[i] = n;
+        if (unit->op.kind != OP_COLLECTIVE || unit->op.collective != NUM_COLLECTIVES) {
+            Op op = unit->op;
+            if (unit->recomputed) {
+                double kept = before ? 0 : unit->kept_bytes;
+                op.transient_bytes += op.saved_bytes - kept;
+                op.saved_bytes = kept;
+            }
+            forward[n++] = op;
+        }
+        before = unit->recomputed;
+    }
+    for (int i = 0; i < b->num_units; i++) // indices of units become indices of the list
+        if (b->units[i].op.pipelined_with >= 0 && b->units[i].op.collective != NUM_COLLECTIVES)
+            forward[index[i]].pipelined_with = index[b->units[i].op.pipelined_with];
+    return n;
+}
+
+static Op zero_collective(const char *name, CollectiveKind kind, GroupKind group, double bytes,
+                          Phase phase) {
+    return (Op){.name = name, .kind = OP_COLLECTIVE, .phase = phase, .stream = STREAM_DP,
+                .wait = WAIT_NOTHING, .num_kernels = 1, .collective = kind, .group = group,
+                .message_bytes = bytes, .pipelined_with = -1};
+}
+
+// ZeRO-3: weights are gathered for the forward, again for the backward where they were given back
+// in between, and gradients scattered, all beside the compute of the neighbouring block
+// (Zhao et al. 2023, "PyTorch FSDP", arXiv:2304.11277, section 3.3).
+static int add_sharding(const Builder *b, Op *ops, int n, Phase phase) {
+    const Stack *stack = &b->scenario->training.stack;
+    if (b->plan->zero_stage < 3) return n;
+    double gathered = stack->gathers_in_compute_dtype ? activation_bytes(&b->scenario->training)
+                                                      : stack->weight_bytes_per_param;
+    double reduced = b->scenario->training.grad_reduce_precision == PRECISION_BF16 ? 2 : 4;
+    const double parameters[2] = {b->dense_parameters, b->expert_parameters};
+    const GroupKind groups[2] = {GROUP_ZERO, GROUP_EZERO};
+    bool gather = phase == PHASE_FORWARD || b->plan->reshard_after_forward;
+    for (int i = 0; i < 2; i++) {
+        if (parameters[i] <= 0 || plan_group(b->plan, groups[i]).size == 1) continue;
+        if (gather)
+            ops[n++] = zero_collective("param_all_gather", COLLECTIVE_ALL_GATHER, groups[i],
+                                       parameters[i] * gathered, phase);
+        if (phase != PHASE_FORWARD)
+            ops[n++] = zero_collective("grad_reduce_scatter", COLLECTIVE_REDUCE_SCATTER, groups[i],
+                                       parameters[i] * reduced, phase);
+    }
+    return n;
+}
+
+// Most bytes above the start of the list, and (returned) what is left at its end.
+static double running_sum(const Op *ops, int num_ops, double *peak) {
+    double held = 0;
+    *peak = 0;
+    for (int i = 0; i < num_ops; i++) {
+        *peak = fmax(*peak, held + ops[i].saved_bytes + ops[i].transient_bytes);
+        held += ops[i].saved_bytes - ops[i].released_bytes;
+    }
+    return held;
+}
+
+Block builder_finish(Builder *b, const char *name) {
+    mark_recomputed(b);
+    Op *forward = ARENA_ARRAY(b->arena, BUILDER_MAX_OPS + 4, Op);
+    Op *backward = ARENA_ARRAY(b->arena, 4 * BUILDER_MAX_OPS, Op);
+    int num_forward = add_sharding(b, forward, forward_list(b, forward), PHASE_FORWARD);
+    int num_backward = add_sharding(b, backward, backward_derive(b, backward), PHASE_BACKWARD_INPUT);
+    Block block = {.name = name, .forward = forward, .num_forward = num_forward,
+                   .backward = backward, .num_backward = num_backward,
+                   .dense_parameters = b->dense_parameters,
+                   .expert_parameters = b->expert_parameters};
+    block.saved_bytes = running_sum(forward, num_forward, &block.forward_peak_bytes);
+    running_sum(backward, num_backward, &block.backward_peak_bytes);
+    return block;
+}

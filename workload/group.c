@@ -1,0 +1,36 @@
+#include "workload/group.h"
+
+const char *const GROUP_NAMES[NUM_GROUPS] = {
+    "tp", "cp", "dp", "zero", "replica", "ep", "etp", "edp", "expert-zero", "expert-replica", "pp",
+};
+
+// The shards of expert weights are spread over as many of the expert replicas as the dense ones
+// are over theirs, at most all.
+static int expert_zero_size(const Plan *plan) {
+    int all = plan->dp * plan->cp;
+    if (plan->zero_group >= all) return plan->expert_dp;
+    int size = plan->zero_group < plan->expert_dp ? plan->zero_group : plan->expert_dp;
+    while (plan->expert_dp % size != 0) size--;
+    return size;
+}
+
+Group plan_group(const Plan *plan, GroupKind kind) {
+    const int stage = plan->tp * plan->cp * plan->dp;
+    const int expert_stride = plan->etp * plan->ep;
+    const int zero = plan->zero_group, expert_zero = expert_zero_size(plan);
+    switch (kind) {
+    case GROUP_TP: return (Group){plan->tp, 1};
+    case GROUP_CP: return (Group){plan->cp, plan->tp};
+    case GROUP_DP: return (Group){plan->dp * plan->cp, plan->tp};
+    case GROUP_ZERO: return (Group){zero, plan->tp};
+    case GROUP_REPLICA: return (Group){plan->dp * plan->cp / zero, plan->tp * zero};
+    case GROUP_EP: return (Group){plan->ep, plan->etp};
+    case GROUP_ETP: return (Group){plan->etp, 1};
+    case GROUP_EDP: return (Group){plan->expert_dp, expert_stride};
+    case GROUP_EZERO: return (Group){expert_zero, expert_stride};
+    case GROUP_EREPLICA: return (Group){plan->expert_dp / expert_zero, expert_stride * expert_zero};
+    case GROUP_PP: return (Group){plan->pp, stage};
+    case NUM_GROUPS: break;
+    }
+    return (Group){1, 1};
+}

@@ -1,0 +1,8 @@
+#include "workload/operator.h"
+#include "workload/program.h"
+
+const char *const STREAM_NAMES[NUM_STREAMS] = {"compute", "tp", "cp", "ep", "dp", "pp"};
+
+const char *const COLLECTIVE_NAMES[NUM_COLLECTIVES] = {
+    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ring_exchange",
+};

@@ -1,0 +1,202 @@
+// The blocks of a model under a plan, and the chunks made of them.
+#include "workload/block.h"
+#include "workload/builder.h"
+
+#include <math.h>
+
+// Rows of the vocabulary matrices are padded so that tp divides them (Megatron-LM pads to a multiple
+// of 128 x tp).
+static double padded_vocab(const Model *model, const Plan *plan) {
+    double multiple = 128.0 * plan->tp;
+    return plan->tp == 1 ? model->vocab_size : ceil(model->vocab_size / multiple) * multiple;
+}
+
+static Block layer_block(const Scenario *scenario, const Plan *plan, const LayerKind *kind,
+                         bool recomputed, Arena *arena) {
+    Builder b = builder_new(scenario, plan, kind, recomputed, arena);
+    build_attention(&b);
+    build_mlp(&b);
+    b.dense_parameters += model_layer_norm_parameters(&scenario->model);
+    return builder_finish(&b, kind->moe ? "moe_layer" : "layer");
+}
+
+static Block embedding_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
+    const Model *m = &scenario->model;
+    Builder b = builder_new(scenario, plan, NULL, false, arena);
+    double act = activation_bytes(&scenario->training), values = b.tokens * m->hidden_size;
+    // Forward: read a row and write it per token. Backward: rows are added to the fp32 gradient.
+    MemoryWork lookup = {.name = "embedding", .bytes = 2 * values * act, .kernels = 3,
+                         .backward_bytes = values * (act + 8), .backward_kernels = 3,
+                         .output_bytes = values * act};
+    build_memory(&b, &lookup);
+    if (plan->tp > 1)
+        build_collective(&b, plan->sequence_parallel ? "tp_reduce_scatter" : "tp_all_reduce",
+                         STREAM_TP,
+                         plan->sequence_parallel ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE,
+                         plan->sequence_parallel ? COLLECTIVE_ALL_GATHER : NUM_COLLECTIVES, GROUP_TP,
+                         values * act);
+    if (scenario->training.stack.dropout) build_residual(&b, b.tokens_sp * m->hidden_size);
+    if (m->embedding_norm) build_norm(&b, "embedding_norm", b.tokens_sp * m->hidden_size);
+    double rest = model_embedding_parameters(m) - (double)m->vocab_size * m->hidden_size;
+    b.dense_parameters = padded_vocab(m, plan) / plan->tp * m->hidden_size + rest;
+    return builder_finish(&b, "embedding");
+}
+
+// Final norm, logits and cross-entropy over a vocabulary split by tp. Unfused, the logits are cast
+// to fp32, whose softmax is kept for the backward; fused, the gradient replaces the logits.
+static void build_head(Builder *b, const char *norm_name) {
+    const Model *m = &b->scenario->model;
+    const Training *training = &b->scenario->training;
+    double act = activation_bytes(training), vocab = padded_vocab(m, b->plan);
+    b->precision = training->precision < PRECISION_FP8 ? training->precision : PRECISION_BF16;
+    b->input_bytes_per_value = act;
+    if (m->final_norm) build_norm(b, norm_name, b->tokens_sp * m->hidden_size);
+    double dense = b->dense_parameters;
+    build_linear(b, "lm_head", SPLIT_COLUMN, b->tokens, vocab, m->hidden_size, 0);
+    b->dense_parameters = dense;
+    double logits = b->tokens * vocab / b->plan->tp;
+    bool fused = training->cross_entropy_fused || training->compile;
+    MemoryWork loss = {.name = "cross_entropy", .bytes = logits * (fused ? 2 * act : 6 * act + 12),
+                       .backward_bytes = logits * (fused ? 2 * act : 12 + act),
+                       .kernels = fused ? 3 : 9, .backward_kernels = fused ? 1 : 4,
+                       .saved_bytes = logits * (fused ? act : 4),
+                       .output_bytes = logits * (fused ? 0 : act + 4)};
+    build_memory(b, &loss);
+}
+
+static Block head_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
+    const Model *m = &scenario->model;
+    Builder b = builder_new(scenario, plan, NULL, false, arena);
+    build_head(&b, "final_norm");
+    double matrix = padded_vocab(m, plan) / plan->tp * m->hidden_size;
+    bool shared = m->tie_word_embeddings && plan->pp == 1; // the embedding's own matrix
+    double norm = model_head_parameters(m) -
+                  (m->tie_word_embeddings ? 0 : (double)m->vocab_size * m->hidden_size);
+    b.dense_parameters = (shared ? 0 : matrix) + norm;
+    return builder_finish(&b, "head");
+}
+
+// A multi-token-prediction layer: two norms, a projection of 2h to h, a layer like the last one and
+// the head once more (DeepSeek-V3, arXiv:2412.19437, section 2.2). Embedding and head are shared.
+static Block mtp_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
+    const Model *m = &scenario->model;
+    const LayerKind *kind = &m->kinds[m->layer_kind[m->num_layers - 1]];
+    Builder b = builder_new(scenario, plan, kind, false, arena);
+    double values = b.tokens_sp * m->hidden_size;
+    build_norm(&b, "mtp_embedding_norm", values);
+    build_norm(&b, "mtp_hidden_norm", values);
+    build_linear(&b, "mtp_proj", SPLIT_COLUMN, b.tokens, m->hidden_size, 2.0 * m->hidden_size, 0);
+    b.dense_parameters += 2.0 * m->hidden_size;
+    build_attention(&b);
+    build_mlp(&b);
+    b.dense_parameters += model_layer_norm_parameters(m);
+    build_head(&b, "mtp_final_norm");
+    b.dense_parameters += m->hidden_size;
+    return builder_finish(&b, "mtp");
+}
+
+static int block_index(int kind, bool recomputed) {
+    return BLOCK_FIRST_LAYER + 2 * kind + recomputed;
+}
+
+const Block *workload_layer_block(const Workload *workload, int layer_kind, bool recomputed) {
+    return &workload->blocks[block_index(layer_kind, recomputed)];
+}
+
+static void chunk_add(Chunk *chunk, const Workload *workload, int block, int count) {
+    const Block *b = &workload->blocks[block];
+    chunk->num_blocks[block] += count;
+    chunk->dense_parameters += count * b->dense_parameters;
+    chunk->expert_parameters += count * b->expert_parameters;
+    chunk->saved_bytes += count * b->saved_bytes;
+}
+
+// Blocks run in order: while one runs, those before it (forward) or those left (backward) are kept.
+static void chunk_peaks(Chunk *chunk, const Workload *workload) {
+    double before = 0;
+    for (int i = 0; i < MAX_BLOCKS; i++) {
+        int count = chunk->num_blocks[i];
+        if (count == 0) continue;
+        const Block *b = &workload->blocks[i];
+        before += count * b->saved_bytes;
+        // The last block of the kind, in the backward the first to run: all before it are kept.
+        chunk->forward_peak_bytes =
+            fmax(chunk->forward_peak_bytes, before - b->saved_bytes + b->forward_peak_bytes);
+        chunk->backward_peak_bytes =
+            fmax(chunk->backward_peak_bytes, before - chunk->saved_bytes + b->backward_peak_bytes);
+    }
+}
+
+static int recomputed_layers(const Plan *plan, int chunk, int num_layers) {
+    if (plan->recompute == RECOMPUTE_NONE) return 0;
+    if (plan->recompute_layers < 0) return num_layers;
+    int before = 0; // layers of the same rank in earlier chunks
+    for (int c = chunk % plan->pp; c < chunk; c += plan->pp) before += plan->chunks[c].num_layers;
+    int left = plan->recompute_layers - before;
+    return left < 0 ? 0 : left < num_layers ? left : num_layers;
+}
+
+static Chunk chunk_build(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                         int index) {
+    const PlanChunk *spec = &plan->chunks[index];
+    int recomputed = recomputed_layers(plan, index, spec->num_layers);
+    Chunk chunk = {.num_layers = spec->num_layers};
+    if (spec->embedding) chunk_add(&chunk, workload, BLOCK_EMBEDDING, 1);
+    for (int i = 0; i < spec->num_layers; i++) {
+        int kind = scenario->model.layer_kind[spec->first_layer + i];
+        chunk_add(&chunk, workload, block_index(kind, i < recomputed), 1);
+    }
+    if (spec->num_mtp) chunk_add(&chunk, workload, BLOCK_MTP, spec->num_mtp);
+    if (spec->loss) chunk_add(&chunk, workload, BLOCK_HEAD, 1);
+    chunk_peaks(&chunk, workload);
+    return chunk;
+}
+
+// Model FLOPs of a step: 6 per token and parameter that multiplies (Kaplan et al. 2020,
+// arXiv:2001.08361, section 2.1), plus 3 x the forward's attention products, halved where causal.
+static double step_model_flops(const Scenario *scenario) {
+    const Model *m = &scenario->model;
+    const Training *training = &scenario->training;
+    double seq = (double)training->seq_len, tokens = seq * (double)training->global_batch;
+    double matrices = (double)m->vocab_size * m->hidden_size, attention = 0;
+    double dims = m->attention == ATTENTION_MLA
+                      ? m->qk_nope_head_dim + m->qk_rope_head_dim + m->v_head_dim
+                      : 2 * m->head_dim;
+    for (int i = 0; i < m->num_layers + m->num_mtp_layers; i++) {
+        int layer = i < m->num_layers ? i : m->num_layers - 1; // an MTP layer is like the last one
+        const LayerKind *kind = &m->kinds[m->layer_kind[layer]];
+        double keys = kind->window > 0 ? fmin(kind->window, seq) : seq;
+        if (training->causal) keys = keys < seq ? keys - keys * keys / (2 * seq) : keys / 2;
+        attention += 2 * keys * m->num_heads * dims;
+        matrices += model_attention_parameters(m);
+        matrices += kind->moe ? model_router_parameters(m) + model_shared_expert_parameters(m) +
+                                    m->num_experts_per_tok * model_expert_parameters(m)
+                              : model_mlp_parameters(m);
+    }
+    double hidden = m->hidden_size;
+    matrices += m->num_mtp_layers * (m->vocab_size * hidden + 2 * hidden * hidden);
+    return tokens * (6 * matrices + 3 * attention);
+}
+
+Workload workload_build(const Scenario *scenario, const Plan *plan, Arena *arena) {
+    const Model *m = &scenario->model;
+    Workload w = {.num_chunks = plan->num_chunks};
+    w.blocks[BLOCK_EMBEDDING] = embedding_block(scenario, plan, arena);
+    w.blocks[BLOCK_HEAD] = head_block(scenario, plan, arena);
+    if (m->num_mtp_layers) w.blocks[BLOCK_MTP] = mtp_block(scenario, plan, arena);
+    bool some = plan->recompute != RECOMPUTE_NONE;
+    for (int k = 0; k < m->num_kinds; k++) {
+        if (!some || plan->recompute_layers >= 0)
+            w.blocks[block_index(k, false)] = layer_block(scenario, plan, &m->kinds[k], false, arena);
+        if (some)
+            w.blocks[block_index(k, true)] = layer_block(scenario, plan, &m->kinds[k], true, arena);
+    }
+    w.tokens_per_microbatch = (double)plan->micro_batch * (double)scenario->training.seq_len / plan->cp;
+    double values = w.tokens_per_microbatch * m->hidden_size / (plan->sequence_parallel ? plan->tp : 1);
+    w.boundary_bytes = values * activation_bytes(&scenario->training);
+    Chunk *chunks = ARENA_ARRAY(arena, plan->num_chunks, Chunk);
+    for (int c = 0; c < plan->num_chunks; c++) chunks[c] = chunk_build(scenario, plan, &w, c);
+    w.chunks = chunks;
+    w.model_flops = step_model_flops(scenario);
+    return w;
+}
