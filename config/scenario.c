@@ -47,8 +47,11 @@ static Status model_document(const JsonNode *value, const Model *model, Arena *a
     cJSON *copy = cJSON_Duplicate(root.item, true);
     if (!copy) return status_error(STATUS_MACHINE, "out of memory while copying the model");
     arena_own(arena, tree_free, copy);
-    if (!cJSON_GetObjectItemCaseSensitive(copy, "name"))
+    JsonNode name = json_get(&root, "name");
+    if (!json_is_present(&name)) {
+        cJSON_DeleteItemFromObjectCaseSensitive(copy, "name"); // a null
         cJSON_AddStringToObject(copy, "name", model->name);
+    }
     *out = copy;
     return status_ok();
 }

@@ -68,8 +68,8 @@ static Status stages_to_chunks(const Scenario *scenario, Arena *arena, Plan *pla
                          scenario->model.num_layers);
     if (num_mtp != scenario->model.num_mtp_layers)
         return status_at(STATUS_INVALID, scenario->file, "parallel.stages",
-                         "the mtp add up to %d; expected num_nextn_predict_layers %d", num_mtp,
-                         scenario->model.num_mtp_layers);
+                         "the MTP layers add up to %d; expected num_nextn_predict_layers %d",
+                         num_mtp, scenario->model.num_mtp_layers);
     plan->chunks = chunks;
     return status_ok();
 }
