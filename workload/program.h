@@ -31,13 +31,14 @@ typedef enum {
 extern const char *const INSTRUCTION_NAMES[NUM_INSTRUCTION_KINDS];
 
 typedef struct {
-    uint8_t kind;     // InstructionKind
-    uint8_t stream;   // Stream
-    uint8_t phase;    // Phase; of a message: forward activations or backward gradients
-    uint8_t part;     // a computation split for overlap: piece `part` of `num_parts`
+    uint8_t kind;   // InstructionKind
+    uint8_t stream; // Stream
+    uint8_t phase;  // Phase; of a message: forward activations or backward gradients
+    uint8_t part;   // a computation split for overlap: piece `part` of `num_parts`
     uint8_t num_parts;
-    int16_t chunk;    // computed; or whose output is sent, whose input is received
-    int16_t peer;     // pipeline rank at the other end of a message; -1
+    uint8_t embedding; // 1: a message that exchanges the gradients of tied embeddings
+    int16_t chunk;     // computed; or whose output is sent, whose input is received
+    int16_t peer;      // pipeline rank at the other end of a message; -1
     int32_t microbatch;
     int32_t p2p_group;
     int32_t match;      // index of the other end in the peer's list; -1
@@ -58,12 +59,13 @@ typedef struct {
 } RankProgram;
 
 typedef struct {
-    int num_ranks;    // pipeline ranks
-    int multiplicity; // GPUs that run each RankProgram
+    int num_ranks;            // pipeline ranks
+    int multiplicity;         // GPUs that run each RankProgram
     const RankProgram *ranks; // [num_ranks]
     const ProgramCollective *collectives;
     int num_collectives;
-    double message_bytes; // of one SEND of one GPU
+    double message_bytes;           // of one SEND of one GPU
+    double embedding_message_bytes; // of one that has `embedding` set
 } Program;
 
 // Expands the plan. Cannot fail: plan and schedule were checked.

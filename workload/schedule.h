@@ -11,6 +11,8 @@ typedef enum { WORK_FORWARD, WORK_BACKWARD, WORK_BACKWARD_INPUT, WORK_BACKWARD_W
 
 typedef struct {
     uint8_t kind;       // WorkKind
+    uint8_t joined;     // 1: runs right after the item before it; where messages block, those of
+                        // both are exchanged in one group around the pair
     int16_t chunk;      // in pipeline order, 0 .. pp x vpp - 1
     int32_t microbatch; // 0 .. num_microbatches - 1
 } WorkItem;
@@ -33,6 +35,7 @@ typedef struct Schedule {
     // Most chunk inputs held at once by a rank (one unit: one chunk and micro-batch).
     int (*in_flight)(const ScheduleShape *shape, int rank);
     // Idle time of a rank over its busy time, equal chunks, backward = 2 forward, no messages.
+    // Exact where pp divides num_microbatches and where that is below pp, else an upper bound.
     double (*bubble_frac)(const ScheduleShape *shape);
     const char *source; // of the order and the closed forms
 } Schedule;

@@ -1,0 +1,337 @@
+// Each rank goes through its list until it needs the end of a message that is not known yet; the
+// rank that makes it known wakes it. Every instruction is visited once, so a run takes time
+// proportional to the number of instructions.
+//
+// A group of messages is launched when its waits and the group before it are done. Whichever end
+// of a message launches second moves it, and the rank whose last message moved closes its group.
+// A rank has at most one group open, because the next one waits for it.
+#include "costmodel/timeline.h"
+
+#include <math.h>
+
+static const double UNKNOWN_S = -1; // the end of a message that has not moved yet
+
+typedef struct {
+    const Instruction *list; // [num]
+    int num;
+    int next;        // first that is not dealt with
+    int awaited;     // whose end `next` needs; -1
+    double *start_s; // [num] of a message: when it moves
+    double *end_s;   // [num] of a message of a group: when the whole group is done
+    double free_s[NUM_STREAMS];
+    double egress_free_s[2]; // for asynchronous messages forward and backward
+
+    // The open group
+    int group_first, group_count;
+    int group_open; // messages that have not moved; 0: none is open
+    double group_launch_s;
+    double group_end_s; // latest end so far
+} RankRun;
+
+typedef struct {
+    const Program *program;
+    const Prices *prices;
+    RankRun *ranks; // [num_ranks]
+    int *ready;     // stack of ranks that can go on
+    int num_ready;
+    double embedding_frac; // bytes of an embedding message over those of others
+} Run;
+
+// The boundary that a message crosses, as in Prices.message_s.
+static int boundary_of(int rank, int peer) {
+    int low = rank < peer ? rank : peer, high = rank < peer ? peer : rank;
+    return high - low == 1 ? low : high; // else first and last rank: the ring closes behind `high`
+}
+
+static double message_s(const Run *run, const Instruction *message, int rank) {
+    const int boundary = boundary_of(rank, message->peer);
+    const double time_s = run->prices->message_s[boundary];
+    if (!message->embedding) return time_s;
+    const double alpha_s = run->prices->message_alpha_s[boundary];
+    return alpha_s + (time_s - alpha_s) * run->embedding_frac;
+}
+
+static void wake(Run *run, int r) {
+    RankRun *rank = &run->ranks[r];
+    if (rank->awaited < 0 || rank->end_s[rank->awaited] < 0) return;
+    rank->awaited = -1;
+    run->ready[run->num_ready++] = r;
+}
+
+// Latest end of what an instruction waits for, at least *ready_s. False where one is not known.
+static inline bool waits_done(RankRun *rank, const Instruction *instruction, double *ready_s) {
+    for (int i = 0; i < 2; i++) {
+        const int wait = instruction->waits[i];
+        if (wait < 0) continue;
+        const double end_s = rank->end_s[wait];
+        if (end_s < 0) {
+            rank->awaited = wait;
+            return false;
+        }
+        if (end_s > *ready_s) *ready_s = end_s;
+    }
+    return true;
+}
+
+// Moves an asynchronous message; tells the receiver.
+static bool send_asynchronous(Run *run, int r) {
+    RankRun *rank = &run->ranks[r];
+    const Instruction *send = &rank->list[rank->next];
+    double *egress_free_s = &rank->egress_free_s[send->phase != PHASE_FORWARD];
+    double start_s = *egress_free_s;
+    if (!waits_done(rank, send, &start_s)) return false;
+    const double end_s = start_s + message_s(run, send, r);
+    *egress_free_s = end_s;
+    RankRun *peer = &run->ranks[send->peer];
+    rank->start_s[rank->next] = peer->start_s[send->match] = start_s;
+    rank->end_s[rank->next] = peer->end_s[send->match] = end_s;
+    if (peer->awaited == send->match) wake(run, send->peer);
+    rank->next++;
+    return true;
+}
+
+// One message of the rank's open group has moved; the last one closes the group.
+static void group_moved(Run *run, int r, int index, double start_s, double end_s) {
+    RankRun *rank = &run->ranks[r];
+    rank->start_s[index] = start_s;
+    if (end_s > rank->group_end_s) rank->group_end_s = end_s;
+    if (--rank->group_open > 0) return;
+    for (int i = 0; i < rank->group_count; i++)
+        rank->end_s[rank->group_first + i] = rank->group_end_s;
+    rank->free_s[STREAM_PP] = rank->group_end_s;
+    wake(run, r);
+}
+
+static int group_size(const RankRun *rank, int first) {
+    int end = first + 1;
+    while (end < rank->num && rank->list[end].p2p_group == rank->list[first].p2p_group) end++;
+    return end - first;
+}
+
+// Launches the group that begins at `next`, moves what the other ends have launched already.
+static bool group_launch(Run *run, int r) {
+    RankRun *rank = &run->ranks[r];
+    if (rank->group_open > 0) {
+        rank->awaited = rank->group_first;
+        return false;
+    }
+    const int first = rank->next, count = group_size(rank, first);
+    double launch_s = rank->free_s[STREAM_PP];
+    for (int i = first; i < first + count; i++)
+        if (!waits_done(rank, &rank->list[i], &launch_s)) return false;
+    rank->group_first = first;
+    rank->group_count = rank->group_open = count;
+    rank->group_launch_s = rank->group_end_s = launch_s;
+    rank->next = first + count;
+    for (int i = first; i < first + count; i++) {
+        const Instruction *message = &rank->list[i];
+        const RankRun *peer = &run->ranks[message->peer];
+        const int place = message->match - peer->group_first;
+        if (peer->group_open == 0 || place < 0 || place >= peer->group_count) continue;
+        const double start_s = fmax(launch_s, peer->group_launch_s);
+        const double end_s = start_s + message_s(run, message, r);
+        group_moved(run, r, i, start_s, end_s);
+        group_moved(run, message->peer, message->match, start_s, end_s);
+    }
+    return true;
+}
+
+static double duration_s(const Run *run, const Instruction *instruction, int r) {
+    if (instruction->kind == INSTRUCTION_COLLECTIVE)
+        return run->prices->collective_s[instruction->collective];
+    return instruction_compute_s(run->prices, instruction, r);
+}
+
+// Goes through a rank's list until the end of a message is missing.
+static void rank_advance(Run *run, int r) {
+    RankRun *rank = &run->ranks[r];
+    while (rank->next < rank->num) {
+        const Instruction *instruction = &rank->list[rank->next];
+        if (instruction->kind == INSTRUCTION_SEND || instruction->kind == INSTRUCTION_RECV) {
+            if (instruction->p2p_group >= 0) {
+                if (!group_launch(run, r)) return;
+            } else if (instruction->kind == INSTRUCTION_SEND) {
+                if (!send_asynchronous(run, r)) return;
+            } else {
+                rank->next++; // its SEND tells when it is there
+            }
+            continue;
+        }
+        double *free_s = &rank->free_s[instruction->stream];
+        double start_s = *free_s;
+        if (!waits_done(rank, instruction, &start_s)) return;
+        rank->start_s[rank->next] = start_s;
+        rank->end_s[rank->next] = *free_s = start_s + duration_s(run, instruction, r);
+        rank->next++;
+    }
+}
+
+static Run run_start(const Program *program, const Prices *prices, Arena *arena) {
+    const int num_ranks = program->num_ranks;
+    Run run = {.program = program, .prices = prices};
+    run.ranks = ARENA_ARRAY(arena, num_ranks, RankRun);
+    run.ready = ARENA_ARRAY(arena, num_ranks, int);
+    if (program->message_bytes > 0)
+        run.embedding_frac = program->embedding_message_bytes / program->message_bytes;
+    for (int r = num_ranks - 1; r >= 0; r--) {
+        const int num = program->ranks[r].num_instructions;
+        RankRun *rank = &run.ranks[r];
+        *rank = (RankRun){.list = program->ranks[r].instructions, .num = num, .awaited = -1};
+        rank->start_s = ARENA_ARRAY(arena, num, double);
+        rank->end_s = ARENA_ARRAY(arena, num, double);
+        for (int i = 0; i < num; i++) rank->end_s[i] = UNKNOWN_S;
+        run.ready[run.num_ready++] = r;
+    }
+    return run;
+}
+
+// The instruction that keeps a rank from its end: of an open group, the first message whose other
+// end has not been launched.
+static int culprit(const Run *run, const RankRun *rank) {
+    const bool in_group =
+        rank->group_open > 0 && (rank->awaited < 0 || rank->list[rank->awaited].p2p_group >= 0);
+    if (!in_group) return rank->awaited;
+    int i = rank->group_first;
+    while (rank->list[i].match < run->ranks[rank->list[i].peer].next) i++;
+    return i;
+}
+
+// Refuses a Program in which a rank could not reach its end.
+static Status circle_check(const Run *run) {
+    for (int r = 0; r < run->program->num_ranks; r++) {
+        const RankRun *rank = &run->ranks[r];
+        if (rank->next == rank->num && rank->group_open == 0) continue;
+        const int at = culprit(run, rank);
+        const Instruction *i = &rank->list[at];
+        return status_error(STATUS_INVALID,
+                            "messages wait for each other in a circle: pipeline rank %d waits at "
+                            "its instruction %d (%s of chunk %d, micro-batch %d) for rank %d",
+                            r, at, INSTRUCTION_NAMES[i->kind], i->chunk, i->microbatch, i->peer);
+    }
+    return status_ok();
+}
+
+static double rank_end_s(const RankRun *rank) {
+    double end_s = fmax(rank->egress_free_s[0], rank->egress_free_s[1]);
+    for (int s = 0; s < NUM_STREAMS; s++) end_s = fmax(end_s, rank->free_s[s]);
+    return end_s;
+}
+
+// --- Breakdown of one rank
+
+// When the message that a wait is for began to move: of a group, the one that ended last.
+static double moving_from_s(const Run *run, int r, int index) {
+    const RankRun *rank = &run->ranks[r];
+    if (rank->list[index].p2p_group < 0) return rank->start_s[index];
+    int first = index;
+    while (first > 0 && rank->list[first - 1].p2p_group == rank->list[index].p2p_group) first--;
+    const int count = group_size(rank, first);
+    double latest_s = -1, from_s = 0;
+    for (int i = first; i < first + count; i++) {
+        const double end_s = rank->start_s[i] + message_s(run, &rank->list[i], r);
+        if (end_s <= latest_s) continue;
+        latest_s = end_s;
+        from_s = rank->start_s[i];
+    }
+    return from_s;
+}
+
+// Latest end of the collectives that an instruction waits for; 0 where there are none.
+static double collectives_end_s(const RankRun *rank, const Instruction *instruction) {
+    double end_s = 0;
+    for (int i = 0; i < 2; i++) {
+        const int wait = instruction->waits[i];
+        if (wait >= 0 && rank->list[wait].kind == INSTRUCTION_COLLECTIVE)
+            end_s = fmax(end_s, rank->end_s[wait]);
+    }
+    return end_s;
+}
+
+// Moves *from_s up to to_s and adds what it passed to a term.
+static void gap_take(double *from_s, double to_s, double *term_s) {
+    if (to_s <= *from_s) return;
+    *term_s += to_s - *from_s;
+    *from_s = to_s;
+}
+
+// Splits the idle time [from_s, start) before a computation by what it waited for, in this order:
+// the collectives a message waited for itself, the other end of the message, the message on its
+// way, then the collectives the computation waits for.
+static void gap_attribute(const Run *run, int r, int index, double from_s, double *term_s) {
+    const RankRun *rank = &run->ranks[r];
+    const Instruction *instruction = &rank->list[index];
+    for (int i = 0; i < 2; i++) {
+        const int wait = instruction->waits[i];
+        if (wait < 0 || rank->list[wait].stream != STREAM_PP) continue;
+        gap_take(&from_s, collectives_end_s(rank, &rank->list[wait]), &term_s[TERM_DP]);
+        gap_take(&from_s, moving_from_s(run, r, wait), &term_s[TERM_BUBBLE]);
+        gap_take(&from_s, rank->end_s[wait], &term_s[TERM_PP]);
+    }
+    gap_take(&from_s, collectives_end_s(rank, instruction), &term_s[TERM_DP]);
+    gap_take(&from_s, rank->start_s[index], &term_s[TERM_BUBBLE]);
+}
+
+static const Price *price_of(const Prices *prices, const Instruction *instruction) {
+    switch (instruction->kind) {
+    case INSTRUCTION_FORWARD:
+        return &prices->forward[instruction->chunk];
+    case INSTRUCTION_BACKWARD:
+        return &prices->backward[instruction->chunk];
+    case INSTRUCTION_BACKWARD_INPUT:
+        return &prices->backward_input[instruction->chunk];
+    case INSTRUCTION_BACKWARD_WEIGHT:
+        return &prices->backward_weight[instruction->chunk];
+    default:
+        return NULL;
+    }
+}
+
+static void rank_breakdown(const Run *run, int r, double *term_s) {
+    const RankRun *rank = &run->ranks[r];
+    double now_s = 0;
+    for (int i = 0; i < rank->num; i++) {
+        const Instruction *instruction = &rank->list[i];
+        if (instruction->stream != STREAM_COMPUTE) continue;
+        if (rank->start_s[i] > now_s) gap_attribute(run, r, i, now_s, term_s);
+        now_s = rank->end_s[i];
+        const Price *price = price_of(run->prices, instruction);
+        if (!price) {
+            term_s[TERM_OPTIMIZER] += now_s - rank->start_s[i];
+            continue;
+        }
+        for (int t = 0; t < NUM_TERMS; t++) term_s[t] += price->term_s[t] / instruction->num_parts;
+    }
+    gap_take(&now_s, rank->free_s[STREAM_DP], &term_s[TERM_DP]);
+    gap_take(&now_s, rank_end_s(rank), &term_s[TERM_PP]);
+}
+
+// --- The whole
+
+static void times_keep(const Run *run, Arena *arena, Timeline *out) {
+    const int num_ranks = run->program->num_ranks;
+    out->start_s = ARENA_ARRAY(arena, num_ranks, const double *);
+    out->end_s = ARENA_ARRAY(arena, num_ranks, const double *);
+    for (int r = 0; r < num_ranks; r++) {
+        out->start_s[r] = run->ranks[r].start_s;
+        out->end_s[r] = run->ranks[r].end_s;
+    }
+}
+
+Status timeline_run(const Program *program, const Prices *prices, bool keep_times, Arena *arena,
+                    Timeline *out) {
+    Run run = run_start(program, prices, arena);
+    while (run.num_ready > 0) rank_advance(&run, run.ready[--run.num_ready]);
+    TRY(circle_check(&run));
+    *out = (Timeline){.slowest_rank = 0};
+    for (int r = 0; r < program->num_ranks; r++) {
+        const double end_s = rank_end_s(&run.ranks[r]);
+        if (end_s <= out->step_time_s) continue;
+        out->step_time_s = end_s;
+        out->slowest_rank = r;
+    }
+    rank_breakdown(&run, out->slowest_rank, out->term_s);
+    out->step_time_s += prices->step_s;
+    out->term_s[TERM_OTHER] += prices->step_s;
+    if (keep_times) times_keep(&run, arena, out);
+    return status_ok();
+}

@@ -1,0 +1,390 @@
+// One pass over each rank's schedule. Messages are matched by a table with one entry for each
+// (boundary between chunks, direction, micro-batch): the end that is emitted first leaves its
+// place there.
+//
+// Blocking messages: a step is a work item with those joined to it (workload/schedule.h). Between
+// two steps one group sends what the first computed and receives what the second needs, as
+// Megatron-LM's send_forward_recv_backward and, for the interleaved schedule,
+// send_forward_backward_recv_forward_backward do. The pairs matter: with a group around every
+// single item of the interleaved schedule, neighbours would meet half a pair apart.
+// Asynchronous messages are received one item ahead (overlap_p2p_comm of Megatron-core).
+#include "workload/program.h"
+
+#include "workload/program_sync.h"
+
+#include <assert.h>
+
+const char *const INSTRUCTION_NAMES[NUM_INSTRUCTION_KINDS] = {
+    "forward", "backward", "backward-input", "backward-weight",
+    "send",    "recv",     "collective",     "optimizer",
+};
+
+typedef struct {
+    const Plan *plan;
+    const Training *training;
+    SyncPlan sync;
+    int num_chunks, num_microbatches;
+    bool splits_backward;
+    int tied_chunks[2]; // with embedding and loss, where they exchange gradients; else -1
+
+    Instruction *all; // of all ranks, one after the other
+    int64_t *base;    // [pp] where a rank begins in all
+    int32_t *places;  // [num_chunks][2][num_microbatches] 1 + index of a message's first end
+    int32_t tied_places[2];
+    int *num_forwards;  // [num_chunks] emitted so far
+    int *num_gradients; // [num_chunks]
+    int *first_gather;  // [num_chunks] index of the first gather of its weights
+
+    // The rank being built
+    int rank;
+    Instruction *out; // its instructions in all
+    int num;          // so far
+    int num_p2p_groups;
+    int last_compute, last_reduce; // indices; -1
+} ProgramBuilder;
+
+static int chunk_rank(const ProgramBuilder *b, int chunk) {
+    return chunk % b->plan->pp;
+}
+
+static int emit(ProgramBuilder *b, const Instruction *instruction) {
+    b->out[b->num] = *instruction;
+    return b->num++;
+}
+
+// --- Messages
+
+// Emits one end of a message and links it with the other, if that one is there.
+static int message_emit(ProgramBuilder *b, Instruction message, int32_t *place) {
+    message.stream = STREAM_PP;
+    message.num_parts = 1;
+    message.match = -1;
+    message.collective = -1;
+    const int index = b->num;
+    if (*place) {
+        message.match = *place - 1;
+        b->all[b->base[message.peer] + message.match].match = index;
+    } else {
+        *place = index + 1;
+    }
+    return emit(b, &message);
+}
+
+static bool is_message_work(const WorkItem *item) {
+    return item->kind != WORK_BACKWARD_WEIGHT;
+}
+
+// One end of the message that crosses the boundary between chunks `boundary` and `boundary` + 1.
+static int boundary_emit(ProgramBuilder *b, InstructionKind kind, const WorkItem *item,
+                         int boundary, int p2p_group) {
+    const bool forward = item->kind == WORK_FORWARD;
+    const int other_chunk = item->chunk == boundary ? boundary + 1 : boundary;
+    Instruction message = {
+        .kind = (uint8_t)kind,
+        .phase = forward ? PHASE_FORWARD : PHASE_BACKWARD_INPUT,
+        .chunk = item->chunk,
+        .peer = (int16_t)chunk_rank(b, other_chunk),
+        .microbatch = item->microbatch,
+        .p2p_group = p2p_group,
+        // A group is launched behind the computation before it, receives too.
+        .waits = {kind == INSTRUCTION_SEND || p2p_group >= 0 ? b->last_compute : -1, -1},
+    };
+    if (message.peer == b->rank) return -1;
+    const int64_t direction = 2 * (int64_t)boundary + !forward;
+    return message_emit(b, message, &b->places[direction * b->num_microbatches + item->microbatch]);
+}
+
+// Sends the output of an item if it leaves the rank. Returns its index or -1.
+static int send_emit(ProgramBuilder *b, const WorkItem *item, int p2p_group) {
+    const int boundary = item->kind == WORK_FORWARD ? item->chunk : item->chunk - 1;
+    if (!is_message_work(item) || boundary < 0 || boundary == b->num_chunks - 1) return -1;
+    return boundary_emit(b, INSTRUCTION_SEND, item, boundary, p2p_group);
+}
+
+// Receives the input of an item if it comes from another rank. Returns its index or -1.
+static int recv_emit(ProgramBuilder *b, const WorkItem *item, int p2p_group) {
+    const int boundary = item->kind == WORK_FORWARD ? item->chunk - 1 : item->chunk;
+    if (!is_message_work(item) || boundary < 0 || boundary == b->num_chunks - 1) return -1;
+    return boundary_emit(b, INSTRUCTION_RECV, item, boundary, p2p_group);
+}
+
+// One group: sends of items [begin, middle), receives of items [middle, end).
+// Returns one of its messages, or -1 where there is none.
+static int group_emit(ProgramBuilder *b, const WorkItem *items, int begin, int middle, int end) {
+    const int before = b->num;
+    for (int i = begin; i < middle; i++) send_emit(b, &items[i], b->num_p2p_groups);
+    for (int i = middle; i < end; i++) recv_emit(b, &items[i], b->num_p2p_groups);
+    if (b->num == before) return -1;
+    b->num_p2p_groups++;
+    return before;
+}
+
+// --- Computation and what overlaps with it
+
+static int collective_emit(ProgramBuilder *b, const ChunkSync *sync, int k, int chunk, int part,
+                           int wait) {
+    Instruction collective = {
+        .kind = INSTRUCTION_COLLECTIVE,
+        .stream = STREAM_DP,
+        .phase = sync == &b->sync.gather[chunk] ? PHASE_FORWARD : PHASE_BACKWARD_WEIGHT,
+        .part = (uint8_t)part,
+        .num_parts = (uint8_t)sync->num_parts,
+        .chunk = (int16_t)chunk,
+        .peer = -1,
+        .microbatch = -1,
+        .p2p_group = -1,
+        .match = -1,
+        .collective = sync->collectives[k],
+        .waits = {wait, -1},
+    };
+    return emit(b, &collective);
+}
+
+// The collectives of one piece. Returns the index of the last, or -1.
+static int piece_emit(ProgramBuilder *b, const ChunkSync *sync, int chunk, int part, int wait) {
+    int last = -1;
+    for (int k = 0; k < sync->num_collectives; k++)
+        last = collective_emit(b, sync, k, chunk, part, wait);
+    return last;
+}
+
+static bool makes_gradients(const ProgramBuilder *b, const WorkItem *item) {
+    return item->kind == (b->splits_backward ? WORK_BACKWARD_WEIGHT : WORK_BACKWARD);
+}
+
+static Instruction compute_instruction(const WorkItem *item, int num_parts) {
+    static const uint8_t KINDS[] = {
+        [WORK_FORWARD] = INSTRUCTION_FORWARD,
+        [WORK_BACKWARD] = INSTRUCTION_BACKWARD,
+        [WORK_BACKWARD_INPUT] = INSTRUCTION_BACKWARD_INPUT,
+        [WORK_BACKWARD_WEIGHT] = INSTRUCTION_BACKWARD_WEIGHT,
+    };
+    static const uint8_t PHASES[] = {
+        [WORK_FORWARD] = PHASE_FORWARD,
+        [WORK_BACKWARD] = PHASE_BACKWARD_INPUT,
+        [WORK_BACKWARD_INPUT] = PHASE_BACKWARD_INPUT,
+        [WORK_BACKWARD_WEIGHT] = PHASE_BACKWARD_WEIGHT,
+    };
+    return (Instruction){
+        .kind = KINDS[item->kind],
+        .stream = STREAM_COMPUTE,
+        .phase = PHASES[item->kind],
+        .num_parts = (uint8_t)num_parts,
+        .chunk = item->chunk,
+        .peer = -1,
+        .microbatch = item->microbatch,
+        .p2p_group = -1,
+        .match = -1,
+        .collective = -1,
+        .waits = {-1, -1},
+    };
+}
+
+// Emits the computation of an item, in pieces where collectives run beside it. The first piece
+// waits for `message` (an index or -1).
+static void compute_emit(ProgramBuilder *b, const WorkItem *item, int message) {
+    const int chunk = item->chunk;
+    const ChunkSync *gather = NULL, *reduce = NULL;
+    if (item->kind == WORK_FORWARD && b->num_forwards[chunk]++ == 0 && b->first_gather[chunk] >= 0)
+        gather = &b->sync.gather[chunk];
+    if (makes_gradients(b, item) && ++b->num_gradients[chunk] == b->num_microbatches &&
+        b->training->overlap_grad_reduce)
+        reduce = &b->sync.reduce[chunk];
+    const int num_parts = gather ? gather->num_parts : reduce ? reduce->num_parts : 1;
+    Instruction compute = compute_instruction(item, num_parts);
+    for (int part = 0; part < num_parts; part++) {
+        compute.part = (uint8_t)part;
+        compute.waits[0] = part == 0 ? message : -1;
+        if (gather)
+            compute.waits[1] = b->first_gather[chunk] + (part + 1) * gather->num_collectives - 1;
+        b->last_compute = emit(b, &compute);
+        if (!reduce) continue;
+        int last = piece_emit(b, reduce, chunk, part, b->last_compute);
+        if (last >= 0) b->last_reduce = last;
+    }
+}
+
+// --- One rank
+
+static void steps_emit_blocking(ProgramBuilder *b, const WorkItem *items, int num_items) {
+    int previous = 0, step = 0;
+    while (step < num_items) {
+        int end = step + 1;
+        while (end < num_items && items[end].joined) end++;
+        int message = group_emit(b, items, previous, step, end);
+        for (int i = step; i < end; i++) compute_emit(b, &items[i], i == step ? message : -1);
+        previous = step;
+        step = end;
+    }
+    group_emit(b, items, previous, num_items, num_items);
+}
+
+static void steps_emit_asynchronous(ProgramBuilder *b, const WorkItem *items, int num_items) {
+    int message = num_items > 0 ? recv_emit(b, &items[0], -1) : -1;
+    for (int i = 0; i < num_items; i++) {
+        int next = i + 1 < num_items ? recv_emit(b, &items[i + 1], -1) : -1;
+        compute_emit(b, &items[i], message);
+        send_emit(b, &items[i], -1);
+        message = next;
+    }
+}
+
+// The gathers of all chunks of the rank, in the order in which they are needed.
+static void gathers_emit(ProgramBuilder *b, int wait) {
+    for (int chunk = b->rank; chunk < b->num_chunks; chunk += b->plan->pp) {
+        const ChunkSync *sync = &b->sync.gather[chunk];
+        if (sync->num_collectives == 0) continue;
+        b->first_gather[chunk] = b->num;
+        for (int part = 0; part < sync->num_parts; part++) piece_emit(b, sync, chunk, part, wait);
+    }
+}
+
+// The reductions of all chunks of the rank in the order in which their backwards ended.
+static void reduces_emit(ProgramBuilder *b) {
+    const int first = b->rank, pp = b->plan->pp;
+    for (int chunk = b->num_chunks - pp + first; chunk >= 0; chunk -= pp) {
+        int last = piece_emit(b, &b->sync.reduce[chunk], chunk, 0, b->last_compute);
+        if (last >= 0) b->last_reduce = last;
+    }
+}
+
+// Both holders of a tied embedding send theirs to the other and add what they receive: for two
+// ranks this is an all-reduce. Returns one of the messages, or -1.
+static int tied_emit(ProgramBuilder *b) {
+    int message = -1;
+    for (int side = 0; side < 2; side++) {
+        const int chunk = b->tied_chunks[side];
+        if (chunk < 0 || chunk_rank(b, chunk) != b->rank) continue;
+        for (int received = 0; received < 2; received++) {
+            Instruction end = {
+                .kind = received ? INSTRUCTION_RECV : INSTRUCTION_SEND,
+                .phase = PHASE_BACKWARD_WEIGHT,
+                .embedding = 1,
+                .chunk = (int16_t)chunk,
+                .peer = (int16_t)chunk_rank(b, b->tied_chunks[!side]),
+                .microbatch = -1,
+                .p2p_group = b->num_p2p_groups,
+                .waits = {b->last_compute, b->last_reduce},
+            };
+            message = message_emit(b, end, &b->tied_places[received ? !side : side]);
+        }
+        b->num_p2p_groups++;
+    }
+    return message;
+}
+
+static void optimizer_emit(ProgramBuilder *b, int tied_message) {
+    Instruction optimizer = {
+        .kind = INSTRUCTION_OPTIMIZER,
+        .stream = STREAM_COMPUTE,
+        .phase = PHASE_BACKWARD_WEIGHT,
+        .num_parts = 1,
+        .chunk = -1,
+        .peer = -1,
+        .microbatch = -1,
+        .p2p_group = -1,
+        .match = -1,
+        .collective = -1,
+        .waits = {tied_message, b->last_reduce},
+    };
+    const int index = emit(b, &optimizer);
+    if (!b->training->overlap_param_gather) gathers_emit(b, index);
+}
+
+static void rank_build(ProgramBuilder *b, const WorkItem *items, int num_items, bool asynchronous) {
+    b->num = 0;
+    b->num_p2p_groups = 0;
+    b->last_compute = b->last_reduce = -1;
+    for (int chunk = 0; chunk < b->num_chunks; chunk++) b->first_gather[chunk] = -1;
+    if (b->training->overlap_param_gather) gathers_emit(b, -1);
+    if (asynchronous)
+        steps_emit_asynchronous(b, items, num_items);
+    else
+        steps_emit_blocking(b, items, num_items);
+    if (!b->training->overlap_grad_reduce) reduces_emit(b);
+    optimizer_emit(b, tied_emit(b));
+}
+
+// --- All ranks
+
+// At least as many as rank_build emits in all.
+static size_t max_instructions(const ProgramBuilder *b, int num_items) {
+    size_t messages = 4 * (size_t)(b->num_chunks - 1) * (size_t)b->num_microbatches;
+    size_t others = (size_t)b->plan->pp + 4;
+    for (int c = 0; c < b->num_chunks; c++) {
+        const ChunkSync *reduce = &b->sync.reduce[c], *gather = &b->sync.gather[c];
+        others += (size_t)(reduce->num_parts * (1 + reduce->num_collectives));
+        others += (size_t)(gather->num_parts * (1 + gather->num_collectives));
+    }
+    return (size_t)b->plan->pp * (size_t)num_items + (b->plan->pp > 1 ? messages : 0) + others;
+}
+
+static void tied_find(ProgramBuilder *b, double embedding_bytes) {
+    b->tied_chunks[0] = b->tied_chunks[1] = -1;
+    if (embedding_bytes <= 0) return;
+    for (int c = 0; c < b->num_chunks; c++) {
+        if (b->plan->chunks[c].embedding) b->tied_chunks[0] = c;
+        if (b->plan->chunks[c].loss) b->tied_chunks[1] = c;
+    }
+    if (b->tied_chunks[0] < 0 || b->tied_chunks[1] < 0 ||
+        chunk_rank(b, b->tied_chunks[0]) == chunk_rank(b, b->tied_chunks[1]))
+        b->tied_chunks[0] = b->tied_chunks[1] = -1;
+}
+
+static ProgramBuilder builder_start(const Scenario *scenario, const Plan *plan,
+                                    const Workload *workload, double embedding_bytes,
+                                    Arena *arena) {
+    ProgramBuilder b = {
+        .plan = plan,
+        .training = &scenario->training,
+        .sync = sync_plan(scenario, plan, workload, arena),
+        .num_chunks = workload->num_chunks,
+        .num_microbatches = (int)plan->num_microbatches,
+    };
+    tied_find(&b, embedding_bytes);
+    b.base = ARENA_ARRAY(arena, plan->pp, int64_t);
+    b.places = ARENA_ARRAY(arena, 2 * (size_t)b.num_chunks * (size_t)b.num_microbatches, int32_t);
+    b.num_forwards = ARENA_ARRAY(arena, b.num_chunks, int);
+    b.num_gradients = ARENA_ARRAY(arena, b.num_chunks, int);
+    b.first_gather = ARENA_ARRAY(arena, b.num_chunks, int);
+    return b;
+}
+
+Program program_build(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                      Arena *arena) {
+    const Schedule *schedule = schedule_find(plan->schedule);
+    assert(schedule && workload->num_chunks == plan->pp * plan->vpp);
+    const ScheduleShape shape = {plan->pp, plan->vpp, (int)plan->num_microbatches};
+    // Megatron-LM overlaps messages of the interleaved schedule only.
+    const bool asynchronous = scenario->training.stack.p2p_overlap &&
+                              plan->schedule == SCHEDULE_INTERLEAVED && plan->vpp > 1;
+    const double embedding_bytes = sync_embedding_bytes(scenario, plan);
+    ProgramBuilder b = builder_start(scenario, plan, workload, embedding_bytes, arena);
+    b.splits_backward = schedule->splits_backward;
+
+    const int num_items = schedule->num_items(&shape);
+    WorkItem *items = ARENA_ARRAY(arena, num_items, WorkItem);
+    RankProgram *ranks = ARENA_ARRAY(arena, plan->pp, RankProgram);
+    b.all = ARENA_ARRAY(arena, max_instructions(&b, num_items), Instruction);
+    for (int rank = 0; rank < plan->pp; rank++) {
+        schedule->order(&shape, rank, items);
+        b.rank = rank;
+        b.out = b.all + b.base[rank];
+        rank_build(&b, items, num_items, asynchronous);
+        if (rank + 1 < plan->pp) b.base[rank + 1] = b.base[rank] + b.num;
+        ranks[rank] = (RankProgram){b.out, b.num};
+    }
+    return (Program){
+        .num_ranks = plan->pp,
+        .multiplicity = plan->tp * plan->cp * plan->dp,
+        .ranks = ranks,
+        .collectives = b.sync.collectives,
+        .num_collectives = b.sync.num_collectives,
+        .message_bytes = workload->boundary_bytes,
+        .embedding_message_bytes = embedding_bytes,
+    };
+}
+
+int program_gpu(const Program *program, int stage, int lane) {
+    return stage * program->multiplicity + lane;
+}

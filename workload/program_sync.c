@@ -1,0 +1,101 @@
+#include "workload/program_sync.h"
+
+#include <math.h>
+
+enum { MAX_PARTS = 32 };
+
+typedef struct {
+    ProgramCollective *collectives;
+    int num_collectives;
+    const Plan *plan;
+} SyncBuilder;
+
+// Bytes of a gradient when it is reduced.
+static double grad_bytes(const Scenario *scenario) {
+    return scenario->training.grad_reduce_precision == PRECISION_FP32 ? 4 : 2;
+}
+
+// Bytes of a weight when it is gathered: in the precision of the activations.
+static const double GATHERED_WEIGHT_BYTES = 2;
+
+// Chunks are mostly alike: equal collectives share an entry, so that each is priced once.
+static int collective_find(SyncBuilder *b, const ProgramCollective *wanted) {
+    for (int i = b->num_collectives - 1; i >= 0; i--) {
+        const ProgramCollective *c = &b->collectives[i];
+        if (c->message_bytes == wanted->message_bytes && c->group == wanted->group &&
+            c->kind == wanted->kind && c->name == wanted->name)
+            return i;
+    }
+    b->collectives[b->num_collectives] = *wanted;
+    return b->num_collectives++;
+}
+
+// Groups of one rank and empty messages leave no trace.
+static void sync_add(SyncBuilder *b, ChunkSync *sync, CollectiveKind kind, GroupKind group,
+                     double message_bytes, const char *name) {
+    if (plan_group(b->plan, group).size < 2 || message_bytes <= 0) return;
+    ProgramCollective wanted = {kind, group, message_bytes / sync->num_parts, name};
+    sync->collectives[sync->num_collectives++] = collective_find(b, &wanted);
+}
+
+static void reduce_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool expert) {
+    const GroupKind all = expert ? GROUP_EDP : GROUP_DP;
+    const GroupKind zero = expert ? GROUP_EZERO : GROUP_ZERO;
+    const GroupKind replica = expert ? GROUP_EREPLICA : GROUP_REPLICA;
+    if (b->plan->zero_stage == 0) {
+        sync_add(b, sync, COLLECTIVE_ALL_REDUCE, all, bytes,
+                 expert ? "expert_grad_all_reduce" : "grad_all_reduce");
+        return;
+    }
+    if (b->plan->zero_stage < 3)
+        sync_add(b, sync, COLLECTIVE_REDUCE_SCATTER, zero, bytes,
+                 expert ? "expert_grad_reduce_scatter" : "grad_reduce_scatter");
+    sync_add(b, sync, COLLECTIVE_ALL_REDUCE, replica, bytes / plan_group(b->plan, zero).size,
+             expert ? "expert_grad_shard_all_reduce" : "grad_shard_all_reduce");
+}
+
+static void gather_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool expert) {
+    if (b->plan->zero_stage != 1 && b->plan->zero_stage != 2) return;
+    sync_add(b, sync, COLLECTIVE_ALL_GATHER, expert ? GROUP_EZERO : GROUP_ZERO, bytes,
+             expert ? "expert_param_all_gather" : "param_all_gather");
+}
+
+// Pieces that are worth a collective each: buckets of the stack, no finer than layers.
+static int num_parts(const Scenario *scenario, const Chunk *chunk) {
+    const double bytes =
+        (chunk->dense_parameters + chunk->expert_parameters) * grad_bytes(scenario);
+    double parts = ceil(bytes / scenario->training.stack.bucket_bytes);
+    int most = chunk->num_layers < MAX_PARTS ? chunk->num_layers : MAX_PARTS;
+    if (most < 1 || parts < 1) return 1;
+    return parts < most ? (int)parts : most;
+}
+
+SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                   Arena *arena) {
+    const Training *training = &scenario->training;
+    const int num_chunks = workload->num_chunks;
+    SyncBuilder b = {.plan = plan};
+    b.collectives = ARENA_ARRAY(arena, 6 * num_chunks, ProgramCollective);
+    ChunkSync *reduce = ARENA_ARRAY(arena, num_chunks, ChunkSync);
+    ChunkSync *gather = ARENA_ARRAY(arena, num_chunks, ChunkSync);
+    for (int c = 0; c < num_chunks; c++) {
+        const Chunk *chunk = &workload->chunks[c];
+        const int parts = num_parts(scenario, chunk);
+        reduce[c].num_parts = training->overlap_grad_reduce ? parts : 1;
+        gather[c].num_parts = training->overlap_param_gather ? parts : 1;
+        reduce_add(&b, &reduce[c], chunk->dense_parameters * grad_bytes(scenario), false);
+        reduce_add(&b, &reduce[c], chunk->expert_parameters * grad_bytes(scenario), true);
+        gather_add(&b, &gather[c], chunk->dense_parameters * GATHERED_WEIGHT_BYTES, false);
+        gather_add(&b, &gather[c], chunk->expert_parameters * GATHERED_WEIGHT_BYTES, true);
+        if (reduce[c].num_collectives == 0) reduce[c].num_parts = 1;
+        if (gather[c].num_collectives == 0) gather[c].num_parts = 1;
+    }
+    return (SyncPlan){reduce, gather, b.collectives, b.num_collectives};
+}
+
+double sync_embedding_bytes(const Scenario *scenario, const Plan *plan) {
+    const Model *model = &scenario->model;
+    if (!model->tie_word_embeddings || plan->pp == 1) return 0;
+    double bytes = (double)model->vocab_size * model->hidden_size / plan->tp * grad_bytes(scenario);
+    return plan->zero_stage == 3 ? bytes / plan_group(plan, GROUP_ZERO).size : bytes;
+}

@@ -1,0 +1,34 @@
+// workload/program_sync.h - which gradients are reduced and which weights are gathered among the
+// data-parallel ranks at the end of a step, chunk by chunk. Included by program*.c only.
+//
+// Source: ZeRO stages: Rajbhandari et al. 2020, arXiv:1910.02054, section 5; sharing shards among
+// fewer ranks than there are replicas: Zhao et al., PyTorch FSDP, 2023, arXiv:2304.11277, section
+// 3.2.2. With ZeRO 3 the gathers and scatters are in the operator templates (workload/block.h);
+// here is only what it does among replicas of a shard.
+#pragma once
+
+#include "workload/program.h"
+
+enum { SYNC_MAX_COLLECTIVES = 4 }; // of one piece: shard and replica, dense and expert
+
+// What happens to the gradients (or weights) of one chunk: num_parts equal pieces, each with its
+// collectives in this order.
+typedef struct {
+    int num_parts;                         // 1 .. 32
+    int num_collectives;                   // of each piece; with 0 there is 1 piece
+    int collectives[SYNC_MAX_COLLECTIVES]; // indices into Program.collectives
+} ChunkSync;
+
+typedef struct {
+    const ChunkSync *reduce; // [num_chunks] gradients, after the last backward
+    const ChunkSync *gather; // [num_chunks] weights, before the next forward
+    const ProgramCollective *collectives;
+    int num_collectives;
+} SyncPlan;
+
+SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                   Arena *arena);
+
+// Gradients of the word embedding as one rank holds them; 0 unless they are tied and first and
+// last stage differ.
+double sync_embedding_bytes(const Scenario *scenario, const Plan *plan);

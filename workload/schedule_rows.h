@@ -1,0 +1,14 @@
+// workload/schedule_rows.h - the rows of workload/schedules.c. Included by schedule*.c only.
+#pragma once
+
+#include "workload/schedule.h"
+
+extern const Schedule SCHEDULE_ROW_GPIPE, SCHEDULE_ROW_1F1B, SCHEDULE_ROW_INTERLEAVED;
+
+// Items of a schedule with undivided backwards: one forward and one backward for each chunk of a
+// rank and micro-batch.
+int schedule_num_items_fb(const ScheduleShape *shape);
+
+// The order at pp 1, whatever the schedule: there is no pipeline, gradients are accumulated over
+// one micro-batch after the other.
+void schedule_order_local(const ScheduleShape *shape, WorkItem *items);
