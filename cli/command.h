@@ -1,0 +1,76 @@
+// cli/command.h - what the commands share: reading options and answering.
+//
+// A command is a function from its arguments to a Status; main.c prints the sentence and exits with
+// the code. Options are read by argp, after a look of our own over the command line so that every
+// refusal is one sentence that names the nearest option.
+#pragma once
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "config/scenario.h"
+#include "plan/plan.h"
+
+#include <argp.h>
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+
+// The commands: one row in main.c each. argv[0] is "meshwright NAME".
+typedef Status (*CommandRun)(int argc, char **argv);
+
+Status command_plan(int argc, char **argv);
+Status command_estimate(int argc, char **argv);
+Status command_simulate(int argc, char **argv);
+Status command_whatif(int argc, char **argv);
+Status command_launch(int argc, char **argv);
+Status command_models(int argc, char **argv);
+Status command_clusters(int argc, char **argv);
+
+// The first member of every command's own struct of options.
+typedef struct {
+    Status status;        // what the option parser refused
+    const char *scenario; // the positional argument; NULL where the command has none
+    bool json;
+} CommonOptions;
+
+// Keys of options that have no short form start here; those of options that the contract lists but
+// that nothing implements start at KEY_NOT_YET and are refused in those words.
+enum { KEY_LONG = 0x100, KEY_NOT_YET = 0x1000 };
+
+#define OPTION_JSON                                                                                \
+    { "json", 'j', NULL, 0, "print one JSON document on standard output", 0 }
+#define OPTION_NOT_YET(name, number, argument)                                                     \
+    { name, KEY_NOT_YET + (number), argument, OPTION_HIDDEN, NULL, 0 }
+
+// Parses a command line into options (which begins with CommonOptions). --help prints and exits.
+// The parser of argp handles its own keys and leaves the others to common_parse.
+Status command_parse(const struct argp *argp, int argc, char **argv, CommonOptions *options);
+
+// For the keys a command does not handle: the scenario, --json, options that are not there yet.
+error_t common_parse(int key, char *arg, struct argp_state *state);
+
+// Refuses inside an argp parser: "meshwright: SENTENCE".
+error_t parse_refuse(struct argp_state *state, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// Values of options: *out, or a refusal that names the option and what it takes.
+error_t parse_int(struct argp_state *state, const char *option, const char *text, int min, int max,
+                  int *out);
+error_t parse_double(struct argp_state *state, const char *option, const char *text, double min,
+                     double *out);
+error_t parse_name(struct argp_state *state, const char *option, const char *text,
+                   const char *const *names, int *out);
+
+// A refusal (STATUS_INVALID) of the command line: "meshwright: SENTENCE".
+Status usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+// Loads a scenario and refuses what nothing acts upon yet.
+Status scenario_open(const char *path, Arena *arena, Scenario *out);
+
+// The same, with the one plan it describes.
+Status scenario_open_plan(const char *path, Arena *arena, Scenario *scenario, Plan *plan);
+
+// Prints the tree on standard output and frees it.
+Status answer_json(cJSON *tree);
+
+// "FILE: does not fit: ..." (STATUS_NO), for an answer that was printed in full.
+Status status_does_not_fit(const char *file, double needed_bytes, double available_bytes);

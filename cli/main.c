@@ -1,0 +1,105 @@
+// meshwright - plans and simulates the training of large models. This file: the table of commands.
+//
+// Exit codes: 0 done; 1 the answer is "no"; 2 bad usage or bad input, nothing written; 3 the
+// machine failed us.
+#include "base/json.h"
+#include "cli/command.h"
+
+#include <argp.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    const char *name;
+    const char *help;
+    CommandRun run; // NULL: not supported yet
+} Command;
+
+static const Command COMMANDS[] = {
+    {"plan", "find the best ways to split and schedule a training job", NULL},
+    {"estimate", "price one parallel configuration", command_estimate},
+    {"simulate", "play it on a simulated network and compare", NULL},
+    {"whatif", "price or re-plan a grid of changes", NULL},
+    {"launch", "write the files that start a plan on your software", NULL},
+    {"models", "list and show the bundled models", command_models},
+    {"clusters", "list and show the bundled clusters", command_clusters},
+    {"compare", NULL, NULL},
+    {"report", NULL, NULL},
+    {"import", NULL, NULL},
+    {"kernel", NULL, NULL},
+    {"validate", NULL, NULL},
+    {"calibrate", NULL, NULL},
+    {"profile", NULL, NULL},
+    {"run", NULL, NULL},
+};
+enum { NUM_COMMANDS = sizeof COMMANDS / sizeof *COMMANDS };
+
+static void print_help(void) {
+    printf("Usage: meshwright COMMAND [SCENARIO] [options]\n\n"
+           "Says how to split a model over GPUs, how fast each step will be, whether it fits, and\n"
+           "what it costs - before any GPU runs.\n\nCommands:\n");
+    for (int i = 0; i < NUM_COMMANDS; i++)
+        if (COMMANDS[i].run) printf("  %-10s %s\n", COMMANDS[i].name, COMMANDS[i].help);
+    printf(
+        "\nA scenario is one JSON file; save this as job.json:\n\n"
+        "  {\"schema\": 1, \"model\": \"llama-3.1-70b\", \"cluster\": \"dgx-h100:16\",\n"
+        "   \"training\": {\"seq_len\": 8192, \"global_batch\": 1024, \"precision\": \"bf16\"}}\n\n"
+        "Then:\n\n"
+        "  meshwright plan job.json -o out      the five best plans; out/plan.json is the best\n"
+        "  meshwright simulate out/plan.json    does a shared network change the answer?\n"
+        "  meshwright launch out/plan.json --for megatron --scheduler slurm\n"
+        "  meshwright whatif job.json --vary cluster.num_gpus=64,128,256 --replan\n\n"
+        "meshwright COMMAND --help explains each with examples; --version names this version.\n"
+        "Exit codes: 0 done, 1 the answer is no, 2 bad usage or input, 3 the machine failed.\n");
+}
+
+static Status command_unknown(const char *name) {
+    const char *names[NUM_COMMANDS + 1];
+    int num_names = 0;
+    for (int i = 0; i < NUM_COMMANDS; i++)
+        if (COMMANDS[i].run) names[num_names++] = COMMANDS[i].name;
+    names[num_names] = NULL;
+    const char *nearest = name_nearest(name, names);
+    if (nearest) return usage_error("unknown command \"%s\"; the nearest is %s", name, nearest);
+    return usage_error("unknown command \"%s\"; meshwright --help lists the commands", name);
+}
+
+static Status command_run(int argc, char **argv) {
+    const char *name = argv[1];
+    for (int i = 0; i < NUM_COMMANDS; i++) {
+        if (strcmp(name, COMMANDS[i].name) != 0) continue;
+        if (!COMMANDS[i].run) return usage_error("%s is not supported yet", name);
+        char title[64];
+        snprintf(title, sizeof title, "meshwright %s", name);
+        argv[1] = title;
+        return COMMANDS[i].run(argc - 1, argv + 1);
+    }
+    return command_unknown(name);
+}
+
+static Status run(int argc, char **argv) {
+    if (argc < 2) return usage_error("no command given; meshwright --help shows how to begin");
+    const char *first = argv[1];
+    if (strcmp(first, "--version") == 0 || strcmp(first, "-V") == 0) {
+        printf("meshwright %s\n", MESHWRIGHT_VERSION);
+        return status_ok();
+    }
+    if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0 || strcmp(first, "help") == 0) {
+        print_help();
+        return status_ok();
+    }
+    if (first[0] == '-')
+        return usage_error("unknown option %s before the command; meshwright --help shows how to "
+                           "begin",
+                           first);
+    return command_run(argc, argv);
+}
+
+int main(int argc, char **argv) {
+    argp_err_exit_status = STATUS_INVALID;
+    Status status = run(argc, argv);
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status.code != STATUS_MACHINE)
+        status = status_error(STATUS_MACHINE, "meshwright: standard output cannot be written");
+    if (status.code != STATUS_OK) fprintf(stderr, "%s\n", status.text);
+    return (int)status.code;
+}

@@ -1,0 +1,130 @@
+#include "report/report.h"
+#include "report/table.h"
+#include "report/units.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LABEL = 16 };
+
+const char *report_question(const Scenario *scenario, Arena *arena) {
+    const Model *model = &scenario->model;
+    const Cluster *cluster = &scenario->cluster;
+    char parameters[UNITS_SIZE], active[UNITS_SIZE];
+    units_count(model_num_parameters(model), parameters);
+    const char *moe = "";
+    if (model->num_experts > 0)
+        moe =
+            arena_printf(arena, ", %s active", units_count(model_active_parameters(model), active));
+    return arena_printf(
+        arena, "%s (%s parameters%s) on %d x %s; seq_len %lld, global_batch %lld, %s, %s",
+        model->name, parameters, moe, cluster->num_gpus, cluster->gpu.name,
+        (long long)scenario->training.seq_len, (long long)scenario->training.global_batch,
+        PRECISION_NAMES[scenario->training.precision], scenario->training.stack.name);
+}
+
+typedef struct {
+    Term term;
+    double frac;
+} Share;
+
+// Largest first; equal ones in the order of the terms.
+static int share_compare(const void *a, const void *b) {
+    const Share *x = a, *y = b;
+    if (x->frac != y->frac) return x->frac < y->frac ? 1 : -1;
+    return (int)x->term - (int)y->term;
+}
+
+// "tp_exposed" as "tp".
+static int term_short(Term term) {
+    return (int)strcspn(TERM_NAMES[term], "_");
+}
+
+const char *report_exposed(const Estimate *estimate, Arena *arena) {
+    Share shares[NUM_TERMS];
+    for (int t = 0; t < NUM_TERMS; t++)
+        shares[t] = (Share){.term = (Term)t, .frac = estimate->term_s[t] / estimate->step_time_s};
+    shares[TERM_COMPUTE].frac = 0;
+    qsort(shares, NUM_TERMS, sizeof *shares, share_compare);
+    const char *text = "";
+    for (int i = 0; i < NUM_TERMS && shares[i].frac >= 0.001; i++) {
+        char percent[UNITS_SIZE];
+        text = arena_printf(arena, "%s%s%.*s %s", text, i ? ", " : "", term_short(shares[i].term),
+                            TERM_NAMES[shares[i].term], units_percent(shares[i].frac, percent));
+    }
+    return text[0] ? text : "nothing";
+}
+
+static void print_figures(const Paper *paper, const Estimate *e) {
+    char a[UNITS_SIZE], b[UNITS_SIZE], c[UNITS_SIZE];
+    fprintf(paper->stream, "%-*s%s   (80 %% interval %s to %s)\n", LABEL, "step time",
+            units_seconds(e->step_time_s, a), units_seconds(e->step_time_low_s, b),
+            units_seconds(e->step_time_high_s, c));
+    fprintf(paper->stream, "%-*s%s tokens/s, %s tokens/s per GPU\n", LABEL, "throughput",
+            units_count(e->tokens_per_s, a), units_count(e->tokens_per_s_per_gpu, b));
+    fprintf(paper->stream, "%-*s%s of model FLOPs per GPU, MFU %s\n", LABEL, "compute",
+            units_flops(e->model_flops_per_s_per_gpu, a), units_percent(e->mfu_frac, b));
+    fprintf(paper->stream, "%-*s%s per 1e9 tokens, %s J per token\n", LABEL, "cost",
+            units_usd(e->usd_per_1e9_tokens, a), units_plain(e->joules_per_token, b));
+}
+
+static void print_fit(const Paper *paper, const Estimate *e) {
+    char a[UNITS_SIZE], b[UNITS_SIZE], c[UNITS_SIZE];
+    double spare = e->memory_available_bytes - e->memory.device_bytes;
+    Style style = e->fits ? STYLE_GOOD : STYLE_BAD;
+    fprintf(paper->stream, "%-*s%s of %s on the worst GPU: %s%s%s, %s %s\n", LABEL, "memory",
+            units_bytes(e->memory.device_bytes, a), units_bytes(e->memory_available_bytes, b),
+            paper_style(paper, style), e->fits ? "fits" : "does not fit", paper_plain(paper),
+            units_bytes(spare < 0 ? -spare : spare, c), spare < 0 ? "too much" : "to spare");
+}
+
+static void print_breakdown(const Paper *paper, const Estimate *e) {
+    paper_heading(paper, "Where the step of the slowest rank goes");
+    for (int t = 0; t < NUM_TERMS; t++) {
+        if (e->term_s[t] == 0) continue;
+        char text[UNITS_SIZE];
+        paper_bar(paper, TERM_NAMES[t], units_seconds(e->term_s[t], text),
+                  e->term_s[t] / e->step_time_s, t == TERM_COMPUTE ? STYLE_GOOD : STYLE_BAD);
+    }
+}
+
+static void print_memory(const Paper *paper, const Estimate *e) {
+    const RankMemory *m = &e->memory;
+    const struct {
+        const char *label;
+        double bytes;
+    } parts[] = {
+        {"weights", m->weights_bytes},
+        {"gradients", m->gradients_bytes},
+        {"optimizer", m->optimizer_bytes},
+        {"activations", m->activations_bytes},
+        {"buffers", m->buffers_bytes},
+        {"allocator slack", m->reserved_bytes - m->peak_bytes},
+        {"libraries", m->device_bytes - m->reserved_bytes},
+    };
+    char title[100], text[UNITS_SIZE];
+    snprintf(title, sizeof title,
+             "What the GPUs of pipeline rank %d hold at the peak, as a share of what there is",
+             e->memory_rank);
+    paper_heading(paper, title);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (parts[i].bytes == 0) continue;
+        paper_bar(paper, parts[i].label, units_bytes(parts[i].bytes, text),
+                  parts[i].bytes / e->memory_available_bytes, STYLE_PLAIN);
+    }
+}
+
+void report_estimate(const Scenario *scenario, const Plan *plan, const Estimate *estimate,
+                     FILE *stream) {
+    Arena arena = {0};
+    Paper paper = paper_of(stream);
+    paper_wrap(&paper, 0, STYLE_BOLD, report_question(scenario, &arena));
+    fprintf(stream, "%-*s%s\n", LABEL, "plan", plan_describe(plan, &arena));
+    print_figures(&paper, estimate);
+    print_fit(&paper, estimate);
+    fputc('\n', stream);
+    print_breakdown(&paper, estimate);
+    fputc('\n', stream);
+    print_memory(&paper, estimate);
+    arena_free(&arena);
+}

@@ -1,0 +1,25 @@
+// report/report.h - answers as text for people. Figures are those of the JSON answers, rounded.
+#pragma once
+
+#include "base/arena.h"
+#include "config/scenario.h"
+#include "costmodel/estimate.h"
+#include "plan/plan.h"
+#include "planner/planner.h"
+
+#include <stdio.h>
+
+// "llama-3.1-70b (70.6 G parameters) on 128 x h100-sxm-80g, ...": what the question was.
+const char *report_question(const Scenario *scenario, Arena *arena);
+
+// The price of one plan: figures, breakdown of the step, memory of the worst rank.
+void report_estimate(const Scenario *scenario, const Plan *plan, const Estimate *estimate,
+                     FILE *stream);
+
+// The best plans of a search, why the runners-up lose, and what was searched. Where nothing fits:
+// the closest miss and what would fit.
+void report_plans(const Scenario *scenario, const PlannerResult *result, FILE *stream);
+
+// The exposed terms of an estimate, largest first, as shares of the step: "bubble 4.1 %, tp 3.0 %";
+// "nothing" where all are below one tenth of a per cent.
+const char *report_exposed(const Estimate *estimate, Arena *arena);

@@ -1,0 +1,64 @@
+#include "report/units.h"
+
+#include <math.h>
+#include <stdio.h>
+
+// value in the largest unit in which it is at least 1; `step` lies between neighbouring units.
+static const char *scaled(double value, double step, const char *const *units, int num_units,
+                          char *text) {
+    int unit = 0;
+    // What would be rounded to `step` belongs to the next unit.
+    while (unit + 1 < num_units && fabs(value) >= step * 0.9995) {
+        value /= step;
+        unit++;
+    }
+    char number[UNITS_SIZE];
+    snprintf(text, UNITS_SIZE, "%s%s%s", units_plain(value, number), units[unit][0] ? " " : "",
+             units[unit]);
+    return text;
+}
+
+const char *units_plain(double value, char *text) {
+    double size = fabs(value);
+    int decimals = size >= 99.95 || size == 0 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
+    if (size == floor(size) && size < 1000) decimals = 0;
+    snprintf(text, UNITS_SIZE, "%.*f", decimals, value);
+    return text;
+}
+
+const char *units_seconds(double time_s, char *text) {
+    static const char *const units[] = {"ns", "us", "ms", "s"};
+    return scaled(time_s * 1e9, 1e3, units, 4, text);
+}
+
+const char *units_bytes(double bytes, char *text) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    return scaled(bytes, 1024, units, 6, text);
+}
+
+const char *units_count(double count, char *text) {
+    static const char *const units[] = {"", "k", "M", "G", "T"};
+    return scaled(count, 1e3, units, 5, text);
+}
+
+const char *units_flops(double flops_per_s, char *text) {
+    static const char *const units[] = {"FLOP/s",  "kFLOP/s", "MFLOP/s", "GFLOP/s",
+                                        "TFLOP/s", "PFLOP/s", "EFLOP/s"};
+    // A GPU's rate is read in TFLOP/s, also above a thousand.
+    if (flops_per_s >= 1e15 && flops_per_s < 1e16) {
+        snprintf(text, UNITS_SIZE, "%.0f TFLOP/s", flops_per_s / 1e12);
+        return text;
+    }
+    return scaled(flops_per_s, 1e3, units, 7, text);
+}
+
+const char *units_percent(double frac, char *text) {
+    snprintf(text, UNITS_SIZE, "%.1f %%", frac * 100);
+    return text;
+}
+
+const char *units_usd(double usd, char *text) {
+    char number[UNITS_SIZE];
+    snprintf(text, UNITS_SIZE, "%s USD", units_plain(usd, number));
+    return text;
+}
