@@ -1,0 +1,126 @@
+#include "config/model.h"
+
+#include "base/data_dir.h"
+#include "config/model_import.h"
+
+#include <string.h>
+#include <unistd.h>
+
+// "Llama-3.1-70B" of "models/Llama-3.1-70B.json" and of "models/Llama-3.1-70B/config.json".
+static const char *name_of_path(const char *path, Arena *arena) {
+    char *text = arena_strdup(arena, path);
+    const char *config = "config.json";
+    size_t length = strlen(text), config_length = strlen(config);
+    if (length > config_length + 1 && text[length - config_length - 1] == '/' &&
+        strcmp(text + length - config_length, config) == 0)
+        text[length - config_length - 1] = '\0';
+    char *slash = strrchr(text, '/');
+    char *name = slash ? slash + 1 : text;
+    length = strlen(name);
+    if (length > 5 && strcmp(name + length - 5, ".json") == 0) name[length - 5] = '\0';
+    return name[0] ? name : "model";
+}
+
+// Reads the model of a whole document or of an object in a scenario.
+static Status model_read(const JsonNode *config, const char *fallback_name, Arena *arena,
+                         Model *out) {
+    TRY(model_import(config, arena, out));
+    out->name = fallback_name ? fallback_name : out->model_type;
+    JsonNode name = json_get(config, "name"), source = json_get(config, "source");
+    if (json_is_present(&name)) TRY(json_read_string(&name, arena, &out->name));
+    if (json_is_present(&source)) TRY(json_read_string(&source, arena, &out->source));
+    return status_ok();
+}
+
+// The sentence for a name that no preset has.
+static Status preset_unknown(const char *name, Arena *arena, const char **sentence) {
+    const char *const *names;
+    int num_names;
+    TRY(data_list(arena, "models", &names, &num_names));
+    const char *near = names_near(name, names, arena);
+    *sentence = near[0] ? arena_printf(arena, "\"%.60s\" is unknown; the nearest known ones are %s",
+                                       name, near)
+                        : arena_printf(arena,
+                                       "\"%.60s\" is unknown; `meshwright models` lists "
+                                       "what is known",
+                                       name);
+    return status_ok();
+}
+
+static Status preset_read(const char *name, Arena *arena, JsonNode *root, Model *out) {
+    TRY(json_load(data_path(arena, "models", name), arena, root));
+    TRY(model_read(root, name, arena, out));
+    out->name = arena_strdup(arena, name);
+    return status_ok();
+}
+
+static bool preset_exists(const char *name, Arena *arena) {
+    return !strchr(name, '/') && access(data_path(arena, "models", name), F_OK) == 0;
+}
+
+Status model_load_preset(const char *name, Arena *arena, Model *out) {
+    JsonNode root;
+    const char *sentence;
+    if (preset_exists(name, arena)) return preset_read(name, arena, &root, out);
+    TRY(preset_unknown(name, arena, &sentence));
+    return status_error(STATUS_INVALID, "model: %s", sentence);
+}
+
+// A Hugging Face name such as meta-llama/Llama-3.1-70B looks like a path: name the presets too.
+static Status file_missing(const Status *reason, const char *path, Arena *arena) {
+    const char *const *names;
+    int num_names;
+    TRY(data_list(arena, "models", &names, &num_names));
+    const char *near = names_near(name_of_path(path, arena), names, arena);
+    if (!near[0]) return *reason;
+    return status_error(reason->code, "%s; presets of a similar name are %s", reason->text, near);
+}
+
+static Status model_load_file(const JsonNode *value, const char *path, Arena *arena, Model *out) {
+    JsonNode root;
+    const char *beside = value->file ? path_beside(arena, value->file, path) : path;
+    Status loaded = json_load(beside, arena, &root);
+    if (loaded.code != STATUS_OK && access(beside, F_OK) != 0)
+        return file_missing(&loaded, path, arena);
+    TRY(loaded);
+    return model_read(&root, name_of_path(path, arena), arena, out);
+}
+
+Status model_load(const JsonNode *value, Arena *arena, Model *out) {
+    if (cJSON_IsObject(value->item)) return model_read(value, NULL, arena, out);
+    if (!cJSON_IsString(value->item))
+        return json_error(value, "expected a preset's name, a path or an object, found %s",
+                          json_type_name(value));
+    const char *name, *sentence;
+    TRY(json_read_string(value, arena, &name));
+    if (value_is_path(name)) return model_load_file(value, name, arena, out);
+    if (preset_exists(name, arena)) return model_load_preset(name, arena, out);
+    TRY(preset_unknown(name, arena, &sentence));
+    return json_error(value, "%s", sentence);
+}
+
+static Status summary_read(const char *name, Arena *arena, ModelSummary *out) {
+    JsonNode root;
+    Model model;
+    TRY(preset_read(name, arena, &root, &model));
+    *out = (ModelSummary){.name = name,
+                          .model_type = model.model_type,
+                          .num_parameters = model_num_parameters(&model),
+                          .active_parameters = model_active_parameters(&model),
+                          .source = model.source};
+    JsonNode published = json_get(&root, "published_parameters");
+    if (json_is_present(&published))
+        TRY(json_read_double(&published, 0, 1e15, &out->published_parameters));
+    return status_ok();
+}
+
+Status model_list(Arena *arena, ModelSummary **out, int *num_models) {
+    const char *const *names;
+    int num_names;
+    TRY(data_list(arena, "models", &names, &num_names));
+    ModelSummary *list = ARENA_ARRAY(arena, num_names, ModelSummary);
+    for (int i = 0; i < num_names; i++) TRY(summary_read(names[i], arena, &list[i]));
+    *out = list;
+    *num_models = num_names;
+    return status_ok();
+}
