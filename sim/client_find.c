@@ -1,0 +1,51 @@
+#include "sim/client_find.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char PROGRAM[] = "meshwright-sim";
+
+static const char *if_executable(const char *path) {
+    return access(path, X_OK) == 0 ? path : NULL;
+}
+
+static const char *find_near_executable(Arena *arena) {
+    char self[4096];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length <= 0) return NULL;
+    self[length] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash) *slash = '\0';
+    const char *beside = if_executable(arena_printf(arena, "%s/%s", self, PROGRAM));
+    if (beside) return beside;
+    return if_executable(arena_printf(arena, "%s/../libexec/meshwright/%s", self, PROGRAM));
+}
+
+static const char *find_on_path(Arena *arena) {
+    const char *rest = getenv("PATH");
+    while (rest && *rest) {
+        size_t length = strcspn(rest, ":");
+        const char *path = arena_printf(arena, "%.*s/%s", (int)length, rest, PROGRAM);
+        if (length > 0 && if_executable(path)) return path;
+        rest += length;
+        if (*rest == ':') rest++;
+    }
+    return NULL;
+}
+
+Status sim_find(Arena *arena, const char **path) {
+    const char *chosen = getenv("MESHWRIGHT_SIM");
+    if (chosen && chosen[0]) {
+        *path = if_executable(arena_strdup(arena, chosen));
+        if (*path) return status_ok();
+        return status_error(STATUS_MACHINE, "MESHWRIGHT_SIM: %s is not a program", chosen);
+    }
+    *path = find_near_executable(arena);
+    if (!*path) *path = find_on_path(arena);
+    if (*path) return status_ok();
+    return status_error(STATUS_MACHINE,
+                        "the simulator %s is not installed: it is neither beside meshwright nor in "
+                        "../libexec/meshwright nor on the PATH",
+                        PROGRAM);
+}

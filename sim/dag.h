@@ -1,0 +1,62 @@
+// sim/dag.h - what the simulator plays: activities and which of them wait for which.
+//
+// An activity begins when all it waits for has ended, then takes delay_s, then moves bytes along
+// its route, then ends. Either part may be nothing; an activity of neither is a mere meeting point.
+#pragma once
+
+#include "base/arena.h"
+#include "sim/network.h"
+
+#include <stdint.h>
+
+enum { NO_ROUTE = -1 };
+
+typedef struct {
+    double delay_s; // computation, or the latency of a message
+    double bytes;   // moved after it
+    int32_t route;  // index into routes, or NO_ROUTE
+} DagNode;
+
+typedef struct {
+    int num_links;
+    int links[MAX_HOPS];
+    double share_bytes_per_s; // what a flow gets where the estimate expects it
+} DagRoute;
+
+typedef struct {
+    DagNode *nodes;
+    int num_nodes;
+    DagRoute *routes;
+    int num_routes;
+    // Who waits for node i: successors[first_successor[i]] up to first_successor[i + 1].
+    int32_t *first_successor; // [num_nodes + 1]
+    int32_t *successors;
+    int32_t *num_waits; // [num_nodes]
+} Dag;
+
+// A Dag in the making. Zero-initialise, with the arena that shall own all of it.
+typedef struct {
+    Arena *arena;
+    DagNode *nodes;
+    DagRoute *routes;
+    int32_t (*edges)[2]; // before, after
+    int num_nodes, num_routes, num_edges;
+    int max_nodes, max_routes, max_edges;
+} DagBuilder;
+
+// Each returns the index of what it added.
+int dag_add_timer(DagBuilder *builder, double delay_s);
+int dag_add_flow(DagBuilder *builder, double delay_s, double bytes, int route);
+int dag_add_route(DagBuilder *builder, const Network *network, int from_gpu, int to_gpu);
+
+// Makes `after` wait for `before`; a negative `before` is nothing to wait for.
+void dag_add_wait(DagBuilder *builder, int before, int after);
+
+Dag dag_finish(DagBuilder *builder);
+
+// Seconds that the flow of an activity takes where the estimate's share of its links is free.
+double dag_flow_s(const Dag *dag, int node);
+
+// When every activity ends if no flow ever slows another: end_s[num_nodes].
+//   returns how many activities are reached; fewer than num_nodes where some wait in a circle
+int dag_critical_path(const Dag *dag, Arena *arena, double *end_s);

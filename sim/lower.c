@@ -1,0 +1,212 @@
+// Passes over all instructions of all simulated GPUs: messages first, then all other activities,
+// then what waits for what. So the ends of a message can be met in any order. The rules are those
+// of workload/program.h, as costmodel/timeline.c applies them.
+#include "sim/lower.h"
+
+#include "sim/lowering.h"
+
+#include <assert.h>
+
+static bool is_message(const Instruction *instruction) {
+    return instruction->kind == INSTRUCTION_SEND || instruction->kind == INSTRUCTION_RECV;
+}
+
+static bool is_grouped(const Instruction *instruction) {
+    return is_message(instruction) && instruction->p2p_group >= 0;
+}
+
+static const Instruction *instruction_at(const Lowering *lowering, int rank, int i) {
+    return &lowering->input->program->ranks[rank].instructions[i];
+}
+
+// --- First pass: activities
+
+// The boundary between pipeline ranks that a message crosses, as in Prices.message_s.
+static int boundary_of(int rank, int peer) {
+    int low = rank < peer ? rank : peer, high = rank < peer ? peer : rank;
+    return high - low == 1 ? low : high; // else first and last rank: the ring closes behind `high`
+}
+
+static int message_route(Lowering *lowering, int rank, int peer, int lane) {
+    int num_ranks = lowering->input->program->num_ranks;
+    int32_t *route =
+        &lowering->message_route[(rank * num_ranks + peer) * lowering->out->num_lanes + lane];
+    if (*route == NO_ROUTE) {
+        *route =
+            dag_add_route(&lowering->builder, &lowering->out->network,
+                          lowering_gpu(lowering, rank, lane), lowering_gpu(lowering, peer, lane));
+    }
+    return *route;
+}
+
+// The flow of a SEND: its price is split into the latency, which delays it, and the transfer.
+static int message_add(Lowering *lowering, int rank, int lane, const Instruction *send) {
+    const Program *program = lowering->input->program;
+    const Prices *prices = lowering->input->prices;
+    int boundary = boundary_of(rank, send->peer);
+    double delay_s = prices->message_alpha_s[boundary];
+    double transfer_s = prices->message_s[boundary] - delay_s;
+    if (send->embedding) transfer_s *= program->embedding_message_bytes / program->message_bytes;
+    int route = message_route(lowering, rank, send->peer, lane);
+    double bytes = transfer_s * lowering->builder.routes[route].share_bytes_per_s;
+    return dag_add_flow(&lowering->builder, delay_s, bytes, route);
+}
+
+// All messages that a GPU sends, each noted at both its ends.
+static void lane_add_messages(Lowering *lowering, int rank, int lane) {
+    for (int i = 0; i < lowering->input->program->ranks[rank].num_instructions; i++) {
+        const Instruction *send = instruction_at(lowering, rank, i);
+        if (send->kind != INSTRUCTION_SEND) continue;
+        int here = lowering_slot(lowering, rank, lane, i);
+        int there = lowering_slot(lowering, send->peer, lane, send->match);
+        int node = message_add(lowering, rank, lane, send);
+        lowering->message_node[rank][here] = node;
+        lowering->message_node[send->peer][there] = node;
+    }
+}
+
+// The activities of a collective are made once, when its first member comes by.
+static void collective_add(Lowering *lowering, int rank, int lane, int i) {
+    int collective = instruction_at(lowering, rank, i)->collective;
+    GroupKind kind = lowering->input->program->collectives[collective].group;
+    Group group = plan_group(lowering->input->plan, kind);
+    int stride = group.size > 1 ? group.stride / lowering->num_folded : 1;
+    int32_t *begin = lowering->out->begin_node[rank], *end = lowering->out->end_node[rank];
+    int slot = lowering_slot(lowering, rank, lane, i);
+    int first = lane - lane / stride % group.size * stride;
+    if (first != lane) {
+        begin[slot] = begin[lowering_slot(lowering, rank, first, i)];
+        end[slot] = end[lowering_slot(lowering, rank, first, i)];
+        return;
+    }
+    int *gpus = ARENA_ARRAY(lowering->arena, group.size, int);
+    for (int k = 0; k < group.size; k++) gpus[k] = lowering_gpu(lowering, rank, lane + k * stride);
+    collective_lower(lowering, collective, gpus, group.size, &begin[slot], &end[slot]);
+}
+
+// A group of messages begins at one meeting point and ends at another.
+static void message_group_add(Lowering *lowering, int rank, int lane, int i, int *open_group) {
+    const Instruction *instruction = instruction_at(lowering, rank, i);
+    int slot = lowering_slot(lowering, rank, lane, i);
+    int32_t *begin = lowering->out->begin_node[rank], *end = lowering->out->end_node[rank];
+    if (instruction->p2p_group == *open_group) {
+        begin[slot] = begin[slot - 1];
+        end[slot] = end[slot - 1];
+        return;
+    }
+    *open_group = instruction->p2p_group;
+    begin[slot] = dag_add_timer(&lowering->builder, 0);
+    end[slot] = dag_add_timer(&lowering->builder, 0);
+}
+
+static void lane_add_activities(Lowering *lowering, int rank, int lane) {
+    int32_t *begin = lowering->out->begin_node[rank], *end = lowering->out->end_node[rank];
+    int open_group = -1;
+    for (int i = 0; i < lowering->input->program->ranks[rank].num_instructions; i++) {
+        const Instruction *instruction = instruction_at(lowering, rank, i);
+        int slot = lowering_slot(lowering, rank, lane, i);
+        if (is_grouped(instruction)) {
+            message_group_add(lowering, rank, lane, i, &open_group);
+        } else if (is_message(instruction)) {
+            begin[slot] = end[slot] = lowering->message_node[rank][slot];
+        } else if (instruction->kind == INSTRUCTION_COLLECTIVE) {
+            collective_add(lowering, rank, lane, i);
+        } else {
+            double time_s = instruction_compute_s(lowering->input->prices, instruction, rank);
+            begin[slot] = end[slot] = dag_add_timer(&lowering->builder, time_s);
+        }
+    }
+}
+
+// --- Second pass: who waits for whom
+
+// Instructions of one queue begin in their order: the streams, then asynchronous sends in either
+// direction. An asynchronous receive waits for nothing but its message.
+enum { QUEUE_SEND_FORWARD = NUM_STREAMS, QUEUE_SEND_BACKWARD, NUM_QUEUES, NO_QUEUE = -1 };
+
+static int queue_of(const Instruction *instruction) {
+    if (!is_message(instruction)) return instruction->stream;
+    if (is_grouped(instruction)) return STREAM_PP;
+    if (instruction->kind == INSTRUCTION_RECV) return NO_QUEUE;
+    return instruction->phase == PHASE_FORWARD ? QUEUE_SEND_FORWARD : QUEUE_SEND_BACKWARD;
+}
+
+static void lane_add_waits(Lowering *lowering, int rank, int lane) {
+    const int32_t *begin = lowering->out->begin_node[rank], *end = lowering->out->end_node[rank];
+    DagBuilder *builder = &lowering->builder;
+    int base = lowering_slot(lowering, rank, lane, 0);
+    int last[NUM_QUEUES]; // instruction before on each queue
+    for (int queue = 0; queue < NUM_QUEUES; queue++) last[queue] = -1;
+    for (int i = 0; i < lowering->input->program->ranks[rank].num_instructions; i++) {
+        const Instruction *instruction = instruction_at(lowering, rank, i);
+        int slot = base + i, queue = queue_of(instruction);
+        if (queue == NO_QUEUE) continue;
+        int before[3] = {last[queue], instruction->waits[0], instruction->waits[1]};
+        for (int k = 0; k < 3; k++) {
+            if (before[k] < 0 || begin[base + before[k]] == begin[slot]) continue;
+            dag_add_wait(builder, end[base + before[k]], begin[slot]);
+        }
+        last[queue] = i;
+        if (!is_grouped(instruction)) continue;
+        // A message moves when both ends have begun its group, and both groups end after it.
+        dag_add_wait(builder, begin[slot], lowering->message_node[rank][slot]);
+        dag_add_wait(builder, lowering->message_node[rank][slot], end[slot]);
+    }
+}
+
+// --- The whole
+
+static Status lowering_start(Lowering *lowering) {
+    const Program *program = lowering->input->program;
+    Lowered *out = lowering->out;
+    out->begin_node = ARENA_ARRAY(lowering->arena, program->num_ranks, int32_t *);
+    out->end_node = ARENA_ARRAY(lowering->arena, program->num_ranks, int32_t *);
+    lowering->message_node = ARENA_ARRAY(lowering->arena, program->num_ranks, int32_t *);
+    double num_slots = 0;
+    for (int rank = 0; rank < program->num_ranks; rank++) {
+        num_slots += (double)out->num_lanes * program->ranks[rank].num_instructions;
+    }
+    if (num_slots > MAX_ACTIVITIES) {
+        return status_error(STATUS_INVALID,
+                            "%.0f instructions on %d simulated GPUs are too many to simulate; at "
+                            "most %d are possible",
+                            num_slots, program->num_ranks * out->num_lanes, MAX_ACTIVITIES);
+    }
+    for (int rank = 0; rank < program->num_ranks; rank++) {
+        size_t slots = (size_t)out->num_lanes * (size_t)program->ranks[rank].num_instructions;
+        out->begin_node[rank] = ARENA_ARRAY(lowering->arena, slots, int32_t);
+        out->end_node[rank] = ARENA_ARRAY(lowering->arena, slots, int32_t);
+        lowering->message_node[rank] = ARENA_ARRAY(lowering->arena, slots, int32_t);
+    }
+    size_t num_pairs =
+        (size_t)program->num_ranks * (size_t)program->num_ranks * (size_t)out->num_lanes;
+    lowering->message_route = ARENA_ARRAY(lowering->arena, num_pairs, int32_t);
+    for (size_t i = 0; i < num_pairs; i++) lowering->message_route[i] = NO_ROUTE;
+    return status_ok();
+}
+
+Status program_lower(const LowerInput *input, const Folding *folding, bool stepwise, Arena *arena,
+                     Lowered *out) {
+    *out = (Lowered){
+        .network = network_build(input->cluster, folding->num_folded, arena),
+        .num_lanes = input->program->multiplicity / folding->num_folded,
+    };
+    Lowering lowering = {
+        .input = input,
+        .arena = arena,
+        .num_folded = folding->num_folded,
+        .stepwise = stepwise,
+        .out = out,
+        .builder = {.arena = arena},
+    };
+    TRY(lowering_start(&lowering));
+    void (*const passes[])(Lowering *, int, int) = {lane_add_messages, lane_add_activities,
+                                                    lane_add_waits};
+    for (size_t pass = 0; pass < sizeof passes / sizeof *passes; pass++) {
+        for (int rank = 0; rank < input->program->num_ranks; rank++) {
+            for (int lane = 0; lane < out->num_lanes; lane++) passes[pass](&lowering, rank, lane);
+        }
+    }
+    out->dag = dag_finish(&lowering.builder);
+    return status_ok();
+}

@@ -1,0 +1,42 @@
+// sim/lower.h - turns a priced Program into the activities that the simulator plays.
+//
+// Every simulated GPU plays its pipeline rank's instructions: a computation is a timer of its
+// price; a message is a timer of its latency, then a flow; a collective is the meeting of its
+// group, then one flow per member and direction of the ring. A flow has the size that takes the
+// price's transfer time at the share of the network that the estimate grants it; so the two agree
+// exactly until flows get more or less than that.
+#pragma once
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "config/cluster.h"
+#include "costmodel/price.h"
+#include "plan/plan.h"
+#include "sim/dag.h"
+#include "sim/fold.h"
+#include "sim/network.h"
+#include "workload/program.h"
+
+// What is played; all of it outlives the lowering.
+typedef struct {
+    const Cluster *cluster;
+    const Plan *plan;
+    const Program *program;
+    const Prices *prices;
+} LowerInput;
+
+typedef struct {
+    Network network;
+    Dag dag;
+    int num_lanes; // simulated GPUs per pipeline rank; lane l is replica l x num_folded
+    // The activities at which instruction i of lane l begins and ends:
+    int32_t **begin_node; // [num_ranks][l x num_instructions + i]
+    int32_t **end_node;   // the same
+} Lowered;
+
+enum { MAX_ACTIVITIES = 40000000 };
+
+// stepwise: collectives as the single steps of their rings; for checks of the flows.
+// Fails (STATUS_INVALID) where there would be more than MAX_ACTIVITIES.
+Status program_lower(const LowerInput *input, const Folding *folding, bool stepwise, Arena *arena,
+                     Lowered *out);

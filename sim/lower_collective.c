@@ -1,0 +1,97 @@
+// A collective across domains is played as the cost model prices it (costmodel/collective.c): the
+// ring enters and leaves a domain once per channel, the channels spread over the NICs of all the
+// group's members there, and what moves inside the domain moves at the same time.
+#include "sim/lowering.h"
+
+#include "costmodel/collective.h"
+
+#include <math.h>
+
+// One direction of flows: member i sends to member next(i), steps times in turn.
+typedef struct {
+    int num_steps;
+    double step_delay_s;
+    double step_s; // of the transfer, at the estimate's share of the network
+} RingPass;
+
+// The steps of a ring, as the cost model counts them.
+static int ring_steps(CollectiveKind kind, int num_ranks) {
+    if (kind == COLLECTIVE_ALL_TO_ALL) return 1;
+    return kind == COLLECTIVE_ALL_REDUCE ? 2 * (num_ranks - 1) : num_ranks - 1;
+}
+
+// The member after i in its ring: beside it in its domain, or at its place in the next domain.
+static int ring_next(int i, int num_ranks, int ranks_per_domain, bool across) {
+    if (across) return (i + ranks_per_domain) % num_ranks;
+    int first = i / ranks_per_domain * ranks_per_domain;
+    int size = first + ranks_per_domain < num_ranks ? ranks_per_domain : num_ranks - first;
+    return first + (i - first + 1) % size;
+}
+
+// Adds the flows of one pass between begin and end.
+static void ring_add(Lowering *lowering, const int *gpus, const int *next, int num_gpus,
+                     const RingPass *pass, int begin, int end) {
+    DagBuilder *builder = &lowering->builder;
+    // Nodes of a step are neighbours in the order of their senders.
+    int first = builder->num_nodes;
+    for (int step = 0; step < pass->num_steps; step++) {
+        for (int i = 0; i < num_gpus; i++) {
+            int route =
+                step > 0 ? builder->nodes[first + i].route
+                         : dag_add_route(builder, &lowering->out->network, gpus[i], gpus[next[i]]);
+            double bytes = pass->step_s * builder->routes[route].share_bytes_per_s;
+            dag_add_flow(builder, pass->step_delay_s, bytes, route);
+        }
+    }
+    for (int step = 0; step < pass->num_steps; step++) {
+        for (int i = 0; i < num_gpus; i++) {
+            int node = first + step * num_gpus + i;
+            if (step == 0) dag_add_wait(builder, begin, node);
+            if (step == pass->num_steps - 1) {
+                dag_add_wait(builder, node, end);
+            } else {
+                dag_add_wait(builder, node, node + num_gpus);
+                dag_add_wait(builder, node, first + (step + 1) * num_gpus + next[i]);
+            }
+        }
+    }
+}
+
+// How long the links inside a domain are busy with a collective that spans several: what the
+// cost model's price of the part inside says without latency, for the bytes of the whole ring.
+static double inside_s(const Cluster *cluster, CollectiveKind kind, Group group, int inside,
+                       double message_bytes) {
+    Group part = {inside, group.stride};
+    double busy_s =
+        collective_s(cluster, kind, part, message_bytes) - collective_s(cluster, kind, part, 1);
+    double whole = 1.0 - 1.0 / group.size, of_part = 1.0 - 1.0 / inside;
+    return kind == COLLECTIVE_ALL_TO_ALL ? busy_s : busy_s * whole / of_part;
+}
+
+void collective_lower(Lowering *lowering, int collective, const int *gpus, int num_gpus,
+                      int32_t *begin, int32_t *end) {
+    const LowerInput *input = lowering->input;
+    const ProgramCollective *what = &input->program->collectives[collective];
+    double price_s = input->prices->collective_s[collective];
+    *begin = dag_add_timer(&lowering->builder, 0);
+    *end = dag_add_timer(&lowering->builder, 0);
+    Group group = plan_group(input->plan, what->group);
+    GroupLayout layout = group_layout(input->cluster, group);
+    double delay_s = fmin(price_s, collective_s(input->cluster, what->kind, group, 1));
+    double transfer_s = price_s - delay_s;
+
+    int inside = layout.ranks_per_domain;
+    int *next = ARENA_ARRAY(lowering->arena, num_gpus, int);
+    for (int across = 0; across < 2; across++) {
+        if (across ? layout.num_domains == 1 : inside == 1) continue;
+        double busy_s = transfer_s;
+        if (!across && layout.num_domains > 1) {
+            busy_s = inside_s(input->cluster, what->kind, group, inside, what->message_bytes);
+            busy_s = fmin(busy_s, transfer_s);
+        }
+        int num_steps = lowering->stepwise ? ring_steps(what->kind, num_gpus) : 1;
+        RingPass pass = {num_steps, delay_s / num_steps, busy_s / num_steps};
+        for (int i = 0; i < num_gpus; i++) next[i] = ring_next(i, num_gpus, inside, across);
+        ring_add(lowering, gpus, next, num_gpus, &pass, *begin, *end);
+    }
+}

@@ -1,0 +1,29 @@
+// sim/lowering.h - what lower.c and lower_collective.c share while they build one Dag.
+#pragma once
+
+#include "sim/lower.h"
+
+typedef struct {
+    const LowerInput *input;
+    Arena *arena;
+    int num_folded;
+    bool stepwise;
+    Lowered *out;
+    DagBuilder builder;
+    int32_t **message_node; // [num_ranks][l x num_instructions + i] flow of each SEND and RECV
+    int32_t *message_route; // [num_ranks][num_ranks][num_lanes] from, to; NO_ROUTE until asked for
+} Lowering;
+
+// The place of an instruction in begin_node[rank].
+static inline int lowering_slot(const Lowering *lowering, int rank, int lane, int instruction) {
+    return lane * lowering->input->program->ranks[rank].num_instructions + instruction;
+}
+
+static inline int lowering_gpu(const Lowering *lowering, int rank, int lane) {
+    return program_gpu(lowering->input->program, rank, lane * lowering->num_folded);
+}
+
+// Makes the activities of one collective among the given GPUs: everything between *begin, which
+// every member reaches, and *end.
+void collective_lower(Lowering *lowering, int collective, const int *gpus, int num_gpus,
+                      int32_t *begin, int32_t *end);

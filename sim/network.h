@@ -1,0 +1,51 @@
+// sim/network.h - the cluster as links that flows share: which links a message crosses.
+//
+// A GPU has one port to its scale-up domain (out and in). A node has NICs (out and in), GPU g of a
+// node uses NIC g * nics / gpus. NICs hang on leaf switches, leaves on a spine that never limits;
+// what limits is the sum of a leaf's uplinks, divided by the oversubscription.
+//   rail-fat-tree  one leaf per rail and 32 nodes
+//   rail-only      the same, but messages between rails first cross to the other rail's GPU
+//   fat-tree       one leaf per 32 NICs
+//   dragonfly      one leaf stands for a group of 1,024 NICs; inside a group nothing limits
+// Source: NVIDIA, "DGX SuperPOD Reference Architecture (DGX H100)", RA-11333-001, 2023: scalable
+//         units of 32 nodes, rail-optimised leaves of 32 ports down and 32 up. Rail-only: Wang et
+//         al. 2023, arXiv:2307.12169.
+// Limits: adaptive routing is perfect (a leaf's uplinks are one link); PCIe between GPU and NIC is
+//         as fast as the GPU's share of the NICs.
+#pragma once
+
+#include "base/arena.h"
+#include "config/cluster.h"
+
+enum { MAX_HOPS = 6 }; // links of the longest route
+
+typedef struct {
+    Topology topology;
+    int num_gpus, gpus_per_node, domain_gpus;
+    int num_nodes, nics_per_node; // NICs that GPUs use: at most one per GPU, faster ones then
+    int num_leaves;
+    int num_folded;               // GPUs that each simulated GPU stands for, itself included
+    double scale_up_bytes_per_s;  // of one GPU's port
+    double nic_share_bytes_per_s; // of one GPU when all of its node send
+    int num_links;
+    double *link_bytes_per_s; // [num_links]
+} Network;
+
+// The links of a cluster, each with the capacity that is left for the simulated GPUs when every
+// one of them stands for num_folded neighbours (network_folds was asked before; 1: no folding).
+Network network_build(const Cluster *cluster, int num_folded, Arena *arena);
+
+// Whether blocks of num_folded neighbouring GPUs that all do the same can be simulated by their
+// first GPU: every block shares NICs and leaves in the same way.
+//   returns NULL, or why not
+const char *network_folds(const Cluster *cluster, int num_folded);
+
+// Links from one GPU to another.
+//   returns how many it wrote to links[MAX_HOPS]
+int network_route(const Network *network, int from_gpu, int to_gpu, int links[MAX_HOPS]);
+
+// What a flow between two GPUs gets while every GPU of the cluster sends one like it.
+double network_share_bytes_per_s(const Network *network, int from_gpu, int to_gpu);
+
+// "nvlink:17 out", "nic:3.2 in", "leaf:0 up".
+const char *network_link_name(const Network *network, int link, Arena *arena);

@@ -1,0 +1,92 @@
+#include "sim/outcome.h"
+
+// Above the rounding of flows to whole bytes, below what anyone would miss.
+static const double CONTENDED_FRAC = 1e-3;
+
+static double last_end_s(const Dag *dag, const Playback *playback) {
+    double end_s = 0;
+    for (int i = 0; i < dag->num_nodes; i++) {
+        if (playback->end_s[i] > end_s) end_s = playback->end_s[i];
+    }
+    return end_s;
+}
+
+static void flows_compare(const Dag *dag, const Playback *playback, Outcome *out) {
+    double granted_s = 0, lost_s = 0, gained_s = 0;
+    for (int i = 0; i < dag->num_nodes; i++) {
+        double expected_s = dag_flow_s(dag, i);
+        if (expected_s <= 0) continue;
+        double taken_s = playback->end_s[i] - playback->start_s[i] - dag->nodes[i].delay_s;
+        granted_s += expected_s;
+        if (taken_s > expected_s) lost_s += taken_s - expected_s;
+        if (taken_s < expected_s) gained_s += expected_s - taken_s;
+    }
+    if (granted_s <= 0) return;
+    out->flow_lost_frac = lost_s / granted_s;
+    out->flow_gained_frac = gained_s / granted_s;
+    out->contended = out->flow_lost_frac > CONTENDED_FRAC || out->flow_gained_frac > CONTENDED_FRAC;
+}
+
+// Keeps the busiest, in the order of their use, then of their number.
+static void links_rank(const Network *network, const double *carried_bytes, double step_time_s,
+                       Arena *arena, Outcome *out) {
+    int ranked[MAX_BUSY_LINKS];
+    double frac[MAX_BUSY_LINKS];
+    for (int link = 0; link < network->num_links; link++) {
+        double use = carried_bytes[link] / (network->link_bytes_per_s[link] * step_time_s);
+        if (use <= 0) continue;
+        int place = out->num_links;
+        while (place > 0 && frac[place - 1] < use) place--;
+        if (place == MAX_BUSY_LINKS) continue;
+        if (out->num_links < MAX_BUSY_LINKS) out->num_links++;
+        for (int i = out->num_links - 1; i > place; i--) {
+            frac[i] = frac[i - 1];
+            ranked[i] = ranked[i - 1];
+        }
+        frac[place] = use;
+        ranked[place] = link;
+    }
+    for (int i = 0; i < out->num_links; i++) {
+        out->links[i] = (BusyLink){network_link_name(network, ranked[i], arena), frac[i]};
+    }
+}
+
+static void links_measure(const Lowered *lowered, double step_time_s, Arena *arena, Outcome *out) {
+    const Dag *dag = &lowered->dag;
+    double *carried_bytes = ARENA_ARRAY(arena, lowered->network.num_links, double);
+    for (int i = 0; i < dag->num_nodes; i++) {
+        if (dag->nodes[i].route == NO_ROUTE) continue;
+        const DagRoute *route = &dag->routes[dag->nodes[i].route];
+        for (int hop = 0; hop < route->num_links; hop++) {
+            carried_bytes[route->links[hop]] += dag->nodes[i].bytes;
+        }
+    }
+    links_rank(&lowered->network, carried_bytes, step_time_s, arena, out);
+}
+
+static int last_lane(const Lowered *lowered, const Program *program, const Playback *playback) {
+    int last = 0;
+    double last_s = -1;
+    for (int lane = 0; lane < lowered->num_lanes; lane++) {
+        for (int rank = 0; rank < program->num_ranks; rank++) {
+            int num = program->ranks[rank].num_instructions;
+            for (int i = 0; i < num; i++) {
+                double end_s = playback->end_s[lowered->end_node[rank][lane * num + i]];
+                // Lanes that differ by rounding only are the same.
+                if (end_s <= last_s * (1 + 1e-9)) continue;
+                last_s = end_s;
+                last = lane;
+            }
+        }
+    }
+    return last;
+}
+
+Outcome playback_outcome(const Lowered *lowered, const Program *program, const Playback *playback,
+                         double step_s, Arena *arena) {
+    Outcome out = {.step_time_s = last_end_s(&lowered->dag, playback) + step_s};
+    flows_compare(&lowered->dag, playback, &out);
+    if (out.step_time_s > 0) links_measure(lowered, out.step_time_s, arena, &out);
+    out.last_lane = last_lane(lowered, program, playback);
+    return out;
+}

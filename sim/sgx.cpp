@@ -1,0 +1,147 @@
+// The only C++ file: SimGrid 3.32 has no C interface for platforms. No exception leaves it.
+#include "sim/sgx.h"
+
+#include <simgrid/kernel/Timer.hpp>
+#include <simgrid/kernel/resource/NetworkModelIntf.hpp>
+#include <simgrid/kernel/routing/NetPoint.hpp>
+#include <simgrid/kernel/routing/NetZoneImpl.hpp>
+#include <simgrid/s4u.hpp>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+namespace s4u = simgrid::s4u;
+using simgrid::kernel::routing::NetPoint;
+using simgrid::kernel::routing::Route;
+
+namespace {
+
+// One engine per process is SimGrid's own rule, hence the one global of this program.
+struct State {
+    std::vector<s4u::Link *> links;
+    s4u::Host *from = nullptr, *to = nullptr;
+    std::vector<simgrid::kernel::resource::StandardLinkImpl *> route; // of the flow now starting
+    std::vector<s4u::Activity *> ended; // released when the clock next advances
+    const SgxEvents *events = nullptr;
+    std::string error; // the first one
+};
+State state;
+
+// SimGrid only has to share links: all flows go from one host to another, and the zone answers
+// with the links of the flow that is just being started. So nothing is stored per pair of GPUs.
+struct FlowZone : simgrid::kernel::routing::NetZoneImpl {
+    FlowZone() : NetZoneImpl("network") {
+    }
+    void get_local_route(const NetPoint *, const NetPoint *, Route *into, double *) override {
+        into->link_list_ = state.route;
+    }
+    void get_graph(const s_xbt_graph_t *, std::map<std::string, xbt_node_t, std::less<>> *,
+                   std::map<std::string, xbt_edge_t, std::less<>> *) override {
+    }
+};
+
+void note_error(const char *what) {
+    if (state.error.empty()) state.error = what;
+}
+
+// An activity must outlive its own completion signal.
+void flow_ended(const s4u::Activity &activity) {
+    auto *flow = const_cast<s4u::Activity *>(&activity);
+    auto id = reinterpret_cast<uintptr_t>(flow->get_data<void>());
+    if (id == 0) return;
+    state.ended.push_back(flow);
+    state.events->flow_done(state.events->context, static_cast<int>(id - 1));
+}
+
+void release_ended(double) {
+    for (auto *flow : state.ended) flow->unref();
+    state.ended.clear();
+}
+
+// docs/simulation.md says what each of these does and why.
+void configure() {
+    static const char *const options[] = {"network/model:CM02", "network/crosstraffic:0",
+                                          "network/TCP-gamma:1e18", "network/weight-S:1e-3"};
+    for (const char *option : options) s4u::Engine::set_config(option);
+}
+
+void build_links(const double *link_bytes_per_s, int num_links) {
+    auto *zone = (new FlowZone)->get_iface();
+    state.from = zone->create_host("from", 1.0)->seal();
+    state.to = zone->create_host("to", 1.0)->seal();
+    state.links.resize(static_cast<size_t>(num_links));
+    for (size_t i = 0; i < state.links.size(); i++) {
+        if (link_bytes_per_s[i] <= 0) continue;
+        state.links[i] = zone->create_link(std::to_string(i), link_bytes_per_s[i])->seal();
+    }
+    zone->seal();
+}
+
+} // namespace
+
+Status sgx_open(const double *link_bytes_per_s, int num_links) {
+    try {
+        static int argc = 2;
+        static char name[] = "meshwright-sim", quiet[] = "--log=root.thresh:critical";
+        static char *argv[] = {name, quiet, nullptr};
+        static s4u::Engine engine(&argc, argv);
+        signal(SIGINT, SIG_DFL); // which SimGrid takes
+        configure();
+        build_links(link_bytes_per_s, num_links);
+        s4u::Activity::on_completion_cb(flow_ended);
+        s4u::Engine::on_time_advance_cb(release_ended);
+    } catch (const std::exception &exception) {
+        return status_error(STATUS_MACHINE, "SimGrid: %s", exception.what());
+    }
+    return status_ok();
+}
+
+Status sgx_run(const SgxEvents *events) {
+    try {
+        state.events = events;
+        s4u::Engine::get_instance()->run();
+    } catch (const std::exception &exception) {
+        note_error(exception.what());
+    }
+    if (state.error.empty()) return status_ok();
+    return status_error(STATUS_MACHINE, "SimGrid: %s", state.error.c_str());
+}
+
+double sgx_now_s(void) {
+    return s4u::Engine::get_clock();
+}
+
+void sgx_start_timer(double delay_s, int id) {
+    try {
+        simgrid::kernel::timer::Timer::set(s4u::Engine::get_clock() + delay_s, [id] {
+            state.events->timer_done(state.events->context, id);
+        });
+    } catch (const std::exception &exception) {
+        note_error(exception.what());
+    }
+}
+
+void sgx_start_flow(const int *links, int num_links, double bytes, int id) {
+    try {
+        state.route.clear();
+        for (int i = 0; i < num_links; i++) {
+            state.route.push_back(state.links.at(static_cast<size_t>(links[i]))->get_impl());
+        }
+        auto flow = s4u::Comm::sendto_init(state.from, state.to);
+        flow->set_payload_size(static_cast<uint64_t>(bytes + 0.5));
+        flow->add_ref();
+        flow->set_data(reinterpret_cast<void *>(static_cast<uintptr_t>(id) + 1));
+        flow->start();
+    } catch (const std::exception &exception) {
+        note_error(exception.what());
+    }
+}
+
+void sgx_exit(int code) {
+    fflush(nullptr);
+    _exit(code);
+}

@@ -1,0 +1,56 @@
+// sim/sim.h - plays a scenario in the network simulator, which runs as a process of its own.
+//
+// meshwright-sim (SimGrid) is started with the document on its standard input, reads and prices it
+// as this program does, and answers with one JSON document. It is looked for in the environment's
+// MESHWRIGHT_SIM, beside this executable, in ../libexec/meshwright and on the PATH.
+#pragma once
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    const char *fold; // "auto", "none", "tp"; NULL is "auto"
+    double timeout_s; // of wall time, after which the simulator is stopped; 0: none
+    bool keep_times;  // of every instruction
+    bool stepwise;    // collectives step by step instead of as flows: a check, slow
+} SimOptions;
+
+typedef struct {
+    const char *name;        // "nic:3.2 out", "leaf:0 up", "nvlink:17 in"
+    double utilization_frac; // bytes carried over what it could carry in the step
+} SimLink;
+
+typedef struct {
+    double step_time_s;
+    double estimate_step_time_s; // of the same plan, by the cost model
+    int64_t num_activities;
+    const char *folding;        // "none" or "tp"
+    const char *folding_reason; // a sentence
+    // Time that flows took beyond (or below) what the estimate grants them, over the latter's sum.
+    double flow_lost_frac, flow_gained_frac;
+    bool contended;       // one of the two is worth mentioning: the estimate need not agree
+    const SimLink *links; // [num_links] busiest first
+    int num_links;
+    double wall_s; // of the simulator's process
+
+    // With keep_times, of the GPU of each pipeline rank that is in the lane that ends last:
+    int num_ranks;
+    const int *num_instructions;  // [num_ranks]
+    const double *const *start_s; // [num_ranks][num_instructions]; NULL without keep_times
+    const double *const *end_s;   // the same
+} SimResult;
+
+// Simulates a scenario or plan.json whose `parallel` is what to play.
+//   document  as read, or as plan_document() makes it
+//   file      its name, for messages and for paths relative to it
+// Failures: the simulator's own refusals of the document (as estimate_plan's), and STATUS_MACHINE
+// where it is missing, was stopped by the time limit, crashed or answered nonsense.
+Status sim_run(const cJSON *document, const char *file, const SimOptions *options, Arena *arena,
+               SimResult *out);
+
+// The answer of `simulate --json`; `timing` is last. The caller owns the tree.
+cJSON *sim_result_to_json(const SimResult *result);
