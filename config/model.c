@@ -27,8 +27,12 @@ static Status model_read(const JsonNode *config, const char *fallback_name, Aren
     TRY(model_import(config, arena, out));
     out->name = fallback_name ? fallback_name : out->model_type;
     JsonNode name = json_get(config, "name"), source = json_get(config, "source");
-    if (json_is_present(&name)) TRY(json_read_string(&name, arena, &out->name));
-    if (json_is_present(&source)) TRY(json_read_string(&source, arena, &out->source));
+    // In a Hugging Face file these are keys like any other unknown one, unless they fit.
+    const bool ours = strcmp(out->model_type, "generic") == 0;
+    if (cJSON_IsString(name.item) || (ours && json_is_present(&name)))
+        TRY(json_read_string(&name, arena, &out->name));
+    if (cJSON_IsString(source.item) || (ours && json_is_present(&source)))
+        TRY(json_read_string(&source, arena, &out->source));
     return status_ok();
 }
 
