@@ -37,7 +37,7 @@ typedef void (*PlannerProgress)(void *context, const char *what, int64_t done, i
 
 // A zeroed struct asks for the defaults.
 typedef struct {
-    int top;                  // plans wanted; 0 means 5
+    int top; // plans wanted; 0 means 5
     PlanObjective objective;
     double max_memory_bytes;  // a plan may not need more on one GPU; 0: what the GPU has
     double budget_s;          // stop pricing after so many seconds; 0: never

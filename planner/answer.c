@@ -1,0 +1,59 @@
+// The search's result as JSON and as a sentence.
+#include "planner/planner.h"
+
+static cJSON *entry_to_json(const PlannedEntry *entry) {
+    cJSON *json = estimate_to_json(&entry->estimate, &entry->plan);
+    cJSON_AddBoolToObject(json, "within_noise_of_best", entry->within_noise_of_best);
+    json_add_number(json, "loses_frac", entry->loses_frac);
+    cJSON_AddStringToObject(json, "why", entry->why);
+    return json;
+}
+
+static cJSON *stats_to_json(const SearchStats *stats) {
+    cJSON *json = cJSON_CreateObject();
+    json_add_number(json, "considered", (double)stats->considered);
+    json_add_number(json, "pruned_by_memory", (double)stats->pruned_by_memory);
+    json_add_number(json, "pruned_by_bound", (double)stats->pruned_by_bound);
+    json_add_number(json, "priced", (double)stats->priced);
+    cJSON_AddBoolToObject(json, "optimal", stats->optimal);
+    json_add_number(json, "gap_frac", stats->gap_frac);
+    return json;
+}
+
+static cJSON *miss_to_json(const ClosestMiss *miss) {
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddItemToObject(json, "parallel", plan_to_json(&miss->plan));
+    json_add_number(json, "memory_device_bytes", miss->memory.device_bytes);
+    json_add_number(json, "missing_bytes", miss->missing_bytes);
+    if (miss->would_fit_if)
+        cJSON_AddStringToObject(json, "would_fit", miss->would_fit_if);
+    else
+        cJSON_AddNullToObject(json, "would_fit");
+    return json;
+}
+
+cJSON *planner_to_json(const PlannerResult *result) {
+    cJSON *json = cJSON_CreateObject();
+    json_add_number(json, "schema", 1);
+    cJSON_AddStringToObject(json, "objective", OBJECTIVE_NAMES[result->objective]);
+    cJSON *plans = cJSON_AddArrayToObject(json, "plans");
+    for (int i = 0; i < result->num_entries; i++)
+        cJSON_AddItemToArray(plans, entry_to_json(&result->entries[i]));
+    cJSON_AddItemToObject(json, "search", stats_to_json(&result->stats));
+    if (result->num_entries == 0)
+        cJSON_AddItemToObject(json, "closest_miss", miss_to_json(&result->miss));
+    cJSON *timing = cJSON_AddObjectToObject(json, "timing");
+    json_add_number(timing, "wall_s", result->stats.wall_s);
+    return json;
+}
+
+const char *planner_miss_text(const PlannerResult *result, Arena *arena) {
+    const ClosestMiss *miss = &result->miss;
+    return arena_printf(arena,
+                        "nothing fits: the closest of %lld configurations (%s) needs %.2f GB on "
+                        "one GPU, %.2f GB more than there is; %s%s",
+                        (long long)result->stats.considered, plan_describe(&miss->plan, arena),
+                        miss->memory.device_bytes / 1e9, miss->missing_bytes / 1e9,
+                        miss->would_fit_if ? "it would fit " : "no change that was tried fits",
+                        miss->would_fit_if ? miss->would_fit_if : "");
+}

@@ -1,0 +1,115 @@
+#include "planner/conflict.h"
+
+#include "planner/relax.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    const Scenario *scenario;
+    const PlannerOptions *options;
+    Arena *arena;
+    const Constraint *given[NUM_CONSTRAINTS];
+    int num_given;
+} Conflict;
+
+static bool opens_without(const Conflict *c, const Constraint *first, const Constraint *second) {
+    Scenario changed = *c->scenario;
+    constraint_drop(first, &changed.parallel);
+    if (second) constraint_drop(second, &changed.parallel);
+    return relax_reaches(&changed, c->options, HARVEST_LEGAL, c->arena, NULL);
+}
+
+// What plan_resolve finds wrong with the constraints, everything else at its default; "" where that
+// is nothing.
+static const char *rule_text(const Conflict *c) {
+    Plan ignored;
+    Status status = plan_resolve(c->scenario, c->arena, &ignored);
+    if (status.code == STATUS_OK) return "";
+    const char *text = status.text;
+    size_t length = strlen(c->scenario->file);
+    if (strncmp(text, c->scenario->file, length) == 0 && text[length] == ':') text += length + 2;
+    return arena_printf(c->arena, " (%s)", text);
+}
+
+static Status refuse_with(const Conflict *c, const Constraint *first, const char *text) {
+    char path[64];
+    snprintf(path, sizeof path, "parallel.%s", first->key);
+    return status_at(STATUS_INVALID, c->scenario->file, path, "%s%s", text, rule_text(c));
+}
+
+static Status explain_one(const Conflict *c, bool *explained) {
+    const char *names = "";
+    const Constraint *first = NULL;
+    for (int i = 0; i < c->num_given; i++) {
+        if (!opens_without(c, c->given[i], NULL)) continue;
+        const char *text = constraint_text(c->given[i], &c->scenario->parallel, c->arena);
+        names = first ? arena_printf(c->arena, "%s or %s", names, text) : text;
+        if (!first) first = c->given[i];
+    }
+    *explained = first != NULL;
+    if (!first) return status_ok();
+    return refuse_with(c, first,
+                       arena_printf(c->arena,
+                                    "no configuration of %d GPUs is legal with these constraints; "
+                                    "there are some without %s",
+                                    c->scenario->cluster.num_gpus, names));
+}
+
+static Status explain_two(const Conflict *c, bool *explained) {
+    for (int i = 0; i < c->num_given; i++)
+        for (int j = i + 1; j < c->num_given; j++) {
+            if (!opens_without(c, c->given[i], c->given[j])) continue;
+            *explained = true;
+            const ParallelSpec *spec = &c->scenario->parallel;
+            return refuse_with(
+                c, c->given[i],
+                arena_printf(c->arena,
+                             "no configuration of %d GPUs is legal with these constraints; there "
+                             "are some without both %s and %s",
+                             c->scenario->cluster.num_gpus,
+                             constraint_text(c->given[i], spec, c->arena),
+                             constraint_text(c->given[j], spec, c->arena)));
+        }
+    return status_ok();
+}
+
+// Not the constraints: the number of GPUs has no legal factors. The nearest smaller one that has.
+static Status explain_gpus(const Conflict *c) {
+    Scenario changed = *c->scenario;
+    constraints_drop_all(&changed.parallel);
+    int num_gpus = changed.cluster.num_gpus;
+    for (int fewer = num_gpus - 1; fewer > 0; fewer--) {
+        changed.cluster = cluster_with_gpus(&c->scenario->cluster, fewer);
+        if (!relax_reaches(&changed, c->options, HARVEST_LEGAL, c->arena, NULL)) continue;
+        return status_at(STATUS_INVALID, c->scenario->file, "cluster.num_gpus",
+                         "%d GPUs cannot be filled by any legal tp x cp x dp x pp with "
+                         "global_batch %lld; %d could",
+                         num_gpus, (long long)changed.training.global_batch, fewer);
+    }
+    return status_at(STATUS_INVALID, c->scenario->file, "training",
+                     "no configuration is legal on any number of GPUs up to %d", num_gpus);
+}
+
+Status conflict_explain(const Scenario *scenario, const PlannerOptions *options) {
+    Arena arena = {0};
+    Conflict c = {.scenario = scenario, .options = options, .arena = &arena};
+    for (int i = 0; i < NUM_CONSTRAINTS; i++)
+        if (constraint_is_given(&CONSTRAINTS[i], &scenario->parallel))
+            c.given[c.num_given++] = &CONSTRAINTS[i];
+    bool explained = false;
+    Status status = explain_one(&c, &explained);
+    if (!explained) status = explain_two(&c, &explained);
+    if (!explained && c.num_given > 2) {
+        Scenario changed = *scenario;
+        constraints_drop_all(&changed.parallel);
+        explained = relax_reaches(&changed, options, HARVEST_LEGAL, &arena, NULL);
+        if (explained)
+            status = refuse_with(&c, c.given[0],
+                                 "these constraints leave no legal configuration, nor would they "
+                                 "without any two of them");
+    }
+    if (!explained) status = explain_gpus(&c);
+    arena_free(&arena);
+    return status;
+}

@@ -1,0 +1,86 @@
+#include "planner/relax.h"
+
+#include <string.h>
+
+#define FIELD(key, names)                                                                          \
+    { #key, CONSTRAINT_INT, offsetof(ParallelSpec, key), names }
+
+const Constraint CONSTRAINTS[NUM_CONSTRAINTS] = {
+    FIELD(recompute, RECOMPUTE_NAMES),
+    FIELD(zero_stage, NULL),
+    FIELD(zero_group, NULL),
+    FIELD(micro_batch, NULL),
+    {"sequence_parallel", CONSTRAINT_SWITCH, offsetof(ParallelSpec, sequence_parallel), NULL},
+    FIELD(schedule, SCHEDULE_NAMES),
+    FIELD(cp_method, CP_METHOD_NAMES),
+    FIELD(recompute_layers, NULL),
+    {"stages", CONSTRAINT_STAGES, offsetof(ParallelSpec, stages), NULL},
+    FIELD(vpp, NULL),
+    FIELD(etp, NULL),
+    FIELD(ep, NULL),
+    FIELD(cp, NULL),
+    FIELD(tp, NULL),
+    FIELD(pp, NULL),
+    FIELD(dp, NULL),
+};
+
+static int field_value(const Constraint *constraint, const ParallelSpec *spec) {
+    const char *field = (const char *)spec + constraint->offset;
+    if (constraint->kind == CONSTRAINT_SWITCH) return *(const signed char *)field;
+    int value;
+    memcpy(&value, field, sizeof value);
+    return value;
+}
+
+bool constraint_is_given(const Constraint *constraint, const ParallelSpec *spec) {
+    if (constraint->kind == CONSTRAINT_STAGES) return spec->stages != NULL;
+    return field_value(constraint, spec) != ABSENT;
+}
+
+void constraint_drop(const Constraint *constraint, ParallelSpec *spec) {
+    const int absent = ABSENT;
+    char *field = (char *)spec + constraint->offset;
+    if (constraint->kind == CONSTRAINT_STAGES) {
+        spec->stages = NULL;
+        spec->num_stages = 0;
+    } else if (constraint->kind == CONSTRAINT_SWITCH) {
+        *(signed char *)field = ABSENT;
+    } else {
+        memcpy(field, &absent, sizeof absent);
+    }
+    // What only makes sense beside it.
+    if (spec->recompute == ABSENT) spec->recompute_modules = ABSENT;
+}
+
+const char *constraint_text(const Constraint *constraint, const ParallelSpec *spec, Arena *arena) {
+    if (constraint->kind == CONSTRAINT_STAGES)
+        return arena_printf(arena, "a list of %d stages", spec->num_stages);
+    int value = field_value(constraint, spec);
+    if (constraint->kind == CONSTRAINT_SWITCH)
+        return arena_printf(arena, "%s %s", constraint->key, value ? "true" : "false");
+    if (constraint->names)
+        return arena_printf(arena, "%s %s", constraint->key, constraint->names[value]);
+    return arena_printf(arena, "%s %d", constraint->key, value);
+}
+
+void constraints_drop_all(ParallelSpec *spec) {
+    for (int i = 0; i < NUM_CONSTRAINTS; i++) constraint_drop(&CONSTRAINTS[i], spec);
+}
+
+bool relax_reaches(const Scenario *scenario, const PlannerOptions *options, HarvestGoal goal,
+                   Arena *arena, Plan *found) {
+    Arena scratch = {0};
+    Space space;
+    space_build(scenario, &scratch, &space);
+    Harvest harvest;
+    harvest_run(&space, goal, options, &harvest);
+    bool reached = goal == HARVEST_LEGAL ? harvest.considered > 0 : harvest.num_candidates > 0;
+    if (reached && found) {
+        *found = harvest.candidates[0].plan;
+        size_t size = (size_t)found->num_chunks * sizeof *found->chunks;
+        found->chunks = memcpy(arena_alloc(arena, size), found->chunks, size);
+    }
+    harvest_free(&harvest);
+    arena_free(&scratch);
+    return reached;
+}

@@ -1,0 +1,49 @@
+// planner/space.h - every legal configuration of a scenario, each once.
+//
+// The product of tp, pp, cp, dp, ep, etp, vpp, the split of layers over chunks, micro_batch,
+// recompute, cp_method, ZeRO stage and schedule, restricted to what the scenario's `parallel`
+// leaves free and plan_check allows. Degrees are any divisors, powers of two or not. Where a value
+// makes no difference it is not a dimension: no cp_method at cp 1, no sequence_parallel at tp 1, no
+// ZeRO stage where nothing is replicated, no schedule at pp 1 or with a single micro-batch.
+// Bounds of the space where the scenario does not say otherwise; a given value lifts its bound:
+//   tp, etp      inside one scale-up domain
+//   cp           at least SPACE_MIN_CP_TOKENS tokens of a sequence per rank
+//   micro_batch  at most SPACE_MAX_MICRO_BATCH sequences
+//   vpp          up to SPACE_MAX_UNEVEN_VPP any; above, those that split the layers evenly
+//   sequence_parallel  on where tp > 1
+#pragma once
+
+#include "base/arena.h"
+#include "config/scenario.h"
+#include "plan/plan.h"
+
+enum {
+    SPACE_MIN_CP_TOKENS = 256,
+    SPACE_MAX_MICRO_BATCH = 64,
+    SPACE_MAX_UNEVEN_VPP = 4,
+    SPACE_MAX_FAMILY = 4 * NUM_SCHEDULES, // ZeRO stages x schedules
+};
+
+// One way to lay the ranks out.
+typedef struct {
+    int tp, pp, cp, dp, ep, etp;
+} SpaceSplit;
+
+typedef struct {
+    const Scenario *scenario;
+    const SpaceSplit *splits; // [num_splits]
+    int num_splits;
+} Space;
+
+// Lays out the ranks in all ways the cluster, the model and the constraints allow.
+void space_build(const Scenario *scenario, Arena *arena, Space *out);
+
+// Plans that differ in ZeRO stage and schedule only, in the order of their ZeRO stages.
+//   plans    [num_plans] >= 1; legal; their chunks lie in the arena given to space_visit
+//   returns  false to end the walk
+typedef bool (*SpaceVisit)(void *context, const Plan *plans, int num_plans);
+
+// Calls visit with all families of one split, always in the same order.
+//   arena    of the plans' chunks; visit must not reset it
+//   returns  false where visit ended the walk
+bool space_visit(const Space *space, int split, Arena *arena, SpaceVisit visit, void *context);
