@@ -1,0 +1,237 @@
+#include "config/cluster.h"
+
+#include "base/data_dir.h"
+#include "config/profile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const TOPOLOGY_NAMES[NUM_TOPOLOGIES + 1] = {"rail-fat-tree", "fat-tree", "rail-only",
+                                                        "dragonfly", NULL};
+
+enum { MAX_GPUS = 4 * 1024 * 1024, MAX_GPUS_PER_NODE = 4096 };
+
+#define OTHER(key)                                                                                 \
+    { key, JSON_FIELD_OTHER, 0, 0, 0, NULL, false }
+
+// The shape of a cluster, before the profiles that it names are loaded.
+typedef struct {
+    int num_gpus, gpus_per_node, domain_gpus, nics_per_node;
+    double nic_bytes_per_s, oversubscription, price_usd_per_gpu_hour, power_watts_per_gpu;
+    int topology;
+} Shape;
+
+static const JsonField CLUSTER_FIELDS[] = {
+    OTHER("gpu"),
+    {"num_gpus", JSON_FIELD_INT, offsetof(Shape, num_gpus), 1, MAX_GPUS, NULL, false},
+    {"gpus_per_node", JSON_FIELD_INT, offsetof(Shape, gpus_per_node), 1, MAX_GPUS_PER_NODE, NULL,
+     false},
+    OTHER("scale_up"),
+    OTHER("scale_out"),
+    {"price_usd_per_gpu_hour", JSON_FIELD_DOUBLE, offsetof(Shape, price_usd_per_gpu_hour), 0, 1e5,
+     NULL, false},
+    {"power_watts_per_gpu", JSON_FIELD_DOUBLE, offsetof(Shape, power_watts_per_gpu), 1, 1e5, NULL,
+     false},
+    OTHER("groups"),
+    OTHER("between"),
+    OTHER("bandwidth_matrix"),
+    // of a preset's file
+    OTHER("schema"),
+    OTHER("name"),
+    OTHER("title"),
+    OTHER("sources"),
+};
+enum { NUM_CLUSTER_FIELDS = sizeof CLUSTER_FIELDS / sizeof *CLUSTER_FIELDS, NUM_PRESET_FIELDS = 4 };
+
+static const JsonField SCALE_UP_FIELDS[] = {
+    OTHER("link"),
+    {"domain_gpus", JSON_FIELD_INT, offsetof(Shape, domain_gpus), 1, MAX_GPUS, NULL, false},
+};
+
+static const JsonField SCALE_OUT_FIELDS[] = {
+    {"nics_per_node", JSON_FIELD_INT, offsetof(Shape, nics_per_node), 1, MAX_GPUS_PER_NODE, NULL,
+     true},
+    {"nic_bytes_per_s", JSON_FIELD_DOUBLE, offsetof(Shape, nic_bytes_per_s), 1e6, 1e13, NULL, true},
+    {"topology", JSON_FIELD_NAME, offsetof(Shape, topology), 0, 0, TOPOLOGY_NAMES, false},
+    {"oversubscription", JSON_FIELD_DOUBLE, offsetof(Shape, oversubscription), 1, 1000, NULL, false},
+};
+
+static Status between_check(const JsonNode *between) {
+    static const JsonField FIELDS[] = {
+        {"bytes_per_s", JSON_FIELD_DOUBLE, offsetof(Shape, nic_bytes_per_s), 1e3, 1e14, NULL, true},
+        {"latency_s", JSON_FIELD_DOUBLE, offsetof(Shape, oversubscription), 0, 10, NULL, true},
+    };
+    Arena none = {0};
+    Shape ignored;
+    return json_read_object(between, FIELDS, 2, &none, &ignored);
+}
+
+static Status cluster_object(const JsonNode *root, bool preset, Arena *arena, Cluster *out);
+
+// Heterogeneous: every group is a cluster of its own; the first stands for all until they are acted on.
+static Status groups_read(const JsonNode *root, Arena *arena, Cluster *out) {
+    JsonNode groups = json_get(root, "groups"), between = json_get(root, "between");
+    TRY(json_expect_array(&groups));
+    int n = json_size(&groups), total = 0;
+    if (n < 1 || n > 64) return json_error(&groups, "%d groups; expected 1 to 64", n);
+    if (json_is_present(&between)) TRY(between_check(&between));
+    if (n > 1 && !json_is_present(&between))
+        return json_error(&between, "missing; expected {\"bytes_per_s\": ..., \"latency_s\": ...}");
+    for (int i = n - 1; i >= 0; i--) {
+        JsonNode group = json_at(&groups, i);
+        TRY(cluster_object(&group, false, arena, out));
+        total += out->num_gpus;
+    }
+    JsonNode num_gpus = json_get(root, "num_gpus");
+    int stated;
+    if (json_is_present(&num_gpus)) {
+        TRY(json_read_int(&num_gpus, 1, MAX_GPUS, &stated));
+        if (stated != total)
+            return json_error(&num_gpus, "%d is not the groups' sum %d", stated, total);
+    }
+    out->has_groups = true;
+    return status_ok();
+}
+
+static Status shape_missing(const JsonNode *root, const char *key) {
+    JsonNode node = json_get(root, key);
+    return json_error(&node, "missing");
+}
+
+// Reads the nested objects into one shape, with the contract's defaults.
+static Status shape_read(const JsonNode *root, bool preset, Arena *arena, Shape *shape) {
+    JsonNode up = json_get(root, "scale_up"), out = json_get(root, "scale_out");
+    size_t num_fields = NUM_CLUSTER_FIELDS - (preset ? 0 : NUM_PRESET_FIELDS);
+    TRY(json_read_object(root, CLUSTER_FIELDS, num_fields, arena, shape));
+    if (!shape->num_gpus && !preset) return shape_missing(root, "num_gpus");
+    if (!shape->gpus_per_node) return shape_missing(root, "gpus_per_node");
+    TRY(json_read_object(&up, SCALE_UP_FIELDS, 2, arena, shape));
+    TRY(json_read_object(&out, SCALE_OUT_FIELDS, 4, arena, shape));
+    if (!shape->domain_gpus) shape->domain_gpus = shape->gpus_per_node;
+    return status_ok();
+}
+
+static Status shape_check(const JsonNode *root, const Shape *s) {
+    JsonNode num_gpus = json_get(root, "num_gpus"), up = json_get(root, "scale_up");
+    JsonNode domain = json_get(&up, "domain_gpus");
+    if (s->num_gpus > s->gpus_per_node && s->num_gpus % s->gpus_per_node != 0)
+        return json_error(&num_gpus, "%d is not a multiple of gpus_per_node %d", s->num_gpus,
+                          s->gpus_per_node);
+    int a = s->domain_gpus, b = s->gpus_per_node;
+    if (a % b != 0 && b % a != 0)
+        return json_error(&domain, "%d neither divides gpus_per_node %d nor is a multiple of it", a,
+                          b);
+    return status_ok();
+}
+
+static Status profiles_read(const JsonNode *root, Arena *arena, Cluster *c) {
+    JsonNode gpu = json_get(root, "gpu"), up = json_get(root, "scale_up");
+    JsonNode link = json_get(&up, "link");
+    TRY(gpu_load(&gpu, arena, &c->gpu));
+    TRY(link_load(&link, arena, &c->scale_up));
+    if (c->scale_up.bandwidth_bytes_per_s <= 0)
+        return json_error(&link, "\"%s\" is not a link between GPUs", c->scale_up.name);
+    return link_load_named("rdma", arena, &c->scale_out);
+}
+
+static Cluster cluster_of_shape(const Cluster *profiles, const Shape *s) {
+    Cluster c = *profiles;
+    c.gpus_per_node = s->gpus_per_node;
+    c.domain_gpus = s->domain_gpus;
+    c.nics_per_node = s->nics_per_node;
+    c.nic_bytes_per_s = s->nic_bytes_per_s;
+    c.scale_out.bandwidth_bytes_per_s = s->nic_bytes_per_s;
+    c.topology = (Topology)s->topology;
+    c.oversubscription = s->oversubscription;
+    c.price_usd_per_gpu_hour = s->price_usd_per_gpu_hour >= 0 ? s->price_usd_per_gpu_hour
+                                                              : c.gpu.price_usd_per_gpu_hour;
+    c.power_watts_per_gpu = s->power_watts_per_gpu > 0 ? s->power_watts_per_gpu : c.gpu.power_watts;
+    return cluster_with_gpus(&c, s->num_gpus);
+}
+
+static Status cluster_object(const JsonNode *root, bool preset, Arena *arena, Cluster *out) {
+    JsonNode groups = json_get(root, "groups"), matrix = json_get(root, "bandwidth_matrix");
+    Shape shape = {.oversubscription = 1, .price_usd_per_gpu_hour = -1};
+    TRY(json_expect_object(root));
+    if (json_is_present(&groups)) {
+        size_t num_fields = NUM_CLUSTER_FIELDS - NUM_PRESET_FIELDS;
+        TRY(json_refuse_unknown(root, CLUSTER_FIELDS, num_fields));
+        *out = (Cluster){.name = "custom"};
+        return groups_read(root, arena, out);
+    }
+    Cluster profiles = {.name = "custom"};
+    TRY(shape_read(root, preset, arena, &shape));
+    TRY(shape_check(root, &shape));
+    TRY(profiles_read(root, arena, &profiles));
+    if (json_is_present(&matrix)) {
+        const char *path;
+        TRY(json_read_string(&matrix, arena, &path));
+        profiles.has_bandwidth_matrix = true;
+    }
+    *out = cluster_of_shape(&profiles, &shape);
+    return status_ok();
+}
+
+Cluster cluster_with_gpus(const Cluster *cluster, int num_gpus) {
+    Cluster c = *cluster;
+    c.num_gpus = num_gpus;
+    if (num_gpus > 0 && num_gpus < c.gpus_per_node) {
+        // One partial node keeps its share of the NICs' number, at least one.
+        int nics = c.nics_per_node * num_gpus / c.gpus_per_node;
+        c.nics_per_node = nics > 0 ? nics : 1;
+        c.gpus_per_node = num_gpus;
+    }
+    if (num_gpus > 0 && c.domain_gpus > num_gpus) c.domain_gpus = num_gpus;
+    c.num_nodes = num_gpus / c.gpus_per_node;
+    return c;
+}
+
+// "PRESET:NODES"; a preset without a number is one node.
+static Status cluster_preset(const JsonNode *value, Arena *arena, Cluster *out) {
+    const char *text;
+    TRY(json_read_string(value, arena, &text));
+    char *name = arena_strdup(arena, text), *colon = strchr(name, ':');
+    long nodes = 1;
+    if (colon) {
+        char *end;
+        *colon = '\0';
+        nodes = strtol(colon + 1, &end, 10);
+        if (end == colon + 1 || *end || nodes < 1 || nodes > MAX_GPUS)
+            return json_error(value, "\"%.60s\": expected PRESET:NODES with 1 or more nodes", text);
+    }
+    JsonNode root;
+    TRY(profile_load_named(value, "cluster", "hw-profiles/clusters", name, arena, &root));
+    TRY(cluster_object(&root, true, arena, out));
+    if (nodes > MAX_GPUS / out->gpus_per_node)
+        return json_error(value, "\"%.60s\": %ld nodes of %d GPUs are more than %d GPUs", text,
+                          nodes, out->gpus_per_node, MAX_GPUS);
+    out->name = name;
+    *out = cluster_with_gpus(out, (int)nodes * out->gpus_per_node);
+    return status_ok();
+}
+
+Status cluster_load(const JsonNode *value, Arena *arena, Cluster *out) {
+    if (cJSON_IsString(value->item)) return cluster_preset(value, arena, out);
+    if (!value->item) return json_error(value, "missing; expected \"PRESET:NODES\" or an object");
+    return cluster_object(value, false, arena, out);
+}
+
+Status cluster_list(Arena *arena, ClusterSummary **out, int *num_clusters) {
+    const char *const *names;
+    TRY(data_list(arena, "hw-profiles/clusters", &names, num_clusters));
+    *out = ARENA_ARRAY(arena, *num_clusters, ClusterSummary);
+    for (int i = 0; i < *num_clusters; i++) {
+        JsonNode root;
+        Cluster c;
+        TRY(profile_load_named(NULL, "cluster", "hw-profiles/clusters", names[i], arena, &root));
+        TRY(cluster_object(&root, true, arena, &c));
+        JsonNode title = json_get(&root, "title");
+        ClusterSummary s = {.name = names[i], .gpu = c.gpu.name, .gpus_per_node = c.gpus_per_node,
+                            .domain_gpus = c.domain_gpus, .link = c.scale_up.name,
+                            .nics_per_node = c.nics_per_node,
+                            .nic_bytes_per_s = c.nic_bytes_per_s};
+        TRY(json_read_string(&title, arena, &s.title));
+        (*out)[i] = s;
+    }
+    return status_ok();
+}

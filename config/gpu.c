@@ -1,0 +1,122 @@
+#include "config/gpu.h"
+
+#include "base/data_dir.h"
+#include "config/profile.h"
+
+const char *const PRECISION_NAMES[NUM_PRECISIONS + 1] = {"fp64", "fp32", "tf32",  "fp16",  "bf16",
+                                                         "fp8",  "mxfp8", "nvfp4", NULL};
+
+#define TEXT(key)                                                                                  \
+    { #key, JSON_FIELD_STRING, offsetof(Gpu, key), 0, 0, NULL, true }
+#define NUMBER(key, low, high)                                                                     \
+    { #key, JSON_FIELD_DOUBLE, offsetof(Gpu, key), low, high, NULL, true }
+#define OTHER(key)                                                                                 \
+    { key, JSON_FIELD_OTHER, 0, 0, 0, NULL, true }
+
+static const JsonField GPU_FIELDS[] = {
+    OTHER("schema"),
+    TEXT(name),
+    TEXT(title),
+    TEXT(vendor),
+    TEXT(architecture),
+    {"num_sms", JSON_FIELD_INT, offsetof(Gpu, num_sms), 1, 10000, NULL, true},
+    NUMBER(memory_bytes, 1e9, 1e13),
+    NUMBER(memory_available_bytes, 1e9, 1e13),
+    NUMBER(memory_bandwidth_bytes_per_s, 1e10, 1e15),
+    NUMBER(l2_bytes, 1e5, 1e11),
+    NUMBER(power_watts, 1, 1e5),
+    NUMBER(idle_power_watts, 0, 1e5),
+    NUMBER(price_usd_per_gpu_hour, 0, 1e5),
+    OTHER("peak_flops_per_s"),
+    OTHER("efficiency"),
+    OTHER("sources"),
+};
+
+#define PART(key, low, high)                                                                       \
+    { #key, JSON_FIELD_DOUBLE, offsetof(GpuEfficiency, key), low, high, NULL, true }
+
+static const JsonField EFFICIENCY_FIELDS[] = {
+    OTHER("gemm_max_frac"),
+    PART(gemm_tile_m, 1, 4096),
+    PART(gemm_tile_n, 1, 4096),
+    PART(gemm_half_k, 0, 1e5),
+    PART(memory_frac, 0.01, 1),
+    PART(launch_s, 0, 1e-3),
+    PART(attention_forward_frac, 0.001, 1),
+    PART(attention_backward_frac, 0.001, 1),
+    PART(attention_half_tokens, 0, 1e6),
+    PART(residual_median_frac, 0, 10),
+    PART(residual_p90_frac, 0, 10),
+};
+
+#define COUNT(table) (sizeof(table) / sizeof *(table))
+
+// One number for each precision; an absent one is 0.
+static Status precisions_read(const JsonNode *node, double low, double high, double *out) {
+    JsonField fields[NUM_PRECISIONS];
+    for (int p = 0; p < NUM_PRECISIONS; p++)
+        fields[p] = (JsonField){PRECISION_NAMES[p], JSON_FIELD_DOUBLE, (size_t)p * sizeof *out,
+                                low, high, NULL, false};
+    Arena none = {0};
+    return json_read_object(node, fields, NUM_PRECISIONS, &none, out);
+}
+
+static Status gpu_check(const JsonNode *root, const Gpu *gpu) {
+    JsonNode available = json_get(root, "memory_available_bytes");
+    if (gpu->memory_available_bytes > gpu->memory_bytes)
+        return json_error(&available, "%.15g is more than memory_bytes %.15g",
+                          gpu->memory_available_bytes, gpu->memory_bytes);
+    JsonNode idle = json_get(root, "idle_power_watts");
+    if (gpu->idle_power_watts > gpu->power_watts)
+        return json_error(&idle, "%.15g is more than power_watts %.15g", gpu->idle_power_watts,
+                          gpu->power_watts);
+    JsonNode efficiency = json_get(root, "efficiency");
+    JsonNode frac = json_get(&efficiency, "gemm_max_frac");
+    for (int p = 0; p < NUM_PRECISIONS; p++) {
+        JsonNode value = json_get(&frac, PRECISION_NAMES[p]);
+        bool supported = gpu->peak_flops_per_s[p] > 0, achieved = gpu->efficiency.gemm_max_frac[p] > 0;
+        if (supported && !achieved)
+            return json_error(&value, "missing although peak_flops_per_s has it");
+        if (achieved && !supported)
+            return json_error(&value, "given although peak_flops_per_s does not have it");
+    }
+    return status_ok();
+}
+
+static Status gpu_read(const JsonNode *root, Arena *arena, Gpu *out) {
+    Gpu gpu = {0};
+    TRY(json_read_object(root, GPU_FIELDS, COUNT(GPU_FIELDS), arena, &gpu));
+    JsonNode schema = json_get(root, "schema"), peak = json_get(root, "peak_flops_per_s");
+    JsonNode efficiency = json_get(root, "efficiency"), sources = json_get(root, "sources");
+    int version;
+    TRY(json_read_int(&schema, 1, 1, &version));
+    TRY(precisions_read(&peak, 1e9, 1e18, gpu.peak_flops_per_s));
+    TRY(json_read_object(&efficiency, EFFICIENCY_FIELDS, COUNT(EFFICIENCY_FIELDS), arena,
+                         &gpu.efficiency));
+    JsonNode frac = json_get(&efficiency, "gemm_max_frac");
+    TRY(precisions_read(&frac, 0.001, 1, gpu.efficiency.gemm_max_frac));
+    TRY(json_expect_object(&sources));
+    TRY(gpu_check(root, &gpu));
+    *out = gpu;
+    return status_ok();
+}
+
+Status gpu_load(const JsonNode *value, Arena *arena, Gpu *out) {
+    JsonNode root;
+    TRY(profile_load(value, "GPU", "hw-profiles/gpus", arena, &root));
+    return gpu_read(&root, arena, out);
+}
+
+Status gpu_load_named(const char *name, Arena *arena, Gpu *out) {
+    JsonNode root;
+    TRY(profile_load_named(NULL, "GPU", "hw-profiles/gpus", name, arena, &root));
+    return gpu_read(&root, arena, out);
+}
+
+Status gpu_list(Arena *arena, Gpu **out, int *num_gpus) {
+    const char *const *names;
+    TRY(data_list(arena, "hw-profiles/gpus", &names, num_gpus));
+    *out = ARENA_ARRAY(arena, *num_gpus, Gpu);
+    for (int i = 0; i < *num_gpus; i++) TRY(gpu_load_named(names[i], arena, &(*out)[i]));
+    return status_ok();
+}

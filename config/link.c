@@ -1,0 +1,47 @@
+#include "config/link.h"
+
+#include "config/profile.h"
+
+#define NUMBER(key, low, high, required)                                                           \
+    { #key, JSON_FIELD_DOUBLE, offsetof(Link, key), low, high, NULL, required }
+
+static const JsonField LINK_FIELDS[] = {
+    {"schema", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
+    {"name", JSON_FIELD_STRING, offsetof(Link, name), 0, 0, NULL, true},
+    {"title", JSON_FIELD_STRING, offsetof(Link, title), 0, 0, NULL, true},
+    {"sources", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
+    NUMBER(bandwidth_bytes_per_s, 1e6, 1e14, false), // of a NIC: the cluster says
+    {"switched", JSON_FIELD_BOOL, offsetof(Link, switched), 0, 0, NULL, true},
+    {"in_switch_reduction", JSON_FIELD_BOOL, offsetof(Link, in_switch_reduction), 0, 0, NULL, true},
+    NUMBER(latency_s, 0, 1, true),
+    NUMBER(hop_latency_s, 0, 1, true),
+    NUMBER(efficiency_frac, 0.01, 1.2, true), // in-switch reduction beats the ring's bus bandwidth
+    NUMBER(half_bytes, 0, 1e9, true),
+    NUMBER(p2p_latency_s, 0, 1, true),
+    NUMBER(p2p_efficiency_frac, 0.01, 1, true),
+};
+
+static Status link_read(const JsonNode *root, Arena *arena, Link *out) {
+    Link link = {0};
+    TRY(json_read_object(root, LINK_FIELDS, sizeof LINK_FIELDS / sizeof *LINK_FIELDS, arena, &link));
+    JsonNode schema = json_get(root, "schema"), sources = json_get(root, "sources");
+    int version;
+    TRY(json_read_int(&schema, 1, 1, &version));
+    TRY(json_expect_object(&sources));
+    *out = link;
+    return status_ok();
+}
+
+Status link_load(const JsonNode *value, Arena *arena, Link *out) {
+    const char *name;
+    TRY(json_read_string(value, arena, &name));
+    JsonNode root;
+    TRY(profile_load_named(value, "link", "hw-profiles/links", name, arena, &root));
+    return link_read(&root, arena, out);
+}
+
+Status link_load_named(const char *name, Arena *arena, Link *out) {
+    JsonNode root;
+    TRY(profile_load_named(NULL, "link", "hw-profiles/links", name, arena, &root));
+    return link_read(&root, arena, out);
+}
