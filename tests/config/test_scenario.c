@@ -1,0 +1,307 @@
+#include "config/scenario.h"
+#include "tests/support.h"
+
+#include <CUnit/CUnit.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define MODEL "\"llama-3.1-8b\""
+#define CLUSTER "\"dgx-h100:4\"" // 4 nodes of 8 GPUs and 8 NICs
+#define TRAINING "{\"seq_len\": 8192, \"global_batch\": 128}"
+
+static void absent_parallel_leaves_all_free(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    const char *text = scenario_text(&arena, MODEL, CLUSTER, TRAINING, NULL);
+    CU_ASSERT_EQUAL_FATAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
+    CU_ASSERT_STRING_EQUAL(scenario.file, "job.json");
+    CU_ASSERT_EQUAL(scenario.model.num_layers, 32);
+    CU_ASSERT_EQUAL(scenario.cluster.num_gpus, 32);
+    CU_ASSERT_EQUAL(scenario.parallel.tp, ABSENT);
+    CU_ASSERT_EQUAL(scenario.parallel.sequence_parallel, ABSENT);
+    CU_ASSERT_EQUAL(scenario.parallel.recompute, ABSENT);
+    CU_ASSERT_EQUAL(scenario.parallel.schedule, ABSENT);
+    CU_ASSERT_PTR_NULL(scenario.parallel.stages);
+    CU_ASSERT_EQUAL(scenario.num_disturb, 0);
+    CU_ASSERT_EQUAL(scenario_refuse_unsupported(&scenario).code, STATUS_OK);
+    arena_free(&arena);
+}
+
+static void null_means_absent_everywhere(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    const char *text = scenario_text(
+        &arena, MODEL, CLUSTER,
+        "{\"seq_len\": 8192, \"global_batch\": 128, \"precision\": null, \"stack\": null, "
+        "\"cuda_graphs\": null, \"moe_routing\": null, \"sequence_lengths\": null}",
+        "{\"tp\": null, \"stages\": null, \"recompute_modules\": null, \"schedule\": null, "
+        "\"order\": null, \"placement\": null, \"layers\": null, \"sequence_parallel\": null}");
+    CU_ASSERT_EQUAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
+    CU_ASSERT_EQUAL(scenario.parallel.tp, ABSENT);
+    CU_ASSERT_EQUAL(scenario.parallel.sequence_parallel, ABSENT);
+    arena_free(&arena);
+}
+
+static void parallel_is_read_in_full(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    const char *text = scenario_text(
+        &arena, MODEL, CLUSTER, TRAINING,
+        "{\"tp\": 2, \"pp\": 2, \"dp\": 4, \"cp\": 2, \"ep\": 1, \"etp\": 1, \"vpp\": 1, "
+        "\"micro_batch\": 2, \"sequence_parallel\": false, \"zero_stage\": 2, \"zero_group\": 4, "
+        "\"reshard_after_forward\": false, \"recompute\": \"selective\", \"recompute_modules\": "
+        "[\"core_attn\", \"mlp\"], \"recompute_layers\": 3, \"schedule\": \"file:order.txt\", "
+        "\"cp_method\": \"ulysses\", \"order\": \"tp-cp-ep-pp-dp\", \"stages\": [{\"layers\": 15, "
+        "\"embedding\": true}, {\"layers\": 17, \"loss\": true}], \"vocab_parallel\": true, "
+        "\"placement\": [3, 1, 0, 2], \"layers\": [{\"from\": 0, \"to\": 3, \"tp\": 4, "
+        "\"recompute\": \"full\"}, {\"from\": 4, \"to\": 4, \"zero_stage\": 3}]}");
+    CU_ASSERT_EQUAL_FATAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
+    const ParallelSpec *spec = &scenario.parallel;
+    CU_ASSERT(spec->tp == 2 && spec->pp == 2 && spec->dp == 4 && spec->cp == 2);
+    CU_ASSERT(spec->micro_batch == 2 && spec->zero_stage == 2 && spec->zero_group == 4);
+    CU_ASSERT(spec->sequence_parallel == 0 && spec->reshard_after_forward == 0);
+    CU_ASSERT_EQUAL(spec->recompute_modules, MODULE_CORE_ATTN | MODULE_MLP);
+    CU_ASSERT_EQUAL(spec->recompute_layers, 3);
+    CU_ASSERT_EQUAL(spec->schedule, SCHEDULE_FILE);
+    CU_ASSERT_STRING_EQUAL(spec->schedule_file, "order.txt");
+    CU_ASSERT_EQUAL(spec->cp_method, CP_ULYSSES);
+    CU_ASSERT_STRING_EQUAL(spec->order, "tp-cp-ep-pp-dp");
+    CU_ASSERT_EQUAL(spec->num_stages, 2);
+    CU_ASSERT(spec->stages[1].layers == 17 && spec->stages[1].loss);
+    CU_ASSERT_EQUAL(spec->vocab_parallel, 1);
+    CU_ASSERT(spec->num_placement == 4 && spec->placement[0] == 3);
+    CU_ASSERT_EQUAL(spec->num_layer_overrides, 2);
+    arena_free(&arena);
+}
+
+static const char *with_disturb(Arena *arena, const char *entry) {
+    return arena_printf(arena,
+                        "{\"schema\": 1, \"model\": " MODEL ", \"cluster\": " CLUSTER
+                        ", \"training\": " TRAINING ", \"disturb\": [%s]}",
+                        entry);
+}
+
+static void all_kinds_of_disturb_are_read(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    const char *text = with_disturb(
+        &arena, "{\"slow_gpu\": 17, \"factor\": 1.3}, {\"jitter_frac\": 0.02, \"seed\": 1}, "
+                "{\"link\": \"nic:3.2\", \"bandwidth_factor\": 0.5}, {\"fail_nic\": \"nic:0.1\"}, "
+                "{\"flap\": \"nic:3.2\", \"period_s\": 1.0, \"down_frac\": 0.1}, "
+                "{\"background\": \"leaf:0-leaf:3\", \"bytes_per_s\": 1e10}, "
+                "{\"link\": \"nvlink:31\", \"bandwidth_factor\": 0.9}, "
+                "{\"link\": \"spine:0\", \"bandwidth_factor\": 0.9}");
+    CU_ASSERT_EQUAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
+    CU_ASSERT_EQUAL(scenario.num_disturb, 8);
+    ASSERT_REFUSED(scenario_refuse_unsupported(&scenario),
+                   "job.json: disturb: legal, but not supported yet");
+    arena_free(&arena);
+}
+
+static void bad_disturb_is_refused(void) {
+    static const struct {
+        const char *entry, *sentence;
+    } CASES[] = {
+        {"{\"slow_gpu\": 32, \"factor\": 2}", "slow_gpu: GPU 32 is out of range; expected 0 to 31"},
+        {"{\"slow_gpu\": 1}", "factor: missing"},
+        {"{\"slow_gpu\": 1, \"factor\": 0.5}", "factor: 0.5 is out of range; expected 1 to 1000"},
+        {"{\"slow_gpu\": 1, \"facter\": 2}",
+         "facter: unknown key; the nearest known one is \"factor\""},
+        {"{\"jitter_frac\": 1.5}", "jitter_frac: 1.5 is out of range; expected 0 to 1"},
+        {"{\"link\": \"nic:4.0\", \"bandwidth_factor\": 1}",
+         "link: node 4 is out of range; expected 0 to 3"},
+        {"{\"link\": \"nic:3.8\", \"bandwidth_factor\": 1}",
+         "link: NIC 8 is out of range; expected 0 to 7"},
+        {"{\"link\": \"nvlink:32\", \"bandwidth_factor\": 1}",
+         "link: GPU 32 is out of range; expected 0 to 31"},
+        {"{\"link\": \"leaf:32\", \"bandwidth_factor\": 1}",
+         "link: leaf 32 is out of range; expected 0 to 31"},
+        {"{\"link\": \"nic:3\", \"bandwidth_factor\": 1}",
+         "link: \"nic:3\" names no link here; expected nic:NODE.INDEX, nvlink:GPU, leaf:INDEX, "
+         "spine:INDEX"},
+        {"{\"link\": \"leaf:1x\", \"bandwidth_factor\": 1}",
+         "link: \"leaf:1x\" names no link here; expected nic:NODE.INDEX, nvlink:GPU, leaf:INDEX, "
+         "spine:INDEX"},
+        {"{\"link\": \"leaf:999999999999\", \"bandwidth_factor\": 1}",
+         "link: \"leaf:999999999999\" names no link here; expected nic:NODE.INDEX, nvlink:GPU, "
+         "leaf:INDEX, spine:INDEX"},
+        {"{\"link\": \"leaf:0\", \"bandwidth_factor\": 0}",
+         "bandwidth_factor: 0 is out of range; expected 1e-06 to 1"},
+        {"{\"fail_nic\": \"leaf:0\"}",
+         "fail_nic: \"leaf:0\" names no link here; expected nic:NODE.INDEX"},
+        {"{\"flap\": \"nic:0.0\", \"period_s\": 1}", "down_frac: missing"},
+        {"{\"background\": \"leaf:0\", \"bytes_per_s\": 1}",
+         "background: \"leaf:0\" names no two ends; expected leaf:INDEX-leaf:INDEX"},
+        {"{\"background\": \"leaf:2-leaf:2\", \"bytes_per_s\": 1}",
+         "background: both ends are leaf:2"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        Arena arena = {0};
+        Scenario scenario;
+        const char *sentence = arena_printf(&arena, "job.json: disturb[0].%s", CASES[i].sentence);
+        ASSERT_REFUSED(scenario_of(with_disturb(&arena, CASES[i].entry), &arena, &scenario),
+                       sentence);
+        arena_free(&arena);
+    }
+}
+
+static void unknown_disturb_lists_the_kinds(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    ASSERT_REFUSED(scenario_of(with_disturb(&arena, "{\"sabotage\": 1}"), &arena, &scenario),
+                   "job.json: disturb[0]: disturbs nothing known; expected one of slow_gpu, "
+                   "jitter_frac, link, fail_nic, flap, background");
+    arena_free(&arena);
+}
+
+static void bad_parallel_is_refused(void) {
+    static const struct {
+        const char *parallel, *sentence;
+    } CASES[] = {
+        {"{\"tp\": 0}", "tp: 0 is out of range; expected 1 to 1048576"},
+        {"{\"tp\": 2.5}", "tp: 2.5 is not a whole number"},
+        {"{\"microbatch\": 1}",
+         "microbatch: unknown key; the nearest known one is \"micro_batch\""},
+        {"{\"zero_stage\": 4}", "zero_stage: 4 is out of range; expected 0 to 3"},
+        {"{\"recompute\": \"block\"}",
+         "recompute: \"block\" is unknown; expected one of none, selective, full"},
+        {"{\"recompute\": \"full\", \"recompute_modules\": [\"mlp\"]}",
+         "recompute_modules: goes with recompute selective only; here it is full"},
+        {"{\"recompute_modules\": [\"mlp\"]}",
+         "recompute_modules: goes with recompute selective only; here it is absent"},
+        {"{\"recompute\": \"selective\", \"recompute_modules\": []}",
+         "recompute_modules: names no module; expected at least one"},
+        {"{\"recompute\": \"selective\", \"recompute_modules\": [\"mlp\", \"mlp\"]}",
+         "recompute_modules[1]: mlp stands here twice"},
+        {"{\"recompute\": \"selective\", \"recompute_modules\": [\"attn\"]}",
+         "recompute_modules[0]: \"attn\" is unknown; expected one of core_attn, mla_up_proj, "
+         "layernorm, mlp, moe, moe_act, shared_experts"},
+        {"{\"schedule\": \"1F1B\"}",
+         "schedule: \"1F1B\" is unknown; expected one of gpipe, 1f1b, interleaved, zb-h1, zb-h2, "
+         "zb-v, v-half, v-min, dualpipe, breadth-first"},
+        {"{\"schedule\": \"file:\"}", "schedule: expected a path after file:"},
+        {"{\"order\": \"tp-cp-ep-dp\"}",
+         "order: \"tp-cp-ep-dp\" is no order; expected tp, cp, ep, dp and pp, each once, joined "
+         "by -"},
+        {"{\"order\": \"tp-tp-ep-dp-pp\"}",
+         "order: \"tp-tp-ep-dp-pp\" is no order; expected tp, cp, ep, dp and pp, each once, "
+         "joined by -"},
+        {"{\"stages\": []}", "stages: is empty; expected pp x vpp entries"},
+        {"{\"stages\": [{\"embedding\": true}]}", "stages[0].layers: missing"},
+        {"{\"stages\": [{\"layers\": 1, \"loss\": true}, {\"layers\": 1, \"loss\": true}]}",
+         "stages: 2 chunks hold the loss; expected 1"},
+        {"{\"stages\": [{\"layers\": 1}, {\"layers\": 1, \"embedding\": true}]}",
+         "stages[0]: comes before the chunk that holds the embedding"},
+        {"{\"stages\": [{\"layers\": 1, \"loss\": true}, {\"layers\": 1}]}",
+         "stages[1]: comes after the chunk that holds the loss"},
+        {"{\"stages\": [{\"layers\": 1, \"mtp\": 1}, {\"layers\": 1}]}",
+         "stages[1]: holds layers after a chunk that holds MTP layers"},
+        {"{\"placement\": [0, 1, 1, 2]}", "placement: node 1 stands here twice"},
+        {"{\"placement\": [0, 1]}", "placement: 2 nodes; expected each of the cluster's 4"},
+        {"{\"placement\": [0, 1, 2, 4]}", "placement[3]: 4 is out of range; expected 0 to 3"},
+        {"{\"layers\": [{\"from\": 3, \"to\": 1, \"tp\": 2}]}", "layers[0]: from 3 is after to 1"},
+        {"{\"layers\": [{\"from\": 0, \"to\": 1}]}",
+         "layers[0]: says nothing that these layers do"},
+        {"{\"layers\": [{\"from\": 0, \"to\": 2, \"tp\": 2}, {\"from\": 2, \"to\": 3, \"tp\": 4}]}",
+         "layers[1]: from 2 is not after the previous to 2"},
+        {"{\"layers\": [{\"from\": 0, \"to\": 32, \"tp\": 2}]}",
+         "layers[0].to: 32 is out of range; expected 0 to 31"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        Arena arena = {0};
+        Scenario scenario;
+        const char *text = scenario_text(&arena, MODEL, CLUSTER, TRAINING, CASES[i].parallel);
+        const char *sentence = arena_printf(&arena, "job.json: parallel.%s", CASES[i].sentence);
+        ASSERT_REFUSED(scenario_of(text, &arena, &scenario), sentence);
+        arena_free(&arena);
+    }
+}
+
+static void what_nothing_acts_upon_is_refused_in_those_words(void) {
+    static const struct {
+        const char *training, *parallel, *path;
+    } CASES[] = {
+        {"{\"seq_len\": 8, \"global_batch\": 32, \"sequence_lengths\": [{\"length\": 8, "
+         "\"frac\": 1}]}",
+         NULL, "training.sequence_lengths"},
+        {TRAINING, "{\"layers\": [{\"from\": 0, \"to\": 1, \"tp\": 2}]}", "parallel.layers"},
+        {TRAINING, "{\"placement\": [3, 2, 1, 0]}", "parallel.placement"},
+        {TRAINING, "{\"vocab_parallel\": true}", "parallel.vocab_parallel"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        Arena arena = {0};
+        Scenario scenario;
+        const char *text =
+            scenario_text(&arena, MODEL, CLUSTER, CASES[i].training, CASES[i].parallel);
+        CU_ASSERT_EQUAL_FATAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
+        ASSERT_REFUSED(
+            scenario_refuse_unsupported(&scenario),
+            arena_printf(&arena, "job.json: %s: legal, but not supported yet", CASES[i].path));
+        arena_free(&arena);
+    }
+}
+
+static void file_write(const char *path, const char *text) {
+    FILE *stream = fopen(path, "w");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(stream);
+    fputs(text, stream);
+    fclose(stream);
+}
+
+// The model's path is relative to the scenario; what is written in its place is self-contained.
+static void model_file_is_taken_into_the_document(void) {
+    char folder[] = "/tmp/meshwright-scenario-XXXXXX";
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+    Arena arena = {0};
+    Scenario scenario;
+    const char *job = arena_printf(&arena, "%s/job.json", folder);
+    const char *config = arena_printf(&arena, "%s/tiny.json", folder);
+    file_write(job, scenario_text(&arena, "\"./tiny.json\"", CLUSTER, TRAINING, NULL));
+    file_write(config, "{\"model_type\": \"generic\", \"hidden_size\": 64, \"num_hidden_layers\": "
+                       "4, \"num_attention_heads\": 4, \"intermediate_size\": 256, "
+                       "\"vocab_size\": 1000, \"name\": null}");
+    Status status = scenario_load(job, &arena, &scenario);
+    CU_ASSERT_EQUAL(status.code, STATUS_OK);
+    unlink(config);
+    unlink(job);
+    rmdir(folder);
+    if (status.code == STATUS_OK) {
+        const cJSON *name = cJSON_GetObjectItemCaseSensitive(scenario.model_document, "name");
+        CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(name), "tiny");
+        const char *text = arena_printf(&arena, "%s", scenario.model.name);
+        char *document = cJSON_PrintUnformatted(scenario.model_document);
+        Scenario again;
+        status =
+            scenario_of(scenario_text(&arena, document, CLUSTER, TRAINING, NULL), &arena, &again);
+        CU_ASSERT_EQUAL(status.code, STATUS_OK);
+        CU_ASSERT_STRING_EQUAL(again.model.name, text);
+        CU_ASSERT_EQUAL(again.model.num_layers, 4);
+        cJSON_free(document);
+    }
+    arena_free(&arena);
+}
+
+static void a_plan_with_provenance_is_a_scenario(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    const char *text = "{\"schema\": 1, \"name\": \"n\", \"description\": \"d\", \"model\": " MODEL
+                       ", \"cluster\": " CLUSTER ", \"training\": " TRAINING
+                       ", \"provenance\": {\"version\": \"0.1\", \"anything\": [1]}}";
+    CU_ASSERT_EQUAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
+    arena_free(&arena);
+}
+
+CU_TestInfo scenario_tests[] = {
+    {"absent_parallel_leaves_all_free", absent_parallel_leaves_all_free},
+    {"null_means_absent_everywhere", null_means_absent_everywhere},
+    {"parallel_is_read_in_full", parallel_is_read_in_full},
+    {"all_kinds_of_disturb_are_read", all_kinds_of_disturb_are_read},
+    {"bad_disturb_is_refused", bad_disturb_is_refused},
+    {"unknown_disturb_lists_the_kinds", unknown_disturb_lists_the_kinds},
+    {"bad_parallel_is_refused", bad_parallel_is_refused},
+    {"what_nothing_acts_upon_is_refused_in_those_words",
+     what_nothing_acts_upon_is_refused_in_those_words},
+    {"model_file_is_taken_into_the_document", model_file_is_taken_into_the_document},
+    {"a_plan_with_provenance_is_a_scenario", a_plan_with_provenance_is_a_scenario},
+    CU_TEST_INFO_NULL,
+};

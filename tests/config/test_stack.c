@@ -1,0 +1,111 @@
+#include "base/data_dir.h"
+#include "config/gpu.h"
+#include "config/stack.h"
+#include "tests/support.h"
+
+#include <CUnit/CUnit.h>
+#include <string.h>
+
+// The stacks of the contract, and the ZeRO stage that absence means on each.
+static const struct {
+    const char *name;
+    int zero_stage;
+} STACKS[] = {
+    {"internevo", 1},     {"llm.c", 1},        {"megatron-2021", 1}, {"megatron-2022", 1},
+    {"megatron-core", 1}, {"pytorch-fsdp", 3}, {"runtime", 1},       {"torchtitan", 3},
+};
+enum { NUM_STACKS = sizeof STACKS / sizeof *STACKS };
+
+static void all_stacks_of_the_contract_load(void) {
+    Arena arena = {0};
+    const char *const *names;
+    CU_ASSERT_EQUAL_FATAL(stack_names(&arena, &names).code, STATUS_OK);
+    for (int i = 0; i < NUM_STACKS; i++) {
+        Stack stack;
+        CU_ASSERT_STRING_EQUAL(names[i], STACKS[i].name);
+        Status status = stack_load_named(STACKS[i].name, &arena, &stack);
+        CU_ASSERT_EQUAL(status.code, STATUS_OK);
+        if (status.code) fprintf(stderr, "%s\n", status.text);
+        CU_ASSERT_STRING_EQUAL(stack.name, STACKS[i].name);
+        CU_ASSERT_EQUAL(stack.default_zero_stage, STACKS[i].zero_stage);
+    }
+    CU_ASSERT_PTR_NULL(names[NUM_STACKS]);
+    arena_free(&arena);
+}
+
+// Weights in fp32 need no copy; 16-bit weights need one of 4 bytes.
+static void masters_complement_weights(void) {
+    Arena arena = {0};
+    for (int i = 0; i < NUM_STACKS; i++) {
+        Stack stack;
+        CU_ASSERT_EQUAL_FATAL(stack_load_named(STACKS[i].name, &arena, &stack).code, STATUS_OK);
+        double expected = stack.weight_bytes_per_param == 4 ? 0 : 4;
+        CU_ASSERT_EQUAL(stack.master_bytes_per_param, expected);
+    }
+    arena_free(&arena);
+}
+
+static void unknown_name_lists_the_known(void) {
+    Arena arena = {0};
+    JsonNode root;
+    Stack stack;
+    const char *text = "{\"stack\": \"megatron\"}";
+    CU_ASSERT_EQUAL(json_parse(text, strlen(text), "a.json", &arena, &root).code, STATUS_OK);
+    JsonNode value = json_get(&root, "stack");
+    ASSERT_REFUSED(
+        stack_load(&value, &arena, &stack),
+        "a.json: stack: \"megatron\" is unknown; expected one of internevo, llm.c, "
+        "megatron-2021, megatron-2022, megatron-core, pytorch-fsdp, runtime, torchtitan");
+    ASSERT_REFUSED(stack_load_named("../models/gpt2-124m", &arena, &stack),
+                   "stack \"../models/gpt2-124m\" is unknown");
+    arena_free(&arena);
+}
+
+// Reads megatron-core with one value replaced, or one key removed where value is NULL.
+static Status stack_changed(Arena *arena, const char *object, const char *key, cJSON *value) {
+    JsonNode root;
+    Stack stack;
+    TRY(json_load(data_path(arena, "stacks", "megatron-core"), arena, &root));
+    cJSON *tree = (cJSON *)root.item; // this test's own copy
+    if (object) tree = cJSON_GetObjectItemCaseSensitive(tree, object);
+    cJSON_DeleteItemFromObjectCaseSensitive(tree, key);
+    if (value) cJSON_AddItemToObject(tree, key, value);
+    root.file = "s.json";
+    return stack_read(&root, arena, &stack);
+}
+
+static void facts_without_a_source_are_refused(void) {
+    Arena arena = {0};
+    ASSERT_REFUSED(stack_changed(&arena, "sources", "host_step_s", NULL),
+                   "s.json: sources.host_step_s: missing; expected a string");
+    ASSERT_REFUSED(stack_changed(&arena, "sources", "host_step_s", cJSON_CreateString("")),
+                   "s.json: sources.host_step_s: expected a string that is not empty");
+    ASSERT_REFUSED(stack_changed(&arena, "sources", "host_steps", cJSON_CreateString("x")),
+                   "s.json: sources.host_steps: unknown key; the nearest known one is "
+                   "\"host_step_s\"");
+    arena_free(&arena);
+}
+
+static void bad_facts_are_refused(void) {
+    Arena arena = {0};
+    ASSERT_REFUSED(stack_changed(&arena, NULL, "host_step_s", NULL),
+                   "s.json: host_step_s: missing");
+    ASSERT_REFUSED(stack_changed(&arena, NULL, "host_step_s", cJSON_CreateNumber(-1)),
+                   "s.json: host_step_s: -1 is out of range; expected 0 to 10");
+    ASSERT_REFUSED(stack_changed(&arena, NULL, "schema", cJSON_CreateNumber(2)),
+                   "s.json: schema: 2 is out of range; expected 1 to 1");
+    ASSERT_REFUSED(stack_changed(&arena, NULL, "grad_reduce_precision", cJSON_CreateString("fp8")),
+                   "s.json: grad_reduce_precision: \"fp8\" is unknown; expected one of fp32, bf16");
+    ASSERT_REFUSED(stack_changed(&arena, NULL, "fused_rop", cJSON_CreateTrue()),
+                   "s.json: fused_rop: unknown key; the nearest known one is \"fused_rope\"");
+    arena_free(&arena);
+}
+
+CU_TestInfo stack_tests[] = {
+    {"all_stacks_of_the_contract_load", all_stacks_of_the_contract_load},
+    {"masters_complement_weights", masters_complement_weights},
+    {"unknown_name_lists_the_known", unknown_name_lists_the_known},
+    {"facts_without_a_source_are_refused", facts_without_a_source_are_refused},
+    {"bad_facts_are_refused", bad_facts_are_refused},
+    CU_TEST_INFO_NULL,
+};
