@@ -6,7 +6,8 @@
 // two steps one group sends what the first computed and receives what the second needs, as
 // Megatron-LM's send_forward_recv_backward and, for the interleaved schedule,
 // send_forward_backward_recv_forward_backward do. The pairs matter: with a group around every
-// single item of the interleaved schedule, neighbours would meet half a pair apart.
+// single item of the interleaved schedule, ranks wait for each other in a circle (from pp 2, 2
+// chunks a rank, 4 micro-batches on).
 // Asynchronous messages are received one item ahead (overlap_p2p_comm of Megatron-core).
 #include "workload/program.h"
 
@@ -212,7 +213,7 @@ static void steps_emit_blocking(ProgramBuilder *b, const WorkItem *items, int nu
         int end = step + 1;
         while (end < num_items && items[end].joined) end++;
         int message = group_emit(b, items, previous, step, end);
-        for (int i = step; i < end; i++) compute_emit(b, &items[i], i == step ? message : -1);
+        for (int i = step; i < end; i++) compute_emit(b, &items[i], message);
         previous = step;
         step = end;
     }

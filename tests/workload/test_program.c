@@ -1,0 +1,411 @@
+// Programs by hand, and laws over a grid: every computation and message is there once, both ends
+// of a message agree, and whatever needs a message waits for it.
+#include "tests/workload/pipeline_case.h"
+
+#include <CUnit/CUnit.h>
+
+#include <stdio.h>
+#include <string.h>
+
+// --- Whole lists by hand
+
+static void assert_text(PipelineCase *c, int rank, const char *expected) {
+    const char *text = program_text(&c->program, rank, &c->arena);
+    CU_ASSERT_STRING_EQUAL(text, expected);
+    if (strcmp(text, expected) != 0)
+        fprintf(stderr, "\nrank %d is       %s\nshould have been %s\n", rank, text, expected);
+}
+
+// Megatron-LM's forward_backward_pipelining_without_interleaving: rank 0 sends each forward before
+// the next, receives the gradient with the send of the last warm-up forward's successor; rank 1
+// exchanges a gradient for the next activation.
+static void one_f_one_b_blocks_on_every_exchange(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_1F1B, 2, 1, 2);
+    pipeline_build(&c, 0);
+    assert_text(&c, 0, "F0.0 sF0.0g0<0 F0.1<1 sF0.1g1<2 rB0.0g1<2 B0.0<3 rB0.1g2<5 B0.1<6 O");
+    assert_text(&c, 1, "rF1.0g0 F1.0<0 B1.0 sB1.0g1<2 rF1.1g1<2 F1.1<3 B1.1 sB1.1g2<6 O");
+    pipeline_free(&c);
+}
+
+// Rank 1 of pp 2 with 2 chunks: warm-up of 2 forwards, then pairs, each exchanged as a whole.
+static void interleaved_exchanges_pairs(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_INTERLEAVED, 2, 2, 2);
+    pipeline_build(&c, 0);
+    assert_text(&c, 1,
+                "rF1.0g0 F1.0<0 sF1.0g1<1 rF1.1g1<1 F1.1<2 sF1.1g2<4 rF3.0g2<4 "
+                "F3.0<5 B3.0<5 sB3.0g3<8 rF3.1g3<8 F3.1<9 B3.1<9 sB3.1g4<12 rB1.0g4<12 "
+                "B1.0<13 sB1.0g5<15 rB1.1g5<15 B1.1<16 sB1.1g6<18 O");
+    pipeline_free(&c);
+}
+
+// The same on a stack that overlaps messages: receives are issued one computation ahead, and only
+// their own computation waits for them.
+static void overlapped_messages_are_received_one_ahead(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_INTERLEAVED, 2, 2, 2);
+    c.scenario.training.stack.p2p_overlap = true;
+    pipeline_build(&c, 0);
+    assert_text(&c, 1,
+                "rF1.0 rF1.1 F1.0<0 sF1.0<2 rF3.0 F1.1<1 sF1.1<5 F3.0<4 rF3.1 B3.0 sB3.0<9 "
+                "F3.1<8 rB1.0 B3.1 sB3.1<13 rB1.1 B1.0<12 sB1.0<16 B1.1<15 sB1.1<18 O");
+    pipeline_free(&c);
+}
+
+static void only_the_interleaved_schedule_overlaps_messages(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_1F1B, 2, 1, 2);
+    c.scenario.training.stack.p2p_overlap = true;
+    pipeline_build(&c, 0);
+    CU_ASSERT_EQUAL(c.program.ranks[0].instructions[1].p2p_group, 0);
+    pipeline_free(&c);
+}
+
+static void one_rank_sends_nothing(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_INTERLEAVED, 1, 2, 1);
+    pipeline_build(&c, 0);
+    assert_text(&c, 0, "F0.0 F1.0 B1.0 B0.0 O");
+    pipeline_free(&c);
+}
+
+// --- Gradients and parameters
+
+// dp 4 on 1 rank with 1 chunk of 1000 parameters and 200 expert parameters over 2 expert replicas.
+static PipelineCase sync_case(int zero_stage, int zero_group) {
+    PipelineCase c = pipeline_new(SCHEDULE_1F1B, 1, 1, 1);
+    c.plan.dp = 4;
+    c.plan.ep = 2;
+    c.plan.expert_dp = 2;
+    c.plan.zero_stage = zero_stage;
+    c.plan.zero_group = zero_group;
+    c.chunks[0].expert_parameters = 200;
+    return c;
+}
+
+static void assert_collective(const PipelineCase *c, int index, const char *name, GroupKind group,
+                              double message_bytes) {
+    CU_ASSERT_FATAL(index < c->program.num_collectives);
+    const ProgramCollective *collective = &c->program.collectives[index];
+    CU_ASSERT_STRING_EQUAL(collective->name, name);
+    CU_ASSERT_EQUAL(collective->group, group);
+    CU_ASSERT_DOUBLE_EQUAL(collective->message_bytes, message_bytes, 1e-9);
+}
+
+// Gradients in fp32: 4 x 1000 and 4 x 200 bytes.
+static void zero_0_all_reduces_gradients(void) {
+    PipelineCase c = sync_case(0, 4);
+    pipeline_build(&c, 0);
+    assert_text(&c, 0, "F0.0 B0.0 cgrad_all_reduce<1 cexpert_grad_all_reduce<1 O<3");
+    assert_collective(&c, 0, "grad_all_reduce", GROUP_DP, 4000);
+    assert_collective(&c, 1, "expert_grad_all_reduce", GROUP_EDP, 800);
+    pipeline_free(&c);
+}
+
+// Gathered weights have 2 bytes.
+static void zero_1_scatters_gradients_and_gathers_weights(void) {
+    PipelineCase c = sync_case(1, 4);
+    pipeline_build(&c, 0);
+    assert_text(&c, 0,
+                "F0.0 B0.0 cgrad_reduce_scatter<1 cexpert_grad_reduce_scatter<1 O<3 "
+                "cparam_all_gather<4 cexpert_param_all_gather<4");
+    assert_collective(&c, 0, "grad_reduce_scatter", GROUP_ZERO, 4000);
+    assert_collective(&c, 1, "expert_grad_reduce_scatter", GROUP_EZERO, 800);
+    assert_collective(&c, 2, "param_all_gather", GROUP_ZERO, 2000);
+    assert_collective(&c, 3, "expert_param_all_gather", GROUP_EZERO, 400);
+    pipeline_free(&c);
+}
+
+static void bf16_gradients_have_half_the_bytes(void) {
+    PipelineCase c = sync_case(1, 4);
+    c.scenario.training.grad_reduce_precision = PRECISION_BF16;
+    pipeline_build(&c, 0);
+    assert_collective(&c, 0, "grad_reduce_scatter", GROUP_ZERO, 2000);
+    assert_collective(&c, 2, "param_all_gather", GROUP_ZERO, 2000);
+    pipeline_free(&c);
+}
+
+// Shards among 2 of 4 ranks: each half, 2000 bytes, is then all-reduced with the other pair. The
+// expert weights have 2 replicas, which share one set of shards.
+static void hybrid_shards_are_reduced_among_replicas(void) {
+    PipelineCase c = sync_case(1, 2);
+    pipeline_build(&c, 0);
+    assert_text(&c, 0,
+                "F0.0 B0.0 cgrad_reduce_scatter<1 cgrad_shard_all_reduce<1 "
+                "cexpert_grad_reduce_scatter<1 O<4 cparam_all_gather<5 cexpert_param_all_gather<5");
+    assert_collective(&c, 0, "grad_reduce_scatter", GROUP_ZERO, 4000);
+    assert_collective(&c, 1, "grad_shard_all_reduce", GROUP_REPLICA, 2000);
+    pipeline_free(&c);
+}
+
+static void zero_3_leaves_only_the_replicas(void) {
+    PipelineCase c = sync_case(3, 4);
+    pipeline_build(&c, 0);
+    assert_text(&c, 0, "F0.0 B0.0 O");
+    pipeline_free(&c);
+    c = sync_case(3, 2);
+    pipeline_build(&c, 0);
+    assert_text(&c, 0, "F0.0 B0.0 cgrad_shard_all_reduce<1 O<2");
+    assert_collective(&c, 0, "grad_shard_all_reduce", GROUP_REPLICA, 2000);
+    pipeline_free(&c);
+}
+
+// 4 layers of 1000 parameters are 16000 bytes of gradients: 3 buckets of 6000, 1 of 20000, and no
+// more than the 4 layers.
+static void overlapped_gradients_go_in_buckets(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_1F1B, 1, 1, 2);
+    c.plan.dp = c.plan.zero_group = 2;
+    c.chunks[0].num_layers = 4;
+    c.chunks[0].dense_parameters = 4000;
+    c.scenario.training.overlap_grad_reduce = true;
+    c.scenario.training.stack.bucket_bytes = 6000;
+    pipeline_build(&c, 0);
+    assert_text(&c, 0,
+                "F0.0 B0.0 F0.1 B0.1/1of3 cgrad_reduce_scatter/1of3<3 B0.1/2of3 "
+                "cgrad_reduce_scatter/2of3<5 B0.1/3of3 cgrad_reduce_scatter/3of3<7 O<8 "
+                "cparam_all_gather<9");
+    assert_collective(&c, 0, "grad_reduce_scatter", GROUP_ZERO, 16000 / 3.0);
+    const double buckets[] = {20000, 1};
+    const int num_parts[] = {1, 4};
+    for (int i = 0; i < 2; i++) {
+        c.scenario.training.stack.bucket_bytes = buckets[i];
+        pipeline_build(&c, 0);
+        const int first = instruction_find(&c.program, 0, INSTRUCTION_BACKWARD, 0, 1);
+        CU_ASSERT_EQUAL(c.program.ranks[0].instructions[first].num_parts, num_parts[i]);
+    }
+    pipeline_free(&c);
+}
+
+static void overlapped_gathers_precede_the_first_forward(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_1F1B, 1, 1, 2);
+    c.plan.dp = c.plan.zero_group = 2;
+    c.chunks[0].num_layers = 2;
+    c.scenario.training.overlap_param_gather = true;
+    c.scenario.training.stack.bucket_bytes = 2000;
+    pipeline_build(&c, 0);
+    assert_text(&c, 0,
+                "cparam_all_gather/1of2 cparam_all_gather/2of2 F0.0/1of2<0 F0.0/2of2<1 B0.0 "
+                "F0.1 B0.1 cgrad_reduce_scatter<6 O<7");
+    assert_collective(&c, 1, "param_all_gather", GROUP_ZERO, 1000);
+    pipeline_free(&c);
+}
+
+// Each chunk's gradients go as soon as its own last backward ends, the later chunk's first.
+static void every_chunk_of_a_rank_is_reduced(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_INTERLEAVED, 1, 2, 1);
+    c.plan.dp = c.plan.zero_group = 2;
+    c.chunks[1].dense_parameters = 500;
+    c.scenario.training.overlap_grad_reduce = true;
+    c.scenario.training.overlap_param_gather = true;
+    pipeline_build(&c, 0);
+    assert_text(&c, 0,
+                "cparam_all_gather cparam_all_gather F0.0<0 F1.0<1 B1.0 cgrad_reduce_scatter<4 "
+                "B0.0 cgrad_reduce_scatter<6 O<7");
+    const Instruction *list = c.program.ranks[0].instructions;
+    CU_ASSERT_EQUAL(c.program.collectives[list[5].collective].message_bytes, 2000);
+    CU_ASSERT_EQUAL(c.program.collectives[list[7].collective].message_bytes, 4000);
+    pipeline_free(&c);
+}
+
+// Vocabulary 10 x hidden 6 over tp 2, fp32: 10 x 6 / 2 x 4 = 120 bytes each way, after the
+// gradients' reduction.
+static void tied_embeddings_are_exchanged(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_1F1B, 3, 1, 1);
+    c.plan.tp = 2;
+    c.plan.dp = c.plan.zero_group = 2;
+    c.scenario.model.tie_word_embeddings = true;
+    c.scenario.model.vocab_size = 10;
+    c.scenario.model.hidden_size = 6;
+    pipeline_build(&c, 0);
+    assert_text(&c, 0,
+                "F0.0 sF0.0g0<0 rB0.0g0<0 B0.0<1 cgrad_reduce_scatter<3 sEg1<3<4 rEg1<3<4 O<6<4 "
+                "cparam_all_gather<7");
+    CU_ASSERT_PTR_NULL(strchr(program_text(&c.program, 1, &c.arena), 'E'));
+    assert_text(&c, 2,
+                "rF2.0g0 F2.0<0 B2.0 sB2.0g1<2 cgrad_reduce_scatter<2 sEg2<2<4 rEg2<2<4 O<6<4 "
+                "cparam_all_gather<7");
+    CU_ASSERT_EQUAL(c.program.embedding_message_bytes, 120);
+    const Instruction *first = c.program.ranks[0].instructions;
+    CU_ASSERT(first[5].peer == 2 && first[5].match == 6 && first[6].match == 5);
+    pipeline_free(&c);
+}
+
+static void nothing_is_exchanged_where_one_rank_holds_both(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_1F1B, 1, 1, 1);
+    c.scenario.model.tie_word_embeddings = true;
+    c.scenario.model.vocab_size = 10;
+    c.scenario.model.hidden_size = 6;
+    pipeline_build(&c, 0);
+    assert_text(&c, 0, "F0.0 B0.0 O");
+    CU_ASSERT_EQUAL(c.program.embedding_message_bytes, 0);
+    pipeline_free(&c);
+}
+
+// tp 2, cp 3, dp 4 on each of 2 stages: GPU 24 is the first of stage 1.
+static void gpus_are_numbered_stage_by_stage(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_1F1B, 2, 1, 1);
+    c.plan.tp = 2, c.plan.cp = 3, c.plan.dp = 4;
+    c.plan.zero_group = 12;
+    pipeline_build(&c, 0);
+    CU_ASSERT_EQUAL(c.program.multiplicity, 24);
+    CU_ASSERT_EQUAL(program_gpu(&c.program, 0, 0), 0);
+    CU_ASSERT_EQUAL(program_gpu(&c.program, 1, 5), 29);
+    pipeline_free(&c);
+}
+
+// --- Laws
+
+static bool is_message(const Instruction *i) {
+    return i->kind == INSTRUCTION_SEND || i->kind == INSTRUCTION_RECV;
+}
+
+static bool is_compute(const Instruction *i) {
+    return i->kind == INSTRUCTION_FORWARD || i->kind == INSTRUCTION_BACKWARD;
+}
+
+static void check_message(const Program *program, int rank, int index) {
+    const Instruction *i = &program->ranks[rank].instructions[index];
+    CU_ASSERT_FATAL(i->peer >= 0 && i->peer < program->num_ranks && i->peer != rank);
+    const RankProgram *peer = &program->ranks[i->peer];
+    CU_ASSERT_FATAL(i->match >= 0 && i->match < peer->num_instructions);
+    const Instruction *other = &peer->instructions[i->match];
+    CU_ASSERT(other->kind == (i->kind == INSTRUCTION_SEND ? INSTRUCTION_RECV : INSTRUCTION_SEND));
+    CU_ASSERT(other->match == index && other->peer == rank);
+    CU_ASSERT(other->microbatch == i->microbatch && other->phase == i->phase);
+    CU_ASSERT((other->p2p_group < 0) == (i->p2p_group < 0));
+    const int step = i->phase == PHASE_FORWARD ? 1 : -1;
+    if (!i->embedding && i->kind == INSTRUCTION_SEND)
+        CU_ASSERT_EQUAL(other->chunk, i->chunk + step);
+}
+
+// Whether an instruction waits for a message, or for one of its group.
+static bool waits_for(const Instruction *list, const Instruction *i, int message) {
+    for (int w = 0; w < 2; w++) {
+        const int wait = i->waits[w];
+        if (wait == message) return true;
+        if (wait >= 0 && list[message].p2p_group >= 0 &&
+            list[wait].p2p_group == list[message].p2p_group)
+            return true;
+    }
+    return false;
+}
+
+// A computation in chunk 0 (forward) or the last (backward) needs no message; the first piece of
+// any other waits for one, and what it makes is sent after its last piece.
+static void check_compute(const PipelineCase *c, int rank, int index) {
+    const Instruction *list = c->program.ranks[rank].instructions, *i = &list[index];
+    const bool forward = i->kind == INSTRUCTION_FORWARD;
+    const int last = c->plan.num_chunks - 1, phase = forward ? PHASE_FORWARD : PHASE_BACKWARD_INPUT;
+    int recv = -1, send = -1;
+    for (int k = 0; k < c->program.ranks[rank].num_instructions; k++) {
+        if (!is_message(&list[k]) || list[k].embedding || list[k].phase != phase) continue;
+        if (list[k].chunk != i->chunk || list[k].microbatch != i->microbatch) continue;
+        CU_ASSERT_EQUAL(list[k].kind == INSTRUCTION_SEND ? send : recv, -1);
+        *(list[k].kind == INSTRUCTION_SEND ? &send : &recv) = k;
+    }
+    const bool alone = c->plan.pp == 1;
+    CU_ASSERT_EQUAL(recv < 0, alone || i->chunk == (forward ? 0 : last));
+    CU_ASSERT_EQUAL(send < 0, alone || i->chunk == (forward ? last : 0));
+    if (recv >= 0 && i->part == 0) CU_ASSERT(recv < index && waits_for(list, i, recv));
+    if (send >= 0) CU_ASSERT(send > index && list[send].waits[0] >= index);
+}
+
+static void check_rank(const PipelineCase *c, int rank) {
+    const RankProgram *r = &c->program.ranks[rank];
+    const int num_cells = c->plan.num_chunks * (int)c->plan.num_microbatches;
+    int num_optimizers = 0, last_group = -1;
+    Arena arena = {0};
+    double *done[2];
+    for (int k = 0; k < 2; k++) done[k] = ARENA_ARRAY(&arena, num_cells, double);
+    for (int k = 0; k < r->num_instructions; k++) {
+        const Instruction *i = &r->instructions[k];
+        for (int w = 0; w < 2; w++) CU_ASSERT(i->waits[w] >= -1 && i->waits[w] < k);
+        if (is_message(i)) check_message(&c->program, rank, k);
+        // The messages of a group stand together, and groups are numbered in their order.
+        if (i->p2p_group >= 0 && i->p2p_group != last_group)
+            CU_ASSERT_EQUAL(i->p2p_group, ++last_group);
+        if (is_compute(i)) {
+            check_compute(c, rank, k);
+            CU_ASSERT_EQUAL(i->chunk % c->plan.pp, rank);
+            done[i->kind][i->chunk * c->plan.num_microbatches + i->microbatch] +=
+                1.0 / i->num_parts;
+        }
+        num_optimizers += i->kind == INSTRUCTION_OPTIMIZER;
+    }
+    CU_ASSERT_EQUAL(num_optimizers, 1);
+    for (int k = 0; k < 2; k++)
+        for (int cell = 0; cell < num_cells; cell++) {
+            const bool own = cell / (int)c->plan.num_microbatches % c->plan.pp == rank;
+            CU_ASSERT_DOUBLE_EQUAL(done[k][cell], own ? 1 : 0, 1e-12);
+        }
+    arena_free(&arena);
+}
+
+// Bytes of messages a rank sends (or receives).
+static double bytes_of(const Program *program, int rank, InstructionKind kind) {
+    double bytes = 0;
+    for (int k = 0; k < program->ranks[rank].num_instructions; k++) {
+        const Instruction *i = &program->ranks[rank].instructions[k];
+        if (i->kind == kind)
+            bytes += i->embedding ? program->embedding_message_bytes : program->message_bytes;
+    }
+    return bytes;
+}
+
+static void check_program(PipelineCase *c) {
+    double sent = 0, received = 0;
+    for (int r = 0; r < c->plan.pp; r++) {
+        check_rank(c, r);
+        sent += bytes_of(&c->program, r, INSTRUCTION_SEND);
+        received += bytes_of(&c->program, r, INSTRUCTION_RECV);
+    }
+    CU_ASSERT_EQUAL(sent, received);
+    // Forward and backward over each boundary between chunks on different ranks, 8 bytes each; and
+    // the embedding's gradients both ways.
+    const double boundaries = c->plan.pp > 1 ? c->plan.num_chunks - 1 : 0;
+    const double tied = c->plan.pp > 1 ? 2 * c->program.embedding_message_bytes : 0;
+    CU_ASSERT_EQUAL(sent, 16 * boundaries * (double)c->plan.num_microbatches + tied);
+}
+
+static void programs_are_complete_and_consistent(void) {
+    static const int MICROBATCHES[] = {1, 2, 3, 4, 6, 7, 9, 13};
+    static const ScheduleKind KINDS[] = {SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_INTERLEAVED};
+    for (int shape = 0; shape < 3 * 6 * 3 * 8 * 2; shape++) {
+        const ScheduleKind kind = KINDS[shape % 3];
+        const int pp = 1 + shape / 3 % 6, vpp = 1 + shape / 18 % 3;
+        const bool overlap = shape / 432;
+        if (vpp > 1 && pp > 1 && kind != SCHEDULE_INTERLEAVED) continue;
+        PipelineCase c = pipeline_new(kind, pp, vpp, MICROBATCHES[shape / 54 % 8]);
+        Training *training = &c.scenario.training;
+        training->overlap_grad_reduce = training->overlap_param_gather = overlap;
+        training->stack.p2p_overlap = overlap;
+        training->stack.bucket_bytes = 1500;
+        c.scenario.model.tie_word_embeddings = true;
+        c.scenario.model.vocab_size = c.scenario.model.hidden_size = 10;
+        c.plan.dp = c.plan.zero_group = 2;
+        for (int k = 0; k < pp * vpp; k++) c.chunks[k].num_layers = 3;
+        pipeline_build(&c, 0);
+        check_program(&c);
+        pipeline_free(&c);
+    }
+}
+
+CU_TestInfo program_tests[] = {
+    {"one_f_one_b_blocks_on_every_exchange", one_f_one_b_blocks_on_every_exchange},
+    {"interleaved_exchanges_pairs", interleaved_exchanges_pairs},
+    {"overlapped_messages_are_received_one_ahead", overlapped_messages_are_received_one_ahead},
+    {"only_the_interleaved_schedule_overlaps_messages",
+     only_the_interleaved_schedule_overlaps_messages},
+    {"one_rank_sends_nothing", one_rank_sends_nothing},
+    {"zero_0_all_reduces_gradients", zero_0_all_reduces_gradients},
+    {"zero_1_scatters_gradients_and_gathers_weights",
+     zero_1_scatters_gradients_and_gathers_weights},
+    {"bf16_gradients_have_half_the_bytes", bf16_gradients_have_half_the_bytes},
+    {"hybrid_shards_are_reduced_among_replicas", hybrid_shards_are_reduced_among_replicas},
+    {"zero_3_leaves_only_the_replicas", zero_3_leaves_only_the_replicas},
+    {"overlapped_gradients_go_in_buckets", overlapped_gradients_go_in_buckets},
+    {"overlapped_gathers_precede_the_first_forward", overlapped_gathers_precede_the_first_forward},
+    {"every_chunk_of_a_rank_is_reduced", every_chunk_of_a_rank_is_reduced},
+    {"tied_embeddings_are_exchanged", tied_embeddings_are_exchanged},
+    {"nothing_is_exchanged_where_one_rank_holds_both",
+     nothing_is_exchanged_where_one_rank_holds_both},
+    {"gpus_are_numbered_stage_by_stage", gpus_are_numbered_stage_by_stage},
+    {"programs_are_complete_and_consistent", programs_are_complete_and_consistent},
+    CU_TEST_INFO_NULL,
+};

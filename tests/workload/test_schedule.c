@@ -1,0 +1,287 @@
+// Every row of workload/schedules.c over a grid of shapes: the order is complete and legal, holds
+// as many inputs as stated, and idles as long as stated on equal chunks.
+#include "workload/schedule.h"
+
+#include <CUnit/CUnit.h>
+
+#include <stdbool.h>
+#include <string.h>
+
+static const ScheduleKind KINDS[] = {SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_INTERLEAVED};
+enum { NUM_KINDS = sizeof KINDS / sizeof *KINDS };
+
+// All ranks' orders of one shape, and when each work item ends with a forward of 1 second, a
+// backward of 2 and no messages.
+typedef struct {
+    const Schedule *schedule;
+    ScheduleShape shape;
+    int num_chunks, num_items;
+    WorkItem **items;                       // [pp][num_items]
+    double *forward_end_s, *backward_end_s; // [num_chunks x num_microbatches]; -1 before
+} Case;
+
+static Case case_new(ScheduleKind kind, ScheduleShape shape, Arena *arena) {
+    Case c = {.schedule = schedule_find(kind), .shape = shape, .num_chunks = shape.pp * shape.vpp};
+    c.num_items = c.schedule->num_items(&shape);
+    c.items = ARENA_ARRAY(arena, shape.pp, WorkItem *);
+    for (int r = 0; r < shape.pp; r++) {
+        // One more, which must stay as it is.
+        c.items[r] = ARENA_ARRAY(arena, c.num_items + 1, WorkItem);
+        c.items[r][c.num_items].microbatch = -7;
+        c.schedule->order(&shape, r, c.items[r]);
+        CU_ASSERT_EQUAL(c.items[r][c.num_items].microbatch, -7);
+    }
+    const int num_cells = c.num_chunks * shape.num_microbatches;
+    c.forward_end_s = ARENA_ARRAY(arena, num_cells, double);
+    c.backward_end_s = ARENA_ARRAY(arena, num_cells, double);
+    for (int i = 0; i < num_cells; i++) c.forward_end_s[i] = c.backward_end_s[i] = -1;
+    return c;
+}
+
+// Runs `check` for each schedule and each shape that it takes.
+static void for_all_shapes(void (*check)(Case *c)) {
+    static const int MICROBATCHES[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17, 20, 24, 33};
+    Arena arena = {0};
+    for (int k = 0; k < NUM_KINDS; k++)
+        for (int pp = 1; pp <= 8; pp++)
+            for (int vpp = 1; vpp <= 4; vpp++)
+                for (size_t m = 0; m < sizeof MICROBATCHES / sizeof *MICROBATCHES; m++) {
+                    if (vpp > 1 && pp > 1 && KINDS[k] != SCHEDULE_INTERLEAVED) continue;
+                    Case c = case_new(KINDS[k], (ScheduleShape){pp, vpp, MICROBATCHES[m]}, &arena);
+                    check(&c);
+                    arena_reset(&arena);
+                }
+    arena_free(&arena);
+}
+
+// When the inputs of an item are there; -1 where they are not.
+static double inputs_s(const Case *c, const WorkItem *item) {
+    const int n = c->shape.num_microbatches, cell = item->chunk * n + item->microbatch;
+    if (item->kind == WORK_FORWARD) return item->chunk == 0 ? 0 : c->forward_end_s[cell - n];
+    if (item->chunk == c->num_chunks - 1 || c->forward_end_s[cell] < 0)
+        return c->forward_end_s[cell];
+    return c->backward_end_s[cell + n];
+}
+
+// Runs all ranks by polling. Returns the time of the last end, or -1 where ranks wait for each
+// other in a circle.
+static double run_s(Case *c) {
+    double last_s = 0, free_s[8] = {0};
+    int next[8] = {0}, num_left = c->shape.pp * c->num_items;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int r = 0; r < c->shape.pp; r++) {
+            while (next[r] < c->num_items) {
+                const WorkItem *item = &c->items[r][next[r]];
+                double start_s = inputs_s(c, item);
+                if (start_s < 0) break;
+                if (start_s < free_s[r]) start_s = free_s[r];
+                const int cell = item->chunk * c->shape.num_microbatches + item->microbatch;
+                const bool forward = item->kind == WORK_FORWARD;
+                free_s[r] = start_s + (forward ? 1 : 2);
+                *(forward ? &c->forward_end_s[cell] : &c->backward_end_s[cell]) = free_s[r];
+                if (free_s[r] > last_s) last_s = free_s[r];
+                next[r]++, num_left--;
+                moved = true;
+            }
+        }
+    }
+    return num_left ? -1 : last_s;
+}
+
+static void check_complete(Case *c) {
+    const int n = c->shape.num_microbatches;
+    for (int r = 0; r < c->shape.pp; r++) {
+        int num_forward = 0, num_backward = 0;
+        for (int i = 0; i < c->num_items; i++) {
+            const WorkItem *item = &c->items[r][i];
+            CU_ASSERT_EQUAL_FATAL(item->chunk % c->shape.pp, r);
+            CU_ASSERT_FATAL(item->chunk >= 0 && item->chunk < c->num_chunks);
+            CU_ASSERT_FATAL(item->microbatch >= 0 && item->microbatch < n);
+            // Each chunk takes its micro-batches in order, so that none can come twice.
+            double *end = item->kind == WORK_FORWARD ? c->forward_end_s : c->backward_end_s;
+            const int cell = item->chunk * n + item->microbatch;
+            CU_ASSERT(end[cell] < 0 && (item->microbatch == 0 || end[cell - 1] >= 0));
+            end[cell] = i;
+            *(item->kind == WORK_FORWARD ? &num_forward : &num_backward) += 1;
+            CU_ASSERT(!item->joined || item->kind == WORK_BACKWARD);
+        }
+        CU_ASSERT_EQUAL(num_forward, c->shape.vpp * n);
+        CU_ASSERT_EQUAL(num_backward, c->shape.vpp * n);
+    }
+}
+
+static void orders_are_complete(void) {
+    for_all_shapes(check_complete);
+}
+
+static void check_legal(Case *c) {
+    CU_ASSERT(run_s(c) > 0);
+}
+
+static void orders_meet_every_dependency(void) {
+    for_all_shapes(check_legal);
+}
+
+static void check_in_flight(Case *c) {
+    for (int r = 0; r < c->shape.pp; r++) {
+        int held = 0, most = 0;
+        for (int i = 0; i < c->num_items; i++) {
+            held += c->items[r][i].kind == WORK_FORWARD ? 1 : -1;
+            if (held > most) most = held;
+        }
+        CU_ASSERT_EQUAL(held, 0);
+        CU_ASSERT_EQUAL(most, c->schedule->in_flight(&c->shape, r));
+    }
+}
+
+static void in_flight_is_the_most_held(void) {
+    for_all_shapes(check_in_flight);
+}
+
+// The closed form is exact where pp divides the micro-batches or where there are fewer than pp of
+// them; else it is an upper bound, and (pp - 1) / (vpp m) is a lower one.
+static void check_bubble(Case *c) {
+    const ScheduleShape *s = &c->shape;
+    const double busy_s = 3.0 * s->vpp * s->num_microbatches;
+    const double idle_frac = (run_s(c) - busy_s) / busy_s;
+    const double stated = c->schedule->bubble_frac(s);
+    const bool exact = s->vpp == 1 || s->pp == 1 || s->num_microbatches % s->pp == 0 ||
+                       s->num_microbatches < s->pp;
+    if (exact) CU_ASSERT_DOUBLE_EQUAL(idle_frac, stated, 1e-12);
+    CU_ASSERT(idle_frac <= stated + 1e-12);
+    const double least = (s->pp - 1) / ((double)s->vpp * s->num_microbatches);
+    CU_ASSERT(idle_frac >= (s->pp > 1 ? least : 0) - 1e-12);
+}
+
+static void bubble_is_the_closed_form(void) {
+    for_all_shapes(check_bubble);
+}
+
+// "F0.1 B2.3": forward of chunk 0, micro-batch 1; backward of chunk 2, micro-batch 3. "+" before
+// an item that is joined to the one before it.
+static const char *order_text(ScheduleKind kind, ScheduleShape shape, int rank, Arena *arena) {
+    const Schedule *schedule = schedule_find(kind);
+    const int num_items = schedule->num_items(&shape);
+    WorkItem *items = ARENA_ARRAY(arena, num_items, WorkItem);
+    schedule->order(&shape, rank, items);
+    const char *text = "";
+    for (int i = 0; i < num_items; i++)
+        text = arena_printf(arena, "%s%s%s%c%d.%d", text, i ? " " : "", items[i].joined ? "+" : "",
+                            "FBIW"[items[i].kind], items[i].chunk, items[i].microbatch);
+    return text;
+}
+
+static void assert_order(ScheduleKind kind, ScheduleShape shape, int rank, const char *expected) {
+    Arena arena = {0};
+    CU_ASSERT_STRING_EQUAL(order_text(kind, shape, rank, &arena), expected);
+    arena_free(&arena);
+}
+
+static void gpipe_runs_all_forwards_first(void) {
+    assert_order(SCHEDULE_GPIPE, (ScheduleShape){2, 1, 3}, 1, "F1.0 F1.1 F1.2 B1.0 B1.1 B1.2");
+}
+
+// Narayanan et al. 2021, figure 4 (top), first and last device of 4: three forwards ahead, none.
+static void one_f_one_b_is_figure_4(void) {
+    const ScheduleShape shape = {4, 1, 6};
+    assert_order(SCHEDULE_1F1B, shape, 0,
+                 "F0.0 F0.1 F0.2 F0.3 B0.0 F0.4 B0.1 F0.5 B0.2 B0.3 B0.4 B0.5");
+    assert_order(SCHEDULE_1F1B, shape, 3,
+                 "F3.0 B3.0 F3.1 B3.1 F3.2 B3.2 F3.3 B3.3 F3.4 B3.4 F3.5 B3.5");
+}
+
+// Megatron-LM with pp 2, 2 chunks a rank, 4 micro-batches. Order of the forwards: chunk 0 of
+// micro-batches 0 1, chunk 2 of 0 1, chunk 0 of 2 3, chunk 2 of 2 3. Warm-up of rank 0:
+// 2 (2 - 0 - 1) + (2 - 1) 2 = 4, of rank 1: 2.
+static void interleaved_is_megatrons(void) {
+    const ScheduleShape shape = {2, 2, 4};
+    assert_order(SCHEDULE_INTERLEAVED, shape, 0,
+                 "F0.0 F0.1 F2.0 F2.1 F0.2 +B2.0 F0.3 +B2.1 F2.2 +B0.0 F2.3 +B0.1 "
+                 "B2.2 B2.3 B0.2 B0.3");
+    assert_order(SCHEDULE_INTERLEAVED, shape, 1,
+                 "F1.0 F1.1 F3.0 +B3.0 F3.1 +B3.1 F1.2 +B1.0 F1.3 +B1.1 F3.2 +B3.2 F3.3 +B3.3 "
+                 "B1.2 B1.3");
+}
+
+// The same with 3 micro-batches: what is left of the order above without micro-batch 3. Forwards
+// and backwards each stand in the order of Megatron's table with a last group of one.
+static void interleaved_leaves_missing_microbatches_out(void) {
+    const ScheduleShape shape = {2, 2, 3};
+    assert_order(SCHEDULE_INTERLEAVED, shape, 0,
+                 "F0.0 F0.1 F2.0 F2.1 F0.2 +B2.0 B2.1 F2.2 +B0.0 B0.1 B2.2 B0.2");
+    assert_order(SCHEDULE_INTERLEAVED, shape, 1,
+                 "F1.0 F1.1 F3.0 +B3.0 F3.1 +B3.1 F1.2 +B1.0 B1.1 F3.2 +B3.2 B1.2");
+}
+
+static void interleaved_with_one_chunk_is_1f1b(void) {
+    Arena arena = {0};
+    for (int pp = 1; pp <= 5; pp++)
+        for (int m = 1; m <= 9; m++)
+            for (int rank = 0; rank < pp; rank++) {
+                const ScheduleShape shape = {pp, 1, m};
+                CU_ASSERT_STRING_EQUAL(order_text(SCHEDULE_INTERLEAVED, shape, rank, &arena),
+                                       order_text(SCHEDULE_1F1B, shape, rank, &arena));
+            }
+    arena_free(&arena);
+}
+
+static void without_a_pipeline_gradients_are_accumulated(void) {
+    for (int k = 0; k < NUM_KINDS; k++)
+        assert_order(KINDS[k], (ScheduleShape){1, 2, 2}, 0,
+                     "F0.0 F1.0 B1.0 B0.0 F0.1 F1.1 B1.1 B0.1");
+}
+
+// Narayanan et al. 2021, sections 2.2.1 and 2.2.2: 3 / 8, and half of it with 2 chunks a rank.
+// With 6 micro-batches at pp 4: 8 x 2 slots for 6 x 2 pieces of work, and 1 slot to drain: 5 / 12.
+static void bubbles_of_the_papers(void) {
+    const ScheduleShape one = {4, 1, 8}, two = {4, 2, 8}, uneven = {4, 2, 6};
+    const Schedule *interleaved = schedule_find(SCHEDULE_INTERLEAVED);
+    CU_ASSERT_DOUBLE_EQUAL(schedule_find(SCHEDULE_GPIPE)->bubble_frac(&one), 0.375, 1e-15);
+    CU_ASSERT_DOUBLE_EQUAL(schedule_find(SCHEDULE_1F1B)->bubble_frac(&one), 0.375, 1e-15);
+    CU_ASSERT_DOUBLE_EQUAL(interleaved->bubble_frac(&two), 0.1875, 1e-15);
+    CU_ASSERT_DOUBLE_EQUAL(interleaved->bubble_frac(&uneven), 5 / 12.0, 1e-15);
+}
+
+static void rows_carry_the_names_of_the_contract(void) {
+    for (int kind = 0; kind < NUM_SCHEDULES; kind++) {
+        const Schedule *schedule = schedule_find((ScheduleKind)kind);
+        if (!schedule) continue;
+        CU_ASSERT_EQUAL((int)schedule->kind, kind);
+        CU_ASSERT_STRING_EQUAL(schedule->name, SCHEDULE_NAMES[kind]);
+        CU_ASSERT(strlen(schedule->source) > 0);
+    }
+    for (int k = 0; k < NUM_KINDS; k++) CU_ASSERT_PTR_NOT_NULL(schedule_find(KINDS[k]));
+    CU_ASSERT_PTR_NULL(schedule_find(SCHEDULE_FILE));
+}
+
+static void hundred_thousand_microbatches_are_laid_out(void) {
+    const ScheduleShape shape = {4, 2, 99999};
+    const Schedule *schedule = schedule_find(SCHEDULE_INTERLEAVED);
+    Arena arena = {0};
+    const int num_items = schedule->num_items(&shape);
+    WorkItem *items = ARENA_ARRAY(&arena, num_items, WorkItem);
+    schedule->order(&shape, 2, items);
+    // The last group holds micro-batches 99,996 to 99,998.
+    CU_ASSERT_EQUAL(items[num_items - 1].microbatch, 99998);
+    CU_ASSERT_EQUAL(items[num_items - 1].chunk, 2);
+    CU_ASSERT_EQUAL(items[num_items - 1].kind, WORK_BACKWARD);
+    arena_free(&arena);
+}
+
+CU_TestInfo schedule_tests[] = {
+    {"rows_carry_the_names_of_the_contract", rows_carry_the_names_of_the_contract},
+    {"gpipe_runs_all_forwards_first", gpipe_runs_all_forwards_first},
+    {"one_f_one_b_is_figure_4", one_f_one_b_is_figure_4},
+    {"interleaved_is_megatrons", interleaved_is_megatrons},
+    {"interleaved_leaves_missing_microbatches_out", interleaved_leaves_missing_microbatches_out},
+    {"interleaved_with_one_chunk_is_1f1b", interleaved_with_one_chunk_is_1f1b},
+    {"without_a_pipeline_gradients_are_accumulated", without_a_pipeline_gradients_are_accumulated},
+    {"bubbles_of_the_papers", bubbles_of_the_papers},
+    {"orders_are_complete", orders_are_complete},
+    {"orders_meet_every_dependency", orders_meet_every_dependency},
+    {"in_flight_is_the_most_held", in_flight_is_the_most_held},
+    {"bubble_is_the_closed_form", bubble_is_the_closed_form},
+    {"hundred_thousand_microbatches_are_laid_out", hundred_thousand_microbatches_are_laid_out},
+    CU_TEST_INFO_NULL,
+};
