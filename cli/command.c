@@ -88,21 +88,21 @@ error_t common_parse(int key, char *arg, struct argp_state *state) {
     const char *command = strchr(state->argv[0], ' ') + 1;
     if (key >= KEY_NOT_YET && key < KEY_NOT_YET + 0x100)
         return parse_refuse(state, "%s --%s is not supported yet", command,
-                            option_with_key(state->root_argp->options, key)->name);
+                            option_with_key(options->argp->options, key)->name);
     if (key == 'j') {
         options->json = true;
         return 0;
     }
     if (key == ARGP_KEY_ARG) {
-        if (!state->root_argp->args_doc || options->scenario)
+        if (!options->argp->args_doc || options->scenario)
             return parse_refuse(state, "%s: one argument too many: \"%.200s\"", command, arg);
         options->scenario = arg;
         return 0;
     }
-    bool optional = state->root_argp->args_doc && state->root_argp->args_doc[0] == '[';
-    if (key == ARGP_KEY_END && state->root_argp->args_doc && !options->scenario && !optional)
+    bool optional = options->argp->args_doc && options->argp->args_doc[0] == '[';
+    if (key == ARGP_KEY_END && options->argp->args_doc && !options->scenario && !optional)
         return parse_refuse(state, "%s: no %s given; meshwright %s --help shows examples", command,
-                            state->root_argp->args_doc, command);
+                            options->argp->args_doc, command);
     return ARGP_ERR_UNKNOWN;
 }
 

@@ -30,6 +30,7 @@ typedef struct {
     Status status;        // what the option parser refused
     const char *scenario; // the positional argument; NULL where the command has none
     bool json;
+    const struct argp *argp; // the command's own; argp wraps it with --help
 } CommonOptions;
 
 // Keys of options that have no short form start here; those of options that the contract lists but

@@ -113,6 +113,7 @@ static Status options_check(const struct argp_option *options, const char *comma
 Status command_parse(const struct argp *argp, int argc, char **argv, CommonOptions *options) {
     const char *command = strchr(argv[0], ' ') + 1;
     options->status = status_ok();
+    options->argp = argp;
     TRY(options_check(argp->options, command, argc, argv));
     int error = argp_parse(argp, argc, argv, 0, NULL, options);
     if (options->status.code != STATUS_OK) return options->status;
