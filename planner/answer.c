@@ -51,9 +51,9 @@ const char *planner_miss_text(const PlannerResult *result, Arena *arena) {
     const ClosestMiss *miss = &result->miss;
     return arena_printf(arena,
                         "nothing fits: the closest of %lld configurations (%s) needs %.2f GB on "
-                        "one GPU, %.2f GB more than there is; %s%s",
+                        "one GPU, %.2f GB more than there is%s%s",
                         (long long)result->stats.considered, plan_describe(&miss->plan, arena),
                         miss->memory.device_bytes / 1e9, miss->missing_bytes / 1e9,
-                        miss->would_fit_if ? "it would fit " : "no change that was tried fits",
+                        miss->would_fit_if ? "; it would fit " : "",
                         miss->would_fit_if ? miss->would_fit_if : "");
 }

@@ -42,6 +42,7 @@ typedef struct {
     double max_memory_bytes;  // a plan may not need more on one GPU; 0: what the GPU has
     double budget_s;          // stop pricing after so many seconds; 0: never
     bool exhaustive;          // price everything that fits; for tests and doubters
+    bool brief;               // where nothing fits, do not look for what would
     int num_threads;          // 0 or 1: the calling one only
     PlannerProgress progress; // may be NULL
     void *progress_context;

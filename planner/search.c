@@ -197,7 +197,7 @@ Status planner_search(const Scenario *scenario, const PlannerOptions *options, A
         result.miss.plan = plan_copy(&harvest.miss, arena);
         result.miss.memory = harvest.miss_memory;
         result.miss.missing_bytes = harvest.missing_bytes;
-        result.miss.would_fit_if = miss_would_fit_if(scenario, options, arena);
+        if (!options->brief) result.miss.would_fit_if = miss_would_fit_if(scenario, options, arena);
     } else {
         status = search_price(&search, &harvest, arena, &result);
     }

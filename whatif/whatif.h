@@ -3,9 +3,12 @@
 // A change sets one value of the scenario's document at a dotted path and reads the result like
 // any scenario, so that whatever a scenario can say can be varied. Where the document holds a
 // preset's name and the path goes inside it (cluster.num_gpus of "dgx-h100:16"), the preset is
-// written out first. What follows from a varied key is derived again instead of kept:
-//   cluster, cluster.num_gpus, parallel.tp, pp, cp   parallel.dp and zero_group
-//   model, parallel.pp, parallel.vpp                 parallel.stages
+// written out first. What follows from a varied key is derived again instead of kept, where it is
+// not varied itself:
+//   cluster, cluster.num_gpus, parallel.tp, pp, cp     dp, zero_group
+//   parallel.dp                                        zero_group
+//   model, model.num_hidden_layers, parallel.pp, vpp   stages
+//   parallel.vpp                                       schedule
 #pragma once
 
 #include "base/arena.h"
