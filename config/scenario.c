@@ -76,6 +76,9 @@ Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out) {
 
     JsonNode training = json_get(root, "training");
     TRY(training_load(&training, &scenario.cluster.gpu, arena, &scenario.training));
+    // A generic model with learned positions and no table size has a row for each position in use.
+    if (scenario.model.position == POSITION_LEARNED && !scenario.model.max_position_embeddings)
+        scenario.model.max_position_embeddings = (int)scenario.training.seq_len;
     JsonNode parallel = json_get(root, "parallel");
     TRY(parallel_load(&parallel, arena, &scenario.parallel));
     TRY(parallel_check_lists(&parallel, scenario.cluster.num_nodes, scenario.model.num_layers));
