@@ -145,7 +145,6 @@ static void build_gqa_projections(Builder *b) {
                        .backward_bytes = values * act * 3, .backward_kernels = 4,
                        .saved_bytes = values * act, .output_bytes = values * act};
     build_memory(b, &norm);
-    b->dense_parameters += 2.0 * m->head_dim;
 }
 
 // Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1.2). The down projections
@@ -164,7 +163,6 @@ static void build_mla_projections(Builder *b) {
                        .backward_bytes = latent * act * 3, .backward_kernels = 4,
                        .saved_bytes = latent * (act + in), .output_bytes = latent * act};
     build_memory(b, &norm);
-    b->dense_parameters += m->q_lora_rank + m->kv_lora_rank;
     b->module = MODULE_MLA_UP_PROJ;
     double q_in = m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden_size;
     build_linear(b, "q_up_proj", SPLIT_COLUMN, b->tokens, heads * qk_dim, q_in, 0);
