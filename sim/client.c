@@ -110,25 +110,18 @@ static Status end_check(const ProcessEnd *end, const SimOptions *options, const 
 
 // --- Reading the answer
 
+static const double LARGE = 1e300; // no bound
+
 static Status links_read(const JsonNode *root, Arena *arena, SimResult *out) {
     JsonNode list = json_get(root, "links");
     TRY(json_expect_array(&list));
     out->num_links = json_size(&list);
     SimLink *links = ARENA_ARRAY(arena, out->num_links, SimLink);
-    const JsonField fields[] = {
-        {.key = "name",
-         .kind = JSON_FIELD_STRING,
-         .offset = offsetof(SimLink, name),
-         .required = true},
-        {.key = "utilization_frac",
-         .kind = JSON_FIELD_DOUBLE,
-         .offset = offsetof(SimLink, utilization_frac),
-         .max = 1e9,
-         .required = true},
-    };
     for (int i = 0; i < out->num_links; i++) {
         JsonNode link = json_at(&list, i);
-        TRY(json_read_object(&link, fields, sizeof fields / sizeof *fields, arena, &links[i]));
+        JsonNode name = json_get(&link, "name"), frac = json_get(&link, "utilization_frac");
+        TRY(json_read_string(&name, arena, &links[i].name));
+        TRY(json_read_double(&frac, 0, LARGE, &links[i].utilization_frac));
     }
     out->links = links;
     return status_ok();
@@ -162,37 +155,33 @@ static Status times_read(const JsonNode *root, FILE *file, Arena *arena, SimResu
     return status_ok();
 }
 
-static Status result_read(const JsonNode *root, FILE *times, Arena *arena, SimResult *out) {
-#define FIELD(name, type)                                                                          \
-    { .key = #name, .kind = type, .offset = offsetof(SimResult, name), .required = true }
-#define NUMBER(name)                                                                               \
-    {                                                                                              \
-        .key = #name, .kind = JSON_FIELD_DOUBLE, .offset = offsetof(SimResult, name),              \
-        .max = 1e300, .required = true                                                             \
-    }
-    const JsonField fields[] = {
-        NUMBER(step_time_s),
-        NUMBER(estimate_step_time_s),
-        {.key = "activities",
-         .kind = JSON_FIELD_INT64,
-         .offset = offsetof(SimResult, num_activities),
-         .max = 1e15,
-         .required = true},
-        FIELD(folding, JSON_FIELD_STRING),
-        FIELD(folding_reason, JSON_FIELD_STRING),
-        NUMBER(flow_lost_frac),
-        NUMBER(flow_gained_frac),
-        FIELD(contended, JSON_FIELD_BOOL),
-        {.key = "links", .kind = JSON_FIELD_OTHER},
-        {.key = "num_instructions", .kind = JSON_FIELD_OTHER},
-        {.key = "version", .kind = JSON_FIELD_OTHER},
-        {.key = "schema", .kind = JSON_FIELD_OTHER},
+static Status numbers_read(const JsonNode *root, SimResult *out) {
+    const struct {
+        const char *key;
+        double *number;
+    } fields[] = {
+        {"step_time_s", &out->step_time_s},
+        {"estimate_step_time_s", &out->estimate_step_time_s},
+        {"flow_lost_frac", &out->flow_lost_frac},
+        {"flow_gained_frac", &out->flow_gained_frac},
     };
-#undef NUMBER
-#undef FIELD
-    TRY(json_read_object(root, fields, sizeof fields / sizeof *fields, arena, out));
-    if (times) TRY(times_read(root, times, arena, out));
-    return links_read(root, arena, out);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        JsonNode node = json_get(root, fields[i].key);
+        TRY(json_read_double(&node, 0, LARGE, fields[i].number));
+    }
+    JsonNode activities = json_get(root, "activities");
+    return json_read_int64(&activities, 0, INT64_MAX, &out->num_activities);
+}
+
+static Status result_read(const JsonNode *root, FILE *times, Arena *arena, SimResult *out) {
+    TRY(numbers_read(root, out));
+    JsonNode folding = json_get(root, "folding"), reason = json_get(root, "folding_reason");
+    JsonNode contended = json_get(root, "contended");
+    TRY(json_read_string(&folding, arena, &out->folding));
+    TRY(json_read_string(&reason, arena, &out->folding_reason));
+    TRY(json_read_bool(&contended, &out->contended));
+    TRY(links_read(root, arena, out));
+    return times ? times_read(root, times, arena, out) : status_ok();
 }
 
 static Status answer_read(const SimFiles *files, Arena *arena, SimResult *out) {

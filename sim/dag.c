@@ -24,13 +24,18 @@ int dag_add_timer(DagBuilder *builder, double delay_s) {
     return dag_add_flow(builder, delay_s, 0, NO_ROUTE);
 }
 
-int dag_add_route(DagBuilder *builder, const Network *network, int from_gpu, int to_gpu) {
+int dag_add_links(DagBuilder *builder, const DagRoute *route) {
     builder->routes = grow(builder->arena, builder->routes, builder->num_routes,
                            &builder->max_routes, sizeof *builder->routes);
-    DagRoute *route = &builder->routes[builder->num_routes];
-    route->num_links = network_route(network, from_gpu, to_gpu, route->links);
-    route->share_bytes_per_s = network_share_bytes_per_s(network, from_gpu, to_gpu);
+    builder->routes[builder->num_routes] = *route;
     return builder->num_routes++;
+}
+
+int dag_add_route(DagBuilder *builder, const Network *network, int from_gpu, int to_gpu) {
+    DagRoute route = {0};
+    route.num_links = network_route(network, from_gpu, to_gpu, route.links);
+    route.share_bytes_per_s = network_share_bytes_per_s(network, from_gpu, to_gpu);
+    return dag_add_links(builder, &route);
 }
 
 void dag_add_wait(DagBuilder *builder, int before, int after) {

@@ -47,6 +47,7 @@ typedef struct {
 // Each returns the index of what it added.
 int dag_add_timer(DagBuilder *builder, double delay_s);
 int dag_add_flow(DagBuilder *builder, double delay_s, double bytes, int route);
+int dag_add_links(DagBuilder *builder, const DagRoute *route);
 int dag_add_route(DagBuilder *builder, const Network *network, int from_gpu, int to_gpu);
 
 // Makes `after` wait for `before`; a negative `before` is nothing to wait for.

@@ -154,6 +154,15 @@ static void lane_add_waits(Lowering *lowering, int rank, int lane) {
     }
 }
 
+// For who looks at the times, a message of a group begins when it moves.
+static void lane_show_messages(Lowering *lowering, int rank, int lane) {
+    for (int i = 0; i < lowering->input->program->ranks[rank].num_instructions; i++) {
+        if (!is_grouped(instruction_at(lowering, rank, i))) continue;
+        int slot = lowering_slot(lowering, rank, lane, i);
+        lowering->out->begin_node[rank][slot] = lowering->message_node[rank][slot];
+    }
+}
+
 // --- The whole
 
 static Status lowering_start(Lowering *lowering) {
@@ -201,7 +210,7 @@ Status program_lower(const LowerInput *input, const Folding *folding, bool stepw
     };
     TRY(lowering_start(&lowering));
     void (*const passes[])(Lowering *, int, int) = {lane_add_messages, lane_add_activities,
-                                                    lane_add_waits};
+                                                    lane_add_waits, lane_show_messages};
     for (size_t pass = 0; pass < sizeof passes / sizeof *passes; pass++) {
         for (int rank = 0; rank < input->program->num_ranks; rank++) {
             for (int lane = 0; lane < out->num_lanes; lane++) passes[pass](&lowering, rank, lane);

@@ -50,6 +50,7 @@ static Network network_shape(const Cluster *cluster) {
     double node_bytes_per_s = cluster->nics_per_node * cluster->nic_bytes_per_s;
     Network network = {
         .topology = cluster->topology,
+        .oversubscription = cluster->oversubscription,
         .num_gpus = cluster->num_gpus,
         .gpus_per_node = cluster->gpus_per_node,
         .domain_gpus = cluster->domain_gpus,
@@ -109,7 +110,7 @@ Network network_build(const Cluster *cluster, int num_folded, Arena *arena) {
         } else if (i < first_leaf_link(&network)) {
             *capacity = nic_bytes_per_s / num_on_nic;
         } else {
-            *capacity = nics_per_leaf * nic_bytes_per_s / cluster->oversubscription / num_on_leaf;
+            *capacity = nics_per_leaf * nic_bytes_per_s / network.oversubscription / num_on_leaf;
         }
     }
     return network;
@@ -153,7 +154,7 @@ int network_route(const Network *network, int from_gpu, int to_gpu, int links[MA
 
 double network_share_bytes_per_s(const Network *network, int from_gpu, int to_gpu) {
     if (same_domain(network, from_gpu, to_gpu)) return network->scale_up_bytes_per_s;
-    return network->nic_share_bytes_per_s;
+    return network->nic_share_bytes_per_s / network->oversubscription;
 }
 
 const char *network_link_name(const Network *network, int link, Arena *arena) {

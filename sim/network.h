@@ -24,6 +24,7 @@ typedef struct {
     int num_gpus, gpus_per_node, domain_gpus;
     int num_nodes, nics_per_node; // NICs that GPUs use: at most one per GPU, faster ones then
     int num_leaves;
+    double oversubscription;      // of the leaves' uplinks
     int num_folded;               // GPUs that each simulated GPU stands for, itself included
     double scale_up_bytes_per_s;  // of one GPU's port
     double nic_share_bytes_per_s; // of one GPU when all of its node send
@@ -44,7 +45,8 @@ const char *network_folds(const Cluster *cluster, int num_folded);
 //   returns how many it wrote to links[MAX_HOPS]
 int network_route(const Network *network, int from_gpu, int to_gpu, int links[MAX_HOPS]);
 
-// What a flow between two GPUs gets while every GPU of the cluster sends one like it.
+// What a flow between two GPUs gets while every GPU of the cluster sends one like it, and all of
+// them through the spine where they leave a domain: the rate that costmodel/ reckons with.
 double network_share_bytes_per_s(const Network *network, int from_gpu, int to_gpu);
 
 // "nvlink:17 out", "nic:3.2 in", "leaf:0 up".

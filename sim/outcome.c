@@ -1,7 +1,11 @@
 #include "sim/outcome.h"
 
-// Above the rounding of flows to whole bytes, below what anyone would miss.
-static const double CONTENDED_FRAC = 1e-3;
+#include <math.h>
+
+// A flow that deviates by more than this of its time, and by more than rounding to whole bytes and
+// the engine's clock explain, got another share of the network than the estimate thinks.
+static const double CONTENDED_FRAC = 0.01;
+static const double CONTENDED_S = 1e-6;
 
 static double last_end_s(const Dag *dag, const Playback *playback) {
     double end_s = 0;
@@ -17,14 +21,15 @@ static void flows_compare(const Dag *dag, const Playback *playback, Outcome *out
         double expected_s = dag_flow_s(dag, i);
         if (expected_s <= 0) continue;
         double taken_s = playback->end_s[i] - playback->start_s[i] - dag->nodes[i].delay_s;
+        double beyond_s = taken_s - expected_s;
         granted_s += expected_s;
-        if (taken_s > expected_s) lost_s += taken_s - expected_s;
-        if (taken_s < expected_s) gained_s += expected_s - taken_s;
+        lost_s += fmax(0, beyond_s);
+        gained_s += fmax(0, -beyond_s);
+        if (fabs(beyond_s) > CONTENDED_FRAC * expected_s + CONTENDED_S) out->contended = true;
     }
     if (granted_s <= 0) return;
     out->flow_lost_frac = lost_s / granted_s;
     out->flow_gained_frac = gained_s / granted_s;
-    out->contended = out->flow_lost_frac > CONTENDED_FRAC || out->flow_gained_frac > CONTENDED_FRAC;
 }
 
 // Keeps the busiest, in the order of their use, then of their number.

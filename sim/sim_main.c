@@ -5,8 +5,11 @@
 // Writes one JSON document to standard output, or one line to standard error and ends with the
 // exit codes of the contract. --times also writes the begin and end of every instruction, as pairs
 // of doubles rank by rank, to file descriptor 3.
+//        meshwright-sim --hand-made < NETWORK
+// Plays what sim/hand_made.h describes and writes when each activity begins and ends.
 #include "costmodel/estimate.h"
 #include "sim/fold.h"
+#include "sim/hand_made.h"
 #include "sim/lower.h"
 #include "sim/outcome.h"
 #include "sim/player.h"
@@ -23,6 +26,7 @@ typedef struct {
     FoldMode fold;
     bool stepwise;
     bool times;
+    bool hand_made;
 } Options;
 
 // All there is to tell about one run.
@@ -56,6 +60,7 @@ static Status options_read(int argc, char **argv, Options *out) {
         {"fold", required_argument, NULL, 'o'},
         {"stepwise", no_argument, NULL, 's'},
         {"times", no_argument, NULL, 't'},
+        {"hand-made", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
     opterr = 0;
@@ -72,6 +77,9 @@ static Status options_read(int argc, char **argv, Options *out) {
             break;
         case 't':
             out->times = true;
+            break;
+        case 'h':
+            out->hand_made = true;
             break;
         default:
             return status_error(STATUS_INVALID, "%s: no such option", argv[optind - 1]);
@@ -155,12 +163,26 @@ static Status times_write(const Run *run) {
     return status_error(STATUS_MACHINE, "--times: %s", strerror(errno));
 }
 
+static Status hand_made_main(const JsonNode *root, Arena *arena) {
+    Network network;
+    Dag dag;
+    Playback playback;
+    TRY(hand_made_read(root, arena, &network, &dag));
+    TRY(dag_play(&network, &dag, arena, &playback));
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddItemToObject(json, "start_s",
+                          cJSON_CreateDoubleArray(playback.start_s, dag.num_nodes));
+    cJSON_AddItemToObject(json, "end_s", cJSON_CreateDoubleArray(playback.end_s, dag.num_nodes));
+    return json_write(json, stdout);
+}
+
 static Status sim_main(int argc, char **argv, Arena *arena) {
     Options options;
     JsonNode root;
     Run *run = ARENA_NEW(arena, Run);
     TRY(options_read(argc, argv, &options));
     TRY(input_read(options.file, arena, &root));
+    if (options.hand_made) return hand_made_main(&root, arena);
     TRY(run_play(&options, &root, arena, run));
     if (options.times) TRY(times_write(run));
     return json_write(run_to_json(run), stdout);
