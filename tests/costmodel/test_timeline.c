@@ -1,0 +1,457 @@
+// Timelines worked out by hand, and laws over a grid of programs.
+#include "costmodel/timeline.h"
+
+#include "tests/workload/pipeline_case.h"
+
+#include <CUnit/CUnit.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ASSERT_TIME(actual, expected) CU_ASSERT_DOUBLE_EQUAL((actual), (expected), 1e-12)
+
+static void assert_span(const PipelineCase *c, const Timeline *timeline, int rank,
+                        InstructionKind kind, int chunk, int microbatch, double start_s,
+                        double end_s) {
+    const int index = instruction_find(&c->program, rank, kind, chunk, microbatch);
+    CU_ASSERT_FATAL(index >= 0);
+    ASSERT_TIME(timeline->start_s[rank][index], start_s);
+    ASSERT_TIME(timeline->end_s[rank][index], end_s);
+}
+
+static double terms_sum(const Timeline *timeline) {
+    double sum = 0;
+    for (int t = 0; t < NUM_TERMS; t++) sum += timeline->term_s[t];
+    return sum;
+}
+
+static void messages_take(PipelineCase *c, double message_s) {
+    for (int r = 0; r < c->plan.pp; r++) c->message_s[r] = message_s;
+}
+
+// --- By hand. A forward takes 1 s, a backward 2 s.
+
+// 2 ranks, 2 micro-batches, a message 0.5 s. A group is launched behind the computation before it.
+//   rank 0: F0 0-1, {send F0} launched 1: rank 1 receives since 0, moves 1-1.5
+//           F1 1.5-2.5, {send F1, recv B0} launched 2.5
+//   rank 1: F0 1.5-2.5, {recv F1} launched 2.5: moves 2.5-3; F1 3-4; B0 4-6;
+//           {send B0} launched 6: moves 6-6.5; B1 6.5-8.5; {send B1} launched 8.5
+//   rank 0: B0 6.5-8.5, {recv B1} launched 8.5: moves 8.5-9; B1 9-11
+// Of rank 0's gaps, 1-1.5, 6-6.5, 8.5-9 are messages on their way, 2.5-6 is the bubble.
+static void gpipe_with_blocking_messages(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_GPIPE, 2, 1, 2);
+    messages_take(&c, 0.5);
+    pipeline_build(&c, 0);
+    Timeline t = pipeline_run(&c);
+    ASSERT_TIME(t.step_time_s, 11);
+    CU_ASSERT_EQUAL(t.slowest_rank, 0);
+    assert_span(&c, &t, 0, INSTRUCTION_FORWARD, 0, 1, 1.5, 2.5);
+    assert_span(&c, &t, 1, INSTRUCTION_FORWARD, 1, 1, 3, 4);
+    assert_span(&c, &t, 1, INSTRUCTION_BACKWARD, 1, 1, 6.5, 8.5);
+    assert_span(&c, &t, 0, INSTRUCTION_BACKWARD, 0, 0, 6.5, 8.5);
+    // The send of F1 moves 2.5-3 but its group is done with the gradient, at 6.5.
+    assert_span(&c, &t, 0, INSTRUCTION_SEND, 0, 1, 2.5, 6.5);
+    ASSERT_TIME(t.term_s[TERM_COMPUTE], 6);
+    ASSERT_TIME(t.term_s[TERM_PP], 1.5);
+    ASSERT_TIME(t.term_s[TERM_BUBBLE], 3.5);
+    pipeline_free(&c);
+}
+
+// 1F1B on the same: rank 1 exchanges the gradient of micro-batch 0 for the activations of 1.
+//   rank 0: F0 0-1, moves 1-1.5, F1 1.5-2.5, {send F1, recv B0} launched 2.5
+//   rank 1: F0 1.5-2.5, B0 2.5-4.5, {send B0, recv F1} launched 4.5: both move 4.5-5
+//           F1 5-6, B1 6-8, {send B1} launched 8
+//   rank 0: B0 5-7, {recv B1} launched 7: moves 8-8.5; B1 8.5-10.5
+static void one_f_one_b_with_blocking_messages(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_1F1B, 2, 1, 2);
+    messages_take(&c, 0.5);
+    pipeline_build(&c, 0);
+    Timeline t = pipeline_run(&c);
+    ASSERT_TIME(t.step_time_s, 10.5);
+    assert_span(&c, &t, 1, INSTRUCTION_FORWARD, 1, 1, 5, 6);
+    assert_span(&c, &t, 0, INSTRUCTION_BACKWARD, 0, 0, 5, 7);
+    assert_span(&c, &t, 0, INSTRUCTION_BACKWARD, 0, 1, 8.5, 10.5);
+    // 1-1.5, 4.5-5, 8-8.5 on the way; 2.5-4.5, 7-8 bubble.
+    ASSERT_TIME(t.term_s[TERM_PP], 1.5);
+    ASSERT_TIME(t.term_s[TERM_BUBBLE], 3);
+    pipeline_free(&c);
+}
+
+// 2 ranks with 2 chunks, 2 micro-batches, messages of 0.5 s beside the computation.
+//   rank 0: F0.0 0-1, F0.1 1-2                          (sent 1-1.5, 2-2.5)
+//   rank 1: F1.0 1.5-2.5, F1.1 2.5-3.5                  (2.5-3, 3.5-4)
+//   rank 0: F2.0 3-4, F2.1 4-5                          (4-4.5, 5-5.5)
+//   rank 1: F3.0 4.5-5.5, B3.0 5.5-7.5, F3.1 7.5-8.5, B3.1 8.5-10.5 (7.5-8, 10.5-11)
+//   rank 0: B2.0 8-10, B2.1 11-13                       (10-10.5, 13-13.5)
+//   rank 1: B1.0 10.5-12.5, B1.1 13.5-15.5              (12.5-13, 15.5-16)
+//   rank 0: B0.0 13-15, B0.1 16-18
+// Rank 0 waits 2-3, 5-8, 10-11, 15-16; the last 0.5 s of each for a message on its way.
+static void interleaved_with_overlapped_messages(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_INTERLEAVED, 2, 2, 2);
+    c.scenario.training.stack.p2p_overlap = true;
+    messages_take(&c, 0.5);
+    pipeline_build(&c, 0);
+    Timeline t = pipeline_run(&c);
+    ASSERT_TIME(t.step_time_s, 18);
+    assert_span(&c, &t, 0, INSTRUCTION_FORWARD, 0, 1, 1, 2);
+    assert_span(&c, &t, 0, INSTRUCTION_FORWARD, 2, 0, 3, 4);
+    assert_span(&c, &t, 1, INSTRUCTION_BACKWARD, 3, 1, 8.5, 10.5);
+    assert_span(&c, &t, 1, INSTRUCTION_BACKWARD, 1, 1, 13.5, 15.5);
+    assert_span(&c, &t, 1, INSTRUCTION_RECV, 3, 0, 4, 4.5);
+    ASSERT_TIME(t.term_s[TERM_COMPUTE], 12);
+    ASSERT_TIME(t.term_s[TERM_PP], 2);
+    ASSERT_TIME(t.term_s[TERM_BUBBLE], 4);
+    pipeline_free(&c);
+}
+
+// The first message leaves 1-2.5; the second is ready at 2 and leaves 2.5-4.
+static void a_direction_carries_one_message_at_a_time(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_INTERLEAVED, 2, 2, 2);
+    c.scenario.training.stack.p2p_overlap = true;
+    messages_take(&c, 1.5);
+    pipeline_build(&c, 0);
+    Timeline t = pipeline_run(&c);
+    assert_span(&c, &t, 0, INSTRUCTION_SEND, 0, 0, 1, 2.5);
+    assert_span(&c, &t, 0, INSTRUCTION_SEND, 0, 1, 2.5, 4);
+    pipeline_free(&c);
+}
+
+// pp 3, one micro-batch, boundaries of 0.5 and 0.25 s: F0 0-1, F1 1.5-2.5, F2 2.75-3.75,
+// B2 3.75-5.75, B1 6-8, B0 8.5-10.5.
+static void each_boundary_has_its_own_time(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_1F1B, 3, 1, 1);
+    c.message_s[0] = 0.5;
+    c.message_s[1] = 0.25;
+    pipeline_build(&c, 0);
+    Timeline t = pipeline_run(&c);
+    ASSERT_TIME(t.step_time_s, 10.5);
+    ASSERT_TIME(t.term_s[TERM_PP], 0.5);
+    ASSERT_TIME(t.term_s[TERM_BUBBLE], 7);
+    pipeline_free(&c);
+}
+
+// One rank of dp 2, 2 micro-batches: 6 s of work, then the reduction 6-9, the optimizer 9-9.25,
+// the gather 9.25-12.25, and 0.5 s on the host.
+static void serial_collectives_are_exposed(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_1F1B, 1, 1, 2);
+    c.plan.dp = c.plan.zero_group = 2;
+    c.optimizer_s[0] = 0.25;
+    c.prices.step_s = 0.5;
+    pipeline_build(&c, 3);
+    Timeline t = pipeline_run(&c);
+    ASSERT_TIME(t.step_time_s, 12.75);
+    ASSERT_TIME(t.term_s[TERM_COMPUTE], 6);
+    ASSERT_TIME(t.term_s[TERM_DP], 6);
+    ASSERT_TIME(t.term_s[TERM_OPTIMIZER], 0.25);
+    ASSERT_TIME(t.term_s[TERM_OTHER], 0.5);
+    pipeline_free(&c);
+}
+
+static PipelineCase two_pieces(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_1F1B, 1, 1, 1);
+    c.plan.dp = c.plan.zero_group = 2;
+    c.chunks[0].num_layers = 2;
+    c.scenario.training.stack.bucket_bytes = 2000;
+    return c;
+}
+
+// F 0-1, B in halves 1-2 and 2-3. Reductions of 1.5 s: 2-3.5 and 3.5-5. Optimizer at 5, then the
+// gather 5-6.5: 2 s of the reductions are exposed, and the gather.
+static void overlapped_reductions_hide_behind_the_backward(void) {
+    PipelineCase c = two_pieces();
+    c.scenario.training.overlap_grad_reduce = true;
+    pipeline_build(&c, 1.5);
+    Timeline t = pipeline_run(&c);
+    ASSERT_TIME(t.step_time_s, 6.5);
+    ASSERT_TIME(t.term_s[TERM_COMPUTE], 3);
+    ASSERT_TIME(t.term_s[TERM_DP], 3.5);
+    pipeline_free(&c);
+}
+
+// Gathers of 0.75 s: 0-0.75 and 0.75-1.5. Halves of F: 0.75-1.25 and 1.5-2. B 2-4, reduction
+// 4-4.75. Exposed: 0.75, 0.25 and 0.75.
+static void overlapped_gathers_hide_behind_the_forward(void) {
+    PipelineCase c = two_pieces();
+    c.scenario.training.overlap_param_gather = true;
+    pipeline_build(&c, 0.75);
+    Timeline t = pipeline_run(&c);
+    ASSERT_TIME(t.step_time_s, 4.75);
+    ASSERT_TIME(t.term_s[TERM_COMPUTE], 3);
+    ASSERT_TIME(t.term_s[TERM_DP], 1.75);
+    pipeline_free(&c);
+}
+
+// Ends of ranks 0, 1, 2 of pp 3: B0 ends 9, B1 7, B2 5. Gradients are reduced for 2 s, then
+// ranks 0 and 2 exchange 120 bytes: latency 0.1, and 8 bytes take another 0.4 on that boundary, so
+// 0.1 + 15 x 0.4 = 6.1 s from 11 on. The gather takes 2 s more: 19.1.
+static void tied_embeddings_are_exchanged_before_the_optimizer(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_1F1B, 3, 1, 1);
+    c.plan.dp = c.plan.zero_group = 2;
+    c.scenario.model.tie_word_embeddings = true;
+    c.scenario.model.vocab_size = 10;
+    c.scenario.model.hidden_size = 3;
+    c.message_s[2] = 0.5;
+    c.message_alpha_s[2] = 0.1;
+    pipeline_build(&c, 2);
+    Timeline t = pipeline_run(&c);
+    ASSERT_TIME(t.step_time_s, 19.1);
+    CU_ASSERT_EQUAL(t.slowest_rank, 0);
+    ASSERT_TIME(t.term_s[TERM_DP], 4);
+    ASSERT_TIME(t.term_s[TERM_PP], 6.1);
+    ASSERT_TIME(t.term_s[TERM_BUBBLE], 6); // F1, F2, B2, B1
+    pipeline_free(&c);
+}
+
+// What a chunk's price consists of is kept, and adds up over pieces and micro-batches.
+static void terms_of_prices_are_kept(void) {
+    PipelineCase c = two_pieces();
+    c.plan.num_microbatches = 2;
+    c.scenario.training.overlap_grad_reduce = true;
+    c.backward[0] = (Price){.time_s = 2};
+    c.backward[0].term_s[TERM_COMPUTE] = 1.25;
+    c.backward[0].term_s[TERM_TP] = 0.5;
+    c.backward[0].term_s[TERM_EP] = 0.25;
+    pipeline_build(&c, 0);
+    Timeline t = pipeline_run(&c);
+    ASSERT_TIME(t.term_s[TERM_COMPUTE], 4.5);
+    ASSERT_TIME(t.term_s[TERM_TP], 1);
+    ASSERT_TIME(t.term_s[TERM_EP], 0.5);
+    pipeline_free(&c);
+}
+
+// Rank 1 gathers 10 s of weights after the step of rank 0 ended.
+static void the_slowest_rank_is_broken_down(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_1F1B, 2, 1, 1);
+    c.plan.dp = c.plan.zero_group = 2;
+    c.chunks[1].dense_parameters = 5000;
+    pipeline_build(&c, 0);
+    const Instruction *list = c.program.ranks[1].instructions;
+    c.collective_s[list[c.program.ranks[1].num_instructions - 1].collective] = 10;
+    Timeline t = pipeline_run(&c);
+    CU_ASSERT_EQUAL(t.slowest_rank, 1);
+    ASSERT_TIME(t.step_time_s, 14); // F0 1, F1 1, B1 2, gather 10
+    ASSERT_TIME(t.term_s[TERM_DP], 10);
+    ASSERT_TIME(t.term_s[TERM_BUBBLE], 1);
+    pipeline_free(&c);
+}
+
+static void times_are_kept_only_where_asked_for(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_1F1B, 2, 1, 3);
+    pipeline_build(&c, 0);
+    Timeline t;
+    CU_ASSERT_EQUAL(timeline_run(&c.program, &c.prices, false, &c.arena, &t).code, STATUS_OK);
+    CU_ASSERT_PTR_NULL(t.start_s);
+    CU_ASSERT_PTR_NULL(t.end_s);
+    ASSERT_TIME(t.step_time_s, 12);
+    pipeline_free(&c);
+}
+
+// --- Circles
+
+static Instruction message(InstructionKind kind, int peer, int match, int group, int wait) {
+    return (Instruction){.kind = (uint8_t)kind,
+                         .stream = STREAM_PP,
+                         .num_parts = 1,
+                         .peer = (int16_t)peer,
+                         .match = match,
+                         .p2p_group = group,
+                         .collective = -1,
+                         .waits = {wait, -1}};
+}
+
+static void assert_circle(const Instruction *first, const Instruction *second, int num,
+                          const char *sentence) {
+    Arena arena = {0};
+    const RankProgram ranks[] = {{first, num}, {second, num}};
+    const Program program = {.num_ranks = 2, .ranks = ranks, .message_bytes = 8};
+    const double message_s[] = {1, 1}, alpha_s[] = {0, 0};
+    const Prices prices = {.message_s = message_s, .message_alpha_s = alpha_s};
+    Timeline t;
+    Status status = timeline_run(&program, &prices, false, &arena, &t);
+    CU_ASSERT_EQUAL(status.code, STATUS_INVALID);
+    CU_ASSERT_STRING_EQUAL(status.text, sentence);
+    if (strcmp(status.text, sentence) != 0) fprintf(stderr, "\n%s\n", status.text);
+    arena_free(&arena);
+}
+
+// Both ranks send and only then receive, each for itself: neither send finds its receiver.
+static void blocking_sends_on_both_sides_are_a_circle(void) {
+    const Instruction list[2][2] = {
+        {message(INSTRUCTION_SEND, 1, 1, 0, -1), message(INSTRUCTION_RECV, 1, 0, 1, -1)},
+        {message(INSTRUCTION_SEND, 0, 1, 0, -1), message(INSTRUCTION_RECV, 0, 0, 1, -1)},
+    };
+    assert_circle(list[0], list[1], 2,
+                  "messages wait for each other in a circle: pipeline rank 0 waits at its "
+                  "instruction 0 (send of chunk 0, micro-batch 0) for rank 1");
+}
+
+// Both ranks send what they are yet to receive.
+static void sends_that_wait_for_receives_are_a_circle(void) {
+    const Instruction list[2][2] = {
+        {message(INSTRUCTION_RECV, 1, 1, -1, -1), message(INSTRUCTION_SEND, 1, 0, -1, 0)},
+        {message(INSTRUCTION_RECV, 0, 1, -1, -1), message(INSTRUCTION_SEND, 0, 0, -1, 0)},
+    };
+    assert_circle(list[0], list[1], 2,
+                  "messages wait for each other in a circle: pipeline rank 0 waits at its "
+                  "instruction 0 (recv of chunk 0, micro-batch 0) for rank 1");
+}
+
+// The two sends and receives above in one group on each side are no circle.
+static void one_group_on_both_sides_is_none(void) {
+    const Instruction list[2][2] = {
+        {message(INSTRUCTION_SEND, 1, 1, 0, -1), message(INSTRUCTION_RECV, 1, 0, 0, -1)},
+        {message(INSTRUCTION_SEND, 0, 1, 0, -1), message(INSTRUCTION_RECV, 0, 0, 0, -1)},
+    };
+    Arena arena = {0};
+    const RankProgram ranks[] = {{list[0], 2}, {list[1], 2}};
+    const Program program = {.num_ranks = 2, .ranks = ranks, .message_bytes = 8};
+    const double message_s[] = {1, 1}, alpha_s[] = {0, 0};
+    const Prices prices = {.message_s = message_s, .message_alpha_s = alpha_s};
+    Timeline t;
+    CU_ASSERT_EQUAL(timeline_run(&program, &prices, false, &arena, &t).code, STATUS_OK);
+    ASSERT_TIME(t.step_time_s, 1);
+    ASSERT_TIME(t.term_s[TERM_PP], 1);
+    arena_free(&arena);
+}
+
+// --- Laws over a grid
+
+// Every Program of a grid: all schedules, messages blocking and overlapped.
+static void for_all_programs(void (*check)(PipelineCase *c)) {
+    static const ScheduleKind KINDS[] = {SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_INTERLEAVED};
+    for (int k = 0; k < 3; k++)
+        for (int pp = 1; pp <= 8; pp++)
+            for (int vpp = 1; vpp <= 4; vpp++)
+                for (int m = 1; m <= 20; m++)
+                    for (int overlap = 0; overlap < 2; overlap++) {
+                        if (vpp > 1 && pp > 1 && KINDS[k] != SCHEDULE_INTERLEAVED) continue;
+                        PipelineCase c = pipeline_new(KINDS[k], pp, vpp, m);
+                        c.scenario.training.stack.p2p_overlap = overlap;
+                        check(&c);
+                        pipeline_free(&c);
+                    }
+}
+
+// Also where messages block and only pairs are exchanged: ranks meet where the schedule has them
+// meet anyway.
+static void check_closed_form(PipelineCase *c) {
+    pipeline_build(c, 0);
+    Timeline t = pipeline_run(c);
+    const ScheduleShape shape = {c->plan.pp, c->plan.vpp, (int)c->plan.num_microbatches};
+    const double busy_s = 3.0 * shape.vpp * shape.num_microbatches;
+    const double stated = schedule_find(c->plan.schedule)->bubble_frac(&shape);
+    ASSERT_TIME(terms_sum(&t), t.step_time_s);
+    ASSERT_TIME(t.term_s[TERM_COMPUTE], busy_s);
+    CU_ASSERT(t.term_s[TERM_BUBBLE] / busy_s <= stated + 1e-12);
+    const bool exact = shape.vpp == 1 || shape.pp == 1 || shape.num_microbatches < shape.pp ||
+                       shape.num_microbatches % shape.pp == 0;
+    if (exact) ASSERT_TIME(t.term_s[TERM_BUBBLE] / busy_s, stated);
+}
+
+static void bubble_is_the_closed_form(void) {
+    for_all_programs(check_closed_form);
+}
+
+// A small generator of its own, so that every machine tests the same numbers.
+static double uniform(uint64_t *state) {
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(*state >> 33) / (double)(1u << 31);
+}
+
+// Unequal chunks and boundaries, gradients reduced and weights gathered in pieces.
+static void scramble(PipelineCase *c, uint64_t seed) {
+    uint64_t state = seed;
+    for (int i = 0; i < c->plan.num_chunks; i++) {
+        c->forward[i] = price_of_compute(0.5 + uniform(&state));
+        c->backward[i] = price_of_compute(1 + 2 * uniform(&state));
+        c->chunks[i].num_layers = 3;
+    }
+    for (int r = 0; r < c->plan.pp; r++) {
+        c->message_alpha_s[r] = 0.1 * uniform(&state);
+        c->message_s[r] = c->message_alpha_s[r] + 0.5 * uniform(&state);
+        c->optimizer_s[r] = uniform(&state);
+    }
+    Training *training = &c->scenario.training;
+    training->overlap_grad_reduce = uniform(&state) < 0.5;
+    training->overlap_param_gather = uniform(&state) < 0.5;
+    training->stack.bucket_bytes = 1500;
+    c->scenario.model.tie_word_embeddings = uniform(&state) < 0.5;
+    c->scenario.model.vocab_size = c->scenario.model.hidden_size = 2;
+    c->plan.dp = c->plan.zero_group = 2;
+    c->prices.step_s = 0.125;
+    pipeline_build(c, 0.25);
+}
+
+// Waits are over before a start, a stream does one thing at a time, both ends of a message see it
+// move at the same time.
+static void check_order(const PipelineCase *c, const Timeline *t, int rank) {
+    const RankProgram *r = &c->program.ranks[rank];
+    double free_s[NUM_STREAMS] = {0};
+    for (int k = 0; k < r->num_instructions; k++) {
+        const Instruction *i = &r->instructions[k];
+        const double start_s = t->start_s[rank][k], end_s = t->end_s[rank][k];
+        CU_ASSERT(start_s >= 0 && end_s >= start_s && end_s <= t->step_time_s);
+        for (int w = 0; w < 2; w++)
+            if (i->waits[w] >= 0) CU_ASSERT(start_s >= t->end_s[rank][i->waits[w]]);
+        if (i->match >= 0) CU_ASSERT_EQUAL(start_s, t->start_s[i->peer][i->match]);
+        if (i->stream == STREAM_PP) continue;
+        CU_ASSERT(start_s >= free_s[i->stream]);
+        free_s[i->stream] = end_s;
+    }
+}
+
+static void check_laws(PipelineCase *c) {
+    scramble(c, 1 + (uint64_t)(c->plan.pp + 10 * c->plan.vpp) +
+                    100 * (uint64_t)c->plan.num_microbatches);
+    Timeline t = pipeline_run(c);
+    for (int r = 0; r < c->plan.pp; r++) check_order(c, &t, r);
+    CU_ASSERT_DOUBLE_EQUAL(terms_sum(&t), t.step_time_s, 1e-12 * t.step_time_s);
+    for (int k = 0; k < NUM_TERMS; k++) CU_ASSERT(t.term_s[k] >= 0);
+
+    double busy_s = 0; // of the busiest rank
+    for (int r = 0; r < c->plan.pp; r++) {
+        double rank_s = c->optimizer_s[r] + c->prices.step_s;
+        for (int k = r; k < c->plan.num_chunks; k += c->plan.pp)
+            rank_s +=
+                (c->forward[k].time_s + c->backward[k].time_s) * (double)c->plan.num_microbatches;
+        busy_s = fmax(busy_s, rank_s);
+    }
+    CU_ASSERT(t.step_time_s >= busy_s * (1 - 1e-12));
+
+    Timeline again = pipeline_run(c);
+    CU_ASSERT_EQUAL(again.step_time_s, t.step_time_s);
+    CU_ASSERT_EQUAL(memcmp(again.term_s, t.term_s, sizeof t.term_s), 0);
+
+    for (int r = 0; r < c->plan.pp; r++) c->message_s[r] *= 0.7, c->message_alpha_s[r] *= 0.7;
+    CU_ASSERT(pipeline_run(c).step_time_s <= t.step_time_s * (1 + 1e-12));
+    for (int k = 0; k < c->program.num_collectives; k++) c->collective_s[k] *= 0.7;
+    CU_ASSERT(pipeline_run(c).step_time_s <= t.step_time_s * (1 + 1e-12));
+}
+
+static void timelines_obey_their_laws(void) {
+    for_all_programs(check_laws);
+}
+
+CU_TestInfo timeline_tests[] = {
+    {"gpipe_with_blocking_messages", gpipe_with_blocking_messages},
+    {"one_f_one_b_with_blocking_messages", one_f_one_b_with_blocking_messages},
+    {"interleaved_with_overlapped_messages", interleaved_with_overlapped_messages},
+    {"a_direction_carries_one_message_at_a_time", a_direction_carries_one_message_at_a_time},
+    {"each_boundary_has_its_own_time", each_boundary_has_its_own_time},
+    {"serial_collectives_are_exposed", serial_collectives_are_exposed},
+    {"overlapped_reductions_hide_behind_the_backward",
+     overlapped_reductions_hide_behind_the_backward},
+    {"overlapped_gathers_hide_behind_the_forward", overlapped_gathers_hide_behind_the_forward},
+    {"tied_embeddings_are_exchanged_before_the_optimizer",
+     tied_embeddings_are_exchanged_before_the_optimizer},
+    {"terms_of_prices_are_kept", terms_of_prices_are_kept},
+    {"the_slowest_rank_is_broken_down", the_slowest_rank_is_broken_down},
+    {"times_are_kept_only_where_asked_for", times_are_kept_only_where_asked_for},
+    {"blocking_sends_on_both_sides_are_a_circle", blocking_sends_on_both_sides_are_a_circle},
+    {"sends_that_wait_for_receives_are_a_circle", sends_that_wait_for_receives_are_a_circle},
+    {"one_group_on_both_sides_is_none", one_group_on_both_sides_is_none},
+    {"bubble_is_the_closed_form", bubble_is_the_closed_form},
+    {"timelines_obey_their_laws", timelines_obey_their_laws},
+    CU_TEST_INFO_NULL,
+};
