@@ -69,6 +69,29 @@ static Status text_check(const char *text, size_t size, const char *file) {
     return status_ok();
 }
 
+// Where the parser stopped, corrected: it steps over what stands in place of a key's quote.
+static size_t text_stop(const char *text, size_t at) {
+    char open[JSON_MAX_DEPTH + 2] = {0}; // brackets around the place
+    int depth = 0;
+    char before = '\0'; // the last character that is not white space
+    bool in_string = false;
+    if (at == 0) return 0;
+    for (size_t i = 0; i + 1 < at; i++) {
+        char c = text[i];
+        if (in_string && c == '\\')
+            i++;
+        else if (c == '"')
+            in_string = !in_string;
+        else if (!in_string && (c == '{' || c == '['))
+            open[++depth] = c;
+        else if (!in_string && (c == '}' || c == ']') && depth > 0)
+            depth--;
+        if (!strchr(" \t\r\n", c)) before = c;
+    }
+    bool key_expected = !in_string && open[depth] == '{' && (before == '{' || before == ',');
+    return key_expected && !strchr("\" \t\r\n", text[at - 1]) ? at - 1 : at;
+}
+
 static int compare_keys(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -106,8 +129,8 @@ static Status tree_check(const JsonNode *node, Arena *arena) {
 
 Status json_parse(const char *text, size_t size, const char *file, Arena *arena, JsonNode *root) {
     if (size > JSON_MAX_BYTES)
-        return status_at(STATUS_INVALID, file, "", "larger than %zu MiB; expected one JSON document",
-                         JSON_MAX_BYTES >> 20);
+        return status_at(STATUS_INVALID, file, "",
+                         "larger than %zu MiB; expected one JSON document", JSON_MAX_BYTES >> 20);
     if (size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) text += 3, size -= 3; // byte order mark
     if (strspn(text, " \t\r\n") >= size)
         return status_at(STATUS_INVALID, file, "", "empty; expected one JSON document");
@@ -115,7 +138,7 @@ Status json_parse(const char *text, size_t size, const char *file, Arena *arena,
     const char *end = NULL;
     cJSON *tree = cJSON_ParseWithLengthOpts(text, size, &end, false);
     size_t at = end && end >= text && end <= text + size ? (size_t)(end - text) : 0;
-    if (!tree) return text_error(text, at, file, "syntax error");
+    if (!tree) return text_error(text, text_stop(text, at), file, "syntax error");
     arena_own(arena, tree_free, tree);
     at += strspn(text + at, " \t\r\n");
     if (at < size) return text_error(text, at, file, "syntax error: text after the document");
@@ -187,7 +210,8 @@ Status json_save(const cJSON *tree, const char *path) {
     if (n < 0 || n >= (int)sizeof temporary)
         return status_at(STATUS_INVALID, path, "", "the path is too long");
     FILE *stream = fopen(temporary, "wb");
-    if (!stream) return status_at(STATUS_INVALID, path, "", "cannot be written: %s", strerror(errno));
+    if (!stream)
+        return status_at(STATUS_INVALID, path, "", "cannot be written: %s", strerror(errno));
     Status status = json_write(tree, stream);
     if (fclose(stream) != 0 && status.code == STATUS_OK)
         status = status_at(STATUS_MACHINE, path, "", "cannot be written: %s", strerror(errno));

@@ -24,6 +24,15 @@ static void syntax_error_names_line_and_column(void) {
     assert_parse_refused("{\"a\": NaN}", "a.json: line 1, column 7: syntax error");
     assert_parse_refused("{\"a\": -Infinity}", "a.json: line 1, column 7: syntax error");
     assert_parse_refused("{\"a\": [1, 2", "a.json: line 1, column 11: syntax error");
+    assert_parse_refused("{\"a\": 1,}", "a.json: line 1, column 9: syntax error");
+    assert_parse_refused("{\n  a: 1}", "a.json: line 2, column 3: syntax error");
+    assert_parse_refused("{\"a\": [{\"b\": 1, 2: 3}]}", "a.json: line 1, column 17: syntax error");
+    assert_parse_refused("{\"a\": [1, 2x]}", "a.json: line 1, column 12: syntax error");
+    assert_parse_refused("{\"a\" 1}", "a.json: line 1, column 6: syntax error");
+    assert_parse_refused("{\"a\": 1 \"b\": 2}", "a.json: line 1, column 9: syntax error");
+    assert_parse_refused("{'a': 1}", "a.json: line 1, column 2: syntax error");
+    assert_parse_refused("[1,]", "a.json: line 1, column 4: syntax error");
+    assert_parse_refused("{\"a\": \"b", "a.json: line 1, column 8: syntax error");
 }
 
 static void columns_count_characters(void) {
