@@ -21,13 +21,25 @@ static double gemm_s(const Gpu *gpu, const Op *op) {
     return fmax(op->flops / rate, memory_s(gpu, op->bytes));
 }
 
-// Attention runs in 16 bits whatever the precision of the products; fp32 where there is no bf16.
+// Rate of a fused attention kernel over that of the newest for its GPU, which the profile holds.
+// Hopper and later: FlashAttention 2 and 3 forward and backward, head size 128, causal, 16k tokens,
+// from Shah et al. 2024, "FlashAttention-3", arXiv:2407.08608, figures 5 and 6. Before: 2 is the
+// newest. FlashAttention 1 (Triton) over 2: Dao 2023, arXiv:2307.08691, figures 4 to 6.
+static double generation_frac(const Gpu *gpu, const Op *op) {
+    bool hopper = gpu->peak_flops_per_s[PRECISION_FP8] > 0 && gpu->num_sms > 100;
+    double second = !hopper ? 1 : op->backward ? 0.62 : 0.58;
+    if (op->generation >= 3) return 1;
+    if (op->generation == 2) return second;
+    return second * (op->backward ? 0.62 : 0.70);
+}
+
+// Attention runs in 16 bits where the products run in 16 or fewer.
 static double attention_s(const Gpu *gpu, const Op *op) {
     const GpuEfficiency *e = &gpu->efficiency;
     int precision = gpu->peak_flops_per_s[PRECISION_BF16] > 0 ? PRECISION_BF16 : PRECISION_FP16;
-    if (op->precision == PRECISION_FP32 || op->precision == PRECISION_FP64) precision = op->precision;
+    if (op->precision <= PRECISION_TF32) precision = op->precision;
     double frac = op->backward ? e->attention_backward_frac : e->attention_forward_frac;
-    double rate = gpu->peak_flops_per_s[precision] * frac;
+    double rate = gpu->peak_flops_per_s[precision] * frac * generation_frac(gpu, op);
     rate *= op->tokens / (op->tokens + e->attention_half_tokens);
     // Heads of 64 do half the work per softmax exponential of heads of 128.
     if (op->head_dim < 128) rate *= (1 + op->head_dim / 128) / 2;

@@ -1,57 +1,59 @@
 #include "costmodel/memory.h"
 
+#include "workload/bytes.h"
+
 #include <math.h>
 
-static double largest(const Workload *workload, int first, int last, double *expert) {
-    double dense = 0;
-    *expert = 0;
+// Largest of the blocks in [first, last] that the rank holds: parameters that are sharded.
+static double largest_sharded(const Plan *plan, const Workload *workload, int rank, int first,
+                              int last) {
+    const bool dense = plan_group(plan, GROUP_ZERO).size > 1;
+    const bool expert = plan_group(plan, GROUP_EZERO).size > 1;
+    double most = 0;
     for (int i = first; i <= last; i++) {
-        dense = fmax(dense, workload->blocks[i].dense_parameters);
-        *expert = fmax(*expert, workload->blocks[i].expert_parameters);
+        int count = 0;
+        for (int c = rank; c < workload->num_chunks; c += plan->pp)
+            count += workload->chunks[c].num_blocks[i];
+        const Block *b = &workload->blocks[i];
+        if (count > 0)
+            most = fmax(most, (dense ? b->dense_parameters : 0) + (expert ? b->expert_parameters : 0));
     }
-    return dense;
+    return most;
 }
 
 // ZeRO-3 holds two blocks gathered (this one and the next, prefetched) and one block's gradients
 // before they are scattered; without resharding all blocks of the rank stay gathered.
 static double gathered_bytes(const Scenario *scenario, const Plan *plan, const Workload *workload,
-                             double rank_parameters) {
-    const Training *training = &scenario->training;
-    const Stack *stack = &training->stack;
-    if (plan->zero_stage < 3 || plan_group(plan, GROUP_ZERO).size == 1) return 0;
-    double gathered = stack->gathers_in_compute_dtype ? 2 : stack->weight_bytes_per_param;
-    double reduced = training->grad_reduce_precision == PRECISION_BF16 ? 2 : 4, expert, edge_expert;
-    double layer = largest(workload, BLOCK_FIRST_LAYER, BLOCK_MTP, &expert) + expert;
-    double edge = fmax(largest(workload, BLOCK_EMBEDDING, BLOCK_EMBEDDING, &edge_expert),
-                       largest(workload, BLOCK_HEAD, BLOCK_HEAD, &edge_expert));
-    double blocks = fmax(2 * layer, layer + edge) * gathered;
-    if (!plan->reshard_after_forward) blocks = fmax(blocks, rank_parameters * gathered);
-    return blocks + fmax(layer, edge) * reduced;
+                             int rank, double dense, double expert) {
+    if (plan->zero_stage < 3) return 0;
+    double layer = largest_sharded(plan, workload, rank, BLOCK_FIRST_LAYER, BLOCK_MTP);
+    double edge = fmax(
+        largest_sharded(plan, workload, rank, BLOCK_EMBEDDING, BLOCK_EMBEDDING),
+        largest_sharded(plan, workload, rank, BLOCK_HEAD, BLOCK_HEAD));
+    double gathered = fmax(2 * layer, layer + edge);
+    if (!plan->reshard_after_forward)
+        gathered = fmax(gathered, (plan_group(plan, GROUP_ZERO).size > 1 ? dense : 0) +
+                                      (plan_group(plan, GROUP_EZERO).size > 1 ? expert : 0));
+    return gathered * gathered_weight_bytes(&scenario->training) +
+           fmax(layer, edge) * reduced_gradient_bytes(&scenario->training);
 }
 
 static void static_account(const Scenario *scenario, const Plan *plan, const Workload *workload,
-                             int rank, RankMemory *m) {
-    const Training *training = &scenario->training;
-    const Stack *stack = &training->stack;
+                           int rank, RankMemory *m) {
+    const StateBytes state = state_bytes(&scenario->training);
     double dense = 0, expert = 0;
     for (int c = rank; c < workload->num_chunks; c += plan->pp) {
         dense += workload->chunks[c].dense_parameters;
         expert += workload->chunks[c].expert_parameters;
     }
     double all = dense + expert;
-    double own = dense / plan_group(plan, GROUP_ZERO).size +
-                 expert / plan_group(plan, GROUP_EZERO).size;
-    double grad = training->grad_reduce_precision == PRECISION_BF16 ? 2 : 4;
-    if (stack->grad_bytes_per_param > 0) grad = stack->grad_bytes_per_param;
-    double moment = training->optimizer_precision == PRECISION_BF16 ? 2 : 4;
-    double moments = training->optimizer == OPTIMIZER_ADAM ? 2 : 1;
-    m->weights_bytes = (plan->zero_stage >= 3 ? own : all) * stack->weight_bytes_per_param;
-    m->gradients_bytes = (plan->zero_stage >= 2 ? own : all) * grad;
-    m->optimizer_bytes = (plan->zero_stage >= 1 ? own : all) *
-                         (stack->master_bytes_per_param + moments * moment);
-    m->buffers_bytes = gathered_bytes(scenario, plan, workload, all);
+    double own =
+        dense / plan_group(plan, GROUP_ZERO).size + expert / plan_group(plan, GROUP_EZERO).size;
+    m->weights_bytes = (plan->zero_stage >= 3 ? own : all) * state.weight;
+    m->gradients_bytes = (plan->zero_stage >= 2 ? own : all) * state.gradient;
+    m->optimizer_bytes = (plan->zero_stage >= 1 ? own : all) * (state.master + state.moments);
+    m->buffers_bytes = gathered_bytes(scenario, plan, workload, rank, dense, expert);
     if (plan->pp > 1) m->buffers_bytes += 2 * workload->boundary_bytes; // received, being sent
-
 }
 
 static int num_communicators(const Plan *plan) {
@@ -61,13 +63,15 @@ static int num_communicators(const Plan *plan) {
     return n;
 }
 
+// The allocator's slack is what it caches; short of memory it gives that back before it fails.
 static void account_finish(const Scenario *scenario, const Plan *plan, RankMemory *m) {
     const Stack *stack = &scenario->training.stack;
+    double outside = stack->context_bytes + num_communicators(plan) * stack->comm_bytes_per_group;
+    double room = scenario->cluster.gpu.memory_available_bytes - outside;
     m->peak_bytes = m->weights_bytes + m->gradients_bytes + m->optimizer_bytes +
                     m->activations_bytes + m->buffers_bytes;
-    m->reserved_bytes = m->peak_bytes * (1 + stack->allocator_slack_frac);
-    m->device_bytes = m->reserved_bytes + stack->context_bytes +
-                      num_communicators(plan) * stack->comm_bytes_per_group;
+    m->reserved_bytes = fmax(m->peak_bytes, fmin(m->peak_bytes * (1 + stack->allocator_slack_frac), room));
+    m->device_bytes = m->reserved_bytes + outside;
 }
 
 // Adds one unit of work to what is held and to the peak.

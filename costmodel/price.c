@@ -2,6 +2,7 @@
 
 #include "costmodel/collective.h"
 #include "costmodel/compute.h"
+#include "workload/bytes.h"
 
 #include <math.h>
 
@@ -185,8 +186,7 @@ static const Price *phase_price(const Scenario *scenario, const Plan *plan,
 // Seconds of the optimizer on a rank: it is bound by the bytes of gradients, moments and weights.
 static double optimizer_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
                           int rank) {
-    const Training *training = &scenario->training;
-    const Stack *stack = &training->stack;
+    const StateBytes state = state_bytes(&scenario->training);
     const Gpu *gpu = &scenario->cluster.gpu;
     double dense = 0, expert = 0;
     for (int c = rank; c < workload->num_chunks; c += plan->pp) {
@@ -196,15 +196,14 @@ static double optimizer_s(const Scenario *scenario, const Plan *plan, const Work
     double all = dense + expert, own = all;
     if (plan->zero_stage >= 1)
         own = dense / plan_group(plan, GROUP_ZERO).size + expert / plan_group(plan, GROUP_EZERO).size;
-    double grad = training->grad_reduce_precision == PRECISION_BF16 ? 2 : 4;
-    if (stack->grad_bytes_per_param > 0) grad = stack->grad_bytes_per_param;
-    double moment = training->optimizer_precision == PRECISION_BF16 ? 2 : 4;
-    double moments = training->optimizer == OPTIMIZER_ADAM ? 2 : 1;
-    // Norm: read gradients. Update: read gradient, read and write master weight and moments, write
-    // the weight. Then the gradient buffer is zeroed.
-    double bytes = own * (2 * grad + 8 + 2 * moments * moment + stack->weight_bytes_per_param);
-    bytes += (plan->zero_stage >= 2 ? own : all) * grad;
-    if (!stack->fused_optimizer) bytes *= 3; // one kernel per operation instead of one for all
+    // Norm: read gradients. Update: read gradient, read and write moments and the weight that is
+    // trained (the master copy where there is one, and then write the weight). Then the gradient
+    // buffer is zeroed.
+    double trained = state.master > 0 ? 2 * state.master + state.weight : 2 * state.weight;
+    double bytes = own * (2 * state.gradient + 2 * state.moments + trained);
+    bytes += (plan->zero_stage >= 2 ? own : all) * state.gradient;
+    // One kernel per operation instead of one for all.
+    if (!scenario->training.stack.fused_optimizer) bytes *= 3;
     return bytes / (gpu->memory_bandwidth_bytes_per_s * gpu->efficiency.memory_frac);
 }
 

@@ -10,17 +10,18 @@ static void build_activation(Builder *b, double tokens, double width) {
     bool fused = training->stack.fused_activation || training->compile;
     double act = activation_bytes(training), inputs = tokens * width * (m->gated_mlp ? 2 : 1);
     double outputs = tokens * width;
-    // Unfused, the bias, the activation and the gate are kernels that each read and write.
-    double extra = fused ? 0 : outputs * act * (m->gated_mlp ? 3 : 2);
+    // Unfused, activation and gate are kernels of their own, and the activation's result is kept.
+    bool split = m->gated_mlp && !fused;
+    double extra = split ? 2 * outputs * act : 0;
     MemoryWork work = {.name = m->gated_mlp ? "gated_activation" : "activation",
                        .bytes = (inputs + outputs) * act + extra,
                        .backward_bytes = (2 * inputs + outputs) * act + 2 * extra,
-                       .kernels = fused ? 1 : 3, .backward_kernels = fused ? 1 : 3,
+                       .kernels = split ? 2 : 1, .backward_kernels = split ? 3 : 1,
                        .saved_bytes = inputs * act + outputs * b->input_bytes_per_value +
-                                      (fused ? 0 : outputs * act),
+                                      (split ? outputs * act : 0),
                        .output_bytes = outputs * act};
     int module = b->module;
-    b->module |= b->module & MODULE_MOE ? MODULE_MOE_ACT : 0;
+    if ((b->module & (MODULE_MOE | MODULE_SHARED_EXPERTS)) == MODULE_MOE) b->module |= MODULE_MOE_ACT;
     build_memory(b, &work);
     b->units[b->num_units - 1].kept_bytes = inputs * act;
     b->module = module;
@@ -68,7 +69,7 @@ static void build_router(Builder *b) {
     const Model *m = &b->scenario->model;
     double act = activation_bytes(&b->scenario->training), tokens = b->tokens_sp;
     int precision = b->precision;
-    b->precision = PRECISION_BF16;
+    b->precision = unquantized_precision(&b->scenario->training);
     build_linear(b, "router", SPLIT_NONE, tokens, m->num_experts, m->hidden_size, 0);
     b->precision = precision;
     if (m->router_bias) b->dense_parameters += m->num_experts;
@@ -100,7 +101,7 @@ static void build_experts(Builder *b) {
                   received * hidden * b->input_bytes_per_value);
     build_activation(b, received, width);
     build_grouped(b, "experts_fc2", experts, received, hidden, width, 0);
-    if (m->expert_bias) b->expert_parameters += experts * (width * 2 + hidden);
+    if (m->expert_bias) b->expert_parameters += experts * (width * (m->gated_mlp ? 2 : 1) + hidden);
     if (plan->etp > 1)
         build_collective(b, "etp_reduce_scatter", STREAM_TP, COLLECTIVE_REDUCE_SCATTER,
                          COLLECTIVE_ALL_GATHER, GROUP_ETP, received * hidden * act);

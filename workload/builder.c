@@ -4,22 +4,6 @@
 #include <assert.h>
 #include <math.h>
 
-static bool precision_is_8bit(int precision) {
-    return precision == PRECISION_FP8 || precision == PRECISION_MXFP8 || precision == PRECISION_NVFP4;
-}
-
-double weight_read_bytes(const Training *training) {
-    switch (training->precision) {
-    case PRECISION_FP64: return 8;
-    case PRECISION_FP32:
-    case PRECISION_TF32: return 4;
-    case PRECISION_FP8:
-    case PRECISION_MXFP8: return 1;
-    case PRECISION_NVFP4: return 0.5;
-    default: return 2;
-    }
-}
-
 Builder builder_new(const Scenario *scenario, const Plan *plan, const LayerKind *kind,
                     bool recomputed, Arena *arena) {
     const Training *training = &scenario->training;
@@ -28,17 +12,8 @@ Builder builder_new(const Scenario *scenario, const Plan *plan, const LayerKind 
     b.tokens = (double)plan->micro_batch * (double)training->seq_len / plan->cp;
     b.tokens_sp = plan->sequence_parallel ? b.tokens / plan->tp : b.tokens;
     b.precision = training->precision;
-    b.input_bytes_per_value = precision_is_8bit(training->precision) ? 1 : activation_bytes(training);
+    b.input_bytes_per_value = precision_is_quantized(training->precision) ? 1 : activation_bytes(training);
     return b;
-}
-
-double activation_bytes(const Training *training) {
-    switch (training->precision) {
-    case PRECISION_FP64: return 8;
-    case PRECISION_FP32:
-    case PRECISION_TF32: return 4;
-    default: return 2;
-    }
 }
 
 static Unit *unit_add(Builder *b, Op op) {
@@ -54,7 +29,7 @@ static Unit *unit_add(Builder *b, Op op) {
 
 // 8-bit products read inputs that a kernel of their own has quantized (row- and column-wise).
 static void build_quantize(Builder *b, double values, double gradient_values) {
-    if (!precision_is_8bit(b->precision)) return;
+    if (!precision_is_quantized(b->precision)) return;
     MemoryWork cast = {.name = "quantize", .bytes = values * 4, .kernels = 1,
                        .backward_bytes = gradient_values * 4, .backward_kernels = 1};
     build_memory(b, &cast);
@@ -124,8 +99,7 @@ void build_linear(Builder *b, const char *name, Split split, double tokens, doub
 void build_batched_gemm(Builder *b, const char *name, double groups, double m, double n, double k,
                         double saved_bytes) {
     double act = activation_bytes(&b->scenario->training);
-    int precision = b->scenario->training.precision;
-    if (precision_is_8bit(precision)) precision = PRECISION_BF16;
+    int precision = unquantized_precision(&b->scenario->training);
     Op op = {.name = name, .kind = OP_GEMM, .stream = STREAM_COMPUTE, .groups = groups,
              .m = m, .n = n, .k = k, .precision = precision, .flops = groups * 2 * m * n * k,
              .bytes = groups * act * (m * k + k * n + m * n), .saved_bytes = saved_bytes,

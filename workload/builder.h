@@ -3,6 +3,7 @@
 #pragma once
 
 #include "workload/block.h"
+#include "workload/bytes.h"
 
 enum { BUILDER_MAX_OPS = 96 };
 
@@ -19,6 +20,8 @@ typedef struct {
     int module;          // MODULE_* bit that recomputes it, or 0
     bool recomputed;     // run again before the backward
     double kept_bytes;   // of op.saved_bytes: kept even so where it is the first of those run again
+    double again_frac;   // of the work that is run again; 0 stands for all
+    double kept_outputs_bytes; // kept in the forward though it is run again (in part)
     bool has_weight;     // OP_GEMM: its backward has a weight part
     int backward_kernels;
     double backward_bytes; // OP_MEMORY, OP_ATTENTION
@@ -89,7 +92,3 @@ Block builder_finish(Builder *b, const char *name);
 
 // The backward operators of b->units, in order. Returns their number (<= 3 BUILDER_MAX_OPS).
 int backward_derive(const Builder *b, Op *backward);
-
-// Bytes of one weight as read by a GEMM, and of one activation.
-double weight_read_bytes(const Training *training);
-double activation_bytes(const Training *training);

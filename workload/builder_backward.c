@@ -38,14 +38,13 @@ static Op input_gradient(const Op *forward, double act) {
 }
 
 // dW [n x k] = dY^T [n x m] times X [m x k], added to the gradient buffer.
-static Op weight_gradient(const Op *forward, const Stack *stack, double act, double grad_bytes) {
+static Op weight_gradient(const Op *forward, double act, double gradient_bytes) {
     Op op = *forward;
     op.m = forward->n;
     op.n = forward->k;
     op.k = forward->m;
-    double stored = stack->grad_bytes_per_param > 0 ? stack->grad_bytes_per_param : grad_bytes;
     op.bytes = forward->groups * (forward->m * (forward->n + forward->k) * act +
-                                  2 * forward->n * forward->k * stored);
+                                  2 * forward->n * forward->k * gradient_bytes);
     op.released_bytes = forward->saved_bytes;
     op.transient_bytes = forward->groups * forward->m * forward->n * act;
     return op;
@@ -63,7 +62,6 @@ static void collective_backward(Backward *w, const Unit *unit) {
 static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     const Training *training = &w->b->scenario->training;
     double act = activation_bytes(training);
-    double grad_bytes = training->grad_reduce_precision == PRECISION_BF16 ? 2 : 4;
     int gather = WAIT_NOTHING;
     if (column && column->gather_again) {
         Op again = column->op;
@@ -74,7 +72,7 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     data_add(w, input_gradient(&unit->op, act));
     bool async = column && column->backward_async;
     if (async) collective_backward(w, column);
-    Op weights = weight_gradient(&unit->op, &training->stack, act, grad_bytes);
+    Op weights = weight_gradient(&unit->op, act, state_bytes(training).gradient);
     backward_add(w, weights, PHASE_BACKWARD_WEIGHT, gather);
     if (column && !async) {
         w->data = w->num_ops - 1;
@@ -118,7 +116,14 @@ static void recompute_add(Backward *w) {
         bool run = unit->recomputed;
         if (run && unit->op.collective != NUM_COLLECTIVES) {
             int at = data_add(w, unit->op);
-            w->ops[at].saved_bytes = unit->op.saved_bytes - (before ? 0 : unit->kept_bytes);
+            Op *again = &w->ops[at];
+            again->saved_bytes = unit->op.saved_bytes - (before ? 0 : unit->kept_bytes);
+            again->released_bytes = unit->kept_outputs_bytes; // becomes part of what is saved
+            if (unit->again_frac > 0) {
+                again->n *= unit->again_frac;
+                again->flops *= unit->again_frac;
+                again->bytes *= unit->again_frac;
+            }
         }
         before = run;
     }

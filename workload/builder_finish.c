@@ -4,17 +4,17 @@
 #include <math.h>
 #include <string.h>
 
-// torchtitan's per-operator checkpointing keeps the attention and every second product's output
-// and runs the rest again (torchtitan/distributed/activation_checkpoint.py).
+// torchtitan's per-operator checkpointing keeps the attention and every second product's output and
+// runs the rest again (torchtitan/distributed/activation_checkpoint.py). Fused products (query, key
+// and value; gate and up) stand for several of its own: of each, half is kept and half run again.
 static void mark_per_operator(Builder *b) {
     double act = activation_bytes(&b->scenario->training);
-    int products = 0;
     for (int i = 0; i < b->num_units; i++) {
         Unit *unit = &b->units[i];
         bool product = unit->op.kind == OP_GEMM && unit->has_weight;
-        bool keep = (product && products++ % 2 == 0) || unit->op.kind == OP_ATTENTION;
-        if (product && keep) unit->op.saved_bytes += unit->op.m * unit->op.n * unit->op.groups * act;
-        unit->recomputed = !keep && unit->op.kind != OP_COLLECTIVE;
+        if (product) unit->again_frac = 0.5;
+        if (product) unit->kept_outputs_bytes = 0.5 * unit->op.m * unit->op.n * unit->op.groups * act;
+        unit->recomputed = unit->op.kind != OP_ATTENTION && unit->op.kind != OP_COLLECTIVE;
     }
 }
 
@@ -40,8 +40,8 @@ static int forward_list(const Builder *b, Op *forward) {
         if (unit->op.kind != OP_COLLECTIVE || unit->op.collective != NUM_COLLECTIVES) {
             Op op = unit->op;
             if (unit->recomputed) {
-                double kept = before ? 0 : unit->kept_bytes;
-                op.transient_bytes += op.saved_bytes - kept;
+                double kept = (before ? 0 : unit->kept_bytes) + unit->kept_outputs_bytes;
+                op.transient_bytes += fmax(0, op.saved_bytes - kept);
                 op.saved_bytes = kept;
             }
             forward[n++] = op;
@@ -65,11 +65,9 @@ static Op zero_collective(const char *name, CollectiveKind kind, GroupKind group
 // in between, and gradients scattered, all beside the compute of the neighbouring block
 // (Zhao et al. 2023, "PyTorch FSDP", arXiv:2304.11277, section 3.3).
 static int add_sharding(const Builder *b, Op *ops, int n, Phase phase) {
-    const Stack *stack = &b->scenario->training.stack;
     if (b->plan->zero_stage < 3) return n;
-    double gathered = stack->gathers_in_compute_dtype ? activation_bytes(&b->scenario->training)
-                                                      : stack->weight_bytes_per_param;
-    double reduced = b->scenario->training.grad_reduce_precision == PRECISION_BF16 ? 2 : 4;
+    double gathered = gathered_weight_bytes(&b->scenario->training);
+    double reduced = reduced_gradient_bytes(&b->scenario->training);
     const double parameters[2] = {b->dense_parameters, b->expert_parameters};
     const GroupKind groups[2] = {GROUP_ZERO, GROUP_EZERO};
     bool gather = phase == PHASE_FORWARD || b->plan->reshard_after_forward;

@@ -1,5 +1,7 @@
 #include "workload/program_sync.h"
 
+#include "workload/bytes.h"
+
 #include <math.h>
 
 enum { MAX_PARTS = 32 };
@@ -10,13 +12,9 @@ typedef struct {
     const Plan *plan;
 } SyncBuilder;
 
-// Bytes of a gradient when it is reduced.
 static double grad_bytes(const Scenario *scenario) {
-    return scenario->training.grad_reduce_precision == PRECISION_FP32 ? 4 : 2;
+    return reduced_gradient_bytes(&scenario->training);
 }
-
-// Bytes of a weight when it is gathered: in the precision of the activations.
-static const double GATHERED_WEIGHT_BYTES = 2;
 
 // Chunks are mostly alike: equal collectives share an entry, so that each is priced once.
 static int collective_find(SyncBuilder *b, const ProgramCollective *wanted) {
@@ -74,6 +72,7 @@ SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *w
                    Arena *arena) {
     const Training *training = &scenario->training;
     const int num_chunks = workload->num_chunks;
+    const double weight_bytes = gathered_weight_bytes(training);
     SyncBuilder b = {.plan = plan};
     b.collectives = ARENA_ARRAY(arena, 6 * num_chunks, ProgramCollective);
     ChunkSync *reduce = ARENA_ARRAY(arena, num_chunks, ChunkSync);
@@ -85,8 +84,8 @@ SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *w
         gather[c].num_parts = training->overlap_param_gather ? parts : 1;
         reduce_add(&b, &reduce[c], chunk->dense_parameters * grad_bytes(scenario), false);
         reduce_add(&b, &reduce[c], chunk->expert_parameters * grad_bytes(scenario), true);
-        gather_add(&b, &gather[c], chunk->dense_parameters * GATHERED_WEIGHT_BYTES, false);
-        gather_add(&b, &gather[c], chunk->expert_parameters * GATHERED_WEIGHT_BYTES, true);
+        gather_add(&b, &gather[c], chunk->dense_parameters * weight_bytes, false);
+        gather_add(&b, &gather[c], chunk->expert_parameters * weight_bytes, true);
         if (reduce[c].num_collectives == 0) reduce[c].num_parts = 1;
         if (gather[c].num_collectives == 0) gather[c].num_parts = 1;
     }

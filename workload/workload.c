@@ -48,16 +48,17 @@ static void build_head(Builder *b, const char *norm_name) {
     const Model *m = &b->scenario->model;
     const Training *training = &b->scenario->training;
     double act = activation_bytes(training), vocab = padded_vocab(m, b->plan);
-    b->precision = training->precision < PRECISION_FP8 ? training->precision : PRECISION_BF16;
+    b->precision = unquantized_precision(training);
     b->input_bytes_per_value = act;
     if (m->final_norm) build_norm(b, norm_name, b->tokens_sp * m->hidden_size);
     double dense = b->dense_parameters;
     build_linear(b, "lm_head", SPLIT_COLUMN, b->tokens, vocab, m->hidden_size, 0);
     b->dense_parameters = dense;
     double logits = b->tokens * vocab / b->plan->tp;
-    bool fused = training->cross_entropy_fused || training->compile;
-    MemoryWork loss = {.name = "cross_entropy", .bytes = logits * (fused ? 2 * act : 6 * act + 12),
-                       .backward_bytes = logits * (fused ? 2 * act : 12 + act),
+    bool fused = training->cross_entropy_fused, one_pass = fused || training->compile;
+    MemoryWork loss = {.name = "cross_entropy",
+                       .bytes = logits * (one_pass ? 2 * act : act + 4 + 12),
+                       .backward_bytes = logits * (one_pass ? 2 * act : 12 + act),
                        .kernels = fused ? 3 : 9, .backward_kernels = fused ? 1 : 4,
                        .saved_bytes = logits * (fused ? act : 4),
                        .output_bytes = logits * (fused ? 0 : act + 4)};

@@ -1,0 +1,28 @@
+// workload/bytes.h - how many bytes one number takes, by what it is.
+#pragma once
+
+#include "config/training.h"
+
+// Whether products read inputs that were quantized to 8 bits or less.
+bool precision_is_quantized(int precision);
+
+// Of products that are never quantized (router, head, attention scores): the training's own
+// precision, bf16 where that is quantized.
+int unquantized_precision(const Training *training);
+
+double activation_bytes(const Training *training);       // of one activation
+double weight_read_bytes(const Training *training);      // of one weight as a product reads it
+double reduced_gradient_bytes(const Training *training); // of one gradient while it is reduced
+double gathered_weight_bytes(const Training *training);  // of one weight while it is gathered
+
+// What is stored for one parameter. Mixed precision as the stack has it (Micikevicius et al. 2018,
+// arXiv:1710.03740; Rajbhandari et al. 2020, arXiv:1910.02054, section 3.1); training in fp32, tf32
+// or fp64 keeps one copy of the weights, in that format.
+typedef struct {
+    double weight;   // the weights that are read
+    double master;   // copy in the optimizer, 0 where there is none
+    double moments;  // all moments together
+    double gradient; // gradient buffer
+} StateBytes;
+
+StateBytes state_bytes(const Training *training);
