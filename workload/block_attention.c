@@ -96,7 +96,8 @@ static void build_flash(Builder *b, const Heads *h) {
                     .tokens = window > 0 ? fmin(window, seq) : seq, .head_dim = h->qk_dim,
                     .flops = flops, .bytes = io, .num_kernels = 1, .saved_bytes = saved,
                     .transient_bytes = b->tokens * h->o_values * act,
-                    .precision = s->training.precision};
+                    .precision = s->training.precision,
+                    .generation = s->training.stack.attention_generation};
 }
 
 // Softmax of s x s scores in memory, as before fused attention: every score is computed, also

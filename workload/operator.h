@@ -60,6 +60,7 @@ typedef struct {
     double tokens;   // sequence length on the key side
     double head_dim; // of query and key
     bool backward;   // prices with the backward efficiency
+    int generation;  // of the kernel: Stack.attention_generation
     // work of OP_GEMM, OP_ATTENTION, OP_MEMORY
     double flops;    // executed
     double bytes;    // read and written in device memory
