@@ -55,10 +55,11 @@ static Status stages_to_chunks(const Scenario *scenario, Arena *arena, Plan *pla
         chunks[c] = (PlanChunk){.first_layer = num_layers,
                                 .num_layers = stage->layers,
                                 .embedding = stage->embedding,
-                                .num_mtp = stage->mtp,
+                                // A layout may name a place for MTP layers that the model lacks.
+                                .num_mtp = scenario->model.num_mtp_layers ? stage->mtp : 0,
                                 .loss = stage->loss};
         num_layers += stage->layers;
-        num_mtp += stage->mtp;
+        num_mtp += chunks[c].num_mtp;
         if (stage->loss) loss = c;
     }
     if (num_mtp == 0) num_mtp = chunks[loss].num_mtp = scenario->model.num_mtp_layers;
