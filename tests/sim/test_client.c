@@ -1,0 +1,156 @@
+// The client against programs that only play the simulator: shell scripts.
+#include "sim/sim.h"
+
+#include <CUnit/CUnit.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ANSWER                                                                                     \
+    "{\"schema\": 1, \"version\": \"" MESHWRIGHT_VERSION "\", \"step_time_s\": 2.5, "              \
+    "\"estimate_step_time_s\": 2, \"activities\": 7, \"folding\": \"tp\", "                        \
+    "\"folding_reason\": \"because\", \"contended\": true, \"flow_lost_frac\": 0.25, "             \
+    "\"flow_gained_frac\": 0, \"links\": [{\"name\": \"nic:0.0 out\", \"utilization_frac\": "      \
+    "0.5}],"                                                                                       \
+    " \"num_instructions\": [1, 2]}"
+
+// Runs sim_run with a simulator that consists of these shell commands.
+static Status run_script(const char *commands, const SimOptions *options, Arena *arena,
+                         SimResult *out) {
+    char path[] = "/tmp/meshwright-test-XXXXXX";
+    int fd = mkstemp(path);
+    FILE *script = fd < 0 ? NULL : fdopen(fd, "w");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(script);
+    fprintf(script, "#!/bin/sh\n%s\n", commands);
+    fclose(script);
+    chmod(path, 0700);
+    char *before = getenv("MESHWRIGHT_SIM");
+    before = before ? arena_strdup(arena, before) : NULL;
+    setenv("MESHWRIGHT_SIM", path, 1);
+    cJSON *document = cJSON_Parse("{\"schema\": 1}");
+    Status status = sim_run(document, "job.json", options, arena, out);
+    cJSON_Delete(document);
+    unlink(path);
+    if (before) {
+        setenv("MESHWRIGHT_SIM", before, 1);
+    } else {
+        unsetenv("MESHWRIGHT_SIM");
+    }
+    return status;
+}
+
+static void assert_fails(const char *commands, const SimOptions *options, StatusCode code,
+                         const char *sentence) {
+    Arena arena = {0};
+    SimResult result;
+    Status status = run_script(commands, options, &arena, &result);
+    CU_ASSERT_EQUAL(status.code, code);
+    CU_ASSERT_STRING_EQUAL(status.text, sentence);
+    if (strcmp(status.text, sentence) != 0) fprintf(stderr, "\n%s\n", status.text);
+    arena_free(&arena);
+}
+
+static void an_answer_is_read(void) {
+    Arena arena = {0};
+    SimResult result;
+    SimOptions options = {.timeout_s = 60};
+    Status status = run_script("cat >/dev/null; echo '" ANSWER "'", &options, &arena, &result);
+    CU_ASSERT_STRING_EQUAL(status.text, "");
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    CU_ASSERT_EQUAL(result.step_time_s, 2.5);
+    CU_ASSERT_EQUAL(result.estimate_step_time_s, 2);
+    CU_ASSERT_EQUAL(result.num_activities, 7);
+    CU_ASSERT_STRING_EQUAL(result.folding, "tp");
+    CU_ASSERT_EQUAL(result.contended, true);
+    CU_ASSERT_EQUAL_FATAL(result.num_links, 1);
+    CU_ASSERT_STRING_EQUAL(result.links[0].name, "nic:0.0 out");
+    CU_ASSERT_PTR_NULL(result.start_s);
+    arena_free(&arena);
+}
+
+static void document_and_options_arrive(void) {
+    SimOptions options = {.fold = "none", .stepwise = true};
+    assert_fails("read -r a; read -r b c; echo \"meshwright-sim: $* $a $b $c\" >&2; exit 2",
+                 &options, STATUS_INVALID,
+                 "--file job.json --fold none --stepwise { \"schema\": 1");
+}
+
+// Three pairs of doubles of zeros where the answer says that there are three instructions.
+static void times_come_beside_the_answer(void) {
+    Arena arena = {0};
+    SimResult result;
+    SimOptions options = {.keep_times = true};
+    Status status =
+        run_script("head -c 48 /dev/zero >&3; echo '" ANSWER "'", &options, &arena, &result);
+    CU_ASSERT_STRING_EQUAL(status.text, "");
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    CU_ASSERT_EQUAL(result.num_ranks, 2);
+    CU_ASSERT_EQUAL(result.num_instructions[1], 2);
+    CU_ASSERT_EQUAL(result.end_s[1][1], 0);
+    arena_free(&arena);
+    assert_fails("head -c 40 /dev/zero >&3; echo '" ANSWER "'", &options, STATUS_MACHINE,
+                 "answer of meshwright-sim: num_instructions[1]: times are missing");
+}
+
+static void its_refusals_are_passed_on(void) {
+    SimOptions options = {0};
+    assert_fails("echo noise >&2; echo 'meshwright-sim: job.json: model: no such' >&2; exit 2",
+                 &options, STATUS_INVALID, "job.json: model: no such");
+}
+
+static void a_crash_is_a_sentence(void) {
+    SimOptions options = {0};
+    assert_fails("kill -KILL $$", &options, STATUS_MACHINE, "the simulator crashed: Killed");
+    assert_fails("echo 'no memory' >&2; kill -TERM $$", &options, STATUS_MACHINE,
+                 "the simulator crashed: Terminated; it said: no memory");
+    assert_fails("exit 42", &options, STATUS_MACHINE, "the simulator failed with exit code 42");
+    assert_fails("exit 1", &options, STATUS_MACHINE, "the simulator failed with exit code 1");
+}
+
+static void it_is_stopped_in_time(void) {
+    SimOptions options = {.timeout_s = 0.05};
+    assert_fails("exec sleep 60", &options, STATUS_MACHINE,
+                 "the simulator was stopped after 0.05 s (--timeout)");
+}
+
+static void nonsense_is_no_answer(void) {
+    SimOptions options = {0};
+    assert_fails("exit 0", &options, STATUS_MACHINE,
+                 "answer of meshwright-sim: empty; expected one JSON document");
+    assert_fails("echo '{\"version\": \"0.0\"}'", &options, STATUS_MACHINE,
+                 "answer of meshwright-sim: version: it is of version 0.0, this program "
+                 "of " MESHWRIGHT_VERSION);
+    assert_fails("echo '{\"version\": \"" MESHWRIGHT_VERSION "\"}'", &options, STATUS_MACHINE,
+                 "answer of meshwright-sim: step_time_s: missing; expected a number");
+}
+
+static void a_missing_simulator_is_named(void) {
+    Arena arena = {0};
+    SimResult result;
+    SimOptions options = {0};
+    char *before = getenv("MESHWRIGHT_SIM");
+    before = before ? arena_strdup(&arena, before) : NULL;
+    setenv("MESHWRIGHT_SIM", "/nowhere/meshwright-sim", 1);
+    cJSON *document = cJSON_Parse("{}");
+    Status status = sim_run(document, "job.json", &options, &arena, &result);
+    CU_ASSERT_EQUAL(status.code, STATUS_MACHINE);
+    CU_ASSERT_STRING_EQUAL(status.text, "MESHWRIGHT_SIM: /nowhere/meshwright-sim is not a program");
+    cJSON_Delete(document);
+    if (before) setenv("MESHWRIGHT_SIM", before, 1);
+    arena_free(&arena);
+}
+
+CU_TestInfo client_tests[] = {
+    {"an_answer_is_read", an_answer_is_read},
+    {"document_and_options_arrive", document_and_options_arrive},
+    {"times_come_beside_the_answer", times_come_beside_the_answer},
+    {"its_refusals_are_passed_on", its_refusals_are_passed_on},
+    {"a_crash_is_a_sentence", a_crash_is_a_sentence},
+    {"it_is_stopped_in_time", it_is_stopped_in_time},
+    {"nonsense_is_no_answer", nonsense_is_no_answer},
+    {"a_missing_simulator_is_named", a_missing_simulator_is_named},
+    CU_TEST_INFO_NULL,
+};

@@ -1,0 +1,144 @@
+#include "sim/network.h"
+#include "tests/sim/sim_case.h"
+
+#include <CUnit/CUnit.h>
+
+#include <stdio.h>
+#include <string.h>
+
+// The names of the links of a route, in order.
+static const char *route_text(const Network *network, int from_gpu, int to_gpu, Arena *arena) {
+    int links[MAX_HOPS];
+    int num_links = network_route(network, from_gpu, to_gpu, links);
+    const char *text = "";
+    for (int i = 0; i < num_links; i++) {
+        text = arena_printf(arena, "%s%s%s", text, i ? ", " : "",
+                            network_link_name(network, links[i], arena));
+    }
+    return text;
+}
+
+static void assert_route(const Cluster *cluster, int from_gpu, int to_gpu, const char *expected) {
+    Arena arena = {0};
+    Network network = network_build(cluster, 1, &arena);
+    const char *text = route_text(&network, from_gpu, to_gpu, &arena);
+    CU_ASSERT_STRING_EQUAL(text, expected);
+    if (strcmp(text, expected) != 0) fprintf(stderr, "\n%s, expected %s\n", text, expected);
+    arena_free(&arena);
+}
+
+static void inside_a_domain_is_port_to_port(void) {
+    Cluster cluster = sim_cluster(4);
+    assert_route(&cluster, 8, 13, "nvlink:8 out, nvlink:13 in");
+}
+
+static void a_domain_may_span_nodes(void) {
+    Cluster cluster = sim_cluster(4);
+    cluster.domain_gpus = 16;
+    assert_route(&cluster, 3, 12, "nvlink:3 out, nvlink:12 in");
+    assert_route(&cluster, 3, 19, "nic:0.3 out, nic:2.3 in");
+}
+
+static void one_rail_stays_in_its_leaf(void) {
+    Cluster cluster = sim_cluster(32);
+    assert_route(&cluster, 2, 31 * 8 + 2, "nic:0.2 out, nic:31.2 in");
+}
+
+// 32 nodes share the leaves of the 8 rails: node 32 is the first of the second block.
+static void rails_and_blocks_meet_in_the_spine(void) {
+    Cluster cluster = sim_cluster(64);
+    assert_route(&cluster, 2, 8 + 5, "nic:0.2 out, leaf:2 up, leaf:5 down, nic:1.5 in");
+    assert_route(&cluster, 2, 32 * 8 + 2, "nic:0.2 out, leaf:2 up, leaf:10 down, nic:32.2 in");
+}
+
+static void rail_only_changes_the_rail_inside_the_node(void) {
+    Cluster cluster = sim_cluster(4);
+    cluster.topology = TOPOLOGY_RAIL_ONLY;
+    assert_route(&cluster, 2, 8 + 5, "nvlink:2 out, nvlink:5 in, nic:0.5 out, nic:1.5 in");
+    assert_route(&cluster, 2, 8 + 2, "nic:0.2 out, nic:1.2 in");
+}
+
+// A leaf of a fat tree holds the 32 NICs of 4 nodes, a dragonfly's group those of 128.
+static void other_topologies_gather_nodes(void) {
+    Cluster cluster = sim_cluster(256);
+    cluster.topology = TOPOLOGY_FAT_TREE;
+    assert_route(&cluster, 0, 3 * 8 + 7, "nic:0.0 out, nic:3.7 in");
+    assert_route(&cluster, 0, 4 * 8, "nic:0.0 out, leaf:0 up, leaf:1 down, nic:4.0 in");
+    cluster.topology = TOPOLOGY_DRAGONFLY;
+    assert_route(&cluster, 0, 127 * 8, "nic:0.0 out, nic:127.0 in");
+    assert_route(&cluster, 0, 128 * 8, "nic:0.0 out, leaf:0 up, leaf:1 down, nic:128.0 in");
+}
+
+static void gpus_share_few_nics(void) {
+    Cluster cluster = sim_cluster(4);
+    cluster.nics_per_node = 2;
+    assert_route(&cluster, 3, 8 + 3, "nic:0.0 out, nic:1.0 in");
+    assert_route(&cluster, 4, 8 + 4, "nic:0.1 out, nic:1.1 in");
+}
+
+static double capacity(const Network *network, int from_gpu, int to_gpu, int hop) {
+    int links[MAX_HOPS];
+    CU_ASSERT(network_route(network, from_gpu, to_gpu, links) > hop);
+    return network->link_bytes_per_s[links[hop]];
+}
+
+// Leaves: 32 ports of 10 GB/s, of which oversubscription 4 leaves a quarter.
+static void capacities_are_those_of_the_hardware(void) {
+    Arena arena = {0};
+    Cluster cluster = sim_cluster(64);
+    cluster.oversubscription = 4;
+    Network network = network_build(&cluster, 1, &arena);
+    CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 0, 1, 0), 100e9, 1);
+    CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 0, 8, 0), 10e9, 1);
+    CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 0, 9, 1), 80e9, 1);
+    CU_ASSERT_DOUBLE_EQUAL(network_share_bytes_per_s(&network, 0, 9), 2.5e9, 1);
+    arena_free(&arena);
+}
+
+// 16 NICs for 8 GPUs: a GPU drives two of 10 GB/s as one of 20.
+static void more_nics_than_gpus_are_faster_ones(void) {
+    Arena arena = {0};
+    Cluster cluster = sim_cluster(4);
+    cluster.nics_per_node = 16;
+    Network network = network_build(&cluster, 1, &arena);
+    CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 0, 8, 0), 20e9, 1);
+    arena_free(&arena);
+}
+
+// Blocks of 4 GPUs on 2 NICs a node: all 4 of a block are on one NIC.
+static void a_folded_gpu_keeps_its_part_of_shared_links(void) {
+    Arena arena = {0};
+    Cluster cluster = sim_cluster(4);
+    cluster.nics_per_node = 2;
+    CU_ASSERT_PTR_NULL(network_folds(&cluster, 4));
+    Network network = network_build(&cluster, 4, &arena);
+    CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 0, 8, 0), 2.5e9, 1);
+    CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 0, 1, 0), 100e9, 1);
+    arena_free(&arena);
+}
+
+// 3 NICs for 8 GPUs: GPUs 0-2, 3-5, 6-7 share one. The first block of 4 has three GPUs on the NIC
+// of its first, the second block two.
+static void uneven_blocks_do_not_fold(void) {
+    Cluster cluster = sim_cluster(4);
+    cluster.nics_per_node = 3;
+    CU_ASSERT_STRING_EQUAL(network_folds(&cluster, 4), "its ranks share NICs unevenly");
+    cluster = sim_cluster(3);
+    CU_ASSERT_STRING_EQUAL(network_folds(&cluster, 6),
+                           "its ranks lie across scale-up domains unevenly");
+}
+
+CU_TestInfo network_tests[] = {
+    {"inside_a_domain_is_port_to_port", inside_a_domain_is_port_to_port},
+    {"a_domain_may_span_nodes", a_domain_may_span_nodes},
+    {"one_rail_stays_in_its_leaf", one_rail_stays_in_its_leaf},
+    {"rails_and_blocks_meet_in_the_spine", rails_and_blocks_meet_in_the_spine},
+    {"rail_only_changes_the_rail_inside_the_node", rail_only_changes_the_rail_inside_the_node},
+    {"other_topologies_gather_nodes", other_topologies_gather_nodes},
+    {"gpus_share_few_nics", gpus_share_few_nics},
+    {"capacities_are_those_of_the_hardware", capacities_are_those_of_the_hardware},
+    {"more_nics_than_gpus_are_faster_ones", more_nics_than_gpus_are_faster_ones},
+    {"a_folded_gpu_keeps_its_part_of_shared_links", a_folded_gpu_keeps_its_part_of_shared_links},
+    {"uneven_blocks_do_not_fold", uneven_blocks_do_not_fold},
+    CU_TEST_INFO_NULL,
+};
