@@ -175,7 +175,8 @@ void build_attention(Builder *b) {
     const Model *m = &b->scenario->model;
     Heads h = heads_of(m, b->plan);
     bool mla = m->attention == ATTENTION_MLA;
-    build_norm(b, "input_norm", b->tokens_sp * m->hidden_size);
+    double values = b->tokens_sp * m->hidden_size;
+    build_norm(b, "input_norm", values, NORM_INPUT | NORM_OUTPUT);
     if (mla)
         build_mla_projections(b);
     else
@@ -192,6 +193,6 @@ void build_attention(Builder *b) {
     build_linear(b, "out_proj", SPLIT_ROW, b->tokens, m->hidden_size, m->num_heads * v_dim, 0);
     if (m->attention_out_bias) b->dense_parameters += m->hidden_size;
     if (m->attention_sinks) b->dense_parameters += h.heads;
-    if (m->norms_per_layer == 4) build_norm(b, "post_attention_norm", b->tokens_sp * m->hidden_size);
-    build_residual(b, b->tokens_sp * m->hidden_size);
+    if (m->norms_per_layer == 4) build_norm(b, "post_attention_norm", values, NORM_INPUT);
+    build_residual(b, values);
 }

@@ -125,7 +125,10 @@ void build_moe(Builder *b) {
 void build_mlp(Builder *b) {
     const Model *m = &b->scenario->model;
     double values = b->tokens_sp * m->hidden_size;
-    if (m->norms_per_layer > 1) build_norm(b, "pre_mlp_norm", values);
+    // With a parallel residual its input is the layer's, which the first norm keeps.
+    if (m->norms_per_layer > 1)
+        build_norm(b, "pre_mlp_norm", values,
+                   m->parallel_residual ? NORM_OUTPUT : NORM_INPUT | NORM_OUTPUT);
     if (b->kind->moe) {
         build_moe(b);
     } else {
@@ -133,6 +136,6 @@ void build_mlp(Builder *b) {
         build_dense_mlp(b, m->intermediate_size);
         b->module = 0;
     }
-    if (m->norms_per_layer == 4) build_norm(b, "post_mlp_norm", values);
+    if (m->norms_per_layer == 4) build_norm(b, "post_mlp_norm", values, NORM_INPUT);
     build_residual(b, values);
 }

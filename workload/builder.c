@@ -124,21 +124,22 @@ void build_collective(Builder *b, const char *name, Stream stream, CollectiveKin
     unit->backward_collective = backward_kind;
 }
 
-void build_norm(Builder *b, const char *name, double values) {
+void build_norm(Builder *b, const char *name, double values, int keeps) {
     const Stack *stack = &b->scenario->training.stack;
     double act = activation_bytes(&b->scenario->training);
+    double input = keeps & NORM_INPUT ? values * act : 0;
+    double output = keeps & NORM_OUTPUT ? values * b->input_bytes_per_value : 0;
     bool fused = stack->fused_norm || b->scenario->training.compile;
     // Forward: read input, write output. Backward: read input and gradient, write gradient; the
     // gradient of the scale is reduced in a second kernel.
     MemoryWork work = {.name = name, .bytes = values * act * (fused ? 2 : 5),
                        .backward_bytes = values * act * (fused ? 3 : 8), .kernels = fused ? 1 : 4,
                        .backward_kernels = fused ? 2 : 7,
-                       .saved_bytes = values * (act + b->input_bytes_per_value),
-                       .output_bytes = values * act};
+                       .saved_bytes = input + output, .output_bytes = values * act};
     int module = b->module;
     b->module |= MODULE_LAYERNORM;
     build_memory(b, &work);
-    b->units[b->num_units - 1].kept_bytes = values * act;
+    b->units[b->num_units - 1].kept_bytes = input;
     b->module = module;
 }
 

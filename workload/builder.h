@@ -76,15 +76,17 @@ void build_memory(Builder *b, const MemoryWork *work);
 void build_collective(Builder *b, const char *name, Stream stream, CollectiveKind kind,
                       CollectiveKind backward_kind, GroupKind group, double message_bytes);
 
-// A norm over `values` numbers; it keeps its input, and its output for the product that follows.
-void build_norm(Builder *b, const char *name, double values);
+// A norm over `values` numbers.
+//   keeps  NORM_INPUT unless another operator keeps it; NORM_OUTPUT where a product follows
+enum { NORM_INPUT = 1, NORM_OUTPUT = 2 };
+void build_norm(Builder *b, const char *name, double values, int keeps);
 
 // Residual addition, with dropout where the stack trains with it.
 void build_residual(Builder *b, double values);
 
 void build_attention(Builder *b);  // block_attention.c: from the input norm to the residual
 void build_dense_mlp(Builder *b, double intermediate_size); // block_mlp.c
-void build_moe(Builder *b);        // block_moe.c: router, dispatch, experts, combine
+void build_moe(Builder *b);        // block_mlp.c: router, dispatch, experts, combine
 void build_mlp(Builder *b);        // norm, MLP or MoE by b->kind, residual
 
 // Derives the backward, adds ZeRO-3 gathers, sums the memory.

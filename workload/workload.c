@@ -36,7 +36,7 @@ static Block embedding_block(const Scenario *scenario, const Plan *plan, Arena *
                          plan->sequence_parallel ? COLLECTIVE_ALL_GATHER : NUM_COLLECTIVES, GROUP_TP,
                          values * act);
     if (scenario->training.stack.dropout) build_residual(&b, b.tokens_sp * m->hidden_size);
-    if (m->embedding_norm) build_norm(&b, "embedding_norm", b.tokens_sp * m->hidden_size);
+    if (m->embedding_norm) build_norm(&b, "embedding_norm", b.tokens_sp * m->hidden_size, NORM_INPUT);
     double rest = model_embedding_parameters(m) - (double)m->vocab_size * m->hidden_size;
     b.dense_parameters = padded_vocab(m, plan) / plan->tp * m->hidden_size + rest;
     return builder_finish(&b, "embedding");
@@ -50,7 +50,8 @@ static void build_head(Builder *b, const char *norm_name) {
     double act = activation_bytes(training), vocab = padded_vocab(m, b->plan);
     b->precision = unquantized_precision(training);
     b->input_bytes_per_value = act;
-    if (m->final_norm) build_norm(b, norm_name, b->tokens_sp * m->hidden_size);
+    if (m->final_norm)
+        build_norm(b, norm_name, b->tokens_sp * m->hidden_size, NORM_INPUT | NORM_OUTPUT);
     double dense = b->dense_parameters;
     build_linear(b, "lm_head", SPLIT_COLUMN, b->tokens, vocab, m->hidden_size, 0);
     b->dense_parameters = dense;
@@ -84,8 +85,8 @@ static Block mtp_block(const Scenario *scenario, const Plan *plan, Arena *arena)
     const LayerKind *kind = &m->kinds[m->layer_kind[m->num_layers - 1]];
     Builder b = builder_new(scenario, plan, kind, false, arena);
     double values = b.tokens_sp * m->hidden_size;
-    build_norm(&b, "mtp_embedding_norm", values);
-    build_norm(&b, "mtp_hidden_norm", values);
+    build_norm(&b, "mtp_embedding_norm", values, NORM_INPUT | NORM_OUTPUT);
+    build_norm(&b, "mtp_hidden_norm", values, NORM_INPUT | NORM_OUTPUT);
     build_linear(&b, "mtp_proj", SPLIT_COLUMN, b.tokens, m->hidden_size, 2.0 * m->hidden_size, 0);
     b.dense_parameters += 2.0 * m->hidden_size;
     build_attention(&b);
