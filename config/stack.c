@@ -43,6 +43,7 @@ static const JsonField STACK_FIELDS[] = {
     SWITCH(fused_optimizer),
     NUMBER(host_launch_s, 0, 1e-3),
     NUMBER(host_compiled_frac, 0, 1),
+    NUMBER(host_layer_s, 0, 1),
     NUMBER(host_microbatch_s, 0, 1),
     NUMBER(host_step_s, 0, 10),
     SWITCH(tp_backward_overlap),

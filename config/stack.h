@@ -41,6 +41,7 @@ typedef struct {
     bool fused_optimizer;       // one multi-tensor kernel
     double host_launch_s;       // host time per kernel launched eagerly
     double host_compiled_frac;  // host launches left under torch.compile
+    double host_layer_s;        // host time per layer and pass beyond the launches: Python, autograd
     double host_microbatch_s;   // host time per micro-batch and pipeline rank beyond the launches
     double host_step_s;         // per step: data, gradient norm, logging
 

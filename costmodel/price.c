@@ -28,6 +28,7 @@ typedef struct {
     double sharding_s;            // of ZeRO-3 on the DP stream
     double first_gather_s, last_scatter_s;
     double num_kernels;
+    int num_again; // operators that are recomputed
 } Streams;
 
 static double op_s(const Streams *s, const Op *op) {
@@ -57,6 +58,7 @@ static void op_run(Streams *s, const Op *ops, int i) {
     double duration_s = op_s(s, op), previous_s = i > 0 ? s->end_s[i - 1] : 0;
     s->end_s[i] = previous_s;
     s->num_kernels += op->num_kernels;
+    s->num_again += op->again;
     if (op->stream == STREAM_DP) {
         sharding_run(s, op, duration_s);
         return;
@@ -98,17 +100,20 @@ static double terms_sum(const double *term_s) {
     return sum;
 }
 
-// Host time to launch the list eagerly, less what CUDA graphs replay.
-static double launches_s(const Training *training, double num_kernels) {
+// Host time of one pass over a block run eagerly, less what CUDA graphs replay. Recomputed kernels are
+// a pass of their own.
+static double host_s(const Training *training, double num_kernels, double num_passes) {
     const Stack *stack = &training->stack;
     if (training->cuda_graphs & (GRAPH_FULL | GRAPH_LAYER)) return 0;
-    if (training->compile) num_kernels *= stack->host_compiled_frac;
+    double time_s = num_kernels * stack->host_launch_s + num_passes * stack->host_layer_s;
+    if (training->compile) time_s *= stack->host_compiled_frac;
     int scopes = training->cuda_graphs & (GRAPH_ATTN | GRAPH_MOE_ROUTER | GRAPH_MOE_PREPROCESS);
-    return num_kernels * stack->host_launch_s * (scopes ? 0.5 : 1);
+    return time_s * (scopes ? 0.5 : 1);
 }
 
+// Prices one list of a block; num_forward is the length of its forward list.
 static Price list_price(const Scenario *scenario, const Plan *plan, const Op *ops, int num_ops,
-                        int phases, double *edge_s) {
+                        int num_forward, int phases, double *edge_s) {
     Streams s = {.scenario = scenario, .plan = plan};
     for (int i = 0; i < num_ops; i++) {
         if (phases & 1 << ops[i].phase)
@@ -127,8 +132,9 @@ static Price list_price(const Scenario *scenario, const Plan *plan, const Op *op
     double busy_s = terms_sum(s.term_s);
     s.term_s[TERM_EP] += fmax(0, s.hidden_s - busy_s);
     s.term_s[TERM_DP] += fmax(0, s.sharding_s - busy_s);
-    s.term_s[TERM_OTHER] +=
-        fmax(0, launches_s(&scenario->training, s.num_kernels) - terms_sum(s.term_s));
+    double launches_s =
+        host_s(&scenario->training, s.num_kernels, 1 + (double)s.num_again / num_forward);
+    s.term_s[TERM_OTHER] += fmax(0, launches_s - terms_sum(s.term_s));
     Price price = {.time_s = terms_sum(s.term_s)};
     for (int t = 0; t < NUM_TERMS; t++) price.term_s[t] = s.term_s[t];
     *edge_s = s.first_gather_s + s.last_scatter_s;
@@ -159,7 +165,8 @@ static BlockPrices blocks_price(const Scenario *scenario, const Plan *plan, cons
         if (b->num_forward == 0) continue;
         prices.price[i] =
             list_price(scenario, plan, forward ? b->forward : b->backward,
-                       forward ? b->num_forward : b->num_backward, phases, &prices.edge_s[i]);
+                       forward ? b->num_forward : b->num_backward, b->num_forward, phases,
+                       &prices.edge_s[i]);
     }
     return prices;
 }

@@ -50,11 +50,17 @@ static Op weight_gradient(const Op *forward, double act, double gradient_bytes) 
     return op;
 }
 
+// Where the forward runs piece by piece beside a product, so does the backward, beside the gradient
+// of that product: the one after it where the product came first, else the one just before.
 static void collective_backward(Backward *w, const Unit *unit) {
     if (unit->backward_collective == NUM_COLLECTIVES) return;
     Op op = unit->op;
     op.collective = unit->backward_collective;
-    data_add(w, op);
+    op.message_bytes *= unit->backward_frac;
+    const int at = data_add(w, op);
+    if (unit->op.pipelined_with < 0 || unit->backward_async) return;
+    const bool product_first = unit->op.pipelined_with < unit - w->b->units;
+    w->ops[at].pipelined_with = product_first ? at + 1 : at - 1;
 }
 
 // A product with weights. Where the unit before it is its column collective, that collective's
@@ -80,14 +86,17 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     }
 }
 
-// A product of two activations: one product of the same size for the gradient of each.
+// A product of two activations, C [m x n] = A [m x k] times B [k x n]: dA = dC times B^T, then
+// dB = A^T times dC.
 static void batched_backward(Backward *w, const Unit *unit) {
-    Op op = unit->op;
-    op.flops *= 2;
-    op.bytes *= 2;
-    op.num_kernels *= 2;
-    op.groups *= 2; // priced as one product over twice the groups
-    op.released_bytes = unit->op.saved_bytes;
+    const Op *forward = &unit->op;
+    const double act = activation_bytes(&w->b->scenario->training);
+    data_add(w, input_gradient(forward, act));
+    Op op = *forward;
+    op.m = forward->k;
+    op.k = forward->m;
+    op.released_bytes = forward->saved_bytes;
+    op.transient_bytes = forward->groups * forward->n * (forward->m + forward->k) * act;
     data_add(w, op);
 }
 
@@ -98,6 +107,7 @@ static void work_backward(Backward *w, const Unit *unit) {
     op.num_kernels = unit->backward_kernels;
     op.backward = true;
     op.released_bytes = unit->op.saved_bytes;
+    op.transient_bytes = unit->backward_alive_bytes;
     if (op.num_kernels == 0 && op.released_bytes == 0) return;
     data_add(w, op);
 }
@@ -117,8 +127,10 @@ static void recompute_add(Backward *w) {
         if (run && unit->op.collective != NUM_COLLECTIVES) {
             int at = data_add(w, unit->op);
             Op *again = &w->ops[at];
+            again->again = true;
             again->saved_bytes = unit->op.saved_bytes - (before ? 0 : unit->kept_bytes);
             again->released_bytes = unit->kept_outputs_bytes; // becomes part of what is saved
+            if (unit->op.pipelined_with >= 0) again->pipelined_with = at + unit->op.pipelined_with - i;
             if (unit->again_frac > 0) {
                 again->n *= unit->again_frac;
                 again->flops *= unit->again_frac;
@@ -129,11 +141,22 @@ static void recompute_add(Backward *w) {
     }
 }
 
+// Keys and values of the other ranks are not kept: what follows them in the attention, from units[i]
+// backwards, needs them again.
+static void gather_keys_again(Backward *w, int i) {
+    const Unit *units = w->b->units;
+    if (i + 1 < w->b->num_units && units[i + 1].module & MODULE_CORE_ATTN) return;
+    while (i >= 0 && units[i].module & MODULE_CORE_ATTN) i--;
+    if (i >= 0 && units[i].op.stream == STREAM_CP && units[i].gather_again)
+        data_add(w, units[i].op);
+}
+
 int backward_derive(const Builder *b, Op *backward) {
     Backward w = {.b = b, .ops = backward, .data = -1};
     recompute_add(&w);
     for (int i = b->num_units - 1; i >= 0; i--) {
         const Unit *unit = &b->units[i];
+        if (unit->module & MODULE_CORE_ATTN) gather_keys_again(&w, i);
         if (unit->op.kind == OP_COLLECTIVE) {
             collective_backward(&w, unit);
         } else if (unit->op.kind == OP_GEMM && unit->has_weight) {

@@ -70,6 +70,7 @@ typedef struct {
     GroupKind group;
     double message_bytes;
     int pipelined_with; // index of the GEMM it is overlapped with piece by piece, or -1
+    bool again;         // recomputed: a forward operator in the backward list
     bool hidden;        // runs beside another micro-batch's compute (overlap of expert all-to-all)
 
     // memory of this rank
