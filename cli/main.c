@@ -16,11 +16,11 @@ typedef struct {
 } Command;
 
 static const Command COMMANDS[] = {
-    {"plan", "find the best ways to split and schedule a training job", NULL},
+    {"plan", "find the best ways to split and schedule a training job", command_plan},
     {"estimate", "price one parallel configuration", command_estimate},
-    {"simulate", "play it on a simulated network and compare", NULL},
-    {"whatif", "price or re-plan a grid of changes", NULL},
-    {"launch", "write the files that start a plan on your software", NULL},
+    {"simulate", "play it on a simulated network and compare", command_simulate},
+    {"whatif", "price or re-plan a grid of changes", command_whatif},
+    {"launch", "write the files that start a plan on your software", command_launch},
     {"models", "list and show the bundled models", command_models},
     {"clusters", "list and show the bundled clusters", command_clusters},
     {"compare", NULL, NULL},

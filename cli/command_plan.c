@@ -1,0 +1,116 @@
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/plan_files.h"
+#include "cli/progress.h"
+#include "planner/planner.h"
+#include "report/report.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+typedef struct {
+    CommonOptions common;
+    PlannerOptions planner;
+    int objective; // PlanObjective
+    const char *folder;
+} PlanOptions;
+
+enum { KEY_TOP = KEY_LONG, KEY_OBJECTIVE, KEY_EXHAUSTIVE, KEY_BUDGET, KEY_MAX_MEMORY };
+enum { MAX_TOP = 1000, MAX_THREADS = 16 };
+
+static const struct argp_option OPTIONS[] = {
+    {"top", KEY_TOP, "K", 0, "how many of the best plans are wanted (default: 5)", 0},
+    {"objective", KEY_OBJECTIVE, "throughput|cost|energy|memory", 0,
+     "what is best (default: throughput)", 0},
+    {"output", 'o', "DIR", 0, "writes plan.json, the launch files, trace.json and report.txt there",
+     0},
+    {"max-memory", KEY_MAX_MEMORY, "BYTES", 0, "a plan may not need more on one GPU", 0},
+    {"budget", KEY_BUDGET, "SECONDS", 0, "stop searching after this time", 0},
+    {"exhaustive", KEY_EXHAUSTIVE, NULL, 0, "price everything that fits, for doubters", 0},
+    OPTION_JSON,
+    OPTION_NOT_YET("layerwise", 0, NULL),
+    OPTION_NOT_YET("pareto", 1, NULL),
+    OPTION_NOT_YET("robust", 2, NULL),
+    OPTION_NOT_YET("min-gpus-for", 3, "TOKENS_PER_S"),
+    OPTION_NOT_YET("deadline", 4, "TOKENS,SECONDS"),
+    OPTION_NOT_YET("compare", 5, "CONFIGURATION"),
+    OPTION_NOT_YET("write-lp", 6, "FILE"),
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+    PlanOptions *options = state->input;
+    PlannerOptions *planner = &options->planner;
+    switch (key) {
+    case KEY_TOP:
+        return parse_int(state, "top", arg, 1, MAX_TOP, &planner->top);
+    case KEY_OBJECTIVE:
+        return parse_name(state, "objective", arg, OBJECTIVE_NAMES, &options->objective);
+    case 'o':
+        options->folder = arg;
+        return 0;
+    case KEY_MAX_MEMORY:
+        return parse_double(state, "max-memory", arg, 1, &planner->max_memory_bytes);
+    case KEY_BUDGET:
+        return parse_double(state, "budget", arg, 0.001, &planner->budget_s);
+    case KEY_EXHAUSTIVE:
+        planner->exhaustive = true;
+        return 0;
+    default:
+        return common_parse(key, arg, state);
+    }
+}
+
+static const struct argp ARGP = {
+    .options = OPTIONS,
+    .parser = parse,
+    .args_doc = "SCENARIO",
+    .doc = "Searches all ways to split and schedule the training job of a scenario and prints the "
+           "best, why the runners-up lose, and what was searched. What the scenario's `parallel` "
+           "states is kept; the rest is free.\v"
+           "Examples:\n"
+           "  meshwright plan job.json\n"
+           "  meshwright plan job.json -o out && meshwright launch out/plan.json --dry-run\n"
+           "  meshwright plan job.json --top 10 --objective cost\n"
+           "  meshwright plan job.json --max-memory 70e9 --json\n\n"
+           "Files of an earlier plan in DIR are replaced. Exits with 1 where nothing fits, after "
+           "saying what is missing and what would fit.",
+};
+
+static Status plan_print(const PlanOptions *options, const Scenario *scenario,
+                         const PlannerResult *result) {
+    if (options->common.json) return answer_json(planner_to_json(result));
+    report_plans(scenario, result, stdout);
+    return status_ok();
+}
+
+static Status plan_answer(PlanOptions *options, Arena *arena) {
+    Scenario scenario;
+    TRY(scenario_open(options->common.scenario, arena, &scenario));
+    if (options->folder) TRY(folder_check(options->folder));
+    long num_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    Progress progress = progress_start();
+    PlannerOptions *planner = &options->planner;
+    planner->objective = (PlanObjective)options->objective;
+    planner->num_threads = num_cpus > MAX_THREADS ? MAX_THREADS : (int)num_cpus;
+    planner->progress = progress_show;
+    planner->progress_context = &progress;
+    PlannerResult result;
+    Status status = planner_search(&scenario, planner, arena, &result);
+    progress_end(&progress);
+    TRY(status);
+    if (options->folder && result.num_entries > 0)
+        TRY(plan_files_save(&scenario, &result, options->folder, arena));
+    TRY(plan_print(options, &scenario, &result));
+    if (result.num_entries > 0) return status_ok();
+    return status_at(STATUS_NO, scenario.file, "", "%s", planner_miss_text(&result, arena));
+}
+
+Status command_plan(int argc, char **argv) {
+    PlanOptions options = {.objective = OBJECTIVE_THROUGHPUT};
+    TRY(command_parse(&ARGP, argc, argv, &options.common));
+    Arena arena = {0};
+    Status status = plan_answer(&options, &arena);
+    arena_free(&arena);
+    return status;
+}

@@ -1,0 +1,111 @@
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "whatif/whatif.h"
+
+#include <stdio.h>
+
+typedef struct {
+    CommonOptions common;
+    const char *vary[WHATIF_MAX_AXES];
+    int num_vary;
+    bool replan;
+    const char *folder;
+} WhatifArguments;
+
+enum { KEY_VARY = KEY_LONG, KEY_REPLAN };
+
+static const struct argp_option OPTIONS[] = {
+    {"vary", KEY_VARY, "PATH=V1,V2,...", 0,
+     "a key of the scenario and its values; repeat for a grid", 0},
+    {"replan", KEY_REPLAN, NULL, 0, "search the best plan at every point", 0},
+    {"output", 'o', "DIR", 0, "writes whatif.json and whatif.txt there", 0},
+    OPTION_JSON,
+    OPTION_NOT_YET("sensitivity", 0, NULL),
+    OPTION_NOT_YET("tokens", 1, "N"),
+    OPTION_NOT_YET("days", 2, "D"),
+    OPTION_NOT_YET("goodput", 3, NULL),
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+    WhatifArguments *options = state->input;
+    switch (key) {
+    case KEY_VARY:
+        if (options->num_vary == WHATIF_MAX_AXES)
+            return parse_refuse(state, "whatif: more than %d --vary", WHATIF_MAX_AXES);
+        options->vary[options->num_vary++] = arg;
+        return 0;
+    case KEY_REPLAN:
+        options->replan = true;
+        return 0;
+    case 'o':
+        options->folder = arg;
+        return 0;
+    default:
+        return common_parse(key, arg, state);
+    }
+}
+
+static const struct argp ARGP = {
+    .options = OPTIONS,
+    .parser = parse,
+    .args_doc = "SCENARIO",
+    .doc =
+        "Prices a grid of changes to a scenario; with --replan each point gets the plan that is "
+        "best for it. A change names a key by its dotted path, as in cluster.num_gpus. Ranges: "
+        "8..64:x2 is 8, 16, 32, 64; 1..7:+3 is 1, 4, 7.\v"
+        "Examples:\n"
+        "  meshwright whatif job.json --vary cluster.num_gpus=64,128,256 --replan\n"
+        "  meshwright whatif out/plan.json --vary training.seq_len=4096..32768:x2\n"
+        "  meshwright whatif out/plan.json --vary cluster.scale_out.nic_bytes_per_s=25e9,50e9 \\\n"
+        "      --vary parallel.recompute=none,selective,full -o grid\n",
+};
+
+static Status whatif_save(const WhatifResult *result, const char *folder, Arena *arena) {
+    TRY(folder_make(folder));
+    cJSON *tree = whatif_to_json(result);
+    Status status = json_save(tree, arena_printf(arena, "%s/whatif.json", folder));
+    cJSON_Delete(tree);
+    TRY(status);
+    const char *path = arena_printf(arena, "%s/whatif.txt", folder);
+    FILE *stream = fopen(path, "wb");
+    if (!stream) return status_at(STATUS_MACHINE, path, "", "cannot be written");
+    whatif_print(result, stream);
+    bool failed = ferror(stream) != 0;
+    failed |= fclose(stream) != 0;
+    return failed ? status_at(STATUS_MACHINE, path, "", "cannot be written") : status_ok();
+}
+
+static Status whatif_answer(const WhatifArguments *options, Arena *arena) {
+    if (options->num_vary == 0)
+        return usage_error("whatif: no --vary given, as in --vary cluster.num_gpus=64,128");
+    WhatifAxis axes[WHATIF_MAX_AXES];
+    for (int i = 0; i < options->num_vary; i++)
+        TRY(whatif_parse_axis(options->vary[i], arena, &axes[i]));
+    Scenario scenario;
+    TRY(scenario_open(options->common.scenario, arena, &scenario));
+    if (options->folder) TRY(folder_check(options->folder));
+    Progress progress = progress_start();
+    WhatifOptions what = {
+        .replan = options->replan,
+        .planner = {.progress = progress_show, .progress_context = &progress},
+    };
+    WhatifResult result;
+    Status status = whatif_run(&scenario, axes, options->num_vary, &what, arena, &result);
+    progress_end(&progress);
+    TRY(status);
+    if (options->folder) TRY(whatif_save(&result, options->folder, arena));
+    if (options->common.json) return answer_json(whatif_to_json(&result));
+    whatif_print(&result, stdout);
+    return status_ok();
+}
+
+Status command_whatif(int argc, char **argv) {
+    WhatifArguments options = {0};
+    TRY(command_parse(&ARGP, argc, argv, &options.common));
+    Arena arena = {0};
+    Status status = whatif_answer(&options, &arena);
+    arena_free(&arena);
+    return status;
+}

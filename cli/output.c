@@ -1,0 +1,82 @@
+#include "cli/output.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+static Status folder_check_existing(const char *path, const char *wanted) {
+    struct statvfs info;
+    bool writable = access(path, W_OK | X_OK) == 0;
+    if (writable && statvfs(path, &info) == 0 && (info.f_flag & ST_RDONLY)) {
+        errno = EROFS;
+        writable = false;
+    }
+    if (writable) return status_ok();
+    return status_at(STATUS_INVALID, wanted, "", "cannot be written: %s", strerror(errno));
+}
+
+Status folder_check(const char *path) {
+    char parent[4096];
+    if (path[0] == '\0') return status_error(STATUS_INVALID, "meshwright: -o: the name is empty");
+    if (snprintf(parent, sizeof parent, "%s", path) >= (int)sizeof parent)
+        return status_at(STATUS_INVALID, path, "", "the path is too long");
+    // Up to the nearest part that exists.
+    for (;;) {
+        struct stat info;
+        if (stat(parent, &info) == 0) {
+            if (S_ISDIR(info.st_mode)) return folder_check_existing(parent, path);
+            return status_at(STATUS_INVALID, path, "", "cannot be written: %s is not a folder",
+                             parent);
+        }
+        if (errno != ENOENT)
+            return status_at(STATUS_INVALID, path, "", "cannot be written: %s", strerror(errno));
+        char *slash = strrchr(parent, '/');
+        while (slash && slash > parent && slash[1] == '\0') { // trailing slashes
+            *slash = '\0';
+            slash = strrchr(parent, '/');
+        }
+        if (!slash)
+            strcpy(parent, ".");
+        else if (slash == parent)
+            strcpy(parent, "/");
+        else
+            *slash = '\0';
+    }
+}
+
+static Status folder_make_one(const char *path) {
+    struct stat info;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return status_ok();
+    if (mkdir(path, 0777) == 0) return status_ok();
+    return status_at(STATUS_MACHINE, path, "", "cannot be made: %s", strerror(errno));
+}
+
+Status folder_make(const char *path) {
+    char part[4096];
+    snprintf(part, sizeof part, "%s", path);
+    for (char *c = part + 1; *c; c++) {
+        if (*c != '/') continue;
+        *c = '\0';
+        TRY(folder_make_one(part));
+        *c = '/';
+    }
+    return folder_make_one(part);
+}
+
+Status folder_check_of(const char *file, Arena *arena) {
+    char *folder = arena_strdup(arena, file);
+    char *slash = strrchr(folder, '/');
+    struct stat info;
+    if (stat(file, &info) == 0 && S_ISDIR(info.st_mode))
+        return status_at(STATUS_INVALID, file, "", "cannot be written: it is a folder");
+    if (!slash) return folder_check_existing(".", file);
+    slash[slash == folder ? 1 : 0] = '\0';
+    if (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode))
+        return status_at(STATUS_INVALID, file, "", "cannot be written: there is no folder %s",
+                         folder);
+    return folder_check_existing(folder, file);
+}

@@ -1,0 +1,109 @@
+#include "cli/plan_files.h"
+
+#include "base/data_dir.h"
+#include "cli/output.h"
+#include "launch/launch.h"
+#include "report/report.h"
+#include "report/trace.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+// FNV-1a, 64 bits (Fowler, Noll, Vo, RFC 9923): names the bytes of a profile, no secret.
+static bool file_hash(const char *path, uint64_t *out) {
+    FILE *stream = fopen(path, "rb");
+    if (!stream) return false;
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (int c; (c = fgetc(stream)) != EOF;) {
+        hash ^= (uint64_t)c;
+        hash *= UINT64_C(1099511628211);
+    }
+    bool good = !ferror(stream);
+    fclose(stream);
+    *out = hash;
+    return good;
+}
+
+static const char *gpu_profile_path(const Scenario *scenario, Arena *arena) {
+    const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(scenario->document, "cluster");
+    const cJSON *gpu = cJSON_GetObjectItemCaseSensitive(cluster, "gpu");
+    if (cJSON_IsString(gpu) && value_is_path(gpu->valuestring))
+        return path_beside(arena, scenario->file, gpu->valuestring);
+    return data_path(arena, "hw-profiles/gpus", scenario->cluster.gpu.name);
+}
+
+static cJSON *provenance(const Scenario *scenario, const PlannedEntry *best, Arena *arena) {
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "version", "meshwright " MESHWRIGHT_VERSION);
+    cJSON_AddStringToObject(object, "profile", scenario->cluster.gpu.name);
+    uint64_t hash;
+    if (file_hash(gpu_profile_path(scenario, arena), &hash))
+        cJSON_AddStringToObject(object, "profile_fnv1a64",
+                                arena_printf(arena, "%016" PRIx64, hash));
+    cJSON *predicted = estimate_to_json(&best->estimate, &best->plan);
+    cJSON_DeleteItemFromObjectCaseSensitive(predicted, "parallel"); // it stands beside
+    cJSON_DeleteItemFromObjectCaseSensitive(predicted, "schema");
+    cJSON_AddItemToObject(object, "predicted", predicted);
+    return object;
+}
+
+static Status plan_save(const Scenario *scenario, const PlannedEntry *best, const char *path,
+                        Arena *arena) {
+    cJSON *origin = provenance(scenario, best, arena);
+    cJSON *document = plan_document(scenario, &best->plan, origin);
+    Status status = json_save(document, path);
+    cJSON_Delete(document);
+    cJSON_Delete(origin);
+    return status;
+}
+
+static Status launch_files_save(const Scenario *scenario, const Plan *plan, const char *folder,
+                                Arena *arena) {
+    static const LaunchScheduler schedulers[] = {LAUNCH_TORCHRUN, LAUNCH_SLURM};
+    for (int i = 0; i < 2; i++) {
+        LaunchFile file;
+        Status status = launch_make(scenario, plan, LAUNCH_MEGATRON, schedulers[i], arena, &file);
+        if (status.code != STATUS_OK) {
+            fprintf(stderr, "meshwright: no launch files: %s\n", status.text);
+            return status_ok();
+        }
+        TRY(launch_save(&file, folder, true, arena));
+    }
+    return status_ok();
+}
+
+static Status estimate_trace_save(const Scenario *scenario, const Plan *plan, const char *path,
+                                  Arena *arena) {
+    Estimate estimate;
+    EstimateParts parts;
+    TRY(estimate_plan(scenario, plan, arena, &estimate, &parts));
+    const TraceTimeline timeline = {"estimate", (const double *const *)parts.timeline.start_s,
+                                    (const double *const *)parts.timeline.end_s};
+    const TraceContext context = {
+        .scenario = scenario, .plan = plan, .program = &parts.program, .workload = &parts.workload};
+    return trace_save(path, &context, &timeline, 1);
+}
+
+static Status report_save(const Scenario *scenario, const PlannerResult *result, const char *path) {
+    FILE *stream = fopen(path, "wb");
+    if (!stream)
+        return status_at(STATUS_MACHINE, path, "", "cannot be written: %s", strerror(errno));
+    report_plans(scenario, result, stream);
+    bool failed = ferror(stream) != 0;
+    failed |= fclose(stream) != 0;
+    return failed ? status_at(STATUS_MACHINE, path, "", "cannot be written: %s", strerror(errno))
+                  : status_ok();
+}
+
+Status plan_files_save(const Scenario *scenario, const PlannerResult *result, const char *folder,
+                       Arena *arena) {
+    const PlannedEntry *best = &result->entries[0];
+    TRY(folder_make(folder));
+    TRY(plan_save(scenario, best, arena_printf(arena, "%s/plan.json", folder), arena));
+    TRY(launch_files_save(scenario, &best->plan, folder, arena));
+    TRY(estimate_trace_save(scenario, &best->plan, arena_printf(arena, "%s/trace.json", folder),
+                            arena));
+    return report_save(scenario, result, arena_printf(arena, "%s/report.txt", folder));
+}

@@ -1,0 +1,13 @@
+// cli/plan_files.h - what `plan -o DIR` leaves there.
+#pragma once
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "config/scenario.h"
+#include "planner/planner.h"
+
+// Makes the folder and writes the best plan as plan.json, its launch files, trace.json of its
+// estimate, and report.txt. Launch files that cannot be written for this plan are left out with a
+// note on standard error.
+Status plan_files_save(const Scenario *scenario, const PlannerResult *result, const char *folder,
+                       Arena *arena);

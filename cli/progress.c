@@ -1,0 +1,45 @@
+#include "cli/progress.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+static double now_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+Progress progress_start(void) {
+    return (Progress){.terminal = isatty(STDERR_FILENO) == 1, .start_s = now_s()};
+}
+
+void progress_show(void *context, const char *what, int64_t done, int64_t total) {
+    Progress *progress = context;
+    if (!progress->terminal) return;
+    double now = now_s();
+    if (now - progress->start_s < 1 || now - progress->last_s < 0.1) return;
+    progress->last_s = now;
+    progress->shown = true;
+    if (total > 0)
+        fprintf(stderr, "\r\033[K%s: %" PRId64 " of %" PRId64 " (%.0f s)", what, done, total,
+                now - progress->start_s);
+    else
+        fprintf(stderr, "\r\033[K%s: %" PRId64 " (%.0f s)", what, done, now - progress->start_s);
+    fflush(stderr);
+}
+
+void progress_announce(Progress *progress, const char *what) {
+    if (!progress->terminal) return;
+    progress->shown = true;
+    fprintf(stderr, "\r\033[K%s ...", what);
+    fflush(stderr);
+}
+
+void progress_end(Progress *progress) {
+    if (!progress->shown) return;
+    fprintf(stderr, "\r\033[K");
+    fflush(stderr);
+    progress->shown = false;
+}

@@ -1,0 +1,57 @@
+#include "launch/launch.h"
+
+#include "launch/megatron_script.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char *const LAUNCH_TARGET_NAMES[NUM_LAUNCH_TARGETS + 1] = {
+    "megatron", "torchtitan", "deepspeed", "nemo", "runtime", NULL};
+const char *const LAUNCH_SCHEDULER_NAMES[NUM_LAUNCH_SCHEDULERS + 1] = {"torchrun", "slurm",
+                                                                       "mpirun", "k8s", NULL};
+
+Status launch_make(const Scenario *scenario, const Plan *plan, LaunchTarget target,
+                   LaunchScheduler scheduler, Arena *arena, LaunchFile *out) {
+    if (target != LAUNCH_MEGATRON)
+        return status_error(STATUS_INVALID,
+                            "meshwright: launch --for %s is not supported yet; there is megatron",
+                            LAUNCH_TARGET_NAMES[target]);
+    if (scheduler != LAUNCH_TORCHRUN && scheduler != LAUNCH_SLURM)
+        return status_error(STATUS_INVALID,
+                            "meshwright: launch --scheduler %s is not supported yet; there are "
+                            "torchrun and slurm",
+                            LAUNCH_SCHEDULER_NAMES[scheduler]);
+    MegatronCommand command;
+    TRY(megatron_command(scenario, plan, arena, &command));
+    out->name = scheduler == LAUNCH_SLURM ? "launch.sbatch" : "launch.sh";
+    out->text = megatron_script(scenario, plan, &command, scheduler, arena);
+    return status_ok();
+}
+
+// Writes a new file beside path, then moves it there.
+static Status text_save(const char *path, const char *text, Arena *arena) {
+    const char *temporary = arena_printf(arena, "%s.tmp%ld", path, (long)getpid());
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL, 0777);
+    FILE *stream = fd < 0 ? NULL : fdopen(fd, "wb");
+    if (!stream)
+        return status_at(STATUS_MACHINE, path, "", "cannot be written: %s", strerror(errno));
+    bool failed = fputs(text, stream) < 0;
+    failed |= fclose(stream) != 0;
+    failed = failed || rename(temporary, path) != 0;
+    if (!failed) return status_ok();
+    Status status = status_at(STATUS_MACHINE, path, "", "cannot be written: %s", strerror(errno));
+    unlink(temporary);
+    return status;
+}
+
+Status launch_save(const LaunchFile *file, const char *folder, bool force, Arena *arena) {
+    const char *path = arena_printf(arena, "%s/%s", folder, file->name);
+    struct stat info;
+    if (!force && lstat(path, &info) == 0)
+        return status_at(STATUS_INVALID, path, "", "is there already; --force overwrites it");
+    return text_save(path, file->text, arena);
+}

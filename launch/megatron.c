@@ -1,0 +1,139 @@
+#include "launch/megatron.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+Status megatron_refuse(const Scenario *scenario, const char *path, const char *nearest,
+                       const char *format, ...) {
+    char sentence[300];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    return status_at(STATUS_INVALID, scenario->file, path,
+                     "%s: Megatron-LM cannot run this plan as priced; nearest: %s", sentence,
+                     nearest);
+}
+
+static Status sharding_flags(const Scenario *scenario, const Plan *plan, FlagList *flags) {
+    int ranks = plan->dp * plan->cp;
+    if (plan->zero_stage == 0) return status_ok();
+    if (plan->zero_stage == 2)
+        return megatron_refuse(scenario, "parallel.zero_stage", "1",
+                               "sharded gradients beside whole weights have no flag");
+    flag_switch(flags, "--use-distributed-optimizer");
+    if (plan->zero_stage == 1) {
+        if (plan->zero_group != ranks)
+            flag_int(flags, "--num-distributed-optimizer-instances", ranks / plan->zero_group);
+        return status_ok();
+    }
+    if (plan->pp > 1)
+        return megatron_refuse(scenario, "parallel.zero_stage", "1, or pp 1",
+                               "sharded weights with pp %d are not possible", plan->pp);
+    if (plan->zero_group != ranks)
+        return megatron_refuse(scenario, "parallel.zero_group", "all of dp x cp",
+                               "hybrid sharding of weights over %d of %d ranks has no flag",
+                               plan->zero_group, ranks);
+    if (!plan->reshard_after_forward)
+        return megatron_refuse(scenario, "parallel.reshard_after_forward", "true",
+                               "keeping gathered weights after the forward has no flag");
+    flag_switch(flags, "--use-megatron-fsdp");
+    flag_text(flags, "--data-parallel-sharding-strategy", "optim_grads_params");
+    flag_switch(flags, "--no-gradient-accumulation-fusion");
+    flag_text(flags, "--ckpt-format", "fsdp_dtensor");
+    return status_ok();
+}
+
+static Status overlap_flags(const Scenario *scenario, const Plan *plan, FlagList *flags) {
+    const Training *training = &scenario->training;
+    if (training->overlap_grad_reduce) flag_switch(flags, "--overlap-grad-reduce");
+    if (training->overlap_param_gather && plan->zero_stage > 0) {
+        if (!training->overlap_grad_reduce)
+            return megatron_refuse(scenario, "training.overlap_param_gather",
+                                   "overlap_grad_reduce true",
+                                   "overlapping the gather without the reduction is not possible");
+        flag_switch(flags, "--overlap-param-gather");
+    }
+    if (training->tp_comm_overlap && plan->tp > 1) {
+        if (!plan->sequence_parallel)
+            return megatron_refuse(scenario, "training.tp_comm_overlap", "sequence_parallel true",
+                                   "tensor-parallel overlap without sequence parallelism is not "
+                                   "possible");
+        flag_switch(flags, "--tp-comm-overlap");
+    }
+    return status_ok();
+}
+
+static Status order_flags(const Scenario *scenario, const Plan *plan, FlagList *flags) {
+    if (!plan->order || strcmp(plan->order, "tp-cp-ep-dp-pp") == 0) return status_ok();
+    if (strcmp(plan->order, "tp-cp-ep-pp-dp") != 0)
+        return megatron_refuse(scenario, "parallel.order", "tp-cp-ep-dp-pp or tp-cp-ep-pp-dp",
+                               "order %.60s has no flag", plan->order);
+    flag_switch(flags, "--use-tp-pp-dp-mapping");
+    return status_ok();
+}
+
+Status megatron_parallel_flags(const Scenario *scenario, const Plan *plan, FlagList *flags) {
+    static const char *const methods[] = {
+        [CP_RING] = "p2p", [CP_ULYSSES] = "a2a", [CP_ALL_GATHER] = "allgather"};
+    const Model *model = &scenario->model;
+    if (model->attention == ATTENTION_GQA && model->num_kv_heads % plan->tp != 0)
+        return megatron_refuse(scenario, "parallel.tp", "a tp that divides them",
+                               "tp %d with %d key and value heads is not possible", plan->tp,
+                               model->num_kv_heads);
+    flag_int(flags, "--tensor-model-parallel-size", plan->tp);
+    if (plan->tp > 1 && plan->sequence_parallel) flag_switch(flags, "--sequence-parallel");
+    if (plan->cp > 1) {
+        flag_int(flags, "--context-parallel-size", plan->cp);
+        flag_text(flags, "--cp-comm-type", methods[plan->cp_method]);
+    }
+    if (model->num_experts > 0) {
+        flag_int(flags, "--expert-model-parallel-size", plan->ep);
+        flag_int(flags, "--expert-tensor-parallel-size", plan->etp);
+    }
+    TRY(order_flags(scenario, plan, flags));
+    TRY(sharding_flags(scenario, plan, flags));
+    return overlap_flags(scenario, plan, flags);
+}
+
+static void variable_add(MegatronCommand *command, const char *name, const char *value,
+                         const char *why) {
+    command->variables[command->num_variables++] = (MegatronVariable){name, value, why};
+}
+
+// What arguments.py demands of the environment.
+static void environment_set(const Scenario *scenario, const Plan *plan, MegatronCommand *command) {
+    bool expert_overlap = scenario->training.ep_overlap && plan->ep > 1;
+    if (plan->zero_stage == 3)
+        variable_add(command, "CUDA_DEVICE_MAX_CONNECTIONS", "8",
+                     "Sharded weights are gathered beside the compute: FSDP refuses 1.");
+    else if (expert_overlap)
+        variable_add(command, "CUDA_DEVICE_MAX_CONNECTIONS", "32",
+                     "Expert messages run beside the compute of another micro-batch.");
+    else
+        variable_add(command, "CUDA_DEVICE_MAX_CONNECTIONS", "1",
+                     "Kernels start in the order of their launch, so that a message starts before "
+                     "the product that hides it.");
+    if (scenario->training.cuda_graphs == GRAPH_NONE)
+        variable_add(command, "PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True",
+                     "The allocator's blocks grow, so that little memory is lost between them.");
+    variable_add(command, "TORCH_NCCL_AVOID_RECORD_STREAMS", "1",
+                 "Memory of a finished message is free at once.");
+}
+
+Status megatron_command(const Scenario *scenario, const Plan *plan, Arena *arena,
+                        MegatronCommand *out) {
+    *out = (MegatronCommand){.flags = {.arena = arena, .rows = MEGATRON_FLAGS}};
+    if (strcmp(scenario->training.stack.name, "megatron-core") != 0)
+        return megatron_refuse(scenario, "training.stack", "megatron-core",
+                               "the plan was priced for %s", scenario->training.stack.name);
+    TRY(megatron_model_flags(scenario, &out->flags));
+    TRY(megatron_moe_flags(scenario, plan, &out->flags));
+    TRY(megatron_parallel_flags(scenario, plan, &out->flags));
+    TRY(megatron_pipeline_flags(scenario, plan, &out->flags));
+    TRY(megatron_recompute_flags(scenario, plan, &out->flags));
+    TRY(megatron_training_flags(scenario, plan, &out->flags));
+    environment_set(scenario, plan, out);
+    return status_ok();
+}

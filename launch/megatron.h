@@ -1,0 +1,52 @@
+// launch/megatron.h - a plan as arguments of Megatron-LM's pretrain_gpt.py.
+//
+// Version: NVIDIA/Megatron-LM as of MEGATRON_VERSION. Source of every flag and of the rules between
+//          flags: its megatron/training/arguments.py and, for the layout string,
+//          megatron/core/transformer/pipeline_parallel_layer_layout.py.
+// The rows of MEGATRON_FLAGS are all that is ever written; docs/launch/megatron.md prints them.
+#pragma once
+
+#include "base/status.h"
+#include "config/scenario.h"
+#include "launch/flags.h"
+#include "plan/plan.h"
+
+#define MEGATRON_VERSION "commit 000c4ac24f61159c138b0975def722c65245983c (after core_v0.14.0)"
+
+extern const FlagRow MEGATRON_FLAGS[];
+
+// An environment variable that must be set before the processes start.
+typedef struct {
+    const char *name, *value;
+    const char *why; // one sentence
+} MegatronVariable;
+
+enum { MEGATRON_MAX_VARIABLES = 4 };
+
+typedef struct {
+    FlagList flags;
+    MegatronVariable variables[MEGATRON_MAX_VARIABLES];
+    int num_variables;
+} MegatronCommand;
+
+// Fills the command, or refuses naming the feature and the nearest that can be written.
+Status megatron_command(const Scenario *scenario, const Plan *plan, Arena *arena,
+                        MegatronCommand *out);
+
+// Its parts, in the order of the command line.
+Status megatron_model_flags(const Scenario *scenario, FlagList *flags);
+Status megatron_moe_flags(const Scenario *scenario, const Plan *plan, FlagList *flags);
+Status megatron_parallel_flags(const Scenario *scenario, const Plan *plan, FlagList *flags);
+Status megatron_pipeline_flags(const Scenario *scenario, const Plan *plan, FlagList *flags);
+Status megatron_recompute_flags(const Scenario *scenario, const Plan *plan, FlagList *flags);
+Status megatron_training_flags(const Scenario *scenario, const Plan *plan, FlagList *flags);
+
+// "E tttt | tttt L": the chunks of a plan as a --pipeline-model-parallel-layout.
+const char *megatron_layout(const Plan *plan, Arena *arena);
+
+// Refuses: "FILE: PATH: SENTENCE (Megatron-LM); nearest: NEAREST".
+Status megatron_refuse(const Scenario *scenario, const char *path, const char *nearest,
+                       const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+// A key of the model's own file that the planner has no use for ("rope_theta"); NULL where absent.
+const cJSON *megatron_model_key(const Scenario *scenario, const char *key, Arena *arena);

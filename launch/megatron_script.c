@@ -1,0 +1,182 @@
+#include "launch/megatron_script.h"
+
+#include "launch/script.h"
+
+#include <string.h>
+
+// The node's GPUs that take part: a small job does not fill its node.
+static int gpus_per_node(const Scenario *scenario) {
+    const Cluster *cluster = &scenario->cluster;
+    return cluster->num_gpus < cluster->gpus_per_node ? cluster->num_gpus : cluster->gpus_per_node;
+}
+
+static int num_nodes(const Scenario *scenario) {
+    int per_node = gpus_per_node(scenario);
+    return (scenario->cluster.num_gpus + per_node - 1) / per_node;
+}
+
+static void add_head(Script *script, const Scenario *scenario, const Plan *plan) {
+    Arena *arena = script->arena;
+    script_comment(script,
+                   arena_printf(arena, "Trains %s on %d x %s: %s. Written by meshwright %s.",
+                                shell_name(scenario->model.name, arena), scenario->cluster.num_gpus,
+                                shell_name(scenario->cluster.gpu.name, arena),
+                                plan_describe(plan, arena), MESHWRIGHT_VERSION));
+    script_comment(script, "For NVIDIA/Megatron-LM, " MEGATRON_VERSION ".");
+}
+
+static void add_slurm_head(Script *script, const Scenario *scenario) {
+    const char *name = shell_name(scenario->model.name, script->arena);
+    script_add(script, "#SBATCH --job-name=%s\n", name);
+    script_add(script, "#SBATCH --nodes=%d\n", num_nodes(scenario));
+    script_add(script, "#SBATCH --ntasks-per-node=1\n");
+    script_add(script, "#SBATCH --gpus-per-node=%d\n", gpus_per_node(scenario));
+    script_add(script, "#SBATCH --exclusive\n");
+    script_add(script, "#SBATCH --output=%%x-%%j.log\n");
+    script_comment(script, "Add what your cluster asks for: --partition, --account, --time.");
+}
+
+// True where the command leaves this variable to the user.
+static bool uses_variable(const MegatronCommand *command, const char *variable) {
+    for (int i = 0; i < command->flags.num_flags; i++) {
+        const char *value = command->flags.flags[i].value;
+        if (value && strstr(value, variable)) return true;
+    }
+    return false;
+}
+
+static void add_settings(Script *script, const MegatronCommand *command) {
+    script_add(script, "\n# --- Yours to set, here or in the environment ---\n\n");
+    script_add(script, ": \"${MEGATRON_PATH:?set it to your checkout of Megatron-LM}\"\n");
+    script_comment(script, "DATA_PATH: prefix of your indexed data (of its .bin and .idx files). "
+                           "Empty trains on mock data, which is enough to measure the speed.");
+    script_add(script, "DATA_PATH=${DATA_PATH:-}\nDATA_SPLIT=${DATA_SPLIT:-99,1,0}\n");
+    script_comment(script, "TOKENIZER_MODEL: file, folder or Hugging Face name; needed with data.");
+    script_add(script, "TOKENIZER_TYPE=${TOKENIZER_TYPE:-HuggingFaceTokenizer}\n");
+    script_comment(script, "CHECKPOINT_PATH: folder to save to and to resume from. Empty saves "
+                           "nothing.");
+    script_add(script,
+               "CHECKPOINT_PATH=${CHECKPOINT_PATH:-}\nSAVE_INTERVAL=${SAVE_INTERVAL:-500}\n");
+    script_comment(script, "Length and learning rate of the training: placeholders.");
+    script_add(script, "TRAIN_ITERS=${TRAIN_ITERS:-100}\nLR=${LR:-3e-4}\n"
+                       "EVAL_INTERVAL=${EVAL_INTERVAL:-1000}\nEVAL_ITERS=${EVAL_ITERS:-0}\n");
+    if (uses_variable(command, "ROTARY_BASE")) {
+        script_comment(script, "ROTARY_BASE: the scenario's model does not state rope_theta.");
+        script_add(script, "ROTARY_BASE=${ROTARY_BASE:-10000}\n");
+    }
+    if (uses_variable(command, "MOE_AUX_LOSS_COEFF"))
+        script_add(script, "MOE_AUX_LOSS_COEFF=${MOE_AUX_LOSS_COEFF:-1e-3}\n");
+}
+
+static void add_variables(Script *script, const MegatronCommand *command) {
+    script_add(script, "\n# --- What the plan needs of the environment ---\n\n");
+    for (int i = 0; i < command->num_variables; i++) {
+        const MegatronVariable *variable = &command->variables[i];
+        script_comment(script, variable->why);
+        script_add(script, "export %s=%s\n", variable->name, variable->value);
+    }
+}
+
+static void add_arguments(Script *script, const MegatronCommand *command) {
+    script_add(script, "\n# --- The plan ---\n\nARGS=(\n");
+    const char *group = "";
+    for (int i = 0; i < command->flags.num_flags; i++) {
+        const Flag *flag = &command->flags.flags[i];
+        if (strcmp(group, flag->row->group) != 0) {
+            group = flag->row->group;
+            script_add(script, "    # %s\n", group);
+        }
+        script_add(script, "    %s%s%s\n", flag->row->flag, flag->value ? " " : "",
+                   flag->value ? flag->value : "");
+    }
+    script_add(script, ")\n");
+}
+
+static void add_data(Script *script, const Scenario *scenario) {
+    script_add(script,
+               "\nif [ -n \"$DATA_PATH\" ]; then\n"
+               "    : \"${TOKENIZER_MODEL:?set it to the tokenizer of your data}\"\n"
+               "    ARGS+=(\n"
+               "        --data-path \"$DATA_PATH\"\n"
+               "        --split \"$DATA_SPLIT\"\n"
+               "        --tokenizer-type \"$TOKENIZER_TYPE\"\n"
+               "        --tokenizer-model \"$TOKENIZER_MODEL\"\n"
+               "    )\n"
+               "else\n"
+               "    # The tokenizer of mock data adds one token of its own.\n"
+               "    ARGS+=(--mock-data --tokenizer-type NullTokenizer --vocab-size %d)\n"
+               "fi\n",
+               scenario->model.vocab_size - 1);
+    script_add(script, "if [ -n \"$CHECKPOINT_PATH\" ]; then\n"
+                       "    ARGS+=(--save \"$CHECKPOINT_PATH\" --load \"$CHECKPOINT_PATH\"\n"
+                       "        --save-interval \"$SAVE_INTERVAL\")\n"
+                       "fi\n");
+}
+
+static void add_torchrun(Script *script, const Scenario *scenario) {
+    int nodes = num_nodes(scenario);
+    script_add(script, "\n# --- Start ---\n\n");
+    if (nodes > 1) {
+        script_comment(script,
+                       arena_printf(script->arena,
+                                    "Run this script on each of the %d nodes. NODE_RANK counts "
+                                    "them from 0 in the order of the network, so that neighbours "
+                                    "in the plan are neighbours in the machine room.",
+                                    nodes));
+        script_add(script, ": \"${NODE_RANK:?set it to the number of this node, from 0}\"\n"
+                           ": \"${MASTER_ADDR:?set it to the address of node 0}\"\n");
+    }
+    script_add(script, "exec torchrun \\\n    --nnodes %d \\\n    --nproc-per-node %d \\\n", nodes,
+               gpus_per_node(scenario));
+    if (nodes > 1)
+        script_add(script, "    --node-rank \"$NODE_RANK\" \\\n"
+                           "    --master-addr \"$MASTER_ADDR\" \\\n"
+                           "    --master-port \"${MASTER_PORT:-29500}\" \\\n");
+    else
+        script_add(script, "    --master-port \"${MASTER_PORT:-29500}\" \\\n");
+    script_add(script, "    \"$MEGATRON_PATH/pretrain_gpt.py\" \"${ARGS[@]}\"\n");
+}
+
+static void add_srun(Script *script, const Scenario *scenario) {
+    script_add(script, "\n# --- Start ---\n\n");
+    script_add(script,
+               "if [ \"${SLURM_JOB_NUM_NODES:?submit this script with sbatch}\" -ne %d ]; then\n"
+               "    echo \"the plan is for %d nodes, the job has $SLURM_JOB_NUM_NODES\" >&2\n"
+               "    exit 2\n"
+               "fi\n",
+               num_nodes(scenario), num_nodes(scenario));
+    script_add(script,
+               "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
+               "export MASTER_ADDR\n"
+               "export MASTER_PORT=${MASTER_PORT:-$((20000 + SLURM_JOB_ID %% 20000))}\n");
+    script_comment(script, "One torchrun a node; ranks follow the order of the nodes.");
+    script_add(script,
+               "# shellcheck disable=SC2016 # the node's shell expands SLURM_NODEID\n"
+               "srun --kill-on-bad-exit=1 bash -c 'exec torchrun \\\n"
+               "    --nnodes \"$SLURM_JOB_NUM_NODES\" \\\n"
+               "    --nproc-per-node %d \\\n"
+               "    --node-rank \"$SLURM_NODEID\" \\\n"
+               "    --master-addr \"$MASTER_ADDR\" \\\n"
+               "    --master-port \"$MASTER_PORT\" \\\n"
+               "    \"$@\"' torchrun \"$MEGATRON_PATH/pretrain_gpt.py\" \"${ARGS[@]}\"\n",
+               gpus_per_node(scenario));
+}
+
+const char *megatron_script(const Scenario *scenario, const Plan *plan,
+                            const MegatronCommand *command, LaunchScheduler scheduler,
+                            Arena *arena) {
+    Script script = {.arena = arena};
+    script_add(&script, "#!/bin/bash\n");
+    if (scheduler == LAUNCH_SLURM) add_slurm_head(&script, scenario);
+    add_head(&script, scenario, plan);
+    script_add(&script, "set -euo pipefail\n");
+    add_settings(&script, command);
+    add_variables(&script, command);
+    add_arguments(&script, command);
+    add_data(&script, scenario);
+    if (scheduler == LAUNCH_SLURM)
+        add_srun(&script, scenario);
+    else
+        add_torchrun(&script, scenario);
+    return script.text;
+}

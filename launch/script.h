@@ -1,0 +1,18 @@
+// launch/script.h - the text of a launch script.
+#pragma once
+
+#include "base/arena.h"
+
+#include <stddef.h>
+
+// Growing text. Zero-initialise with the arena.
+typedef struct {
+    Arena *arena;
+    char *text;
+    size_t size, capacity;
+} Script;
+
+void script_add(Script *script, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// text as comment lines of at most 100 columns.
+void script_comment(Script *script, const char *text);

@@ -1,0 +1,125 @@
+#include "report/trace_event.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+int64_t trace_ns(double time_s) {
+    return (int64_t)llround(time_s * 1e9);
+}
+
+static void event_begin(TraceWriter *writer) {
+    fputs(writer->has_events ? ",\n" : "\n", writer->stream);
+    writer->has_events = true;
+}
+
+// Names are ours: letters, digits, spaces, '_' and '-'.
+static void metadata(TraceWriter *writer, const char *what, int tid, const char *name) {
+    event_begin(writer);
+    fprintf(writer->stream,
+            "{\"ph\": \"M\", \"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"args\": {\"name\": "
+            "\"%s\"}}",
+            writer->pid, tid, what, name);
+}
+
+static void metadata_sort(TraceWriter *writer, const char *what, int tid, int index) {
+    event_begin(writer);
+    fprintf(writer->stream,
+            "{\"ph\": \"M\", \"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"args\": "
+            "{\"sort_index\": %d}}",
+            writer->pid, tid, what, index);
+}
+
+void trace_process(TraceWriter *writer, const char *name) {
+    metadata(writer, "process_name", 0, name);
+    metadata_sort(writer, "process_sort_index", 0, writer->pid);
+}
+
+void trace_track(TraceWriter *writer, int rank, Stream stream, int lane) {
+    char name[80], more[16] = "";
+    writer->tid = (rank * NUM_STREAMS + (int)stream) * TRACE_MAX_LANES + 1;
+    if (lane > 0) snprintf(more, sizeof more, " %d", lane + 1);
+    snprintf(name, sizeof name, "stage %d %s%s", rank, STREAM_NAMES[stream], more);
+    metadata(writer, "thread_name", writer->tid + lane, name);
+    metadata_sort(writer, "thread_sort_index", writer->tid + lane, writer->tid + lane);
+}
+
+void trace_slice(TraceWriter *writer, int tid, const char *name, const char *category,
+                 int64_t start_ns, int64_t end_ns) {
+    int64_t dur_ns = end_ns - start_ns;
+    event_begin(writer);
+    fprintf(writer->stream,
+            "{\"ph\": \"X\", \"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"cat\": \"%s\", \"ts\": "
+            "%" PRId64 ".%03d, \"dur\": %" PRId64 ".%03d, \"args\": {",
+            writer->pid, tid, name, category, start_ns / 1000, (int)(start_ns % 1000),
+            dur_ns / 1000, (int)(dur_ns % 1000));
+}
+
+// "grad_reduce_scatter" as "grad reduce-scatter".
+static void collective_name(const char *name, char *text, size_t size) {
+    static const char *const joined[] = {"reduce scatter", "all gather", "all reduce",
+                                         "all to all"};
+    snprintf(text, size, "%s", name);
+    for (char *c = text; *c; c++)
+        if (*c == '_') *c = ' ';
+    for (size_t i = 0; i < sizeof joined / sizeof *joined; i++) {
+        char *at = strstr(text, joined[i]);
+        if (!at) continue;
+        for (char *c = at; c < at + strlen(joined[i]); c++)
+            if (*c == ' ') *c = '-';
+    }
+}
+
+static void computation(TraceWriter *writer, int tid, const Instruction *in, int64_t start_ns,
+                        int64_t end_ns) {
+    static const char *const letters[] = {
+        [INSTRUCTION_FORWARD] = "F",
+        [INSTRUCTION_BACKWARD] = "B",
+        [INSTRUCTION_BACKWARD_INPUT] = "Bi",
+        [INSTRUCTION_BACKWARD_WEIGHT] = "Bw",
+    };
+    char name[80], part[32] = "";
+    if (in->num_parts > 1) snprintf(part, sizeof part, " part %d", in->part);
+    snprintf(name, sizeof name, "%s mb%d c%d%s", letters[in->kind], in->microbatch, in->chunk,
+             part);
+    trace_slice(writer, tid, name, INSTRUCTION_NAMES[in->kind], start_ns, end_ns);
+    fprintf(writer->stream, "\"chunk\": %d, \"micro_batch\": %d}}", in->chunk, in->microbatch);
+    if (writer->operators) trace_operators(writer, tid, in, start_ns, end_ns);
+}
+
+static void message(TraceWriter *writer, int tid, const Instruction *in, int64_t start_ns,
+                    int64_t end_ns) {
+    const Program *program = writer->context->program;
+    bool send = in->kind == INSTRUCTION_SEND;
+    char name[80];
+    if (in->embedding)
+        snprintf(name, sizeof name, "%s embedding gradients", send ? "send" : "recv");
+    else
+        snprintf(name, sizeof name, "%s %s mb%d c%d", send ? "send" : "recv",
+                 in->phase == PHASE_FORWARD ? "F" : "B", in->microbatch, in->chunk);
+    trace_slice(writer, tid, name, INSTRUCTION_NAMES[in->kind], start_ns, end_ns);
+    fprintf(writer->stream,
+            "\"chunk\": %d, \"micro_batch\": %d, \"peer_stage\": %d, \"bytes\": %.15g}}", in->chunk,
+            in->microbatch, in->peer,
+            in->embedding ? program->embedding_message_bytes : program->message_bytes);
+}
+
+void trace_instruction(TraceWriter *writer, int lane, const Instruction *in, int64_t start_ns,
+                       int64_t end_ns) {
+    int tid = writer->tid + lane;
+    if (in->kind == INSTRUCTION_SEND || in->kind == INSTRUCTION_RECV) {
+        message(writer, tid, in, start_ns, end_ns);
+    } else if (in->kind == INSTRUCTION_OPTIMIZER) {
+        trace_slice(writer, tid, "optimizer", INSTRUCTION_NAMES[in->kind], start_ns, end_ns);
+        fprintf(writer->stream, "}}");
+    } else if (in->kind == INSTRUCTION_COLLECTIVE) {
+        const ProgramCollective *c = &writer->context->program->collectives[in->collective];
+        char name[80];
+        collective_name(c->name, name, sizeof name);
+        trace_slice(writer, tid, name, INSTRUCTION_NAMES[in->kind], start_ns, end_ns);
+        fprintf(writer->stream, "\"bytes\": %.15g, \"group\": \"%s\", \"collective\": \"%s\"}}",
+                c->message_bytes, GROUP_NAMES[c->group], COLLECTIVE_NAMES[c->kind]);
+    } else {
+        computation(writer, tid, in, start_ns, end_ns);
+    }
+}

@@ -1,0 +1,109 @@
+// The operators of one computation, nested in its slice. Their prices give the proportions: what
+// runs beside other work is shown after it, and the whole is scaled to the slice.
+#include "costmodel/collective.h"
+#include "costmodel/compute.h"
+#include "report/trace_event.h"
+
+#include <string.h>
+
+typedef struct {
+    TraceWriter *writer;
+    int tid;
+    const Instruction *instruction;
+    double total_s;           // sum of all prices
+    double done_s;            // of those written
+    int64_t start_ns, end_ns; // of the slice
+    int64_t at_ns;            // end of the last operator
+    bool write;               // false: only adds up total_s
+} Expansion;
+
+static double operator_s(const TraceContext *context, const Op *op) {
+    if (op->hidden) return 0;
+    if (op->kind != OP_COLLECTIVE) return op_compute_s(&context->scenario->cluster.gpu, op);
+    return collective_s(&context->scenario->cluster, op->collective,
+                        plan_group(context->plan, op->group), op->message_bytes);
+}
+
+static void operator_write(Expansion *e, const Op *op, double time_s, const char *where) {
+    e->done_s += time_s;
+    double span_ns = (double)(e->end_ns - e->start_ns);
+    int64_t end_ns = e->start_ns + (int64_t)(span_ns * (e->done_s / e->total_s));
+    if (end_ns > e->end_ns) end_ns = e->end_ns;
+    trace_slice(e->writer, e->tid, op->name, STREAM_NAMES[op->stream], e->at_ns, end_ns);
+    if (op->kind == OP_COLLECTIVE)
+        fprintf(e->writer->stream, "\"block\": \"%s\", \"bytes\": %.15g, \"group\": \"%s\"}}",
+                where, op->message_bytes, GROUP_NAMES[op->group]);
+    else
+        fprintf(e->writer->stream, "\"block\": \"%s\", \"flops\": %.15g, \"bytes\": %.15g}}", where,
+                op->flops, op->bytes);
+    e->at_ns = end_ns;
+}
+
+static bool phase_wanted(InstructionKind kind, Phase phase) {
+    if (kind == INSTRUCTION_BACKWARD_INPUT) return phase != PHASE_BACKWARD_WEIGHT;
+    if (kind == INSTRUCTION_BACKWARD_WEIGHT) return phase == PHASE_BACKWARD_WEIGHT;
+    return true;
+}
+
+static void block_expand(Expansion *e, const Block *block) {
+    InstructionKind kind = (InstructionKind)e->instruction->kind;
+    bool forward = kind == INSTRUCTION_FORWARD;
+    const Op *ops = forward ? block->forward : block->backward;
+    int num_ops = forward ? block->num_forward : block->num_backward;
+    for (int i = 0; i < num_ops; i++) {
+        if (!phase_wanted(kind, ops[i].phase)) continue;
+        double time_s = operator_s(e->writer->context, &ops[i]);
+        if (!e->write)
+            e->total_s += time_s;
+        else if (time_s > 0)
+            operator_write(e, &ops[i], time_s, block->name);
+    }
+}
+
+// Layer `index` of a chunk: recomputed ones come first.
+static void layer_expand(Expansion *e, const PlanChunk *spec, int index, int num_recomputed) {
+    const TraceContext *context = e->writer->context;
+    int kind = context->scenario->model.layer_kind[spec->first_layer + index];
+    block_expand(e, workload_layer_block(context->workload, kind, index < num_recomputed));
+}
+
+static void blocks_expand(Expansion *e, int block, int count) {
+    for (int i = 0; i < count; i++) block_expand(e, &e->writer->context->workload->blocks[block]);
+}
+
+// All blocks of the chunk in the order in which they run.
+static void chunk_expand(Expansion *e) {
+    const TraceContext *context = e->writer->context;
+    int index = e->instruction->chunk;
+    const Chunk *chunk = &context->workload->chunks[index];
+    const PlanChunk *spec = &context->plan->chunks[index];
+    int num_recomputed = 0;
+    for (int b = BLOCK_FIRST_LAYER + 1; b < BLOCK_MTP; b += 2)
+        num_recomputed += chunk->num_blocks[b];
+    if (e->instruction->kind == INSTRUCTION_FORWARD) {
+        blocks_expand(e, BLOCK_EMBEDDING, chunk->num_blocks[BLOCK_EMBEDDING]);
+        for (int i = 0; i < spec->num_layers; i++) layer_expand(e, spec, i, num_recomputed);
+        blocks_expand(e, BLOCK_MTP, chunk->num_blocks[BLOCK_MTP]);
+        blocks_expand(e, BLOCK_HEAD, chunk->num_blocks[BLOCK_HEAD]);
+    } else {
+        blocks_expand(e, BLOCK_HEAD, chunk->num_blocks[BLOCK_HEAD]);
+        blocks_expand(e, BLOCK_MTP, chunk->num_blocks[BLOCK_MTP]);
+        for (int i = spec->num_layers - 1; i >= 0; i--) layer_expand(e, spec, i, num_recomputed);
+        blocks_expand(e, BLOCK_EMBEDDING, chunk->num_blocks[BLOCK_EMBEDDING]);
+    }
+}
+
+void trace_operators(TraceWriter *writer, int tid, const Instruction *instruction, int64_t start_ns,
+                     int64_t end_ns) {
+    if (instruction->num_parts > 1) return; // a piece has no operators of its own
+    Expansion e = {.writer = writer,
+                   .tid = tid,
+                   .instruction = instruction,
+                   .start_ns = start_ns,
+                   .end_ns = end_ns,
+                   .at_ns = start_ns};
+    chunk_expand(&e);
+    if (e.total_s <= 0) return;
+    e.write = true;
+    chunk_expand(&e);
+}
