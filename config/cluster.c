@@ -1,6 +1,7 @@
 #include "config/cluster.h"
 
 #include "base/data_dir.h"
+#include "config/cluster_matrix.h"
 #include "config/profile.h"
 
 #include <stdlib.h>
@@ -53,7 +54,8 @@ static const JsonField SCALE_OUT_FIELDS[] = {
      true},
     {"nic_bytes_per_s", JSON_FIELD_DOUBLE, offsetof(Shape, nic_bytes_per_s), 1e6, 1e13, NULL, true},
     {"topology", JSON_FIELD_NAME, offsetof(Shape, topology), 0, 0, TOPOLOGY_NAMES, false},
-    {"oversubscription", JSON_FIELD_DOUBLE, offsetof(Shape, oversubscription), 1, 1000, NULL, false},
+    {"oversubscription", JSON_FIELD_DOUBLE, offsetof(Shape, oversubscription), 1, 1000, NULL,
+     false},
 };
 
 static Status between_check(const JsonNode *between) {
@@ -68,7 +70,8 @@ static Status between_check(const JsonNode *between) {
 
 static Status cluster_object(const JsonNode *root, bool preset, Arena *arena, Cluster *out);
 
-// Heterogeneous: every group is a cluster of its own; the first stands for all until they are acted on.
+// Heterogeneous: every group is a cluster of its own; the first stands for all until they are acted
+// on.
 static Status groups_read(const JsonNode *root, Arena *arena, Cluster *out) {
     JsonNode groups = json_get(root, "groups"), between = json_get(root, "between");
     TRY(json_expect_array(&groups));
@@ -80,6 +83,8 @@ static Status groups_read(const JsonNode *root, Arena *arena, Cluster *out) {
     for (int i = n - 1; i >= 0; i--) {
         JsonNode group = json_at(&groups, i);
         TRY(cluster_object(&group, false, arena, out));
+        JsonNode nested = json_get(&group, "groups");
+        if (json_is_present(&nested)) return json_error(&nested, "groups cannot hold groups");
         total += out->num_gpus;
     }
     JsonNode num_gpus = json_get(root, "num_gpus");
@@ -143,8 +148,8 @@ static Cluster cluster_of_shape(const Cluster *profiles, const Shape *s) {
     c.scale_out.bandwidth_bytes_per_s = s->nic_bytes_per_s;
     c.topology = (Topology)s->topology;
     c.oversubscription = s->oversubscription;
-    c.price_usd_per_gpu_hour = s->price_usd_per_gpu_hour >= 0 ? s->price_usd_per_gpu_hour
-                                                              : c.gpu.price_usd_per_gpu_hour;
+    c.price_usd_per_gpu_hour =
+        s->price_usd_per_gpu_hour >= 0 ? s->price_usd_per_gpu_hour : c.gpu.price_usd_per_gpu_hour;
     c.power_watts_per_gpu = s->power_watts_per_gpu > 0 ? s->power_watts_per_gpu : c.gpu.power_watts;
     return cluster_with_gpus(&c, s->num_gpus);
 }
@@ -163,13 +168,10 @@ static Status cluster_object(const JsonNode *root, bool preset, Arena *arena, Cl
     TRY(shape_read(root, preset, arena, &shape));
     TRY(shape_check(root, &shape));
     TRY(profiles_read(root, arena, &profiles));
-    if (json_is_present(&matrix)) {
-        const char *path;
-        TRY(json_read_string(&matrix, arena, &path));
-        profiles.has_bandwidth_matrix = true;
-    }
+    profiles.has_bandwidth_matrix = json_is_present(&matrix);
     *out = cluster_of_shape(&profiles, &shape);
-    return status_ok();
+    return out->has_bandwidth_matrix ? bandwidth_matrix_check(&matrix, out->num_nodes, arena)
+                                     : status_ok();
 }
 
 Cluster cluster_with_gpus(const Cluster *cluster, int num_gpus) {
@@ -226,8 +228,11 @@ Status cluster_list(Arena *arena, ClusterSummary **out, int *num_clusters) {
         TRY(profile_load_named(NULL, "cluster", "hw-profiles/clusters", names[i], arena, &root));
         TRY(cluster_object(&root, true, arena, &c));
         JsonNode title = json_get(&root, "title");
-        ClusterSummary s = {.name = names[i], .gpu = c.gpu.name, .gpus_per_node = c.gpus_per_node,
-                            .domain_gpus = c.domain_gpus, .link = c.scale_up.name,
+        ClusterSummary s = {.name = names[i],
+                            .gpu = c.gpu.name,
+                            .gpus_per_node = c.gpus_per_node,
+                            .domain_gpus = c.domain_gpus,
+                            .link = c.scale_up.name,
                             .nics_per_node = c.nics_per_node,
                             .nic_bytes_per_s = c.nic_bytes_per_s};
         TRY(json_read_string(&title, arena, &s.title));

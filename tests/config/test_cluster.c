@@ -1,0 +1,309 @@
+#include "base/data_dir.h"
+#include "config/cluster.h"
+#include "tests/support.h"
+
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define UP "\"scale_up\": {\"link\": \"nvlink4\", \"domain_gpus\": 8}"
+#define OUT "\"scale_out\": {\"nics_per_node\": 8, \"nic_bytes_per_s\": 50e9}"
+#define GPU "\"gpu\": \"h100-sxm-80g\""
+
+// Reads {"cluster": TEXT} of job.json.
+static Status cluster_of(const char *text, Arena *arena, Cluster *out) {
+    JsonNode root;
+    const char *document = arena_printf(arena, "{\"cluster\": %s}", text);
+    TRY(json_parse(document, strlen(document), "job.json", arena, &root));
+    JsonNode value = json_get(&root, "cluster");
+    return cluster_load(&value, arena, out);
+}
+
+static void is_refused(const char *text, const char *sentence) {
+    Arena arena = {0};
+    Cluster cluster;
+    ASSERT_REFUSED(cluster_of(text, &arena, &cluster),
+                   arena_printf(&arena, "job.json: cluster%s", sentence));
+    arena_free(&arena);
+}
+
+static void preset_with_nodes_is_its_numbers(void) {
+    Arena arena = {0};
+    Cluster c = {0};
+    CU_ASSERT_EQUAL_FATAL(cluster_of("\"dgx-h100:16\"", &arena, &c).code, STATUS_OK);
+    CU_ASSERT_STRING_EQUAL(c.name, "dgx-h100");
+    CU_ASSERT_STRING_EQUAL(c.gpu.name, "h100-sxm-80g");
+    CU_ASSERT_EQUAL(c.num_gpus, 128);
+    CU_ASSERT_EQUAL(c.num_nodes, 16);
+    CU_ASSERT_EQUAL(c.gpus_per_node, 8);
+    CU_ASSERT_EQUAL(c.domain_gpus, 8);
+    CU_ASSERT_EQUAL(c.nics_per_node, 8);
+    CU_ASSERT_EQUAL(c.nic_bytes_per_s, 50e9);
+    CU_ASSERT_EQUAL(c.scale_out.bandwidth_bytes_per_s, 50e9);
+    CU_ASSERT_EQUAL(c.topology, TOPOLOGY_RAIL_FAT_TREE);
+    CU_ASSERT_EQUAL(c.price_usd_per_gpu_hour, c.gpu.price_usd_per_gpu_hour);
+    CU_ASSERT_EQUAL(c.power_watts_per_gpu, c.gpu.power_watts);
+    CU_ASSERT_FALSE(c.has_groups || c.has_bandwidth_matrix);
+    arena_free(&arena);
+}
+
+static void object_equals_its_preset(void) {
+    Arena arena = {0};
+    Cluster a = {0}, b = {0};
+    CU_ASSERT_EQUAL_FATAL(cluster_of("\"dgx-h100:2\"", &arena, &a).code, STATUS_OK);
+    Status status = cluster_of("{" GPU ", \"num_gpus\": 16, \"gpus_per_node\": 8, " UP ", " OUT "}",
+                               &arena, &b);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    CU_ASSERT_STRING_EQUAL(b.name, "custom");
+    CU_ASSERT_EQUAL(a.num_nodes, b.num_nodes);
+    CU_ASSERT_EQUAL(a.domain_gpus, b.domain_gpus);
+    CU_ASSERT_EQUAL(a.topology, b.topology);
+    CU_ASSERT_EQUAL(a.oversubscription, b.oversubscription);
+    CU_ASSERT_EQUAL(a.scale_up.efficiency_frac, b.scale_up.efficiency_frac);
+    arena_free(&arena);
+}
+
+static void overrides_replace_the_profile(void) {
+    Arena arena = {0};
+    Cluster c = {0};
+    Status status = cluster_of("{" GPU ", \"num_gpus\": 16, \"gpus_per_node\": 8, " UP ", " OUT
+                               ", \"price_usd_per_gpu_hour\": 0, \"power_watts_per_gpu\": 500}",
+                               &arena, &c);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    CU_ASSERT_EQUAL(c.price_usd_per_gpu_hour, 0);
+    CU_ASSERT_EQUAL(c.power_watts_per_gpu, 500);
+    arena_free(&arena);
+}
+
+static void domain_may_span_nodes(void) {
+    Arena arena = {0};
+    Cluster c = {0};
+    Status status =
+        cluster_of("{\"gpu\": \"gb200-186g\", \"num_gpus\": 144, \"gpus_per_node\": 4, "
+                   "\"scale_up\": {\"link\": "
+                   "\"nvlink5\", \"domain_gpus\": 72}, \"scale_out\": {\"nics_per_node\": 4, "
+                   "\"nic_bytes_per_s\": 50e9}}",
+                   &arena, &c);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    CU_ASSERT_EQUAL(c.num_nodes, 36);
+    CU_ASSERT_EQUAL(c.domain_gpus, 72);
+    arena_free(&arena);
+}
+
+// 3 of 8 GPUs: one node, 3 of its 8 NICs.
+static void fewer_gpus_than_a_node_are_a_part_of_it(void) {
+    Arena arena = {0};
+    Cluster c = {0};
+    Status status =
+        cluster_of("{" GPU ", \"num_gpus\": 3, \"gpus_per_node\": 8, " UP ", " OUT "}", &arena, &c);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    CU_ASSERT_EQUAL(c.num_nodes, 1);
+    CU_ASSERT_EQUAL(c.gpus_per_node, 3);
+    CU_ASSERT_EQUAL(c.nics_per_node, 3);
+    CU_ASSERT_EQUAL(c.domain_gpus, 3);
+    arena_free(&arena);
+}
+
+static void another_size_changes_only_the_size(void) {
+    Arena arena = {0};
+    Cluster c = {0};
+    CU_ASSERT_EQUAL_FATAL(cluster_of("\"dgx-h100:4\"", &arena, &c).code, STATUS_OK);
+    Cluster twice = cluster_with_gpus(&c, 64), same = cluster_with_gpus(&twice, 32);
+    CU_ASSERT_EQUAL(twice.num_nodes, 8);
+    CU_ASSERT_EQUAL(twice.nics_per_node, 8);
+    CU_ASSERT_EQUAL(same.num_nodes, c.num_nodes);
+    CU_ASSERT_EQUAL(same.domain_gpus, c.domain_gpus);
+    arena_free(&arena);
+}
+
+static void bad_presets_are_refused(void) {
+    is_refused("\"dgx-h300:2\"",
+               ": unknown cluster \"dgx-h300\"; the nearest known one is \"dgx-b300\"");
+    is_refused("\"dgx-h100:0\"", ": \"dgx-h100:0\": expected PRESET:NODES with 1 or more nodes");
+    is_refused("\"dgx-h100:2x\"", ": \"dgx-h100:2x\": expected PRESET:NODES with 1 or more nodes");
+    is_refused("\"dgx-h100:4000000\"",
+               ": \"dgx-h100:4000000\": 4000000 nodes of 8 GPUs are more than 4194304 GPUs");
+    is_refused("\"../gpus/h100-sxm-80g:1\"",
+               ": unknown cluster \"../gpus/h100-sxm-80g\"; known are a100-pcie-node, aws-p4d, "
+               "aws-p4de, aws-p5, aws-p5en, aws-p6-b200, dgx-1-v100, dgx-a100-40g, dgx-a100-80g, "
+               "dgx-b200, dgx-b300, dgx-h100, dgx-h200, dgx2-v100, gb200-nvl72, gb300-nvl72, "
+               "grand-teton-h100, h100-pcie-node, hgx-a800, hgx-h20, hgx-h800, hgx-mi300x, "
+               "hgx-mi325x, hgx-mi355x, l40s-node, mi250x-node, rtx4090-node");
+    is_refused("[]", ": expected an object, found a list");
+}
+
+static void bad_objects_are_refused(void) {
+    is_refused("{" GPU ", \"num_gpus\": 16, \"gpus_per_node\": 3, \"scale_up\": {\"link\": "
+               "\"nvlink4\"}, " OUT "}",
+               ".num_gpus: 16 is not a multiple of gpus_per_node 3");
+    is_refused("{" GPU ", \"num_gpus\": 16, \"gpus_per_node\": 8, \"scale_up\": {\"link\": "
+               "\"nvlink4\", \"domain_gpus\": 6}, " OUT "}",
+               ".scale_up.domain_gpus: 6 neither divides gpus_per_node 8 nor is a multiple of it");
+    is_refused("{" GPU ", \"num_gpus\": 16, \"gpus_per_node\": 8, \"scale_up\": {\"link\": "
+               "\"nvlink9\"}, " OUT "}",
+               ".scale_up.link: unknown link \"nvlink9\"; the nearest known one is \"nvlink2\"");
+    is_refused("{" GPU ", \"num_gpus\": 16, \"gpus_per_node\": 8, \"scale_up\": {\"link\": "
+               "\"rdma\"}, " OUT "}",
+               ".scale_up.link: \"rdma\" is not a link between GPUs");
+    is_refused("{" GPU ", \"gpus_per_node\": 8, " UP ", " OUT "}", ".num_gpus: missing");
+    is_refused("{" GPU ", \"num_gpu\": 16, \"gpus_per_node\": 8, " UP ", " OUT "}",
+               ".num_gpu: unknown key; the nearest known one is \"num_gpus\"");
+    is_refused("{" GPU ", \"num_gpus\": 16, \"gpus_per_node\": 8, " UP ", \"scale_out\": "
+               "{\"nics_per_node\": 8, \"nic_bytes_per_s\": 400}}",
+               ".scale_out.nic_bytes_per_s: 400 is out of range; expected 1000000 to "
+               "10000000000000");
+    is_refused(
+        "{" GPU ", \"num_gpus\": 16, \"gpus_per_node\": 8, " UP ", \"scale_out\": "
+        "{\"nics_per_node\": 8, \"nic_bytes_per_s\": 5e10, \"topology\": \"torus\"}}",
+        ".scale_out.topology: \"torus\" is unknown; expected one of rail-fat-tree, fat-tree, "
+        "rail-only, dragonfly");
+    is_refused("{" GPU ", \"num_gpus\": 16, \"gpus_per_node\": 8, " UP ", " OUT
+               ", \"name\": \"mine\"}",
+               ".name: unknown key; known are gpu, num_gpus, gpus_per_node, scale_up, scale_out, "
+               "price_usd_per_gpu_hour, power_watts_per_gpu, groups, between, bandwidth_matrix");
+}
+
+#define GROUP "{" GPU ", \"num_gpus\": 16, \"gpus_per_node\": 8, " UP ", " OUT "}"
+#define BETWEEN "\"between\": {\"bytes_per_s\": 1.25e9, \"latency_s\": 2e-5}"
+
+static void groups_are_read_and_checked(void) {
+    Arena arena = {0};
+    Cluster c = {0};
+    Status status = cluster_of("{\"groups\": [" GROUP ", " GROUP "], " BETWEEN "}", &arena, &c);
+    CU_ASSERT_EQUAL(status.code, STATUS_OK);
+    CU_ASSERT(c.has_groups);
+    is_refused("{\"groups\": [" GROUP ", " GROUP "]}",
+               ".between: missing; expected {\"bytes_per_s\": ..., \"latency_s\": ...}");
+    is_refused("{\"groups\": [], " BETWEEN "}", ".groups: 0 groups; expected 1 to 64");
+    is_refused("{\"groups\": [" GROUP ", " GROUP "], " BETWEEN ", \"num_gpus\": 16}",
+               ".num_gpus: 16 is not the groups' sum 32");
+    is_refused("{\"groups\": [" GROUP ", {" GPU "}], " BETWEEN "}", ".groups[1].num_gpus: missing");
+    is_refused("{\"groups\": [{\"groups\": [" GROUP "]}]}",
+               ".groups[0].groups: groups cannot hold groups");
+    arena_free(&arena);
+}
+
+// Writes text to a new file.
+static const char *matrix_file(Arena *arena, const char *text) {
+    char path[] = "/tmp/meshwright-matrix-XXXXXX";
+    int descriptor = mkstemp(path);
+    CU_ASSERT_FATAL(descriptor >= 0);
+    FILE *file = fdopen(descriptor, "w");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+    fputs(text, file);
+    fclose(file);
+    return arena_strdup(arena, path);
+}
+
+static void matrix_is(const char *text, const char *sentence) {
+    Arena arena = {0};
+    Cluster c = {0};
+    const char *path = matrix_file(&arena, text);
+    Status status = cluster_of(arena_printf(&arena,
+                                            "{" GPU ", \"num_gpus\": 16, \"gpus_per_node\": 8, " UP
+                                            ", " OUT ", \"bandwidth_matrix\": \"%s\"}",
+                                            path),
+                               &arena, &c);
+    if (!sentence) {
+        CU_ASSERT_EQUAL(status.code, STATUS_OK);
+        CU_ASSERT(c.has_bandwidth_matrix);
+    } else {
+        ASSERT_REFUSED(status, arena_printf(&arena, "job.json: cluster.bandwidth_matrix: %s%s",
+                                            path, sentence));
+    }
+    unlink(path);
+    arena_free(&arena);
+}
+
+static void matrix_is_read_and_checked(void) {
+    matrix_is("# bytes/s\n1e9, 2e10\n2e10,1e9\n\n", NULL);
+    matrix_is("1e9,2e10\n", ": found 1 rows, expected one for each of 2 nodes");
+    matrix_is("1e9,2e10\n1e9,2e10\n1e9,2e10\n",
+              ": found more than 2 rows, expected one for each of 2 nodes");
+    matrix_is("1e9,2e10\n2e10\n", " line 2: found 1 numbers, expected one for each of 2 nodes");
+    matrix_is("1e9,fast\n", " line 1: number 2 is not a number");
+    matrix_is("1e9,\n", " line 1: number 2 is not a number");
+    matrix_is("1e9,-2e10\n", " line 1: -2e+10 is out of range; expected 1000 to 1e+14");
+    matrix_is("1e9,nan\n", " line 1: nan is out of range; expected 1000 to 1e+14");
+}
+
+// A ring inside never beats the nominal link, and one message never the aggregate.
+static void bundled_links_are_sane(void) {
+    Arena arena = {0};
+    const char *const *names;
+    int num_names;
+    CU_ASSERT_EQUAL_FATAL(data_list(&arena, "hw-profiles/links", &names, &num_names).code,
+                          STATUS_OK);
+    CU_ASSERT(num_names >= 12);
+    for (int i = 0; i < num_names; i++) {
+        Link link;
+        CU_ASSERT_EQUAL_FATAL(link_load_named(names[i], &arena, &link).code, STATUS_OK);
+        CU_ASSERT_STRING_EQUAL(link.name, names[i]);
+        CU_ASSERT_EQUAL(link.bandwidth_bytes_per_s > 0, strcmp(names[i], "rdma") != 0);
+        CU_ASSERT(link.efficiency_frac <= 0.95);
+        CU_ASSERT(link.p2p_efficiency_frac <= 0.95);
+        CU_ASSERT(link.latency_s >= 1e-6 && link.latency_s <= 1e-4);
+        CU_ASSERT(link.hop_latency_s > 0 && link.hop_latency_s <= 1e-4);
+        CU_ASSERT(!link.in_switch_reduction || link.switched);
+    }
+    arena_free(&arena);
+}
+
+static void bundled_clusters_are_sane(void) {
+    Arena arena = {0};
+    ClusterSummary *list;
+    int num_clusters;
+    CU_ASSERT_EQUAL_FATAL(cluster_list(&arena, &list, &num_clusters).code, STATUS_OK);
+    CU_ASSERT(num_clusters >= 20);
+    for (int i = 0; i < num_clusters; i++) {
+        Cluster c = {0};
+        if (i > 0) CU_ASSERT(strcmp(list[i - 1].name, list[i].name) < 0);
+        const char *text = arena_printf(&arena, "\"%s:2\"", list[i].name);
+        CU_ASSERT_EQUAL_FATAL(cluster_of(text, &arena, &c).code, STATUS_OK);
+        CU_ASSERT_STRING_EQUAL(c.gpu.name, list[i].gpu);
+        CU_ASSERT_STRING_EQUAL(c.scale_up.name, list[i].link);
+        CU_ASSERT_EQUAL(c.num_gpus, 2 * list[i].gpus_per_node);
+        // The network of a node is never faster than what its GPUs reach of each other.
+        double out = c.nics_per_node * c.nic_bytes_per_s;
+        CU_ASSERT(out < c.gpus_per_node * c.scale_up.bandwidth_bytes_per_s);
+        CU_ASSERT(c.scale_up.bandwidth_bytes_per_s < c.gpu.memory_bandwidth_bytes_per_s);
+    }
+    arena_free(&arena);
+}
+
+static void bundled_clusters_name_file_and_sources(void) {
+    Arena arena = {0};
+    const char *const *names, *text;
+    int num_names;
+    CU_ASSERT_EQUAL_FATAL(data_list(&arena, "hw-profiles/clusters", &names, &num_names).code,
+                          STATUS_OK);
+    for (int i = 0; i < num_names; i++) {
+        JsonNode root;
+        const char *path = data_path(&arena, "hw-profiles/clusters", names[i]);
+        CU_ASSERT_EQUAL_FATAL(json_load(path, &arena, &root).code, STATUS_OK);
+        JsonNode name = json_get(&root, "name"), sources = json_get(&root, "sources");
+        CU_ASSERT_EQUAL_FATAL(json_read_string(&name, &arena, &text).code, STATUS_OK);
+        CU_ASSERT_STRING_EQUAL(text, names[i]);
+        CU_ASSERT(json_size(&sources) >= 2);
+    }
+    arena_free(&arena);
+}
+
+CU_TestInfo cluster_tests[] = {
+    {"preset_with_nodes_is_its_numbers", preset_with_nodes_is_its_numbers},
+    {"object_equals_its_preset", object_equals_its_preset},
+    {"overrides_replace_the_profile", overrides_replace_the_profile},
+    {"domain_may_span_nodes", domain_may_span_nodes},
+    {"fewer_gpus_than_a_node_are_a_part_of_it", fewer_gpus_than_a_node_are_a_part_of_it},
+    {"another_size_changes_only_the_size", another_size_changes_only_the_size},
+    {"bad_presets_are_refused", bad_presets_are_refused},
+    {"bad_objects_are_refused", bad_objects_are_refused},
+    {"groups_are_read_and_checked", groups_are_read_and_checked},
+    {"matrix_is_read_and_checked", matrix_is_read_and_checked},
+    {"bundled_links_are_sane", bundled_links_are_sane},
+    {"bundled_clusters_are_sane", bundled_clusters_are_sane},
+    {"bundled_clusters_name_file_and_sources", bundled_clusters_name_file_and_sources},
+    CU_TEST_INFO_NULL,
+};
