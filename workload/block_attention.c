@@ -61,6 +61,7 @@ static void build_context_exchange(Builder *b, const Heads *h, bool before) {
     double act = activation_bytes(&b->scenario->training);
     double kv = b->tokens * (h->k_values + h->v_values) * act;
     if (plan->cp == 1) return;
+    b->module = MODULE_CORE_ATTN;
     if (plan->cp_method == CP_ULYSSES) {
         double values = before ? h->q_values + h->k_values + h->v_values : h->o_values;
         build_collective(b, before ? "cp_all_to_all_qkv" : "cp_all_to_all_out", STREAM_CP,
@@ -69,12 +70,16 @@ static void build_context_exchange(Builder *b, const Heads *h, bool before) {
     } else if (before && plan->cp_method == CP_ALL_GATHER) {
         build_collective(b, "cp_all_gather_kv", STREAM_CP, COLLECTIVE_ALL_GATHER,
                          COLLECTIVE_REDUCE_SCATTER, GROUP_CP, kv * plan->cp);
+        b->units[b->num_units - 1].gather_again = true;
     } else if (before) {
-        // The ring's steps run beside the attention of the step before.
+        // The ring's steps run beside the attention of the step before. In the backward the
+        // gradients of keys and values go round with them.
         build_collective(b, "cp_ring_kv", STREAM_CP, COLLECTIVE_RING_EXCHANGE,
                          COLLECTIVE_RING_EXCHANGE, GROUP_CP, kv);
         b->units[b->num_units - 1].op.pipelined_with = b->num_units;
+        b->units[b->num_units - 1].backward_frac = 2;
     }
+    b->module = 0;
 }
 
 static void build_flash(Builder *b, const Heads *h) {
@@ -82,15 +87,18 @@ static void build_flash(Builder *b, const Heads *h) {
     double act = activation_bytes(&s->training), seq = (double)s->training.seq_len;
     double window = b->kind->window;
     double keys = average_keys(s, seq, window);
-    // Two products of 2 x keys x dim per query and head (Dao et al. 2022, arXiv:2205.14135); the
-    // backward has five (Dao 2023, "FlashAttention-2", arXiv:2307.08691, section 3.1.2).
-    double flops = 2 * b->tokens * keys * h->heads * (h->qk_dim + h->v_dim);
+    // Two products of 2 x keys x dim per query and head (Dao et al. 2022, arXiv:2205.14135). The
+    // backward has five: the scores again, and the gradients of probabilities, queries, keys and
+    // values (Dao 2023, "FlashAttention-2", arXiv:2307.08691, section 3.1.2).
+    double pairs = b->tokens * keys * h->heads;
+    double flops = 2 * pairs * (h->qk_dim + h->v_dim);
+    double backward_flops = 2 * pairs * (3 * h->qk_dim + 2 * h->v_dim);
     double io = b->tokens * (h->q_values + h->k_values + h->v_values + h->o_values) * act;
     double saved = b->tokens * (h->o_values * act + h->heads * 4); // output, log-sum-exp in fp32
     Unit *unit = &b->units[b->num_units++];
     *unit = (Unit){.module = MODULE_CORE_ATTN, .backward_collective = NUM_COLLECTIVES,
-                   .kept_bytes = saved, .backward_flops = 2.5 * flops, .backward_bytes = 3 * io,
-                   .backward_kernels = 3};
+                   .backward_flops = backward_flops,
+                   .backward_bytes = 3 * io, .backward_kernels = 3, .backward_alive_bytes = io};
     unit->op = (Op){.name = "core_attn", .kind = OP_ATTENTION, .phase = PHASE_FORWARD,
                     .stream = STREAM_COMPUTE, .wait = WAIT_PREVIOUS, .pipelined_with = -1,
                     .tokens = window > 0 ? fmin(window, seq) : seq, .head_dim = h->qk_dim,

@@ -19,7 +19,8 @@ static void build_activation(Builder *b, double tokens, double width) {
                        .kernels = split ? 2 : 1, .backward_kernels = split ? 3 : 1,
                        .saved_bytes = inputs * act + outputs * b->input_bytes_per_value +
                                       (split ? outputs * act : 0),
-                       .output_bytes = outputs * act};
+                       .output_bytes = outputs * act,
+                       .backward_alive_bytes = (inputs + outputs) * act};
     int module = b->module;
     if ((b->module & (MODULE_MOE | MODULE_SHARED_EXPERTS)) == MODULE_MOE) b->module |= MODULE_MOE_ACT;
     build_memory(b, &work);

@@ -19,7 +19,8 @@ Builder builder_new(const Scenario *scenario, const Plan *plan, const LayerKind 
 static Unit *unit_add(Builder *b, Op op) {
     assert(b->num_units < BUILDER_MAX_OPS);
     Unit *unit = &b->units[b->num_units++];
-    *unit = (Unit){.op = op, .module = b->module, .backward_collective = NUM_COLLECTIVES};
+    *unit = (Unit){.op = op, .module = b->module, .backward_collective = NUM_COLLECTIVES,
+                   .backward_frac = 1};
     unit->op.phase = PHASE_FORWARD;
     unit->op.wait = WAIT_PREVIOUS;
     unit->op.pipelined_with = -1;
@@ -114,6 +115,8 @@ void build_memory(Builder *b, const MemoryWork *work) {
     Unit *unit = unit_add(b, op);
     unit->backward_bytes = work->backward_bytes;
     unit->backward_kernels = work->backward_kernels;
+    unit->backward_alive_bytes =
+        work->backward_alive_bytes > 0 ? work->backward_alive_bytes : 2 * work->output_bytes;
 }
 
 void build_collective(Builder *b, const char *name, Stream stream, CollectiveKind kind,
@@ -151,6 +154,7 @@ void build_residual(Builder *b, double values) {
                        .bytes = values * (3 * act + mask), .kernels = 1,
                        .backward_bytes = values * (stack->dropout ? 2 * act + mask : 3 * act),
                        .backward_kernels = 1, .saved_bytes = values * mask,
-                       .output_bytes = values * act};
+                       .output_bytes = values * act,
+                       .backward_alive_bytes = values * act * (stack->dropout ? 2 : 1)};
     build_memory(b, &work);
 }

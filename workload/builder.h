@@ -26,9 +26,11 @@ typedef struct {
     int backward_kernels;
     double backward_bytes; // OP_MEMORY, OP_ATTENTION
     double backward_flops; // OP_ATTENTION
+    double backward_alive_bytes; // OP_MEMORY, OP_ATTENTION: gradients it reads and makes
     // OP_COLLECTIVE: what the backward does with the gradient; NUM_COLLECTIVES is nothing
     CollectiveKind backward_collective;
-    bool gather_again;     // the backward gathers the forward's input once more, for the weights
+    double backward_frac;  // its bytes over those of the forward's
+    bool gather_again;     // the backward gathers the forward's input once more
     bool backward_async;   // the backward collective runs beside the weight gradient
 } Unit;
 
@@ -64,11 +66,12 @@ void build_batched_gemm(Builder *b, const char *name, double groups, double m, d
 //   bytes, kernels            of the forward
 //   backward_bytes, _kernels  of the backward; 0 kernels: none
 //   saved_bytes               kept for the backward; output_bytes alive until the next operator
+//   backward_alive_bytes      gradients read and made; 0 stands for twice output_bytes
 typedef struct {
     const char *name;
     double bytes, backward_bytes;
     int kernels, backward_kernels;
-    double saved_bytes, output_bytes;
+    double saved_bytes, output_bytes, backward_alive_bytes;
 } MemoryWork;
 void build_memory(Builder *b, const MemoryWork *work);
 

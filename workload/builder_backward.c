@@ -137,7 +137,7 @@ static void recompute_add(Backward *w) {
                 again->bytes *= unit->again_frac;
             }
         }
-        before = run;
+        if (unit->op.kind != OP_COLLECTIVE) before = run;
     }
 }
 
@@ -146,9 +146,8 @@ static void recompute_add(Backward *w) {
 static void gather_keys_again(Backward *w, int i) {
     const Unit *units = w->b->units;
     if (i + 1 < w->b->num_units && units[i + 1].module & MODULE_CORE_ATTN) return;
-    while (i >= 0 && units[i].module & MODULE_CORE_ATTN) i--;
-    if (i >= 0 && units[i].op.stream == STREAM_CP && units[i].gather_again)
-        data_add(w, units[i].op);
+    for (; i >= 0 && units[i].module & MODULE_CORE_ATTN; i--)
+        if (units[i].op.kind == OP_COLLECTIVE && units[i].gather_again) data_add(w, units[i].op);
 }
 
 int backward_derive(const Builder *b, Op *backward) {

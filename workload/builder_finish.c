@@ -18,6 +18,18 @@ static void mark_per_operator(Builder *b) {
     }
 }
 
+// Where the attention runs again but the output projection does not, that keeps its input.
+static void keep_attention_output(Builder *b) {
+    int last = -1;
+    for (int i = 0; i < b->num_units; i++) {
+        if (b->units[i].op.kind == OP_COLLECTIVE) continue;
+        Unit *unit = last < 0 ? NULL : &b->units[last];
+        if (unit && unit->op.kind == OP_ATTENTION && unit->recomputed && !b->units[i].recomputed)
+            unit->kept_outputs_bytes = unit->op.saved_bytes;
+        last = i;
+    }
+}
+
 static void mark_recomputed(Builder *b) {
     const Plan *plan = b->plan;
     if (!b->recomputed || plan->recompute == RECOMPUTE_NONE) return;
@@ -29,6 +41,7 @@ static void mark_recomputed(Builder *b) {
     for (int i = 0; i < b->num_units; i++)
         b->units[i].recomputed = plan->recompute == RECOMPUTE_FULL ||
                                  (b->units[i].module & plan->recompute_modules) != 0;
+    keep_attention_output(b);
 }
 
 static int forward_list(const Builder *b, Op *forward) {
@@ -46,7 +59,7 @@ static int forward_list(const Builder *b, Op *forward) {
             }
             forward[n++] = op;
         }
-        before = unit->recomputed;
+        if (unit->op.kind != OP_COLLECTIVE) before = unit->recomputed;
     }
     for (int i = 0; i < b->num_units; i++) // indices of units become indices of the list
         if (b->units[i].op.pipelined_with >= 0 && b->units[i].op.collective != NUM_COLLECTIVES)

@@ -27,7 +27,7 @@ static Block embedding_block(const Scenario *scenario, const Plan *plan, Arena *
     // Forward: read a row and write it per token. Backward: rows are added to the fp32 gradient.
     MemoryWork lookup = {.name = "embedding", .bytes = 2 * values * act, .kernels = 3,
                          .backward_bytes = values * (act + 8), .backward_kernels = 3,
-                         .output_bytes = values * act};
+                         .output_bytes = values * act, .backward_alive_bytes = values * act};
     build_memory(&b, &lookup);
     if (plan->tp > 1)
         build_collective(&b, plan->sequence_parallel ? "tp_reduce_scatter" : "tp_all_reduce",
@@ -62,7 +62,8 @@ static void build_head(Builder *b, const char *norm_name) {
                        .backward_bytes = logits * (one_pass ? 2 * act : 12 + act),
                        .kernels = fused ? 3 : 9, .backward_kernels = fused ? 1 : 4,
                        .saved_bytes = logits * (fused ? act : 4),
-                       .output_bytes = logits * (fused ? 0 : act + 4)};
+                       .output_bytes = logits * (fused ? 0 : act + 4),
+                       .backward_alive_bytes = logits * (fused ? 0 : act + 4)};
     build_memory(b, &loss);
 }
 
