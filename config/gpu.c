@@ -3,7 +3,7 @@
 #include "base/data_dir.h"
 #include "config/profile.h"
 
-const char *const PRECISION_NAMES[NUM_PRECISIONS + 1] = {"fp64", "fp32", "tf32",  "fp16",  "bf16",
+const char *const PRECISION_NAMES[NUM_PRECISIONS + 1] = {"fp64", "fp32",  "tf32",  "fp16", "bf16",
                                                          "fp8",  "mxfp8", "nvfp4", NULL};
 
 #define TEXT(key)                                                                                  \
@@ -56,8 +56,8 @@ static const JsonField EFFICIENCY_FIELDS[] = {
 static Status precisions_read(const JsonNode *node, double low, double high, double *out) {
     JsonField fields[NUM_PRECISIONS];
     for (int p = 0; p < NUM_PRECISIONS; p++)
-        fields[p] = (JsonField){PRECISION_NAMES[p], JSON_FIELD_DOUBLE, (size_t)p * sizeof *out,
-                                low, high, NULL, false};
+        fields[p] = (JsonField){
+            PRECISION_NAMES[p], JSON_FIELD_DOUBLE, (size_t)p * sizeof *out, low, high, NULL, false};
     Arena none = {0};
     return json_read_object(node, fields, NUM_PRECISIONS, &none, out);
 }
@@ -75,7 +75,8 @@ static Status gpu_check(const JsonNode *root, const Gpu *gpu) {
     JsonNode frac = json_get(&efficiency, "gemm_max_frac");
     for (int p = 0; p < NUM_PRECISIONS; p++) {
         JsonNode value = json_get(&frac, PRECISION_NAMES[p]);
-        bool supported = gpu->peak_flops_per_s[p] > 0, achieved = gpu->efficiency.gemm_max_frac[p] > 0;
+        bool supported = gpu->peak_flops_per_s[p] > 0,
+             achieved = gpu->efficiency.gemm_max_frac[p] > 0;
         if (supported && !achieved)
             return json_error(&value, "missing although peak_flops_per_s has it");
         if (achieved && !supported)

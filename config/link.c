@@ -23,7 +23,8 @@ static const JsonField LINK_FIELDS[] = {
 
 static Status link_read(const JsonNode *root, Arena *arena, Link *out) {
     Link link = {0};
-    TRY(json_read_object(root, LINK_FIELDS, sizeof LINK_FIELDS / sizeof *LINK_FIELDS, arena, &link));
+    TRY(json_read_object(root, LINK_FIELDS, sizeof LINK_FIELDS / sizeof *LINK_FIELDS, arena,
+                         &link));
     JsonNode schema = json_get(root, "schema"), sources = json_get(root, "sources");
     int version;
     TRY(json_read_int(&schema, 1, 1, &version));
