@@ -16,13 +16,12 @@ static double grad_bytes(const Scenario *scenario) {
     return reduced_gradient_bytes(&scenario->training);
 }
 
-// Chunks are mostly alike: equal collectives share an entry, so that each is priced once.
+// Chunks are mostly alike: equal collectives share an entry, so that each is priced once. A name
+// stands for one kind and group.
 static int collective_find(SyncBuilder *b, const ProgramCollective *wanted) {
     for (int i = b->num_collectives - 1; i >= 0; i--) {
         const ProgramCollective *c = &b->collectives[i];
-        if (c->message_bytes == wanted->message_bytes && c->group == wanted->group &&
-            c->kind == wanted->kind && c->name == wanted->name)
-            return i;
+        if (c->message_bytes == wanted->message_bytes && c->name == wanted->name) return i;
     }
     b->collectives[b->num_collectives] = *wanted;
     return b->num_collectives++;

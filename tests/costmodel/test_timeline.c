@@ -297,22 +297,39 @@ static void sends_that_wait_for_receives_are_a_circle(void) {
                   "instruction 0 (recv of chunk 0, micro-batch 0) for rank 1");
 }
 
+// Runs two ranks of hand-made messages of 1 second each.
+static Timeline run_by_hand(const Instruction *first, const Instruction *second, int num) {
+    Arena arena = {0};
+    const RankProgram ranks[] = {{first, num}, {second, num}};
+    const Program program = {.num_ranks = 2, .ranks = ranks, .message_bytes = 8};
+    const double message_s[] = {1, 1}, alpha_s[] = {0, 0};
+    const Prices prices = {.message_s = message_s, .message_alpha_s = alpha_s};
+    Timeline t = {0};
+    CU_ASSERT_EQUAL(timeline_run(&program, &prices, false, &arena, &t).code, STATUS_OK);
+    arena_free(&arena);
+    return t;
+}
+
 // The two sends and receives above in one group on each side are no circle.
 static void one_group_on_both_sides_is_none(void) {
     const Instruction list[2][2] = {
         {message(INSTRUCTION_SEND, 1, 1, 0, -1), message(INSTRUCTION_RECV, 1, 0, 0, -1)},
         {message(INSTRUCTION_SEND, 0, 1, 0, -1), message(INSTRUCTION_RECV, 0, 0, 0, -1)},
     };
-    Arena arena = {0};
-    const RankProgram ranks[] = {{list[0], 2}, {list[1], 2}};
-    const Program program = {.num_ranks = 2, .ranks = ranks, .message_bytes = 8};
-    const double message_s[] = {1, 1}, alpha_s[] = {0, 0};
-    const Prices prices = {.message_s = message_s, .message_alpha_s = alpha_s};
-    Timeline t;
-    CU_ASSERT_EQUAL(timeline_run(&program, &prices, false, &arena, &t).code, STATUS_OK);
+    Timeline t = run_by_hand(list[0], list[1], 2);
     ASSERT_TIME(t.step_time_s, 1);
     ASSERT_TIME(t.term_s[TERM_PP], 1);
-    arena_free(&arena);
+}
+
+// A rank sends two activations one after the other, but an activation and a gradient at once.
+static void directions_do_not_wait_for_each_other(void) {
+    Instruction list[2][2] = {
+        {message(INSTRUCTION_SEND, 1, 0, -1, -1), message(INSTRUCTION_SEND, 1, 1, -1, -1)},
+        {message(INSTRUCTION_RECV, 0, 0, -1, -1), message(INSTRUCTION_RECV, 0, 1, -1, -1)},
+    };
+    ASSERT_TIME(run_by_hand(list[0], list[1], 2).step_time_s, 2);
+    list[0][1].phase = list[1][1].phase = PHASE_BACKWARD_INPUT;
+    ASSERT_TIME(run_by_hand(list[0], list[1], 2).step_time_s, 1);
 }
 
 // --- Laws over a grid
@@ -451,6 +468,7 @@ CU_TestInfo timeline_tests[] = {
     {"blocking_sends_on_both_sides_are_a_circle", blocking_sends_on_both_sides_are_a_circle},
     {"sends_that_wait_for_receives_are_a_circle", sends_that_wait_for_receives_are_a_circle},
     {"one_group_on_both_sides_is_none", one_group_on_both_sides_is_none},
+    {"directions_do_not_wait_for_each_other", directions_do_not_wait_for_each_other},
     {"bubble_is_the_closed_form", bubble_is_the_closed_form},
     {"timelines_obey_their_laws", timelines_obey_their_laws},
     CU_TEST_INFO_NULL,

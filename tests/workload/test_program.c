@@ -186,6 +186,35 @@ static void overlapped_gathers_precede_the_first_forward(void) {
     pipeline_free(&c);
 }
 
+// A piece waits for the gathers of its dense and expert weights: for the later of the two.
+static void pieces_wait_for_both_kinds_of_weights(void) {
+    PipelineCase c = sync_case(1, 4);
+    c.chunks[0].num_layers = 2;
+    c.scenario.training.overlap_param_gather = c.scenario.training.overlap_grad_reduce = true;
+    c.scenario.training.stack.bucket_bytes = 2400;
+    pipeline_build(&c, 0);
+    assert_text(&c, 0,
+                "cparam_all_gather/1of2 cexpert_param_all_gather/1of2 cparam_all_gather/2of2 "
+                "cexpert_param_all_gather/2of2 F0.0/1of2<1 F0.0/2of2<3 "
+                "B0.0/1of2 cgrad_reduce_scatter/1of2<6 cexpert_grad_reduce_scatter/1of2<6 "
+                "B0.0/2of2 cgrad_reduce_scatter/2of2<9 cexpert_grad_reduce_scatter/2of2<9 O<11");
+    pipeline_free(&c);
+}
+
+// Chunks of one size share their collectives; others have their own.
+static void equal_collectives_are_listed_once(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_1F1B, 4, 1, 1);
+    c.plan.dp = c.plan.zero_group = 2;
+    c.chunks[2].dense_parameters = 300;
+    pipeline_build(&c, 0);
+    CU_ASSERT_EQUAL(c.program.num_collectives, 4);
+    assert_collective(&c, 0, "grad_reduce_scatter", GROUP_ZERO, 4000);
+    assert_collective(&c, 1, "param_all_gather", GROUP_ZERO, 2000);
+    assert_collective(&c, 2, "grad_reduce_scatter", GROUP_ZERO, 1200);
+    assert_collective(&c, 3, "param_all_gather", GROUP_ZERO, 600);
+    pipeline_free(&c);
+}
+
 // Each chunk's gradients go as soon as its own last backward ends, the later chunk's first.
 static void every_chunk_of_a_rank_is_reduced(void) {
     PipelineCase c = pipeline_new(SCHEDULE_INTERLEAVED, 1, 2, 1);
@@ -401,6 +430,8 @@ CU_TestInfo program_tests[] = {
     {"zero_3_leaves_only_the_replicas", zero_3_leaves_only_the_replicas},
     {"overlapped_gradients_go_in_buckets", overlapped_gradients_go_in_buckets},
     {"overlapped_gathers_precede_the_first_forward", overlapped_gathers_precede_the_first_forward},
+    {"pieces_wait_for_both_kinds_of_weights", pieces_wait_for_both_kinds_of_weights},
+    {"equal_collectives_are_listed_once", equal_collectives_are_listed_once},
     {"every_chunk_of_a_rank_is_reduced", every_chunk_of_a_rank_is_reduced},
     {"tied_embeddings_are_exchanged", tied_embeddings_are_exchanged},
     {"nothing_is_exchanged_where_one_rank_holds_both",
