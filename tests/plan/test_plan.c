@@ -178,8 +178,8 @@ static void illegal_plans_are_refused(void) {
          "parallel.stages: 1 entries; expected pp 2 x vpp 1 = 2"},
         {LLAMA, TRAINING, "{\"pp\": 2, \"stages\": [{\"layers\": 15}, {\"layers\": 16}]}",
          "parallel.stages: the layers add up to 31; expected num_hidden_layers 32"},
-        {LLAMA, TRAINING, "{\"stages\": [{\"layers\": 32, \"mtp\": 1}]}",
-         "parallel.stages: the MTP layers add up to 1; expected num_nextn_predict_layers 0"},
+        {"\"deepseek-v3\"", TRAINING, "{\"stages\": [{\"layers\": 61, \"mtp\": 2}]}",
+         "parallel.stages: the MTP layers add up to 2; expected num_nextn_predict_layers 1"},
         {LLAMA, "{\"seq_len\": 8, \"global_batch\": 1000000000}", "{\"tp\": 8}",
          "training.global_batch: 500000000 micro-batches a replica are legal, but not supported "
          "yet; expected at most 1048576"},
@@ -292,6 +292,9 @@ static void stages_decide_the_chunks(void) {
     plan = resolved("\"deepseek-v3\"", 1, TRAINING,
                     "{\"pp\": 2, \"stages\": [{\"layers\": 30}, {\"layers\": 31}]}", &arena);
     CU_ASSERT(plan.chunks[0].embedding && plan.chunks[1].loss && plan.chunks[1].num_mtp == 1);
+    // A place for MTP layers in a model that has none stays empty.
+    plan = resolved(LLAMA, 1, TRAINING, "{\"stages\": [{\"layers\": 32, \"mtp\": 1}]}", &arena);
+    CU_ASSERT_EQUAL(plan.chunks[0].num_mtp, 0);
     arena_free(&arena);
 }
 
