@@ -133,6 +133,24 @@ static void miss_keep(Harvest *out, const Plan *plan, const RankMemory *memory, 
     out->missing_bytes = missing;
 }
 
+// Whether a plan fits. Most do not, and most of those not even on the first rank: where that misses
+// by more than the closest miss so far, the other ranks are not asked.
+static bool plan_fits(const Walker *w, const Plan *plan, const Workload *workload,
+                      RankMemory *memory) {
+    const Scenario *scenario = w->space->scenario;
+    Harvest *out = w->out;
+    *memory = memory_closed_form(scenario, plan, workload, 0);
+    double missing = memory->device_bytes - w->limit_bytes;
+    if (missing <= 0 || out->missing_bytes == 0 || missing < out->missing_bytes) {
+        double ignored;
+        *memory = estimate_memory(scenario, plan, workload, &ignored);
+        missing = memory->device_bytes - w->limit_bytes;
+    }
+    if (missing <= 0) return true;
+    miss_keep(out, plan, memory, missing);
+    return false;
+}
+
 static bool family_visit(void *context, const Plan *plans, int num_plans) {
     Walker *w = context;
     Harvest *out = w->out;
@@ -144,12 +162,8 @@ static bool family_visit(void *context, const Plan *plans, int num_plans) {
         out->considered++;
         if (w->goal == HARVEST_LEGAL) return false;
         const Workload *workload = shared_workload(w, plan, &shared);
-        double ignored;
-        RankMemory memory = estimate_memory(scenario, plan, workload, &ignored);
-        if (memory.device_bytes > w->limit_bytes) {
-            miss_keep(out, plan, &memory, memory.device_bytes - w->limit_bytes);
-            continue;
-        }
+        RankMemory memory;
+        if (!plan_fits(w, plan, workload, &memory)) continue;
         Candidate *candidate = candidate_add(out);
         *candidate = (Candidate){.plan = *plan, .index = (int64_t)w->split << 32 | out->considered};
         if (w->goal == HARVEST_FIT) return false;

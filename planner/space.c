@@ -9,6 +9,7 @@
 
 typedef struct {
     const Scenario *scenario;
+    const StackRules *rules;
     Arena *arena;
     SpaceSplit *splits;
     int num_splits, capacity;
@@ -46,36 +47,52 @@ static void add_experts(SplitList *list, SpaceSplit split) {
     }
 }
 
-static bool cp_is_open(const Scenario *scenario, int cp) {
+static bool cp_is_open(const SplitList *list, int cp) {
+    const Scenario *scenario = list->scenario;
     int given = scenario->parallel.cp;
     if (given != ABSENT) return given == cp;
+    if (cp > 1 && list->rules->data_parallel_only) return false;
     return cp == 1 || scenario->training.seq_len / cp >= SPACE_MIN_CP_TOKENS;
 }
 
-static bool tp_is_open(const Scenario *scenario, int tp) {
+static bool tp_is_open(const SplitList *list, int tp) {
+    const Scenario *scenario = list->scenario;
     int given = scenario->parallel.tp;
-    return given != ABSENT ? given == tp : tp <= scenario->cluster.domain_gpus;
+    if (given != ABSENT) return given == tp;
+    if (tp > 1 && list->rules->data_parallel_only) return false;
+    bool whole =
+        scenario->model.attention == ATTENTION_MLA || scenario->model.num_kv_heads % tp == 0;
+    if (list->rules->whole_kv_heads && !whole) return false;
+    return tp <= scenario->cluster.domain_gpus;
+}
+
+static bool pp_is_open(const SplitList *list, int pp) {
+    int given = list->scenario->parallel.pp;
+    if (given != ABSENT) return given == pp;
+    return pp == 1 || !list->rules->data_parallel_only;
 }
 
 void space_build(const Scenario *scenario, Arena *arena, Space *out) {
     const ParallelSpec *spec = &scenario->parallel;
-    SplitList list = {.scenario = scenario, .arena = arena};
+    const StackRules *rules = stack_rules(scenario);
+    SplitList list = {.scenario = scenario, .rules = rules, .arena = arena};
     int num_gpus = scenario->cluster.num_gpus;
     int most_pp = scenario->model.num_layers + 2;
     for (int tp = 1; tp <= num_gpus; tp++) {
-        if (num_gpus % tp != 0 || !tp_is_open(scenario, tp)) continue;
+        if (num_gpus % tp != 0 || !tp_is_open(&list, tp)) continue;
         for (int pp = 1; pp <= num_gpus / tp && pp <= most_pp; pp++) {
-            if (num_gpus / tp % pp != 0 || !may_be(spec->pp, pp)) continue;
+            if (num_gpus / tp % pp != 0 || !pp_is_open(&list, pp)) continue;
             int replicas = num_gpus / tp / pp;
             for (int cp = 1; cp <= replicas; cp++) {
-                if (replicas % cp != 0 || !cp_is_open(scenario, cp)) continue;
+                if (replicas % cp != 0 || !cp_is_open(&list, cp)) continue;
                 SpaceSplit split = {.tp = tp, .pp = pp, .cp = cp, .dp = replicas / cp};
                 if (!may_be(spec->dp, split.dp)) continue;
                 if (scenario->training.global_batch % split.dp == 0) add_experts(&list, split);
             }
         }
     }
-    *out = (Space){.scenario = scenario, .splits = list.splits, .num_splits = list.num_splits};
+    *out = (Space){
+        .scenario = scenario, .rules = rules, .splits = list.splits, .num_splits = list.num_splits};
 }
 
 // --- Families of one layout
@@ -90,6 +107,7 @@ enum { MAX_VALUES = 128 }; // divisors up to SPACE_MAX_MICRO_BATCH; choices of c
 
 typedef struct {
     const Scenario *scenario;
+    const StackRules *rules;
     Plan base; // degrees of the split and what the scenario or the contract fixes
     ChunkChoice chunks[MAX_VALUES];
     int num_chunk_choices;
@@ -184,8 +202,11 @@ static int zero_stages(const Walk *walk, const Plan *plan, int *stages) {
         stages[0] = given != ABSENT ? given : walk->scenario->training.stack.default_zero_stage;
         return 1;
     }
-    for (int stage = 0; stage <= 3; stage++) stages[stage] = stage;
-    return 4;
+    int num_stages = 0;
+    unsigned open = plan->pp > 1 ? walk->rules->zero_stages_pipelined : walk->rules->zero_stages;
+    for (int stage = 0; stage <= 3; stage++)
+        if (open & 1u << stage) stages[num_stages++] = stage;
+    return num_stages;
 }
 
 // Whether this schedule is worth its own configuration; its legality is plan_check's.
@@ -196,8 +217,10 @@ static bool schedule_is_open(const Walk *walk, const Plan *plan, int kind) {
     if (given != ABSENT) return given == kind;
     if (plan->vpp == 1 && (plan->pp == 1 || plan->num_microbatches == 1))
         return kind == SCHEDULE_1F1B;
-    if (kind == SCHEDULE_INTERLEAVED || kind == SCHEDULE_BREADTH_FIRST) return plan->vpp > 1;
-    return true;
+    if (kind == SCHEDULE_GPIPE) return walk->rules->gpipe;
+    if (kind != SCHEDULE_INTERLEAVED && kind != SCHEDULE_BREADTH_FIRST) return true;
+    bool whole = plan->num_microbatches % plan->pp == 0;
+    return plan->vpp > 1 && (whole || !walk->rules->whole_groups);
 }
 
 static bool visit_family(const Walk *walk, const Plan *shape) {
@@ -256,7 +279,7 @@ static bool visit_recomputes(const Walk *walk, Plan *shape) {
 
 bool space_visit(const Space *space, int split, Arena *arena, SpaceVisit visit, void *context) {
     const Scenario *scenario = space->scenario;
-    Walk walk = {.scenario = scenario, .visit = visit, .context = context};
+    Walk walk = {.scenario = scenario, .rules = space->rules, .visit = visit, .context = context};
     walk.base = base_plan(scenario, &space->splits[split]);
     chunk_choices(&walk, arena);
     int64_t batch = scenario->training.global_batch / walk.base.dp; // of one replica

@@ -11,11 +11,13 @@
 //   micro_batch  at most SPACE_MAX_MICRO_BATCH sequences
 //   vpp          up to SPACE_MAX_UNEVEN_VPP any; above, those that split the layers evenly
 //   sequence_parallel  on where tp > 1
+//   zero_stage, schedule, splits that the scenario's stack cannot run (planner/stack_rules.h)
 #pragma once
 
 #include "base/arena.h"
 #include "config/scenario.h"
 #include "plan/plan.h"
+#include "planner/stack_rules.h"
 
 enum {
     SPACE_MIN_CP_TOKENS = 256,
@@ -31,6 +33,7 @@ typedef struct {
 
 typedef struct {
     const Scenario *scenario;
+    const StackRules *rules;
     const SpaceSplit *splits; // [num_splits]
     int num_splits;
 } Space;
