@@ -1,5 +1,13 @@
 // costmodel/timeline.h - the critical path of a Program: when each instruction runs if links are
 // never shared by two groups.
+//
+// Model:  a computation or collective starts when its stream is free and its waits are done. A
+//         message of a group moves when both ends have launched theirs; an asynchronous one when
+//         its SEND's waits are done and the message before it in that direction (forward, backward)
+//         has left.
+// Times:  a message starts when it begins to move; one of a group ends when the whole group does.
+// Terms:  a computation adds its Price. Idle time before it is TERM_PP while the message it waits
+//         for moves, TERM_BUBBLE before that, TERM_DP while it waits for a collective.
 #pragma once
 
 #include "base/arena.h"
@@ -8,10 +16,10 @@
 
 typedef struct {
     double step_time_s;
-    int slowest_rank;          // the one that ends last (the first of them)
-    double term_s[NUM_TERMS];  // of the slowest rank; adds up to step_time_s
-    const double **start_s;    // [num_ranks][num_instructions]; NULL unless asked for
-    const double **end_s;      // the same
+    int slowest_rank;         // the one that ends last (the first of them)
+    double term_s[NUM_TERMS]; // of the slowest rank; adds up to step_time_s
+    const double **start_s;   // [num_ranks][num_instructions]; NULL unless asked for
+    const double **end_s;     // the same
 } Timeline;
 
 // Runs the Program. keep_times asks for start_s and end_s.
