@@ -63,14 +63,12 @@ static int num_communicators(const Plan *plan) {
     return n;
 }
 
-// The allocator's slack is what it caches; short of memory it gives that back before it fails.
 static void account_finish(const Scenario *scenario, const Plan *plan, RankMemory *m) {
     const Stack *stack = &scenario->training.stack;
     double outside = stack->context_bytes + num_communicators(plan) * stack->comm_bytes_per_group;
-    double room = scenario->cluster.gpu.memory_available_bytes - outside;
     m->peak_bytes = m->weights_bytes + m->gradients_bytes + m->optimizer_bytes +
                     m->activations_bytes + m->buffers_bytes;
-    m->reserved_bytes = fmax(m->peak_bytes, fmin(m->peak_bytes * (1 + stack->allocator_slack_frac), room));
+    m->reserved_bytes = m->peak_bytes * (1 + stack->allocator_slack_frac);
     m->device_bytes = m->reserved_bytes + outside;
 }
 

@@ -171,11 +171,23 @@ static BlockPrices blocks_price(const Scenario *scenario, const Plan *plan, cons
     return prices;
 }
 
+// What one chunk pays beside its blocks in each pass: the host's work on it, and what its
+// asynchronous messages (one in, one out, at the same time) take from compute while they move.
+static void chunk_overheads(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                            Price *chunk) {
+    const Stack *stack = &scenario->training.stack;
+    price_add_term(chunk, TERM_OTHER, stack->host_microbatch_s / 2);
+    if (plan->pp == 1 || !stack->p2p_overlap || plan->schedule != SCHEDULE_INTERLEAVED) return;
+    int stage = plan->tp * plan->cp * plan->dp;
+    bool near = gpus_share_domain(&scenario->cluster, 0, 2 * stage - 1);
+    double message_s = p2p_s(&scenario->cluster, near, workload->boundary_bytes, NULL);
+    price_add_term(chunk, TERM_PP, stack->overlap_slowdown_frac * message_s);
+}
+
 static const Price *phase_price(const Scenario *scenario, const Plan *plan,
                                 const Workload *workload, bool forward, int phases, Arena *arena) {
     BlockPrices blocks = blocks_price(scenario, plan, workload, forward, phases);
     Price *chunks = ARENA_ARRAY(arena, workload->num_chunks, Price);
-    double host_s = scenario->training.stack.host_microbatch_s / plan->vpp;
     for (int c = 0; c < workload->num_chunks; c++) {
         double edge_s = 0;
         for (int i = 0; i < MAX_BLOCKS; i++) {
@@ -185,7 +197,7 @@ static const Price *phase_price(const Scenario *scenario, const Plan *plan,
             edge_s = fmax(edge_s, blocks.edge_s[i]);
         }
         price_add_term(&chunks[c], TERM_DP, edge_s);
-        if (forward) price_add_term(&chunks[c], TERM_OTHER, host_s);
+        chunk_overheads(scenario, plan, workload, &chunks[c]);
     }
     return chunks;
 }
