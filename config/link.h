@@ -17,7 +17,8 @@ typedef struct {
     double latency_s;             // base cost of one collective call
     double hop_latency_s;         // per step of a ring
     double efficiency_frac;       // achieved bus bandwidth over nominal, large messages
-    double half_bytes;            // wire bytes per rank at which half of that is reached
+    double half_bytes;            // wire bytes per rank at which half of that is reached; the rate
+                                  // grows as 1 / (1 + sqrt(half_bytes / bytes))
     double p2p_latency_s;         // one send to one receive
     double p2p_efficiency_frac;   // achieved over nominal for one large message
 } Link;

@@ -33,7 +33,7 @@ static double link_rate(const Link *link) {
 static double inside_s(const Link *link, CollectiveKind kind, double n, double message_bytes) {
     double wire_bytes = ring_wire_frac(kind, n) * message_bytes;
     return link->latency_s + ring_steps(kind, n) * link->hop_latency_s +
-           (wire_bytes + link->half_bytes) / link_rate(link);
+           (wire_bytes + sqrt(wire_bytes * link->half_bytes)) / link_rate(link);
 }
 
 // Latency of a collective across domains: the better of a ring and, for reductions, a tree over
@@ -64,7 +64,7 @@ static double across_s(const Cluster *cluster, const GroupLayout *g, CollectiveK
         up_s = message_bytes * (g->ranks_per_domain - 1) / n / link_rate(up);
     } else {
         double wire_bytes = ring_wire_frac(kind, n) * message_bytes;
-        out_s = (wire_bytes + out->half_bytes) / (edge * g->ranks_per_domain);
+        out_s = (wire_bytes + sqrt(wire_bytes * out->half_bytes)) / (edge * g->ranks_per_domain);
         up_s = g->ranks_per_domain > 1 ? wire_bytes / link_rate(up) : 0;
     }
     return out->latency_s + across_latency_s(cluster, g, kind) + fmax(out_s, up_s);

@@ -28,7 +28,8 @@ typedef struct {
     double backward_peak_bytes; // most above (start + saved_bytes) during the backward
 } Block;
 
-// Blocks in the order in which a chunk runs them. Layers: BLOCK_FIRST_LAYER + 2 kind + recomputed.
+// Blocks in the order in which a chunk runs them: of a kind, the recomputed layers come first (the
+// first recompute_layers of a rank). Use workload_layer_block for layers.
 enum {
     BLOCK_EMBEDDING,
     BLOCK_FIRST_LAYER,

@@ -95,14 +95,18 @@ static void build_flash(Builder *b, const Heads *h) {
     double backward_flops = 2 * pairs * (3 * h->qk_dim + 2 * h->v_dim);
     double io = b->tokens * (h->q_values + h->k_values + h->v_values + h->o_values) * act;
     double saved = b->tokens * (h->o_values * act + h->heads * 4); // output, log-sum-exp in fp32
+    // A ring computes in steps, each on one rank's keys, and merges their fp32 results.
+    int steps = b->plan->cp_method == CP_RING ? b->plan->cp : 1;
+    double merge = (steps - 1) * b->tokens * h->o_values * 3 * 4, length = seq / steps;
     Unit *unit = &b->units[b->num_units++];
     *unit = (Unit){.module = MODULE_CORE_ATTN, .backward_collective = NUM_COLLECTIVES,
                    .backward_flops = backward_flops,
-                   .backward_bytes = 3 * io, .backward_kernels = 3, .backward_alive_bytes = io};
+                   .backward_bytes = 3 * io + merge, .backward_kernels = 3 * steps,
+                   .backward_alive_bytes = io};
     unit->op = (Op){.name = "core_attn", .kind = OP_ATTENTION, .phase = PHASE_FORWARD,
                     .stream = STREAM_COMPUTE, .wait = WAIT_PREVIOUS, .pipelined_with = -1,
-                    .tokens = window > 0 ? fmin(window, seq) : seq, .head_dim = h->qk_dim,
-                    .flops = flops, .bytes = io, .num_kernels = 1, .saved_bytes = saved,
+                    .tokens = window > 0 ? fmin(window, length) : length, .head_dim = h->qk_dim,
+                    .flops = flops, .bytes = io + merge, .num_kernels = steps, .saved_bytes = saved,
                     .transient_bytes = b->tokens * h->o_values * act,
                     .precision = s->training.precision,
                     .generation = s->training.stack.attention_generation};
@@ -163,13 +167,18 @@ static void build_mla_projections(Builder *b) {
     double heads = m->num_heads, act = activation_bytes(&b->scenario->training);
     double qk_dim = m->qk_nope_head_dim + m->qk_rope_head_dim;
     double in = b->input_bytes_per_value;
+    double kv_down = m->kv_lora_rank + m->qk_rope_head_dim;
+    if (m->qkv_bias) b->dense_parameters += m->q_lora_rank + kv_down;
     if (m->q_lora_rank > 0)
         build_linear(b, "q_down_proj", SPLIT_NONE, b->tokens_sp, m->q_lora_rank, m->hidden_size, 0);
-    build_linear(b, "kv_down_proj", SPLIT_NONE, b->tokens_sp,
-                 m->kv_lora_rank + m->qk_rope_head_dim, m->hidden_size, 0);
+    build_linear(b, "kv_down_proj", SPLIT_NONE, b->tokens_sp, kv_down, m->hidden_size, 0);
+    if (b->plan->sequence_parallel && b->plan->tp > 1) // the key part that all heads share
+        build_collective(b, "tp_all_gather", STREAM_TP, COLLECTIVE_ALL_GATHER,
+                         COLLECTIVE_REDUCE_SCATTER, GROUP_TP, b->tokens * m->qk_rope_head_dim * act);
+    int num_norms = m->q_lora_rank > 0 ? 2 : 1;
     double latent = b->tokens_sp * (m->q_lora_rank + m->kv_lora_rank);
-    MemoryWork norm = {.name = "latent_norm", .bytes = latent * act * 2, .kernels = 2,
-                       .backward_bytes = latent * act * 3, .backward_kernels = 4,
+    MemoryWork norm = {.name = "latent_norm", .bytes = latent * act * 2, .kernels = num_norms,
+                       .backward_bytes = latent * act * 3, .backward_kernels = 2 * num_norms,
                        .saved_bytes = latent * (act + in), .output_bytes = latent * act};
     build_memory(b, &norm);
     b->module = MODULE_MLA_UP_PROJ;
@@ -198,7 +207,10 @@ void build_attention(Builder *b) {
         build_unfused(b, &h);
     build_context_exchange(b, &h, false);
     double v_dim = mla ? m->v_head_dim : m->head_dim;
-    build_linear(b, "out_proj", SPLIT_ROW, b->tokens, m->hidden_size, m->num_heads * v_dim, 0);
+    // Quantized, its input is a copy of the attention's output, which that keeps itself.
+    double copy = precision_is_quantized(b->precision) ? b->tokens * h.o_values : 0;
+    build_linear(b, "out_proj", SPLIT_ROW, b->tokens, m->hidden_size, m->num_heads * v_dim,
+                 copy * b->input_bytes_per_value);
     if (m->attention_out_bias) b->dense_parameters += m->hidden_size;
     if (m->attention_sinks) b->dense_parameters += h.heads;
     if (m->norms_per_layer == 4) build_norm(b, "post_attention_norm", values, NORM_INPUT);

@@ -90,6 +90,8 @@ void build_linear(Builder *b, const char *name, Split split, double tokens, doub
     int gather = b->num_units - 1;
     build_gemm(b, name, tokens, local_n, local_k, saved_input_bytes);
     int gemm = b->num_units - 1;
+    if (split == SPLIT_COLUMN && tp > 1) // the gathered input
+        b->units[gemm].op.transient_bytes += b->units[gather].op.transient_bytes;
     if (split == SPLIT_COLUMN && tp > 1 && overlap) b->units[gather].op.pipelined_with = gemm;
     if (split == SPLIT_ROW && tp > 1) {
         build_row_output(b, tokens, n);
@@ -119,10 +121,23 @@ void build_memory(Builder *b, const MemoryWork *work) {
         work->backward_alive_bytes > 0 ? work->backward_alive_bytes : 2 * work->output_bytes;
 }
 
+// Bytes of the buffer that a collective fills; an all-reduce works in place.
+static double result_bytes(const Plan *plan, CollectiveKind kind, GroupKind group,
+                           double message_bytes) {
+    switch (kind) {
+    case COLLECTIVE_ALL_GATHER:
+    case COLLECTIVE_ALL_TO_ALL: return message_bytes;
+    case COLLECTIVE_REDUCE_SCATTER: return message_bytes / plan_group(plan, group).size;
+    case COLLECTIVE_RING_EXCHANGE: return 2 * message_bytes; // in use, arriving
+    default: return 0;
+    }
+}
+
 void build_collective(Builder *b, const char *name, Stream stream, CollectiveKind kind,
                       CollectiveKind backward_kind, GroupKind group, double message_bytes) {
     Op op = {.name = name, .kind = OP_COLLECTIVE, .stream = stream, .collective = kind,
-             .group = group, .message_bytes = message_bytes, .num_kernels = 1};
+             .group = group, .message_bytes = message_bytes, .num_kernels = 1,
+             .transient_bytes = result_bytes(b->plan, kind, group, message_bytes)};
     Unit *unit = unit_add(b, op);
     unit->backward_collective = backward_kind;
 }

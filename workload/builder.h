@@ -47,6 +47,7 @@ typedef struct {
     int module;            // MODULE_* bit of what is being built now
     Unit units[BUILDER_MAX_OPS];
     int num_units;
+    int recomputable_begin, recomputable_end; // units that may be recomputed; 0, 0: all
     double dense_parameters, expert_parameters;
 } Builder;
 

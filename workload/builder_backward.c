@@ -1,7 +1,7 @@
 // The backward of a block, derived from its forward units as autograd would run it.
 #include "workload/builder.h"
 
-#include <math.h>
+#include <string.h>
 
 // The list being written and which operator's result the next one needs.
 typedef struct {
@@ -50,13 +50,31 @@ static Op weight_gradient(const Op *forward, double act, double gradient_bytes) 
     return op;
 }
 
+// What the backward of a collective is called.
+static const char *backward_name(const Unit *unit) {
+    static const char *const PAIRS[][2] = {
+        {"tp_identity", "tp_all_reduce"},
+        {"tp_all_gather", "tp_reduce_scatter"},
+        {"tp_reduce_scatter", "tp_all_gather"},
+        {"cp_all_gather_kv", "cp_reduce_scatter_kv"},
+        {"cp_ring_kv", "cp_ring_kv_gradients"},
+        {"etp_all_gather", "etp_reduce_scatter"},
+        {"etp_reduce_scatter", "etp_all_gather"},
+    };
+    for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++)
+        if (strcmp(unit->op.name, PAIRS[i][0]) == 0) return PAIRS[i][1];
+    return unit->op.name;
+}
+
 // Where the forward runs piece by piece beside a product, so does the backward, beside the gradient
 // of that product: the one after it where the product came first, else the one just before.
 static void collective_backward(Backward *w, const Unit *unit) {
     if (unit->backward_collective == NUM_COLLECTIVES) return;
     Op op = unit->op;
+    op.name = backward_name(unit);
     op.collective = unit->backward_collective;
     op.message_bytes *= unit->backward_frac;
+    op.transient_bytes = 0; // the gradients are counted where they are made
     const int at = data_add(w, op);
     if (unit->op.pipelined_with < 0 || unit->backward_async) return;
     const bool product_first = unit->op.pipelined_with < unit - w->b->units;
@@ -69,16 +87,19 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     const Training *training = &w->b->scenario->training;
     double act = activation_bytes(training);
     int gather = WAIT_NOTHING;
+    double gathered = 0;
     if (column && column->gather_again) {
         Op again = column->op;
-        again.collective = COLLECTIVE_ALL_GATHER;
         gather = backward_add(w, again, PHASE_BACKWARD_WEIGHT, wait_for_data(w));
         if (!column->backward_async) w->data = gather;
+        gathered = again.transient_bytes;
     }
-    data_add(w, input_gradient(&unit->op, act));
+    int at = data_add(w, input_gradient(&unit->op, act));
+    w->ops[at].transient_bytes += gathered;
     bool async = column && column->backward_async;
     if (async) collective_backward(w, column);
     Op weights = weight_gradient(&unit->op, act, state_bytes(training).gradient);
+    weights.transient_bytes += gathered;
     backward_add(w, weights, PHASE_BACKWARD_WEIGHT, gather);
     if (column && !async) {
         w->data = w->num_ops - 1;
