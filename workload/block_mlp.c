@@ -59,9 +59,31 @@ static void build_permutation(Builder *b, const char *name, double values) {
     build_memory(b, &work);
 }
 
-static void build_exchange(Builder *b, const char *name, double bytes) {
-    if (b->plan->ep == 1) return;
-    build_collective(b, name, STREAM_EP, COLLECTIVE_ALL_TO_ALL, COLLECTIVE_ALL_TO_ALL, GROUP_EP,
+// Of the experts that one token chooses, on how many ranks of the group they lie, on average over
+// all choices of different experts: DeepEP sends a token once to each of them.
+static double ranks_per_token(const Model *m, int ep) {
+    double missed = 1, elsewhere = m->num_experts - (double)m->num_experts / ep;
+    for (int i = 0; i < m->num_experts_per_tok; i++)
+        missed *= fmax(0, (elsewhere - i) / (m->num_experts - i));
+    return ep * (1 - missed);
+}
+
+// Tokens to their experts (dispatch) or back: by all-to-all, each as often as it has experts or, with
+// DeepEP's kernels, once per rank; or gathered and summed whole.
+static void build_exchange(Builder *b, bool dispatch, double routed_bytes) {
+    const Model *m = &b->scenario->model;
+    const int ep = b->plan->ep, dispatcher = b->scenario->training.moe_dispatcher;
+    if (ep == 1) return;
+    double bytes = routed_bytes, act = activation_bytes(&b->scenario->training);
+    CollectiveKind kind = COLLECTIVE_ALL_TO_ALL, backward = COLLECTIVE_ALL_TO_ALL;
+    if (dispatcher == DISPATCH_ALLGATHER) {
+        bytes = b->tokens_sp * ep * m->hidden_size * act;
+        kind = dispatch ? COLLECTIVE_ALL_GATHER : COLLECTIVE_REDUCE_SCATTER;
+        backward = dispatch ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_GATHER;
+    } else if (dispatcher != DISPATCH_ALLTOALL) {
+        bytes *= ranks_per_token(m, ep) / m->num_experts_per_tok;
+    }
+    build_collective(b, dispatch ? "ep_dispatch" : "ep_combine", STREAM_EP, kind, backward, GROUP_EP,
                      bytes);
     b->units[b->num_units - 1].op.hidden = b->scenario->training.ep_overlap;
 }
@@ -94,7 +116,7 @@ static void build_experts(Builder *b) {
     double received = routed * plan->etp * training->moe_imbalance;
     double width = (double)m->moe_intermediate_size / plan->etp;
     build_permutation(b, "permute", routed * hidden);
-    build_exchange(b, "ep_dispatch", routed * hidden * act);
+    build_exchange(b, true, routed * hidden * act);
     if (plan->etp > 1)
         build_collective(b, "etp_all_gather", STREAM_TP, COLLECTIVE_ALL_GATHER,
                          COLLECTIVE_REDUCE_SCATTER, GROUP_ETP, received * hidden * act);
@@ -106,7 +128,7 @@ static void build_experts(Builder *b) {
     if (plan->etp > 1)
         build_collective(b, "etp_reduce_scatter", STREAM_TP, COLLECTIVE_REDUCE_SCATTER,
                          COLLECTIVE_ALL_GATHER, GROUP_ETP, received * hidden * act);
-    build_exchange(b, "ep_combine", routed * hidden * act);
+    build_exchange(b, false, routed * hidden * act);
     build_permutation(b, "unpermute", routed * hidden);
 }
 

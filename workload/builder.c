@@ -28,11 +28,13 @@ static Unit *unit_add(Builder *b, Op op) {
     return unit;
 }
 
-// 8-bit products read inputs that a kernel of their own has quantized (row- and column-wise).
-static void build_quantize(Builder *b, double values, double gradient_values) {
+// 8-bit products read inputs that a kernel of their own has quantized: it reads 16 bits and writes
+// 8 row-wise and 8 column-wise, one for either use.
+enum { QUANTIZE_BYTES = 4 };
+
+static void build_quantize(Builder *b, double values) {
     if (!precision_is_quantized(b->precision)) return;
-    MemoryWork cast = {.name = "quantize", .bytes = values * 4, .kernels = 1,
-                       .backward_bytes = gradient_values * 4, .backward_kernels = 1};
+    MemoryWork cast = {.name = "quantize", .bytes = values * QUANTIZE_BYTES, .kernels = 1};
     build_memory(b, &cast);
 }
 
@@ -56,18 +58,20 @@ static void build_tp_collective(Builder *b, const char *name, CollectiveKind kin
 }
 
 // Column split: the input is gathered (sequence parallelism) or already whole; its gradient is
-// scattered or summed beside the weight gradient (Korthikanti et al. 2022, section 4.2).
+// scattered or summed beside the weight gradient (Korthikanti et al. 2022, section 4.2). Quantized
+// values are gathered quantized (Transformer Engine, module/linear.py), gradients summed in 16 bits.
 static void build_column_input(Builder *b, double tokens, double k) {
-    double bytes = tokens * k * activation_bytes(&b->scenario->training);
+    double act = activation_bytes(&b->scenario->training), bytes = tokens * k * act;
     bool async = b->scenario->training.stack.tp_backward_overlap;
     if (b->plan->sequence_parallel)
         build_tp_collective(b, "tp_all_gather", COLLECTIVE_ALL_GATHER, COLLECTIVE_REDUCE_SCATTER,
-                            bytes);
+                            tokens * k * b->input_bytes_per_value);
     else
         build_tp_collective(b, "tp_identity", NUM_COLLECTIVES, COLLECTIVE_ALL_REDUCE, bytes);
     Unit *unit = &b->units[b->num_units - 1];
     unit->backward_async = async;
     unit->gather_again = b->plan->sequence_parallel;
+    if (unit->gather_again) unit->backward_frac = act / b->input_bytes_per_value;
 }
 
 static void build_row_output(Builder *b, double tokens, double n) {
@@ -77,6 +81,7 @@ static void build_row_output(Builder *b, double tokens, double n) {
                             bytes);
     else
         build_tp_collective(b, "tp_all_reduce", COLLECTIVE_ALL_REDUCE, NUM_COLLECTIVES, bytes);
+    b->units[b->num_units - 1].backward_frac = tokens * n * b->input_bytes_per_value / bytes;
 }
 
 void build_linear(Builder *b, const char *name, Split split, double tokens, double n, double k,
@@ -84,12 +89,17 @@ void build_linear(Builder *b, const char *name, Split split, double tokens, doub
     int tp = b->plan->tp;
     double local_n = split == SPLIT_COLUMN ? n / tp : n, local_k = split == SPLIT_ROW ? k / tp : k;
     b->dense_parameters += local_n * local_k;
-    build_quantize(b, tokens * local_k, tokens * local_n);
+    // What is gathered (a column's input, the gradient of a row's output) is quantized before.
+    double shards = b->plan->sequence_parallel ? tp : 1;
+    build_quantize(b, tokens * local_k / (split == SPLIT_COLUMN ? shards : 1));
     bool overlap = b->scenario->training.tp_comm_overlap && b->plan->sequence_parallel;
     if (split == SPLIT_COLUMN && tp > 1) build_column_input(b, tokens, k);
     int gather = b->num_units - 1;
     build_gemm(b, name, tokens, local_n, local_k, saved_input_bytes);
     int gemm = b->num_units - 1;
+    if (precision_is_quantized(b->precision))
+        b->units[gemm].quantize_bytes =
+            tokens * local_n / (split == SPLIT_ROW ? shards : 1) * QUANTIZE_BYTES;
     if (split == SPLIT_COLUMN && tp > 1) // the gathered input
         b->units[gemm].op.transient_bytes += b->units[gather].op.transient_bytes;
     if (split == SPLIT_COLUMN && tp > 1 && overlap) b->units[gather].op.pipelined_with = gemm;

@@ -38,12 +38,12 @@ static Op input_gradient(const Op *forward, double act) {
 }
 
 // dW [n x k] = dY^T [n x m] times X [m x k], added to the gradient buffer.
-static Op weight_gradient(const Op *forward, double act, double gradient_bytes) {
+static Op weight_gradient(const Op *forward, double act, double read, double gradient_bytes) {
     Op op = *forward;
     op.m = forward->n;
     op.n = forward->k;
     op.k = forward->m;
-    op.bytes = forward->groups * (forward->m * (forward->n + forward->k) * act +
+    op.bytes = forward->groups * (forward->m * (forward->n + forward->k) * read +
                                   2 * forward->n * forward->k * gradient_bytes);
     op.released_bytes = forward->saved_bytes;
     op.transient_bytes = forward->groups * forward->m * forward->n * act;
@@ -88,6 +88,9 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     double act = activation_bytes(training);
     int gather = WAIT_NOTHING;
     double gathered = 0;
+    if (unit->quantize_bytes > 0)
+        data_add(w, (Op){.name = "quantize", .kind = OP_MEMORY, .stream = STREAM_COMPUTE,
+                         .bytes = unit->quantize_bytes, .num_kernels = 1, .backward = true});
     if (column && column->gather_again) {
         Op again = column->op;
         gather = backward_add(w, again, PHASE_BACKWARD_WEIGHT, wait_for_data(w));
@@ -98,7 +101,8 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     w->ops[at].transient_bytes += gathered;
     bool async = column && column->backward_async;
     if (async) collective_backward(w, column);
-    Op weights = weight_gradient(&unit->op, act, state_bytes(training).gradient);
+    double read = unit->quantize_bytes > 0 ? weight_read_bytes(training) : act;
+    Op weights = weight_gradient(&unit->op, act, read, state_bytes(training).gradient);
     weights.transient_bytes += gathered;
     backward_add(w, weights, PHASE_BACKWARD_WEIGHT, gather);
     if (column && !async) {

@@ -9,7 +9,7 @@
 // and value; gate and up) stand for several of its own: of each, half is kept and half run again.
 static void mark_per_operator(Builder *b) {
     double act = activation_bytes(&b->scenario->training);
-    for (int i = 0; i < b->num_units; i++) {
+    for (int i = b->recomputable_begin; i < b->recomputable_end; i++) {
         Unit *unit = &b->units[i];
         bool product = unit->op.kind == OP_GEMM && unit->has_weight;
         if (product) unit->again_frac = 0.5;
@@ -33,12 +33,13 @@ static void keep_attention_output(Builder *b) {
 static void mark_recomputed(Builder *b) {
     const Plan *plan = b->plan;
     if (!b->recomputed || plan->recompute == RECOMPUTE_NONE) return;
+    if (b->recomputable_end == 0) b->recomputable_end = b->num_units;
     if (plan->recompute == RECOMPUTE_SELECTIVE && plan->recompute_modules == 0 &&
         b->scenario->training.stack.selective_per_operator) {
         mark_per_operator(b);
         return;
     }
-    for (int i = 0; i < b->num_units; i++)
+    for (int i = b->recomputable_begin; i < b->recomputable_end; i++)
         b->units[i].recomputed = plan->recompute == RECOMPUTE_FULL ||
                                  (b->units[i].module & plan->recompute_modules) != 0;
     keep_attention_output(b);

@@ -20,21 +20,27 @@ static Block layer_block(const Scenario *scenario, const Plan *plan, const Layer
     return builder_finish(&b, kind->moe ? "moe_layer" : "layer");
 }
 
-static Block embedding_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
-    const Model *m = &scenario->model;
-    Builder b = builder_new(scenario, plan, NULL, false, arena);
-    double act = activation_bytes(&scenario->training), values = b.tokens * m->hidden_size;
+// Rows of the word table, which is split by tp: what other ranks hold is added up.
+static void build_embedding_lookup(Builder *b) {
+    const bool scatters = b->plan->sequence_parallel;
+    double act = activation_bytes(&b->scenario->training);
+    double values = b->tokens * b->scenario->model.hidden_size;
     // Forward: read a row and write it per token. Backward: rows are added to the fp32 gradient.
     MemoryWork lookup = {.name = "embedding", .bytes = 2 * values * act, .kernels = 3,
                          .backward_bytes = values * (act + 8), .backward_kernels = 3,
                          .output_bytes = values * act, .backward_alive_bytes = values * act};
-    build_memory(&b, &lookup);
-    if (plan->tp > 1)
-        build_collective(&b, plan->sequence_parallel ? "tp_reduce_scatter" : "tp_all_reduce",
-                         STREAM_TP,
-                         plan->sequence_parallel ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE,
-                         plan->sequence_parallel ? COLLECTIVE_ALL_GATHER : NUM_COLLECTIVES, GROUP_TP,
+    build_memory(b, &lookup);
+    if (b->plan->tp > 1)
+        build_collective(b, scatters ? "tp_reduce_scatter" : "tp_all_reduce", STREAM_TP,
+                         scatters ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE,
+                         scatters ? COLLECTIVE_ALL_GATHER : NUM_COLLECTIVES, GROUP_TP,
                          values * act);
+}
+
+static Block embedding_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
+    const Model *m = &scenario->model;
+    Builder b = builder_new(scenario, plan, NULL, false, arena);
+    build_embedding_lookup(&b);
     if (scenario->training.stack.dropout) build_residual(&b, b.tokens_sp * m->hidden_size);
     if (m->embedding_norm) build_norm(&b, "embedding_norm", b.tokens_sp * m->hidden_size, NORM_INPUT);
     double rest = model_embedding_parameters(m) - (double)m->vocab_size * m->hidden_size;
@@ -50,10 +56,11 @@ static void build_head(Builder *b, const char *norm_name) {
     double act = activation_bytes(training), vocab = padded_vocab(m, b->plan);
     b->precision = unquantized_precision(training);
     b->input_bytes_per_value = act;
-    if (m->final_norm)
-        build_norm(b, norm_name, b->tokens_sp * m->hidden_size, NORM_INPUT | NORM_OUTPUT);
+    double input = b->tokens_sp * m->hidden_size;
+    if (m->final_norm) build_norm(b, norm_name, input, NORM_INPUT | NORM_OUTPUT);
     double dense = b->dense_parameters;
-    build_linear(b, "lm_head", SPLIT_COLUMN, b->tokens, vocab, m->hidden_size, 0);
+    build_linear(b, "lm_head", SPLIT_COLUMN, b->tokens, vocab, m->hidden_size,
+                 m->final_norm ? 0 : input * act);
     b->dense_parameters = dense;
     double logits = b->tokens * vocab / b->plan->tp;
     bool fused = training->cross_entropy_fused, one_pass = fused || training->compile;
@@ -65,6 +72,10 @@ static void build_head(Builder *b, const char *norm_name) {
                        .output_bytes = logits * (fused ? 0 : act + 4),
                        .backward_alive_bytes = logits * (fused ? 0 : act + 4)};
     build_memory(b, &loss);
+    // Over the parts of the vocabulary: the largest logit, the sum of exponentials, the target's.
+    if (b->plan->tp > 1)
+        build_collective(b, "loss_all_reduce", STREAM_TP, COLLECTIVE_ALL_REDUCE, NUM_COLLECTIVES,
+                         GROUP_TP, 3 * b->tokens * 4);
 }
 
 static Block head_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
@@ -80,26 +91,29 @@ static Block head_block(const Scenario *scenario, const Plan *plan, Arena *arena
 }
 
 // A multi-token-prediction layer: two norms, a projection of 2h to h, a layer like the last one and
-// the head once more (DeepSeek-V3, arXiv:2412.19437, section 2.2). Embedding and head are shared.
+// the head once more (DeepSeek-V3, arXiv:2412.19437, section 2.2). Embedding and head are shared
+// (chunk_build). All but lookup and head may be recomputed.
 static Block mtp_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
     const Model *m = &scenario->model;
     const LayerKind *kind = &m->kinds[m->layer_kind[m->num_layers - 1]];
-    Builder b = builder_new(scenario, plan, kind, false, arena);
+    Builder b = builder_new(scenario, plan, kind, plan->recompute_layers < 0, arena);
     double values = b.tokens_sp * m->hidden_size;
+    build_embedding_lookup(&b);
+    b.recomputable_begin = b.num_units;
     build_norm(&b, "mtp_embedding_norm", values, NORM_INPUT | NORM_OUTPUT);
     build_norm(&b, "mtp_hidden_norm", values, NORM_INPUT | NORM_OUTPUT);
     build_linear(&b, "mtp_proj", SPLIT_COLUMN, b.tokens, m->hidden_size, 2.0 * m->hidden_size, 0);
-    b.dense_parameters += 2.0 * m->hidden_size;
     build_attention(&b);
     build_mlp(&b);
-    b.dense_parameters += model_layer_norm_parameters(m);
+    b.recomputable_end = b.num_units;
     build_head(&b, "mtp_final_norm");
-    b.dense_parameters += m->hidden_size;
+    b.dense_parameters += model_layer_norm_parameters(m);
+    b.dense_parameters += (m->norm_bias ? 6.0 : 3.0) * m->hidden_size; // its own three norms
     return builder_finish(&b, "mtp");
 }
 
 static int block_index(int kind, bool recomputed) {
-    return BLOCK_FIRST_LAYER + 2 * kind + recomputed;
+    return BLOCK_FIRST_LAYER + 2 * kind + !recomputed;
 }
 
 const Block *workload_layer_block(const Workload *workload, int layer_kind, bool recomputed) {
@@ -139,6 +153,15 @@ static int recomputed_layers(const Plan *plan, int chunk, int num_layers) {
     return left < 0 ? 0 : left < num_layers ? left : num_layers;
 }
 
+// MTP layers look words up too: a rank without the table (tied or not) holds a copy of it.
+static double table_copy_parameters(const Scenario *scenario, const Plan *plan, int index) {
+    const Model *m = &scenario->model;
+    if (plan->chunks[index].num_mtp == 0) return 0;
+    for (int c = index % plan->pp; c < plan->num_chunks; c += plan->pp)
+        if (plan->chunks[c].embedding || (plan->chunks[c].loss && m->tie_word_embeddings)) return 0;
+    return padded_vocab(m, plan) / plan->tp * m->hidden_size;
+}
+
 static Chunk chunk_build(const Scenario *scenario, const Plan *plan, const Workload *workload,
                          int index) {
     const PlanChunk *spec = &plan->chunks[index];
@@ -151,6 +174,7 @@ static Chunk chunk_build(const Scenario *scenario, const Plan *plan, const Workl
     }
     if (spec->num_mtp) chunk_add(&chunk, workload, BLOCK_MTP, spec->num_mtp);
     if (spec->loss) chunk_add(&chunk, workload, BLOCK_HEAD, 1);
+    chunk.dense_parameters += table_copy_parameters(scenario, plan, index);
     chunk_peaks(&chunk, workload);
     return chunk;
 }
