@@ -2,11 +2,28 @@
 
 #include <math.h>
 
+// Whether every group of this shape fills whole domains or lies within one.
+static bool groups_are_aligned(const Cluster *cluster, Group group) {
+    const int64_t span = (int64_t)group.size * group.stride, domain = cluster->domain_gpus;
+    if (cluster->num_gpus <= domain) return true;
+    if (span <= domain) return domain % span == 0;
+    return group.stride >= domain ? group.stride % domain == 0
+                                  : domain % group.stride == 0 && span % domain == 0;
+}
+
 GroupLayout group_layout(const Cluster *cluster, Group group) {
     GroupLayout layout = {.num_ranks = group.size};
-    int inside = group.stride >= cluster->domain_gpus ? 1 : cluster->domain_gpus / group.stride;
-    layout.ranks_per_domain = inside < group.size ? inside : group.size;
-    layout.num_domains = (group.size + layout.ranks_per_domain - 1) / layout.ranks_per_domain;
+    const int domain = cluster->domain_gpus;
+    if (groups_are_aligned(cluster, group)) {
+        int inside = group.stride >= domain ? 1 : domain / group.stride;
+        layout.ranks_per_domain = inside < group.size ? inside : group.size;
+        layout.num_domains = (group.size + layout.ranks_per_domain - 1) / layout.ranks_per_domain;
+    } else { // the worst placed: it begins with the last GPU of a domain
+        int64_t after = (int64_t)(group.size - 1) * group.stride; // GPUs that follow up to its last
+        int64_t domains = 1 + (after + domain - 1) / domain;
+        layout.num_domains = (int)(domains < group.size ? domains : group.size);
+        layout.ranks_per_domain = group.size / layout.num_domains;
+    }
     layout.nic_bytes_per_s_per_gpu =
         cluster->nics_per_node * cluster->nic_bytes_per_s / cluster->gpus_per_node;
     return layout;
@@ -52,7 +69,8 @@ static double across_latency_s(const Cluster *cluster, const GroupLayout *g, Col
 }
 
 // Across domains a ring crosses each domain's edge once per channel, and the channels together
-// use the NICs of all the group's ranks there. An all-to-all sends from every rank's own share.
+// use the NICs of all the group's ranks there. An all-to-all sends from every rank's own share. In a
+// ring exchange one rank of each domain sends out, over the shares of those that do not, up to a NIC.
 static double across_s(const Cluster *cluster, const GroupLayout *g, CollectiveKind kind,
                        double message_bytes) {
     const Link *up = &cluster->scale_up, *out = &cluster->scale_out;
@@ -64,7 +82,10 @@ static double across_s(const Cluster *cluster, const GroupLayout *g, CollectiveK
         up_s = message_bytes * (g->ranks_per_domain - 1) / n / link_rate(up);
     } else {
         double wire_bytes = ring_wire_frac(kind, n) * message_bytes;
-        out_s = (wire_bytes + sqrt(wire_bytes * out->half_bytes)) / (edge * g->ranks_per_domain);
+        double shares = g->ranks_per_domain;
+        if (kind == COLLECTIVE_RING_EXCHANGE)
+            shares = fmax(1, fmin(shares, cluster->nic_bytes_per_s / g->nic_bytes_per_s_per_gpu));
+        out_s = (wire_bytes + sqrt(wire_bytes * out->half_bytes)) / (edge * shares);
         up_s = g->ranks_per_domain > 1 ? wire_bytes / link_rate(up) : 0;
     }
     return out->latency_s + across_latency_s(cluster, g, kind) + fmax(out_s, up_s);

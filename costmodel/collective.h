@@ -19,7 +19,7 @@
 typedef struct {
     int num_ranks;        // of the group
     int ranks_per_domain; // of them in one scale-up domain, >= 1
-    int num_domains;      // spanned, >= 1
+    int num_domains;      // spanned, >= 1; by the worst placed group where they differ
     double nic_bytes_per_s_per_gpu; // one GPU's share of its node's NICs, one direction
 } GroupLayout;
 
