@@ -85,6 +85,7 @@ static Status launch_answer(const LaunchOptions *options, Arena *arena) {
                     (LaunchScheduler)options->scheduler, arena, &file));
     if (!options->dry_run) {
         TRY(folder_check(options->folder));
+        TRY(folder_make(options->folder));
         TRY(launch_save(&file, options->folder, options->force, arena));
     }
     return answer(options, &file);

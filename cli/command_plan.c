@@ -4,6 +4,7 @@
 #include "cli/progress.h"
 #include "planner/planner.h"
 #include "report/report.h"
+#include "report/units.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -81,6 +82,10 @@ static Status plan_print(const PlanOptions *options, const Scenario *scenario,
                          const PlannerResult *result) {
     if (options->common.json) return answer_json(planner_to_json(result));
     report_plans(scenario, result, stdout);
+    if (options->folder && result->num_entries > 0)
+        printf("The best plan is %s/plan.json; its launch files, trace and this report are beside "
+               "it.\n",
+               options->folder);
     return status_ok();
 }
 
@@ -103,7 +108,9 @@ static Status plan_answer(PlanOptions *options, Arena *arena) {
         TRY(plan_files_save(&scenario, &result, options->folder, arena));
     TRY(plan_print(options, &scenario, &result));
     if (result.num_entries > 0) return status_ok();
-    return status_at(STATUS_NO, scenario.file, "", "%s", planner_miss_text(&result, arena));
+    char missing[UNITS_SIZE];
+    return status_at(STATUS_NO, scenario.file, "", "nothing fits; the closest plan misses by %s",
+                     units_bytes(result.miss.missing_bytes, missing));
 }
 
 Status command_plan(int argc, char **argv) {

@@ -96,9 +96,14 @@ static Status whatif_answer(const WhatifArguments *options, Arena *arena) {
     progress_end(&progress);
     TRY(status);
     if (options->folder) TRY(whatif_save(&result, options->folder, arena));
-    if (options->common.json) return answer_json(whatif_to_json(&result));
-    whatif_print(&result, stdout);
-    return status_ok();
+    if (options->common.json)
+        TRY(answer_json(whatif_to_json(&result)));
+    else
+        whatif_print(&result, stdout);
+    for (int64_t i = 0; i < result.num_points; i++)
+        if (result.points[i].code == STATUS_OK) return status_ok();
+    return status_at(STATUS_NO, scenario.file, "", "none of the %lld points fits",
+                     (long long)result.num_points);
 }
 
 Status command_whatif(int argc, char **argv) {

@@ -1,21 +1,18 @@
 #include "cli/output.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
+// Makes a folder in `path` and removes it again: the one test that holds for every user and file
+// system.
 static Status folder_check_existing(const char *path, const char *wanted) {
-    struct statvfs info;
-    bool writable = access(path, W_OK | X_OK) == 0;
-    if (writable && statvfs(path, &info) == 0 && (info.f_flag & ST_RDONLY)) {
-        errno = EROFS;
-        writable = false;
-    }
-    if (writable) return status_ok();
+    char probe[4200];
+    snprintf(probe, sizeof probe, "%s/.meshwright-XXXXXX", path);
+    if (mkdtemp(probe) && rmdir(probe) == 0) return status_ok();
     return status_at(STATUS_INVALID, wanted, "", "cannot be written: %s", strerror(errno));
 }
 

@@ -40,7 +40,8 @@ void paper_wrap(const Paper *paper, int indent, Style style, const char *text) {
         int length = (int)strlen(text);
         if (length > space) {
             length = space;
-            while (length > 0 && text[length] != ' ') length--;
+            // "4.1 %" stays together.
+            while (length > 0 && (text[length] != ' ' || text[length + 1] == '%')) length--;
             if (length == 0) length = (int)strcspn(text, " "); // a word longer than the line
         }
         fprintf(paper->stream, "%*s%s%.*s%s\n", indent, "", paper_style(paper, style), length, text,

@@ -3,13 +3,12 @@
 #include <math.h>
 #include <stdio.h>
 
-// value in the largest unit in which it is at least 1; `step` lies between neighbouring units.
-static const char *scaled(double value, double step, const char *const *units, int num_units,
-                          char *text) {
+// value in the largest unit in which it is at least 1; 1000 lies between neighbouring units.
+static const char *scaled(double value, const char *const *units, int num_units, char *text) {
     int unit = 0;
-    // What would be rounded to `step` belongs to the next unit.
-    while (unit + 1 < num_units && fabs(value) >= step * 0.9995) {
-        value /= step;
+    // What would be rounded to 1000 belongs to the next unit.
+    while (unit + 1 < num_units && fabs(value) >= 999.5) {
+        value /= 1e3;
         unit++;
     }
     char number[UNITS_SIZE];
@@ -28,17 +27,17 @@ const char *units_plain(double value, char *text) {
 
 const char *units_seconds(double time_s, char *text) {
     static const char *const units[] = {"ns", "us", "ms", "s"};
-    return scaled(time_s * 1e9, 1e3, units, 4, text);
+    return scaled(time_s * 1e9, units, 4, text);
 }
 
 const char *units_bytes(double bytes, char *text) {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    return scaled(bytes, 1024, units, 6, text);
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+    return scaled(bytes, units, 6, text);
 }
 
 const char *units_count(double count, char *text) {
     static const char *const units[] = {"", "k", "M", "G", "T"};
-    return scaled(count, 1e3, units, 5, text);
+    return scaled(count, units, 5, text);
 }
 
 const char *units_flops(double flops_per_s, char *text) {
@@ -49,7 +48,7 @@ const char *units_flops(double flops_per_s, char *text) {
         snprintf(text, UNITS_SIZE, "%.0f TFLOP/s", flops_per_s / 1e12);
         return text;
     }
-    return scaled(flops_per_s, 1e3, units, 7, text);
+    return scaled(flops_per_s, units, 7, text);
 }
 
 const char *units_percent(double frac, char *text) {

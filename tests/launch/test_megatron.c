@@ -1,0 +1,324 @@
+// Plans as commands of Megatron-LM: what is written, what is refused, and that only documented
+// flags are ever written.
+#include "launch/launch.h"
+#include "launch/megatron.h"
+#include "tests/support.h"
+
+#include <CUnit/CUnit.h>
+
+#include <stdio.h>
+#include <string.h>
+
+// A job in parts of a scenario; NULL takes the default.
+typedef struct {
+    const char *model, *cluster, *training, *parallel;
+} Job;
+
+typedef struct {
+    Arena arena;
+    Scenario scenario;
+    Plan plan;
+    MegatronCommand command;
+    Status status;
+} Written;
+
+static Written job_write(Job job) {
+    Written w = {0};
+    const char *training = job.training
+                               ? job.training
+                               : "{\"seq_len\": 4096, \"global_batch\": 256, \"precision\": "
+                                 "\"bf16\"}";
+    const char *text =
+        scenario_text(&w.arena, job.model ? job.model : "\"llama-3.1-8b\"",
+                      job.cluster ? job.cluster : "\"dgx-h100:2\"", training, job.parallel);
+    w.status = scenario_of(text, &w.arena, &w.scenario);
+    if (w.status.code == STATUS_OK) w.status = plan_resolve(&w.scenario, &w.arena, &w.plan);
+    if (w.status.code == STATUS_OK)
+        w.status = megatron_command(&w.scenario, &w.plan, &w.arena, &w.command);
+    return w;
+}
+
+// "--a 1 --b" of the whole command.
+static const char *command_text(Written *w) {
+    const char *text = "";
+    for (int i = 0; i < w->command.flags.num_flags; i++) {
+        const Flag *flag = &w->command.flags.flags[i];
+        text = arena_printf(&w->arena, "%s %s%s%s", text, flag->row->flag, flag->value ? " " : "",
+                            flag->value ? flag->value : "");
+    }
+    return arena_printf(&w->arena, "%s ", text);
+}
+
+// Claims that the command holds each of the words (separated by '&'), or that it does not ("!...").
+static void expect(Job job, const char *words) {
+    Written w = job_write(job);
+    CU_ASSERT_EQUAL_FATAL(w.status.code, STATUS_OK);
+    const char *text = command_text(&w);
+    char *list = arena_strdup(&w.arena, words);
+    for (char *word = strtok(list, "&"); word; word = strtok(NULL, "&")) {
+        bool wanted = word[0] != '!';
+        const char *needle = arena_printf(&w.arena, " %s ", wanted ? word : word + 1);
+        if ((strstr(text, needle) != NULL) != wanted) {
+            printf("\n%s: %s in%s\n", wanted ? "missing" : "unwanted", word, text);
+            CU_FAIL("flags differ");
+        }
+    }
+    arena_free(&w.arena);
+}
+
+static void expect_refused(Job job, const char *sentence) {
+    Written w = job_write(job);
+    ASSERT_REFUSED(w.status, sentence);
+    arena_free(&w.arena);
+}
+
+static void dense_models_are_described(void) {
+    expect((Job){.parallel = "{\"tp\": 8}"},
+           "--num-layers 32&--hidden-size 4096&--ffn-hidden-size 14336&--num-attention-heads 32&"
+           "--group-query-attention&--num-query-groups 8&--kv-channels 128&--seq-length 4096&"
+           "--position-embedding-type rope&--normalization RMSNorm&--swiglu&--disable-bias-linear&"
+           "--untie-embeddings-and-output-weights&!--num-experts&!--add-qkv-bias");
+    expect((Job){.model = "\"gpt3-175b\"",
+                 .cluster = "\"dgx-a100-80g:8\"",
+                 .parallel = "{\"tp\": 8, \"pp\": 8}"},
+           "--position-embedding-type learned_absolute&--normalization LayerNorm&!--swiglu&"
+           "!--disable-bias-linear&!--group-query-attention&"
+           "!--untie-embeddings-and-output-weights");
+    expect((Job){.model = "\"qwen2.5-7b\"", .parallel = "{\"tp\": 4}"},
+           "--disable-bias-linear&--add-qkv-bias");
+    expect((Job){.model = "\"qwen3-8b\"", .parallel = "{\"tp\": 8}"}, "--qk-layernorm");
+}
+
+static void expert_models_are_described(void) {
+    expect((Job){.model = "\"mixtral-8x7b\"", .parallel = "{\"tp\": 2, \"ep\": 8}"},
+           "--num-experts 8&--moe-router-topk 2&--moe-ffn-hidden-size 14336&--moe-grouped-gemm&"
+           "--moe-token-dispatcher-type alltoall&--expert-model-parallel-size 8&"
+           "--expert-tensor-parallel-size 1&!--moe-layer-freq&!--moe-shared-expert-gate");
+    expect((Job){.model = "\"deepseek-v3\"",
+                 .cluster = "\"dgx-h100:32\"",
+                 .parallel = "{\"pp\": 16, \"ep\": 16}"},
+           "--multi-latent-attention&--q-lora-rank 1536&--kv-lora-rank 512&--qk-head-dim 128&"
+           "--qk-pos-emb-head-dim 64&--v-head-dim 128&--moe-layer-freq '([0]*3+[1]*58)'&"
+           "--moe-shared-expert-intermediate-size 2048&--mtp-num-layers 1&"
+           "--attention-backend auto");
+    expect((Job){.model = "\"gpt-oss-20b\"", .parallel = "{\"ep\": 8}"},
+           "--window-size 127,0&--softmax-type learnable");
+}
+
+static void degrees_are_written(void) {
+    expect((Job){.parallel = "{\"tp\": 2, \"cp\": 4, \"cp_method\": \"ulysses\"}"},
+           "--tensor-model-parallel-size 2&--context-parallel-size 4&--cp-comm-type a2a&"
+           "--sequence-parallel&--use-distributed-optimizer&"
+           "!--num-distributed-optimizer-instances&!--pipeline-model-parallel-size");
+    expect((Job){.parallel = "{\"zero_group\": 8}"}, "--num-distributed-optimizer-instances 2");
+    expect((Job){.parallel = "{\"zero_stage\": 0}"},
+           "!--use-distributed-optimizer&!--overlap-param-gather");
+    expect((Job){.parallel = "{\"zero_stage\": 3}"},
+           "--use-megatron-fsdp&--data-parallel-sharding-strategy optim_grads_params&"
+           "--ckpt-format fsdp_dtensor&--no-gradient-accumulation-fusion");
+    expect((Job){.parallel = "{\"tp\": 2, \"sequence_parallel\": false}"}, "!--sequence-parallel");
+}
+
+// 32 layers of llama-3.1-8b.
+static void layers_are_split_by_the_plainest_flag(void) {
+    expect((Job){.parallel = "{\"pp\": 4}"},
+           "--pipeline-model-parallel-size 4&!--pipeline-model-parallel-layout&"
+           "!--num-virtual-stages-per-pipeline-rank");
+    expect((Job){.parallel = "{\"pp\": 4, \"vpp\": 2}"},
+           "--num-virtual-stages-per-pipeline-rank 2");
+    // 34 = 2 x 17: embedding and loss count as a layer each.
+    expect((Job){.parallel = "{\"pp\": 2, \"stages\": [{\"layers\": 16, \"embedding\": true}, "
+                             "{\"layers\": 16, \"loss\": true}]}"},
+           "!--account-for-embedding-in-pipeline-split");
+    expect((Job){.parallel = "{\"pp\": 2, \"vpp\": 17}"},
+           "--num-virtual-stages-per-pipeline-rank 17&--account-for-embedding-in-pipeline-split&"
+           "--account-for-loss-in-pipeline-split");
+    expect((Job){.parallel = "{\"pp\": 4, \"stages\": [{\"layers\": 7, \"embedding\": true}, "
+                             "{\"layers\": 9}, {\"layers\": 9}, {\"layers\": 7, \"loss\": true}]}"},
+           "--decoder-first-pipeline-num-layers 7&--decoder-last-pipeline-num-layers 7");
+    expect((Job){.parallel = "{\"pp\": 4, \"stages\": [{\"layers\": 7, \"embedding\": true}, "
+                             "{\"layers\": 8}, {\"layers\": 9}, {\"layers\": 8, \"loss\": true}]}"},
+           "--pipeline-model-parallel-layout 'Ettttttt|tttttttt|ttttttttt|ttttttttL'");
+}
+
+static void recomputation_is_written(void) {
+    expect((Job){.parallel = "{\"recompute\": \"none\"}"}, "!--recompute-granularity");
+    expect((Job){.parallel = "{\"recompute\": \"full\"}"},
+           "--recompute-granularity full&--recompute-method uniform&--recompute-num-layers 1");
+    expect((Job){.parallel = "{\"pp\": 4, \"recompute\": \"full\", \"recompute_layers\": 3}"},
+           "--recompute-method block&--recompute-num-layers 3");
+    expect((Job){.parallel = "{\"recompute\": \"selective\", \"recompute_modules\": "
+                             "[\"core_attn\", \"mlp\"]}"},
+           "--recompute-granularity selective&--recompute-modules core_attn mlp");
+    // 4 chunks of a rank with 2 layers each: the first 3 of the rank are 2 + 1 + 0 + 0.
+    expect_refused(
+        (Job){.parallel = "{\"pp\": 4, \"vpp\": 4, \"recompute\": \"full\", "
+                          "\"recompute_layers\": 3}"},
+        "job.json: parallel.recompute_layers: 3 layers a stage over vpp 4 chunks have no flag: "
+        "Megatron-LM cannot run this plan as priced; nearest: vpp 1, or recompute full for all "
+        "layers");
+}
+
+#define TRAINING(more) .training = "{\"seq_len\": 4096, \"global_batch\": 256, " more "}"
+
+static void precision_is_written(void) {
+    expect((Job){TRAINING("\"precision\": \"bf16\", \"grad_reduce_dtype\": \"bf16\"")},
+           "--bf16&--grad-reduce-in-bf16&!--accumulate-allreduce-grads-in-fp32");
+    expect((Job){TRAINING("\"precision\": \"fp16\"")}, "--fp16&!--bf16");
+    expect((Job){TRAINING("\"precision\": \"fp8\"")},
+           "--bf16&--fp8-format hybrid&--fp8-recipe delayed");
+    expect((Job){TRAINING("\"precision\": \"fp8\", \"fp8_recipe\": \"current\"")},
+           "--fp8-recipe tensorwise");
+    expect((Job){TRAINING("\"precision\": \"fp8\", \"fp8_recipe\": \"block\"")},
+           "--fp8-format e4m3&--fp8-recipe blockwise");
+    expect((Job){.cluster = "\"dgx-b200:2\"", TRAINING("\"precision\": \"mxfp8\"")},
+           "--fp8-recipe mxfp8");
+    expect((Job){TRAINING("\"precision\": \"bf16\", \"optimizer_dtype\": \"bf16\"")},
+           "--use-precision-aware-optimizer&--exp-avg-dtype bf16");
+    expect((Job){TRAINING("\"precision\": \"bf16\", \"cuda_graphs\": \"full\"")},
+           "--cuda-graph-impl local&--cuda-graph-scope full_iteration&--te-rng-tracker");
+}
+
+static void what_cannot_run_is_refused(void) {
+    expect_refused((Job){.parallel = "{\"zero_stage\": 2}"},
+                   "job.json: parallel.zero_stage: sharded gradients beside whole weights have no "
+                   "flag: Megatron-LM cannot run this plan as priced; nearest: 1");
+    expect_refused((Job){.parallel = "{\"zero_stage\": 3, \"pp\": 2}"},
+                   "job.json: parallel.zero_stage: sharded weights with pp 2 are not possible: "
+                   "Megatron-LM cannot run this plan as priced; nearest: 1, or pp 1");
+    expect_refused((Job){.parallel = "{\"pp\": 2, \"schedule\": \"gpipe\"}"},
+                   "job.json: parallel.schedule: gpipe has no flag: Megatron-LM cannot run this "
+                   "plan as priced; nearest: 1f1b");
+}
+
+static void what_is_no_multiple_is_not_interleaved(void) {
+    // 24 GPUs = tp 2 x pp 4 x dp 3; 54 / 3 = 18 micro-batches are no multiple of 4.
+    expect_refused((Job){.cluster = "\"dgx-h100:3\"",
+                         .training = "{\"seq_len\": 4096, \"global_batch\": 54, \"precision\": "
+                                     "\"bf16\"}",
+                         .parallel = "{\"tp\": 2, \"pp\": 4, \"vpp\": 2}"},
+                   "job.json: parallel.schedule: interleaving 18 micro-batches over pp 4 is not "
+                   "possible: Megatron-LM cannot run this plan as priced; nearest: a global batch "
+                   "that gives a multiple of pp, or vpp 1");
+}
+
+static void models_without_flags_are_refused(void) {
+    expect_refused(
+        (Job){.model = "\"bloom-7b1\""},
+        "job.json: model: a norm after the embedding has no flag: Megatron-LM cannot run "
+        "this plan as priced; nearest: a model without it");
+    expect_refused(
+        (Job){.model = "\"gemma-2-9b\""},
+        "job.json: model: 4 norms a layer have no flag: Megatron-LM cannot run this plan "
+        "as priced; nearest: 2 norms a layer");
+    expect_refused((Job){.training = "{\"seq_len\": 4096, \"global_batch\": 256, \"precision\": "
+                                     "\"bf16\", \"stack\": \"pytorch-fsdp\"}"},
+                   "job.json: training.stack: the plan was priced for pytorch-fsdp: Megatron-LM "
+                   "cannot run this plan as priced; nearest: megatron-core");
+}
+
+// Lines of the tables in docs/launch/megatron.md, as the flag table would print them.
+static void documentation_is_the_flag_table(void) {
+    FILE *stream = fopen("docs/launch/megatron.md", "rb");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(stream);
+    char line[400];
+    const FlagRow *row = MEGATRON_FLAGS;
+    Arena arena = {0};
+    while (fgets(line, sizeof line, stream)) {
+        if (strncmp(line, "| `--", 5) != 0) continue;
+        CU_ASSERT_PTR_NOT_NULL_FATAL(row->flag);
+        char value[100] = "";
+        size_t used = 0;
+        for (const char *c = row->value; c && *c; c++) {
+            if (*c == '|') value[used++] = '\\';
+            value[used++] = *c;
+        }
+        const char *expected = arena_printf(&arena, "| `%s%s%s` | %s |\n", row->flag,
+                                            row->value ? " " : "", value, row->meaning);
+        CU_ASSERT_STRING_EQUAL(line, expected);
+        if (strcmp(line, expected) != 0) printf("\nexpected: %s", expected);
+        row++;
+    }
+    CU_ASSERT_PTR_NULL(row->flag);
+    fclose(stream);
+    arena_free(&arena);
+}
+
+static bool flag_is_documented(const char *flag, size_t length) {
+    for (const FlagRow *row = MEGATRON_FLAGS; row->flag; row++)
+        if (strlen(row->flag) == length && strncmp(row->flag, flag, length) == 0) return true;
+    return false;
+}
+
+// Every "--flag" of the array of arguments of a script.
+static void script_is_documented(const char *text) {
+    const char *end = strstr(text, "# --- Start ---");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(end);
+    int num_flags = 0;
+    for (const char *at = strstr(text, "ARGS=("); at < end; at++) {
+        bool begins = strncmp(at, "--", 2) == 0 && (at[-1] == ' ' || at[-1] == '(');
+        if (!begins || strncmp(at, "--- ", 4) == 0) continue;
+        size_t length = strcspn(at, " \n)");
+        if (!flag_is_documented(at, length)) {
+            printf("\nnot in the table: %.*s\n", (int)length, at);
+            CU_FAIL("undocumented flag");
+        }
+        num_flags++;
+    }
+    CU_ASSERT(num_flags > 30);
+}
+
+static void scripts_hold_only_documented_flags(void) {
+    static const char *const models[] = {"\"llama-3.1-8b\"",     "\"mixtral-8x7b\"",
+                                         "\"qwen3-30b-a3b\"",    "\"gpt2-1.5b\"",
+                                         "\"deepseek-v2-lite\"", "\"gpt-oss-20b\""};
+    static const char *const plans[] = {"{}", "{\"pp\": 4}", "{\"pp\": 2, \"recompute\": \"full\"}",
+                                        "{\"zero_stage\": 3, \"recompute\": \"selective\"}",
+                                        "{\"cp\": 2, \"zero_group\": 4}"};
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++)
+        for (size_t p = 0; p < sizeof plans / sizeof *plans; p++) {
+            Written w = job_write((Job){.model = models[m],
+                                        .training = "{\"seq_len\": 1024, \"global_batch\": 256, "
+                                                    "\"precision\": \"bf16\"}",
+                                        .parallel = plans[p]});
+            if (w.status.code != STATUS_OK)
+                printf("\n%s %s: %s\n", models[m], plans[p], w.status.text);
+            CU_ASSERT_EQUAL_FATAL(w.status.code, STATUS_OK);
+            for (int s = LAUNCH_TORCHRUN; s <= LAUNCH_SLURM; s++) {
+                LaunchFile file;
+                Status status = launch_make(&w.scenario, &w.plan, LAUNCH_MEGATRON,
+                                            (LaunchScheduler)s, &w.arena, &file);
+                CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+                script_is_documented(file.text);
+            }
+            arena_free(&w.arena);
+        }
+}
+
+static void other_targets_are_not_supported_yet(void) {
+    Written w = job_write((Job){0});
+    LaunchFile file;
+    ASSERT_REFUSED(launch_make(&w.scenario, &w.plan, LAUNCH_NEMO, LAUNCH_SLURM, &w.arena, &file),
+                   "meshwright: launch --for nemo is not supported yet; there is megatron");
+    ASSERT_REFUSED(
+        launch_make(&w.scenario, &w.plan, LAUNCH_MEGATRON, LAUNCH_K8S, &w.arena, &file),
+        "meshwright: launch --scheduler k8s is not supported yet; there are torchrun and "
+        "slurm");
+    arena_free(&w.arena);
+}
+
+CU_TestInfo megatron_tests[] = {
+    {"dense_models_are_described", dense_models_are_described},
+    {"expert_models_are_described", expert_models_are_described},
+    {"degrees_are_written", degrees_are_written},
+    {"layers_are_split_by_the_plainest_flag", layers_are_split_by_the_plainest_flag},
+    {"recomputation_is_written", recomputation_is_written},
+    {"precision_is_written", precision_is_written},
+    {"what_cannot_run_is_refused", what_cannot_run_is_refused},
+    {"what_is_no_multiple_is_not_interleaved", what_is_no_multiple_is_not_interleaved},
+    {"models_without_flags_are_refused", models_without_flags_are_refused},
+    {"documentation_is_the_flag_table", documentation_is_the_flag_table},
+    {"scripts_hold_only_documented_flags", scripts_hold_only_documented_flags},
+    {"other_targets_are_not_supported_yet", other_targets_are_not_supported_yet},
+    CU_TEST_INFO_NULL,
+};
