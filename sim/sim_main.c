@@ -56,12 +56,9 @@ static Status fold_read(const char *text, FoldMode *out) {
 static Status options_read(int argc, char **argv, Options *out) {
     *out = (Options){.file = "standard input"};
     static const struct option known[] = {
-        {"file", required_argument, NULL, 'f'},
-        {"fold", required_argument, NULL, 'o'},
-        {"stepwise", no_argument, NULL, 's'},
-        {"times", no_argument, NULL, 't'},
-        {"hand-made", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"file", required_argument, NULL, 'f'}, {"fold", required_argument, NULL, 'o'},
+        {"stepwise", no_argument, NULL, 's'},   {"times", no_argument, NULL, 't'},
+        {"hand-made", no_argument, NULL, 'h'},  {NULL, 0, NULL, 0},
     };
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
