@@ -5,6 +5,7 @@ static cJSON *entry_to_json(const PlannedEntry *entry) {
     cJSON *json = estimate_to_json(&entry->estimate, &entry->plan);
     cJSON_AddBoolToObject(json, "within_noise_of_best", entry->within_noise_of_best);
     json_add_number(json, "loses_frac", entry->loses_frac);
+    if (entry->variant_of >= 0) json_add_number(json, "variant_of", entry->variant_of);
     cJSON_AddStringToObject(json, "why", entry->why);
     return json;
 }

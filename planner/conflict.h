@@ -6,4 +6,4 @@
 
 // The refusal of a scenario whose space is empty: names the constraint, or the two, without which
 // it would not be; else what the number of GPUs or the batch rules out. Always STATUS_INVALID.
-Status conflict_explain(const Scenario *scenario, const PlannerOptions *options);
+Status conflict_explain(const Scenario *scenario);

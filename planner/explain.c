@@ -42,6 +42,7 @@ static const char *seconds_text(double seconds, Arena *arena) {
 }
 
 static const char *bytes_text(double bytes, Arena *arena) {
+    if (fabs(bytes) < 5e6) return "the same";
     return arena_printf(arena, "%+.2f GB", bytes / 1e9);
 }
 
@@ -117,7 +118,8 @@ double explain_difference_uncertainty_s(const Scenario *scenario, const PlannedE
                                         const PlannedEntry *b) {
     const Estimate *x = &a->estimate, *y = &b->estimate;
     double relative = (x->step_time_high_s - x->step_time_low_s) / (2 * x->step_time_s);
-    double variance = 0;
+    double jitter_s = EXPLAIN_JITTER_FRAC * x->step_time_s;
+    double variance = jitter_s * jitter_s;
     for (int t = 0; t < NUM_TERMS; t++) {
         double difference_s = relative * (x->term_s[t] - y->term_s[t]);
         variance += difference_s * difference_s;

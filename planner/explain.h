@@ -16,7 +16,9 @@ const char *explain_loss(PlanObjective objective, const PlannedEntry *best,
 //         own factor, so only its difference counts; and plans with other shapes (tp, cp, ep, etp,
 //         micro_batch, sequence_parallel, cp_method, recompute) run other kernels, each with the
 //         residual error of its fit (config/gpu.h), averaged over the kernels of a layer.
-//           u^2 = sum over terms (r d_term)^2 + [other shapes] e^2 (compute_a^2 + compute_b^2)
+//         And no two runs of one plan take the same time.
+//           u^2 = (EXPLAIN_JITTER_FRAC step)^2 + sum over terms (r d_term)^2
+//                 + [other shapes] e^2 (compute_a^2 + compute_b^2)
 //         with r the relative half-width of the estimates' 80 % interval and e the 80 % half-width
 //         of a kernel's residual over the square root of EXPLAIN_NUM_KERNELS.
 // Limits: judgement, not measured: no published run varies a plan often enough to fit it.
@@ -30,3 +32,6 @@ bool explain_within_noise(const Scenario *scenario, PlanObjective objective,
 
 // Products and attention of a layer, forward and backward, that share its time about equally.
 enum { EXPLAIN_NUM_KERNELS = 8 };
+
+// Spread of the mean step time between runs of the same job.
+static const double EXPLAIN_JITTER_FRAC = 0.005;

@@ -1,14 +1,11 @@
 #include "planner/harvest.h"
 
+#include "workload/schedule.h"
+
 #include <math.h>
 #include <string.h>
 
 // --- Bounds
-
-double memory_limit_bytes(const Scenario *scenario, const PlannerOptions *options) {
-    double available = scenario->cluster.gpu.memory_available_bytes;
-    return options->max_memory_bytes > 0 ? fmin(options->max_memory_bytes, available) : available;
-}
 
 double objective_value(PlanObjective objective, const Estimate *estimate) {
     switch (objective) {
@@ -25,6 +22,28 @@ double objective_value(PlanObjective objective, const Estimate *estimate) {
     return estimate->step_time_s;
 }
 
+// The formulas of costmodel/estimate.c. Of memory nothing is known from times.
+double objective_bound(const Scenario *scenario, PlanObjective objective, double step_time_s,
+                       double busy_s) {
+    const Cluster *cluster = &scenario->cluster;
+    double tokens = (double)scenario->training.seq_len * (double)scenario->training.global_batch;
+    double idle_watts = fmin(cluster->gpu.idle_power_watts, cluster->power_watts_per_gpu);
+    double extra_watts = cluster->power_watts_per_gpu - idle_watts;
+    switch (objective) {
+    case OBJECTIVE_COST:
+        return cluster->price_usd_per_gpu_hour * cluster->num_gpus / 3600 * step_time_s / tokens *
+               1e9;
+    case OBJECTIVE_ENERGY:
+        return (idle_watts * step_time_s + extra_watts * busy_s) * cluster->num_gpus / tokens;
+    case OBJECTIVE_MEMORY:
+        return 0;
+    case OBJECTIVE_THROUGHPUT:
+    case NUM_OBJECTIVES:
+        break;
+    }
+    return step_time_s;
+}
+
 // Least time any rank computes in a step: what the energy model counts as busy.
 static double least_busy_s(const Plan *plan, const Prices *prices) {
     double least = INFINITY;
@@ -38,52 +57,18 @@ static double least_busy_s(const Plan *plan, const Prices *prices) {
     return least;
 }
 
-// The cost model's energy (costmodel/estimate.c) with the least time of either kind.
-static double energy_bound(const Scenario *scenario, const Plan *plan, const Prices *prices,
-                           double step_time_s) {
-    const Cluster *cluster = &scenario->cluster;
-    double tokens = (double)scenario->training.seq_len * (double)scenario->training.global_batch;
-    double idle = fmin(cluster->gpu.idle_power_watts, cluster->power_watts_per_gpu);
-    double joules =
-        idle * step_time_s + (cluster->power_watts_per_gpu - idle) * least_busy_s(plan, prices);
-    return joules * cluster->num_gpus / tokens;
-}
-
-void plan_bounds(const Scenario *scenario, const Plan *plan, const Workload *workload,
-                 const Prices *prices, const RankMemory *memory, PlanObjective objective,
-                 Candidate *out) {
-    const Cluster *cluster = &scenario->cluster;
-    double tokens = (double)scenario->training.seq_len * (double)scenario->training.global_batch;
-    out->step_time_s = estimate_lower_bound_s(scenario, plan, workload, prices);
-    switch (objective) {
-    case OBJECTIVE_COST:
-        out->value = cluster->price_usd_per_gpu_hour * cluster->num_gpus / 3600 * out->step_time_s /
-                     tokens * 1e9;
-        return;
-    case OBJECTIVE_ENERGY:
-        out->value = energy_bound(scenario, plan, prices, out->step_time_s);
-        return;
-    case OBJECTIVE_MEMORY:
-        out->value = memory->device_bytes;
-        return;
-    case OBJECTIVE_THROUGHPUT:
-    case NUM_OBJECTIVES:
-        break;
-    }
-    out->value = out->step_time_s;
-}
-
 // --- The walk
 
 typedef struct {
-    const Space *space;
-    HarvestGoal goal;
-    const PlannerOptions *options;
-    double limit_bytes;
-    int split;     // walked now
-    Arena scratch; // of one family
+    const HarvestTask *task;
+    int split;
     Harvest *out;
+    Arena scratch; // of one family
+    // Bit 10 zero_stage + schedule: a smaller micro_batch of the series did not fit.
+    uint64_t missed[SPACE_MAX_SERIES];
 } Walker;
+
+_Static_assert(4 * NUM_SCHEDULES <= 64, "a bit for each ZeRO stage and schedule");
 
 // What plans of a family share: blocks change only where ZeRO 3 gathers weights between them,
 // prices also with the optimizer's share. tests/planner/test_harvest.c holds this to be true.
@@ -96,7 +81,7 @@ typedef struct {
 static const Workload *shared_workload(Walker *w, const Plan *plan, Shared *shared) {
     int key = plan->zero_stage >= 3;
     if (shared->workload_key != key) {
-        shared->workload = workload_build(w->space->scenario, plan, &w->scratch);
+        shared->workload = workload_build(w->task->space->scenario, plan, &w->scratch);
         shared->workload_key = key;
         shared->prices_key = -1;
     }
@@ -104,10 +89,11 @@ static const Workload *shared_workload(Walker *w, const Plan *plan, Shared *shar
 }
 
 static const Prices *shared_prices(Walker *w, const Plan *plan, Shared *shared) {
-    int sharded = plan->zero_stage > 0;
-    int key = 2 * sharded + schedule_find(plan->schedule)->splits_backward;
+    int optimizer = plan->zero_stage > 2 ? 2 : plan->zero_stage;
+    int key = 2 * optimizer + schedule_find(plan->schedule)->splits_backward;
     if (shared->prices_key != key) {
-        shared->prices = chunks_price(w->space->scenario, plan, &shared->workload, &w->scratch);
+        shared->prices =
+            chunks_price(w->task->space->scenario, plan, &shared->workload, &w->scratch);
         shared->prices_key = key;
     }
     return &shared->prices;
@@ -115,7 +101,7 @@ static const Prices *shared_prices(Walker *w, const Plan *plan, Shared *shared) 
 
 static Candidate *candidate_add(Harvest *harvest) {
     if (harvest->num_candidates == harvest->capacity) {
-        size_t capacity = harvest->capacity ? 2 * harvest->capacity : 256;
+        size_t capacity = harvest->capacity ? 2 * harvest->capacity : 64;
         Candidate *grown = ARENA_ARRAY(&harvest->arena, capacity, Candidate);
         if (harvest->num_candidates)
             memcpy(grown, harvest->candidates, harvest->num_candidates * sizeof *grown);
@@ -126,7 +112,6 @@ static Candidate *candidate_add(Harvest *harvest) {
 }
 
 static void miss_keep(Harvest *out, const Plan *plan, const RankMemory *memory, double missing) {
-    out->pruned_by_memory++;
     if (out->missing_bytes > 0 && missing >= out->missing_bytes) return;
     out->miss = *plan;
     out->miss_memory = *memory;
@@ -137,57 +122,91 @@ static void miss_keep(Harvest *out, const Plan *plan, const RankMemory *memory, 
 // by more than the closest miss so far, the other ranks are not asked.
 static bool plan_fits(const Walker *w, const Plan *plan, const Workload *workload,
                       RankMemory *memory) {
-    const Scenario *scenario = w->space->scenario;
+    const Scenario *scenario = w->task->space->scenario;
+    double available = scenario->cluster.gpu.memory_available_bytes;
     Harvest *out = w->out;
     *memory = memory_closed_form(scenario, plan, workload, 0);
-    double missing = memory->device_bytes - w->limit_bytes;
-    if (missing <= 0 || out->missing_bytes == 0 || missing < out->missing_bytes) {
-        double ignored;
-        *memory = estimate_memory(scenario, plan, workload, &ignored);
-        missing = memory->device_bytes - w->limit_bytes;
-    }
+    double missing = memory->device_bytes - available;
+    if (missing <= 0 || out->missing_bytes == 0 || missing < out->missing_bytes)
+        *memory = estimate_memory(scenario, plan, workload, &missing);
     if (missing <= 0) return true;
     miss_keep(out, plan, memory, missing);
     return false;
 }
 
-static bool family_visit(void *context, const Plan *plans, int num_plans) {
+// Bounds a plan that fits; keeps it unless the bound is above the limit.
+static void plan_bound(Walker *w, const Plan *plan, const RankMemory *memory, Shared *shared) {
+    const HarvestTask *task = w->task;
+    const Scenario *scenario = task->space->scenario;
+    const Prices *prices = shared_prices(w, plan, shared);
+    double step_time_s = estimate_lower_bound_s(scenario, plan, &shared->workload, prices);
+    double value =
+        objective_bound(scenario, task->objective, step_time_s, least_busy_s(plan, prices));
+    if (task->objective == OBJECTIVE_MEMORY) value = memory->device_bytes;
+    if (value > task->value_limit) {
+        w->out->pruned_by_bound++;
+        return;
+    }
+    *candidate_add(w->out) = (Candidate){.plan = *plan,
+                                         .value = value,
+                                         .step_time_s = step_time_s,
+                                         .index = (int64_t)w->split << 32 | w->out->considered};
+}
+
+static bool loosely_excluded(const HarvestTask *task, const Plan *plan) {
+    if (!task->loose || task->goal != HARVEST_BOUND) return false;
+    double step_time_s = loose_bound_s(task->loose, plan);
+    return objective_bound(task->space->scenario, task->objective, step_time_s, 0) >
+           task->value_limit;
+}
+
+static bool family_visit(void *context, const Plan *plans, int num_plans, int series) {
     Walker *w = context;
     Harvest *out = w->out;
-    const Scenario *scenario = w->space->scenario;
+    if (w->task->goal == HARVEST_LEGAL) {
+        out->considered++;
+        return false;
+    }
+    if (loosely_excluded(w->task, &plans[0])) {
+        out->considered += num_plans;
+        out->pruned_by_bound += num_plans;
+        return true;
+    }
     Shared shared = {.workload_key = -1, .prices_key = -1};
     arena_reset(&w->scratch);
     for (int i = 0; i < num_plans; i++) {
         const Plan *plan = &plans[i];
-        out->considered++;
-        if (w->goal == HARVEST_LEGAL) return false;
-        const Workload *workload = shared_workload(w, plan, &shared);
+        uint64_t bit = (uint64_t)1 << (NUM_SCHEDULES * plan->zero_stage + (int)plan->schedule);
         RankMemory memory;
-        if (!plan_fits(w, plan, workload, &memory)) continue;
-        Candidate *candidate = candidate_add(out);
-        *candidate = (Candidate){.plan = *plan, .index = (int64_t)w->split << 32 | out->considered};
-        if (w->goal == HARVEST_FIT) return false;
-        plan_bounds(scenario, plan, workload, shared_prices(w, plan, &shared), &memory,
-                    w->options->objective, candidate);
+        out->considered++;
+        // More sequences at once never need less memory (a law of tests/planner/test_harvest.c).
+        if (w->missed[series] & bit ||
+            !plan_fits(w, plan, shared_workload(w, plan, &shared), &memory)) {
+            w->missed[series] |= bit;
+            out->pruned_by_memory++;
+        } else if (w->task->goal == HARVEST_FIT) {
+            *candidate_add(out) = (Candidate){.plan = *plan};
+            return false;
+        } else {
+            plan_bound(w, plan, &memory, &shared);
+        }
     }
     return true;
 }
 
-void harvest_run(const Space *space, HarvestGoal goal, const PlannerOptions *options,
-                 Harvest *out) {
+bool harvest_split(const HarvestTask *task, int split, Harvest *out) {
     *out = (Harvest){0};
-    Walker walker = {.space = space, .goal = goal, .options = options, .out = out};
-    walker.limit_bytes = memory_limit_bytes(space->scenario, options);
-    for (int split = 0; split < space->num_splits; split++) {
-        walker.split = split;
-        if (options->progress)
-            options->progress(options->progress_context, "configurations", out->considered, 0);
-        if (!space_visit(space, split, &out->arena, family_visit, &walker)) break;
-    }
-    arena_free(&walker.scratch);
+    Walker *walker = ARENA_NEW(&out->arena, Walker);
+    walker->task = task;
+    walker->split = split;
+    walker->out = out;
+    bool walked = space_visit(task->space, split, &out->chunks, family_visit, walker);
+    arena_free(&walker->scratch);
+    return !walked;
 }
 
 void harvest_free(Harvest *harvest) {
+    arena_free(&harvest->chunks);
     arena_free(&harvest->arena);
     *harvest = (Harvest){0};
 }

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "costmodel/memory.h"
+#include "planner/loose.h"
 #include "planner/planner.h"
 #include "planner/space.h"
 
@@ -14,6 +15,7 @@ typedef struct {
     double value;       // of the objective
     double step_time_s; // also the tie-breaker
     int64_t index;      // order of generation
+    bool priced;        // the search knows its price already
 } Candidate;
 
 typedef enum {
@@ -22,30 +24,35 @@ typedef enum {
     HARVEST_BOUND, // visit all, bound what fits
 } HarvestGoal;
 
+// What is looked for; the same for all splits.
+typedef struct {
+    const Space *space;
+    HarvestGoal goal;
+    PlanObjective objective;
+    const LooseCosts *loose; // NULL: no configuration is passed over by it
+    double value_limit;      // a configuration whose bound is above it is passed over; INFINITY
+} HarvestTask;
+
+// What one split holds.
 typedef struct {
     Candidate *candidates; // [num_candidates]; of HARVEST_FIT the one found, without bounds
     size_t num_candidates, capacity;
-    int64_t considered, pruned_by_memory;
+    int64_t considered, pruned_by_memory, pruned_by_bound;
     // The configuration that misses by least; missing_bytes is 0 where there is none
     Plan miss;
     RankMemory miss_memory;
     double missing_bytes;
-    Arena arena; // owns the candidates and the chunks of the plans
+    Arena chunks; // owns the chunks of the plans
+    Arena arena;  // owns the candidates
 } Harvest;
 
-// Walks the space. Only objective, max_memory_bytes, num_threads and progress of options matter.
-void harvest_run(const Space *space, HarvestGoal goal, const PlannerOptions *options, Harvest *out);
+// Walks one split.
+//   returns  whether the goal was reached (never for HARVEST_BOUND)
+bool harvest_split(const HarvestTask *task, int split, Harvest *out);
 
 void harvest_free(Harvest *harvest);
 
-// What one GPU may hold.
-double memory_limit_bytes(const Scenario *scenario, const PlannerOptions *options);
-
-// Lower bounds of a plan's objective and step time.
-//   memory  its worst rank
-void plan_bounds(const Scenario *scenario, const Plan *plan, const Workload *workload,
-                 const Prices *prices, const RankMemory *memory, PlanObjective objective,
-                 Candidate *out);
-
-// The objective's value of a price.
+// The objective's value of a price, and of the least step time and busy time it could have.
 double objective_value(PlanObjective objective, const Estimate *estimate);
+double objective_bound(const Scenario *scenario, PlanObjective objective, double step_time_s,
+                       double busy_s);

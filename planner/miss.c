@@ -28,15 +28,14 @@ static const char *instead_text(const Constraint *constraint, const Plan *plan, 
     return constraint_text(constraint, &spec, arena);
 }
 
-static const char *one_given_up(const Scenario *scenario, const PlannerOptions *options,
-                                Arena *arena) {
+static const char *one_given_up(const Scenario *scenario, Arena *arena) {
     for (int i = 0; i < NUM_CONSTRAINTS; i++) {
         const Constraint *constraint = &CONSTRAINTS[i];
         if (!constraint_is_given(constraint, &scenario->parallel)) continue;
         Scenario changed = *scenario;
         constraint_drop(constraint, &changed.parallel);
         Plan plan;
-        if (!relax_reaches(&changed, options, HARVEST_FIT, arena, &plan)) continue;
+        if (!relax_reaches(&changed, HARVEST_FIT, arena, &plan)) continue;
         return arena_printf(
             arena, "with %s instead of %s (%s)", instead_text(constraint, &plan, arena),
             constraint_text(constraint, &scenario->parallel, arena), plan_describe(&plan, arena));
@@ -44,8 +43,7 @@ static const char *one_given_up(const Scenario *scenario, const PlannerOptions *
     return NULL;
 }
 
-static const char *all_given_up(const Scenario *scenario, const PlannerOptions *options,
-                                Arena *arena) {
+static const char *all_given_up(const Scenario *scenario, Arena *arena) {
     int num_given = 0;
     for (int i = 0; i < NUM_CONSTRAINTS; i++)
         num_given += constraint_is_given(&CONSTRAINTS[i], &scenario->parallel);
@@ -53,13 +51,12 @@ static const char *all_given_up(const Scenario *scenario, const PlannerOptions *
     Scenario changed = *scenario;
     constraints_drop_all(&changed.parallel);
     Plan plan;
-    if (!relax_reaches(&changed, options, HARVEST_FIT, arena, &plan)) return NULL;
+    if (!relax_reaches(&changed, HARVEST_FIT, arena, &plan)) return NULL;
     return arena_printf(arena, "without constraints (%s)", plan_describe(&plan, arena));
 }
 
 // dp and zero_group follow the number of GPUs.
-static const char *more_gpus(const Scenario *scenario, const PlannerOptions *options,
-                             bool constrained, Arena *arena) {
+static const char *more_gpus(const Scenario *scenario, bool constrained, Arena *arena) {
     Scenario changed = *scenario;
     changed.parallel.dp = changed.parallel.zero_group = ABSENT;
     if (!constrained) constraints_drop_all(&changed.parallel);
@@ -68,18 +65,17 @@ static const char *more_gpus(const Scenario *scenario, const PlannerOptions *opt
         if (num_gpus > MAX_GPUS) return NULL;
         changed.cluster = cluster_with_gpus(&scenario->cluster, (int)num_gpus);
         Plan plan;
-        if (!relax_reaches(&changed, options, HARVEST_FIT, arena, &plan)) continue;
+        if (!relax_reaches(&changed, HARVEST_FIT, arena, &plan)) continue;
         return arena_printf(arena, "on %d GPUs%s (%s)", (int)num_gpus,
                             constrained ? "" : " without constraints", plan_describe(&plan, arena));
     }
     return NULL;
 }
 
-const char *miss_would_fit_if(const Scenario *scenario, const PlannerOptions *options,
-                              Arena *arena) {
-    const char *text = one_given_up(scenario, options, arena);
-    if (!text) text = all_given_up(scenario, options, arena);
-    if (!text) text = more_gpus(scenario, options, true, arena);
-    if (!text) text = more_gpus(scenario, options, false, arena);
+const char *miss_would_fit_if(const Scenario *scenario, Arena *arena) {
+    const char *text = one_given_up(scenario, arena);
+    if (!text) text = all_given_up(scenario, arena);
+    if (!text) text = more_gpus(scenario, true, arena);
+    if (!text) text = more_gpus(scenario, false, arena);
     return text;
 }

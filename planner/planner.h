@@ -1,11 +1,13 @@
 // planner/planner.h - the best ways to split and schedule a training job, with a proof.
 //
-// Method: every legal configuration is generated once (planner/space.h), asked for its memory in
-//         closed form, then for a lower bound of its step time; the rest is priced in the order of
-//         the bounds until the next bound is worse than the K-th best price. What was not priced
-//         cannot be among the best K: the ranking is exact, and the result says so (optimal).
+// Method: every legal configuration is generated once (planner/space.h). Where its loose bound
+//         (planner/loose.h) cannot beat the K-th best price so far it is passed over; else it is
+//         asked for its memory in closed form, then for a lower bound of its step time; the rest
+//         is priced in the order of the bounds until the next bound is worse than the K-th best
+//         price. What was not priced cannot be among the best K: the ranking is exact, and the
+//         result says so (optimal).
 // Source: Land and Doig, "An automatic method of solving discrete programming problems",
-//         Econometrica 28(3), 1960 (best-first branch and bound).
+//         Econometrica 28(3), 1960 (branch and bound).
 // The same scenario gives the same result, whatever the number of threads; with a budget in
 // seconds that holds only where the budget was not reached.
 #pragma once
@@ -42,8 +44,9 @@ typedef struct {
     double max_memory_bytes;  // a plan may not need more on one GPU; 0: what the GPU has
     double budget_s;          // stop pricing after so many seconds; 0: never
     bool exhaustive;          // price everything that fits; for tests and doubters
+    bool distinct;            // of plans that are variants of each other list the best only
     bool brief;               // where nothing fits, do not look for what would
-    int num_threads;          // 0 or 1: the calling one only
+    int num_threads;          // 0 or 1: the calling one only; the result is the same
     PlannerProgress progress; // may be NULL
     void *progress_context;
 } PlannerOptions;
@@ -64,6 +67,8 @@ typedef struct {
     Estimate estimate;
     double loses_frac;         // objective over the best plan's, minus 1; 0 for the best
     bool within_noise_of_best; // the difference is smaller than its uncertainty (planner/explain.h)
+    int variant_of;            // the first entry with the same degrees, micro_batch and recompute
+                               // (other chunks, schedule, ZeRO stage, cp_method); -1 for none
     const char *why;           // "4.1 % slower: +310 ms bubble, ..."; for the best, what it wins by
 } PlannedEntry;
 

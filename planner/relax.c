@@ -1,5 +1,6 @@
 #include "planner/relax.h"
 
+#include <math.h>
 #include <string.h>
 
 #define FIELD(key, names)                                                                          \
@@ -67,20 +68,22 @@ void constraints_drop_all(ParallelSpec *spec) {
     for (int i = 0; i < NUM_CONSTRAINTS; i++) constraint_drop(&CONSTRAINTS[i], spec);
 }
 
-bool relax_reaches(const Scenario *scenario, const PlannerOptions *options, HarvestGoal goal,
-                   Arena *arena, Plan *found) {
+bool relax_reaches(const Scenario *scenario, HarvestGoal goal, Arena *arena, Plan *found) {
     Arena scratch = {0};
     Space space;
     space_build(scenario, &scratch, &space);
-    Harvest harvest;
-    harvest_run(&space, goal, options, &harvest);
-    bool reached = goal == HARVEST_LEGAL ? harvest.considered > 0 : harvest.num_candidates > 0;
-    if (reached && found) {
-        *found = harvest.candidates[0].plan;
-        size_t size = (size_t)found->num_chunks * sizeof *found->chunks;
-        found->chunks = memcpy(arena_alloc(arena, size), found->chunks, size);
+    HarvestTask task = {.space = &space, .goal = goal, .value_limit = INFINITY};
+    bool reached = false;
+    for (int split = 0; split < space.num_splits && !reached; split++) {
+        Harvest harvest;
+        reached = harvest_split(&task, split, &harvest);
+        if (reached && found) {
+            *found = harvest.candidates[0].plan;
+            size_t size = (size_t)found->num_chunks * sizeof *found->chunks;
+            found->chunks = memcpy(arena_alloc(arena, size), found->chunks, size);
+        }
+        harvest_free(&harvest);
     }
-    harvest_free(&harvest);
     arena_free(&scratch);
     return reached;
 }

@@ -30,5 +30,4 @@ void constraints_drop_all(ParallelSpec *spec);
 
 // Walks the space of a scenario until something is legal (HARVEST_LEGAL) or fits (HARVEST_FIT).
 //   returns  whether that was so; *found is its plan where found is not NULL, in arena
-bool relax_reaches(const Scenario *scenario, const PlannerOptions *options, HarvestGoal goal,
-                   Arena *arena, Plan *found);
+bool relax_reaches(const Scenario *scenario, HarvestGoal goal, Arena *arena, Plan *found);

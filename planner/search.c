@@ -1,11 +1,17 @@
+// The search: splits in the order of their loose bounds, in rounds that threads share; what fits
+// and may still be among the best is kept, then priced in the order of the tight bounds.
+#include "planner/best.h"
 #include "planner/conflict.h"
 #include "planner/explain.h"
 #include "planner/harvest.h"
+#include "planner/loose.h"
 #include "planner/miss.h"
 #include "planner/planner.h"
 #include "planner/space.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -13,11 +19,30 @@
 const char *const OBJECTIVE_NAMES[NUM_OBJECTIVES + 1] = {"throughput", "cost", "energy", "memory",
                                                          NULL};
 
-enum { DEFAULT_TOP = 5, PROGRESS_EVERY = 64 };
+enum {
+    DEFAULT_TOP = 5,
+    MAX_THREADS = 64,
+    ROUND_SPLITS = 16, // the limit is the same for all splits of a round: results do not depend on
+                       // which thread walks which
+};
 
-// Bounds and prices are sums of the same seconds in another order: a bound counts as worse only
-// beyond their rounding.
-static const double ROUNDING_FRAC = 1e-9;
+typedef struct {
+    const Scenario *scenario;
+    const PlannerOptions *options;
+    double start_s;
+    Space space;
+    LooseCosts loose;
+    double *split_bound_s; // [num_splits]
+    int *split_order;      // [num_splits] by loose bound
+    Candidate *candidates; // kept so far
+    size_t num_candidates, capacity;
+    Best best;
+    SearchStats stats;
+    Plan miss;
+    RankMemory miss_memory;
+    double missing_bytes;
+    Arena arena;
+} Search;
 
 static double now_s(void) {
     struct timespec now;
@@ -25,98 +50,184 @@ static double now_s(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-// --- The best K so far
-
-typedef struct {
-    const Candidate *candidate;
-    Estimate estimate;
-    double value;
-} Priced;
-
-typedef struct {
-    Priced *items; // [num_items], best first
-    int num_items, top;
-} Best;
-
-static int compare_doubles(double a, double b) {
-    return (a > b) - (a < b);
+static bool is_late(const Search *s) {
+    return s->options->budget_s > 0 && s->best.num_items > 0 &&
+           now_s() - s->start_s > s->options->budget_s;
 }
 
-static int compare_priced(const Priced *a, const Priced *b) {
-    int order = compare_doubles(a->value, b->value);
-    if (order == 0) order = compare_doubles(a->estimate.step_time_s, b->estimate.step_time_s);
-    if (order == 0)
-        order = compare_doubles(a->estimate.memory.device_bytes, b->estimate.memory.device_bytes);
-    if (order == 0) order = a->candidate->index < b->candidate->index ? -1 : 1;
-    return order;
-}
-
-static void best_insert(Best *best, const Priced *priced) {
-    int place = best->num_items;
-    while (place > 0 && compare_priced(priced, &best->items[place - 1]) < 0) place--;
-    if (place == best->top) return;
-    if (best->num_items < best->top) best->num_items++;
-    memmove(&best->items[place + 1], &best->items[place],
-            (size_t)(best->num_items - 1 - place) * sizeof *best->items);
-    best->items[place] = *priced;
-}
-
-// Whether a candidate with these bounds cannot enter the best K any more.
-static bool best_excludes(const Best *best, const Candidate *candidate) {
-    if (best->num_items < best->top) return false;
-    const Priced *last = &best->items[best->top - 1];
-    if (candidate->value * (1 - ROUNDING_FRAC) > last->value) return true;
-    return candidate->value >= last->value &&
-           candidate->step_time_s * (1 - ROUNDING_FRAC) > last->estimate.step_time_s;
+static void progress_call(const Search *s, const char *what, int64_t done, int64_t total) {
+    if (s->options->progress) s->options->progress(s->options->progress_context, what, done, total);
 }
 
 // --- Pricing
 
-static int compare_candidates(const void *a, const void *b) {
-    const Candidate *x = a, *y = b;
-    int order = compare_doubles(x->value, y->value);
-    if (order == 0) order = compare_doubles(x->step_time_s, y->step_time_s);
-    if (order == 0) order = x->index < y->index ? -1 : 1;
-    return order;
+static Status candidate_price(Search *s, const Candidate *candidate) {
+    Priced priced = {.candidate = *candidate};
+    Arena scratch = {0};
+    Status status = estimate_plan(s->scenario, &candidate->plan, &scratch, &priced.estimate, NULL);
+    arena_free(&scratch);
+    if (status.code != STATUS_OK) return status;
+    priced.value = objective_value(s->options->objective, &priced.estimate);
+    best_insert(&s->best, &priced);
+    s->stats.priced++;
+    return status;
 }
 
-typedef struct {
-    const Scenario *scenario;
-    const PlannerOptions *options;
-    double start_s;
-} Search;
+static int compare_candidates(const void *a, const void *b) {
+    const Candidate *x = a, *y = b;
+    if (x->value != y->value) return x->value < y->value ? -1 : 1;
+    if (x->step_time_s != y->step_time_s) return x->step_time_s < y->step_time_s ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
 
-// Prices in the order of the bounds. Candidates that cannot enter are passed over one by one: for
-// OBJECTIVE_MEMORY the next may still be a tie that is faster.
-static Status price_all(const Search *search, const Harvest *harvest, Best *best,
-                        SearchStats *stats) {
-    const PlannerOptions *options = search->options;
-    Arena scratch = {0};
-    Status status = status_ok();
-    stats->optimal = true;
-    for (size_t i = 0; i < harvest->num_candidates; i++) {
-        const Candidate *candidate = &harvest->candidates[i];
-        if (!options->exhaustive && best_excludes(best, candidate)) continue;
-        bool late = options->budget_s > 0 && now_s() - search->start_s > options->budget_s;
-        if (late && best->num_items > 0) {
-            stats->optimal = false;
-            stats->gap_frac = fmax(0, 1 - candidate->value / best->items[0].value);
+static void stop_early(Search *s, double unpriced_value) {
+    s->stats.optimal = false;
+    double gap = 1 - unpriced_value / s->best.items[0].value;
+    s->stats.gap_frac = fmax(s->stats.gap_frac, gap);
+}
+
+// Prices in the order of the bounds. A candidate that cannot enter is passed over: the next may
+// still be a tie with a better step time.
+static Status price_all(Search *s) {
+    qsort(s->candidates, s->num_candidates, sizeof *s->candidates, compare_candidates);
+    for (size_t i = 0; i < s->num_candidates; i++) {
+        const Candidate *candidate = &s->candidates[i];
+        if (candidate->priced) continue;
+        if (!s->options->exhaustive) {
+            if (candidate->value > best_value_limit(&s->best)) break;
+            if (best_excludes(&s->best, candidate)) continue;
+        }
+        if (is_late(s)) {
+            stop_early(s, candidate->value);
             break;
         }
-        if (options->progress && i % PROGRESS_EVERY == 0)
-            options->progress(options->progress_context, "pricing", (int64_t)i,
-                              (int64_t)harvest->num_candidates);
-        Priced priced = {.candidate = candidate};
-        arena_reset(&scratch);
-        status =
-            estimate_plan(search->scenario, &candidate->plan, &scratch, &priced.estimate, NULL);
-        if (status.code != STATUS_OK) break;
-        priced.value = objective_value(options->objective, &priced.estimate);
-        best_insert(best, &priced);
-        stats->priced++;
+        progress_call(s, "pricing", (int64_t)i, (int64_t)s->num_candidates);
+        TRY(candidate_price(s, candidate));
     }
-    arena_free(&scratch);
+    return status_ok();
+}
+
+// --- Rounds
+
+typedef struct {
+    HarvestTask task;
+    const int *splits; // [num_splits] of this round
+    int num_splits;
+    Harvest *harvests; // [num_splits]
+    atomic_int next;
+} Round;
+
+static void *round_work(void *argument) {
+    Round *round = argument;
+    for (;;) {
+        int i = atomic_fetch_add(&round->next, 1);
+        if (i >= round->num_splits) return NULL;
+        harvest_split(&round->task, round->splits[i], &round->harvests[i]);
+    }
+}
+
+// Other threads help; where none can be started this one does it all.
+static void round_run(Round *round, int num_threads) {
+    pthread_t threads[MAX_THREADS];
+    int num_started = 0;
+    while (num_started < num_threads - 1 &&
+           pthread_create(&threads[num_started], NULL, round_work, round) == 0)
+        num_started++;
+    round_work(round);
+    for (int i = 0; i < num_started; i++) pthread_join(threads[i], NULL);
+}
+
+static void chunks_free(void *chunks) {
+    arena_free(chunks);
+    free(chunks);
+}
+
+static void candidates_append(Search *s, const Harvest *harvest) {
+    size_t needed = s->num_candidates + harvest->num_candidates;
+    if (needed > s->capacity) {
+        size_t capacity = 2 * needed;
+        Candidate *grown = ARENA_ARRAY(&s->arena, capacity, Candidate);
+        if (s->num_candidates) memcpy(grown, s->candidates, s->num_candidates * sizeof *grown);
+        s->candidates = grown;
+        s->capacity = capacity;
+    }
+    double limit = s->options->exhaustive ? INFINITY : best_value_limit(&s->best);
+    for (size_t i = 0; i < harvest->num_candidates; i++)
+        if (harvest->candidates[i].value <= limit)
+            s->candidates[s->num_candidates++] = harvest->candidates[i];
+}
+
+// Prices the most promising candidates of a split, so that the limit of the next round is low:
+// until K are known the first K, then one if it may enter.
+static Status harvest_seed(Search *s, Harvest *harvest) {
+    if (s->options->exhaustive) return status_ok();
+    qsort(harvest->candidates, harvest->num_candidates, sizeof *harvest->candidates,
+          compare_candidates);
+    int wanted = s->best.num_items < s->best.top ? s->best.top : 1;
+    for (size_t i = 0; i < harvest->num_candidates && wanted > 0; i++, wanted--) {
+        Candidate *candidate = &harvest->candidates[i];
+        if (best_excludes(&s->best, candidate)) break;
+        TRY(candidate_price(s, candidate));
+        candidate->priced = true;
+    }
+    return status_ok();
+}
+
+// Takes over what a split holds; the chunks of its plans move into the search's arena.
+static Status harvest_take(Search *s, Harvest *harvest) {
+    s->stats.considered += harvest->considered;
+    s->stats.pruned_by_memory += harvest->pruned_by_memory;
+    TRY(harvest_seed(s, harvest));
+    candidates_append(s, harvest);
+    bool misses_less = harvest->missing_bytes > 0 &&
+                       (s->missing_bytes == 0 || harvest->missing_bytes < s->missing_bytes);
+    if (misses_less) {
+        s->miss = harvest->miss;
+        s->miss_memory = harvest->miss_memory;
+        s->missing_bytes = harvest->missing_bytes;
+    }
+    if (harvest->num_candidates > 0 || misses_less) {
+        Arena *chunks = malloc(sizeof *chunks);
+        if (!chunks) return status_error(STATUS_MACHINE, "out of memory");
+        *chunks = harvest->chunks;
+        harvest->chunks = (Arena){0};
+        arena_own(&s->arena, chunks_free, chunks);
+    }
+    return status_ok();
+}
+
+static Status harvest_round(Search *s, int first) {
+    Harvest harvests[ROUND_SPLITS] = {0};
+    Round round = {.splits = s->split_order + first, .harvests = harvests};
+    round.num_splits = s->space.num_splits - first;
+    if (round.num_splits > ROUND_SPLITS) round.num_splits = ROUND_SPLITS;
+    round.task = (HarvestTask){.space = &s->space,
+                               .goal = HARVEST_BOUND,
+                               .objective = s->options->objective,
+                               .loose = &s->loose,
+                               .value_limit = INFINITY};
+    if (!s->options->exhaustive) round.task.value_limit = best_value_limit(&s->best);
+    int num_threads = s->options->num_threads;
+    round_run(&round, num_threads > MAX_THREADS ? MAX_THREADS : num_threads);
+    Status status = status_ok();
+    for (int i = 0; i < round.num_splits; i++) {
+        if (status.code == STATUS_OK) status = harvest_take(s, &harvests[i]);
+        harvest_free(&harvests[i]);
+    }
     return status;
+}
+
+static Status harvest_all(Search *s) {
+    for (int first = 0; first < s->space.num_splits; first += ROUND_SPLITS) {
+        if (is_late(s)) {
+            double bound_s = s->split_bound_s[s->split_order[first]];
+            stop_early(s, objective_bound(s->scenario, s->options->objective, bound_s, 0));
+            break;
+        }
+        progress_call(s, "configurations", s->stats.considered, 0);
+        TRY(harvest_round(s, first));
+    }
+    return status_ok();
 }
 
 // --- The result
@@ -129,41 +240,54 @@ static Plan plan_copy(const Plan *plan, Arena *arena) {
     return copy;
 }
 
-static void entries_build(const Scenario *scenario, PlanObjective objective, const Best *best,
-                          Arena *arena, PlannerResult *out) {
+// The first earlier entry that this one is a variant of; -1 for none.
+static int variant_of(const PlannedEntry *entries, int entry) {
+    for (int i = 0; i < entry; i++)
+        if (plans_are_variants(&entries[i].plan, &entries[entry].plan)) return i;
+    return -1;
+}
+
+static void entries_build(const Search *s, Arena *arena, PlannerResult *out) {
+    const Best *best = &s->best;
     PlannedEntry *entries = ARENA_ARRAY(arena, best->num_items, PlannedEntry);
     for (int i = 0; i < best->num_items; i++) {
         const Priced *priced = &best->items[i];
         PlannedEntry *entry = &entries[i];
-        entry->plan = plan_copy(&priced->candidate->plan, arena);
+        entry->plan = plan_copy(&priced->candidate.plan, arena);
         entry->estimate = priced->estimate;
         entry->loses_frac = priced->value / best->items[0].value - 1;
         entry->within_noise_of_best =
-            i == 0 || explain_within_noise(scenario, objective, &entries[0], entry);
+            i == 0 || explain_within_noise(s->scenario, s->options->objective, &entries[0], entry);
+        entry->variant_of = variant_of(entries, i);
         entry->why = i == 0 ? arena_printf(arena, "best of %lld legal configurations",
-                                           (long long)out->stats.considered)
-                            : explain_loss(objective, &entries[0], entry, arena);
+                                           (long long)s->stats.considered)
+                            : explain_loss(s->options->objective, &entries[0], entry, arena);
     }
     out->entries = entries;
     out->num_entries = best->num_items;
 }
 
-static Status search_price(const Search *search, Harvest *harvest, Arena *arena,
-                           PlannerResult *out) {
-    const PlannerOptions *options = search->options;
-    qsort(harvest->candidates, harvest->num_candidates, sizeof *harvest->candidates,
-          compare_candidates);
-    Best best = {.top = options->top > 0 ? options->top : DEFAULT_TOP};
-    if ((size_t)best.top > harvest->num_candidates) best.top = (int)harvest->num_candidates;
-    Arena kept = {0};
-    best.items = ARENA_ARRAY(&kept, best.top, Priced);
-    Status status = price_all(search, harvest, &best, &out->stats);
-    out->stats.pruned_by_bound = (int64_t)harvest->num_candidates - out->stats.priced;
-    if (status.code == STATUS_OK)
-        entries_build(search->scenario, options->objective, &best, arena, out);
-    arena_free(&kept);
-    return status;
+static void miss_build(const Search *s, Arena *arena, PlannerResult *out) {
+    out->miss = (ClosestMiss){.plan = plan_copy(&s->miss, arena),
+                              .memory = s->miss_memory,
+                              .missing_bytes = s->missing_bytes};
+    if (!s->options->brief) out->miss.would_fit_if = miss_would_fit_if(s->scenario, arena);
 }
+
+static Status search_run(Search *s, Arena *arena, PlannerResult *out) {
+    s->stats.optimal = true;
+    TRY(harvest_all(s));
+    if (s->stats.considered == 0) return conflict_explain(s->scenario);
+    TRY(price_all(s));
+    s->stats.pruned_by_bound = s->stats.considered - s->stats.pruned_by_memory - s->stats.priced;
+    if (s->best.num_items > 0)
+        entries_build(s, arena, out);
+    else
+        miss_build(s, arena, out);
+    return status_ok();
+}
+
+// --- Set-up
 
 static Status objective_check(const Scenario *scenario, PlanObjective objective) {
     const Cluster *cluster = &scenario->cluster;
@@ -176,34 +300,48 @@ static Status objective_check(const Scenario *scenario, PlanObjective objective)
     return status_ok();
 }
 
+typedef struct {
+    double bound_s;
+    int split;
+} SplitRank;
+
+static int compare_splits(const void *a, const void *b) {
+    const SplitRank *x = a, *y = b;
+    if (x->bound_s != y->bound_s) return x->bound_s < y->bound_s ? -1 : 1;
+    return x->split - y->split;
+}
+
+static void splits_sort(Search *s) {
+    int n = s->space.num_splits;
+    SplitRank *ranks = ARENA_ARRAY(&s->arena, n, SplitRank);
+    for (int i = 0; i < n; i++) ranks[i] = (SplitRank){s->split_bound_s[i], i};
+    qsort(ranks, (size_t)n, sizeof *ranks, compare_splits);
+    s->split_order = ARENA_ARRAY(&s->arena, n, int);
+    for (int i = 0; i < n; i++) s->split_order[i] = ranks[i].split;
+}
+
 Status planner_search(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
                       PlannerResult *out) {
     TRY(objective_check(scenario, options->objective));
-    Search search = {.scenario = scenario, .options = options, .start_s = now_s()};
-    PlannerResult result = {.objective = options->objective};
-    Arena scratch = {0};
-    Space space;
-    space_build(scenario, &scratch, &space);
-    Harvest harvest;
-    harvest_run(&space, HARVEST_BOUND, options, &harvest);
-    result.stats.considered = harvest.considered;
-    result.stats.pruned_by_memory = harvest.pruned_by_memory;
+    Scenario limited = *scenario;
+    double *available = &limited.cluster.gpu.memory_available_bytes;
+    if (options->max_memory_bytes > 0) *available = fmin(*available, options->max_memory_bytes);
+    Search search = {.scenario = &limited, .options = options, .start_s = now_s()};
+    search.best =
+        (Best){.top = options->top > 0 ? options->top : DEFAULT_TOP, .distinct = options->distinct};
+    search.best.items = ARENA_ARRAY(&search.arena, search.best.top, Priced);
+    space_build(&limited, &search.arena, &search.space);
+    search.split_bound_s = ARENA_ARRAY(&search.arena, search.space.num_splits, double);
+    loose_build(&search.space, &search.loose, search.split_bound_s);
+    splits_sort(&search);
 
-    Status status = status_ok();
-    if (harvest.considered == 0) {
-        status = conflict_explain(scenario, options);
-    } else if (harvest.num_candidates == 0) {
-        result.stats.optimal = true;
-        result.miss.plan = plan_copy(&harvest.miss, arena);
-        result.miss.memory = harvest.miss_memory;
-        result.miss.missing_bytes = harvest.missing_bytes;
-        if (!options->brief) result.miss.would_fit_if = miss_would_fit_if(scenario, options, arena);
-    } else {
-        status = search_price(&search, &harvest, arena, &result);
-    }
-    harvest_free(&harvest);
-    arena_free(&scratch);
+    PlannerResult result = {.objective = options->objective};
+    Status status = search_run(&search, arena, &result);
+    loose_free(&search.loose);
+    arena_free(&search.arena);
+    if (status.code != STATUS_OK) return status;
+    result.stats = search.stats;
     result.stats.wall_s = now_s() - search.start_s;
-    if (status.code == STATUS_OK) *out = result;
+    *out = result;
     return status;
 }

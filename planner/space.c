@@ -103,15 +103,14 @@ typedef struct {
     const PlanChunk *chunks;
 } ChunkChoice;
 
-enum { MAX_VALUES = 128 }; // divisors up to SPACE_MAX_MICRO_BATCH; choices of chunks
-
 typedef struct {
     const Scenario *scenario;
     const StackRules *rules;
     Plan base; // degrees of the split and what the scenario or the contract fixes
-    ChunkChoice chunks[MAX_VALUES];
+    ChunkChoice chunks[SPACE_MAX_CHUNKINGS];
     int num_chunk_choices;
     SpaceVisit visit;
+    void (*visit_shape)(void *context, const Plan *shape); // in place of visit
     void *context;
 } Walk;
 
@@ -155,7 +154,7 @@ static const PlanChunk *given_chunks(const Scenario *scenario, int num_chunks, A
 }
 
 static void chunk_choice_add(Walk *walk, int vpp, const PlanChunk *chunks) {
-    if (!chunks || walk->num_chunk_choices == MAX_VALUES) return;
+    if (!chunks || walk->num_chunk_choices == SPACE_MAX_CHUNKINGS) return;
     walk->chunks[walk->num_chunk_choices++] = (ChunkChoice){.vpp = vpp, .chunks = chunks};
 }
 
@@ -223,7 +222,7 @@ static bool schedule_is_open(const Walk *walk, const Plan *plan, int kind) {
     return plan->vpp > 1 && (whole || !walk->rules->whole_groups);
 }
 
-static bool visit_family(const Walk *walk, const Plan *shape) {
+static bool visit_family(const Walk *walk, const Plan *shape, int series) {
     Plan family[SPACE_MAX_FAMILY];
     int num_plans = 0, stages[4];
     int num_stages = zero_stages(walk, shape, stages);
@@ -238,17 +237,29 @@ static bool visit_family(const Walk *walk, const Plan *shape) {
             if (plan_check(walk->scenario, plan).code == STATUS_OK) num_plans++;
         }
     }
-    return num_plans == 0 || walk->visit(walk->context, family, num_plans);
+    return num_plans == 0 || walk->visit(walk->context, family, num_plans, series);
 }
 
 static bool visit_chunks(const Walk *walk, Plan *shape) {
+    int first =
+        ((int)shape->recompute * NUM_CP_METHODS + (int)shape->cp_method) * SPACE_MAX_CHUNKINGS;
     for (int c = 0; c < walk->num_chunk_choices; c++) {
         shape->vpp = walk->chunks[c].vpp;
         shape->num_chunks = shape->pp * shape->vpp;
         shape->chunks = walk->chunks[c].chunks;
         plan_derive(walk->scenario, shape);
-        if (!visit_family(walk, shape)) return false;
+        if (!visit_family(walk, shape, first + c)) return false;
     }
+    return true;
+}
+
+static bool visit_shape(const Walk *walk, Plan *shape) {
+    if (!walk->visit_shape) return visit_chunks(walk, shape);
+    shape->vpp = 1;
+    shape->schedule = SCHEDULE_1F1B;
+    plan_derive(walk->scenario, shape);
+    if (plan_check(walk->scenario, shape).code == STATUS_OK)
+        walk->visit_shape(walk->context, shape);
     return true;
 }
 
@@ -257,7 +268,7 @@ static bool visit_methods(const Walk *walk, Plan *shape) {
     for (int method = 0; method < NUM_CP_METHODS; method++) {
         if (given != ABSENT ? given != method : shape->cp == 1 && method != CP_RING) continue;
         shape->cp_method = (CpMethod)method;
-        if (!visit_chunks(walk, shape)) return false;
+        if (!visit_shape(walk, shape)) return false;
     }
     return true;
 }
@@ -277,19 +288,34 @@ static bool visit_recomputes(const Walk *walk, Plan *shape) {
     return true;
 }
 
-bool space_visit(const Space *space, int split, Arena *arena, SpaceVisit visit, void *context) {
-    const Scenario *scenario = space->scenario;
-    Walk walk = {.scenario = scenario, .rules = space->rules, .visit = visit, .context = context};
-    walk.base = base_plan(scenario, &space->splits[split]);
-    chunk_choices(&walk, arena);
-    int64_t batch = scenario->training.global_batch / walk.base.dp; // of one replica
+static bool visit_micro_batches(const Walk *walk) {
+    const Scenario *scenario = walk->scenario;
+    int64_t batch = scenario->training.global_batch / walk->base.dp; // of one replica
     int given = scenario->parallel.micro_batch;
     int most = given == ABSENT ? SPACE_MAX_MICRO_BATCH : given;
     for (int micro_batch = given == ABSENT ? 1 : given; micro_batch <= most; micro_batch++) {
         if (batch % micro_batch != 0) continue;
-        Plan shape = walk.base;
+        Plan shape = walk->base;
         shape.micro_batch = micro_batch;
-        if (!visit_recomputes(&walk, &shape)) return false;
+        if (!visit_recomputes(walk, &shape)) return false;
     }
     return true;
+}
+
+bool space_visit(const Space *space, int split, Arena *arena, SpaceVisit visit, void *context) {
+    Walk walk = {.scenario = space->scenario, .rules = space->rules};
+    walk.visit = visit;
+    walk.context = context;
+    walk.base = base_plan(space->scenario, &space->splits[split]);
+    chunk_choices(&walk, arena);
+    return visit_micro_batches(&walk);
+}
+
+void space_visit_shapes(const Space *space, int split, void (*visit)(void *context, const Plan *),
+                        void *context) {
+    Walk walk = {.scenario = space->scenario, .rules = space->rules};
+    walk.visit_shape = visit;
+    walk.context = context;
+    walk.base = base_plan(space->scenario, &space->splits[split]);
+    visit_micro_batches(&walk);
 }

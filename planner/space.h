@@ -24,6 +24,8 @@ enum {
     SPACE_MAX_MICRO_BATCH = 64,
     SPACE_MAX_UNEVEN_VPP = 4,
     SPACE_MAX_FAMILY = 4 * NUM_SCHEDULES, // ZeRO stages x schedules
+    SPACE_MAX_CHUNKINGS = 128,
+    SPACE_MAX_SERIES = NUM_RECOMPUTES * NUM_CP_METHODS * SPACE_MAX_CHUNKINGS,
 };
 
 // One way to lay the ranks out.
@@ -43,10 +45,17 @@ void space_build(const Scenario *scenario, Arena *arena, Space *out);
 
 // Plans that differ in ZeRO stage and schedule only, in the order of their ZeRO stages.
 //   plans    [num_plans] >= 1; legal; their chunks lie in the arena given to space_visit
+//   series   >= 0, < SPACE_MAX_SERIES; families of one series differ in micro_batch only and come
+//            in its ascending order
 //   returns  false to end the walk
-typedef bool (*SpaceVisit)(void *context, const Plan *plans, int num_plans);
+typedef bool (*SpaceVisit)(void *context, const Plan *plans, int num_plans, int series);
 
 // Calls visit with all families of one split, always in the same order.
 //   arena    of the plans' chunks; visit must not reset it
 //   returns  false where visit ended the walk
 bool space_visit(const Space *space, int split, Arena *arena, SpaceVisit visit, void *context);
+
+// Calls visit with one legal plan for each micro_batch, recompute and cp_method of a split; its
+// vpp is 1 and its chunks are not set.
+void space_visit_shapes(const Space *space, int split, void (*visit)(void *context, const Plan *),
+                        void *context);

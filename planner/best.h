@@ -1,0 +1,29 @@
+// planner/best.h - the best K plans priced so far.
+#pragma once
+
+#include "planner/harvest.h"
+
+typedef struct {
+    Candidate candidate;
+    Estimate estimate;
+    double value;
+} Priced;
+
+typedef struct {
+    Priced *items; // [num_items], best first
+    int num_items, top;
+    bool distinct; // of plans that are variants of each other only the best
+} Best;
+
+// Keeps a price if it is among the best K.
+void best_insert(Best *best, const Priced *priced);
+
+// A value above it cannot enter any more; INFINITY while fewer than K are known.
+double best_value_limit(const Best *best);
+
+// Whether a candidate with these bounds cannot enter any more.
+bool best_excludes(const Best *best, const Candidate *candidate);
+
+// Plans that split and run the job alike and differ in fine points: chunks, schedule, ZeRO stage,
+// cp_method.
+bool plans_are_variants(const Plan *a, const Plan *b);

@@ -1,0 +1,29 @@
+// planner/loose.h - a bound of the step time that needs neither memory account nor chunks.
+//
+// All ranks together run every block of the model once per micro-batch; the busiest rank has at
+// least the mean. What a micro-batch costs in all does not depend on pp, vpp, the chunks, dp or
+// (but for what ZeRO 3 adds) the ZeRO stage: it is priced once per shape and shared by thousands
+// of configurations.
+#pragma once
+
+#include "base/arena.h"
+#include "planner/space.h"
+
+typedef struct LooseEntry LooseEntry;
+
+// Costs of shapes, by (tp, cp, ep, etp, micro_batch, recompute, cp_method).
+typedef struct {
+    const Scenario *scenario;
+    LooseEntry *entries; // [capacity] open addressing
+    size_t num_entries, capacity;
+    Arena arena, scratch;
+} LooseCosts;
+
+// Prices all shapes of a space and sorts nothing; afterwards the table is only read.
+//   split_bound_s  [num_splits] the least bound of each split's configurations
+void loose_build(const Space *space, LooseCosts *out, double *split_bound_s);
+
+void loose_free(LooseCosts *costs);
+
+// Less than any step of this plan can take. Its shape must be in the table.
+double loose_bound_s(const LooseCosts *costs, const Plan *plan);
