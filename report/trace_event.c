@@ -79,7 +79,7 @@ static void computation(TraceWriter *writer, int tid, const Instruction *in, int
         [INSTRUCTION_BACKWARD_WEIGHT] = "Bw",
     };
     char name[80], part[32] = "";
-    if (in->num_parts > 1) snprintf(part, sizeof part, " part %d", in->part);
+    if (in->num_parts > 1) snprintf(part, sizeof part, " %d/%d", in->part + 1, in->num_parts);
     snprintf(name, sizeof name, "%s mb%d c%d%s", letters[in->kind], in->microbatch, in->chunk,
              part);
     trace_slice(writer, tid, name, INSTRUCTION_NAMES[in->kind], start_ns, end_ns);

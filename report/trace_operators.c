@@ -1,5 +1,6 @@
 // The operators of one computation, nested in its slice. Their prices give the proportions: what
-// runs beside other work is shown after it, and the whole is scaled to the slice.
+// runs beside other work is shown after it, and the whole is scaled to the slice. An operator that
+// lies on the border of two pieces of a computation is shown in both.
 #include "costmodel/collective.h"
 #include "costmodel/compute.h"
 #include "report/trace_event.h"
@@ -11,7 +12,8 @@ typedef struct {
     int tid;
     const Instruction *instruction;
     double total_s;           // sum of all prices
-    double done_s;            // of those written
+    double from_s, to_s;      // of it, what this piece of the computation covers
+    double done_s;            // of the operators passed
     int64_t start_ns, end_ns; // of the slice
     int64_t at_ns;            // end of the last operator
     bool write;               // false: only adds up total_s
@@ -25,10 +27,11 @@ static double operator_s(const TraceContext *context, const Op *op) {
 }
 
 static void operator_write(Expansion *e, const Op *op, double time_s, const char *where) {
-    e->done_s += time_s;
+    double begins_s = e->done_s, ends_s = e->done_s += time_s;
+    if (ends_s <= e->from_s || begins_s >= e->to_s) return; // in another piece
     double span_ns = (double)(e->end_ns - e->start_ns);
-    int64_t end_ns = e->start_ns + (int64_t)(span_ns * (e->done_s / e->total_s));
-    if (end_ns > e->end_ns) end_ns = e->end_ns;
+    double share = (ends_s - e->from_s) / (e->to_s - e->from_s);
+    int64_t end_ns = share < 1 ? e->start_ns + (int64_t)(span_ns * share) : e->end_ns;
     trace_slice(e->writer, e->tid, op->name, STREAM_NAMES[op->stream], e->at_ns, end_ns);
     if (op->kind == OP_COLLECTIVE)
         fprintf(e->writer->stream, "\"block\": \"%s\", \"bytes\": %.15g, \"group\": \"%s\"}}",
@@ -71,15 +74,23 @@ static void blocks_expand(Expansion *e, int block, int count) {
     for (int i = 0; i < count; i++) block_expand(e, &e->writer->context->workload->blocks[block]);
 }
 
+// How many layers of a chunk are recomputed.
+static int chunk_recomputed(const TraceContext *context, const Chunk *chunk) {
+    int num = 0;
+    for (int k = 0; k < context->scenario->model.num_kinds; k++) {
+        const Block *block = workload_layer_block(context->workload, k, true);
+        num += chunk->num_blocks[block - context->workload->blocks];
+    }
+    return num;
+}
+
 // All blocks of the chunk in the order in which they run.
 static void chunk_expand(Expansion *e) {
     const TraceContext *context = e->writer->context;
     int index = e->instruction->chunk;
     const Chunk *chunk = &context->workload->chunks[index];
     const PlanChunk *spec = &context->plan->chunks[index];
-    int num_recomputed = 0;
-    for (int b = BLOCK_FIRST_LAYER + 1; b < BLOCK_MTP; b += 2)
-        num_recomputed += chunk->num_blocks[b];
+    int num_recomputed = chunk_recomputed(context, chunk);
     if (e->instruction->kind == INSTRUCTION_FORWARD) {
         blocks_expand(e, BLOCK_EMBEDDING, chunk->num_blocks[BLOCK_EMBEDDING]);
         for (int i = 0; i < spec->num_layers; i++) layer_expand(e, spec, i, num_recomputed);
@@ -95,7 +106,6 @@ static void chunk_expand(Expansion *e) {
 
 void trace_operators(TraceWriter *writer, int tid, const Instruction *instruction, int64_t start_ns,
                      int64_t end_ns) {
-    if (instruction->num_parts > 1) return; // a piece has no operators of its own
     Expansion e = {.writer = writer,
                    .tid = tid,
                    .instruction = instruction,
@@ -104,6 +114,9 @@ void trace_operators(TraceWriter *writer, int tid, const Instruction *instructio
                    .at_ns = start_ns};
     chunk_expand(&e);
     if (e.total_s <= 0) return;
+    int num_parts = instruction->num_parts > 1 ? instruction->num_parts : 1;
+    e.from_s = e.total_s * instruction->part / num_parts;
+    e.to_s = e.total_s * (instruction->part + 1) / num_parts;
     e.write = true;
     chunk_expand(&e);
 }
