@@ -2,8 +2,8 @@
 // while all is well, nothing is formatted: the planner calls this for every proposal.
 #include "plan/plan.h"
 
-// Micro-batches of one replica; beyond it no schedule is laid out.
-enum { MAX_MICROBATCHES = 1 << 20 };
+// Work items (micro-batches x chunks) of one step: a Program of that many fits in a gigabyte.
+enum { MAX_WORK_ITEMS = 1 << 21 };
 
 #define REFUSE(path, ...) return status_at(STATUS_INVALID, scenario->file, path, __VA_ARGS__)
 
@@ -22,10 +22,12 @@ static Status batch_check(const Scenario *scenario, const Plan *plan) {
         REFUSE("training.global_batch",
                "%lld is not a multiple of micro_batch %d x data-parallel %d", (long long)batch,
                plan->micro_batch, plan->dp);
-    if (batch / wave > MAX_MICROBATCHES)
+    int64_t most = MAX_WORK_ITEMS / plan->num_chunks;
+    if (batch / wave > most)
         REFUSE("training.global_batch",
-               "%lld micro-batches a replica are legal, but not supported yet; expected at most %d",
-               (long long)(batch / wave), MAX_MICROBATCHES);
+               "%lld micro-batches a replica are legal, but not supported yet; expected at most "
+               "%lld with %d chunks",
+               (long long)(batch / wave), (long long)most, plan->num_chunks);
     return status_ok();
 }
 

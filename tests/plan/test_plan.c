@@ -182,7 +182,7 @@ static void illegal_plans_are_refused(void) {
          "parallel.stages: the MTP layers add up to 2; expected num_nextn_predict_layers 1"},
         {LLAMA, "{\"seq_len\": 8, \"global_batch\": 1000000000}", "{\"tp\": 8}",
          "training.global_batch: 500000000 micro-batches a replica are legal, but not supported "
-         "yet; expected at most 1048576"},
+         "yet; expected at most 2097152 with 1 chunks"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         Arena arena = {0};
