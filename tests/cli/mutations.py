@@ -29,7 +29,7 @@ def spoil_tree(document, other, rng):
     if kind == 0:
         node[key] = rng.choice(EXTREMES)
     elif kind == 1 and isinstance(node[key], (int, float)):
-        node[key] = node[key] * rng.choice([2, 3, 0.5, -1, 1000])
+        node[key] = node[key] * rng.choice([2, 2, 3, 4, 1000]) if rng.randrange(2) else node[key] // 2
     elif kind == 2:
         del node[key]
     elif kind == 3:
@@ -37,6 +37,20 @@ def spoil_tree(document, other, rng):
         node[key] = donor[donor_key]
     elif isinstance(node, dict):
         node[str(key) + rng.choice("xyz_")] = node.pop(key)
+
+
+def nudge(document, rng):
+    """Doubles, halves or drops one number that a job may well have."""
+    numbers = [(node, key) for part in ("training", "parallel") for node, key in places(document[part], [])
+               if isinstance(node, dict) and type(node[key]) is int]
+    node, key = rng.choice(numbers)
+    kind = rng.randrange(3)
+    if kind == 0:
+        node[key] *= 2
+    elif kind == 1:
+        node[key] = max(1, node[key] // 2)
+    elif document["training"] is not node:
+        del node[key]
 
 
 def spoil_text(text, rng):
@@ -52,12 +66,25 @@ def spoil_text(text, rng):
     return bytes(data)
 
 
+def drop_unsupported(document):
+    """Takes out what is legal but refused, so that the rest is tried."""
+    document.pop("disturb", None)
+    document["training"].pop("sequence_lengths", None)
+    for key in ("layers", "placement"):
+        document["parallel"].pop(key, None)
+
+
 def sample(seeds, rng):
     document, other = (json.loads(rng.choice(seeds)) for _ in range(2))
-    for _ in range(rng.randrange(3)):
+    if rng.randrange(4):
+        drop_unsupported(document)
+    if rng.randrange(2):
+        nudge(document, rng)
+        return json.dumps(document).encode()
+    for _ in range(rng.randrange(1, 3)):
         spoil_tree(document, other, rng)
     text = json.dumps(document)
-    return spoil_text(text, rng) if rng.randrange(4) == 0 else text.encode()
+    return spoil_text(text, rng) if rng.randrange(6) == 0 else text.encode()
 
 
 def run(program, data):

@@ -3,15 +3,18 @@
 // Scenarios of tests/fuzz/seeds and bundled model files are spoiled and read. Under the sanitizers
 // this also proves the absence of overruns, undefined arithmetic and leaks.
 #include "base/data_dir.h"
+#include "costmodel/estimate.h"
 #include "plan/plan.h"
 #include "tests/fuzz/mutate.h"
 
 #include <CUnit/CUnit.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 enum { NUM_CASES = 20000, MAX_SEEDS = 32 };
+enum { MOST_WORK = 10000 }; // chunks x micro-batches of an estimate: keeps the test short
 #define CASE_LIMIT_S 1.0
 
 typedef struct {
@@ -35,8 +38,8 @@ static void seed_add(Seeds *seeds, const char *before, const char *path, const c
 }
 
 static void seeds_load(Seeds *seeds) {
-    static const char *const SCENARIOS[] = {"dense",        "experts",   "fsdp",
-                                            "long_context", "disturbed", "mixed"};
+    static const char *const SCENARIOS[] = {"dense",     "experts", "fsdp",  "long_context",
+                                            "disturbed", "mixed",   "small", "sparse"};
     static const char *const MODELS[] = {"llama-3.1-8b", "gpt2-124m",     "mixtral-8x7b",
                                          "deepseek-v3",  "qwen3-30b-a3b", "gpt-oss-120b"};
     Arena arena = {0};
@@ -70,7 +73,15 @@ static Status document_use(const char *text, size_t size, Arena *arena) {
     cJSON *document = plan_document(&scenario, &plan, NULL);
     CU_ASSERT_PTR_NOT_NULL(document);
     cJSON_Delete(document);
-    return scenario_refuse_unsupported(&scenario);
+    TRY(scenario_refuse_unsupported(&scenario));
+    if (plan.num_microbatches * plan.num_chunks > MOST_WORK) return status_ok();
+    Estimate estimate;
+    TRY(estimate_plan(&scenario, &plan, arena, &estimate, NULL));
+    CU_ASSERT(isfinite(estimate.step_time_s) && estimate.step_time_s > 0);
+    CU_ASSERT(isfinite(estimate.memory.device_bytes) && estimate.memory.device_bytes > 0);
+    CU_ASSERT(estimate.step_time_low_s <= estimate.step_time_s);
+    CU_ASSERT(estimate.step_time_s <= estimate.step_time_high_s);
+    return status_ok();
 }
 
 // One case: an answer or a refusal with a sentence, soon.
