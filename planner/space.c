@@ -256,6 +256,7 @@ static bool visit_chunks(const Walk *walk, Plan *shape) {
 static bool visit_shape(const Walk *walk, Plan *shape) {
     if (!walk->visit_shape) return visit_chunks(walk, shape);
     shape->vpp = 1;
+    shape->num_chunks = shape->pp;
     shape->schedule = SCHEDULE_1F1B;
     plan_derive(walk->scenario, shape);
     if (plan_check(walk->scenario, shape).code == STATUS_OK)

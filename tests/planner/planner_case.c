@@ -1,0 +1,76 @@
+#include "tests/planner/planner_case.h"
+
+#include "tests/support.h"
+
+// Knuth's linear congruential generator (TAOCP 2, 3.3.4); the high bits.
+static int draw(uint64_t *state, int num_values) {
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (int)(*state >> 33) % num_values;
+}
+
+static const char *case_model(uint64_t *state, Arena *arena) {
+    static const int HEADS[] = {4, 6, 8, 12};
+    int heads = HEADS[draw(state, 4)], layers = 1 + draw(state, 9);
+    const char *experts = "";
+    if (draw(state, 3) == 0) {
+        static const int EXPERTS[] = {2, 4, 6};
+        experts = arena_printf(arena,
+                               ", \"num_experts\": %d, \"num_experts_per_tok\": 1, "
+                               "\"moe_intermediate_size\": %d, \"first_k_dense_replace\": %d",
+                               EXPERTS[draw(state, 3)], 64 * heads, draw(state, 2));
+    }
+    return arena_printf(arena,
+                        "{\"model_type\": \"generic\", \"hidden_size\": %d, "
+                        "\"intermediate_size\": %d, \"num_hidden_layers\": %d, "
+                        "\"num_attention_heads\": %d, \"vocab_size\": %d, "
+                        "\"max_position_embeddings\": 512%s}",
+                        64 * heads, 256 * heads, layers, heads, 1000 * (1 + draw(state, 8)),
+                        experts);
+}
+
+Status case_scenario(int number, Arena *arena, Scenario *out) {
+    static const int NUM_GPUS[] = {1, 2, 3, 4, 6, 8, 12, 24};
+    static const int BATCHES[] = {6, 8, 12, 24};
+    static const char *const STACKS[] = {"runtime", "megatron-core", "torchtitan"};
+    uint64_t state = (uint64_t)number * 2654435761u + 1;
+    draw(&state, 2); // the first draws of neighbouring seeds are alike
+    const char *model = case_model(&state, arena);
+    int num_gpus = NUM_GPUS[draw(&state, 8)], per_node = num_gpus % 4 == 0 ? 4 : num_gpus;
+    const char *cluster = arena_printf(
+        arena,
+        "{\"gpu\": \"h100-sxm-80g\", \"num_gpus\": %d, \"gpus_per_node\": %d, \"scale_up\": "
+        "{\"link\": \"nvlink4\", \"domain_gpus\": %d}, \"scale_out\": {\"nics_per_node\": 1, "
+        "\"nic_bytes_per_s\": %de9}}",
+        num_gpus, per_node, per_node, 1 + draw(&state, 50));
+    const char *training =
+        arena_printf(arena, "{\"seq_len\": %d, \"global_batch\": %d, \"stack\": \"%s\"}",
+                     128 << draw(&state, 3), BATCHES[draw(&state, 4)], STACKS[draw(&state, 3)]);
+    return scenario_of(scenario_text(arena, model, cluster, training, NULL), arena, out);
+}
+
+double case_memory_bytes(int number, const Scenario *scenario) {
+    const Stack *stack = &scenario->training.stack;
+    double all = 18 * model_num_parameters(&scenario->model);
+    double activations = 40.0 * (double)scenario->training.seq_len * scenario->model.hidden_size *
+                         scenario->model.num_layers;
+    double frac = 0.25 + 0.25 * (number % 5);
+    return stack->context_bytes + 2 * stack->comm_bytes_per_group + frac * (all + activations);
+}
+
+Status case_preset(const char *model, const char *cluster, int seq_len, int global_batch,
+                   const char *parallel, Arena *arena, Scenario *out) {
+    const char *training =
+        arena_printf(arena, "{\"seq_len\": %d, \"global_batch\": %d}", seq_len, global_batch);
+    model = arena_printf(arena, "\"%s\"", model);
+    cluster = arena_printf(arena, "\"%s\"", cluster);
+    return scenario_of(scenario_text(arena, model, cluster, training, parallel), arena, out);
+}
+
+const char *case_key(const Plan *plan, Arena *arena) {
+    const char *key = arena_printf(arena, "%s cp_method %d sp %d zero_group %d chunks",
+                                   plan_describe(plan, arena), (int)plan->cp_method,
+                                   plan->sequence_parallel, plan->zero_group);
+    for (int c = 0; c < plan->num_chunks; c++)
+        key = arena_printf(arena, "%s %d", key, plan->chunks[c].num_layers);
+    return key;
+}

@@ -1,0 +1,18 @@
+// tests/planner/planner_case.h - small jobs to search, the same in every run.
+#pragma once
+
+#include "planner/planner.h"
+
+// Scenario number `number` of an endless list: small models (dense, with experts, uneven), 1 to 24
+// GPUs (powers of two or not), several stacks.
+Status case_scenario(int number, Arena *arena, Scenario *out);
+
+// A limit of memory at which about half of the configurations fit; differs from case to case.
+double case_memory_bytes(int number, const Scenario *scenario);
+
+// A scenario of the presets, refused or not.
+Status case_preset(const char *model, const char *cluster, int seq_len, int global_batch,
+                   const char *parallel, Arena *arena, Scenario *out);
+
+// Text that tells any two configurations apart.
+const char *case_key(const Plan *plan, Arena *arena);

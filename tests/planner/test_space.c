@@ -1,0 +1,257 @@
+#include "planner/space.h"
+
+#include "tests/planner/planner_case.h"
+#include "tests/support.h"
+#include "workload/schedule.h"
+
+#include <CUnit/CUnit.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    const Scenario *scenario;
+    Arena *arena;
+    const char **keys;
+    int num_keys, capacity;
+    int num_illegal, num_not_kept, num_default_chunks, num_out_of_order;
+    int last_micro_batch[SPACE_MAX_SERIES];
+} Walk;
+
+static bool is_default_chunks(const Walk *walk, const Plan *plan) {
+    const PlanChunk *even;
+    Arena arena = {0};
+    bool same = plan_default_chunks(&walk->scenario->model, plan->num_chunks, &arena, &even).code ==
+                STATUS_OK;
+    for (int c = 0; c < plan->num_chunks && same; c++)
+        same = even[c].num_layers == plan->chunks[c].num_layers;
+    arena_free(&arena);
+    return same;
+}
+
+static bool kept(int given, int value) {
+    return given == ABSENT || given == value;
+}
+
+static bool keeps_constraints(const ParallelSpec *spec, const Plan *plan) {
+    return kept(spec->tp, plan->tp) && kept(spec->pp, plan->pp) && kept(spec->cp, plan->cp) &&
+           kept(spec->dp, plan->dp) && kept(spec->ep, plan->ep) && kept(spec->etp, plan->etp) &&
+           kept(spec->vpp, plan->vpp) && kept(spec->micro_batch, plan->micro_batch) &&
+           kept(spec->zero_stage, plan->zero_stage) && kept(spec->zero_group, plan->zero_group) &&
+           kept(spec->recompute, (int)plan->recompute) &&
+           kept(spec->schedule, (int)plan->schedule) &&
+           kept(spec->cp_method, (int)plan->cp_method) &&
+           kept(spec->sequence_parallel, plan->sequence_parallel);
+}
+
+static bool visit(void *context, const Plan *plans, int num_plans, int series) {
+    Walk *walk = context;
+    walk->num_out_of_order += plans->micro_batch <= walk->last_micro_batch[series];
+    walk->last_micro_batch[series] = plans->micro_batch;
+    for (int i = 0; i < num_plans; i++) {
+        if (walk->num_keys == walk->capacity) {
+            int capacity = walk->capacity ? 2 * walk->capacity : 1024;
+            const char **grown = ARENA_ARRAY(walk->arena, capacity, const char *);
+            if (walk->num_keys) memcpy(grown, walk->keys, (size_t)walk->num_keys * sizeof *grown);
+            walk->keys = grown;
+            walk->capacity = capacity;
+        }
+        walk->keys[walk->num_keys++] = case_key(&plans[i], walk->arena);
+        walk->num_illegal += plan_check(walk->scenario, &plans[i]).code != STATUS_OK;
+        walk->num_not_kept += !keeps_constraints(&walk->scenario->parallel, &plans[i]);
+        walk->num_default_chunks += is_default_chunks(walk, &plans[i]);
+    }
+    return true;
+}
+
+static int compare_keys(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static Walk *walk_all(const Scenario *scenario, Arena *arena) {
+    Walk *walk = ARENA_NEW(arena, Walk);
+    walk->scenario = scenario;
+    walk->arena = arena;
+    Space space;
+    space_build(scenario, arena, &space);
+    for (int split = 0; split < space.num_splits; split++) {
+        memset(walk->last_micro_batch, 0, sizeof walk->last_micro_batch);
+        CU_ASSERT_TRUE(space_visit(&space, split, arena, visit, walk));
+    }
+    if (walk->num_keys) qsort(walk->keys, (size_t)walk->num_keys, sizeof *walk->keys, compare_keys);
+    return walk;
+}
+
+static int num_repeated(const Walk *walk) {
+    int repeated = 0;
+    for (int i = 1; i < walk->num_keys; i++)
+        repeated += strcmp(walk->keys[i - 1], walk->keys[i]) == 0;
+    return repeated;
+}
+
+static void every_configuration_is_legal_and_comes_once(void) {
+    for (int number = 0; number < 40; number++) {
+        Arena arena = {0};
+        Scenario scenario;
+        Status status = case_scenario(number, &arena, &scenario);
+        CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+        const Walk *walk = walk_all(&scenario, &arena);
+        CU_ASSERT(walk->num_keys > 0);
+        CU_ASSERT_EQUAL(walk->num_illegal, 0);
+        CU_ASSERT_EQUAL(num_repeated(walk), 0);
+        CU_ASSERT_EQUAL(walk->num_out_of_order, 0);
+        arena_free(&arena);
+    }
+}
+
+// Counts the plans with default chunks by trying every number in every field, in the words of
+// planner/space.h; the stack `runtime` has no rules of its own.
+static int count_options(const Scenario *s, Plan *p) {
+    int count = 0;
+    bool alone = p->dp * p->cp == 1 && (s->model.num_experts == 0 || p->expert_dp == 1);
+    for (p->recompute = 0; p->recompute < NUM_RECOMPUTES; p->recompute++)
+        for (p->zero_stage = 0; p->zero_stage <= 3; p->zero_stage++)
+            for (int kind = 0; kind < NUM_SCHEDULES; kind++)
+                for (int method = 0; method < NUM_CP_METHODS; method++) {
+                    p->schedule = (ScheduleKind)kind;
+                    p->cp_method = (CpMethod)method;
+                    if (!schedule_find(p->schedule)) continue;
+                    if (p->cp == 1 && method != CP_RING) continue;
+                    if (alone && p->zero_stage != s->training.stack.default_zero_stage) continue;
+                    bool one_order = p->vpp == 1 && (p->pp == 1 || p->num_microbatches == 1);
+                    if (one_order && kind != SCHEDULE_1F1B) continue;
+                    if (kind == SCHEDULE_INTERLEAVED && p->vpp == 1) continue;
+                    count += plan_check(s, p).code == STATUS_OK;
+                }
+    return count;
+}
+
+static int count_chunks(const Scenario *s, Plan *p) {
+    int count = 0, layers = s->model.num_layers;
+    for (p->vpp = 1; p->vpp * p->pp <= layers + 2; p->vpp++) {
+        int chunks = p->vpp * p->pp;
+        if (p->vpp > 1 && p->pp == 1) continue;
+        if (p->vpp > SPACE_MAX_UNEVEN_VPP && layers % chunks && (layers + 2) % chunks) continue;
+        p->num_chunks = chunks;
+        for (p->micro_batch = 1; p->micro_batch <= SPACE_MAX_MICRO_BATCH; p->micro_batch++) {
+            if (s->training.global_batch % (p->dp * p->micro_batch) != 0) continue;
+            plan_derive(s, p);
+            count += count_options(s, p);
+        }
+    }
+    return count;
+}
+
+static int count_from(const Scenario *s, Plan *p) {
+    int count = 0, n = s->cluster.num_gpus;
+    for (p->tp = 1; p->tp <= s->cluster.domain_gpus; p->tp++)
+        for (p->pp = 1; p->pp <= n; p->pp++)
+            for (p->cp = 1; p->cp <= n; p->cp++) {
+                if (n % (p->tp * p->pp * p->cp) != 0) continue;
+                if (p->cp > 1 && s->training.seq_len / p->cp < SPACE_MIN_CP_TOKENS) continue;
+                p->dp = n / (p->tp * p->pp * p->cp);
+                if (s->training.global_batch % p->dp != 0) continue;
+                p->zero_group = p->dp * p->cp;
+                p->sequence_parallel = p->tp > 1;
+                for (p->ep = 1; p->ep <= n; p->ep++)
+                    for (p->etp = 1; p->etp <= s->cluster.domain_gpus; p->etp++)
+                        if (p->tp * p->cp * p->dp % (p->ep * p->etp) == 0)
+                            count += count_chunks(s, p);
+            }
+    return count;
+}
+
+static void nothing_legal_is_left_out(void) {
+    int num_cases = 0;
+    for (int number = 0; number < 60; number++) {
+        Arena arena = {0};
+        Scenario scenario;
+        Status status = case_scenario(number, &arena, &scenario);
+        CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+        if (strcmp(scenario.training.stack.name, "runtime") == 0) {
+            Plan plan = {.recompute_layers = ABSENT, .order = "tp-cp-ep-dp-pp"};
+            CU_ASSERT_EQUAL(walk_all(&scenario, &arena)->num_default_chunks,
+                            count_from(&scenario, &plan));
+            num_cases++;
+        }
+        arena_free(&arena);
+    }
+    CU_ASSERT(num_cases > 10);
+}
+
+static const Walk *walk_given(const char *parallel, Arena *arena) {
+    Scenario *scenario = ARENA_NEW(arena, Scenario);
+    Status status = case_preset("llama-3.1-8b", "dgx-h100:2", 8192, 64, parallel, arena, scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    return walk_all(scenario, arena);
+}
+
+static void what_is_given_is_kept(void) {
+    static const char *const GIVEN[] = {
+        "{\"tp\": 4}",
+        "{\"tp\": 16}", // beyond the scale-up domain
+        "{\"pp\": 4}",
+        "{\"vpp\": 2}",
+        "{\"dp\": 2, \"cp\": 2}",
+        "{\"micro_batch\": 2, \"recompute\": \"full\"}",
+        "{\"zero_stage\": 2}", // Megatron has no flag for it
+        "{\"zero_stage\": 3, \"pp\": 2}",
+        "{\"schedule\": \"gpipe\"}",
+        "{\"schedule\": \"interleaved\", \"vpp\": 4}",
+        "{\"cp_method\": \"all-gather\"}",
+        "{\"sequence_parallel\": false}",
+        "{\"pp\": 2, \"stages\": [{\"layers\": 15, \"embedding\": true}, {\"layers\": 17, "
+        "\"loss\": true}]}",
+    };
+    for (size_t i = 0; i < sizeof GIVEN / sizeof *GIVEN; i++) {
+        Arena arena = {0};
+        const Walk *walk = walk_given(GIVEN[i], &arena);
+        CU_ASSERT(walk->num_keys > 0);
+        CU_ASSERT_EQUAL(walk->num_not_kept, 0);
+        arena_free(&arena);
+    }
+}
+
+static void given_stages_are_the_only_chunks(void) {
+    Arena arena = {0};
+    const Walk *walk = walk_given("{\"stages\": [{\"layers\": 15, \"embedding\": true}, "
+                                  "{\"layers\": 17, \"loss\": true}]}",
+                                  &arena);
+    CU_ASSERT(walk->num_keys > 0);
+    for (int i = 0; i < walk->num_keys; i++)
+        CU_ASSERT_PTR_NOT_NULL(strstr(walk->keys[i], "chunks 15 17"));
+    arena_free(&arena);
+}
+
+static bool any_key_has(const Walk *walk, const char *text) {
+    for (int i = 0; i < walk->num_keys; i++)
+        if (strstr(walk->keys[i], text)) return true;
+    return false;
+}
+
+static void a_stack_is_asked_for_nothing_it_has_no_flag_for(void) {
+    Arena arena = {0};
+    const Walk *walk = walk_given(NULL, &arena);
+    CU_ASSERT_FALSE(any_key_has(walk, "zero2"));
+    CU_ASSERT_FALSE(any_key_has(walk, "gpipe"));
+    CU_ASSERT_TRUE(any_key_has(walk, "zero3"));
+    Scenario scenario;
+    Status status = scenario_of(
+        scenario_text(&arena, "\"gpt2-124m\"", "\"dgx-h100:1\"",
+                      "{\"seq_len\": 1024, \"global_batch\": 64, \"stack\": \"llm.c\"}", NULL),
+        &arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    Space space;
+    space_build(&scenario, &arena, &space);
+    CU_ASSERT_EQUAL(space.num_splits, 1); // dp 8
+    arena_free(&arena);
+}
+
+CU_TestInfo space_tests[] = {
+    {"every_configuration_is_legal_and_comes_once", every_configuration_is_legal_and_comes_once},
+    {"nothing_legal_is_left_out", nothing_legal_is_left_out},
+    {"what_is_given_is_kept", what_is_given_is_kept},
+    {"given_stages_are_the_only_chunks", given_stages_are_the_only_chunks},
+    {"a_stack_is_asked_for_nothing_it_has_no_flag_for",
+     a_stack_is_asked_for_nothing_it_has_no_flag_for},
+    CU_TEST_INFO_NULL,
+};
