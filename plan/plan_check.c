@@ -22,12 +22,12 @@ static Status batch_check(const Scenario *scenario, const Plan *plan) {
         REFUSE("training.global_batch",
                "%lld is not a multiple of micro_batch %d x data-parallel %d", (long long)batch,
                plan->micro_batch, plan->dp);
-    int64_t most = MAX_WORK_ITEMS / plan->num_chunks;
+    int64_t num_chunks = (int64_t)plan->pp * plan->vpp, most = MAX_WORK_ITEMS / num_chunks;
     if (batch / wave > most)
         REFUSE("training.global_batch",
                "%lld micro-batches a replica are legal, but not supported yet; expected at most "
-               "%lld with %d chunks",
-               (long long)(batch / wave), (long long)most, plan->num_chunks);
+               "%lld with %lld chunks",
+               (long long)(batch / wave), (long long)most, (long long)num_chunks);
     return status_ok();
 }
 
