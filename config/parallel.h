@@ -16,14 +16,28 @@ typedef enum { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, NUM_RECOMPUT
 
 // Bits of recompute_modules, in the order of RECOMPUTE_MODULE_NAMES (Megatron-LM's names).
 enum {
-    MODULE_CORE_ATTN = 1, MODULE_MLA_UP_PROJ = 2, MODULE_LAYERNORM = 4, MODULE_MLP = 8,
-    MODULE_MOE = 16, MODULE_MOE_ACT = 32, MODULE_SHARED_EXPERTS = 64,
+    MODULE_CORE_ATTN = 1,
+    MODULE_MLA_UP_PROJ = 2,
+    MODULE_LAYERNORM = 4,
+    MODULE_MLP = 8,
+    MODULE_MOE = 16,
+    MODULE_MOE_ACT = 32,
+    MODULE_SHARED_EXPERTS = 64,
 };
 
 typedef enum {
-    SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_INTERLEAVED, SCHEDULE_ZB_H1, SCHEDULE_ZB_H2,
-    SCHEDULE_ZB_V, SCHEDULE_V_HALF, SCHEDULE_V_MIN, SCHEDULE_DUALPIPE, SCHEDULE_BREADTH_FIRST,
-    NUM_SCHEDULES, SCHEDULE_FILE = NUM_SCHEDULES
+    SCHEDULE_GPIPE,
+    SCHEDULE_1F1B,
+    SCHEDULE_INTERLEAVED,
+    SCHEDULE_ZB_H1,
+    SCHEDULE_ZB_H2,
+    SCHEDULE_ZB_V,
+    SCHEDULE_V_HALF,
+    SCHEDULE_V_MIN,
+    SCHEDULE_DUALPIPE,
+    SCHEDULE_BREADTH_FIRST,
+    NUM_SCHEDULES,
+    SCHEDULE_FILE = NUM_SCHEDULES
 } ScheduleKind;
 
 typedef enum { CP_RING, CP_ULYSSES, CP_ALL_GATHER, NUM_CP_METHODS } CpMethod;
@@ -53,10 +67,10 @@ typedef struct {
     int recompute_layers;  // the first k of each stage
     int schedule;          // ScheduleKind; SCHEDULE_FILE with schedule_file
     const char *schedule_file;
-    int cp_method;            // CpMethod
-    const char *order;        // NULL where absent
-    const StageSpec *stages;  // NULL where absent
-    int num_stages;           // entries of stages
+    int cp_method;           // CpMethod
+    const char *order;       // NULL where absent
+    const StageSpec *stages; // NULL where absent
+    int num_stages;          // entries of stages
     signed char vocab_parallel;
     int num_placement; // entries of placement; 0 where absent
     const int *placement;

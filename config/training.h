@@ -11,13 +11,23 @@
 #include <stdint.h>
 
 typedef enum {
-    FP8_DELAYED, FP8_CURRENT, FP8_TENSORWISE, FP8_ROWWISE, FP8_BLOCK, FP8_MXFP8, FP8_NVFP4,
+    FP8_DELAYED,
+    FP8_CURRENT,
+    FP8_TENSORWISE,
+    FP8_ROWWISE,
+    FP8_BLOCK,
+    FP8_MXFP8,
+    FP8_NVFP4,
     NUM_FP8_RECIPES
 } Fp8Recipe;
 typedef enum { OPTIMIZER_ADAM, OPTIMIZER_SGD, OPTIMIZER_MUON, NUM_OPTIMIZERS } Optimizer;
 typedef enum { ATTENTION_FLASH, ATTENTION_UNFUSED, NUM_ATTENTIONS } AttentionImpl;
 typedef enum {
-    DISPATCH_ALLTOALL, DISPATCH_ALLGATHER, DISPATCH_DEEPEP, DISPATCH_HYBRIDEP, NUM_DISPATCHERS
+    DISPATCH_ALLTOALL,
+    DISPATCH_ALLGATHER,
+    DISPATCH_DEEPEP,
+    DISPATCH_HYBRIDEP,
+    NUM_DISPATCHERS
 } MoeDispatcher;
 
 // What CUDA graphs capture, a bit set.
@@ -36,11 +46,11 @@ extern const char *const ATTENTION_NAMES[];      // ends with NULL
 extern const char *const MOE_DISPATCHER_NAMES[]; // ends with NULL
 
 typedef struct {
-    int64_t seq_len;      // tokens
-    int64_t global_batch; // sequences
-    int precision;        // Precision of the matrix products; bf16 where absent
-    int fp8_recipe;       // Fp8Recipe; by default delayed for fp8, and the precision's own
-    int optimizer;        // Optimizer
+    int64_t seq_len;           // tokens
+    int64_t global_batch;      // sequences
+    int precision;             // Precision of the matrix products; bf16 where absent
+    int fp8_recipe;            // Fp8Recipe; by default delayed for fp8, and the precision's own
+    int optimizer;             // Optimizer
     int optimizer_precision;   // of the optimizer's moments: fp32 or bf16
     int grad_reduce_precision; // fp32 or bf16
     Stack stack;
@@ -54,9 +64,9 @@ typedef struct {
     bool cross_entropy_fused;
     int cuda_graphs; // GRAPH_* bits
     bool causal;
-    double moe_imbalance;   // busiest expert's tokens over the mean; 1 is balanced
-    int moe_dispatcher;     // MoeDispatcher
-    double capacity_factor; // 0: no tokens are dropped or padded
+    double moe_imbalance;      // busiest expert's tokens over the mean; 1 is balanced
+    int moe_dispatcher;        // MoeDispatcher
+    double capacity_factor;    // 0: no tokens are dropped or padded
     bool has_sequence_lengths; // a histogram: read and checked, not acted upon yet
 } Training;
 

@@ -34,7 +34,7 @@ typedef struct {
     const PlanChunk *chunks; // [num_chunks] in pipeline order
 
     // Derived
-    int expert_dp; // tp x cp x dp / (ep x etp)
+    int expert_dp;            // tp x cp x dp / (ep x etp)
     int64_t num_microbatches; // per data-parallel replica
 } Plan;
 
@@ -50,8 +50,8 @@ Status plan_check(const Scenario *scenario, const Plan *plan);
 void plan_derive(const Scenario *scenario, Plan *plan);
 
 // The contract's default split of layers over chunks: num_chunks entries.
-//   C chunks, L layers: L / C each where it divides; else, where C divides L + 2, embedding and loss
-//   count as a layer each; else floor(L / C) and one more from the second chunk on.
+//   C chunks, L layers: L / C each where it divides; else, where C divides L + 2, embedding and
+//   loss count as a layer each; else floor(L / C) and one more from the second chunk on.
 // MTP layers go with the loss. Fails where num_chunks > layers + 2.
 Status plan_default_chunks(const Model *model, int num_chunks, Arena *arena, const PlanChunk **out);
 
