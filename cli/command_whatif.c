@@ -51,15 +51,15 @@ static const struct argp ARGP = {
     .options = OPTIONS,
     .parser = parse,
     .args_doc = "SCENARIO",
-    .doc =
-        "Prices a grid of changes to a scenario; with --replan each point gets the plan that is "
-        "best for it. A change names a key by its dotted path, as in cluster.num_gpus. Ranges: "
-        "8..64:x2 is 8, 16, 32, 64; 1..7:+3 is 1, 4, 7.\v"
-        "Examples:\n"
-        "  meshwright whatif job.json --vary cluster.num_gpus=64,128,256 --replan\n"
-        "  meshwright whatif out/plan.json --vary training.seq_len=4096..32768:x2\n"
-        "  meshwright whatif out/plan.json --vary cluster.scale_out.nic_bytes_per_s=25e9,50e9 \\\n"
-        "      --vary parallel.recompute=none,selective,full -o grid\n",
+    .doc = "Prices a grid of changes to a scenario; with --replan each point gets the plan that is "
+           "best for it. A change names a key by its dotted path, as in cluster.num_gpus. Ranges: "
+           "8..64:x2 is 8, 16, 32, 64; 1..7:+3 is 1, 4, 7.\v"
+           "Examples:\n"
+           "  meshwright whatif job.json --vary cluster.num_gpus=64,128,256 --replan\n"
+           "  meshwright whatif out/plan.json --vary training.seq_len=4096..32768:x2\n"
+           "  meshwright whatif out/plan.json --vary training.global_batch=64,128 \\\n"
+           "      --vary parallel.recompute=none,full -o grid\n\n"
+           "Exits with 1 where no point of the grid fits.",
 };
 
 static Status whatif_save(const WhatifResult *result, const char *folder, Arena *arena) {

@@ -18,26 +18,31 @@ enum {
 };
 
 static const TableColumn COLUMNS[NUM_COLUMNS] = {
-    [COLUMN_RANK] = {"#", true, 0},
-    [COLUMN_PLAN] = {"plan", false, 0},
-    [COLUMN_STEP] = {"step time", true, 0},
-    [COLUMN_INTERVAL] = {"80 % interval", true, 3},
-    [COLUMN_TOKENS] = {"tokens/s", true, 1},
-    [COLUMN_MFU] = {"MFU", true, 0},
-    [COLUMN_MEMORY] = {"GPU memory", true, 2},
-    [COLUMN_COST] = {"USD/1e9 tok", true, 4},
+    [COLUMN_RANK] = {"#", true, 0},          [COLUMN_PLAN] = {"plan", false, 0},
+    [COLUMN_STEP] = {"step time", true, 0},  [COLUMN_INTERVAL] = {"80 % interval", true, 3},
+    [COLUMN_TOKENS] = {"tokens/s", true, 1}, [COLUMN_MFU] = {"MFU", true, 0},
+    [COLUMN_MEMORY] = {"memory", true, 2},   [COLUMN_COST] = {"USD/1e9", true, 4},
 };
+
+// "11.6 - 13.1 s", or with both units where they differ.
+static void interval_text(const Estimate *e, char *text, size_t size) {
+    char low[UNITS_SIZE], high[UNITS_SIZE];
+    units_seconds(e->step_time_low_s, low);
+    units_seconds(e->step_time_high_s, high);
+    char *unit = strchr(low, ' ');
+    if (unit && strcmp(unit, strchr(high, ' ')) == 0) *unit = '\0';
+    snprintf(text, size, "%s - %s", low, high);
+}
 
 static void add_entry(Table *table, const PlannedEntry *entry, int rank, Arena *arena) {
     const Estimate *e = &entry->estimate;
-    char text[NUM_COLUMNS][2 * UNITS_SIZE], low[UNITS_SIZE], high[UNITS_SIZE];
+    char text[NUM_COLUMNS][2 * UNITS_SIZE + 4];
     const char *cells[NUM_COLUMNS];
     for (int c = 0; c < NUM_COLUMNS; c++) cells[c] = text[c];
     snprintf(text[COLUMN_RANK], sizeof text[0], "%d", rank);
     cells[COLUMN_PLAN] = plan_describe(&entry->plan, arena);
     units_seconds(e->step_time_s, text[COLUMN_STEP]);
-    snprintf(text[COLUMN_INTERVAL], sizeof text[0], "%s - %s",
-             units_seconds(e->step_time_low_s, low), units_seconds(e->step_time_high_s, high));
+    interval_text(e, text[COLUMN_INTERVAL], sizeof text[0]);
     units_count(e->tokens_per_s, text[COLUMN_TOKENS]);
     units_percent(e->mfu_frac, text[COLUMN_MFU]);
     units_bytes(e->memory.device_bytes, text[COLUMN_MEMORY]);

@@ -1,0 +1,52 @@
+#!/bin/sh
+# Every command explains itself with examples, and the examples work as they stand.
+set -eu
+temp=$(mktemp -d)
+trap 'rm -rf "$temp"' EXIT
+fail() {
+    echo "$*" >&2
+    exit 1
+}
+
+mkdir "$temp/bin" "$temp/work"
+ln -s "$MESHWRIGHT" "$temp/bin/meshwright"
+[ ! -x "${MESHWRIGHT_SIM-}" ] || ln -s "$MESHWRIGHT_SIM" "$temp/bin/meshwright-sim"
+# What an example starts beside meshwright.
+printf '#!/bin/sh\ncat job.json\n' >"$temp/bin/generate-job"
+# shellcheck disable=SC2016 # the stand-in's own argument
+printf '#!/bin/sh\ntest -f "$1"\n' >"$temp/bin/sbatch"
+chmod +x "$temp/bin/generate-job" "$temp/bin/sbatch"
+PATH="$temp/bin:$PATH"
+export PATH
+
+meshwright --version | grep -q '^meshwright [0-9]*\.[0-9]*\.[0-9]*$' || fail "--version"
+meshwright --help >"$temp/help" || fail "--help"
+meshwright -h | cmp - "$temp/help"
+meshwright help | cmp - "$temp/help"
+
+cd "$temp/work"
+cat >job.json <<'END'
+{"schema": 1, "model": "llama-3.1-8b", "cluster": "dgx-h100:2",
+ "training": {"seq_len": 4096, "global_batch": 64, "precision": "bf16"},
+ "parallel": {"tp": 4, "pp": 2, "vpp": 2}}
+END
+for command in plan estimate simulate whatif launch models clusters; do
+    grep -q "^  $command " "$temp/help" || fail "--help does not list $command"
+    meshwright "$command" --help >"$temp/command-help" || fail "$command --help"
+    meshwright "$command" -h | cmp - "$temp/command-help"
+    [ "$(grep -c '^  .*meshwright '"$command" "$temp/command-help")" -ge 2 ] ||
+        fail "$command --help: fewer than 2 examples"
+    grep -q "^Examples:" "$temp/command-help" || fail "$command --help: no examples"
+    [ "$command" != simulate ] || [ -x "$temp/bin/meshwright-sim" ] || continue
+    [ -e out/plan.json ] || meshwright plan job.json -o out >/dev/null
+    # Lines ending in a backslash go on in the next one.
+    sed -n '/^Examples:/,/^$/s/^  //p' "$temp/command-help" |
+        sed -e ':a' -e '/\\$/N; s/\\\n *//; ta' >"$temp/examples"
+    while read -r example; do
+        rm -f launch.sh launch.sbatch
+        sh -c "$example" >"$temp/stdout" 2>"$temp/stderr" </dev/null ||
+            fail "$command --help: this example fails: $example: $(cat "$temp/stderr")"
+        [ -s "$temp/stdout" ] || fail "$command --help: this example says nothing: $example"
+    done <"$temp/examples"
+    rm -f out/launch.sh out/launch.sbatch
+done

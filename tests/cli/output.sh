@@ -1,0 +1,98 @@
+#!/bin/sh
+# What is written where: nothing after a refusal, folders made when all is well, and machines that
+# fail us.
+set -eu
+temp=$(mktemp -d)
+trap 'rm -rf "$temp"' EXIT
+cd "$temp"
+fail() {
+    echo "$*" >&2
+    exit 1
+}
+# rc_of ARGUMENTS...: sets rc; standard output and error in files beside this folder.
+rc_of() {
+    rc=0
+    "$MESHWRIGHT" "$@" >"$temp/stdout" 2>"$temp/stderr" </dev/null || rc=$?
+}
+
+cat >job.json <<'END'
+{"schema": 1, "model": "llama-3.1-8b", "cluster": "dgx-h100:2",
+ "training": {"seq_len": 4096, "global_batch": 64, "precision": "bf16"}}
+END
+
+# All files of a plan, in a folder with a space, made with its parents.
+rc_of plan job.json -o "a b/c"
+[ $rc -eq 0 ] || fail "plan -o: $(cat stderr)"
+for file in plan.json launch.sh launch.sbatch trace.json report.txt; do
+    [ -s "a b/c/$file" ] || fail "plan -o wrote no $file"
+done
+[ "$(find "a b" -type f | wc -l)" -eq 5 ] || fail "plan -o left other files: $(find "a b")"
+"$MESHWRIGHT" estimate "a b/c/plan.json" --json >estimate.json
+"$MESHWRIGHT" plan job.json -o "a b/c" >/dev/null # an earlier plan's files are replaced
+
+# The same input gives the same bytes, but for the time it took.
+"$MESHWRIGHT" plan job.json -o again >/dev/null
+for file in plan.json launch.sh launch.sbatch trace.json report.txt; do
+    cmp "a b/c/$file" "again/$file"
+done
+"$MESHWRIGHT" plan job.json --json | sed '/"timing"/,$d' >one.json
+"$MESHWRIGHT" plan job.json --json | sed '/"timing"/,$d' | cmp - one.json
+"$MESHWRIGHT" estimate - --json <"a b/c/plan.json" | cmp - estimate.json
+
+# Refusals leave nothing behind: a bad scenario, a folder that cannot be.
+sed 's/"seq_len": 4096/"seq_len": -1/' job.json >bad.json
+touch occupied
+for arguments in "plan bad.json -o new" "plan job.json -o occupied/x" "plan job.json -o /proc/x" \
+    "whatif job.json --vary training.seq_len=2048 -o occupied/x" \
+    "whatif bad.json --vary training.seq_len=2048 -o new" "launch again/plan.json -o occupied/x" \
+    "simulate again/plan.json --trace nofolder/trace.json" "simulate again/plan.json --trace again"; do
+    find . | sort >before
+    # shellcheck disable=SC2086 # a list of words
+    rc_of $arguments
+    [ $rc -eq 2 ] || fail "$arguments: exit $rc: $(cat stderr)"
+    [ ! -s stdout ] || fail "$arguments: an answer beside the refusal"
+    find . | sort >after
+    grep -v '^./after$' after | cmp - before || fail "$arguments: left something behind"
+    rm after before
+done
+
+# Launch files are kept unless --force says otherwise.
+mkdir launch
+"$MESHWRIGHT" launch again/plan.json -o launch >/dev/null
+echo mine >launch/launch.sh
+rc_of launch again/plan.json -o launch
+[ $rc -eq 2 ] || fail "launch over a file: exit $rc"
+[ "$(cat stderr)" = "launch/launch.sh: is there already; --force overwrites it" ] || fail "$(cat stderr)"
+[ "$(cat launch/launch.sh)" = mine ] || fail "launch overwrote a file"
+"$MESHWRIGHT" launch again/plan.json -o launch --force >/dev/null
+cmp launch/launch.sh again/launch.sh
+"$MESHWRIGHT" launch again/plan.json -o launch --dry-run | cmp - again/launch.sh
+
+# A plan that the launcher cannot write is still a plan.
+sed 's/"global_batch": 64/"global_batch": 64, "stack": "pytorch-fsdp"/' job.json >fsdp.json
+rc_of plan fsdp.json -o fsdp
+[ $rc -eq 0 ] || fail "plan for another stack: exit $rc: $(cat stderr)"
+grep -q "^meshwright: no launch files: fsdp.json: training.stack" stderr || fail "$(cat stderr)"
+if [ -e fsdp/launch.sh ] || [ ! -s fsdp/plan.json ]; then fail "files for another stack"; fi
+
+# No is an answer, in full: exit 1.
+cat >large.json <<'END'
+{"schema": 1, "model": "llama-3.1-405b", "cluster": "dgx-h100:1",
+ "training": {"seq_len": 4096, "global_batch": 64, "precision": "bf16"}}
+END
+rc_of plan large.json -o never
+[ $rc -eq 1 ] || fail "plan that fits nowhere: exit $rc"
+[ -s stdout ] || fail "plan that fits nowhere: no answer"
+grep -q "^large.json: nothing fits; the closest plan misses by " stderr || fail "$(cat stderr)"
+[ ! -e never ] || fail "plan that fits nowhere left files"
+rc_of estimate large.json --json
+[ $rc -eq 1 ] || fail "estimate that does not fit: exit $rc"
+grep -q '"fits":.*false' stdout || fail "no full answer"
+
+# The machine: exit 3.
+if [ -w /dev/full ]; then
+    rc=0
+    "$MESHWRIGHT" estimate again/plan.json >/dev/full 2>stderr || rc=$?
+    [ $rc -eq 3 ] || fail "full disk: exit $rc"
+    [ "$(cat stderr)" = "meshwright: standard output cannot be written" ] || fail "$(cat stderr)"
+fi

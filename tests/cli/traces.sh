@@ -1,0 +1,61 @@
+#!/bin/sh
+# Traces of plans and simulations: JSON that Perfetto opens, named tracks, no overlaps.
+set -eu
+command -v python3 >/dev/null || exit 77
+temp=$(mktemp -d)
+trap 'rm -rf "$temp"' EXIT
+cd "$temp"
+
+cat >check.py <<'END'
+import json, sys
+
+path, processes, least = sys.argv[1], sys.argv[2].split(","), int(sys.argv[3])
+trace = json.load(open(path))
+assert trace["displayTimeUnit"] == "ms"
+names, tracks = {}, {}
+for event in trace["traceEvents"]:
+    place = event["pid"], event["tid"]
+    if event["ph"] == "M":
+        names.setdefault(place, {}).update({event["name"]: event["args"]})
+        continue
+    assert event["ph"] == "X" and event["ts"] >= 0 and event["dur"] >= 0 and event["name"]
+    start = round(event["ts"] * 1000)
+    tracks.setdefault(place, []).append((start, -start - round(event["dur"] * 1000)))
+found = [name["process_name"]["name"] for name in names.values() if "process_name" in name]
+assert found == processes, found
+num_slices = 0
+for place, slices in tracks.items():
+    assert "name" in names[place]["thread_name"] and "sort_index" in names[place]["thread_sort_index"]
+    enclosing = []
+    for start, end in sorted(slices):
+        num_slices += 1
+        while enclosing and enclosing[-1] <= start:
+            enclosing.pop()
+        assert not enclosing or -end <= enclosing[-1], (names[place], start, -end, enclosing)
+        enclosing.append(-end)
+assert num_slices >= least, num_slices
+END
+
+# job PARALLEL
+job() {
+    cat >job.json <<END
+{"schema": 1, "model": "mixtral-8x7b", "cluster": "dgx-h100:2",
+ "training": {"seq_len": 2048, "global_batch": 32, "precision": "bf16"}, "parallel": {$1}}
+END
+}
+
+job '"tp": 2, "pp": 4, "vpp": 2, "ep": 2'
+"$MESHWRIGHT" plan job.json -o out >/dev/null
+python3 check.py out/trace.json estimate 200
+
+[ -x "$MESHWRIGHT_SIM" ] || exit 0
+for parallel in '"tp": 2, "pp": 4, "vpp": 2, "ep": 2' '"tp": 2, "pp": 4, "schedule": "gpipe"' \
+    '"tp": 8' '"tp": 2, "ep": 4, "zero_stage": 0' '"tp": 1, "pp": 2, "recompute": "full"'; do
+    job "$parallel"
+    "$MESHWRIGHT" simulate job.json --trace trace.json >/dev/null
+    python3 check.py trace.json estimate,simulation 20
+    "$MESHWRIGHT" simulate job.json --trace trace.json --operators >/dev/null
+    python3 check.py trace.json estimate,simulation 500
+done
+# Nothing else is left beside the trace.
+[ "$(find . -name '*tmp*')" = "" ]
