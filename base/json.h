@@ -26,7 +26,7 @@ typedef struct JsonNode {
 } JsonNode;
 
 // Reads and parses a whole file ("-" is standard input). The tree lives as long as the arena.
-// Refusals: unreadable (STATUS_MACHINE), empty, too large, too deep, syntax error with line and
+// Refusals (STATUS_INVALID): unreadable, empty, too large, too deep, syntax error with line and
 // column, trailing text, repeated key, number beyond double, text that is not UTF-8.
 Status json_load(const char *path, Arena *arena, JsonNode *root);
 
@@ -93,7 +93,7 @@ Status json_refuse_unknown(const JsonNode *node, const JsonField *fields, size_t
 // The nearest of names (ends with NULL) by edit distance, or NULL where none is near.
 const char *name_nearest(const char *name, const char *const *names);
 
-// Writing: a document with fixed key order and shortest round-trip numbers.
+// Writing: a document with fixed key order; numbers with 15 to 17 digits, as they need.
 // Prints the tree, indented, with a newline at the end.
 Status json_write(const cJSON *tree, FILE *stream);
 // Writes to a new file beside path, then renames it there; "-" is standard output.

@@ -13,12 +13,12 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/json.h"
 #include "base/status.h"
 #include "config/scenario.h"
 #include "costmodel/estimate.h"
 #include "plan/plan.h"
 
-#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdint.h>
 

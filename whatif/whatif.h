@@ -12,13 +12,13 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/json.h"
 #include "base/status.h"
 #include "config/scenario.h"
 #include "costmodel/estimate.h"
 #include "plan/plan.h"
 #include "planner/planner.h"
 
-#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
