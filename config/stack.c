@@ -12,6 +12,8 @@
 #define OTHER(key)                                                                                 \
     { key, JSON_FIELD_OTHER, 0, 0, 0, NULL, true }
 
+static const char *const WEIGHT_GRADIENT_NAMES[] = {"separate", "in-place", "placeholder", NULL};
+
 // The first rows say what the file is; all that follow need an entry in `sources`.
 enum { NUM_HEAD_FIELDS = 4 };
 
@@ -32,6 +34,8 @@ static const JsonField STACK_FIELDS[] = {
     NUMBER(weight_bytes_per_param, 1, 8),
     NUMBER(master_bytes_per_param, 0, 8),
     NUMBER(grad_bytes_per_param, 0, 8),
+    {"weight_gradient", JSON_FIELD_NAME, offsetof(Stack, weight_gradient), 0, 0,
+     WEIGHT_GRADIENT_NAMES, true},
     SWITCH(gathers_in_compute_dtype),
     SWITCH(fused_norm),
     SWITCH(fused_activation),
@@ -51,6 +55,7 @@ static const JsonField STACK_FIELDS[] = {
     NUMBER(bucket_bytes, 1, 1e12),
     NUMBER(overlap_slowdown_frac, 0, 1),
     NUMBER(moe_overhead_frac, 0, 10),
+    NUMBER(workspace_bytes, 0, 1e10),
     NUMBER(allocator_slack_frac, 0, 1),
     NUMBER(context_bytes, 0, 1e11),
     NUMBER(comm_bytes_per_group, 0, 1e11),

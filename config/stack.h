@@ -10,6 +10,14 @@
 
 #include <stdbool.h>
 
+// Where a product leaves the gradient of its weight.
+typedef enum {
+    WEIGHT_GRADIENT_SEPARATE,    // in a tensor of its own, which is then added to the buffer
+    WEIGHT_GRADIENT_IN_PLACE,    // added to the gradient buffer as it is made
+    WEIGHT_GRADIENT_PLACEHOLDER, // in place; autograd is handed an unused 16-bit tensor, of which
+                                 // one for each shape of weight stays allocated
+} WeightGradient;
+
 typedef struct {
     const char *name;
     const char *title;
@@ -29,6 +37,7 @@ typedef struct {
     double weight_bytes_per_param; // the weights that are trained: 2 (bf16) or 4 (fp32)
     double master_bytes_per_param; // fp32 copy in the optimizer; 0 where the weights are fp32
     double grad_bytes_per_param;   // gradient buffer; 0: as the gradient reduction's precision
+    int weight_gradient;           // WeightGradient
     bool gathers_in_compute_dtype; // sharded fp32 weights are cast before the all-gather (FSDP)
 
     // What is launched
@@ -52,7 +61,8 @@ typedef struct {
     double overlap_slowdown_frac; // how much slower compute runs while a collective runs beside it
     double moe_overhead_frac;     // bytes moved by routing and permutation over their minimum
 
-    // What the process holds beside its tensors
+    // What the process holds beside the tensors of the training
+    double workspace_bytes;             // of its matrix products, allocated like tensors
     double allocator_slack_frac;        // reserved over allocated, minus one
     double context_bytes;               // CUDA context and libraries
     double comm_bytes_per_group;        // NCCL channels and buffers per communicator

@@ -2,7 +2,16 @@
 
 #include "workload/bytes.h"
 
+#include <assert.h>
 #include <math.h>
+
+// Blocks of one kind that the rank holds.
+static int num_blocks(const Plan *plan, const Workload *workload, int rank, int block) {
+    int count = 0;
+    for (int c = rank; c < workload->num_chunks; c += plan->pp)
+        count += workload->chunks[c].num_blocks[block];
+    return count;
+}
 
 // Largest of the blocks in [first, last] that the rank holds: parameters that are sharded.
 static double largest_sharded(const Plan *plan, const Workload *workload, int rank, int first,
@@ -11,11 +20,8 @@ static double largest_sharded(const Plan *plan, const Workload *workload, int ra
     const bool expert = plan_group(plan, GROUP_EZERO).size > 1;
     double most = 0;
     for (int i = first; i <= last; i++) {
-        int count = 0;
-        for (int c = rank; c < workload->num_chunks; c += plan->pp)
-            count += workload->chunks[c].num_blocks[i];
         const Block *b = &workload->blocks[i];
-        if (count > 0)
+        if (num_blocks(plan, workload, rank, i) > 0)
             most = fmax(most, (dense ? b->dense_parameters : 0) + (expert ? b->expert_parameters : 0));
     }
     return most;
@@ -38,6 +44,37 @@ static double gathered_bytes(const Scenario *scenario, const Plan *plan, const W
            fmax(layer, edge) * reduced_gradient_bytes(&scenario->training);
 }
 
+enum { MAX_SHAPES = 128 };
+
+// Shapes of weights met so far, each with one placeholder.
+typedef struct {
+    double m[MAX_SHAPES], n[MAX_SHAPES], bytes;
+    int num;
+} Shapes;
+
+static void shape_add(Shapes *shapes, const Op *op) {
+    for (int i = 0; i < shapes->num; i++)
+        if (shapes->m[i] == op->m && shapes->n[i] == op->n) return;
+    assert(shapes->num < MAX_SHAPES);
+    shapes->m[shapes->num] = op->m;
+    shapes->n[shapes->num++] = op->n;
+    shapes->bytes += op->placeholder_bytes;
+}
+
+// Placeholders of the gradients of all weights on a rank.
+static double placeholder_bytes(const Scenario *scenario, const Plan *plan,
+                                const Workload *workload, int rank) {
+    Shapes shapes = {.num = 0};
+    if (scenario->training.stack.weight_gradient != WEIGHT_GRADIENT_PLACEHOLDER) return 0;
+    for (int i = 0; i < MAX_BLOCKS; i++) {
+        const Block *b = &workload->blocks[i];
+        if (num_blocks(plan, workload, rank, i) == 0) continue;
+        for (int k = 0; k < b->num_backward; k++)
+            if (b->backward[k].placeholder_bytes > 0) shape_add(&shapes, &b->backward[k]);
+    }
+    return shapes.bytes;
+}
+
 static void static_account(const Scenario *scenario, const Plan *plan, const Workload *workload,
                            int rank, RankMemory *m) {
     const StateBytes state = state_bytes(&scenario->training);
@@ -52,7 +89,9 @@ static void static_account(const Scenario *scenario, const Plan *plan, const Wor
     m->weights_bytes = (plan->zero_stage >= 3 ? own : all) * state.weight;
     m->gradients_bytes = (plan->zero_stage >= 2 ? own : all) * state.gradient;
     m->optimizer_bytes = (plan->zero_stage >= 1 ? own : all) * (state.master + state.moments);
-    m->buffers_bytes = gathered_bytes(scenario, plan, workload, rank, dense, expert);
+    m->buffers_bytes = gathered_bytes(scenario, plan, workload, rank, dense, expert) +
+                       placeholder_bytes(scenario, plan, workload, rank) +
+                       scenario->training.stack.workspace_bytes;
     if (plan->pp > 1) m->buffers_bytes += 2 * workload->boundary_bytes; // received, being sent
 }
 

@@ -16,7 +16,7 @@ typedef struct {
     double gradients_bytes;
     double optimizer_bytes;
     double activations_bytes; // at the peak
-    double buffers_bytes;     // communication and gathered weights
+    double buffers_bytes;     // messages, gathered weights, gradient placeholders, workspaces
     double peak_bytes;        // sum of the above: live tensors
     double reserved_bytes;    // with the allocator's slack
     double device_bytes;      // with context and communication libraries

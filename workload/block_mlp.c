@@ -95,6 +95,7 @@ static void build_router(Builder *b) {
     b->precision = unquantized_precision(&b->scenario->training);
     build_linear(b, "router", SPLIT_NONE, tokens, m->num_experts, m->hidden_size, 0);
     b->precision = precision;
+    b->units[b->num_units - 1].plain_gradient = true;
     if (m->router_bias) b->dense_parameters += m->num_experts;
     double scores = tokens * m->num_experts;
     MemoryWork top = {.name = "router_top_k", .bytes = scores * 16, .backward_bytes = scores * 8,

@@ -23,6 +23,7 @@ typedef struct {
     double again_frac;   // of the work that is run again; 0 stands for all
     double kept_outputs_bytes; // kept in the forward though it is run again (in part)
     bool has_weight;     // OP_GEMM: its backward has a weight part
+    bool plain_gradient;   // OP_GEMM: its weight gradient is a tensor of its own, whatever the stack
     double quantize_bytes; // OP_GEMM: moved to quantize the gradient of its output; 0: it is not
     int backward_kernels;
     double backward_bytes; // OP_MEMORY, OP_ATTENTION

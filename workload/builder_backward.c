@@ -81,6 +81,19 @@ static void collective_backward(Backward *w, const Unit *unit) {
     w->ops[at].pipelined_with = product_first ? at + 1 : at - 1;
 }
 
+// What the gradient of a weight takes beside the gradient buffer. With ZeRO-3 the memory account
+// holds the gradients of whole blocks.
+static void gradient_tensor_add(const Backward *w, const Unit *unit, Op *weights) {
+    const Training *training = &w->b->scenario->training;
+    const int kind = training->stack.weight_gradient;
+    const double one = weights->m * weights->n * activation_bytes(training);
+    if (w->b->plan->zero_stage == 3 || kind == WEIGHT_GRADIENT_IN_PLACE) return;
+    if (kind == WEIGHT_GRADIENT_SEPARATE || unit->plain_gradient)
+        weights->transient_bytes += weights->groups * one;
+    else
+        weights->placeholder_bytes = one;
+}
+
 // A product with weights. Where the unit before it is its column collective, that collective's
 // backward runs between the two gradients, beside the second.
 static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
@@ -104,6 +117,7 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     double read = unit->quantize_bytes > 0 ? weight_read_bytes(training) : act;
     Op weights = weight_gradient(&unit->op, act, read, state_bytes(training).gradient);
     weights.transient_bytes += gathered;
+    gradient_tensor_add(w, unit, &weights);
     backward_add(w, weights, PHASE_BACKWARD_WEIGHT, gather);
     if (column && !async) {
         w->data = w->num_ops - 1;

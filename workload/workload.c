@@ -61,6 +61,7 @@ static void build_head(Builder *b, const char *norm_name) {
     double dense = b->dense_parameters;
     build_linear(b, "lm_head", SPLIT_COLUMN, b->tokens, vocab, m->hidden_size,
                  m->final_norm ? 0 : input * act);
+    b->units[b->num_units - 1].plain_gradient = true;
     b->dense_parameters = dense;
     double logits = b->tokens * vocab / b->plan->tp;
     bool fused = training->cross_entropy_fused, one_pass = fused || training->compile;
