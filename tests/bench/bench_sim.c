@@ -1,11 +1,7 @@
 // Wall time of simulations, from starting the simulator's process to its answer: median and range
 // of five runs after one to warm up, for the figures in docs/simulation.md.
 #include "sim/sim.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "tests/bench/measure.h"
 
 enum { NUM_RUNS = 5 };
 
@@ -27,28 +23,12 @@ static const Job JOBS[] = {
     {"16,384 GPUs, 16 stages", 2048, 16384, "\"tp\": 8, \"pp\": 16", "auto"},
 };
 
-static void print_machine(void) {
-    char line[256];
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    while (file && fgets(line, sizeof line, file)) {
-        if (strncmp(line, "model name", 10) != 0) continue;
-        printf("machine: %ld x%s", sysconf(_SC_NPROCESSORS_ONLN), strchr(line, ':') + 1);
-        break;
-    }
-    if (file) fclose(file);
-}
-
 static cJSON *job_document(const Job *job, Arena *arena) {
     return cJSON_Parse(arena_printf(
         arena,
         "{\"schema\": 1, \"model\": \"llama-3.1-70b\", \"cluster\": \"dgx-h100:%d\", \"training\": "
         "{\"seq_len\": 8192, \"global_batch\": %d, \"precision\": \"bf16\"}, \"parallel\": {%s}}",
         job->num_nodes, job->global_batch, job->parallel));
-}
-
-static int compare_doubles(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static Status job_run(const Job *job) {
@@ -63,10 +43,10 @@ static Status job_run(const Job *job) {
         wall_s[run] = result.wall_s;
     }
     if (status.code == STATUS_OK) {
-        qsort(wall_s + 1, NUM_RUNS, sizeof *wall_s, compare_doubles);
+        Spread spread = measure_spread(wall_s + 1, NUM_RUNS);
         printf("%-24s fold %-4s %9lld activities  %.3f s (%.3f to %.3f)\n", job->title,
-               result.folding, (long long)result.num_activities, wall_s[1 + NUM_RUNS / 2],
-               wall_s[1], wall_s[NUM_RUNS]);
+               result.folding, (long long)result.num_activities, spread.median, spread.least,
+               spread.most);
     }
     cJSON_Delete(document);
     arena_free(&arena);
@@ -86,7 +66,7 @@ static void find_simulator(void) {
 
 int main(void) {
     find_simulator();
-    print_machine();
+    measure_print_machine();
     for (size_t i = 0; i < sizeof JOBS / sizeof *JOBS; i++) {
         Status status = job_run(&JOBS[i]);
         if (status.code == STATUS_OK) continue;
