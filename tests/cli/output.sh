@@ -4,12 +4,13 @@
 set -eu
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
-cd "$temp"
+mkdir "$temp/work"
+cd "$temp/work"
 fail() {
     echo "$*" >&2
     exit 1
 }
-# rc_of ARGUMENTS...: sets rc; standard output and error in files beside this folder.
+# rc_of ARGUMENTS...: sets rc; standard output and error are in $temp.
 rc_of() {
     rc=0
     "$MESHWRIGHT" "$@" >"$temp/stdout" 2>"$temp/stderr" </dev/null || rc=$?
@@ -22,7 +23,7 @@ END
 
 # All files of a plan, in a folder with a space, made with its parents.
 rc_of plan job.json -o "a b/c"
-[ $rc -eq 0 ] || fail "plan -o: $(cat stderr)"
+[ $rc -eq 0 ] || fail "plan -o: $(cat "$temp/stderr")"
 for file in plan.json launch.sh launch.sbatch trace.json report.txt; do
     [ -s "a b/c/$file" ] || fail "plan -o wrote no $file"
 done
@@ -46,14 +47,12 @@ for arguments in "plan bad.json -o new" "plan job.json -o occupied/x" "plan job.
     "whatif job.json --vary training.seq_len=2048 -o occupied/x" \
     "whatif bad.json --vary training.seq_len=2048 -o new" "launch again/plan.json -o occupied/x" \
     "simulate again/plan.json --trace nofolder/trace.json" "simulate again/plan.json --trace again"; do
-    find . | sort >before
+    find . | sort >"$temp/before"
     # shellcheck disable=SC2086 # a list of words
     rc_of $arguments
-    [ $rc -eq 2 ] || fail "$arguments: exit $rc: $(cat stderr)"
-    [ ! -s stdout ] || fail "$arguments: an answer beside the refusal"
-    find . | sort >after
-    grep -v '^./after$' after | cmp - before || fail "$arguments: left something behind"
-    rm after before
+    [ $rc -eq 2 ] || fail "$arguments: exit $rc: $(cat "$temp/stderr")"
+    [ ! -s "$temp/stdout" ] || fail "$arguments: an answer beside the refusal"
+    find . | sort | cmp - "$temp/before" || fail "$arguments: left something behind"
 done
 
 # Launch files are kept unless --force says otherwise.
@@ -62,7 +61,7 @@ mkdir launch
 echo mine >launch/launch.sh
 rc_of launch again/plan.json -o launch
 [ $rc -eq 2 ] || fail "launch over a file: exit $rc"
-[ "$(cat stderr)" = "launch/launch.sh: is there already; --force overwrites it" ] || fail "$(cat stderr)"
+[ "$(cat "$temp/stderr")" = "launch/launch.sh: is there already; --force overwrites it" ] || fail "$(cat "$temp/stderr")"
 [ "$(cat launch/launch.sh)" = mine ] || fail "launch overwrote a file"
 "$MESHWRIGHT" launch again/plan.json -o launch --force >/dev/null
 cmp launch/launch.sh again/launch.sh
@@ -71,8 +70,8 @@ cmp launch/launch.sh again/launch.sh
 # A plan that the launcher cannot write is still a plan.
 sed 's/"global_batch": 64/"global_batch": 64, "stack": "pytorch-fsdp"/' job.json >fsdp.json
 rc_of plan fsdp.json -o fsdp
-[ $rc -eq 0 ] || fail "plan for another stack: exit $rc: $(cat stderr)"
-grep -q "^meshwright: no launch files: fsdp.json: training.stack" stderr || fail "$(cat stderr)"
+[ $rc -eq 0 ] || fail "plan for another stack: exit $rc: $(cat "$temp/stderr")"
+grep -q "^meshwright: no launch files: fsdp.json: training.stack" "$temp/stderr" || fail "$(cat "$temp/stderr")"
 if [ -e fsdp/launch.sh ] || [ ! -s fsdp/plan.json ]; then fail "files for another stack"; fi
 
 # No is an answer, in full: exit 1.
@@ -82,17 +81,17 @@ cat >large.json <<'END'
 END
 rc_of plan large.json -o never
 [ $rc -eq 1 ] || fail "plan that fits nowhere: exit $rc"
-[ -s stdout ] || fail "plan that fits nowhere: no answer"
-grep -q "^large.json: nothing fits; the closest plan misses by " stderr || fail "$(cat stderr)"
+[ -s "$temp/stdout" ] || fail "plan that fits nowhere: no answer"
+grep -q "^large.json: nothing fits; the closest plan misses by " "$temp/stderr" || fail "$(cat "$temp/stderr")"
 [ ! -e never ] || fail "plan that fits nowhere left files"
 rc_of estimate large.json --json
 [ $rc -eq 1 ] || fail "estimate that does not fit: exit $rc"
-grep -q '"fits":.*false' stdout || fail "no full answer"
+grep -q '"fits":.*false' "$temp/stdout" || fail "no full answer"
 
 # The machine: exit 3.
 if [ -w /dev/full ]; then
     rc=0
-    "$MESHWRIGHT" estimate again/plan.json >/dev/full 2>stderr || rc=$?
+    "$MESHWRIGHT" estimate again/plan.json >/dev/full 2>"$temp/stderr" || rc=$?
     [ $rc -eq 3 ] || fail "full disk: exit $rc"
-    [ "$(cat stderr)" = "meshwright: standard output cannot be written" ] || fail "$(cat stderr)"
+    [ "$(cat "$temp/stderr")" = "meshwright: standard output cannot be written" ] || fail "$(cat "$temp/stderr")"
 fi
