@@ -1,0 +1,170 @@
+#include "costmodel/collective.h"
+#include "tests/costmodel/made_up.h"
+
+#include <CUnit/CUnit.h>
+
+#define ASSERT_CLOSE(actual, expected) CU_ASSERT_DOUBLE_EQUAL(actual, expected, 1e-9 * (expected))
+
+static const Group INSIDE = {4, 1}, NODES = {4, 8}, BOTH = {16, 1};
+
+static void group_of_one_is_free(void) {
+    const Cluster cluster = made_up_cluster(32);
+    for (int kind = 0; kind < NUM_COLLECTIVES; kind++) {
+        CU_ASSERT_EQUAL(collective_s(&cluster, kind, (Group){1, 1}, 1e9), 0);
+        CU_ASSERT_EQUAL(collective_s(&cluster, kind, BOTH, 0), 0);
+    }
+}
+
+// 4 ranks of one domain, 8e9 bytes at 1e11 B/s. All-reduce: 2 x 3/4 of them on the wire, 0.12 s,
+// and 6 steps of 1e-6. All-gather, reduce-scatter: half of that. All-to-all: 3/4 of the bytes, 1
+// step. Ring exchange: 3 steps of 8e9 bytes.
+static void rings_inside_a_domain(void) {
+    const Cluster cluster = made_up_cluster(32);
+    const double base_s = 1e-5;
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_REDUCE, INSIDE, 8e9), base_s + 6e-6 + 0.12);
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, INSIDE, 8e9), base_s + 3e-6 + 0.06);
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_REDUCE_SCATTER, INSIDE, 8e9),
+                 base_s + 3e-6 + 0.06);
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_TO_ALL, INSIDE, 8e9), base_s + 1e-6 + 0.06);
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_RING_EXCHANGE, INSIDE, 8e9),
+                 base_s + 3e-6 + 0.24);
+}
+
+// One rank in each of 4 domains: 3/4 of 4e9 bytes over one NIC of 1e10 B/s, 4 crossings.
+// 8 ranks in each of 2: 15/16 of 16e9 bytes twice, over 8 NICs (0.375 s; 0.3 s over the links
+// inside); down a tree over 2 domains with chains of 8: 2 (1e-5 + 7e-6), less than the ring's 2
+// (2e-5 + 14e-6).
+static void rings_across_domains(void) {
+    const Cluster cluster = made_up_cluster(32);
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, NODES, 4e9), 1e-4 + 4e-5 + 0.3);
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_REDUCE, BOTH, 16e9), 1e-4 + 3.4e-5 + 0.375);
+}
+
+// 8/16 of 16e9 bytes leave the domain, over the rank's own NIC.
+static void all_to_all_leaves_by_its_own_nic(void) {
+    const Cluster cluster = made_up_cluster(32);
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_TO_ALL, BOTH, 16e9), 1e-4 + 1e-5 + 0.8);
+}
+
+// 15 steps of 1e9 bytes: each step one rank of a domain sends to the next domain, over its NIC. A
+// single NIC of 8e10 B/s for the node is all that rank's: 0.1875 s instead of 1.5 s.
+static void ring_exchange_crosses_by_one_rank(void) {
+    Cluster cluster = made_up_cluster(32);
+    const double alpha_s = 1e-4 + 2e-5 + 14e-6;
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_RING_EXCHANGE, BOTH, 1e9), alpha_s + 1.5);
+    cluster.nics_per_node = 1;
+    cluster.nic_bytes_per_s = 8e10;
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_RING_EXCHANGE, BOTH, 1e9), alpha_s + 0.1875);
+}
+
+// One NIC for 8 GPUs: each has an eighth, as their groups communicate at the same time. A leaf with
+// half the uplinks: half of that.
+static void gpus_share_their_nics(void) {
+    Cluster cluster = made_up_cluster(32);
+    cluster.nics_per_node = 1;
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, NODES, 4e9), 1e-4 + 4e-5 + 2.4);
+    ASSERT_CLOSE(p2p_s(&cluster, false, 1e9, NULL), 2e-5 + 0.8);
+    cluster.oversubscription = 2;
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, NODES, 4e9), 1e-4 + 4e-5 + 4.8);
+    ASSERT_CLOSE(p2p_s(&cluster, false, 1e9, NULL), 2e-5 + 1.6);
+    double alpha_s;
+    ASSERT_CLOSE(p2p_s(&cluster, true, 1e9, &alpha_s), 2e-6 + 0.01);
+    CU_ASSERT_EQUAL(alpha_s, 2e-6);
+}
+
+static void assert_layout(const Cluster *cluster, Group group, int num_domains, int inside) {
+    const GroupLayout layout = group_layout(cluster, group);
+    CU_ASSERT_EQUAL(layout.num_ranks, group.size);
+    CU_ASSERT_EQUAL(layout.num_domains, num_domains);
+    CU_ASSERT_EQUAL(layout.ranks_per_domain, inside);
+}
+
+// Domains of 8. Groups of 6 begin at 0, 6, 12, ...: that at 6 lies on two domains. Of 4 ranks 3
+// apart, 12 GPUs wide, the worst begins at GPU 7 and touches 3 domains. A domain of 3 nodes:
+static void worst_placed_group_counts(void) {
+    Cluster cluster = made_up_cluster(48);
+    assert_layout(&cluster, (Group){8, 1}, 1, 8);
+    assert_layout(&cluster, (Group){4, 2}, 1, 4);
+    assert_layout(&cluster, (Group){8, 4}, 4, 2);
+    assert_layout(&cluster, (Group){3, 16}, 3, 1);
+    assert_layout(&cluster, (Group){6, 1}, 2, 3);
+    assert_layout(&cluster, (Group){4, 3}, 3, 1);
+    cluster.domain_gpus = 24;
+    assert_layout(&cluster, (Group){3, 8}, 1, 3);
+    assert_layout(&cluster, (Group){6, 8}, 2, 3);
+    cluster.domain_gpus = 72; // all GPUs lie in one
+    assert_layout(&cluster, (Group){6, 8}, 1, 6);
+}
+
+static void domains_hold_neighbours(void) {
+    const Cluster cluster = made_up_cluster(32);
+    CU_ASSERT_TRUE(gpus_share_domain(&cluster, 0, 7));
+    CU_ASSERT_FALSE(gpus_share_domain(&cluster, 7, 8));
+}
+
+// The rate grows as 1 / (1 + sqrt(half / wire)): where 3e9 bytes are on the wire and half_bytes is
+// that too, half the rate.
+static void small_messages_move_slowly(void) {
+    Cluster cluster = made_up_cluster(32);
+    cluster.scale_up.half_bytes = cluster.scale_out.half_bytes = 3e9;
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, INSIDE, 4e9), 1e-5 + 3e-6 + 0.06);
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, NODES, 4e9), 1e-4 + 4e-5 + 0.6);
+}
+
+// One cluster with something better about it.
+static Cluster better(const Cluster *cluster, int what) {
+    Cluster c = *cluster;
+    if (what == 0) c.scale_up.bandwidth_bytes_per_s *= 2;
+    if (what == 1) c.nic_bytes_per_s *= 2;
+    if (what == 2) c.nics_per_node *= 2;
+    if (what == 3) c.scale_up.hop_latency_s /= 2;
+    if (what == 4) c.scale_out.latency_s /= 2;
+    return c;
+}
+
+static void better_networks_and_smaller_messages_are_never_slower(void) {
+    for (int i = 0; i < NUM_COLLECTIVES * 5 * 6 * 4; i++) {
+        const CollectiveKind kind = i % NUM_COLLECTIVES;
+        const Group group = {2 << (i / NUM_COLLECTIVES % 5), 1 << (i / (NUM_COLLECTIVES * 5) % 6)};
+        Cluster cluster = made_up_cluster(1024);
+        cluster.scale_up.half_bytes = cluster.scale_out.half_bytes = 1e6;
+        cluster.nics_per_node = 1 << i / (NUM_COLLECTIVES * 30);
+        double before = 0;
+        for (double bytes = 1; bytes < 1e11; bytes *= 10) {
+            const double time_s = collective_s(&cluster, kind, group, bytes);
+            CU_ASSERT_TRUE(time_s >= before);
+            before = time_s;
+            for (int what = 0; what < 5; what++) {
+                const Cluster other = better(&cluster, what);
+                CU_ASSERT_TRUE(collective_s(&other, kind, group, bytes) <= time_s);
+            }
+        }
+    }
+}
+
+// What a ring gathers it has scattered before: an all-reduce is no faster than either half.
+static void all_reduce_is_two_halves(void) {
+    const Cluster cluster = made_up_cluster(32);
+    const Group groups[] = {INSIDE, NODES, BOTH};
+    for (int g = 0; g < 3; g++) {
+        const double all = collective_s(&cluster, COLLECTIVE_ALL_REDUCE, groups[g], 1e9);
+        const double half = collective_s(&cluster, COLLECTIVE_ALL_GATHER, groups[g], 1e9);
+        CU_ASSERT_TRUE(all > half && all < 2 * half);
+    }
+}
+
+CU_TestInfo collective_tests[] = {
+    {"group_of_one_is_free", group_of_one_is_free},
+    {"rings_inside_a_domain", rings_inside_a_domain},
+    {"rings_across_domains", rings_across_domains},
+    {"all_to_all_leaves_by_its_own_nic", all_to_all_leaves_by_its_own_nic},
+    {"ring_exchange_crosses_by_one_rank", ring_exchange_crosses_by_one_rank},
+    {"gpus_share_their_nics", gpus_share_their_nics},
+    {"worst_placed_group_counts", worst_placed_group_counts},
+    {"domains_hold_neighbours", domains_hold_neighbours},
+    {"small_messages_move_slowly", small_messages_move_slowly},
+    {"better_networks_and_smaller_messages_are_never_slower",
+     better_networks_and_smaller_messages_are_never_slower},
+    {"all_reduce_is_two_halves", all_reduce_is_two_halves},
+    CU_TEST_INFO_NULL,
+};
