@@ -4,15 +4,17 @@
 
 #include <string.h>
 
-// The node's GPUs that take part: a small job does not fill its node.
-static int gpus_per_node(const Scenario *scenario) {
-    const Cluster *cluster = &scenario->cluster;
-    return cluster->num_gpus < cluster->gpus_per_node ? cluster->num_gpus : cluster->gpus_per_node;
+// GPUs of one operating system. A node of the scenario may be a rack (gb200-nvl72): its compute
+// trays are hosts of their own, with 4 GPUs each (NVIDIA GB200 NVL72 datasheet: 18 trays, 72 GPUs).
+static int gpus_per_host(const Scenario *scenario) {
+    enum { MAX_GPUS_PER_HOST = 16, GPUS_PER_TRAY = 4 };
+    int per_node = scenario->cluster.gpus_per_node, num_gpus = scenario->cluster.num_gpus;
+    if (per_node > MAX_GPUS_PER_HOST && per_node % GPUS_PER_TRAY == 0) per_node = GPUS_PER_TRAY;
+    return num_gpus < per_node ? num_gpus : per_node;
 }
 
-static int num_nodes(const Scenario *scenario) {
-    int per_node = gpus_per_node(scenario);
-    return (scenario->cluster.num_gpus + per_node - 1) / per_node;
+static int num_hosts(const Scenario *scenario) {
+    return scenario->cluster.num_gpus / gpus_per_host(scenario);
 }
 
 static void add_head(Script *script, const Scenario *scenario, const Plan *plan) {
@@ -28,9 +30,9 @@ static void add_head(Script *script, const Scenario *scenario, const Plan *plan)
 static void add_slurm_head(Script *script, const Scenario *scenario) {
     const char *name = shell_name(scenario->model.name, script->arena);
     script_add(script, "#SBATCH --job-name=%s\n", name);
-    script_add(script, "#SBATCH --nodes=%d\n", num_nodes(scenario));
+    script_add(script, "#SBATCH --nodes=%d\n", num_hosts(scenario));
     script_add(script, "#SBATCH --ntasks-per-node=1\n");
-    script_add(script, "#SBATCH --gpus-per-node=%d\n", gpus_per_node(scenario));
+    script_add(script, "#SBATCH --gpus-per-node=%d\n", gpus_per_host(scenario));
     script_add(script, "#SBATCH --exclusive\n");
     script_add(script, "#SBATCH --output=%%x-%%j.log\n");
     script_comment(script, "Add what your cluster asks for: --partition, --account, --time.");
@@ -114,7 +116,7 @@ static void add_data(Script *script, const Scenario *scenario) {
 }
 
 static void add_torchrun(Script *script, const Scenario *scenario) {
-    int nodes = num_nodes(scenario);
+    int nodes = num_hosts(scenario);
     script_add(script, "\n# --- Start ---\n\n");
     if (nodes > 1) {
         script_comment(script,
@@ -127,7 +129,7 @@ static void add_torchrun(Script *script, const Scenario *scenario) {
                            ": \"${MASTER_ADDR:?set it to the address of node 0}\"\n");
     }
     script_add(script, "exec torchrun \\\n    --nnodes %d \\\n    --nproc-per-node %d \\\n", nodes,
-               gpus_per_node(scenario));
+               gpus_per_host(scenario));
     if (nodes > 1)
         script_add(script, "    --node-rank \"$NODE_RANK\" \\\n"
                            "    --master-addr \"$MASTER_ADDR\" \\\n"
@@ -144,7 +146,7 @@ static void add_srun(Script *script, const Scenario *scenario) {
                "    echo \"the plan is for %d nodes, the job has $SLURM_JOB_NUM_NODES\" >&2\n"
                "    exit 2\n"
                "fi\n",
-               num_nodes(scenario), num_nodes(scenario));
+               num_hosts(scenario), num_hosts(scenario));
     script_add(script,
                "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
                "export MASTER_ADDR\n"
@@ -159,7 +161,7 @@ static void add_srun(Script *script, const Scenario *scenario) {
                "    --master-addr \"$MASTER_ADDR\" \\\n"
                "    --master-port \"$MASTER_PORT\" \\\n"
                "    \"$@\"' torchrun \"$MEGATRON_PATH/pretrain_gpt.py\" \"${ARGS[@]}\"\n",
-               gpus_per_node(scenario));
+               gpus_per_host(scenario));
 }
 
 const char *megatron_script(const Scenario *scenario, const Plan *plan,

@@ -5,8 +5,11 @@
 #include "report/units.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
-enum { LABEL = 16, MAX_LINKS = 8 };
+enum { LABEL = 16, MAX_LINKS = 8, MAX_DIFFERENCES = 8 };
 
 static void print_links(const Paper *paper, const SimResult *result) {
     if (result->num_links == 0) return;
@@ -15,26 +18,98 @@ static void print_links(const Paper *paper, const SimResult *result) {
         paper_bar(paper, result->links[i].name, "", result->links[i].utilization_frac, STYLE_PLAIN);
 }
 
-void report_simulation(const Scenario *scenario, const Plan *plan, const SimResult *result,
-                       FILE *stream) {
+// Time of one class of work on one pipeline rank, in both timelines.
+typedef struct {
+    const char *name;
+    double estimate_s, simulated_s;
+} Difference;
+
+static const char *class_name(const Program *program, const Instruction *in) {
+    if (in->kind == INSTRUCTION_COLLECTIVE) return program->collectives[in->collective].name;
+    return INSTRUCTION_NAMES[in->kind];
+}
+
+static int difference_compare(const void *a, const void *b) {
+    const Difference *x = a, *y = b;
+    double dx = fabs(x->simulated_s - x->estimate_s), dy = fabs(y->simulated_s - y->estimate_s);
+    if (dx != dy) return dx < dy ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+// Fills the classes of a rank's instructions, the largest difference first.
+static int differences_of(const SimComparison *c, int rank, Difference *out, int max) {
+    const RankProgram *program = &c->program->ranks[rank];
+    int n = 0;
+    for (int i = 0; i < program->num_instructions; i++) {
+        const char *name = class_name(c->program, &program->instructions[i]);
+        int at = 0;
+        while (at < n && strcmp(out[at].name, name) != 0) at++;
+        if (at == max) continue;
+        if (at == n) out[n++] = (Difference){.name = name};
+        out[at].estimate_s += c->timeline->end_s[rank][i] - c->timeline->start_s[rank][i];
+        out[at].simulated_s += c->result->end_s[rank][i] - c->result->start_s[rank][i];
+    }
+    qsort(out, (size_t)n, sizeof *out, difference_compare);
+    return n;
+}
+
+static void print_differences(const Paper *paper, const SimComparison *c) {
+    static const double LEAST_FRAC = 0.001; // of the step
+    static const TableColumn columns[] = {{"work", false, 0},
+                                          {"simulated", true, 0},
+                                          {"estimated", true, 0},
+                                          {"difference", true, 0}};
+    enum { MAX_CLASSES = 64 };
+    Difference differences[MAX_CLASSES];
+    int rank = c->timeline->slowest_rank;
+    int n = differences_of(c, rank, differences, MAX_CLASSES), num_shown = 0;
     Arena arena = {0};
-    Paper paper = paper_of(stream);
+    Table table = table_new(&arena, columns, 4);
+    for (int i = 0; i < n && num_shown < MAX_DIFFERENCES; i++) {
+        double more_s = differences[i].simulated_s - differences[i].estimate_s;
+        if (fabs(more_s) < LEAST_FRAC * c->result->step_time_s) break;
+        char a[UNITS_SIZE], b[UNITS_SIZE], d[UNITS_SIZE];
+        const char *cells[] = {differences[i].name, units_seconds(differences[i].simulated_s, a),
+                               units_seconds(differences[i].estimate_s, b),
+                               units_seconds(more_s, d)};
+        table_add(&table, STYLE_PLAIN, cells, NULL);
+        num_shown++;
+    }
+    paper_heading(paper, "Where simulation and estimate disagree, over the slowest rank's step");
+    if (num_shown > 0)
+        table_print(&table, paper);
+    else
+        fprintf(paper->stream, "  nowhere by more than 0.1 %% of the step\n");
+    fputc('\n', paper->stream);
+    arena_free(&arena);
+}
+
+static void print_outcome(const Paper *paper, const SimResult *result) {
     char a[UNITS_SIZE], b[UNITS_SIZE];
     double difference = result->step_time_s / result->estimate_step_time_s - 1;
-    paper_wrap(&paper, 0, STYLE_BOLD, report_question(scenario, &arena));
-    fprintf(stream, "%-*s%s\n", LABEL, "plan", plan_describe(plan, &arena));
-    fprintf(stream, "%-*s%s simulated, %s estimated (%+.2f %%)\n", LABEL, "step time",
+    fprintf(paper->stream, "%-*s%s simulated, %s estimated (%+.2f %%)\n", LABEL, "step time",
             units_seconds(result->step_time_s, a), units_seconds(result->estimate_step_time_s, b),
             difference * 100);
-    fprintf(stream, "%-*s%" PRId64 " activities; folding %s: %s\n", LABEL, "simulated",
+    fprintf(paper->stream, "%-*s%" PRId64 " activities; folding %s: %s\n", LABEL, "simulated",
             result->num_activities, result->folding, result->folding_reason);
     if (result->contended)
-        fprintf(stream, "%-*smessages took %.1f %% longer than granted, %.1f %% shorter\n", LABEL,
-                "contention", result->flow_lost_frac * 100, result->flow_gained_frac * 100);
+        fprintf(paper->stream, "%-*smessages took %.1f %% longer than granted, %.1f %% shorter\n",
+                LABEL, "contention", result->flow_lost_frac * 100, result->flow_gained_frac * 100);
     else
-        fprintf(stream, "%-*snone: every message had the bandwidth that the estimate grants it\n",
+        fprintf(paper->stream,
+                "%-*snone: every message had the bandwidth that the estimate grants "
+                "it\n",
                 LABEL, "contention");
-    fputc('\n', stream);
-    print_links(&paper, result);
+    fputc('\n', paper->stream);
+}
+
+void report_simulation(const SimComparison *comparison, FILE *stream) {
+    Arena arena = {0};
+    Paper paper = paper_of(stream);
+    paper_wrap(&paper, 0, STYLE_BOLD, report_question(comparison->scenario, &arena));
+    fprintf(stream, "%-*s%s\n", LABEL, "plan", plan_describe(comparison->plan, &arena));
+    print_outcome(&paper, comparison->result);
+    if (comparison->result->start_s) print_differences(&paper, comparison);
+    print_links(&paper, comparison->result);
     arena_free(&arena);
 }

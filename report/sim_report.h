@@ -2,10 +2,19 @@
 #pragma once
 
 #include "config/scenario.h"
+#include "costmodel/timeline.h"
 #include "plan/plan.h"
 #include "sim/sim.h"
+#include "workload/program.h"
 
 #include <stdio.h>
 
-void report_simulation(const Scenario *scenario, const Plan *plan, const SimResult *result,
-                       FILE *stream);
+typedef struct {
+    const Scenario *scenario;
+    const Plan *plan;
+    const Program *program;
+    const Timeline *timeline; // the estimate's, with its times
+    const SimResult *result;  // with times: also says which work takes another time
+} SimComparison;
+
+void report_simulation(const SimComparison *comparison, FILE *stream);

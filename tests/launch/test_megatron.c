@@ -295,6 +295,28 @@ static void scripts_hold_only_documented_flags(void) {
         }
 }
 
+// A node of gb200-nvl72 is a rack of 18 hosts.
+static void hosts_are_counted_not_racks(void) {
+    static const struct {
+        const char *cluster, *nodes, *gpus;
+    } CASES[] = {{"\"gb200-nvl72:2\"", "--nodes=36\n", "--gpus-per-node=4\n"},
+                 {"\"dgx-h100:4\"", "--nodes=4\n", "--gpus-per-node=8\n"}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        Written w = job_write((Job){.cluster = CASES[i].cluster,
+                                    .training = "{\"seq_len\": 4096, \"global_batch\": 288, "
+                                                "\"precision\": \"bf16\"}"});
+        LaunchFile file;
+        Status status = w.status;
+        if (status.code == STATUS_OK)
+            status =
+                launch_make(&w.scenario, &w.plan, LAUNCH_MEGATRON, LAUNCH_SLURM, &w.arena, &file);
+        CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+        CU_ASSERT_PTR_NOT_NULL(strstr(file.text, CASES[i].nodes));
+        CU_ASSERT_PTR_NOT_NULL(strstr(file.text, CASES[i].gpus));
+        arena_free(&w.arena);
+    }
+}
+
 static void other_targets_are_not_supported_yet(void) {
     Written w = job_write((Job){0});
     LaunchFile file;
@@ -319,6 +341,7 @@ CU_TestInfo megatron_tests[] = {
     {"models_without_flags_are_refused", models_without_flags_are_refused},
     {"documentation_is_the_flag_table", documentation_is_the_flag_table},
     {"scripts_hold_only_documented_flags", scripts_hold_only_documented_flags},
+    {"hosts_are_counted_not_racks", hosts_are_counted_not_racks},
     {"other_targets_are_not_supported_yet", other_targets_are_not_supported_yet},
     CU_TEST_INFO_NULL,
 };
