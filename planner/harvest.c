@@ -62,9 +62,10 @@ static double least_busy_s(const Plan *plan, const Prices *prices) {
 typedef struct {
     const HarvestTask *task;
     int split;
+    double available_bytes; // on one GPU
     Harvest *out;
     Arena scratch; // of one family
-    // Bit 10 zero_stage + schedule: a smaller micro_batch of the series did not fit.
+    // Bit 10 zero_stage + schedule: not even what does not shrink with a larger micro_batch fits.
     uint64_t missed[SPACE_MAX_SERIES];
 } Walker;
 
@@ -123,10 +124,9 @@ static void miss_keep(Harvest *out, const Plan *plan, const RankMemory *memory, 
 static bool plan_fits(const Walker *w, const Plan *plan, const Workload *workload,
                       RankMemory *memory) {
     const Scenario *scenario = w->task->space->scenario;
-    double available = scenario->cluster.gpu.memory_available_bytes;
     Harvest *out = w->out;
     *memory = memory_closed_form(scenario, plan, workload, 0);
-    double missing = memory->device_bytes - available;
+    double missing = memory->device_bytes - w->available_bytes;
     if (missing <= 0 || out->missing_bytes == 0 || missing < out->missing_bytes)
         *memory = estimate_memory(scenario, plan, workload, &missing);
     if (missing <= 0) return true;
@@ -179,10 +179,13 @@ static bool family_visit(void *context, const Plan *plans, int num_plans, int se
         uint64_t bit = (uint64_t)1 << (NUM_SCHEDULES * plan->zero_stage + (int)plan->schedule);
         RankMemory memory;
         out->considered++;
-        // More sequences at once never need less memory (a law of tests/planner/test_harvest.c).
-        if (w->missed[series] & bit ||
-            !plan_fits(w, plan, shared_workload(w, plan, &shared), &memory)) {
-            w->missed[series] |= bit;
+        if (w->missed[series] & bit) {
+            out->pruned_by_memory++;
+        } else if (!plan_fits(w, plan, shared_workload(w, plan, &shared), &memory)) {
+            // Weights, gradients, optimizer and buffers never need less memory with more sequences
+            // at once (a law of tests/planner/test_harvest.c); activations may, by a little.
+            if (memory.device_bytes - memory.activations_bytes > w->available_bytes)
+                w->missed[series] |= bit;
             out->pruned_by_memory++;
         } else if (w->task->goal == HARVEST_FIT) {
             *candidate_add(out) = (Candidate){.plan = *plan};
@@ -199,6 +202,7 @@ bool harvest_split(const HarvestTask *task, int split, Harvest *out) {
     Walker *walker = ARENA_NEW(&out->arena, Walker);
     walker->task = task;
     walker->split = split;
+    walker->available_bytes = task->space->scenario->cluster.gpu.memory_available_bytes;
     walker->out = out;
     bool walked = space_visit(task->space, split, &out->chunks, family_visit, walker);
     arena_free(&walker->scratch);

@@ -80,6 +80,11 @@ static int compare_candidates(const void *a, const void *b) {
     return (x->index > y->index) - (x->index < y->index);
 }
 
+static void candidates_sort(Candidate *candidates, size_t num_candidates) {
+    if (num_candidates > 1)
+        qsort(candidates, num_candidates, sizeof *candidates, compare_candidates);
+}
+
 static void stop_early(Search *s, double unpriced_value) {
     s->stats.optimal = false;
     double gap = 1 - unpriced_value / s->best.items[0].value;
@@ -89,7 +94,7 @@ static void stop_early(Search *s, double unpriced_value) {
 // Prices in the order of the bounds. A candidate that cannot enter is passed over: the next may
 // still be a tie with a better step time.
 static Status price_all(Search *s) {
-    qsort(s->candidates, s->num_candidates, sizeof *s->candidates, compare_candidates);
+    candidates_sort(s->candidates, s->num_candidates);
     for (size_t i = 0; i < s->num_candidates; i++) {
         const Candidate *candidate = &s->candidates[i];
         if (candidate->priced) continue;
@@ -161,8 +166,7 @@ static void candidates_append(Search *s, const Harvest *harvest) {
 // until K are known the first K, then one if it may enter.
 static Status harvest_seed(Search *s, Harvest *harvest) {
     if (s->options->exhaustive) return status_ok();
-    qsort(harvest->candidates, harvest->num_candidates, sizeof *harvest->candidates,
-          compare_candidates);
+    candidates_sort(harvest->candidates, harvest->num_candidates);
     int wanted = s->best.num_items < s->best.top ? s->best.top : 1;
     for (size_t i = 0; i < harvest->num_candidates && wanted > 0; i++, wanted--) {
         Candidate *candidate = &harvest->candidates[i];
@@ -315,7 +319,7 @@ static void splits_sort(Search *s) {
     int n = s->space.num_splits;
     SplitRank *ranks = ARENA_ARRAY(&s->arena, n, SplitRank);
     for (int i = 0; i < n; i++) ranks[i] = (SplitRank){s->split_bound_s[i], i};
-    qsort(ranks, (size_t)n, sizeof *ranks, compare_splits);
+    if (n > 1) qsort(ranks, (size_t)n, sizeof *ranks, compare_splits);
     s->split_order = ARENA_ARRAY(&s->arena, n, int);
     for (int i = 0; i < n; i++) s->split_order[i] = ranks[i].split;
 }

@@ -2,6 +2,12 @@
 
 #include "tests/support.h"
 
+#include <stdlib.h>
+
+int case_count(int all) {
+    return getenv("MESHWRIGHT_TEST_FULL") ? all : all / 3;
+}
+
 // Knuth's linear congruential generator (TAOCP 2, 3.3.4); the high bits.
 static int draw(uint64_t *state, int num_values) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;

@@ -3,6 +3,10 @@
 
 #include "planner/planner.h"
 
+// How many scenarios a test looks at: all with MESHWRIGHT_TEST_FULL in the environment, else a
+// third.
+int case_count(int all);
+
 // Scenario number `number` of an endless list: small models (dense, with experts, uneven), 1 to 24
 // GPUs (powers of two or not), several stacks.
 Status case_scenario(int number, Arena *arena, Scenario *out);

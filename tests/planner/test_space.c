@@ -185,6 +185,8 @@ static const Walk *walk_given(const char *parallel, Arena *arena) {
     return walk_all(scenario, arena);
 }
 
+#define STAGES "[{\"layers\": 15, \"embedding\": true}, {\"layers\": 17, \"loss\": true}]"
+
 static void what_is_given_is_kept(void) {
     static const char *const GIVEN[] = {
         "{\"tp\": 4}",
@@ -199,8 +201,7 @@ static void what_is_given_is_kept(void) {
         "{\"schedule\": \"interleaved\", \"vpp\": 4}",
         "{\"cp_method\": \"all-gather\"}",
         "{\"sequence_parallel\": false}",
-        "{\"pp\": 2, \"stages\": [{\"layers\": 15, \"embedding\": true}, {\"layers\": 17, "
-        "\"loss\": true}]}",
+        "{\"pp\": 2, \"stages\": " STAGES "}",
     };
     for (size_t i = 0; i < sizeof GIVEN / sizeof *GIVEN; i++) {
         Arena arena = {0};
@@ -213,9 +214,7 @@ static void what_is_given_is_kept(void) {
 
 static void given_stages_are_the_only_chunks(void) {
     Arena arena = {0};
-    const Walk *walk = walk_given("{\"stages\": [{\"layers\": 15, \"embedding\": true}, "
-                                  "{\"layers\": 17, \"loss\": true}]}",
-                                  &arena);
+    const Walk *walk = walk_given("{\"stages\": " STAGES "}", &arena);
     CU_ASSERT(walk->num_keys > 0);
     for (int i = 0; i < walk->num_keys; i++)
         CU_ASSERT_PTR_NOT_NULL(strstr(walk->keys[i], "chunks 15 17"));

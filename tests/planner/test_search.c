@@ -1,0 +1,361 @@
+#include "planner/planner.h"
+
+#include "tests/planner/planner_case.h"
+#include "tests/support.h"
+
+#include <CUnit/CUnit.h>
+#include <math.h>
+#include <string.h>
+
+enum { NUM_CASES = 90 };
+
+static PlannerResult search(const Scenario *scenario, const PlannerOptions *options, Arena *arena) {
+    PlannerResult result = {0};
+    Status status = planner_search(scenario, options, arena, &result);
+    CU_ASSERT_EQUAL(status.code, STATUS_OK);
+    if (status.code != STATUS_OK) fprintf(stderr, "%s\n", status.text);
+    return result;
+}
+
+static bool adds_up(const SearchStats *stats) {
+    return stats->considered == stats->pruned_by_memory + stats->pruned_by_bound + stats->priced;
+}
+
+static bool same_entries(const PlannerResult *a, const PlannerResult *b, Arena *arena) {
+    if (a->num_entries != b->num_entries) return false;
+    for (int i = 0; i < a->num_entries; i++) {
+        const PlannedEntry *x = &a->entries[i], *y = &b->entries[i];
+        if (strcmp(case_key(&x->plan, arena), case_key(&y->plan, arena)) != 0) return false;
+        if (x->estimate.step_time_s != y->estimate.step_time_s) return false;
+    }
+    return true;
+}
+
+static void case_options(int number, const Scenario *scenario, PlannerOptions *out) {
+    *out = (PlannerOptions){.top = 1 + number % 6,
+                            .objective = (PlanObjective)(number % NUM_OBJECTIVES),
+                            .max_memory_bytes = case_memory_bytes(number, scenario),
+                            .brief = true};
+}
+
+static void the_best_are_those_of_pricing_everything(void) {
+    int num_pruned = 0, num_fitting = 0;
+    for (int number = 0; number < case_count(NUM_CASES); number++) {
+        Arena arena = {0};
+        Scenario scenario;
+        Status status = case_scenario(number, &arena, &scenario);
+        CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+        PlannerOptions options;
+        case_options(number, &scenario, &options);
+        PlannerResult found = search(&scenario, &options, &arena);
+        options.exhaustive = true;
+        PlannerResult all = search(&scenario, &options, &arena);
+        CU_ASSERT_TRUE(same_entries(&found, &all, &arena));
+        CU_ASSERT_TRUE(adds_up(&found.stats) && adds_up(&all.stats));
+        CU_ASSERT_TRUE(found.stats.optimal && all.stats.optimal);
+        CU_ASSERT_EQUAL(found.stats.gap_frac, 0);
+        CU_ASSERT_EQUAL(found.stats.considered, all.stats.considered);
+        CU_ASSERT_EQUAL(all.stats.pruned_by_bound, 0);
+        num_pruned += found.stats.priced < all.stats.priced;
+        num_fitting += found.num_entries > 0;
+        arena_free(&arena);
+    }
+    CU_ASSERT(num_pruned > case_count(NUM_CASES) / 3);
+    CU_ASSERT(num_fitting > case_count(NUM_CASES) / 2);
+}
+
+static void distinct_plans_are_the_best_of_their_variants(void) {
+    for (int number = 0; number < case_count(NUM_CASES) / 2; number++) {
+        Arena arena = {0};
+        Scenario scenario;
+        Status status = case_scenario(number, &arena, &scenario);
+        CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+        PlannerOptions options;
+        case_options(number, &scenario, &options);
+        options.distinct = true;
+        PlannerResult found = search(&scenario, &options, &arena);
+        options.exhaustive = true;
+        PlannerResult all = search(&scenario, &options, &arena);
+        CU_ASSERT_TRUE(same_entries(&found, &all, &arena));
+        for (int i = 0; i < found.num_entries; i++)
+            CU_ASSERT_EQUAL(found.entries[i].variant_of, -1);
+        arena_free(&arena);
+    }
+}
+
+static void threads_do_not_change_the_result(void) {
+    for (int number = 0; number < case_count(NUM_CASES); number += 5) {
+        Arena arena = {0};
+        Scenario scenario;
+        Status status = case_scenario(number, &arena, &scenario);
+        CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+        PlannerOptions options;
+        case_options(number, &scenario, &options);
+        PlannerResult one = search(&scenario, &options, &arena);
+        options.num_threads = 3;
+        PlannerResult three = search(&scenario, &options, &arena);
+        CU_ASSERT_TRUE(same_entries(&one, &three, &arena));
+        CU_ASSERT_EQUAL(one.stats.priced, three.stats.priced);
+        CU_ASSERT_EQUAL(one.stats.pruned_by_memory, three.stats.pruned_by_memory);
+        CU_ASSERT_EQUAL(one.stats.pruned_by_bound, three.stats.pruned_by_bound);
+        arena_free(&arena);
+    }
+}
+
+static void answers_are_legal_fit_and_are_ordered(void) {
+    for (int number = 0; number < case_count(NUM_CASES); number++) {
+        Arena arena = {0};
+        Scenario scenario;
+        Status status = case_scenario(number, &arena, &scenario);
+        CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+        PlannerOptions options;
+        case_options(number, &scenario, &options);
+        PlannerResult result = search(&scenario, &options, &arena);
+        for (int i = 0; i < result.num_entries; i++) {
+            const PlannedEntry *entry = &result.entries[i];
+            CU_ASSERT_EQUAL(plan_check(&scenario, &entry->plan).code, STATUS_OK);
+            CU_ASSERT_TRUE(entry->estimate.fits);
+            CU_ASSERT(entry->estimate.memory.device_bytes <= options.max_memory_bytes);
+            CU_ASSERT(entry->loses_frac >= (i ? result.entries[i - 1].loses_frac : 0));
+            CU_ASSERT_PTR_NOT_NULL(entry->why);
+        }
+        if (result.num_entries == 0) CU_ASSERT(result.miss.missing_bytes > 0);
+        arena_free(&arena);
+    }
+}
+
+// --- The demo and odd shapes
+
+static void the_demo_is_proven_optimal(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    Status status =
+        case_preset("llama-3.1-70b", "dgx-h100:16", 8192, 1024, NULL, &arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    PlannerResult result = search(&scenario, &(PlannerOptions){0}, &arena);
+    CU_ASSERT_EQUAL(result.num_entries, 5);
+    CU_ASSERT_TRUE(result.stats.optimal && adds_up(&result.stats));
+    CU_ASSERT(result.stats.considered > 10000);
+    CU_ASSERT(result.entries[0].estimate.mfu_frac > 0.3);
+    CU_ASSERT(result.entries[0].estimate.mfu_frac < 0.7);
+    arena_free(&arena);
+}
+
+static int layers_of(const Plan *plan) {
+    int layers = 0;
+    for (int c = 0; c < plan->num_chunks; c++) layers += plan->chunks[c].num_layers;
+    return layers;
+}
+
+// 8 does not divide 126, but 128 = 126 + 2: the contract counts embedding and loss as layers.
+static void layers_that_do_not_divide_are_split(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    Status status = case_preset("llama-3.1-405b", "dgx-h100:64", 8192, 512,
+                                "{\"pp\": 8, \"tp\": 8}", &arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    PlannerResult result = search(&scenario, &(PlannerOptions){.top = 3}, &arena);
+    CU_ASSERT_EQUAL(result.num_entries, 3);
+    for (int i = 0; i < result.num_entries; i++) {
+        CU_ASSERT_EQUAL(layers_of(&result.entries[i].plan), 126);
+        CU_ASSERT_EQUAL(result.entries[i].plan.pp, 8);
+        CU_ASSERT_EQUAL(result.entries[i].plan.tp, 8);
+    }
+    arena_free(&arena);
+}
+
+static Status search_gpus(int num_gpus, int batch, const char *parallel, Arena *arena,
+                          PlannerResult *out) {
+    const char *cluster =
+        arena_printf(arena,
+                     "{\"gpu\": \"h100-sxm-80g\", \"num_gpus\": %d, \"gpus_per_node\": %d, "
+                     "\"scale_up\": {\"link\": \"nvlink4\"}, \"scale_out\": {\"nics_per_node\": 8, "
+                     "\"nic_bytes_per_s\": 50e9}}",
+                     num_gpus, num_gpus % 8 == 0 ? 8 : num_gpus);
+    const char *training = arena_printf(arena, "{\"seq_len\": 4096, \"global_batch\": %d}", batch);
+    Scenario *scenario = ARENA_NEW(arena, Scenario);
+    TRY(scenario_of(scenario_text(arena, "\"llama-3.1-8b\"", cluster, training, parallel), arena,
+                    scenario));
+    return planner_search(scenario, &(PlannerOptions){.top = 2}, arena, out);
+}
+
+static void any_number_of_gpus_is_searched(void) {
+    static const int NUM_GPUS[] = {3, 5, 6, 7, 24, 40, 56, 120};
+    for (size_t i = 0; i < sizeof NUM_GPUS / sizeof *NUM_GPUS; i++) {
+        Arena arena = {0};
+        PlannerResult result = {0};
+        Status status = search_gpus(NUM_GPUS[i], 840, NULL, &arena, &result);
+        CU_ASSERT_EQUAL(status.code, STATUS_OK);
+        CU_ASSERT(result.num_entries > 0);
+        arena_free(&arena);
+    }
+}
+
+// --- Answers that are "no"
+
+static void what_misses_is_told_with_what_would_fit(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    Status status = case_preset("llama-3.1-70b", "dgx-h100:1", 8192, 64, NULL, &arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    PlannerResult result = search(&scenario, &(PlannerOptions){0}, &arena);
+    CU_ASSERT_EQUAL(result.num_entries, 0);
+    CU_ASSERT_TRUE(adds_up(&result.stats));
+    CU_ASSERT(result.miss.missing_bytes > 1e9);
+    CU_ASSERT_EQUAL(layers_of(&result.miss.plan), 80);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(result.miss.would_fit_if);
+    // 70.6e9 parameters x 18 bytes are 79 GB on each of 16, which leaves nothing for activations.
+    CU_ASSERT_EQUAL(strncmp(result.miss.would_fit_if, "on 32 GPUs (", 12), 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(planner_miss_text(&result, &arena), "it would fit on 32 GPUs"));
+    arena_free(&arena);
+}
+
+static void a_constraint_that_costs_the_fit_is_named(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    Status status = case_preset("llama-3.1-70b", "dgx-h100:4", 8192, 64,
+                                "{\"tp\": 8, \"pp\": 1, \"micro_batch\": 1, \"zero_stage\": 0, "
+                                "\"recompute\": \"full\"}",
+                                &arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    PlannerResult result = search(&scenario, &(PlannerOptions){0}, &arena);
+    CU_ASSERT_EQUAL(result.num_entries, 0);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(result.miss.would_fit_if);
+    CU_ASSERT_PTR_NOT_NULL(strstr(result.miss.would_fit_if, "instead of zero_stage 0"));
+    arena_free(&arena);
+}
+
+static void an_empty_space_names_its_constraints(void) {
+    Arena arena = {0};
+    PlannerResult result;
+    ASSERT_REFUSED(search_gpus(8, 64, "{\"tp\": 3}", &arena, &result),
+                   "job.json: parallel.tp: no configuration of 8 GPUs is legal with these "
+                   "constraints; there are some without tp 3 (parallel: tp 3 x cp 1 x pp 1 = 3 "
+                   "does not divide num_gpus 8; num_gpus 6 would be filled)");
+    ASSERT_REFUSED(search_gpus(8, 64, "{\"tp\": 4, \"pp\": 4}", &arena, &result),
+                   "job.json: parallel.tp: no configuration of 8 GPUs is legal with these "
+                   "constraints; there are some without tp 4 or pp 4 (parallel: tp 4 x cp 1 x pp 4 "
+                   "= 16 does not divide num_gpus 8; num_gpus 16 would be filled)");
+    ASSERT_REFUSED(search_gpus(8, 64, "{\"tp\": 3, \"pp\": 3}", &arena, &result),
+                   "job.json: parallel.tp: no configuration of 8 GPUs is legal with these "
+                   "constraints; there are some without both tp 3 and pp 3 (parallel: tp 3 x cp 1 "
+                   "x pp 3 = 9 does not divide num_gpus 8; num_gpus 9 would be filled)");
+    // 37 is prime, more than the 34 chunks of 32 layers, and divides neither 64 nor the heads.
+    ASSERT_REFUSED(search_gpus(37, 64, NULL, &arena, &result),
+                   "job.json: cluster.num_gpus: 37 GPUs cannot be filled by any legal tp x cp x dp "
+                   "x pp with global_batch 64; 36 could");
+    arena_free(&arena);
+}
+
+// --- Options
+
+static void a_budget_gives_the_best_so_far_and_the_gap(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    Status status = case_preset("llama-3.1-8b", "dgx-h100:4", 8192, 128, NULL, &arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    PlannerResult best = search(&scenario, &(PlannerOptions){.top = 1}, &arena);
+    PlannerOptions options = {.top = 1, .budget_s = 1e-9};
+    PlannerResult early = search(&scenario, &options, &arena);
+    CU_ASSERT_FALSE(early.stats.optimal);
+    CU_ASSERT_EQUAL(early.num_entries, 1);
+    CU_ASSERT_TRUE(adds_up(&early.stats));
+    double least = early.entries[0].estimate.step_time_s * (1 - early.stats.gap_frac);
+    CU_ASSERT(best.entries[0].estimate.step_time_s >= least * (1 - 1e-9));
+    arena_free(&arena);
+}
+
+static void objectives_choose_what_they_name(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    Status status = case_preset("llama-3.1-8b", "dgx-h100:1", 8192, 64, NULL, &arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    Estimate of[NUM_OBJECTIVES];
+    for (int o = 0; o < NUM_OBJECTIVES; o++) {
+        PlannerOptions options = {.top = 1, .objective = (PlanObjective)o};
+        of[o] = search(&scenario, &options, &arena).entries[0].estimate;
+    }
+    for (int o = 0; o < NUM_OBJECTIVES; o++) {
+        CU_ASSERT(of[OBJECTIVE_THROUGHPUT].step_time_s <= of[o].step_time_s);
+        CU_ASSERT(of[OBJECTIVE_COST].usd_per_1e9_tokens <= of[o].usd_per_1e9_tokens * (1 + 1e-12));
+        CU_ASSERT(of[OBJECTIVE_ENERGY].joules_per_token <= of[o].joules_per_token);
+        CU_ASSERT(of[OBJECTIVE_MEMORY].memory.device_bytes <= of[o].memory.device_bytes);
+    }
+    scenario.cluster.price_usd_per_gpu_hour = 0;
+    PlannerResult result;
+    ASSERT_REFUSED(
+        planner_search(&scenario, &(PlannerOptions){.objective = OBJECTIVE_COST}, &arena, &result),
+        "job.json: cluster.price_usd_per_gpu_hour: unknown for h100-sxm-80g; needed for objective "
+        "cost");
+    arena_free(&arena);
+}
+
+static void progress_count(void *context, const char *what, int64_t done, int64_t total) {
+    (void)what;
+    (void)done;
+    (void)total;
+    ++*(int *)context;
+}
+
+static void progress_is_told(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    Status status = case_scenario(3, &arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    int num_calls = 0;
+    PlannerOptions options = {.progress = progress_count, .progress_context = &num_calls};
+    search(&scenario, &options, &arena);
+    CU_ASSERT(num_calls > 0);
+    arena_free(&arena);
+}
+
+// --- JSON
+
+static double number_at(const cJSON *json, const char *object, const char *key) {
+    const cJSON *parent = object ? cJSON_GetObjectItemCaseSensitive(json, object) : json;
+    return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(parent, key));
+}
+
+static void the_document_is_the_contracts(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    Status status = case_preset("llama-3.1-8b", "dgx-h100:1", 8192, 64, NULL, &arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    PlannerResult result = search(&scenario, &(PlannerOptions){.top = 3}, &arena);
+    cJSON *json = planner_to_json(&result);
+    CU_ASSERT_EQUAL(number_at(json, NULL, "schema"), 1);
+    const cJSON *plans = cJSON_GetObjectItemCaseSensitive(json, "plans");
+    CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(plans), 3);
+    const cJSON *first = cJSON_GetArrayItem(plans, 0);
+    CU_ASSERT_TRUE(cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(first, "within_noise_of_best")));
+    CU_ASSERT_EQUAL(number_at(first, NULL, "step_time_s"), result.entries[0].estimate.step_time_s);
+    CU_ASSERT(number_at(first, "parallel", "dp") >= 1);
+    CU_ASSERT_EQUAL(number_at(json, "search", "considered"), (double)result.stats.considered);
+    CU_ASSERT_EQUAL(number_at(json, "search", "considered"),
+                    number_at(json, "search", "pruned_by_memory") +
+                        number_at(json, "search", "pruned_by_bound") +
+                        number_at(json, "search", "priced"));
+    CU_ASSERT(number_at(json, "timing", "wall_s") > 0);
+    CU_ASSERT_PTR_NULL(cJSON_GetObjectItemCaseSensitive(json, "closest_miss"));
+    cJSON_Delete(json);
+    arena_free(&arena);
+}
+
+CU_TestInfo search_tests[] = {
+    {"the_best_are_those_of_pricing_everything", the_best_are_those_of_pricing_everything},
+    {"distinct_plans_are_the_best_of_their_variants",
+     distinct_plans_are_the_best_of_their_variants},
+    {"threads_do_not_change_the_result", threads_do_not_change_the_result},
+    {"answers_are_legal_fit_and_are_ordered", answers_are_legal_fit_and_are_ordered},
+    {"the_demo_is_proven_optimal", the_demo_is_proven_optimal},
+    {"layers_that_do_not_divide_are_split", layers_that_do_not_divide_are_split},
+    {"any_number_of_gpus_is_searched", any_number_of_gpus_is_searched},
+    {"what_misses_is_told_with_what_would_fit", what_misses_is_told_with_what_would_fit},
+    {"a_constraint_that_costs_the_fit_is_named", a_constraint_that_costs_the_fit_is_named},
+    {"an_empty_space_names_its_constraints", an_empty_space_names_its_constraints},
+    {"a_budget_gives_the_best_so_far_and_the_gap", a_budget_gives_the_best_so_far_and_the_gap},
+    {"objectives_choose_what_they_name", objectives_choose_what_they_name},
+    {"progress_is_told", progress_is_told},
+    {"the_document_is_the_contracts", the_document_is_the_contracts},
+    CU_TEST_INFO_NULL,
+};
