@@ -1,0 +1,322 @@
+#include "costmodel/memory.h"
+#include "tests/costmodel/made_up.h"
+
+#include <CUnit/CUnit.h>
+
+#include <math.h>
+
+#define ASSERT_CLOSE(actual, expected)                                                             \
+    CU_ASSERT_DOUBLE_EQUAL(actual, expected, 1e-9 * fabs(expected) + 1e-3)
+
+#define TRAINING "{\"seq_len\": 1024, \"global_batch\": 32}"
+
+static RankMemory account_of(Case *c, int rank) {
+    return memory_closed_form(&c->scenario, &c->plan, &c->workload, rank);
+}
+
+// --- Weights, gradients, optimizer
+
+static double parameters_of(const Case *c) {
+    return c->workload.chunks[0].dense_parameters;
+}
+
+// Rajbhandari et al. 2020, section 3 and figure 1, with gradients in fp32: a parameter is 2 bytes
+// of weight, 4 of gradient and 12 of optimizer; each stage divides one more of them by 8 ranks.
+static void zero_stages_divide(void) {
+    for (int stage = 0; stage <= 3; stage++) {
+        Case c;
+        Arena arena = {0};
+        if (case_make(&c, MADE_UP_GPT, 8, TRAINING,
+                      arena_printf(&arena, "{\"zero_stage\": %d}", stage))) {
+            const double p = parameters_of(&c);
+            const RankMemory m = account_of(&c, 0);
+            ASSERT_CLOSE(m.weights_bytes, 2 * p / (stage >= 3 ? 8 : 1));
+            ASSERT_CLOSE(m.gradients_bytes, 4 * p / (stage >= 2 ? 8 : 1));
+            ASSERT_CLOSE(m.optimizer_bytes, 12 * p / (stage >= 1 ? 8 : 1));
+        }
+        case_free(&c);
+        arena_free(&arena);
+    }
+}
+
+// dp 2 x cp 4 share shards as one group of 8; in groups of 2 each holds half.
+static void shards_are_spread_over_their_group(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 8, TRAINING, "{\"cp\": 4}")) {
+        ASSERT_CLOSE(account_of(&c, 0).optimizer_bytes, 12 * parameters_of(&c) / 8);
+        c.scenario.parallel.zero_group = 2;
+        if (case_resolve(&c))
+            ASSERT_CLOSE(account_of(&c, 0).optimizer_bytes, 12 * parameters_of(&c) / 2);
+    }
+    case_free(&c);
+}
+
+// ep 4 of 8 ranks: experts have 2 replicas, all else 8.
+static void experts_are_spread_over_their_replicas(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_MOE, 8, TRAINING, "{\"ep\": 4}")) {
+        const Chunk *chunk = &c.workload.chunks[0];
+        CU_ASSERT_EQUAL(chunk->expert_parameters, 3 * 2 * 3 * 1024 * 512); // 3 layers, 2 experts
+        ASSERT_CLOSE(account_of(&c, 0).optimizer_bytes,
+                     12 * (chunk->dense_parameters / 8 + chunk->expert_parameters / 2));
+    }
+    case_free(&c);
+}
+
+typedef struct {
+    const char *training;
+    double weight, gradient, optimizer; // bytes of a parameter, nothing sharded
+} FormatRow;
+
+static const FormatRow FORMATS[] = {
+    {"", 2, 4, 12},
+    {", \"grad_reduce_dtype\": \"bf16\"", 2, 2, 12},
+    {", \"optimizer_dtype\": \"bf16\"", 2, 4, 8},
+    {", \"optimizer\": \"sgd\"", 2, 4, 8},
+    {", \"precision\": \"fp8\"", 2, 4, 12},
+    {", \"precision\": \"fp32\"", 4, 4, 8}, // one copy, no master
+    {", \"precision\": \"fp64\"", 8, 8, 16},
+    {", \"stack\": \"torchtitan\"", 4, 4, 8},
+    {", \"stack\": \"llm.c\"", 2, 2, 12},
+    {", \"stack\": \"megatron-2021\"", 2, 2, 12},
+};
+
+static void formats_by_hand(void) {
+    for (size_t i = 0; i < sizeof FORMATS / sizeof *FORMATS; i++) {
+        const FormatRow *row = &FORMATS[i];
+        Case c;
+        Arena arena = {0};
+        const char *training =
+            arena_printf(&arena, "{\"seq_len\": 1024, \"global_batch\": 32%s}", row->training);
+        if (case_make(&c, MADE_UP_GPT, 8, training, "{\"zero_stage\": 0}")) {
+            const double p = parameters_of(&c);
+            const RankMemory m = account_of(&c, 0);
+            ASSERT_CLOSE(m.weights_bytes, row->weight * p);
+            ASSERT_CLOSE(m.gradients_bytes, row->gradient * p);
+            ASSERT_CLOSE(m.optimizer_bytes, row->optimizer * p);
+        }
+        case_free(&c);
+        arena_free(&arena);
+    }
+}
+
+// --- Buffers
+
+// A layer is 12 h^2 and two norms of 2h, the tied embedding h^2; gathered in bf16: two layers; the
+// gradients of one in fp32. Without resharding all of the rank's weights stay gathered.
+static void sharded_weights_have_room_to_be_gathered(void) {
+    const double h2 = 1024 * 1024, layer = 12 * h2 + 4 * 1024;
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 8,
+                  "{\"seq_len\": 1024, \"global_batch\": 32, \"stack\": \"torchtitan\"}", NULL)) {
+        stack_bare(&c.scenario.training.stack);
+        ASSERT_CLOSE(account_of(&c, 0).buffers_bytes, 2 * 2 * layer + 4 * layer);
+        c.scenario.parallel.reshard_after_forward = 0;
+        if (case_resolve(&c))
+            ASSERT_CLOSE(account_of(&c, 0).buffers_bytes, 2 * parameters_of(&c) + 4 * layer);
+    }
+    case_free(&c);
+}
+
+// One placeholder of 2 bytes a weight for each shape: 3h x h, h x h, 4h x h and h x 4h. The head's
+// gradient is held while it is made instead.
+static void placeholders_are_one_for_each_shape(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 8, TRAINING, "{\"pp\": 2}")) {
+        stack_bare(&c.scenario.training.stack);
+        const double messages = 2 * c.workload.boundary_bytes, h2 = 1024 * 1024;
+        for (int rank = 0; rank < 2; rank++)
+            ASSERT_CLOSE(account_of(&c, rank).buffers_bytes, messages + 2 * 12 * h2);
+        c.scenario.training.stack.weight_gradient = WEIGHT_GRADIENT_SEPARATE;
+        ASSERT_CLOSE(account_of(&c, 0).buffers_bytes, messages);
+    }
+    case_free(&c);
+}
+
+// --- Activations
+
+// The most that the lists of a chunk, run block after block, hold above their start.
+static double expanded_peak(const Case *c, const Chunk *chunk, bool forward, double *left) {
+    double held = 0, peak = 0;
+    for (int k = 0; k < MAX_BLOCKS; k++) {
+        const int i = forward ? k : MAX_BLOCKS - 1 - k;
+        const Block *b = &c->workload.blocks[i];
+        const Op *ops = forward ? b->forward : b->backward;
+        const int num_ops = forward ? b->num_forward : b->num_backward;
+        for (int n = 0; n < chunk->num_blocks[i] * num_ops; n++) {
+            const Op *op = &ops[n % num_ops];
+            peak = fmax(peak, held + op->saved_bytes + op->transient_bytes);
+            held += op->saved_bytes - op->released_bytes;
+        }
+    }
+    *left = held;
+    return peak;
+}
+
+// Ties the operator level to the chunk level: all operators of all blocks, one after the other.
+static void expanded_operators_give_the_chunks_memory(void) {
+    static const char *const PLANS[] = {
+        "{\"pp\": 2, \"tp\": 2, \"ep\": 4}",
+        "{\"pp\": 2, \"vpp\": 2, \"recompute\": \"full\", \"recompute_layers\": 1}",
+        "{\"cp\": 2, \"recompute\": \"selective\", \"recompute_modules\": [\"moe\", \"mlp\"]}"};
+    static const char *const LLAMA = "\"llama-3.2-1b\"";
+    for (int i = 0; i < 9; i++) {
+        Case c;
+        const char *model = i % 3 == 0 ? MADE_UP_MOE : i % 3 == 1 ? MADE_UP_MLA : LLAMA;
+        if (i == 2) model = MADE_UP_MOE; // the first plan splits experts
+        if (case_make(&c, model, 8, TRAINING, PLANS[i / 3]))
+            for (int k = 0; k < c.workload.num_chunks; k++) {
+                const Chunk *chunk = &c.workload.chunks[k];
+                double left;
+                ASSERT_CLOSE(chunk->forward_peak_bytes, expanded_peak(&c, chunk, true, &left));
+                ASSERT_CLOSE(chunk->saved_bytes, left);
+                ASSERT_CLOSE(chunk->backward_peak_bytes, expanded_peak(&c, chunk, false, &left));
+                ASSERT_CLOSE(left, -chunk->saved_bytes);
+            }
+        case_free(&c);
+    }
+}
+
+static const char *const LAYERS_13 =
+    "{\"model_type\": \"generic\", \"name\": \"thirteen\", \"hidden_size\": 64,"
+    " \"intermediate_size\": 256, \"num_hidden_layers\": 13, \"num_attention_heads\": 4,"
+    " \"vocab_size\": 1000}";
+
+// One micro-batch and one plan: every rank's closed form against the sum over its instructions.
+static void assert_closed_form(int pp, int vpp, int num_microbatches, const char *rest) {
+    Case c;
+    Arena arena = {0};
+    const char *training =
+        arena_printf(&arena, "{\"seq_len\": 64, \"global_batch\": %d}", num_microbatches);
+    const char *parallel = arena_printf(&arena, "{\"pp\": %d, \"vpp\": %d, %s}", pp, vpp, rest);
+    if (case_make(&c, LAYERS_13, pp, training, parallel)) {
+        const Program program = program_build(&c.scenario, &c.plan, &c.workload, &c.arena);
+        double most = 0;
+        for (int r = 0; r < pp; r++) {
+            const RankMemory sum =
+                memory_running_sum(&c.scenario, &c.plan, &c.workload, &program, r);
+            const RankMemory closed = account_of(&c, r);
+            ASSERT_CLOSE(closed.activations_bytes, sum.activations_bytes);
+            ASSERT_CLOSE(closed.peak_bytes, sum.peak_bytes);
+            most = fmax(most, sum.peak_bytes);
+        }
+        int worst;
+        ASSERT_CLOSE(memory_worst_rank(&c.scenario, &c.plan, &c.workload, &worst).peak_bytes, most);
+        ASSERT_CLOSE(account_of(&c, worst).peak_bytes, most);
+    }
+    case_free(&c);
+    arena_free(&arena);
+}
+
+static void closed_form_is_the_running_sum(void) {
+    static const char *const RECOMPUTES[] = {"\"recompute\": \"none\"", "\"recompute\": \"full\"",
+                                             "\"recompute\": \"full\", \"recompute_layers\": 2"};
+    for (int pp = 1; pp <= 5; pp++)
+        for (int num_microbatches = 1; num_microbatches <= 20; num_microbatches++) {
+            const char *rest = RECOMPUTES[(pp + num_microbatches) % 3];
+            assert_closed_form(pp, 1, num_microbatches, rest);
+            assert_closed_form(pp, 1, num_microbatches, "\"schedule\": \"gpipe\"");
+            if (pp * 2 <= 15) assert_closed_form(pp, 2, num_microbatches, rest);
+            if (pp * 3 <= 15) assert_closed_form(pp, 3, num_microbatches, rest);
+        }
+}
+
+static void uneven_stages_have_closed_forms(void) {
+    for (int num_microbatches = 1; num_microbatches <= 20; num_microbatches++) {
+        assert_closed_form(3, 1, num_microbatches,
+                           "\"stages\": [{\"layers\": 0, \"embedding\": true}, {\"layers\": 12}, "
+                           "{\"layers\": 1, \"loss\": true}]");
+        assert_closed_form(2, 2, num_microbatches,
+                           "\"stages\": [{\"layers\": 1, \"embedding\": true}, {\"layers\": 9}, "
+                           "{\"layers\": 3}, {\"layers\": 0, \"loss\": true}]");
+    }
+}
+
+// 1F1B on rank r of 4 holds 4 - r micro-batches, GPipe all 8.
+static void schedules_hold_their_micro_batches(void) {
+    Case c;
+    if (case_make(&c, "\"llama-3.2-1b\"", 4, "{\"seq_len\": 1024, \"global_batch\": 8}",
+                  "{\"pp\": 4}")) {
+        for (int r = 0; r < 4; r++) {
+            const Chunk *chunk = &c.workload.chunks[r];
+            const double most =
+                fmax(chunk->forward_peak_bytes, chunk->saved_bytes + chunk->backward_peak_bytes);
+            ASSERT_CLOSE(account_of(&c, r).activations_bytes, (3 - r) * chunk->saved_bytes + most);
+        }
+        c.scenario.parallel.schedule = SCHEDULE_GPIPE;
+        if (case_resolve(&c)) {
+            const Chunk *chunk = &c.workload.chunks[1];
+            ASSERT_CLOSE(account_of(&c, 1).activations_bytes,
+                         7 * chunk->saved_bytes +
+                             fmax(chunk->forward_peak_bytes,
+                                  chunk->saved_bytes + chunk->backward_peak_bytes));
+        }
+    }
+    case_free(&c);
+}
+
+// --- The whole
+
+static void parts_add_up(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_MOE, 16, TRAINING, "{\"tp\": 2, \"pp\": 2, \"ep\": 4}")) {
+        Stack *stack = &c.scenario.training.stack;
+        stack->allocator_slack_frac = 0.5;
+        stack->context_bytes = 1e9;
+        stack->comm_bytes_per_group = 1e8;
+        const RankMemory m = account_of(&c, 0);
+        CU_ASSERT_TRUE(m.weights_bytes > 0 && m.gradients_bytes > 0 && m.optimizer_bytes > 0);
+        CU_ASSERT_TRUE(m.activations_bytes > 0 && m.buffers_bytes > 0);
+        ASSERT_CLOSE(m.peak_bytes, m.weights_bytes + m.gradients_bytes + m.optimizer_bytes +
+                                       m.activations_bytes + m.buffers_bytes);
+        ASSERT_CLOSE(m.reserved_bytes, 1.5 * m.peak_bytes);
+        // tp, dp, ep, expert dp (tp 2 x dp 4 / ep 4) and pp communicate.
+        ASSERT_CLOSE(m.device_bytes, m.reserved_bytes + 1e9 + 5e8);
+    }
+    case_free(&c);
+}
+
+static double peak_of(const char *model, const char *parallel) {
+    Case c;
+    double peak = 0;
+    int rank;
+    if (case_make(&c, model, 16, TRAINING, parallel))
+        peak = memory_worst_rank(&c.scenario, &c.plan, &c.workload, &rank).peak_bytes;
+    case_free(&c);
+    return peak;
+}
+
+// Each of these, from left to right, needs no more than the one before.
+static void what_saves_memory_saves_memory(void) {
+    static const char *const ROWS[][3] = {
+        {"{\"zero_stage\": 0}", "{\"zero_stage\": 1}", "{\"zero_stage\": 2}"},
+        {"{\"recompute\": \"none\"}", "{\"recompute\": \"selective\"}",
+         "{\"recompute\": \"full\"}"},
+        {"{\"micro_batch\": 2}", "{\"micro_batch\": 1}", "{\"cp\": 2}"},
+        {"{\"tp\": 1}", "{\"tp\": 2}", "{\"tp\": 4}"},
+        {"{\"tp\": 4, \"sequence_parallel\": false}", "{\"tp\": 4}", "{\"tp\": 4}"},
+    };
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
+        for (int k = 0; k < 2; k++) {
+            CU_ASSERT_TRUE(peak_of(MADE_UP_GPT, ROWS[i][k + 1]) <=
+                           peak_of(MADE_UP_GPT, ROWS[i][k]));
+            CU_ASSERT_TRUE(peak_of(MADE_UP_MOE, ROWS[i][k + 1]) <=
+                           peak_of(MADE_UP_MOE, ROWS[i][k]));
+        }
+}
+
+CU_TestInfo memory_tests[] = {
+    {"zero_stages_divide", zero_stages_divide},
+    {"shards_are_spread_over_their_group", shards_are_spread_over_their_group},
+    {"experts_are_spread_over_their_replicas", experts_are_spread_over_their_replicas},
+    {"formats_by_hand", formats_by_hand},
+    {"sharded_weights_have_room_to_be_gathered", sharded_weights_have_room_to_be_gathered},
+    {"placeholders_are_one_for_each_shape", placeholders_are_one_for_each_shape},
+    {"expanded_operators_give_the_chunks_memory", expanded_operators_give_the_chunks_memory},
+    {"closed_form_is_the_running_sum", closed_form_is_the_running_sum},
+    {"uneven_stages_have_closed_forms", uneven_stages_have_closed_forms},
+    {"schedules_hold_their_micro_batches", schedules_hold_their_micro_batches},
+    {"parts_add_up", parts_add_up},
+    {"what_saves_memory_saves_memory", what_saves_memory_saves_memory},
+    CU_TEST_INFO_NULL,
+};
