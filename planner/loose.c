@@ -1,6 +1,7 @@
 #include "planner/loose.h"
 
 #include "costmodel/price.h"
+#include "planner/share.h"
 #include "workload/block.h"
 
 #include <math.h>
@@ -11,7 +12,8 @@ typedef struct {
 } Shape;
 
 struct LooseEntry {
-    Shape shape; // tp 0: free
+    Shape shape;
+    Plan plan; // the first of this shape
     double microbatch_s;
 };
 
@@ -39,84 +41,98 @@ static size_t shape_hash(const Shape *shape) {
     return (size_t)(hash ^ hash >> 32);
 }
 
-// The entry of a shape, or the free one where it belongs.
-static LooseEntry *entry_find(const LooseCosts *costs, const Shape *shape) {
-    size_t i = shape_hash(shape) & (costs->capacity - 1);
-    while (costs->entries[i].shape.tp != 0 &&
-           memcmp(&costs->entries[i].shape, shape, sizeof *shape) != 0)
-        i = (i + 1) & (costs->capacity - 1);
-    return &costs->entries[i];
+// The slot of a shape, or the free one where it belongs.
+static int *slot_find(const LooseCosts *costs, const Shape *shape) {
+    size_t i = shape_hash(shape) & (costs->num_slots - 1);
+    while (costs->slots[i] != 0 &&
+           memcmp(&costs->entries[costs->slots[i] - 1].shape, shape, sizeof *shape) != 0)
+        i = (i + 1) & (costs->num_slots - 1);
+    return &costs->slots[i];
 }
 
+// Keeps half of the slots free.
 static void table_grow(LooseCosts *costs) {
-    if (costs->capacity && costs->num_entries < costs->capacity / 2) return;
-    LooseCosts grown = *costs;
-    grown.capacity = costs->capacity ? 2 * costs->capacity : 256;
-    grown.entries = ARENA_ARRAY(&costs->arena, grown.capacity, LooseEntry);
-    grown.arena = costs->arena;
-    for (size_t i = 0; i < costs->capacity; i++)
-        if (costs->entries[i].shape.tp != 0)
-            *entry_find(&grown, &costs->entries[i].shape) = costs->entries[i];
-    *costs = grown;
+    if (costs->num_entries < costs->entry_capacity) return;
+    costs->entry_capacity = costs->entry_capacity ? 2 * costs->entry_capacity : 256;
+    LooseEntry *grown = ARENA_ARRAY(&costs->arena, costs->entry_capacity, LooseEntry);
+    if (costs->num_entries)
+        memcpy(grown, costs->entries, (size_t)costs->num_entries * sizeof *grown);
+    costs->entries = grown;
+    costs->num_slots = 2 * (size_t)costs->entry_capacity;
+    costs->slots = ARENA_ARRAY(&costs->arena, costs->num_slots, int);
+    for (int i = 0; i < costs->num_entries; i++)
+        *slot_find(costs, &costs->entries[i].shape) = i + 1;
+}
+
+static void shape_add(void *context, const Plan *plan) {
+    LooseCosts *costs = context;
+    table_grow(costs);
+    Shape shape = shape_of(costs, plan);
+    int *slot = slot_find(costs, &shape);
+    if (*slot) return;
+    costs->entries[costs->num_entries++] = (LooseEntry){.shape = shape, .plan = *plan};
+    *slot = costs->num_entries;
 }
 
 // --- Prices
 
+typedef struct {
+    LooseCosts *costs;
+    Arena scratch[SHARE_MAX_WORKERS];
+} Pricing;
+
 // The whole model as one chunk. What ZeRO 3 and the host add once per rank is left out.
-static double microbatch_price(LooseCosts *costs, const Plan *plan) {
-    const Scenario *scenario = costs->scenario;
-    Plan whole = *plan;
-    whole.pp = whole.vpp = whole.num_chunks = 1;
-    whole.zero_stage = 0;
-    if (whole.recompute_layers != ABSENT) whole.recompute = RECOMPUTE_NONE;
-    arena_reset(&costs->scratch);
-    if (plan_default_chunks(&scenario->model, 1, &costs->scratch, &whole.chunks).code != STATUS_OK)
-        return 0;
-    Workload workload = workload_build(scenario, &whole, &costs->scratch);
-    Prices prices = chunks_price(scenario, &whole, &workload, &costs->scratch);
+static void entry_price(void *context, int worker, int item) {
+    Pricing *pricing = context;
+    const Scenario *scenario = pricing->costs->scenario;
+    LooseEntry *entry = &pricing->costs->entries[item];
+    Plan *whole = &entry->plan;
+    whole->pp = whole->vpp = whole->num_chunks = 1;
+    whole->zero_stage = 0;
+    if (whole->recompute_layers != ABSENT) whole->recompute = RECOMPUTE_NONE;
+    Arena *scratch = &pricing->scratch[worker];
+    arena_reset(scratch);
+    if (plan_default_chunks(&scenario->model, 1, scratch, &whole->chunks).code != STATUS_OK) return;
+    Workload workload = workload_build(scenario, whole, scratch);
+    Prices prices = chunks_price(scenario, whole, &workload, scratch);
     double once_s = scenario->training.stack.host_microbatch_s;
-    return fmax(0, prices.forward[0].time_s + prices.backward[0].time_s - once_s);
+    entry->microbatch_s = fmax(0, prices.forward[0].time_s + prices.backward[0].time_s - once_s);
 }
 
-static double bound_s(const Plan *plan, double microbatch_s) {
-    return microbatch_s / plan->pp * (double)plan->num_microbatches;
+static void entries_price(LooseCosts *costs, int num_threads) {
+    Pricing pricing = {.costs = costs};
+    share_work(costs->num_entries, num_threads, entry_price, &pricing);
+    for (int i = 0; i < SHARE_MAX_WORKERS; i++) arena_free(&pricing.scratch[i]);
 }
 
 double loose_bound_s(const LooseCosts *costs, const Plan *plan) {
     Shape shape = shape_of(costs, plan);
-    return bound_s(plan, entry_find(costs, &shape)->microbatch_s);
+    const LooseEntry *entry = &costs->entries[*slot_find(costs, &shape) - 1];
+    return entry->microbatch_s / plan->pp * (double)plan->num_microbatches;
 }
 
 typedef struct {
-    LooseCosts *costs;
+    const LooseCosts *costs;
     double least_s;
 } SplitBound;
 
-static void shape_visit(void *context, const Plan *plan) {
+static void shape_bound(void *context, const Plan *plan) {
     SplitBound *bound = context;
-    LooseCosts *costs = bound->costs;
-    Shape shape = shape_of(costs, plan);
-    table_grow(costs);
-    LooseEntry *entry = entry_find(costs, &shape);
-    if (entry->shape.tp == 0) {
-        *entry = (LooseEntry){.shape = shape, .microbatch_s = microbatch_price(costs, plan)};
-        costs->num_entries++;
-    }
-    bound->least_s = fmin(bound->least_s, bound_s(plan, entry->microbatch_s));
+    bound->least_s = fmin(bound->least_s, loose_bound_s(bound->costs, plan));
 }
 
-void loose_build(const Space *space, LooseCosts *out, double *split_bound_s) {
+void loose_build(const Space *space, int num_threads, LooseCosts *out, double *split_bound_s) {
     *out = (LooseCosts){.scenario = space->scenario};
-    table_grow(out);
+    for (int i = 0; i < space->num_splits; i++) space_visit_shapes(space, i, shape_add, out);
+    entries_price(out, num_threads);
     for (int i = 0; i < space->num_splits; i++) {
         SplitBound bound = {.costs = out, .least_s = INFINITY};
-        space_visit_shapes(space, i, shape_visit, &bound);
+        space_visit_shapes(space, i, shape_bound, &bound);
         split_bound_s[i] = bound.least_s;
     }
 }
 
 void loose_free(LooseCosts *costs) {
     arena_free(&costs->arena);
-    arena_free(&costs->scratch);
     *costs = (LooseCosts){0};
 }

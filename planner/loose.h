@@ -14,14 +14,16 @@ typedef struct LooseEntry LooseEntry;
 // Costs of shapes, by (tp, cp, ep, etp, micro_batch, recompute, cp_method).
 typedef struct {
     const Scenario *scenario;
-    LooseEntry *entries; // [capacity] open addressing
-    size_t num_entries, capacity;
-    Arena arena, scratch;
+    LooseEntry *entries; // [num_entries]
+    int num_entries, entry_capacity;
+    int *slots; // [num_slots] open addressing: index into entries + 1; 0 is free
+    size_t num_slots;
+    Arena arena;
 } LooseCosts;
 
-// Prices all shapes of a space and sorts nothing; afterwards the table is only read.
+// Prices all shapes of a space; afterwards the table is only read.
 //   split_bound_s  [num_splits] the least bound of each split's configurations
-void loose_build(const Space *space, LooseCosts *out, double *split_bound_s);
+void loose_build(const Space *space, int num_threads, LooseCosts *out, double *split_bound_s);
 
 void loose_free(LooseCosts *costs);
 

@@ -7,11 +7,11 @@
 #include "planner/loose.h"
 #include "planner/miss.h"
 #include "planner/planner.h"
+#include "planner/share.h"
 #include "planner/space.h"
+#include "workload/schedule.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -21,7 +21,6 @@ const char *const OBJECTIVE_NAMES[NUM_OBJECTIVES + 1] = {"throughput", "cost", "
 
 enum {
     DEFAULT_TOP = 5,
-    MAX_THREADS = 64,
     ROUND_SPLITS = 16, // the limit is the same for all splits of a round: results do not depend on
                        // which thread walks which
 };
@@ -119,27 +118,12 @@ typedef struct {
     const int *splits; // [num_splits] of this round
     int num_splits;
     Harvest *harvests; // [num_splits]
-    atomic_int next;
 } Round;
 
-static void *round_work(void *argument) {
-    Round *round = argument;
-    for (;;) {
-        int i = atomic_fetch_add(&round->next, 1);
-        if (i >= round->num_splits) return NULL;
-        harvest_split(&round->task, round->splits[i], &round->harvests[i]);
-    }
-}
-
-// Other threads help; where none can be started this one does it all.
-static void round_run(Round *round, int num_threads) {
-    pthread_t threads[MAX_THREADS];
-    int num_started = 0;
-    while (num_started < num_threads - 1 &&
-           pthread_create(&threads[num_started], NULL, round_work, round) == 0)
-        num_started++;
-    round_work(round);
-    for (int i = 0; i < num_started; i++) pthread_join(threads[i], NULL);
+static void round_work(void *context, int worker, int item) {
+    (void)worker;
+    Round *round = context;
+    harvest_split(&round->task, round->splits[item], &round->harvests[item]);
 }
 
 static void chunks_free(void *chunks) {
@@ -211,8 +195,7 @@ static Status harvest_round(Search *s, int first) {
                                .loose = &s->loose,
                                .value_limit = INFINITY};
     if (!s->options->exhaustive) round.task.value_limit = best_value_limit(&s->best);
-    int num_threads = s->options->num_threads;
-    round_run(&round, num_threads > MAX_THREADS ? MAX_THREADS : num_threads);
+    share_work(round.num_splits, s->options->num_threads, round_work, &round);
     Status status = status_ok();
     for (int i = 0; i < round.num_splits; i++) {
         if (status.code == STATUS_OK) status = harvest_take(s, &harvests[i]);
@@ -293,6 +276,22 @@ static Status search_run(Search *s, Arena *arena, PlannerResult *out) {
 
 // --- Set-up
 
+// Constraints that are legal, but that nothing acts upon yet.
+static Status constraints_check(const Scenario *scenario) {
+    const ParallelSpec *spec = &scenario->parallel;
+    TRY(scenario_refuse_unsupported(scenario));
+    if (spec->order && strcmp(spec->order, "tp-cp-ep-dp-pp") != 0)
+        return status_at(STATUS_INVALID, scenario->file, "parallel.order",
+                         "%s is legal, but not supported yet; expected tp-cp-ep-dp-pp",
+                         spec->order);
+    if (spec->schedule == ABSENT) return status_ok();
+    bool file = spec->schedule == SCHEDULE_FILE;
+    if (!file && schedule_find((ScheduleKind)spec->schedule)) return status_ok();
+    return status_at(STATUS_INVALID, scenario->file, "parallel.schedule",
+                     "%s is legal, but not supported yet",
+                     file ? "file:PATH" : SCHEDULE_NAMES[spec->schedule]);
+}
+
 static Status objective_check(const Scenario *scenario, PlanObjective objective) {
     const Cluster *cluster = &scenario->cluster;
     if (objective == OBJECTIVE_COST && cluster->price_usd_per_gpu_hour <= 0)
@@ -326,6 +325,7 @@ static void splits_sort(Search *s) {
 
 Status planner_search(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
                       PlannerResult *out) {
+    TRY(constraints_check(scenario));
     TRY(objective_check(scenario, options->objective));
     Scenario limited = *scenario;
     double *available = &limited.cluster.gpu.memory_available_bytes;
@@ -336,7 +336,7 @@ Status planner_search(const Scenario *scenario, const PlannerOptions *options, A
     search.best.items = ARENA_ARRAY(&search.arena, search.best.top, Priced);
     space_build(&limited, &search.arena, &search.space);
     search.split_bound_s = ARENA_ARRAY(&search.arena, search.space.num_splits, double);
-    loose_build(&search.space, &search.loose, search.split_bound_s);
+    loose_build(&search.space, options->num_threads, &search.loose, search.split_bound_s);
     splits_sort(&search);
 
     PlannerResult result = {.objective = options->objective};

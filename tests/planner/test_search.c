@@ -247,6 +247,19 @@ static void an_empty_space_names_its_constraints(void) {
     arena_free(&arena);
 }
 
+static void what_is_not_supported_yet_is_refused_in_those_words(void) {
+    Arena arena = {0};
+    PlannerResult result;
+    ASSERT_REFUSED(search_gpus(8, 64, "{\"schedule\": \"file:order.json\"}", &arena, &result),
+                   "job.json: parallel.schedule: file:PATH is legal, but not supported yet");
+    ASSERT_REFUSED(search_gpus(8, 64, "{\"order\": \"tp-cp-ep-pp-dp\"}", &arena, &result),
+                   "job.json: parallel.order: tp-cp-ep-pp-dp is legal, but not supported yet; "
+                   "expected tp-cp-ep-dp-pp");
+    ASSERT_REFUSED(search_gpus(8, 64, "{\"vocab_parallel\": true}", &arena, &result),
+                   "job.json: parallel.vocab_parallel: legal, but not supported yet");
+    arena_free(&arena);
+}
+
 // --- Options
 
 static void a_budget_gives_the_best_so_far_and_the_gap(void) {
@@ -353,6 +366,8 @@ CU_TestInfo search_tests[] = {
     {"what_misses_is_told_with_what_would_fit", what_misses_is_told_with_what_would_fit},
     {"a_constraint_that_costs_the_fit_is_named", a_constraint_that_costs_the_fit_is_named},
     {"an_empty_space_names_its_constraints", an_empty_space_names_its_constraints},
+    {"what_is_not_supported_yet_is_refused_in_those_words",
+     what_is_not_supported_yet_is_refused_in_those_words},
     {"a_budget_gives_the_best_so_far_and_the_gap", a_budget_gives_the_best_so_far_and_the_gap},
     {"objectives_choose_what_they_name", objectives_choose_what_they_name},
     {"progress_is_told", progress_is_told},
