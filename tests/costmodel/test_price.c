@@ -1,0 +1,295 @@
+#include "costmodel/collective.h"
+#include "costmodel/compute.h"
+#include "costmodel/price.h"
+#include "tests/costmodel/made_up.h"
+
+#include <CUnit/CUnit.h>
+
+#include <math.h>
+
+#define ASSERT_CLOSE(actual, expected)                                                             \
+    CU_ASSERT_DOUBLE_EQUAL(actual, expected, 1e-9 * fabs(expected) + 1e-15)
+
+#define TRAINING "{\"seq_len\": 2048, \"global_batch\": 64}"
+
+static Prices prices_of(Case *c) {
+    return chunks_price(&c->scenario, &c->plan, &c->workload, &c->arena);
+}
+
+static double op_s(const Case *c, const Op *op) {
+    if (op->kind != OP_COLLECTIVE) return op_compute_s(&c->scenario.cluster.gpu, op);
+    return collective_s(&c->scenario.cluster, op->collective, plan_group(&c->plan, op->group),
+                        op->message_bytes);
+}
+
+// --- The operator level and the chunk level
+
+// Streams on which lists of operators run one after the other, written anew for this test.
+typedef struct {
+    double free_s[NUM_STREAMS];
+    double previous_s; // end of the operator before
+} Queue;
+
+static void list_run(const Case *c, Queue *queue, const Op *ops, int num_ops) {
+    double end_s[512];
+    for (int i = 0; i < num_ops; i++) {
+        const Op *op = &ops[i];
+        const double ready_s = op->wait == WAIT_PREVIOUS  ? queue->previous_s
+                               : op->wait == WAIT_NOTHING ? 0
+                                                          : end_s[op->wait];
+        queue->free_s[op->stream] = fmax(queue->free_s[op->stream], ready_s) + op_s(c, op);
+        queue->previous_s = end_s[i] = queue->free_s[op->stream];
+    }
+}
+
+static double expanded_s(const Case *c, const Chunk *chunk, bool forward) {
+    Queue queue = {.previous_s = 0};
+    for (int k = 0; k < MAX_BLOCKS; k++) {
+        const int i = forward ? k : MAX_BLOCKS - 1 - k;
+        const Block *b = &c->workload.blocks[i];
+        for (int n = 0; n < chunk->num_blocks[i]; n++)
+            list_run(c, &queue, forward ? b->forward : b->backward,
+                     forward ? b->num_forward : b->num_backward);
+    }
+    double end_s = 0;
+    for (int s = 0; s < NUM_STREAMS; s++) end_s = fmax(end_s, queue.free_s[s]);
+    return end_s;
+}
+
+static void assert_expanded(const char *model, const char *parallel) {
+    Case c;
+    if (case_make(&c, model, 16, TRAINING, parallel)) {
+        stack_bare(&c.scenario.training.stack);
+        const Prices prices = prices_of(&c);
+        for (int i = 0; i < c.workload.num_chunks; i++) {
+            const Chunk *chunk = &c.workload.chunks[i];
+            ASSERT_CLOSE(prices.forward[i].time_s, expanded_s(&c, chunk, true));
+            ASSERT_CLOSE(prices.backward[i].time_s, expanded_s(&c, chunk, false));
+        }
+    }
+    case_free(&c);
+}
+
+// Ties the two levels: all operators of a chunk's blocks on the streams of one rank take as long as
+// the chunk is priced. Nothing is piecewise, sharded or slowed down here.
+static void expanded_operators_give_the_chunks_seconds(void) {
+    static const char *const PLANS[] = {
+        "{}", "{\"tp\": 4, \"pp\": 2}",
+        "{\"tp\": 4, \"sequence_parallel\": false, \"recompute\": \"full\"}",
+        "{\"tp\": 2, \"cp\": 2, \"cp_method\": \"ulysses\", \"recompute\": \"selective\"}",
+        "{\"cp\": 2, \"cp_method\": \"all-gather\", \"pp\": 2, \"recompute\": \"full\", "
+        "\"recompute_layers\": 1}"};
+    for (int i = 0; i < 5; i++) {
+        assert_expanded(MADE_UP_GPT, PLANS[i]);
+        assert_expanded(MADE_UP_MOE, PLANS[i]);
+        assert_expanded(MADE_UP_MLA, PLANS[i]);
+    }
+    assert_expanded(MADE_UP_MOE, "{\"tp\": 2, \"ep\": 4, \"etp\": 2}");
+    assert_expanded(MADE_UP_MLA, "{\"pp\": 2, \"ep\": 8, \"tp\": 2}");
+}
+
+// --- Terms
+
+static double sum_of(const Price *price) {
+    double sum = 0;
+    for (int t = 0; t < NUM_TERMS; t++) {
+        CU_ASSERT_TRUE(price->term_s[t] >= 0);
+        sum += price->term_s[t];
+    }
+    return sum;
+}
+
+static void terms_add_up(void) {
+    static const char *const STACKS[] = {"megatron-core", "torchtitan", "megatron-2021"};
+    for (int i = 0; i < 3 * 4; i++) {
+        Case c;
+        Arena arena = {0};
+        const char *training = arena_printf(
+            &arena,
+            "{\"seq_len\": 2048, \"global_batch\": 64, \"stack\": \"%s\", \"ep_overlap\": %s}",
+            STACKS[i % 3], i / 3 & 1 ? "true" : "false");
+        if (case_make(&c, MADE_UP_MOE, 16, training,
+                      i / 6 ? "{\"tp\": 2, \"ep\": 4, \"cp\": 2}" : "{\"pp\": 2, \"ep\": 2}")) {
+            const Prices prices = prices_of(&c);
+            for (int k = 0; k < c.workload.num_chunks; k++) {
+                ASSERT_CLOSE(prices.forward[k].time_s, sum_of(&prices.forward[k]));
+                ASSERT_CLOSE(prices.backward[k].time_s, sum_of(&prices.backward[k]));
+            }
+        }
+        case_free(&c);
+        arena_free(&arena);
+    }
+}
+
+// Without groups, overlap and host there is nothing but compute.
+static void one_gpu_only_computes(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_MLA, 1, TRAINING, NULL)) {
+        stack_bare(&c.scenario.training.stack);
+        const Prices prices = prices_of(&c);
+        ASSERT_CLOSE(prices.forward[0].term_s[TERM_COMPUTE], prices.forward[0].time_s);
+        ASSERT_CLOSE(prices.backward[0].term_s[TERM_COMPUTE], prices.backward[0].time_s);
+    }
+    case_free(&c);
+}
+
+static double kernels_of(const Op *ops, int num_ops) {
+    double sum = 0;
+    for (int i = 0; i < num_ops; i++) sum += ops[i].num_kernels;
+    return sum;
+}
+
+// A host that takes 1 s a kernel and 10 s a layer is all that counts; a captured graph needs none.
+static void slow_hosts_bound_the_gpu(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 1, TRAINING, NULL)) {
+        Stack *stack = &c.scenario.training.stack;
+        stack_bare(stack);
+        const double free_s = prices_of(&c).forward[0].time_s;
+        stack->host_launch_s = 1;
+        stack->host_layer_s = 10;
+        double expected_s = 4 * 10; // embedding, 2 layers, head
+        for (int i = 0; i < MAX_BLOCKS; i++)
+            expected_s +=
+                c.workload.chunks[0].num_blocks[i] *
+                kernels_of(c.workload.blocks[i].forward, c.workload.blocks[i].num_forward);
+        const Price bound = prices_of(&c).forward[0];
+        ASSERT_CLOSE(bound.time_s, expected_s);
+        ASSERT_CLOSE(bound.term_s[TERM_OTHER], expected_s - free_s);
+        c.scenario.training.cuda_graphs = GRAPH_FULL;
+        ASSERT_CLOSE(prices_of(&c).forward[0].time_s, free_s);
+    }
+    case_free(&c);
+}
+
+static double step_like_s(Case *c) {
+    const Prices prices = prices_of(c);
+    return prices.forward[0].time_s + prices.backward[0].time_s;
+}
+
+// Seconds of forward and backward of a chunk for a training and a plan.
+static double seconds_of(const char *training, const char *parallel) {
+    Case c;
+    double time_s = 0;
+    if (case_make(&c, MADE_UP_MOE, 16, training, parallel)) time_s = step_like_s(&c);
+    case_free(&c);
+    return time_s;
+}
+
+#define WITH(switch) "{\"seq_len\": 2048, \"global_batch\": 64, " switch "}"
+
+static void overlap_and_keeping_save_time(void) {
+    const char *tp = "{\"tp\": 4}", *ep = "{\"ep\": 8}";
+    CU_ASSERT_TRUE(seconds_of(WITH("\"tp_comm_overlap\": true"), tp) < seconds_of(TRAINING, tp));
+    CU_ASSERT_TRUE(seconds_of(WITH("\"ep_overlap\": true"), ep) < seconds_of(TRAINING, ep));
+    const double none_s = seconds_of(TRAINING, "{}");
+    const double selective_s = seconds_of(TRAINING, "{\"recompute\": \"selective\"}");
+    const double full_s = seconds_of(TRAINING, "{\"recompute\": \"full\"}");
+    CU_ASSERT_TRUE(none_s < selective_s && selective_s < full_s);
+}
+
+// --- ZeRO-3
+
+// With a network of which nothing is noticed only the first gather and last scatter of a chunk are
+// exposed, here of the largest block. With one that takes longer than the work, all of it is.
+static void sharding_hides_behind_compute(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 16, WITH("\"stack\": \"torchtitan\""), NULL)) {
+        stack_bare(&c.scenario.training.stack);
+        const Block *layer = workload_layer_block(&c.workload, 0, false);
+        const Group all = plan_group(&c.plan, GROUP_ZERO);
+        const Cluster *cluster = &c.scenario.cluster;
+        const double gather_s =
+            collective_s(cluster, COLLECTIVE_ALL_GATHER, all, 2 * layer->dense_parameters);
+        Gpu *gpu = &c.scenario.cluster.gpu; // first slow enough to hide all, the embedding too
+        gpu->peak_flops_per_s[PRECISION_BF16] = 1e12;
+        gpu->memory_bandwidth_bytes_per_s = 1e8;
+        ASSERT_CLOSE(prices_of(&c).forward[0].term_s[TERM_DP], gather_s);
+        gpu->peak_flops_per_s[PRECISION_BF16] = gpu->memory_bandwidth_bytes_per_s = 1e18;
+        const Price price = prices_of(&c).forward[0];
+        CU_ASSERT_TRUE(price.time_s >= 3 * gather_s &&
+                       price.term_s[TERM_COMPUTE] < 1e-3 * gather_s);
+    }
+    case_free(&c);
+}
+
+// --- Beside the chunks
+
+// 8 ranks share the optimizer of p parameters. Of its own eighth a rank reads gradients twice
+// (norm, update), 2 x 4 bytes; reads and writes two moments, 16, and the master copy, 8; and writes
+// the weight, 2. It clears 4 bytes of each gradient. In fp32 there is no copy: 2 x 4, 16, 8.
+static void optimizer_moves_its_bytes(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 8, TRAINING, NULL)) {
+        const double p = c.workload.chunks[0].dense_parameters;
+        ASSERT_CLOSE(prices_of(&c).optimizer_s[0], (p / 8 * 34 + p * 4) / 1e12);
+        c.scenario.parallel.zero_stage = 2;
+        if (case_resolve(&c)) ASSERT_CLOSE(prices_of(&c).optimizer_s[0], p / 8 * 38 / 1e12);
+        c.scenario.training.precision = PRECISION_FP32;
+        ASSERT_CLOSE(prices_of(&c).optimizer_s[0], p / 8 * 36 / 1e12);
+    }
+    case_free(&c);
+}
+
+// Stages of 4 GPUs: ranks 0 and 1 lie in one node, 1 and 2 do not. 2048 x 1024 numbers of 2 bytes,
+// split by tp 2: 2.097152e6 bytes at 1e11 or 1e10 B/s.
+static void messages_know_their_way(void) {
+    Case c;
+    if (case_make(&c, "\"llama-3.2-1b\"", 16, WITH("\"precision\": \"bf16\""),
+                  "{\"tp\": 4, \"pp\": 4}")) {
+        const Prices prices = prices_of(&c);
+        const double bytes = 2048.0 * 2048 * 2 / 4;
+        ASSERT_CLOSE(prices.message_s[0], 2e-6 + bytes / 1e11);
+        ASSERT_CLOSE(prices.message_s[1], 2e-5 + bytes / 1e10);
+        ASSERT_CLOSE(prices.message_s[2], 2e-6 + bytes / 1e11);
+        ASSERT_CLOSE(prices.message_s[3], 2e-5 + bytes / 1e10); // back to the first
+        CU_ASSERT_EQUAL(prices.message_alpha_s[0], 2e-6);
+        CU_ASSERT_EQUAL(prices.message_alpha_s[1], 2e-5);
+    }
+    case_free(&c);
+}
+
+static void pieces_are_equal_shares(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 1, TRAINING, NULL)) {
+        const Prices prices = prices_of(&c);
+        Instruction piece = {.kind = INSTRUCTION_BACKWARD, .num_parts = 4};
+        ASSERT_CLOSE(instruction_compute_s(&prices, &piece, 0), prices.backward[0].time_s / 4);
+        piece.kind = INSTRUCTION_OPTIMIZER;
+        CU_ASSERT_EQUAL(instruction_compute_s(&prices, &piece, 0), prices.optimizer_s[0]);
+        piece.kind = INSTRUCTION_SEND;
+        CU_ASSERT_EQUAL(instruction_compute_s(&prices, &piece, 0), 0);
+    }
+    case_free(&c);
+}
+
+static void collectives_of_the_program_are_priced(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_MOE, 16, TRAINING, "{\"pp\": 2, \"ep\": 4}")) {
+        Prices prices = prices_of(&c);
+        const Program program = program_build(&c.scenario, &c.plan, &c.workload, &c.arena);
+        program_price(&c.scenario, &c.plan, &program, &c.arena, &prices);
+        CU_ASSERT_TRUE(program.num_collectives > 0);
+        for (int i = 0; i < program.num_collectives; i++) {
+            const ProgramCollective *p = &program.collectives[i];
+            ASSERT_CLOSE(prices.collective_s[i],
+                         collective_s(&c.scenario.cluster, p->kind, plan_group(&c.plan, p->group),
+                                      p->message_bytes));
+        }
+    }
+    case_free(&c);
+}
+
+CU_TestInfo price_tests[] = {
+    {"expanded_operators_give_the_chunks_seconds", expanded_operators_give_the_chunks_seconds},
+    {"terms_add_up", terms_add_up},
+    {"one_gpu_only_computes", one_gpu_only_computes},
+    {"slow_hosts_bound_the_gpu", slow_hosts_bound_the_gpu},
+    {"overlap_and_keeping_save_time", overlap_and_keeping_save_time},
+    {"sharding_hides_behind_compute", sharding_hides_behind_compute},
+    {"optimizer_moves_its_bytes", optimizer_moves_its_bytes},
+    {"messages_know_their_way", messages_know_their_way},
+    {"pieces_are_equal_shares", pieces_are_equal_shares},
+    {"collectives_of_the_program_are_priced", collectives_of_the_program_are_priced},
+    CU_TEST_INFO_NULL,
+};
