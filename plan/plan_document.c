@@ -66,8 +66,11 @@ const char *plan_describe(const Plan *plan, Arena *arena) {
     const char *layers = plan->recompute == RECOMPUTE_NONE || plan->recompute_layers == ABSENT
                              ? ""
                              : arena_printf(arena, ":%d", plan->recompute_layers);
-    return arena_printf(arena, "tp %d%s pp %d%s dp %d%s%s mb %d zero%d %s%s %s", plan->tp,
-                        degree_text(arena, "cp", plan->cp), plan->pp,
+    // The ring is what is meant where nothing else is said.
+    bool named = plan->cp > 1 && plan->cp_method != CP_RING;
+    const char *method = named ? arena_printf(arena, " %s", CP_METHOD_NAMES[plan->cp_method]) : "";
+    return arena_printf(arena, "tp %d%s%s pp %d%s dp %d%s%s mb %d zero%d %s%s %s", plan->tp,
+                        degree_text(arena, "cp", plan->cp), method, plan->pp,
                         degree_text(arena, "vpp", plan->vpp), plan->dp,
                         degree_text(arena, "ep", plan->ep), degree_text(arena, "etp", plan->etp),
                         plan->micro_batch, plan->zero_stage, RECOMPUTE_NAMES[plan->recompute],

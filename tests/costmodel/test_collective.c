@@ -10,8 +10,8 @@ static const Group INSIDE = {4, 1}, NODES = {4, 8}, BOTH = {16, 1};
 static void group_of_one_is_free(void) {
     const Cluster cluster = made_up_cluster(32);
     for (int kind = 0; kind < NUM_COLLECTIVES; kind++) {
-        CU_ASSERT_EQUAL(collective_s(&cluster, kind, (Group){1, 1}, 1e9), 0);
-        CU_ASSERT_EQUAL(collective_s(&cluster, kind, BOTH, 0), 0);
+        CU_ASSERT_EQUAL(collective_s(&cluster, (CollectiveKind)kind, (Group){1, 1}, 1e9), 0);
+        CU_ASSERT_EQUAL(collective_s(&cluster, (CollectiveKind)kind, BOTH, 0), 0);
     }
 }
 
@@ -124,7 +124,7 @@ static Cluster better(const Cluster *cluster, int what) {
 
 static void better_networks_and_smaller_messages_are_never_slower(void) {
     for (int i = 0; i < NUM_COLLECTIVES * 5 * 6 * 4; i++) {
-        const CollectiveKind kind = i % NUM_COLLECTIVES;
+        const CollectiveKind kind = (CollectiveKind)(i % NUM_COLLECTIVES);
         const Group group = {2 << (i / NUM_COLLECTIVES % 5), 1 << (i / (NUM_COLLECTIVES * 5) % 6)};
         Cluster cluster = made_up_cluster(1024);
         cluster.scale_up.half_bytes = cluster.scale_out.half_bytes = 1e6;
