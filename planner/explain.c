@@ -46,20 +46,26 @@ static const char *bytes_text(double bytes, Arena *arena) {
     return arena_printf(arena, "%+.2f GB", bytes / 1e9);
 }
 
-// The largest parts, until they make up most of what changes.
+// The largest parts, until they make up most of what changes; then the sum of the rest, where it
+// matters.
 static const char *parts_text(Part *parts, int num_parts,
                               const char *(*amount_text)(double, Arena *), Arena *arena) {
     enum { MAX_PARTS = 4 };
-    double all = 0, told = 0;
+    double all = 0, told = 0, rest = 0;
     qsort(parts, (size_t)num_parts, sizeof *parts, compare_parts);
-    for (int i = 0; i < num_parts; i++) all += fabs(parts[i].amount);
+    for (int i = 0; i < num_parts; i++) {
+        all += fabs(parts[i].amount);
+        rest += parts[i].amount;
+    }
     const char *text = "";
     for (int i = 0; i < num_parts && i < MAX_PARTS && told < 0.9 * all; i++) {
         told += fabs(parts[i].amount);
+        rest -= parts[i].amount;
         text = arena_printf(arena, "%s%s%s %s", text, i ? ", " : "",
                             amount_text(parts[i].amount, arena), parts[i].text);
     }
-    return text;
+    if (fabs(rest) <= 0.05 * all) return text;
+    return arena_printf(arena, "%s, %s in other terms", text, amount_text(rest, arena));
 }
 
 static const char *time_parts(const Estimate *best, const Estimate *other, Arena *arena) {

@@ -41,6 +41,22 @@ static void terms_are_told_by_size(void) {
     arena_free(&arena);
 }
 
+// -3.41 + 2.83 s are not the difference of 50 ms: the rest, here +630 ms, is told in one sum.
+static void what_is_left_out_is_told_where_it_matters(void) {
+    Arena arena = {0};
+    PlannedEntry best = entry_of(10, 1, 60e9), other = entry_of(10.3, 3.83, 60e9);
+    best.estimate.term_s[TERM_TP] = 3.41;
+    other.estimate.term_s[TERM_PP] = 0.17;
+    other.estimate.term_s[TERM_OTHER] = 0.16;
+    best.estimate.step_time_s = 14.41;
+    other.estimate.step_time_s = 14.46;
+    other.loses_frac = 14.46 / 14.41 - 1;
+    CU_ASSERT_STRING_EQUAL(explain_loss(OBJECTIVE_THROUGHPUT, &best, &other, &arena),
+                           "0.3 % slower: -3.41 s exposed tensor-parallel communication, +2.83 s "
+                           "pipeline bubble, +630 ms in other terms");
+    arena_free(&arena);
+}
+
 static void much_less_memory_is_worth_a_word(void) {
     Arena arena = {0};
     CU_ASSERT_STRING_EQUAL(loss(OBJECTIVE_THROUGHPUT, 10, 2, 40e9, &arena),
@@ -102,6 +118,7 @@ static void memory_is_exact(void) {
 
 CU_TestInfo explain_tests[] = {
     {"terms_are_told_by_size", terms_are_told_by_size},
+    {"what_is_left_out_is_told_where_it_matters", what_is_left_out_is_told_where_it_matters},
     {"much_less_memory_is_worth_a_word", much_less_memory_is_worth_a_word},
     {"ties_are_called_equal", ties_are_called_equal},
     {"memory_is_explained_by_its_parts", memory_is_explained_by_its_parts},
