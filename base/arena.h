@@ -12,7 +12,7 @@ typedef struct ArenaCleanup ArenaCleanup;
 typedef struct {
     ArenaBlock *last;       // newest block; NULL before the first allocation
     ArenaCleanup *cleanups; // newest first
-} Arena; // zero-initialise
+} Arena;                    // zero-initialise
 
 // Zeroed memory, aligned for any type; never NULL. A size of 0 gives a unique valid pointer.
 void *arena_alloc(Arena *arena, size_t size);
@@ -34,4 +34,5 @@ void arena_reset(Arena *arena);
 void arena_free(Arena *arena);
 
 #define ARENA_NEW(arena, Type) ((Type *)arena_alloc((arena), sizeof(Type)))
-#define ARENA_ARRAY(arena, count, Type) ((Type *)arena_array((arena), (size_t)(count), sizeof(Type)))
+#define ARENA_ARRAY(arena, count, Type)                                                            \
+    ((Type *)arena_array((arena), (size_t)(count), sizeof(Type)))

@@ -17,7 +17,8 @@ JsonNode json_get(const JsonNode *parent, const char *key) {
 }
 
 JsonNode json_at(const JsonNode *parent, int index) {
-    const cJSON *item = cJSON_IsArray(parent->item) ? cJSON_GetArrayItem(parent->item, index) : NULL;
+    const cJSON *item =
+        cJSON_IsArray(parent->item) ? cJSON_GetArrayItem(parent->item, index) : NULL;
     return (JsonNode){.file = parent->file, .item = item, .parent = parent, .index = index};
 }
 

@@ -25,9 +25,9 @@ typedef struct {
     int num_gpus;
     int gpus_per_node;
     int num_nodes;
-    Link scale_up;    // inside a domain
-    int domain_gpus;  // GPUs of one scale-up domain; may span nodes
-    Link scale_out;   // between domains; bandwidth is nic_bytes_per_s
+    Link scale_up;   // inside a domain
+    int domain_gpus; // GPUs of one scale-up domain; may span nodes
+    Link scale_out;  // between domains; bandwidth is nic_bytes_per_s
     int nics_per_node;
     double nic_bytes_per_s; // one NIC, one direction
     Topology topology;

@@ -27,15 +27,15 @@ typedef struct {
     double gemm_max_frac[NUM_PRECISIONS]; // of the dense peak, for huge GEMMs; 0 where unsupported
     double gemm_tile_m, gemm_tile_n;      // output tile of one SM, for wave quantization
     double gemm_half_k;                   // k at which the main loop reaches half its rate
-    double sustained_frac;                // rate of a whole step's products over that of short runs:
-                                          // the power limit lowers the clock
-    double memory_frac;                   // of memory bandwidth, large elementwise kernels
-    double launch_s;                      // smallest kernel, launched back to back
-    double attention_forward_frac;        // of the bf16 dense peak; long causal, head size 128
-    double attention_backward_frac;       // the same; backward counted as 2.5 x forward FLOPs
-    double attention_half_tokens;         // sequence length at which half of it is reached
-    double residual_median_frac;          // |log error| of the fit, median
-    double residual_p90_frac;             // and 90th percentile
+    double sustained_frac;          // rate of a whole step's products over that of short runs:
+                                    // the power limit lowers the clock
+    double memory_frac;             // of memory bandwidth, large elementwise kernels
+    double launch_s;                // smallest kernel, launched back to back
+    double attention_forward_frac;  // of the bf16 dense peak; long causal, head size 128
+    double attention_backward_frac; // the same; backward counted as 2.5 x forward FLOPs
+    double attention_half_tokens;   // sequence length at which half of it is reached
+    double residual_median_frac;    // |log error| of the fit, median
+    double residual_p90_frac;       // and 90th percentile
 } GpuEfficiency;
 
 typedef struct {
@@ -43,9 +43,9 @@ typedef struct {
     const char *title;
     const char *vendor;
     const char *architecture;
-    int num_sms;                        // SMs or compute units
-    double memory_bytes;                // installed
-    double memory_available_bytes;      // what the driver gives to one process in all
+    int num_sms;                   // SMs or compute units
+    double memory_bytes;           // installed
+    double memory_available_bytes; // what the driver gives to one process in all
     double memory_bandwidth_bytes_per_s;
     double l2_bytes;
     double power_watts, idle_power_watts;

@@ -62,9 +62,9 @@ typedef struct {
     bool expert_bias;             // biases in the experts' matrices (GPT-OSS)
 
     NormKind norm;
-    bool norm_bias;        // LayerNorm with a bias vector
-    int norms_per_layer;   // 2; 4 for Gemma 2 and 3; 1 for Falcon-7B's shared norm
-    bool final_norm;       // a norm before the head
+    bool norm_bias;         // LayerNorm with a bias vector
+    int norms_per_layer;    // 2; 4 for Gemma 2 and 3; 1 for Falcon-7B's shared norm
+    bool final_norm;        // a norm before the head
     bool parallel_residual; // attention and MLP read the same input (GPT-NeoX, Falcon)
     bool lm_head_bias;
 

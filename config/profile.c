@@ -14,8 +14,8 @@ static Status unknown_name(const JsonNode *value, const char *what, const char *
     } else {
         int used = snprintf(text, sizeof text, "unknown %s \"%.60s\"; known are", what, name);
         for (int i = 0; names[i] && used < (int)sizeof text - 40; i++)
-            used += snprintf(text + used, sizeof text - (size_t)used, "%s %s", i ? "," : "",
-                             names[i]);
+            used +=
+                snprintf(text + used, sizeof text - (size_t)used, "%s %s", i ? "," : "", names[i]);
     }
     return value ? json_error(value, "%s", text) : status_error(STATUS_INVALID, "%s", text);
 }

@@ -41,18 +41,18 @@ typedef struct {
     bool gathers_in_compute_dtype; // sharded fp32 weights are cast before the all-gather (FSDP)
 
     // What is launched
-    bool fused_norm;            // one kernel per norm, saving its input only
-    bool fused_activation;      // bias and activation (and gate) in one kernel
-    int attention_generation;   // fused attention kernels, see costmodel/compute.h: 1, 2, 3
-    bool fused_softmax;         // scale, mask and softmax in one kernel (unfused attention)
-    bool fused_rope;            // rotary embedding in one kernel
-    bool dropout;               // trained with dropout: masks are stored
-    bool fused_optimizer;       // one multi-tensor kernel
-    double host_launch_s;       // host time per kernel launched eagerly
-    double host_compiled_frac;  // host launches left under torch.compile
-    double host_layer_s;        // host time per layer and pass beyond the launches: Python, autograd
-    double host_microbatch_s;   // host time per micro-batch and pipeline rank beyond the launches
-    double host_step_s;         // per step: data, gradient norm, logging
+    bool fused_norm;           // one kernel per norm, saving its input only
+    bool fused_activation;     // bias and activation (and gate) in one kernel
+    int attention_generation;  // fused attention kernels, see costmodel/compute.h: 1, 2, 3
+    bool fused_softmax;        // scale, mask and softmax in one kernel (unfused attention)
+    bool fused_rope;           // rotary embedding in one kernel
+    bool dropout;              // trained with dropout: masks are stored
+    bool fused_optimizer;      // one multi-tensor kernel
+    double host_launch_s;      // host time per kernel launched eagerly
+    double host_compiled_frac; // host launches left under torch.compile
+    double host_layer_s;       // host time per layer and pass beyond the launches: Python, autograd
+    double host_microbatch_s;  // host time per micro-batch and pipeline rank beyond the launches
+    double host_step_s;        // per step: data, gradient norm, logging
 
     // How it communicates
     bool tp_backward_overlap;     // input-gradient collectives run beside the weight-gradient GEMM
@@ -62,16 +62,16 @@ typedef struct {
     double moe_overhead_frac;     // bytes moved by routing and permutation over their minimum
 
     // What the process holds beside the tensors of the training
-    double workspace_bytes;             // of its matrix products, allocated like tensors
-    double allocator_slack_frac;        // reserved over allocated, minus one
-    double context_bytes;               // CUDA context and libraries
-    double comm_bytes_per_group;        // NCCL channels and buffers per communicator
+    double workspace_bytes;      // of its matrix products, allocated like tensors
+    double allocator_slack_frac; // reserved over allocated, minus one
+    double context_bytes;        // CUDA context and libraries
+    double comm_bytes_per_group; // NCCL channels and buffers per communicator
 } Stack;
 
 Status stack_load(const JsonNode *value, Arena *arena, Stack *out); // value: a name
 Status stack_load_named(const char *name, Arena *arena, Stack *out);
 Status stack_read(const JsonNode *root, Arena *arena, Stack *out); // root: a whole stack file
-Status stack_names(Arena *arena, const char *const **names); // ends with NULL
+Status stack_names(Arena *arena, const char *const **names);       // ends with NULL
 
 // Reads "fp32" or "bf16" as a Precision: the formats that gradients and moments are kept in.
 Status dtype_read(const JsonNode *node, int *precision);

@@ -32,9 +32,12 @@ GroupLayout group_layout(const Cluster *cluster, Group group) {
 // Bytes each rank passes on in a ring, of a message of one byte.
 static double ring_wire_frac(CollectiveKind kind, double n) {
     switch (kind) {
-    case COLLECTIVE_ALL_REDUCE: return 2 * (n - 1) / n;
-    case COLLECTIVE_RING_EXCHANGE: return n - 1;
-    default: return (n - 1) / n;
+    case COLLECTIVE_ALL_REDUCE:
+        return 2 * (n - 1) / n;
+    case COLLECTIVE_RING_EXCHANGE:
+        return n - 1;
+    default:
+        return (n - 1) / n;
     }
 }
 
@@ -63,14 +66,15 @@ static double across_latency_s(const Cluster *cluster, const GroupLayout *g, Col
     double ring = passes * (crossings * out->hop_latency_s + hops * up->hop_latency_s);
     if (kind != COLLECTIVE_ALL_REDUCE) return ring;
     double depth = ceil(log2(g->num_domains));
-    double tree = passes * (depth * out->hop_latency_s +
-                            (g->ranks_per_domain - 1) * up->hop_latency_s);
+    double tree =
+        passes * (depth * out->hop_latency_s + (g->ranks_per_domain - 1) * up->hop_latency_s);
     return fmin(ring, tree);
 }
 
 // Across domains a ring crosses each domain's edge once per channel, and the channels together
-// use the NICs of all the group's ranks there. An all-to-all sends from every rank's own share. In a
-// ring exchange one rank of each domain sends out, over the shares of those that do not, up to a NIC.
+// use the NICs of all the group's ranks there. An all-to-all sends from every rank's own share. In
+// a ring exchange one rank of each domain sends out, over the shares of those that do not, up to a
+// NIC.
 static double across_s(const Cluster *cluster, const GroupLayout *g, CollectiveKind kind,
                        double message_bytes) {
     const Link *up = &cluster->scale_up, *out = &cluster->scale_out;
@@ -91,7 +95,8 @@ static double across_s(const Cluster *cluster, const GroupLayout *g, CollectiveK
     return out->latency_s + across_latency_s(cluster, g, kind) + fmax(out_s, up_s);
 }
 
-double collective_s(const Cluster *cluster, CollectiveKind kind, Group group, double message_bytes) {
+double collective_s(const Cluster *cluster, CollectiveKind kind, Group group,
+                    double message_bytes) {
     if (group.size <= 1 || message_bytes <= 0) return 0;
     GroupLayout layout = group_layout(cluster, group);
     if (layout.num_domains == 1)

@@ -1,6 +1,7 @@
 // costmodel/collective.h - how long one collective takes on one group of ranks.
 //
-// Model:  alpha-beta. A group that spans several scale-up domains is paid hierarchically: inside the
+// Model:  alpha-beta. A group that spans several scale-up domains is paid hierarchically: inside
+// the
 //         domain at the scale-up link's rate, across domains at the NIC bandwidth of the group's
 //         members in one domain. All groups of a kind communicate at the same time, so a GPU has
 //         its share of the node's NICs and no more.
@@ -17,9 +18,9 @@
 
 // Where a group's ranks lie.
 typedef struct {
-    int num_ranks;        // of the group
-    int ranks_per_domain; // of them in one scale-up domain, >= 1
-    int num_domains;      // spanned, >= 1; by the worst placed group where they differ
+    int num_ranks;                  // of the group
+    int ranks_per_domain;           // of them in one scale-up domain, >= 1
+    int num_domains;                // spanned, >= 1; by the worst placed group where they differ
     double nic_bytes_per_s_per_gpu; // one GPU's share of its node's NICs, one direction
 } GroupLayout;
 

@@ -16,7 +16,8 @@ static double memory_s(const Gpu *gpu, double bytes) {
 
 static double gemm_s(const Gpu *gpu, const Op *op) {
     const GpuEfficiency *e = &gpu->efficiency;
-    double rate = gpu->peak_flops_per_s[op->precision] * e->gemm_max_frac[op->precision] * e->sustained_frac;
+    double rate =
+        gpu->peak_flops_per_s[op->precision] * e->gemm_max_frac[op->precision] * e->sustained_frac;
     rate *= op->k / (op->k + e->gemm_half_k) * wave_frac(gpu, op);
     return fmax(op->flops / rate, memory_s(gpu, op->bytes));
 }
@@ -39,7 +40,8 @@ static double attention_s(const Gpu *gpu, const Op *op) {
     int precision = gpu->peak_flops_per_s[PRECISION_BF16] > 0 ? PRECISION_BF16 : PRECISION_FP16;
     if (op->precision <= PRECISION_TF32) precision = op->precision;
     double frac = op->backward ? e->attention_backward_frac : e->attention_forward_frac;
-    double rate = gpu->peak_flops_per_s[precision] * frac * e->sustained_frac * generation_frac(gpu, op);
+    double rate =
+        gpu->peak_flops_per_s[precision] * frac * e->sustained_frac * generation_frac(gpu, op);
     rate *= op->tokens / (op->tokens + e->attention_half_tokens);
     // Heads of 64 do half the work per softmax exponential of heads of 128.
     if (op->head_dim < 128) rate *= (1 + op->head_dim / 128) / 2;
@@ -49,10 +51,14 @@ static double attention_s(const Gpu *gpu, const Op *op) {
 double op_compute_s(const Gpu *gpu, const Op *op) {
     double launches_s = op->num_kernels * gpu->efficiency.launch_s;
     switch (op->kind) {
-    case OP_GEMM: return launches_s + gemm_s(gpu, op);
-    case OP_ATTENTION: return launches_s + attention_s(gpu, op);
-    case OP_MEMORY: return launches_s + memory_s(gpu, op->bytes);
-    case OP_COLLECTIVE: break;
+    case OP_GEMM:
+        return launches_s + gemm_s(gpu, op);
+    case OP_ATTENTION:
+        return launches_s + attention_s(gpu, op);
+    case OP_MEMORY:
+        return launches_s + memory_s(gpu, op->bytes);
+    case OP_COLLECTIVE:
+        break;
     }
     return 0;
 }

@@ -5,8 +5,8 @@
 // Spread (one standard deviation, relative) of each term of the breakdown, from the errors of whole
 // steps on published runs (docs/accuracy.md), and of what all terms share.
 static const double TERM_SPREAD[NUM_TERMS] = {
-    [TERM_COMPUTE] = 0.08, [TERM_TP] = 0.25,     [TERM_CP] = 0.25,
-    [TERM_EP] = 0.35,      [TERM_DP] = 0.35,     [TERM_PP] = 0.35,
+    [TERM_COMPUTE] = 0.08, [TERM_TP] = 0.25,        [TERM_CP] = 0.25,
+    [TERM_EP] = 0.35,      [TERM_DP] = 0.35,        [TERM_PP] = 0.35,
     [TERM_BUBBLE] = 0.10,  [TERM_OPTIMIZER] = 0.25, [TERM_OTHER] = 0.40,
 };
 static const double SHARED_SPREAD = 0.08;
@@ -41,8 +41,8 @@ static void rates_set(const Scenario *scenario, const Workload *workload, Estima
     e->tokens_per_s_per_gpu = e->tokens_per_s / cluster->num_gpus;
     e->model_flops_per_s_per_gpu = workload->model_flops / e->step_time_s / cluster->num_gpus;
     e->mfu_frac = e->model_flops_per_s_per_gpu / cluster->gpu.peak_flops_per_s[training->precision];
-    e->usd_per_1e9_tokens = cluster->price_usd_per_gpu_hour * cluster->num_gpus / 3600 /
-                            e->tokens_per_s * 1e9;
+    e->usd_per_1e9_tokens =
+        cluster->price_usd_per_gpu_hour * cluster->num_gpus / 3600 / e->tokens_per_s * 1e9;
     e->joules_per_token = joules_per_token(scenario, e);
 }
 

@@ -22,7 +22,8 @@ static double largest_sharded(const Plan *plan, const Workload *workload, int ra
     for (int i = first; i <= last; i++) {
         const Block *b = &workload->blocks[i];
         if (num_blocks(plan, workload, rank, i) > 0)
-            most = fmax(most, (dense ? b->dense_parameters : 0) + (expert ? b->expert_parameters : 0));
+            most =
+                fmax(most, (dense ? b->dense_parameters : 0) + (expert ? b->expert_parameters : 0));
     }
     return most;
 }
@@ -33,9 +34,8 @@ static double gathered_bytes(const Scenario *scenario, const Plan *plan, const W
                              int rank, double dense, double expert) {
     if (plan->zero_stage < 3) return 0;
     double layer = largest_sharded(plan, workload, rank, BLOCK_FIRST_LAYER, BLOCK_MTP);
-    double edge = fmax(
-        largest_sharded(plan, workload, rank, BLOCK_EMBEDDING, BLOCK_EMBEDDING),
-        largest_sharded(plan, workload, rank, BLOCK_HEAD, BLOCK_HEAD));
+    double edge = fmax(largest_sharded(plan, workload, rank, BLOCK_EMBEDDING, BLOCK_EMBEDDING),
+                       largest_sharded(plan, workload, rank, BLOCK_HEAD, BLOCK_HEAD));
     double gathered = fmax(2 * layer, layer + edge);
     if (!plan->reshard_after_forward)
         gathered = fmax(gathered, (plan_group(plan, GROUP_ZERO).size > 1 ? dense : 0) +
@@ -127,8 +127,8 @@ static void activations_step(const Chunk *chunk, bool forward, bool releases, do
 static double activations_closed_form(const Plan *plan, const Workload *workload, int rank,
                                       Arena *scratch) {
     const Schedule *schedule = schedule_find(plan->schedule);
-    ScheduleShape shape = {.pp = plan->pp, .vpp = plan->vpp,
-                           .num_microbatches = (int)plan->num_microbatches};
+    ScheduleShape shape = {
+        .pp = plan->pp, .vpp = plan->vpp, .num_microbatches = (int)plan->num_microbatches};
     if (plan->vpp == 1) {
         const Chunk *chunk = &workload->chunks[rank];
         double n = schedule->in_flight(&shape, rank);

@@ -7,8 +7,8 @@
 #include <math.h>
 
 const char *const TERM_NAMES[NUM_TERMS] = {
-    "compute", "tp_exposed", "cp_exposed", "ep_exposed", "dp_exposed",
-    "pp_exposed", "bubble", "optimizer", "other",
+    "compute",    "tp_exposed", "cp_exposed", "ep_exposed", "dp_exposed",
+    "pp_exposed", "bubble",     "optimizer",  "other",
 };
 
 static const Term STREAM_TERM[NUM_STREAMS] = {TERM_COMPUTE, TERM_TP, TERM_CP,
@@ -20,12 +20,12 @@ enum { MAX_LIST_OPS = 512 };
 typedef struct {
     const Scenario *scenario;
     const Plan *plan;
-    double free_s[NUM_STREAMS];   // when each stream is done with what it has
-    double end_s[MAX_LIST_OPS];   // of each operator
-    double term_s[NUM_TERMS];     // of the compute stream: busy, and idle by what it waited for
-    double communication_s;       // of collectives in the flow of data
-    double hidden_s;              // of those beside another micro-batch's compute
-    double sharding_s;            // of ZeRO-3 on the DP stream
+    double free_s[NUM_STREAMS]; // when each stream is done with what it has
+    double end_s[MAX_LIST_OPS]; // of each operator
+    double term_s[NUM_TERMS];   // of the compute stream: busy, and idle by what it waited for
+    double communication_s;     // of collectives in the flow of data
+    double hidden_s;            // of those beside another micro-batch's compute
+    double sharding_s;          // of ZeRO-3 on the DP stream
     double first_gather_s, last_scatter_s;
     double num_kernels;
     int num_again; // operators that are recomputed
@@ -100,8 +100,8 @@ static double terms_sum(const double *term_s) {
     return sum;
 }
 
-// Host time of one pass over a block run eagerly, less what CUDA graphs replay. Recomputed kernels are
-// a pass of their own.
+// Host time of one pass over a block run eagerly, less what CUDA graphs replay. Recomputed kernels
+// are a pass of their own.
 static double host_s(const Training *training, double num_kernels, double num_passes) {
     const Stack *stack = &training->stack;
     if (training->cuda_graphs & (GRAPH_FULL | GRAPH_LAYER)) return 0;
@@ -154,19 +154,19 @@ static void price_add_term(Price *sum, Term term, double time_s) {
 // The prices of each block for one list and set of phases.
 typedef struct {
     Price price[MAX_BLOCKS];
-    double edge_s[MAX_BLOCKS]; // ZeRO-3: the first gather and last scatter have nothing to hide behind
+    double
+        edge_s[MAX_BLOCKS]; // ZeRO-3: the first gather and last scatter have nothing to hide behind
 } BlockPrices;
 
-static BlockPrices blocks_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
-                                bool forward, int phases) {
+static BlockPrices blocks_price(const Scenario *scenario, const Plan *plan,
+                                const Workload *workload, bool forward, int phases) {
     BlockPrices prices = {0};
     for (int i = 0; i < MAX_BLOCKS; i++) {
         const Block *b = &workload->blocks[i];
         if (b->num_forward == 0) continue;
-        prices.price[i] =
-            list_price(scenario, plan, forward ? b->forward : b->backward,
-                       forward ? b->num_forward : b->num_backward, b->num_forward, phases,
-                       &prices.edge_s[i]);
+        prices.price[i] = list_price(scenario, plan, forward ? b->forward : b->backward,
+                                     forward ? b->num_forward : b->num_backward, b->num_forward,
+                                     phases, &prices.edge_s[i]);
     }
     return prices;
 }
@@ -214,7 +214,8 @@ static double optimizer_s(const Scenario *scenario, const Plan *plan, const Work
     }
     double all = dense + expert, own = all;
     if (plan->zero_stage >= 1)
-        own = dense / plan_group(plan, GROUP_ZERO).size + expert / plan_group(plan, GROUP_EZERO).size;
+        own =
+            dense / plan_group(plan, GROUP_ZERO).size + expert / plan_group(plan, GROUP_EZERO).size;
     // Norm: read gradients. Update: read gradient, read and write moments and the weight that is
     // trained (the master copy where there is one, and then write the weight). Then the gradient
     // buffer is zeroed.
@@ -265,8 +266,8 @@ void program_price(const Scenario *scenario, const Plan *plan, const Program *pr
     double *time_s = ARENA_ARRAY(arena, program->num_collectives, double);
     for (int i = 0; i < program->num_collectives; i++) {
         const ProgramCollective *c = &program->collectives[i];
-        time_s[i] = collective_s(&scenario->cluster, c->kind, plan_group(plan, c->group),
-                                 c->message_bytes);
+        time_s[i] =
+            collective_s(&scenario->cluster, c->kind, plan_group(plan, c->group), c->message_bytes);
     }
     prices->collective_s = time_s;
 }
@@ -274,11 +275,17 @@ void program_price(const Scenario *scenario, const Plan *plan, const Program *pr
 double instruction_compute_s(const Prices *prices, const Instruction *instruction, int rank) {
     int chunk = instruction->chunk, parts = instruction->num_parts > 0 ? instruction->num_parts : 1;
     switch (instruction->kind) {
-    case INSTRUCTION_FORWARD: return prices->forward[chunk].time_s / parts;
-    case INSTRUCTION_BACKWARD: return prices->backward[chunk].time_s / parts;
-    case INSTRUCTION_BACKWARD_INPUT: return prices->backward_input[chunk].time_s / parts;
-    case INSTRUCTION_BACKWARD_WEIGHT: return prices->backward_weight[chunk].time_s / parts;
-    case INSTRUCTION_OPTIMIZER: return prices->optimizer_s[rank];
-    default: return 0;
+    case INSTRUCTION_FORWARD:
+        return prices->forward[chunk].time_s / parts;
+    case INSTRUCTION_BACKWARD:
+        return prices->backward[chunk].time_s / parts;
+    case INSTRUCTION_BACKWARD_INPUT:
+        return prices->backward_input[chunk].time_s / parts;
+    case INSTRUCTION_BACKWARD_WEIGHT:
+        return prices->backward_weight[chunk].time_s / parts;
+    case INSTRUCTION_OPTIMIZER:
+        return prices->optimizer_s[rank];
+    default:
+        return 0;
     }
 }

@@ -29,15 +29,15 @@ typedef struct {
 } Price;
 
 typedef struct {
-    const Price *forward;         // [num_chunks]
-    const Price *backward;        // [num_chunks] both parts
-    const Price *backward_input;  // [num_chunks]
-    const Price *backward_weight; // [num_chunks]
-    const double *message_s;      // [num_ranks] from pipeline rank r to r + 1 (and back)
+    const Price *forward;          // [num_chunks]
+    const Price *backward;         // [num_chunks] both parts
+    const Price *backward_input;   // [num_chunks]
+    const Price *backward_weight;  // [num_chunks]
+    const double *message_s;       // [num_ranks] from pipeline rank r to r + 1 (and back)
     const double *message_alpha_s; // [num_ranks] its latency part
-    const double *collective_s;   // [num_collectives] of the Program; NULL before program_price
-    const double *optimizer_s;    // [num_ranks]
-    double step_s;                // per step on the host, once
+    const double *collective_s;    // [num_collectives] of the Program; NULL before program_price
+    const double *optimizer_s;     // [num_ranks]
+    double step_s;                 // per step on the host, once
 } Prices;
 
 // Prices the chunks by running their operator templates on the streams of one rank.
@@ -45,8 +45,8 @@ Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *
                     Arena *arena);
 
 // Adds the Program's collectives.
-void program_price(const Scenario *scenario, const Plan *plan, const Program *program,
-                   Arena *arena, Prices *prices);
+void program_price(const Scenario *scenario, const Plan *plan, const Program *program, Arena *arena,
+                   Prices *prices);
 
 // Seconds of one compute instruction (a piece is its equal share).
 double instruction_compute_s(const Prices *prices, const Instruction *instruction, int rank);

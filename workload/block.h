@@ -13,10 +13,10 @@
 #include "workload/operator.h"
 
 typedef struct {
-    const char *name;     // "dense", "moe", "embedding", "head", "mtp", ...
-    const Op *forward;    // [num_forward]
+    const char *name;  // "dense", "moe", "embedding", "head", "mtp", ...
+    const Op *forward; // [num_forward]
     int num_forward;
-    const Op *backward;   // [num_backward]
+    const Op *backward; // [num_backward]
     int num_backward;
 
     double dense_parameters;  // held by this rank before ZeRO, replicated over GROUP_DP
@@ -41,7 +41,7 @@ enum {
 // How many blocks of each kind one chunk holds.
 typedef struct {
     int num_blocks[MAX_BLOCKS];
-    int num_layers; // transformer layers, MTP layers not counted
+    int num_layers;                             // transformer layers, MTP layers not counted
     double dense_parameters, expert_parameters; // sums over its blocks, this rank's share
     double saved_bytes;                         // per micro-batch, after its forward
     double forward_peak_bytes;                  // over its blocks run in order

@@ -13,7 +13,7 @@ static double average_keys(const Scenario *scenario, double seq_len, double wind
 // Sizes of one rank's heads. Key-value heads are replicated where there are fewer than tp.
 typedef struct {
     double heads, kv_heads;
-    double qk_dim, v_dim; // of one head
+    double qk_dim, v_dim;                          // of one head
     double q_values, k_values, v_values, o_values; // per token
 } Heads;
 
@@ -39,13 +39,16 @@ static void build_rope(Builder *b, const Heads *h) {
     const Training *training = &b->scenario->training;
     double act = activation_bytes(training);
     double values = b->tokens * (h->q_values + h->k_values + h->v_values);
-    double rotated = b->scenario->model.position == POSITION_ROPE
-                         ? b->tokens * (h->q_values + h->k_values) : 0;
+    double rotated =
+        b->scenario->model.position == POSITION_ROPE ? b->tokens * (h->q_values + h->k_values) : 0;
     bool fused = training->stack.fused_rope || training->compile;
-    MemoryWork work = {.name = "rope", .bytes = rotated * act * (fused ? 2 : 6),
+    MemoryWork work = {.name = "rope",
+                       .bytes = rotated * act * (fused ? 2 : 6),
                        .backward_bytes = rotated * act * (fused ? 2 : 6),
-                       .kernels = fused ? 2 : 8, .backward_kernels = fused ? 2 : 8,
-                       .saved_bytes = values * act, .output_bytes = values * act};
+                       .kernels = fused ? 2 : 8,
+                       .backward_kernels = fused ? 2 : 8,
+                       .saved_bytes = values * act,
+                       .output_bytes = values * act};
     if (rotated <= 0) { // the projections' results as they are
         work.name = "split_heads";
         work.kernels = work.backward_kernels = 1;
@@ -99,14 +102,24 @@ static void build_flash(Builder *b, const Heads *h) {
     int steps = b->plan->cp_method == CP_RING ? b->plan->cp : 1;
     double merge = (steps - 1) * b->tokens * h->o_values * 3 * 4, length = seq / steps;
     Unit *unit = &b->units[b->num_units++];
-    *unit = (Unit){.module = MODULE_CORE_ATTN, .backward_collective = NUM_COLLECTIVES,
+    *unit = (Unit){.module = MODULE_CORE_ATTN,
+                   .backward_collective = NUM_COLLECTIVES,
                    .backward_flops = backward_flops,
-                   .backward_bytes = 3 * io + merge, .backward_kernels = 3 * steps,
+                   .backward_bytes = 3 * io + merge,
+                   .backward_kernels = 3 * steps,
                    .backward_alive_bytes = io};
-    unit->op = (Op){.name = "core_attn", .kind = OP_ATTENTION, .phase = PHASE_FORWARD,
-                    .stream = STREAM_COMPUTE, .wait = WAIT_PREVIOUS, .pipelined_with = -1,
-                    .tokens = window > 0 ? fmin(window, length) : length, .head_dim = h->qk_dim,
-                    .flops = flops, .bytes = io + merge, .num_kernels = steps, .saved_bytes = saved,
+    unit->op = (Op){.name = "core_attn",
+                    .kind = OP_ATTENTION,
+                    .phase = PHASE_FORWARD,
+                    .stream = STREAM_COMPUTE,
+                    .wait = WAIT_PREVIOUS,
+                    .pipelined_with = -1,
+                    .tokens = window > 0 ? fmin(window, length) : length,
+                    .head_dim = h->qk_dim,
+                    .flops = flops,
+                    .bytes = io + merge,
+                    .num_kernels = steps,
+                    .saved_bytes = saved,
                     .transient_bytes = b->tokens * h->o_values * act,
                     .precision = s->training.precision,
                     .generation = s->training.stack.attention_generation};
@@ -123,24 +136,32 @@ static void build_unfused(Builder *b, const Heads *h) {
     b->module = MODULE_CORE_ATTN;
     build_batched_gemm(b, "scores", groups, queries, seq, h->qk_dim, 0);
     int passes = stack->fused_softmax ? 2 : 8;
-    MemoryWork softmax = {.name = "softmax", .bytes = scores * act * passes,
+    MemoryWork softmax = {.name = "softmax",
+                          .bytes = scores * act * passes,
                           .backward_bytes = scores * act * (passes + 1),
                           .kernels = stack->fused_softmax ? 1 : 4,
                           .backward_kernels = stack->fused_softmax ? 1 : 4,
-                          .saved_bytes = scores * act, .output_bytes = scores * act};
+                          .saved_bytes = scores * act,
+                          .output_bytes = scores * act};
     build_memory(b, &softmax);
     if (stack->dropout) {
-        MemoryWork dropout = {.name = "attention_dropout", .bytes = scores * (2 * act + 1),
-                              .backward_bytes = scores * (2 * act + 1), .kernels = 1,
-                              .backward_kernels = 1, .saved_bytes = scores * (act + 1),
+        MemoryWork dropout = {.name = "attention_dropout",
+                              .bytes = scores * (2 * act + 1),
+                              .backward_bytes = scores * (2 * act + 1),
+                              .kernels = 1,
+                              .backward_kernels = 1,
+                              .saved_bytes = scores * (act + 1),
                               .output_bytes = scores * act};
         build_memory(b, &dropout);
     }
     build_batched_gemm(b, "context", groups, queries, h->v_dim, seq, 0);
     b->module = 0;
-    MemoryWork transpose = {.name = "merge_heads", .bytes = b->tokens * h->o_values * act * 2,
-                            .backward_bytes = b->tokens * h->o_values * act * 2, .kernels = 1,
-                            .backward_kernels = 1, .saved_bytes = b->tokens * h->o_values * act,
+    MemoryWork transpose = {.name = "merge_heads",
+                            .bytes = b->tokens * h->o_values * act * 2,
+                            .backward_bytes = b->tokens * h->o_values * act * 2,
+                            .kernels = 1,
+                            .backward_kernels = 1,
+                            .saved_bytes = b->tokens * h->o_values * act,
                             .output_bytes = b->tokens * h->o_values * act};
     build_memory(b, &transpose);
 }
@@ -154,9 +175,13 @@ static void build_gqa_projections(Builder *b) {
     if (!m->qk_norm) return;
     double act = activation_bytes(&b->scenario->training);
     double values = b->tokens * (q + kv) / b->plan->tp;
-    MemoryWork norm = {.name = "qk_norm", .bytes = values * act * 2, .kernels = 2,
-                       .backward_bytes = values * act * 3, .backward_kernels = 4,
-                       .saved_bytes = values * act, .output_bytes = values * act};
+    MemoryWork norm = {.name = "qk_norm",
+                       .bytes = values * act * 2,
+                       .kernels = 2,
+                       .backward_bytes = values * act * 3,
+                       .backward_kernels = 4,
+                       .saved_bytes = values * act,
+                       .output_bytes = values * act};
     build_memory(b, &norm);
 }
 
@@ -174,12 +199,17 @@ static void build_mla_projections(Builder *b) {
     build_linear(b, "kv_down_proj", SPLIT_NONE, b->tokens_sp, kv_down, m->hidden_size, 0);
     if (b->plan->sequence_parallel && b->plan->tp > 1) // the key part that all heads share
         build_collective(b, "tp_all_gather", STREAM_TP, COLLECTIVE_ALL_GATHER,
-                         COLLECTIVE_REDUCE_SCATTER, GROUP_TP, b->tokens * m->qk_rope_head_dim * act);
+                         COLLECTIVE_REDUCE_SCATTER, GROUP_TP,
+                         b->tokens * m->qk_rope_head_dim * act);
     int num_norms = m->q_lora_rank > 0 ? 2 : 1;
     double latent = b->tokens_sp * (m->q_lora_rank + m->kv_lora_rank);
-    MemoryWork norm = {.name = "latent_norm", .bytes = latent * act * 2, .kernels = num_norms,
-                       .backward_bytes = latent * act * 3, .backward_kernels = 2 * num_norms,
-                       .saved_bytes = latent * (act + in), .output_bytes = latent * act};
+    MemoryWork norm = {.name = "latent_norm",
+                       .bytes = latent * act * 2,
+                       .kernels = num_norms,
+                       .backward_bytes = latent * act * 3,
+                       .backward_kernels = 2 * num_norms,
+                       .saved_bytes = latent * (act + in),
+                       .output_bytes = latent * act};
     build_memory(b, &norm);
     b->module = MODULE_MLA_UP_PROJ;
     double q_in = m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden_size;

@@ -16,13 +16,15 @@ static void build_activation(Builder *b, double tokens, double width) {
     MemoryWork work = {.name = m->gated_mlp ? "gated_activation" : "activation",
                        .bytes = (inputs + outputs) * act + extra,
                        .backward_bytes = (2 * inputs + outputs) * act + 2 * extra,
-                       .kernels = split ? 2 : 1, .backward_kernels = split ? 3 : 1,
+                       .kernels = split ? 2 : 1,
+                       .backward_kernels = split ? 3 : 1,
                        .saved_bytes = inputs * act + outputs * b->input_bytes_per_value +
                                       (split ? outputs * act : 0),
                        .output_bytes = outputs * act,
                        .backward_alive_bytes = (inputs + outputs) * act};
     int module = b->module;
-    if ((b->module & (MODULE_MOE | MODULE_SHARED_EXPERTS)) == MODULE_MOE) b->module |= MODULE_MOE_ACT;
+    if ((b->module & (MODULE_MOE | MODULE_SHARED_EXPERTS)) == MODULE_MOE)
+        b->module |= MODULE_MOE_ACT;
     build_memory(b, &work);
     b->units[b->num_units - 1].kept_bytes = inputs * act;
     b->module = module;
@@ -54,8 +56,12 @@ static void build_grouped(Builder *b, const char *name, double experts, double t
 static void build_permutation(Builder *b, const char *name, double values) {
     double act = activation_bytes(&b->scenario->training);
     double bytes = values * act * 2 * (1 + b->scenario->training.stack.moe_overhead_frac);
-    MemoryWork work = {.name = name, .bytes = bytes, .backward_bytes = bytes, .kernels = 2,
-                       .backward_kernels = 2, .output_bytes = values * act};
+    MemoryWork work = {.name = name,
+                       .bytes = bytes,
+                       .backward_bytes = bytes,
+                       .kernels = 2,
+                       .backward_kernels = 2,
+                       .output_bytes = values * act};
     build_memory(b, &work);
 }
 
@@ -68,8 +74,8 @@ static double ranks_per_token(const Model *m, int ep) {
     return ep * (1 - missed);
 }
 
-// Tokens to their experts (dispatch) or back: by all-to-all, each as often as it has experts or, with
-// DeepEP's kernels, once per rank; or gathered and summed whole.
+// Tokens to their experts (dispatch) or back: by all-to-all, each as often as it has experts or,
+// with DeepEP's kernels, once per rank; or gathered and summed whole.
 static void build_exchange(Builder *b, bool dispatch, double routed_bytes) {
     const Model *m = &b->scenario->model;
     const int ep = b->plan->ep, dispatcher = b->scenario->training.moe_dispatcher;
@@ -83,8 +89,8 @@ static void build_exchange(Builder *b, bool dispatch, double routed_bytes) {
     } else if (dispatcher != DISPATCH_ALLTOALL) {
         bytes *= ranks_per_token(m, ep) / m->num_experts_per_tok;
     }
-    build_collective(b, dispatch ? "ep_dispatch" : "ep_combine", STREAM_EP, kind, backward, GROUP_EP,
-                     bytes);
+    build_collective(b, dispatch ? "ep_dispatch" : "ep_combine", STREAM_EP, kind, backward,
+                     GROUP_EP, bytes);
     b->units[b->num_units - 1].op.hidden = b->scenario->training.ep_overlap;
 }
 
@@ -98,8 +104,12 @@ static void build_router(Builder *b) {
     b->units[b->num_units - 1].plain_gradient = true;
     if (m->router_bias) b->dense_parameters += m->num_experts;
     double scores = tokens * m->num_experts;
-    MemoryWork top = {.name = "router_top_k", .bytes = scores * 16, .backward_bytes = scores * 8,
-                      .kernels = 8, .backward_kernels = 4, .saved_bytes = scores * 4,
+    MemoryWork top = {.name = "router_top_k",
+                      .bytes = scores * 16,
+                      .backward_bytes = scores * 8,
+                      .kernels = 8,
+                      .backward_kernels = 4,
+                      .saved_bytes = scores * 4,
                       .output_bytes = scores * act};
     build_memory(b, &top);
 }

@@ -12,15 +12,16 @@ Builder builder_new(const Scenario *scenario, const Plan *plan, const LayerKind 
     b.tokens = (double)plan->micro_batch * (double)training->seq_len / plan->cp;
     b.tokens_sp = plan->sequence_parallel ? b.tokens / plan->tp : b.tokens;
     b.precision = training->precision;
-    b.input_bytes_per_value = precision_is_quantized(training->precision) ? 1 : activation_bytes(training);
+    b.input_bytes_per_value =
+        precision_is_quantized(training->precision) ? 1 : activation_bytes(training);
     return b;
 }
 
 static Unit *unit_add(Builder *b, Op op) {
     assert(b->num_units < BUILDER_MAX_OPS);
     Unit *unit = &b->units[b->num_units++];
-    *unit = (Unit){.op = op, .module = b->module, .backward_collective = NUM_COLLECTIVES,
-                   .backward_frac = 1};
+    *unit = (Unit){
+        .op = op, .module = b->module, .backward_collective = NUM_COLLECTIVES, .backward_frac = 1};
     unit->op.phase = PHASE_FORWARD;
     unit->op.wait = WAIT_PREVIOUS;
     unit->op.pipelined_with = -1;
@@ -42,11 +43,18 @@ static void build_gemm(Builder *b, const char *name, double tokens, double n, do
                        double saved_input_bytes) {
     const Training *training = &b->scenario->training;
     double act = activation_bytes(training), weight = weight_read_bytes(training);
-    Op op = {.name = name, .kind = OP_GEMM, .stream = STREAM_COMPUTE, .groups = 1,
-             .m = tokens, .n = n, .k = k, .precision = b->precision,
+    Op op = {.name = name,
+             .kind = OP_GEMM,
+             .stream = STREAM_COMPUTE,
+             .groups = 1,
+             .m = tokens,
+             .n = n,
+             .k = k,
+             .precision = b->precision,
              .flops = 2 * tokens * n * k,
              .bytes = tokens * k * fmin(act, weight) + n * k * weight + tokens * n * act,
-             .saved_bytes = saved_input_bytes, .transient_bytes = tokens * n * act};
+             .saved_bytes = saved_input_bytes,
+             .transient_bytes = tokens * n * act};
     Unit *unit = unit_add(b, op);
     unit->has_weight = true;
     unit->kept_bytes = saved_input_bytes;
@@ -59,7 +67,8 @@ static void build_tp_collective(Builder *b, const char *name, CollectiveKind kin
 
 // Column split: the input is gathered (sequence parallelism) or already whole; its gradient is
 // scattered or summed beside the weight gradient (Korthikanti et al. 2022, section 4.2). Quantized
-// values are gathered quantized (Transformer Engine, module/linear.py), gradients summed in 16 bits.
+// values are gathered quantized (Transformer Engine, module/linear.py), gradients summed in 16
+// bits.
 static void build_column_input(Builder *b, double tokens, double k) {
     double act = activation_bytes(&b->scenario->training), bytes = tokens * k * act;
     bool async = b->scenario->training.stack.tp_backward_overlap;
@@ -77,8 +86,8 @@ static void build_column_input(Builder *b, double tokens, double k) {
 static void build_row_output(Builder *b, double tokens, double n) {
     double bytes = tokens * n * activation_bytes(&b->scenario->training);
     if (b->plan->sequence_parallel)
-        build_tp_collective(b, "tp_reduce_scatter", COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_ALL_GATHER,
-                            bytes);
+        build_tp_collective(b, "tp_reduce_scatter", COLLECTIVE_REDUCE_SCATTER,
+                            COLLECTIVE_ALL_GATHER, bytes);
     else
         build_tp_collective(b, "tp_all_reduce", COLLECTIVE_ALL_REDUCE, NUM_COLLECTIVES, bytes);
     b->units[b->num_units - 1].backward_frac = tokens * n * b->input_bytes_per_value / bytes;
@@ -113,16 +122,28 @@ void build_batched_gemm(Builder *b, const char *name, double groups, double m, d
                         double saved_bytes) {
     double act = activation_bytes(&b->scenario->training);
     int precision = unquantized_precision(&b->scenario->training);
-    Op op = {.name = name, .kind = OP_GEMM, .stream = STREAM_COMPUTE, .groups = groups,
-             .m = m, .n = n, .k = k, .precision = precision, .flops = groups * 2 * m * n * k,
-             .bytes = groups * act * (m * k + k * n + m * n), .saved_bytes = saved_bytes,
+    Op op = {.name = name,
+             .kind = OP_GEMM,
+             .stream = STREAM_COMPUTE,
+             .groups = groups,
+             .m = m,
+             .n = n,
+             .k = k,
+             .precision = precision,
+             .flops = groups * 2 * m * n * k,
+             .bytes = groups * act * (m * k + k * n + m * n),
+             .saved_bytes = saved_bytes,
              .transient_bytes = groups * m * n * act};
     unit_add(b, op)->kept_bytes = saved_bytes;
 }
 
 void build_memory(Builder *b, const MemoryWork *work) {
-    Op op = {.name = work->name, .kind = OP_MEMORY, .stream = STREAM_COMPUTE, .bytes = work->bytes,
-             .num_kernels = work->kernels, .saved_bytes = work->saved_bytes,
+    Op op = {.name = work->name,
+             .kind = OP_MEMORY,
+             .stream = STREAM_COMPUTE,
+             .bytes = work->bytes,
+             .num_kernels = work->kernels,
+             .saved_bytes = work->saved_bytes,
              .transient_bytes = work->output_bytes};
     Unit *unit = unit_add(b, op);
     unit->backward_bytes = work->backward_bytes;
@@ -136,17 +157,26 @@ static double result_bytes(const Plan *plan, CollectiveKind kind, GroupKind grou
                            double message_bytes) {
     switch (kind) {
     case COLLECTIVE_ALL_GATHER:
-    case COLLECTIVE_ALL_TO_ALL: return message_bytes;
-    case COLLECTIVE_REDUCE_SCATTER: return message_bytes / plan_group(plan, group).size;
-    case COLLECTIVE_RING_EXCHANGE: return 2 * message_bytes; // in use, arriving
-    default: return 0;
+    case COLLECTIVE_ALL_TO_ALL:
+        return message_bytes;
+    case COLLECTIVE_REDUCE_SCATTER:
+        return message_bytes / plan_group(plan, group).size;
+    case COLLECTIVE_RING_EXCHANGE:
+        return 2 * message_bytes; // in use, arriving
+    default:
+        return 0;
     }
 }
 
 void build_collective(Builder *b, const char *name, Stream stream, CollectiveKind kind,
                       CollectiveKind backward_kind, GroupKind group, double message_bytes) {
-    Op op = {.name = name, .kind = OP_COLLECTIVE, .stream = stream, .collective = kind,
-             .group = group, .message_bytes = message_bytes, .num_kernels = 1,
+    Op op = {.name = name,
+             .kind = OP_COLLECTIVE,
+             .stream = stream,
+             .collective = kind,
+             .group = group,
+             .message_bytes = message_bytes,
+             .num_kernels = 1,
              .transient_bytes = result_bytes(b->plan, kind, group, message_bytes)};
     Unit *unit = unit_add(b, op);
     unit->backward_collective = backward_kind;
@@ -160,10 +190,13 @@ void build_norm(Builder *b, const char *name, double values, int keeps) {
     bool fused = stack->fused_norm || b->scenario->training.compile;
     // Forward: read input, write output. Backward: read input and gradient, write gradient; the
     // gradient of the scale is reduced in a second kernel.
-    MemoryWork work = {.name = name, .bytes = values * act * (fused ? 2 : 5),
-                       .backward_bytes = values * act * (fused ? 3 : 8), .kernels = fused ? 1 : 4,
+    MemoryWork work = {.name = name,
+                       .bytes = values * act * (fused ? 2 : 5),
+                       .backward_bytes = values * act * (fused ? 3 : 8),
+                       .kernels = fused ? 1 : 4,
                        .backward_kernels = fused ? 2 : 7,
-                       .saved_bytes = input + output, .output_bytes = values * act};
+                       .saved_bytes = input + output,
+                       .output_bytes = values * act};
     int module = b->module;
     b->module |= MODULE_LAYERNORM;
     build_memory(b, &work);
@@ -176,9 +209,11 @@ void build_residual(Builder *b, double values) {
     double act = activation_bytes(&b->scenario->training);
     double mask = stack->dropout ? 1 : 0; // one byte a value
     MemoryWork work = {.name = stack->dropout ? "dropout_add" : "residual_add",
-                       .bytes = values * (3 * act + mask), .kernels = 1,
+                       .bytes = values * (3 * act + mask),
+                       .kernels = 1,
                        .backward_bytes = values * (stack->dropout ? 2 * act + mask : 3 * act),
-                       .backward_kernels = 1, .saved_bytes = values * mask,
+                       .backward_kernels = 1,
+                       .saved_bytes = values * mask,
                        .output_bytes = values * act,
                        .backward_alive_bytes = values * act * (stack->dropout ? 2 : 1)};
     build_memory(b, &work);

@@ -17,36 +17,36 @@ typedef enum {
 // One forward operator and what its backward needs to know.
 typedef struct {
     Op op;
-    int module;          // MODULE_* bit that recomputes it, or 0
-    bool recomputed;     // run again before the backward
-    double kept_bytes;   // of op.saved_bytes: kept even so where it is the first of those run again
-    double again_frac;   // of the work that is run again; 0 stands for all
+    int module;        // MODULE_* bit that recomputes it, or 0
+    bool recomputed;   // run again before the backward
+    double kept_bytes; // of op.saved_bytes: kept even so where it is the first of those run again
+    double again_frac; // of the work that is run again; 0 stands for all
     double kept_outputs_bytes; // kept in the forward though it is run again (in part)
-    bool has_weight;     // OP_GEMM: its backward has a weight part
-    bool plain_gradient;   // OP_GEMM: its weight gradient is a tensor of its own, whatever the stack
+    bool has_weight;           // OP_GEMM: its backward has a weight part
+    bool plain_gradient; // OP_GEMM: its weight gradient is a tensor of its own, whatever the stack
     double quantize_bytes; // OP_GEMM: moved to quantize the gradient of its output; 0: it is not
     int backward_kernels;
-    double backward_bytes; // OP_MEMORY, OP_ATTENTION
-    double backward_flops; // OP_ATTENTION
+    double backward_bytes;       // OP_MEMORY, OP_ATTENTION
+    double backward_flops;       // OP_ATTENTION
     double backward_alive_bytes; // OP_MEMORY, OP_ATTENTION: gradients it reads and makes
     // OP_COLLECTIVE: what the backward does with the gradient; NUM_COLLECTIVES is nothing
     CollectiveKind backward_collective;
-    double backward_frac;  // its bytes over those of the forward's
-    bool gather_again;     // the backward gathers the forward's input once more
-    bool backward_async;   // the backward collective runs beside the weight gradient
+    double backward_frac; // its bytes over those of the forward's
+    bool gather_again;    // the backward gathers the forward's input once more
+    bool backward_async;  // the backward collective runs beside the weight gradient
 } Unit;
 
 typedef struct {
     const Scenario *scenario;
     const Plan *plan;
     Arena *arena;
-    const LayerKind *kind; // NULL for embedding and head
-    bool recomputed;       // the plan's recomputation applies to this block
-    double tokens;         // of one micro-batch on this rank, after cp
-    double tokens_sp;      // the same after sequence parallelism
+    const LayerKind *kind;        // NULL for embedding and head
+    bool recomputed;              // the plan's recomputation applies to this block
+    double tokens;                // of one micro-batch on this rank, after cp
+    double tokens_sp;             // the same after sequence parallelism
     double input_bytes_per_value; // of a GEMM's saved input: 2, or 1 where it is kept in 8 bits
-    int precision;         // of the linear layers
-    int module;            // MODULE_* bit of what is being built now
+    int precision;                // of the linear layers
+    int module;                   // MODULE_* bit of what is being built now
     Unit units[BUILDER_MAX_OPS];
     int num_units;
     int recomputable_begin, recomputable_end; // units that may be recomputed; 0, 0: all
@@ -90,10 +90,10 @@ void build_norm(Builder *b, const char *name, double values, int keeps);
 // Residual addition, with dropout where the stack trains with it.
 void build_residual(Builder *b, double values);
 
-void build_attention(Builder *b);  // block_attention.c: from the input norm to the residual
+void build_attention(Builder *b); // block_attention.c: from the input norm to the residual
 void build_dense_mlp(Builder *b, double intermediate_size); // block_mlp.c
-void build_moe(Builder *b);        // block_mlp.c: router, dispatch, experts, combine
-void build_mlp(Builder *b);        // norm, MLP or MoE by b->kind, residual
+void build_moe(Builder *b); // block_mlp.c: router, dispatch, experts, combine
+void build_mlp(Builder *b); // norm, MLP or MoE by b->kind, residual
 
 // Derives the backward, adds ZeRO-3 gathers, sums the memory.
 Block builder_finish(Builder *b, const char *name);

@@ -53,12 +53,9 @@ static Op weight_gradient(const Op *forward, double act, double read, double gra
 // What the backward of a collective is called.
 static const char *backward_name(const Unit *unit) {
     static const char *const PAIRS[][2] = {
-        {"tp_identity", "tp_all_reduce"},
-        {"tp_all_gather", "tp_reduce_scatter"},
-        {"tp_reduce_scatter", "tp_all_gather"},
-        {"cp_all_gather_kv", "cp_reduce_scatter_kv"},
-        {"cp_ring_kv", "cp_ring_kv_gradients"},
-        {"etp_all_gather", "etp_reduce_scatter"},
+        {"tp_identity", "tp_all_reduce"},         {"tp_all_gather", "tp_reduce_scatter"},
+        {"tp_reduce_scatter", "tp_all_gather"},   {"cp_all_gather_kv", "cp_reduce_scatter_kv"},
+        {"cp_ring_kv", "cp_ring_kv_gradients"},   {"etp_all_gather", "etp_reduce_scatter"},
         {"etp_reduce_scatter", "etp_all_gather"},
     };
     for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++)
@@ -102,8 +99,12 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     int gather = WAIT_NOTHING;
     double gathered = 0;
     if (unit->quantize_bytes > 0)
-        data_add(w, (Op){.name = "quantize", .kind = OP_MEMORY, .stream = STREAM_COMPUTE,
-                         .bytes = unit->quantize_bytes, .num_kernels = 1, .backward = true});
+        data_add(w, (Op){.name = "quantize",
+                         .kind = OP_MEMORY,
+                         .stream = STREAM_COMPUTE,
+                         .bytes = unit->quantize_bytes,
+                         .num_kernels = 1,
+                         .backward = true});
     if (column && column->gather_again) {
         Op again = column->op;
         gather = backward_add(w, again, PHASE_BACKWARD_WEIGHT, wait_for_data(w));
@@ -153,8 +154,7 @@ static void work_backward(Backward *w, const Unit *unit) {
 
 static bool is_column_of(const Unit *unit) {
     return unit->op.kind == OP_COLLECTIVE && unit->op.stream == STREAM_TP &&
-           (unit->backward_async || unit->gather_again ||
-            unit->op.collective == NUM_COLLECTIVES);
+           (unit->backward_async || unit->gather_again || unit->op.collective == NUM_COLLECTIVES);
 }
 
 // What runs again, in forward order. Saved once more, except what was kept.
@@ -169,7 +169,8 @@ static void recompute_add(Backward *w) {
             again->again = true;
             again->saved_bytes = unit->op.saved_bytes - (before ? 0 : unit->kept_bytes);
             again->released_bytes = unit->kept_outputs_bytes; // becomes part of what is saved
-            if (unit->op.pipelined_with >= 0) again->pipelined_with = at + unit->op.pipelined_with - i;
+            if (unit->op.pipelined_with >= 0)
+                again->pipelined_with = at + unit->op.pipelined_with - i;
             if (unit->again_frac > 0) {
                 again->n *= unit->again_frac;
                 again->flops *= unit->again_frac;
@@ -180,8 +181,8 @@ static void recompute_add(Backward *w) {
     }
 }
 
-// Keys and values of the other ranks are not kept: what follows them in the attention, from units[i]
-// backwards, needs them again.
+// Keys and values of the other ranks are not kept: what follows them in the attention, from
+// units[i] backwards, needs them again.
 static void gather_keys_again(Backward *w, int i) {
     const Unit *units = w->b->units;
     if (i + 1 < w->b->num_units && units[i + 1].module & MODULE_CORE_ATTN) return;

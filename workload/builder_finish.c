@@ -13,7 +13,8 @@ static void mark_per_operator(Builder *b) {
         Unit *unit = &b->units[i];
         bool product = unit->op.kind == OP_GEMM && unit->has_weight;
         if (product) unit->again_frac = 0.5;
-        if (product) unit->kept_outputs_bytes = 0.5 * unit->op.m * unit->op.n * unit->op.groups * act;
+        if (product)
+            unit->kept_outputs_bytes = 0.5 * unit->op.m * unit->op.n * unit->op.groups * act;
         unit->recomputed = unit->op.kind != OP_ATTENTION && unit->op.kind != OP_COLLECTIVE;
     }
 }
@@ -70,9 +71,16 @@ static int forward_list(const Builder *b, Op *forward) {
 
 static Op zero_collective(const char *name, CollectiveKind kind, GroupKind group, double bytes,
                           Phase phase) {
-    return (Op){.name = name, .kind = OP_COLLECTIVE, .phase = phase, .stream = STREAM_DP,
-                .wait = WAIT_NOTHING, .num_kernels = 1, .collective = kind, .group = group,
-                .message_bytes = bytes, .pipelined_with = -1};
+    return (Op){.name = name,
+                .kind = OP_COLLECTIVE,
+                .phase = phase,
+                .stream = STREAM_DP,
+                .wait = WAIT_NOTHING,
+                .num_kernels = 1,
+                .collective = kind,
+                .group = group,
+                .message_bytes = bytes,
+                .pipelined_with = -1};
 }
 
 // ZeRO-3: weights are gathered for the forward, again for the backward where they were given back
@@ -113,9 +121,13 @@ Block builder_finish(Builder *b, const char *name) {
     Op *forward = ARENA_ARRAY(b->arena, BUILDER_MAX_OPS + 4, Op);
     Op *backward = ARENA_ARRAY(b->arena, 4 * BUILDER_MAX_OPS, Op);
     int num_forward = add_sharding(b, forward, forward_list(b, forward), PHASE_FORWARD);
-    int num_backward = add_sharding(b, backward, backward_derive(b, backward), PHASE_BACKWARD_INPUT);
-    Block block = {.name = name, .forward = forward, .num_forward = num_forward,
-                   .backward = backward, .num_backward = num_backward,
+    int num_backward =
+        add_sharding(b, backward, backward_derive(b, backward), PHASE_BACKWARD_INPUT);
+    Block block = {.name = name,
+                   .forward = forward,
+                   .num_forward = num_forward,
+                   .backward = backward,
+                   .num_backward = num_backward,
                    .dense_parameters = b->dense_parameters,
                    .expert_parameters = b->expert_parameters};
     block.saved_bytes = running_sum(forward, num_forward, &block.forward_peak_bytes);

@@ -19,18 +19,30 @@ Group plan_group(const Plan *plan, GroupKind kind) {
     const int expert_stride = plan->etp * plan->ep;
     const int zero = plan->zero_group, expert_zero = expert_zero_size(plan);
     switch (kind) {
-    case GROUP_TP: return (Group){plan->tp, 1};
-    case GROUP_CP: return (Group){plan->cp, plan->tp};
-    case GROUP_DP: return (Group){plan->dp * plan->cp, plan->tp};
-    case GROUP_ZERO: return (Group){zero, plan->tp};
-    case GROUP_REPLICA: return (Group){plan->dp * plan->cp / zero, plan->tp * zero};
-    case GROUP_EP: return (Group){plan->ep, plan->etp};
-    case GROUP_ETP: return (Group){plan->etp, 1};
-    case GROUP_EDP: return (Group){plan->expert_dp, expert_stride};
-    case GROUP_EZERO: return (Group){expert_zero, expert_stride};
-    case GROUP_EREPLICA: return (Group){plan->expert_dp / expert_zero, expert_stride * expert_zero};
-    case GROUP_PP: return (Group){plan->pp, stage};
-    case NUM_GROUPS: break;
+    case GROUP_TP:
+        return (Group){plan->tp, 1};
+    case GROUP_CP:
+        return (Group){plan->cp, plan->tp};
+    case GROUP_DP:
+        return (Group){plan->dp * plan->cp, plan->tp};
+    case GROUP_ZERO:
+        return (Group){zero, plan->tp};
+    case GROUP_REPLICA:
+        return (Group){plan->dp * plan->cp / zero, plan->tp * zero};
+    case GROUP_EP:
+        return (Group){plan->ep, plan->etp};
+    case GROUP_ETP:
+        return (Group){plan->etp, 1};
+    case GROUP_EDP:
+        return (Group){plan->expert_dp, expert_stride};
+    case GROUP_EZERO:
+        return (Group){expert_zero, expert_stride};
+    case GROUP_EREPLICA:
+        return (Group){plan->expert_dp / expert_zero, expert_stride * expert_zero};
+    case GROUP_PP:
+        return (Group){plan->pp, stage};
+    case NUM_GROUPS:
+        break;
     }
     return (Group){1, 1};
 }

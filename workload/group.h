@@ -11,9 +11,9 @@
 typedef enum {
     GROUP_TP,
     GROUP_CP,
-    GROUP_DP,       // dp x cp: ranks that hold the same dense weights
-    GROUP_ZERO,     // the part of GROUP_DP that shares one set of shards
-    GROUP_REPLICA,  // ranks of GROUP_DP that hold the same shard
+    GROUP_DP,      // dp x cp: ranks that hold the same dense weights
+    GROUP_ZERO,    // the part of GROUP_DP that shares one set of shards
+    GROUP_REPLICA, // ranks of GROUP_DP that hold the same shard
     GROUP_EP,
     GROUP_ETP,
     GROUP_EDP,      // ranks that hold the same expert weights

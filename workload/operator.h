@@ -54,8 +54,9 @@ typedef struct {
     int wait; // index of the operator of this list that must be done, or WAIT_*
 
     // OP_GEMM
-    double groups, m, n, k; // m tokens, n outputs, k inputs; groups > 1 for batched and MoE products
-    int precision;          // Precision
+    double groups, m, n,
+        k;         // m tokens, n outputs, k inputs; groups > 1 for batched and MoE products
+    int precision; // Precision
     // OP_ATTENTION
     double tokens;   // sequence length on the key side
     double head_dim; // of query and key
@@ -74,8 +75,8 @@ typedef struct {
     bool hidden;        // runs beside another micro-batch's compute (overlap of expert all-to-all)
 
     // memory of this rank
-    double saved_bytes;     // kept from here until this micro-batch's backward (forward operators)
-    double released_bytes;  // of what the forward saved, given back after it (backward operators)
+    double saved_bytes;    // kept from here until this micro-batch's backward (forward operators)
+    double released_bytes; // of what the forward saved, given back after it (backward operators)
     double placeholder_bytes; // stays allocated once for each shape (m, n) of a weight gradient
-    double transient_bytes; // alive during this operator only, beside what is kept
+    double transient_bytes;   // alive during this operator only, beside what is kept
 } Op;

@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-// Rows of the vocabulary matrices are padded so that tp divides them (Megatron-LM pads to a multiple
-// of 128 x tp).
+// Rows of the vocabulary matrices are padded so that tp divides them (Megatron-LM pads to a
+// multiple of 128 x tp).
 static double padded_vocab(const Model *model, const Plan *plan) {
     double multiple = 128.0 * plan->tp;
     return plan->tp == 1 ? model->vocab_size : ceil(model->vocab_size / multiple) * multiple;
@@ -26,9 +26,13 @@ static void build_embedding_lookup(Builder *b) {
     double act = activation_bytes(&b->scenario->training);
     double values = b->tokens * b->scenario->model.hidden_size;
     // Forward: read a row and write it per token. Backward: rows are added to the fp32 gradient.
-    MemoryWork lookup = {.name = "embedding", .bytes = 2 * values * act, .kernels = 3,
-                         .backward_bytes = values * (act + 8), .backward_kernels = 3,
-                         .output_bytes = values * act, .backward_alive_bytes = values * act};
+    MemoryWork lookup = {.name = "embedding",
+                         .bytes = 2 * values * act,
+                         .kernels = 3,
+                         .backward_bytes = values * (act + 8),
+                         .backward_kernels = 3,
+                         .output_bytes = values * act,
+                         .backward_alive_bytes = values * act};
     build_memory(b, &lookup);
     if (b->plan->tp > 1)
         build_collective(b, scatters ? "tp_reduce_scatter" : "tp_all_reduce", STREAM_TP,
@@ -42,7 +46,8 @@ static Block embedding_block(const Scenario *scenario, const Plan *plan, Arena *
     Builder b = builder_new(scenario, plan, NULL, false, arena);
     build_embedding_lookup(&b);
     if (scenario->training.stack.dropout) build_residual(&b, b.tokens_sp * m->hidden_size);
-    if (m->embedding_norm) build_norm(&b, "embedding_norm", b.tokens_sp * m->hidden_size, NORM_INPUT);
+    if (m->embedding_norm)
+        build_norm(&b, "embedding_norm", b.tokens_sp * m->hidden_size, NORM_INPUT);
     double rest = model_embedding_parameters(m) - (double)m->vocab_size * m->hidden_size;
     b.dense_parameters = padded_vocab(m, plan) / plan->tp * m->hidden_size + rest;
     return builder_finish(&b, "embedding");
@@ -68,7 +73,8 @@ static void build_head(Builder *b, const char *norm_name) {
     MemoryWork loss = {.name = "cross_entropy",
                        .bytes = logits * (one_pass ? 2 * act : act + 4 + 12),
                        .backward_bytes = logits * (one_pass ? 2 * act : 12 + act),
-                       .kernels = fused ? 3 : 9, .backward_kernels = fused ? 1 : 4,
+                       .kernels = fused ? 3 : 9,
+                       .backward_kernels = fused ? 1 : 4,
                        .saved_bytes = logits * (fused ? act : 4),
                        .output_bytes = logits * (fused ? 0 : act + 4),
                        .backward_alive_bytes = logits * (fused ? 0 : act + 4)};
@@ -215,12 +221,15 @@ Workload workload_build(const Scenario *scenario, const Plan *plan, Arena *arena
     bool some = plan->recompute != RECOMPUTE_NONE;
     for (int k = 0; k < m->num_kinds; k++) {
         if (!some || plan->recompute_layers >= 0)
-            w.blocks[block_index(k, false)] = layer_block(scenario, plan, &m->kinds[k], false, arena);
+            w.blocks[block_index(k, false)] =
+                layer_block(scenario, plan, &m->kinds[k], false, arena);
         if (some)
             w.blocks[block_index(k, true)] = layer_block(scenario, plan, &m->kinds[k], true, arena);
     }
-    w.tokens_per_microbatch = (double)plan->micro_batch * (double)scenario->training.seq_len / plan->cp;
-    double values = w.tokens_per_microbatch * m->hidden_size / (plan->sequence_parallel ? plan->tp : 1);
+    w.tokens_per_microbatch =
+        (double)plan->micro_batch * (double)scenario->training.seq_len / plan->cp;
+    double values =
+        w.tokens_per_microbatch * m->hidden_size / (plan->sequence_parallel ? plan->tp : 1);
     w.boundary_bytes = values * activation_bytes(&scenario->training);
     Chunk *chunks = ARENA_ARRAY(arena, plan->num_chunks, Chunk);
     for (int c = 0; c < plan->num_chunks; c++) chunks[c] = chunk_build(scenario, plan, &w, c);

@@ -77,8 +77,8 @@ static void expanded_operators_give_the_chunks_seconds(void) {
         "{}", "{\"tp\": 4, \"pp\": 2}",
         "{\"tp\": 4, \"sequence_parallel\": false, \"recompute\": \"full\"}",
         "{\"tp\": 2, \"cp\": 2, \"cp_method\": \"ulysses\", \"recompute\": \"selective\"}",
-        "{\"cp\": 2, \"cp_method\": \"all-gather\", \"pp\": 2, \"recompute\": \"full\", "
-        "\"recompute_layers\": 1}"};
+        ("{\"cp\": 2, \"cp_method\": \"all-gather\", \"pp\": 2, \"recompute\": \"full\", "
+         "\"recompute_layers\": 1}")};
     for (int i = 0; i < 5; i++) {
         assert_expanded(MADE_UP_GPT, PLANS[i]);
         assert_expanded(MADE_UP_MOE, PLANS[i]);
