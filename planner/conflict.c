@@ -73,12 +73,14 @@ static Status explain_two(const Conflict *c, bool *explained) {
     return status_ok();
 }
 
+enum { MAX_FEWER = 64 }; // numbers of GPUs tried
+
 // Not the constraints: the number of GPUs has no legal factors. The nearest smaller one that has.
 static Status explain_gpus(const Conflict *c) {
     Scenario changed = *c->scenario;
     constraints_drop_all(&changed.parallel);
     int num_gpus = changed.cluster.num_gpus;
-    for (int fewer = num_gpus - 1; fewer > 0; fewer--) {
+    for (int fewer = num_gpus - 1; fewer > 0 && fewer >= num_gpus - MAX_FEWER; fewer--) {
         changed.cluster = cluster_with_gpus(&c->scenario->cluster, fewer);
         if (!relax_reaches(&changed, HARVEST_LEGAL, c->arena, NULL)) continue;
         return status_at(STATUS_INVALID, c->scenario->file, "cluster.num_gpus",
@@ -87,7 +89,7 @@ static Status explain_gpus(const Conflict *c) {
                          num_gpus, (long long)changed.training.global_batch, fewer);
     }
     return status_at(STATUS_INVALID, c->scenario->file, "training",
-                     "no configuration is legal on any number of GPUs up to %d", num_gpus);
+                     "no configuration is legal on %d GPUs, nor on a few less", num_gpus);
 }
 
 Status conflict_explain(const Scenario *scenario) {

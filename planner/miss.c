@@ -28,14 +28,23 @@ static const char *instead_text(const Constraint *constraint, const Plan *plan, 
     return constraint_text(constraint, &spec, arena);
 }
 
-static const char *one_given_up(const Scenario *scenario, Arena *arena) {
+static bool change_fits(const Scenario *changed, const PlannerOptions *options, Arena *arena,
+                        Plan *plan) {
+    if (options->progress)
+        options->progress(options->progress_context, "what would fit, on GPUs",
+                          changed->cluster.num_gpus, 0);
+    return relax_reaches(changed, HARVEST_FIT, arena, plan);
+}
+
+static const char *one_given_up(const Scenario *scenario, const PlannerOptions *options,
+                                Arena *arena) {
     for (int i = 0; i < NUM_CONSTRAINTS; i++) {
         const Constraint *constraint = &CONSTRAINTS[i];
         if (!constraint_is_given(constraint, &scenario->parallel)) continue;
         Scenario changed = *scenario;
         constraint_drop(constraint, &changed.parallel);
         Plan plan;
-        if (!relax_reaches(&changed, HARVEST_FIT, arena, &plan)) continue;
+        if (!change_fits(&changed, options, arena, &plan)) continue;
         return arena_printf(
             arena, "with %s instead of %s (%s)", instead_text(constraint, &plan, arena),
             constraint_text(constraint, &scenario->parallel, arena), plan_describe(&plan, arena));
@@ -43,7 +52,8 @@ static const char *one_given_up(const Scenario *scenario, Arena *arena) {
     return NULL;
 }
 
-static const char *all_given_up(const Scenario *scenario, Arena *arena) {
+static const char *all_given_up(const Scenario *scenario, const PlannerOptions *options,
+                                Arena *arena) {
     int num_given = 0;
     for (int i = 0; i < NUM_CONSTRAINTS; i++)
         num_given += constraint_is_given(&CONSTRAINTS[i], &scenario->parallel);
@@ -51,12 +61,13 @@ static const char *all_given_up(const Scenario *scenario, Arena *arena) {
     Scenario changed = *scenario;
     constraints_drop_all(&changed.parallel);
     Plan plan;
-    if (!relax_reaches(&changed, HARVEST_FIT, arena, &plan)) return NULL;
+    if (!change_fits(&changed, options, arena, &plan)) return NULL;
     return arena_printf(arena, "without constraints (%s)", plan_describe(&plan, arena));
 }
 
 // dp and zero_group follow the number of GPUs.
-static const char *more_gpus(const Scenario *scenario, bool constrained, Arena *arena) {
+static const char *more_gpus(const Scenario *scenario, const PlannerOptions *options,
+                             bool constrained, Arena *arena) {
     Scenario changed = *scenario;
     changed.parallel.dp = changed.parallel.zero_group = ABSENT;
     if (!constrained) constraints_drop_all(&changed.parallel);
@@ -65,17 +76,18 @@ static const char *more_gpus(const Scenario *scenario, bool constrained, Arena *
         if (num_gpus > MAX_GPUS) return NULL;
         changed.cluster = cluster_with_gpus(&scenario->cluster, (int)num_gpus);
         Plan plan;
-        if (!relax_reaches(&changed, HARVEST_FIT, arena, &plan)) continue;
+        if (!change_fits(&changed, options, arena, &plan)) continue;
         return arena_printf(arena, "on %d GPUs%s (%s)", (int)num_gpus,
                             constrained ? "" : " without constraints", plan_describe(&plan, arena));
     }
     return NULL;
 }
 
-const char *miss_would_fit_if(const Scenario *scenario, Arena *arena) {
-    const char *text = one_given_up(scenario, arena);
-    if (!text) text = all_given_up(scenario, arena);
-    if (!text) text = more_gpus(scenario, true, arena);
-    if (!text) text = more_gpus(scenario, false, arena);
+const char *miss_would_fit_if(const Scenario *scenario, const PlannerOptions *options,
+                              Arena *arena) {
+    const char *text = one_given_up(scenario, options, arena);
+    if (!text) text = all_given_up(scenario, options, arena);
+    if (!text) text = more_gpus(scenario, options, true, arena);
+    if (!text) text = more_gpus(scenario, options, false, arena);
     return text;
 }

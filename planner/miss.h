@@ -6,4 +6,6 @@
 
 // The smallest change after which a configuration fits, as the end of "it would fit ...": one
 // constraint given up, two, all of them, or more GPUs (2x, 4x, ...). NULL where none of them helps.
-const char *miss_would_fit_if(const Scenario *scenario, Arena *arena);
+// Of options only the progress matters.
+const char *miss_would_fit_if(const Scenario *scenario, const PlannerOptions *options,
+                              Arena *arena);

@@ -34,7 +34,8 @@ typedef enum {
 extern const char *const OBJECTIVE_NAMES[NUM_OBJECTIVES + 1]; // ends with NULL
 
 // Called now and then during a long search, always from the calling thread.
-//   what  "configurations" while they are generated and bounded (total unknown: 0), then "pricing"
+//   what  "configurations" while they are generated and bounded (total unknown: 0), "pricing",
+//         where nothing fits "what would fit, on GPUs" with their number
 typedef void (*PlannerProgress)(void *context, const char *what, int64_t done, int64_t total);
 
 // A zeroed struct asks for the defaults.

@@ -258,7 +258,8 @@ static void miss_build(const Search *s, Arena *arena, PlannerResult *out) {
     out->miss = (ClosestMiss){.plan = plan_copy(&s->miss, arena),
                               .memory = s->miss_memory,
                               .missing_bytes = s->missing_bytes};
-    if (!s->options->brief) out->miss.would_fit_if = miss_would_fit_if(s->scenario, arena);
+    if (!s->options->brief)
+        out->miss.would_fit_if = miss_would_fit_if(s->scenario, s->options, arena);
 }
 
 static Status search_run(Search *s, Arena *arena, PlannerResult *out) {
