@@ -1,0 +1,40 @@
+#include "calibrate/kinds.h"
+
+#include "calibrate/fit_gemm.h"
+
+#include <string.h>
+
+static const char *const GEMM_COLUMNS[] = {"gemm_dtype", "m", "n", "k", NULL};
+
+const Kind KINDS[] = {
+    {"gemm", GEMM_COLUMNS, 200, gemm_fit, gemm_price},
+};
+const int NUM_KINDS = sizeof KINDS / sizeof *KINDS;
+
+const Kind *kind_find(const char *name) {
+    for (int i = 0; i < NUM_KINDS; i++)
+        if (strcmp(KINDS[i].name, name) == 0) return &KINDS[i];
+    return NULL;
+}
+
+const char *const *kind_names(Arena *arena) {
+    const char **names = ARENA_ARRAY(arena, NUM_KINDS + 1, const char *);
+    for (int i = 0; i < NUM_KINDS; i++) names[i] = KINDS[i].name;
+    return names;
+}
+
+Status kind_fit_file(const Kind *kind, const char *path, const Gpu *gpu, Arena *arena,
+                     int *num_rows, KindFit *out) {
+    KernelTable table;
+    double *latency_s;
+    TRY(kernel_table_load(path, arena, &table));
+    TRY(kernel_table_require(&table, kind->columns));
+    TRY(kernel_table_latency_s(&table, arena, &latency_s));
+    if (table.num_rows < kind->min_rows)
+        return status_at(STATUS_INVALID, table.file, "",
+                         "%d rows are too few to fit %s; expected at least %d shapes",
+                         table.num_rows, kind->name, kind->min_rows);
+    *num_rows = table.num_rows;
+    *out = (KindFit){0};
+    return kind->fit(&table, latency_s, gpu, arena, out);
+}

@@ -1,0 +1,49 @@
+// calibrate/kinds.h - the kinds of measured kernels: one row each in kinds.c.
+//
+// A kind is a file KIND.csv[.gz] and a section KIND of a kernel profile (config/kernels.h). To add
+// one: a reader of its section in config/, its formula in costmodel/kernel_KIND.h, a file
+// calibrate/fit_KIND.c with the two functions below, and a row in kinds.c.
+#pragma once
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "calibrate/fit.h"
+#include "calibrate/kernel_table.h"
+#include "config/gpu.h"
+#include "config/kernels.h"
+
+#include <cjson/cJSON.h>
+
+// What a fit hands back.
+typedef struct {
+    cJSON *section;    // owned by the caller; as config/ reads it
+    int num_groups;    // of shapes, left out as a whole in cross-validation
+    FitScore left_out; // predictions of rows whose group was left out of the fit
+    FitScore all;      // of all rows with the final fit
+} KindFit;
+
+typedef struct {
+    const char *name;           // of the file and of the profile's section
+    const char *const *columns; // that a table must have beside latency_ms; ends with NULL
+    int min_rows;               // fewer are refused
+    // latency_s [num_rows] is checked already to be a time; the fit refuses what is beyond the
+    // hardware (kernel_table_check_least).
+    Status (*fit)(const KernelTable *table, const double *latency_s, const Gpu *gpu, Arena *arena,
+                  KindFit *out);
+    // predicted_s [num_rows]; NAN where the row cannot be priced.
+    Status (*price)(const KernelTable *table, const Gpu *gpu, const KernelProfile *profile,
+                    Arena *arena, double *predicted_s);
+} Kind;
+
+extern const Kind KINDS[];
+extern const int NUM_KINDS;
+
+// The kind of a name, or NULL.
+const Kind *kind_find(const char *name);
+
+// Names of all kinds, ending with NULL.
+const char *const *kind_names(Arena *arena);
+
+// Loads a table, checks columns, latencies and number of rows, and fits.
+Status kind_fit_file(const Kind *kind, const char *path, const Gpu *gpu, Arena *arena,
+                     int *num_rows, KindFit *out);

@@ -1,0 +1,49 @@
+#include "config/kernels.h"
+
+#include "base/data_dir.h"
+#include "config/profile.h"
+
+#include <string.h>
+
+static const char FOLDER[] = "hw-profiles/kernels";
+
+static const JsonField FIELDS[] = {
+    {"schema", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
+    {"gpu", JSON_FIELD_STRING, offsetof(KernelProfile, gpu), 0, 0, NULL, true},
+    {"command", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
+    {"sources", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
+    // One row per kind.
+    {"gemm", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
+};
+
+bool kernels_exist(const char *gpu_name, Arena *arena) {
+    const char *const *names;
+    int num_names;
+    if (data_list(arena, FOLDER, &names, &num_names).code != STATUS_OK) return false;
+    for (int i = 0; i < num_names; i++)
+        if (strcmp(names[i], gpu_name) == 0) return true;
+    return false;
+}
+
+static Status kernels_read(const JsonNode *root, Arena *arena, KernelProfile *out) {
+    KernelProfile profile = {0};
+    TRY(json_read_object(root, FIELDS, sizeof FIELDS / sizeof *FIELDS, arena, &profile));
+    JsonNode schema = json_get(root, "schema"), gemm = json_get(root, "gemm");
+    int version;
+    TRY(json_read_int(&schema, 1, 1, &version));
+    if (json_is_present(&gemm)) TRY(gemm_kernels_read(&gemm, arena, &profile.gemm));
+    *out = profile;
+    return status_ok();
+}
+
+Status kernels_load_named(const char *gpu_name, Arena *arena, KernelProfile *out) {
+    JsonNode root;
+    TRY(profile_load_named(NULL, "calibrated GPU", FOLDER, gpu_name, arena, &root));
+    return kernels_read(&root, arena, out);
+}
+
+Status kernels_load(const char *path, Arena *arena, KernelProfile *out) {
+    JsonNode root;
+    TRY(json_load(path, arena, &root));
+    return kernels_read(&root, arena, out);
+}

@@ -1,0 +1,28 @@
+// config/kernels.h - measured kernels of one GPU: hw-profiles/kernels/NAME.json, checked.
+//
+// A section per kind (calibrate/kinds.h makes them). A GPU without a file, or a file without a
+// section, has no calibrated kernels of that kind: costmodel/compute.h is what remains.
+#pragma once
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/status.h"
+#include "config/gpu.h"
+#include "config/kernel_gemm.h"
+
+#include <stdbool.h>
+
+typedef struct {
+    const char *gpu; // the profile in hw-profiles/gpus it belongs to; NULL: nothing calibrated
+    GemmKernels gemm;
+    // The structs of further kinds go here, each from a header config/kernel_KIND.h.
+} KernelProfile;
+
+// True where hw-profiles/kernels has a file for this GPU.
+bool kernels_exist(const char *gpu_name, Arena *arena);
+
+// Reads the bundled profile of a GPU; refuses (naming those there are) where there is none.
+Status kernels_load_named(const char *gpu_name, Arena *arena, KernelProfile *out);
+
+// Reads a file.
+Status kernels_load(const char *path, Arena *arena, KernelProfile *out);

@@ -1,0 +1,122 @@
+#include "config/surface.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int surface_num_values(const Surface *surface) {
+    int num_values = 1;
+    for (int a = 0; a < surface->num_axes; a++) num_values *= surface->axes[a].num_knots;
+    return num_values;
+}
+
+static Status axis_read(const JsonNode *node, const char *name, Arena *arena, SurfaceAxis *out) {
+    static const JsonField FIELDS[] = {
+        {"name", JSON_FIELD_STRING, offsetof(SurfaceAxis, name), 0, 0, NULL, true},
+        {"knots", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
+    };
+    TRY(json_read_object(node, FIELDS, sizeof FIELDS / sizeof *FIELDS, arena, out));
+    JsonNode name_node = json_get(node, "name"), knots = json_get(node, "knots");
+    if (strcmp(out->name, name) != 0)
+        return json_error(&name_node, "\"%.40s\"; expected the axis \"%s\"", out->name, name);
+    TRY(json_expect_array(&knots));
+    out->num_knots = json_size(&knots);
+    if (out->num_knots < 1 || out->num_knots > SURFACE_MAX_KNOTS)
+        return json_error(&knots, "%d knots; expected 1 to %d", out->num_knots, SURFACE_MAX_KNOTS);
+    double *values = ARENA_ARRAY(arena, out->num_knots, double);
+    const cJSON *item = knots.item->child;
+    for (int i = 0; i < out->num_knots; i++, item = item->next) {
+        JsonNode knot = {.file = node->file, .item = item, .parent = &knots, .index = i};
+        double value;
+        TRY(json_read_double(&knot, 1e-12, 1e18, &value));
+        values[i] = log2(value);
+        if (i > 0 && values[i] <= values[i - 1])
+            return json_error(&knot, "%.6g does not lie above the knot before it", value);
+    }
+    out->knots = values;
+    return status_ok();
+}
+
+static Status values_read(const JsonNode *node, int num_values, Arena *arena, const double **out) {
+    TRY(json_expect_array(node));
+    if (json_size(node) != num_values)
+        return json_error(node, "%d values; the axes make %d", json_size(node), num_values);
+    double *values = ARENA_ARRAY(arena, num_values, double);
+    const cJSON *item = node->item->child;
+    for (int i = 0; i < num_values; i++, item = item->next) {
+        JsonNode value = {.file = node->file, .item = item, .parent = node, .index = i};
+        TRY(json_read_double(&value, -5000, 5000, &values[i]));
+        values[i] /= 1000;
+    }
+    *out = values;
+    return status_ok();
+}
+
+Status surface_read(const JsonNode *node, const char *const *names_expected, Arena *arena,
+                    Surface *out) {
+    static const JsonField FIELDS[] = {
+        {"axes", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
+        {"log_ratio_e3", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
+        {"spread_frac", JSON_FIELD_DOUBLE, offsetof(Surface, spread_frac), 0, 10, NULL, true},
+    };
+    Surface surface = {0};
+    TRY(json_read_object(node, FIELDS, sizeof FIELDS / sizeof *FIELDS, arena, &surface));
+    JsonNode axes = json_get(node, "axes"), values = json_get(node, "log_ratio_e3");
+    TRY(json_expect_array(&axes));
+    int num_expected = 0;
+    while (names_expected[num_expected]) num_expected++;
+    if (json_size(&axes) != num_expected || num_expected > SURFACE_MAX_AXES)
+        return json_error(&axes, "%d axes; expected %d", json_size(&axes), num_expected);
+    surface.num_axes = num_expected;
+    double num_values = 1;
+    for (int a = 0; a < num_expected; a++) {
+        JsonNode axis = json_at(&axes, a);
+        TRY(axis_read(&axis, names_expected[a], arena, &surface.axes[a]));
+        num_values *= surface.axes[a].num_knots;
+        if (num_values > SURFACE_MAX_VALUES)
+            return json_error(&axes, "the knots make more than %d values", SURFACE_MAX_VALUES);
+    }
+    TRY(values_read(&values, (int)num_values, arena, &surface.values));
+    *out = surface;
+    return status_ok();
+}
+
+// Numbers without spaces: a third of the file's size.
+static void add_compact_array(cJSON *object, const char *key, int count, const double *values,
+                              const char *format) {
+    size_t size = (size_t)count * 16 + 3, used = 1;
+    char *text = malloc(size);
+    if (!text) return;
+    text[0] = '[';
+    for (int i = 0; i < count; i++) {
+        int n = snprintf(text + used, size - used, i ? "," : "");
+        used += (size_t)n;
+        n = snprintf(text + used, size - used, format, values[i]);
+        used += (size_t)n;
+    }
+    snprintf(text + used, size - used, "]");
+    cJSON_AddRawToObject(object, key, text);
+    free(text);
+}
+
+cJSON *surface_to_json(const Surface *surface) {
+    cJSON *object = cJSON_CreateObject();
+    cJSON *axes = cJSON_AddArrayToObject(object, "axes");
+    for (int a = 0; a < surface->num_axes; a++) {
+        const SurfaceAxis *axis = &surface->axes[a];
+        cJSON *item = cJSON_CreateObject();
+        cJSON_AddStringToObject(item, "name", axis->name);
+        double knots[SURFACE_MAX_KNOTS];
+        for (int i = 0; i < axis->num_knots; i++) knots[i] = exp2(axis->knots[i]);
+        add_compact_array(item, "knots", axis->num_knots, knots, "%.6g");
+        cJSON_AddItemToArray(axes, item);
+    }
+    int num_values = surface_num_values(surface);
+    double *rounded = calloc((size_t)num_values, sizeof *rounded);
+    if (rounded)
+        for (int i = 0; i < num_values; i++) rounded[i] = round(surface->values[i] * 1000) + 0.0;
+    if (rounded) add_compact_array(object, "log_ratio_e3", num_values, rounded, "%.0f");
+    free(rounded);
+    json_add_number(object, "spread_frac", round(surface->spread_frac * 1e4) / 1e4);
+    return object;
+}
