@@ -16,7 +16,14 @@ typedef struct {
     const char *folder;
 } PlanOptions;
 
-enum { KEY_TOP = KEY_LONG, KEY_OBJECTIVE, KEY_EXHAUSTIVE, KEY_BUDGET, KEY_MAX_MEMORY };
+enum {
+    KEY_TOP = KEY_LONG,
+    KEY_OBJECTIVE,
+    KEY_EXHAUSTIVE,
+    KEY_BUDGET,
+    KEY_MAX_MEMORY,
+    KEY_VARIANTS,
+};
 enum { MAX_TOP = 1000, MAX_THREADS = 16 };
 
 static const struct argp_option OPTIONS[] = {
@@ -27,6 +34,9 @@ static const struct argp_option OPTIONS[] = {
      0},
     {"max-memory", KEY_MAX_MEMORY, "BYTES", 0, "a plan may not need more on one GPU", 0},
     {"budget", KEY_BUDGET, "SECONDS", 0, "stop searching after this time", 0},
+    {"variants", KEY_VARIANTS, NULL, 0,
+     "also list plans that differ only in chunks, schedule, ZeRO stage or context-parallel method",
+     0},
     {"exhaustive", KEY_EXHAUSTIVE, NULL, 0, "price everything that fits, for doubters", 0},
     OPTION_JSON,
     OPTION_NOT_YET("layerwise", 0, NULL),
@@ -56,6 +66,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return parse_double(state, "budget", arg, 0.001, &planner->budget_s);
     case KEY_EXHAUSTIVE:
         planner->exhaustive = true;
+        return 0;
+    case KEY_VARIANTS:
+        planner->distinct = false;
         return 0;
     default:
         return common_parse(key, arg, state);
@@ -114,7 +127,7 @@ static Status plan_answer(PlanOptions *options, Arena *arena) {
 }
 
 Status command_plan(int argc, char **argv) {
-    PlanOptions options = {.objective = OBJECTIVE_THROUGHPUT};
+    PlanOptions options = {.objective = OBJECTIVE_THROUGHPUT, .planner.distinct = true};
     TRY(command_parse(&ARGP, argc, argv, &options.common));
     Arena arena = {0};
     Status status = plan_answer(&options, &arena);

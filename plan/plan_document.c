@@ -63,18 +63,19 @@ static const char *degree_text(Arena *arena, const char *name, int value) {
 }
 
 const char *plan_describe(const Plan *plan, Arena *arena) {
-    const char *layers = plan->recompute == RECOMPUTE_NONE || plan->recompute_layers == ABSENT
-                             ? ""
-                             : arena_printf(arena, ":%d", plan->recompute_layers);
-    // The ring is what is meant where nothing else is said.
-    bool named = plan->cp > 1 && plan->cp_method != CP_RING;
-    const char *method = named ? arena_printf(arena, " %s", CP_METHOD_NAMES[plan->cp_method]) : "";
-    return arena_printf(arena, "tp %d%s%s pp %d%s dp %d%s%s mb %d zero%d %s%s %s", plan->tp,
-                        degree_text(arena, "cp", plan->cp), method, plan->pp,
-                        degree_text(arena, "vpp", plan->vpp), plan->dp,
-                        degree_text(arena, "ep", plan->ep), degree_text(arena, "etp", plan->etp),
-                        plan->micro_batch, plan->zero_stage, RECOMPUTE_NAMES[plan->recompute],
-                        layers, SCHEDULE_NAMES[plan->schedule]);
+    static const char *const METHODS[] = {"", " ulysses",
+                                          " gather"}; // the ring goes without saying
+    const char *method = plan->cp > 1 ? METHODS[plan->cp_method] : "", *recompute = "";
+    if (plan->recompute != RECOMPUTE_NONE) {
+        recompute = arena_printf(arena, " %s", RECOMPUTE_NAMES[plan->recompute]);
+        if (plan->recompute_layers != ABSENT)
+            recompute = arena_printf(arena, "%s:%d", recompute, plan->recompute_layers);
+    }
+    return arena_printf(
+        arena, "tp %d%s%s pp %d%s dp %d%s%s mb %d zero%d%s %s", plan->tp,
+        degree_text(arena, "cp", plan->cp), method, plan->pp, degree_text(arena, "vpp", plan->vpp),
+        plan->dp, degree_text(arena, "ep", plan->ep), degree_text(arena, "etp", plan->etp),
+        plan->micro_batch, plan->zero_stage, recompute, SCHEDULE_NAMES[plan->schedule]);
 }
 
 static void member_set(cJSON *object, const char *key, cJSON *value) {

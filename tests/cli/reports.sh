@@ -21,7 +21,7 @@ masked() {
 "$MESHWRIGHT" estimate job.json | masked >estimate.txt
 diff - estimate.txt <<'END'
 llama-N-Nb (N parameters) on N x hN-sxm-Ng; seq_len N, global_batch N, bfN, megatron-core
-plan tp N pp N dp N mb N zeroN none NfNb
+plan tp N pp N dp N mb N zeroN NfNb
 step time N s (N % interval N s to N s)
 throughput N tokens/s, N tokens/s per GPU
 compute N TFLOP/s of model FLOPs per GPU, MFU N %
