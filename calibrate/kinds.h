@@ -10,9 +10,7 @@
 #include "calibrate/fit.h"
 #include "calibrate/kernel_table.h"
 #include "config/gpu.h"
-#include "config/kernels.h"
-
-#include <cjson/cJSON.h>
+#include "config/kernels.h" // cJSON comes with it
 
 // What a fit hands back.
 typedef struct {

@@ -26,9 +26,9 @@ static const Command COMMANDS[] = {
     {"compare", NULL, NULL},
     {"report", NULL, NULL},
     {"import", NULL, NULL},
-    {"kernel", NULL, NULL},
+    {"kernel", "price kernel shapes with a calibrated profile", command_kernel},
     {"validate", NULL, NULL},
-    {"calibrate", NULL, NULL},
+    {"calibrate", "fit a GPU's profile to measured kernels", command_calibrate},
     {"profile", NULL, NULL},
     {"run", NULL, NULL},
 };

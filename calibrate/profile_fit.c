@@ -1,0 +1,95 @@
+#include "calibrate/profile_fit.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+// KIND.csv or KIND.csv.gz in folder; NULL where there is neither.
+static const char *table_path(const char *folder, const char *kind, Arena *arena) {
+    static const char *const ENDINGS[] = {"csv", "csv.gz"};
+    for (int i = 0; i < 2; i++) {
+        struct stat info;
+        const char *path = arena_printf(arena, "%s/%s.%s", folder, kind, ENDINGS[i]);
+        if (stat(path, &info) == 0 && S_ISREG(info.st_mode)) return path;
+    }
+    return NULL;
+}
+
+static Status folder_refuse(const char *folder, const Kind *only, Arena *arena) {
+    struct stat info;
+    if (stat(folder, &info) != 0)
+        return status_at(STATUS_INVALID, folder, "", "cannot be read: %s", strerror(errno));
+    if (!S_ISDIR(info.st_mode))
+        return status_at(STATUS_INVALID, folder, "", "not a folder of tables KIND.csv[.gz]");
+    if (only)
+        return status_at(STATUS_INVALID, folder, "", "holds no %s.csv or %s.csv.gz", only->name,
+                         only->name);
+    const char *names = "";
+    for (int i = 0; i < NUM_KINDS; i++)
+        names = arena_printf(arena, "%s%s%s", names, i ? ", " : "", KINDS[i].name);
+    return status_at(STATUS_INVALID, folder, "",
+                     "holds no table KIND.csv or KIND.csv.gz; kinds are %s", names);
+}
+
+static cJSON *profile_tree(const Gpu *gpu) {
+    cJSON *tree = cJSON_CreateObject();
+    json_add_number(tree, "schema", 1);
+    cJSON_AddStringToObject(tree, "gpu", gpu->name);
+    cJSON *command = cJSON_AddStringToObject(tree, "command", "");
+    char text[200];
+    snprintf(text, sizeof text, "meshwright calibrate --kernels DIR --gpu %.60s -o FILE",
+             gpu->name);
+    cJSON_SetValuestring(command, text);
+    cJSON_AddStringToObject(
+        tree, "sources",
+        "fitted coefficients, no rows. The bundled profiles are fitted to the public kernel "
+        "measurements of the aiconfigurator project (NVIDIA, Apache-2.0)");
+    return tree;
+}
+
+// The sections of base that this run does not fit, checked, in the order of KINDS.
+static Status base_load(const char *base, Arena *arena, JsonNode *root) {
+    KernelProfile profile;
+    TRY(kernels_load(base, arena, &profile));
+    return json_load(base, arena, root);
+}
+
+static void section_keep(cJSON *tree, const JsonNode *root, const char *name) {
+    JsonNode section = json_get(root, name);
+    if (!json_is_present(&section)) return;
+    // Printed without spaces, so that it stays as small as it was.
+    char *text = cJSON_PrintUnformatted(section.item);
+    if (text) cJSON_AddRawToObject(tree, name, text);
+    cJSON_free(text);
+}
+
+Status profile_fit(const char *folder, const Gpu *gpu, const Kind *only, const char *base,
+                   Arena *arena, ProfileFit *out) {
+    JsonNode root = {0};
+    if (base) TRY(base_load(base, arena, &root));
+    ProfileFit profile = {.kinds = ARENA_ARRAY(arena, NUM_KINDS, ProfileKind)};
+    profile.tree = profile_tree(gpu);
+    Status status = status_ok();
+    for (int i = 0; i < NUM_KINDS && status.code == STATUS_OK; i++) {
+        ProfileKind *entry = &profile.kinds[profile.num_kinds];
+        bool wanted = !only || only == &KINDS[i];
+        *entry = (ProfileKind){.kind = &KINDS[i]};
+        if (wanted) entry->path = table_path(folder, KINDS[i].name, arena);
+        if (entry->path) {
+            status =
+                kind_fit_file(entry->kind, entry->path, gpu, arena, &entry->num_rows, &entry->fit);
+            if (status.code != STATUS_OK) break;
+            cJSON_AddItemToObject(profile.tree, entry->kind->name, entry->fit.section);
+            profile.num_kinds++;
+        } else if (base) {
+            section_keep(profile.tree, &root, KINDS[i].name);
+        }
+    }
+    if (status.code == STATUS_OK && profile.num_kinds == 0)
+        status = folder_refuse(folder, only, arena);
+    if (status.code != STATUS_OK)
+        cJSON_Delete(profile.tree);
+    else
+        *out = profile;
+    return status;
+}

@@ -1,0 +1,22 @@
+// calibrate/profile_fit.h - fits every kind of a folder of tables into one kernel profile.
+#pragma once
+
+#include "calibrate/kinds.h"
+
+typedef struct {
+    const Kind *kind;
+    const char *path;
+    int num_rows;
+    KindFit fit; // fit.section is owned by the profile's tree
+} ProfileKind;
+
+typedef struct {
+    cJSON *tree; // the document of config/kernels.h; owned by the caller
+    int num_kinds;
+    ProfileKind *kinds; // [num_kinds], in the order of KINDS
+} ProfileFit;
+
+// folder holds KIND.csv or KIND.csv.gz; only is one kind, or NULL for all that are there. Sections
+// of base (a profile's file; NULL for none) of kinds that are not fitted are kept.
+Status profile_fit(const char *folder, const Gpu *gpu, const Kind *only, const char *base,
+                   Arena *arena, ProfileFit *out);

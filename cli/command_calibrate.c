@@ -1,0 +1,147 @@
+// `calibrate`: fits the kernel profile of a GPU to measured kernels.
+#include "calibrate/profile_fit.h"
+#include "cli/command.h"
+#include "cli/kind_option.h"
+#include "cli/output.h"
+#include "report/table.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct {
+    CommonOptions common;
+    const char *kernels, *gpu, *output;
+    const Kind *kind; // NULL: all
+} CalibrateOptions;
+
+enum { KEY_KERNELS = KEY_LONG, KEY_GPU, KEY_KIND };
+
+static const struct argp_option OPTIONS[] = {
+    {"kernels", KEY_KERNELS, "DIR", 0, "the folder with KIND.csv or KIND.csv.gz", 0},
+    {"gpu", KEY_GPU, "NAME", 0, "the GPU they were measured on (a name in hw-profiles/gpus)", 0},
+    {"kind", KEY_KIND, "KIND", 0,
+     "fit only this kind; the other sections of an existing -o FILE are kept", 0},
+    {"output", 'o', "FILE", 0, "write the fitted profile there (- for standard output)", 0},
+    OPTION_JSON,
+    OPTION_NOT_YET("run", 0, "LOG"),
+    {0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+    CalibrateOptions *options = state->input;
+    switch (key) {
+    case KEY_KERNELS:
+        options->kernels = arg;
+        return 0;
+    case KEY_GPU:
+        options->gpu = arg;
+        return 0;
+    case KEY_KIND:
+        return parse_kind(state, arg, &options->kind);
+    case 'o':
+        options->output = arg;
+        return 0;
+    default:
+        return common_parse(key, arg, state);
+    }
+}
+
+static const struct argp ARGP = {
+    .options = OPTIONS,
+    .parser = parse,
+    .doc = "Fits the kernel profile of a GPU to tables of measured kernels, and prints how well it "
+           "predicts shapes that were left out of the fit (whole groups, such as every m of an "
+           "(n, k)). The columns are those of the public aiconfigurator tables; latency_ms is "
+           "milliseconds. Without -o nothing is written.\v"
+           "Examples:\n"
+           "  meshwright calibrate --kernels measured --gpu h100-sxm-80g\n"
+           "  meshwright calibrate --kernels measured --gpu h100-sxm-80g -o my-h100.json\n"
+           "  meshwright calibrate --kernels measured --gpu h100-sxm-80g --kind gemm --json\n\n"
+           "A fitted profile prices kernels with meshwright kernel --profile my-h100.json.",
+};
+
+static cJSON *score_to_json(const FitScore *score) {
+    cJSON *object = cJSON_CreateObject();
+    json_add_number(object, "num_priced", score->num_priced);
+    json_add_number(object, "median_frac", score->median_frac);
+    json_add_number(object, "p90_frac", score->p90_frac);
+    json_add_number(object, "bias_frac", score->bias_frac);
+    return object;
+}
+
+static Status fit_print_json(const ProfileFit *fit, const Gpu *gpu) {
+    cJSON *tree = cJSON_CreateObject();
+    json_add_number(tree, "schema", 1);
+    cJSON_AddStringToObject(tree, "gpu", gpu->name);
+    cJSON *kinds = cJSON_AddArrayToObject(tree, "kinds");
+    for (int i = 0; i < fit->num_kinds; i++) {
+        const ProfileKind *kind = &fit->kinds[i];
+        cJSON *object = cJSON_CreateObject();
+        cJSON_AddStringToObject(object, "kind", kind->kind->name);
+        json_add_number(object, "num_rows", kind->num_rows);
+        json_add_number(object, "num_groups", kind->fit.num_groups);
+        cJSON_AddItemToObject(object, "left_out", score_to_json(&kind->fit.left_out));
+        cJSON_AddItemToObject(object, "all", score_to_json(&kind->fit.all));
+        cJSON_AddItemToArray(kinds, object);
+    }
+    return answer_json(tree);
+}
+
+static void fit_print_table(const ProfileFit *fit, const Gpu *gpu, FILE *stream, Arena *arena) {
+    static const TableColumn COLUMNS[] = {
+        {"kind", false, 0},          {"rows", true, 0},
+        {"groups", true, 0},         {"left out: median", true, 0},
+        {"90 %", true, 0},           {"bias", true, 0},
+        {"fitted: median", true, 1}, {"90 %", true, 1},
+    };
+    Paper paper = paper_of(stream);
+    Table table = table_new(arena, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+    fprintf(stream, "Kernels of %s: error of predictions\n\n", gpu->title);
+    for (int i = 0; i < fit->num_kinds; i++) {
+        const ProfileKind *kind = &fit->kinds[i];
+        const FitScore *out = &kind->fit.left_out, *all = &kind->fit.all;
+        const char *cells[] = {
+            kind->kind->name,
+            arena_printf(arena, "%d", kind->num_rows),
+            arena_printf(arena, "%d", kind->fit.num_groups),
+            arena_printf(arena, "%.2f %%", 100 * out->median_frac),
+            arena_printf(arena, "%.2f %%", 100 * out->p90_frac),
+            arena_printf(arena, "%+.2f %%", 100 * out->bias_frac),
+            arena_printf(arena, "%.2f %%", 100 * all->median_frac),
+            arena_printf(arena, "%.2f %%", 100 * all->p90_frac),
+        };
+        table_add(&table, STYLE_PLAIN, cells, NULL);
+    }
+    table_print(&table, &paper);
+}
+
+static Status calibrate_answer(const CalibrateOptions *options, Arena *arena) {
+    if (!options->kernels || !options->gpu)
+        return usage_error("calibrate: no --%s given; meshwright calibrate --help shows examples",
+                           options->kernels ? "gpu" : "kernels");
+    const Kind *only = options->kind;
+    bool to_stdout = options->output && strcmp(options->output, "-") == 0;
+    if (options->output && !to_stdout) TRY(folder_check_of(options->output, arena));
+    if (to_stdout && options->common.json)
+        return usage_error("calibrate: --json and -o - both take standard output");
+    bool keep = only && options->output && !to_stdout && access(options->output, F_OK) == 0;
+    Gpu gpu;
+    ProfileFit fit;
+    TRY(gpu_load_named(options->gpu, arena, &gpu));
+    TRY(profile_fit(options->kernels, &gpu, only, keep ? options->output : NULL, arena, &fit));
+    Status status = options->output ? json_save(fit.tree, options->output) : status_ok();
+    cJSON_Delete(fit.tree);
+    TRY(status);
+    if (options->common.json) return fit_print_json(&fit, &gpu);
+    fit_print_table(&fit, &gpu, to_stdout ? stderr : stdout, arena);
+    return status_ok();
+}
+
+Status command_calibrate(int argc, char **argv) {
+    CalibrateOptions options = {0};
+    TRY(command_parse(&ARGP, argc, argv, &options.common));
+    Arena arena = {0};
+    Status status = calibrate_answer(&options, &arena);
+    arena_free(&arena);
+    return status;
+}

@@ -1,0 +1,105 @@
+// `kernel`: prices rows of kernel shapes with a calibrated profile.
+#include "cli/command.h"
+#include "cli/kind_option.h"
+
+#include <math.h>
+#include <stdio.h>
+
+typedef struct {
+    CommonOptions common; // .scenario is the table
+    const char *gpu, *profile;
+    const Kind *kind;
+} KernelOptions;
+
+enum { KEY_GPU = KEY_LONG, KEY_KIND, KEY_PROFILE };
+
+static const struct argp_option OPTIONS[] = {
+    {"gpu", KEY_GPU, "NAME", 0, "the GPU (a name in hw-profiles/gpus)", 0},
+    {"kind", KEY_KIND, "KIND", 0, "the kind of kernel: gemm, ...", 0},
+    {"profile", KEY_PROFILE, "FILE", 0, "a kernel profile of calibrate instead of the bundled one",
+     0},
+    OPTION_JSON,
+    {0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+    KernelOptions *options = state->input;
+    switch (key) {
+    case KEY_GPU:
+        options->gpu = arg;
+        return 0;
+    case KEY_KIND:
+        return parse_kind(state, arg, &options->kind);
+    case KEY_PROFILE:
+        options->profile = arg;
+        return 0;
+    default:
+        return common_parse(key, arg, state);
+    }
+}
+
+static const struct argp ARGP = {
+    .options = OPTIONS,
+    .parser = parse,
+    .args_doc = "FILE.csv",
+    .doc = "Prints the rows of a table of kernel shapes in their order with the column predicted_s "
+           "added: seconds of one call on one GPU. A row that cannot be priced (a number format "
+           "that the GPU or its measurements lack) gets an empty cell. FILE.csv may be packed "
+           "(FILE.csv.gz), or - for standard input; columns that do not matter are kept.\v"
+           "Examples:\n"
+           "  meshwright kernel --gpu h100-sxm-80g --kind gemm shapes.csv\n"
+           "  printf 'gemm_dtype,m,n,k\\nbfloat16,4096,8192,8192\\n' | \\\n"
+           "      meshwright kernel --gpu h100-sxm-80g --kind gemm -\n",
+};
+
+static Status kernel_print_json(const KernelTable *table, const double *predicted_s) {
+    cJSON *tree = cJSON_CreateObject();
+    json_add_number(tree, "schema", 1);
+    cJSON *rows = cJSON_AddArrayToObject(tree, "predicted_s");
+    for (int row = 0; row < table->num_rows; row++)
+        cJSON_AddItemToArray(rows, isnan(predicted_s[row]) ? cJSON_CreateNull()
+                                                           : cJSON_CreateNumber(predicted_s[row]));
+    return answer_json(tree);
+}
+
+static void kernel_print_csv(const KernelTable *table, const double *predicted_s) {
+    printf("%s,predicted_s\n", table->header);
+    for (int row = 0; row < table->num_rows; row++) {
+        printf("%s,", table->lines[row]);
+        if (isnan(predicted_s[row]))
+            printf("\n");
+        else
+            printf("%.6g\n", predicted_s[row]);
+    }
+}
+
+static Status kernel_answer(const KernelOptions *options, Arena *arena) {
+    if (!options->gpu || !options->kind)
+        return usage_error("kernel: no --%s given; meshwright kernel --help shows examples",
+                           options->gpu ? "kind" : "gpu");
+    Gpu gpu;
+    KernelProfile profile;
+    KernelTable table;
+    TRY(gpu_load_named(options->gpu, arena, &gpu));
+    if (options->profile)
+        TRY(kernels_load(options->profile, arena, &profile));
+    else
+        TRY(kernels_load_named(options->gpu, arena, &profile));
+    TRY(kernel_table_load(options->common.scenario, arena, &table));
+    TRY(kernel_table_require(&table, options->kind->columns));
+    if (kernel_table_column(&table, "predicted_s") >= 0)
+        return status_at(STATUS_INVALID, table.file, "row 1", "has a column predicted_s already");
+    double *predicted_s = ARENA_ARRAY(arena, table.num_rows, double);
+    TRY(options->kind->price(&table, &gpu, &profile, arena, predicted_s));
+    if (options->common.json) return kernel_print_json(&table, predicted_s);
+    kernel_print_csv(&table, predicted_s);
+    return status_ok();
+}
+
+Status command_kernel(int argc, char **argv) {
+    KernelOptions options = {0};
+    TRY(command_parse(&ARGP, argc, argv, &options.common));
+    Arena arena = {0};
+    Status status = kernel_answer(&options, &arena);
+    arena_free(&arena);
+    return status;
+}
