@@ -88,6 +88,7 @@ static void worst_placed_group_counts(void) {
     assert_layout(&cluster, (Group){8, 4}, 4, 2);
     assert_layout(&cluster, (Group){3, 16}, 3, 1);
     assert_layout(&cluster, (Group){6, 1}, 2, 3);
+    assert_layout(&cluster, (Group){9, 1}, 2, 4);
     assert_layout(&cluster, (Group){4, 3}, 3, 1);
     cluster.domain_gpus = 24;
     assert_layout(&cluster, (Group){3, 8}, 1, 3);

@@ -133,6 +133,8 @@ static void answers_are_consistent(void) {
             ASSERT_CLOSE(sum, e.step_time_s);
             CU_ASSERT_TRUE(e.step_time_low_s < e.step_time_s);
             CU_ASSERT_TRUE(e.step_time_s < e.step_time_high_s);
+            CU_ASSERT_TRUE(e.step_time_high_s < 2 * e.step_time_s);
+            ASSERT_CLOSE(e.step_time_low_s * e.step_time_high_s, e.step_time_s * e.step_time_s);
             CU_ASSERT_TRUE(e.mfu_frac > 0 && e.mfu_frac <= 1);
             ASSERT_CLOSE(e.tokens_per_s_per_gpu * NUM_GPUS, e.tokens_per_s);
             CU_ASSERT_TRUE(estimate_lower_bound_s(&c.scenario, &c.plan, &c.workload,

@@ -118,6 +118,45 @@ static void sharded_weights_have_room_to_be_gathered(void) {
     case_free(&c);
 }
 
+// A vocabulary of 50000 makes the embedding (50000 h) larger than a layer: the most that is
+// gathered is it and a layer. On the second of two stages there is none, only the head: untied, and
+// its norm.
+static void the_largest_neighbours_are_gathered(void) {
+    const char *model =
+        "{\"model_type\": \"generic\", \"name\": \"wide\", \"hidden_size\": 1024,"
+        " \"intermediate_size\": 4096, \"num_hidden_layers\": 2, \"position\": \"none\","
+        " \"num_attention_heads\": 16, \"vocab_size\": 50000, \"linear_bias\": false,"
+        " \"tie_word_embeddings\": false}";
+    const double table = 50000 * 1024.0, layer = 12 * 1024 * 1024 + 4 * 1024, norm = 2 * 1024;
+    Case c;
+    if (case_make(&c, model, 8,
+                  "{\"seq_len\": 1024, \"global_batch\": 32, \"stack\": \"torchtitan\"}",
+                  "{\"pp\": 2}")) {
+        stack_bare(&c.scenario.training.stack);
+        const double messages = 2 * c.workload.boundary_bytes;
+        ASSERT_CLOSE(account_of(&c, 0).buffers_bytes, messages + 2 * (layer + table) + 4 * table);
+        ASSERT_CLOSE(account_of(&c, 1).buffers_bytes,
+                     messages + 2 * (layer + table + norm) + 4 * (table + norm));
+    }
+    case_free(&c);
+}
+
+// Experts with one replica are not sharded, hence not gathered: ep 8 of 8 ranks.
+static void whole_experts_are_not_gathered(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_MOE, 8,
+                  "{\"seq_len\": 1024, \"global_batch\": 32, \"stack\": \"torchtitan\"}",
+                  "{\"ep\": 8}")) {
+        stack_bare(&c.scenario.training.stack);
+        const double first = workload_layer_block(&c.workload, 0, false)->dense_parameters;
+        const RankMemory m = account_of(&c, 0);
+        ASSERT_CLOSE(m.buffers_bytes, 2 * 2 * first + 4 * first);
+        ASSERT_CLOSE(m.weights_bytes, 4 * (c.workload.chunks[0].dense_parameters / 8 +
+                                           c.workload.chunks[0].expert_parameters));
+    }
+    case_free(&c);
+}
+
 // One placeholder of 2 bytes a weight for each shape: 3h x h, h x h, 4h x h and h x 4h. The head's
 // gradient is held while it is made instead.
 static void placeholders_are_one_for_each_shape(void) {
@@ -255,6 +294,22 @@ static void schedules_hold_their_micro_batches(void) {
     case_free(&c);
 }
 
+// Where a forward needs most of all, it does so with one micro-batch fewer kept than in flight.
+static void forwards_may_be_the_peak(void) {
+    Case c;
+    if (case_make(&c, "\"llama-3.2-1b\"", 4, "{\"seq_len\": 1024, \"global_batch\": 8}",
+                  "{\"pp\": 4}")) {
+        Chunk chunks[4];
+        for (int r = 0; r < 4; r++)
+            chunks[r] =
+                (Chunk){.saved_bytes = 100, .forward_peak_bytes = 1000, .backward_peak_bytes = 50};
+        c.workload.chunks = chunks;
+        for (int r = 0; r < 4; r++)
+            CU_ASSERT_EQUAL(account_of(&c, r).activations_bytes, (3 - r) * 100 + 1000);
+    }
+    case_free(&c);
+}
+
 // --- The whole
 
 static void parts_add_up(void) {
@@ -311,11 +366,14 @@ CU_TestInfo memory_tests[] = {
     {"experts_are_spread_over_their_replicas", experts_are_spread_over_their_replicas},
     {"formats_by_hand", formats_by_hand},
     {"sharded_weights_have_room_to_be_gathered", sharded_weights_have_room_to_be_gathered},
+    {"the_largest_neighbours_are_gathered", the_largest_neighbours_are_gathered},
+    {"whole_experts_are_not_gathered", whole_experts_are_not_gathered},
     {"placeholders_are_one_for_each_shape", placeholders_are_one_for_each_shape},
     {"expanded_operators_give_the_chunks_memory", expanded_operators_give_the_chunks_memory},
     {"closed_form_is_the_running_sum", closed_form_is_the_running_sum},
     {"uneven_stages_have_closed_forms", uneven_stages_have_closed_forms},
     {"schedules_hold_their_micro_batches", schedules_hold_their_micro_batches},
+    {"forwards_may_be_the_peak", forwards_may_be_the_peak},
     {"parts_add_up", parts_add_up},
     {"what_saves_memory_saves_memory", what_saves_memory_saves_memory},
     CU_TEST_INFO_NULL,

@@ -188,6 +188,44 @@ static void overlap_and_keeping_save_time(void) {
     CU_ASSERT_TRUE(none_s < selective_s && selective_s < full_s);
 }
 
+// A gather of D seconds piece by piece beside a product of P: the longer of both and one of 4
+// pieces of the shorter; here against the same layer without overlap, whose D + P are paid in turn.
+static void pieces_hide_all_but_one(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 16, WITH("\"tp_comm_overlap\": true"), "{\"tp\": 4}")) {
+        stack_bare(&c.scenario.training.stack);
+        const Block *b = workload_layer_block(&c.workload, 0, false);
+        double expected_s = 0;
+        for (int i = 0; i < b->num_forward; i++) {
+            const Op *op = &b->forward[i];
+            const double time_s = op_s(&c, op);
+            expected_s += time_s;
+            if (op->pipelined_with < 0) continue;
+            expected_s -= 0.75 * fmin(time_s, op_s(&c, &b->forward[op->pipelined_with]));
+        }
+        const Chunk layer = {.num_blocks = {[BLOCK_FIRST_LAYER + 1] = 1}};
+        CU_ASSERT_PTR_EQUAL(b, &c.workload.blocks[BLOCK_FIRST_LAYER + 1]);
+        c.workload.chunks = &layer;
+        ASSERT_CLOSE(prices_of(&c).forward[0].time_s, expected_s);
+    }
+    case_free(&c);
+}
+
+// Half of the host's time for a micro-batch is paid forward, half backward.
+static void micro_batches_cost_the_host(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 1, TRAINING, NULL)) {
+        stack_bare(&c.scenario.training.stack);
+        const Prices before = prices_of(&c);
+        c.scenario.training.stack.host_microbatch_s = 2;
+        const Prices after = prices_of(&c);
+        ASSERT_CLOSE(after.forward[0].time_s, before.forward[0].time_s + 1);
+        ASSERT_CLOSE(after.backward[0].time_s, before.backward[0].time_s + 1);
+        ASSERT_CLOSE(after.forward[0].term_s[TERM_OTHER], 1.0);
+    }
+    case_free(&c);
+}
+
 // --- ZeRO-3
 
 // With a network of which nothing is noticed only the first gather and last scatter of a chunk are
@@ -249,6 +287,14 @@ static void messages_know_their_way(void) {
     case_free(&c);
 }
 
+// Stages of 6 GPUs: the first of the second stage lies in the node of the first, the last does not.
+static void messages_are_as_slow_as_their_slowest(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 12, "{\"seq_len\": 2048, \"global_batch\": 60}", "{\"pp\": 2}"))
+        CU_ASSERT_EQUAL(prices_of(&c).message_alpha_s[0], 2e-5);
+    case_free(&c);
+}
+
 static void pieces_are_equal_shares(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 1, TRAINING, NULL)) {
@@ -286,9 +332,12 @@ CU_TestInfo price_tests[] = {
     {"one_gpu_only_computes", one_gpu_only_computes},
     {"slow_hosts_bound_the_gpu", slow_hosts_bound_the_gpu},
     {"overlap_and_keeping_save_time", overlap_and_keeping_save_time},
+    {"pieces_hide_all_but_one", pieces_hide_all_but_one},
+    {"micro_batches_cost_the_host", micro_batches_cost_the_host},
     {"sharding_hides_behind_compute", sharding_hides_behind_compute},
     {"optimizer_moves_its_bytes", optimizer_moves_its_bytes},
     {"messages_know_their_way", messages_know_their_way},
+    {"messages_are_as_slow_as_their_slowest", messages_are_as_slow_as_their_slowest},
     {"pieces_are_equal_shares", pieces_are_equal_shares},
     {"collectives_of_the_program_are_priced", collectives_of_the_program_are_priced},
     CU_TEST_INFO_NULL,

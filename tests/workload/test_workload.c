@@ -141,6 +141,21 @@ static void experts_count_as_often_as_they_are_used(void) {
     case_free(&c);
 }
 
+// A window of 512 of 2048 tokens, causal: 512 - 512 / 8 keys on average instead of 1024, in each of
+// 2 layers: 16 heads of 64, 2 x 2 flops, three times.
+static void windows_save_flops(void) {
+    const double tokens = 64.0 * 2048;
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 8, TRAINING, NULL)) {
+        const double whole = c.workload.model_flops;
+        c.scenario.model.kinds[0].window = 512;
+        if (case_resolve(&c))
+            ASSERT_CLOSE(whole - c.workload.model_flops,
+                         tokens * 2 * 3 * 4.0 * 16 * 64 * (1024 - 448));
+    }
+    case_free(&c);
+}
+
 static void flops_do_not_depend_on_the_plan(void) {
     static const char *const PLANS[] = {"{}", "{\"tp\": 4, \"pp\": 2}",
                                         "{\"cp\": 2, \"recompute\": \"full\", \"ep\": 4}"};
@@ -219,6 +234,7 @@ CU_TestInfo workload_tests[] = {
     {"every_preset_is_held_whole", every_preset_is_held_whole},
     {"gpt3_flops", gpt3_flops},
     {"experts_count_as_often_as_they_are_used", experts_count_as_often_as_they_are_used},
+    {"windows_save_flops", windows_save_flops},
     {"flops_do_not_depend_on_the_plan", flops_do_not_depend_on_the_plan},
     {"boundaries_carry_activations", boundaries_carry_activations},
     {"recompute_layers_are_the_first_of_a_rank", recompute_layers_are_the_first_of_a_rank},

@@ -1,0 +1,253 @@
+// Memory-bound operators of a block, what runs piece by piece, what is held for a moment.
+#include "tests/workload/block_case.h"
+
+#include <CUnit/CUnit.h>
+
+#include <math.h>
+#include <string.h>
+
+#define ASSERT_CLOSE(actual, expected)                                                             \
+    CU_ASSERT_DOUBLE_EQUAL(actual, expected, 1e-9 * fabs(expected))
+
+static const double TOKENS = 2048;
+
+// --- Bytes and kernels
+
+typedef struct {
+    const char *model;
+    const char *training; // beside sequence and batch
+    const char *name;
+    int block;    // BLOCK_*; a layer by its index where negative: -1 the first
+    double bytes; // per token, forward
+    int kernels;
+    double backward_bytes;
+    int backward_kernels;
+} WorkRow;
+
+#define GPT NULL
+#define TITAN ", \"stack\": \"torchtitan\", \"cross_entropy_fused\": false"
+#define OLD ", \"stack\": \"megatron-2022\", \"attention\": \"unfused\""
+#define QWEN "\"qwen3-30b-a3b\""
+enum { FIRST = -1, SECOND = -2 };
+
+// Per token, 2 bytes a value, hidden size 1024, MLP 4096, vocabulary 1024; 16 heads of 64 over 2048
+// keys are 32768 scores. Fused kernels read their inputs and write their results once; the backward
+// reads gradient and inputs, writes the gradient. Embedding: its gradient is added in fp32 (8
+// bytes). Grouped queries: 1024 + 256 values are rotated; a gated activation reads 2 x 4096.
+// Permutations move 2 vectors a token, and 30 % more (megatron-core). Not fused (torchtitan): norm
+// 5 passes, backward 8; rotary embedding 6; activation and gate 2 more; loss 2 + 4 to cast, 12 for
+// the softmax, backward 12 + 2; softmax 8 passes, backward 9. Dropout: masks of a byte. Qwen3:
+// norms of 36 heads of 128.
+static const WorkRow WORK[] = {
+    {GPT, "", "embedding", BLOCK_EMBEDDING, 4096, 3, 10240, 3},
+    {GPT, "", "input_norm", FIRST, 4096, 1, 6144, 2},
+    {GPT, "", "residual_add", FIRST, 6144, 1, 6144, 1},
+    {GPT, "", "split_heads", FIRST, 0, 1, 0, 1},
+    {GPT, "", "core_attn", FIRST, 8192, 1, 24576, 3},
+    {GPT, "", "activation", FIRST, 16384, 1, 24576, 1},
+    {GPT, "", "cross_entropy", BLOCK_HEAD, 4096, 3, 4096, 1},
+    {GPT, ", \"precision\": \"fp8\"", "quantize", FIRST, 4096, 1, 4096, 1},
+    {"moe", "", "rope", FIRST, 5120, 2, 5120, 2},
+    {"moe", "", "gated_activation", FIRST, 24576, 1, 40960, 1},
+    {"moe", "", "router_top_k", SECOND, 128, 8, 64, 4},
+    {"moe", "", "permute", SECOND, 8192 * 1.3, 2, 8192 * 1.3, 2},
+    {"moe", "", "unpermute", SECOND, 8192 * 1.3, 2, 8192 * 1.3, 2},
+    {"mla", "", "latent_norm", FIRST, 1536, 2, 2304, 4},
+    {"mla", "", "rope", FIRST, 2 * 2 * 16 * 192, 2, 2 * 2 * 16 * 192, 2},
+    {QWEN, "", "qk_norm", FIRST, 18432, 2, 27648, 4},
+    {GPT, TITAN, "input_norm", FIRST, 10240, 4, 16384, 7},
+    {GPT, TITAN, "cross_entropy", BLOCK_HEAD, 18432, 9, 14336, 4},
+    {GPT, TITAN ", \"compile\": true", "cross_entropy", BLOCK_HEAD, 4096, 9, 4096, 4},
+    {GPT, TITAN ", \"compile\": true", "input_norm", FIRST, 4096, 1, 6144, 2},
+    {"moe", TITAN, "rope", FIRST, 15360, 8, 15360, 8},
+    {"moe", TITAN, "gated_activation", FIRST, 40960, 2, 73728, 3},
+    {GPT, TITAN ", \"attention\": \"unfused\"", "softmax", FIRST, 524288, 4, 589824, 4},
+    {GPT, OLD, "dropout_add", FIRST, 7168, 1, 5120, 1},
+    {GPT, OLD, "softmax", FIRST, 131072, 1, 196608, 1},
+    {GPT, OLD, "attention_dropout", FIRST, 163840, 1, 163840, 1},
+    {GPT, OLD, "merge_heads", FIRST, 4096, 1, 4096, 1},
+};
+
+static const char *model_of(const char *name) {
+    if (name == GPT) return MADE_UP_GPT;
+    if (strcmp(name, "moe") == 0) return MADE_UP_MOE;
+    return strcmp(name, "mla") == 0 ? MADE_UP_MLA : name;
+}
+
+static void moved_bytes_by_hand(void) {
+    for (size_t i = 0; i < sizeof WORK / sizeof *WORK; i++) {
+        const WorkRow *row = &WORK[i];
+        Case c;
+        Arena arena = {0};
+        const char *training =
+            arena_printf(&arena, "{\"seq_len\": 2048, \"global_batch\": 8%s}", row->training);
+        if (case_make(&c, model_of(row->model), 8, training, NULL)) {
+            const Block *b = row->block < 0 ? layer_block_of(&c, -1 - row->block)
+                                            : &c.workload.blocks[row->block];
+            const Op *forward = op_named(b->forward, b->num_forward, row->name);
+            const Op *backward = op_named(b->backward, b->num_backward, row->name);
+            ASSERT_CLOSE(forward->bytes, TOKENS * row->bytes);
+            CU_ASSERT_EQUAL(forward->num_kernels, row->kernels);
+            if (strcmp(row->name, "quantize") != 0) // the backward's first is another product's
+                ASSERT_CLOSE(backward->bytes, TOKENS * row->backward_bytes);
+            CU_ASSERT_EQUAL(backward->num_kernels, row->backward_kernels);
+        }
+        case_free(&c);
+        arena_free(&arena);
+    }
+}
+
+// Product of 2048 tokens, 4096 outputs, 1024 inputs: reads inputs and weights, writes outputs, 2
+// bytes each; in 8 bits it reads 1 byte of each. The weight gradient reads both sides and adds to
+// fp32.
+static void products_move_their_operands(void) {
+    const double in = TOKENS * 1024, out = TOKENS * 4096, weight = 1024 * 4096;
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 8, "{\"seq_len\": 2048, \"global_batch\": 8}", NULL)) {
+        const Block *b = layer_block_of(&c, 0);
+        ASSERT_CLOSE(op_named(b->forward, b->num_forward, "fc1")->bytes, 2 * (in + weight + out));
+        const Op *input = op_named(b->backward, b->num_backward, "fc1"), *weights = input + 1;
+        ASSERT_CLOSE(input->bytes, 2 * (in + weight + out));
+        ASSERT_CLOSE(weights->bytes, 2 * (in + out) + 8 * weight);
+        c.scenario.training.precision = PRECISION_FP8;
+        if (case_resolve(&c)) b = layer_block_of(&c, 0);
+        ASSERT_CLOSE(op_named(b->forward, b->num_forward, "fc1")->bytes, in + weight + 2 * out);
+    }
+    case_free(&c);
+}
+
+// Ring attention over cp 4 works in 4 steps on a quarter of the keys each, 512 queries of 1024
+// values, and merges 3 times: fp32 results are read twice and written.
+static void rings_merge_their_steps(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 8, "{\"seq_len\": 2048, \"global_batch\": 8}", "{\"cp\": 4}")) {
+        const Block *b = layer_block_of(&c, 0);
+        const Op *attention = op_named(b->forward, b->num_forward, "core_attn");
+        CU_ASSERT_EQUAL(attention->num_kernels, 4);
+        CU_ASSERT_EQUAL(attention->tokens, 512);
+        ASSERT_CLOSE(attention->bytes, 512 * 1024 * (4 * 2 + 3 * 12.0));
+    }
+    case_free(&c);
+}
+
+// --- Piece by piece
+
+// The product that a collective runs beside: the next operator of a gather, the one before a
+// scatter; backward the next of a row's gather; a column's scatter runs beside the weight gradient
+// instead.
+static void overlapped_collectives_name_their_product(void) {
+    Case c;
+    int num_pieces = 0;
+    if (case_make(&c, MADE_UP_GPT, 8,
+                  "{\"seq_len\": 2048, \"global_batch\": 8, \"tp_comm_overlap\": true}",
+                  "{\"tp\": 4, \"recompute\": \"full\"}")) {
+        const Block *b = layer_block_of(&c, 0);
+        for (int list = 0; list < 2; list++) {
+            const Op *ops = list ? b->backward : b->forward;
+            for (int i = 0; i < (list ? b->num_backward : b->num_forward); i++) {
+                if (ops[i].pipelined_with < 0) continue;
+                const bool gather = ops[i].collective == COLLECTIVE_ALL_GATHER;
+                num_pieces++;
+                CU_ASSERT_EQUAL(ops[i].pipelined_with, gather ? i + 1 : i - 1);
+                CU_ASSERT_EQUAL(ops[ops[i].pipelined_with].kind, OP_GEMM);
+            }
+        }
+        CU_ASSERT_EQUAL(num_pieces, 4 + 4 + 2); // forward, again, backward of the rows
+    }
+    case_free(&c);
+}
+
+static void rings_run_beside_attention(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 8, "{\"seq_len\": 2048, \"global_batch\": 8}",
+                  "{\"cp\": 4, \"recompute\": \"selective\"}")) {
+        const Block *b = layer_block_of(&c, 0);
+        const Op *forward = op_named(b->forward, b->num_forward, "cp_ring_kv");
+        const Op *again = op_named(b->backward, b->num_backward, "cp_ring_kv");
+        const Op *back = op_named(b->backward, b->num_backward, "cp_ring_kv_gradients");
+        CU_ASSERT_STRING_EQUAL(b->forward[forward->pipelined_with].name, "core_attn");
+        CU_ASSERT_STRING_EQUAL(b->backward[again->pipelined_with].name, "core_attn");
+        CU_ASSERT_TRUE(b->backward[again->pipelined_with].again);
+        CU_ASSERT_STRING_EQUAL(b->backward[back->pipelined_with].name, "core_attn");
+        CU_ASSERT_FALSE(b->backward[back->pipelined_with].again);
+    }
+    case_free(&c);
+}
+
+static void backward_collectives_have_their_own_names(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_MOE, 8, "{\"seq_len\": 2048, \"global_batch\": 8}",
+                  "{\"tp\": 2, \"ep\": 2, \"etp\": 2, \"cp\": 2, \"cp_method\": \"all-gather\"}")) {
+        const Block *b = layer_block_of(&c, 1);
+        for (int i = 0; i < b->num_backward; i++) {
+            const Op *op = &b->backward[i];
+            if (op->kind != OP_COLLECTIVE) continue;
+            const bool gather = strstr(op->name, "all_gather") != NULL;
+            const bool scatter = strstr(op->name, "reduce_scatter") != NULL;
+            CU_ASSERT_EQUAL(gather, op->collective == COLLECTIVE_ALL_GATHER);
+            CU_ASSERT_EQUAL(scatter, op->collective == COLLECTIVE_REDUCE_SCATTER);
+        }
+    }
+    case_free(&c);
+}
+
+// --- Held for a moment
+
+// tp 4 with sequence parallelism: fc1 makes 2048 x 1024 values of the 2048 x 1024 that were
+// gathered, 2 bytes each. Backward it reads gradient and gathered input and makes a gradient; the
+// weight gradient reads both. The activation reads and makes gradients of 2 x 2048 x 1024.
+static void products_hold_what_was_gathered(void) {
+    const double one = TOKENS * 1024 * 2;
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 8, "{\"seq_len\": 2048, \"global_batch\": 8}", "{\"tp\": 4}")) {
+        const Block *b = layer_block_of(&c, 0);
+        CU_ASSERT_EQUAL(op_named(b->forward, b->num_forward, "tp_all_gather")->transient_bytes,
+                        one);
+        CU_ASSERT_EQUAL(op_named(b->forward, b->num_forward, "tp_reduce_scatter")->transient_bytes,
+                        one / 4);
+        CU_ASSERT_EQUAL(op_named(b->forward, b->num_forward, "fc1")->transient_bytes, 2 * one);
+        const Op *input = op_named(b->backward, b->num_backward, "fc1");
+        CU_ASSERT_EQUAL(input->transient_bytes, 3 * one);
+        const Op *weights = input + 1;
+        while (weights->kind == OP_COLLECTIVE) weights++;
+        CU_ASSERT_EQUAL(weights->phase, PHASE_BACKWARD_WEIGHT);
+        CU_ASSERT_EQUAL(weights->transient_bytes, 2 * one);
+        CU_ASSERT_EQUAL(weights->placeholder_bytes, 1024 * 1024 * 2);
+        CU_ASSERT_EQUAL(op_named(b->backward, b->num_backward, "activation")->transient_bytes,
+                        2 * one);
+    }
+    case_free(&c);
+}
+
+// A gradient that is a tensor of its own is held beside the result's gradient; the head's always.
+static void weight_gradients_are_held_while_made(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 8,
+                  "{\"seq_len\": 2048, \"global_batch\": 8, \"stack\": \"megatron-2022\"}", NULL)) {
+        const Block *b = layer_block_of(&c, 0), *head = &c.workload.blocks[BLOCK_HEAD];
+        const Op *fc1 = op_named(b->backward, b->num_backward, "fc1") + 1;
+        CU_ASSERT_EQUAL(fc1->transient_bytes, TOKENS * 4096 * 2 + 4096 * 1024 * 2);
+        CU_ASSERT_EQUAL(fc1->placeholder_bytes, 0);
+        c.scenario.training.stack.weight_gradient = WEIGHT_GRADIENT_IN_PLACE;
+        if (case_resolve(&c)) b = layer_block_of(&c, 0);
+        fc1 = op_named(b->backward, b->num_backward, "fc1") + 1;
+        CU_ASSERT_EQUAL(fc1->transient_bytes, TOKENS * 4096 * 2);
+        c.scenario.training.stack.weight_gradient = WEIGHT_GRADIENT_PLACEHOLDER;
+        if (case_resolve(&c)) head = &c.workload.blocks[BLOCK_HEAD];
+        const Op *logits = op_named(head->backward, head->num_backward, "lm_head") + 1;
+        CU_ASSERT_EQUAL(logits->transient_bytes, TOKENS * 1024 * 2 + 1024 * 1024 * 2);
+    }
+    case_free(&c);
+}
+
+CU_TestInfo block_work_tests[] = {
+    {"moved_bytes_by_hand", moved_bytes_by_hand},
+    {"products_move_their_operands", products_move_their_operands},
+    {"rings_merge_their_steps", rings_merge_their_steps},
+    {"overlapped_collectives_name_their_product", overlapped_collectives_name_their_product},
+    {"rings_run_beside_attention", rings_run_beside_attention},
+    {"backward_collectives_have_their_own_names", backward_collectives_have_their_own_names},
+    {"products_hold_what_was_gathered", products_hold_what_was_gathered},
+    {"weight_gradients_are_held_while_made", weight_gradients_are_held_while_made},
+    CU_TEST_INFO_NULL,
+};
