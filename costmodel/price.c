@@ -46,8 +46,14 @@ static double pipelined_s(const Streams *s, const Op *op, const Op *product, dou
 }
 
 static void sharding_run(Streams *s, const Op *op, double duration_s) {
+    const Training *training = &s->scenario->training;
+    bool gather = op->collective == COLLECTIVE_ALL_GATHER;
+    if (gather ? !training->overlap_param_gather : !training->overlap_grad_reduce) {
+        s->term_s[TERM_DP] += duration_s;
+        return;
+    }
     s->sharding_s += duration_s;
-    if (op->collective == COLLECTIVE_ALL_GATHER)
+    if (gather)
         s->first_gather_s += duration_s;
     else
         s->last_scatter_s += duration_s;

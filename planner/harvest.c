@@ -71,8 +71,9 @@ typedef struct {
 
 _Static_assert(4 * NUM_SCHEDULES <= 64, "a bit for each ZeRO stage and schedule");
 
-// What plans of a family share: blocks change only where ZeRO 3 gathers weights between them,
-// prices also with the optimizer's share. tests/planner/test_harvest.c holds this to be true.
+// What plans of a family share: blocks change only where ZeRO 2 scatters gradients and ZeRO 3
+// gathers weights in every micro-batch, prices also with the optimizer's share.
+// tests/planner/test_harvest.c holds this to be true.
 typedef struct {
     int workload_key, prices_key;
     Workload workload;
@@ -80,7 +81,7 @@ typedef struct {
 } Shared;
 
 static const Workload *shared_workload(Walker *w, const Plan *plan, Shared *shared) {
-    int key = plan->zero_stage >= 3;
+    int key = plan->zero_stage >= 2 ? plan->zero_stage : 0;
     if (shared->workload_key != key) {
         shared->workload = workload_build(w->task->space->scenario, plan, &w->scratch);
         shared->workload_key = key;

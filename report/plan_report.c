@@ -34,6 +34,10 @@ static void interval_text(const Estimate *e, char *text, size_t size) {
     snprintf(text, size, "%s - %s", low, high);
 }
 
+// The account is right to a few percent (docs/accuracy.md): beyond this a plan may fail to
+// allocate.
+static const double TIGHT_MEMORY_FRAC = 0.95;
+
 static void add_entry(Table *table, const PlannedEntry *entry, int rank, Arena *arena) {
     const Estimate *e = &entry->estimate;
     char text[NUM_COLUMNS][2 * UNITS_SIZE + 4];
@@ -48,9 +52,11 @@ static void add_entry(Table *table, const PlannedEntry *entry, int rank, Arena *
     units_bytes(e->memory.device_bytes, text[COLUMN_MEMORY]);
     units_plain(e->usd_per_1e9_tokens, text[COLUMN_COST]);
     const char *why = entry->why ? entry->why : "";
+    bool tight = e->memory.device_bytes > TIGHT_MEMORY_FRAC * e->memory_available_bytes;
     const char *note = arena_printf(
-        arena, "%s%sexposed: %s%s", why, why[0] ? "; " : "", report_exposed(e, arena),
-        rank > 1 && entry->within_noise_of_best ? "; within the noise of the best" : "");
+        arena, "%s%sexposed: %s%s%s", why, why[0] ? "; " : "", report_exposed(e, arena),
+        rank > 1 && entry->within_noise_of_best ? "; within the noise of the best" : "",
+        tight ? "; tight: over 95 % of the memory" : "");
     table_add(table, rank == 1 ? STYLE_GOOD : STYLE_PLAIN, cells, note);
 }
 

@@ -84,15 +84,17 @@ static Op zero_collective(const char *name, CollectiveKind kind, GroupKind group
 }
 
 // ZeRO-3: weights are gathered for the forward, again for the backward where they were given back
-// in between, and gradients scattered, all beside the compute of the neighbouring block
-// (Zhao et al. 2023, "PyTorch FSDP", arXiv:2304.11277, section 3.3).
+// in between, and gradients scattered, all beside the compute of the neighbouring block. ZeRO-2
+// keeps no whole gradient either: it scatters in every backward too. (Zhao et al. 2023, "PyTorch
+// FSDP", arXiv:2304.11277, section 3.3).
 static int add_sharding(const Builder *b, Op *ops, int n, Phase phase) {
-    if (b->plan->zero_stage < 3) return n;
+    if (b->plan->zero_stage < 2) return n;
     double gathered = gathered_weight_bytes(&b->scenario->training);
     double reduced = reduced_gradient_bytes(&b->scenario->training);
     const double parameters[2] = {b->dense_parameters, b->expert_parameters};
     const GroupKind groups[2] = {GROUP_ZERO, GROUP_EZERO};
-    bool gather = phase == PHASE_FORWARD || b->plan->reshard_after_forward;
+    bool gather =
+        b->plan->zero_stage == 3 && (phase == PHASE_FORWARD || b->plan->reshard_after_forward);
     for (int i = 0; i < 2; i++) {
         if (parameters[i] <= 0 || plan_group(b->plan, groups[i]).size == 1) continue;
         if (gather)

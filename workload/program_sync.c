@@ -44,7 +44,7 @@ static void reduce_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool exper
                  expert ? "expert_grad_all_reduce" : "grad_all_reduce");
         return;
     }
-    if (b->plan->zero_stage < 3)
+    if (b->plan->zero_stage == 1) // from 2 on every backward scatters its own
         sync_add(b, sync, COLLECTIVE_REDUCE_SCATTER, zero, bytes,
                  expert ? "expert_grad_reduce_scatter" : "grad_reduce_scatter");
     sync_add(b, sync, COLLECTIVE_ALL_REDUCE, replica, bytes / plan_group(b->plan, zero).size,
