@@ -46,6 +46,13 @@ static void all_to_all_leaves_by_its_own_nic(void) {
     ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_TO_ALL, BOTH, 16e9), 1e-4 + 1e-5 + 0.8);
 }
 
+// Over links inside that are slower than the NICs the 7/16 that stay there take longer.
+static void slow_links_bound_the_all_to_all(void) {
+    Cluster cluster = made_up_cluster(32);
+    cluster.scale_up.bandwidth_bytes_per_s = 1e9;
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_TO_ALL, BOTH, 16e9), 1e-4 + 1e-5 + 7);
+}
+
 // 15 steps of 1e9 bytes: each step one rank of a domain sends to the next domain, over its NIC. A
 // single NIC of 8e10 B/s for the node is all that rank's: 0.1875 s instead of 1.5 s.
 static void ring_exchange_crosses_by_one_rank(void) {
@@ -159,6 +166,7 @@ CU_TestInfo collective_tests[] = {
     {"rings_inside_a_domain", rings_inside_a_domain},
     {"rings_across_domains", rings_across_domains},
     {"all_to_all_leaves_by_its_own_nic", all_to_all_leaves_by_its_own_nic},
+    {"slow_links_bound_the_all_to_all", slow_links_bound_the_all_to_all},
     {"ring_exchange_crosses_by_one_rank", ring_exchange_crosses_by_one_rank},
     {"gpus_share_their_nics", gpus_share_their_nics},
     {"worst_placed_group_counts", worst_placed_group_counts},

@@ -148,6 +148,8 @@ static void whole_experts_are_not_gathered(void) {
                   "{\"seq_len\": 1024, \"global_batch\": 32, \"stack\": \"torchtitan\"}",
                   "{\"ep\": 8}")) {
         stack_bare(&c.scenario.training.stack);
+        c.scenario.model.moe_intermediate_size = 1 << 16; // an expert is larger than a dense layer
+        case_resolve(&c);
         const double first = workload_layer_block(&c.workload, 0, false)->dense_parameters;
         const RankMemory m = account_of(&c, 0);
         ASSERT_CLOSE(m.buffers_bytes, 2 * 2 * first + 4 * first);

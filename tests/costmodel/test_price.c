@@ -211,6 +211,29 @@ static void pieces_hide_all_but_one(void) {
     case_free(&c);
 }
 
+// Where compute takes twice as long while a collective runs beside it, a chunk takes longer by what
+// of its collectives is not exposed: here of tp and cp, backward.
+static void hiding_slows_compute(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 16, TRAINING, "{\"tp\": 2, \"cp\": 2}")) {
+        stack_bare(&c.scenario.training.stack);
+        const Block *b = workload_layer_block(&c.workload, 0, false);
+        const Chunk layer = {.num_blocks = {[BLOCK_FIRST_LAYER + 1] = 1}};
+        c.workload.chunks = &layer;
+        double collectives_s = 0;
+        for (int i = 0; i < b->num_backward; i++)
+            if (b->backward[i].kind == OP_COLLECTIVE) collectives_s += op_s(&c, &b->backward[i]);
+        const Price before = prices_of(&c).backward[0];
+        const double exposed_s = before.term_s[TERM_TP] + before.term_s[TERM_CP];
+        CU_ASSERT_TRUE(before.term_s[TERM_TP] > 0 && before.term_s[TERM_CP] > 0);
+        c.scenario.training.stack.overlap_slowdown_frac = 1;
+        const Price after = prices_of(&c).backward[0];
+        CU_ASSERT_TRUE(collectives_s > exposed_s);
+        ASSERT_CLOSE(after.time_s, before.time_s + collectives_s - exposed_s);
+    }
+    case_free(&c);
+}
+
 // Half of the host's time for a micro-batch is paid forward, half backward.
 static void micro_batches_cost_the_host(void) {
     Case c;
@@ -263,6 +286,9 @@ static void optimizer_moves_its_bytes(void) {
         ASSERT_CLOSE(prices_of(&c).optimizer_s[0], (p / 8 * 34 + p * 4) / 1e12);
         c.scenario.parallel.zero_stage = 2;
         if (case_resolve(&c)) ASSERT_CLOSE(prices_of(&c).optimizer_s[0], p / 8 * 38 / 1e12);
+        c.scenario.cluster.gpu.efficiency.memory_frac = 0.5;
+        ASSERT_CLOSE(prices_of(&c).optimizer_s[0], p / 8 * 38 / 5e11);
+        c.scenario.cluster.gpu.efficiency.memory_frac = 1;
         c.scenario.training.precision = PRECISION_FP32;
         ASSERT_CLOSE(prices_of(&c).optimizer_s[0], p / 8 * 36 / 1e12);
     }
@@ -333,6 +359,7 @@ CU_TestInfo price_tests[] = {
     {"slow_hosts_bound_the_gpu", slow_hosts_bound_the_gpu},
     {"overlap_and_keeping_save_time", overlap_and_keeping_save_time},
     {"pieces_hide_all_but_one", pieces_hide_all_but_one},
+    {"hiding_slows_compute", hiding_slows_compute},
     {"micro_batches_cost_the_host", micro_batches_cost_the_host},
     {"sharding_hides_behind_compute", sharding_hides_behind_compute},
     {"optimizer_moves_its_bytes", optimizer_moves_its_bytes},

@@ -72,26 +72,35 @@ static void no_collectives_without_groups(void) {
 // Korthikanti et al. 2022, section 4.2.1: without sequence parallelism 2 all-reduces of 2sbh
 // forward and 2 backward; with it 2 all-gathers and 2 reduce-scatters forward, as many backward and
 // 2 more all-gathers of the inputs for the weight gradients.
-static void tensor_parallel_messages(void) {
+static void assert_tensor_parallel(int tp) {
     const double sbh = 2 * TOKENS * HIDDEN;
     Case c;
-    if (case_make(&c, MADE_UP_GPT, 8, TRAINING, "{\"tp\": 4, \"sequence_parallel\": false}")) {
-        const Block *b = layer_block_of(&c, 0);
-        CU_ASSERT_EQUAL(forward_bytes(b, COLLECTIVE_ALL_REDUCE, GROUP_TP), 2 * sbh);
-        CU_ASSERT_EQUAL(backward_bytes(b, COLLECTIVE_ALL_REDUCE, GROUP_TP), 2 * sbh);
-        CU_ASSERT_EQUAL(forward_bytes(b, COLLECTIVE_ALL_GATHER, GROUP_TP), 0);
-        CU_ASSERT_EQUAL(backward_bytes(b, COLLECTIVE_ALL_GATHER, GROUP_TP), 0);
-    }
-    case_free(&c);
-    if (case_make(&c, MADE_UP_GPT, 8, TRAINING, "{\"tp\": 4}")) {
+    Arena arena = {0};
+    if (case_make(&c, MADE_UP_GPT, 8, TRAINING, arena_printf(&arena, "{\"tp\": %d}", tp))) {
         const Block *b = layer_block_of(&c, 0);
         CU_ASSERT_EQUAL(forward_bytes(b, COLLECTIVE_ALL_REDUCE, GROUP_TP), 0);
         CU_ASSERT_EQUAL(forward_bytes(b, COLLECTIVE_ALL_GATHER, GROUP_TP), 2 * sbh);
         CU_ASSERT_EQUAL(forward_bytes(b, COLLECTIVE_REDUCE_SCATTER, GROUP_TP), 2 * sbh);
         CU_ASSERT_EQUAL(backward_bytes(b, COLLECTIVE_ALL_GATHER, GROUP_TP), 4 * sbh);
         CU_ASSERT_EQUAL(backward_bytes(b, COLLECTIVE_REDUCE_SCATTER, GROUP_TP), 2 * sbh);
+        c.scenario.parallel.sequence_parallel = 0;
+        if (case_resolve(&c)) b = layer_block_of(&c, 0);
+        CU_ASSERT_EQUAL(forward_bytes(b, COLLECTIVE_ALL_REDUCE, GROUP_TP), 2 * sbh);
+        CU_ASSERT_EQUAL(backward_bytes(b, COLLECTIVE_ALL_REDUCE, GROUP_TP), 2 * sbh);
+        CU_ASSERT_EQUAL(forward_bytes(b, COLLECTIVE_ALL_GATHER, GROUP_TP), 0);
+        CU_ASSERT_EQUAL(backward_bytes(b, COLLECTIVE_ALL_GATHER, GROUP_TP), 0);
+        // The loss: 3 fp32 numbers a token.
+        const Block *head = &c.workload.blocks[BLOCK_HEAD];
+        CU_ASSERT_EQUAL(forward_bytes(head, COLLECTIVE_ALL_REDUCE, GROUP_TP), TOKENS * 12);
     }
     case_free(&c);
+    arena_free(&arena);
+}
+
+static void tensor_parallel_messages(void) {
+    assert_tensor_parallel(2);
+    assert_tensor_parallel(4);
+    assert_tensor_parallel(8);
 }
 
 // In 8 bits what is gathered has half the bytes; what is summed stays in 16.
@@ -240,6 +249,21 @@ static void dispatchers_move_tokens(void) {
     assert_dispatch("allgather", "\"balanced\"", COLLECTIVE_REDUCE_SCATTER, 4 * 2048);
 }
 
+// What runs beside another micro-batch are the messages of the experts alone.
+static void only_expert_messages_are_hidden(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_MOE, 8,
+                  "{\"seq_len\": 2048, \"global_batch\": 64, \"ep_overlap\": true}",
+                  "{\"ep\": 2, \"tp\": 2}")) {
+        const Block *b = layer_block_of(&c, 1);
+        for (int i = 0; i < b->num_forward; i++)
+            CU_ASSERT_EQUAL(b->forward[i].hidden, b->forward[i].stream == STREAM_EP);
+        for (int i = 0; i < b->num_backward; i++)
+            CU_ASSERT_EQUAL(b->backward[i].hidden, b->backward[i].stream == STREAM_EP);
+    }
+    case_free(&c);
+}
+
 // Expert tensor parallelism gathers the 2 x 4096 routed tokens of its ranks, and scatters the
 // results.
 static void split_experts_gather_their_tokens(void) {
@@ -301,6 +325,7 @@ CU_TestInfo block_tests[] = {
     {"unfused_attention_is_four_products", unfused_attention_is_four_products},
     {"context_parallel_messages", context_parallel_messages},
     {"dispatchers_move_tokens", dispatchers_move_tokens},
+    {"only_expert_messages_are_hidden", only_expert_messages_are_hidden},
     {"split_experts_gather_their_tokens", split_experts_gather_their_tokens},
     {"sharded_weights_are_gathered", sharded_weights_are_gathered},
     {"all_products_run_in_supported_formats", all_products_run_in_supported_formats},

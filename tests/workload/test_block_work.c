@@ -112,6 +112,34 @@ static void products_move_their_operands(void) {
         c.scenario.training.precision = PRECISION_FP8;
         if (case_resolve(&c)) b = layer_block_of(&c, 0);
         ASSERT_CLOSE(op_named(b->forward, b->num_forward, "fc1")->bytes, in + weight + 2 * out);
+        const Op *quantized = op_named(b->backward, b->num_backward, "fc1") - 1;
+        CU_ASSERT_STRING_EQUAL(quantized->name, "quantize");
+        CU_ASSERT_EQUAL(quantized->bytes, 4 * out);
+    }
+    case_free(&c);
+}
+
+// 2 experts of 1024 x 1024 and 2 x 2048 routed tokens; 16 heads of 2048 x 64 times 64 x 2048.
+static void grouped_products_move_all_operands(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_MOE, 8,
+                  "{\"seq_len\": 2048, \"global_batch\": 8, \"attention\": \"unfused\"}",
+                  "{\"ep\": 4}")) {
+        const Block *b = layer_block_of(&c, 1);
+        ASSERT_CLOSE(op_named(b->forward, b->num_forward, "experts_fc1")->bytes,
+                     2 * (2 * 4096 * 1024.0 + 2 * 1024 * 1024));
+        ASSERT_CLOSE(op_named(b->forward, b->num_forward, "scores")->bytes,
+                     2 * 16 * (2 * 2048 * 64.0 + 2048 * 2048));
+        const double scores = 16.0 * 2048 * 2048 * 2, heads = 16.0 * 2048 * 64 * 2;
+        const Op *softmax = op_named(b->forward, b->num_forward, "softmax");
+        CU_ASSERT_EQUAL(softmax->transient_bytes, scores);
+        softmax = op_named(b->backward, b->num_backward, "softmax");
+        CU_ASSERT_EQUAL(softmax->transient_bytes, 2 * scores);
+        const Op *queries = op_named(b->backward, b->num_backward, "scores");
+        CU_ASSERT_EQUAL(queries[0].transient_bytes, scores + heads);
+        CU_ASSERT_EQUAL(queries[1].transient_bytes, scores + heads);
+        const Op *merge = op_named(b->forward, b->num_forward, "merge_heads");
+        CU_ASSERT_EQUAL(merge->transient_bytes, heads);
     }
     case_free(&c);
 }
@@ -219,6 +247,24 @@ static void products_hold_what_was_gathered(void) {
     case_free(&c);
 }
 
+// What is recomputed is held for a moment in the forward: the activation's input and result, 2 x 2
+// bytes of 4096, beside its result. A residual's gradient is its input's, without a copy.
+static void recomputed_results_are_held_for_a_moment(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 8, "{\"seq_len\": 2048, \"global_batch\": 8}",
+                  "{\"recompute\": \"full\"}")) {
+        const Block *b = layer_block_of(&c, 0);
+        const Op *activation = op_named(b->forward, b->num_forward, "activation");
+        CU_ASSERT_EQUAL(activation->saved_bytes, 0);
+        CU_ASSERT_EQUAL(activation->transient_bytes, TOKENS * 4096 * 6);
+        int i = b->num_backward - 1;
+        while (strcmp(b->backward[i].name, "residual_add") != 0) i--;
+        CU_ASSERT_FALSE(b->backward[i].again);
+        CU_ASSERT_EQUAL(b->backward[i].transient_bytes, TOKENS * 1024 * 2);
+    }
+    case_free(&c);
+}
+
 // A gradient that is a tensor of its own is held beside the result's gradient; the head's always.
 static void weight_gradients_are_held_while_made(void) {
     Case c;
@@ -243,11 +289,13 @@ static void weight_gradients_are_held_while_made(void) {
 CU_TestInfo block_work_tests[] = {
     {"moved_bytes_by_hand", moved_bytes_by_hand},
     {"products_move_their_operands", products_move_their_operands},
+    {"grouped_products_move_all_operands", grouped_products_move_all_operands},
     {"rings_merge_their_steps", rings_merge_their_steps},
     {"overlapped_collectives_name_their_product", overlapped_collectives_name_their_product},
     {"rings_run_beside_attention", rings_run_beside_attention},
     {"backward_collectives_have_their_own_names", backward_collectives_have_their_own_names},
     {"products_hold_what_was_gathered", products_hold_what_was_gathered},
+    {"recomputed_results_are_held_for_a_moment", recomputed_results_are_held_for_a_moment},
     {"weight_gradients_are_held_while_made", weight_gradients_are_held_while_made},
     CU_TEST_INFO_NULL,
 };
