@@ -119,6 +119,18 @@ static void small_messages_move_slowly(void) {
     ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, NODES, 4e9), 1e-4 + 4e-5 + 0.6);
 }
 
+// Half the bandwidth is reached: the bytes take twice as long.
+static void links_are_not_used_fully(void) {
+    Cluster cluster = made_up_cluster(32);
+    cluster.scale_up.efficiency_frac = cluster.scale_out.efficiency_frac = 0.5;
+    cluster.scale_up.p2p_efficiency_frac = cluster.scale_out.p2p_efficiency_frac = 0.25;
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, INSIDE, 8e9), 1e-5 + 3e-6 + 0.12);
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, NODES, 4e9), 1e-4 + 4e-5 + 0.6);
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_TO_ALL, BOTH, 16e9), 1e-4 + 1e-5 + 1.6);
+    ASSERT_CLOSE(p2p_s(&cluster, true, 1e9, NULL), 2e-6 + 0.04);
+    ASSERT_CLOSE(p2p_s(&cluster, false, 1e9, NULL), 2e-5 + 0.4);
+}
+
 // One cluster with something better about it.
 static Cluster better(const Cluster *cluster, int what) {
     Cluster c = *cluster;
@@ -172,6 +184,7 @@ CU_TestInfo collective_tests[] = {
     {"worst_placed_group_counts", worst_placed_group_counts},
     {"domains_hold_neighbours", domains_hold_neighbours},
     {"small_messages_move_slowly", small_messages_move_slowly},
+    {"links_are_not_used_fully", links_are_not_used_fully},
     {"better_networks_and_smaller_messages_are_never_slower",
      better_networks_and_smaller_messages_are_never_slower},
     {"all_reduce_is_two_halves", all_reduce_is_two_halves},

@@ -58,6 +58,24 @@ static void waiting_gpus_draw_less(void) {
     case_free(&c);
 }
 
+// One micro-batch on two stages: there and back, with a message each way, then an optimizer.
+static void one_micro_batch_meets_the_bound(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 2, "{\"seq_len\": 2048, \"global_batch\": 1}", "{\"pp\": 2}")) {
+        c.scenario.model.tie_word_embeddings = false;
+        stack_bare(&c.scenario.training.stack);
+        EstimateParts parts;
+        const Estimate e = estimate_of(&c, &parts);
+        const Prices *p = &parts.prices;
+        double work_s = 2 * p->message_s[0];
+        for (int i = 0; i < 2; i++) work_s += p->forward[i].time_s + p->backward[i].time_s;
+        ASSERT_CLOSE(e.step_time_s, work_s + p->optimizer_s[0]);
+        ASSERT_CLOSE(estimate_lower_bound_s(&c.scenario, &c.plan, &parts.workload, p),
+                     work_s + fmin(p->optimizer_s[0], p->optimizer_s[1]));
+    }
+    case_free(&c);
+}
+
 // It fits where the device has just the bytes it needs, and misses by one where it has one less.
 static void fits_to_the_byte(void) {
     Case c;
@@ -285,6 +303,7 @@ static void answer_has_the_keys_of_the_contract(void) {
 CU_TestInfo estimate_tests[] = {
     {"one_gpu_does_all_work_in_turn", one_gpu_does_all_work_in_turn},
     {"waiting_gpus_draw_less", waiting_gpus_draw_less},
+    {"one_micro_batch_meets_the_bound", one_micro_batch_meets_the_bound},
     {"fits_to_the_byte", fits_to_the_byte},
     {"answers_are_consistent", answers_are_consistent},
     {"better_machines_are_never_slower", better_machines_are_never_slower},

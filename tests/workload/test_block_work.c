@@ -163,12 +163,12 @@ static void rings_merge_their_steps(void) {
 // The product that a collective runs beside: the next operator of a gather, the one before a
 // scatter; backward the next of a row's gather; a column's scatter runs beside the weight gradient
 // instead.
-static void overlapped_collectives_name_their_product(void) {
+static void assert_pieces(const char *parallel) {
     Case c;
     int num_pieces = 0;
     if (case_make(&c, MADE_UP_GPT, 8,
                   "{\"seq_len\": 2048, \"global_batch\": 8, \"tp_comm_overlap\": true}",
-                  "{\"tp\": 4, \"recompute\": \"full\"}")) {
+                  parallel)) {
         const Block *b = layer_block_of(&c, 0);
         for (int list = 0; list < 2; list++) {
             const Op *ops = list ? b->backward : b->forward;
@@ -183,6 +183,11 @@ static void overlapped_collectives_name_their_product(void) {
         CU_ASSERT_EQUAL(num_pieces, 4 + 4 + 2); // forward, again, backward of the rows
     }
     case_free(&c);
+}
+
+static void overlapped_collectives_name_their_product(void) {
+    assert_pieces("{\"tp\": 2, \"recompute\": \"full\"}");
+    assert_pieces("{\"tp\": 4, \"recompute\": \"full\"}");
 }
 
 static void rings_run_beside_attention(void) {
@@ -220,6 +225,22 @@ static void backward_collectives_have_their_own_names(void) {
 }
 
 // --- Held for a moment
+
+// tp 2 with sequence parallelism: what the looked-up rows lack is added up, each rank keeps a half.
+static void looked_up_rows_are_summed(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 8, "{\"seq_len\": 2048, \"global_batch\": 8}", "{\"tp\": 2}")) {
+        const Block *b = &c.workload.blocks[BLOCK_EMBEDDING];
+        const Op *scatter = op_named(b->forward, b->num_forward, "tp_reduce_scatter");
+        const Op *gather = op_named(b->backward, b->num_backward, "tp_all_gather");
+        CU_ASSERT_EQUAL(scatter->message_bytes, TOKENS * 1024 * 2);
+        CU_ASSERT_EQUAL(gather->message_bytes, TOKENS * 1024 * 2);
+        b = layer_block_of(&c, 0);
+        CU_ASSERT_EQUAL(op_named(b->forward, b->num_forward, "fc1")->transient_bytes,
+                        TOKENS * (1024 + 2048) * 2);
+    }
+    case_free(&c);
+}
 
 // tp 4 with sequence parallelism: fc1 makes 2048 x 1024 values of the 2048 x 1024 that were
 // gathered, 2 bytes each. Backward it reads gradient and gathered input and makes a gradient; the
@@ -294,6 +315,7 @@ CU_TestInfo block_work_tests[] = {
     {"overlapped_collectives_name_their_product", overlapped_collectives_name_their_product},
     {"rings_run_beside_attention", rings_run_beside_attention},
     {"backward_collectives_have_their_own_names", backward_collectives_have_their_own_names},
+    {"looked_up_rows_are_summed", looked_up_rows_are_summed},
     {"products_hold_what_was_gathered", products_hold_what_was_gathered},
     {"recomputed_results_are_held_for_a_moment", recomputed_results_are_held_for_a_moment},
     {"weight_gradients_are_held_while_made", weight_gradients_are_held_while_made},

@@ -141,6 +141,20 @@ static void experts_count_as_often_as_they_are_used(void) {
     case_free(&c);
 }
 
+// Latent attention: 256 h + 256 (16 96) + (128 + 32) h + 128 (16 (64 + 64)) + 16 64 h weights in 4
+// layers and one MTP layer, which is like the last, with 2 h^2 and the head again. Keys 96 and
+// values 64 wide.
+static void mtp_layers_count(void) {
+    const double h = 1024, tokens = 64.0 * 2048, experts = 8 * h + 3 * 3 * h * 512;
+    const double attention = 256 * h + 256 * 16 * 96.0 + 160 * h + 128 * 16 * 128.0 + 16 * 64 * h;
+    const double weights = 5 * attention + 3 * h * 4096 + 4 * experts + 2 * h * h + 2 * 1024 * h;
+    Case c;
+    if (case_make(&c, MADE_UP_MLA, 8, TRAINING, NULL))
+        ASSERT_CLOSE(c.workload.model_flops,
+                     tokens * (6 * weights + 3 * 5 * 2.0 * 16 * (96 + 64) * 1024));
+    case_free(&c);
+}
+
 // A window of 512 of 2048 tokens, causal: 512 - 512 / 8 keys on average instead of 1024, in each of
 // 2 layers: 16 heads of 64, 2 x 2 flops, three times.
 static void windows_save_flops(void) {
@@ -234,6 +248,7 @@ CU_TestInfo workload_tests[] = {
     {"every_preset_is_held_whole", every_preset_is_held_whole},
     {"gpt3_flops", gpt3_flops},
     {"experts_count_as_often_as_they_are_used", experts_count_as_often_as_they_are_used},
+    {"mtp_layers_count", mtp_layers_count},
     {"windows_save_flops", windows_save_flops},
     {"flops_do_not_depend_on_the_plan", flops_do_not_depend_on_the_plan},
     {"boundaries_carry_activations", boundaries_carry_activations},
