@@ -15,7 +15,8 @@ typedef struct {
     double *weights; // [num_rows]
 } SparseRows;
 
-enum { NUM_DIRECTIONS = 2 * SURFACE_MAX_AXES };
+// Octaves. Knots closer than this (256 and 257) are there for a jump, which is not to be smoothed.
+#define SHORTEST_STEP 0.2
 
 SurfaceAxis surface_axis(const char *name, const double *plain_knots, int num_knots, Arena *arena) {
     double *knots = ARENA_ARRAY(arena, num_knots, double);
@@ -68,18 +69,19 @@ static void bend_rows(SparseRows *rows, const SurfaceAxis *axis, int knot, int c
                       double stiffness, double flatness) {
     const double *x = axis->knots;
     if (knot + 1 < axis->num_knots && flatness > 0) {
-        double step = x[knot + 1] - x[knot];
+        double step = fmax(x[knot + 1] - x[knot], SHORTEST_STEP);
         row_entry(rows, column, -1);
         row_entry(rows, column + stride, 1);
-        row_end(rows, 0, flatness / fmax(step, 1e-3));
+        row_end(rows, 0, flatness / step);
     }
     if (knot + 2 >= axis->num_knots) return;
-    double a = x[knot + 1] - x[knot], b = x[knot + 2] - x[knot + 1];
+    double a = fmax(x[knot + 1] - x[knot], SHORTEST_STEP);
+    double b = fmax(x[knot + 2] - x[knot + 1], SHORTEST_STEP);
     // The middle against the straight line between its neighbours; distant neighbours bind less.
     row_entry(rows, column, -b / (a + b));
     row_entry(rows, column + stride, 1);
     row_entry(rows, column + 2 * stride, -a / (a + b));
-    row_end(rows, 0, stiffness / fmax(a * b, 1e-6));
+    row_end(rows, 0, stiffness * (a + b) / (2 * a * b));
 }
 
 static void penalty_rows(SparseRows *rows, const SurfaceSpec *spec, int first, int num_values) {
