@@ -1,18 +1,291 @@
 #include "calibrate/fit_gemm.h"
 
+#include "calibrate/fit_surface.h"
 #include "costmodel/kernel_gemm.h"
+#include "costmodel/surface_value.h"
 
 #include <math.h>
+#include <string.h>
+
+// The rows of one number format.
+typedef struct {
+    const Gpu *gpu;
+    GemmDtype dtype;
+    int num_rows;
+    double *m, *n, *k, *latency_s; // [num_rows]
+    int *table_rows;               // [num_rows], where they stand in the table
+} GemmRows;
+
+enum { NUM_FOLDS = 10, MIN_GROUPS = 12, THINNING = 11 };
+
+// Where the fitted parameters lie in a GemmKernel, with start and bounds. Starts are typical of
+// Hopper; bounds are what hardware of this decade can do.
+#define PARAMETER(key, start, low, high, log_scale)                                                \
+    { {#key, start, low, high, log_scale}, offsetof(GemmKernel, key) }
+static const struct {
+    FitParameter fit;
+    size_t offset;
+} PARAMETERS[] = {
+    PARAMETER(launch_s, 5e-6, 1e-6, 3e-5, true),
+    PARAMETER(max_frac, 0.8, 0.3, 1, false),
+    PARAMETER(half_k, 150, 0.1, 3000, true),
+    PARAMETER(tail_frac, 0.4, 0, 1, false),
+    PARAMETER(split_bytes, 20, 1, 200, true),
+    PARAMETER(memory_frac, 0.85, 0.4, 1, false),
+    PARAMETER(loss_frac, 0.13, 0, 0.6, false),
+    PARAMETER(half_s, 4e-3, 1e-4, 1, true),
+    PARAMETER(overlap_power, 3, 1, 20, true),
+    PARAMETER(latency_s, 1.2e-9, 1e-10, 1e-8, true),
+    PARAMETER(split_s, 2e-6, 1e-7, 2e-5, true),
+    PARAMETER(tile_64x64_frac, 0.5, 0.1, 1, false),
+    PARAMETER(tile_64x128_frac, 0.7, 0.1, 1, false),
+    PARAMETER(tile_128x128_frac, 0.85, 0.1, 1, false),
+    PARAMETER(quantize_bytes, 4, 0.01, 30, true), // last: 16-bit operands have none
+};
+enum { NUM_PARAMETERS = sizeof PARAMETERS / sizeof *PARAMETERS };
+
+static int num_parameters_of(GemmDtype dtype) {
+    return dtype == GEMM_BFLOAT16 ? NUM_PARAMETERS - 1 : NUM_PARAMETERS;
+}
+
+static GemmKernel kernel_of(const double *parameters, int num_parameters) {
+    GemmKernel kernel = {.present = true};
+    for (int i = 0; i < num_parameters; i++)
+        memcpy((char *)&kernel + PARAMETERS[i].offset, &parameters[i], sizeof(double));
+    return kernel;
+}
+
+static double formula_log(const void *context, int row, const double *parameters) {
+    const GemmRows *rows = context;
+    GemmKernel kernel = kernel_of(parameters, num_parameters_of(rows->dtype));
+    return log(kernel_gemm_formula_s(rows->gpu, &kernel, rows->dtype, rows->m[row], rows->n[row],
+                                     rows->k[row]));
+}
+
+// The physical parameters, on every THINNING-th row: fifteen numbers need no more.
+static GemmKernel formula_fit(const GemmRows *rows, Arena *arena) {
+    FitParameter parameters[NUM_PARAMETERS];
+    for (int i = 0; i < NUM_PARAMETERS; i++) parameters[i] = PARAMETERS[i].fit;
+    double *target = ARENA_ARRAY(arena, rows->num_rows, double);
+    double *weights = ARENA_ARRAY(arena, rows->num_rows, double);
+    int step = rows->num_rows > 2000 * THINNING / 2 ? THINNING : 1;
+    for (int i = 0; i < rows->num_rows; i++) {
+        target[i] = log(rows->latency_s[i]);
+        weights[i] = i % step == 0;
+    }
+    FitProblem problem = {rows->num_rows, target, weights,
+                          formula_log,    rows,   num_parameters_of(rows->dtype),
+                          parameters};
+    double values[NUM_PARAMETERS];
+    fit_simplex(&problem, values);
+    return kernel_of(values, problem.num_parameters);
+}
+
+// Knots of the residual grid. Libraries change kernels just above multiples of the tile's rows, so
+// that m has pairs there; n and k follow the sizes of models.
+static const double M_KNOTS[] = {1,    8,    16,   17,   32,   48,   64,   80,  96,
+                                 97,   128,  129,  160,  192,  256,  257,  512, 768,
+                                 1024, 1536, 2048, 3072, 4096, 8192, 32768};
+static const double NK_KNOTS[] = {32,   64,    128,   256,   512,   768,  1024, 1536,
+                                  2048, 2560,  3072,  3584,  4096,  5120, 6144, 7168,
+                                  8192, 10240, 12288, 16384, 51200, 65536};
+enum {
+    NUM_M_KNOTS = sizeof M_KNOTS / sizeof *M_KNOTS,
+    NUM_NK_KNOTS = sizeof NK_KNOTS / sizeof *NK_KNOTS
+};
+
+// The knots within the measured range; the nearest one where none is.
+static SurfaceAxis axis_within(const char *name, const double *knots, int num_knots,
+                               const double *values, int num_rows, Arena *arena) {
+    double low = INFINITY, high = 0;
+    for (int i = 0; i < num_rows; i++) {
+        low = fmin(low, values[i]);
+        high = fmax(high, values[i]);
+    }
+    int first = 0, last = num_knots - 1;
+    while (first < last && knots[first] < low) first++;
+    while (last > first && knots[last] > high) last--;
+    return surface_axis(name, knots + first, last - first + 1, arena);
+}
+
+// Stiffness: n changes kernels more abruptly than k; chosen by left-out (n, k) on H200 and B200.
+static SurfaceSpec spec_of(const GemmRows *rows, Arena *arena) {
+    return (SurfaceSpec){
+        .num_axes = 3,
+        .axes = {axis_within("m", M_KNOTS, NUM_M_KNOTS, rows->m, rows->num_rows, arena),
+                 axis_within("n", NK_KNOTS, NUM_NK_KNOTS, rows->n, rows->num_rows, arena),
+                 axis_within("k", NK_KNOTS, NUM_NK_KNOTS, rows->k, rows->num_rows, arena)},
+        .stiffness = {0.2, 0.02, 0.1},
+        .flatness = {0.02, 0.002, 0.01},
+        .prior = 0.003,
+    };
+}
+
+// What the residual grid is fitted to.
+typedef struct {
+    double *formula_s, *residual, *places; // [num_rows], [num_rows], [num_rows][3]
+    int *folds;                            // [num_rows]
+    int num_groups;
+} GemmResiduals;
+
+static GemmResiduals residuals_of(const GemmRows *rows, const GemmKernel *kernel, Arena *arena) {
+    int num_rows = rows->num_rows;
+    GemmResiduals r = {
+        .formula_s = ARENA_ARRAY(arena, num_rows, double),
+        .residual = ARENA_ARRAY(arena, num_rows, double),
+        .places = ARENA_ARRAY(arena, 3 * num_rows, double),
+        .folds = ARENA_ARRAY(arena, num_rows, int),
+    };
+    uint64_t *keys = ARENA_ARRAY(arena, num_rows, uint64_t);
+    for (int i = 0; i < num_rows; i++) {
+        double shape[] = {rows->n[i], rows->k[i]};
+        keys[i] = fit_key(shape, 2);
+        r.formula_s[i] = kernel_gemm_formula_s(rows->gpu, kernel, rows->dtype, rows->m[i],
+                                               rows->n[i], rows->k[i]);
+        r.residual[i] = log(rows->latency_s[i] / r.formula_s[i]);
+        r.places[3 * i] = log2(rows->m[i]);
+        r.places[3 * i + 1] = log2(rows->n[i]);
+        r.places[3 * i + 2] = log2(rows->k[i]);
+    }
+    r.num_groups = fit_folds(num_rows, keys, NUM_FOLDS, r.folds);
+    return r;
+}
+
+// Fits the grid without the rows of one fold (-1: with all) and predicts those of the fold (all).
+static void surface_fit(const GemmRows *rows, const GemmResiduals *r, int fold, Arena *arena,
+                        Surface *out, double *predicted_s) {
+    SurfaceSpec spec = spec_of(rows, arena);
+    double *weights = ARENA_ARRAY(arena, rows->num_rows, double);
+    for (int i = 0; i < rows->num_rows; i++) weights[i] = r->folds[i] != fold;
+    const double *places[] = {r->places};
+    SurfaceData data = {rows->num_rows, r->residual, weights, 0.1, 5};
+    fit_surfaces(&spec, places, 1, &data, arena, out);
+    for (int i = 0; i < rows->num_rows; i++)
+        if (fold < 0 || r->folds[i] == fold)
+            predicted_s[i] = r->formula_s[i] * exp(surface_log_ratio(out, r->places + 3 * i));
+}
+
+// Fits one number format; predictions go to left_out_s and all_s [rows of the table].
+static Status dtype_fit(const KernelTable *table, const GemmRows *rows, Arena *arena,
+                        GemmKernel *out, int *num_groups, double *left_out_s, double *all_s) {
+    Arena scratch = {0};
+    GemmKernel kernel = formula_fit(rows, &scratch);
+    GemmResiduals r = residuals_of(rows, &kernel, &scratch);
+    double *predicted_s = ARENA_ARRAY(&scratch, rows->num_rows, double);
+    for (int fold = 0; fold < NUM_FOLDS && r.num_groups >= MIN_GROUPS; fold++) {
+        Arena once = {0};
+        Surface surface;
+        surface_fit(rows, &r, fold, &once, &surface, predicted_s);
+        arena_free(&once);
+    }
+    FitScore score = fit_score(rows->num_rows, predicted_s, rows->latency_s);
+    for (int i = 0; i < rows->num_rows; i++) left_out_s[rows->table_rows[i]] = predicted_s[i];
+    surface_fit(rows, &r, -1, arena, &kernel.surface, predicted_s);
+    for (int i = 0; i < rows->num_rows; i++) all_s[rows->table_rows[i]] = predicted_s[i];
+    kernel.surface.spread_frac = score.median_frac;
+    kernel.residual_median_frac = score.median_frac;
+    kernel.residual_p90_frac = score.p90_frac;
+    *num_groups = r.num_groups;
+    *out = kernel;
+    arena_free(&scratch);
+    if (r.num_groups >= MIN_GROUPS) return status_ok();
+    return status_at(STATUS_INVALID, table->file, "",
+                     "%s has %d shapes (n, k); expected at least %d to fit and to leave out",
+                     GEMM_DTYPE_NAMES[rows->dtype], r.num_groups, MIN_GROUPS);
+}
+
+// The table's columns.
+typedef struct {
+    int *dtypes; // [num_rows]; -1 for a format we do not know
+    double *m, *n, *k;
+} GemmTable;
+
+static Status table_read(const KernelTable *table, Arena *arena, GemmTable *out) {
+    TRY(kernel_table_numbers(table, "m", 1, 1e9, arena, &out->m));
+    TRY(kernel_table_numbers(table, "n", 1, 1e9, arena, &out->n));
+    TRY(kernel_table_numbers(table, "k", 1, 1e9, arena, &out->k));
+    const char **names = kernel_table_texts(table, "gemm_dtype", arena);
+    out->dtypes = ARENA_ARRAY(arena, table->num_rows, int);
+    for (int row = 0; row < table->num_rows; row++) {
+        out->dtypes[row] = -1;
+        for (int d = 0; d < NUM_GEMM_DTYPES; d++)
+            if (strcmp(names[row], GEMM_DTYPE_NAMES[d]) == 0) out->dtypes[row] = d;
+    }
+    return status_ok();
+}
+
+// Refuses formats that cannot be fitted, and times under that of the peak rate.
+static Status table_check(const KernelTable *table, const GemmTable *shapes, const Gpu *gpu,
+                          const double *latency_s, Arena *arena) {
+    double *least_s = ARENA_ARRAY(arena, table->num_rows, double);
+    for (int row = 0; row < table->num_rows; row++) {
+        int dtype = shapes->dtypes[row];
+        double peak = dtype < 0 ? 0 : gemm_peak_flops_per_s(gpu, (GemmDtype)dtype);
+        if (peak <= 0)
+            return kernel_table_error(
+                table, row, "gemm_dtype: %s %s; expected bfloat16, fp8, fp8_block or nvfp4",
+                dtype < 0 ? "unknown" : gpu->name,
+                dtype < 0 ? "number format" : "has no such arithmetic");
+        least_s[row] = 2 * shapes->m[row] * shapes->n[row] * shapes->k[row] / peak;
+    }
+    return kernel_table_check_least(table, latency_s, least_s, "the GPU's peak rate");
+}
+
+static GemmRows rows_of(const GemmTable *shapes, int num_rows, const double *latency_s,
+                        const Gpu *gpu, GemmDtype dtype, Arena *arena) {
+    GemmRows rows = {.gpu = gpu, .dtype = dtype};
+    double **columns[] = {&rows.m, &rows.n, &rows.k, &rows.latency_s};
+    for (int i = 0; i < 4; i++) *columns[i] = ARENA_ARRAY(arena, num_rows, double);
+    rows.table_rows = ARENA_ARRAY(arena, num_rows, int);
+    for (int row = 0; row < num_rows; row++) {
+        if (shapes->dtypes[row] != (int)dtype) continue;
+        int at = rows.num_rows++;
+        rows.m[at] = shapes->m[row];
+        rows.n[at] = shapes->n[row];
+        rows.k[at] = shapes->k[row];
+        rows.latency_s[at] = latency_s[row];
+        rows.table_rows[at] = row;
+    }
+    return rows;
+}
 
 Status gemm_fit(const KernelTable *table, const double *latency_s, const Gpu *gpu, Arena *arena,
                 KindFit *out) {
-    (void)latency_s, (void)gpu, (void)arena, (void)out;
-    return status_at(STATUS_INVALID, table->file, "", "fitting gemm is not supported yet");
+    GemmTable shapes;
+    TRY(table_read(table, arena, &shapes));
+    TRY(table_check(table, &shapes, gpu, latency_s, arena));
+    double *left_out_s = ARENA_ARRAY(arena, table->num_rows, double);
+    double *all_s = ARENA_ARRAY(arena, table->num_rows, double);
+    cJSON *section = cJSON_CreateObject();
+    Status status = status_ok();
+    for (int d = 0; d < NUM_GEMM_DTYPES && status.code == STATUS_OK; d++) {
+        GemmRows rows = rows_of(&shapes, table->num_rows, latency_s, gpu, (GemmDtype)d, arena);
+        if (rows.num_rows == 0) continue;
+        GemmKernel kernel;
+        int num_groups;
+        status = dtype_fit(table, &rows, arena, &kernel, &num_groups, left_out_s, all_s);
+        out->num_groups += num_groups;
+        cJSON_AddItemToObject(section, GEMM_DTYPE_NAMES[d], gemm_kernel_to_json(&kernel));
+    }
+    if (status.code != STATUS_OK) {
+        cJSON_Delete(section);
+        return status;
+    }
+    out->section = section;
+    out->left_out = fit_score(table->num_rows, left_out_s, latency_s);
+    out->all = fit_score(table->num_rows, all_s, latency_s);
+    return status_ok();
 }
 
 Status gemm_price(const KernelTable *table, const Gpu *gpu, const KernelProfile *profile,
                   Arena *arena, double *predicted_s) {
-    (void)gpu, (void)profile, (void)arena;
-    for (int row = 0; row < table->num_rows; row++) predicted_s[row] = NAN;
+    GemmTable shapes;
+    TRY(table_read(table, arena, &shapes));
+    for (int row = 0; row < table->num_rows; row++) {
+        int dtype = shapes.dtypes[row];
+        predicted_s[row] = dtype < 0 ? NAN
+                                     : kernel_gemm_s(gpu, &profile->gemm, (GemmDtype)dtype,
+                                                     shapes.m[row], shapes.n[row], shapes.k[row]);
+    }
     return status_ok();
 }

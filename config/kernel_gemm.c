@@ -1,5 +1,7 @@
 #include "config/kernel_gemm.h"
 
+#include <stdio.h>
+
 const char *const GEMM_DTYPE_NAMES[NUM_GEMM_DTYPES + 1] = {"bfloat16", "fp8", "fp8_block", "nvfp4",
                                                            NULL};
 
@@ -9,8 +11,13 @@ const char *const GEMM_DTYPE_NAMES[NUM_GEMM_DTYPES + 1] = {"bfloat16", "fp8", "f
 static const JsonField KERNEL_FIELDS[] = {
     PART(launch_s, 0, 1e-2),
     PART(max_frac, 0.001, 1),
+    PART(tile_64x64_frac, 0.001, 2),
+    PART(tile_64x128_frac, 0.001, 2),
+    PART(tile_128x128_frac, 0.001, 2),
     PART(half_k, 0, 1e5),
+    PART(latency_s, 0, 1e-5),
     PART(tail_frac, 0, 1),
+    PART(split_s, 0, 1e-2),
     PART(split_bytes, 0, 1e4),
     PART(memory_frac, 0.001, 1),
     PART(loss_frac, 0, 0.95),
@@ -22,10 +29,26 @@ static const JsonField KERNEL_FIELDS[] = {
     {"surface", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
 };
 
+enum { NUM_KERNEL_FIELDS = sizeof KERNEL_FIELDS / sizeof *KERNEL_FIELDS };
+
+// No tile computes faster than the peak.
+static Status kernel_check(const JsonNode *node, const GemmKernel *kernel) {
+    const double fracs[] = {kernel->tile_64x64_frac, kernel->tile_64x128_frac,
+                            kernel->tile_128x128_frac};
+    static const char *const KEYS[] = {"tile_64x64_frac", "tile_64x128_frac", "tile_128x128_frac"};
+    for (int i = 0; i < 3; i++) {
+        JsonNode frac = json_get(node, KEYS[i]);
+        if (fracs[i] * kernel->max_frac > 1.0005)
+            return json_error(&frac, "%.4g times max_frac %.4g is beyond the peak", fracs[i],
+                              kernel->max_frac);
+    }
+    return status_ok();
+}
+
 static Status kernel_read(const JsonNode *node, Arena *arena, GemmKernel *out) {
     static const char *const AXES[] = {"m", "n", "k", NULL};
-    TRY(json_read_object(node, KERNEL_FIELDS, sizeof KERNEL_FIELDS / sizeof *KERNEL_FIELDS, arena,
-                         out));
+    TRY(json_read_object(node, KERNEL_FIELDS, NUM_KERNEL_FIELDS, arena, out));
+    TRY(kernel_check(node, out));
     JsonNode surface = json_get(node, "surface");
     TRY(surface_read(&surface, AXES, arena, &out->surface));
     out->present = true;
@@ -43,4 +66,18 @@ Status gemm_kernels_read(const JsonNode *node, Arena *arena, GemmKernels *out) {
         if (json_is_present(&kernel)) TRY(kernel_read(&kernel, arena, &out->dtypes[d]));
     }
     return status_ok();
+}
+
+cJSON *gemm_kernel_to_json(const GemmKernel *kernel) {
+    cJSON *object = cJSON_CreateObject();
+    for (int i = 0; i < NUM_KERNEL_FIELDS; i++) {
+        const JsonField *field = &KERNEL_FIELDS[i];
+        if (field->kind != JSON_FIELD_DOUBLE) continue;
+        char text[32];
+        snprintf(text, sizeof text, "%.4g",
+                 *(const double *)(const void *)((const char *)kernel + field->offset));
+        cJSON_AddRawToObject(object, field->key, text);
+    }
+    cJSON_AddItemToObject(object, "surface", surface_to_json(&kernel->surface));
+    return object;
 }

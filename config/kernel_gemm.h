@@ -19,18 +19,26 @@ typedef enum {
 
 extern const char *const GEMM_DTYPE_NAMES[NUM_GEMM_DTYPES + 1]; // ends with NULL
 
+// Output tiles a library chooses from; the two largest share max_frac.
+enum { NUM_GEMM_TILES = 5 };
+
 // One number format; the formula is in costmodel/kernel_gemm.h.
 typedef struct {
     bool present;
-    double launch_s;             // smallest kernel
-    double max_frac;             // of the dense peak
+    double launch_s; // smallest kernel, with the activation's quantization where there is one
+    double max_frac; // of the dense peak: main loop of the large tiles
+    double tile_64x64_frac; // rate of smaller tiles over max_frac
+    double tile_64x128_frac;
+    double tile_128x128_frac;
     double half_k;               // extra k of a tile's main loop: prologue and epilogue
+    double latency_s;            // of one k of the main loop of a 64 x 64 tile, however few tiles
     double tail_frac;            // of a part-empty last wave that is lost
-    double split_bytes;          // per output element and split of k
+    double split_s;              // to join the parts where k is split
+    double split_bytes;          // per output element and part
     double memory_frac;          // of memory bandwidth
     double loss_frac;            // of the rate, lost to the power limit in long kernels
-    double half_s;               // duration at which half of it is lost
-    double overlap_power;        // p-norm that joins compute and memory time
+    double half_s;               // time at peak rate at which half of it is lost
+    double overlap_power;        // p-norm that joins compute, memory and latency
     double quantize_bytes;       // per m x k element: the activation's own quantization
     double residual_median_frac; // |error| on left-out (n, k), median
     double residual_p90_frac;    // and 90th percentile
@@ -42,3 +50,6 @@ typedef struct {
 } GemmKernels;
 
 Status gemm_kernels_read(const JsonNode *node, Arena *arena, GemmKernels *out);
+
+// One number format of the section again, numbers with 4 significant digits.
+cJSON *gemm_kernel_to_json(const GemmKernel *kernel);

@@ -4,19 +4,77 @@
 
 #include <math.h>
 
+// Bytes of one operand element; nvfp4 has a scale of one byte for 16 elements.
+static const double ELEMENT_BYTES[NUM_GEMM_DTYPES] = {2, 1, 1, 0.5625};
+
+// Rows and columns of a tile.
+static const double TILES[NUM_GEMM_TILES][2] = {
+    {64, 64}, {64, 128}, {128, 128}, {128, 256}, {256, 128}};
+
+enum { MAX_SPLIT = 16 };
+static const double SHORTEST_SPLIT_K = 256;
+
 double gemm_peak_flops_per_s(const Gpu *gpu, GemmDtype dtype) {
     static const Precision PRECISIONS[NUM_GEMM_DTYPES] = {PRECISION_BF16, PRECISION_FP8,
                                                           PRECISION_FP8, PRECISION_NVFP4};
     return gpu->peak_flops_per_s[PRECISIONS[dtype]];
 }
 
+// What all tiles and splits of one product share.
+typedef struct {
+    double n, m, k;
+    double memory_s;              // of operands and output
+    double bandwidth_bytes_per_s; // achieved
+    double flops_per_s;           // achieved by the largest tile on all SMs
+    double num_sms;
+} Product;
+
+// One tile and split.
+static double candidate_s(const GemmKernel *kernel, const Product *p, int tile, double split) {
+    const double fracs[NUM_GEMM_TILES] = {kernel->tile_64x64_frac, kernel->tile_64x128_frac,
+                                          kernel->tile_128x128_frac, 1, 1};
+    double tm = TILES[tile][0], tn = TILES[tile][1];
+    double part_k = p->k / split + kernel->half_k;
+    double x = split * ceil(p->m / tm) * ceil(p->n / tn) / p->num_sms;
+    double waves = x + kernel->tail_frac * (ceil(x) - x);
+    double compute_s = waves * 2 * tm * tn * part_k * p->num_sms / (p->flops_per_s * fracs[tile]);
+    double latency_s = ceil(x) * kernel->latency_s * sqrt(sqrt(tm * tn / 4096)) * part_k;
+    // The p-norm, with the largest taken out so that powers stay in range.
+    double power = kernel->overlap_power, top = fmax(compute_s, fmax(latency_s, p->memory_s));
+    double sum =
+        pow(compute_s / top, power) + pow(latency_s / top, power) + pow(p->memory_s / top, power);
+    double seconds = top * pow(sum, 1 / power);
+    if (split == 1) return seconds;
+    return seconds + kernel->split_s +
+           kernel->split_bytes * split * p->m * p->n / p->bandwidth_bytes_per_s;
+}
+
+double kernel_gemm_formula_s(const Gpu *gpu, const GemmKernel *kernel, GemmDtype dtype, double m,
+                             double n, double k) {
+    Product p = {.m = m, .n = n, .k = k, .num_sms = gpu->num_sms};
+    double peak = gemm_peak_flops_per_s(gpu, dtype), peak_s = 2 * m * n * k / peak;
+    double bytes = (m * k + k * n) * ELEMENT_BYTES[dtype] + 2 * m * n;
+    p.bandwidth_bytes_per_s = gpu->memory_bandwidth_bytes_per_s * kernel->memory_frac;
+    p.memory_s = bytes / p.bandwidth_bytes_per_s;
+    p.flops_per_s =
+        peak * kernel->max_frac * (1 - kernel->loss_frac * peak_s / (peak_s + kernel->half_s));
+    double best_s = INFINITY;
+    for (int tile = 0; tile < NUM_GEMM_TILES; tile++) {
+        double tiles = ceil(m / TILES[tile][0]) * ceil(n / TILES[tile][1]);
+        for (int split = 1; split <= MAX_SPLIT; split *= 2) {
+            // Parts too short, or the SMs are busy without splitting.
+            if (split > 1 && (k / split < SHORTEST_SPLIT_K || tiles * split > 4 * p.num_sms)) break;
+            best_s = fmin(best_s, candidate_s(kernel, &p, tile, split));
+        }
+    }
+    return kernel->launch_s + best_s + kernel->quantize_bytes * m * k / p.bandwidth_bytes_per_s;
+}
+
 double kernel_gemm_s(const Gpu *gpu, const GemmKernels *kernels, GemmDtype dtype, double m,
                      double n, double k) {
     const GemmKernel *kernel = &kernels->dtypes[dtype];
-    double peak = gemm_peak_flops_per_s(gpu, dtype);
-    if (!kernel->present || peak <= 0) return NAN;
+    if (!kernel->present || gemm_peak_flops_per_s(gpu, dtype) <= 0) return NAN;
     double place[] = {log2(m), log2(n), log2(k)};
-    double rate = peak * kernel->max_frac;
-    return (kernel->launch_s + 2 * m * n * k / rate) *
+    return kernel_gemm_formula_s(gpu, kernel, dtype, m, n, k) *
            exp(surface_log_ratio(&kernel->surface, place));
 }
