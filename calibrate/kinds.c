@@ -1,13 +1,19 @@
 #include "calibrate/kinds.h"
 
 #include "calibrate/fit_gemm.h"
+#include "calibrate/fit_moe.h"
 
 #include <string.h>
 
 static const char *const GEMM_COLUMNS[] = {"gemm_dtype", "m", "n", "k", NULL};
 
+static const char *const MOE_COLUMNS[] = {
+    "moe_dtype",   "kernel_source", "num_tokens",  "hidden_size",  "inter_size", "topk",
+    "num_experts", "moe_tp_size",   "moe_ep_size", "distribution", NULL};
+
 const Kind KINDS[] = {
     {"gemm", GEMM_COLUMNS, 200, gemm_fit, gemm_price},
+    {"moe", MOE_COLUMNS, 200, moe_fit, moe_price},
 };
 const int NUM_KINDS = sizeof KINDS / sizeof *KINDS;
 

@@ -14,6 +14,7 @@ static const JsonField FIELDS[] = {
     {"sources", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
     // One row per kind.
     {"gemm", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
+    {"moe", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
 };
 
 bool kernels_exist(const char *gpu_name, Arena *arena) {
@@ -31,6 +32,8 @@ static Status kernels_read(const JsonNode *root, Arena *arena, KernelProfile *ou
     JsonNode schema = json_get(root, "schema"), gemm = json_get(root, "gemm");
     int version;
     TRY(json_read_int(&schema, 1, 1, &version));
+    JsonNode moe = json_get(root, "moe");
+    if (json_is_present(&moe)) TRY(moe_kernels_read(&moe, arena, &profile.moe));
     if (json_is_present(&gemm)) TRY(gemm_kernels_read(&gemm, arena, &profile.gemm));
     *out = profile;
     return status_ok();

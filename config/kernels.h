@@ -9,12 +9,14 @@
 #include "base/status.h"
 #include "config/gpu.h"
 #include "config/kernel_gemm.h"
+#include "config/kernel_moe.h"
 
 #include <stdbool.h>
 
 typedef struct {
     const char *gpu; // the profile in hw-profiles/gpus it belongs to; NULL: nothing calibrated
     GemmKernels gemm;
+    MoeKernels moe;
     // The structs of further kinds go here, each from a header config/kernel_KIND.h.
 } KernelProfile;
 
