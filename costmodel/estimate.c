@@ -24,16 +24,18 @@ static void interval_set(Estimate *e) {
     e->step_time_high_s = e->step_time_s * width;
 }
 
-// Power while computing is the board's limit, while waiting the idle power.
-static double joules_per_token(const Scenario *scenario, const Estimate *e) {
+// Power while computing is the board's limit, while waiting the idle power; of the mean GPU.
+static double joules_per_token(const Scenario *scenario, const Timeline *timeline,
+                               const Estimate *e) {
     const Cluster *cluster = &scenario->cluster;
-    double busy_frac = (e->term_s[TERM_COMPUTE] + e->term_s[TERM_OPTIMIZER]) / e->step_time_s;
+    double busy_frac = timeline->mean_working_s / e->step_time_s;
     double idle = fmin(cluster->gpu.idle_power_watts, cluster->power_watts_per_gpu);
     double watts = idle + (cluster->power_watts_per_gpu - idle) * busy_frac;
     return watts * cluster->num_gpus / e->tokens_per_s;
 }
 
-static void rates_set(const Scenario *scenario, const Workload *workload, Estimate *e) {
+static void rates_set(const Scenario *scenario, const Workload *workload, const Timeline *timeline,
+                      Estimate *e) {
     const Cluster *cluster = &scenario->cluster;
     const Training *training = &scenario->training;
     double tokens = (double)training->seq_len * (double)training->global_batch;
@@ -43,7 +45,7 @@ static void rates_set(const Scenario *scenario, const Workload *workload, Estima
     e->mfu_frac = e->model_flops_per_s_per_gpu / cluster->gpu.peak_flops_per_s[training->precision];
     e->usd_per_1e9_tokens =
         cluster->price_usd_per_gpu_hour * cluster->num_gpus / 3600 / e->tokens_per_s * 1e9;
-    e->joules_per_token = joules_per_token(scenario, e);
+    e->joules_per_token = joules_per_token(scenario, timeline, e);
 }
 
 Status estimate_plan(const Scenario *scenario, const Plan *plan, Arena *arena, Estimate *out,
@@ -60,7 +62,7 @@ Status estimate_plan(const Scenario *scenario, const Plan *plan, Arena *arena, E
     out->memory = memory_worst_rank(scenario, plan, &p->workload, &out->memory_rank);
     out->memory_available_bytes = scenario->cluster.gpu.memory_available_bytes;
     out->fits = out->memory.device_bytes <= out->memory_available_bytes;
-    rates_set(scenario, &p->workload, out);
+    rates_set(scenario, &p->workload, &p->timeline, out);
     interval_set(out);
     return status_ok();
 }

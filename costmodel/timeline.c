@@ -8,6 +8,7 @@
 #include "costmodel/timeline.h"
 
 #include <math.h>
+#include <string.h>
 
 static const double UNKNOWN_S = -1; // the end of a message that has not moved yet
 
@@ -317,19 +318,30 @@ static void times_keep(const Run *run, Arena *arena, Timeline *out) {
     }
 }
 
+// Breaks all ranks down; what a rank waits for at the end of the step is bubble too. The slowest is
+// the one with the least bubble: it sets the pace that the others wait for.
+static void ranks_breakdown(const Run *run, Timeline *out) {
+    const int num_ranks = run->program->num_ranks;
+    for (int r = 0; r < num_ranks; r++) {
+        double term_s[NUM_TERMS] = {0}, end_s = rank_end_s(&run->ranks[r]);
+        rank_breakdown(run, r, term_s);
+        gap_take(&end_s, out->step_time_s, &term_s[TERM_BUBBLE]);
+        out->mean_working_s += (term_s[TERM_COMPUTE] + term_s[TERM_OPTIMIZER]) / num_ranks;
+        if (r > 0 && term_s[TERM_BUBBLE] >= out->term_s[TERM_BUBBLE]) continue;
+        memcpy(out->term_s, term_s, sizeof term_s);
+        out->slowest_rank = r;
+    }
+}
+
 Status timeline_run(const Program *program, const Prices *prices, bool keep_times, Arena *arena,
                     Timeline *out) {
     Run run = run_start(program, prices, arena);
     while (run.num_ready > 0) rank_advance(&run, run.ready[--run.num_ready]);
     TRY(circle_check(&run));
     *out = (Timeline){.slowest_rank = 0};
-    for (int r = 0; r < program->num_ranks; r++) {
-        const double end_s = rank_end_s(&run.ranks[r]);
-        if (end_s <= out->step_time_s) continue;
-        out->step_time_s = end_s;
-        out->slowest_rank = r;
-    }
-    rank_breakdown(&run, out->slowest_rank, out->term_s);
+    for (int r = 0; r < program->num_ranks; r++)
+        out->step_time_s = fmax(out->step_time_s, rank_end_s(&run.ranks[r]));
+    ranks_breakdown(&run, out);
     out->step_time_s += prices->step_s;
     out->term_s[TERM_OTHER] += prices->step_s;
     if (keep_times) times_keep(&run, arena, out);

@@ -7,7 +7,8 @@
 //         has left.
 // Times:  a message starts when it begins to move; one of a group ends when the whole group does.
 // Terms:  a computation adds its Price. Idle time before it is TERM_PP while the message it waits
-//         for moves, TERM_BUBBLE before that, TERM_DP while it waits for a collective.
+//         for moves, TERM_BUBBLE before that, TERM_DP while it waits for a collective. What a rank
+//         waits at the end for the last one is TERM_BUBBLE.
 #pragma once
 
 #include "base/arena.h"
@@ -16,8 +17,9 @@
 
 typedef struct {
     double step_time_s;
-    int slowest_rank;         // the one that ends last (the first of them)
+    int slowest_rank;         // the one with the least bubble: the others wait for it
     double term_s[NUM_TERMS]; // of the slowest rank; adds up to step_time_s
+    double mean_working_s;    // TERM_COMPUTE + TERM_OPTIMIZER, mean over the ranks
     const double **start_s;   // [num_ranks][num_instructions]; NULL unless asked for
     const double **end_s;     // the same
 } Timeline;

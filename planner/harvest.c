@@ -44,17 +44,14 @@ double objective_bound(const Scenario *scenario, PlanObjective objective, double
     return step_time_s;
 }
 
-// Least time any rank computes in a step: what the energy model counts as busy.
-static double least_busy_s(const Plan *plan, const Prices *prices) {
-    double least = INFINITY;
-    for (int rank = 0; rank < plan->pp; rank++) {
-        double busy = 0;
-        for (int c = rank; c < plan->num_chunks; c += plan->pp)
-            busy +=
-                prices->forward[c].term_s[TERM_COMPUTE] + prices->backward[c].term_s[TERM_COMPUTE];
-        least = fmin(least, busy * (double)plan->num_microbatches + prices->optimizer_s[rank]);
-    }
-    return least;
+// Time the mean rank computes in a step: what the energy model counts as busy.
+static double mean_busy_s(const Plan *plan, const Prices *prices) {
+    double chunks_s = 0, optimizers_s = 0;
+    for (int c = 0; c < plan->num_chunks; c++)
+        chunks_s +=
+            prices->forward[c].term_s[TERM_COMPUTE] + prices->backward[c].term_s[TERM_COMPUTE];
+    for (int rank = 0; rank < plan->pp; rank++) optimizers_s += prices->optimizer_s[rank];
+    return (chunks_s * (double)plan->num_microbatches + optimizers_s) / plan->pp;
 }
 
 // --- The walk
@@ -142,7 +139,7 @@ static void plan_bound(Walker *w, const Plan *plan, const RankMemory *memory, Sh
     const Prices *prices = shared_prices(w, plan, shared);
     double step_time_s = estimate_lower_bound_s(scenario, plan, &shared->workload, prices);
     double value =
-        objective_bound(scenario, task->objective, step_time_s, least_busy_s(plan, prices));
+        objective_bound(scenario, task->objective, step_time_s, mean_busy_s(plan, prices));
     if (task->objective == OBJECTIVE_MEMORY) value = memory->device_bytes;
     if (value > task->value_limit) {
         w->out->pruned_by_bound++;

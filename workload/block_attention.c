@@ -98,9 +98,13 @@ static void build_flash(Builder *b, const Heads *h) {
     double backward_flops = 2 * pairs * (3 * h->qk_dim + 2 * h->v_dim);
     double io = b->tokens * (h->q_values + h->k_values + h->v_values + h->o_values) * act;
     double saved = b->tokens * (h->o_values * act + h->heads * 4); // output, log-sum-exp in fp32
-    // A ring computes in steps, each on one rank's keys, and merges their fp32 results.
-    int steps = b->plan->cp_method == CP_RING ? b->plan->cp : 1;
-    double merge = (steps - 1) * b->tokens * h->o_values * 3 * 4, length = seq / steps;
+    // A ring computes in steps, each on one rank's keys, and merges their fp32 results. With
+    // gathered keys the rank's early and late part of the sequence are a step each. Either way the
+    // kernels are as short as the rank's own part.
+    bool ring = b->plan->cp_method == CP_RING, split = b->plan->cp_method != CP_ULYSSES;
+    int steps = b->plan->cp == 1 || !split ? 1 : ring ? b->plan->cp : 2;
+    double merge = ring ? (steps - 1) * b->tokens * h->o_values * 3 * 4 : 0;
+    double length = split ? seq / b->plan->cp : seq;
     Unit *unit = &b->units[b->num_units++];
     *unit = (Unit){.module = MODULE_CORE_ATTN,
                    .backward_collective = NUM_COLLECTIVES,
