@@ -9,7 +9,7 @@ static const double TERM_SPREAD[NUM_TERMS] = {
     [TERM_EP] = 0.35,      [TERM_DP] = 0.35,        [TERM_PP] = 0.35,
     [TERM_BUBBLE] = 0.10,  [TERM_OPTIMIZER] = 0.25, [TERM_OTHER] = 0.40,
 };
-static const double SHARED_SPREAD = 0.08;
+static const double SHARED_SPREAD = 0.11;
 static const double NORMAL_QUANTILE_90 = 1.2816; // leaves 10 % on either side
 
 // Both ends of the 80 % interval, on a logarithmic scale: terms vary independently.
