@@ -1,6 +1,8 @@
 #include "calibrate/kinds.h"
 
+#include "calibrate/fit_attention.h"
 #include "calibrate/fit_gemm.h"
+#include "calibrate/fit_mla.h"
 #include "calibrate/fit_moe.h"
 
 #include <string.h>
@@ -11,9 +13,25 @@ static const char *const MOE_COLUMNS[] = {
     "moe_dtype",   "kernel_source", "num_tokens",  "hidden_size",  "inter_size", "topk",
     "num_experts", "moe_tp_size",   "moe_ep_size", "distribution", NULL};
 
+static const char *const CONTEXT_COLUMNS[] = {"attn_dtype", "kv_cache_dtype", "batch_size",
+                                              "isl",        "num_heads",      "num_key_value_heads",
+                                              "head_dim",   "window_size",    NULL};
+static const char *const GENERATION_COLUMNS[] = {
+    "attn_dtype", "kv_cache_dtype",      "batch_size", "isl",         "step",
+    "num_heads",  "num_key_value_heads", "head_dim",   "window_size", NULL};
+static const char *const CONTEXT_MLA_COLUMNS[] = {
+    "kv_cache_dtype", "num_heads", "batch_size", "isl", "tp_size", NULL};
+static const char *const GENERATION_MLA_COLUMNS[] = {"kv_cache_dtype", "num_heads", "batch_size",
+                                                     "tp_size",        "step",      NULL};
+
 const Kind KINDS[] = {
     {"gemm", GEMM_COLUMNS, 200, gemm_fit, gemm_price},
     {"moe", MOE_COLUMNS, 200, moe_fit, moe_price},
+    {"context_attention", CONTEXT_COLUMNS, 200, context_attention_fit, context_attention_price},
+    {"generation_attention", GENERATION_COLUMNS, 200, generation_attention_fit,
+     generation_attention_price},
+    {"context_mla", CONTEXT_MLA_COLUMNS, 200, context_mla_fit, context_mla_price},
+    {"generation_mla", GENERATION_MLA_COLUMNS, 200, generation_mla_fit, generation_mla_price},
 };
 const int NUM_KINDS = sizeof KINDS / sizeof *KINDS;
 

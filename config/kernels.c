@@ -15,6 +15,10 @@ static const JsonField FIELDS[] = {
     // One row per kind.
     {"gemm", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
     {"moe", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
+    {"context_attention", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
+    {"context_mla", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
+    {"generation_attention", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
+    {"generation_mla", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
 };
 
 bool kernels_exist(const char *gpu_name, Arena *arena) {
@@ -26,6 +30,22 @@ bool kernels_exist(const char *gpu_name, Arena *arena) {
     return false;
 }
 
+static Status attention_read(const JsonNode *root, Arena *arena, KernelProfile *profile) {
+    JsonNode context = json_get(root, "context_attention");
+    JsonNode generation = json_get(root, "generation_attention");
+    JsonNode context_mla = json_get(root, "context_mla");
+    JsonNode generation_mla = json_get(root, "generation_mla");
+    if (json_is_present(&context))
+        TRY(context_kernels_read(&context, arena, &profile->context_attention));
+    if (json_is_present(&generation))
+        TRY(generation_kernels_read(&generation, arena, &profile->generation_attention));
+    if (json_is_present(&context_mla))
+        TRY(context_kernels_read(&context_mla, arena, &profile->context_mla));
+    if (json_is_present(&generation_mla))
+        TRY(generation_kernels_read(&generation_mla, arena, &profile->generation_mla));
+    return status_ok();
+}
+
 static Status kernels_read(const JsonNode *root, Arena *arena, KernelProfile *out) {
     KernelProfile profile = {0};
     TRY(json_read_object(root, FIELDS, sizeof FIELDS / sizeof *FIELDS, arena, &profile));
@@ -35,6 +55,7 @@ static Status kernels_read(const JsonNode *root, Arena *arena, KernelProfile *ou
     JsonNode moe = json_get(root, "moe");
     if (json_is_present(&moe)) TRY(moe_kernels_read(&moe, arena, &profile.moe));
     if (json_is_present(&gemm)) TRY(gemm_kernels_read(&gemm, arena, &profile.gemm));
+    TRY(attention_read(root, arena, &profile));
     *out = profile;
     return status_ok();
 }

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "config/gpu.h"
+#include "config/kernel_attention.h"
 #include "config/kernel_gemm.h"
 #include "config/kernel_moe.h"
 
@@ -17,6 +18,8 @@ typedef struct {
     const char *gpu; // the profile in hw-profiles/gpus it belongs to; NULL: nothing calibrated
     GemmKernels gemm;
     MoeKernels moe;
+    ContextKernels context_attention, context_mla;
+    GenerationKernels generation_attention, generation_mla;
     // The structs of further kinds go here, each from a header config/kernel_KIND.h.
 } KernelProfile;
 

@@ -1,0 +1,48 @@
+// calibrate/attention_rows.h - tables of attention and latent attention (MLA) as shapes.
+//
+// Multi-head latent attention, with the sizes of its only public architecture (DeepSeek-AI,
+// "DeepSeek-V2", arXiv:2405.04434, section 2.1: latent 512, rotary part 64, heads of 128 + 64 for
+// queries and keys and 128 for values), becomes plain attention of equal flops: prompts have
+// (192 + 128) / 2 = 160 per head; generation works on the latent, one key-value head of 288, whose
+// keys and values together are the 512 + 64 numbers of a cached token.
+// num_heads there is what lies on the GPU (tp_size does not divide it again): the rows with
+// num_heads x tp_size = 64 and 128 and equal num_heads take the same time, and only this reading
+// stays under the peak.
+#pragma once
+
+#include "calibrate/kinds.h"
+#include "costmodel/kernel_attention.h"
+
+#include <stdint.h>
+
+typedef struct {
+    int num_rows;
+    bool latent;               // generation on the latent of MLA: always the shared kernel
+    AttentionShape *shapes;    // [num_rows]
+    const double *log_latency; // [num_rows]; NULL without measurements
+    const double *latency_s;
+    int *folds; // [num_rows]: rows of one (heads, kv_heads, head_dim, window) share a fold
+    int num_groups;
+} AttentionRows;
+
+enum { ATTENTION_FOLDS = 5 };
+
+// Shapes of a table; latency_s may be NULL. step: generation (keys are isl + step).
+Status attention_rows(const KernelTable *table, const double *latency_s, bool step, Arena *arena,
+                      AttentionRows *out);
+Status mla_rows(const KernelTable *table, const double *latency_s, bool step, Arena *arena,
+                AttentionRows *out);
+
+// Fits the numbers and grids of rows that are prompts, or generation, and packs the section.
+Status context_rows_fit(const KernelTable *table, const AttentionRows *rows, const Gpu *gpu,
+                        Arena *arena, KindFit *out);
+Status generation_rows_fit(const KernelTable *table, const AttentionRows *rows, const Gpu *gpu,
+                           Arena *arena, KindFit *out);
+
+// Scores of left-out and of fitted predictions.
+void attention_scores(const AttentionRows *rows, const double *left_out_s, const double *all_s,
+                      KindFit *out);
+
+// The score of some rows alone.
+FitScore attention_part_score(const AttentionRows *rows, const int *part, int num_part,
+                              const double *predicted_s);
