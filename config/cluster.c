@@ -144,6 +144,9 @@ static Cluster cluster_of_shape(const Cluster *profiles, const Shape *s) {
     c.gpus_per_node = s->gpus_per_node;
     c.domain_gpus = s->domain_gpus;
     c.nics_per_node = s->nics_per_node;
+    c.whole_node_gpus = s->gpus_per_node;
+    c.whole_node_nics = s->nics_per_node;
+    c.whole_domain_gpus = s->domain_gpus;
     c.nic_bytes_per_s = s->nic_bytes_per_s;
     c.scale_out.bandwidth_bytes_per_s = s->nic_bytes_per_s;
     c.topology = (Topology)s->topology;
@@ -177,6 +180,11 @@ static Status cluster_object(const JsonNode *root, bool preset, Arena *arena, Cl
 Cluster cluster_with_gpus(const Cluster *cluster, int num_gpus) {
     Cluster c = *cluster;
     c.num_gpus = num_gpus;
+    if (c.whole_node_gpus > 0) {
+        c.gpus_per_node = c.whole_node_gpus;
+        c.nics_per_node = c.whole_node_nics;
+        c.domain_gpus = c.whole_domain_gpus;
+    }
     if (num_gpus > 0 && num_gpus < c.gpus_per_node) {
         // One partial node keeps its share of the NICs' number, at least one.
         int nics = c.nics_per_node * num_gpus / c.gpus_per_node;

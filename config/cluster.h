@@ -25,6 +25,8 @@ typedef struct {
     int num_gpus;
     int gpus_per_node;
     int num_nodes;
+    // Of a whole node, where num_gpus is less than one or than a domain; 0: as above.
+    int whole_node_gpus, whole_node_nics, whole_domain_gpus;
     Link scale_up;   // inside a domain
     int domain_gpus; // GPUs of one scale-up domain; may span nodes
     Link scale_out;  // between domains; bandwidth is nic_bytes_per_s
@@ -55,5 +57,7 @@ typedef struct {
 // All bundled cluster presets, sorted by name.
 Status cluster_list(Arena *arena, ClusterSummary **out, int *num_clusters);
 
-// The same cluster with another number of GPUs (whatif); num_gpus was checked by the caller.
+// The same cluster with another number of GPUs; num_gpus was checked by the caller. A number below
+// a node's is a partial node with its share of the NICs; a larger one makes whole nodes of it
+// again.
 Cluster cluster_with_gpus(const Cluster *cluster, int num_gpus);

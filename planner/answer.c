@@ -18,6 +18,8 @@ static cJSON *stats_to_json(const SearchStats *stats) {
     json_add_number(json, "priced", (double)stats->priced);
     cJSON_AddBoolToObject(json, "optimal", stats->optimal);
     json_add_number(json, "gap_frac", stats->gap_frac);
+    cJSON_AddBoolToObject(json, "stopped_early", stats->stopped_early);
+    json_add_number(json, "wanted", stats->wanted);
     return json;
 }
 

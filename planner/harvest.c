@@ -145,6 +145,7 @@ static void plan_bound(Walker *w, const Plan *plan, const RankMemory *memory, Sh
         w->out->pruned_by_bound++;
         return;
     }
+    if (task->deadline) deadline_arm(task->deadline);
     *candidate_add(w->out) = (Candidate){.plan = *plan,
                                          .value = value,
                                          .step_time_s = step_time_s,
@@ -161,6 +162,10 @@ static bool loosely_excluded(const HarvestTask *task, const Plan *plan) {
 static bool family_visit(void *context, const Plan *plans, int num_plans, int series) {
     Walker *w = context;
     Harvest *out = w->out;
+    if (w->task->deadline && deadline_is_over(w->task->deadline)) {
+        out->cut_short = true;
+        return false;
+    }
     if (w->task->goal == HARVEST_LEGAL) {
         out->considered++;
         return false;
@@ -204,7 +209,7 @@ bool harvest_split(const HarvestTask *task, int split, Harvest *out) {
     walker->out = out;
     bool walked = space_visit(task->space, split, &out->chunks, family_visit, walker);
     arena_free(&walker->scratch);
-    return !walked;
+    return !walked && !out->cut_short;
 }
 
 void harvest_free(Harvest *harvest) {

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "costmodel/memory.h"
+#include "planner/deadline.h"
 #include "planner/loose.h"
 #include "planner/planner.h"
 #include "planner/space.h"
@@ -31,6 +32,7 @@ typedef struct {
     PlanObjective objective;
     const LooseCosts *loose; // NULL: no configuration is passed over by it
     double value_limit;      // a configuration whose bound is above it is passed over; INFINITY
+    Deadline *deadline;      // NULL: none
 } HarvestTask;
 
 // What one split holds.
@@ -38,6 +40,7 @@ typedef struct {
     Candidate *candidates; // [num_candidates]; of HARVEST_FIT the one found, without bounds
     size_t num_candidates, capacity;
     int64_t considered, pruned_by_memory, pruned_by_bound;
+    bool cut_short; // by the deadline: not all of the split was walked
     // The configuration that misses by least; missing_bytes is 0 where there is none
     Plan miss;
     RankMemory miss_memory;

@@ -43,7 +43,7 @@ typedef struct {
     int top; // plans wanted; 0 means 5
     PlanObjective objective;
     double max_memory_bytes;  // a plan may not need more on one GPU; 0: what the GPU has
-    double budget_s;          // stop pricing after so many seconds; 0: never
+    double budget_s;          // end after so many seconds, once a plan is found; 0: never
     bool exhaustive;          // price everything that fits; for tests and doubters
     bool distinct;            // of plans that are variants of each other list the best only
     bool brief;               // where nothing fits, do not look for what would
@@ -58,8 +58,10 @@ typedef struct {
     int64_t pruned_by_memory;
     int64_t pruned_by_bound;
     int64_t priced;
-    bool optimal;    // the best K are proven
-    double gap_frac; // how much better than the best an unpriced one could be; 0 where optimal
+    bool optimal;       // the best K are proven
+    double gap_frac;    // how much better than the best an unpriced one could be; 0 where optimal
+    bool stopped_early; // by the budget; what was not priced counts as pruned_by_bound
+    int wanted;         // plans asked for; where stopped_early there may be fewer entries than fit
     double wall_s;
 } SearchStats;
 

@@ -14,7 +14,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 const char *const OBJECTIVE_NAMES[NUM_OBJECTIVES + 1] = {"throughput", "cost", "energy", "memory",
                                                          NULL};
@@ -28,7 +27,7 @@ enum {
 typedef struct {
     const Scenario *scenario;
     const PlannerOptions *options;
-    double start_s;
+    Deadline deadline;
     Space space;
     LooseCosts loose;
     double *split_bound_s; // [num_splits]
@@ -37,22 +36,12 @@ typedef struct {
     size_t num_candidates, capacity;
     Best best;
     SearchStats stats;
+    double left_value; // least objective of what the budget left out; INFINITY for nothing
     Plan miss;
     RankMemory miss_memory;
     double missing_bytes;
     Arena arena;
 } Search;
-
-static double now_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static bool is_late(const Search *s) {
-    return s->options->budget_s > 0 && s->best.num_items > 0 &&
-           now_s() - s->start_s > s->options->budget_s;
-}
 
 static void progress_call(const Search *s, const char *what, int64_t done, int64_t total) {
     if (s->options->progress) s->options->progress(s->options->progress_context, what, done, total);
@@ -68,6 +57,7 @@ static Status candidate_price(Search *s, const Candidate *candidate) {
     if (status.code != STATUS_OK) return status;
     priced.value = objective_value(s->options->objective, &priced.estimate);
     best_insert(&s->best, &priced);
+    deadline_arm(&s->deadline);
     s->stats.priced++;
     return status;
 }
@@ -84,10 +74,17 @@ static void candidates_sort(Candidate *candidates, size_t num_candidates) {
         qsort(candidates, num_candidates, sizeof *candidates, compare_candidates);
 }
 
+// The budget is used up; nothing left out has a lower objective than this.
 static void stop_early(Search *s, double unpriced_value) {
-    s->stats.optimal = false;
-    double gap = 1 - unpriced_value / s->best.items[0].value;
-    s->stats.gap_frac = fmax(s->stats.gap_frac, gap);
+    s->stats.stopped_early = true;
+    s->left_value = fmin(s->left_value, unpriced_value);
+}
+
+// What the search knows of what it left out.
+static void proof_set(Search *s) {
+    s->stats.optimal = s->left_value > best_value_limit(&s->best) || !s->stats.stopped_early;
+    if (!s->stats.optimal && s->best.num_items > 0)
+        s->stats.gap_frac = fmax(0, 1 - s->left_value / s->best.items[0].value);
 }
 
 // Prices in the order of the bounds. A candidate that cannot enter is passed over: the next may
@@ -101,7 +98,7 @@ static Status price_all(Search *s) {
             if (candidate->value > best_value_limit(&s->best)) break;
             if (best_excludes(&s->best, candidate)) continue;
         }
-        if (is_late(s)) {
+        if (deadline_is_over(&s->deadline)) {
             stop_early(s, candidate->value);
             break;
         }
@@ -148,13 +145,15 @@ static void candidates_append(Search *s, const Harvest *harvest) {
 
 // Prices the most promising candidates of a split, so that the limit of the next round is low:
 // until K are known the first K, then one if it may enter.
+// With a budget these are what the search can answer with.
 static Status harvest_seed(Search *s, Harvest *harvest) {
-    if (s->options->exhaustive) return status_ok();
+    if (s->options->exhaustive && s->options->budget_s <= 0) return status_ok();
     candidates_sort(harvest->candidates, harvest->num_candidates);
     int wanted = s->best.num_items < s->best.top ? s->best.top : 1;
     for (size_t i = 0; i < harvest->num_candidates && wanted > 0; i++, wanted--) {
         Candidate *candidate = &harvest->candidates[i];
         if (best_excludes(&s->best, candidate)) break;
+        if (s->best.num_items > 0 && deadline_is_over(&s->deadline)) break;
         TRY(candidate_price(s, candidate));
         candidate->priced = true;
     }
@@ -184,6 +183,11 @@ static Status harvest_take(Search *s, Harvest *harvest) {
     return status_ok();
 }
 
+// The least objective of a split's configurations.
+static double split_value(const Search *s, int split) {
+    return objective_bound(s->scenario, s->options->objective, s->split_bound_s[split], 0);
+}
+
 static Status harvest_round(Search *s, int first) {
     Harvest harvests[ROUND_SPLITS] = {0};
     Round round = {.splits = s->split_order + first, .harvests = harvests};
@@ -193,11 +197,13 @@ static Status harvest_round(Search *s, int first) {
                                .goal = HARVEST_BOUND,
                                .objective = s->options->objective,
                                .loose = &s->loose,
-                               .value_limit = INFINITY};
+                               .value_limit = INFINITY,
+                               .deadline = &s->deadline};
     if (!s->options->exhaustive) round.task.value_limit = best_value_limit(&s->best);
     share_work(round.num_splits, s->options->num_threads, round_work, &round);
     Status status = status_ok();
     for (int i = 0; i < round.num_splits; i++) {
+        if (harvests[i].cut_short) stop_early(s, split_value(s, round.splits[i]));
         if (status.code == STATUS_OK) status = harvest_take(s, &harvests[i]);
         harvest_free(&harvests[i]);
     }
@@ -206,9 +212,8 @@ static Status harvest_round(Search *s, int first) {
 
 static Status harvest_all(Search *s) {
     for (int first = 0; first < s->space.num_splits; first += ROUND_SPLITS) {
-        if (is_late(s)) {
-            double bound_s = s->split_bound_s[s->split_order[first]];
-            stop_early(s, objective_bound(s->scenario, s->options->objective, bound_s, 0));
+        if (deadline_is_over(&s->deadline)) {
+            stop_early(s, split_value(s, s->split_order[first]));
             break;
         }
         progress_call(s, "configurations", s->stats.considered, 0);
@@ -234,6 +239,14 @@ static int variant_of(const PlannedEntry *entries, int entry) {
     return -1;
 }
 
+static const char *best_text(const Search *s, Arena *arena) {
+    if (!s->stats.optimal)
+        return arena_printf(arena, "best of %lld priced in the time given",
+                            (long long)s->stats.priced);
+    return arena_printf(arena, "best of %lld configurations that %s can run",
+                        (long long)s->stats.considered, s->scenario->training.stack.name);
+}
+
 static void entries_build(const Search *s, Arena *arena, PlannerResult *out) {
     const Best *best = &s->best;
     PlannedEntry *entries = ARENA_ARRAY(arena, best->num_items, PlannedEntry);
@@ -246,8 +259,7 @@ static void entries_build(const Search *s, Arena *arena, PlannerResult *out) {
         entry->within_noise_of_best =
             i == 0 || explain_within_noise(s->scenario, s->options->objective, &entries[0], entry);
         entry->variant_of = variant_of(entries, i);
-        entry->why = i == 0 ? arena_printf(arena, "best of %lld legal configurations",
-                                           (long long)s->stats.considered)
+        entry->why = i == 0 ? best_text(s, arena)
                             : explain_loss(s->options->objective, &entries[0], entry, arena);
     }
     out->entries = entries;
@@ -263,10 +275,10 @@ static void miss_build(const Search *s, Arena *arena, PlannerResult *out) {
 }
 
 static Status search_run(Search *s, Arena *arena, PlannerResult *out) {
-    s->stats.optimal = true;
     TRY(harvest_all(s));
     if (s->stats.considered == 0) return conflict_explain(s->scenario);
     TRY(price_all(s));
+    proof_set(s);
     s->stats.pruned_by_bound = s->stats.considered - s->stats.pruned_by_memory - s->stats.priced;
     if (s->best.num_items > 0)
         entries_build(s, arena, out);
@@ -331,9 +343,11 @@ Status planner_search(const Scenario *scenario, const PlannerOptions *options, A
     Scenario limited = *scenario;
     double *available = &limited.cluster.gpu.memory_available_bytes;
     if (options->max_memory_bytes > 0) *available = fmin(*available, options->max_memory_bytes);
-    Search search = {.scenario = &limited, .options = options, .start_s = now_s()};
-    search.best =
-        (Best){.top = options->top > 0 ? options->top : DEFAULT_TOP, .distinct = options->distinct};
+    const double start_s = monotonic_s();
+    Search search = {.scenario = &limited, .options = options, .left_value = INFINITY};
+    deadline_start(&search.deadline, options->budget_s);
+    search.stats.wanted = options->top > 0 ? options->top : DEFAULT_TOP;
+    search.best = (Best){.top = search.stats.wanted, .distinct = options->distinct};
     search.best.items = ARENA_ARRAY(&search.arena, search.best.top, Priced);
     space_build(&limited, &search.arena, &search.space);
     search.split_bound_s = ARENA_ARRAY(&search.arena, search.space.num_splits, double);
@@ -346,7 +360,7 @@ Status planner_search(const Scenario *scenario, const PlannerOptions *options, A
     arena_free(&search.arena);
     if (status.code != STATUS_OK) return status;
     result.stats = search.stats;
-    result.stats.wall_s = now_s() - search.start_s;
+    result.stats.wall_s = monotonic_s() - start_s;
     *out = result;
     return status;
 }

@@ -103,6 +103,11 @@ static void fewer_gpus_than_a_node_are_a_part_of_it(void) {
     CU_ASSERT_EQUAL(c.gpus_per_node, 3);
     CU_ASSERT_EQUAL(c.nics_per_node, 3);
     CU_ASSERT_EQUAL(c.domain_gpus, 3);
+    Cluster whole = cluster_with_gpus(&c, 16);
+    CU_ASSERT_EQUAL(whole.num_nodes, 2);
+    CU_ASSERT_EQUAL(whole.gpus_per_node, 8);
+    CU_ASSERT_EQUAL(whole.nics_per_node, 8);
+    CU_ASSERT_EQUAL(whole.domain_gpus, 8);
     arena_free(&arena);
 }
 

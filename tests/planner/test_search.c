@@ -278,6 +278,23 @@ static void a_budget_gives_the_best_so_far_and_the_gap(void) {
     arena_free(&arena);
 }
 
+// Pricing all 500,000 configurations takes minutes: the walk itself has to look at the clock.
+static void a_budget_holds_in_every_phase(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    Status status = case_preset("mixtral-8x7b", "dgx-h100:32", 4096, 512, NULL, &arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    PlannerOptions options = {.top = 5, .budget_s = 1e-9, .exhaustive = true};
+    PlannerResult result = search(&scenario, &options, &arena);
+    CU_ASSERT_TRUE(result.stats.stopped_early && !result.stats.optimal);
+    CU_ASSERT_EQUAL(result.stats.wanted, 5);
+    CU_ASSERT(result.num_entries >= 1 && result.num_entries < 5);
+    CU_ASSERT(result.stats.considered < 100000);
+    CU_ASSERT(result.stats.gap_frac > 0 && result.stats.gap_frac < 1);
+    CU_ASSERT_TRUE(adds_up(&result.stats));
+    arena_free(&arena);
+}
+
 static void objectives_choose_what_they_name(void) {
     Arena arena = {0};
     Scenario scenario;
@@ -369,6 +386,7 @@ CU_TestInfo search_tests[] = {
     {"what_is_not_supported_yet_is_refused_in_those_words",
      what_is_not_supported_yet_is_refused_in_those_words},
     {"a_budget_gives_the_best_so_far_and_the_gap", a_budget_gives_the_best_so_far_and_the_gap},
+    {"a_budget_holds_in_every_phase", a_budget_holds_in_every_phase},
     {"objectives_choose_what_they_name", objectives_choose_what_they_name},
     {"progress_is_told", progress_is_told},
     {"the_document_is_the_contracts", the_document_is_the_contracts},

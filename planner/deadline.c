@@ -1,0 +1,25 @@
+#include "planner/deadline.h"
+
+#include <math.h>
+#include <time.h>
+
+double monotonic_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void deadline_start(Deadline *deadline, double budget_s) {
+    deadline->end_s = budget_s > 0 ? monotonic_s() + budget_s : INFINITY;
+    atomic_init(&deadline->armed, false);
+}
+
+void deadline_arm(Deadline *deadline) {
+    atomic_store_explicit(&deadline->armed, true, memory_order_relaxed);
+}
+
+bool deadline_is_over(Deadline *deadline) {
+    return isfinite(deadline->end_s) &&
+           atomic_load_explicit(&deadline->armed, memory_order_relaxed) &&
+           monotonic_s() > deadline->end_s;
+}

@@ -1,0 +1,25 @@
+// planner/deadline.h - the end of a search's time budget.
+//
+// A search answers with the best it has found, so the time is up only once it has found something:
+// until then it goes on, however late it is.
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+typedef struct {
+    double end_s;      // of monotonic_s(); INFINITY without a budget
+    atomic_bool armed; // something was found
+} Deadline;
+
+// Seconds of a clock that only runs forward.
+double monotonic_s(void);
+
+//   budget_s  from now; 0: no end
+void deadline_start(Deadline *deadline, double budget_s);
+
+// Something was found: from now on late means stop. Any thread may call it.
+void deadline_arm(Deadline *deadline);
+
+// Whether to stop now. Cheap enough to ask for every family of configurations.
+bool deadline_is_over(Deadline *deadline);
