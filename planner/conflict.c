@@ -16,7 +16,7 @@ static bool opens_without(const Conflict *c, const Constraint *first, const Cons
     Scenario changed = *c->scenario;
     constraint_drop(first, &changed.parallel);
     if (second) constraint_drop(second, &changed.parallel);
-    return relax_reaches(&changed, HARVEST_LEGAL, c->arena, NULL);
+    return relax_reaches(&changed, HARVEST_LEGAL, 1, c->arena, NULL);
 }
 
 // What plan_resolve finds wrong with the constraints, everything else at its default; "" where that
@@ -82,7 +82,7 @@ static Status explain_gpus(const Conflict *c) {
     int num_gpus = changed.cluster.num_gpus;
     for (int fewer = num_gpus - 1; fewer > 0 && fewer >= num_gpus - MAX_FEWER; fewer--) {
         changed.cluster = cluster_with_gpus(&c->scenario->cluster, fewer);
-        if (!relax_reaches(&changed, HARVEST_LEGAL, c->arena, NULL)) continue;
+        if (!relax_reaches(&changed, HARVEST_LEGAL, 1, c->arena, NULL)) continue;
         return status_at(STATUS_INVALID, c->scenario->file, "cluster.num_gpus",
                          "%d GPUs cannot be filled by any legal tp x cp x dp x pp with "
                          "global_batch %lld; %d could",
@@ -104,7 +104,7 @@ Status conflict_explain(const Scenario *scenario) {
     if (!explained && c.num_given > 2) {
         Scenario changed = *scenario;
         constraints_drop_all(&changed.parallel);
-        explained = relax_reaches(&changed, HARVEST_LEGAL, &arena, NULL);
+        explained = relax_reaches(&changed, HARVEST_LEGAL, 1, &arena, NULL);
         if (explained)
             status = refuse_with(&c, c.given[0],
                                  "these constraints leave no legal configuration, nor would they "

@@ -33,7 +33,7 @@ static bool change_fits(const Scenario *changed, const PlannerOptions *options, 
     if (options->progress)
         options->progress(options->progress_context, "what would fit, on GPUs",
                           changed->cluster.num_gpus, 0);
-    return relax_reaches(changed, HARVEST_FIT, arena, plan);
+    return relax_reaches(changed, HARVEST_FIT, options->num_threads, arena, plan);
 }
 
 static const char *one_given_up(const Scenario *scenario, const PlannerOptions *options,
@@ -65,22 +65,70 @@ static const char *all_given_up(const Scenario *scenario, const PlannerOptions *
     return arena_printf(arena, "without constraints (%s)", plan_describe(&plan, arena));
 }
 
+// --- More GPUs
+
+typedef struct {
+    Scenario changed;
+    const PlannerOptions *options;
+    Arena *arena;
+    int node_gpus; // of a whole node
+    Plan plan;     // of the fewest that fit
+    Deadline deadline;
+} Growth;
+
+static bool nodes_fit(Growth *g, int num_nodes) {
+    g->changed.cluster = cluster_with_gpus(&g->changed.cluster, num_nodes * g->node_gpus);
+    return change_fits(&g->changed, g->options, g->arena, &g->plan);
+}
+
+// Doubles the whole nodes there are until something fits; 0 where nothing does.
+//   misses  nodes that do not suffice
+static int nodes_doubled(Growth *g, int *misses) {
+    const int num_gpus = g->changed.cluster.num_gpus;
+    const int64_t most =
+        (int64_t)num_gpus * MAX_TIMES_GPUS < MAX_GPUS ? num_gpus * MAX_TIMES_GPUS : MAX_GPUS;
+    *misses = num_gpus / g->node_gpus; // 0 of a partial node
+    for (int nodes = *misses ? 2 * *misses : 1; (int64_t)nodes * g->node_gpus <= most; nodes *= 2) {
+        if (nodes_fit(g, nodes)) {
+            deadline_arm(&g->deadline);
+            return nodes;
+        }
+        *misses = nodes;
+    }
+    return 0;
+}
+
+// Halves the distance between a number that misses and one that fits. More nodes do not always fit
+// where fewer do (they may have no legal factors): the result is the fewest found.
+static int nodes_narrowed(Growth *g, int misses, int fits) {
+    while (fits - misses > 1 && !deadline_is_over(&g->deadline)) {
+        int middle = misses + (fits - misses) / 2;
+        Plan smallest = g->plan;
+        if (nodes_fit(g, middle)) {
+            fits = middle;
+        } else {
+            misses = middle;
+            g->plan = smallest;
+        }
+    }
+    return fits;
+}
+
 // dp and zero_group follow the number of GPUs.
 static const char *more_gpus(const Scenario *scenario, const PlannerOptions *options,
                              bool constrained, Arena *arena) {
-    Scenario changed = *scenario;
-    changed.parallel.dp = changed.parallel.zero_group = ABSENT;
-    if (!constrained) constraints_drop_all(&changed.parallel);
-    for (int times = 2; times <= MAX_TIMES_GPUS; times *= 2) {
-        int64_t num_gpus = (int64_t)scenario->cluster.num_gpus * times;
-        if (num_gpus > MAX_GPUS) return NULL;
-        changed.cluster = cluster_with_gpus(&scenario->cluster, (int)num_gpus);
-        Plan plan;
-        if (!change_fits(&changed, options, arena, &plan)) continue;
-        return arena_printf(arena, "on %d GPUs%s (%s)", (int)num_gpus,
-                            constrained ? "" : " without constraints", plan_describe(&plan, arena));
-    }
-    return NULL;
+    const Cluster *cluster = &scenario->cluster;
+    Growth g = {.changed = *scenario, .options = options, .arena = arena};
+    g.node_gpus = cluster->whole_node_gpus > 0 ? cluster->whole_node_gpus : cluster->gpus_per_node;
+    g.changed.parallel.dp = g.changed.parallel.zero_group = ABSENT;
+    if (!constrained) constraints_drop_all(&g.changed.parallel);
+    deadline_start(&g.deadline, options->budget_s);
+    int misses, fits = nodes_doubled(&g, &misses);
+    if (fits == 0) return NULL;
+    fits = nodes_narrowed(&g, misses, fits);
+    return arena_printf(arena, "on %d GPUs, the fewest found in whole nodes%s (%s)",
+                        fits * g.node_gpus, constrained ? "" : ", without constraints",
+                        plan_describe(&g.plan, arena));
 }
 
 const char *miss_would_fit_if(const Scenario *scenario, const PlannerOptions *options,

@@ -1,5 +1,7 @@
 #include "planner/relax.h"
 
+#include "planner/share.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -68,21 +70,46 @@ void constraints_drop_all(ParallelSpec *spec) {
     for (int i = 0; i < NUM_CONSTRAINTS; i++) constraint_drop(&CONSTRAINTS[i], spec);
 }
 
-bool relax_reaches(const Scenario *scenario, HarvestGoal goal, Arena *arena, Plan *found) {
+enum { ROUND_SPLITS = 16 };
+
+typedef struct {
+    const HarvestTask *task;
+    int first;
+    Harvest harvests[ROUND_SPLITS];
+    bool reached[ROUND_SPLITS];
+} Round;
+
+static void round_work(void *context, int worker, int item) {
+    (void)worker;
+    Round *round = context;
+    round->reached[item] = harvest_split(round->task, round->first + item, &round->harvests[item]);
+}
+
+static void plan_keep(const Harvest *harvest, Arena *arena, Plan *found) {
+    *found = harvest->candidates[0].plan;
+    size_t size = (size_t)found->num_chunks * sizeof *found->chunks;
+    found->chunks = memcpy(arena_alloc(arena, size), found->chunks, size);
+}
+
+bool relax_reaches(const Scenario *scenario, HarvestGoal goal, int num_threads, Arena *arena,
+                   Plan *found) {
     Arena scratch = {0};
     Space space;
     space_build(scenario, &scratch, &space);
     HarvestTask task = {.space = &space, .goal = goal, .value_limit = INFINITY};
     bool reached = false;
-    for (int split = 0; split < space.num_splits && !reached; split++) {
-        Harvest harvest;
-        reached = harvest_split(&task, split, &harvest);
-        if (reached && found) {
-            *found = harvest.candidates[0].plan;
-            size_t size = (size_t)found->num_chunks * sizeof *found->chunks;
-            found->chunks = memcpy(arena_alloc(arena, size), found->chunks, size);
+    // One thread looks at one split after the other and stops at the first that reaches; more look
+    // at a round of them and take the same one.
+    const int most = num_threads > 1 ? ROUND_SPLITS : 1;
+    for (int first = 0; first < space.num_splits && !reached; first += most) {
+        Round round = {.task = &task, .first = first};
+        int num_splits = space.num_splits - first < most ? space.num_splits - first : most;
+        share_work(num_splits, num_threads, round_work, &round);
+        for (int i = 0; i < num_splits; i++) {
+            if (round.reached[i] && !reached && found) plan_keep(&round.harvests[i], arena, found);
+            reached |= round.reached[i];
+            harvest_free(&round.harvests[i]);
         }
-        harvest_free(&harvest);
     }
     arena_free(&scratch);
     return reached;

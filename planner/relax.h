@@ -29,5 +29,7 @@ const char *constraint_text(const Constraint *constraint, const ParallelSpec *sp
 void constraints_drop_all(ParallelSpec *spec);
 
 // Walks the space of a scenario until something is legal (HARVEST_LEGAL) or fits (HARVEST_FIT).
-//   returns  whether that was so; *found is its plan where found is not NULL, in arena
-bool relax_reaches(const Scenario *scenario, HarvestGoal goal, Arena *arena, Plan *found);
+//   returns  whether that was so; *found is its plan where found is not NULL, in arena;
+//            the same whatever the number of threads
+bool relax_reaches(const Scenario *scenario, HarvestGoal goal, int num_threads, Arena *arena,
+                   Plan *found);

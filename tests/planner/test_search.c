@@ -205,8 +205,44 @@ static void what_misses_is_told_with_what_would_fit(void) {
     CU_ASSERT_EQUAL(layers_of(&result.miss.plan), 80);
     CU_ASSERT_PTR_NOT_NULL_FATAL(result.miss.would_fit_if);
     // 70.6e9 parameters x 18 bytes are 79 GB on each of 16, which leaves nothing for activations.
-    CU_ASSERT_EQUAL(strncmp(result.miss.would_fit_if, "on 32 GPUs (", 12), 0);
-    CU_ASSERT_PTR_NOT_NULL(strstr(planner_miss_text(&result, &arena), "it would fit on 32 GPUs"));
+    static const char *const TEXT = "on 24 GPUs, the fewest found in whole nodes (";
+    CU_ASSERT_EQUAL(strncmp(result.miss.would_fit_if, TEXT, strlen(TEXT)), 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(planner_miss_text(&result, &arena), "it would fit on 24 GPUs"));
+    arena_free(&arena);
+}
+
+// 24 nodes fit, 12 do not: the smallest number is looked for in between.
+static void fewer_nodes_than_twice_are_found(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    Status status =
+        case_preset("llama-3.1-405b", "dgx-h100:12", 8192, 512, NULL, &arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    PlannerResult result = search(&scenario, &(PlannerOptions){0}, &arena);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(result.miss.would_fit_if);
+    CU_ASSERT_STRING_EQUAL(result.miss.would_fit_if,
+                           "on 104 GPUs, the fewest found in whole nodes (tp 8 pp 13 dp 1 mb 1 "
+                           "zero1 full 1f1b)");
+    PlannerResult threads = search(&scenario, &(PlannerOptions){.num_threads = 3}, &arena);
+    CU_ASSERT_STRING_EQUAL(threads.miss.would_fit_if, result.miss.would_fit_if);
+    arena_free(&arena);
+}
+
+// 70.6e9 parameters x 18 bytes are 1.27 TB. Nodes of the four GPUs would do with three; whole nodes
+// have eight GPUs, and two of them are needed.
+static void a_part_of_a_node_grows_to_the_whole_node(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    const char *cluster = "{\"gpu\": \"h200-sxm-141g\", \"num_gpus\": 4, \"gpus_per_node\": 8, "
+                          "\"scale_up\": {\"link\": \"nvlink4\"}, \"scale_out\": "
+                          "{\"nics_per_node\": 8, \"nic_bytes_per_s\": 50e9}}";
+    const char *training = "{\"seq_len\": 4096, \"global_batch\": 64}";
+    Status status = scenario_of(scenario_text(&arena, "\"llama-3.1-70b\"", cluster, training, NULL),
+                                &arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    PlannerResult result = search(&scenario, &(PlannerOptions){0}, &arena);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(result.miss.would_fit_if);
+    CU_ASSERT_PTR_NOT_NULL(strstr(result.miss.would_fit_if, "on 16 GPUs"));
     arena_free(&arena);
 }
 
@@ -381,6 +417,8 @@ CU_TestInfo search_tests[] = {
     {"layers_that_do_not_divide_are_split", layers_that_do_not_divide_are_split},
     {"any_number_of_gpus_is_searched", any_number_of_gpus_is_searched},
     {"what_misses_is_told_with_what_would_fit", what_misses_is_told_with_what_would_fit},
+    {"fewer_nodes_than_twice_are_found", fewer_nodes_than_twice_are_found},
+    {"a_part_of_a_node_grows_to_the_whole_node", a_part_of_a_node_grows_to_the_whole_node},
     {"a_constraint_that_costs_the_fit_is_named", a_constraint_that_costs_the_fit_is_named},
     {"an_empty_space_names_its_constraints", an_empty_space_names_its_constraints},
     {"what_is_not_supported_yet_is_refused_in_those_words",
