@@ -16,32 +16,37 @@ Status megatron_refuse(const Scenario *scenario, const char *path, const char *n
                      nearest);
 }
 
-static Status sharding_flags(const Scenario *scenario, const Plan *plan, FlagList *flags) {
+// ZeRO-2 and ZeRO-3 are Megatron-FSDP's; it needs a checkpoint format of its own.
+static Status fsdp_flags(const Scenario *scenario, const Plan *plan, FlagList *flags) {
     int ranks = plan->dp * plan->cp;
-    if (plan->zero_stage == 0) return status_ok();
-    if (plan->zero_stage == 2)
-        return megatron_refuse(scenario, "parallel.zero_stage", "1",
-                               "sharded gradients beside whole weights have no flag");
-    flag_switch(flags, "--use-distributed-optimizer");
-    if (plan->zero_stage == 1) {
-        if (plan->zero_group != ranks)
-            flag_int(flags, "--num-distributed-optimizer-instances", ranks / plan->zero_group);
-        return status_ok();
-    }
+    bool weights = plan->zero_stage == 3;
+    const char *what = weights ? "weights" : "gradients";
     if (plan->pp > 1)
         return megatron_refuse(scenario, "parallel.zero_stage", "1, or pp 1",
-                               "sharded weights with pp %d are not possible", plan->pp);
+                               "sharded %s with pp %d are not possible", what, plan->pp);
     if (plan->zero_group != ranks)
         return megatron_refuse(scenario, "parallel.zero_group", "all of dp x cp",
-                               "hybrid sharding of weights over %d of %d ranks has no flag",
+                               "hybrid sharding of %s over %d of %d ranks has no flag", what,
                                plan->zero_group, ranks);
-    if (!plan->reshard_after_forward)
+    if (weights && !plan->reshard_after_forward)
         return megatron_refuse(scenario, "parallel.reshard_after_forward", "true",
                                "keeping gathered weights after the forward has no flag");
     flag_switch(flags, "--use-megatron-fsdp");
-    flag_text(flags, "--data-parallel-sharding-strategy", "optim_grads_params");
+    flag_text(flags, "--data-parallel-sharding-strategy",
+              weights ? "optim_grads_params" : "optim_grads");
+    if (weights) flag_switch(flags, "--init-model-with-meta-device");
     flag_switch(flags, "--no-gradient-accumulation-fusion");
     flag_text(flags, "--ckpt-format", "fsdp_dtensor");
+    return status_ok();
+}
+
+static Status sharding_flags(const Scenario *scenario, const Plan *plan, FlagList *flags) {
+    int ranks = plan->dp * plan->cp;
+    if (plan->zero_stage == 0) return status_ok();
+    flag_switch(flags, "--use-distributed-optimizer");
+    if (plan->zero_stage > 1) return fsdp_flags(scenario, plan, flags);
+    if (plan->zero_group != ranks)
+        flag_int(flags, "--num-distributed-optimizer-instances", ranks / plan->zero_group);
     return status_ok();
 }
 
@@ -74,9 +79,34 @@ static Status order_flags(const Scenario *scenario, const Plan *plan, FlagList *
     return status_ok();
 }
 
-Status megatron_parallel_flags(const Scenario *scenario, const Plan *plan, FlagList *flags) {
+// Which attention each way to split the sequence can do: the assertions of
+// attn_forward_func_with_cp() in Transformer Engine 2.8, context_parallel.py. Its name of a method
+// is handed through by Megatron-LM, whose own help text spells one of them otherwise (allgather).
+static Status context_flags(const Scenario *scenario, const Plan *plan, FlagList *flags) {
     static const char *const methods[] = {
-        [CP_RING] = "p2p", [CP_ULYSSES] = "a2a", [CP_ALL_GATHER] = "allgather"};
+        [CP_RING] = "p2p", [CP_ULYSSES] = "a2a", [CP_ALL_GATHER] = "all_gather"};
+    static const char *const names[] = {
+        [CP_RING] = "ring", [CP_ULYSSES] = "ulysses", [CP_ALL_GATHER] = "all-gather"};
+    const Model *model = &scenario->model;
+    const char *path = "parallel.cp_method", *own = names[plan->cp_method];
+    bool windowed = false;
+    for (int k = 0; k < model->num_kinds; k++) windowed |= model->kinds[k].window > 0;
+    if (plan->cp == 1) return status_ok();
+    if (model->attention_sinks && plan->cp_method != CP_ULYSSES)
+        return megatron_refuse(scenario, path, "ulysses, or cp 1",
+                               "attention sinks with %s context parallelism are not possible", own);
+    if (windowed && plan->cp_method == CP_RING)
+        return megatron_refuse(scenario, path, "all-gather, or ulysses",
+                               "sliding windows with ring context parallelism are not possible");
+    if (model->attention == ATTENTION_MLA && plan->cp_method != CP_RING)
+        return megatron_refuse(scenario, path, "ring",
+                               "latent attention with %s context parallelism is not possible", own);
+    flag_int(flags, "--context-parallel-size", plan->cp);
+    flag_text(flags, "--cp-comm-type", methods[plan->cp_method]);
+    return status_ok();
+}
+
+Status megatron_parallel_flags(const Scenario *scenario, const Plan *plan, FlagList *flags) {
     const Model *model = &scenario->model;
     if (model->attention == ATTENTION_GQA && model->num_kv_heads % plan->tp != 0)
         return megatron_refuse(scenario, "parallel.tp", "a tp that divides them",
@@ -84,10 +114,7 @@ Status megatron_parallel_flags(const Scenario *scenario, const Plan *plan, FlagL
                                model->num_kv_heads);
     flag_int(flags, "--tensor-model-parallel-size", plan->tp);
     if (plan->tp > 1 && plan->sequence_parallel) flag_switch(flags, "--sequence-parallel");
-    if (plan->cp > 1) {
-        flag_int(flags, "--context-parallel-size", plan->cp);
-        flag_text(flags, "--cp-comm-type", methods[plan->cp_method]);
-    }
+    TRY(context_flags(scenario, plan, flags));
     if (model->num_experts > 0) {
         flag_int(flags, "--expert-model-parallel-size", plan->ep);
         flag_int(flags, "--expert-tensor-parallel-size", plan->etp);
@@ -105,9 +132,9 @@ static void variable_add(MegatronCommand *command, const char *name, const char 
 // What arguments.py demands of the environment.
 static void environment_set(const Scenario *scenario, const Plan *plan, MegatronCommand *command) {
     bool expert_overlap = scenario->training.ep_overlap && plan->ep > 1;
-    if (plan->zero_stage == 3)
+    if (plan->zero_stage > 1)
         variable_add(command, "CUDA_DEVICE_MAX_CONNECTIONS", "8",
-                     "Sharded weights are gathered beside the compute: FSDP refuses 1.");
+                     "Shards are gathered and reduced beside the compute: FSDP refuses 1.");
     else if (expert_overlap)
         variable_add(command, "CUDA_DEVICE_MAX_CONNECTIONS", "32",
                      "Expert messages run beside the compute of another micro-batch.");
