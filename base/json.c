@@ -240,6 +240,7 @@ Status json_read_object(const JsonNode *node, const JsonField *fields, size_t nu
             if (fields[i].required) return json_error(&value, "missing");
             continue;
         }
+        if (fields[i].kind == JSON_FIELD_OTHER) continue; // out may be NULL where all are
         TRY(json_read_field(&value, &fields[i], arena, (char *)out + fields[i].offset));
     }
     return status_ok();

@@ -62,8 +62,8 @@ int plan_default_modules(const Scenario *scenario);
 // The plan as the complete `parallel` object of an answer. The caller owns the tree.
 cJSON *plan_to_json(const Plan *plan);
 
-// Short text: "tp 8 pp 4 vpp 5 dp 4 mb 1 zero1 selective interleaved". Degrees of 1 other than tp and
-// pp, no recomputation and the ring of cp go without saying.
+// Short text: "tp 8 pp 4 vpp 5 dp 4 mb 1 zero1 selective interleaved". Degrees of 1 other than tp
+// and pp, no recomputation and the ring of cp go without saying.
 const char *plan_describe(const Plan *plan, Arena *arena);
 
 // plan.json: the scenario with a complete `parallel` and the given provenance (both copied; NULL
