@@ -39,7 +39,7 @@ typedef struct {
     const MoeRow *table;  // [all rows]
     const MoeLoad *loads; // [num_rows]
     const double *log_s;  // [num_rows], measured
-    const double *places; // [num_rows][SURFACE_MAX_AXES]
+    const double *places; // [num_rows][MOE_NUM_AXES]
     const int *folds;     // [num_rows]
     const int *sample;    // rows of the fit in progress, indices below num_rows
 } KernelRows;
@@ -96,13 +96,11 @@ static void surface_fit(const KernelRows *k, const MoeKernel *kernel, int fold, 
     static const double ROWS[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384};
     static const double ACTIVE[] = {1, 4, 16, 64, 256, 512};
     static const double INTER[] = {32, 128, 512, 2048, 8192};
-    static const double HIDDEN[] = {2048, 8192};
-    SurfaceSpec spec = {.num_axes = 4, .prior = 20};
+    SurfaceSpec spec = {.num_axes = MOE_NUM_AXES, .prior = 2};
     spec.axes[0] = surface_axis(MOE_SURFACE_AXES[0], ROWS, 13, arena);
     spec.axes[1] = surface_axis(MOE_SURFACE_AXES[1], ACTIVE, 6, arena);
     spec.axes[2] = surface_axis(MOE_SURFACE_AXES[2], INTER, 5, arena);
-    spec.axes[3] = surface_axis(MOE_SURFACE_AXES[3], HIDDEN, 2, arena);
-    for (int a = 0; a < 4; a++) spec.stiffness[a] = 20, spec.flatness[a] = 10;
+    for (int a = 0; a < MOE_NUM_AXES; a++) spec.stiffness[a] = 2, spec.flatness[a] = 1;
     double *residual = ARENA_ARRAY(arena, k->num_rows, double);
     double *weights = ARENA_ARRAY(arena, k->num_rows, double);
     for (int i = 0; i < k->num_rows; i++) {
@@ -131,7 +129,7 @@ static void fold_predict(const KernelRows *k, int fold, const double *start, dou
         if (k->folds[i] == fold)
             predicted_s[k->rows[i]] =
                 kernel_moe_formula_s(k->gpu, &kernel, row_shape(k, i), &k->loads[i]) *
-                exp(surface_log_ratio(&surface, k->places + i * SURFACE_MAX_AXES));
+                exp(surface_log_ratio(&surface, k->places + i * MOE_NUM_AXES));
     arena_free(&scratch);
 }
 
@@ -159,7 +157,7 @@ static MoeKernel kernel_fit(const KernelRows *k, const double *latency_s, Arena 
     for (int i = 0; i < k->num_rows; i++)
         fitted_s[k->rows[i]] =
             kernel_moe_formula_s(k->gpu, &kernel, row_shape(k, i), &k->loads[i]) *
-            exp(surface_log_ratio(&kernel.surface, k->places + i * SURFACE_MAX_AXES));
+            exp(surface_log_ratio(&kernel.surface, k->places + i * MOE_NUM_AXES));
     for (int fold = 0; fold < NUM_FOLDS; fold++) fold_predict(k, fold, values, left_out_s);
     FitScore score = kernel_score(k, left_out_s, latency_s, arena);
     if (score.num_priced == 0) score = kernel_score(k, fitted_s, latency_s, arena);
@@ -222,7 +220,7 @@ static KernelRows kernel_rows(const TableRows *t, const MoeKernel *kernel, int i
         if (t->kernel_of[i] == index) rows[num_rows++] = i;
     MoeLoad *loads = ARENA_ARRAY(arena, num_rows, MoeLoad);
     double *log_s = ARENA_ARRAY(arena, num_rows, double);
-    double *places = ARENA_ARRAY(arena, num_rows * SURFACE_MAX_AXES, double);
+    double *places = ARENA_ARRAY(arena, num_rows * MOE_NUM_AXES, double);
     int *folds = ARENA_ARRAY(arena, num_rows, int);
     for (int i = 0; i < num_rows; i++) {
         const MoeShape *shape = &t->rows[rows[i]].shape;
@@ -231,7 +229,7 @@ static KernelRows kernel_rows(const TableRows *t, const MoeKernel *kernel, int i
         loads[i] = moe_load_cached(t->cache, &routing);
         log_s[i] = log(t->latency_s[rows[i]]);
         folds[i] = t->folds[rows[i]];
-        kernel_moe_place(shape, &loads[i], places + i * SURFACE_MAX_AXES);
+        kernel_moe_place(shape, &loads[i], places + i * MOE_NUM_AXES);
     }
     return (KernelRows){.gpu = t->gpu,
                         .kernel = *kernel,

@@ -4,6 +4,7 @@
 #include "calibrate/fit_gemm.h"
 #include "calibrate/fit_mla.h"
 #include "calibrate/fit_moe.h"
+#include "calibrate/fit_nccl.h"
 
 #include <string.h>
 
@@ -24,9 +25,13 @@ static const char *const CONTEXT_MLA_COLUMNS[] = {
 static const char *const GENERATION_MLA_COLUMNS[] = {"kv_cache_dtype", "num_heads", "batch_size",
                                                      "tp_size",        "step",      NULL};
 
+static const char *const NCCL_COLUMNS[] = {"op_name", "nccl_dtype", "num_gpus", "message_size",
+                                           NULL};
+
 const Kind KINDS[] = {
     {"gemm", GEMM_COLUMNS, 200, gemm_fit, gemm_price},
     {"moe", MOE_COLUMNS, 200, moe_fit, moe_price},
+    {"nccl", NCCL_COLUMNS, 20, nccl_fit, nccl_price},
     {"context_attention", CONTEXT_COLUMNS, 200, context_attention_fit, context_attention_price},
     {"generation_attention", GENERATION_COLUMNS, 200, generation_attention_fit,
      generation_attention_price},

@@ -4,8 +4,8 @@
 
 const char *const MOE_DTYPE_NAMES[NUM_MOE_DTYPES + 1] = {"bfloat16", "fp8", "fp8_block", "nvfp4",
                                                          NULL};
-const char *const MOE_SURFACE_AXES[] = {"rows_per_expert", "active_experts", "inter_size",
-                                        "hidden_size", NULL};
+const char *const MOE_SURFACE_AXES[MOE_NUM_AXES + 1] = {"rows_per_expert", "active_experts",
+                                                        "inter_size", NULL};
 
 #define PART(key, low, high)                                                                       \
     { #key, JSON_FIELD_DOUBLE, offsetof(MoeKernel, key), low, high, NULL, true }

@@ -15,7 +15,7 @@ typedef enum { MOE_BFLOAT16, MOE_FP8, MOE_FP8_BLOCK, MOE_NVFP4, NUM_MOE_DTYPES }
 
 extern const char *const MOE_DTYPE_NAMES[NUM_MOE_DTYPES + 1]; // ends with NULL
 
-enum { MOE_MAX_KERNELS = 16 };
+enum { MOE_MAX_KERNELS = 16, MOE_NUM_AXES = 3 };
 
 // One implementation in one number format; the formula is in costmodel/kernel_moe.h.
 typedef struct {
@@ -41,7 +41,7 @@ typedef struct {
     double overlap_power;        // p-norm that joins compute and memory time
     double residual_median_frac; // |error| on left-out shapes, median
     double residual_p90_frac;    // and 90th percentile
-    Surface surface;             // over rows_per_expert, active_experts, inter_size, hidden_size
+    Surface surface;             // over rows_per_expert, active_experts, inter_size
 } MoeKernel;
 
 typedef struct {
@@ -49,7 +49,7 @@ typedef struct {
     const MoeKernel *kernels; // [num_kernels]
 } MoeKernels;
 
-extern const char *const MOE_SURFACE_AXES[]; // ends with NULL
+extern const char *const MOE_SURFACE_AXES[MOE_NUM_AXES + 1]; // ends with NULL
 
 Status moe_kernels_read(const JsonNode *node, Arena *arena, MoeKernels *out);
 

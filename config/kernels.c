@@ -15,6 +15,7 @@ static const JsonField FIELDS[] = {
     // One row per kind.
     {"gemm", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
     {"moe", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
+    {"nccl", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
     {"context_attention", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
     {"context_mla", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
     {"generation_attention", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
@@ -53,6 +54,8 @@ static Status kernels_read(const JsonNode *root, Arena *arena, KernelProfile *ou
     int version;
     TRY(json_read_int(&schema, 1, 1, &version));
     JsonNode moe = json_get(root, "moe");
+    JsonNode nccl = json_get(root, "nccl");
+    if (json_is_present(&nccl)) TRY(nccl_kernels_read(&nccl, arena, &profile.nccl));
     if (json_is_present(&moe)) TRY(moe_kernels_read(&moe, arena, &profile.moe));
     if (json_is_present(&gemm)) TRY(gemm_kernels_read(&gemm, arena, &profile.gemm));
     TRY(attention_read(root, arena, &profile));

@@ -11,6 +11,7 @@
 #include "config/kernel_attention.h"
 #include "config/kernel_gemm.h"
 #include "config/kernel_moe.h"
+#include "config/kernel_nccl.h"
 
 #include <stdbool.h>
 
@@ -18,6 +19,7 @@ typedef struct {
     const char *gpu; // the profile in hw-profiles/gpus it belongs to; NULL: nothing calibrated
     GemmKernels gemm;
     MoeKernels moe;
+    NcclKernels nccl;
     ContextKernels context_attention, context_mla;
     GenerationKernels generation_attention, generation_mla;
     // The structs of further kinds go here, each from a header config/kernel_KIND.h.

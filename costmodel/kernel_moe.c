@@ -66,16 +66,15 @@ double kernel_moe_formula_s(const Gpu *gpu, const MoeKernel *kernel, const MoeSh
            product_s(gpu, kernel, load, h, f, uncached);
 }
 
-void kernel_moe_place(const MoeShape *shape, const MoeLoad *load, double place[SURFACE_MAX_AXES]) {
+void kernel_moe_place(const MoeShape *shape, const MoeLoad *load, double place[MOE_NUM_AXES]) {
     place[0] = log2(fmax(1, load->num_rows) / fmax(1, load->num_active));
     place[1] = log2(fmax(1, load->num_active));
     place[2] = log2(shape->inter_size);
-    place[3] = log2(shape->hidden_size);
 }
 
 double kernel_moe_s(const Gpu *gpu, const MoeKernel *kernel, const MoeShape *shape) {
     if (moe_peak_flops_per_s(gpu, (MoeDtype)kernel->moe_dtype) <= 0) return NAN;
-    double place[SURFACE_MAX_AXES];
+    double place[MOE_NUM_AXES];
     MoeLoad load = moe_load(&shape->routing);
     kernel_moe_place(shape, &load, place);
     return kernel_moe_formula_s(gpu, kernel, shape, &load) *

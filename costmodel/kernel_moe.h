@@ -37,7 +37,7 @@ double kernel_moe_formula_s(const Gpu *gpu, const MoeKernel *kernel, const MoeSh
                             const MoeLoad *load);
 
 // Where the shape lies on the kernel's surface, log2.
-void kernel_moe_place(const MoeShape *shape, const MoeLoad *load, double place[SURFACE_MAX_AXES]);
+void kernel_moe_place(const MoeShape *shape, const MoeLoad *load, double place[MOE_NUM_AXES]);
 
 // Seconds on the device; NAN where the GPU lacks the number format.
 double kernel_moe_s(const Gpu *gpu, const MoeKernel *kernel, const MoeShape *shape);
