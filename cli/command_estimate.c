@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "cli/plan_check.h"
 #include "costmodel/estimate.h"
 #include "report/report.h"
 
@@ -26,6 +27,7 @@ static Status estimate_answer(const CommonOptions *options, Arena *arena) {
     Estimate estimate;
     TRY(scenario_open_plan(options->scenario, arena, &scenario, &plan));
     TRY(estimate_plan(&scenario, &plan, arena, &estimate, NULL));
+    plan_warn_changed(&scenario, &estimate);
     if (options->json)
         TRY(answer_json(estimate_to_json(&estimate, &plan)));
     else

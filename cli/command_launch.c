@@ -1,5 +1,7 @@
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/plan_check.h"
+#include "costmodel/estimate.h"
 #include "launch/launch.h"
 
 #include <stdio.h>
@@ -18,7 +20,7 @@ static const struct argp_option OPTIONS[] = {
     {"scheduler", KEY_SCHEDULER, "NAME", 0, "what starts it: torchrun (default), slurm", 0},
     {"output", 'o', "DIR", 0, "folder for the file (default: the current one)", 0},
     {"dry-run", KEY_DRY_RUN, NULL, 0, "print the file instead of writing it", 0},
-    {"force", KEY_FORCE, NULL, 0, "overwrite an existing file", 0},
+    {"force", KEY_FORCE, NULL, 0, "overwrite an existing file; write a plan that does not fit", 0},
     OPTION_JSON,
     {0},
 };
@@ -48,13 +50,16 @@ static const struct argp ARGP = {
     .options = OPTIONS,
     .parser = parse,
     .args_doc = "PLAN",
-    .doc = "Writes the file that starts a plan on your software. A plan that the software cannot "
-           "run exactly as priced is refused, with the nearest that it can.\v"
-           "Examples:\n"
-           "  meshwright launch out/plan.json --dry-run\n"
-           "  meshwright launch out/plan.json --for megatron --scheduler torchrun -o out\n"
-           "  meshwright launch out/plan.json --scheduler slurm && sbatch launch.sbatch\n\n"
-           "The flags of Megatron-LM and their meaning: docs/launch/megatron.md.",
+    .doc =
+        "Writes the file that starts a plan on your software. A plan that the software cannot "
+        "run exactly as priced is refused, with the nearest that it can; one that does not fit in "
+        "memory too, unless --force.\v"
+        "Examples:\n"
+        "  meshwright launch out/plan.json --dry-run\n"
+        "  meshwright launch out/plan.json --for megatron --scheduler torchrun -o out\n"
+        "  meshwright launch out/plan.json --scheduler slurm && sbatch launch.sbatch\n\n"
+        "The flags of Megatron-LM and their meaning: docs/launch/megatron.md. Exits with 1, "
+        "and writes nothing, where the plan does not fit.",
 };
 
 static Status answer(const LaunchOptions *options, const LaunchFile *file) {
@@ -76,6 +81,20 @@ static Status answer(const LaunchOptions *options, const LaunchFile *file) {
     return status_ok();
 }
 
+// A plan that does not fit is started only by --force.
+static Status fit_check(const LaunchOptions *options, const Scenario *scenario, const Plan *plan,
+                        Arena *arena) {
+    Estimate estimate;
+    TRY(estimate_plan(scenario, plan, arena, &estimate, NULL));
+    plan_warn_changed(scenario, &estimate);
+    if (estimate.fits) return status_ok();
+    if (!options->force)
+        return status_does_not_fit(scenario->file, estimate.memory.device_bytes,
+                                   estimate.memory_available_bytes);
+    plan_warn_misfit(scenario, &estimate);
+    return status_ok();
+}
+
 static Status launch_answer(const LaunchOptions *options, Arena *arena) {
     Scenario scenario;
     Plan plan;
@@ -83,6 +102,7 @@ static Status launch_answer(const LaunchOptions *options, Arena *arena) {
     TRY(scenario_open_plan(options->common.scenario, arena, &scenario, &plan));
     TRY(launch_make(&scenario, &plan, (LaunchTarget)options->target,
                     (LaunchScheduler)options->scheduler, arena, &file));
+    TRY(fit_check(options, &scenario, &plan, arena));
     if (!options->dry_run) {
         TRY(folder_check(options->folder));
         TRY(folder_make(options->folder));

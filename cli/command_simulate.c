@@ -1,5 +1,6 @@
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/plan_check.h"
 #include "cli/progress.h"
 #include "report/report.h"
 #include "report/sim_report.h"
@@ -157,6 +158,8 @@ static Status simulate_answer(const SimulateOptions *options, Arena *arena) {
     TRY(scenario_open_plan(options->common.scenario, arena, &q.scenario, &q.plan));
     if (options->trace) TRY(folder_check_of(options->trace, arena));
     TRY(estimate_plan(&q.scenario, &q.plan, arena, &q.estimate, &q.parts));
+    plan_warn_changed(&q.scenario, &q.estimate);
+    plan_warn_misfit(&q.scenario, &q.estimate);
     SimResult result;
     TRY(simulate_play(options, &q, arena, &result));
     if (result.start_s) TRY(times_check(&q.parts.program, &result));

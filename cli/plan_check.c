@@ -1,0 +1,43 @@
+#include "cli/plan_check.h"
+
+#include "cli/command.h"
+#include "report/units.h"
+
+#include <math.h>
+#include <stdio.h>
+
+// False where the old figure is absent.
+static bool figure_differs(const cJSON *predicted, const char *key, double now, double *then) {
+    static const double SAME_FRAC = 1e-6; // more than a number loses on its way through the file
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(predicted, key);
+    if (!cJSON_IsNumber(item)) return false;
+    *then = item->valuedouble;
+    return fabs(*then - now) > SAME_FRAC * fabs(now);
+}
+
+void plan_warn_changed(const Scenario *scenario, const Estimate *now) {
+    const cJSON *origin = cJSON_GetObjectItemCaseSensitive(scenario->document, "provenance");
+    const cJSON *predicted = cJSON_GetObjectItemCaseSensitive(origin, "predicted");
+    const cJSON *version = cJSON_GetObjectItemCaseSensitive(origin, "version");
+    double then_s, then_bytes;
+    char a[UNITS_SIZE], b[UNITS_SIZE];
+    if (figure_differs(predicted, "step_time_s", now->step_time_s, &then_s))
+        fprintf(stderr, "%s: provenance: predicted a step of %s, now it is %s", scenario->file,
+                units_seconds(then_s, a), units_seconds(now->step_time_s, b));
+    else if (figure_differs(predicted, "memory_device_bytes", now->memory.device_bytes,
+                            &then_bytes))
+        fprintf(stderr, "%s: provenance: predicted %s on the worst GPU, now it is %s",
+                scenario->file, units_bytes(then_bytes, a),
+                units_bytes(now->memory.device_bytes, b));
+    else
+        return;
+    fprintf(stderr, ": the file was changed since, or the prediction (it was written by %s)\n",
+            cJSON_IsString(version) ? version->valuestring : "an unknown version");
+}
+
+void plan_warn_misfit(const Scenario *scenario, const Estimate *now) {
+    if (now->fits) return;
+    Status misfit =
+        status_does_not_fit(scenario->file, now->memory.device_bytes, now->memory_available_bytes);
+    fprintf(stderr, "%s\n", misfit.text);
+}
