@@ -46,6 +46,6 @@ sed 's/"global_batch":[[:space:]]*16/"global_batch": 32/' plan/plan.json >edited
 for command in "launch --dry-run" estimate simulate; do
     # shellcheck disable=SC2086
     "$MESHWRIGHT" $command edited.json >/dev/null 2>stderr
-    grep -q '^edited.json: provenance: predicted a step of .* s, now it is .* s: ' stderr ||
+    grep -q '^edited.json: provenance: predicted a step of .*s, now it is .*s: ' stderr ||
         fail "$command: $(cat stderr)"
 done
