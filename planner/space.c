@@ -51,7 +51,9 @@ static bool cp_is_open(const SplitList *list, int cp) {
     const Scenario *scenario = list->scenario;
     int given = scenario->parallel.cp;
     if (given != ABSENT) return given == cp;
-    if (cp > 1 && list->rules->data_parallel_only) return false;
+    if (cp > 1 &&
+        (list->rules->data_parallel_only || !stack_has_any_cp(list->rules, &scenario->model)))
+        return false;
     return cp == 1 || scenario->training.seq_len / cp >= SPACE_MIN_CP_TOKENS;
 }
 
@@ -264,10 +266,17 @@ static bool visit_shape(const Walk *walk, Plan *shape) {
     return true;
 }
 
-static bool visit_methods(const Walk *walk, Plan *shape) {
+static bool method_is_open(const Walk *walk, int cp, int method) {
     int given = walk->scenario->parallel.cp_method;
+    if (given != ABSENT) return given == method;
+    const Model *model = &walk->scenario->model;
+    if (cp == 1 || !stack_has_any_cp(walk->rules, model)) return method == CP_RING; // cp was given
+    return stack_has_cp(walk->rules, model, (CpMethod)method);
+}
+
+static bool visit_methods(const Walk *walk, Plan *shape) {
     for (int method = 0; method < NUM_CP_METHODS; method++) {
-        if (given != ABSENT ? given != method : shape->cp == 1 && method != CP_RING) continue;
+        if (!method_is_open(walk, shape->cp, method)) continue;
         shape->cp_method = (CpMethod)method;
         if (!visit_shape(walk, shape)) return false;
     }

@@ -11,7 +11,7 @@
 //   micro_batch  at most SPACE_MAX_MICRO_BATCH sequences
 //   vpp          up to SPACE_MAX_UNEVEN_VPP any; above, those that split the layers evenly
 //   sequence_parallel  on where tp > 1
-//   zero_stage, schedule, splits that the scenario's stack cannot run (planner/stack_rules.h)
+//   zero_stage, schedule, cp_method, splits  what the scenario's stack can run (stack_rules.h)
 #pragma once
 
 #include "base/arena.h"

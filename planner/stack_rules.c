@@ -4,25 +4,36 @@
 
 #define ZERO(stage) (1u << (stage))
 
-static const unsigned ZERO_ALL = ZERO(0) | ZERO(1) | ZERO(2) | ZERO(3);
+#define METHOD(method) (1u << (method))
+
+#define ZERO_ALL (ZERO(0) | ZERO(1) | ZERO(2) | ZERO(3))
+#define CP_ALL (METHOD(NUM_CP_METHODS) - 1)
 
 static const StackRules RULES[] = {
-    {"megatron-core", ZERO(0) | ZERO(1) | ZERO(3), ZERO(0) | ZERO(1), .whole_groups = true,
-     .whole_kv_heads = true,
+    {"megatron-core", ZERO_ALL, ZERO(0) | ZERO(1), .whole_groups = true, .whole_kv_heads = true,
+     .refused_cp_windowed = METHOD(CP_RING),
+     .refused_cp_mla = METHOD(CP_ULYSSES) | METHOD(CP_ALL_GATHER),
      .source = "NVIDIA/Megatron-LM, megatron/training/arguments.py: --use-distributed-optimizer, "
-               "--use-megatron-fsdp (not with pipelines), interleaving asserts micro-batches % pp"},
+               "--use-megatron-fsdp (not with pipelines) with --data-parallel-sharding-strategy "
+               "optim_grads or optim_grads_params, interleaving asserts micro-batches % pp; "
+               "NVIDIA/TransformerEngine, context_parallel.py, attn_forward_func_with_cp: asserts "
+               "a2a or all_gather for sliding windows, p2p for MLA"},
     {"megatron-2022", ZERO(0) | ZERO(1), ZERO(0) | ZERO(1), .whole_groups = true,
-     .whole_kv_heads = true,
-     .source = "NVIDIA/Megatron-LM v3.0, megatron/arguments.py: --use-distributed-optimizer"},
+     .whole_kv_heads = true, .refused_cp = CP_ALL,
+     .source = "NVIDIA/Megatron-LM v3.0, megatron/arguments.py: --use-distributed-optimizer; no "
+               "context parallelism"},
     {"megatron-2021", ZERO(0) | ZERO(1), ZERO(0) | ZERO(1), .whole_groups = true,
-     .whole_kv_heads = true,
-     .source = "microsoft/Megatron-DeepSpeed: ZeRO 1 with pipelines; v2.5 has none"},
+     .whole_kv_heads = true, .refused_cp = CP_ALL,
+     .source = "microsoft/Megatron-DeepSpeed: ZeRO 1 with pipelines; v2.5 has none; no context "
+               "parallelism"},
     {"pytorch-fsdp", ZERO(0) | ZERO(2) | ZERO(3), 0, .data_parallel_only = true,
      .source = "PyTorch, torch.distributed.fsdp.ShardingStrategy: NO_SHARD, SHARD_GRAD_OP, "
                "FULL_SHARD; llm-foundry has no other split"},
     {"torchtitan", ZERO(0) | ZERO(2) | ZERO(3), ZERO(0) | ZERO(2) | ZERO(3), .gpipe = true,
+     .refused_cp = METHOD(CP_ULYSSES),
      .source = "pytorch/torchtitan, docs/fsdp.md (reshard_after_forward) and docs/composability.md "
-               "(pipelines); schedules of torch.distributed.pipelining"},
+               "(pipelines); schedules of torch.distributed.pipelining; context_parallel_rotate_"
+               "method: allgather, or alltoall, which passes keys and values on like a ring"},
     {"llm.c", ZERO(0) | ZERO(1), 0, .data_parallel_only = true,
      .source = "karpathy/llm.c, llmc/zero.cuh: stages 0 and 1; no other split"},
 };
@@ -32,4 +43,23 @@ const StackRules *stack_rules(const Scenario *scenario) {
     for (size_t i = 0; i < sizeof RULES / sizeof *RULES; i++)
         if (strcmp(RULES[i].stack, scenario->training.stack.name) == 0) return &RULES[i];
     return &ANYTHING;
+}
+
+static bool has_window(const Model *model) {
+    for (int k = 0; k < model->num_kinds; k++)
+        if (model->kinds[k].window > 0) return true;
+    return false;
+}
+
+bool stack_has_cp(const StackRules *rules, const Model *model, CpMethod method) {
+    unsigned refused = rules->refused_cp;
+    if (has_window(model)) refused |= rules->refused_cp_windowed;
+    if (model->attention == ATTENTION_MLA) refused |= rules->refused_cp_mla;
+    return !(refused & METHOD(method));
+}
+
+bool stack_has_any_cp(const StackRules *rules, const Model *model) {
+    for (int method = 0; method < NUM_CP_METHODS; method++)
+        if (stack_has_cp(rules, model, (CpMethod)method)) return true;
+    return false;
 }

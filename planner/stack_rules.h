@@ -18,8 +18,14 @@ typedef struct {
     bool gpipe;                     // has the schedule
     bool whole_groups;              // interleaving needs a multiple of pp micro-batches
     bool whole_kv_heads;            // tp divides the key and value heads
+    // bit m: no CpMethod m at all, where layers have a sliding window, or with MLA
+    unsigned refused_cp, refused_cp_windowed, refused_cp_mla;
     const char *source;
 } StackRules;
+
+// Whether the software can split sequences of this model over cp > 1 by this method.
+bool stack_has_cp(const StackRules *rules, const Model *model, CpMethod method);
+bool stack_has_any_cp(const StackRules *rules, const Model *model);
 
 // The rules of the scenario's stack; one that allows everything where none are known.
 const StackRules *stack_rules(const Scenario *scenario);

@@ -5,6 +5,7 @@
 #include "workload/schedule.h"
 
 #include <CUnit/CUnit.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -195,7 +196,7 @@ static void what_is_given_is_kept(void) {
         "{\"vpp\": 2}",
         "{\"dp\": 2, \"cp\": 2}",
         "{\"micro_batch\": 2, \"recompute\": \"full\"}",
-        "{\"zero_stage\": 2}", // Megatron has no flag for it
+        "{\"zero_stage\": 2}",
         "{\"zero_stage\": 3, \"pp\": 2}",
         "{\"schedule\": \"gpipe\"}",
         "{\"schedule\": \"interleaved\", \"vpp\": 4}",
@@ -230,9 +231,11 @@ static bool any_key_has(const Walk *walk, const char *text) {
 static void a_stack_is_asked_for_nothing_it_has_no_flag_for(void) {
     Arena arena = {0};
     const Walk *walk = walk_given(NULL, &arena);
-    CU_ASSERT_FALSE(any_key_has(walk, "zero2"));
     CU_ASSERT_FALSE(any_key_has(walk, "gpipe"));
-    CU_ASSERT_TRUE(any_key_has(walk, "zero3"));
+    CU_ASSERT_TRUE(any_key_has(walk, "pp 1 dp 16 mb 1 zero2"));
+    CU_ASSERT_TRUE(any_key_has(walk, "pp 1 dp 16 mb 1 zero3"));
+    walk = walk_given("{\"pp\": 2}", &arena); // Megatron-FSDP has no pipelines
+    CU_ASSERT_FALSE(any_key_has(walk, "zero2") || any_key_has(walk, "zero3"));
     Scenario scenario;
     Status status = scenario_of(
         scenario_text(&arena, "\"gpt2-124m\"", "\"dgx-h100:1\"",
@@ -245,6 +248,41 @@ static void a_stack_is_asked_for_nothing_it_has_no_flag_for(void) {
     arena_free(&arena);
 }
 
+// Bit m: some configuration with cp > 1 has CpMethod m.
+static unsigned methods_of(const char *model, const char *stack, const char *parallel) {
+    Arena arena = {0};
+    Scenario scenario;
+    const char *training =
+        arena_printf(&arena, "{\"seq_len\": 4096, \"global_batch\": 16, \"stack\": \"%s\"}", stack);
+    Status status = scenario_of(scenario_text(&arena, arena_printf(&arena, "\"%s\"", model),
+                                              "\"dgx-h100:1\"", training, parallel),
+                                &arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    const Walk *walk = walk_all(&scenario, &arena);
+    unsigned methods = 0;
+    for (int i = 0; i < walk->num_keys; i++) {
+        int method;
+        const char *key = walk->keys[i];
+        if (strstr(key, " cp ") && sscanf(strstr(key, "cp_method"), "cp_method %d", &method) == 1)
+            methods |= 1u << method;
+    }
+    arena_free(&arena);
+    return methods;
+}
+
+static void a_stack_splits_sequences_only_in_the_ways_it_can(void) {
+    enum { RING = 1 << CP_RING, ULYSSES = 1 << CP_ULYSSES, GATHER = 1 << CP_ALL_GATHER };
+    const char *given = "{\"cp\": 2, \"cp_method\": \"ring\"}";
+    CU_ASSERT_EQUAL(methods_of("llama-3.1-8b", "megatron-core", NULL), RING | ULYSSES | GATHER);
+    CU_ASSERT_EQUAL(methods_of("mistral-7b-v0.1", "megatron-core", NULL), ULYSSES | GATHER);
+    CU_ASSERT_EQUAL(methods_of("deepseek-v2-lite", "megatron-core", NULL), RING);
+    CU_ASSERT_EQUAL(methods_of("llama-3.1-8b", "torchtitan", NULL), RING | GATHER);
+    CU_ASSERT_EQUAL(methods_of("llama-3.1-8b", "megatron-2022", NULL), 0);
+    // What is given is searched all the same.
+    CU_ASSERT_EQUAL(methods_of("mistral-7b-v0.1", "megatron-core", given), RING);
+    CU_ASSERT_EQUAL(methods_of("llama-3.1-8b", "megatron-2022", "{\"cp\": 2}"), RING);
+}
+
 CU_TestInfo space_tests[] = {
     {"every_configuration_is_legal_and_comes_once", every_configuration_is_legal_and_comes_once},
     {"nothing_legal_is_left_out", nothing_legal_is_left_out},
@@ -252,5 +290,7 @@ CU_TestInfo space_tests[] = {
     {"given_stages_are_the_only_chunks", given_stages_are_the_only_chunks},
     {"a_stack_is_asked_for_nothing_it_has_no_flag_for",
      a_stack_is_asked_for_nothing_it_has_no_flag_for},
+    {"a_stack_splits_sequences_only_in_the_ways_it_can",
+     a_stack_splits_sequences_only_in_the_ways_it_can},
     CU_TEST_INFO_NULL,
 };
