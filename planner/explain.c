@@ -145,5 +145,7 @@ bool explain_within_noise(const Scenario *scenario, PlanObjective objective,
     if (objective == OBJECTIVE_MEMORY)
         return other->estimate.memory.device_bytes <= best->estimate.memory.device_bytes;
     double difference_s = other->estimate.step_time_s - best->estimate.step_time_s;
-    return fabs(difference_s) <= explain_difference_uncertainty_s(scenario, best, other);
+    double floor_s = EXPLAIN_FLOOR_FRAC * best->estimate.step_time_s;
+    return fabs(difference_s) <=
+           fmax(floor_s, explain_difference_uncertainty_s(scenario, best, other));
 }

@@ -25,8 +25,8 @@ const char *explain_loss(PlanObjective objective, const PlannedEntry *best,
 double explain_difference_uncertainty_s(const Scenario *scenario, const PlannedEntry *a,
                                         const PlannedEntry *b);
 
-// Whether the difference of the two is smaller than its uncertainty. For OBJECTIVE_MEMORY:
-// whether the closed form's bytes are equal (they are exact).
+// Whether the difference of the two is smaller than its uncertainty or than EXPLAIN_FLOOR_FRAC of
+// the best step. For OBJECTIVE_MEMORY: whether the closed form's bytes are equal (they are exact).
 bool explain_within_noise(const Scenario *scenario, PlanObjective objective,
                           const PlannedEntry *best, const PlannedEntry *other);
 
@@ -35,3 +35,7 @@ enum { EXPLAIN_NUM_KERNELS = 8 };
 
 // Spread of the mean step time between runs of the same job.
 static const double EXPLAIN_JITTER_FRAC = 0.005;
+
+// Smaller differences are within the noise however alike two plans are: one and the same
+// plan is 4 to 10 % faster or slower from one release of its software to the next.
+static const double EXPLAIN_FLOOR_FRAC = 0.01;

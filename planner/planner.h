@@ -69,7 +69,7 @@ typedef struct {
     Plan plan;
     Estimate estimate;
     double loses_frac;         // objective over the best plan's, minus 1; 0 for the best
-    bool within_noise_of_best; // the difference is smaller than its uncertainty (planner/explain.h)
+    bool within_noise_of_best; // the estimate cannot tell them apart (planner/explain.h)
     int variant_of;            // the first entry with the same degrees, micro_batch and recompute
                                // (other chunks, schedule, ZeRO stage, cp_method); -1 for none
     const char *why;           // "4.1 % slower: +310 ms bubble, ..."; for the best, what it wins by
