@@ -16,7 +16,7 @@
 
 #define FIT_HUBER 0.05
 
-enum { FIT_MAX_PARAMETERS = 16 };
+enum { FIT_MAX_PARAMETERS = 24 };
 
 // One parameter: searched between low and high, in log where log_scale (then low > 0).
 typedef struct {

@@ -16,7 +16,7 @@ typedef struct {
     int *table_rows;               // [num_rows], where they stand in the table
 } GemmRows;
 
-enum { NUM_FOLDS = 10, MIN_GROUPS = 12, THINNING = 11 };
+enum { NUM_FOLDS = 10, MIN_GROUPS = 12, FORMULA_ROWS = 2000 };
 
 // Where the fitted parameters lie in a GemmKernel, with start and bounds. Starts are typical of
 // Hopper; bounds are what hardware of this decade can do.
@@ -32,11 +32,15 @@ static const struct {
     PARAMETER(tail_frac, 0.4, 0, 1, false),
     PARAMETER(split_bytes, 20, 1, 200, true),
     PARAMETER(memory_frac, 0.85, 0.4, 1, false),
+    PARAMETER(l2_speedup, 1.5, 1, 10, true),
+    PARAMETER(l2_frac, 0.4, 0.02, 2, true),
     PARAMETER(loss_frac, 0.13, 0, 0.6, false),
     PARAMETER(half_s, 4e-3, 1e-4, 1, true),
     PARAMETER(overlap_power, 3, 1, 20, true),
     PARAMETER(latency_s, 1.2e-9, 1e-10, 1e-8, true),
     PARAMETER(split_s, 2e-6, 1e-7, 2e-5, true),
+    PARAMETER(split_from_k, 1024, 256, 16384, true),
+    PARAMETER(split_from_elements, 1e5, 1e3, 1e7, true),
     PARAMETER(tile_64x64_frac, 0.5, 0.1, 1, false),
     PARAMETER(tile_64x128_frac, 0.7, 0.1, 1, false),
     PARAMETER(tile_128x128_frac, 0.85, 0.1, 1, false),
@@ -62,16 +66,16 @@ static double formula_log(const void *context, int row, const double *parameters
                                      rows->k[row]));
 }
 
-// The physical parameters, on every THINNING-th row: fifteen numbers need no more.
+// The physical parameters, on some FORMULA_ROWS of the rows: nineteen numbers need no more.
 static GemmKernel formula_fit(const GemmRows *rows, Arena *arena) {
     FitParameter parameters[NUM_PARAMETERS];
     for (int i = 0; i < NUM_PARAMETERS; i++) parameters[i] = PARAMETERS[i].fit;
     double *target = ARENA_ARRAY(arena, rows->num_rows, double);
     double *weights = ARENA_ARRAY(arena, rows->num_rows, double);
-    int step = rows->num_rows > 2000 * THINNING / 2 ? THINNING : 1;
     for (int i = 0; i < rows->num_rows; i++) {
         target[i] = log(rows->latency_s[i]);
-        weights[i] = i % step == 0;
+        double number = i; // a hash, since tables are in an order
+        weights[i] = fit_key(&number, 1) % (uint64_t)rows->num_rows < FORMULA_ROWS;
     }
     FitProblem problem = {rows->num_rows, target, weights,
                           formula_log,    rows,   num_parameters_of(rows->dtype),
@@ -81,50 +85,68 @@ static GemmKernel formula_fit(const GemmRows *rows, Arena *arena) {
     return kernel_of(values, problem.num_parameters);
 }
 
-// Knots of the residual grid. Libraries change kernels just above multiples of the tile's rows, so
-// that m has pairs there; n and k follow the sizes of models.
-static const double M_KNOTS[] = {1,    8,    16,   17,   32,   48,   64,   80,  96,
-                                 97,   128,  129,  160,  192,  256,  257,  512, 768,
-                                 1024, 1536, 2048, 3072, 4096, 8192, 32768};
+// Knots of the residual grids. Libraries change kernels just above multiples of the tile's rows, so
+// that the fine m has pairs there; n and k follow the sizes of models.
+static const double M_KNOTS[] = {1, 17, 32, 64, 96, 128, 160, 256, 512, 1024, 2048, 4096, 32768};
+static const double FINE_M_KNOTS[] = {
+    1,    8,    16,   17,   32,   33,   48,   49,   64,   65,   80,   81,    96,   97,   112,  113,
+    128,  129,  160,  161,  192,  193,  224,  225,  256,  257,  512,  513,   768,  769,  1024, 1025,
+    1280, 1281, 1536, 1537, 1792, 1793, 2048, 2049, 2304, 2305, 2560, 2561,  2816, 2817, 3072, 3073,
+    3328, 3329, 3584, 3585, 3840, 3841, 4096, 4097, 4352, 4353, 8192, 16384, 32768};
 static const double NK_KNOTS[] = {32,   64,    128,   256,   512,   768,  1024, 1536,
                                   2048, 2560,  3072,  3584,  4096,  5120, 6144, 7168,
                                   8192, 10240, 12288, 16384, 51200, 65536};
-enum {
-    NUM_M_KNOTS = sizeof M_KNOTS / sizeof *M_KNOTS,
-    NUM_NK_KNOTS = sizeof NK_KNOTS / sizeof *NK_KNOTS
-};
+#define COUNT(knots) ((int)(sizeof(knots) / sizeof *(knots)))
 
-// The knots within the measured range; the nearest one where none is.
+static bool is_measured(double knot, const double *values, int num_rows) {
+    for (int i = 0; i < num_rows; i++)
+        if (values[i] == knot) return true;
+    return false;
+}
+
+// The knots within the measured range, and only the measured ones where there are five or more; the
+// nearest one where none is left.
 static SurfaceAxis axis_within(const char *name, const double *knots, int num_knots,
                                const double *values, int num_rows, Arena *arena) {
-    double low = INFINITY, high = 0;
+    double low = INFINITY, high = 0, kept[SURFACE_MAX_KNOTS];
     for (int i = 0; i < num_rows; i++) {
         low = fmin(low, values[i]);
         high = fmax(high, values[i]);
     }
+    int num_kept = 0;
+    for (int i = 0; i < num_knots; i++)
+        if (is_measured(knots[i], values, num_rows)) kept[num_kept++] = knots[i];
+    if (num_kept >= 5) return surface_axis(name, kept, num_kept, arena);
     int first = 0, last = num_knots - 1;
     while (first < last && knots[first] < low) first++;
     while (last > first && knots[last] > high) last--;
     return surface_axis(name, knots + first, last - first + 1, arena);
 }
 
-// Stiffness: n changes kernels more abruptly than k; chosen by left-out (n, k) on H200 and B200.
-static SurfaceSpec spec_of(const GemmRows *rows, Arena *arena) {
-    return (SurfaceSpec){
-        .num_axes = 3,
-        .axes = {axis_within("m", M_KNOTS, NUM_M_KNOTS, rows->m, rows->num_rows, arena),
-                 axis_within("n", NK_KNOTS, NUM_NK_KNOTS, rows->n, rows->num_rows, arena),
-                 axis_within("k", NK_KNOTS, NUM_NK_KNOTS, rows->k, rows->num_rows, arena)},
-        .stiffness = {0.2, 0.02, 0.1},
-        .flatness = {0.02, 0.002, 0.01},
-        .prior = 0.003,
-    };
+enum { NUM_SURFACES = 3 };
+
+// Stiffness and priors were chosen by left-out (n, k).
+static void specs_of(const GemmRows *rows, Arena *arena, SurfaceSpec *specs) {
+    int n = rows->num_rows;
+    SurfaceAxis coarse_m = axis_within("m", M_KNOTS, COUNT(M_KNOTS), rows->m, n, arena);
+    SurfaceAxis fine_m = axis_within("m", FINE_M_KNOTS, COUNT(FINE_M_KNOTS), rows->m, n, arena);
+    SurfaceAxis of_n = axis_within("n", NK_KNOTS, COUNT(NK_KNOTS), rows->n, n, arena);
+    SurfaceAxis of_k = axis_within("k", NK_KNOTS, COUNT(NK_KNOTS), rows->k, n, arena);
+    specs[0] = (SurfaceSpec){.num_axes = 3,
+                             .axes = {coarse_m, of_n, of_k},
+                             .stiffness = {0.2, 0.1, 0.1},
+                             .flatness = {0.02, 0.01, 0.01},
+                             .prior = 0.01};
+    specs[1] = specs[2] = (SurfaceSpec){
+        .num_axes = 2, .axes = {fine_m, of_n}, .stiffness = {0.02, 0.02}, .prior = 0.02};
+    specs[2].axes[1] = of_k;
 }
 
 // What the residual grid is fitted to.
 typedef struct {
-    double *formula_s, *residual, *places; // [num_rows], [num_rows], [num_rows][3]
-    int *folds;                            // [num_rows]
+    double *formula_s, *residual; // [num_rows]
+    double *places[NUM_SURFACES]; // [num_rows][3], [num_rows][2], [num_rows][2]
+    int *folds;                   // [num_rows]
     int num_groups;
 } GemmResiduals;
 
@@ -133,7 +155,9 @@ static GemmResiduals residuals_of(const GemmRows *rows, const GemmKernel *kernel
     GemmResiduals r = {
         .formula_s = ARENA_ARRAY(arena, num_rows, double),
         .residual = ARENA_ARRAY(arena, num_rows, double),
-        .places = ARENA_ARRAY(arena, 3 * num_rows, double),
+        .places = {ARENA_ARRAY(arena, 3 * num_rows, double),
+                   ARENA_ARRAY(arena, 2 * num_rows, double),
+                   ARENA_ARRAY(arena, 2 * num_rows, double)},
         .folds = ARENA_ARRAY(arena, num_rows, int),
     };
     uint64_t *keys = ARENA_ARRAY(arena, num_rows, uint64_t);
@@ -143,26 +167,33 @@ static GemmResiduals residuals_of(const GemmRows *rows, const GemmKernel *kernel
         r.formula_s[i] = kernel_gemm_formula_s(rows->gpu, kernel, rows->dtype, rows->m[i],
                                                rows->n[i], rows->k[i]);
         r.residual[i] = log(rows->latency_s[i] / r.formula_s[i]);
-        r.places[3 * i] = log2(rows->m[i]);
-        r.places[3 * i + 1] = log2(rows->n[i]);
-        r.places[3 * i + 2] = log2(rows->k[i]);
+        double m = log2(rows->m[i]), n = log2(rows->n[i]), k = log2(rows->k[i]);
+        memcpy(r.places[0] + 3 * i, (double[]){m, n, k}, 3 * sizeof(double));
+        memcpy(r.places[1] + 2 * i, (double[]){m, n}, 2 * sizeof(double));
+        memcpy(r.places[2] + 2 * i, (double[]){m, k}, 2 * sizeof(double));
     }
     r.num_groups = fit_folds(num_rows, keys, NUM_FOLDS, r.folds);
     return r;
 }
 
-// Fits the grid without the rows of one fold (-1: with all) and predicts those of the fold (all).
-static void surface_fit(const GemmRows *rows, const GemmResiduals *r, int fold, Arena *arena,
-                        Surface *out, double *predicted_s) {
-    SurfaceSpec spec = spec_of(rows, arena);
+// Fits the grids without the rows of one fold (-1: with all) and predicts those of the fold (all).
+static void surfaces_fit(const GemmRows *rows, const GemmResiduals *r, int fold, Arena *arena,
+                         GemmKernel *kernel, double *predicted_s) {
+    SurfaceSpec specs[NUM_SURFACES];
+    Surface surfaces[NUM_SURFACES];
+    specs_of(rows, arena, specs);
     double *weights = ARENA_ARRAY(arena, rows->num_rows, double);
     for (int i = 0; i < rows->num_rows; i++) weights[i] = r->folds[i] != fold;
-    const double *places[] = {r->places};
+    const double *places[] = {r->places[0], r->places[1], r->places[2]};
     SurfaceData data = {rows->num_rows, r->residual, weights, 0.1, 5};
-    fit_surfaces(&spec, places, 1, &data, arena, out);
+    fit_surfaces(specs, places, NUM_SURFACES, &data, arena, surfaces);
+    kernel->surface = surfaces[0];
+    kernel->surface_mn = surfaces[1];
+    kernel->surface_mk = surfaces[2];
     for (int i = 0; i < rows->num_rows; i++)
         if (fold < 0 || r->folds[i] == fold)
-            predicted_s[i] = r->formula_s[i] * exp(surface_log_ratio(out, r->places + 3 * i));
+            predicted_s[i] = r->formula_s[i] *
+                             exp(kernel_gemm_log_ratio(kernel, rows->m[i], rows->n[i], rows->k[i]));
 }
 
 // Fits one number format; predictions go to left_out_s and all_s [rows of the table].
@@ -174,15 +205,16 @@ static Status dtype_fit(const KernelTable *table, const GemmRows *rows, Arena *a
     double *predicted_s = ARENA_ARRAY(&scratch, rows->num_rows, double);
     for (int fold = 0; fold < NUM_FOLDS && r.num_groups >= MIN_GROUPS; fold++) {
         Arena once = {0};
-        Surface surface;
-        surface_fit(rows, &r, fold, &once, &surface, predicted_s);
+        GemmKernel without = kernel;
+        surfaces_fit(rows, &r, fold, &once, &without, predicted_s);
         arena_free(&once);
     }
     FitScore score = fit_score(rows->num_rows, predicted_s, rows->latency_s);
     for (int i = 0; i < rows->num_rows; i++) left_out_s[rows->table_rows[i]] = predicted_s[i];
-    surface_fit(rows, &r, -1, arena, &kernel.surface, predicted_s);
+    surfaces_fit(rows, &r, -1, arena, &kernel, predicted_s);
     for (int i = 0; i < rows->num_rows; i++) all_s[rows->table_rows[i]] = predicted_s[i];
-    kernel.surface.spread_frac = score.median_frac;
+    kernel.surface.spread_frac = kernel.surface_mn.spread_frac = kernel.surface_mk.spread_frac =
+        fit_round(score.median_frac);
     kernel.residual_median_frac = score.median_frac;
     kernel.residual_p90_frac = score.p90_frac;
     *num_groups = r.num_groups;

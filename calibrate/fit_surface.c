@@ -18,6 +18,9 @@ typedef struct {
 // Octaves. Knots closer than this (256 and 257) are there for a jump, which is not to be smoothed.
 #define SHORTEST_STEP 0.2
 
+// Of the squared error, where the solver stops: values are stored in thousandths.
+#define TOLERANCE 1e-9
+
 SurfaceAxis surface_axis(const char *name, const double *plain_knots, int num_knots, Arena *arena) {
     double *knots = ARENA_ARRAY(arena, num_knots, double);
     for (int i = 0; i < num_knots; i++) knots[i] = log2(plain_knots[i]);
@@ -129,10 +132,12 @@ static void normal_solve(const SparseRows *rows, Arena *scratch, double *x) {
             diagonal[rows->columns[i]] += rows->weights[r] * c * c;
             rest[rows->columns[i]] += rows->weights[r] * c * rows->right[r];
         }
+    double size_of_zero = 0; // the error of x = 0
+    for (int i = 0; i < n; i++) size_of_zero += rest[i] * rest[i] / diagonal[i];
     for (int i = 0; i < n; i++) rest[i] -= product[i];
     for (int i = 0; i < n; i++) direction[i] = scaled[i] = rest[i] / diagonal[i];
-    double size = dot(rest, scaled, n), target = size * 1e-10;
-    for (int round = 0; round < 400 && size > target && size > 1e-20; round++) {
+    double size = dot(rest, scaled, n), target = TOLERANCE * size_of_zero;
+    for (int round = 0; round < 400 && size > target && size > 1e-30; round++) {
         normal_product(rows, direction, product);
         double step = size / dot(direction, product, n);
         for (int i = 0; i < n; i++) x[i] += step * direction[i];

@@ -18,8 +18,12 @@ static const JsonField KERNEL_FIELDS[] = {
     PART(latency_s, 0, 1e-5),
     PART(tail_frac, 0, 1),
     PART(split_s, 0, 1e-2),
+    PART(split_from_k, 0, 1e6),
+    PART(split_from_elements, 0, 1e12),
     PART(split_bytes, 0, 1e4),
     PART(memory_frac, 0.001, 1),
+    PART(l2_speedup, 1, 100),
+    PART(l2_frac, 0.001, 10),
     PART(loss_frac, 0, 0.95),
     PART(half_s, 0, 10),
     PART(overlap_power, 1, 100),
@@ -27,6 +31,8 @@ static const JsonField KERNEL_FIELDS[] = {
     PART(residual_median_frac, 0, 10),
     PART(residual_p90_frac, 0, 10),
     {"surface", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
+    {"surface_mn", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
+    {"surface_mk", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
 };
 
 enum { NUM_KERNEL_FIELDS = sizeof KERNEL_FIELDS / sizeof *KERNEL_FIELDS };
@@ -46,11 +52,15 @@ static Status kernel_check(const JsonNode *node, const GemmKernel *kernel) {
 }
 
 static Status kernel_read(const JsonNode *node, Arena *arena, GemmKernel *out) {
-    static const char *const AXES[] = {"m", "n", "k", NULL};
+    static const char *const MNK[] = {"m", "n", "k", NULL}, *const MN[] = {"m", "n", NULL},
+                             *const MK[] = {"m", "k", NULL};
     TRY(json_read_object(node, KERNEL_FIELDS, NUM_KERNEL_FIELDS, arena, out));
     TRY(kernel_check(node, out));
-    JsonNode surface = json_get(node, "surface");
-    TRY(surface_read(&surface, AXES, arena, &out->surface));
+    JsonNode mnk = json_get(node, "surface");
+    JsonNode mn = json_get(node, "surface_mn"), mk = json_get(node, "surface_mk");
+    TRY(surface_read(&mnk, MNK, arena, &out->surface));
+    TRY(surface_read(&mn, MN, arena, &out->surface_mn));
+    TRY(surface_read(&mk, MK, arena, &out->surface_mk));
     out->present = true;
     return status_ok();
 }
@@ -79,5 +89,7 @@ cJSON *gemm_kernel_to_json(const GemmKernel *kernel) {
         cJSON_AddRawToObject(object, field->key, text);
     }
     cJSON_AddItemToObject(object, "surface", surface_to_json(&kernel->surface));
+    cJSON_AddItemToObject(object, "surface_mn", surface_to_json(&kernel->surface_mn));
+    cJSON_AddItemToObject(object, "surface_mk", surface_to_json(&kernel->surface_mk));
     return object;
 }

@@ -34,15 +34,20 @@ typedef struct {
     double latency_s;            // of one k of the main loop of a 64 x 64 tile, however few tiles
     double tail_frac;            // of a part-empty last wave that is lost
     double split_s;              // to join the parts where k is split
+    double split_from_k;         // k is split only from here on
+    double split_from_elements;  // and only for weights of so many elements (n k)
     double split_bytes;          // per output element and part
     double memory_frac;          // of memory bandwidth
+    double l2_speedup;           // of what the L2 cache keeps from call to call, over memory
+    double l2_frac;              // of the L2 cache: bytes of which half are kept
     double loss_frac;            // of the rate, lost to the power limit in long kernels
     double half_s;               // time at peak rate at which half of it is lost
     double overlap_power;        // p-norm that joins compute, memory and latency
     double quantize_bytes;       // per m x k element: the activation's own quantization
     double residual_median_frac; // |error| on left-out (n, k), median
     double residual_p90_frac;    // and 90th percentile
-    Surface surface;             // over m, n, k
+    // Residual grids; their logs add up. (m, n) and (m, k) are fine in m: waves and kernel choice.
+    Surface surface, surface_mn, surface_mk;
 } GemmKernel;
 
 typedef struct {

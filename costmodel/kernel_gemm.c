@@ -29,8 +29,9 @@ typedef struct {
     double num_sms;
 } Product;
 
-// One tile and split.
-static double candidate_s(const GemmKernel *kernel, const Product *p, int tile, double split) {
+// The seconds of one tile and split, or best_s where those are fewer.
+static double candidate_s(const GemmKernel *kernel, const Product *p, int tile, double split,
+                          double best_s) {
     const double fracs[NUM_GEMM_TILES] = {kernel->tile_64x64_frac, kernel->tile_64x128_frac,
                                           kernel->tile_128x128_frac, 1, 1};
     double tm = TILES[tile][0], tn = TILES[tile][1];
@@ -39,14 +40,22 @@ static double candidate_s(const GemmKernel *kernel, const Product *p, int tile, 
     double waves = x + kernel->tail_frac * (ceil(x) - x);
     double compute_s = waves * 2 * tm * tn * part_k * p->num_sms / (p->flops_per_s * fracs[tile]);
     double latency_s = ceil(x) * kernel->latency_s * sqrt(sqrt(tm * tn / 4096)) * part_k;
-    // The p-norm, with the largest taken out so that powers stay in range.
+    double join_s = 0;
+    if (split > 1)
+        join_s =
+            kernel->split_s + kernel->split_bytes * split * p->m * p->n / p->bandwidth_bytes_per_s;
+    // The p-norm, at least its largest part, which is taken out so that powers stay in range.
     double power = kernel->overlap_power, top = fmax(compute_s, fmax(latency_s, p->memory_s));
+    if (top + join_s >= best_s) return best_s;
     double sum =
         pow(compute_s / top, power) + pow(latency_s / top, power) + pow(p->memory_s / top, power);
-    double seconds = top * pow(sum, 1 / power);
-    if (split == 1) return seconds;
-    return seconds + kernel->split_s +
-           kernel->split_bytes * split * p->m * p->n / p->bandwidth_bytes_per_s;
+    return fmin(best_s, top * pow(sum, 1 / power) + join_s);
+}
+
+// Parts long enough, the library's thresholds, and SMs left idle without more parts.
+static bool may_split(const GemmKernel *kernel, const Product *p, double tiles, double split) {
+    return p->k / split >= SHORTEST_SPLIT_K && tiles * split <= 4 * p->num_sms &&
+           p->k >= kernel->split_from_k && p->n * p->k >= kernel->split_from_elements;
 }
 
 double kernel_gemm_formula_s(const Gpu *gpu, const GemmKernel *kernel, GemmDtype dtype, double m,
@@ -55,26 +64,31 @@ double kernel_gemm_formula_s(const Gpu *gpu, const GemmKernel *kernel, GemmDtype
     double peak = gemm_peak_flops_per_s(gpu, dtype), peak_s = 2 * m * n * k / peak;
     double bytes = (m * k + k * n) * ELEMENT_BYTES[dtype] + 2 * m * n;
     p.bandwidth_bytes_per_s = gpu->memory_bandwidth_bytes_per_s * kernel->memory_frac;
-    p.memory_s = bytes / p.bandwidth_bytes_per_s;
+    double fill = bytes / (kernel->l2_frac * gpu->l2_bytes), fill2 = fill * fill;
+    double kept = 1 / (1 + fill2 * fill2);
+    p.memory_s = bytes / p.bandwidth_bytes_per_s * (1 - kept + kept / kernel->l2_speedup);
     p.flops_per_s =
         peak * kernel->max_frac * (1 - kernel->loss_frac * peak_s / (peak_s + kernel->half_s));
     double best_s = INFINITY;
-    for (int tile = 0; tile < NUM_GEMM_TILES; tile++) {
+    for (int tile = NUM_GEMM_TILES - 1; tile >= 0; tile--) {
         double tiles = ceil(m / TILES[tile][0]) * ceil(n / TILES[tile][1]);
-        for (int split = 1; split <= MAX_SPLIT; split *= 2) {
-            // Parts too short, or the SMs are busy without splitting.
-            if (split > 1 && (k / split < SHORTEST_SPLIT_K || tiles * split > 4 * p.num_sms)) break;
-            best_s = fmin(best_s, candidate_s(kernel, &p, tile, split));
-        }
+        best_s = candidate_s(kernel, &p, tile, 1, best_s);
+        for (int split = 2; split <= MAX_SPLIT && may_split(kernel, &p, tiles, split); split *= 2)
+            best_s = candidate_s(kernel, &p, tile, split, best_s);
     }
     return kernel->launch_s + best_s + kernel->quantize_bytes * m * k / p.bandwidth_bytes_per_s;
+}
+
+double kernel_gemm_log_ratio(const GemmKernel *kernel, double m, double n, double k) {
+    double mnk[] = {log2(m), log2(n), log2(k)}, mk[] = {mnk[0], mnk[2]};
+    return surface_log_ratio(&kernel->surface, mnk) + surface_log_ratio(&kernel->surface_mn, mnk) +
+           surface_log_ratio(&kernel->surface_mk, mk);
 }
 
 double kernel_gemm_s(const Gpu *gpu, const GemmKernels *kernels, GemmDtype dtype, double m,
                      double n, double k) {
     const GemmKernel *kernel = &kernels->dtypes[dtype];
     if (!kernel->present || gemm_peak_flops_per_s(gpu, dtype) <= 0) return NAN;
-    double place[] = {log2(m), log2(n), log2(k)};
     return kernel_gemm_formula_s(gpu, kernel, dtype, m, n, k) *
-           exp(surface_log_ratio(&kernel->surface, place));
+           exp(kernel_gemm_log_ratio(kernel, m, n, k));
 }

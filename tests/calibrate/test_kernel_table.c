@@ -1,0 +1,125 @@
+#include "calibrate/kernel_table.h"
+#include "tests/support.h"
+
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+// A file of this text; removed by the caller.
+static const char *file_of(const char *text, bool packed, Arena *arena) {
+    char *path = arena_strdup(arena, "/tmp/meshwright-table-XXXXXX");
+    int file = mkstemp(path);
+    CU_ASSERT_FATAL(file >= 0);
+    if (packed) {
+        gzFile stream = gzdopen(file, "wb");
+        gzputs(stream, text);
+        gzclose(stream);
+    } else {
+        CU_ASSERT_EQUAL(write(file, text, strlen(text)), (ssize_t)strlen(text));
+        close(file);
+    }
+    return path;
+}
+
+static Status table_of(const char *text, Arena *arena, KernelTable *out) {
+    const char *path = file_of(text, false, arena);
+    Status status = kernel_table_load(path, arena, out);
+    unlink(path);
+    out->file = "t.csv"; // for messages that tests can expect
+    return status;
+}
+
+static void columns_are_found_by_name(void) {
+    Arena arena = {0};
+    KernelTable table;
+    double *m;
+    CU_ASSERT_EQUAL(table_of("k, m\r\n1,20\r\n\n3 , 4e1\n", &arena, &table).code, STATUS_OK);
+    CU_ASSERT_EQUAL(table.num_rows, 2);
+    CU_ASSERT_EQUAL(kernel_table_column(&table, "n"), -1);
+    CU_ASSERT_EQUAL(kernel_table_numbers(&table, "m", 0, 100, &arena, &m).code, STATUS_OK);
+    CU_ASSERT_EQUAL(m[0], 20);
+    CU_ASSERT_EQUAL(m[1], 40);
+    CU_ASSERT_EQUAL(table.line_numbers[1], 4); // the blank line counts
+    CU_ASSERT_STRING_EQUAL(table.lines[0], "1,20");
+    arena_free(&arena);
+}
+
+static void packed_and_plain_read_alike(void) {
+    Arena arena = {0};
+    KernelTable table;
+    const char *path = file_of("a,b\nx,1\n", true, &arena);
+    CU_ASSERT_EQUAL(kernel_table_load(path, &arena, &table).code, STATUS_OK);
+    CU_ASSERT_EQUAL(table.num_rows, 1);
+    CU_ASSERT_STRING_EQUAL(kernel_table_texts(&table, "a", &arena)[0], "x");
+    unlink(path);
+    arena_free(&arena);
+}
+
+static void bad_tables_are_refused_with_row(void) {
+    Arena arena = {0};
+    KernelTable table;
+    double *numbers;
+    static const char *const WANTED[] = {"m", "n", NULL};
+    table_of("m\n1\n", &arena, &table);
+    ASSERT_REFUSED(kernel_table_require(&table, WANTED),
+                   "t.csv: row 1: the column \"n\" is missing; found \"m\"");
+    table_of("m\n1\nx7\n", &arena, &table);
+    ASSERT_REFUSED(kernel_table_numbers(&table, "m", 0, 9, &arena, &numbers),
+                   "t.csv: row 3: m: \"x7\" is not a number");
+    table_of("m\n1\n12\n", &arena, &table);
+    ASSERT_REFUSED(kernel_table_numbers(&table, "m", 0, 9, &arena, &numbers),
+                   "t.csv: row 3: m: 12; expected 0 to 9");
+    CU_ASSERT_EQUAL(table_of("m,n\n1,2\n3\n", &arena, &table).code, STATUS_INVALID);
+    CU_ASSERT_EQUAL(table_of("m,m\n1,2\n", &arena, &table).code, STATUS_INVALID);
+    CU_ASSERT_EQUAL(table_of("", &arena, &table).code, STATUS_INVALID);
+    CU_ASSERT_EQUAL(kernel_table_load("/nonexistent.csv", &arena, &table).code, STATUS_INVALID);
+    arena_free(&arena);
+}
+
+static void latencies_that_are_none_are_refused(void) {
+    Arena arena = {0};
+    KernelTable table;
+    double *latency_s;
+    table_of("latency_ms\n0.5\n-2\n", &arena, &table);
+    ASSERT_REFUSED(kernel_table_latency_s(&table, &arena, &latency_s),
+                   "t.csv: row 3: latency_ms: -2 is not a time");
+    table_of("latency_ms\n0.5\n0.00002\n", &arena, &table);
+    ASSERT_REFUSED(
+        kernel_table_latency_s(&table, &arena, &latency_s),
+        "t.csv: row 3: latency_ms: 2e-05 ms is shorter than any kernel; is it in seconds?");
+    table_of("latency_ms\n5e6\n", &arena, &table);
+    ASSERT_REFUSED(kernel_table_latency_s(&table, &arena, &latency_s),
+                   "t.csv: row 2: latency_ms: 5e+06 ms is over ten minutes; is it in nanoseconds?");
+    table_of("m\n5e6\n", &arena, &table);
+    ASSERT_REFUSED(kernel_table_latency_s(&table, &arena, &latency_s),
+                   "t.csv: row 1: the column \"latency_ms\" is missing; found \"m\"");
+    arena_free(&arena);
+}
+
+// Row 3 says 0.4 ms where the hardware needs 1 ms at least: 2.5 times too fast.
+static void faster_than_the_hardware_is_refused(void) {
+    Arena arena = {0};
+    KernelTable table;
+    double *latency_s, least_s[] = {1e-3, 1e-3};
+    table_of("latency_ms\n2\n0.4\n", &arena, &table);
+    CU_ASSERT_EQUAL(kernel_table_latency_s(&table, &arena, &latency_s).code, STATUS_OK);
+    ASSERT_REFUSED(kernel_table_check_least(&table, latency_s, least_s, "the peak"),
+                   "t.csv: row 3: latency_ms: 0.4 ms is 2.5 times faster than the peak allows, and "
+                   "1 of 2 rows are; is the unit milliseconds in every row?");
+    least_s[1] = 1e-4;
+    CU_ASSERT_EQUAL(kernel_table_check_least(&table, latency_s, least_s, "the peak").code,
+                    STATUS_OK);
+    arena_free(&arena);
+}
+
+CU_TestInfo kernel_table_tests[] = {
+    {"columns_are_found_by_name", columns_are_found_by_name},
+    {"packed_and_plain_read_alike", packed_and_plain_read_alike},
+    {"bad_tables_are_refused_with_row", bad_tables_are_refused_with_row},
+    {"latencies_that_are_none_are_refused", latencies_that_are_none_are_refused},
+    {"faster_than_the_hardware_is_refused", faster_than_the_hardware_is_refused},
+    CU_TEST_INFO_NULL,
+};
