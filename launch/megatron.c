@@ -80,18 +80,14 @@ static Status order_flags(const Scenario *scenario, const Plan *plan, FlagList *
 }
 
 // Which attention each way to split the sequence can do: the assertions of
-// attn_forward_func_with_cp() in Transformer Engine 2.8, context_parallel.py. Its name of a method
-// is handed through by Megatron-LM, whose own help text spells one of them otherwise (allgather).
-static Status context_flags(const Scenario *scenario, const Plan *plan, FlagList *flags) {
-    static const char *const methods[] = {
-        [CP_RING] = "p2p", [CP_ULYSSES] = "a2a", [CP_ALL_GATHER] = "all_gather"};
+// attn_forward_func_with_cp() in Transformer Engine 2.8, context_parallel.py.
+static Status context_check(const Scenario *scenario, const Plan *plan) {
     static const char *const names[] = {
         [CP_RING] = "ring", [CP_ULYSSES] = "ulysses", [CP_ALL_GATHER] = "all-gather"};
     const Model *model = &scenario->model;
     const char *path = "parallel.cp_method", *own = names[plan->cp_method];
     bool windowed = false;
     for (int k = 0; k < model->num_kinds; k++) windowed |= model->kinds[k].window > 0;
-    if (plan->cp == 1) return status_ok();
     if (model->attention_sinks && plan->cp_method != CP_ULYSSES)
         return megatron_refuse(scenario, path, "ulysses, or cp 1",
                                "attention sinks with %s context parallelism are not possible", own);
@@ -101,6 +97,16 @@ static Status context_flags(const Scenario *scenario, const Plan *plan, FlagList
     if (model->attention == ATTENTION_MLA && plan->cp_method != CP_RING)
         return megatron_refuse(scenario, path, "ring",
                                "latent attention with %s context parallelism is not possible", own);
+    return status_ok();
+}
+
+// The name of a method is Transformer Engine's: Megatron-LM hands it through, and its own help text
+// spells one of them otherwise (allgather).
+static Status context_flags(const Scenario *scenario, const Plan *plan, FlagList *flags) {
+    static const char *const methods[] = {
+        [CP_RING] = "p2p", [CP_ULYSSES] = "a2a", [CP_ALL_GATHER] = "all_gather"};
+    if (plan->cp == 1) return status_ok();
+    TRY(context_check(scenario, plan));
     flag_int(flags, "--context-parallel-size", plan->cp);
     flag_text(flags, "--cp-comm-type", methods[plan->cp_method]);
     return status_ok();
@@ -162,5 +168,6 @@ Status megatron_command(const Scenario *scenario, const Plan *plan, Arena *arena
     TRY(megatron_recompute_flags(scenario, plan, &out->flags));
     TRY(megatron_training_flags(scenario, plan, &out->flags));
     environment_set(scenario, plan, out);
+    megatron_notes(scenario, out);
     return status_ok();
 }

@@ -21,12 +21,14 @@ typedef struct {
     const char *why; // one sentence
 } MegatronVariable;
 
-enum { MEGATRON_MAX_VARIABLES = 4 };
+enum { MEGATRON_MAX_VARIABLES = 4, MEGATRON_MAX_NOTES = 24 };
 
 typedef struct {
     FlagList flags;
     MegatronVariable variables[MEGATRON_MAX_VARIABLES];
     int num_variables;
+    const char *notes[MEGATRON_MAX_NOTES]; // sentences: what of the model the flags leave out
+    int num_notes;
 } MegatronCommand;
 
 // Fills the command, or refuses naming the feature and the nearest that can be written.
@@ -35,6 +37,7 @@ Status megatron_command(const Scenario *scenario, const Plan *plan, Arena *arena
 
 // Its parts, in the order of the command line.
 Status megatron_model_flags(const Scenario *scenario, FlagList *flags);
+Status megatron_position_flags(const Scenario *scenario, FlagList *flags); // part of the model's
 Status megatron_moe_flags(const Scenario *scenario, const Plan *plan, FlagList *flags);
 Status megatron_parallel_flags(const Scenario *scenario, const Plan *plan, FlagList *flags);
 Status megatron_pipeline_flags(const Scenario *scenario, const Plan *plan, FlagList *flags);
@@ -48,5 +51,24 @@ const char *megatron_layout(const Plan *plan, Arena *arena);
 Status megatron_refuse(const Scenario *scenario, const char *path, const char *nearest,
                        const char *format, ...) __attribute__((format(printf, 4, 5)));
 
+// Refuses a model that no change of the plan helps: "Megatron-LM's GPT lacks FEATURE, ...".
+Status megatron_lacks(const Scenario *scenario, const char *feature);
+
+// Adds what of the model the script leaves out or assumes. None of it changes the speed.
+void megatron_notes(const Scenario *scenario, MegatronCommand *command);
+
 // A key of the model's own file that the planner has no use for ("rope_theta"); NULL where absent.
 const cJSON *megatron_model_key(const Scenario *scenario, const char *key, Arena *arena);
+
+// The same as a number; absent where it is none.
+double megatron_model_number(const Scenario *scenario, const char *key, Arena *arena,
+                             double absent);
+
+// The model's rope_scaling; type is NULL where positions are not scaled.
+typedef struct {
+    const cJSON *keys; // NULL: none
+    const char *type;  // "llama3", "yarn", ...
+} RopeScaling;
+
+RopeScaling megatron_rope_scaling(const Scenario *scenario, Arena *arena);
+double megatron_rope_number(const RopeScaling *scaling, const char *key, double absent);

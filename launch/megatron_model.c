@@ -12,36 +12,38 @@ const cJSON *megatron_model_key(const Scenario *scenario, const char *key, Arena
         if (status.code != STATUS_OK) return NULL; // it was read before: gone since
         model = preset.item;
     }
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(model, key);
+    // A model that also sees images keeps its language model in text_config.
+    const cJSON *text = cJSON_GetObjectItemCaseSensitive(model, "text_config");
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(text, key);
+    if (!item) item = cJSON_GetObjectItemCaseSensitive(model, key);
     return item && !cJSON_IsNull(item) ? item : NULL;
 }
 
-static double number_of_key(const Scenario *scenario, const char *key, Arena *arena,
-                            double absent) {
+double megatron_model_number(const Scenario *scenario, const char *key, Arena *arena,
+                             double absent) {
     const cJSON *item = megatron_model_key(scenario, key, arena);
     return cJSON_IsNumber(item) ? item->valuedouble : absent;
 }
 
+Status megatron_lacks(const Scenario *scenario, const char *feature) {
+    return status_at(STATUS_INVALID, scenario->file, "model",
+                     "Megatron-LM's GPT lacks %s, which this model has", feature);
+}
+
 static Status refuse_unknown_layers(const Scenario *scenario) {
     const Model *model = &scenario->model;
-    if (model->embedding_norm)
-        return megatron_refuse(scenario, "model", "a model without it",
-                               "a norm after the embedding has no flag");
-    if (model->norms_per_layer != 2)
-        return megatron_refuse(scenario, "model", "2 norms a layer",
-                               "%d norms a layer have no flag", model->norms_per_layer);
+    if (model->embedding_norm) return megatron_lacks(scenario, "a norm after the embedding");
     if (model->parallel_residual)
-        return megatron_refuse(scenario, "model", "attention and MLP one after the other",
-                               "a parallel residual has no flag");
-    if (!model->final_norm)
-        return megatron_refuse(scenario, "model", "a model with it",
-                               "leaving out the final norm has no flag");
-    if (model->lm_head_bias)
-        return megatron_refuse(scenario, "model", "a head without it",
-                               "a bias in the head has no flag");
+        return megatron_lacks(scenario,
+                              "attention and MLP in parallel branches (parallel residual)");
+    if (model->norms_per_layer > 2)
+        return megatron_lacks(scenario, "norms after the attention and after the MLP");
+    if (model->norms_per_layer != 2)
+        return megatron_lacks(scenario, "layers with fewer than two norms");
+    if (!model->final_norm) return megatron_lacks(scenario, "an end without a norm");
+    if (model->lm_head_bias) return megatron_lacks(scenario, "a bias in the output head");
     if (model->norm == NORM_LAYERNORM && !model->norm_bias)
-        return megatron_refuse(scenario, "model", "RMSNorm, or LayerNorm with a bias",
-                               "LayerNorm without a bias has no flag");
+        return megatron_lacks(scenario, "LayerNorm without a bias");
     return status_ok();
 }
 
@@ -49,6 +51,14 @@ static Status activation_flags(const Scenario *scenario, FlagList *flags) {
     const cJSON *item = megatron_model_key(scenario, "hidden_act", flags->arena);
     const char *name = cJSON_IsString(item) ? item->valuestring : NULL;
     bool gated = scenario->model.gated_mlp;
+    // gpt-oss: x sigmoid(1.702 x) of a clamped gate, times the other half plus 1 (quick GELU).
+    double limit = megatron_model_number(scenario, "swiglu_limit", flags->arena, 0);
+    if (strcmp(scenario->model.model_type, "gpt_oss") == 0 && limit > 0) {
+        flag_switch(flags, "--quick-geglu");
+        flag_number(flags, "--activation-func-clamp-value", limit);
+        flag_number(flags, "--glu-linear-offset", 1);
+        return status_ok();
+    }
     if (!name) name = gated ? "silu" : "gelu";
     if (gated && (strcmp(name, "silu") == 0 || strcmp(name, "swiglu") == 0)) {
         flag_switch(flags, "--swiglu");
@@ -72,41 +82,11 @@ static Status bias_flags(const Scenario *scenario, FlagList *flags) {
     bool no_mlp = (!dense || !model->mlp_bias) && (model->num_experts == 0 || !model->expert_bias);
     if (model->qkv_bias && model->attention_out_bias && mlp) return status_ok();
     if (model->attention_out_bias || !no_mlp)
-        return megatron_refuse(scenario, "model", "a bias everywhere, nowhere, or in qkv alone",
-                               "biases in some linear layers (qkv %d, attention output %d, MLP %d) "
-                               "have no flag",
-                               model->qkv_bias, model->attention_out_bias, !no_mlp);
+        return megatron_lacks(scenario,
+                              "biases in only some linear layers (it has them in all, none, or "
+                              "the query, key and value projection)");
     flag_switch(flags, "--disable-bias-linear");
     if (model->qkv_bias) flag_switch(flags, "--add-qkv-bias");
-    return status_ok();
-}
-
-static Status position_flags(const Scenario *scenario, FlagList *flags) {
-    const Model *model = &scenario->model;
-    int longest = model->max_position_embeddings;
-    if (longest < scenario->training.seq_len) longest = (int)scenario->training.seq_len;
-    flag_int(flags, "--max-position-embeddings", longest);
-    switch (model->position) {
-    case POSITION_ROPE:
-        flag_text(flags, "--position-embedding-type", "rope");
-        break;
-    case POSITION_LEARNED:
-        flag_text(flags, "--position-embedding-type", "learned_absolute");
-        return status_ok();
-    case POSITION_NONE:
-        flag_text(flags, "--position-embedding-type", "none");
-        return status_ok();
-    case POSITION_ALIBI:
-        return megatron_refuse(scenario, "model", "rope", "ALiBi positions have no flag");
-    }
-    double base = number_of_key(scenario, "rope_theta", flags->arena, 0);
-    if (base > 0)
-        flag_int(flags, "--rotary-base", (long long)base);
-    else
-        flag_raw(flags, "--rotary-base", "\"$ROTARY_BASE\"");
-    double part = number_of_key(scenario, "partial_rotary_factor", flags->arena,
-                                number_of_key(scenario, "rotary_pct", flags->arena, 1));
-    if (part < 1) flag_number(flags, "--rotary-percent", part);
     return status_ok();
 }
 
@@ -129,8 +109,7 @@ static Status window_flags(const Scenario *scenario, FlagList *flags) {
         int own = model->kinds[model->layer_kind[l]].window;
         if (own == 0) continue;
         if (window && own != window)
-            return megatron_refuse(scenario, "model", "one window for all windowed layers",
-                                   "windows of %d and %d tokens have no flag", window, own);
+            return megatron_lacks(scenario, "sliding windows of several sizes");
         window = own;
         num_windowed++;
     }
@@ -174,10 +153,10 @@ Status megatron_model_flags(const Scenario *scenario, FlagList *flags) {
                                           : model->moe_intermediate_size);
     TRY(attention_flags(scenario, flags));
     flag_int(flags, "--seq-length", scenario->training.seq_len);
-    TRY(position_flags(scenario, flags));
+    TRY(megatron_position_flags(scenario, flags));
     flag_text(flags, "--normalization", model->norm == NORM_RMSNORM ? "RMSNorm" : "LayerNorm");
     const char *epsilon = model->norm == NORM_RMSNORM ? "rms_norm_eps" : "layer_norm_eps";
-    double value = number_of_key(scenario, epsilon, flags->arena, 0);
+    double value = megatron_model_number(scenario, epsilon, flags->arena, 0);
     if (value > 0) flag_number(flags, "--norm-epsilon", value);
     TRY(activation_flags(scenario, flags));
     TRY(bias_flags(scenario, flags));

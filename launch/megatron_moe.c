@@ -16,25 +16,36 @@ static const char *layer_pattern(const Model *model, Arena *arena) {
     return arena_printf(arena, "(%s)", text);
 }
 
-static void router_flags(const Scenario *scenario, FlagList *flags) {
-    const struct {
-        const char *key, *flag;
-    } sizes[] = {{"n_group", "--moe-router-num-groups"}, {"topk_group", "--moe-router-group-topk"}};
-    flag_int(flags, "--moe-router-topk", scenario->model.num_experts_per_tok);
-    const cJSON *scores = megatron_model_key(scenario, "scoring_func", flags->arena);
-    if (cJSON_IsString(scores) && strcmp(scores->valuestring, "sigmoid") == 0) {
+static bool key_is(const Scenario *scenario, const char *key, const char *value, Arena *arena) {
+    const cJSON *item = megatron_model_key(scenario, key, arena);
+    return cJSON_IsString(item) && strcmp(item->valuestring, value) == 0;
+}
+
+// How scores choose experts and weigh them.
+static void score_flags(const Scenario *scenario, FlagList *flags) {
+    Arena *arena = flags->arena;
+    bool sigmoid = key_is(scenario, "scoring_func", "sigmoid", arena);
+    bool biased = key_is(scenario, "topk_method", "noaux_tc", arena) ||
+                  !megatron_model_key(scenario, "topk_method", arena);
+    double scale = megatron_model_number(scenario, "routed_scaling_factor", arena, 1);
+    bool plain = cJSON_IsFalse(megatron_model_key(scenario, "norm_topk_prob", arena));
+    if (sigmoid) {
         flag_text(flags, "--moe-router-score-function", "sigmoid");
-        flag_switch(flags, "--moe-router-enable-expert-bias");
+        if (biased) flag_switch(flags, "--moe-router-enable-expert-bias");
     }
-    for (int i = 0; i < 2; i++) {
-        const cJSON *item = megatron_model_key(scenario, sizes[i].key, flags->arena);
-        if (cJSON_IsNumber(item) && item->valueint > 1)
-            flag_int(flags, sizes[i].flag, item->valueint);
-    }
-    const cJSON *scale = megatron_model_key(scenario, "routed_scaling_factor", flags->arena);
-    if (cJSON_IsNumber(scale) && scale->valuedouble != 1) {
-        flag_switch(flags, "--moe-router-pre-softmax");
-        flag_number(flags, "--moe-router-topk-scaling-factor", scale->valuedouble);
+    // After the selection, softmax makes the weights of the chosen experts add up to 1.
+    if (plain || (sigmoid && scale != 1)) flag_switch(flags, "--moe-router-pre-softmax");
+    if (scale != 1) flag_number(flags, "--moe-router-topk-scaling-factor", scale);
+}
+
+static void router_flags(const Scenario *scenario, FlagList *flags) {
+    double groups = megatron_model_number(scenario, "n_group", flags->arena, 1);
+    double chosen = megatron_model_number(scenario, "topk_group", flags->arena, groups);
+    flag_int(flags, "--moe-router-topk", scenario->model.num_experts_per_tok);
+    score_flags(scenario, flags);
+    if (groups > 1) {
+        flag_int(flags, "--moe-router-num-groups", (long long)groups);
+        flag_int(flags, "--moe-router-group-topk", (long long)chosen);
     }
     flag_text(flags, "--moe-router-load-balancing-type", "aux_loss");
     flag_raw(flags, "--moe-aux-loss-coeff", "\"$MOE_AUX_LOSS_COEFF\"");
@@ -80,8 +91,7 @@ Status megatron_moe_flags(const Scenario *scenario, const Plan *plan, FlagList *
     const Model *model = &scenario->model;
     if (model->num_experts == 0) return status_ok();
     if (model->shared_expert_gate)
-        return megatron_refuse(scenario, "model", "shared experts without a gate",
-                               "a gate before the shared experts has no flag");
+        return megatron_lacks(scenario, "a gate before the shared experts");
     if (plan->tp > 1 && !plan->sequence_parallel)
         return megatron_refuse(scenario, "parallel.sequence_parallel", "true",
                                "experts with tp %d need sequence parallelism", plan->tp);

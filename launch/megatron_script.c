@@ -17,7 +17,8 @@ static int num_hosts(const Scenario *scenario) {
     return scenario->cluster.num_gpus / gpus_per_host(scenario);
 }
 
-static void add_head(Script *script, const Scenario *scenario, const Plan *plan) {
+static void add_head(Script *script, const Scenario *scenario, const Plan *plan,
+                     const MegatronCommand *command) {
     Arena *arena = script->arena;
     script_comment(script,
                    arena_printf(arena, "Trains %s on %d x %s: %s. Written by meshwright %s.",
@@ -25,6 +26,14 @@ static void add_head(Script *script, const Scenario *scenario, const Plan *plan)
                                 shell_name(scenario->cluster.gpu.name, arena),
                                 plan_describe(plan, arena), MESHWRIGHT_VERSION));
     script_comment(script, "For NVIDIA/Megatron-LM, " MEGATRON_VERSION ".");
+    if (strcmp(scenario->cluster.gpu.vendor, "AMD") == 0)
+        script_comment(script, "AMD GPUs: NVIDIA's Megatron-LM does not run on ROCm. It needs "
+                               "AMD's fork (ROCm/Megatron-LM), whose flags may differ from these.");
+    script_comment(script, "");
+    script_comment(script, "What of the model this script leaves out or assumes; none of it "
+                           "changes the speed:");
+    for (int i = 0; i < command->num_notes; i++)
+        script_comment(script, arena_printf(arena, "- %s", command->notes[i]));
 }
 
 static void add_slurm_head(Script *script, const Scenario *scenario) {
@@ -35,7 +44,9 @@ static void add_slurm_head(Script *script, const Scenario *scenario) {
     script_add(script, "#SBATCH --gpus-per-node=%d\n", gpus_per_host(scenario));
     script_add(script, "#SBATCH --exclusive\n");
     script_add(script, "#SBATCH --output=%%x-%%j.log\n");
-    script_comment(script, "Add what your cluster asks for: --partition, --account, --time.");
+    script_comment(script, "Add what your cluster asks for: --partition, --account, --time; and "
+                           "--cpus-per-task=CORES_OF_A_NODE where --exclusive does not give all "
+                           "cores to the task, or the ranks of a node share a few.");
 }
 
 // True where the command leaves this variable to the user.
@@ -151,10 +162,12 @@ static void add_srun(Script *script, const Scenario *scenario) {
                "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
                "export MASTER_ADDR\n"
                "export MASTER_PORT=${MASTER_PORT:-$((20000 + SLURM_JOB_ID %% 20000))}\n");
-    script_comment(script, "One torchrun a node; ranks follow the order of the nodes.");
+    script_comment(script,
+                   "One torchrun a node; ranks follow the order of the nodes. --cpu-bind=none: "
+                   "the one task of a node, with all its ranks, may use every core.");
     script_add(script,
                "# shellcheck disable=SC2016 # the node's shell expands SLURM_NODEID\n"
-               "srun --kill-on-bad-exit=1 bash -c 'exec torchrun \\\n"
+               "srun --kill-on-bad-exit=1 --cpu-bind=none bash -c 'exec torchrun \\\n"
                "    --nnodes \"$SLURM_JOB_NUM_NODES\" \\\n"
                "    --nproc-per-node %d \\\n"
                "    --node-rank \"$SLURM_NODEID\" \\\n"
@@ -170,7 +183,7 @@ const char *megatron_script(const Scenario *scenario, const Plan *plan,
     Script script = {.arena = arena};
     script_add(&script, "#!/bin/bash\n");
     if (scheduler == LAUNCH_SLURM) add_slurm_head(&script, scenario);
-    add_head(&script, scenario, plan);
+    add_head(&script, scenario, plan, command);
     script_add(&script, "set -euo pipefail\n");
     add_settings(&script, command);
     add_variables(&script, command);

@@ -31,6 +31,7 @@ void script_add(Script *script, const char *format, ...) {
 
 void script_comment(Script *script, const char *text) {
     const int space = 98;
+    if (!*text) script_add(script, "#\n");
     while (*text) {
         int length = (int)strlen(text);
         if (length > space) {

@@ -14,5 +14,5 @@ typedef struct {
 
 void script_add(Script *script, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// text as comment lines of at most 100 columns.
+// text as comment lines of at most 100 columns; "" is an empty one.
 void script_comment(Script *script, const char *text);

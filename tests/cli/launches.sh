@@ -42,7 +42,7 @@ printf 'node0\nnode1\n'
 END
 cat >bin/srun <<'END'
 #!/bin/sh
-shift
+while [ "${1#--}" != "$1" ]; do shift; done
 SLURM_NODEID=1 exec "$@"
 END
 chmod +x bin/*
@@ -81,6 +81,7 @@ expect --save "c d" --load "c d" --save-interval 500
 
 # Slurm: what sbatch reads, and the same command.
 grep -q '^#SBATCH --nodes=2$' "out put/launch.sbatch" || fail "nodes"
+grep -q '^srun .*--cpu-bind=none' "out put/launch.sbatch" || fail "all ranks on one core"
 grep -q '^#SBATCH --gpus-per-node=8$' "out put/launch.sbatch" || fail "gpus per node"
 [ "$(grep -c '^#SBATCH' "out put/launch.sbatch")" -eq 6 ] || fail "a name became a line of sbatch"
 export SLURM_JOB_NODELIST="node[0-1]" SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2
@@ -90,3 +91,25 @@ expect --nnodes 2 --nproc-per-node 8 --node-rank 1 --master-addr node0 --master-
 expect "/opt/my megatron/pretrain_gpt.py" --num-layers 8
 if SLURM_JOB_NUM_NODES=3 bash "out put/launch.sbatch" >words 2>&1; then fail "3 nodes for 2"; fi
 if [ -e hacked ] || [ -e "out put/hacked" ]; then fail "a name was executed"; fi
+
+# A preset and its Hugging Face file give the same script.
+cat >config.json <<'END'
+{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "hidden_size": 4096,
+ "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+ "rms_norm_eps": 1e-05, "rope_theta": 500000.0, "vocab_size": 128256, "max_position_embeddings": 131072,
+ "rope_scaling": {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                  "original_max_position_embeddings": 8192, "rope_type": "llama3"},
+ "attention_bias": false, "attention_dropout": 0.0, "mlp_bias": false, "tie_word_embeddings": false}
+END
+for model in ./config.json llama-3.1-8b; do
+    cat >job.json <<END
+{"schema": 1, "model": "$model", "cluster": "dgx-h100:1",
+ "training": {"seq_len": 4096, "global_batch": 16, "precision": "bf16"}, "parallel": {"tp": 8}}
+END
+    "$MESHWRIGHT" launch job.json --dry-run | sed '1,/^# For NVIDIA/d' >"script of $(basename $model)"
+done
+diff "script of config.json" "script of llama-3.1-8b" || fail "preset and config.json differ"
+
+# AMD GPUs need another Megatron-LM.
+sed 's/dgx-h100:1/hgx-mi300x:1/' job.json >amd.json
+"$MESHWRIGHT" launch amd.json --dry-run | grep -q 'ROCm' || fail "nothing about ROCm"

@@ -102,7 +102,67 @@ static void expert_models_are_described(void) {
            "--moe-shared-expert-intermediate-size 2048&--mtp-num-layers 1&"
            "--attention-backend auto");
     expect((Job){.model = "\"gpt-oss-20b\"", .parallel = "{\"ep\": 8}"},
-           "--window-size 127,0&--softmax-type learnable");
+           "--window-size 127,0&--softmax-type learnable&--quick-geglu&!--swiglu&"
+           "--activation-func-clamp-value 7&--glu-linear-offset 1");
+}
+
+static void routers_are_described(void) {
+    expect((Job){.model = "\"deepseek-v3\"",
+                 .cluster = "\"dgx-h100:32\"",
+                 .parallel = "{\"pp\": 16, \"ep\": 16}"},
+           "--moe-router-score-function sigmoid&--moe-router-enable-expert-bias&"
+           "--moe-router-num-groups 8&--moe-router-group-topk 4&"
+           "--moe-router-topk-scaling-factor 2.5&--moe-router-pre-softmax");
+    expect((Job){.model = "\"deepseek-v2-lite\""},
+           "--moe-router-pre-softmax&!--moe-router-score-function sigmoid&"
+           "!--moe-router-enable-expert-bias&!--moe-router-num-groups 1");
+    expect((Job){.model = "\"qwen3-30b-a3b\"", .parallel = "{\"ep\": 8}"},
+           "!--moe-router-pre-softmax&!--moe-router-enable-expert-bias");
+    expect((Job){.model = "\"kimi-k2\"",
+                 .cluster = "\"dgx-h100:32\"",
+                 .parallel = "{\"pp\": 16, \"ep\": 16}"},
+           "--moe-router-topk-scaling-factor 2.827&--moe-router-enable-expert-bias");
+}
+
+static void positions_are_described(void) {
+    expect((Job){.parallel = "{\"tp\": 8}"},
+           "--use-rope-scaling&--rope-scaling-factor 8&--rotary-base 500000&--norm-epsilon 1e-05");
+    expect((Job){.model = "\"llama-3.2-1b\""}, "--rope-scaling-factor 32");
+    expect((Job){.model = "\"llama-3-8b\""}, "!--use-rope-scaling");
+    expect((Job){.model = "\"deepseek-v2-lite\""},
+           "--rope-type yarn&--rotary-scaling-factor 40&--mscale 0.707&--mscale-all-dim 0.707");
+    // Megatron-LM's default for latent attention is yarn.
+    expect((Job){.model = "{\"model_type\": \"deepseek_v2\", \"hidden_size\": 2048, "
+                          "\"intermediate_size\": 4096, \"num_hidden_layers\": 8, "
+                          "\"num_attention_heads\": 16, \"num_key_value_heads\": 16, "
+                          "\"kv_lora_rank\": 512, \"qk_nope_head_dim\": 128, "
+                          "\"qk_rope_head_dim\": 64, \"v_head_dim\": 128, \"vocab_size\": 32000, "
+                          "\"n_routed_experts\": 8, \"num_experts_per_tok\": 2, "
+                          "\"moe_intermediate_size\": 512, \"first_k_dense_replace\": 1, "
+                          "\"rope_scaling\": null, \"max_position_embeddings\": 4096}"},
+           "--rope-type rope&!--rotary-scaling-factor 1");
+}
+
+// The head of a script says what of the model it leaves out.
+static void what_is_left_out_is_said(void) {
+    static const struct {
+        const char *model, *note;
+    } CASES[] = {
+        {"\"gpt-oss-20b\"", "rope_scaling of type yarn is left out"},
+        {"\"deepseek-v2-lite\"", "Experts are balanced by an auxiliary loss"},
+        {"\"mixtral-8x7b\"", "does not state norm_topk_prob"},
+        {"\"llama-2-7b\"", "does not state rms_norm_eps"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        Written w = job_write((Job){.model = CASES[i].model});
+        CU_ASSERT_EQUAL_FATAL(w.status.code, STATUS_OK);
+        bool found = false;
+        for (int n = 0; n < w.command.num_notes; n++)
+            found |= strstr(w.command.notes[n], CASES[i].note) != NULL;
+        if (!found) printf("\n%s: no note: %s\n", CASES[i].model, CASES[i].note);
+        CU_ASSERT(found);
+        arena_free(&w.arena);
+    }
 }
 
 static void degrees_are_written(void) {
@@ -232,14 +292,12 @@ static void what_is_no_multiple_is_not_interleaved(void) {
 }
 
 static void models_without_flags_are_refused(void) {
-    expect_refused(
-        (Job){.model = "\"bloom-7b1\""},
-        "job.json: model: a norm after the embedding has no flag: Megatron-LM cannot run "
-        "this plan as priced; nearest: a model without it");
-    expect_refused(
-        (Job){.model = "\"gemma-2-9b\""},
-        "job.json: model: 4 norms a layer have no flag: Megatron-LM cannot run this plan "
-        "as priced; nearest: 2 norms a layer");
+    expect_refused((Job){.model = "\"bloom-7b1\""},
+                   "job.json: model: Megatron-LM's GPT lacks a norm after the embedding, which "
+                   "this model has");
+    expect_refused((Job){.model = "\"gemma-2-9b\""},
+                   "job.json: model: Megatron-LM's GPT lacks norms after the attention and after "
+                   "the MLP, which this model has");
     expect_refused((Job){.training = "{\"seq_len\": 4096, \"global_batch\": 256, \"precision\": "
                                      "\"bf16\", \"stack\": \"pytorch-fsdp\"}"},
                    "job.json: training.stack: the plan was priced for pytorch-fsdp: Megatron-LM "
@@ -366,6 +424,9 @@ static void other_targets_are_not_supported_yet(void) {
 CU_TestInfo megatron_tests[] = {
     {"dense_models_are_described", dense_models_are_described},
     {"expert_models_are_described", expert_models_are_described},
+    {"routers_are_described", routers_are_described},
+    {"positions_are_described", positions_are_described},
+    {"what_is_left_out_is_said", what_is_left_out_is_said},
     {"degrees_are_written", degrees_are_written},
     {"layers_are_split_by_the_plainest_flag", layers_are_split_by_the_plainest_flag},
     {"recomputation_is_written", recomputation_is_written},
