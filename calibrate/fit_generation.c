@@ -23,7 +23,7 @@ enum {
 };
 // Blocks per SM from which a library takes the shared kernel: it has no other, or TensorRT-LLM's.
 static const double RULES[NUM_RULES] = {0, 0.25};
-static const double SHARED_KNOTS[] = {2, 8, 16, 32}, PER_HEAD_KNOTS[] = {2, 8, 64};
+static const double SHARED_KNOTS[] = {2, 8, 32}, PER_HEAD_KNOTS[] = {4, 64};
 static const double HEADS_OF_ONE_KNOTS[] = {1}, LATENT_KNOTS[] = {1, 8, 16, 32, 64, 128};
 
 // The rows of one kernel.
@@ -68,7 +68,7 @@ static double part_model(const void *context, int row, const double *values) {
 #define GROUPS(knots) surface_axis("group", knots, sizeof knots / sizeof *knots, arena)
 
 static void part_spec(const GenerationPart *part, bool latent, SurfaceSpec *spec, Arena *arena) {
-    static const double TOKEN_KNOTS[] = {2,    16,   32,   64,    128,   256,   512,   1024,
+    static const double TOKEN_KNOTS[] = {2,    16,   64,   128,   256,   512,   1024,
                                          2048, 4096, 8192, 16384, 32768, 65536, 131072};
     GenerationSharing sharing = (GenerationSharing)part->kernel.sharing;
     *spec = (SurfaceSpec){.num_axes = 3, .prior = 0.002};
