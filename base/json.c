@@ -161,7 +161,7 @@ static int edit_distance(const char *a, const char *b) {
 
 const char *name_nearest(const char *name, const char *const *names) {
     const char *best = NULL;
-    int best_distance = 1 + (int)strlen(name) / 2;
+    int best_distance = 1 + ((int)strlen(name) + 1) / 3;
     for (int i = 0; names[i]; i++) {
         int distance = edit_distance(name, names[i]);
         // A name that begins like this one is near, however long its tail.

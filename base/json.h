@@ -90,7 +90,8 @@ Status json_read_object(const JsonNode *node, const JsonField *fields, size_t nu
 // Refuses keys that are not in the table (json_read_object does this itself).
 Status json_refuse_unknown(const JsonNode *node, const JsonField *fields, size_t num_fields);
 
-// The nearest of names (ends with NULL) by edit distance, or NULL where none is near.
+// The nearest of names (ends with NULL) by edit distance, or NULL where none is near: more than a
+// third of the letters differ.
 const char *name_nearest(const char *name, const char *const *names);
 
 // Writing: a document with fixed key order; numbers with 15 to 17 digits, as they need.

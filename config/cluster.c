@@ -206,15 +206,17 @@ static Status cluster_preset(const JsonNode *value, Arena *arena, Cluster *out) 
         char *end;
         *colon = '\0';
         nodes = strtol(colon + 1, &end, 10);
-        if (end == colon + 1 || *end || nodes < 1 || nodes > MAX_GPUS)
+        if (end == colon + 1 || *end || nodes < 1)
             return json_error(value, "\"%.60s\": expected PRESET:NODES with 1 or more nodes", text);
     }
     JsonNode root;
     TRY(profile_load_named(value, "cluster", "hw-profiles/clusters", name, arena, &root));
     TRY(cluster_object(&root, true, arena, out));
     if (nodes > MAX_GPUS / out->gpus_per_node)
-        return json_error(value, "\"%.60s\": %ld nodes of %d GPUs are more than %d GPUs", text,
-                          nodes, out->gpus_per_node, MAX_GPUS);
+        return json_error(value,
+                          "\"%.60s\": %ld nodes of %d GPUs are more than %d GPUs; expected at most "
+                          "%d nodes",
+                          text, nodes, out->gpus_per_node, MAX_GPUS, MAX_GPUS / out->gpus_per_node);
     out->name = name;
     *out = cluster_with_gpus(out, (int)nodes * out->gpus_per_node);
     return status_ok();

@@ -3,22 +3,41 @@
 #include "base/data_dir.h"
 #include "config/model_import.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-// "Llama-3.1-70B" of "models/Llama-3.1-70B.json" and of "models/Llama-3.1-70B/config.json".
+// The last part of a path, without ".json".
 static const char *name_of_path(const char *path, Arena *arena) {
     char *text = arena_strdup(arena, path);
-    const char *config = "config.json";
-    size_t length = strlen(text), config_length = strlen(config);
-    if (length > config_length + 1 && text[length - config_length - 1] == '/' &&
-        strcmp(text + length - config_length, config) == 0)
-        text[length - config_length - 1] = '\0';
+    size_t length = strlen(text);
+    while (length > 0 && text[length - 1] == '/') text[--length] = '\0';
     char *slash = strrchr(text, '/');
     char *name = slash ? slash + 1 : text;
     length = strlen(name);
     if (length > 5 && strcmp(name + length - 5, ".json") == 0) name[length - 5] = '\0';
-    return name[0] ? name : "model";
+    return name[0] && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 ? name : "model";
+}
+
+// The name of the folder that a file lies in.
+static const char *folder_name(const char *path, Arena *arena) {
+    char *whole = realpath(path, NULL);
+    if (!whole) return "model";
+    char *slash = strrchr(whole, '/');
+    if (slash) *slash = '\0';
+    const char *name = name_of_path(whole, arena);
+    free(whole);
+    return name;
+}
+
+// The name of a model in a file: the file's, or where that is config.json, as Hugging Face calls
+// all of them, what the document says it was loaded from, or the folder.
+static const char *name_of_file(const JsonNode *root, const char *path, Arena *arena) {
+    const char *slash = strrchr(path, '/');
+    if (strcmp(slash ? slash + 1 : path, "config.json") != 0) return name_of_path(path, arena);
+    JsonNode origin = json_get(root, "_name_or_path");
+    const char *said = cJSON_IsString(origin.item) ? origin.item->valuestring : "";
+    return said[0] ? name_of_path(said, arena) : folder_name(path, arena);
 }
 
 // Reads the model of a whole document or of an object in a scenario.
@@ -87,7 +106,7 @@ static Status model_load_file(const JsonNode *value, const char *path, Arena *ar
     if (loaded.code != STATUS_OK && access(beside, F_OK) != 0)
         return file_missing(&loaded, path, arena);
     TRY(loaded);
-    return model_read(&root, name_of_path(path, arena), arena, out);
+    return model_read(&root, name_of_file(&root, beside, arena), arena, out);
 }
 
 Status model_load(const JsonNode *value, Arena *arena, Model *out) {

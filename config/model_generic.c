@@ -4,6 +4,8 @@
 #include "config/model_limits.h"
 #include "config/model_read.h"
 
+#include <string.h>
+
 // Every key of a generic model; each is read below or in model_read.c.
 static const JsonField GENERIC_KEYS[] = {
     {.key = "model_type"},
@@ -46,13 +48,26 @@ static const JsonField GENERIC_KEYS[] = {
     {.key = "linear_bias"},
 };
 
+bool model_key_is_known(const char *key) {
+    for (size_t i = 0; i < sizeof GENERIC_KEYS / sizeof *GENERIC_KEYS; i++)
+        if (strcmp(GENERIC_KEYS[i].key, key) == 0) return true;
+    return false;
+}
+
 // gated_mlp, norm, position, linear_bias and tie_word_embeddings: defaults of the GPT-2 kind.
 static Status read_kind(const JsonNode *config, Model *model) {
     static const char *const NORMS[] = {"rmsnorm", "layernorm", NULL}; // as NormKind
     static const char *const POSITIONS[] = {"rope", "learned", "alibi", "none", NULL};
-    int norm = NORM_LAYERNORM, position = POSITION_LEARNED;
+    // The names of Hugging Face for element-wise functions that cost alike.
+    static const char *const ACTIVATIONS[] = {
+        "gelu",       "gelu_new", "gelu_fast", "gelu_pytorch_tanh",
+        "quick_gelu", "relu",     "relu2",     "silu",
+        "swish",      "tanh",     NULL};
+    int norm = NORM_LAYERNORM, position = POSITION_LEARNED, activation;
     bool bias = true;
     JsonNode norm_node = json_get(config, "norm"), position_node = json_get(config, "position");
+    JsonNode act_node = json_get(config, "hidden_act");
+    if (json_is_present(&act_node)) TRY(json_read_name(&act_node, ACTIVATIONS, &activation));
     if (json_is_present(&norm_node)) TRY(json_read_name(&norm_node, NORMS, &norm));
     if (json_is_present(&position_node)) TRY(json_read_name(&position_node, POSITIONS, &position));
     TRY(key_read_bool(config, "linear_bias", &bias));

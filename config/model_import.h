@@ -15,3 +15,6 @@ Status model_import_generic(const JsonNode *config, Arena *arena, Model *model);
 
 // "a, b, c": the up to three of names (ends with NULL) nearest to name; "" where none is near.
 const char *names_near(const char *name, const char *const *names, Arena *arena);
+
+// Whether the contract knows this key of a model.
+bool model_key_is_known(const char *key);

@@ -1,5 +1,7 @@
 #include "config/model_keys.h"
 
+#include "config/model_import.h"
+
 JsonNode key_find(const JsonNode *config, const char *const *keys) {
     for (int i = 0; keys[i]; i++) {
         JsonNode node = json_get(config, keys[i]);
@@ -29,11 +31,22 @@ static Status refuse_contradiction(const JsonNode *config, const SizeKey *size,
     return status_ok();
 }
 
+// A required key that is not there; points at one of the file that looks like it.
+static Status refuse_missing(const JsonNode *config, const char *const *keys) {
+    JsonNode node = json_get(config, keys[0]);
+    const cJSON *child;
+    cJSON_ArrayForEach(child, config->item) {
+        if (!model_key_is_known(child->string) && name_nearest(child->string, keys))
+            return json_error(&node, "missing; the file has \"%.60s\"", child->string);
+    }
+    return json_error(&node, "missing; expected a whole number");
+}
+
 Status key_read_size(const JsonNode *config, const SizeKey *size, int *out) {
     JsonNode node = key_find(config, size->keys);
     if (!json_is_present(&node)) {
         int value = key_is_null(config, size->keys) ? size->null : size->absent;
-        if (value == KEY_REQUIRED) return json_read_int(&node, size->min, size->max, out);
+        if (value == KEY_REQUIRED) return refuse_missing(config, size->keys);
         *out = value;
         return status_ok();
     }

@@ -224,6 +224,10 @@ static void nearest_name_forgives_slips(void) {
     CU_ASSERT_STRING_EQUAL(name_nearest("schedul", NAMES), "schedule");
     CU_ASSERT_STRING_EQUAL(name_nearest("pt", NAMES), "tp"); // a swap is one step
     CU_ASSERT_PTR_NULL(name_nearest("wombat", NAMES));
+    // Half of the letters are not enough.
+    static const char *const TYPES[] = {"gemma2", NULL};
+    CU_ASSERT_PTR_NULL(name_nearest("mamba2", TYPES));
+    CU_ASSERT_STRING_EQUAL(name_nearest("gema2", TYPES), "gemma2");
 }
 
 // cJSON prints 15 digits where they are within DBL_EPSILON of the value, else 17.

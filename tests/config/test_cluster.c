@@ -128,8 +128,13 @@ static void bad_presets_are_refused(void) {
                ": unknown cluster \"dgx-h300\"; the nearest known one is \"dgx-b300\"");
     is_refused("\"dgx-h100:0\"", ": \"dgx-h100:0\": expected PRESET:NODES with 1 or more nodes");
     is_refused("\"dgx-h100:2x\"", ": \"dgx-h100:2x\": expected PRESET:NODES with 1 or more nodes");
-    is_refused("\"dgx-h100:4000000\"",
-               ": \"dgx-h100:4000000\": 4000000 nodes of 8 GPUs are more than 4194304 GPUs");
+    is_refused(
+        "\"dgx-h100:4000000\"",
+        ": \"dgx-h100:4000000\": 4000000 nodes of 8 GPUs are more than 4194304 GPUs; expected "
+        "at most 524288 nodes");
+    is_refused("\"dgx-h100:100000000\"",
+               ": \"dgx-h100:100000000\": 100000000 nodes of 8 GPUs are more than 4194304 GPUs; "
+               "expected at most 524288 nodes");
     is_refused("\"../gpus/h100-sxm-80g:1\"",
                ": unknown cluster \"../gpus/h100-sxm-80g\"; known are a100-pcie-node, aws-p4d, "
                "aws-p4de, aws-p5, aws-p5en, aws-p6-b200, dgx-1-v100, dgx-a100-40g, dgx-a100-80g, "

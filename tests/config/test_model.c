@@ -91,6 +91,19 @@ static void path_is_relative_to_the_scenario(void) {
     fclose(file);
     CU_ASSERT_EQUAL(load(scenario, "\"My-Model/config.json\"", &model).code, STATUS_OK);
     CU_ASSERT_STRING_EQUAL(model.name, "My-Model");
+    // From inside the folder its name does not stand in the path.
+    const char *beside = arena_printf(&arena, "%s/job.json", folder);
+    CU_ASSERT_EQUAL(load(beside, "\"./config.json\"", &model).code, STATUS_OK);
+    CU_ASSERT_STRING_EQUAL(model.name, "My-Model");
+    // What the file says it was loaded from is its name.
+    file = fopen(path, "w");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+    fputs("{\"model_type\": \"gpt2\", \"n_embd\": 64, \"n_layer\": 2, \"n_head\": 4, "
+          "\"vocab_size\": 1000, \"_name_or_path\": \"some-lab/Tiny-1.5\"}",
+          file);
+    fclose(file);
+    CU_ASSERT_EQUAL(load(scenario, "\"My-Model/config.json\"", &model).code, STATUS_OK);
+    CU_ASSERT_STRING_EQUAL(model.name, "Tiny-1.5");
     unlink(path);
     rmdir(folder);
     rmdir(dir);
@@ -127,6 +140,19 @@ static void unknown_names_are_refused_with_the_nearest(void) {
                                    "gpt3-175b")),
                     0);
     done();
+}
+
+// Unknown keys of a Hugging Face file are ignored, but not where one of them must be meant.
+static void a_misspelled_required_key_is_pointed_at(void) {
+    expect_message("{\"model_type\": \"llama\", \"hidden_sise\": 64, \"num_hidden_layers\": 2, "
+                   "\"num_attention_heads\": 8, \"vocab_size\": 1000}",
+                   "job.json: model.hidden_size: missing; the file has \"hidden_sise\"");
+    expect_message(
+        "{\"model_type\": \"mamba2\"}",
+        "job.json: model.model_type: \"mamba2\" is unknown; known are llama, mistral, "
+        "mixtral, qwen2, qwen2_moe, qwen3, qwen3_moe, deepseek_v2, deepseek_v3, kimi_k2, "
+        "gpt_oss, gemma2, gemma3, gemma3_text, phi3, internlm, gpt2, gpt_neox, bloom, "
+        "mpt, opt, falcon, RefinedWebModel, generic");
 }
 
 static void values_of_a_wrong_type_are_refused(void) {
@@ -227,6 +253,10 @@ static void generic_refuses_what_it_does_not_know(void) {
                    "layernorm");
     expect_message(GENERIC("\"hidden_size\": 64, \"num_hidden_layers\": 2"),
                    "job.json: model.intermediate_size: missing; expected a whole number");
+    expect_message(GENERIC(SIZES ", \"hidden_act\": \"gleu\""),
+                   "job.json: model.hidden_act: \"gleu\" is unknown; expected one of gelu, "
+                   "gelu_new, gelu_fast, gelu_pytorch_tanh, quick_gelu, relu, relu2, silu, swish, "
+                   "tanh");
     expect_message(GENERIC(SIZES ", \"num_experts_per_tok\": 2"),
                    "job.json: model.num_experts: missing; expected a whole number");
     expect_message(GENERIC(SIZES ", \"q_lora_rank\": 16"),
@@ -242,6 +272,7 @@ CU_TestInfo model_tests[] = {
     TEST(path_is_relative_to_the_scenario),
     TEST(missing_file_names_presets_of_a_similar_name),
     TEST(unknown_names_are_refused_with_the_nearest),
+    TEST(a_misspelled_required_key_is_pointed_at),
     TEST(values_of_a_wrong_type_are_refused),
     TEST(sizes_are_checked),
     TEST(mixtures_are_checked),
