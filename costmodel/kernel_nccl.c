@@ -5,7 +5,7 @@
 
 // Growth of the smallest message's time per further rank of the group, over that of 2 ranks: mean
 // of A100, H100, H200, B200 and L40S, 8 against 2 GPUs (fitted, hw-profiles/kernels).
-static const double HOP_FRAC[NUM_NCCL_OPS] = {0.15, 0.25, 0.06, 0.16};
+static const double HOP_FRAC[NUM_NCCL_OPS] = {0.17, 0.28, 0.05, 0.17};
 
 double nccl_wire_frac(NcclOp op, double num_gpus) {
     double share = (num_gpus - 1) / num_gpus;
