@@ -1,6 +1,7 @@
 #include "calibrate/profile_fit.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -47,7 +48,7 @@ static cJSON *profile_tree(const Gpu *gpu) {
     return tree;
 }
 
-// The sections of base that this run does not fit, checked, in the order of KINDS.
+// A file with sections that this run does not fit, checked.
 static Status base_load(const char *base, Arena *arena, JsonNode *root) {
     KernelProfile profile;
     TRY(kernels_load(base, arena, &profile));
@@ -56,11 +57,39 @@ static Status base_load(const char *base, Arena *arena, JsonNode *root) {
 
 static void section_keep(cJSON *tree, const JsonNode *root, const char *name) {
     JsonNode section = json_get(root, name);
-    if (!json_is_present(&section)) return;
-    // Printed without spaces, so that it stays as small as it was.
-    char *text = cJSON_PrintUnformatted(section.item);
-    if (text) cJSON_AddRawToObject(tree, name, text);
+    if (json_is_present(&section))
+        cJSON_AddItemToObject(tree, name, cJSON_Duplicate(section.item, true));
+}
+
+// Arrays of numbers on one line without spaces: a third of the file's size.
+static void arrays_compact(cJSON *item) {
+    for (cJSON *child = item->child, *next; child; child = next) {
+        next = child->next;
+        if (!cJSON_IsArray(child) || !cJSON_IsNumber(child->child)) {
+            arrays_compact(child);
+            continue;
+        }
+        char *text = cJSON_PrintUnformatted(child);
+        cJSON *raw = cJSON_CreateRaw(text);
+        cJSON_free(text);
+        if (item->type == cJSON_Object) {
+            char *key = strdup(child->string);
+            cJSON_ReplaceItemInObjectCaseSensitive(item, key, raw);
+            free(key);
+        } else {
+            cJSON_ReplaceItemViaPointer(item, child, raw);
+        }
+    }
+}
+
+// The same bytes whether a section was fitted now or kept from a file: every number is printed from
+// the double that its text reads as.
+static void tree_normalise(cJSON **tree) {
+    char *text = cJSON_PrintUnformatted(*tree);
+    cJSON_Delete(*tree);
+    *tree = cJSON_Parse(text);
     cJSON_free(text);
+    arrays_compact(*tree);
 }
 
 Status profile_fit(const char *folder, const Gpu *gpu, const Kind *only, const char *base,
@@ -90,6 +119,7 @@ Status profile_fit(const char *folder, const Gpu *gpu, const Kind *only, const c
     if (status.code != STATUS_OK)
         cJSON_Delete(profile.tree);
     else
-        *out = profile;
+        tree_normalise(&profile.tree);
+    if (status.code == STATUS_OK) *out = profile;
     return status;
 }
