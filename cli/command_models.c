@@ -13,11 +13,13 @@ static const struct argp MODELS_ARGP = {
     .options = OPTIONS,
     .parser = common_parse,
     .args_doc = "[NAME]",
-    .doc = "Lists the bundled models, or shows one: its file, parameters and source. Any of these "
-           "names may stand as `model` in a scenario; a Hugging Face config.json may too.\v"
+    .doc = "Lists the bundled models, or shows one: its parameters, source and keys. Any of these "
+           "names may stand as `model` in a scenario; a Hugging Face config.json may too. With a "
+           "name, --json prints the object alone, to be changed and pasted as `model`.\v"
            "Examples:\n"
            "  meshwright models\n"
            "  meshwright models llama-3.1-70b\n"
+           "  meshwright models llama-3.1-70b --json\n"
            "  meshwright models --json\n",
 };
 
@@ -26,10 +28,13 @@ static const struct argp CLUSTERS_ARGP = {
     .parser = common_parse,
     .args_doc = "[NAME]",
     .doc = "Lists the bundled clusters, or shows one. In a scenario the name is followed by the "
-           "number of nodes: \"dgx-h100:16\".\v"
+           "number of nodes: \"dgx-h100:16\". With a name, the object of one node follows (alone "
+           "with --json), to be changed and pasted as `cluster`: raise num_gpus for more "
+           "nodes.\v"
            "Examples:\n"
            "  meshwright clusters\n"
            "  meshwright clusters dgx-h100\n"
+           "  meshwright clusters dgx-h100 --json\n"
            "  meshwright clusters --json\n",
 };
 
@@ -72,11 +77,28 @@ static Status preset_unknown(const char *kind, const char *name, const char *con
     return usage_error("unknown %s \"%s\"; meshwright %ss lists them", kind, name, kind);
 }
 
-// Shows the preset's own file.
-static Status preset_show(const char *folder, const char *name, Arena *arena) {
+// Shows the preset's own file: an object that a scenario takes as `model`.
+static Status model_show(const char *name, Arena *arena) {
     JsonNode root;
-    TRY(json_load(data_path(arena, folder, name), arena, &root));
+    TRY(json_load(data_path(arena, "models", name), arena, &root));
     return json_write(root.item, stdout);
+}
+
+// Shows one node as an object that a scenario takes as `cluster`.
+static Status cluster_show(const char *name, Arena *arena) {
+    static const char *const KEYS[] = {
+        "gpu",       "gpus_per_node",          "scale_up",
+        "scale_out", "price_usd_per_gpu_hour", "power_watts_per_gpu"};
+    JsonNode root;
+    TRY(json_load(data_path(arena, "hw-profiles/clusters", name), arena, &root));
+    cJSON *object = cJSON_CreateObject();
+    for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(root.item, KEYS[i]);
+        if (item) cJSON_AddItemToObject(object, KEYS[i], cJSON_Duplicate(item, true));
+        if (item && strcmp(KEYS[i], "gpus_per_node") == 0)
+            cJSON_AddItemToObject(object, "num_gpus", cJSON_Duplicate(item, true));
+    }
+    return answer_json(object);
 }
 
 static void models_print(const ModelSummary *models, int num_models, Arena *arena) {
@@ -106,10 +128,11 @@ static Status models_answer(const CommonOptions *options, Arena *arena) {
         for (int i = 0; i < num_models; i++) {
             names[i] = models[i].name;
             if (strcmp(options->scenario, models[i].name) != 0) continue;
-            if (options->json) return answer_json(model_to_json(&models[i]));
-            models_print(&models[i], 1, arena);
-            putchar('\n');
-            return preset_show("models", models[i].name, arena);
+            if (!options->json) {
+                models_print(&models[i], 1, arena);
+                putchar('\n');
+            }
+            return model_show(models[i].name, arena);
         }
         return preset_unknown("model", options->scenario, names);
     }
@@ -151,9 +174,11 @@ static Status clusters_answer(const CommonOptions *options, Arena *arena) {
         for (int i = 0; i < num_clusters; i++) {
             names[i] = clusters[i].name;
             if (strcmp(options->scenario, clusters[i].name) != 0) continue;
-            if (options->json) return answer_json(cluster_to_json(&clusters[i]));
-            clusters_print(&clusters[i], 1, arena);
-            return status_ok();
+            if (!options->json) {
+                clusters_print(&clusters[i], 1, arena);
+                putchar('\n');
+            }
+            return cluster_show(clusters[i].name, arena);
         }
         return preset_unknown("cluster", options->scenario, names);
     }

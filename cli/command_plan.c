@@ -92,13 +92,12 @@ static const struct argp ARGP = {
 };
 
 static Status plan_print(const PlanOptions *options, const Scenario *scenario,
-                         const PlannerResult *result) {
+                         const PlannerResult *result, bool launchable) {
     if (options->common.json) return answer_json(planner_to_json(result));
     report_plans(scenario, result, stdout);
     if (options->folder && result->num_entries > 0)
-        printf("The best plan is %s/plan.json; its launch files, trace and this report are beside "
-               "it.\n",
-               options->folder);
+        printf("The best plan is %s/plan.json; its %strace and this report are beside it.\n",
+               options->folder, launchable ? "launch files, " : "");
     return status_ok();
 }
 
@@ -113,13 +112,14 @@ static Status plan_answer(PlanOptions *options, Arena *arena) {
     planner->num_threads = num_cpus > MAX_THREADS ? MAX_THREADS : (int)num_cpus;
     planner->progress = progress_show;
     planner->progress_context = &progress;
+    bool launchable = false;
     PlannerResult result;
     Status status = planner_search(&scenario, planner, arena, &result);
     progress_end(&progress);
     TRY(status);
     if (options->folder && result.num_entries > 0)
-        TRY(plan_files_save(&scenario, &result, options->folder, arena));
-    TRY(plan_print(options, &scenario, &result));
+        TRY(plan_files_save(&scenario, &result, options->folder, arena, &launchable));
+    TRY(plan_print(options, &scenario, &result, launchable));
     if (result.num_entries > 0) return status_ok();
     char missing[UNITS_SIZE];
     return status_at(STATUS_NO, scenario.file, "", "nothing fits; the closest plan misses by %s",

@@ -89,7 +89,9 @@ static const struct argp ARGP = {
            "  meshwright simulate out/plan.json --trace out/trace.json --operators\n"
            "  meshwright simulate job.json --fold none --timeout 60 --json\n\n"
            "Exits with 1 where the two differ by more than the tolerance although no link is "
-           "contended.",
+           "contended. What crosses the simulated network: messages between pipeline stages and "
+           "collectives beside the computations; those of tp, cp, ep and ZeRO-3 are part of the "
+           "computations' prices (network_used is false where nothing else is left).",
 };
 
 typedef struct {

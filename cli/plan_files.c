@@ -60,12 +60,14 @@ static Status plan_save(const Scenario *scenario, const PlannedEntry *best, cons
 }
 
 static Status launch_files_save(const Scenario *scenario, const Plan *plan, const char *folder,
-                                Arena *arena) {
+                                Arena *arena, bool *launchable) {
     static const LaunchScheduler schedulers[] = {LAUNCH_TORCHRUN, LAUNCH_SLURM};
+    *launchable = true;
     for (int i = 0; i < 2; i++) {
         LaunchFile file;
         Status status = launch_make(scenario, plan, LAUNCH_MEGATRON, schedulers[i], arena, &file);
         if (status.code != STATUS_OK) {
+            *launchable = false;
             fprintf(stderr, "meshwright: no launch files: %s\n", status.text);
             return status_ok();
         }
@@ -98,11 +100,11 @@ static Status report_save(const Scenario *scenario, const PlannerResult *result,
 }
 
 Status plan_files_save(const Scenario *scenario, const PlannerResult *result, const char *folder,
-                       Arena *arena) {
+                       Arena *arena, bool *launchable) {
     const PlannedEntry *best = &result->entries[0];
     TRY(folder_make(folder));
     TRY(plan_save(scenario, best, arena_printf(arena, "%s/plan.json", folder), arena));
-    TRY(launch_files_save(scenario, &best->plan, folder, arena));
+    TRY(launch_files_save(scenario, &best->plan, folder, arena, launchable));
     TRY(estimate_trace_save(scenario, &best->plan, arena_printf(arena, "%s/trace.json", folder),
                             arena));
     return report_save(scenario, result, arena_printf(arena, "%s/report.txt", folder));

@@ -6,8 +6,10 @@
 #include "config/scenario.h"
 #include "planner/planner.h"
 
+#include <stdbool.h>
+
 // Makes the folder and writes the best plan as plan.json, its launch files, trace.json of its
 // estimate, and report.txt. Launch files that cannot be written for this plan are left out with a
-// note on standard error.
+// note on standard error, and *launchable is false.
 Status plan_files_save(const Scenario *scenario, const PlannerResult *result, const char *folder,
-                       Arena *arena);
+                       Arena *arena, bool *launchable);

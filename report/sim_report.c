@@ -92,7 +92,13 @@ static void print_outcome(const Paper *paper, const SimResult *result) {
             difference * 100);
     fprintf(paper->stream, "%-*s%" PRId64 " activities; folding %s: %s\n", LABEL, "simulated",
             result->num_activities, result->folding, result->folding_reason);
-    if (result->contended)
+    if (result->num_links == 0)
+        fprintf(paper->stream,
+                "%-*snone: nothing of this plan's traffic crosses the simulated "
+                "network (collectives of tp,\n%-*scp, ep and ZeRO-3 are part of the computations' "
+                "prices)\n",
+                LABEL, "contention", LABEL, "");
+    else if (result->contended)
         fprintf(paper->stream, "%-*smessages took %.1f %% longer than granted, %.1f %% shorter\n",
                 LABEL, "contention", result->flow_lost_frac * 100, result->flow_gained_frac * 100);
     else

@@ -15,6 +15,7 @@ cJSON *sim_result_to_json(const SimResult *result) {
     add_bool(json, "contended", result->contended);
     json_add_number(json, "flow_lost_frac", result->flow_lost_frac);
     json_add_number(json, "flow_gained_frac", result->flow_gained_frac);
+    add_bool(json, "network_used", result->num_links > 0);
     cJSON *links = cJSON_AddArrayToObject(json, "links");
     for (int i = 0; i < result->num_links; i++) {
         cJSON *link = cJSON_CreateObject();

@@ -1,0 +1,49 @@
+#!/bin/sh
+# What models and clusters show can be pasted into a scenario and means the same as the name.
+set -eu
+temp=$(mktemp -d)
+trap 'rm -rf "$temp"' EXIT
+cd "$temp"
+fail() {
+    echo "$*" >&2
+    exit 1
+}
+
+# job MODEL CLUSTER, both as JSON
+job() {
+    cat <<END
+{"schema": 1, "model": $1, "cluster": $2,
+ "training": {"seq_len": 4096, "global_batch": 144, "precision": "bf16"}, "parallel": {"tp": 4}}
+END
+}
+
+model=$("$MESHWRIGHT" models llama-3.1-8b --json)
+for name in dgx-h100 gb200-nvl72 rtx4090-node hgx-mi300x; do
+    cluster=$("$MESHWRIGHT" clusters "$name" --json)
+    job '"llama-3.1-8b"' "\"$name:1\"" | "$MESHWRIGHT" estimate - --json >named.json || [ $? -eq 1 ]
+    job "$model" "$cluster" | "$MESHWRIGHT" estimate - --json >pasted.json || [ $? -eq 1 ]
+    grep -q step_time_s named.json || fail "$name: no estimate"
+    cmp named.json pasted.json || fail "$name: the pasted object means something else"
+done
+"$MESHWRIGHT" clusters dgx-h100 | grep -q '"num_gpus"' || fail "no object after the table"
+"$MESHWRIGHT" clusters --help | grep -q 'clusters dgx-h100 --json' || fail "not in the help"
+
+# Where no launch file can be written, none is claimed.
+cat >job.json <<END
+{"schema": 1, "model": "gemma-2-2b", "cluster": "dgx-h100:1",
+ "training": {"seq_len": 4096, "global_batch": 16, "precision": "bf16"}}
+END
+"$MESHWRIGHT" plan job.json -o out >stdout 2>stderr
+grep -q "no launch files: job.json: model: Megatron-LM's GPT lacks norms after" stderr ||
+    fail "$(cat stderr)"
+grep -q 'out/plan.json; its trace and this report are beside it' stdout || fail "$(tail -n 1 stdout)"
+[ ! -e out/launch.sh ] || fail "a launch file"
+[ -e out/plan.json ] || fail "no plan.json"
+
+# Nothing of a tensor-parallel plan crosses the simulated network.
+[ -x "$MESHWRIGHT_SIM" ] || exit 0
+job '"llama-3.1-8b"' '"dgx-h100:1"' | sed 's/"tp": 4/"tp": 8/' >tp.json
+"$MESHWRIGHT" simulate tp.json | tr -s ' \n' ' ' |
+    grep -q "none: nothing of this plan's traffic crosses the simulated network" ||
+    fail "$("$MESHWRIGHT" simulate tp.json)"
+"$MESHWRIGHT" simulate tp.json --json | grep -q '"network_used":.*false' || fail "JSON of simulate"
