@@ -145,6 +145,25 @@ static Status chunks_resolve(const Scenario *scenario, Arena *arena, Plan *plan)
     return plan_default_chunks(&scenario->model, plan->num_chunks, arena, &plan->chunks);
 }
 
+// "1, 2, 4, 8": what tp can be with this model.
+static const char *legal_tps(const Scenario *scenario, Arena *arena) {
+    const char *list = "";
+    for (int tp = 1; tp <= scenario->model.num_heads; tp++)
+        if (plan_check_tp(scenario, &(Plan){.tp = tp}).code == STATUS_OK)
+            list = arena_printf(arena, "%s%s%d", list, tp > 1 ? ", " : "", tp);
+    return list;
+}
+
+// plan_check, and where tp is what it refuses, the values it could have.
+static Status rules_check(const Scenario *scenario, const Plan *plan, Arena *arena) {
+    Status status = plan_check(scenario, plan);
+    if (status.code == STATUS_OK) return status;
+    Status of_tp = plan_check_tp(scenario, plan);
+    if (strcmp(of_tp.text, status.text) != 0) return status;
+    return status_error(status.code, "%s; expected one of %s", of_tp.text,
+                        legal_tps(scenario, arena));
+}
+
 // What is legal, but nothing acts upon yet.
 static Status unsupported_refuse(const Scenario *scenario, const Plan *plan) {
     if (strcmp(plan->order, DEFAULT_ORDER) != 0)
@@ -166,7 +185,7 @@ Status plan_resolve(const Scenario *scenario, Arena *arena, Plan *out) {
     schedule_resolve(&scenario->parallel, &plan);
     options_resolve(scenario, &plan);
     TRY(chunks_resolve(scenario, arena, &plan));
-    TRY(plan_check(scenario, &plan));
+    TRY(rules_check(scenario, &plan, arena));
     TRY(unsupported_refuse(scenario, &plan));
     plan_derive(scenario, &plan);
     *out = plan;

@@ -46,6 +46,9 @@ Status plan_resolve(const Scenario *scenario, Arena *arena, Plan *out);
 // plan->chunks must be set (plan_default_chunks).
 Status plan_check(const Scenario *scenario, const Plan *plan);
 
+// The rules of tp alone: what it must divide.
+Status plan_check_tp(const Scenario *scenario, const Plan *plan);
+
 // Sets the derived fields of a plan whose degrees are legal.
 void plan_derive(const Scenario *scenario, Plan *plan);
 

@@ -70,7 +70,7 @@ static bool model_has_dense_mlp(const Model *model) {
     return false;
 }
 
-static Status tp_check(const Scenario *scenario, const Plan *plan) {
+Status plan_check_tp(const Scenario *scenario, const Plan *plan) {
     const Model *model = &scenario->model;
     const int tp = plan->tp, kv_heads = model->num_kv_heads;
     if (tp == 1) return status_ok();
@@ -157,7 +157,7 @@ Status plan_check(const Scenario *scenario, const Plan *plan) {
     TRY(gpus_check(scenario, plan));
     TRY(batch_check(scenario, plan));
     TRY(pipeline_check(scenario, plan));
-    TRY(tp_check(scenario, plan));
+    TRY(plan_check_tp(scenario, plan));
     TRY(sequence_check(scenario, plan));
     TRY(experts_check(scenario, plan));
     return sharding_check(scenario, plan);

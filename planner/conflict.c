@@ -19,9 +19,38 @@ static bool opens_without(const Conflict *c, const Constraint *first, const Cons
     return relax_reaches(&changed, HARVEST_LEGAL, 1, c->arena, NULL);
 }
 
-// What plan_resolve finds wrong with the constraints, everything else at its default; "" where that
-// is nothing.
+// A given degree that no choice of the others could make legal: " (dp 3 does not divide num_gpus
+// 128)"; "" for none.
+static const char *degree_text(const Conflict *c) {
+    const ParallelSpec *spec = &c->scenario->parallel;
+    const int64_t batch = c->scenario->training.global_batch;
+    const int num_gpus = c->scenario->cluster.num_gpus;
+    const struct {
+        const char *key;
+        int value;
+    } degrees[] = {{"tp", spec->tp}, {"pp", spec->pp}, {"cp", spec->cp}, {"dp", spec->dp}};
+    for (size_t i = 0; i < sizeof degrees / sizeof *degrees; i++)
+        if (degrees[i].value != ABSENT && num_gpus % degrees[i].value != 0)
+            return arena_printf(c->arena, " (%s %d does not divide num_gpus %d)", degrees[i].key,
+                                degrees[i].value, num_gpus);
+    if (spec->dp != ABSENT && batch % spec->dp != 0)
+        return arena_printf(c->arena, " (dp %d does not divide global_batch %lld)", spec->dp,
+                            (long long)batch);
+    if (spec->micro_batch != ABSENT && batch % spec->micro_batch != 0)
+        return arena_printf(c->arena, " (micro_batch %d does not divide global_batch %lld)",
+                            spec->micro_batch, (long long)batch);
+    return "";
+}
+
+// What is wrong with the constraints: a single degree, else what plan_resolve finds with everything
+// else at its default; "" where that is nothing. With dp given and other degrees free, those
+// defaults would be found wrong, not the constraints.
 static const char *rule_text(const Conflict *c) {
+    const ParallelSpec *spec = &c->scenario->parallel;
+    const char *degree = degree_text(c);
+    if (degree[0]) return degree;
+    if (spec->dp != ABSENT && (spec->tp == ABSENT || spec->pp == ABSENT || spec->cp == ABSENT))
+        return "";
     Plan ignored;
     Status status = plan_resolve(c->scenario, c->arena, &ignored);
     if (status.code == STATUS_OK) return "";
@@ -29,6 +58,20 @@ static const char *rule_text(const Conflict *c) {
     size_t length = strlen(c->scenario->file);
     if (strncmp(text, c->scenario->file, length) == 0 && text[length] == ':') text += length + 2;
     return arena_printf(c->arena, " (%s)", text);
+}
+
+// "; expected tp 1, 2 or 4": the values with which something is legal, where only tp is at fault.
+static const char *tps_text(const Conflict *c) {
+    const char *list = "";
+    Scenario changed = *c->scenario;
+    for (int tp = 1; tp <= changed.model.num_heads; tp++) {
+        changed.parallel.tp = tp;
+        if (changed.cluster.num_gpus % tp != 0) continue;
+        if (plan_check_tp(&changed, &(Plan){.tp = tp}).code != STATUS_OK) continue;
+        if (relax_reaches(&changed, HARVEST_LEGAL, 1, c->arena, NULL))
+            list = arena_printf(c->arena, "%s%s%d", list, list[0] ? ", " : "", tp);
+    }
+    return list[0] ? arena_printf(c->arena, "; expected one of tp %s", list) : "";
 }
 
 static Status refuse_with(const Conflict *c, const Constraint *first, const char *text) {
@@ -40,19 +83,24 @@ static Status refuse_with(const Conflict *c, const Constraint *first, const char
 static Status explain_one(const Conflict *c, bool *explained) {
     const char *names = "";
     const Constraint *first = NULL;
+    int num_found = 0;
     for (int i = 0; i < c->num_given; i++) {
         if (!opens_without(c, c->given[i], NULL)) continue;
         const char *text = constraint_text(c->given[i], &c->scenario->parallel, c->arena);
         names = first ? arena_printf(c->arena, "%s or %s", names, text) : text;
         if (!first) first = c->given[i];
+        num_found++;
     }
     *explained = first != NULL;
     if (!first) return status_ok();
+    bool only_tp =
+        num_found == 1 && strcmp(first->key, "tp") == 0 && !strstr(rule_text(c), "expected one of");
     return refuse_with(c, first,
                        arena_printf(c->arena,
                                     "no configuration of %d GPUs is legal with these constraints; "
-                                    "there are some without %s",
-                                    c->scenario->cluster.num_gpus, names));
+                                    "there are some without %s%s",
+                                    c->scenario->cluster.num_gpus, names,
+                                    only_tp ? tps_text(c) : ""));
 }
 
 static Status explain_two(const Conflict *c, bool *explained) {

@@ -202,10 +202,15 @@ static void tp_divides_what_it_splits(void) {
         {6, 6, 768, 3072, 6, NULL},
         {32, 4, 4096, 14336, 4, NULL},
         {32, 4, 4096, 14336, 8, NULL}, // each kv head on two ranks
-        {10, 10, 640, 2560, 4, "parallel.tp: 4 does not divide num_attention_heads 10"},
-        {12, 6, 768, 3072, 4, "parallel.tp: 4 does not divide num_key_value_heads 6"},
-        {24, 3, 768, 3072, 4, "parallel.tp: 4 is not a multiple of num_key_value_heads 3"},
-        {12, 12, 768, 3070, 4, "parallel.tp: 4 does not divide intermediate_size 3070"},
+        {10, 10, 640, 2560, 4,
+         "parallel.tp: 4 does not divide num_attention_heads 10; expected one of 1, 2, 5, 10"},
+        {12, 6, 768, 3072, 4,
+         "parallel.tp: 4 does not divide num_key_value_heads 6; expected one of 1, 2, 3, 6, 12"},
+        {24, 3, 768, 3072, 4,
+         "parallel.tp: 4 is not a multiple of num_key_value_heads 3; expected one of 1, 3, 6, 12, "
+         "24"},
+        {12, 12, 768, 3070, 4,
+         "parallel.tp: 4 does not divide intermediate_size 3070; expected one of 1, 2"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         Arena arena = {0};

@@ -266,16 +266,23 @@ static void an_empty_space_names_its_constraints(void) {
     PlannerResult result;
     ASSERT_REFUSED(search_gpus(8, 64, "{\"tp\": 3}", &arena, &result),
                    "job.json: parallel.tp: no configuration of 8 GPUs is legal with these "
-                   "constraints; there are some without tp 3 (parallel: tp 3 x cp 1 x pp 1 = 3 "
-                   "does not divide num_gpus 8; num_gpus 6 would be filled)");
+                   "constraints; there are some without tp 3; expected one of tp 1, 2, 4, 8 "
+                   "(tp 3 does not divide num_gpus 8)");
+    ASSERT_REFUSED(search_gpus(8, 64, "{\"dp\": 3}", &arena, &result),
+                   "job.json: parallel.dp: no configuration of 8 GPUs is legal with these "
+                   "constraints; there are some without dp 3 (dp 3 does not divide num_gpus 8)");
+    ASSERT_REFUSED(search_gpus(8, 64, "{\"micro_batch\": 3}", &arena, &result),
+                   "job.json: parallel.micro_batch: no configuration of 8 GPUs is legal with these "
+                   "constraints; there are some without micro_batch 3 (micro_batch 3 does not "
+                   "divide global_batch 64)");
     ASSERT_REFUSED(search_gpus(8, 64, "{\"tp\": 4, \"pp\": 4}", &arena, &result),
                    "job.json: parallel.tp: no configuration of 8 GPUs is legal with these "
                    "constraints; there are some without tp 4 or pp 4 (parallel: tp 4 x cp 1 x pp 4 "
                    "= 16 does not divide num_gpus 8; num_gpus 16 would be filled)");
     ASSERT_REFUSED(search_gpus(8, 64, "{\"tp\": 3, \"pp\": 3}", &arena, &result),
                    "job.json: parallel.tp: no configuration of 8 GPUs is legal with these "
-                   "constraints; there are some without both tp 3 and pp 3 (parallel: tp 3 x cp 1 "
-                   "x pp 3 = 9 does not divide num_gpus 8; num_gpus 9 would be filled)");
+                   "constraints; there are some without both tp 3 and pp 3 (tp 3 does not divide "
+                   "num_gpus 8)");
     // 37 is prime, more than the 34 chunks of 32 layers, and divides neither 64 nor the heads.
     ASSERT_REFUSED(search_gpus(37, 64, NULL, &arena, &result),
                    "job.json: cluster.num_gpus: 37 GPUs cannot be filled by any legal tp x cp x dp "
