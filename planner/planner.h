@@ -45,7 +45,8 @@ typedef struct {
     double max_memory_bytes;  // a plan may not need more on one GPU; 0: what the GPU has
     double budget_s;          // end after so many seconds, once a plan is found; 0: never
     bool exhaustive;          // price everything that fits; for tests and doubters
-    bool distinct;            // of plans that are variants of each other list the best only
+    bool distinct;            // of plans that are variants of each other list the best only; for
+                              // OBJECTIVE_MEMORY none that needs as much as a faster one
     bool brief;               // where nothing fits, do not look for what would
     int num_threads;          // 0 or 1: the calling one only; the result is the same
     PlannerProgress progress; // may be NULL

@@ -20,6 +20,7 @@ const char *const OBJECTIVE_NAMES[NUM_OBJECTIVES + 1] = {"throughput", "cost", "
 
 enum {
     DEFAULT_TOP = 5,
+    TIES_FACTOR = 4,   // of the least memory there are many that only take longer: K among 4 K
     ROUND_SPLITS = 16, // the limit is the same for all splits of a round: results do not depend on
                        // which thread walks which
 };
@@ -247,23 +248,38 @@ static const char *best_text(const Search *s, Arena *arena) {
                         (long long)s->stats.considered, s->scenario->training.stack.name);
 }
 
+// Whether an entry before this plan needs the same memory and is no slower: nobody wants this one.
+static bool is_dominated(const PlannedEntry *entries, int num_entries, const Estimate *estimate) {
+    for (int i = 0; i < num_entries; i++) {
+        const Estimate *better = &entries[i].estimate;
+        double memory = better->memory.device_bytes / estimate->memory.device_bytes - 1;
+        if (fabs(memory) <= 1e-9 && better->step_time_s <= estimate->step_time_s) return true;
+    }
+    return false;
+}
+
 static void entries_build(const Search *s, Arena *arena, PlannerResult *out) {
     const Best *best = &s->best;
-    PlannedEntry *entries = ARENA_ARRAY(arena, best->num_items, PlannedEntry);
-    for (int i = 0; i < best->num_items; i++) {
+    const PlanObjective objective = s->options->objective;
+    const bool drop = objective == OBJECTIVE_MEMORY && best->distinct;
+    PlannedEntry *entries = ARENA_ARRAY(arena, s->stats.wanted, PlannedEntry);
+    int n = 0;
+    for (int i = 0; i < best->num_items && n < s->stats.wanted; i++) {
         const Priced *priced = &best->items[i];
-        PlannedEntry *entry = &entries[i];
+        if (drop && is_dominated(entries, n, &priced->estimate)) continue;
+        PlannedEntry *entry = &entries[n];
         entry->plan = plan_copy(&priced->candidate.plan, arena);
         entry->estimate = priced->estimate;
         entry->loses_frac = priced->value / best->items[0].value - 1;
         entry->within_noise_of_best =
-            i == 0 || explain_within_noise(s->scenario, s->options->objective, &entries[0], entry);
-        entry->variant_of = variant_of(entries, i);
-        entry->why = i == 0 ? best_text(s, arena)
-                            : explain_loss(s->options->objective, &entries[0], entry, arena);
+            n == 0 || explain_within_noise(s->scenario, objective, &entries[0], entry);
+        entry->variant_of = variant_of(entries, n);
+        entry->why =
+            n == 0 ? best_text(s, arena) : explain_loss(objective, &entries[0], entry, arena);
+        n++;
     }
     out->entries = entries;
-    out->num_entries = best->num_items;
+    out->num_entries = n;
 }
 
 static void miss_build(const Search *s, Arena *arena, PlannerResult *out) {
@@ -348,6 +364,7 @@ Status planner_search(const Scenario *scenario, const PlannerOptions *options, A
     deadline_start(&search.deadline, options->budget_s);
     search.stats.wanted = options->top > 0 ? options->top : DEFAULT_TOP;
     search.best = (Best){.top = search.stats.wanted, .distinct = options->distinct};
+    if (options->objective == OBJECTIVE_MEMORY && options->distinct) search.best.top *= TIES_FACTOR;
     search.best.items = ARENA_ARRAY(&search.arena, search.best.top, Priced);
     space_build(&limited, &search.arena, &search.space);
     search.split_bound_s = ARENA_ARRAY(&search.arena, search.space.num_splits, double);

@@ -363,6 +363,21 @@ static void objectives_choose_what_they_name(void) {
     arena_free(&arena);
 }
 
+static void least_memory_is_listed_without_slower_ties(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    Status status = case_preset("llama-3.1-8b", "dgx-h100:4", 8192, 128, NULL, &arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    PlannerOptions options = {.objective = OBJECTIVE_MEMORY, .distinct = true};
+    PlannerResult result = search(&scenario, &options, &arena);
+    CU_ASSERT_EQUAL_FATAL(result.num_entries, 5);
+    for (int i = 1; i < result.num_entries; i++) {
+        const Estimate *before = &result.entries[i - 1].estimate, *e = &result.entries[i].estimate;
+        CU_ASSERT(e->memory.device_bytes > before->memory.device_bytes * (1 + 1e-9));
+    }
+    arena_free(&arena);
+}
+
 static void progress_count(void *context, const char *what, int64_t done, int64_t total) {
     (void)what;
     (void)done;
@@ -433,6 +448,7 @@ CU_TestInfo search_tests[] = {
     {"a_budget_gives_the_best_so_far_and_the_gap", a_budget_gives_the_best_so_far_and_the_gap},
     {"a_budget_holds_in_every_phase", a_budget_holds_in_every_phase},
     {"objectives_choose_what_they_name", objectives_choose_what_they_name},
+    {"least_memory_is_listed_without_slower_ties", least_memory_is_listed_without_slower_ties},
     {"progress_is_told", progress_is_told},
     {"the_document_is_the_contracts", the_document_is_the_contracts},
     CU_TEST_INFO_NULL,
