@@ -21,9 +21,9 @@ enum {
     FEWEST_ROWS = 40, // of a kernel in a fold
 };
 static const double TILE_TOKENS[NUM_TILES] = {64, 128};
-static const double TOKEN_KNOTS[] = {1,    16,   64,   128,  256,  512,   1024, 1536,
-                                     2048, 3072, 4096, 6144, 8192, 12288, 16384};
-static const double GROUP_KNOTS[] = {1, 8}, LATENT_KNOTS[] = {1, 16, 128};
+static const double TOKEN_KNOTS[] = {1,    16,   32,   64,   128,  256,   512,   1024, 1536,
+                                     2048, 3072, 4096, 6144, 8192, 10240, 12288, 16384};
+static const double GROUP_KNOTS[] = {1, 2, 16}, LATENT_KNOTS[] = {1, 16, 128};
 
 // The rows of one kernel.
 typedef struct {
@@ -63,8 +63,7 @@ static void part_spec(SurfaceSpec *spec, bool latent, Arena *arena) {
     spec->axes[0] = surface_octaves("batch_heads", 0, 15, arena);
     spec->axes[1] =
         surface_axis("tokens", TOKEN_KNOTS, sizeof TOKEN_KNOTS / sizeof *TOKEN_KNOTS, arena);
-    spec->axes[2] =
-        surface_axis("group", latent ? LATENT_KNOTS : GROUP_KNOTS, latent ? 3 : 2, arena);
+    spec->axes[2] = surface_axis("group", latent ? LATENT_KNOTS : GROUP_KNOTS, 3, arena);
     for (int a = 0; a < 3; a++) {
         spec->stiffness[a] = 0.005;
         spec->flatness[a] = a == 2 ? 0.1 : 0.03;
