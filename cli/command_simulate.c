@@ -116,8 +116,8 @@ static Status simulate_trace(const SimulateOptions *options, const Question *que
     const Timeline *timeline = &question->parts.timeline;
     const TraceTimeline timelines[] = {
         {"estimate", (const double *const *)timeline->start_s,
-         (const double *const *)timeline->end_s},
-        {"simulation", result->start_s, result->end_s},
+         (const double *const *)timeline->end_s, timeline->step_time_s},
+        {"simulation", result->start_s, result->end_s, result->step_time_s},
     };
     const TraceContext context = {
         .scenario = &question->scenario,

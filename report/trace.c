@@ -57,6 +57,17 @@ static void stream_write(TraceWriter *writer, int rank, Stream stream, const Sli
     }
 }
 
+// The end of the last instruction of any rank.
+static int64_t timeline_end_ns(const Program *program, const TraceTimeline *timeline) {
+    int64_t last_ns = 0;
+    for (int r = 0; r < program->num_ranks; r++)
+        for (int i = 0; i < program->ranks[r].num_instructions; i++) {
+            int64_t end_ns = trace_ns(timeline->end_s[r][i]);
+            if (end_ns > last_ns) last_ns = end_ns;
+        }
+    return last_ns;
+}
+
 static void timeline_write(TraceWriter *writer, const TraceTimeline *timeline, Arena *scratch) {
     const Program *program = writer->context->program;
     trace_process(writer, timeline->name);
@@ -69,6 +80,8 @@ static void timeline_write(TraceWriter *writer, const TraceTimeline *timeline, A
         }
         arena_reset(scratch);
     }
+    int64_t from_ns = timeline_end_ns(program, timeline), to_ns = trace_ns(timeline->step_time_s);
+    if (to_ns > from_ns) trace_host(writer, from_ns, to_ns);
 }
 
 static void trace_write(FILE *stream, const TraceContext *context, const TraceTimeline *timelines,

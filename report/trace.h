@@ -19,6 +19,7 @@ typedef struct {
     const char *name;             // "estimate", "simulation"
     const double *const *start_s; // [num_ranks][num_instructions]
     const double *const *end_s;   // the same
+    double step_time_s;           // its end: what follows the last instruction is the host's
 } TraceTimeline;
 
 typedef struct {

@@ -35,9 +35,14 @@ void trace_process(TraceWriter *writer, const char *name) {
     metadata_sort(writer, "process_sort_index", 0, writer->pid);
 }
 
+// Of a track's lane 0.
+static int track_id(int rank, Stream stream) {
+    return (rank * NUM_STREAMS + (int)stream) * TRACE_MAX_LANES + 1;
+}
+
 void trace_track(TraceWriter *writer, int rank, Stream stream, int lane) {
     char name[80], more[16] = "";
-    writer->tid = (rank * NUM_STREAMS + (int)stream) * TRACE_MAX_LANES + 1;
+    writer->tid = track_id(rank, stream);
     if (lane > 0) snprintf(more, sizeof more, " %d", lane + 1);
     snprintf(name, sizeof name, "stage %d %s%s", rank, STREAM_NAMES[stream], more);
     metadata(writer, "thread_name", writer->tid + lane, name);
@@ -122,4 +127,9 @@ void trace_instruction(TraceWriter *writer, int lane, const Instruction *in, int
     } else {
         computation(writer, tid, in, start_ns, end_ns);
     }
+}
+
+void trace_host(TraceWriter *writer, int64_t start_ns, int64_t end_ns) {
+    trace_slice(writer, track_id(0, STREAM_COMPUTE), "host", "host", start_ns, end_ns);
+    fprintf(writer->stream, "}}");
 }

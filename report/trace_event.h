@@ -30,6 +30,9 @@ void trace_track(TraceWriter *writer, int rank, Stream stream, int lane);
 void trace_instruction(TraceWriter *writer, int lane, const Instruction *instruction,
                        int64_t start_ns, int64_t end_ns);
 
+// What the host does once a step, on the first stage's track of computations.
+void trace_host(TraceWriter *writer, int64_t start_ns, int64_t end_ns);
+
 // The operators of a computation, in trace_operators.c: they share its time by their prices.
 void trace_operators(TraceWriter *writer, int tid, const Instruction *instruction, int64_t start_ns,
                      int64_t end_ns);

@@ -34,6 +34,13 @@ for place, slices in tracks.items():
         assert not enclosing or -end <= enclosing[-1], (names[place], start, -end, enclosing)
         enclosing.append(-end)
 assert num_slices >= least, num_slices
+# The last slice is the host's, and the trace of the estimate ends with its step.
+hosts = [e for e in trace["traceEvents"] if e["name"] == "host" and e["ph"] == "X"]
+assert [e["pid"] for e in hosts] == list(range(1, len(processes) + 1)), hosts
+last = max(e["ts"] + e["dur"] for e in trace["traceEvents"] if e["ph"] == "X" and e["pid"] == 1)
+assert abs(last - hosts[0]["ts"] - hosts[0]["dur"]) < 0.01
+step_us = 1e6 * json.load(open(sys.argv[4]))["step_time_s"]
+assert abs(last - step_us) < 0.01, (last, step_us)
 END
 
 # job PARALLEL
@@ -46,16 +53,18 @@ END
 
 job '"tp": 2, "pp": 4, "vpp": 2, "ep": 2'
 "$MESHWRIGHT" plan job.json -o out >/dev/null
-python3 check.py out/trace.json estimate 200
+"$MESHWRIGHT" estimate out/plan.json --json >estimate.json
+python3 check.py out/trace.json estimate 200 estimate.json
 
 [ -x "$MESHWRIGHT_SIM" ] || exit 0
 for parallel in '"tp": 2, "pp": 4, "vpp": 2, "ep": 2' '"tp": 2, "pp": 4, "schedule": "gpipe"' \
     '"tp": 8' '"tp": 2, "ep": 4, "zero_stage": 0' '"tp": 1, "pp": 2, "recompute": "full"'; do
     job "$parallel"
+    "$MESHWRIGHT" estimate job.json --json >estimate.json 2>/dev/null || [ $? -eq 1 ] # too large
     "$MESHWRIGHT" simulate job.json --trace trace.json >/dev/null
-    python3 check.py trace.json estimate,simulation 20
+    python3 check.py trace.json estimate,simulation 20 estimate.json
     "$MESHWRIGHT" simulate job.json --trace trace.json --operators >/dev/null
-    python3 check.py trace.json estimate,simulation 500
+    python3 check.py trace.json estimate,simulation 500 estimate.json
 done
 # Nothing else is left beside the trace.
 [ "$(find . -name '*tmp*')" = "" ]
