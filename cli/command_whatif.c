@@ -1,6 +1,7 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "report/whatif_report.h"
 #include "whatif/whatif.h"
 
 #include <stdio.h>
@@ -59,10 +60,11 @@ static const struct argp ARGP = {
            "  meshwright whatif out/plan.json --vary training.seq_len=4096..32768:x2\n"
            "  meshwright whatif out/plan.json --vary training.global_batch=64,128 \\\n"
            "      --vary parallel.recompute=none,full -o grid\n\n"
-           "Exits with 1 where no point of the grid fits.",
+           "Exits with 1 where no point of the grid fits, with 2 where none is legal.",
 };
 
-static Status whatif_save(const WhatifResult *result, const char *folder, Arena *arena) {
+static Status whatif_save(const Scenario *scenario, const WhatifResult *result, const char *folder,
+                          Arena *arena) {
     TRY(folder_make(folder));
     cJSON *tree = whatif_to_json(result);
     Status status = json_save(tree, arena_printf(arena, "%s/whatif.json", folder));
@@ -71,10 +73,17 @@ static Status whatif_save(const WhatifResult *result, const char *folder, Arena 
     const char *path = arena_printf(arena, "%s/whatif.txt", folder);
     FILE *stream = fopen(path, "wb");
     if (!stream) return status_at(STATUS_MACHINE, path, "", "cannot be written");
-    whatif_print(result, stream);
+    report_whatif(scenario, result, stream);
     bool failed = ferror(stream) != 0;
     failed |= fclose(stream) != 0;
     return failed ? status_at(STATUS_MACHINE, path, "", "cannot be written") : status_ok();
+}
+
+// A grid of which nothing is legal is bad input: the first refusal stands for all.
+static Status whatif_check(const WhatifResult *result) {
+    for (int64_t i = 0; i < result->num_points; i++)
+        if (result->points[i].code != STATUS_INVALID) return status_ok();
+    return status_error(STATUS_INVALID, "%s", result->points[0].message);
 }
 
 static Status whatif_answer(const WhatifArguments *options, Arena *arena) {
@@ -95,11 +104,12 @@ static Status whatif_answer(const WhatifArguments *options, Arena *arena) {
     Status status = whatif_run(&scenario, axes, options->num_vary, &what, arena, &result);
     progress_end(&progress);
     TRY(status);
-    if (options->folder) TRY(whatif_save(&result, options->folder, arena));
+    TRY(whatif_check(&result));
+    if (options->folder) TRY(whatif_save(&scenario, &result, options->folder, arena));
     if (options->common.json)
         TRY(answer_json(whatif_to_json(&result)));
     else
-        whatif_print(&result, stdout);
+        report_whatif(&scenario, &result, stdout);
     for (int64_t i = 0; i < result.num_points; i++)
         if (result.points[i].code == STATUS_OK) return status_ok();
     return status_at(STATUS_NO, scenario.file, "", "none of the %lld points fits",

@@ -55,15 +55,16 @@ const char *report_exposed(const Estimate *estimate, Arena *arena) {
     return text[0] ? text : "nothing";
 }
 
-static void print_figures(const Paper *paper, const Estimate *e) {
+static void print_figures(const Paper *paper, const Estimate *e, int precision) {
     char a[UNITS_SIZE], b[UNITS_SIZE], c[UNITS_SIZE];
     fprintf(paper->stream, "%-*s%s   (80 %% interval %s to %s)\n", LABEL, "step time",
             units_seconds(e->step_time_s, a), units_seconds(e->step_time_low_s, b),
             units_seconds(e->step_time_high_s, c));
     fprintf(paper->stream, "%-*s%s tokens/s, %s tokens/s per GPU\n", LABEL, "throughput",
             units_count(e->tokens_per_s, a), units_count(e->tokens_per_s_per_gpu, b));
-    fprintf(paper->stream, "%-*s%s of model FLOPs per GPU, MFU %s\n", LABEL, "compute",
-            units_flops(e->model_flops_per_s_per_gpu, a), units_percent(e->mfu_frac, b));
+    fprintf(paper->stream, "%-*s%s of model FLOPs per GPU, MFU %s of the dense %s peak\n", LABEL,
+            "compute", units_flops(e->model_flops_per_s_per_gpu, a), units_percent(e->mfu_frac, b),
+            PRECISION_NAMES[precision]);
     fprintf(paper->stream, "%-*s%s per 1e9 tokens, %s J per token\n", LABEL, "cost",
             units_usd(e->usd_per_1e9_tokens, a), units_plain(e->joules_per_token, b));
 }
@@ -120,7 +121,7 @@ void report_estimate(const Scenario *scenario, const Plan *plan, const Estimate 
     Paper paper = paper_of(stream);
     paper_wrap(&paper, 0, STYLE_BOLD, report_question(scenario, &arena));
     fprintf(stream, "%-*s%s\n", LABEL, "plan", plan_describe(plan, &arena));
-    print_figures(&paper, estimate);
+    print_figures(&paper, estimate, scenario->training.precision);
     print_fit(&paper, estimate);
     fputc('\n', stream);
     print_breakdown(&paper, estimate);

@@ -18,7 +18,7 @@ typedef struct {
 // What stream is: a terminal's width and colour, or TABLE_PLAIN_WIDTH columns without.
 Paper paper_of(FILE *stream);
 
-enum { TABLE_PLAIN_WIDTH = 130, TABLE_MAX_COLUMNS = 20 };
+enum { TABLE_PLAIN_WIDTH = 130, TABLE_MAX_COLUMNS = 24 };
 
 typedef enum { STYLE_PLAIN, STYLE_BOLD, STYLE_DIM, STYLE_GOOD, STYLE_BAD } Style;
 

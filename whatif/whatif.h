@@ -21,7 +21,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 enum { WHATIF_MAX_AXES = 16, WHATIF_MAX_POINTS = 1000000 };
 
@@ -69,6 +68,3 @@ Status whatif_run(const Scenario *scenario, const WhatifAxis *axes, int num_axes
 // {"schema": 1, "vary": [{"path", "values"}], "points": [{"values": {path: value}, "answer"} or
 // {"values", "error"}], "timing"}. The caller owns the tree.
 cJSON *whatif_to_json(const WhatifResult *result);
-
-// A table for people: one line per point.
-void whatif_print(const WhatifResult *result, FILE *stream);

@@ -24,7 +24,7 @@ llama-N-Nb (N parameters) on N x hN-sxm-Ng; seq_len N, global_batch N, bfN, mega
 plan tp N pp N dp N mb N zeroN NfNb
 step time N s (N % interval N s to N s)
 throughput N tokens/s, N tokens/s per GPU
-compute N TFLOP/s of model FLOPs per GPU, MFU N %
+compute N TFLOP/s of model FLOPs per GPU, MFU N % of the dense bfN peak
 cost N USD per NeN tokens, N J per token
 memory N B of N B on the worst GPU: fits, N B to spare
 

@@ -59,6 +59,17 @@ refused 'meshwright: whatif --goodput is not supported yet' whatif job.json --go
 refused 'meshwright: whatif: no --vary given, as in --vary cluster.num_gpus=64,128' whatif job.json
 refused 'job.json: cluster.num_gpu: unknown key; the nearest known one is "num_gpus"' \
     whatif job.json --vary cluster.num_gpu=8
+# Every point is refused: bad input, told once.
+bad_tp=$("$MESHWRIGHT" estimate - 2>&1 <<END || true
+$(sed 's/"tp": 8/"tp": 3/' job.json)
+END
+)
+refused "job.json${bad_tp#standard input}" whatif job.json --vary parallel.tp=3,5
+refused "job.json${bad_tp#standard input}" whatif job.json --vary parallel.tp=3 --json -o new
+[ ! -e new ] || num_failed=$((num_failed + 1))
+"$MESHWRIGHT" whatif job.json --vary parallel.tp=3,8 >stdout
+head -n 1 stdout | grep -q '^llama-3.1-8b .* on 8 x h100-sxm-80g; ' || num_failed=$((num_failed + 1))
+grep -q ' [0-9.]* k .* tp 8 ' stdout || num_failed=$((num_failed + 1))
 refused 'meshwright: simulate --fold full is not supported yet' simulate job.json --fold full
 refused 'meshwright: --fold: "half" is unknown; expected auto, none, tp or full' \
     simulate job.json --fold half
