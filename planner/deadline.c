@@ -18,8 +18,11 @@ void deadline_arm(Deadline *deadline) {
     atomic_store_explicit(&deadline->armed, true, memory_order_relaxed);
 }
 
+bool deadline_is_past(const Deadline *deadline) {
+    return isfinite(deadline->end_s) && monotonic_s() > deadline->end_s;
+}
+
 bool deadline_is_over(Deadline *deadline) {
-    return isfinite(deadline->end_s) &&
-           atomic_load_explicit(&deadline->armed, memory_order_relaxed) &&
-           monotonic_s() > deadline->end_s;
+    return atomic_load_explicit(&deadline->armed, memory_order_relaxed) &&
+           deadline_is_past(deadline);
 }

@@ -21,5 +21,8 @@ void deadline_start(Deadline *deadline, double budget_s);
 // Something was found: from now on late means stop. Any thread may call it.
 void deadline_arm(Deadline *deadline);
 
+// Whether the time is up, found something or not: for work that only saves later work.
+bool deadline_is_past(const Deadline *deadline);
+
 // Whether to stop now. Cheap enough to ask for every family of configurations.
 bool deadline_is_over(Deadline *deadline);

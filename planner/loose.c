@@ -78,12 +78,14 @@ static void shape_add(void *context, const Plan *plan) {
 
 typedef struct {
     LooseCosts *costs;
+    const Deadline *deadline;
     Arena scratch[SHARE_MAX_WORKERS];
 } Pricing;
 
 // The whole model as one chunk. What ZeRO 3 and the host add once per rank is left out.
 static void entry_price(void *context, int worker, int item) {
     Pricing *pricing = context;
+    if (pricing->deadline && deadline_is_past(pricing->deadline)) return;
     const Scenario *scenario = pricing->costs->scenario;
     LooseEntry *entry = &pricing->costs->entries[item];
     Plan *whole = &entry->plan;
@@ -99,8 +101,8 @@ static void entry_price(void *context, int worker, int item) {
     entry->microbatch_s = fmax(0, prices.forward[0].time_s + prices.backward[0].time_s - once_s);
 }
 
-static void entries_price(LooseCosts *costs, int num_threads) {
-    Pricing pricing = {.costs = costs};
+static void entries_price(LooseCosts *costs, int num_threads, const Deadline *deadline) {
+    Pricing pricing = {.costs = costs, .deadline = deadline};
     share_work(costs->num_entries, num_threads, entry_price, &pricing);
     for (int i = 0; i < SHARE_MAX_WORKERS; i++) arena_free(&pricing.scratch[i]);
 }
@@ -121,10 +123,11 @@ static void shape_bound(void *context, const Plan *plan) {
     bound->least_s = fmin(bound->least_s, loose_bound_s(bound->costs, plan));
 }
 
-void loose_build(const Space *space, int num_threads, LooseCosts *out, double *split_bound_s) {
+void loose_build(const Space *space, int num_threads, const Deadline *deadline, LooseCosts *out,
+                 double *split_bound_s) {
     *out = (LooseCosts){.scenario = space->scenario};
     for (int i = 0; i < space->num_splits; i++) space_visit_shapes(space, i, shape_add, out);
-    entries_price(out, num_threads);
+    entries_price(out, num_threads, deadline);
     for (int i = 0; i < space->num_splits; i++) {
         SplitBound bound = {.costs = out, .least_s = INFINITY};
         space_visit_shapes(space, i, shape_bound, &bound);

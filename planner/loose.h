@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "planner/deadline.h"
 #include "planner/space.h"
 
 typedef struct LooseEntry LooseEntry;
@@ -22,8 +23,10 @@ typedef struct {
 } LooseCosts;
 
 // Prices all shapes of a space; afterwards the table is only read.
+//   deadline       what is not priced by then is bounded by 0; NULL: none
 //   split_bound_s  [num_splits] the least bound of each split's configurations
-void loose_build(const Space *space, int num_threads, LooseCosts *out, double *split_bound_s);
+void loose_build(const Space *space, int num_threads, const Deadline *deadline, LooseCosts *out,
+                 double *split_bound_s);
 
 void loose_free(LooseCosts *costs);
 

@@ -368,7 +368,8 @@ Status planner_search(const Scenario *scenario, const PlannerOptions *options, A
     search.best.items = ARENA_ARRAY(&search.arena, search.best.top, Priced);
     space_build(&limited, &search.arena, &search.space);
     search.split_bound_s = ARENA_ARRAY(&search.arena, search.space.num_splits, double);
-    loose_build(&search.space, options->num_threads, &search.loose, search.split_bound_s);
+    loose_build(&search.space, options->num_threads, &search.deadline, &search.loose,
+                search.split_bound_s);
     splits_sort(&search);
 
     PlannerResult result = {.objective = options->objective};
