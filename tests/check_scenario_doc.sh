@@ -1,0 +1,32 @@
+#!/bin/sh
+# docs/scenario.md has every key that the tables of config/ accept, and every name they list.
+set -eu
+page=docs/scenario.md
+num_missing=0
+
+# want WORD FILE: the page has `WORD`, also as a part: `scale_out.WORD`, `WORD (..`.
+want() {
+    grep -qE "[\`.\"]$1[\`\":]" $page && return
+    echo "$page: no $1 ($2)"
+    num_missing=$((num_missing + 1))
+}
+
+for file in config/scenario.c config/training.c config/parallel.c config/cluster.c \
+    config/scenario_disturb.c; do
+    keys=$(sed -n '/_FIELDS\[\] = {/,/^};/p; /^    {[a-z_]*_check,/,/},/p' $file |
+        grep -oE '([A-Z]+\("?|\{")[a-z_0-9]+' | sed -E 's/.*[("]//' | sort -u)
+    [ -n "$keys" ] || num_missing=$((num_missing + 1))
+    for key in $keys; do
+        case $key in
+        title | sources) ;; # of a preset's file
+        *_check | json_*) ;; # functions
+        *) want "$key" $file ;;
+        esac
+    done
+done
+for file in config/training.c config/parallel.c config/cluster.c; do
+    for name in $(sed -n '/_NAMES\[[A-Z_ +1]*\] *= *{/,/};/p' $file | grep -oE '"[^"]+"' | tr -d '"'); do
+        want "$name" $file
+    done
+done
+[ $num_missing -eq 0 ]
