@@ -81,10 +81,13 @@ static void print_search(const SearchStats *stats, int num_entries, const Paper 
         stats->considered, stats->pruned_by_memory, stats->pruned_by_bound, stats->priced);
     const char *proof = "";
     if (num_entries > 0 && stats->optimal)
-        proof = " (nothing better was left out)";
+        proof = " (by this model of the machine nothing better was left out)";
     else if (num_entries > 0)
         proof = arena_printf(arena, " (stopped early; what was left out is at most %.1f %% better)",
                              stats->gap_frac * 100);
+    if (stats->stopped_early && num_entries < stats->wanted)
+        proof = arena_printf(arena, "%s; the budget ended before %d plans were priced", proof,
+                             stats->wanted);
     paper_wrap(paper, 0, STYLE_PLAIN, arena_printf(arena, "%s%s.", counts, proof));
 }
 
