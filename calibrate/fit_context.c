@@ -98,6 +98,7 @@ static void part_start(ContextPart *part) {
     for (int t = 0, best = 0; t < NUM_TILES; t++) {
         double values[NUM_PARAMETERS];
         part->tile = t;
+        part->kernel.tile_tokens = TILE_TOKENS[t];
         double loss = segment_start(&part->segment, values);
         if (loss < least) {
             least = loss;

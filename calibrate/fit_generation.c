@@ -68,11 +68,11 @@ static double part_model(const void *context, int row, const double *values) {
 #define GROUPS(knots) surface_axis("group", knots, sizeof knots / sizeof *knots, arena)
 
 static void part_spec(const GenerationPart *part, bool latent, SurfaceSpec *spec, Arena *arena) {
-    static const double TOKEN_KNOTS[] = {2,    32,   128,   256,   512,   1024,  2048,
-                                         4096, 8192, 16384, 32768, 65536, 131072};
+    static const double TOKEN_KNOTS[] = {2,    16,   64,   128,   256,   512,   1024,
+                                         2048, 4096, 8192, 16384, 32768, 65536, 131072};
     GenerationSharing sharing = (GenerationSharing)part->kernel.sharing;
-    *spec = (SurfaceSpec){.num_axes = 3, .prior = 0.002};
     static const int LAST_OCTAVE[NUM_GENERATION_SHARINGS] = {14, 17, 18};
+    *spec = (SurfaceSpec){.num_axes = 3, .prior = 0.002};
     int last_octave = latent ? 10 : LAST_OCTAVE[sharing];
     spec->axes[0] = surface_octaves("batch_heads", 0, last_octave, arena);
     spec->axes[1] =

@@ -189,6 +189,17 @@ static void known_prompts_are_recovered(void) {
     CU_ASSERT_EQUAL_FATAL(csv_fit("context_attention", &csv, &gpu, &arena, &fit).code, STATUS_OK);
     CU_ASSERT_EQUAL(fit.num_groups, 10);
     CU_ASSERT(fit.left_out.median_frac < 0.015);
+    ContextKernels kernels;
+    JsonNode section;
+    char *text = cJSON_PrintUnformatted(fit.section); // the grid is raw text until it is parsed
+    CU_ASSERT_EQUAL_FATAL(json_parse(text, strlen(text), "section", &arena, &section).code,
+                          STATUS_OK);
+    CU_ASSERT_EQUAL_FATAL(context_kernels_read(&section, &arena, &kernels).code, STATUS_OK);
+    CU_ASSERT_EQUAL(kernels.num_kernels, 1);
+    CU_ASSERT_EQUAL(kernels.kernels[0].tile_tokens, KNOWN_CONTEXT.tile_tokens);
+    CU_ASSERT_DOUBLE_EQUAL(kernels.kernels[0].max_frac, KNOWN_CONTEXT.max_frac, 0.1);
+    CU_ASSERT_DOUBLE_EQUAL(kernels.kernels[0].launch_s, KNOWN_CONTEXT.launch_s, 1e-6);
+    cJSON_free(text);
     CU_ASSERT(fit.left_out.p90_frac < 0.05);
     CU_ASSERT_EQUAL(fit.left_out.num_priced, fit.left_out.num_rows);
     cJSON_Delete(fit.section);
