@@ -113,3 +113,10 @@ diff "script of config.json" "script of llama-3.1-8b" || fail "preset and config
 # AMD GPUs need another Megatron-LM.
 sed 's/dgx-h100:1/hgx-mi300x:1/' job.json >amd.json
 "$MESHWRIGHT" launch amd.json --dry-run | grep -q 'ROCm' || fail "nothing about ROCm"
+
+# Sliding windows and attention sinks.
+sed 's/"llama-3.1-8b"/"gpt-oss-20b"/; s/"tp": 8/"ep": 8/' job.json >window.json
+"$MESHWRIGHT" launch window.json --dry-run >window.sh
+bash -n window.sh
+if command -v shellcheck >/dev/null; then shellcheck window.sh; fi
+grep -q -- "--window-size '127,0'" window.sh || fail "no window"

@@ -102,7 +102,7 @@ static void expert_models_are_described(void) {
            "--moe-shared-expert-intermediate-size 2048&--mtp-num-layers 1&"
            "--attention-backend auto");
     expect((Job){.model = "\"gpt-oss-20b\"", .parallel = "{\"ep\": 8}"},
-           "--window-size 127,0&--softmax-type learnable&--quick-geglu&!--swiglu&"
+           "--window-size '127,0'&--softmax-type learnable&--quick-geglu&!--swiglu&"
            "--activation-func-clamp-value 7&--glu-linear-offset 1");
 }
 
@@ -262,7 +262,7 @@ static void sequences_are_split_as_the_attention_allows(void) {
     expect((Job){.parallel = "{\"cp\": 2, \"cp_method\": \"all-gather\"}"},
            "--cp-comm-type all_gather");
     expect((Job){.model = window, .parallel = "{\"cp\": 2, \"cp_method\": \"ulysses\"}"},
-           "--cp-comm-type a2a&--window-size 4095,0");
+           "--cp-comm-type a2a&--window-size '4095,0'");
     expect((Job){.model = latent, .parallel = "{\"cp\": 2}"}, "--cp-comm-type p2p");
     expect((Job){.model = sinks, .parallel = "{\"cp\": 2, \"cp_method\": \"ulysses\"}"},
            "--cp-comm-type a2a");
