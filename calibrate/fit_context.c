@@ -21,8 +21,8 @@ enum {
     FEWEST_ROWS = 40, // of a kernel in a fold
 };
 static const double TILE_TOKENS[NUM_TILES] = {64, 128};
-static const double TOKEN_KNOTS[] = {1,    16,   32,   64,   128,  256,  512,   1024,
-                                     1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384};
+static const double TOKEN_KNOTS[] = {1,    16,   32,   64,   128,  256,  512,  1024,
+                                     1536, 2048, 3072, 4096, 6144, 8192, 16384};
 static const double GROUP_KNOTS[] = {1, 2, 16}, LATENT_KNOTS[] = {1, 16, 128};
 
 // The rows of one kernel.

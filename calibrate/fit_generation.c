@@ -69,7 +69,7 @@ static double part_model(const void *context, int row, const double *values) {
 
 static void part_spec(const GenerationPart *part, bool latent, SurfaceSpec *spec, Arena *arena) {
     static const double TOKEN_KNOTS[] = {2,    16,   64,   128,   256,   512,   1024,
-                                         2048, 4096, 8192, 16384, 32768, 65536, 131072};
+                                         2048, 4096, 8192, 16384, 32768, 131072};
     GenerationSharing sharing = (GenerationSharing)part->kernel.sharing;
     static const int LAST_OCTAVE[NUM_GENERATION_SHARINGS] = {14, 17, 18};
     *spec = (SurfaceSpec){.num_axes = 3, .prior = 0.002};
