@@ -24,8 +24,8 @@ static double gemm_s(const Gpu *gpu, const Op *op) {
 
 // Rate of a fused attention kernel over that of the newest for its GPU, which the profile holds.
 // Estimates, not read off: Hopper and later after Shah et al. 2024, "FlashAttention-3",
-// arXiv:2407.08608 (generation 2 over 3); before, 2 is the newest; 1 (Triton) over 2 after Dao 2023,
-// "FlashAttention-2", arXiv:2307.08691.
+// arXiv:2407.08608 (generation 2 over 3); before, 2 is the newest; 1 (Triton) over 2 after Dao
+// 2023, "FlashAttention-2", arXiv:2307.08691.
 static double generation_frac(const Gpu *gpu, const Op *op) {
     bool hopper = gpu->peak_flops_per_s[PRECISION_FP8] > 0 && gpu->num_sms > 100;
     double second = !hopper ? 1 : op->backward ? 0.62 : 0.58;

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-// Spread (one standard deviation, relative) of each term of the breakdown, by judgement, and what all
-// terms share, set so that 80 % of the published steps lie inside (docs/accuracy.md).
+// Spread (one standard deviation, relative) of each term of the breakdown, by judgement, and what
+// all terms share, set so that 80 % of the published steps lie inside (docs/accuracy.md).
 static const double TERM_SPREAD[NUM_TERMS] = {
     [TERM_COMPUTE] = 0.08, [TERM_TP] = 0.25,        [TERM_CP] = 0.25,
     [TERM_EP] = 0.35,      [TERM_DP] = 0.35,        [TERM_PP] = 0.35,
