@@ -33,6 +33,10 @@ Status json_load(const char *path, Arena *arena, JsonNode *root);
 // The same for text in memory, with a NUL at text[size]; file is the name used in messages.
 Status json_parse(const char *text, size_t size, const char *file, Arena *arena, JsonNode *root);
 
+// The documents of a file with one per line (JSON Lines); blank lines are skipped. Their file is
+// "FILE:LINE"; a syntax error says "FILE: line L, column C". The same refusals.
+Status json_load_lines(const char *path, Arena *arena, JsonNode **roots, int *num_roots);
+
 // The member or element; item is NULL where absent or null. The result points to parent and key,
 // which must outlive it.
 JsonNode json_get(const JsonNode *parent, const char *key);

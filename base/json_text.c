@@ -10,13 +10,22 @@
 
 enum { JSON_MAX_DEPTH = 64 };
 
+// What is parsed, and where it stands.
+typedef struct {
+    const char *text; // NUL at text[size]
+    size_t size;
+    const char *file;
+    int first_line; // of file, from 1
+} Source;
+
 static void tree_free(void *tree) {
     cJSON_Delete(tree);
 }
 
-// Line and column (from 1) of a byte.
-static void text_place(const char *text, size_t at, int *line, int *column) {
-    *line = *column = 1;
+// Line and column (from 1) of a byte of a text that begins in first_line.
+static void text_place(const char *text, size_t at, int first_line, int *line, int *column) {
+    *line = first_line;
+    *column = 1;
     for (size_t i = 0; i < at; i++) {
         if (text[i] == '\n') {
             (*line)++;
@@ -27,12 +36,12 @@ static void text_place(const char *text, size_t at, int *line, int *column) {
     }
 }
 
-static Status text_error(const char *text, size_t at, const char *file, const char *sentence) {
+static Status text_error(const Source *source, size_t at, const char *sentence) {
     int line, column;
-    text_place(text, at, &line, &column);
+    text_place(source->text, at, source->first_line, &line, &column);
     char path[64];
     snprintf(path, sizeof path, "line %d, column %d", line, column);
-    return status_at(STATUS_INVALID, file, path, "%s", sentence);
+    return status_at(STATUS_INVALID, source->file, path, "%s", sentence);
 }
 
 // Length of the UTF-8 character at s (RFC 3629), 0 where it is none.
@@ -48,20 +57,22 @@ static size_t utf8_length(const unsigned char *s, size_t left) {
 }
 
 // Refuses what the parser would accept or would recurse into: bad UTF-8, NUL bytes, deep nesting.
-static Status text_check(const char *text, size_t size, const char *file) {
+static Status text_check(const Source *source) {
+    const char *text = source->text;
+    size_t size = source->size;
     int depth = 0;
     bool in_string = false;
     for (size_t i = 0; i < size;) {
         size_t n = utf8_length((const unsigned char *)text + i, size - i);
-        if (n == 0) return text_error(text, i, file, "not valid UTF-8");
+        if (n == 0) return text_error(source, i, "not valid UTF-8");
         char c = text[i];
-        if (c == '\0') return text_error(text, i, file, "syntax error: a NUL byte");
+        if (c == '\0') return text_error(source, i, "syntax error: a NUL byte");
         if (in_string && c == '\\' && i + 1 < size)
             n = 2;
         else if (c == '"')
             in_string = !in_string;
         else if (!in_string && (c == '[' || c == '{') && ++depth > JSON_MAX_DEPTH)
-            return text_error(text, i, file, "nested deeper than 64 levels");
+            return text_error(source, i, "nested deeper than 64 levels");
         else if (!in_string && (c == ']' || c == '}'))
             depth--;
         i += n;
@@ -127,26 +138,42 @@ static Status tree_check(const JsonNode *node, Arena *arena) {
     return status_ok();
 }
 
-Status json_parse(const char *text, size_t size, const char *file, Arena *arena, JsonNode *root) {
-    if (size > JSON_MAX_BYTES)
-        return status_at(STATUS_INVALID, file, "",
-                         "larger than %zu MiB; expected one JSON document", JSON_MAX_BYTES >> 20);
-    if (size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) text += 3, size -= 3; // byte order mark
-    if (strspn(text, " \t\r\n") >= size)
-        return status_at(STATUS_INVALID, file, "", "empty; expected one JSON document");
-    TRY(text_check(text, size, file));
+// The tree of a document; its nodes say that they stand in node_file.
+static Status source_parse(const Source *source, const char *node_file, Arena *arena,
+                           JsonNode *root) {
+    const char *text = source->text;
+    size_t size = source->size;
+    TRY(text_check(source));
     const char *end = NULL;
     cJSON *tree = cJSON_ParseWithLengthOpts(text, size, &end, false);
     size_t at = end && end >= text && end <= text + size ? (size_t)(end - text) : 0;
-    if (!tree) return text_error(text, text_stop(text, at), file, "syntax error");
+    if (!tree) return text_error(source, text_stop(text, at), "syntax error");
     arena_own(arena, tree_free, tree);
     at += strspn(text + at, " \t\r\n");
-    if (at < size) return text_error(text, at, file, "syntax error: text after the document");
-    *root = (JsonNode){.file = arena_strdup(arena, file), .item = tree};
+    if (at < size) return text_error(source, at, "syntax error: text after the document");
+    *root = (JsonNode){.file = arena_strdup(arena, node_file), .item = tree};
     Arena scratch = {0};
     Status status = tree_check(root, &scratch);
     arena_free(&scratch);
     return status;
+}
+
+// Takes off the byte order mark; refuses what is too large or empty.
+static Status source_begin(Source *source, const char *expected) {
+    if (source->size > JSON_MAX_BYTES)
+        return status_at(STATUS_INVALID, source->file, "", "larger than %zu MiB; expected %s",
+                         JSON_MAX_BYTES >> 20, expected);
+    if (source->size >= 3 && memcmp(source->text, "\xEF\xBB\xBF", 3) == 0)
+        source->text += 3, source->size -= 3;
+    if (strspn(source->text, " \t\r\n") >= source->size)
+        return status_at(STATUS_INVALID, source->file, "", "empty; expected %s", expected);
+    return status_ok();
+}
+
+Status json_parse(const char *text, size_t size, const char *file, Arena *arena, JsonNode *root) {
+    Source source = {.text = text, .size = size, .file = file, .first_line = 1};
+    TRY(source_begin(&source, "one JSON document"));
+    return source_parse(&source, file, arena, root);
 }
 
 // Reads at most JSON_MAX_BYTES + 1 bytes, so that endless input ends.
@@ -174,17 +201,48 @@ static Status stream_read(FILE *stream, const char *file, Arena *arena, char **t
     return status_ok();
 }
 
-Status json_load(const char *path, Arena *arena, JsonNode *root) {
+// The whole file; text[size] is NUL.
+static Status file_read(const char *path, Arena *arena, Source *out, char **text) {
     bool standard_input = strcmp(path, "-") == 0;
     const char *file = standard_input ? "standard input" : path;
     FILE *stream = standard_input ? stdin : fopen(path, "rb");
     if (!stream) return status_at(STATUS_INVALID, file, "", "cannot be read: %s", strerror(errno));
-    char *text = NULL;
-    size_t size = 0;
-    Status status = stream_read(stream, file, arena, &text, &size);
+    *out = (Source){.file = file, .first_line = 1};
+    Status status = stream_read(stream, file, arena, text, &out->size);
     if (!standard_input) fclose(stream);
-    TRY(status);
-    return json_parse(text, size, file, arena, root);
+    out->text = *text;
+    return status;
+}
+
+Status json_load(const char *path, Arena *arena, JsonNode *root) {
+    char *text = NULL;
+    Source source;
+    TRY(file_read(path, arena, &source, &text));
+    return json_parse(text, source.size, source.file, arena, root);
+}
+
+Status json_load_lines(const char *path, Arena *arena, JsonNode **roots, int *num_roots) {
+    char *text = NULL;
+    Source whole;
+    TRY(file_read(path, arena, &whole, &text));
+    TRY(source_begin(&whole, "one JSON document per line"));
+    int num_lines = 1;
+    for (size_t i = 0; i < whole.size; i++) num_lines += whole.text[i] == '\n';
+    *roots = ARENA_ARRAY(arena, num_lines, JsonNode);
+    *num_roots = 0;
+    char *line = text + (whole.text - text);
+    for (int number = 1; number <= num_lines; number++) {
+        size_t left = whole.size - (size_t)(line - whole.text);
+        char *end = memchr(line, '\n', left);
+        size_t length = end ? (size_t)(end - line) : left;
+        line[length] = '\0';
+        Source source = {line, length, whole.file, number};
+        line += length + 1;
+        if (strspn(source.text, " \t\r") >= length) continue;
+        char *place = arena_printf(arena, "%s:%d", whole.file, number);
+        TRY(source_parse(&source, place, arena, &(*roots)[(*num_roots)++]));
+    }
+    return status_ok();
 }
 
 void json_add_number(cJSON *object, const char *key, double value) {

@@ -120,6 +120,53 @@ static void unreadable_file_is_refused(void) {
     arena_free(&arena);
 }
 
+static Status lines_of(const char *text, Arena *arena, JsonNode **roots, int *num_roots) {
+    char path[] = "/tmp/meshwright-lines-XXXXXX";
+    int fd = mkstemp(path);
+    CU_ASSERT_FATAL(fd >= 0);
+    CU_ASSERT_EQUAL(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+    Status status = json_load_lines(path, arena, roots, num_roots);
+    unlink(path);
+    char *place = strstr(status.text, path);
+    if (status.code != STATUS_OK && place == status.text)
+        memmove(place, place + strlen(path), strlen(place + strlen(path)) + 1);
+    return status;
+}
+
+static void every_line_is_a_document(void) {
+    Arena arena = {0};
+    JsonNode *roots;
+    int num_roots;
+    CU_ASSERT_EQUAL(lines_of("{\"a\": 1}\n\n[2]\r\n3", &arena, &roots, &num_roots).code, STATUS_OK);
+    CU_ASSERT_EQUAL_FATAL(num_roots, 3);
+    int value;
+    JsonNode a = json_get(&roots[0], "a");
+    CU_ASSERT_EQUAL(json_read_int(&a, 0, 9, &value).code, STATUS_OK);
+    CU_ASSERT_EQUAL(value, 1);
+    CU_ASSERT_EQUAL(json_size(&roots[1]), 1);
+    CU_ASSERT_STRING_EQUAL(strrchr(roots[1].file, ':'), ":3"); // the blank line counts
+    CU_ASSERT_STRING_EQUAL(strrchr(roots[2].file, ':'), ":4");
+    arena_free(&arena);
+}
+
+static void a_bad_line_is_refused_with_its_number(void) {
+    Arena arena = {0};
+    JsonNode *roots;
+    int n;
+    ASSERT_REFUSED(lines_of("{}\n{\"a\": ]}\n", &arena, &roots, &n),
+                   ": line 2, column 7: syntax error");
+    ASSERT_REFUSED(lines_of("{}\n\n{} {}\n", &arena, &roots, &n),
+                   ": line 3, column 4: syntax error: text after the document");
+    ASSERT_REFUSED(lines_of("{}\n{\"a\": 1, \"a\": 2}\n", &arena, &roots, &n),
+                   ":2: a: the key stands here twice");
+    ASSERT_REFUSED(lines_of("{\n\"a\": 1}\n", &arena, &roots, &n),
+                   ": line 1, column 1: syntax error");
+    ASSERT_REFUSED(lines_of(" \n\n", &arena, &roots, &n),
+                   ": empty; expected one JSON document per line");
+    arena_free(&arena);
+}
+
 static void byte_order_mark_is_skipped(void) {
     Arena arena = {0};
     JsonNode root;
@@ -268,6 +315,8 @@ CU_TestInfo json_tests[] = {
     {"deep_nesting_is_refused", deep_nesting_is_refused},
     {"hundred_megabytes_are_refused", hundred_megabytes_are_refused},
     {"unreadable_file_is_refused", unreadable_file_is_refused},
+    {"every_line_is_a_document", every_line_is_a_document},
+    {"a_bad_line_is_refused_with_its_number", a_bad_line_is_refused_with_its_number},
     {"byte_order_mark_is_skipped", byte_order_mark_is_skipped},
     {"object_is_read_by_its_table", object_is_read_by_its_table},
     {"object_refusals_name_the_field", object_refusals_name_the_field},
