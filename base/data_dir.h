@@ -1,12 +1,11 @@
-// base/data_dir.h - where the bundled models/, stacks/ and hw-profiles/ lie.
+// base/data_dir.h - where the bundled models/, stacks/, hw-profiles/ and published/ lie.
 #pragma once
 
 #include "base/arena.h"
 #include "base/status.h"
 
-// The folder that holds models/, stacks/ and hw-profiles/: the environment's MESHWRIGHT_DATA, else
-// found from the place of the running program (build tree, then ../share/meshwright), else the
-// source folder it was built from.
+// The folder that holds them: the environment's MESHWRIGHT_DATA, else found from the place of the
+// running program (build tree, then ../share/meshwright), else the source folder it was built from.
 const char *data_dir(Arena *arena);
 
 // The path of data_dir()/folder/name.json.
