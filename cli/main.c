@@ -27,7 +27,7 @@ static const Command COMMANDS[] = {
     {"report", NULL, NULL},
     {"import", NULL, NULL},
     {"kernel", "price kernel shapes with a calibrated profile", command_kernel},
-    {"validate", NULL, NULL},
+    {"validate", "predict published measurements and print the errors", command_validate},
     {"calibrate", "fit a GPU's profile to measured kernels", command_calibrate},
     {"profile", NULL, NULL},
     {"run", NULL, NULL},

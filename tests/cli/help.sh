@@ -38,7 +38,7 @@ awk 'BEGIN {
         printf "bfloat16,%d,%d,%d,%.6g\n", m, n, k, 0.004 + 2 * m * n * k / 5e11
 }' >measured/gemm.csv
 printf 'gemm_dtype,m,n,k\nbfloat16,16,4096,4096\n' >shapes.csv
-for command in plan estimate simulate whatif launch models clusters calibrate kernel; do
+for command in plan estimate simulate whatif launch models clusters calibrate kernel validate; do
     grep -q "^  $command " "$temp/help" || fail "--help does not list $command"
     meshwright "$command" --help >"$temp/command-help" || fail "$command --help"
     meshwright "$command" -h | cmp - "$temp/command-help"

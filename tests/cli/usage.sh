@@ -29,7 +29,7 @@ refused 'meshwright: unknown command "estimat"; the nearest is estimate' estimat
 refused 'meshwright: unknown command "xyzzy"; meshwright --help lists the commands' xyzzy
 refused 'meshwright: unknown option --json before the command; meshwright --help shows how to begin' \
     --json plan job.json
-for command in compare report import validate profile run; do
+for command in compare report import profile run; do
     refused "meshwright: $command is not supported yet" $command job.json
 done
 
