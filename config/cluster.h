@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "config/gpu.h"
+#include "config/kernels.h"
 #include "config/link.h"
 
 #include <stdbool.h>
@@ -22,6 +23,7 @@ extern const char *const TOPOLOGY_NAMES[NUM_TOPOLOGIES + 1]; // ends with NULL
 typedef struct {
     const char *name; // preset name, or "custom"
     Gpu gpu;
+    const CalibratedKernels *kernels; // of gpu; NULL: costmodel/compute.h's compact formula
     int num_gpus;
     int gpus_per_node;
     int num_nodes;

@@ -69,6 +69,24 @@ Status kernels_load_named(const char *gpu_name, Arena *arena, KernelProfile *out
     return kernels_read(&root, arena, out);
 }
 
+Status kernels_load_for(const Gpu *gpu, Arena *arena, const CalibratedKernels **out) {
+    *out = NULL;
+    if (!gpu->kernels_of) return status_ok();
+    CalibratedKernels *kernels = ARENA_ARRAY(arena, 1, CalibratedKernels);
+    TRY(kernels_load_named(gpu->kernels_of, arena, &kernels->profile));
+    kernels->gpu = *gpu;
+    kernels->inherited = strcmp(gpu->kernels_of, gpu->name) != 0;
+    *out = kernels;
+    if (!kernels->inherited) return status_ok();
+    Gpu relative;
+    TRY(gpu_load_named(gpu->kernels_of, arena, &relative));
+    for (int p = 0; p < NUM_PRECISIONS; p++)
+        if (relative.efficiency.gemm_max_frac[p] > 0)
+            kernels->gpu.peak_flops_per_s[p] *=
+                gpu->efficiency.gemm_max_frac[p] / relative.efficiency.gemm_max_frac[p];
+    return status_ok();
+}
+
 Status kernels_load(const char *path, Arena *arena, KernelProfile *out) {
     JsonNode root;
     TRY(json_load(path, arena, &root));

@@ -25,6 +25,17 @@ typedef struct {
     // The structs of further kinds go here, each from a header config/kernel_KIND.h.
 } KernelProfile;
 
+// Kernels as a GPU prices them: its own, or those of its nearest relative.
+typedef struct {
+    KernelProfile profile;
+    bool inherited; // the profile is a relative's
+    Gpu gpu;        // for the formulas: the GPU, its peaks scaled where it inherits by how much of
+                    // them it reaches over how much the relative does (GpuEfficiency.gemm_max_frac)
+} CalibratedKernels;
+
+// Of gpu->kernels_of; *out is NULL where that is.
+Status kernels_load_for(const Gpu *gpu, Arena *arena, const CalibratedKernels **out);
+
 // True where hw-profiles/kernels has a file for this GPU.
 bool kernels_exist(const char *gpu_name, Arena *arena);
 

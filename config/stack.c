@@ -30,6 +30,7 @@ static const JsonField STACK_FIELDS[] = {
     SWITCH(cross_entropy_fused),
     OTHER("grad_reduce_precision"),
     {"default_zero_stage", JSON_FIELD_INT, offsetof(Stack, default_zero_stage), 0, 3, NULL, true},
+    SWITCH(checkpoint_early_stop),
     SWITCH(selective_per_operator),
     NUMBER(weight_bytes_per_param, 1, 8),
     NUMBER(master_bytes_per_param, 0, 8),

@@ -31,6 +31,7 @@ typedef struct {
     bool cross_entropy_fused;
     int grad_reduce_precision;   // index into PRECISION_NAMES: fp32 or bf16
     int default_zero_stage;      // 0-3
+    bool checkpoint_early_stop;  // recomputation ends with the last tensor that the backward needs
     bool selective_per_operator; // selective recompute saves GEMM outputs only, not core attention
 
     // What is stored per parameter

@@ -1,6 +1,16 @@
 #include "costmodel/compute.h"
 
+#include "config/training.h"
+#include "costmodel/kernel_gemm.h"
+
 #include <math.h>
+
+// Share of an epilogue's traffic that the main loops of other tiles do not hide.
+static const double EPILOGUE_EXPOSED_FRAC = 0.5;
+
+double sustained_frac(const Cluster *cluster) {
+    return fmin(1, cluster->power_watts_per_gpu / cluster->gpu.efficiency.full_rate_watts);
+}
 
 // Share of the SMs' time that the tiles of a product fill: the last wave is part empty.
 static double wave_frac(const Gpu *gpu, const Op *op) {
@@ -14,12 +24,45 @@ static double memory_s(const Gpu *gpu, double bytes) {
     return bytes / (gpu->memory_bandwidth_bytes_per_s * gpu->efficiency.memory_frac);
 }
 
-static double gemm_s(const Gpu *gpu, const Op *op) {
+static double compact_gemm_s(const Cluster *cluster, const Op *op) {
+    const Gpu *gpu = &cluster->gpu;
     const GpuEfficiency *e = &gpu->efficiency;
-    double rate =
-        gpu->peak_flops_per_s[op->precision] * e->gemm_max_frac[op->precision] * e->sustained_frac;
+    double rate = gpu->peak_flops_per_s[op->precision] * e->gemm_max_frac[op->precision] *
+                  sustained_frac(cluster);
     rate *= op->k / (op->k + e->gemm_half_k) * wave_frac(gpu, op);
-    return fmax(op->flops / rate, memory_s(gpu, op->bytes));
+    return op->num_kernels * e->launch_s + fmax(op->flops / rate, memory_s(gpu, op->bytes));
+}
+
+// The measured number format nearest to a product's; NUM_GEMM_DTYPES where none is.
+static GemmDtype gemm_dtype(const Op *op) {
+    switch (op->precision) {
+    case PRECISION_FP16:
+    case PRECISION_BF16:
+        return GEMM_BFLOAT16;
+    case PRECISION_FP8:
+        return op->fp8_recipe == FP8_BLOCK ? GEMM_FP8_BLOCK : GEMM_FP8;
+    case PRECISION_MXFP8:
+        return GEMM_FP8;
+    case PRECISION_NVFP4:
+        return GEMM_NVFP4;
+    default:
+        return NUM_GEMM_DTYPES;
+    }
+}
+
+// A batched or grouped product is priced as one with all rows, but reads every group's operands.
+// The whole time is stretched by the power limit: short products are part of the same long step.
+static double gemm_s(const Cluster *cluster, const Op *op) {
+    const CalibratedKernels *kernels = cluster->kernels;
+    GemmDtype dtype = gemm_dtype(op);
+    double product_s = NAN;
+    if (kernels && dtype != NUM_GEMM_DTYPES)
+        product_s = kernel_gemm_product_s(&kernels->gpu, &kernels->profile.gemm, dtype,
+                                          op->groups * op->m, op->n, op->k) /
+                    sustained_frac(cluster);
+    if (isnan(product_s)) return compact_gemm_s(cluster, op);
+    double epilogue_s = EPILOGUE_EXPOSED_FRAC * memory_s(&cluster->gpu, op->epilogue_bytes);
+    return fmax(product_s, memory_s(&cluster->gpu, op->bytes)) + epilogue_s;
 }
 
 // Rate of a fused attention kernel over that of the newest for its GPU, which the profile holds.
@@ -35,28 +78,29 @@ static double generation_frac(const Gpu *gpu, const Op *op) {
 }
 
 // Attention runs in 16 bits where the products run in 16 or fewer.
-static double attention_s(const Gpu *gpu, const Op *op) {
+static double attention_s(const Cluster *cluster, const Op *op) {
+    const Gpu *gpu = &cluster->gpu;
     const GpuEfficiency *e = &gpu->efficiency;
     int precision = gpu->peak_flops_per_s[PRECISION_BF16] > 0 ? PRECISION_BF16 : PRECISION_FP16;
     if (op->precision <= PRECISION_TF32) precision = op->precision;
     double frac = op->backward ? e->attention_backward_frac : e->attention_forward_frac;
-    double rate =
-        gpu->peak_flops_per_s[precision] * frac * e->sustained_frac * generation_frac(gpu, op);
+    double rate = gpu->peak_flops_per_s[precision] * frac * sustained_frac(cluster) *
+                  generation_frac(gpu, op);
     rate *= op->tokens / (op->tokens + e->attention_half_tokens);
     // Heads of 64 do half the work per softmax exponential of heads of 128.
     if (op->head_dim < 128) rate *= (1 + op->head_dim / 128) / 2;
     return fmax(op->flops / rate, memory_s(gpu, op->bytes));
 }
 
-double op_compute_s(const Gpu *gpu, const Op *op) {
-    double launches_s = op->num_kernels * gpu->efficiency.launch_s;
+double op_compute_s(const Cluster *cluster, const Op *op) {
+    double launches_s = op->num_kernels * cluster->gpu.efficiency.launch_s;
     switch (op->kind) {
     case OP_GEMM:
-        return launches_s + gemm_s(gpu, op);
+        return gemm_s(cluster, op);
     case OP_ATTENTION:
-        return launches_s + attention_s(gpu, op);
+        return launches_s + attention_s(cluster, op);
     case OP_MEMORY:
-        return launches_s + memory_s(gpu, op->bytes);
+        return launches_s + memory_s(&cluster->gpu, op->bytes);
     case OP_COLLECTIVE:
         break;
     }

@@ -1,6 +1,9 @@
 // costmodel/compute.h - seconds of one operator on one GPU.
 //
-// Model:  roofline with a size-dependent efficiency; docs/models.md, section 2.
+// Calibrated (the GPU or its nearest relative has measured kernels, config/kernels.h):
+//   gemm_s      = kernel_gemm_product_s / sustained_frac + part of epilogue_bytes / (bandwidth
+//                 memory_frac)
+// and for formats that were not measured (tf32, fp32, fp64), or without measured kernels, compact:
 //   gemm_s      = launch + max(flops / rate, bytes / (bandwidth memory_frac))
 //     rate      = peak max_frac sustained_frac k / (k + half_k) wave
 //     wave      = tiles / (num_sms ceil(tiles / num_sms))
@@ -8,13 +11,18 @@
 //   attention_s = launches + max(flops / rate, bytes / (bandwidth memory_frac))
 //     rate      = peak frac sustained_frac tokens / (tokens + half_tokens)
 //   memory_s    = launches + bytes / (bandwidth memory_frac)
-//   sustained_frac: in a long step the clock is lower than in short tests.
+// sustained_frac = min(1, power_watts_per_gpu / full_rate_watts): in a long step the power limit
+// holds the clock below that of short tests. At the voltage floor power is proportional to the
+// clock, and so is the rate.
 // Source: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009; wave quantization: NVIDIA,
 //         "Matrix Multiplication Background User's Guide". Constants: config/gpu.h.
 #pragma once
 
-#include "config/gpu.h"
+#include "config/cluster.h"
 #include "workload/operator.h"
 
+// Rate of a whole step's products and attention over that of short tests.
+double sustained_frac(const Cluster *cluster);
+
 // Seconds on the device of a GEMM, attention or memory-bound operator; without host effects.
-double op_compute_s(const Gpu *gpu, const Op *op);
+double op_compute_s(const Cluster *cluster, const Op *op);

@@ -92,3 +92,14 @@ double kernel_gemm_s(const Gpu *gpu, const GemmKernels *kernels, GemmDtype dtype
     return kernel_gemm_formula_s(gpu, kernel, dtype, m, n, k) *
            exp(kernel_gemm_log_ratio(kernel, m, n, k));
 }
+
+double kernel_gemm_product_s(const Gpu *gpu, const GemmKernels *kernels, GemmDtype dtype, double m,
+                             double n, double k) {
+    GemmKernel kernel = kernels->dtypes[dtype];
+    if (!kernel.present || gemm_peak_flops_per_s(gpu, dtype) <= 0) return NAN;
+    double ratio = kernel_gemm_log_ratio(&kernel, m, n, k);
+    if (kernels->dtypes[GEMM_BFLOAT16].present)
+        kernel.launch_s = kernels->dtypes[GEMM_BFLOAT16].launch_s;
+    kernel.quantize_bytes = 0;
+    return kernel_gemm_formula_s(gpu, &kernel, dtype, m, n, k) * exp(ratio);
+}

@@ -32,6 +32,10 @@ double kernel_gemm_formula_s(const Gpu *gpu, const GemmKernel *kernel, GemmDtype
 // Log of measured over formula.
 double kernel_gemm_log_ratio(const GemmKernel *kernel, double m, double n, double k);
 
+// The same of a product whose input is quantized already, by an operator of its own.
+double kernel_gemm_product_s(const Gpu *gpu, const GemmKernels *kernels, GemmDtype dtype, double m,
+                             double n, double k);
+
 // Seconds on the device; NAN where the profile or the GPU lacks the dtype. m, n, k >= 1.
 double kernel_gemm_s(const Gpu *gpu, const GemmKernels *kernels, GemmDtype dtype, double m,
                      double n, double k);

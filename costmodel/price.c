@@ -32,7 +32,7 @@ typedef struct {
 } Streams;
 
 static double op_s(const Streams *s, const Op *op) {
-    if (op->kind != OP_COLLECTIVE) return op_compute_s(&s->scenario->cluster.gpu, op);
+    if (op->kind != OP_COLLECTIVE) return op_compute_s(&s->scenario->cluster, op);
     return collective_s(&s->scenario->cluster, op->collective, plan_group(s->plan, op->group),
                         op->message_bytes);
 }

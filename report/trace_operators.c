@@ -21,7 +21,7 @@ typedef struct {
 
 static double operator_s(const TraceContext *context, const Op *op) {
     if (op->hidden) return 0;
-    if (op->kind != OP_COLLECTIVE) return op_compute_s(&context->scenario->cluster.gpu, op);
+    if (op->kind != OP_COLLECTIVE) return op_compute_s(&context->scenario->cluster, op);
     return collective_s(&context->scenario->cluster, op->collective,
                         plan_group(context->plan, op->group), op->message_bytes);
 }

@@ -51,6 +51,7 @@ static void build_gemm(Builder *b, const char *name, double tokens, double n, do
              .n = n,
              .k = k,
              .precision = b->precision,
+             .fp8_recipe = training->fp8_recipe,
              .flops = 2 * tokens * n * k,
              .bytes = tokens * k * fmin(act, weight) + n * k * weight + tokens * n * act,
              .saved_bytes = saved_input_bytes,

@@ -80,6 +80,17 @@ static void collective_backward(Backward *w, const Unit *unit) {
 
 // What the gradient of a weight takes beside the gradient buffer. With ZeRO-3 the memory account
 // holds the gradients of whole blocks.
+// Bytes moved to bring a weight gradient to where gradients are kept, beyond writing the product
+// once in 16 bits: added in place, the buffer is read and written; a tensor of its own is read
+// once more and added to it, or (ZeRO-3) copied into what is scattered.
+static double epilogue_bytes(const Training *training, bool sharded, double num_weights) {
+    const double act = activation_bytes(training), kept = state_bytes(training).gradient;
+    if (sharded) return num_weights * 2 * act;
+    if (training->stack.weight_gradient == WEIGHT_GRADIENT_SEPARATE)
+        return num_weights * (act + 2 * kept);
+    return num_weights * (2 * kept - act);
+}
+
 static void gradient_tensor_add(const Backward *w, const Unit *unit, Op *weights) {
     const Training *training = &w->b->scenario->training;
     const int kind = training->stack.weight_gradient;
@@ -118,6 +129,8 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     double read = unit->quantize_bytes > 0 ? weight_read_bytes(training) : act;
     Op weights = weight_gradient(&unit->op, act, read, state_bytes(training).gradient);
     weights.transient_bytes += gathered;
+    weights.epilogue_bytes = epilogue_bytes(training, w->b->plan->zero_stage == 3,
+                                            weights.groups * weights.m * weights.n);
     gradient_tensor_add(w, unit, &weights);
     backward_add(w, weights, PHASE_BACKWARD_WEIGHT, gather);
     if (column && !async) {

@@ -31,6 +31,21 @@ static void keep_attention_output(Builder *b) {
     }
 }
 
+// Recomputation that ends with the last tensor the backward needs does not run what comes after
+// it: a product's input is saved before the product runs.
+static void stop_early(Builder *b) {
+    if (!b->scenario->training.stack.checkpoint_early_stop) return;
+    for (int i = b->recomputable_end - 1; i >= b->recomputable_begin; i--) {
+        const Unit *unit = &b->units[i];
+        b->units[i].recomputed = false;
+        if (unit->has_weight) return;
+        if (unit->op.saved_bytes > 0) {
+            b->units[i].recomputed = true;
+            return;
+        }
+    }
+}
+
 static void mark_recomputed(Builder *b) {
     const Plan *plan = b->plan;
     if (!b->recomputed || plan->recompute == RECOMPUTE_NONE) return;
@@ -43,6 +58,7 @@ static void mark_recomputed(Builder *b) {
     for (int i = b->recomputable_begin; i < b->recomputable_end; i++)
         b->units[i].recomputed = plan->recompute == RECOMPUTE_FULL ||
                                  (b->units[i].module & plan->recompute_modules) != 0;
+    if (plan->recompute == RECOMPUTE_FULL) stop_early(b);
     keep_attention_output(b);
 }
 

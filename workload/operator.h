@@ -57,6 +57,8 @@ typedef struct {
     double groups, m, n,
         k;         // m tokens, n outputs, k inputs; groups > 1 for batched and MoE products
     int precision; // Precision
+    int fp8_recipe; // Fp8Recipe, where precision is quantized
+    double epilogue_bytes; // moved after the product, beside nothing: gradients that are added up
     // OP_ATTENTION
     double tokens;   // sequence length on the key side
     double head_dim; // of query and key

@@ -37,7 +37,7 @@ Gpu made_up_gpu(void) {
                .price_usd_per_gpu_hour = 1};
     gpu.efficiency = (GpuEfficiency){.gemm_tile_m = 100,
                                      .gemm_tile_n = 100,
-                                     .sustained_frac = 1,
+                                     .full_rate_watts = 500,
                                      .memory_frac = 1,
                                      .attention_forward_frac = 0.5,
                                      .attention_backward_frac = 0.25};

@@ -5,6 +5,12 @@
 
 #define ASSERT_CLOSE(actual, expected) CU_ASSERT_DOUBLE_EQUAL(actual, expected, 1e-9 * (expected))
 
+// With the compact formula and no power limit.
+static double gpu_compute_s(const Gpu *gpu, const Op *op) {
+    const Cluster cluster = {.gpu = *gpu, .power_watts_per_gpu = 1e4};
+    return op_compute_s(&cluster, op);
+}
+
 static Op gemm(double groups, double m, double n, double k) {
     return (Op){.kind = OP_GEMM,
                 .groups = groups,
@@ -21,11 +27,11 @@ static Op gemm(double groups, double m, double n, double k) {
 static void last_wave_is_part_empty(void) {
     const Gpu gpu = made_up_gpu();
     const Op full = gemm(1, 1000, 1000, 1e6), over = gemm(1, 1001, 1000, 1e6);
-    ASSERT_CLOSE(op_compute_s(&gpu, &full), 0.02);
-    ASSERT_CLOSE(op_compute_s(&gpu, &over), 0.02 * 1.001 / 0.55);
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &full), 0.02);
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &over), 0.02 * 1.001 / 0.55);
     // 10 experts of 100 tiles each make 10 full waves together.
     const Op grouped = gemm(10, 1000, 1000, 1e6);
-    ASSERT_CLOSE(op_compute_s(&gpu, &grouped), 0.2);
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &grouped), 0.2);
 }
 
 // A rate that reaches half at k = 300 is 1/4 of the peak at k = 100.
@@ -33,7 +39,7 @@ static void short_inner_dimensions_are_slow(void) {
     Gpu gpu = made_up_gpu();
     gpu.efficiency.gemm_half_k = 300;
     const Op op = gemm(1, 1000, 1000, 100);
-    ASSERT_CLOSE(op_compute_s(&gpu, &op), 2e8 / 1e14 * 4);
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &op), 2e8 / 1e14 * 4);
 }
 
 // 4e9 bytes at 1e12 B/s: 4 ms, more than the 20 us of its flops.
@@ -41,7 +47,7 @@ static void products_take_at_least_their_bytes(void) {
     const Gpu gpu = made_up_gpu();
     Op op = gemm(1, 1000, 1000, 1000);
     op.bytes = 4e9;
-    ASSERT_CLOSE(op_compute_s(&gpu, &op), 4e-3);
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &op), 4e-3);
 }
 
 // 3 launches of 10 us and 1e6 bytes at half of 1e12 B/s.
@@ -50,7 +56,7 @@ static void memory_work_is_launches_and_bytes(void) {
     gpu.efficiency.launch_s = 1e-5;
     gpu.efficiency.memory_frac = 0.5;
     const Op op = {.kind = OP_MEMORY, .bytes = 1e6, .num_kernels = 3};
-    ASSERT_CLOSE(op_compute_s(&gpu, &op), 3e-5 + 2e-6);
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &op), 3e-5 + 2e-6);
 }
 
 static Op attention(int precision, bool backward) {
@@ -71,19 +77,19 @@ static void attention_runs_in_the_format_of_activations(void) {
     const Op forward = attention(PRECISION_BF16, false), backward = attention(PRECISION_BF16, true);
     const Op fp8 = attention(PRECISION_FP8, false), tf32 = attention(PRECISION_TF32, false);
     const Op fp32 = attention(PRECISION_FP32, false);
-    ASSERT_CLOSE(op_compute_s(&gpu, &forward), 0.02);
-    ASSERT_CLOSE(op_compute_s(&gpu, &backward), 0.04);
-    ASSERT_CLOSE(op_compute_s(&gpu, &fp8), 0.02);
-    ASSERT_CLOSE(op_compute_s(&gpu, &tf32), 0.04);
-    ASSERT_CLOSE(op_compute_s(&gpu, &fp32), 0.08);
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &forward), 0.02);
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &backward), 0.04);
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &fp8), 0.02);
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &tf32), 0.04);
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &fp32), 0.08);
 }
 
 static void gpus_without_bf16_attend_in_fp16(void) {
     Gpu gpu = made_up_gpu();
     const Op op = attention(PRECISION_FP16, false);
-    const double expected = op_compute_s(&gpu, &op);
+    const double expected = gpu_compute_s(&gpu, &op);
     gpu.peak_flops_per_s[PRECISION_BF16] = 0;
-    ASSERT_CLOSE(op_compute_s(&gpu, &op), expected);
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &op), expected);
 }
 
 static void newer_attention_is_never_slower(void) {
@@ -93,8 +99,8 @@ static void newer_attention_is_never_slower(void) {
         for (int generation = 1; generation <= 3; generation++) {
             Op op = attention(PRECISION_BF16, backward);
             op.generation = generation;
-            CU_ASSERT_TRUE(op_compute_s(&gpu, &op) <= before);
-            before = op_compute_s(&gpu, &op);
+            CU_ASSERT_TRUE(gpu_compute_s(&gpu, &op) <= before);
+            before = gpu_compute_s(&gpu, &op);
         }
     }
 }
@@ -109,11 +115,11 @@ static void laws_of_the_roofline(void) {
         const double m = 1 << (i % 8 * 2), n = 1 << (i / 8 % 8 * 2), k = 1 << (i / 64 * 2);
         Op op = gemm(1, m, n, k), more = gemm(1, m, n, 2 * k);
         op.bytes = more.bytes = 2 * (m * n + n * k + k * m);
-        const double time_s = op_compute_s(&gpu, &op);
+        const double time_s = gpu_compute_s(&gpu, &op);
         CU_ASSERT_TRUE(time_s > 0);
-        CU_ASSERT_TRUE(op_compute_s(&wide, &op) <= time_s);
-        CU_ASSERT_TRUE(op_compute_s(&fast, &op) <= time_s);
-        CU_ASSERT_TRUE(op_compute_s(&gpu, &more) >= time_s);
+        CU_ASSERT_TRUE(gpu_compute_s(&wide, &op) <= time_s);
+        CU_ASSERT_TRUE(gpu_compute_s(&fast, &op) <= time_s);
+        CU_ASSERT_TRUE(gpu_compute_s(&gpu, &more) >= time_s);
         CU_ASSERT_TRUE(op.flops / time_s <= gpu.peak_flops_per_s[PRECISION_BF16] * (1 + 1e-9));
     }
 }
@@ -121,7 +127,7 @@ static void laws_of_the_roofline(void) {
 static void collectives_are_no_compute(void) {
     const Gpu gpu = made_up_gpu();
     const Op op = {.kind = OP_COLLECTIVE, .message_bytes = 1e9, .num_kernels = 1};
-    CU_ASSERT_EQUAL(op_compute_s(&gpu, &op), 0);
+    CU_ASSERT_EQUAL(gpu_compute_s(&gpu, &op), 0);
 }
 
 CU_TestInfo compute_tests[] = {

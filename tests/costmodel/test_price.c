@@ -17,7 +17,7 @@ static Prices prices_of(Case *c) {
 }
 
 static double op_s(const Case *c, const Op *op) {
-    if (op->kind != OP_COLLECTIVE) return op_compute_s(&c->scenario.cluster.gpu, op);
+    if (op->kind != OP_COLLECTIVE) return op_compute_s(&c->scenario.cluster, op);
     return collective_s(&c->scenario.cluster, op->collective, plan_group(&c->plan, op->group),
                         op->message_bytes);
 }
