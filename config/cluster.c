@@ -133,7 +133,6 @@ static Status profiles_read(const JsonNode *root, Arena *arena, Cluster *c) {
     JsonNode gpu = json_get(root, "gpu"), up = json_get(root, "scale_up");
     JsonNode link = json_get(&up, "link");
     TRY(gpu_load(&gpu, arena, &c->gpu));
-    TRY(kernels_load_for(&c->gpu, arena, &c->kernels));
     TRY(link_load(&link, arena, &c->scale_up));
     if (c->scale_up.bandwidth_bytes_per_s <= 0)
         return json_error(&link, "\"%s\" is not a link between GPUs", c->scale_up.name);

@@ -23,7 +23,8 @@ extern const char *const TOPOLOGY_NAMES[NUM_TOPOLOGIES + 1]; // ends with NULL
 typedef struct {
     const char *name; // preset name, or "custom"
     Gpu gpu;
-    const CalibratedKernels *kernels; // of gpu; NULL: costmodel/compute.h's compact formula
+    const CalibratedKernels *kernels; // of gpu, once a whole scenario is read; NULL:
+                                      // costmodel/compute.h has its compact formula
     int num_gpus;
     int gpus_per_node;
     int num_nodes;

@@ -43,8 +43,8 @@ typedef struct {
     const char *title;
     const char *vendor;
     const char *architecture;
-    const char *kernels_of; // GPU whose measured kernels it takes: itself, or its nearest relative; NULL:
-                            // none
+    const char *kernels_of; // GPU whose measured kernels it takes: itself, or its nearest relative;
+                            // NULL: none
     int num_sms;                   // SMs or compute units
     double memory_bytes;           // installed
     double memory_available_bytes; // what the driver gives to one process in all

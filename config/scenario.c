@@ -84,6 +84,8 @@ Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out) {
     TRY(parallel_check_lists(&parallel, scenario.cluster.num_nodes, scenario.model.num_layers));
     JsonNode disturb = json_get(root, "disturb");
     TRY(disturb_check(&disturb, &scenario.cluster, arena, &scenario.num_disturb));
+    TRY(kernels_load_for(&scenario.cluster.gpu, arena,
+                         &scenario.cluster.kernels)); // the largest file last
     *out = scenario;
     return status_ok();
 }

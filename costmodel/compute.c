@@ -8,8 +8,16 @@
 // Share of an epilogue's traffic that the main loops of other tiles do not hide.
 static const double EPILOGUE_EXPOSED_FRAC = 0.5;
 
-double sustained_frac(const Cluster *cluster) {
-    return fmin(1, cluster->power_watts_per_gpu / cluster->gpu.efficiency.full_rate_watts);
+// Power of narrower products and of attention over that of 16-bit products at their full rates.
+static const double LIGHT_POWER_FRAC = 0.8;
+
+double sustained_frac(const Cluster *cluster, bool light) {
+    double demand_watts = cluster->gpu.efficiency.full_rate_watts * (light ? LIGHT_POWER_FRAC : 1);
+    return fmin(1, cbrt(cluster->power_watts_per_gpu / demand_watts));
+}
+
+static double gemm_sustained_frac(const Cluster *cluster, int precision) {
+    return sustained_frac(cluster, precision > PRECISION_BF16);
 }
 
 // Share of the SMs' time that the tiles of a product fill: the last wave is part empty.
@@ -28,7 +36,7 @@ static double compact_gemm_s(const Cluster *cluster, const Op *op) {
     const Gpu *gpu = &cluster->gpu;
     const GpuEfficiency *e = &gpu->efficiency;
     double rate = gpu->peak_flops_per_s[op->precision] * e->gemm_max_frac[op->precision] *
-                  sustained_frac(cluster);
+                  gemm_sustained_frac(cluster, op->precision);
     rate *= op->k / (op->k + e->gemm_half_k) * wave_frac(gpu, op);
     return op->num_kernels * e->launch_s + fmax(op->flops / rate, memory_s(gpu, op->bytes));
 }
@@ -40,7 +48,8 @@ static GemmDtype gemm_dtype(const Op *op) {
     case PRECISION_BF16:
         return GEMM_BFLOAT16;
     case PRECISION_FP8:
-        return op->fp8_recipe == FP8_BLOCK ? GEMM_FP8_BLOCK : GEMM_FP8;
+        return op->fp8_recipe == FP8_BLOCK || op->fp8_recipe == FP8_ROWWISE ? GEMM_FP8_BLOCK
+                                                                            : GEMM_FP8;
     case PRECISION_MXFP8:
         return GEMM_FP8;
     case PRECISION_NVFP4:
@@ -59,7 +68,7 @@ static double gemm_s(const Cluster *cluster, const Op *op) {
     if (kernels && dtype != NUM_GEMM_DTYPES)
         product_s = kernel_gemm_product_s(&kernels->gpu, &kernels->profile.gemm, dtype,
                                           op->groups * op->m, op->n, op->k) /
-                    sustained_frac(cluster);
+                    gemm_sustained_frac(cluster, op->precision);
     if (isnan(product_s)) return compact_gemm_s(cluster, op);
     double epilogue_s = EPILOGUE_EXPOSED_FRAC * memory_s(&cluster->gpu, op->epilogue_bytes);
     return fmax(product_s, memory_s(&cluster->gpu, op->bytes)) + epilogue_s;
@@ -84,7 +93,7 @@ static double attention_s(const Cluster *cluster, const Op *op) {
     int precision = gpu->peak_flops_per_s[PRECISION_BF16] > 0 ? PRECISION_BF16 : PRECISION_FP16;
     if (op->precision <= PRECISION_TF32) precision = op->precision;
     double frac = op->backward ? e->attention_backward_frac : e->attention_forward_frac;
-    double rate = gpu->peak_flops_per_s[precision] * frac * sustained_frac(cluster) *
+    double rate = gpu->peak_flops_per_s[precision] * frac * sustained_frac(cluster, true) *
                   generation_frac(gpu, op);
     rate *= op->tokens / (op->tokens + e->attention_half_tokens);
     // Heads of 64 do half the work per softmax exponential of heads of 128.

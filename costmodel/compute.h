@@ -11,9 +11,9 @@
 //   attention_s = launches + max(flops / rate, bytes / (bandwidth memory_frac))
 //     rate      = peak frac sustained_frac tokens / (tokens + half_tokens)
 //   memory_s    = launches + bytes / (bandwidth memory_frac)
-// sustained_frac = min(1, power_watts_per_gpu / full_rate_watts): in a long step the power limit
-// holds the clock below that of short tests. At the voltage floor power is proportional to the
-// clock, and so is the rate.
+// sustained_frac = min(1, (power_watts_per_gpu / full_rate_watts)^(1/3)): in a long step the power
+// limit holds the clock below that of short tests; power goes with the clock times the square of
+// the voltage, which rises with the clock.
 // Source: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009; wave quantization: NVIDIA,
 //         "Matrix Multiplication Background User's Guide". Constants: config/gpu.h.
 #pragma once
@@ -22,7 +22,8 @@
 #include "workload/operator.h"
 
 // Rate of a whole step's products and attention over that of short tests.
-double sustained_frac(const Cluster *cluster);
+//   light  products of 8 bits and less, and attention
+double sustained_frac(const Cluster *cluster, bool light);
 
 // Seconds on the device of a GEMM, attention or memory-bound operator; without host effects.
 double op_compute_s(const Cluster *cluster, const Op *op);

@@ -29,13 +29,26 @@ static Unit *unit_add(Builder *b, Op op) {
     return unit;
 }
 
-// 8-bit products read inputs that a kernel of their own has quantized: it reads 16 bits and writes
-// 8 row-wise and 8 column-wise, one for either use.
-enum { QUANTIZE_BYTES = 4 };
+// Bytes moved to quantize one value for both its uses, row-wise and column-wise. With a scale
+// known before (delayed) or of its own block, one kernel reads 16 bits and writes 8 twice; a scale
+// of the whole tensor needs a pass that finds the largest value first, scales of rows and of
+// columns are two such pairs of passes.
+static double quantize_bytes(const Training *training) {
+    switch (training->fp8_recipe) {
+    case FP8_CURRENT:
+    case FP8_TENSORWISE:
+        return 6;
+    case FP8_ROWWISE:
+        return 10;
+    default:
+        return 4;
+    }
+}
 
 static void build_quantize(Builder *b, double values) {
     if (!precision_is_quantized(b->precision)) return;
-    MemoryWork cast = {.name = "quantize", .bytes = values * QUANTIZE_BYTES, .kernels = 1};
+    MemoryWork cast = {
+        .name = "quantize", .bytes = values * quantize_bytes(&b->scenario->training), .kernels = 1};
     build_memory(b, &cast);
 }
 
@@ -108,8 +121,8 @@ void build_linear(Builder *b, const char *name, Split split, double tokens, doub
     build_gemm(b, name, tokens, local_n, local_k, saved_input_bytes);
     int gemm = b->num_units - 1;
     if (precision_is_quantized(b->precision))
-        b->units[gemm].quantize_bytes =
-            tokens * local_n / (split == SPLIT_ROW ? shards : 1) * QUANTIZE_BYTES;
+        b->units[gemm].quantize_bytes = tokens * local_n / (split == SPLIT_ROW ? shards : 1) *
+                                        quantize_bytes(&b->scenario->training);
     if (split == SPLIT_COLUMN && tp > 1) // the gathered input
         b->units[gemm].op.transient_bytes += b->units[gather].op.transient_bytes;
     if (split == SPLIT_COLUMN && tp > 1 && overlap) b->units[gather].op.pipelined_with = gemm;
