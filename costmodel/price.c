@@ -117,9 +117,16 @@ static double host_s(const Training *training, double num_kernels, double num_pa
     return time_s * (scopes ? 0.5 : 1);
 }
 
+// One list of one block.
+typedef struct {
+    Price price;   // of the device
+    double host_s; // to launch it
+    double edge_s; // ZeRO-3: the first gather and last scatter have nothing to hide behind
+} ListPrice;
+
 // Prices one list of a block; num_forward is the length of its forward list.
-static Price list_price(const Scenario *scenario, const Plan *plan, const Op *ops, int num_ops,
-                        int num_forward, int phases, double *edge_s) {
+static ListPrice list_price(const Scenario *scenario, const Plan *plan, const Op *ops, int num_ops,
+                            int num_forward, int phases) {
     Streams s = {.scenario = scenario, .plan = plan};
     for (int i = 0; i < num_ops; i++) {
         if (phases & 1 << ops[i].phase)
@@ -138,13 +145,11 @@ static Price list_price(const Scenario *scenario, const Plan *plan, const Op *op
     double busy_s = terms_sum(s.term_s);
     s.term_s[TERM_EP] += fmax(0, s.hidden_s - busy_s);
     s.term_s[TERM_DP] += fmax(0, s.sharding_s - busy_s);
-    double launches_s =
-        host_s(&scenario->training, s.num_kernels, 1 + (double)s.num_again / num_forward);
-    s.term_s[TERM_OTHER] += fmax(0, launches_s - terms_sum(s.term_s));
-    Price price = {.time_s = terms_sum(s.term_s)};
-    for (int t = 0; t < NUM_TERMS; t++) price.term_s[t] = s.term_s[t];
-    *edge_s = s.first_gather_s + s.last_scatter_s;
-    return price;
+    ListPrice list = {.price.time_s = terms_sum(s.term_s)};
+    for (int t = 0; t < NUM_TERMS; t++) list.price.term_s[t] = s.term_s[t];
+    list.edge_s = s.first_gather_s + s.last_scatter_s;
+    list.host_s = host_s(&scenario->training, s.num_kernels, 1 + (double)s.num_again / num_forward);
+    return list;
 }
 
 static void price_add(Price *sum, const Price *part, double times) {
@@ -157,32 +162,14 @@ static void price_add_term(Price *sum, Term term, double time_s) {
     sum->time_s = terms_sum(sum->term_s);
 }
 
-// The prices of each block for one list and set of phases.
-typedef struct {
-    Price price[MAX_BLOCKS];
-    double
-        edge_s[MAX_BLOCKS]; // ZeRO-3: the first gather and last scatter have nothing to hide behind
-} BlockPrices;
-
-static BlockPrices blocks_price(const Scenario *scenario, const Plan *plan,
-                                const Workload *workload, bool forward, int phases) {
-    BlockPrices prices = {0};
-    for (int i = 0; i < MAX_BLOCKS; i++) {
-        const Block *b = &workload->blocks[i];
-        if (b->num_forward == 0) continue;
-        prices.price[i] = list_price(scenario, plan, forward ? b->forward : b->backward,
-                                     forward ? b->num_forward : b->num_backward, b->num_forward,
-                                     phases, &prices.edge_s[i]);
-    }
-    return prices;
-}
-
-// What one chunk pays beside its blocks in each pass: the host's work on it, and what its
-// asynchronous messages (one in, one out, at the same time) take from compute while they move.
+// What one chunk pays beside its blocks in each pass: where the host needs longer for all of it
+// than the device, the difference, and what its asynchronous messages (one in, one out, at the same
+// time) take from compute while they move.
 static void chunk_overheads(const Scenario *scenario, const Plan *plan, const Workload *workload,
-                            Price *chunk) {
+                            double launch_s, Price *chunk) {
     const Stack *stack = &scenario->training.stack;
-    price_add_term(chunk, TERM_OTHER, stack->host_microbatch_s / 2);
+    launch_s += stack->host_microbatch_s / 2;
+    price_add_term(chunk, TERM_OTHER, fmax(0, launch_s - chunk->time_s));
     if (plan->pp == 1 || !stack->p2p_overlap || plan->schedule != SCHEDULE_INTERLEAVED) return;
     int stage = plan->tp * plan->cp * plan->dp;
     bool near = gpus_share_domain(&scenario->cluster, 0, 2 * stage - 1);
@@ -192,18 +179,25 @@ static void chunk_overheads(const Scenario *scenario, const Plan *plan, const Wo
 
 static const Price *phase_price(const Scenario *scenario, const Plan *plan,
                                 const Workload *workload, bool forward, int phases, Arena *arena) {
-    BlockPrices blocks = blocks_price(scenario, plan, workload, forward, phases);
+    ListPrice lists[MAX_BLOCKS];
+    for (int i = 0; i < MAX_BLOCKS; i++) {
+        const Block *b = &workload->blocks[i];
+        if (b->num_forward == 0) continue;
+        lists[i] = list_price(scenario, plan, forward ? b->forward : b->backward,
+                              forward ? b->num_forward : b->num_backward, b->num_forward, phases);
+    }
     Price *chunks = ARENA_ARRAY(arena, workload->num_chunks, Price);
     for (int c = 0; c < workload->num_chunks; c++) {
-        double edge_s = 0;
+        double edge_s = 0, launch_s = 0;
         for (int i = 0; i < MAX_BLOCKS; i++) {
             int count = workload->chunks[c].num_blocks[i];
             if (count == 0) continue;
-            price_add(&chunks[c], &blocks.price[i], count);
-            edge_s = fmax(edge_s, blocks.edge_s[i]);
+            price_add(&chunks[c], &lists[i].price, count);
+            launch_s += count * lists[i].host_s;
+            edge_s = fmax(edge_s, lists[i].edge_s);
         }
         price_add_term(&chunks[c], TERM_DP, edge_s);
-        chunk_overheads(scenario, plan, workload, &chunks[c]);
+        chunk_overheads(scenario, plan, workload, launch_s, &chunks[c]);
     }
     return chunks;
 }
