@@ -129,6 +129,25 @@ static Status shape_check(const JsonNode *root, const Shape *s) {
     return status_ok();
 }
 
+// Collectives measured over the scale-up link: with this GPU, or else with another that has it.
+static Status curves_read(Arena *arena, Cluster *c) {
+    const Link *link = &c->scale_up;
+    if (link->num_measured_on == 0) return status_ok();
+    const NcclKernels *measured = NULL;
+    for (int i = 0; c->kernels && i < link->num_measured_on; i++)
+        if (strcmp(link->measured_on[i], c->kernels->profile.gpu) == 0)
+            measured = &c->kernels->profile.nccl;
+    if (!measured) {
+        KernelProfile *profile = ARENA_ARRAY(arena, 1, KernelProfile);
+        TRY(kernels_load_named(link->measured_on[0], arena, profile));
+        measured = &profile->nccl;
+    }
+    NcclKernels *curves = ARENA_ARRAY(arena, 1, NcclKernels);
+    *curves = nccl_kernels_rising(measured, arena);
+    c->scale_up_curves = curves;
+    return status_ok();
+}
+
 static Status profiles_read(const JsonNode *root, Arena *arena, Cluster *c) {
     JsonNode gpu = json_get(root, "gpu"), up = json_get(root, "scale_up");
     JsonNode link = json_get(&up, "link");
@@ -136,6 +155,7 @@ static Status profiles_read(const JsonNode *root, Arena *arena, Cluster *c) {
     TRY(link_load(&link, arena, &c->scale_up));
     if (c->scale_up.bandwidth_bytes_per_s <= 0)
         return json_error(&link, "\"%s\" is not a link between GPUs", c->scale_up.name);
+    TRY(curves_read(arena, c));
     return link_load_named("rdma", arena, &c->scale_out);
 }
 

@@ -30,9 +30,10 @@ typedef struct {
     int num_nodes;
     // Of a whole node, where num_gpus is less than one or than a domain; 0: as above.
     int whole_node_gpus, whole_node_nics, whole_domain_gpus;
-    Link scale_up;   // inside a domain
-    int domain_gpus; // GPUs of one scale-up domain; may span nodes
-    Link scale_out;  // between domains; bandwidth is nic_bytes_per_s
+    Link scale_up;                      // inside a domain
+    const NcclKernels *scale_up_curves; // measured over scale_up; NULL: its constants are all
+    int domain_gpus;                    // GPUs of one scale-up domain; may span nodes
+    Link scale_out;                     // between domains; bandwidth is nic_bytes_per_s
     int nics_per_node;
     double nic_bytes_per_s; // one NIC, one direction
     Topology topology;

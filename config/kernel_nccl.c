@@ -1,5 +1,7 @@
 #include "config/kernel_nccl.h"
 
+#include <math.h>
+
 const char *const NCCL_OP_NAMES[NUM_NCCL_OPS + 1] = {"all_gather", "all_reduce", "alltoall",
                                                      "reduce_scatter", NULL};
 const char *const NCCL_DTYPE_NAMES[NUM_NCCL_DTYPES + 1] = {"any", "half", "int8", NULL};
@@ -64,6 +66,37 @@ Status nccl_kernels_read(const JsonNode *node, Arena *arena, NcclKernels *out) {
     }
     *out = (NcclKernels){num_curves, curves};
     return status_ok();
+}
+
+// Raises seconds[i] to the time of the smaller group, where both were measured with as many bytes.
+static void curve_raise(const NcclCurve *smaller, const NcclCurve *curve, double *seconds) {
+    for (int i = 0, j = 0; i < curve->num_points; i++) {
+        while (j < smaller->num_points && smaller->bytes[j] < curve->bytes[i]) j++;
+        if (j < smaller->num_points && smaller->bytes[j] == curve->bytes[i])
+            seconds[i] = fmax(seconds[i], smaller->seconds[j]);
+    }
+}
+
+static const double *seconds_rising(const NcclCurve *curve, const NcclCurve *smaller,
+                                    Arena *arena) {
+    double *seconds = ARENA_ARRAY(arena, curve->num_points, double);
+    double least_s = INFINITY;
+    for (int i = curve->num_points - 1; i >= 0; i--)
+        seconds[i] = least_s = fmin(least_s, curve->seconds[i]);
+    if (smaller) curve_raise(smaller, curve, seconds);
+    return seconds;
+}
+
+NcclKernels nccl_kernels_rising(const NcclKernels *kernels, Arena *arena) {
+    NcclCurve *curves = ARENA_ARRAY(arena, kernels->num_curves, NcclCurve);
+    for (int i = 0; i < kernels->num_curves; i++) {
+        curves[i] = kernels->curves[i];
+        bool same =
+            i > 0 && curves[i - 1].op == curves[i].op && curves[i - 1].dtype == curves[i].dtype;
+        curves[i].seconds =
+            seconds_rising(&kernels->curves[i], same ? &curves[i - 1] : NULL, arena);
+    }
+    return (NcclKernels){kernels->num_curves, curves};
 }
 
 static cJSON *curve_to_json(const NcclCurve *curve) {

@@ -38,5 +38,9 @@ typedef struct {
 
 Status nccl_kernels_read(const JsonNode *node, Arena *arena, NcclKernels *out);
 
+// The curves without their noise: a longer message is never faster than a shorter one, nor a larger
+// group than a smaller one.
+NcclKernels nccl_kernels_rising(const NcclKernels *kernels, Arena *arena);
+
 // The section again.
 cJSON *nccl_kernels_to_json(const NcclKernels *kernels);

@@ -19,7 +19,30 @@ static const JsonField LINK_FIELDS[] = {
     NUMBER(half_bytes, 0, 1e9, true),
     NUMBER(p2p_latency_s, 0, 1, true),
     NUMBER(p2p_efficiency_frac, 0.01, 1, true),
+    {"measured_on", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
+    NUMBER(measured_bandwidth_bytes_per_s, 1e6, 1e14, false),
 };
+
+static Status measured_read(const JsonNode *root, Arena *arena, Link *link) {
+    JsonNode names = json_get(root, "measured_on");
+    if (!json_is_present(&names)) return status_ok();
+    TRY(json_expect_array(&names));
+    link->num_measured_on = json_size(&names);
+    if (link->num_measured_on < 1 || link->num_measured_on > LINK_MAX_MEASURED)
+        return json_error(&names, "%d GPUs; expected 1 to %d", link->num_measured_on,
+                          LINK_MAX_MEASURED);
+    for (int i = 0; i < link->num_measured_on; i++) {
+        JsonNode name = json_at(&names, i);
+        TRY(json_read_string(&name, arena, &link->measured_on[i]));
+    }
+    if (link->measured_bandwidth_bytes_per_s <= 0)
+        link->measured_bandwidth_bytes_per_s = link->bandwidth_bytes_per_s;
+    JsonNode measured = json_get(root, "measured_bandwidth_bytes_per_s");
+    if (link->measured_bandwidth_bytes_per_s < link->bandwidth_bytes_per_s)
+        return json_error(&measured, "%.6g; expected at least bandwidth_bytes_per_s %.6g",
+                          link->measured_bandwidth_bytes_per_s, link->bandwidth_bytes_per_s);
+    return status_ok();
+}
 
 static Status link_read(const JsonNode *root, Arena *arena, Link *out) {
     Link link = {0};
@@ -29,6 +52,7 @@ static Status link_read(const JsonNode *root, Arena *arena, Link *out) {
     int version;
     TRY(json_read_int(&schema, 1, 1, &version));
     TRY(json_expect_object(&sources));
+    TRY(measured_read(root, arena, &link));
     *out = link;
     return status_ok();
 }

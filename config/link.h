@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+enum { LINK_MAX_MEASURED = 8 };
+
 // Constants of the alpha-beta model in costmodel/collective.h.
 typedef struct {
     const char *name;
@@ -21,6 +23,11 @@ typedef struct {
                                   // grows as 1 / (1 + sqrt(half_bytes / bytes))
     double p2p_latency_s;         // one send to one receive
     double p2p_efficiency_frac;   // achieved over nominal for one large message
+    // Calibrated GPUs (hw-profiles/kernels) whose collectives were measured over this link, or over
+    // a wider one of its kind; the first serves GPUs that are not among them.
+    const char *measured_on[LINK_MAX_MEASURED];
+    int num_measured_on;
+    double measured_bandwidth_bytes_per_s; // nominal, of the link of that measurement
 } Link;
 
 Status link_load(const JsonNode *value, Arena *arena, Link *out); // value: a name

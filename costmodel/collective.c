@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "costmodel/kernel_nccl.h"
+
 // Whether every group of this shape fills whole domains or lies within one.
 static bool groups_are_aligned(const Cluster *cluster, Group group) {
     const int64_t span = (int64_t)group.size * group.stride, domain = cluster->domain_gpus;
@@ -50,7 +52,29 @@ static double link_rate(const Link *link) {
     return link->bandwidth_bytes_per_s * link->efficiency_frac;
 }
 
-static double inside_s(const Link *link, CollectiveKind kind, double n, double message_bytes) {
+// By the measured curves; on a narrower link than theirs the wire takes longer by as much as the
+// bandwidths say. NAN where there are none.
+static double measured_s(const Cluster *cluster, CollectiveKind kind, double n,
+                         double message_bytes) {
+    static const NcclOp OPS[NUM_COLLECTIVES] = {
+        [COLLECTIVE_ALL_REDUCE] = NCCL_ALL_REDUCE,
+        [COLLECTIVE_ALL_GATHER] = NCCL_ALL_GATHER,
+        [COLLECTIVE_REDUCE_SCATTER] = NCCL_REDUCE_SCATTER,
+        [COLLECTIVE_ALL_TO_ALL] = NCCL_ALL_TO_ALL,
+    };
+    const NcclKernels *curves = cluster->scale_up_curves;
+    const Link *link = &cluster->scale_up;
+    if (!curves || kind == COLLECTIVE_RING_EXCHANGE) return NAN;
+    double time_s = kernel_nccl_s(curves, OPS[kind], NCCL_HALF, n, message_bytes);
+    double s_per_byte = 1 / link->bandwidth_bytes_per_s - 1 / link->measured_bandwidth_bytes_per_s;
+    return time_s + ring_wire_frac(kind, n) * message_bytes * s_per_byte / link->efficiency_frac;
+}
+
+static double inside_s(const Cluster *cluster, CollectiveKind kind, double n,
+                       double message_bytes) {
+    const Link *link = &cluster->scale_up;
+    double time_s = measured_s(cluster, kind, n, message_bytes);
+    if (!isnan(time_s)) return time_s;
     double wire_bytes = ring_wire_frac(kind, n) * message_bytes;
     return link->latency_s + ring_steps(kind, n) * link->hop_latency_s +
            (wire_bytes + sqrt(wire_bytes * link->half_bytes)) / link_rate(link);
@@ -99,8 +123,7 @@ double collective_s(const Cluster *cluster, CollectiveKind kind, Group group,
                     double message_bytes) {
     if (group.size <= 1 || message_bytes <= 0) return 0;
     GroupLayout layout = group_layout(cluster, group);
-    if (layout.num_domains == 1)
-        return inside_s(&cluster->scale_up, kind, group.size, message_bytes);
+    if (layout.num_domains == 1) return inside_s(cluster, kind, group.size, message_bytes);
     return across_s(cluster, &layout, kind, message_bytes);
 }
 

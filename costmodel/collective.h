@@ -1,9 +1,11 @@
 // costmodel/collective.h - how long one collective takes on one group of ranks.
 //
-// Model:  alpha-beta. A group that spans several scale-up domains is paid hierarchically: inside a
-//         domain at the scale-up link's rate, across domains at the NIC bandwidth of the group's
-//         members in one domain. All groups of a kind communicate at the same time, so a GPU has
-//         its share of the node's NICs and no more. docs/models.md, section 4.
+// Model:  inside a scale-up domain the measured curves of its link (costmodel/kernel_nccl.h), where
+//         there are any; else alpha-beta. A group that spans several domains is paid
+//         hierarchically: inside a domain at the scale-up link's rate, across domains at the NIC
+//         bandwidth of the group's members in one domain. All groups of a kind communicate at the
+//         same time, so a GPU has its share of the node's NICs and no more. docs/models.md,
+//         section 4.
 // Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
 //         workstations", J. Parallel Distrib. Comput. 69(2), 2009; Thakur, Rabenseifner, Gropp,
 //         "Optimization of collective communication operations in MPICH", 2005; NCCL tests'

@@ -1,5 +1,6 @@
 #include "costmodel/collective.h"
 #include "tests/costmodel/made_up.h"
+#include "tests/support.h"
 
 #include <CUnit/CUnit.h>
 
@@ -119,6 +120,59 @@ static void small_messages_move_slowly(void) {
     ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, NODES, 4e9), 1e-4 + 4e-5 + 0.6);
 }
 
+// 2 ranks of measured: all-gather 1e-5 s to 1e3 bytes, 1e-2 s for 1e9 bytes; 2e9 bytes twice that.
+// Measured at twice the link's 1e11 B/s: 1e9 bytes on the wire take 5e-3 s longer. Ring exchanges
+// are not measured. 4 ranks of an all-gather: latency 1 + 2 x 0.17 times, the rest 3/4 over 1/2
+// (costmodel/kernel_nccl.c).
+static void measured_curves_price_the_inside(void) {
+    static const double BYTES[] = {1e3, 1e9}, SECONDS[] = {1e-5, 1e-2};
+    const NcclCurve curve = {NCCL_ALL_GATHER, NCCL_ANY, 2, 2, BYTES, SECONDS, 0, 0};
+    const NcclKernels curves = {1, &curve};
+    const Group pair = {2, 1};
+    Cluster cluster = made_up_cluster(32);
+    const double exchange_s = collective_s(&cluster, COLLECTIVE_RING_EXCHANGE, pair, 2e9);
+    const double reduce_s = collective_s(&cluster, COLLECTIVE_ALL_REDUCE, pair, 2e9);
+    cluster.scale_up_curves = &curves;
+    cluster.scale_up.measured_bandwidth_bytes_per_s = 1e11;
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, pair, 2e9), 2e-2);
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, pair, 1), 1e-5);
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, INSIDE, 2e9),
+                 1.34e-5 + 1.5 * (2e-2 - 1e-5));
+    CU_ASSERT_EQUAL(collective_s(&cluster, COLLECTIVE_RING_EXCHANGE, pair, 2e9), exchange_s);
+    CU_ASSERT_EQUAL(collective_s(&cluster, COLLECTIVE_ALL_REDUCE, pair, 2e9), reduce_s);
+    cluster.scale_up.measured_bandwidth_bytes_per_s = 2e11;
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, pair, 2e9), 2e-2 + 5e-3);
+}
+
+// On every bundled machine, of whatever curves: more ranks and more bytes are never faster.
+static void bundled_machines_keep_the_laws(void) {
+    Arena arena = {0};
+    ClusterSummary *presets;
+    int num_presets;
+    CU_ASSERT_EQUAL_FATAL(cluster_list(&arena, &presets, &num_presets).code, STATUS_OK);
+    for (int i = 0; i < num_presets; i++) {
+        Scenario scenario = {0};
+        const char *text = scenario_text(
+            &arena, "\"llama-3.1-8b\"", arena_printf(&arena, "\"%s:1\"", presets[i].name),
+            "{\"seq_len\": 4096, \"global_batch\": 1152, \"precision\": \"fp16\"}", NULL);
+        CU_ASSERT_EQUAL_FATAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
+        for (int kind = 0; kind < NUM_COLLECTIVES; kind++) {
+            for (int size = 2; size < scenario.cluster.domain_gpus; size++) {
+                const Group group = {size, 1}, larger = {size + 1, 1};
+                double before = 0;
+                for (double bytes = 100; bytes < 1e10; bytes *= 1.7) {
+                    double s = collective_s(&scenario.cluster, (CollectiveKind)kind, group, bytes);
+                    CU_ASSERT(s >= before * (1 - 1e-12));
+                    CU_ASSERT(collective_s(&scenario.cluster, (CollectiveKind)kind, larger,
+                                           bytes) >= s * (1 - 1e-12));
+                    before = s;
+                }
+            }
+        }
+    }
+    arena_free(&arena);
+}
+
 // Half the bandwidth is reached: the bytes take twice as long.
 static void links_are_not_used_fully(void) {
     Cluster cluster = made_up_cluster(32);
@@ -184,6 +238,8 @@ CU_TestInfo collective_tests[] = {
     {"worst_placed_group_counts", worst_placed_group_counts},
     {"domains_hold_neighbours", domains_hold_neighbours},
     {"small_messages_move_slowly", small_messages_move_slowly},
+    {"measured_curves_price_the_inside", measured_curves_price_the_inside},
+    {"bundled_machines_keep_the_laws", bundled_machines_keep_the_laws},
     {"links_are_not_used_fully", links_are_not_used_fully},
     {"better_networks_and_smaller_messages_are_never_slower",
      better_networks_and_smaller_messages_are_never_slower},
