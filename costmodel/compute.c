@@ -59,15 +59,24 @@ static GemmDtype gemm_dtype(const Op *op) {
     }
 }
 
-// A batched or grouped product is priced as one with all rows, but reads every group's operands.
-// The whole time is stretched by the power limit: short products are part of the same long step.
+static double products_s(const Gpu *gpu, const GemmKernels *kernels, GemmDtype dtype,
+                         const Op *op) {
+    if (!op->separate)
+        return kernel_gemm_product_s(gpu, kernels, dtype, op->groups * op->m, op->n, op->k);
+    double launch_s = kernels->dtypes[GEMM_BFLOAT16].launch_s;
+    double one_s = kernel_gemm_product_s(gpu, kernels, dtype, fmax(1, op->m), op->n, fmax(1, op->k));
+    return launch_s + op->groups * fmax(0.5 * one_s, one_s - launch_s);
+}
+
+// A batched product is priced as one with all rows, but reads every group's operands. Products of
+// experts run one by one, launched beside each other. The whole time is stretched by the power
+// limit: short products are part of the same long step.
 static double gemm_s(const Cluster *cluster, const Op *op) {
     const CalibratedKernels *kernels = cluster->kernels;
     GemmDtype dtype = gemm_dtype(op);
     double product_s = NAN;
     if (kernels && dtype != NUM_GEMM_DTYPES)
-        product_s = kernel_gemm_product_s(&kernels->gpu, &kernels->profile.gemm, dtype,
-                                          op->groups * op->m, op->n, op->k) /
+        product_s = products_s(&kernels->gpu, &kernels->profile.gemm, dtype, op) /
                     gemm_sustained_frac(cluster, op->precision);
     if (isnan(product_s)) return compact_gemm_s(cluster, op);
     double epilogue_s = EPILOGUE_EXPOSED_FRAC * memory_s(&cluster->gpu, op->epilogue_bytes);

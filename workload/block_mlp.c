@@ -48,6 +48,7 @@ static void build_grouped(Builder *b, const char *name, double experts, double t
     b->expert_parameters += experts * n * k;
     Op *op = &b->units[b->num_units - 1].op;
     op->groups = experts;
+    op->separate = experts > 1;
     op->m = tokens / experts;
     op->bytes += (experts - 1) * n * k * weight_read_bytes(&b->scenario->training);
 }

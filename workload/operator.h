@@ -56,6 +56,7 @@ typedef struct {
     // OP_GEMM
     double groups, m, n,
         k;         // m tokens, n outputs, k inputs; groups > 1 for batched and MoE products
+    bool separate; // each group is a kernel of its own (experts), else one batched kernel
     int precision; // Precision
     int fp8_recipe; // Fp8Recipe, where precision is quantized
     double epilogue_bytes; // moved after the product, beside nothing: gradients that are added up
