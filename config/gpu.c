@@ -42,6 +42,7 @@ static const JsonField EFFICIENCY_FIELDS[] = {
     PART(gemm_tile_n, 1, 4096),
     PART(gemm_half_k, 0, 1e5),
     PART(full_rate_watts, 1, 1e5),
+    PART(light_rate_watts, 1, 1e5),
     PART(memory_frac, 0.01, 1),
     PART(launch_s, 0, 1e-3),
     PART(attention_forward_frac, 0.001, 1),

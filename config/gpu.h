@@ -27,8 +27,9 @@ typedef struct {
     double gemm_max_frac[NUM_PRECISIONS]; // of the dense peak, for huge GEMMs; 0 where unsupported
     double gemm_tile_m, gemm_tile_n;      // output tile of one SM, for wave quantization
     double gemm_half_k;                   // k at which the main loop reaches half its rate
-    double full_rate_watts;         // power that products would draw in a long step at the rate of
-                                    // short tests; beyond the board's power the clock falls
+    double full_rate_watts;         // power that 16-bit products would draw in a long step at the
+                                    // rate of short tests; beyond the board's the clock falls
+    double light_rate_watts;        // the same of narrower products and of attention
     double memory_frac;             // of memory bandwidth, large elementwise kernels
     double launch_s;                // smallest kernel, launched back to back
     double attention_forward_frac;  // of the bf16 dense peak; long causal, head size 128
@@ -45,8 +46,8 @@ typedef struct {
     const char *architecture;
     const char *kernels_of; // GPU whose measured kernels it takes: itself, or its nearest relative;
                             // NULL: none
-    int num_sms;                   // SMs or compute units
-    double memory_bytes;           // installed
+    int num_sms;            // SMs or compute units
+    double memory_bytes;    // installed
     double memory_available_bytes; // what the driver gives to one process in all
     double memory_bandwidth_bytes_per_s;
     double l2_bytes;

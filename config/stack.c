@@ -1,5 +1,6 @@
 #include "config/stack.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/data_dir.h"
@@ -15,13 +16,14 @@
 static const char *const WEIGHT_GRADIENT_NAMES[] = {"separate", "in-place", "placeholder", NULL};
 
 // The first rows say what the file is; all that follow need an entry in `sources`.
-enum { NUM_HEAD_FIELDS = 4 };
+enum { NUM_HEAD_FIELDS = 5 };
 
 static const JsonField STACK_FIELDS[] = {
     OTHER("schema"),
     {"name", JSON_FIELD_STRING, offsetof(Stack, name), 0, 0, NULL, true},
     {"title", JSON_FIELD_STRING, offsetof(Stack, title), 0, 0, NULL, true},
     OTHER("sources"),
+    {"releases", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
     SWITCH(overlap_grad_reduce),
     SWITCH(overlap_param_gather),
     SWITCH(tp_comm_overlap),
@@ -55,6 +57,7 @@ static const JsonField STACK_FIELDS[] = {
     SWITCH(p2p_overlap),
     NUMBER(bucket_bytes, 1, 1e12),
     NUMBER(overlap_slowdown_frac, 0, 1),
+    NUMBER(eager_overhead_frac, 0, 10),
     NUMBER(moe_overhead_frac, 0, 10),
     NUMBER(workspace_bytes, 0, 1e10),
     NUMBER(allocator_slack_frac, 0, 1),
@@ -95,6 +98,62 @@ Status stack_read(const JsonNode *root, Arena *arena, Stack *out) {
     JsonNode sources = json_get(root, "sources");
     TRY(sources_check(&sources, arena));
     *out = stack;
+    return status_ok();
+}
+
+// Compares releases such as 25.09 and 26.02.01, number by number.
+static int version_compare(const char *a, const char *b) {
+    while (*a || *b) {
+        char *end_a, *end_b;
+        long x = strtol(a, &end_a, 10), y = strtol(b, &end_b, 10);
+        if (x != y) return x < y ? -1 : 1;
+        if (end_a == a && end_b == b) return 0;
+        a = *end_a == '.' ? end_a + 1 : end_a;
+        b = *end_b == '.' ? end_b + 1 : end_b;
+    }
+    return 0;
+}
+
+// Reads one entry over the stack where the version is before its release.
+static Status release_apply(const JsonNode *entry, const char *version, Arena *arena,
+                            const char **earliest, Stack *stack) {
+    JsonField fields[1 + NUM_STACK_FIELDS];
+    const char *before = NULL;
+    JsonNode node = json_get(entry, "before");
+    TRY(json_read_string(&node, arena, &before));
+    int num_fields = 0;
+    fields[num_fields++] = (JsonField){"before", JSON_FIELD_OTHER, 0, 0, 0, NULL, true};
+    fields[num_fields++] = (JsonField){"source", JSON_FIELD_OTHER, 0, 0, 0, NULL, true};
+    for (int i = NUM_HEAD_FIELDS; i < NUM_STACK_FIELDS; i++) {
+        fields[num_fields] = STACK_FIELDS[i];
+        fields[num_fields++].required = false;
+    }
+    Stack changed = *stack;
+    TRY(json_read_object(entry, fields, (size_t)num_fields, arena, &changed));
+    if (version_compare(version, before) >= 0) return status_ok();
+    if (*earliest && version_compare(before, *earliest) >= 0) return status_ok();
+    *earliest = before;
+    *stack = changed;
+    return status_ok();
+}
+
+Status stack_apply_release(const char *version, Arena *arena, Stack *stack) {
+    if (!version || version[0] < '0' || version[0] > '9') return status_ok();
+    JsonNode root;
+    TRY(json_load(data_path(arena, "stacks", stack->name), arena, &root));
+    JsonNode releases = json_get(&root, "releases");
+    if (!json_is_present(&releases)) return status_ok();
+    const Stack newest = *stack;
+    const char *earliest = NULL;
+    for (int i = 0; i < json_size(&releases); i++) {
+        JsonNode entry = json_at(&releases, i);
+        Stack candidate = newest;
+        const char *before = earliest;
+        TRY(release_apply(&entry, version, arena, &before, &candidate));
+        if (before == earliest) continue;
+        earliest = before;
+        *stack = candidate;
+    }
     return status_ok();
 }
 

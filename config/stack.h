@@ -60,7 +60,9 @@ typedef struct {
     bool p2p_overlap;             // interleaved schedules hide their messages
     double bucket_bytes;          // gradient bucket of one reduction
     double overlap_slowdown_frac; // how much slower compute runs while a collective runs beside it
-    double moe_overhead_frac;     // bytes moved by routing and permutation over their minimum
+    double eager_overhead_frac;   // bytes moved by memory-bound operators over their minimum, minus
+                                // one, where they are not compiled: casts, copies, generic kernels
+    double moe_overhead_frac; // bytes moved by routing and permutation over their minimum
 
     // What the process holds beside the tensors of the training
     double workspace_bytes;      // of its matrix products, allocated like tensors
@@ -70,6 +72,10 @@ typedef struct {
 } Stack;
 
 Status stack_load(const JsonNode *value, Arena *arena, Stack *out); // value: a name
+
+// The stack as it was in a release: the entries of `releases` in its file that begin with "before"
+// a later one apply, the earliest of them. A version that is not numbers with dots changes nothing.
+Status stack_apply_release(const char *version, Arena *arena, Stack *stack);
 Status stack_load_named(const char *name, Arena *arena, Stack *out);
 Status stack_read(const JsonNode *root, Arena *arena, Stack *out); // root: a whole stack file
 Status stack_names(Arena *arena, const char *const **names);       // ends with NULL

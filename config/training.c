@@ -196,6 +196,10 @@ Status training_load(const JsonNode *value, const Gpu *gpu, Arena *arena, Traini
     else
         TRY(stack_load_named("megatron-core", arena, &stack));
 
+    JsonNode version_node = json_get(value, "stack_version");
+    const char *version = NULL;
+    if (json_is_present(&version_node)) TRY(json_read_string(&version_node, arena, &version));
+    TRY(stack_apply_release(version, arena, &stack));
     Training training = training_defaults(&stack);
     TRY(json_read_object(value, TRAINING_FIELDS, sizeof TRAINING_FIELDS / sizeof *TRAINING_FIELDS,
                          arena, &training));

@@ -8,12 +8,10 @@
 // Share of an epilogue's traffic that the main loops of other tiles do not hide.
 static const double EPILOGUE_EXPOSED_FRAC = 0.5;
 
-// Power of narrower products and of attention over that of 16-bit products at their full rates.
-static const double LIGHT_POWER_FRAC = 0.8;
-
 double sustained_frac(const Cluster *cluster, bool light) {
-    double demand_watts = cluster->gpu.efficiency.full_rate_watts * (light ? LIGHT_POWER_FRAC : 1);
-    return fmin(1, cbrt(cluster->power_watts_per_gpu / demand_watts));
+    const GpuEfficiency *e = &cluster->gpu.efficiency;
+    return fmin(
+        1, cbrt(cluster->power_watts_per_gpu / (light ? e->light_rate_watts : e->full_rate_watts)));
 }
 
 static double gemm_sustained_frac(const Cluster *cluster, int precision) {
@@ -64,7 +62,8 @@ static double products_s(const Gpu *gpu, const GemmKernels *kernels, GemmDtype d
     if (!op->separate)
         return kernel_gemm_product_s(gpu, kernels, dtype, op->groups * op->m, op->n, op->k);
     double launch_s = kernels->dtypes[GEMM_BFLOAT16].launch_s;
-    double one_s = kernel_gemm_product_s(gpu, kernels, dtype, fmax(1, op->m), op->n, fmax(1, op->k));
+    double one_s =
+        kernel_gemm_product_s(gpu, kernels, dtype, fmax(1, op->m), op->n, fmax(1, op->k));
     return launch_s + op->groups * fmax(0.5 * one_s, one_s - launch_s);
 }
 

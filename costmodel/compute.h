@@ -11,7 +11,8 @@
 //   attention_s = launches + max(flops / rate, bytes / (bandwidth memory_frac))
 //     rate      = peak frac sustained_frac tokens / (tokens + half_tokens)
 //   memory_s    = launches + bytes / (bandwidth memory_frac)
-// sustained_frac = min(1, (power_watts_per_gpu / full_rate_watts)^(1/3)): in a long step the power
+// sustained_frac = min(1, (power_watts_per_gpu / W)^(1/3)), W full_rate_watts or
+// light_rate_watts: in a long step the power
 // limit holds the clock below that of short tests; power goes with the clock times the square of
 // the voltage, which rises with the clock.
 // Source: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009; wave quantization: NVIDIA,

@@ -82,7 +82,9 @@ typedef struct {
     Arena scratch[SHARE_MAX_WORKERS];
 } Pricing;
 
-// The whole model as one chunk. What ZeRO 3 and the host add once per rank is left out.
+// The whole model as one chunk. What ZeRO 3 adds once per rank is left out. Where the host sets the
+// pace of one chunk of several, it does so for longer: the sum of the larger is at least the larger
+// sum.
 static void entry_price(void *context, int worker, int item) {
     Pricing *pricing = context;
     if (pricing->deadline && deadline_is_past(pricing->deadline)) return;
@@ -97,8 +99,7 @@ static void entry_price(void *context, int worker, int item) {
     if (plan_default_chunks(&scenario->model, 1, scratch, &whole->chunks).code != STATUS_OK) return;
     Workload workload = workload_build(scenario, whole, scratch);
     Prices prices = chunks_price(scenario, whole, &workload, scratch);
-    double once_s = scenario->training.stack.host_microbatch_s;
-    entry->microbatch_s = fmax(0, prices.forward[0].time_s + prices.backward[0].time_s - once_s);
+    entry->microbatch_s = prices.forward[0].time_s + prices.backward[0].time_s;
 }
 
 static void entries_price(LooseCosts *costs, int num_threads, const Deadline *deadline) {

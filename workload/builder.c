@@ -152,15 +152,17 @@ void build_batched_gemm(Builder *b, const char *name, double groups, double m, d
 }
 
 void build_memory(Builder *b, const MemoryWork *work) {
+    const Training *training = &b->scenario->training;
+    double passes = training->compile ? 1 : 1 + training->stack.eager_overhead_frac;
     Op op = {.name = work->name,
              .kind = OP_MEMORY,
              .stream = STREAM_COMPUTE,
-             .bytes = work->bytes,
+             .bytes = work->bytes * passes,
              .num_kernels = work->kernels,
              .saved_bytes = work->saved_bytes,
              .transient_bytes = work->output_bytes};
     Unit *unit = unit_add(b, op);
-    unit->backward_bytes = work->backward_bytes;
+    unit->backward_bytes = work->backward_bytes * passes;
     unit->backward_kernels = work->backward_kernels;
     unit->backward_alive_bytes =
         work->backward_alive_bytes > 0 ? work->backward_alive_bytes : 2 * work->output_bytes;

@@ -38,6 +38,7 @@ Gpu made_up_gpu(void) {
     gpu.efficiency = (GpuEfficiency){.gemm_tile_m = 100,
                                      .gemm_tile_n = 100,
                                      .full_rate_watts = 500,
+                                     .light_rate_watts = 500,
                                      .memory_frac = 1,
                                      .attention_forward_frac = 0.5,
                                      .attention_backward_frac = 0.25};
