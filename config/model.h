@@ -55,6 +55,8 @@ typedef struct {
     // Mixture of experts; 0 experts for a dense model
     int num_experts;
     int num_experts_per_tok;
+    int num_expert_groups;     // of equal size; a token's experts are chosen among those
+    int expert_groups_per_tok; // of so many groups; 0 and 0 without such a limit
     int moe_intermediate_size;
     int shared_intermediate_size; // of all shared experts together; 0 where there are none
     bool shared_expert_gate;      // a linear gate of one output (Qwen2-MoE)

@@ -110,6 +110,7 @@ static Status family_read(const ModelFamily *family, const JsonNode *config, Are
     TRY(model_read_attention(config, model));
     TRY(read_mlp(family, config, model));
     TRY(read_moe(family, config, model));
+    TRY(model_read_expert_groups(config, model));
     TRY(read_switches(family, config, model));
     TRY(read_positions(family, config, model));
     TRY(model_read_mtp(config, model));

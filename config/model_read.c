@@ -100,6 +100,25 @@ Status model_read_experts(const JsonNode *config, int moe_size, int num_shared, 
     return read_shared_experts(config, num_shared, model);
 }
 
+Status model_read_expert_groups(const JsonNode *config, Model *model) {
+    static KEYS(GROUPS, "n_group");
+    static KEYS(CHOSEN, "topk_group");
+    int groups, chosen;
+    JsonNode groups_node = key_find(config, GROUPS), chosen_node = key_find(config, CHOSEN);
+    TRY(key_read_size(config, &(SizeKey){GROUPS, 1, MODEL_MAX_EXPERTS, 1, 1}, &groups));
+    TRY(key_read_size(config, &(SizeKey){CHOSEN, 1, MODEL_MAX_EXPERTS, groups, groups}, &chosen));
+    if (model->num_experts == 0 || chosen >= groups) return status_ok();
+    if (model->num_experts % groups)
+        return json_error(&groups_node, "%d does not divide the %d experts", groups,
+                          model->num_experts);
+    if (model->num_experts / groups * chosen < model->num_experts_per_tok)
+        return json_error(&chosen_node, "%d of %d groups hold fewer than %d experts", chosen,
+                          groups, model->num_experts_per_tok);
+    model->num_expert_groups = groups;
+    model->expert_groups_per_tok = chosen;
+    return status_ok();
+}
+
 Status model_read_mtp(const JsonNode *config, Model *model) {
     static KEYS(MTP, "num_nextn_predict_layers");
     return key_read_size(config, &(SizeKey){MTP, 0, MODEL_MAX_MTP_LAYERS, 0, 0},

@@ -32,6 +32,9 @@ Status model_read_attention(const JsonNode *config, Model *model);
 //   num_shared    default of n_shared_experts
 Status model_read_experts(const JsonNode *config, int moe_size, int num_shared, Model *model);
 
+// Groups of experts to which a token's choice is limited (DeepSeek's n_group, topk_group).
+Status model_read_expert_groups(const JsonNode *config, Model *model);
+
 // Which layers are MoE and which look at a window: fills kinds, num_kinds and layer_kind.
 //   first_k_dense   default of first_k_dense_replace
 //   rule, window    as in ModelFamily; window is what the file says, 0 is none

@@ -212,6 +212,9 @@ Status training_load(const JsonNode *value, const Gpu *gpu, Arena *arena, Traini
     TRY(cuda_graphs_read(&graphs, arena, &training.cuda_graphs));
     JsonNode routing = json_get(value, "moe_routing");
     TRY(moe_routing_read(&routing, arena, &training.moe_imbalance));
+    if (training.moe_dispatcher == DISPATCH_DEEPEP || training.moe_dispatcher == DISPATCH_HYBRIDEP)
+        TRY(dispatcher_load_named(MOE_DISPATCHER_NAMES[training.moe_dispatcher], arena,
+                                  &training.dispatcher));
     JsonNode lengths = json_get(value, "sequence_lengths");
     TRY(sequence_lengths_read(&lengths, arena, &training));
     *out = training;

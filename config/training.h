@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/status.h"
+#include "config/dispatcher.h"
 #include "config/gpu.h"
 #include "config/stack.h"
 
@@ -66,6 +67,7 @@ typedef struct {
     bool causal;
     double moe_imbalance;      // busiest expert's tokens over the mean; 1 is balanced
     int moe_dispatcher;        // MoeDispatcher
+    Dispatcher dispatcher;     // of DISPATCH_DEEPEP and DISPATCH_HYBRIDEP
     double capacity_factor;    // 0: no tokens are dropped or padded
     bool has_sequence_lengths; // a histogram: read and checked, not acted upon yet
 } Training;

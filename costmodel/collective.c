@@ -122,6 +122,7 @@ static double across_s(const Cluster *cluster, const GroupLayout *g, CollectiveK
 double collective_s(const Cluster *cluster, CollectiveKind kind, Group group,
                     double message_bytes) {
     if (group.size <= 1 || message_bytes <= 0) return 0;
+    if (kind == COLLECTIVE_DISPATCH || kind == COLLECTIVE_COMBINE) kind = COLLECTIVE_ALL_TO_ALL;
     GroupLayout layout = group_layout(cluster, group);
     if (layout.num_domains == 1) return inside_s(cluster, kind, group.size, message_bytes);
     return across_s(cluster, &layout, kind, message_bytes);

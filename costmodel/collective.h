@@ -29,6 +29,7 @@ GroupLayout group_layout(const Cluster *cluster, Group group);
 
 // Seconds of a collective; 0 for a group of one.
 //   message_bytes  as defined beside CollectiveKind, >= 0
+// Dispatch and combine are priced as an all-to-all here; costmodel/exchange.h knows their kernels.
 double collective_s(const Cluster *cluster, CollectiveKind kind, Group group, double message_bytes);
 
 // Whether two GPUs lie in one scale-up domain.

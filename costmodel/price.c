@@ -2,6 +2,7 @@
 
 #include "costmodel/collective.h"
 #include "costmodel/compute.h"
+#include "costmodel/exchange.h"
 #include "workload/bytes.h"
 
 #include <math.h>
@@ -33,8 +34,7 @@ typedef struct {
 
 static double op_s(const Streams *s, const Op *op) {
     if (op->kind != OP_COLLECTIVE) return op_compute_s(&s->scenario->cluster, op);
-    return collective_s(&s->scenario->cluster, op->collective, plan_group(s->plan, op->group),
-                        op->message_bytes);
+    return op_collective_s(s->scenario, s->plan, op);
 }
 
 // What is left exposed of a collective that runs piece by piece beside its product: the longer of

@@ -1,8 +1,8 @@
 // The operators of one computation, nested in its slice. Their prices give the proportions: what
 // runs beside other work is shown after it, and the whole is scaled to the slice. An operator that
 // lies on the border of two pieces of a computation is shown in both.
-#include "costmodel/collective.h"
 #include "costmodel/compute.h"
+#include "costmodel/exchange.h"
 #include "report/trace_event.h"
 
 #include <string.h>
@@ -22,8 +22,7 @@ typedef struct {
 static double operator_s(const TraceContext *context, const Op *op) {
     if (op->hidden) return 0;
     if (op->kind != OP_COLLECTIVE) return op_compute_s(&context->scenario->cluster, op);
-    return collective_s(&context->scenario->cluster, op->collective,
-                        plan_group(context->plan, op->group), op->message_bytes);
+    return op_collective_s(context->scenario, context->plan, op);
 }
 
 static void operator_write(Expansion *e, const Op *op, double time_s, const char *where) {

@@ -66,33 +66,31 @@ static void build_permutation(Builder *b, const char *name, double values) {
     build_memory(b, &work);
 }
 
-// Of the experts that one token chooses, on how many ranks of the group they lie, on average over
-// all choices of different experts: DeepEP sends a token once to each of them.
-static double ranks_per_token(const Model *m, int ep) {
-    double missed = 1, elsewhere = m->num_experts - (double)m->num_experts / ep;
-    for (int i = 0; i < m->num_experts_per_tok; i++)
-        missed *= fmax(0, (elsewhere - i) / (m->num_experts - i));
-    return ep * (1 - missed);
-}
-
 // Tokens to their experts (dispatch) or back: by all-to-all, each as often as it has experts or,
 // with DeepEP's kernels, once per rank; or gathered and summed whole.
 static void build_exchange(Builder *b, bool dispatch, double routed_bytes) {
     const Model *m = &b->scenario->model;
     const int ep = b->plan->ep, dispatcher = b->scenario->training.moe_dispatcher;
     if (ep == 1) return;
-    double bytes = routed_bytes, act = activation_bytes(&b->scenario->training);
+    // The rank that receives most is waited for.
+    double bytes = routed_bytes * b->scenario->training.moe_imbalance;
+    const Routing routing = model_routing(m);
+    double act = activation_bytes(&b->scenario->training);
     CollectiveKind kind = COLLECTIVE_ALL_TO_ALL, backward = COLLECTIVE_ALL_TO_ALL;
     if (dispatcher == DISPATCH_ALLGATHER) {
         bytes = b->tokens_sp * ep * m->hidden_size * act;
         kind = dispatch ? COLLECTIVE_ALL_GATHER : COLLECTIVE_REDUCE_SCATTER;
         backward = dispatch ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_GATHER;
     } else if (dispatcher != DISPATCH_ALLTOALL) {
-        bytes *= ranks_per_token(m, ep) / m->num_experts_per_tok;
+        bytes *= routing_parts_reached(&routing, ep) / m->num_experts_per_tok;
+        kind = dispatch ? COLLECTIVE_DISPATCH : COLLECTIVE_COMBINE;
+        backward = dispatch ? COLLECTIVE_COMBINE : COLLECTIVE_DISPATCH;
     }
     build_collective(b, dispatch ? "ep_dispatch" : "ep_combine", STREAM_EP, kind, backward,
                      GROUP_EP, bytes);
-    b->units[b->num_units - 1].op.hidden = b->scenario->training.ep_overlap;
+    Op *op = &b->units[b->num_units - 1].op;
+    op->routing = routing;
+    op->hidden = b->scenario->training.ep_overlap;
 }
 
 static void build_router(Builder *b) {

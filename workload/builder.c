@@ -174,6 +174,8 @@ static double result_bytes(const Plan *plan, CollectiveKind kind, GroupKind grou
     switch (kind) {
     case COLLECTIVE_ALL_GATHER:
     case COLLECTIVE_ALL_TO_ALL:
+    case COLLECTIVE_DISPATCH:
+    case COLLECTIVE_COMBINE:
         return message_bytes;
     case COLLECTIVE_REDUCE_SCATTER:
         return message_bytes / plan_group(plan, group).size;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "workload/group.h"
+#include "workload/routing.h"
 
 typedef enum {
     OP_GEMM,       // groups x (m x k times k x n)
@@ -36,6 +37,8 @@ typedef enum {
     COLLECTIVE_REDUCE_SCATTER, // message_bytes: the whole before
     COLLECTIVE_ALL_TO_ALL,     // message_bytes: what one rank holds, own part included
     COLLECTIVE_RING_EXCHANGE,  // size - 1 steps around the ring; message_bytes in each step
+    COLLECTIVE_DISPATCH,       // by kernels of their own (costmodel/exchange.h); message_bytes: one
+    COLLECTIVE_COMBINE,        // copy of each token for each rank it goes to, and all back
     NUM_COLLECTIVES
 } CollectiveKind;
 
@@ -73,6 +76,7 @@ typedef struct {
     CollectiveKind collective;
     GroupKind group;
     double message_bytes;
+    Routing routing;    // of COLLECTIVE_DISPATCH and COLLECTIVE_COMBINE
     int pipelined_with; // index of the GEMM it is overlapped with piece by piece, or -1
     bool again;         // recomputed: a forward operator in the backward list
     bool hidden;        // runs beside another micro-batch's compute (overlap of expert all-to-all)

@@ -210,6 +210,13 @@ static void mixtures_are_checked(void) {
                    "n_shared_experts 2 x moe_intermediate_size 768");
 }
 
+static void expert_groups_are_checked(void) {
+    expect_message(MIXTURE "\"num_experts_per_tok\": 2, \"n_group\": 3, \"topk_group\": 1}",
+                   "job.json: model.n_group: 3 does not divide the 4 experts");
+    expect_message(MIXTURE "\"num_experts_per_tok\": 2, \"n_group\": 4, \"topk_group\": 1}",
+                   "job.json: model.topk_group: 1 of 4 groups hold fewer than 2 experts");
+}
+
 static void layer_types_are_checked(void) {
     expect_message(LLAMA(SIZES ", \"num_attention_heads\": 8, \"layer_types\": "
                                "[\"full_attention\"]"),
@@ -276,6 +283,7 @@ CU_TestInfo model_tests[] = {
     TEST(values_of_a_wrong_type_are_refused),
     TEST(sizes_are_checked),
     TEST(mixtures_are_checked),
+    TEST(expert_groups_are_checked),
     TEST(layer_types_are_checked),
     TEST(what_cannot_be_modelled_is_refused),
     TEST(generic_refuses_what_it_does_not_know),

@@ -1,5 +1,6 @@
 #include "costmodel/collective.h"
 #include "costmodel/compute.h"
+#include "costmodel/exchange.h"
 #include "costmodel/price.h"
 #include "tests/costmodel/made_up.h"
 
@@ -18,8 +19,7 @@ static Prices prices_of(Case *c) {
 
 static double op_s(const Case *c, const Op *op) {
     if (op->kind != OP_COLLECTIVE) return op_compute_s(&c->scenario.cluster, op);
-    return collective_s(&c->scenario.cluster, op->collective, plan_group(&c->plan, op->group),
-                        op->message_bytes);
+    return op_collective_s(&c->scenario, &c->plan, op);
 }
 
 // --- The operator level and the chunk level

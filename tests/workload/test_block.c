@@ -244,7 +244,9 @@ static void assert_dispatch(const char *dispatcher, const char *routing, Collect
 // other.
 static void dispatchers_move_tokens(void) {
     assert_dispatch("alltoall", "\"balanced\"", COLLECTIVE_ALL_TO_ALL, 2 * 2 * 2048);
-    assert_dispatch("deepep", "\"balanced\"", COLLECTIVE_ALL_TO_ALL, 2 * (2 - 1.0 / 7) * 2048);
+    assert_dispatch("alltoall", "{\"imbalance\": 1.5}", COLLECTIVE_ALL_TO_ALL, 1.5 * 2 * 2 * 2048);
+    assert_dispatch("deepep", "\"balanced\"", COLLECTIVE_DISPATCH, (2 - 1.0 / 7) * 2048);
+    assert_dispatch("deepep", "\"balanced\"", COLLECTIVE_COMBINE, (2 - 1.0 / 7) * 2048);
     assert_dispatch("allgather", "\"balanced\"", COLLECTIVE_ALL_GATHER, 4 * 2048);
     assert_dispatch("allgather", "\"balanced\"", COLLECTIVE_REDUCE_SCATTER, 4 * 2048);
 }

@@ -1,0 +1,29 @@
+// costmodel/exchange.h - how long kernels such as DeepEP take to carry tokens to their experts.
+//
+// Model:  a token crosses to another domain once, to the GPU at the sender's place there, which
+//         copies it to those of its neighbours that hold one of its experts; combine is the way
+//         back, adding up. Three things work at the same time, and the slowest counts, after a fill
+//         where domains are crossed: the GPU's share of the NICs, its link, and the SMs that copy.
+// Source: deepseek-ai/DeepEP, csrc/kernels/internode.cu and docs/legacy.md; docs/models.md,
+//         section 4, for the fit.
+// Limits: what runs beside it on the NICs is modelled in sim/ only.
+#pragma once
+
+#include "config/cluster.h"
+#include "config/dispatcher.h"
+#include "config/scenario.h"
+#include "workload/operator.h"
+
+typedef struct {
+    const Dispatcher *kernels;
+    Routing routing;
+    Group group;
+    bool combine;         // else dispatch
+    double message_bytes; // of a rank's copies, one for each rank reached, itself included
+} Exchange;
+
+// Seconds; 0 in a group of one.
+double exchange_s(const Cluster *cluster, const Exchange *exchange);
+
+// Seconds of an OP_COLLECTIVE of any kind.
+double op_collective_s(const Scenario *scenario, const Plan *plan, const Op *op);
