@@ -8,9 +8,9 @@
     { key, JSON_FIELD_OTHER, 0, 0, 0, NULL, false }
 
 static const JsonField SCENARIO_FIELDS[] = {
-    OTHER("schema"),   OTHER("name"),    OTHER("description"),
-    OTHER("model"),    OTHER("cluster"), OTHER("training"),
-    OTHER("parallel"), OTHER("disturb"), OTHER("provenance"),
+    OTHER("schema"),      OTHER("name"),       OTHER("description"), OTHER("model"),
+    OTHER("cluster"),     OTHER("training"),   OTHER("parallel"),    OTHER("disturb"),
+    OTHER("calibration"), OTHER("provenance"),
 };
 
 // What says nothing about the job: version, texts, provenance.
@@ -82,6 +82,8 @@ Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out) {
     JsonNode parallel = json_get(root, "parallel");
     TRY(parallel_load(&parallel, arena, &scenario.parallel));
     TRY(parallel_check_lists(&parallel, scenario.cluster.num_nodes, scenario.model.num_layers));
+    JsonNode calibration = json_get(root, "calibration");
+    TRY(calibration_load(&calibration, arena, &scenario.calibration));
     JsonNode disturb = json_get(root, "disturb");
     TRY(disturb_check(&disturb, &scenario.cluster, arena, &scenario.num_disturb));
     TRY(kernels_load_for(&scenario.cluster.gpu, arena,

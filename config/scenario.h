@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/status.h"
+#include "config/calibration.h"
 #include "config/cluster.h"
 #include "config/model.h"
 #include "config/parallel.h"
@@ -15,7 +16,9 @@ typedef struct {
     Cluster cluster;
     Training training;
     ParallelSpec parallel;
-    int num_disturb; // entries of disturb: read and checked, not acted upon yet
+    const Calibration *calibration; // the bundled one, or that of the key `calibration`; NULL in
+                                    // a scenario that was not read: factors 1, no spread
+    int num_disturb;                // entries of disturb: read and checked, not acted upon yet
 
     const cJSON *document;       // the whole document, as read
     const cJSON *model_document; // the model as an object or preset name, never a path

@@ -2,6 +2,7 @@
 
 #include "config/training.h"
 #include "costmodel/kernel_gemm.h"
+#include "costmodel/surface_value.h"
 
 #include <math.h>
 
@@ -80,6 +81,17 @@ static double gemm_s(const Cluster *cluster, const Op *op) {
     if (isnan(product_s)) return compact_gemm_s(cluster, op);
     double epilogue_s = EPILOGUE_EXPOSED_FRAC * memory_s(&cluster->gpu, op->epilogue_bytes);
     return fmax(product_s, memory_s(&cluster->gpu, op->bytes)) + epilogue_s;
+}
+
+double gemm_residual_p90_frac(const Cluster *cluster, const Op *op) {
+    const CalibratedKernels *kernels = cluster->kernels;
+    GemmDtype dtype = gemm_dtype(op);
+    if (!kernels || dtype == NUM_GEMM_DTYPES || !kernels->profile.gemm.dtypes[dtype].present)
+        return cluster->gpu.efficiency.residual_p90_frac;
+    const GemmKernel *kernel = &kernels->profile.gemm.dtypes[dtype];
+    double place[] = {log2(op->groups * op->m), log2(op->n), log2(op->k)};
+    double octaves = surface_outside_octaves(&kernel->surface, place);
+    return kernel->residual_p90_frac * (1 + octaves);
 }
 
 // Rate of a fused attention kernel over that of the newest for its GPU, which the profile holds.

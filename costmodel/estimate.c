@@ -1,28 +1,9 @@
 #include "costmodel/estimate.h"
 
+#include "costmodel/interval.h"
+#include "costmodel/step_parts.h"
+
 #include <math.h>
-
-// Spread (one standard deviation, relative) of each term of the breakdown, by judgement, and what
-// all terms share, set so that 80 % of the published steps lie inside (docs/accuracy.md).
-static const double TERM_SPREAD[NUM_TERMS] = {
-    [TERM_COMPUTE] = 0.08, [TERM_TP] = 0.25,        [TERM_CP] = 0.25,
-    [TERM_EP] = 0.35,      [TERM_DP] = 0.35,        [TERM_PP] = 0.35,
-    [TERM_BUBBLE] = 0.10,  [TERM_OPTIMIZER] = 0.25, [TERM_OTHER] = 0.40,
-};
-static const double SHARED_SPREAD = 0.11;
-static const double NORMAL_QUANTILE_90 = 1.2816; // leaves 10 % on either side
-
-// Both ends of the 80 % interval, on a logarithmic scale: terms vary independently.
-static void interval_set(Estimate *e) {
-    double variance = SHARED_SPREAD * SHARED_SPREAD;
-    for (int t = 0; t < NUM_TERMS; t++) {
-        double share = e->term_s[t] / e->step_time_s * TERM_SPREAD[t];
-        variance += share * share;
-    }
-    double width = exp(NORMAL_QUANTILE_90 * sqrt(variance));
-    e->step_time_low_s = e->step_time_s / width;
-    e->step_time_high_s = e->step_time_s * width;
-}
 
 // Power while computing is the board's limit, while waiting the idle power; of the mean GPU.
 static double joules_per_token(const Scenario *scenario, const Timeline *timeline,
@@ -63,7 +44,11 @@ Status estimate_plan(const Scenario *scenario, const Plan *plan, Arena *arena, E
     out->memory_available_bytes = scenario->cluster.gpu.memory_available_bytes;
     out->fits = out->memory.device_bytes <= out->memory_available_bytes;
     rates_set(scenario, &p->workload, &p->timeline, out);
-    interval_set(out);
+    step_parts(plan, &p->workload, &p->program, &p->prices, &p->timeline, out->part_s);
+    out->known_variance =
+        interval_known_variance(scenario, &p->workload, out->part_s, out->step_time_s);
+    interval_set(scenario->calibration, out->part_s, out->known_variance, out->step_time_s,
+                 &out->step_time_low_s, &out->step_time_high_s);
     return status_ok();
 }
 
@@ -123,5 +108,7 @@ cJSON *estimate_to_json(const Estimate *e, const Plan *plan) {
     cJSON_AddItemToObject(json, "memory_bytes", memory_to_json(&e->memory));
     cJSON *terms = cJSON_AddObjectToObject(json, "breakdown_s");
     for (int t = 0; t < NUM_TERMS; t++) json_add_number(terms, TERM_NAMES[t], e->term_s[t]);
+    cJSON *parts = cJSON_AddObjectToObject(json, "parts_s");
+    for (int k = 0; k < NUM_PARTS; k++) json_add_number(parts, PART_NAMES[k], e->part_s[k]);
     return json;
 }

@@ -21,6 +21,8 @@ typedef struct {
     double memory_available_bytes;
     bool fits;
     double term_s[NUM_TERMS]; // breakdown; adds up to step_time_s
+    double part_s[NUM_PARTS]; // the same seconds by what predicts them (config/calibration.h)
+    double known_variance;    // of the log of the step (costmodel/interval.h)
 } Estimate;
 
 // What estimate_plan built on the way, for those that show or play it.

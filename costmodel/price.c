@@ -6,6 +6,7 @@
 #include "workload/bytes.h"
 
 #include <math.h>
+#include <string.h>
 
 const char *const TERM_NAMES[NUM_TERMS] = {
     "compute",    "tp_exposed", "cp_exposed", "ep_exposed", "dp_exposed",
@@ -24,6 +25,8 @@ typedef struct {
     double free_s[NUM_STREAMS]; // when each stream is done with what it has
     double end_s[MAX_LIST_OPS]; // of each operator
     double term_s[NUM_TERMS];   // of the compute stream: busy, and idle by what it waited for
+    double part_s[NUM_PARTS];   // the same seconds
+    StepPart part[NUM_STREAMS]; // of what ran last on each stream
     double communication_s;     // of collectives in the flow of data
     double hidden_s;            // of those beside another micro-batch's compute
     double sharding_s;          // of ZeRO-3 on the DP stream
@@ -32,9 +35,38 @@ typedef struct {
     int num_again; // operators that are recomputed
 } Streams;
 
+static double factor_of(const Scenario *scenario, StepPart part) {
+    return scenario->calibration ? scenario->calibration->factor[part] : 1;
+}
+
+static StepPart group_part(const Scenario *scenario, const Plan *plan, GroupKind kind) {
+    GroupLayout layout = group_layout(&scenario->cluster, plan_group(plan, kind));
+    return layout.num_domains > 1 ? PART_ACROSS : PART_INSIDE;
+}
+
+static StepPart op_part(const Streams *s, const Op *op) {
+    switch (op->kind) {
+    case OP_GEMM:
+        return PART_PRODUCTS;
+    case OP_ATTENTION:
+        return PART_ATTENTION;
+    case OP_MEMORY:
+        return PART_MEMORY;
+    case OP_COLLECTIVE:
+        break;
+    }
+    return group_part(s->scenario, s->plan, op->group);
+}
+
 static double op_s(const Streams *s, const Op *op) {
-    if (op->kind != OP_COLLECTIVE) return op_compute_s(&s->scenario->cluster, op);
-    return op_collective_s(s->scenario, s->plan, op);
+    double time_s = op->kind == OP_COLLECTIVE ? op_collective_s(s->scenario, s->plan, op)
+                                              : op_compute_s(&s->scenario->cluster, op);
+    return time_s * factor_of(s->scenario, op_part(s, op));
+}
+
+static void streams_add(Streams *s, Term term, StepPart part, double time_s) {
+    s->term_s[term] += time_s;
+    s->part_s[part] += time_s;
 }
 
 // What is left exposed of a collective that runs piece by piece beside its product: the longer of
@@ -49,7 +81,7 @@ static void sharding_run(Streams *s, const Op *op, double duration_s) {
     const Training *training = &s->scenario->training;
     bool gather = op->collective == COLLECTIVE_ALL_GATHER;
     if (gather ? !training->overlap_param_gather : !training->overlap_grad_reduce) {
-        s->term_s[TERM_DP] += duration_s;
+        streams_add(s, TERM_DP, s->part[STREAM_DP], duration_s);
         return;
     }
     s->sharding_s += duration_s;
@@ -63,6 +95,7 @@ static void op_run(Streams *s, const Op *ops, int i) {
     const Op *op = &ops[i];
     double duration_s = op_s(s, op), previous_s = i > 0 ? s->end_s[i - 1] : 0;
     s->end_s[i] = previous_s;
+    s->part[op->stream] = op_part(s, op);
     s->num_kernels += op->num_kernels;
     s->num_again += op->again;
     if (op->stream == STREAM_DP) {
@@ -84,8 +117,8 @@ static void op_run(Streams *s, const Op *ops, int i) {
         // The compute stream was idle until what it waited for was there.
         double idle_s = start_s - s->free_s[STREAM_COMPUTE];
         Stream cause = waited >= 0 ? ops[waited].stream : STREAM_COMPUTE;
-        s->term_s[STREAM_TERM[cause]] += idle_s;
-        s->term_s[TERM_COMPUTE] += duration_s;
+        streams_add(s, STREAM_TERM[cause], s->part[cause], idle_s);
+        streams_add(s, TERM_COMPUTE, s->part[STREAM_COMPUTE], duration_s);
     }
     s->free_s[op->stream] = s->end_s[i] = start_s + duration_s;
 }
@@ -95,7 +128,7 @@ static void tail_run(Streams *s) {
     double done_s = s->free_s[STREAM_COMPUTE];
     for (int stream = STREAM_TP; stream <= STREAM_EP; stream++)
         if (s->free_s[stream] > done_s) {
-            s->term_s[STREAM_TERM[stream]] += s->free_s[stream] - done_s;
+            streams_add(s, STREAM_TERM[stream], s->part[stream], s->free_s[stream] - done_s);
             done_s = s->free_s[stream];
         }
 }
@@ -104,6 +137,15 @@ static double terms_sum(const double *term_s) {
     double sum = 0;
     for (int t = 0; t < NUM_TERMS; t++) sum += term_s[t];
     return sum;
+}
+
+// What runs beside compute takes SMs and bandwidth from it.
+static void compute_slow_down(Streams *s, double time_s) {
+    static const StepPart COMPUTE[] = {PART_PRODUCTS, PART_ATTENTION, PART_MEMORY};
+    double compute_s = s->term_s[TERM_COMPUTE];
+    if (compute_s == 0 || time_s == 0) return;
+    for (int i = 0; i < 3; i++) s->part_s[COMPUTE[i]] *= 1 + time_s / compute_s;
+    s->term_s[TERM_COMPUTE] += time_s;
 }
 
 // Host time of one pass over a block run eagerly, less what CUDA graphs replay. Recomputed kernels
@@ -137,29 +179,43 @@ static ListPrice list_price(const Scenario *scenario, const Plan *plan, const Op
     tail_run(&s);
     const Stack *stack = &scenario->training.stack;
     double serial_s = terms_sum(s.term_s);
-    // What runs beside compute takes SMs and bandwidth from it.
     double exposed_s = s.term_s[TERM_TP] + s.term_s[TERM_CP] + s.term_s[TERM_EP];
     double beside_s = fmax(0, s.communication_s - exposed_s) + fmin(s.hidden_s, serial_s) +
                       fmin(s.sharding_s, serial_s);
-    s.term_s[TERM_COMPUTE] += stack->overlap_slowdown_frac * fmin(beside_s, serial_s);
+    compute_slow_down(&s, stack->overlap_slowdown_frac * fmin(beside_s, serial_s));
     double busy_s = terms_sum(s.term_s);
-    s.term_s[TERM_EP] += fmax(0, s.hidden_s - busy_s);
-    s.term_s[TERM_DP] += fmax(0, s.sharding_s - busy_s);
+    streams_add(&s, TERM_EP, s.part[STREAM_EP], fmax(0, s.hidden_s - busy_s));
+    streams_add(&s, TERM_DP, s.part[STREAM_DP], fmax(0, s.sharding_s - busy_s));
     ListPrice list = {.price.time_s = terms_sum(s.term_s)};
-    for (int t = 0; t < NUM_TERMS; t++) list.price.term_s[t] = s.term_s[t];
+    memcpy(list.price.term_s, s.term_s, sizeof s.term_s);
+    memcpy(list.price.part_s, s.part_s, sizeof s.part_s);
     list.edge_s = s.first_gather_s + s.last_scatter_s;
-    list.host_s = host_s(&scenario->training, s.num_kernels, 1 + (double)s.num_again / num_forward);
+    list.host_s =
+        host_s(&scenario->training, s.num_kernels, 1 + (double)s.num_again / num_forward) *
+        factor_of(scenario, PART_HOST);
     return list;
 }
 
 static void price_add(Price *sum, const Price *part, double times) {
     for (int t = 0; t < NUM_TERMS; t++) sum->term_s[t] += times * part->term_s[t];
+    for (int k = 0; k < NUM_PARTS; k++) sum->part_s[k] += times * part->part_s[k];
     sum->time_s = terms_sum(sum->term_s);
 }
 
-static void price_add_term(Price *sum, Term term, double time_s) {
+static void price_add_term(Price *sum, Term term, StepPart part, double time_s) {
     sum->term_s[term] += time_s;
+    sum->part_s[part] += time_s;
     sum->time_s = terms_sum(sum->term_s);
+}
+
+// A chunk that the host launches more slowly than the device runs it takes the host's time alone:
+// the rest is not on its critical path.
+static void host_wait(Price *chunk, double launch_s) {
+    if (launch_s <= chunk->time_s) return;
+    chunk->term_s[TERM_OTHER] += launch_s - chunk->time_s;
+    chunk->time_s = launch_s;
+    memset(chunk->part_s, 0, sizeof chunk->part_s);
+    chunk->part_s[PART_HOST] = launch_s;
 }
 
 // What one chunk pays beside its blocks in each pass: where the host needs longer for all of it
@@ -168,13 +224,15 @@ static void price_add_term(Price *sum, Term term, double time_s) {
 static void chunk_overheads(const Scenario *scenario, const Plan *plan, const Workload *workload,
                             double launch_s, Price *chunk) {
     const Stack *stack = &scenario->training.stack;
-    launch_s += stack->host_microbatch_s / 2;
-    price_add_term(chunk, TERM_OTHER, fmax(0, launch_s - chunk->time_s));
+    launch_s += stack->host_microbatch_s / 2 * factor_of(scenario, PART_HOST);
+    host_wait(chunk, launch_s);
     if (plan->pp == 1 || !stack->p2p_overlap || plan->schedule != SCHEDULE_INTERLEAVED) return;
     int stage = plan->tp * plan->cp * plan->dp;
     bool near = gpus_share_domain(&scenario->cluster, 0, 2 * stage - 1);
+    StepPart part = near ? PART_INSIDE : PART_ACROSS;
     double message_s = p2p_s(&scenario->cluster, near, workload->boundary_bytes, NULL);
-    price_add_term(chunk, TERM_PP, stack->overlap_slowdown_frac * message_s);
+    price_add_term(chunk, TERM_PP, part,
+                   stack->overlap_slowdown_frac * message_s * factor_of(scenario, part));
 }
 
 static const Price *phase_price(const Scenario *scenario, const Plan *plan,
@@ -196,7 +254,7 @@ static const Price *phase_price(const Scenario *scenario, const Plan *plan,
             launch_s += count * lists[i].host_s;
             edge_s = fmax(edge_s, lists[i].edge_s);
         }
-        price_add_term(&chunks[c], TERM_DP, edge_s);
+        price_add_term(&chunks[c], TERM_DP, group_part(scenario, plan, GROUP_ZERO), edge_s);
         chunk_overheads(scenario, plan, workload, launch_s, &chunks[c]);
     }
     return chunks;
@@ -224,25 +282,36 @@ static double optimizer_s(const Scenario *scenario, const Plan *plan, const Work
     bytes += (plan->zero_stage >= 2 ? own : all) * state.gradient;
     // One kernel per operation instead of one for all.
     if (!scenario->training.stack.fused_optimizer) bytes *= 3;
-    return bytes / (gpu->memory_bandwidth_bytes_per_s * gpu->efficiency.memory_frac);
+    return bytes / (gpu->memory_bandwidth_bytes_per_s * gpu->efficiency.memory_frac) *
+           factor_of(scenario, PART_OPTIMIZER);
 }
 
 static void messages_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
-                           double *message_s, double *alpha_s) {
+                           Arena *arena, Prices *prices) {
+    double *message_s = ARENA_ARRAY(arena, plan->pp, double);
+    double *alpha_s = ARENA_ARRAY(arena, plan->pp, double);
+    StepPart *parts = ARENA_ARRAY(arena, plan->pp, StepPart);
     int stage = plan->tp * plan->cp * plan->dp;
     const Cluster *cluster = &scenario->cluster;
     for (int r = 0; r < plan->pp; r++) {
         int from = r * stage, to = (r + 1) % plan->pp * stage;
         bool near = gpus_share_domain(cluster, from, to) &&
                     gpus_share_domain(cluster, from + stage - 1, to + stage - 1);
-        message_s[r] = p2p_s(cluster, near, workload->boundary_bytes, &alpha_s[r]);
+        parts[r] = near ? PART_INSIDE : PART_ACROSS;
+        double factor = factor_of(scenario, parts[r]);
+        message_s[r] = p2p_s(cluster, near, workload->boundary_bytes, &alpha_s[r]) * factor;
+        alpha_s[r] *= factor;
     }
+    prices->message_s = message_s;
+    prices->message_alpha_s = alpha_s;
+    prices->message_part = parts;
 }
 
 Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
                     Arena *arena) {
     const int input = 1 << PHASE_BACKWARD_INPUT, weight = 1 << PHASE_BACKWARD_WEIGHT;
-    Prices prices = {.step_s = scenario->training.stack.host_step_s};
+    Prices prices = {.step_s =
+                         scenario->training.stack.host_step_s * factor_of(scenario, PART_HOST)};
     prices.forward = phase_price(scenario, plan, workload, true, 1 << PHASE_FORWARD, arena);
     prices.backward = phase_price(scenario, plan, workload, false, input | weight, arena);
     const Schedule *schedule = schedule_find(plan->schedule);
@@ -250,13 +319,9 @@ Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *
         prices.backward_input = phase_price(scenario, plan, workload, false, input, arena);
         prices.backward_weight = phase_price(scenario, plan, workload, false, weight, arena);
     }
-    double *message_s = ARENA_ARRAY(arena, plan->pp, double);
-    double *alpha_s = ARENA_ARRAY(arena, plan->pp, double);
     double *update_s = ARENA_ARRAY(arena, plan->pp, double);
-    messages_price(scenario, plan, workload, message_s, alpha_s);
+    messages_price(scenario, plan, workload, arena, &prices);
     for (int r = 0; r < plan->pp; r++) update_s[r] = optimizer_s(scenario, plan, workload, r);
-    prices.message_s = message_s;
-    prices.message_alpha_s = alpha_s;
     prices.optimizer_s = update_s;
     return prices;
 }
@@ -264,12 +329,16 @@ Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *
 void program_price(const Scenario *scenario, const Plan *plan, const Program *program, Arena *arena,
                    Prices *prices) {
     double *time_s = ARENA_ARRAY(arena, program->num_collectives, double);
+    StepPart *parts = ARENA_ARRAY(arena, program->num_collectives, StepPart);
     for (int i = 0; i < program->num_collectives; i++) {
         const ProgramCollective *c = &program->collectives[i];
-        time_s[i] =
-            collective_s(&scenario->cluster, c->kind, plan_group(plan, c->group), c->message_bytes);
+        parts[i] = group_part(scenario, plan, c->group);
+        time_s[i] = collective_s(&scenario->cluster, c->kind, plan_group(plan, c->group),
+                                 c->message_bytes) *
+                    factor_of(scenario, parts[i]);
     }
     prices->collective_s = time_s;
+    prices->collective_part = parts;
 }
 
 double instruction_compute_s(const Prices *prices, const Instruction *instruction, int rank) {

@@ -1,7 +1,14 @@
 // costmodel/price.h - seconds of everything a Program may contain, each priced once.
+//
+// Two accounts of the same seconds: by term of the answer's breakdown (what the GPU waits for) and
+// by part of a step (what is predicted by one model with one error, config/calibration.h). An
+// operator takes its part's factor times as long before overlap is worked out. Time that a
+// collective leaves exposed is of the part of what was waited for last; what overlap adds to
+// computation is split as the computation is. A chunk that waits for the host is the host's.
 #pragma once
 
 #include "base/arena.h"
+#include "config/calibration.h"
 #include "config/scenario.h"
 #include "plan/plan.h"
 #include "workload/block.h"
@@ -26,18 +33,21 @@ extern const char *const TERM_NAMES[NUM_TERMS]; // keys of breakdown_s
 typedef struct {
     double time_s;
     double term_s[NUM_TERMS]; // adds up to time_s
+    double part_s[NUM_PARTS]; // and so does this
 } Price;
 
 typedef struct {
-    const Price *forward;          // [num_chunks]
-    const Price *backward;         // [num_chunks] both parts
-    const Price *backward_input;   // [num_chunks]
-    const Price *backward_weight;  // [num_chunks]
-    const double *message_s;       // [num_ranks] from pipeline rank r to r + 1 (and back)
-    const double *message_alpha_s; // [num_ranks] its latency part
-    const double *collective_s;    // [num_collectives] of the Program; NULL before program_price
-    const double *optimizer_s;     // [num_ranks]
-    double step_s;                 // per step on the host, once
+    const Price *forward;            // [num_chunks]
+    const Price *backward;           // [num_chunks] both parts
+    const Price *backward_input;     // [num_chunks]
+    const Price *backward_weight;    // [num_chunks]
+    const double *message_s;         // [num_ranks] from pipeline rank r to r + 1 (and back)
+    const double *message_alpha_s;   // [num_ranks] its latency part
+    const double *collective_s;      // [num_collectives] of the Program; NULL before program_price
+    const double *optimizer_s;       // [num_ranks]
+    double step_s;                   // per step on the host, once
+    const StepPart *message_part;    // [num_ranks] inside or across domains
+    const StepPart *collective_part; // [num_collectives]
 } Prices;
 
 // Prices the chunks by running their operator templates on the streams of one rank.

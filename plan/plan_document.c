@@ -111,6 +111,7 @@ cJSON *plan_document(const Scenario *scenario, const Plan *plan, const cJSON *pr
     member_set(document, "model", cJSON_Duplicate(scenario->model_document, true));
     cJSON *cluster = cJSON_GetObjectItemCaseSensitive(document, "cluster");
     if (cJSON_IsObject(cluster)) cluster_make_portable(scenario, cluster);
+    path_make_absolute(scenario, document, "calibration");
     member_set(document, "parallel", plan_to_json(plan));
     cJSON_DeleteItemFromObjectCaseSensitive(document, "provenance");
     if (provenance)

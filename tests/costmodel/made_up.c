@@ -83,6 +83,21 @@ Cluster made_up_cluster(int num_gpus) {
                      .power_watts_per_gpu = 1000};
 }
 
+// Log factors are independent; a GPU's own kernels and everything beyond are certain.
+static const Calibration MADE_UP_CALIBRATION = {
+    .title = "made up",
+    .factor = {1, 1, 1, 1, 1, 1, 1},
+    .covariance = {[PART_PRODUCTS][PART_PRODUCTS] = 0.01,
+                   [PART_ATTENTION][PART_ATTENTION] = 0.04,
+                   [PART_MEMORY][PART_MEMORY] = 0.04,
+                   [PART_HOST][PART_HOST] = 0.09,
+                   [PART_INSIDE][PART_INSIDE] = 0.09,
+                   [PART_ACROSS][PART_ACROSS] = 0.16,
+                   [PART_OPTIMIZER][PART_OPTIMIZER] = 0.04},
+    .step_spread = 0.03,
+    .num_nodes = 1 << 20,
+};
+
 static Status case_read(Case *c, const char *text, int num_gpus) {
     JsonNode *root = ARENA_NEW(&c->arena, JsonNode);
     TRY(json_parse(text, strlen(text), "job.json", &c->arena, root));
@@ -90,6 +105,7 @@ static Status case_read(Case *c, const char *text, int num_gpus) {
     JsonNode parallel = json_get(root, "parallel");
     c->scenario.file = "job.json";
     c->scenario.cluster = made_up_cluster(num_gpus);
+    c->scenario.calibration = &MADE_UP_CALIBRATION;
     TRY(model_load(&model, &c->arena, &c->scenario.model));
     TRY(training_load(&training, &c->scenario.cluster.gpu, &c->arena, &c->scenario.training));
     return parallel_load(&parallel, &c->arena, &c->scenario.parallel);

@@ -16,6 +16,8 @@ Gpu made_up_gpu(void);
 // and 1e-5 s, a message 2e-6 s and 2e-5 s. All bytes move at the nominal rate.
 Cluster made_up_cluster(int num_gpus);
 
+// A case has the factors 1 and the spreads 0.1 (products), 0.2 (attention, memory, optimizer), 0.3
+// (host, inside), 0.4 (across), 0.03 (step).
 typedef struct {
     Arena arena;
     Scenario scenario;

@@ -1,0 +1,164 @@
+#include "config/calibration.h"
+
+#include "base/data_dir.h"
+
+#include <math.h>
+
+const char *const PART_NAMES[NUM_PARTS + 1] = {"products", "attention", "memory",    "host",
+                                               "inside",   "across",    "optimizer", NULL};
+
+#define OTHER(key, required)                                                                       \
+    { key, JSON_FIELD_OTHER, 0, 0, 0, NULL, required }
+#define NUMBER(key, low, high)                                                                     \
+    { #key, JSON_FIELD_DOUBLE, offsetof(Calibration, key), low, high, NULL, true }
+
+static const JsonField FIELDS[] = {
+    OTHER("schema", true),
+    {"title", JSON_FIELD_STRING, offsetof(Calibration, title), 0, 0, NULL, true},
+    OTHER("factor", true),
+    OTHER("spread", true),
+    OTHER("correlation", false),
+    NUMBER(step_spread, 0, 10),
+    NUMBER(inherited_spread, 0, 10),
+    NUMBER(octave_spread, 0, 10),
+    NUMBER(num_nodes, 1, 1e6),
+    OTHER("measured", false),
+    OTHER("sources", false),
+};
+
+// One number for each part.
+static Status parts_read(const JsonNode *node, double low, double high, double *out) {
+    JsonField fields[NUM_PARTS];
+    for (int k = 0; k < NUM_PARTS; k++)
+        fields[k] = (JsonField){
+            PART_NAMES[k], JSON_FIELD_DOUBLE, (size_t)k * sizeof *out, low, high, NULL, true};
+    Arena none = {0};
+    return json_read_object(node, fields, NUM_PARTS, &none, out);
+}
+
+static Status row_read(const JsonNode *node, double *row) {
+    TRY(json_expect_array(node));
+    if (json_size(node) != NUM_PARTS)
+        return json_error(node, "%d entries; expected %d, one for each part", json_size(node),
+                          NUM_PARTS);
+    for (int k = 0; k < NUM_PARTS; k++) {
+        JsonNode value = json_at(node, k);
+        TRY(json_read_double(&value, -1, 1, &row[k]));
+    }
+    return status_ok();
+}
+
+// Whether a symmetric matrix is positive semidefinite but for rounding: Cholesky's factors exist
+// (Golub and Van Loan, "Matrix Computations", section 4.2).
+static bool is_semidefinite(double matrix[NUM_PARTS][NUM_PARTS]) {
+    double factor[NUM_PARTS][NUM_PARTS] = {0};
+    for (int i = 0; i < NUM_PARTS; i++)
+        for (int j = 0; j <= i; j++) {
+            double rest = matrix[i][j] + (i == j ? 1e-9 : 0);
+            for (int k = 0; k < j; k++) rest -= factor[i][k] * factor[j][k];
+            if (i == j && rest <= 0) return false;
+            factor[i][j] = i == j ? sqrt(rest) : rest / factor[j][j];
+        }
+    return true;
+}
+
+static Status correlation_read(const JsonNode *node, double correlation[NUM_PARTS][NUM_PARTS]) {
+    if (!json_is_present(node)) {
+        for (int k = 0; k < NUM_PARTS; k++) correlation[k][k] = 1;
+        return status_ok();
+    }
+    JsonNode rows[NUM_PARTS];
+    TRY(json_expect_array(node));
+    if (json_size(node) != NUM_PARTS)
+        return json_error(node, "%d rows; expected %d, one for each part", json_size(node),
+                          NUM_PARTS);
+    for (int i = 0; i < NUM_PARTS; i++) {
+        rows[i] = json_at(node, i);
+        TRY(row_read(&rows[i], correlation[i]));
+        JsonNode own = json_at(&rows[i], i);
+        if (correlation[i][i] != 1) return json_error(&own, "expected 1 on the diagonal");
+        for (int j = 0; j < i; j++) {
+            JsonNode value = json_at(&rows[i], j);
+            if (correlation[i][j] != correlation[j][i])
+                return json_error(&value, "differs from [%d][%d]; expected a symmetric matrix", j,
+                                  i);
+        }
+    }
+    if (!is_semidefinite(correlation))
+        return json_error(node, "is not a correlation: it has a negative eigenvalue");
+    return status_ok();
+}
+
+static Status calibration_read(const JsonNode *root, Arena *arena, const Calibration **out) {
+    Calibration *c = ARENA_NEW(arena, Calibration);
+    double spread[NUM_PARTS], correlation[NUM_PARTS][NUM_PARTS] = {0};
+    TRY(json_read_object(root, FIELDS, sizeof FIELDS / sizeof *FIELDS, arena, c));
+    JsonNode schema = json_get(root, "schema"), factors = json_get(root, "factor");
+    JsonNode spreads = json_get(root, "spread"), matrix = json_get(root, "correlation");
+    JsonNode measured = json_get(root, "measured"), sources = json_get(root, "sources");
+    int version;
+    TRY(json_read_int(&schema, 1, 1, &version));
+    TRY(parts_read(&factors, 0.01, 100, c->factor));
+    TRY(parts_read(&spreads, 0, 10, spread));
+    TRY(correlation_read(&matrix, correlation));
+    if (!json_is_present(&measured) && !json_is_present(&sources))
+        return json_error(root, "has neither measured nor sources; expected where its numbers are "
+                                "from");
+    if (json_is_present(&measured)) TRY(json_expect_object(&measured));
+    if (json_is_present(&sources)) TRY(json_expect_object(&sources));
+    for (int i = 0; i < NUM_PARTS; i++)
+        for (int j = 0; j < NUM_PARTS; j++)
+            c->covariance[i][j] = spread[i] * spread[j] * correlation[i][j];
+    *out = c;
+    return status_ok();
+}
+
+Status calibration_load_default(Arena *arena, const Calibration **out) {
+    JsonNode root;
+    TRY(json_load(data_path(arena, "hw-profiles", "steps"), arena, &root));
+    return calibration_read(&root, arena, out);
+}
+
+Status calibration_load(const JsonNode *value, Arena *arena, const Calibration **out) {
+    if (!json_is_present(value)) return calibration_load_default(arena, out);
+    const char *path;
+    JsonNode root;
+    TRY(json_read_string(value, arena, &path));
+    TRY(json_load(path_beside(arena, value->file, path), arena, &root));
+    return calibration_read(&root, arena, out);
+}
+
+// To 6 significant digits: far finer than what any run tells.
+static double rounded(double value) {
+    if (value == 0 || !isfinite(value)) return 0;
+    double scale = pow(10, 5 - floor(log10(fabs(value))));
+    return round(value * scale) / scale;
+}
+
+static double correlation_of(const Calibration *c, int i, int j) {
+    if (i == j) return 1;
+    double variances = c->covariance[i][i] * c->covariance[j][j];
+    return variances > 0 ? rounded(c->covariance[i][j] / sqrt(variances)) : 0;
+}
+
+cJSON *calibration_to_json(const Calibration *c) {
+    cJSON *json = cJSON_CreateObject();
+    json_add_number(json, "schema", 1);
+    cJSON_AddStringToObject(json, "title", c->title);
+    cJSON *factors = cJSON_AddObjectToObject(json, "factor");
+    cJSON *spreads = cJSON_AddObjectToObject(json, "spread");
+    cJSON *rows = cJSON_AddArrayToObject(json, "correlation");
+    for (int i = 0; i < NUM_PARTS; i++) {
+        json_add_number(factors, PART_NAMES[i], rounded(c->factor[i]));
+        json_add_number(spreads, PART_NAMES[i], rounded(sqrt(c->covariance[i][i])));
+        cJSON *row = cJSON_CreateArray();
+        for (int j = 0; j < NUM_PARTS; j++)
+            cJSON_AddItemToArray(row, cJSON_CreateNumber(correlation_of(c, i, j)));
+        cJSON_AddItemToArray(rows, row);
+    }
+    json_add_number(json, "step_spread", rounded(c->step_spread));
+    json_add_number(json, "inherited_spread", rounded(c->inherited_spread));
+    json_add_number(json, "octave_spread", rounded(c->octave_spread));
+    json_add_number(json, "num_nodes", c->num_nodes);
+    return json;
+}

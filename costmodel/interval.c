@@ -1,0 +1,71 @@
+#include "costmodel/interval.h"
+
+#include "costmodel/compute.h"
+
+#include <math.h>
+
+static const double NORMAL_QUANTILE_90 = 1.2816; // leaves 10 % on either side
+static const double NORMAL_QUANTILE_95 = 1.645;  // of a size: 10 % are beyond it
+static const double INDEPENDENT_SHAPES = 4;      // linear layers of a layer
+
+// The spread of products whose shapes are like those of the fit, and how far outside of it the
+// step's products lie, by flops.
+typedef struct {
+    double flops, residual_flops;
+} Products;
+
+static void block_add(const Cluster *cluster, const Block *block, double times, Products *sum) {
+    for (int i = 0; i < block->num_forward; i++) {
+        const Op *op = &block->forward[i];
+        if (op->kind != OP_GEMM) continue;
+        sum->flops += times * op->flops;
+        sum->residual_flops += times * op->flops * gemm_residual_p90_frac(cluster, op);
+    }
+}
+
+// Of the forward: the products of the backward have the same sides.
+static double products_spread(const Scenario *scenario, const Workload *workload) {
+    Products sum = {0};
+    for (int i = 0; i < MAX_BLOCKS; i++) {
+        double times = 0;
+        if (workload->blocks[i].num_forward == 0) continue;
+        for (int c = 0; c < workload->num_chunks; c++) times += workload->chunks[c].num_blocks[i];
+        block_add(&scenario->cluster, &workload->blocks[i], times, &sum);
+    }
+    if (sum.flops == 0) return 0;
+    return sum.residual_flops / sum.flops / NORMAL_QUANTILE_95 / sqrt(INDEPENDENT_SHAPES);
+}
+
+double interval_known_variance(const Scenario *scenario, const Workload *workload,
+                               const double *part_s, double step_time_s) {
+    const Calibration *calibration = scenario->calibration;
+    const Cluster *cluster = &scenario->cluster;
+    if (!calibration) return 0;
+    double products = part_s[PART_PRODUCTS] / step_time_s;
+    double across = part_s[PART_ACROSS] / step_time_s;
+    double kernels = products_spread(scenario, workload);
+    bool inherited = cluster->kernels && cluster->kernels->inherited;
+    double relative = inherited ? calibration->inherited_spread : 0;
+    double octaves = fmax(0, log2(cluster->num_nodes / calibration->num_nodes));
+    double beyond = octaves * calibration->octave_spread;
+    return products * products * (kernels * kernels + relative * relative) +
+           across * across * beyond * beyond;
+}
+
+double interval_variance(const Calibration *calibration, const double *part_s, double step_time_s) {
+    double variance = 0;
+    for (int i = 0; i < NUM_PARTS; i++)
+        for (int j = 0; j < NUM_PARTS; j++)
+            variance += part_s[i] * part_s[j] * calibration->covariance[i][j];
+    return variance / (step_time_s * step_time_s) +
+           calibration->step_spread * calibration->step_spread;
+}
+
+void interval_set(const Calibration *calibration, const double *part_s, double known_variance,
+                  double step_time_s, double *low_s, double *high_s) {
+    double variance = known_variance;
+    if (calibration) variance += interval_variance(calibration, part_s, step_time_s);
+    double width = exp(NORMAL_QUANTILE_90 * sqrt(variance));
+    *low_s = step_time_s / width;
+    *high_s = step_time_s * width;
+}

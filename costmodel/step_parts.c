@@ -1,0 +1,49 @@
+#include "costmodel/step_parts.h"
+
+#include <math.h>
+
+static void chunk_add(const Price *price, double times, Price *sum) {
+    for (int t = 0; t < NUM_TERMS; t++) sum->term_s[t] += times * price->term_s[t];
+    for (int k = 0; k < NUM_PARTS; k++) sum->part_s[k] += times * price->part_s[k];
+    sum->time_s += times * price->time_s;
+}
+
+// All that a rank computes, with what its chunks wait for inside.
+static Price rank_busy(const Plan *plan, const Workload *workload, const Prices *prices, int rank) {
+    Price sum = {0};
+    const double times = (double)plan->num_microbatches;
+    for (int c = rank; c < workload->num_chunks; c += plan->pp) {
+        chunk_add(&prices->forward[c], times, &sum);
+        chunk_add(&prices->backward[c], times, &sum);
+    }
+    return sum;
+}
+
+// Seconds that the rank waits for the Program's collectives, by how long those of each part take.
+static void collectives_add(const Program *program, const Prices *prices, double time_s,
+                            double *part_s) {
+    double inside_s = 0, across_s = 0;
+    for (int i = 0; i < program->num_collectives; i++) {
+        bool across = prices->collective_part[i] == PART_ACROSS;
+        *(across ? &across_s : &inside_s) += prices->collective_s[i];
+    }
+    double across_frac = inside_s + across_s > 0 ? across_s / (inside_s + across_s) : 0;
+    part_s[PART_ACROSS] += time_s * across_frac;
+    part_s[PART_INSIDE] += time_s * (1 - across_frac);
+}
+
+void step_parts(const Plan *plan, const Workload *workload, const Program *program,
+                const Prices *prices, const Timeline *timeline, double *part_s) {
+    const int rank = timeline->slowest_rank;
+    const double *term_s = timeline->term_s;
+    const Price busy = rank_busy(plan, workload, prices, rank);
+    for (int k = 0; k < NUM_PARTS; k++)
+        part_s[k] =
+            busy.part_s[k] * (1 + (busy.time_s > 0 ? term_s[TERM_BUBBLE] / busy.time_s : 0));
+    const double messages_s = fmax(0, term_s[TERM_PP] - busy.term_s[TERM_PP]);
+    const double collectives_s = fmax(0, term_s[TERM_DP] - busy.term_s[TERM_DP]);
+    part_s[prices->message_part[rank]] += messages_s;
+    collectives_add(program, prices, collectives_s, part_s);
+    part_s[PART_HOST] += prices->step_s;
+    part_s[PART_OPTIMIZER] += term_s[TERM_OPTIMIZER];
+}
