@@ -13,6 +13,7 @@
 #define OTHER(key)                                                                                 \
     { key, JSON_FIELD_OTHER, 0, 0, 0, NULL, true }
 
+static const char *const LASTING_GATHERS_NAMES[] = {"none", "head", "all", NULL};
 static const char *const WEIGHT_GRADIENT_NAMES[] = {"separate", "in-place", "placeholder", NULL};
 
 // The first rows say what the file is; all that follow need an entry in `sources`.
@@ -40,6 +41,13 @@ static const JsonField STACK_FIELDS[] = {
     {"weight_gradient", JSON_FIELD_NAME, offsetof(Stack, weight_gradient), 0, 0,
      WEIGHT_GRADIENT_NAMES, true},
     SWITCH(gathers_in_compute_dtype),
+    SWITCH(shards_over_cp),
+    {"lasting_gathers", JSON_FIELD_NAME, offsetof(Stack, lasting_gathers), 0, 0,
+     LASTING_GATHERS_NAMES, true},
+    SWITCH(keeps_gathered_inputs),
+    SWITCH(loss_in_place),
+    NUMBER(loss_gradient_bytes, 0, 64),
+    NUMBER(parallel_loss_gradient_bytes, 0, 64),
     SWITCH(fused_norm),
     SWITCH(fused_activation),
     {"attention_generation", JSON_FIELD_INT, offsetof(Stack, attention_generation), 1, 3, NULL,
@@ -60,6 +68,7 @@ static const JsonField STACK_FIELDS[] = {
     NUMBER(eager_overhead_frac, 0, 10),
     NUMBER(moe_overhead_frac, 0, 10),
     NUMBER(workspace_bytes, 0, 1e10),
+    NUMBER(grouped_workspace_bytes, 0, 1e10),
     NUMBER(allocator_slack_frac, 0, 1),
     NUMBER(context_bytes, 0, 1e11),
     NUMBER(comm_bytes_per_group, 0, 1e11),

@@ -18,6 +18,13 @@ typedef enum {
                                  // one for each shape of weight stays allocated
 } WeightGradient;
 
+// Which products gather their inputs over tp into one buffer that is never freed.
+typedef enum {
+    LASTING_GATHERS_NONE,
+    LASTING_GATHERS_HEAD, // only the output layer
+    LASTING_GATHERS_ALL,
+} LastingGathers;
+
 typedef struct {
     const char *name;
     const char *title;
@@ -40,6 +47,16 @@ typedef struct {
     double grad_bytes_per_param;   // gradient buffer; 0: as the gradient reduction's precision
     int weight_gradient;           // WeightGradient
     bool gathers_in_compute_dtype; // sharded fp32 weights are cast before the all-gather (FSDP)
+    bool shards_over_cp; // context-parallel ranks always share the shards; a zero_group of dp ranks
+                         // is then all of dp x cp
+
+    // What is kept and held beside what the operators need (workload/)
+    int lasting_gathers;        // LastingGathers
+    bool keeps_gathered_inputs; // products keep their inputs as gathered over tp
+    bool loss_in_place;         // the gradient of a fused loss takes the place of the logits
+    // Of a logit, beside the fp32 softmax, while an unfused loss makes its gradient; the second
+    // where the vocabulary is split by tp
+    double loss_gradient_bytes, parallel_loss_gradient_bytes;
 
     // What is launched
     bool fused_norm;           // one kernel per norm, saving its input only
@@ -65,10 +82,11 @@ typedef struct {
     double moe_overhead_frac; // bytes moved by routing and permutation over their minimum
 
     // What the process holds beside the tensors of the training
-    double workspace_bytes;      // of its matrix products, allocated like tensors
-    double allocator_slack_frac; // reserved over allocated, minus one
-    double context_bytes;        // CUDA context and libraries
-    double comm_bytes_per_group; // NCCL channels and buffers per communicator
+    double workspace_bytes;         // of its matrix products, allocated like tensors
+    double grouped_workspace_bytes; // more of them where it has experts
+    double allocator_slack_frac;    // reserved over allocated, minus one
+    double context_bytes;           // CUDA context and libraries
+    double comm_bytes_per_group;    // NCCL channels and buffers per communicator
 } Stack;
 
 Status stack_load(const JsonNode *value, Arena *arena, Stack *out); // value: a name

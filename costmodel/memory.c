@@ -75,6 +75,30 @@ static double placeholder_bytes(const Scenario *scenario, const Plan *plan,
     return shapes.bytes;
 }
 
+// The largest buffer among those that are never freed once they were needed.
+static double lasting_bytes(const Plan *plan, const Workload *workload, int rank) {
+    double most = 0;
+    for (int i = 0; i < MAX_BLOCKS; i++) {
+        const Block *b = &workload->blocks[i];
+        if (num_blocks(plan, workload, rank, i) == 0) continue;
+        for (int k = 0; k < b->num_forward; k++) most = fmax(most, b->forward[k].lasting_bytes);
+    }
+    return most;
+}
+
+// A message that was received is the first operator's input, which that keeps, or the gradient that
+// the backward starts with; one that was sent is given back as soon as that is done. Where messages
+// run beside the compute, one more of each kind is there: arriving and leaving.
+static double message_bytes(const Scenario *scenario, const Plan *plan, const Workload *workload) {
+    const bool beside = scenario->training.stack.p2p_overlap && plan->vpp > 1;
+    return plan->pp > 1 && beside ? 2 * workload->boundary_bytes : 0;
+}
+
+static double workspace_bytes(const Scenario *scenario, double expert_parameters) {
+    const Stack *stack = &scenario->training.stack;
+    return stack->workspace_bytes + (expert_parameters > 0 ? stack->grouped_workspace_bytes : 0);
+}
+
 static void static_account(const Scenario *scenario, const Plan *plan, const Workload *workload,
                            int rank, RankMemory *m) {
     const StateBytes state = state_bytes(&scenario->training);
@@ -91,8 +115,8 @@ static void static_account(const Scenario *scenario, const Plan *plan, const Wor
     m->optimizer_bytes = (plan->zero_stage >= 1 ? own : all) * (state.master + state.moments);
     m->buffers_bytes = gathered_bytes(scenario, plan, workload, rank, dense, expert) +
                        placeholder_bytes(scenario, plan, workload, rank) +
-                       scenario->training.stack.workspace_bytes;
-    if (plan->pp > 1) m->buffers_bytes += 2 * workload->boundary_bytes; // received, being sent
+                       lasting_bytes(plan, workload, rank) +
+                       message_bytes(scenario, plan, workload) + workspace_bytes(scenario, expert);
 }
 
 static int num_communicators(const Plan *plan) {
@@ -102,12 +126,26 @@ static int num_communicators(const Plan *plan) {
     return n;
 }
 
-static void account_finish(const Scenario *scenario, const Plan *plan, RankMemory *m) {
+// What the peak leaves free and cannot use: that of the head, less what another block of its chunk
+// needs more than it.
+static double unusable_bytes(const Plan *plan, const Workload *workload, int rank) {
+    const Block *head = &workload->blocks[BLOCK_HEAD];
+    double most = 0;
+    for (int c = rank; c < workload->num_chunks; c += plan->pp)
+        if (workload->chunks[c].num_blocks[BLOCK_HEAD] > 0)
+            most = fmax(most, head->unusable_bytes + head->backward_peak_bytes -
+                                  workload->chunks[c].backward_peak_bytes);
+    return most;
+}
+
+static void account_finish(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                           int rank, RankMemory *m) {
     const Stack *stack = &scenario->training.stack;
     double outside = stack->context_bytes + num_communicators(plan) * stack->comm_bytes_per_group;
     m->peak_bytes = m->weights_bytes + m->gradients_bytes + m->optimizer_bytes +
                     m->activations_bytes + m->buffers_bytes;
-    m->reserved_bytes = m->peak_bytes * (1 + stack->allocator_slack_frac);
+    m->reserved_bytes =
+        (m->peak_bytes + unusable_bytes(plan, workload, rank)) * (1 + stack->allocator_slack_frac);
     m->device_bytes = m->reserved_bytes + outside;
 }
 
@@ -154,7 +192,7 @@ RankMemory memory_closed_form(const Scenario *scenario, const Plan *plan, const 
     RankMemory m = {0};
     static_account(scenario, plan, workload, rank, &m);
     m.activations_bytes = activations_closed_form(plan, workload, rank, &scratch);
-    account_finish(scenario, plan, &m);
+    account_finish(scenario, plan, workload, rank, &m);
     arena_free(&scratch);
     return m;
 }
@@ -173,7 +211,7 @@ RankMemory memory_running_sum(const Scenario *scenario, const Plan *plan, const 
                          in->kind != INSTRUCTION_BACKWARD_INPUT, &held, &peak);
     }
     m.activations_bytes = peak;
-    account_finish(scenario, plan, &m);
+    account_finish(scenario, plan, workload, rank, &m);
     return m;
 }
 

@@ -120,11 +120,17 @@ static void schedule_resolve(const ParallelSpec *spec, Plan *plan) {
     if (plan->schedule == SCHEDULE_INTERLEAVED && plan->vpp == 1) plan->schedule = SCHEDULE_1F1B;
 }
 
+int plan_zero_group(const Scenario *scenario, int dp, int cp) {
+    const int stated = scenario->parallel.zero_group;
+    if (stated == ABSENT) return dp * cp;
+    return stated == dp && scenario->training.stack.shards_over_cp ? dp * cp : stated;
+}
+
 static void options_resolve(const Scenario *scenario, Plan *plan) {
     const ParallelSpec *spec = &scenario->parallel;
     plan->sequence_parallel = value_or(spec->sequence_parallel, plan->tp > 1);
     plan->zero_stage = value_or(spec->zero_stage, scenario->training.stack.default_zero_stage);
-    plan->zero_group = value_or(spec->zero_group, plan->dp * plan->cp);
+    plan->zero_group = plan_zero_group(scenario, plan->dp, plan->cp);
     plan->reshard_after_forward = value_or(spec->reshard_after_forward, true);
     plan->recompute = (Recompute)value_or(spec->recompute, RECOMPUTE_NONE);
     if (plan->recompute == RECOMPUTE_SELECTIVE)

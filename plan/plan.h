@@ -52,6 +52,10 @@ Status plan_check_tp(const Scenario *scenario, const Plan *plan);
 // Sets the derived fields of a plan whose degrees are legal.
 void plan_derive(const Scenario *scenario, Plan *plan);
 
+// Ranks that share the shards under dp and cp: as the scenario states, else all. Where the software
+// always shards over cp too, a group that is all of dp is all of dp x cp.
+int plan_zero_group(const Scenario *scenario, int dp, int cp);
+
 // The contract's default split of layers over chunks: num_chunks entries.
 //   C chunks, L layers: L / C each where it divides; else, where C divides L + 2, embedding and
 //   loss count as a layer each; else floor(L / C) and one more from the second chunk on.

@@ -127,7 +127,7 @@ static Plan base_plan(const Scenario *scenario, const SpaceSplit *split) {
         .etp = split->etp,
         .sequence_parallel =
             spec->sequence_parallel == ABSENT ? split->tp > 1 : spec->sequence_parallel,
-        .zero_group = spec->zero_group == ABSENT ? split->dp * split->cp : spec->zero_group,
+        .zero_group = plan_zero_group(scenario, split->dp, split->cp),
         .reshard_after_forward = spec->reshard_after_forward != 0,
         .recompute_layers = spec->recompute_layers,
         .order = spec->order ? spec->order : "tp-cp-ep-dp-pp",

@@ -21,6 +21,7 @@ typedef struct {
 
     double dense_parameters;  // held by this rank before ZeRO, replicated over GROUP_DP
     double expert_parameters; // held by this rank before ZeRO, replicated over GROUP_EDP
+    double unusable_bytes;    // free at the peak of its backward, but in pieces too small for it
 
     // Running sums of the lists (bytes)
     double saved_bytes;         // kept after the forward

@@ -175,6 +175,7 @@ static void build_gqa_projections(Builder *b) {
     double q = (double)m->num_heads * m->head_dim;
     double kv = fmax(m->num_kv_heads, b->plan->tp) * (double)m->head_dim;
     build_linear(b, "qkv_proj", SPLIT_COLUMN, b->tokens, q + 2 * kv, m->hidden_size, 0);
+    build_parts(b, q / b->plan->tp, kv / b->plan->tp, kv / b->plan->tp);
     if (m->qkv_bias) b->dense_parameters += (q + 2 * kv) / b->plan->tp;
     if (!m->qk_norm) return;
     double act = activation_bytes(&b->scenario->training);
@@ -213,6 +214,7 @@ static void build_mla_projections(Builder *b) {
                        .backward_bytes = latent * act * 3,
                        .backward_kernels = 2 * num_norms,
                        .saved_bytes = latent * (act + in),
+                       .product_input_bytes = latent * in,
                        .output_bytes = latent * act};
     build_memory(b, &norm);
     b->module = MODULE_MLA_UP_PROJ;
@@ -227,7 +229,7 @@ void build_attention(Builder *b) {
     Heads h = heads_of(m, b->plan);
     bool mla = m->attention == ATTENTION_MLA;
     double values = b->tokens_sp * m->hidden_size;
-    build_norm(b, "input_norm", values, NORM_INPUT | NORM_OUTPUT);
+    build_norm(b, "input_norm", values, NORM_INPUT | NORM_OUTPUT | NORM_BEGINS_BRANCH);
     if (mla)
         build_mla_projections(b);
     else
@@ -241,8 +243,13 @@ void build_attention(Builder *b) {
         build_unfused(b, &h);
     build_context_exchange(b, &h, false);
     double v_dim = mla ? m->v_head_dim : m->head_dim;
-    // Quantized, its input is a copy of the attention's output, which that keeps itself.
-    double copy = precision_is_quantized(b->precision) ? b->tokens * h.o_values : 0;
+    // Its input is a copy of the attention's output, which that keeps itself, where it is
+    // quantized; after Ulysses' exchange; and where the attention of gathered keys and values keeps
+    // the results of its two steps (Transformer Engine, pytorch/attention/dot_product_attention/
+    // context_parallel.py, AttnFuncWithCPAndQKVOA2A and AttnFuncWithCPAndKVAllGather).
+    bool copied =
+        precision_is_quantized(b->precision) || (b->plan->cp > 1 && b->plan->cp_method != CP_RING);
+    double copy = copied ? b->tokens * h.o_values : 0;
     build_linear(b, "out_proj", SPLIT_ROW, b->tokens, m->hidden_size, m->num_heads * v_dim,
                  copy * b->input_bytes_per_value);
     if (m->attention_out_bias) b->dense_parameters += m->hidden_size;

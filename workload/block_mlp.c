@@ -20,6 +20,7 @@ static void build_activation(Builder *b, double tokens, double width) {
                        .backward_kernels = split ? 3 : 1,
                        .saved_bytes = inputs * act + outputs * b->input_bytes_per_value +
                                       (split ? outputs * act : 0),
+                       .product_input_bytes = outputs * b->input_bytes_per_value,
                        .output_bytes = outputs * act,
                        .backward_alive_bytes = (inputs + outputs) * act};
     int module = b->module;
@@ -34,6 +35,8 @@ void build_dense_mlp(Builder *b, double intermediate_size) {
     const Model *m = &b->scenario->model;
     double up = intermediate_size * (m->gated_mlp ? 2 : 1);
     build_linear(b, "fc1", SPLIT_COLUMN, b->tokens, up, m->hidden_size, 0);
+    if (m->gated_mlp)
+        build_parts(b, intermediate_size / b->plan->tp, intermediate_size / b->plan->tp, 0);
     build_activation(b, b->tokens, intermediate_size / b->plan->tp);
     build_linear(b, "fc2", SPLIT_ROW, b->tokens, m->hidden_size, intermediate_size, 0);
     if (m->mlp_bias) b->dense_parameters += up / b->plan->tp + m->hidden_size;
@@ -54,7 +57,9 @@ static void build_grouped(Builder *b, const char *name, double experts, double t
 }
 
 // Moves every routed token's vector: out of order before the experts, back after them.
-static void build_permutation(Builder *b, const char *name, double values) {
+//   backward_alive_bytes  gradients it reads and makes
+static void build_permutation(Builder *b, const char *name, double values,
+                              double backward_alive_bytes) {
     double act = activation_bytes(&b->scenario->training);
     double bytes = values * act * 2 * (1 + b->scenario->training.stack.moe_overhead_frac);
     MemoryWork work = {.name = name,
@@ -62,7 +67,8 @@ static void build_permutation(Builder *b, const char *name, double values) {
                        .backward_bytes = bytes,
                        .kernels = 2,
                        .backward_kernels = 2,
-                       .output_bytes = values * act};
+                       .output_bytes = values * act,
+                       .backward_alive_bytes = backward_alive_bytes};
     build_memory(b, &work);
 }
 
@@ -125,8 +131,10 @@ static void build_experts(Builder *b) {
     double experts = (double)m->num_experts / plan->ep;
     double received = routed * plan->etp * training->moe_imbalance;
     double width = (double)m->moe_intermediate_size / plan->etp;
-    build_permutation(b, "permute", routed * hidden);
-    build_exchange(b, true, routed * hidden * act);
+    // The gradient of the tokens' results waits as the residual's.
+    const double tokens_bytes = b->tokens_sp * hidden * act, routed_bytes = routed * hidden * act;
+    build_permutation(b, "permute", routed * hidden, routed_bytes + tokens_bytes);
+    build_exchange(b, true, routed_bytes);
     if (plan->etp > 1)
         build_collective(b, "etp_all_gather", STREAM_TP, COLLECTIVE_ALL_GATHER,
                          COLLECTIVE_REDUCE_SCATTER, GROUP_ETP, received * hidden * act);
@@ -138,8 +146,8 @@ static void build_experts(Builder *b) {
     if (plan->etp > 1)
         build_collective(b, "etp_reduce_scatter", STREAM_TP, COLLECTIVE_REDUCE_SCATTER,
                          COLLECTIVE_ALL_GATHER, GROUP_ETP, received * hidden * act);
-    build_exchange(b, false, routed * hidden * act);
-    build_permutation(b, "unpermute", routed * hidden);
+    build_exchange(b, false, routed_bytes);
+    build_permutation(b, "unpermute", routed * hidden, routed_bytes);
 }
 
 void build_moe(Builder *b) {
@@ -161,7 +169,8 @@ void build_mlp(Builder *b) {
     // With a parallel residual its input is the layer's, which the first norm keeps.
     if (m->norms_per_layer > 1)
         build_norm(b, "pre_mlp_norm", values,
-                   m->parallel_residual ? NORM_OUTPUT : NORM_INPUT | NORM_OUTPUT);
+                   m->parallel_residual ? NORM_OUTPUT
+                                        : NORM_INPUT | NORM_OUTPUT | NORM_BEGINS_BRANCH);
     if (b->kind->moe) {
         build_moe(b);
     } else {

@@ -12,6 +12,8 @@ Builder builder_new(const Scenario *scenario, const Plan *plan, const LayerKind 
     b.tokens = (double)plan->micro_batch * (double)training->seq_len / plan->cp;
     b.tokens_sp = plan->sequence_parallel ? b.tokens / plan->tp : b.tokens;
     b.precision = training->precision;
+    b.compiled = training->compile;
+    b.lasting_gathers = training->stack.lasting_gathers == LASTING_GATHERS_ALL;
     b.input_bytes_per_value =
         precision_is_quantized(training->precision) ? 1 : activation_bytes(training);
     return b;
@@ -97,6 +99,22 @@ static void build_column_input(Builder *b, double tokens, double k) {
     if (unit->gather_again) unit->backward_frac = act / b->input_bytes_per_value;
 }
 
+// Where a column's gathered input lies: in a tensor of its own while the product runs; in one
+// buffer for all, which is never freed; or, gathered by an operator of autograd's, as what the
+// product keeps, in place of this rank's part (which the operator before keeps in this account).
+static void build_gathered_input(Builder *b, int gather, int gemm) {
+    const double gathered_bytes = b->units[gather].op.transient_bytes;
+    Op *op = &b->units[gemm].op;
+    if (b->lasting_gathers) {
+        op->lasting_bytes = gathered_bytes;
+        b->units[gather].op.transient_bytes = 0;
+    } else if (b->scenario->training.stack.keeps_gathered_inputs) {
+        op->saved_bytes += gathered_bytes * (1 - 1.0 / b->plan->tp);
+    } else {
+        op->transient_bytes += gathered_bytes;
+    }
+}
+
 static void build_row_output(Builder *b, double tokens, double n) {
     double bytes = tokens * n * activation_bytes(&b->scenario->training);
     if (b->plan->sequence_parallel)
@@ -120,16 +138,23 @@ void build_linear(Builder *b, const char *name, Split split, double tokens, doub
     int gather = b->num_units - 1;
     build_gemm(b, name, tokens, local_n, local_k, saved_input_bytes);
     int gemm = b->num_units - 1;
+    if (split == SPLIT_COLUMN && tp > 1) build_gathered_input(b, gather, gemm);
     if (precision_is_quantized(b->precision))
         b->units[gemm].quantize_bytes = tokens * local_n / (split == SPLIT_ROW ? shards : 1) *
                                         quantize_bytes(&b->scenario->training);
-    if (split == SPLIT_COLUMN && tp > 1) // the gathered input
-        b->units[gemm].op.transient_bytes += b->units[gather].op.transient_bytes;
     if (split == SPLIT_COLUMN && tp > 1 && overlap) b->units[gather].op.pipelined_with = gemm;
     if (split == SPLIT_ROW && tp > 1) {
         build_row_output(b, tokens, n);
         if (overlap) b->units[b->num_units - 1].op.pipelined_with = gemm;
     }
+}
+
+void build_parts(Builder *b, double first_n, double second_n, double third_n) {
+    Unit *unit = &b->units[b->num_units - 1];
+    assert(unit->has_weight);
+    unit->part_n[0] = first_n;
+    unit->part_n[1] = second_n;
+    unit->part_n[2] = third_n;
 }
 
 void build_batched_gemm(Builder *b, const char *name, double groups, double m, double n, double k,
@@ -162,6 +187,7 @@ void build_memory(Builder *b, const MemoryWork *work) {
              .saved_bytes = work->saved_bytes,
              .transient_bytes = work->output_bytes};
     Unit *unit = unit_add(b, op);
+    unit->product_input_bytes = work->product_input_bytes;
     unit->backward_bytes = work->backward_bytes * passes;
     unit->backward_kernels = work->backward_kernels;
     unit->backward_alive_bytes =
@@ -203,9 +229,14 @@ void build_collective(Builder *b, const char *name, Stream stream, CollectiveKin
 void build_norm(Builder *b, const char *name, double values, int keeps) {
     const Stack *stack = &b->scenario->training.stack;
     double act = activation_bytes(&b->scenario->training);
+    bool fused = stack->fused_norm || b->scenario->training.compile;
     double input = keeps & NORM_INPUT ? values * act : 0;
     double output = keeps & NORM_OUTPUT ? values * b->input_bytes_per_value : 0;
-    bool fused = stack->fused_norm || b->scenario->training.compile;
+    // A chain of operators keeps, instead of its input, that in fp32 and the normalized values,
+    // which the product with the scale reads (pytorch/pytorch, aten/src/ATen/native/
+    // layer_norm.cpp, rms_norm of 2024, and autograd's formulas of pow and mul).
+    double chain =
+        stack->fused_norm || b->compiled ? input : values * (act < 4 ? 4 + act : 2 * act);
     // Forward: read input, write output. Backward: read input and gradient, write gradient; the
     // gradient of the scale is reduced in a second kernel.
     MemoryWork work = {.name = name,
@@ -213,12 +244,14 @@ void build_norm(Builder *b, const char *name, double values, int keeps) {
                        .backward_bytes = values * act * (fused ? 3 : 8),
                        .kernels = fused ? 1 : 4,
                        .backward_kernels = fused ? 2 : 7,
-                       .saved_bytes = input + output,
+                       .saved_bytes = chain + output,
+                       .product_input_bytes = output,
                        .output_bytes = values * act};
     int module = b->module;
     b->module |= MODULE_LAYERNORM;
     build_memory(b, &work);
     b->units[b->num_units - 1].kept_bytes = input;
+    b->units[b->num_units - 1].begins_branch = (keeps & NORM_BEGINS_BRANCH) != 0;
     b->module = module;
 }
 
@@ -232,7 +265,10 @@ void build_residual(Builder *b, double values) {
                        .backward_bytes = values * (stack->dropout ? 2 * act + mask : 3 * act),
                        .backward_kernels = 1,
                        .saved_bytes = values * mask,
-                       .output_bytes = values * act,
-                       .backward_alive_bytes = values * act * (stack->dropout ? 2 : 1)};
+                       .output_bytes = values * act};
     build_memory(b, &work);
+    // Its gradient is that of the branch's result and of the branch's input: it waits there for the
+    // gradient that comes through the branch. Dropout makes another of it.
+    b->units[b->num_units - 1].backward_alive_bytes = stack->dropout ? values * act : 0;
+    b->units[b->num_units - 1].residual_bytes = values * act;
 }

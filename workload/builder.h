@@ -20,9 +20,13 @@ typedef struct {
     int module;        // MODULE_* bit that recomputes it, or 0
     bool recomputed;   // run again before the backward
     double kept_bytes; // of op.saved_bytes: kept even so where it is the first of those run again
+    double part_n[3];  // OP_GEMM that stands for several products: outputs of each; 0: none
     double again_frac; // of the work that is run again; 0 stands for all
-    double kept_outputs_bytes; // kept in the forward though it is run again (in part)
-    bool has_weight;           // OP_GEMM: its backward has a weight part
+    double kept_outputs_bytes;  // kept in the forward though it is run again (in part)
+    double product_input_bytes; // of op.saved_bytes: given back by the product that reads it
+    bool begins_branch;         // its input is also added to the branch's result (residual)
+    double residual_bytes;      // > 0: an addition; its gradient waits for the start of the branch
+    bool has_weight;            // OP_GEMM: its backward has a weight part
     bool plain_gradient; // OP_GEMM: its weight gradient is a tensor of its own, whatever the stack
     double quantize_bytes; // OP_GEMM: moved to quantize the gradient of its output; 0: it is not
     int backward_kernels;
@@ -47,6 +51,9 @@ typedef struct {
     double input_bytes_per_value; // of a GEMM's saved input: 2, or 1 where it is kept in 8 bits
     int precision;                // of the linear layers
     int module;                   // MODULE_* bit of what is being built now
+    bool compiled;                // what is built now is compiled with its block
+    double unusable_bytes;        // see Block
+    bool lasting_gathers;         // products gather their inputs into a buffer that is never freed
     Unit units[BUILDER_MAX_OPS];
     int num_units;
     int recomputable_begin, recomputable_end; // units that may be recomputed; 0, 0: all
@@ -61,6 +68,9 @@ Builder builder_new(const Scenario *scenario, const Plan *plan, const LayerKind 
 void build_linear(Builder *b, const char *name, Split split, double tokens, double n, double k,
                   double saved_input_bytes);
 
+// The product just built stands for two or three: outputs of each on this rank.
+void build_parts(Builder *b, double first_n, double second_n, double third_n);
+
 // Batched product without weights (unfused attention): groups x (m x k times k x n).
 void build_batched_gemm(Builder *b, const char *name, double groups, double m, double n, double k,
                         double saved_bytes);
@@ -69,12 +79,13 @@ void build_batched_gemm(Builder *b, const char *name, double groups, double m, d
 //   bytes, kernels            of the forward
 //   backward_bytes, _kernels  of the backward; 0 kernels: none
 //   saved_bytes               kept for the backward; output_bytes alive until the next operator
+//   product_input_bytes       of what it saves: the input of the next product with weights
 //   backward_alive_bytes      gradients read and made; 0 stands for twice output_bytes
 typedef struct {
     const char *name;
     double bytes, backward_bytes;
     int kernels, backward_kernels;
-    double saved_bytes, output_bytes, backward_alive_bytes;
+    double saved_bytes, product_input_bytes, output_bytes, backward_alive_bytes;
 } MemoryWork;
 void build_memory(Builder *b, const MemoryWork *work);
 
@@ -83,8 +94,9 @@ void build_collective(Builder *b, const char *name, Stream stream, CollectiveKin
                       CollectiveKind backward_kind, GroupKind group, double message_bytes);
 
 // A norm over `values` numbers.
-//   keeps  NORM_INPUT unless another operator keeps it; NORM_OUTPUT where a product follows
-enum { NORM_INPUT = 1, NORM_OUTPUT = 2 };
+//   keeps  NORM_INPUT unless another operator keeps it; NORM_OUTPUT where a product follows;
+//          NORM_BEGINS_BRANCH where its input is also added to what comes of it
+enum { NORM_INPUT = 1, NORM_OUTPUT = 2, NORM_BEGINS_BRANCH = 4 };
 void build_norm(Builder *b, const char *name, double values, int keeps);
 
 // Residual addition, with dropout where the stack trains with it.

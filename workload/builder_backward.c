@@ -1,6 +1,7 @@
 // The backward of a block, derived from its forward units as autograd would run it.
 #include "workload/builder.h"
 
+#include <assert.h>
 #include <string.h>
 
 // The list being written and which operator's result the next one needs.
@@ -9,6 +10,9 @@ typedef struct {
     Op *ops;
     int num_ops;
     int data; // index of the operator that made the current gradient; -1 at the start
+    double product_input_bytes[BUILDER_MAX_OPS]; // given back by this product
+    double residual_bytes; // of the gradient that waits for the start of the branch
+    int residual_at;       // the first operator that held one; -1: none yet
 } Backward;
 
 static int wait_for_data(const Backward *w) {
@@ -63,6 +67,22 @@ static const char *backward_name(const Unit *unit) {
     return unit->op.name;
 }
 
+// Gradients that a collective reads and makes. The buffers of a ring's steps are left out.
+static double exchanged_bytes(const Backward *w, const Op *op) {
+    const int size = plan_group(w->b->plan, op->group).size;
+    switch (op->collective) {
+    case COLLECTIVE_ALL_GATHER:
+    case COLLECTIVE_REDUCE_SCATTER:
+        return op->message_bytes * (1 + 1.0 / size);
+    case COLLECTIVE_ALL_TO_ALL:
+        return 2 * op->message_bytes;
+    case COLLECTIVE_ALL_REDUCE:
+        return op->message_bytes;
+    default:
+        return 0;
+    }
+}
+
 // Where the forward runs piece by piece beside a product, so does the backward, beside the gradient
 // of that product: the one after it where the product came first, else the one just before.
 static void collective_backward(Backward *w, const Unit *unit) {
@@ -71,7 +91,7 @@ static void collective_backward(Backward *w, const Unit *unit) {
     op.name = backward_name(unit);
     op.collective = unit->backward_collective;
     op.message_bytes *= unit->backward_frac;
-    op.transient_bytes = 0; // the gradients are counted where they are made
+    op.transient_bytes = exchanged_bytes(w, &op);
     const int at = data_add(w, op);
     if (unit->op.pipelined_with < 0 || unit->backward_async) return;
     const bool product_first = unit->op.pipelined_with < unit - w->b->units;
@@ -124,11 +144,16 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     }
     int at = data_add(w, input_gradient(&unit->op, act));
     w->ops[at].transient_bytes += gathered;
+    // The input's gradient is there while the weight's is made, and so is what becomes of it.
+    double made = unit->op.groups * unit->op.m * unit->op.k * act;
     bool async = column && column->backward_async;
+    if (async && column->backward_collective == COLLECTIVE_REDUCE_SCATTER)
+        made *= 1 + 1.0 / w->b->plan->tp;
     if (async) collective_backward(w, column);
     double read = unit->quantize_bytes > 0 ? weight_read_bytes(training) : act;
     Op weights = weight_gradient(&unit->op, act, read, state_bytes(training).gradient);
-    weights.transient_bytes += gathered;
+    weights.transient_bytes += gathered + made;
+    weights.released_bytes += w->product_input_bytes[unit - w->b->units];
     weights.epilogue_bytes = epilogue_bytes(training, w->b->plan->zero_stage == 3,
                                             weights.groups * weights.m * weights.n);
     gradient_tensor_add(w, unit, &weights);
@@ -159,10 +184,29 @@ static void work_backward(Backward *w, const Unit *unit) {
     op.flops = unit->backward_flops;
     op.num_kernels = unit->backward_kernels;
     op.backward = true;
-    op.released_bytes = unit->op.saved_bytes;
+    op.released_bytes = unit->op.saved_bytes - unit->product_input_bytes;
     op.transient_bytes = unit->backward_alive_bytes;
     if (op.num_kernels == 0 && op.released_bytes == 0) return;
-    data_add(w, op);
+    const int at = data_add(w, op);
+    if (unit->residual_bytes > 0 && w->residual_bytes == 0) {
+        w->ops[at].saved_bytes = w->residual_bytes = unit->residual_bytes;
+        if (w->residual_at < 0) w->residual_at = at;
+    } else if (unit->begins_branch) {
+        w->ops[at].released_bytes += w->residual_bytes;
+        w->residual_bytes = 0;
+    }
+}
+
+// What an operator keeps as the input of a product stays until the gradient of that product's
+// weight is made: of the first product that reads it, the last in the backward.
+static void product_inputs_assign(Backward *w) {
+    for (int i = 0; i < w->b->num_units; i++)
+        for (int k = i + 1; w->b->units[i].product_input_bytes > 0; k++) {
+            assert(k < w->b->num_units);
+            if (!w->b->units[k].has_weight) continue;
+            w->product_input_bytes[k] += w->b->units[i].product_input_bytes;
+            break;
+        }
 }
 
 static bool is_column_of(const Unit *unit) {
@@ -204,7 +248,8 @@ static void gather_keys_again(Backward *w, int i) {
 }
 
 int backward_derive(const Builder *b, Op *backward) {
-    Backward w = {.b = b, .ops = backward, .data = -1};
+    Backward w = {.b = b, .ops = backward, .data = -1, .residual_at = -1};
+    product_inputs_assign(&w);
     recompute_add(&w);
     for (int i = b->num_units - 1; i >= 0; i--) {
         const Unit *unit = &b->units[i];
@@ -220,6 +265,12 @@ int backward_derive(const Builder *b, Op *backward) {
         } else {
             work_backward(&w, unit);
         }
+    }
+    // Where the block ends with an addition, the gradient comes before what is recomputed.
+    if (b->num_units > 0 && b->units[b->num_units - 1].residual_bytes > 0) {
+        const double bytes = backward[w.residual_at].saved_bytes;
+        backward[w.residual_at].saved_bytes = 0;
+        backward[0].saved_bytes += bytes;
     }
     return w.num_ops;
 }

@@ -4,30 +4,48 @@
 #include <math.h>
 #include <string.h>
 
-// torchtitan's per-operator checkpointing keeps the attention and every second product's output and
-// runs the rest again (torchtitan/distributed/activation_checkpoint.py). Fused products (query, key
-// and value; gate and up) stand for several of its own: of each, half is kept and half run again.
-static void mark_per_operator(Builder *b) {
-    double act = activation_bytes(&b->scenario->training);
-    for (int i = b->recomputable_begin; i < b->recomputable_end; i++) {
-        Unit *unit = &b->units[i];
-        bool product = unit->op.kind == OP_GEMM && unit->has_weight;
-        if (product) unit->again_frac = 0.5;
-        if (product)
-            unit->kept_outputs_bytes = 0.5 * unit->op.m * unit->op.n * unit->op.groups * act;
-        unit->recomputed = unit->op.kind != OP_ATTENTION && unit->op.kind != OP_COLLECTIVE;
-    }
+// Outputs of a product, which may stand for several, that are kept where it keeps those of every
+// second one, beginning with the first.
+static double kept_outputs(const Unit *unit, int *num_products) {
+    double kept = 0;
+    if (unit->part_n[0] <= 0) return (*num_products)++ % 2 == 0 ? unit->op.n : 0;
+    for (int i = 0; i < 3 && unit->part_n[i] > 0; i++)
+        if ((*num_products)++ % 2 == 0) kept += unit->part_n[i];
+    return kept;
 }
 
-// Where the attention runs again but the output projection does not, that keeps its input.
+// torchtitan's per-operator checkpointing keeps the attention and every second product's output and
+// runs the rest again (torchtitan/distributed/activation_checkpoint.py: mm_count % 2). Fused
+// products (query, key and value; gate and up) stand for several of its own; of the work of each,
+// half is taken to run again. Eager, the last product's result is cached like any other; compiled,
+// it is not, as no operator of the backward reads it.
+static void mark_per_operator(Builder *b) {
+    double act = activation_bytes(&b->scenario->training);
+    int num_products = 0;
+    Unit *last = NULL;
+    for (int i = b->recomputable_begin; i < b->recomputable_end; i++) {
+        Unit *unit = &b->units[i];
+        unit->recomputed = unit->op.kind != OP_ATTENTION && unit->op.kind != OP_COLLECTIVE;
+        if (unit->op.kind != OP_GEMM || !unit->has_weight) continue;
+        last = unit;
+        unit->again_frac = 0.5;
+        unit->kept_outputs_bytes =
+            unit->op.m * kept_outputs(unit, &num_products) * unit->op.groups * act;
+    }
+    if (last && b->scenario->training.compile) last->kept_outputs_bytes = 0;
+}
+
+// Where the attention runs again but the output projection does not, that keeps its input, unless
+// it keeps a copy anyway.
 static void keep_attention_output(Builder *b) {
-    int last = -1;
     for (int i = 0; i < b->num_units; i++) {
-        if (b->units[i].op.kind == OP_COLLECTIVE) continue;
-        Unit *unit = last < 0 ? NULL : &b->units[last];
-        if (unit && unit->op.kind == OP_ATTENTION && unit->recomputed && !b->units[i].recomputed)
+        Unit *unit = &b->units[i];
+        if (unit->op.kind != OP_ATTENTION || !unit->recomputed) continue;
+        int product = i + 1;
+        while (product < b->num_units && !b->units[product].has_weight) product++;
+        const Unit *reader = &b->units[product];
+        if (product < b->num_units && !reader->recomputed && reader->op.saved_bytes == 0)
             unit->kept_outputs_bytes = unit->op.saved_bytes;
-        last = i;
     }
 }
 
@@ -147,7 +165,8 @@ Block builder_finish(Builder *b, const char *name) {
                    .backward = backward,
                    .num_backward = num_backward,
                    .dense_parameters = b->dense_parameters,
-                   .expert_parameters = b->expert_parameters};
+                   .expert_parameters = b->expert_parameters,
+                   .unusable_bytes = b->unusable_bytes};
     block.saved_bytes = running_sum(forward, num_forward, &block.forward_peak_bytes);
     running_sum(backward, num_backward, &block.backward_peak_bytes);
     return block;

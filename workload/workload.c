@@ -45,12 +45,32 @@ static Block embedding_block(const Scenario *scenario, const Plan *plan, Arena *
     const Model *m = &scenario->model;
     Builder b = builder_new(scenario, plan, NULL, false, arena);
     build_embedding_lookup(&b);
-    if (scenario->training.stack.dropout) build_residual(&b, b.tokens_sp * m->hidden_size);
+    if (scenario->training.stack.dropout) {
+        build_residual(&b, b.tokens_sp * m->hidden_size);
+        b.units[b.num_units - 1].residual_bytes = 0; // nothing is added
+    }
     if (m->embedding_norm)
         build_norm(&b, "embedding_norm", b.tokens_sp * m->hidden_size, NORM_INPUT);
     double rest = model_embedding_parameters(m) - (double)m->vocab_size * m->hidden_size;
     b.dense_parameters = padded_vocab(m, plan) / plan->tp * m->hidden_size + rest;
     return builder_finish(&b, "embedding");
+}
+
+// What the loss holds of a logit while it makes the gradient, beside what it keeps: the logits
+// where fused, else their fp32 softmax.
+static double loss_gradient_bytes(const Builder *b) {
+    const Training *training = &b->scenario->training;
+    const Stack *stack = &training->stack;
+    if (training->cross_entropy_fused) return stack->loss_in_place ? 0 : activation_bytes(training);
+    return b->plan->tp > 1 ? stack->parallel_loss_gradient_bytes : stack->loss_gradient_bytes;
+}
+
+// The 16-bit logits are freed before the backward, but the place between what else the loss made
+// holds no fp32 tensor. Where the gradient takes the softmax's place, its 16-bit copy goes there.
+static double loss_unusable_bytes(const Builder *b, double logits) {
+    const double act = activation_bytes(&b->scenario->training);
+    if (b->scenario->training.cross_entropy_fused || act >= 4) return 0;
+    return loss_gradient_bytes(b) > act ? logits * act : 0;
 }
 
 // Final norm, logits and cross-entropy over a vocabulary split by tp. Unfused, the logits are cast
@@ -62,6 +82,8 @@ static void build_head(Builder *b, const char *norm_name) {
     b->precision = unquantized_precision(training);
     b->input_bytes_per_value = act;
     double input = b->tokens_sp * m->hidden_size;
+    b->lasting_gathers = training->stack.lasting_gathers != LASTING_GATHERS_NONE;
+    b->compiled = false; // layers are compiled one by one, what follows them is not
     if (m->final_norm) build_norm(b, norm_name, input, NORM_INPUT | NORM_OUTPUT);
     double dense = b->dense_parameters;
     build_linear(b, "lm_head", SPLIT_COLUMN, b->tokens, vocab, m->hidden_size,
@@ -77,8 +99,9 @@ static void build_head(Builder *b, const char *norm_name) {
                        .backward_kernels = fused ? 1 : 4,
                        .saved_bytes = logits * (fused ? act : 4),
                        .output_bytes = logits * (fused ? 0 : act + 4),
-                       .backward_alive_bytes = logits * (fused ? 0 : act + 4)};
+                       .backward_alive_bytes = logits * loss_gradient_bytes(b)};
     build_memory(b, &loss);
+    b->unusable_bytes = loss_unusable_bytes(b, logits);
     // Over the parts of the vocabulary: the largest logit, the sum of exponentials, the target's.
     if (b->plan->tp > 1)
         build_collective(b, "loss_all_reduce", STREAM_TP, COLLECTIVE_ALL_REDUCE, NUM_COLLECTIVES,

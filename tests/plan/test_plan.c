@@ -65,6 +65,26 @@ static void defaults_follow_what_is_given(void) {
     arena_free(&arena);
 }
 
+// torchtitan shards over dp_shard x cp ranks: 4 of 4 x 2 are all 8, 2 of them stay 2; on Megatron a
+// group is what is stated.
+static void context_ranks_may_share_the_shards(void) {
+    static const struct {
+        const char *stack;
+        int stated, zero_group;
+    } ROWS[] = {
+        {"torchtitan", 4, 8}, {"torchtitan", 8, 8}, {"torchtitan", 2, 2}, {"megatron-core", 4, 4}};
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        Arena arena = {0};
+        const Plan plan = resolved(
+            LLAMA, 1,
+            arena_printf(&arena, "{\"seq_len\": 8192, \"global_batch\": 128, \"stack\": \"%s\"}",
+                         ROWS[i].stack),
+            arena_printf(&arena, "{\"cp\": 2, \"zero_group\": %d}", ROWS[i].stated), &arena);
+        CU_ASSERT_EQUAL(plan.zero_group, ROWS[i].zero_group);
+        arena_free(&arena);
+    }
+}
+
 static void stack_decides_zero_and_selective(void) {
     Arena arena = {0};
     Plan plan =
@@ -415,6 +435,7 @@ CU_TestInfo plan_tests[] = {
     {"absent_means_the_contracts_defaults", absent_means_the_contracts_defaults},
     {"defaults_follow_what_is_given", defaults_follow_what_is_given},
     {"stack_decides_zero_and_selective", stack_decides_zero_and_selective},
+    {"context_ranks_may_share_the_shards", context_ranks_may_share_the_shards},
     {"interleaved_with_one_chunk_runs_as_1f1b", interleaved_with_one_chunk_runs_as_1f1b},
     {"experts_split_the_ranks_anew", experts_split_the_ranks_anew},
     {"legal_oddities_are_accepted", legal_oddities_are_accepted},

@@ -68,8 +68,10 @@ typedef struct {
 // Per token and hidden size, heads of 64: norm 2 + 2, queries, keys, values 6, result 2, norm 2 +
 // 2, activation 8 + 8: 32 (no dropout), and 4 bytes for each of 16 heads. Recomputed: the MLP keeps
 // nothing of 16; the norms only their inputs. In 8 bits what products read is 1 byte: norms 2 + 1,
-// attention 6 + 2 and its copy 1, activation 8 + 4. In fp32 twice as much. By operator (torchtitan,
-// no fused kernels): the layer's input, attention 2, half of each product's result: 3 + 1 + 4 + 1.
+// attention 6 + 2 and its copy 1, activation 8 + 4. In fp32 twice as much. In torchtitan a norm is
+// a chain of operators, which keeps 4 + 2 instead of its input; compiled, it is one. By operator:
+// the layer's input 2, attention 2, and of the products' results the first, third and fifth:
+// queries 2, values 2, fc1 8.
 static const KeptRow KEPT[] = {
     {"", "{}", 32},
     {"", "{\"recompute\": \"selective\", \"recompute_modules\": [\"mlp\"]}", 16},
@@ -77,8 +79,9 @@ static const KeptRow KEPT[] = {
     {"", "{\"recompute\": \"selective\", \"recompute_modules\": [\"layernorm\", \"mlp\"]}", 12},
     {", \"precision\": \"fp8\"", "{}", 27},
     {", \"precision\": \"fp32\"", "{}", 64},
-    {", \"stack\": \"torchtitan\"", "{}", 32},
-    {", \"stack\": \"torchtitan\"", "{\"recompute\": \"selective\"}", 13},
+    {", \"stack\": \"torchtitan\"", "{}", 40},
+    {", \"stack\": \"torchtitan\", \"compile\": true", "{}", 32},
+    {", \"stack\": \"torchtitan\"", "{\"recompute\": \"selective\"}", 16},
 };
 
 static void kept_bytes_by_hand(void) {
@@ -93,6 +96,65 @@ static void kept_bytes_by_hand(void) {
         case_free(&c);
         arena_free(&arena);
     }
+}
+
+// Gated and with queries of 1024, keys and values of 256 each: queries, keys, values, projection,
+// gate, up, fc2 are seven products, of which torchtitan's checkpointing by operator keeps queries
+// and values (2 + 1/2 of 1024), the gate (2 of 4096) and fc2's (2), which no operator needs: it
+// goes where the layer is compiled. Input and attention 2 + 2, 16 rows of 4.
+static void every_second_product_is_kept(void) {
+    const double rest = 2 + 2 + 2.5 + 8, rows = 16 * 4;
+    for (int compiled = 0; compiled < 2; compiled++) {
+        Case c;
+        Arena arena = {0};
+        const char *training = arena_printf(&arena,
+                                            "{\"seq_len\": 2048, \"global_batch\": 8, "
+                                            "\"stack\": \"torchtitan\", \"compile\": %s}",
+                                            compiled ? "true" : "false");
+        if (case_make(&c, MADE_UP_MOE, 8, training, "{\"recompute\": \"selective\"}"))
+            ASSERT_CLOSE(layer_block_of(&c, 0)->saved_bytes,
+                         2048 * (1024 * (rest + (compiled ? 0 : 2)) + rows));
+        case_free(&c);
+        arena_free(&arena);
+    }
+}
+
+// Half of 2048 tokens: a ring's result is the projection's input. Ulysses exchanges it, and
+// gathered keys are read in two steps whose results are copied together: it is kept twice, 2 of
+// 1024 more. Run again, the attention keeps nothing where the projection has a copy.
+static void context_parallelism_may_copy_the_result(void) {
+    static const struct {
+        const char *parallel;
+        double bytes;
+    } ROWS[] = {{"{\"cp\": 2}", 32},
+                {"{\"cp\": 2, \"cp_method\": \"ulysses\"}", 34},
+                {"{\"cp\": 2, \"cp_method\": \"all-gather\"}", 34}};
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        Case c;
+        if (case_make(&c, MADE_UP_GPT, 8, "{\"seq_len\": 2048, \"global_batch\": 8}",
+                      ROWS[i].parallel)) {
+            ASSERT_CLOSE(layer_block_of(&c, 0)->saved_bytes, 1024 * (1024 * ROWS[i].bytes + 64));
+            c.scenario.parallel.recompute = RECOMPUTE_SELECTIVE;
+            if (case_resolve(&c))
+                ASSERT_CLOSE(layer_block_of(&c, 0)->saved_bytes,
+                             1024 * (1024 * 32.0 + (i == 0 ? 64 : 0)));
+        }
+        case_free(&c);
+    }
+}
+
+// tp 4 with sequence parallelism, per token of 2048: torchtitan keeps the gathered inputs of two
+// products, 2 + 2 of 1024, where Transformer Engine keeps this rank's quarter. All else is split
+// (compiled: 28 / 4).
+static void gathered_inputs_may_be_kept(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 8,
+                  "{\"seq_len\": 2048, \"global_batch\": 8, \"stack\": \"torchtitan\", "
+                  "\"compile\": true}",
+                  "{\"tp\": 4}"))
+        ASSERT_CLOSE(layer_block_of(&c, 0)->saved_bytes,
+                     2048 * (1024 * (28.0 / 4 + 4) + 16 * 4 / 4.0));
+    case_free(&c);
 }
 
 // Gated, 2048 tokens: each of 2 x 2048 routed tokens is kept (2 x 1024 bytes), and of experts 512
@@ -121,6 +183,47 @@ static void experts_keep_what_they_get(void) {
         if (case_resolve(&c)) ASSERT_CLOSE(layer_block_of(&c, 1)->saved_bytes, attention);
     }
     case_free(&c);
+}
+
+// The most that the loss's backward holds, the logits included.
+static double loss_peak(const Case *c) {
+    const Block *head = &c->workload.blocks[BLOCK_HEAD];
+    const Op *forward = op_named(head->forward, head->num_forward, "cross_entropy");
+    return forward->saved_bytes +
+           op_named(head->backward, head->num_backward, "cross_entropy")->transient_bytes;
+}
+
+// Bytes of a logit while the loss makes its gradient. Megatron: the fp32 softmax becomes it, then a
+// 16-bit copy; PyTorch: log-softmax, its gradient, its input's; DTensor: log-softmax, gradient,
+// exponentials, their sum. Fused: the logits, and where PyTorch compiles it a gradient beside them.
+static void losses_hold_what_they_make(void) {
+    static const struct {
+        const char *stack;
+        int tp;
+        bool fused;
+        double bytes, unusable;
+    } ROWS[] = {
+        {"megatron-core", 1, false, 4 + 2, 0},  {"megatron-core", 2, false, 4 + 2, 0},
+        {"torchtitan", 1, false, 4 + 4 + 4, 2}, {"torchtitan", 2, false, 4 + 4 + 4 + 4, 2},
+        {"megatron-core", 1, true, 2, 0},       {"torchtitan", 1, true, 2 + 2, 0},
+    };
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        Case c;
+        Arena arena = {0};
+        const char *training =
+            arena_printf(&arena,
+                         "{\"seq_len\": 2048, \"global_batch\": 8, \"stack\": \"%s\", "
+                         "\"cross_entropy_fused\": %s}",
+                         ROWS[i].stack, ROWS[i].fused ? "true" : "false");
+        const double logits = 2048.0 * 1024 / ROWS[i].tp;
+        if (case_make(&c, MADE_UP_GPT, 8, training,
+                      arena_printf(&arena, "{\"tp\": %d}", ROWS[i].tp))) {
+            ASSERT_CLOSE(loss_peak(&c), logits * ROWS[i].bytes);
+            ASSERT_CLOSE(c.workload.blocks[BLOCK_HEAD].unusable_bytes, logits * ROWS[i].unusable);
+        }
+        case_free(&c);
+        arena_free(&arena);
+    }
 }
 
 // Logits of 1024 words: fused, their gradient takes their place (2 bytes each); else the softmax is
@@ -242,7 +345,11 @@ CU_TestInfo block_memory_tests[] = {
     {"activations_are_those_of_korthikanti", activations_are_those_of_korthikanti},
     {"fused_attention_keeps_one_number_a_row", fused_attention_keeps_one_number_a_row},
     {"kept_bytes_by_hand", kept_bytes_by_hand},
+    {"every_second_product_is_kept", every_second_product_is_kept},
+    {"context_parallelism_may_copy_the_result", context_parallelism_may_copy_the_result},
+    {"gathered_inputs_may_be_kept", gathered_inputs_may_be_kept},
     {"experts_keep_what_they_get", experts_keep_what_they_get},
+    {"losses_hold_what_they_make", losses_hold_what_they_make},
     {"losses_keep_logits", losses_keep_logits},
     {"backwards_give_back_what_forwards_keep", backwards_give_back_what_forwards_keep},
     CU_TEST_INFO_NULL,
