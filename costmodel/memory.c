@@ -144,9 +144,13 @@ static void account_finish(const Scenario *scenario, const Plan *plan, const Wor
     double outside = stack->context_bytes + num_communicators(plan) * stack->comm_bytes_per_group;
     m->peak_bytes = m->weights_bytes + m->gradients_bytes + m->optimizer_bytes +
                     m->activations_bytes + m->buffers_bytes;
-    m->reserved_bytes =
+    // What is cached and not used goes back to the device before an allocation fails
+    // (pytorch/pytorch, c10/cuda/CUDACachingAllocator.cpp, release_cached_blocks).
+    const double cached =
         (m->peak_bytes + unusable_bytes(plan, workload, rank)) * (1 + stack->allocator_slack_frac);
-    m->device_bytes = m->reserved_bytes + outside;
+    const double available = scenario->cluster.gpu.memory_available_bytes;
+    m->device_bytes = fmax(m->peak_bytes + outside, fmin(cached + outside, available));
+    m->reserved_bytes = m->device_bytes - outside;
 }
 
 // Adds one unit of work to what is held and to the peak.

@@ -18,7 +18,7 @@ typedef struct {
     double activations_bytes; // at the peak
     double buffers_bytes;     // messages, gathered weights, gradient placeholders, workspaces
     double peak_bytes;        // sum of the above: live tensors
-    double reserved_bytes;    // with the allocator's slack
+    double reserved_bytes;    // with the allocator's slack, as far as there is room for it
     double device_bytes;      // with context and communication libraries
 } RankMemory;
 

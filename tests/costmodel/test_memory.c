@@ -466,6 +466,30 @@ static void published_allocations(void) {
     }
 }
 
+// The slack of a half is reserved while the device has room for it, cached memory goes back before
+// an allocation fails, and what is live has to fit: with 1 GB outside of it.
+static void cached_memory_is_given_back(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 8, TRAINING, NULL)) {
+        Stack *stack = &c.scenario.training.stack;
+        double *available = &c.scenario.cluster.gpu.memory_available_bytes;
+        stack->allocator_slack_frac = 0.5;
+        stack->context_bytes = 1e9;
+        stack->comm_bytes_per_group = 0;
+        const double peak = account_of(&c, 0).peak_bytes;
+        const double available_bytes[] = {2 * peak + 1e9, 1.25 * peak + 1e9, 0.5 * peak + 1e9};
+        const double reserved_bytes[] = {1.5 * peak, 1.25 * peak, peak};
+        for (int i = 0; i < 3; i++) {
+            *available = available_bytes[i];
+            const RankMemory m = account_of(&c, 0);
+            ASSERT_CLOSE(m.peak_bytes, peak);
+            ASSERT_CLOSE(m.reserved_bytes, reserved_bytes[i]);
+            CU_ASSERT_EQUAL(m.device_bytes <= *available, i < 2);
+        }
+    }
+    case_free(&c);
+}
+
 static double peak_of(const char *model, const char *parallel) {
     Case c;
     double peak = 0;
@@ -514,6 +538,7 @@ CU_TestInfo memory_tests[] = {
     {"schedules_hold_their_micro_batches", schedules_hold_their_micro_batches},
     {"forwards_may_be_the_peak", forwards_may_be_the_peak},
     {"parts_add_up", parts_add_up},
+    {"cached_memory_is_given_back", cached_memory_is_given_back},
     {"published_allocations", published_allocations},
     {"what_saves_memory_saves_memory", what_saves_memory_saves_memory},
     CU_TEST_INFO_NULL,
