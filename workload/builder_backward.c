@@ -144,10 +144,12 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     }
     int at = data_add(w, input_gradient(&unit->op, act));
     w->ops[at].transient_bytes += gathered;
-    // The input's gradient is there while the weight's is made, and so is what becomes of it.
+    // The input's gradient is there while the weight's is made, and so is what is scattered of it
+    // where product and collectives are one function of autograd, whether that hides them or not.
     double made = unit->op.groups * unit->op.m * unit->op.k * act;
     bool async = column && column->backward_async;
-    if (async && column->backward_collective == COLLECTIVE_REDUCE_SCATTER)
+    if (column && column->backward_collective == COLLECTIVE_REDUCE_SCATTER &&
+        !training->stack.keeps_gathered_inputs)
         made *= 1 + 1.0 / w->b->plan->tp;
     if (async) collective_backward(w, column);
     double read = unit->quantize_bytes > 0 ? weight_read_bytes(training) : act;

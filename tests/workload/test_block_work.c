@@ -171,6 +171,8 @@ static void assert_pieces(const char *parallel) {
     if (case_make(&c, MADE_UP_GPT, 8,
                   "{\"seq_len\": 2048, \"global_batch\": 8, \"tp_comm_overlap\": true}",
                   parallel)) {
+        c.scenario.training.stack.tp_backward_overlap = true;
+        case_resolve(&c);
         const Block *b = layer_block_of(&c, 0);
         for (int list = 0; list < 2; list++) {
             const Op *ops = list ? b->backward : b->forward;
