@@ -47,6 +47,7 @@ static const JsonField EFFICIENCY_FIELDS[] = {
     PART(launch_s, 0, 1e-3),
     PART(attention_forward_frac, 0.001, 1),
     PART(attention_backward_frac, 0.001, 1),
+    PART(attention_head64_frac, 0.1, 1),
     PART(attention_half_tokens, 0, 1e6),
     PART(residual_median_frac, 0, 10),
     PART(residual_p90_frac, 0, 10),

@@ -34,6 +34,7 @@ typedef struct {
     double launch_s;                // smallest kernel, launched back to back
     double attention_forward_frac;  // of the bf16 dense peak; long causal, head size 128
     double attention_backward_frac; // the same; backward counted as 2.5 x forward FLOPs
+    double attention_head64_frac;   // rate with head size 64 over that with 128
     double attention_half_tokens;   // sequence length at which half of it is reached
     double residual_median_frac;    // |log error| of the fit, median
     double residual_p90_frac;       // and 90th percentile

@@ -116,8 +116,8 @@ static double attention_s(const Cluster *cluster, const Op *op) {
     double rate = gpu->peak_flops_per_s[precision] * frac * sustained_frac(cluster, true) *
                   generation_frac(gpu, op);
     rate *= op->tokens / (op->tokens + e->attention_half_tokens);
-    // Heads of 64 do half the work per softmax exponential of heads of 128.
-    if (op->head_dim < 128) rate *= (1 + op->head_dim / 128) / 2;
+    // Smaller heads do less work per softmax exponential.
+    if (op->head_dim < 128) rate *= 1 - (1 - e->attention_head64_frac) * (128 - op->head_dim) / 64;
     return fmax(op->flops / rate, memory_s(gpu, op->bytes));
 }
 
