@@ -39,6 +39,7 @@ Gpu made_up_gpu(void) {
                                      .gemm_tile_n = 100,
                                      .full_rate_watts = 500,
                                      .light_rate_watts = 500,
+                                     .attention_head64_frac = 0.75,
                                      .memory_frac = 1,
                                      .attention_forward_frac = 0.5,
                                      .attention_backward_frac = 0.25};
