@@ -18,6 +18,7 @@ typedef struct {
     bool in_switch_reduction;     // all-reduce in the switch (NVLS)
     double latency_s;             // base cost of one collective call
     double hop_latency_s;         // per step of a ring
+    double chain_hop_latency_s;   // per rank of a broadcast's chain, which waits for whole chunks
     double efficiency_frac;       // achieved bus bandwidth over nominal, large messages
     double half_bytes;            // wire bytes per rank at which half of that is reached; the rate
                                   // grows as 1 / (1 + sqrt(half_bytes / bytes))

@@ -64,6 +64,7 @@ static const JsonField STACK_FIELDS[] = {
     SWITCH(tp_backward_overlap),
     SWITCH(p2p_overlap),
     NUMBER(bucket_bytes, 1, 1e12),
+    SWITCH(weights_by_broadcast),
     NUMBER(overlap_slowdown_frac, 0, 1),
     NUMBER(eager_overhead_frac, 0, 10),
     NUMBER(moe_overhead_frac, 0, 10),

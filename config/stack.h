@@ -76,6 +76,8 @@ typedef struct {
     bool tp_backward_overlap;     // input-gradient collectives run beside the weight-gradient GEMM
     bool p2p_overlap;             // interleaved schedules hide their messages
     double bucket_bytes;          // gradient bucket of one reduction
+    bool weights_by_broadcast;    // ZeRO 1 shares whole tensors out: gradients are all-reduced, and
+                                  // each rank broadcasts the weights that it updates
     double overlap_slowdown_frac; // how much slower compute runs while a collective runs beside it
     double eager_overhead_frac;   // bytes moved by memory-bound operators over their minimum, minus
                                 // one, where they are not compiled: casts, copies, generic kernels

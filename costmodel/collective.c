@@ -38,6 +38,8 @@ static double ring_wire_frac(CollectiveKind kind, double n) {
         return 2 * (n - 1) / n;
     case COLLECTIVE_RING_EXCHANGE:
         return n - 1;
+    case COLLECTIVE_BROADCAST:
+        return 1;
     default:
         return (n - 1) / n;
     }
@@ -64,7 +66,7 @@ static double measured_s(const Cluster *cluster, CollectiveKind kind, double n,
     };
     const NcclKernels *curves = cluster->scale_up_curves;
     const Link *link = &cluster->scale_up;
-    if (!curves || kind == COLLECTIVE_RING_EXCHANGE) return NAN;
+    if (!curves || kind == COLLECTIVE_RING_EXCHANGE || kind == COLLECTIVE_BROADCAST) return NAN;
     double time_s = kernel_nccl_s(curves, OPS[kind], NCCL_HALF, n, message_bytes);
     double s_per_byte = 1 / link->bandwidth_bytes_per_s - 1 / link->measured_bandwidth_bytes_per_s;
     return time_s + ring_wire_frac(kind, n) * message_bytes * s_per_byte / link->efficiency_frac;
@@ -76,7 +78,8 @@ static double inside_s(const Cluster *cluster, CollectiveKind kind, double n,
     double time_s = measured_s(cluster, kind, n, message_bytes);
     if (!isnan(time_s)) return time_s;
     double wire_bytes = ring_wire_frac(kind, n) * message_bytes;
-    return link->latency_s + ring_steps(kind, n) * link->hop_latency_s +
+    double hop_s = kind == COLLECTIVE_BROADCAST ? link->chain_hop_latency_s : link->hop_latency_s;
+    return link->latency_s + ring_steps(kind, n) * hop_s +
            (wire_bytes + sqrt(wire_bytes * link->half_bytes)) / link_rate(link);
 }
 
@@ -86,6 +89,7 @@ static double across_latency_s(const Cluster *cluster, const GroupLayout *g, Col
     const Link *up = &cluster->scale_up, *out = &cluster->scale_out;
     double passes = kind == COLLECTIVE_ALL_REDUCE ? 2 : 1;
     if (kind == COLLECTIVE_ALL_TO_ALL) return (g->num_domains - 1) * out->hop_latency_s;
+    if (kind == COLLECTIVE_BROADCAST) return (g->num_ranks - 1) * out->chain_hop_latency_s;
     double crossings = g->num_domains, hops = g->num_ranks - g->num_domains;
     double ring = passes * (crossings * out->hop_latency_s + hops * up->hop_latency_s);
     if (kind != COLLECTIVE_ALL_REDUCE) return ring;

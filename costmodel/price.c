@@ -335,7 +335,7 @@ void program_price(const Scenario *scenario, const Plan *plan, const Program *pr
         parts[i] = group_part(scenario, plan, c->group);
         time_s[i] = collective_s(&scenario->cluster, c->kind, plan_group(plan, c->group),
                                  c->message_bytes) *
-                    factor_of(scenario, parts[i]);
+                    c->num_calls * factor_of(scenario, parts[i]);
     }
     prices->collective_s = time_s;
     prices->collective_part = parts;

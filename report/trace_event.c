@@ -123,7 +123,7 @@ void trace_instruction(TraceWriter *writer, int lane, const Instruction *in, int
         collective_name(c->name, name, sizeof name);
         trace_slice(writer, tid, name, INSTRUCTION_NAMES[in->kind], start_ns, end_ns);
         fprintf(writer->stream, "\"bytes\": %.15g, \"group\": \"%s\", \"collective\": \"%s\"}}",
-                c->message_bytes, GROUP_NAMES[c->group], COLLECTIVE_NAMES[c->kind]);
+                c->num_calls * c->message_bytes, GROUP_NAMES[c->group], COLLECTIVE_NAMES[c->kind]);
     } else {
         computation(writer, tid, in, start_ns, end_ns);
     }

@@ -65,7 +65,8 @@ static double inside_s(const Cluster *cluster, CollectiveKind kind, Group group,
     double busy_s =
         collective_s(cluster, kind, part, message_bytes) - collective_s(cluster, kind, part, 1);
     double whole = 1.0 - 1.0 / group.size, of_part = 1.0 - 1.0 / inside;
-    return kind == COLLECTIVE_ALL_TO_ALL ? busy_s : busy_s * whole / of_part;
+    bool ring = kind != COLLECTIVE_ALL_TO_ALL && kind != COLLECTIVE_BROADCAST;
+    return ring ? busy_s * whole / of_part : busy_s;
 }
 
 void collective_lower(Lowering *lowering, int collective, const int *gpus, int num_gpus,
@@ -77,7 +78,8 @@ void collective_lower(Lowering *lowering, int collective, const int *gpus, int n
     *end = dag_add_timer(&lowering->builder, 0);
     Group group = plan_group(input->plan, what->group);
     GroupLayout layout = group_layout(input->cluster, group);
-    double delay_s = fmin(price_s, collective_s(input->cluster, what->kind, group, 1));
+    double calls = what->num_calls;
+    double delay_s = fmin(price_s, calls * collective_s(input->cluster, what->kind, group, 1));
     double transfer_s = price_s - delay_s;
 
     int inside = layout.ranks_per_domain;
@@ -87,7 +89,7 @@ void collective_lower(Lowering *lowering, int collective, const int *gpus, int n
         double busy_s = transfer_s;
         if (!across && layout.num_domains > 1) {
             busy_s = inside_s(input->cluster, what->kind, group, inside, what->message_bytes);
-            busy_s = fmin(busy_s, transfer_s);
+            busy_s = fmin(calls * busy_s, transfer_s);
         }
         int num_steps = lowering->stepwise ? ring_steps(what->kind, num_gpus) : 1;
         RingPass pass = {num_steps, delay_s / num_steps, busy_s / num_steps};

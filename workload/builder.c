@@ -205,6 +205,8 @@ static double result_bytes(const Plan *plan, CollectiveKind kind, GroupKind grou
         return message_bytes;
     case COLLECTIVE_REDUCE_SCATTER:
         return message_bytes / plan_group(plan, group).size;
+    case COLLECTIVE_BROADCAST:
+        return message_bytes;
     case COLLECTIVE_RING_EXCHANGE:
         return 2 * message_bytes; // in use, arriving
     default:

@@ -5,5 +5,5 @@ const char *const STREAM_NAMES[NUM_STREAMS] = {"compute", "tp", "cp", "ep", "dp"
 
 const char *const COLLECTIVE_NAMES[NUM_COLLECTIVES] = {
     "all_reduce",    "all_gather", "reduce_scatter", "all_to_all",
-    "ring_exchange", "dispatch",   "combine",
+    "ring_exchange", "broadcast",  "dispatch",       "combine",
 };

@@ -37,6 +37,7 @@ typedef enum {
     COLLECTIVE_REDUCE_SCATTER, // message_bytes: the whole before
     COLLECTIVE_ALL_TO_ALL,     // message_bytes: what one rank holds, own part included
     COLLECTIVE_RING_EXCHANGE,  // size - 1 steps around the ring; message_bytes in each step
+    COLLECTIVE_BROADCAST,      // message_bytes: what one rank sends to all others
     COLLECTIVE_DISPATCH,       // by kernels of their own (costmodel/exchange.h); message_bytes: one
     COLLECTIVE_COMBINE,        // copy of each token for each rank it goes to, and all back
     NUM_COLLECTIVES
@@ -58,10 +59,10 @@ typedef struct {
 
     // OP_GEMM
     double groups, m, n,
-        k;         // m tokens, n outputs, k inputs; groups > 1 for batched and MoE products
-    bool separate; // each group is a kernel of its own (experts), else one batched kernel
-    int precision; // Precision
-    int fp8_recipe; // Fp8Recipe, where precision is quantized
+        k;                 // m tokens, n outputs, k inputs; groups > 1 for batched and MoE products
+    bool separate;         // each group is a kernel of its own (experts), else one batched kernel
+    int precision;         // Precision
+    int fp8_recipe;        // Fp8Recipe, where precision is quantized
     double epilogue_bytes; // moved after the product, beside nothing: gradients that are added up
     // OP_ATTENTION
     double tokens;   // sequence length on the key side

@@ -51,6 +51,7 @@ typedef struct {
     GroupKind group;
     double message_bytes;
     const char *name; // "grad_reduce_scatter", "param_all_gather", "embedding_grad_all_reduce", ...
+    int num_calls;    // of message_bytes each, one after the other
 } ProgramCollective;
 
 typedef struct {

@@ -10,6 +10,7 @@ typedef struct {
     ProgramCollective *collectives;
     int num_collectives;
     const Plan *plan;
+    bool weights_by_broadcast;
 } SyncBuilder;
 
 static double grad_bytes(const Scenario *scenario) {
@@ -21,25 +22,31 @@ static double grad_bytes(const Scenario *scenario) {
 static int collective_find(SyncBuilder *b, const ProgramCollective *wanted) {
     for (int i = b->num_collectives - 1; i >= 0; i--) {
         const ProgramCollective *c = &b->collectives[i];
-        if (c->message_bytes == wanted->message_bytes && c->name == wanted->name) return i;
+        if (c->message_bytes == wanted->message_bytes && c->num_calls == wanted->num_calls &&
+            c->name == wanted->name)
+            return i;
     }
     b->collectives[b->num_collectives] = *wanted;
     return b->num_collectives++;
 }
 
 // Groups of one rank and empty messages leave no trace.
+static void sync_add_calls(SyncBuilder *b, ChunkSync *sync, ProgramCollective wanted) {
+    if (plan_group(b->plan, wanted.group).size < 2 || wanted.message_bytes <= 0) return;
+    sync->collectives[sync->num_collectives++] = collective_find(b, &wanted);
+}
+
 static void sync_add(SyncBuilder *b, ChunkSync *sync, CollectiveKind kind, GroupKind group,
                      double message_bytes, const char *name) {
-    if (plan_group(b->plan, group).size < 2 || message_bytes <= 0) return;
-    ProgramCollective wanted = {kind, group, message_bytes / sync->num_parts, name};
-    sync->collectives[sync->num_collectives++] = collective_find(b, &wanted);
+    sync_add_calls(b, sync,
+                   (ProgramCollective){kind, group, message_bytes / sync->num_parts, name, 1});
 }
 
 static void reduce_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool expert) {
     const GroupKind all = expert ? GROUP_EDP : GROUP_DP;
     const GroupKind zero = expert ? GROUP_EZERO : GROUP_ZERO;
     const GroupKind replica = expert ? GROUP_EREPLICA : GROUP_REPLICA;
-    if (b->plan->zero_stage == 0) {
+    if (b->plan->zero_stage == 0 || (b->plan->zero_stage == 1 && b->weights_by_broadcast)) {
         sync_add(b, sync, COLLECTIVE_ALL_REDUCE, all, bytes,
                  expert ? "expert_grad_all_reduce" : "grad_all_reduce");
         return;
@@ -49,6 +56,25 @@ static void reduce_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool exper
                  expert ? "expert_grad_reduce_scatter" : "grad_reduce_scatter");
     sync_add(b, sync, COLLECTIVE_ALL_REDUCE, replica, bytes / plan_group(b->plan, zero).size,
              expert ? "expert_grad_shard_all_reduce" : "grad_shard_all_reduce");
+}
+
+// Weights of a chunk that are tensors of their own: two products and the MLP's of each layer, its
+// norms, the embedding and its counterpart with the last norm.
+static double num_tensors(const Model *model, const Chunk *chunk, const PlanChunk *place) {
+    double layer = 2 + (model->gated_mlp ? 3 : 2) + model->norms_per_layer;
+    return chunk->num_layers * layer + place->embedding + 2 * place->loss;
+}
+
+// Each rank that owns tensors sends them to the others.
+static void broadcast_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool expert,
+                          double tensors) {
+    const GroupKind group = expert ? GROUP_EZERO : GROUP_ZERO;
+    int calls = (int)fmax(1, fmin(plan_group(b->plan, group).size, tensors) / sync->num_parts);
+    double call_bytes = bytes / sync->num_parts / calls;
+    sync_add_calls(b, sync,
+                   (ProgramCollective){COLLECTIVE_BROADCAST, group, call_bytes,
+                                       expert ? "expert_param_broadcast" : "param_broadcast",
+                                       calls});
 }
 
 static void gather_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool expert) {
@@ -72,7 +98,7 @@ SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *w
     const Training *training = &scenario->training;
     const int num_chunks = workload->num_chunks;
     const double weight_bytes = gathered_weight_bytes(training);
-    SyncBuilder b = {.plan = plan};
+    SyncBuilder b = {.plan = plan, .weights_by_broadcast = training->stack.weights_by_broadcast};
     b.collectives = ARENA_ARRAY(arena, 6 * num_chunks, ProgramCollective);
     ChunkSync *reduce = ARENA_ARRAY(arena, num_chunks, ChunkSync);
     ChunkSync *gather = ARENA_ARRAY(arena, num_chunks, ChunkSync);
@@ -83,8 +109,14 @@ SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *w
         gather[c].num_parts = training->overlap_param_gather ? parts : 1;
         reduce_add(&b, &reduce[c], chunk->dense_parameters * grad_bytes(scenario), false);
         reduce_add(&b, &reduce[c], chunk->expert_parameters * grad_bytes(scenario), true);
-        gather_add(&b, &gather[c], chunk->dense_parameters * weight_bytes, false);
-        gather_add(&b, &gather[c], chunk->expert_parameters * weight_bytes, true);
+        for (int expert = 0; expert < 2; expert++) {
+            double parameters = expert ? chunk->expert_parameters : chunk->dense_parameters;
+            if (plan->zero_stage == 1 && b.weights_by_broadcast)
+                broadcast_add(&b, &gather[c], parameters * weight_bytes, expert,
+                              num_tensors(&scenario->model, chunk, &plan->chunks[c]));
+            else
+                gather_add(&b, &gather[c], parameters * weight_bytes, expert);
+        }
         if (reduce[c].num_collectives == 0) reduce[c].num_parts = 1;
         if (gather[c].num_collectives == 0) gather[c].num_parts = 1;
     }

@@ -256,6 +256,7 @@ static void bundled_links_are_sane(void) {
         CU_ASSERT(link.p2p_efficiency_frac <= 0.95);
         CU_ASSERT(link.latency_s >= 1e-6 && link.latency_s <= 1e-4);
         CU_ASSERT(link.hop_latency_s > 0 && link.hop_latency_s <= 1e-4);
+        CU_ASSERT(link.chain_hop_latency_s > 0 && link.chain_hop_latency_s <= 1e-4);
         CU_ASSERT(!link.in_switch_reduction || link.switched);
     }
     arena_free(&arena);

@@ -41,6 +41,15 @@ static void rings_across_domains(void) {
     ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_REDUCE, BOTH, 16e9), 1e-4 + 3.4e-5 + 0.375);
 }
 
+// Every byte once over each link; a chain of 4 ranks has 3 hops.
+static void broadcast_is_a_chain(void) {
+    Cluster cluster = made_up_cluster(32);
+    cluster.scale_up.chain_hop_latency_s = 2e-6;
+    cluster.scale_out.chain_hop_latency_s = 3e-5;
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_BROADCAST, INSIDE, 8e9), 1e-5 + 6e-6 + 0.08);
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_BROADCAST, NODES, 4e9), 1e-4 + 9e-5 + 0.4);
+}
+
 // 8/16 of 16e9 bytes leave the domain, over the rank's own NIC.
 static void all_to_all_leaves_by_its_own_nic(void) {
     const Cluster cluster = made_up_cluster(32);
@@ -231,6 +240,7 @@ CU_TestInfo collective_tests[] = {
     {"group_of_one_is_free", group_of_one_is_free},
     {"rings_inside_a_domain", rings_inside_a_domain},
     {"rings_across_domains", rings_across_domains},
+    {"broadcast_is_a_chain", broadcast_is_a_chain},
     {"all_to_all_leaves_by_its_own_nic", all_to_all_leaves_by_its_own_nic},
     {"slow_links_bound_the_all_to_all", slow_links_bound_the_all_to_all},
     {"ring_exchange_crosses_by_one_rank", ring_exchange_crosses_by_one_rank},

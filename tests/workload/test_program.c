@@ -112,6 +112,27 @@ static void zero_1_scatters_gradients_and_gathers_weights(void) {
     pipeline_free(&c);
 }
 
+// Layer of 2 + 3 products and 2 norms: 7 tensors, which 4 owners share out: gradients are
+// all-reduced whole, each owner sends 2000 / 4 bytes. The expert weights have 2 owners.
+static void owners_broadcast_their_weights(void) {
+    PipelineCase c = sync_case(1, 4);
+    c.scenario.training.stack.weights_by_broadcast = true;
+    c.scenario.model.gated_mlp = true;
+    c.scenario.model.norms_per_layer = 2;
+    c.chunks[0].num_layers = 1;
+    pipeline_build(&c, 0);
+    assert_text(&c, 0,
+                "F0.0 B0.0 cgrad_all_reduce<1 cexpert_grad_all_reduce<1 O<3 "
+                "cparam_broadcast<4 cexpert_param_broadcast<4");
+    assert_collective(&c, 0, "grad_all_reduce", GROUP_DP, 4000);
+    assert_collective(&c, 2, "param_broadcast", GROUP_ZERO, 500);
+    assert_collective(&c, 3, "expert_param_broadcast", GROUP_EZERO, 200);
+    CU_ASSERT_EQUAL(c.program.collectives[0].num_calls, 1);
+    CU_ASSERT_EQUAL(c.program.collectives[2].num_calls, 4);
+    CU_ASSERT_EQUAL(c.program.collectives[3].num_calls, 2);
+    pipeline_free(&c);
+}
+
 static void bf16_gradients_have_half_the_bytes(void) {
     PipelineCase c = sync_case(1, 4);
     c.scenario.training.grad_reduce_precision = PRECISION_BF16;
@@ -425,6 +446,7 @@ CU_TestInfo program_tests[] = {
     {"zero_0_all_reduces_gradients", zero_0_all_reduces_gradients},
     {"zero_1_scatters_gradients_and_gathers_weights",
      zero_1_scatters_gradients_and_gathers_weights},
+    {"owners_broadcast_their_weights", owners_broadcast_their_weights},
     {"bf16_gradients_have_half_the_bytes", bf16_gradients_have_half_the_bytes},
     {"hybrid_shards_are_reduced_among_replicas", hybrid_shards_are_reduced_among_replicas},
     {"zero_3_leaves_only_the_replicas", zero_3_leaves_only_the_replicas},
