@@ -1,5 +1,6 @@
 // `calibrate`: fits the kernel profile of a GPU to measured kernels.
 #include "calibrate/profile_fit.h"
+#include "cli/calibrate.h"
 #include "cli/command.h"
 #include "cli/kind_option.h"
 #include "cli/output.h"
@@ -11,17 +12,19 @@
 
 typedef struct {
     CommonOptions common;
-    const char *kernels, *gpu, *output;
+    const char *kernels, *gpu, *output, *steps;
     const Kind *kind; // NULL: all
 } CalibrateOptions;
 
-enum { KEY_KERNELS = KEY_LONG, KEY_GPU, KEY_KIND };
+enum { KEY_KERNELS = KEY_LONG, KEY_GPU, KEY_KIND, KEY_STEPS };
 
 static const struct argp_option OPTIONS[] = {
     {"kernels", KEY_KERNELS, "DIR", 0, "the folder with KIND.csv or KIND.csv.gz", 0},
     {"gpu", KEY_GPU, "NAME", 0, "the GPU they were measured on (a name in hw-profiles/gpus)", 0},
     {"kind", KEY_KIND, "KIND", 0,
      "fit only this kind; the other sections of an existing -o FILE are kept", 0},
+    {"steps", KEY_STEPS, "FILE.jsonl", 0,
+     "fit whole-step parameters and spreads to published steps instead", 0},
     {"output", 'o', "FILE", 0, "write the fitted profile there (- for standard output)", 0},
     OPTION_JSON,
     OPTION_NOT_YET("run", 0, "LOG"),
@@ -32,6 +35,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     switch (key) {
     case KEY_KERNELS:
         options->kernels = arg;
+        return 0;
+    case KEY_STEPS:
+        options->steps = arg;
         return 0;
     case KEY_GPU:
         options->gpu = arg;
@@ -56,7 +62,8 @@ static const struct argp ARGP = {
            "Examples:\n"
            "  meshwright calibrate --kernels measured --gpu h100-sxm-80g\n"
            "  meshwright calibrate --kernels measured --gpu h100-sxm-80g -o my-h100.json\n"
-           "  meshwright calibrate --kernels measured --gpu h100-sxm-80g --kind gemm --json\n\n"
+           "  meshwright calibrate --kernels measured --gpu h100-sxm-80g --kind gemm --json\n"
+           "  meshwright calibrate --steps steps.jsonl -o steps.json\n\n"
            "A fitted profile prices kernels with meshwright kernel --profile my-h100.json.",
 };
 
@@ -115,7 +122,18 @@ static void fit_print_table(const ProfileFit *fit, const Gpu *gpu, FILE *stream,
     table_print(&table, &paper);
 }
 
-static Status calibrate_answer(const CalibrateOptions *options, Arena *arena) {
+static Status steps_answer(const CalibrateOptions *options, Arena *arena) {
+    if (options->kernels || options->gpu || options->kind)
+        return usage_error("calibrate: --steps takes no --kernels, --gpu or --kind");
+    if (options->output) {
+        if (strcmp(options->output, "-") == 0)
+            return usage_error("calibrate: --steps prints its answer; -o needs a file");
+        TRY(folder_check_of(options->output, arena));
+    }
+    return calibrate_steps(options->steps, options->output, options->common.json, arena);
+}
+
+static Status kernels_answer(const CalibrateOptions *options, Arena *arena) {
     if (!options->kernels || !options->gpu)
         return usage_error("calibrate: no --%s given; meshwright calibrate --help shows examples",
                            options->kernels ? "gpu" : "kernels");
@@ -135,6 +153,10 @@ static Status calibrate_answer(const CalibrateOptions *options, Arena *arena) {
     if (options->common.json) return fit_print_json(&fit, &gpu);
     fit_print_table(&fit, &gpu, to_stdout ? stderr : stdout, arena);
     return status_ok();
+}
+
+static Status calibrate_answer(const CalibrateOptions *options, Arena *arena) {
+    return options->steps ? steps_answer(options, arena) : kernels_answer(options, arena);
 }
 
 Status command_calibrate(int argc, char **argv) {

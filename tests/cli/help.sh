@@ -3,6 +3,7 @@
 set -eu
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
+bundled=$PWD/published/training.jsonl
 fail() {
     echo "$*" >&2
     exit 1
@@ -38,6 +39,7 @@ awk 'BEGIN {
         printf "bfloat16,%d,%d,%d,%.6g\n", m, n, k, 0.004 + 2 * m * n * k / 5e11
 }' >measured/gemm.csv
 printf 'gemm_dtype,m,n,k\nbfloat16,16,4096,4096\n' >shapes.csv
+grep -E '"family": "(megatron-sc21|llm.c)"' "$bundled" >steps.jsonl
 for command in plan estimate simulate whatif launch models clusters calibrate kernel validate; do
     grep -q "^  $command " "$temp/help" || fail "--help does not list $command"
     meshwright "$command" --help >"$temp/command-help" || fail "$command --help"

@@ -1,0 +1,11 @@
+// cli/calibrate.h - what `calibrate` does beside fitting kernels.
+#pragma once
+
+#include "base/arena.h"
+#include "base/status.h"
+
+#include <stdbool.h>
+
+// --steps: fits whole-step parameters and spreads to a file of published steps; output (or NULL)
+// receives the spreads as hw-profiles/steps.json has them.
+Status calibrate_steps(const char *steps, const char *output, bool json, Arena *arena);
