@@ -21,8 +21,39 @@ static const JsonField LINK_FIELDS[] = {
     NUMBER(p2p_latency_s, 0, 1, true),
     NUMBER(p2p_efficiency_frac, 0.01, 1, true),
     {"measured_on", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
+    {"protocols", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
     NUMBER(measured_bandwidth_bytes_per_s, 1e6, 1e14, false),
 };
+
+#define PROTOCOL_NUMBER(key, high)                                                                 \
+    { #key, JSON_FIELD_DOUBLE, offsetof(LinkProtocol, key), 0, high, NULL, true }
+
+static const JsonField PROTOCOL_FIELDS[] = {
+    {"name", JSON_FIELD_STRING, offsetof(LinkProtocol, name), 0, 0, NULL, true},
+    PROTOCOL_NUMBER(ring_hop_latency_s, 1),
+    PROTOCOL_NUMBER(ring_inside_hop_latency_s, 1),
+    PROTOCOL_NUMBER(tree_hop_latency_s, 1),
+    PROTOCOL_NUMBER(tree_inside_hop_latency_s, 1),
+    {"bandwidth_frac", JSON_FIELD_DOUBLE, offsetof(LinkProtocol, bandwidth_frac), 0.01, 1, NULL,
+     true},
+};
+
+static Status protocols_read(const JsonNode *root, Arena *arena, Link *link) {
+    JsonNode list = json_get(root, "protocols");
+    if (!json_is_present(&list)) return status_ok();
+    TRY(json_expect_array(&list));
+    link->num_protocols = json_size(&list);
+    if (link->num_protocols < 1 || link->num_protocols > LINK_MAX_PROTOCOLS)
+        return json_error(&list, "%d protocols; expected 1 to %d", link->num_protocols,
+                          LINK_MAX_PROTOCOLS);
+    for (int i = 0; i < link->num_protocols; i++) {
+        JsonNode item = json_at(&list, i);
+        TRY(json_read_object(&item, PROTOCOL_FIELDS,
+                             sizeof PROTOCOL_FIELDS / sizeof *PROTOCOL_FIELDS, arena,
+                             &link->protocols[i]));
+    }
+    return status_ok();
+}
 
 static Status measured_read(const JsonNode *root, Arena *arena, Link *link) {
     JsonNode names = json_get(root, "measured_on");
@@ -54,6 +85,7 @@ static Status link_read(const JsonNode *root, Arena *arena, Link *out) {
     TRY(json_read_int(&schema, 1, 1, &version));
     TRY(json_expect_object(&sources));
     TRY(measured_read(root, arena, &link));
+    TRY(protocols_read(root, arena, &link));
     *out = link;
     return status_ok();
 }

@@ -7,7 +7,17 @@
 
 #include <stdbool.h>
 
-enum { LINK_MAX_MEASURED = 8 };
+enum { LINK_MAX_MEASURED = 8, LINK_MAX_PROTOCOLS = 4 };
+
+// One way to send over a network: small messages want low latency, large ones all the bandwidth.
+typedef struct {
+    const char *name;
+    double ring_hop_latency_s;        // between domains, per step of a ring
+    double ring_inside_hop_latency_s; // inside them
+    double tree_hop_latency_s;        // between domains, per level of a tree
+    double tree_inside_hop_latency_s; // inside them
+    double bandwidth_frac;            // of what efficiency_frac leaves
+} LinkProtocol;
 
 // Constants of the alpha-beta model in costmodel/collective.h.
 typedef struct {
@@ -29,6 +39,9 @@ typedef struct {
     const char *measured_on[LINK_MAX_MEASURED];
     int num_measured_on;
     double measured_bandwidth_bytes_per_s; // nominal, of the link of that measurement
+    // Of a network: the fastest is taken. None: hop_latency_s of both links, all the bandwidth.
+    LinkProtocol protocols[LINK_MAX_PROTOCOLS];
+    int num_protocols;
 } Link;
 
 Status link_load(const JsonNode *value, Arena *arena, Link *out); // value: a name

@@ -83,20 +83,40 @@ static double inside_s(const Cluster *cluster, CollectiveKind kind, double n,
            (wire_bytes + sqrt(wire_bytes * link->half_bytes)) / link_rate(link);
 }
 
-// Latency of a collective across domains: the better of a ring and, for reductions, a tree over
-// domains with chains inside (NCCL's two algorithms for them).
-static double across_latency_s(const Cluster *cluster, const GroupLayout *g, CollectiveKind kind) {
-    const Link *up = &cluster->scale_up, *out = &cluster->scale_out;
+// Steps of a collective across domains by one protocol: the better of a ring and, for an
+// all-reduce, a tree over domains with chains inside (NCCL's two algorithms).
+static double protocol_latency_s(const LinkProtocol *p, const GroupLayout *g, CollectiveKind kind) {
     double passes = kind == COLLECTIVE_ALL_REDUCE ? 2 : 1;
-    if (kind == COLLECTIVE_ALL_TO_ALL) return (g->num_domains - 1) * out->hop_latency_s;
-    if (kind == COLLECTIVE_BROADCAST) return (g->num_ranks - 1) * out->chain_hop_latency_s;
     double crossings = g->num_domains, hops = g->num_ranks - g->num_domains;
-    double ring = passes * (crossings * out->hop_latency_s + hops * up->hop_latency_s);
+    double ring =
+        passes * (crossings * p->ring_hop_latency_s + hops * p->ring_inside_hop_latency_s);
     if (kind != COLLECTIVE_ALL_REDUCE) return ring;
-    double depth = ceil(log2(g->num_domains));
-    double tree =
-        passes * (depth * out->hop_latency_s + (g->ranks_per_domain - 1) * up->hop_latency_s);
+    double depth = ceil(log2(g->num_domains)), inside = g->ranks_per_domain - 1;
+    double tree = passes * (depth * p->tree_hop_latency_s + inside * p->tree_inside_hop_latency_s);
     return fmin(ring, tree);
+}
+
+// Seconds of a collective across domains whose bytes take transfer_s at the full rate, by the
+// fastest protocol.
+static double protocols_s(const Cluster *cluster, const GroupLayout *g, CollectiveKind kind,
+                          double transfer_s) {
+    const Link *up = &cluster->scale_up, *out = &cluster->scale_out;
+    if (kind == COLLECTIVE_ALL_TO_ALL)
+        return (g->num_domains - 1) * out->hop_latency_s + transfer_s;
+    if (kind == COLLECTIVE_BROADCAST)
+        return (g->num_ranks - 1) * out->chain_hop_latency_s + transfer_s;
+    const LinkProtocol only = {.ring_hop_latency_s = out->hop_latency_s,
+                               .ring_inside_hop_latency_s = up->hop_latency_s,
+                               .tree_hop_latency_s = out->hop_latency_s,
+                               .tree_inside_hop_latency_s = up->hop_latency_s,
+                               .bandwidth_frac = 1};
+    if (out->num_protocols == 0) return protocol_latency_s(&only, g, kind) + transfer_s;
+    double least_s = INFINITY;
+    for (int i = 0; i < out->num_protocols; i++) {
+        const LinkProtocol *p = &out->protocols[i];
+        least_s = fmin(least_s, protocol_latency_s(p, g, kind) + transfer_s / p->bandwidth_frac);
+    }
+    return least_s;
 }
 
 // Across domains a ring crosses each domain's edge once per channel, and the channels together
@@ -120,7 +140,7 @@ static double across_s(const Cluster *cluster, const GroupLayout *g, CollectiveK
         out_s = (wire_bytes + sqrt(wire_bytes * out->half_bytes)) / (edge * shares);
         up_s = g->ranks_per_domain > 1 ? wire_bytes / link_rate(up) : 0;
     }
-    return out->latency_s + across_latency_s(cluster, g, kind) + fmax(out_s, up_s);
+    return out->latency_s + protocols_s(cluster, g, kind, fmax(out_s, up_s));
 }
 
 double collective_s(const Cluster *cluster, CollectiveKind kind, Group group,

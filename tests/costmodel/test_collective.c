@@ -41,6 +41,21 @@ static void rings_across_domains(void) {
     ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_REDUCE, BOTH, 16e9), 1e-4 + 3.4e-5 + 0.375);
 }
 
+// 4 crossings of 1e-6 s at half the rate, or of 1e-3 s at the full one: 3e-7 s of bytes take the
+// first, 0.3 s the second. All-reduce of 2 domains with 8 ranks: trees of 1 level and chains of 8,
+// 2 (2e-6 + 7 x 1e-7), less than the rings' 2 (2 x 1e-6 + 14 x 2e-7).
+static void small_messages_take_the_quick_protocol(void) {
+    Cluster cluster = made_up_cluster(32);
+    cluster.scale_out.num_protocols = 2;
+    cluster.scale_out.protocols[0] = (LinkProtocol){"quick", 1e-6, 2e-7, 2e-6, 1e-7, 0.5};
+    cluster.scale_out.protocols[1] = (LinkProtocol){"full", 1e-3, 1e-3, 1e-3, 1e-3, 1};
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, NODES, 4e3), 1e-4 + 4e-6 + 6e-7);
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, NODES, 4e9), 1e-4 + 4e-3 + 0.3);
+    const double wire_s = 2 * 15.0 / 16 * 16e3 / 8e10;
+    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_REDUCE, BOTH, 16e3),
+                 1e-4 + 2 * (2e-6 + 7e-7) + 2 * wire_s);
+}
+
 // Every byte once over each link; a chain of 4 ranks has 3 hops.
 static void broadcast_is_a_chain(void) {
     Cluster cluster = made_up_cluster(32);
@@ -240,6 +255,7 @@ CU_TestInfo collective_tests[] = {
     {"group_of_one_is_free", group_of_one_is_free},
     {"rings_inside_a_domain", rings_inside_a_domain},
     {"rings_across_domains", rings_across_domains},
+    {"small_messages_take_the_quick_protocol", small_messages_take_the_quick_protocol},
     {"broadcast_is_a_chain", broadcast_is_a_chain},
     {"all_to_all_leaves_by_its_own_nic", all_to_all_leaves_by_its_own_nic},
     {"slow_links_bound_the_all_to_all", slow_links_bound_the_all_to_all},
