@@ -178,9 +178,9 @@ static FitScore exchange_score(const KernelTable *table, const ExchangeCase *c, 
     return score_print(name, num, predicted_s, measured_s);
 }
 
-// DeepEP on 1 to 8 nodes of 8 H100, 256 to 16,384 tokens, 4 to 24 SMs. The fit saw 1 and 2 nodes,
-// and the NICs' rate of 4. On 8 nodes these NICs reach 16 of 50 GB/s where two other clusters
-// reach 44 (docs/models.md): only printed.
+// DeepEP on 1 to 8 nodes of 8 H100, 256 to 16,384 tokens, 4 to 24 SMs. The rates of SMs are from 1
+// and 2 nodes, the latencies and the NICs' efficiency also from others. On 8 nodes these NICs reach
+// 16 of 50 GB/s where two other clusters reach 44 (docs/models.md): only printed.
 static void deepep_on_several_nodes(void) {
     static const ExchangeCase CASES[] = {
         {false, 1, 0.05, 0.15}, {false, 2, 0.07, 0.35}, {false, 4, 0.10, 0.25}, {false, 8, 0, 0},
