@@ -22,6 +22,7 @@ typedef struct {
     double kept_bytes; // of op.saved_bytes: kept even so where it is the first of those run again
     double part_n[3];  // OP_GEMM that stands for several products: outputs of each; 0: none
     double again_frac; // of the work that is run again; 0 stands for all
+    bool all_kept;     // nothing of it is, though what surrounds it is
     double kept_outputs_bytes;  // kept in the forward though it is run again (in part)
     double product_input_bytes; // of op.saved_bytes: given back by the product that reads it
     bool begins_branch;         // its input is also added to the branch's result (residual)

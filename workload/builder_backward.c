@@ -230,7 +230,10 @@ static void recompute_add(Backward *w) {
             again->released_bytes = unit->kept_outputs_bytes; // becomes part of what is saved
             if (unit->op.pipelined_with >= 0)
                 again->pipelined_with = at + unit->op.pipelined_with - i;
-            if (unit->again_frac > 0) {
+            if (unit->all_kept) {
+                again->kind = OP_MEMORY;
+                again->flops = again->bytes = again->num_kernels = 0;
+            } else if (unit->again_frac > 0) {
                 again->n *= unit->again_frac;
                 again->flops *= unit->again_frac;
                 again->bytes *= unit->again_frac;

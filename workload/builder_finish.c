@@ -16,8 +16,7 @@ static double kept_outputs(const Unit *unit, int *num_products) {
 
 // torchtitan's per-operator checkpointing keeps the attention and every second product's output and
 // runs the rest again (torchtitan/distributed/activation_checkpoint.py: mm_count % 2). Fused
-// products (query, key and value; gate and up) stand for several of its own; of the work of each,
-// half is taken to run again. Eager, the last product's result is cached like any other; compiled,
+// products (query, key and value; gate and up) stand for several of its own. Eager, the last product's result is cached like any other; compiled,
 // it is not, as no operator of the backward reads it.
 static void mark_per_operator(Builder *b) {
     double act = activation_bytes(&b->scenario->training);
@@ -28,9 +27,10 @@ static void mark_per_operator(Builder *b) {
         unit->recomputed = unit->op.kind != OP_ATTENTION && unit->op.kind != OP_COLLECTIVE;
         if (unit->op.kind != OP_GEMM || !unit->has_weight) continue;
         last = unit;
-        unit->again_frac = 0.5;
-        unit->kept_outputs_bytes =
-            unit->op.m * kept_outputs(unit, &num_products) * unit->op.groups * act;
+        double kept = kept_outputs(unit, &num_products);
+        unit->again_frac = 1 - kept / unit->op.n;
+        unit->all_kept = kept >= unit->op.n;
+        unit->kept_outputs_bytes = unit->op.m * kept * unit->op.groups * act;
     }
     if (last && b->scenario->training.compile) last->kept_outputs_bytes = 0;
 }
