@@ -4,6 +4,13 @@
 #include <assert.h>
 #include <math.h>
 
+// A product's input as it is kept and gathered: in the format of the product; 4-bit values have a
+// scale of one byte for 16.
+static double input_bytes(const Training *training) {
+    if (training->precision == PRECISION_NVFP4) return 0.5 + 1.0 / 16;
+    return precision_is_quantized(training->precision) ? 1 : activation_bytes(training);
+}
+
 Builder builder_new(const Scenario *scenario, const Plan *plan, const LayerKind *kind,
                     bool recomputed, Arena *arena) {
     const Training *training = &scenario->training;
@@ -14,8 +21,7 @@ Builder builder_new(const Scenario *scenario, const Plan *plan, const LayerKind 
     b.precision = training->precision;
     b.compiled = training->compile;
     b.lasting_gathers = training->stack.lasting_gathers == LASTING_GATHERS_ALL;
-    b.input_bytes_per_value =
-        precision_is_quantized(training->precision) ? 1 : activation_bytes(training);
+    b.input_bytes_per_value = input_bytes(training);
     return b;
 }
 
