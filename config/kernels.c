@@ -1,6 +1,7 @@
 #include "config/kernels.h"
 
 #include "base/data_dir.h"
+#include "base/json_skip.h"
 #include "config/profile.h"
 
 #include <string.h>
@@ -69,11 +70,21 @@ Status kernels_load_named(const char *gpu_name, Arena *arena, KernelProfile *out
     return kernels_read(&root, arena, out);
 }
 
+// Parsing is most of the time of a small question.
+static Status kernels_load_of_step(const char *gpu_name, Arena *arena, KernelProfile *out) {
+    static const char *const SKIPPED[] = {
+        "moe", "context_attention", "generation_attention", "context_mla", "generation_mla", NULL};
+    JsonNode root;
+    TRY(json_load_without(data_path(arena, FOLDER, gpu_name), SKIPPED, arena, &root));
+    return kernels_read(&root, arena, out);
+}
+
 Status kernels_load_for(const Gpu *gpu, Arena *arena, const CalibratedKernels **out) {
     *out = NULL;
     if (!gpu->kernels_of) return status_ok();
     CalibratedKernels *kernels = ARENA_ARRAY(arena, 1, CalibratedKernels);
-    TRY(kernels_load_named(gpu->kernels_of, arena, &kernels->profile));
+    TRY(kernels_load_of_step(gpu->kernels_of, arena, &kernels->profile));
+    kernels->products = memo_new(arena);
     kernels->gpu = *gpu;
     kernels->inherited = strcmp(gpu->kernels_of, gpu->name) != 0;
     *out = kernels;

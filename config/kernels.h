@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/json.h"
+#include "base/memo.h"
 #include "base/status.h"
 #include "config/gpu.h"
 #include "config/kernel_attention.h"
@@ -29,11 +30,13 @@ typedef struct {
 typedef struct {
     KernelProfile profile;
     bool inherited; // the profile is a relative's
+    Memo *products; // seconds of products already priced, costmodel/compute.c
     Gpu gpu;        // for the formulas: the GPU, its peaks scaled where it inherits by how much of
                     // them it reaches over how much the relative does (GpuEfficiency.gemm_max_frac)
 } CalibratedKernels;
 
-// Of gpu->kernels_of; *out is NULL where that is.
+// Of gpu->kernels_of; *out is NULL where that is. The sections that a training step is not priced
+// by are not read.
 Status kernels_load_for(const Gpu *gpu, Arena *arena, const CalibratedKernels **out);
 
 // True where hw-profiles/kernels has a file for this GPU.

@@ -58,14 +58,25 @@ static GemmDtype gemm_dtype(const Op *op) {
     }
 }
 
-static double products_s(const Gpu *gpu, const GemmKernels *kernels, GemmDtype dtype,
-                         const Op *op) {
+static double products_price(const Gpu *gpu, const GemmKernels *kernels, GemmDtype dtype,
+                             const Op *op) {
     if (!op->separate)
         return kernel_gemm_product_s(gpu, kernels, dtype, op->groups * op->m, op->n, op->k);
     double launch_s = kernels->dtypes[GEMM_BFLOAT16].launch_s;
     double one_s =
         kernel_gemm_product_s(gpu, kernels, dtype, fmax(1, op->m), op->n, fmax(1, op->k));
     return launch_s + op->groups * fmax(0.5 * one_s, one_s - launch_s);
+}
+
+// The same shapes come up again and again in a search.
+static double products_s(const CalibratedKernels *kernels, GemmDtype dtype, const Op *op) {
+    const double inputs[] = {dtype, op->separate, op->groups, op->m, op->n, op->k};
+    uint64_t key = memo_key(inputs, sizeof inputs / sizeof *inputs);
+    double time_s;
+    if (kernels->products && memo_find(kernels->products, key, &time_s)) return time_s;
+    time_s = products_price(&kernels->gpu, &kernels->profile.gemm, dtype, op);
+    if (kernels->products) memo_keep(kernels->products, key, time_s);
+    return time_s;
 }
 
 // A batched product is priced as one with all rows, but reads every group's operands. Products of
@@ -76,8 +87,7 @@ static double gemm_s(const Cluster *cluster, const Op *op) {
     GemmDtype dtype = gemm_dtype(op);
     double product_s = NAN;
     if (kernels && dtype != NUM_GEMM_DTYPES)
-        product_s = products_s(&kernels->gpu, &kernels->profile.gemm, dtype, op) /
-                    gemm_sustained_frac(cluster, op->precision);
+        product_s = products_s(kernels, dtype, op) / gemm_sustained_frac(cluster, op->precision);
     if (isnan(product_s)) return compact_gemm_s(cluster, op);
     double epilogue_s = EPILOGUE_EXPOSED_FRAC * memory_s(&cluster->gpu, op->epilogue_bytes);
     return fmax(product_s, memory_s(&cluster->gpu, op->bytes)) + epilogue_s;

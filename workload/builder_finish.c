@@ -16,8 +16,9 @@ static double kept_outputs(const Unit *unit, int *num_products) {
 
 // torchtitan's per-operator checkpointing keeps the attention and every second product's output and
 // runs the rest again (torchtitan/distributed/activation_checkpoint.py: mm_count % 2). Fused
-// products (query, key and value; gate and up) stand for several of its own. Eager, the last product's result is cached like any other; compiled,
-// it is not, as no operator of the backward reads it.
+// products (query, key and value; gate and up) stand for several of its own. Eager, the last
+// product's result is cached like any other; compiled, it is not, as no operator of the backward
+// reads it.
 static void mark_per_operator(Builder *b) {
     double act = activation_bytes(&b->scenario->training);
     int num_products = 0;
@@ -152,13 +153,19 @@ static double running_sum(const Op *ops, int num_ops, double *peak) {
     return held;
 }
 
+static const Op *ops_copy(const Builder *b, const Op *ops, int num_ops) {
+    Op *copy = arena_alloc(b->arena, (size_t)num_ops * sizeof *copy);
+    memcpy(copy, ops, (size_t)num_ops * sizeof *copy);
+    return copy;
+}
+
 Block builder_finish(Builder *b, const char *name) {
     mark_recomputed(b);
-    Op *forward = ARENA_ARRAY(b->arena, BUILDER_MAX_OPS + 4, Op);
-    Op *backward = ARENA_ARRAY(b->arena, 4 * BUILDER_MAX_OPS, Op);
-    int num_forward = add_sharding(b, forward, forward_list(b, forward), PHASE_FORWARD);
-    int num_backward =
-        add_sharding(b, backward, backward_derive(b, backward), PHASE_BACKWARD_INPUT);
+    Op ops[4 * BUILDER_MAX_OPS];
+    int num_forward = add_sharding(b, ops, forward_list(b, ops), PHASE_FORWARD);
+    const Op *forward = ops_copy(b, ops, num_forward);
+    int num_backward = add_sharding(b, ops, backward_derive(b, ops), PHASE_BACKWARD_INPUT);
+    const Op *backward = ops_copy(b, ops, num_backward);
     Block block = {.name = name,
                    .forward = forward,
                    .num_forward = num_forward,

@@ -1,0 +1,76 @@
+#include "base/json_skip.h"
+
+#include <errno.h>
+#include <string.h>
+
+// The end of a string: just behind its closing quote, or at the end of the text.
+static char *string_end(char *at) {
+    for (at++; *at && *at != '"'; at++)
+        if (*at == '\\' && at[1]) at++;
+    return *at ? at + 1 : at;
+}
+
+// The end of an object or array: just behind its closing bracket.
+static char *brackets_end(char *at) {
+    int depth = 0;
+    while (*at) {
+        if (*at == '"') {
+            at = string_end(at);
+            continue;
+        }
+        depth += (*at == '{' || *at == '[') - (*at == '}' || *at == ']');
+        at++;
+        if (depth == 0) break;
+    }
+    return at;
+}
+
+static bool is_one_of(const char *name, size_t length, const char *const *names) {
+    for (int i = 0; names[i]; i++)
+        if (strlen(names[i]) == length && strncmp(names[i], name, length) == 0) return true;
+    return false;
+}
+
+// Writes null and blanks over the value; line ends stay.
+static void value_blank(char *value, const char *end) {
+    if (end - value < 4) return; // {} and [] need no time
+    for (char *at = value; at < end; at++)
+        if (*at != '\n' && *at != '\r') *at = ' ';
+    memcpy(value, "null", 4);
+}
+
+static void members_blank(char *text, const char *const *names) {
+    char *at = strchr(text, '{');
+    if (!at) return;
+    at++;
+    while (*at) {
+        if (*at != '"') { // between members, or a value that is no string
+            at = *at == '{' || *at == '[' ? brackets_end(at) : at + 1;
+            continue;
+        }
+        char *name = at + 1;
+        at = string_end(at);
+        size_t length = (size_t)(at - name) - 1;
+        char *value = at + strspn(at, " \t\r\n");
+        if (*value != ':') continue;
+        value += 1 + strspn(value + 1, " \t\r\n");
+        at = value;
+        if (*value != '{' && *value != '[') continue;
+        at = brackets_end(value);
+        if (is_one_of(name, length, names)) value_blank(value, at);
+    }
+}
+
+Status json_load_without(const char *path, const char *const *names, Arena *arena, JsonNode *root) {
+    FILE *stream = fopen(path, "rb");
+    if (!stream) return status_at(STATUS_INVALID, path, "", "cannot be read: %s", strerror(errno));
+    size_t capacity = JSON_MAX_BYTES;
+    if (fseek(stream, 0, SEEK_END) == 0 && ftell(stream) >= 0) capacity = (size_t)ftell(stream);
+    rewind(stream);
+    if (capacity > JSON_MAX_BYTES) capacity = JSON_MAX_BYTES;
+    char *text = arena_alloc(arena, capacity + 1);
+    size_t size = fread(text, 1, capacity, stream);
+    fclose(stream);
+    members_blank(text, names);
+    return json_parse(text, size, path, arena, root);
+}
