@@ -63,6 +63,7 @@ static const JsonField STACK_FIELDS[] = {
     NUMBER(host_step_s, 0, 10),
     SWITCH(tp_backward_overlap),
     SWITCH(p2p_overlap),
+    SWITCH(p2p_scatter_gather),
     NUMBER(bucket_bytes, 1, 1e12),
     SWITCH(weights_by_broadcast),
     NUMBER(overlap_slowdown_frac, 0, 1),

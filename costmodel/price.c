@@ -230,7 +230,7 @@ static void chunk_overheads(const Scenario *scenario, const Plan *plan, const Wo
     int stage = plan->tp * plan->cp * plan->dp;
     bool near = gpus_share_domain(&scenario->cluster, 0, 2 * stage - 1);
     StepPart part = near ? PART_INSIDE : PART_ACROSS;
-    double message_s = p2p_s(&scenario->cluster, near, workload->boundary_bytes, NULL);
+    double message_s = p2p_s(&scenario->cluster, near, workload->message_bytes, NULL);
     price_add_term(chunk, TERM_PP, part,
                    stack->overlap_slowdown_frac * message_s * factor_of(scenario, part));
 }
@@ -293,14 +293,19 @@ static void messages_price(const Scenario *scenario, const Plan *plan, const Wor
     StepPart *parts = ARENA_ARRAY(arena, plan->pp, StepPart);
     int stage = plan->tp * plan->cp * plan->dp;
     const Cluster *cluster = &scenario->cluster;
+    double gather_s = 0; // where each rank of a stage sends its share, the receivers gather it
+    if (workload->message_bytes < workload->boundary_bytes)
+        gather_s = collective_s(cluster, COLLECTIVE_ALL_GATHER, plan_group(plan, GROUP_TP),
+                                workload->boundary_bytes);
     for (int r = 0; r < plan->pp; r++) {
         int from = r * stage, to = (r + 1) % plan->pp * stage;
         bool near = gpus_share_domain(cluster, from, to) &&
                     gpus_share_domain(cluster, from + stage - 1, to + stage - 1);
         parts[r] = near ? PART_INSIDE : PART_ACROSS;
         double factor = factor_of(scenario, parts[r]);
-        message_s[r] = p2p_s(cluster, near, workload->boundary_bytes, &alpha_s[r]) * factor;
-        alpha_s[r] *= factor;
+        message_s[r] =
+            (p2p_s(cluster, near, workload->message_bytes, &alpha_s[r]) + gather_s) * factor;
+        alpha_s[r] = (alpha_s[r] + gather_s) * factor;
     }
     prices->message_s = message_s;
     prices->message_alpha_s = alpha_s;

@@ -53,8 +53,9 @@ typedef struct {
 typedef struct {
     Block blocks[MAX_BLOCKS]; // unused ones are zero
     int num_chunks;
-    const Chunk *chunks;          // [num_chunks] in pipeline order
-    double boundary_bytes;        // activations one rank sends to the next chunk per micro-batch
+    const Chunk *chunks;   // [num_chunks] in pipeline order
+    double message_bytes;  // of them that one rank sends: its share where the receivers gather
+    double boundary_bytes; // activations one rank sends to the next chunk per micro-batch
     double tokens_per_microbatch; // of one rank after cp: micro_batch x seq_len / cp
     double model_flops;           // of the whole step over all GPUs
 } Workload;

@@ -381,7 +381,7 @@ Program program_build(const Scenario *scenario, const Plan *plan, const Workload
         .ranks = ranks,
         .collectives = b.sync.collectives,
         .num_collectives = b.sync.num_collectives,
-        .message_bytes = workload->boundary_bytes,
+        .message_bytes = workload->message_bytes,
         .embedding_message_bytes = embedding_bytes,
     };
 }

@@ -254,6 +254,8 @@ Workload workload_build(const Scenario *scenario, const Plan *plan, Arena *arena
     double values =
         w.tokens_per_microbatch * m->hidden_size / (plan->sequence_parallel ? plan->tp : 1);
     w.boundary_bytes = values * activation_bytes(&scenario->training);
+    bool scattered = scenario->training.stack.p2p_scatter_gather && !plan->sequence_parallel;
+    w.message_bytes = scattered ? w.boundary_bytes / plan->tp : w.boundary_bytes;
     Chunk *chunks = ARENA_ARRAY(arena, plan->num_chunks, Chunk);
     for (int c = 0; c < plan->num_chunks; c++) chunks[c] = chunk_build(scenario, plan, &w, c);
     w.chunks = chunks;
