@@ -51,7 +51,7 @@ PipelineCase pipeline_new(ScheduleKind kind, int pp, int vpp, int num_microbatch
     c.scenario.training.stack.weight_bytes_per_param = 2;
     c.scenario.training.stack.weight_bytes_per_param = 2;
     c.scenario.training.stack.bucket_bytes = 1e9;
-    c.workload.boundary_bytes = 8;
+    c.workload.boundary_bytes = c.workload.message_bytes = 8;
     chunks_fill(&c);
     prices_fill(&c);
     return c;
