@@ -89,7 +89,8 @@ static double gemm_s(const Cluster *cluster, const Op *op) {
     if (kernels && dtype != NUM_GEMM_DTYPES)
         product_s = products_s(kernels, dtype, op) / gemm_sustained_frac(cluster, op->precision);
     if (isnan(product_s)) return compact_gemm_s(cluster, op);
-    double epilogue_s = EPILOGUE_EXPOSED_FRAC * memory_s(&cluster->gpu, op->epilogue_bytes);
+    double epilogue_s =
+        memory_s(&cluster->gpu, EPILOGUE_EXPOSED_FRAC * op->epilogue_bytes + op->after_bytes);
     return fmax(product_s, memory_s(&cluster->gpu, op->bytes)) + epilogue_s;
 }
 
@@ -117,9 +118,9 @@ static double generation_frac(const Gpu *gpu, const Op *op) {
 }
 
 // Rate by head size over that of 128. Smaller heads do less work per softmax exponential. The
-// backward of larger ones has less room for its tiles: with 192 (and values of 128) FlashAttention-4
-// reaches 971 TFLOP/s on B200, with 128 1,209 (causal, 8192 tokens; Dao-AILab/flash-attention pull
-// requests 2270 and 2280).
+// backward of larger ones has less room for its tiles: with 192 (and values of 128)
+// FlashAttention-4 reaches 971 TFLOP/s on B200, with 128 1,209 (causal, 8192 tokens;
+// Dao-AILab/flash-attention pull requests 2270 and 2280).
 static double head_frac(const GpuEfficiency *e, const Op *op) {
     const double backward_192_frac = 0.80;
     if (op->head_dim < 128) return 1 - (1 - e->attention_head64_frac) * (128 - op->head_dim) / 64;

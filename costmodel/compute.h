@@ -1,8 +1,8 @@
 // costmodel/compute.h - seconds of one operator on one GPU.
 //
 // Calibrated (the GPU or its nearest relative has measured kernels, config/kernels.h):
-//   gemm_s      = kernel_gemm_product_s / sustained_frac + part of epilogue_bytes / (bandwidth
-//                 memory_frac)
+//   gemm_s      = kernel_gemm_product_s / sustained_frac
+//                 + (part of epilogue_bytes + after_bytes) / (bandwidth memory_frac)
 // and for formats that were not measured (tf32, fp32, fp64), or without measured kernels, compact:
 //   gemm_s      = launch + max(flops / rate, bytes / (bandwidth memory_frac))
 //     rate      = peak max_frac sustained_frac k / (k + half_k) wave

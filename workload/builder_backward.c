@@ -98,19 +98,22 @@ static void collective_backward(Backward *w, const Unit *unit) {
     w->ops[at].pipelined_with = product_first ? at + 1 : at - 1;
 }
 
-// What the gradient of a weight takes beside the gradient buffer. With ZeRO-3 the memory account
-// holds the gradients of whole blocks.
 // Bytes moved to bring a weight gradient to where gradients are kept, beyond writing the product
-// once in 16 bits: added in place, the buffer is read and written; a tensor of its own is read
-// once more and added to it, or (ZeRO-3) copied into what is scattered.
-static double epilogue_bytes(const Training *training, bool sharded, double num_weights) {
+// once in 16 bits: in place, the buffer is read and written by the product itself; a tensor of its
+// own is read once more and added to it, or (ZeRO-3) copied into what is scattered.
+static void gradient_bytes_set(const Training *training, bool sharded, Op *weights) {
     const double act = activation_bytes(training), kept = state_bytes(training).gradient;
-    if (sharded) return num_weights * 2 * act;
-    if (training->stack.weight_gradient == WEIGHT_GRADIENT_SEPARATE)
-        return num_weights * (act + 2 * kept);
-    return num_weights * (2 * kept - act);
+    const double num_weights = weights->groups * weights->m * weights->n;
+    if (sharded)
+        weights->after_bytes = num_weights * 2 * act;
+    else if (training->stack.weight_gradient == WEIGHT_GRADIENT_SEPARATE)
+        weights->after_bytes = num_weights * (act + 2 * kept);
+    else
+        weights->epilogue_bytes = num_weights * (2 * kept - act);
 }
 
+// What the gradient of a weight takes beside the gradient buffer. With ZeRO-3 the memory account
+// holds the gradients of whole blocks.
 static void gradient_tensor_add(const Backward *w, const Unit *unit, Op *weights) {
     const Training *training = &w->b->scenario->training;
     const int kind = training->stack.weight_gradient;
@@ -156,8 +159,7 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     Op weights = weight_gradient(&unit->op, act, read, state_bytes(training).gradient);
     weights.transient_bytes += gathered + made;
     weights.released_bytes += w->product_input_bytes[unit - w->b->units];
-    weights.epilogue_bytes = epilogue_bytes(training, w->b->plan->zero_stage == 3,
-                                            weights.groups * weights.m * weights.n);
+    gradient_bytes_set(training, w->b->plan->zero_stage == 3, &weights);
     gradient_tensor_add(w, unit, &weights);
     backward_add(w, weights, PHASE_BACKWARD_WEIGHT, gather);
     if (column && !async) {

@@ -63,7 +63,8 @@ typedef struct {
     bool separate;         // each group is a kernel of its own (experts), else one batched kernel
     int precision;         // Precision
     int fp8_recipe;        // Fp8Recipe, where precision is quantized
-    double epilogue_bytes; // moved after the product, beside nothing: gradients that are added up
+    double epilogue_bytes; // read and written by the product's own epilogue: a gradient added up
+    double after_bytes;    // read and written by a kernel that follows: the same as one of its own
     // OP_ATTENTION
     double tokens;   // sequence length on the key side
     double head_dim; // of query and key
