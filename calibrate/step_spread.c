@@ -18,7 +18,7 @@ static const double PRIOR_SPREAD = 0.6931; // log 2
 static const double SITE_ROWS = 8;         // a site counts as at most so many steps
 static const double QUANTILE_90 = 1.2816;
 
-enum { NUM_SPREADS = NUM_PARTS + 1 };
+enum { NUM_SPREADS = NUM_PARTS + 1, NUM_SOUGHT = NUM_SPREADS + NUM_PARTS };
 
 double step_site_log_density(int num_rows, const double (*shares)[NUM_PARTS], const double *errors,
                              const double *variances, double weight, const double *spread) {
@@ -92,53 +92,9 @@ static Sites sites_of(const StepRows *rows, const double *errors, Arena *arena) 
     return s;
 }
 
-// Minus the log posterior density of the spreads' logs.
-static double loss(const gsl_vector *logs, void *context) {
-    Sites *s = context;
-    double spread[NUM_SPREADS], sum = 0;
-    for (int k = 0; k < NUM_SPREADS; k++) {
-        double log_spread = gsl_vector_get(logs, (size_t)k);
-        double off = (log_spread - log(STEP_SPREAD_PRIORS[k])) / PRIOR_SPREAD;
-        spread[k] = exp(log_spread);
-        sum += off * off / 2;
-    }
-    for (int i = 0; i < s->num_rows; i++)
-        s->variances[i] = s->known[i] + spread[NUM_PARTS] * spread[NUM_PARTS];
-    for (int g = 0; g < s->num_sites; g++) {
-        int first = s->first[g], n = s->first[g + 1] - first;
-        sum -= step_site_log_density(n, (const double(*)[NUM_PARTS])(s->shares + first),
-                                     s->errors + first, s->variances + first,
-                                     fmin(1, SITE_ROWS / n), spread);
-    }
-    return sum;
-}
-
-static void spreads_search(Sites *sites, double *spread) {
-    gsl_multimin_function function = {loss, NUM_SPREADS, sites};
-    gsl_vector *place = gsl_vector_alloc(NUM_SPREADS), *steps = gsl_vector_alloc(NUM_SPREADS);
-    for (int k = 0; k < NUM_SPREADS; k++)
-        gsl_vector_set(place, (size_t)k, log(STEP_SPREAD_PRIORS[k]));
-    gsl_multimin_fminimizer *s =
-        gsl_multimin_fminimizer_alloc(gsl_multimin_fminimizer_nmsimplex2, NUM_SPREADS);
-    for (int restart = 0; restart < 4; restart++) {
-        gsl_vector_set_all(steps, restart % 2 ? -0.3 : 0.3);
-        gsl_multimin_fminimizer_set(s, &function, place, steps);
-        for (int i = 0; i < 600; i++) {
-            if (gsl_multimin_fminimizer_iterate(s)) break;
-            if (gsl_multimin_fminimizer_size(s) < 1e-4) break;
-        }
-        gsl_vector_memcpy(place, s->x);
-    }
-    for (int k = 0; k < NUM_SPREADS; k++) spread[k] = exp(gsl_vector_get(place, (size_t)k));
-    gsl_multimin_fminimizer_free(s);
-    gsl_vector_free(steps);
-    gsl_vector_free(place);
-}
-
-// --- The factor of all
-
+// Of the parts, of a row.
 static double variance_of(const Sites *s, int row, const double *spread) {
-    double variance = spread[NUM_PARTS] * spread[NUM_PARTS];
+    double variance = 0;
     for (int k = 0; k < NUM_PARTS; k++) {
         double part = s->shares[row][k] * spread[k];
         variance += part * part;
@@ -146,11 +102,70 @@ static double variance_of(const Sites *s, int row, const double *spread) {
     return variance;
 }
 
+static double shared_frac_of(const gsl_vector *place, int part) {
+    return 1 / (1 + exp(-gsl_vector_get(place, (size_t)(NUM_SPREADS + part))));
+}
+
+// Minus the log posterior density of the spreads' logs and of the logit of shared_frac, where the
+// uniform density is f (1 - f).
+static double loss(const gsl_vector *logs, void *context) {
+    Sites *s = context;
+    double spread[NUM_SPREADS], site[NUM_PARTS], run[NUM_PARTS], sum = 0;
+    for (int k = 0; k < NUM_SPREADS; k++) {
+        double log_spread = gsl_vector_get(logs, (size_t)k);
+        double off = (log_spread - log(STEP_SPREAD_PRIORS[k])) / PRIOR_SPREAD;
+        spread[k] = exp(log_spread);
+        sum += off * off / 2;
+    }
+    for (int k = 0; k < NUM_PARTS; k++) {
+        double shared = shared_frac_of(logs, k);
+        site[k] = spread[k] * sqrt(shared);
+        run[k] = spread[k] * sqrt(1 - shared);
+        sum -= log(shared) + log(1 - shared);
+    }
+    for (int i = 0; i < s->num_rows; i++)
+        s->variances[i] =
+            s->known[i] + spread[NUM_PARTS] * spread[NUM_PARTS] + variance_of(s, i, run);
+    for (int g = 0; g < s->num_sites; g++) {
+        int first = s->first[g], n = s->first[g + 1] - first;
+        sum -= step_site_log_density(n, (const double(*)[NUM_PARTS])(s->shares + first),
+                                     s->errors + first, s->variances + first,
+                                     fmin(1, SITE_ROWS / n), site);
+    }
+    return sum;
+}
+
+static void spreads_search(Sites *sites, double *spread, double *shared_frac) {
+    gsl_multimin_function function = {loss, NUM_SOUGHT, sites};
+    gsl_vector *place = gsl_vector_calloc(NUM_SOUGHT), *steps = gsl_vector_alloc(NUM_SOUGHT);
+    for (int k = 0; k < NUM_SPREADS; k++)
+        gsl_vector_set(place, (size_t)k, log(STEP_SPREAD_PRIORS[k]));
+    gsl_multimin_fminimizer *s =
+        gsl_multimin_fminimizer_alloc(gsl_multimin_fminimizer_nmsimplex2, NUM_SOUGHT);
+    for (int restart = 0; restart < 8; restart++) {
+        gsl_vector_set_all(steps, restart % 2 ? -0.3 : 0.3);
+        gsl_multimin_fminimizer_set(s, &function, place, steps);
+        for (int i = 0; i < 1500; i++) {
+            if (gsl_multimin_fminimizer_iterate(s)) break;
+            if (gsl_multimin_fminimizer_size(s) < 1e-4) break;
+        }
+        gsl_vector_memcpy(place, s->x);
+    }
+    for (int k = 0; k < NUM_SPREADS; k++) spread[k] = exp(gsl_vector_get(place, (size_t)k));
+    for (int k = 0; k < NUM_PARTS; k++) shared_frac[k] = shared_frac_of(place, k);
+    gsl_multimin_fminimizer_free(s);
+    gsl_vector_free(steps);
+    gsl_vector_free(place);
+}
+
+// --- The factor of all
+
 // Share of the steps, each family alike (or each step), that lie in the interval.
 static double inside_of(const Sites *s, const double *spread, double factor, bool families) {
     double inside = 0, all = 0;
     for (int i = 0; i < s->num_rows; i++) {
-        double variance = s->known[i] + factor * factor * variance_of(s, i, spread);
+        double fitted = variance_of(s, i, spread) + spread[NUM_PARTS] * spread[NUM_PARTS];
+        double variance = s->known[i] + factor * factor * fitted;
         double weight = families ? s->weights[i] : 1;
         all += weight;
         if (fabs(s->errors[i]) <= QUANTILE_90 * sqrt(variance)) inside += weight;
@@ -162,15 +177,19 @@ StepSpread step_spread_fit(const StepRows *rows, const double *errors) {
     gsl_set_error_handler_off();
     Arena arena = {0};
     Sites sites = sites_of(rows, errors, &arena);
+    StepSpread out = {.num_sites = sites.num_sites};
     double spread[NUM_SPREADS], low = 0, high = 20;
-    spreads_search(&sites, spread);
+    spreads_search(&sites, spread, out.shared_frac);
     while (high - low > 1e-6) {
         double middle = (low + high) / 2;
         *(inside_of(&sites, spread, middle, true) >= 0.8 ? &high : &low) = middle;
     }
-    StepSpread out = {.scale = high, .num_sites = sites.num_sites};
+    out.scale = high;
     out.inside_frac = inside_of(&sites, spread, high, false);
-    for (int k = 0; k < NUM_PARTS; k++) out.spread[k] = high * spread[k];
+    for (int k = 0; k < NUM_PARTS; k++) {
+        out.spread[k] = high * spread[k] * sqrt(out.shared_frac[k]);
+        out.run_spread[k] = high * spread[k] * sqrt(1 - out.shared_frac[k]);
+    }
     out.step_spread = high * spread[NUM_PARTS];
     for (int i = 0; i < rows->num_rows; i++)
         out.num_nodes = fmax(out.num_nodes, rows->rows[i].num_nodes);

@@ -90,12 +90,13 @@ static void families_print(const StepFit *fit, const Paper *paper, Arena *arena)
 static void spreads_print(const StepFit *fit, const StepSpread *spread, const Paper *paper,
                           Arena *arena) {
     static const TableColumn COLUMNS[] = {
-        {"part", false, 0}, {"prior", true, 0}, {"spread", true, 0}};
+        {"part", false, 0}, {"prior", true, 0}, {"of a site", true, 0}, {"of a run", true, 0}};
     Table table = table_new(arena, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
     for (int k = 0; k <= NUM_PARTS; k++) {
-        double value = k < NUM_PARTS ? spread->spread[k] : spread->step_spread;
+        double value = k < NUM_PARTS ? spread->run_spread[k] : spread->step_spread;
         const char *cells[] = {k < NUM_PARTS ? PART_NAMES[k] : "step",
                                arena_printf(arena, "%.3f", STEP_SPREAD_PRIORS[k]),
+                               k < NUM_PARTS ? arena_printf(arena, "%.3f", spread->spread[k]) : "",
                                arena_printf(arena, "%.3f", value)};
         table_add(&table, STYLE_PLAIN, cells, NULL);
     }
@@ -157,6 +158,8 @@ static Status fit_print_json(const StepFit *fit, const StepSpread *spread) {
     cJSON_AddItemToObject(tree, "families", families_to_json(fit));
     cJSON *spreads = cJSON_AddObjectToObject(tree, "spread");
     for (int k = 0; k < NUM_PARTS; k++) json_add_number(spreads, PART_NAMES[k], spread->spread[k]);
+    cJSON *runs = cJSON_AddObjectToObject(tree, "run_spread");
+    for (int k = 0; k < NUM_PARTS; k++) json_add_number(runs, PART_NAMES[k], spread->run_spread[k]);
     json_add_number(tree, "step_spread", spread->step_spread);
     json_add_number(tree, "inside_interval_frac", spread->inside_frac);
     return answer_json(tree);
@@ -175,6 +178,7 @@ static void provenance_add(const StepFit *fit, const cJSON *bundled_sources, cJS
     cJSON_AddStringToObject(sources, "spread",
                             "variance components of the errors of published steps, each family "
                             "predicted by a fit without it; calibrate/step_spread.h");
+    cJSON_AddStringToObject(sources, "run_spread", "the same fit");
     cJSON_AddStringToObject(sources, "step_spread", "the same fit");
     cJSON_AddStringToObject(sources, "num_nodes", "the largest of those steps");
     for (int i = 0; i < 2; i++) {
@@ -195,6 +199,7 @@ static Status document_save(const StepFit *fit, const StepSpread *spread, const 
     for (int k = 0; k < NUM_PARTS; k++) {
         c.factor[k] = 1;
         c.covariance[k][k] = spread->spread[k] * spread->spread[k];
+        c.run_spread[k] = spread->run_spread[k];
     }
     c.step_spread = spread->step_spread;
     c.num_nodes = spread->num_nodes;

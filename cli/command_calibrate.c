@@ -12,11 +12,11 @@
 
 typedef struct {
     CommonOptions common;
-    const char *kernels, *gpu, *output, *steps;
+    const char *kernels, *gpu, *output, *steps, *run;
     const Kind *kind; // NULL: all
 } CalibrateOptions;
 
-enum { KEY_KERNELS = KEY_LONG, KEY_GPU, KEY_KIND, KEY_STEPS };
+enum { KEY_KERNELS = KEY_LONG, KEY_GPU, KEY_KIND, KEY_STEPS, KEY_RUN };
 
 static const struct argp_option OPTIONS[] = {
     {"kernels", KEY_KERNELS, "DIR", 0, "the folder with KIND.csv or KIND.csv.gz", 0},
@@ -25,9 +25,11 @@ static const struct argp_option OPTIONS[] = {
      "fit only this kind; the other sections of an existing -o FILE are kept", 0},
     {"steps", KEY_STEPS, "FILE.jsonl", 0,
      "fit whole-step parameters and spreads to published steps instead", 0},
-    {"output", 'o', "FILE", 0, "write the fitted profile there (- for standard output)", 0},
+    {"run", KEY_RUN, "LOG", 0,
+     "correct predictions by the log of a run of SCENARIO (Megatron-LM, torchtitan) instead", 0},
+    {"output", 'o', "FILE", 0,
+     "write the fitted profile (- for standard output) or calibration there", 0},
     OPTION_JSON,
-    OPTION_NOT_YET("run", 0, "LOG"),
     {0}};
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
@@ -38,6 +40,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return 0;
     case KEY_STEPS:
         options->steps = arg;
+        return 0;
+    case KEY_RUN:
+        options->run = arg;
         return 0;
     case KEY_GPU:
         options->gpu = arg;
@@ -55,15 +60,19 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 static const struct argp ARGP = {
     .options = OPTIONS,
     .parser = parse,
+    .args_doc = "[SCENARIO]",
     .doc = "Fits the kernel profile of a GPU to tables of measured kernels, and prints how well it "
            "predicts shapes that were left out of the fit (whole groups, such as every m of an "
            "(n, k)). The columns are those of the public aiconfigurator tables; latency_ms is "
-           "milliseconds. Without -o nothing is written.\v"
+           "milliseconds. --steps fits what only whole steps tell; --run updates the factors of a "
+           "step's parts by a run of your own, for the scenarios whose key calibration names its "
+           "-o FILE. Without -o nothing is written.\v"
            "Examples:\n"
            "  meshwright calibrate --kernels measured --gpu h100-sxm-80g\n"
            "  meshwright calibrate --kernels measured --gpu h100-sxm-80g -o my-h100.json\n"
            "  meshwright calibrate --kernels measured --gpu h100-sxm-80g --kind gemm --json\n"
-           "  meshwright calibrate --steps steps.jsonl -o steps.json\n\n"
+           "  meshwright calibrate --steps steps.jsonl -o steps.json\n"
+           "  meshwright calibrate --run train.log job.json -o our-cluster.json\n\n"
            "A fitted profile prices kernels with meshwright kernel --profile my-h100.json.",
 };
 
@@ -122,18 +131,38 @@ static void fit_print_table(const ProfileFit *fit, const Gpu *gpu, FILE *stream,
     table_print(&table, &paper);
 }
 
-static Status steps_answer(const CalibrateOptions *options, Arena *arena) {
+// Of --steps and --run: no options of other fits, and an output that is a file.
+static Status options_check(const CalibrateOptions *options, const char *name, Arena *arena) {
     if (options->kernels || options->gpu || options->kind)
-        return usage_error("calibrate: --steps takes no --kernels, --gpu or --kind");
-    if (options->output) {
-        if (strcmp(options->output, "-") == 0)
-            return usage_error("calibrate: --steps prints its answer; -o needs a file");
-        TRY(folder_check_of(options->output, arena));
-    }
+        return usage_error("calibrate: --%s takes no --kernels, --gpu or --kind", name);
+    if (!options->output) return status_ok();
+    if (strcmp(options->output, "-") == 0)
+        return usage_error("calibrate: --%s prints its answer; -o needs a file", name);
+    return folder_check_of(options->output, arena);
+}
+
+static Status steps_answer(const CalibrateOptions *options, Arena *arena) {
+    TRY(options_check(options, "steps", arena));
+    if (options->common.scenario)
+        return usage_error("calibrate: --steps takes no scenario: \"%.200s\"",
+                           options->common.scenario);
     return calibrate_steps(options->steps, options->output, options->common.json, arena);
 }
 
+static Status run_answer(const CalibrateOptions *options, Arena *arena) {
+    TRY(options_check(options, "run", arena));
+    if (options->steps) return usage_error("calibrate: --run and --steps exclude each other");
+    if (!options->common.scenario)
+        return usage_error("calibrate: --run needs the scenario that ran; meshwright calibrate "
+                           "--help shows examples");
+    return calibrate_run(options->run, options->common.scenario, options->output,
+                         options->common.json, arena);
+}
+
 static Status kernels_answer(const CalibrateOptions *options, Arena *arena) {
+    if (options->common.scenario)
+        return usage_error("calibrate: one argument too many: \"%.200s\"",
+                           options->common.scenario);
     if (!options->kernels || !options->gpu)
         return usage_error("calibrate: no --%s given; meshwright calibrate --help shows examples",
                            options->kernels ? "gpu" : "kernels");
@@ -156,6 +185,7 @@ static Status kernels_answer(const CalibrateOptions *options, Arena *arena) {
 }
 
 static Status calibrate_answer(const CalibrateOptions *options, Arena *arena) {
+    if (options->run) return run_answer(options, arena);
     return options->steps ? steps_answer(options, arena) : kernels_answer(options, arena);
 }
 

@@ -2,6 +2,7 @@
 #include "calibrate/validate.h"
 #include "cli/command.h"
 #include "cli/progress.h"
+#include "cli/validate_pairs.h"
 #include "report/units.h"
 #include "report/validate_report.h"
 
@@ -13,12 +14,12 @@ typedef struct {
     CommonOptions common; // .scenario stays NULL
     const char *data;
     const char *family;
-    bool all, cases;
+    bool all, cases, pairs;
     int num_worst;
     double bound_frac; // 0: none
 } ValidateOptions;
 
-enum { KEY_DATA = KEY_LONG, KEY_FAMILY, KEY_ALL, KEY_CASES, KEY_WORST, KEY_BOUND };
+enum { KEY_DATA = KEY_LONG, KEY_FAMILY, KEY_ALL, KEY_CASES, KEY_WORST, KEY_BOUND, KEY_PAIRS };
 
 static const struct argp_option OPTIONS[] = {
     {"data", KEY_DATA, "FILE.jsonl", 0, "measurements instead of the bundled ones", 0},
@@ -27,6 +28,8 @@ static const struct argp_option OPTIONS[] = {
     {"cases", KEY_CASES, NULL, 0, "prints every case", 0},
     {"worst", KEY_WORST, "N", 0, "how many of the worst cases to explain (10)", 0},
     {"bound", KEY_BOUND, "FRAC", 0, "exits with 1 where the mean error is larger, as in 0.15", 0},
+    {"pairs", KEY_PAIRS, NULL, 0,
+     "calibrates on one run and predicts another of the same family and GPU", 0},
     OPTION_JSON,
     {0},
 };
@@ -45,6 +48,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return 0;
     case KEY_CASES:
         options->cases = true;
+        return 0;
+    case KEY_PAIRS:
+        options->pairs = true;
         return 0;
     case KEY_WORST:
         return parse_int(state, "worst", arg, 0, 1000, &options->num_worst);
@@ -119,6 +125,7 @@ static Status validate_answer(const ValidateOptions *options, Arena *arena) {
     PublishedCase *published;
     int num_cases = 0;
     TRY(cases_load(options, arena, &published, &num_cases));
+    if (options->pairs) return validate_pairs(published, num_cases, options->common.json, arena);
     Progress progress = progress_start();
     ValidateResult result;
     Status status = validate_run(published, num_cases, progress_show, &progress, arena, &result);

@@ -17,6 +17,7 @@ static const JsonField FIELDS[] = {
     {"title", JSON_FIELD_STRING, offsetof(Calibration, title), 0, 0, NULL, true},
     OTHER("factor", true),
     OTHER("spread", true),
+    OTHER("run_spread", true),
     OTHER("correlation", false),
     NUMBER(step_spread, 0, 10),
     NUMBER(inherited_spread, 0, 10),
@@ -95,11 +96,13 @@ static Status calibration_read(const JsonNode *root, Arena *arena, const Calibra
     TRY(json_read_object(root, FIELDS, sizeof FIELDS / sizeof *FIELDS, arena, c));
     JsonNode schema = json_get(root, "schema"), factors = json_get(root, "factor");
     JsonNode spreads = json_get(root, "spread"), matrix = json_get(root, "correlation");
+    JsonNode runs = json_get(root, "run_spread");
     JsonNode measured = json_get(root, "measured"), sources = json_get(root, "sources");
     int version;
     TRY(json_read_int(&schema, 1, 1, &version));
     TRY(parts_read(&factors, 0.01, 100, c->factor));
     TRY(parts_read(&spreads, 0, 10, spread));
+    TRY(parts_read(&runs, 0, 10, c->run_spread));
     TRY(correlation_read(&matrix, correlation));
     if (!json_is_present(&measured) && !json_is_present(&sources))
         return json_error(root, "has neither measured nor sources; expected where its numbers are "
@@ -147,10 +150,12 @@ cJSON *calibration_to_json(const Calibration *c) {
     cJSON_AddStringToObject(json, "title", c->title);
     cJSON *factors = cJSON_AddObjectToObject(json, "factor");
     cJSON *spreads = cJSON_AddObjectToObject(json, "spread");
+    cJSON *runs = cJSON_AddObjectToObject(json, "run_spread");
     cJSON *rows = cJSON_AddArrayToObject(json, "correlation");
     for (int i = 0; i < NUM_PARTS; i++) {
         json_add_number(factors, PART_NAMES[i], rounded(c->factor[i]));
         json_add_number(spreads, PART_NAMES[i], rounded(sqrt(c->covariance[i][i])));
+        json_add_number(runs, PART_NAMES[i], rounded(c->run_spread[i]));
         cJSON *row = cJSON_CreateArray();
         for (int j = 0; j < NUM_PARTS; j++)
             cJSON_AddItemToArray(row, cJSON_CreateNumber(correlation_of(c, i, j)));

@@ -3,9 +3,11 @@
 //
 // Model:  log t_measured = log t_predicted + sum_k share_k theta_k + e, where share_k is the share
 //         of the step that part k takes on its critical path, theta_k the log factor of the part
-//         (normal, with the mean and covariance kept here) and e what no part explains (normal,
-//         step_spread). costmodel/interval.h makes the interval of it, costmodel/price.h
-//         multiplies the parts by their factors, `meshwright calibrate` writes such documents.
+//         (normal, with the mean and covariance kept here; one machine and software share it), of
+//         which every run has a normal one of its own beside it (run_spread), and e what no part
+//         explains (normal, step_spread). costmodel/interval.h makes the interval of it,
+//         costmodel/price.h multiplies the parts by their factors, `meshwright calibrate` writes
+//         such documents.
 // Files:  hw-profiles/steps.json holds what every prediction begins with; a scenario's key
 //         `calibration` names another. Spreads are standard deviations of a natural log, and
 //         `correlation` (7 x 7, in the order of the parts; absent: independent) joins them.
@@ -32,6 +34,7 @@ typedef struct {
     const char *title;
     double factor[NUM_PARTS];                // exp of the mean of theta
     double covariance[NUM_PARTS][NUM_PARTS]; // of theta; symmetric, positive semidefinite
+    double run_spread[NUM_PARTS];            // of what differs anew in every run
     double step_spread;                      // of e
     // What widens the interval:
     double inherited_spread; // of products, where a GPU takes a relative's measured kernels

@@ -52,13 +52,23 @@ double interval_known_variance(const Scenario *scenario, const Workload *workloa
            across * across * beyond * beyond;
 }
 
+double interval_run_variance(const Calibration *calibration, const double *part_s,
+                             double step_time_s) {
+    double variance = calibration->step_spread * calibration->step_spread;
+    for (int k = 0; k < NUM_PARTS; k++) {
+        double spread = part_s[k] / step_time_s * calibration->run_spread[k];
+        variance += spread * spread;
+    }
+    return variance;
+}
+
 double interval_variance(const Calibration *calibration, const double *part_s, double step_time_s) {
     double variance = 0;
     for (int i = 0; i < NUM_PARTS; i++)
         for (int j = 0; j < NUM_PARTS; j++)
             variance += part_s[i] * part_s[j] * calibration->covariance[i][j];
     return variance / (step_time_s * step_time_s) +
-           calibration->step_spread * calibration->step_spread;
+           interval_run_variance(calibration, part_s, step_time_s);
 }
 
 void interval_set(const Calibration *calibration, const double *part_s, double known_variance,

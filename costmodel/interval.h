@@ -1,10 +1,12 @@
 // costmodel/interval.h - the 80 % interval of a step, from what each part of it is uncertain by.
 //
 // Model:  the one of config/calibration.h. The log of the step has the variance
-//           s' C s + s_products^2 (kernels^2 + inherited^2) + s_across^2 (octaves octave_spread)^2
+//           s' C s + sum (s_k run_k)^2 + s_products^2 (kernels^2 + inherited^2) + s_across^2
+//           (octaves octave_spread)^2
 //           + step_spread^2
-//         with s the shares of the parts, C the covariance of their log factors, and the interval
-//         is step x exp(+-1.2816 sqrt(variance)): a normal law leaves 10 % on either side.
+//         with s the shares of the parts, C the covariance of their log factors and run_k what
+//         every run adds to them, and the interval is step x exp(+-1.2816 sqrt(variance)): a normal
+//         law leaves 10 % on either side.
 // kernels   of the GPU's products: the spread of its fit's residuals on left-out shapes (90th
 //           percentile over 1.645), once more for each octave by which the step's products, by
 //           flops, lie outside the measured range; over sqrt(4), as the four linear layers of a
@@ -28,5 +30,9 @@ double interval_known_variance(const Scenario *scenario, const Workload *workloa
 void interval_set(const Calibration *calibration, const double *part_s, double known_variance,
                   double step_time_s, double *low_s, double *high_s);
 
-// s' C s + step_spread^2.
+// What no other run of the machine tells: sum (s_k run_k)^2 + step_spread^2.
+double interval_run_variance(const Calibration *calibration, const double *part_s,
+                             double step_time_s);
+
+// The same + s' C s.
 double interval_variance(const Calibration *calibration, const double *part_s, double step_time_s);

@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 #define FACTORS                                                                                    \
-    "{\"products\": 1.1, \"attention\": 1, \"memory\": 1, \"host\": 2, \"inside\": 1, \"across\": " \
+    "{\"products\": 1.1, \"attention\": 1, \"memory\": 1, \"host\": 2, \"inside\": 1, "            \
+    "\"across\": "                                                                                 \
     "1, \"optimizer\": 1}"
 #define SPREADS                                                                                    \
     "{\"products\": 0.1, \"attention\": 0.2, \"memory\": 0, \"host\": 0.3, \"inside\": 0.2, "      \
@@ -18,8 +19,8 @@
 #define REST                                                                                       \
     "\"step_spread\": 0.05, \"inherited_spread\": 0.04, \"octave_spread\": 0.3, \"num_nodes\": 64"
 #define DOCUMENT(factors, more)                                                                    \
-    "{\"schema\": 1, \"title\": \"t\", \"factor\": " factors ", \"spread\": " SPREADS ", " REST    \
-    more "}"
+    "{\"schema\": 1, \"title\": \"t\", \"factor\": " factors ", \"spread\": " SPREADS              \
+    ", \"run_spread\": " SPREADS ", " REST more "}"
 #define SOURCES ", \"sources\": {\"spread\": \"made up\"}"
 #define JOB                                                                                        \
     "{\"schema\": 1, \"model\": \"llama-3.1-8b\", \"cluster\": \"dgx-h100:4\", \"training\": "     \

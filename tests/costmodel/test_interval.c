@@ -1,5 +1,5 @@
-#include "costmodel/interval.h"
 #include "costmodel/estimate.h"
+#include "costmodel/interval.h"
 #include "tests/costmodel/made_up.h"
 
 #include <CUnit/CUnit.h>
@@ -29,6 +29,14 @@ static void two_parts_by_hand(void) {
     interval_set(&c, part_s, 0.0002, 10, &low_s, &high_s);
     ASSERT_CLOSE(high_s, 10 * exp(1.2816 * sqrt(0.0154)));
     ASSERT_CLOSE(low_s * high_s, 100.0);
+}
+
+// A run has 0.3 of its own of a share of 0.4, and 0.1: 0.0144 + 0.01. No other run tells of it.
+static void every_run_has_its_own_besides(void) {
+    const Calibration c = {.covariance = {{0.01}}, .run_spread = {[1] = 0.3}, .step_spread = 0.1};
+    const double part_s[NUM_PARTS] = {6, 4};
+    ASSERT_CLOSE(interval_run_variance(&c, part_s, 10), 0.0144 + 0.01);
+    ASSERT_CLOSE(interval_variance(&c, part_s, 10), 0.0144 + 0.01 + 0.0036);
 }
 
 static void without_a_calibration_nothing_is_uncertain(void) {
@@ -131,6 +139,7 @@ static void a_slow_host_is_the_whole_step(void) {
 
 CU_TestInfo interval_tests[] = {
     {"two_parts_by_hand", two_parts_by_hand},
+    {"every_run_has_its_own_besides", every_run_has_its_own_besides},
     {"without_a_calibration_nothing_is_uncertain", without_a_calibration_nothing_is_uncertain},
     {"more_nodes_than_measured_widen_it", more_nodes_than_measured_widen_it},
     {"kernels_of_others_widen_it", kernels_of_others_widen_it},

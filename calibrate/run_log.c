@@ -1,0 +1,183 @@
+#include "calibrate/run_log.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const RUN_LOG_NAMES[NUM_RUN_LOGS + 1] = {"Megatron-LM", "torchtitan", NULL};
+
+static const char MEGATRON_TIME[] = "elapsed time per iteration (ms):";
+static const char MEGATRON_BATCH[] = "global batch size:";
+
+enum { MAX_LINE = 1 << 16 };
+
+typedef struct {
+    const char *file;
+    int line;
+    const Scenario *scenario;
+    RunLogKind kind;
+    double *step_s; // [num_lines]
+    int num_lines, capacity;
+    int64_t last_step;
+    Arena *arena;
+} Reader;
+
+// A refusal of the line that is read.
+#define REFUSE(reader, ...)                                                                        \
+    status_at(STATUS_INVALID,                                                                      \
+              arena_printf((reader)->arena, "%s:%d", (reader)->file, (reader)->line), "",          \
+              __VA_ARGS__)
+
+// Takes the escapes of colours out of a line.
+static void colours_remove(char *line) {
+    char *to = line;
+    for (const char *from = line; *from; from++) {
+        if (from[0] == '\033' && from[1] == '[') {
+            from += 2;
+            while (*from && !isalpha((unsigned char)*from)) from++;
+            if (!*from) break;
+            continue;
+        }
+        *to++ = *from;
+    }
+    *to = '\0';
+}
+
+// The number behind a label, with commas between its thousands: "5,762". False where there is none.
+static bool number_read(const char *text, double *out) {
+    char digits[64];
+    size_t n = 0;
+    while (isspace((unsigned char)*text)) text++;
+    for (; *text && !isspace((unsigned char)*text) && *text != '|' && n + 1 < sizeof digits; text++)
+        if (*text != ',') digits[n++] = *text;
+    digits[n] = '\0';
+    char *end;
+    *out = strtod(digits, &end);
+    return n > 0 && *end == '\0';
+}
+
+static Status step_add(Reader *r, RunLogKind kind, int64_t step, double step_s) {
+    if (r->num_lines > 0 && kind != r->kind)
+        return REFUSE(r, "a line of %s in a log of %s; expected the log of one run",
+                      RUN_LOG_NAMES[kind], RUN_LOG_NAMES[r->kind]);
+    if (r->num_lines == r->capacity) {
+        int capacity = r->capacity ? 2 * r->capacity : 256;
+        double *more = ARENA_ARRAY(r->arena, capacity, double);
+        if (r->num_lines > 0) memcpy(more, r->step_s, (size_t)r->num_lines * sizeof *more);
+        r->step_s = more;
+        r->capacity = capacity;
+    }
+    r->kind = kind;
+    r->last_step = step;
+    r->step_s[r->num_lines++] = step_s;
+    return status_ok();
+}
+
+// The positive number behind a label at `at`.
+static Status label_read(const Reader *r, const char *label, const char *at, double *out) {
+    if (!number_read(at + strlen(label), out) || !isfinite(*out) || *out <= 0)
+        return REFUSE(r, "%s is not a positive number", label);
+    return status_ok();
+}
+
+// A line that ends within its number says a wrong one: Megatron closes each field with a bar.
+static Status megatron_read(Reader *r, const char *line, int64_t step) {
+    const char *time = strstr(line, MEGATRON_TIME), *batch = strstr(line, MEGATRON_BATCH);
+    if (!time || !strchr(time, '|'))
+        return REFUSE(r, "the line ends before its time; expected \"%s 1234.5 |\"", MEGATRON_TIME);
+    double time_ms, global_batch;
+    TRY(label_read(r, MEGATRON_TIME, time, &time_ms));
+    if (batch && strchr(batch, '|')) {
+        TRY(label_read(r, MEGATRON_BATCH, batch, &global_batch));
+        int64_t expected = r->scenario->training.global_batch;
+        if (global_batch != (double)expected)
+            return REFUSE(r, "global batch size %.15g, but training.global_batch of %s is %lld",
+                          global_batch, r->scenario->file, (long long)expected);
+    }
+    return step_add(r, RUN_LOG_MEGATRON, step, time_ms / 1e3);
+}
+
+static Status torchtitan_read(Reader *r, const char *line, int64_t step) {
+    const char *rate = strstr(line, "tps:"), *label = "tps:";
+    if (!rate) rate = strstr(line, label = "wps:");
+    if (!rate || !strstr(rate, "mfu:"))
+        return REFUSE(r, "the line ends before its rate; expected \"tps: 5,762 ... mfu: 30.35%%\"");
+    double tokens_per_s_per_gpu;
+    TRY(label_read(r, label, rate, &tokens_per_s_per_gpu));
+    const Training *training = &r->scenario->training;
+    double tokens = (double)training->seq_len * (double)training->global_batch;
+    return step_add(r, RUN_LOG_TORCHTITAN, step,
+                    tokens / tokens_per_s_per_gpu / r->scenario->cluster.num_gpus);
+}
+
+// A line of Megatron-LM begins its fields with "iteration N/ M |", one of torchtitan with
+// "step: N  loss:".
+static Status line_read(Reader *r, char *line) {
+    colours_remove(line);
+    long long step, last;
+    int used = 0;
+    const char *at = strstr(line, "iteration ");
+    if (at && sscanf(at, "iteration %lld/ %lld |%n", &step, &last, &used) == 2 && used > 0)
+        return megatron_read(r, at, step);
+    at = strstr(line, "step:");
+    if (at && sscanf(at, "step: %lld %n", &step, &used) == 1 && strncmp(at + used, "loss:", 5) == 0)
+        return torchtitan_read(r, at, step);
+    return status_ok();
+}
+
+static Status lines_read(Reader *r, FILE *stream) {
+    char *line = arena_alloc(r->arena, MAX_LINE);
+    while (fgets(line, MAX_LINE, stream)) {
+        r->line++;
+        TRY(line_read(r, line));
+    }
+    if (ferror(stream))
+        return status_at(STATUS_MACHINE, r->file, "", "cannot be read: %s", strerror(errno));
+    return status_ok();
+}
+
+static int compare_numbers(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// Sorts.
+static double median(double *values, int n) {
+    qsort(values, (size_t)n, sizeof *values, compare_numbers);
+    return (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
+
+static Status summary(const Reader *r, RunLog *out) {
+    if (r->num_lines == 0)
+        return status_at(STATUS_INVALID, r->file, "",
+                         "no lines of steps; expected those of Megatron-LM (\"iteration 20/ 100 | "
+                         "... | %s 1234.5 |\") or torchtitan (\"step: 10  loss: ...  tps: 5,762\")",
+                         MEGATRON_TIME);
+    if (r->num_lines < RUN_LOG_LEAST_STEPS)
+        return status_at(STATUS_INVALID, r->file, "",
+                         "%d lines of steps are too few; expected at least %d, of which the first "
+                         "%d are warm-up",
+                         r->num_lines, RUN_LOG_LEAST_STEPS, RUN_LOG_WARM_UP);
+    int n = r->num_lines - RUN_LOG_WARM_UP;
+    double *steps = r->step_s + RUN_LOG_WARM_UP;
+    *out = (RunLog){.kind = r->kind, .num_lines = r->num_lines, .num_steps = r->last_step};
+    out->step_s = median(steps, n);
+    for (int i = 0; i < n; i++) steps[i] = fabs(log(steps[i] / out->step_s));
+    out->spread = median(steps, n) / 0.6745;
+    return status_ok();
+}
+
+Status run_log_load(const char *path, const Scenario *scenario, Arena *arena, RunLog *out) {
+    bool standard = strcmp(path, "-") == 0;
+    Reader reader = {
+        .file = standard ? "standard input" : path, .scenario = scenario, .arena = arena};
+    FILE *stream = standard ? stdin : fopen(path, "r");
+    if (!stream) return status_at(STATUS_INVALID, path, "", "cannot be read: %s", strerror(errno));
+    Status status = lines_read(&reader, stream);
+    if (!standard) fclose(stream);
+    TRY(status);
+    return summary(&reader, out);
+}

@@ -1,0 +1,35 @@
+// calibrate/run_log.h - step times from the log of a training run.
+//
+// Megatron-LM prints every so many iterations their mean time and the batch of that moment:
+//    iteration       20/     100 | consumed samples: 2560 | elapsed time per iteration (ms): 1234.5
+//    | learning rate: 1.0E-04 | global batch size:   128 | lm loss: ...
+// (megatron/training/training.py, training_log), torchtitan a rate of one GPU, in colours:
+//    step: 10  loss: 8.1  memory: 50.20GiB(63.41%)  tps: 5,762  tflops: 300.12  mfu: 30.35%
+// (torchtitan/components/metrics.py; `wps` before 2025). All other lines are skipped.
+// The first two lines of steps are warm-up (compilation, autotuning, the allocator) and dropped.
+#pragma once
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "config/scenario.h"
+
+typedef enum { RUN_LOG_MEGATRON, RUN_LOG_TORCHTITAN, NUM_RUN_LOGS } RunLogKind;
+
+extern const char *const RUN_LOG_NAMES[NUM_RUN_LOGS + 1]; // ends with NULL
+
+enum { RUN_LOG_WARM_UP = 2, RUN_LOG_LEAST_STEPS = 5 };
+
+typedef struct {
+    RunLogKind kind;
+    int num_lines;     // of steps
+    double step_s;     // median without the warm-up
+    double spread;     // robust standard deviation of the log of one line's
+    int64_t num_steps; // the last step's number
+} RunLog;
+
+// Reads a log ("-" is standard input) of a run of this scenario, which says what torchtitan's rate
+// is of.
+// Refusals (STATUS_INVALID), with FILE:LINE where there is one: unreadable, no or too few lines of
+// steps, a line that ends before its time, a time or rate that is not a positive number, lines of
+// both programs, a global batch that is not the scenario's.
+Status run_log_load(const char *path, const Scenario *scenario, Arena *arena, RunLog *out);

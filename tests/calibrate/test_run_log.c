@@ -1,0 +1,131 @@
+#include "calibrate/run_log.h"
+#include "tests/support.h"
+
+#include <CUnit/CUnit.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define JOB                                                                                        \
+    "{\"schema\": 1, \"model\": \"llama-3.1-8b\", \"cluster\": \"dgx-h100:2\", \"training\": "     \
+    "{\"seq_len\": 4096, \"global_batch\": 64}, \"parallel\": {\"tp\": 4}}"
+
+// A log with this text; its name is taken off the front of a refusal.
+static Status log_of(const char *text, Arena *arena, RunLog *out) {
+    char path[] = "/tmp/meshwright_log_XXXXXX";
+    Scenario scenario;
+    CU_ASSERT_EQUAL_FATAL(scenario_of(JOB, arena, &scenario).code, STATUS_OK);
+    int descriptor = mkstemp(path);
+    CU_ASSERT_FATAL(descriptor >= 0);
+    CU_ASSERT_EQUAL(write(descriptor, text, strlen(text)), (ssize_t)strlen(text));
+    close(descriptor);
+    Status status = run_log_load(path, &scenario, arena, out);
+    unlink(path);
+    size_t n = strlen(path);
+    if (strncmp(status.text, path, n) == 0)
+        memmove(status.text, status.text + n, strlen(status.text + n) + 1);
+    return status;
+}
+
+#define MEGATRON(step, ms)                                                                         \
+    " [2025-06-01 12:00:00] iteration " step "/     100 | consumed samples:          640 | "       \
+    "elapsed time per iteration (ms): " ms                                                         \
+    " | learning rate: 1.000E-04 | global batch size:    64 | lm loss: 1.0E+01 |\n"
+#define FOUR                                                                                       \
+    MEGATRON("       10", "9000.0")                                                                \
+    MEGATRON("       20", "3000.0") MEGATRON("30", "1000.0") MEGATRON("40", "1010.0")
+
+// The first two are warm-up; of 1000, 1010, 990, 1000 ms the median is 1 s. |log| are 0, 0.00995,
+// 0.01005, 0: their median is half the third's way, 0.004975.
+static void megatron_times_are_read(void) {
+    Arena arena = {0};
+    RunLog run;
+    static const char TEXT[] = "using world size: 16\n" FOUR
+                               "validation loss at iteration 40\n" MEGATRON("      50", "990.0")
+                                   MEGATRON("     60", "1000.0");
+    Status status = log_of(TEXT, &arena, &run);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    CU_ASSERT_EQUAL(run.kind, RUN_LOG_MEGATRON);
+    CU_ASSERT_EQUAL(run.num_lines, 6);
+    CU_ASSERT_EQUAL(run.num_steps, 60);
+    CU_ASSERT_DOUBLE_EQUAL(run.step_s, 1, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(run.spread, 0.00497517 / 0.6745, 1e-7);
+    arena_free(&arena);
+}
+
+#define TITAN(step, rate)                                                                          \
+    "[rank0]:[titan] 2025-03-01 - root - INFO - \033[31mstep: " step "  \033[32mloss:  8.1315  "   \
+    "\033[33mmemory: 50.20GiB(63.41%)  \033[34m" rate "  \033[36mtflops: 300.12  \033[35mmfu: "    \
+    "30.35%\033[39m\n"
+
+// 4096 x 64 tokens at 8,192 a second on each of 16 GPUs: 2 s.
+static void torchtitan_rates_are_of_one_gpu(void) {
+    static const char *const RATES[] = {"tps: 8,192", "wps: 8,192"};
+    for (int i = 0; i < 2; i++) {
+        Arena arena = {0};
+        RunLog run;
+        const char *text =
+            TITAN(" 1", "@") TITAN("10", "@") TITAN("20", "@") TITAN("30", "@") TITAN("40", "@");
+        char *filled = arena_alloc(&arena, 4096), *to = filled;
+        for (const char *from = text; *from; from++)
+            if (*from == '@')
+                to = stpcpy(to, RATES[i]);
+            else
+                *to++ = *from;
+        Status status = log_of(filled, &arena, &run);
+        CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+        CU_ASSERT_EQUAL(run.kind, RUN_LOG_TORCHTITAN);
+        CU_ASSERT_DOUBLE_EQUAL(run.step_s, 2, 1e-12);
+        CU_ASSERT_EQUAL(run.spread, 0);
+        arena_free(&arena);
+    }
+}
+
+static void bad_logs_are_refused(void) {
+    static const char *const CASES[][2] = {
+        {"epoch 1 loss 3\n",
+         ": no lines of steps; expected those of Megatron-LM (\"iteration 20/ 100 | ... | elapsed "
+         "time per iteration (ms): 1234.5 |\") or torchtitan (\"step: 10  loss: ...  tps: "
+         "5,762\")"},
+        {"", ": no lines of steps; expected those of Megatron-LM (\"iteration 20/ 100 | ... | "
+             "elapsed time per iteration (ms): 1234.5 |\") or torchtitan (\"step: 10  loss: ...  "
+             "tps: 5,762\")"},
+        {FOUR, ": 4 lines of steps are too few; expected at least 5, of which the first 2 are "
+               "warm-up"},
+        {FOUR MEGATRON("50", "nan"),
+         ":5: elapsed time per iteration (ms): is not a positive number"},
+        {FOUR MEGATRON("50", "-3"),
+         ":5: elapsed time per iteration (ms): is not a positive number"},
+        {FOUR MEGATRON("50", "1e3x"),
+         ":5: elapsed time per iteration (ms): is not a positive number"},
+        {FOUR " iteration 50/ 100 | consumed samples: 640 | elapsed time per iter\n",
+         ":5: the line ends before its time; expected \"elapsed time per iteration (ms): 1234.5 "
+         "|\""},
+        {FOUR " iteration 50/ 100 | elapsed time per iteration (ms): 10",
+         ":5: the line ends before its time; expected \"elapsed time per iteration (ms): 1234.5 "
+         "|\""},
+        {FOUR " iteration 50/ 100 | elapsed time per iteration (ms): 10.0 | global batch size: "
+              "128 | lm\n",
+         ":5: global batch size 128, but training.global_batch of job.json is 64"},
+        {FOUR TITAN("50", "tps: 5,762"),
+         ":5: a line of torchtitan in a log of Megatron-LM; expected the log of one run"},
+        {TITAN("1", "tps: 0"), ":1: tps: is not a positive number"},
+        {TITAN("1", "tps: inf"), ":1: tps: is not a positive number"},
+        {"step: 10  loss: 8.1  memory: 50.20GiB(63.41%)  tps: 5,7\n",
+         ":1: the line ends before its rate; expected \"tps: 5,762 ... mfu: 30.35%\""},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        Arena arena = {0};
+        RunLog run;
+        ASSERT_REFUSED(log_of(CASES[i][0], &arena, &run), CASES[i][1]);
+        arena_free(&arena);
+    }
+}
+
+CU_TestInfo run_log_tests[] = {
+    {"megatron_times_are_read", megatron_times_are_read},
+    {"torchtitan_rates_are_of_one_gpu", torchtitan_rates_are_of_one_gpu},
+    {"bad_logs_are_refused", bad_logs_are_refused},
+    CU_TEST_INFO_NULL,
+};
