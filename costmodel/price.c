@@ -331,6 +331,38 @@ Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *
     return prices;
 }
 
+// What collectives beside the pieces of a computation take from it: gathers of weights from the
+// first forward of a chunk, reductions of gradients from its last backward. One of n pieces has
+// none beside it.
+static void pieces_stretch(const Scenario *scenario, const Program *program, int num_chunks,
+                           Arena *arena, Prices *prices) {
+    double *stretch_s[2];
+    for (int b = 0; b < 2; b++)
+        prices->stretch_s[b] = stretch_s[b] = ARENA_ARRAY(arena, num_chunks, double);
+    for (int r = 0; r < program->num_ranks; r++) {
+        const RankProgram *rank = &program->ranks[r];
+        for (int i = 0; i < rank->num_instructions; i++) {
+            const Instruction *one = &rank->instructions[i];
+            if (one->kind != INSTRUCTION_COLLECTIVE || one->num_parts < 2) continue;
+            stretch_s[one->phase != PHASE_FORWARD][one->chunk] +=
+                prices->collective_s[one->collective] * (one->num_parts - 1) /
+                ((double)one->num_parts * one->num_parts);
+        }
+    }
+    for (int c = 0; c < num_chunks; c++) {
+        stretch_s[0][c] = fmin(stretch_s[0][c], prices->forward[c].time_s);
+        stretch_s[1][c] = fmin(stretch_s[1][c], prices->backward[c].time_s);
+        for (int b = 0; b < 2; b++)
+            stretch_s[b][c] *= scenario->training.stack.overlap_slowdown_frac;
+    }
+}
+
+double piece_stretch_s(const Prices *prices, const Instruction *instruction) {
+    if (instruction->num_parts < 2 || !prices->stretch_s[0]) return 0;
+    if (instruction->kind == INSTRUCTION_BACKWARD_INPUT) return 0;
+    return prices->stretch_s[instruction->kind != INSTRUCTION_FORWARD][instruction->chunk];
+}
+
 void program_price(const Scenario *scenario, const Plan *plan, const Program *program, Arena *arena,
                    Prices *prices) {
     double *time_s = ARENA_ARRAY(arena, program->num_collectives, double);
@@ -344,19 +376,21 @@ void program_price(const Scenario *scenario, const Plan *plan, const Program *pr
     }
     prices->collective_s = time_s;
     prices->collective_part = parts;
+    pieces_stretch(scenario, program, plan->num_chunks, arena, prices);
 }
 
 double instruction_compute_s(const Prices *prices, const Instruction *instruction, int rank) {
+    const double stretch_s = piece_stretch_s(prices, instruction);
     int chunk = instruction->chunk, parts = instruction->num_parts > 0 ? instruction->num_parts : 1;
     switch (instruction->kind) {
     case INSTRUCTION_FORWARD:
-        return prices->forward[chunk].time_s / parts;
+        return prices->forward[chunk].time_s / parts + stretch_s;
     case INSTRUCTION_BACKWARD:
-        return prices->backward[chunk].time_s / parts;
+        return prices->backward[chunk].time_s / parts + stretch_s;
     case INSTRUCTION_BACKWARD_INPUT:
-        return prices->backward_input[chunk].time_s / parts;
+        return prices->backward_input[chunk].time_s / parts + stretch_s;
     case INSTRUCTION_BACKWARD_WEIGHT:
-        return prices->backward_weight[chunk].time_s / parts;
+        return prices->backward_weight[chunk].time_s / parts + stretch_s;
     case INSTRUCTION_OPTIMIZER:
         return prices->optimizer_s[rank];
     default:

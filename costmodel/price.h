@@ -44,6 +44,8 @@ typedef struct {
     const double *message_s;         // [num_ranks] from pipeline rank r to r + 1 (and back)
     const double *message_alpha_s;   // [num_ranks] its latency part
     const double *collective_s;      // [num_collectives] of the Program; NULL before program_price
+    const double *stretch_s[2];      // [num_chunks] of a piece of the forward (backward) that
+                                     // collectives of the Program run beside; NULL as above
     const double *optimizer_s;       // [num_ranks]
     double step_s;                   // per step on the host, once
     const StepPart *message_part;    // [num_ranks] inside or across domains
@@ -58,5 +60,8 @@ Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *
 void program_price(const Scenario *scenario, const Plan *plan, const Program *program, Arena *arena,
                    Prices *prices);
 
-// Seconds of one compute instruction (a piece is its equal share).
+// Seconds by which collectives beside it stretch a compute instruction; 0 where it is no piece.
+double piece_stretch_s(const Prices *prices, const Instruction *instruction);
+
+// Seconds of one compute instruction (a piece is its equal share, and stretched).
 double instruction_compute_s(const Prices *prices, const Instruction *instruction, int rank);

@@ -301,6 +301,7 @@ static void rank_breakdown(const Run *run, int r, double *term_s) {
             continue;
         }
         for (int t = 0; t < NUM_TERMS; t++) term_s[t] += price->term_s[t] / instruction->num_parts;
+        term_s[TERM_DP] += piece_stretch_s(run->prices, instruction);
     }
     gap_take(&now_s, rank->free_s[STREAM_DP], &term_s[TERM_DP]);
     gap_take(&now_s, rank_end_s(rank), &term_s[TERM_PP]);
