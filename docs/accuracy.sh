@@ -1,33 +1,42 @@
 #!/bin/sh
-# Scores `meshwright estimate` on published measurements and writes the table into docs/accuracy.md.
+# Renews the tables of docs/accuracy.md: predictions of published steps by `meshwright validate`.
 #
 # usage: docs/accuracy.sh [PROGRAM]
-# The measurements and the scorer are not part of this repository; TRAINING_ROWS and SCORER name
-# them (default: training_open.jsonl and score_training.py of a folder `shared` beside the project).
+# The bundled set is always there. The larger set is not part of this repository; TRAINING_ROWS names
+# it and TRAINING_CASES the program that turns its rows into cases (default: training_open.jsonl and
+# training_cases.py of a folder `shared` beside the project). Without it its tables stay as they are.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 program=${1:-$root/build/meshwright}
-scorer=${SCORER:-$root/../shared/tools/score_training.py}
+cases=${TRAINING_CASES:-$root/../shared/tools/training_cases.py}
 rows=${TRAINING_ROWS:-$root/../shared/data/training_open.jsonl}
 page=$root/docs/accuracy.md
 
-if [ ! -f "$scorer" ] || [ ! -f "$rows" ]; then
-    echo "accuracy: the published measurements are not here; set SCORER and TRAINING_ROWS" >&2
-    exit 3
-fi
+folder=$(mktemp -d)
+trap 'rm -rf "$folder" "$page.new"' EXIT
 
-table=$(mktemp)
-trap 'rm -f "$table" "$page.new"' EXIT
-{
-    echo '```'
-    python3 "$scorer" "$rows" --bin "$program"
-    echo '```'
-} >"$table"
-awk -v table="$table" '
-    /^<!-- table begins/ { print; while ((getline line < table) > 0) print line; skip = 1 }
-    /^<!-- table ends/ { skip = 0 }
-    !skip || /^<!-- table/ && !done[$0]++ && !skip { print }
-' "$page" >"$page.new"
-mv "$page.new" "$page"
-echo "docs/accuracy.md: table renewed" >&2
+# Puts the file $2 between the marks of table $1.
+renew() {
+    awk -v table="$2" -v name="$1" '
+        $0 == "<!-- " name " begins -->" {
+            print; print "```"; while ((getline line < table) > 0) print line; print "```"; skip = 1
+        }
+        $0 == "<!-- " name " ends -->" { skip = 0 }
+        !skip && $0 != "<!-- " name " begins -->"
+    ' "$page" >"$page.new"
+    mv "$page.new" "$page"
+}
+
+"$program" validate --worst 0 >"$folder/bundled"
+renew bundled "$folder/bundled"
+if [ -f "$cases" ] && [ -f "$rows" ]; then
+    python3 "$cases" "$rows" >"$folder/cases.jsonl"
+    "$program" validate --data "$folder/cases.jsonl" --worst 0 >"$folder/stated"
+    "$program" validate --data "$folder/cases.jsonl" --worst 10 | sed -n '/^Largest errors/,$p' >"$folder/worst"
+    "$program" validate --data "$folder/cases.jsonl" --all --worst 0 | sed -n '/^$/,$p' | sed 1d >"$folder/assumed"
+    for table in stated worst assumed; do renew $table "$folder/$table"; done
+    echo "docs/accuracy.md: all tables renewed" >&2
+else
+    echo "docs/accuracy.md: table of the bundled set renewed; the larger set is not here" >&2
+fi

@@ -196,11 +196,11 @@ static void bundled_cases_are_predicted_within_bounds(void) {
     CU_ASSERT_EQUAL_FATAL(published_load_bundled(&arena, &published, &num_cases).code, STATUS_OK);
     ValidatePart stated = ran(published, num_cases, &arena).stated;
     CU_ASSERT_EQUAL(stated.all.num_refused, 0);
-    CU_ASSERT(stated.all.num_misfits <= 0.03 * num_cases);
-    CU_ASSERT(stated.all.mape_frac < 0.15);
-    CU_ASSERT(stated.mean_of_families_frac < 0.15);
-    CU_ASSERT(stated.all.inside_interval_frac > 0.6);
-    CU_ASSERT(stated.all.memory_mape_frac < 0.15);
+    CU_ASSERT(stated.all.num_misfits <= 2); // fms-fsdp
+    CU_ASSERT(stated.all.mape_frac < 0.068);
+    CU_ASSERT(stated.mean_of_families_frac < 0.062);
+    CU_ASSERT(stated.all.inside_interval_frac > 0.7 && stated.all.inside_interval_frac < 0.92);
+    CU_ASSERT(stated.all.memory_mape_frac < 0.045);
     arena_free(&arena);
 }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The figures of docs/accuracy.md cannot be lost silently: no stated case refused, mean of families
-# and the share said not to fit within their bars. Skips where the published measurements are not.
+# The figures of docs/accuracy.md cannot be lost silently: each main one has a bar a little above it.
+# Skips where the published measurements are not.
 set -eu
 
 scorer=../shared/tools/score_training.py
@@ -21,15 +21,20 @@ rows = {row["family"]: row for row in json.load(open(sys.argv[1]))}
 whole = rows["ALL stated"]
 bars = [("cases", whole["cases"] >= 500, whole["cases"]),
         ("refused", whole["refused"] == 0, whole["refused"]),
-        ("said not to fit", whole["said_oom"] <= 0.03 * whole["cases"], whole["said_oom"]),
-        ("mean of families", whole["mean_of_families"] < 0.13, whole["mean_of_families"]),
-        ("megatron-sc21", rows["megatron-sc21"]["mape"] < 0.06, rows["megatron-sc21"]["mape"]),
+        ("said not to fit", whole["said_oom"] <= 2, whole["said_oom"]),
+        ("mean of families", whole["mean_of_families"] < 0.063, whole["mean_of_families"]),
+        ("mean of cases", whole["mape"] < 0.067, whole["mape"]),
         ("memory of simumax-b200", rows["simumax-b200"]["mem_mape"] <= 0.005,
          rows["simumax-b200"]["mem_mape"]),
         ("memory of simumax-b200, worst", rows["simumax-b200"]["mem_max"] <= 0.015,
          rows["simumax-b200"]["mem_max"]),
         ("memory of torchtitan", rows["torchtitan"]["mem_mape"] < 0.06,
          rows["torchtitan"]["mem_mape"])]
+for family, bar in [("fms-fsdp", 0.045), ("internevo", 0.09), ("korthikanti-mlsys23", 0.055),
+                    ("megatron-sc21", 0.03), ("mosaicml-llm-foundry", 0.055),
+                    ("nemo-24.05-h100", 0.05), ("simumax-b200", 0.063), ("torchtitan", 0.105),
+                    ("vtrain-single", 0.083)]:
+    bars.append((family, rows[family]["mape"] < bar, rows[family]["mape"]))
 for name, held, figure in bars:
     print("ok    " if held else "MISSED", name, figure)
 sys.exit(any(not held for _, held, _ in bars))
