@@ -18,7 +18,6 @@ enum {
     NUM_PARAMETERS = sizeof PARAMETERS / sizeof *PARAMETERS,
     NUM_TILES = 2,
     MAX_VARIANTS = 64,
-    FEWEST_ROWS = 40, // of a kernel in a fold
 };
 static const double TILE_TOKENS[NUM_TILES] = {64, 128};
 static const double TOKEN_KNOTS[] = {1,    16,   32,   64,   128,  256,  512,  1024,
@@ -81,14 +80,17 @@ static void part_rows(ContextPart *part, const AttentionRows *rows, Arena *arena
         part->rows[n++] = row;
     }
     double *target = ARENA_ARRAY(arena, n, double), *places = ARENA_ARRAY(arena, 3 * n, double);
+    int *folds = ARENA_ARRAY(arena, n, int);
     for (int t = 0; t < NUM_TILES; t++) part->work[t] = ARENA_ARRAY(arena, n, ContextWork);
     for (int i = 0; i < n; i++) {
         target[i] = rows->log_latency[part->rows[i]];
+        folds[i] = rows->folds[part->rows[i]];
         context_place(part->shapes[i], places + 3 * i);
         for (int t = 0; t < NUM_TILES; t++)
             part->work[t][i] = context_work(part->gpu->num_sms, TILE_TOKENS[t], part->shapes[i]);
     }
-    part->segment = (Segment){n, target, places, part_model, part, NUM_PARAMETERS, PARAMETERS, {0}};
+    part->segment =
+        (Segment){n, target, places, folds, part_model, part, NUM_PARAMETERS, PARAMETERS, {0}};
     part_spec(&part->segment.spec, rows->latent, arena);
 }
 
@@ -111,31 +113,20 @@ static void part_start(ContextPart *part) {
 }
 
 // Fits with the rows of a fold left out (-1: none); false where too few remain.
-static bool part_fit(const ContextPart *part, const AttentionRows *rows, int fold, Arena *arena,
-                     ContextKernel *out) {
-    Arena scratch = {0};
-    double *weights = ARENA_ARRAY(&scratch, part->segment.num_rows, double);
+static bool part_fit(const ContextPart *part, int fold, Arena *arena, ContextKernel *out) {
     double values[NUM_PARAMETERS];
-    int num_kept = 0;
-    for (int i = 0; i < part->segment.num_rows; i++) {
-        weights[i] = rows->folds[part->rows[i]] != fold;
-        num_kept += weights[i] > 0;
-    }
     memcpy(values, part->values, sizeof values);
     *out = part->kernel;
-    bool enough = num_kept >= FEWEST_ROWS || fold < 0;
-    if (enough) segment_fit(&part->segment, weights, arena, values, &out->surface);
+    bool enough = segment_fit(&part->segment, fold, arena, values, &out->surface);
     kernel_set(out, values);
-    arena_free(&scratch);
     return enough;
 }
 
-static ContextKernels kernels_fit(const ContextPart *parts, int num_parts,
-                                  const AttentionRows *rows, int fold, Arena *arena) {
+static ContextKernels kernels_fit(const ContextPart *parts, int num_parts, int fold, Arena *arena) {
     ContextKernel *kernels = ARENA_ARRAY(arena, num_parts, ContextKernel);
     int num_kernels = 0;
     for (int p = 0; p < num_parts; p++)
-        num_kernels += part_fit(&parts[p], rows, fold, arena, &kernels[num_kernels]);
+        num_kernels += part_fit(&parts[p], fold, arena, &kernels[num_kernels]);
     return (ContextKernels){num_kernels, kernels};
 }
 
@@ -160,7 +151,7 @@ static void left_out_price(const ContextPart *parts, int num_parts, const Attent
                            const Gpu *gpu, double *left_out_s) {
     for (int fold = 0; fold < ATTENTION_FOLDS; fold++) {
         Arena scratch = {0};
-        ContextKernels kernels = kernels_fit(parts, num_parts, rows, fold, &scratch);
+        ContextKernels kernels = kernels_fit(parts, num_parts, fold, &scratch);
         for (int row = 0; row < rows->num_rows; row++)
             if (rows->folds[row] == fold)
                 left_out_s[row] = kernel_context_s(gpu, &kernels, &rows->shapes[row]);
@@ -209,7 +200,7 @@ Status context_rows_fit(const KernelTable *table, const AttentionRows *rows, con
     left_out_price(parts, num_parts, rows, gpu, left_out_s);
     ContextKernel *kernels = ARENA_ARRAY(arena, num_parts, ContextKernel);
     for (int p = 0; p < num_parts; p++) {
-        part_fit(&parts[p], rows, -1, arena, &kernels[p]);
+        part_fit(&parts[p], -1, arena, &kernels[p]);
         kernel_note(&kernels[p], &parts[p], rows, left_out_s);
     }
     ContextKernels fitted = {num_parts, kernels};

@@ -18,7 +18,6 @@ static const FitParameter PARAMETERS[] = {
 enum {
     NUM_PARAMETERS = sizeof PARAMETERS / sizeof *PARAMETERS,
     MAX_PARTS = 128,
-    FEWEST_ROWS = 40, // of a kernel in a fold
     NUM_RULES = 2,
 };
 // Blocks per SM from which a library takes the shared kernel: it has no other, or TensorRT-LLM's.
@@ -105,42 +104,33 @@ static void part_rows(GenerationPart *part, const AttentionRows *rows, const int
         part->rows[n++] = row;
     }
     double *target = ARENA_ARRAY(arena, n, double), *places = ARENA_ARRAY(arena, 3 * n, double);
+    int *folds = ARENA_ARRAY(arena, n, int);
     for (int i = 0; i < n; i++) {
         target[i] = rows->log_latency[part->rows[i]];
+        folds[i] = rows->folds[part->rows[i]];
         generation_place(&part->kernel, part->shapes[i], places + 3 * i);
     }
-    part->segment = (Segment){n, target, places, part_model, part, NUM_PARAMETERS, PARAMETERS, {0}};
+    part->segment =
+        (Segment){n, target, places, folds, part_model, part, NUM_PARAMETERS, PARAMETERS, {0}};
     part_spec(part, rows->latent, &part->segment.spec, arena);
 }
 
 // Fits with the rows of a fold left out (-1: none); false where too few remain.
-static bool part_fit(const GenerationPart *part, const AttentionRows *rows, int fold, Arena *arena,
-                     GenerationKernel *out) {
-    Arena scratch = {0};
-    double *weights = ARENA_ARRAY(&scratch, part->segment.num_rows, double);
+static bool part_fit(const GenerationPart *part, int fold, Arena *arena, GenerationKernel *out) {
     double values[NUM_PARAMETERS];
-    int num_kept = 0;
-    for (int i = 0; i < part->segment.num_rows; i++) {
-        weights[i] = rows->folds[part->rows[i]] != fold;
-        num_kept += weights[i] > 0;
-    }
     memcpy(values, part->values, sizeof values);
     *out = part->kernel;
-    bool enough = num_kept >= FEWEST_ROWS || fold < 0;
-    if (enough) segment_fit(&part->segment, weights, arena, values, &out->surface);
+    bool enough = segment_fit(&part->segment, fold, arena, values, &out->surface);
     kernel_set(out, values);
-    arena_free(&scratch);
     return enough;
 }
 
-static GenerationKernels kernels_fit(const GenerationParts *parts, const AttentionRows *rows,
-                                     int fold, Arena *arena) {
+static GenerationKernels kernels_fit(const GenerationParts *parts, int fold, Arena *arena) {
     GenerationKernel *kernels = ARENA_ARRAY(arena, parts->num_parts, GenerationKernel);
     GenerationKernels fitted = {.kernels = kernels};
     memcpy(fitted.shared_min_blocks_per_sm, parts->min_blocks, sizeof parts->min_blocks);
     for (int p = 0; p < parts->num_parts; p++)
-        fitted.num_kernels +=
-            part_fit(&parts->parts[p], rows, fold, arena, &kernels[fitted.num_kernels]);
+        fitted.num_kernels += part_fit(&parts->parts[p], fold, arena, &kernels[fitted.num_kernels]);
     return fitted;
 }
 
@@ -214,7 +204,7 @@ static void left_out_price(const GenerationParts *parts, const AttentionRows *ro
                            double *left_out_s) {
     for (int fold = 0; fold < ATTENTION_FOLDS; fold++) {
         Arena scratch = {0};
-        GenerationKernels kernels = kernels_fit(parts, rows, fold, &scratch);
+        GenerationKernels kernels = kernels_fit(parts, fold, &scratch);
         for (int row = 0; row < rows->num_rows; row++)
             if (rows->folds[row] == fold)
                 left_out_s[row] = kernel_generation_s(gpu, &kernels, &rows->shapes[row]);
@@ -263,7 +253,7 @@ Status generation_rows_fit(const KernelTable *table, const AttentionRows *rows, 
     left_out_price(&parts, rows, gpu, left_out_s);
     GenerationKernel *kernels = ARENA_ARRAY(arena, parts.num_parts, GenerationKernel);
     for (int p = 0; p < parts.num_parts; p++) {
-        part_fit(&parts.parts[p], rows, -1, arena, &kernels[p]);
+        part_fit(&parts.parts[p], -1, arena, &kernels[p]);
         kernel_note(&kernels[p], &parts.parts[p], rows, left_out_s);
     }
     GenerationKernels fitted = {.num_kernels = parts.num_parts, .kernels = kernels};

@@ -29,8 +29,8 @@ double segment_start(const Segment *segment, double *values) {
     return fit_loss(&whole, values);
 }
 
-void segment_fit(const Segment *segment, const double *weights, Arena *arena, double *values,
-                 Surface *surface) {
+static void rows_fit(const Segment *segment, const double *weights, Arena *arena, double *values,
+                     Surface *surface) {
     Arena scratch = {0};
     FitProblem problem = problem_of(segment, weights);
     fit_gradient(&problem, values);
@@ -40,6 +40,20 @@ void segment_fit(const Segment *segment, const double *weights, Arena *arena, do
     SurfaceData data = {segment->num_rows, residual, weights, OUTLIER, SURFACE_ROUNDS};
     fit_surfaces(&segment->spec, &segment->places, 1, &data, arena, surface);
     arena_free(&scratch);
+}
+
+bool segment_fit(const Segment *segment, int fold, Arena *arena, double *values, Surface *surface) {
+    Arena scratch = {0};
+    double *weights = ARENA_ARRAY(&scratch, segment->num_rows, double);
+    int num_kept = 0;
+    for (int i = 0; i < segment->num_rows; i++) {
+        weights[i] = segment->folds[i] != fold;
+        num_kept += weights[i] > 0;
+    }
+    bool enough = num_kept >= SEGMENT_FEWEST_ROWS || fold < 0;
+    if (enough) rows_fit(segment, weights, arena, values, surface);
+    arena_free(&scratch);
+    return enough;
 }
 
 SurfaceAxis surface_octaves(const char *name, int first, int last, Arena *arena) {

@@ -9,10 +9,13 @@
 #include "calibrate/fit.h"
 #include "calibrate/fit_surface.h"
 
+enum { SEGMENT_FEWEST_ROWS = 40 };
+
 typedef struct {
     int num_rows;
     const double *log_latency; // [num_rows]
     const double *places;      // [num_rows][spec.num_axes], log2
+    const int *folds;          // [num_rows], for cross-validation
     FitModel model;
     const void *context;
     int num_parameters;
@@ -23,9 +26,9 @@ typedef struct {
 // The numbers of all rows, from the start values; returns their loss.
 double segment_start(const Segment *segment, double *values);
 
-// Improves values on the rows with weight and fits the grid to them; weights [num_rows].
-void segment_fit(const Segment *segment, const double *weights, Arena *arena, double *values,
-                 Surface *surface);
+// Improves values on the rows outside a fold and fits the grid to them; with fold -1 on all rows.
+// Leaves both as they are and returns false where fewer than SEGMENT_FEWEST_ROWS are outside.
+bool segment_fit(const Segment *segment, int fold, Arena *arena, double *values, Surface *surface);
 
 // An axis of powers of two from 2^first to 2^last.
 SurfaceAxis surface_octaves(const char *name, int first, int last, Arena *arena);
