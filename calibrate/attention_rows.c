@@ -1,23 +1,22 @@
 #include "calibrate/attention_rows.h"
 
+#include "calibrate/fit_segment.h"
+
 #include <math.h>
 #include <string.h>
 
 enum { MLA_CONTEXT_DIM = 160, MLA_LATENT_DIM = 288 };
 
-static Status read_dtypes(const KernelTable *table, const char *column, Arena *arena, int **out) {
+// A column of formats; where one is unknown the row gets a problem.
+static int *read_dtypes(const KernelTable *table, const char *column, const char **problems,
+                        Arena *arena) {
+    int *dtypes = kernel_table_choices(table, column, ATTENTION_DTYPE_NAMES, arena);
     const char **texts = kernel_table_texts(table, column, arena);
-    int *dtypes = ARENA_ARRAY(arena, table->num_rows, int);
-    for (int row = 0; row < table->num_rows; row++) {
-        int d = 0;
-        while (d < NUM_ATTENTION_DTYPES && strcmp(texts[row], ATTENTION_DTYPE_NAMES[d]) != 0) d++;
-        if (d == NUM_ATTENTION_DTYPES)
-            return kernel_table_error(table, row, "%s \"%.40s\"; expected bfloat16 or fp8", column,
-                                      texts[row]);
-        dtypes[row] = d;
-    }
-    *out = dtypes;
-    return status_ok();
+    for (int row = 0; row < table->num_rows; row++)
+        if (dtypes[row] < 0 && !problems[row])
+            problems[row] = arena_printf(arena, "%s: \"%.40s\"; expected one of bfloat16, fp8",
+                                         column, texts[row]);
+    return dtypes;
 }
 
 // Target, groups and folds of shapes that are there.
@@ -42,9 +41,9 @@ static void rows_finish(const double *latency_s, Arena *arena, AttentionRows *ro
 static Status read_sizes(const KernelTable *table, bool isl, bool step, Arena *arena,
                          AttentionShape *shapes) {
     double *batch, *tokens = NULL, *steps = NULL;
-    TRY(kernel_table_numbers(table, "batch_size", 1, 1e6, arena, &batch));
-    if (isl) TRY(kernel_table_numbers(table, "isl", 1, 1e8, arena, &tokens));
-    if (step) TRY(kernel_table_numbers(table, "step", 0, 1e8, arena, &steps));
+    TRY(kernel_table_counts(table, "batch_size", 1, 1e6, arena, &batch));
+    if (isl) TRY(kernel_table_counts(table, "isl", 1, 1e8, arena, &tokens));
+    if (step) TRY(kernel_table_counts(table, "step", 0, 1e8, arena, &steps));
     for (int row = 0; row < table->num_rows; row++) {
         shapes[row].batch = batch[row];
         shapes[row].tokens = (isl ? tokens[row] : 1) + (step ? steps[row] : 0);
@@ -55,16 +54,16 @@ static Status read_sizes(const KernelTable *table, bool isl, bool step, Arena *a
 Status attention_rows(const KernelTable *table, const double *latency_s, bool step, Arena *arena,
                       AttentionRows *out) {
     AttentionRows rows = {.num_rows = table->num_rows};
-    int *attn, *cache;
     double *heads, *kv_heads, *head_dim, *window;
     rows.shapes = ARENA_ARRAY(arena, rows.num_rows, AttentionShape);
+    rows.problems = ARENA_ARRAY(arena, rows.num_rows, const char *);
     TRY(read_sizes(table, true, step, arena, rows.shapes));
-    TRY(read_dtypes(table, "attn_dtype", arena, &attn));
-    TRY(read_dtypes(table, "kv_cache_dtype", arena, &cache));
-    TRY(kernel_table_numbers(table, "num_heads", 1, 1e5, arena, &heads));
-    TRY(kernel_table_numbers(table, "num_key_value_heads", 0, 1e5, arena, &kv_heads));
-    TRY(kernel_table_numbers(table, "head_dim", 1, 4096, arena, &head_dim));
-    TRY(kernel_table_numbers(table, "window_size", 0, 1 << 24, arena, &window));
+    const int *attn = read_dtypes(table, "attn_dtype", rows.problems, arena);
+    const int *cache = read_dtypes(table, "kv_cache_dtype", rows.problems, arena);
+    TRY(kernel_table_counts(table, "num_heads", 1, 1e5, arena, &heads));
+    TRY(kernel_table_counts(table, "num_key_value_heads", 0, 1e5, arena, &kv_heads));
+    TRY(kernel_table_counts(table, "head_dim", 1, 4096, arena, &head_dim));
+    TRY(kernel_table_counts(table, "window_size", 0, 1 << 24, arena, &window));
     for (int row = 0; row < rows.num_rows; row++) {
         AttentionShape *shape = &rows.shapes[row];
         shape->variant =
@@ -72,8 +71,10 @@ Status attention_rows(const KernelTable *table, const double *latency_s, bool st
         shape->heads = heads[row];
         shape->kv_heads = kv_heads[row] > 0 ? kv_heads[row] : heads[row];
         if (shape->kv_heads > shape->heads)
-            return kernel_table_error(table, row, "num_key_value_heads %g exceeds num_heads %g",
-                                      shape->kv_heads, shape->heads);
+            rows.problems[row] = arena_printf(arena,
+                                              "num_key_value_heads: %.0f; expected at most "
+                                              "num_heads %.0f",
+                                              shape->kv_heads, shape->heads);
     }
     rows_finish(latency_s, arena, &rows);
     *out = rows;
@@ -83,13 +84,13 @@ Status attention_rows(const KernelTable *table, const double *latency_s, bool st
 Status mla_rows(const KernelTable *table, const double *latency_s, bool step, Arena *arena,
                 AttentionRows *out) {
     AttentionRows rows = {.num_rows = table->num_rows, .latent = true};
-    int *cache;
     double *heads, *tp;
     rows.shapes = ARENA_ARRAY(arena, rows.num_rows, AttentionShape);
+    rows.problems = ARENA_ARRAY(arena, rows.num_rows, const char *);
     TRY(read_sizes(table, !step, step, arena, rows.shapes));
-    TRY(read_dtypes(table, "kv_cache_dtype", arena, &cache));
-    TRY(kernel_table_numbers(table, "num_heads", 1, 1e5, arena, &heads));
-    TRY(kernel_table_numbers(table, "tp_size", 1, 1e5, arena, &tp));
+    const int *cache = read_dtypes(table, "kv_cache_dtype", rows.problems, arena);
+    TRY(kernel_table_counts(table, "num_heads", 1, 1e5, arena, &heads));
+    TRY(kernel_table_counts(table, "tp_size", 1, 1e5, arena, &tp));
     for (int row = 0; row < rows.num_rows; row++) {
         AttentionShape *shape = &rows.shapes[row];
         shape->variant = (AttentionVariant){ATTENTION_BFLOAT16, cache[row],
@@ -102,11 +103,46 @@ Status mla_rows(const KernelTable *table, const double *latency_s, bool step, Ar
     return status_ok();
 }
 
+// Rows of one kernel.
+static int variant_num_rows(const AttentionRows *rows, const AttentionVariant *variant) {
+    int num_rows = 0;
+    for (int row = 0; row < rows->num_rows; row++)
+        num_rows += memcmp(&rows->shapes[row].variant, variant, sizeof *variant) == 0;
+    return num_rows;
+}
+
+Status attention_rows_check(const KernelTable *table, const AttentionRows *rows, const Gpu *gpu) {
+    const AttentionVariant *before = NULL;
+    for (int row = 0; row < rows->num_rows; row++) {
+        const AttentionVariant *v = &rows->shapes[row].variant;
+        if (rows->problems[row]) return kernel_table_error(table, row, "%s", rows->problems[row]);
+        if (attention_peak_flops_per_s(gpu, v->attn_dtype) <= 0)
+            return kernel_table_error(table, row, "attn_dtype: %s has no %s units", gpu->name,
+                                      ATTENTION_DTYPE_NAMES[v->attn_dtype]);
+        if (before && memcmp(v, before, sizeof *v) == 0) continue;
+        before = v;
+        int num_rows = variant_num_rows(rows, v);
+        if (num_rows < SEGMENT_FEWEST_ROWS)
+            return kernel_table_error(
+                table, row,
+                "%d rows with attn_dtype %s, kv_cache_dtype %s, head_dim %d, window_size %d; "
+                "expected at least %d",
+                num_rows, ATTENTION_DTYPE_NAMES[v->attn_dtype],
+                ATTENTION_DTYPE_NAMES[v->kv_cache_dtype], v->head_dim, v->window_size,
+                SEGMENT_FEWEST_ROWS);
+    }
+    if (rows->num_groups >= 2) return status_ok();
+    return status_at(STATUS_INVALID, table->file, "",
+                     "all rows have the same heads, head_dim and window_size; expected at least 2 "
+                     "such groups, to leave one out");
+}
+
 void attention_scores(const AttentionRows *rows, const double *left_out_s, const double *all_s,
                       KindFit *out) {
     out->num_groups = rows->num_groups;
     out->left_out = fit_score(rows->num_rows, left_out_s, rows->latency_s);
     out->all = fit_score(rows->num_rows, all_s, rows->latency_s);
+    out->fitted_s = all_s;
 }
 
 FitScore attention_part_score(const AttentionRows *rows, const int *part, int num_part,

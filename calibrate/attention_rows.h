@@ -19,6 +19,7 @@ typedef struct {
     int num_rows;
     bool latent;               // generation on the latent of MLA: always the shared kernel
     AttentionShape *shapes;    // [num_rows]
+    const char **problems;     // [num_rows], why a row is no attention; NULL where it is
     const double *log_latency; // [num_rows]; NULL without measurements
     const double *latency_s;
     int *folds; // [num_rows]: rows of one (heads, kv_heads, head_dim, window) share a fold
@@ -27,7 +28,8 @@ typedef struct {
 
 enum { ATTENTION_FOLDS = 5 };
 
-// Shapes of a table; latency_s may be NULL. step: generation (keys are isl + step).
+// Shapes of a table; latency_s may be NULL. step: generation (keys are isl + step). Refuses numbers
+// beyond bounds; what else is wrong with a row stands in problems, which the fit refuses.
 Status attention_rows(const KernelTable *table, const double *latency_s, bool step, Arena *arena,
                       AttentionRows *out);
 Status mla_rows(const KernelTable *table, const double *latency_s, bool step, Arena *arena,
@@ -38,6 +40,10 @@ Status context_rows_fit(const KernelTable *table, const AttentionRows *rows, con
                         Arena *arena, KindFit *out);
 Status generation_rows_fit(const KernelTable *table, const AttentionRows *rows, const Gpu *gpu,
                            Arena *arena, KindFit *out);
+
+// Refuses rows with a problem, formats that the GPU lacks, kernels with fewer than
+// SEGMENT_FEWEST_ROWS rows, and tables of a single group.
+Status attention_rows_check(const KernelTable *table, const AttentionRows *rows, const Gpu *gpu);
 
 // Scores of left-out and of fitted predictions.
 void attention_scores(const AttentionRows *rows, const double *left_out_s, const double *all_s,

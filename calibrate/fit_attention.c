@@ -4,6 +4,8 @@
 #include "costmodel/kernel_context.h"
 #include "costmodel/kernel_generation.h"
 
+#include <math.h>
+
 Status context_attention_fit(const KernelTable *table, const double *latency_s, const Gpu *gpu,
                              Arena *arena, KindFit *out) {
     AttentionRows rows;
@@ -16,7 +18,9 @@ Status context_attention_price(const KernelTable *table, const Gpu *gpu,
     AttentionRows rows;
     TRY(attention_rows(table, NULL, false, arena, &rows));
     for (int row = 0; row < rows.num_rows; row++)
-        predicted_s[row] = kernel_context_s(gpu, &profile->context_attention, &rows.shapes[row]);
+        predicted_s[row] = rows.problems[row] ? NAN
+                                              : kernel_context_s(gpu, &profile->context_attention,
+                                                                 &rows.shapes[row]);
     return status_ok();
 }
 
@@ -33,6 +37,8 @@ Status generation_attention_price(const KernelTable *table, const Gpu *gpu,
     TRY(attention_rows(table, NULL, true, arena, &rows));
     for (int row = 0; row < rows.num_rows; row++)
         predicted_s[row] =
-            kernel_generation_s(gpu, &profile->generation_attention, &rows.shapes[row]);
+            rows.problems[row]
+                ? NAN
+                : kernel_generation_s(gpu, &profile->generation_attention, &rows.shapes[row]);
     return status_ok();
 }

@@ -167,31 +167,27 @@ static void kernel_note(ContextKernel *kernel, const ContextPart *part, const At
     kernel->surface.spread_frac = score.median_frac;
 }
 
-// Half the square of keys by queries, or the band of a window, at the dense peak.
-static double least_s(const Gpu *gpu, const AttentionShape *shape) {
-    double keys = shape->tokens / 2;
-    if (shape->variant.window_size > 0) keys = fmin(keys, shape->variant.window_size / 2.0);
-    double flops = 4 * shape->batch * shape->heads * shape->tokens * keys * shape->variant.head_dim;
-    double peak = attention_peak_flops_per_s(gpu, shape->variant.attn_dtype);
-    return peak > 0 ? flops / peak : 0;
-}
-
-static Status rows_check(const KernelTable *table, const AttentionRows *rows, const Gpu *gpu,
-                         Arena *arena) {
-    double *least = ARENA_ARRAY(arena, rows->num_rows, double);
+// Half the square of keys by queries, or the band of a window, at the dense peak; its work are
+// queries, keys, values and outputs in memory, too.
+static Status limits_check(const KernelTable *table, const AttentionRows *rows, const Gpu *gpu,
+                           Arena *arena) {
+    KernelLimits limits = kernel_limits_new(table, arena);
     for (int row = 0; row < rows->num_rows; row++) {
-        least[row] = least_s(gpu, &rows->shapes[row]);
-        if (attention_peak_flops_per_s(gpu, rows->shapes[row].variant.attn_dtype) <= 0)
-            return kernel_table_error(table, row, "attn_dtype %s, which %s has no units for",
-                                      ATTENTION_DTYPE_NAMES[rows->shapes[row].variant.attn_dtype],
-                                      gpu->name);
+        const AttentionShape *s = &rows->shapes[row];
+        double keys = s->tokens / 2, numbers = 2 * s->batch * s->tokens * (s->heads + s->kv_heads);
+        if (s->variant.window_size > 0) keys = fmin(keys, s->variant.window_size / 2.0);
+        limits.least_s[row] = 4 * s->batch * s->heads * s->tokens * keys * s->variant.head_dim /
+                              attention_peak_flops_per_s(gpu, s->variant.attn_dtype);
+        limits.work_s[row] = limits.least_s[row] +
+                             2 * numbers * s->variant.head_dim / gpu->memory_bandwidth_bytes_per_s;
     }
-    return kernel_table_check_least(table, rows->latency_s, least, "the peak of its products");
+    return kernel_table_check_limits(table, rows->latency_s, &limits, "the peak of its products");
 }
 
 Status context_rows_fit(const KernelTable *table, const AttentionRows *rows, const Gpu *gpu,
                         Arena *arena, KindFit *out) {
-    TRY(rows_check(table, rows, gpu, arena));
+    TRY(attention_rows_check(table, rows, gpu));
+    TRY(limits_check(table, rows, gpu, arena));
     ContextPart *parts = ARENA_ARRAY(arena, MAX_VARIANTS, ContextPart);
     int num_parts = parts_find(rows, gpu, arena, parts);
     for (int p = 0; p < num_parts; p++) part_start(&parts[p]);

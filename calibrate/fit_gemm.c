@@ -233,34 +233,33 @@ typedef struct {
 } GemmTable;
 
 static Status table_read(const KernelTable *table, Arena *arena, GemmTable *out) {
-    TRY(kernel_table_numbers(table, "m", 1, 1e9, arena, &out->m));
-    TRY(kernel_table_numbers(table, "n", 1, 1e9, arena, &out->n));
-    TRY(kernel_table_numbers(table, "k", 1, 1e9, arena, &out->k));
-    const char **names = kernel_table_texts(table, "gemm_dtype", arena);
-    out->dtypes = ARENA_ARRAY(arena, table->num_rows, int);
-    for (int row = 0; row < table->num_rows; row++) {
-        out->dtypes[row] = -1;
-        for (int d = 0; d < NUM_GEMM_DTYPES; d++)
-            if (strcmp(names[row], GEMM_DTYPE_NAMES[d]) == 0) out->dtypes[row] = d;
-    }
+    TRY(kernel_table_counts(table, "m", 1, 1e9, arena, &out->m));
+    TRY(kernel_table_counts(table, "n", 1, 1e9, arena, &out->n));
+    TRY(kernel_table_counts(table, "k", 1, 1e9, arena, &out->k));
+    out->dtypes = kernel_table_choices(table, "gemm_dtype", GEMM_DTYPE_NAMES, arena);
     return status_ok();
 }
 
-// Refuses formats that cannot be fitted, and times under that of the peak rate.
+// Refuses formats that cannot be fitted, and times beyond the hardware: products at the peak rate,
+// and every byte that the L2 cache cannot keep from call to call read once.
 static Status table_check(const KernelTable *table, const GemmTable *shapes, const Gpu *gpu,
                           const double *latency_s, Arena *arena) {
-    double *least_s = ARENA_ARRAY(arena, table->num_rows, double);
+    KernelLimits limits = kernel_limits_new(table, arena);
+    TRY(kernel_table_check_choices(table, "gemm_dtype", shapes->dtypes, GEMM_DTYPE_NAMES));
     for (int row = 0; row < table->num_rows; row++) {
-        int dtype = shapes->dtypes[row];
-        double peak = dtype < 0 ? 0 : gemm_peak_flops_per_s(gpu, (GemmDtype)dtype);
+        GemmDtype dtype = (GemmDtype)shapes->dtypes[row];
+        double m = shapes->m[row], n = shapes->n[row], k = shapes->k[row];
+        double peak = gemm_peak_flops_per_s(gpu, dtype), bytes = kernel_gemm_bytes(dtype, m, n, k);
         if (peak <= 0)
-            return kernel_table_error(
-                table, row, "gemm_dtype: %s %s; expected bfloat16, fp8, fp8_block or nvfp4",
-                dtype < 0 ? "unknown" : gpu->name,
-                dtype < 0 ? "number format" : "has no such arithmetic");
-        least_s[row] = 2 * shapes->m[row] * shapes->n[row] * shapes->k[row] / peak;
+            return kernel_table_error(table, row, "gemm_dtype: %s has no %s units", gpu->name,
+                                      GEMM_DTYPE_NAMES[dtype]);
+        double read_bytes = fmax(0, bytes - gpu->l2_bytes);
+        limits.least_s[row] =
+            fmax(2 * m * n * k / peak, read_bytes / gpu->memory_bandwidth_bytes_per_s);
+        limits.work_s[row] = 2 * m * n * k / peak + bytes / gpu->memory_bandwidth_bytes_per_s;
     }
-    return kernel_table_check_least(table, latency_s, least_s, "the GPU's peak rate");
+    return kernel_table_check_limits(table, latency_s, &limits,
+                                     "the GPU's peak rate or memory bandwidth");
 }
 
 static GemmRows rows_of(const GemmTable *shapes, int num_rows, const double *latency_s,
@@ -304,6 +303,7 @@ Status gemm_fit(const KernelTable *table, const double *latency_s, const Gpu *gp
         return status;
     }
     out->section = section;
+    out->fitted_s = all_s;
     out->left_out = fit_score(table->num_rows, left_out_s, latency_s);
     out->all = fit_score(table->num_rows, all_s, latency_s);
     return status_ok();

@@ -221,31 +221,30 @@ static void kernel_note(GenerationKernel *kernel, const GenerationPart *part,
 }
 
 // Keys and values that cannot be in the L2 cache, at twice the bandwidth of the memory: benches
-// that repeat pages of the cache over sequences read 1.7 times as fast as it (A100, long keys).
-static double least_s(const Gpu *gpu, const AttentionShape *shape) {
-    double keys = shape->tokens;
-    if (shape->variant.window_size > 0) keys = fmin(keys, shape->variant.window_size);
-    double element_bytes = shape->variant.kv_cache_dtype == ATTENTION_FP8 ? 1 : 2;
-    double bytes = 2 * shape->batch * shape->kv_heads * keys * shape->variant.head_dim;
-    return fmax(0, bytes * element_bytes - gpu->l2_bytes) / (2 * gpu->memory_bandwidth_bytes_per_s);
-}
-
-static Status rows_check(const KernelTable *table, const AttentionRows *rows, const Gpu *gpu,
-                         Arena *arena) {
-    double *least = ARENA_ARRAY(arena, rows->num_rows, double);
+// that repeat pages of the cache over sequences read 1.7 times as fast as it (A100, long keys). The
+// work are all of them, the products, a microsecond a block and 2 ns a key of one (slow kernels).
+static Status limits_check(const KernelTable *table, const AttentionRows *rows, const Gpu *gpu,
+                           Arena *arena) {
+    KernelLimits limits = kernel_limits_new(table, arena);
     for (int row = 0; row < rows->num_rows; row++) {
-        least[row] = least_s(gpu, &rows->shapes[row]);
-        if (attention_peak_flops_per_s(gpu, rows->shapes[row].variant.attn_dtype) <= 0)
-            return kernel_table_error(table, row, "attn_dtype %s, which %s has no units for",
-                                      ATTENTION_DTYPE_NAMES[rows->shapes[row].variant.attn_dtype],
-                                      gpu->name);
+        const AttentionShape *s = &rows->shapes[row];
+        double keys = s->tokens, bandwidth = gpu->memory_bandwidth_bytes_per_s;
+        if (s->variant.window_size > 0) keys = fmin(keys, s->variant.window_size);
+        double element_bytes = s->variant.kv_cache_dtype == ATTENTION_FP8 ? 1 : 2;
+        double bytes = 2 * s->batch * s->kv_heads * keys * s->variant.head_dim * element_bytes;
+        double flops = 4 * s->batch * s->heads * keys * s->variant.head_dim;
+        limits.least_s[row] = fmax(0, bytes - gpu->l2_bytes) / (2 * bandwidth);
+        limits.work_s[row] = bytes / bandwidth +
+                             flops / attention_peak_flops_per_s(gpu, s->variant.attn_dtype) +
+                             1e-6 * s->batch * s->heads / gpu->num_sms + 2e-9 * keys;
     }
-    return kernel_table_check_least(table, rows->latency_s, least, "twice the memory bandwidth");
+    return kernel_table_check_limits(table, rows->latency_s, &limits, "twice the memory bandwidth");
 }
 
 Status generation_rows_fit(const KernelTable *table, const AttentionRows *rows, const Gpu *gpu,
                            Arena *arena, KindFit *out) {
-    TRY(rows_check(table, rows, gpu, arena));
+    TRY(attention_rows_check(table, rows, gpu));
+    TRY(limits_check(table, rows, gpu, arena));
     GenerationParts parts;
     rules_choose(rows, gpu, arena, &parts);
     double *left_out_s = ARENA_ARRAY(arena, rows->num_rows, double);

@@ -242,18 +242,31 @@ static KernelRows kernel_rows(const TableRows *t, const MoeKernel *kernel, int i
                         .folds = folds};
 }
 
-static Status least_check(const KernelTable *table, const KernelRows *kernels, int num_kernels,
-                          const double *latency_s, Arena *arena) {
-    double *least_s = ARENA_ARRAY(arena, table->num_rows, double);
+// Products at the peak; the work are the weights of all experts on the rank and the routed rows in
+// memory, too.
+static Status limits_check(const KernelTable *table, const KernelRows *kernels, int num_kernels,
+                           const double *latency_s, Arena *arena) {
+    KernelLimits limits = kernel_limits_new(table, arena);
     for (int n = 0; n < num_kernels; n++)
-        for (int i = 0; i < kernels[n].num_rows; i++)
-            least_s[kernels[n].rows[i]] =
-                kernel_moe_least_s(kernels[n].gpu, &kernels[n].kernel, row_shape(&kernels[n], i),
-                                   &kernels[n].loads[i]);
-    return kernel_table_check_least(table, latency_s, least_s, "the GPU's dense peak");
+        for (int i = 0; i < kernels[n].num_rows; i++) {
+            const KernelRows *k = &kernels[n];
+            const MoeShape *shape = row_shape(k, i);
+            double experts = shape->routing.num_experts / shape->routing.num_ranks;
+            double weights = 3 * experts * shape->inter_size;
+            double bytes = 2 * shape->hidden_size * (weights + 4 * k->loads[i].num_rows);
+            double least_s = kernel_moe_least_s(k->gpu, &k->kernel, shape, &k->loads[i]);
+            limits.least_s[k->rows[i]] = least_s;
+            limits.work_s[k->rows[i]] = least_s + bytes / k->gpu->memory_bandwidth_bytes_per_s;
+        }
+    return kernel_table_check_limits(table, latency_s, &limits, "the GPU's dense peak");
 }
 
-static Status kernels_check(const KernelTable *table, const KernelRows *kernels, int num_kernels) {
+static Status kernels_check(const KernelTable *table, const KernelRows *kernels, int num_kernels,
+                            int num_groups) {
+    if (num_groups < 2)
+        return status_at(STATUS_INVALID, table->file, "",
+                         "all rows have the same hidden_size, inter_size, topk and num_experts; "
+                         "expected at least 2 such groups, to leave one out");
     for (int n = 0; n < num_kernels; n++)
         if (kernels[n].num_rows < MIN_KERNEL_ROWS)
             return kernel_table_error(table, kernels[n].rows[0],
@@ -291,13 +304,14 @@ Status moe_fit(const KernelTable *table, const double *latency_s, const Gpu *gpu
                         .cache = moe_load_cache_new(arena)};
     shared.folds = rows_fold(rows, n, arena, &out->num_groups);
     for (int i = 0; i < num_kernels; i++) split[i] = kernel_rows(&shared, &kernels[i], i, arena);
-    TRY(kernels_check(table, split, num_kernels));
-    TRY(least_check(table, split, num_kernels, latency_s, arena));
+    TRY(kernels_check(table, split, num_kernels, out->num_groups));
+    TRY(limits_check(table, split, num_kernels, latency_s, arena));
     double *left_out_s = ARENA_ARRAY(arena, n, double), *fitted_s = ARENA_ARRAY(arena, n, double);
     for (int i = 0; i < n; i++) left_out_s[i] = NAN;
     for (int i = 0; i < num_kernels; i++)
         kernels[i] = kernel_fit(&split[i], latency_s, arena, left_out_s, fitted_s);
     out->section = moe_kernels_to_json(&(MoeKernels){num_kernels, kernels});
+    out->fitted_s = fitted_s;
     out->left_out = fit_score(n, left_out_s, latency_s);
     out->all = fit_score(n, fitted_s, latency_s);
     return status_ok();

@@ -1,6 +1,7 @@
 #include "calibrate/fit_nccl.h"
 
 #include "calibrate/fit_surface.h"
+#include "config/gpu_link.h"
 #include "costmodel/kernel_nccl.h"
 #include "costmodel/surface_value.h"
 
@@ -18,59 +19,35 @@ typedef struct {
     double bytes;
 } NcclRow;
 
-static int name_find(const char *const *names, const char *name) {
-    for (int i = 0; names[i]; i++)
-        if (strcmp(names[i], name) == 0) return i;
-    return -1;
-}
-
 // What bytes of an element a format has, and whose curve it takes.
-static int dtype_find(const char *name, double *element_bytes) {
-    static const struct {
-        const char *name;
-        int dtype;
-        double bytes;
-    } DTYPES[] = {{"half", NCCL_HALF, 2},
-                  {"bfloat16", NCCL_HALF, 2},
-                  {"float", NCCL_HALF, 4},
-                  {"int8", NCCL_INT8, 1}};
-    for (size_t i = 0; i < sizeof DTYPES / sizeof *DTYPES; i++)
-        if (strcmp(DTYPES[i].name, name) == 0) {
-            *element_bytes = DTYPES[i].bytes;
-            return DTYPES[i].dtype;
-        }
-    return -1;
-}
+static const char *const DTYPES[] = {"half", "bfloat16", "float", "int8", NULL};
+static const struct {
+    int dtype;
+    double bytes;
+} ELEMENTS[] = {{NCCL_HALF, 2}, {NCCL_HALF, 2}, {NCCL_HALF, 4}, {NCCL_INT8, 1}};
 
 static Status rows_read(const KernelTable *table, Arena *arena, NcclRow **out) {
     double *num_gpus, *sizes;
-    TRY(kernel_table_numbers(table, "num_gpus", 2, 1 << 20, arena, &num_gpus));
-    TRY(kernel_table_numbers(table, "message_size", 1, 1e14, arena, &sizes));
-    const char **ops = kernel_table_texts(table, "op_name", arena);
-    const char **dtypes = kernel_table_texts(table, "nccl_dtype", arena);
+    TRY(kernel_table_counts(table, "num_gpus", 2, 1 << 20, arena, &num_gpus));
+    TRY(kernel_table_counts(table, "message_size", 1, 1e14, arena, &sizes));
+    const int *ops = kernel_table_choices(table, "op_name", NCCL_OP_NAMES, arena);
+    const int *dtypes = kernel_table_choices(table, "nccl_dtype", DTYPES, arena);
     NcclRow *rows = ARENA_ARRAY(arena, table->num_rows, NcclRow);
     for (int i = 0; i < table->num_rows; i++) {
-        double element_bytes = 0;
-        rows[i].op = name_find(NCCL_OP_NAMES, ops[i]);
-        rows[i].dtype = dtype_find(dtypes[i], &element_bytes);
+        rows[i].op = ops[i];
+        rows[i].dtype = dtypes[i] < 0 ? -1 : ELEMENTS[dtypes[i]].dtype;
         rows[i].num_gpus = (int)num_gpus[i];
-        rows[i].bytes = sizes[i] * element_bytes;
+        rows[i].bytes = dtypes[i] < 0 ? 0 : sizes[i] * ELEMENTS[dtypes[i]].bytes;
     }
     *out = rows;
     return status_ok();
 }
 
-static Status rows_check(const KernelTable *table, const NcclRow *rows) {
-    for (int i = 0; i < table->num_rows; i++) {
-        if (rows[i].op < 0)
-            return kernel_table_error(table, i,
-                                      "op_name: expected all_gather, all_reduce, alltoall or "
-                                      "reduce_scatter");
-        if (rows[i].dtype < 0)
-            return kernel_table_error(table, i,
-                                      "nccl_dtype: expected half, bfloat16, float or int8");
-    }
-    return status_ok();
+static Status rows_check(const KernelTable *table, Arena *arena) {
+    const int *ops = kernel_table_choices(table, "op_name", NCCL_OP_NAMES, arena);
+    const int *dtypes = kernel_table_choices(table, "nccl_dtype", DTYPES, arena);
+    TRY(kernel_table_check_choices(table, "op_name", ops, NCCL_OP_NAMES));
+    return kernel_table_check_choices(table, "nccl_dtype", dtypes, DTYPES);
 }
 
 static bool op_adds(int op) {
@@ -212,14 +189,24 @@ static NcclCurve *curves_list(const NcclRow *rows, int num_rows, Arena *arena, i
     return curves;
 }
 
-// No collective moves its buffer faster than the GPU's memory does.
-static Status least_check(const KernelTable *table, const NcclRow *rows, const double *latency_s,
-                          const Gpu *gpu, Arena *arena) {
-    double *least_s = ARENA_ARRAY(arena, table->num_rows, double);
-    for (int i = 0; i < table->num_rows; i++)
-        least_s[i] = nccl_wire_frac((NcclOp)rows[i].op, rows[i].num_gpus) * rows[i].bytes /
-                     gpu->memory_bandwidth_bytes_per_s;
-    return kernel_table_check_least(table, latency_s, least_s, "the GPU's memory bandwidth");
+// A host without peer-to-peer copies reaches 1 to 2 GB/s (8 L40S): nothing that works is slower
+// than a hundredth of this.
+static const double SLOW_BYTES_PER_S = 1e10;
+
+// No collective moves its bytes faster than the link, or where that is unknown the GPU's memory.
+static Status limits_check(const KernelTable *table, const NcclRow *rows, const double *latency_s,
+                           const Gpu *gpu, const Link *link, Arena *arena) {
+    KernelLimits limits = kernel_limits_new(table, arena);
+    Link memory = {.name = "the GPU's memory",
+                   .bandwidth_bytes_per_s = gpu->memory_bandwidth_bytes_per_s};
+    const Link *bound = link ? link : &memory;
+    for (int i = 0; i < table->num_rows; i++) {
+        NcclOp op = (NcclOp)rows[i].op;
+        limits.least_s[i] = nccl_least_s(bound, op, rows[i].num_gpus, rows[i].bytes);
+        limits.work_s[i] = nccl_wire_frac(op, rows[i].num_gpus) * rows[i].bytes / SLOW_BYTES_PER_S;
+    }
+    return kernel_table_check_limits(table, latency_s, &limits,
+                                     arena_printf(arena, "the bandwidth of %s", bound->name));
 }
 
 Status nccl_fit(const KernelTable *table, const double *latency_s, const Gpu *gpu, Arena *arena,
@@ -227,8 +214,11 @@ Status nccl_fit(const KernelTable *table, const double *latency_s, const Gpu *gp
     int n = table->num_rows, num_curves;
     NcclRow *rows;
     TRY(rows_read(table, arena, &rows));
-    TRY(rows_check(table, rows));
-    TRY(least_check(table, rows, latency_s, gpu, arena));
+    TRY(rows_check(table, arena));
+    Link link;
+    bool found;
+    TRY(gpu_link_find(gpu->name, arena, &link, &found));
+    TRY(limits_check(table, rows, latency_s, gpu, found ? &link : NULL, arena));
     NcclCurve *curves = curves_list(rows, n, arena, &num_curves);
     double *left_out_s = ARENA_ARRAY(arena, n, double), *fitted_s = ARENA_ARRAY(arena, n, double);
     for (int i = 0; i < n; i++) left_out_s[i] = NAN;
@@ -248,6 +238,7 @@ Status nccl_fit(const KernelTable *table, const double *latency_s, const Gpu *gp
         out->num_groups += c.num_sizes;
     }
     out->section = nccl_kernels_to_json(&(NcclKernels){num_curves, curves});
+    out->fitted_s = fitted_s;
     out->left_out = fit_score(n, left_out_s, latency_s);
     out->all = fit_score(n, fitted_s, latency_s);
     return status_ok();

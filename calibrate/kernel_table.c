@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +47,9 @@ static Status text_load(const char *path, const char *file, Arena *arena, char *
     if (!buffer) return status_at(STATUS_MACHINE, file, "", "out of memory while reading");
     arena_own(arena, free, buffer);
     if (broken)
-        return status_at(STATUS_INVALID, file, "", "cannot be read, or its packing is broken");
+        return status_at(STATUS_INVALID, file, "",
+                         "cannot be read to its end: the packing is cut off or broken; expected a "
+                         "CSV text, plain or packed by gzip");
     if (used >= TABLE_MAX_BYTES)
         return status_at(STATUS_INVALID, file, "", "larger than %d MiB", TABLE_MAX_BYTES >> 20);
     buffer[used] = '\0';
@@ -121,6 +124,8 @@ static Status cells_read(KernelTable *table, Arena *arena) {
         if (n != table->num_columns)
             return kernel_table_error(table, row, "%d cells; the header names %d columns", n,
                                       table->num_columns);
+        if (strcmp(table->lines[row], table->header) == 0)
+            return kernel_table_error(table, row, "the header stands there again");
     }
     table->cells = cells;
     return status_ok();
@@ -169,32 +174,80 @@ const char **kernel_table_texts(const KernelTable *table, const char *name, Aren
     return texts;
 }
 
+int *kernel_table_choices(const KernelTable *table, const char *column, const char *const *names,
+                          Arena *arena) {
+    const char **texts = kernel_table_texts(table, column, arena);
+    int *choices = ARENA_ARRAY(arena, table->num_rows, int);
+    for (int row = 0; row < table->num_rows; row++) {
+        int i = 0;
+        while (names[i] && strcmp(texts[row], names[i]) != 0) i++;
+        choices[row] = names[i] ? i : -1;
+    }
+    return choices;
+}
+
+Status kernel_table_check_choices(const KernelTable *table, const char *column, const int *choices,
+                                  const char *const *names) {
+    int row = 0;
+    while (row < table->num_rows && choices[row] >= 0) row++;
+    if (row == table->num_rows) return status_ok();
+    Arena scratch = {0};
+    const char *list = names[0];
+    for (int i = 1; names[i]; i++) list = arena_printf(&scratch, "%s, %s", list, names[i]);
+    const char *text = kernel_table_texts(table, column, &scratch)[row];
+    Status status =
+        kernel_table_error(table, row, "%s: \"%.40s\"; expected one of %s", column, text, list);
+    arena_free(&scratch);
+    return status;
+}
+
+// The number of a cell; false where it holds none.
+static bool cell_number(const char *text, double *out) {
+    char *end;
+    *out = strtod(text, &end);
+    return end != text && !*end && isfinite(*out);
+}
+
 Status kernel_table_numbers(const KernelTable *table, const char *name, double min, double max,
                             Arena *arena, double **out) {
     const char **texts = kernel_table_texts(table, name, arena);
-    double *numbers = ARENA_ARRAY(arena, table->num_rows, double);
+    *out = ARENA_ARRAY(arena, table->num_rows, double);
     for (int row = 0; row < table->num_rows; row++) {
-        char *end;
-        numbers[row] = strtod(texts[row], &end);
-        if (end == texts[row] || *end || !isfinite(numbers[row]))
-            return kernel_table_error(table, row, "%s: \"%.40s\" is not a number", name,
-                                      texts[row]);
-        if (numbers[row] < min || numbers[row] > max)
-            return kernel_table_error(table, row, "%s: %.6g; expected %.6g to %.6g", name,
-                                      numbers[row], min, max);
+        double *number = &(*out)[row];
+        if (!cell_number(texts[row], number) || *number < min || *number > max)
+            return kernel_table_error(table, row,
+                                      "%s: \"%.40s\"; expected a number from %.15g to "
+                                      "%.15g",
+                                      name, texts[row], min, max);
     }
-    *out = numbers;
+    return status_ok();
+}
+
+Status kernel_table_counts(const KernelTable *table, const char *name, double min, double max,
+                           Arena *arena, double **out) {
+    const char **texts = kernel_table_texts(table, name, arena);
+    *out = ARENA_ARRAY(arena, table->num_rows, double);
+    for (int row = 0; row < table->num_rows; row++) {
+        double *number = &(*out)[row];
+        if (!cell_number(texts[row], number) || *number < min || *number > max ||
+            *number != floor(*number))
+            return kernel_table_error(table, row,
+                                      "%s: \"%.40s\"; expected a whole number from "
+                                      "%.15g to %.15g",
+                                      name, texts[row], min, max);
+    }
     return status_ok();
 }
 
 Status kernel_table_latency_s(const KernelTable *table, Arena *arena, double **out) {
     static const char *const NAMES[] = {"latency_ms", NULL};
     TRY(kernel_table_require(table, NAMES));
-    double *latency;
-    TRY(kernel_table_numbers(table, "latency_ms", -INFINITY, INFINITY, arena, &latency));
+    const char **texts = kernel_table_texts(table, "latency_ms", arena);
+    double *latency = ARENA_ARRAY(arena, table->num_rows, double);
     for (int row = 0; row < table->num_rows; row++) {
-        if (latency[row] <= 0)
-            return kernel_table_error(table, row, "latency_ms: %.6g is not a time", latency[row]);
+        if (!cell_number(texts[row], &latency[row]) || latency[row] <= 0)
+            return kernel_table_error(
+                table, row, "latency_ms: \"%.40s\"; expected a time in milliseconds", texts[row]);
         if (latency[row] < 1e-4)
             return kernel_table_error(
                 table, row, "latency_ms: %.6g ms is shorter than any kernel; is it in seconds?",
@@ -209,22 +262,81 @@ Status kernel_table_latency_s(const KernelTable *table, Arena *arena, double **o
     return status_ok();
 }
 
-Status kernel_table_check_least(const KernelTable *table, const double *latency_s,
-                                const double *least_s, const char *what) {
+static int compare_keys(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+int kernel_table_num_shapes(const KernelTable *table, const char *const *names) {
+    Arena scratch = {0};
+    uint64_t *keys = ARENA_ARRAY(&scratch, table->num_rows, uint64_t); // FNV-1a of the cells
+    for (int row = 0; row < table->num_rows; row++) keys[row] = 14695981039346656037u;
+    for (int i = 0; names[i]; i++) {
+        const char **texts = kernel_table_texts(table, names[i], &scratch);
+        for (int row = 0; row < table->num_rows; row++) {
+            const char *c = texts[row];
+            do keys[row] = (keys[row] ^ (unsigned char)*c) * 1099511628211u;
+            while (*c++);
+        }
+    }
+    qsort(keys, (size_t)table->num_rows, sizeof *keys, compare_keys);
+    int num_shapes = 0;
+    for (int row = 0; row < table->num_rows; row++)
+        num_shapes += row == 0 || keys[row] != keys[row - 1];
+    arena_free(&scratch);
+    return num_shapes;
+}
+
+KernelLimits kernel_limits_new(const KernelTable *table, Arena *arena) {
+    return (KernelLimits){ARENA_ARRAY(arena, table->num_rows, double),
+                          ARENA_ARRAY(arena, table->num_rows, double)};
+}
+
+Status kernel_table_check_limits(const KernelTable *table, const double *latency_s,
+                                 const KernelLimits *limits, const char *what) {
     int num_beyond = 0, worst = -1;
     double worst_ratio = 1;
     for (int row = 0; row < table->num_rows; row++) {
-        double ratio = least_s[row] / latency_s[row];
+        double ratio = limits->least_s[row] / latency_s[row];
         num_beyond += ratio > 1;
         if (ratio > worst_ratio) {
             worst_ratio = ratio;
             worst = row;
         }
+        double most_s = KERNEL_IDLE_S + KERNEL_MOST_WORK * limits->work_s[row];
+        if (latency_s[row] > most_s)
+            return kernel_table_error(table, row,
+                                      "latency_ms: %.6g ms; expected at most %.4g ms, a hundred "
+                                      "times what the work of the "
+                                      "row takes; is it in microseconds?",
+                                      latency_s[row] * 1e3, most_s * 1e3);
     }
-    if (num_beyond * 1000.0 <= table->num_rows) return status_ok();
+    if (worst_ratio < KERNEL_SLIP && num_beyond * 1000.0 <= table->num_rows) return status_ok();
     return kernel_table_error(table, worst,
                               "latency_ms: %.6g ms is %.3g times faster than %s allows, and %d of "
-                              "%d rows are; is the unit milliseconds in every row?",
+                              "%d rows are; are all in milliseconds, and of this GPU?",
                               latency_s[worst] * 1e3, worst_ratio, what, num_beyond,
+                              table->num_rows);
+}
+
+Status kernel_table_check_fit(const KernelTable *table, const double *latency_s,
+                              const double *fitted_s) {
+    int num_beyond = 0, worst = 0;
+    double worst_ratio = 1;
+    for (int row = 0; row < table->num_rows; row++) {
+        double ratio = latency_s[row] / fitted_s[row];
+        if (isnan(ratio)) continue;
+        if (ratio < 1) ratio = 1 / ratio;
+        num_beyond += ratio > KERNEL_ODD_ERROR;
+        if (ratio <= worst_ratio) continue;
+        worst_ratio = ratio;
+        worst = row;
+    }
+    if (worst_ratio <= KERNEL_MOST_ERROR && num_beyond * 100.0 <= table->num_rows)
+        return status_ok();
+    return kernel_table_error(table, worst,
+                              "latency_ms: %.6g ms contradicts the other rows, which make it about "
+                              "%.3g ms; %d of %d rows do; are all in milliseconds?",
+                              latency_s[worst] * 1e3, fitted_s[worst] * 1e3, num_beyond,
                               table->num_rows);
 }

@@ -59,11 +59,16 @@ Status kind_fit_file(const Kind *kind, const char *path, const Gpu *gpu, Arena *
     TRY(kernel_table_load(path, arena, &table));
     TRY(kernel_table_require(&table, kind->columns));
     TRY(kernel_table_latency_s(&table, arena, &latency_s));
-    if (table.num_rows < kind->min_rows)
+    int num_shapes = kernel_table_num_shapes(&table, kind->columns);
+    if (num_shapes < kind->min_shapes)
         return status_at(STATUS_INVALID, table.file, "",
-                         "%d rows are too few to fit %s; expected at least %d shapes",
-                         table.num_rows, kind->name, kind->min_rows);
+                         "%d rows of %d different shapes are too few to fit %s; expected at least "
+                         "%d shapes",
+                         table.num_rows, num_shapes, kind->name, kind->min_shapes);
     *num_rows = table.num_rows;
     *out = (KindFit){0};
-    return kind->fit(&table, latency_s, gpu, arena, out);
+    TRY(kind->fit(&table, latency_s, gpu, arena, out));
+    Status status = kernel_table_check_fit(&table, latency_s, out->fitted_s);
+    if (status.code != STATUS_OK) cJSON_Delete(out->section);
+    return status;
 }

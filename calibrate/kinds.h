@@ -14,18 +14,19 @@
 
 // What a fit hands back.
 typedef struct {
-    cJSON *section;    // owned by the caller; as config/ reads it
-    int num_groups;    // of shapes, left out as a whole in cross-validation
-    FitScore left_out; // predictions of rows whose group was left out of the fit
-    FitScore all;      // of all rows with the final fit
+    cJSON *section;         // owned by the caller; as config/ reads it
+    int num_groups;         // of shapes, left out as a whole in cross-validation
+    FitScore left_out;      // predictions of rows whose group was left out of the fit
+    FitScore all;           // of all rows with the final fit
+    const double *fitted_s; // [num_rows], predictions of all rows with the final fit
 } KindFit;
 
 typedef struct {
     const char *name;           // of the file and of the profile's section
     const char *const *columns; // that a table must have beside latency_ms; ends with NULL
-    int min_rows;               // fewer are refused
+    int min_shapes;             // that differ in columns; fewer are refused
     // latency_s [num_rows] is checked already to be a time; the fit refuses what is beyond the
-    // hardware (kernel_table_check_least).
+    // hardware (kernel_table_check_limits).
     Status (*fit)(const KernelTable *table, const double *latency_s, const Gpu *gpu, Arena *arena,
                   KindFit *out);
     // predicted_s [num_rows]; NAN where the row cannot be priced.
@@ -42,6 +43,7 @@ const Kind *kind_find(const char *name);
 // Names of all kinds, ending with NULL.
 const char *const *kind_names(Arena *arena);
 
-// Loads a table, checks columns, latencies and number of rows, and fits.
+// Loads a table, checks columns, latencies and number of shapes, fits, and checks that no row
+// contradicts the fit.
 Status kind_fit_file(const Kind *kind, const char *path, const Gpu *gpu, Arena *arena,
                      int *num_rows, KindFit *out);

@@ -46,20 +46,26 @@ static double distribution_skew(const char *text) {
     return *end == '\0' && skew > 0 && skew <= 10 ? skew : -1;
 }
 
-static const char *row_problem(const MoeRow *row, const char *dtype, Arena *arena) {
+static const char *row_problem(const MoeRow *row, const char *dtype, const char *distribution,
+                               Arena *arena) {
     const MoeRouting *r = &row->shape.routing;
     if (row->moe_dtype < 0)
         return arena_printf(
-            arena, "moe_dtype: \"%.30s\"; expected bfloat16, fp8, fp8_block or nvfp4", dtype);
+            arena, "moe_dtype: \"%.30s\"; expected one of bfloat16, fp8, fp8_block, nvfp4", dtype);
     if (r->skew < 0)
-        return "distribution: expected balanced or power_law_A with an exponent A above 0, at most "
-               "10";
+        return arena_printf(arena,
+                            "distribution: \"%.30s\"; expected balanced or power_law_A with an "
+                            "exponent A above 0, at most 10",
+                            distribution);
+    if (*row->kernel_source == '\0') return "kernel_source: \"\"; expected a name";
     if (r->topk > r->num_experts)
-        return arena_printf(arena, "topk: %d of %d experts", r->topk, r->num_experts);
+        return arena_printf(arena, "topk: %d; expected at most num_experts %d", r->topk,
+                            r->num_experts);
     if (r->num_experts % r->num_ranks != 0)
         return arena_printf(arena, "moe_ep_size: %d does not divide num_experts %d", r->num_ranks,
                             r->num_experts);
-    if (row->shape.inter_size < 1) return "moe_tp_size: more than inter_size";
+    if (row->shape.inter_size < 1)
+        return "moe_tp_size: larger than inter_size; expected a divisor of it";
     return NULL;
 }
 
@@ -72,13 +78,13 @@ static MoeRow row_make(double *const *columns, int row, const char *dtype, const
                       columns[EXPERTS][row]};
     out.shape.hidden_size = columns[HIDDEN][row];
     out.shape.inter_size = columns[INTER][row] / columns[TP][row];
-    out.shape.routing = (MoeRouting){.num_tokens = round(columns[TOKENS][row]),
+    out.shape.routing = (MoeRouting){.num_tokens = columns[TOKENS][row],
                                      .topk = (int)columns[TOPK][row],
                                      .num_experts = (int)columns[EXPERTS][row],
                                      .num_ranks = (int)columns[EP][row],
                                      .skew = distribution_skew(distribution)};
     out.group = fit_key(group, 4);
-    out.problem = row_problem(&out, dtype, arena);
+    out.problem = row_problem(&out, dtype, distribution, arena);
     return out;
 }
 
@@ -97,7 +103,7 @@ Status moe_rows_read(const KernelTable *table, Arena *arena, MoeRow **out) {
     };
     double *columns[NUM_COLUMNS];
     for (int i = 0; i < NUM_COLUMNS; i++)
-        TRY(kernel_table_numbers(table, COLUMNS[i].name, 1, COLUMNS[i].max, arena, &columns[i]));
+        TRY(kernel_table_counts(table, COLUMNS[i].name, 1, COLUMNS[i].max, arena, &columns[i]));
     const char **dtypes = kernel_table_texts(table, "moe_dtype", arena);
     const char **sources = kernel_table_texts(table, "kernel_source", arena);
     const char **distributions = kernel_table_texts(table, "distribution", arena);

@@ -8,6 +8,17 @@ const char *const NCCL_DTYPE_NAMES[NUM_NCCL_DTYPES + 1] = {"any", "half", "int8"
 
 enum { MAX_CURVES = 256, MAX_POINTS = 64 };
 
+double nccl_wire_frac(NcclOp op, double num_gpus) {
+    double share = (num_gpus - 1) / num_gpus;
+    return op == NCCL_ALL_REDUCE ? 2 * share : share;
+}
+
+double nccl_least_s(const Link *link, NcclOp op, double num_gpus, double bytes) {
+    double wire = nccl_wire_frac(op, num_gpus);
+    if (op == NCCL_ALL_REDUCE && link->in_switch_reduction) wire = 1;
+    return wire * bytes / link->bandwidth_bytes_per_s;
+}
+
 static const JsonField FIELDS[] = {
     {"op", JSON_FIELD_NAME, offsetof(NcclCurve, op), 0, 0, NCCL_OP_NAMES, true},
     {"dtype", JSON_FIELD_NAME, offsetof(NcclCurve, dtype), 0, 0, NCCL_DTYPE_NAMES, true},

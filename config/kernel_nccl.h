@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/status.h"
+#include "config/link.h"
 
 typedef enum {
     NCCL_ALL_GATHER,
@@ -35,6 +36,13 @@ typedef struct {
     int num_curves;
     const NcclCurve *curves; // [num_curves]; of one op and dtype with rising num_gpus
 } NcclKernels;
+
+// Share of the buffer that each rank sends: all-reduce twice.
+double nccl_wire_frac(NcclOp op, double num_gpus);
+
+// No collective is faster: its bytes on the wire at the link's nominal bandwidth. Where the switch
+// adds, an all-reduce sends every byte once.
+double nccl_least_s(const Link *link, NcclOp op, double num_gpus, double bytes);
 
 Status nccl_kernels_read(const JsonNode *node, Arena *arena, NcclKernels *out);
 

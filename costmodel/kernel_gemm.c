@@ -58,11 +58,15 @@ static bool may_split(const GemmKernel *kernel, const Product *p, double tiles, 
            p->k >= kernel->split_from_k && p->n * p->k >= kernel->split_from_elements;
 }
 
+double kernel_gemm_bytes(GemmDtype dtype, double m, double n, double k) {
+    return (m * k + k * n) * ELEMENT_BYTES[dtype] + 2 * m * n;
+}
+
 double kernel_gemm_formula_s(const Gpu *gpu, const GemmKernel *kernel, GemmDtype dtype, double m,
                              double n, double k) {
     Product p = {.m = m, .n = n, .k = k, .num_sms = gpu->num_sms};
     double peak = gemm_peak_flops_per_s(gpu, dtype), peak_s = 2 * m * n * k / peak;
-    double bytes = (m * k + k * n) * ELEMENT_BYTES[dtype] + 2 * m * n;
+    double bytes = kernel_gemm_bytes(dtype, m, n, k);
     p.bandwidth_bytes_per_s = gpu->memory_bandwidth_bytes_per_s * kernel->memory_frac;
     double fill = bytes / (kernel->l2_frac * gpu->l2_bytes), fill2 = fill * fill;
     double kept = 1 / (1 + fill2 * fill2);

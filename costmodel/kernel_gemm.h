@@ -25,6 +25,9 @@
 // dtype's peak on this GPU; 0 where it has no such units.
 double gemm_peak_flops_per_s(const Gpu *gpu, GemmDtype dtype);
 
+// Bytes of both operands and the output, each once.
+double kernel_gemm_bytes(GemmDtype dtype, double m, double n, double k);
+
 // Seconds without the residual grid. The GPU has the dtype.
 double kernel_gemm_formula_s(const Gpu *gpu, const GemmKernel *kernel, GemmDtype dtype, double m,
                              double n, double k);

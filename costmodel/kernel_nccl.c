@@ -7,11 +7,6 @@
 // of A100, H100, H200, B200 and L40S, 8 against 2 GPUs (fitted, hw-profiles/kernels).
 static const double HOP_FRAC[NUM_NCCL_OPS] = {0.17, 0.28, 0.05, 0.17};
 
-double nccl_wire_frac(NcclOp op, double num_gpus) {
-    double share = (num_gpus - 1) / num_gpus;
-    return op == NCCL_ALL_REDUCE ? 2 * share : share;
-}
-
 double nccl_curve_s(const NcclCurve *curve, double bytes) {
     int last = curve->num_points - 1, i = 0;
     if (bytes <= curve->bytes[0]) return curve->seconds[0];

@@ -17,9 +17,6 @@
 
 #include "config/kernel_nccl.h"
 
-// Share of the buffer that each rank sends: all-reduce twice.
-double nccl_wire_frac(NcclOp op, double num_gpus);
-
 // Seconds; NAN where the profile has no such collective. dtype NCCL_HALF or NCCL_INT8.
 //   bytes  all-reduce: of each rank's buffer; others: of the whole buffer, gathered or to send
 double kernel_nccl_s(const NcclKernels *kernels, NcclOp op, NcclDtype dtype, double num_gpus,

@@ -244,13 +244,14 @@ static void bad_rows_are_refused(void) {
     Gpu gpu = gpu_named("h100-sxm-80g", &arena), a100 = gpu_named("a100-sxm-80g", &arena);
     Csv csv = context_csv(&gpu, 1, &arena);
     csv_add(&csv, "bfloat16,int4,1,16,8,2,128,0,0.02\n");
-    assert_refused("context_attention", &csv, &gpu, "kv_cache_dtype \"int4\"; expected bfloat16");
+    assert_refused("context_attention", &csv, &gpu, "kv_cache_dtype: \"int4\"; expected one of");
     csv = context_csv(&gpu, 1, &arena);
     csv_add(&csv, "bfloat16,fp8,1,16,2,8,128,0,0.02\n");
-    assert_refused("context_attention", &csv, &gpu, "num_key_value_heads 8 exceeds num_heads 2");
+    assert_refused("context_attention", &csv, &gpu,
+                   "num_key_value_heads: 8; expected at most num_heads 2");
     csv = context_csv(&a100, 1, &arena);
     csv_add(&csv, "fp8,fp8,1,16,8,2,128,0,0.02\n");
-    assert_refused("context_attention", &csv, &a100, "attn_dtype fp8, which a100-sxm-80g has no");
+    assert_refused("context_attention", &csv, &a100, "attn_dtype: a100-sxm-80g has no fp8 units");
     csv = csv_new(GENERATION_HEADER, &arena);
     csv_add(&csv, "bfloat16,bfloat16,1,1,15,8,2,128,0,0.02\n");
     assert_refused("generation_attention", &csv, &gpu, "expected at least 200 shapes");

@@ -39,7 +39,7 @@ static void columns_are_found_by_name(void) {
     CU_ASSERT_EQUAL(table_of("k, m\r\n1,20\r\n\n3 , 4e1\n", &arena, &table).code, STATUS_OK);
     CU_ASSERT_EQUAL(table.num_rows, 2);
     CU_ASSERT_EQUAL(kernel_table_column(&table, "n"), -1);
-    CU_ASSERT_EQUAL(kernel_table_numbers(&table, "m", 0, 100, &arena, &m).code, STATUS_OK);
+    CU_ASSERT_EQUAL(kernel_table_counts(&table, "m", 0, 100, &arena, &m).code, STATUS_OK);
     CU_ASSERT_EQUAL(m[0], 20);
     CU_ASSERT_EQUAL(m[1], 40);
     CU_ASSERT_EQUAL(table.line_numbers[1], 4); // the blank line counts
@@ -67,11 +67,14 @@ static void bad_tables_are_refused_with_row(void) {
     ASSERT_REFUSED(kernel_table_require(&table, WANTED),
                    "t.csv: row 1: the column \"n\" is missing; found \"m\"");
     table_of("m\n1\nx7\n", &arena, &table);
-    ASSERT_REFUSED(kernel_table_numbers(&table, "m", 0, 9, &arena, &numbers),
-                   "t.csv: row 3: m: \"x7\" is not a number");
+    ASSERT_REFUSED(kernel_table_counts(&table, "m", 0, 9, &arena, &numbers),
+                   "t.csv: row 3: m: \"x7\"; expected a whole number from 0 to 9");
     table_of("m\n1\n12\n", &arena, &table);
-    ASSERT_REFUSED(kernel_table_numbers(&table, "m", 0, 9, &arena, &numbers),
-                   "t.csv: row 3: m: 12; expected 0 to 9");
+    ASSERT_REFUSED(kernel_table_counts(&table, "m", 0, 9, &arena, &numbers),
+                   "t.csv: row 3: m: \"12\"; expected a whole number from 0 to 9");
+    table_of("m\n1\n1.5\n", &arena, &table);
+    ASSERT_REFUSED(kernel_table_counts(&table, "m", 0, 9, &arena, &numbers),
+                   "t.csv: row 3: m: \"1.5\"; expected a whole number from 0 to 9");
     CU_ASSERT_EQUAL(table_of("m,n\n1,2\n3\n", &arena, &table).code, STATUS_INVALID);
     CU_ASSERT_EQUAL(table_of("m,m\n1,2\n", &arena, &table).code, STATUS_INVALID);
     CU_ASSERT_EQUAL(table_of("", &arena, &table).code, STATUS_INVALID);
@@ -85,7 +88,7 @@ static void latencies_that_are_none_are_refused(void) {
     double *latency_s;
     table_of("latency_ms\n0.5\n-2\n", &arena, &table);
     ASSERT_REFUSED(kernel_table_latency_s(&table, &arena, &latency_s),
-                   "t.csv: row 3: latency_ms: -2 is not a time");
+                   "t.csv: row 3: latency_ms: \"-2\"; expected a time in milliseconds");
     table_of("latency_ms\n0.5\n0.00002\n", &arena, &table);
     ASSERT_REFUSED(
         kernel_table_latency_s(&table, &arena, &latency_s),
@@ -99,20 +102,81 @@ static void latencies_that_are_none_are_refused(void) {
     arena_free(&arena);
 }
 
+static void unknown_names_are_listed(void) {
+    static const char *const NAMES[] = {"half", "int8", NULL};
+    Arena arena = {0};
+    KernelTable table;
+    table_of("d\nint8\nint5\n", &arena, &table);
+    int *choices = kernel_table_choices(&table, "d", NAMES, &arena);
+    CU_ASSERT_EQUAL(choices[0], 1);
+    CU_ASSERT_EQUAL(choices[1], -1);
+    ASSERT_REFUSED(kernel_table_check_choices(&table, "d", choices, NAMES),
+                   "t.csv: row 3: d: \"int5\"; expected one of half, int8");
+    arena_free(&arena);
+}
+
+// Rows 2 and 4 have the same shape, whatever their times.
+static void shapes_are_counted_once(void) {
+    static const char *const SHAPE[] = {"m", "n", NULL};
+    Arena arena = {0};
+    KernelTable table;
+    table_of("m,n,latency_ms\n1,22,3\n12,2,3\n1,22,4\n", &arena, &table);
+    CU_ASSERT_EQUAL(kernel_table_num_shapes(&table, SHAPE), 2);
+    arena_free(&arena);
+}
+
 // Row 3 says 0.4 ms where the hardware needs 1 ms at least: 2.5 times too fast.
 static void faster_than_the_hardware_is_refused(void) {
     Arena arena = {0};
     KernelTable table;
-    double *latency_s, least_s[] = {1e-3, 1e-3};
+    double *latency_s, least_s[] = {1e-3, 1e-3}, work_s[] = {1e-3, 1e-3};
+    KernelLimits limits = {least_s, work_s};
     table_of("latency_ms\n2\n0.4\n", &arena, &table);
     CU_ASSERT_EQUAL(kernel_table_latency_s(&table, &arena, &latency_s).code, STATUS_OK);
-    ASSERT_REFUSED(kernel_table_check_least(&table, latency_s, least_s, "the peak"),
+    ASSERT_REFUSED(kernel_table_check_limits(&table, latency_s, &limits, "the peak"),
                    "t.csv: row 3: latency_ms: 0.4 ms is 2.5 times faster than the peak allows, and "
-                   "1 of 2 rows are; is the unit milliseconds in every row?");
+                   "1 of 2 rows are; are all in milliseconds, and of this GPU?");
     least_s[1] = 1e-4;
-    CU_ASSERT_EQUAL(kernel_table_check_least(&table, latency_s, least_s, "the peak").code,
+    CU_ASSERT_EQUAL(kernel_table_check_limits(&table, latency_s, &limits, "the peak").code,
                     STATUS_OK);
     arena_free(&arena);
+}
+
+// 4 ms and a hundred times 1 ms are 104 ms.
+static void slower_than_any_kernel_is_refused(void) {
+    Arena arena = {0};
+    KernelTable table;
+    double *latency_s, least_s[] = {1e-3, 1e-3}, work_s[] = {1e-3, 1e-3};
+    KernelLimits limits = {least_s, work_s};
+    table_of("latency_ms\n103\n105\n", &arena, &table);
+    CU_ASSERT_EQUAL(kernel_table_latency_s(&table, &arena, &latency_s).code, STATUS_OK);
+    ASSERT_REFUSED(kernel_table_check_limits(&table, latency_s, &limits, "the peak"),
+                   "t.csv: row 3: latency_ms: 105 ms; expected at most 104 ms, a hundred times "
+                   "what the work of the row takes; is it in microseconds?");
+    arena_free(&arena);
+}
+
+// A tenth of the rows 60 times beside the fit, or one 400 times, is another unit; 1 of 100 is not.
+static void rows_that_contradict_the_others_are_refused(void) {
+    enum { NUM_ROWS = 100 };
+    double latency_s[NUM_ROWS], fitted_s[NUM_ROWS];
+    int line_numbers[NUM_ROWS];
+    KernelTable table = {.file = "t.csv", .num_rows = NUM_ROWS, .line_numbers = line_numbers};
+    for (int i = 0; i < NUM_ROWS; i++) {
+        latency_s[i] = fitted_s[i] = 1e-3;
+        line_numbers[i] = i + 2;
+    }
+    latency_s[5] = 60e-3;
+    CU_ASSERT_EQUAL(kernel_table_check_fit(&table, latency_s, fitted_s).code, STATUS_OK);
+    latency_s[6] = 1e-3 / 61;
+    ASSERT_REFUSED(kernel_table_check_fit(&table, latency_s, fitted_s),
+                   "t.csv: row 8: latency_ms: 0.0163934 ms contradicts the other rows, which make "
+                   "it about 1 ms; 2 of 100 rows do; are all in milliseconds?");
+    latency_s[6] = 1e-3;
+    latency_s[5] = 0.4;
+    ASSERT_REFUSED(kernel_table_check_fit(&table, latency_s, fitted_s),
+                   "t.csv: row 7: latency_ms: 400 ms contradicts the other rows, which make it "
+                   "about 1 ms; 1 of 100 rows do; are all in milliseconds?");
 }
 
 CU_TestInfo kernel_table_tests[] = {
@@ -120,6 +184,10 @@ CU_TestInfo kernel_table_tests[] = {
     {"packed_and_plain_read_alike", packed_and_plain_read_alike},
     {"bad_tables_are_refused_with_row", bad_tables_are_refused_with_row},
     {"latencies_that_are_none_are_refused", latencies_that_are_none_are_refused},
+    {"unknown_names_are_listed", unknown_names_are_listed},
+    {"shapes_are_counted_once", shapes_are_counted_once},
     {"faster_than_the_hardware_is_refused", faster_than_the_hardware_is_refused},
+    {"slower_than_any_kernel_is_refused", slower_than_any_kernel_is_refused},
+    {"rows_that_contradict_the_others_are_refused", rows_that_contradict_the_others_are_refused},
     CU_TEST_INFO_NULL,
 };

@@ -96,7 +96,7 @@ static void sums_are_priced_in_their_own_format(void) {
 static void more_bytes_and_more_ranks_are_never_faster(void) {
     static const double BYTES[] = {1024, 1048576, 1073741824}, SECONDS[] = {1e-5, 2e-5, 4e-3};
     NcclCurve curve = {NCCL_ALL_GATHER, NCCL_ANY, 8, 3, BYTES, SECONDS, 0, 0};
-    NcclKernels kernels = {1, &curve};
+    NcclKernels kernels = {.num_curves = 1, .curves = &curve};
     double before = 0;
     for (double bytes = 1; bytes < 1e12; bytes *= 3) {
         double s = kernel_nccl_s(&kernels, NCCL_ALL_GATHER, NCCL_HALF, 8, bytes);
@@ -114,9 +114,9 @@ static void tables_that_cannot_be_are_refused(void) {
         double factor;
         const char *extra, *problem;
     } CASES[] = {
-        {0.01, "", "the GPU's memory bandwidth"},
-        {1, "broadcast,half,8,1024,0.01\n", "op_name: expected all_gather"},
-        {1, "all_gather,complex,8,1024,0.01\n", "nccl_dtype: expected half"},
+        {0.01, "", "the bandwidth of nvlink4"},
+        {1, "broadcast,half,8,1024,0.01\n", "op_name: \"broadcast\"; expected one of all_gather"},
+        {1, "all_gather,complex,8,1024,0.01\n", "nccl_dtype: \"complex\"; expected one of half"},
         {1, "all_reduce,half,4,1024,0.01\n", "message_size: 1 sizes of all_reduce on 4 GPUs"},
         {1, "all_reduce,half,1,1024,0.01\n", "num_gpus"},
     };

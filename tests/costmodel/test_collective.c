@@ -151,7 +151,7 @@ static void small_messages_move_slowly(void) {
 static void measured_curves_price_the_inside(void) {
     static const double BYTES[] = {1e3, 1e9}, SECONDS[] = {1e-5, 1e-2};
     const NcclCurve curve = {NCCL_ALL_GATHER, NCCL_ANY, 2, 2, BYTES, SECONDS, 0, 0};
-    const NcclKernels curves = {1, &curve};
+    const NcclKernels curves = {.num_curves = 1, .curves = &curve};
     const Group pair = {2, 1};
     Cluster cluster = made_up_cluster(32);
     const double exchange_s = collective_s(&cluster, COLLECTIVE_RING_EXCHANGE, pair, 2e9);

@@ -1,0 +1,216 @@
+#!/bin/sh
+# Tables of measured kernels that cannot be: exit 2, the file, the row and what is legal; nothing
+# is written. Every kind is a made-up table of ROWS good rows, of which one cell or all change.
+set -eu
+temp=$(mktemp -d)
+trap 'rm -rf "$temp"' EXIT
+cd "$temp"
+mkdir measured
+num_failed=0
+
+# table KIND: header and rows, half as fast as an H100 at most.
+table() {
+    awk -v kind="$1" '
+    function max(a, b) { return a > b ? a : b }
+    function row(shape, ms) { printf "%s,%.6g\n", shape, ms }
+    BEGIN {
+        heads["gemm"] = "gemm_dtype,m,n,k"
+        heads["moe"] = "moe_dtype,kernel_source,num_tokens,hidden_size,inter_size,topk," \
+            "num_experts,moe_tp_size,moe_ep_size,distribution"
+        heads["nccl"] = "op_name,nccl_dtype,num_gpus,message_size"
+        attention = "num_heads,num_key_value_heads,head_dim,window_size"
+        heads["context_attention"] = "attn_dtype,kv_cache_dtype,batch_size,isl," attention
+        heads["generation_attention"] = "attn_dtype,kv_cache_dtype,batch_size,isl,step," attention
+        heads["context_mla"] = "kv_cache_dtype,num_heads,batch_size,isl,tp_size"
+        heads["generation_mla"] = "kv_cache_dtype,num_heads,batch_size,tp_size,step"
+        print heads[kind] ",latency_ms"
+        for (i = 0; i < 5; i++) for (j = 0; j < 7; j++) for (l = 0; l < 7; l++) {
+            a = 2 ^ (2 * i); b = 128 * 2 ^ j; c = 128 * 2 ^ l # 1 to 256, 128 to 8192 twice
+            if (kind == "gemm")
+                row("bfloat16," a "," b "," c, 0.004 + (b * c + a * (b + c)) / 1e9)
+            if (kind == "moe")
+                row("bfloat16,made_up," a "," 1024 * (j + 1) "," 512 * (l + 1) \
+                    ",2,8,1,1,balanced", 0.03 + 1024 * 512 * (j + 1) * (l + 1) * 24 / 1e9)
+            if (kind == "nccl" && i == 0 && j < 3)
+                row("all_reduce,half," 2 ^ (j + 1) "," 256 * 8 ^ l, 0.01 + 256 * 8 ^ l * 4 / 1e8)
+            if (kind == "context_attention")
+                row("bfloat16,bfloat16," a "," b "," 2 * (l + 1) "," l + 1 ",128,0",
+                    0.02 + a * b * (l + 1) * (b + 64) / 4e8)
+            if (kind == "generation_attention")
+                row("bfloat16,bfloat16," a ",1," b - 1 "," 2 * (l + 1) "," l + 1 ",128,0",
+                    0.01 + a * b * (l + 1) / 1e6)
+            if (kind == "context_mla" && l < 6)
+                row("bfloat16," 2 ^ (l + 1) "," a "," b ",1",
+                    0.02 + a * b * 2 ^ l * (b + 64) / 4e8)
+            if (kind == "generation_mla" && l < 6)
+                row("bfloat16," 2 ^ (l + 1) "," a ",1," b, 0.01 + a * b / 5e5)
+        }
+    }'
+}
+
+# answers SENTENCE ARGUMENTS...: exit 2 with that sentence and nothing else.
+answers() {
+    sentence=$1
+    shift
+    rc=0
+    "$MESHWRIGHT" "$@" >stdout 2>stderr || rc=$?
+    if [ $rc -ne 2 ] || [ -s stdout ] || [ -e new.json ] || [ "$(cat stderr)" != "$sentence" ]; then
+        echo "meshwright $*: exit $rc, $(cat stdout stderr)"
+        echo "    expected: exit 2, $sentence"
+        num_failed=$((num_failed + 1))
+        rm -f new.json
+    fi
+}
+
+# refused SENTENCE: calibrate refuses measured/KIND.csv.
+refused() {
+    answers "measured/$kind.csv: $1" calibrate --kernels measured --gpu h100-sxm-80g \
+        --kind "$kind" -o new.json
+}
+
+# cell COLUMN VALUE: the good table with that value in row 9.
+cell() {
+    awk -F, -v OFS=, -v name="$1" -v value="$2" '
+        NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) column = i }
+        NR == 9 { $column = value }
+        { print }' good.csv >"measured/$kind.csv"
+}
+
+# timed EXPRESSION: the good table with its times, t, so.
+timed() {
+    awk -F, -v OFS=, 'NR > 1 { t = $NF; $NF = '"$1"' } { print }' good.csv >"measured/$kind.csv"
+}
+
+for kind in gemm moe nccl context_attention generation_attention context_mla generation_mla; do
+    table $kind >good.csv
+    header=$(head -n 1 good.csv)
+    least=200
+    [ $kind != nccl ] || least=20
+    : >"measured/$kind.csv"
+    refused 'empty; expected a CSV text with a header'
+    head -n 1 good.csv >"measured/$kind.csv"
+    refused "0 rows of 0 different shapes are too few to fit $kind; expected at least $least shapes"
+    head -n 11 good.csv >"measured/$kind.csv"
+    refused "10 rows of 10 different shapes are too few to fit $kind; expected at least $least shapes"
+    awk 'NR <= 2 { print } NR == 2 { for (i = 1; i < 300; i++) print }' good.csv \
+        >"measured/$kind.csv"
+    refused "300 rows of 1 different shapes are too few to fit $kind; expected at least $least shapes"
+    awk -F, '{ for (i = 1; i < NF; i++) printf "%s%s", $i, i + 1 < NF ? "," : "\n" }' good.csv \
+        >"measured/$kind.csv"
+    refused "row 1: the column \"latency_ms\" is missing; found \"${header%,latency_ms}\""
+    cut -d, -f2- good.csv >"measured/$kind.csv"
+    refused "row 1: the column \"${header%%,*}\" is missing; found \"${header#*,}\""
+    sed "s/\$/,x/; 1s/x\$/latency_ms/" good.csv >"measured/$kind.csv"
+    refused 'row 1: the column "latency_ms" stands there twice'
+    { cat good.csv && cat good.csv; } >"measured/$kind.csv"
+    refused "row $(($(wc -l <good.csv) + 1)): the header stands there again"
+    { cat good.csv && echo 1,2; } >"measured/$kind.csv"
+    columns=$(head -n 1 good.csv | tr -cd , | wc -c)
+    refused "row $(($(wc -l <good.csv) + 1)): 2 cells; the header names $((columns + 1)) columns"
+    gzip -c good.csv | head -c 100 >"measured/$kind.csv"
+    refused 'cannot be read to its end: the packing is cut off or broken; expected a CSV text, plain or packed by gzip'
+    printf 'a\0b\n' >"measured/$kind.csv"
+    refused 'holds a NUL byte; expected a CSV text'
+
+    for value in x '' nan inf -1 0; do
+        cell latency_ms "$value"
+        refused "row 9: latency_ms: \"$value\"; expected a time in milliseconds"
+    done
+    cell latency_ms 2e-05
+    refused 'row 9: latency_ms: 2e-05 ms is shorter than any kernel; is it in seconds?'
+    cell latency_ms 3.6e6
+    refused 'row 9: latency_ms: 3.6e+06 ms is over ten minutes; is it in nanoseconds?'
+    for column in $(echo "${header%,latency_ms}" | tr , ' '); do
+        most=''
+        first=1
+        case $column in
+        m | n | k) most=1000000000 ;;
+        num_tokens | isl | step) most=100000000 ;;
+        hidden_size | inter_size | batch_size) most=1000000 ;;
+        topk) most=64 ;;
+        num_experts | moe_ep_size) most=4096 ;;
+        moe_tp_size | num_heads | num_key_value_heads | tp_size) most=100000 ;;
+        num_gpus) most=1048576 ;;
+        message_size) most=100000000000000 ;;
+        head_dim) most=4096 ;;
+        window_size) most=16777216 ;;
+        esac
+        case $column in
+        step | num_key_value_heads | window_size) first=0 ;;
+        num_gpus) first=2 ;;
+        esac
+        [ -n "$most" ] || continue
+        for value in x '' nan inf -1 1e30 1.5; do
+            cell "$column" "$value"
+            refused "row 9: $column: \"$value\"; expected a whole number from $first to $most"
+        done
+    done
+done
+
+# unknown COLUMN KNOWN
+unknown() {
+    cell "$1" int5
+    refused "row 9: $1: \"int5\"; expected one of $2"
+}
+kind=gemm
+table $kind >good.csv
+unknown gemm_dtype 'bfloat16, fp8, fp8_block, nvfp4'
+cell gemm_dtype nvfp4
+refused 'row 9: gemm_dtype: h100-sxm-80g has no nvfp4 units'
+# The last row is m 256, n and k 8192: 34.7 us at 989 TFLOP/s.
+timed 't < 0.05 ? t : t / 1000'
+refused 'row 50: latency_ms: 7.11252e-05 ms is shorter than any kernel; is it in seconds?'
+timed 't / 10'
+refused "row 246: latency_ms: 0.00753032 ms is 4.61 times faster than the GPU's peak rate or memory bandwidth allows, and 36 of 245 rows are; are all in milliseconds, and of this GPU?"
+timed 't * 1000'
+refused 'row 2: latency_ms: 4.01664 ms; expected at most 4.001 ms, a hundred times what the work of the row takes; is it in microseconds?'
+# The same in some rows only.
+timed 'NR % 7 ? t : t * 1000'
+refused 'row 7: latency_ms: 4.52851 ms; expected at most 4.032 ms, a hundred times what the work of the row takes; is it in microseconds?'
+
+kind=moe
+table $kind >good.csv
+unknown moe_dtype 'bfloat16, fp8, fp8_block, nvfp4'
+cell kernel_source ''
+refused 'row 9: kernel_source: ""; expected a name'
+cell kernel_source other
+refused 'row 9: kernel_source: only 1 rows of other in bfloat16; expected at least 60'
+cell distribution zipf
+refused 'row 9: distribution: "zipf"; expected balanced or power_law_A with an exponent A above 0, at most 10'
+cell topk 9
+refused 'row 9: topk: 9; expected at most num_experts 8'
+cell moe_ep_size 3
+refused 'row 9: moe_ep_size: 3 does not divide num_experts 8'
+
+kind=nccl
+table $kind >good.csv
+unknown op_name 'all_gather, all_reduce, alltoall, reduce_scatter'
+unknown nccl_dtype 'half, bfloat16, float, int8'
+cp good.csv measured/nccl.csv
+"$MESHWRIGHT" calibrate --kernels measured --gpu h100-sxm-80g --kind nccl >stdout
+# NVLink 4 adds in the switch: 67,108,864 elements of 2 bytes at 450 GB/s take 298 us.
+timed 't / 20'
+refused 'row 8: latency_ms: 0.134717 ms is 2.21 times faster than the bandwidth of nvlink4 allows, and 9 of 21 rows are; are all in milliseconds, and of this GPU?'
+timed 't * 1000'
+refused 'row 2: latency_ms: 10.0102 ms; expected at most 4.005 ms, a hundred times what the work of the row takes; is it in microseconds?'
+
+for kind in context_attention generation_attention context_mla generation_mla; do
+    table $kind >good.csv
+    unknown kv_cache_dtype 'bfloat16, fp8'
+done
+for kind in context_attention generation_attention; do
+    table $kind >good.csv
+    unknown attn_dtype 'bfloat16, fp8'
+    cell num_key_value_heads 99
+    refused 'row 9: num_key_value_heads: 99; expected at most num_heads 2'
+    cell head_dim 96
+    refused 'row 9: 1 rows with attn_dtype bfloat16, kv_cache_dtype bfloat16, head_dim 96, window_size 0; expected at least 40'
+done
+
+# Shapes to be priced are read alike.
+kind=gemm
+printf 'gemm_dtype,m,n,k\nbfloat16,1,2,3\nbfloat16,1,2.5,3\n' >shapes.csv
+answers 'shapes.csv: row 3: n: "2.5"; expected a whole number from 1 to 1000000000' \
+    kernel --gpu h100-sxm-80g --kind gemm shapes.csv
+
+[ $num_failed -eq 0 ]
