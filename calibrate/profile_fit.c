@@ -49,9 +49,9 @@ static cJSON *profile_tree(const Gpu *gpu) {
 }
 
 // A file with sections that this run does not fit, checked.
-static Status base_load(const char *base, Arena *arena, JsonNode *root) {
+static Status base_load(const char *base, const Gpu *gpu, Arena *arena, JsonNode *root) {
     KernelProfile profile;
-    TRY(kernels_load(base, arena, &profile));
+    TRY(kernels_load(base, gpu->name, arena, &profile));
     return json_load(base, arena, root);
 }
 
@@ -83,19 +83,23 @@ static void arrays_compact(cJSON *item) {
 }
 
 // The same bytes whether a section was fitted now or kept from a file: every number is printed from
-// the double that its text reads as.
-static void tree_normalise(cJSON **tree) {
+// the double that its text reads as. What is written can be read: a fit to odd tables may not be.
+static Status tree_normalise(const Gpu *gpu, Arena *arena, cJSON **tree) {
+    KernelProfile profile;
     char *text = cJSON_PrintUnformatted(*tree);
+    Status status =
+        kernels_parse(text, strlen(text), "the fitted profile", gpu->name, arena, &profile);
     cJSON_Delete(*tree);
     *tree = cJSON_Parse(text);
     cJSON_free(text);
     arrays_compact(*tree);
+    return status;
 }
 
 Status profile_fit(const char *folder, const Gpu *gpu, const Kind *only, const char *base,
                    Arena *arena, ProfileFit *out) {
     JsonNode root = {0};
-    if (base) TRY(base_load(base, arena, &root));
+    if (base) TRY(base_load(base, gpu, arena, &root));
     ProfileFit profile = {.kinds = ARENA_ARRAY(arena, NUM_KINDS, ProfileKind)};
     profile.tree = profile_tree(gpu);
     Status status = status_ok();
@@ -116,10 +120,10 @@ Status profile_fit(const char *folder, const Gpu *gpu, const Kind *only, const c
     }
     if (status.code == STATUS_OK && profile.num_kinds == 0)
         status = folder_refuse(folder, only, arena);
-    if (status.code != STATUS_OK)
-        cJSON_Delete(profile.tree);
+    if (status.code == STATUS_OK) status = tree_normalise(gpu, arena, &profile.tree);
+    if (status.code == STATUS_OK)
+        *out = profile;
     else
-        tree_normalise(&profile.tree);
-    if (status.code == STATUS_OK) *out = profile;
+        cJSON_Delete(profile.tree);
     return status;
 }

@@ -81,7 +81,7 @@ static Status kernel_answer(const KernelOptions *options, Arena *arena) {
     KernelTable table;
     TRY(gpu_load_named(options->gpu, arena, &gpu));
     if (options->profile)
-        TRY(kernels_load(options->profile, arena, &profile));
+        TRY(kernels_load(options->profile, options->gpu, arena, &profile));
     else
         TRY(kernels_load_named(options->gpu, arena, &profile));
     TRY(kernel_table_load(options->common.scenario, arena, &table));

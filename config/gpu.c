@@ -75,6 +75,8 @@ static Status gpu_check(const JsonNode *root, const Gpu *gpu) {
         return json_error(&idle, "%.15g is more than power_watts %.15g", gpu->idle_power_watts,
                           gpu->power_watts);
     JsonNode efficiency = json_get(root, "efficiency");
+    TRY(residuals_check(&efficiency, gpu->efficiency.residual_median_frac,
+                        gpu->efficiency.residual_p90_frac));
     JsonNode frac = json_get(&efficiency, "gemm_max_frac");
     for (int p = 0; p < NUM_PRECISIONS; p++) {
         JsonNode value = json_get(&frac, PRECISION_NAMES[p]);

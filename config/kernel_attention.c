@@ -1,5 +1,7 @@
 #include "config/kernel_attention.h"
 
+#include "config/profile.h"
+
 #include <string.h>
 
 const char *const ATTENTION_DTYPE_NAMES[NUM_ATTENTION_DTYPES + 1] = {"bfloat16", "fp8", NULL};
@@ -94,6 +96,11 @@ Status context_kernels_read(const JsonNode *node, Arena *arena, ContextKernels *
     for (int i = 0; i < num_kernels; i++) {
         JsonNode kernel = json_at(&list, i), surface = json_get(&kernel, "surface");
         TRY(json_read_object(&kernel, CONTEXT_FIELDS, NUM_CONTEXT_FIELDS, arena, &kernels[i]));
+        TRY(residuals_check(&kernel, kernels[i].residual_median_frac,
+                            kernels[i].residual_p90_frac));
+        for (int j = 0; j < i; j++)
+            if (memcmp(&kernels[i].variant, &kernels[j].variant, sizeof kernels[i].variant) == 0)
+                return json_error(&kernel, "for the same as kernels[%d]", j);
         TRY(surface_read(&surface, SURFACE_AXES, arena, &kernels[i].surface));
     }
     *out = (ContextKernels){num_kernels, kernels};
@@ -120,6 +127,12 @@ Status generation_kernels_read(const JsonNode *node, Arena *arena, GenerationKer
         JsonNode kernel = json_at(&list, i), surface = json_get(&kernel, "surface");
         TRY(json_read_object(&kernel, GENERATION_FIELDS, NUM_GENERATION_FIELDS, arena,
                              &kernels[i]));
+        TRY(residuals_check(&kernel, kernels[i].residual_median_frac,
+                            kernels[i].residual_p90_frac));
+        for (int j = 0; j < i; j++)
+            if (kernels[i].sharing == kernels[j].sharing &&
+                memcmp(&kernels[i].variant, &kernels[j].variant, sizeof kernels[i].variant) == 0)
+                return json_error(&kernel, "for the same as kernels[%d]", j);
         TRY(surface_read(&surface, SURFACE_AXES, arena, &kernels[i].surface));
     }
     read.kernels = kernels;

@@ -1,5 +1,7 @@
 #include "config/kernel_gemm.h"
 
+#include "config/profile.h"
+
 #include <stdio.h>
 
 const char *const GEMM_DTYPE_NAMES[NUM_GEMM_DTYPES + 1] = {"bfloat16", "fp8", "fp8_block", "nvfp4",
@@ -56,6 +58,7 @@ static Status kernel_read(const JsonNode *node, Arena *arena, GemmKernel *out) {
                              *const MK[] = {"m", "k", NULL};
     TRY(json_read_object(node, KERNEL_FIELDS, NUM_KERNEL_FIELDS, arena, out));
     TRY(kernel_check(node, out));
+    TRY(residuals_check(node, out->residual_median_frac, out->residual_p90_frac));
     JsonNode mnk = json_get(node, "surface");
     JsonNode mn = json_get(node, "surface_mn"), mk = json_get(node, "surface_mk");
     TRY(surface_read(&mnk, MNK, arena, &out->surface));

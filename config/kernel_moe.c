@@ -1,5 +1,7 @@
 #include "config/kernel_moe.h"
 
+#include "config/profile.h"
+
 #include <string.h>
 
 const char *const MOE_DTYPE_NAMES[NUM_MOE_DTYPES + 1] = {"bfloat16", "fp8", "fp8_block", "nvfp4",
@@ -45,6 +47,7 @@ int moe_dtype_find(const char *name) {
 
 static Status kernel_read(const JsonNode *node, Arena *arena, MoeKernel *out) {
     TRY(json_read_object(node, KERNEL_FIELDS, NUM_KERNEL_FIELDS, arena, out));
+    TRY(residuals_check(node, out->residual_median_frac, out->residual_p90_frac));
     JsonNode surface = json_get(node, "surface");
     return surface_read(&surface, MOE_SURFACE_AXES, arena, &out->surface);
 }
@@ -62,6 +65,10 @@ Status moe_kernels_read(const JsonNode *node, Arena *arena, MoeKernels *out) {
     for (int i = 0; i < num_kernels; i++) {
         JsonNode item = json_at(&list, i);
         TRY(kernel_read(&item, arena, &kernels[i]));
+        MoeKernels before = {i, kernels};
+        if (moe_kernel_find(&before, kernels[i].moe_dtype, kernels[i].kernel_source))
+            return json_error(&item, "a second kernel of %.40s in %s", kernels[i].kernel_source,
+                              MOE_DTYPE_NAMES[kernels[i].moe_dtype]);
     }
     *out = (MoeKernels){num_kernels, kernels};
     return status_ok();

@@ -1,5 +1,7 @@
 #include "config/kernel_nccl.h"
 
+#include "config/profile.h"
+
 #include <math.h>
 
 const char *const NCCL_OP_NAMES[NUM_NCCL_OPS + 1] = {"all_gather", "all_reduce", "alltoall",
@@ -54,11 +56,33 @@ static Status points_read(const JsonNode *node, Arena *arena, NcclCurve *out) {
     return status_ok();
 }
 
+// Rounding of four digits aside.
+static Status curve_check(const JsonNode *node, const NcclCurve *curve, const Link *link) {
+    JsonNode points = json_get(node, "time_s");
+    TRY(residuals_check(node, curve->residual_median_frac, curve->residual_p90_frac));
+    for (int i = 0; i < curve->num_points && link; i++) {
+        double least_s = nccl_least_s(link, (NcclOp)curve->op, curve->num_gpus, curve->bytes[i]);
+        JsonNode point = json_at(&points, i);
+        if (curve->seconds[i] * 1.0005 < least_s)
+            return json_error(&point,
+                              "%.4g s for %.0f bytes is beyond the %.4g bytes/s of %s; expected at "
+                              "least %.4g s",
+                              curve->seconds[i], curve->bytes[i], link->bandwidth_bytes_per_s,
+                              link->name, least_s);
+    }
+    return status_ok();
+}
+
 Status nccl_kernels_read(const JsonNode *node, Arena *arena, NcclKernels *out) {
-    static const JsonField SECTION[] = {{"curves", JSON_FIELD_OTHER, 0, 0, 0, NULL, true}};
-    *out = (NcclKernels){0};
-    TRY(json_read_object(node, SECTION, 1, arena, out));
-    JsonNode list = json_get(node, "curves");
+    static const JsonField SECTION[] = {
+        {"link", JSON_FIELD_STRING, offsetof(NcclKernels, link), 0, 0, NULL, false},
+        {"curves", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
+    };
+    NcclKernels read = {0};
+    TRY(json_read_object(node, SECTION, sizeof SECTION / sizeof *SECTION, arena, &read));
+    JsonNode list = json_get(node, "curves"), link_name = json_get(node, "link");
+    Link link;
+    if (read.link) TRY(link_load(&link_name, arena, &link));
     TRY(json_expect_array(&list));
     int num_curves = json_size(&list);
     if (num_curves > MAX_CURVES)
@@ -74,8 +98,11 @@ Status nccl_kernels_read(const JsonNode *node, Arena *arena, NcclKernels *out) {
             before->num_gpus >= curves[i].num_gpus)
             return json_error(&gpus, "%d does not lie above the curve before it",
                               curves[i].num_gpus);
+        TRY(curve_check(&item, &curves[i], read.link ? &link : NULL));
     }
-    *out = (NcclKernels){num_curves, curves};
+    read.num_curves = num_curves;
+    read.curves = curves;
+    *out = read;
     return status_ok();
 }
 
@@ -107,7 +134,7 @@ NcclKernels nccl_kernels_rising(const NcclKernels *kernels, Arena *arena) {
         curves[i].seconds =
             seconds_rising(&kernels->curves[i], same ? &curves[i - 1] : NULL, arena);
     }
-    return (NcclKernels){kernels->num_curves, curves};
+    return (NcclKernels){kernels->num_curves, curves, kernels->link};
 }
 
 static cJSON *curve_to_json(const NcclCurve *curve) {
@@ -129,6 +156,7 @@ static cJSON *curve_to_json(const NcclCurve *curve) {
 
 cJSON *nccl_kernels_to_json(const NcclKernels *kernels) {
     cJSON *section = cJSON_CreateObject();
+    if (kernels->link) cJSON_AddStringToObject(section, "link", kernels->link);
     cJSON *list = cJSON_AddArrayToObject(section, "curves");
     for (int i = 0; i < kernels->num_curves; i++)
         cJSON_AddItemToArray(list, curve_to_json(&kernels->curves[i]));

@@ -35,6 +35,7 @@ typedef struct {
 typedef struct {
     int num_curves;
     const NcclCurve *curves; // [num_curves]; of one op and dtype with rising num_gpus
+    const char *link;        // they were measured on (hw-profiles/links); NULL where unknown
 } NcclKernels;
 
 // Share of the buffer that each rank sends: all-reduce twice.
@@ -44,6 +45,7 @@ double nccl_wire_frac(NcclOp op, double num_gpus);
 // adds, an all-reduce sends every byte once.
 double nccl_least_s(const Link *link, NcclOp op, double num_gpus, double bytes);
 
+// Reads and checks; refuses curves beyond the nominal bandwidth of their link.
 Status nccl_kernels_read(const JsonNode *node, Arena *arena, NcclKernels *out);
 
 // The curves without their noise: a longer message is never faster than a shorter one, nor a larger

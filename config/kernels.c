@@ -48,18 +48,54 @@ static Status attention_read(const JsonNode *root, Arena *arena, KernelProfile *
     return status_ok();
 }
 
-static Status kernels_read(const JsonNode *root, Arena *arena, KernelProfile *out) {
+// Number formats that the GPU does not have cannot have been measured on it.
+static Status format_check(const JsonNode *root, const Gpu *gpu, Precision precision,
+                           const char *section, const char *format) {
+    JsonNode node = json_get(root, section);
+    if (gpu->peak_flops_per_s[precision] > 0) return status_ok();
+    return json_error(&node, "has kernels of %s, and %s has no such units", format, gpu->name);
+}
+
+static Status formats_check(const JsonNode *root, const KernelProfile *p, const Gpu *gpu) {
+    static const Precision GEMM[NUM_GEMM_DTYPES] = {PRECISION_BF16, PRECISION_FP8, PRECISION_FP8,
+                                                    PRECISION_NVFP4};
+    static const Precision MOE[NUM_MOE_DTYPES] = {PRECISION_BF16, PRECISION_FP8, PRECISION_FP8,
+                                                  PRECISION_NVFP4};
+    static const Precision ATTENTION[NUM_ATTENTION_DTYPES] = {PRECISION_BF16, PRECISION_FP8};
+    for (int d = 0; d < NUM_GEMM_DTYPES; d++)
+        if (p->gemm.dtypes[d].present)
+            TRY(format_check(root, gpu, GEMM[d], "gemm", GEMM_DTYPE_NAMES[d]));
+    for (int i = 0; i < p->moe.num_kernels; i++) {
+        int d = p->moe.kernels[i].moe_dtype;
+        TRY(format_check(root, gpu, MOE[d], "moe", MOE_DTYPE_NAMES[d]));
+    }
+    for (int i = 0; i < p->context_attention.num_kernels; i++) {
+        int d = p->context_attention.kernels[i].variant.attn_dtype;
+        TRY(format_check(root, gpu, ATTENTION[d], "context_attention", ATTENTION_DTYPE_NAMES[d]));
+    }
+    return status_ok();
+}
+
+// gpu_name: that the profile must be of; NULL for any.
+static Status kernels_read(const JsonNode *root, const char *gpu_name, Arena *arena,
+                           KernelProfile *out) {
     KernelProfile profile = {0};
     TRY(json_read_object(root, FIELDS, sizeof FIELDS / sizeof *FIELDS, arena, &profile));
     JsonNode schema = json_get(root, "schema"), gemm = json_get(root, "gemm");
     int version;
     TRY(json_read_int(&schema, 1, 1, &version));
+    JsonNode gpu_node = json_get(root, "gpu");
+    if (gpu_name && strcmp(profile.gpu, gpu_name) != 0)
+        return json_error(&gpu_node, "\"%.60s\"; expected a profile of %s", profile.gpu, gpu_name);
+    Gpu gpu;
+    TRY(gpu_load(&gpu_node, arena, &gpu));
     JsonNode moe = json_get(root, "moe");
     JsonNode nccl = json_get(root, "nccl");
     if (json_is_present(&nccl)) TRY(nccl_kernels_read(&nccl, arena, &profile.nccl));
     if (json_is_present(&moe)) TRY(moe_kernels_read(&moe, arena, &profile.moe));
     if (json_is_present(&gemm)) TRY(gemm_kernels_read(&gemm, arena, &profile.gemm));
     TRY(attention_read(root, arena, &profile));
+    TRY(formats_check(root, &profile, &gpu));
     *out = profile;
     return status_ok();
 }
@@ -67,7 +103,7 @@ static Status kernels_read(const JsonNode *root, Arena *arena, KernelProfile *ou
 Status kernels_load_named(const char *gpu_name, Arena *arena, KernelProfile *out) {
     JsonNode root;
     TRY(profile_load_named(NULL, "calibrated GPU", FOLDER, gpu_name, arena, &root));
-    return kernels_read(&root, arena, out);
+    return kernels_read(&root, gpu_name, arena, out);
 }
 
 // Parsing is most of the time of a small question.
@@ -76,7 +112,7 @@ static Status kernels_load_of_step(const char *gpu_name, Arena *arena, KernelPro
         "moe", "context_attention", "generation_attention", "context_mla", "generation_mla", NULL};
     JsonNode root;
     TRY(json_load_without(data_path(arena, FOLDER, gpu_name), SKIPPED, arena, &root));
-    return kernels_read(&root, arena, out);
+    return kernels_read(&root, gpu_name, arena, out);
 }
 
 Status kernels_load_for(const Gpu *gpu, Arena *arena, const CalibratedKernels **out) {
@@ -98,8 +134,15 @@ Status kernels_load_for(const Gpu *gpu, Arena *arena, const CalibratedKernels **
     return status_ok();
 }
 
-Status kernels_load(const char *path, Arena *arena, KernelProfile *out) {
+Status kernels_load(const char *path, const char *gpu_name, Arena *arena, KernelProfile *out) {
     JsonNode root;
     TRY(json_load(path, arena, &root));
-    return kernels_read(&root, arena, out);
+    return kernels_read(&root, gpu_name, arena, out);
+}
+
+Status kernels_parse(const char *text, size_t size, const char *file, const char *gpu_name,
+                     Arena *arena, KernelProfile *out) {
+    JsonNode root;
+    TRY(json_parse(text, size, file, arena, &root));
+    return kernels_read(&root, gpu_name, arena, out);
 }

@@ -45,5 +45,9 @@ bool kernels_exist(const char *gpu_name, Arena *arena);
 // Reads the bundled profile of a GPU; refuses (naming those there are) where there is none.
 Status kernels_load_named(const char *gpu_name, Arena *arena, KernelProfile *out);
 
-// Reads a file.
-Status kernels_load(const char *path, Arena *arena, KernelProfile *out);
+// Reads a file, which must be of that GPU (NULL: of any).
+Status kernels_load(const char *path, const char *gpu_name, Arena *arena, KernelProfile *out);
+
+// The same of a text in memory, with a NUL at text[size]; file is its name in messages.
+Status kernels_parse(const char *text, size_t size, const char *file, const char *gpu_name,
+                     Arena *arena, KernelProfile *out);

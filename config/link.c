@@ -16,7 +16,7 @@ static const JsonField LINK_FIELDS[] = {
     NUMBER(latency_s, 0, 1, true),
     NUMBER(hop_latency_s, 0, 1, true),
     NUMBER(chain_hop_latency_s, 0, 1, true),
-    NUMBER(efficiency_frac, 0.01, 1.2, true), // in-switch reduction beats the ring's bus bandwidth
+    NUMBER(efficiency_frac, 0.01, 1, true),
     NUMBER(half_bytes, 0, 1e9, true),
     NUMBER(p2p_latency_s, 0, 1, true),
     NUMBER(p2p_efficiency_frac, 0.01, 1, true),

@@ -20,6 +20,14 @@ static Status unknown_name(const JsonNode *value, const char *what, const char *
     return value ? json_error(value, "%s", text) : status_error(STATUS_INVALID, "%s", text);
 }
 
+Status residuals_check(const JsonNode *node, double residual_median_frac,
+                       double residual_p90_frac) {
+    JsonNode p90 = json_get(node, "residual_p90_frac");
+    if (residual_p90_frac >= residual_median_frac) return status_ok();
+    return json_error(&p90, "%.4g lies below residual_median_frac %.4g", residual_p90_frac,
+                      residual_median_frac);
+}
+
 Status profile_load_named(const JsonNode *value, const char *what, const char *folder,
                           const char *name, Arena *arena, JsonNode *root) {
     const char *const *names;

@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Thousandths of a log: 12 times faster than the formula, 148 times slower. The bundled profiles
+// reach 3 times and, for one kernel that does not split a long sequence, 47 times.
+static const double LEAST_VALUE = -2500, MOST_VALUE = 5000;
+
 int surface_num_values(const Surface *surface) {
     int num_values = 1;
     for (int a = 0; a < surface->num_axes; a++) num_values *= surface->axes[a].num_knots;
@@ -45,7 +49,7 @@ static Status values_read(const JsonNode *node, int num_values, Arena *arena, co
     const cJSON *item = node->item->child;
     for (int i = 0; i < num_values; i++, item = item->next) {
         JsonNode value = {.file = node->file, .item = item, .parent = node, .index = i};
-        TRY(json_read_double(&value, -5000, 5000, &values[i]));
+        TRY(json_read_double(&value, LEAST_VALUE, MOST_VALUE, &values[i]));
         values[i] /= 1000;
     }
     *out = values;

@@ -207,10 +207,14 @@ for kind in context_attention generation_attention; do
     refused 'row 9: 1 rows with attn_dtype bfloat16, kv_cache_dtype bfloat16, head_dim 96, window_size 0; expected at least 40'
 done
 
-# Shapes to be priced are read alike.
+# Shapes to be priced are read alike; a profile is of one GPU.
 kind=gemm
 printf 'gemm_dtype,m,n,k\nbfloat16,1,2,3\nbfloat16,1,2.5,3\n' >shapes.csv
 answers 'shapes.csv: row 3: n: "2.5"; expected a whole number from 1 to 1000000000' \
     kernel --gpu h100-sxm-80g --kind gemm shapes.csv
+echo '{"schema": 1, "gpu": "a100-sxm-80g", "sources": ""}' >profile.json
+other='profile.json: gpu: "a100-sxm-80g"; expected a profile of h100-sxm-80g'
+answers "$other" kernel --gpu h100-sxm-80g --kind gemm --profile profile.json shapes.csv
+answers "$other" calibrate --kernels measured --gpu h100-sxm-80g --kind gemm -o profile.json
 
 [ $num_failed -eq 0 ]

@@ -1,0 +1,84 @@
+#!/bin/sh
+# Profiles that contradict themselves, the datasheet or the link are refused where they are loaded:
+# exit 2, the file, the key, what was found and what is legal.
+set -eu
+temp=$(mktemp -d)
+trap 'rm -rf "$temp"' EXIT
+cp -r hw-profiles models stacks "$temp"
+MESHWRIGHT_DATA=$temp
+export MESHWRIGHT_DATA
+hw=$temp/hw-profiles
+num_failed=0
+
+cat >"$temp/job.json" <<'JOB'
+{"schema": 1, "model": "llama-3.1-8b", "cluster": "dgx-h100:1",
+ "training": {"seq_len": 4096, "global_batch": 64, "precision": "bf16"}, "parallel": {"tp": 8}}
+JOB
+"$MESHWRIGHT" estimate "$temp/job.json" >"$temp/stdout"
+
+# refused FILE SED-SCRIPT SENTENCE: estimate, with hw-profiles/FILE so edited.
+refused() {
+    cp "$hw/$1" "$temp/kept"
+    sed -i "$2" "$hw/$1"
+    if cmp -s "$hw/$1" "$temp/kept"; then
+        echo "$1: \"$2\" changes nothing"
+        num_failed=$((num_failed + 1))
+    fi
+    rc=0
+    "$MESHWRIGHT" estimate "$temp/job.json" >"$temp/stdout" 2>"$temp/stderr" || rc=$?
+    cp "$temp/kept" "$hw/$1"
+    [ $rc -eq 2 ] && [ ! -s "$temp/stdout" ] && [ "$(cat "$temp/stderr")" = "$hw/$1: $3" ] && return
+    echo "$1, $2: exit $rc, $(cat "$temp/stderr")"
+    echo "    expected: exit 2, $hw/$1: $3"
+    num_failed=$((num_failed + 1))
+}
+
+# number KEY VALUE: a sed script that gives a key's first line that value.
+number() {
+    printf '0,/"%s":/s/"%s":[^,]*/"%s": %s/' "$1" "$1" "$1" "$2"
+}
+
+# value KEY FILE: the number of a key's first line.
+value() {
+    sed -n "0,/\"$1\":/s/.*\"$1\":[[:space:]]*\([^,]*\).*/\1/p" "$hw/$2"
+}
+
+gpu=gpus/h100-sxm-80g.json
+refused $gpu "$(number memory_frac 1.02)" \
+    'efficiency.memory_frac: 1.02 is out of range; expected 0.01 to 1'
+refused $gpu '/"gemm_max_frac": {/,/}/s/"bf16":[^,]*/"bf16": 1.1/' \
+    'efficiency.gemm_max_frac.bf16: 1.1 is out of range; expected 0.001 to 1'
+refused $gpu "$(number attention_forward_frac 1.2)" \
+    'efficiency.attention_forward_frac: 1.2 is out of range; expected 0.001 to 1'
+refused $gpu "$(number memory_available_bytes 9e10)" \
+    'memory_available_bytes: 90000000000 is more than memory_bytes 85520809984'
+refused $gpu "$(number residual_p90_frac 0.01)" \
+    "efficiency.residual_p90_frac: 0.01 lies below residual_median_frac $(value residual_median_frac $gpu)"
+refused $gpu "$(number launch_s -1e-6)" \
+    'efficiency.launch_s: -1e-06 is out of range; expected 0 to 0.001'
+
+link=links/nvlink4.json
+refused $link "$(number efficiency_frac 1.05)" \
+    'efficiency_frac: 1.05 is out of range; expected 0.01 to 1'
+refused $link "$(number p2p_efficiency_frac 1.05)" \
+    'p2p_efficiency_frac: 1.05 is out of range; expected 0.01 to 1'
+refused $link "$(number bandwidth_bytes_per_s 0)" \
+    'bandwidth_bytes_per_s: 0 is out of range; expected 1000000 to 100000000000000'
+
+kernels=kernels/h100-sxm-80g.json
+refused $kernels "$(number gpu '"h200-sxm-141g"')" \
+    'gpu: "h200-sxm-141g"; expected a profile of h100-sxm-80g'
+refused $kernels "$(number max_frac 1.02)" \
+    'gemm.bfloat16.max_frac: 1.02 is out of range; expected 0.001 to 1'
+refused $kernels "$(number tile_64x64_frac 1.9)" \
+    "gemm.bfloat16.tile_64x64_frac: 1.9 times max_frac $(value max_frac $kernels) is beyond the peak"
+refused $kernels "$(number memory_frac 1.3)" \
+    'gemm.bfloat16.memory_frac: 1.3 is out of range; expected 0.001 to 1'
+refused $kernels "$(number residual_p90_frac 0.001)" \
+    "gemm.bfloat16.residual_p90_frac: 0.001 lies below residual_median_frac $(value residual_median_frac $kernels)"
+refused $kernels '0,/"log_ratio_e3":/s/"log_ratio_e3":\t*\[[^,]*/"log_ratio_e3": [9000/' \
+    'gemm.bfloat16.surface.log_ratio_e3[0]: 9000 is out of range; expected -2500 to 5000'
+refused $kernels '0,/"fp8":/s//"nvfp4":/' \
+    'gemm: has kernels of nvfp4, and h100-sxm-80g has no such units'
+
+[ $num_failed -eq 0 ]
