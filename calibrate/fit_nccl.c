@@ -104,21 +104,11 @@ static CurveRows curve_rows(const NcclRow *table, int num_table, const double *l
     return c;
 }
 
-// Every second size between 64 KiB and 16 MiB, where protocols and algorithms change, every fourth
-// outside; the smallest and the largest.
+// Every size is a knot; where there are more, as many, evenly.
 static int knots_choose(const CurveRows *c, double *knots) {
-    int num_knots = 0;
-    double last = c->sizes[c->num_sizes - 1];
-    for (int i = 0; i < c->num_sizes; i++) {
-        double size = c->sizes[i];
-        bool middle = num_knots > 0 && knots[num_knots - 1] >= 65536 && size <= 16777216;
-        double apart = num_knots == 0 ? 0 : middle ? 1.9 : 3.9;
-        bool end = i == c->num_sizes - 1;
-        if (num_knots < MAX_KNOTS - 1 && !end &&
-            (num_knots == 0 || size >= apart * knots[num_knots - 1]))
-            knots[num_knots++] = size;
-    }
-    if (num_knots == 0 || last > knots[num_knots - 1]) knots[num_knots++] = last;
+    int num_knots = c->num_sizes < MAX_KNOTS ? c->num_sizes : MAX_KNOTS;
+    for (int i = 0; i < num_knots; i++)
+        knots[i] = c->sizes[(int64_t)i * (c->num_sizes - 1) / (num_knots - 1)];
     return num_knots;
 }
 

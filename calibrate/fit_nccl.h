@@ -1,7 +1,7 @@
 // calibrate/fit_nccl.h - fits and prices tables of measured collectives
 // (costmodel/kernel_nccl.h).
 //
-// Per op_name, num_gpus and, where numbers are added, nccl_dtype: a curve through a few sizes,
+// Per op_name, num_gpus and, where numbers are added, nccl_dtype: a curve through its sizes,
 // fitted robustly to log time. message_size counts elements. Groups that cross-validation leaves
 // out are single sizes of one operation and group, without the smallest and the largest.
 #pragma once
