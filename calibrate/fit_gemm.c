@@ -34,6 +34,7 @@ static const struct {
     PARAMETER(memory_frac, 0.85, 0.4, 1, false),
     PARAMETER(l2_speedup, 1.5, 1, 10, true),
     PARAMETER(l2_frac, 0.4, 0.02, 2, true),
+    PARAMETER(l2_power, 8, 1, 100, true),
     PARAMETER(loss_frac, 0.13, 0, 0.6, false),
     PARAMETER(half_s, 4e-3, 1e-4, 1, true),
     PARAMETER(overlap_power, 3, 1, 20, true),
@@ -66,7 +67,7 @@ static double formula_log(const void *context, int row, const double *parameters
                                      rows->k[row]));
 }
 
-// The physical parameters, on some FORMULA_ROWS of the rows: nineteen numbers need no more.
+// The physical parameters, on some FORMULA_ROWS of the rows: twenty numbers need no more.
 static GemmKernel formula_fit(const GemmRows *rows, Arena *arena) {
     FitParameter parameters[NUM_PARAMETERS];
     for (int i = 0; i < NUM_PARAMETERS; i++) parameters[i] = PARAMETERS[i].fit;
@@ -96,12 +97,29 @@ static const double FINE_M_KNOTS[] = {
 static const double NK_KNOTS[] = {32,   64,    128,   256,   512,   768,  1024, 1536,
                                   2048, 2560,  3072,  3584,  4096,  5120, 6144, 7168,
                                   8192, 10240, 12288, 16384, 51200, 65536};
+enum { FEW = 24 }; // sizes of m that are all knots
 #define COUNT(knots) ((int)(sizeof(knots) / sizeof *(knots)))
 
 static bool is_measured(double knot, const double *values, int num_rows) {
     for (int i = 0; i < num_rows; i++)
         if (values[i] == knot) return true;
     return false;
+}
+
+// Every measured value, rising; num_knots 0 where there are more than FEW.
+static SurfaceAxis axis_of_all(const char *name, const double *values, int num_rows, Arena *arena) {
+    double kept[FEW];
+    int num_kept = 0;
+    for (int i = 0; i < num_rows; i++) {
+        int at = 0;
+        while (at < num_kept && kept[at] < values[i]) at++;
+        if (at < num_kept && kept[at] == values[i]) continue;
+        if (num_kept == FEW) return (SurfaceAxis){.name = name};
+        memmove(kept + at + 1, kept + at, (size_t)(num_kept - at) * sizeof *kept);
+        kept[at] = values[i];
+        num_kept++;
+    }
+    return surface_axis(name, kept, num_kept, arena);
 }
 
 // The knots within the measured range, and only the measured ones where there are five or more; the
@@ -130,11 +148,13 @@ static void specs_of(const GemmRows *rows, Arena *arena, SurfaceSpec *specs) {
     int n = rows->num_rows;
     SurfaceAxis coarse_m = axis_within("m", M_KNOTS, COUNT(M_KNOTS), rows->m, n, arena);
     SurfaceAxis fine_m = axis_within("m", FINE_M_KNOTS, COUNT(FINE_M_KNOTS), rows->m, n, arena);
+    SurfaceAxis all_m = axis_of_all("m", rows->m, n, arena);
+    if (all_m.num_knots > 0) coarse_m = fine_m = all_m;
     SurfaceAxis of_n = axis_within("n", NK_KNOTS, COUNT(NK_KNOTS), rows->n, n, arena);
     SurfaceAxis of_k = axis_within("k", NK_KNOTS, COUNT(NK_KNOTS), rows->k, n, arena);
     specs[0] = (SurfaceSpec){.num_axes = 3,
                              .axes = {coarse_m, of_n, of_k},
-                             .stiffness = {0.2, 0.1, 0.1},
+                             .stiffness = {0.02, 0.1, 0.1},
                              .flatness = {0.02, 0.01, 0.01},
                              .prior = 0.01};
     specs[1] = specs[2] = (SurfaceSpec){

@@ -26,6 +26,7 @@ static const JsonField KERNEL_FIELDS[] = {
     PART(memory_frac, 0.001, 1),
     PART(l2_speedup, 1, 100),
     PART(l2_frac, 0.001, 10),
+    PART(l2_power, 0.1, 1000),
     PART(loss_frac, 0, 0.95),
     PART(half_s, 0, 10),
     PART(overlap_power, 1, 100),

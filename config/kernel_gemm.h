@@ -39,7 +39,8 @@ typedef struct {
     double split_bytes;          // per output element and part
     double memory_frac;          // of memory bandwidth
     double l2_speedup;           // of what the L2 cache keeps from call to call, over memory
-    double l2_frac;              // of the L2 cache: bytes of which half are kept
+    double l2_frac;              // of the L2 cache: bytes touched at which half are kept
+    double l2_power;             // how sharply that ends
     double loss_frac;            // of the rate, lost to the power limit in long kernels
     double half_s;               // time at peak rate at which half of it is lost
     double overlap_power;        // p-norm that joins compute, memory and latency

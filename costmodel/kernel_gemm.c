@@ -14,6 +14,10 @@ static const double TILES[NUM_GEMM_TILES][2] = {
 enum { MAX_SPLIT = 16 };
 static const double SHORTEST_SPLIT_K = 256;
 
+// collector/trtllm/collect_gemm.py of aiconfigurator calls as many copies of the weights in turn as
+// fill the L2 cache, at most so many.
+static const double MOST_COPIES = 5;
+
 double gemm_peak_flops_per_s(const Gpu *gpu, GemmDtype dtype) {
     static const Precision PRECISIONS[NUM_GEMM_DTYPES] = {PRECISION_BF16, PRECISION_FP8,
                                                           PRECISION_FP8, PRECISION_NVFP4};
@@ -62,14 +66,21 @@ double kernel_gemm_bytes(GemmDtype dtype, double m, double n, double k) {
     return (m * k + k * n) * ELEMENT_BYTES[dtype] + 2 * m * n;
 }
 
+// What the benchmark touches between two calls with the same weights.
+static double touched_bytes(const Gpu *gpu, GemmDtype dtype, double m, double n, double k) {
+    double weights = n * k * (dtype == GEMM_NVFP4 ? 0.5 : ELEMENT_BYTES[dtype]); // without scales
+    double copies = fmin(MOST_COPIES, ceil(gpu->l2_bytes / weights));
+    return kernel_gemm_bytes(dtype, m, n, k) + (copies - 1) * weights;
+}
+
 double kernel_gemm_formula_s(const Gpu *gpu, const GemmKernel *kernel, GemmDtype dtype, double m,
                              double n, double k) {
     Product p = {.m = m, .n = n, .k = k, .num_sms = gpu->num_sms};
     double peak = gemm_peak_flops_per_s(gpu, dtype), peak_s = 2 * m * n * k / peak;
     double bytes = kernel_gemm_bytes(dtype, m, n, k);
     p.bandwidth_bytes_per_s = gpu->memory_bandwidth_bytes_per_s * kernel->memory_frac;
-    double fill = bytes / (kernel->l2_frac * gpu->l2_bytes), fill2 = fill * fill;
-    double kept = 1 / (1 + fill2 * fill2);
+    double fill = touched_bytes(gpu, dtype, m, n, k) / (kernel->l2_frac * gpu->l2_bytes);
+    double kept = 1 / (1 + pow(fill, kernel->l2_power));
     p.memory_s = bytes / p.bandwidth_bytes_per_s * (1 - kept + kept / kernel->l2_speedup);
     p.flops_per_s =
         peak * kernel->max_frac * (1 - kernel->loss_frac * peak_s / (peak_s + kernel->half_s));
@@ -77,7 +88,8 @@ double kernel_gemm_formula_s(const Gpu *gpu, const GemmKernel *kernel, GemmDtype
     for (int tile = NUM_GEMM_TILES - 1; tile >= 0; tile--) {
         double tiles = ceil(m / TILES[tile][0]) * ceil(n / TILES[tile][1]);
         best_s = candidate_s(kernel, &p, tile, 1, best_s);
-        for (int split = 2; split <= MAX_SPLIT && may_split(kernel, &p, tiles, split); split *= 2)
+        for (int split = 2; split <= MAX_SPLIT && may_split(kernel, &p, tiles, split);
+             split += split < 4 ? 1 : 2)
             best_s = candidate_s(kernel, &p, tile, split, best_s);
     }
     return kernel->launch_s + best_s + kernel->quantize_bytes * m * k / p.bandwidth_bytes_per_s;
@@ -105,5 +117,6 @@ double kernel_gemm_product_s(const Gpu *gpu, const GemmKernels *kernels, GemmDty
     if (kernels->dtypes[GEMM_BFLOAT16].present)
         kernel.launch_s = kernels->dtypes[GEMM_BFLOAT16].launch_s;
     kernel.quantize_bytes = 0;
+    kernel.l2_speedup = 1; // other layers read their weights in between
     return kernel_gemm_formula_s(gpu, &kernel, dtype, m, n, k) * exp(ratio);
 }

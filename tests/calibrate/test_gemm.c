@@ -26,6 +26,7 @@ static GemmKernel kernel_made_up(void) {
                         .memory_frac = 0.8,
                         .l2_speedup = 1,
                         .l2_frac = 0.5,
+                        .l2_power = 4,
                         .loss_frac = 0.1,
                         .half_s = 2e-3,
                         .overlap_power = 4};
@@ -115,6 +116,35 @@ static void formula_is_what_the_header_says(void) {
     arena_free(&arena);
 }
 
+// A cache of 96 MB, read 4 times as fast as memory at 1 TB/s, and two copies of the weights in
+// turn. 48 MB: 96 MB touched, (1 / 1.1)^50 = 0.0085, 0.9916 kept: 48 us x (0.0084 + 0.9916 / 4)
+// = 12.3 us. 56 MB: 112 MB touched, (1.0606)^50 = 18.9, 0.050 kept: 56 us x (0.950 + 0.050 / 4)
+// = 53.9 us. In a step other layers come between: 48 us. The launch is 4 us, the compute next to
+// nothing.
+static void weights_whose_copies_fit_stay_in_the_cache(void) {
+    Arena arena = {0};
+    Gpu gpu = gpu_h100(&arena);
+    gpu.l2_bytes = 96e6;
+    gpu.memory_bandwidth_bytes_per_s = 1e12;
+    gpu.peak_flops_per_s[PRECISION_BF16] = 1e18;
+    GemmKernels kernels = {0};
+    GemmKernel *kernel = &kernels.dtypes[GEMM_BFLOAT16];
+    *kernel = kernel_made_up();
+    kernel->latency_s = 0;
+    kernel->memory_frac = 1;
+    kernel->l2_speedup = 4;
+    kernel->l2_frac = 1.1;
+    kernel->l2_power = 50;
+    kernel->overlap_power = 100;
+    CU_ASSERT_DOUBLE_EQUAL(kernel_gemm_s(&gpu, &kernels, GEMM_BFLOAT16, 1, 6000, 4000), 16.3e-6,
+                           0.1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(kernel_gemm_s(&gpu, &kernels, GEMM_BFLOAT16, 1, 7000, 4000), 57.9e-6,
+                           0.1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(kernel_gemm_product_s(&gpu, &kernels, GEMM_BFLOAT16, 1, 6000, 4000),
+                           52e-6, 0.1e-6);
+    arena_free(&arena);
+}
+
 static void no_format_is_priced_by_another(void) {
     Arena arena = {0};
     Gpu gpu = gpu_h100(&arena);
@@ -179,6 +209,7 @@ static void bundled_profiles_price_the_public_tables(void) {
 CU_TestInfo gemm_tests[] = {
     {"fit_recovers_a_known_kernel", fit_recovers_a_known_kernel},
     {"formula_is_what_the_header_says", formula_is_what_the_header_says},
+    {"weights_whose_copies_fit_stay_in_the_cache", weights_whose_copies_fit_stay_in_the_cache},
     {"no_format_is_priced_by_another", no_format_is_priced_by_another},
     {"impossible_tables_are_refused", impossible_tables_are_refused},
     {"bundled_profiles_price_the_public_tables", bundled_profiles_price_the_public_tables},
