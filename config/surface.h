@@ -3,7 +3,7 @@
 // Model:  up to SURFACE_MAX_AXES axes, each a sorted list of knots in log2; between the knots the
 //         value is multilinear, outside it is that of the nearest edge. The value is the natural
 //         log of measured over formula time, so exp(value) multiplies the formula.
-// File:   {"axes": [{"name": "m", "knots": [1, 2, 64]}, ...], "log_ratio_e3": [...],
+// File:   {"axes": [{"name": "m", "knots": [1, 2, 64]}, ...], "log_ratio_e3": "0,-12,...",
 //          "spread_frac": 0.03}: knots in plain units, values in thousandths, the last axis
 //          fastest.
 // costmodel/surface_value.h evaluates it, calibrate/fit_surface.h fits it.

@@ -76,8 +76,8 @@ refused $kernels "$(number memory_frac 1.3)" \
     'gemm.bfloat16.memory_frac: 1.3 is out of range; expected 0.001 to 1'
 refused $kernels "$(number residual_p90_frac 0.001)" \
     "gemm.bfloat16.residual_p90_frac: 0.001 lies below residual_median_frac $(value residual_median_frac $kernels)"
-refused $kernels '0,/"log_ratio_e3":/s/"log_ratio_e3":\t*\[[^,]*/"log_ratio_e3": [9000/' \
-    'gemm.bfloat16.surface.log_ratio_e3[0]: 9000 is out of range; expected -2500 to 5000'
+refused $kernels '0,/"log_ratio_e3":/s/"log_ratio_e3":\t*"[^,]*/"log_ratio_e3": "9000/' \
+    'gemm.bfloat16.surface.log_ratio_e3: value 1 is 9000; expected -2500 to 5000'
 # All-gather on 2 GPUs sends half the bytes: 268 MB at 450 GB/s.
 refused $kernels '0,/\[536870912,[^]]*\]/s//[536870912,1e-05]/' \
     'nccl.curves[0].time_s[20]: 1e-05 s for 536870912 bytes is beyond the 4.5e+11 bytes/s of nvlink4; expected at least 0.0005965 s'

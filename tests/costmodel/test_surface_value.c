@@ -47,6 +47,30 @@ static void surface_comes_back_from_its_document(void) {
     arena_free(&arena);
 }
 
+// As bundled profiles have them: the numbers in one string.
+static void values_may_stand_in_a_string(void) {
+    Arena arena = {0};
+    Surface surface;
+    static const char HEAD[] = "{\"axes\": [{\"name\": \"m\", \"knots\": [1, 2]}, {\"name\": "
+                               "\"n\", \"knots\": [1, 4]}], \"spread_frac\": 0, "
+                               "\"log_ratio_e3\": ";
+    Status status = surface_of(arena_printf(&arena, "%s\"5,-10,0,2500\"}", HEAD), &arena, &surface);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    const double expected[] = {0.005, -0.01, 0, 2.5};
+    for (int i = 0; i < 4; i++) CU_ASSERT_EQUAL(surface.values[i], expected[i]);
+    ASSERT_REFUSED(surface_of(arena_printf(&arena, "%s\"5,-10,0\"}", HEAD), &arena, &surface),
+                   "s.json: log_ratio_e3: 3 values; the axes make 4");
+    ASSERT_REFUSED(surface_of(arena_printf(&arena, "%s\"1,2,3,4,5\"}", HEAD), &arena, &surface),
+                   "s.json: log_ratio_e3: more than the 4 values that the axes make");
+    static const char *const BROKEN[] = {"",           "1,2,,4",  "1,2,3,x",
+                                         "1,2,3,9999", "1 2 3 4", "1,2,nan,4"};
+    for (size_t i = 0; i < sizeof BROKEN / sizeof *BROKEN; i++)
+        CU_ASSERT_EQUAL(
+            surface_of(arena_printf(&arena, "%s\"%s\"}", HEAD, BROKEN[i]), &arena, &surface).code,
+            STATUS_INVALID);
+    arena_free(&arena);
+}
+
 static void bad_surfaces_are_refused(void) {
     Arena arena = {0};
     Surface surface;
@@ -68,6 +92,7 @@ static void bad_surfaces_are_refused(void) {
 CU_TestInfo surface_value_tests[] = {
     {"surface_interpolates_and_clamps", surface_interpolates_and_clamps},
     {"surface_comes_back_from_its_document", surface_comes_back_from_its_document},
+    {"values_may_stand_in_a_string", values_may_stand_in_a_string},
     {"bad_surfaces_are_refused", bad_surfaces_are_refused},
     CU_TEST_INFO_NULL,
 };
