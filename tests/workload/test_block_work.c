@@ -323,6 +323,8 @@ static void weight_gradients_are_held_while_made(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 8,
                   "{\"seq_len\": 2048, \"global_batch\": 8, \"stack\": \"megatron-2022\"}", NULL)) {
+        c.scenario.training.stack.weight_gradient = WEIGHT_GRADIENT_SEPARATE;
+        if (!case_resolve(&c)) return;
         const Block *b = layer_block_of(&c, 0), *head = &c.workload.blocks[BLOCK_HEAD];
         const Op *fc1 = op_named(b->backward, b->num_backward, "fc1") + 1;
         CU_ASSERT_EQUAL(fc1->transient_bytes, TOKENS * 5120 * 2 + 4096 * 1024 * 2);
