@@ -11,6 +11,14 @@ static double input_bytes(const Training *training) {
     return precision_is_quantized(training->precision) ? 1 : activation_bytes(training);
 }
 
+// The same where tensor-parallel ranks gather it. Scales of rows are those of whole rows on one
+// rank and of whole columns on another: such products gather 16 bits (pytorch/torchtitan,
+// models/llama3/infra/parallelize.py: float8 all-gather with tensorwise recipes only).
+static double gathered_bytes(const Training *training) {
+    if (training->fp8_recipe == FP8_ROWWISE) return activation_bytes(training);
+    return input_bytes(training);
+}
+
 Builder builder_new(const Scenario *scenario, const Plan *plan, const LayerKind *kind,
                     bool recomputed, Arena *arena) {
     const Training *training = &scenario->training;
@@ -22,6 +30,7 @@ Builder builder_new(const Scenario *scenario, const Plan *plan, const LayerKind 
     b.compiled = training->compile;
     b.lasting_gathers = training->stack.lasting_gathers == LASTING_GATHERS_ALL;
     b.input_bytes_per_value = input_bytes(training);
+    b.gathered_bytes_per_value = gathered_bytes(training);
     return b;
 }
 
@@ -96,13 +105,13 @@ static void build_column_input(Builder *b, double tokens, double k) {
     bool async = b->scenario->training.stack.tp_backward_overlap;
     if (b->plan->sequence_parallel)
         build_tp_collective(b, "tp_all_gather", COLLECTIVE_ALL_GATHER, COLLECTIVE_REDUCE_SCATTER,
-                            tokens * k * b->input_bytes_per_value);
+                            tokens * k * b->gathered_bytes_per_value);
     else
         build_tp_collective(b, "tp_identity", NUM_COLLECTIVES, COLLECTIVE_ALL_REDUCE, bytes);
     Unit *unit = &b->units[b->num_units - 1];
     unit->backward_async = async;
     unit->gather_again = b->plan->sequence_parallel;
-    if (unit->gather_again) unit->backward_frac = act / b->input_bytes_per_value;
+    if (unit->gather_again) unit->backward_frac = act / b->gathered_bytes_per_value;
 }
 
 // Where a column's gathered input lies: in a tensor of its own while the product runs; in one
@@ -128,7 +137,7 @@ static void build_row_output(Builder *b, double tokens, double n) {
                             COLLECTIVE_ALL_GATHER, bytes);
     else
         build_tp_collective(b, "tp_all_reduce", COLLECTIVE_ALL_REDUCE, NUM_COLLECTIVES, bytes);
-    b->units[b->num_units - 1].backward_frac = tokens * n * b->input_bytes_per_value / bytes;
+    b->units[b->num_units - 1].backward_frac = tokens * n * b->gathered_bytes_per_value / bytes;
 }
 
 void build_linear(Builder *b, const char *name, Split split, double tokens, double n, double k,
@@ -136,8 +145,10 @@ void build_linear(Builder *b, const char *name, Split split, double tokens, doub
     int tp = b->plan->tp;
     double local_n = split == SPLIT_COLUMN ? n / tp : n, local_k = split == SPLIT_ROW ? k / tp : k;
     b->dense_parameters += local_n * local_k;
-    // What is gathered (a column's input, the gradient of a row's output) is quantized before.
-    double shards = b->plan->sequence_parallel ? tp : 1;
+    // What is gathered (a column's input, the gradient of a row's output) is quantized before where
+    // that is what is gathered.
+    bool before = b->gathered_bytes_per_value == b->input_bytes_per_value;
+    double shards = b->plan->sequence_parallel && before ? tp : 1;
     build_quantize(b, tokens * local_k / (split == SPLIT_COLUMN ? shards : 1));
     bool overlap = b->scenario->training.tp_comm_overlap && b->plan->sequence_parallel;
     if (split == SPLIT_COLUMN && tp > 1) build_column_input(b, tokens, k);

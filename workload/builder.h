@@ -49,6 +49,7 @@ typedef struct {
     bool recomputed;              // the plan's recomputation applies to this block
     double tokens;                // of one micro-batch on this rank, after cp
     double tokens_sp;             // the same after sequence parallelism
+    double gathered_bytes_per_value; // of it where it is gathered over tp
     double input_bytes_per_value; // of a GEMM's saved input: 2, or 1 where it is kept in 8 bits
     int precision;                // of the linear layers
     int module;                   // MODULE_* bit of what is being built now

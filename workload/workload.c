@@ -80,7 +80,7 @@ static void build_head(Builder *b, const char *norm_name) {
     const Training *training = &b->scenario->training;
     double act = activation_bytes(training), vocab = padded_vocab(m, b->plan);
     b->precision = unquantized_precision(training);
-    b->input_bytes_per_value = act;
+    b->input_bytes_per_value = b->gathered_bytes_per_value = act;
     double input = b->tokens_sp * m->hidden_size;
     b->lasting_gathers = training->stack.lasting_gathers != LASTING_GATHERS_NONE;
     b->compiled = false; // layers are compiled one by one, what follows them is not

@@ -246,6 +246,31 @@ static void looked_up_rows_are_summed(void) {
     case_free(&c);
 }
 
+// tp 4 with sequence parallelism: 8-bit values are gathered in 8 bits, unless each row of the whole
+// has a scale; then 16 bits are gathered and all of it is quantized: 10 bytes a value.
+static void rows_with_scales_are_gathered_in_16_bits(void) {
+    static const char *const RECIPES[] = {"tensorwise", "rowwise"};
+    const double gathered[] = {1, 2}, quantized[] = {6.0 / 4, 10};
+    for (int i = 0; i < 2; i++) {
+        Case c;
+        Arena arena = {0};
+        const char *training =
+            arena_printf(&arena,
+                         "{\"seq_len\": 2048, \"global_batch\": 8, \"precision\": \"fp8\", "
+                         "\"fp8_recipe\": \"%s\"}",
+                         RECIPES[i]);
+        if (case_make(&c, MADE_UP_GPT, 8, training, "{\"tp\": 4}")) {
+            const Block *b = layer_block_of(&c, 0);
+            CU_ASSERT_EQUAL(op_named(b->forward, b->num_forward, "tp_all_gather")->message_bytes,
+                            TOKENS * 1024 * gathered[i]);
+            CU_ASSERT_EQUAL(op_named(b->forward, b->num_forward, "quantize")->bytes,
+                            TOKENS * 1024 * quantized[i]);
+        }
+        case_free(&c);
+        arena_free(&arena);
+    }
+}
+
 // tp 4 with sequence parallelism: fc1 makes 2048 x 1024 values of the 2048 x 1024 that were
 // gathered, 2 bytes each. Backward it reads gradient and gathered input and makes a gradient; the
 // weight gradient reads both, beside the input's gradient and what is scattered of it (1/4). The
@@ -350,6 +375,7 @@ CU_TestInfo block_work_tests[] = {
     {"rings_run_beside_attention", rings_run_beside_attention},
     {"backward_collectives_have_their_own_names", backward_collectives_have_their_own_names},
     {"looked_up_rows_are_summed", looked_up_rows_are_summed},
+    {"rows_with_scales_are_gathered_in_16_bits", rows_with_scales_are_gathered_in_16_bits},
     {"products_hold_what_was_gathered", products_hold_what_was_gathered},
     {"recomputed_results_are_held_for_a_moment", recomputed_results_are_held_for_a_moment},
     {"a_branch_runs_beside_its_residual", a_branch_runs_beside_its_residual},
