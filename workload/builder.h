@@ -45,17 +45,17 @@ typedef struct {
     const Scenario *scenario;
     const Plan *plan;
     Arena *arena;
-    const LayerKind *kind;        // NULL for embedding and head
-    bool recomputed;              // the plan's recomputation applies to this block
-    double tokens;                // of one micro-batch on this rank, after cp
-    double tokens_sp;             // the same after sequence parallelism
+    const LayerKind *kind;           // NULL for embedding and head
+    bool recomputed;                 // the plan's recomputation applies to this block
+    double tokens;                   // of one micro-batch on this rank, after cp
+    double tokens_sp;                // the same after sequence parallelism
     double gathered_bytes_per_value; // of it where it is gathered over tp
-    double input_bytes_per_value; // of a GEMM's saved input: 2, or 1 where it is kept in 8 bits
-    int precision;                // of the linear layers
-    int module;                   // MODULE_* bit of what is being built now
-    bool compiled;                // what is built now is compiled with its block
-    double unusable_bytes;        // see Block
-    bool lasting_gathers;         // products gather their inputs into a buffer that is never freed
+    double input_bytes_per_value;    // of a GEMM's saved input: 2, or 1 where it is kept in 8 bits
+    int precision;                   // of the linear layers
+    int module;                      // MODULE_* bit of what is being built now
+    bool compiled;                   // what is built now is compiled with its block
+    double unusable_bytes;           // see Block
+    bool lasting_gathers; // products gather their inputs into a buffer that is never freed
     Unit units[BUILDER_MAX_OPS];
     int num_units;
     int recomputable_begin, recomputable_end; // units that may be recomputed; 0, 0: all
