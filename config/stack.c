@@ -108,8 +108,15 @@ Status stack_read(const JsonNode *root, Arena *arena, Stack *out) {
     TRY(dtype_read(&precision, &stack.grad_reduce_precision));
     JsonNode sources = json_get(root, "sources");
     TRY(sources_check(&sources, arena));
-    *out = stack;
-    return status_ok();
+    JsonNode *kept = ARENA_NEW(arena, JsonNode); // what its members point to
+    *kept = *root;
+    stack.releases = json_get(kept, "releases");
+    if (json_is_present(&stack.releases)) TRY(json_expect_array(&stack.releases));
+    return stack_at_release(&stack, NULL, arena, out); // checks the entries
+}
+
+static bool is_version(const char *text) {
+    return text[0] >= '0' && text[0] <= '9' && strspn(text, "0123456789.") == strlen(text);
 }
 
 // Compares releases such as 25.09 and 26.02.01, number by number.
@@ -125,45 +132,40 @@ static int version_compare(const char *a, const char *b) {
     return 0;
 }
 
-// Reads one entry over the stack where the version is before its release.
-static Status release_apply(const JsonNode *entry, const char *version, Arena *arena,
-                            const char **earliest, Stack *stack) {
-    JsonField fields[1 + NUM_STACK_FIELDS];
-    const char *before = NULL;
-    JsonNode node = json_get(entry, "before");
-    TRY(json_read_string(&node, arena, &before));
-    int num_fields = 0;
-    fields[num_fields++] = (JsonField){"before", JSON_FIELD_OTHER, 0, 0, 0, NULL, true};
-    fields[num_fields++] = (JsonField){"source", JSON_FIELD_OTHER, 0, 0, 0, NULL, true};
+// Reads one entry of `releases` over a copy of the stack.
+static Status release_read(const JsonNode *entry, const Stack *stack, Arena *arena,
+                           const char **before, Stack *out) {
+    JsonField fields[2 + NUM_STACK_FIELDS] = {{"before", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
+                                              {"source", JSON_FIELD_OTHER, 0, 0, 0, NULL, true}};
+    size_t num_fields = 2;
     for (int i = NUM_HEAD_FIELDS; i < NUM_STACK_FIELDS; i++) {
+        if (STACK_FIELDS[i].kind == JSON_FIELD_OTHER) continue;
         fields[num_fields] = STACK_FIELDS[i];
         fields[num_fields++].required = false;
     }
-    Stack changed = *stack;
-    TRY(json_read_object(entry, fields, (size_t)num_fields, arena, &changed));
-    if (version_compare(version, before) >= 0) return status_ok();
-    if (*earliest && version_compare(before, *earliest) >= 0) return status_ok();
-    *earliest = before;
-    *stack = changed;
+    *out = *stack;
+    TRY(json_read_object(entry, fields, num_fields, arena, out));
+    JsonNode version = json_get(entry, "before"), source = json_get(entry, "source");
+    const char *text;
+    TRY(json_read_string(&source, arena, &text));
+    TRY(json_read_string(&version, arena, before));
+    if (!is_version(*before))
+        return json_error(&version, "\"%.20s\"; expected numbers with dots", *before);
     return status_ok();
 }
 
-Status stack_apply_release(const char *version, Arena *arena, Stack *stack) {
-    if (!version || version[0] < '0' || version[0] > '9') return status_ok();
-    JsonNode root;
-    TRY(json_load(data_path(arena, "stacks", stack->name), arena, &root));
-    JsonNode releases = json_get(&root, "releases");
-    if (!json_is_present(&releases)) return status_ok();
-    const Stack newest = *stack;
+Status stack_at_release(const Stack *newest, const char *version, Arena *arena, Stack *out) {
     const char *earliest = NULL;
-    for (int i = 0; i < json_size(&releases); i++) {
-        JsonNode entry = json_at(&releases, i);
-        Stack candidate = newest;
-        const char *before = earliest;
-        TRY(release_apply(&entry, version, arena, &before, &candidate));
-        if (before == earliest) continue;
+    *out = *newest;
+    for (int i = 0; i < json_size(&newest->releases); i++) {
+        JsonNode entry = json_at(&newest->releases, i);
+        Stack changed;
+        const char *before;
+        TRY(release_read(&entry, newest, arena, &before, &changed));
+        if (!version || !is_version(version) || version_compare(version, before) >= 0) continue;
+        if (earliest && version_compare(before, earliest) >= 0) continue;
         earliest = before;
-        *stack = candidate;
+        *out = changed;
     }
     return status_ok();
 }

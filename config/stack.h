@@ -28,6 +28,7 @@ typedef enum {
 typedef struct {
     const char *name;
     const char *title;
+    JsonNode releases; // what was different before a release; absent where nothing is said
 
     // Defaults of the scenario's switches
     bool overlap_grad_reduce;
@@ -94,9 +95,9 @@ typedef struct {
 
 Status stack_load(const JsonNode *value, Arena *arena, Stack *out); // value: a name
 
-// The stack as it was in a release: the entries of `releases` in its file that begin with "before"
-// a later one apply, the earliest of them. A version that is not numbers with dots changes nothing.
-Status stack_apply_release(const char *version, Arena *arena, Stack *stack);
+// The stack as it was in a release: of the entries of `releases` that stand "before" a later one,
+// the earliest applies. No version, or one that is not numbers with dots: the newest.
+Status stack_at_release(const Stack *newest, const char *version, Arena *arena, Stack *out);
 Status stack_load_named(const char *name, Arena *arena, Stack *out);
 Status stack_read(const JsonNode *root, Arena *arena, Stack *out); // root: a whole stack file
 Status stack_names(Arena *arena, const char *const **names);       // ends with NULL

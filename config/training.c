@@ -199,8 +199,9 @@ Status training_load(const JsonNode *value, const Gpu *gpu, Arena *arena, Traini
     JsonNode version_node = json_get(value, "stack_version");
     const char *version = NULL;
     if (json_is_present(&version_node)) TRY(json_read_string(&version_node, arena, &version));
-    TRY(stack_apply_release(version, arena, &stack));
-    Training training = training_defaults(&stack);
+    Stack released;
+    TRY(stack_at_release(&stack, version, arena, &released));
+    Training training = training_defaults(&released);
     TRY(json_read_object(value, TRAINING_FIELDS, sizeof TRAINING_FIELDS / sizeof *TRAINING_FIELDS,
                          arena, &training));
     JsonNode precision = json_get(value, "precision");

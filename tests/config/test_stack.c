@@ -101,11 +101,68 @@ static void bad_facts_are_refused(void) {
     arena_free(&arena);
 }
 
+// A bundled stack with other releases.
+static Status stack_with_releases(const char *releases, Arena *arena, Stack *out) {
+    JsonNode root;
+    TRY(json_load(data_path(arena, "stacks", "runtime"), arena, &root));
+    cJSON *copy = cJSON_Duplicate(root.item, true);
+    cJSON_AddRawToObject(copy, "releases", releases);
+    char *text = cJSON_PrintUnformatted(copy);
+    Status status = json_parse(text, strlen(text), "s.json", arena, &root);
+    cJSON_free(text);
+    cJSON_Delete(copy);
+    return status.code == STATUS_OK ? stack_read(&root, arena, out) : status;
+}
+
+// Two entries; 25.9 is before 25.10, and 25.07.01 after 25.07.
+static void the_earliest_later_release_applies(void) {
+    static const struct {
+        const char *version;
+        double eager_overhead_frac;
+    } ROWS[] = {{NULL, 0},    {"24.05", 2},    {"25.06.02", 2}, {"25.07", 1},
+                {"25.7", 1},  {"25.07.01", 1}, {"25.9", 1},     {"25.10", 0},
+                {"26.02", 0}, {"main", 0},     {"25.06-rc1", 0}};
+    Arena arena = {0};
+    Stack newest, stack;
+    Status status = stack_with_releases(
+        "[{\"before\": \"25.10\", \"eager_overhead_frac\": 1, \"source\": \"a\"},"
+        " {\"before\": \"25.07\", \"eager_overhead_frac\": 2, \"dropout\": true,"
+        " \"source\": \"b\"}]",
+        &arena, &newest);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        CU_ASSERT_EQUAL(stack_at_release(&newest, ROWS[i].version, &arena, &stack).code, STATUS_OK);
+        CU_ASSERT_EQUAL(stack.eager_overhead_frac, ROWS[i].eager_overhead_frac);
+        CU_ASSERT_EQUAL(stack.dropout, ROWS[i].eager_overhead_frac == 2);
+    }
+    arena_free(&arena);
+}
+
+static void bad_releases_are_refused(void) {
+    static const struct {
+        const char *releases, *sentence;
+    } ROWS[] = {
+        {"{}", "s.json: releases: expected a list, found an object"},
+        {"[{\"before\": \"new\", \"source\": \"a\"}]",
+         "s.json: releases[0].before: \"new\"; expected numbers with dots"},
+        {"[{\"before\": \"25.07\"}]", "s.json: releases[0].source: missing"},
+        {"[{\"before\": \"25.07\", \"source\": \"a\", \"dropuot\": true}]",
+         "s.json: releases[0].dropuot: unknown key; the nearest known one is \"dropout\""},
+    };
+    Arena arena = {0};
+    Stack stack;
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
+        ASSERT_REFUSED(stack_with_releases(ROWS[i].releases, &arena, &stack), ROWS[i].sentence);
+    arena_free(&arena);
+}
+
 CU_TestInfo stack_tests[] = {
     {"all_stacks_of_the_contract_load", all_stacks_of_the_contract_load},
     {"masters_complement_weights", masters_complement_weights},
     {"unknown_name_lists_the_known", unknown_name_lists_the_known},
     {"facts_without_a_source_are_refused", facts_without_a_source_are_refused},
     {"bad_facts_are_refused", bad_facts_are_refused},
+    {"the_earliest_later_release_applies", the_earliest_later_release_applies},
+    {"bad_releases_are_refused", bad_releases_are_refused},
     CU_TEST_INFO_NULL,
 };
