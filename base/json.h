@@ -30,6 +30,10 @@ typedef struct JsonNode {
 // column, trailing text, repeated key, number beyond double, text that is not UTF-8.
 Status json_load(const char *path, Arena *arena, JsonNode *root);
 
+// The same, but the members of the root with these names (ending with NULL) that are objects or
+// arrays read as null: they are not parsed, nor are their mistakes seen.
+Status json_load_without(const char *path, const char *const *names, Arena *arena, JsonNode *root);
+
 // The same for text in memory, with a NUL at text[size]; file is the name used in messages.
 Status json_parse(const char *text, size_t size, const char *file, Arena *arena, JsonNode *root);
 

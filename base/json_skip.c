@@ -1,6 +1,5 @@
 #include "base/json_skip.h"
 
-#include <errno.h>
 #include <string.h>
 
 // The end of a string: just behind its closing quote, or at the end of the text.
@@ -39,7 +38,7 @@ static void value_blank(char *value, const char *end) {
     memcpy(value, "null", 4);
 }
 
-static void members_blank(char *text, const char *const *names) {
+void json_blank_members(char *text, const char *const *names) {
     char *at = strchr(text, '{');
     if (!at) return;
     at++;
@@ -59,18 +58,4 @@ static void members_blank(char *text, const char *const *names) {
         at = brackets_end(value);
         if (is_one_of(name, length, names)) value_blank(value, at);
     }
-}
-
-Status json_load_without(const char *path, const char *const *names, Arena *arena, JsonNode *root) {
-    FILE *stream = fopen(path, "rb");
-    if (!stream) return status_at(STATUS_INVALID, path, "", "cannot be read: %s", strerror(errno));
-    size_t capacity = JSON_MAX_BYTES;
-    if (fseek(stream, 0, SEEK_END) == 0 && ftell(stream) >= 0) capacity = (size_t)ftell(stream);
-    rewind(stream);
-    if (capacity > JSON_MAX_BYTES) capacity = JSON_MAX_BYTES;
-    char *text = arena_alloc(arena, capacity + 1);
-    size_t size = fread(text, 1, capacity, stream);
-    fclose(stream);
-    members_blank(text, names);
-    return json_parse(text, size, path, arena, root);
 }

@@ -1,9 +1,8 @@
-// base/json_skip.h - loads a large document without some of its members.
+// base/json_skip.h - leaves members of a large document unparsed; used by base/json_text.c.
 #pragma once
 
 #include "base/json.h"
 
-// As json_load, but the members of the root with these names (ending with NULL) that are objects
-// or arrays read as null: they are not parsed, nor are their mistakes seen. Lines and columns in
-// messages are those of the file.
-Status json_load_without(const char *path, const char *const *names, Arena *arena, JsonNode *root);
+// Writes null and blanks over the objects and arrays of the root that have these names (ending
+// with NULL); what is broken is left to the parser.
+void json_blank_members(char *text, const char *const *names);

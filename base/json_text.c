@@ -1,5 +1,6 @@
 // From bytes to a checked tree, and back to a file.
 #include "base/json.h"
+#include "base/json_skip.h"
 
 #include <errno.h>
 #include <math.h>
@@ -215,9 +216,15 @@ static Status file_read(const char *path, Arena *arena, Source *out, char **text
 }
 
 Status json_load(const char *path, Arena *arena, JsonNode *root) {
+    static const char *const NONE[] = {NULL};
+    return json_load_without(path, NONE, arena, root);
+}
+
+Status json_load_without(const char *path, const char *const *names, Arena *arena, JsonNode *root) {
     char *text = NULL;
     Source source;
     TRY(file_read(path, arena, &source, &text));
+    if (names[0]) json_blank_members(text, names);
     return json_parse(text, source.size, source.file, arena, root);
 }
 

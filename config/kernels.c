@@ -1,7 +1,6 @@
 #include "config/kernels.h"
 
 #include "base/data_dir.h"
-#include "base/json_skip.h"
 #include "config/profile.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "base/json_skip.h"
+#include "base/json.h"
 
 #include <CUnit/CUnit.h>
 #include <stdlib.h>
