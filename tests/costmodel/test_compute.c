@@ -105,6 +105,45 @@ static void newer_attention_is_never_slower(void) {
     }
 }
 
+// 20 ms forward and 40 ms backward with heads of 128. A made-up GPU runs heads of 64 at 0.75 of
+// that rate: between, and below, along the line through both. Heads above 128 slow the backward
+// only, along the line to 0.8 at 192, and no further.
+static void head_sizes_change_the_rate(void) {
+    static const double ROWS[][3] = {{32, 0.625, 0.625}, {64, 0.75, 0.75}, {96, 0.875, 0.875},
+                                     {128, 1, 1},        {160, 1, 0.9},    {192, 1, 0.8},
+                                     {256, 1, 0.8}};
+    const Gpu gpu = made_up_gpu();
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        Op forward = attention(PRECISION_BF16, false), backward = attention(PRECISION_BF16, true);
+        forward.head_dim = backward.head_dim = ROWS[i][0];
+        ASSERT_CLOSE(gpu_compute_s(&gpu, &forward), 0.02 / ROWS[i][1]);
+        ASSERT_CLOSE(gpu_compute_s(&gpu, &backward), 0.04 / ROWS[i][2]);
+    }
+}
+
+// Of 800 W that the full rate draws 100 are left: (1 / 8)^(1/3) = 1/2. Of 2700 W for narrower
+// products and attention: 1/3. With 2700 W and more nothing is held back.
+static void power_limits_hold_the_clock(void) {
+    Cluster cluster = {.gpu = made_up_gpu(), .power_watts_per_gpu = 100};
+    cluster.gpu.efficiency.full_rate_watts = 800;
+    cluster.gpu.efficiency.light_rate_watts = 2700;
+    Op bf16 = gemm(1, 1000, 1000, 1e6), fp8 = bf16; // 20 ms, and 10 ms at twice the rate
+    fp8.precision = PRECISION_FP8;
+    const Op attended = attention(PRECISION_BF16, false); // 20 ms
+    const Op moved = {.kind = OP_MEMORY, .bytes = 1e9};
+    ASSERT_CLOSE(sustained_frac(&cluster, false), 1.0 / 2);
+    ASSERT_CLOSE(sustained_frac(&cluster, true), 1.0 / 3);
+    ASSERT_CLOSE(op_compute_s(&cluster, &bf16), 2 * 0.02);
+    ASSERT_CLOSE(op_compute_s(&cluster, &fp8), 3 * 0.01);
+    ASSERT_CLOSE(op_compute_s(&cluster, &attended), 3 * 0.02);
+    ASSERT_CLOSE(op_compute_s(&cluster, &moved), 1e-3);
+    for (double watts = 2700; watts < 1e4; watts *= 2) {
+        cluster.power_watts_per_gpu = watts;
+        CU_ASSERT_EQUAL(sustained_frac(&cluster, false), 1);
+        CU_ASSERT_EQUAL(sustained_frac(&cluster, true), 1);
+    }
+}
+
 // More bandwidth, more peak, fewer flops: never slower. More of anything to do: never faster.
 static void laws_of_the_roofline(void) {
     const Gpu gpu = made_up_gpu();
@@ -138,6 +177,8 @@ CU_TestInfo compute_tests[] = {
     {"attention_runs_in_the_format_of_activations", attention_runs_in_the_format_of_activations},
     {"gpus_without_bf16_attend_in_fp16", gpus_without_bf16_attend_in_fp16},
     {"newer_attention_is_never_slower", newer_attention_is_never_slower},
+    {"head_sizes_change_the_rate", head_sizes_change_the_rate},
+    {"power_limits_hold_the_clock", power_limits_hold_the_clock},
     {"laws_of_the_roofline", laws_of_the_roofline},
     {"collectives_are_no_compute", collectives_are_no_compute},
     CU_TEST_INFO_NULL,
