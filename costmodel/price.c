@@ -333,9 +333,11 @@ Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *
 
 // What collectives beside the pieces of a computation take from it: gathers of weights from the
 // first forward of a chunk, reductions of gradients from its last backward. One of n pieces has
-// none beside it.
+// none beside it; a piece has them beside it no longer than it runs.
 static void pieces_stretch(const Scenario *scenario, const Program *program, int num_chunks,
                            Arena *arena, Prices *prices) {
+    const double slowdown = scenario->training.stack.overlap_slowdown_frac;
+    const Price *const whole[2] = {prices->forward, prices->backward};
     double *stretch_s[2];
     for (int b = 0; b < 2; b++)
         prices->stretch_s[b] = stretch_s[b] = ARENA_ARRAY(arena, num_chunks, double);
@@ -344,16 +346,12 @@ static void pieces_stretch(const Scenario *scenario, const Program *program, int
         for (int i = 0; i < rank->num_instructions; i++) {
             const Instruction *one = &rank->instructions[i];
             if (one->kind != INSTRUCTION_COLLECTIVE || one->num_parts < 2) continue;
-            stretch_s[one->phase != PHASE_FORWARD][one->chunk] +=
-                prices->collective_s[one->collective] * (one->num_parts - 1) /
-                ((double)one->num_parts * one->num_parts);
+            const double n = one->num_parts, time_s = prices->collective_s[one->collective];
+            const int b = one->phase != PHASE_FORWARD;
+            double *piece_s = &stretch_s[b][one->chunk];
+            *piece_s = fmin(*piece_s + slowdown * time_s * (n - 1) / n / n,
+                            slowdown * whole[b][one->chunk].time_s / n);
         }
-    }
-    for (int c = 0; c < num_chunks; c++) {
-        stretch_s[0][c] = fmin(stretch_s[0][c], prices->forward[c].time_s);
-        stretch_s[1][c] = fmin(stretch_s[1][c], prices->backward[c].time_s);
-        for (int b = 0; b < 2; b++)
-            stretch_s[b][c] *= scenario->training.stack.overlap_slowdown_frac;
     }
 }
 
