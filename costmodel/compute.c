@@ -100,7 +100,8 @@ double gemm_residual_p90_frac(const Cluster *cluster, const Op *op) {
     if (!kernels || dtype == NUM_GEMM_DTYPES || !kernels->profile.gemm.dtypes[dtype].present)
         return cluster->gpu.efficiency.residual_p90_frac;
     const GemmKernel *kernel = &kernels->profile.gemm.dtypes[dtype];
-    double place[] = {log2(op->groups * op->m), log2(op->n), log2(op->k)};
+    double rows = op->separate ? fmax(1, op->m) : op->groups * op->m;
+    double place[] = {log2(rows), log2(op->n), log2(op->k)};
     double octaves = surface_outside_octaves(&kernel->surface, place);
     return kernel->residual_p90_frac * (1 + octaves);
 }
