@@ -15,6 +15,7 @@
 
 static const char *const LASTING_GATHERS_NAMES[] = {"none", "head", "all", NULL};
 static const char *const WEIGHT_GRADIENT_NAMES[] = {"separate", "in-place", "placeholder", NULL};
+static const char *const SHARDING_NAMES[] = {"plain", "flat", "per-parameter", NULL};
 
 // The first rows say what the file is; all that follow need an entry in `sources`.
 enum { NUM_HEAD_FIELDS = 5 };
@@ -41,6 +42,7 @@ static const JsonField STACK_FIELDS[] = {
     {"weight_gradient", JSON_FIELD_NAME, offsetof(Stack, weight_gradient), 0, 0,
      WEIGHT_GRADIENT_NAMES, true},
     SWITCH(gathers_in_compute_dtype),
+    {"sharding", JSON_FIELD_NAME, offsetof(Stack, sharding), 0, 0, SHARDING_NAMES, true},
     SWITCH(shards_over_cp),
     {"lasting_gathers", JSON_FIELD_NAME, offsetof(Stack, lasting_gathers), 0, 0,
      LASTING_GATHERS_NAMES, true},

@@ -18,6 +18,13 @@ typedef enum {
                                  // one for each shape of weight stays allocated
 } WeightGradient;
 
+// How ZeRO-2 and -3 lay out what they gather and scatter.
+typedef enum {
+    SHARDING_PLAIN,         // gradients are copied into what is scattered
+    SHARDING_FLAT,          // FSDP1: one flat tensor per block, of which weights are views
+    SHARDING_PER_PARAMETER, // FSDP2: tensors of their own, copied out of what was gathered
+} Sharding;
+
 // Which products gather their inputs over tp into one buffer that is never freed.
 typedef enum {
     LASTING_GATHERS_NONE,
@@ -48,6 +55,7 @@ typedef struct {
     double grad_bytes_per_param;   // gradient buffer; 0: as the gradient reduction's precision
     int weight_gradient;           // WeightGradient
     bool gathers_in_compute_dtype; // sharded fp32 weights are cast before the all-gather (FSDP)
+    int sharding;                  // Sharding
     bool shards_over_cp; // context-parallel ranks always share the shards; a zero_group of dp ranks
                          // is then all of dp x cp
 

@@ -98,14 +98,35 @@ static void collective_backward(Backward *w, const Unit *unit) {
     w->ops[at].pipelined_with = product_first ? at + 1 : at - 1;
 }
 
+// Whether each backward scatters its gradients from tensors of their own.
+static bool is_scattered(const Builder *b) {
+    const int stage = b->plan->zero_stage;
+    return stage == 3 || (stage == 2 && b->scenario->training.stack.sharding != SHARDING_PLAIN);
+}
+
+// Bytes moved for each gradient that is scattered, from the product's output to the collective's
+// input (config/stack.h, Sharding): copied; or concatenated, cast and divided, each a pass of its
+// own; or written in the format of the reduction.
+static double scattered_copy_bytes(const Training *training) {
+    const double act = activation_bytes(training), reduced = reduced_gradient_bytes(training);
+    switch (training->stack.sharding) {
+    case SHARDING_FLAT:
+        return 2 * act + (reduced != act ? act + reduced : 0) + 2 * reduced;
+    case SHARDING_PER_PARAMETER:
+        return act + reduced;
+    default:
+        return 2 * act;
+    }
+}
+
 // Bytes moved to bring a weight gradient to where gradients are kept, beyond writing the product
 // once in 16 bits: in place, the buffer is read and written by the product itself; a tensor of its
-// own is read once more and added to it, or (ZeRO-3) copied into what is scattered.
+// own is read once more and added to it, or (ZeRO-2 and -3) brought into what is scattered.
 static void gradient_bytes_set(const Training *training, bool sharded, Op *weights) {
     const double act = activation_bytes(training), kept = state_bytes(training).gradient;
     const double num_weights = weights->groups * weights->m * weights->n;
     if (sharded)
-        weights->after_bytes = num_weights * 2 * act;
+        weights->after_bytes = num_weights * scattered_copy_bytes(training);
     else if (training->stack.weight_gradient == WEIGHT_GRADIENT_SEPARATE)
         weights->after_bytes = num_weights * (act + 2 * kept);
     else
@@ -159,7 +180,7 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     Op weights = weight_gradient(&unit->op, act, read, state_bytes(training).gradient);
     weights.transient_bytes += gathered + made;
     weights.released_bytes += w->product_input_bytes[unit - w->b->units];
-    gradient_bytes_set(training, w->b->plan->zero_stage == 3, &weights);
+    gradient_bytes_set(training, is_scattered(w->b), &weights);
     gradient_tensor_add(w, unit, &weights);
     backward_add(w, weights, PHASE_BACKWARD_WEIGHT, gather);
     if (column && !async) {

@@ -118,6 +118,18 @@ static Op zero_collective(const char *name, CollectiveKind kind, GroupKind group
                 .pipelined_with = -1};
 }
 
+// Gathered weights become tensors of their own.
+static Op copy_out(double gathered_bytes, Phase phase) {
+    return (Op){.name = "param_copy_out",
+                .kind = OP_MEMORY,
+                .phase = phase,
+                .stream = STREAM_COMPUTE,
+                .wait = WAIT_PREVIOUS,
+                .bytes = 2 * gathered_bytes,
+                .num_kernels = 1,
+                .pipelined_with = -1};
+}
+
 // ZeRO-3: weights are gathered for the forward, again for the backward where they were given back
 // in between, and gradients scattered, all beside the compute of the neighbouring block. ZeRO-2
 // keeps no whole gradient either: it scatters in every backward too. (Zhao et al. 2023, "PyTorch
@@ -132,6 +144,8 @@ static int add_sharding(const Builder *b, Op *ops, int n, Phase phase) {
         b->plan->zero_stage == 3 && (phase == PHASE_FORWARD || b->plan->reshard_after_forward);
     for (int i = 0; i < 2; i++) {
         if (parameters[i] <= 0 || plan_group(b->plan, groups[i]).size == 1) continue;
+        if (gather && b->scenario->training.stack.sharding == SHARDING_PER_PARAMETER)
+            ops[n++] = copy_out(parameters[i] * gathered, phase);
         if (gather)
             ops[n++] = zero_collective("param_all_gather", COLLECTIVE_ALL_GATHER, groups[i],
                                        parameters[i] * gathered, phase);
