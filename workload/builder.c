@@ -46,6 +46,11 @@ static Unit *unit_add(Builder *b, Op op) {
     return unit;
 }
 
+// Bytes that memory-bound operators move over the least.
+static double memory_passes(const Training *training) {
+    return training->compile ? 1 : 1 + training->stack.eager_overhead_frac;
+}
+
 // Bytes moved to quantize one value for both its uses, row-wise and column-wise. With a scale
 // known before (delayed) or of its own block, one kernel reads 16 bits and writes 8 twice; a scale
 // of the whole tensor needs a pass that finds the largest value first, scales of rows and of
@@ -158,7 +163,8 @@ void build_linear(Builder *b, const char *name, Split split, double tokens, doub
     if (split == SPLIT_COLUMN && tp > 1) build_gathered_input(b, gather, gemm);
     if (precision_is_quantized(b->precision))
         b->units[gemm].quantize_bytes = tokens * local_n / (split == SPLIT_ROW ? shards : 1) *
-                                        quantize_bytes(&b->scenario->training);
+                                        quantize_bytes(&b->scenario->training) *
+                                        memory_passes(&b->scenario->training);
     if (split == SPLIT_COLUMN && tp > 1 && overlap) b->units[gather].op.pipelined_with = gemm;
     if (split == SPLIT_ROW && tp > 1) {
         build_row_output(b, tokens, n);
@@ -195,7 +201,7 @@ void build_batched_gemm(Builder *b, const char *name, double groups, double m, d
 
 void build_memory(Builder *b, const MemoryWork *work) {
     const Training *training = &b->scenario->training;
-    double passes = training->compile ? 1 : 1 + training->stack.eager_overhead_frac;
+    double passes = memory_passes(training);
     Op op = {.name = work->name,
              .kind = OP_MEMORY,
              .stream = STREAM_COMPUTE,

@@ -26,12 +26,15 @@ static double quantized_bytes(const Op *ops, int num_ops, int *count) {
 
 // Each of a layer's four products quantizes its input, of 1024 values a token, 4096 for the last;
 // backward the gradient of its output: 3 x 1024, 1024, 4096, 1024.
-static void assert_quantized(const char *training, double bytes_per_value) {
+static void assert_quantized(const char *training, double eager_overhead_frac,
+                             double bytes_per_value) {
     Case c;
     Arena arena = {0};
     const char *whole =
         arena_printf(&arena, "{\"seq_len\": 2048, \"global_batch\": 8, %s}", training);
-    if (case_make(&c, MADE_UP_GPT, 8, whole, NULL)) {
+    const bool made = case_make(&c, MADE_UP_GPT, 8, whole, NULL);
+    c.scenario.training.stack.eager_overhead_frac = eager_overhead_frac;
+    if (made && case_resolve(&c)) {
         const Block *b = layer_block_of(&c, 0);
         const int expected = bytes_per_value > 0 ? 4 : 0;
         int count;
@@ -56,17 +59,25 @@ static void assert_quantized(const char *training, double bytes_per_value) {
 // needs its largest value first: 2 more. Scales of rows and those of columns are found and used in
 // passes of their own: twice 2 read, 2 read and 1 written.
 static void recipes_move_their_passes(void) {
-    assert_quantized(RECIPE("fp8", "delayed"), 4);
-    assert_quantized(RECIPE("fp8", "block"), 4);
-    assert_quantized(RECIPE("mxfp8", "mxfp8"), 4);
-    assert_quantized(RECIPE("nvfp4", "nvfp4"), 4);
-    assert_quantized(RECIPE("fp8", "current"), 6);
-    assert_quantized(RECIPE("fp8", "tensorwise"), 6);
-    assert_quantized(RECIPE("fp8", "rowwise"), 10);
-    assert_quantized(RECIPE("bf16", "rowwise"), 0);
+    assert_quantized(RECIPE("fp8", "delayed"), 0, 4);
+    assert_quantized(RECIPE("fp8", "block"), 0, 4);
+    assert_quantized(RECIPE("mxfp8", "mxfp8"), 0, 4);
+    assert_quantized(RECIPE("nvfp4", "nvfp4"), 0, 4);
+    assert_quantized(RECIPE("fp8", "current"), 0, 6);
+    assert_quantized(RECIPE("fp8", "tensorwise"), 0, 6);
+    assert_quantized(RECIPE("fp8", "rowwise"), 0, 10);
+    assert_quantized(RECIPE("bf16", "rowwise"), 0, 0);
+}
+
+// Eager kernels that move half more than the least do so for values and gradients; compiled ones
+// move the least.
+static void eager_kernels_move_more_both_ways(void) {
+    assert_quantized(RECIPE("fp8", "delayed"), 0.5, 4 * 1.5);
+    assert_quantized(RECIPE("fp8", "delayed") ", \"compile\": true", 0.5, 4);
 }
 
 CU_TestInfo block_quantize_tests[] = {
     {"recipes_move_their_passes", recipes_move_their_passes},
+    {"eager_kernels_move_more_both_ways", eager_kernels_move_more_both_ways},
     CU_TEST_INFO_NULL,
 };
