@@ -197,8 +197,8 @@ static void bundled_cases_are_predicted_within_bounds(void) {
     ValidatePart stated = ran(published, num_cases, &arena).stated;
     CU_ASSERT_EQUAL(stated.all.num_refused, 0);
     CU_ASSERT(stated.all.num_misfits <= 2); // fms-fsdp
-    CU_ASSERT(stated.all.mape_frac < 0.065);
-    CU_ASSERT(stated.mean_of_families_frac < 0.059);
+    CU_ASSERT(stated.all.mape_frac < 0.061);
+    CU_ASSERT(stated.mean_of_families_frac < 0.057);
     CU_ASSERT(stated.all.inside_interval_frac > 0.7 && stated.all.inside_interval_frac < 0.92);
     CU_ASSERT(stated.all.memory_mape_frac < 0.045);
     arena_free(&arena);
