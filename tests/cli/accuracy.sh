@@ -10,10 +10,9 @@ if [ ! -f "$scorer" ] || [ ! -f "$rows" ]; then
     exit 77
 fi
 
-scores=$(mktemp)
-trap 'rm -f "$scores"' EXIT
-python3 "$scorer" "$rows" --bin "$MESHWRIGHT" --json >"$scores"
-python3 - "$scores" <<'EOF'
+. tests/support.sh
+python3 "$scorer" "$rows" --bin "$MESHWRIGHT" --json >"$temp/scores"
+python3 - "$temp/scores" <<'EOF'
 import json
 import sys
 

@@ -1,23 +1,10 @@
 #!/bin/sh
 # calibrate --run: a log narrows the interval and moves the prediction towards it; refusals.
 set -eu
-temp=$(mktemp -d)
-trap 'rm -rf "$temp"' EXIT
+. tests/support.sh
 root=$PWD
 cd "$temp"
-fail() {
-    echo "$*" >&2
-    exit 1
-}
-refuses() {
-    sentence=$1
-    shift
-    rc=0
-    "$MESHWRIGHT" calibrate "$@" >stdout 2>stderr </dev/null || rc=$?
-    [ $rc -eq 2 ] || fail "calibrate $*: exit $rc: $(cat stderr)"
-    [ "$(cat stderr)" = "$sentence" ] || fail "calibrate $*: $(cat stderr); expected: $sentence"
-    [ ! -s stdout ] || fail "calibrate $*: an answer beside the refusal"
-}
+
 # step KEY FILE: a figure of an estimate.
 step() {
     sed -n "s/^.*\"$1\":[^0-9]*\([0-9.e+-]*\),*$/\1/p" "$2" | head -n 1
@@ -57,22 +44,20 @@ grep -q "\"calibration\":[^/]*$temp/run.json\"\|\"calibration\":[^/]*$temp/sub/.
 "$MESHWRIGHT" estimate out/plan.json >/dev/null || fail "plan.json is not a scenario"
 
 refuses 'meshwright: calibrate: --run needs the scenario that ran; meshwright calibrate --help shows examples' \
-    --run train.log
+    calibrate --run train.log
 refuses 'meshwright: calibrate: --run and --steps exclude each other' \
-    --run train.log --steps x.jsonl job.json
-refuses 'meshwright: calibrate: log and scenario are both -; expected one of them' --run - -
-refuses 'nofile.log: cannot be read: No such file or directory' --run nofile.log job.json
+    calibrate --run train.log --steps x.jsonl job.json
+refuses 'meshwright: calibrate: log and scenario are both -; expected one of them' calibrate --run - -
+refuses 'nofile.log: cannot be read: No such file or directory' calibrate --run nofile.log job.json
 sed 's/batch size: 64/batch size: 32/' train.log >other.log
 refuses 'other.log:1: global batch size 32, but training.global_batch of job.json is 64' \
-    --run other.log job.json
+    calibrate --run other.log job.json
 head -n 4 train.log >short.log
 refuses 'short.log: 4 lines of steps are too few; expected at least 5, of which the first 2 are warm-up' \
-    --run short.log job.json
+    calibrate --run short.log job.json
 sed 's/"factor":/"facotr":/' run.json >bad.json
 sed 's|run.json|bad.json|' sub/job.json >sub/bad.json
-rc=0
-"$MESHWRIGHT" estimate sub/bad.json 2>stderr || rc=$?
-[ $rc -eq 2 ] || fail "bad calibration: exit $rc"
+answers 2 estimate sub/bad.json
 grep -q 'bad.json: facotr: unknown key; the nearest known one is "factor"' stderr ||
     fail "$(cat stderr)"
 

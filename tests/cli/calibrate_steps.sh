@@ -1,23 +1,9 @@
 #!/bin/sh
 # calibrate --steps: both answers, the document it writes, refusals.
 set -eu
-temp=$(mktemp -d)
-trap 'rm -rf "$temp"' EXIT
+. tests/support.sh
 bundled=$PWD/published/training.jsonl
 cd "$temp"
-fail() {
-    echo "$*" >&2
-    exit 1
-}
-refuses() {
-    sentence=$1
-    shift
-    rc=0
-    "$MESHWRIGHT" calibrate "$@" >stdout 2>stderr </dev/null || rc=$?
-    [ $rc -eq 2 ] || fail "calibrate $*: exit $rc: $(cat stderr)"
-    [ "$(cat stderr)" = "$sentence" ] || fail "calibrate $*: $(cat stderr); expected: $sentence"
-    [ ! -s stdout ] || fail "calibrate $*: an answer beside the refusal"
-}
 
 # A few families are enough here; the same rows give the same bytes.
 grep -E '"family": "(megatron-sc21|fms-fsdp|llm.c|vtrain-single)"' "$bundled" >rows.jsonl
@@ -40,14 +26,12 @@ sed 's/, "calibration": "steps.json"//' job.json >plain.json
 [ "$(head -n 1 calibrated.txt)" = "$(head -n 1 plain.txt)" ] || fail "the prediction moved"
 ! cmp -s calibrated.txt plain.txt || fail "the interval did not move"
 
-refuses 'nofile.jsonl: cannot be read: No such file or directory' --steps nofile.jsonl
+refuses 'nofile.jsonl: cannot be read: No such file or directory' calibrate --steps nofile.jsonl
 refuses 'meshwright: calibrate: --steps takes no --kernels, --gpu or --kind' \
-    --steps rows.jsonl --gpu h100-sxm-80g
-refuses 'meshwright: calibrate: --steps prints its answer; -o needs a file' --steps rows.jsonl -o -
+    calibrate --steps rows.jsonl --gpu h100-sxm-80g
+refuses 'meshwright: calibrate: --steps prints its answer; -o needs a file' calibrate --steps rows.jsonl -o -
 sed 's/"gate": true/"gate": false/' rows.jsonl >assumed.jsonl
-refuses 'assumed.jsonl: none of 40 steps can be predicted' --steps assumed.jsonl
+refuses 'assumed.jsonl: none of 40 steps can be predicted' calibrate --steps assumed.jsonl
 sed 's/"calibration": "steps.json"/"calibratoin": "x"/' job.json >typo.json
-rc=0
-"$MESHWRIGHT" estimate typo.json 2>stderr || rc=$?
-[ $rc -eq 2 ] || fail "typo: exit $rc"
+answers 2 estimate typo.json
 grep -q 'the nearest known one is "calibration"' stderr || fail "$(cat stderr)"

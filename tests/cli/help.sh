@@ -1,13 +1,8 @@
 #!/bin/sh
 # Every command explains itself with examples, and the examples work as they stand.
 set -eu
-temp=$(mktemp -d)
-trap 'rm -rf "$temp"' EXIT
+. tests/support.sh
 bundled=$PWD/published/training.jsonl
-fail() {
-    echo "$*" >&2
-    exit 1
-}
 
 mkdir "$temp/bin" "$temp/work"
 ln -s "$MESHWRIGHT" "$temp/bin/meshwright"

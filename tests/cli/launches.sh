@@ -2,13 +2,8 @@
 # Launch files are good shell, hand pretrain_gpt.py exactly the flags of the plan, and survive
 # names with spaces and quotes.
 set -eu
-temp=$(mktemp -d)
-trap 'rm -rf "$temp"' EXIT
+. tests/support.sh
 cd "$temp"
-fail() {
-    echo "$*" >&2
-    exit 1
-}
 
 cat >model.json <<'END'
 {"name": "my model's \"v2\" $(touch hacked) `touch hacked`\n#SBATCH --nodes=999", "model_type": "llama",

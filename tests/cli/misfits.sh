@@ -2,34 +2,23 @@
 # A plan that does not fit is not started, only with --force; a plan.json that no longer says what
 # is predicted is pointed out.
 set -eu
-temp=$(mktemp -d)
-trap 'rm -rf "$temp"' EXIT
+. tests/support.sh
 cd "$temp"
-fail() {
-    echo "$*" >&2
-    exit 1
-}
 
 cat >big.json <<'END'
 {"schema": 1, "model": "llama-3.1-70b", "cluster": "dgx-h100:1",
  "training": {"seq_len": 4096, "global_batch": 8, "precision": "bf16"}, "parallel": {"tp": 8}}
 END
-code=0
-"$MESHWRIGHT" launch big.json -o out >stdout 2>stderr || code=$?
-[ "$code" -eq 1 ] || fail "launch of what does not fit: exit $code"
+answers 1 launch big.json -o out
 grep -q '^big.json: does not fit: needs .* on one GPU, available .* more$' stderr ||
     fail "$(cat stderr)"
 [ ! -e out ] || fail "launch wrote something"
 [ ! -s stdout ] || fail "launch printed something"
-code=0
-"$MESHWRIGHT" launch big.json --dry-run >stdout 2>stderr || code=$?
-[ "$code" -eq 1 ] || fail "dry run of what does not fit: exit $code"
+answers 1 launch big.json --dry-run
 "$MESHWRIGHT" launch big.json -o out --force >/dev/null 2>stderr
 grep -q 'does not fit' stderr || fail "--force does not warn"
 [ -s out/launch.sh ] || fail "--force wrote nothing"
-code=0
-"$MESHWRIGHT" simulate big.json >/dev/null 2>stderr || code=$?
-[ "$code" -eq 0 ] || fail "simulate: exit $code"
+answers 0 simulate big.json
 grep -q '^big.json: does not fit' stderr || fail "simulate is silent about memory"
 
 cat >job.json <<'END'

@@ -2,19 +2,9 @@
 # What is written where: nothing after a refusal, folders made when all is well, and machines that
 # fail us.
 set -eu
-temp=$(mktemp -d)
-trap 'rm -rf "$temp"' EXIT
+. tests/support.sh
 mkdir "$temp/work"
 cd "$temp/work"
-fail() {
-    echo "$*" >&2
-    exit 1
-}
-# rc_of ARGUMENTS...: sets rc; standard output and error are in $temp.
-rc_of() {
-    rc=0
-    "$MESHWRIGHT" "$@" >"$temp/stdout" 2>"$temp/stderr" </dev/null || rc=$?
-}
 
 cat >job.json <<'END'
 {"schema": 1, "model": "llama-3.1-8b", "cluster": "dgx-h100:2",
@@ -22,8 +12,7 @@ cat >job.json <<'END'
 END
 
 # All files of a plan, in a folder with a space, made with its parents.
-rc_of plan job.json -o "a b/c"
-[ $rc -eq 0 ] || fail "plan -o: $(cat "$temp/stderr")"
+answers 0 plan job.json -o "a b/c"
 for file in plan.json launch.sh launch.sbatch trace.json report.txt; do
     [ -s "a b/c/$file" ] || fail "plan -o wrote no $file"
 done
@@ -49,8 +38,7 @@ for arguments in "plan bad.json -o new" "plan job.json -o occupied/x" "plan job.
     "simulate again/plan.json --trace nofolder/trace.json" "simulate again/plan.json --trace again"; do
     find . | sort >"$temp/before"
     # shellcheck disable=SC2086 # a list of words
-    rc_of $arguments
-    [ $rc -eq 2 ] || fail "$arguments: exit $rc: $(cat "$temp/stderr")"
+    answers 2 $arguments
     [ ! -s "$temp/stdout" ] || fail "$arguments: an answer beside the refusal"
     find . | sort | cmp - "$temp/before" || fail "$arguments: left something behind"
 done
@@ -59,9 +47,8 @@ done
 mkdir launch
 "$MESHWRIGHT" launch again/plan.json -o launch >/dev/null
 echo mine >launch/launch.sh
-rc_of launch again/plan.json -o launch
-[ $rc -eq 2 ] || fail "launch over a file: exit $rc"
-[ "$(cat "$temp/stderr")" = "launch/launch.sh: is there already; --force overwrites it" ] || fail "$(cat "$temp/stderr")"
+refuses 'launch/launch.sh: is there already; --force overwrites it' \
+    launch again/plan.json -o launch
 [ "$(cat launch/launch.sh)" = mine ] || fail "launch overwrote a file"
 "$MESHWRIGHT" launch again/plan.json -o launch --force >/dev/null
 cmp launch/launch.sh again/launch.sh
@@ -69,8 +56,7 @@ cmp launch/launch.sh again/launch.sh
 
 # A plan that the launcher cannot write is still a plan.
 sed 's/"global_batch": 64/"global_batch": 64, "stack": "pytorch-fsdp"/' job.json >fsdp.json
-rc_of plan fsdp.json -o fsdp
-[ $rc -eq 0 ] || fail "plan for another stack: exit $rc: $(cat "$temp/stderr")"
+answers 0 plan fsdp.json -o fsdp
 grep -q "^meshwright: no launch files: fsdp.json: training.stack" "$temp/stderr" || fail "$(cat "$temp/stderr")"
 if [ -e fsdp/launch.sh ] || [ ! -s fsdp/plan.json ]; then fail "files for another stack"; fi
 
@@ -79,13 +65,11 @@ cat >large.json <<'END'
 {"schema": 1, "model": "llama-3.1-405b", "cluster": "dgx-h100:1",
  "training": {"seq_len": 4096, "global_batch": 64, "precision": "bf16"}}
 END
-rc_of plan large.json -o never
-[ $rc -eq 1 ] || fail "plan that fits nowhere: exit $rc"
+answers 1 plan large.json -o never
 [ -s "$temp/stdout" ] || fail "plan that fits nowhere: no answer"
 grep -q "^large.json: nothing fits; the closest plan misses by " "$temp/stderr" || fail "$(cat "$temp/stderr")"
 [ ! -e never ] || fail "plan that fits nowhere left files"
-rc_of estimate large.json --json
-[ $rc -eq 1 ] || fail "estimate that does not fit: exit $rc"
+answers 1 estimate large.json --json
 grep -q '"fits":.*false' "$temp/stdout" || fail "no full answer"
 
 # The machine: exit 3.

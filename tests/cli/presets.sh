@@ -1,13 +1,8 @@
 #!/bin/sh
 # What models and clusters show can be pasted into a scenario and means the same as the name.
 set -eu
-temp=$(mktemp -d)
-trap 'rm -rf "$temp"' EXIT
+. tests/support.sh
 cd "$temp"
-fail() {
-    echo "$*" >&2
-    exit 1
-}
 
 # job MODEL CLUSTER, both as JSON
 job() {

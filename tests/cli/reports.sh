@@ -3,8 +3,7 @@
 # programs read: the keys of the contract, whose parts add up.
 set -eu
 command -v python3 >/dev/null || exit 77
-temp=$(mktemp -d)
-trap 'rm -rf "$temp"' EXIT
+. tests/support.sh
 cd "$temp"
 
 cat >job.json <<'END'

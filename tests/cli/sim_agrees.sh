@@ -4,8 +4,7 @@
 # and the same input gives the same bytes.
 set -eu
 [ -x "$MESHWRIGHT_SIM" ] || exit 77
-temp=$(mktemp -d)
-trap 'rm -rf "$temp"' EXIT
+. tests/support.sh
 
 # Simulates parallel $1 with the options that follow into $temp/out.json; sets step_s, estimate_s,
 # contended and folding.

@@ -3,8 +3,7 @@
 # exit code 3, one sentence, and neither an answer nor a trace.
 set -eu
 if [ ! -x "$MESHWRIGHT" ] || [ ! -x "$MESHWRIGHT_SIM" ]; then exit 77; fi
-temp=$(mktemp -d)
-trap 'rm -rf "$temp"' EXIT
+. tests/support.sh
 cat >"$temp/job.json" <<'END'
 {"schema": 1, "model": "llama-3.1-8b", "cluster": "dgx-h100:2",
  "training": {"seq_len": 4096, "global_batch": 64, "precision": "bf16"},

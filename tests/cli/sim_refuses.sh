@@ -2,11 +2,10 @@
 # What meshwright-sim says of bad input: one line, the exit code of the contract, no output.
 set -eu
 [ -x "$MESHWRIGHT_SIM" ] || exit 77
-temp=$(mktemp -d)
-trap 'rm -rf "$temp"' EXIT
+. tests/support.sh
 
 # Runs it on the document $3 with the options that follow; expects exit code $1 and line $2.
-refuses() {
+says() {
     code=$1
     line=$2
     document=$3
@@ -24,9 +23,9 @@ refuses() {
 job='{"schema": 1, "model": "llama-3.1-8b", "cluster": "dgx-h100:1",
  "training": {"seq_len": 4096, "global_batch": 64, "precision": "bf16"}}'
 
-refuses 2 "job.json: empty; expected one JSON document" "" --file job.json
-refuses 2 "--fold all: legal are auto, none and tp" "$job" --fold all
-refuses 2 "--fold full is legal but not supported yet" "$job" --fold full
-refuses 2 "--fold tp is not possible: there is one tensor-parallel rank" "$job" --fold tp
-refuses 2 "--nonsense: no such option" "$job" --nonsense
-refuses 2 "job.json: the scenario is read from standard input" "$job" job.json
+says 2 "job.json: empty; expected one JSON document" "" --file job.json
+says 2 "--fold all: legal are auto, none and tp" "$job" --fold all
+says 2 "--fold full is legal but not supported yet" "$job" --fold full
+says 2 "--fold tp is not possible: there is one tensor-parallel rank" "$job" --fold tp
+says 2 "--nonsense: no such option" "$job" --nonsense
+says 2 "job.json: the scenario is read from standard input" "$job" job.json

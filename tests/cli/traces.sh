@@ -2,8 +2,7 @@
 # Traces of plans and simulations: JSON that Perfetto opens, named tracks, no overlaps.
 set -eu
 command -v python3 >/dev/null || exit 77
-temp=$(mktemp -d)
-trap 'rm -rf "$temp"' EXIT
+. tests/support.sh
 cd "$temp"
 
 cat >check.py <<'END'

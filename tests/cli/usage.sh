@@ -1,98 +1,82 @@
 #!/bin/sh
 # Bad usage: exit 2, one sentence on standard error, nothing on standard output.
 set -eu
-temp=$(mktemp -d)
-trap 'rm -rf "$temp"' EXIT
+. tests/support.sh
 cd "$temp"
-num_failed=0
 
 cat >job.json <<'END'
 {"schema": 1, "model": "llama-3.1-8b", "cluster": "dgx-h100:1",
  "training": {"seq_len": 4096, "global_batch": 64, "precision": "bf16"}, "parallel": {"tp": 8}}
 END
 
-# refused SENTENCE ARGUMENTS...
-refused() {
-    sentence=$1
-    shift
-    rc=0
-    "$MESHWRIGHT" "$@" >stdout 2>stderr </dev/null || rc=$?
-    if [ $rc -ne 2 ] || [ -s stdout ] || [ "$(cat stderr)" != "$sentence" ]; then
-        echo "meshwright $*: exit $rc, $(cat stderr)"
-        echo "    expected: exit 2, $sentence"
-        num_failed=$((num_failed + 1))
-    fi
-}
 
-refused 'meshwright: no command given; meshwright --help shows how to begin'
-refused 'meshwright: unknown command "estimat"; the nearest is estimate' estimat job.json
-refused 'meshwright: unknown command "xyzzy"; meshwright --help lists the commands' xyzzy
-refused 'meshwright: unknown option --json before the command; meshwright --help shows how to begin' \
+refuses 'meshwright: no command given; meshwright --help shows how to begin'
+refuses 'meshwright: unknown command "estimat"; the nearest is estimate' estimat job.json
+refuses 'meshwright: unknown command "xyzzy"; meshwright --help lists the commands' xyzzy
+refuses 'meshwright: unknown option --json before the command; meshwright --help shows how to begin' \
     --json plan job.json
 for command in compare report import profile run; do
-    refused "meshwright: $command is not supported yet" $command job.json
+    refuses "meshwright: $command is not supported yet" $command job.json
 done
 
-refused 'meshwright: estimate: no SCENARIO given; meshwright estimate --help shows examples' estimate
-refused 'meshwright: launch: no PLAN given; meshwright launch --help shows examples' launch
-refused 'meshwright: estimate: one argument too many: "b.json"' estimate a.json b.json
-refused 'meshwright: estimate: unknown option --jsn; the nearest is --json' estimate job.json --jsn
-refused 'meshwright: plan: unknown option -z; meshwright plan --help lists the options' plan -z job.json
-refused 'meshwright: plan: --top needs a value: --top K' plan job.json --top
-refused 'meshwright: plan: -o needs a value: -o DIR' plan job.json -o
-refused 'meshwright: plan: --json takes no value' plan job.json --json=yes
-refused 'meshwright: simulate: --t could mean several options; meshwright simulate --help lists them' \
+refuses 'meshwright: estimate: no SCENARIO given; meshwright estimate --help shows examples' estimate
+refuses 'meshwright: launch: no PLAN given; meshwright launch --help shows examples' launch
+refuses 'meshwright: estimate: one argument too many: "b.json"' estimate a.json b.json
+refuses 'meshwright: estimate: unknown option --jsn; the nearest is --json' estimate job.json --jsn
+refuses 'meshwright: plan: unknown option -z; meshwright plan --help lists the options' plan -z job.json
+refuses 'meshwright: plan: --top needs a value: --top K' plan job.json --top
+refuses 'meshwright: plan: -o needs a value: -o DIR' plan job.json -o
+refuses 'meshwright: plan: --json takes no value' plan job.json --json=yes
+refuses 'meshwright: simulate: --t could mean several options; meshwright simulate --help lists them' \
     simulate job.json --t 3
-refused 'meshwright: --top: "0" is not a whole number from 1 to 1000' plan job.json --top 0
-refused 'meshwright: --top: "3x" is not a whole number from 1 to 1000' plan job.json --top=3x
-refused 'meshwright: --top: "99999999999999999999" is not a whole number from 1 to 1000' \
+refuses 'meshwright: --top: "0" is not a whole number from 1 to 1000' plan job.json --top 0
+refuses 'meshwright: --top: "3x" is not a whole number from 1 to 1000' plan job.json --top=3x
+refuses 'meshwright: --top: "99999999999999999999" is not a whole number from 1 to 1000' \
     plan job.json --top 99999999999999999999
-refused 'meshwright: --budget: "nan" is not a number of at least 0.001' plan job.json --budget nan
-refused 'meshwright: --objective: "fast" is unknown; expected throughput, cost, energy or memory' \
+refuses 'meshwright: --budget: "nan" is not a number of at least 0.001' plan job.json --budget nan
+refuses 'meshwright: --objective: "fast" is unknown; expected throughput, cost, energy or memory' \
     plan job.json --objective fast
 for option in layerwise pareto robust; do
-    refused "meshwright: plan --$option is not supported yet" plan job.json --$option
+    refuses "meshwright: plan --$option is not supported yet" plan job.json --$option
 done
-refused 'meshwright: plan --min-gpus-for is not supported yet' plan job.json --min-gpus-for 1e6
-refused 'meshwright: plan --compare is not supported yet' plan job.json --compare tp=4,pp=8
-refused 'meshwright: whatif --goodput is not supported yet' whatif job.json --goodput
-refused 'meshwright: whatif: no --vary given, as in --vary cluster.num_gpus=64,128' whatif job.json
-refused 'job.json: cluster.num_gpu: unknown key; the nearest known one is "num_gpus"' \
+refuses 'meshwright: plan --min-gpus-for is not supported yet' plan job.json --min-gpus-for 1e6
+refuses 'meshwright: plan --compare is not supported yet' plan job.json --compare tp=4,pp=8
+refuses 'meshwright: whatif --goodput is not supported yet' whatif job.json --goodput
+refuses 'meshwright: whatif: no --vary given, as in --vary cluster.num_gpus=64,128' whatif job.json
+refuses 'job.json: cluster.num_gpu: unknown key; the nearest known one is "num_gpus"' \
     whatif job.json --vary cluster.num_gpu=8
 # Every point is refused: bad input, told once.
 bad_tp=$("$MESHWRIGHT" estimate - 2>&1 <<END || true
 $(sed 's/"tp": 8/"tp": 3/' job.json)
 END
 )
-refused "job.json${bad_tp#standard input}" whatif job.json --vary parallel.tp=3,5
-refused "job.json${bad_tp#standard input}" whatif job.json --vary parallel.tp=3 --json -o new
-[ ! -e new ] || num_failed=$((num_failed + 1))
+refuses "job.json${bad_tp#standard input}" whatif job.json --vary parallel.tp=3,5
+refuses "job.json${bad_tp#standard input}" whatif job.json --vary parallel.tp=3 --json -o new
+[ ! -e new ] || fail "whatif: left something behind"
 "$MESHWRIGHT" whatif job.json --vary parallel.tp=3,8 >stdout
-head -n 1 stdout | grep -q '^llama-3.1-8b .* on 8 x h100-sxm-80g; ' || num_failed=$((num_failed + 1))
-grep -q ' [0-9.]* k .* tp 8 ' stdout || num_failed=$((num_failed + 1))
-refused 'meshwright: simulate --fold full is not supported yet' simulate job.json --fold full
-refused 'meshwright: --fold: "half" is unknown; expected auto, none, tp or full' \
+head -n 1 stdout | grep -q '^llama-3.1-8b .* on 8 x h100-sxm-80g; ' || fail "$(cat stdout)"
+grep -q ' [0-9.]* k .* tp 8 ' stdout || fail "$(cat stdout)"
+refuses 'meshwright: simulate --fold full is not supported yet' simulate job.json --fold full
+refuses 'meshwright: --fold: "half" is unknown; expected auto, none, tp or full' \
     simulate job.json --fold half
-refused 'meshwright: simulate --repetitions 5 is not supported yet' \
+refuses 'meshwright: simulate --repetitions 5 is not supported yet' \
     simulate job.json --repetitions 5
-refused 'meshwright: simulate: --operators needs --trace FILE' simulate job.json --operators
-refused 'meshwright: launch --for nemo is not supported yet; there is megatron' \
+refuses 'meshwright: simulate: --operators needs --trace FILE' simulate job.json --operators
+refuses 'meshwright: launch --for nemo is not supported yet; there is megatron' \
     launch job.json --for nemo
-refused 'meshwright: launch --scheduler k8s is not supported yet; there are torchrun and slurm' \
+refuses 'meshwright: launch --scheduler k8s is not supported yet; there are torchrun and slurm' \
     launch job.json --scheduler k8s
-refused 'meshwright: unknown model "llama-3.1-71b"; the nearest is llama-3.1-70b' \
+refuses 'meshwright: unknown model "llama-3.1-71b"; the nearest is llama-3.1-70b' \
     models llama-3.1-71b
-refused 'meshwright: unknown cluster "dgx-h10"; the nearest is dgx-h100' clusters dgx-h10
+refuses 'meshwright: unknown cluster "dgx-h10"; the nearest is dgx-h100' clusters dgx-h10
 
 # Scenarios: the file, the place, what was found and what is expected.
-refused 'nofile.json: cannot be read: No such file or directory' estimate nofile.json
-refused 'standard input: empty; expected one JSON document' estimate -
+refuses 'nofile.json: cannot be read: No such file or directory' estimate nofile.json
+refuses 'standard input: empty; expected one JSON document' estimate -
 sed 's/"tp": 8/"tp": 3/' job.json >bad.json
 for command in estimate simulate launch; do
-    refused 'bad.json: parallel: tp 3 x cp 1 x pp 1 = 3 does not divide num_gpus 8; num_gpus 6 would be filled' \
+    refuses 'bad.json: parallel: tp 3 x cp 1 x pp 1 = 3 does not divide num_gpus 8; num_gpus 6 would be filled' \
         $command bad.json
 done
 sed 's/"tp"/"pt"/' job.json >bad.json
-refused 'bad.json: parallel.pt: unknown key; the nearest known one is "tp"' plan bad.json
-
-[ $num_failed -eq 0 ]
+refuses 'bad.json: parallel.pt: unknown key; the nearest known one is "tp"' plan bad.json

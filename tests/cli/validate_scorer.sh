@@ -11,8 +11,7 @@ if [ ! -f "$scorer" ] || [ ! -f "$converter" ] || [ ! -f "$rows" ]; then
     exit 77
 fi
 
-temp=$(mktemp -d)
-trap 'rm -rf "$temp"' EXIT
+. tests/support.sh
 python3 "$converter" "$rows" >"$temp/cases.jsonl"
 python3 "$scorer" "$rows" --bin "$MESHWRIGHT" --all --json >"$temp/theirs.json"
 "$MESHWRIGHT" validate --data "$temp/cases.jsonl" --all --json >"$temp/ours.json"

@@ -1,0 +1,38 @@
+# tests/support.sh - what script tests share. They source it from the root of the tree, under
+# set -eu. $temp is a folder of the test's own; it goes when the test ends.
+# shellcheck shell=sh
+temp=$(mktemp -d)
+num_refusals_missed=0
+trap 'rm -rf "$temp"; [ $num_refusals_missed -eq 0 ] || exit 1' EXIT
+
+fail() {
+    echo "$*" >&2
+    exit 1
+}
+
+# run_program ARGUMENTS...: sets rc; the answer is in $temp/stdout, what is said in $temp/stderr.
+run_program() {
+    rc=0
+    "$MESHWRIGHT" "$@" >"$temp/stdout" 2>"$temp/stderr" </dev/null || rc=$?
+}
+
+# answers CODE ARGUMENTS...: runs the program, which has to exit with CODE.
+answers() {
+    code=$1
+    shift
+    run_program "$@"
+    [ $rc -eq "$code" ] || fail "meshwright $*: exit $rc, not $code: $(cat "$temp/stderr")"
+}
+
+# refuses SENTENCE ARGUMENTS...: exit 2 with that sentence and no answer. The test goes on after
+# one that is missed, and fails at its end.
+refuses() {
+    sentence=$1
+    shift
+    run_program "$@"
+    if [ $rc -ne 2 ] || [ -s "$temp/stdout" ] || [ "$(cat "$temp/stderr")" != "$sentence" ]; then
+        echo "meshwright $*: exit $rc, $(cat "$temp/stdout" "$temp/stderr")"
+        echo "    expected: exit 2, $sentence"
+        num_refusals_missed=$((num_refusals_missed + 1))
+    fi
+}
