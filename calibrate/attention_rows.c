@@ -144,17 +144,3 @@ void attention_scores(const AttentionRows *rows, const double *left_out_s, const
     out->all = fit_score(rows->num_rows, all_s, rows->latency_s);
     out->fitted_s = all_s;
 }
-
-FitScore attention_part_score(const AttentionRows *rows, const int *part, int num_part,
-                              const double *predicted_s) {
-    Arena scratch = {0};
-    double *predicted = ARENA_ARRAY(&scratch, num_part, double);
-    double *measured = ARENA_ARRAY(&scratch, num_part, double);
-    for (int i = 0; i < num_part; i++) {
-        predicted[i] = predicted_s[part[i]];
-        measured[i] = rows->latency_s[part[i]];
-    }
-    FitScore score = fit_score(num_part, predicted, measured);
-    arena_free(&scratch);
-    return score;
-}

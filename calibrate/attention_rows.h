@@ -30,16 +30,9 @@ enum { ATTENTION_FOLDS = 5 };
 
 // Shapes of a table; latency_s may be NULL. step: generation (keys are isl + step). Refuses numbers
 // beyond bounds; what else is wrong with a row stands in problems, which the fit refuses.
-Status attention_rows(const KernelTable *table, const double *latency_s, bool step, Arena *arena,
-                      AttentionRows *out);
-Status mla_rows(const KernelTable *table, const double *latency_s, bool step, Arena *arena,
-                AttentionRows *out);
-
-// Fits the numbers and grids of rows that are prompts, or generation, and packs the section.
-Status context_rows_fit(const KernelTable *table, const AttentionRows *rows, const Gpu *gpu,
-                        Arena *arena, KindFit *out);
-Status generation_rows_fit(const KernelTable *table, const AttentionRows *rows, const Gpu *gpu,
-                           Arena *arena, KindFit *out);
+typedef Status AttentionRead(const KernelTable *table, const double *latency_s, bool step,
+                             Arena *arena, AttentionRows *out);
+AttentionRead attention_rows, mla_rows;
 
 // Refuses rows with a problem, formats that the GPU lacks, kernels with fewer than
 // SEGMENT_FEWEST_ROWS rows, and tables of a single group.
@@ -48,7 +41,3 @@ Status attention_rows_check(const KernelTable *table, const AttentionRows *rows,
 // Scores of left-out and of fitted predictions.
 void attention_scores(const AttentionRows *rows, const double *left_out_s, const double *all_s,
                       KindFit *out);
-
-// The score of some rows alone.
-FitScore attention_part_score(const AttentionRows *rows, const int *part, int num_part,
-                              const double *predicted_s);

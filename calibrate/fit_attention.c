@@ -1,44 +1,102 @@
 #include "calibrate/fit_attention.h"
 
-#include "calibrate/attention_rows.h"
-#include "costmodel/kernel_context.h"
-#include "costmodel/kernel_generation.h"
+#include "calibrate/attention_phase.h"
 
 #include <math.h>
 
+static Status limits_check(const AttentionPhase *phase, const KernelTable *table,
+                           const AttentionRows *rows, const Gpu *gpu, Arena *arena) {
+    KernelLimits limits = kernel_limits_new(table, arena);
+    for (int row = 0; row < rows->num_rows; row++)
+        phase->limits(gpu, &rows->shapes[row], &limits.least_s[row], &limits.work_s[row]);
+    return kernel_table_check_limits(table, rows->latency_s, &limits, phase->limit_name);
+}
+
+// Seconds of the rows of a fold (-1: of all); NAN where one is no attention.
+static void rows_price(const AttentionPhase *phase, const AttentionRows *rows, const Gpu *gpu,
+                       const void *kernels, int fold, double *price_s) {
+    for (int row = 0; row < rows->num_rows; row++) {
+        if (fold >= 0 && rows->folds[row] != fold) continue;
+        price_s[row] = rows->problems[row] ? NAN : phase->price_s(gpu, kernels, &rows->shapes[row]);
+    }
+}
+
+static void left_out_price(const AttentionPhase *phase, const AttentionRows *rows, const Gpu *gpu,
+                           const void *parts, double *left_out_s) {
+    for (int fold = 0; fold < ATTENTION_FOLDS; fold++) {
+        Arena scratch = {0};
+        const void *kernels = phase->fit(parts, fold, NULL, &scratch);
+        rows_price(phase, rows, gpu, kernels, fold, left_out_s);
+        arena_free(&scratch);
+    }
+}
+
+static Status table_fit(const AttentionPhase *phase, AttentionRead *read, const KernelTable *table,
+                        const double *latency_s, const Gpu *gpu, Arena *arena, KindFit *out) {
+    AttentionRows rows;
+    TRY(read(table, latency_s, phase->step, arena, &rows));
+    TRY(attention_rows_check(table, &rows, gpu));
+    TRY(limits_check(phase, table, &rows, gpu, arena));
+    double *left_out_s = ARENA_ARRAY(arena, rows.num_rows, double);
+    double *all_s = ARENA_ARRAY(arena, rows.num_rows, double);
+    const void *parts = phase->start(&rows, gpu, arena);
+    left_out_price(phase, &rows, gpu, parts, left_out_s);
+    const void *kernels = phase->fit(parts, -1, left_out_s, arena);
+    rows_price(phase, &rows, gpu, kernels, -1, all_s);
+    attention_scores(&rows, left_out_s, all_s, out);
+    out->section = phase->to_json(kernels);
+    return status_ok();
+}
+
+static Status table_price(const AttentionPhase *phase, AttentionRead *read,
+                          const KernelTable *table, const Gpu *gpu, const void *kernels,
+                          Arena *arena, double *predicted_s) {
+    AttentionRows rows;
+    TRY(read(table, NULL, phase->step, arena, &rows));
+    rows_price(phase, &rows, gpu, kernels, -1, predicted_s);
+    return status_ok();
+}
+
 Status context_attention_fit(const KernelTable *table, const double *latency_s, const Gpu *gpu,
                              Arena *arena, KindFit *out) {
-    AttentionRows rows;
-    TRY(attention_rows(table, latency_s, false, arena, &rows));
-    return context_rows_fit(table, &rows, gpu, arena, out);
+    return table_fit(&CONTEXT_PHASE, attention_rows, table, latency_s, gpu, arena, out);
 }
 
 Status context_attention_price(const KernelTable *table, const Gpu *gpu,
                                const KernelProfile *profile, Arena *arena, double *predicted_s) {
-    AttentionRows rows;
-    TRY(attention_rows(table, NULL, false, arena, &rows));
-    for (int row = 0; row < rows.num_rows; row++)
-        predicted_s[row] = rows.problems[row] ? NAN
-                                              : kernel_context_s(gpu, &profile->context_attention,
-                                                                 &rows.shapes[row]);
-    return status_ok();
+    return table_price(&CONTEXT_PHASE, attention_rows, table, gpu, &profile->context_attention,
+                       arena, predicted_s);
+}
+
+Status context_mla_fit(const KernelTable *table, const double *latency_s, const Gpu *gpu,
+                       Arena *arena, KindFit *out) {
+    return table_fit(&CONTEXT_PHASE, mla_rows, table, latency_s, gpu, arena, out);
+}
+
+Status context_mla_price(const KernelTable *table, const Gpu *gpu, const KernelProfile *profile,
+                         Arena *arena, double *predicted_s) {
+    return table_price(&CONTEXT_PHASE, mla_rows, table, gpu, &profile->context_mla, arena,
+                       predicted_s);
 }
 
 Status generation_attention_fit(const KernelTable *table, const double *latency_s, const Gpu *gpu,
                                 Arena *arena, KindFit *out) {
-    AttentionRows rows;
-    TRY(attention_rows(table, latency_s, true, arena, &rows));
-    return generation_rows_fit(table, &rows, gpu, arena, out);
+    return table_fit(&GENERATION_PHASE, attention_rows, table, latency_s, gpu, arena, out);
 }
 
 Status generation_attention_price(const KernelTable *table, const Gpu *gpu,
                                   const KernelProfile *profile, Arena *arena, double *predicted_s) {
-    AttentionRows rows;
-    TRY(attention_rows(table, NULL, true, arena, &rows));
-    for (int row = 0; row < rows.num_rows; row++)
-        predicted_s[row] =
-            rows.problems[row]
-                ? NAN
-                : kernel_generation_s(gpu, &profile->generation_attention, &rows.shapes[row]);
-    return status_ok();
+    return table_price(&GENERATION_PHASE, attention_rows, table, gpu,
+                       &profile->generation_attention, arena, predicted_s);
+}
+
+Status generation_mla_fit(const KernelTable *table, const double *latency_s, const Gpu *gpu,
+                          Arena *arena, KindFit *out) {
+    return table_fit(&GENERATION_PHASE, mla_rows, table, latency_s, gpu, arena, out);
+}
+
+Status generation_mla_price(const KernelTable *table, const Gpu *gpu, const KernelProfile *profile,
+                            Arena *arena, double *predicted_s) {
+    return table_price(&GENERATION_PHASE, mla_rows, table, gpu, &profile->generation_mla, arena,
+                       predicted_s);
 }

@@ -1,5 +1,6 @@
-// calibrate/fit_attention.h - fits and prices tables of measured attention, prompts and generation
-// (costmodel/kernel_context.h, costmodel/kernel_generation.h; shapes: calibrate/attention_rows.h).
+// calibrate/fit_attention.h - fits and prices tables of measured attention, plain and latent (MLA),
+// of prompts and of generation (costmodel/kernel_context.h, costmodel/kernel_generation.h; shapes:
+// calibrate/attention_rows.h).
 //
 // Per kernel: physical parameters, then a residual grid over batch x heads, tokens and heads per
 // key-value head; groups that cross-validation leaves out are whole (heads, kv_heads, head_dim,
@@ -12,7 +13,15 @@ Status context_attention_fit(const KernelTable *table, const double *latency_s, 
                              Arena *arena, KindFit *out);
 Status context_attention_price(const KernelTable *table, const Gpu *gpu,
                                const KernelProfile *profile, Arena *arena, double *predicted_s);
+Status context_mla_fit(const KernelTable *table, const double *latency_s, const Gpu *gpu,
+                       Arena *arena, KindFit *out);
+Status context_mla_price(const KernelTable *table, const Gpu *gpu, const KernelProfile *profile,
+                         Arena *arena, double *predicted_s);
 Status generation_attention_fit(const KernelTable *table, const double *latency_s, const Gpu *gpu,
                                 Arena *arena, KindFit *out);
 Status generation_attention_price(const KernelTable *table, const Gpu *gpu,
                                   const KernelProfile *profile, Arena *arena, double *predicted_s);
+Status generation_mla_fit(const KernelTable *table, const double *latency_s, const Gpu *gpu,
+                          Arena *arena, KindFit *out);
+Status generation_mla_price(const KernelTable *table, const Gpu *gpu, const KernelProfile *profile,
+                            Arena *arena, double *predicted_s);

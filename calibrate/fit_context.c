@@ -1,6 +1,6 @@
-// The part of calibrate/attention_rows.h on prompts (costmodel/kernel_context.h).
-#include "calibrate/attention_rows.h"
-#include "calibrate/fit_segment.h"
+// Prompts (costmodel/kernel_context.h) for calibrate/attention_phase.h.
+#include "calibrate/attention_part.h"
+#include "calibrate/attention_phase.h"
 #include "costmodel/kernel_context.h"
 
 #include <math.h>
@@ -17,24 +17,27 @@ static const FitParameter PARAMETERS[] = {
 enum {
     NUM_PARAMETERS = sizeof PARAMETERS / sizeof *PARAMETERS,
     NUM_TILES = 2,
-    MAX_VARIANTS = 64,
 };
 static const double TILE_TOKENS[NUM_TILES] = {64, 128};
 static const double TOKEN_KNOTS[] = {1,    16,   32,   64,   128,  256,  512,  1024,
                                      1536, 2048, 3072, 4096, 6144, 8192, 16384};
 static const double GROUP_KNOTS[] = {1, 2, 16}, LATENT_KNOTS[] = {1, 16, 128};
 
-// The rows of one kernel.
+// One kernel and its rows.
 typedef struct {
     const Gpu *gpu;
     ContextKernel kernel; // variant and tile
-    const AttentionShape **shapes;
-    ContextWork *work[NUM_TILES];
-    int tile;  // index of work
-    int *rows; // of the table
-    Segment segment;
+    AttentionPart rows;
+    ContextWork *work[NUM_TILES]; // [num_rows] of each
+    int tile;                     // index of work
     double values[NUM_PARAMETERS];
 } ContextPart;
+
+typedef struct {
+    const AttentionRows *rows;
+    int num_parts;
+    ContextPart *parts;
+} ContextParts;
 
 static void kernel_set(ContextKernel *kernel, const double *values) {
     kernel->launch_s = values[0];
@@ -53,8 +56,8 @@ static double part_model(const void *context, int row, const double *values) {
     const ContextPart *part = context;
     ContextKernel kernel = part->kernel;
     kernel_set(&kernel, values);
-    return log(
-        context_formula_s(part->gpu, &kernel, part->shapes[row], &part->work[part->tile][row]));
+    return log(context_formula_s(part->gpu, &kernel, part->rows.shapes[row],
+                                 &part->work[part->tile][row]));
 }
 
 static void part_spec(SurfaceSpec *spec, bool latent, Arena *arena) {
@@ -69,47 +72,41 @@ static void part_spec(SurfaceSpec *spec, bool latent, Arena *arena) {
     }
 }
 
-static void part_rows(ContextPart *part, const AttentionRows *rows, Arena *arena) {
-    const AttentionVariant *variant = &part->kernel.variant;
-    int n = 0;
-    part->shapes = ARENA_ARRAY(arena, rows->num_rows, const AttentionShape *);
-    part->rows = ARENA_ARRAY(arena, rows->num_rows, int);
-    for (int row = 0; row < rows->num_rows; row++) {
-        if (memcmp(&rows->shapes[row].variant, variant, sizeof *variant) != 0) continue;
-        part->shapes[n] = &rows->shapes[row];
-        part->rows[n++] = row;
-    }
-    double *target = ARENA_ARRAY(arena, n, double), *places = ARENA_ARRAY(arena, 3 * n, double);
-    int *folds = ARENA_ARRAY(arena, n, int);
-    for (int t = 0; t < NUM_TILES; t++) part->work[t] = ARENA_ARRAY(arena, n, ContextWork);
-    for (int i = 0; i < n; i++) {
-        target[i] = rows->log_latency[part->rows[i]];
-        folds[i] = rows->folds[part->rows[i]];
-        context_place(part->shapes[i], places + 3 * i);
+// A kernel of its rows, without its numbers.
+static void part_set(ContextPart *part, const AttentionPart *rows, bool latent, const Gpu *gpu,
+                     Arena *arena) {
+    *part = (ContextPart){.gpu = gpu, .kernel.variant = rows->variant, .rows = *rows};
+    for (int t = 0; t < NUM_TILES; t++)
+        part->work[t] = ARENA_ARRAY(arena, rows->num_rows, ContextWork);
+    for (int i = 0; i < rows->num_rows; i++) {
+        context_place(rows->shapes[i], rows->places + ATTENTION_NUM_AXES * i);
         for (int t = 0; t < NUM_TILES; t++)
-            part->work[t][i] = context_work(part->gpu->num_sms, TILE_TOKENS[t], part->shapes[i]);
+            part->work[t][i] = context_work(gpu->num_sms, TILE_TOKENS[t], rows->shapes[i]);
     }
-    part->segment =
-        (Segment){n, target, places, folds, part_model, part, NUM_PARAMETERS, PARAMETERS, {0}};
-    part_spec(&part->segment.spec, rows->latent, arena);
+    Segment *segment = &part->rows.segment;
+    segment->model = part_model;
+    segment->context = part;
+    segment->num_parameters = NUM_PARAMETERS;
+    segment->parameters = PARAMETERS;
+    part_spec(&segment->spec, latent, arena);
 }
 
 // The tile that explains the rows better, and its numbers.
 static void part_start(ContextPart *part) {
     double least = INFINITY;
-    for (int t = 0, best = 0; t < NUM_TILES; t++) {
+    int best = 0;
+    for (int t = 0; t < NUM_TILES; t++) {
         double values[NUM_PARAMETERS];
         part->tile = t;
         part->kernel.tile_tokens = TILE_TOKENS[t];
-        double loss = segment_start(&part->segment, values);
-        if (loss < least) {
-            least = loss;
-            best = t;
-            memcpy(part->values, values, sizeof values);
-        }
-        if (t == NUM_TILES - 1) part->tile = best;
+        double loss = segment_start(&part->rows.segment, values);
+        if (loss >= least) continue;
+        least = loss;
+        best = t;
+        memcpy(part->values, values, sizeof values);
     }
-    part->kernel.tile_tokens = TILE_TOKENS[part->tile];
+    part->tile = best;
+    part->kernel.tile_tokens = TILE_TOKENS[best];
 }
 
 // Fits with the rows of a fold left out (-1: none); false where too few remain.
@@ -117,92 +114,70 @@ static bool part_fit(const ContextPart *part, int fold, Arena *arena, ContextKer
     double values[NUM_PARAMETERS];
     memcpy(values, part->values, sizeof values);
     *out = part->kernel;
-    bool enough = segment_fit(&part->segment, fold, arena, values, &out->surface);
+    bool enough = segment_fit(&part->rows.segment, fold, arena, values, &out->surface);
     kernel_set(out, values);
     return enough;
 }
 
-static ContextKernels kernels_fit(const ContextPart *parts, int num_parts, int fold, Arena *arena) {
-    ContextKernel *kernels = ARENA_ARRAY(arena, num_parts, ContextKernel);
-    int num_kernels = 0;
-    for (int p = 0; p < num_parts; p++)
-        num_kernels += part_fit(&parts[p], fold, arena, &kernels[num_kernels]);
-    return (ContextKernels){num_kernels, kernels};
+static void kernel_note(ContextKernel *kernel, const FitScore *left_out) {
+    kernel->residual_median_frac = fit_round(left_out->median_frac);
+    kernel->residual_p90_frac = fit_round(left_out->p90_frac);
+    kernel->surface.spread_frac = left_out->median_frac;
 }
 
-// Variants in the order of their first row.
-static int parts_find(const AttentionRows *rows, const Gpu *gpu, Arena *arena, ContextPart *parts) {
-    int num_parts = 0;
-    for (int row = 0; row < rows->num_rows; row++) {
-        const AttentionVariant *variant = &rows->shapes[row].variant;
-        int p = 0;
-        while (p < num_parts && memcmp(variant, &parts[p].kernel.variant, sizeof *variant) != 0)
-            p++;
-        if (p < num_parts || num_parts == MAX_VARIANTS) continue;
-        parts[num_parts].gpu = gpu;
-        parts[num_parts].kernel.variant = *variant;
-        part_rows(&parts[num_parts], rows, arena);
-        num_parts++;
+static void *kernels_fit(const void *context, int fold, const double *left_out_s, Arena *arena) {
+    const ContextParts *parts = context;
+    ContextKernel *kernels = ARENA_ARRAY(arena, parts->num_parts, ContextKernel);
+    ContextKernels *fitted = ARENA_NEW(arena, ContextKernels);
+    fitted->kernels = kernels;
+    for (int p = 0; p < parts->num_parts; p++) {
+        ContextKernel *kernel = &kernels[fitted->num_kernels];
+        if (!part_fit(&parts->parts[p], fold, arena, kernel)) continue;
+        fitted->num_kernels++;
+        if (!left_out_s) continue;
+        FitScore score = attention_part_score(parts->rows, &parts->parts[p].rows, left_out_s);
+        kernel_note(kernel, &score);
     }
-    return num_parts;
+    return fitted;
 }
 
-static void left_out_price(const ContextPart *parts, int num_parts, const AttentionRows *rows,
-                           const Gpu *gpu, double *left_out_s) {
-    for (int fold = 0; fold < ATTENTION_FOLDS; fold++) {
-        Arena scratch = {0};
-        ContextKernels kernels = kernels_fit(parts, num_parts, fold, &scratch);
-        for (int row = 0; row < rows->num_rows; row++)
-            if (rows->folds[row] == fold)
-                left_out_s[row] = kernel_context_s(gpu, &kernels, &rows->shapes[row]);
-        arena_free(&scratch);
+static void *parts_start(const AttentionRows *rows, const Gpu *gpu, Arena *arena) {
+    AttentionPart *split = ARENA_ARRAY(arena, ATTENTION_MAX_PARTS, AttentionPart);
+    ContextParts *parts = ARENA_NEW(arena, ContextParts);
+    parts->rows = rows;
+    parts->num_parts = attention_parts(rows, NULL, arena, split);
+    parts->parts = ARENA_ARRAY(arena, parts->num_parts, ContextPart);
+    for (int p = 0; p < parts->num_parts; p++) {
+        part_set(&parts->parts[p], &split[p], rows->latent, gpu, arena);
+        part_start(&parts->parts[p]);
     }
-}
-
-static void kernel_note(ContextKernel *kernel, const ContextPart *part, const AttentionRows *rows,
-                        const double *left_out_s) {
-    FitScore score = attention_part_score(rows, part->rows, part->segment.num_rows, left_out_s);
-    kernel->residual_median_frac = fit_round(score.median_frac);
-    kernel->residual_p90_frac = fit_round(score.p90_frac);
-    kernel->surface.spread_frac = score.median_frac;
+    return parts;
 }
 
 // Half the square of keys by queries, or the band of a window, at the dense peak; its work are
 // queries, keys, values and outputs in memory, too.
-static Status limits_check(const KernelTable *table, const AttentionRows *rows, const Gpu *gpu,
-                           Arena *arena) {
-    KernelLimits limits = kernel_limits_new(table, arena);
-    for (int row = 0; row < rows->num_rows; row++) {
-        const AttentionShape *s = &rows->shapes[row];
-        double keys = s->tokens / 2, numbers = 2 * s->batch * s->tokens * (s->heads + s->kv_heads);
-        if (s->variant.window_size > 0) keys = fmin(keys, s->variant.window_size / 2.0);
-        limits.least_s[row] = 4 * s->batch * s->heads * s->tokens * keys * s->variant.head_dim /
-                              attention_peak_flops_per_s(gpu, s->variant.attn_dtype);
-        limits.work_s[row] = limits.least_s[row] +
-                             2 * numbers * s->variant.head_dim / gpu->memory_bandwidth_bytes_per_s;
-    }
-    return kernel_table_check_limits(table, rows->latency_s, &limits, "the peak of its products");
+static void shape_limits(const Gpu *gpu, const AttentionShape *s, double *least_s, double *work_s) {
+    double keys = s->tokens / 2, numbers = 2 * s->batch * s->tokens * (s->heads + s->kv_heads);
+    if (s->variant.window_size > 0) keys = fmin(keys, s->variant.window_size / 2.0);
+    *least_s = 4 * s->batch * s->heads * s->tokens * keys * s->variant.head_dim /
+               attention_peak_flops_per_s(gpu, s->variant.attn_dtype);
+    *work_s = *least_s + 2 * numbers * s->variant.head_dim / gpu->memory_bandwidth_bytes_per_s;
 }
 
-Status context_rows_fit(const KernelTable *table, const AttentionRows *rows, const Gpu *gpu,
-                        Arena *arena, KindFit *out) {
-    TRY(attention_rows_check(table, rows, gpu));
-    TRY(limits_check(table, rows, gpu, arena));
-    ContextPart *parts = ARENA_ARRAY(arena, MAX_VARIANTS, ContextPart);
-    int num_parts = parts_find(rows, gpu, arena, parts);
-    for (int p = 0; p < num_parts; p++) part_start(&parts[p]);
-    double *left_out_s = ARENA_ARRAY(arena, rows->num_rows, double);
-    double *all_s = ARENA_ARRAY(arena, rows->num_rows, double);
-    left_out_price(parts, num_parts, rows, gpu, left_out_s);
-    ContextKernel *kernels = ARENA_ARRAY(arena, num_parts, ContextKernel);
-    for (int p = 0; p < num_parts; p++) {
-        part_fit(&parts[p], -1, arena, &kernels[p]);
-        kernel_note(&kernels[p], &parts[p], rows, left_out_s);
-    }
-    ContextKernels fitted = {num_parts, kernels};
-    for (int row = 0; row < rows->num_rows; row++)
-        all_s[row] = kernel_context_s(gpu, &fitted, &rows->shapes[row]);
-    attention_scores(rows, left_out_s, all_s, out);
-    out->section = context_kernels_to_json(&fitted);
-    return status_ok();
+static double shape_price_s(const Gpu *gpu, const void *kernels, const AttentionShape *shape) {
+    return kernel_context_s(gpu, kernels, shape);
 }
+
+static cJSON *kernels_to_json(const void *kernels) {
+    return context_kernels_to_json(kernels);
+}
+
+const AttentionPhase CONTEXT_PHASE = {
+    .step = false,
+    .limit_name = "the peak of its products",
+    .limits = shape_limits,
+    .start = parts_start,
+    .fit = kernels_fit,
+    .price_s = shape_price_s,
+    .to_json = kernels_to_json,
+};

@@ -2,7 +2,6 @@
 
 #include "calibrate/fit_attention.h"
 #include "calibrate/fit_gemm.h"
-#include "calibrate/fit_mla.h"
 #include "calibrate/fit_moe.h"
 #include "calibrate/fit_nccl.h"
 

@@ -2,7 +2,7 @@
 //
 // A kind is a file KIND.csv[.gz] and a section KIND of a kernel profile (config/kernels.h). To add
 // one: a reader of its section in config/, its formula in costmodel/kernel_KIND.h, a file
-// calibrate/fit_KIND.c with the two functions below, and a row in kinds.c.
+// calibrate/fit_*.c with the two functions below, and a row in kinds.c.
 #pragma once
 
 #include "base/arena.h"
