@@ -42,17 +42,3 @@ int attention_parts(const AttentionRows *rows, const int *sharings, Arena *arena
     }
     return num_parts;
 }
-
-FitScore attention_part_score(const AttentionRows *rows, const AttentionPart *part,
-                              const double *predicted_s) {
-    Arena scratch = {0};
-    double *predicted = ARENA_ARRAY(&scratch, part->num_rows, double);
-    double *measured = ARENA_ARRAY(&scratch, part->num_rows, double);
-    for (int i = 0; i < part->num_rows; i++) {
-        predicted[i] = predicted_s[part->rows[i]];
-        measured[i] = rows->latency_s[part->rows[i]];
-    }
-    FitScore score = fit_score(part->num_rows, predicted, measured);
-    arena_free(&scratch);
-    return score;
-}

@@ -21,7 +21,3 @@ typedef struct {
 // be NULL. Variants beyond ATTENTION_MAX_PARTS have none.
 int attention_parts(const AttentionRows *rows, const int *sharings, Arena *arena,
                     AttentionPart *parts);
-
-// How good predictions [rows->num_rows] are on the rows of a part.
-FitScore attention_part_score(const AttentionRows *rows, const AttentionPart *part,
-                              const double *predicted_s);

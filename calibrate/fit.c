@@ -169,21 +169,29 @@ int fit_folds(int num_rows, const uint64_t *keys, int num_folds, int *folds) {
     return num_groups;
 }
 
-static int compare_doubles(const void *a, const void *b) {
+int fit_compare(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-FitScore fit_score(int num_rows, const double *predicted_s, const double *measured_s) {
+double fit_median(double *values, int num_values) {
+    qsort(values, (size_t)num_values, sizeof *values, fit_compare);
+    return num_values > 0 ? (values[(num_values - 1) / 2] + values[num_values / 2]) / 2 : NAN;
+}
+
+FitScore fit_score_rows(int num_rows, const int *rows, const double *predicted_s,
+                        const double *measured_s) {
     FitScore score = {.num_rows = num_rows};
     double *errors = malloc((size_t)num_rows * sizeof *errors + 1), bias = 0;
     if (!errors) abort();
     for (int i = 0; i < num_rows; i++) {
-        if (isnan(predicted_s[i])) continue;
-        bias += predicted_s[i] / measured_s[i] - 1;
-        errors[score.num_priced++] = fabs(predicted_s[i] / measured_s[i] - 1);
+        int row = rows ? rows[i] : i;
+        if (isnan(predicted_s[row])) continue;
+        double error = predicted_s[row] / measured_s[row] - 1;
+        bias += error;
+        errors[score.num_priced++] = fabs(error);
     }
-    qsort(errors, (size_t)score.num_priced, sizeof *errors, compare_doubles);
+    qsort(errors, (size_t)score.num_priced, sizeof *errors, fit_compare);
     if (score.num_priced > 0) {
         score.median_frac = errors[score.num_priced / 2];
         score.p90_frac = errors[(int)(0.9 * score.num_priced)];
@@ -191,4 +199,8 @@ FitScore fit_score(int num_rows, const double *predicted_s, const double *measur
     }
     free(errors);
     return score;
+}
+
+FitScore fit_score(int num_rows, const double *predicted_s, const double *measured_s) {
+    return fit_score_rows(num_rows, NULL, predicted_s, measured_s);
 }

@@ -68,3 +68,13 @@ typedef struct {
 } FitScore;
 
 FitScore fit_score(int num_rows, const double *predicted_s, const double *measured_s);
+
+// The same of some rows [num_rows] of longer predictions and measurements.
+FitScore fit_score_rows(int num_rows, const int *rows, const double *predicted_s,
+                        const double *measured_s);
+
+// The order of two doubles, for qsort and bsearch.
+int fit_compare(const void *a, const void *b);
+
+// The median, between the two in the middle; NAN of none. Sorts.
+double fit_median(double *values, int num_values);

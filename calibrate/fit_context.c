@@ -34,7 +34,7 @@ typedef struct {
 } ContextPart;
 
 typedef struct {
-    const AttentionRows *rows;
+    const double *latency_s; // of all rows
     int num_parts;
     ContextPart *parts;
 } ContextParts;
@@ -135,7 +135,8 @@ static void *kernels_fit(const void *context, int fold, const double *left_out_s
         if (!part_fit(&parts->parts[p], fold, arena, kernel)) continue;
         fitted->num_kernels++;
         if (!left_out_s) continue;
-        FitScore score = attention_part_score(parts->rows, &parts->parts[p].rows, left_out_s);
+        const AttentionPart *rows = &parts->parts[p].rows;
+        FitScore score = fit_score_rows(rows->num_rows, rows->rows, left_out_s, parts->latency_s);
         kernel_note(kernel, &score);
     }
     return fitted;
@@ -144,7 +145,7 @@ static void *kernels_fit(const void *context, int fold, const double *left_out_s
 static void *parts_start(const AttentionRows *rows, const Gpu *gpu, Arena *arena) {
     AttentionPart *split = ARENA_ARRAY(arena, ATTENTION_MAX_PARTS, AttentionPart);
     ContextParts *parts = ARENA_NEW(arena, ContextParts);
-    parts->rows = rows;
+    parts->latency_s = rows->latency_s;
     parts->num_parts = attention_parts(rows, NULL, arena, split);
     parts->parts = ARENA_ARRAY(arena, parts->num_parts, ContextPart);
     for (int p = 0; p < parts->num_parts; p++) {

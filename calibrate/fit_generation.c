@@ -34,7 +34,7 @@ typedef struct {
 
 // All kernels under one choice of the rule per cache format.
 typedef struct {
-    const AttentionRows *rows;
+    const double *latency_s; // of all rows
     int num_parts;
     GenerationPart *parts;
     double min_blocks[NUM_ATTENTION_DTYPES];
@@ -129,7 +129,8 @@ static void *kernels_fit(const void *context, int fold, const double *left_out_s
         if (!part_fit(&parts->parts[p], fold, arena, kernel)) continue;
         fitted->num_kernels++;
         if (!left_out_s) continue;
-        FitScore score = attention_part_score(parts->rows, &parts->parts[p].rows, left_out_s);
+        const AttentionPart *rows = &parts->parts[p].rows;
+        FitScore score = fit_score_rows(rows->num_rows, rows->rows, left_out_s, parts->latency_s);
         kernel_note(kernel, &score);
     }
     return fitted;
@@ -153,7 +154,7 @@ static void rule_start(const AttentionRows *rows, const Gpu *gpu, const double *
                        Arena *arena, GenerationParts *out) {
     AttentionPart *split = ARENA_ARRAY(arena, ATTENTION_MAX_PARTS, AttentionPart);
     const int *sharings = rows_sharings(rows, gpu, min_blocks, arena);
-    out->rows = rows;
+    out->latency_s = rows->latency_s;
     out->num_parts = attention_parts(rows, sharings, arena, split);
     out->parts = ARENA_ARRAY(arena, out->num_parts, GenerationPart);
     for (int p = 0; p < out->num_parts; p++)

@@ -133,18 +133,6 @@ static void fold_predict(const KernelRows *k, int fold, const double *start, dou
     arena_free(&scratch);
 }
 
-// The scores of one kernel's rows.
-static FitScore kernel_score(const KernelRows *k, const double *predicted_s,
-                             const double *latency_s, Arena *arena) {
-    double *predicted = ARENA_ARRAY(arena, k->num_rows, double);
-    double *measured = ARENA_ARRAY(arena, k->num_rows, double);
-    for (int i = 0; i < k->num_rows; i++) {
-        predicted[i] = predicted_s[k->rows[i]];
-        measured[i] = latency_s[k->rows[i]];
-    }
-    return fit_score(k->num_rows, predicted, measured);
-}
-
 // Fits one kernel; left_out_s and fitted_s [all rows] receive its rows' predictions.
 static MoeKernel kernel_fit(const KernelRows *k, const double *latency_s, Arena *arena,
                             double *left_out_s, double *fitted_s) {
@@ -159,8 +147,8 @@ static MoeKernel kernel_fit(const KernelRows *k, const double *latency_s, Arena 
             kernel_moe_formula_s(k->gpu, &kernel, row_shape(k, i), &k->loads[i]) *
             exp(surface_log_ratio(&kernel.surface, k->places + i * MOE_NUM_AXES));
     for (int fold = 0; fold < NUM_FOLDS; fold++) fold_predict(k, fold, values, left_out_s);
-    FitScore score = kernel_score(k, left_out_s, latency_s, arena);
-    if (score.num_priced == 0) score = kernel_score(k, fitted_s, latency_s, arena);
+    FitScore score = fit_score_rows(k->num_rows, k->rows, left_out_s, latency_s);
+    if (score.num_priced == 0) score = fit_score_rows(k->num_rows, k->rows, fitted_s, latency_s);
     kernel.residual_median_frac = fit_round(score.median_frac);
     kernel.residual_p90_frac = fit_round(score.p90_frac);
     kernel.surface.spread_frac = kernel.residual_median_frac;

@@ -69,14 +69,8 @@ typedef struct {
     const double *sizes;  // [num_sizes], rising
 } CurveRows;
 
-static int compare_doubles(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static int size_index(const CurveRows *c, double bytes) {
-    const double *at =
-        bsearch(&bytes, c->sizes, (size_t)c->num_sizes, sizeof bytes, compare_doubles);
+    const double *at = bsearch(&bytes, c->sizes, (size_t)c->num_sizes, sizeof bytes, fit_compare);
     return (int)(at - c->sizes);
 }
 
@@ -94,7 +88,7 @@ static CurveRows curve_rows(const NcclRow *table, int num_table, const double *l
         log_s[c.num_rows] = log(latency_s[i]);
         sizes[c.num_rows++] = table[i].bytes;
     }
-    qsort(sizes, (size_t)c.num_rows, sizeof *sizes, compare_doubles);
+    qsort(sizes, (size_t)c.num_rows, sizeof *sizes, fit_compare);
     for (int i = 0; i < c.num_rows; i++)
         if (i == 0 || sizes[i] != sizes[i - 1]) sizes[c.num_sizes++] = sizes[i];
     for (int i = 0; i < c.num_rows; i++) {
@@ -144,14 +138,8 @@ static void curve_cross_validate(const CurveRows *c, const NcclRow *table, const
 
 // The errors of one curve's left-out rows.
 static void curve_score(const CurveRows *c, const double *predicted_s, const double *latency_s,
-                        Arena *arena, NcclCurve *curve) {
-    double *predicted = ARENA_ARRAY(arena, c->num_rows, double);
-    double *measured = ARENA_ARRAY(arena, c->num_rows, double);
-    for (int i = 0; i < c->num_rows; i++) {
-        predicted[i] = predicted_s[c->rows[i]];
-        measured[i] = latency_s[c->rows[i]];
-    }
-    FitScore score = fit_score(c->num_rows, predicted, measured);
+                        NcclCurve *curve) {
+    FitScore score = fit_score_rows(c->num_rows, c->rows, predicted_s, latency_s);
     curve->residual_median_frac = fit_round(score.median_frac);
     curve->residual_p90_frac = fit_round(score.p90_frac);
 }
@@ -222,7 +210,7 @@ Status nccl_fit(const KernelTable *table, const double *latency_s, const Gpu *gp
                                       MIN_CURVE_ROWS);
         curve_fit(&c, -2, arena, &curves[k]);
         curve_cross_validate(&c, rows, &curves[k], left_out_s);
-        curve_score(&c, left_out_s, latency_s, arena, &curves[k]);
+        curve_score(&c, left_out_s, latency_s, &curves[k]);
         for (int i = 0; i < c.num_rows; i++)
             fitted_s[c.rows[i]] = nccl_curve_s(&curves[k], rows[c.rows[i]].bytes);
         out->num_groups += c.num_sizes;

@@ -1,5 +1,7 @@
 #include "calibrate/run_log.h"
 
+#include "calibrate/fit.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -139,17 +141,6 @@ static Status lines_read(Reader *r, FILE *stream) {
     return status_ok();
 }
 
-static int compare_numbers(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-// Sorts.
-static double median(double *values, int n) {
-    qsort(values, (size_t)n, sizeof *values, compare_numbers);
-    return (values[(n - 1) / 2] + values[n / 2]) / 2;
-}
-
 static Status summary(const Reader *r, RunLog *out) {
     if (r->num_lines == 0)
         return status_at(STATUS_INVALID, r->file, "",
@@ -164,9 +155,9 @@ static Status summary(const Reader *r, RunLog *out) {
     int n = r->num_lines - RUN_LOG_WARM_UP;
     double *steps = r->step_s + RUN_LOG_WARM_UP;
     *out = (RunLog){.kind = r->kind, .num_lines = r->num_lines, .num_steps = r->last_step};
-    out->step_s = median(steps, n);
+    out->step_s = fit_median(steps, n);
     for (int i = 0; i < n; i++) steps[i] = fabs(log(steps[i] / out->step_s));
-    out->spread = median(steps, n) / 0.6745;
+    out->spread = fit_median(steps, n) / 0.6745;
     return status_ok();
 }
 

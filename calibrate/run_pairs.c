@@ -1,5 +1,6 @@
 #include "calibrate/run_pairs.h"
 
+#include "calibrate/fit.h"
 #include "calibrate/run_update.h"
 #include "plan/plan.h"
 
@@ -116,16 +117,6 @@ static Status pairs_find(const Step *steps, int num_steps, ValidateProgress prog
 
 // --- Scores
 
-static int compare_numbers(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int n) {
-    qsort(values, (size_t)n, sizeof *values, compare_numbers);
-    return n > 0 ? (values[(n - 1) / 2] + values[n / 2]) / 2 : NAN;
-}
-
 // Of the pairs of a family, or of all where it is NULL.
 static PairsScore pairs_score(const Pair *pairs, int num_pairs, const char *family) {
     PairsScore score = {.family = family};
@@ -148,10 +139,10 @@ static PairsScore pairs_score(const Pair *pairs, int num_pairs, const char *fami
                       &score.after_inside_frac};
     for (int i = 0; i < 4; i++) *sums[i] = n > 0 ? *sums[i] / n : NAN;
     score.num_pairs = n;
-    score.before_median_frac = median(values[0], n);
-    score.after_median_frac = median(values[1], n);
-    score.before_width_frac = median(values[2], n);
-    score.after_width_frac = median(values[3], n);
+    score.before_median_frac = fit_median(values[0], n);
+    score.after_median_frac = fit_median(values[1], n);
+    score.before_width_frac = fit_median(values[2], n);
+    score.after_width_frac = fit_median(values[3], n);
     arena_free(&scratch);
     return score;
 }

@@ -1,14 +1,10 @@
 // Scores of predictions: what calibrate/validate.h defines, over a selection of cases.
+#include "calibrate/fit.h"
 #include "calibrate/validate.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int compare_numbers(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static double mean(const double *values, int n) {
     double sum = 0;
@@ -29,10 +25,9 @@ static void errors_score(const ValidateCase *const *cases, int num_cases, Arena 
         sizes[n] = fabs(errors[n]);
         n++;
     }
-    qsort(sizes, (size_t)n, sizeof *sizes, compare_numbers);
+    score->median_frac = fit_median(sizes, n); // sorts them
     score->mape_frac = mean(sizes, n);
     score->bias_frac = mean(errors, n);
-    score->median_frac = n > 0 ? (sizes[(n - 1) / 2] + sizes[n / 2]) / 2 : NAN;
     score->p90_frac = n > 0 ? sizes[(int)(0.9 * n)] : NAN; // 0.9 n < n
 }
 
