@@ -208,35 +208,30 @@ static bool cell_number(const char *text, double *out) {
     return end != text && !*end && isfinite(*out);
 }
 
-Status kernel_table_numbers(const KernelTable *table, const char *name, double min, double max,
-                            Arena *arena, double **out) {
-    const char **texts = kernel_table_texts(table, name, arena);
-    *out = ARENA_ARRAY(arena, table->num_rows, double);
-    for (int row = 0; row < table->num_rows; row++) {
-        double *number = &(*out)[row];
-        if (!cell_number(texts[row], number) || *number < min || *number > max)
-            return kernel_table_error(table, row,
-                                      "%s: \"%.40s\"; expected a number from %.15g to "
-                                      "%.15g",
-                                      name, texts[row], min, max);
-    }
-    return status_ok();
-}
-
-Status kernel_table_counts(const KernelTable *table, const char *name, double min, double max,
-                           Arena *arena, double **out) {
+// A column of numbers within bounds.
+static Status column_read(const KernelTable *table, const char *name, bool whole, double min,
+                          double max, Arena *arena, double **out) {
     const char **texts = kernel_table_texts(table, name, arena);
     *out = ARENA_ARRAY(arena, table->num_rows, double);
     for (int row = 0; row < table->num_rows; row++) {
         double *number = &(*out)[row];
         if (!cell_number(texts[row], number) || *number < min || *number > max ||
-            *number != floor(*number))
+            (whole && *number != floor(*number)))
             return kernel_table_error(table, row,
-                                      "%s: \"%.40s\"; expected a whole number from "
-                                      "%.15g to %.15g",
-                                      name, texts[row], min, max);
+                                      "%s: \"%.40s\"; expected a %s from %.15g to %.15g", name,
+                                      texts[row], whole ? "whole number" : "number", min, max);
     }
     return status_ok();
+}
+
+Status kernel_table_numbers(const KernelTable *table, const char *name, double min, double max,
+                            Arena *arena, double **out) {
+    return column_read(table, name, false, min, max, arena, out);
+}
+
+Status kernel_table_counts(const KernelTable *table, const char *name, double min, double max,
+                           Arena *arena, double **out) {
+    return column_read(table, name, true, min, max, arena, out);
 }
 
 Status kernel_table_latency_s(const KernelTable *table, Arena *arena, double **out) {
