@@ -101,95 +101,108 @@ static Status cluster_show(const char *name, Arena *arena) {
     return answer_json(object);
 }
 
-static void models_print(const ModelSummary *models, int num_models, Arena *arena) {
-    static const TableColumn columns[] = {
-        {"model", false, 0}, {"family", false, 2}, {"parameters", true, 0},
-        {"active", true, 1}, {"source", false, 3},
+// The presets of one kind, as an answer shows them.
+typedef struct {
+    const char *kind; // its plural is the key of the list
+    const TableColumn *columns;
+    int num_columns, num_presets;
+    const char **names; // [num_presets + 1], ends with NULL
+    const char **cells; // [num_presets][num_columns]
+    cJSON *list;        // of all; NULL unless that is asked for
+} Presets;
+
+static Presets presets_new(const char *kind, const TableColumn *columns, int num_columns,
+                           int max_presets, const CommonOptions *options, Arena *arena) {
+    return (Presets){
+        .kind = kind,
+        .columns = columns,
+        .num_columns = num_columns,
+        .names = ARENA_ARRAY(arena, max_presets + 1, const char *),
+        .cells = ARENA_ARRAY(arena, max_presets * num_columns, const char *),
+        .list = options->json && !options->scenario ? cJSON_CreateArray() : NULL,
     };
-    Table table = table_new(arena, columns, 5);
-    for (int i = 0; i < num_models; i++) {
-        char parameters[UNITS_SIZE], active[UNITS_SIZE];
-        units_count(models[i].num_parameters, parameters);
-        units_count(models[i].active_parameters, active);
-        const char *cells[] = {models[i].name, models[i].model_type, parameters, active,
-                               models[i].source};
-        table_add(&table, STYLE_PLAIN, cells, NULL);
-    }
+}
+
+// Adds one by its cells, of which the first is its name.
+static void presets_add(Presets *presets, const char *const *cells) {
+    memcpy(presets->cells + presets->num_presets * presets->num_columns, cells,
+           (size_t)presets->num_columns * sizeof *cells);
+    presets->names[presets->num_presets++] = cells[0];
+}
+
+static void presets_print(const Presets *presets, int first, int num, Arena *arena) {
+    Table table = table_new(arena, presets->columns, presets->num_columns);
+    for (int i = first; i < first + num; i++)
+        table_add(&table, STYLE_PLAIN, presets->cells + i * presets->num_columns, NULL);
     Paper paper = paper_of(stdout);
     table_print(&table, &paper);
+}
+
+// The list, or the preset that is named, of which show prints the object.
+static Status presets_answer(const Presets *presets, const CommonOptions *options,
+                             Status (*show)(const char *name, Arena *arena), Arena *arena) {
+    if (presets->list)
+        return answer_json(list_document(arena_printf(arena, "%ss", presets->kind), presets->list));
+    if (!options->scenario) {
+        presets_print(presets, 0, presets->num_presets, arena);
+        return status_ok();
+    }
+    for (int i = 0; i < presets->num_presets; i++) {
+        if (strcmp(options->scenario, presets->names[i]) != 0) continue;
+        if (!options->json) {
+            presets_print(presets, i, 1, arena);
+            putchar('\n');
+        }
+        return show(presets->names[i], arena);
+    }
+    return preset_unknown(presets->kind, options->scenario, presets->names);
 }
 
 static Status models_answer(const CommonOptions *options, Arena *arena) {
+    static const TableColumn COLUMNS[] = {
+        {"model", false, 0}, {"family", false, 2}, {"parameters", true, 0},
+        {"active", true, 1}, {"source", false, 3},
+    };
     ModelSummary *models;
     int num_models;
     TRY(model_list(arena, &models, &num_models));
-    if (options->scenario) {
-        const char **names = ARENA_ARRAY(arena, num_models + 1, const char *);
-        for (int i = 0; i < num_models; i++) {
-            names[i] = models[i].name;
-            if (strcmp(options->scenario, models[i].name) != 0) continue;
-            if (!options->json) {
-                models_print(&models[i], 1, arena);
-                putchar('\n');
-            }
-            return model_show(models[i].name, arena);
-        }
-        return preset_unknown("model", options->scenario, names);
+    Presets presets = presets_new("model", COLUMNS, 5, num_models, options, arena);
+    for (int i = 0; i < num_models; i++) {
+        const ModelSummary *m = &models[i];
+        char parameters[UNITS_SIZE], active[UNITS_SIZE];
+        units_count(m->num_parameters, parameters);
+        units_count(m->active_parameters, active);
+        const char *cells[] = {m->name, m->model_type, arena_strdup(arena, parameters),
+                               arena_strdup(arena, active), m->source};
+        presets_add(&presets, cells);
+        if (presets.list) cJSON_AddItemToArray(presets.list, model_to_json(m));
     }
-    if (!options->json) {
-        models_print(models, num_models, arena);
-        return status_ok();
-    }
-    cJSON *list = cJSON_CreateArray();
-    for (int i = 0; i < num_models; i++) cJSON_AddItemToArray(list, model_to_json(&models[i]));
-    return answer_json(list_document("models", list));
-}
-
-static void clusters_print(const ClusterSummary *clusters, int num_clusters, Arena *arena) {
-    static const TableColumn columns[] = {
-        {"cluster", false, 0}, {"GPU", false, 0}, {"per node", true, 0}, {"link", false, 0},
-        {"domain", true, 1},   {"NICs", true, 2}, {"each", true, 2},     {"title", false, 3},
-    };
-    Table table = table_new(arena, columns, 8);
-    for (int i = 0; i < num_clusters; i++) {
-        const ClusterSummary *c = &clusters[i];
-        char gpus[UNITS_SIZE], domain[UNITS_SIZE], nics[UNITS_SIZE], rate[UNITS_SIZE];
-        snprintf(gpus, sizeof gpus, "%d", c->gpus_per_node);
-        snprintf(domain, sizeof domain, "%d", c->domain_gpus);
-        snprintf(nics, sizeof nics, "%d", c->nics_per_node);
-        snprintf(rate, sizeof rate, "%g GB/s", c->nic_bytes_per_s / 1e9);
-        const char *cells[] = {c->name, c->gpu, gpus, c->link, domain, nics, rate, c->title};
-        table_add(&table, STYLE_PLAIN, cells, NULL);
-    }
-    Paper paper = paper_of(stdout);
-    table_print(&table, &paper);
+    return presets_answer(&presets, options, model_show, arena);
 }
 
 static Status clusters_answer(const CommonOptions *options, Arena *arena) {
+    static const TableColumn COLUMNS[] = {
+        {"cluster", false, 0}, {"GPU", false, 0}, {"per node", true, 0}, {"link", false, 0},
+        {"domain", true, 1},   {"NICs", true, 2}, {"each", true, 2},     {"title", false, 3},
+    };
     ClusterSummary *clusters;
     int num_clusters;
     TRY(cluster_list(arena, &clusters, &num_clusters));
-    if (options->scenario) {
-        const char **names = ARENA_ARRAY(arena, num_clusters + 1, const char *);
-        for (int i = 0; i < num_clusters; i++) {
-            names[i] = clusters[i].name;
-            if (strcmp(options->scenario, clusters[i].name) != 0) continue;
-            if (!options->json) {
-                clusters_print(&clusters[i], 1, arena);
-                putchar('\n');
-            }
-            return cluster_show(clusters[i].name, arena);
-        }
-        return preset_unknown("cluster", options->scenario, names);
+    Presets presets = presets_new("cluster", COLUMNS, 8, num_clusters, options, arena);
+    for (int i = 0; i < num_clusters; i++) {
+        const ClusterSummary *c = &clusters[i];
+        const char *cells[] = {c->name,
+                               c->gpu,
+                               arena_printf(arena, "%d", c->gpus_per_node),
+                               c->link,
+                               arena_printf(arena, "%d", c->domain_gpus),
+                               arena_printf(arena, "%d", c->nics_per_node),
+                               arena_printf(arena, "%g GB/s", c->nic_bytes_per_s / 1e9),
+                               c->title};
+        presets_add(&presets, cells);
+        if (presets.list) cJSON_AddItemToArray(presets.list, cluster_to_json(c));
     }
-    if (!options->json) {
-        clusters_print(clusters, num_clusters, arena);
-        return status_ok();
-    }
-    cJSON *list = cJSON_CreateArray();
-    for (int i = 0; i < num_clusters; i++)
-        cJSON_AddItemToArray(list, cluster_to_json(&clusters[i]));
-    return answer_json(list_document("clusters", list));
+    return presets_answer(&presets, options, cluster_show, arena);
 }
 
 Status command_models(int argc, char **argv) {
