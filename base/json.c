@@ -132,6 +132,13 @@ Status json_expect_array(const JsonNode *node) {
     return cJSON_IsArray(node->item) ? status_ok() : json_missing_or(node, "a list");
 }
 
+Status json_expect_items(const JsonNode *node, const char *items, int max, int *num_items) {
+    TRY(json_expect_array(node));
+    *num_items = json_size(node);
+    if (*num_items >= 1 && *num_items <= max) return status_ok();
+    return json_error(node, "%d %s; expected 1 to %d", *num_items, items, max);
+}
+
 static int min3(int a, int b, int c) {
     int least = a < b ? a : b;
     return least < c ? least : c;
@@ -244,4 +251,16 @@ Status json_read_object(const JsonNode *node, const JsonField *fields, size_t nu
         TRY(json_read_field(&value, &fields[i], arena, (char *)out + fields[i].offset));
     }
     return status_ok();
+}
+
+Status json_read_numbers(const JsonNode *node, const char *const *names, int num_names, double min,
+                         double max, bool required, double *out) {
+    Arena scratch = {0};
+    JsonField *fields = ARENA_ARRAY(&scratch, num_names, JsonField);
+    for (int i = 0; i < num_names; i++)
+        fields[i] = (JsonField){names[i], JSON_FIELD_DOUBLE, (size_t)i * sizeof *out, min, max,
+                                NULL,     required};
+    Status status = json_read_object(node, fields, (size_t)num_names, &scratch, out);
+    arena_free(&scratch);
+    return status;
 }

@@ -68,6 +68,8 @@ Status json_read_string(const JsonNode *node, Arena *arena, const char **out); /
 Status json_read_name(const JsonNode *node, const char *const *names, int *out);
 Status json_expect_object(const JsonNode *node);
 Status json_expect_array(const JsonNode *node);
+// An array of 1 to max elements, which a refusal calls by their plural.
+Status json_expect_items(const JsonNode *node, const char *items, int max, int *num_items);
 
 typedef enum {
     JSON_FIELD_DOUBLE, // double
@@ -94,6 +96,11 @@ typedef struct {
 // Reads an object into *out by a table; absent optional fields are left as they are.
 Status json_read_object(const JsonNode *node, const JsonField *fields, size_t num_fields,
                         Arena *arena, void *out);
+
+// Reads an object of numbers within bounds into out [num_names], one for each name; where they are
+// not required, an absent one is left as it is.
+Status json_read_numbers(const JsonNode *node, const char *const *names, int num_names, double min,
+                         double max, bool required, double *out);
 
 // Refuses keys that are not in the table (json_read_object does this itself).
 Status json_refuse_unknown(const JsonNode *node, const JsonField *fields, size_t num_fields);

@@ -29,12 +29,7 @@ static const JsonField FIELDS[] = {
 
 // One number for each part.
 static Status parts_read(const JsonNode *node, double low, double high, double *out) {
-    JsonField fields[NUM_PARTS];
-    for (int k = 0; k < NUM_PARTS; k++)
-        fields[k] = (JsonField){
-            PART_NAMES[k], JSON_FIELD_DOUBLE, (size_t)k * sizeof *out, low, high, NULL, true};
-    Arena none = {0};
-    return json_read_object(node, fields, NUM_PARTS, &none, out);
+    return json_read_numbers(node, PART_NAMES, NUM_PARTS, low, high, true, out);
 }
 
 static Status row_read(const JsonNode *node, double *row) {

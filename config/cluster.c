@@ -74,9 +74,8 @@ static Status cluster_object(const JsonNode *root, bool preset, Arena *arena, Cl
 // on.
 static Status groups_read(const JsonNode *root, Arena *arena, Cluster *out) {
     JsonNode groups = json_get(root, "groups"), between = json_get(root, "between");
-    TRY(json_expect_array(&groups));
-    int n = json_size(&groups), total = 0;
-    if (n < 1 || n > 64) return json_error(&groups, "%d groups; expected 1 to 64", n);
+    int n, total = 0;
+    TRY(json_expect_items(&groups, "groups", 64, &n));
     if (json_is_present(&between)) TRY(between_check(&between));
     if (n > 1 && !json_is_present(&between))
         return json_error(&between, "missing; expected {\"bytes_per_s\": ..., \"latency_s\": ...}");

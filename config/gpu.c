@@ -57,12 +57,7 @@ static const JsonField EFFICIENCY_FIELDS[] = {
 
 // One number for each precision; an absent one is 0.
 static Status precisions_read(const JsonNode *node, double low, double high, double *out) {
-    JsonField fields[NUM_PRECISIONS];
-    for (int p = 0; p < NUM_PRECISIONS; p++)
-        fields[p] = (JsonField){
-            PRECISION_NAMES[p], JSON_FIELD_DOUBLE, (size_t)p * sizeof *out, low, high, NULL, false};
-    Arena none = {0};
-    return json_read_object(node, fields, NUM_PRECISIONS, &none, out);
+    return json_read_numbers(node, PRECISION_NAMES, NUM_PRECISIONS, low, high, false, out);
 }
 
 static Status gpu_check(const JsonNode *root, const Gpu *gpu) {

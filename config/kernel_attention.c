@@ -77,21 +77,12 @@ enum {
 
 static const char *const SURFACE_AXES[] = {"batch_heads", "tokens", "group", NULL};
 
-static Status kernel_list(const JsonNode *node, JsonNode *list, int *num_kernels) {
-    *list = json_get(node, "kernels");
-    TRY(json_expect_array(list));
-    *num_kernels = json_size(list);
-    if (*num_kernels < 1 || *num_kernels > MAX_KERNELS)
-        return json_error(list, "%d kernels; expected 1 to %d", *num_kernels, MAX_KERNELS);
-    return status_ok();
-}
-
 Status context_kernels_read(const JsonNode *node, Arena *arena, ContextKernels *out) {
     static const JsonField FIELDS[] = {{"kernels", JSON_FIELD_OTHER, 0, 0, 0, NULL, true}};
-    JsonNode list;
+    JsonNode list = json_get(node, "kernels");
     int num_kernels;
     TRY(json_read_object(node, FIELDS, 1, arena, out));
-    TRY(kernel_list(node, &list, &num_kernels));
+    TRY(json_expect_items(&list, "kernels", MAX_KERNELS, &num_kernels));
     ContextKernel *kernels = ARENA_ARRAY(arena, num_kernels, ContextKernel);
     for (int i = 0; i < num_kernels; i++) {
         JsonNode kernel = json_at(&list, i), surface = json_get(&kernel, "surface");
@@ -112,16 +103,12 @@ Status generation_kernels_read(const JsonNode *node, Arena *arena, GenerationKer
         {"shared_min_blocks_per_sm", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
         {"kernels", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
     };
-    static const JsonField SHARES[NUM_ATTENTION_DTYPES] = {
-        {"bfloat16", JSON_FIELD_DOUBLE, 0, 0, 1e6, NULL, true},
-        {"fp8", JSON_FIELD_DOUBLE, sizeof(double), 0, 1e6, NULL, true},
-    };
-    JsonNode list, shares = json_get(node, "shared_min_blocks_per_sm");
+    JsonNode list = json_get(node, "kernels"), shares = json_get(node, "shared_min_blocks_per_sm");
     GenerationKernels read = {0};
     TRY(json_read_object(node, FIELDS, sizeof FIELDS / sizeof *FIELDS, arena, &read));
-    TRY(json_read_object(&shares, SHARES, NUM_ATTENTION_DTYPES, arena,
-                         read.shared_min_blocks_per_sm));
-    TRY(kernel_list(node, &list, &read.num_kernels));
+    TRY(json_read_numbers(&shares, ATTENTION_DTYPE_NAMES, NUM_ATTENTION_DTYPES, 0, 1e6, true,
+                          read.shared_min_blocks_per_sm));
+    TRY(json_expect_items(&list, "kernels", MAX_KERNELS, &read.num_kernels));
     GenerationKernel *kernels = ARENA_ARRAY(arena, read.num_kernels, GenerationKernel);
     for (int i = 0; i < read.num_kernels; i++) {
         JsonNode kernel = json_at(&list, i), surface = json_get(&kernel, "surface");

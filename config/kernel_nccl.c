@@ -33,10 +33,8 @@ static const JsonField FIELDS[] = {
 };
 
 static Status points_read(const JsonNode *node, Arena *arena, NcclCurve *out) {
-    TRY(json_expect_array(node));
-    int num_points = json_size(node);
-    if (num_points < 1 || num_points > MAX_POINTS)
-        return json_error(node, "%d points; expected 1 to %d", num_points, MAX_POINTS);
+    int num_points;
+    TRY(json_expect_items(node, "points", MAX_POINTS, &num_points));
     double *bytes = ARENA_ARRAY(arena, num_points, double);
     double *seconds = ARENA_ARRAY(arena, num_points, double);
     for (int i = 0; i < num_points; i++) {

@@ -41,11 +41,7 @@ static const JsonField PROTOCOL_FIELDS[] = {
 static Status protocols_read(const JsonNode *root, Arena *arena, Link *link) {
     JsonNode list = json_get(root, "protocols");
     if (!json_is_present(&list)) return status_ok();
-    TRY(json_expect_array(&list));
-    link->num_protocols = json_size(&list);
-    if (link->num_protocols < 1 || link->num_protocols > LINK_MAX_PROTOCOLS)
-        return json_error(&list, "%d protocols; expected 1 to %d", link->num_protocols,
-                          LINK_MAX_PROTOCOLS);
+    TRY(json_expect_items(&list, "protocols", LINK_MAX_PROTOCOLS, &link->num_protocols));
     for (int i = 0; i < link->num_protocols; i++) {
         JsonNode item = json_at(&list, i);
         TRY(json_read_object(&item, PROTOCOL_FIELDS,
@@ -58,11 +54,7 @@ static Status protocols_read(const JsonNode *root, Arena *arena, Link *link) {
 static Status measured_read(const JsonNode *root, Arena *arena, Link *link) {
     JsonNode names = json_get(root, "measured_on");
     if (!json_is_present(&names)) return status_ok();
-    TRY(json_expect_array(&names));
-    link->num_measured_on = json_size(&names);
-    if (link->num_measured_on < 1 || link->num_measured_on > LINK_MAX_MEASURED)
-        return json_error(&names, "%d GPUs; expected 1 to %d", link->num_measured_on,
-                          LINK_MAX_MEASURED);
+    TRY(json_expect_items(&names, "GPUs", LINK_MAX_MEASURED, &link->num_measured_on));
     for (int i = 0; i < link->num_measured_on; i++) {
         JsonNode name = json_at(&names, i);
         TRY(json_read_string(&name, arena, &link->measured_on[i]));

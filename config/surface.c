@@ -23,10 +23,7 @@ static Status axis_read(const JsonNode *node, const char *name, Arena *arena, Su
     JsonNode name_node = json_get(node, "name"), knots = json_get(node, "knots");
     if (strcmp(out->name, name) != 0)
         return json_error(&name_node, "\"%.40s\"; expected the axis \"%s\"", out->name, name);
-    TRY(json_expect_array(&knots));
-    out->num_knots = json_size(&knots);
-    if (out->num_knots < 1 || out->num_knots > SURFACE_MAX_KNOTS)
-        return json_error(&knots, "%d knots; expected 1 to %d", out->num_knots, SURFACE_MAX_KNOTS);
+    TRY(json_expect_items(&knots, "knots", SURFACE_MAX_KNOTS, &out->num_knots));
     double *values = ARENA_ARRAY(arena, out->num_knots, double);
     const cJSON *item = knots.item->child;
     for (int i = 0; i < out->num_knots; i++, item = item->next) {

@@ -250,6 +250,38 @@ static void object_refusals_name_the_field(void) {
     }
 }
 
+static void numbers_are_read_by_their_names(void) {
+    Arena arena = {0};
+    JsonNode root;
+    double shares[2] = {-1, -1};
+    CU_ASSERT_EQUAL(parse("{\"green\": 3}", &arena, &root).code, STATUS_OK);
+    CU_ASSERT_EQUAL(json_read_numbers(&root, COLOURS, 2, 0, 5, false, shares).code, STATUS_OK);
+    CU_ASSERT_EQUAL(shares[0], -1); // as it was
+    CU_ASSERT_EQUAL(shares[1], 3);
+    ASSERT_REFUSED(json_read_numbers(&root, COLOURS, 2, 0, 5, true, shares),
+                   "a.json: red: missing");
+    ASSERT_REFUSED(json_read_numbers(&root, COLOURS, 2, 0, 2, false, shares),
+                   "a.json: green: 3 is out of range; expected 0 to 2");
+    arena_free(&arena);
+}
+
+static void items_are_counted(void) {
+    Arena arena = {0};
+    JsonNode root;
+    CU_ASSERT_EQUAL(parse("[[], [1, 2]]", &arena, &root).code, STATUS_OK);
+    JsonNode none = json_at(&root, 0), two = json_at(&root, 1), one = json_at(&two, 0);
+    int num_items;
+    CU_ASSERT_EQUAL(json_expect_items(&two, "points", 2, &num_items).code, STATUS_OK);
+    CU_ASSERT_EQUAL(num_items, 2);
+    ASSERT_REFUSED(json_expect_items(&two, "points", 1, &num_items),
+                   "a.json: [1]: 2 points; expected 1 to 1");
+    ASSERT_REFUSED(json_expect_items(&none, "points", 2, &num_items),
+                   "a.json: [0]: 0 points; expected 1 to 2");
+    ASSERT_REFUSED(json_expect_items(&one, "points", 2, &num_items),
+                   "a.json: [1][0]: expected a list, found a number");
+    arena_free(&arena);
+}
+
 static void path_names_keys_and_indices(void) {
     Arena arena = {0};
     JsonNode root;
@@ -320,6 +352,8 @@ CU_TestInfo json_tests[] = {
     {"byte_order_mark_is_skipped", byte_order_mark_is_skipped},
     {"object_is_read_by_its_table", object_is_read_by_its_table},
     {"object_refusals_name_the_field", object_refusals_name_the_field},
+    {"numbers_are_read_by_their_names", numbers_are_read_by_their_names},
+    {"items_are_counted", items_are_counted},
     {"path_names_keys_and_indices", path_names_keys_and_indices},
     {"nearest_name_forgives_slips", nearest_name_forgives_slips},
     {"written_numbers_read_back", written_numbers_read_back},
