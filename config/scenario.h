@@ -19,6 +19,8 @@ typedef struct {
     const Calibration *calibration; // the bundled one, or that of the key `calibration`; NULL in
                                     // a scenario that was not read: factors 1, no spread
     int num_disturb;                // entries of disturb: read and checked, not acted upon yet
+    bool keeps_cached_blocks;       // not read: memory is needed for all that the allocator caches,
+                                    // so that it never has to give blocks back
 
     const cJSON *document;       // the whole document, as read
     const cJSON *model_document; // the model as an object or preset name, never a path

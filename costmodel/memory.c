@@ -148,7 +148,8 @@ static void account_finish(const Scenario *scenario, const Plan *plan, const Wor
     // (pytorch/pytorch, c10/cuda/CUDACachingAllocator.cpp, release_cached_blocks).
     const double cached =
         (m->peak_bytes + unusable_bytes(plan, workload, rank)) * (1 + stack->allocator_slack_frac);
-    const double available = scenario->cluster.gpu.memory_available_bytes;
+    const double available =
+        scenario->keeps_cached_blocks ? INFINITY : scenario->cluster.gpu.memory_available_bytes;
     m->device_bytes = fmax(m->peak_bytes + outside, fmin(cached + outside, available));
     m->reserved_bytes = m->device_bytes - outside;
 }

@@ -92,7 +92,8 @@ typedef struct {
     ClosestMiss miss; // set only where num_entries is 0
 } PlannerResult;
 
-// Searches. The result lives in the arena.
+// Searches plans with room for all that the allocator caches; where there are none, those for which
+// it has to give cached blocks back (costmodel/memory.h). The result lives in the arena.
 //   returns  STATUS_OK, also where nothing fits (num_entries 0, an answer: the caller exits with
 //            1); STATUS_INVALID where the constraints leave no legal configuration: names them
 Status planner_search(const Scenario *scenario, const PlannerOptions *options, Arena *arena,

@@ -352,21 +352,16 @@ static void splits_sort(Search *s) {
     for (int i = 0; i < n; i++) s->split_order[i] = ranks[i].split;
 }
 
-Status planner_search(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
-                      PlannerResult *out) {
-    TRY(constraints_check(scenario));
-    TRY(objective_check(scenario, options->objective));
-    Scenario limited = *scenario;
-    double *available = &limited.cluster.gpu.memory_available_bytes;
-    if (options->max_memory_bytes > 0) *available = fmin(*available, options->max_memory_bytes);
+static Status search_once(const Scenario *limited, const PlannerOptions *options, Arena *arena,
+                          PlannerResult *out) {
     const double start_s = monotonic_s();
-    Search search = {.scenario = &limited, .options = options, .left_value = INFINITY};
+    Search search = {.scenario = limited, .options = options, .left_value = INFINITY};
     deadline_start(&search.deadline, options->budget_s);
     search.stats.wanted = options->top > 0 ? options->top : DEFAULT_TOP;
     search.best = (Best){.top = search.stats.wanted, .distinct = options->distinct};
     if (options->objective == OBJECTIVE_MEMORY && options->distinct) search.best.top *= TIES_FACTOR;
     search.best.items = ARENA_ARRAY(&search.arena, search.best.top, Priced);
-    space_build(&limited, &search.arena, &search.space);
+    space_build(limited, &search.arena, &search.space);
     search.split_bound_s = ARENA_ARRAY(&search.arena, search.space.num_splits, double);
     loose_build(&search.space, options->num_threads, &search.deadline, &search.loose,
                 search.split_bound_s);
@@ -381,4 +376,25 @@ Status planner_search(const Scenario *scenario, const PlannerOptions *options, A
     result.stats.wall_s = monotonic_s() - start_s;
     *out = result;
     return status;
+}
+
+// Giving cached blocks back and asking for them again takes time that nobody has measured: such
+// plans are for those who have no other.
+Status planner_search(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
+                      PlannerResult *out) {
+    TRY(constraints_check(scenario));
+    TRY(objective_check(scenario, options->objective));
+    Scenario limited = *scenario;
+    double *available = &limited.cluster.gpu.memory_available_bytes;
+    if (options->max_memory_bytes > 0) *available = fmin(*available, options->max_memory_bytes);
+    limited.keeps_cached_blocks = true;
+    PlannerOptions first = *options;
+    first.brief = true;
+    TRY(search_once(&limited, &first, arena, out));
+    if (out->num_entries > 0) return status_ok();
+    const double spent_s = out->stats.wall_s;
+    limited.keeps_cached_blocks = false;
+    TRY(search_once(&limited, options, arena, out));
+    out->stats.wall_s += spent_s;
+    return status_ok();
 }
