@@ -44,7 +44,7 @@ Status estimate_plan(const Scenario *scenario, const Plan *plan, Arena *arena, E
     out->memory_available_bytes = scenario->cluster.gpu.memory_available_bytes;
     out->fits = out->memory.device_bytes <= out->memory_available_bytes;
     rates_set(scenario, &p->workload, &p->timeline, out);
-    step_parts(plan, &p->workload, &p->program, &p->prices, &p->timeline, out->part_s);
+    step_parts(plan, &p->program, &p->prices, &p->timeline, out->part_s);
     out->known_variance =
         interval_known_variance(scenario, &p->workload, out->part_s, out->step_time_s);
     interval_set(scenario->calibration, out->part_s, out->known_variance, out->step_time_s,
@@ -60,18 +60,26 @@ RankMemory estimate_memory(const Scenario *scenario, const Plan *plan, const Wor
     return m;
 }
 
-// A rank cannot start before the first micro-batch has come through the ranks before it, nor end
-// before its last gradient has gone back through them.
+// A rank cannot start before the first micro-batch has come through the ranks before it. When its
+// last input gradient has gone back through them all of its forwards and input gradients are done;
+// gradients of weights may be made meanwhile, where the schedule parts them.
 double estimate_lower_bound_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
                               const Prices *prices) {
     (void)scenario;
-    double bound_s = 0, way_s = 0, update_s = INFINITY;
+    (void)workload;
+    const Price *input = prices->backward_input ? prices->backward_input : prices->backward;
+    const double n = (double)plan->num_microbatches;
+    double bound_s = 0, there_s = 0, back_s = 0, update_s = INFINITY;
     for (int r = 0; r < plan->pp; r++) {
-        double busy_s = 0;
-        for (int c = r; c < workload->num_chunks; c += plan->pp)
-            busy_s += prices->forward[c].time_s + prices->backward[c].time_s;
-        bound_s = fmax(bound_s, way_s + busy_s * (double)plan->num_microbatches);
-        way_s += prices->forward[r].time_s + prices->backward[r].time_s + 2 * prices->message_s[r];
+        double way_s = 0, weight_s = 0;
+        for (int k = 0; k < plan->vpp; k++) {
+            const int c = plan_rank_chunk(plan, r, k);
+            way_s += prices->forward[c].time_s + input[c].time_s;
+            if (prices->backward_input) weight_s += prices->backward_weight[c].time_s;
+        }
+        bound_s = fmax(bound_s, there_s + n * way_s + fmax(back_s, n * weight_s));
+        there_s += prices->forward[r].time_s + prices->message_s[r];
+        back_s += input[r].time_s + prices->message_s[r];
         update_s = fmin(update_s, prices->optimizer_s[r]);
     }
     return bound_s + update_s + prices->step_s;

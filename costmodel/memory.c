@@ -8,8 +8,8 @@
 // Blocks of one kind that the rank holds.
 static int num_blocks(const Plan *plan, const Workload *workload, int rank, int block) {
     int count = 0;
-    for (int c = rank; c < workload->num_chunks; c += plan->pp)
-        count += workload->chunks[c].num_blocks[block];
+    for (int k = 0; k < plan->vpp; k++)
+        count += workload->chunks[plan_rank_chunk(plan, rank, k)].num_blocks[block];
     return count;
 }
 
@@ -103,7 +103,8 @@ static void static_account(const Scenario *scenario, const Plan *plan, const Wor
                            int rank, RankMemory *m) {
     const StateBytes state = state_bytes(&scenario->training);
     double dense = 0, expert = 0;
-    for (int c = rank; c < workload->num_chunks; c += plan->pp) {
+    for (int k = 0; k < plan->vpp; k++) {
+        const int c = plan_rank_chunk(plan, rank, k);
         dense += workload->chunks[c].dense_parameters;
         expert += workload->chunks[c].expert_parameters;
     }
@@ -131,10 +132,12 @@ static int num_communicators(const Plan *plan) {
 static double unusable_bytes(const Plan *plan, const Workload *workload, int rank) {
     const Block *head = &workload->blocks[BLOCK_HEAD];
     double most = 0;
-    for (int c = rank; c < workload->num_chunks; c += plan->pp)
-        if (workload->chunks[c].num_blocks[BLOCK_HEAD] > 0)
+    for (int k = 0; k < plan->vpp; k++) {
+        const Chunk *chunk = &workload->chunks[plan_rank_chunk(plan, rank, k)];
+        if (chunk->num_blocks[BLOCK_HEAD] > 0)
             most = fmax(most, head->unusable_bytes + head->backward_peak_bytes -
-                                  workload->chunks[c].backward_peak_bytes);
+                                  chunk->backward_peak_bytes);
+    }
     return most;
 }
 
@@ -181,9 +184,9 @@ static double activations_closed_form(const Plan *plan, const Workload *workload
     int bound = 4 * plan->pp;
     if (schedule->kind != SCHEDULE_GPIPE && shape.num_microbatches > bound)
         shape.num_microbatches = bound + shape.num_microbatches % plan->pp;
-    int num_items = schedule->num_items(&shape);
-    WorkItem *items = ARENA_ARRAY(scratch, num_items, WorkItem);
-    schedule->order(&shape, rank, items);
+    const int num_items = schedule->num_items(&shape);
+    const WorkItem *items =
+        schedule_orders(schedule, &shape, scratch) + (size_t)rank * (size_t)num_items;
     double held = 0, peak = 0;
     for (int i = 0; i < num_items; i++)
         activations_step(&workload->chunks[items[i].chunk], items[i].kind == WORK_FORWARD,

@@ -266,7 +266,8 @@ static double optimizer_s(const Scenario *scenario, const Plan *plan, const Work
     const StateBytes state = state_bytes(&scenario->training);
     const Gpu *gpu = &scenario->cluster.gpu;
     double dense = 0, expert = 0;
-    for (int c = rank; c < workload->num_chunks; c += plan->pp) {
+    for (int k = 0; k < plan->vpp; k++) {
+        const int c = plan_rank_chunk(plan, rank, k);
         dense += workload->chunks[c].dense_parameters;
         expert += workload->chunks[c].expert_parameters;
     }

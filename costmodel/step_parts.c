@@ -9,10 +9,11 @@ static void chunk_add(const Price *price, double times, Price *sum) {
 }
 
 // All that a rank computes, with what its chunks wait for inside.
-static Price rank_busy(const Plan *plan, const Workload *workload, const Prices *prices, int rank) {
+static Price rank_busy(const Plan *plan, const Prices *prices, int rank) {
     Price sum = {0};
     const double times = (double)plan->num_microbatches;
-    for (int c = rank; c < workload->num_chunks; c += plan->pp) {
+    for (int k = 0; k < plan->vpp; k++) {
+        const int c = plan_rank_chunk(plan, rank, k);
         chunk_add(&prices->forward[c], times, &sum);
         chunk_add(&prices->backward[c], times, &sum);
     }
@@ -32,11 +33,11 @@ static void collectives_add(const Program *program, const Prices *prices, double
     part_s[PART_INSIDE] += time_s * (1 - across_frac);
 }
 
-void step_parts(const Plan *plan, const Workload *workload, const Program *program,
-                const Prices *prices, const Timeline *timeline, double *part_s) {
+void step_parts(const Plan *plan, const Program *program, const Prices *prices,
+                const Timeline *timeline, double *part_s) {
     const int rank = timeline->slowest_rank;
     const double *term_s = timeline->term_s;
-    const Price busy = rank_busy(plan, workload, prices, rank);
+    const Price busy = rank_busy(plan, prices, rank);
     for (int k = 0; k < NUM_PARTS; k++)
         part_s[k] =
             busy.part_s[k] * (1 + (busy.time_s > 0 ? term_s[TERM_BUBBLE] / busy.time_s : 0));

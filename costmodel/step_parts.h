@@ -9,8 +9,7 @@
 
 #include "costmodel/timeline.h"
 #include "plan/plan.h"
-#include "workload/block.h"
 
 // part_s [NUM_PARTS] receives seconds that add up to the timeline's step_time_s.
-void step_parts(const Plan *plan, const Workload *workload, const Program *program,
-                const Prices *prices, const Timeline *timeline, double *part_s);
+void step_parts(const Plan *plan, const Program *program, const Prices *prices,
+                const Timeline *timeline, double *part_s);

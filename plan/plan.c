@@ -104,6 +104,20 @@ static Status degrees_resolve(const Scenario *scenario, Plan *plan) {
     return status_ok();
 }
 
+bool plan_is_v(const Plan *plan) {
+    const ScheduleKind kind = plan->schedule;
+    return plan->pp > 1 &&
+           (kind == SCHEDULE_ZB_V || kind == SCHEDULE_V_HALF || kind == SCHEDULE_V_MIN);
+}
+
+int plan_chunk_rank(const Plan *plan, int chunk) {
+    return plan_is_v(plan) && chunk >= plan->pp ? 2 * plan->pp - 1 - chunk : chunk % plan->pp;
+}
+
+int plan_rank_chunk(const Plan *plan, int rank, int k) {
+    return plan_is_v(plan) && k > 0 ? 2 * plan->pp - 1 - rank : k * plan->pp + rank;
+}
+
 static bool schedule_holds_two(ScheduleKind kind) {
     return kind == SCHEDULE_ZB_V || kind == SCHEDULE_V_HALF || kind == SCHEDULE_V_MIN ||
            kind == SCHEDULE_DUALPIPE;
@@ -177,10 +191,12 @@ static Status unsupported_refuse(const Scenario *scenario, const Plan *plan) {
                          "%s is legal, but not supported yet; expected %s", plan->order,
                          DEFAULT_ORDER);
     if (plan->schedule == SCHEDULE_GPIPE || plan->schedule == SCHEDULE_1F1B ||
-        plan->schedule == SCHEDULE_INTERLEAVED)
+        plan->schedule == SCHEDULE_INTERLEAVED || plan->schedule == SCHEDULE_ZB_V ||
+        plan->schedule == SCHEDULE_V_HALF || plan->schedule == SCHEDULE_V_MIN)
         return status_ok();
     return status_at(STATUS_INVALID, scenario->file, "parallel.schedule",
-                     "%s is legal, but not supported yet; expected gpipe, 1f1b or interleaved",
+                     "%s is legal, but not supported yet; expected gpipe, 1f1b, interleaved, zb-v, "
+                     "v-half or v-min",
                      plan->schedule == SCHEDULE_FILE ? "file:PATH"
                                                      : SCHEDULE_NAMES[plan->schedule]);
 }

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// One chunk of consecutive layers. Chunk c of pp x vpp runs on pipeline rank c % pp.
+// One chunk of consecutive layers.
 typedef struct {
     int first_layer;
     int num_layers;
@@ -55,6 +55,14 @@ void plan_derive(const Scenario *scenario, Plan *plan);
 // Ranks that share the shards under dp and cp: as the scenario states, else all. Where the software
 // always shards over cp too, a group that is all of dp is all of dp x cp.
 int plan_zero_group(const Scenario *scenario, int dp, int cp);
+
+// Whether chunks go there and back over the ranks: chunk c and chunk 2 pp - 1 - c on rank c (the V
+// schedules). Else they go round: chunk c on rank c % pp.
+bool plan_is_v(const Plan *plan);
+
+// Pipeline rank of a chunk; the k-th chunk of a rank in pipeline order, k < vpp.
+int plan_chunk_rank(const Plan *plan, int chunk);
+int plan_rank_chunk(const Plan *plan, int rank, int k);
 
 // The contract's default split of layers over chunks: num_chunks entries.
 //   C chunks, L layers: L / C each where it divides; else, where C divides L + 2, embedding and

@@ -78,7 +78,7 @@ typedef struct {
 } Shared;
 
 static const Workload *shared_workload(Walker *w, const Plan *plan, Shared *shared) {
-    int key = plan->zero_stage >= 2 ? plan->zero_stage : 0;
+    int key = (plan->zero_stage >= 2 ? plan->zero_stage : 0) + (plan_is_v(plan) ? 4 : 0);
     if (shared->workload_key != key) {
         shared->workload = workload_build(w->task->space->scenario, plan, &w->scratch);
         shared->workload_key = key;
@@ -89,7 +89,8 @@ static const Workload *shared_workload(Walker *w, const Plan *plan, Shared *shar
 
 static const Prices *shared_prices(Walker *w, const Plan *plan, Shared *shared) {
     int optimizer = plan->zero_stage > 2 ? 2 : plan->zero_stage;
-    int key = 2 * optimizer + schedule_find(plan->schedule)->splits_backward;
+    int key =
+        2 * optimizer + schedule_find(plan->schedule)->splits_backward + (plan_is_v(plan) ? 8 : 0);
     if (shared->prices_key != key) {
         shared->prices =
             chunks_price(w->task->space->scenario, plan, &shared->workload, &w->scratch);

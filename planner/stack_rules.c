@@ -6,6 +6,8 @@
 
 #define METHOD(method) (1u << (method))
 
+#define SCHEDULE(kind) (1u << (kind))
+
 #define ZERO_ALL (ZERO(0) | ZERO(1) | ZERO(2) | ZERO(3))
 #define CP_ALL (METHOD(NUM_CP_METHODS) - 1)
 
@@ -29,17 +31,20 @@ static const StackRules RULES[] = {
     {"pytorch-fsdp", ZERO(0) | ZERO(2) | ZERO(3), 0, .data_parallel_only = true,
      .source = "PyTorch, torch.distributed.fsdp.ShardingStrategy: NO_SHARD, SHARD_GRAD_OP, "
                "FULL_SHARD; llm-foundry has no other split"},
-    {"torchtitan", ZERO(0) | ZERO(2) | ZERO(3), ZERO(0) | ZERO(2) | ZERO(3), .gpipe = true,
+    {"torchtitan", ZERO(0) | ZERO(2) | ZERO(3), ZERO(0) | ZERO(2) | ZERO(3),
+     .schedules = SCHEDULE(SCHEDULE_GPIPE) | SCHEDULE(SCHEDULE_ZB_V),
      .refused_cp = METHOD(CP_ULYSSES),
-     .source = "pytorch/torchtitan, docs/fsdp.md (reshard_after_forward) and docs/composability.md "
-               "(pipelines); schedules of torch.distributed.pipelining; context_parallel_rotate_"
-               "method: allgather, or alltoall, which passes keys and values on like a ring"},
+     .source =
+         "pytorch/torchtitan, docs/fsdp.md (reshard_after_forward) and docs/composability.md "
+         "(pipelines); schedules of torch.distributed.pipelining (schedules.py: ScheduleGPipe, "
+         "ScheduleZBVZeroBubble); context_parallel_rotate_"
+         "method: allgather, or alltoall, which passes keys and values on like a ring"},
     {"llm.c", ZERO(0) | ZERO(1), 0, .data_parallel_only = true,
      .source = "karpathy/llm.c, llmc/zero.cuh: stages 0 and 1; no other split"},
 };
 
 const StackRules *stack_rules(const Scenario *scenario) {
-    static const StackRules ANYTHING = {"", ZERO_ALL, ZERO_ALL, .gpipe = true};
+    static const StackRules ANYTHING = {"", ZERO_ALL, ZERO_ALL, .schedules = ~0u};
     for (size_t i = 0; i < sizeof RULES / sizeof *RULES; i++)
         if (strcmp(RULES[i].stack, scenario->training.stack.name) == 0) return &RULES[i];
     return &ANYTHING;

@@ -15,7 +15,7 @@ typedef struct {
     unsigned zero_stages;           // bit s: ZeRO stage s without a pipeline
     unsigned zero_stages_pipelined; // with pp > 1
     bool data_parallel_only;        // no tp, cp, pp
-    bool gpipe;                     // has the schedule
+    unsigned schedules;             // bit k: ScheduleKind k, beside 1f1b and interleaved
     bool whole_groups;              // interleaving needs a multiple of pp micro-batches
     bool whole_kv_heads;            // tp divides the key and value heads
     // bit m: no CpMethod m at all, where layers have a sliding window, or with MLA

@@ -45,7 +45,7 @@ typedef struct {
 } ProgramBuilder;
 
 static int chunk_rank(const ProgramBuilder *b, int chunk) {
-    return chunk % b->plan->pp;
+    return plan_chunk_rank(b->plan, chunk);
 }
 
 static int emit(ProgramBuilder *b, const Instruction *instruction) {
@@ -232,7 +232,8 @@ static void steps_emit_asynchronous(ProgramBuilder *b, const WorkItem *items, in
 
 // The gathers of all chunks of the rank, in the order in which they are needed.
 static void gathers_emit(ProgramBuilder *b, int wait) {
-    for (int chunk = b->rank; chunk < b->num_chunks; chunk += b->plan->pp) {
+    for (int k = 0; k < b->plan->vpp; k++) {
+        const int chunk = plan_rank_chunk(b->plan, b->rank, k);
         const ChunkSync *sync = &b->sync.gather[chunk];
         if (sync->num_collectives == 0) continue;
         b->first_gather[chunk] = b->num;
@@ -242,8 +243,8 @@ static void gathers_emit(ProgramBuilder *b, int wait) {
 
 // The reductions of all chunks of the rank in the order in which their backwards ended.
 static void reduces_emit(ProgramBuilder *b) {
-    const int first = b->rank, pp = b->plan->pp;
-    for (int chunk = b->num_chunks - pp + first; chunk >= 0; chunk -= pp) {
+    for (int k = b->plan->vpp - 1; k >= 0; k--) {
+        const int chunk = plan_rank_chunk(b->plan, b->rank, k);
         int last = piece_emit(b, &b->sync.reduce[chunk], chunk, 0, b->last_compute);
         if (last >= 0) b->last_reduce = last;
     }
@@ -356,22 +357,24 @@ Program program_build(const Scenario *scenario, const Plan *plan, const Workload
     const Schedule *schedule = schedule_find(plan->schedule);
     assert(schedule && workload->num_chunks == plan->pp * plan->vpp);
     const ScheduleShape shape = {plan->pp, plan->vpp, (int)plan->num_microbatches};
-    // Megatron-LM overlaps messages of the interleaved schedule only.
-    const bool asynchronous = scenario->training.stack.p2p_overlap &&
-                              plan->schedule == SCHEDULE_INTERLEAVED && plan->vpp > 1;
+    // Megatron-LM overlaps messages of the interleaved schedule only. Those of the V schedules have
+    // no pairs to be grouped in: their software posts receives ahead (Qi et al.'s fork of
+    // Megatron-LM, and torch.distributed.pipelining).
+    const bool asynchronous =
+        plan_is_v(plan) || (scenario->training.stack.p2p_overlap &&
+                            plan->schedule == SCHEDULE_INTERLEAVED && plan->vpp > 1);
     const double embedding_bytes = sync_embedding_bytes(scenario, plan);
     ProgramBuilder b = builder_start(scenario, plan, workload, embedding_bytes, arena);
     b.splits_backward = schedule->splits_backward;
 
     const int num_items = schedule->num_items(&shape);
-    WorkItem *items = ARENA_ARRAY(arena, num_items, WorkItem);
+    WorkItem *items = schedule_orders(schedule, &shape, arena);
     RankProgram *ranks = ARENA_ARRAY(arena, plan->pp, RankProgram);
     b.all = ARENA_ARRAY(arena, max_instructions(&b, num_items), Instruction);
     for (int rank = 0; rank < plan->pp; rank++) {
-        schedule->order(&shape, rank, items);
         b.rank = rank;
         b.out = b.all + b.base[rank];
-        rank_build(&b, items, num_items, asynchronous);
+        rank_build(&b, items + (size_t)rank * (size_t)num_items, num_items, asynchronous);
         if (rank + 1 < plan->pp) b.base[rank + 1] = b.base[rank] + b.num;
         ranks[rank] = (RankProgram){b.out, b.num};
     }

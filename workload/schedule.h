@@ -30,9 +30,12 @@ typedef struct Schedule {
 
     // Number of work items of each rank.
     int (*num_items)(const ScheduleShape *shape);
-    // The order of one rank: fills items[num_items].
+    // The order of one rank: fills items[num_items]. NULL where only the whole is known.
     void (*order)(const ScheduleShape *shape, int rank, WorkItem *items);
-    // Most chunk inputs held at once by a rank (one unit: one chunk and micro-batch).
+    // The orders of all ranks: fills items[rank x num_items]; NULL where `order` says all.
+    void (*orders)(const ScheduleShape *shape, Arena *scratch, WorkItem *items);
+    // Most chunk inputs held at once by a rank (one unit: one chunk and micro-batch). Of the V
+    // schedules the most of any rank, where there are more micro-batches than ranks; else a bound.
     int (*in_flight)(const ScheduleShape *shape, int rank);
     // Idle time of a rank over its busy time, equal chunks, backward = 2 forward, no messages.
     // Exact where pp divides num_microbatches and where that is below pp, else an upper bound.
@@ -42,3 +45,6 @@ typedef struct Schedule {
 
 // The row of a kind; NULL where it is legal but not supported yet.
 const Schedule *schedule_find(ScheduleKind kind);
+
+// The orders of all ranks, one after the other: [pp x num_items].
+WorkItem *schedule_orders(const Schedule *schedule, const ScheduleShape *shape, Arena *arena);

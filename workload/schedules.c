@@ -3,15 +3,26 @@
 #include <stddef.h>
 
 static const Schedule *const ROWS[] = {
-    &SCHEDULE_ROW_GPIPE,
-    &SCHEDULE_ROW_1F1B,
-    &SCHEDULE_ROW_INTERLEAVED,
+    &SCHEDULE_ROW_GPIPE, &SCHEDULE_ROW_1F1B,   &SCHEDULE_ROW_INTERLEAVED,
+    &SCHEDULE_ROW_ZB_V,  &SCHEDULE_ROW_V_HALF, &SCHEDULE_ROW_V_MIN,
 };
 
 const Schedule *schedule_find(ScheduleKind kind) {
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
         if (ROWS[i]->kind == kind) return ROWS[i];
     return NULL;
+}
+
+WorkItem *schedule_orders(const Schedule *schedule, const ScheduleShape *shape, Arena *arena) {
+    const int num_items = schedule->num_items(shape);
+    WorkItem *items = ARENA_ARRAY(arena, (size_t)shape->pp * (size_t)num_items, WorkItem);
+    if (schedule->orders) {
+        schedule->orders(shape, arena, items);
+        return items;
+    }
+    for (int rank = 0; rank < shape->pp; rank++)
+        schedule->order(shape, rank, items + (size_t)rank * (size_t)num_items);
+    return items;
 }
 
 int schedule_num_items_fb(const ScheduleShape *shape) {

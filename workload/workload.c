@@ -178,7 +178,9 @@ static int recomputed_layers(const Plan *plan, int chunk, int num_layers) {
     if (plan->recompute == RECOMPUTE_NONE) return 0;
     if (plan->recompute_layers < 0) return num_layers;
     int before = 0; // layers of the same rank in earlier chunks
-    for (int c = chunk % plan->pp; c < chunk; c += plan->pp) before += plan->chunks[c].num_layers;
+    const int rank = plan_chunk_rank(plan, chunk);
+    for (int k = 0; plan_rank_chunk(plan, rank, k) < chunk; k++)
+        before += plan->chunks[plan_rank_chunk(plan, rank, k)].num_layers;
     int left = plan->recompute_layers - before;
     return left < 0 ? 0 : left < num_layers ? left : num_layers;
 }
@@ -187,8 +189,11 @@ static int recomputed_layers(const Plan *plan, int chunk, int num_layers) {
 static double table_copy_parameters(const Scenario *scenario, const Plan *plan, int index) {
     const Model *m = &scenario->model;
     if (plan->chunks[index].num_mtp == 0) return 0;
-    for (int c = index % plan->pp; c < plan->num_chunks; c += plan->pp)
-        if (plan->chunks[c].embedding || (plan->chunks[c].loss && m->tie_word_embeddings)) return 0;
+    for (int k = 0; k < plan->vpp; k++) {
+        const PlanChunk *chunk =
+            &plan->chunks[plan_rank_chunk(plan, plan_chunk_rank(plan, index), k)];
+        if (chunk->embedding || (chunk->loss && m->tie_word_embeddings)) return 0;
+    }
     return padded_vocab(m, plan) / plan->tp * m->hidden_size;
 }
 

@@ -80,10 +80,11 @@ static void assert_agrees(PipelineCase *c, const char *what) {
 static void every_instruction_runs_when_the_timeline_says(void) {
     for (int kind = 0; kind < NUM_SCHEDULES; kind++) {
         const Schedule *schedule = schedule_find((ScheduleKind)kind);
-        if (!schedule || schedule->splits_backward) continue;
-        int most = kind == SCHEDULE_INTERLEAVED ? 3 : 1;
+        if (!schedule) continue;
+        const bool is_v = plan_is_v(&(Plan){.schedule = (ScheduleKind)kind, .pp = 2});
+        int most = kind == SCHEDULE_INTERLEAVED ? 3 : is_v ? 2 : 1;
         for (int pp = 1; pp <= 4; pp++) {
-            for (int vpp = kind == SCHEDULE_INTERLEAVED ? 2 : 1; vpp <= most; vpp++) {
+            for (int vpp = kind == SCHEDULE_INTERLEAVED || is_v ? 2 : 1; vpp <= most; vpp++) {
                 for (int overlap = 0; overlap < 2; overlap++) {
                     PipelineCase c = case_new((ScheduleKind)kind, pp, vpp, 2 * pp);
                     c.scenario.training.overlap_grad_reduce = overlap;

@@ -26,8 +26,10 @@ static void prices_fill(PipelineCase *c) {
     const int num_chunks = c->plan.num_chunks, pp = c->plan.pp;
     c->forward = ARENA_ARRAY(&c->arena, num_chunks, Price);
     c->backward = ARENA_ARRAY(&c->arena, num_chunks, Price);
+    c->backward_input = ARENA_ARRAY(&c->arena, num_chunks, Price);
+    c->backward_weight = ARENA_ARRAY(&c->arena, num_chunks, Price);
     for (int i = 0; i < num_chunks; i++) {
-        c->forward[i] = price_of_compute(1);
+        c->forward[i] = c->backward_input[i] = c->backward_weight[i] = price_of_compute(1);
         c->backward[i] = price_of_compute(2);
     }
     c->message_s = ARENA_ARRAY(&c->arena, pp, double);
@@ -65,6 +67,9 @@ void pipeline_build(PipelineCase *c, double collective_s) {
     for (int i = 0; i < c->program.num_collectives; i++) c->collective_s[i] = collective_s;
     c->prices.forward = c->forward;
     c->prices.backward = c->backward;
+    const bool splits = schedule_find(c->plan.schedule)->splits_backward;
+    c->prices.backward_input = splits ? c->backward_input : NULL;
+    c->prices.backward_weight = splits ? c->backward_weight : NULL;
     c->prices.message_s = c->message_s;
     c->prices.message_alpha_s = c->message_alpha_s;
     c->prices.collective_s = c->collective_s;

@@ -12,8 +12,8 @@ typedef struct {
     Chunk *chunks; // [num_chunks] of workload; 1 layer of 1000 dense parameters each
     Program program;
 
-    Prices prices; // F = 1 s, B = 2 s a chunk, all else takes no time
-    Price *forward, *backward;
+    Prices prices; // F = 1 s, B = 2 s a chunk, half for each part; all else takes no time
+    Price *forward, *backward, *backward_input, *backward_weight;
     double *message_s; // [pp]
     double *message_alpha_s;
     double *collective_s; // [num_collectives], after pipeline_build

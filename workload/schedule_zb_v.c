@@ -1,0 +1,36 @@
+// ZB-V: no bubble at the activation memory of 1F1B. A rank's own work has no gap but the wait for
+// the optimizer: ranks begin and end one unit after the other, which a step that all begin together
+// pays (the paper hides it by updating before the norm is known, which is not modelled).
+#include "workload/schedule_v.h"
+
+static VBlock block_of(int pp) {
+    return (VBlock){.step = {1, 5, 1, 5}, .limit = 2 * pp};
+}
+
+static void zb_v_orders(const ScheduleShape *shape, Arena *scratch, WorkItem *items) {
+    const VBlock block = block_of(shape->pp);
+    v_orders(shape, &block, scratch, items);
+}
+
+static int zb_v_in_flight(const ScheduleShape *shape, int rank) {
+    (void)rank;
+    const VBlock block = block_of(shape->pp);
+    return v_in_flight(shape, &block);
+}
+
+// pp - 1 of 6 m units, where m >= pp.
+static double zb_v_bubble_frac(const ScheduleShape *shape) {
+    return (shape->pp - 1) / (6.0 * shape->num_microbatches);
+}
+
+const Schedule SCHEDULE_ROW_ZB_V = {
+    .name = "zb-v",
+    .kind = SCHEDULE_ZB_V,
+    .splits_backward = true,
+    .num_items = v_num_items,
+    .orders = zb_v_orders,
+    .in_flight = zb_v_in_flight,
+    .bubble_frac = zb_v_bubble_frac,
+    .source = "Qi et al. 2023, arXiv:2401.10241, section 6 (ZB-V); as a building block Qi et al. "
+              "2024, arXiv:2405.15362, table 1 (V-ZB): activations of pp micro-batches",
+};
