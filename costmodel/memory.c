@@ -167,40 +167,66 @@ static void activations_step(const Chunk *chunk, bool forward, bool releases, do
         *held -= chunk->saved_bytes;
 }
 
+// The first micro-batches of a plan with several chunks a rank: every schedule is periodic after
+// its warm-up, which is shorter than 4 pp micro-batches.
+typedef struct {
+    const Schedule *schedule;
+    ScheduleShape shape;
+    int num_items;         // of a rank
+    const WorkItem *items; // [pp][num_items] where the schedule orders all ranks at once, or NULL
+} FirstItems;
+
+static FirstItems first_items(const Plan *plan, Arena *scratch) {
+    FirstItems first = {.schedule = schedule_find(plan->schedule),
+                        .shape = {plan->pp, plan->vpp, (int)plan->num_microbatches}};
+    if (plan->vpp == 1) return first;
+    const int bound = 4 * plan->pp;
+    if (plan->schedule != SCHEDULE_GPIPE && first.shape.num_microbatches > bound)
+        first.shape.num_microbatches = bound + first.shape.num_microbatches % plan->pp;
+    first.num_items = first.schedule->num_items(&first.shape);
+    if (first.schedule->orders)
+        first.items = schedule_orders(first.schedule, &first.shape, scratch);
+    return first;
+}
+
 // With one chunk a rank, what is in flight is equal: the schedule's count says it all. With more,
-// chunks may differ, and the peak is found on the first micro-batches: every schedule is periodic
-// after its warm-up, which is shorter than 4 pp micro-batches.
-static double activations_closed_form(const Plan *plan, const Workload *workload, int rank,
-                                      Arena *scratch) {
-    const Schedule *schedule = schedule_find(plan->schedule);
-    ScheduleShape shape = {
-        .pp = plan->pp, .vpp = plan->vpp, .num_microbatches = (int)plan->num_microbatches};
+// chunks may differ, and the order tells.
+static double activations_closed_form(const Plan *plan, const Workload *workload,
+                                      const FirstItems *first, int rank, Arena *scratch) {
     if (plan->vpp == 1) {
         const Chunk *chunk = &workload->chunks[rank];
-        double n = schedule->in_flight(&shape, rank);
+        double n = first->schedule->in_flight(&first->shape, rank);
         return fmax((n - 1) * chunk->saved_bytes + chunk->forward_peak_bytes,
                     n * chunk->saved_bytes + chunk->backward_peak_bytes);
     }
-    int bound = 4 * plan->pp;
-    if (schedule->kind != SCHEDULE_GPIPE && shape.num_microbatches > bound)
-        shape.num_microbatches = bound + shape.num_microbatches % plan->pp;
-    const int num_items = schedule->num_items(&shape);
-    const WorkItem *items =
-        schedule_orders(schedule, &shape, scratch) + (size_t)rank * (size_t)num_items;
+    WorkItem *own = NULL;
+    if (!first->items) {
+        own = ARENA_ARRAY(scratch, first->num_items, WorkItem);
+        first->schedule->order(&first->shape, rank, own);
+    }
+    const WorkItem *items = own ? own : first->items + (size_t)rank * (size_t)first->num_items;
     double held = 0, peak = 0;
-    for (int i = 0; i < num_items; i++)
+    for (int i = 0; i < first->num_items; i++)
         activations_step(&workload->chunks[items[i].chunk], items[i].kind == WORK_FORWARD,
                          items[i].kind != WORK_BACKWARD_INPUT, &held, &peak);
     return peak;
 }
 
+static RankMemory rank_closed_form(const Scenario *scenario, const Plan *plan,
+                                   const Workload *workload, const FirstItems *first, int rank,
+                                   Arena *scratch) {
+    RankMemory m = {0};
+    static_account(scenario, plan, workload, rank, &m);
+    m.activations_bytes = activations_closed_form(plan, workload, first, rank, scratch);
+    account_finish(scenario, plan, workload, rank, &m);
+    return m;
+}
+
 RankMemory memory_closed_form(const Scenario *scenario, const Plan *plan, const Workload *workload,
                               int rank) {
     Arena scratch = {0};
-    RankMemory m = {0};
-    static_account(scenario, plan, workload, rank, &m);
-    m.activations_bytes = activations_closed_form(plan, workload, rank, &scratch);
-    account_finish(scenario, plan, workload, rank, &m);
+    const FirstItems first = first_items(plan, &scratch);
+    const RankMemory m = rank_closed_form(scenario, plan, workload, &first, rank, &scratch);
     arena_free(&scratch);
     return m;
 }
@@ -225,14 +251,17 @@ RankMemory memory_running_sum(const Scenario *scenario, const Plan *plan, const 
 
 RankMemory memory_worst_rank(const Scenario *scenario, const Plan *plan, const Workload *workload,
                              int *rank) {
+    Arena scratch = {0};
+    const FirstItems first = first_items(plan, &scratch);
     RankMemory worst = {0};
     *rank = 0;
     for (int r = 0; r < plan->pp; r++) {
-        RankMemory m = memory_closed_form(scenario, plan, workload, r);
+        RankMemory m = rank_closed_form(scenario, plan, workload, &first, r, &scratch);
         if (r == 0 || m.peak_bytes > worst.peak_bytes) {
             worst = m;
             *rank = r;
         }
     }
+    arena_free(&scratch);
     return worst;
 }
