@@ -158,20 +158,41 @@ static void account_finish(const Scenario *scenario, const Plan *plan, const Wor
 }
 
 // Adds one unit of work to what is held and to the peak.
-static void activations_step(const Chunk *chunk, bool forward, bool releases, double *held,
-                             double *peak) {
-    *peak = fmax(*peak, *held + (forward ? chunk->forward_peak_bytes : chunk->backward_peak_bytes));
-    if (forward)
-        *held += chunk->saved_bytes;
-    else if (releases)
-        *held -= chunk->saved_bytes;
+static void activations_step(const Chunk *chunk, WorkKind kind, double *held, double *peak) {
+    const double peaks[] = {
+        [WORK_FORWARD] = chunk->forward_peak_bytes,
+        [WORK_BACKWARD] = chunk->backward_peak_bytes,
+        [WORK_BACKWARD_INPUT] = chunk->input_peak_bytes,
+        [WORK_BACKWARD_WEIGHT] = chunk->weight_peak_bytes,
+    };
+    const double kept[] = {
+        [WORK_FORWARD] = chunk->saved_bytes,
+        [WORK_BACKWARD] = -chunk->saved_bytes,
+        [WORK_BACKWARD_INPUT] = chunk->deferred_bytes - chunk->saved_bytes,
+        [WORK_BACKWARD_WEIGHT] = -chunk->deferred_bytes,
+    };
+    *peak = fmax(*peak, *held + peaks[kind]);
+    *held += kept[kind];
 }
 
-// The first micro-batches of a plan with several chunks a rank: every schedule is periodic after
-// its warm-up, which is shorter than 4 pp micro-batches.
+// The work of an instruction that computes.
+static WorkKind work_of(const Instruction *instruction) {
+    static const WorkKind WORK[] = {
+        [INSTRUCTION_FORWARD] = WORK_FORWARD,
+        [INSTRUCTION_BACKWARD] = WORK_BACKWARD,
+        [INSTRUCTION_BACKWARD_INPUT] = WORK_BACKWARD_INPUT,
+        [INSTRUCTION_BACKWARD_WEIGHT] = WORK_BACKWARD_WEIGHT,
+    };
+    return WORK[instruction->kind];
+}
+
+// The first micro-batches of a plan: every schedule that does not hold all of them is periodic after
+// its warm-up, which is shorter than 4 pp micro-batches. With one chunk a rank and whole backwards,
+// what is in flight is equal, and the schedule's count says it all.
 typedef struct {
     const Schedule *schedule;
     ScheduleShape shape;
+    bool counted;
     int num_items;         // of a rank
     const WorkItem *items; // [pp][num_items] where the schedule orders all ranks at once, or NULL
 } FirstItems;
@@ -179,22 +200,23 @@ typedef struct {
 static FirstItems first_items(const Plan *plan, Arena *scratch) {
     FirstItems first = {.schedule = schedule_find(plan->schedule),
                         .shape = {plan->pp, plan->vpp, (int)plan->num_microbatches}};
-    if (plan->vpp == 1) return first;
+    ScheduleShape *shape = &first.shape;
+    first.counted = plan->vpp == 1 && !first.schedule->splits_backward;
+    if (first.counted) return first;
     const int bound = 4 * plan->pp;
-    if (plan->schedule != SCHEDULE_GPIPE && first.shape.num_microbatches > bound)
-        first.shape.num_microbatches = bound + first.shape.num_microbatches % plan->pp;
-    first.num_items = first.schedule->num_items(&first.shape);
-    if (first.schedule->orders)
-        first.items = schedule_orders(first.schedule, &first.shape, scratch);
+    const bool holds_all =
+        first.schedule->in_flight(shape, 0) == plan->vpp * shape->num_microbatches;
+    if (!holds_all && shape->num_microbatches > bound)
+        shape->num_microbatches = bound + shape->num_microbatches % plan->pp;
+    first.num_items = first.schedule->num_items(shape);
+    if (first.schedule->orders) first.items = schedule_orders(first.schedule, shape, scratch);
     return first;
 }
 
-// With one chunk a rank, what is in flight is equal: the schedule's count says it all. With more,
-// chunks may differ, and the order tells.
 static double activations_closed_form(const Plan *plan, const Workload *workload,
                                       const FirstItems *first, int rank, Arena *scratch) {
-    if (plan->vpp == 1) {
-        const Chunk *chunk = &workload->chunks[rank];
+    if (first->counted) {
+        const Chunk *chunk = &workload->chunks[plan_rank_chunk(plan, rank, 0)];
         double n = first->schedule->in_flight(&first->shape, rank);
         return fmax((n - 1) * chunk->saved_bytes + chunk->forward_peak_bytes,
                     n * chunk->saved_bytes + chunk->backward_peak_bytes);
@@ -207,8 +229,7 @@ static double activations_closed_form(const Plan *plan, const Workload *workload
     const WorkItem *items = own ? own : first->items + (size_t)rank * (size_t)first->num_items;
     double held = 0, peak = 0;
     for (int i = 0; i < first->num_items; i++)
-        activations_step(&workload->chunks[items[i].chunk], items[i].kind == WORK_FORWARD,
-                         items[i].kind != WORK_BACKWARD_INPUT, &held, &peak);
+        activations_step(&workload->chunks[items[i].chunk], (WorkKind)items[i].kind, &held, &peak);
     return peak;
 }
 
@@ -241,8 +262,7 @@ RankMemory memory_running_sum(const Scenario *scenario, const Plan *plan, const 
         const Instruction *in = &r->instructions[i];
         bool last_part = in->part + 1 >= in->num_parts;
         if (in->kind > INSTRUCTION_BACKWARD_WEIGHT || !last_part) continue;
-        activations_step(&workload->chunks[in->chunk], in->kind == INSTRUCTION_FORWARD,
-                         in->kind != INSTRUCTION_BACKWARD_INPUT, &held, &peak);
+        activations_step(&workload->chunks[in->chunk], work_of(in), &held, &peak);
     }
     m.activations_bytes = peak;
     account_finish(scenario, plan, workload, rank, &m);

@@ -33,6 +33,7 @@ typedef struct {
     double first_gather_s, last_scatter_s;
     double num_kernels;
     int num_again; // operators that are recomputed
+    int phases;    // bit p: operators of Phase p run here
 } Streams;
 
 static double factor_of(const Scenario *scenario, StepPart part) {
@@ -111,7 +112,8 @@ static void op_run(Streams *s, const Op *ops, int i) {
     double start_s = fmax(s->free_s[op->stream], ready_s);
     if (op->kind == OP_COLLECTIVE) {
         s->communication_s += duration_s;
-        if (op->pipelined_with >= 0)
+        // A split backward may run the product in its other part.
+        if (op->pipelined_with >= 0 && s->phases & 1 << ops[op->pipelined_with].phase)
             duration_s = pipelined_s(s, op, &ops[op->pipelined_with], duration_s);
     } else {
         // The compute stream was idle until what it waited for was there.
@@ -169,7 +171,7 @@ typedef struct {
 // Prices one list of a block; num_forward is the length of its forward list.
 static ListPrice list_price(const Scenario *scenario, const Plan *plan, const Op *ops, int num_ops,
                             int num_forward, int phases) {
-    Streams s = {.scenario = scenario, .plan = plan};
+    Streams s = {.scenario = scenario, .plan = plan, .phases = phases};
     for (int i = 0; i < num_ops; i++) {
         if (phases & 1 << ops[i].phase)
             op_run(&s, ops, i);

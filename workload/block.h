@@ -27,6 +27,11 @@ typedef struct {
     double saved_bytes;         // kept after the forward
     double forward_peak_bytes;  // most above the start during the forward, saved part included
     double backward_peak_bytes; // most above (start + saved_bytes) during the backward
+    // Where the backward is split in two parts
+    double deferred_bytes;    // kept from the input part to the weight part: what products read and
+                              // the gradients of their results
+    double input_peak_bytes;  // most above (start + saved_bytes) during the input part
+    double weight_peak_bytes; // most above (start + deferred_bytes) during the weight part
 } Block;
 
 // Blocks in the order in which a chunk runs them: of a kind, the recomputed layers come first (the
@@ -47,6 +52,8 @@ typedef struct {
     double saved_bytes;                         // per micro-batch, after its forward
     double forward_peak_bytes;                  // over its blocks run in order
     double backward_peak_bytes;
+    double deferred_bytes; // of a split backward, and the peaks of its parts, as of a Block
+    double input_peak_bytes, weight_peak_bytes;
 } Chunk;
 
 // Everything that is the same for all micro-batches and data-parallel replicas.

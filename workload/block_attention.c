@@ -224,6 +224,13 @@ static void build_mla_projections(Builder *b) {
                  heads * (m->qk_nope_head_dim + m->v_head_dim), m->kv_lora_rank, 0);
 }
 
+// The product just built reads what an operator before it keeps.
+static void input_share(Builder *b, double bytes) {
+    int product = b->num_units - 1;
+    while (!b->units[product].has_weight) product--;
+    b->units[product].shared_input_bytes = bytes;
+}
+
 void build_attention(Builder *b) {
     const Model *m = &b->scenario->model;
     Heads h = heads_of(m, b->plan);
@@ -252,6 +259,7 @@ void build_attention(Builder *b) {
     double copy = copied ? b->tokens * h.o_values : 0;
     build_linear(b, "out_proj", SPLIT_ROW, b->tokens, m->hidden_size, m->num_heads * v_dim,
                  copy * b->input_bytes_per_value);
+    if (!copied) input_share(b, b->tokens * h.o_values * activation_bytes(&b->scenario->training));
     if (m->attention_out_bias) b->dense_parameters += m->hidden_size;
     if (m->attention_sinks) b->dense_parameters += h.heads;
     if (m->norms_per_layer == 4) build_norm(b, "post_attention_norm", values, NORM_INPUT);

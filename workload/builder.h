@@ -25,6 +25,7 @@ typedef struct {
     bool all_kept;     // nothing of it is, though what surrounds it is
     double kept_outputs_bytes;  // kept in the forward though it is run again (in part)
     double product_input_bytes; // of op.saved_bytes: given back by the product that reads it
+    double shared_input_bytes;  // of its input: kept by an operator before for its own backward too
     bool begins_branch;         // its input is also added to the branch's result (residual)
     double residual_bytes;      // > 0: an addition; its gradient waits for the start of the branch
     bool has_weight;            // OP_GEMM: its backward has a weight part

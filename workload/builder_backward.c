@@ -180,6 +180,7 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     Op weights = weight_gradient(&unit->op, act, read, state_bytes(training).gradient);
     weights.transient_bytes += gathered + made;
     weights.released_bytes += w->product_input_bytes[unit - w->b->units];
+    weights.shared_bytes = unit->shared_input_bytes;
     gradient_bytes_set(training, is_scattered(w->b), &weights);
     gradient_tensor_add(w, unit, &weights);
     backward_add(w, weights, PHASE_BACKWARD_WEIGHT, gather);

@@ -151,7 +151,7 @@ static int add_sharding(const Builder *b, Op *ops, int n, Phase phase) {
                                        parameters[i] * gathered, phase);
         if (phase != PHASE_FORWARD)
             ops[n++] = zero_collective("grad_reduce_scatter", COLLECTIVE_REDUCE_SCATTER, groups[i],
-                                       parameters[i] * reduced, phase);
+                                       parameters[i] * reduced, PHASE_BACKWARD_WEIGHT);
     }
     return n;
 }
@@ -165,6 +165,44 @@ static double running_sum(const Op *ops, int num_ops, double *peak) {
         held += ops[i].saved_bytes - ops[i].released_bytes;
     }
     return held;
+}
+
+// What a weight gradient keeps alive until it runs, beyond what it gives back: the gradient of the
+// product's result, dW [m x n] = dY^T [m x k] times X [k x n], and an input that is not its own.
+static double awaited_bytes(const Builder *b, const Op *op) {
+    if (op->kind != OP_GEMM) return 0;
+    return op->groups * op->m * op->k * activation_bytes(&b->scenario->training) + op->shared_bytes;
+}
+
+// The input part of a split backward: what weight gradients read stays.
+static void input_part(const Builder *b, Block *block) {
+    double held = 0;
+    for (int i = 0; i < block->num_backward; i++) {
+        const Op *op = &block->backward[i];
+        if (op->phase == PHASE_BACKWARD_WEIGHT) {
+            held += awaited_bytes(b, op);
+        } else {
+            block->input_peak_bytes =
+                fmax(block->input_peak_bytes, held + op->saved_bytes + op->transient_bytes);
+            held += op->saved_bytes - op->released_bytes;
+        }
+        block->input_peak_bytes = fmax(block->input_peak_bytes, held);
+    }
+    block->deferred_bytes = block->saved_bytes + held;
+}
+
+// The weight part. The gradient of the product's input, which counts among what a weight gradient
+// holds, is gone by then: where that makes the peak it is too high by it.
+static void weight_part(const Builder *b, Block *block) {
+    double held = 0;
+    for (int i = 0; i < block->num_backward; i++) {
+        const Op *op = &block->backward[i];
+        if (op->phase != PHASE_BACKWARD_WEIGHT) continue;
+        const double awaited = awaited_bytes(b, op);
+        block->weight_peak_bytes =
+            fmax(block->weight_peak_bytes, held + op->transient_bytes + op->shared_bytes - awaited);
+        held -= awaited + op->released_bytes;
+    }
 }
 
 static const Op *ops_copy(const Builder *b, const Op *ops, int num_ops) {
@@ -190,5 +228,7 @@ Block builder_finish(Builder *b, const char *name) {
                    .unusable_bytes = b->unusable_bytes};
     block.saved_bytes = running_sum(forward, num_forward, &block.forward_peak_bytes);
     running_sum(backward, num_backward, &block.backward_peak_bytes);
+    input_part(b, &block);
+    weight_part(b, &block);
     return block;
 }

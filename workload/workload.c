@@ -156,6 +156,7 @@ static void chunk_add(Chunk *chunk, const Workload *workload, int block, int cou
     chunk->dense_parameters += count * b->dense_parameters;
     chunk->expert_parameters += count * b->expert_parameters;
     chunk->saved_bytes += count * b->saved_bytes;
+    chunk->deferred_bytes += count * b->deferred_bytes;
 }
 
 // Blocks run in order: while one runs, those before it (forward) or those left (backward) are kept.
@@ -171,6 +172,24 @@ static void chunk_peaks(Chunk *chunk, const Workload *workload) {
             fmax(chunk->forward_peak_bytes, before - b->saved_bytes + b->forward_peak_bytes);
         chunk->backward_peak_bytes =
             fmax(chunk->backward_peak_bytes, before - chunk->saved_bytes + b->backward_peak_bytes);
+    }
+}
+
+// The same of a split backward. Of several blocks of a kind the input part peaks in the first to
+// run where it leaves less than the forward kept, else in the last.
+static void chunk_split_peaks(Chunk *chunk, const Workload *workload) {
+    double held = 0, deferred = chunk->deferred_bytes;
+    for (int i = MAX_BLOCKS - 1; i >= 0; i--) {
+        int count = chunk->num_blocks[i];
+        if (count == 0) continue;
+        const Block *b = &workload->blocks[i];
+        const double left = b->deferred_bytes - b->saved_bytes;
+        chunk->input_peak_bytes =
+            fmax(chunk->input_peak_bytes, held + fmax(0, (count - 1) * left) + b->input_peak_bytes);
+        chunk->weight_peak_bytes =
+            fmax(chunk->weight_peak_bytes, deferred - chunk->deferred_bytes + b->weight_peak_bytes);
+        held += count * left;
+        deferred -= count * b->deferred_bytes;
     }
 }
 
@@ -211,6 +230,7 @@ static Chunk chunk_build(const Scenario *scenario, const Plan *plan, const Workl
     if (spec->loss) chunk_add(&chunk, workload, BLOCK_HEAD, 1);
     chunk.dense_parameters += table_copy_parameters(scenario, plan, index);
     chunk_peaks(&chunk, workload);
+    chunk_split_peaks(&chunk, workload);
     return chunk;
 }
 

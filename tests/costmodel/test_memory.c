@@ -120,6 +120,39 @@ static double expanded_peak(const Case *c, const Chunk *chunk, bool forward, dou
     return peak;
 }
 
+// The same of one part of a split backward: a product's output gradient ([k x m] of the weight
+// gradient, in 16 bits) and what the weight gradient gives back pass from the first to the second,
+// and so does what it reads of another operator.
+static double expanded_part_peak(const Case *c, const Chunk *chunk, bool weight, double *left) {
+    double held = 0, peak = 0;
+    for (int i = MAX_BLOCKS - 1; i >= 0; i--) {
+        const Block *b = &c->workload.blocks[i];
+        for (int n = 0; n < chunk->num_blocks[i] * b->num_backward; n++) {
+            const Op *op = &b->backward[n % b->num_backward];
+            const bool later = op->phase == PHASE_BACKWARD_WEIGHT;
+            const double gradient =
+                later && op->kind == OP_GEMM ? op->groups * op->m * op->k * 2 : 0;
+            if (later == weight) {
+                peak = fmax(peak, held + op->saved_bytes + op->transient_bytes - gradient);
+                held += op->saved_bytes - op->released_bytes - gradient - op->shared_bytes;
+            } else if (later) {
+                held += gradient + op->shared_bytes;
+            }
+            peak = fmax(peak, held);
+        }
+    }
+    *left = held;
+    return peak;
+}
+
+static void split_backwards_give_the_chunks_memory(const Case *c, const Chunk *chunk) {
+    double left;
+    ASSERT_CLOSE(chunk->input_peak_bytes, expanded_part_peak(c, chunk, false, &left));
+    ASSERT_CLOSE(left, chunk->deferred_bytes - chunk->saved_bytes);
+    ASSERT_CLOSE(chunk->weight_peak_bytes, expanded_part_peak(c, chunk, true, &left));
+    ASSERT_CLOSE(left, -chunk->deferred_bytes);
+}
+
 // Ties the operator level to the chunk level: all operators of all blocks, one after the other.
 static void expanded_operators_give_the_chunks_memory(void) {
     static const char *const PLANS[] = {
@@ -139,6 +172,7 @@ static void expanded_operators_give_the_chunks_memory(void) {
                 ASSERT_CLOSE(chunk->saved_bytes, left);
                 ASSERT_CLOSE(chunk->backward_peak_bytes, expanded_peak(&c, chunk, false, &left));
                 ASSERT_CLOSE(left, -chunk->saved_bytes);
+                split_backwards_give_the_chunks_memory(&c, chunk);
             }
         case_free(&c);
     }

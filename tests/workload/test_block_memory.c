@@ -61,6 +61,39 @@ static void fused_attention_keeps_one_number_a_row(void) {
 }
 
 typedef struct {
+    const char *parallel;
+    double sbh_bytes;
+} DeferredRow;
+
+// Qi et al. 2023, arXiv:2401.10241, table 1: the weight part needs 32 sbh: what the four products
+// read, 2 + 2 + 2 + 8, and the gradients of what they made, 6 + 2 + 8 + 2. Attention has no
+// weights, and recomputation no say: what is computed again waits for the weight part too. With tp
+// the two row products' gradients, 2 + 2, are whole on each rank, and without sequence parallelism
+// what the two column products read.
+static void weight_parts_need_32_bytes(void) {
+    static const DeferredRow ROWS[] = {
+        {"", 32},
+        {", \"recompute\": \"full\"", 32},
+        {", \"tp\": 8", 4 + 28.0 / 8},
+        {", \"tp\": 8, \"sequence_parallel\": false", 8 + 24.0 / 8},
+    };
+    for (int i = 0; i < 8; i++) {
+        Case c;
+        Arena arena = {0};
+        const char *training = arena_printf(&arena,
+                                            "{\"seq_len\": 2048, \"global_batch\": 4, \"stack\": "
+                                            "\"megatron-2022\", \"precision\": \"fp16\", "
+                                            "\"attention\": \"%s\"}",
+                                            i % 2 ? "flash" : "unfused");
+        const char *all = arena_printf(&arena, "{\"micro_batch\": 4%s}", ROWS[i / 2].parallel);
+        if (case_make(&c, GPT_22B, i / 2 < 2 ? 1 : 8, training, all))
+            ASSERT_CLOSE(layer_block_of(&c, 0)->deferred_bytes, ROWS[i / 2].sbh_bytes * SBH);
+        case_free(&c);
+        arena_free(&arena);
+    }
+}
+
+typedef struct {
     const char *training, *parallel;
     double bytes; // of values of HIDDEN, per token
 } KeptRow;
@@ -343,6 +376,7 @@ static void backwards_give_back_what_forwards_keep(void) {
 
 CU_TestInfo block_memory_tests[] = {
     {"activations_are_those_of_korthikanti", activations_are_those_of_korthikanti},
+    {"weight_parts_need_32_bytes", weight_parts_need_32_bytes},
     {"fused_attention_keeps_one_number_a_row", fused_attention_keeps_one_number_a_row},
     {"kept_bytes_by_hand", kept_bytes_by_hand},
     {"every_second_product_is_kept", every_second_product_is_kept},
