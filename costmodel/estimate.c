@@ -60,26 +60,34 @@ RankMemory estimate_memory(const Scenario *scenario, const Plan *plan, const Wor
     return m;
 }
 
-// A rank cannot start before the first micro-batch has come through the ranks before it. When its
-// last input gradient has gone back through them all of its forwards and input gradients are done;
-// gradients of weights may be made meanwhile, where the schedule parts them.
+// A rank cannot start before the first micro-batch has come through the ranks before it, nor end
+// before its last gradient has gone back through them. Where backwards are split, only their input
+// parts are on this way, and the rank may have weight parts left when the last of them is done; the
+// first rank has at least that of the last gradient.
 double estimate_lower_bound_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
                               const Prices *prices) {
     (void)scenario;
     (void)workload;
-    const Price *input = prices->backward_input ? prices->backward_input : prices->backward;
-    const double n = (double)plan->num_microbatches;
-    double bound_s = 0, there_s = 0, back_s = 0, update_s = INFINITY;
+    const bool split = prices->backward_weight != NULL;
+    const Price *back = split ? prices->backward_input : prices->backward;
+    const double num_microbatches = (double)plan->num_microbatches;
+    double bound_s = 0, to_s = 0, from_s = 0, update_s = INFINITY;
     for (int r = 0; r < plan->pp; r++) {
-        double way_s = 0, weight_s = 0;
+        double way_s = 0, weights_s = 0; // of a micro-batch
         for (int k = 0; k < plan->vpp; k++) {
             const int c = plan_rank_chunk(plan, r, k);
-            way_s += prices->forward[c].time_s + input[c].time_s;
-            if (prices->backward_input) weight_s += prices->backward_weight[c].time_s;
+            way_s += prices->forward[c].time_s + back[c].time_s;
+            if (split) weights_s += prices->backward_weight[c].time_s;
         }
-        bound_s = fmax(bound_s, there_s + n * way_s + fmax(back_s, n * weight_s));
-        there_s += prices->forward[r].time_s + prices->message_s[r];
-        back_s += input[r].time_s + prices->message_s[r];
+        if (split) {
+            double last_s = prices->backward_weight[0].time_s;
+            bound_s = fmax(bound_s, to_s + (way_s + weights_s) * num_microbatches);
+            bound_s = fmax(bound_s, to_s + way_s * num_microbatches + from_s + last_s);
+        } else {
+            bound_s = fmax(bound_s, to_s + way_s * num_microbatches + from_s);
+        }
+        to_s += prices->forward[r].time_s + prices->message_s[r];
+        from_s += back[r].time_s + prices->message_s[r];
         update_s = fmin(update_s, prices->optimizer_s[r]);
     }
     return bound_s + update_s + prices->step_s;

@@ -90,8 +90,8 @@ static double lasting_bytes(const Plan *plan, const Workload *workload, int rank
 // the backward starts with; one that was sent is given back as soon as that is done. Where messages
 // run beside the compute, one more of each kind is there: arriving and leaving.
 static double message_bytes(const Scenario *scenario, const Plan *plan, const Workload *workload) {
-    const bool beside = scenario->training.stack.p2p_overlap && plan->vpp > 1;
-    return plan->pp > 1 && beside ? 2 * workload->boundary_bytes : 0;
+    return plan->pp > 1 && program_hides_messages(scenario, plan) ? 2 * workload->boundary_bytes
+                                                                  : 0;
 }
 
 static double workspace_bytes(const Scenario *scenario, double expert_parameters) {
@@ -186,9 +186,9 @@ static WorkKind work_of(const Instruction *instruction) {
     return WORK[instruction->kind];
 }
 
-// The first micro-batches of a plan: every schedule that does not hold all of them is periodic after
-// its warm-up, which is shorter than 4 pp micro-batches. With one chunk a rank and whole backwards,
-// what is in flight is equal, and the schedule's count says it all.
+// The first micro-batches of a plan: every schedule that does not hold all of them is periodic
+// after its warm-up, which is shorter than 4 pp micro-batches. With one chunk a rank and whole
+// backwards, what is in flight is equal, and the schedule's count says it all.
 typedef struct {
     const Schedule *schedule;
     ScheduleShape shape;

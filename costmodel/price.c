@@ -228,7 +228,7 @@ static void chunk_overheads(const Scenario *scenario, const Plan *plan, const Wo
     const Stack *stack = &scenario->training.stack;
     launch_s += stack->host_microbatch_s / 2 * factor_of(scenario, PART_HOST);
     host_wait(chunk, launch_s);
-    if (plan->pp == 1 || !stack->p2p_overlap || plan->schedule != SCHEDULE_INTERLEAVED) return;
+    if (plan->pp == 1 || !program_hides_messages(scenario, plan)) return;
     int stage = plan->tp * plan->cp * plan->dp;
     bool near = gpus_share_domain(&scenario->cluster, 0, 2 * stage - 1);
     StepPart part = near ? PART_INSIDE : PART_ACROSS;
@@ -257,7 +257,10 @@ static const Price *phase_price(const Scenario *scenario, const Plan *plan,
             edge_s = fmax(edge_s, lists[i].edge_s);
         }
         price_add_term(&chunks[c], TERM_DP, group_part(scenario, plan, GROUP_ZERO), edge_s);
-        chunk_overheads(scenario, plan, workload, launch_s, &chunks[c]);
+        if (phases == 1 << PHASE_BACKWARD_WEIGHT) // the input part has met the other chunks
+            host_wait(&chunks[c], launch_s);
+        else
+            chunk_overheads(scenario, plan, workload, launch_s, &chunks[c]);
     }
     return chunks;
 }
@@ -321,11 +324,18 @@ Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *
     Prices prices = {.step_s =
                          scenario->training.stack.host_step_s * factor_of(scenario, PART_HOST)};
     prices.forward = phase_price(scenario, plan, workload, true, 1 << PHASE_FORWARD, arena);
-    prices.backward = phase_price(scenario, plan, workload, false, input | weight, arena);
     const Schedule *schedule = schedule_find(plan->schedule);
     if (schedule && schedule->splits_backward) {
         prices.backward_input = phase_price(scenario, plan, workload, false, input, arena);
         prices.backward_weight = phase_price(scenario, plan, workload, false, weight, arena);
+        Price *whole = ARENA_ARRAY(arena, workload->num_chunks, Price);
+        for (int c = 0; c < workload->num_chunks; c++) {
+            price_add(&whole[c], &prices.backward_input[c], 1);
+            price_add(&whole[c], &prices.backward_weight[c], 1);
+        }
+        prices.backward = whole;
+    } else {
+        prices.backward = phase_price(scenario, plan, workload, false, input | weight, arena);
     }
     double *update_s = ARENA_ARRAY(arena, plan->pp, double);
     messages_price(scenario, plan, workload, arena, &prices);
@@ -340,7 +350,8 @@ Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *
 static void pieces_stretch(const Scenario *scenario, const Program *program, int num_chunks,
                            Arena *arena, Prices *prices) {
     const double slowdown = scenario->training.stack.overlap_slowdown_frac;
-    const Price *const whole[2] = {prices->forward, prices->backward};
+    const Price *const whole[2] = {
+        prices->forward, prices->backward_weight ? prices->backward_weight : prices->backward};
     double *stretch_s[2];
     for (int b = 0; b < 2; b++)
         prices->stretch_s[b] = stretch_s[b] = ARENA_ARRAY(arena, num_chunks, double);

@@ -38,8 +38,8 @@ typedef struct {
 
 typedef struct {
     const Price *forward;            // [num_chunks]
-    const Price *backward;           // [num_chunks] both parts
-    const Price *backward_input;     // [num_chunks]
+    const Price *backward;           // [num_chunks] both parts; split: one after the other
+    const Price *backward_input;     // [num_chunks] NULL where the schedule does not split it
     const Price *backward_weight;    // [num_chunks]
     const double *message_s;         // [num_ranks] from pipeline rank r to r + 1 (and back)
     const double *message_alpha_s;   // [num_ranks] its latency part

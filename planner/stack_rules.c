@@ -10,6 +10,7 @@
 
 #define ZERO_ALL (ZERO(0) | ZERO(1) | ZERO(2) | ZERO(3))
 #define CP_ALL (METHOD(NUM_CP_METHODS) - 1)
+#define SCHEDULES_ALL (SCHEDULE(NUM_SCHEDULES) - 1)
 
 static const StackRules RULES[] = {
     {"megatron-core", ZERO_ALL, ZERO(0) | ZERO(1), .whole_groups = true, .whole_kv_heads = true,
@@ -18,6 +19,7 @@ static const StackRules RULES[] = {
      .source = "NVIDIA/Megatron-LM, megatron/training/arguments.py: --use-distributed-optimizer, "
                "--use-megatron-fsdp (not with pipelines) with --data-parallel-sharding-strategy "
                "optim_grads or optim_grads_params, interleaving asserts micro-batches % pp; "
+               "megatron/core/pipeline_parallel/schedules.py: 1F1B and interleaved, no other; "
                "NVIDIA/TransformerEngine, context_parallel.py, attn_forward_func_with_cp: asserts "
                "a2a or all_gather for sliding windows, p2p for MLA"},
     {"megatron-2022", ZERO(0) | ZERO(1), ZERO(0) | ZERO(1), .whole_groups = true,
@@ -36,15 +38,16 @@ static const StackRules RULES[] = {
      .refused_cp = METHOD(CP_ULYSSES),
      .source =
          "pytorch/torchtitan, docs/fsdp.md (reshard_after_forward) and docs/composability.md "
-         "(pipelines); schedules of torch.distributed.pipelining (schedules.py: ScheduleGPipe, "
-         "ScheduleZBVZeroBubble); context_parallel_rotate_"
+         "(pipelines); torch/distributed/pipelining/schedules.py: ScheduleGPipe, Schedule1F1B, "
+         "ScheduleInterleaved1F1B, ScheduleZBVZeroBubble (ScheduleInterleavedZeroBubble is for "
+         "several chunks a rank, not ZB-H1); context_parallel_rotate_"
          "method: allgather, or alltoall, which passes keys and values on like a ring"},
     {"llm.c", ZERO(0) | ZERO(1), 0, .data_parallel_only = true,
      .source = "karpathy/llm.c, llmc/zero.cuh: stages 0 and 1; no other split"},
 };
 
 const StackRules *stack_rules(const Scenario *scenario) {
-    static const StackRules ANYTHING = {"", ZERO_ALL, ZERO_ALL, .schedules = ~0u};
+    static const StackRules ANYTHING = {"", ZERO_ALL, ZERO_ALL, .schedules = SCHEDULES_ALL};
     for (size_t i = 0; i < sizeof RULES / sizeof *RULES; i++)
         if (strcmp(RULES[i].stack, scenario->training.stack.name) == 0) return &RULES[i];
     return &ANYTHING;
@@ -67,4 +70,9 @@ bool stack_has_any_cp(const StackRules *rules, const Model *model) {
     for (int method = 0; method < NUM_CP_METHODS; method++)
         if (stack_has_cp(rules, model, (CpMethod)method)) return true;
     return false;
+}
+
+bool stack_has_schedule(const StackRules *rules, ScheduleKind kind) {
+    return kind == SCHEDULE_1F1B || kind == SCHEDULE_INTERLEAVED ||
+           rules->schedules & SCHEDULE(kind);
 }

@@ -27,5 +27,8 @@ typedef struct {
 bool stack_has_cp(const StackRules *rules, const Model *model, CpMethod method);
 bool stack_has_any_cp(const StackRules *rules, const Model *model);
 
+// Whether the software has the schedule.
+bool stack_has_schedule(const StackRules *rules, ScheduleKind kind);
+
 // The rules of the scenario's stack; one that allows everything where none are known.
 const StackRules *stack_rules(const Scenario *scenario);

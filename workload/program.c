@@ -352,17 +352,21 @@ static ProgramBuilder builder_start(const Scenario *scenario, const Plan *plan,
     return b;
 }
 
+// Megatron-LM hides messages of the interleaved schedule only. Its fork with zero-bubble schedules
+// (sail-sg/zero-bubble-pipeline-parallelism, zerobubble/runtime.py) never blocks on a send; those
+// of the V schedules have no pairs to be grouped in.
+bool program_hides_messages(const Scenario *scenario, const Plan *plan) {
+    const Schedule *schedule = schedule_find(plan->schedule);
+    return plan_is_v(plan) || (scenario->training.stack.p2p_overlap &&
+                               (plan->vpp > 1 || (schedule && schedule->splits_backward)));
+}
+
 Program program_build(const Scenario *scenario, const Plan *plan, const Workload *workload,
                       Arena *arena) {
     const Schedule *schedule = schedule_find(plan->schedule);
     assert(schedule && workload->num_chunks == plan->pp * plan->vpp);
     const ScheduleShape shape = {plan->pp, plan->vpp, (int)plan->num_microbatches};
-    // Megatron-LM overlaps messages of the interleaved schedule only. Those of the V schedules have
-    // no pairs to be grouped in: their software posts receives ahead (Qi et al.'s fork of
-    // Megatron-LM, and torch.distributed.pipelining).
-    const bool asynchronous =
-        plan_is_v(plan) || (scenario->training.stack.p2p_overlap &&
-                            plan->schedule == SCHEDULE_INTERLEAVED && plan->vpp > 1);
+    const bool asynchronous = program_hides_messages(scenario, plan);
     const double embedding_bytes = sync_embedding_bytes(scenario, plan);
     ProgramBuilder b = builder_start(scenario, plan, workload, embedding_bytes, arena);
     b.splits_backward = schedule->splits_backward;

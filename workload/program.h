@@ -69,6 +69,10 @@ typedef struct {
     double embedding_message_bytes; // of one that has `embedding` set
 } Program;
 
+// Whether messages are asynchronous: where the stack hides them, those of chunks that alternate on
+// a rank and those of split backwards.
+bool program_hides_messages(const Scenario *scenario, const Plan *plan);
+
 // Expands the plan. Cannot fail: plan and schedule were checked.
 Program program_build(const Scenario *scenario, const Plan *plan, const Workload *workload,
                       Arena *arena);

@@ -34,11 +34,14 @@ typedef struct Schedule {
     void (*order)(const ScheduleShape *shape, int rank, WorkItem *items);
     // The orders of all ranks: fills items[rank x num_items]; NULL where `order` says all.
     void (*orders)(const ScheduleShape *shape, Arena *scratch, WorkItem *items);
-    // Most chunk inputs held at once by a rank (one unit: one chunk and micro-batch). Of the V
-    // schedules the most of any rank, where there are more micro-batches than ranks; else a bound.
+    // Most chunk inputs held at once by a rank (one unit: one chunk and micro-batch), from its
+    // forward to its backward; where that is split, to its weight part, which gives back the last
+    // of them (how much is left for it: Chunk.deferred_bytes). Of the V schedules the most of any
+    // rank, where there are more micro-batches than ranks; else a bound.
     int (*in_flight)(const ScheduleShape *shape, int rank);
-    // Idle time of a rank over its busy time, equal chunks, backward = 2 forward, no messages.
-    // Exact where pp divides num_microbatches and where that is below pp, else an upper bound.
+    // Idle time of a rank over its busy time in a step that begins and ends on all ranks at once;
+    // equal chunks, no messages, and backward = 2 forward: F = B = W where it is split. Exact where
+    // pp divides num_microbatches and where that is below pp, else an upper bound.
     double (*bubble_frac)(const ScheduleShape *shape);
     const char *source; // of the order and the closed forms
 } Schedule;

@@ -22,10 +22,6 @@ typedef struct {
     int *end; // [rank][pass][micro-batch] unit in which it ends; INT_MAX before
 } VRun;
 
-int v_num_items(const ScheduleShape *shape) {
-    return 3 * shape->vpp * shape->num_microbatches;
-}
-
 int v_in_flight(const ScheduleShape *shape, const VBlock *block) {
     const int all = shape->vpp * shape->num_microbatches;
     if (shape->pp == 1) return shape->vpp;
@@ -101,22 +97,13 @@ static int rank_advance(VRun *run, int rank, int unit) {
     return 1;
 }
 
-static void local_orders(const ScheduleShape *shape, WorkItem *items) {
-    for (int m = 0; m < shape->num_microbatches; m++) {
-        for (int c = 0; c < shape->vpp; c++)
-            *items++ = (WorkItem){.kind = WORK_FORWARD, .chunk = (int16_t)c, .microbatch = m};
-        for (int c = shape->vpp - 1; c >= 0; c--)
-            for (int kind = WORK_BACKWARD_INPUT; kind <= WORK_BACKWARD_WEIGHT; kind++)
-                *items++ = (WorkItem){.kind = (uint8_t)kind, .chunk = (int16_t)c, .microbatch = m};
-    }
-}
-
 void v_orders(const ScheduleShape *shape, const VBlock *block, Arena *scratch, WorkItem *items) {
     if (shape->pp == 1) {
-        local_orders(shape, items);
+        schedule_order_local_split(shape, items);
         return;
     }
-    const int pp = shape->pp, n = shape->num_microbatches, num_items = v_num_items(shape);
+    const int pp = shape->pp, n = shape->num_microbatches,
+              num_items = schedule_num_items_split(shape);
     VRun run = {.shape = shape, .limit = block->limit};
     run.ranks = ARENA_ARRAY(scratch, pp, VRank);
     run.end = ARENA_ARRAY(scratch, (size_t)pp * NUM_PASSES * (size_t)n, int);

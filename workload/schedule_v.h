@@ -21,9 +21,7 @@ typedef struct {
     int limit;    // chunk inputs that a rank may hold
 } VBlock;
 
-int v_num_items(const ScheduleShape *shape);
-
-// All ranks: items[pp x v_num_items]. At pp 1 there is nothing to fill: W follows B.
+// All ranks: items[pp x schedule_num_items_split]. At pp 1 there is nothing to fill: W follows B.
 void v_orders(const ScheduleShape *shape, const VBlock *block, Arena *scratch, WorkItem *items);
 
 // At most min(limit, all).

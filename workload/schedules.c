@@ -3,7 +3,7 @@
 #include <stddef.h>
 
 static const Schedule *const ROWS[] = {
-    &SCHEDULE_ROW_GPIPE, &SCHEDULE_ROW_1F1B,   &SCHEDULE_ROW_INTERLEAVED,
+    &SCHEDULE_ROW_GPIPE, &SCHEDULE_ROW_1F1B,   &SCHEDULE_ROW_INTERLEAVED, &SCHEDULE_ROW_ZB_H1,
     &SCHEDULE_ROW_ZB_V,  &SCHEDULE_ROW_V_HALF, &SCHEDULE_ROW_V_MIN,
 };
 
@@ -35,5 +35,45 @@ void schedule_order_local(const ScheduleShape *shape, WorkItem *items) {
             *items++ = (WorkItem){.kind = WORK_FORWARD, .chunk = (int16_t)c, .microbatch = m};
         for (int c = shape->vpp - 1; c >= 0; c--)
             *items++ = (WorkItem){.kind = WORK_BACKWARD, .chunk = (int16_t)c, .microbatch = m};
+    }
+}
+
+int schedule_num_items_split(const ScheduleShape *shape) {
+    return 3 * shape->vpp * shape->num_microbatches;
+}
+
+void schedule_order_local_split(const ScheduleShape *shape, WorkItem *items) {
+    for (int m = 0; m < shape->num_microbatches; m++) {
+        for (int c = 0; c < shape->vpp; c++)
+            *items++ = (WorkItem){.kind = WORK_FORWARD, .chunk = (int16_t)c, .microbatch = m};
+        for (int c = shape->vpp - 1; c >= 0; c--)
+            for (int kind = WORK_BACKWARD_INPUT; kind <= WORK_BACKWARD_WEIGHT; kind++)
+                *items++ = (WorkItem){.kind = (uint8_t)kind, .chunk = (int16_t)c, .microbatch = m};
+    }
+}
+
+void schedule_order_split(const ScheduleShape *shape, int rank, int ahead, int delay,
+                          WorkItem *items) {
+    if (shape->pp == 1) {
+        schedule_order_local_split(shape, items);
+        return;
+    }
+    const int num_microbatches = shape->num_microbatches;
+    WorkItem forward = {.kind = WORK_FORWARD, .chunk = (int16_t)rank};
+    WorkItem input = {.kind = WORK_BACKWARD_INPUT, .chunk = (int16_t)rank};
+    WorkItem weight = {.kind = WORK_BACKWARD_WEIGHT, .chunk = (int16_t)rank};
+    while (weight.microbatch < num_microbatches) {
+        if (forward.microbatch < num_microbatches) {
+            *items++ = forward;
+            if (++forward.microbatch <= ahead) continue;
+        }
+        if (input.microbatch < num_microbatches) {
+            *items++ = input;
+            input.microbatch++;
+        }
+        const bool draining = forward.microbatch == num_microbatches;
+        if (!draining && input.microbatch - weight.microbatch <= delay) continue;
+        *items++ = weight;
+        weight.microbatch++;
     }
 }

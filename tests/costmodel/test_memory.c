@@ -217,6 +217,7 @@ static void closed_form_is_the_running_sum(void) {
             const char *rest = RECOMPUTES[(pp + num_microbatches) % 3];
             assert_closed_form(pp, 1, num_microbatches, rest);
             assert_closed_form(pp, 1, num_microbatches, "\"schedule\": \"gpipe\"");
+            assert_closed_form(pp, 1, num_microbatches, "\"schedule\": \"zb-h1\"");
             if (pp * 2 <= 15) assert_closed_form(pp, 2, num_microbatches, rest);
             if (pp * 3 <= 15) assert_closed_form(pp, 3, num_microbatches, rest);
         }
@@ -252,6 +253,27 @@ static void schedules_hold_their_micro_batches(void) {
                              fmax(chunk->forward_peak_bytes,
                                   chunk->saved_bytes + chunk->backward_peak_bytes));
         }
+    }
+    case_free(&c);
+}
+
+// ZB-H1 on rank r of 4, with 8 micro-batches: before a backward 4 - r are kept whole, and of r the
+// weight part waits.
+static void weight_parts_keep_what_they_read(void) {
+    Case c;
+    if (case_make(&c, "\"llama-3.2-1b\"", 4, "{\"seq_len\": 1024, \"global_batch\": 8}",
+                  "{\"pp\": 4, \"schedule\": \"zb-h1\"}")) {
+        Chunk chunks[4];
+        for (int r = 0; r < 4; r++)
+            chunks[r] = (Chunk){.saved_bytes = 100,
+                                .deferred_bytes = 1000,
+                                .forward_peak_bytes = 110,
+                                .backward_peak_bytes = 1e6,
+                                .input_peak_bytes = 1200,
+                                .weight_peak_bytes = 30};
+        c.workload.chunks = chunks;
+        for (int r = 0; r < 4; r++)
+            ASSERT_CLOSE(account_of(&c, r).activations_bytes, 100.0 * (4 - r) + 1000.0 * r + 1200);
     }
     case_free(&c);
 }
@@ -413,6 +435,7 @@ CU_TestInfo memory_tests[] = {
     {"closed_form_is_the_running_sum", closed_form_is_the_running_sum},
     {"uneven_stages_have_closed_forms", uneven_stages_have_closed_forms},
     {"schedules_hold_their_micro_batches", schedules_hold_their_micro_batches},
+    {"weight_parts_keep_what_they_read", weight_parts_keep_what_they_read},
     {"forwards_may_be_the_peak", forwards_may_be_the_peak},
     {"parts_add_up", parts_add_up},
     {"cached_memory_is_given_back", cached_memory_is_given_back},

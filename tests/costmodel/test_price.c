@@ -30,10 +30,18 @@ typedef struct {
     double previous_s; // end of the operator before
 } Queue;
 
-static void list_run(const Case *c, Queue *queue, const Op *ops, int num_ops) {
+enum {
+    FORWARD = 1 << PHASE_FORWARD,
+    INPUT = 1 << PHASE_BACKWARD_INPUT,
+    WEIGHT = 1 << PHASE_BACKWARD_WEIGHT,
+};
+
+static void list_run(const Case *c, Queue *queue, const Op *ops, int num_ops, int phases) {
     double end_s[512];
     for (int i = 0; i < num_ops; i++) {
         const Op *op = &ops[i];
+        end_s[i] = i > 0 ? end_s[i - 1] : 0;
+        if (!(phases & 1 << op->phase)) continue;
         const double ready_s = op->wait == WAIT_PREVIOUS  ? queue->previous_s
                                : op->wait == WAIT_NOTHING ? 0
                                                           : end_s[op->wait];
@@ -42,18 +50,32 @@ static void list_run(const Case *c, Queue *queue, const Op *ops, int num_ops) {
     }
 }
 
-static double expanded_s(const Case *c, const Chunk *chunk, bool forward) {
+static double expanded_s(const Case *c, const Chunk *chunk, int phases) {
+    const bool forward = phases == FORWARD;
     Queue queue = {.previous_s = 0};
     for (int k = 0; k < MAX_BLOCKS; k++) {
         const int i = forward ? k : MAX_BLOCKS - 1 - k;
         const Block *b = &c->workload.blocks[i];
         for (int n = 0; n < chunk->num_blocks[i]; n++)
             list_run(c, &queue, forward ? b->forward : b->backward,
-                     forward ? b->num_forward : b->num_backward);
+                     forward ? b->num_forward : b->num_backward, phases);
     }
     double end_s = 0;
     for (int s = 0; s < NUM_STREAMS; s++) end_s = fmax(end_s, queue.free_s[s]);
     return end_s;
+}
+
+// Each part of a split backward has the streams to itself: nothing of one hides behind the other.
+static void assert_parts(Case *c) {
+    const Prices prices = prices_of(c);
+    for (int i = 0; i < c->workload.num_chunks; i++) {
+        const Chunk *chunk = &c->workload.chunks[i];
+        ASSERT_CLOSE(prices.backward_input[i].time_s, expanded_s(c, chunk, INPUT));
+        ASSERT_CLOSE(prices.backward_weight[i].time_s, expanded_s(c, chunk, WEIGHT));
+        for (int t = 0; t < NUM_TERMS; t++)
+            ASSERT_CLOSE(prices.backward[i].term_s[t],
+                         prices.backward_input[i].term_s[t] + prices.backward_weight[i].term_s[t]);
+    }
 }
 
 static void assert_expanded(const char *model, const char *parallel) {
@@ -63,9 +85,14 @@ static void assert_expanded(const char *model, const char *parallel) {
         const Prices prices = prices_of(&c);
         for (int i = 0; i < c.workload.num_chunks; i++) {
             const Chunk *chunk = &c.workload.chunks[i];
-            ASSERT_CLOSE(prices.forward[i].time_s, expanded_s(&c, chunk, true));
-            ASSERT_CLOSE(prices.backward[i].time_s, expanded_s(&c, chunk, false));
+            ASSERT_CLOSE(prices.forward[i].time_s, expanded_s(&c, chunk, FORWARD));
+            ASSERT_CLOSE(prices.backward[i].time_s, expanded_s(&c, chunk, INPUT | WEIGHT));
+            CU_ASSERT_PTR_NULL(prices.backward_weight);
         }
+        const double whole_s = prices.backward[0].time_s;
+        c.plan.schedule = SCHEDULE_ZB_H1;
+        assert_parts(&c);
+        CU_ASSERT_TRUE(prices_of(&c).backward[0].time_s >= whole_s * (1 - 1e-12));
     }
     case_free(&c);
 }

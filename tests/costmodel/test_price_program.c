@@ -173,6 +173,28 @@ static void nothing_else_is_stretched(void) {
     case_free(&c);
 }
 
+// Where the backward is in two parts, each of the 2 pieces of a weight part of 1 us is slowed by
+// half, whatever the whole backward takes.
+static void reductions_stretch_the_weight_part(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_MOE, 8, WITH("\"overlap_grad_reduce\": true"),
+                  "{\"pp\": 2, \"schedule\": \"zb-h1\"}")) {
+        c.scenario.training.stack.bucket_bytes = 1;
+        c.scenario.training.stack.overlap_slowdown_frac = 0.5;
+        Price weight[2] = {{.time_s = 1e-6}, {.time_s = 1e-6}};
+        Prices prices = prices_of(&c);
+        prices.backward_weight = weight;
+        const Program program = program_build(&c.scenario, &c.plan, &c.workload, &c.arena);
+        program_price(&c.scenario, &c.plan, &program, &c.arena, &prices);
+        Instruction piece = {.kind = INSTRUCTION_BACKWARD_WEIGHT, .num_parts = 2};
+        ASSERT_CLOSE(piece_stretch_s(&prices, &piece), 0.5 * 0.5e-6);
+        ASSERT_CLOSE(instruction_compute_s(&prices, &piece, 0), 1.5 * 0.5e-6);
+        piece = (Instruction){.kind = INSTRUCTION_BACKWARD_INPUT, .num_parts = 1};
+        ASSERT_CLOSE(instruction_compute_s(&prices, &piece, 0), prices.backward_input[0].time_s);
+    }
+    case_free(&c);
+}
+
 // Collectives that nothing runs beside, one for each chunk, stretch nothing.
 static void late_collectives_stretch_nothing(void) {
     Case c;
@@ -213,6 +235,7 @@ CU_TestInfo price_program_tests[] = {
     {"collectives_stretch_the_pieces_beside_them", collectives_stretch_the_pieces_beside_them},
     {"pieces_are_stretched_while_they_run", pieces_are_stretched_while_they_run},
     {"nothing_else_is_stretched", nothing_else_is_stretched},
+    {"reductions_stretch_the_weight_part", reductions_stretch_the_weight_part},
     {"late_collectives_stretch_nothing", late_collectives_stretch_nothing},
     {"collectives_of_the_program_are_priced", collectives_of_the_program_are_priced},
     CU_TEST_INFO_NULL,

@@ -29,8 +29,9 @@ static void prices_fill(PipelineCase *c) {
     c->backward_input = ARENA_ARRAY(&c->arena, num_chunks, Price);
     c->backward_weight = ARENA_ARRAY(&c->arena, num_chunks, Price);
     for (int i = 0; i < num_chunks; i++) {
-        c->forward[i] = c->backward_input[i] = c->backward_weight[i] = price_of_compute(1);
+        c->forward[i] = price_of_compute(1);
         c->backward[i] = price_of_compute(2);
+        c->backward_input[i] = c->backward_weight[i] = price_of_compute(1);
     }
     c->message_s = ARENA_ARRAY(&c->arena, pp, double);
     c->message_alpha_s = ARENA_ARRAY(&c->arena, pp, double);
@@ -59,6 +60,12 @@ PipelineCase pipeline_new(ScheduleKind kind, int pp, int vpp, int num_microbatch
     return c;
 }
 
+bool schedule_takes(ScheduleKind kind, int pp, int vpp) {
+    if (!schedule_find(kind)) return false;
+    if (plan_is_v(&(Plan){.schedule = kind, .pp = pp})) return vpp == 2;
+    return pp == 1 || vpp == 1 || kind == SCHEDULE_INTERLEAVED;
+}
+
 void pipeline_build(PipelineCase *c, double collective_s) {
     c->workload.num_chunks = c->plan.num_chunks;
     c->workload.chunks = c->chunks;
@@ -67,9 +74,10 @@ void pipeline_build(PipelineCase *c, double collective_s) {
     for (int i = 0; i < c->program.num_collectives; i++) c->collective_s[i] = collective_s;
     c->prices.forward = c->forward;
     c->prices.backward = c->backward;
-    const bool splits = schedule_find(c->plan.schedule)->splits_backward;
-    c->prices.backward_input = splits ? c->backward_input : NULL;
-    c->prices.backward_weight = splits ? c->backward_weight : NULL;
+    if (schedule_find(c->plan.schedule)->splits_backward) {
+        c->prices.backward_input = c->backward_input;
+        c->prices.backward_weight = c->backward_weight;
+    }
     c->prices.message_s = c->message_s;
     c->prices.message_alpha_s = c->message_alpha_s;
     c->prices.collective_s = c->collective_s;

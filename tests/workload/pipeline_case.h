@@ -12,9 +12,10 @@ typedef struct {
     Chunk *chunks; // [num_chunks] of workload; 1 layer of 1000 dense parameters each
     Program program;
 
-    Prices prices; // F = 1 s, B = 2 s a chunk, half for each part; all else takes no time
-    Price *forward, *backward, *backward_input, *backward_weight;
-    double *message_s; // [pp]
+    Prices prices; // F = 1 s, B = 2 s a chunk, half of it each part; all else takes no time
+    Price *forward, *backward;
+    Price *backward_input, *backward_weight; // of schedules that split it; else not used
+    double *message_s;                       // [pp]
     double *message_alpha_s;
     double *collective_s; // [num_collectives], after pipeline_build
     double *optimizer_s;
@@ -22,6 +23,9 @@ typedef struct {
 
 // tp, cp, dp 1; ZeRO 1; nothing overlaps; messages of 8 bytes. To be freed with pipeline_free.
 PipelineCase pipeline_new(ScheduleKind kind, int pp, int vpp, int num_microbatches);
+
+// Whether a schedule takes this many chunks a rank (the rule of plan/plan_check.c; at pp 1 any).
+bool schedule_takes(ScheduleKind kind, int pp, int vpp);
 
 // Makes the Program; collectives take collective_s seconds each.
 void pipeline_build(PipelineCase *c, double collective_s);

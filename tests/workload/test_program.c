@@ -50,11 +50,41 @@ static void overlapped_messages_are_received_one_ahead(void) {
     pipeline_free(&c);
 }
 
-static void only_the_interleaved_schedule_overlaps_messages(void) {
+static void other_whole_backwards_block_even_so(void) {
     PipelineCase c = pipeline_new(SCHEDULE_1F1B, 2, 1, 2);
     c.scenario.training.stack.p2p_overlap = true;
     pipeline_build(&c, 0);
     CU_ASSERT_EQUAL(c.program.ranks[0].instructions[1].p2p_group, 0);
+    pipeline_free(&c);
+}
+
+// ZB-H1 on the second of two ranks: a gradient is sent before the weight part that comes next, and
+// the weight part of micro-batch 0 waits until there is another.
+static void gradients_go_before_the_weight_part(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_ZB_H1, 2, 1, 3);
+    pipeline_build(&c, 0);
+    assert_text(&c, 1,
+                "rF1.0g0 F1.0<0 I1.0 sB1.0g1<2 rF1.1g1<2 F1.1<3 I1.1 sB1.1g2<6 W1.0<7 "
+                "rF1.2g3<8 F1.2<9 I1.2 sB1.2g4<11 W1.1<12 W1.2 O");
+    c.scenario.training.stack.p2p_overlap = true;
+    pipeline_build(&c, 0);
+    assert_text(&c, 1,
+                "rF1.0 F1.0<0 rF1.1 I1.0 sB1.0<3 F1.1<2 I1.1 sB1.1<6 rF1.2 W1.0 F1.2<8 I1.2 "
+                "sB1.2<11 W1.1 W1.2 O");
+    pipeline_free(&c);
+}
+
+// Gradients of a chunk are whole after its last weight part.
+static void reductions_follow_the_last_weight_part(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_ZB_H1, 1, 1, 2);
+    c.plan.dp = c.plan.zero_group = 2;
+    c.chunks[0].num_layers = 2;
+    c.scenario.training.overlap_grad_reduce = true;
+    c.scenario.training.stack.bucket_bytes = 2000;
+    pipeline_build(&c, 0);
+    assert_text(&c, 0,
+                "F0.0 I0.0 W0.0 F0.1 I0.1 W0.1/1of2 cgrad_reduce_scatter/1of2<5 W0.1/2of2 "
+                "cgrad_reduce_scatter/2of2<7 O<8 cparam_all_gather<9");
     pipeline_free(&c);
 }
 
@@ -306,7 +336,7 @@ static bool is_message(const Instruction *i) {
 }
 
 static bool is_compute(const Instruction *i) {
-    return i->kind == INSTRUCTION_FORWARD || i->kind == INSTRUCTION_BACKWARD;
+    return i->kind <= INSTRUCTION_BACKWARD_WEIGHT;
 }
 
 static void check_message(const Program *program, int rank, int index) {
@@ -336,8 +366,13 @@ static bool waits_for(const Instruction *list, const Instruction *i, int message
     return false;
 }
 
+// Whether chunk and the next are on different ranks.
+static bool crosses(const PipelineCase *c, int chunk) {
+    return plan_chunk_rank(&c->plan, chunk) != plan_chunk_rank(&c->plan, chunk + 1);
+}
+
 // A computation in chunk 0 (forward) or the last (backward) needs no message; the first piece of
-// any other waits for one, and what it makes is sent after its last piece.
+// any other waits for one, and what it makes is sent after its last piece. Weight parts have none.
 static void check_compute(const PipelineCase *c, int rank, int index) {
     const Instruction *list = c->program.ranks[rank].instructions, *i = &list[index];
     const bool forward = i->kind == INSTRUCTION_FORWARD;
@@ -349,9 +384,10 @@ static void check_compute(const PipelineCase *c, int rank, int index) {
         CU_ASSERT_EQUAL(list[k].kind == INSTRUCTION_SEND ? send : recv, -1);
         *(list[k].kind == INSTRUCTION_SEND ? &send : &recv) = k;
     }
-    const bool alone = c->plan.pp == 1;
-    CU_ASSERT_EQUAL(recv < 0, alone || i->chunk == (forward ? 0 : last));
-    CU_ASSERT_EQUAL(send < 0, alone || i->chunk == (forward ? last : 0));
+    CU_ASSERT_EQUAL(recv < 0, i->chunk == (forward ? 0 : last) ||
+                                  !crosses(c, forward ? i->chunk - 1 : i->chunk));
+    CU_ASSERT_EQUAL(send < 0, i->chunk == (forward ? last : 0) ||
+                                  !crosses(c, forward ? i->chunk : i->chunk - 1));
     if (recv >= 0 && i->part == 0) CU_ASSERT(recv < index && waits_for(list, i, recv));
     if (send >= 0) CU_ASSERT(send > index && list[send].waits[0] >= index);
 }
@@ -360,9 +396,11 @@ static void check_rank(const PipelineCase *c, int rank) {
     const RankProgram *r = &c->program.ranks[rank];
     const int num_cells = c->plan.num_chunks * (int)c->plan.num_microbatches;
     int num_optimizers = 0, last_group = -1;
+    const bool split = schedule_find(c->plan.schedule)->splits_backward;
+    const bool runs[4] = {true, !split, split, split};
     Arena arena = {0};
-    double *done[2];
-    for (int k = 0; k < 2; k++) done[k] = ARENA_ARRAY(&arena, num_cells, double);
+    double *done[4];
+    for (int k = 0; k < 4; k++) done[k] = ARENA_ARRAY(&arena, num_cells, double);
     for (int k = 0; k < r->num_instructions; k++) {
         const Instruction *i = &r->instructions[k];
         for (int w = 0; w < 2; w++) CU_ASSERT(i->waits[w] >= -1 && i->waits[w] < k);
@@ -371,18 +409,19 @@ static void check_rank(const PipelineCase *c, int rank) {
         if (i->p2p_group >= 0 && i->p2p_group != last_group)
             CU_ASSERT_EQUAL(i->p2p_group, ++last_group);
         if (is_compute(i)) {
-            check_compute(c, rank, k);
-            CU_ASSERT_EQUAL(i->chunk % c->plan.pp, rank);
+            if (i->kind != INSTRUCTION_BACKWARD_WEIGHT) check_compute(c, rank, k);
+            CU_ASSERT_EQUAL(plan_chunk_rank(&c->plan, i->chunk), rank);
             done[i->kind][i->chunk * c->plan.num_microbatches + i->microbatch] +=
                 1.0 / i->num_parts;
         }
         num_optimizers += i->kind == INSTRUCTION_OPTIMIZER;
     }
     CU_ASSERT_EQUAL(num_optimizers, 1);
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < 4; k++)
         for (int cell = 0; cell < num_cells; cell++) {
-            const bool own = cell / (int)c->plan.num_microbatches % c->plan.pp == rank;
-            CU_ASSERT_DOUBLE_EQUAL(done[k][cell], own ? 1 : 0, 1e-12);
+            const int chunk = cell / (int)c->plan.num_microbatches;
+            const bool own = plan_chunk_rank(&c->plan, chunk) == rank;
+            CU_ASSERT_DOUBLE_EQUAL(done[k][cell], own && runs[k] ? 1 : 0, 1e-12);
         }
     arena_free(&arena);
 }
@@ -408,20 +447,22 @@ static void check_program(PipelineCase *c) {
     CU_ASSERT_EQUAL(sent, received);
     // Forward and backward over each boundary between chunks on different ranks, 8 bytes each; and
     // the embedding's gradients both ways.
-    const double boundaries = c->plan.pp > 1 ? c->plan.num_chunks - 1 : 0;
-    const double tied = c->plan.pp > 1 ? 2 * c->program.embedding_message_bytes : 0;
+    const int last = c->plan.num_chunks - 1;
+    int boundaries = 0;
+    for (int chunk = 0; chunk < last; chunk++) boundaries += crosses(c, chunk);
+    const bool apart = plan_chunk_rank(&c->plan, 0) != plan_chunk_rank(&c->plan, last);
+    const double tied = apart ? 2 * c->program.embedding_message_bytes : 0;
     CU_ASSERT_EQUAL(sent, 16 * boundaries * (double)c->plan.num_microbatches + tied);
 }
 
 static void programs_are_complete_and_consistent(void) {
     static const int MICROBATCHES[] = {1, 2, 3, 4, 6, 7, 9, 13};
-    static const ScheduleKind KINDS[] = {SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_INTERLEAVED};
-    for (int shape = 0; shape < 3 * 6 * 3 * 8 * 2; shape++) {
-        const ScheduleKind kind = KINDS[shape % 3];
-        const int pp = 1 + shape / 3 % 6, vpp = 1 + shape / 18 % 3;
-        const bool overlap = shape / 432;
-        if (vpp > 1 && pp > 1 && kind != SCHEDULE_INTERLEAVED) continue;
-        PipelineCase c = pipeline_new(kind, pp, vpp, MICROBATCHES[shape / 54 % 8]);
+    for (int shape = 0; shape < NUM_SCHEDULES * 6 * 3 * 8 * 2; shape++) {
+        const ScheduleKind kind = (ScheduleKind)(shape / 288);
+        const int pp = 1 + shape % 6, vpp = 1 + shape / 6 % 3;
+        const bool overlap = shape / 144 % 2;
+        if (!schedule_takes(kind, pp, vpp)) continue;
+        PipelineCase c = pipeline_new(kind, pp, vpp, MICROBATCHES[shape / 18 % 8]);
         Training *training = &c.scenario.training;
         training->overlap_grad_reduce = training->overlap_param_gather = overlap;
         training->stack.p2p_overlap = overlap;
@@ -440,8 +481,9 @@ CU_TestInfo program_tests[] = {
     {"one_f_one_b_blocks_on_every_exchange", one_f_one_b_blocks_on_every_exchange},
     {"interleaved_exchanges_pairs", interleaved_exchanges_pairs},
     {"overlapped_messages_are_received_one_ahead", overlapped_messages_are_received_one_ahead},
-    {"only_the_interleaved_schedule_overlaps_messages",
-     only_the_interleaved_schedule_overlaps_messages},
+    {"other_whole_backwards_block_even_so", other_whole_backwards_block_even_so},
+    {"gradients_go_before_the_weight_part", gradients_go_before_the_weight_part},
+    {"reductions_follow_the_last_weight_part", reductions_follow_the_last_weight_part},
     {"one_rank_sends_nothing", one_rank_sends_nothing},
     {"zero_0_all_reduces_gradients", zero_0_all_reduces_gradients},
     {"zero_1_scatters_gradients_and_gathers_weights",
