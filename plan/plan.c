@@ -193,11 +193,11 @@ static Status unsupported_refuse(const Scenario *scenario, const Plan *plan) {
     if (plan->schedule == SCHEDULE_GPIPE || plan->schedule == SCHEDULE_1F1B ||
         plan->schedule == SCHEDULE_INTERLEAVED || plan->schedule == SCHEDULE_ZB_H1 ||
         plan->schedule == SCHEDULE_ZB_V || plan->schedule == SCHEDULE_V_HALF ||
-        plan->schedule == SCHEDULE_V_MIN)
+        plan->schedule == SCHEDULE_V_MIN || plan->schedule == SCHEDULE_BREADTH_FIRST)
         return status_ok();
     return status_at(STATUS_INVALID, scenario->file, "parallel.schedule",
                      "%s is legal, but not supported yet; expected gpipe, 1f1b, interleaved, "
-                     "zb-h1, zb-v, v-half or v-min",
+                     "zb-h1, zb-v, v-half, v-min or breadth-first",
                      plan->schedule == SCHEDULE_FILE ? "file:PATH"
                                                      : SCHEDULE_NAMES[plan->schedule]);
 }

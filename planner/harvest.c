@@ -69,7 +69,8 @@ typedef struct {
 _Static_assert(4 * NUM_SCHEDULES <= 64, "a bit for each ZeRO stage and schedule");
 
 // What plans of a family share: blocks change only where ZeRO 2 scatters gradients and ZeRO 3
-// gathers weights in every micro-batch, prices also with the optimizer's share.
+// gathers weights in every micro-batch, prices also with the optimizer's share,
+// split backwards and hidden messages.
 // tests/planner/test_harvest.c holds this to be true.
 typedef struct {
     int workload_key, prices_key;
@@ -89,8 +90,9 @@ static const Workload *shared_workload(Walker *w, const Plan *plan, Shared *shar
 
 static const Prices *shared_prices(Walker *w, const Plan *plan, Shared *shared) {
     int optimizer = plan->zero_stage > 2 ? 2 : plan->zero_stage;
-    int key =
-        2 * optimizer + schedule_find(plan->schedule)->splits_backward + (plan_is_v(plan) ? 8 : 0);
+    int key = 2 * optimizer + schedule_find(plan->schedule)->splits_backward;
+    key = 2 * key + program_hides_messages(w->task->space->scenario, plan);
+    key = 2 * key + plan_is_v(plan);
     if (shared->prices_key != key) {
         shared->prices =
             chunks_price(w->task->space->scenario, plan, &shared->workload, &w->scratch);

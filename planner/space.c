@@ -219,7 +219,8 @@ static bool schedule_is_open(const Walk *walk, const Plan *plan, int kind) {
     if (plan->vpp == 1 && (plan->pp == 1 || plan->num_microbatches == 1))
         return kind == SCHEDULE_1F1B;
     if (!stack_has_schedule(walk->rules, (ScheduleKind)kind)) return false;
-    if (kind != SCHEDULE_INTERLEAVED && kind != SCHEDULE_BREADTH_FIRST) return true;
+    if (kind == SCHEDULE_BREADTH_FIRST) return plan->vpp > 1;
+    if (kind != SCHEDULE_INTERLEAVED) return true;
     bool whole = plan->num_microbatches % plan->pp == 0;
     return plan->vpp > 1 && (whole || !walk->rules->whole_groups);
 }

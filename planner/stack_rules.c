@@ -34,13 +34,15 @@ static const StackRules RULES[] = {
      .source = "PyTorch, torch.distributed.fsdp.ShardingStrategy: NO_SHARD, SHARD_GRAD_OP, "
                "FULL_SHARD; llm-foundry has no other split"},
     {"torchtitan", ZERO(0) | ZERO(2) | ZERO(3), ZERO(0) | ZERO(2) | ZERO(3),
-     .schedules = SCHEDULE(SCHEDULE_GPIPE) | SCHEDULE(SCHEDULE_ZB_V),
+     .schedules =
+         SCHEDULE(SCHEDULE_GPIPE) | SCHEDULE(SCHEDULE_BREADTH_FIRST) | SCHEDULE(SCHEDULE_ZB_V),
      .refused_cp = METHOD(CP_ULYSSES),
      .source =
          "pytorch/torchtitan, docs/fsdp.md (reshard_after_forward) and docs/composability.md "
          "(pipelines); torch/distributed/pipelining/schedules.py: ScheduleGPipe, Schedule1F1B, "
-         "ScheduleInterleaved1F1B, ScheduleZBVZeroBubble (ScheduleInterleavedZeroBubble is for "
-         "several chunks a rank, not ZB-H1); context_parallel_rotate_"
+         "ScheduleInterleaved1F1B, ScheduleLoopedBFS, ScheduleZBVZeroBubble "
+         "(ScheduleInterleavedZeroBubble is for several chunks a rank, not ZB-H1); "
+         "context_parallel_rotate_"
          "method: allgather, or alltoall, which passes keys and values on like a ring"},
     {"llm.c", ZERO(0) | ZERO(1), 0, .data_parallel_only = true,
      .source = "karpathy/llm.c, llmc/zero.cuh: stages 0 and 1; no other split"},

@@ -353,12 +353,11 @@ static ProgramBuilder builder_start(const Scenario *scenario, const Plan *plan,
 }
 
 // Megatron-LM hides messages of the interleaved schedule only. Its fork with zero-bubble schedules
-// (sail-sg/zero-bubble-pipeline-parallelism, zerobubble/runtime.py) never blocks on a send; those
-// of the V schedules have no pairs to be grouped in.
+// (sail-sg/zero-bubble-pipeline-parallelism, zerobubble/runtime.py) never blocks on a send.
 bool program_hides_messages(const Scenario *scenario, const Plan *plan) {
     const Schedule *schedule = schedule_find(plan->schedule);
-    return plan_is_v(plan) || (scenario->training.stack.p2p_overlap &&
-                               (plan->vpp > 1 || (schedule && schedule->splits_backward)));
+    if (plan->vpp > 1 && schedule->receives_ahead) return true;
+    return scenario->training.stack.p2p_overlap && (plan->vpp > 1 || schedule->splits_backward);
 }
 
 Program program_build(const Scenario *scenario, const Plan *plan, const Workload *workload,

@@ -70,7 +70,7 @@ typedef struct {
 } Program;
 
 // Whether messages are asynchronous: where the stack hides them, those of chunks that alternate on
-// a rank and those of split backwards.
+// a rank and those of split backwards; everywhere where the schedule receives ahead.
 bool program_hides_messages(const Scenario *scenario, const Plan *plan);
 
 // Expands the plan. Cannot fail: plan and schedule were checked.

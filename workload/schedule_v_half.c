@@ -28,6 +28,7 @@ const Schedule SCHEDULE_ROW_V_HALF = {
     .name = "v-half",
     .kind = SCHEDULE_V_HALF,
     .splits_backward = true,
+    .receives_ahead = true,
     .num_items = schedule_num_items_split,
     .orders = v_half_orders,
     .in_flight = v_half_in_flight,

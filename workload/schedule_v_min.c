@@ -29,6 +29,7 @@ const Schedule SCHEDULE_ROW_V_MIN = {
     .name = "v-min",
     .kind = SCHEDULE_V_MIN,
     .splits_backward = true,
+    .receives_ahead = true,
     .num_items = schedule_num_items_split,
     .orders = v_min_orders,
     .in_flight = v_min_in_flight,

@@ -27,6 +27,7 @@ const Schedule SCHEDULE_ROW_ZB_V = {
     .name = "zb-v",
     .kind = SCHEDULE_ZB_V,
     .splits_backward = true,
+    .receives_ahead = true,
     .num_items = schedule_num_items_split,
     .orders = zb_v_orders,
     .in_flight = zb_v_in_flight,

@@ -120,7 +120,9 @@ static int count_options(const Scenario *s, Plan *p) {
                     if (alone && p->zero_stage != s->training.stack.default_zero_stage) continue;
                     bool one_order = p->vpp == 1 && (p->pp == 1 || p->num_microbatches == 1);
                     if (one_order && kind != SCHEDULE_1F1B) continue;
-                    if (kind == SCHEDULE_INTERLEAVED && p->vpp == 1) continue;
+                    bool alternates =
+                        kind == SCHEDULE_INTERLEAVED || kind == SCHEDULE_BREADTH_FIRST;
+                    if (alternates && p->vpp == 1) continue;
                     count += plan_check(s, p).code == STATUS_OK;
                 }
     return count;

@@ -63,7 +63,7 @@ PipelineCase pipeline_new(ScheduleKind kind, int pp, int vpp, int num_microbatch
 bool schedule_takes(ScheduleKind kind, int pp, int vpp) {
     if (!schedule_find(kind)) return false;
     if (plan_is_v(&(Plan){.schedule = kind, .pp = pp})) return vpp == 2;
-    return pp == 1 || vpp == 1 || kind == SCHEDULE_INTERLEAVED;
+    return pp == 1 || vpp == 1 || kind == SCHEDULE_INTERLEAVED || kind == SCHEDULE_BREADTH_FIRST;
 }
 
 void pipeline_build(PipelineCase *c, double collective_s) {

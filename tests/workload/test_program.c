@@ -88,6 +88,22 @@ static void reductions_follow_the_last_weight_part(void) {
     pipeline_free(&c);
 }
 
+// Rank 0 of 2 is busy with micro-batch 2 in chunk 0 when the first comes round to chunk 2: whoever
+// sent it goes on, whatever the stack.
+static void breadth_first_never_blocks(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_BREADTH_FIRST, 2, 2, 3);
+    pipeline_build(&c, 0);
+    assert_text(&c, 1,
+                "rF1.0 rF1.1 F1.0<0 sF1.0<2 rF1.2 F1.1<1 sF1.1<5 rF3.0 F1.2<4 sF1.2<8 "
+                "rF3.1 F3.0<7 rF3.2 F3.1<10 F3.2<12 B3.0 sB3.0<15 B3.1 sB3.1<17 rB1.0 B3.2 "
+                "sB3.2<20 rB1.1 B1.0<19 sB1.0<23 rB1.2 B1.1<22 sB1.1<26 B1.2<25 sB1.2<28 O");
+    pipeline_free(&c);
+    c = pipeline_new(SCHEDULE_BREADTH_FIRST, 2, 1, 3); // GPipe
+    pipeline_build(&c, 0);
+    CU_ASSERT_EQUAL(c.program.ranks[0].instructions[1].p2p_group, 0);
+    pipeline_free(&c);
+}
+
 static void one_rank_sends_nothing(void) {
     PipelineCase c = pipeline_new(SCHEDULE_INTERLEAVED, 1, 2, 1);
     pipeline_build(&c, 0);
@@ -484,6 +500,7 @@ CU_TestInfo program_tests[] = {
     {"other_whole_backwards_block_even_so", other_whole_backwards_block_even_so},
     {"gradients_go_before_the_weight_part", gradients_go_before_the_weight_part},
     {"reductions_follow_the_last_weight_part", reductions_follow_the_last_weight_part},
+    {"breadth_first_never_blocks", breadth_first_never_blocks},
     {"one_rank_sends_nothing", one_rank_sends_nothing},
     {"zero_0_all_reduces_gradients", zero_0_all_reduces_gradients},
     {"zero_1_scatters_gradients_and_gathers_weights",
