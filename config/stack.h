@@ -83,7 +83,7 @@ typedef struct {
 
     // How it communicates
     bool tp_backward_overlap;     // input-gradient collectives run beside the weight-gradient GEMM
-    bool p2p_overlap;             // interleaved schedules hide their messages
+    bool p2p_overlap;             // messages of some schedules are hidden (workload/program.h)
     bool p2p_scatter_gather;      // a stage of tp ranks sends each value once and gathers it
     double bucket_bytes;          // gradient bucket of one reduction
     bool weights_by_broadcast;    // ZeRO 1 shares whole tensors out: gradients are all-reduced, and

@@ -190,14 +190,23 @@ static Status unsupported_refuse(const Scenario *scenario, const Plan *plan) {
         return status_at(STATUS_INVALID, scenario->file, "parallel.order",
                          "%s is legal, but not supported yet; expected %s", plan->order,
                          DEFAULT_ORDER);
-    if (plan->schedule == SCHEDULE_GPIPE || plan->schedule == SCHEDULE_1F1B ||
-        plan->schedule == SCHEDULE_INTERLEAVED || plan->schedule == SCHEDULE_ZB_H1 ||
-        plan->schedule == SCHEDULE_ZB_V || plan->schedule == SCHEDULE_V_HALF ||
-        plan->schedule == SCHEDULE_V_MIN || plan->schedule == SCHEDULE_BREADTH_FIRST)
+    switch (plan->schedule) {
+    case SCHEDULE_GPIPE:
+    case SCHEDULE_1F1B:
+    case SCHEDULE_INTERLEAVED:
+    case SCHEDULE_ZB_H1:
+    case SCHEDULE_ZB_H2:
+    case SCHEDULE_ZB_V:
+    case SCHEDULE_V_HALF:
+    case SCHEDULE_V_MIN:
+    case SCHEDULE_BREADTH_FIRST:
         return status_ok();
+    default:
+        break;
+    }
     return status_at(STATUS_INVALID, scenario->file, "parallel.schedule",
                      "%s is legal, but not supported yet; expected gpipe, 1f1b, interleaved, "
-                     "zb-h1, zb-v, v-half, v-min or breadth-first",
+                     "zb-h1, zb-h2, zb-v, v-half, v-min or breadth-first",
                      plan->schedule == SCHEDULE_FILE ? "file:PATH"
                                                      : SCHEDULE_NAMES[plan->schedule]);
 }

@@ -41,7 +41,7 @@ static const StackRules RULES[] = {
          "pytorch/torchtitan, docs/fsdp.md (reshard_after_forward) and docs/composability.md "
          "(pipelines); torch/distributed/pipelining/schedules.py: ScheduleGPipe, Schedule1F1B, "
          "ScheduleInterleaved1F1B, ScheduleLoopedBFS, ScheduleZBVZeroBubble "
-         "(ScheduleInterleavedZeroBubble is for several chunks a rank, not ZB-H1); "
+         "(ScheduleInterleavedZeroBubble is for several chunks a rank, not ZB-H1 or ZB-H2); "
          "context_parallel_rotate_"
          "method: allgather, or alltoall, which passes keys and values on like a ring"},
     {"llm.c", ZERO(0) | ZERO(1), 0, .data_parallel_only = true,

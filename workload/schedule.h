@@ -27,8 +27,8 @@ typedef struct Schedule {
     const char *name; // of the contract
     ScheduleKind kind;
     bool splits_backward; // work is F, B (input), W instead of F, B
-    bool receives_ahead;  // with several chunks a rank: more than the next item's inputs arrive, so
-                          // that ranks wait for each other in a circle where messages block
+    bool receives_ahead; // more than the next item's inputs arrive before it: where messages block,
+                         // ranks would wait for each other in a circle
 
     // Number of work items of each rank.
     int (*num_items)(const ScheduleShape *shape);

@@ -1,8 +1,8 @@
 // Breadth-first: chunks in a loop over the ranks, as interleaved; a rank runs all micro-batches
 // through its first chunk, then all through its next; backwards the same with the chunks reversed.
-// With one chunk a rank it is GPipe. Each chunk's gradients are whole, and its weights needed, in
-// one piece of the step, which is what it is for: with ZeRO both can move once a step beside the
-// others' computation.
+// With one chunk a rank this is the order of GPipe. Each chunk's gradients are whole, and its
+// weights needed, in one piece of the step, which is what it is for: with ZeRO both can move once a
+// step beside the others' computation.
 //
 // Backwards run in the order of their forwards, as GPipe's here; PyTorch's ScheduleLoopedBFS
 // reverses it, which takes as long. A chunk's inputs come while the rank is still busy with

@@ -218,6 +218,7 @@ static void closed_form_is_the_running_sum(void) {
             assert_closed_form(pp, 1, num_microbatches, rest);
             assert_closed_form(pp, 1, num_microbatches, "\"schedule\": \"gpipe\"");
             assert_closed_form(pp, 1, num_microbatches, "\"schedule\": \"zb-h1\"");
+            assert_closed_form(pp, 1, num_microbatches, "\"schedule\": \"zb-h2\"");
             if (pp * 2 <= 15) assert_closed_form(pp, 2, num_microbatches, rest);
             if (pp * 2 <= 15 && pp > 1)
                 assert_closed_form(pp, 2, num_microbatches, "\"schedule\": \"breadth-first\"");

@@ -169,10 +169,10 @@ static void illegal_plans_are_refused(void) {
          "parallel.vpp: 4, but schedule zb-v holds 2 chunks a rank; expected 2 or absent"},
         {LLAMA, TRAINING, "{\"pp\": 2, \"schedule\": \"dualpipe\"}",
          "parallel.schedule: dualpipe is legal, but not supported yet; expected gpipe, 1f1b, "
-         "interleaved, zb-h1, zb-v, v-half, v-min or breadth-first"},
+         "interleaved, zb-h1, zb-h2, zb-v, v-half, v-min or breadth-first"},
         {LLAMA, TRAINING, "{\"schedule\": \"file:x\"}",
          "parallel.schedule: file:PATH is legal, but not supported yet; expected gpipe, 1f1b, "
-         "interleaved, zb-h1, zb-v, v-half, v-min or breadth-first"},
+         "interleaved, zb-h1, zb-h2, zb-v, v-half, v-min or breadth-first"},
         {LLAMA, TRAINING, "{\"order\": \"tp-cp-ep-pp-dp\"}",
          "parallel.order: tp-cp-ep-pp-dp is legal, but not supported yet; expected "
          "tp-cp-ep-dp-pp"},

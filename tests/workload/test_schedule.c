@@ -193,14 +193,15 @@ static void assert_order(ScheduleKind kind, ScheduleShape shape, int rank, const
     arena_free(&arena);
 }
 
-// Qi et al. 2023, table 2, idle time between a rank's first and last item: (p - 1)(F + B - W), once
-// there are pp micro-batches.
+// Qi et al. 2023, table 2, idle time between a rank's first and last item: (p - 1)(F + B - W) with
+// ZB-H1, once there are pp micro-batches, and (p - 1)(F + B - 2W) with ZB-H2, from 2 pp - 1 on.
 static void check_zero_bubble(Case *c) {
     const ScheduleShape *s = &c->shape;
-    if (!c->schedule->splits_backward || s->num_microbatches < s->pp) return;
+    const int depth = c->schedule->kind == SCHEDULE_ZB_H1 ? 1 : 2;
+    if (!c->schedule->splits_backward || s->num_microbatches < depth * (s->pp - 1) + 1) return;
     double inner_idle_s;
     run_s(c, &inner_idle_s);
-    CU_ASSERT_EQUAL(inner_idle_s, s->pp - 1);
+    CU_ASSERT_EQUAL(inner_idle_s, (s->pp - 1) * (2 - depth));
 }
 
 static void zero_bubbles_are_those_of_table_2(void) {
@@ -228,6 +229,18 @@ static void zb_h1_is_figure_3(void) {
                  "F0.0 F0.1 F0.2 F0.3 I0.0 W0.0 F0.4 I0.1 W0.1 I0.2 W0.2 I0.3 W0.3 I0.4 W0.4");
     assert_order(SCHEDULE_ZB_H1, shape, 3,
                  "F3.0 I3.0 F3.1 I3.1 F3.2 I3.2 F3.3 I3.3 W3.0 F3.4 I3.4 W3.1 W3.2 W3.3 W3.4");
+}
+
+// Qi et al. 2023, figure 3 (bottom), first and last device of 4: six forwards ahead; none, and W
+// six micro-batches later.
+static void zb_h2_is_figure_3(void) {
+    const ScheduleShape shape = {4, 1, 8};
+    assert_order(SCHEDULE_ZB_H2, shape, 0,
+                 "F0.0 F0.1 F0.2 F0.3 F0.4 F0.5 F0.6 I0.0 W0.0 F0.7 I0.1 W0.1 I0.2 W0.2 I0.3 W0.3 "
+                 "I0.4 W0.4 I0.5 W0.5 I0.6 W0.6 I0.7 W0.7");
+    assert_order(SCHEDULE_ZB_H2, shape, 3,
+                 "F3.0 I3.0 F3.1 I3.1 F3.2 I3.2 F3.3 I3.3 F3.4 I3.4 F3.5 I3.5 F3.6 I3.6 W3.0 F3.7 "
+                 "I3.7 W3.1 W3.2 W3.3 W3.4 W3.5 W3.6 W3.7");
 }
 
 // Two micro-batches on 4 ranks: all forwards are over before a gradient comes.
@@ -290,8 +303,9 @@ static void without_a_pipeline_gradients_are_accumulated(void) {
 
 // Narayanan et al. 2021, sections 2.2.1 and 2.2.2: 3 / 8, and half of it with 2 chunks a rank, in
 // whatever order.
-// A third of it with ZB-H1. With 6 micro-batches at pp 4: 8 x 2 slots for 6 x 2 pieces of work, and
-// 1 slot to drain: 5 / 12.
+// A third of it
+// with ZB-H1, and with ZB-H2 in a step by itself. With 6 micro-batches at pp 4: 8 x 2 slots for 6 x
+// 2 pieces of work, and 1 slot to drain: 5 / 12.
 static void bubbles_of_the_papers(void) {
     const ScheduleShape one = {4, 1, 8}, two = {4, 2, 8}, uneven = {4, 2, 6};
     const Schedule *interleaved = schedule_find(SCHEDULE_INTERLEAVED);
@@ -301,6 +315,7 @@ static void bubbles_of_the_papers(void) {
     CU_ASSERT_DOUBLE_EQUAL(interleaved->bubble_frac(&uneven), 5 / 12.0, 1e-15);
     CU_ASSERT_DOUBLE_EQUAL(schedule_find(SCHEDULE_BREADTH_FIRST)->bubble_frac(&two), 0.1875, 1e-15);
     CU_ASSERT_DOUBLE_EQUAL(schedule_find(SCHEDULE_ZB_H1)->bubble_frac(&one), 0.125, 1e-15);
+    CU_ASSERT_DOUBLE_EQUAL(schedule_find(SCHEDULE_ZB_H2)->bubble_frac(&one), 0.125, 1e-15);
 }
 
 static void rows_carry_the_names_of_the_contract(void) {
@@ -333,6 +348,7 @@ CU_TestInfo schedule_tests[] = {
     {"gpipe_runs_all_forwards_first", gpipe_runs_all_forwards_first},
     {"one_f_one_b_is_figure_4", one_f_one_b_is_figure_4},
     {"zb_h1_is_figure_3", zb_h1_is_figure_3},
+    {"zb_h2_is_figure_3", zb_h2_is_figure_3},
     {"zb_h1_takes_few_microbatches", zb_h1_takes_few_microbatches},
     {"zero_bubbles_are_those_of_table_2", zero_bubbles_are_those_of_table_2},
     {"interleaved_is_megatrons", interleaved_is_megatrons},
