@@ -356,8 +356,7 @@ static ProgramBuilder builder_start(const Scenario *scenario, const Plan *plan,
 // (sail-sg/zero-bubble-pipeline-parallelism, zerobubble/runtime.py) never blocks on a send.
 bool program_hides_messages(const Scenario *scenario, const Plan *plan) {
     const Schedule *schedule = schedule_find(plan->schedule);
-    return schedule->receives_ahead ||
-           (scenario->training.stack.p2p_overlap && (plan->vpp > 1 || schedule->splits_backward));
+    return schedule->receives_ahead || (scenario->training.stack.p2p_overlap && plan->vpp > 1);
 }
 
 Program program_build(const Scenario *scenario, const Plan *plan, const Workload *workload,

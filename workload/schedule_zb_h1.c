@@ -30,6 +30,7 @@ const Schedule SCHEDULE_ROW_ZB_H1 = {
     .name = "zb-h1",
     .kind = SCHEDULE_ZB_H1,
     .splits_backward = true,
+    .receives_ahead = true,
     .num_items = schedule_num_items_split,
     .order = zb_h1_order,
     .in_flight = zb_h1_in_flight,

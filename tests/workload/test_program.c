@@ -64,11 +64,6 @@ static void gradients_go_before_the_weight_part(void) {
     PipelineCase c = pipeline_new(SCHEDULE_ZB_H1, 2, 1, 3);
     pipeline_build(&c, 0);
     assert_text(&c, 1,
-                "rF1.0g0 F1.0<0 I1.0 sB1.0g1<2 rF1.1g1<2 F1.1<3 I1.1 sB1.1g2<6 W1.0<7 "
-                "rF1.2g3<8 F1.2<9 I1.2 sB1.2g4<11 W1.1<12 W1.2 O");
-    c.scenario.training.stack.p2p_overlap = true;
-    pipeline_build(&c, 0);
-    assert_text(&c, 1,
                 "rF1.0 F1.0<0 rF1.1 I1.0 sB1.0<3 F1.1<2 I1.1 sB1.1<6 rF1.2 W1.0 F1.2<8 I1.2 "
                 "sB1.2<11 W1.1 W1.2 O");
     pipeline_free(&c);
