@@ -4,6 +4,7 @@
 #include "sim/lower.h"
 
 #include "sim/lowering.h"
+#include "sim/meeting.h"
 
 #include <assert.h>
 
@@ -99,6 +100,17 @@ static void message_group_add(Lowering *lowering, int rank, int lane, int i, int
     end[slot] = dag_add_timer(&lowering->builder, 0);
 }
 
+// One activity for all that meet inside it.
+static int computation_add(Lowering *lowering, int rank, int lane, int i) {
+    int first = lowering_first_lane(lowering, lane);
+    if (first != lane) {
+        return lowering->out->begin_node[rank][lowering_slot(lowering, rank, first, i)];
+    }
+    double time_s =
+        instruction_compute_s(lowering->input->prices, instruction_at(lowering, rank, i), rank);
+    return dag_add_timer(&lowering->builder, time_s);
+}
+
 static void lane_add_activities(Lowering *lowering, int rank, int lane) {
     int32_t *begin = lowering->out->begin_node[rank], *end = lowering->out->end_node[rank];
     int open_group = -1;
@@ -112,8 +124,7 @@ static void lane_add_activities(Lowering *lowering, int rank, int lane) {
         } else if (instruction->kind == INSTRUCTION_COLLECTIVE) {
             collective_add(lowering, rank, lane, i);
         } else {
-            double time_s = instruction_compute_s(lowering->input->prices, instruction, rank);
-            begin[slot] = end[slot] = dag_add_timer(&lowering->builder, time_s);
+            begin[slot] = end[slot] = computation_add(lowering, rank, lane, i);
         }
     }
 }
@@ -135,6 +146,7 @@ static void lane_add_waits(Lowering *lowering, int rank, int lane) {
     const int32_t *begin = lowering->out->begin_node[rank], *end = lowering->out->end_node[rank];
     DagBuilder *builder = &lowering->builder;
     int base = lowering_slot(lowering, rank, lane, 0);
+    int first = lowering_slot(lowering, rank, lowering_first_lane(lowering, lane), 0);
     int last[NUM_QUEUES]; // instruction before on each queue
     for (int queue = 0; queue < NUM_QUEUES; queue++) last[queue] = -1;
     for (int i = 0; i < lowering->input->program->ranks[rank].num_instructions; i++) {
@@ -144,6 +156,11 @@ static void lane_add_waits(Lowering *lowering, int rank, int lane) {
         int before[3] = {last[queue], instruction->waits[0], instruction->waits[1]};
         for (int k = 0; k < 3; k++) {
             if (before[k] < 0 || begin[base + before[k]] == begin[slot]) continue;
+            // What another lane said of both is not said again.
+            if (first != base && begin[first + i] == begin[slot] &&
+                end[first + before[k]] == end[base + before[k]]) {
+                continue;
+            }
             dag_add_wait(builder, end[base + before[k]], begin[slot]);
         }
         last[queue] = i;
@@ -205,6 +222,7 @@ Status program_lower(const LowerInput *input, const Folding *folding, bool stepw
         .arena = arena,
         .num_folded = folding->num_folded,
         .stepwise = stepwise,
+        .first_replica = meeting_firsts(input->plan, input->program->multiplicity, arena),
         .out = out,
         .builder = {.arena = arena},
     };

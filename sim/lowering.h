@@ -8,6 +8,7 @@ typedef struct {
     Arena *arena;
     int num_folded;
     bool stepwise;
+    const int *first_replica; // [multiplicity] of those that meet inside a computation
     Lowered *out;
     DagBuilder builder;
     int32_t **message_node; // [num_ranks][l x num_instructions + i] flow of each SEND and RECV
@@ -21,6 +22,11 @@ static inline int lowering_slot(const Lowering *lowering, int rank, int lane, in
 
 static inline int lowering_gpu(const Lowering *lowering, int rank, int lane) {
     return program_gpu(lowering->input->program, rank, lane * lowering->num_folded);
+}
+
+// The first simulated GPU of a pipeline rank among those that a lane meets inside a computation.
+static inline int lowering_first_lane(const Lowering *lowering, int lane) {
+    return lowering->first_replica[lane * lowering->num_folded] / lowering->num_folded;
 }
 
 // Makes the activities of one collective among the given GPUs: everything between *begin, which

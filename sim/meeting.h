@@ -1,0 +1,14 @@
+// sim/meeting.h - which replicas of a pipeline rank meet inside its computations.
+//
+// The price of a computation holds the collectives inside its layers: those of tensor, context and
+// expert parallelism and, with ZeRO 3, those that gather and scatter the shards. Replicas that
+// these join cannot run apart: a computation begins when all of them are there, and lasts as long
+// as on the slowest.
+#pragma once
+
+#include "base/arena.h"
+#include "plan/plan.h"
+
+// The first replica of those that replica i meets, itself where it meets none: [multiplicity].
+//   multiplicity  tp x cp x dp
+const int *meeting_firsts(const Plan *plan, int multiplicity, Arena *arena);
