@@ -85,7 +85,7 @@ Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out) {
     JsonNode calibration = json_get(root, "calibration");
     TRY(calibration_load(&calibration, arena, &scenario.calibration));
     JsonNode disturb = json_get(root, "disturb");
-    TRY(disturb_check(&disturb, &scenario.cluster, arena, &scenario.num_disturb));
+    TRY(disturb_read(&disturb, &scenario.cluster, arena, &scenario.disturb, &scenario.num_disturb));
     TRY(kernels_load_for(&scenario.cluster.gpu, arena,
                          &scenario.cluster.kernels)); // the largest file last
     *out = scenario;
@@ -98,12 +98,31 @@ Status scenario_load(const char *path, Arena *arena, Scenario *out) {
     return scenario_read(root, arena, out);
 }
 
+static Status path_refuse(const Scenario *scenario, const char *path) {
+    return status_at(STATUS_INVALID, scenario->file, path, "legal, but not supported yet");
+}
+
 Status scenario_refuse_unsupported(const Scenario *scenario) {
+    if (scenario->num_disturb > 0) return path_refuse(scenario, "disturb");
+    return scenario_refuse_unsimulated(scenario);
+}
+
+// The kinds of disturb that sim/ plays.
+static bool is_simulated(DisturbKind kind) {
+    return kind == DISTURB_SLOW_GPU || kind == DISTURB_JITTER;
+}
+
+Status scenario_refuse_unsimulated(const Scenario *scenario) {
+    for (int i = 0; i < scenario->num_disturb; i++) {
+        if (is_simulated(scenario->disturb[i].kind)) continue;
+        char path[64];
+        snprintf(path, sizeof path, "disturb[%d].%s", i, DISTURB_NAMES[scenario->disturb[i].kind]);
+        return path_refuse(scenario, path);
+    }
     const struct {
         bool stated;
         const char *path;
     } parts[] = {
-        {scenario->num_disturb > 0, "disturb"},
         {scenario->cluster.has_groups, "cluster.groups"},
         {scenario->cluster.has_bandwidth_matrix, "cluster.bandwidth_matrix"},
         {scenario->training.has_sequence_lengths, "training.sequence_lengths"},
@@ -112,8 +131,6 @@ Status scenario_refuse_unsupported(const Scenario *scenario) {
         {scenario->parallel.vocab_parallel == 1, "parallel.vocab_parallel"},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (parts[i].stated)
-            return status_at(STATUS_INVALID, scenario->file, parts[i].path,
-                             "legal, but not supported yet");
+        if (parts[i].stated) return path_refuse(scenario, parts[i].path);
     return status_ok();
 }

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "config/calibration.h"
 #include "config/cluster.h"
+#include "config/disturb.h"
 #include "config/model.h"
 #include "config/parallel.h"
 #include "config/training.h"
@@ -18,9 +19,10 @@ typedef struct {
     ParallelSpec parallel;
     const Calibration *calibration; // the bundled one, or that of the key `calibration`; NULL in
                                     // a scenario that was not read: factors 1, no spread
-    int num_disturb;                // entries of disturb: read and checked, not acted upon yet
-    bool keeps_cached_blocks;       // not read: memory is needed for all that the allocator caches,
-                                    // so that it never has to give blocks back
+    const Disturb *disturb;         // [num_disturb] acted upon by the simulator
+    int num_disturb;
+    bool keeps_cached_blocks; // not read: memory is needed for all that the allocator caches,
+                              // so that it never has to give blocks back
 
     const cJSON *document;       // the whole document, as read
     const cJSON *model_document; // the model as an object or preset name, never a path
@@ -36,6 +38,5 @@ Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out);
 // bandwidth_matrix, sequence_lengths, layers, placement, vocab_parallel.
 Status scenario_refuse_unsupported(const Scenario *scenario);
 
-// Checks the list `disturb` against the cluster, in scenario_disturb.c.
-//   returns  in *num_disturb its number of entries; 0 where it is absent
-Status disturb_check(const JsonNode *node, const Cluster *cluster, Arena *arena, int *num_disturb);
+// The same for a simulation, which acts upon some kinds of disturb.
+Status scenario_refuse_unsimulated(const Scenario *scenario);

@@ -13,13 +13,13 @@ want() {
 
 for file in config/scenario.c config/training.c config/parallel.c config/cluster.c \
     config/scenario_disturb.c; do
-    keys=$(sed -n '/_FIELDS\[\] = {/,/^};/p; /^    {[a-z_]*_check,/,/},/p' $file |
+    keys=$(sed -n '/_FIELDS\[\] = {/,/^};/p; /^    {[a-z_]*_read,/,/},/p' $file |
         grep -oE '([A-Z]+\("?|\{")[a-z_0-9]+' | sed -E 's/.*[("]//' | sort -u)
     [ -n "$keys" ] || num_missing=$((num_missing + 1))
     for key in $keys; do
         case $key in
         title | sources) ;; # of a preset's file
-        *_check | json_*) ;; # functions
+        *_read | json_* | arena) ;; # of functions
         *) want "$key" $file ;;
         esac
     done

@@ -93,8 +93,34 @@ static void all_kinds_of_disturb_are_read(void) {
                 "{\"link\": \"spine:0\", \"bandwidth_factor\": 0.9}");
     CU_ASSERT_EQUAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
     CU_ASSERT_EQUAL(scenario.num_disturb, 8);
+    const Disturb *disturb = scenario.disturb;
+    CU_ASSERT(disturb[0].kind == DISTURB_SLOW_GPU && disturb[0].gpu == 17);
+    CU_ASSERT_EQUAL(disturb[0].factor, 1.3);
+    CU_ASSERT(disturb[1].jitter_frac == 0.02 && disturb[1].seed == 1);
+    CU_ASSERT(disturb[2].link.kind == LINK_NIC && disturb[2].link.index == 3);
+    CU_ASSERT(disturb[2].link.nic == 2 && disturb[2].bandwidth_factor == 0.5);
+    CU_ASSERT(disturb[3].kind == DISTURB_FAIL_NIC && disturb[3].link.nic == 1);
+    CU_ASSERT(disturb[4].period_s == 1 && disturb[4].down_frac == 0.1);
+    CU_ASSERT(disturb[5].link.index == 0 && disturb[5].to.index == 3);
+    CU_ASSERT(disturb[5].to.kind == LINK_LEAF && disturb[5].bytes_per_s == 1e10);
+    CU_ASSERT(disturb[6].link.kind == LINK_NVLINK && disturb[6].link.index == 31);
+    CU_ASSERT(disturb[7].link.kind == LINK_SPINE && disturb[7].link.index == 0);
+    arena_free(&arena);
+}
+
+static void disturb_is_only_simulated(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    const char *text = with_disturb(&arena, "{\"slow_gpu\": 17, \"factor\": 1.3}, "
+                                            "{\"jitter_frac\": 0.02}");
+    CU_ASSERT_EQUAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
     ASSERT_REFUSED(scenario_refuse_unsupported(&scenario),
                    "job.json: disturb: legal, but not supported yet");
+    CU_ASSERT_EQUAL(scenario_refuse_unsimulated(&scenario).code, STATUS_OK);
+    text = with_disturb(&arena, "{\"jitter_frac\": 0}, {\"fail_nic\": \"nic:0.1\"}");
+    CU_ASSERT_EQUAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
+    ASSERT_REFUSED(scenario_refuse_unsimulated(&scenario),
+                   "job.json: disturb[1].fail_nic: legal, but not supported yet");
     arena_free(&arena);
 }
 
@@ -296,6 +322,7 @@ CU_TestInfo scenario_tests[] = {
     {"null_means_absent_everywhere", null_means_absent_everywhere},
     {"parallel_is_read_in_full", parallel_is_read_in_full},
     {"all_kinds_of_disturb_are_read", all_kinds_of_disturb_are_read},
+    {"disturb_is_only_simulated", disturb_is_only_simulated},
     {"bad_disturb_is_refused", bad_disturb_is_refused},
     {"unknown_disturb_lists_the_kinds", unknown_disturb_lists_the_kinds},
     {"bad_parallel_is_refused", bad_parallel_is_refused},
