@@ -45,13 +45,6 @@ static error_t parse_fold(struct argp_state *state, const char *arg, int *out) {
     return error;
 }
 
-static error_t parse_repetitions(struct argp_state *state, const char *arg, int *out) {
-    error_t error = parse_int(state, "repetitions", arg, 1, 1000000, out);
-    if (!error && *out > 1)
-        return parse_refuse(state, "simulate --repetitions %d is not supported yet", *out);
-    return error;
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state) {
     SimulateOptions *options = state->input;
     switch (key) {
@@ -64,7 +57,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_FOLD:
         return parse_fold(state, arg, &options->fold);
     case KEY_REPETITIONS:
-        return parse_repetitions(state, arg, &options->repetitions);
+        return parse_int(state, "repetitions", arg, 1, 1000000, &options->repetitions);
     case KEY_TIMEOUT:
         return parse_double(state, "timeout", arg, 0, &options->timeout_s);
     case KEY_TOLERANCE:
@@ -87,9 +80,11 @@ static const struct argp ARGP = {
            "Examples:\n"
            "  meshwright simulate out/plan.json\n"
            "  meshwright simulate out/plan.json --trace out/trace.json --operators\n"
-           "  meshwright simulate job.json --fold none --timeout 60 --json\n\n"
+           "  meshwright simulate job.json --fold none --timeout 60 --json\n"
+           "  meshwright simulate disturbed.json --repetitions 20\n\n"
            "Exits with 1 where the two differ by more than the tolerance although no link is "
-           "contended. What crosses the simulated network: messages between pipeline stages and "
+           "contended and nothing is disturbed. What crosses the simulated network: messages "
+           "between pipeline stages and "
            "collectives beside the computations; those of tp, cp, ep and ZeRO-3 are part of the "
            "computations' prices (network_used is false where nothing else is left).",
 };
@@ -114,10 +109,12 @@ static Status times_check(const Program *program, const SimResult *result) {
 static Status simulate_trace(const SimulateOptions *options, const Question *question,
                              const SimResult *result) {
     const Timeline *timeline = &question->parts.timeline;
+    const bool repeated = result->disturbed.num_repetitions > 0;
     const TraceTimeline timelines[] = {
         {"estimate", (const double *const *)timeline->start_s,
          (const double *const *)timeline->end_s, timeline->step_time_s},
-        {"simulation", result->start_s, result->end_s, result->step_time_s},
+        {"simulation", result->start_s, result->end_s,
+         repeated ? result->disturbed.step_times_s[0] : result->step_time_s},
     };
     const TraceContext context = {
         .scenario = &question->scenario,
@@ -143,6 +140,7 @@ static Status simulate_play(const SimulateOptions *options, const Question *ques
                             SimResult *out) {
     const SimOptions sim = {
         .fold = FOLDS[options->fold],
+        .num_repetitions = options->repetitions,
         .timeout_s = options->timeout_s,
         .keep_times = options->trace || (!options->common.json && program_is_short(question)),
     };
@@ -157,7 +155,9 @@ static Status simulate_play(const SimulateOptions *options, const Question *ques
 
 static Status simulate_answer(const SimulateOptions *options, Arena *arena) {
     Question q;
-    TRY(scenario_open_plan(options->common.scenario, arena, &q.scenario, &q.plan));
+    TRY(scenario_load(options->common.scenario, arena, &q.scenario));
+    TRY(scenario_refuse_unsimulated(&q.scenario));
+    TRY(plan_resolve(&q.scenario, arena, &q.plan));
     if (options->trace) TRY(folder_check_of(options->trace, arena));
     TRY(estimate_plan(&q.scenario, &q.plan, arena, &q.estimate, &q.parts));
     plan_warn_changed(&q.scenario, &q.estimate);
@@ -173,7 +173,9 @@ static Status simulate_answer(const SimulateOptions *options, Arena *arena) {
             &(SimComparison){&q.scenario, &q.plan, &q.parts.program, &q.parts.timeline, &result},
             stdout);
     double difference = result.step_time_s / result.estimate_step_time_s - 1;
-    if (result.contended || fabs(difference) <= options->tolerance_frac) return status_ok();
+    bool disturbed = q.scenario.num_disturb > 0;
+    if (disturbed || result.contended || fabs(difference) <= options->tolerance_frac)
+        return status_ok();
     return status_at(STATUS_NO, q.scenario.file, "",
                      "simulation and estimate differ by %.1f %% although no link is contended; "
                      "tolerance %.1f %%",

@@ -84,12 +84,30 @@ static void print_differences(const Paper *paper, const SimComparison *c) {
     arena_free(&arena);
 }
 
+// Where something is disturbed: over the repetitions, and by cause.
+static void print_disturbed(const Paper *paper, const SimDisturbed *disturbed) {
+    if (disturbed->num_repetitions == 0) return;
+    char a[UNITS_SIZE], b[UNITS_SIZE];
+    double undisturbed_s = disturbed->undisturbed_step_time_s;
+    fprintf(paper->stream, "%-*s%s in the mean of %d repetition%s, %s at the 95th percentile\n",
+            LABEL, "disturbed", units_seconds(disturbed->mean_step_time_s, a),
+            disturbed->num_repetitions, disturbed->num_repetitions > 1 ? "s" : "",
+            units_seconds(disturbed->p95_step_time_s, b));
+    fprintf(paper->stream, "%-*s%s (mean %+.2f %%)\n", LABEL, "undisturbed",
+            units_seconds(undisturbed_s, a),
+            (disturbed->mean_step_time_s / undisturbed_s - 1) * 100);
+    fprintf(paper->stream, "%-*sstragglers %+.2f %%, jitter %+.2f %%, network %+.2f %%\n", LABEL,
+            "by cause", disturbed->stragglers_s / undisturbed_s * 100,
+            disturbed->jitter_s / undisturbed_s * 100, disturbed->network_s / undisturbed_s * 100);
+}
+
 static void print_outcome(const Paper *paper, const SimResult *result) {
     char a[UNITS_SIZE], b[UNITS_SIZE];
     double difference = result->step_time_s / result->estimate_step_time_s - 1;
     fprintf(paper->stream, "%-*s%s simulated, %s estimated (%+.2f %%)\n", LABEL, "step time",
             units_seconds(result->step_time_s, a), units_seconds(result->estimate_step_time_s, b),
             difference * 100);
+    print_disturbed(paper, &result->disturbed);
     fprintf(paper->stream, "%-*s%" PRId64 " activities; folding %s: %s\n", LABEL, "simulated",
             result->num_activities, result->folding, result->folding_reason);
     if (result->num_links == 0)

@@ -1,10 +1,10 @@
 #include "sim/sim.h"
 
+#include "sim/client_answer.h"
 #include "sim/client_find.h"
 #include "sim/client_process.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,10 +55,14 @@ static Status sim_start(const char *file, const SimOptions *options, const SimFi
     const char *program;
     TRY(sim_find(arena, &program));
     const char *fold = options->fold ? options->fold : "auto";
-    const char *argv[10] = {program, "--file", file, "--fold", fold};
+    const char *argv[12] = {program, "--file", file, "--fold", fold};
     int argc = 5;
     if (options->stepwise) argv[argc++] = "--stepwise";
     if (options->keep_times) argv[argc++] = "--times";
+    if (options->num_repetitions > 1) {
+        argv[argc++] = "--repetitions";
+        argv[argc++] = arena_printf(arena, "%d", options->num_repetitions);
+    }
     char **own = ARENA_ARRAY(arena, argc + 1, char *);
     for (int i = 0; i < argc; i++) own[i] = arena_strdup(arena, argv[i]);
     ProcessSpec spec = {
@@ -90,6 +94,7 @@ static Status last_line(FILE *errors, Arena *arena, const char **out) {
 
 static Status end_check(const ProcessEnd *end, const SimOptions *options, const SimFiles *files,
                         Arena *arena) {
+    if (end->interrupted) return status_error(STATUS_MACHINE, "interrupted: no answer");
     if (end->timed_out) {
         return status_error(STATUS_MACHINE, "the simulator was stopped after %g s (--timeout)",
                             options->timeout_s);
@@ -108,96 +113,13 @@ static Status end_check(const ProcessEnd *end, const SimOptions *options, const 
                         end->exit_code, line[0] ? "; it said: " : "", line);
 }
 
-// --- Reading the answer
-
-static const double LARGE = 1e300; // no bound
-
-static Status links_read(const JsonNode *root, Arena *arena, SimResult *out) {
-    JsonNode list = json_get(root, "links");
-    TRY(json_expect_array(&list));
-    out->num_links = json_size(&list);
-    SimLink *links = ARENA_ARRAY(arena, out->num_links, SimLink);
-    for (int i = 0; i < out->num_links; i++) {
-        JsonNode link = json_at(&list, i);
-        JsonNode name = json_get(&link, "name"), frac = json_get(&link, "utilization_frac");
-        TRY(json_read_string(&name, arena, &links[i].name));
-        TRY(json_read_double(&frac, 0, LARGE, &links[i].utilization_frac));
-    }
-    out->links = links;
-    return status_ok();
-}
-
-// start_s and end_s of all instructions, as one sequence of pairs in the third file.
-static Status times_read(const JsonNode *root, FILE *file, Arena *arena, SimResult *out) {
-    JsonNode counts = json_get(root, "num_instructions");
-    TRY(json_expect_array(&counts));
-    out->num_ranks = json_size(&counts);
-    int *num_instructions = ARENA_ARRAY(arena, out->num_ranks, int);
-    double **start_s = ARENA_ARRAY(arena, out->num_ranks, double *);
-    double **end_s = ARENA_ARRAY(arena, out->num_ranks, double *);
-    rewind(file);
-    for (int rank = 0; rank < out->num_ranks; rank++) {
-        JsonNode count = json_at(&counts, rank);
-        TRY(json_read_int(&count, 0, INT_MAX, &num_instructions[rank]));
-        start_s[rank] = ARENA_ARRAY(arena, num_instructions[rank], double);
-        end_s[rank] = ARENA_ARRAY(arena, num_instructions[rank], double);
-        for (int i = 0; i < num_instructions[rank]; i++) {
-            double pair[2];
-            if (fread(pair, sizeof pair, 1, file) != 1)
-                return json_error(&count, "times are missing");
-            start_s[rank][i] = pair[0];
-            end_s[rank][i] = pair[1];
-        }
-    }
-    out->num_instructions = num_instructions;
-    out->start_s = (const double *const *)start_s;
-    out->end_s = (const double *const *)end_s;
-    return status_ok();
-}
-
-static Status numbers_read(const JsonNode *root, SimResult *out) {
-    const struct {
-        const char *key;
-        double *number;
-    } fields[] = {
-        {"step_time_s", &out->step_time_s},
-        {"estimate_step_time_s", &out->estimate_step_time_s},
-        {"flow_lost_frac", &out->flow_lost_frac},
-        {"flow_gained_frac", &out->flow_gained_frac},
-    };
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        JsonNode node = json_get(root, fields[i].key);
-        TRY(json_read_double(&node, 0, LARGE, fields[i].number));
-    }
-    JsonNode activities = json_get(root, "activities");
-    return json_read_int64(&activities, 0, INT64_MAX, &out->num_activities);
-}
-
-static Status result_read(const JsonNode *root, FILE *times, Arena *arena, SimResult *out) {
-    TRY(numbers_read(root, out));
-    JsonNode folding = json_get(root, "folding"), reason = json_get(root, "folding_reason");
-    JsonNode contended = json_get(root, "contended");
-    TRY(json_read_string(&folding, arena, &out->folding));
-    TRY(json_read_string(&reason, arena, &out->folding_reason));
-    TRY(json_read_bool(&contended, &out->contended));
-    TRY(links_read(root, arena, out));
-    return times ? times_read(root, times, arena, out) : status_ok();
-}
+// --- The whole
 
 static Status answer_read(const SimFiles *files, Arena *arena, SimResult *out) {
     char *text;
     size_t size;
     TRY(file_read(files->output, arena, &text, &size));
-    JsonNode root;
-    TRY(json_parse(text, size, "answer of meshwright-sim", arena, &root));
-    JsonNode version = json_get(&root, "version");
-    const char *theirs;
-    TRY(json_read_string(&version, arena, &theirs));
-    if (strcmp(theirs, MESHWRIGHT_VERSION) != 0) {
-        return json_error(&version, "it is of version %s, this program of %s", theirs,
-                          MESHWRIGHT_VERSION);
-    }
-    return result_read(&root, files->times, arena, out);
+    return sim_answer_read(text, size, files->times, arena, out);
 }
 
 Status sim_run(const cJSON *document, const char *file, const SimOptions *options, Arena *arena,

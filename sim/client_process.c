@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,27 +37,32 @@ static _Noreturn void child_start(const ProcessSpec *spec, int alive_fd) {
     _exit(EXIT_NOT_STARTED);
 }
 
-// Waits until the child has closed its end, or the time is up.
-//   returns false where the time is up
-static bool wait_until_closed(int alive_fd, double deadline_s) {
+// Why the wait for a child is over.
+typedef enum { WAIT_CLOSED, WAIT_TIMED_OUT, WAIT_INTERRUPTED } WaitEnd;
+
+// Waits until the child has closed its end, or the time is up, or a signal has come.
+static WaitEnd wait_until_closed(int alive_fd, int signal_fd, double deadline_s) {
     for (;;) {
         int wait_ms = -1;
         if (deadline_s > 0) {
             double left_ms = (deadline_s - now_s()) * 1e3;
-            if (left_ms <= 0) return false;
+            if (left_ms <= 0) return WAIT_TIMED_OUT;
             wait_ms = left_ms < INT_MAX / 2 ? (int)left_ms + 1 : INT_MAX / 2;
         }
-        struct pollfd closed = {.fd = alive_fd, .events = POLLIN};
-        int rc = poll(&closed, 1, wait_ms);
-        if (rc > 0 || (rc < 0 && errno != EINTR)) return true;
+        struct pollfd waits[] = {{.fd = alive_fd, .events = POLLIN},
+                                 {.fd = signal_fd, .events = POLLIN}};
+        int rc = poll(waits, 2, wait_ms);
+        if (rc > 0 && waits[1].revents) return WAIT_INTERRUPTED;
+        if (rc > 0 || (rc < 0 && errno != EINTR)) return WAIT_CLOSED;
     }
 }
 
-static void child_wait(pid_t pid, int alive_fd, const ProcessSpec *spec, ProcessEnd *out) {
+static void child_wait(pid_t pid, int alive_fd, int signal_fd, double timeout_s, ProcessEnd *out) {
     double start_s = now_s();
-    double deadline_s = spec->timeout_s > 0 ? start_s + spec->timeout_s : 0;
-    out->timed_out = !wait_until_closed(alive_fd, deadline_s);
-    if (out->timed_out) kill(pid, SIGKILL);
+    WaitEnd end = wait_until_closed(alive_fd, signal_fd, timeout_s > 0 ? start_s + timeout_s : 0);
+    out->timed_out = end == WAIT_TIMED_OUT;
+    out->interrupted = end == WAIT_INTERRUPTED;
+    if (end != WAIT_CLOSED) kill(pid, SIGKILL); // its own children end with it
     int state = 0;
     while (waitpid(pid, &state, 0) < 0 && errno == EINTR) continue;
     out->exit_code = WIFEXITED(state) ? WEXITSTATUS(state) : 0;
@@ -64,21 +70,41 @@ static void child_wait(pid_t pid, int alive_fd, const ProcessSpec *spec, Process
     out->wall_s = now_s() - start_s;
 }
 
-Status process_run(const ProcessSpec *spec, ProcessEnd *out) {
-    *out = (ProcessEnd){0};
+// Starts the child and waits for it; `before` is its signal mask.
+static Status child_run(const ProcessSpec *spec, int signal_fd, const sigset_t *before,
+                        ProcessEnd *out) {
     int alive[2];
     if (pipe2(alive, O_CLOEXEC) != 0) {
         return status_error(STATUS_MACHINE, "no pipe can be made: %s", strerror(errno));
     }
     fflush(NULL);
     pid_t pid = fork();
-    if (pid == 0) child_start(spec, alive[1]);
-    close(alive[1]);
-    if (pid < 0) {
-        close(alive[0]);
-        return status_error(STATUS_MACHINE, "no process can be made: %s", strerror(errno));
+    if (pid == 0) {
+        sigprocmask(SIG_SETMASK, before, NULL);
+        child_start(spec, alive[1]);
     }
-    child_wait(pid, alive[0], spec, out);
+    close(alive[1]);
+    if (pid > 0) child_wait(pid, alive[0], signal_fd, spec->timeout_s, out);
     close(alive[0]);
-    return status_ok();
+    if (pid > 0) return status_ok();
+    return status_error(STATUS_MACHINE, "no process can be made: %s", strerror(errno));
+}
+
+// What would end this process is read from a file instead while the child runs.
+Status process_run(const ProcessSpec *spec, ProcessEnd *out) {
+    *out = (ProcessEnd){0};
+    sigset_t stops, before;
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGINT);
+    sigaddset(&stops, SIGTERM);
+    sigprocmask(SIG_BLOCK, &stops, &before);
+    int signal_fd = signalfd(-1, &stops, SFD_CLOEXEC);
+    Status status = signal_fd < 0 ? status_error(STATUS_MACHINE, "no signals can be awaited: %s",
+                                                 strerror(errno))
+                                  : child_run(spec, signal_fd, &before, out);
+    struct signalfd_siginfo taken;
+    if (out->interrupted && read(signal_fd, &taken, sizeof taken) < 0) out->interrupted = true;
+    if (signal_fd >= 0) close(signal_fd);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return status;
 }

@@ -14,9 +14,10 @@ typedef struct {
 } ProcessSpec;
 
 typedef struct {
-    bool timed_out; // and was killed
-    int exit_code;  // where it ended by itself
-    int signal;     // that ended it; 0 for none
+    bool timed_out;   // and was killed
+    bool interrupted; // by SIGINT or SIGTERM to this process, and was killed
+    int exit_code;    // where it ended by itself
+    int signal;       // that ended it; 0 for none
     double wall_s;
 } ProcessEnd;
 

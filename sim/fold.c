@@ -19,11 +19,11 @@ static const char *folding_obstacle(const Cluster *cluster, const Plan *plan,
     return why ? arena_printf(arena, "a tensor-parallel group cannot be folded: %s", why) : NULL;
 }
 
-Status folding_choose(FoldMode mode, const Cluster *cluster, const Plan *plan,
+Status folding_choose(FoldMode mode, const Scenario *scenario, const Plan *plan,
                       const Program *program, Arena *arena, Folding *out) {
     *out = (Folding){.num_folded = 1, .name = "none", .reason = "asked for"};
     if (mode == FOLD_NONE) return status_ok();
-    const char *obstacle = folding_obstacle(cluster, plan, program, arena);
+    const char *obstacle = folding_obstacle(&scenario->cluster, plan, program, arena);
     if (obstacle && mode == FOLD_TP) {
         return status_error(STATUS_INVALID, "--fold tp is not possible: %s", obstacle);
     }
@@ -31,13 +31,16 @@ Status folding_choose(FoldMode mode, const Cluster *cluster, const Plan *plan,
         out->reason = obstacle;
         return status_ok();
     }
+    const char *slowest = scenario->num_disturb > 0
+                              ? ", its computations as long as those of the slowest of them"
+                              : "";
     *out = (Folding){
         .num_folded = plan->tp,
         .name = "tp",
         .reason = arena_printf(arena,
                                "the %d tensor-parallel ranks of a stage do the same and share the "
-                               "network evenly: one of them is simulated",
-                               plan->tp),
+                               "network evenly: one of them is simulated%s",
+                               plan->tp, slowest),
     };
     return status_ok();
 }

@@ -1,12 +1,13 @@
 // sim/fold.h - which GPUs the simulator leaves out because others do the same beside them.
 //
 // The tensor-parallel ranks of a stage do the same at the same time. Where they share the network
-// evenly, one of them, on links of the capacity that is left to it, shows what happens to all.
+// evenly, one of them, on links of the capacity that is left to it, shows what happens to all. They
+// meet inside every computation (sim/meeting.h), so they do so with slow GPUs and jitter as well.
 #pragma once
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "config/cluster.h"
+#include "config/scenario.h"
 #include "plan/plan.h"
 #include "workload/program.h"
 
@@ -21,5 +22,5 @@ typedef struct {
 } Folding;
 
 // FOLD_TP that cannot be done is refused (STATUS_INVALID); FOLD_AUTO then does not fold.
-Status folding_choose(FoldMode mode, const Cluster *cluster, const Plan *plan,
+Status folding_choose(FoldMode mode, const Scenario *scenario, const Plan *plan,
                       const Program *program, Arena *arena, Folding *out);

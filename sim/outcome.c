@@ -7,12 +7,12 @@
 static const double CONTENDED_FRAC = 0.01;
 static const double CONTENDED_S = 1e-6;
 
-static double last_end_s(const Dag *dag, const Playback *playback) {
+double playback_step_s(const Dag *dag, const Playback *playback, double step_s) {
     double end_s = 0;
     for (int i = 0; i < dag->num_nodes; i++) {
         if (playback->end_s[i] > end_s) end_s = playback->end_s[i];
     }
-    return end_s;
+    return end_s + step_s;
 }
 
 static void flows_compare(const Dag *dag, const Playback *playback, Outcome *out) {
@@ -89,7 +89,7 @@ static int last_lane(const Lowered *lowered, const Program *program, const Playb
 
 Outcome playback_outcome(const Lowered *lowered, const Program *program, const Playback *playback,
                          double step_s, Arena *arena) {
-    Outcome out = {.step_time_s = last_end_s(&lowered->dag, playback) + step_s};
+    Outcome out = {.step_time_s = playback_step_s(&lowered->dag, playback, step_s)};
     flows_compare(&lowered->dag, playback, &out);
     if (out.step_time_s > 0) links_measure(lowered, out.step_time_s, arena, &out);
     out.last_lane = last_lane(lowered, program, playback);

@@ -23,6 +23,9 @@ typedef struct {
     int last_lane; // the lane that ends last, the first of those
 } Outcome;
 
+// When the last activity has ended, and what a step takes beside the Program (step_s).
+double playback_step_s(const Dag *dag, const Playback *playback, double step_s);
+
 // step_s: what a step takes beside the Program (Prices.step_s).
 Outcome playback_outcome(const Lowered *lowered, const Program *program, const Playback *playback,
                          double step_s, Arena *arena);

@@ -13,10 +13,11 @@
 #include <stdint.h>
 
 typedef struct {
-    const char *fold; // "auto", "none", "tp"; NULL is "auto"
-    double timeout_s; // of wall time, after which the simulator is stopped; 0: none
-    bool keep_times;  // of every instruction
-    bool stepwise;    // collectives step by step instead of as flows: a check, slow
+    const char *fold;    // "auto", "none", "tp"; NULL is "auto"
+    int num_repetitions; // of what chance disturbs; 0 is 1
+    double timeout_s;    // of wall time, after which the simulator is stopped; 0: none
+    bool keep_times;     // of every instruction
+    bool stepwise;       // collectives step by step instead of as flows: a check, slow
 } SimOptions;
 
 typedef struct {
@@ -24,9 +25,20 @@ typedef struct {
     double utilization_frac; // bytes carried over what it could carry in the step
 } SimLink;
 
+// What disturbances cost, over repetitions with draws of their own.
 typedef struct {
-    double step_time_s;
+    int num_repetitions; // 0: nothing is disturbed and one repetition was asked for
+    double undisturbed_step_time_s;
+    double mean_step_time_s;
+    double p95_step_time_s;                   // 95th percentile
+    double stragglers_s, jitter_s, network_s; // add up to the mean less the undisturbed
+    const double *step_times_s;               // [num_repetitions]
+} SimDisturbed;
+
+typedef struct {
+    double step_time_s; // the mean over the repetitions; all below `disturbed` is of the first
     double estimate_step_time_s; // of the same plan, by the cost model
+    SimDisturbed disturbed;
     int64_t num_activities;
     const char *folding;        // "none" or "tp"
     const char *folding_reason; // a sentence

@@ -1,45 +1,30 @@
 // meshwright-sim: plays one scenario in SimGrid. Started by meshwright (sim/sim.h).
 //
-// Usage: meshwright-sim [--file NAME] [--fold auto|none|tp] [--stepwise] [--times] < SCENARIO
+// Usage: meshwright-sim [--file NAME] [--fold auto|none|tp] [--repetitions N] [--stepwise]
+//                       [--times] < SCENARIO
 // Reads the scenario on standard input; NAME is what to call it and where its relative paths start.
 // Writes one JSON document to standard output, or one line to standard error and ends with the
-// exit codes of the contract. --times also writes the begin and end of every instruction, as pairs
-// of doubles rank by rank, to file descriptor 3.
+// exit codes of the contract. --times also writes the begin and end of every instruction in the
+// first repetition, as pairs of doubles rank by rank, to file descriptor 3.
 //        meshwright-sim --hand-made < NETWORK
 // Plays what sim/hand_made.h describes and writes when each activity begins and ends.
-#include "costmodel/estimate.h"
-#include "sim/fold.h"
 #include "sim/hand_made.h"
-#include "sim/lower.h"
-#include "sim/outcome.h"
-#include "sim/player.h"
+#include "sim/run.h"
 #include "sim/sgx.h"
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { TIMES_FD = 3 };
+enum { TIMES_FD = 3, MAX_REPETITIONS = 1000000 };
 
 typedef struct {
     const char *file;
-    FoldMode fold;
-    bool stepwise;
+    RunOptions run;
     bool times;
     bool hand_made;
 } Options;
-
-// All there is to tell about one run.
-typedef struct {
-    Scenario scenario;
-    Plan plan;
-    Estimate estimate;
-    EstimateParts parts;
-    Folding folding;
-    Lowered lowered;
-    Playback playback;
-    Outcome outcome;
-} Run;
 
 static Status fold_read(const char *text, FoldMode *out) {
     for (int i = 0; i < NUM_FOLD_MODES; i++) {
@@ -53,12 +38,27 @@ static Status fold_read(const char *text, FoldMode *out) {
     return status_error(STATUS_INVALID, "--fold %s: legal are auto, none and tp", text);
 }
 
+static Status repetitions_read(const char *text, int *out) {
+    char *end;
+    long number = strtol(text, &end, 10);
+    if (*text == '\0' || *end != '\0' || number < 1 || number > MAX_REPETITIONS) {
+        return status_error(STATUS_INVALID, "--repetitions %s: expected 1 to %d", text,
+                            MAX_REPETITIONS);
+    }
+    *out = (int)number;
+    return status_ok();
+}
+
 static Status options_read(int argc, char **argv, Options *out) {
-    *out = (Options){.file = "standard input"};
+    *out = (Options){.file = "standard input", .run = {.num_repetitions = 1}};
     static const struct option known[] = {
-        {"file", required_argument, NULL, 'f'}, {"fold", required_argument, NULL, 'o'},
-        {"stepwise", no_argument, NULL, 's'},   {"times", no_argument, NULL, 't'},
-        {"hand-made", no_argument, NULL, 'h'},  {NULL, 0, NULL, 0},
+        {"file", required_argument, NULL, 'f'},
+        {"fold", required_argument, NULL, 'o'},
+        {"stepwise", no_argument, NULL, 's'},
+        {"times", no_argument, NULL, 't'},
+        {"hand-made", no_argument, NULL, 'h'},
+        {"repetitions", required_argument, NULL, 'r'},
+        {NULL, 0, NULL, 0},
     };
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
@@ -67,10 +67,13 @@ static Status options_read(int argc, char **argv, Options *out) {
             out->file = optarg;
             break;
         case 'o':
-            TRY(fold_read(optarg, &out->fold));
+            TRY(fold_read(optarg, &out->run.fold));
+            break;
+        case 'r':
+            TRY(repetitions_read(optarg, &out->run.num_repetitions));
             break;
         case 's':
-            out->stepwise = true;
+            out->run.stepwise = true;
             break;
         case 't':
             out->times = true;
@@ -94,54 +97,6 @@ static Status input_read(const char *file, Arena *arena, JsonNode *root) {
     if (ferror(stdin)) return status_at(STATUS_MACHINE, file, "", "%s", strerror(errno));
     text[size] = '\0';
     return json_parse(text, size, file, arena, root);
-}
-
-static Status run_play(const Options *options, const JsonNode *root, Arena *arena, Run *run) {
-    TRY(scenario_read(root, arena, &run->scenario));
-    TRY(scenario_refuse_unsupported(&run->scenario));
-    TRY(plan_resolve(&run->scenario, arena, &run->plan));
-    TRY(estimate_plan(&run->scenario, &run->plan, arena, &run->estimate, &run->parts));
-    LowerInput input = {
-        .cluster = &run->scenario.cluster,
-        .plan = &run->plan,
-        .program = &run->parts.program,
-        .prices = &run->parts.prices,
-    };
-    TRY(folding_choose(options->fold, input.cluster, input.plan, input.program, arena,
-                       &run->folding));
-    TRY(program_lower(&input, &run->folding, options->stepwise, arena, &run->lowered));
-    TRY(dag_play(&run->lowered.network, &run->lowered.dag, arena, &run->playback));
-    run->outcome =
-        playback_outcome(&run->lowered, input.program, &run->playback, input.prices->step_s, arena);
-    return status_ok();
-}
-
-static cJSON *run_to_json(const Run *run) {
-    const Outcome *outcome = &run->outcome;
-    cJSON *json = cJSON_CreateObject();
-    json_add_number(json, "schema", 1);
-    cJSON_AddStringToObject(json, "version", MESHWRIGHT_VERSION);
-    json_add_number(json, "step_time_s", outcome->step_time_s);
-    json_add_number(json, "estimate_step_time_s", run->estimate.step_time_s);
-    json_add_number(json, "activities", (double)run->playback.num_activities);
-    cJSON_AddStringToObject(json, "folding", run->folding.name);
-    cJSON_AddStringToObject(json, "folding_reason", run->folding.reason);
-    cJSON_AddItemToObject(json, "contended", cJSON_CreateBool(outcome->contended));
-    json_add_number(json, "flow_lost_frac", outcome->flow_lost_frac);
-    json_add_number(json, "flow_gained_frac", outcome->flow_gained_frac);
-    cJSON *links = cJSON_AddArrayToObject(json, "links");
-    for (int i = 0; i < outcome->num_links; i++) {
-        cJSON *link = cJSON_CreateObject();
-        cJSON_AddStringToObject(link, "name", outcome->links[i].name);
-        json_add_number(link, "utilization_frac", outcome->links[i].utilization_frac);
-        cJSON_AddItemToArray(links, link);
-    }
-    cJSON *counts = cJSON_AddArrayToObject(json, "num_instructions");
-    for (int rank = 0; rank < run->parts.program.num_ranks; rank++) {
-        int count = run->parts.program.ranks[rank].num_instructions;
-        cJSON_AddItemToArray(counts, cJSON_CreateNumber(count));
-    }
-    return json;
 }
 
 static Status times_write(const Run *run) {
@@ -180,7 +135,7 @@ static Status sim_main(int argc, char **argv, Arena *arena) {
     TRY(options_read(argc, argv, &options));
     TRY(input_read(options.file, arena, &root));
     if (options.hand_made) return hand_made_main(&root, arena);
-    TRY(run_play(&options, &root, arena, run));
+    TRY(run_play(&options.run, &root, arena, run));
     if (options.times) TRY(times_write(run));
     return json_write(run_to_json(run), stdout);
 }

@@ -59,8 +59,8 @@ grep -q ' [0-9.]* k .* tp 8 ' stdout || fail "$(cat stdout)"
 refuses 'meshwright: simulate --fold full is not supported yet' simulate job.json --fold full
 refuses 'meshwright: --fold: "half" is unknown; expected auto, none, tp or full' \
     simulate job.json --fold half
-refuses 'meshwright: simulate --repetitions 5 is not supported yet' \
-    simulate job.json --repetitions 5
+refuses 'meshwright: --repetitions: "0" is not a whole number from 1 to 1000000' \
+    simulate job.json --repetitions 0
 refuses 'meshwright: simulate: --operators needs --trace FILE' simulate job.json --operators
 refuses 'meshwright: launch --for nemo is not supported yet; there is megatron' \
     launch job.json --for nemo

@@ -9,8 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ANSWER                                                                                     \
-    "{\"schema\": 1, \"version\": \"" MESHWRIGHT_VERSION "\", \"step_time_s\": 2.5, "              \
+#define ANSWER "{\"schema\": 1, " ANSWER_REST
+#define ANSWER_REST                                                                                \
+    "\"version\": \"" MESHWRIGHT_VERSION "\", \"step_time_s\": 2.5, "                              \
     "\"estimate_step_time_s\": 2, \"activities\": 7, \"folding\": \"tp\", "                        \
     "\"folding_reason\": \"because\", \"contended\": true, \"flow_lost_frac\": 0.25, "             \
     "\"flow_gained_frac\": 0, \"links\": [{\"name\": \"nic:0.0 out\", \"utilization_frac\": "      \
@@ -71,11 +72,31 @@ static void an_answer_is_read(void) {
     arena_free(&arena);
 }
 
+static void what_disturbances_cost_is_read(void) {
+    Arena arena = {0};
+    SimResult result;
+    SimOptions options = {.timeout_s = 60};
+    Status status = run_script(
+        "echo '{\"disturbed\": {\"repetitions\": 2, \"undisturbed_step_time_s\": 1, "
+        "\"mean_step_time_s\": 2.5, \"p95_step_time_s\": 2.9, \"difference_s\": {\"stragglers\": "
+        "1.75, \"jitter\": -0.25, \"network\": 0}, \"step_times_s\": [2, 3]}, " ANSWER_REST "'",
+        &options, &arena, &result);
+    CU_ASSERT_STRING_EQUAL(status.text, "");
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    CU_ASSERT_EQUAL_FATAL(result.disturbed.num_repetitions, 2);
+    CU_ASSERT_EQUAL(result.disturbed.undisturbed_step_time_s, 1);
+    CU_ASSERT_EQUAL(result.disturbed.p95_step_time_s, 2.9);
+    CU_ASSERT_EQUAL(result.disturbed.stragglers_s, 1.75);
+    CU_ASSERT_EQUAL(result.disturbed.jitter_s, -0.25);
+    CU_ASSERT_EQUAL(result.disturbed.step_times_s[1], 3);
+    arena_free(&arena);
+}
+
 static void document_and_options_arrive(void) {
-    SimOptions options = {.fold = "none", .stepwise = true};
+    SimOptions options = {.fold = "none", .stepwise = true, .num_repetitions = 7};
     assert_fails("read -r a; read -r b c; echo \"meshwright-sim: $* $a $b $c\" >&2; exit 2",
                  &options, STATUS_INVALID,
-                 "--file job.json --fold none --stepwise { \"schema\": 1");
+                 "--file job.json --fold none --stepwise --repetitions 7 { \"schema\": 1");
 }
 
 // Three pairs of doubles of zeros where the answer says that there are three instructions.
@@ -145,6 +166,7 @@ static void a_missing_simulator_is_named(void) {
 
 CU_TestInfo client_tests[] = {
     {"an_answer_is_read", an_answer_is_read},
+    {"what_disturbances_cost_is_read", what_disturbances_cost_is_read},
     {"document_and_options_arrive", document_and_options_arrive},
     {"times_come_beside_the_answer", times_come_beside_the_answer},
     {"its_refusals_are_passed_on", its_refusals_are_passed_on},

@@ -23,10 +23,10 @@ static Plan plan_of(int tp) {
 
 static Status choose(FoldMode mode, int tp, const ProgramCollective *collective, Folding *out,
                      Arena *arena) {
-    Cluster cluster = sim_cluster(2);
+    Scenario scenario = {.cluster = sim_cluster(2)};
     Plan plan = plan_of(tp);
     Program program = {.collectives = collective, .num_collectives = 1};
-    return folding_choose(mode, &cluster, &plan, &program, arena, out);
+    return folding_choose(mode, &scenario, &plan, &program, arena, out);
 }
 
 static void even_tensor_parallel_ranks_fold(void) {

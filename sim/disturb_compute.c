@@ -1,0 +1,133 @@
+#include "sim/disturb_compute.h"
+
+#include "base/random.h"
+#include "sim/meeting.h"
+
+#include <math.h>
+
+// The entries that take effect, each worked out once.
+typedef struct {
+    uint64_t seed;
+    double sigma; // of the logarithm
+    uint32_t entry;
+} Jitter;
+
+typedef struct {
+    const LowerInput *input;
+    const int *first_replica; // [multiplicity]
+    double *slow_factor;      // [num_gpus]
+    Jitter *jitters;
+    int num_jitters;
+    uint32_t repetition;
+} ComputeDisturb;
+
+static bool is_in(DisturbKind kind, unsigned kinds) {
+    return kinds >> kind & 1;
+}
+
+static ComputeDisturb compute_disturb(const LowerInput *input, const Disturb *disturb,
+                                      int num_disturb, unsigned kinds, Arena *arena) {
+    ComputeDisturb out = {
+        .input = input,
+        .first_replica = meeting_firsts(input->plan, input->program->multiplicity, arena),
+        .slow_factor = ARENA_ARRAY(arena, input->cluster->num_gpus, double),
+        .jitters = ARENA_ARRAY(arena, num_disturb, Jitter),
+    };
+    for (int gpu = 0; gpu < input->cluster->num_gpus; gpu++) out.slow_factor[gpu] = 1;
+    for (int i = 0; i < num_disturb; i++) {
+        const Disturb *entry = &disturb[i];
+        if (!is_in(entry->kind, kinds)) continue;
+        if (entry->kind == DISTURB_SLOW_GPU) out.slow_factor[entry->gpu] *= entry->factor;
+        if (entry->kind != DISTURB_JITTER || entry->jitter_frac == 0) continue;
+        out.jitters[out.num_jitters++] = (Jitter){
+            .seed = (uint64_t)entry->seed,
+            .sigma = sqrt(log1p(entry->jitter_frac * entry->jitter_frac)),
+            .entry = (uint32_t)i,
+        };
+    }
+    return out;
+}
+
+static double gpu_factor(const ComputeDisturb *disturb, int gpu, int instruction) {
+    double factor = disturb->slow_factor[gpu];
+    for (int i = 0; i < disturb->num_jitters; i++) {
+        const Jitter *jitter = &disturb->jitters[i];
+        const uint32_t counter[RANDOM_WORDS] = {disturb->repetition, (uint32_t)gpu,
+                                                (uint32_t)instruction, jitter->entry};
+        double z = random_normal(jitter->seed, counter);
+        factor *= exp(jitter->sigma * (z - jitter->sigma / 2));
+    }
+    return factor;
+}
+
+// The seconds of a computation in which the GPU itself works.
+static double own_s(const Prices *prices, const Instruction *instruction, int rank) {
+    const Price *price;
+    switch (instruction->kind) {
+    case INSTRUCTION_FORWARD:
+        price = prices->forward;
+        break;
+    case INSTRUCTION_BACKWARD:
+        price = prices->backward;
+        break;
+    case INSTRUCTION_BACKWARD_INPUT:
+        price = prices->backward_input;
+        break;
+    case INSTRUCTION_BACKWARD_WEIGHT:
+        price = prices->backward_weight;
+        break;
+    default:
+        return prices->optimizer_s[rank];
+    }
+    int parts = instruction->num_parts > 0 ? instruction->num_parts : 1;
+    return price[instruction->chunk].term_s[TERM_COMPUTE] / parts;
+}
+
+static bool is_computation(const Instruction *instruction) {
+    return instruction->kind != INSTRUCTION_SEND && instruction->kind != INSTRUCTION_RECV &&
+           instruction->kind != INSTRUCTION_COLLECTIVE;
+}
+
+// The factors of all replicas that meet are multiplied out; the largest goes to where they meet.
+static void instruction_disturb(const ComputeDisturb *disturb, int rank, int i, double *factors,
+                                Lowered *lowered) {
+    const Program *program = disturb->input->program;
+    const RankProgram *instructions = &program->ranks[rank];
+    const int *firsts = disturb->first_replica;
+    for (int replica = 0; replica < program->multiplicity; replica++) {
+        double factor = gpu_factor(disturb, program_gpu(program, rank, replica), i);
+        int first = firsts[replica];
+        if (first == replica || factors[first] < factor) factors[first] = factor;
+    }
+    const Instruction *instruction = &instructions->instructions[i];
+    double all_s = instruction_compute_s(disturb->input->prices, instruction, rank);
+    double gpu_s = own_s(disturb->input->prices, instruction, rank);
+    int num_folded = program->multiplicity / lowered->num_lanes;
+    for (int lane = 0; lane < lowered->num_lanes; lane++) {
+        if (firsts[lane * num_folded] != lane * num_folded) continue;
+        int node = lowered->begin_node[rank][lane * instructions->num_instructions + i];
+        lowered->dag.nodes[node].delay_s = all_s + (factors[lane * num_folded] - 1) * gpu_s;
+    }
+}
+
+void computations_disturb(const LowerInput *input, const Disturb *disturb, int num_disturb,
+                          unsigned kinds, int repetition, Arena *arena, Lowered *lowered) {
+    const Program *program = input->program;
+    ComputeDisturb compute = compute_disturb(input, disturb, num_disturb, kinds, arena);
+    compute.repetition = (uint32_t)repetition;
+    double *factors = ARENA_ARRAY(arena, program->multiplicity, double);
+    for (int rank = 0; rank < program->num_ranks; rank++) {
+        for (int i = 0; i < program->ranks[rank].num_instructions; i++) {
+            if (!is_computation(&program->ranks[rank].instructions[i])) continue;
+            instruction_disturb(&compute, rank, i, factors, lowered);
+        }
+    }
+}
+
+bool disturb_is_random(const Disturb *disturb, int num_disturb, unsigned kinds) {
+    for (int i = 0; i < num_disturb; i++) {
+        if (!is_in(disturb[i].kind, kinds)) continue;
+        if (disturb[i].kind == DISTURB_JITTER && disturb[i].jitter_frac > 0) return true;
+    }
+    return false;
+}

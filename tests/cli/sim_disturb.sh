@@ -1,0 +1,150 @@
+#!/bin/sh
+# Disturbed simulations: the same seed the same bytes, another seed others, no spread no change,
+# folded as unfolded; what is said to whom; and that no process outlives a failure.
+set -eu
+if [ ! -x "$MESHWRIGHT" ] || [ ! -x "$MESHWRIGHT_SIM" ]; then exit 77; fi
+. tests/support.sh
+unset MESHWRIGHT_SIM
+
+# job FILE DISTURB [NODES PARALLEL BATCH]
+job() {
+    cat >"$temp/$1.json" <<EOF
+{"schema": 1, "model": "llama-3.1-8b", "cluster": "dgx-h100:${3:-2}",
+ "training": {"seq_len": 4096, "global_batch": ${5:-64}, "precision": "bf16"},
+ "parallel": {${4:-\"tp\": 2, \"pp\": 2}}, "disturb": [$2]}
+EOF
+}
+
+# simulate FILE OPTIONS...: the answer without its timing, which is last, into $temp/FILE.out.
+simulate() {
+    name=$1
+    shift
+    answers 0 simulate "$temp/$name.json" --json "$@"
+    sed '/"timing"/,$d' "$temp/stdout" >"$temp/$name.out"
+}
+
+# figure FILE KEY: the first number of that name.
+figure() {
+    sed -n "s/^[[:space:]]*\"$2\":[[:space:]]*\([^,]*\).*/\1/p" "$temp/$1.out" | head -n 1
+}
+
+# claim SENTENCE EXPRESSION: arithmetic of awk.
+claim() {
+    awk "BEGIN { exit !($2) }" || fail "$1: $2"
+}
+
+jitter='{"jitter_frac": 0.05, "seed": 1}'
+slow='{"slow_gpu": 3, "factor": 1.5}'
+job plain ''
+job zero '{"jitter_frac": 0, "seed": 1}'
+job jitter "$jitter"
+job again "$jitter"
+job other '{"jitter_frac": 0.05, "seed": 2}'
+job both "$slow, $jitter"
+job slow "$slow"
+
+simulate plain
+simulate zero
+undisturbed=$(figure plain step_time_s)
+for key in step_time_s undisturbed_step_time_s mean_step_time_s p95_step_time_s; do
+    [ "$(figure zero $key)" = "$undisturbed" ] || fail "without spread $key is $(figure zero $key)"
+done
+
+simulate jitter --repetitions 4
+simulate again --repetitions 4
+cmp "$temp/jitter.out" "$temp/again.out" || fail "the same seed twice"
+simulate other --repetitions 4
+cmp -s "$temp/jitter.out" "$temp/other.out" && fail "another seed, the same bytes"
+claim "p95 is not below the mean" \
+    "$(figure jitter p95_step_time_s) >= $(figure jitter mean_step_time_s)"
+claim "jitter costs time" "$(figure jitter mean_step_time_s) > $undisturbed"
+
+# tp folded, one of the pair simulated, as long as the slower of the two; unfolded the same.
+simulate both --repetitions 3 --fold tp
+folded=$(figure both step_time_s)
+simulate both --repetitions 3 --fold none
+[ "$folded" = "$(figure both step_time_s)" ] || fail "folded $folded, $(figure both step_time_s)"
+claim "causes add up to the whole difference" "($(figure both stragglers) + $(figure both jitter) \
+    + $(figure both network) + $undisturbed - $folded) ^ 2 < 1e-18"
+claim "a GPU half as slow again makes a step longer, at most so much" \
+    "$(figure both stragglers) > 0.1 * $undisturbed && $(figure both stragglers) <= 0.5 * $undisturbed"
+
+answers 0 simulate "$temp/both.json" --repetitions 3
+grep -q 'in the mean of 3 repetitions, .* at the 95th percentile$' "$temp/stdout"
+grep -q '^by cause *stragglers +[0-9.]* %, jitter [-+][0-9.]* %, network +0.00 %$' "$temp/stdout"
+grep -q 'one of them is simulated, its computations as long as those of the slowest of them$' \
+    "$temp/stdout"
+
+# The trace shows the first repetition, however many there are.
+simulate slow --trace "$temp/once.json"
+simulate slow --trace "$temp/often.json" --repetitions 5
+cmp "$temp/once.json" "$temp/often.json" || fail "the trace depends on the repetitions"
+
+# What nothing acts upon yet is refused by its path; other commands refuse all of it.
+cd "$temp"
+job cable "$slow, {\"link\": \"nic:0.0\", \"bandwidth_factor\": 0.5}"
+refuses 'cable.json: disturb[1].link: legal, but not supported yet' simulate cable.json
+for command in estimate plan; do
+    refuses 'slow.json: disturb: legal, but not supported yet' $command slow.json
+done
+
+# --- Many children, of which none may outlive a failure
+
+[ -r "/proc/$$/task/$$/children" ] || exit 0
+# Runs of more than a second: they are still under way when something happens to them.
+job many "$jitter" 256 '"tp": 1, "pp": 8' 16384
+
+children_of() {
+    cat "/proc/$1/task/$1/children" 2>/dev/null || true
+}
+
+# A process that has ended may wait for its parent as a zombie.
+is_alive() {
+    grep -q '^State:[[:space:]]*[^ZX]' "/proc/$1/status" 2>/dev/null
+}
+
+# Starts `simulate many.json` with the options given and waits for its runs: program, simulator
+# and runs are the process ids of the program, its child, and that one's children.
+start_many() {
+    env --default-signal=INT "$MESHWRIGHT" simulate many.json --json --repetitions 100000 \
+        --trace "$temp/trace.json" "$@" >out 2>err &
+    program=$!
+    runs=
+    while [ -z "$runs" ]; do
+        is_alive $program || fail "it has ended: $(cat err)"
+        simulator=$(children_of $program)
+        [ -z "$simulator" ] || runs=$(children_of "${simulator% }")
+        sleep 0.05
+    done
+}
+
+# ends SENTENCE: with 3, no answer, no trace, and nothing left running.
+ends() {
+    rc=0
+    wait $program || rc=$?
+    if [ $rc -ne 3 ] || [ -s out ] || ! grep -q "$1" err; then
+        fail "expected 3, $1; it was $rc: $(cat err)"
+    fi
+    [ -z "$(find . -name 'trace.json*')" ] || fail "$1: a trace is left"
+    for pid in $simulator $runs; do
+        num_waits=0
+        while is_alive "$pid"; do
+            num_waits=$((num_waits + 1))
+            [ $num_waits -lt 40 ] || fail "$1: process $pid still runs: $(cat "/proc/$pid/status")"
+            sleep 0.05
+        done
+    done
+}
+
+start_many
+# shellcheck disable=SC2086 # a list of processes, of which any will do
+kill -KILL ${runs%% *}
+ends 'the simulator crashed: Killed; in run'
+start_many
+kill -INT $program
+ends 'interrupted: no answer'
+start_many
+kill -KILL "${simulator% }"
+ends 'the simulator crashed: Killed'
+start_many --timeout 3
+ends 'the simulator was stopped after 3 s (--timeout)'
