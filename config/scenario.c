@@ -109,7 +109,7 @@ Status scenario_refuse_unsupported(const Scenario *scenario) {
 
 // The kinds of disturb that sim/ plays.
 static bool is_simulated(DisturbKind kind) {
-    return kind == DISTURB_SLOW_GPU || kind == DISTURB_JITTER;
+    return kind != DISTURB_FAIL_NIC && kind != DISTURB_FLAP;
 }
 
 Status scenario_refuse_unsimulated(const Scenario *scenario) {

@@ -1,5 +1,6 @@
 #include "sim/fold.h"
 
+#include "sim/disturb_network.h"
 #include "sim/network.h"
 
 const char *const FOLD_NAMES[NUM_FOLD_MODES + 1] = {"auto", "none", "tp", NULL};
@@ -19,11 +20,24 @@ static const char *folding_obstacle(const Cluster *cluster, const Plan *plan,
     return why ? arena_printf(arena, "a tensor-parallel group cannot be folded: %s", why) : NULL;
 }
 
+// A link that is not as the others; slow GPUs and jitter are no obstacle.
+static const char *disturb_obstacle(const Scenario *scenario, Arena *arena) {
+    for (int i = 0; i < scenario->num_disturb; i++) {
+        DisturbKind kind = scenario->disturb[i].kind;
+        if (!disturb_is_network(kind)) continue;
+        return arena_printf(arena,
+                            "disturb[%d].%s makes the network of the tensor-parallel ranks uneven",
+                            i, DISTURB_NAMES[kind]);
+    }
+    return NULL;
+}
+
 Status folding_choose(FoldMode mode, const Scenario *scenario, const Plan *plan,
                       const Program *program, Arena *arena, Folding *out) {
     *out = (Folding){.num_folded = 1, .name = "none", .reason = "asked for"};
     if (mode == FOLD_NONE) return status_ok();
-    const char *obstacle = folding_obstacle(&scenario->cluster, plan, program, arena);
+    const char *obstacle = disturb_obstacle(scenario, arena);
+    if (!obstacle) obstacle = folding_obstacle(&scenario->cluster, plan, program, arena);
     if (obstacle && mode == FOLD_TP) {
         return status_error(STATUS_INVALID, "--fold tp is not possible: %s", obstacle);
     }

@@ -157,6 +157,19 @@ double network_share_bytes_per_s(const Network *network, int from_gpu, int to_gp
     return network->nic_share_bytes_per_s / network->oversubscription;
 }
 
+void network_links_of(const Network *network, const LinkName *name, int links[2]) {
+    int first = name->index, between = network->num_gpus;
+    if (name->kind == LINK_NIC) {
+        first = first_nic_link(network) + name->index * network->nics_per_node + name->nic;
+        between = network->num_nodes * network->nics_per_node;
+    } else if (name->kind == LINK_LEAF) {
+        first = first_leaf_link(network) + name->index;
+        between = network->num_leaves;
+    }
+    links[0] = first;
+    links[1] = first + between;
+}
+
 const char *network_link_name(const Network *network, int link, Arena *arena) {
     int nics = first_nic_link(network), leaves = first_leaf_link(network);
     int num_nics = network->num_nodes * network->nics_per_node;

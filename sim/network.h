@@ -16,6 +16,7 @@
 
 #include "base/arena.h"
 #include "config/cluster.h"
+#include "config/disturb.h"
 
 enum { MAX_HOPS = 6 }; // links of the longest route
 
@@ -48,6 +49,10 @@ int network_route(const Network *network, int from_gpu, int to_gpu, int links[MA
 // What a flow between two GPUs gets while every GPU of the cluster sends one like it, and all of
 // them through the spine where they leave a domain: the rate that costmodel/ reckons with.
 double network_share_bytes_per_s(const Network *network, int from_gpu, int to_gpu);
+
+// The two directions of a link of the cluster (no spine): out and in, or up and down. GPUs that
+// share several NICs as one (more NICs than GPUs) all lose where one of these does.
+void network_links_of(const Network *network, const LinkName *name, int links[2]);
 
 // "nvlink:17 out", "nic:3.2 in", "leaf:0 up".
 const char *network_link_name(const Network *network, int link, Arena *arena);

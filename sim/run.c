@@ -2,6 +2,7 @@
 
 #include "sim/children.h"
 #include "sim/disturb_compute.h"
+#include "sim/disturb_network.h"
 
 #include <string.h>
 
@@ -46,6 +47,7 @@ static Status repeated_play(void *context, int number) {
     int repetition;
     DisturbCause cause = run_cause(&shared->plan, number, &repetition);
     LowerInput input = lower_input(run);
+    if (cause == CAUSE_NETWORK) run->lowered.network.link_bytes_per_s = run->disturbed_bytes_per_s;
     computations_disturb(&input, run->scenario.disturb, run->scenario.num_disturb,
                          shared->plan.kinds[cause], repetition, &arena, &run->lowered);
     Playback playback;
@@ -85,7 +87,9 @@ static Status run_prepare(const RunOptions *options, const JsonNode *root, Arena
     TRY(folding_choose(options->fold, &run->scenario, &run->plan, &run->parts.program, arena,
                        &run->folding));
     LowerInput input = lower_input(run);
-    return program_lower(&input, &run->folding, options->stepwise, arena, &run->lowered);
+    TRY(program_lower(&input, &run->folding, options->stepwise, arena, &run->lowered));
+    return network_disturb(&run->scenario, &run->lowered.network, arena,
+                           &run->disturbed_bytes_per_s);
 }
 
 Status run_play(const RunOptions *options, const JsonNode *root, Arena *arena, Run *run) {
@@ -95,6 +99,7 @@ Status run_play(const RunOptions *options, const JsonNode *root, Arena *arena, R
     } else {
         TRY(dag_play(&run->lowered.network, &run->lowered.dag, arena, &run->playback));
     }
+    run->lowered.network.link_bytes_per_s = run->disturbed_bytes_per_s;
     run->outcome = playback_outcome(&run->lowered, &run->parts.program, &run->playback,
                                     run->parts.prices.step_s, arena);
     return status_ok();

@@ -24,6 +24,7 @@ typedef struct {
     EstimateParts parts;
     Folding folding;
     Lowered lowered;
+    double *disturbed_bytes_per_s; // [num_links] of its network
     Playback playback;
     Outcome outcome;
     bool repeated; // summary is set: something is disturbed, or several repetitions were asked for

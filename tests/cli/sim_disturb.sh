@@ -80,10 +80,32 @@ simulate slow --trace "$temp/once.json"
 simulate slow --trace "$temp/often.json" --repetitions 5
 cmp "$temp/once.json" "$temp/often.json" || fail "the trace depends on the repetitions"
 
+# tp 8, dp 2 on two nodes: the ring of GPU 0 and 8 crosses their NICs and nothing else. With half
+# of one NIC all its flows take twice as long, with a quarter four times: 1 and 3 times T more.
+plan='"tp": 8'
+job half '{"link": "nic:0.0", "bandwidth_factor": 0.5}' 2 "$plan"
+job quarter '{"link": "nic:0.0", "bandwidth_factor": 0.25}' 2 "$plan"
+job whole "$jitter, {\"link\": \"nic:0.0\", \"bandwidth_factor\": 1}" 2 "$plan"
+for name in half quarter whole; do
+    sed -i 's/"bf16"/"bf16", "overlap_grad_reduce": false, "overlap_param_gather": false/' \
+        "$temp/$name.json"
+    simulate $name --repetitions 2
+done
+claim "a quarter of a NIC costs three times what half of it does" \
+    "($(figure quarter network) / $(figure half network) / 3 - 1) ^ 2 < 1e-6 \
+    && $(figure half network) > 0"
+claim "a whole NIC costs nothing" "$(figure whole network) == 0"
+grep -q '"folding_reason":.*disturb\[0\].link makes the network' "$temp/half.out"
+
 # What nothing acts upon yet is refused by its path; other commands refuse all of it.
 cd "$temp"
-job cable "$slow, {\"link\": \"nic:0.0\", \"bandwidth_factor\": 0.5}"
-refuses 'cable.json: disturb[1].link: legal, but not supported yet' simulate cable.json
+job card "$slow, {\"fail_nic\": \"nic:0.0\"}"
+refuses 'card.json: disturb[1].fail_nic: legal, but not supported yet' simulate card.json
+job others '{"background": "leaf:0-leaf:1", "bytes_per_s": 1e13}'
+refuses 'others.json: disturb[0].background: 1e+13 bytes/s leave nothing of leaf:0 up, which has 1.6e+12' \
+    simulate others.json
+job spine '{"link": "spine:0", "bandwidth_factor": 0.5}'
+refuses 'spine.json: disturb[0].link: spines are legal, but not supported yet' simulate spine.json
 for command in estimate plan; do
     refuses 'slow.json: disturb: legal, but not supported yet' $command slow.json
 done

@@ -62,9 +62,32 @@ static void one_rank_is_nothing_to_fold(void) {
     arena_free(&arena);
 }
 
+static void an_uneven_network_does_not_fold(void) {
+    Arena arena = {0};
+    Disturb disturb[] = {{.kind = DISTURB_JITTER}, {.kind = DISTURB_SLOW_GPU, .factor = 2}};
+    Scenario scenario = {.cluster = sim_cluster(2), .disturb = disturb, .num_disturb = 2};
+    Plan plan = plan_of(4);
+    Program program = {.collectives = &REDUCE, .num_collectives = 1};
+    Folding folding;
+    CU_ASSERT_EQUAL(folding_choose(FOLD_AUTO, &scenario, &plan, &program, &arena, &folding).code,
+                    STATUS_OK);
+    CU_ASSERT_EQUAL(folding.num_folded, 4);
+    disturb[1] = (Disturb){.kind = DISTURB_LINK, .bandwidth_factor = 0.5};
+    CU_ASSERT_EQUAL(folding_choose(FOLD_AUTO, &scenario, &plan, &program, &arena, &folding).code,
+                    STATUS_OK);
+    CU_ASSERT_EQUAL(folding.num_folded, 1);
+    CU_ASSERT_STRING_EQUAL(folding.reason, "disturb[1].link makes the network of the "
+                                           "tensor-parallel ranks uneven");
+    ASSERT_REFUSED(folding_choose(FOLD_TP, &scenario, &plan, &program, &arena, &folding),
+                   "--fold tp is not possible: disturb[1].link makes the network of the "
+                   "tensor-parallel ranks uneven");
+    arena_free(&arena);
+}
+
 CU_TestInfo fold_tests[] = {
     {"even_tensor_parallel_ranks_fold", even_tensor_parallel_ranks_fold},
     {"groups_across_them_do_not", groups_across_them_do_not},
+    {"an_uneven_network_does_not_fold", an_uneven_network_does_not_fold},
     {"one_rank_is_nothing_to_fold", one_rank_is_nothing_to_fold},
     CU_TEST_INFO_NULL,
 };
