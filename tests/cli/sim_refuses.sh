@@ -27,5 +27,7 @@ says 2 "job.json: empty; expected one JSON document" "" --file job.json
 says 2 "--fold all: legal are auto, none and tp" "$job" --fold all
 says 2 "--fold full is legal but not supported yet" "$job" --fold full
 says 2 "--fold tp is not possible: there is one tensor-parallel rank" "$job" --fold tp
+says 2 "--repetitions 0: expected 1 to 1000000" "$job" --repetitions 0
+says 2 "--repetitions 2x: expected 1 to 1000000" "$job" --repetitions 2x
 says 2 "--nonsense: no such option" "$job" --nonsense
 says 2 "job.json: the scenario is read from standard input" "$job" job.json
