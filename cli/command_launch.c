@@ -62,7 +62,7 @@ static const struct argp ARGP = {
         "and writes nothing, where the plan does not fit.",
 };
 
-static Status answer(const LaunchOptions *options, const LaunchFile *file) {
+static Status answer(const LaunchOptions *options, const LaunchFile *file, bool unchanged) {
     if (options->common.json) {
         cJSON *document = cJSON_CreateObject();
         cJSON_AddNumberToObject(document, "schema", 1);
@@ -77,7 +77,7 @@ static Status answer(const LaunchOptions *options, const LaunchFile *file) {
     if (options->dry_run)
         fputs(file->text, stdout);
     else
-        printf("%s/%s written\n", options->folder, file->name);
+        printf("%s/%s %s\n", options->folder, file->name, unchanged ? "unchanged" : "written");
     return status_ok();
 }
 
@@ -99,6 +99,7 @@ static Status launch_answer(const LaunchOptions *options, Arena *arena) {
     Scenario scenario;
     Plan plan;
     LaunchFile file;
+    bool unchanged = false;
     TRY(scenario_open_plan(options->common.scenario, arena, &scenario, &plan));
     TRY(launch_make(&scenario, &plan, (LaunchTarget)options->target,
                     (LaunchScheduler)options->scheduler, arena, &file));
@@ -106,9 +107,9 @@ static Status launch_answer(const LaunchOptions *options, Arena *arena) {
     if (!options->dry_run) {
         TRY(folder_check(options->folder));
         TRY(folder_make(options->folder));
-        TRY(launch_save(&file, options->folder, options->force, arena));
+        TRY(launch_save(&file, options->folder, options->force, arena, &unchanged));
     }
-    return answer(options, &file);
+    return answer(options, &file, unchanged);
 }
 
 Status command_launch(int argc, char **argv) {

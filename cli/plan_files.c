@@ -65,13 +65,14 @@ static Status launch_files_save(const Scenario *scenario, const Plan *plan, cons
     *launchable = true;
     for (int i = 0; i < 2; i++) {
         LaunchFile file;
+        bool unchanged;
         Status status = launch_make(scenario, plan, LAUNCH_MEGATRON, schedulers[i], arena, &file);
         if (status.code != STATUS_OK) {
             *launchable = false;
             fprintf(stderr, "meshwright: no launch files: %s\n", status.text);
             return status_ok();
         }
-        TRY(launch_save(&file, folder, true, arena));
+        TRY(launch_save(&file, folder, true, arena, &unchanged));
     }
     return status_ok();
 }

@@ -48,9 +48,25 @@ static Status text_save(const char *path, const char *text, Arena *arena) {
     return status;
 }
 
-Status launch_save(const LaunchFile *file, const char *folder, bool force, Arena *arena) {
+// Whether a regular, executable file holds exactly these bytes.
+static bool text_is_there(const char *path, const char *text) {
+    struct stat info;
+    if (lstat(path, &info) != 0 || !S_ISREG(info.st_mode) || !(info.st_mode & S_IXUSR) ||
+        (size_t)info.st_size != strlen(text))
+        return false;
+    FILE *stream = fopen(path, "rb");
+    if (!stream) return false;
+    while (*text && fgetc(stream) == (unsigned char)*text) text++;
+    fclose(stream);
+    return *text == '\0';
+}
+
+Status launch_save(const LaunchFile *file, const char *folder, bool force, Arena *arena,
+                   bool *unchanged) {
     const char *path = arena_printf(arena, "%s/%s", folder, file->name);
     struct stat info;
+    *unchanged = text_is_there(path, file->text);
+    if (*unchanged) return status_ok();
     if (!force && lstat(path, &info) == 0)
         return status_at(STATUS_INVALID, path, "", "is there already; --force overwrites it");
     return text_save(path, file->text, arena);

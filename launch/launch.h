@@ -43,4 +43,6 @@ Status launch_make(const Scenario *scenario, const Plan *plan, LaunchTarget targ
                    LaunchScheduler scheduler, Arena *arena, LaunchFile *out);
 
 // Saves it, executable, in an existing folder; an existing file is refused unless force.
-Status launch_save(const LaunchFile *file, const char *folder, bool force, Arena *arena);
+//   *unchanged  the file was there with exactly these bytes: it is left as it is
+Status launch_save(const LaunchFile *file, const char *folder, bool force, Arena *arena,
+                   bool *unchanged);

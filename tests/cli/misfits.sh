@@ -31,6 +31,14 @@ for command in "launch --dry-run" estimate simulate; do
     "$MESHWRIGHT" $command plan/plan.json >/dev/null 2>stderr
     [ ! -s stderr ] || fail "$command: $(cat stderr)"
 done
+# The launch files beside plan.json are those of launch; a file of other bytes is not overwritten.
+answers 0 launch plan/plan.json --scheduler slurm -o plan
+[ "$(cat stdout)" = "plan/launch.sbatch unchanged" ] || fail "$(cat stdout)"
+echo "# mine" >>plan/launch.sbatch
+refuses 'plan/launch.sbatch: is there already; --force overwrites it' \
+    launch plan/plan.json --scheduler slurm -o plan
+answers 0 launch plan/plan.json --scheduler slurm -o plan --force
+[ "$(cat stdout)" = "plan/launch.sbatch written" ] || fail "$(cat stdout)"
 sed 's/"global_batch":[[:space:]]*16/"global_batch": 32/' plan/plan.json >edited.json
 for command in "launch --dry-run" estimate simulate; do
     # shellcheck disable=SC2086
