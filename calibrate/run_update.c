@@ -6,8 +6,8 @@
 #include <string.h>
 
 static const double DIFFERENCE = 0.02; // of a log factor, for slopes
-static const double CONVERGED = 1e-6;
-enum { MAX_ROUNDS = 20 };
+static const double CONVERGED = 1e-9;  // of the log of the step
+enum { MAX_DOUBLINGS = 10, MAX_ROUNDS = 100 };
 
 void run_update_linear(const double *slope, double error, double noise, double *mean,
                        double covariance[NUM_PARTS][NUM_PARTS]) {
@@ -48,40 +48,81 @@ static Status slopes_at(const Scenario *scenario, const Plan *plan, const Calibr
     return status_ok();
 }
 
-// One round: linear at theta, from the prior. Moves theta; returns by how much at most.
-static Status round_run(const Scenario *scenario, const Plan *plan, double measured_s, double noise,
-                        Arena *scratch, RunUpdate *out, double *theta, double *moved) {
-    const Calibration *prior = scenario->calibration;
-    double mean[NUM_PARTS];
+// The factors that the linear update can reach, exp(theta0 + amount x direction), and the run.
+typedef struct {
+    const Scenario *scenario;
+    const Plan *plan;
+    double direction[NUM_PARTS]; // C s
+    double before_s, measured_s, noise;
+    Arena *scratch;
+} Line;
+
+static void line_theta(const Line *line, double amount, double *theta) {
+    for (int k = 0; k < NUM_PARTS; k++)
+        theta[k] = log(line->scenario->calibration->factor[k]) + amount * line->direction[k];
+}
+
+// By how much the amount is too large: its own cost and what it explains, over the run's error.
+static Status excess_at(const Line *line, double amount, double *excess) {
+    double theta[NUM_PARTS];
     Estimate at;
-    TRY(estimate_at(scenario, plan, prior, theta, scratch, &at));
-    TRY(slopes_at(scenario, plan, prior, theta, scratch, out->slope));
-    double error = log(measured_s / at.step_time_s);
-    for (int k = 0; k < NUM_PARTS; k++) {
-        mean[k] = log(prior->factor[k]);
-        error += out->slope[k] * (theta[k] - mean[k]);
+    line_theta(line, amount, theta);
+    TRY(estimate_at(line->scenario, line->plan, line->scenario->calibration, theta, line->scratch,
+                    &at));
+    *excess = line->noise * amount + log(at.step_time_s / line->before_s) -
+              log(line->measured_s / line->before_s);
+    return status_ok();
+}
+
+// Where the excess is 0, by halving: it rises with the amount, and is -error without any.
+//   first  the amount of the linear update
+static Status line_search(const Line *line, double first, double *amount) {
+    double near = 0, far = first, excess = 0, sign = first < 0 ? -1 : 1;
+    for (int i = 0; i < MAX_DOUBLINGS; i++) {
+        TRY(excess_at(line, far, &excess));
+        if (sign * excess >= 0) break;
+        near = far;
+        far *= 2;
     }
-    memcpy(out->posterior.covariance, prior->covariance, sizeof prior->covariance);
-    run_update_linear(out->slope, error, noise, mean, out->posterior.covariance);
-    *moved = 0;
-    for (int k = 0; k < NUM_PARTS; k++) {
-        *moved = fmax(*moved, fabs(mean[k] - theta[k]));
-        theta[k] = mean[k];
+    *amount = far;
+    for (int i = 0; i < MAX_ROUNDS && fabs(excess) > CONVERGED; i++) {
+        *amount = (near + far) / 2;
+        TRY(excess_at(line, *amount, &excess));
+        *(sign * excess >= 0 ? &far : &near) = *amount;
     }
     return status_ok();
 }
 
-static Status rounds_run(const Scenario *scenario, const Plan *plan, double measured_s,
-                         double median_variance, Arena *scratch, RunUpdate *out) {
+// Moves the posterior: the covariance by the linear update, the factors along its direction.
+static Status line_update(const Line *line, RunUpdate *out) {
+    const Calibration *prior = line->scenario->calibration;
+    double error = log(line->measured_s / line->before_s), explained = 0, amount = 0;
+    double theta[NUM_PARTS], mean[NUM_PARTS] = {0};
+    for (int k = 0; k < NUM_PARTS; k++) explained += out->slope[k] * line->direction[k];
+    if (explained + line->noise <= 0) return status_ok(); // nothing is uncertain
+    run_update_linear(out->slope, error, line->noise, mean, out->posterior.covariance);
+    if (explained > 0 && error != 0)
+        TRY(line_search(line, error / (explained + line->noise), &amount));
+    line_theta(line, amount, theta);
+    for (int k = 0; k < NUM_PARTS; k++)
+        out->posterior.factor[k] = amount == 0 ? prior->factor[k] : exp(theta[k]);
+    return status_ok();
+}
+
+static Status steps_run(const Scenario *scenario, const Plan *plan, double measured_s,
+                        double median_variance, Arena *scratch, RunUpdate *out) {
     const Calibration *prior = scenario->calibration;
-    double theta[NUM_PARTS], moved = 1;
+    double theta[NUM_PARTS];
     TRY(estimate_plan(scenario, plan, scratch, &out->before, NULL));
-    double noise = interval_run_variance(prior, out->before.part_s, out->before.step_time_s) +
-                   out->before.known_variance + median_variance;
-    for (int k = 0; k < NUM_PARTS; k++) theta[k] = log(prior->factor[k]);
-    for (int round = 0; round < MAX_ROUNDS && moved > CONVERGED; round++)
-        TRY(round_run(scenario, plan, measured_s, noise, scratch, out, theta, &moved));
-    for (int k = 0; k < NUM_PARTS; k++) out->posterior.factor[k] = exp(theta[k]);
+    Line line = {scenario, plan, {0}, out->before.step_time_s, measured_s, 0, scratch};
+    line.noise = interval_run_variance(prior, out->before.part_s, out->before.step_time_s) +
+                 out->before.known_variance + median_variance;
+    line_theta(&line, 0, theta);
+    TRY(slopes_at(scenario, plan, prior, theta, scratch, out->slope));
+    for (int k = 0; k < NUM_PARTS; k++)
+        for (int j = 0; j < NUM_PARTS; j++)
+            line.direction[k] += prior->covariance[k][j] * out->slope[j];
+    TRY(line_update(&line, out));
     Scenario after = *scenario;
     after.calibration = &out->posterior;
     return estimate_plan(&after, plan, scratch, &out->after, NULL);
@@ -92,7 +133,7 @@ Status run_update(const Scenario *scenario, const Plan *plan, double measured_s,
     Arena scratch = {0};
     *out = (RunUpdate){.posterior = *scenario->calibration};
     out->posterior.num_nodes = fmax(out->posterior.num_nodes, scenario->cluster.num_nodes);
-    Status status = rounds_run(scenario, plan, measured_s, median_variance, &scratch, out);
+    Status status = steps_run(scenario, plan, measured_s, median_variance, &scratch, out);
     arena_free(&scratch);
     return status;
 }

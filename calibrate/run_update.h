@@ -4,12 +4,17 @@
 //         every run has of its own (interval_run_variance) + what is known to be uncertain of this
 //         step (costmodel/interval.h) + the variance of the log's median. t(theta) is the estimate
 //         with the factors exp(theta), overlap worked out anew.
-// Method: the iterated extended Kalman filter: linear in theta at the last iterate, slopes by
-//         central differences; in a linear case one step is exact:
-//           K = C s / (s' C s + noise),  theta = theta0 + K (log t_measured - log t(theta0)),
-//           C' = C - K s' C.
-// Source: Bell and Cathey, "The iterated Kalman filter update as a Gauss-Newton method", IEEE
-//         Trans. Automatic Control 38(2), 1993.
+// Method: which part the run speaks of is that of the linear model of config/calibration.h, with
+//         the slopes s of log t at the prior (central differences):
+//           theta = theta0 + a C s,  C' = C - C s s' C / (s' C s + noise),
+//         and how far, a, solves  a noise + log t(theta0 + a C s) = log t_measured.  Where log t is
+//         linear this is the Kalman update, a = error / (s' C s + noise); without noise the run is
+//         met exactly; a, and so every factor, rises with t_measured.
+// Limits: not the mode of the density of theta itself, which jumps: log t is convex in theta, so
+//         that a part whose factor is free to grow takes over the step. With products 74 % and
+//         attention 20 % of a step, a run 4.3 times as long has its mode at products 1.46,
+//         attention 2.5; one 14 times as long at products 1.04, across (1 %) 535.
+// Source: Anderson and Moore, "Optimal Filtering", 1979, section 3.1 (the update).
 #pragma once
 
 #include "base/arena.h"
@@ -20,7 +25,7 @@
 typedef struct {
     Calibration posterior;
     Estimate before, after;  // with the scenario's calibration, and with the posterior
-    double slope[NUM_PARTS]; // of the log of the step over theta, at the posterior
+    double slope[NUM_PARTS]; // of the log of the step over theta, at the prior
 } RunUpdate;
 
 // Updates the scenario's calibration by a run that took measured_s a step.

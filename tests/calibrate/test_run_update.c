@@ -102,6 +102,34 @@ static void a_run_without_noise_is_met(void) {
     case_free(&c);
 }
 
+// Runs from half to 30 times as long as predicted: every factor rises with the run and without
+// jumps, and what a run tells of a part that takes less than 3 % of the step is little.
+static void factors_rise_with_the_run(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_MOE, 16, TRAINING, "{\"tp\": 2, \"pp\": 2, \"ep\": 2}")) {
+        const double ratio = pow(60, 1.0 / 40);
+        double before[NUM_PARTS] = {0}, factor_s = 0.5;
+        for (int i = 0; i <= 40; i++, factor_s *= ratio) {
+            Estimate estimate;
+            RunUpdate u;
+            estimate_plan(&c.scenario, &c.plan, &c.arena, &estimate, NULL);
+            Status status =
+                run_update(&c.scenario, &c.plan, factor_s * estimate.step_time_s, 0, &u);
+            CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+            for (int k = 0; k < NUM_PARTS; k++) {
+                CU_ASSERT(i == 0 || u.posterior.factor[k] >= before[k]);
+                CU_ASSERT(i == 0 || u.posterior.factor[k] <= before[k] * ratio * ratio);
+                before[k] = u.posterior.factor[k];
+                double share = u.before.part_s[k] / u.before.step_time_s;
+                double left = u.posterior.covariance[k][k];
+                double variance = c.scenario.calibration->covariance[k][k];
+                CU_ASSERT(share > 0.03 || left > 0.9 * variance);
+            }
+        }
+    }
+    case_free(&c);
+}
+
 // --- Pairs
 
 // Of the bundled runs, those of the families that have several on one machine: calibrated on one
@@ -136,6 +164,7 @@ CU_TestInfo run_update_tests[] = {
     {"more_runs_narrow", more_runs_narrow},
     {"a_slower_run_slows_its_parts", a_slower_run_slows_its_parts},
     {"a_run_without_noise_is_met", a_run_without_noise_is_met},
+    {"factors_rise_with_the_run", factors_rise_with_the_run},
     {"a_run_helps_to_predict_another", a_run_helps_to_predict_another},
     CU_TEST_INFO_NULL,
 };
