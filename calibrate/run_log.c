@@ -1,6 +1,7 @@
 #include "calibrate/run_log.h"
 
 #include "calibrate/fit.h"
+#include "calibrate/run_claims.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -11,6 +12,7 @@
 
 const char *const RUN_LOG_NAMES[NUM_RUN_LOGS + 1] = {"Megatron-LM", "torchtitan", NULL};
 
+static const char MEGATRON_LABEL[] = "elapsed time per iteration (";
 static const char MEGATRON_TIME[] = "elapsed time per iteration (ms):";
 static const char MEGATRON_BATCH[] = "global batch size:";
 
@@ -20,8 +22,10 @@ typedef struct {
     const char *file;
     int line;
     const Scenario *scenario;
+    const Plan *plan;
     RunLogKind kind;
     double *step_s; // [num_lines]
+    int *line_of;   // [num_lines], of the file
     int num_lines, capacity;
     int64_t last_step;
     Arena *arena;
@@ -68,12 +72,18 @@ static Status step_add(Reader *r, RunLogKind kind, int64_t step, double step_s) 
     if (r->num_lines == r->capacity) {
         int capacity = r->capacity ? 2 * r->capacity : 256;
         double *more = ARENA_ARRAY(r->arena, capacity, double);
-        if (r->num_lines > 0) memcpy(more, r->step_s, (size_t)r->num_lines * sizeof *more);
+        int *more_lines = ARENA_ARRAY(r->arena, capacity, int);
+        if (r->num_lines > 0) {
+            memcpy(more, r->step_s, (size_t)r->num_lines * sizeof *more);
+            memcpy(more_lines, r->line_of, (size_t)r->num_lines * sizeof *more_lines);
+        }
         r->step_s = more;
+        r->line_of = more_lines;
         r->capacity = capacity;
     }
     r->kind = kind;
     r->last_step = step;
+    r->line_of[r->num_lines] = r->line;
     r->step_s[r->num_lines++] = step_s;
     return status_ok();
 }
@@ -88,6 +98,11 @@ static Status label_read(const Reader *r, const char *label, const char *at, dou
 // A line that ends within its number says a wrong one: Megatron closes each field with a bar.
 static Status megatron_read(Reader *r, const char *line, int64_t step) {
     const char *time = strstr(line, MEGATRON_TIME), *batch = strstr(line, MEGATRON_BATCH);
+    const char *label = strstr(line, MEGATRON_LABEL);
+    if (!time && label && strchr(label, ')')) {
+        const char *unit = label + strlen(MEGATRON_LABEL);
+        return REFUSE(r, "time unit is (%.*s); expected (ms)", (int)strcspn(unit, ")"), unit);
+    }
     if (!time || !strchr(time, '|'))
         return REFUSE(r, "the line ends before its time; expected \"%s 1234.5 |\"", MEGATRON_TIME);
     double time_ms, global_batch;
@@ -119,6 +134,10 @@ static Status torchtitan_read(Reader *r, const char *line, int64_t step) {
 // "step: N  loss:".
 static Status line_read(Reader *r, char *line) {
     colours_remove(line);
+    RunClaim claim;
+    if (run_claim_differs(line, r->scenario, r->plan, &claim))
+        return REFUSE(r, "%s %.15g, but %s of %s is %.15g", claim.name, claim.said, claim.key,
+                      r->scenario->file, claim.expected);
     long long step, last;
     int used = 0;
     const char *at = strstr(line, "iteration ");
@@ -153,18 +172,26 @@ static Status summary(const Reader *r, RunLog *out) {
                          "%d are warm-up",
                          r->num_lines, RUN_LOG_LEAST_STEPS, RUN_LOG_WARM_UP);
     int n = r->num_lines - RUN_LOG_WARM_UP;
-    double *steps = r->step_s + RUN_LOG_WARM_UP;
+    const double *steps = r->step_s + RUN_LOG_WARM_UP;
+    double *sorted = ARENA_ARRAY(r->arena, n, double);
     *out = (RunLog){.kind = r->kind, .num_lines = r->num_lines, .num_steps = r->last_step};
-    out->step_s = fit_median(steps, n);
-    for (int i = 0; i < n; i++) steps[i] = fabs(log(steps[i] / out->step_s));
-    out->spread = fit_median(steps, n) / 0.6745;
+    memcpy(sorted, steps, (size_t)n * sizeof *sorted);
+    out->step_s = fit_median(sorted, n);
+    int i = 0;
+    while (steps[i] > out->step_s) i++;
+    out->line = r->line_of[RUN_LOG_WARM_UP + i];
+    for (i = 0; i < n; i++) sorted[i] = fabs(log(steps[i] / out->step_s));
+    out->spread = fit_median(sorted, n) / 0.6745;
     return status_ok();
 }
 
-Status run_log_load(const char *path, const Scenario *scenario, Arena *arena, RunLog *out) {
+Status run_log_load(const char *path, const Scenario *scenario, const Plan *plan, Arena *arena,
+                    RunLog *out) {
     bool standard = strcmp(path, "-") == 0;
-    Reader reader = {
-        .file = standard ? "standard input" : path, .scenario = scenario, .arena = arena};
+    Reader reader = {.file = standard ? "standard input" : path,
+                     .scenario = scenario,
+                     .plan = plan,
+                     .arena = arena};
     FILE *stream = standard ? stdin : fopen(path, "r");
     if (!stream) return status_at(STATUS_INVALID, path, "", "cannot be read: %s", strerror(errno));
     Status status = lines_read(&reader, stream);

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "config/scenario.h"
+#include "plan/plan.h"
 
 typedef enum { RUN_LOG_MEGATRON, RUN_LOG_TORCHTITAN, NUM_RUN_LOGS } RunLogKind;
 
@@ -25,11 +26,14 @@ typedef struct {
     double step_s;     // median without the warm-up
     double spread;     // robust standard deviation of the log of one line's
     int64_t num_steps; // the last step's number
+    int line;          // of the file: the first step after the warm-up of at most step_s
 } RunLog;
 
-// Reads a log ("-" is standard input) of a run of this scenario, which says what torchtitan's rate
-// is of.
+// Reads a log ("-" is standard input) of a run of this plan of a scenario, which says what
+// torchtitan's rate is of.
 // Refusals (STATUS_INVALID), with FILE:LINE where there is one: unreadable, no or too few lines of
 // steps, a line that ends before its time, a time or rate that is not a positive number, lines of
-// both programs, a global batch that is not the scenario's.
-Status run_log_load(const char *path, const Scenario *scenario, Arena *arena, RunLog *out);
+// both programs, a time in another unit, a global batch or another size (calibrate/run_claims.h)
+// that is not that of the plan.
+Status run_log_load(const char *path, const Scenario *scenario, const Plan *plan, Arena *arena,
+                    RunLog *out);

@@ -1,8 +1,11 @@
 // `calibrate --run`: the parts of a step after one measured run.
+#include "base/data_dir.h"
 #include "calibrate/run_log.h"
 #include "calibrate/run_update.h"
 #include "cli/calibrate.h"
 #include "cli/command.h"
+#include "cli/output.h"
+#include "cli/plan_check.h"
 #include "report/table.h"
 #include "report/units.h"
 
@@ -13,6 +16,7 @@
 typedef struct {
     const char *log_path;
     Scenario scenario;
+    Plan plan;
     RunLog log;
     RunUpdate update;
 } Run;
@@ -64,6 +68,7 @@ static void run_print(const Run *run, Arena *arena) {
     char step[UNITS_SIZE];
     printf("%s: %d lines of %s, the first %d left out as warm-up\n\n", run->log_path,
            log->num_lines, RUN_LOG_NAMES[log->kind], RUN_LOG_WARM_UP);
+    printf("%-17s %s\n", "plan", plan_describe(&run->plan, arena));
     printf("%-17s %s   (median; spread %.1f %%)\n", "measured", units_seconds(log->step_s, step),
            100 * log->spread);
     step_print("predicted before", before->step_time_s, before->step_time_low_s,
@@ -90,6 +95,7 @@ static cJSON *measured_to_json(const Run *run) {
     cJSON_AddStringToObject(json, "log", run->log_path);
     cJSON_AddStringToObject(json, "log_of", RUN_LOG_NAMES[run->log.kind]);
     cJSON_AddStringToObject(json, "scenario", run->scenario.file);
+    cJSON_AddItemToObject(json, "parallel", plan_to_json(&run->plan));
     json_add_number(json, "num_lines", run->log.num_lines);
     json_add_number(json, "step_time_s", run->log.step_s);
     json_add_number(json, "spread", run->log.spread);
@@ -127,15 +133,93 @@ static double median_variance(const RunLog *log) {
     return 1.5708 * log->spread * log->spread / n;
 }
 
+// --- What cannot be the run
+
+// The files that this scenario is made of.
+static Status output_check(const char *output, const Run *run, Arena *arena) {
+    static const char *const KEYS[] = {"calibration", "model"};
+    TRY(output_check_input(output, run->log_path, "log"));
+    TRY(output_check_input(output, run->scenario.file, "scenario"));
+    for (int i = 0; i < 2; i++) {
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(run->scenario.document, KEYS[i]);
+        if (cJSON_IsString(item) && (i == 0 || value_is_path(item->valuestring)))
+            TRY(output_check_input(
+                output, path_beside(arena, run->scenario.file, item->valuestring), KEYS[i]));
+    }
+    return status_ok();
+}
+
+static Status parallel_check(const Scenario *scenario) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(scenario->document, "parallel");
+    if (item && !cJSON_IsNull(item)) return status_ok();
+    return status_at(STATUS_INVALID, scenario->file, "parallel",
+                     "is absent; state the one that ran, or give the plan.json of the run");
+}
+
+// A run has fitted. The account of its memory may miss by a few percent (docs/accuracy.md).
+static Status fit_check(const Scenario *scenario, const Estimate *estimate) {
+    static const double ACCOUNT_FRAC = 1.1;
+    double device_bytes = estimate->memory.device_bytes;
+    if (device_bytes > ACCOUNT_FRAC * estimate->memory_available_bytes)
+        return status_does_not_fit(scenario->file, device_bytes, estimate->memory_available_bytes);
+    plan_warn_misfit(scenario, estimate);
+    return status_ok();
+}
+
+// Refuses a step that needs more than the peak; points out one beyond the interval.
+static Status step_check(const Run *run, const Estimate *estimate, Arena *arena) {
+    const RunLog *log = &run->log;
+    double peak_frac = estimate->mfu_frac * estimate->step_time_s / log->step_s;
+    char step[UNITS_SIZE], low[UNITS_SIZE], high[UNITS_SIZE], percent[UNITS_SIZE];
+    units_seconds(log->step_s, step);
+    if (peak_frac > 1)
+        return status_at(
+            STATUS_INVALID, arena_printf(arena, "%s:%d", run->log_path, log->line), "",
+            "a step of %s needs %s of the GPUs' peak rate in %s; %s", step,
+            units_percent(peak_frac, percent), PRECISION_NAMES[run->scenario.training.precision],
+            log->kind == RUN_LOG_MEGATRON ? "is it in seconds?" : "is tps that of all GPUs?");
+    if (log->step_s < estimate->step_time_low_s || log->step_s > estimate->step_time_high_s)
+        fprintf(stderr,
+                "%s: measured %s lies outside the 80 %% interval before (%s - %s): is %s the "
+                "scenario that ran?\n",
+                run->log_path, step, units_seconds(estimate->step_time_low_s, low),
+                units_seconds(estimate->step_time_high_s, high), run->scenario.file);
+    return status_ok();
+}
+
+// A document of other factors could not be read again (config/calibration.c).
+static Status factors_check(const Run *run) {
+    for (int k = 0; k < NUM_PARTS; k++) {
+        double factor = run->update.posterior.factor[k];
+        if (factor < 0.01 || factor > 100)
+            return status_at(STATUS_INVALID, run->log_path, "",
+                             "needs a factor of %.3g for %s; is %s the scenario that ran?", factor,
+                             PART_NAMES[k], run->scenario.file);
+    }
+    return status_ok();
+}
+
+static Status run_load(const char *scenario, const char *output, Arena *arena, Run *run) {
+    Estimate estimate;
+    TRY(scenario_open(scenario, arena, &run->scenario));
+    TRY(parallel_check(&run->scenario));
+    TRY(plan_resolve(&run->scenario, arena, &run->plan));
+    if (output) TRY(output_check(output, run, arena));
+    TRY(run_log_load(run->log_path, &run->scenario, &run->plan, arena, &run->log));
+    TRY(estimate_plan(&run->scenario, &run->plan, arena, &estimate, NULL));
+    TRY(fit_check(&run->scenario, &estimate));
+    return step_check(run, &estimate, arena);
+}
+
 Status calibrate_run(const char *log, const char *scenario, const char *output, bool json,
                      Arena *arena) {
     Run run = {.log_path = log};
-    Plan plan;
     if (strcmp(log, "-") == 0 && strcmp(scenario, "-") == 0)
         return usage_error("calibrate: log and scenario are both -; expected one of them");
-    TRY(scenario_open_plan(scenario, arena, &run.scenario, &plan));
-    TRY(run_log_load(log, &run.scenario, arena, &run.log));
-    TRY(run_update(&run.scenario, &plan, run.log.step_s, median_variance(&run.log), &run.update));
+    TRY(run_load(scenario, output, arena, &run));
+    TRY(run_update(&run.scenario, &run.plan, run.log.step_s, median_variance(&run.log),
+                   &run.update));
+    TRY(factors_check(&run));
     run.update.posterior.title = arena_printf(arena, "after the run of %s", log);
     if (output) {
         cJSON *tree = document(&run);

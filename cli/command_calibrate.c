@@ -72,7 +72,7 @@ static const struct argp ARGP = {
            "  meshwright calibrate --kernels measured --gpu h100-sxm-80g -o my-h100.json\n"
            "  meshwright calibrate --kernels measured --gpu h100-sxm-80g --kind gemm --json\n"
            "  meshwright calibrate --steps steps.jsonl -o steps.json\n"
-           "  meshwright calibrate --run train.log job.json -o our-cluster.json\n\n"
+           "  meshwright calibrate --run train.log out/plan.json -o our-cluster.json\n\n"
            "A fitted profile prices kernels with meshwright kernel --profile my-h100.json.",
 };
 
@@ -146,6 +146,7 @@ static Status steps_answer(const CalibrateOptions *options, Arena *arena) {
     if (options->common.scenario)
         return usage_error("calibrate: --steps takes no scenario: \"%.200s\"",
                            options->common.scenario);
+    if (options->output) TRY(output_check_input(options->output, options->steps, "file of steps"));
     return calibrate_steps(options->steps, options->output, options->common.json, arena);
 }
 
@@ -159,6 +160,16 @@ static Status run_answer(const CalibrateOptions *options, Arena *arena) {
                          options->common.json, arena);
 }
 
+static Status kernels_output_check(const CalibrateOptions *options, Arena *arena) {
+    TRY(folder_check_of(options->output, arena));
+    for (int i = 0; i < 2 * NUM_KINDS; i++) {
+        const char *table = arena_printf(arena, "%s/%s.%s", options->kernels, KINDS[i / 2].name,
+                                         i % 2 ? "csv.gz" : "csv");
+        TRY(output_check_input(options->output, table, "table"));
+    }
+    return status_ok();
+}
+
 static Status kernels_answer(const CalibrateOptions *options, Arena *arena) {
     if (options->common.scenario)
         return usage_error("calibrate: one argument too many: \"%.200s\"",
@@ -168,7 +179,7 @@ static Status kernels_answer(const CalibrateOptions *options, Arena *arena) {
                            options->kernels ? "gpu" : "kernels");
     const Kind *only = options->kind;
     bool to_stdout = options->output && strcmp(options->output, "-") == 0;
-    if (options->output && !to_stdout) TRY(folder_check_of(options->output, arena));
+    if (options->output && !to_stdout) TRY(kernels_output_check(options, arena));
     if (to_stdout && options->common.json)
         return usage_error("calibrate: --json and -o - both take standard output");
     bool keep = only && options->output && !to_stdout && access(options->output, F_OK) == 0;

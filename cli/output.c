@@ -77,3 +77,12 @@ Status folder_check_of(const char *file, Arena *arena) {
                          folder);
     return folder_check_existing(folder, file);
 }
+
+Status output_check_input(const char *output, const char *input, const char *what) {
+    struct stat written, read;
+    if (strcmp(output, "-") == 0 || strcmp(input, "-") == 0) return status_ok();
+    if (stat(output, &written) != 0 || stat(input, &read) != 0) return status_ok();
+    if (written.st_dev != read.st_dev || written.st_ino != read.st_ino) return status_ok();
+    return status_at(STATUS_INVALID, output, "", "is the %s %s; -o expects another file", what,
+                     input);
+}

@@ -12,3 +12,7 @@ Status folder_make(const char *path);
 
 // The same check for the folder in which a file will be written.
 Status folder_check_of(const char *file, Arena *arena);
+
+// Refuses (STATUS_INVALID) to write over an input: an output that is the same file as it.
+//   what  the input is, as in "scenario"
+Status output_check_input(const char *output, const char *input, const char *what);

@@ -15,12 +15,14 @@
 static Status log_of(const char *text, Arena *arena, RunLog *out) {
     char path[] = "/tmp/meshwright_log_XXXXXX";
     Scenario scenario;
+    Plan plan;
     CU_ASSERT_EQUAL_FATAL(scenario_of(JOB, arena, &scenario).code, STATUS_OK);
+    CU_ASSERT_EQUAL_FATAL(plan_resolve(&scenario, arena, &plan).code, STATUS_OK);
     int descriptor = mkstemp(path);
     CU_ASSERT_FATAL(descriptor >= 0);
     CU_ASSERT_EQUAL(write(descriptor, text, strlen(text)), (ssize_t)strlen(text));
     close(descriptor);
-    Status status = run_log_load(path, &scenario, arena, out);
+    Status status = run_log_load(path, &scenario, &plan, arena, out);
     unlink(path);
     size_t n = strlen(path);
     if (strncmp(status.text, path, n) == 0)
@@ -36,19 +38,28 @@ static Status log_of(const char *text, Arena *arena, RunLog *out) {
     MEGATRON("       10", "9000.0")                                                                \
     MEGATRON("       20", "3000.0") MEGATRON("30", "1000.0") MEGATRON("40", "1010.0")
 
+#define SIZES                                                                                      \
+    "using world size: 16, data-parallel size: 4, context-parallel size: 1, hierarchical "         \
+    "context-parallel sizes: None, tensor-model-parallel size: 4, encoder-tensor-model-parallel "  \
+    "size: 0, pipeline-model-parallel size: 1\n"                                                   \
+    "  tensor_model_parallel_size ...................... 4\n"                                      \
+    "  virtual_pipeline_model_parallel_size ............ None\n"                                   \
+    "  seq_length ...................................... 4096\n"
+
 // The first two are warm-up; of 1000, 1010, 990, 1000 ms the median is 1 s. |log| are 0, 0.00995,
 // 0.01005, 0: their median is half the third's way, 0.004975.
 static void megatron_times_are_read(void) {
     Arena arena = {0};
     RunLog run;
-    static const char TEXT[] = "using world size: 16\n" FOUR
-                               "validation loss at iteration 40\n" MEGATRON("      50", "990.0")
-                                   MEGATRON("     60", "1000.0");
+    static const char TEXT[] =
+        SIZES FOUR "validation loss at iteration 40\n" MEGATRON("      50", "990.0")
+            MEGATRON("     60", "1000.0");
     Status status = log_of(TEXT, &arena, &run);
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
     CU_ASSERT_EQUAL(run.kind, RUN_LOG_MEGATRON);
     CU_ASSERT_EQUAL(run.num_lines, 6);
     CU_ASSERT_EQUAL(run.num_steps, 60);
+    CU_ASSERT_EQUAL(run.line, 7); // 1 s
     CU_ASSERT_DOUBLE_EQUAL(run.step_s, 1, 1e-12);
     CU_ASSERT_DOUBLE_EQUAL(run.spread, 0.00497517 / 0.6745, 1e-7);
     arena_free(&arena);
@@ -110,6 +121,16 @@ static void bad_logs_are_refused(void) {
          ":5: global batch size 128, but training.global_batch of job.json is 64"},
         {FOUR TITAN("50", "tps: 5,762"),
          ":5: a line of torchtitan in a log of Megatron-LM; expected the log of one run"},
+        {" iteration 50/ 100 | elapsed time per iteration (s): 15.2 | lm\n",
+         ":1: time unit is (s); expected (ms)"},
+        {"\nusing world size: 8, data-parallel size: 2\n",
+         ":2: world size 8, but cluster.num_gpus of job.json is 16"},
+        {"using world size: 16, tensor-model-parallel size: 8, pipeline-model-parallel size: 1\n",
+         ":1: tensor-model-parallel size 8, but parallel.tp of job.json is 4"},
+        {"0:   pipeline_model_parallel_size .................... 2\n",
+         ":1: pipeline-model-parallel size 2, but parallel.pp of job.json is 1"},
+        {"  seq_length ...................................... 8192\n",
+         ":1: sequence length 8192, but training.seq_len of job.json is 4096"},
         {TITAN("1", "tps: 0"), ":1: tps: is not a positive number"},
         {TITAN("1", "tps: inf"), ":1: tps: is not a positive number"},
         {"step: 10  loss: 8.1  memory: 50.20GiB(63.41%)  tps: 5,7\n",

@@ -22,7 +22,10 @@ awk -v s="$(step step_time_s before.json)" 'BEGIN {
         printf " iteration %d/ 8 | elapsed time per iteration (ms): %.1f | global batch size: 64 |\n",
                i, 1200 * s * (i < 3 ? 3 : 1)
 }' >train.log
-"$MESHWRIGHT" calibrate --run train.log job.json -o run.json >answer.txt
+"$MESHWRIGHT" calibrate --run train.log job.json -o run.json >answer.txt 2>said.txt
+grep -q '^plan  *tp 4 pp 2 vpp 2 dp 2 ' answer.txt || fail "no plan: $(cat answer.txt)"
+grep -q '^train.log: measured .* lies outside the 80 % interval before (.* - .*): is job.json the scenario that ran?$' \
+    said.txt || fail "$(cat said.txt)"
 grep -q '^train.log: 8 lines of Megatron-LM, the first 2 left out as warm-up$' answer.txt || fail "log"
 grep -q '^predicted after ' answer.txt || fail "$(cat answer.txt)"
 "$MESHWRIGHT" calibrate --run train.log job.json -o again.json >again.txt
@@ -60,6 +63,42 @@ sed 's|run.json|bad.json|' sub/job.json >sub/bad.json
 answers 2 estimate sub/bad.json
 grep -q 'bad.json: facotr: unknown key; the nearest known one is "factor"' stderr ||
     fail "$(cat stderr)"
+
+# What cannot be the run: units, plans, sizes, memory.
+awk -v s="$(step step_time_s before.json)" '{ sub(/\(ms\): [0-9.]*/, "(ms): " s); print }' train.log >seconds.log
+run_program calibrate --run seconds.log job.json -o new.json
+grep -q '^seconds.log:3: a step of .* ms needs [0-9.]* % of the GPUs. peak rate in bf16; is it in seconds?$' \
+    stderr || fail "exit $rc: $(cat stderr)"
+[ $rc -eq 2 ] || fail "seconds: exit $rc"
+for i in 1 2 3 4 5; do
+    echo "step: $i  loss: 8.1  memory: 50.20GiB(63.41%)  tps: 250,000  tflops: 300.12  mfu: 30.35%"
+done >all.log
+answers 2 calibrate --run all.log job.json -o new.json
+grep -q '^all.log:3: a step of .* needs .* is tps that of all GPUs?$' stderr || fail "$(cat stderr)"
+sed 's/(ms)/(s)/' train.log >unit.log
+refuses 'unit.log:1: time unit is (s); expected (ms)' calibrate --run unit.log job.json -o new.json
+{ echo 'using world size: 16, tensor-model-parallel size: 8' && cat train.log; } >sizes.log
+refuses 'sizes.log:1: tensor-model-parallel size 8, but parallel.tp of job.json is 4' \
+    calibrate --run sizes.log job.json -o new.json
+sed 's/,$/,/; s/"parallel".*/"calibration": null}/' job.json >free.json
+refuses 'free.json: parallel: is absent; state the one that ran, or give the plan.json of the run' \
+    calibrate --run train.log free.json -o new.json
+sed 's/llama-3.1-8b/llama-3.1-70b/; s/"tp": 4.*/"tp": 1}}/' job.json >big.json
+answers 1 calibrate --run train.log big.json -o new.json
+grep -q '^big.json: does not fit: ' stderr || fail "$(cat stderr)"
+[ ! -s stdout ] || fail "an answer for what cannot run"
+[ ! -e new.json ] || fail "a refused run wrote new.json"
+
+# -o is none of the inputs, by whatever name.
+for file in job.json train.log run.json; do cp $file $file.kept; done
+ln -s job.json link.json
+refuses 'link.json: is the scenario job.json; -o expects another file' \
+    calibrate --run train.log job.json -o link.json
+refuses 'train.log: is the log train.log; -o expects another file' \
+    calibrate --run train.log job.json -o train.log
+refuses 'run.json: is the calibration sub/../run.json; -o expects another file' \
+    calibrate --run train.log sub/job.json -o run.json
+for file in job.json train.log run.json; do cmp $file $file.kept; done
 
 # On published steps a run helps to predict another.
 "$MESHWRIGHT" validate --pairs >pairs.txt || fail "$(cat pairs.txt)"

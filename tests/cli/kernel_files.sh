@@ -201,3 +201,10 @@ echo '{"schema": 1, "gpu": "a100-sxm-80g", "sources": ""}' >profile.json
 other='profile.json: gpu: "a100-sxm-80g"; expected a profile of h100-sxm-80g'
 refuses "$other" kernel --gpu h100-sxm-80g --kind gemm --profile profile.json shapes.csv
 refuses "$other" calibrate --kernels measured --gpu h100-sxm-80g --kind gemm -o profile.json
+
+# A table is no place for the profile.
+table gemm >measured/gemm.csv
+cp measured/gemm.csv kept
+refuses './measured/gemm.csv: is the table measured/gemm.csv; -o expects another file' \
+    calibrate --kernels measured --gpu h100-sxm-80g --kind gemm -o ./measured/gemm.csv
+cmp measured/gemm.csv kept
