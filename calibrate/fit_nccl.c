@@ -20,7 +20,7 @@ typedef struct {
 } NcclRow;
 
 // What bytes of an element a format has, and whose curve it takes.
-static const char *const DTYPES[] = {"half", "bfloat16", "float", "int8", NULL};
+const char *const NCCL_ELEMENT_NAMES[] = {"half", "bfloat16", "float", "int8", NULL};
 static const struct {
     int dtype;
     double bytes;
@@ -31,7 +31,7 @@ static Status rows_read(const KernelTable *table, Arena *arena, NcclRow **out) {
     TRY(kernel_table_counts(table, "num_gpus", 2, 1 << 20, arena, &num_gpus));
     TRY(kernel_table_counts(table, "message_size", 1, 1e14, arena, &sizes));
     const int *ops = kernel_table_choices(table, "op_name", NCCL_OP_NAMES, arena);
-    const int *dtypes = kernel_table_choices(table, "nccl_dtype", DTYPES, arena);
+    const int *dtypes = kernel_table_choices(table, "nccl_dtype", NCCL_ELEMENT_NAMES, arena);
     NcclRow *rows = ARENA_ARRAY(arena, table->num_rows, NcclRow);
     for (int i = 0; i < table->num_rows; i++) {
         rows[i].op = ops[i];
@@ -45,9 +45,9 @@ static Status rows_read(const KernelTable *table, Arena *arena, NcclRow **out) {
 
 static Status rows_check(const KernelTable *table, Arena *arena) {
     const int *ops = kernel_table_choices(table, "op_name", NCCL_OP_NAMES, arena);
-    const int *dtypes = kernel_table_choices(table, "nccl_dtype", DTYPES, arena);
+    const int *dtypes = kernel_table_choices(table, "nccl_dtype", NCCL_ELEMENT_NAMES, arena);
     TRY(kernel_table_check_choices(table, "op_name", ops, NCCL_OP_NAMES));
-    return kernel_table_check_choices(table, "nccl_dtype", dtypes, DTYPES);
+    return kernel_table_check_choices(table, "nccl_dtype", dtypes, NCCL_ELEMENT_NAMES);
 }
 
 static bool op_adds(int op) {

@@ -8,6 +8,8 @@
 
 #include "calibrate/kinds.h"
 
+extern const char *const NCCL_ELEMENT_NAMES[]; // of nccl_dtype; ends with NULL
+
 Status nccl_fit(const KernelTable *table, const double *latency_s, const Gpu *gpu, Arena *arena,
                 KindFit *out);
 

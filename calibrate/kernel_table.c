@@ -158,12 +158,22 @@ int kernel_table_column(const KernelTable *table, const char *name) {
 }
 
 Status kernel_table_require(const KernelTable *table, const char *const *names) {
-    for (int i = 0; names[i]; i++)
-        if (kernel_table_column(table, names[i]) < 0)
-            return status_at(STATUS_INVALID, table->file, "row 1",
-                             "the column \"%s\" is missing; found \"%.200s\"", names[i],
-                             table->header);
-    return status_ok();
+    Arena scratch = {0};
+    const char *missing = NULL;
+    bool several = false;
+    for (int i = 0; names[i]; i++) {
+        if (kernel_table_column(table, names[i]) >= 0) continue;
+        several = missing != NULL;
+        missing = missing ? arena_printf(&scratch, "%s, \"%s\"", missing, names[i])
+                          : arena_printf(&scratch, "\"%s\"", names[i]);
+    }
+    Status status = status_ok();
+    if (missing)
+        status = status_at(STATUS_INVALID, table->file, "row 1",
+                           "the column%s %s %s missing; found \"%.200s\"", several ? "s" : "",
+                           missing, several ? "are" : "is", table->header);
+    arena_free(&scratch);
+    return status;
 }
 
 const char **kernel_table_texts(const KernelTable *table, const char *name, Arena *arena) {

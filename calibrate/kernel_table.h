@@ -33,7 +33,7 @@ Status kernel_table_load(const char *path, Arena *arena, KernelTable *out);
 // The column of a name, or -1.
 int kernel_table_column(const KernelTable *table, const char *name);
 
-// Refuses a table in which one of names (ends with NULL) is missing.
+// Refuses a table in which some of names (ends with NULL) are missing, with all that are.
 Status kernel_table_require(const KernelTable *table, const char *const *names);
 
 // A whole column [num_rows]: text, numbers within bounds, or whole numbers within bounds. The

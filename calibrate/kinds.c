@@ -51,12 +51,24 @@ const char *const *kind_names(Arena *arena) {
     return names;
 }
 
+// Columns of a table to fit.
+static Status columns_check(const Kind *kind, const KernelTable *table) {
+    const char *names[16] = {NULL};
+    int n = 0;
+    while (kind->columns[n]) {
+        names[n] = kind->columns[n];
+        n++;
+    }
+    names[n] = "latency_ms";
+    return kernel_table_require(table, names);
+}
+
 Status kind_fit_file(const Kind *kind, const char *path, const Gpu *gpu, Arena *arena,
                      int *num_rows, KindFit *out) {
     KernelTable table;
     double *latency_s;
     TRY(kernel_table_load(path, arena, &table));
-    TRY(kernel_table_require(&table, kind->columns));
+    TRY(columns_check(kind, &table));
     TRY(kernel_table_latency_s(&table, arena, &latency_s));
     int num_shapes = kernel_table_num_shapes(&table, kind->columns);
     if (num_shapes < kind->min_shapes)

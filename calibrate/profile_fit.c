@@ -55,10 +55,19 @@ static Status base_load(const char *base, const Gpu *gpu, Arena *arena, JsonNode
     return json_load(base, arena, root);
 }
 
-static void section_keep(cJSON *tree, const JsonNode *root, const char *name) {
+static void section_keep(const JsonNode *root, const char *name, Arena *arena,
+                         ProfileFit *profile) {
     JsonNode section = json_get(root, name);
-    if (json_is_present(&section))
-        cJSON_AddItemToObject(tree, name, cJSON_Duplicate(section.item, true));
+    if (!json_is_present(&section)) return;
+    cJSON_AddItemToObject(profile->tree, name, cJSON_Duplicate(section.item, true));
+    profile->kept = profile->kept ? arena_printf(arena, "%s, %s", profile->kept, name) : name;
+}
+
+// Whether a kind is not fitted.
+static bool any_absent(const char *folder, const Kind *only, Arena *arena) {
+    for (int i = 0; i < NUM_KINDS; i++)
+        if (!table_path(folder, KINDS[i].name, arena)) return true;
+    return only != NULL;
 }
 
 // Arrays of numbers on one line without spaces: a third of the file's size.
@@ -99,6 +108,7 @@ static Status tree_normalise(const Gpu *gpu, Arena *arena, cJSON **tree) {
 Status profile_fit(const char *folder, const Gpu *gpu, const Kind *only, const char *base,
                    Arena *arena, ProfileFit *out) {
     JsonNode root = {0};
+    if (base && !any_absent(folder, only, arena)) base = NULL;
     if (base) TRY(base_load(base, gpu, arena, &root));
     ProfileFit profile = {.kinds = ARENA_ARRAY(arena, NUM_KINDS, ProfileKind)};
     profile.tree = profile_tree(gpu);
@@ -115,7 +125,7 @@ Status profile_fit(const char *folder, const Gpu *gpu, const Kind *only, const c
             cJSON_AddItemToObject(profile.tree, entry->kind->name, entry->fit.section);
             profile.num_kinds++;
         } else if (base) {
-            section_keep(profile.tree, &root, KINDS[i].name);
+            section_keep(&root, KINDS[i].name, arena, &profile);
         }
     }
     if (status.code == STATUS_OK && profile.num_kinds == 0)

@@ -14,9 +14,11 @@ typedef struct {
     cJSON *tree; // the document of config/kernels.h; owned by the caller
     int num_kinds;
     ProfileKind *kinds; // [num_kinds], in the order of KINDS
+    const char *kept;   // kinds whose sections are those of base: "moe, nccl"; NULL for none
 } ProfileFit;
 
 // folder holds KIND.csv or KIND.csv.gz; only is one kind, or NULL for all that are there. Sections
-// of base (a profile's file; NULL for none) of kinds that are not fitted are kept.
+// of base (a profile's file; NULL for none) of kinds that are not fitted are kept; it is not read
+// where all are fitted.
 Status profile_fit(const char *folder, const Gpu *gpu, const Kind *only, const char *base,
                    Arena *arena, ProfileFit *out);

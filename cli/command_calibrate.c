@@ -21,14 +21,16 @@ enum { KEY_KERNELS = KEY_LONG, KEY_GPU, KEY_KIND, KEY_STEPS, KEY_RUN };
 static const struct argp_option OPTIONS[] = {
     {"kernels", KEY_KERNELS, "DIR", 0, "the folder with KIND.csv or KIND.csv.gz", 0},
     {"gpu", KEY_GPU, "NAME", 0, "the GPU they were measured on (a name in hw-profiles/gpus)", 0},
-    {"kind", KEY_KIND, "KIND", 0,
-     "fit only this kind; the other sections of an existing -o FILE are kept", 0},
+    {"kind", KEY_KIND, "KIND", 0, "fit only this kind", 0},
     {"steps", KEY_STEPS, "FILE.jsonl", 0,
      "fit whole-step parameters and spreads to published steps instead", 0},
     {"run", KEY_RUN, "LOG", 0,
      "correct predictions by the log of a run of SCENARIO (Megatron-LM, torchtitan) instead", 0},
     {"output", 'o', "FILE", 0,
-     "write the fitted profile (- for standard output) or calibration there", 0},
+     "write the fitted profile (- for standard output) or calibration there; sections of kinds "
+     "that "
+     "were not fitted are kept",
+     0},
     OPTION_JSON,
     {0}};
 
@@ -182,7 +184,7 @@ static Status kernels_answer(const CalibrateOptions *options, Arena *arena) {
     if (options->output && !to_stdout) TRY(kernels_output_check(options, arena));
     if (to_stdout && options->common.json)
         return usage_error("calibrate: --json and -o - both take standard output");
-    bool keep = only && options->output && !to_stdout && access(options->output, F_OK) == 0;
+    bool keep = options->output && !to_stdout && access(options->output, F_OK) == 0;
     Gpu gpu;
     ProfileFit fit;
     TRY(gpu_load_named(options->gpu, arena, &gpu));
@@ -190,6 +192,8 @@ static Status kernels_answer(const CalibrateOptions *options, Arena *arena) {
     Status status = options->output ? json_save(fit.tree, options->output) : status_ok();
     cJSON_Delete(fit.tree);
     TRY(status);
+    if (fit.kept && !only)
+        fprintf(stderr, "kept: %s from %s; no tables for them\n", fit.kept, options->output);
     if (options->common.json) return fit_print_json(&fit, &gpu);
     fit_print_table(&fit, &gpu, to_stdout ? stderr : stdout, arena);
     return status_ok();

@@ -1,4 +1,5 @@
 // `kernel`: prices rows of kernel shapes with a calibrated profile.
+#include "calibrate/unpriced.h"
 #include "cli/command.h"
 #include "cli/kind_option.h"
 
@@ -43,7 +44,8 @@ static const struct argp ARGP = {
     .args_doc = "FILE.csv",
     .doc = "Prints the rows of a table of kernel shapes in their order with the column predicted_s "
            "added: seconds of one call on one GPU. A row that cannot be priced (a number format "
-           "that the GPU or its measurements lack) gets an empty cell. FILE.csv may be packed "
+           "that the GPU or its measurements lack) gets an empty cell, and standard error says "
+           "how many there are and why the first. FILE.csv may be packed "
            "(FILE.csv.gz), or - for standard input; columns that do not matter are kept.\v"
            "Examples:\n"
            "  meshwright kernel --gpu h100-sxm-80g --kind gemm shapes.csv\n"
@@ -72,6 +74,21 @@ static void kernel_print_csv(const KernelTable *table, const double *predicted_s
     }
 }
 
+// Says on standard error how many rows have no price, and why the first of them has none.
+static void unpriced_warn(const Kind *kind, const KernelTable *table, const double *predicted_s,
+                          Arena *arena) {
+    int num_unpriced = 0, first = 0;
+    for (int row = table->num_rows - 1; row >= 0; row--) {
+        if (!isnan(predicted_s[row])) continue;
+        num_unpriced++;
+        first = row;
+    }
+    if (num_unpriced > 0)
+        fprintf(stderr, "%s: %d of %d rows not priced: row %d: %s\n", table->file, num_unpriced,
+                table->num_rows, table->line_numbers[first],
+                unpriced_reason(kind, table, first, arena));
+}
+
 static Status kernel_answer(const KernelOptions *options, Arena *arena) {
     if (!options->gpu || !options->kind)
         return usage_error("kernel: no --%s given; meshwright kernel --help shows examples",
@@ -90,6 +107,7 @@ static Status kernel_answer(const KernelOptions *options, Arena *arena) {
         return status_at(STATUS_INVALID, table.file, "row 1", "has a column predicted_s already");
     double *predicted_s = ARENA_ARRAY(arena, table.num_rows, double);
     TRY(options->kind->price(&table, &gpu, &profile, arena, predicted_s));
+    unpriced_warn(options->kind, &table, predicted_s, arena);
     if (options->common.json) return kernel_print_json(&table, predicted_s);
     kernel_print_csv(&table, predicted_s);
     return status_ok();

@@ -66,6 +66,9 @@ static void bad_tables_are_refused_with_row(void) {
     table_of("m\n1\n", &arena, &table);
     ASSERT_REFUSED(kernel_table_require(&table, WANTED),
                    "t.csv: row 1: the column \"n\" is missing; found \"m\"");
+    static const char *const MORE[] = {"m", "n", "k", NULL};
+    ASSERT_REFUSED(kernel_table_require(&table, MORE),
+                   "t.csv: row 1: the columns \"n\", \"k\" are missing; found \"m\"");
     table_of("m\n1\nx7\n", &arena, &table);
     ASSERT_REFUSED(kernel_table_counts(&table, "m", 0, 9, &arena, &numbers),
                    "t.csv: row 3: m: \"x7\"; expected a whole number from 0 to 9");

@@ -208,3 +208,30 @@ cp measured/gemm.csv kept
 refuses './measured/gemm.csv: is the table measured/gemm.csv; -o expects another file' \
     calibrate --kernels measured --gpu h100-sxm-80g --kind gemm -o ./measured/gemm.csv
 cmp measured/gemm.csv kept
+
+# Kinds without a table stay as the file has them.
+rm measured/*
+table gemm >measured/gemm.csv
+"$MESHWRIGHT" calibrate --kernels measured --gpu h100-sxm-80g -o kept.json >/dev/null
+cp kept.json first.json
+rm measured/gemm.csv
+table nccl >measured/nccl.csv
+answers 0 calibrate --kernels measured --gpu h100-sxm-80g -o kept.json
+[ "$(cat stderr)" = "kept: gemm from kept.json; no tables for them" ] || fail "$(cat stderr)"
+table gemm >measured/gemm.csv
+answers 0 calibrate --kernels measured --gpu h100-sxm-80g -o both.json
+[ ! -s stderr ] || fail "$(cat stderr)"
+cmp kept.json both.json
+
+# Rows without a price are counted, and the first is explained.
+printf 'gemm_dtype,m,n,k\nbfloat16,1,2,3\nbf16,1,2,3\nnvfp4,1,2,3\n' >shapes.csv
+answers 0 kernel --gpu h100-sxm-80g --kind gemm shapes.csv
+[ "$(cat stderr)" = 'shapes.csv: 2 of 3 rows not priced: row 3: gemm_dtype "bf16" is unknown; known are bfloat16, fp8, fp8_block, nvfp4' ] ||
+    fail "$(cat stderr)"
+sed -i 3d shapes.csv
+answers 0 kernel --gpu h100-sxm-80g --kind gemm shapes.csv
+[ "$(cat stderr)" = 'shapes.csv: 1 of 2 rows not priced: row 3: the GPU or its profile has no such kernel' ] ||
+    fail "$(cat stderr)"
+printf 'm,gemm_dtype\n1,bfloat16\n' >shapes.csv
+refuses 'shapes.csv: row 1: the columns "n", "k" are missing; found "m,gemm_dtype"' \
+    kernel --gpu h100-sxm-80g --kind gemm shapes.csv
