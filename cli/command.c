@@ -116,6 +116,14 @@ Status scenario_open_plan(const char *path, Arena *arena, Scenario *scenario, Pl
     return plan_resolve(scenario, arena, plan);
 }
 
+void answer_add_calibration(cJSON *tree, const Scenario *scenario) {
+    const Calibration *calibration = scenario->calibration;
+    if (!calibration || !calibration->path) return;
+    cJSON *object = cJSON_AddObjectToObject(tree, "calibration");
+    cJSON_AddStringToObject(object, "title", calibration->title);
+    cJSON_AddStringToObject(object, "path", calibration->path);
+}
+
 Status answer_json(cJSON *tree) {
     Status status = json_write(tree, stdout);
     cJSON_Delete(tree);

@@ -73,6 +73,9 @@ Status scenario_open(const char *path, Arena *arena, Scenario *out);
 // The same, with the one plan it describes.
 Status scenario_open_plan(const char *path, Arena *arena, Scenario *scenario, Plan *plan);
 
+// Adds "calibration": {"title", "path"} to an answer where the scenario names a document.
+void answer_add_calibration(cJSON *tree, const Scenario *scenario);
+
 // Prints the tree on standard output and frees it.
 Status answer_json(cJSON *tree);
 

@@ -28,10 +28,13 @@ static Status estimate_answer(const CommonOptions *options, Arena *arena) {
     TRY(scenario_open_plan(options->scenario, arena, &scenario, &plan));
     TRY(estimate_plan(&scenario, &plan, arena, &estimate, NULL));
     plan_warn_changed(&scenario, &estimate);
-    if (options->json)
-        TRY(answer_json(estimate_to_json(&estimate, &plan)));
-    else
+    if (options->json) {
+        cJSON *tree = estimate_to_json(&estimate, &plan);
+        answer_add_calibration(tree, &scenario);
+        TRY(answer_json(tree));
+    } else {
         report_estimate(&scenario, &plan, &estimate, stdout);
+    }
     if (estimate.fits) return status_ok();
     return status_does_not_fit(scenario.file, estimate.memory.device_bytes,
                                estimate.memory_available_bytes);

@@ -49,6 +49,16 @@ static const struct argp_option OPTIONS[] = {
     {0},
 };
 
+// No plan runs in less than a megabyte: a smaller number is in other units.
+static error_t parse_bytes(struct argp_state *state, const char *text, double *out) {
+    error_t error = parse_double(state, "max-memory", text, 1, out);
+    if (error || *out >= 1e6) return error;
+    return parse_refuse(state,
+                        "--max-memory: \"%.60s\" is less than a megabyte; write bytes, as in "
+                        "70e9",
+                        text);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state) {
     PlanOptions *options = state->input;
     PlannerOptions *planner = &options->planner;
@@ -61,7 +71,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         options->folder = arg;
         return 0;
     case KEY_MAX_MEMORY:
-        return parse_double(state, "max-memory", arg, 1, &planner->max_memory_bytes);
+        return parse_bytes(state, arg, &planner->max_memory_bytes);
     case KEY_BUDGET:
         return parse_double(state, "budget", arg, 0.001, &planner->budget_s);
     case KEY_EXHAUSTIVE:
@@ -93,7 +103,11 @@ static const struct argp ARGP = {
 
 static Status plan_print(const PlanOptions *options, const Scenario *scenario,
                          const PlannerResult *result, bool launchable) {
-    if (options->common.json) return answer_json(planner_to_json(result));
+    if (options->common.json) {
+        cJSON *tree = planner_to_json(result);
+        answer_add_calibration(tree, scenario);
+        return answer_json(tree);
+    }
     report_plans(scenario, result, stdout);
     if (options->folder && result->num_entries > 0)
         printf("The best plan is %s/plan.json; its %strace and this report are beside it.\n",

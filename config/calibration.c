@@ -85,7 +85,8 @@ static Status correlation_read(const JsonNode *node, double correlation[NUM_PART
     return status_ok();
 }
 
-static Status calibration_read(const JsonNode *root, Arena *arena, const Calibration **out) {
+static Status calibration_read(const JsonNode *root, const char *path, Arena *arena,
+                               const Calibration **out) {
     Calibration *c = ARENA_NEW(arena, Calibration);
     double spread[NUM_PARTS], correlation[NUM_PARTS][NUM_PARTS] = {0};
     TRY(json_read_object(root, FIELDS, sizeof FIELDS / sizeof *FIELDS, arena, c));
@@ -107,6 +108,7 @@ static Status calibration_read(const JsonNode *root, Arena *arena, const Calibra
     for (int i = 0; i < NUM_PARTS; i++)
         for (int j = 0; j < NUM_PARTS; j++)
             c->covariance[i][j] = spread[i] * spread[j] * correlation[i][j];
+    c->path = path;
     *out = c;
     return status_ok();
 }
@@ -114,7 +116,7 @@ static Status calibration_read(const JsonNode *root, Arena *arena, const Calibra
 Status calibration_load_default(Arena *arena, const Calibration **out) {
     JsonNode root;
     TRY(json_load(data_path(arena, "hw-profiles", "steps"), arena, &root));
-    return calibration_read(&root, arena, out);
+    return calibration_read(&root, NULL, arena, out);
 }
 
 Status calibration_load(const JsonNode *value, Arena *arena, const Calibration **out) {
@@ -122,8 +124,9 @@ Status calibration_load(const JsonNode *value, Arena *arena, const Calibration *
     const char *path;
     JsonNode root;
     TRY(json_read_string(value, arena, &path));
-    TRY(json_load(path_beside(arena, value->file, path), arena, &root));
-    return calibration_read(&root, arena, out);
+    path = path_beside(arena, value->file, path);
+    TRY(json_load(path, arena, &root));
+    return calibration_read(&root, path, arena, out);
 }
 
 // To 6 significant digits: far finer than what any run tells.

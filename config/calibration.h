@@ -32,7 +32,8 @@ extern const char *const PART_NAMES[NUM_PARTS + 1]; // ends with NULL
 
 typedef struct {
     const char *title;
-    double factor[NUM_PARTS];                // exp of the mean of theta
+    const char *path;         // of the scenario's own document; NULL: the bundled one
+    double factor[NUM_PARTS]; // exp of the mean of theta
     double covariance[NUM_PARTS][NUM_PARTS]; // of theta; symmetric, positive semidefinite
     double run_spread[NUM_PARTS];            // of what differs anew in every run
     double step_spread;                      // of e

@@ -23,6 +23,11 @@ const char *report_question(const Scenario *scenario, Arena *arena) {
         PRECISION_NAMES[scenario->training.precision], scenario->training.stack.name);
 }
 
+const char *report_calibration(const Scenario *scenario, Arena *arena) {
+    const Calibration *c = scenario->calibration;
+    return c && c->path ? arena_printf(arena, "%s (%s)", c->title, c->path) : NULL;
+}
+
 typedef struct {
     Term term;
     double frac;
@@ -121,6 +126,8 @@ void report_estimate(const Scenario *scenario, const Plan *plan, const Estimate 
     Paper paper = paper_of(stream);
     paper_wrap(&paper, 0, STYLE_BOLD, report_question(scenario, &arena));
     fprintf(stream, "%-*s%s\n", LABEL, "plan", plan_describe(plan, &arena));
+    const char *calibration = report_calibration(scenario, &arena);
+    if (calibration) fprintf(stream, "%-*s%s\n", LABEL, "calibration", calibration);
     print_figures(&paper, estimate, scenario->training.precision);
     print_fit(&paper, estimate);
     fputc('\n', stream);

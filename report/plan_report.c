@@ -95,6 +95,9 @@ void report_plans(const Scenario *scenario, const PlannerResult *result, FILE *s
     Arena arena = {0};
     Paper paper = paper_of(stream);
     paper_wrap(&paper, 0, STYLE_BOLD, report_question(scenario, &arena));
+    const char *calibration = report_calibration(scenario, &arena);
+    if (calibration)
+        paper_wrap(&paper, 0, STYLE_PLAIN, arena_printf(&arena, "calibration: %s", calibration));
     fputc('\n', stream);
     if (result->num_entries > 0)
         print_plans(scenario, result, &paper, &arena);

@@ -12,6 +12,9 @@
 // "llama-3.1-70b (70.6 G parameters) on 128 x h100-sxm-80g, ...": what the question was.
 const char *report_question(const Scenario *scenario, Arena *arena);
 
+// "after the run of train.log (ours.json)": the scenario's own calibration; NULL for none.
+const char *report_calibration(const Scenario *scenario, Arena *arena);
+
 // The price of one plan: figures, breakdown of the step, memory of the worst rank.
 void report_estimate(const Scenario *scenario, const Plan *plan, const Estimate *estimate,
                      FILE *stream);

@@ -40,6 +40,16 @@ awk -v b="$(step step_time_s before.json)" -v a="$(step step_time_s after.json)"
     -v bh="$(step step_time_high_s before.json)" -v ah="$(step step_time_high_s after.json)" \
     'BEGIN { exit !(b * 1.02 < a && a < b * 1.2 && ah / a < bh / b) }' ||
     fail "before $(cat before.json) after $(cat after.json)"
+# Who applies it says so; the bundled one goes without saying.
+"$MESHWRIGHT" estimate sub/job.json | grep -q '^calibration  *after the run of train.log (sub/../run.json)$' ||
+    fail "estimate is silent about the calibration"
+"$MESHWRIGHT" plan sub/job.json | grep -q '^calibration: after the run of train.log (sub/../run.json)$' ||
+    fail "plan is silent about the calibration"
+"$MESHWRIGHT" plan sub/job.json --json | grep -A 2 '^	"calibration":' | grep -q '"path":.*"sub/../run.json"' ||
+    fail "plan --json"
+grep -A 2 '^	"calibration":' after.json | grep -q '"title":.*"after the run of train.log"' || fail "estimate --json"
+! "$MESHWRIGHT" estimate job.json | grep calibration || fail "the bundled calibration is named"
+
 # A plan.json in another folder still finds it.
 "$MESHWRIGHT" plan sub/job.json -o out >/dev/null
 grep -q "\"calibration\":[^/]*$temp/run.json\"\|\"calibration\":[^/]*$temp/sub/../run.json\"" \
