@@ -75,7 +75,7 @@ static const struct argp ARGP = {
            "  meshwright validate --bound 0.5 --worst 3 --json\n\n"
            "--data FILE.jsonl reads a larger set in the same format (docs/validation.md). Exits "
            "with 1 where --bound is missed: by the mean of families with 8 or more cases, or "
-           "the mean of all cases where no family has so many.",
+           "the mean of all cases where no family has so many, or because cases were refused.",
 };
 
 // Keeps the cases of the families asked for.
@@ -112,13 +112,20 @@ static Status bound_check(const ValidateResult *result, double bound_frac) {
     const ValidatePart *part = &result->stated;
     bool by_family = !isnan(part->mean_of_families_frac);
     double mean_frac = by_family ? part->mean_of_families_frac : part->all.mape_frac;
-    if (bound_frac == 0 || mean_frac <= bound_frac) return status_ok();
+    if (bound_frac == 0) return status_ok();
     const char *what = by_family ? "mean of families" : "mean error";
     if (isnan(mean_frac))
         return status_error(STATUS_NO, "meshwright: --bound: no stated case was predicted");
     char mean[UNITS_SIZE], bound[UNITS_SIZE];
-    return status_error(STATUS_NO, "meshwright: the %s is %s, above the bound of %s", what,
-                        units_percent(mean_frac, mean), units_percent(bound_frac, bound));
+    units_percent(mean_frac, mean);
+    if (mean_frac > bound_frac)
+        return status_error(STATUS_NO, "meshwright: the %s is %s, above the bound of %s", what,
+                            mean, units_percent(bound_frac, bound));
+    if (part->all.num_refused == 0) return status_ok();
+    return status_error(STATUS_NO,
+                        "meshwright: --bound: %d of %d stated cases were refused; the %s of the "
+                        "others is %s",
+                        part->all.num_refused, part->all.num_cases, what, mean);
 }
 
 static Status validate_answer(const ValidateOptions *options, Arena *arena) {

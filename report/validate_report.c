@@ -82,15 +82,35 @@ static void print_part(const ValidatePart *part, const char *all, const Paper *p
 
 // --- Cases
 
-enum { CASE_ERROR, CASE_MEASURED, CASE_PREDICTED, CASE_INTERVAL, CASE_ID, NUM_CASE_COLUMNS };
+enum {
+    CASE_ERROR,
+    CASE_MEASURED,
+    CASE_PREDICTED,
+    CASE_INTERVAL,
+    CASE_ID,
+    NUM_WORST_COLUMNS,
+    CASE_MEMORY = NUM_WORST_COLUMNS, // not of the worst, whose notes say why their times differ
+    NUM_CASE_COLUMNS
+};
 
 static const TableColumn CASE_COLUMNS[NUM_CASE_COLUMNS] = {
-    [CASE_ERROR] = {"error", true, 0},
-    [CASE_MEASURED] = {"measured", true, 0},
-    [CASE_PREDICTED] = {"predicted", true, 0},
-    [CASE_INTERVAL] = {"80 % interval", true, 1},
-    [CASE_ID] = {"case", false, 0},
+    [CASE_ERROR] = {"error", true, 0},         [CASE_MEASURED] = {"measured", true, 0},
+    [CASE_PREDICTED] = {"predicted", true, 0}, [CASE_INTERVAL] = {"80 % interval", true, 1},
+    [CASE_MEMORY] = {"memory", true, 2},       [CASE_ID] = {"case", false, 0},
 };
+
+// The larger of the errors of peak and reserved memory, where they were measured.
+static const char *memory_text(const ValidateCase *c, Arena *arena) {
+    const PublishedTruth *truth = &c->published->truth;
+    const RankMemory *memory = &c->estimate.memory;
+    double error = NAN;
+    if (truth->memory_peak_bytes > 0) error = memory->peak_bytes / truth->memory_peak_bytes - 1;
+    if (truth->memory_reserved_bytes > 0) {
+        double reserved = memory->reserved_bytes / truth->memory_reserved_bytes - 1;
+        if (isnan(error) || fabs(reserved) > fabs(error)) error = reserved;
+    }
+    return isnan(error) ? "-" : arena_printf(arena, "%+.1f %%", 100 * error);
+}
 
 static const char *breakdown_note(const ValidateCase *c, Arena *arena) {
     char compute[UNITS_SIZE];
@@ -115,6 +135,7 @@ static void case_add(Table *table, const ValidateCase *c, const char *note, Aren
     cells[CASE_INTERVAL] = arena_printf(arena, "%s - %s", units_seconds(e->step_time_low_s, low),
                                         units_seconds(e->step_time_high_s, high));
     cells[CASE_ERROR] = arena_printf(arena, "%+.1f %%", 100 * c->error_frac);
+    cells[CASE_MEMORY] = memory_text(c, arena);
     table_add(table, e->fits ? STYLE_PLAIN : STYLE_BAD, cells,
               note      ? note
               : e->fits ? NULL
@@ -132,7 +153,7 @@ static void print_cases(const ValidateResult *result, bool assumed, const Paper 
 }
 
 static void print_worst(const ValidateReport *what, const Paper *paper, Arena *arena) {
-    Table table = table_new(arena, CASE_COLUMNS, NUM_CASE_COLUMNS);
+    Table table = table_new(arena, CASE_COLUMNS, NUM_WORST_COLUMNS);
     for (int i = 0; i < what->num_worst; i++)
         case_add(&table, what->worst[i], breakdown_note(what->worst[i], arena), arena);
     fputc('\n', paper->stream);

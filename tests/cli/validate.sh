@@ -23,6 +23,8 @@ grep -q '"mean_of_families_frac":' bundled.json || fail "JSON without a mean of 
 # One family, case by case.
 answers 0 validate --family megatron-sc21 --cases --worst 0
 [ "$(grep -c ' sc21-table1-' stdout)" -eq 10 ] || fail "--cases: $(cat stdout)"
+answers 0 validate --family torchtitan-h200 --cases --worst 0
+[ "$(grep -c '  titan-h200-.*  [+-][0-9.]* %$' stdout)" -eq 2 ] || fail "no memory of a case: $(cat stdout)"
 answers 0 validate --family megatron-sc21 --cases --json
 [ "$(grep -c '"id":' stdout)" -eq 20 ] || fail "--cases --json: 10 of the worst and 10 cases"
 refuses 'meshwright: --family: no family of the bundled set begins with "sc22"' validate --family sc22
@@ -49,6 +51,9 @@ sed -n 3p "$bundled" | sed 's/"tp": [0-9]*/"tp": 0/' >>rows.jsonl
 answers 0 validate --data rows.jsonl
 grep -q '^refused [^ ]*: rows.jsonl:3: scenario: parallel.tp: 0 is out of range' stdout ||
     fail "$(cat stdout)"
+answers 1 validate --data rows.jsonl --bound 0.9
+grep -q '^meshwright: --bound: 1 of 3 stated cases were refused; the mean error of the others is [0-9.]* %$' \
+    stderr || fail "$(cat stderr)"
 sed -n 3p rows.jsonl >refused.jsonl
 answers 2 validate --data refused.jsonl
 grep -q '^refused.jsonl:1: scenario: parallel.tp: 0 is out of range' stderr || fail "$(cat stderr)"
