@@ -222,6 +222,11 @@ Status calibrate_steps(const char *steps, const char *output, bool json, Arena *
     if (status.code == STATUS_INVALID)
         return status_at(STATUS_INVALID, steps, "", "%s", status.text);
     TRY(status);
+    if (fit.num_families == 1)
+        fprintf(stderr,
+                "%s: one family (%s): none could be left out, so that the errors are those of "
+                "the fit and no value has a spread\n",
+                steps, fit.families[0].name);
     StepSpread spread = step_spread_fit(&fit.rows, fit.left_out);
     if (output) TRY(document_save(&fit, &spread, output, arena));
     if (json) return fit_print_json(&fit, &spread);

@@ -173,6 +173,9 @@ static Status kernels_output_check(const CalibrateOptions *options, Arena *arena
 }
 
 static Status kernels_answer(const CalibrateOptions *options, Arena *arena) {
+    if (!options->kernels && !options->gpu)
+        return usage_error("calibrate: none of --kernels, --steps and --run given; meshwright "
+                           "calibrate --help shows examples");
     if (options->common.scenario)
         return usage_error("calibrate: one argument too many: \"%.200s\"",
                            options->common.scenario);

@@ -37,3 +37,8 @@ refuses 'assumed.jsonl: none of 40 steps can be predicted' calibrate --steps ass
 sed 's/"calibration": "steps.json"/"calibratoin": "x"/' job.json >typo.json
 answers 2 estimate typo.json
 grep -q 'the nearest known one is "calibration"' stderr || fail "$(cat stderr)"
+grep '"family": "llm.c"' rows.jsonl >one.jsonl
+answers 0 calibrate --steps one.jsonl
+grep -q '^one.jsonl: one family (llm.c): none could be left out' stderr || fail "$(cat stderr)"
+refuses 'meshwright: calibrate: none of --kernels, --steps and --run given; meshwright calibrate --help shows examples' \
+    calibrate

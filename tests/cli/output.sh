@@ -79,3 +79,6 @@ if [ -w /dev/full ]; then
     [ $rc -eq 3 ] || fail "full disk: exit $rc"
     [ "$(cat "$temp/stderr")" = "meshwright: standard output cannot be written" ] || fail "$(cat "$temp/stderr")"
 fi
+
+refuses 'meshwright: --max-memory: "70" is less than a megabyte; write bytes, as in 70e9' \
+    plan job.json --max-memory 70
