@@ -36,11 +36,11 @@ typedef struct {
     int phases;    // bit p: operators of Phase p run here
 } Streams;
 
-static double factor_of(const Scenario *scenario, StepPart part) {
+double part_factor(const Scenario *scenario, StepPart part) {
     return scenario->calibration ? scenario->calibration->factor[part] : 1;
 }
 
-static StepPart group_part(const Scenario *scenario, const Plan *plan, GroupKind kind) {
+StepPart group_part(const Scenario *scenario, const Plan *plan, GroupKind kind) {
     GroupLayout layout = group_layout(&scenario->cluster, plan_group(plan, kind));
     return layout.num_domains > 1 ? PART_ACROSS : PART_INSIDE;
 }
@@ -62,7 +62,7 @@ static StepPart op_part(const Streams *s, const Op *op) {
 static double op_s(const Streams *s, const Op *op) {
     double time_s = op->kind == OP_COLLECTIVE ? op_collective_s(s->scenario, s->plan, op)
                                               : op_compute_s(&s->scenario->cluster, op);
-    return time_s * factor_of(s->scenario, op_part(s, op));
+    return time_s * part_factor(s->scenario, op_part(s, op));
 }
 
 static void streams_add(Streams *s, Term term, StepPart part, double time_s) {
@@ -194,7 +194,7 @@ static ListPrice list_price(const Scenario *scenario, const Plan *plan, const Op
     list.edge_s = s.first_gather_s + s.last_scatter_s;
     list.host_s =
         host_s(&scenario->training, s.num_kernels, 1 + (double)s.num_again / num_forward) *
-        factor_of(scenario, PART_HOST);
+        part_factor(scenario, PART_HOST);
     return list;
 }
 
@@ -226,7 +226,7 @@ static void host_wait(Price *chunk, double launch_s) {
 static void chunk_overheads(const Scenario *scenario, const Plan *plan, const Workload *workload,
                             double launch_s, Price *chunk) {
     const Stack *stack = &scenario->training.stack;
-    launch_s += stack->host_microbatch_s / 2 * factor_of(scenario, PART_HOST);
+    launch_s += stack->host_microbatch_s / 2 * part_factor(scenario, PART_HOST);
     host_wait(chunk, launch_s);
     if (plan->pp == 1 || !program_hides_messages(scenario, plan)) return;
     int stage = plan->tp * plan->cp * plan->dp;
@@ -234,7 +234,7 @@ static void chunk_overheads(const Scenario *scenario, const Plan *plan, const Wo
     StepPart part = near ? PART_INSIDE : PART_ACROSS;
     double message_s = p2p_s(&scenario->cluster, near, workload->message_bytes, NULL);
     price_add_term(chunk, TERM_PP, part,
-                   stack->overlap_slowdown_frac * message_s * factor_of(scenario, part));
+                   stack->overlap_slowdown_frac * message_s * part_factor(scenario, part));
 }
 
 static const Price *phase_price(const Scenario *scenario, const Plan *plan,
@@ -289,7 +289,7 @@ static double optimizer_s(const Scenario *scenario, const Plan *plan, const Work
     // One kernel per operation instead of one for all.
     if (!scenario->training.stack.fused_optimizer) bytes *= 3;
     return bytes / (gpu->memory_bandwidth_bytes_per_s * gpu->efficiency.memory_frac) *
-           factor_of(scenario, PART_OPTIMIZER);
+           part_factor(scenario, PART_OPTIMIZER);
 }
 
 static void messages_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
@@ -308,7 +308,7 @@ static void messages_price(const Scenario *scenario, const Plan *plan, const Wor
         bool near = gpus_share_domain(cluster, from, to) &&
                     gpus_share_domain(cluster, from + stage - 1, to + stage - 1);
         parts[r] = near ? PART_INSIDE : PART_ACROSS;
-        double factor = factor_of(scenario, parts[r]);
+        double factor = part_factor(scenario, parts[r]);
         message_s[r] =
             (p2p_s(cluster, near, workload->message_bytes, &alpha_s[r]) + gather_s) * factor;
         alpha_s[r] = (alpha_s[r] + gather_s) * factor;
@@ -322,7 +322,7 @@ Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *
                     Arena *arena) {
     const int input = 1 << PHASE_BACKWARD_INPUT, weight = 1 << PHASE_BACKWARD_WEIGHT;
     Prices prices = {.step_s =
-                         scenario->training.stack.host_step_s * factor_of(scenario, PART_HOST)};
+                         scenario->training.stack.host_step_s * part_factor(scenario, PART_HOST)};
     prices.forward = phase_price(scenario, plan, workload, true, 1 << PHASE_FORWARD, arena);
     const Schedule *schedule = schedule_find(plan->schedule);
     if (schedule && schedule->splits_backward) {
@@ -342,70 +342,4 @@ Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *
     for (int r = 0; r < plan->pp; r++) update_s[r] = optimizer_s(scenario, plan, workload, r);
     prices.optimizer_s = update_s;
     return prices;
-}
-
-// What collectives beside the pieces of a computation take from it: gathers of weights from the
-// first forward of a chunk, reductions of gradients from its last backward. One of n pieces has
-// none beside it; a piece has them beside it no longer than it runs.
-static void pieces_stretch(const Scenario *scenario, const Program *program, int num_chunks,
-                           Arena *arena, Prices *prices) {
-    const double slowdown = scenario->training.stack.overlap_slowdown_frac;
-    const Price *const whole[2] = {
-        prices->forward, prices->backward_weight ? prices->backward_weight : prices->backward};
-    double *stretch_s[2];
-    for (int b = 0; b < 2; b++)
-        prices->stretch_s[b] = stretch_s[b] = ARENA_ARRAY(arena, num_chunks, double);
-    for (int r = 0; r < program->num_ranks; r++) {
-        const RankProgram *rank = &program->ranks[r];
-        for (int i = 0; i < rank->num_instructions; i++) {
-            const Instruction *one = &rank->instructions[i];
-            if (one->kind != INSTRUCTION_COLLECTIVE || one->num_parts < 2) continue;
-            const double n = one->num_parts, time_s = prices->collective_s[one->collective];
-            const int b = one->phase != PHASE_FORWARD;
-            double *piece_s = &stretch_s[b][one->chunk];
-            *piece_s = fmin(*piece_s + slowdown * time_s * (n - 1) / n / n,
-                            slowdown * whole[b][one->chunk].time_s / n);
-        }
-    }
-}
-
-double piece_stretch_s(const Prices *prices, const Instruction *instruction) {
-    if (instruction->num_parts < 2 || !prices->stretch_s[0]) return 0;
-    if (instruction->kind == INSTRUCTION_BACKWARD_INPUT) return 0;
-    return prices->stretch_s[instruction->kind != INSTRUCTION_FORWARD][instruction->chunk];
-}
-
-void program_price(const Scenario *scenario, const Plan *plan, const Program *program, Arena *arena,
-                   Prices *prices) {
-    double *time_s = ARENA_ARRAY(arena, program->num_collectives, double);
-    StepPart *parts = ARENA_ARRAY(arena, program->num_collectives, StepPart);
-    for (int i = 0; i < program->num_collectives; i++) {
-        const ProgramCollective *c = &program->collectives[i];
-        parts[i] = group_part(scenario, plan, c->group);
-        time_s[i] = collective_s(&scenario->cluster, c->kind, plan_group(plan, c->group),
-                                 c->message_bytes) *
-                    c->num_calls * factor_of(scenario, parts[i]);
-    }
-    prices->collective_s = time_s;
-    prices->collective_part = parts;
-    pieces_stretch(scenario, program, plan->num_chunks, arena, prices);
-}
-
-double instruction_compute_s(const Prices *prices, const Instruction *instruction, int rank) {
-    const double stretch_s = piece_stretch_s(prices, instruction);
-    int chunk = instruction->chunk, parts = instruction->num_parts > 0 ? instruction->num_parts : 1;
-    switch (instruction->kind) {
-    case INSTRUCTION_FORWARD:
-        return prices->forward[chunk].time_s / parts + stretch_s;
-    case INSTRUCTION_BACKWARD:
-        return prices->backward[chunk].time_s / parts + stretch_s;
-    case INSTRUCTION_BACKWARD_INPUT:
-        return prices->backward_input[chunk].time_s / parts + stretch_s;
-    case INSTRUCTION_BACKWARD_WEIGHT:
-        return prices->backward_weight[chunk].time_s / parts + stretch_s;
-    case INSTRUCTION_OPTIMIZER:
-        return prices->optimizer_s[rank];
-    default:
-        return 0;
-    }
 }

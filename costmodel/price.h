@@ -52,6 +52,12 @@ typedef struct {
     const StepPart *collective_part; // [num_collectives]
 } Prices;
 
+// What the scenario's calibration multiplies a part by.
+double part_factor(const Scenario *scenario, StepPart part);
+
+// The part of a step that collectives of a group are.
+StepPart group_part(const Scenario *scenario, const Plan *plan, GroupKind kind);
+
 // Prices the chunks by running their operator templates on the streams of one rank.
 Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
                     Arena *arena);

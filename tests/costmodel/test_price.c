@@ -115,6 +115,29 @@ static void expanded_operators_give_the_chunks_seconds(void) {
     assert_expanded(MADE_UP_MLA, "{\"pp\": 2, \"ep\": 8, \"tp\": 2}");
 }
 
+// Collectives that hide behind weight gradients, piece by piece too, lose that in a split backward.
+static void split_backwards_are_never_shorter(void) {
+    static const char *const STACKS[] = {"megatron-core", "torchtitan", "megatron-2021"};
+    for (int i = 0; i < 3 * 4; i++) {
+        Case c;
+        Arena arena = {0};
+        const char *training = arena_printf(&arena,
+                                            "{\"seq_len\": 2048, \"global_batch\": 64, \"stack\": "
+                                            "\"%s\", \"tp_comm_overlap\": %s}",
+                                            STACKS[i % 3], i / 3 & 1 ? "true" : "false");
+        if (case_make(&c, i / 6 ? MADE_UP_MOE : MADE_UP_GPT, 16, training,
+                      "{\"tp\": 4, \"pp\": 2}")) {
+            const double whole_s = prices_of(&c).backward[0].time_s;
+            c.plan.schedule = SCHEDULE_ZB_H1;
+            const Prices split = prices_of(&c);
+            CU_ASSERT_TRUE(split.backward[0].time_s >= whole_s * (1 - 1e-12));
+            CU_ASSERT_TRUE(split.backward_weight[0].time_s > 0);
+        }
+        case_free(&c);
+        arena_free(&arena);
+    }
+}
+
 // --- Terms
 
 static double sum_of(const Price *price) {
@@ -328,6 +351,7 @@ static void optimizer_moves_its_bytes(void) {
 
 CU_TestInfo price_tests[] = {
     {"expanded_operators_give_the_chunks_seconds", expanded_operators_give_the_chunks_seconds},
+    {"split_backwards_are_never_shorter", split_backwards_are_never_shorter},
     {"terms_add_up", terms_add_up},
     {"one_gpu_only_computes", one_gpu_only_computes},
     {"slow_hosts_bound_the_gpu", slow_hosts_bound_the_gpu},

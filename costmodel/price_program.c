@@ -1,0 +1,71 @@
+// The collectives of a Program, and what they take from the computation beside them.
+#include "costmodel/collective.h"
+#include "costmodel/price.h"
+
+#include <math.h>
+
+// What collectives beside the pieces of a computation take from it: gathers of weights from the
+// first forward of a chunk, reductions of gradients from its last backward. One of n pieces has
+// none beside it; a piece has them beside it no longer than it runs.
+static void pieces_stretch(const Scenario *scenario, const Program *program, int num_chunks,
+                           Arena *arena, Prices *prices) {
+    const double slowdown = scenario->training.stack.overlap_slowdown_frac;
+    const Price *const whole[2] = {
+        prices->forward, prices->backward_weight ? prices->backward_weight : prices->backward};
+    double *stretch_s[2];
+    for (int b = 0; b < 2; b++)
+        prices->stretch_s[b] = stretch_s[b] = ARENA_ARRAY(arena, num_chunks, double);
+    for (int r = 0; r < program->num_ranks; r++) {
+        const RankProgram *rank = &program->ranks[r];
+        for (int i = 0; i < rank->num_instructions; i++) {
+            const Instruction *one = &rank->instructions[i];
+            if (one->kind != INSTRUCTION_COLLECTIVE || one->num_parts < 2) continue;
+            const double n = one->num_parts, time_s = prices->collective_s[one->collective];
+            const int b = one->phase != PHASE_FORWARD;
+            double *piece_s = &stretch_s[b][one->chunk];
+            *piece_s = fmin(*piece_s + slowdown * time_s * (n - 1) / n / n,
+                            slowdown * whole[b][one->chunk].time_s / n);
+        }
+    }
+}
+
+double piece_stretch_s(const Prices *prices, const Instruction *instruction) {
+    if (instruction->num_parts < 2 || !prices->stretch_s[0]) return 0;
+    if (instruction->kind == INSTRUCTION_BACKWARD_INPUT) return 0;
+    return prices->stretch_s[instruction->kind != INSTRUCTION_FORWARD][instruction->chunk];
+}
+
+void program_price(const Scenario *scenario, const Plan *plan, const Program *program, Arena *arena,
+                   Prices *prices) {
+    double *time_s = ARENA_ARRAY(arena, program->num_collectives, double);
+    StepPart *parts = ARENA_ARRAY(arena, program->num_collectives, StepPart);
+    for (int i = 0; i < program->num_collectives; i++) {
+        const ProgramCollective *c = &program->collectives[i];
+        parts[i] = group_part(scenario, plan, c->group);
+        time_s[i] = collective_s(&scenario->cluster, c->kind, plan_group(plan, c->group),
+                                 c->message_bytes) *
+                    c->num_calls * part_factor(scenario, parts[i]);
+    }
+    prices->collective_s = time_s;
+    prices->collective_part = parts;
+    pieces_stretch(scenario, program, plan->num_chunks, arena, prices);
+}
+
+double instruction_compute_s(const Prices *prices, const Instruction *instruction, int rank) {
+    const double stretch_s = piece_stretch_s(prices, instruction);
+    int chunk = instruction->chunk, parts = instruction->num_parts > 0 ? instruction->num_parts : 1;
+    switch (instruction->kind) {
+    case INSTRUCTION_FORWARD:
+        return prices->forward[chunk].time_s / parts + stretch_s;
+    case INSTRUCTION_BACKWARD:
+        return prices->backward[chunk].time_s / parts + stretch_s;
+    case INSTRUCTION_BACKWARD_INPUT:
+        return prices->backward_input[chunk].time_s / parts + stretch_s;
+    case INSTRUCTION_BACKWARD_WEIGHT:
+        return prices->backward_weight[chunk].time_s / parts + stretch_s;
+    case INSTRUCTION_OPTIMIZER:
+        return prices->optimizer_s[rank];
+    default:
+        return 0;
+    }
+}
