@@ -166,6 +166,10 @@ static Status fit_check(const Scenario *scenario, const Estimate *estimate) {
     return status_ok();
 }
 
+static const char *log_name(const Run *run) {
+    return strcmp(run->log_path, "-") == 0 ? "standard input" : run->log_path;
+}
+
 // Refuses a step that needs more than the peak; points out one beyond the interval.
 static Status step_check(const Run *run, const Estimate *estimate, Arena *arena) {
     const RunLog *log = &run->log;
@@ -174,7 +178,7 @@ static Status step_check(const Run *run, const Estimate *estimate, Arena *arena)
     units_seconds(log->step_s, step);
     if (peak_frac > 1)
         return status_at(
-            STATUS_INVALID, arena_printf(arena, "%s:%d", run->log_path, log->line), "",
+            STATUS_INVALID, arena_printf(arena, "%s:%d", log_name(run), log->line), "",
             "a step of %s needs %s of the GPUs' peak rate in %s; %s", step,
             units_percent(peak_frac, percent), PRECISION_NAMES[run->scenario.training.precision],
             log->kind == RUN_LOG_MEGATRON ? "is it in seconds?" : "is tps that of all GPUs?");
@@ -182,7 +186,7 @@ static Status step_check(const Run *run, const Estimate *estimate, Arena *arena)
         fprintf(stderr,
                 "%s: measured %s lies outside the 80 %% interval before (%s - %s): is %s the "
                 "scenario that ran?\n",
-                run->log_path, step, units_seconds(estimate->step_time_low_s, low),
+                log_name(run), step, units_seconds(estimate->step_time_low_s, low),
                 units_seconds(estimate->step_time_high_s, high), run->scenario.file);
     return status_ok();
 }
@@ -192,7 +196,7 @@ static Status factors_check(const Run *run) {
     for (int k = 0; k < NUM_PARTS; k++) {
         double factor = run->update.posterior.factor[k];
         if (factor < 0.01 || factor > 100)
-            return status_at(STATUS_INVALID, run->log_path, "",
+            return status_at(STATUS_INVALID, log_name(run), "",
                              "needs a factor of %.3g for %s; is %s the scenario that ran?", factor,
                              PART_NAMES[k], run->scenario.file);
     }

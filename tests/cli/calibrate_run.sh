@@ -80,6 +80,8 @@ run_program calibrate --run seconds.log job.json -o new.json
 grep -q '^seconds.log:3: a step of .* ms needs [0-9.]* % of the GPUs. peak rate in bf16; is it in seconds?$' \
     stderr || fail "exit $rc: $(cat stderr)"
 [ $rc -eq 2 ] || fail "seconds: exit $rc"
+"$MESHWRIGHT" calibrate --run - job.json <seconds.log 2>stderr && fail "seconds from standard input"
+grep -q '^standard input:3: a step of ' stderr || fail "$(cat stderr)"
 for i in 1 2 3 4 5; do
     echo "step: $i  loss: 8.1  memory: 50.20GiB(63.41%)  tps: 250,000  tflops: 300.12  mfu: 30.35%"
 done >all.log
