@@ -125,6 +125,11 @@ is_alive() {
     grep -q '^State:[[:space:]]*[^ZX]' "/proc/$1/status" 2>/dev/null
 }
 
+# A failure of this test leaves nothing running either.
+program=
+trap '[ -z "$program" ] || kill -KILL "$program" 2>/dev/null || true
+    rm -rf "$temp"; [ $num_refusals_missed -eq 0 ] || exit 1' EXIT
+
 # Starts `simulate many.json` with the options given and waits for its runs: program, simulator
 # and runs are the process ids of the program, its child, and that one's children.
 start_many() {
@@ -146,6 +151,7 @@ ends() {
     if [ $rc -ne 3 ] || [ -s out ] || ! grep -q "$1" err; then
         fail "expected 3, $1; it was $rc: $(cat err)"
     fi
+    program=
     [ -z "$(find . -name 'trace.json*')" ] || fail "$1: a trace is left"
     for pid in $simulator $runs; do
         num_waits=0
