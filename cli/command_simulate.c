@@ -81,7 +81,7 @@ static const struct argp ARGP = {
            "  meshwright simulate out/plan.json\n"
            "  meshwright simulate out/plan.json --trace out/trace.json --operators\n"
            "  meshwright simulate job.json --fold none --timeout 60 --json\n"
-           "  meshwright simulate disturbed.json --repetitions 20\n\n"
+           "  meshwright simulate job.json --repetitions 20\n\n"
            "Exits with 1 where the two differ by more than the tolerance although no link is "
            "contended and nothing is disturbed. What crosses the simulated network: messages "
            "between pipeline stages and "
