@@ -70,6 +70,8 @@ static const JsonField STACK_FIELDS[] = {
     SWITCH(weights_by_broadcast),
     NUMBER(overlap_slowdown_frac, 0, 1),
     NUMBER(eager_overhead_frac, 0, 10),
+    NUMBER(quantize_overhead_frac, 0, 10),
+    NUMBER(transpose_overhead_frac, 0, 10),
     NUMBER(moe_overhead_frac, 0, 10),
     NUMBER(workspace_bytes, 0, 1e10),
     NUMBER(grouped_workspace_bytes, 0, 1e10),

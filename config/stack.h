@@ -91,7 +91,9 @@ typedef struct {
     double overlap_slowdown_frac; // how much slower compute runs while a collective runs beside it
     double eager_overhead_frac;   // bytes moved by memory-bound operators over their minimum, minus
                                 // one, where they are not compiled: casts, copies, generic kernels
-    double moe_overhead_frac; // bytes moved by routing and permutation over their minimum
+    double quantize_overhead_frac;  // the same of kernels that quantize,
+    double transpose_overhead_frac; // and of those that also write what they quantize transposed
+    double moe_overhead_frac;       // bytes moved by routing and permutation over their minimum
 
     // What the process holds beside the tensors of the training
     double workspace_bytes;         // of its matrix products, allocated like tensors

@@ -1,23 +1,10 @@
 // Constructors of forward units. The backward of each is derived in builder_backward.c.
 #include "workload/builder.h"
 
+#include "workload/builder_quantize.h"
+
 #include <assert.h>
 #include <math.h>
-
-// A product's input as it is kept and gathered: in the format of the product; 4-bit values have a
-// scale of one byte for 16.
-static double input_bytes(const Training *training) {
-    if (training->precision == PRECISION_NVFP4) return 0.5 + 1.0 / 16;
-    return precision_is_quantized(training->precision) ? 1 : activation_bytes(training);
-}
-
-// The same where tensor-parallel ranks gather it. Scales of rows are those of whole rows on one
-// rank and of whole columns on another: such products gather 16 bits (pytorch/torchtitan,
-// models/llama3/infra/parallelize.py: float8 all-gather with tensorwise recipes only).
-static double gathered_bytes(const Training *training) {
-    if (training->fp8_recipe == FP8_ROWWISE) return activation_bytes(training);
-    return input_bytes(training);
-}
 
 Builder builder_new(const Scenario *scenario, const Plan *plan, const LayerKind *kind,
                     bool recomputed, Arena *arena) {
@@ -29,8 +16,8 @@ Builder builder_new(const Scenario *scenario, const Plan *plan, const LayerKind 
     b.precision = training->precision;
     b.compiled = training->compile;
     b.lasting_gathers = training->stack.lasting_gathers == LASTING_GATHERS_ALL;
-    b.input_bytes_per_value = input_bytes(training);
-    b.gathered_bytes_per_value = gathered_bytes(training);
+    b.input_bytes_per_value = quantized_input_bytes(training);
+    b.gathered_bytes_per_value = quantized_gathered_bytes(training);
     return b;
 }
 
@@ -51,26 +38,9 @@ static double memory_passes(const Training *training) {
     return training->compile ? 1 : 1 + training->stack.eager_overhead_frac;
 }
 
-// Bytes moved to quantize one value for both its uses, row-wise and column-wise. With a scale
-// known before (delayed) or of its own block, one kernel reads 16 bits and writes 8 twice; a scale
-// of the whole tensor needs a pass that finds the largest value first, scales of rows and of
-// columns are two such pairs of passes.
-static double quantize_bytes(const Training *training) {
-    switch (training->fp8_recipe) {
-    case FP8_CURRENT:
-    case FP8_TENSORWISE:
-        return 6;
-    case FP8_ROWWISE:
-        return 10;
-    default:
-        return 4;
-    }
-}
-
 static void build_quantize(Builder *b, double values) {
-    if (!precision_is_quantized(b->precision)) return;
-    MemoryWork cast = {
-        .name = "quantize", .bytes = values * quantize_bytes(&b->scenario->training), .kernels = 1};
+    if (values == 0) return;
+    MemoryWork cast = {.name = "quantize", .bytes = quantize_bytes(b, values), .kernels = 1};
     build_memory(b, &cast);
 }
 
@@ -150,21 +120,17 @@ void build_linear(Builder *b, const char *name, Split split, double tokens, doub
     int tp = b->plan->tp;
     double local_n = split == SPLIT_COLUMN ? n / tp : n, local_k = split == SPLIT_ROW ? k / tp : k;
     b->dense_parameters += local_n * local_k;
-    // What is gathered (a column's input, the gradient of a row's output) is quantized before where
-    // that is what is gathered.
-    bool before = b->gathered_bytes_per_value == b->input_bytes_per_value;
-    double shards = b->plan->sequence_parallel && before ? tp : 1;
-    build_quantize(b, tokens * local_k / (split == SPLIT_COLUMN ? shards : 1));
-    bool overlap = b->scenario->training.tp_comm_overlap && b->plan->sequence_parallel;
+    const Training *training = &b->scenario->training;
+    const QuantizedValues values = quantized_values(b, split, tokens, local_n, local_k);
+    build_quantize(b, values.input);
+    bool overlap = training->tp_comm_overlap && b->plan->sequence_parallel;
     if (split == SPLIT_COLUMN && tp > 1) build_column_input(b, tokens, k);
     int gather = b->num_units - 1;
     build_gemm(b, name, tokens, local_n, local_k, saved_input_bytes);
     int gemm = b->num_units - 1;
     if (split == SPLIT_COLUMN && tp > 1) build_gathered_input(b, gather, gemm);
-    if (precision_is_quantized(b->precision))
-        b->units[gemm].quantize_bytes = tokens * local_n / (split == SPLIT_ROW ? shards : 1) *
-                                        quantize_bytes(&b->scenario->training) *
-                                        memory_passes(&b->scenario->training);
+    b->units[gemm].quantize_bytes = quantize_bytes(b, values.gradient) * memory_passes(training);
+    b->units[gemm].transpose_bytes = transpose_bytes(b, values.transposed);
     if (split == SPLIT_COLUMN && tp > 1 && overlap) b->units[gather].op.pipelined_with = gemm;
     if (split == SPLIT_ROW && tp > 1) {
         build_row_output(b, tokens, n);

@@ -30,7 +30,8 @@ typedef struct {
     double residual_bytes;      // > 0: an addition; its gradient waits for the start of the branch
     bool has_weight;            // OP_GEMM: its backward has a weight part
     bool plain_gradient; // OP_GEMM: its weight gradient is a tensor of its own, whatever the stack
-    double quantize_bytes; // OP_GEMM: moved to quantize the gradient of its output; 0: it is not
+    double quantize_bytes;  // OP_GEMM: moved to quantize the gradient of its output; 0: it is not
+    double transpose_bytes; // OP_GEMM: moved to transpose what was gathered quantized
     int backward_kernels;
     double backward_bytes;       // OP_MEMORY, OP_ATTENTION
     double backward_flops;       // OP_ATTENTION

@@ -1,5 +1,5 @@
 // The backward of a block, derived from its forward units as autograd would run it.
-#include "workload/builder.h"
+#include "workload/builder_quantize.h"
 
 #include <assert.h>
 #include <string.h>
@@ -93,7 +93,8 @@ static void collective_backward(Backward *w, const Unit *unit) {
     op.message_bytes *= unit->backward_frac;
     op.transient_bytes = exchanged_bytes(w, &op);
     const int at = data_add(w, op);
-    if (unit->op.pipelined_with < 0 || unit->backward_async) return;
+    op.pipelined_with = unit->op.pipelined_with;
+    if (!runs_in_pieces(w->b, &op) || unit->backward_async) return;
     const bool product_first = unit->op.pipelined_with < unit - w->b->units;
     w->ops[at].pipelined_with = product_first ? at + 1 : at - 1;
 }
@@ -176,6 +177,15 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
         !training->stack.keeps_gathered_inputs)
         made *= 1 + 1.0 / w->b->plan->tp;
     if (async) collective_backward(w, column);
+    if (unit->transpose_bytes > 0)
+        gather = backward_add(w,
+                              (Op){.name = "transpose",
+                                   .kind = OP_MEMORY,
+                                   .stream = STREAM_COMPUTE,
+                                   .bytes = unit->transpose_bytes,
+                                   .num_kernels = 1,
+                                   .backward = true},
+                              PHASE_BACKWARD_WEIGHT, gather);
     double read = unit->quantize_bytes > 0 ? weight_read_bytes(training) : act;
     Op weights = weight_gradient(&unit->op, act, read, state_bytes(training).gradient);
     weights.transient_bytes += gathered + made;
@@ -252,7 +262,7 @@ static void recompute_add(Backward *w) {
             again->again = true;
             again->saved_bytes = unit->op.saved_bytes - (before ? 0 : unit->kept_bytes);
             again->released_bytes = unit->kept_outputs_bytes; // becomes part of what is saved
-            if (unit->op.pipelined_with >= 0)
+            if (runs_in_pieces(w->b, &unit->op))
                 again->pipelined_with = at + unit->op.pipelined_with - i;
             if (unit->all_kept) {
                 again->kind = OP_MEMORY;

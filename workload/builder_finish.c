@@ -1,5 +1,5 @@
 // From collected units to a Block: recomputation, ZeRO-3 collectives, running sums of memory.
-#include "workload/builder.h"
+#include "workload/builder_quantize.h"
 
 #include <math.h>
 #include <string.h>
@@ -100,7 +100,8 @@ static int forward_list(const Builder *b, Op *forward) {
     }
     for (int i = 0; i < b->num_units; i++) // indices of units become indices of the list
         if (b->units[i].op.pipelined_with >= 0 && b->units[i].op.collective != NUM_COLLECTIVES)
-            forward[index[i]].pipelined_with = index[b->units[i].op.pipelined_with];
+            forward[index[i]].pipelined_with =
+                runs_in_pieces(b, &b->units[i].op) ? index[b->units[i].op.pipelined_with] : -1;
     return n;
 }
 

@@ -28,6 +28,7 @@ const char *const MADE_UP_MLA =
 
 Gpu made_up_gpu(void) {
     Gpu gpu = {.name = "made-up",
+               .architecture = "made-up",
                .num_sms = 100,
                .memory_bytes = 80e9,
                .memory_available_bytes = 80e9,
