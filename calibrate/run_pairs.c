@@ -150,7 +150,8 @@ static PairsScore pairs_score(const Pair *pairs, int num_pairs, const char *fami
 // The groups stand in alphabetical order, so those of a family are together.
 static void families_score(const Pair *pairs, int num_pairs, Arena *arena, PairsResult *out) {
     PairsScore *families = ARENA_ARRAY(arena, num_pairs, PairsScore);
-    double num_large = 0;
+    double *changes = ARENA_ARRAY(arena, num_pairs, double);
+    int num_large = 0;
     for (int i = 0; i < num_pairs; i++) {
         if (i > 0 && strcmp(pairs[i].family, pairs[i - 1].family) == 0) continue;
         PairsScore score = pairs_score(pairs, num_pairs, pairs[i].family);
@@ -158,9 +159,10 @@ static void families_score(const Pair *pairs, int num_pairs, Arena *arena, Pairs
         if (score.num_pairs < VALIDATE_FAMILY_CASES) continue;
         out->before_families_frac += score.before_mean_frac;
         out->after_families_frac += score.after_mean_frac;
-        num_large++;
+        changes[num_large++] = score.after_mean_frac - score.before_mean_frac;
     }
     out->families = families;
+    out->change_median_frac = num_large > 0 ? fit_median(changes, num_large) : NAN;
     out->before_families_frac /= num_large; // NAN where there is none
     out->after_families_frac /= num_large;
     out->all = pairs_score(pairs, num_pairs, NULL);

@@ -25,8 +25,9 @@ typedef struct {
     const PairsScore *families; // [num_families] in alphabetical order
     int num_families;
     PairsScore all;
-    // Means of the mean errors of families with 8 pairs or more; NAN where there is none.
-    double before_families_frac, after_families_frac;
+    // Of families with 8 pairs or more; NAN where there is none: means of their mean errors, and the
+    // median of what calibrating adds to them, which one family cannot turn.
+    double before_families_frac, after_families_frac, change_median_frac;
 } PairsResult;
 
 // Steps that are refused or do not state everything are left out.

@@ -52,7 +52,7 @@ static const JsonField STACK_FIELDS[] = {
     NUMBER(parallel_loss_gradient_bytes, 0, 64),
     SWITCH(fused_norm),
     SWITCH(fused_activation),
-    {"attention_generation", JSON_FIELD_INT, offsetof(Stack, attention_generation), 1, 3, NULL,
+    {"attention_generation", JSON_FIELD_INT, offsetof(Stack, attention_generation), 1, 4, NULL,
      true},
     SWITCH(fused_softmax),
     SWITCH(fused_rope),

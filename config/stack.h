@@ -70,7 +70,7 @@ typedef struct {
     // What is launched
     bool fused_norm;           // one kernel per norm, saving its input only
     bool fused_activation;     // bias and activation (and gate) in one kernel
-    int attention_generation;  // fused attention kernels, see costmodel/compute.h: 1, 2, 3
+    int attention_generation;  // fused attention kernels, see costmodel/compute.c: 1 to 4
     bool fused_softmax;        // scale, mask and softmax in one kernel (unfused attention)
     bool fused_rope;           // rotary embedding in one kernel
     bool dropout;              // trained with dropout: masks are stored

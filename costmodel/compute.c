@@ -5,8 +5,13 @@
 #include "costmodel/surface_value.h"
 
 #include <math.h>
+#include <string.h>
 
-// Share of an epilogue's traffic that the main loops of other tiles do not hide.
+// Share of an epilogue's traffic that the main loops of other tiles do not hide: on B200 weight
+// gradients of [10240 x 8192] and [57344 x 8192] from 4096 tokens take 0.4 and 0.5 of the time of
+// their fp32 reads and writes longer than products that write 16 bits. Those of experts, one by
+// one, take all of it longer: 32 of [4096 x 7168] from 1024 tokens 2.96 ms, 2.46 with sums in 16
+// bits (MooreThreads/SimuMax, configs/system/b200_bf16_ceperm.json).
 static const double EPILOGUE_EXPOSED_FRAC = 0.5;
 
 double sustained_frac(const Cluster *cluster, bool light) {
@@ -89,8 +94,9 @@ static double gemm_s(const Cluster *cluster, const Op *op) {
     if (kernels && dtype != NUM_GEMM_DTYPES)
         product_s = products_s(kernels, dtype, op) / gemm_sustained_frac(cluster, op->precision);
     if (isnan(product_s)) return compact_gemm_s(cluster, op);
+    double exposed_frac = op->separate ? 1 : EPILOGUE_EXPOSED_FRAC;
     double epilogue_s =
-        memory_s(&cluster->gpu, EPILOGUE_EXPOSED_FRAC * op->epilogue_bytes + op->after_bytes);
+        memory_s(&cluster->gpu, exposed_frac * op->epilogue_bytes + op->after_bytes);
     return fmax(product_s, memory_s(&cluster->gpu, op->bytes)) + epilogue_s;
 }
 
@@ -106,25 +112,48 @@ double gemm_residual_p90_frac(const Cluster *cluster, const Op *op) {
     return kernel->residual_p90_frac * (1 + octaves);
 }
 
-// Rate of a fused attention kernel over that of the newest for its GPU, which the profile holds.
-// Estimates, not read off: Hopper and later after Shah et al. 2024, "FlashAttention-3",
-// arXiv:2407.08608 (generation 2 over 3); before, 2 is the newest; 1 (Triton) over 2 after Dao
-// 2023, "FlashAttention-2", arXiv:2307.08691.
-static double generation_frac(const Gpu *gpu, const Op *op) {
-    bool hopper = gpu->peak_flops_per_s[PRECISION_FP8] > 0 && gpu->num_sms > 100;
-    double second = !hopper ? 1 : op->backward ? 0.62 : 0.58;
-    if (op->generation >= 3) return 1;
-    if (op->generation == 2) return second;
-    return second * (op->backward ? 0.62 : 0.70);
+// Rates of older fused attention kernels over those of the newest for their architecture, which the
+// profile holds, and the length at which half of them is reached. Generation 4 is cuDNN 9.18, 3
+// cuDNN 9.0 on Hopper (Shah et al. 2024, "FlashAttention-3", arXiv:2407.08608, figures 5 and 6) and
+// that of 2025 on Blackwell, 2 FlashAttention-2 (the same figures; on Blackwell, as cuDNN of 2025,
+// from NVIDIA/cudnn-frontend, benchmark/sdpa_benchmark_training/artifacts), 1 its first version or
+// Triton's: over 2 after Dao 2023, "FlashAttention-2", arXiv:2307.08691.
+static const struct {
+    const char *architecture;
+    int generation;
+    double forward_frac, backward_frac, half_tokens;
+} OLDER_ATTENTION[] = {
+    {"hopper", 3, 0.755, 0.795, 385},   {"hopper", 2, 0.438, 0.493, 385},
+    {"hopper", 1, 0.307, 0.306, 385},   {"blackwell", 3, 0.93, 0.89, 2300},
+    {"blackwell", 2, 0.28, 0.27, 1300}, {"blackwell", 1, 0.196, 0.167, 1300},
+};
+
+// Of the bf16 peak: the rate of an attention kernel at its sequence length, head size 128.
+static double attention_frac(const Gpu *gpu, const Op *op) {
+    const GpuEfficiency *e = &gpu->efficiency;
+    double frac = op->backward ? e->attention_backward_frac : e->attention_forward_frac;
+    double half_tokens = e->attention_half_tokens;
+    size_t i = 0, num = sizeof OLDER_ATTENTION / sizeof *OLDER_ATTENTION;
+    while (i < num && (OLDER_ATTENTION[i].generation != op->generation ||
+                       strcmp(OLDER_ATTENTION[i].architecture, gpu->architecture) != 0))
+        i++;
+    if (i < num) {
+        frac *= op->backward ? OLDER_ATTENTION[i].backward_frac : OLDER_ATTENTION[i].forward_frac;
+        half_tokens = OLDER_ATTENTION[i].half_tokens;
+    } else if (op->generation == 1) { // 2 is the newest
+        frac *= op->backward ? 0.62 : 0.70;
+    }
+    return frac * op->tokens / (op->tokens + half_tokens);
 }
 
 // Rate by head size over that of 128. Smaller heads do less work per softmax exponential. The
-// backward of larger ones has less room for its tiles: with 192 (and values of 128)
-// FlashAttention-4 reaches 971 TFLOP/s on B200, with 128 1,209 (causal, 8192 tokens;
-// Dao-AILab/flash-attention pull requests 2270 and 2280).
-static double head_frac(const GpuEfficiency *e, const Op *op) {
-    const double backward_192_frac = 0.80;
-    if (op->head_dim < 128) return 1 - (1 - e->attention_head64_frac) * (128 - op->head_dim) / 64;
+// backward of larger ones has less room for its tiles: with 192 (and values of 128) cuDNN 9.18
+// and 9.19 reach 1,217 TFLOP/s on GB200, 442 on H200, with 128 1,279 and 541 (causal, 8192 tokens;
+// NVIDIA/cudnn-frontend, benchmark/sdpa_benchmark_training/results).
+static double head_frac(const Gpu *gpu, const Op *op) {
+    const double backward_192_frac = strcmp(gpu->architecture, "blackwell") == 0 ? 0.95 : 0.82;
+    if (op->head_dim < 128)
+        return 1 - (1 - gpu->efficiency.attention_head64_frac) * (128 - op->head_dim) / 64;
     if (!op->backward) return 1;
     return 1 - (1 - backward_192_frac) * fmin(1, (op->head_dim - 128) / 64);
 }
@@ -132,14 +161,11 @@ static double head_frac(const GpuEfficiency *e, const Op *op) {
 // Attention runs in 16 bits where the products run in 16 or fewer.
 static double attention_s(const Cluster *cluster, const Op *op) {
     const Gpu *gpu = &cluster->gpu;
-    const GpuEfficiency *e = &gpu->efficiency;
     int precision = gpu->peak_flops_per_s[PRECISION_BF16] > 0 ? PRECISION_BF16 : PRECISION_FP16;
     if (op->precision <= PRECISION_TF32) precision = op->precision;
-    double frac = op->backward ? e->attention_backward_frac : e->attention_forward_frac;
-    double rate = gpu->peak_flops_per_s[precision] * frac * sustained_frac(cluster, true) *
-                  generation_frac(gpu, op);
-    rate *= op->tokens / (op->tokens + e->attention_half_tokens);
-    return fmax(op->flops / (rate * head_frac(e, op)), memory_s(gpu, op->bytes));
+    double rate = gpu->peak_flops_per_s[precision] * sustained_frac(cluster, true) *
+                  attention_frac(gpu, op) * head_frac(gpu, op);
+    return fmax(op->flops / rate, memory_s(gpu, op->bytes));
 }
 
 double op_compute_s(const Cluster *cluster, const Op *op) {

@@ -56,12 +56,18 @@ static void build_grouped(Builder *b, const char *name, double experts, double t
     op->bytes += (experts - 1) * n * k * weight_read_bytes(&b->scenario->training);
 }
 
-// Moves every routed token's vector: out of order before the experts, back after them.
+// Moves every routed token's vector: out of order before the experts, back after them. What an
+// all-to-all brings stands by the ranks that sent it and is sorted once more, by expert
+// (NVIDIA/Megatron-LM, megatron/core/transformer/moe/token_dispatcher.py, sort_chunks_by_idxs);
+// DeepEP's kernels write it where it belongs.
 //   backward_alive_bytes  gradients it reads and makes
 static void build_permutation(Builder *b, const char *name, double values,
                               double backward_alive_bytes) {
     double act = activation_bytes(&b->scenario->training);
-    double bytes = values * act * 2 * (1 + b->scenario->training.stack.moe_overhead_frac);
+    const Plan *plan = b->plan;
+    const bool sorts = b->scenario->training.moe_dispatcher == DISPATCH_ALLTOALL && plan->ep > 1 &&
+                       b->scenario->model.num_experts > plan->ep;
+    double bytes = values * act * 2 * (1 + b->scenario->training.stack.moe_overhead_frac + sorts);
     MemoryWork work = {.name = name,
                        .bytes = bytes,
                        .backward_bytes = bytes,

@@ -107,9 +107,9 @@ static void a_run_without_noise_is_met(void) {
 static void factors_rise_with_the_run(void) {
     Case c;
     if (case_make(&c, MADE_UP_MOE, 16, TRAINING, "{\"tp\": 2, \"pp\": 2, \"ep\": 2}")) {
-        const double ratio = pow(60, 1.0 / 40);
+        const double ratio = pow(60, 1.0 / 80);
         double before[NUM_PARTS] = {0}, factor_s = 0.5;
-        for (int i = 0; i <= 40; i++, factor_s *= ratio) {
+        for (int i = 0; i <= 80; i++, factor_s *= ratio) {
             Estimate estimate;
             RunUpdate u;
             estimate_plan(&c.scenario, &c.plan, &c.arena, &estimate, NULL);
@@ -118,7 +118,7 @@ static void factors_rise_with_the_run(void) {
             CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
             for (int k = 0; k < NUM_PARTS; k++) {
                 CU_ASSERT(i == 0 || u.posterior.factor[k] >= before[k]);
-                CU_ASSERT(i == 0 || u.posterior.factor[k] <= before[k] * ratio * ratio);
+                CU_ASSERT(i == 0 || u.posterior.factor[k] <= before[k] * pow(ratio, 3));
                 before[k] = u.posterior.factor[k];
                 double share = u.before.part_s[k] / u.before.step_time_s;
                 double left = u.posterior.covariance[k][k];

@@ -150,6 +150,19 @@ static void epilogues_add_to_products(void) {
     ASSERT_CLOSE(op_compute_s(&cluster, &op), 20e-3 + 4e-4 + 2e-4);
 }
 
+// Products of experts run one by one: nothing hides their 4e8 bytes, 0.8 ms.
+static void epilogues_of_experts_are_exposed(void) {
+    const CalibratedKernels kernels = kernels_made_up();
+    Cluster cluster = cluster_with(&kernels);
+    cluster.gpu.efficiency.memory_frac = 0.5;
+    Op op = square(PRECISION_BF16);
+    op.separate = true;
+    op.groups = 4;
+    const double products_s = op_compute_s(&cluster, &op);
+    op.epilogue_bytes = 4e8;
+    ASSERT_CLOSE(op_compute_s(&cluster, &op), products_s + 8e-4);
+}
+
 // 100 of 800 W halve the rate of a product, its launch included; what moves bytes is not held back.
 static void power_limits_stretch_measured_products(void) {
     const CalibratedKernels kernels = kernels_made_up();
@@ -227,6 +240,7 @@ CU_TestInfo compute_kernels_tests[] = {
     {"experts_run_one_by_one", experts_run_one_by_one},
     {"short_experts_take_half_a_product", short_experts_take_half_a_product},
     {"epilogues_add_to_products", epilogues_add_to_products},
+    {"epilogues_of_experts_are_exposed", epilogues_of_experts_are_exposed},
     {"power_limits_stretch_measured_products", power_limits_stretch_measured_products},
     {"products_outside_the_measured_are_less_certain",
      products_outside_the_measured_are_less_certain},
