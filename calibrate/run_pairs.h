@@ -25,8 +25,8 @@ typedef struct {
     const PairsScore *families; // [num_families] in alphabetical order
     int num_families;
     PairsScore all;
-    // Of families with 8 pairs or more; NAN where there is none: means of their mean errors, and the
-    // median of what calibrating adds to them, which one family cannot turn.
+    // Of families with 8 pairs or more; NAN where there is none: means of their mean errors, and
+    // the median of what calibrating adds to them, which one family cannot turn.
     double before_families_frac, after_families_frac, change_median_frac;
 } PairsResult;
 
