@@ -1,5 +1,6 @@
 #include "report/sim_report.h"
 
+#include "report/path_report.h"
 #include "report/report.h"
 #include "report/table.h"
 #include "report/units.h"
@@ -101,12 +102,31 @@ static void print_disturbed(const Paper *paper, const SimDisturbed *disturbed) {
             disturbed->jitter_s / undisturbed_s * 100, disturbed->network_s / undisturbed_s * 100);
 }
 
+// A share of a step; what rounding makes is none.
+static double percent_of(double part_s, double step_s) {
+    return fabs(part_s) < 1e-9 * step_s ? 0 : part_s / step_s * 100;
+}
+
+// What the difference from the estimate is made of; it adds up.
+static void print_effects(const Paper *paper, const SimResult *result) {
+    const SimDifference *d = &result->difference;
+    double estimate_s = result->estimate_step_time_s;
+    fprintf(paper->stream, "%-*scontention %+.2f %%, spare bandwidth %+.2f %%, model %+.2f %%",
+            LABEL, "difference", percent_of(d->contention_s, estimate_s),
+            percent_of(d->spare_bandwidth_s, estimate_s), percent_of(d->model_s, estimate_s));
+    if (result->disturbed.num_repetitions > 0)
+        fprintf(paper->stream, ", disturbances %+.2f %%",
+                percent_of(d->stragglers_s + d->jitter_s + d->network_s, estimate_s));
+    fputc('\n', paper->stream);
+}
+
 static void print_outcome(const Paper *paper, const SimResult *result) {
     char a[UNITS_SIZE], b[UNITS_SIZE];
     double difference = result->step_time_s / result->estimate_step_time_s - 1;
     fprintf(paper->stream, "%-*s%s simulated, %s estimated (%+.2f %%)\n", LABEL, "step time",
             units_seconds(result->step_time_s, a), units_seconds(result->estimate_step_time_s, b),
             difference * 100);
+    print_effects(paper, result);
     print_disturbed(paper, &result->disturbed);
     fprintf(paper->stream, "%-*s%" PRId64 " activities; folding %s: %s\n", LABEL, "simulated",
             result->num_activities, result->folding, result->folding_reason);
@@ -135,5 +155,7 @@ void report_simulation(const SimComparison *comparison, FILE *stream) {
     print_outcome(&paper, comparison->result);
     if (comparison->result->start_s) print_differences(&paper, comparison);
     print_links(&paper, comparison->result);
+    if (comparison->result->num_links > 0) fputc('\n', stream);
+    report_path(comparison->result, &paper);
     arena_free(&arena);
 }

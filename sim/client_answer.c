@@ -5,20 +5,102 @@
 
 static const double LARGE = 1e300; // no bound
 
-static Status links_read(const JsonNode *root, Arena *arena, SimResult *out) {
-    JsonNode list = json_get(root, "links");
-    TRY(json_expect_array(&list));
-    out->num_links = json_size(&list);
-    SimLink *links = ARENA_ARRAY(arena, out->num_links, SimLink);
-    for (int i = 0; i < out->num_links; i++) {
-        JsonNode link = json_at(&list, i);
-        JsonNode name = json_get(&link, "name"), frac = json_get(&link, "utilization_frac");
-        TRY(json_read_string(&name, arena, &links[i].name));
-        TRY(json_read_double(&frac, 0, LARGE, &links[i].utilization_frac));
+typedef struct {
+    const char *key;
+    double *number;
+} NumberField;
+
+static Status fields_read(const JsonNode *object, double least, const NumberField *fields,
+                          size_t num_fields) {
+    for (size_t i = 0; i < num_fields; i++) {
+        JsonNode node = json_get(object, fields[i].key);
+        TRY(json_read_double(&node, least, LARGE, fields[i].number));
     }
-    out->links = links;
     return status_ok();
 }
+
+static Status string_read(const JsonNode *object, const char *key, Arena *arena, const char **out) {
+    JsonNode node = json_get(object, key);
+    return json_read_string(&node, arena, out);
+}
+
+static Status int_read(const JsonNode *object, const char *key, int least, int *out) {
+    JsonNode node = json_get(object, key);
+    return json_read_int(&node, least, INT_MAX, out);
+}
+
+typedef Status (*ElementRead)(const JsonNode *node, Arena *arena, void *out);
+
+// A list of objects, each read into one element of a new array. (json_at would search each from the
+// first.)
+static Status list_read(const JsonNode *parent, const char *key, size_t element_size,
+                        ElementRead read, Arena *arena, void **out, int *num) {
+    JsonNode list = json_get(parent, key);
+    TRY(json_expect_array(&list));
+    *num = json_size(&list);
+    char *elements = arena_array(arena, (size_t)*num, element_size);
+    const cJSON *item = list.item->child;
+    for (int i = 0; i < *num; i++, item = item->next) {
+        JsonNode node = {.file = list.file, .item = item, .parent = &list, .index = i};
+        TRY(read(&node, arena, elements + (size_t)i * element_size));
+    }
+    *out = elements;
+    return status_ok();
+}
+
+static Status number_element(const JsonNode *node, Arena *arena, void *out) {
+    (void)arena;
+    return json_read_double(node, 0, LARGE, out);
+}
+
+static Status link_element(const JsonNode *node, Arena *arena, void *out) {
+    SimLink *link = out;
+    const NumberField fields[] = {{"utilization_frac", &link->utilization_frac}};
+    TRY(string_read(node, "name", arena, &link->name));
+    return fields_read(node, 0, fields, 1);
+}
+
+// --- The critical path
+
+static Status path_total_element(const JsonNode *node, Arena *arena, void *out) {
+    SimPathTotal *total = out;
+    const NumberField fields[] = {
+        {"simulated_s", &total->simulated_s},
+        {"estimated_s", &total->estimated_s},
+    };
+    TRY(string_read(node, "kind", arena, &total->kind));
+    TRY(int_read(node, "count", 1, &total->count));
+    return fields_read(node, -LARGE, fields, sizeof fields / sizeof *fields);
+}
+
+static Status path_item_element(const JsonNode *node, Arena *arena, void *out) {
+    SimPathItem *item = out;
+    const NumberField fields[] = {{"start_s", &item->start_s}, {"end_s", &item->end_s}};
+    TRY(string_read(node, "instruction", arena, &item->instruction));
+    TRY(int_read(node, "rank", 0, &item->rank));
+    TRY(int_read(node, "stage", 0, &item->stage));
+    TRY(int_read(node, "chunk", -1, &item->chunk));
+    TRY(int_read(node, "micro_batch", -1, &item->microbatch));
+    return fields_read(node, 0, fields, sizeof fields / sizeof *fields);
+}
+
+static Status path_read(const JsonNode *root, Arena *arena, SimPath *out) {
+    JsonNode path = json_get(root, "critical_path");
+    const NumberField slack[] = {{"slack_s", &out->slack_s}};
+    void *totals, *items;
+    TRY(json_expect_object(&path));
+    TRY(list_read(&path, "totals", sizeof *out->totals, path_total_element, arena, &totals,
+                  &out->num_totals));
+    TRY(fields_read(&path, -LARGE, slack, 1));
+    TRY(int_read(&path, "num_instructions", 0, &out->num_instructions));
+    TRY(list_read(&path, "instructions", sizeof *out->items, path_item_element, arena, &items,
+                  &out->num_items));
+    out->totals = totals;
+    out->items = items;
+    return status_ok();
+}
+
+// --- Times
 
 // start_s and end_s of all instructions, as one sequence of pairs in the third file.
 static Status times_read(const JsonNode *root, FILE *file, Arena *arena, SimResult *out) {
@@ -48,18 +130,16 @@ static Status times_read(const JsonNode *root, FILE *file, Arena *arena, SimResu
     return status_ok();
 }
 
-typedef struct {
-    const char *key;
-    double *number;
-} NumberField;
+// --- Figures
 
-static Status fields_read(const JsonNode *object, double least, const NumberField *fields,
-                          size_t num_fields) {
-    for (size_t i = 0; i < num_fields; i++) {
-        JsonNode node = json_get(object, fields[i].key);
-        TRY(json_read_double(&node, least, LARGE, fields[i].number));
-    }
-    return status_ok();
+static Status difference_read(const JsonNode *root, SimDifference *out) {
+    JsonNode object = json_get(root, "difference_s");
+    const NumberField effects[] = {
+        {"model", &out->model_s},           {"spare_bandwidth", &out->spare_bandwidth_s},
+        {"contention", &out->contention_s}, {"stragglers", &out->stragglers_s},
+        {"jitter", &out->jitter_s},         {"network", &out->network_s},
+    };
+    return fields_read(&object, -LARGE, effects, sizeof effects / sizeof *effects);
 }
 
 static Status disturbed_read(const JsonNode *root, Arena *arena, SimDisturbed *out) {
@@ -78,16 +158,10 @@ static Status disturbed_read(const JsonNode *root, Arena *arena, SimDisturbed *o
     };
     JsonNode differences = json_get(&object, "difference_s");
     TRY(fields_read(&differences, -LARGE, causes, sizeof causes / sizeof *causes));
-    JsonNode steps = json_get(&object, "step_times_s");
-    TRY(json_expect_array(&steps));
-    out->num_repetitions = json_size(&steps);
-    double *step_times_s = ARENA_ARRAY(arena, out->num_repetitions, double);
-    const cJSON *item = steps.item->child;
-    for (int i = 0; i < out->num_repetitions; i++, item = item->next) {
-        JsonNode step = {.file = steps.file, .item = item, .parent = &steps, .index = i};
-        TRY(json_read_double(&step, 0, LARGE, &step_times_s[i]));
-    }
-    out->step_times_s = step_times_s;
+    void *steps;
+    TRY(list_read(&object, "step_times_s", sizeof(double), number_element, arena, &steps,
+                  &out->num_repetitions));
+    out->step_times_s = steps;
     return status_ok();
 }
 
@@ -105,13 +179,16 @@ static Status numbers_read(const JsonNode *root, SimResult *out) {
 
 static Status result_read(const JsonNode *root, FILE *times, Arena *arena, SimResult *out) {
     TRY(numbers_read(root, out));
+    TRY(difference_read(root, &out->difference));
     TRY(disturbed_read(root, arena, &out->disturbed));
-    JsonNode folding = json_get(root, "folding"), reason = json_get(root, "folding_reason");
     JsonNode contended = json_get(root, "contended");
-    TRY(json_read_string(&folding, arena, &out->folding));
-    TRY(json_read_string(&reason, arena, &out->folding_reason));
+    TRY(string_read(root, "folding", arena, &out->folding));
+    TRY(string_read(root, "folding_reason", arena, &out->folding_reason));
     TRY(json_read_bool(&contended, &out->contended));
-    TRY(links_read(root, arena, out));
+    void *links;
+    TRY(list_read(root, "links", sizeof(SimLink), link_element, arena, &links, &out->num_links));
+    out->links = links;
+    TRY(path_read(root, arena, &out->path));
     return times ? times_read(root, times, arena, out) : status_ok();
 }
 

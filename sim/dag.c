@@ -80,7 +80,7 @@ double dag_flow_s(const Dag *dag, int node) {
     return activity->bytes / dag->routes[activity->route].share_bytes_per_s;
 }
 
-int dag_critical_path(const Dag *dag, Arena *arena, double *end_s) {
+int dag_replay(const Dag *dag, const double *duration_s, Arena *arena, double *end_s) {
     int32_t *queue = ARENA_ARRAY(arena, dag->num_nodes, int32_t);
     int32_t *num_waits = ARENA_ARRAY(arena, dag->num_nodes, int32_t);
     int num_queued = 0, num_done = 0;
@@ -91,7 +91,7 @@ int dag_critical_path(const Dag *dag, Arena *arena, double *end_s) {
     }
     while (num_done < num_queued) {
         int node = queue[num_done++];
-        end_s[node] += dag->nodes[node].delay_s + dag_flow_s(dag, node);
+        end_s[node] += duration_s[node];
         for (int i = dag->first_successor[node]; i < dag->first_successor[node + 1]; i++) {
             int after = dag->successors[i];
             if (end_s[after] < end_s[node]) end_s[after] = end_s[node];
@@ -99,4 +99,11 @@ int dag_critical_path(const Dag *dag, Arena *arena, double *end_s) {
         }
     }
     return num_done;
+}
+
+int dag_critical_path(const Dag *dag, Arena *arena, double *end_s) {
+    double *duration_s = ARENA_ARRAY(arena, dag->num_nodes, double);
+    for (int i = 0; i < dag->num_nodes; i++)
+        duration_s[i] = dag->nodes[i].delay_s + dag_flow_s(dag, i);
+    return dag_replay(dag, duration_s, arena, end_s);
 }

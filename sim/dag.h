@@ -58,6 +58,9 @@ Dag dag_finish(DagBuilder *builder);
 // Seconds that the flow of an activity takes where the estimate's share of its links is free.
 double dag_flow_s(const Dag *dag, int node);
 
-// When every activity ends if no flow ever slows another: end_s[num_nodes].
+// When every activity ends if each takes duration_s[num_nodes]: end_s[num_nodes].
 //   returns how many activities are reached; fewer than num_nodes where some wait in a circle
+int dag_replay(const Dag *dag, const double *duration_s, Arena *arena, double *end_s);
+
+// The same if no flow ever slows another.
 int dag_critical_path(const Dag *dag, Arena *arena, double *end_s);

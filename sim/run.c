@@ -15,6 +15,11 @@ static LowerInput lower_input(const Run *run) {
     };
 }
 
+static Difference difference_find(const Run *run, const Playback *playback) {
+    return playback_difference(&run->lowered.dag, playback, run->parts.prices.step_s,
+                               run->estimate.step_time_s);
+}
+
 // --- Several runs
 
 // What the children share with their parent.
@@ -24,6 +29,7 @@ typedef struct {
     double *step_s;          // [num_runs]
     double *start_s, *end_s; // [num_nodes] of the shown run
     int64_t *num_activities; // of the shown run
+    Difference *difference;  // of the undisturbed run
 } SharedRuns;
 
 static Status repeated_open(Run *run, int num_repetitions, SharedRuns *out) {
@@ -31,11 +37,13 @@ static Status repeated_open(Run *run, int num_repetitions, SharedRuns *out) {
     out->plan = runs_plan(run->scenario.disturb, run->scenario.num_disturb, num_repetitions);
     size_t num_nodes = (size_t)run->lowered.dag.num_nodes, num_runs = (size_t)out->plan.num_runs;
     void *memory;
-    TRY(shared_open((num_runs + 2 * num_nodes + 1) * sizeof(double), &memory));
+    size_t size = (num_runs + 2 * num_nodes + 1) * sizeof(double) + sizeof(Difference);
+    TRY(shared_open(size, &memory));
     out->step_s = memory;
     out->start_s = out->step_s + num_runs;
     out->end_s = out->start_s + num_nodes;
     out->num_activities = (int64_t *)(out->end_s + num_nodes);
+    out->difference = (Difference *)(out->num_activities + 1);
     return status_ok();
 }
 
@@ -54,6 +62,7 @@ static Status repeated_play(void *context, int number) {
     TRY(dag_play(&run->lowered.network, &run->lowered.dag, &arena, &playback));
     shared->step_s[number] =
         playback_step_s(&run->lowered.dag, &playback, run->parts.prices.step_s);
+    if (cause == CAUSE_NONE) *shared->difference = difference_find(run, &playback);
     if (number != shared->plan.shown_run) return status_ok();
     size_t size = (size_t)run->lowered.dag.num_nodes * sizeof(double);
     memcpy(shared->start_s, playback.start_s, size);
@@ -69,6 +78,7 @@ static Status run_repeat(int num_repetitions, Arena *arena, Run *run) {
     run->repeated = true;
     run->num_repetitions = num_repetitions;
     run->summary = runs_summarize(&shared.plan, shared.step_s, arena);
+    run->difference = *shared.difference;
     run->playback = (Playback){
         .start_s = shared.start_s,
         .end_s = shared.end_s,
@@ -98,9 +108,12 @@ Status run_play(const RunOptions *options, const JsonNode *root, Arena *arena, R
         TRY(run_repeat(options->num_repetitions, arena, run));
     } else {
         TRY(dag_play(&run->lowered.network, &run->lowered.dag, arena, &run->playback));
+        run->difference = difference_find(run, &run->playback);
     }
     run->lowered.network.link_bytes_per_s = run->disturbed_bytes_per_s;
     run->outcome = playback_outcome(&run->lowered, &run->parts.program, &run->playback,
                                     run->parts.prices.step_s, arena);
+    run->path = critical_path_find(&run->lowered, &run->parts.program, &run->playback,
+                                   run->parts.prices.step_s, run->estimate.step_time_s, arena);
     return status_ok();
 }

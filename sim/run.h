@@ -4,6 +4,8 @@
 
 #include "base/json.h"
 #include "costmodel/estimate.h"
+#include "sim/critical_path.h"
+#include "sim/difference.h"
 #include "sim/fold.h"
 #include "sim/lower.h"
 #include "sim/outcome.h"
@@ -16,7 +18,8 @@ typedef struct {
     int num_repetitions; // >= 1
 } RunOptions;
 
-// All there is to tell about it. Playback and outcome are those of the first repetition.
+// All there is to tell about it. Playback, outcome and path are those of the first repetition, the
+// difference is that of the undisturbed step.
 typedef struct {
     Scenario scenario;
     Plan plan;
@@ -27,6 +30,8 @@ typedef struct {
     double *disturbed_bytes_per_s; // [num_links] of its network
     Playback playback;
     Outcome outcome;
+    CriticalPath path;
+    Difference difference;
     bool repeated; // summary is set: something is disturbed, or several repetitions were asked for
     RunSummary summary;
     int num_repetitions;

@@ -10,6 +10,61 @@ static void links_add(cJSON *json, const Outcome *outcome) {
     }
 }
 
+// All effects add up to the step less the estimate's; without disturbances theirs are 0.
+static void difference_add(cJSON *json, const Run *run) {
+    cJSON *difference = cJSON_AddObjectToObject(json, "difference_s");
+    for (int effect = 0; effect < NUM_EFFECTS; effect++)
+        json_add_number(difference, EFFECT_NAMES[effect], run->difference.effect_s[effect]);
+    for (int cause = CAUSE_STRAGGLERS; cause < NUM_CAUSES; cause++)
+        json_add_number(difference, CAUSE_NAMES[cause],
+                        run->repeated ? run->summary.cause_s[cause] : 0);
+}
+
+// --- The critical path
+
+static void path_totals_add(cJSON *json, const CriticalPath *path) {
+    cJSON *totals = cJSON_AddArrayToObject(json, "totals");
+    for (int kind = 0; kind < NUM_PATH_KINDS; kind++) {
+        const PathTotal *total = &path->totals[kind];
+        if (total->count == 0) continue;
+        cJSON *object = cJSON_CreateObject();
+        cJSON_AddStringToObject(object, "kind", PATH_KIND_NAMES[kind]);
+        json_add_number(object, "count", total->count);
+        json_add_number(object, "simulated_s", total->simulated_s);
+        json_add_number(object, "estimated_s", total->estimated_s);
+        cJSON_AddItemToArray(totals, object);
+    }
+}
+
+static cJSON *path_item_json(const Run *run, const PathItem *item) {
+    const Program *program = &run->parts.program;
+    const Instruction *instruction = &program->ranks[item->stage].instructions[item->instruction];
+    bool collective = instruction->kind == INSTRUCTION_COLLECTIVE;
+    cJSON *json = cJSON_CreateObject();
+    json_add_number(json, "rank",
+                    program_gpu(program, item->stage, item->lane * run->folding.num_folded));
+    json_add_number(json, "stage", item->stage);
+    cJSON_AddStringToObject(json, "instruction",
+                            collective ? program->collectives[instruction->collective].name
+                                       : INSTRUCTION_NAMES[instruction->kind]);
+    json_add_number(json, "chunk", instruction->chunk);
+    json_add_number(json, "micro_batch", instruction->microbatch);
+    json_add_number(json, "start_s", item->start_s);
+    json_add_number(json, "end_s", item->end_s);
+    return json;
+}
+
+static void path_add(cJSON *json, const Run *run) {
+    const CriticalPath *path = &run->path;
+    cJSON *object = cJSON_AddObjectToObject(json, "critical_path");
+    path_totals_add(object, path);
+    json_add_number(object, "slack_s", path->slack_s);
+    json_add_number(object, "num_instructions", path->num_items);
+    cJSON *items = cJSON_AddArrayToObject(object, "instructions");
+    for (int i = 0; i < path->num_items && i < MAX_PATH_ITEMS; i++)
+        cJSON_AddItemToArray(items, path_item_json(run, &path->items[i]));
+}
+
 static void disturbed_add(cJSON *json, const Run *run) {
     const RunSummary *summary = &run->summary;
     cJSON *disturbed = cJSON_AddObjectToObject(json, "disturbed");
@@ -33,6 +88,7 @@ cJSON *run_to_json(const Run *run) {
     json_add_number(json, "step_time_s",
                     run->repeated ? run->summary.mean_s : outcome->step_time_s);
     json_add_number(json, "estimate_step_time_s", run->estimate.step_time_s);
+    difference_add(json, run);
     if (run->repeated) disturbed_add(json, run);
     json_add_number(json, "activities", (double)run->playback.num_activities);
     cJSON_AddStringToObject(json, "folding", run->folding.name);
@@ -41,6 +97,7 @@ cJSON *run_to_json(const Run *run) {
     json_add_number(json, "flow_lost_frac", outcome->flow_lost_frac);
     json_add_number(json, "flow_gained_frac", outcome->flow_gained_frac);
     links_add(json, outcome);
+    path_add(json, run);
     cJSON *counts = cJSON_AddArrayToObject(json, "num_instructions");
     for (int rank = 0; rank < run->parts.program.num_ranks; rank++) {
         int count = run->parts.program.ranks[rank].num_instructions;

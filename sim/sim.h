@@ -35,9 +35,40 @@ typedef struct {
     const double *step_times_s;               // [num_repetitions]
 } SimDisturbed;
 
+// Why the step takes another time than the estimate's; adds up to the difference of the two. What
+// each is: sim/difference.h, sim/repetition.h.
+typedef struct {
+    double model_s, spare_bandwidth_s, contention_s;
+    double stragglers_s, jitter_s, network_s; // 0 where nothing is disturbed
+} SimDifference;
+
+// An instruction of the critical path (sim/critical_path.h).
+typedef struct {
+    int rank, stage;         // its GPU, and the pipeline stage of that
+    const char *instruction; // "forward", "send", ...; of a collective its name
+    int chunk, microbatch;   // -1: none
+    double start_s, end_s;
+} SimPathItem;
+
+typedef struct {
+    const char *kind; // "forward", "message_latency", "message_transfer", ...
+    int count;
+    double simulated_s, estimated_s;
+} SimPathTotal;
+
+typedef struct {
+    const SimPathTotal *totals; // [num_totals] simulated_s adds up to the step
+    int num_totals;
+    double slack_s;
+    int num_instructions;     // of the path
+    const SimPathItem *items; // [num_items] by time; the first of them where there are very many
+    int num_items;
+} SimPath;
+
 typedef struct {
     double step_time_s; // the mean over the repetitions; all below `disturbed` is of the first
     double estimate_step_time_s; // of the same plan, by the cost model
+    SimDifference difference;
     SimDisturbed disturbed;
     int64_t num_activities;
     const char *folding;        // "none" or "tp"
@@ -47,6 +78,7 @@ typedef struct {
     bool contended;       // some flow took 1 % more or less: the estimate need not agree
     const SimLink *links; // [num_links] busiest first
     int num_links;
+    SimPath path;
     double wall_s; // of the simulator's process
 
     // With keep_times, of the GPU of each pipeline rank that is in the lane that ends last:

@@ -16,6 +16,12 @@
     "\"folding_reason\": \"because\", \"contended\": true, \"flow_lost_frac\": 0.25, "             \
     "\"flow_gained_frac\": 0, \"links\": [{\"name\": \"nic:0.0 out\", \"utilization_frac\": "      \
     "0.5}],"                                                                                       \
+    " \"difference_s\": {\"model\": 0, \"spare_bandwidth\": -0.25, \"contention\": 0.5, "          \
+    "\"stragglers\": 0, \"jitter\": 0.25, \"network\": 0}, "                                       \
+    "\"critical_path\": {\"totals\": [{\"kind\": \"forward\", \"count\": 3, "                      \
+    "\"simulated_s\": 2.5, \"estimated_s\": 1}], \"slack_s\": 1.5, \"num_instructions\": 3, "      \
+    "\"instructions\": [{\"rank\": 9, \"stage\": 1, \"instruction\": \"forward\", "                \
+    "\"chunk\": 2, \"micro_batch\": -1, \"start_s\": 0, \"end_s\": 2.5}]}, "                       \
     " \"num_instructions\": [1, 2]}"
 
 // Runs sim_run with a simulator that consists of these shell commands.
@@ -69,6 +75,30 @@ static void an_answer_is_read(void) {
     CU_ASSERT_EQUAL_FATAL(result.num_links, 1);
     CU_ASSERT_STRING_EQUAL(result.links[0].name, "nic:0.0 out");
     CU_ASSERT_PTR_NULL(result.start_s);
+    arena_free(&arena);
+}
+
+static void difference_and_critical_path_are_read(void) {
+    Arena arena = {0};
+    SimResult result;
+    SimOptions options = {.timeout_s = 60};
+    Status status = run_script("echo '" ANSWER "'", &options, &arena, &result);
+    CU_ASSERT_STRING_EQUAL(status.text, "");
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    CU_ASSERT_EQUAL(result.difference.spare_bandwidth_s, -0.25);
+    CU_ASSERT_EQUAL(result.difference.contention_s, 0.5);
+    CU_ASSERT_EQUAL(result.difference.jitter_s, 0.25);
+    CU_ASSERT_EQUAL_FATAL(result.path.num_totals, 1);
+    CU_ASSERT_STRING_EQUAL(result.path.totals[0].kind, "forward");
+    CU_ASSERT_EQUAL(result.path.totals[0].count, 3);
+    CU_ASSERT_EQUAL(result.path.totals[0].simulated_s, 2.5);
+    CU_ASSERT_EQUAL(result.path.slack_s, 1.5);
+    CU_ASSERT_EQUAL(result.path.num_instructions, 3);
+    CU_ASSERT_EQUAL_FATAL(result.path.num_items, 1);
+    CU_ASSERT_EQUAL(result.path.items[0].rank, 9);
+    CU_ASSERT_EQUAL(result.path.items[0].chunk, 2);
+    CU_ASSERT_EQUAL(result.path.items[0].microbatch, -1);
+    CU_ASSERT_EQUAL(result.path.items[0].end_s, 2.5);
     arena_free(&arena);
 }
 
@@ -166,6 +196,7 @@ static void a_missing_simulator_is_named(void) {
 
 CU_TestInfo client_tests[] = {
     {"an_answer_is_read", an_answer_is_read},
+    {"difference_and_critical_path_are_read", difference_and_critical_path_are_read},
     {"what_disturbances_cost_is_read", what_disturbances_cost_is_read},
     {"document_and_options_arrive", document_and_options_arrive},
     {"times_come_beside_the_answer", times_come_beside_the_answer},
