@@ -2,6 +2,7 @@
 #include "cli/output.h"
 #include "cli/plan_check.h"
 #include "cli/progress.h"
+#include "cli/trace_ranks.h"
 #include "report/report.h"
 #include "report/sim_report.h"
 #include "report/trace.h"
@@ -13,7 +14,7 @@
 
 typedef struct {
     CommonOptions common;
-    const char *trace;
+    const char *trace, *trace_ranks;
     bool operators;
     int fold; // index into FOLDS
     int repetitions;
@@ -23,10 +24,20 @@ typedef struct {
 static const char *const FOLDS[] = {"auto", "none", "tp", "full", NULL};
 enum { FOLD_INDEX_FULL = 3 };
 
-enum { KEY_TRACE = KEY_LONG, KEY_OPERATORS, KEY_FOLD, KEY_REPETITIONS, KEY_TIMEOUT, KEY_TOLERANCE };
+enum {
+    KEY_TRACE = KEY_LONG,
+    KEY_TRACE_RANKS,
+    KEY_OPERATORS,
+    KEY_FOLD,
+    KEY_REPETITIONS,
+    KEY_TIMEOUT,
+    KEY_TOLERANCE
+};
 
 static const struct argp_option OPTIONS[] = {
     {"trace", KEY_TRACE, "FILE", 0, "writes both timelines as a Chrome trace (ui.perfetto.dev)", 0},
+    {"trace-ranks", KEY_TRACE_RANKS, "LIST|all", 0,
+     "with --trace: these GPUs, as in 0-7,64 (default: of each stage the one that ends last)", 0},
     {"operators", KEY_OPERATORS, NULL, 0, "with --trace: the operators inside each computation", 0},
     {"fold", KEY_FOLD, "auto|none|tp", 0, "GPUs that do the same simulated once (default: auto)",
      0},
@@ -51,6 +62,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_TRACE:
         options->trace = arg;
         return 0;
+    case KEY_TRACE_RANKS:
+        options->trace_ranks = arg;
+        return 0;
     case KEY_OPERATORS:
         options->operators = true;
         return 0;
@@ -65,6 +79,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case ARGP_KEY_END:
         if (options->operators && !options->trace)
             return parse_refuse(state, "simulate: --operators needs --trace FILE");
+        if (options->trace_ranks && !options->trace)
+            return parse_refuse(state, "simulate: --trace-ranks needs --trace FILE");
         return common_parse(key, arg, state);
     default:
         return common_parse(key, arg, state);
@@ -80,6 +96,7 @@ static const struct argp ARGP = {
            "Examples:\n"
            "  meshwright simulate out/plan.json\n"
            "  meshwright simulate out/plan.json --trace out/trace.json --operators\n"
+           "  meshwright simulate out/plan.json --trace out/trace.json --trace-ranks 0-7,64\n"
            "  meshwright simulate job.json --fold none --timeout 60 --json\n"
            "  meshwright simulate job.json --repetitions 20\n\n"
            "Exits with 1 where the two differ by more than the tolerance although no link is "
@@ -94,6 +111,7 @@ typedef struct {
     Plan plan;
     Estimate estimate;
     EstimateParts parts;
+    bool *shown; // [num_gpus] by the trace; NULL: one of each stage
 } Question;
 
 static Status times_check(const Program *program, const SimResult *result) {
@@ -106,25 +124,60 @@ static Status times_check(const Program *program, const SimResult *result) {
                         "meshwright-sim of one version?");
 }
 
+// --- The trace
+
+static Status simulated_read(const void *context, const TraceRow *row, double *start_s,
+                             double *end_s) {
+    const SimResult *result = context;
+    return sim_times_read(result, row->stage, row->replica / result->num_folded, start_s, end_s);
+}
+
+// The GPUs that are asked for; else of each stage the one in the lane that ends last.
+static TraceRow *rows_of(const Question *question, const SimResult *result, Arena *arena,
+                         int *num_rows) {
+    const Program *program = &question->parts.program;
+    const int num_gpus = program->num_ranks * program->multiplicity;
+    TraceRow *rows = ARENA_ARRAY(arena, num_gpus, TraceRow);
+    const int last = result->last_lane * result->num_folded;
+    *num_rows = 0;
+    for (int gpu = 0; gpu < num_gpus; gpu++) {
+        TraceRow row = {.stage = gpu / program->multiplicity,
+                        .replica = gpu % program->multiplicity};
+        bool shown = question->shown ? question->shown[gpu] : row.replica == last;
+        if (shown) rows[(*num_rows)++] = row;
+    }
+    return rows;
+}
+
 static Status simulate_trace(const SimulateOptions *options, const Question *question,
-                             const SimResult *result) {
-    const Timeline *timeline = &question->parts.timeline;
+                             const SimResult *result, Arena *arena) {
+    const EstimateParts *parts = &question->parts;
     const bool repeated = result->disturbed.num_repetitions > 0;
+    TraceTimeline simulation = {
+        .name = "simulation",
+        .step_time_s = repeated ? result->disturbed.step_times_s[0] : result->step_time_s,
+        .host_s = parts->prices.step_s,
+        .read = simulated_read,
+        .context = result,
+    };
+    simulation.rows = rows_of(question, result, arena, &simulation.num_rows);
+    bool *stages = ARENA_ARRAY(arena, parts->program.num_ranks, bool);
+    for (int i = 0; i < simulation.num_rows; i++) stages[simulation.rows[i].stage] = true;
     const TraceTimeline timelines[] = {
-        {"estimate", (const double *const *)timeline->start_s,
-         (const double *const *)timeline->end_s, timeline->step_time_s},
-        {"simulation", result->start_s, result->end_s,
-         repeated ? result->disturbed.step_times_s[0] : result->step_time_s},
+        trace_estimate(&parts->program, &parts->prices, &parts->timeline, stages, arena),
+        simulation,
     };
     const TraceContext context = {
         .scenario = &question->scenario,
         .plan = &question->plan,
-        .program = &question->parts.program,
-        .workload = &question->parts.workload,
+        .program = &parts->program,
+        .workload = &parts->workload,
         .operators = options->operators,
     };
     return trace_save(options->trace, &context, timelines, 2);
 }
+
+// --- The simulation
 
 // People are told which work takes another time, where that costs little.
 static bool program_is_short(const Question *question) {
@@ -138,11 +191,14 @@ static bool program_is_short(const Question *question) {
 
 static Status simulate_play(const SimulateOptions *options, const Question *question, Arena *arena,
                             SimResult *out) {
+    bool one_lane = options->trace || (!options->common.json && program_is_short(question));
     const SimOptions sim = {
         .fold = FOLDS[options->fold],
         .num_repetitions = options->repetitions,
         .timeout_s = options->timeout_s,
-        .keep_times = options->trace || (!options->common.json && program_is_short(question)),
+        .keep = question->shown ? SIM_KEEP_ALL
+                : one_lane      ? SIM_KEEP_LAST
+                                : SIM_KEEP_NONE,
     };
     Progress progress = progress_start();
     progress_announce(&progress, "simulating");
@@ -153,19 +209,27 @@ static Status simulate_play(const SimulateOptions *options, const Question *ques
     return status;
 }
 
+static Status ranks_choose(const SimulateOptions *options, Question *question, Arena *arena) {
+    if (!options->trace_ranks) return status_ok();
+    const int num_gpus = question->parts.program.num_ranks * question->parts.program.multiplicity;
+    question->shown = ARENA_ARRAY(arena, num_gpus, bool);
+    return trace_ranks_read(options->trace_ranks, num_gpus, question->shown);
+}
+
 static Status simulate_answer(const SimulateOptions *options, Arena *arena) {
-    Question q;
+    Question q = {0};
     TRY(scenario_load(options->common.scenario, arena, &q.scenario));
     TRY(scenario_refuse_unsimulated(&q.scenario));
     TRY(plan_resolve(&q.scenario, arena, &q.plan));
     if (options->trace) TRY(folder_check_of(options->trace, arena));
     TRY(estimate_plan(&q.scenario, &q.plan, arena, &q.estimate, &q.parts));
+    TRY(ranks_choose(options, &q, arena));
     plan_warn_changed(&q.scenario, &q.estimate);
     plan_warn_misfit(&q.scenario, &q.estimate);
     SimResult result;
     TRY(simulate_play(options, &q, arena, &result));
     if (result.start_s) TRY(times_check(&q.parts.program, &result));
-    if (options->trace) TRY(simulate_trace(options, &q, &result));
+    if (options->trace) TRY(simulate_trace(options, &q, &result, arena));
     if (options->common.json)
         TRY(answer_json(sim_result_to_json(&result)));
     else

@@ -82,9 +82,8 @@ static Status estimate_trace_save(const Scenario *scenario, const Plan *plan, co
     Estimate estimate;
     EstimateParts parts;
     TRY(estimate_plan(scenario, plan, arena, &estimate, &parts));
-    const TraceTimeline timeline = {"estimate", (const double *const *)parts.timeline.start_s,
-                                    (const double *const *)parts.timeline.end_s,
-                                    parts.timeline.step_time_s};
+    const TraceTimeline timeline =
+        trace_estimate(&parts.program, &parts.prices, &parts.timeline, NULL, arena);
     const TraceContext context = {
         .scenario = scenario, .plan = plan, .program = &parts.program, .workload = &parts.workload};
     return trace_save(path, &context, &timeline, 1);

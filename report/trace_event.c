@@ -36,15 +36,19 @@ void trace_process(TraceWriter *writer, const char *name) {
 }
 
 // Of a track's lane 0.
-static int track_id(int rank, Stream stream) {
-    return (rank * NUM_STREAMS + (int)stream) * TRACE_MAX_LANES + 1;
+static int track_id(const TraceWriter *writer, Stream stream) {
+    return (writer->row_index * NUM_STREAMS + (int)stream) * TRACE_MAX_LANES + 1;
 }
 
-void trace_track(TraceWriter *writer, int rank, Stream stream, int lane) {
-    char name[80], more[16] = "";
-    writer->tid = track_id(rank, stream);
+void trace_track(TraceWriter *writer, Stream stream, int lane) {
+    char name[80], rank[24] = "", more[16] = "";
+    const TraceRow *row = writer->row;
+    writer->tid = track_id(writer, stream);
+    if (!row->whole_stage)
+        snprintf(rank, sizeof rank, "rank %d ",
+                 program_gpu(writer->context->program, row->stage, row->replica));
     if (lane > 0) snprintf(more, sizeof more, " %d", lane + 1);
-    snprintf(name, sizeof name, "stage %d %s%s", rank, STREAM_NAMES[stream], more);
+    snprintf(name, sizeof name, "%sstage %d %s%s", rank, row->stage, STREAM_NAMES[stream], more);
     metadata(writer, "thread_name", writer->tid + lane, name);
     metadata_sort(writer, "thread_sort_index", writer->tid + lane, writer->tid + lane);
 }
@@ -109,11 +113,49 @@ static void message(TraceWriter *writer, int tid, const Instruction *in, int64_t
             in->embedding ? program->embedding_message_bytes : program->message_bytes);
 }
 
-void trace_instruction(TraceWriter *writer, int lane, const Instruction *in, int64_t start_ns,
+// --- Arrows
+
+void trace_writer_start(TraceWriter *writer, Arena *arena) {
+    const Program *program = writer->context->program;
+    if (!program) return;
+    int64_t *first_arrow = ARENA_ARRAY(arena, program->num_ranks, int64_t);
+    for (int r = 0; r < program->num_ranks; r++) {
+        first_arrow[r] = writer->num_arrows;
+        writer->num_arrows += program->ranks[r].num_instructions;
+    }
+    writer->first_arrow = first_arrow;
+}
+
+// An arrow has the number of its SEND. It leaves as the message begins to move and arrives within
+// the last nanosecond of its slice, so that viewers find the slice around it.
+void trace_arrow(TraceWriter *writer, int lane, int instruction, int64_t start_ns, int64_t end_ns) {
+    const Program *program = writer->context->program;
+    const int stage = writer->row->stage, replica = writer->row->replica;
+    const Instruction *in = &program->ranks[stage].instructions[instruction];
+    if (!writer->shown[in->peer * program->multiplicity + replica]) return;
+    bool send = in->kind == INSTRUCTION_SEND;
+    int64_t number =
+        send ? writer->first_arrow[stage] + instruction : writer->first_arrow[in->peer] + in->match;
+    number += writer->num_arrows * (replica + (int64_t)program->multiplicity * (writer->pid - 1));
+    int64_t at_ns = send || end_ns == start_ns ? start_ns : end_ns - 1;
+    event_begin(writer);
+    fprintf(writer->stream,
+            "{\"ph\": \"%s, \"pid\": %d, \"tid\": %d, \"name\": \"message\", \"cat\": \"message\", "
+            "\"id\": %" PRId64 ", \"ts\": %" PRId64 ".%03d}",
+            send ? "s\"" : "f\", \"bp\": \"e\"", writer->pid, writer->tid + lane, number,
+            at_ns / 1000, (int)(at_ns % 1000));
+}
+
+// --- Whole instructions
+
+void trace_instruction(TraceWriter *writer, int lane, int instruction, int64_t start_ns,
                        int64_t end_ns) {
+    const RankProgram *rank = &writer->context->program->ranks[writer->row->stage];
+    const Instruction *in = &rank->instructions[instruction];
     int tid = writer->tid + lane;
     if (in->kind == INSTRUCTION_SEND || in->kind == INSTRUCTION_RECV) {
         message(writer, tid, in, start_ns, end_ns);
+        trace_arrow(writer, lane, instruction, start_ns, end_ns);
     } else if (in->kind == INSTRUCTION_OPTIMIZER) {
         trace_slice(writer, tid, "optimizer", INSTRUCTION_NAMES[in->kind], start_ns, end_ns);
         fprintf(writer->stream, "}}");
@@ -130,6 +172,6 @@ void trace_instruction(TraceWriter *writer, int lane, const Instruction *in, int
 }
 
 void trace_host(TraceWriter *writer, int64_t start_ns, int64_t end_ns) {
-    trace_slice(writer, track_id(0, STREAM_COMPUTE), "host", "host", start_ns, end_ns);
+    trace_slice(writer, track_id(writer, STREAM_COMPUTE), "host", "host", start_ns, end_ns);
     fprintf(writer->stream, "}}");
 }

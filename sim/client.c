@@ -44,7 +44,7 @@ static Status files_open(const cJSON *document, const SimOptions *options, Arena
     TRY(file_open(arena, &files->input));
     TRY(file_open(arena, &files->output));
     TRY(file_open(arena, &files->errors));
-    if (options->keep_times) TRY(file_open(arena, &files->times));
+    if (options->keep != SIM_KEEP_NONE) TRY(file_open(arena, &files->times));
     TRY(json_write(document, files->input));
     if (fflush(files->input) == 0 && fseek(files->input, 0, SEEK_SET) == 0) return status_ok();
     return status_error(STATUS_MACHINE, "a temporary file cannot be written: %s", strerror(errno));
@@ -58,7 +58,8 @@ static Status sim_start(const char *file, const SimOptions *options, const SimFi
     const char *argv[12] = {program, "--file", file, "--fold", fold};
     int argc = 5;
     if (options->stepwise) argv[argc++] = "--stepwise";
-    if (options->keep_times) argv[argc++] = "--times";
+    if (options->keep == SIM_KEEP_LAST) argv[argc++] = "--times";
+    if (options->keep == SIM_KEEP_ALL) argv[argc++] = "--all-times";
     if (options->num_repetitions > 1) {
         argv[argc++] = "--repetitions";
         argv[argc++] = arena_printf(arena, "%d", options->num_repetitions);
@@ -115,11 +116,11 @@ static Status end_check(const ProcessEnd *end, const SimOptions *options, const 
 
 // --- The whole
 
-static Status answer_read(const SimFiles *files, Arena *arena, SimResult *out) {
+static Status answer_read(const SimFiles *files, SimKeep keep, Arena *arena, SimResult *out) {
     char *text;
     size_t size;
     TRY(file_read(files->output, arena, &text, &size));
-    return sim_answer_read(text, size, files->times, arena, out);
+    return sim_answer_read(text, size, keep, files->times, arena, out);
 }
 
 Status sim_run(const cJSON *document, const char *file, const SimOptions *options, Arena *arena,
@@ -130,7 +131,7 @@ Status sim_run(const cJSON *document, const char *file, const SimOptions *option
     ProcessEnd end;
     TRY(sim_start(file, options, &files, arena, &end));
     TRY(end_check(&end, options, &files, arena));
-    Status status = answer_read(&files, arena, out);
+    Status status = answer_read(&files, options->keep, arena, out);
     if (status.code != STATUS_OK) status.code = STATUS_MACHINE;
     out->wall_s = end.wall_s;
     return status;

@@ -1,5 +1,7 @@
 #include "sim/client_answer.h"
 
+#include "sim/client_times.h"
+
 #include <limits.h>
 #include <string.h>
 
@@ -100,36 +102,6 @@ static Status path_read(const JsonNode *root, Arena *arena, SimPath *out) {
     return status_ok();
 }
 
-// --- Times
-
-// start_s and end_s of all instructions, as one sequence of pairs in the third file.
-static Status times_read(const JsonNode *root, FILE *file, Arena *arena, SimResult *out) {
-    JsonNode counts = json_get(root, "num_instructions");
-    TRY(json_expect_array(&counts));
-    out->num_ranks = json_size(&counts);
-    int *num_instructions = ARENA_ARRAY(arena, out->num_ranks, int);
-    double **start_s = ARENA_ARRAY(arena, out->num_ranks, double *);
-    double **end_s = ARENA_ARRAY(arena, out->num_ranks, double *);
-    rewind(file);
-    for (int rank = 0; rank < out->num_ranks; rank++) {
-        JsonNode count = json_at(&counts, rank);
-        TRY(json_read_int(&count, 0, INT_MAX, &num_instructions[rank]));
-        start_s[rank] = ARENA_ARRAY(arena, num_instructions[rank], double);
-        end_s[rank] = ARENA_ARRAY(arena, num_instructions[rank], double);
-        for (int i = 0; i < num_instructions[rank]; i++) {
-            double pair[2];
-            if (fread(pair, sizeof pair, 1, file) != 1)
-                return json_error(&count, "times are missing");
-            start_s[rank][i] = pair[0];
-            end_s[rank][i] = pair[1];
-        }
-    }
-    out->num_instructions = num_instructions;
-    out->start_s = (const double *const *)start_s;
-    out->end_s = (const double *const *)end_s;
-    return status_ok();
-}
-
 // --- Figures
 
 static Status difference_read(const JsonNode *root, SimDifference *out) {
@@ -177,7 +149,14 @@ static Status numbers_read(const JsonNode *root, SimResult *out) {
     return json_read_int64(&activities, 0, INT64_MAX, &out->num_activities);
 }
 
-static Status result_read(const JsonNode *root, FILE *times, Arena *arena, SimResult *out) {
+static Status lanes_read(const JsonNode *root, SimResult *out) {
+    TRY(int_read(root, "num_folded", 1, &out->num_folded));
+    TRY(int_read(root, "num_lanes", 1, &out->num_lanes));
+    return int_read(root, "last_lane", 0, &out->last_lane);
+}
+
+static Status result_read(const JsonNode *root, SimKeep keep, FILE *times, Arena *arena,
+                          SimResult *out) {
     TRY(numbers_read(root, out));
     TRY(difference_read(root, &out->difference));
     TRY(disturbed_read(root, arena, &out->disturbed));
@@ -189,10 +168,12 @@ static Status result_read(const JsonNode *root, FILE *times, Arena *arena, SimRe
     TRY(list_read(root, "links", sizeof(SimLink), link_element, arena, &links, &out->num_links));
     out->links = links;
     TRY(path_read(root, arena, &out->path));
-    return times ? times_read(root, times, arena, out) : status_ok();
+    TRY(lanes_read(root, out));
+    return times ? sim_times_open(root, times, keep, arena, out) : status_ok();
 }
 
-Status sim_answer_read(const char *text, size_t size, FILE *times, Arena *arena, SimResult *out) {
+Status sim_answer_read(const char *text, size_t size, SimKeep keep, FILE *times, Arena *arena,
+                       SimResult *out) {
     JsonNode root;
     TRY(json_parse(text, size, "answer of meshwright-sim", arena, &root));
     JsonNode version = json_get(&root, "version");
@@ -202,5 +183,5 @@ Status sim_answer_read(const char *text, size_t size, FILE *times, Arena *arena,
         return json_error(&version, "it is of version %s, this program of %s", theirs,
                           MESHWRIGHT_VERSION);
     }
-    return result_read(&root, times, arena, out);
+    return result_read(&root, keep, times, arena, out);
 }

@@ -6,5 +6,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-// text: its document; times: its third file, or NULL.
-Status sim_answer_read(const char *text, size_t size, FILE *times, Arena *arena, SimResult *out);
+// text: its document; times: its third file, or NULL, and what it was asked to write there.
+Status sim_answer_read(const char *text, size_t size, SimKeep keep, FILE *times, Arena *arena,
+                       SimResult *out);

@@ -98,6 +98,9 @@ cJSON *run_to_json(const Run *run) {
     json_add_number(json, "flow_gained_frac", outcome->flow_gained_frac);
     links_add(json, outcome);
     path_add(json, run);
+    json_add_number(json, "num_folded", run->folding.num_folded);
+    json_add_number(json, "num_lanes", run->lowered.num_lanes);
+    json_add_number(json, "last_lane", outcome->last_lane);
     cJSON *counts = cJSON_AddArrayToObject(json, "num_instructions");
     for (int rank = 0; rank < run->parts.program.num_ranks; rank++) {
         int count = run->parts.program.ranks[rank].num_instructions;

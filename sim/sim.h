@@ -11,12 +11,19 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+
+typedef enum {
+    SIM_KEEP_NONE,
+    SIM_KEEP_LAST, // of one GPU per stage, in the lane that ends last
+    SIM_KEEP_ALL,  // of all simulated GPUs, in a file: sim_times_read
+} SimKeep;
 
 typedef struct {
     const char *fold;    // "auto", "none", "tp"; NULL is "auto"
     int num_repetitions; // of what chance disturbs; 0 is 1
     double timeout_s;    // of wall time, after which the simulator is stopped; 0: none
-    bool keep_times;     // of every instruction
+    SimKeep keep;        // times of instructions
     bool stepwise;       // collectives step by step instead of as flows: a check, slow
 } SimOptions;
 
@@ -81,11 +88,17 @@ typedef struct {
     SimPath path;
     double wall_s; // of the simulator's process
 
-    // With keep_times, of the GPU of each pipeline rank that is in the lane that ends last:
+    int num_folded; // GPUs of a stage that one simulated GPU (a lane) stands for
+    int num_lanes;  // simulated GPUs of a stage
+    int last_lane;  // the one that ends last
+
+    // With `keep`, of the GPU of each pipeline rank that is in the last lane:
     int num_ranks;
     const int *num_instructions;  // [num_ranks]
-    const double *const *start_s; // [num_ranks][num_instructions]; NULL without keep_times
+    const double *const *start_s; // [num_ranks][num_instructions]; NULL without `keep`
     const double *const *end_s;   // the same
+    SimKeep kept;
+    FILE *times; // of all simulated GPUs, or of those above; closed with the arena
 } SimResult;
 
 // Simulates a scenario or plan.json whose `parallel` is what to play.
@@ -95,6 +108,10 @@ typedef struct {
 // where it is missing, was stopped by the time limit, crashed or answered nonsense.
 Status sim_run(const cJSON *document, const char *file, const SimOptions *options, Arena *arena,
                SimResult *out);
+
+// Reads the times of one GPU, [num_instructions] of its stage. Without SIM_KEEP_ALL only of those
+// in the last lane. Fails (STATUS_MACHINE) where the file cannot be read.
+Status sim_times_read(const SimResult *result, int stage, int lane, double *start_s, double *end_s);
 
 // The answer of `simulate --json`; `timing` is last. The caller owns the tree.
 cJSON *sim_result_to_json(const SimResult *result);

@@ -1,11 +1,12 @@
 // meshwright-sim: plays one scenario in SimGrid. Started by meshwright (sim/sim.h).
 //
 // Usage: meshwright-sim [--file NAME] [--fold auto|none|tp] [--repetitions N] [--stepwise]
-//                       [--times] < SCENARIO
+//                       [--times|--all-times] < SCENARIO
 // Reads the scenario on standard input; NAME is what to call it and where its relative paths start.
 // Writes one JSON document to standard output, or one line to standard error and ends with the
 // exit codes of the contract. --times also writes the begin and end of every instruction in the
-// first repetition, as pairs of doubles rank by rank, to file descriptor 3.
+// first repetition, as pairs of doubles, to file descriptor 3: of one GPU per stage, in the lane
+// that ends last. --all-times does so for all simulated GPUs, stage by stage and lane by lane.
 //        meshwright-sim --hand-made < NETWORK
 // Plays what sim/hand_made.h describes and writes when each activity begins and ends.
 #include "sim/hand_made.h"
@@ -22,7 +23,7 @@ enum { TIMES_FD = 3, MAX_REPETITIONS = 1000000 };
 typedef struct {
     const char *file;
     RunOptions run;
-    bool times;
+    bool times, all_times;
     bool hand_made;
 } Options;
 
@@ -52,13 +53,10 @@ static Status repetitions_read(const char *text, int *out) {
 static Status options_read(int argc, char **argv, Options *out) {
     *out = (Options){.file = "standard input", .run = {.num_repetitions = 1}};
     static const struct option known[] = {
-        {"file", required_argument, NULL, 'f'},
-        {"fold", required_argument, NULL, 'o'},
-        {"stepwise", no_argument, NULL, 's'},
-        {"times", no_argument, NULL, 't'},
-        {"hand-made", no_argument, NULL, 'h'},
-        {"repetitions", required_argument, NULL, 'r'},
-        {NULL, 0, NULL, 0},
+        {"file", required_argument, NULL, 'f'},        {"fold", required_argument, NULL, 'o'},
+        {"stepwise", no_argument, NULL, 's'},          {"times", no_argument, NULL, 't'},
+        {"all-times", no_argument, NULL, 'a'},         {"hand-made", no_argument, NULL, 'h'},
+        {"repetitions", required_argument, NULL, 'r'}, {NULL, 0, NULL, 0},
     };
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
@@ -77,6 +75,9 @@ static Status options_read(int argc, char **argv, Options *out) {
             break;
         case 't':
             out->times = true;
+            break;
+        case 'a':
+            out->all_times = true;
             break;
         case 'h':
             out->hand_made = true;
@@ -99,18 +100,23 @@ static Status input_read(const char *file, Arena *arena, JsonNode *root) {
     return json_parse(text, size, file, arena, root);
 }
 
-static Status times_write(const Run *run) {
+static void lane_times_write(const Run *run, int rank, int lane, FILE *file) {
+    int count = run->parts.program.ranks[rank].num_instructions;
+    for (int i = 0; i < count; i++) {
+        int slot = lane * count + i;
+        double pair[2] = {run->playback.start_s[run->lowered.begin_node[rank][slot]],
+                          run->playback.end_s[run->lowered.end_node[rank][slot]]};
+        fwrite(pair, sizeof pair, 1, file);
+    }
+}
+
+static Status times_write(const Run *run, bool all) {
     FILE *file = fdopen(TIMES_FD, "wb");
     if (!file) return status_error(STATUS_MACHINE, "--times: %s", strerror(errno));
-    for (int rank = 0; rank < run->parts.program.num_ranks; rank++) {
-        int count = run->parts.program.ranks[rank].num_instructions;
-        for (int i = 0; i < count; i++) {
-            int slot = run->outcome.last_lane * count + i;
-            double pair[2] = {run->playback.start_s[run->lowered.begin_node[rank][slot]],
-                              run->playback.end_s[run->lowered.end_node[rank][slot]]};
-            fwrite(pair, sizeof pair, 1, file);
-        }
-    }
+    int first = all ? 0 : run->outcome.last_lane;
+    int end = all ? run->lowered.num_lanes : first + 1;
+    for (int rank = 0; rank < run->parts.program.num_ranks; rank++)
+        for (int lane = first; lane < end; lane++) lane_times_write(run, rank, lane, file);
     if (fflush(file) == 0 && !ferror(file)) return status_ok();
     return status_error(STATUS_MACHINE, "--times: %s", strerror(errno));
 }
@@ -136,7 +142,7 @@ static Status sim_main(int argc, char **argv, Arena *arena) {
     TRY(input_read(options.file, arena, &root));
     if (options.hand_made) return hand_made_main(&root, arena);
     TRY(run_play(&options.run, &root, arena, run));
-    if (options.times) TRY(times_write(run));
+    if (options.times || options.all_times) TRY(times_write(run, options.all_times));
     return json_write(run_to_json(run), stdout);
 }
 

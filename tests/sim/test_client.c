@@ -22,7 +22,8 @@
     "\"simulated_s\": 2.5, \"estimated_s\": 1}], \"slack_s\": 1.5, \"num_instructions\": 3, "      \
     "\"instructions\": [{\"rank\": 9, \"stage\": 1, \"instruction\": \"forward\", "                \
     "\"chunk\": 2, \"micro_batch\": -1, \"start_s\": 0, \"end_s\": 2.5}]}, "                       \
-    " \"num_instructions\": [1, 2]}"
+    " \"num_folded\": 2, \"num_lanes\": 2, \"last_lane\": 1, "                                     \
+    "\"num_instructions\": [1, 2]}"
 
 // Runs sim_run with a simulator that consists of these shell commands.
 static Status run_script(const char *commands, const SimOptions *options, Arena *arena,
@@ -133,7 +134,7 @@ static void document_and_options_arrive(void) {
 static void times_come_beside_the_answer(void) {
     Arena arena = {0};
     SimResult result;
-    SimOptions options = {.keep_times = true};
+    SimOptions options = {.keep = SIM_KEEP_LAST};
     Status status =
         run_script("head -c 48 /dev/zero >&3; echo '" ANSWER "'", &options, &arena, &result);
     CU_ASSERT_STRING_EQUAL(status.text, "");
@@ -143,7 +144,7 @@ static void times_come_beside_the_answer(void) {
     CU_ASSERT_EQUAL(result.end_s[1][1], 0);
     arena_free(&arena);
     assert_fails("head -c 40 /dev/zero >&3; echo '" ANSWER "'", &options, STATUS_MACHINE,
-                 "answer of meshwright-sim: num_instructions[1]: times are missing");
+                 "meshwright-sim: times are missing");
 }
 
 static void its_refusals_are_passed_on(void) {
