@@ -1,5 +1,6 @@
 #include "base/arena.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,7 +23,8 @@ struct ArenaCleanup {
 };
 
 static _Noreturn void arena_exhausted(size_t size) {
-    fprintf(stderr, "meshwright: out of memory (%zu bytes asked for)\n", size);
+    fprintf(stderr, "%s: out of memory (%zu bytes asked for)\n", program_invocation_short_name,
+            size);
     exit(3);
 }
 

@@ -146,7 +146,10 @@ static Status source_parse(const Source *source, const char *node_file, Arena *a
     size_t size = source->size;
     TRY(text_check(source));
     const char *end = NULL;
+    errno = 0;
     cJSON *tree = cJSON_ParseWithLengthOpts(text, size, &end, false);
+    if (!tree && errno == ENOMEM) // which cJSON does not tell from a mistake in the text
+        return status_at(STATUS_MACHINE, node_file, "", "out of memory while reading");
     size_t at = end && end >= text && end <= text + size ? (size_t)(end - text) : 0;
     if (!tree) return text_error(source, text_stop(text, at), "syntax error");
     arena_own(arena, tree_free, tree);

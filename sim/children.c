@@ -58,6 +58,11 @@ static Status child_end(const Children *children, int place, int state) {
     }
     if (WEXITSTATUS(state) == 0 || children->said[place].code != STATUS_OK)
         return children->said[place];
+    // A failure without a sentence is that of base/arena.c.
+    if (WEXITSTATUS(state) == STATUS_MACHINE) {
+        return status_error(STATUS_MACHINE, "out of memory in run %d of %d",
+                            children->places[place].run + 1, children->num_runs);
+    }
     return status_error(STATUS_MACHINE, "the simulator failed with exit code %d",
                         WEXITSTATUS(state));
 }

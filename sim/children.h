@@ -6,7 +6,8 @@
 #include <stddef.h>
 
 // Runs body(context, 0) ... body(context, num_runs - 1), as many at once as there are cores. A body
-// answers through memory from shared_open; its Status is handed on. The first failure stops all
+// answers through memory from shared_open; its Status is handed on, and an exit with STATUS_MACHINE
+// without one means that it had no memory (base/arena.h). The first failure stops all
 // that still run; they also end, at once, when this process does.
 Status children_run(int num_runs, Status (*body)(void *context, int run), void *context);
 

@@ -107,6 +107,8 @@ static Status end_check(const ProcessEnd *end, const SimOptions *options, const 
                             strsignal(end->signal), line[0] ? "; it said: " : "", line);
     }
     if (end->exit_code == 0) return status_ok();
+    if (end->exit_code == STATUS_MACHINE && strncmp(line, "out of memory", 13) == 0)
+        return status_error(STATUS_MACHINE, "the simulator ran %s", line);
     if (end->exit_code <= STATUS_MACHINE && line[0]) {
         return status_error((StatusCode)end->exit_code, "%s", line);
     }

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -44,8 +45,13 @@ struct FlowZone : simgrid::kernel::routing::NetZoneImpl {
     }
 };
 
-void note_error(const char *what) {
-    if (state.error.empty()) state.error = what;
+std::string sentence_of(const std::exception &exception) {
+    if (dynamic_cast<const std::bad_alloc *>(&exception)) return "out of memory";
+    return std::string("SimGrid: ") + exception.what();
+}
+
+void note_error(const std::exception &exception) {
+    if (state.error.empty()) state.error = sentence_of(exception);
 }
 
 // An activity must outlive its own completion signal.
@@ -95,7 +101,7 @@ Status sgx_open(const double *link_bytes_per_s, int num_links) {
         s4u::Activity::on_completion_cb(flow_ended);
         s4u::Engine::on_time_advance_cb(release_ended);
     } catch (const std::exception &exception) {
-        return status_error(STATUS_MACHINE, "SimGrid: %s", exception.what());
+        return status_error(STATUS_MACHINE, "%s", sentence_of(exception).c_str());
     }
     return status_ok();
 }
@@ -105,10 +111,10 @@ Status sgx_run(const SgxEvents *events) {
         state.events = events;
         s4u::Engine::get_instance()->run();
     } catch (const std::exception &exception) {
-        note_error(exception.what());
+        note_error(exception);
     }
     if (state.error.empty()) return status_ok();
-    return status_error(STATUS_MACHINE, "SimGrid: %s", state.error.c_str());
+    return status_error(STATUS_MACHINE, "%s", state.error.c_str());
 }
 
 double sgx_now_s(void) {
@@ -121,7 +127,7 @@ void sgx_start_timer(double delay_s, int id) {
             state.events->timer_done(state.events->context, id);
         });
     } catch (const std::exception &exception) {
-        note_error(exception.what());
+        note_error(exception);
     }
 }
 
@@ -137,7 +143,7 @@ void sgx_start_flow(const int *links, int num_links, double bytes, int id) {
         flow->set_data(reinterpret_cast<void *>(static_cast<uintptr_t>(id) + 1));
         flow->start();
     } catch (const std::exception &exception) {
-        note_error(exception.what());
+        note_error(exception);
     }
 }
 

@@ -36,3 +36,28 @@ refuses() {
         num_refusals_missed=$((num_refusals_missed + 1))
     fi
 }
+
+# --- Processes (needs /proc/PID/task/PID/children)
+
+children_of() {
+    cat "/proc/$1/task/$1/children" 2>/dev/null || true
+}
+
+# A process that has ended may wait for its parent as a zombie.
+is_alive() {
+    grep -q '^State:[[:space:]]*[^ZX]' "/proc/$1/status" 2>/dev/null
+}
+
+# ended CLAIM PROCESS...: within two seconds none of them runs any more.
+ended() {
+    claim=$1
+    shift
+    for pid; do
+        num_waits=0
+        while is_alive "$pid"; do
+            num_waits=$((num_waits + 1))
+            [ $num_waits -lt 40 ] || fail "$claim: process $pid still runs: $(cat "/proc/$pid/status")"
+            sleep 0.05
+        done
+    done
+}

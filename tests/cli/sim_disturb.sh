@@ -116,15 +116,6 @@ done
 # Runs of some time: they are still under way when something happens to them.
 job many "$jitter" 128 '"tp": 1, "pp": 8' 8192
 
-children_of() {
-    cat "/proc/$1/task/$1/children" 2>/dev/null || true
-}
-
-# A process that has ended may wait for its parent as a zombie.
-is_alive() {
-    grep -q '^State:[[:space:]]*[^ZX]' "/proc/$1/status" 2>/dev/null
-}
-
 # A failure of this test leaves nothing running either.
 program=
 trap '[ -z "$program" ] || kill -KILL "$program" 2>/dev/null || true
@@ -153,14 +144,8 @@ ends() {
     fi
     program=
     [ -z "$(find . -name 'trace.json*')" ] || fail "$1: a trace is left"
-    for pid in $simulator $runs; do
-        num_waits=0
-        while is_alive "$pid"; do
-            num_waits=$((num_waits + 1))
-            [ $num_waits -lt 40 ] || fail "$1: process $pid still runs: $(cat "/proc/$pid/status")"
-            sleep 0.05
-        done
-    done
+    # shellcheck disable=SC2086 # a list of processes
+    ended "$1" $simulator $runs
 }
 
 start_many

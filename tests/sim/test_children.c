@@ -52,7 +52,21 @@ static void the_first_failure_stops_the_others(void) {
     assert_stops(SIGKILL, "the simulator crashed: Killed; in run 2 of 2");
 }
 
+// As base/arena.c does where there is no memory.
+static Status exit_without_a_word(void *context, int run) {
+    (void)context;
+    if (run == 0) _exit(STATUS_MACHINE);
+    return status_ok();
+}
+
+static void an_end_without_a_sentence_is_lack_of_memory(void) {
+    Status status = children_run(2, exit_without_a_word, NULL);
+    CU_ASSERT_EQUAL(status.code, STATUS_MACHINE);
+    CU_ASSERT_STRING_EQUAL(status.text, "out of memory in run 1 of 2");
+}
+
 CU_TestInfo children_tests[] = {
+    {"an_end_without_a_sentence_is_lack_of_memory", an_end_without_a_sentence_is_lack_of_memory},
     {"each_run_answers_for_itself", each_run_answers_for_itself},
     {"the_first_failure_stops_the_others", the_first_failure_stops_the_others},
     CU_TEST_INFO_NULL,

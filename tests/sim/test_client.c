@@ -158,6 +158,8 @@ static void a_crash_is_a_sentence(void) {
     assert_fails("kill -KILL $$", &options, STATUS_MACHINE, "the simulator crashed: Killed");
     assert_fails("echo 'no memory' >&2; kill -TERM $$", &options, STATUS_MACHINE,
                  "the simulator crashed: Terminated; it said: no memory");
+    assert_fails("echo 'meshwright-sim: out of memory (8 bytes asked for)' >&2; exit 3", &options,
+                 STATUS_MACHINE, "the simulator ran out of memory (8 bytes asked for)");
     assert_fails("exit 42", &options, STATUS_MACHINE, "the simulator failed with exit code 42");
     assert_fails("exit 1", &options, STATUS_MACHINE, "the simulator failed with exit code 1");
 }
