@@ -121,6 +121,12 @@ static Status times_write(const Run *run, bool all) {
     return status_error(STATUS_MACHINE, "--times: %s", strerror(errno));
 }
 
+static Status answer_write(cJSON *answer) {
+    Status status = json_write(answer, stdout);
+    cJSON_Delete(answer);
+    return status;
+}
+
 static Status hand_made_main(const JsonNode *root, Arena *arena) {
     Network network;
     Dag dag;
@@ -131,7 +137,7 @@ static Status hand_made_main(const JsonNode *root, Arena *arena) {
     cJSON_AddItemToObject(json, "start_s",
                           cJSON_CreateDoubleArray(playback.start_s, dag.num_nodes));
     cJSON_AddItemToObject(json, "end_s", cJSON_CreateDoubleArray(playback.end_s, dag.num_nodes));
-    return json_write(json, stdout);
+    return answer_write(json);
 }
 
 static Status sim_main(int argc, char **argv, Arena *arena) {
@@ -143,7 +149,7 @@ static Status sim_main(int argc, char **argv, Arena *arena) {
     if (options.hand_made) return hand_made_main(&root, arena);
     TRY(run_play(&options.run, &root, arena, run));
     if (options.times || options.all_times) TRY(times_write(run, options.all_times));
-    return json_write(run_to_json(run), stdout);
+    return answer_write(run_to_json(run));
 }
 
 int main(int argc, char **argv) {
