@@ -6,6 +6,8 @@ if [ ! -x "$MESHWRIGHT" ] || [ ! -x "$MESHWRIGHT_SIM" ]; then exit 77; fi
 command -v python3 >/dev/null || exit 77
 . tests/support.sh
 cd "$temp"
+# A sanitizer keeps what is freed; not so much of it.
+export ASAN_OPTIONS="${ASAN_OPTIONS-}${ASAN_OPTIONS:+:}quarantine_size_mb=1"
 cat >job.json <<'END'
 {"schema": 1, "model": "llama-3.1-70b", "cluster": "dgx-h100:128",
  "training": {"seq_len": 8192, "global_batch": 1024, "precision": "bf16"},
