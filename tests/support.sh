@@ -48,7 +48,7 @@ is_alive() {
     grep -q '^State:[[:space:]]*[^ZX]' "/proc/$1/status" 2>/dev/null
 }
 
-# ended CLAIM PROCESS...: within two seconds none of them runs any more.
+# ended CLAIM PROCESS...: within ten seconds none of them runs any more.
 ended() {
     claim=$1
     shift
@@ -56,7 +56,7 @@ ended() {
         num_waits=0
         while is_alive "$pid"; do
             num_waits=$((num_waits + 1))
-            [ $num_waits -lt 40 ] || fail "$claim: process $pid still runs: $(cat "/proc/$pid/status")"
+            [ $num_waits -lt 200 ] || fail "$claim: process $pid still runs: $(cat "/proc/$pid/status")"
             sleep 0.05
         done
     done
