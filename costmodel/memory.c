@@ -193,8 +193,7 @@ typedef struct {
     const Schedule *schedule;
     ScheduleShape shape;
     bool counted;
-    int num_items;         // of a rank
-    const WorkItem *items; // [pp][num_items] where the schedule orders all ranks at once, or NULL
+    const RankOrder *orders; // [pp] where the schedule orders all ranks at once, or NULL
 } FirstItems;
 
 static FirstItems first_items(const Plan *plan, Arena *scratch) {
@@ -208,8 +207,7 @@ static FirstItems first_items(const Plan *plan, Arena *scratch) {
         first.schedule->in_flight(shape, 0) == plan->vpp * shape->num_microbatches;
     if (!holds_all && shape->num_microbatches > bound)
         shape->num_microbatches = bound + shape->num_microbatches % plan->pp;
-    first.num_items = first.schedule->num_items(shape);
-    if (first.schedule->orders) first.items = schedule_orders(first.schedule, shape, scratch);
+    if (first.schedule->orders) first.orders = schedule_orders(first.schedule, shape, scratch);
     return first;
 }
 
@@ -221,15 +219,18 @@ static double activations_closed_form(const Plan *plan, const Workload *workload
         return fmax((n - 1) * chunk->saved_bytes + chunk->forward_peak_bytes,
                     n * chunk->saved_bytes + chunk->backward_peak_bytes);
     }
-    WorkItem *own = NULL;
-    if (!first->items) {
-        own = ARENA_ARRAY(scratch, first->num_items, WorkItem);
-        first->schedule->order(&first->shape, rank, own);
+    RankOrder order;
+    if (first->orders) {
+        order = first->orders[rank];
+    } else {
+        order.num_items = first->schedule->num_items(&first->shape, rank);
+        order.items = ARENA_ARRAY(scratch, order.num_items, WorkItem);
+        first->schedule->order(&first->shape, rank, order.items);
     }
-    const WorkItem *items = own ? own : first->items + (size_t)rank * (size_t)first->num_items;
     double held = 0, peak = 0;
-    for (int i = 0; i < first->num_items; i++)
-        activations_step(&workload->chunks[items[i].chunk], (WorkKind)items[i].kind, &held, &peak);
+    for (int i = 0; i < order.num_items; i++)
+        activations_step(&workload->chunks[order.items[i].chunk], (WorkKind)order.items[i].kind,
+                         &held, &peak);
     return peak;
 }
 

@@ -310,7 +310,7 @@ static void rank_build(ProgramBuilder *b, const WorkItem *items, int num_items, 
 // --- All ranks
 
 // At least as many as rank_build emits in all.
-static size_t max_instructions(const ProgramBuilder *b, int num_items) {
+static size_t max_instructions(const ProgramBuilder *b, const RankOrder *orders) {
     size_t messages = 4 * (size_t)(b->num_chunks - 1) * (size_t)b->num_microbatches;
     size_t others = (size_t)b->plan->pp + 4;
     for (int c = 0; c < b->num_chunks; c++) {
@@ -318,7 +318,8 @@ static size_t max_instructions(const ProgramBuilder *b, int num_items) {
         others += (size_t)(reduce->num_parts * (1 + reduce->num_collectives));
         others += (size_t)(gather->num_parts * (1 + gather->num_collectives));
     }
-    return (size_t)b->plan->pp * (size_t)num_items + (b->plan->pp > 1 ? messages : 0) + others;
+    for (int rank = 0; rank < b->plan->pp; rank++) others += (size_t)orders[rank].num_items;
+    return (b->plan->pp > 1 ? messages : 0) + others;
 }
 
 static void tied_find(ProgramBuilder *b, double embedding_bytes) {
@@ -369,14 +370,13 @@ Program program_build(const Scenario *scenario, const Plan *plan, const Workload
     ProgramBuilder b = builder_start(scenario, plan, workload, embedding_bytes, arena);
     b.splits_backward = schedule->splits_backward;
 
-    const int num_items = schedule->num_items(&shape);
-    WorkItem *items = schedule_orders(schedule, &shape, arena);
+    const RankOrder *orders = schedule_orders(schedule, &shape, arena);
     RankProgram *ranks = ARENA_ARRAY(arena, plan->pp, RankProgram);
-    b.all = ARENA_ARRAY(arena, max_instructions(&b, num_items), Instruction);
+    b.all = ARENA_ARRAY(arena, max_instructions(&b, orders), Instruction);
     for (int rank = 0; rank < plan->pp; rank++) {
         b.rank = rank;
         b.out = b.all + b.base[rank];
-        rank_build(&b, items + (size_t)rank * (size_t)num_items, num_items, asynchronous);
+        rank_build(&b, orders[rank].items, orders[rank].num_items, asynchronous);
         if (rank + 1 < plan->pp) b.base[rank + 1] = b.base[rank] + b.num;
         ranks[rank] = (RankProgram){b.out, b.num};
     }

@@ -3,19 +3,9 @@
 
 #include "base/arena.h"
 #include "config/parallel.h"
+#include "plan/work_item.h"
 
 #include <stdbool.h>
-#include <stdint.h>
-
-typedef enum { WORK_FORWARD, WORK_BACKWARD, WORK_BACKWARD_INPUT, WORK_BACKWARD_WEIGHT } WorkKind;
-
-typedef struct {
-    uint8_t kind;       // WorkKind
-    uint8_t joined;     // 1: runs right after the item before it; where messages block, those of
-                        // both are exchanged in one group around the pair
-    int16_t chunk;      // in pipeline order, 0 .. pp x vpp - 1
-    int32_t microbatch; // 0 .. num_microbatches - 1
-} WorkItem;
 
 // What a schedule needs to know.
 typedef struct {
@@ -30,12 +20,12 @@ typedef struct Schedule {
     bool receives_ahead; // more than the next item's inputs arrive before it: where messages block,
                          // ranks would wait for each other in a circle
 
-    // Number of work items of each rank.
-    int (*num_items)(const ScheduleShape *shape);
+    // Number of work items of a rank.
+    int (*num_items)(const ScheduleShape *shape, int rank);
     // The order of one rank: fills items[num_items]. NULL where only the whole is known.
     void (*order)(const ScheduleShape *shape, int rank, WorkItem *items);
-    // The orders of all ranks: fills items[rank x num_items]; NULL where `order` says all.
-    void (*orders)(const ScheduleShape *shape, Arena *scratch, WorkItem *items);
+    // The orders of all ranks: fills orders[rank].items; NULL where `order` says all.
+    void (*orders)(const ScheduleShape *shape, Arena *scratch, const RankOrder *orders);
     // Most chunk inputs held at once by a rank (one unit: one chunk and micro-batch), from its
     // forward to its backward; where that is split, to its weight part, which gives back the last
     // of them (how much is left for it: Chunk.deferred_bytes). Of the V schedules the most of any
@@ -51,5 +41,6 @@ typedef struct Schedule {
 // The row of a kind; NULL where it is legal but not supported yet.
 const Schedule *schedule_find(ScheduleKind kind);
 
-// The orders of all ranks, one after the other: [pp x num_items].
-WorkItem *schedule_orders(const Schedule *schedule, const ScheduleShape *shape, Arena *arena);
+// The orders of all ranks: [pp].
+const RankOrder *schedule_orders(const Schedule *schedule, const ScheduleShape *shape,
+                                 Arena *arena);

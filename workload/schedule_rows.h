@@ -9,14 +9,14 @@ extern const Schedule SCHEDULE_ROW_ZB_V, SCHEDULE_ROW_V_HALF, SCHEDULE_ROW_V_MIN
 
 // Items of a schedule with undivided backwards: one forward and one backward for each chunk of a
 // rank and micro-batch.
-int schedule_num_items_fb(const ScheduleShape *shape);
+int schedule_num_items_fb(const ScheduleShape *shape, int rank);
 
 // The order at pp 1, whatever the schedule: there is no pipeline, gradients are accumulated over
 // one micro-batch after the other.
 void schedule_order_local(const ScheduleShape *shape, WorkItem *items);
 
 // Items of a schedule with split backwards, one chunk a rank: F, B and W of each micro-batch.
-int schedule_num_items_split(const ScheduleShape *shape);
+int schedule_num_items_split(const ScheduleShape *shape, int rank);
 
 // As schedule_order_local, with split backwards.
 void schedule_order_local_split(const ScheduleShape *shape, WorkItem *items);

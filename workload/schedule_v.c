@@ -97,13 +97,13 @@ static int rank_advance(VRun *run, int rank, int unit) {
     return 1;
 }
 
-void v_orders(const ScheduleShape *shape, const VBlock *block, Arena *scratch, WorkItem *items) {
+void v_orders(const ScheduleShape *shape, const VBlock *block, Arena *scratch,
+              const RankOrder *orders) {
     if (shape->pp == 1) {
-        schedule_order_local_split(shape, items);
+        schedule_order_local_split(shape, orders[0].items);
         return;
     }
-    const int pp = shape->pp, n = shape->num_microbatches,
-              num_items = schedule_num_items_split(shape);
+    const int pp = shape->pp, n = shape->num_microbatches;
     VRun run = {.shape = shape, .limit = block->limit};
     run.ranks = ARENA_ARRAY(scratch, pp, VRank);
     run.end = ARENA_ARRAY(scratch, (size_t)pp * NUM_PASSES * (size_t)n, int);
@@ -111,9 +111,10 @@ void v_orders(const ScheduleShape *shape, const VBlock *block, Arena *scratch, W
     for (int r = 0; r < pp; r++) {
         starts_set(block, pp, r, run.ranks[r].start);
         run.ranks[r].weights = ARENA_ARRAY(scratch, 2 * (size_t)n, WorkItem);
-        run.ranks[r].out = items + (size_t)r * (size_t)num_items;
+        run.ranks[r].out = orders[r].items;
     }
-    int num_left = pp * num_items;
+    int num_left = 0;
+    for (int r = 0; r < pp; r++) num_left += orders[r].num_items;
     for (int unit = 0; num_left > 0; unit++)
         for (int r = 0; r < pp; r++) num_left -= rank_advance(&run, r, unit);
 }

@@ -21,8 +21,9 @@ typedef struct {
     int limit;    // chunk inputs that a rank may hold
 } VBlock;
 
-// All ranks: items[pp x schedule_num_items_split]. At pp 1 there is nothing to fill: W follows B.
-void v_orders(const ScheduleShape *shape, const VBlock *block, Arena *scratch, WorkItem *items);
+// All ranks, schedule_num_items_split each. At pp 1 there is nothing to fill: W follows B.
+void v_orders(const ScheduleShape *shape, const VBlock *block, Arena *scratch,
+              const RankOrder *orders);
 
 // At most min(limit, all).
 int v_in_flight(const ScheduleShape *shape, const VBlock *block);

@@ -7,9 +7,9 @@ static VBlock block_of(int pp) {
     return (VBlock){.step = {1, 2, 1, 2}, .delay = {even ? 3 : 0, 1}, .limit = 2 * ((pp + 2) / 2)};
 }
 
-static void v_half_orders(const ScheduleShape *shape, Arena *scratch, WorkItem *items) {
+static void v_half_orders(const ScheduleShape *shape, Arena *scratch, const RankOrder *orders) {
     const VBlock block = block_of(shape->pp);
-    v_orders(shape, &block, scratch, items);
+    v_orders(shape, &block, scratch, orders);
 }
 
 static int v_half_in_flight(const ScheduleShape *shape, int rank) {

@@ -8,9 +8,9 @@ static VBlock block_of(int pp) {
         .step = {1, 1, 1, 1}, .delay = {pp % 3 == 0 ? 2 : 0, 0}, .limit = 2 * ((pp + 4) / 3)};
 }
 
-static void v_min_orders(const ScheduleShape *shape, Arena *scratch, WorkItem *items) {
+static void v_min_orders(const ScheduleShape *shape, Arena *scratch, const RankOrder *orders) {
     const VBlock block = block_of(shape->pp);
-    v_orders(shape, &block, scratch, items);
+    v_orders(shape, &block, scratch, orders);
 }
 
 static int v_min_in_flight(const ScheduleShape *shape, int rank) {

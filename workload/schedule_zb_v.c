@@ -7,9 +7,9 @@ static VBlock block_of(int pp) {
     return (VBlock){.step = {1, 5, 1, 5}, .limit = 2 * pp};
 }
 
-static void zb_v_orders(const ScheduleShape *shape, Arena *scratch, WorkItem *items) {
+static void zb_v_orders(const ScheduleShape *shape, Arena *scratch, const RankOrder *orders) {
     const VBlock block = block_of(shape->pp);
-    v_orders(shape, &block, scratch, items);
+    v_orders(shape, &block, scratch, orders);
 }
 
 static int zb_v_in_flight(const ScheduleShape *shape, int rank) {

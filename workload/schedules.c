@@ -14,19 +14,20 @@ const Schedule *schedule_find(ScheduleKind kind) {
     return NULL;
 }
 
-WorkItem *schedule_orders(const Schedule *schedule, const ScheduleShape *shape, Arena *arena) {
-    const int num_items = schedule->num_items(shape);
-    WorkItem *items = ARENA_ARRAY(arena, (size_t)shape->pp * (size_t)num_items, WorkItem);
-    if (schedule->orders) {
-        schedule->orders(shape, arena, items);
-        return items;
+const RankOrder *schedule_orders(const Schedule *schedule, const ScheduleShape *shape,
+                                 Arena *arena) {
+    RankOrder *orders = ARENA_ARRAY(arena, shape->pp, RankOrder);
+    for (int rank = 0; rank < shape->pp; rank++) {
+        const int num_items = schedule->num_items(shape, rank);
+        orders[rank] = (RankOrder){ARENA_ARRAY(arena, num_items, WorkItem), num_items};
+        if (!schedule->orders) schedule->order(shape, rank, orders[rank].items);
     }
-    for (int rank = 0; rank < shape->pp; rank++)
-        schedule->order(shape, rank, items + (size_t)rank * (size_t)num_items);
-    return items;
+    if (schedule->orders) schedule->orders(shape, arena, orders);
+    return orders;
 }
 
-int schedule_num_items_fb(const ScheduleShape *shape) {
+int schedule_num_items_fb(const ScheduleShape *shape, int rank) {
+    (void)rank;
     return 2 * shape->vpp * shape->num_microbatches;
 }
 
@@ -39,7 +40,8 @@ void schedule_order_local(const ScheduleShape *shape, WorkItem *items) {
     }
 }
 
-int schedule_num_items_split(const ScheduleShape *shape) {
+int schedule_num_items_split(const ScheduleShape *shape, int rank) {
+    (void)rank;
     return 3 * shape->vpp * shape->num_microbatches;
 }
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { NUM_KINDS = WORK_BACKWARD_WEIGHT + 1, MOST_PP = 16 };
+enum { NUM_KINDS = NUM_WORK_KINDS, MOST_PP = 16 };
 
 // Seconds of each WorkKind.
 static const double WORK_S[NUM_KINDS] = {1, 2, 1, 1};
@@ -25,7 +25,7 @@ typedef struct {
 
 static Case case_new(ScheduleKind kind, ScheduleShape shape, Arena *arena) {
     Case c = {.schedule = schedule_find(kind), .shape = shape, .num_chunks = shape.pp * shape.vpp};
-    c.num_items = c.schedule->num_items(&shape);
+    c.num_items = c.schedule->num_items(&shape, 0);
     c.items = ARENA_ARRAY(arena, shape.pp, WorkItem *);
     for (int r = 0; r < shape.pp; r++) {
         // One more, which must stay as it is.
@@ -178,10 +178,10 @@ static void bubble_is_the_closed_form(void) {
 // an item that is joined to the one before it.
 static const char *order_text(ScheduleKind kind, ScheduleShape shape, int rank, Arena *arena) {
     const Schedule *schedule = schedule_find(kind);
-    const int num_items = schedule->num_items(&shape);
-    const WorkItem *items = schedule_orders(schedule, &shape, arena) + rank * num_items;
+    const RankOrder order = schedule_orders(schedule, &shape, arena)[rank];
+    const WorkItem *items = order.items;
     const char *text = "";
-    for (int i = 0; i < num_items; i++)
+    for (int i = 0; i < order.num_items; i++)
         text = arena_printf(arena, "%s%s%s%c%d.%d", text, i ? " " : "", items[i].joined ? "+" : "",
                             "FBIW"[items[i].kind], items[i].chunk, items[i].microbatch);
     return text;
@@ -333,7 +333,7 @@ static void hundred_thousand_microbatches_are_laid_out(void) {
     const ScheduleShape shape = {4, 2, 99999};
     const Schedule *schedule = schedule_find(SCHEDULE_INTERLEAVED);
     Arena arena = {0};
-    const int num_items = schedule->num_items(&shape);
+    const int num_items = schedule->num_items(&shape, 2);
     WorkItem *items = ARENA_ARRAY(&arena, num_items, WorkItem);
     schedule->order(&shape, 2, items);
     // The last group holds micro-batches 99,996 to 99,998.

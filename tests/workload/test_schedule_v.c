@@ -13,9 +13,9 @@ typedef struct {
     const Schedule *schedule;
     ScheduleShape shape;
     Plan plan;
-    int num_items;
-    const WorkItem *items; // [pp][num_items]
-    int *end;              // [WorkKind F, B, W][chunk][micro-batch], 0 before
+    int num_items;           // of each rank
+    const RankOrder *orders; // [pp]
+    int *end;                // [WorkKind F, B, W][chunk][micro-batch], 0 before
 } Case;
 
 static void for_all_shapes(void (*check)(Case *c)) {
@@ -28,8 +28,8 @@ static void for_all_shapes(void (*check)(Case *c)) {
                 Case c = {.schedule = schedule_find(KINDS[k]),
                           .shape = {RANKS[p], 2, MICROBATCHES[m]},
                           .plan = {.schedule = KINDS[k], .pp = RANKS[p], .vpp = 2}};
-                c.num_items = c.schedule->num_items(&c.shape);
-                c.items = schedule_orders(c.schedule, &c.shape, &arena);
+                c.num_items = c.schedule->num_items(&c.shape, 0);
+                c.orders = schedule_orders(c.schedule, &c.shape, &arena);
                 c.end = ARENA_ARRAY(&arena, NUM_WORKS * 2 * RANKS[p] * MICROBATCHES[m], int);
                 check(&c);
                 arena_reset(&arena);
@@ -68,7 +68,7 @@ static int run(Case *c) {
         moved = false;
         for (int r = 0; r < c->shape.pp; r++)
             for (; next[r] < c->num_items; next[r]++) {
-                const WorkItem *item = &c->items[r * c->num_items + next[r]];
+                const WorkItem *item = &c->orders[r].items[next[r]];
                 const int ready = inputs_end(c, item);
                 if (ready == 0) break;
                 free_at[r] = (ready > free_at[r] ? ready : free_at[r]) + 1;
@@ -84,7 +84,7 @@ static int run(Case *c) {
 static void check_complete(Case *c) {
     for (int r = 0; r < c->shape.pp; r++)
         for (int i = 0; i < c->num_items; i++) {
-            const WorkItem *item = &c->items[r * c->num_items + i];
+            const WorkItem *item = &c->orders[r].items[i];
             CU_ASSERT_FATAL(item->kind != WORK_BACKWARD && !item->joined);
             CU_ASSERT_EQUAL_FATAL(plan_chunk_rank(&c->plan, item->chunk), r);
             CU_ASSERT_EQUAL(++*end_of(c, work_of(item), item->chunk, item->microbatch), 1);
@@ -116,7 +116,7 @@ static void check_in_flight(Case *c) {
     for (int r = 0; r < c->shape.pp; r++) {
         int held = 0, most_of_rank = 0;
         for (int i = 0; i < c->num_items; i++) {
-            const int work = work_of(&c->items[r * c->num_items + i]);
+            const int work = work_of(&c->orders[r].items[i]);
             held += work == 0 ? 1 : work == 2 ? -1 : 0;
             if (held > most_of_rank) most_of_rank = held;
         }

@@ -1,0 +1,26 @@
+// plan/work_item.h - what a pipeline rank computes, and in which order.
+#pragma once
+
+#include <stdint.h>
+
+typedef enum {
+    WORK_FORWARD,
+    WORK_BACKWARD, // both parts
+    WORK_BACKWARD_INPUT,
+    WORK_BACKWARD_WEIGHT,
+    NUM_WORK_KINDS
+} WorkKind;
+
+typedef struct {
+    uint8_t kind;       // WorkKind
+    uint8_t joined;     // 1: runs right after the item before it; where messages block, those of
+                        // both are exchanged in one group around the pair
+    int16_t chunk;      // in pipeline order, 0 .. pp x vpp - 1
+    int32_t microbatch; // 0 .. num_microbatches - 1
+} WorkItem;
+
+// All that one rank does in a step.
+typedef struct {
+    WorkItem *items; // [num_items]
+    int num_items;
+} RankOrder;
