@@ -60,6 +60,21 @@ RankMemory estimate_memory(const Scenario *scenario, const Plan *plan, const Wor
     return m;
 }
 
+// The least that a rank of dual pipelines takes: it starts when the nearer end has got to it.
+static double dual_bound_s(const Plan *plan, const Prices *prices, int rank) {
+    double to_s[2] = {0}, work_s = 0;
+    for (int r = 0; r < rank; r++) to_s[0] += prices->forward[r].time_s + prices->message_s[r];
+    for (int r = plan->pp - 1; r > rank; r--)
+        to_s[1] += prices->forward[plan_rank_chunk(plan, r, 1)].time_s + prices->message_s[r - 1];
+    for (int k = 0; k < plan->vpp; k++) {
+        const int c = plan_rank_chunk(plan, rank, k);
+        work_s += prices->forward[c].time_s +
+                  fmin(prices->backward[c].time_s,
+                       prices->backward_input[c].time_s + prices->backward_weight[c].time_s);
+    }
+    return fmin(to_s[0], to_s[1]) + work_s * (double)plan_chunk_microbatches(plan);
+}
+
 // A rank cannot start before the first micro-batch has come through the ranks before it, nor end
 // before its last gradient has gone back through them. Where backwards are split, only their input
 // parts are on this way, and the rank may have weight parts left when the last of them is done; the
@@ -73,6 +88,11 @@ double estimate_lower_bound_s(const Scenario *scenario, const Plan *plan, const 
     const double num_microbatches = (double)plan->num_microbatches;
     double bound_s = 0, to_s = 0, from_s = 0, update_s = INFINITY;
     for (int r = 0; r < plan->pp; r++) {
+        update_s = fmin(update_s, prices->optimizer_s[r]);
+        if (plan_is_dual(plan)) {
+            bound_s = fmax(bound_s, dual_bound_s(plan, prices, r));
+            continue;
+        }
         double way_s = 0, weights_s = 0; // of a micro-batch
         for (int k = 0; k < plan->vpp; k++) {
             const int c = plan_rank_chunk(plan, r, k);
@@ -88,7 +108,6 @@ double estimate_lower_bound_s(const Scenario *scenario, const Plan *plan, const 
         }
         to_s += prices->forward[r].time_s + prices->message_s[r];
         from_s += back[r].time_s + prices->message_s[r];
-        update_s = fmin(update_s, prices->optimizer_s[r]);
     }
     return bound_s + update_s + prices->step_s;
 }

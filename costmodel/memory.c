@@ -88,10 +88,11 @@ static double lasting_bytes(const Plan *plan, const Workload *workload, int rank
 
 // A message that was received is the first operator's input, which that keeps, or the gradient that
 // the backward starts with; one that was sent is given back as soon as that is done. Where messages
-// run beside the compute, one more of each kind is there: arriving and leaving.
+// run beside the compute, one more of each kind is there: arriving and leaving; of the forward and
+// the backward that dual pipelines run together one each.
 static double message_bytes(const Scenario *scenario, const Plan *plan, const Workload *workload) {
-    return plan->pp > 1 && program_hides_messages(scenario, plan) ? 2 * workload->boundary_bytes
-                                                                  : 0;
+    if (plan->pp == 1 || !program_hides_messages(scenario, plan)) return 0;
+    return (plan_is_dual(plan) ? 4 : 2) * workload->boundary_bytes;
 }
 
 static double workspace_bytes(const Scenario *scenario, double expert_parameters) {
@@ -200,7 +201,8 @@ static FirstItems first_items(const Plan *plan, Arena *scratch) {
     FirstItems first = {.schedule = schedule_find(plan->schedule),
                         .shape = {plan->pp, plan->vpp, (int)plan->num_microbatches}};
     ScheduleShape *shape = &first.shape;
-    first.counted = plan->vpp == 1 && !first.schedule->splits_backward;
+    first.counted =
+        plan->vpp == 1 && !first.schedule->splits_backward && !first.schedule->mixes_backwards;
     if (first.counted) return first;
     const int bound = 4 * plan->pp;
     const bool holds_all =

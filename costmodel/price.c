@@ -292,6 +292,28 @@ static double optimizer_s(const Scenario *scenario, const Plan *plan, const Work
            part_factor(scenario, PART_OPTIMIZER);
 }
 
+static bool stages_share_domain(const Cluster *cluster, int num_stage_gpus, int from, int to) {
+    const int first = from * num_stage_gpus, other = to * num_stage_gpus, last = num_stage_gpus - 1;
+    return gpus_share_domain(cluster, first, other) &&
+           gpus_share_domain(cluster, first + last, other + last);
+}
+
+// Between a rank and the one that holds the copies of its chunks.
+static void copies_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                         Arena *arena, Prices *prices) {
+    double *time_s = ARENA_ARRAY(arena, plan->pp, double);
+    double *alpha_s = ARENA_ARRAY(arena, plan->pp, double);
+    for (int r = 0; r < plan->pp; r++) {
+        const bool near = stages_share_domain(&scenario->cluster, plan->tp * plan->cp * plan->dp, r,
+                                              plan->pp - 1 - r);
+        const double factor = part_factor(scenario, near ? PART_INSIDE : PART_ACROSS);
+        time_s[r] = p2p_s(&scenario->cluster, near, workload->message_bytes, &alpha_s[r]) * factor;
+        alpha_s[r] *= factor;
+    }
+    prices->copies_s = time_s;
+    prices->copies_alpha_s = alpha_s;
+}
+
 static void messages_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
                            Arena *arena, Prices *prices) {
     double *message_s = ARENA_ARRAY(arena, plan->pp, double);
@@ -304,9 +326,7 @@ static void messages_price(const Scenario *scenario, const Plan *plan, const Wor
         gather_s = collective_s(cluster, COLLECTIVE_ALL_GATHER, plan_group(plan, GROUP_TP),
                                 workload->boundary_bytes);
     for (int r = 0; r < plan->pp; r++) {
-        int from = r * stage, to = (r + 1) % plan->pp * stage;
-        bool near = gpus_share_domain(cluster, from, to) &&
-                    gpus_share_domain(cluster, from + stage - 1, to + stage - 1);
+        bool near = stages_share_domain(cluster, stage, r, (r + 1) % plan->pp);
         parts[r] = near ? PART_INSIDE : PART_ACROSS;
         double factor = part_factor(scenario, parts[r]);
         message_s[r] =
@@ -325,9 +345,11 @@ Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *
                          scenario->training.stack.host_step_s * part_factor(scenario, PART_HOST)};
     prices.forward = phase_price(scenario, plan, workload, true, 1 << PHASE_FORWARD, arena);
     const Schedule *schedule = schedule_find(plan->schedule);
-    if (schedule && schedule->splits_backward) {
+    if (schedule && (schedule->splits_backward || schedule->mixes_backwards)) {
         prices.backward_input = phase_price(scenario, plan, workload, false, input, arena);
         prices.backward_weight = phase_price(scenario, plan, workload, false, weight, arena);
+    }
+    if (schedule && schedule->splits_backward) {
         Price *whole = ARENA_ARRAY(arena, workload->num_chunks, Price);
         for (int c = 0; c < workload->num_chunks; c++) {
             price_add(&whole[c], &prices.backward_input[c], 1);
@@ -339,6 +361,7 @@ Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *
     }
     double *update_s = ARENA_ARRAY(arena, plan->pp, double);
     messages_price(scenario, plan, workload, arena, &prices);
+    if (plan_is_dual(plan)) copies_price(scenario, plan, workload, arena, &prices);
     for (int r = 0; r < plan->pp; r++) update_s[r] = optimizer_s(scenario, plan, workload, r);
     prices.optimizer_s = update_s;
     return prices;

@@ -38,11 +38,14 @@ typedef struct {
 
 typedef struct {
     const Price *forward;            // [num_chunks]
-    const Price *backward;           // [num_chunks] both parts; split: one after the other
-    const Price *backward_input;     // [num_chunks] NULL where the schedule does not split it
+    const Price *backward;           // [num_chunks] whole; where all are split: one part after the
+                                     // other
+    const Price *backward_input;     // [num_chunks] NULL where the schedule does not split any
     const Price *backward_weight;    // [num_chunks]
     const double *message_s;         // [num_ranks] from pipeline rank r to r + 1 (and back)
     const double *message_alpha_s;   // [num_ranks] its latency part
+    const double *copies_s;          // [num_ranks] a message to the rank that holds the copies of a
+    const double *copies_alpha_s;    // rank's chunks, and its latency; NULL where there are none
     const double *collective_s;      // [num_collectives] of the Program; NULL before program_price
     const double *stretch_s[2];      // [num_chunks] of a piece of the forward (backward) that
                                      // collectives of the Program run beside; NULL as above
@@ -65,6 +68,15 @@ Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *
 // Adds the Program's collectives.
 void program_price(const Scenario *scenario, const Plan *plan, const Program *program, Arena *arena,
                    Prices *prices);
+
+typedef struct {
+    double time_s;
+    double alpha_s, transfer_s; // its latency, and its bytes after that
+} MessagePrice;
+
+// A message that a rank sends or receives.
+MessagePrice instruction_message_price(const Program *program, const Prices *prices, int rank,
+                                       const Instruction *message);
 
 // Seconds by which collectives beside it stretch a compute instruction; 0 where it is no piece.
 double piece_stretch_s(const Prices *prices, const Instruction *instruction);

@@ -4,14 +4,20 @@
 
 #include <math.h>
 
+// The backward, or the part of it, that a reduction of gradients runs beside: it waits for a piece
+// of it.
+static const Price *backward_beside(const Prices *prices, const RankProgram *rank,
+                                    const Instruction *reduction) {
+    const Instruction *piece = &rank->instructions[reduction->waits[0]];
+    return piece->kind == INSTRUCTION_BACKWARD_WEIGHT ? prices->backward_weight : prices->backward;
+}
+
 // What collectives beside the pieces of a computation take from it: gathers of weights from the
 // first forward of a chunk, reductions of gradients from its last backward. One of n pieces has
 // none beside it; a piece has them beside it no longer than it runs.
 static void pieces_stretch(const Scenario *scenario, const Program *program, int num_chunks,
                            Arena *arena, Prices *prices) {
     const double slowdown = scenario->training.stack.overlap_slowdown_frac;
-    const Price *const whole[2] = {
-        prices->forward, prices->backward_weight ? prices->backward_weight : prices->backward};
     double *stretch_s[2];
     for (int b = 0; b < 2; b++)
         prices->stretch_s[b] = stretch_s[b] = ARENA_ARRAY(arena, num_chunks, double);
@@ -22,9 +28,10 @@ static void pieces_stretch(const Scenario *scenario, const Program *program, int
             if (one->kind != INSTRUCTION_COLLECTIVE || one->num_parts < 2) continue;
             const double n = one->num_parts, time_s = prices->collective_s[one->collective];
             const int b = one->phase != PHASE_FORWARD;
+            const Price *whole = b ? backward_beside(prices, rank, one) : prices->forward;
             double *piece_s = &stretch_s[b][one->chunk];
             *piece_s = fmin(*piece_s + slowdown * time_s * (n - 1) / n / n,
-                            slowdown * whole[b][one->chunk].time_s / n);
+                            slowdown * whole[one->chunk].time_s / n);
         }
     }
 }
@@ -49,6 +56,26 @@ void program_price(const Scenario *scenario, const Plan *plan, const Program *pr
     prices->collective_s = time_s;
     prices->collective_part = parts;
     pieces_stretch(scenario, program, plan->num_chunks, arena, prices);
+}
+
+// The boundary that a message between neighbours crosses, as in Prices.message_s.
+static int boundary_of(int rank, int peer) {
+    const int low = rank < peer ? rank : peer, high = rank < peer ? peer : rank;
+    return high - low == 1 ? low : high; // else first and last rank: the ring closes behind `high`
+}
+
+MessagePrice instruction_message_price(const Program *program, const Prices *prices, int rank,
+                                       const Instruction *message) {
+    const int boundary = boundary_of(rank, message->peer);
+    MessagePrice price = {prices->message_s[boundary], prices->message_alpha_s[boundary], 0};
+    if (message->copies)
+        price = (MessagePrice){prices->copies_s[rank], prices->copies_alpha_s[rank], 0};
+    price.transfer_s = price.time_s - price.alpha_s;
+    if (message->copies || message->embedding) {
+        price.transfer_s *= program_message_bytes(program, message) / program->message_bytes;
+        price.time_s = price.alpha_s + price.transfer_s;
+    }
+    return price;
 }
 
 double instruction_compute_s(const Prices *prices, const Instruction *instruction, int rank) {

@@ -8,14 +8,31 @@ static void chunk_add(const Price *price, double times, Price *sum) {
     sum->time_s += times * price->time_s;
 }
 
+// How many of its backwards a chunk's rank runs whole; the others are split.
+static double num_whole_backwards(const RankProgram *rank, int chunk) {
+    int num = 0;
+    for (int i = 0; i < rank->num_instructions; i++) {
+        const Instruction *one = &rank->instructions[i];
+        num += one->kind == INSTRUCTION_BACKWARD && one->chunk == chunk && one->part == 0;
+    }
+    return num;
+}
+
 // All that a rank computes, with what its chunks wait for inside.
-static Price rank_busy(const Plan *plan, const Prices *prices, int rank) {
+static Price rank_busy(const Plan *plan, const Program *program, const Prices *prices, int rank) {
     Price sum = {0};
-    const double times = (double)plan->num_microbatches;
+    const double times = (double)plan_chunk_microbatches(plan);
     for (int k = 0; k < plan->vpp; k++) {
         const int c = plan_rank_chunk(plan, rank, k);
         chunk_add(&prices->forward[c], times, &sum);
-        chunk_add(&prices->backward[c], times, &sum);
+        // Where all are split, `backward` is both parts.
+        const double whole = schedule_find(plan->schedule)->mixes_backwards
+                                 ? num_whole_backwards(&program->ranks[rank], c)
+                                 : times;
+        chunk_add(&prices->backward[c], whole, &sum);
+        if (whole == times) continue;
+        chunk_add(&prices->backward_input[c], times - whole, &sum);
+        chunk_add(&prices->backward_weight[c], times - whole, &sum);
     }
     return sum;
 }
@@ -37,7 +54,7 @@ void step_parts(const Plan *plan, const Program *program, const Prices *prices,
                 const Timeline *timeline, double *part_s) {
     const int rank = timeline->slowest_rank;
     const double *term_s = timeline->term_s;
-    const Price busy = rank_busy(plan, prices, rank);
+    const Price busy = rank_busy(plan, program, prices, rank);
     for (int k = 0; k < NUM_PARTS; k++)
         part_s[k] =
             busy.part_s[k] * (1 + (busy.time_s > 0 ? term_s[TERM_BUBBLE] / busy.time_s : 0));

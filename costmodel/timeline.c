@@ -35,21 +35,10 @@ typedef struct {
     RankRun *ranks; // [num_ranks]
     int *ready;     // stack of ranks that can go on
     int num_ready;
-    double embedding_frac; // bytes of an embedding message over those of others
 } Run;
 
-// The boundary that a message crosses, as in Prices.message_s.
-static int boundary_of(int rank, int peer) {
-    int low = rank < peer ? rank : peer, high = rank < peer ? peer : rank;
-    return high - low == 1 ? low : high; // else first and last rank: the ring closes behind `high`
-}
-
 static double message_s(const Run *run, const Instruction *message, int rank) {
-    const int boundary = boundary_of(rank, message->peer);
-    const double time_s = run->prices->message_s[boundary];
-    if (!message->embedding) return time_s;
-    const double alpha_s = run->prices->message_alpha_s[boundary];
-    return alpha_s + (time_s - alpha_s) * run->embedding_frac;
+    return instruction_message_price(run->program, run->prices, rank, message).time_s;
 }
 
 static void wake(Run *run, int r) {
@@ -172,8 +161,6 @@ static Run run_start(const Program *program, const Prices *prices, Arena *arena)
     Run run = {.program = program, .prices = prices};
     run.ranks = ARENA_ARRAY(arena, num_ranks, RankRun);
     run.ready = ARENA_ARRAY(arena, num_ranks, int);
-    if (program->message_bytes > 0)
-        run.embedding_frac = program->embedding_message_bytes / program->message_bytes;
     for (int r = num_ranks - 1; r >= 0; r--) {
         const int num = program->ranks[r].num_instructions;
         RankRun *rank = &run.ranks[r];

@@ -41,16 +41,31 @@ Status plan_default_chunks(const Model *model, int num_chunks, Arena *arena,
     return status_ok();
 }
 
+const PlanChunk *plan_dual_chunks(const PlanChunk *stages, int pp, Arena *arena) {
+    PlanChunk *chunks = ARENA_ARRAY(arena, 2 * pp, PlanChunk);
+    for (int c = 0; c < 2 * pp; c++) chunks[c] = stages[c % pp];
+    return chunks;
+}
+
+static Status num_stages_check(const Scenario *scenario, const Plan *plan) {
+    const int given = scenario->parallel.num_stages;
+    if (given == plan_num_stages(plan)) return status_ok();
+    if (plan_is_dual(plan))
+        return status_at(STATUS_INVALID, scenario->file, "parallel.stages",
+                         "%d entries; expected pp %d, of which schedule %s holds two copies", given,
+                         plan->pp, SCHEDULE_NAMES[plan->schedule]);
+    return status_at(STATUS_INVALID, scenario->file, "parallel.stages",
+                     "%d entries; expected pp %d x vpp %d = %d", given, plan->pp, plan->vpp,
+                     plan->num_chunks);
+}
+
 // The chunks of a list `stages`. Where no entry names MTP layers they are with the loss.
 static Status stages_to_chunks(const Scenario *scenario, Arena *arena, Plan *plan) {
     const ParallelSpec *spec = &scenario->parallel;
-    if (spec->num_stages != plan->num_chunks)
-        return status_at(STATUS_INVALID, scenario->file, "parallel.stages",
-                         "%d entries; expected pp %d x vpp %d = %d", spec->num_stages, plan->pp,
-                         plan->vpp, plan->num_chunks);
-    PlanChunk *chunks = ARENA_ARRAY(arena, plan->num_chunks, PlanChunk);
+    TRY(num_stages_check(scenario, plan));
+    PlanChunk *chunks = ARENA_ARRAY(arena, spec->num_stages, PlanChunk);
     int num_layers = 0, num_mtp = 0, loss = 0;
-    for (int c = 0; c < plan->num_chunks; c++) {
+    for (int c = 0; c < spec->num_stages; c++) {
         const StageSpec *stage = &spec->stages[c];
         chunks[c] = (PlanChunk){.first_layer = num_layers,
                                 .num_layers = stage->layers,
@@ -110,12 +125,28 @@ bool plan_is_v(const Plan *plan) {
            (kind == SCHEDULE_ZB_V || kind == SCHEDULE_V_HALF || kind == SCHEDULE_V_MIN);
 }
 
+bool plan_is_dual(const Plan *plan) {
+    return plan->pp > 1 && plan->schedule == SCHEDULE_DUALPIPE;
+}
+
+int plan_num_stages(const Plan *plan) {
+    return plan_is_dual(plan) ? plan->pp : plan->pp * plan->vpp;
+}
+
+int64_t plan_chunk_microbatches(const Plan *plan) {
+    return plan_is_dual(plan) ? plan->num_microbatches / 2 : plan->num_microbatches;
+}
+
+static bool goes_back(const Plan *plan) {
+    return plan_is_v(plan) || plan_is_dual(plan);
+}
+
 int plan_chunk_rank(const Plan *plan, int chunk) {
-    return plan_is_v(plan) && chunk >= plan->pp ? 2 * plan->pp - 1 - chunk : chunk % plan->pp;
+    return goes_back(plan) && chunk >= plan->pp ? 2 * plan->pp - 1 - chunk : chunk % plan->pp;
 }
 
 int plan_rank_chunk(const Plan *plan, int rank, int k) {
-    return plan_is_v(plan) && k > 0 ? 2 * plan->pp - 1 - rank : k * plan->pp + rank;
+    return goes_back(plan) && k > 0 ? 2 * plan->pp - 1 - rank : k * plan->pp + rank;
 }
 
 static bool schedule_holds_two(ScheduleKind kind) {
@@ -155,14 +186,14 @@ static void options_resolve(const Scenario *scenario, Plan *plan) {
 }
 
 static Status chunks_resolve(const Scenario *scenario, Arena *arena, Plan *plan) {
-    double num_chunks = (double)plan->pp * plan->vpp;
-    if (num_chunks > scenario->model.num_layers + 2)
-        return status_at(STATUS_INVALID, scenario->file, "parallel.pp",
-                         "pp %d x vpp %d = %.0f is more than num_hidden_layers %d + 2", plan->pp,
-                         plan->vpp, num_chunks, scenario->model.num_layers);
-    plan->num_chunks = (int)num_chunks;
-    if (scenario->parallel.stages) return stages_to_chunks(scenario, arena, plan);
-    return plan_default_chunks(&scenario->model, plan->num_chunks, arena, &plan->chunks);
+    TRY(plan_check_chunks(scenario, plan));
+    plan->num_chunks = plan->pp * plan->vpp;
+    if (scenario->parallel.stages)
+        TRY(stages_to_chunks(scenario, arena, plan));
+    else
+        TRY(plan_default_chunks(&scenario->model, plan_num_stages(plan), arena, &plan->chunks));
+    if (plan_is_dual(plan)) plan->chunks = plan_dual_chunks(plan->chunks, plan->pp, arena);
+    return status_ok();
 }
 
 // "1, 2, 4, 8": what tp can be with this model.
@@ -190,25 +221,12 @@ static Status unsupported_refuse(const Scenario *scenario, const Plan *plan) {
         return status_at(STATUS_INVALID, scenario->file, "parallel.order",
                          "%s is legal, but not supported yet; expected %s", plan->order,
                          DEFAULT_ORDER);
-    switch (plan->schedule) {
-    case SCHEDULE_GPIPE:
-    case SCHEDULE_1F1B:
-    case SCHEDULE_INTERLEAVED:
-    case SCHEDULE_ZB_H1:
-    case SCHEDULE_ZB_H2:
-    case SCHEDULE_ZB_V:
-    case SCHEDULE_V_HALF:
-    case SCHEDULE_V_MIN:
-    case SCHEDULE_BREADTH_FIRST:
-        return status_ok();
-    default:
-        break;
-    }
-    return status_at(STATUS_INVALID, scenario->file, "parallel.schedule",
-                     "%s is legal, but not supported yet; expected gpipe, 1f1b, interleaved, "
-                     "zb-h1, zb-h2, zb-v, v-half, v-min or breadth-first",
-                     plan->schedule == SCHEDULE_FILE ? "file:PATH"
-                                                     : SCHEDULE_NAMES[plan->schedule]);
+    if (plan->schedule == SCHEDULE_FILE)
+        return status_at(STATUS_INVALID, scenario->file, "parallel.schedule",
+                         "file:PATH is legal, but not supported yet; expected gpipe, 1f1b, "
+                         "interleaved, zb-h1, zb-h2, zb-v, v-half, v-min, dualpipe or "
+                         "breadth-first");
+    return status_ok();
 }
 
 Status plan_resolve(const Scenario *scenario, Arena *arena, Plan *out) {

@@ -30,7 +30,7 @@ typedef struct {
     ScheduleKind schedule;
     CpMethod cp_method;
     const char *order;
-    int num_chunks;          // pp x vpp
+    int num_chunks;          // pp x vpp; of dual pipelines both copies
     const PlanChunk *chunks; // [num_chunks] in pipeline order
 
     // Derived
@@ -46,6 +46,9 @@ Status plan_resolve(const Scenario *scenario, Arena *arena, Plan *out);
 // plan->chunks must be set (plan_default_chunks).
 Status plan_check(const Scenario *scenario, const Plan *plan);
 
+// The rule of pp and vpp alone: no more chunks than layers + 2.
+Status plan_check_chunks(const Scenario *scenario, const Plan *plan);
+
 // The rules of tp alone: what it must divide.
 Status plan_check_tp(const Scenario *scenario, const Plan *plan);
 
@@ -60,6 +63,18 @@ int plan_zero_group(const Scenario *scenario, int dp, int cp);
 // schedules). Else they go round: chunk c on rank c % pp.
 bool plan_is_v(const Plan *plan);
 
+// Whether two pipelines run against each other over the same ranks, each with a whole model and
+// half of the micro-batches (DualPipe). Chunks 0 to pp - 1 are the first, from rank 0 on, chunks pp
+// to 2 pp - 1 its copy, from the last rank on: each lies where a chunk of a V does.
+bool plan_is_dual(const Plan *plan);
+
+// Chunks that make up one model: pp of dual pipelines, else all.
+int plan_num_stages(const Plan *plan);
+
+// Micro-batches that each chunk runs: half of them in dual pipelines, of which the first half is
+// that of chunks 0 to pp - 1.
+int64_t plan_chunk_microbatches(const Plan *plan);
+
 // Pipeline rank of a chunk; the k-th chunk of a rank in pipeline order, k < vpp.
 int plan_chunk_rank(const Plan *plan, int chunk);
 int plan_rank_chunk(const Plan *plan, int rank, int k);
@@ -69,6 +84,9 @@ int plan_rank_chunk(const Plan *plan, int rank, int k);
 //   loss count as a layer each; else floor(L / C) and one more from the second chunk on.
 // MTP layers go with the loss. Fails where num_chunks > layers + 2.
 Status plan_default_chunks(const Model *model, int num_chunks, Arena *arena, const PlanChunk **out);
+
+// The chunks of dual pipelines: pp stages, and their copies.
+const PlanChunk *plan_dual_chunks(const PlanChunk *stages, int pp, Arena *arena);
 
 // What `selective` recomputes on this stack, as MODULE_* bits, where the scenario names no modules.
 // 0 with stack.selective_per_operator.

@@ -31,11 +31,36 @@ static Status batch_check(const Scenario *scenario, const Plan *plan) {
     return status_ok();
 }
 
-static Status pipeline_check(const Scenario *scenario, const Plan *plan) {
-    double num_chunks = (double)plan->pp * plan->vpp;
-    if (num_chunks > scenario->model.num_layers + 2)
+Status plan_check_chunks(const Scenario *scenario, const Plan *plan) {
+    const int num_layers = scenario->model.num_layers;
+    const double num_chunks = (double)plan->pp * plan->vpp;
+    if (plan_is_dual(plan)) {
+        if (plan->pp > num_layers + 2)
+            REFUSE("parallel.pp", "%d is more than num_hidden_layers %d + 2", plan->pp, num_layers);
+    } else if (num_chunks > num_layers + 2) {
         REFUSE("parallel.pp", "pp %d x vpp %d = %.0f is more than num_hidden_layers %d + 2",
-               plan->pp, plan->vpp, num_chunks, scenario->model.num_layers);
+               plan->pp, plan->vpp, num_chunks, num_layers);
+    }
+    return status_ok();
+}
+
+// What DualPipe asks of ranks and micro-batches (deepseek-ai/DualPipe, dualpipe/dualpipe.py, step).
+static Status dual_check(const Scenario *scenario, const Plan *plan) {
+    if (!plan_is_dual(plan)) return status_ok();
+    const char *schedule = SCHEDULE_NAMES[plan->schedule];
+    const int64_t num = scenario->training.global_batch / ((int64_t)plan->micro_batch * plan->dp);
+    if (plan->pp % 2 != 0)
+        REFUSE("parallel.pp", "%d is odd; schedule %s runs on an even number of ranks", plan->pp,
+               schedule);
+    if (num % 2 != 0 || num < 2 * (int64_t)plan->pp)
+        REFUSE("training.global_batch",
+               "%lld micro-batches a replica; schedule %s takes an even number from 2 x pp %d on",
+               (long long)num, schedule, plan->pp);
+    return status_ok();
+}
+
+static Status pipeline_check(const Scenario *scenario, const Plan *plan) {
+    TRY(plan_check_chunks(scenario, plan));
     if (plan->schedule == SCHEDULE_FILE) return status_ok();
     const char *schedule = SCHEDULE_NAMES[plan->schedule];
     switch (plan->schedule) {
@@ -61,7 +86,7 @@ static Status pipeline_check(const Scenario *scenario, const Plan *plan) {
     default:
         break;
     }
-    return status_ok();
+    return dual_check(scenario, plan);
 }
 
 static bool model_has_dense_mlp(const Model *model) {

@@ -15,7 +15,7 @@ static void modules_add(cJSON *parallel, int modules) {
 
 static void stages_add(cJSON *parallel, const Plan *plan) {
     cJSON *list = cJSON_AddArrayToObject(parallel, "stages");
-    for (int c = 0; c < plan->num_chunks; c++) {
+    for (int c = 0; c < plan_num_stages(plan); c++) {
         const PlanChunk *chunk = &plan->chunks[c];
         cJSON *entry = cJSON_CreateObject();
         cJSON_AddItemToArray(list, entry);

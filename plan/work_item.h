@@ -11,10 +11,18 @@ typedef enum {
     NUM_WORK_KINDS
 } WorkKind;
 
+// How an item goes with the one right before it.
+typedef enum {
+    JOINED_NOT,
+    JOINED_MESSAGES, // where messages block, those of both are exchanged in one group around the
+                     // pair
+    JOINED_OVERLAP, // both run at the same time: the pair begins when the inputs of both are there,
+                    // and what they make leaves when both are done. It takes as long as both.
+} Joined;
+
 typedef struct {
     uint8_t kind;       // WorkKind
-    uint8_t joined;     // 1: runs right after the item before it; where messages block, those of
-                        // both are exchanged in one group around the pair
+    uint8_t joined;     // Joined
     int16_t chunk;      // in pipeline order, 0 .. pp x vpp - 1
     int32_t microbatch; // 0 .. num_microbatches - 1
 } WorkItem;

@@ -46,12 +46,17 @@ double objective_bound(const Scenario *scenario, PlanObjective objective, double
 
 // Time the mean rank computes in a step: what the energy model counts as busy.
 static double mean_busy_s(const Plan *plan, const Prices *prices) {
+    const bool mixes = schedule_find(plan->schedule)->mixes_backwards;
     double chunks_s = 0, optimizers_s = 0;
-    for (int c = 0; c < plan->num_chunks; c++)
-        chunks_s +=
-            prices->forward[c].term_s[TERM_COMPUTE] + prices->backward[c].term_s[TERM_COMPUTE];
+    for (int c = 0; c < plan->num_chunks; c++) {
+        double backward_s = prices->backward[c].term_s[TERM_COMPUTE];
+        if (mixes)
+            backward_s = fmin(backward_s, prices->backward_input[c].term_s[TERM_COMPUTE] +
+                                              prices->backward_weight[c].term_s[TERM_COMPUTE]);
+        chunks_s += prices->forward[c].term_s[TERM_COMPUTE] + backward_s;
+    }
     for (int rank = 0; rank < plan->pp; rank++) optimizers_s += prices->optimizer_s[rank];
-    return (chunks_s * (double)plan->num_microbatches + optimizers_s) / plan->pp;
+    return (chunks_s * (double)plan_chunk_microbatches(plan) + optimizers_s) / plan->pp;
 }
 
 // --- The walk
@@ -78,8 +83,13 @@ typedef struct {
     Prices prices;
 } Shared;
 
+// Chunks of dual pipelines are never those of another schedule (space.h), but lie like a V's.
+static int placement_key(const Plan *plan) {
+    return plan_is_dual(plan) ? 2 : plan_is_v(plan);
+}
+
 static const Workload *shared_workload(Walker *w, const Plan *plan, Shared *shared) {
-    int key = (plan->zero_stage >= 2 ? plan->zero_stage : 0) + (plan_is_v(plan) ? 4 : 0);
+    int key = (plan->zero_stage >= 2 ? plan->zero_stage : 0) + 4 * placement_key(plan);
     if (shared->workload_key != key) {
         shared->workload = workload_build(w->task->space->scenario, plan, &w->scratch);
         shared->workload_key = key;
@@ -90,9 +100,10 @@ static const Workload *shared_workload(Walker *w, const Plan *plan, Shared *shar
 
 static const Prices *shared_prices(Walker *w, const Plan *plan, Shared *shared) {
     int optimizer = plan->zero_stage > 2 ? 2 : plan->zero_stage;
-    int key = 2 * optimizer + schedule_find(plan->schedule)->splits_backward;
+    const Schedule *schedule = schedule_find(plan->schedule);
+    int key = 2 * (2 * optimizer + schedule->mixes_backwards) + schedule->splits_backward;
     key = 2 * key + program_hides_messages(w->task->space->scenario, plan);
-    key = 2 * key + plan_is_v(plan);
+    key = 3 * key + placement_key(plan);
     if (shared->prices_key != key) {
         shared->prices =
             chunks_price(w->task->space->scenario, plan, &shared->workload, &w->scratch);

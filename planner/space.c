@@ -102,6 +102,7 @@ void space_build(const Scenario *scenario, Arena *arena, Space *out) {
 // One way to cut the layers into chunks.
 typedef struct {
     int vpp;
+    bool dual; // of dual pipelines: half of the chunks are copies
     const PlanChunk *chunks;
 } ChunkChoice;
 
@@ -134,7 +135,7 @@ static Plan base_plan(const Scenario *scenario, const SpaceSplit *split) {
     };
 }
 
-// The chunks of the scenario's own list of stages; NULL where it has not pp x vpp entries.
+// The chunks of the scenario's own list of stages; NULL where it has not that many entries.
 static const PlanChunk *given_chunks(const Scenario *scenario, int num_chunks, Arena *arena) {
     const ParallelSpec *spec = &scenario->parallel;
     if (spec->num_stages != num_chunks) return NULL;
@@ -160,6 +161,13 @@ static void chunk_choice_add(Walk *walk, int vpp, const PlanChunk *chunks) {
     walk->chunks[walk->num_chunk_choices++] = (ChunkChoice){.vpp = vpp, .chunks = chunks};
 }
 
+static void dual_choice_add(Walk *walk, const PlanChunk *stages, Arena *arena) {
+    if (!stages || walk->num_chunk_choices == SPACE_MAX_CHUNKINGS) return;
+    const PlanChunk *chunks = plan_dual_chunks(stages, walk->base.pp, arena);
+    walk->chunks[walk->num_chunk_choices++] =
+        (ChunkChoice){.vpp = 2, .dual = true, .chunks = chunks};
+}
+
 static bool vpp_is_open(const Scenario *scenario, int pp, int vpp) {
     int given = scenario->parallel.vpp, num_layers = scenario->model.num_layers;
     int num_chunks = pp * vpp;
@@ -169,6 +177,19 @@ static bool vpp_is_open(const Scenario *scenario, int pp, int vpp) {
     if (pp == 1) return false;
     return vpp <= SPACE_MAX_UNEVEN_VPP || num_layers % num_chunks == 0 ||
            (num_layers + 2) % num_chunks == 0;
+}
+
+// Two copies of what one chunk a rank can be; a rank holds a stage and its mirror, so that stages
+// need not be balanced.
+static void dual_choices(Walk *walk, Arena *arena) {
+    const Scenario *scenario = walk->scenario;
+    const int pp = walk->base.pp, vpp = scenario->parallel.vpp;
+    const PlanChunk *stages;
+    if (pp == 1 || pp % 2 != 0 || (vpp != ABSENT && vpp != 2)) return;
+    if (scenario->parallel.stages)
+        dual_choice_add(walk, given_chunks(scenario, pp, arena), arena);
+    else if (plan_default_chunks(&scenario->model, pp, arena, &stages).code == STATUS_OK)
+        dual_choice_add(walk, stages, arena);
 }
 
 static void chunk_choices(Walk *walk, Arena *arena) {
@@ -191,6 +212,9 @@ static void chunk_choices(Walk *walk, Arena *arena) {
         chunk_choice_add(walk, vpp, balance_chunks(&costs, pp, vpp, even, arena, &scratch));
     }
     arena_free(&scratch);
+    if (stack_has_schedule(walk->rules, SCHEDULE_DUALPIPE) ||
+        scenario->parallel.schedule == SCHEDULE_DUALPIPE)
+        dual_choices(walk, arena);
 }
 
 // --- The dimensions inside
@@ -225,7 +249,7 @@ static bool schedule_is_open(const Walk *walk, const Plan *plan, int kind) {
     return plan->vpp > 1 && (whole || !walk->rules->whole_groups);
 }
 
-static bool visit_family(const Walk *walk, const Plan *shape, int series) {
+static bool visit_family(const Walk *walk, const Plan *shape, bool dual, int series) {
     Plan family[SPACE_MAX_FAMILY];
     int num_plans = 0, stages[4];
     int num_stages = zero_stages(walk, shape, stages);
@@ -237,6 +261,7 @@ static bool visit_family(const Walk *walk, const Plan *shape, int series) {
             *plan = *shape;
             plan->zero_stage = stages[s];
             plan->schedule = (ScheduleKind)kind;
+            if (plan_is_dual(plan) != dual) continue;
             if (plan_check(walk->scenario, plan).code == STATUS_OK) num_plans++;
         }
     }
@@ -251,7 +276,7 @@ static bool visit_chunks(const Walk *walk, Plan *shape) {
         shape->num_chunks = shape->pp * shape->vpp;
         shape->chunks = walk->chunks[c].chunks;
         plan_derive(walk->scenario, shape);
-        if (!visit_family(walk, shape, first + c)) return false;
+        if (!visit_family(walk, shape, walk->chunks[c].dual, first + c)) return false;
     }
     return true;
 }

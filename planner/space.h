@@ -10,6 +10,7 @@
 //   cp           at least SPACE_MIN_CP_TOKENS tokens of a sequence per rank
 //   micro_batch  at most SPACE_MAX_MICRO_BATCH sequences
 //   vpp          up to SPACE_MAX_UNEVEN_VPP any; above, those that split the layers evenly
+//   splits       of dual pipelines the default one
 //   sequence_parallel  on where tp > 1
 //   zero_stage, schedule, cp_method, splits  what the scenario's stack can run (stack_rules.h)
 #pragma once

@@ -44,6 +44,9 @@ static const StackRules RULES[] = {
          "(ScheduleInterleavedZeroBubble is for several chunks a rank, not ZB-H1 or ZB-H2); "
          "context_parallel_rotate_"
          "method: allgather, or alltoall, which passes keys and values on like a ring"},
+    {"internevo", ZERO_ALL, ZERO_ALL, .schedules = SCHEDULES_ALL & ~SCHEDULE(SCHEDULE_DUALPIPE),
+     .source = "InternLM/InternEvo, internlm/core/scheduler: pipeline_scheduler_1f1b.py, "
+               "pipeline_scheduler_zb.py; nothing runs two pipelines against each other"},
     {"llm.c", ZERO(0) | ZERO(1), 0, .data_parallel_only = true,
      .source = "karpathy/llm.c, llmc/zero.cuh: stages 0 and 1; no other split"},
 };

@@ -103,14 +103,15 @@ static void message(TraceWriter *writer, int tid, const Instruction *in, int64_t
     char name[80];
     if (in->embedding)
         snprintf(name, sizeof name, "%s embedding gradients", send ? "send" : "recv");
+    else if (in->copies)
+        snprintf(name, sizeof name, "%s gradients c%d", send ? "send" : "recv", in->chunk);
     else
         snprintf(name, sizeof name, "%s %s mb%d c%d", send ? "send" : "recv",
                  in->phase == PHASE_FORWARD ? "F" : "B", in->microbatch, in->chunk);
     trace_slice(writer, tid, name, INSTRUCTION_NAMES[in->kind], start_ns, end_ns);
     fprintf(writer->stream,
             "\"chunk\": %d, \"micro_batch\": %d, \"peer_stage\": %d, \"bytes\": %.15g}}", in->chunk,
-            in->microbatch, in->peer,
-            in->embedding ? program->embedding_message_bytes : program->message_bytes);
+            in->microbatch, in->peer, program_message_bytes(program, in));
 }
 
 // --- Arrows

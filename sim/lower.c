@@ -22,12 +22,6 @@ static const Instruction *instruction_at(const Lowering *lowering, int rank, int
 
 // --- First pass: activities
 
-// The boundary between pipeline ranks that a message crosses, as in Prices.message_s.
-static int boundary_of(int rank, int peer) {
-    int low = rank < peer ? rank : peer, high = rank < peer ? peer : rank;
-    return high - low == 1 ? low : high; // else first and last rank: the ring closes behind `high`
-}
-
 static int message_route(Lowering *lowering, int rank, int peer, int lane) {
     int num_ranks = lowering->input->program->num_ranks;
     int32_t *route =
@@ -42,15 +36,11 @@ static int message_route(Lowering *lowering, int rank, int peer, int lane) {
 
 // The flow of a SEND: its price is split into the latency, which delays it, and the transfer.
 static int message_add(Lowering *lowering, int rank, int lane, const Instruction *send) {
-    const Program *program = lowering->input->program;
-    const Prices *prices = lowering->input->prices;
-    int boundary = boundary_of(rank, send->peer);
-    double delay_s = prices->message_alpha_s[boundary];
-    double transfer_s = prices->message_s[boundary] - delay_s;
-    if (send->embedding) transfer_s *= program->embedding_message_bytes / program->message_bytes;
+    const LowerInput *input = lowering->input;
+    const MessagePrice price = instruction_message_price(input->program, input->prices, rank, send);
     int route = message_route(lowering, rank, send->peer, lane);
-    double bytes = transfer_s * lowering->builder.routes[route].share_bytes_per_s;
-    return dag_add_flow(&lowering->builder, delay_s, bytes, route);
+    double bytes = price.transfer_s * lowering->builder.routes[route].share_bytes_per_s;
+    return dag_add_flow(&lowering->builder, price.alpha_s, bytes, route);
 }
 
 // All messages that a GPU sends, each noted at both its ends.

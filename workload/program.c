@@ -25,16 +25,18 @@ typedef struct {
     const Training *training;
     SyncPlan sync;
     int num_chunks, num_microbatches;
-    bool splits_backward;
-    int tied_chunks[2]; // with embedding and loss, where they exchange gradients; else -1
+    int num_gradients_due; // of each chunk
+    int tied_chunks[2];    // with embedding and loss, where they exchange gradients; else -1
+    const double *copies_bytes;
 
     Instruction *all; // of all ranks, one after the other
     int64_t *base;    // [pp] where a rank begins in all
     int32_t *places;  // [num_chunks][2][num_microbatches] 1 + index of a message's first end
     int32_t tied_places[2];
-    int *num_forwards;  // [num_chunks] emitted so far
-    int *num_gradients; // [num_chunks]
-    int *first_gather;  // [num_chunks] index of the first gather of its weights
+    int32_t *copies_places; // [num_chunks] of the message that the holder of a chunk sends
+    int *num_forwards;      // [num_chunks] emitted so far
+    int *num_gradients;     // [num_chunks]
+    int *first_gather;      // [num_chunks] index of the first gather of its weights
 
     // The rank being built
     int rank;
@@ -149,8 +151,8 @@ static int piece_emit(ProgramBuilder *b, const ChunkSync *sync, int chunk, int p
     return last;
 }
 
-static bool makes_gradients(const ProgramBuilder *b, const WorkItem *item) {
-    return item->kind == (b->splits_backward ? WORK_BACKWARD_WEIGHT : WORK_BACKWARD);
+static bool makes_gradients(const WorkItem *item) {
+    return item->kind == WORK_BACKWARD_WEIGHT || item->kind == WORK_BACKWARD;
 }
 
 static Instruction compute_instruction(const WorkItem *item, int num_parts) {
@@ -182,13 +184,13 @@ static Instruction compute_instruction(const WorkItem *item, int num_parts) {
 }
 
 // Emits the computation of an item, in pieces where collectives run beside it. The first piece
-// waits for `message` (an index or -1).
-static void compute_emit(ProgramBuilder *b, const WorkItem *item, int message) {
+// waits for `message`, and for `other` unless it waits for a gather (indices or -1).
+static void compute_emit(ProgramBuilder *b, const WorkItem *item, int message, int other) {
     const int chunk = item->chunk;
     const ChunkSync *gather = NULL, *reduce = NULL;
     if (item->kind == WORK_FORWARD && b->num_forwards[chunk]++ == 0 && b->first_gather[chunk] >= 0)
         gather = &b->sync.gather[chunk];
-    if (makes_gradients(b, item) && ++b->num_gradients[chunk] == b->num_microbatches &&
+    if (makes_gradients(item) && ++b->num_gradients[chunk] == b->num_gradients_due &&
         b->training->overlap_grad_reduce)
         reduce = &b->sync.reduce[chunk];
     const int num_parts = gather ? gather->num_parts : reduce ? reduce->num_parts : 1;
@@ -196,6 +198,7 @@ static void compute_emit(ProgramBuilder *b, const WorkItem *item, int message) {
     for (int part = 0; part < num_parts; part++) {
         compute.part = (uint8_t)part;
         compute.waits[0] = part == 0 ? message : -1;
+        compute.waits[1] = part == 0 ? other : -1;
         if (gather)
             compute.waits[1] = b->first_gather[chunk] + (part + 1) * gather->num_collectives - 1;
         b->last_compute = emit(b, &compute);
@@ -213,20 +216,36 @@ static void steps_emit_blocking(ProgramBuilder *b, const WorkItem *items, int nu
         int end = step + 1;
         while (end < num_items && items[end].joined) end++;
         int message = group_emit(b, items, previous, step, end);
-        for (int i = step; i < end; i++) compute_emit(b, &items[i], message);
+        for (int i = step; i < end; i++) compute_emit(b, &items[i], message, -1);
         previous = step;
         step = end;
     }
     group_emit(b, items, previous, num_items, num_items);
 }
 
+// What one or two items that run at the same time receive.
+typedef struct {
+    int end; // the item after them
+    int message[2];
+} Received;
+
+static Received step_receive(ProgramBuilder *b, const WorkItem *items, int num_items, int first) {
+    Received step = {.end = first + 1, .message = {-1, -1}};
+    if (first == num_items) return step;
+    if (step.end < num_items && items[step.end].joined == JOINED_OVERLAP) step.end++;
+    for (int i = first; i < step.end; i++) step.message[i - first] = recv_emit(b, &items[i], -1);
+    return step;
+}
+
 static void steps_emit_asynchronous(ProgramBuilder *b, const WorkItem *items, int num_items) {
-    int message = num_items > 0 ? recv_emit(b, &items[0], -1) : -1;
-    for (int i = 0; i < num_items; i++) {
-        int next = i + 1 < num_items ? recv_emit(b, &items[i + 1], -1) : -1;
-        compute_emit(b, &items[i], message);
-        send_emit(b, &items[i], -1);
-        message = next;
+    Received step = step_receive(b, items, num_items, 0);
+    for (int first = 0; first < num_items;) {
+        const Received next = step_receive(b, items, num_items, step.end);
+        compute_emit(b, &items[first], step.message[0], step.message[1]);
+        if (step.end > first + 1) compute_emit(b, &items[first + 1], step.message[1], -1);
+        for (int i = first; i < step.end; i++) send_emit(b, &items[i], -1);
+        first = step.end;
+        step = next;
     }
 }
 
@@ -275,6 +294,31 @@ static int tied_emit(ProgramBuilder *b) {
     return message;
 }
 
+// All chunks of the rank at once with the rank that holds their copies, both ways. Returns one of
+// the messages.
+static int copies_emit(ProgramBuilder *b) {
+    int message = -1;
+    for (int k = 0; k < b->plan->vpp; k++) {
+        const int chunk = plan_rank_chunk(b->plan, b->rank, k);
+        const int copy = (chunk + b->plan->pp) % b->num_chunks;
+        for (int received = 0; received < 2; received++) {
+            Instruction end = {
+                .kind = received ? INSTRUCTION_RECV : INSTRUCTION_SEND,
+                .phase = PHASE_BACKWARD_WEIGHT,
+                .copies = 1,
+                .chunk = (int16_t)chunk,
+                .peer = (int16_t)chunk_rank(b, copy),
+                .microbatch = -1,
+                .p2p_group = b->num_p2p_groups,
+                .waits = {b->last_compute, b->last_reduce},
+            };
+            message = message_emit(b, end, &b->copies_places[received ? copy : chunk]);
+        }
+    }
+    b->num_p2p_groups++;
+    return message;
+}
+
 static void optimizer_emit(ProgramBuilder *b, int tied_message) {
     Instruction optimizer = {
         .kind = INSTRUCTION_OPTIMIZER,
@@ -304,7 +348,7 @@ static void rank_build(ProgramBuilder *b, const WorkItem *items, int num_items, 
     else
         steps_emit_blocking(b, items, num_items);
     if (!b->training->overlap_grad_reduce) reduces_emit(b);
-    optimizer_emit(b, tied_emit(b));
+    optimizer_emit(b, b->copies_bytes ? copies_emit(b) : tied_emit(b));
 }
 
 // --- All ranks
@@ -312,7 +356,7 @@ static void rank_build(ProgramBuilder *b, const WorkItem *items, int num_items, 
 // At least as many as rank_build emits in all.
 static size_t max_instructions(const ProgramBuilder *b, const RankOrder *orders) {
     size_t messages = 4 * (size_t)(b->num_chunks - 1) * (size_t)b->num_microbatches;
-    size_t others = (size_t)b->plan->pp + 4;
+    size_t others = (size_t)b->plan->pp + 4 + (b->copies_bytes ? 2 * (size_t)b->num_chunks : 0);
     for (int c = 0; c < b->num_chunks; c++) {
         const ChunkSync *reduce = &b->sync.reduce[c], *gather = &b->sync.gather[c];
         others += (size_t)(reduce->num_parts * (1 + reduce->num_collectives));
@@ -343,10 +387,13 @@ static ProgramBuilder builder_start(const Scenario *scenario, const Plan *plan,
         .sync = sync_plan(scenario, plan, workload, arena),
         .num_chunks = workload->num_chunks,
         .num_microbatches = (int)plan->num_microbatches,
+        .num_gradients_due = (int)plan_chunk_microbatches(plan),
+        .copies_bytes = sync_copies_bytes(scenario, plan, workload, arena),
     };
     tied_find(&b, embedding_bytes);
     b.base = ARENA_ARRAY(arena, plan->pp, int64_t);
     b.places = ARENA_ARRAY(arena, 2 * (size_t)b.num_chunks * (size_t)b.num_microbatches, int32_t);
+    if (b.copies_bytes) b.copies_places = ARENA_ARRAY(arena, b.num_chunks, int32_t);
     b.num_forwards = ARENA_ARRAY(arena, b.num_chunks, int);
     b.num_gradients = ARENA_ARRAY(arena, b.num_chunks, int);
     b.first_gather = ARENA_ARRAY(arena, b.num_chunks, int);
@@ -368,8 +415,6 @@ Program program_build(const Scenario *scenario, const Plan *plan, const Workload
     const bool asynchronous = program_hides_messages(scenario, plan);
     const double embedding_bytes = sync_embedding_bytes(scenario, plan);
     ProgramBuilder b = builder_start(scenario, plan, workload, embedding_bytes, arena);
-    b.splits_backward = schedule->splits_backward;
-
     const RankOrder *orders = schedule_orders(schedule, &shape, arena);
     RankProgram *ranks = ARENA_ARRAY(arena, plan->pp, RankProgram);
     b.all = ARENA_ARRAY(arena, max_instructions(&b, orders), Instruction);
@@ -388,7 +433,13 @@ Program program_build(const Scenario *scenario, const Plan *plan, const Workload
         .num_collectives = b.sync.num_collectives,
         .message_bytes = workload->message_bytes,
         .embedding_message_bytes = embedding_bytes,
+        .copies_bytes = b.copies_bytes,
     };
+}
+
+double program_message_bytes(const Program *program, const Instruction *message) {
+    if (message->copies) return program->copies_bytes[message->chunk];
+    return message->embedding ? program->embedding_message_bytes : program->message_bytes;
 }
 
 int program_gpu(const Program *program, int stage, int lane) {

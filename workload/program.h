@@ -37,6 +37,7 @@ typedef struct {
     uint8_t part;   // a computation split for overlap: piece `part` of `num_parts`
     uint8_t num_parts;
     uint8_t embedding; // 1: a message that exchanges the gradients of tied embeddings
+    uint8_t copies;    // 1: that exchanges those of a chunk with the rank that holds its copy
     int16_t chunk;     // computed; or whose output is sent, whose input is received
     int16_t peer;      // pipeline rank at the other end of a message; -1
     int32_t microbatch;
@@ -67,7 +68,11 @@ typedef struct {
     int num_collectives;
     double message_bytes;           // of one SEND of one GPU
     double embedding_message_bytes; // of one that has `embedding` set
+    const double *copies_bytes; // [num_chunks] of one that has `copies` set; NULL: there is none
 } Program;
+
+// Bytes of one SEND (or RECV) of one GPU.
+double program_message_bytes(const Program *program, const Instruction *message);
 
 // Whether messages are asynchronous: where the stack hides them, those of chunks that alternate on
 // a rank and those of split backwards; everywhere where the schedule receives ahead.

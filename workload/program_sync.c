@@ -125,7 +125,22 @@ SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *w
 
 double sync_embedding_bytes(const Scenario *scenario, const Plan *plan) {
     const Model *model = &scenario->model;
-    if (!model->tie_word_embeddings || plan->pp == 1) return 0;
+    // Ranks of dual pipelines that hold one holds the other.
+    if (!model->tie_word_embeddings || plan->pp == 1 || plan_is_dual(plan)) return 0;
     double bytes = (double)model->vocab_size * model->hidden_size / plan->tp * grad_bytes(scenario);
     return plan->zero_stage == 3 ? bytes / plan_group(plan, GROUP_ZERO).size : bytes;
+}
+
+const double *sync_copies_bytes(const Scenario *scenario, const Plan *plan,
+                                const Workload *workload, Arena *arena) {
+    if (!plan_is_dual(plan)) return NULL;
+    const bool sharded = plan->zero_stage >= 1;
+    const int dense_shards = sharded ? plan_group(plan, GROUP_ZERO).size : 1;
+    const int expert_shards = sharded ? plan_group(plan, GROUP_EZERO).size : 1;
+    double *bytes = ARENA_ARRAY(arena, plan->num_chunks, double);
+    for (int c = 0; c < plan->num_chunks; c++)
+        bytes[c] = (workload->chunks[c].dense_parameters / dense_shards +
+                    workload->chunks[c].expert_parameters / expert_shards) *
+                   grad_bytes(scenario);
+    return bytes;
 }

@@ -32,3 +32,8 @@ SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *w
 // Gradients of the word embedding as one rank holds them; 0 unless they are tied and first and
 // last stage differ.
 double sync_embedding_bytes(const Scenario *scenario, const Plan *plan);
+
+// Gradients of each chunk as one rank holds them after they were reduced among the data-parallel
+// ranks, to be added to those of the chunk's copy: [num_chunks]; NULL where there are no copies.
+const double *sync_copies_bytes(const Scenario *scenario, const Plan *plan,
+                                const Workload *workload, Arena *arena);

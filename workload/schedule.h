@@ -17,6 +17,7 @@ typedef struct Schedule {
     const char *name; // of the contract
     ScheduleKind kind;
     bool splits_backward; // work is F, B (input), W instead of F, B
+    bool mixes_backwards; // some backwards are split like that, others whole
     bool receives_ahead; // more than the next item's inputs arrive before it: where messages block,
                          // ranks would wait for each other in a circle
 

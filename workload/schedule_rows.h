@@ -5,7 +5,8 @@
 
 extern const Schedule SCHEDULE_ROW_GPIPE, SCHEDULE_ROW_1F1B, SCHEDULE_ROW_INTERLEAVED;
 extern const Schedule SCHEDULE_ROW_ZB_H1, SCHEDULE_ROW_ZB_H2, SCHEDULE_ROW_BREADTH_FIRST;
-extern const Schedule SCHEDULE_ROW_ZB_V, SCHEDULE_ROW_V_HALF, SCHEDULE_ROW_V_MIN;
+extern const Schedule SCHEDULE_ROW_ZB_V, SCHEDULE_ROW_V_HALF, SCHEDULE_ROW_V_MIN,
+    SCHEDULE_ROW_DUALPIPE;
 
 // Items of a schedule with undivided backwards: one forward and one backward for each chunk of a
 // rank and micro-batch.

@@ -113,7 +113,8 @@ static Block head_block(const Scenario *scenario, const Plan *plan, Arena *arena
     Builder b = builder_new(scenario, plan, NULL, false, arena);
     build_head(&b, "final_norm");
     double matrix = padded_vocab(m, plan) / plan->tp * m->hidden_size;
-    bool shared = m->tie_word_embeddings && plan->pp == 1; // the embedding's own matrix
+    // The embedding's own matrix: in dual pipelines the last stage lies beside the other's first.
+    bool shared = m->tie_word_embeddings && (plan->pp == 1 || plan_is_dual(plan));
     double norm = model_head_parameters(m) -
                   (m->tie_word_embeddings ? 0 : (double)m->vocab_size * m->hidden_size);
     b.dense_parameters = (shared ? 0 : matrix) + norm;

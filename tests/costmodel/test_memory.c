@@ -222,6 +222,10 @@ static void closed_form_is_the_running_sum(void) {
             if (pp * 2 <= 15) assert_closed_form(pp, 2, num_microbatches, rest);
             if (pp * 2 <= 15 && pp > 1)
                 assert_closed_form(pp, 2, num_microbatches, "\"schedule\": \"breadth-first\"");
+            if (pp * 2 <= 15)
+                assert_closed_form(pp, 2, num_microbatches, "\"schedule\": \"v-min\"");
+            if (pp % 2 == 0 && num_microbatches % 2 == 0 && num_microbatches >= 2 * pp)
+                assert_closed_form(pp, 2, num_microbatches, "\"schedule\": \"dualpipe\"");
             if (pp * 3 <= 15) assert_closed_form(pp, 3, num_microbatches, rest);
         }
 }

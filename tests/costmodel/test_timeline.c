@@ -346,7 +346,7 @@ static void for_all_programs(void (*check)(PipelineCase *c)) {
             for (int vpp = 1; vpp <= 4; vpp++)
                 for (int m = 1; m <= 40; m++)
                     for (int overlap = 0; overlap < 2; overlap++) {
-                        if (!schedule_takes((ScheduleKind)kind, pp, vpp)) continue;
+                        if (!schedule_takes((ScheduleKind)kind, pp, vpp, m)) continue;
                         PipelineCase c = pipeline_new((ScheduleKind)kind, pp, vpp, m);
                         c.scenario.training.stack.p2p_overlap = overlap;
                         check(&c);
@@ -364,7 +364,7 @@ static void check_closed_form(PipelineCase *c) {
     pipeline_build(c, 0);
     Timeline t = pipeline_run(c);
     const ScheduleShape shape = {c->plan.pp, c->plan.vpp, (int)c->plan.num_microbatches};
-    const double busy_s = 3.0 * shape.vpp * shape.num_microbatches;
+    const double busy_s = 3.0 * shape.vpp * (double)plan_chunk_microbatches(&c->plan);
     const double stated = schedule_find(c->plan.schedule)->bubble_frac(&shape);
     ASSERT_TIME(terms_sum(&t), t.step_time_s);
     ASSERT_TIME(t.term_s[TERM_COMPUTE], busy_s);
@@ -407,6 +407,8 @@ static void scramble(PipelineCase *c, uint64_t seed) {
         c->message_alpha_s[r] = 0.1 * uniform(&state);
         c->message_s[r] = c->message_alpha_s[r] + 0.5 * uniform(&state);
         c->optimizer_s[r] = uniform(&state);
+        c->copies_alpha_s[r] = c->message_alpha_s[r];
+        c->copies_s[r] = c->message_s[r];
     }
     Training *training = &c->scenario.training;
     training->overlap_grad_reduce = uniform(&state) < 0.5;
@@ -451,7 +453,7 @@ static void check_laws(PipelineCase *c) {
         for (int k = 0; k < c->plan.vpp; k++) {
             const int chunk = plan_rank_chunk(&c->plan, r, k);
             rank_s += (c->forward[chunk].time_s + c->backward[chunk].time_s) *
-                      (double)c->plan.num_microbatches;
+                      (double)plan_chunk_microbatches(&c->plan);
         }
         busy_s = fmax(busy_s, rank_s);
     }

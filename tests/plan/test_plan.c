@@ -167,12 +167,19 @@ static void illegal_plans_are_refused(void) {
          "interleaved"},
         {LLAMA, TRAINING, "{\"pp\": 2, \"vpp\": 4, \"schedule\": \"zb-v\"}",
          "parallel.vpp: 4, but schedule zb-v holds 2 chunks a rank; expected 2 or absent"},
-        {LLAMA, TRAINING, "{\"pp\": 2, \"schedule\": \"dualpipe\"}",
-         "parallel.schedule: dualpipe is legal, but not supported yet; expected gpipe, 1f1b, "
-         "interleaved, zb-h1, zb-h2, zb-v, v-half, v-min or breadth-first"},
+        {LLAMA, TRAINING, "{\"pp\": 2, \"vpp\": 1, \"schedule\": \"dualpipe\"}",
+         "parallel.vpp: 1, but schedule dualpipe holds 2 chunks a rank; expected 2 or absent"},
+        {LLAMA, TRAINING, "{\"pp\": 16, \"micro_batch\": 8, \"schedule\": \"dualpipe\"}",
+         "training.global_batch: 16 micro-batches a replica; schedule dualpipe takes an even "
+         "number "
+         "from 2 x pp 16 on"},
+        {LLAMA, TRAINING,
+         "{\"pp\": 2, \"schedule\": \"dualpipe\", \"stages\": [{\"layers\": 8}, {\"layers\": 8}, "
+         "{\"layers\": 8}, {\"layers\": 8}]}",
+         "parallel.stages: 4 entries; expected pp 2, of which schedule dualpipe holds two copies"},
         {LLAMA, TRAINING, "{\"schedule\": \"file:x\"}",
          "parallel.schedule: file:PATH is legal, but not supported yet; expected gpipe, 1f1b, "
-         "interleaved, zb-h1, zb-h2, zb-v, v-half, v-min or breadth-first"},
+         "interleaved, zb-h1, zb-h2, zb-v, v-half, v-min, dualpipe or breadth-first"},
         {LLAMA, TRAINING, "{\"order\": \"tp-cp-ep-pp-dp\"}",
          "parallel.order: tp-cp-ep-pp-dp is legal, but not supported yet; expected "
          "tp-cp-ep-dp-pp"},

@@ -21,10 +21,11 @@ typedef struct {
 static bool is_default_chunks(const Walk *walk, const Plan *plan) {
     const PlanChunk *even;
     Arena arena = {0};
-    bool same = plan_default_chunks(&walk->scenario->model, plan->num_chunks, &arena, &even).code ==
-                STATUS_OK;
+    const int num_stages = plan_num_stages(plan);
+    bool same =
+        plan_default_chunks(&walk->scenario->model, num_stages, &arena, &even).code == STATUS_OK;
     for (int c = 0; c < plan->num_chunks && same; c++)
-        same = even[c].num_layers == plan->chunks[c].num_layers;
+        same = even[c % num_stages].num_layers == plan->chunks[c].num_layers;
     arena_free(&arena);
     return same;
 }
@@ -130,7 +131,8 @@ static int count_options(const Scenario *s, Plan *p) {
 
 static int count_chunks(const Scenario *s, Plan *p) {
     int count = 0, layers = s->model.num_layers;
-    for (p->vpp = 1; p->vpp * p->pp <= layers + 2; p->vpp++) {
+    // Of the two chunks of dual pipelines one is a copy.
+    for (p->vpp = 1; p->vpp <= 2 || p->vpp * p->pp <= layers + 2; p->vpp++) {
         int chunks = p->vpp * p->pp;
         if (p->vpp > 1 && p->pp == 1) continue;
         if (p->vpp > SPACE_MAX_UNEVEN_VPP && layers % chunks && (layers + 2) % chunks) continue;
@@ -201,6 +203,7 @@ static void what_is_given_is_kept(void) {
         "{\"zero_stage\": 2}",
         "{\"zero_stage\": 3, \"pp\": 2}",
         "{\"schedule\": \"gpipe\"}",
+        "{\"schedule\": \"dualpipe\"}",
         "{\"schedule\": \"interleaved\", \"vpp\": 4}",
         "{\"cp_method\": \"all-gather\"}",
         "{\"sequence_parallel\": false}",

@@ -84,7 +84,7 @@ static void every_instruction_runs_when_the_timeline_says(void) {
         for (int pp = 1; pp <= 4; pp++) {
             for (int vpp = 1; vpp <= 3; vpp++) {
                 for (int overlap = 0; overlap < 2; overlap++) {
-                    if (!schedule_takes((ScheduleKind)kind, pp, vpp)) continue;
+                    if (!schedule_takes((ScheduleKind)kind, pp, vpp, 2 * pp)) continue;
                     PipelineCase c = case_new((ScheduleKind)kind, pp, vpp, 2 * pp);
                     c.scenario.training.overlap_grad_reduce = overlap;
                     c.scenario.training.overlap_param_gather = overlap;

@@ -16,8 +16,9 @@ static void chunks_fill(PipelineCase *c) {
     PlanChunk *plan_chunks = ARENA_ARRAY(&c->arena, num_chunks, PlanChunk);
     for (int i = 0; i < num_chunks; i++) {
         c->chunks[i] = (Chunk){.num_layers = 1, .dense_parameters = 1000};
+        const int stage = i % plan_num_stages(&c->plan), last = plan_num_stages(&c->plan) - 1;
         plan_chunks[i] = (PlanChunk){
-            .first_layer = i, .num_layers = 1, .embedding = i == 0, .loss = i == num_chunks - 1};
+            .first_layer = stage, .num_layers = 1, .embedding = stage == 0, .loss = stage == last};
     }
     c->plan.chunks = plan_chunks;
 }
@@ -35,6 +36,8 @@ static void prices_fill(PipelineCase *c) {
     }
     c->message_s = ARENA_ARRAY(&c->arena, pp, double);
     c->message_alpha_s = ARENA_ARRAY(&c->arena, pp, double);
+    c->copies_s = ARENA_ARRAY(&c->arena, pp, double);
+    c->copies_alpha_s = ARENA_ARRAY(&c->arena, pp, double);
     c->optimizer_s = ARENA_ARRAY(&c->arena, pp, double);
 }
 
@@ -60,8 +63,10 @@ PipelineCase pipeline_new(ScheduleKind kind, int pp, int vpp, int num_microbatch
     return c;
 }
 
-bool schedule_takes(ScheduleKind kind, int pp, int vpp) {
+bool schedule_takes(ScheduleKind kind, int pp, int vpp, int num_microbatches) {
     if (!schedule_find(kind)) return false;
+    if (plan_is_dual(&(Plan){.schedule = kind, .pp = pp}))
+        return vpp == 2 && pp % 2 == 0 && num_microbatches % 2 == 0 && num_microbatches >= 2 * pp;
     if (plan_is_v(&(Plan){.schedule = kind, .pp = pp})) return vpp == 2;
     return pp == 1 || vpp == 1 || kind == SCHEDULE_INTERLEAVED || kind == SCHEDULE_BREADTH_FIRST;
 }
@@ -74,12 +79,15 @@ void pipeline_build(PipelineCase *c, double collective_s) {
     for (int i = 0; i < c->program.num_collectives; i++) c->collective_s[i] = collective_s;
     c->prices.forward = c->forward;
     c->prices.backward = c->backward;
-    if (schedule_find(c->plan.schedule)->splits_backward) {
+    const Schedule *schedule = schedule_find(c->plan.schedule);
+    if (schedule->splits_backward || schedule->mixes_backwards) {
         c->prices.backward_input = c->backward_input;
         c->prices.backward_weight = c->backward_weight;
     }
     c->prices.message_s = c->message_s;
     c->prices.message_alpha_s = c->message_alpha_s;
+    c->prices.copies_s = c->copies_s;
+    c->prices.copies_alpha_s = c->copies_alpha_s;
     c->prices.collective_s = c->collective_s;
     c->prices.optimizer_s = c->optimizer_s;
 }
@@ -115,6 +123,8 @@ static const char *instruction_text(const Program *program, const Instruction *i
         text = arena_printf(arena, "c%s", program->collectives[i->collective].name);
     else if (i->kind == INSTRUCTION_OPTIMIZER)
         text = "O";
+    else if (i->copies)
+        text = arena_printf(arena, "%cG%d", i->kind == INSTRUCTION_SEND ? 's' : 'r', i->chunk);
     else if (i->embedding)
         text = i->kind == INSTRUCTION_SEND ? "sE" : "rE";
     else if (message)

@@ -17,15 +17,17 @@ typedef struct {
     Price *backward_input, *backward_weight; // of schedules that split it; else not used
     double *message_s;                       // [pp]
     double *message_alpha_s;
-    double *collective_s; // [num_collectives], after pipeline_build
+    double *copies_s, *copies_alpha_s; // [pp] the same to the rank with the copies
+    double *collective_s;              // [num_collectives], after pipeline_build
     double *optimizer_s;
 } PipelineCase;
 
 // tp, cp, dp 1; ZeRO 1; nothing overlaps; messages of 8 bytes. To be freed with pipeline_free.
 PipelineCase pipeline_new(ScheduleKind kind, int pp, int vpp, int num_microbatches);
 
-// Whether a schedule takes this many chunks a rank (the rule of plan/plan_check.c; at pp 1 any).
-bool schedule_takes(ScheduleKind kind, int pp, int vpp);
+// Whether a schedule takes these ranks, chunks a rank and micro-batches (the rules of
+// plan/plan_check.c; at pp 1 any).
+bool schedule_takes(ScheduleKind kind, int pp, int vpp, int num_microbatches);
 
 // Makes the Program; collectives take collective_s seconds each.
 void pipeline_build(PipelineCase *c, double collective_s);

@@ -94,6 +94,23 @@ static void breadth_first_never_blocks(void) {
     pipeline_free(&c);
 }
 
+// Rank 0 of 2, 4 micro-batches, ZeRO 1 over 2 ranks: chunk 0 runs micro-batches 0 and 1, chunk 3,
+// the last of the other pipeline, 2 and 3. Its one pair, F3.3 and B0.0, waits for the inputs of
+// both. At the end the shards of 1,000 parameters' gradients, 4 bytes each, are exchanged with rank
+// 1, which holds the copies.
+static void dual_pipelines_run_pairs_and_add_their_gradients(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_DUALPIPE, 2, 2, 4);
+    c.plan.dp = c.plan.zero_group = 2;
+    pipeline_build(&c, 0);
+    assert_text(&c, 0,
+                "rF3.2 F0.0 sF0.0<1 F3.2<0 F0.1 sF0.1<4 rF3.3 rB0.0 B3.2 sB3.2<8 F3.3<6<7 B0.0<7 "
+                "rB0.1 B3.3 sB3.3<13 I0.1<12 W0.1 cgrad_reduce_scatter<16 cgrad_reduce_scatter<16 "
+                "sG0g0<16<18 rG0g0<16<18 sG3g0<16<18 rG3g0<16<18 O<22<18 cparam_all_gather<23 "
+                "cparam_all_gather<23");
+    CU_ASSERT_EQUAL(c.program.copies_bytes[3], 2000);
+    pipeline_free(&c);
+}
+
 static void one_rank_sends_nothing(void) {
     PipelineCase c = pipeline_new(SCHEDULE_INTERLEAVED, 1, 2, 1);
     pipeline_build(&c, 0);
@@ -343,6 +360,8 @@ CU_TestInfo program_tests[] = {
     {"gradients_go_before_the_weight_part", gradients_go_before_the_weight_part},
     {"reductions_follow_the_last_weight_part", reductions_follow_the_last_weight_part},
     {"breadth_first_never_blocks", breadth_first_never_blocks},
+    {"dual_pipelines_run_pairs_and_add_their_gradients",
+     dual_pipelines_run_pairs_and_add_their_gradients},
     {"one_rank_sends_nothing", one_rank_sends_nothing},
     {"zero_0_all_reduces_gradients", zero_0_all_reduces_gradients},
     {"zero_1_scatters_gradients_and_gathers_weights",

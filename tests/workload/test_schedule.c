@@ -49,8 +49,10 @@ static void for_all_shapes(void (*check)(Case *c)) {
         for (int pp = 1; pp <= MOST_PP; pp = pp == 8 ? MOST_PP : pp + 1)
             for (int vpp = 1; vpp <= 4; vpp++)
                 for (int m = 1; m <= 40; m++) {
-                    if (!schedule_takes((ScheduleKind)kind, pp, vpp)) continue;
-                    if (!schedule_find((ScheduleKind)kind)->order) continue; // test_schedule_v.c
+                    if (!schedule_takes((ScheduleKind)kind, pp, vpp, m)) continue;
+                    // test_schedule_v.c, test_schedule_dualpipe.c
+                    if (!schedule_find((ScheduleKind)kind)->order) continue;
+                    if (plan_is_dual(&(Plan){.schedule = (ScheduleKind)kind, .pp = pp})) continue;
                     Case c = case_new((ScheduleKind)kind, (ScheduleShape){pp, vpp, m}, &arena);
                     check(&c);
                     arena_reset(&arena);
