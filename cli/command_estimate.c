@@ -1,15 +1,38 @@
 #include "cli/command.h"
+#include "cli/output.h"
 #include "cli/plan_check.h"
 #include "costmodel/estimate.h"
 #include "report/report.h"
+#include "workload/schedule.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
-static const struct argp_option OPTIONS[] = {OPTION_JSON, {0}};
+typedef struct {
+    CommonOptions common;
+    const char *order_path;
+} EstimateOptions;
+
+enum { KEY_WRITE_SCHEDULE = KEY_LONG };
+
+static const struct argp_option OPTIONS[] = {
+    {"write-schedule", KEY_WRITE_SCHEDULE, "FILE", 0,
+     "write the pipeline's order there, to be changed and given as schedule file:FILE", 0},
+    OPTION_JSON,
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+    if (key != KEY_WRITE_SCHEDULE) return common_parse(key, arg, state);
+    EstimateOptions *options = state->input;
+    options->order_path = arg;
+    return 0;
+}
 
 static const struct argp ARGP = {
     .options = OPTIONS,
-    .parser = common_parse,
+    .parser = parse,
     .args_doc = "SCENARIO",
     .doc = "Prices the one parallel configuration that a scenario or plan.json states: step time, "
            "throughput, memory of the worst GPU, and where the time goes. What `parallel` leaves "
@@ -17,16 +40,33 @@ static const struct argp ARGP = {
            "Examples:\n"
            "  meshwright estimate job.json\n"
            "  meshwright estimate out/plan.json --json\n"
-           "  generate-job | meshwright estimate - --json\n\n"
+           "  generate-job | meshwright estimate - --json\n"
+           "  meshwright estimate job.json --write-schedule order.txt\n\n"
            "Exits with 1 where the configuration does not fit in memory, after the full answer.",
 };
 
-static Status estimate_answer(const CommonOptions *options, Arena *arena) {
+static Status order_save(const Plan *plan, const char *path, Arena *arena) {
+    const char *text = schedule_file_text(plan, plan_orders(plan, arena),
+                                          plan_schedule_traits(plan).receives_ahead, arena);
+    FILE *stream = fopen(path, "wb");
+    bool written = stream && fputs(text, stream) >= 0;
+    if (stream) written &= fclose(stream) == 0;
+    if (written) return status_ok();
+    return status_at(STATUS_MACHINE, path, "", "cannot be written: %s", strerror(errno));
+}
+
+static Status estimate_answer(const EstimateOptions *given, Arena *arena) {
+    const CommonOptions *options = &given->common;
     Scenario scenario;
     Plan plan;
     Estimate estimate;
+    if (given->order_path) {
+        TRY(output_check_input(given->order_path, options->scenario, "scenario"));
+        TRY(folder_check_of(given->order_path, arena));
+    }
     TRY(scenario_open_plan(options->scenario, arena, &scenario, &plan));
     TRY(estimate_plan(&scenario, &plan, arena, &estimate, NULL));
+    if (given->order_path) TRY(order_save(&plan, given->order_path, arena));
     plan_warn_changed(&scenario, &estimate);
     if (options->json) {
         cJSON *tree = estimate_to_json(&estimate, &plan);
@@ -41,8 +81,8 @@ static Status estimate_answer(const CommonOptions *options, Arena *arena) {
 }
 
 Status command_estimate(int argc, char **argv) {
-    CommonOptions options = {0};
-    TRY(command_parse(&ARGP, argc, argv, &options));
+    EstimateOptions options = {0};
+    TRY(command_parse(&ARGP, argc, argv, &options.common));
     Arena arena = {0};
     Status status = estimate_answer(&options, &arena);
     arena_free(&arena);

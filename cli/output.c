@@ -83,6 +83,6 @@ Status output_check_input(const char *output, const char *input, const char *wha
     if (strcmp(output, "-") == 0 || strcmp(input, "-") == 0) return status_ok();
     if (stat(output, &written) != 0 || stat(input, &read) != 0) return status_ok();
     if (written.st_dev != read.st_dev || written.st_ino != read.st_ino) return status_ok();
-    return status_at(STATUS_INVALID, output, "", "is the %s %s; -o expects another file", what,
-                     input);
+    return status_at(STATUS_INVALID, output, "", "is the %s %s; expected another file to write",
+                     what, input);
 }

@@ -29,6 +29,19 @@ static void rates_set(const Scenario *scenario, const Workload *workload, const 
     e->joules_per_token = joules_per_token(scenario, timeline, e);
 }
 
+// The orders of workload/schedules.c never wait in a circle; a user's own is refused where it
+// stands.
+static Status circle_refuse(const Plan *plan, const Program *program, const Timeline *timeline,
+                            Status status) {
+    if (status.code == STATUS_OK || !plan->schedule_file) return status;
+    const Instruction *message =
+        &program->ranks[timeline->stuck_rank].instructions[timeline->stuck_at];
+    const WorkItem item = {.kind = message->phase == PHASE_FORWARD ? WORK_FORWARD : WORK_BACKWARD,
+                           .chunk = message->chunk,
+                           .microbatch = message->microbatch};
+    return schedule_file_refuse_circle(plan->schedule_file, plan, timeline->stuck_rank, &item);
+}
+
 Status estimate_plan(const Scenario *scenario, const Plan *plan, Arena *arena, Estimate *out,
                      EstimateParts *parts) {
     EstimateParts local;
@@ -37,7 +50,8 @@ Status estimate_plan(const Scenario *scenario, const Plan *plan, Arena *arena, E
     p->program = program_build(scenario, plan, &p->workload, arena);
     p->prices = chunks_price(scenario, plan, &p->workload, arena);
     program_price(scenario, plan, &p->program, arena, &p->prices);
-    TRY(timeline_run(&p->program, &p->prices, parts != NULL, arena, &p->timeline));
+    const Status ran = timeline_run(&p->program, &p->prices, parts != NULL, arena, &p->timeline);
+    TRY(circle_refuse(plan, &p->program, &p->timeline, ran));
     *out = (Estimate){.step_time_s = p->timeline.step_time_s};
     for (int t = 0; t < NUM_TERMS; t++) out->term_s[t] = p->timeline.term_s[t];
     out->memory = memory_worst_rank(scenario, plan, &p->workload, &out->memory_rank);

@@ -191,7 +191,7 @@ static WorkKind work_of(const Instruction *instruction) {
 // after its warm-up, which is shorter than 4 pp micro-batches. With one chunk a rank and whole
 // backwards, what is in flight is equal, and the schedule's count says it all.
 typedef struct {
-    const Schedule *schedule;
+    const Schedule *schedule; // NULL of a file's
     ScheduleShape shape;
     bool counted;
     const RankOrder *orders; // [pp] where the schedule orders all ranks at once, or NULL
@@ -201,6 +201,10 @@ static FirstItems first_items(const Plan *plan, Arena *scratch) {
     FirstItems first = {.schedule = schedule_find(plan->schedule),
                         .shape = {plan->pp, plan->vpp, (int)plan->num_microbatches}};
     ScheduleShape *shape = &first.shape;
+    if (plan->schedule_file) {
+        first.orders = plan->schedule_file->orders;
+        return first;
+    }
     first.counted =
         plan->vpp == 1 && !first.schedule->splits_backward && !first.schedule->mixes_backwards;
     if (first.counted) return first;

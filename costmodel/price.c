@@ -344,12 +344,12 @@ Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *
     Prices prices = {.step_s =
                          scenario->training.stack.host_step_s * part_factor(scenario, PART_HOST)};
     prices.forward = phase_price(scenario, plan, workload, true, 1 << PHASE_FORWARD, arena);
-    const Schedule *schedule = schedule_find(plan->schedule);
-    if (schedule && (schedule->splits_backward || schedule->mixes_backwards)) {
+    const ScheduleTraits schedule = plan_schedule_traits(plan);
+    if (schedule.splits_backward || schedule.mixes_backwards) {
         prices.backward_input = phase_price(scenario, plan, workload, false, input, arena);
         prices.backward_weight = phase_price(scenario, plan, workload, false, weight, arena);
     }
-    if (schedule && schedule->splits_backward) {
+    if (schedule.splits_backward) {
         Price *whole = ARENA_ARRAY(arena, workload->num_chunks, Price);
         for (int c = 0; c < workload->num_chunks; c++) {
             price_add(&whole[c], &prices.backward_input[c], 1);

@@ -26,7 +26,7 @@ static Price rank_busy(const Plan *plan, const Program *program, const Prices *p
         const int c = plan_rank_chunk(plan, rank, k);
         chunk_add(&prices->forward[c], times, &sum);
         // Where all are split, `backward` is both parts.
-        const double whole = schedule_find(plan->schedule)->mixes_backwards
+        const double whole = plan_schedule_traits(plan).mixes_backwards
                                  ? num_whole_backwards(&program->ranks[rank], c)
                                  : times;
         chunk_add(&prices->backward[c], whole, &sum);

@@ -185,12 +185,14 @@ static int culprit(const Run *run, const RankRun *rank) {
 }
 
 // Refuses a Program in which a rank could not reach its end.
-static Status circle_check(const Run *run) {
+static Status circle_check(const Run *run, Timeline *out) {
     for (int r = 0; r < run->program->num_ranks; r++) {
         const RankRun *rank = &run->ranks[r];
         if (rank->next == rank->num && rank->group_open == 0) continue;
         const int at = culprit(run, rank);
         const Instruction *i = &rank->list[at];
+        out->stuck_rank = r;
+        out->stuck_at = at;
         return status_error(STATUS_INVALID,
                             "messages wait for each other in a circle: pipeline rank %d waits at "
                             "its instruction %d (%s of chunk %d, micro-batch %d) for rank %d",
@@ -325,8 +327,8 @@ Status timeline_run(const Program *program, const Prices *prices, bool keep_time
                     Timeline *out) {
     Run run = run_start(program, prices, arena);
     while (run.num_ready > 0) rank_advance(&run, run.ready[--run.num_ready]);
-    TRY(circle_check(&run));
     *out = (Timeline){.slowest_rank = 0};
+    TRY(circle_check(&run, out));
     for (int r = 0; r < program->num_ranks; r++)
         out->step_time_s = fmax(out->step_time_s, rank_end_s(&run.ranks[r]));
     ranks_breakdown(&run, out);

@@ -19,6 +19,7 @@ typedef struct {
     double step_time_s;
     int slowest_rank;         // the one with the least bubble: the others wait for it
     double term_s[NUM_TERMS]; // of the slowest rank; adds up to step_time_s
+    int stuck_rank, stuck_at; // where a circle was found: the rank and its instruction
     double mean_working_s;    // TERM_COMPUTE + TERM_OPTIMIZER, mean over the ranks
     const double **start_s;   // [num_ranks][num_instructions]; NULL unless asked for
     const double **end_s;     // the same
@@ -26,6 +27,6 @@ typedef struct {
 
 // Runs the Program. keep_times asks for start_s and end_s.
 // Fails (STATUS_INVALID) only where messages wait for each other in a circle: names rank and
-// instruction.
+// instruction, and sets stuck_rank and stuck_at.
 Status timeline_run(const Program *program, const Prices *prices, bool keep_times, Arena *arena,
                     Timeline *out);

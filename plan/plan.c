@@ -53,7 +53,7 @@ static Status num_stages_check(const Scenario *scenario, const Plan *plan) {
     if (plan_is_dual(plan))
         return status_at(STATUS_INVALID, scenario->file, "parallel.stages",
                          "%d entries; expected pp %d, of which schedule %s holds two copies", given,
-                         plan->pp, SCHEDULE_NAMES[plan->schedule]);
+                         plan->pp, plan_schedule_name(plan));
     return status_at(STATUS_INVALID, scenario->file, "parallel.stages",
                      "%d entries; expected pp %d x vpp %d = %d", given, plan->pp, plan->vpp,
                      plan->num_chunks);
@@ -119,14 +119,24 @@ static Status degrees_resolve(const Scenario *scenario, Plan *plan) {
     return status_ok();
 }
 
-bool plan_is_v(const Plan *plan) {
+static Placement placement_of(const Plan *plan) {
     const ScheduleKind kind = plan->schedule;
-    return plan->pp > 1 &&
-           (kind == SCHEDULE_ZB_V || kind == SCHEDULE_V_HALF || kind == SCHEDULE_V_MIN);
+    if (plan->schedule_file) return plan->schedule_file->placement;
+    if (kind == SCHEDULE_DUALPIPE) return PLACEMENT_DUAL;
+    const bool v = kind == SCHEDULE_ZB_V || kind == SCHEDULE_V_HALF || kind == SCHEDULE_V_MIN;
+    return v ? PLACEMENT_V : PLACEMENT_ROUND;
+}
+
+bool plan_is_v(const Plan *plan) {
+    return plan->pp > 1 && placement_of(plan) == PLACEMENT_V;
 }
 
 bool plan_is_dual(const Plan *plan) {
-    return plan->pp > 1 && plan->schedule == SCHEDULE_DUALPIPE;
+    return plan->pp > 1 && placement_of(plan) == PLACEMENT_DUAL;
+}
+
+const char *plan_schedule_name(const Plan *plan) {
+    return plan->schedule_file ? plan->schedule_file->name : SCHEDULE_NAMES[plan->schedule];
 }
 
 int plan_num_stages(const Plan *plan) {
@@ -149,20 +159,31 @@ int plan_rank_chunk(const Plan *plan, int rank, int k) {
     return goes_back(plan) && k > 0 ? 2 * plan->pp - 1 - rank : k * plan->pp + rank;
 }
 
-static bool schedule_holds_two(ScheduleKind kind) {
-    return kind == SCHEDULE_ZB_V || kind == SCHEDULE_V_HALF || kind == SCHEDULE_V_MIN ||
-           kind == SCHEDULE_DUALPIPE;
-}
-
-static void schedule_resolve(const ParallelSpec *spec, Plan *plan) {
+static Status schedule_resolve(const Scenario *scenario, Arena *arena, Plan *plan) {
+    const ParallelSpec *spec = &scenario->parallel;
     if (spec->schedule == ABSENT) {
         plan->vpp = value_or(spec->vpp, 1);
         plan->schedule = plan->vpp > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
-        return;
+        return status_ok();
     }
     plan->schedule = (ScheduleKind)spec->schedule;
-    plan->vpp = value_or(spec->vpp, schedule_holds_two(plan->schedule) ? 2 : 1);
+    if (plan->schedule == SCHEDULE_FILE) {
+        ScheduleFile *file = ARENA_NEW(arena, ScheduleFile);
+        TRY(schedule_file_read(scenario->file, spec->schedule_file, arena, file));
+        plan->schedule_file = file;
+    }
+    plan->vpp = value_or(spec->vpp, placement_of(plan) == PLACEMENT_ROUND ? 1 : 2);
     if (plan->schedule == SCHEDULE_INTERLEAVED && plan->vpp == 1) plan->schedule = SCHEDULE_1F1B;
+    return status_ok();
+}
+
+// Replaces the order that was read by one that was checked.
+static Status schedule_bind(Arena *arena, Plan *plan) {
+    if (!plan->schedule_file) return status_ok();
+    ScheduleFile *file = ARENA_NEW(arena, ScheduleFile);
+    TRY(schedule_file_bind(plan->schedule_file, plan, arena, file));
+    plan->schedule_file = file;
+    return status_ok();
 }
 
 int plan_zero_group(const Scenario *scenario, int dp, int cp) {
@@ -221,23 +242,19 @@ static Status unsupported_refuse(const Scenario *scenario, const Plan *plan) {
         return status_at(STATUS_INVALID, scenario->file, "parallel.order",
                          "%s is legal, but not supported yet; expected %s", plan->order,
                          DEFAULT_ORDER);
-    if (plan->schedule == SCHEDULE_FILE)
-        return status_at(STATUS_INVALID, scenario->file, "parallel.schedule",
-                         "file:PATH is legal, but not supported yet; expected gpipe, 1f1b, "
-                         "interleaved, zb-h1, zb-h2, zb-v, v-half, v-min, dualpipe or "
-                         "breadth-first");
     return status_ok();
 }
 
 Status plan_resolve(const Scenario *scenario, Arena *arena, Plan *out) {
     Plan plan = {0};
     TRY(degrees_resolve(scenario, &plan));
-    schedule_resolve(&scenario->parallel, &plan);
+    TRY(schedule_resolve(scenario, arena, &plan));
     options_resolve(scenario, &plan);
     TRY(chunks_resolve(scenario, arena, &plan));
     TRY(rules_check(scenario, &plan, arena));
     TRY(unsupported_refuse(scenario, &plan));
     plan_derive(scenario, &plan);
+    TRY(schedule_bind(arena, &plan));
     *out = plan;
     return status_ok();
 }

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "config/scenario.h"
+#include "plan/schedule_file.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,7 +18,7 @@ typedef struct {
     bool loss;
 } PlanChunk;
 
-typedef struct {
+typedef struct Plan {
     int tp, pp, dp, cp, ep, etp, vpp;
     int micro_batch; // sequences
     bool sequence_parallel;
@@ -28,6 +29,7 @@ typedef struct {
     int recompute_modules; // MODULE_* bits; what `selective` means here
     int recompute_layers;  // the first k of each chunk's rank; all layers where it is ABSENT
     ScheduleKind schedule;
+    const ScheduleFile *schedule_file; // of SCHEDULE_FILE; else NULL
     CpMethod cp_method;
     const char *order;
     int num_chunks;          // pp x vpp; of dual pipelines both copies
@@ -78,6 +80,9 @@ int64_t plan_chunk_microbatches(const Plan *plan);
 // Pipeline rank of a chunk; the k-th chunk of a rank in pipeline order, k < vpp.
 int plan_chunk_rank(const Plan *plan, int chunk);
 int plan_rank_chunk(const Plan *plan, int rank, int k);
+
+// "1f1b", "file:order.txt".
+const char *plan_schedule_name(const Plan *plan);
 
 // The contract's default split of layers over chunks: num_chunks entries.
 //   C chunks, L layers: L / C each where it divides; else, where C divides L + 2, embedding and

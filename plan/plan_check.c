@@ -44,25 +44,26 @@ Status plan_check_chunks(const Scenario *scenario, const Plan *plan) {
     return status_ok();
 }
 
-// What DualPipe asks of ranks and micro-batches (deepseek-ai/DualPipe, dualpipe/dualpipe.py, step).
+// Dual pipelines have a mirror of every rank and as many micro-batches each; DualPipe has at least
+// two of these a rank (deepseek-ai/DualPipe, dualpipe/dualpipe.py, step).
 static Status dual_check(const Scenario *scenario, const Plan *plan) {
     if (!plan_is_dual(plan)) return status_ok();
-    const char *schedule = SCHEDULE_NAMES[plan->schedule];
+    const char *schedule = plan_schedule_name(plan);
+    const int64_t least = plan->schedule_file ? 2 : 2 * (int64_t)plan->pp;
     const int64_t num = scenario->training.global_batch / ((int64_t)plan->micro_batch * plan->dp);
     if (plan->pp % 2 != 0)
         REFUSE("parallel.pp", "%d is odd; schedule %s runs on an even number of ranks", plan->pp,
                schedule);
-    if (num % 2 != 0 || num < 2 * (int64_t)plan->pp)
+    if (num % 2 != 0 || num < least)
         REFUSE("training.global_batch",
-               "%lld micro-batches a replica; schedule %s takes an even number from 2 x pp %d on",
-               (long long)num, schedule, plan->pp);
+               "%lld micro-batches a replica; schedule %s takes an even number from %lld on",
+               (long long)num, schedule, (long long)least);
     return status_ok();
 }
 
 static Status pipeline_check(const Scenario *scenario, const Plan *plan) {
     TRY(plan_check_chunks(scenario, plan));
-    if (plan->schedule == SCHEDULE_FILE) return status_ok();
-    const char *schedule = SCHEDULE_NAMES[plan->schedule];
+    const char *schedule = plan_schedule_name(plan);
     switch (plan->schedule) {
     case SCHEDULE_GPIPE:
     case SCHEDULE_1F1B:
@@ -82,6 +83,12 @@ static Status pipeline_check(const Scenario *scenario, const Plan *plan) {
             REFUSE("parallel.vpp",
                    "%d, but schedule %s holds 2 chunks a rank; expected 2 or absent", plan->vpp,
                    schedule);
+        break;
+    case SCHEDULE_FILE:
+        if (plan->vpp != 2 && (plan_is_v(plan) || plan_is_dual(plan)))
+            REFUSE("parallel.vpp",
+                   "%d, but the placement in %s holds 2 chunks a rank; expected 2 or absent",
+                   plan->vpp, plan->schedule_file->file);
         break;
     default:
         break;

@@ -49,7 +49,7 @@ cJSON *plan_to_json(const Plan *plan) {
         modules_add(parallel, plan->recompute_modules);
     if (plan->recompute_layers != ABSENT)
         cJSON_AddNumberToObject(parallel, "recompute_layers", plan->recompute_layers);
-    cJSON_AddStringToObject(parallel, "schedule", SCHEDULE_NAMES[plan->schedule]);
+    cJSON_AddStringToObject(parallel, "schedule", plan_schedule_name(plan));
     cJSON_AddStringToObject(parallel, "cp_method", CP_METHOD_NAMES[plan->cp_method]);
     cJSON_AddStringToObject(parallel, "order", plan->order);
     stages_add(parallel, plan);
@@ -71,11 +71,11 @@ const char *plan_describe(const Plan *plan, Arena *arena) {
         if (plan->recompute_layers != ABSENT)
             recompute = arena_printf(arena, "%s:%d", recompute, plan->recompute_layers);
     }
-    return arena_printf(
-        arena, "tp %d%s%s pp %d%s dp %d%s%s mb %d zero%d%s %s", plan->tp,
-        degree_text(arena, "cp", plan->cp), method, plan->pp, degree_text(arena, "vpp", plan->vpp),
-        plan->dp, degree_text(arena, "ep", plan->ep), degree_text(arena, "etp", plan->etp),
-        plan->micro_batch, plan->zero_stage, recompute, SCHEDULE_NAMES[plan->schedule]);
+    return arena_printf(arena, "tp %d%s%s pp %d%s dp %d%s%s mb %d zero%d%s %s", plan->tp,
+                        degree_text(arena, "cp", plan->cp), method, plan->pp,
+                        degree_text(arena, "vpp", plan->vpp), plan->dp,
+                        degree_text(arena, "ep", plan->ep), degree_text(arena, "etp", plan->etp),
+                        plan->micro_batch, plan->zero_stage, recompute, plan_schedule_name(plan));
 }
 
 static void member_set(cJSON *object, const char *key, cJSON *value) {
@@ -96,6 +96,15 @@ static void path_make_absolute(const Scenario *scenario, cJSON *object, const ch
     arena_free(&scratch);
 }
 
+static void schedule_make_portable(const Plan *plan, cJSON *parallel) {
+    char *path = plan->schedule_file ? realpath(plan->schedule_file->file, NULL) : NULL;
+    if (!path) return;
+    Arena scratch = {0};
+    member_set(parallel, "schedule", cJSON_CreateString(arena_printf(&scratch, "file:%s", path)));
+    arena_free(&scratch);
+    free(path);
+}
+
 static void cluster_make_portable(const Scenario *scenario, cJSON *cluster) {
     const cJSON *gpu = cJSON_GetObjectItemCaseSensitive(cluster, "gpu");
     if (cJSON_IsString(gpu) && value_is_path(gpu->valuestring))
@@ -112,7 +121,9 @@ cJSON *plan_document(const Scenario *scenario, const Plan *plan, const cJSON *pr
     cJSON *cluster = cJSON_GetObjectItemCaseSensitive(document, "cluster");
     if (cJSON_IsObject(cluster)) cluster_make_portable(scenario, cluster);
     path_make_absolute(scenario, document, "calibration");
-    member_set(document, "parallel", plan_to_json(plan));
+    cJSON *parallel = plan_to_json(plan);
+    schedule_make_portable(plan, parallel);
+    member_set(document, "parallel", parallel);
     cJSON_DeleteItemFromObjectCaseSensitive(document, "provenance");
     if (provenance)
         cJSON_AddItemToObject(document, "provenance", cJSON_Duplicate(provenance, true));

@@ -313,12 +313,11 @@ static Status constraints_check(const Scenario *scenario) {
         return status_at(STATUS_INVALID, scenario->file, "parallel.order",
                          "%s is legal, but not supported yet; expected tp-cp-ep-dp-pp",
                          spec->order);
-    if (spec->schedule == ABSENT) return status_ok();
-    bool file = spec->schedule == SCHEDULE_FILE;
-    if (!file && schedule_find((ScheduleKind)spec->schedule)) return status_ok();
+    if (spec->schedule != SCHEDULE_FILE) return status_ok();
     return status_at(STATUS_INVALID, scenario->file, "parallel.schedule",
-                     "%s is legal, but not supported yet",
-                     file ? "file:PATH" : SCHEDULE_NAMES[spec->schedule]);
+                     "file:%.200s is an order for one number of ranks and micro-batches, which a "
+                     "search has to vary; expected a schedule by name, or estimate or simulate",
+                     spec->schedule_file);
 }
 
 static Status objective_check(const Scenario *scenario, PlanObjective objective) {

@@ -403,19 +403,17 @@ static ProgramBuilder builder_start(const Scenario *scenario, const Plan *plan,
 // Megatron-LM hides messages of the interleaved schedule only. Its fork with zero-bubble schedules
 // (sail-sg/zero-bubble-pipeline-parallelism, zerobubble/runtime.py) never blocks on a send.
 bool program_hides_messages(const Scenario *scenario, const Plan *plan) {
-    const Schedule *schedule = schedule_find(plan->schedule);
-    return schedule->receives_ahead || (scenario->training.stack.p2p_overlap && plan->vpp > 1);
+    return plan_schedule_traits(plan).receives_ahead ||
+           (scenario->training.stack.p2p_overlap && plan->vpp > 1);
 }
 
 Program program_build(const Scenario *scenario, const Plan *plan, const Workload *workload,
                       Arena *arena) {
-    const Schedule *schedule = schedule_find(plan->schedule);
-    assert(schedule && workload->num_chunks == plan->pp * plan->vpp);
-    const ScheduleShape shape = {plan->pp, plan->vpp, (int)plan->num_microbatches};
+    assert(workload->num_chunks == plan->pp * plan->vpp);
     const bool asynchronous = program_hides_messages(scenario, plan);
     const double embedding_bytes = sync_embedding_bytes(scenario, plan);
     ProgramBuilder b = builder_start(scenario, plan, workload, embedding_bytes, arena);
-    const RankOrder *orders = schedule_orders(schedule, &shape, arena);
+    const RankOrder *orders = plan_orders(plan, arena);
     RankProgram *ranks = ARENA_ARRAY(arena, plan->pp, RankProgram);
     b.all = ARENA_ARRAY(arena, max_instructions(&b, orders), Instruction);
     for (int rank = 0; rank < plan->pp; rank++) {

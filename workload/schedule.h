@@ -2,8 +2,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "config/parallel.h"
-#include "plan/work_item.h"
+#include "plan/plan.h"
 
 #include <stdbool.h>
 
@@ -39,9 +38,19 @@ typedef struct Schedule {
     const char *source; // of the order and the closed forms
 } Schedule;
 
-// The row of a kind; NULL where it is legal but not supported yet.
+// The row of a kind; NULL of SCHEDULE_FILE.
 const Schedule *schedule_find(ScheduleKind kind);
 
 // The orders of all ranks: [pp].
 const RankOrder *schedule_orders(const Schedule *schedule, const ScheduleShape *shape,
                                  Arena *arena);
+
+// What the schedule of a plan does, a row's or a file's; the fields are those of Schedule.
+typedef struct {
+    bool splits_backward, mixes_backwards, receives_ahead;
+} ScheduleTraits;
+
+ScheduleTraits plan_schedule_traits(const Plan *plan);
+
+// The orders of all ranks of a plan: [pp].
+const RankOrder *plan_orders(const Plan *plan, Arena *arena);

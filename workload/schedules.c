@@ -27,6 +27,20 @@ const RankOrder *schedule_orders(const Schedule *schedule, const ScheduleShape *
     return orders;
 }
 
+ScheduleTraits plan_schedule_traits(const Plan *plan) {
+    const ScheduleFile *file = plan->schedule_file;
+    if (file)
+        return (ScheduleTraits){file->splits_backward, file->mixes_backwards, file->receives_ahead};
+    const Schedule *row = schedule_find(plan->schedule);
+    return (ScheduleTraits){row->splits_backward, row->mixes_backwards, row->receives_ahead};
+}
+
+const RankOrder *plan_orders(const Plan *plan, Arena *arena) {
+    if (plan->schedule_file) return plan->schedule_file->orders;
+    const ScheduleShape shape = {plan->pp, plan->vpp, (int)plan->num_microbatches};
+    return schedule_orders(schedule_find(plan->schedule), &shape, arena);
+}
+
 int schedule_num_items_fb(const ScheduleShape *shape, int rank) {
     (void)rank;
     return 2 * shape->vpp * shape->num_microbatches;

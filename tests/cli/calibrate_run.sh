@@ -104,11 +104,11 @@ grep -q '^big.json: does not fit: ' stderr || fail "$(cat stderr)"
 # -o is none of the inputs, by whatever name.
 for file in job.json train.log run.json; do cp $file $file.kept; done
 ln -s job.json link.json
-refuses 'link.json: is the scenario job.json; -o expects another file' \
+refuses 'link.json: is the scenario job.json; expected another file to write' \
     calibrate --run train.log job.json -o link.json
-refuses 'train.log: is the log train.log; -o expects another file' \
+refuses 'train.log: is the log train.log; expected another file to write' \
     calibrate --run train.log job.json -o train.log
-refuses 'run.json: is the calibration sub/../run.json; -o expects another file' \
+refuses 'run.json: is the calibration sub/../run.json; expected another file to write' \
     calibrate --run train.log sub/job.json -o run.json
 for file in job.json train.log run.json; do cmp $file $file.kept; done
 

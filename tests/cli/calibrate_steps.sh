@@ -30,7 +30,7 @@ refuses 'nofile.jsonl: cannot be read: No such file or directory' calibrate --st
 refuses 'meshwright: calibrate: --steps takes no --kernels, --gpu or --kind' \
     calibrate --steps rows.jsonl --gpu h100-sxm-80g
 refuses 'meshwright: calibrate: --steps prints its answer; -o needs a file' calibrate --steps rows.jsonl -o -
-refuses './rows.jsonl: is the file of steps rows.jsonl; -o expects another file' \
+refuses './rows.jsonl: is the file of steps rows.jsonl; expected another file to write' \
     calibrate --steps rows.jsonl -o ./rows.jsonl
 sed 's/"gate": true/"gate": false/' rows.jsonl >assumed.jsonl
 refuses 'assumed.jsonl: none of 40 steps can be predicted' calibrate --steps assumed.jsonl

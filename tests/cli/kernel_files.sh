@@ -205,7 +205,7 @@ refuses "$other" calibrate --kernels measured --gpu h100-sxm-80g --kind gemm -o 
 # A table is no place for the profile.
 table gemm >measured/gemm.csv
 cp measured/gemm.csv kept
-refuses './measured/gemm.csv: is the table measured/gemm.csv; -o expects another file' \
+refuses './measured/gemm.csv: is the table measured/gemm.csv; expected another file to write' \
     calibrate --kernels measured --gpu h100-sxm-80g --kind gemm -o ./measured/gemm.csv
 cmp measured/gemm.csv kept
 

@@ -294,7 +294,9 @@ static void what_is_not_supported_yet_is_refused_in_those_words(void) {
     Arena arena = {0};
     PlannerResult result;
     ASSERT_REFUSED(search_gpus(8, 64, "{\"schedule\": \"file:order.json\"}", &arena, &result),
-                   "job.json: parallel.schedule: file:PATH is legal, but not supported yet");
+                   "job.json: parallel.schedule: file:order.json is an order for one number of "
+                   "ranks and micro-batches, which a search has to vary; expected a schedule by "
+                   "name, or estimate or simulate");
     ASSERT_REFUSED(search_gpus(8, 64, "{\"order\": \"tp-cp-ep-pp-dp\"}", &arena, &result),
                    "job.json: parallel.order: tp-cp-ep-pp-dp is legal, but not supported yet; "
                    "expected tp-cp-ep-dp-pp");

@@ -1,0 +1,209 @@
+// Reading and writing; schedule_file_check.c says what may stand there.
+#include "plan/schedule_file.h"
+
+#include "base/data_dir.h"
+#include "plan/plan.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const PLACEMENT_NAMES[] = {"round", "v", "dual", NULL};
+static const char *const MESSAGES_NAMES[] = {"blocking", "asynchronous", NULL};
+static const char *const SEPARATORS = " \t\r\n";
+
+enum { MAX_RANKS = 1 << 13, MAX_NUMBER = 1 << 22 };
+
+typedef struct {
+    ScheduleFile *out;
+    Arena *arena;
+    int line; // from 1
+    RankOrder *orders;
+    int *lines;
+    int capacity;
+} Reader;
+
+#define REFUSE_LINE(r, ...) return refuse_line(r, arena_printf((r)->arena, __VA_ARGS__))
+
+static Status refuse_line(const Reader *r, const char *sentence) {
+    char place[32];
+    snprintf(place, sizeof place, "line %d", r->line);
+    return status_at(STATUS_INVALID, r->out->file, place, "%s", sentence);
+}
+
+// A number of at most seven digits; -1 where there is none.
+static int number_read(const char **at) {
+    long value = 0;
+    int num_digits = 0;
+    for (; isdigit((unsigned char)**at) && num_digits < 8; num_digits++, (*at)++)
+        value = 10 * value + (**at - '0');
+    return num_digits == 0 || value > MAX_NUMBER ? -1 : (int)value;
+}
+
+// "+B3.1"; false where the word is no item.
+static bool item_read(const char *word, WorkItem *out) {
+    static const char LETTERS[] = "FBW";
+    static const uint8_t KINDS[] = {WORK_FORWARD, WORK_BACKWARD, WORK_BACKWARD_WEIGHT};
+    *out = (WorkItem){.chunk = -1};
+    if (*word == '+' || *word == '&')
+        out->joined = *word++ == '+' ? JOINED_MESSAGES : JOINED_OVERLAP;
+    const char *letter = *word ? strchr(LETTERS, *word++) : NULL;
+    if (!letter) return false;
+    out->kind = KINDS[letter - LETTERS];
+    out->microbatch = number_read(&word);
+    if (out->microbatch < 0) return false;
+    if (*word == '.') {
+        word++;
+        const int chunk = number_read(&word);
+        if (chunk < 0 || chunk > INT16_MAX) return false;
+        out->chunk = (int16_t)chunk;
+    }
+    return *word == '\0';
+}
+
+static int count_words(const char *text) {
+    int num = 0;
+    for (text += strspn(text, SEPARATORS); *text; text += strspn(text, SEPARATORS)) {
+        text += strcspn(text, SEPARATORS);
+        num++;
+    }
+    return num;
+}
+
+// The orders read so far are never more than what there is room for.
+static void reader_grow(Reader *r) {
+    if (r->out->num_ranks < r->capacity) return;
+    const size_t before = (size_t)r->capacity;
+    r->capacity = before ? 2 * r->capacity : 16;
+    RankOrder *orders = ARENA_ARRAY(r->arena, r->capacity, RankOrder);
+    int *lines = ARENA_ARRAY(r->arena, r->capacity, int);
+    if (before) {
+        memcpy(orders, r->orders, before * sizeof *orders);
+        memcpy(lines, r->lines, before * sizeof *lines);
+    }
+    r->orders = orders;
+    r->lines = lines;
+}
+
+static Status work_read(Reader *r, char *text) {
+    const int rank = r->out->num_ranks, num_words = count_words(text);
+    if (rank == MAX_RANKS) REFUSE_LINE(r, "more than %d lines of work", MAX_RANKS);
+    WorkItem *items = ARENA_ARRAY(r->arena, num_words, WorkItem);
+    char *rest = NULL, *word = strtok_r(text, SEPARATORS, &rest);
+    for (int i = 0; i < num_words; i++, word = strtok_r(NULL, SEPARATORS, &rest)) {
+        if (item_read(word, &items[i])) continue;
+        REFUSE_LINE(
+            r,
+            "rank %d, item %d: \"%.40s\" is no work; expected F, B or W, a micro-batch, and "
+            "the chunk after a point, as in F3.1",
+            rank, i + 1, word);
+    }
+    reader_grow(r);
+    r->orders[rank] = (RankOrder){items, num_words};
+    r->lines[rank] = r->line;
+    r->out->num_ranks++;
+    return status_ok();
+}
+
+// "placement v": the value's index in `names`.
+static Status setting_read(Reader *r, const char *key, const char *value, const char *const *names,
+                           int *out) {
+    if (r->out->num_ranks > 0) REFUSE_LINE(r, "%s stands after the first line of work", key);
+    const char *list = "";
+    for (int i = 0; names[i]; i++) {
+        list = arena_printf(r->arena, "%s%s%s", list, i ? ", " : "", names[i]);
+        if (value && strcmp(value, names[i]) == 0) *out = i;
+    }
+    if (*out < 0)
+        REFUSE_LINE(r, "%s \"%.40s\" is unknown; expected one of %s", key, value ? value : "",
+                    list);
+    return status_ok();
+}
+
+static Status line_read(Reader *r, char *text) {
+    text[strcspn(text, "#")] = '\0';
+    text += strspn(text, SEPARATORS);
+    if (*text == '\0') return status_ok();
+    if (!islower((unsigned char)*text)) return work_read(r, text);
+    char *rest = NULL, *key = strtok_r(text, SEPARATORS, &rest);
+    const char *value = strtok_r(NULL, SEPARATORS, &rest),
+               *more = strtok_r(NULL, SEPARATORS, &rest);
+    int index = -1;
+    if (more) REFUSE_LINE(r, "\"%.40s\" is too much after %.40s %.40s", more, key, value);
+    if (strcmp(key, "placement") == 0) {
+        TRY(setting_read(r, key, value, PLACEMENT_NAMES, &index));
+        r->out->placement = (Placement)index;
+        return status_ok();
+    }
+    if (strcmp(key, "messages") != 0)
+        REFUSE_LINE(r, "\"%.40s\" is unknown; expected work, placement or messages", key);
+    TRY(setting_read(r, key, value, MESSAGES_NAMES, &index));
+    r->out->receives_ahead = index == 1;
+    return status_ok();
+}
+
+Status schedule_file_read(const char *base_file, const char *path, Arena *arena,
+                          ScheduleFile *out) {
+    *out = (ScheduleFile){.name = arena_printf(arena, "file:%s", path),
+                          .file = path_beside(arena, base_file, path)};
+    FILE *stream = fopen(out->file, "r");
+    if (!stream)
+        return status_at(STATUS_INVALID, out->file, "", "cannot be read: %s", strerror(errno));
+    Reader r = {.out = out, .arena = arena};
+    char *text = NULL;
+    size_t size = 0;
+    Status status = status_ok();
+    errno = 0;
+    for (r.line = 1; status.code == STATUS_OK && getline(&text, &size, stream) >= 0; r.line++)
+        status = line_read(&r, text);
+    if (status.code == STATUS_OK && ferror(stream))
+        status = status_at(STATUS_INVALID, out->file, "", "cannot be read: %s", strerror(errno));
+    free(text);
+    fclose(stream);
+    out->orders = r.orders;
+    out->lines = r.lines;
+    return status;
+}
+
+// --- Writing
+
+static char *item_write(const Plan *plan, const WorkItem *item, char *at) {
+    static const char *const JOINS[] = {"", "+", "&"};
+    at += sprintf(at, "%s%c%d", JOINS[item->joined], "FBBW"[item->kind], item -> microbatch);
+    return plan->vpp > 1 ? at + sprintf(at, ".%d", item->chunk / plan->pp) : at;
+}
+
+enum { MAX_ITEM_TEXT = 32 };
+
+const char *work_item_text(const Plan *plan, const WorkItem *item, Arena *arena) {
+    const WorkItem alone = {
+        .kind = item->kind, .chunk = item->chunk, .microbatch = item->microbatch};
+    char *text = arena_alloc(arena, MAX_ITEM_TEXT);
+    item_write(plan, &alone, text);
+    return text;
+}
+
+const char *schedule_file_text(const Plan *plan, const RankOrder *orders, bool receives_ahead,
+                               Arena *arena) {
+    size_t size = 1;
+    for (int rank = 0; rank < plan->pp; rank++)
+        size += (size_t)orders[rank].num_items * MAX_ITEM_TEXT + 1;
+    const Placement placement = plan_is_dual(plan) ? PLACEMENT_DUAL
+                                : plan_is_v(plan)  ? PLACEMENT_V
+                                                   : PLACEMENT_ROUND;
+    const char *head = "";
+    if (placement != PLACEMENT_ROUND)
+        head = arena_printf(arena, "placement %s\n", PLACEMENT_NAMES[placement]);
+    if (receives_ahead) head = arena_printf(arena, "%smessages asynchronous\n", head);
+    char *text = arena_alloc(arena, strlen(head) + size), *at = text;
+    at += sprintf(at, "%s", head);
+    for (int rank = 0; rank < plan->pp; rank++)
+        for (int i = 0; i < orders[rank].num_items; i++) {
+            at = item_write(plan, &orders[rank].items[i], at);
+            *at++ = i + 1 < orders[rank].num_items ? ' ' : '\n';
+        }
+    *at = '\0';
+    return text;
+}
