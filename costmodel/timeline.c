@@ -184,21 +184,25 @@ static int culprit(const Run *run, const RankRun *rank) {
     return i;
 }
 
-// Refuses a Program in which a rank could not reach its end.
+// Refuses a Program in which a rank could not reach its end. Names a rank that is stuck in its
+// micro-batches, if there is one: others may only wait for that at the end of the step.
 static Status circle_check(const Run *run, Timeline *out) {
-    for (int r = 0; r < run->program->num_ranks; r++) {
+    const Instruction *stuck = NULL;
+    for (int r = 0; r < run->program->num_ranks && (!stuck || stuck->microbatch < 0); r++) {
         const RankRun *rank = &run->ranks[r];
         if (rank->next == rank->num && rank->group_open == 0) continue;
         const int at = culprit(run, rank);
-        const Instruction *i = &rank->list[at];
+        if (stuck && rank->list[at].microbatch < 0) continue;
+        stuck = &rank->list[at];
         out->stuck_rank = r;
         out->stuck_at = at;
-        return status_error(STATUS_INVALID,
-                            "messages wait for each other in a circle: pipeline rank %d waits at "
-                            "its instruction %d (%s of chunk %d, micro-batch %d) for rank %d",
-                            r, at, INSTRUCTION_NAMES[i->kind], i->chunk, i->microbatch, i->peer);
     }
-    return status_ok();
+    if (!stuck) return status_ok();
+    return status_error(STATUS_INVALID,
+                        "messages wait for each other in a circle: pipeline rank %d waits at its "
+                        "instruction %d (%s of chunk %d, micro-batch %d) for rank %d",
+                        out->stuck_rank, out->stuck_at, INSTRUCTION_NAMES[stuck->kind],
+                        stuck->chunk, stuck->microbatch, stuck->peer);
 }
 
 static double rank_end_s(const RankRun *rank) {

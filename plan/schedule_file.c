@@ -14,7 +14,7 @@ static const char *const PLACEMENT_NAMES[] = {"round", "v", "dual", NULL};
 static const char *const MESSAGES_NAMES[] = {"blocking", "asynchronous", NULL};
 static const char *const SEPARATORS = " \t\r\n";
 
-enum { MAX_RANKS = 1 << 13, MAX_NUMBER = 1 << 22 };
+enum { MAX_NUMBER = 1 << 22 };
 
 typedef struct {
     ScheduleFile *out;
@@ -89,7 +89,6 @@ static void reader_grow(Reader *r) {
 
 static Status work_read(Reader *r, char *text) {
     const int rank = r->out->num_ranks, num_words = count_words(text);
-    if (rank == MAX_RANKS) REFUSE_LINE(r, "more than %d lines of work", MAX_RANKS);
     WorkItem *items = ARENA_ARRAY(r->arena, num_words, WorkItem);
     char *rest = NULL, *word = strtok_r(text, SEPARATORS, &rest);
     for (int i = 0; i < num_words; i++, word = strtok_r(NULL, SEPARATORS, &rest)) {
@@ -156,8 +155,11 @@ Status schedule_file_read(const char *base_file, const char *path, Arena *arena,
     size_t size = 0;
     Status status = status_ok();
     errno = 0;
-    for (r.line = 1; status.code == STATUS_OK && getline(&text, &size, stream) >= 0; r.line++)
-        status = line_read(&r, text);
+    ssize_t length;
+    for (r.line = 1; status.code == STATUS_OK && (length = getline(&text, &size, stream)) >= 0;
+         r.line++)
+        status = strlen(text) == (size_t)length ? line_read(&r, text)
+                                                : refuse_line(&r, "a NUL byte; expected text");
     if (status.code == STATUS_OK && ferror(stream))
         status = status_at(STATUS_INVALID, out->file, "", "cannot be read: %s", strerror(errno));
     free(text);

@@ -59,6 +59,19 @@ run_program estimate "$temp/jobs/filed.json"
 grep -q "^$temp/jobs/orders/alone.txt: line [1-4]: rank [0-3], item [0-9]*: the message of " \
     "$temp/stderr" || fail "a circle of messages: $(cat "$temp/stderr")"
 
+# A placement of two chunks a rank, and of two pipelines with as many micro-batches each.
+job file:orders/dualpipe.txt | sed 's/"vpp": 2/"vpp": 1/' >"$temp/jobs/filed.json"
+refuses "$temp/jobs/filed.json: parallel.vpp: 1, but the placement in \
+$temp/jobs/orders/dualpipe.txt holds 2 chunks a rank; expected 2 or absent" \
+    estimate "$temp/jobs/filed.json"
+job file:orders/dualpipe.txt | sed 's/"global_batch": 16/"global_batch": 15/' >"$temp/jobs/filed.json"
+refuses "$temp/jobs/filed.json: training.global_batch: 15 micro-batches a replica; schedule \
+file:orders/dualpipe.txt takes an even number from 2 on" estimate "$temp/jobs/filed.json"
+printf 'F0\0 B0\n' >"$temp/jobs/orders/nul.txt"
+job file:orders/nul.txt >"$temp/jobs/filed.json"
+refuses "$temp/jobs/orders/nul.txt: line 1: a NUL byte; expected text" \
+    estimate "$temp/jobs/filed.json"
+
 # The scenario itself is never written over.
 refuses "$temp/jobs/named.json: is the scenario $temp/jobs/named.json; expected another file to write" \
     estimate "$temp/jobs/named.json" --write-schedule "$temp/jobs/named.json"
