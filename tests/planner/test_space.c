@@ -289,6 +289,34 @@ static void a_stack_splits_sequences_only_in_the_ways_it_can(void) {
     CU_ASSERT_EQUAL(methods_of("llama-3.1-8b", "megatron-2022", "{\"cp\": 2}"), RING);
 }
 
+static bool searches_dualpipe(const char *stack) {
+    Arena arena = {0};
+    Scenario scenario;
+    const char *training =
+        arena_printf(&arena, "{\"seq_len\": 1024, \"global_batch\": 64, \"stack\": \"%s\"}", stack);
+    Status status = scenario_of(
+        scenario_text(&arena, "\"gpt2-124m\"", "\"dgx-h100:1\"", training, "{\"pp\": 4}"), &arena,
+        &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    const bool found = any_key_has(walk_all(&scenario, &arena), "dualpipe");
+    arena_free(&arena);
+    return found;
+}
+
+static void dualpipe_is_searched_where_the_stack_has_it(void) {
+    CU_ASSERT_TRUE(searches_dualpipe("runtime"));
+    CU_ASSERT_FALSE(searches_dualpipe("megatron-core"));
+    CU_ASSERT_FALSE(searches_dualpipe("internevo"));
+    CU_ASSERT_FALSE(searches_dualpipe("torchtitan"));
+    // What is given is searched all the same: both copies of the given stages.
+    Arena arena = {0};
+    const Walk *walk = walk_given("{\"schedule\": \"dualpipe\", \"stages\": " STAGES "}", &arena);
+    CU_ASSERT(walk->num_keys > 0);
+    for (int i = 0; i < walk->num_keys; i++)
+        CU_ASSERT_PTR_NOT_NULL(strstr(walk->keys[i], "chunks 15 17 15 17"));
+    arena_free(&arena);
+}
+
 CU_TestInfo space_tests[] = {
     {"every_configuration_is_legal_and_comes_once", every_configuration_is_legal_and_comes_once},
     {"nothing_legal_is_left_out", nothing_legal_is_left_out},
@@ -298,5 +326,6 @@ CU_TestInfo space_tests[] = {
      a_stack_is_asked_for_nothing_it_has_no_flag_for},
     {"a_stack_splits_sequences_only_in_the_ways_it_can",
      a_stack_splits_sequences_only_in_the_ways_it_can},
+    {"dualpipe_is_searched_where_the_stack_has_it", dualpipe_is_searched_where_the_stack_has_it},
     CU_TEST_INFO_NULL,
 };
