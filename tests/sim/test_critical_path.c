@@ -84,7 +84,7 @@ static void it_reaches_from_begin_to_end_in_all_schedules(void) {
     for (int kind = 0; kind < NUM_SCHEDULES; kind++) {
         const Schedule *schedule = schedule_find((ScheduleKind)kind);
         for (int vpp = 1; schedule && vpp <= 2; vpp++) {
-            if (!schedule_takes((ScheduleKind)kind, 4, vpp)) continue;
+            if (!schedule_takes((ScheduleKind)kind, 4, vpp, 8)) continue;
             PathCase c;
             case_build(&c, (ScheduleKind)kind, 4, vpp, 8);
             Playback playback = playback_of(&c, granted_durations(&c));
