@@ -32,7 +32,7 @@ typedef struct {
     int gpu;                 // SLOW_GPU
     double factor;           // SLOW_GPU: times as long, >= 1
     double jitter_frac;      // JITTER: standard deviation over mean
-    int64_t seed;            // JITTER
+    int64_t seed;            // JITTER, FLAP
     LinkName link;           // LINK, FAIL_NIC, FLAP; BACKGROUND: where it comes from
     LinkName to;             // BACKGROUND
     double bandwidth_factor; // LINK: what is left

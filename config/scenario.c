@@ -107,18 +107,7 @@ Status scenario_refuse_unsupported(const Scenario *scenario) {
     return scenario_refuse_unsimulated(scenario);
 }
 
-// The kinds of disturb that sim/ plays.
-static bool is_simulated(DisturbKind kind) {
-    return kind != DISTURB_FAIL_NIC && kind != DISTURB_FLAP;
-}
-
 Status scenario_refuse_unsimulated(const Scenario *scenario) {
-    for (int i = 0; i < scenario->num_disturb; i++) {
-        if (is_simulated(scenario->disturb[i].kind)) continue;
-        char path[64];
-        snprintf(path, sizeof path, "disturb[%d].%s", i, DISTURB_NAMES[scenario->disturb[i].kind]);
-        return path_refuse(scenario, path);
-    }
     const struct {
         bool stated;
         const char *path;

@@ -38,5 +38,5 @@ Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out);
 // bandwidth_matrix, sequence_lengths, layers, placement, vocab_parallel.
 Status scenario_refuse_unsupported(const Scenario *scenario);
 
-// The same for a simulation, which acts upon some kinds of disturb.
+// The same for a simulation, which acts upon disturb.
 Status scenario_refuse_unsimulated(const Scenario *scenario);

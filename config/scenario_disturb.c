@@ -133,7 +133,7 @@ static Status nic_read(const JsonNode *node, const Cluster *cluster, Arena *aren
     return link_read(node, cluster, NIC_ONLY, arena, &out->link);
 }
 
-enum { MAX_FIELDS = 3 };
+enum { MAX_FIELDS = 4 };
 
 // One kind of disturbance: known by the key of its first field, which is read by itself.
 typedef struct {
@@ -147,18 +147,18 @@ typedef struct {
 #define OTHER(key)                                                                                 \
     { key, JSON_FIELD_OTHER, 0, 0, 0, NULL, true }
 
+#define SEED                                                                                       \
+    { "seed", JSON_FIELD_INT64, offsetof(Disturb, seed), 0, 9e15, NULL, false }
+
 static const DisturbForm DISTURB_FORMS[NUM_DISTURB_KINDS] = {
     {slow_gpu_read, {OTHER("slow_gpu"), NUMBER("factor", factor, 1, 1000)}, 2},
-    {jitter_read,
-     {OTHER("jitter_frac"),
-      {"seed", JSON_FIELD_INT64, offsetof(Disturb, seed), 0, 9e15, NULL, false}},
-     2},
+    {jitter_read, {OTHER("jitter_frac"), SEED}, 2},
     {any_link_read, {OTHER("link"), NUMBER("bandwidth_factor", bandwidth_factor, 1e-6, 1)}, 2},
     {nic_read, {OTHER("fail_nic")}, 1},
     {any_link_read,
      {OTHER("flap"), NUMBER("period_s", period_s, 1e-6, 1e6),
-      NUMBER("down_frac", down_frac, 0, 0.999999)},
-     3},
+      NUMBER("down_frac", down_frac, 0, 0.999999), SEED},
+     4},
     {background_read, {OTHER("background"), NUMBER("bytes_per_s", bytes_per_s, 1, 1e15)}, 2},
 };
 

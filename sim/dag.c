@@ -32,7 +32,7 @@ int dag_add_links(DagBuilder *builder, const DagRoute *route) {
 }
 
 int dag_add_route(DagBuilder *builder, const Network *network, int from_gpu, int to_gpu) {
-    DagRoute route = {0};
+    DagRoute route = {.from_gpu = from_gpu, .to_gpu = to_gpu};
     route.num_links = network_route(network, from_gpu, to_gpu, route.links);
     route.share_bytes_per_s = network_share_bytes_per_s(network, from_gpu, to_gpu);
     return dag_add_links(builder, &route);
@@ -72,6 +72,14 @@ Dag dag_finish(DagBuilder *builder) {
         dag.successors[next[builder->edges[i][0]]++] = builder->edges[i][1];
     }
     return dag;
+}
+
+void dag_reroute(Dag *dag, const Network *network) {
+    for (int i = 0; i < dag->num_routes; i++) {
+        DagRoute *route = &dag->routes[i];
+        if (route->from_gpu == route->to_gpu) continue;
+        route->num_links = network_route(network, route->from_gpu, route->to_gpu, route->links);
+    }
 }
 
 double dag_flow_s(const Dag *dag, int node) {

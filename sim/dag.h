@@ -21,6 +21,7 @@ typedef struct {
     int num_links;
     int links[MAX_HOPS];
     double share_bytes_per_s; // what a flow gets where the estimate expects it
+    int from_gpu, to_gpu;     // both 0 where it was made by dag_add_links
 } DagRoute;
 
 typedef struct {
@@ -54,6 +55,9 @@ int dag_add_route(DagBuilder *builder, const Network *network, int from_gpu, int
 void dag_add_wait(DagBuilder *builder, int before, int after);
 
 Dag dag_finish(DagBuilder *builder);
+
+// Finds all routes anew on a network on which NICs have failed.
+void dag_reroute(Dag *dag, const Network *network);
 
 // Seconds that the flow of an activity takes where the estimate's share of its links is free.
 double dag_flow_s(const Dag *dag, int node);

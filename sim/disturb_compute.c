@@ -128,6 +128,7 @@ bool disturb_is_random(const Disturb *disturb, int num_disturb, unsigned kinds) 
     for (int i = 0; i < num_disturb; i++) {
         if (!is_in(disturb[i].kind, kinds)) continue;
         if (disturb[i].kind == DISTURB_JITTER && disturb[i].jitter_frac > 0) return true;
+        if (disturb[i].kind == DISTURB_FLAP && disturb[i].down_frac > 0) return true;
     }
     return false;
 }

@@ -12,6 +12,28 @@ static Status links_read(const JsonNode *root, Arena *arena, Network *network) {
     return status_ok();
 }
 
+static Status flaps_read(const JsonNode *root, Arena *arena, Network *network) {
+    JsonNode list = json_get(root, "flaps");
+    if (!json_is_present(&list)) return status_ok();
+    TRY(json_expect_array(&list));
+    network->num_flaps = json_size(&list);
+    network->flaps = ARENA_ARRAY(arena, network->num_flaps, LinkFlap);
+    const JsonField fields[] = {
+        {"link", JSON_FIELD_INT, offsetof(LinkFlap, link), 0, network->num_links - 1, NULL, true},
+        {"period_s", JSON_FIELD_DOUBLE, offsetof(LinkFlap, period_s), 1e-6, 1e6, NULL, true},
+        {"down_s", JSON_FIELD_DOUBLE, offsetof(LinkFlap, down_s), 0, 1e6, NULL, true},
+        {"first_down_s", JSON_FIELD_DOUBLE, offsetof(LinkFlap, first_down_s), -1e6, 1e6, NULL,
+         true},
+    };
+    for (int i = 0; i < network->num_flaps; i++) {
+        JsonNode flap = json_at(&list, i);
+        LinkFlap *out = &network->flaps[i];
+        TRY(json_read_object(&flap, fields, sizeof fields / sizeof *fields, arena, out));
+        out->bytes_per_s = network->link_bytes_per_s[out->link];
+    }
+    return status_ok();
+}
+
 // Reads a list of at most max_size indices below `end`.
 static Status indices_read(const JsonNode *list, int max_size, int end, int *indices, int *size) {
     *size = 0;
@@ -53,9 +75,11 @@ Status hand_made_read(const JsonNode *root, Arena *arena, Network *network, Dag 
     static const JsonField fields[] = {
         {.key = "link_bytes_per_s", .kind = JSON_FIELD_OTHER, .required = true},
         {.key = "activities", .kind = JSON_FIELD_OTHER, .required = true},
+        {.key = "flaps", .kind = JSON_FIELD_OTHER},
     };
     TRY(json_read_object(root, fields, sizeof fields / sizeof *fields, arena, NULL));
     TRY(links_read(root, arena, network));
+    TRY(flaps_read(root, arena, network));
     JsonNode list = json_get(root, "activities");
     TRY(json_expect_array(&list));
     DagBuilder builder = {.arena = arena};

@@ -1,10 +1,11 @@
 #include "sim/network.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdbool.h>
 
-// Ports that a leaf switch has for NICs; see the header for the source.
-enum { LEAF_NICS = 32, DRAGONFLY_GROUP_NICS = 1024 };
+// Ports that a leaf switch has for NICs, and a spine for leaves; see the header for the source.
+enum { LEAF_NICS = 32, DRAGONFLY_GROUP_NICS = 1024, SPINE_PORTS = 64 };
 
 static int min_int(int a, int b) {
     return a < b ? a : b;
@@ -26,14 +27,24 @@ static int rail_of_gpu(const Network *network, int gpu) {
     return (int)((int64_t)local * network->nics_per_node / network->gpus_per_node);
 }
 
+static bool nic_works(const Network *network, int nic) {
+    return !network->nic_taken_by || network->nic_taken_by[nic] == nic;
+}
+
+// The NIC that a GPU's traffic goes through, where rails meet in a spine.
 static int nic_of_gpu(const Network *network, int gpu) {
-    return gpu / network->gpus_per_node * network->nics_per_node + rail_of_gpu(network, gpu);
+    int nic = gpu / network->gpus_per_node * network->nics_per_node + rail_of_gpu(network, gpu);
+    return network->nic_taken_by ? network->nic_taken_by[nic] : nic;
+}
+
+static int leaf_of_nic(const Network *network, int nic) {
+    int block = nic / network->nics_per_node / leaf_nodes(network);
+    if (!has_rails(network)) return block;
+    return block * network->nics_per_node + nic % network->nics_per_node;
 }
 
 static int leaf_of_gpu(const Network *network, int gpu) {
-    int block = gpu / network->gpus_per_node / leaf_nodes(network);
-    if (!has_rails(network)) return block;
-    return block * network->nics_per_node + rail_of_gpu(network, gpu);
+    return leaf_of_nic(network, nic_of_gpu(network, gpu));
 }
 
 // Links are numbered in the order: ports out, ports in, NICs out, NICs in, leaves up, leaves down.
@@ -43,6 +54,22 @@ static int first_nic_link(const Network *network) {
 
 static int first_leaf_link(const Network *network) {
     return first_nic_link(network) + 2 * network->num_nodes * network->nics_per_node;
+}
+
+// Spines that join a set of leaves with num_uplinks each.
+static int num_spines_of(int num_leaves, double num_uplinks) {
+    if (num_leaves == 1) return 0;
+    double needed = ceil(num_leaves * num_uplinks / SPINE_PORTS);
+    return (int)fmax(1, fmin(needed, floor(num_uplinks)));
+}
+
+// Sets of leaves that have spines of their own.
+static int num_planes(const Network *network) {
+    return network->topology == TOPOLOGY_RAIL_ONLY ? network->nics_per_node : 1;
+}
+
+static double nics_per_leaf(const Network *network) {
+    return leaf_nodes(network) * (has_rails(network) ? 1 : network->nics_per_node);
 }
 
 static Network network_shape(const Cluster *cluster) {
@@ -62,6 +89,12 @@ static Network network_shape(const Cluster *cluster) {
     };
     int num_blocks = (cluster->num_nodes - 1) / leaf_nodes(&network) + 1;
     network.num_leaves = has_rails(&network) ? num_blocks * nics : num_blocks;
+    if (network.topology != TOPOLOGY_DRAGONFLY) {
+        int planes = num_planes(&network);
+        network.num_spines =
+            planes * num_spines_of(network.num_leaves / planes,
+                                   nics_per_leaf(&network) / network.oversubscription);
+    }
     network.num_links = first_leaf_link(&network) + 2 * network.num_leaves;
     return network;
 }
@@ -102,7 +135,7 @@ Network network_build(const Cluster *cluster, int num_folded, Arena *arena) {
 
     double nic_bytes_per_s =
         network.nic_share_bytes_per_s * network.gpus_per_node / network.nics_per_node;
-    double nics_per_leaf = leaf_nodes(&network) * (has_rails(&network) ? 1 : network.nics_per_node);
+    double leaf_bytes_per_s = nics_per_leaf(&network) * nic_bytes_per_s;
     for (int i = 0; i < network.num_links; i++) {
         double *capacity = &network.link_bytes_per_s[i];
         if (i < first_nic_link(&network)) {
@@ -110,7 +143,7 @@ Network network_build(const Cluster *cluster, int num_folded, Arena *arena) {
         } else if (i < first_leaf_link(&network)) {
             *capacity = nic_bytes_per_s / num_on_nic;
         } else {
-            *capacity = nics_per_leaf * nic_bytes_per_s / network.oversubscription / num_on_leaf;
+            *capacity = leaf_bytes_per_s / network.oversubscription / num_on_leaf;
         }
     }
     return network;
@@ -120,41 +153,76 @@ static bool same_domain(const Network *network, int a, int b) {
     return a / network->domain_gpus == b / network->domain_gpus;
 }
 
-// The GPU beside from_gpu, in its node, that hangs on the rail of to_gpu; from_gpu itself where it
-// does, or where the rails meet in a spine.
-static int rail_proxy(const Network *network, int from_gpu, int to_gpu) {
-    if (network->topology != TOPOLOGY_RAIL_ONLY) return from_gpu;
-    if (rail_of_gpu(network, from_gpu) == rail_of_gpu(network, to_gpu)) return from_gpu;
-    int first_gpu = from_gpu / network->gpus_per_node * network->gpus_per_node;
-    return first_gpu + to_gpu % network->gpus_per_node;
+// Without a spine between rails: the rail of to_gpu, or the next that works in both nodes.
+static int rail_between(const Network *network, int from_gpu, int to_gpu) {
+    int from_node = from_gpu / network->gpus_per_node, to_node = to_gpu / network->gpus_per_node;
+    int rail = rail_of_gpu(network, to_gpu);
+    for (int i = 0; i < network->nics_per_node; i++) {
+        if (nic_works(network, from_node * network->nics_per_node + rail) &&
+            nic_works(network, to_node * network->nics_per_node + rail))
+            break;
+        rail = (rail + 1) % network->nics_per_node;
+    }
+    return rail;
 }
 
-int network_route(const Network *network, int from_gpu, int to_gpu, int links[MAX_HOPS]) {
-    assert(from_gpu != to_gpu);
-    int n = 0;
-    int proxy =
-        same_domain(network, from_gpu, to_gpu) ? to_gpu : rail_proxy(network, from_gpu, to_gpu);
-    if (proxy != from_gpu) {
-        links[n++] = from_gpu;
-        links[n++] = network->num_gpus + proxy;
-    }
-    if (proxy == to_gpu) return n;
+// The GPU beside from_gpu, in its node, that hangs on a rail: from_gpu itself where it does, else
+// the one at the place of to_gpu where that one does, else the first.
+static int rail_proxy(const Network *network, int from_gpu, int to_gpu, int rail) {
+    if (rail_of_gpu(network, from_gpu) == rail) return from_gpu;
+    int first_gpu = from_gpu / network->gpus_per_node * network->gpus_per_node;
+    if (rail_of_gpu(network, to_gpu) == rail) return first_gpu + to_gpu % network->gpus_per_node;
+    int nics = network->nics_per_node;
+    return first_gpu + (rail * network->gpus_per_node + nics - 1) / nics;
+}
 
+static int port_to_port(const Network *network, int from_gpu, int to_gpu, int links[]) {
+    links[0] = from_gpu;
+    links[1] = network->num_gpus + to_gpu;
+    return 2;
+}
+
+static int nic_to_nic(const Network *network, int from_nic, int to_nic, int links[]) {
     int nics = first_nic_link(network), num_nics = network->num_nodes * network->nics_per_node;
-    int leaves = first_leaf_link(network);
-    int from_leaf = leaf_of_gpu(network, proxy), to_leaf = leaf_of_gpu(network, to_gpu);
-    links[n++] = nics + nic_of_gpu(network, proxy);
+    int leaves = first_leaf_link(network), n = 0;
+    int from_leaf = leaf_of_nic(network, from_nic), to_leaf = leaf_of_nic(network, to_nic);
+    links[n++] = nics + from_nic;
     if (from_leaf != to_leaf) {
         links[n++] = leaves + from_leaf;
         links[n++] = leaves + network->num_leaves + to_leaf;
     }
-    links[n++] = nics + num_nics + nic_of_gpu(network, to_gpu);
+    links[n++] = nics + num_nics + to_nic;
     return n;
+}
+
+int network_route(const Network *network, int from_gpu, int to_gpu, int links[MAX_HOPS]) {
+    assert(from_gpu != to_gpu);
+    if (same_domain(network, from_gpu, to_gpu)) {
+        return port_to_port(network, from_gpu, to_gpu, links);
+    }
+    if (network->topology != TOPOLOGY_RAIL_ONLY) {
+        return nic_to_nic(network, nic_of_gpu(network, from_gpu), nic_of_gpu(network, to_gpu),
+                          links);
+    }
+    int rail = rail_between(network, from_gpu, to_gpu), n = 0;
+    int proxy = rail_proxy(network, from_gpu, to_gpu, rail);
+    if (proxy != from_gpu) n = port_to_port(network, from_gpu, proxy, links);
+    int from_node = from_gpu / network->gpus_per_node, to_node = to_gpu / network->gpus_per_node;
+    return n + nic_to_nic(network, from_node * network->nics_per_node + rail,
+                          to_node * network->nics_per_node + rail, links + n);
 }
 
 double network_share_bytes_per_s(const Network *network, int from_gpu, int to_gpu) {
     if (same_domain(network, from_gpu, to_gpu)) return network->scale_up_bytes_per_s;
     return network->nic_share_bytes_per_s / network->oversubscription;
+}
+
+int network_spine_leaves(const Network *network, int spine, int *first, int *stride, int *count) {
+    int planes = num_planes(network), spines_per_plane = network->num_spines / planes;
+    *first = spine / spines_per_plane;
+    *stride = planes;
+    *count = network->num_leaves / planes;
+    return spines_per_plane;
 }
 
 void network_links_of(const Network *network, const LinkName *name, int links[2]) {

@@ -7,6 +7,9 @@
 //   rail-only      the same, but messages between rails first cross to the other rail's GPU
 //   fat-tree       one leaf per 32 NICs
 //   dragonfly      one leaf stands for a group of 1,024 NICs; inside a group nothing limits
+// Spines have 64 ports and are as many as the uplinks need, at most one for every uplink of a leaf
+// (beyond that each stands for a plane of switches): 4 for 32 nodes of 8 NICs, 16 for 128. All
+// leaves are joined to all of them alike, with rail-only all leaves of one rail.
 // Source: NVIDIA, "DGX SuperPOD Reference Architecture (DGX H100)", RA-11333-001, 2023: scalable
 //         units of 32 nodes, rail-optimised leaves of 32 ports down and 32 up. Rail-only: Wang et
 //         al. 2023, arXiv:2307.12169.
@@ -20,17 +23,30 @@
 
 enum { MAX_HOPS = 6 }; // links of the longest route
 
+// A link that comes and goes: down at first_down_s, which may be before the start, and every
+// period_s after it, for down_s.
+typedef struct {
+    int link;
+    double bytes_per_s; // that it lacks while it is down
+    double period_s, down_s, first_down_s;
+    int entry; // of the scenario's `disturb`
+} LinkFlap;
+
 typedef struct {
     Topology topology;
     int num_gpus, gpus_per_node, domain_gpus;
     int num_nodes, nics_per_node; // NICs that GPUs use: at most one per GPU, faster ones then
-    int num_leaves;
+    int num_leaves, num_spines;
     double oversubscription;      // of the leaves' uplinks
     int num_folded;               // GPUs that each simulated GPU stands for, itself included
     double scale_up_bytes_per_s;  // of one GPU's port
     double nic_share_bytes_per_s; // of one GPU when all of its node send
     int num_links;
     double *link_bytes_per_s; // [num_links]
+    const int *nic_taken_by;  // [num_nodes * nics_per_node] the NIC of the node that carries its
+                              // traffic; NULL: every NIC works
+    LinkFlap *flaps;          // [num_flaps]
+    int num_flaps;
 } Network;
 
 // The links of a cluster, each with the capacity that is left for the simulated GPUs when every
@@ -49,6 +65,10 @@ int network_route(const Network *network, int from_gpu, int to_gpu, int links[MA
 // What a flow between two GPUs gets while every GPU of the cluster sends one like it, and all of
 // them through the spine where they leave a domain: the rate that costmodel/ reckons with.
 double network_share_bytes_per_s(const Network *network, int from_gpu, int to_gpu);
+
+// The leaves that a spine joins: *count of them from *first, every *stride.
+//   returns how many spines join them
+int network_spine_leaves(const Network *network, int spine, int *first, int *stride, int *count);
 
 // The two directions of a link of the cluster (no spine): out and in, or up and down. GPUs that
 // share several NICs as one (more NICs than GPUs) all lose where one of these does.

@@ -2,14 +2,18 @@
 
 #include "sim/sgx.h"
 
+#include <math.h>
+
 // Activities are handed to SimGrid only when they begin: its work per event grows with those alive.
 typedef struct {
+    const Network *network;
     const Dag *dag;
     Playback *playback;
     int32_t *num_waits; // [num_nodes] what is still to end
     int32_t *ready;     // stack of nodes that may begin now
     int num_ready;
-    int num_ended;
+    int num_begun, num_ended;
+    bool *is_down; // [num_flaps] of the network
 } Player;
 
 static void node_end(Player *player, int node) {
@@ -39,6 +43,7 @@ static void begin_ready(Player *player) {
     while (player->num_ready > 0) {
         int node = player->ready[--player->num_ready];
         player->playback->start_s[node] = sgx_now_s();
+        player->num_begun++;
         if (player->dag->nodes[node].delay_s > 0) {
             player->playback->num_activities++;
             sgx_start_timer(player->dag->nodes[node].delay_s, node);
@@ -48,9 +53,53 @@ static void begin_ready(Player *player) {
     }
 }
 
-static void timer_done(void *context, int node) {
-    node_move(context, node);
-    begin_ready(context);
+// A link that is down keeps so much of its capacity: flows stall, and the engine, which knows no
+// link without any, can go on with them.
+static const double DOWN_FRAC = 1e-9;
+
+// Gives the link of a flap what is left to it, for several may share it.
+static void link_set(const Player *player, int link) {
+    const Network *network = player->network;
+    double whole = network->link_bytes_per_s[link], left = whole;
+    for (int i = 0; i < network->num_flaps; i++) {
+        const LinkFlap *flap = &network->flaps[i];
+        if (flap->link == link && player->is_down[i]) left -= flap->bytes_per_s;
+    }
+    sgx_set_link(link, fmax(left, DOWN_FRAC * whole));
+}
+
+// Flaps are timers with the numbers behind those of the nodes. They end with the last activity.
+static void flap_turn(Player *player, int number) {
+    if (player->num_begun == player->num_ended) return;
+    const LinkFlap *flap = &player->network->flaps[number];
+    bool *is_down = &player->is_down[number];
+    *is_down = !*is_down;
+    link_set(player, flap->link);
+    sgx_start_timer(*is_down ? flap->down_s : flap->period_s - flap->down_s,
+                    player->dag->num_nodes + number);
+}
+
+static void flaps_begin(Player *player) {
+    for (int i = 0; i < player->network->num_flaps; i++) {
+        const LinkFlap *flap = &player->network->flaps[i];
+        double first_turn_s = flap->first_down_s;
+        if (flap->first_down_s <= 0) {
+            player->is_down[i] = true;
+            link_set(player, flap->link);
+            first_turn_s += flap->down_s;
+        }
+        sgx_start_timer(first_turn_s, player->dag->num_nodes + i);
+    }
+}
+
+static void timer_done(void *context, int id) {
+    Player *player = context;
+    if (id >= player->dag->num_nodes) {
+        flap_turn(player, id - player->dag->num_nodes);
+        return;
+    }
+    node_move(player, id);
+    begin_ready(player);
 }
 
 static void flow_done(void *context, int node) {
@@ -76,16 +125,19 @@ Status dag_play(const Network *network, const Dag *dag, Arena *arena, Playback *
         .end_s = ARENA_ARRAY(arena, dag->num_nodes, double),
     };
     Player player = {
+        .network = network,
         .dag = dag,
         .playback = out,
         .num_waits = ARENA_ARRAY(arena, dag->num_nodes, int32_t),
         .ready = ARENA_ARRAY(arena, dag->num_nodes, int32_t),
+        .is_down = ARENA_ARRAY(arena, network->num_flaps, bool),
     };
     TRY(sgx_open(used_links(network, dag, arena), network->num_links));
     for (int i = dag->num_nodes; i-- > 0;) {
         player.num_waits[i] = dag->num_waits[i];
         if (player.num_waits[i] == 0) player.ready[player.num_ready++] = i;
     }
+    flaps_begin(&player);
     begin_ready(&player);
     SgxEvents events = {.timer_done = timer_done, .flow_done = flow_done, .context = &player};
     TRY(sgx_run(&events));

@@ -47,6 +47,13 @@ static Status repeated_open(Run *run, int num_repetitions, SharedRuns *out) {
     return status_ok();
 }
 
+// Puts what happens to the network in the place of the network.
+static void network_take(Run *run, int repetition) {
+    run->lowered.network = run->disturbed;
+    network_draw_flaps(&run->scenario, repetition, &run->lowered.network);
+    if (run->disturbed.nic_taken_by) dag_reroute(&run->lowered.dag, &run->disturbed);
+}
+
 // In a child, whose copy of the run is its own.
 static Status repeated_play(void *context, int number) {
     const SharedRuns *shared = context;
@@ -55,7 +62,7 @@ static Status repeated_play(void *context, int number) {
     int repetition;
     DisturbCause cause = run_cause(&shared->plan, number, &repetition);
     LowerInput input = lower_input(run);
-    if (cause == CAUSE_NETWORK) run->lowered.network.link_bytes_per_s = run->disturbed_bytes_per_s;
+    if (cause == CAUSE_NETWORK) network_take(run, repetition);
     computations_disturb(&input, run->scenario.disturb, run->scenario.num_disturb,
                          shared->plan.kinds[cause], repetition, &arena, &run->lowered);
     Playback playback;
@@ -98,8 +105,7 @@ static Status run_prepare(const RunOptions *options, const JsonNode *root, Arena
                        &run->folding));
     LowerInput input = lower_input(run);
     TRY(program_lower(&input, &run->folding, options->stepwise, arena, &run->lowered));
-    return network_disturb(&run->scenario, &run->lowered.network, arena,
-                           &run->disturbed_bytes_per_s);
+    return network_disturb(&run->scenario, &run->lowered.network, arena, &run->disturbed);
 }
 
 Status run_play(const RunOptions *options, const JsonNode *root, Arena *arena, Run *run) {
@@ -110,7 +116,7 @@ Status run_play(const RunOptions *options, const JsonNode *root, Arena *arena, R
         TRY(dag_play(&run->lowered.network, &run->lowered.dag, arena, &run->playback));
         run->difference = difference_find(run, &run->playback);
     }
-    run->lowered.network.link_bytes_per_s = run->disturbed_bytes_per_s;
+    network_take(run, 0);
     run->outcome = playback_outcome(&run->lowered, &run->parts.program, &run->playback,
                                     run->parts.prices.step_s, arena);
     run->path = critical_path_find(&run->lowered, &run->parts.program, &run->playback,

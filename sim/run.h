@@ -27,7 +27,7 @@ typedef struct {
     EstimateParts parts;
     Folding folding;
     Lowered lowered;
-    double *disturbed_bytes_per_s; // [num_links] of its network
+    Network disturbed; // its network with what happens to it
     Playback playback;
     Outcome outcome;
     CriticalPath path;

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <new>
 #include <string>
 #include <unistd.h>
@@ -28,6 +29,8 @@ namespace {
 // One engine per process is SimGrid's own rule, hence the one global of this program.
 struct State {
     std::vector<s4u::Link *> links;
+    std::vector<double> whole_bytes_per_s; // of every link, as it was opened
+    std::map<int, double> bytes_per_s;     // of those that have less now
     s4u::Host *from = nullptr, *to = nullptr;
     std::vector<simgrid::kernel::resource::StandardLinkImpl *> route; // of the flow now starting
     std::vector<s4u::Activity *> ended; // released when the clock next advances
@@ -35,6 +38,24 @@ struct State {
     std::string error; // the first one
 };
 State state;
+
+s4u::Link *link_at(int link) {
+    return state.links.at(static_cast<size_t>(link));
+}
+
+double whole_of(int link) {
+    return state.whole_bytes_per_s[static_cast<size_t>(link)];
+}
+
+// Gives those of a route that have less their whole capacity, or takes it from them again.
+void links_show(const int *links, int num_links, bool whole) {
+    if (state.bytes_per_s.empty()) return;
+    for (int i = 0; i < num_links; i++) {
+        auto less = state.bytes_per_s.find(links[i]);
+        if (less == state.bytes_per_s.end()) continue;
+        link_at(links[i])->set_bandwidth(whole ? whole_of(links[i]) : less->second);
+    }
+}
 
 // SimGrid only has to share links: all flows go from one host to another, and the zone answers
 // with the links of the flow that is just being started. So nothing is stored per pair of GPUs.
@@ -84,6 +105,7 @@ void build_links(const double *link_bytes_per_s, int num_links) {
     state.from = zone->create_host("from", 1.0)->seal();
     state.to = zone->create_host("to", 1.0)->seal();
     state.links.resize(static_cast<size_t>(num_links));
+    state.whole_bytes_per_s.assign(link_bytes_per_s, link_bytes_per_s + num_links);
     for (size_t i = 0; i < state.links.size(); i++) {
         if (link_bytes_per_s[i] <= 0) continue;
         state.links[i] = zone->create_link(std::to_string(i), link_bytes_per_s[i])->seal();
@@ -146,13 +168,30 @@ void sgx_start_flow(const int *links, int num_links, double bytes, int id) {
     try {
         state.route.clear();
         for (int i = 0; i < num_links; i++) {
-            state.route.push_back(state.links.at(static_cast<size_t>(links[i]))->get_impl());
+            state.route.push_back(link_at(links[i])->get_impl());
         }
         auto flow = s4u::Comm::sendto_init(state.from, state.to);
         flow->set_payload_size(static_cast<uint64_t>(bytes + 0.5));
         flow->add_ref();
         flow->set_data(reinterpret_cast<void *>(static_cast<uintptr_t>(id) + 1));
+        // A flow is bound for good to what its links have when it starts: let it see all of it.
+        links_show(links, num_links, true);
         flow->start();
+        links_show(links, num_links, false);
+    } catch (const std::exception &exception) {
+        note_error(exception);
+    }
+}
+
+void sgx_set_link(int link, double bytes_per_s) {
+    try {
+        if (!link_at(link)) return;
+        link_at(link)->set_bandwidth(bytes_per_s);
+        if (bytes_per_s < whole_of(link)) {
+            state.bytes_per_s[link] = bytes_per_s;
+        } else {
+            state.bytes_per_s.erase(link);
+        }
     } catch (const std::exception &exception) {
         note_error(exception);
     }

@@ -97,15 +97,11 @@ claim "a quarter of a NIC costs three times what half of it does" \
 claim "a whole NIC costs nothing" "$(figure whole network) == 0"
 grep -q '"folding_reason":.*disturb\[0\].link makes the network' "$temp/half.out"
 
-# What nothing acts upon yet is refused by its path; other commands refuse all of it.
+# What leaves nothing is refused by its path; other commands refuse all of it.
 cd "$temp"
-job card "$slow, {\"fail_nic\": \"nic:0.0\"}"
-refuses 'card.json: disturb[1].fail_nic: legal, but not supported yet' simulate card.json
 job others '{"background": "leaf:0-leaf:1", "bytes_per_s": 1e13}'
 refuses 'others.json: disturb[0].background: 1e+13 bytes/s leave nothing of leaf:0 up, which has 1.6e+12' \
     simulate others.json
-job spine '{"link": "spine:0", "bandwidth_factor": 0.5}'
-refuses 'spine.json: disturb[0].link: spines are legal, but not supported yet' simulate spine.json
 for command in estimate plan; do
     refuses 'slow.json: disturb: legal, but not supported yet' $command slow.json
 done

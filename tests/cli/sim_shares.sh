@@ -56,10 +56,35 @@ claim "a ring uses every port once" \
                      {"bytes": 18e9, "links": [2, 7]}, {"bytes": 18e9, "links": [3, 4]}]}' \
     "18, 18, 18, 18"
 
-# An activity that waits for itself never begins.
-message=$(echo '{"link_bytes_per_s": [], "activities": [{"delay_s": 1, "after": [0]}]}' |
-    "$MESHWRIGHT_SIM" --hand-made 2>&1) && exit 1
-[ "$message" = "meshwright-sim: 1 of 1 activities never began: they wait in a circle" ] || {
-    echo "$message"
-    exit 1
-}
+# Up from 0 to 1.5, 2 to 3.5, 4 to 5.5: 2 GB at 1 GB/s take 0.5 s more, 4 GB 1 s more.
+claim "a flow stalls while its link is down" \
+    '{"link_bytes_per_s": [1e9, 1e9],
+      "activities": [{"bytes": 2e9, "links": [0]}, {"bytes": 4e9, "links": [0, 1], "after": [0]}],
+      "flaps": [{"link": 0, "period_s": 2, "down_s": 0.5, "first_down_s": 1.5}]}' "2.5, 7.5"
+
+# Down up to 0.25; what the stalled flow leaves of link 1 the other has: until then 1 GB/s, 0.5 then.
+# 0.75 GB of it remain and take 1.5 s; the first has moved as much then and the last 0.25 GB alone.
+claim "a link may be down at the start, and others use what is free" \
+    '{"link_bytes_per_s": [1e9, 1e9],
+      "activities": [{"bytes": 1e9, "links": [0, 1]}, {"bytes": 1e9, "links": [1]}],
+      "flaps": [{"link": 0, "period_s": 9, "down_s": 0.5, "first_down_s": -0.25}]}' "2, 1.75"
+
+# Two reasons for link 0 to be down, from 1 to 2 and from 1.5 to 3.
+claim "a link is up again when nothing holds it down" \
+    '{"link_bytes_per_s": [1e9], "activities": [{"bytes": 2e9, "links": [0]}],
+      "flaps": [{"link": 0, "period_s": 9, "down_s": 1, "first_down_s": 1},
+                {"link": 0, "period_s": 9, "down_s": 1.5, "first_down_s": 1.5}]}' "4"
+
+claim "a flap of a link that nothing crosses does nothing" \
+    '{"link_bytes_per_s": [1e9, 1e9], "activities": [{"bytes": 2e9, "links": [0]}],
+      "flaps": [{"link": 1, "period_s": 0.5, "down_s": 0.25, "first_down_s": 0.1}]}' "2"
+
+# An activity that waits for itself never begins, however long links come and go.
+for flaps in '' '{"link": 0, "period_s": 1, "down_s": 0.5, "first_down_s": 0.5}'; do
+    message=$(echo '{"link_bytes_per_s": [1e9], "activities": [{"delay_s": 1, "after": [0]}],
+        "flaps": ['"$flaps"']}' | timeout 20 "$MESHWRIGHT_SIM" --hand-made 2>&1) && exit 1
+    [ "$message" = "meshwright-sim: 1 of 1 activities never began: they wait in a circle" ] || {
+        echo "$message"
+        exit 1
+    }
+done

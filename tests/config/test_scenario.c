@@ -117,10 +117,6 @@ static void disturb_is_only_simulated(void) {
     ASSERT_REFUSED(scenario_refuse_unsupported(&scenario),
                    "job.json: disturb: legal, but not supported yet");
     CU_ASSERT_EQUAL(scenario_refuse_unsimulated(&scenario).code, STATUS_OK);
-    text = with_disturb(&arena, "{\"jitter_frac\": 0}, {\"fail_nic\": \"nic:0.1\"}");
-    CU_ASSERT_EQUAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
-    ASSERT_REFUSED(scenario_refuse_unsimulated(&scenario),
-                   "job.json: disturb[1].fail_nic: legal, but not supported yet");
     arena_free(&arena);
 }
 

@@ -26,3 +26,14 @@ Cluster sim_cluster(int num_nodes) {
         .oversubscription = 1,
     };
 }
+
+const char *sim_route_text(const Network *network, int from_gpu, int to_gpu, Arena *arena) {
+    int links[MAX_HOPS];
+    int num_links = network_route(network, from_gpu, to_gpu, links);
+    const char *text = "";
+    for (int i = 0; i < num_links; i++) {
+        text = arena_printf(arena, "%s%s%s", text, i ? ", " : "",
+                            network_link_name(network, links[i], arena));
+    }
+    return text;
+}

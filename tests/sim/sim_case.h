@@ -2,7 +2,11 @@
 #pragma once
 
 #include "config/cluster.h"
+#include "sim/network.h"
 
 // Nodes of 8 GPUs on one NVLink domain (100 GB/s) and 8 NICs (10 GB/s) on rails; collectives reach
 // half of that, messages all of it; latencies of 1 ms (collective), 0.1 ms (hop), 1 ms (message).
 Cluster sim_cluster(int num_nodes);
+
+// The names of the links of a route, in order.
+const char *sim_route_text(const Network *network, int from_gpu, int to_gpu, Arena *arena);

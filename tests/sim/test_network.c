@@ -6,22 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-// The names of the links of a route, in order.
-static const char *route_text(const Network *network, int from_gpu, int to_gpu, Arena *arena) {
-    int links[MAX_HOPS];
-    int num_links = network_route(network, from_gpu, to_gpu, links);
-    const char *text = "";
-    for (int i = 0; i < num_links; i++) {
-        text = arena_printf(arena, "%s%s%s", text, i ? ", " : "",
-                            network_link_name(network, links[i], arena));
-    }
-    return text;
-}
-
 static void assert_route(const Cluster *cluster, int from_gpu, int to_gpu, const char *expected) {
     Arena arena = {0};
     Network network = network_build(cluster, 1, &arena);
-    const char *text = route_text(&network, from_gpu, to_gpu, &arena);
+    const char *text = sim_route_text(&network, from_gpu, to_gpu, &arena);
     CU_ASSERT_STRING_EQUAL(text, expected);
     if (strcmp(text, expected) != 0) fprintf(stderr, "\n%s, expected %s\n", text, expected);
     arena_free(&arena);
