@@ -1,6 +1,7 @@
 #include "config/cluster.h"
 
 #include "base/data_dir.h"
+#include "config/cluster_groups.h"
 #include "config/cluster_matrix.h"
 #include "config/profile.h"
 
@@ -58,43 +59,41 @@ static const JsonField SCALE_OUT_FIELDS[] = {
      false},
 };
 
-static Status between_check(const JsonNode *between) {
-    static const JsonField FIELDS[] = {
-        {"bytes_per_s", JSON_FIELD_DOUBLE, offsetof(Shape, nic_bytes_per_s), 1e3, 1e14, NULL, true},
-        {"latency_s", JSON_FIELD_DOUBLE, offsetof(Shape, oversubscription), 0, 10, NULL, true},
-    };
-    Arena none = {0};
-    Shape ignored;
-    return json_read_object(between, FIELDS, 2, &none, &ignored);
-}
-
 static Status cluster_object(const JsonNode *root, bool preset, Arena *arena, Cluster *out);
 
-// Heterogeneous: every group is a cluster of its own; the first stands for all until they are acted
-// on.
-static Status groups_read(const JsonNode *root, Arena *arena, Cluster *out) {
-    JsonNode groups = json_get(root, "groups"), between = json_get(root, "between");
-    int n, total = 0;
-    TRY(json_expect_items(&groups, "groups", 64, &n));
-    if (json_is_present(&between)) TRY(between_check(&between));
-    if (n > 1 && !json_is_present(&between))
-        return json_error(&between, "missing; expected {\"bytes_per_s\": ..., \"latency_s\": ...}");
-    for (int i = n - 1; i >= 0; i--) {
-        JsonNode group = json_at(&groups, i);
-        TRY(cluster_object(&group, false, arena, out));
-        JsonNode nested = json_get(&group, "groups");
-        if (json_is_present(&nested)) return json_error(&nested, "groups cannot hold groups");
-        total += out->num_gpus;
+// What a cluster of groups says itself; the rest stands in each group.
+static Status groups_check_keys(const JsonNode *root) {
+    static const char *const OF_EACH[] = {"gpu",
+                                          "gpus_per_node",
+                                          "scale_up",
+                                          "scale_out",
+                                          "price_usd_per_gpu_hour",
+                                          "power_watts_per_gpu",
+                                          "bandwidth_matrix"};
+    for (size_t i = 0; i < sizeof OF_EACH / sizeof *OF_EACH; i++) {
+        JsonNode node = json_get(root, OF_EACH[i]);
+        if (json_is_present(&node)) return json_error(&node, "belongs into each of the groups");
     }
-    JsonNode num_gpus = json_get(root, "num_gpus");
-    int stated;
-    if (json_is_present(&num_gpus)) {
-        TRY(json_read_int(&num_gpus, 1, MAX_GPUS, &stated));
-        if (stated != total)
-            return json_error(&num_gpus, "%d is not the groups' sum %d", stated, total);
-    }
-    out->has_groups = true;
     return status_ok();
+}
+
+static Status groups_read(const JsonNode *root, Arena *arena, Cluster *out) {
+    JsonNode groups = json_get(root, "groups");
+    int n;
+    TRY(json_expect_items(&groups, "groups", MAX_GROUPS, &n));
+    TRY(groups_check_keys(root));
+    Cluster *clusters = ARENA_ARRAY(arena, n, Cluster);
+    for (int i = 0; i < n; i++) {
+        JsonNode group = json_at(&groups, i), nested = json_get(&group, "groups");
+        JsonNode matrix = json_get(&group, "bandwidth_matrix");
+        if (json_is_present(&nested)) return json_error(&nested, "groups cannot hold groups");
+        if (json_is_present(&matrix))
+            return json_error(&matrix, "of a group is legal, but not supported yet");
+        TRY(cluster_object(&group, false, arena, &clusters[i]));
+    }
+    TRY(groups_join(root, clusters, n, arena, out));
+    if (out->num_gpus <= MAX_GPUS) return status_ok();
+    return json_error(&groups, "%d GPUs together; expected at most %d", out->num_gpus, MAX_GPUS);
 }
 
 static Status shape_missing(const JsonNode *root, const char *key) {
@@ -178,22 +177,22 @@ static Cluster cluster_of_shape(const Cluster *profiles, const Shape *s) {
 
 static Status cluster_object(const JsonNode *root, bool preset, Arena *arena, Cluster *out) {
     JsonNode groups = json_get(root, "groups"), matrix = json_get(root, "bandwidth_matrix");
+    JsonNode between = json_get(root, "between");
     Shape shape = {.oversubscription = 1, .price_usd_per_gpu_hour = -1};
     TRY(json_expect_object(root));
     if (json_is_present(&groups)) {
         size_t num_fields = NUM_CLUSTER_FIELDS - NUM_PRESET_FIELDS;
         TRY(json_refuse_unknown(root, CLUSTER_FIELDS, num_fields));
-        *out = (Cluster){.name = "custom"};
         return groups_read(root, arena, out);
     }
     Cluster profiles = {.name = "custom"};
     TRY(shape_read(root, preset, arena, &shape));
     TRY(shape_check(root, &shape));
     TRY(profiles_read(root, arena, &profiles));
-    profiles.has_bandwidth_matrix = json_is_present(&matrix);
     *out = cluster_of_shape(&profiles, &shape);
-    return out->has_bandwidth_matrix ? bandwidth_matrix_check(&matrix, out->num_nodes, arena)
-                                     : status_ok();
+    if (json_is_present(&between)) return json_error(&between, "there are no groups");
+    if (!json_is_present(&matrix)) return status_ok();
+    return bandwidth_matrix_read(&matrix, out->num_nodes, arena, &out->sites);
 }
 
 Cluster cluster_with_gpus(const Cluster *cluster, int num_gpus) {
@@ -212,6 +211,7 @@ Cluster cluster_with_gpus(const Cluster *cluster, int num_gpus) {
     }
     if (num_gpus > 0 && c.domain_gpus > num_gpus) c.domain_gpus = num_gpus;
     c.num_nodes = num_gpus / c.gpus_per_node;
+    if (c.sites && c.num_nodes > c.sites->num_nodes) c.sites = NULL;
     return c;
 }
 

@@ -7,6 +7,7 @@
 #include "config/gpu.h"
 #include "config/kernels.h"
 #include "config/link.h"
+#include "config/sites.h"
 
 #include <stdbool.h>
 
@@ -40,8 +41,10 @@ typedef struct {
     double oversubscription; // >= 1, of the leaf uplinks
     double price_usd_per_gpu_hour;
     double power_watts_per_gpu;
-    bool has_groups;           // heterogeneous: read and checked, not acted upon yet
-    bool has_bandwidth_matrix; // measured: read and checked, not acted upon yet
+    const ClusterSites
+        *sites;       // joined groups, or a measured matrix; NULL: all nodes are one network
+    int unlike_group; // of heterogeneous groups, of which this is the first: the first of other
+                      // machines, read and checked, not acted upon yet; 0: there is none
 } Cluster;
 
 // Reads a scenario's cluster: "PRESET:NODES" or an object.
@@ -63,5 +66,5 @@ Status cluster_list(Arena *arena, ClusterSummary **out, int *num_clusters);
 
 // The same cluster with another number of GPUs; num_gpus was checked by the caller. A number below
 // a node's is a partial node with its share of the NICs; a larger one makes whole nodes of it
-// again.
+// again. With more nodes than its sites have it is one network.
 Cluster cluster_with_gpus(const Cluster *cluster, int num_gpus);

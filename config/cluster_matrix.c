@@ -7,9 +7,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Numbers of one line; value is where the path stands, for the message.
-static Status line_check(const JsonNode *value, const char *path, int line, const char *text,
-                         int num_nodes) {
+static const double MIN_BYTES_PER_S = 1e3, MAX_BYTES_PER_S = 1e14;
+
+// Where the numbers are from, for messages, and where they go.
+typedef struct {
+    const JsonNode *value; // names the file
+    const char *path;
+    int num_nodes;
+    double *bytes_per_s; // [num_nodes][num_nodes]
+} Matrix;
+
+static Status number_check(const Matrix *matrix, int line, int from, int to, double bytes_per_s) {
+    if (from == to) return status_ok();
+    if (bytes_per_s == 0)
+        return json_error(
+            matrix->value,
+            "%.100s line %d: 0 from node %d to node %d: all nodes of a job reach each "
+            "other",
+            matrix->path, line, from, to);
+    if (bytes_per_s >= MIN_BYTES_PER_S && bytes_per_s <= MAX_BYTES_PER_S) return status_ok();
+    return json_error(matrix->value, "%.100s line %d: %.6g is out of range; expected %.6g to %.6g",
+                      matrix->path, line, bytes_per_s, MIN_BYTES_PER_S, MAX_BYTES_PER_S);
+}
+
+// The numbers from one node.
+static Status line_read(const Matrix *matrix, int line, int from, const char *text) {
     int n = 0;
     for (const char *at = text;; n++) {
         char *end;
@@ -17,47 +39,72 @@ static Status line_check(const JsonNode *value, const char *path, int line, cons
         bool is_number = end != at;
         end += strspn(end, " \t\r\n");
         if (!is_number || (*end && *end != ','))
-            return json_error(value, "%.100s line %d: number %d is not a number", path, line,
-                              n + 1);
-        if (!(bytes_per_s >= 1e3 && bytes_per_s <= 1e14))
-            return json_error(value, "%.100s line %d: %.6g is out of range; expected 1000 to 1e+14",
-                              path, line, bytes_per_s);
+            return json_error(matrix->value, "%.100s line %d: number %d is not a number",
+                              matrix->path, line, n + 1);
+        if (n < matrix->num_nodes) {
+            TRY(number_check(matrix, line, from, n, bytes_per_s));
+            matrix->bytes_per_s[from * matrix->num_nodes + n] = bytes_per_s;
+        }
         if (!*end) break;
         at = end + 1;
     }
-    if (n + 1 != num_nodes)
-        return json_error(value,
+    if (n + 1 != matrix->num_nodes)
+        return json_error(matrix->value,
                           "%.100s line %d: found %d numbers, expected one for each of %d nodes",
-                          path, line, n + 1, num_nodes);
+                          matrix->path, line, n + 1, matrix->num_nodes);
     return status_ok();
 }
 
-static Status rows_check(const JsonNode *value, const char *path, FILE *file, int num_nodes) {
+static Status rows_read(const Matrix *matrix, FILE *file) {
     char *text = NULL;
     size_t size = 0;
     int line = 0, rows = 0;
     Status status = status_ok();
-    while (status.code == STATUS_OK && rows <= num_nodes && getline(&text, &size, file) >= 0) {
+    while (status.code == STATUS_OK && rows <= matrix->num_nodes &&
+           getline(&text, &size, file) >= 0) {
         line++;
         if (text[0] == '#' || text[strspn(text, " \t\r\n")] == '\0') continue;
-        status = line_check(value, path, line, text, num_nodes);
+        if (rows < matrix->num_nodes) status = line_read(matrix, line, rows, text);
         rows++;
     }
     free(text);
-    if (status.code == STATUS_OK && rows != num_nodes)
-        return json_error(value, "%.100s: found %s%d rows, expected one for each of %d nodes", path,
-                          rows > num_nodes ? "more than " : "", rows > num_nodes ? num_nodes : rows,
-                          num_nodes);
+    int expected = matrix->num_nodes;
+    if (status.code == STATUS_OK && rows != expected)
+        return json_error(matrix->value,
+                          "%.100s: found %s%d rows, expected one for each of %d nodes",
+                          matrix->path, rows > expected ? "more than " : "",
+                          rows > expected ? expected : rows, expected);
     return status;
 }
 
-Status bandwidth_matrix_check(const JsonNode *value, int num_nodes, Arena *arena) {
+Status bandwidth_matrix_read(const JsonNode *value, int num_nodes, Arena *arena,
+                             const ClusterSites **out) {
     const char *name;
     TRY(json_read_string(value, arena, &name));
+    if (num_nodes > MAX_SITES)
+        return json_error(value, "%d nodes are legal, but not supported yet; expected at most %d",
+                          num_nodes, MAX_SITES);
     const char *path = path_beside(arena, value->file ? value->file : "", name);
+    Matrix matrix = {value, path, num_nodes, ARENA_ARRAY(arena, num_nodes * num_nodes, double)};
     FILE *file = fopen(path, "r");
     if (!file) return json_error(value, "%.200s cannot be read: %s", path, strerror(errno));
-    Status status = rows_check(value, path, file, num_nodes);
+    Status status = rows_read(&matrix, file);
     fclose(file);
-    return status;
+    *out = NULL;
+    if (status.code != STATUS_OK || num_nodes == 1) return status;
+    int *site_of_node = ARENA_ARRAY(arena, num_nodes, int);
+    int *num_nodes_of = ARENA_ARRAY(arena, num_nodes, int);
+    for (int i = 0; i < num_nodes; i++) {
+        site_of_node[i] = i;
+        num_nodes_of[i] = 1;
+    }
+    ClusterSites *sites = ARENA_NEW(arena, ClusterSites);
+    *sites = (ClusterSites){.kind = SITE_NODE,
+                            .num_sites = num_nodes,
+                            .num_nodes = num_nodes,
+                            .site_of_node = site_of_node,
+                            .num_nodes_of = num_nodes_of,
+                            .bytes_per_s = matrix.bytes_per_s};
+    *out = sites;
+    return status_ok();
 }

@@ -108,12 +108,16 @@ Status scenario_refuse_unsupported(const Scenario *scenario) {
 }
 
 Status scenario_refuse_unsimulated(const Scenario *scenario) {
+    if (scenario->cluster.unlike_group > 0) {
+        char path[64];
+        snprintf(path, sizeof path, "cluster.groups[%d]", scenario->cluster.unlike_group);
+        return status_at(STATUS_INVALID, scenario->file, path,
+                         "other machines than groups[0]: legal, but not supported yet");
+    }
     const struct {
         bool stated;
         const char *path;
     } parts[] = {
-        {scenario->cluster.has_groups, "cluster.groups"},
-        {scenario->cluster.has_bandwidth_matrix, "cluster.bandwidth_matrix"},
         {scenario->training.has_sequence_lengths, "training.sequence_lengths"},
         {scenario->parallel.num_layer_overrides > 0, "parallel.layers"},
         {scenario->parallel.num_placement > 0, "parallel.placement"},

@@ -34,8 +34,8 @@ Status scenario_load(const char *path, Arena *arena, Scenario *out);
 // The same from a parsed document; root and arena must outlive the scenario.
 Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out);
 
-// Refuses, in the contract's words, what is legal but nothing acts upon yet: disturb, groups,
-// bandwidth_matrix, sequence_lengths, layers, placement, vocab_parallel.
+// Refuses, in the contract's words, what is legal but nothing acts upon yet: disturb, groups of
+// different machines, sequence_lengths, layers, placement, vocab_parallel.
 Status scenario_refuse_unsupported(const Scenario *scenario);
 
 // The same for a simulation, which acts upon disturb.

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "costmodel/kernel_nccl.h"
+#include "costmodel/site_links.h"
 
 // Whether every group of this shape fills whole domains or lies within one.
 static bool groups_are_aligned(const Cluster *cluster, Group group) {
@@ -123,11 +124,11 @@ static double protocols_s(const Cluster *cluster, const GroupLayout *g, Collecti
 // use the NICs of all the group's ranks there. An all-to-all sends from every rank's own share. In
 // a ring exchange one rank of each domain sends out, over the shares of those that do not, up to a
 // NIC.
-static double across_s(const Cluster *cluster, const GroupLayout *g, CollectiveKind kind,
-                       double message_bytes) {
+static double across_s(const Cluster *cluster, Group group, const GroupLayout *g,
+                       CollectiveKind kind, double message_bytes) {
     const Link *up = &cluster->scale_up, *out = &cluster->scale_out;
     double n = g->num_ranks, edge = g->nic_bytes_per_s_per_gpu * out->efficiency_frac;
-    edge /= cluster->oversubscription;
+    edge /= cluster->oversubscription * sites_slowdown(cluster, kind, group, g->ranks_per_domain);
     double up_s, out_s;
     if (kind == COLLECTIVE_ALL_TO_ALL) {
         out_s = message_bytes * (n - g->ranks_per_domain) / n / edge;
@@ -140,7 +141,8 @@ static double across_s(const Cluster *cluster, const GroupLayout *g, CollectiveK
         out_s = (wire_bytes + sqrt(wire_bytes * out->half_bytes)) / (edge * shares);
         up_s = g->ranks_per_domain > 1 ? wire_bytes / link_rate(up) : 0;
     }
-    return out->latency_s + protocols_s(cluster, g, kind, fmax(out_s, up_s));
+    return out->latency_s + sites_latency_s(cluster, kind, group) +
+           protocols_s(cluster, g, kind, fmax(out_s, up_s));
 }
 
 double collective_s(const Cluster *cluster, CollectiveKind kind, Group group,
@@ -149,7 +151,7 @@ double collective_s(const Cluster *cluster, CollectiveKind kind, Group group,
     if (kind == COLLECTIVE_DISPATCH || kind == COLLECTIVE_COMBINE) kind = COLLECTIVE_ALL_TO_ALL;
     GroupLayout layout = group_layout(cluster, group);
     if (layout.num_domains == 1) return inside_s(cluster, kind, group.size, message_bytes);
-    return across_s(cluster, &layout, kind, message_bytes);
+    return across_s(cluster, group, &layout, kind, message_bytes);
 }
 
 bool gpus_share_domain(const Cluster *cluster, int gpu_a, int gpu_b) {

@@ -3,6 +3,7 @@
 #include "costmodel/collective.h"
 #include "costmodel/compute.h"
 #include "costmodel/exchange.h"
+#include "costmodel/site_links.h"
 #include "workload/bytes.h"
 
 #include <math.h>
@@ -220,6 +221,17 @@ static void host_wait(Price *chunk, double launch_s) {
     chunk->part_s[PART_HOST] = launch_s;
 }
 
+// A message from a pipeline stage to the next; *alpha_s is its latency part.
+static double boundary_message_s(const Scenario *scenario, const Plan *plan, int stage, bool near,
+                                 double message_bytes, double *alpha_s) {
+    const Cluster *cluster = &scenario->cluster;
+    double time_s = p2p_s(cluster, near, message_bytes, alpha_s);
+    if (near || !cluster->sites) return time_s;
+    double transfer_s = (time_s - *alpha_s) * boundary_slowdown(cluster, plan, stage);
+    *alpha_s += boundary_latency_s(cluster, plan, stage);
+    return *alpha_s + transfer_s;
+}
+
 // What one chunk pays beside its blocks in each pass: where the host needs longer for all of it
 // than the device, the difference, and what its asynchronous messages (one in, one out, at the same
 // time) take from compute while they move.
@@ -232,7 +244,8 @@ static void chunk_overheads(const Scenario *scenario, const Plan *plan, const Wo
     int stage = plan->tp * plan->cp * plan->dp;
     bool near = gpus_share_domain(&scenario->cluster, 0, 2 * stage - 1);
     StepPart part = near ? PART_INSIDE : PART_ACROSS;
-    double message_s = p2p_s(&scenario->cluster, near, workload->message_bytes, NULL);
+    double message_s =
+        boundary_message_s(scenario, plan, 0, near, workload->message_bytes, &(double){0});
     price_add_term(chunk, TERM_PP, part,
                    stack->overlap_slowdown_frac * message_s * part_factor(scenario, part));
 }
@@ -330,7 +343,9 @@ static void messages_price(const Scenario *scenario, const Plan *plan, const Wor
         parts[r] = near ? PART_INSIDE : PART_ACROSS;
         double factor = part_factor(scenario, parts[r]);
         message_s[r] =
-            (p2p_s(cluster, near, workload->message_bytes, &alpha_s[r]) + gather_s) * factor;
+            (boundary_message_s(scenario, plan, r, near, workload->message_bytes, &alpha_s[r]) +
+             gather_s) *
+            factor;
         alpha_s[r] = (alpha_s[r] + gather_s) * factor;
     }
     prices->message_s = message_s;

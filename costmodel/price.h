@@ -69,6 +69,9 @@ Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *
 void program_price(const Scenario *scenario, const Plan *plan, const Program *program, Arena *arena,
                    Prices *prices);
 
+// The boundary that a message between neighbouring pipeline ranks crosses, as in Prices.message_s.
+int message_boundary(int rank, int peer);
+
 typedef struct {
     double time_s;
     double alpha_s, transfer_s; // its latency, and its bytes after that

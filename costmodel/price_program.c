@@ -58,15 +58,14 @@ void program_price(const Scenario *scenario, const Plan *plan, const Program *pr
     pieces_stretch(scenario, program, plan->num_chunks, arena, prices);
 }
 
-// The boundary that a message between neighbours crosses, as in Prices.message_s.
-static int boundary_of(int rank, int peer) {
+int message_boundary(int rank, int peer) {
     const int low = rank < peer ? rank : peer, high = rank < peer ? peer : rank;
     return high - low == 1 ? low : high; // else first and last rank: the ring closes behind `high`
 }
 
 MessagePrice instruction_message_price(const Program *program, const Prices *prices, int rank,
                                        const Instruction *message) {
-    const int boundary = boundary_of(rank, message->peer);
+    const int boundary = message_boundary(rank, message->peer);
     MessagePrice price = {prices->message_s[boundary], prices->message_alpha_s[boundary], 0};
     if (message->copies)
         price = (MessagePrice){prices->copies_s[rank], prices->copies_alpha_s[rank], 0};

@@ -31,10 +31,12 @@ int dag_add_links(DagBuilder *builder, const DagRoute *route) {
     return builder->num_routes++;
 }
 
-int dag_add_route(DagBuilder *builder, const Network *network, int from_gpu, int to_gpu) {
+int dag_add_route(DagBuilder *builder, const Network *network, int from_gpu, int to_gpu,
+                  double slowdown) {
     DagRoute route = {.from_gpu = from_gpu, .to_gpu = to_gpu};
     route.num_links = network_route(network, from_gpu, to_gpu, route.links);
     route.share_bytes_per_s = network_share_bytes_per_s(network, from_gpu, to_gpu);
+    if (!network_share_domain(network, from_gpu, to_gpu)) route.share_bytes_per_s /= slowdown;
     return dag_add_links(builder, &route);
 }
 

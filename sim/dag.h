@@ -49,7 +49,9 @@ typedef struct {
 int dag_add_timer(DagBuilder *builder, double delay_s);
 int dag_add_flow(DagBuilder *builder, double delay_s, double bytes, int route);
 int dag_add_links(DagBuilder *builder, const DagRoute *route);
-int dag_add_route(DagBuilder *builder, const Network *network, int from_gpu, int to_gpu);
+// slowdown: what links between sites take from the share of a flow that crosses domains.
+int dag_add_route(DagBuilder *builder, const Network *network, int from_gpu, int to_gpu,
+                  double slowdown);
 
 // Makes `after` wait for `before`; a negative `before` is nothing to wait for.
 void dag_add_wait(DagBuilder *builder, int before, int after);

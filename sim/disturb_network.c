@@ -31,6 +31,12 @@ static Status switch_check(const Damage *damage, int entry, const LinkName *name
     const char *what = name->kind == LINK_LEAF ? "leaf" : "spine";
     int count = name->kind == LINK_LEAF ? damage->network->num_leaves : damage->network->num_spines;
     if (name->index < count) return status_ok();
+    if (count == 0 && damage->network->sites)
+        return entry_refuse(damage->scenario, entry,
+                            arena_printf(damage->arena,
+                                         "a %s beside groups or a bandwidth_matrix is legal, but "
+                                         "not supported yet",
+                                         what));
     if (count == 0)
         return entry_refuse(damage->scenario, entry, "the network has no spine switches");
     return entry_refuse(damage->scenario, entry,

@@ -3,6 +3,7 @@
 // of workload/program.h, as costmodel/timeline.c applies them.
 #include "sim/lower.h"
 
+#include "costmodel/site_links.h"
 #include "sim/lowering.h"
 #include "sim/meeting.h"
 
@@ -27,9 +28,11 @@ static int message_route(Lowering *lowering, int rank, int peer, int lane) {
     int32_t *route =
         &lowering->message_route[(rank * num_ranks + peer) * lowering->out->num_lanes + lane];
     if (*route == NO_ROUTE) {
-        *route =
-            dag_add_route(&lowering->builder, &lowering->out->network,
-                          lowering_gpu(lowering, rank, lane), lowering_gpu(lowering, peer, lane));
+        double slowdown = boundary_slowdown(lowering->input->cluster, lowering->input->plan,
+                                            message_boundary(rank, peer));
+        *route = dag_add_route(&lowering->builder, &lowering->out->network,
+                               lowering_gpu(lowering, rank, lane),
+                               lowering_gpu(lowering, peer, lane), slowdown);
     }
     return *route;
 }

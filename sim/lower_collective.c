@@ -4,6 +4,7 @@
 #include "sim/lowering.h"
 
 #include "costmodel/collective.h"
+#include "costmodel/site_links.h"
 
 #include <math.h>
 
@@ -11,7 +12,8 @@
 typedef struct {
     int num_steps;
     double step_delay_s;
-    double step_s; // of the transfer, at the estimate's share of the network
+    double step_s;   // of the transfer, at the estimate's share of the network
+    double slowdown; // of that share, by links between sites
 } RingPass;
 
 // The steps of a ring, as the cost model counts them.
@@ -36,9 +38,9 @@ static void ring_add(Lowering *lowering, const int *gpus, const int *next, int n
     int first = builder->num_nodes;
     for (int step = 0; step < pass->num_steps; step++) {
         for (int i = 0; i < num_gpus; i++) {
-            int route =
-                step > 0 ? builder->nodes[first + i].route
-                         : dag_add_route(builder, &lowering->out->network, gpus[i], gpus[next[i]]);
+            int route = step > 0 ? builder->nodes[first + i].route
+                                 : dag_add_route(builder, &lowering->out->network, gpus[i],
+                                                 gpus[next[i]], pass->slowdown);
             double bytes = pass->step_s * builder->routes[route].share_bytes_per_s;
             dag_add_flow(builder, pass->step_delay_s, bytes, route);
         }
@@ -81,6 +83,7 @@ void collective_lower(Lowering *lowering, int collective, const int *gpus, int n
     double calls = what->num_calls;
     double delay_s = fmin(price_s, calls * collective_s(input->cluster, what->kind, group, 1));
     double transfer_s = price_s - delay_s;
+    double slowdown = sites_slowdown(input->cluster, what->kind, group, layout.ranks_per_domain);
 
     int inside = layout.ranks_per_domain;
     int *next = ARENA_ARRAY(lowering->arena, num_gpus, int);
@@ -92,7 +95,7 @@ void collective_lower(Lowering *lowering, int collective, const int *gpus, int n
             busy_s = fmin(calls * busy_s, transfer_s);
         }
         int num_steps = lowering->stepwise ? ring_steps(what->kind, num_gpus) : 1;
-        RingPass pass = {num_steps, delay_s / num_steps, busy_s / num_steps};
+        RingPass pass = {num_steps, delay_s / num_steps, busy_s / num_steps, slowdown};
         for (int i = 0; i < num_gpus; i++) next[i] = ring_next(i, num_gpus, inside, across);
         ring_add(lowering, gpus, next, num_gpus, &pass, *begin, *end);
     }

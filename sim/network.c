@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdbool.h>
 
 // Ports that a leaf switch has for NICs, and a spine for leaves; see the header for the source.
 enum { LEAF_NICS = 32, DRAGONFLY_GROUP_NICS = 1024, SPINE_PORTS = 64 };
@@ -37,23 +36,45 @@ static int nic_of_gpu(const Network *network, int gpu) {
     return network->nic_taken_by ? network->nic_taken_by[nic] : nic;
 }
 
+// A measured matrix is all there is between nodes.
+static bool has_leaves(const Network *network) {
+    return !network->sites || network->sites->kind != SITE_NODE;
+}
+
+// Which set of nodes that share leaves a node is in; every group begins with a new one.
+static int block_of_node(const Network *network, int node) {
+    const ClusterSites *sites = network->sites;
+    int block = 0, first = 0;
+    for (int site = 0; sites && site < sites->site_of_node[node]; site++) {
+        int size = sites->num_nodes_of[site];
+        block += (size - 1) / leaf_nodes(network) + 1;
+        first += size;
+    }
+    return block + (node - first) / leaf_nodes(network);
+}
+
 static int leaf_of_nic(const Network *network, int nic) {
-    int block = nic / network->nics_per_node / leaf_nodes(network);
+    int block = block_of_node(network, nic / network->nics_per_node);
     if (!has_rails(network)) return block;
     return block * network->nics_per_node + nic % network->nics_per_node;
 }
 
-static int leaf_of_gpu(const Network *network, int gpu) {
-    return leaf_of_nic(network, nic_of_gpu(network, gpu));
-}
-
-// Links are numbered in the order: ports out, ports in, NICs out, NICs in, leaves up, leaves down.
+// Links are numbered in the order: ports out, ports in, NICs out, NICs in, leaves up, leaves down,
+// between sites.
 static int first_nic_link(const Network *network) {
     return 2 * network->num_gpus;
 }
 
 static int first_leaf_link(const Network *network) {
     return first_nic_link(network) + 2 * network->num_nodes * network->nics_per_node;
+}
+
+static int first_site_link(const Network *network) {
+    return first_leaf_link(network) + 2 * network->num_leaves;
+}
+
+static int site_of_nic(const Network *network, int nic) {
+    return network->sites ? network->sites->site_of_node[nic / network->nics_per_node] : 0;
 }
 
 // Spines that join a set of leaves with num_uplinks each.
@@ -84,29 +105,39 @@ static Network network_shape(const Cluster *cluster) {
         .num_nodes = cluster->num_nodes,
         .nics_per_node = nics,
         .num_folded = 1,
+        .sites = cluster->sites,
         .scale_up_bytes_per_s = cluster->scale_up.bandwidth_bytes_per_s,
         .nic_share_bytes_per_s = node_bytes_per_s / cluster->gpus_per_node,
     };
-    int num_blocks = (cluster->num_nodes - 1) / leaf_nodes(&network) + 1;
-    network.num_leaves = has_rails(&network) ? num_blocks * nics : num_blocks;
-    if (network.topology != TOPOLOGY_DRAGONFLY) {
-        int planes = num_planes(&network);
-        network.num_spines =
-            planes * num_spines_of(network.num_leaves / planes,
-                                   nics_per_leaf(&network) / network.oversubscription);
+    if (has_leaves(&network)) {
+        int num_blocks = block_of_node(&network, cluster->num_nodes - 1) + 1;
+        network.num_leaves = has_rails(&network) ? num_blocks * nics : num_blocks;
     }
-    network.num_links = first_leaf_link(&network) + 2 * network.num_leaves;
+    if (!network.sites && network.topology != TOPOLOGY_DRAGONFLY) {
+        int planes = num_planes(&network);
+        double num_uplinks = nics_per_leaf(&network) / network.oversubscription;
+        network.num_spines = planes * num_spines_of(network.num_leaves / planes, num_uplinks);
+    }
+    int num_sites = network.sites ? network.sites->num_sites : 0;
+    network.num_links = first_site_link(&network) + num_sites * num_sites;
     return network;
 }
 
-// How many GPUs of the block that starts at this GPU use its NIC, and its leaf.
-static void block_sharing(const Network *network, int first_gpu, int num_folded, int *num_on_nic,
-                          int *num_on_leaf) {
-    *num_on_nic = *num_on_leaf = 0;
+// How many GPUs of a block use the NIC, the leaf and the site of its first.
+typedef struct {
+    int num_on_nic, num_on_leaf, num_on_site;
+} BlockSharing;
+
+static BlockSharing block_sharing(const Network *network, int first_gpu, int num_folded) {
+    BlockSharing out = {0};
+    int first_nic = nic_of_gpu(network, first_gpu);
     for (int gpu = first_gpu; gpu < first_gpu + num_folded; gpu++) {
-        *num_on_nic += nic_of_gpu(network, gpu) == nic_of_gpu(network, first_gpu);
-        *num_on_leaf += leaf_of_gpu(network, gpu) == leaf_of_gpu(network, first_gpu);
+        int nic = nic_of_gpu(network, gpu);
+        out.num_on_nic += nic == first_nic;
+        out.num_on_leaf += leaf_of_nic(network, nic) == leaf_of_nic(network, first_nic);
+        out.num_on_site += site_of_nic(network, nic) == site_of_nic(network, first_nic);
     }
+    return out;
 }
 
 const char *network_folds(const Cluster *cluster, int num_folded) {
@@ -115,21 +146,23 @@ const char *network_folds(const Cluster *cluster, int num_folded) {
     if (network.domain_gpus % num_folded != 0 && num_folded % network.domain_gpus != 0) {
         return "its ranks lie across scale-up domains unevenly";
     }
-    int num_on_nic, num_on_leaf;
-    block_sharing(&network, 0, num_folded, &num_on_nic, &num_on_leaf);
-    for (int gpu = num_folded; gpu < network.num_gpus; gpu += num_folded) {
-        int on_nic, on_leaf;
-        block_sharing(&network, gpu, num_folded, &on_nic, &on_leaf);
-        if (on_nic != num_on_nic) return "its ranks share NICs unevenly";
-        if (on_leaf != num_on_leaf) return "its ranks share leaf switches unevenly";
+    BlockSharing first = block_sharing(&network, 0, num_folded);
+    for (int gpu = 0; gpu < network.num_gpus; gpu += num_folded) {
+        BlockSharing block = block_sharing(&network, gpu, num_folded);
+        if (block.num_on_site != num_folded) {
+            return network.sites->kind == SITE_NODE
+                       ? "its ranks lie on nodes between which the bandwidth_matrix differs"
+                       : "its ranks lie in several groups";
+        }
+        if (block.num_on_nic != first.num_on_nic) return "its ranks share NICs unevenly";
+        if (block.num_on_leaf != first.num_on_leaf) return "its ranks share leaf switches unevenly";
     }
     return NULL;
 }
 
 Network network_build(const Cluster *cluster, int num_folded, Arena *arena) {
     Network network = network_shape(cluster);
-    int num_on_nic, num_on_leaf;
-    block_sharing(&network, 0, num_folded, &num_on_nic, &num_on_leaf);
+    BlockSharing first = block_sharing(&network, 0, num_folded);
     network.num_folded = num_folded;
     network.link_bytes_per_s = ARENA_ARRAY(arena, network.num_links, double);
 
@@ -141,16 +174,19 @@ Network network_build(const Cluster *cluster, int num_folded, Arena *arena) {
         if (i < first_nic_link(&network)) {
             *capacity = network.scale_up_bytes_per_s;
         } else if (i < first_leaf_link(&network)) {
-            *capacity = nic_bytes_per_s / num_on_nic;
+            *capacity = nic_bytes_per_s / first.num_on_nic;
+        } else if (i < first_site_link(&network)) {
+            *capacity = leaf_bytes_per_s / network.oversubscription / first.num_on_leaf;
         } else {
-            *capacity = leaf_bytes_per_s / network.oversubscription / num_on_leaf;
+            *capacity =
+                network.sites->bytes_per_s[i - first_site_link(&network)] / first.num_on_site;
         }
     }
     return network;
 }
 
-static bool same_domain(const Network *network, int a, int b) {
-    return a / network->domain_gpus == b / network->domain_gpus;
+bool network_share_domain(const Network *network, int gpu_a, int gpu_b) {
+    return gpu_a / network->domain_gpus == gpu_b / network->domain_gpus;
 }
 
 // Without a spine between rails: the rail of to_gpu, or the next that works in both nodes.
@@ -186,18 +222,21 @@ static int nic_to_nic(const Network *network, int from_nic, int to_nic, int link
     int nics = first_nic_link(network), num_nics = network->num_nodes * network->nics_per_node;
     int leaves = first_leaf_link(network), n = 0;
     int from_leaf = leaf_of_nic(network, from_nic), to_leaf = leaf_of_nic(network, to_nic);
+    int from_site = site_of_nic(network, from_nic), to_site = site_of_nic(network, to_nic);
+    bool by_leaves = has_leaves(network) && from_leaf != to_leaf;
     links[n++] = nics + from_nic;
-    if (from_leaf != to_leaf) {
-        links[n++] = leaves + from_leaf;
-        links[n++] = leaves + network->num_leaves + to_leaf;
+    if (by_leaves) links[n++] = leaves + from_leaf;
+    if (from_site != to_site) {
+        links[n++] = first_site_link(network) + from_site * network->sites->num_sites + to_site;
     }
+    if (by_leaves) links[n++] = leaves + network->num_leaves + to_leaf;
     links[n++] = nics + num_nics + to_nic;
     return n;
 }
 
 int network_route(const Network *network, int from_gpu, int to_gpu, int links[MAX_HOPS]) {
     assert(from_gpu != to_gpu);
-    if (same_domain(network, from_gpu, to_gpu)) {
+    if (network_share_domain(network, from_gpu, to_gpu)) {
         return port_to_port(network, from_gpu, to_gpu, links);
     }
     if (network->topology != TOPOLOGY_RAIL_ONLY) {
@@ -213,7 +252,7 @@ int network_route(const Network *network, int from_gpu, int to_gpu, int links[MA
 }
 
 double network_share_bytes_per_s(const Network *network, int from_gpu, int to_gpu) {
-    if (same_domain(network, from_gpu, to_gpu)) return network->scale_up_bytes_per_s;
+    if (network_share_domain(network, from_gpu, to_gpu)) return network->scale_up_bytes_per_s;
     return network->nic_share_bytes_per_s / network->oversubscription;
 }
 
@@ -250,7 +289,12 @@ const char *network_link_name(const Network *network, int link, Arena *arena) {
         return arena_printf(arena, "nic:%d.%d %s", nic / network->nics_per_node,
                             nic % network->nics_per_node, link - nics < num_nics ? "out" : "in");
     }
-    int leaf = link - leaves;
+    int leaf = link - leaves, pair = link - first_site_link(network);
+    if (pair >= 0) {
+        const char *what = network->sites->kind == SITE_NODE ? "node" : "group";
+        int num_sites = network->sites->num_sites;
+        return arena_printf(arena, "%s:%d-%s:%d", what, pair / num_sites, what, pair % num_sites);
+    }
     return arena_printf(arena, "leaf:%d %s", leaf % network->num_leaves,
                         leaf < network->num_leaves ? "up" : "down");
 }

@@ -10,7 +10,10 @@
 // Spines have 64 ports and are as many as the uplinks need, at most one for every uplink of a leaf
 // (beyond that each stands for a plane of switches): 4 for 32 nodes of 8 NICs, 16 for 128. All
 // leaves are joined to all of them alike, with rail-only all leaves of one rail.
-// Source: NVIDIA, "DGX SuperPOD Reference Architecture (DGX H100)", RA-11333-001, 2023: scalable
+// Sites (config/sites.h) are joined by a link per pair and direction. Those of groups join the
+// spines of networks of their own; those of a measured matrix stand in the place of leaves and
+// spines. Source: NVIDIA, "DGX SuperPOD Reference Architecture (DGX H100)", RA-11333-001, 2023:
+// scalable
 //         units of 32 nodes, rail-optimised leaves of 32 ports down and 32 up. Rail-only: Wang et
 //         al. 2023, arXiv:2307.12169.
 // Limits: adaptive routing is perfect (a leaf's uplinks are one link); PCIe between GPU and NIC is
@@ -21,7 +24,9 @@
 #include "config/cluster.h"
 #include "config/disturb.h"
 
-enum { MAX_HOPS = 6 }; // links of the longest route
+#include <stdbool.h>
+
+enum { MAX_HOPS = 7 }; // links of the longest route
 
 // A link that comes and goes: down at first_down_s, which may be before the start, and every
 // period_s after it, for down_s.
@@ -37,6 +42,7 @@ typedef struct {
     int num_gpus, gpus_per_node, domain_gpus;
     int num_nodes, nics_per_node; // NICs that GPUs use: at most one per GPU, faster ones then
     int num_leaves, num_spines;
+    const ClusterSites *sites;    // of the cluster, or NULL
     double oversubscription;      // of the leaves' uplinks
     int num_folded;               // GPUs that each simulated GPU stands for, itself included
     double scale_up_bytes_per_s;  // of one GPU's port
@@ -62,8 +68,11 @@ const char *network_folds(const Cluster *cluster, int num_folded);
 //   returns how many it wrote to links[MAX_HOPS]
 int network_route(const Network *network, int from_gpu, int to_gpu, int links[MAX_HOPS]);
 
-// What a flow between two GPUs gets while every GPU of the cluster sends one like it, and all of
-// them through the spine where they leave a domain: the rate that costmodel/ reckons with.
+bool network_share_domain(const Network *network, int gpu_a, int gpu_b);
+
+// What a flow between two GPUs gets, but for links between sites, while every GPU of the cluster
+// sends one like it, and all of them through the spine where they leave a domain: the rate that
+// costmodel/ reckons with.
 double network_share_bytes_per_s(const Network *network, int from_gpu, int to_gpu);
 
 // The leaves that a spine joins: *count of them from *first, every *stride.
@@ -74,5 +83,5 @@ int network_spine_leaves(const Network *network, int spine, int *first, int *str
 // share several NICs as one (more NICs than GPUs) all lose where one of these does.
 void network_links_of(const Network *network, const LinkName *name, int links[2]);
 
-// "nvlink:17 out", "nic:3.2 in", "leaf:0 up".
+// "nvlink:17 out", "nic:3.2 in", "leaf:0 up", "node:3-node:5", "group:0-group:1".
 const char *network_link_name(const Network *network, int link, Arena *arena);

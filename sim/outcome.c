@@ -38,8 +38,8 @@ static void links_rank(const Network *network, const double *carried_bytes, doub
     int ranked[MAX_BUSY_LINKS];
     double frac[MAX_BUSY_LINKS];
     for (int link = 0; link < network->num_links; link++) {
+        if (carried_bytes[link] <= 0) continue;
         double use = carried_bytes[link] / (network->link_bytes_per_s[link] * step_time_s);
-        if (use <= 0) continue;
         int place = out->num_links;
         while (place > 0 && frac[place - 1] < use) place--;
         if (place == MAX_BUSY_LINKS) continue;

@@ -45,7 +45,7 @@ static void preset_with_nodes_is_its_numbers(void) {
     CU_ASSERT_EQUAL(c.topology, TOPOLOGY_RAIL_FAT_TREE);
     CU_ASSERT_EQUAL(c.price_usd_per_gpu_hour, c.gpu.price_usd_per_gpu_hour);
     CU_ASSERT_EQUAL(c.power_watts_per_gpu, c.gpu.power_watts);
-    CU_ASSERT_FALSE(c.has_groups || c.has_bandwidth_matrix);
+    CU_ASSERT(!c.sites && c.unlike_group == 0);
     arena_free(&arena);
 }
 
@@ -178,12 +178,45 @@ static void bad_objects_are_refused(void) {
 #define GROUP "{" GPU ", \"num_gpus\": 16, \"gpus_per_node\": 8, " UP ", " OUT "}"
 #define BETWEEN "\"between\": {\"bytes_per_s\": 1.25e9, \"latency_s\": 2e-5}"
 
-static void groups_are_read_and_checked(void) {
+static void groups_of_one_machine_are_sites(void) {
     Arena arena = {0};
     Cluster c = {0};
-    Status status = cluster_of("{\"groups\": [" GROUP ", " GROUP "], " BETWEEN "}", &arena, &c);
+    Status status = cluster_of("{\"groups\": [" GROUP ", {" GPU ", \"num_gpus\": 24, "
+                               "\"gpus_per_node\": 8, " UP ", " OUT "}], " BETWEEN "}",
+                               &arena, &c);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    CU_ASSERT(c.num_gpus == 40 && c.num_nodes == 5 && c.unlike_group == 0);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c.sites);
+    CU_ASSERT(c.sites->kind == SITE_GROUP && c.sites->num_sites == 2);
+    CU_ASSERT(c.sites->num_nodes_of[0] == 2 && c.sites->num_nodes_of[1] == 3);
+    CU_ASSERT(c.sites->site_of_node[1] == 0 && c.sites->site_of_node[2] == 1);
+    CU_ASSERT_EQUAL(sites_bytes_per_s(c.sites, 1, 0), 1.25e9);
+    CU_ASSERT_EQUAL(c.sites->latency_s, 2e-5);
+    CU_ASSERT_PTR_NULL(cluster_with_gpus(&c, 48).sites);
+    CU_ASSERT_PTR_NOT_NULL(cluster_with_gpus(&c, 32).sites);
+    status = cluster_of("{\"groups\": [" GROUP "], \"num_gpus\": 16}", &arena, &c);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    CU_ASSERT(c.num_gpus == 16 && !c.sites);
+    arena_free(&arena);
+}
+
+static void groups_of_other_machines_are_read(void) {
+    Arena arena = {0};
+    Cluster c = {0};
+    Status status = cluster_of("{\"groups\": [" GROUP ", {" GPU ", \"num_gpus\": 16, "
+                               "\"gpus_per_node\": 4, " UP ", " OUT "}], " BETWEEN "}",
+                               &arena, &c);
     CU_ASSERT_EQUAL(status.code, STATUS_OK);
-    CU_ASSERT(c.has_groups);
+    CU_ASSERT_EQUAL(c.unlike_group, 1);
+    status = cluster_of("{\"groups\": [" GROUP ", {\"gpu\": \"h200-sxm-141g\", \"num_gpus\": 16, "
+                        "\"gpus_per_node\": 8, " UP ", " OUT "}], " BETWEEN "}",
+                        &arena, &c);
+    CU_ASSERT_EQUAL(status.code, STATUS_OK);
+    CU_ASSERT_EQUAL(c.unlike_group, 1);
+    arena_free(&arena);
+}
+
+static void bad_groups_are_refused(void) {
     is_refused("{\"groups\": [" GROUP ", " GROUP "]}",
                ".between: missing; expected {\"bytes_per_s\": ..., \"latency_s\": ...}");
     is_refused("{\"groups\": [], " BETWEEN "}", ".groups: 0 groups; expected 1 to 64");
@@ -192,7 +225,18 @@ static void groups_are_read_and_checked(void) {
     is_refused("{\"groups\": [" GROUP ", {" GPU "}], " BETWEEN "}", ".groups[1].num_gpus: missing");
     is_refused("{\"groups\": [{\"groups\": [" GROUP "]}]}",
                ".groups[0].groups: groups cannot hold groups");
-    arena_free(&arena);
+    is_refused("{\"groups\": [" GROUP "], " GPU "}", ".gpu: belongs into each of the groups");
+    is_refused("{\"groups\": [" GROUP "], \"bandwidth_matrix\": \"m.csv\"}",
+               ".bandwidth_matrix: belongs into each of the groups");
+    is_refused("{" GPU ", \"num_gpus\": 16, \"gpus_per_node\": 8, " UP ", " OUT ", " BETWEEN "}",
+               ".between: there are no groups");
+    is_refused("{\"groups\": [{" GPU ", \"num_gpus\": 16, \"gpus_per_node\": 8, " UP ", " OUT
+               ", \"bandwidth_matrix\": \"m.csv\"}]}",
+               ".groups[0].bandwidth_matrix: of a group is legal, but not supported yet");
+    is_refused("{\"groups\": [{" GPU ", \"num_gpus\": 24, \"gpus_per_node\": 8, \"scale_up\": "
+               "{\"link\": \"nvlink4\", \"domain_gpus\": 16}, " OUT "}]}",
+               ".groups[0].num_gpus: 24 is not a multiple of domain_gpus 16, as it has to be of "
+               "groups");
 }
 
 // Writes text to a new file.
@@ -217,8 +261,10 @@ static void matrix_is(const char *text, const char *sentence) {
                                             path),
                                &arena, &c);
     if (!sentence) {
-        CU_ASSERT_EQUAL(status.code, STATUS_OK);
-        CU_ASSERT(c.has_bandwidth_matrix);
+        CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+        CU_ASSERT_FATAL(c.sites && c.sites->kind == SITE_NODE && c.sites->num_sites == 2);
+        CU_ASSERT_EQUAL(sites_bytes_per_s(c.sites, 0, 1), 2e10);
+        CU_ASSERT_EQUAL(sites_bytes_per_s(c.sites, 1, 0), 3e10);
     } else {
         ASSERT_REFUSED(status, arena_printf(&arena, "job.json: cluster.bandwidth_matrix: %s%s",
                                             path, sentence));
@@ -228,7 +274,8 @@ static void matrix_is(const char *text, const char *sentence) {
 }
 
 static void matrix_is_read_and_checked(void) {
-    matrix_is("# bytes/s\n1e9, 2e10\n2e10,1e9\n\n", NULL);
+    matrix_is("# bytes/s\n1e9, 2e10\n3e10,1e9\n\n", NULL);
+    matrix_is("0, 2e10\n3e10, inf\n", NULL);
     matrix_is("1e9,2e10\n", ": found 1 rows, expected one for each of 2 nodes");
     matrix_is("1e9,2e10\n1e9,2e10\n1e9,2e10\n",
               ": found more than 2 rows, expected one for each of 2 nodes");
@@ -236,6 +283,8 @@ static void matrix_is_read_and_checked(void) {
     matrix_is("1e9,fast\n", " line 1: number 2 is not a number");
     matrix_is("1e9,\n", " line 1: number 2 is not a number");
     matrix_is("1e9,-2e10\n", " line 1: -2e+10 is out of range; expected 1000 to 1e+14");
+    matrix_is("1e9,2e10\n0,1e9\n",
+              " line 2: 0 from node 1 to node 0: all nodes of a job reach each other");
     matrix_is("1e9,nan\n", " line 1: nan is out of range; expected 1000 to 1e+14");
 }
 
@@ -311,7 +360,9 @@ CU_TestInfo cluster_tests[] = {
     {"another_size_changes_only_the_size", another_size_changes_only_the_size},
     {"bad_presets_are_refused", bad_presets_are_refused},
     {"bad_objects_are_refused", bad_objects_are_refused},
-    {"groups_are_read_and_checked", groups_are_read_and_checked},
+    {"groups_of_one_machine_are_sites", groups_of_one_machine_are_sites},
+    {"groups_of_other_machines_are_read", groups_of_other_machines_are_read},
+    {"bad_groups_are_refused", bad_groups_are_refused},
     {"matrix_is_read_and_checked", matrix_is_read_and_checked},
     {"bundled_links_are_sane", bundled_links_are_sane},
     {"bundled_clusters_are_sane", bundled_clusters_are_sane},

@@ -11,7 +11,7 @@ static void the_longest_way_counts(void) {
     Network network = network_build(&cluster, 1, &arena);
     DagBuilder builder = {.arena = &arena};
     int timer = dag_add_timer(&builder, 2);
-    int flow = dag_add_flow(&builder, 1, 20e9, dag_add_route(&builder, &network, 0, 8));
+    int flow = dag_add_flow(&builder, 1, 20e9, dag_add_route(&builder, &network, 0, 8, 1));
     int beside = dag_add_timer(&builder, 7);
     int meeting = dag_add_timer(&builder, 0);
     dag_add_wait(&builder, timer, flow);

@@ -17,7 +17,7 @@ static void case_build(DifferenceCase *c) {
     Network network = network_build(&cluster, 1, &c->arena);
     DagBuilder builder = {.arena = &c->arena};
     dag_add_timer(&builder, 2);
-    int flow = dag_add_flow(&builder, 0, 20e9, dag_add_route(&builder, &network, 0, 8));
+    int flow = dag_add_flow(&builder, 0, 20e9, dag_add_route(&builder, &network, 0, 8, 1));
     dag_add_wait(&builder, flow, dag_add_timer(&builder, 1));
     c->dag = dag_finish(&builder);
 }

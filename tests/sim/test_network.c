@@ -116,6 +116,52 @@ static void uneven_blocks_do_not_fold(void) {
                            "its ranks lie across scale-up domains unevenly");
 }
 
+static const int SITE_OF_NODE[4] = {0, 1, 2, 3}, NODES_OF_SITE[4] = {1, 1, 1, 1};
+static const double MATRIX[16] = {0,   1e9, 2e9, 3e9, 4e9,  0,    5e9,  6e9,
+                                  7e9, 8e9, 0,   9e9, 1e10, 2e10, 3e10, 0};
+static const ClusterSites MEASURED = {SITE_NODE, 4, 4, SITE_OF_NODE, NODES_OF_SITE, MATRIX, 0};
+
+// 4 nodes in a matrix: the NICs and the pair are all that limits.
+static void a_matrix_is_a_link_per_pair_of_nodes(void) {
+    Arena arena = {0};
+    Cluster cluster = sim_cluster(4);
+    cluster.sites = &MEASURED;
+    assert_route(&cluster, 2, 16 + 5, "nic:0.2 out, node:0-node:2, nic:2.5 in");
+    assert_route(&cluster, 16 + 5, 2, "nic:2.5 out, node:2-node:0, nic:0.2 in");
+    assert_route(&cluster, 2, 5, "nvlink:2 out, nvlink:5 in");
+    Network network = network_build(&cluster, 1, &arena);
+    CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 0, 16, 1), 2e9, 1);
+    CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 16, 0, 1), 7e9, 1);
+    CU_ASSERT_PTR_NULL(network_folds(&cluster, 8));
+    network = network_build(&cluster, 8, &arena);
+    CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 0, 16, 1), 0.25e9, 1);
+    CU_ASSERT_STRING_EQUAL(network_folds(&cluster, 16),
+                           "its ranks lie on nodes between which the bandwidth_matrix differs");
+    arena_free(&arena);
+}
+
+// Groups of 40 and 24 nodes: blocks of 32 begin anew in the second, so its first leaves are those
+// of the third block, 16 to 23.
+static void groups_have_leaves_of_their_own(void) {
+    static int site_of_node[64];
+    static const int num_nodes_of[2] = {40, 24};
+    static const double between[4] = {1e9, 2e9, 3e9, 4e9};
+    for (int node = 40; node < 64; node++) site_of_node[node] = 1;
+    const ClusterSites sites = {SITE_GROUP, 2, 64, site_of_node, num_nodes_of, between, 0};
+    Cluster cluster = sim_cluster(64);
+    cluster.sites = &sites;
+    assert_route(&cluster, 0, 8, "nic:0.0 out, nic:1.0 in");
+    assert_route(&cluster, 0, 39 * 8, "nic:0.0 out, leaf:0 up, leaf:8 down, nic:39.0 in");
+    assert_route(&cluster, 39 * 8, 40 * 8 + 1,
+                 "nic:39.0 out, leaf:8 up, group:0-group:1, leaf:17 down, nic:40.1 in");
+    assert_route(&cluster, 40 * 8, 63 * 8, "nic:40.0 out, nic:63.0 in");
+    cluster.topology = TOPOLOGY_RAIL_ONLY;
+    assert_route(&cluster, 40 * 8 + 1, 0,
+                 "nvlink:321 out, nvlink:320 in, nic:40.0 out, leaf:16 up, group:1-group:0, "
+                 "leaf:0 down, nic:0.0 in");
+    CU_ASSERT_STRING_EQUAL(network_folds(&cluster, 128), "its ranks lie in several groups");
+}
+
 CU_TestInfo network_tests[] = {
     {"inside_a_domain_is_port_to_port", inside_a_domain_is_port_to_port},
     {"a_domain_may_span_nodes", a_domain_may_span_nodes},
@@ -128,5 +174,7 @@ CU_TestInfo network_tests[] = {
     {"more_nics_than_gpus_are_faster_ones", more_nics_than_gpus_are_faster_ones},
     {"a_folded_gpu_keeps_its_part_of_shared_links", a_folded_gpu_keeps_its_part_of_shared_links},
     {"uneven_blocks_do_not_fold", uneven_blocks_do_not_fold},
+    {"a_matrix_is_a_link_per_pair_of_nodes", a_matrix_is_a_link_per_pair_of_nodes},
+    {"groups_have_leaves_of_their_own", groups_have_leaves_of_their_own},
     CU_TEST_INFO_NULL,
 };

@@ -8,7 +8,7 @@ static Outcome outcome_of(double end_s, Arena *arena) {
     Cluster cluster = sim_cluster(2);
     Lowered lowered = {.network = network_build(&cluster, 1, arena)};
     DagBuilder builder = {.arena = arena};
-    dag_add_flow(&builder, 1, 10e9, dag_add_route(&builder, &lowered.network, 0, 8));
+    dag_add_flow(&builder, 1, 10e9, dag_add_route(&builder, &lowered.network, 0, 8, 1));
     lowered.dag = dag_finish(&builder);
     double start_s[] = {0}, ends_s[] = {end_s};
     Playback playback = {.start_s = start_s, .end_s = ends_s};

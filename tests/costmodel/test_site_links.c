@@ -1,0 +1,140 @@
+#include "costmodel/site_links.h"
+
+#include "costmodel/collective.h"
+#include "tests/costmodel/made_up.h"
+
+#include <CUnit/CUnit.h>
+
+#define ASSERT_CLOSE(actual, expected) CU_ASSERT_DOUBLE_EQUAL(actual, expected, 1e-9 * (expected))
+
+enum { NUM_NODES = 4 };
+
+// 4 nodes of 8 GPUs with 8e10 B/s of NICs each; NODES is one rank in each, BOTH all of two.
+static const Group NODES = {4, 8}, BOTH = {16, 1};
+static const int SINGLE[NUM_NODES] = {0, 1, 2, 3}, ONES[NUM_NODES] = {1, 1, 1, 1};
+static const int PAIRS[NUM_NODES] = {0, 0, 1, 1}, TWOS[2] = {2, 2};
+
+typedef struct {
+    Cluster cluster;
+    ClusterSites sites;
+    double bytes_per_s[NUM_NODES * NUM_NODES];
+} SiteCase;
+
+// A measured matrix in which every pair has what the nodes' NICs have.
+static void matrix_case(SiteCase *c) {
+    for (int i = 0; i < NUM_NODES * NUM_NODES; i++) c->bytes_per_s[i] = 8e10;
+    c->sites = (ClusterSites){SITE_NODE, NUM_NODES, NUM_NODES, SINGLE, ONES, c->bytes_per_s, 0};
+    c->cluster = made_up_cluster(8 * NUM_NODES);
+    c->cluster.sites = &c->sites;
+}
+
+// Two groups of two nodes, 1.6e10 B/s and 1 ms between them.
+static void groups_case(SiteCase *c) {
+    matrix_case(c);
+    for (int i = 0; i < 4; i++) c->bytes_per_s[i] = 1.6e10;
+    c->sites = (ClusterSites){SITE_GROUP, 2, NUM_NODES, PAIRS, TWOS, c->bytes_per_s, 1e-3};
+}
+
+static void a_uniform_matrix_is_the_plain_cluster(void) {
+    SiteCase c;
+    matrix_case(&c);
+    Cluster plain = made_up_cluster(8 * NUM_NODES);
+    const Group groups[] = {NODES, BOTH, {32, 1}, {2, 16}, {4, 4}};
+    for (int kind = 0; kind < NUM_COLLECTIVES; kind++) {
+        for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+            double time_s = collective_s(&c.cluster, (CollectiveKind)kind, groups[i], 4e9);
+            CU_ASSERT_EQUAL(time_s, collective_s(&plain, (CollectiveKind)kind, groups[i], 4e9));
+        }
+    }
+}
+
+// The 8 GPUs of node 1 want 8e10 B/s of the 2e10 to node 2: a ring over the nodes takes 4 times the
+// 0.3 s. Rings within nodes 0 and 1 do not go there, and no ring goes back from 2 to 1.
+static void a_ring_is_as_slow_as_its_slowest_pair(void) {
+    SiteCase c;
+    matrix_case(&c);
+    c.bytes_per_s[1 * NUM_NODES + 2] = 2e10;
+    ASSERT_CLOSE(collective_s(&c.cluster, COLLECTIVE_ALL_GATHER, NODES, 4e9), 1e-4 + 4e-5 + 1.2);
+    CU_ASSERT_EQUAL(sites_slowdown(&c.cluster, COLLECTIVE_ALL_GATHER, BOTH, 8), 1);
+    matrix_case(&c);
+    c.bytes_per_s[2 * NUM_NODES + 1] = 2e10;
+    CU_ASSERT_EQUAL(sites_slowdown(&c.cluster, COLLECTIVE_ALL_GATHER, NODES, 1), 1);
+}
+
+// 8 x 8 pairs of ranks on nodes 2 and 3, each with an eighth of a NIC: 8e10 of the 4e10 B/s there
+// are. The 0.8 s become 1.6.
+static void an_all_to_all_reaches_every_pair(void) {
+    SiteCase c;
+    matrix_case(&c);
+    c.bytes_per_s[2 * NUM_NODES + 3] = 4e10;
+    ASSERT_CLOSE(collective_s(&c.cluster, COLLECTIVE_ALL_TO_ALL, BOTH, 16e9), 1e-4 + 1e-5 + 1.6);
+    // Over all nodes: 24 partners, 64 pairs of 1e10 / 24 are 2.7e10 of 4e10.
+    CU_ASSERT_EQUAL(sites_slowdown(&c.cluster, COLLECTIVE_ALL_TO_ALL, (Group){32, 1}, 8), 1);
+}
+
+// Rings over the nodes cross from one group to the other and back: 8 GPUs share 1.6e10 B/s each way
+// and have a fifth of their NICs; an all-gather crosses twice, an all-reduce four times. A chain
+// does not return.
+static void groups_share_what_is_between_them(void) {
+    SiteCase c;
+    groups_case(&c);
+    ASSERT_CLOSE(collective_s(&c.cluster, COLLECTIVE_ALL_GATHER, NODES, 4e9),
+                 1e-4 + 4e-5 + 2e-3 + 1.5);
+    ASSERT_CLOSE(collective_s(&c.cluster, COLLECTIVE_ALL_REDUCE, NODES, 4e9),
+                 1e-4 + 4e-5 + 4e-3 + 3);
+    ASSERT_CLOSE(collective_s(&c.cluster, COLLECTIVE_BROADCAST, NODES, 4e9), 1e-4 + 1e-3 + 2);
+    ASSERT_CLOSE(collective_s(&c.cluster, COLLECTIVE_ALL_TO_ALL, BOTH, 16e9), 1e-4 + 1e-5 + 0.8);
+}
+
+// A stage of 16 GPUs in each group: all 16 share what is between them. On 4 nodes of a matrix, 8
+// GPUs of node 0 send to node 2; the way back counts as well.
+static void messages_share_it_too(void) {
+    SiteCase c;
+    groups_case(&c);
+    Plan plan = {.tp = 8, .cp = 1, .dp = 2, .pp = 2};
+    for (int stage = 0; stage < 2; stage++) {
+        ASSERT_CLOSE(boundary_slowdown(&c.cluster, &plan, stage), 10);
+        CU_ASSERT_EQUAL(boundary_latency_s(&c.cluster, &plan, stage), 1e-3);
+    }
+    plan = (Plan){.tp = 8, .cp = 1, .dp = 1, .pp = 4};
+    CU_ASSERT_EQUAL(boundary_slowdown(&c.cluster, &plan, 0), 1);
+    CU_ASSERT_EQUAL(boundary_latency_s(&c.cluster, &plan, 0), 0);
+    ASSERT_CLOSE(boundary_slowdown(&c.cluster, &plan, 1), 5);
+    ASSERT_CLOSE(boundary_slowdown(&c.cluster, &plan, 3), 5);
+
+    matrix_case(&c);
+    plan = (Plan){.tp = 8, .cp = 1, .dp = 2, .pp = 2};
+    c.bytes_per_s[0 * NUM_NODES + 2] = 2e10;
+    ASSERT_CLOSE(boundary_slowdown(&c.cluster, &plan, 0), 4);
+    c.bytes_per_s[3 * NUM_NODES + 1] = 1e10;
+    ASSERT_CLOSE(boundary_slowdown(&c.cluster, &plan, 0), 8);
+}
+
+// More bandwidth between any two nodes is never slower.
+static void faster_pairs_are_never_slower(void) {
+    SiteCase c;
+    matrix_case(&c);
+    for (int i = 0; i < NUM_NODES * NUM_NODES; i++) c.bytes_per_s[i] = 1e10 * (1 + i * 7 % 5);
+    for (int kind = 0; kind < NUM_COLLECTIVES; kind++) {
+        const Group groups[] = {NODES, BOTH, {32, 1}, {2, 16}};
+        for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
+            double time_s = collective_s(&c.cluster, (CollectiveKind)kind, groups[g], 4e9);
+            for (int i = 0; i < NUM_NODES * NUM_NODES; i++) {
+                double before = c.bytes_per_s[i];
+                c.bytes_per_s[i] *= 2;
+                CU_ASSERT(collective_s(&c.cluster, (CollectiveKind)kind, groups[g], 4e9) <= time_s);
+                c.bytes_per_s[i] = before;
+            }
+        }
+    }
+}
+
+CU_TestInfo site_links_tests[] = {
+    {"a_uniform_matrix_is_the_plain_cluster", a_uniform_matrix_is_the_plain_cluster},
+    {"a_ring_is_as_slow_as_its_slowest_pair", a_ring_is_as_slow_as_its_slowest_pair},
+    {"an_all_to_all_reaches_every_pair", an_all_to_all_reaches_every_pair},
+    {"groups_share_what_is_between_them", groups_share_what_is_between_them},
+    {"messages_share_it_too", messages_share_it_too},
+    {"faster_pairs_are_never_slower", faster_pairs_are_never_slower},
+    CU_TEST_INFO_NULL,
+};
