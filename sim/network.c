@@ -53,7 +53,9 @@ static int block_of_node(const Network *network, int node) {
     return block + (node - first) / leaf_nodes(network);
 }
 
+// The same number for all where there are no leaves.
 static int leaf_of_nic(const Network *network, int nic) {
+    if (!has_leaves(network)) return 0;
     int block = block_of_node(network, nic / network->nics_per_node);
     if (!has_rails(network)) return block;
     return block * network->nics_per_node + nic % network->nics_per_node;
@@ -223,13 +225,12 @@ static int nic_to_nic(const Network *network, int from_nic, int to_nic, int link
     int leaves = first_leaf_link(network), n = 0;
     int from_leaf = leaf_of_nic(network, from_nic), to_leaf = leaf_of_nic(network, to_nic);
     int from_site = site_of_nic(network, from_nic), to_site = site_of_nic(network, to_nic);
-    bool by_leaves = has_leaves(network) && from_leaf != to_leaf;
     links[n++] = nics + from_nic;
-    if (by_leaves) links[n++] = leaves + from_leaf;
+    if (from_leaf != to_leaf) links[n++] = leaves + from_leaf;
     if (from_site != to_site) {
         links[n++] = first_site_link(network) + from_site * network->sites->num_sites + to_site;
     }
-    if (by_leaves) links[n++] = leaves + network->num_leaves + to_leaf;
+    if (from_leaf != to_leaf) links[n++] = leaves + network->num_leaves + to_leaf;
     links[n++] = nics + num_nics + to_nic;
     return n;
 }
