@@ -11,11 +11,11 @@
 // (beyond that each stands for a plane of switches): 4 for 32 nodes of 8 NICs, 16 for 128. All
 // leaves are joined to all of them alike, with rail-only all leaves of one rail.
 // Sites (config/sites.h) are joined by a link per pair and direction. Those of groups join the
-// spines of networks of their own; those of a measured matrix stand in the place of leaves and
-// spines. Source: NVIDIA, "DGX SuperPOD Reference Architecture (DGX H100)", RA-11333-001, 2023:
-// scalable
-//         units of 32 nodes, rail-optimised leaves of 32 ports down and 32 up. Rail-only: Wang et
-//         al. 2023, arXiv:2307.12169.
+// spines of networks of their own; those of a matrix stand in the place of leaves and spines.
+//
+// Source: NVIDIA, "DGX SuperPOD Reference Architecture (DGX H100)", RA-11333-001, 2023: scalable
+//         units of 32 nodes, rail-optimised leaves of 32 ports down and 32 up, spines of 64.
+//         Rail-only: Wang et al. 2023, arXiv:2307.12169.
 // Limits: adaptive routing is perfect (a leaf's uplinks are one link); PCIe between GPU and NIC is
 //         as fast as the GPU's share of the NICs.
 #pragma once
