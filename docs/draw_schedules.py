@@ -95,20 +95,25 @@ def bubble_frac(boxes):
     return 1 - sum(end - start for start, end in work) / (until * len(boxes))
 
 
-def in_flight(row):
-    """The most micro-batches whose activations a stage holds: chunks begun and not yet through their last backward."""
-    last = "w" if any(box[2] == "w" for box in row) else "b"
-    changes = [(start, 1) for start, _, kind, _, _ in row if kind == "f"]
-    changes += [(end, -1) for _, end, kind, _, _ in row if kind == last]
+def in_flight(row, chunks):
+    """The most micro-batches whose activations a stage of so many chunks holds: begun and not yet through all of their
+    backward."""
+    ends = {}
+    for start, end, kind, chunk, batch in row:
+        if kind in "biw":
+            ends[chunk, batch] = max(end, ends.get((chunk, batch), end))
+    changes = [(start, 1) for start, _, kind, _, _ in row if kind == "f"] + [(end, -1) for end in ends.values()]
     held = most = 0
     for _, change in sorted(changes):
         held += change
         most = max(most, held)
-    return most / (1 + max(box[3] for box in row))
+    return most / chunks
 
 
 def caption(schedule, boxes):
-    most = [in_flight(row) for row in boxes]
+    # A rank of DualPipe has two stages, each of which every second micro-batch runs through.
+    chunks = 1 if schedule == "dualpipe" else 1 + max(box[3] for row in boxes for box in row)
+    most = [in_flight(row, chunks) for row in boxes]
     return (f"{schedule}: bubble {100 * bubble_frac(boxes):.1f} %, activations of "
             f"{', '.join(f'{held:g}' for held in most)} micro-batches on stages 0 to {len(most) - 1}")
 
