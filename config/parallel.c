@@ -43,6 +43,7 @@ static const JsonField PARALLEL_FIELDS[] = {
     {"order", JSON_FIELD_STRING, offsetof(ParallelSpec, order), 0, 0, NULL, false},
     OTHER("stages"),
     SWITCH(vocab_parallel),
+    COUNT(vocab_barriers, 1, 2),
     OTHER("placement"),
     OTHER("layers"),
 };
@@ -67,6 +68,7 @@ static ParallelSpec parallel_absent(void) {
         .schedule = ABSENT,
         .cp_method = ABSENT,
         .vocab_parallel = ABSENT,
+        .vocab_barriers = ABSENT,
     };
 }
 

@@ -72,7 +72,8 @@ typedef struct {
     const StageSpec *stages; // NULL where absent
     int num_stages;          // entries of stages
     signed char vocab_parallel;
-    int num_placement; // entries of placement; 0 where absent
+    int vocab_barriers; // communication barriers of its output layer: 1 or 2
+    int num_placement;  // entries of placement; 0 where absent
     const int *placement;
     int num_layer_overrides; // entries of layers; read and checked, not acted upon yet
 } ParallelSpec;

@@ -121,7 +121,6 @@ Status scenario_refuse_unsimulated(const Scenario *scenario) {
         {scenario->training.has_sequence_lengths, "training.sequence_lengths"},
         {scenario->parallel.num_layer_overrides > 0, "parallel.layers"},
         {scenario->parallel.num_placement > 0, "parallel.placement"},
-        {scenario->parallel.vocab_parallel == 1, "parallel.vocab_parallel"},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].stated) return path_refuse(scenario, parts[i].path);

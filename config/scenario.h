@@ -35,7 +35,7 @@ Status scenario_load(const char *path, Arena *arena, Scenario *out);
 Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out);
 
 // Refuses, in the contract's words, what is legal but nothing acts upon yet: disturb, groups of
-// different machines, sequence_lengths, layers, placement, vocab_parallel.
+// different machines, sequence_lengths, layers, placement.
 Status scenario_refuse_unsupported(const Scenario *scenario);
 
 // The same for a simulation, which acts upon disturb.

@@ -92,15 +92,19 @@ static double dual_bound_s(const Plan *plan, const Prices *prices, int rank) {
 // A rank cannot start before the first micro-batch has come through the ranks before it, nor end
 // before its last gradient has gone back through them. Where backwards are split, only their input
 // parts are on this way, and the rank may have weight parts left when the last of them is done; the
-// first rank has at least that of the last gradient.
+// first rank has at least that of the last gradient. Passes over a spread vocabulary may fill what
+// is idle, but a rank has to run them all.
 double estimate_lower_bound_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
                               const Prices *prices) {
     (void)scenario;
     (void)workload;
-    const bool split = prices->backward_weight != NULL;
+    const bool split = schedule_find(plan->schedule)->splits_backward;
     const Price *back = split ? prices->backward_input : prices->backward;
     const double num_microbatches = (double)plan->num_microbatches;
     double bound_s = 0, to_s = 0, from_s = 0, update_s = INFINITY;
+    double vocab_s = 0;
+    for (int c = plan->num_chunks; c < plan_all_chunks(plan); c++)
+        vocab_s += prices->forward[c].time_s + prices->backward[c].time_s;
     for (int r = 0; r < plan->pp; r++) {
         update_s = fmin(update_s, prices->optimizer_s[r]);
         if (plan_is_dual(plan)) {
@@ -113,6 +117,7 @@ double estimate_lower_bound_s(const Scenario *scenario, const Plan *plan, const 
             way_s += prices->forward[c].time_s + back[c].time_s;
             if (split) weights_s += prices->backward_weight[c].time_s;
         }
+        bound_s = fmax(bound_s, (way_s + weights_s + vocab_s) * num_microbatches);
         if (split) {
             double last_s = prices->backward_weight[0].time_s;
             bound_s = fmax(bound_s, to_s + (way_s + weights_s) * num_microbatches);

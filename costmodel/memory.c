@@ -1,6 +1,7 @@
 #include "costmodel/memory.h"
 
 #include "workload/bytes.h"
+#include "workload/program_vocab.h"
 
 #include <assert.h>
 #include <math.h>
@@ -8,7 +9,7 @@
 // Blocks of one kind that the rank holds.
 static int num_blocks(const Plan *plan, const Workload *workload, int rank, int block) {
     int count = 0;
-    for (int k = 0; k < plan->vpp; k++)
+    for (int k = 0; k < plan_rank_chunks(plan); k++)
         count += workload->chunks[plan_rank_chunk(plan, rank, k)].num_blocks[block];
     return count;
 }
@@ -35,7 +36,7 @@ static double gathered_bytes(const Scenario *scenario, const Plan *plan, const W
     if (plan->zero_stage < 3) return 0;
     double layer = largest_sharded(plan, workload, rank, BLOCK_FIRST_LAYER, BLOCK_MTP);
     double edge = fmax(largest_sharded(plan, workload, rank, BLOCK_EMBEDDING, BLOCK_EMBEDDING),
-                       largest_sharded(plan, workload, rank, BLOCK_HEAD, BLOCK_HEAD));
+                       largest_sharded(plan, workload, rank, BLOCK_HEAD, BLOCK_VOCAB_OUTPUT));
     double gathered = fmax(2 * layer, layer + edge);
     if (!plan->reshard_after_forward)
         gathered = fmax(gathered, (plan_group(plan, GROUP_ZERO).size > 1 ? dense : 0) +
@@ -90,9 +91,14 @@ static double lasting_bytes(const Plan *plan, const Workload *workload, int rank
 // the backward starts with; one that was sent is given back as soon as that is done. Where messages
 // run beside the compute, one more of each kind is there: arriving and leaving; of the forward and
 // the backward that dual pipelines run together one each.
+//
+// Passes over a spread vocabulary hold four more: the output of the last chunk, arriving; the
+// gradient of it that is summed up; the rows that were looked up and wait for the first chunk; and
+// the gradient of its input, arriving.
 static double message_bytes(const Scenario *scenario, const Plan *plan, const Workload *workload) {
     if (plan->pp == 1 || !program_hides_messages(scenario, plan)) return 0;
-    return (plan_is_dual(plan) ? 4 : 2) * workload->boundary_bytes;
+    const int num_messages = plan_is_dual(plan) ? 4 : plan->vocab_barriers ? 6 : 2;
+    return num_messages * workload->boundary_bytes;
 }
 
 static double workspace_bytes(const Scenario *scenario, double expert_parameters) {
@@ -104,7 +110,7 @@ static void static_account(const Scenario *scenario, const Plan *plan, const Wor
                            int rank, RankMemory *m) {
     const StateBytes state = state_bytes(&scenario->training);
     double dense = 0, expert = 0;
-    for (int k = 0; k < plan->vpp; k++) {
+    for (int k = 0; k < plan_rank_chunks(plan); k++) {
         const int c = plan_rank_chunk(plan, rank, k);
         dense += workload->chunks[c].dense_parameters;
         expert += workload->chunks[c].expert_parameters;
@@ -188,8 +194,10 @@ static WorkKind work_of(const Instruction *instruction) {
 }
 
 // The first micro-batches of a plan: every schedule that does not hold all of them is periodic
-// after its warm-up, which is shorter than 4 pp micro-batches. With one chunk a rank and whole
-// backwards, what is in flight is equal, and the schedule's count says it all.
+// after its warm-up, which is shorter than 4 pp micro-batches, but for one with passes over the
+// vocabulary: they may drift through it for long. With one chunk a rank, whole
+// backwards and no passes over the vocabulary, what is in flight is equal, and the schedule's count
+// says it all.
 typedef struct {
     const Schedule *schedule; // NULL of a file's
     ScheduleShape shape;
@@ -197,23 +205,25 @@ typedef struct {
     const RankOrder *orders; // [pp] where the schedule orders all ranks at once, or NULL
 } FirstItems;
 
-static FirstItems first_items(const Plan *plan, Arena *scratch) {
+static FirstItems first_items(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                              Arena *scratch) {
     FirstItems first = {.schedule = schedule_find(plan->schedule),
-                        .shape = {plan->pp, plan->vpp, (int)plan->num_microbatches}};
+                        .shape = program_shape(scenario, plan, workload)};
     ScheduleShape *shape = &first.shape;
     if (plan->schedule_file) {
         first.orders = plan->schedule_file->orders;
         return first;
     }
-    first.counted =
-        plan->vpp == 1 && !first.schedule->splits_backward && !first.schedule->mixes_backwards;
+    first.counted = plan->vpp == 1 && !first.schedule->splits_backward &&
+                    !first.schedule->mixes_backwards && !plan->vocab_barriers;
     if (first.counted) return first;
     const int bound = 4 * plan->pp;
     const bool holds_all =
         first.schedule->in_flight(shape, 0) == plan->vpp * shape->num_microbatches;
-    if (!holds_all && shape->num_microbatches > bound)
+    if (!holds_all && !plan->vocab_barriers && shape->num_microbatches > bound)
         shape->num_microbatches = bound + shape->num_microbatches % plan->pp;
-    if (first.schedule->orders) first.orders = schedule_orders(first.schedule, shape, scratch);
+    if (first.schedule->orders || plan->vocab_barriers)
+        first.orders = schedule_orders(first.schedule, shape, scratch);
     return first;
 }
 
@@ -253,7 +263,7 @@ static RankMemory rank_closed_form(const Scenario *scenario, const Plan *plan,
 RankMemory memory_closed_form(const Scenario *scenario, const Plan *plan, const Workload *workload,
                               int rank) {
     Arena scratch = {0};
-    const FirstItems first = first_items(plan, &scratch);
+    const FirstItems first = first_items(scenario, plan, workload, &scratch);
     const RankMemory m = rank_closed_form(scenario, plan, workload, &first, rank, &scratch);
     arena_free(&scratch);
     return m;
@@ -279,7 +289,7 @@ RankMemory memory_running_sum(const Scenario *scenario, const Plan *plan, const 
 RankMemory memory_worst_rank(const Scenario *scenario, const Plan *plan, const Workload *workload,
                              int *rank) {
     Arena scratch = {0};
-    const FirstItems first = first_items(plan, &scratch);
+    const FirstItems first = first_items(scenario, plan, workload, &scratch);
     RankMemory worst = {0};
     *rank = 0;
     for (int r = 0; r < plan->pp; r++) {

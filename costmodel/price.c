@@ -5,6 +5,7 @@
 #include "costmodel/exchange.h"
 #include "costmodel/site_links.h"
 #include "workload/bytes.h"
+#include "workload/program_vocab.h"
 
 #include <math.h>
 #include <string.h>
@@ -232,12 +233,38 @@ static double boundary_message_s(const Scenario *scenario, const Plan *plan, int
     return *alpha_s + transfer_s;
 }
 
+// What the collectives among pipeline ranks that follow a pass over the vocabulary, or bring its
+// input, take from compute while they move.
+static void vocab_overheads(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                            const WorkItem *item, Price *chunk) {
+    const VocabCollective awaited = vocab_awaited(plan, item);
+    const VocabCollectives following = vocab_following(plan, item);
+    const StepPart part = group_part(scenario, plan, GROUP_PP);
+    double time_s = 0;
+    for (int k = 0; k < NUM_VOCAB_COLLECTIVES; k++) {
+        bool own = (int)awaited == k && (k == VOCAB_INPUT_BROADCAST || k == VOCAB_ROWS_BROADCAST);
+        for (int i = 0; following.which[i] != NUM_VOCAB_COLLECTIVES; i++)
+            own |= (int)following.which[i] == k;
+        const ProgramCollective c = vocab_collective(plan, workload, (VocabCollective)k);
+        if (own)
+            time_s += collective_s(&scenario->cluster, c.kind, plan_group(plan, c.group),
+                                   c.message_bytes);
+    }
+    time_s *= scenario->training.stack.overlap_slowdown_frac * part_factor(scenario, part);
+    price_add_term(chunk, TERM_PP, part, time_s);
+}
+
 // What one chunk pays beside its blocks in each pass: where the host needs longer for all of it
 // than the device, the difference, and what its asynchronous messages (one in, one out, at the same
 // time) take from compute while they move.
 static void chunk_overheads(const Scenario *scenario, const Plan *plan, const Workload *workload,
-                            double launch_s, Price *chunk) {
+                            const WorkItem *item, double launch_s, Price *chunk) {
     const Stack *stack = &scenario->training.stack;
+    if (item->chunk >= plan->num_chunks) {
+        host_wait(chunk, launch_s);
+        vocab_overheads(scenario, plan, workload, item, chunk);
+        return;
+    }
     launch_s += stack->host_microbatch_s / 2 * part_factor(scenario, PART_HOST);
     host_wait(chunk, launch_s);
     if (plan->pp == 1 || !program_hides_messages(scenario, plan)) return;
@@ -250,9 +277,18 @@ static void chunk_overheads(const Scenario *scenario, const Plan *plan, const Wo
                    stack->overlap_slowdown_frac * message_s * part_factor(scenario, part));
 }
 
-static const Price *phase_price(const Scenario *scenario, const Plan *plan,
-                                const Workload *workload, bool forward, int phases, Arena *arena) {
-    ListPrice lists[MAX_BLOCKS];
+// The work that the operators of some phases of a chunk are.
+static WorkKind phases_work(int phases) {
+    if (phases == 1 << PHASE_FORWARD) return WORK_FORWARD;
+    if (phases == 1 << PHASE_BACKWARD_INPUT) return WORK_BACKWARD_INPUT;
+    return phases == 1 << PHASE_BACKWARD_WEIGHT ? WORK_BACKWARD_WEIGHT : WORK_BACKWARD;
+}
+
+static Price *phase_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                          int phases, Arena *arena) {
+    const WorkKind work = phases_work(phases);
+    const bool forward = work == WORK_FORWARD;
+    ListPrice lists[MAX_BLOCKS] = {0}; // of a block without operators nothing
     for (int i = 0; i < MAX_BLOCKS; i++) {
         const Block *b = &workload->blocks[i];
         if (b->num_forward == 0) continue;
@@ -270,10 +306,11 @@ static const Price *phase_price(const Scenario *scenario, const Plan *plan,
             edge_s = fmax(edge_s, lists[i].edge_s);
         }
         price_add_term(&chunks[c], TERM_DP, group_part(scenario, plan, GROUP_ZERO), edge_s);
-        if (phases == 1 << PHASE_BACKWARD_WEIGHT) // the input part has met the other chunks
+        const WorkItem item = {.kind = (uint8_t)work, .chunk = (int16_t)c};
+        if (work == WORK_BACKWARD_WEIGHT) // the input part has met the other chunks
             host_wait(&chunks[c], launch_s);
         else
-            chunk_overheads(scenario, plan, workload, launch_s, &chunks[c]);
+            chunk_overheads(scenario, plan, workload, &item, launch_s, &chunks[c]);
     }
     return chunks;
 }
@@ -284,7 +321,7 @@ static double optimizer_s(const Scenario *scenario, const Plan *plan, const Work
     const StateBytes state = state_bytes(&scenario->training);
     const Gpu *gpu = &scenario->cluster.gpu;
     double dense = 0, expert = 0;
-    for (int k = 0; k < plan->vpp; k++) {
+    for (int k = 0; k < plan_rank_chunks(plan); k++) {
         const int c = plan_rank_chunk(plan, rank, k);
         dense += workload->chunks[c].dense_parameters;
         expert += workload->chunks[c].expert_parameters;
@@ -358,22 +395,25 @@ Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *
     const int input = 1 << PHASE_BACKWARD_INPUT, weight = 1 << PHASE_BACKWARD_WEIGHT;
     Prices prices = {.step_s =
                          scenario->training.stack.host_step_s * part_factor(scenario, PART_HOST)};
-    prices.forward = phase_price(scenario, plan, workload, true, 1 << PHASE_FORWARD, arena);
+    prices.forward = phase_price(scenario, plan, workload, 1 << PHASE_FORWARD, arena);
     const ScheduleTraits schedule = plan_schedule_traits(plan);
-    if (schedule.splits_backward || schedule.mixes_backwards) {
-        prices.backward_input = phase_price(scenario, plan, workload, false, input, arena);
-        prices.backward_weight = phase_price(scenario, plan, workload, false, weight, arena);
+    const bool splits = schedule.splits_backward;
+    if (splits || schedule.mixes_backwards || plan->vocab_barriers == 1) {
+        prices.backward_input = phase_price(scenario, plan, workload, input, arena);
+        prices.backward_weight = phase_price(scenario, plan, workload, weight, arena);
     }
-    if (schedule.splits_backward) {
-        Price *whole = ARENA_ARRAY(arena, workload->num_chunks, Price);
-        for (int c = 0; c < workload->num_chunks; c++) {
-            price_add(&whole[c], &prices.backward_input[c], 1);
-            price_add(&whole[c], &prices.backward_weight[c], 1);
-        }
-        prices.backward = whole;
-    } else {
-        prices.backward = phase_price(scenario, plan, workload, false, input | weight, arena);
+    Price *whole = splits && !plan->vocab_barriers
+                       ? ARENA_ARRAY(arena, workload->num_chunks, Price)
+                       : phase_price(scenario, plan, workload, input | weight, arena);
+    for (int c = 0; c < workload->num_chunks; c++) {
+        const bool vocab = c >= plan->num_chunks; // S and T divide the output layer
+        if (vocab ? plan->vocab_barriers != 1 || c != plan->num_chunks + VOCAB_OUTPUT : !splits)
+            continue;
+        whole[c] = (Price){0};
+        price_add(&whole[c], &prices.backward_input[c], 1);
+        price_add(&whole[c], &prices.backward_weight[c], 1);
     }
+    prices.backward = whole;
     double *update_s = ARENA_ARRAY(arena, plan->pp, double);
     messages_price(scenario, plan, workload, arena, &prices);
     if (plan_is_dual(plan)) copies_price(scenario, plan, workload, arena, &prices);

@@ -40,7 +40,8 @@ typedef struct {
     const Price *forward;            // [num_chunks]
     const Price *backward;           // [num_chunks] whole; where all are split: one part after the
                                      // other
-    const Price *backward_input;     // [num_chunks] NULL where the schedule does not split any
+    const Price *backward_input;     // [num_chunks] NULL where nothing is split: neither by the
+                                     // schedule nor in passes over a spread vocabulary
     const Price *backward_weight;    // [num_chunks]
     const double *message_s;         // [num_ranks] from pipeline rank r to r + 1 (and back)
     const double *message_alpha_s;   // [num_ranks] its latency part

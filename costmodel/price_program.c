@@ -15,12 +15,12 @@ static const Price *backward_beside(const Prices *prices, const RankProgram *ran
 // What collectives beside the pieces of a computation take from it: gathers of weights from the
 // first forward of a chunk, reductions of gradients from its last backward. One of n pieces has
 // none beside it; a piece has them beside it no longer than it runs.
-static void pieces_stretch(const Scenario *scenario, const Program *program, int num_chunks,
+static void pieces_stretch(const Scenario *scenario, const Plan *plan, const Program *program,
                            Arena *arena, Prices *prices) {
     const double slowdown = scenario->training.stack.overlap_slowdown_frac;
     double *stretch_s[2];
     for (int b = 0; b < 2; b++)
-        prices->stretch_s[b] = stretch_s[b] = ARENA_ARRAY(arena, num_chunks, double);
+        prices->stretch_s[b] = stretch_s[b] = ARENA_ARRAY(arena, plan_all_chunks(plan), double);
     for (int r = 0; r < program->num_ranks; r++) {
         const RankProgram *rank = &program->ranks[r];
         for (int i = 0; i < rank->num_instructions; i++) {
@@ -55,7 +55,7 @@ void program_price(const Scenario *scenario, const Plan *plan, const Program *pr
     }
     prices->collective_s = time_s;
     prices->collective_part = parts;
-    pieces_stretch(scenario, program, plan->num_chunks, arena, prices);
+    pieces_stretch(scenario, plan, program, arena, prices);
 }
 
 int message_boundary(int rank, int peer) {

@@ -22,7 +22,7 @@ static double num_whole_backwards(const RankProgram *rank, int chunk) {
 static Price rank_busy(const Plan *plan, const Program *program, const Prices *prices, int rank) {
     Price sum = {0};
     const double times = (double)plan_chunk_microbatches(plan);
-    for (int k = 0; k < plan->vpp; k++) {
+    for (int k = 0; k < plan_rank_chunks(plan); k++) {
         const int c = plan_rank_chunk(plan, rank, k);
         chunk_add(&prices->forward[c], times, &sum);
         // Where all are split, `backward` is both parts.

@@ -5,6 +5,9 @@
 // A group of messages is launched when its waits and the group before it are done. Whichever end
 // of a message launches second moves it, and the rank whose last message moved closes its group.
 // A rank has at most one group open, because the next one waits for it.
+//
+// A collective among the pipeline ranks is joined by each of them as its waits are done; the last
+// that joins runs it and tells the others.
 #include "costmodel/timeline.h"
 
 #include <math.h>
@@ -22,6 +25,9 @@ typedef struct {
     double free_s[NUM_STREAMS];
     double egress_free_s[2]; // for asynchronous messages forward and backward
 
+    int num_joined[NUM_PIPELINE_QUEUES]; // collectives among pipeline ranks
+    int *joined;                         // [queue][max_meetings] which instruction that was
+
     // The open group
     int group_first, group_count;
     int group_open; // messages that have not moved; 0: none is open
@@ -29,12 +35,23 @@ typedef struct {
     double group_end_s; // latest end so far
 } RankRun;
 
+// One collective among the pipeline ranks: who has joined, and when the last of them could.
+typedef struct {
+    int num_ranks;
+    int collective;
+    double ready_s;
+} Meeting;
+
 typedef struct {
     const Program *program;
     const Prices *prices;
     RankRun *ranks; // [num_ranks]
     int *ready;     // stack of ranks that can go on
     int num_ready;
+    int max_meetings;  // most in a queue of collectives among pipeline ranks
+    Meeting *meetings; // [queue][max_meetings]
+    int num_run[NUM_PIPELINE_QUEUES];
+    double free_s[NUM_PIPELINE_QUEUES]; // when the last that was run is done
 } Run;
 
 static double message_s(const Run *run, const Instruction *message, int rank) {
@@ -126,6 +143,38 @@ static bool group_launch(Run *run, int r) {
     return true;
 }
 
+// Runs the next collectives of a queue that all ranks have joined.
+static void meetings_run(Run *run, int queue) {
+    for (; run->num_run[queue] < run->max_meetings; run->num_run[queue]++) {
+        const int place = queue * run->max_meetings + run->num_run[queue];
+        const Meeting *meeting = &run->meetings[place];
+        if (meeting->num_ranks < run->program->num_ranks) return;
+        const double start_s = fmax(run->free_s[queue], meeting->ready_s);
+        run->free_s[queue] = start_s + run->prices->collective_s[meeting->collective];
+        for (int r = 0; r < run->program->num_ranks; r++) {
+            const int index = run->ranks[r].joined[place];
+            run->ranks[r].start_s[index] = start_s;
+            run->ranks[r].end_s[index] = run->free_s[queue];
+            if (run->ranks[r].awaited == index) wake(run, r);
+        }
+    }
+}
+
+static bool meeting_join(Run *run, int r, int queue) {
+    RankRun *rank = &run->ranks[r];
+    const Instruction *instruction = &rank->list[rank->next];
+    double ready_s = 0;
+    if (!waits_done(rank, instruction, &ready_s)) return false;
+    const int place = queue * run->max_meetings + rank->num_joined[queue]++;
+    rank->joined[place] = rank->next++;
+    Meeting *meeting = &run->meetings[place];
+    meeting->collective = instruction->collective;
+    meeting->ready_s = fmax(meeting->ready_s, ready_s);
+    meeting->num_ranks++;
+    meetings_run(run, queue);
+    return true;
+}
+
 static double duration_s(const Run *run, const Instruction *instruction, int r) {
     if (instruction->kind == INSTRUCTION_COLLECTIVE)
         return run->prices->collective_s[instruction->collective];
@@ -147,6 +196,11 @@ static void rank_advance(Run *run, int r) {
             }
             continue;
         }
+        const int queue = program_pipeline_queue(run->program, instruction);
+        if (queue > 0) {
+            if (!meeting_join(run, r, queue)) return;
+            continue;
+        }
         double *free_s = &rank->free_s[instruction->stream];
         double start_s = *free_s;
         if (!waits_done(rank, instruction, &start_s)) return;
@@ -161,10 +215,17 @@ static Run run_start(const Program *program, const Prices *prices, Arena *arena)
     Run run = {.program = program, .prices = prices};
     run.ranks = ARENA_ARRAY(arena, num_ranks, RankRun);
     run.ready = ARENA_ARRAY(arena, num_ranks, int);
+    for (int queue = 1; queue < NUM_PIPELINE_QUEUES; queue++) {
+        const int num = program_num_meetings(program, queue);
+        if (num > run.max_meetings) run.max_meetings = num;
+    }
+    const int all_meetings = NUM_PIPELINE_QUEUES * run.max_meetings;
+    run.meetings = ARENA_ARRAY(arena, all_meetings, Meeting);
     for (int r = num_ranks - 1; r >= 0; r--) {
         const int num = program->ranks[r].num_instructions;
         RankRun *rank = &run.ranks[r];
         *rank = (RankRun){.list = program->ranks[r].instructions, .num = num, .awaited = -1};
+        rank->joined = ARENA_ARRAY(arena, all_meetings, int);
         rank->start_s = ARENA_ARRAY(arena, num, double);
         rank->end_s = ARENA_ARRAY(arena, num, double);
         for (int i = 0; i < num; i++) rank->end_s[i] = UNKNOWN_S;

@@ -4,7 +4,8 @@
 // Model:  a computation or collective starts when its stream is free and its waits are done. A
 //         message of a group moves when both ends have launched theirs; an asynchronous one when
 //         its SEND's waits are done and the message before it in that direction (forward, backward)
-//         has left.
+//         has left. A collective among the pipeline ranks runs when the waits of all of them and
+//         the one of its kind before it are done.
 // Times:  a message starts when it begins to move; one of a group ends when the whole group does.
 // Terms:  a computation adds its Price. Idle time before it is TERM_PP while the message it waits
 //         for moves, TERM_BUBBLE before that, TERM_DP while it waits for a collective. What a rank

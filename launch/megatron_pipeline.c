@@ -114,6 +114,9 @@ Status megatron_pipeline_flags(const Scenario *scenario, const Plan *plan, FlagL
         return megatron_refuse(scenario, "parallel.vpp", "1", "vpp %d needs more than one stage",
                                plan->vpp);
     }
+    if (plan->vocab_barriers)
+        return megatron_refuse(scenario, "parallel.vocab_parallel", "false",
+                               "a vocabulary spread over stages has no flag");
     TRY(schedule_check(scenario, plan));
     flag_int(flags, "--pipeline-model-parallel-size", plan->pp);
     return split_flags(scenario, plan, flags);

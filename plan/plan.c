@@ -155,7 +155,21 @@ int plan_chunk_rank(const Plan *plan, int chunk) {
     return goes_back(plan) && chunk >= plan->pp ? 2 * plan->pp - 1 - chunk : chunk % plan->pp;
 }
 
+int plan_all_chunks(const Plan *plan) {
+    return plan->num_chunks + (plan->vocab_barriers ? NUM_VOCAB_CHUNKS : 0);
+}
+
+int plan_rank_chunks(const Plan *plan) {
+    return plan->vpp + (plan->vocab_barriers ? NUM_VOCAB_CHUNKS : 0);
+}
+
+int plan_vocab_barriers(const Scenario *scenario, int pp) {
+    if (scenario->parallel.vocab_parallel != 1 || pp == 1) return 0;
+    return value_or(scenario->parallel.vocab_barriers, 1);
+}
+
 int plan_rank_chunk(const Plan *plan, int rank, int k) {
+    if (k >= plan->vpp) return plan->num_chunks + k - plan->vpp;
     return goes_back(plan) && k > 0 ? 2 * plan->pp - 1 - rank : k * plan->pp + rank;
 }
 
@@ -204,6 +218,7 @@ static void options_resolve(const Scenario *scenario, Plan *plan) {
     plan->recompute_layers = spec->recompute_layers;
     plan->cp_method = (CpMethod)value_or(spec->cp_method, CP_RING);
     plan->order = spec->order ? spec->order : DEFAULT_ORDER;
+    plan->vocab_barriers = plan_vocab_barriers(scenario, plan->pp);
 }
 
 static Status chunks_resolve(const Scenario *scenario, Arena *arena, Plan *plan) {

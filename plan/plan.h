@@ -32,6 +32,9 @@ typedef struct Plan {
     const ScheduleFile *schedule_file; // of SCHEDULE_FILE; else NULL
     CpMethod cp_method;
     const char *order;
+    // 0: the vocabulary is split by tp alone. Else over all pipeline ranks too, with this many
+    // communication barriers (1 or 2) in the passes of the output layer.
+    int vocab_barriers;
     int num_chunks;          // pp x vpp; of dual pipelines both copies
     const PlanChunk *chunks; // [num_chunks] in pipeline order
 
@@ -77,9 +80,23 @@ int plan_num_stages(const Plan *plan);
 // that of chunks 0 to pp - 1.
 int64_t plan_chunk_microbatches(const Plan *plan);
 
-// Pipeline rank of a chunk; the k-th chunk of a rank in pipeline order, k < vpp.
+// What every rank holds beside its chunks where the vocabulary is spread over the pipeline: its
+// rows of the word table, and of the matrix of the logits with the loss. They are numbered behind
+// the chunks, num_chunks + VOCAB_INPUT and num_chunks + VOCAB_OUTPUT, and are of no one rank.
+enum { VOCAB_INPUT, VOCAB_OUTPUT, NUM_VOCAB_CHUNKS };
+
+// Chunks with those of the vocabulary, where there are any: of the plan, and of one rank.
+int plan_all_chunks(const Plan *plan);
+int plan_rank_chunks(const Plan *plan);
+
+// Pipeline rank of a chunk below num_chunks; the k-th chunk of a rank, k < plan_rank_chunks: vpp in
+// pipeline order, then those of the vocabulary.
 int plan_chunk_rank(const Plan *plan, int chunk);
 int plan_rank_chunk(const Plan *plan, int rank, int k);
+
+// Barriers of the vocabulary's output layer as the scenario states: 0 where it is not spread, and
+// where there is no pipeline to spread it over.
+int plan_vocab_barriers(const Scenario *scenario, int pp);
 
 // "1f1b", "file:order.txt".
 const char *plan_schedule_name(const Plan *plan);

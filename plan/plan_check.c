@@ -185,6 +185,29 @@ static Status sharding_check(const Scenario *scenario, const Plan *plan) {
     return status_ok();
 }
 
+// Passes over the vocabulary are put between the work of schedules that run whole micro-batches of
+// a chunk one after the other, from the first chunk to the last.
+static Status vocab_check(const Scenario *scenario, const Plan *plan) {
+    if (!plan->vocab_barriers) return status_ok();
+    if (plan->schedule == SCHEDULE_INTERLEAVED || plan->schedule == SCHEDULE_DUALPIPE ||
+        plan->schedule_file)
+        REFUSE("parallel.vocab_parallel",
+               "true with schedule %s is legal, but not supported yet; expected gpipe, 1f1b, "
+               "zb-h1, zb-h2, zb-v, v-half, v-min or breadth-first",
+               plan_schedule_name(plan));
+    if (scenario->model.num_mtp_layers > 0)
+        REFUSE("parallel.vocab_parallel",
+               "true with num_nextn_predict_layers %d is legal, but not supported yet; expected "
+               "false",
+               scenario->model.num_mtp_layers);
+    if (!plan->chunks) return status_ok(); // a shape without chunks yet
+    if (!plan->chunks[0].embedding || !plan->chunks[plan->num_chunks - 1].loss)
+        REFUSE("parallel.vocab_parallel",
+               "true with a first stage without embedding or a last without loss is legal, but "
+               "not supported yet");
+    return status_ok();
+}
+
 Status plan_check(const Scenario *scenario, const Plan *plan) {
     TRY(gpus_check(scenario, plan));
     TRY(batch_check(scenario, plan));
@@ -192,5 +215,6 @@ Status plan_check(const Scenario *scenario, const Plan *plan) {
     TRY(plan_check_tp(scenario, plan));
     TRY(sequence_check(scenario, plan));
     TRY(experts_check(scenario, plan));
+    TRY(vocab_check(scenario, plan));
     return sharding_check(scenario, plan);
 }

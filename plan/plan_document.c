@@ -53,7 +53,9 @@ cJSON *plan_to_json(const Plan *plan) {
     cJSON_AddStringToObject(parallel, "cp_method", CP_METHOD_NAMES[plan->cp_method]);
     cJSON_AddStringToObject(parallel, "order", plan->order);
     stages_add(parallel, plan);
-    cJSON_AddFalseToObject(parallel, "vocab_parallel");
+    cJSON_AddBoolToObject(parallel, "vocab_parallel", plan->vocab_barriers > 0);
+    if (plan->vocab_barriers)
+        cJSON_AddNumberToObject(parallel, "vocab_barriers", plan->vocab_barriers);
     return parallel;
 }
 
@@ -71,11 +73,12 @@ const char *plan_describe(const Plan *plan, Arena *arena) {
         if (plan->recompute_layers != ABSENT)
             recompute = arena_printf(arena, "%s:%d", recompute, plan->recompute_layers);
     }
-    return arena_printf(arena, "tp %d%s%s pp %d%s dp %d%s%s mb %d zero%d%s %s", plan->tp,
+    return arena_printf(arena, "tp %d%s%s pp %d%s dp %d%s%s mb %d zero%d%s %s%s", plan->tp,
                         degree_text(arena, "cp", plan->cp), method, plan->pp,
                         degree_text(arena, "vpp", plan->vpp), plan->dp,
                         degree_text(arena, "ep", plan->ep), degree_text(arena, "etp", plan->etp),
-                        plan->micro_batch, plan->zero_stage, recompute, plan_schedule_name(plan));
+                        plan->micro_batch, plan->zero_stage, recompute, plan_schedule_name(plan),
+                        plan->vocab_barriers ? " vocab" : "");
 }
 
 static void member_set(cJSON *object, const char *key, cJSON *value) {

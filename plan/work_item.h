@@ -23,7 +23,7 @@ typedef enum {
 typedef struct {
     uint8_t kind;       // WorkKind
     uint8_t joined;     // Joined
-    int16_t chunk;      // in pipeline order, 0 .. pp x vpp - 1
+    int16_t chunk;      // in pipeline order, 0 .. pp x vpp - 1; then those of the vocabulary
     int32_t microbatch; // 0 .. num_microbatches - 1
 } WorkItem;
 

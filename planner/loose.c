@@ -82,9 +82,10 @@ typedef struct {
     Arena scratch[SHARE_MAX_WORKERS];
 } Pricing;
 
-// The whole model as one chunk. What ZeRO 3 adds once per rank is left out. Where the host sets the
-// pace of one chunk of several, it does so for longer: the sum of the larger is at least the larger
-// sum.
+// The whole model as one chunk, without a vocabulary that is spread: its parts on many ranks may
+// take less time than the whole. What ZeRO 3 adds once per rank is left out. Where the host sets
+// the pace of one chunk of several, it does so for longer: the sum of the larger is at least the
+// larger sum.
 static void entry_price(void *context, int worker, int item) {
     Pricing *pricing = context;
     if (pricing->deadline && deadline_is_past(pricing->deadline)) return;
@@ -97,6 +98,9 @@ static void entry_price(void *context, int worker, int item) {
     Arena *scratch = &pricing->scratch[worker];
     arena_reset(scratch);
     if (plan_default_chunks(&scenario->model, 1, scratch, &whole->chunks).code != STATUS_OK) return;
+    const PlanChunk layers = {.num_layers = scenario->model.num_layers};
+    if (scenario->parallel.vocab_parallel == 1) whole->chunks = &layers;
+    whole->vocab_barriers = 0;
     Workload workload = workload_build(scenario, whole, scratch);
     Prices prices = chunks_price(scenario, whole, &workload, scratch);
     entry->microbatch_s = prices.forward[0].time_s + prices.backward[0].time_s;

@@ -14,6 +14,7 @@ const Constraint CONSTRAINTS[NUM_CONSTRAINTS] = {
     FIELD(zero_group, NULL),
     FIELD(micro_batch, NULL),
     {"sequence_parallel", CONSTRAINT_SWITCH, offsetof(ParallelSpec, sequence_parallel), NULL},
+    {"vocab_parallel", CONSTRAINT_SWITCH, offsetof(ParallelSpec, vocab_parallel), NULL},
     FIELD(schedule, SCHEDULE_NAMES),
     FIELD(cp_method, CP_METHOD_NAMES),
     FIELD(recompute_layers, NULL),

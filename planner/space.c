@@ -131,6 +131,7 @@ static Plan base_plan(const Scenario *scenario, const SpaceSplit *split) {
         .zero_group = plan_zero_group(scenario, split->dp, split->cp),
         .reshard_after_forward = spec->reshard_after_forward != 0,
         .recompute_layers = spec->recompute_layers,
+        .vocab_barriers = plan_vocab_barriers(scenario, split->pp),
         .order = spec->order ? spec->order : "tp-cp-ep-dp-pp",
     };
 }

@@ -88,6 +88,11 @@ static void chunk_expand(Expansion *e) {
     const TraceContext *context = e->writer->context;
     int index = e->instruction->chunk;
     const Chunk *chunk = &context->workload->chunks[index];
+    if (index >= context->plan->num_chunks) { // a pass over a spread vocabulary
+        blocks_expand(e, BLOCK_VOCAB_INPUT, chunk->num_blocks[BLOCK_VOCAB_INPUT]);
+        blocks_expand(e, BLOCK_VOCAB_OUTPUT, chunk->num_blocks[BLOCK_VOCAB_OUTPUT]);
+        return;
+    }
     const PlanChunk *spec = &context->plan->chunks[index];
     int num_recomputed = chunk_recomputed(context, chunk);
     if (e->instruction->kind == INSTRUCTION_FORWARD) {

@@ -59,6 +59,27 @@ static void lane_add_messages(Lowering *lowering, int rank, int lane) {
     }
 }
 
+// The n-th collective of a queue among the pipeline ranks.
+static void pipeline_collective_add(Lowering *lowering, int rank, int lane, int i, int queue,
+                                    int n) {
+    const LowerInput *input = lowering->input;
+    const int num_ranks = input->program->num_ranks;
+    const int slot = lowering_slot(lowering, rank, lane, i);
+    int32_t *begin = &lowering->out->begin_node[rank][slot];
+    int32_t *end = &lowering->out->end_node[rank][slot];
+    const int place = (queue * lowering->max_meetings + n) * lowering->out->num_lanes + lane;
+    if (rank == 0) {
+        int *gpus = ARENA_ARRAY(lowering->arena, num_ranks, int);
+        for (int r = 0; r < num_ranks; r++) gpus[r] = lowering_gpu(lowering, r, lane);
+        const int collective = instruction_at(lowering, rank, i)->collective;
+        collective_lower(lowering, collective, gpus, num_ranks, begin, end);
+        lowering->meeting[place][0] = *begin;
+        lowering->meeting[place][1] = *end;
+    }
+    *begin = lowering->meeting[place][0];
+    *end = lowering->meeting[place][1];
+}
+
 // The activities of a collective are made once, when its first member comes by.
 static void collective_add(Lowering *lowering, int rank, int lane, int i) {
     int collective = instruction_at(lowering, rank, i)->collective;
@@ -106,11 +127,14 @@ static int computation_add(Lowering *lowering, int rank, int lane, int i) {
 
 static void lane_add_activities(Lowering *lowering, int rank, int lane) {
     int32_t *begin = lowering->out->begin_node[rank], *end = lowering->out->end_node[rank];
-    int open_group = -1;
+    int open_group = -1, num_joined[NUM_PIPELINE_QUEUES] = {0};
     for (int i = 0; i < lowering->input->program->ranks[rank].num_instructions; i++) {
         const Instruction *instruction = instruction_at(lowering, rank, i);
         int slot = lowering_slot(lowering, rank, lane, i);
-        if (is_grouped(instruction)) {
+        int queue = program_pipeline_queue(lowering->input->program, instruction);
+        if (queue > 0) {
+            pipeline_collective_add(lowering, rank, lane, i, queue, num_joined[queue]++);
+        } else if (is_grouped(instruction)) {
             message_group_add(lowering, rank, lane, i, &open_group);
         } else if (is_message(instruction)) {
             begin[slot] = end[slot] = lowering->message_node[rank][slot];
@@ -125,10 +149,19 @@ static void lane_add_activities(Lowering *lowering, int rank, int lane) {
 // --- Second pass: who waits for whom
 
 // Instructions of one queue begin in their order: the streams, then asynchronous sends in either
-// direction. An asynchronous receive waits for nothing but its message.
-enum { QUEUE_SEND_FORWARD = NUM_STREAMS, QUEUE_SEND_BACKWARD, NUM_QUEUES, NO_QUEUE = -1 };
+// direction, then collectives among the pipeline ranks. An asynchronous receive waits for nothing
+// but its message.
+enum {
+    QUEUE_SEND_FORWARD = NUM_STREAMS,
+    QUEUE_SEND_BACKWARD,
+    QUEUE_PIPELINE,
+    NUM_QUEUES = QUEUE_PIPELINE + NUM_PIPELINE_QUEUES,
+    NO_QUEUE = -1
+};
 
-static int queue_of(const Instruction *instruction) {
+static int queue_of(const Program *program, const Instruction *instruction) {
+    int queue = program_pipeline_queue(program, instruction);
+    if (queue > 0) return QUEUE_PIPELINE + queue;
     if (!is_message(instruction)) return instruction->stream;
     if (is_grouped(instruction)) return STREAM_PP;
     if (instruction->kind == INSTRUCTION_RECV) return NO_QUEUE;
@@ -144,7 +177,7 @@ static void lane_add_waits(Lowering *lowering, int rank, int lane) {
     for (int queue = 0; queue < NUM_QUEUES; queue++) last[queue] = -1;
     for (int i = 0; i < lowering->input->program->ranks[rank].num_instructions; i++) {
         const Instruction *instruction = instruction_at(lowering, rank, i);
-        int slot = base + i, queue = queue_of(instruction);
+        int slot = base + i, queue = queue_of(lowering->input->program, instruction);
         if (queue == NO_QUEUE) continue;
         int before[3] = {last[queue], instruction->waits[0], instruction->waits[1]};
         for (int k = 0; k < 3; k++) {
@@ -197,6 +230,13 @@ static Status lowering_start(Lowering *lowering) {
         out->end_node[rank] = ARENA_ARRAY(lowering->arena, slots, int32_t);
         lowering->message_node[rank] = ARENA_ARRAY(lowering->arena, slots, int32_t);
     }
+    for (int queue = 1; queue < NUM_PIPELINE_QUEUES; queue++) {
+        int num = program_num_meetings(program, queue);
+        if (num > lowering->max_meetings) lowering->max_meetings = num;
+    }
+    size_t num_places =
+        NUM_PIPELINE_QUEUES * (size_t)lowering->max_meetings * (size_t)out->num_lanes;
+    lowering->meeting = arena_array(lowering->arena, num_places, sizeof *lowering->meeting);
     size_t num_pairs =
         (size_t)program->num_ranks * (size_t)program->num_ranks * (size_t)out->num_lanes;
     lowering->message_route = ARENA_ARRAY(lowering->arena, num_pairs, int32_t);

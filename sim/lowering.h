@@ -12,6 +12,8 @@ typedef struct {
     Lowered *out;
     DagBuilder builder;
     int32_t **message_node; // [num_ranks][l x num_instructions + i] flow of each SEND and RECV
+    int max_meetings;       // most in a queue of collectives among the pipeline ranks
+    int32_t (*meeting)[2];  // [queue][max_meetings][num_lanes] begin, end
     int32_t *message_route; // [num_ranks][num_ranks][num_lanes] from, to; NO_ROUTE until asked for
 } Lowering;
 

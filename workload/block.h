@@ -41,6 +41,9 @@ enum {
     BLOCK_FIRST_LAYER,
     BLOCK_MTP = BLOCK_FIRST_LAYER + 2 * MODEL_MAX_LAYER_KINDS,
     BLOCK_HEAD,
+    BLOCK_VOCAB_INPUT,  // the word table, and
+    BLOCK_VOCAB_OUTPUT, // logits and loss, where the vocabulary is spread over all pipeline ranks:
+                        // BLOCK_EMBEDDING and BLOCK_HEAD are then what else those do
     MAX_BLOCKS
 };
 
@@ -60,7 +63,7 @@ typedef struct {
 typedef struct {
     Block blocks[MAX_BLOCKS]; // unused ones are zero
     int num_chunks;
-    const Chunk *chunks;   // [num_chunks] in pipeline order
+    const Chunk *chunks;   // [num_chunks] in pipeline order, then those of the vocabulary
     double message_bytes;  // of them that one rank sends: its share where the receivers gather
     double boundary_bytes; // activations one rank sends to the next chunk per micro-batch
     double tokens_per_microbatch; // of one rank after cp: micro_batch x seq_len / cp

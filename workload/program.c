@@ -12,6 +12,7 @@
 #include "workload/program.h"
 
 #include "workload/program_sync.h"
+#include "workload/program_vocab.h"
 
 #include <assert.h>
 
@@ -37,6 +38,7 @@ typedef struct {
     int *num_forwards;      // [num_chunks] emitted so far
     int *num_gradients;     // [num_chunks]
     int *first_gather;      // [num_chunks] index of the first gather of its weights
+    int32_t *vocab[NUM_VOCAB_COLLECTIVES]; // [num_microbatches] index in the rank's list
 
     // The rank being built
     int rank;
@@ -73,8 +75,8 @@ static int message_emit(ProgramBuilder *b, Instruction message, int32_t *place) 
     return emit(b, &message);
 }
 
-static bool is_message_work(const WorkItem *item) {
-    return item->kind != WORK_BACKWARD_WEIGHT;
+static bool is_message_work(const ProgramBuilder *b, const WorkItem *item) {
+    return item->kind != WORK_BACKWARD_WEIGHT && item->chunk < b->num_chunks;
 }
 
 // One end of the message that crosses the boundary between chunks `boundary` and `boundary` + 1.
@@ -100,14 +102,14 @@ static int boundary_emit(ProgramBuilder *b, InstructionKind kind, const WorkItem
 // Sends the output of an item if it leaves the rank. Returns its index or -1.
 static int send_emit(ProgramBuilder *b, const WorkItem *item, int p2p_group) {
     const int boundary = item->kind == WORK_FORWARD ? item->chunk : item->chunk - 1;
-    if (!is_message_work(item) || boundary < 0 || boundary == b->num_chunks - 1) return -1;
+    if (!is_message_work(b, item) || boundary < 0 || boundary == b->num_chunks - 1) return -1;
     return boundary_emit(b, INSTRUCTION_SEND, item, boundary, p2p_group);
 }
 
 // Receives the input of an item if it comes from another rank. Returns its index or -1.
 static int recv_emit(ProgramBuilder *b, const WorkItem *item, int p2p_group) {
     const int boundary = item->kind == WORK_FORWARD ? item->chunk - 1 : item->chunk;
-    if (!is_message_work(item) || boundary < 0 || boundary == b->num_chunks - 1) return -1;
+    if (!is_message_work(b, item) || boundary < 0 || boundary == b->num_chunks - 1) return -1;
     return boundary_emit(b, INSTRUCTION_RECV, item, boundary, p2p_group);
 }
 
@@ -151,6 +153,29 @@ static int piece_emit(ProgramBuilder *b, const ChunkSync *sync, int chunk, int p
     return last;
 }
 
+// Emits a collective among the pipeline ranks.
+static void vocab_emit(ProgramBuilder *b, VocabCollective which, int microbatch, int wait) {
+    const Instruction collective =
+        vocab_instruction(b->sync.num_collectives, which, microbatch, wait);
+    b->vocab[which][microbatch] = emit(b, &collective);
+}
+
+// A rank that only receives a broadcast has nothing to wait for: it is there from the start.
+static void vocab_receive_all(ProgramBuilder *b) {
+    static const VocabCollective KINDS[] = {VOCAB_INPUT_BROADCAST, VOCAB_ROWS_BROADCAST};
+    if (!b->plan->vocab_barriers) return;
+    const int roots[] = {chunk_rank(b, b->num_chunks - 1), chunk_rank(b, 0)};
+    for (int k = 0; k < 2; k++)
+        for (int m = 0; m < b->num_microbatches && roots[k] != b->rank; m++)
+            vocab_emit(b, KINDS[k], m, -1);
+}
+
+static void vocab_emit_following(ProgramBuilder *b, const WorkItem *item) {
+    const VocabCollectives following = vocab_following(b->plan, item);
+    for (int k = 0; following.which[k] != NUM_VOCAB_COLLECTIVES; k++)
+        vocab_emit(b, following.which[k], item->microbatch, b->last_compute);
+}
+
 static bool makes_gradients(const WorkItem *item) {
     return item->kind == WORK_BACKWARD_WEIGHT || item->kind == WORK_BACKWARD;
 }
@@ -187,6 +212,8 @@ static Instruction compute_instruction(const WorkItem *item, int num_parts) {
 // waits for `message`, and for `other` unless it waits for a gather (indices or -1).
 static void compute_emit(ProgramBuilder *b, const WorkItem *item, int message, int other) {
     const int chunk = item->chunk;
+    const VocabCollective awaited = vocab_awaited(b->plan, item);
+    if (awaited != NUM_VOCAB_COLLECTIVES) message = b->vocab[awaited][item->microbatch];
     const ChunkSync *gather = NULL, *reduce = NULL;
     if (item->kind == WORK_FORWARD && b->num_forwards[chunk]++ == 0 && b->first_gather[chunk] >= 0)
         gather = &b->sync.gather[chunk];
@@ -206,6 +233,7 @@ static void compute_emit(ProgramBuilder *b, const WorkItem *item, int message, i
         int last = piece_emit(b, reduce, chunk, part, b->last_compute);
         if (last >= 0) b->last_reduce = last;
     }
+    vocab_emit_following(b, item);
 }
 
 // --- One rank
@@ -251,7 +279,7 @@ static void steps_emit_asynchronous(ProgramBuilder *b, const WorkItem *items, in
 
 // The gathers of all chunks of the rank, in the order in which they are needed.
 static void gathers_emit(ProgramBuilder *b, int wait) {
-    for (int k = 0; k < b->plan->vpp; k++) {
+    for (int k = 0; k < plan_rank_chunks(b->plan); k++) {
         const int chunk = plan_rank_chunk(b->plan, b->rank, k);
         const ChunkSync *sync = &b->sync.gather[chunk];
         if (sync->num_collectives == 0) continue;
@@ -262,7 +290,7 @@ static void gathers_emit(ProgramBuilder *b, int wait) {
 
 // The reductions of all chunks of the rank in the order in which their backwards ended.
 static void reduces_emit(ProgramBuilder *b) {
-    for (int k = b->plan->vpp - 1; k >= 0; k--) {
+    for (int k = plan_rank_chunks(b->plan) - 1; k >= 0; k--) {
         const int chunk = plan_rank_chunk(b->plan, b->rank, k);
         int last = piece_emit(b, &b->sync.reduce[chunk], chunk, 0, b->last_compute);
         if (last >= 0) b->last_reduce = last;
@@ -341,7 +369,12 @@ static void rank_build(ProgramBuilder *b, const WorkItem *items, int num_items, 
     b->num = 0;
     b->num_p2p_groups = 0;
     b->last_compute = b->last_reduce = -1;
-    for (int chunk = 0; chunk < b->num_chunks; chunk++) b->first_gather[chunk] = -1;
+    const int all_chunks = plan_all_chunks(b->plan);
+    for (int chunk = 0; chunk < all_chunks; chunk++) {
+        b->first_gather[chunk] = -1;
+        b->num_forwards[chunk] = b->num_gradients[chunk] = 0;
+    }
+    vocab_receive_all(b);
     if (b->training->overlap_param_gather) gathers_emit(b, -1);
     if (asynchronous)
         steps_emit_asynchronous(b, items, num_items);
@@ -357,12 +390,15 @@ static void rank_build(ProgramBuilder *b, const WorkItem *items, int num_items, 
 static size_t max_instructions(const ProgramBuilder *b, const RankOrder *orders) {
     size_t messages = 4 * (size_t)(b->num_chunks - 1) * (size_t)b->num_microbatches;
     size_t others = (size_t)b->plan->pp + 4 + (b->copies_bytes ? 2 * (size_t)b->num_chunks : 0);
-    for (int c = 0; c < b->num_chunks; c++) {
+    for (int c = 0; c < plan_all_chunks(b->plan); c++) {
         const ChunkSync *reduce = &b->sync.reduce[c], *gather = &b->sync.gather[c];
-        others += (size_t)(reduce->num_parts * (1 + reduce->num_collectives));
-        others += (size_t)(gather->num_parts * (1 + gather->num_collectives));
+        const size_t holders = c < b->num_chunks ? 1 : (size_t)b->plan->pp;
+        others += holders * (size_t)(reduce->num_parts * (1 + reduce->num_collectives));
+        others += holders * (size_t)(gather->num_parts * (1 + gather->num_collectives));
     }
     for (int rank = 0; rank < b->plan->pp; rank++) others += (size_t)orders[rank].num_items;
+    if (b->plan->vocab_barriers)
+        others += (size_t)(NUM_VOCAB_COLLECTIVES * b->plan->pp) * (size_t)b->num_microbatches;
     return (b->plan->pp > 1 ? messages : 0) + others;
 }
 
@@ -385,7 +421,7 @@ static ProgramBuilder builder_start(const Scenario *scenario, const Plan *plan,
         .plan = plan,
         .training = &scenario->training,
         .sync = sync_plan(scenario, plan, workload, arena),
-        .num_chunks = workload->num_chunks,
+        .num_chunks = plan->num_chunks,
         .num_microbatches = (int)plan->num_microbatches,
         .num_gradients_due = (int)plan_chunk_microbatches(plan),
         .copies_bytes = sync_copies_bytes(scenario, plan, workload, arena),
@@ -394,26 +430,29 @@ static ProgramBuilder builder_start(const Scenario *scenario, const Plan *plan,
     b.base = ARENA_ARRAY(arena, plan->pp, int64_t);
     b.places = ARENA_ARRAY(arena, 2 * (size_t)b.num_chunks * (size_t)b.num_microbatches, int32_t);
     if (b.copies_bytes) b.copies_places = ARENA_ARRAY(arena, b.num_chunks, int32_t);
-    b.num_forwards = ARENA_ARRAY(arena, b.num_chunks, int);
-    b.num_gradients = ARENA_ARRAY(arena, b.num_chunks, int);
-    b.first_gather = ARENA_ARRAY(arena, b.num_chunks, int);
+    b.num_forwards = ARENA_ARRAY(arena, workload->num_chunks, int);
+    b.num_gradients = ARENA_ARRAY(arena, workload->num_chunks, int);
+    b.first_gather = ARENA_ARRAY(arena, workload->num_chunks, int);
+    for (int k = 0; k < NUM_VOCAB_COLLECTIVES && plan->vocab_barriers; k++)
+        b.vocab[k] = ARENA_ARRAY(arena, b.num_microbatches, int32_t);
     return b;
 }
 
 // Megatron-LM hides messages of the interleaved schedule only. Its fork with zero-bubble schedules
 // (sail-sg/zero-bubble-pipeline-parallelism, zerobubble/runtime.py) never blocks on a send.
 bool program_hides_messages(const Scenario *scenario, const Plan *plan) {
-    return plan_schedule_traits(plan).receives_ahead ||
+    return plan->vocab_barriers || plan_schedule_traits(plan).receives_ahead ||
            (scenario->training.stack.p2p_overlap && plan->vpp > 1);
 }
 
 Program program_build(const Scenario *scenario, const Plan *plan, const Workload *workload,
                       Arena *arena) {
-    assert(workload->num_chunks == plan->pp * plan->vpp);
+    assert(workload->num_chunks == plan_all_chunks(plan));
+    const ScheduleShape shape = program_shape(scenario, plan, workload);
     const bool asynchronous = program_hides_messages(scenario, plan);
     const double embedding_bytes = sync_embedding_bytes(scenario, plan);
     ProgramBuilder b = builder_start(scenario, plan, workload, embedding_bytes, arena);
-    const RankOrder *orders = plan_orders(plan, arena);
+    const RankOrder *orders = plan_orders(plan, &shape, arena);
     RankProgram *ranks = ARENA_ARRAY(arena, plan->pp, RankProgram);
     b.all = ARENA_ARRAY(arena, max_instructions(&b, orders), Instruction);
     for (int rank = 0; rank < plan->pp; rank++) {
@@ -427,8 +466,10 @@ Program program_build(const Scenario *scenario, const Plan *plan, const Workload
         .num_ranks = plan->pp,
         .multiplicity = plan->tp * plan->cp * plan->dp,
         .ranks = ranks,
-        .collectives = b.sync.collectives,
-        .num_collectives = b.sync.num_collectives,
+        .collectives = vocab_join_collectives(plan, workload, b.sync.collectives,
+                                              b.sync.num_collectives, arena),
+        .num_collectives =
+            b.sync.num_collectives + (plan->vocab_barriers ? NUM_VOCAB_COLLECTIVES : 0),
         .message_bytes = workload->message_bytes,
         .embedding_message_bytes = embedding_bytes,
         .copies_bytes = b.copies_bytes,
@@ -438,6 +479,16 @@ Program program_build(const Scenario *scenario, const Plan *plan, const Workload
 double program_message_bytes(const Program *program, const Instruction *message) {
     if (message->copies) return program->copies_bytes[message->chunk];
     return message->embedding ? program->embedding_message_bytes : program->message_bytes;
+}
+
+int program_num_meetings(const Program *program, int queue) {
+    int num = 0;
+    bool used = false;
+    for (int i = 0; i < program->num_collectives; i++)
+        used |= program->collectives[i].pipeline_queue == queue;
+    for (int i = 0; used && i < program->ranks[0].num_instructions; i++)
+        num += program_pipeline_queue(program, &program->ranks[0].instructions[i]) == queue;
+    return num;
 }
 
 int program_gpu(const Program *program, int stage, int lane) {

@@ -7,6 +7,9 @@
 // (>= 0) are one NCCL group: launched together when their waits are done, each message moves when
 // both ends have launched, and the group is done when all its messages are. With p2p_group -1 a
 // message is asynchronous: it moves when its SEND's waits are done, whatever the receiver does.
+// A collective with a pipeline_queue is among all pipeline ranks, and every rank has those of one
+// queue in the same order: the n-th runs when the waits of all its members and the one before it in
+// its queue are done, whatever else they run.
 #pragma once
 
 #include "base/arena.h"
@@ -53,6 +56,7 @@ typedef struct {
     double message_bytes;
     const char *name; // "grad_reduce_scatter", "param_all_gather", "embedding_grad_all_reduce", ...
     int num_calls;    // of message_bytes each, one after the other
+    int pipeline_queue; // 1 .. NUM_PIPELINE_QUEUES - 1; 0: not among pipeline ranks
 } ProgramCollective;
 
 typedef struct {
@@ -74,8 +78,20 @@ typedef struct {
 // Bytes of one SEND (or RECV) of one GPU.
 double program_message_bytes(const Program *program, const Instruction *message);
 
+enum { NUM_PIPELINE_QUEUES = 5 };
+
+// The queue of an instruction that is a collective among pipeline ranks; 0 of any other.
+static inline int program_pipeline_queue(const Program *program, const Instruction *instruction) {
+    if (instruction->kind != INSTRUCTION_COLLECTIVE) return 0;
+    return program->collectives[instruction->collective].pipeline_queue;
+}
+
+// Collectives of one pipeline queue on each rank.
+int program_num_meetings(const Program *program, int queue);
+
 // Whether messages are asynchronous: where the stack hides them, those of chunks that alternate on
-// a rank and those of split backwards; everywhere where the schedule receives ahead.
+// a rank and those of split backwards; everywhere where the schedule receives ahead, and where
+// passes over a spread vocabulary run between the work.
 bool program_hides_messages(const Scenario *scenario, const Plan *plan);
 
 // Expands the plan. Cannot fail: plan and schedule were checked.

@@ -39,7 +39,7 @@ static void sync_add_calls(SyncBuilder *b, ChunkSync *sync, ProgramCollective wa
 static void sync_add(SyncBuilder *b, ChunkSync *sync, CollectiveKind kind, GroupKind group,
                      double message_bytes, const char *name) {
     sync_add_calls(b, sync,
-                   (ProgramCollective){kind, group, message_bytes / sync->num_parts, name, 1});
+                   (ProgramCollective){kind, group, message_bytes / sync->num_parts, name, 1, 0});
 }
 
 static void reduce_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool expert) {
@@ -73,8 +73,8 @@ static void broadcast_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool ex
     double call_bytes = bytes / sync->num_parts / calls;
     sync_add_calls(b, sync,
                    (ProgramCollective){COLLECTIVE_BROADCAST, group, call_bytes,
-                                       expert ? "expert_param_broadcast" : "param_broadcast",
-                                       calls});
+                                       expert ? "expert_param_broadcast" : "param_broadcast", calls,
+                                       0});
 }
 
 static void gather_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool expert) {
@@ -113,7 +113,9 @@ SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *w
             double parameters = expert ? chunk->expert_parameters : chunk->dense_parameters;
             if (plan->zero_stage == 1 && b.weights_by_broadcast)
                 broadcast_add(&b, &gather[c], parameters * weight_bytes, expert,
-                              num_tensors(&scenario->model, chunk, &plan->chunks[c]));
+                              c < plan->num_chunks
+                                  ? num_tensors(&scenario->model, chunk, &plan->chunks[c])
+                                  : 1);
             else
                 gather_add(&b, &gather[c], parameters * weight_bytes, expert);
         }
@@ -125,8 +127,9 @@ SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *w
 
 double sync_embedding_bytes(const Scenario *scenario, const Plan *plan) {
     const Model *model = &scenario->model;
-    // Ranks of dual pipelines that hold one holds the other.
-    if (!model->tie_word_embeddings || plan->pp == 1 || plan_is_dual(plan)) return 0;
+    // One rank holds both in dual pipelines, and where the vocabulary is spread.
+    if (!model->tie_word_embeddings || plan->pp == 1 || plan_is_dual(plan) || plan->vocab_barriers)
+        return 0;
     double bytes = (double)model->vocab_size * model->hidden_size / plan->tp * grad_bytes(scenario);
     return plan->zero_stage == 3 ? bytes / plan_group(plan, GROUP_ZERO).size : bytes;
 }

@@ -30,7 +30,7 @@ SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *w
                    Arena *arena);
 
 // Gradients of the word embedding as one rank holds them; 0 unless they are tied and first and
-// last stage differ.
+// last stage differ, each with a table of its own.
 double sync_embedding_bytes(const Scenario *scenario, const Plan *plan);
 
 // Gradients of each chunk as one rank holds them after they were reduced among the data-parallel

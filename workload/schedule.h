@@ -3,14 +3,29 @@
 
 #include "base/arena.h"
 #include "plan/plan.h"
+#include "plan/work_item.h"
 
 #include <stdbool.h>
+
+// Passes over a vocabulary that is spread over all ranks (workload/schedule_vocab.h), and how long
+// they and the work of a chunk take, in units of which a forward has about 16.
+typedef struct {
+    int barriers; // 0: there are none; 1, 2: each keeps a micro-batch more in flight
+    int chunk_units[NUM_WORK_KINDS];
+    int pass_units[NUM_VOCAB_CHUNKS][NUM_WORK_KINDS];
+} VocabPasses;
 
 // What a schedule needs to know.
 typedef struct {
     int pp, vpp;
     int num_microbatches;
+    VocabPasses vocab;
 } ScheduleShape;
+
+// Without a spread vocabulary.
+static inline ScheduleShape schedule_shape(int pp, int vpp, int num_microbatches) {
+    return (ScheduleShape){.pp = pp, .vpp = vpp, .num_microbatches = num_microbatches};
+}
 
 typedef struct Schedule {
     const char *name; // of the contract
@@ -19,6 +34,8 @@ typedef struct Schedule {
     bool mixes_backwards; // some backwards are split like that, others whole
     bool receives_ahead; // more than the next item's inputs arrive before it: where messages block,
                          // ranks would wait for each other in a circle
+
+    // All below but the orders of schedule_orders is of the chunks alone, vocabulary apart.
 
     // Number of work items of a rank.
     int (*num_items)(const ScheduleShape *shape, int rank);
@@ -41,7 +58,7 @@ typedef struct Schedule {
 // The row of a kind; NULL of SCHEDULE_FILE.
 const Schedule *schedule_find(ScheduleKind kind);
 
-// The orders of all ranks: [pp].
+// The orders of all ranks, passes over the vocabulary put in: [pp].
 const RankOrder *schedule_orders(const Schedule *schedule, const ScheduleShape *shape,
                                  Arena *arena);
 
@@ -53,4 +70,5 @@ typedef struct {
 ScheduleTraits plan_schedule_traits(const Plan *plan);
 
 // The orders of all ranks of a plan: [pp].
-const RankOrder *plan_orders(const Plan *plan, Arena *arena);
+//   shape  schedule_shape of it; where its vocabulary is spread, program_shape
+const RankOrder *plan_orders(const Plan *plan, const ScheduleShape *shape, Arena *arena);

@@ -3,7 +3,7 @@
 #include "workload/schedule_rows.h"
 
 static int warmup(const ScheduleShape *shape, int rank) {
-    int ahead = shape->pp - rank - 1;
+    int ahead = shape->pp - rank - 1 + shape->vocab.barriers;
     return ahead < shape->num_microbatches ? ahead : shape->num_microbatches;
 }
 
@@ -22,10 +22,10 @@ static void one_f_one_b_order(const ScheduleShape *shape, int rank, WorkItem *it
     }
 }
 
-// One more than the warm-up: pp - rank, at most all.
+// One more than the warm-up: pp - rank (and what barriers add), at most all.
 static int one_f_one_b_in_flight(const ScheduleShape *shape, int rank) {
     if (shape->pp == 1) return shape->vpp;
-    int depth = shape->pp - rank;
+    int depth = shape->pp - rank + shape->vocab.barriers;
     return depth < shape->num_microbatches ? depth : shape->num_microbatches;
 }
 

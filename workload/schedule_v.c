@@ -22,10 +22,19 @@ typedef struct {
     int *end; // [rank][pass][micro-batch] unit in which it ends; INT_MAX before
 } VRun;
 
+// A barrier in the output layer puts its backward off by one period.
+static VBlock with_barriers(const VBlock *block, int num_barriers) {
+    VBlock later = *block;
+    later.delay[0] += PERIOD * num_barriers;
+    later.limit += 2 * num_barriers;
+    return later;
+}
+
 int v_in_flight(const ScheduleShape *shape, const VBlock *block) {
     const int all = shape->vpp * shape->num_microbatches;
+    const int limit = with_barriers(block, shape->vocab.barriers).limit;
     if (shape->pp == 1) return shape->vpp;
-    return block->limit < all ? block->limit : all;
+    return limit < all ? limit : all;
 }
 
 static void starts_set(const VBlock *block, int pp, int rank, int *start) {
@@ -104,12 +113,13 @@ void v_orders(const ScheduleShape *shape, const VBlock *block, Arena *scratch,
         return;
     }
     const int pp = shape->pp, n = shape->num_microbatches;
-    VRun run = {.shape = shape, .limit = block->limit};
+    const VBlock later = with_barriers(block, shape->vocab.barriers);
+    VRun run = {.shape = shape, .limit = later.limit};
     run.ranks = ARENA_ARRAY(scratch, pp, VRank);
     run.end = ARENA_ARRAY(scratch, (size_t)pp * NUM_PASSES * (size_t)n, int);
     for (int i = 0; i < pp * NUM_PASSES * n; i++) run.end[i] = INT_MAX;
     for (int r = 0; r < pp; r++) {
-        starts_set(block, pp, r, run.ranks[r].start);
+        starts_set(&later, pp, r, run.ranks[r].start);
         run.ranks[r].weights = ARENA_ARRAY(scratch, 2 * (size_t)n, WorkItem);
         run.ranks[r].out = orders[r].items;
     }

@@ -15,7 +15,8 @@ static void zb_h1_order(const ScheduleShape *shape, int rank, WorkItem *items) {
 static int zb_h1_in_flight(const ScheduleShape *shape, int rank) {
     (void)rank;
     if (shape->pp == 1) return shape->vpp;
-    return shape->pp < shape->num_microbatches ? shape->pp : shape->num_microbatches;
+    const int most = shape->pp + shape->vocab.barriers;
+    return most < shape->num_microbatches ? most : shape->num_microbatches;
 }
 
 // (p - 1) (F + B - W) over m (F + B + W). With fewer than pp micro-batches a rank has no forward

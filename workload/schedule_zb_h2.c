@@ -18,7 +18,7 @@ static void zb_h2_order(const ScheduleShape *shape, int rank, WorkItem *items) {
 static int zb_h2_in_flight(const ScheduleShape *shape, int rank) {
     (void)rank;
     if (shape->pp == 1) return shape->vpp;
-    const int most = 2 * shape->pp - 1;
+    const int most = 2 * shape->pp - 1 + shape->vocab.barriers;
     return most < shape->num_microbatches ? most : shape->num_microbatches;
 }
 

@@ -1,4 +1,5 @@
 #include "workload/schedule_rows.h"
+#include "workload/schedule_vocab.h"
 
 #include <stddef.h>
 
@@ -24,7 +25,7 @@ const RankOrder *schedule_orders(const Schedule *schedule, const ScheduleShape *
         if (!schedule->orders) schedule->order(shape, rank, orders[rank].items);
     }
     if (schedule->orders) schedule->orders(shape, arena, orders);
-    return orders;
+    return shape->vocab.barriers ? vocab_orders(shape, orders, arena) : orders;
 }
 
 ScheduleTraits plan_schedule_traits(const Plan *plan) {
@@ -35,10 +36,9 @@ ScheduleTraits plan_schedule_traits(const Plan *plan) {
     return (ScheduleTraits){row->splits_backward, row->mixes_backwards, row->receives_ahead};
 }
 
-const RankOrder *plan_orders(const Plan *plan, Arena *arena) {
+const RankOrder *plan_orders(const Plan *plan, const ScheduleShape *shape, Arena *arena) {
     if (plan->schedule_file) return plan->schedule_file->orders;
-    const ScheduleShape shape = {plan->pp, plan->vpp, (int)plan->num_microbatches};
-    return schedule_orders(schedule_find(plan->schedule), &shape, arena);
+    return schedule_orders(schedule_find(plan->schedule), shape, arena);
 }
 
 int schedule_num_items_fb(const ScheduleShape *shape, int rank) {
@@ -77,6 +77,7 @@ void schedule_order_split(const ScheduleShape *shape, int rank, int ahead, int d
         return;
     }
     const int num_microbatches = shape->num_microbatches;
+    ahead += shape->vocab.barriers;
     WorkItem forward = {.kind = WORK_FORWARD, .chunk = (int16_t)rank};
     WorkItem input = {.kind = WORK_BACKWARD_INPUT, .chunk = (int16_t)rank};
     WorkItem weight = {.kind = WORK_BACKWARD_WEIGHT, .chunk = (int16_t)rank};

@@ -4,11 +4,17 @@
 
 #include <math.h>
 
-// Rows of the vocabulary matrices are padded so that tp divides them (Megatron-LM pads to a
-// multiple of 128 x tp).
-static double padded_vocab(const Model *model, const Plan *plan) {
-    double multiple = 128.0 * plan->tp;
-    return plan->tp == 1 ? model->vocab_size : ceil(model->vocab_size / multiple) * multiple;
+// Ranks that share the vocabulary.
+static int vocab_parts(const Plan *plan) {
+    return plan->tp * (plan->vocab_barriers ? plan->pp : 1);
+}
+
+// Rows of a vocabulary matrix on one rank. They are padded so that all have as many (Megatron-LM
+// pads to a multiple of 128 x tp).
+static double vocab_rows(const Model *model, const Plan *plan) {
+    const int parts = vocab_parts(plan);
+    const double multiple = 128.0 * parts;
+    return parts == 1 ? model->vocab_size : ceil(model->vocab_size / multiple) * multiple / parts;
 }
 
 static Block layer_block(const Scenario *scenario, const Plan *plan, const LayerKind *kind,
@@ -20,7 +26,8 @@ static Block layer_block(const Scenario *scenario, const Plan *plan, const Layer
     return builder_finish(&b, kind->moe ? "moe_layer" : "layer");
 }
 
-// Rows of the word table, which is split by tp: what other ranks hold is added up.
+// Rows of the word table, which is split by tp: what other ranks hold is added up, over the
+// pipeline ranks by a collective of the Program.
 static void build_embedding_lookup(Builder *b) {
     const bool scatters = b->plan->sequence_parallel;
     double act = activation_bytes(&b->scenario->training);
@@ -44,7 +51,8 @@ static void build_embedding_lookup(Builder *b) {
 static Block embedding_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
     const Model *m = &scenario->model;
     Builder b = builder_new(scenario, plan, NULL, false, arena);
-    build_embedding_lookup(&b);
+    const bool spread = plan->vocab_barriers > 0;
+    if (!spread) build_embedding_lookup(&b);
     if (scenario->training.stack.dropout) {
         build_residual(&b, b.tokens_sp * m->hidden_size);
         b.units[b.num_units - 1].residual_bytes = 0; // nothing is added
@@ -52,7 +60,7 @@ static Block embedding_block(const Scenario *scenario, const Plan *plan, Arena *
     if (m->embedding_norm)
         build_norm(&b, "embedding_norm", b.tokens_sp * m->hidden_size, NORM_INPUT);
     double rest = model_embedding_parameters(m) - (double)m->vocab_size * m->hidden_size;
-    b.dense_parameters = padded_vocab(m, plan) / plan->tp * m->hidden_size + rest;
+    b.dense_parameters = (spread ? 0 : vocab_rows(m, plan) * m->hidden_size) + rest;
     return builder_finish(&b, "embedding");
 }
 
@@ -62,7 +70,8 @@ static double loss_gradient_bytes(const Builder *b) {
     const Training *training = &b->scenario->training;
     const Stack *stack = &training->stack;
     if (training->cross_entropy_fused) return stack->loss_in_place ? 0 : activation_bytes(training);
-    return b->plan->tp > 1 ? stack->parallel_loss_gradient_bytes : stack->loss_gradient_bytes;
+    return vocab_parts(b->plan) > 1 ? stack->parallel_loss_gradient_bytes
+                                    : stack->loss_gradient_bytes;
 }
 
 // The 16-bit logits are freed before the backward, but the place between what else the loss made
@@ -73,24 +82,26 @@ static double loss_unusable_bytes(const Builder *b, double logits) {
     return loss_gradient_bytes(b) > act ? logits * act : 0;
 }
 
-// Final norm, logits and cross-entropy over a vocabulary split by tp. Unfused, the logits are cast
-// to fp32, whose softmax is kept for the backward; fused, the gradient replaces the logits.
-static void build_head(Builder *b, const char *norm_name) {
-    const Model *m = &b->scenario->model;
+// What follows the layers, which alone are compiled, one by one.
+static void begin_head(Builder *b) {
     const Training *training = &b->scenario->training;
-    double act = activation_bytes(training), vocab = padded_vocab(m, b->plan);
     b->precision = unquantized_precision(training);
-    b->input_bytes_per_value = b->gathered_bytes_per_value = act;
-    double input = b->tokens_sp * m->hidden_size;
+    b->input_bytes_per_value = b->gathered_bytes_per_value = activation_bytes(training);
     b->lasting_gathers = training->stack.lasting_gathers != LASTING_GATHERS_NONE;
-    b->compiled = false; // layers are compiled one by one, what follows them is not
-    if (m->final_norm) build_norm(b, norm_name, input, NORM_INPUT | NORM_OUTPUT);
-    double dense = b->dense_parameters;
-    build_linear(b, "lm_head", SPLIT_COLUMN, b->tokens, vocab, m->hidden_size,
-                 m->final_norm ? 0 : input * act);
+    b->compiled = false;
+}
+
+// Logits and cross-entropy over this rank's part of the vocabulary. Unfused, the logits are cast to
+// fp32, whose softmax is kept for the backward; fused, the gradient replaces the logits.
+static void build_logits(Builder *b, double saved_input_bytes) {
+    const Training *training = &b->scenario->training;
+    const double act = activation_bytes(training), dense = b->dense_parameters;
+    const double rows = vocab_rows(&b->scenario->model, b->plan);
+    build_linear(b, "lm_head", SPLIT_COLUMN, b->tokens, rows * b->plan->tp,
+                 b->scenario->model.hidden_size, saved_input_bytes);
     b->units[b->num_units - 1].plain_gradient = true;
     b->dense_parameters = dense;
-    double logits = b->tokens * vocab / b->plan->tp;
+    double logits = b->tokens * rows;
     bool fused = training->cross_entropy_fused, one_pass = fused || training->compile;
     MemoryWork loss = {.name = "cross_entropy",
                        .bytes = logits * (one_pass ? 2 * act : act + 4 + 12),
@@ -103,22 +114,61 @@ static void build_head(Builder *b, const char *norm_name) {
     build_memory(b, &loss);
     b->unusable_bytes = loss_unusable_bytes(b, logits);
     // Over the parts of the vocabulary: the largest logit, the sum of exponentials, the target's.
+    // Over pipeline ranks a collective of the Program does it.
     if (b->plan->tp > 1)
         build_collective(b, "loss_all_reduce", STREAM_TP, COLLECTIVE_ALL_REDUCE, NUM_COLLECTIVES,
                          GROUP_TP, 3 * b->tokens * 4);
 }
 
+// Final norm, then logits and loss.
+static void build_head(Builder *b, const char *norm_name) {
+    const Model *m = &b->scenario->model;
+    const double input = b->tokens_sp * m->hidden_size;
+    begin_head(b);
+    if (m->final_norm) build_norm(b, norm_name, input, NORM_INPUT | NORM_OUTPUT);
+    build_logits(b, m->final_norm ? 0 : input * activation_bytes(&b->scenario->training));
+}
+
+// The last rank's part of the head where the vocabulary is spread: what it sends to all.
+static void build_final_norm(Builder *b) {
+    const Model *m = &b->scenario->model;
+    begin_head(b);
+    if (m->final_norm) build_norm(b, "final_norm", b->tokens_sp * m->hidden_size, NORM_INPUT);
+}
+
 static Block head_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
     const Model *m = &scenario->model;
     Builder b = builder_new(scenario, plan, NULL, false, arena);
-    build_head(&b, "final_norm");
-    double matrix = padded_vocab(m, plan) / plan->tp * m->hidden_size;
+    const bool spread = plan->vocab_barriers > 0;
+    if (spread)
+        build_final_norm(&b);
+    else
+        build_head(&b, "final_norm");
+    double matrix = spread ? 0 : vocab_rows(m, plan) * m->hidden_size;
     // The embedding's own matrix: in dual pipelines the last stage lies beside the other's first.
     bool shared = m->tie_word_embeddings && (plan->pp == 1 || plan_is_dual(plan));
     double norm = model_head_parameters(m) -
                   (m->tie_word_embeddings ? 0 : (double)m->vocab_size * m->hidden_size);
     b.dense_parameters = (shared ? 0 : matrix) + norm;
     return builder_finish(&b, "head");
+}
+
+// A rank's rows of the word table where the vocabulary is spread. A tied matrix is counted here.
+static Block vocab_input_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
+    Builder b = builder_new(scenario, plan, NULL, false, arena);
+    build_embedding_lookup(&b);
+    b.dense_parameters = vocab_rows(&scenario->model, plan) * scenario->model.hidden_size;
+    return builder_finish(&b, "vocab_input");
+}
+
+// A rank's part of logits and loss; the input comes from the last rank and is kept.
+static Block vocab_output_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
+    const Model *m = &scenario->model;
+    Builder b = builder_new(scenario, plan, NULL, false, arena);
+    begin_head(&b);
+    build_logits(&b, b.tokens_sp * m->hidden_size * activation_bytes(&scenario->training));
+    if (!m->tie_word_embeddings) b.dense_parameters = vocab_rows(m, plan) * m->hidden_size;
+    return builder_finish(&b, "vocab_output");
 }
 
 // A multi-token-prediction layer: two norms, a projection of 2h to h, a layer like the last one and
@@ -214,7 +264,7 @@ static double table_copy_parameters(const Scenario *scenario, const Plan *plan, 
             &plan->chunks[plan_rank_chunk(plan, plan_chunk_rank(plan, index), k)];
         if (chunk->embedding || (chunk->loss && m->tie_word_embeddings)) return 0;
     }
-    return padded_vocab(m, plan) / plan->tp * m->hidden_size;
+    return vocab_rows(m, plan) * m->hidden_size;
 }
 
 static Chunk chunk_build(const Scenario *scenario, const Plan *plan, const Workload *workload,
@@ -233,6 +283,26 @@ static Chunk chunk_build(const Scenario *scenario, const Plan *plan, const Workl
     chunk_peaks(&chunk, workload);
     chunk_split_peaks(&chunk, workload);
     return chunk;
+}
+
+static Chunk vocab_chunk_build(const Workload *workload, int block) {
+    Chunk chunk = {0};
+    chunk_add(&chunk, workload, block, 1);
+    chunk_peaks(&chunk, workload);
+    chunk_split_peaks(&chunk, workload);
+    return chunk;
+}
+
+static const Chunk *chunks_build(const Scenario *scenario, const Plan *plan, Workload *w,
+                                 Arena *arena) {
+    Chunk *chunks = ARENA_ARRAY(arena, plan_all_chunks(plan), Chunk);
+    for (int c = 0; c < plan->num_chunks; c++) chunks[c] = chunk_build(scenario, plan, w, c);
+    if (!plan->vocab_barriers) return chunks;
+    w->blocks[BLOCK_VOCAB_INPUT] = vocab_input_block(scenario, plan, arena);
+    w->blocks[BLOCK_VOCAB_OUTPUT] = vocab_output_block(scenario, plan, arena);
+    chunks[plan->num_chunks + VOCAB_INPUT] = vocab_chunk_build(w, BLOCK_VOCAB_INPUT);
+    chunks[plan->num_chunks + VOCAB_OUTPUT] = vocab_chunk_build(w, BLOCK_VOCAB_OUTPUT);
+    return chunks;
 }
 
 // Model FLOPs of a step: 6 per token and parameter that multiplies (Kaplan et al. 2020,
@@ -263,7 +333,7 @@ static double step_model_flops(const Scenario *scenario) {
 
 Workload workload_build(const Scenario *scenario, const Plan *plan, Arena *arena) {
     const Model *m = &scenario->model;
-    Workload w = {.num_chunks = plan->num_chunks};
+    Workload w = {.num_chunks = plan_all_chunks(plan)};
     w.blocks[BLOCK_EMBEDDING] = embedding_block(scenario, plan, arena);
     w.blocks[BLOCK_HEAD] = head_block(scenario, plan, arena);
     if (m->num_mtp_layers) w.blocks[BLOCK_MTP] = mtp_block(scenario, plan, arena);
@@ -282,9 +352,7 @@ Workload workload_build(const Scenario *scenario, const Plan *plan, Arena *arena
     w.boundary_bytes = values * activation_bytes(&scenario->training);
     bool scattered = scenario->training.stack.p2p_scatter_gather && !plan->sequence_parallel;
     w.message_bytes = scattered ? w.boundary_bytes / plan->tp : w.boundary_bytes;
-    Chunk *chunks = ARENA_ARRAY(arena, plan->num_chunks, Chunk);
-    for (int c = 0; c < plan->num_chunks; c++) chunks[c] = chunk_build(scenario, plan, &w, c);
-    w.chunks = chunks;
+    w.chunks = chunks_build(scenario, plan, &w, arena);
     w.model_flops = step_model_flops(scenario);
     return w;
 }

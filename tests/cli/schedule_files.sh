@@ -72,6 +72,16 @@ job file:orders/nul.txt >"$temp/jobs/filed.json"
 refuses "$temp/jobs/orders/nul.txt: line 1: a NUL byte; expected text" \
     estimate "$temp/jobs/filed.json"
 
+# Passes over a spread vocabulary are put into a schedule by name only.
+job file:orders/pairs.txt | sed 's/"vpp": 2/"vpp": 2, "vocab_parallel": true/' >"$temp/jobs/filed.json"
+refuses "$temp/jobs/filed.json: parallel.vocab_parallel: true with schedule file:orders/pairs.txt \
+is legal, but not supported yet; expected gpipe, 1f1b, zb-h1, zb-h2, zb-v, v-half, v-min or \
+breadth-first" estimate "$temp/jobs/filed.json"
+job zb-v | sed 's/"vpp": 2/"vpp": 2, "vocab_parallel": true/' >"$temp/jobs/spread.json"
+refuses "$temp/jobs/spread.json: parallel.vocab_parallel: true, and schedule files hold no passes \
+over a vocabulary; expected false with --write-schedule" \
+    estimate "$temp/jobs/spread.json" --write-schedule "$temp/jobs/orders/spread.txt"
+
 # The scenario itself is never written over.
 refuses "$temp/jobs/named.json: is the scenario $temp/jobs/named.json; expected another file to write" \
     estimate "$temp/jobs/named.json" --write-schedule "$temp/jobs/named.json"

@@ -248,7 +248,6 @@ static void what_nothing_acts_upon_is_refused_in_those_words(void) {
          NULL, "training.sequence_lengths"},
         {TRAINING, "{\"layers\": [{\"from\": 0, \"to\": 1, \"tp\": 2}]}", "parallel.layers"},
         {TRAINING, "{\"placement\": [3, 2, 1, 0]}", "parallel.placement"},
-        {TRAINING, "{\"vocab_parallel\": true}", "parallel.vocab_parallel"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         Arena arena = {0};

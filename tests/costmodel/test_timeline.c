@@ -363,7 +363,8 @@ static double bound_s(const PipelineCase *c) {
 static void check_closed_form(PipelineCase *c) {
     pipeline_build(c, 0);
     Timeline t = pipeline_run(c);
-    const ScheduleShape shape = {c->plan.pp, c->plan.vpp, (int)c->plan.num_microbatches};
+    const ScheduleShape shape =
+        schedule_shape(c->plan.pp, c->plan.vpp, (int)c->plan.num_microbatches);
     const double busy_s = 3.0 * shape.vpp * (double)plan_chunk_microbatches(&c->plan);
     const double stated = schedule_find(c->plan.schedule)->bubble_frac(&shape);
     ASSERT_TIME(terms_sum(&t), t.step_time_s);

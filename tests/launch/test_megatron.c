@@ -253,6 +253,9 @@ static void what_cannot_run_is_refused(void) {
     expect_refused((Job){.parallel = "{\"pp\": 2, \"schedule\": \"gpipe\"}"},
                    "job.json: parallel.schedule: gpipe has no flag: Megatron-LM cannot run this "
                    "plan as priced; nearest: 1f1b");
+    expect_refused((Job){.parallel = "{\"pp\": 2, \"vocab_parallel\": true}"},
+                   "job.json: parallel.vocab_parallel: a vocabulary spread over stages has no "
+                   "flag: Megatron-LM cannot run this plan as priced; nearest: false");
     expect_refused((Job){.parallel = "{\"pp\": 2, \"schedule\": \"zb-h1\"}"},
                    "job.json: parallel.schedule: zb-h1 has no flag: Megatron-LM cannot run this "
                    "plan as priced; nearest: 1f1b");

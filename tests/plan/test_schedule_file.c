@@ -81,7 +81,9 @@ static void assert_round_trip(const char *stack, ScheduleKind kind, int pp, int 
     Case named = {0}, filed = {0};
     const Status resolved = case_resolve(&named, stack, SCHEDULE_NAMES[kind], pp, vpp, m);
     CU_ASSERT_EQUAL_FATAL(resolved.code, STATUS_OK);
-    const RankOrder *orders = plan_orders(&named.plan, &named.arena);
+    const ScheduleShape shape =
+        schedule_shape(named.plan.pp, named.plan.vpp, (int)named.plan.num_microbatches);
+    const RankOrder *orders = plan_orders(&named.plan, &shape, &named.arena);
     const bool receives_ahead = schedule_find(named.plan.schedule)->receives_ahead;
     order_write(&filed, schedule_file_text(&named.plan, orders, receives_ahead, &named.arena));
     const Status read = case_resolve(&filed, stack, NULL, pp, vpp, m);

@@ -64,6 +64,35 @@ static void the_best_are_those_of_pricing_everything(void) {
     CU_ASSERT(num_fitting > case_count(NUM_CASES) / 2);
 }
 
+// Never proposed unless stated; then by every plan with a pipeline, and the best of them.
+static void a_spread_vocabulary_is_searched_where_it_is_stated(void) {
+    int num_spread = 0;
+    for (int number = 0; number < case_count(NUM_CASES) / 2; number++) {
+        Arena arena = {0};
+        Scenario scenario;
+        Status status = case_scenario(number, &arena, &scenario);
+        CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+        PlannerOptions options;
+        case_options(number, &scenario, &options);
+        PlannerResult unstated = search(&scenario, &options, &arena);
+        for (int i = 0; i < unstated.num_entries; i++)
+            CU_ASSERT_EQUAL(unstated.entries[i].plan.vocab_barriers, 0);
+        scenario.parallel.vocab_parallel = 1;
+        PlannerResult found = search(&scenario, &options, &arena);
+        options.exhaustive = true;
+        PlannerResult all = search(&scenario, &options, &arena);
+        CU_ASSERT_TRUE(same_entries(&found, &all, &arena));
+        CU_ASSERT_TRUE(adds_up(&found.stats) && adds_up(&all.stats));
+        for (int i = 0; i < found.num_entries; i++) {
+            const Plan *plan = &found.entries[i].plan;
+            CU_ASSERT_EQUAL(plan->vocab_barriers, plan->pp > 1);
+            num_spread += plan->vocab_barriers;
+        }
+        arena_free(&arena);
+    }
+    CU_ASSERT(num_spread > 0);
+}
+
 static void distinct_plans_are_the_best_of_their_variants(void) {
     for (int number = 0; number < case_count(NUM_CASES) / 2; number++) {
         Arena arena = {0};
@@ -300,8 +329,6 @@ static void what_is_not_supported_yet_is_refused_in_those_words(void) {
     ASSERT_REFUSED(search_gpus(8, 64, "{\"order\": \"tp-cp-ep-pp-dp\"}", &arena, &result),
                    "job.json: parallel.order: tp-cp-ep-pp-dp is legal, but not supported yet; "
                    "expected tp-cp-ep-dp-pp");
-    ASSERT_REFUSED(search_gpus(8, 64, "{\"vocab_parallel\": true}", &arena, &result),
-                   "job.json: parallel.vocab_parallel: legal, but not supported yet");
     arena_free(&arena);
 }
 
@@ -433,6 +460,8 @@ static void the_document_is_the_contracts(void) {
 
 CU_TestInfo search_tests[] = {
     {"the_best_are_those_of_pricing_everything", the_best_are_those_of_pricing_everything},
+    {"a_spread_vocabulary_is_searched_where_it_is_stated",
+     a_spread_vocabulary_is_searched_where_it_is_stated},
     {"distinct_plans_are_the_best_of_their_variants",
      distinct_plans_are_the_best_of_their_variants},
     {"threads_do_not_change_the_result", threads_do_not_change_the_result},

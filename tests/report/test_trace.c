@@ -333,6 +333,23 @@ static void operators_nest_in_computations(void) {
     }
 }
 
+// Of the first timeline: the product of the logits on two ranks, in S forward and for the gradient
+// of its input, in T for that of its weights.
+static void passes_over_the_vocabulary_have_operators(void) {
+    TraceCase c;
+    case_build(&c, "\"llama-3.1-8b\"", "{\"tp\": 2, \"pp\": 2, \"vocab_parallel\": true}", true);
+    const cJSON *event;
+    int num_products = 0;
+    cJSON_ArrayForEach(event, c.events) {
+        const cJSON *args = cJSON_GetObjectItemCaseSensitive(event, "args");
+        num_products += strcmp(string(event, "name"), "lm_head") == 0 &&
+                        strcmp(string(args, "block"), "vocab_output") == 0;
+    }
+    CU_ASSERT_EQUAL(num_products, 2 * 3 * (int)c.plan.num_microbatches);
+    expect_no_overlap(&c);
+    arena_free(&c.arena);
+}
+
 static void an_unwritable_trace_is_reported(void) {
     TraceContext none = {0};
     Status status = trace_save("/nonexistent/trace.json", &none, NULL, 0);
@@ -349,6 +366,7 @@ CU_TestInfo trace_tests[] = {
     {"a_trace_without_times_is_not_there", a_trace_without_times_is_not_there},
     {"tracks_are_named", tracks_are_named},
     {"operators_nest_in_computations", operators_nest_in_computations},
+    {"passes_over_the_vocabulary_have_operators", passes_over_the_vocabulary_have_operators},
     {"an_unwritable_trace_is_reported", an_unwritable_trace_is_reported},
     CU_TEST_INFO_NULL,
 };

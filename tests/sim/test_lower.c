@@ -97,6 +97,22 @@ static void every_instruction_runs_when_the_timeline_says(void) {
     }
 }
 
+static void so_do_passes_over_a_spread_vocabulary(void) {
+    static const ScheduleKind KINDS[] = {SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_ZB_H1,
+                                         SCHEDULE_ZB_V, SCHEDULE_V_HALF};
+    for (int i = 0; i < 5 * 3 * 2 * 2; i++) {
+        const ScheduleKind kind = KINDS[i % 5];
+        const int pp = 2 + i / 5 % 3;
+        PipelineCase c =
+            case_new(kind, pp, schedule_takes(kind, pp, 1, 2 * pp + 1) ? 1 : 2, 2 * pp + 1);
+        c.plan.vocab_barriers = 1 + i / 15 % 2;
+        c.scenario.training.overlap_grad_reduce = i / 30;
+        c.scenario.training.overlap_param_gather = i / 30;
+        assert_agrees(&c, "spread vocabulary");
+        pipeline_free(&c);
+    }
+}
+
 static void so_do_the_messages_of_tied_embeddings(void) {
     PipelineCase c = case_new(SCHEDULE_1F1B, 3, 1, 6);
     c.scenario.model.tie_word_embeddings = true;
@@ -180,6 +196,7 @@ static void too_much_is_refused(void) {
 CU_TestInfo lower_tests[] = {
     {"every_instruction_runs_when_the_timeline_says",
      every_instruction_runs_when_the_timeline_says},
+    {"so_do_passes_over_a_spread_vocabulary", so_do_passes_over_a_spread_vocabulary},
     {"so_do_the_messages_of_tied_embeddings", so_do_the_messages_of_tied_embeddings},
     {"a_ring_takes_what_its_formula_says", a_ring_takes_what_its_formula_says},
     {"domains_are_crossed_once_per_channel", domains_are_crossed_once_per_channel},

@@ -12,7 +12,7 @@ Price price_of_compute(double compute_s) {
 
 static void chunks_fill(PipelineCase *c) {
     const int num_chunks = c->plan.num_chunks;
-    c->chunks = ARENA_ARRAY(&c->arena, num_chunks, Chunk);
+    c->chunks = ARENA_ARRAY(&c->arena, num_chunks + NUM_VOCAB_CHUNKS, Chunk);
     PlanChunk *plan_chunks = ARENA_ARRAY(&c->arena, num_chunks, PlanChunk);
     for (int i = 0; i < num_chunks; i++) {
         c->chunks[i] = (Chunk){.num_layers = 1, .dense_parameters = 1000};
@@ -25,14 +25,16 @@ static void chunks_fill(PipelineCase *c) {
 
 static void prices_fill(PipelineCase *c) {
     const int num_chunks = c->plan.num_chunks, pp = c->plan.pp;
-    c->forward = ARENA_ARRAY(&c->arena, num_chunks, Price);
-    c->backward = ARENA_ARRAY(&c->arena, num_chunks, Price);
-    c->backward_input = ARENA_ARRAY(&c->arena, num_chunks, Price);
-    c->backward_weight = ARENA_ARRAY(&c->arena, num_chunks, Price);
-    for (int i = 0; i < num_chunks; i++) {
-        c->forward[i] = price_of_compute(1);
-        c->backward[i] = price_of_compute(2);
-        c->backward_input[i] = c->backward_weight[i] = price_of_compute(1);
+    const int all_chunks = num_chunks + NUM_VOCAB_CHUNKS;
+    c->forward = ARENA_ARRAY(&c->arena, all_chunks, Price);
+    c->backward = ARENA_ARRAY(&c->arena, all_chunks, Price);
+    c->backward_input = ARENA_ARRAY(&c->arena, all_chunks, Price);
+    c->backward_weight = ARENA_ARRAY(&c->arena, all_chunks, Price);
+    for (int i = 0; i < all_chunks; i++) {
+        const double unit_s = i < num_chunks ? 1 : 0.25;
+        c->forward[i] = price_of_compute(unit_s);
+        c->backward[i] = price_of_compute(2 * unit_s);
+        c->backward_input[i] = c->backward_weight[i] = price_of_compute(unit_s);
     }
     c->message_s = ARENA_ARRAY(&c->arena, pp, double);
     c->message_alpha_s = ARENA_ARRAY(&c->arena, pp, double);
@@ -72,7 +74,7 @@ bool schedule_takes(ScheduleKind kind, int pp, int vpp, int num_microbatches) {
 }
 
 void pipeline_build(PipelineCase *c, double collective_s) {
-    c->workload.num_chunks = c->plan.num_chunks;
+    c->workload.num_chunks = plan_all_chunks(&c->plan);
     c->workload.chunks = c->chunks;
     c->program = program_build(&c->scenario, &c->plan, &c->workload, &c->arena);
     c->collective_s = ARENA_ARRAY(&c->arena, c->program.num_collectives, double);
@@ -80,7 +82,7 @@ void pipeline_build(PipelineCase *c, double collective_s) {
     c->prices.forward = c->forward;
     c->prices.backward = c->backward;
     const Schedule *schedule = schedule_find(c->plan.schedule);
-    if (schedule->splits_backward || schedule->mixes_backwards) {
+    if (schedule->splits_backward || schedule->mixes_backwards || c->plan.vocab_barriers == 1) {
         c->prices.backward_input = c->backward_input;
         c->prices.backward_weight = c->backward_weight;
     }

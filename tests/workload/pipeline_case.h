@@ -12,7 +12,8 @@ typedef struct {
     Chunk *chunks; // [num_chunks] of workload; 1 layer of 1000 dense parameters each
     Program program;
 
-    Prices prices; // F = 1 s, B = 2 s a chunk, half of it each part; all else takes no time
+    Prices prices; // F = 1 s, B = 2 s a chunk, half of it each part, a quarter of that each pass
+                   // over a spread vocabulary (plan.vocab_barriers); all else takes no time
     Price *forward, *backward;
     Price *backward_input, *backward_weight; // of schedules that split it; else not used
     double *message_s;                       // [pp]

@@ -53,7 +53,7 @@ static void for_all_shapes(void (*check)(Case *c)) {
                     // test_schedule_v.c, test_schedule_dualpipe.c
                     if (!schedule_find((ScheduleKind)kind)->order) continue;
                     if (plan_is_dual(&(Plan){.schedule = (ScheduleKind)kind, .pp = pp})) continue;
-                    Case c = case_new((ScheduleKind)kind, (ScheduleShape){pp, vpp, m}, &arena);
+                    Case c = case_new((ScheduleKind)kind, schedule_shape(pp, vpp, m), &arena);
                     check(&c);
                     arena_reset(&arena);
                 }
@@ -211,12 +211,12 @@ static void zero_bubbles_are_those_of_table_2(void) {
 }
 
 static void gpipe_runs_all_forwards_first(void) {
-    assert_order(SCHEDULE_GPIPE, (ScheduleShape){2, 1, 3}, 1, "F1.0 F1.1 F1.2 B1.0 B1.1 B1.2");
+    assert_order(SCHEDULE_GPIPE, schedule_shape(2, 1, 3), 1, "F1.0 F1.1 F1.2 B1.0 B1.1 B1.2");
 }
 
 // Narayanan et al. 2021, figure 4 (top), first and last device of 4: three forwards ahead, none.
 static void one_f_one_b_is_figure_4(void) {
-    const ScheduleShape shape = {4, 1, 6};
+    const ScheduleShape shape = schedule_shape(4, 1, 6);
     assert_order(SCHEDULE_1F1B, shape, 0,
                  "F0.0 F0.1 F0.2 F0.3 B0.0 F0.4 B0.1 F0.5 B0.2 B0.3 B0.4 B0.5");
     assert_order(SCHEDULE_1F1B, shape, 3,
@@ -226,7 +226,7 @@ static void one_f_one_b_is_figure_4(void) {
 // Qi et al. 2023, figure 3 (top), first and last device of 4: three forwards ahead and W at once;
 // none, and W three micro-batches later. Input parts are B in the paper.
 static void zb_h1_is_figure_3(void) {
-    const ScheduleShape shape = {4, 1, 5};
+    const ScheduleShape shape = schedule_shape(4, 1, 5);
     assert_order(SCHEDULE_ZB_H1, shape, 0,
                  "F0.0 F0.1 F0.2 F0.3 I0.0 W0.0 F0.4 I0.1 W0.1 I0.2 W0.2 I0.3 W0.3 I0.4 W0.4");
     assert_order(SCHEDULE_ZB_H1, shape, 3,
@@ -236,7 +236,7 @@ static void zb_h1_is_figure_3(void) {
 // Qi et al. 2023, figure 3 (bottom), first and last device of 4: six forwards ahead; none, and W
 // six micro-batches later.
 static void zb_h2_is_figure_3(void) {
-    const ScheduleShape shape = {4, 1, 8};
+    const ScheduleShape shape = schedule_shape(4, 1, 8);
     assert_order(SCHEDULE_ZB_H2, shape, 0,
                  "F0.0 F0.1 F0.2 F0.3 F0.4 F0.5 F0.6 I0.0 W0.0 F0.7 I0.1 W0.1 I0.2 W0.2 I0.3 W0.3 "
                  "I0.4 W0.4 I0.5 W0.5 I0.6 W0.6 I0.7 W0.7");
@@ -247,15 +247,15 @@ static void zb_h2_is_figure_3(void) {
 
 // Two micro-batches on 4 ranks: all forwards are over before a gradient comes.
 static void zb_h1_takes_few_microbatches(void) {
-    assert_order(SCHEDULE_ZB_H1, (ScheduleShape){4, 1, 2}, 1, "F1.0 F1.1 I1.0 W1.0 I1.1 W1.1");
-    assert_order(SCHEDULE_ZB_H1, (ScheduleShape){4, 1, 2}, 3, "F3.0 I3.0 F3.1 I3.1 W3.0 W3.1");
+    assert_order(SCHEDULE_ZB_H1, schedule_shape(4, 1, 2), 1, "F1.0 F1.1 I1.0 W1.0 I1.1 W1.1");
+    assert_order(SCHEDULE_ZB_H1, schedule_shape(4, 1, 2), 3, "F3.0 I3.0 F3.1 I3.1 W3.0 W3.1");
 }
 
 // Megatron-LM with pp 2, 2 chunks a rank, 4 micro-batches. Order of the forwards: chunk 0 of
 // micro-batches 0 1, chunk 2 of 0 1, chunk 0 of 2 3, chunk 2 of 2 3. Warm-up of rank 0:
 // 2 (2 - 0 - 1) + (2 - 1) 2 = 4, of rank 1: 2.
 static void interleaved_is_megatrons(void) {
-    const ScheduleShape shape = {2, 2, 4};
+    const ScheduleShape shape = schedule_shape(2, 2, 4);
     assert_order(SCHEDULE_INTERLEAVED, shape, 0,
                  "F0.0 F0.1 F2.0 F2.1 F0.2 +B2.0 F0.3 +B2.1 F2.2 +B0.0 F2.3 +B0.1 "
                  "B2.2 B2.3 B0.2 B0.3");
@@ -267,7 +267,7 @@ static void interleaved_is_megatrons(void) {
 // The same with 3 micro-batches: what is left of the order above without micro-batch 3. Forwards
 // and backwards each stand in the order of Megatron's table with a last group of one.
 static void interleaved_leaves_missing_microbatches_out(void) {
-    const ScheduleShape shape = {2, 2, 3};
+    const ScheduleShape shape = schedule_shape(2, 2, 3);
     assert_order(SCHEDULE_INTERLEAVED, shape, 0,
                  "F0.0 F0.1 F2.0 F2.1 F0.2 +B2.0 B2.1 F2.2 +B0.0 B0.1 B2.2 B0.2");
     assert_order(SCHEDULE_INTERLEAVED, shape, 1,
@@ -276,7 +276,7 @@ static void interleaved_leaves_missing_microbatches_out(void) {
 
 // Two chunks on each of two ranks.
 static void breadth_first_finishes_a_chunk_before_the_next(void) {
-    assert_order(SCHEDULE_BREADTH_FIRST, (ScheduleShape){2, 2, 3}, 1,
+    assert_order(SCHEDULE_BREADTH_FIRST, schedule_shape(2, 2, 3), 1,
                  "F1.0 F1.1 F1.2 F3.0 F3.1 F3.2 B3.0 B3.1 B3.2 B1.0 B1.1 B1.2");
 }
 
@@ -285,7 +285,7 @@ static void interleaved_with_one_chunk_is_1f1b(void) {
     for (int pp = 1; pp <= 5; pp++)
         for (int m = 1; m <= 9; m++)
             for (int rank = 0; rank < pp; rank++) {
-                const ScheduleShape shape = {pp, 1, m};
+                const ScheduleShape shape = schedule_shape(pp, 1, m);
                 CU_ASSERT_STRING_EQUAL(order_text(SCHEDULE_INTERLEAVED, shape, rank, &arena),
                                        order_text(SCHEDULE_1F1B, shape, rank, &arena));
             }
@@ -296,7 +296,7 @@ static void without_a_pipeline_gradients_are_accumulated(void) {
     for (int kind = 0; kind < NUM_SCHEDULES; kind++) {
         const Schedule *schedule = schedule_find((ScheduleKind)kind);
         if (!schedule) continue;
-        assert_order((ScheduleKind)kind, (ScheduleShape){1, 2, 2}, 0,
+        assert_order((ScheduleKind)kind, schedule_shape(1, 2, 2), 0,
                      schedule->splits_backward
                          ? "F0.0 F1.0 I1.0 W1.0 I0.0 W0.0 F0.1 F1.1 I1.1 W1.1 I0.1 W0.1"
                          : "F0.0 F1.0 B1.0 B0.0 F0.1 F1.1 B1.1 B0.1");
@@ -309,7 +309,8 @@ static void without_a_pipeline_gradients_are_accumulated(void) {
 // with ZB-H1, and with ZB-H2 in a step by itself. With 6 micro-batches at pp 4: 8 x 2 slots for 6 x
 // 2 pieces of work, and 1 slot to drain: 5 / 12.
 static void bubbles_of_the_papers(void) {
-    const ScheduleShape one = {4, 1, 8}, two = {4, 2, 8}, uneven = {4, 2, 6};
+    const ScheduleShape one = schedule_shape(4, 1, 8), two = schedule_shape(4, 2, 8),
+                        uneven = schedule_shape(4, 2, 6);
     const Schedule *interleaved = schedule_find(SCHEDULE_INTERLEAVED);
     CU_ASSERT_DOUBLE_EQUAL(schedule_find(SCHEDULE_GPIPE)->bubble_frac(&one), 0.375, 1e-15);
     CU_ASSERT_DOUBLE_EQUAL(schedule_find(SCHEDULE_1F1B)->bubble_frac(&one), 0.375, 1e-15);
@@ -332,7 +333,7 @@ static void rows_carry_the_names_of_the_contract(void) {
 }
 
 static void hundred_thousand_microbatches_are_laid_out(void) {
-    const ScheduleShape shape = {4, 2, 99999};
+    const ScheduleShape shape = schedule_shape(4, 2, 99999);
     const Schedule *schedule = schedule_find(SCHEDULE_INTERLEAVED);
     Arena arena = {0};
     const int num_items = schedule->num_items(&shape, 2);

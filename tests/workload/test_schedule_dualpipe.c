@@ -24,7 +24,8 @@ static void for_all_shapes(void (*check)(Case *c)) {
     for (size_t p = 0; p < sizeof RANKS / sizeof *RANKS; p++)
         for (int more = 0; more <= 20; more += 2) {
             const int pp = RANKS[p], m = 2 * pp + more;
-            Case c = {.schedule = schedule_find(SCHEDULE_DUALPIPE), .shape = {pp, 2, m}};
+            Case c = {.schedule = schedule_find(SCHEDULE_DUALPIPE),
+                      .shape = schedule_shape(pp, 2, m)};
             c.plan = (Plan){.schedule = SCHEDULE_DUALPIPE, .pp = pp, .vpp = 2};
             c.orders = schedule_orders(c.schedule, &c.shape, &arena);
             for (int k = 0; k < NUM_WORK_KINDS; k++)
@@ -164,7 +165,7 @@ static void first_rank_is_that_of_figure_5(void) {
         "B15.16 F15.17 &B0.3 B15.17 F15.18 &B0.4 B15.18 F15.19 &B0.5 "
         "B15.19 I0.6 W0.6 I0.7 W0.7 I0.8 W0.8 I0.9 W0.9";
     Arena arena = {0};
-    const ScheduleShape shape = {8, 2, 20};
+    const ScheduleShape shape = schedule_shape(8, 2, 20);
     const RankOrder order = schedule_orders(schedule_find(SCHEDULE_DUALPIPE), &shape, &arena)[0];
     const char *text = "";
     for (int i = 0; i < order.num_items; i++)

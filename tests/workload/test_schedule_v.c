@@ -26,7 +26,7 @@ static void for_all_shapes(void (*check)(Case *c)) {
         for (size_t p = 0; p < sizeof RANKS / sizeof *RANKS; p++)
             for (size_t m = 0; m < sizeof MICROBATCHES / sizeof *MICROBATCHES; m++) {
                 Case c = {.schedule = schedule_find(KINDS[k]),
-                          .shape = {RANKS[p], 2, MICROBATCHES[m]},
+                          .shape = schedule_shape(RANKS[p], 2, MICROBATCHES[m]),
                           .plan = {.schedule = KINDS[k], .pp = RANKS[p], .vpp = 2}};
                 c.num_items = c.schedule->num_items(&c.shape, 0);
                 c.orders = schedule_orders(c.schedule, &c.shape, &arena);
@@ -135,7 +135,7 @@ static void in_flight_is_the_most_held(void) {
 // Qi et al. 2024, table 1, in micro-batches (two chunks each) at pp 8: 8, 5, 4.
 static void memory_is_that_of_the_paper(void) {
     static const int MICROBATCHES_HELD[] = {8, 5, 4};
-    const ScheduleShape shape = {8, 2, 64};
+    const ScheduleShape shape = schedule_shape(8, 2, 64);
     for (int k = 0; k < NUM_KINDS; k++)
         CU_ASSERT_EQUAL(schedule_find(KINDS[k])->in_flight(&shape, 0), 2 * MICROBATCHES_HELD[k]);
 }
