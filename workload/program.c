@@ -1,8 +1,6 @@
-// One pass over each rank's schedule. Messages are matched by a table with one entry for each
-// (boundary between chunks, direction, micro-batch): the end that is emitted first leaves its
-// place there.
+// One pass over each rank's schedule.
 //
-// Blocking messages: a step is a work item with those joined to it (workload/schedule.h). Between
+// Blocking messages: a step is a work item with those joined to it (plan/work_item.h). Between
 // two steps one group sends what the first computed and receives what the second needs, as
 // Megatron-LM's send_forward_recv_backward and, for the interleaved schedule,
 // send_forward_backward_recv_forward_backward do. The pairs matter: with a group around every
@@ -11,8 +9,7 @@
 // Asynchronous messages are received one item ahead (overlap_p2p_comm of Megatron-core).
 #include "workload/program.h"
 
-#include "workload/program_sync.h"
-#include "workload/program_vocab.h"
+#include "workload/program_builder.h"
 
 #include <assert.h>
 
@@ -20,109 +17,6 @@ const char *const INSTRUCTION_NAMES[NUM_INSTRUCTION_KINDS] = {
     "forward", "backward", "backward-input", "backward-weight",
     "send",    "recv",     "collective",     "optimizer",
 };
-
-typedef struct {
-    const Plan *plan;
-    const Training *training;
-    SyncPlan sync;
-    int num_chunks, num_microbatches;
-    int num_gradients_due; // of each chunk
-    int tied_chunks[2];    // with embedding and loss, where they exchange gradients; else -1
-    const double *copies_bytes;
-
-    Instruction *all; // of all ranks, one after the other
-    int64_t *base;    // [pp] where a rank begins in all
-    int32_t *places;  // [num_chunks][2][num_microbatches] 1 + index of a message's first end
-    int32_t tied_places[2];
-    int32_t *copies_places; // [num_chunks] of the message that the holder of a chunk sends
-    int *num_forwards;      // [num_chunks] emitted so far
-    int *num_gradients;     // [num_chunks]
-    int *first_gather;      // [num_chunks] index of the first gather of its weights
-    int32_t *vocab[NUM_VOCAB_COLLECTIVES]; // [num_microbatches] index in the rank's list
-
-    // The rank being built
-    int rank;
-    Instruction *out; // its instructions in all
-    int num;          // so far
-    int num_p2p_groups;
-    int last_compute, last_reduce; // indices; -1
-} ProgramBuilder;
-
-static int chunk_rank(const ProgramBuilder *b, int chunk) {
-    return plan_chunk_rank(b->plan, chunk);
-}
-
-static int emit(ProgramBuilder *b, const Instruction *instruction) {
-    b->out[b->num] = *instruction;
-    return b->num++;
-}
-
-// --- Messages
-
-// Emits one end of a message and links it with the other, if that one is there.
-static int message_emit(ProgramBuilder *b, Instruction message, int32_t *place) {
-    message.stream = STREAM_PP;
-    message.num_parts = 1;
-    message.match = -1;
-    message.collective = -1;
-    const int index = b->num;
-    if (*place) {
-        message.match = *place - 1;
-        b->all[b->base[message.peer] + message.match].match = index;
-    } else {
-        *place = index + 1;
-    }
-    return emit(b, &message);
-}
-
-static bool is_message_work(const ProgramBuilder *b, const WorkItem *item) {
-    return item->kind != WORK_BACKWARD_WEIGHT && item->chunk < b->num_chunks;
-}
-
-// One end of the message that crosses the boundary between chunks `boundary` and `boundary` + 1.
-static int boundary_emit(ProgramBuilder *b, InstructionKind kind, const WorkItem *item,
-                         int boundary, int p2p_group) {
-    const bool forward = item->kind == WORK_FORWARD;
-    const int other_chunk = item->chunk == boundary ? boundary + 1 : boundary;
-    Instruction message = {
-        .kind = (uint8_t)kind,
-        .phase = forward ? PHASE_FORWARD : PHASE_BACKWARD_INPUT,
-        .chunk = item->chunk,
-        .peer = (int16_t)chunk_rank(b, other_chunk),
-        .microbatch = item->microbatch,
-        .p2p_group = p2p_group,
-        // A group is launched behind the computation before it, receives too.
-        .waits = {kind == INSTRUCTION_SEND || p2p_group >= 0 ? b->last_compute : -1, -1},
-    };
-    if (message.peer == b->rank) return -1;
-    const int64_t direction = 2 * (int64_t)boundary + !forward;
-    return message_emit(b, message, &b->places[direction * b->num_microbatches + item->microbatch]);
-}
-
-// Sends the output of an item if it leaves the rank. Returns its index or -1.
-static int send_emit(ProgramBuilder *b, const WorkItem *item, int p2p_group) {
-    const int boundary = item->kind == WORK_FORWARD ? item->chunk : item->chunk - 1;
-    if (!is_message_work(b, item) || boundary < 0 || boundary == b->num_chunks - 1) return -1;
-    return boundary_emit(b, INSTRUCTION_SEND, item, boundary, p2p_group);
-}
-
-// Receives the input of an item if it comes from another rank. Returns its index or -1.
-static int recv_emit(ProgramBuilder *b, const WorkItem *item, int p2p_group) {
-    const int boundary = item->kind == WORK_FORWARD ? item->chunk - 1 : item->chunk;
-    if (!is_message_work(b, item) || boundary < 0 || boundary == b->num_chunks - 1) return -1;
-    return boundary_emit(b, INSTRUCTION_RECV, item, boundary, p2p_group);
-}
-
-// One group: sends of items [begin, middle), receives of items [middle, end).
-// Returns one of its messages, or -1 where there is none.
-static int group_emit(ProgramBuilder *b, const WorkItem *items, int begin, int middle, int end) {
-    const int before = b->num;
-    for (int i = begin; i < middle; i++) send_emit(b, &items[i], b->num_p2p_groups);
-    for (int i = middle; i < end; i++) recv_emit(b, &items[i], b->num_p2p_groups);
-    if (b->num == before) return -1;
-    b->num_p2p_groups++;
-    return before;
-}
 
 // --- Computation and what overlaps with it
 
@@ -142,7 +36,7 @@ static int collective_emit(ProgramBuilder *b, const ChunkSync *sync, int k, int 
         .collective = sync->collectives[k],
         .waits = {wait, -1},
     };
-    return emit(b, &collective);
+    return program_emit(b, &collective);
 }
 
 // The collectives of one piece. Returns the index of the last, or -1.
@@ -157,14 +51,14 @@ static int piece_emit(ProgramBuilder *b, const ChunkSync *sync, int chunk, int p
 static void vocab_emit(ProgramBuilder *b, VocabCollective which, int microbatch, int wait) {
     const Instruction collective =
         vocab_instruction(b->sync.num_collectives, which, microbatch, wait);
-    b->vocab[which][microbatch] = emit(b, &collective);
+    b->vocab[which][microbatch] = program_emit(b, &collective);
 }
 
 // A rank that only receives a broadcast has nothing to wait for: it is there from the start.
 static void vocab_receive_all(ProgramBuilder *b) {
     static const VocabCollective KINDS[] = {VOCAB_INPUT_BROADCAST, VOCAB_ROWS_BROADCAST};
     if (!b->plan->vocab_barriers) return;
-    const int roots[] = {chunk_rank(b, b->num_chunks - 1), chunk_rank(b, 0)};
+    const int roots[] = {plan_chunk_rank(b->plan, b->num_chunks - 1), plan_chunk_rank(b->plan, 0)};
     for (int k = 0; k < 2; k++)
         for (int m = 0; m < b->num_microbatches && roots[k] != b->rank; m++)
             vocab_emit(b, KINDS[k], m, -1);
@@ -228,7 +122,7 @@ static void compute_emit(ProgramBuilder *b, const WorkItem *item, int message, i
         compute.waits[1] = part == 0 ? other : -1;
         if (gather)
             compute.waits[1] = b->first_gather[chunk] + (part + 1) * gather->num_collectives - 1;
-        b->last_compute = emit(b, &compute);
+        b->last_compute = program_emit(b, &compute);
         if (!reduce) continue;
         int last = piece_emit(b, reduce, chunk, part, b->last_compute);
         if (last >= 0) b->last_reduce = last;
@@ -243,12 +137,12 @@ static void steps_emit_blocking(ProgramBuilder *b, const WorkItem *items, int nu
     while (step < num_items) {
         int end = step + 1;
         while (end < num_items && items[end].joined) end++;
-        int message = group_emit(b, items, previous, step, end);
+        int message = program_emit_group(b, items, previous, step, end);
         for (int i = step; i < end; i++) compute_emit(b, &items[i], message, -1);
         previous = step;
         step = end;
     }
-    group_emit(b, items, previous, num_items, num_items);
+    program_emit_group(b, items, previous, num_items, num_items);
 }
 
 // What one or two items that run at the same time receive.
@@ -261,7 +155,8 @@ static Received step_receive(ProgramBuilder *b, const WorkItem *items, int num_i
     Received step = {.end = first + 1, .message = {-1, -1}};
     if (first == num_items) return step;
     if (step.end < num_items && items[step.end].joined == JOINED_OVERLAP) step.end++;
-    for (int i = first; i < step.end; i++) step.message[i - first] = recv_emit(b, &items[i], -1);
+    for (int i = first; i < step.end; i++)
+        step.message[i - first] = program_emit_recv(b, &items[i], -1);
     return step;
 }
 
@@ -271,7 +166,7 @@ static void steps_emit_asynchronous(ProgramBuilder *b, const WorkItem *items, in
         const Received next = step_receive(b, items, num_items, step.end);
         compute_emit(b, &items[first], step.message[0], step.message[1]);
         if (step.end > first + 1) compute_emit(b, &items[first + 1], step.message[1], -1);
-        for (int i = first; i < step.end; i++) send_emit(b, &items[i], -1);
+        for (int i = first; i < step.end; i++) program_emit_send(b, &items[i], -1);
         first = step.end;
         step = next;
     }
@@ -297,56 +192,6 @@ static void reduces_emit(ProgramBuilder *b) {
     }
 }
 
-// Both holders of a tied embedding send theirs to the other and add what they receive: for two
-// ranks this is an all-reduce. Returns one of the messages, or -1.
-static int tied_emit(ProgramBuilder *b) {
-    int message = -1;
-    for (int side = 0; side < 2; side++) {
-        const int chunk = b->tied_chunks[side];
-        if (chunk < 0 || chunk_rank(b, chunk) != b->rank) continue;
-        for (int received = 0; received < 2; received++) {
-            Instruction end = {
-                .kind = received ? INSTRUCTION_RECV : INSTRUCTION_SEND,
-                .phase = PHASE_BACKWARD_WEIGHT,
-                .embedding = 1,
-                .chunk = (int16_t)chunk,
-                .peer = (int16_t)chunk_rank(b, b->tied_chunks[!side]),
-                .microbatch = -1,
-                .p2p_group = b->num_p2p_groups,
-                .waits = {b->last_compute, b->last_reduce},
-            };
-            message = message_emit(b, end, &b->tied_places[received ? !side : side]);
-        }
-        b->num_p2p_groups++;
-    }
-    return message;
-}
-
-// All chunks of the rank at once with the rank that holds their copies, both ways. Returns one of
-// the messages.
-static int copies_emit(ProgramBuilder *b) {
-    int message = -1;
-    for (int k = 0; k < b->plan->vpp; k++) {
-        const int chunk = plan_rank_chunk(b->plan, b->rank, k);
-        const int copy = (chunk + b->plan->pp) % b->num_chunks;
-        for (int received = 0; received < 2; received++) {
-            Instruction end = {
-                .kind = received ? INSTRUCTION_RECV : INSTRUCTION_SEND,
-                .phase = PHASE_BACKWARD_WEIGHT,
-                .copies = 1,
-                .chunk = (int16_t)chunk,
-                .peer = (int16_t)chunk_rank(b, copy),
-                .microbatch = -1,
-                .p2p_group = b->num_p2p_groups,
-                .waits = {b->last_compute, b->last_reduce},
-            };
-            message = message_emit(b, end, &b->copies_places[received ? copy : chunk]);
-        }
-    }
-    b->num_p2p_groups++;
-    return message;
-}
-
 static void optimizer_emit(ProgramBuilder *b, int tied_message) {
     Instruction optimizer = {
         .kind = INSTRUCTION_OPTIMIZER,
@@ -361,7 +206,7 @@ static void optimizer_emit(ProgramBuilder *b, int tied_message) {
         .collective = -1,
         .waits = {tied_message, b->last_reduce},
     };
-    const int index = emit(b, &optimizer);
+    const int index = program_emit(b, &optimizer);
     if (!b->training->overlap_param_gather) gathers_emit(b, index);
 }
 
@@ -381,7 +226,7 @@ static void rank_build(ProgramBuilder *b, const WorkItem *items, int num_items, 
     else
         steps_emit_blocking(b, items, num_items);
     if (!b->training->overlap_grad_reduce) reduces_emit(b);
-    optimizer_emit(b, b->copies_bytes ? copies_emit(b) : tied_emit(b));
+    optimizer_emit(b, b->copies_bytes ? program_emit_copies(b) : program_emit_tied(b));
 }
 
 // --- All ranks
@@ -410,7 +255,7 @@ static void tied_find(ProgramBuilder *b, double embedding_bytes) {
         if (b->plan->chunks[c].loss) b->tied_chunks[1] = c;
     }
     if (b->tied_chunks[0] < 0 || b->tied_chunks[1] < 0 ||
-        chunk_rank(b, b->tied_chunks[0]) == chunk_rank(b, b->tied_chunks[1]))
+        plan_chunk_rank(b->plan, b->tied_chunks[0]) == plan_chunk_rank(b->plan, b->tied_chunks[1]))
         b->tied_chunks[0] = b->tied_chunks[1] = -1;
 }
 
