@@ -102,7 +102,7 @@ static const struct argp ARGP = {
            "Exits with 1 where the two differ by more than the tolerance although no link is "
            "contended and nothing is disturbed. What crosses the simulated network: messages "
            "between pipeline stages and "
-           "collectives beside the computations; those of tp, cp, ep and ZeRO-3 are part of the "
+           "collectives beside the computations; those of tp, cp, ep, ZeRO-2 and -3 are part of the "
            "computations' prices (network_used is false where nothing else is left).",
 };
 

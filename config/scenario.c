@@ -103,7 +103,9 @@ static Status path_refuse(const Scenario *scenario, const char *path) {
 }
 
 Status scenario_refuse_unsupported(const Scenario *scenario) {
-    if (scenario->num_disturb > 0) return path_refuse(scenario, "disturb");
+    if (scenario->num_disturb > 0)
+        return status_at(STATUS_INVALID, scenario->file, "disturb",
+                         "legal, but only simulate plays disturbances yet");
     return scenario_refuse_unsimulated(scenario);
 }
 

@@ -135,6 +135,15 @@ bool plan_is_dual(const Plan *plan) {
     return plan->pp > 1 && placement_of(plan) == PLACEMENT_DUAL;
 }
 
+Plan plan_copy(const Plan *plan, Arena *arena) {
+    Plan copy = *plan;
+    size_t size = (size_t)plan->num_chunks * sizeof *plan->chunks;
+    copy.chunks = memcpy(arena_alloc(arena, size), plan->chunks, size);
+    copy.order = arena_strdup(arena, plan->order);
+    if (plan->schedule_file) copy.schedule_file = schedule_file_copy(plan->schedule_file, arena);
+    return copy;
+}
+
 const char *plan_schedule_name(const Plan *plan) {
     return plan->schedule_file ? plan->schedule_file->name : SCHEDULE_NAMES[plan->schedule];
 }

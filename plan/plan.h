@@ -60,6 +60,9 @@ Status plan_check_tp(const Scenario *scenario, const Plan *plan);
 // Sets the derived fields of a plan whose degrees are legal.
 void plan_derive(const Scenario *scenario, Plan *plan);
 
+// The plan with all that it points to, in this arena.
+Plan plan_copy(const Plan *plan, Arena *arena);
+
 // Ranks that share the shards under dp and cp: as the scenario states, else all. Where the software
 // always shards over cp too, a group that is all of dp is all of dp x cp.
 int plan_zero_group(const Scenario *scenario, int dp, int cp);

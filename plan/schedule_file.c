@@ -209,3 +209,21 @@ const char *schedule_file_text(const Plan *plan, const RankOrder *orders, bool r
     *at = '\0';
     return text;
 }
+
+const ScheduleFile *schedule_file_copy(const ScheduleFile *schedule, Arena *arena) {
+    const size_t num_ranks = (size_t)schedule->num_ranks;
+    ScheduleFile *copy = ARENA_NEW(arena, ScheduleFile);
+    RankOrder *orders = ARENA_ARRAY(arena, num_ranks, RankOrder);
+    *copy = *schedule;
+    for (size_t r = 0; r < num_ranks; r++) {
+        const size_t size = (size_t)schedule->orders[r].num_items * sizeof(WorkItem);
+        orders[r] = schedule->orders[r];
+        orders[r].items = memcpy(arena_alloc(arena, size), schedule->orders[r].items, size);
+    }
+    copy->orders = orders;
+    copy->name = arena_strdup(arena, schedule->name);
+    copy->file = arena_strdup(arena, schedule->file);
+    copy->lines = memcpy(arena_alloc(arena, num_ranks * sizeof(int)), schedule->lines,
+                         num_ranks * sizeof(int));
+    return copy;
+}

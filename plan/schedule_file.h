@@ -59,6 +59,9 @@ Status schedule_file_bind(const ScheduleFile *read, const struct Plan *plan, Are
 Status schedule_file_refuse_circle(const ScheduleFile *schedule, const struct Plan *plan, int rank,
                                    const WorkItem *item);
 
+// The schedule with all that it points to, in this arena.
+const ScheduleFile *schedule_file_copy(const ScheduleFile *schedule, Arena *arena);
+
 // Any plan's order as such a file.
 const char *schedule_file_text(const struct Plan *plan, const RankOrder *orders,
                                bool receives_ahead, Arena *arena);

@@ -87,9 +87,7 @@ static void round_work(void *context, int worker, int item) {
 }
 
 static void plan_keep(const Harvest *harvest, Arena *arena, Plan *found) {
-    *found = harvest->candidates[0].plan;
-    size_t size = (size_t)found->num_chunks * sizeof *found->chunks;
-    found->chunks = memcpy(arena_alloc(arena, size), found->chunks, size);
+    *found = plan_copy(&harvest->candidates[0].plan, arena);
 }
 
 bool relax_reaches(const Scenario *scenario, HarvestGoal goal, int num_threads, Arena *arena,

@@ -225,14 +225,6 @@ static Status harvest_all(Search *s) {
 
 // --- The result
 
-static Plan plan_copy(const Plan *plan, Arena *arena) {
-    Plan copy = *plan;
-    PlanChunk *chunks = ARENA_ARRAY(arena, plan->num_chunks, PlanChunk);
-    memcpy(chunks, plan->chunks, (size_t)plan->num_chunks * sizeof *chunks);
-    copy.chunks = chunks;
-    return copy;
-}
-
 // The first earlier entry that this one is a variant of; -1 for none.
 static int variant_of(const PlannedEntry *entries, int entry) {
     for (int i = 0; i < entry; i++)
@@ -240,12 +232,14 @@ static int variant_of(const PlannedEntry *entries, int entry) {
     return -1;
 }
 
-static const char *best_text(const Search *s, Arena *arena) {
+static const char *best_text(const Search *s, const Plan *best, Arena *arena) {
     if (!s->stats.optimal)
         return arena_printf(arena, "best of %lld priced in the time given",
                             (long long)s->stats.priced);
-    return arena_printf(arena, "best of %lld configurations that %s can run",
-                        (long long)s->stats.considered, s->scenario->training.stack.name);
+    const bool known = stack_has_plan(stack_rules(s->scenario), best);
+    return arena_printf(arena, "best of %lld configurations%s%s%s",
+                        (long long)s->stats.considered, known ? " that " : ", none of which ",
+                        s->scenario->training.stack.name, " can run");
 }
 
 // Whether an entry before this plan needs the same memory and is no slower: nobody wants this one.
@@ -275,7 +269,7 @@ static void entries_build(const Search *s, Arena *arena, PlannerResult *out) {
             n == 0 || explain_within_noise(s->scenario, objective, &entries[0], entry);
         entry->variant_of = variant_of(entries, n);
         entry->why =
-            n == 0 ? best_text(s, arena) : explain_loss(objective, &entries[0], entry, arena);
+            n == 0 ? best_text(s, &entries[0].plan, arena) : explain_loss(objective, &entries[0], entry, arena);
         n++;
     }
     out->entries = entries;

@@ -81,3 +81,9 @@ bool stack_has_schedule(const StackRules *rules, ScheduleKind kind) {
     return kind == SCHEDULE_1F1B || kind == SCHEDULE_INTERLEAVED ||
            rules->schedules & SCHEDULE(kind);
 }
+
+bool stack_has_plan(const StackRules *rules, const Plan *plan) {
+    const unsigned stages = plan->pp > 1 ? rules->zero_stages_pipelined : rules->zero_stages;
+    return stages >> plan->zero_stage & 1 &&
+           (plan->pp == 1 || stack_has_schedule(rules, plan->schedule));
+}

@@ -30,5 +30,8 @@ bool stack_has_any_cp(const StackRules *rules, const Model *model);
 // Whether the software has the schedule.
 bool stack_has_schedule(const StackRules *rules, ScheduleKind kind);
 
+// Whether the software has the plan's schedule and ZeRO stage.
+bool stack_has_plan(const StackRules *rules, const Plan *plan);
+
 // The rules of the scenario's stack; one that allows everything where none are known.
 const StackRules *stack_rules(const Scenario *scenario);

@@ -74,10 +74,7 @@ static Status point_scenario(const Grid *grid, const cJSON *const *values, Arena
 static void point_answer(const Grid *grid, const Plan *plan, const Estimate *estimate,
                          WhatifPoint *point) {
     point->has_answer = true;
-    point->plan = *plan;
-    size_t size = (size_t)plan->num_chunks * sizeof *plan->chunks;
-    point->plan.chunks = memcpy(arena_alloc(grid->arena, size), plan->chunks, size);
-    point->plan.order = arena_strdup(grid->arena, plan->order);
+    point->plan = plan_copy(plan, grid->arena);
     point->estimate = *estimate;
 }
 

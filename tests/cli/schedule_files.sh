@@ -36,6 +36,10 @@ for schedule in interleaved breadth-first zb-v dualpipe; do
     cmp "$temp/named" "$temp/filed"
 done
 
+# A grid of changes keeps the order of each point.
+answers 0 whatif "$temp/jobs/filed.json" --vary training.seq_len=4096,8192
+[ "$(grep -c 'file:orders/dualpipe.txt' "$temp/stdout")" = 2 ] || fail "$(cat "$temp/stdout")"
+
 # A changed order: rank 3 of the V runs a backward before its forward.
 order=$temp/jobs/orders/zb-v.txt
 job file:orders/zb-v.txt >"$temp/jobs/filed.json"

@@ -115,7 +115,7 @@ static void disturb_is_only_simulated(void) {
                                             "{\"jitter_frac\": 0.02}");
     CU_ASSERT_EQUAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
     ASSERT_REFUSED(scenario_refuse_unsupported(&scenario),
-                   "job.json: disturb: legal, but not supported yet");
+                   "job.json: disturb: legal, but only simulate plays disturbances yet");
     CU_ASSERT_EQUAL(scenario_refuse_unsimulated(&scenario).code, STATUS_OK);
     arena_free(&arena);
 }
