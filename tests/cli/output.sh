@@ -20,6 +20,12 @@ done
 "$MESHWRIGHT" estimate "a b/c/plan.json" --json >estimate.json
 "$MESHWRIGHT" plan job.json -o "a b/c" >/dev/null # an earlier plan's files are replaced
 
+# What the scenario states is planned for even where the stack has no such schedule; it says so.
+sed 's/"training"/"parallel": {"schedule": "zb-v", "pp": 2}, "training"/' job.json >zb-v.json
+"$MESHWRIGHT" plan zb-v.json >zb-v.txt
+grep -q '^ *best of [0-9]* configurations, none of which megatron-core can run;' zb-v.txt || fail "$(cat zb-v.txt)"
+"$MESHWRIGHT" plan job.json | grep -q '^ *best of [0-9]* configurations that megatron-core can run;'
+
 # The same input gives the same bytes, but for the time it took.
 "$MESHWRIGHT" plan job.json -o again >/dev/null
 for file in plan.json launch.sh launch.sbatch trace.json report.txt; do
