@@ -22,7 +22,6 @@ typedef struct {
 } SimulateOptions;
 
 static const char *const FOLDS[] = {"auto", "none", "tp", "full", NULL};
-enum { FOLD_INDEX_FULL = 3 };
 
 enum {
     KEY_TRACE = KEY_LONG,
@@ -39,8 +38,8 @@ static const struct argp_option OPTIONS[] = {
     {"trace-ranks", KEY_TRACE_RANKS, "LIST|all", 0,
      "with --trace: these GPUs, as in 0-7,64 (default: of each stage the one that ends last)", 0},
     {"operators", KEY_OPERATORS, NULL, 0, "with --trace: the operators inside each computation", 0},
-    {"fold", KEY_FOLD, "auto|none|tp", 0, "GPUs that do the same simulated once (default: auto)",
-     0},
+    {"fold", KEY_FOLD, "auto|none|tp|full", 0,
+     "GPUs that do the same simulated once (default: auto)", 0},
     {"repetitions", KEY_REPETITIONS, "N", 0, "runs of a disturbed cluster (default: 1)", 0},
     {"timeout", KEY_TIMEOUT, "S", 0, "gives up after so many seconds (default: never)", 0},
     {"tolerance", KEY_TOLERANCE, "F", 0,
@@ -48,13 +47,6 @@ static const struct argp_option OPTIONS[] = {
     OPTION_JSON,
     {0},
 };
-
-static error_t parse_fold(struct argp_state *state, const char *arg, int *out) {
-    error_t error = parse_name(state, "fold", arg, FOLDS, out);
-    if (!error && *out == FOLD_INDEX_FULL)
-        return parse_refuse(state, "simulate --fold full is not supported yet");
-    return error;
-}
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
     SimulateOptions *options = state->input;
@@ -69,7 +61,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         options->operators = true;
         return 0;
     case KEY_FOLD:
-        return parse_fold(state, arg, &options->fold);
+        return parse_name(state, "fold", arg, FOLDS, &options->fold);
     case KEY_REPETITIONS:
         return parse_int(state, "repetitions", arg, 1, 1000000, &options->repetitions);
     case KEY_TIMEOUT:
@@ -129,7 +121,8 @@ static Status times_check(const Program *program, const SimResult *result) {
 static Status simulated_read(const void *context, const TraceRow *row, double *start_s,
                              double *end_s) {
     const SimResult *result = context;
-    return sim_times_read(result, row->stage, row->replica / result->num_folded, start_s, end_s);
+    int lane = row->replica / result->num_folded % result->num_lanes;
+    return sim_times_read(result, row->stage, lane, start_s, end_s);
 }
 
 // The GPUs that are asked for; else of each stage the one in the lane that ends last.

@@ -29,7 +29,8 @@ static ComputeDisturb compute_disturb(const LowerInput *input, const Disturb *di
                                       int num_disturb, unsigned kinds, Arena *arena) {
     ComputeDisturb out = {
         .input = input,
-        .first_replica = meeting_firsts(input->plan, input->program->multiplicity, arena),
+        .first_replica = meeting_firsts(input->plan, input->program->multiplicity,
+                                        input->program->multiplicity, arena),
         .slow_factor = ARENA_ARRAY(arena, input->cluster->num_gpus, double),
         .jitters = ARENA_ARRAY(arena, num_disturb, Jitter),
     };
@@ -102,7 +103,7 @@ static void instruction_disturb(const ComputeDisturb *disturb, int rank, int i, 
     const Instruction *instruction = &instructions->instructions[i];
     double all_s = instruction_compute_s(disturb->input->prices, instruction, rank);
     double gpu_s = own_s(disturb->input->prices, instruction, rank);
-    int num_folded = program->multiplicity / lowered->num_lanes;
+    int num_folded = lowered->network.num_folded;
     for (int lane = 0; lane < lowered->num_lanes; lane++) {
         if (firsts[lane * num_folded] != lane * num_folded) continue;
         int node = lowered->begin_node[rank][lane * instructions->num_instructions + i];

@@ -1,13 +1,16 @@
 #include "sim/fold.h"
 
+#include "costmodel/collective.h"
 #include "sim/disturb_network.h"
-#include "sim/network.h"
+#include "sim/rotation.h"
 
-const char *const FOLD_NAMES[NUM_FOLD_MODES + 1] = {"auto", "none", "tp", NULL};
+const char *const FOLD_NAMES[NUM_FOLD_MODES + 1] = {"auto", "none", "tp", "full", NULL};
 
-// Why the tensor-parallel ranks cannot be folded; NULL where they can.
-static const char *folding_obstacle(const Cluster *cluster, const Plan *plan,
-                                    const Program *program, Arena *arena) {
+// --- Tensor-parallel ranks
+
+// Why they cannot be folded; NULL where they can.
+static const char *tp_obstacle(const Cluster *cluster, const Plan *plan, const Program *program,
+                               Arena *arena) {
     if (plan->tp == 1) return "there is one tensor-parallel rank";
     for (int i = 0; i < program->num_collectives; i++) {
         GroupKind kind = program->collectives[i].group;
@@ -32,29 +35,120 @@ static const char *disturb_obstacle(const Scenario *scenario, Arena *arena) {
     return NULL;
 }
 
-Status folding_choose(FoldMode mode, const Scenario *scenario, const Plan *plan,
-                      const Program *program, Arena *arena, Folding *out) {
-    *out = (Folding){.num_folded = 1, .name = "none", .reason = "asked for"};
-    if (mode == FOLD_NONE) return status_ok();
-    const char *obstacle = disturb_obstacle(scenario, arena);
-    if (!obstacle) obstacle = folding_obstacle(&scenario->cluster, plan, program, arena);
-    if (obstacle && mode == FOLD_TP) {
-        return status_error(STATUS_INVALID, "--fold tp is not possible: %s", obstacle);
-    }
-    if (obstacle) {
-        out->reason = obstacle;
-        return status_ok();
-    }
+static Folding tp_folding(const Scenario *scenario, const Plan *plan, const Program *program,
+                          Arena *arena) {
     const char *slowest = scenario->num_disturb > 0
                               ? ", its computations as long as those of the slowest of them"
                               : "";
-    *out = (Folding){
+    return (Folding){
         .num_folded = plan->tp,
+        .period = program->multiplicity,
         .name = "tp",
         .reason = arena_printf(arena,
                                "the %d tensor-parallel ranks of a stage do the same and share the "
                                "network evenly: one of them is simulated%s",
                                plan->tp, slowest),
     };
+}
+
+// --- Data-parallel replicas
+
+// Whether a rotation turns the groups of a kind into one another: each as a whole, or the one group
+// of all in itself, with its ring and the parts of that in scale-up domains.
+static bool group_rotates(const Cluster *cluster, const Plan *plan, GroupKind kind,
+                          const Rotation *rotation) {
+    Group group = plan_group(plan, kind);
+    if (group.size == 1 || rotation->period % (group.size * group.stride) == 0) return true;
+    if (group.size * group.stride != rotation->multiplicity) return false;
+    if (rotation->period % group.stride != 0) return false;
+    GroupLayout layout = group_layout(cluster, group);
+    int places = rotation->period / group.stride;
+    return layout.num_domains == 1 || places % layout.ranks_per_domain == 0;
+}
+
+// Why the replicas of a rotation cannot be folded; NULL where they can.
+static const char *rotation_obstacle(const Cluster *cluster, const Plan *plan,
+                                     const Program *program, const Network *network,
+                                     const Rotation *rotation, Arena *arena) {
+    // Those that meet inside computations, and those of collectives beside them. Groups of pipeline
+    // ranks are of one replica each, so they turn with it.
+    for (GroupKind kind = GROUP_TP; kind < GROUP_PP; kind++) {
+        bool shards = kind == GROUP_ZERO || kind == GROUP_EZERO;
+        bool meets = kind == GROUP_TP || kind == GROUP_CP || kind == GROUP_EP ||
+                     kind == GROUP_ETP || (shards && plan->zero_stage == 3);
+        for (int i = 0; i < program->num_collectives; i++)
+            meets |= program->collectives[i].group == kind;
+        if (!meets || group_rotates(cluster, plan, kind, rotation)) continue;
+        return arena_printf(arena, "their %s groups do not lie alike", GROUP_NAMES[kind]);
+    }
+    return network_rotates(network, rotation);
+}
+
+// The shortest period after which replicas are alike: the multiplicity and why, where there is
+// none.
+static int period_find(const Scenario *scenario, const Plan *plan, const Program *program,
+                       int num_folded, Arena *arena, const char **obstacle) {
+    const int multiplicity = program->multiplicity;
+    *obstacle = "there is one of them";
+    if (scenario->num_disturb > 0) {
+        *obstacle = arena_printf(arena, "disturb[0].%s breaks their lockstep",
+                                 DISTURB_NAMES[scenario->disturb[0].kind]);
+        return multiplicity;
+    }
+    Network network = network_build(&scenario->cluster, 1, arena);
+    for (int period = num_folded; period < multiplicity; period += num_folded) {
+        if (multiplicity % period != 0) continue;
+        Rotation rotation = {program->num_ranks, multiplicity, period};
+        *obstacle =
+            rotation_obstacle(&scenario->cluster, plan, program, &network, &rotation, arena);
+        if (!*obstacle) return period;
+    }
+    return multiplicity;
+}
+
+static const char *full_reason(const Folding *folding, const char *why_not_tp, int multiplicity,
+                               Arena *arena) {
+    int num_lanes = folding->period / folding->num_folded;
+    return arena_printf(arena,
+                        "the %d GPUs of a stage run in lockstep and lie alike in the network every "
+                        "%d: %d of them %s simulated, each for %d%s%s",
+                        multiplicity, folding->period, num_lanes, num_lanes == 1 ? "is" : "are",
+                        multiplicity / num_lanes,
+                        why_not_tp ? "; tensor-parallel ranks are not folded: " : "",
+                        why_not_tp ? why_not_tp : "");
+}
+
+// --- The choice
+
+Status folding_choose(FoldMode mode, const Scenario *scenario, const Plan *plan,
+                      const Program *program, Arena *arena, Folding *out) {
+    *out = (Folding){1, program->multiplicity, "none", "asked for"};
+    if (mode == FOLD_NONE) return status_ok();
+    const char *why_not_tp = disturb_obstacle(scenario, arena);
+    if (!why_not_tp) why_not_tp = tp_obstacle(&scenario->cluster, plan, program, arena);
+    if (why_not_tp && mode == FOLD_TP) {
+        return status_error(STATUS_INVALID, "--fold tp is not possible: %s", why_not_tp);
+    }
+    if (why_not_tp) {
+        out->reason = why_not_tp;
+    } else {
+        *out = tp_folding(scenario, plan, program, arena);
+    }
+    if (mode == FOLD_TP) return status_ok();
+    const char *why_not_full;
+    out->period = period_find(scenario, plan, program, out->num_folded, arena, &why_not_full);
+    if (!why_not_full) {
+        out->name = "full";
+        out->reason = full_reason(out, why_not_tp, program->multiplicity, arena);
+        return status_ok();
+    }
+    if (mode == FOLD_FULL) {
+        return status_error(STATUS_INVALID,
+                            "--fold full is not possible: the data-parallel replicas cannot be "
+                            "folded: %s",
+                            why_not_full);
+    }
+    out->reason = arena_printf(arena, "%s; the data-parallel replicas are not folded: %s",
+                               out->reason, why_not_full);
     return status_ok();
 }

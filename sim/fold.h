@@ -3,6 +3,8 @@
 // The tensor-parallel ranks of a stage do the same at the same time. Where they share the network
 // evenly, one of them, on links of the capacity that is left to it, shows what happens to all. They
 // meet inside every computation (sim/meeting.h), so they do so with slow GPUs and jitter as well.
+// Data-parallel replicas do the same at the same time only in lockstep, where nothing is disturbed;
+// those that a rotation of the stages turns into one another (sim/rotation.h) are simulated once.
 #pragma once
 
 #include "base/arena.h"
@@ -11,16 +13,18 @@
 #include "plan/plan.h"
 #include "workload/program.h"
 
-typedef enum { FOLD_AUTO, FOLD_NONE, FOLD_TP, NUM_FOLD_MODES } FoldMode;
+typedef enum { FOLD_AUTO, FOLD_NONE, FOLD_TP, FOLD_FULL, NUM_FOLD_MODES } FoldMode;
 
 extern const char *const FOLD_NAMES[NUM_FOLD_MODES + 1]; // ends with NULL
 
 typedef struct {
-    int num_folded;     // GPUs that one simulated GPU stands for
-    const char *name;   // "none" or "tp"
+    int num_folded; // tensor-parallel ranks that one simulated GPU stands for
+    int period; // replicas of a stage after which the others do the same: only the first so many
+                // are played; the program's multiplicity where none are alike
+    const char *name;   // "none", "tp" or "full"
     const char *reason; // a sentence
 } Folding;
 
-// FOLD_TP that cannot be done is refused (STATUS_INVALID); FOLD_AUTO then does not fold.
+// What cannot be done is refused (STATUS_INVALID); FOLD_AUTO folds as much as it can.
 Status folding_choose(FoldMode mode, const Scenario *scenario, const Plan *plan,
                       const Program *program, Arena *arena, Folding *out);

@@ -6,6 +6,7 @@
 #include "costmodel/site_links.h"
 #include "sim/lowering.h"
 #include "sim/meeting.h"
+#include "sim/rotation.h"
 
 #include <assert.h>
 
@@ -96,7 +97,9 @@ static void collective_add(Lowering *lowering, int rank, int lane, int i) {
     }
     int *gpus = ARENA_ARRAY(lowering->arena, group.size, int);
     for (int k = 0; k < group.size; k++) gpus[k] = lowering_gpu(lowering, rank, lane + k * stride);
-    collective_lower(lowering, collective, gpus, group.size, &begin[slot], &end[slot]);
+    int num_played = lowering->out->num_lanes / stride; // of a group that the rotation turns
+    if (num_played > group.size) num_played = group.size;
+    collective_lower(lowering, collective, gpus, num_played, &begin[slot], &end[slot]);
 }
 
 // A group of messages begins at one meeting point and ends at another.
@@ -246,16 +249,19 @@ static Status lowering_start(Lowering *lowering) {
 
 Status program_lower(const LowerInput *input, const Folding *folding, bool stepwise, Arena *arena,
                      Lowered *out) {
+    const Program *program = input->program;
     *out = (Lowered){
         .network = network_build(input->cluster, folding->num_folded, arena),
-        .num_lanes = input->program->multiplicity / folding->num_folded,
+        .num_lanes = folding->period / folding->num_folded,
     };
+    Rotation rotation = {program->num_ranks, program->multiplicity, folding->period};
+    if (folding->period < program->multiplicity) network_rotate(&out->network, &rotation, arena);
     Lowering lowering = {
         .input = input,
         .arena = arena,
         .num_folded = folding->num_folded,
         .stepwise = stepwise,
-        .first_replica = meeting_firsts(input->plan, input->program->multiplicity, arena),
+        .first_replica = meeting_firsts(input->plan, program->multiplicity, folding->period, arena),
         .out = out,
         .builder = {.arena = arena},
     };
@@ -263,7 +269,7 @@ Status program_lower(const LowerInput *input, const Folding *folding, bool stepw
     void (*const passes[])(Lowering *, int, int) = {lane_add_messages, lane_add_activities,
                                                     lane_add_waits, lane_show_messages};
     for (size_t pass = 0; pass < sizeof passes / sizeof *passes; pass++) {
-        for (int rank = 0; rank < input->program->num_ranks; rank++) {
+        for (int rank = 0; rank < program->num_ranks; rank++) {
             for (int lane = 0; lane < out->num_lanes; lane++) passes[pass](&lowering, rank, lane);
         }
     }

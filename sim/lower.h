@@ -28,7 +28,8 @@ typedef struct {
 typedef struct {
     Network network;
     Dag dag;
-    int num_lanes; // simulated GPUs per pipeline rank; lane l is replica l x num_folded
+    int num_lanes; // simulated GPUs per pipeline rank; lane l is replica l x num_folded, one of the
+                   // first `period`
     // The activities with which instruction i of lane l begins and ends (of messages in a group:
     // its own, and the one that ends the group), as Timeline.start_s and end_s are meant:
     int32_t **begin_node; // [num_ranks][l x num_instructions + i]

@@ -30,14 +30,15 @@ static int ring_next(int i, int num_ranks, int ranks_per_domain, bool across) {
     return first + (i - first + 1) % size;
 }
 
-// Adds the flows of one pass between begin and end.
-static void ring_add(Lowering *lowering, const int *gpus, const int *next, int num_gpus,
+// Adds the flows of one pass between begin and end: those of the first num_played members. In what
+// follows on a step, member i stands for all whose numbers differ by multiples of num_played.
+static void ring_add(Lowering *lowering, const int *gpus, const int *next, int num_played,
                      const RingPass *pass, int begin, int end) {
     DagBuilder *builder = &lowering->builder;
     // Nodes of a step are neighbours in the order of their senders.
     int first = builder->num_nodes;
     for (int step = 0; step < pass->num_steps; step++) {
-        for (int i = 0; i < num_gpus; i++) {
+        for (int i = 0; i < num_played; i++) {
             int route = step > 0 ? builder->nodes[first + i].route
                                  : dag_add_route(builder, &lowering->out->network, gpus[i],
                                                  gpus[next[i]], pass->slowdown);
@@ -46,14 +47,14 @@ static void ring_add(Lowering *lowering, const int *gpus, const int *next, int n
         }
     }
     for (int step = 0; step < pass->num_steps; step++) {
-        for (int i = 0; i < num_gpus; i++) {
-            int node = first + step * num_gpus + i;
+        for (int i = 0; i < num_played; i++) {
+            int node = first + step * num_played + i;
             if (step == 0) dag_add_wait(builder, begin, node);
             if (step == pass->num_steps - 1) {
                 dag_add_wait(builder, node, end);
             } else {
-                dag_add_wait(builder, node, node + num_gpus);
-                dag_add_wait(builder, node, first + (step + 1) * num_gpus + next[i]);
+                dag_add_wait(builder, node, node + num_played);
+                dag_add_wait(builder, node, first + (step + 1) * num_played + next[i] % num_played);
             }
         }
     }
@@ -71,7 +72,7 @@ static double inside_s(const Cluster *cluster, CollectiveKind kind, Group group,
     return ring ? busy_s * whole / of_part : busy_s;
 }
 
-void collective_lower(Lowering *lowering, int collective, const int *gpus, int num_gpus,
+void collective_lower(Lowering *lowering, int collective, const int *gpus, int num_played,
                       int32_t *begin, int32_t *end) {
     const LowerInput *input = lowering->input;
     const ProgramCollective *what = &input->program->collectives[collective];
@@ -86,7 +87,7 @@ void collective_lower(Lowering *lowering, int collective, const int *gpus, int n
     double slowdown = sites_slowdown(input->cluster, what->kind, group, layout.ranks_per_domain);
 
     int inside = layout.ranks_per_domain;
-    int *next = ARENA_ARRAY(lowering->arena, num_gpus, int);
+    int *next = ARENA_ARRAY(lowering->arena, num_played, int);
     for (int across = 0; across < 2; across++) {
         if (across ? layout.num_domains == 1 : inside == 1) continue;
         double busy_s = transfer_s;
@@ -94,9 +95,9 @@ void collective_lower(Lowering *lowering, int collective, const int *gpus, int n
             busy_s = inside_s(input->cluster, what->kind, group, inside, what->message_bytes);
             busy_s = fmin(calls * busy_s, transfer_s);
         }
-        int num_steps = lowering->stepwise ? ring_steps(what->kind, num_gpus) : 1;
+        int num_steps = lowering->stepwise ? ring_steps(what->kind, group.size) : 1;
         RingPass pass = {num_steps, delay_s / num_steps, busy_s / num_steps, slowdown};
-        for (int i = 0; i < num_gpus; i++) next[i] = ring_next(i, num_gpus, inside, across);
-        ring_add(lowering, gpus, next, num_gpus, &pass, *begin, *end);
+        for (int i = 0; i < num_played; i++) next[i] = ring_next(i, group.size, inside, across);
+        ring_add(lowering, gpus, next, num_played, &pass, *begin, *end);
     }
 }

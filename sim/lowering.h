@@ -8,7 +8,7 @@ typedef struct {
     Arena *arena;
     int num_folded;
     bool stepwise;
-    const int *first_replica; // [multiplicity] of those that meet inside a computation
+    const int *first_replica; // [period] of those that meet inside a computation
     Lowered *out;
     DagBuilder builder;
     int32_t **message_node; // [num_ranks][l x num_instructions + i] flow of each SEND and RECV
@@ -31,7 +31,8 @@ static inline int lowering_first_lane(const Lowering *lowering, int lane) {
     return lowering->first_replica[lane * lowering->num_folded] / lowering->num_folded;
 }
 
-// Makes the activities of one collective among the given GPUs: everything between *begin, which
-// every member reaches, and *end.
-void collective_lower(Lowering *lowering, int collective, const int *gpus, int num_gpus,
+// Makes the activities of one collective among the given GPUs, which are all of its group:
+// everything between *begin, which every member reaches, and *end.
+//   num_played  the first so many send; the others do what these do (sim/rotation.h)
+void collective_lower(Lowering *lowering, int collective, const int *gpus, int num_played,
                       int32_t *begin, int32_t *end);

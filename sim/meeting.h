@@ -9,6 +9,8 @@
 #include "base/arena.h"
 #include "plan/plan.h"
 
-// The first replica of those that replica i meets, itself where it meets none: [multiplicity].
+// The first replica of those that replica i meets, itself where it meets none: [period].
 //   multiplicity  tp x cp x dp
-const int *meeting_firsts(const Plan *plan, int multiplicity, Arena *arena);
+//   period        replicas whose numbers differ by multiples of it are one (sim/rotation.h), and
+//                 there are so many; multiplicity: all are their own
+const int *meeting_firsts(const Plan *plan, int multiplicity, int period, Arena *arena);

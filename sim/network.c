@@ -235,8 +235,7 @@ static int nic_to_nic(const Network *network, int from_nic, int to_nic, int link
     return n;
 }
 
-int network_route(const Network *network, int from_gpu, int to_gpu, int links[MAX_HOPS]) {
-    assert(from_gpu != to_gpu);
+static int whole_route(const Network *network, int from_gpu, int to_gpu, int links[]) {
     if (network_share_domain(network, from_gpu, to_gpu)) {
         return port_to_port(network, from_gpu, to_gpu, links);
     }
@@ -252,6 +251,13 @@ int network_route(const Network *network, int from_gpu, int to_gpu, int links[MA
                           to_node * network->nics_per_node + rail, links + n);
 }
 
+int network_route(const Network *network, int from_gpu, int to_gpu, int links[MAX_HOPS]) {
+    assert(from_gpu != to_gpu);
+    int num_links = whole_route(network, from_gpu, to_gpu, links);
+    for (int i = 0; network->stand_in && i < num_links; i++) links[i] = network->stand_in[links[i]];
+    return num_links;
+}
+
 double network_share_bytes_per_s(const Network *network, int from_gpu, int to_gpu) {
     if (network_share_domain(network, from_gpu, to_gpu)) return network->scale_up_bytes_per_s;
     return network->nic_share_bytes_per_s / network->oversubscription;
@@ -263,6 +269,16 @@ int network_spine_leaves(const Network *network, int spine, int *first, int *str
     *stride = planes;
     *count = network->num_leaves / planes;
     return spines_per_plane;
+}
+
+void network_gpu_links(const Network *network, int gpu, int links[GPU_LINKS]) {
+    int nic = nic_of_gpu(network, gpu);
+    links[0] = gpu;
+    links[1] = network->num_gpus + gpu;
+    links[2] = first_nic_link(network) + nic;
+    links[3] = links[2] + network->num_nodes * network->nics_per_node;
+    links[4] = first_leaf_link(network) + leaf_of_nic(network, nic);
+    links[5] = links[4] + network->num_leaves;
 }
 
 void network_links_of(const Network *network, const LinkName *name, int links[2]) {

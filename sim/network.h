@@ -26,7 +26,8 @@
 
 #include <stdbool.h>
 
-enum { MAX_HOPS = 7 }; // links of the longest route
+enum { MAX_HOPS = 7 };  // links of the longest route
+enum { GPU_LINKS = 6 }; // of a GPU's traffic: port, NIC and leaf, each in two directions
 
 // A link that comes and goes: down at first_down_s, which may be before the start, and every
 // period_s after it, for down_s.
@@ -51,6 +52,7 @@ typedef struct {
     double *link_bytes_per_s; // [num_links]
     const int *nic_taken_by;  // [num_nodes * nics_per_node] the NIC of the node that carries its
                               // traffic; NULL: every NIC works
+    const int *stand_in;      // [num_links] the link that is played for each; NULL: each itself
     LinkFlap *flaps;          // [num_flaps]
     int num_flaps;
 } Network;
@@ -67,6 +69,10 @@ const char *network_folds(const Cluster *cluster, int num_folded);
 // Links from one GPU to another.
 //   returns how many it wrote to links[MAX_HOPS]
 int network_route(const Network *network, int from_gpu, int to_gpu, int links[MAX_HOPS]);
+
+// The links of a GPU's side, of a cluster with leaves: port out and in, NIC out and in, leaf up and
+// down. stand_in is left aside.
+void network_gpu_links(const Network *network, int gpu, int links[GPU_LINKS]);
 
 bool network_share_domain(const Network *network, int gpu_a, int gpu_b);
 

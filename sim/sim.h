@@ -20,7 +20,7 @@ typedef enum {
 } SimKeep;
 
 typedef struct {
-    const char *fold;    // "auto", "none", "tp"; NULL is "auto"
+    const char *fold;    // "auto", "none", "tp", "full"; NULL is "auto"
     int num_repetitions; // of what chance disturbs; 0 is 1
     double timeout_s;    // of wall time, after which the simulator is stopped; 0: none
     SimKeep keep;        // times of instructions
@@ -78,7 +78,7 @@ typedef struct {
     SimDifference difference;
     SimDisturbed disturbed;
     int64_t num_activities;
-    const char *folding;        // "none" or "tp"
+    const char *folding;        // "none", "tp" or "full"
     const char *folding_reason; // a sentence
     // Time that flows took beyond (or below) what the estimate grants them, over the latter's sum.
     double flow_lost_frac, flow_gained_frac;
@@ -88,8 +88,9 @@ typedef struct {
     SimPath path;
     double wall_s; // of the simulator's process
 
-    int num_folded; // GPUs of a stage that one simulated GPU (a lane) stands for
-    int num_lanes;  // simulated GPUs of a stage
+    int num_folded; // tensor-parallel ranks that one simulated GPU (a lane) stands for
+    int num_lanes;  // simulated GPUs of a stage; replica r of it is in lane r / num_folded %
+                    // num_lanes
     int last_lane;  // the one that ends last
 
     // With `keep`, of the GPU of each pipeline rank that is in the last lane:

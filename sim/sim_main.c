@@ -1,6 +1,6 @@
 // meshwright-sim: plays one scenario in SimGrid. Started by meshwright (sim/sim.h).
 //
-// Usage: meshwright-sim [--file NAME] [--fold auto|none|tp] [--repetitions N] [--stepwise]
+// Usage: meshwright-sim [--file NAME] [--fold auto|none|tp|full] [--repetitions N] [--stepwise]
 //                       [--times|--all-times] < SCENARIO
 // Reads the scenario on standard input; NAME is what to call it and where its relative paths start.
 // Writes one JSON document to standard output, or one line to standard error and ends with the
@@ -33,10 +33,7 @@ static Status fold_read(const char *text, FoldMode *out) {
         *out = (FoldMode)i;
         return status_ok();
     }
-    if (strcmp(text, "full") == 0) {
-        return status_error(STATUS_INVALID, "--fold full is legal but not supported yet");
-    }
-    return status_error(STATUS_INVALID, "--fold %s: legal are auto, none and tp", text);
+    return status_error(STATUS_INVALID, "--fold %s: legal are auto, none, tp and full", text);
 }
 
 static Status repetitions_read(const char *text, int *out) {

@@ -20,13 +20,18 @@ typedef struct {
 #define JITTER "{\"jitter_frac\": 0.05, \"seed\": 1}"
 
 static const Job JOBS[] = {
-    {"128 GPUs, interleaved", 16, 1024, "\"tp\": 8, \"pp\": 4, \"vpp\": 5", "auto", NULL, 1},
+    {"128 GPUs, interleaved", 16, 1024, "\"tp\": 8, \"pp\": 4, \"vpp\": 5", "full", NULL, 1},
+    {"128 GPUs, interleaved", 16, 1024, "\"tp\": 8, \"pp\": 4, \"vpp\": 5", "tp", NULL, 1},
     {"128 GPUs, interleaved", 16, 1024, "\"tp\": 8, \"pp\": 4, \"vpp\": 5", "none", NULL, 1},
-    {"1,024 GPUs", 128, 1024, "\"tp\": 8, \"pp\": 8", "auto", NULL, 1},
+    {"1,024 GPUs", 128, 1024, "\"tp\": 8, \"pp\": 8", "full", NULL, 1},
+    {"1,024 GPUs", 128, 1024, "\"tp\": 8, \"pp\": 8", "tp", NULL, 1},
     {"1,024 GPUs", 128, 1024, "\"tp\": 8, \"pp\": 8", "none", NULL, 1},
-    {"2,048 GPUs without tp", 256, 2048, "\"tp\": 1, \"pp\": 8, \"vpp\": 5", "auto", NULL, 1},
-    {"16,384 GPUs", 2048, 16384, "\"tp\": 8, \"pp\": 8", "auto", NULL, 1},
-    {"16,384 GPUs, 16 stages", 2048, 16384, "\"tp\": 8, \"pp\": 16", "auto", NULL, 1},
+    {"2,048 GPUs without tp", 256, 2048, "\"tp\": 1, \"pp\": 8, \"vpp\": 5", "full", NULL, 1},
+    {"2,048 GPUs without tp", 256, 2048, "\"tp\": 1, \"pp\": 8, \"vpp\": 5", "none", NULL, 1},
+    {"16,384 GPUs", 2048, 16384, "\"tp\": 8, \"pp\": 8", "full", NULL, 1},
+    {"16,384 GPUs", 2048, 16384, "\"tp\": 8, \"pp\": 8", "tp", NULL, 1},
+    {"16,384 GPUs, 16 stages", 2048, 16384, "\"tp\": 8, \"pp\": 16", "full", NULL, 1},
+    {"16,384 GPUs, 16 stages", 2048, 16384, "\"tp\": 8, \"pp\": 16", "tp", NULL, 1},
     {WHAT_IF, JITTER, 1},
     {WHAT_IF, JITTER, 40},
 };

@@ -24,8 +24,7 @@ job='{"schema": 1, "model": "llama-3.1-8b", "cluster": "dgx-h100:1",
  "training": {"seq_len": 4096, "global_batch": 64, "precision": "bf16"}}'
 
 says 2 "job.json: empty; expected one JSON document" "" --file job.json
-says 2 "--fold all: legal are auto, none and tp" "$job" --fold all
-says 2 "--fold full is legal but not supported yet" "$job" --fold full
+says 2 "--fold all: legal are auto, none, tp and full" "$job" --fold all
 says 2 "--fold tp is not possible: there is one tensor-parallel rank" "$job" --fold tp
 says 2 "--repetitions 0: expected 1 to 1000000" "$job" --repetitions 0
 says 2 "--repetitions 2x: expected 1 to 1000000" "$job" --repetitions 2x

@@ -84,10 +84,10 @@ for parallel in '"tp": 2, "pp": 4, "vpp": 2, "ep": 2' '"tp": 2, "pp": 4, "schedu
     python3 check.py trace.json estimate,simulation 500 estimate.json,simulation.json
 done
 
-# Chosen ranks, folded and not: tp 2, pp 4, dp 2, so 4 ranks a stage and 2 lanes folded.
+# Chosen ranks, folded and not: tp 2, pp 4, dp 2, so 4 ranks a stage, 2 lanes folded, 1 of them fully.
 job '"tp": 2, "pp": 4, "ep": 2'
 "$MESHWRIGHT" estimate job.json --json >estimate.json 2>/dev/null || [ $? -eq 1 ]
-for fold in none tp; do
+for fold in none tp full; do
     "$MESHWRIGHT" simulate job.json --fold $fold --trace trace.json --json >simulation.json
     "$MESHWRIGHT" simulate job.json --fold $fold --trace trace.json --trace-ranks all >/dev/null
     python3 check.py trace.json estimate,simulation 500 estimate.json,simulation.json

@@ -56,7 +56,6 @@ refuses "job.json${bad_tp#standard input}" whatif job.json --vary parallel.tp=3 
 "$MESHWRIGHT" whatif job.json --vary parallel.tp=3,8 >stdout
 head -n 1 stdout | grep -q '^llama-3.1-8b .* on 8 x h100-sxm-80g; ' || fail "$(cat stdout)"
 grep -q ' [0-9.]* k .* tp 8 ' stdout || fail "$(cat stdout)"
-refuses 'meshwright: simulate --fold full is not supported yet' simulate job.json --fold full
 refuses 'meshwright: --fold: "half" is unknown; expected auto, none, tp or full' \
     simulate job.json --fold half
 refuses 'meshwright: --repetitions: "0" is not a whole number from 1 to 1000000' \

@@ -25,19 +25,58 @@ static Status choose(FoldMode mode, int tp, const ProgramCollective *collective,
                      Arena *arena) {
     Scenario scenario = {.cluster = sim_cluster(2)};
     Plan plan = plan_of(tp);
-    Program program = {.collectives = collective, .num_collectives = 1};
+    Program program = {
+        .num_ranks = 1, .multiplicity = 16, .collectives = collective, .num_collectives = 1};
     return folding_choose(mode, &scenario, &plan, &program, arena, out);
 }
 
 static void even_tensor_parallel_ranks_fold(void) {
     Arena arena = {0};
     Folding folding;
-    CU_ASSERT_EQUAL(choose(FOLD_AUTO, 4, &REDUCE, &folding, &arena).code, STATUS_OK);
+    CU_ASSERT_EQUAL(choose(FOLD_TP, 4, &REDUCE, &folding, &arena).code, STATUS_OK);
     CU_ASSERT_EQUAL(folding.num_folded, 4);
+    CU_ASSERT_EQUAL(folding.period, 16);
     CU_ASSERT_STRING_EQUAL(folding.name, "tp");
     CU_ASSERT_EQUAL(choose(FOLD_NONE, 4, &REDUCE, &folding, &arena).code, STATUS_OK);
     CU_ASSERT_EQUAL(folding.num_folded, 1);
+    CU_ASSERT_EQUAL(folding.period, 16);
     CU_ASSERT_STRING_EQUAL(folding.reason, "asked for");
+    arena_free(&arena);
+}
+
+// The ring of 4 replicas is 0, 4, 8, 12: two in each of the nodes, so it turns by nodes only.
+static void replicas_in_lockstep_fold(void) {
+    Arena arena = {0};
+    Folding folding;
+    for (FoldMode mode = FOLD_AUTO; mode < NUM_FOLD_MODES; mode++) {
+        if (mode == FOLD_NONE || mode == FOLD_TP) continue;
+        CU_ASSERT_EQUAL(choose(mode, 4, &REDUCE, &folding, &arena).code, STATUS_OK);
+        CU_ASSERT_EQUAL(folding.num_folded, 4);
+        CU_ASSERT_EQUAL(folding.period, 8);
+        CU_ASSERT_STRING_EQUAL(folding.name, "full");
+        CU_ASSERT_STRING_EQUAL(folding.reason,
+                               "the 16 GPUs of a stage run in lockstep and lie alike in the "
+                               "network every 8: 2 of them are simulated, each for 8");
+    }
+    arena_free(&arena);
+}
+
+// Slow GPUs and jitter leave tensor-parallel ranks together, but not the replicas.
+static void replicas_out_of_lockstep_do_not(void) {
+    Arena arena = {0};
+    Disturb disturb = {.kind = DISTURB_JITTER};
+    Scenario scenario = {.cluster = sim_cluster(2), .disturb = &disturb, .num_disturb = 1};
+    Plan plan = plan_of(4);
+    Program program = {
+        .num_ranks = 1, .multiplicity = 16, .collectives = &REDUCE, .num_collectives = 1};
+    Folding folding;
+    ASSERT_REFUSED(folding_choose(FOLD_FULL, &scenario, &plan, &program, &arena, &folding),
+                   "--fold full is not possible: the data-parallel replicas cannot be folded: "
+                   "disturb[0].jitter_frac breaks their lockstep");
+    CU_ASSERT_EQUAL(folding_choose(FOLD_AUTO, &scenario, &plan, &program, &arena, &folding).code,
+                    STATUS_OK);
+    CU_ASSERT_EQUAL(folding.period, 16);
+    CU_ASSERT_STRING_EQUAL(folding.name, "tp");
     arena_free(&arena);
 }
 
@@ -46,19 +85,43 @@ static void groups_across_them_do_not(void) {
     Folding folding;
     CU_ASSERT_EQUAL(choose(FOLD_AUTO, 4, &EXPERTS, &folding, &arena).code, STATUS_OK);
     CU_ASSERT_EQUAL(folding.num_folded, 1);
-    CU_ASSERT_STRING_EQUAL(folding.reason, "the edp groups of expert_grad_all_reduce run across "
-                                           "tensor-parallel ranks");
+    CU_ASSERT_EQUAL(folding.period, 8);
+    CU_ASSERT_STRING_EQUAL(folding.reason,
+                           "the 16 GPUs of a stage run in lockstep and lie alike in the network "
+                           "every 8: 8 of them are simulated, each for 2; tensor-parallel ranks "
+                           "are not folded: the edp groups of expert_grad_all_reduce run across "
+                           "tensor-parallel ranks");
     ASSERT_REFUSED(choose(FOLD_TP, 4, &EXPERTS, &folding, &arena),
                    "--fold tp is not possible: the edp groups of expert_grad_all_reduce run across "
                    "tensor-parallel ranks");
     arena_free(&arena);
 }
 
+// Experts over 4 of 12 ranks: 6 ranks further on a group would begin inside another, and 4 further
+// on a scale-up domain of 8 would.
+static void groups_that_do_not_lie_alike_do_not(void) {
+    Arena arena = {0};
+    Scenario scenario = {.cluster = sim_cluster(2)};
+    Plan plan = plan_of(2);
+    plan.dp = plan.zero_group = 6;
+    plan.ep = 4;
+    plan.expert_dp = 3;
+    Program program = {.num_ranks = 1, .multiplicity = 12};
+    Folding folding;
+    ASSERT_REFUSED(folding_choose(FOLD_FULL, &scenario, &plan, &program, &arena, &folding),
+                   "--fold full is not possible: the data-parallel replicas cannot be folded: "
+                   "their ep groups do not lie alike");
+    arena_free(&arena);
+}
+
 static void one_rank_is_nothing_to_fold(void) {
     Arena arena = {0};
     Folding folding;
-    CU_ASSERT_EQUAL(choose(FOLD_AUTO, 1, &REDUCE, &folding, &arena).code, STATUS_OK);
-    CU_ASSERT_STRING_EQUAL(folding.reason, "there is one tensor-parallel rank");
+    ASSERT_REFUSED(choose(FOLD_TP, 1, &REDUCE, &folding, &arena),
+                   "--fold tp is not possible: there is one tensor-parallel rank");
+    ASSERT_REFUSED(choose(FOLD_FULL, 16, &REDUCE, &folding, &arena),
+                   "--fold full is not possible: the data-parallel replicas cannot be folded: "
+                   "there is one of them");
     arena_free(&arena);
 }
 
@@ -67,7 +130,8 @@ static void an_uneven_network_does_not_fold(void) {
     Disturb disturb[] = {{.kind = DISTURB_JITTER}, {.kind = DISTURB_SLOW_GPU, .factor = 2}};
     Scenario scenario = {.cluster = sim_cluster(2), .disturb = disturb, .num_disturb = 2};
     Plan plan = plan_of(4);
-    Program program = {.collectives = &REDUCE, .num_collectives = 1};
+    Program program = {
+        .num_ranks = 1, .multiplicity = 16, .collectives = &REDUCE, .num_collectives = 1};
     Folding folding;
     CU_ASSERT_EQUAL(folding_choose(FOLD_AUTO, &scenario, &plan, &program, &arena, &folding).code,
                     STATUS_OK);
@@ -77,7 +141,9 @@ static void an_uneven_network_does_not_fold(void) {
                     STATUS_OK);
     CU_ASSERT_EQUAL(folding.num_folded, 1);
     CU_ASSERT_STRING_EQUAL(folding.reason, "disturb[1].link makes the network of the "
-                                           "tensor-parallel ranks uneven");
+                                           "tensor-parallel ranks uneven; the data-parallel "
+                                           "replicas are not folded: disturb[0].jitter_frac breaks "
+                                           "their lockstep");
     ASSERT_REFUSED(folding_choose(FOLD_TP, &scenario, &plan, &program, &arena, &folding),
                    "--fold tp is not possible: disturb[1].link makes the network of the "
                    "tensor-parallel ranks uneven");
@@ -86,7 +152,10 @@ static void an_uneven_network_does_not_fold(void) {
 
 CU_TestInfo fold_tests[] = {
     {"even_tensor_parallel_ranks_fold", even_tensor_parallel_ranks_fold},
+    {"replicas_in_lockstep_fold", replicas_in_lockstep_fold},
+    {"replicas_out_of_lockstep_do_not", replicas_out_of_lockstep_do_not},
     {"groups_across_them_do_not", groups_across_them_do_not},
+    {"groups_that_do_not_lie_alike_do_not", groups_that_do_not_lie_alike_do_not},
     {"an_uneven_network_does_not_fold", an_uneven_network_does_not_fold},
     {"one_rank_is_nothing_to_fold", one_rank_is_nothing_to_fold},
     CU_TEST_INFO_NULL,

@@ -12,9 +12,10 @@
 #include <math.h>
 #include <stdio.h>
 
-static Lowered lower(PipelineCase *c, const Cluster *cluster, int num_folded, bool stepwise) {
+static Lowered lower(PipelineCase *c, const Cluster *cluster, int num_folded, int period,
+                     bool stepwise) {
     LowerInput input = {cluster, &c->plan, &c->program, &c->prices};
-    Folding folding = {.num_folded = num_folded};
+    Folding folding = {.num_folded = num_folded, .period = period};
     Lowered lowered;
     Status status = program_lower(&input, &folding, stepwise, &c->arena, &lowered);
     CU_ASSERT_EQUAL(status.code, STATUS_OK);
@@ -63,17 +64,21 @@ static PipelineCase case_new(ScheduleKind kind, int pp, int vpp, int num_microba
     return c;
 }
 
+// The 8 GPUs of a stage are a node, and its 4 replicas a ring: all of them do as the first 2 do.
 static void assert_agrees(PipelineCase *c, const char *what) {
     Cluster cluster = sim_cluster(c->plan.pp);
     pipeline_build(c, 0.75);
     Timeline timeline = pipeline_run(c);
-    for (int num_folded = 1; num_folded <= c->plan.tp; num_folded++) {
-        Lowered lowered = lower(c, &cluster, num_folded, false);
+    for (int i = 0; i < 2 * c->plan.tp; i++) {
+        int num_folded = i / 2 + 1, period = i % 2 ? 2 : c->program.multiplicity;
+        Lowered lowered = lower(c, &cluster, num_folded, period, false);
+        CU_ASSERT_EQUAL(lowered.num_lanes, period / num_folded);
         int num_different = count_differences(c, &lowered, &timeline);
         CU_ASSERT_EQUAL(num_different, 0);
         if (num_different == 0) continue;
-        fprintf(stderr, "\n%s pp %d vpp %d, %d micro-batches, fold %d: %d differ\n", what,
-                c->plan.pp, c->plan.vpp, (int)c->plan.num_microbatches, num_folded, num_different);
+        fprintf(stderr, "\n%s pp %d vpp %d, %d micro-batches, fold %d of %d: %d differ\n", what,
+                c->plan.pp, c->plan.vpp, (int)c->plan.num_microbatches, num_folded, period,
+                num_different);
     }
 }
 
@@ -134,7 +139,7 @@ static Lowered lower_collective(PipelineCase *c, const Cluster *cluster, int tp,
     pipeline_build(c, 0);
     Group group = plan_group(&c->plan, GROUP_DP);
     c->collective_s[0] = collective_s(cluster, COLLECTIVE_ALL_REDUCE, group, 100e9);
-    Lowered lowered = lower(c, cluster, 1, stepwise);
+    Lowered lowered = lower(c, cluster, 1, c->program.multiplicity, stepwise);
     int i = instruction_find(&c->program, 0, INSTRUCTION_COLLECTIVE, 0, -1);
     *end = lowered.end_node[0][i];
     return lowered;
@@ -183,7 +188,7 @@ static void too_much_is_refused(void) {
     pipeline_build(&c, 0);
     c.program.multiplicity = 1 << 22;
     LowerInput input = {&cluster, &c.plan, &c.program, &c.prices};
-    Folding folding = {.num_folded = 1};
+    Folding folding = {.num_folded = 1, .period = c.program.multiplicity};
     Lowered lowered;
     Status status = program_lower(&input, &folding, false, &c.arena, &lowered);
     CU_ASSERT_EQUAL(status.code, STATUS_INVALID);

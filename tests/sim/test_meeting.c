@@ -19,7 +19,7 @@ static Plan plan_of(int tp, int cp, int ep, int zero_stage) {
 
 static void assert_firsts(const Plan *plan, const int expected[NUM_REPLICAS]) {
     Arena arena = {0};
-    const int *firsts = meeting_firsts(plan, NUM_REPLICAS, &arena);
+    const int *firsts = meeting_firsts(plan, NUM_REPLICAS, NUM_REPLICAS, &arena);
     for (int i = 0; i < NUM_REPLICAS; i++) CU_ASSERT_EQUAL(firsts[i], expected[i]);
     arena_free(&arena);
 }
@@ -52,10 +52,23 @@ static void shards_meet_in_their_group(void) {
     assert_firsts(&plan, (int[]){0, 0, 0, 0, 4, 4, 4, 4});
 }
 
+// Every second of 8 replicas is the same: tp 2 joins the two, nothing does with tp 1 and ZeRO 1.
+static void replicas_that_are_one_meet_as_one(void) {
+    Arena arena = {0};
+    Plan plan = plan_of(2, 1, 1, 1);
+    const int *firsts = meeting_firsts(&plan, NUM_REPLICAS, 2, &arena);
+    CU_ASSERT(firsts[0] == 0 && firsts[1] == 0);
+    plan = plan_of(1, 1, 1, 1);
+    firsts = meeting_firsts(&plan, NUM_REPLICAS, 2, &arena);
+    CU_ASSERT(firsts[0] == 0 && firsts[1] == 1);
+    arena_free(&arena);
+}
+
 CU_TestInfo meeting_tests[] = {
     {"data_parallel_replicas_run_apart", data_parallel_replicas_run_apart},
     {"tensor_and_context_parallel_ones_meet", tensor_and_context_parallel_ones_meet},
     {"so_do_experts_and_shards", so_do_experts_and_shards},
     {"shards_meet_in_their_group", shards_meet_in_their_group},
+    {"replicas_that_are_one_meet_as_one", replicas_that_are_one_meet_as_one},
     CU_TEST_INFO_NULL,
 };

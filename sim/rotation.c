@@ -1,0 +1,105 @@
+#include "sim/rotation.h"
+
+enum { NONE = -1 };
+
+// What turns into what, of things of one numbering, and back.
+typedef struct {
+    int *image;  // [count] or NONE
+    int *origin; // the same
+} Turn;
+
+static Turn turn_new(int count, Arena *arena) {
+    Turn turn = {ARENA_ARRAY(arena, count, int), ARENA_ARRAY(arena, count, int)};
+    for (int i = 0; i < count; i++) turn.image[i] = turn.origin[i] = NONE;
+    return turn;
+}
+
+// Fails where one would turn into two, or two into one.
+static bool turn_note(Turn *turn, int from, int to) {
+    if (turn->image[from] == NONE && turn->origin[to] == NONE) {
+        turn->image[from] = to;
+        turn->origin[to] = from;
+    }
+    return turn->image[from] == to && turn->origin[to] == from;
+}
+
+static int rotated_gpu(const Rotation *rotation, int gpu) {
+    int replica = gpu % rotation->multiplicity;
+    return gpu - replica + (replica + rotation->period) % rotation->multiplicity;
+}
+
+// Notes what the links of all GPUs turn into.
+static const char *links_turn(const Network *network, const Rotation *rotation, Turn *links) {
+    static const char *const obstacles[GPU_LINKS] = {
+        "",
+        "",
+        "they share NICs unevenly",
+        "they share NICs unevenly",
+        "they share leaf switches unevenly",
+        "they share leaf switches unevenly",
+    };
+    for (int gpu = 0; gpu < rotation->num_stages * rotation->multiplicity; gpu++) {
+        int from[GPU_LINKS], to[GPU_LINKS];
+        network_gpu_links(network, gpu, from);
+        network_gpu_links(network, rotated_gpu(rotation, gpu), to);
+        for (int i = 0; i < GPU_LINKS; i++)
+            if (!turn_note(links, from[i], to[i])) return obstacles[i];
+    }
+    return NULL;
+}
+
+static bool domains_turn(const Network *network, const Rotation *rotation, Arena *arena) {
+    Turn domains = turn_new(network->num_gpus / network->domain_gpus + 1, arena);
+    for (int gpu = 0; gpu < rotation->num_stages * rotation->multiplicity; gpu++) {
+        int to = rotated_gpu(rotation, gpu);
+        if (!turn_note(&domains, gpu / network->domain_gpus, to / network->domain_gpus))
+            return false;
+    }
+    return true;
+}
+
+const char *network_rotates(const Network *network, const Rotation *rotation) {
+    if (network->sites) {
+        return network->sites->kind == SITE_NODE
+                   ? "a bandwidth_matrix makes the network uneven for them"
+                   : "the cluster is of several groups";
+    }
+    // Routes between rails depend on the place in the node.
+    int node = network->gpus_per_node;
+    if (network->topology == TOPOLOGY_RAIL_ONLY &&
+        (rotation->period % node != 0 || rotation->multiplicity % node != 0)) {
+        return "they are not whole nodes, which rail-only needs";
+    }
+    Arena scratch = {0};
+    Turn links = turn_new(network->num_links, &scratch);
+    const char *why = NULL;
+    if (!domains_turn(network, rotation, &scratch)) {
+        why = "they lie across scale-up domains unevenly";
+    } else {
+        why = links_turn(network, rotation, &links);
+    }
+    arena_free(&scratch);
+    return why;
+}
+
+void network_rotate(Network *network, const Rotation *rotation, Arena *arena) {
+    Turn links = turn_new(network->num_links, arena);
+    links_turn(network, rotation, &links);
+    int num_turns = rotation->multiplicity / rotation->period;
+    int *stand_in = ARENA_ARRAY(arena, network->num_links, int);
+    for (int i = 0; i < network->num_links; i++) stand_in[i] = NONE;
+    for (int first = 0; first < network->num_links; first++) {
+        if (stand_in[first] != NONE) continue;
+        if (links.image[first] == NONE) {
+            stand_in[first] = first;
+            continue;
+        }
+        int num_links = 0; // that turn into one another
+        for (int i = first; stand_in[i] == NONE; i = links.image[i]) {
+            stand_in[i] = first;
+            num_links++;
+        }
+        network->link_bytes_per_s[first] /= (double)num_turns / num_links;
+    }
+    network->stand_in = stand_in;
+}

@@ -1,0 +1,155 @@
+#!/bin/sh
+# Folding is exact: over schedules, parallelism and networks every instruction of every GPU of the
+# unfolded simulation begins and ends when that of the GPU which stands for it in the folded one
+# does. And it is refused where replicas are not in lockstep or do not lie alike.
+set -eu
+if [ ! -x "$MESHWRIGHT" ] || [ ! -x "$MESHWRIGHT_SIM" ]; then exit 77; fi
+. tests/support.sh
+simulator=$MESHWRIGHT_SIM
+unset MESHWRIGHT_SIM
+
+cat >"$temp/compare.py" <<'END_PY'
+# Arguments: answer and times of the folded, then of the unfolded simulation.
+import json
+import struct
+import sys
+
+
+def load(answer_path, times_path):
+    answer = json.load(open(answer_path))
+    times = struct.iter_unpack("dd", open(times_path, "rb").read())
+    lanes = range(answer["num_lanes"])
+    return answer, [[[next(times) for _ in range(count)] for _ in lanes]
+                    for count in answer["num_instructions"]]
+
+
+folded, folded_times = load(*sys.argv[1:3])
+whole, whole_times = load(*sys.argv[3:5])
+allowed_s = 1e-7 * whole["step_time_s"]
+assert folded["folding"] == "full" and whole["folding"] == "none"
+assert folded["num_lanes"] * folded["num_folded"] < whole["num_lanes"]
+assert abs(folded["step_time_s"] - whole["step_time_s"]) < allowed_s
+for stage, lanes in enumerate(whole_times):
+    for replica, instructions in enumerate(lanes):
+        lane = replica // folded["num_folded"] % folded["num_lanes"]
+        for i, times in enumerate(instructions):
+            others = folded_times[stage][lane][i]
+            off_s = max(abs(a - b) for a, b in zip(times, others))
+            assert off_s < allowed_s, f"stage {stage} replica {replica} instruction {i}: {off_s} s"
+print(whole["contended"], folded["num_folded"], folded["num_lanes"], len(whole_times[0]))
+END_PY
+
+# job PARALLEL [TRAINING [DISTURB]]: of $model on $cluster
+job() {
+    cat >"$temp/job.json" <<END
+{"schema": 1, "model": "$model", "cluster": $cluster,
+ "training": {"seq_len": 4096, "global_batch": 64, "precision": "bf16"${2-}},
+ "parallel": {$1}, "disturb": [${3-}]}
+END
+}
+
+# same PARALLEL [TRAINING [OPTION]]: folded and unfolded
+same() {
+    job "$1" "${2-}"
+    for fold in full none; do
+        "$simulator" --fold $fold --all-times ${3:+"$3"} <"$temp/job.json" >"$temp/$fold.json" \
+            3>"$temp/$fold.times" || fail "$1 on $cluster"
+    done
+    python3 "$temp/compare.py" "$temp/full.json" "$temp/full.times" "$temp/none.json" \
+        "$temp/none.times" >>"$temp/jobs" || fail "$model, $1 on $cluster"
+}
+
+# machine NODES SCALE_OUT [DOMAIN_GPUS]
+machine() {
+    cluster='{"gpu": "h100-sxm-80g", "num_gpus": '$((8 * $1))', "gpus_per_node": 8,
+              "scale_up": {"link": "nvlink4", "domain_gpus": '${3:-8}'},
+              "scale_out": {"nic_bytes_per_s": 5e10, '$2'}}'
+}
+
+# Every schedule, on rails in one block, and on leaf switches of 4 nodes whose uplinks are short.
+model=llama-3.1-8b
+for network in '"nics_per_node": 8, "topology": "rail-fat-tree"' \
+    '"nics_per_node": 8, "topology": "fat-tree", "oversubscription": 4'; do
+    machine 8 "$network"
+    for schedule in '"pp": 1' '"pp": 2' '"pp": 2, "schedule": "gpipe"' '"pp": 4, "vpp": 2' \
+        '"pp": 2, "vpp": 2, "schedule": "breadth-first"' '"pp": 4, "schedule": "zb-h1"' \
+        '"pp": 2, "schedule": "zb-h2"' '"pp": 4, "schedule": "zb-v"' \
+        '"pp": 2, "schedule": "v-half"' '"pp": 2, "schedule": "v-min"' \
+        '"pp": 2, "schedule": "dualpipe"' '"pp": 4, "vocab_parallel": true' \
+        '"pp": 4, "schedule": "v-half", "vocab_parallel": true'; do
+        same "\"tp\": 4, $schedule"
+    done
+    # Replicas in other places of the rank order, with and without shards, and without overlap.
+    for parallel in '"tp": 1' '"tp": 1, "pp": 4' '"tp": 2, "cp": 2, "pp": 2' \
+        '"tp": 2, "zero_stage": 3' '"tp": 2, "pp": 2, "zero_stage": 3, "zero_group": 4' \
+        '"tp": 4, "zero_stage": 0' '"tp": 2, "zero_group": 4' '"tp": 8, "pp": 2'; do
+        same "$parallel"
+        same "$parallel" ', "overlap_grad_reduce": false, "overlap_param_gather": false'
+    done
+    same '"tp": 2, "pp": 2' '' --stepwise
+done
+
+# NICs that GPUs share; rails without a spine; a domain of two nodes.
+for network in '"nics_per_node": 2, "topology": "fat-tree"' \
+    '"nics_per_node": 4, "topology": "rail-only"' '"nics_per_node": 8, "topology": "dragonfly"'; do
+    for domain in 8 16; do
+        machine 8 "$network" $domain
+        for parallel in '"tp": 1, "pp": 2' '"tp": 2, "pp": 4, "vpp": 2' '"tp": 4'; do
+            same "$parallel"
+        done
+    done
+done
+
+# Experts.
+model=mixtral-8x7b
+machine 8 '"nics_per_node": 8'
+for parallel in '"tp": 1, "ep": 8, "pp": 4' '"tp": 2, "ep": 4, "pp": 4' '"tp": 4, "ep": 2, "pp": 2'; do
+    same "$parallel"
+done
+
+# The grid must keep testing what it is for: contention, and replicas that differ before they repeat.
+num_contended=$(grep -c '^True' "$temp/jobs")
+num_uneven=$(grep -cv ' 1 [0-9]*$' "$temp/jobs")
+if [ "$num_contended" -lt 40 ] || [ "$num_uneven" -lt 40 ]; then
+    fail "only $num_contended jobs contended, $num_uneven of several replicas"
+fi
+
+# refused REASON: --fold full is, and auto says why it does not.
+refused() {
+    refuses "--fold full is not possible: the data-parallel replicas cannot be folded: $1" \
+        simulate "$temp/job.json" --fold full
+    answers 0 simulate "$temp/job.json" --json
+    grep -qF "; the data-parallel replicas are not folded: $1\"" "$temp/stdout" ||
+        fail "not the reason: $1; $(grep folding "$temp/stdout")"
+}
+
+model=llama-3.1-8b
+machine 2 '"nics_per_node": 8'
+job '"tp": 4, "pp": 4'
+refused 'there is one of them'
+for disturb in '{"slow_gpu": 1, "factor": 1.5}' '{"jitter_frac": 0.01, "seed": 1}' \
+    '{"link": "nic:0.0", "bandwidth_factor": 0.5}' '{"fail_nic": "nic:0.1"}'; do
+    job '"tp": 4' '' "$disturb"
+    name=${disturb#??}
+    refused "disturb[0].${name%%\"*} breaks their lockstep"
+done
+# 5 of 10 nodes a stage, on leaf switches of 4.
+machine 10 '"nics_per_node": 8, "topology": "fat-tree"'
+job '"tp": 8, "pp": 2' ', "global_batch": 40'
+sed -i 's/"global_batch": 64, //' "$temp/job.json"
+refused 'they share leaf switches unevenly'
+# Stages of 12 GPUs, across domains of 8.
+machine 3 '"nics_per_node": 8'
+job '"tp": 4, "pp": 2' ', "global_batch": 48'
+sed -i 's/"global_batch": 64, //' "$temp/job.json"
+refused 'they lie across scale-up domains unevenly'
+group='{"gpu": "h100-sxm-80g", "num_gpus": 8, "gpus_per_node": 8, "scale_up": {"link": "nvlink4"},
+        "scale_out": {"nics_per_node": 8, "nic_bytes_per_s": 5e10}}'
+cluster='{"groups": ['$group', '$group'], "between": {"bytes_per_s": 1e10, "latency_s": 1e-5}}'
+job '"tp": 4'
+refused 'the cluster is of several groups'
+printf '4e11,4e11\n4e11,4e11\n' >"$temp/even.csv"
+machine 2 '"nics_per_node": 8'
+cluster="${cluster%\}}, \"bandwidth_matrix\": \"even.csv\"}"
+job '"tp": 4'
+refused 'a bandwidth_matrix makes the network uneven for them'
