@@ -83,19 +83,20 @@ static const struct argp ARGP = {
     .options = OPTIONS,
     .parser = parse,
     .args_doc = "SCENARIO",
-    .doc = "Plays one parallel configuration on a simulated network whose links are shared, and "
-           "says where that and the estimate disagree.\v"
-           "Examples:\n"
-           "  meshwright simulate out/plan.json\n"
-           "  meshwright simulate out/plan.json --trace out/trace.json --operators\n"
-           "  meshwright simulate out/plan.json --trace t.json --trace-ranks 0-3,8\n"
-           "  meshwright simulate job.json --fold none --timeout 60 --json\n"
-           "  meshwright simulate job.json --repetitions 20\n\n"
-           "Exits with 1 where the two differ by more than the tolerance although no link is "
-           "contended and nothing is disturbed. What crosses the simulated network: messages "
-           "between pipeline stages and "
-           "collectives beside the computations; those of tp, cp, ep, ZeRO-2 and -3 are part of the "
-           "computations' prices (network_used is false where nothing else is left).",
+    .doc =
+        "Plays one parallel configuration on a simulated network whose links are shared, and "
+        "says where that and the estimate disagree.\v"
+        "Examples:\n"
+        "  meshwright simulate out/plan.json\n"
+        "  meshwright simulate out/plan.json --trace out/trace.json --operators\n"
+        "  meshwright simulate out/plan.json --trace t.json --trace-ranks 0-3,8\n"
+        "  meshwright simulate job.json --fold none --timeout 60 --json\n"
+        "  meshwright simulate job.json --repetitions 20\n\n"
+        "Exits with 1 where the two differ by more than the tolerance although no link is "
+        "contended and nothing is disturbed. What crosses the simulated network: messages "
+        "between pipeline stages and "
+        "collectives beside the computations; those of tp, cp, ep, ZeRO-2 and -3 are part of the "
+        "computations' prices (network_used is false where nothing else is left).",
 };
 
 typedef struct {

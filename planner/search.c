@@ -237,9 +237,9 @@ static const char *best_text(const Search *s, const Plan *best, Arena *arena) {
         return arena_printf(arena, "best of %lld priced in the time given",
                             (long long)s->stats.priced);
     const bool known = stack_has_plan(stack_rules(s->scenario), best);
-    return arena_printf(arena, "best of %lld configurations%s%s%s",
-                        (long long)s->stats.considered, known ? " that " : ", none of which ",
-                        s->scenario->training.stack.name, " can run");
+    return arena_printf(arena, "best of %lld configurations%s%s%s", (long long)s->stats.considered,
+                        known ? " that " : ", none of which ", s->scenario->training.stack.name,
+                        " can run");
 }
 
 // Whether an entry before this plan needs the same memory and is no slower: nobody wants this one.
@@ -268,8 +268,8 @@ static void entries_build(const Search *s, Arena *arena, PlannerResult *out) {
         entry->within_noise_of_best =
             n == 0 || explain_within_noise(s->scenario, objective, &entries[0], entry);
         entry->variant_of = variant_of(entries, n);
-        entry->why =
-            n == 0 ? best_text(s, &entries[0].plan, arena) : explain_loss(objective, &entries[0], entry, arena);
+        entry->why = n == 0 ? best_text(s, &entries[0].plan, arena)
+                            : explain_loss(objective, &entries[0], entry, arena);
         n++;
     }
     out->entries = entries;

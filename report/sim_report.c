@@ -131,11 +131,12 @@ static void print_outcome(const Paper *paper, const SimResult *result) {
     fprintf(paper->stream, "%-*s%" PRId64 " activities; folding %s: %s\n", LABEL, "simulated",
             result->num_activities, result->folding, result->folding_reason);
     if (result->num_links == 0)
-        fprintf(paper->stream,
-                "%-*snone: nothing of this plan's traffic crosses the simulated "
-                "network (collectives of tp,\n%-*scp, ep, ZeRO-2 and -3 are part of the computations' "
-                "prices)\n",
-                LABEL, "contention", LABEL, "");
+        fprintf(
+            paper->stream,
+            "%-*snone: nothing of this plan's traffic crosses the simulated "
+            "network (collectives of tp,\n%-*scp, ep, ZeRO-2 and -3 are part of the computations' "
+            "prices)\n",
+            LABEL, "contention", LABEL, "");
     else if (result->contended)
         fprintf(paper->stream, "%-*smessages took %.1f %% longer than granted, %.1f %% shorter\n",
                 LABEL, "contention", result->flow_lost_frac * 100, result->flow_gained_frac * 100);
@@ -156,11 +157,11 @@ static void print_unplayed(const Paper *paper, const SimComparison *c) {
                  c->scenario->disturb[i].kind != DISTURB_JITTER;
     const bool sharded = plan->zero_stage >= 2 && plan->dp > 1;
     if (!links || (plan->tp * plan->cp * plan->ep * plan->etp == 1 && !sharded)) return;
-    fprintf(paper->stream,
-            "%-*sthe exchanges%s%s%s%s inside computations: a disturbed link does not slow them\n\n",
-            LABEL, "not played", plan->tp * plan->etp > 1 ? " of tp" : "",
-            plan->cp > 1 ? " of cp" : "", plan->ep > 1 ? " of ep" : "",
-            sharded ? " of ZeRO" : "");
+    fprintf(
+        paper->stream,
+        "%-*sthe exchanges%s%s%s%s inside computations: a disturbed link does not slow them\n\n",
+        LABEL, "not played", plan->tp * plan->etp > 1 ? " of tp" : "", plan->cp > 1 ? " of cp" : "",
+        plan->ep > 1 ? " of ep" : "", sharded ? " of ZeRO" : "");
 }
 
 void report_simulation(const SimComparison *comparison, FILE *stream) {
