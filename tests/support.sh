@@ -37,6 +37,27 @@ refuses() {
     fi
 }
 
+# --- Simulations
+
+# simulate FILE OPTIONS...: of $temp/FILE.json, which has to end with 0 (it agrees with the estimate, or
+# something is disturbed): the answer without its timing, which is last, into $temp/FILE.out.
+simulate() {
+    name=$1
+    shift
+    answers 0 simulate "$temp/$name.json" --json "$@"
+    sed '/"timing"/,$d' "$temp/stdout" >"$temp/$name.out"
+}
+
+# figure FILE KEY: the first number of that name.
+figure() {
+    sed -n "s/^[[:space:]]*\"$2\":[[:space:]]*\([^,]*\).*/\1/p" "$temp/$1.out" | head -n 1
+}
+
+# claim SENTENCE EXPRESSION: arithmetic of awk.
+claim() {
+    awk "BEGIN { exit !($2) }" || fail "$1: $2"
+}
+
 # --- Processes (needs /proc/PID/task/PID/children)
 
 children_of() {

@@ -15,24 +15,6 @@ job() {
 EOF
 }
 
-# simulate FILE OPTIONS...: the answer without its timing, which is last, into $temp/FILE.out.
-simulate() {
-    name=$1
-    shift
-    answers 0 simulate "$temp/$name.json" --json "$@"
-    sed '/"timing"/,$d' "$temp/stdout" >"$temp/$name.out"
-}
-
-# figure FILE KEY: the first number of that name.
-figure() {
-    sed -n "s/^[[:space:]]*\"$2\":[[:space:]]*\([^,]*\).*/\1/p" "$temp/$1.out" | head -n 1
-}
-
-# claim SENTENCE EXPRESSION: arithmetic of awk.
-claim() {
-    awk "BEGIN { exit !($2) }" || fail "$1: $2"
-}
-
 jitter='{"jitter_frac": 0.05, "seed": 1}'
 slow='{"slow_gpu": 3, "factor": 1.5}'
 job plain ''

@@ -16,24 +16,6 @@ job() {
 EOF
 }
 
-# simulate FILE OPTIONS...: the answer without its timing, which is last, into $temp/FILE.out.
-simulate() {
-    name=$1
-    shift
-    answers 0 simulate "$temp/$name.json" --json "$@"
-    sed '/"timing"/,$d' "$temp/stdout" >"$temp/$name.out"
-}
-
-# figure FILE KEY: the first number of that name.
-figure() {
-    sed -n "s/^[[:space:]]*\"$2\":[[:space:]]*\([^,]*\).*/\1/p" "$temp/$1.out" | head -n 1
-}
-
-# claim SENTENCE EXPRESSION: arithmetic of awk.
-claim() {
-    awk "BEGIN { exit !($2) }" || fail "$1: $2"
-}
-
 # tp 8, dp 2 on two nodes: GPU i and 8 + i are a ring over their NICs and nothing else. All 8 rings
 # run at the same time, for T; half of a NIC is T more.
 job half '{"link": "nic:0.2", "bandwidth_factor": 0.5}'

@@ -23,24 +23,6 @@ job() {
 EOF
 }
 
-# simulate FILE OPTIONS...: simulation and estimate agree, or something is disturbed.
-simulate() {
-    name=$1
-    shift
-    answers 0 simulate "$temp/$name.json" --json "$@"
-    sed '/"timing"/,$d' "$temp/stdout" >"$temp/$name.out"
-}
-
-# figure FILE KEY: the first number of that name.
-figure() {
-    sed -n "s/^[[:space:]]*\"$2\":[[:space:]]*\([^,]*\).*/\1/p" "$temp/$1.out" | head -n 1
-}
-
-# claim SENTENCE EXPRESSION: arithmetic of awk.
-claim() {
-    awk "BEGIN { exit !($2) }" || fail "$1: $2"
-}
-
 # matrix FILE NUM_NODES BYTES_PER_S
 matrix() {
     awk -v n="$2" -v b="$3" 'BEGIN {
