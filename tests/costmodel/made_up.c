@@ -136,6 +136,14 @@ bool case_make(Case *c, const char *model, int num_gpus, const char *training,
     return is_good(&status) && case_resolve(c);
 }
 
+Estimate case_estimate(Case *c, EstimateParts *parts) {
+    Estimate estimate = {.step_time_s = NAN};
+    const Status status = estimate_plan(&c->scenario, &c->plan, &c->arena, &estimate, parts);
+    CU_ASSERT_EQUAL(status.code, STATUS_OK);
+    if (status.code != STATUS_OK) fprintf(stderr, "\n%s\n", status.text);
+    return estimate;
+}
+
 void case_free(Case *c) {
     arena_free(&c->arena);
 }

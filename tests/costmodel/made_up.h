@@ -3,6 +3,7 @@
 #pragma once
 
 #include "config/scenario.h"
+#include "costmodel/estimate.h"
 #include "plan/plan.h"
 #include "workload/block.h"
 
@@ -32,6 +33,9 @@ bool case_make(Case *c, const char *model, int num_gpus, const char *training,
 
 // Plan and workload again, after a change of c->scenario.
 bool case_resolve(Case *c);
+
+// Its estimate; fails the test where there is none.
+Estimate case_estimate(Case *c, EstimateParts *parts);
 
 void case_free(Case *c);
 

@@ -11,14 +11,6 @@
 
 #define TRAINING "{\"seq_len\": 2048, \"global_batch\": 64}"
 
-static Estimate estimate_of(Case *c, EstimateParts *parts) {
-    Estimate estimate = {.step_time_s = NAN};
-    const Status status = estimate_plan(&c->scenario, &c->plan, &c->arena, &estimate, parts);
-    CU_ASSERT_EQUAL(status.code, STATUS_OK);
-    if (status.code != STATUS_OK) fprintf(stderr, "\n%s\n", status.text);
-    return estimate;
-}
-
 // --- By hand
 
 // 64 micro-batches one after the other, then the optimizer; 3600 s of one GPU cost a dollar, and a
@@ -29,7 +21,7 @@ static void one_gpu_does_all_work_in_turn(void) {
         stack_bare(&c.scenario.training.stack);
         c.scenario.training.stack.host_step_s = 0;
         EstimateParts parts;
-        const Estimate e = estimate_of(&c, &parts);
+        const Estimate e = case_estimate(&c, &parts);
         const double tokens = 64 * 2048, step_s = e.step_time_s;
         ASSERT_CLOSE(step_s,
                      64 * (parts.prices.forward[0].time_s + parts.prices.backward[0].time_s) +
@@ -49,9 +41,9 @@ static void waiting_gpus_draw_less(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 1, TRAINING, NULL)) {
         stack_bare(&c.scenario.training.stack);
-        const double busy_s = estimate_of(&c, NULL).step_time_s;
+        const double busy_s = case_estimate(&c, NULL).step_time_s;
         c.scenario.training.stack.host_step_s = busy_s;
-        const Estimate e = estimate_of(&c, NULL);
+        const Estimate e = case_estimate(&c, NULL);
         ASSERT_CLOSE(e.step_time_s, 2 * busy_s);
         ASSERT_CLOSE(e.joules_per_token, 550 / e.tokens_per_s);
     }
@@ -65,7 +57,7 @@ static void one_micro_batch_meets_the_bound(void) {
         c.scenario.model.tie_word_embeddings = false;
         stack_bare(&c.scenario.training.stack);
         EstimateParts parts;
-        const Estimate e = estimate_of(&c, &parts);
+        const Estimate e = case_estimate(&c, &parts);
         const Prices *p = &parts.prices;
         double work_s = 2 * p->message_s[0];
         for (int i = 0; i < 2; i++) work_s += p->forward[i].time_s + p->backward[i].time_s;
@@ -84,12 +76,12 @@ static void fits_to_the_byte(void) {
         Gpu *gpu = &c.scenario.cluster.gpu;
         double missing;
         c.scenario.training.stack.allocator_slack_frac = 0;
-        gpu->memory_available_bytes = ceil(estimate_of(&c, NULL).memory.device_bytes);
-        CU_ASSERT_TRUE(estimate_of(&c, NULL).fits);
+        gpu->memory_available_bytes = ceil(case_estimate(&c, NULL).memory.device_bytes);
+        CU_ASSERT_TRUE(case_estimate(&c, NULL).fits);
         estimate_memory(&c.scenario, &c.plan, &c.workload, &missing);
         CU_ASSERT_EQUAL(missing, 0);
         gpu->memory_available_bytes -= 1;
-        const Estimate e = estimate_of(&c, NULL);
+        const Estimate e = case_estimate(&c, NULL);
         CU_ASSERT_FALSE(e.fits);
         const RankMemory m = estimate_memory(&c.scenario, &c.plan, &c.workload, &missing);
         CU_ASSERT_TRUE(missing > 0 && missing <= 1);
@@ -144,7 +136,7 @@ static void answers_are_consistent(void) {
         Case c;
         if (random_case(&c, seed, 256)) {
             EstimateParts parts;
-            const Estimate e = estimate_of(&c, &parts);
+            const Estimate e = case_estimate(&c, &parts);
             double sum = 0;
             for (int t = 0; t < NUM_TERMS; t++) {
                 CU_ASSERT_TRUE(e.term_s[t] >= 0);
@@ -179,11 +171,11 @@ static void better_machines_are_never_slower(void) {
         Case c;
         if (random_case(&c, seed, 128)) {
             const Cluster cluster = c.scenario.cluster;
-            const double step_s = estimate_of(&c, NULL).step_time_s;
+            const double step_s = case_estimate(&c, NULL).step_time_s;
             for (int what = 0; what < 6; what++) {
                 c.scenario.cluster = cluster;
                 better_machine(&c.scenario.cluster, what);
-                const double better_s = estimate_of(&c, NULL).step_time_s;
+                const double better_s = case_estimate(&c, NULL).step_time_s;
                 if (better_s > step_s * (1 + 1e-9))
                     fprintf(stderr, "\nseed %d, change %d: %.9g s after %.9g s\n", seed, what,
                             better_s, step_s);
@@ -204,7 +196,7 @@ static void twice_the_batch_nearly_doubles(void) {
             once.scenario.training.stack.host_step_s = 0;
             twice.scenario.training.stack.host_step_s = 0;
             const double ratio =
-                estimate_of(&twice, NULL).step_time_s / estimate_of(&once, NULL).step_time_s;
+                case_estimate(&twice, NULL).step_time_s / case_estimate(&once, NULL).step_time_s;
             CU_ASSERT_TRUE(ratio > 1.6 && ratio < 2 + 1e-9);
         }
         case_free(&once);
@@ -217,8 +209,8 @@ static void answers_repeat(void) {
     for (int seed = 0; seed < 20; seed++) {
         Case c;
         if (random_case(&c, seed, 128)) {
-            const double step_s = estimate_of(&c, NULL).step_time_s;
-            CU_ASSERT_EQUAL(estimate_of(&c, NULL).step_time_s, step_s);
+            const double step_s = case_estimate(&c, NULL).step_time_s;
+            CU_ASSERT_EQUAL(case_estimate(&c, NULL).step_time_s, step_s);
         }
         case_free(&c);
     }
@@ -244,7 +236,7 @@ static void every_preset_has_an_answer(void) {
         if (case_make(&c, arena_printf(&arena, "\"%s\"", models[i].name), 1024,
                       "{\"seq_len\": 1024, \"global_batch\": 1024}", parallel)) {
             c.scenario.cluster.gpu.memory_available_bytes = 180e9;
-            const Estimate e = estimate_of(&c, NULL);
+            const Estimate e = case_estimate(&c, NULL);
             CU_ASSERT_TRUE(e.fits);
             if (!e.fits) fprintf(stderr, "\n%s needs %g\n", models[i].name, e.memory.device_bytes);
             CU_ASSERT_TRUE(e.step_time_s > 0 && isfinite(e.step_time_s));
@@ -283,7 +275,7 @@ static void answer_has_the_keys_of_the_contract(void) {
                                         "buffers"};
     Case c;
     if (case_make(&c, MADE_UP_MOE, 16, TRAINING, "{\"tp\": 2, \"pp\": 2, \"ep\": 2}")) {
-        const Estimate e = estimate_of(&c, NULL);
+        const Estimate e = case_estimate(&c, NULL);
         cJSON *json = estimate_to_json(&e, &c.plan);
         for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS; i++) number_at(json, NUMBERS[i]);
         const cJSON *memory = cJSON_GetObjectItemCaseSensitive(json, "memory_bytes");

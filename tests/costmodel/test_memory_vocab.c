@@ -126,22 +126,14 @@ static void work_adds_up(void) {
     }
 }
 
-static Estimate estimate_of(Case *c, EstimateParts *parts) {
-    Estimate estimate = {.step_time_s = NAN};
-    const Status status = estimate_plan(&c->scenario, &c->plan, &c->arena, &estimate, parts);
-    CU_ASSERT_EQUAL(status.code, STATUS_OK);
-    if (status.code != STATUS_OK) fprintf(stderr, "\n%s\n", status.text);
-    return estimate;
-}
-
 static void without_a_pipeline_nothing_is_spread(void) {
     Case c;
     Arena arena = {0};
     if (spread_make(&c, MODEL(7680, "false"), 2, 8, "\"pp\": 1, \"vocab_barriers\": 2", &arena)) {
-        const double spread_s = estimate_of(&c, NULL).step_time_s;
+        const double spread_s = case_estimate(&c, NULL).step_time_s;
         CU_ASSERT_EQUAL(c.plan.vocab_barriers, 0);
         c.scenario.parallel.vocab_parallel = 0;
-        if (case_resolve(&c)) CU_ASSERT_EQUAL(estimate_of(&c, NULL).step_time_s, spread_s);
+        if (case_resolve(&c)) CU_ASSERT_EQUAL(case_estimate(&c, NULL).step_time_s, spread_s);
     }
     case_free(&c);
     arena_free(&arena);
@@ -159,10 +151,10 @@ static void a_huge_vocabulary_is_worth_spreading(void) {
                          SCHEDULES[i % 4], 1 + i / 4);
         if (spread_make(&c, MODEL(256000, "false"), 4, 64, parallel, &arena)) {
             stack_bare(&c.scenario.training.stack);
-            const Estimate spread = estimate_of(&c, NULL);
+            const Estimate spread = case_estimate(&c, NULL);
             c.scenario.parallel.vocab_parallel = 0;
             if (case_resolve(&c)) {
-                const Estimate alone = estimate_of(&c, NULL);
+                const Estimate alone = case_estimate(&c, NULL);
                 CU_ASSERT(spread.step_time_s < 0.5 * alone.step_time_s);
                 CU_ASSERT(spread.memory.peak_bytes < 0.6 * alone.memory.peak_bytes);
             }
@@ -185,7 +177,7 @@ static void answers_are_consistent(void) {
         if (spread_make(&c, i % 2 ? MODEL(7680, "true") : MODEL(7680, "false"), num_gpus, 24,
                         parallel, &arena)) {
             EstimateParts parts;
-            const Estimate e = estimate_of(&c, &parts);
+            const Estimate e = case_estimate(&c, &parts);
             double terms = 0, shares = 0;
             for (int t = 0; t < NUM_TERMS; t++) {
                 CU_ASSERT(e.term_s[t] >= 0);
