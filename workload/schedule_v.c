@@ -18,6 +18,7 @@ typedef struct {
 typedef struct {
     const ScheduleShape *shape;
     int limit;
+    bool fills;
     VRank *ranks;
     int *end; // [rank][pass][micro-batch] unit in which it ends; INT_MAX before
 } VRun;
@@ -91,6 +92,14 @@ static void pass_run(VRun *run, int rank, int pass, int unit) {
         r->weights[r->weight_made++] = item_of(run, rank, pass, microbatch, WORK_BACKWARD_WEIGHT);
 }
 
+// Whether the next forward of the first chunk can be run before what comes first. One place is left
+// for the forward of the second chunk that gives the others back.
+static bool may_run_early(const VRun *run, int rank, int unit) {
+    const VRank *r = &run->ranks[rank];
+    return r->next[0] < run->shape->num_microbatches && r->held + 1 < run->limit &&
+           input_end(run, rank, 0, r->next[0]) <= unit;
+}
+
 // One unit of one rank. Returns the number of items run: 0 or 1.
 static int rank_advance(VRun *run, int rank, int unit) {
     VRank *r = &run->ranks[rank];
@@ -98,6 +107,10 @@ static int rank_advance(VRun *run, int rank, int unit) {
     const bool ready = pass >= 0 && input_end(run, rank, pass, r->next[pass]) <= unit;
     if (ready && (pass >= 2 || r->held < run->limit)) {
         pass_run(run, rank, pass, unit);
+        return 1;
+    }
+    if (run->fills && may_run_early(run, rank, unit)) {
+        pass_run(run, rank, 0, unit);
         return 1;
     }
     if (r->weight_begun == r->weight_made) return 0;
@@ -114,7 +127,7 @@ void v_orders(const ScheduleShape *shape, const VBlock *block, Arena *scratch,
     }
     const int pp = shape->pp, n = shape->num_microbatches;
     const VBlock later = with_barriers(block, shape->vocab.barriers);
-    VRun run = {.shape = shape, .limit = later.limit};
+    VRun run = {.shape = shape, .limit = later.limit, .fills = later.fills};
     run.ranks = ARENA_ARRAY(scratch, pp, VRank);
     run.end = ARENA_ARRAY(scratch, (size_t)pp * NUM_PASSES * (size_t)n, int);
     for (int i = 0; i < pp * NUM_PASSES * n; i++) run.end[i] = INT_MAX;

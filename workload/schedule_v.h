@@ -19,6 +19,7 @@ typedef struct {
     int step[4];  // units from rank to rank: chunk 1 forward, 2 forward, 2 backward, 1 backward
     int delay[2]; // units that the backward of chunk 2, and of 1, begins later than it could
     int limit;    // chunk inputs that a rank may hold
+    bool fills;   // forwards of the first chunk run early rather than nothing
 } VBlock;
 
 // All ranks, schedule_num_items_split each. At pp 1 there is nothing to fill: W follows B.
