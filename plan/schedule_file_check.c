@@ -91,6 +91,15 @@ static Status line_bind(const Binder *b, int rank) {
     return status_ok();
 }
 
+static Status refuse_missing(const Binder *b, int rank, int kind, int chunk, int microbatch) {
+    const int num_items = b->orders[rank].num_items;
+    char place[80];
+    snprintf(place, sizeof place, "line %d: rank %d", b->read->lines[rank], rank);
+    return status_at(STATUS_INVALID, b->read->file, place,
+                     "%s is missing; the line ends with item %d",
+                     text_of(b, kind, chunk, microbatch), num_items);
+}
+
 // One forward and one backward of everything; a W stands for none by itself.
 static Status line_complete(const Binder *b, int rank) {
     for (int k = 0; k < b->plan->vpp; k++) {
@@ -100,8 +109,7 @@ static Status line_complete(const Binder *b, int rank) {
         for (int m = first; m <= last; m++)
             for (int kind = WORK_FORWARD; kind <= WORK_BACKWARD; kind++)
                 if (!*position_of(b, kind, chunk, m))
-                    REFUSE_ITEM(b, rank, b->orders[rank].num_items, "the line ends without %s",
-                                text_of(b, kind, chunk, m));
+                    return refuse_missing(b, rank, kind, chunk, m);
     }
     return status_ok();
 }
@@ -204,12 +212,21 @@ static Status run_check(const Binder *b) {
     return refuse_stuck(&run, stuck, &missing);
 }
 
+// A line for a rank that the plan does not have.
+static Status refuse_line(const ScheduleFile *read, const Plan *plan) {
+    char place[32];
+    snprintf(place, sizeof place, "line %d", read->lines[plan->pp]);
+    return status_at(STATUS_INVALID, read->file, place,
+                     "work of rank %d; expected one line for each rank, pp %d", plan->pp, plan->pp);
+}
+
 Status schedule_file_bind(const ScheduleFile *read, const Plan *plan, Arena *arena,
                           ScheduleFile *out) {
-    if (read->num_ranks != plan->pp)
+    if (read->num_ranks < plan->pp)
         return status_at(STATUS_INVALID, read->file, "",
-                         "%d lines of work; expected one for each rank, pp %d", read->num_ranks,
-                         plan->pp);
+                         "rank %d has no line of work; expected one for each rank, pp %d",
+                         read->num_ranks, plan->pp);
+    if (read->num_ranks > plan->pp) return refuse_line(read, plan);
     Binder b = {.read = read, .plan = plan, .arena = arena};
     b.num_microbatches = (int)plan->num_microbatches;
     b.orders = ARENA_ARRAY(arena, plan->pp, RankOrder);

@@ -148,8 +148,10 @@ typedef struct {
 
 // Jobs of two micro-batches.
 static const Refused REFUSED[] = {
-    {"", 2, 1, "0 lines of work; expected one for each rank, pp 2"},
-    {"F0 B0\nF1 B1\nF2 B2\n", 2, 1, "3 lines of work; expected one for each rank, pp 2"},
+    {"", 2, 1, "rank 0 has no line of work; expected one for each rank, pp 2"},
+    {"F0 F1 B0 B1\n", 2, 1, "rank 1 has no line of work; expected one for each rank, pp 2"},
+    {"F0 B0\nF1 B1\n# a third\nF2 B2\n", 2, 1,
+     "line 4: work of rank 2; expected one line for each rank, pp 2"},
     {"F0 F1 B0 X1\n", 1, 1,
      "line 1: rank 0, item 4: \"X1\" is no work; expected F, B or W, a micro-batch, and the chunk "
      "after a point, as in F3.1"},
@@ -166,7 +168,7 @@ static const Refused REFUSED[] = {
     {"messages blocking now\n", 1, 1, "line 1: \"now\" is too much after messages blocking"},
     {"order v\n", 1, 1, "line 1: \"order\" is unknown; expected work, placement or messages"},
     {"F0 B0 F1 B1\nplacement v\n", 1, 1, "line 2: placement stands after the first line of work"},
-    {"F0 F1 B0 B1\nF0 B0 F1\n", 2, 1, "line 2: rank 1, item 4: the line ends without B1"},
+    {"F0 F1 B0 B1\nF0 B0 F1\n", 2, 1, "line 2: rank 1: B1 is missing; the line ends with item 3"},
     {"F0 F1 B0 B1\nF0 B0 F1 B1 F0\n", 2, 1,
      "line 2: rank 1, item 5: F0 stands here twice, first as item 1"},
     {"F0 F1 B0 B1\nF0 B0 F2 B2\n", 2, 1,
