@@ -102,14 +102,8 @@ static Status path_refuse(const Scenario *scenario, const char *path) {
     return status_at(STATUS_INVALID, scenario->file, path, "legal, but not supported yet");
 }
 
-Status scenario_refuse_unsupported(const Scenario *scenario) {
-    if (scenario->num_disturb > 0)
-        return status_at(STATUS_INVALID, scenario->file, "disturb",
-                         "legal, but only simulate plays disturbances yet");
-    return scenario_refuse_unsimulated(scenario);
-}
-
-Status scenario_refuse_unsimulated(const Scenario *scenario) {
+// What no command can do yet.
+static Status unsupported_refuse(const Scenario *scenario) {
     if (scenario->cluster.unlike_group > 0) {
         char path[64];
         snprintf(path, sizeof path, "cluster.groups[%d]", scenario->cluster.unlike_group);
@@ -127,4 +121,18 @@ Status scenario_refuse_unsimulated(const Scenario *scenario) {
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].stated) return path_refuse(scenario, parts[i].path);
     return status_ok();
+}
+
+Status scenario_refuse_unsupported(const Scenario *scenario) {
+    if (scenario->num_disturb > 0)
+        return status_at(STATUS_INVALID, scenario->file, "disturb",
+                         "legal, but only simulate plays disturbances yet");
+    return unsupported_refuse(scenario);
+}
+
+Status scenario_refuse_unsimulated(const Scenario *scenario) {
+    if (scenario->training.optimizer_post_validation)
+        return status_at(STATUS_INVALID, scenario->file, "training.optimizer_post_validation",
+                         "true is legal, but not supported by simulate yet");
+    return unsupported_refuse(scenario);
 }

@@ -38,5 +38,5 @@ Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out);
 // different machines, sequence_lengths, layers, placement.
 Status scenario_refuse_unsupported(const Scenario *scenario);
 
-// The same for a simulation, which acts upon disturb.
+// The same for a simulation, which acts upon disturb, but begins a step on all ranks together.
 Status scenario_refuse_unsimulated(const Scenario *scenario);

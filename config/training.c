@@ -33,6 +33,7 @@ static const JsonField TRAINING_FIELDS[] = {
     SWITCH(ep_overlap),
     SWITCH(compile),
     SWITCH(cross_entropy_fused),
+    SWITCH(optimizer_post_validation),
     OTHER("cuda_graphs"),
     SWITCH(causal),
     OTHER("moe_routing"),

@@ -63,7 +63,8 @@ typedef struct {
     bool ep_overlap;
     bool compile;
     bool cross_entropy_fused;
-    int cuda_graphs; // GRAPH_* bits
+    bool optimizer_post_validation; // the gradient norm is looked at after the optimizer's step
+    int cuda_graphs;                // GRAPH_* bits
     bool causal;
     double moe_imbalance;      // busiest expert's tokens over the mean; 1 is balanced
     int moe_dispatcher;        // MoeDispatcher

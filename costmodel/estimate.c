@@ -50,7 +50,9 @@ Status estimate_plan(const Scenario *scenario, const Plan *plan, Arena *arena, E
     p->program = program_build(scenario, plan, &p->workload, arena);
     p->prices = chunks_price(scenario, plan, &p->workload, arena);
     program_price(scenario, plan, &p->program, arena, &p->prices);
-    const Status ran = timeline_run(&p->program, &p->prices, parts != NULL, arena, &p->timeline);
+    const bool apart = scenario->training.optimizer_post_validation;
+    const Status ran = (apart ? timeline_run_steady : timeline_run)(
+        &p->program, &p->prices, parts != NULL, arena, &p->timeline);
     TRY(circle_refuse(plan, &p->program, &p->timeline, ran));
     *out = (Estimate){.step_time_s = p->timeline.step_time_s};
     for (int t = 0; t < NUM_TERMS; t++) out->term_s[t] = p->timeline.term_s[t];
@@ -75,7 +77,7 @@ RankMemory estimate_memory(const Scenario *scenario, const Plan *plan, const Wor
 }
 
 // The least that a rank of dual pipelines takes: it starts when the nearer end has got to it.
-static double dual_bound_s(const Plan *plan, const Prices *prices, int rank) {
+static double dual_bound_s(const Plan *plan, const Prices *prices, int rank, bool together) {
     double to_s[2] = {0}, work_s = 0;
     for (int r = 0; r < rank; r++) to_s[0] += prices->forward[r].time_s + prices->message_s[r];
     for (int r = plan->pp - 1; r > rank; r--)
@@ -86,7 +88,8 @@ static double dual_bound_s(const Plan *plan, const Prices *prices, int rank) {
                   fmin(prices->backward[c].time_s,
                        prices->backward_input[c].time_s + prices->backward_weight[c].time_s);
     }
-    return fmin(to_s[0], to_s[1]) + work_s * (double)plan_chunk_microbatches(plan);
+    work_s *= (double)plan_chunk_microbatches(plan);
+    return together ? fmin(to_s[0], to_s[1]) + work_s : work_s;
 }
 
 // A rank cannot start before the first micro-batch has come through the ranks before it, nor end
@@ -94,10 +97,12 @@ static double dual_bound_s(const Plan *plan, const Prices *prices, int rank) {
 // parts are on this way, and the rank may have weight parts left when the last of them is done; the
 // first rank has at least that of the last gradient. Passes over a spread vocabulary may fill what
 // is idle, but a rank has to run them all.
+//
+// Where ranks need not begin a step together, only a rank's own work is sure.
 double estimate_lower_bound_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
                               const Prices *prices) {
-    (void)scenario;
     (void)workload;
+    const bool together = !scenario->training.optimizer_post_validation;
     const bool split = schedule_find(plan->schedule)->splits_backward;
     const Price *back = split ? prices->backward_input : prices->backward;
     const double num_microbatches = (double)plan->num_microbatches;
@@ -108,7 +113,7 @@ double estimate_lower_bound_s(const Scenario *scenario, const Plan *plan, const 
     for (int r = 0; r < plan->pp; r++) {
         update_s = fmin(update_s, prices->optimizer_s[r]);
         if (plan_is_dual(plan)) {
-            bound_s = fmax(bound_s, dual_bound_s(plan, prices, r));
+            bound_s = fmax(bound_s, dual_bound_s(plan, prices, r, together));
             continue;
         }
         double way_s = 0, weights_s = 0; // of a micro-batch
@@ -118,6 +123,7 @@ double estimate_lower_bound_s(const Scenario *scenario, const Plan *plan, const 
             if (split) weights_s += prices->backward_weight[c].time_s;
         }
         bound_s = fmax(bound_s, (way_s + weights_s + vocab_s) * num_microbatches);
+        if (!together) continue;
         if (split) {
             double last_s = prices->backward_weight[0].time_s;
             bound_s = fmax(bound_s, to_s + (way_s + weights_s) * num_microbatches);

@@ -18,6 +18,7 @@ static const double UNKNOWN_S = -1; // the end of a message that has not moved y
 typedef struct {
     const Instruction *list; // [num]
     int num;
+    double begin_s;  // no instruction starts before it
     int next;        // first that is not dealt with
     int awaited;     // whose end `next` needs; -1
     double *start_s; // [num] of a message: when it moves
@@ -163,7 +164,7 @@ static void meetings_run(Run *run, int queue) {
 static bool meeting_join(Run *run, int r, int queue) {
     RankRun *rank = &run->ranks[r];
     const Instruction *instruction = &rank->list[rank->next];
-    double ready_s = 0;
+    double ready_s = rank->begin_s;
     if (!waits_done(rank, instruction, &ready_s)) return false;
     const int place = queue * run->max_meetings + rank->num_joined[queue]++;
     rank->joined[place] = rank->next++;
@@ -210,7 +211,7 @@ static void rank_advance(Run *run, int r) {
     }
 }
 
-static Run run_start(const Program *program, const Prices *prices, Arena *arena) {
+static Run run_create(const Program *program, const Prices *prices, Arena *arena) {
     const int num_ranks = program->num_ranks;
     Run run = {.program = program, .prices = prices};
     run.ranks = ARENA_ARRAY(arena, num_ranks, RankRun);
@@ -221,17 +222,44 @@ static Run run_start(const Program *program, const Prices *prices, Arena *arena)
     }
     const int all_meetings = NUM_PIPELINE_QUEUES * run.max_meetings;
     run.meetings = ARENA_ARRAY(arena, all_meetings, Meeting);
-    for (int r = num_ranks - 1; r >= 0; r--) {
+    for (int r = 0; r < num_ranks; r++) {
         const int num = program->ranks[r].num_instructions;
-        RankRun *rank = &run.ranks[r];
-        *rank = (RankRun){.list = program->ranks[r].instructions, .num = num, .awaited = -1};
-        rank->joined = ARENA_ARRAY(arena, all_meetings, int);
-        rank->start_s = ARENA_ARRAY(arena, num, double);
-        rank->end_s = ARENA_ARRAY(arena, num, double);
-        for (int i = 0; i < num; i++) rank->end_s[i] = UNKNOWN_S;
-        run.ready[run.num_ready++] = r;
+        run.ranks[r] = (RankRun){.list = program->ranks[r].instructions,
+                                 .num = num,
+                                 .joined = ARENA_ARRAY(arena, all_meetings, int),
+                                 .start_s = ARENA_ARRAY(arena, num, double),
+                                 .end_s = ARENA_ARRAY(arena, num, double)};
     }
     return run;
+}
+
+static void rank_begin(RankRun *rank, double begin_s) {
+    *rank = (RankRun){.list = rank->list,
+                      .num = rank->num,
+                      .begin_s = begin_s,
+                      .awaited = -1,
+                      .start_s = rank->start_s,
+                      .end_s = rank->end_s,
+                      .egress_free_s = {begin_s, begin_s},
+                      .joined = rank->joined};
+    for (int s = 0; s < NUM_STREAMS; s++) rank->free_s[s] = begin_s;
+    for (int i = 0; i < rank->num; i++) rank->end_s[i] = UNKNOWN_S;
+}
+
+// One step.
+//   begin_s  [num_ranks] when each rank may begin; NULL: all at 0
+static void run_step(Run *run, const double *begin_s) {
+    const int all_meetings = NUM_PIPELINE_QUEUES * run->max_meetings;
+    for (int i = 0; i < all_meetings; i++) run->meetings[i] = (Meeting){0};
+    for (int queue = 0; queue < NUM_PIPELINE_QUEUES; queue++) {
+        run->num_run[queue] = 0;
+        run->free_s[queue] = 0;
+    }
+    for (int r = run->program->num_ranks - 1; r >= 0; r--) {
+        rank_begin(&run->ranks[r], begin_s ? begin_s[r] : 0);
+        run->ready[run->num_ready++] = r;
+    }
+    while (run->num_ready > 0) rank_advance(run, run->ready[--run->num_ready]);
 }
 
 // The instruction that keeps a rank from its end: of an open group, the first message whose other
@@ -343,7 +371,7 @@ static const Price *price_of(const Prices *prices, const Instruction *instructio
 
 static void rank_breakdown(const Run *run, int r, double *term_s) {
     const RankRun *rank = &run->ranks[r];
-    double now_s = 0;
+    double now_s = rank->begin_s;
     for (int i = 0; i < rank->num; i++) {
         const Instruction *instruction = &rank->list[i];
         if (instruction->stream != STREAM_COMPUTE) continue;
@@ -373,14 +401,19 @@ static void times_keep(const Run *run, Arena *arena, Timeline *out) {
     }
 }
 
-// Breaks all ranks down; what a rank waits for at the end of the step is bubble too. The slowest is
+// From its own begin to its own end.
+static double rank_span_s(const RankRun *rank) {
+    return rank_end_s(rank) - rank->begin_s;
+}
+
+// Breaks all ranks down; what a rank waits at the end of the step is bubble too. The slowest is
 // the one with the least bubble: it sets the pace that the others wait for.
 static void ranks_breakdown(const Run *run, Timeline *out) {
     const int num_ranks = run->program->num_ranks;
     for (int r = 0; r < num_ranks; r++) {
-        double term_s[NUM_TERMS] = {0}, end_s = rank_end_s(&run->ranks[r]);
+        double term_s[NUM_TERMS] = {0}, span_s = rank_span_s(&run->ranks[r]);
         rank_breakdown(run, r, term_s);
-        gap_take(&end_s, out->step_time_s, &term_s[TERM_BUBBLE]);
+        gap_take(&span_s, out->step_time_s, &term_s[TERM_BUBBLE]);
         out->mean_working_s += (term_s[TERM_COMPUTE] + term_s[TERM_OPTIMIZER]) / num_ranks;
         if (r > 0 && term_s[TERM_BUBBLE] >= out->term_s[TERM_BUBBLE]) continue;
         memcpy(out->term_s, term_s, sizeof term_s);
@@ -388,17 +421,57 @@ static void ranks_breakdown(const Run *run, Timeline *out) {
     }
 }
 
+// What a step that was run says.
+static void step_read(const Run *run, bool keep_times, Arena *arena, Timeline *out) {
+    for (int r = 0; r < run->program->num_ranks; r++) {
+        out->step_time_s = fmax(out->step_time_s, rank_span_s(&run->ranks[r]));
+        out->begin_s = fmax(out->begin_s, run->ranks[r].begin_s);
+    }
+    ranks_breakdown(run, out);
+    out->step_time_s += run->prices->step_s;
+    out->term_s[TERM_OTHER] += run->prices->step_s;
+    if (keep_times) times_keep(run, arena, out);
+}
+
 Status timeline_run(const Program *program, const Prices *prices, bool keep_times, Arena *arena,
                     Timeline *out) {
-    Run run = run_start(program, prices, arena);
-    while (run.num_ready > 0) rank_advance(&run, run.ready[--run.num_ready]);
+    Run run = run_create(program, prices, arena);
+    run_step(&run, NULL);
     *out = (Timeline){.slowest_rank = 0};
     TRY(circle_check(&run, out));
-    for (int r = 0; r < program->num_ranks; r++)
-        out->step_time_s = fmax(out->step_time_s, rank_end_s(&run.ranks[r]));
-    ranks_breakdown(&run, out);
-    out->step_time_s += prices->step_s;
-    out->term_s[TERM_OTHER] += prices->step_s;
-    if (keep_times) times_keep(&run, arena, out);
+    step_read(&run, keep_times, arena, out);
+    return status_ok();
+}
+
+// --- Steps one after the other
+
+enum { MAX_STEPS = 64 };
+static const double SAME_FRAC = 1e-9; // spans of ranks that count as equal
+
+// Moves the begin of each rank to its end. Returns whether all spans were the same.
+static bool begin_next(const Run *run, double *begin_s) {
+    const int num_ranks = run->program->num_ranks;
+    double shortest_s = INFINITY, longest_s = 0, first_s = INFINITY;
+    for (int r = 0; r < num_ranks; r++) {
+        const double span_s = rank_span_s(&run->ranks[r]);
+        shortest_s = fmin(shortest_s, span_s);
+        longest_s = fmax(longest_s, span_s);
+        first_s = fmin(first_s, rank_end_s(&run->ranks[r]));
+    }
+    for (int r = 0; r < num_ranks; r++) begin_s[r] = rank_end_s(&run->ranks[r]) - first_s;
+    return longest_s - shortest_s <= SAME_FRAC * longest_s;
+}
+
+Status timeline_run_steady(const Program *program, const Prices *prices, bool keep_times,
+                           Arena *arena, Timeline *out) {
+    double *begin_s = ARENA_ARRAY(arena, program->num_ranks, double);
+    Run run = run_create(program, prices, arena);
+    *out = (Timeline){.slowest_rank = 0};
+    for (int step = 0; step < MAX_STEPS; step++) {
+        run_step(&run, begin_s);
+        TRY(circle_check(&run, out));
+        if (begin_next(&run, begin_s)) break;
+    }
+    step_read(&run, keep_times, arena, out);
     return status_ok();
 }

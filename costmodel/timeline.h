@@ -18,6 +18,7 @@
 
 typedef struct {
     double step_time_s;
+    double begin_s;           // of the rank that begins last; 0 where they begin together
     int slowest_rank;         // the one with the least bubble: the others wait for it
     double term_s[NUM_TERMS]; // of the slowest rank; adds up to step_time_s
     int stuck_rank, stuck_at; // where a circle was found: the rank and its instruction
@@ -31,3 +32,12 @@ typedef struct {
 // instruction, and sets stuck_rank and stuck_at.
 Status timeline_run(const Program *program, const Prices *prices, bool keep_times, Arena *arena,
                     Timeline *out);
+
+// The same for steps one after the other, each of which a rank begins when it has ended its last
+// one, whatever the others do: step_time_s is what one takes once they follow each other evenly,
+// the cycle time of the max-plus system "ends of a step from those of the last" (Baccelli et al.,
+// Synchronization and Linearity, 1992, section 3.2), found by running steps until all ranks take
+// the same time; where that does not come about, the longest of a rank. Times that are kept are
+// those of the last step, of which the first rank begins at 0.
+Status timeline_run_steady(const Program *program, const Prices *prices, bool keep_times,
+                           Arena *arena, Timeline *out);

@@ -118,6 +118,9 @@ Status megatron_training_flags(const Scenario *scenario, const Plan *plan, FlagL
     if (scenario->training.compile)
         return megatron_refuse(scenario, "training.compile", "false",
                                "compiling the whole model has no flag");
+    if (scenario->training.optimizer_post_validation)
+        return megatron_refuse(scenario, "training.optimizer_post_validation", "false",
+                               "looking at the gradient norm after the step has no flag");
     flag_int(flags, "--micro-batch-size", plan->micro_batch);
     flag_int(flags, "--global-batch-size", scenario->training.global_batch);
     flag_raw(flags, "--train-iters", "\"$TRAIN_ITERS\"");

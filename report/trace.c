@@ -151,7 +151,7 @@ TraceTimeline trace_estimate(const Program *program, const Prices *prices, const
     }
     return (TraceTimeline){
         .name = "estimate",
-        .step_time_s = timeline->step_time_s,
+        .step_time_s = timeline->begin_s + timeline->step_time_s,
         .host_s = prices->step_s,
         .rows = rows,
         .num_rows = num_rows,

@@ -1,10 +1,6 @@
 // ZB-H1: 1F1B with the backward in two parts. The input part (B) takes the place of the backward;
 // the weight part (W) of rank r follows r micro-batches later, so that every rank holds as many
 // inputs as the first one of 1F1B, and the drain of the pipeline is filled with W.
-//
-// Not modelled: the paper lets the optimizer step go ahead and checks the gradient norm afterwards,
-// so that a rank starts its next step while others finish this one. Here a step begins and ends on
-// all ranks at once.
 #include "workload/schedule_rows.h"
 
 static void zb_h1_order(const ScheduleShape *shape, int rank, WorkItem *items) {

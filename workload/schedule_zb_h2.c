@@ -4,10 +4,10 @@
 // as much after the first as it began. A rank sends forwards that the next one is not ready for:
 // messages are asynchronous, whatever the stack.
 //
-// Not modelled: the paper has the next step begin right there, with optimizer steps that wait for
-// no other rank and are checked afterwards. Where a step begins and ends on all ranks at once, as
-// here, the last rank's late start is left: with F = B = W no more and no less than of ZB-H1. What
-// the longer warm-up then buys is slack, where messages or unequal parts need it.
+// The paper has the next step begin right there, with optimizer steps that wait for no other rank
+// and are checked afterwards (training.optimizer_post_validation). Where a step begins and ends on
+// all ranks at once, the last rank's late start is left: with F = B = W no more and no less than of
+// ZB-H1. What the longer warm-up then buys is slack, where messages or unequal parts need it.
 #include "workload/schedule_rows.h"
 
 static void zb_h2_order(const ScheduleShape *shape, int rank, WorkItem *items) {

@@ -120,6 +120,22 @@ static void disturb_is_only_simulated(void) {
     arena_free(&arena);
 }
 
+static void steps_apart_are_not_simulated(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    const char *text = scenario_text(&arena, MODEL, CLUSTER,
+                                     "{\"seq_len\": 8192, \"global_batch\": 128, "
+                                     "\"optimizer_post_validation\": true}",
+                                     NULL);
+    CU_ASSERT_EQUAL_FATAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
+    CU_ASSERT(scenario.training.optimizer_post_validation);
+    CU_ASSERT_EQUAL(scenario_refuse_unsupported(&scenario).code, STATUS_OK);
+    ASSERT_REFUSED(scenario_refuse_unsimulated(&scenario),
+                   "job.json: training.optimizer_post_validation: true is legal, but not supported "
+                   "by simulate yet");
+    arena_free(&arena);
+}
+
 static void bad_disturb_is_refused(void) {
     static const struct {
         const char *entry, *sentence;
@@ -318,6 +334,7 @@ CU_TestInfo scenario_tests[] = {
     {"parallel_is_read_in_full", parallel_is_read_in_full},
     {"all_kinds_of_disturb_are_read", all_kinds_of_disturb_are_read},
     {"disturb_is_only_simulated", disturb_is_only_simulated},
+    {"steps_apart_are_not_simulated", steps_apart_are_not_simulated},
     {"bad_disturb_is_refused", bad_disturb_is_refused},
     {"unknown_disturb_lists_the_kinds", unknown_disturb_lists_the_kinds},
     {"bad_parallel_is_refused", bad_parallel_is_refused},

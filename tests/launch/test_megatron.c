@@ -256,6 +256,13 @@ static void what_cannot_run_is_refused(void) {
     expect_refused((Job){.parallel = "{\"pp\": 2, \"vocab_parallel\": true}"},
                    "job.json: parallel.vocab_parallel: a vocabulary spread over stages has no "
                    "flag: Megatron-LM cannot run this plan as priced; nearest: false");
+    expect_refused(
+        (Job){.training = "{\"seq_len\": 4096, \"global_batch\": 256, "
+                          "\"optimizer_post_validation\": true}",
+              .parallel = "{\"pp\": 2}"},
+        "job.json: training.optimizer_post_validation: looking at the gradient norm "
+        "after the step has no flag: Megatron-LM cannot run this plan as priced; nearest: "
+        "false");
     expect_refused((Job){.parallel = "{\"pp\": 2, \"schedule\": \"zb-h1\"}"},
                    "job.json: parallel.schedule: zb-h1 has no flag: Megatron-LM cannot run this "
                    "plan as priced; nearest: 1f1b");
