@@ -8,56 +8,11 @@
 //
 // A collective among the pipeline ranks is joined by each of them as its waits are done; the last
 // that joins runs it and tells the others.
-#include "costmodel/timeline.h"
+#include "costmodel/timeline_run.h"
 
 #include <math.h>
-#include <string.h>
 
 static const double UNKNOWN_S = -1; // the end of a message that has not moved yet
-
-typedef struct {
-    const Instruction *list; // [num]
-    int num;
-    double begin_s;  // no instruction starts before it
-    int next;        // first that is not dealt with
-    int awaited;     // whose end `next` needs; -1
-    double *start_s; // [num] of a message: when it moves
-    double *end_s;   // [num] of a message of a group: when the whole group is done
-    double free_s[NUM_STREAMS];
-    double egress_free_s[2]; // for asynchronous messages forward and backward
-
-    int num_joined[NUM_PIPELINE_QUEUES]; // collectives among pipeline ranks
-    int *joined;                         // [queue][max_meetings] which instruction that was
-
-    // The open group
-    int group_first, group_count;
-    int group_open; // messages that have not moved; 0: none is open
-    double group_launch_s;
-    double group_end_s; // latest end so far
-} RankRun;
-
-// One collective among the pipeline ranks: who has joined, and when the last of them could.
-typedef struct {
-    int num_ranks;
-    int collective;
-    double ready_s;
-} Meeting;
-
-typedef struct {
-    const Program *program;
-    const Prices *prices;
-    RankRun *ranks; // [num_ranks]
-    int *ready;     // stack of ranks that can go on
-    int num_ready;
-    int max_meetings;  // most in a queue of collectives among pipeline ranks
-    Meeting *meetings; // [queue][max_meetings]
-    int num_run[NUM_PIPELINE_QUEUES];
-    double free_s[NUM_PIPELINE_QUEUES]; // when the last that was run is done
-} Run;
-
-static double message_s(const Run *run, const Instruction *message, int rank) {
-    return instruction_message_price(run->program, run->prices, rank, message).time_s;
-}
 
 static void wake(Run *run, int r) {
     RankRun *rank = &run->ranks[r];
@@ -108,12 +63,6 @@ static void group_moved(Run *run, int r, int index, double start_s, double end_s
         rank->end_s[rank->group_first + i] = rank->group_end_s;
     rank->free_s[STREAM_PP] = rank->group_end_s;
     wake(run, r);
-}
-
-static int group_size(const RankRun *rank, int first) {
-    int end = first + 1;
-    while (end < rank->num && rank->list[end].p2p_group == rank->list[first].p2p_group) end++;
-    return end - first;
 }
 
 // Launches the group that begins at `next`, moves what the other ends have launched already.
@@ -294,101 +243,6 @@ static Status circle_check(const Run *run, Timeline *out) {
                         stuck->chunk, stuck->microbatch, stuck->peer);
 }
 
-static double rank_end_s(const RankRun *rank) {
-    double end_s = fmax(rank->egress_free_s[0], rank->egress_free_s[1]);
-    for (int s = 0; s < NUM_STREAMS; s++) end_s = fmax(end_s, rank->free_s[s]);
-    return end_s;
-}
-
-// --- Breakdown of one rank
-
-// When the message that a wait is for began to move: of a group, the one that ended last.
-static double moving_from_s(const Run *run, int r, int index) {
-    const RankRun *rank = &run->ranks[r];
-    if (rank->list[index].p2p_group < 0) return rank->start_s[index];
-    int first = index;
-    while (first > 0 && rank->list[first - 1].p2p_group == rank->list[index].p2p_group) first--;
-    const int count = group_size(rank, first);
-    double latest_s = -1, from_s = 0;
-    for (int i = first; i < first + count; i++) {
-        const double end_s = rank->start_s[i] + message_s(run, &rank->list[i], r);
-        if (end_s <= latest_s) continue;
-        latest_s = end_s;
-        from_s = rank->start_s[i];
-    }
-    return from_s;
-}
-
-// Latest end of the collectives that an instruction waits for; 0 where there are none.
-static double collectives_end_s(const RankRun *rank, const Instruction *instruction) {
-    double end_s = 0;
-    for (int i = 0; i < 2; i++) {
-        const int wait = instruction->waits[i];
-        if (wait >= 0 && rank->list[wait].kind == INSTRUCTION_COLLECTIVE)
-            end_s = fmax(end_s, rank->end_s[wait]);
-    }
-    return end_s;
-}
-
-// Moves *from_s up to to_s and adds what it passed to a term.
-static void gap_take(double *from_s, double to_s, double *term_s) {
-    if (to_s <= *from_s) return;
-    *term_s += to_s - *from_s;
-    *from_s = to_s;
-}
-
-// Splits the idle time [from_s, start) before a computation by what it waited for, in this order:
-// the collectives a message waited for itself, the other end of the message, the message on its
-// way, then the collectives the computation waits for.
-static void gap_attribute(const Run *run, int r, int index, double from_s, double *term_s) {
-    const RankRun *rank = &run->ranks[r];
-    const Instruction *instruction = &rank->list[index];
-    for (int i = 0; i < 2; i++) {
-        const int wait = instruction->waits[i];
-        if (wait < 0 || rank->list[wait].stream != STREAM_PP) continue;
-        gap_take(&from_s, collectives_end_s(rank, &rank->list[wait]), &term_s[TERM_DP]);
-        gap_take(&from_s, moving_from_s(run, r, wait), &term_s[TERM_BUBBLE]);
-        gap_take(&from_s, rank->end_s[wait], &term_s[TERM_PP]);
-    }
-    gap_take(&from_s, collectives_end_s(rank, instruction), &term_s[TERM_DP]);
-    gap_take(&from_s, rank->start_s[index], &term_s[TERM_BUBBLE]);
-}
-
-static const Price *price_of(const Prices *prices, const Instruction *instruction) {
-    switch (instruction->kind) {
-    case INSTRUCTION_FORWARD:
-        return &prices->forward[instruction->chunk];
-    case INSTRUCTION_BACKWARD:
-        return &prices->backward[instruction->chunk];
-    case INSTRUCTION_BACKWARD_INPUT:
-        return &prices->backward_input[instruction->chunk];
-    case INSTRUCTION_BACKWARD_WEIGHT:
-        return &prices->backward_weight[instruction->chunk];
-    default:
-        return NULL;
-    }
-}
-
-static void rank_breakdown(const Run *run, int r, double *term_s) {
-    const RankRun *rank = &run->ranks[r];
-    double now_s = rank->begin_s;
-    for (int i = 0; i < rank->num; i++) {
-        const Instruction *instruction = &rank->list[i];
-        if (instruction->stream != STREAM_COMPUTE) continue;
-        if (rank->start_s[i] > now_s) gap_attribute(run, r, i, now_s, term_s);
-        now_s = rank->end_s[i];
-        const Price *price = price_of(run->prices, instruction);
-        if (!price) {
-            term_s[TERM_OPTIMIZER] += now_s - rank->start_s[i];
-            continue;
-        }
-        for (int t = 0; t < NUM_TERMS; t++) term_s[t] += price->term_s[t] / instruction->num_parts;
-        term_s[TERM_DP] += piece_stretch_s(run->prices, instruction);
-    }
-    gap_take(&now_s, rank->free_s[STREAM_DP], &term_s[TERM_DP]);
-    gap_take(&now_s, rank_end_s(rank), &term_s[TERM_PP]);
-}
-
 // --- The whole
 
 static void times_keep(const Run *run, Arena *arena, Timeline *out) {
@@ -401,33 +255,13 @@ static void times_keep(const Run *run, Arena *arena, Timeline *out) {
     }
 }
 
-// From its own begin to its own end.
-static double rank_span_s(const RankRun *rank) {
-    return rank_end_s(rank) - rank->begin_s;
-}
-
-// Breaks all ranks down; what a rank waits at the end of the step is bubble too. The slowest is
-// the one with the least bubble: it sets the pace that the others wait for.
-static void ranks_breakdown(const Run *run, Timeline *out) {
-    const int num_ranks = run->program->num_ranks;
-    for (int r = 0; r < num_ranks; r++) {
-        double term_s[NUM_TERMS] = {0}, span_s = rank_span_s(&run->ranks[r]);
-        rank_breakdown(run, r, term_s);
-        gap_take(&span_s, out->step_time_s, &term_s[TERM_BUBBLE]);
-        out->mean_working_s += (term_s[TERM_COMPUTE] + term_s[TERM_OPTIMIZER]) / num_ranks;
-        if (r > 0 && term_s[TERM_BUBBLE] >= out->term_s[TERM_BUBBLE]) continue;
-        memcpy(out->term_s, term_s, sizeof term_s);
-        out->slowest_rank = r;
-    }
-}
-
 // What a step that was run says.
 static void step_read(const Run *run, bool keep_times, Arena *arena, Timeline *out) {
     for (int r = 0; r < run->program->num_ranks; r++) {
         out->step_time_s = fmax(out->step_time_s, rank_span_s(&run->ranks[r]));
         out->begin_s = fmax(out->begin_s, run->ranks[r].begin_s);
     }
-    ranks_breakdown(run, out);
+    timeline_breakdown(run, out);
     out->step_time_s += run->prices->step_s;
     out->term_s[TERM_OTHER] += run->prices->step_s;
     if (keep_times) times_keep(run, arena, out);
