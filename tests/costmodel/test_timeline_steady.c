@@ -78,6 +78,27 @@ static void zero_bubble_schedules_idle_as_published(void) {
         }
 }
 
+// When a rank's optimizer begins.
+static double update_s(const PipelineCase *c, const Timeline *t, int rank) {
+    const int index = instruction_find(&c->program, rank, INSTRUCTION_OPTIMIZER, -1, -1);
+    CU_ASSERT_FATAL(index >= 0);
+    return t->start_s[rank][index];
+}
+
+// The norm of the gradients comes from rank to rank: none would wait for it.
+static void gradients_are_done_in_the_order_of_ranks(void) {
+    static const ScheduleKind KINDS[] = {SCHEDULE_ZB_H1, SCHEDULE_ZB_H2, SCHEDULE_ZB_V};
+    for (int k = 0; k < 3; k++)
+        for (int pp = 2; pp <= 8; pp++) {
+            PipelineCase c = pipeline_new(KINDS[k], pp, k == 2 ? 2 : 1, 3 * pp);
+            pipeline_build(&c, 0);
+            const Timeline t = steady_run(&c);
+            for (int r = 1; r < pp; r++)
+                CU_ASSERT(update_s(&c, &t, r - 1) <= update_s(&c, &t, r) + 1e-9);
+            pipeline_free(&c);
+        }
+}
+
 // Rank 0 of 1F1B has the first forward of a step and its last backward: nothing is gained.
 static void one_f_one_b_gains_nothing(void) {
     for (int pp = 1; pp <= 6; pp++)
@@ -141,6 +162,7 @@ static void a_slow_rank_sets_the_pace(void) {
 CU_TestInfo timeline_steady_tests[] = {
     {"bubble_rates_are_those_published", bubble_rates_are_those_published},
     {"zero_bubble_schedules_idle_as_published", zero_bubble_schedules_idle_as_published},
+    {"gradients_are_done_in_the_order_of_ranks", gradients_are_done_in_the_order_of_ranks},
     {"one_f_one_b_gains_nothing", one_f_one_b_gains_nothing},
     {"steps_apart_are_no_longer_than_together", steps_apart_are_no_longer_than_together},
     {"a_slow_rank_sets_the_pace", a_slow_rank_sets_the_pace},
