@@ -66,7 +66,7 @@ def mfu_row(label, answers, published):
         if i:
             text += " %+.1f" % (100 * (answer[0] / answers[0][0] - 1))
             text += " %" if published[i] is None else " (%+.1f) %%" % (100 * (published[i] / published[0] - 1))
-        cells.append("%-27s" % text)
+        cells.append("%-*s" % (17 if i == 0 else 33, text))
     print(("%-11s " % label + "".join(cells)).rstrip())
 
 
