@@ -5,13 +5,16 @@ usage: docs/published_schedules.py PROGRAM
 Qi et al. 2023, "Zero Bubble Pipeline Parallelism", arXiv:2401.10241, tables 3 to 5: GPT models on A100-SXM-80GB, 8 to a
 node, RoCE, sequences of 1,024 tokens, a pipeline over all GPUs. Attention is not fused (table 1 counts the bytes of its
 scores) and precision fp16 (the authors' script). ZB-1p is zb-h1 (table 5 has the same bubbles for both) and ZB-2p zb-h2 with
-an order searched for the measured times, both with steps apart (training.optimizer_post_validation); 1F1B-I has as many
-chunks a rank as divide the layers. Table 10 is ZB-2p with steps that begin together, table 6 ZB-V, as others
+an order searched for the measured times, both with steps apart (training.optimizer_post_validation). "W later" is such
+an order, a file: zb-h2 that delays the weight parts of rank r by r (F + B) / W micro-batches of the priced times instead of
+2 r, which leaves no gap where W is shorter. 1F1B-I has as many chunks a rank as divide the layers. Table 10 is ZB-2p with steps that begin together, table 6 ZB-V, as others
 transcribed them. NICs are taken as four of 200 Gb/s a node.
 """
 import json
+import os
 import subprocess
 import sys
+import tempfile
 
 # name: layers, heads, hidden size, GPUs, micro-batch, chunks a rank when interleaved, micro-batches
 MODELS = {
@@ -87,6 +90,52 @@ def predicted(program, model, num_microbatches, schedule, apart=None):
             answer["memory_peak_bytes"] / 1e9)
 
 
+def priced_work(program, model, num_microbatches):
+    """Milliseconds of F, B and W on the second rank, which has no embedding."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "trace.json")
+        job = json.dumps(scenario(model, num_microbatches, "zb-h1", False))
+        subprocess.run([program, "simulate", "-", "--trace", path, "--json"], input=job, text=True, check=True,
+                       stdout=subprocess.DEVNULL)
+        with open(path) as file:
+            events = json.load(file)["traceEvents"]
+    times = {e["name"].split()[0]: e["dur"] / 1e3 for e in events
+             if e.get("ph") == "X" and e.get("args", {}).get("chunk") == 1}
+    return times["F"], times["Bi"], times["Bw"]
+
+
+def later_order(model, num_microbatches, times):
+    """The text of a schedule file."""
+    pp = model[3]
+    lines = ["messages asynchronous"]
+    for rank in range(pp):
+        delay, ahead = round(rank * (times[0] + times[1]) / times[2]), 2 * (pp - 1 - rank)
+        items, forward, back, weight = [], 0, 0, 0
+        while weight < num_microbatches:
+            if forward < num_microbatches:
+                items.append("F%d" % forward)
+                forward += 1
+                if forward <= ahead:
+                    continue
+            if back < num_microbatches:
+                items.append("B%d" % back)
+                back += 1
+                if back - weight <= delay:
+                    continue
+            items.append("W%d" % weight)
+            weight += 1
+        lines.append(" ".join(items))
+    return "\n".join(lines) + "\n"
+
+
+def predicted_later(program, model, num_microbatches):
+    """As predicted, of "W later"."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write(later_order(model, num_microbatches, priced_work(program, model, num_microbatches)))
+        file.flush()
+        return predicted(program, model, num_microbatches, "file:" + file.name, True)
+
+
 def gain_cell(gain, published, counts):
     """The gain beside the published one; counts how many are within a fifth of it."""
     if published is None:
@@ -101,7 +150,7 @@ def bubble_gain(idle, schedule):
 
 
 def gains(program, counts):
-    columns = ("interleaved", "zb-h1", "zb-h2", "zb-h2 together") + V_SCHEDULES
+    columns = ("interleaved", "zb-h1", "zb-h2", "zb-h2, W later", "zb-h2 together") + V_SCHEDULES
     print("Gain over 1f1b: predicted (published)")
     print("%-6s %4s  %-20s" % ("model", "m", "1f1b, samples/GPU/s") + "".join("%-20s" % c for c in columns).rstrip())
     for name, model in MODELS.items():
@@ -109,8 +158,9 @@ def gains(program, counts):
             base, base_published = predicted(program, model, m, "1f1b")[0], PUBLISHED[name]["1f1b"][i]
             row = "%-6s %4d  %-20s" % (name, m, "%.2f (%.2f)" % (base, base_published))
             for column in columns:
-                schedule, together = column.split()[0], column.endswith("together")
-                answer = predicted(program, model, m, schedule, False if together else None)
+                schedule, together = column.split()[0].rstrip(","), column.endswith("together")
+                answer = (predicted_later(program, model, m) if column.endswith("later") else
+                          predicted(program, model, m, schedule, False if together else None))
                 published = PUBLISHED[name][schedule][i] if schedule in PUBLISHED[name] else None
                 if together:
                     published = TOGETHER[name] if i == 0 else None
@@ -141,8 +191,8 @@ def memory(program):
         row = "%-6s" % name
         for schedule in ("1f1b", "interleaved", "zb-h1", "zb-h2"):
             answer = predicted(program, model, model[-1][-1], schedule)
-            row += " %-12s%-22s" % (schedule, "%.1f; %.1f (%d)" % (answer[1], answer[2], MEMORY[name][schedule]))
-        print(row.rstrip())
+            row += " %-12s%-19s" % (schedule, "%.1f; %.1f (%d)" % (answer[1], answer[2], MEMORY[name][schedule]))
+        print("%s W later %.1f; %.1f" % (row, *predicted_later(program, model, model[-1][-1])[1:]))
 
 
 def main():
