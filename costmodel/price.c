@@ -1,8 +1,7 @@
 #include "costmodel/price.h"
 
 #include "costmodel/collective.h"
-#include "costmodel/compute.h"
-#include "costmodel/exchange.h"
+#include "costmodel/list_price.h"
 #include "costmodel/site_links.h"
 #include "workload/bytes.h"
 #include "workload/program_vocab.h"
@@ -15,29 +14,6 @@ const char *const TERM_NAMES[NUM_TERMS] = {
     "pp_exposed", "bubble",     "optimizer",  "other",
 };
 
-static const Term STREAM_TERM[NUM_STREAMS] = {TERM_COMPUTE, TERM_TP, TERM_CP,
-                                              TERM_EP,      TERM_DP, TERM_PP};
-
-enum { MAX_LIST_OPS = 512 };
-
-// The streams of one rank while it runs a list of operators.
-typedef struct {
-    const Scenario *scenario;
-    const Plan *plan;
-    double free_s[NUM_STREAMS]; // when each stream is done with what it has
-    double end_s[MAX_LIST_OPS]; // of each operator
-    double term_s[NUM_TERMS];   // of the compute stream: busy, and idle by what it waited for
-    double part_s[NUM_PARTS];   // the same seconds
-    StepPart part[NUM_STREAMS]; // of what ran last on each stream
-    double communication_s;     // of collectives in the flow of data
-    double hidden_s;            // of those beside another micro-batch's compute
-    double sharding_s;          // of ZeRO-3 on the DP stream
-    double first_gather_s, last_scatter_s;
-    double num_kernels;
-    int num_again; // operators that are recomputed
-    int phases;    // bit p: operators of Phase p run here
-} Streams;
-
 double part_factor(const Scenario *scenario, StepPart part) {
     return scenario->calibration ? scenario->calibration->factor[part] : 1;
 }
@@ -45,159 +21,6 @@ double part_factor(const Scenario *scenario, StepPart part) {
 StepPart group_part(const Scenario *scenario, const Plan *plan, GroupKind kind) {
     GroupLayout layout = group_layout(&scenario->cluster, plan_group(plan, kind));
     return layout.num_domains > 1 ? PART_ACROSS : PART_INSIDE;
-}
-
-static StepPart op_part(const Streams *s, const Op *op) {
-    switch (op->kind) {
-    case OP_GEMM:
-        return PART_PRODUCTS;
-    case OP_ATTENTION:
-        return PART_ATTENTION;
-    case OP_MEMORY:
-        return PART_MEMORY;
-    case OP_COLLECTIVE:
-        break;
-    }
-    return group_part(s->scenario, s->plan, op->group);
-}
-
-static double op_s(const Streams *s, const Op *op) {
-    double time_s = op->kind == OP_COLLECTIVE ? op_collective_s(s->scenario, s->plan, op)
-                                              : op_compute_s(&s->scenario->cluster, op);
-    return time_s * part_factor(s->scenario, op_part(s, op));
-}
-
-static void streams_add(Streams *s, Term term, StepPart part, double time_s) {
-    s->term_s[term] += time_s;
-    s->part_s[part] += time_s;
-}
-
-// What is left exposed of a collective that runs piece by piece beside its product: the longer of
-// the two hides the shorter, but for one piece.
-static double pipelined_s(const Streams *s, const Op *op, const Op *product, double duration_s) {
-    int pieces = plan_group(s->plan, op->group).size;
-    double product_s = op_s(s, product);
-    return fmax(0, duration_s - product_s) + fmin(duration_s, product_s) / pieces;
-}
-
-static void sharding_run(Streams *s, const Op *op, double duration_s) {
-    const Training *training = &s->scenario->training;
-    bool gather = op->collective == COLLECTIVE_ALL_GATHER;
-    if (gather ? !training->overlap_param_gather : !training->overlap_grad_reduce) {
-        streams_add(s, TERM_DP, s->part[STREAM_DP], duration_s);
-        return;
-    }
-    s->sharding_s += duration_s;
-    if (gather)
-        s->first_gather_s += duration_s;
-    else
-        s->last_scatter_s += duration_s;
-}
-
-static void op_run(Streams *s, const Op *ops, int i) {
-    const Op *op = &ops[i];
-    double duration_s = op_s(s, op), previous_s = i > 0 ? s->end_s[i - 1] : 0;
-    s->end_s[i] = previous_s;
-    s->part[op->stream] = op_part(s, op);
-    s->num_kernels += op->num_kernels;
-    s->num_again += op->again;
-    if (op->stream == STREAM_DP) {
-        sharding_run(s, op, duration_s);
-        return;
-    }
-    if (op->hidden) {
-        s->hidden_s += duration_s;
-        return;
-    }
-    int waited = op->wait == WAIT_PREVIOUS ? i - 1 : op->wait;
-    double ready_s = waited >= 0 ? s->end_s[waited] : 0;
-    double start_s = fmax(s->free_s[op->stream], ready_s);
-    if (op->kind == OP_COLLECTIVE) {
-        s->communication_s += duration_s;
-        // A split backward may run the product in its other part.
-        if (op->pipelined_with >= 0 && s->phases & 1 << ops[op->pipelined_with].phase)
-            duration_s = pipelined_s(s, op, &ops[op->pipelined_with], duration_s);
-    } else {
-        // The compute stream was idle until what it waited for was there.
-        double idle_s = start_s - s->free_s[STREAM_COMPUTE];
-        Stream cause = waited >= 0 ? ops[waited].stream : STREAM_COMPUTE;
-        streams_add(s, STREAM_TERM[cause], s->part[cause], idle_s);
-        streams_add(s, TERM_COMPUTE, s->part[STREAM_COMPUTE], duration_s);
-    }
-    s->free_s[op->stream] = s->end_s[i] = start_s + duration_s;
-}
-
-// Collectives still running when the list's compute is done.
-static void tail_run(Streams *s) {
-    double done_s = s->free_s[STREAM_COMPUTE];
-    for (int stream = STREAM_TP; stream <= STREAM_EP; stream++)
-        if (s->free_s[stream] > done_s) {
-            streams_add(s, STREAM_TERM[stream], s->part[stream], s->free_s[stream] - done_s);
-            done_s = s->free_s[stream];
-        }
-}
-
-static double terms_sum(const double *term_s) {
-    double sum = 0;
-    for (int t = 0; t < NUM_TERMS; t++) sum += term_s[t];
-    return sum;
-}
-
-// What runs beside compute takes SMs and bandwidth from it.
-static void compute_slow_down(Streams *s, double time_s) {
-    static const StepPart COMPUTE[] = {PART_PRODUCTS, PART_ATTENTION, PART_MEMORY};
-    double compute_s = s->term_s[TERM_COMPUTE];
-    if (compute_s == 0 || time_s == 0) return;
-    for (int i = 0; i < 3; i++) s->part_s[COMPUTE[i]] *= 1 + time_s / compute_s;
-    s->term_s[TERM_COMPUTE] += time_s;
-}
-
-// Host time of one pass over a block run eagerly, less what CUDA graphs replay. Recomputed kernels
-// are a pass of their own.
-static double host_s(const Training *training, double num_kernels, double num_passes) {
-    const Stack *stack = &training->stack;
-    if (training->cuda_graphs & (GRAPH_FULL | GRAPH_LAYER)) return 0;
-    double time_s = num_kernels * stack->host_launch_s + num_passes * stack->host_layer_s;
-    if (training->compile) time_s *= stack->host_compiled_frac;
-    int scopes = training->cuda_graphs & (GRAPH_ATTN | GRAPH_MOE_ROUTER | GRAPH_MOE_PREPROCESS);
-    return time_s * (scopes ? 0.5 : 1);
-}
-
-// One list of one block.
-typedef struct {
-    Price price;   // of the device
-    double host_s; // to launch it
-    double edge_s; // ZeRO-3: the first gather and last scatter have nothing to hide behind
-} ListPrice;
-
-// Prices one list of a block; num_forward is the length of its forward list.
-static ListPrice list_price(const Scenario *scenario, const Plan *plan, const Op *ops, int num_ops,
-                            int num_forward, int phases) {
-    Streams s = {.scenario = scenario, .plan = plan, .phases = phases};
-    for (int i = 0; i < num_ops; i++) {
-        if (phases & 1 << ops[i].phase)
-            op_run(&s, ops, i);
-        else
-            s.end_s[i] = i > 0 ? s.end_s[i - 1] : 0;
-    }
-    tail_run(&s);
-    const Stack *stack = &scenario->training.stack;
-    double serial_s = terms_sum(s.term_s);
-    double exposed_s = s.term_s[TERM_TP] + s.term_s[TERM_CP] + s.term_s[TERM_EP];
-    double beside_s = fmax(0, s.communication_s - exposed_s) + fmin(s.hidden_s, serial_s) +
-                      fmin(s.sharding_s, serial_s);
-    compute_slow_down(&s, stack->overlap_slowdown_frac * fmin(beside_s, serial_s));
-    double busy_s = terms_sum(s.term_s);
-    streams_add(&s, TERM_EP, s.part[STREAM_EP], fmax(0, s.hidden_s - busy_s));
-    streams_add(&s, TERM_DP, s.part[STREAM_DP], fmax(0, s.sharding_s - busy_s));
-    ListPrice list = {.price.time_s = terms_sum(s.term_s)};
-    memcpy(list.price.term_s, s.term_s, sizeof s.term_s);
-    memcpy(list.price.part_s, s.part_s, sizeof s.part_s);
-    list.edge_s = s.first_gather_s + s.last_scatter_s;
-    list.host_s =
-        host_s(&scenario->training, s.num_kernels, 1 + (double)s.num_again / num_forward) *
-        part_factor(scenario, PART_HOST);
-    return list;
 }
 
 static void price_add(Price *sum, const Price *part, double times) {
@@ -292,8 +115,14 @@ static Price *phase_price(const Scenario *scenario, const Plan *plan, const Work
     for (int i = 0; i < MAX_BLOCKS; i++) {
         const Block *b = &workload->blocks[i];
         if (b->num_forward == 0) continue;
-        lists[i] = list_price(scenario, plan, forward ? b->forward : b->backward,
-                              forward ? b->num_forward : b->num_backward, b->num_forward, phases);
+        lists[i] = list_price(&(OpList){
+            .scenario = scenario,
+            .plan = plan,
+            .ops = forward ? b->forward : b->backward,
+            .num_ops = forward ? b->num_forward : b->num_backward,
+            .num_forward = b->num_forward,
+            .phases = phases,
+        });
     }
     Price *chunks = ARENA_ARRAY(arena, workload->num_chunks, Price);
     for (int c = 0; c < workload->num_chunks; c++) {
@@ -390,6 +219,12 @@ static void messages_price(const Scenario *scenario, const Plan *plan, const Wor
     prices->message_part = parts;
 }
 
+bool backward_is_parts(const Plan *plan, int chunk) {
+    if (chunk < plan->num_chunks) return plan_schedule_traits(plan).splits_backward;
+    // Of passes over a spread vocabulary S and T divide the output layer.
+    return plan->vocab_barriers == 1 && chunk == plan->num_chunks + VOCAB_OUTPUT;
+}
+
 Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
                     Arena *arena) {
     const int input = 1 << PHASE_BACKWARD_INPUT, weight = 1 << PHASE_BACKWARD_WEIGHT;
@@ -406,9 +241,7 @@ Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *
                        ? ARENA_ARRAY(arena, workload->num_chunks, Price)
                        : phase_price(scenario, plan, workload, input | weight, arena);
     for (int c = 0; c < workload->num_chunks; c++) {
-        const bool vocab = c >= plan->num_chunks; // S and T divide the output layer
-        if (vocab ? plan->vocab_barriers != 1 || c != plan->num_chunks + VOCAB_OUTPUT : !splits)
-            continue;
+        if (!backward_is_parts(plan, c)) continue;
         whole[c] = (Price){0};
         price_add(&whole[c], &prices.backward_input[c], 1);
         price_add(&whole[c], &prices.backward_weight[c], 1);

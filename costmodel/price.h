@@ -66,6 +66,9 @@ StepPart group_part(const Scenario *scenario, const Plan *plan, GroupKind kind);
 Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
                     Arena *arena);
 
+// Whether the price of a chunk's whole backward is the sum of its two parts.
+bool backward_is_parts(const Plan *plan, int chunk);
+
 // Adds the Program's collectives.
 void program_price(const Scenario *scenario, const Plan *plan, const Program *program, Arena *arena,
                    Prices *prices);
@@ -84,6 +87,9 @@ MessagePrice instruction_message_price(const Program *program, const Prices *pri
 
 // Seconds by which collectives beside it stretch a compute instruction; 0 where it is no piece.
 double piece_stretch_s(const Prices *prices, const Instruction *instruction);
+
+// What a pass over a chunk costs, all its pieces together; NULL of any other instruction.
+const Price *instruction_price(const Prices *prices, const Instruction *instruction);
 
 // Seconds of one compute instruction (a piece is its equal share, and stretched).
 double instruction_compute_s(const Prices *prices, const Instruction *instruction, int rank);

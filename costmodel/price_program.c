@@ -77,21 +77,25 @@ MessagePrice instruction_message_price(const Program *program, const Prices *pri
     return price;
 }
 
-double instruction_compute_s(const Prices *prices, const Instruction *instruction, int rank) {
-    const double stretch_s = piece_stretch_s(prices, instruction);
-    int chunk = instruction->chunk, parts = instruction->num_parts > 0 ? instruction->num_parts : 1;
+const Price *instruction_price(const Prices *prices, const Instruction *instruction) {
     switch (instruction->kind) {
     case INSTRUCTION_FORWARD:
-        return prices->forward[chunk].time_s / parts + stretch_s;
+        return &prices->forward[instruction->chunk];
     case INSTRUCTION_BACKWARD:
-        return prices->backward[chunk].time_s / parts + stretch_s;
+        return &prices->backward[instruction->chunk];
     case INSTRUCTION_BACKWARD_INPUT:
-        return prices->backward_input[chunk].time_s / parts + stretch_s;
+        return &prices->backward_input[instruction->chunk];
     case INSTRUCTION_BACKWARD_WEIGHT:
-        return prices->backward_weight[chunk].time_s / parts + stretch_s;
-    case INSTRUCTION_OPTIMIZER:
-        return prices->optimizer_s[rank];
+        return &prices->backward_weight[instruction->chunk];
     default:
-        return 0;
+        return NULL;
     }
+}
+
+double instruction_compute_s(const Prices *prices, const Instruction *instruction, int rank) {
+    if (instruction->kind == INSTRUCTION_OPTIMIZER) return prices->optimizer_s[rank];
+    const Price *price = instruction_price(prices, instruction);
+    if (!price) return 0;
+    const int parts = instruction->num_parts > 0 ? instruction->num_parts : 1;
+    return price->time_s / parts + piece_stretch_s(prices, instruction);
 }

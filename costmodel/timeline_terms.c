@@ -55,21 +55,6 @@ static void gap_attribute(const Run *run, int r, int index, double from_s, doubl
     gap_take(&from_s, rank->start_s[index], &term_s[TERM_BUBBLE]);
 }
 
-static const Price *price_of(const Prices *prices, const Instruction *instruction) {
-    switch (instruction->kind) {
-    case INSTRUCTION_FORWARD:
-        return &prices->forward[instruction->chunk];
-    case INSTRUCTION_BACKWARD:
-        return &prices->backward[instruction->chunk];
-    case INSTRUCTION_BACKWARD_INPUT:
-        return &prices->backward_input[instruction->chunk];
-    case INSTRUCTION_BACKWARD_WEIGHT:
-        return &prices->backward_weight[instruction->chunk];
-    default:
-        return NULL;
-    }
-}
-
 static void rank_breakdown(const Run *run, int r, double *term_s) {
     const RankRun *rank = &run->ranks[r];
     double now_s = rank->begin_s;
@@ -78,7 +63,7 @@ static void rank_breakdown(const Run *run, int r, double *term_s) {
         if (instruction->stream != STREAM_COMPUTE) continue;
         if (rank->start_s[i] > now_s) gap_attribute(run, r, i, now_s, term_s);
         now_s = rank->end_s[i];
-        const Price *price = price_of(run->prices, instruction);
+        const Price *price = instruction_price(run->prices, instruction);
         if (!price) {
             term_s[TERM_OPTIMIZER] += now_s - rank->start_s[i];
             continue;
