@@ -120,26 +120,32 @@ static double protocols_s(const Cluster *cluster, const GroupLayout *g, Collecti
     return least_s;
 }
 
+// What moves inside each domain, of a collective across domains.
+static double across_inside_s(const Cluster *cluster, const GroupLayout *g, CollectiveKind kind,
+                              double message_bytes) {
+    const double n = g->num_ranks, rate = link_rate(&cluster->scale_up);
+    if (kind == COLLECTIVE_ALL_TO_ALL) return message_bytes * (g->ranks_per_domain - 1) / n / rate;
+    return g->ranks_per_domain > 1 ? ring_wire_frac(kind, n) * message_bytes / rate : 0;
+}
+
 // Across domains a ring crosses each domain's edge once per channel, and the channels together
 // use the NICs of all the group's ranks there. An all-to-all sends from every rank's own share. In
 // a ring exchange one rank of each domain sends out, over the shares of those that do not, up to a
 // NIC.
 static double across_s(const Cluster *cluster, Group group, const GroupLayout *g,
                        CollectiveKind kind, double message_bytes) {
-    const Link *up = &cluster->scale_up, *out = &cluster->scale_out;
+    const Link *out = &cluster->scale_out;
     double n = g->num_ranks, edge = g->nic_bytes_per_s_per_gpu * out->efficiency_frac;
     edge /= cluster->oversubscription * sites_slowdown(cluster, kind, group, g->ranks_per_domain);
-    double up_s, out_s;
+    double up_s = across_inside_s(cluster, g, kind, message_bytes), out_s;
     if (kind == COLLECTIVE_ALL_TO_ALL) {
         out_s = message_bytes * (n - g->ranks_per_domain) / n / edge;
-        up_s = message_bytes * (g->ranks_per_domain - 1) / n / link_rate(up);
     } else {
         double wire_bytes = ring_wire_frac(kind, n) * message_bytes;
         double shares = g->ranks_per_domain;
         if (kind == COLLECTIVE_RING_EXCHANGE)
             shares = fmax(1, fmin(shares, cluster->nic_bytes_per_s / g->nic_bytes_per_s_per_gpu));
         out_s = (wire_bytes + sqrt(wire_bytes * out->half_bytes)) / (edge * shares);
-        up_s = g->ranks_per_domain > 1 ? wire_bytes / link_rate(up) : 0;
     }
     return out->latency_s + sites_latency_s(cluster, kind, group) +
            protocols_s(cluster, g, kind, fmax(out_s, up_s));
@@ -152,6 +158,12 @@ double collective_s(const Cluster *cluster, CollectiveKind kind, Group group,
     GroupLayout layout = group_layout(cluster, group);
     if (layout.num_domains == 1) return inside_s(cluster, kind, group.size, message_bytes);
     return across_s(cluster, group, &layout, kind, message_bytes);
+}
+
+double collective_inside_s(const Cluster *cluster, CollectiveKind kind, Group group,
+                           double message_bytes) {
+    GroupLayout layout = group_layout(cluster, group);
+    return layout.num_domains == 1 ? 0 : across_inside_s(cluster, &layout, kind, message_bytes);
 }
 
 bool gpus_share_domain(const Cluster *cluster, int gpu_a, int gpu_b) {

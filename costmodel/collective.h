@@ -32,6 +32,11 @@ GroupLayout group_layout(const Cluster *cluster, Group group);
 // Dispatch and combine are priced as an all-to-all here; costmodel/exchange.h knows their kernels.
 double collective_s(const Cluster *cluster, CollectiveKind kind, Group group, double message_bytes);
 
+// Seconds that the links inside a domain are busy with a collective that spans several; 0 of
+// others.
+double collective_inside_s(const Cluster *cluster, CollectiveKind kind, Group group,
+                           double message_bytes);
+
 // Whether two GPUs lie in one scale-up domain.
 bool gpus_share_domain(const Cluster *cluster, int gpu_a, int gpu_b);
 

@@ -5,8 +5,8 @@
 #include "costmodel/collective.h"
 #include "costmodel/site_links.h"
 
-double exchange_s(const Cluster *cluster, const Exchange *x) {
-    if (x->group.size <= 1 || x->message_bytes <= 0) return 0;
+static WireTime exchange_wire_time(const Cluster *cluster, const Exchange *x) {
+    if (x->group.size <= 1 || x->message_bytes <= 0) return (WireTime){0};
     const Dispatcher *k = x->kernels;
     const GroupLayout layout = group_layout(cluster, x->group);
     const double domains = layout.num_domains, neighbours = layout.ranks_per_domain;
@@ -30,20 +30,53 @@ double exchange_s(const Cluster *cluster, const Exchange *x) {
     double inside_s = fmax(link_s, copy_s);
     double fill_s = fmin(k->fill_s, fmin(inside_s, nic_s));
     double sites_s = sites_latency_s(cluster, COLLECTIVE_ALL_TO_ALL, x->group);
-    return sites_s + k->latency_s + k->domain_latency_s * log2(domains) + fmax(inside_s, nic_s) +
-           fill_s;
+    double time_s = sites_s + k->latency_s + k->domain_latency_s * log2(domains) +
+                    fmax(inside_s, nic_s) + fill_s;
+    return (WireTime){
+        .time_s = time_s,
+        .latency_s = time_s - fmax(inside_s, nic_s),
+        .wire_s = domains > 1 ? nic_s : link_s,
+        .inside_s = domains > 1 ? link_s : 0,
+    };
 }
 
-double op_collective_s(const Scenario *scenario, const Plan *plan, const Op *op) {
-    const Group group = plan_group(plan, op->group);
-    if (op->collective != COLLECTIVE_DISPATCH && op->collective != COLLECTIVE_COMBINE)
-        return collective_s(&scenario->cluster, op->collective, group, op->message_bytes);
-    const Exchange exchange = {
+double exchange_s(const Cluster *cluster, const Exchange *exchange) {
+    return exchange_wire_time(cluster, exchange).time_s;
+}
+
+static bool is_exchange(const Op *op) {
+    return op->collective == COLLECTIVE_DISPATCH || op->collective == COLLECTIVE_COMBINE;
+}
+
+static Exchange op_exchange(const Scenario *scenario, const Plan *plan, const Op *op) {
+    return (Exchange){
         .kernels = &scenario->training.dispatcher,
         .routing = op->routing,
-        .group = group,
+        .group = plan_group(plan, op->group),
         .combine = op->collective == COLLECTIVE_COMBINE,
         .message_bytes = op->message_bytes,
     };
+}
+
+double op_collective_s(const Scenario *scenario, const Plan *plan, const Op *op) {
+    if (!is_exchange(op))
+        return collective_s(&scenario->cluster, op->collective, plan_group(plan, op->group),
+                            op->message_bytes);
+    const Exchange exchange = op_exchange(scenario, plan, op);
     return exchange_s(&scenario->cluster, &exchange);
+}
+
+WireTime op_wire_time(const Scenario *scenario, const Plan *plan, const Op *op) {
+    if (is_exchange(op)) {
+        const Exchange exchange = op_exchange(scenario, plan, op);
+        return exchange_wire_time(&scenario->cluster, &exchange);
+    }
+    // A message of one byte is latency.
+    const Group group = plan_group(plan, op->group);
+    const double time_s = op_collective_s(scenario, plan, op);
+    const double latency_s =
+        fmin(time_s, collective_s(&scenario->cluster, op->collective, group, 1));
+    const double inside_s =
+        collective_inside_s(&scenario->cluster, op->collective, group, op->message_bytes);
+    return (WireTime){time_s, latency_s, time_s - latency_s, fmin(inside_s, time_s - latency_s)};
 }

@@ -27,3 +27,14 @@ double exchange_s(const Cluster *cluster, const Exchange *exchange);
 
 // Seconds of an OP_COLLECTIVE of any kind.
 double op_collective_s(const Scenario *scenario, const Plan *plan, const Op *op);
+
+// What it takes of the network. While bytes move on the links between domains (inside one, on its
+// links), SMs may copy for longer: latency_s + wire_s is at most time_s.
+typedef struct {
+    double time_s;
+    double latency_s;
+    double wire_s;   // at the share of the network that the price grants
+    double inside_s; // of the links inside each domain, where several are crossed
+} WireTime;
+
+WireTime op_wire_time(const Scenario *scenario, const Plan *plan, const Op *op);
