@@ -131,12 +131,11 @@ static void print_outcome(const Paper *paper, const SimResult *result) {
     fprintf(paper->stream, "%-*s%" PRId64 " activities; folding %s: %s\n", LABEL, "simulated",
             result->num_activities, result->folding, result->folding_reason);
     if (result->num_links == 0)
-        fprintf(
-            paper->stream,
-            "%-*snone: nothing of this plan's traffic crosses the simulated "
-            "network (collectives of tp,\n%-*scp, ep, ZeRO-2 and -3 are part of the computations' "
-            "prices)\n",
-            LABEL, "contention", LABEL, "");
+        fprintf(paper->stream,
+                "%-*snone: nothing of this plan's traffic crosses the simulated "
+                "network (collectives inside\n%-*slayers and scale-up domains are part of the "
+                "computations' prices)\n",
+                LABEL, "contention", LABEL, "");
     else if (result->contended)
         fprintf(paper->stream, "%-*smessages took %.1f %% longer than granted, %.1f %% shorter\n",
                 LABEL, "contention", result->flow_lost_frac * 100, result->flow_gained_frac * 100);
@@ -148,29 +147,12 @@ static void print_outcome(const Paper *paper, const SimResult *result) {
     fputc('\n', paper->stream);
 }
 
-// Where links are disturbed, what does not feel it.
-static void print_unplayed(const Paper *paper, const SimComparison *c) {
-    const Plan *plan = c->plan;
-    bool links = false;
-    for (int i = 0; i < c->scenario->num_disturb; i++)
-        links |= c->scenario->disturb[i].kind != DISTURB_SLOW_GPU &&
-                 c->scenario->disturb[i].kind != DISTURB_JITTER;
-    const bool sharded = plan->zero_stage >= 2 && plan->dp > 1;
-    if (!links || (plan->tp * plan->cp * plan->ep * plan->etp == 1 && !sharded)) return;
-    fprintf(
-        paper->stream,
-        "%-*sthe exchanges%s%s%s%s inside computations: a disturbed link does not slow them\n\n",
-        LABEL, "not played", plan->tp * plan->etp > 1 ? " of tp" : "", plan->cp > 1 ? " of cp" : "",
-        plan->ep > 1 ? " of ep" : "", sharded ? " of ZeRO" : "");
-}
-
 void report_simulation(const SimComparison *comparison, FILE *stream) {
     Arena arena = {0};
     Paper paper = paper_of(stream);
     paper_wrap(&paper, 0, STYLE_BOLD, report_question(comparison->scenario, &arena));
     fprintf(stream, "%-*s%s\n", LABEL, "plan", plan_describe(comparison->plan, &arena));
     print_outcome(&paper, comparison->result);
-    print_unplayed(&paper, comparison);
     // The estimate knows nothing of disturbances: all that they touch would stand there.
     if (comparison->result->start_s && comparison->result->disturbed.num_repetitions == 0)
         print_differences(&paper, comparison);

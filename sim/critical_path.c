@@ -3,8 +3,20 @@
 #include "sim/critical_path.h"
 
 const char *const PATH_KIND_NAMES[NUM_PATH_KINDS] = {
-    "forward",         "backward",         "backward-input",     "backward-weight",     "optimizer",
-    "message_latency", "message_transfer", "collective_latency", "collective_transfer", "host",
+    "forward",
+    "backward",
+    "backward-input",
+    "backward-weight",
+    "optimizer",
+    "message_latency",
+    "message_transfer",
+    "collective_latency",
+    "collective_transfer",
+    "inner_tp",
+    "inner_cp",
+    "inner_ep",
+    "inner_shards",
+    "host",
 };
 
 enum { NO_NODE = -1, NO_STAGE = -1 };
@@ -90,16 +102,32 @@ static void owners_find(const Lowered *lowered, const Program *program, NodePath
 
 // --- Items and totals
 
-static void totals_add(CriticalPath *path, PathKind kind, bool begins, double simulated_s,
-                       double estimated_s) {
-    path->totals[kind].count += begins;
-    path->totals[kind].simulated_s += simulated_s;
-    path->totals[kind].estimated_s += estimated_s;
+// Of the last item: it counts once in a total, whatever activities of it are on the path.
+static void totals_add(CriticalPath *path, PathKind kind, double simulated_s, double estimated_s) {
+    PathTotal *total = &path->totals[kind];
+    total->count += total->last_item != path->num_items;
+    total->last_item = path->num_items;
+    total->simulated_s += simulated_s;
+    total->estimated_s += estimated_s;
 }
 
-// begins: this activity is the first of its instruction on the path.
+// Of a flow of collectives inside a computation.
+static PathKind inner_kind(GroupKind group) {
+    switch (group) {
+    case GROUP_TP:
+    case GROUP_ETP:
+        return PATH_INNER_TP;
+    case GROUP_CP:
+        return PATH_INNER_CP;
+    case GROUP_EP:
+        return PATH_INNER_EP;
+    default:
+        return PATH_INNER_SHARDS;
+    }
+}
+
 static void node_account(const Dag *dag, const Playback *playback, int node, InstructionKind kind,
-                         bool begins, CriticalPath *path) {
+                         CriticalPath *path) {
     static const PathKind computations[] = {
         [INSTRUCTION_FORWARD] = PATH_FORWARD,
         [INSTRUCTION_BACKWARD] = PATH_BACKWARD,
@@ -107,16 +135,19 @@ static void node_account(const Dag *dag, const Playback *playback, int node, Ins
         [INSTRUCTION_BACKWARD_WEIGHT] = PATH_BACKWARD_WEIGHT,
         [INSTRUCTION_OPTIMIZER] = PATH_OPTIMIZER,
     };
-    double delay_s = dag->nodes[node].delay_s;
+    double delay_s = dag->nodes[node].delay_s, flow_s = dag_flow_s(dag, node);
     double taken_s = playback->end_s[node] - playback->start_s[node];
     bool message = kind == INSTRUCTION_SEND;
     if (message || kind == INSTRUCTION_COLLECTIVE) {
-        totals_add(path, message ? PATH_MESSAGE_LATENCY : PATH_COLLECTIVE_LATENCY, begins, delay_s,
+        totals_add(path, message ? PATH_MESSAGE_LATENCY : PATH_COLLECTIVE_LATENCY, delay_s,
                    delay_s);
-        totals_add(path, message ? PATH_MESSAGE_TRANSFER : PATH_COLLECTIVE_TRANSFER, begins,
-                   taken_s - delay_s, dag_flow_s(dag, node));
+        totals_add(path, message ? PATH_MESSAGE_TRANSFER : PATH_COLLECTIVE_TRANSFER,
+                   taken_s - delay_s, flow_s);
+    } else if (is_flow(dag, node)) {
+        GroupKind group = (GroupKind)(dag->routes[dag->nodes[node].route].inner - 1);
+        totals_add(path, inner_kind(group), taken_s, delay_s + flow_s);
     } else {
-        totals_add(path, computations[kind], begins, taken_s, delay_s);
+        totals_add(path, computations[kind], taken_s, delay_s);
     }
 }
 
@@ -141,14 +172,13 @@ static CriticalPath path_account(const Lowered *lowered, const Program *program,
         item.start_s = playback->start_s[node];
         item.end_s = playback->end_s[node];
         if (item.end_s <= item.start_s) continue;
-        bool begins = path.num_items == 0 || !is_same(program, &items[path.num_items - 1], &item);
-        if (begins)
+        if (path.num_items == 0 || !is_same(program, &items[path.num_items - 1], &item))
             items[path.num_items++] = item;
         else
             items[path.num_items - 1].end_s = item.end_s;
         InstructionKind kind =
             (InstructionKind)program->ranks[item.stage].instructions[item.instruction].kind;
-        node_account(&lowered->dag, playback, node, kind, begins, &path);
+        node_account(&lowered->dag, playback, node, kind, &path);
     }
     path.items = items;
     return path;
@@ -161,7 +191,7 @@ CriticalPath critical_path_find(const Lowered *lowered, const Program *program,
     NodePath nodes = nodes_walk(&lowered->dag, playback, &scratch);
     owners_find(lowered, program, &nodes, &scratch);
     CriticalPath path = path_account(lowered, program, playback, &nodes, arena);
-    if (step_s > 0) totals_add(&path, PATH_HOST, true, step_s, step_s);
+    if (step_s > 0) path.totals[PATH_HOST] = (PathTotal){1, step_s, step_s, 0};
     path.slack_s = estimate_step_s;
     for (int kind = 0; kind < NUM_PATH_KINDS; kind++) path.slack_s -= path.totals[kind].estimated_s;
     arena_free(&scratch);

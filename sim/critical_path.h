@@ -25,7 +25,11 @@ typedef enum {
     PATH_MESSAGE_TRANSFER,
     PATH_COLLECTIVE_LATENCY,
     PATH_COLLECTIVE_TRANSFER,
-    PATH_HOST, // what a step takes beside the Program
+    PATH_INNER_TP, // collectives inside computations that are flows, latency and transfer
+    PATH_INNER_CP,
+    PATH_INNER_EP,
+    PATH_INNER_SHARDS, // of ZeRO 2 and 3
+    PATH_HOST,         // what a step takes beside the Program
     NUM_PATH_KINDS
 } PathKind;
 
@@ -38,8 +42,9 @@ typedef struct {
 } PathItem;
 
 typedef struct {
-    int count; // instructions; of a message and a collective in both of its totals
+    int count; // instructions, in each of the totals that they have a part in
     double simulated_s, estimated_s;
+    int last_item; // how many items there were when the last was counted
 } PathTotal;
 
 typedef struct {

@@ -22,6 +22,7 @@ typedef struct {
     int links[MAX_HOPS];
     double share_bytes_per_s; // what a flow gets where the estimate expects it
     int from_gpu, to_gpu;     // both 0 where it was made by dag_add_links
+    int inner; // 1 + the GroupKind whose collectives inside computations it carries; 0: none
 } DagRoute;
 
 typedef struct {

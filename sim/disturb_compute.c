@@ -1,6 +1,7 @@
 #include "sim/disturb_compute.h"
 
 #include "base/random.h"
+#include "sim/lower_inner.h"
 #include "sim/meeting.h"
 
 #include <math.h>
@@ -63,25 +64,10 @@ static double gpu_factor(const ComputeDisturb *disturb, int gpu, int instruction
 
 // The seconds of a computation in which the GPU itself works.
 static double own_s(const Prices *prices, const Instruction *instruction, int rank) {
-    const Price *price;
-    switch (instruction->kind) {
-    case INSTRUCTION_FORWARD:
-        price = prices->forward;
-        break;
-    case INSTRUCTION_BACKWARD:
-        price = prices->backward;
-        break;
-    case INSTRUCTION_BACKWARD_INPUT:
-        price = prices->backward_input;
-        break;
-    case INSTRUCTION_BACKWARD_WEIGHT:
-        price = prices->backward_weight;
-        break;
-    default:
-        return prices->optimizer_s[rank];
-    }
+    const Price *price = instruction_price(prices, instruction);
+    if (!price) return prices->optimizer_s[rank];
     int parts = instruction->num_parts > 0 ? instruction->num_parts : 1;
-    return price[instruction->chunk].term_s[TERM_COMPUTE] / parts;
+    return price->term_s[TERM_COMPUTE] / parts;
 }
 
 static bool is_computation(const Instruction *instruction) {
@@ -101,13 +87,15 @@ static void instruction_disturb(const ComputeDisturb *disturb, int rank, int i, 
         if (first == replica || factors[first] < factor) factors[first] = factor;
     }
     const Instruction *instruction = &instructions->instructions[i];
-    double all_s = instruction_compute_s(disturb->input->prices, instruction, rank);
     double gpu_s = own_s(disturb->input->prices, instruction, rank);
     int num_folded = lowered->network.num_folded;
     for (int lane = 0; lane < lowered->num_lanes; lane++) {
         if (firsts[lane * num_folded] != lane * num_folded) continue;
-        int node = lowered->begin_node[rank][lane * instructions->num_instructions + i];
-        lowered->dag.nodes[node].delay_s = all_s + (factors[lane * num_folded] - 1) * gpu_s;
+        int slot = lane * instructions->num_instructions + i;
+        int node =
+            computation_timer(lowered->begin_node[rank][slot], lowered->end_node[rank][slot]);
+        double timer_s = computation_timer_s(disturb->input, lowered, rank, lane, instruction);
+        lowered->dag.nodes[node].delay_s = timer_s + (factors[lane * num_folded] - 1) * gpu_s;
     }
 }
 

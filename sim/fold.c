@@ -8,6 +8,17 @@ const char *const FOLD_NAMES[NUM_FOLD_MODES + 1] = {"auto", "none", "tp", "full"
 
 // --- Tensor-parallel ranks
 
+// Whether groups of a kind that may be flows inside computations (sim/lower_inner.h) cross domains
+// in another way than from a whole block of tensor-parallel ranks to a whole block.
+static bool inner_leaves_block(const Cluster *cluster, const Plan *plan, GroupKind kind) {
+    Group group = plan_group(plan, kind);
+    if (group.size == 1 || group.stride % plan->tp == 0) return false;
+    if (kind != GROUP_TP && kind != GROUP_EP && kind != GROUP_ETP) return false;
+    GroupLayout layout = group_layout(cluster, group);
+    return layout.num_domains > 1 && (layout.ranks_per_domain * group.stride % plan->tp != 0 ||
+                                      group.size * group.stride % plan->tp != 0);
+}
+
 // Why they cannot be folded; NULL where they can.
 static const char *tp_obstacle(const Cluster *cluster, const Plan *plan, const Program *program,
                                Arena *arena) {
@@ -18,6 +29,13 @@ static const char *tp_obstacle(const Cluster *cluster, const Plan *plan, const P
         if (group.size == 1 || group.stride % plan->tp == 0) continue;
         return arena_printf(arena, "the %s groups of %s run across tensor-parallel ranks",
                             GROUP_NAMES[kind], program->collectives[i].name);
+    }
+    for (GroupKind kind = GROUP_TP; kind < GROUP_PP; kind++) {
+        if (!inner_leaves_block(cluster, plan, kind)) continue;
+        return arena_printf(arena,
+                            "the %s groups cross scale-up domains inside a block of "
+                            "tensor-parallel ranks",
+                            GROUP_NAMES[kind]);
     }
     const char *why = network_folds(cluster, plan->tp);
     return why ? arena_printf(arena, "a tensor-parallel group cannot be folded: %s", why) : NULL;
@@ -75,7 +93,7 @@ static const char *rotation_obstacle(const Cluster *cluster, const Plan *plan,
     for (GroupKind kind = GROUP_TP; kind < GROUP_PP; kind++) {
         bool shards = kind == GROUP_ZERO || kind == GROUP_EZERO;
         bool meets = kind == GROUP_TP || kind == GROUP_CP || kind == GROUP_EP ||
-                     kind == GROUP_ETP || (shards && plan->zero_stage == 3);
+                     kind == GROUP_ETP || (shards && plan->zero_stage >= 2);
         for (int i = 0; i < program->num_collectives; i++)
             meets |= program->collectives[i].group == kind;
         if (!meets || group_rotates(cluster, plan, kind, rotation)) continue;

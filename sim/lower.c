@@ -117,15 +117,17 @@ static void message_group_add(Lowering *lowering, int rank, int lane, int i, int
     end[slot] = dag_add_timer(&lowering->builder, 0);
 }
 
-// One activity for all that meet inside it.
-static int computation_add(Lowering *lowering, int rank, int lane, int i) {
-    int first = lowering_first_lane(lowering, lane);
-    if (first != lane) {
-        return lowering->out->begin_node[rank][lowering_slot(lowering, rank, first, i)];
+// Its activities are those of all that meet inside it.
+static void computation_add(Lowering *lowering, int rank, int lane, int i) {
+    int32_t *begin = lowering->out->begin_node[rank], *end = lowering->out->end_node[rank];
+    int first = lowering_first_lane(lowering, lane), slot = lowering_slot(lowering, rank, lane, i);
+    if (first == lane) {
+        inner_lower(lowering, rank, lane, instruction_at(lowering, rank, i), &begin[slot],
+                    &end[slot]);
+        return;
     }
-    double time_s =
-        instruction_compute_s(lowering->input->prices, instruction_at(lowering, rank, i), rank);
-    return dag_add_timer(&lowering->builder, time_s);
+    begin[slot] = begin[lowering_slot(lowering, rank, first, i)];
+    end[slot] = end[lowering_slot(lowering, rank, first, i)];
 }
 
 static void lane_add_activities(Lowering *lowering, int rank, int lane) {
@@ -144,7 +146,7 @@ static void lane_add_activities(Lowering *lowering, int rank, int lane) {
         } else if (instruction->kind == INSTRUCTION_COLLECTIVE) {
             collective_add(lowering, rank, lane, i);
         } else {
-            begin[slot] = end[slot] = computation_add(lowering, rank, lane, i);
+            computation_add(lowering, rank, lane, i);
         }
     }
 }
@@ -266,6 +268,7 @@ Status program_lower(const LowerInput *input, const Folding *folding, bool stepw
         .builder = {.arena = arena},
     };
     TRY(lowering_start(&lowering));
+    inner_start(&lowering);
     void (*const passes[])(Lowering *, int, int) = {lane_add_messages, lane_add_activities,
                                                     lane_add_waits, lane_show_messages};
     for (size_t pass = 0; pass < sizeof passes / sizeof *passes; pass++) {

@@ -22,8 +22,7 @@ static int ring_steps(CollectiveKind kind, int num_ranks) {
     return kind == COLLECTIVE_ALL_REDUCE ? 2 * (num_ranks - 1) : num_ranks - 1;
 }
 
-// The member after i in its ring: beside it in its domain, or at its place in the next domain.
-static int ring_next(int i, int num_ranks, int ranks_per_domain, bool across) {
+int ring_next(int i, int num_ranks, int ranks_per_domain, bool across) {
     if (across) return (i + ranks_per_domain) % num_ranks;
     int first = i / ranks_per_domain * ranks_per_domain;
     int size = first + ranks_per_domain < num_ranks ? ranks_per_domain : num_ranks - first;

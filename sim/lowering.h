@@ -10,6 +10,7 @@ typedef struct {
     bool stepwise;
     const int *first_replica; // [period] of those that meet inside a computation
     Lowered *out;
+    struct InnerFlows *flows; // of sim/lower_inner.c
     DagBuilder builder;
     int32_t **message_node; // [num_ranks][l x num_instructions + i] flow of each SEND and RECV
     int max_meetings;       // most in a queue of collectives among the pipeline ranks
@@ -30,6 +31,16 @@ static inline int lowering_gpu(const Lowering *lowering, int rank, int lane) {
 static inline int lowering_first_lane(const Lowering *lowering, int lane) {
     return lowering->first_replica[lane * lowering->num_folded] / lowering->num_folded;
 }
+
+// The member after i in its ring: beside it in its domain, or at its place in the next domain.
+int ring_next(int i, int num_ranks, int ranks_per_domain, bool across);
+
+// What inner_lower needs, once the lanes are known.
+void inner_start(Lowering *lowering);
+
+// Makes the activities of one computation on all lanes that meet `lane`, their first, inside it.
+void inner_lower(Lowering *lowering, int rank, int lane, const Instruction *instruction,
+                 int32_t *begin, int32_t *end);
 
 // Makes the activities of one collective among the given GPUs, which are all of its group:
 // everything between *begin, which every member reaches, and *end.

@@ -12,6 +12,7 @@ static LowerInput lower_input(const Run *run) {
         .plan = &run->plan,
         .program = &run->parts.program,
         .prices = &run->parts.prices,
+        .inner = &run->inner,
     };
 }
 
@@ -103,6 +104,7 @@ static Status run_prepare(const RunOptions *options, const JsonNode *root, Arena
     TRY(estimate_plan(&run->scenario, &run->plan, arena, &run->estimate, &run->parts));
     TRY(folding_choose(options->fold, &run->scenario, &run->plan, &run->parts.program, arena,
                        &run->folding));
+    run->inner = inner_prepare(&run->scenario, &run->plan, &run->parts.workload, arena);
     LowerInput input = lower_input(run);
     TRY(program_lower(&input, &run->folding, options->stepwise, arena, &run->lowered));
     return network_disturb(&run->scenario, &run->lowered.network, arena, &run->disturbed);

@@ -7,7 +7,7 @@
 #include "sim/critical_path.h"
 #include "sim/difference.h"
 #include "sim/fold.h"
-#include "sim/lower.h"
+#include "sim/lower_inner.h"
 #include "sim/outcome.h"
 #include "sim/player.h"
 #include "sim/repetition.h"
@@ -26,6 +26,7 @@ typedef struct {
     Estimate estimate;
     EstimateParts parts;
     Folding folding;
+    Inner inner;
     Lowered lowered;
     Network disturbed; // its network with what happens to it
     Playback playback;

@@ -100,6 +100,21 @@ for network in '"nics_per_node": 2, "topology": "fat-tree"' \
     done
 done
 
+# Collectives inside layers that cross nodes, with messages and gradients beside them.
+for network in '"nics_per_node": 8' '"nics_per_node": 2, "topology": "fat-tree", "oversubscription": 2'; do
+    machine 8 "$network"
+    for parallel in '"tp": 4, "cp": 4, "pp": 2, "vpp": 2' '"tp": 2, "cp": 16, "cp_method": "ulysses"' \
+        '"tp": 8, "zero_stage": 3, "pp": 2' '"tp": 4, "zero_stage": 2' '"tp": 16, "pp": 2'; do
+        same "$parallel"
+    done
+    model=mixtral-8x7b
+    for parallel in '"tp": 2, "etp": 2, "ep": 8, "pp": 2' '"tp": 4, "etp": 2, "ep": 8, "pp": 2, "vpp": 2'; do
+        same "$parallel"
+        same "$parallel" ', "ep_overlap": true, "moe_dispatcher": "deepep"'
+    done
+    model=llama-3.1-8b
+done
+
 # Experts.
 model=mixtral-8x7b
 machine 8 '"nics_per_node": 8'
@@ -124,6 +139,10 @@ refused() {
 }
 
 model=llama-3.1-8b
+machine 4 '"nics_per_node": 8'
+job '"tp": 16'
+refuses "--fold tp is not possible: the tp groups cross scale-up domains inside a block of tensor-parallel ranks" \
+    simulate "$temp/job.json" --fold tp
 machine 2 '"nics_per_node": 8'
 job '"tp": 4, "pp": 4'
 refused 'there is one of them'

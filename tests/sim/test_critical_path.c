@@ -28,7 +28,7 @@ static void case_build(PathCase *c, ScheduleKind kind, int pp, int vpp, int num_
     }
     pipeline_build(p, 0.75);
     c->timeline = pipeline_run(p);
-    LowerInput input = {&c->cluster, &p->plan, &p->program, &p->prices};
+    LowerInput input = {&c->cluster, &p->plan, &p->program, &p->prices, NULL};
     Folding folding = {.num_folded = 1, .period = p->program.multiplicity};
     Status status = program_lower(&input, &folding, false, &p->arena, &c->lowered);
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);

@@ -25,7 +25,7 @@ static void case_open(DisturbCase *d, int pp, int tp, int dp, int num_microbatch
     pipeline_build(&d->c, 0);
     d->c.program.multiplicity = tp * dp;
     d->cluster = sim_cluster(2);
-    d->input = (LowerInput){&d->cluster, &d->c.plan, &d->c.program, &d->c.prices};
+    d->input = (LowerInput){&d->cluster, &d->c.plan, &d->c.program, &d->c.prices, NULL};
     Folding folding = {.num_folded = num_folded, .period = d->c.program.multiplicity};
     Status status = program_lower(&d->input, &folding, false, &d->c.arena, &d->lowered);
     CU_ASSERT_EQUAL(status.code, STATUS_OK);

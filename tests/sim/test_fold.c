@@ -119,9 +119,36 @@ static void one_rank_is_nothing_to_fold(void) {
     Folding folding;
     ASSERT_REFUSED(choose(FOLD_TP, 1, &REDUCE, &folding, &arena),
                    "--fold tp is not possible: there is one tensor-parallel rank");
-    ASSERT_REFUSED(choose(FOLD_FULL, 16, &REDUCE, &folding, &arena),
+    Scenario scenario = {.cluster = sim_cluster(1)};
+    Plan plan = plan_of(8);
+    plan.dp = plan.zero_group = plan.ep = 1;
+    Program program = {.num_ranks = 1, .multiplicity = 8};
+    ASSERT_REFUSED(folding_choose(FOLD_FULL, &scenario, &plan, &program, &arena, &folding),
                    "--fold full is not possible: the data-parallel replicas cannot be folded: "
                    "there is one of them");
+    arena_free(&arena);
+}
+
+// 16 tensor-parallel ranks in 2 nodes send to the other node, each from a NIC of its own. Experts
+// over all of 4 nodes do so from blocks of 4 tensor-parallel ranks to blocks of 4.
+static void rings_across_domains_keep_to_blocks(void) {
+    Arena arena = {0};
+    Folding folding;
+    ASSERT_REFUSED(choose(FOLD_TP, 16, &REDUCE, &folding, &arena),
+                   "--fold tp is not possible: the tp groups cross scale-up domains inside a block "
+                   "of tensor-parallel ranks");
+    CU_ASSERT_EQUAL(choose(FOLD_AUTO, 16, &REDUCE, &folding, &arena).code, STATUS_OK);
+    CU_ASSERT_EQUAL(folding.num_folded, 1);
+    CU_ASSERT_EQUAL(folding.period, 8);
+    Scenario scenario = {.cluster = sim_cluster(4)};
+    Plan plan = plan_of(4);
+    plan.dp = plan.zero_group = 8;
+    plan.ep = 32;
+    plan.expert_dp = 1;
+    Program program = {.num_ranks = 1, .multiplicity = 32};
+    CU_ASSERT_EQUAL(folding_choose(FOLD_TP, &scenario, &plan, &program, &arena, &folding).code,
+                    STATUS_OK);
+    CU_ASSERT_EQUAL(folding.num_folded, 4);
     arena_free(&arena);
 }
 
@@ -158,5 +185,6 @@ CU_TestInfo fold_tests[] = {
     {"groups_that_do_not_lie_alike_do_not", groups_that_do_not_lie_alike_do_not},
     {"an_uneven_network_does_not_fold", an_uneven_network_does_not_fold},
     {"one_rank_is_nothing_to_fold", one_rank_is_nothing_to_fold},
+    {"rings_across_domains_keep_to_blocks", rings_across_domains_keep_to_blocks},
     CU_TEST_INFO_NULL,
 };

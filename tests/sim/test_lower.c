@@ -14,41 +14,12 @@
 
 static Lowered lower(PipelineCase *c, const Cluster *cluster, int num_folded, int period,
                      bool stepwise) {
-    LowerInput input = {cluster, &c->plan, &c->program, &c->prices};
+    LowerInput input = {cluster, &c->plan, &c->program, &c->prices, NULL};
     Folding folding = {.num_folded = num_folded, .period = period};
     Lowered lowered;
     Status status = program_lower(&input, &folding, stepwise, &c->arena, &lowered);
     CU_ASSERT_EQUAL(status.code, STATUS_OK);
     return lowered;
-}
-
-static double *ends_of(PipelineCase *c, const Lowered *lowered) {
-    double *end_s = ARENA_ARRAY(&c->arena, lowered->dag.num_nodes, double);
-    int num_reached = dag_critical_path(&lowered->dag, &c->arena, end_s);
-    CU_ASSERT_EQUAL(num_reached, lowered->dag.num_nodes);
-    return end_s;
-}
-
-static bool is_near(double a, double b) {
-    return fabs(a - b) <= 1e-9 * fmax(1, fabs(b));
-}
-
-// How many instructions begin or end at another time than in the timeline.
-static int count_differences(PipelineCase *c, const Lowered *lowered, const Timeline *timeline) {
-    const double *ends = ends_of(c, lowered);
-    int num_different = 0;
-    for (int rank = 0; rank < c->program.num_ranks; rank++) {
-        int num = c->program.ranks[rank].num_instructions;
-        for (int slot = 0; slot < num * lowered->num_lanes; slot++) {
-            int begin = lowered->begin_node[rank][slot], end = lowered->end_node[rank][slot];
-            double duration_s =
-                lowered->dag.nodes[begin].delay_s + dag_flow_s(&lowered->dag, begin);
-            num_different +=
-                !is_near(ends[begin] - duration_s, timeline->start_s[rank][slot % num]);
-            num_different += !is_near(ends[end], timeline->end_s[rank][slot % num]);
-        }
-    }
-    return num_different;
 }
 
 // 2 tensor-parallel and 4 data-parallel ranks a stage; messages and collectives take their time.
@@ -73,7 +44,7 @@ static void assert_agrees(PipelineCase *c, const char *what) {
         int num_folded = i / 2 + 1, period = i % 2 ? 2 : c->program.multiplicity;
         Lowered lowered = lower(c, &cluster, num_folded, period, false);
         CU_ASSERT_EQUAL(lowered.num_lanes, period / num_folded);
-        int num_different = count_differences(c, &lowered, &timeline);
+        int num_different = sim_count_differences(&c->program, &lowered, &timeline, &c->arena);
         CU_ASSERT_EQUAL(num_different, 0);
         if (num_different == 0) continue;
         fprintf(stderr, "\n%s pp %d vpp %d, %d micro-batches, fold %d of %d: %d differ\n", what,
@@ -153,7 +124,7 @@ static void a_ring_takes_what_its_formula_says(void) {
         Cluster cluster = sim_cluster(1);
         int32_t end;
         Lowered lowered = lower_collective(&c, &cluster, 1, 4, stepwise, &end);
-        CU_ASSERT_DOUBLE_EQUAL(ends_of(&c, &lowered)[end], 3 + 3 + 1.6e-3, 1e-6);
+        CU_ASSERT_DOUBLE_EQUAL(sim_ends(&lowered, &c.arena)[end], 3 + 3 + 1.6e-3, 1e-6);
         pipeline_free(&c);
     }
 }
@@ -167,7 +138,7 @@ static void domains_are_crossed_once_per_channel(void) {
         Cluster cluster = sim_cluster(2);
         int32_t end;
         Lowered lowered = lower_collective(&c, &cluster, 1, 16, stepwise, &end);
-        CU_ASSERT_DOUBLE_EQUAL(ends_of(&c, &lowered)[end], 3 + 4.6875 + 2.6e-3, 1e-6);
+        CU_ASSERT_DOUBLE_EQUAL(sim_ends(&lowered, &c.arena)[end], 3 + 4.6875 + 2.6e-3, 1e-6);
         double nic_bytes = 0;
         for (int i = 0; i < lowered.dag.num_nodes; i++) {
             const DagNode *node = &lowered.dag.nodes[i];
@@ -187,7 +158,7 @@ static void too_much_is_refused(void) {
     Cluster cluster = sim_cluster(1 << 20);
     pipeline_build(&c, 0);
     c.program.multiplicity = 1 << 22;
-    LowerInput input = {&cluster, &c.plan, &c.program, &c.prices};
+    LowerInput input = {&cluster, &c.plan, &c.program, &c.prices, NULL};
     Folding folding = {.num_folded = 1, .period = c.program.multiplicity};
     Lowered lowered;
     Status status = program_lower(&input, &folding, false, &c.arena, &lowered);
