@@ -137,11 +137,11 @@ static void print_outcome(const Paper *paper, const SimResult *result) {
                 "computations' prices)\n",
                 LABEL, "contention", LABEL, "");
     else if (result->contended)
-        fprintf(paper->stream, "%-*smessages took %.1f %% longer than granted, %.1f %% shorter\n",
+        fprintf(paper->stream, "%-*stransfers took %.1f %% longer than granted, %.1f %% shorter\n",
                 LABEL, "contention", result->flow_lost_frac * 100, result->flow_gained_frac * 100);
     else
         fprintf(paper->stream,
-                "%-*snone: every message had the bandwidth that the estimate grants "
+                "%-*snone: every transfer had the bandwidth that the estimate grants "
                 "it\n",
                 LABEL, "contention");
     fputc('\n', paper->stream);
