@@ -55,6 +55,26 @@ void *arena_array(Arena *arena, size_t count, size_t element_size) {
     return arena_alloc(arena, count * element_size);
 }
 
+void *arena_grow(Arena *arena, void *array, size_t size) {
+    if (size > SIZE_MAX / 2) arena_exhausted(size);
+    // Behind the newest block, which is the one with room.
+    if (!arena->last) arena->last = block_new(NULL, 0);
+    ArenaBlock **link = &arena->last->previous;
+    while (array && (void *)(*link)->data != array) link = &(*link)->previous;
+    ArenaBlock *block = array ? *link : NULL;
+    ArenaBlock *previous = array ? block->previous : *link;
+    *link = previous;
+    if (size == 0) {
+        free(block);
+        return NULL;
+    }
+    block = realloc(block, sizeof *block + size);
+    if (!block) arena_exhausted(size);
+    *block = (ArenaBlock){.previous = previous, .size = size, .used = size};
+    *link = block;
+    return block->data;
+}
+
 char *arena_strdup(Arena *arena, const char *text) {
     size_t size = strlen(text) + 1;
     return memcpy(arena_alloc(arena, size), text, size);
@@ -95,7 +115,7 @@ static void blocks_free(ArenaBlock *block) {
 void arena_reset(Arena *arena) {
     if (!arena->last) return;
     cleanups_run(arena);
-    // Blocks only grow, so the newest is the largest.
+    // Blocks grow, so the newest is the largest but for those of arena_grow.
     blocks_free(arena->last->previous);
     arena->last->previous = NULL;
     arena->last->used = 0;

@@ -20,6 +20,10 @@ void *arena_alloc(Arena *arena, size_t size);
 // Zeroed array of count elements; refuses (exit 3) a product that does not fit size_t.
 void *arena_array(Arena *arena, size_t count, size_t element_size);
 
+// Makes an array larger, or NULL into one: only of its kind, which have a block each. It may move;
+// what is new in it is not set. A size of 0 gives it back before the rest and returns NULL.
+void *arena_grow(Arena *arena, void *array, size_t size);
+
 char *arena_strdup(Arena *arena, const char *text);
 
 char *arena_printf(Arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));

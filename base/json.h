@@ -37,6 +37,9 @@ Status json_load_without(const char *path, const char *const *names, Arena *aren
 // The same for text in memory, with a NUL at text[size]; file is the name used in messages.
 Status json_parse(const char *text, size_t size, const char *file, Arena *arena, JsonNode *root);
 
+// The same for a stream that is open, to its end.
+Status json_load_stream(FILE *stream, const char *file, Arena *arena, JsonNode *root);
+
 // The documents of a file with one per line (JSON Lines); blank lines are skipped. Their file is
 // "FILE:LINE"; a syntax error says "FILE: line L, column C". The same refusals.
 Status json_load_lines(const char *path, Arena *arena, JsonNode **roots, int *num_roots);

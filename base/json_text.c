@@ -224,11 +224,26 @@ Status json_load(const char *path, Arena *arena, JsonNode *root) {
 }
 
 Status json_load_without(const char *path, const char *const *names, Arena *arena, JsonNode *root) {
+    Arena scratch = {0}; // of the text, which the tree does not need
     char *text = NULL;
     Source source;
-    TRY(file_read(path, arena, &source, &text));
-    if (names[0]) json_blank_members(text, names);
-    return json_parse(text, source.size, source.file, arena, root);
+    Status status = file_read(path, &scratch, &source, &text);
+    if (status.code == STATUS_OK) {
+        if (names[0]) json_blank_members(text, names);
+        status = json_parse(text, source.size, source.file, arena, root);
+    }
+    arena_free(&scratch);
+    return status;
+}
+
+Status json_load_stream(FILE *stream, const char *file, Arena *arena, JsonNode *root) {
+    Arena scratch = {0};
+    char *text = NULL;
+    size_t size = 0;
+    Status status = stream_read(stream, file, &scratch, &text, &size);
+    if (status.code == STATUS_OK) status = json_parse(text, size, file, arena, root);
+    arena_free(&scratch);
+    return status;
 }
 
 Status json_load_lines(const char *path, Arena *arena, JsonNode **roots, int *num_roots) {

@@ -1,15 +1,9 @@
 #include "sim/dag.h"
 
-#include <string.h>
-
-// Makes room for one more element; the old array stays in the arena, so that all of them together
-// are at most twice the last.
 static void *grow(Arena *arena, void *array, int num, int *max, size_t element_size) {
     if (num < *max) return array;
     *max = *max ? 2 * *max : 1024;
-    void *larger = arena_array(arena, (size_t)*max, element_size);
-    if (num > 0) memcpy(larger, array, (size_t)num * element_size);
-    return larger;
+    return arena_grow(arena, array, (size_t)*max * element_size);
 }
 
 int dag_add_flow(DagBuilder *builder, double delay_s, double bytes, int route) {
@@ -60,19 +54,20 @@ Dag dag_finish(DagBuilder *builder) {
         .successors = ARENA_ARRAY(arena, builder->num_edges, int32_t),
         .num_waits = ARENA_ARRAY(arena, builder->num_nodes, int32_t),
     };
-    // Counting sort of the edges by where they begin.
+    // Counting sort of the edges by where they begin: first where those of each node end, then,
+    // from the last edge to the first, each before those that are in their place.
     for (int i = 0; i < builder->num_edges; i++) {
-        dag.first_successor[builder->edges[i][0] + 1]++;
+        dag.first_successor[builder->edges[i][0]]++;
         dag.num_waits[builder->edges[i][1]]++;
     }
     for (int i = 0; i < dag.num_nodes; i++) {
         dag.first_successor[i + 1] += dag.first_successor[i];
     }
-    int32_t *next = ARENA_ARRAY(arena, dag.num_nodes, int32_t);
-    if (dag.num_nodes > 0) memcpy(next, dag.first_successor, (size_t)dag.num_nodes * sizeof *next);
-    for (int i = 0; i < builder->num_edges; i++) {
-        dag.successors[next[builder->edges[i][0]]++] = builder->edges[i][1];
+    for (int i = builder->num_edges; i-- > 0;) {
+        dag.successors[--dag.first_successor[builder->edges[i][0]]] = builder->edges[i][1];
     }
+    arena_grow(arena, builder->edges, 0);
+    *builder = (DagBuilder){.arena = arena};
     return dag;
 }
 
@@ -90,30 +85,50 @@ double dag_flow_s(const Dag *dag, int node) {
     return activity->bytes / dag->routes[activity->route].share_bytes_per_s;
 }
 
-int dag_replay(const Dag *dag, const double *duration_s, Arena *arena, double *end_s) {
-    int32_t *queue = ARENA_ARRAY(arena, dag->num_nodes, int32_t);
-    int32_t *num_waits = ARENA_ARRAY(arena, dag->num_nodes, int32_t);
-    int num_queued = 0, num_done = 0;
-    for (int i = 0; i < dag->num_nodes; i++) {
-        end_s[i] = 0;
-        num_waits[i] = dag->num_waits[i];
-        if (num_waits[i] == 0) queue[num_queued++] = i;
+int dag_replay(const Dag *dag, DagDuration duration_s, const void *context, double *end_s) {
+    Arena scratch = {0};
+    int32_t *num_waits = ARENA_ARRAY(&scratch, dag->num_nodes, int32_t);
+    int32_t *ready = NULL;
+    int num_ready = 0, max_ready = 0, num_done = 0;
+    for (int first = 0; first < dag->num_nodes; first++) {
+        num_waits[first] = dag->num_waits[first];
+        end_s[first] = 0;
     }
-    while (num_done < num_queued) {
-        int node = queue[num_done++];
-        end_s[node] += duration_s[node];
-        for (int i = dag->first_successor[node]; i < dag->first_successor[node + 1]; i++) {
-            int after = dag->successors[i];
-            if (end_s[after] < end_s[node]) end_s[after] = end_s[node];
-            if (--num_waits[after] == 0) queue[num_queued++] = after;
+    for (int first = 0; first < dag->num_nodes; first++) {
+        if (dag->num_waits[first] > 0) continue;
+        ready = grow(&scratch, ready, num_ready, &max_ready, sizeof *ready);
+        ready[num_ready++] = first;
+        while (num_ready > 0) {
+            int node = ready[--num_ready];
+            num_done++;
+            end_s[node] += duration_s(context, node);
+            for (int i = dag->first_successor[node]; i < dag->first_successor[node + 1]; i++) {
+                int after = dag->successors[i];
+                if (end_s[after] < end_s[node]) end_s[after] = end_s[node];
+                if (--num_waits[after] > 0) continue;
+                ready = grow(&scratch, ready, num_ready, &max_ready, sizeof *ready);
+                ready[num_ready++] = after;
+            }
         }
     }
+    arena_free(&scratch);
     return num_done;
 }
 
-int dag_critical_path(const Dag *dag, Arena *arena, double *end_s) {
-    double *duration_s = ARENA_ARRAY(arena, dag->num_nodes, double);
-    for (int i = 0; i < dag->num_nodes; i++)
-        duration_s[i] = dag->nodes[i].delay_s + dag_flow_s(dag, i);
-    return dag_replay(dag, duration_s, arena, end_s);
+static double free_duration_s(const void *dag, int node) {
+    return ((const Dag *)dag)->nodes[node].delay_s + dag_flow_s(dag, node);
+}
+
+int dag_critical_path(const Dag *dag, double *end_s) {
+    return dag_replay(dag, free_duration_s, dag, end_s);
+}
+
+void dag_starts(const Dag *dag, const double *end_s, double *start_s) {
+    for (int i = 0; i < dag->num_nodes; i++) start_s[i] = 0;
+    for (int i = 0; i < dag->num_nodes; i++) {
+        for (int k = dag->first_successor[i]; k < dag->first_successor[i + 1]; k++) {
+            double *after_s = &start_s[dag->successors[k]];
+            if (*after_s < end_s[i]) *after_s = end_s[i];
+        }
+    }
 }

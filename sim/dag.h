@@ -36,7 +36,8 @@ typedef struct {
     int32_t *num_waits; // [num_nodes]
 } Dag;
 
-// A Dag in the making. Zero-initialise, with the arena that shall own all of it.
+// A Dag in the making. Zero-initialise, with the arena that shall own all of it; its arrays move as
+// they grow.
 typedef struct {
     Arena *arena;
     DagNode *nodes;
@@ -65,9 +66,15 @@ void dag_reroute(Dag *dag, const Network *network);
 // Seconds that the flow of an activity takes where the estimate's share of its links is free.
 double dag_flow_s(const Dag *dag, int node);
 
-// When every activity ends if each takes duration_s[num_nodes]: end_s[num_nodes].
+// How long an activity takes in a replay, >= 0.
+typedef double (*DagDuration)(const void *context, int node);
+
+// When every activity ends: end_s[num_nodes].
 //   returns how many activities are reached; fewer than num_nodes where some wait in a circle
-int dag_replay(const Dag *dag, const double *duration_s, Arena *arena, double *end_s);
+int dag_replay(const Dag *dag, DagDuration duration_s, const void *context, double *end_s);
 
 // The same if no flow ever slows another.
-int dag_critical_path(const Dag *dag, Arena *arena, double *end_s);
+int dag_critical_path(const Dag *dag, double *end_s);
+
+// When every activity begins, start_s[num_nodes], given when each ends.
+void dag_starts(const Dag *dag, const double *end_s, double *start_s);

@@ -216,8 +216,9 @@ static void lane_show_messages(Lowering *lowering, int rank, int lane) {
 static Status lowering_start(Lowering *lowering) {
     const Program *program = lowering->input->program;
     Lowered *out = lowering->out;
-    out->begin_node = ARENA_ARRAY(lowering->arena, program->num_ranks, int32_t *);
-    out->end_node = ARENA_ARRAY(lowering->arena, program->num_ranks, int32_t *);
+    Arena *arena = lowering->builder.arena;
+    out->begin_node = ARENA_ARRAY(arena, program->num_ranks, int32_t *);
+    out->end_node = ARENA_ARRAY(arena, program->num_ranks, int32_t *);
     lowering->message_node = ARENA_ARRAY(lowering->arena, program->num_ranks, int32_t *);
     double num_slots = 0;
     for (int rank = 0; rank < program->num_ranks; rank++) {
@@ -231,8 +232,8 @@ static Status lowering_start(Lowering *lowering) {
     }
     for (int rank = 0; rank < program->num_ranks; rank++) {
         size_t slots = (size_t)out->num_lanes * (size_t)program->ranks[rank].num_instructions;
-        out->begin_node[rank] = ARENA_ARRAY(lowering->arena, slots, int32_t);
-        out->end_node[rank] = ARENA_ARRAY(lowering->arena, slots, int32_t);
+        out->begin_node[rank] = ARENA_ARRAY(arena, slots, int32_t);
+        out->end_node[rank] = ARENA_ARRAY(arena, slots, int32_t);
         lowering->message_node[rank] = ARENA_ARRAY(lowering->arena, slots, int32_t);
     }
     for (int queue = 1; queue < NUM_PIPELINE_QUEUES; queue++) {
@@ -249,6 +250,22 @@ static Status lowering_start(Lowering *lowering) {
     return status_ok();
 }
 
+// Everything but the network, which is there.
+static Status lowering_run(Lowering *lowering) {
+    TRY(lowering_start(lowering));
+    inner_start(lowering);
+    void (*const passes[])(Lowering *, int, int) = {lane_add_messages, lane_add_activities,
+                                                    lane_add_waits, lane_show_messages};
+    for (size_t pass = 0; pass < sizeof passes / sizeof *passes; pass++) {
+        for (int rank = 0; rank < lowering->input->program->num_ranks; rank++) {
+            for (int lane = 0; lane < lowering->out->num_lanes; lane++)
+                passes[pass](lowering, rank, lane);
+        }
+    }
+    lowering->out->dag = dag_finish(&lowering->builder);
+    return status_ok();
+}
+
 Status program_lower(const LowerInput *input, const Folding *folding, bool stepwise, Arena *arena,
                      Lowered *out) {
     const Program *program = input->program;
@@ -258,24 +275,18 @@ Status program_lower(const LowerInput *input, const Folding *folding, bool stepw
     };
     Rotation rotation = {program->num_ranks, program->multiplicity, folding->period};
     if (folding->period < program->multiplicity) network_rotate(&out->network, &rotation, arena);
+    Arena scratch = {0};
     Lowering lowering = {
         .input = input,
-        .arena = arena,
+        .arena = &scratch,
         .num_folded = folding->num_folded,
         .stepwise = stepwise,
-        .first_replica = meeting_firsts(input->plan, program->multiplicity, folding->period, arena),
+        .first_replica =
+            meeting_firsts(input->plan, program->multiplicity, folding->period, &scratch),
         .out = out,
         .builder = {.arena = arena},
     };
-    TRY(lowering_start(&lowering));
-    inner_start(&lowering);
-    void (*const passes[])(Lowering *, int, int) = {lane_add_messages, lane_add_activities,
-                                                    lane_add_waits, lane_show_messages};
-    for (size_t pass = 0; pass < sizeof passes / sizeof *passes; pass++) {
-        for (int rank = 0; rank < program->num_ranks; rank++) {
-            for (int lane = 0; lane < out->num_lanes; lane++) passes[pass](&lowering, rank, lane);
-        }
-    }
-    out->dag = dag_finish(&lowering.builder);
-    return status_ok();
+    Status status = lowering_run(&lowering);
+    arena_free(&scratch);
+    return status;
 }

@@ -320,7 +320,7 @@ static const bool *plays_all_find(const Lowering *lowering) {
     const bool *is_disturbed = lowering->input->inner->is_disturbed;
     if (!is_disturbed) return NULL;
     const int num_ranks = lowering->input->program->num_ranks, lanes = lowering->out->num_lanes;
-    bool *out = ARENA_ARRAY(lowering->arena, (size_t)num_ranks * (size_t)lanes, bool);
+    bool *out = ARENA_ARRAY(lowering->builder.arena, (size_t)num_ranks * (size_t)lanes, bool);
     for (int rank = 0; rank < num_ranks; rank++)
         for (int lane = 0; lane < lanes; lane++)
             out[rank * lanes + lowering_first_lane(lowering, lane)] |=

@@ -5,7 +5,7 @@
 
 typedef struct {
     const LowerInput *input;
-    Arena *arena;
+    Arena *arena; // of what is only needed until the Dag is whole; builder.arena has the rest
     int num_folded;
     bool stepwise;
     const int *first_replica; // [period] of those that meet inside a computation

@@ -9,12 +9,22 @@ typedef struct {
     const Network *network;
     const Dag *dag;
     Playback *playback;
+    Arena *scratch;
     int32_t *num_waits; // [num_nodes] what is still to end
     int32_t *ready;     // stack of nodes that may begin now
-    int num_ready;
+    int num_ready, max_ready;
     int num_begun, num_ended;
     bool *is_down; // [num_flaps] of the network
 } Player;
+
+static void ready_push(Player *player, int node) {
+    if (player->num_ready == player->max_ready) {
+        player->max_ready = player->max_ready ? 2 * player->max_ready : 1024;
+        player->ready = arena_grow(player->scratch, player->ready,
+                                   (size_t)player->max_ready * sizeof *player->ready);
+    }
+    player->ready[player->num_ready++] = node;
+}
 
 static void node_end(Player *player, int node) {
     const Dag *dag = player->dag;
@@ -22,7 +32,7 @@ static void node_end(Player *player, int node) {
     player->num_ended++;
     for (int i = dag->first_successor[node]; i < dag->first_successor[node + 1]; i++) {
         int after = dag->successors[i];
-        if (--player->num_waits[after] == 0) player->ready[player->num_ready++] = after;
+        if (--player->num_waits[after] == 0) ready_push(player, after);
     }
 }
 
@@ -42,7 +52,6 @@ static void node_move(Player *player, int node) {
 static void begin_ready(Player *player) {
     while (player->num_ready > 0) {
         int node = player->ready[--player->num_ready];
-        player->playback->start_s[node] = sgx_now_s();
         player->num_begun++;
         if (player->dag->nodes[node].delay_s > 0) {
             player->playback->num_activities++;
@@ -119,29 +128,37 @@ static double *used_links(const Network *network, const Dag *dag, Arena *arena) 
     return bytes_per_s;
 }
 
+static Status player_run(Player *player) {
+    const Dag *dag = player->dag;
+    double *bytes_per_s = used_links(player->network, dag, player->scratch);
+    TRY(sgx_open(bytes_per_s, player->network->num_links));
+    for (int i = dag->num_nodes; i-- > 0;) {
+        player->num_waits[i] = dag->num_waits[i];
+        if (player->num_waits[i] == 0) ready_push(player, i);
+    }
+    flaps_begin(player);
+    begin_ready(player);
+    SgxEvents events = {.timer_done = timer_done, .flow_done = flow_done, .context = player};
+    TRY(sgx_run(&events));
+    if (player->num_ended == dag->num_nodes) return status_ok();
+    return status_error(STATUS_MACHINE, "%d of %d activities never began: they wait in a circle",
+                        dag->num_nodes - player->num_ended, dag->num_nodes);
+}
+
 Status dag_play(const Network *network, const Dag *dag, Arena *arena, Playback *out) {
-    *out = (Playback){
-        .start_s = ARENA_ARRAY(arena, dag->num_nodes, double),
-        .end_s = ARENA_ARRAY(arena, dag->num_nodes, double),
-    };
+    Arena scratch = {0};
+    *out = (Playback){.end_s = ARENA_ARRAY(arena, dag->num_nodes, double)};
     Player player = {
         .network = network,
         .dag = dag,
         .playback = out,
-        .num_waits = ARENA_ARRAY(arena, dag->num_nodes, int32_t),
-        .ready = ARENA_ARRAY(arena, dag->num_nodes, int32_t),
-        .is_down = ARENA_ARRAY(arena, network->num_flaps, bool),
+        .scratch = &scratch,
+        .num_waits = ARENA_ARRAY(&scratch, dag->num_nodes, int32_t),
+        .is_down = ARENA_ARRAY(&scratch, network->num_flaps, bool),
     };
-    TRY(sgx_open(used_links(network, dag, arena), network->num_links));
-    for (int i = dag->num_nodes; i-- > 0;) {
-        player.num_waits[i] = dag->num_waits[i];
-        if (player.num_waits[i] == 0) player.ready[player.num_ready++] = i;
-    }
-    flaps_begin(&player);
-    begin_ready(&player);
-    SgxEvents events = {.timer_done = timer_done, .flow_done = flow_done, .context = &player};
-    TRY(sgx_run(&events));
-    if (player.num_ended == dag->num_nodes) return status_ok();
-    return status_error(STATUS_MACHINE, "%d of %d activities never began: they wait in a circle",
-                        dag->num_nodes - player.num_ended, dag->num_nodes);
+    Status status = player_run(&player);
+    arena_free(&scratch);
+    out->start_s = ARENA_ARRAY(arena, dag->num_nodes, double);
+    dag_starts(dag, out->end_s, out->start_s);
+    return status;
 }

@@ -83,7 +83,8 @@ const char *network_rotates(const Network *network, const Rotation *rotation) {
 }
 
 void network_rotate(Network *network, const Rotation *rotation, Arena *arena) {
-    Turn links = turn_new(network->num_links, arena);
+    Arena scratch = {0};
+    Turn links = turn_new(network->num_links, &scratch);
     links_turn(network, rotation, &links);
     int num_turns = rotation->multiplicity / rotation->period;
     int *stand_in = ARENA_ARRAY(arena, network->num_links, int);
@@ -102,4 +103,5 @@ void network_rotate(Network *network, const Rotation *rotation, Arena *arena) {
         network->link_bytes_per_s[first] /= (double)num_turns / num_links;
     }
     network->stand_in = stand_in;
+    arena_free(&scratch);
 }

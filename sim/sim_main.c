@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,15 +89,6 @@ static Status options_read(int argc, char **argv, Options *out) {
                         argv[optind]);
 }
 
-// json_load("-") would name it "standard input".
-static Status input_read(const char *file, Arena *arena, JsonNode *root) {
-    char *text = arena_alloc(arena, JSON_MAX_BYTES + 2);
-    size_t size = fread(text, 1, JSON_MAX_BYTES + 1, stdin);
-    if (ferror(stdin)) return status_at(STATUS_MACHINE, file, "", "%s", strerror(errno));
-    text[size] = '\0';
-    return json_parse(text, size, file, arena, root);
-}
-
 static void lane_times_write(const Run *run, int rank, int lane, FILE *file) {
     int count = run->parts.program.ranks[rank].num_instructions;
     for (int i = 0; i < count; i++) {
@@ -142,14 +134,19 @@ static Status sim_main(int argc, char **argv, Arena *arena) {
     JsonNode root;
     Run *run = ARENA_NEW(arena, Run);
     TRY(options_read(argc, argv, &options));
-    TRY(input_read(options.file, arena, &root));
+    TRY(json_load_stream(stdin, options.file, arena, &root));
     if (options.hand_made) return hand_made_main(&root, arena);
     TRY(run_play(&options.run, &root, arena, run));
     if (options.times || options.all_times) TRY(times_write(run, options.all_times));
     return answer_write(run_to_json(run));
 }
 
+// Large arrays go back to the system when they are freed, however many were freed before; the C
+// library would keep more and more of them.
+enum { LARGE_BYTES = 128 * 1024 };
+
 int main(int argc, char **argv) {
+    mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
     Arena arena = {0};
     Status status = sim_main(argc, argv, &arena);
     if (status.code != STATUS_OK) fprintf(stderr, "meshwright-sim: %s\n", status.text);

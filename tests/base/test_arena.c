@@ -34,6 +34,29 @@ static void allocations_larger_than_a_block_fit(void) {
     arena_free(&arena);
 }
 
+static void a_growing_array_keeps_what_it_holds(void) {
+    Arena arena = {0};
+    int *numbers = NULL, *others = NULL;
+    for (int size = 1; size <= 1 << 18; size *= 2) {
+        numbers = arena_grow(&arena, numbers, (size_t)size * sizeof *numbers);
+        others = arena_grow(&arena, others, (size_t)size * sizeof *others);
+        for (int i = size / 2; i < size; i++) {
+            numbers[i] = i;
+            others[i] = -i;
+        }
+        memset(arena_alloc(&arena, (size_t)size), 0xff, (size_t)size);
+    }
+    int num_wrong = 0;
+    for (int i = 0; i < 1 << 18; i++) num_wrong += numbers[i] != i || others[i] != -i;
+    CU_ASSERT_EQUAL(num_wrong, 0);
+    CU_ASSERT_PTR_NULL(arena_grow(&arena, numbers, 0));
+    CU_ASSERT_PTR_NULL(arena_grow(&arena, NULL, 0));
+    CU_ASSERT_EQUAL(others[(1 << 18) - 1], 1 - (1 << 18));
+    arena_reset(&arena);
+    CU_ASSERT_PTR_NOT_NULL(arena_grow(&arena, NULL, 1));
+    arena_free(&arena);
+}
+
 static void count(void *thing) {
     ++*(int *)thing;
 }
@@ -56,6 +79,7 @@ CU_TestInfo arena_tests[] = {
     {"memory_is_zeroed_and_aligned", memory_is_zeroed_and_aligned},
     {"reused_memory_is_zeroed", reused_memory_is_zeroed},
     {"allocations_larger_than_a_block_fit", allocations_larger_than_a_block_fit},
+    {"a_growing_array_keeps_what_it_holds", a_growing_array_keeps_what_it_holds},
     {"owned_things_are_freed_once", owned_things_are_freed_once},
     CU_TEST_INFO_NULL,
 };

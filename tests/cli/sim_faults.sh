@@ -72,7 +72,7 @@ cat >job.json <<'END'
  "training": {"seq_len": 8192, "global_batch": 1024, "precision": "bf16"},
  "parallel": {"tp": 8, "pp": 8}}
 END
-for limit_kb in 60000 80000 90000 100000 110000 120000; do
+for limit_kb in 50000 60000 70000 80000 90000 100000; do
     rc=0
     prlimit --as=${limit_kb}000 "$MESHWRIGHT" simulate job.json --fold none --json \
         --trace trace.json >out 2>err || rc=$?

@@ -33,7 +33,7 @@ Cluster sim_cluster(int num_nodes) {
 
 double *sim_ends(const Lowered *lowered, Arena *arena) {
     double *end_s = ARENA_ARRAY(arena, lowered->dag.num_nodes, double);
-    int num_reached = dag_critical_path(&lowered->dag, arena, end_s);
+    int num_reached = dag_critical_path(&lowered->dag, end_s);
     CU_ASSERT_EQUAL(num_reached, lowered->dag.num_nodes);
     return end_s;
 }

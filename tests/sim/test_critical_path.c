@@ -34,19 +34,18 @@ static void case_build(PathCase *c, ScheduleKind kind, int pp, int vpp, int num_
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
 }
 
+static double given_duration_s(const void *durations_s, int node) {
+    return ((const double *)durations_s)[node];
+}
+
 // As the engine would play it if each activity took duration_s[num_nodes].
 static Playback playback_of(PathCase *c, const double *duration_s) {
     Arena *arena = &c->pipeline.arena;
     const Dag *dag = &c->lowered.dag;
     Playback out = {.start_s = ARENA_ARRAY(arena, dag->num_nodes, double),
                     .end_s = ARENA_ARRAY(arena, dag->num_nodes, double)};
-    dag_replay(dag, duration_s, arena, out.end_s);
-    for (int i = 0; i < dag->num_nodes; i++) {
-        for (int k = dag->first_successor[i]; k < dag->first_successor[i + 1]; k++) {
-            double *start_s = &out.start_s[dag->successors[k]];
-            if (*start_s < out.end_s[i]) *start_s = out.end_s[i];
-        }
-    }
+    dag_replay(dag, given_duration_s, duration_s, out.end_s);
+    dag_starts(dag, out.end_s, out.start_s);
     return out;
 }
 

@@ -37,7 +37,7 @@ static void disturb(DisturbCase *d, Disturb entry, int repetition) {
 
 static double step_s(DisturbCase *d) {
     double *end_s = ARENA_ARRAY(&d->c.arena, d->lowered.dag.num_nodes, double), last_s = 0;
-    dag_critical_path(&d->lowered.dag, &d->c.arena, end_s);
+    dag_critical_path(&d->lowered.dag, end_s);
     for (int i = 0; i < d->lowered.dag.num_nodes; i++) last_s = fmax(last_s, end_s[i]);
     return last_s;
 }
