@@ -12,6 +12,7 @@
 #include <exception>
 #include <map>
 #include <new>
+#include <queue>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -26,13 +27,29 @@ using simgrid::kernel::routing::Route;
 
 namespace {
 
+using simgrid::kernel::resource::StandardLinkImpl;
+
+// Timers that run out at one moment do so in the order in which they were started.
+struct Timeout {
+    double date_s;
+    int64_t number;
+    int id;
+    bool operator>(const Timeout &other) const {
+        return date_s != other.date_s ? date_s > other.date_s : number > other.number;
+    }
+};
+
 // One engine per process is SimGrid's own rule, hence the one global of this program.
 struct State {
     std::vector<s4u::Link *> links;
     std::vector<double> whole_bytes_per_s; // of every link, as it was opened
     std::map<int, double> bytes_per_s;     // of those that have less now
     s4u::Host *from = nullptr, *to = nullptr;
-    std::vector<simgrid::kernel::resource::StandardLinkImpl *> route; // of the flow now starting
+    std::vector<StandardLinkImpl *> route; // of the flow now starting
+    std::vector<StandardLinkImpl *> parts; // SimGrid's own view of every link
+    std::priority_queue<Timeout, std::vector<Timeout>, std::greater<Timeout>> timeouts;
+    int64_t num_timers = 0;
+    double wake_up_s = -1;              // for which SimGrid was last asked; negative: for none
     std::vector<s4u::Activity *> ended; // released when the clock next advances
     const SgxEvents *events = nullptr;
     std::string error; // the first one
@@ -70,6 +87,28 @@ struct FlowZone : simgrid::kernel::routing::NetZoneImpl {
     }
 };
 
+// SimGrid's timers take some allocations each, so it has one at a time: that of the next timeout.
+void wake_up_at(double date_s);
+
+// asked_s: for when; what is not the last request was made before a nearer timeout. Timers that
+// start here are later than that, so none of them asks anew.
+void wake_up(double asked_s) {
+    if (asked_s != state.wake_up_s) return;
+    while (!state.timeouts.empty() && state.timeouts.top().date_s <= s4u::Engine::get_clock()) {
+        int id = state.timeouts.top().id;
+        state.timeouts.pop();
+        state.events->timer_done(state.events->context, id);
+    }
+    state.wake_up_s = -1;
+    if (!state.timeouts.empty()) wake_up_at(state.timeouts.top().date_s);
+}
+
+void wake_up_at(double date_s) {
+    if (state.wake_up_s >= 0 && state.wake_up_s <= date_s) return;
+    state.wake_up_s = date_s;
+    simgrid::kernel::timer::Timer::set(date_s, [date_s] { wake_up(date_s); });
+}
+
 std::string sentence_of(const std::exception &exception) {
     if (dynamic_cast<const std::bad_alloc *>(&exception)) return "out of memory";
     return std::string("SimGrid: ") + exception.what();
@@ -105,10 +144,12 @@ void build_links(const double *link_bytes_per_s, int num_links) {
     state.from = zone->create_host("from", 1.0)->seal();
     state.to = zone->create_host("to", 1.0)->seal();
     state.links.resize(static_cast<size_t>(num_links));
+    state.parts.resize(static_cast<size_t>(num_links));
     state.whole_bytes_per_s.assign(link_bytes_per_s, link_bytes_per_s + num_links);
     for (size_t i = 0; i < state.links.size(); i++) {
         if (link_bytes_per_s[i] <= 0) continue;
         state.links[i] = zone->create_link(std::to_string(i), link_bytes_per_s[i])->seal();
+        state.parts[i] = state.links[i]->get_impl();
     }
     zone->seal();
 }
@@ -156,9 +197,9 @@ double sgx_now_s(void) {
 
 void sgx_start_timer(double delay_s, int id) {
     try {
-        simgrid::kernel::timer::Timer::set(s4u::Engine::get_clock() + delay_s, [id] {
-            state.events->timer_done(state.events->context, id);
-        });
+        double date_s = s4u::Engine::get_clock() + delay_s;
+        state.timeouts.push({date_s, state.num_timers++, id});
+        wake_up_at(date_s);
     } catch (const std::exception &exception) {
         note_error(exception);
     }
@@ -168,7 +209,7 @@ void sgx_start_flow(const int *links, int num_links, double bytes, int id) {
     try {
         state.route.clear();
         for (int i = 0; i < num_links; i++) {
-            state.route.push_back(link_at(links[i])->get_impl());
+            state.route.push_back(state.parts.at(static_cast<size_t>(links[i])));
         }
         auto flow = s4u::Comm::sendto_init(state.from, state.to);
         flow->set_payload_size(static_cast<uint64_t>(bytes + 0.5));
