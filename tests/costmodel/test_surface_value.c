@@ -47,6 +47,23 @@ static void surface_comes_back_from_its_document(void) {
     arena_free(&arena);
 }
 
+static void numbers_of_a_string_are_those_of_a_list(void) {
+    static const char NUMBERS[] = "0.1,-0.3,1234.567,0.00123,2499.99999999999,"
+                                  "123.456789012345678,1.5e3,-25E-1,0.1000000000000000055,3.0000";
+    static const char HEAD[] =
+        "{\"axes\": [{\"name\": \"m\", \"knots\": [1, 2, 3, 4, 5]}, {\"name\": "
+        "\"n\", \"knots\": [1, 4]}], \"spread_frac\": 0, "
+        "\"log_ratio_e3\": ";
+    Arena arena = {0};
+    Surface of_string, of_list;
+    const char *string = arena_printf(&arena, "%s\"%s\"}", HEAD, NUMBERS);
+    const char *list = arena_printf(&arena, "%s[%s]}", HEAD, NUMBERS);
+    CU_ASSERT_EQUAL_FATAL(surface_of(string, &arena, &of_string).code, STATUS_OK);
+    CU_ASSERT_EQUAL_FATAL(surface_of(list, &arena, &of_list).code, STATUS_OK);
+    for (int i = 0; i < 10; i++) CU_ASSERT_EQUAL(of_string.values[i], of_list.values[i]);
+    arena_free(&arena);
+}
+
 // As bundled profiles have them: the numbers in one string.
 static void values_may_stand_in_a_string(void) {
     Arena arena = {0};
@@ -92,6 +109,7 @@ static void bad_surfaces_are_refused(void) {
 CU_TestInfo surface_value_tests[] = {
     {"surface_interpolates_and_clamps", surface_interpolates_and_clamps},
     {"surface_comes_back_from_its_document", surface_comes_back_from_its_document},
+    {"numbers_of_a_string_are_those_of_a_list", numbers_of_a_string_are_those_of_a_list},
     {"values_may_stand_in_a_string", values_may_stand_in_a_string},
     {"bad_surfaces_are_refused", bad_surfaces_are_refused},
     CU_TEST_INFO_NULL,
