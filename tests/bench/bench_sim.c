@@ -1,8 +1,14 @@
 // Wall time of simulations, from starting the simulator's process to its answer: median and range
-// of five runs after one to warm up, for the figures in docs/simulation.md. The last two jobs are
-// a what-if of one repetition and of many.
+// of five runs after one to warm up; the simulator's peak memory; and the bar for both where there
+// is one, for the figures in docs/simulation.md. The last two jobs are a what-if of one repetition
+// and of many.
+//
+// Usage: bench_sim [TEXT]: only jobs with TEXT in their title.
 #include "sim/sim.h"
 #include "tests/bench/measure.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 enum { NUM_RUNS = 5 };
 
@@ -14,26 +20,27 @@ typedef struct {
     const char *fold;
     const char *disturb; // or NULL
     int num_repetitions;
+    double bar_s, bar_mb; // per repetition, at most; 0: none
 } Job;
 
-#define WHAT_IF "1,024 GPUs", 128, 1024, "\"tp\": 8, \"pp\": 8", "auto"
 #define JITTER "{\"jitter_frac\": 0.05, \"seed\": 1}"
 
+#define INTERLEAVED "128 GPUs, interleaved", 16, 1024, "\"tp\": 8, \"pp\": 4, \"vpp\": 5"
+#define GPUS_1024 "1,024 GPUs", 128, 1024, "\"tp\": 8, \"pp\": 8"
+#define WITHOUT_TP "2,048 GPUs without tp", 256, 2048, "\"tp\": 1, \"pp\": 8, \"vpp\": 5"
+#define GPUS_4096 "4,096 GPUs", 512, 4096, "\"tp\": 8, \"pp\": 8"
+#define GPUS_16384 "16,384 GPUs", 2048, 16384, "\"tp\": 8, \"pp\": 8"
+#define STAGES_16 "16,384 GPUs, 16 stages", 2048, 16384, "\"tp\": 8, \"pp\": 16"
+
 static const Job JOBS[] = {
-    {"128 GPUs, interleaved", 16, 1024, "\"tp\": 8, \"pp\": 4, \"vpp\": 5", "full", NULL, 1},
-    {"128 GPUs, interleaved", 16, 1024, "\"tp\": 8, \"pp\": 4, \"vpp\": 5", "tp", NULL, 1},
-    {"128 GPUs, interleaved", 16, 1024, "\"tp\": 8, \"pp\": 4, \"vpp\": 5", "none", NULL, 1},
-    {"1,024 GPUs", 128, 1024, "\"tp\": 8, \"pp\": 8", "full", NULL, 1},
-    {"1,024 GPUs", 128, 1024, "\"tp\": 8, \"pp\": 8", "tp", NULL, 1},
-    {"1,024 GPUs", 128, 1024, "\"tp\": 8, \"pp\": 8", "none", NULL, 1},
-    {"2,048 GPUs without tp", 256, 2048, "\"tp\": 1, \"pp\": 8, \"vpp\": 5", "full", NULL, 1},
-    {"2,048 GPUs without tp", 256, 2048, "\"tp\": 1, \"pp\": 8, \"vpp\": 5", "none", NULL, 1},
-    {"16,384 GPUs", 2048, 16384, "\"tp\": 8, \"pp\": 8", "full", NULL, 1},
-    {"16,384 GPUs", 2048, 16384, "\"tp\": 8, \"pp\": 8", "tp", NULL, 1},
-    {"16,384 GPUs, 16 stages", 2048, 16384, "\"tp\": 8, \"pp\": 16", "full", NULL, 1},
-    {"16,384 GPUs, 16 stages", 2048, 16384, "\"tp\": 8, \"pp\": 16", "tp", NULL, 1},
-    {WHAT_IF, JITTER, 1},
-    {WHAT_IF, JITTER, 40},
+    {INTERLEAVED, "full", NULL, 1, 0, 0},   {INTERLEAVED, "tp", NULL, 1, 0, 0},
+    {INTERLEAVED, "none", NULL, 1, 0, 0},   {GPUS_1024, "full", NULL, 1, 0, 0},
+    {GPUS_1024, "tp", NULL, 1, 0.1, 45},    {GPUS_1024, "none", NULL, 1, 0.8, 80},
+    {WITHOUT_TP, "full", NULL, 1, 0, 0},    {WITHOUT_TP, "none", NULL, 1, 0, 0},
+    {GPUS_4096, "none", NULL, 1, 9, 200},   {GPUS_16384, "full", NULL, 1, 0.8, 110},
+    {GPUS_16384, "tp", NULL, 1, 3, 160},    {STAGES_16, "full", NULL, 1, 0, 0},
+    {STAGES_16, "tp", NULL, 1, 0, 0},       {GPUS_1024, "tp", JITTER, 1, 0.1, 0},
+    {GPUS_1024, "tp", JITTER, 40, 0.05, 0},
 };
 
 static cJSON *job_document(const Job *job, Arena *arena) {
@@ -43,6 +50,26 @@ static cJSON *job_document(const Job *job, Arena *arena) {
         "{\"seq_len\": 8192, \"global_batch\": %d, \"precision\": \"bf16\"}, \"parallel\": {%s}, "
         "\"disturb\": [%s]}",
         job->num_nodes, job->global_batch, job->parallel, job->disturb ? job->disturb : ""));
+}
+
+static void bar_print(const char *what, double figure, double bar) {
+    if (bar > 0) printf("    %s: bar %g, %s\n", what, bar, figure <= bar ? "held" : "missed");
+}
+
+static void job_print(const Job *job, const SimResult *result, const Spread *wall_s) {
+    struct rusage usage;
+    getrusage(RUSAGE_CHILDREN, &usage);
+    double peak_mb = (double)usage.ru_maxrss * 1024 / 1e6;
+    printf("%-24s fold %-4s %9lld activities  %.3f s (%.3f to %.3f)  %.0f MB\n", job->title,
+           result->folding, (long long)result->num_activities, wall_s->median, wall_s->least,
+           wall_s->most, peak_mb);
+    double each_s = wall_s->median / job->num_repetitions;
+    if (job->disturb) {
+        printf("    with jitter, %d repetitions beside the undisturbed run: %.3f s each\n",
+               job->num_repetitions, each_s);
+    }
+    bar_print("seconds", each_s, job->bar_s);
+    bar_print("MB", peak_mb, job->bar_mb);
 }
 
 static Status job_run(const Job *job) {
@@ -58,17 +85,25 @@ static Status job_run(const Job *job) {
     }
     if (status.code == STATUS_OK) {
         Spread spread = measure_spread(wall_s + 1, NUM_RUNS);
-        printf("%-24s fold %-4s %9lld activities  %.3f s (%.3f to %.3f)\n", job->title,
-               result.folding, (long long)result.num_activities, spread.median, spread.least,
-               spread.most);
-        if (job->disturb) {
-            printf("    with jitter, %d repetitions beside the undisturbed run: %.3f s each\n",
-                   job->num_repetitions, spread.median / job->num_repetitions);
-        }
+        job_print(job, &result, &spread);
     }
     cJSON_Delete(document);
     arena_free(&arena);
     return status;
+}
+
+// In a child, whose own children are this job's: the system tells the peak of the largest.
+static int job_measure(const Job *job) {
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        Status status = job_run(job);
+        if (status.code != STATUS_OK) fprintf(stderr, "bench_sim: %s\n", status.text);
+        exit((int)status.code);
+    }
+    int state = 0;
+    if (child < 0 || waitpid(child, &state, 0) < 0 || !WIFEXITED(state)) return STATUS_MACHINE;
+    return WEXITSTATUS(state);
 }
 
 // This program lies in a folder of its own beside the simulator.
@@ -82,14 +117,13 @@ static void find_simulator(void) {
     setenv("MESHWRIGHT_SIM", path, 0);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     find_simulator();
     measure_print_machine();
     for (size_t i = 0; i < sizeof JOBS / sizeof *JOBS; i++) {
-        Status status = job_run(&JOBS[i]);
-        if (status.code == STATUS_OK) continue;
-        fprintf(stderr, "bench_sim: %s\n", status.text);
-        return (int)status.code;
+        if (argc > 1 && !strstr(JOBS[i].title, argv[1])) continue;
+        int code = job_measure(&JOBS[i]);
+        if (code != 0) return code;
     }
     return 0;
 }
