@@ -122,13 +122,3 @@ static double free_duration_s(const void *dag, int node) {
 int dag_critical_path(const Dag *dag, double *end_s) {
     return dag_replay(dag, free_duration_s, dag, end_s);
 }
-
-void dag_starts(const Dag *dag, const double *end_s, double *start_s) {
-    for (int i = 0; i < dag->num_nodes; i++) start_s[i] = 0;
-    for (int i = 0; i < dag->num_nodes; i++) {
-        for (int k = dag->first_successor[i]; k < dag->first_successor[i + 1]; k++) {
-            double *after_s = &start_s[dag->successors[k]];
-            if (*after_s < end_s[i]) *after_s = end_s[i];
-        }
-    }
-}

@@ -75,6 +75,3 @@ int dag_replay(const Dag *dag, DagDuration duration_s, const void *context, doub
 
 // The same if no flow ever slows another.
 int dag_critical_path(const Dag *dag, double *end_s);
-
-// When every activity begins, start_s[num_nodes], given when each ends.
-void dag_starts(const Dag *dag, const double *end_s, double *start_s);

@@ -4,16 +4,20 @@
 
 #include <math.h>
 
-// Activities are handed to SimGrid only when they begin: its work per event grows with those alive.
+// Only flows are SimGrid's: when all that an activity without one waits for has an end, it has,
+// too, though that be in the future. So nothing happens at the end of a computation but in
+// SimGrid's time where a flow begins then. Flows are handed to SimGrid when they begin: its work
+// per event grows with those alive.
 typedef struct {
     const Network *network;
     const Dag *dag;
-    Playback *playback;
+    Playback *playback; // start_s: so far, the end of the last that each waits for
     Arena *scratch;
-    int32_t *num_waits; // [num_nodes] what is still to end
-    int32_t *ready;     // stack of nodes that may begin now
+    int32_t *num_waits; // [num_nodes] what has no end yet
+    int32_t *ready;     // stack of nodes whose beginning is known
     int num_ready, max_ready;
-    int num_begun, num_ended;
+    int num_flows; // that wait for their beginning, or are under way
+    int num_ended;
     bool *is_down; // [num_flaps] of the network
 } Player;
 
@@ -26,40 +30,43 @@ static void ready_push(Player *player, int node) {
     player->ready[player->num_ready++] = node;
 }
 
-static void node_end(Player *player, int node) {
+static void node_end(Player *player, int node, double end_s) {
     const Dag *dag = player->dag;
-    player->playback->end_s[node] = sgx_now_s();
+    double *start_s = player->playback->start_s;
+    player->playback->end_s[node] = end_s;
     player->num_ended++;
     for (int i = dag->first_successor[node]; i < dag->first_successor[node + 1]; i++) {
         int after = dag->successors[i];
+        if (start_s[after] < end_s) start_s[after] = end_s;
         if (--player->num_waits[after] == 0) ready_push(player, after);
     }
 }
 
-static void node_move(Player *player, int node) {
+static void flow_start(Player *player, int node) {
     const DagNode *activity = &player->dag->nodes[node];
-    // Less than half a byte is none to SimGrid.
-    if (activity->route == NO_ROUTE || activity->bytes < 0.5) {
-        node_end(player, node);
-        return;
-    }
     const DagRoute *route = &player->dag->routes[activity->route];
     player->playback->num_activities++;
     sgx_start_flow(route->links, route->num_links, activity->bytes, node);
 }
 
-// Begins all that is ready, and what becomes ready by ends without duration.
-static void begin_ready(Player *player) {
-    while (player->num_ready > 0) {
-        int node = player->ready[--player->num_ready];
-        player->num_begun++;
-        if (player->dag->nodes[node].delay_s > 0) {
-            player->playback->num_activities++;
-            sgx_start_timer(player->dag->nodes[node].delay_s, node);
-        } else {
-            node_move(player, node);
-        }
+static void node_begin(Player *player, int node) {
+    const DagNode *activity = &player->dag->nodes[node];
+    if (activity->delay_s > 0) player->playback->num_activities++;
+    double moves_s = player->playback->start_s[node] + activity->delay_s;
+    // Less than half a byte is none to SimGrid.
+    if (activity->route == NO_ROUTE || activity->bytes < 0.5) {
+        node_end(player, node, moves_s);
+        return;
     }
+    player->num_flows++;
+    if (moves_s > sgx_now_s())
+        sgx_start_timer(moves_s, node);
+    else
+        flow_start(player, node);
+}
+
+static void begin_ready(Player *player) {
+    while (player->num_ready > 0) node_begin(player, player->ready[--player->num_ready]);
 }
 
 // A link that is down keeps so much of its capacity: flows stall, and the engine, which knows no
@@ -77,15 +84,16 @@ static void link_set(const Player *player, int link) {
     sgx_set_link(link, fmax(left, DOWN_FRAC * whole));
 }
 
-// Flaps are timers with the numbers behind those of the nodes. They end with the last activity.
+// Flaps are timers with the numbers behind those of the nodes. They end with the last flow: without
+// one, all that is left has its end.
 static void flap_turn(Player *player, int number) {
-    if (player->num_begun == player->num_ended) return;
+    if (player->num_flows == 0) return;
     const LinkFlap *flap = &player->network->flaps[number];
     bool *is_down = &player->is_down[number];
     *is_down = !*is_down;
     link_set(player, flap->link);
-    sgx_start_timer(*is_down ? flap->down_s : flap->period_s - flap->down_s,
-                    player->dag->num_nodes + number);
+    double lasts_s = *is_down ? flap->down_s : flap->period_s - flap->down_s;
+    sgx_start_timer(sgx_now_s() + lasts_s, player->dag->num_nodes + number);
 }
 
 static void flaps_begin(Player *player) {
@@ -107,13 +115,14 @@ static void timer_done(void *context, int id) {
         flap_turn(player, id - player->dag->num_nodes);
         return;
     }
-    node_move(player, id);
-    begin_ready(player);
+    flow_start(player, id);
 }
 
 static void flow_done(void *context, int node) {
-    node_end(context, node);
-    begin_ready(context);
+    Player *player = context;
+    player->num_flows--;
+    node_end(player, node, sgx_now_s());
+    begin_ready(player);
 }
 
 // The capacities of the links that flows cross, 0 for all others.
@@ -147,7 +156,10 @@ static Status player_run(Player *player) {
 
 Status dag_play(const Network *network, const Dag *dag, Arena *arena, Playback *out) {
     Arena scratch = {0};
-    *out = (Playback){.end_s = ARENA_ARRAY(arena, dag->num_nodes, double)};
+    *out = (Playback){
+        .start_s = ARENA_ARRAY(arena, dag->num_nodes, double),
+        .end_s = ARENA_ARRAY(arena, dag->num_nodes, double),
+    };
     Player player = {
         .network = network,
         .dag = dag,
@@ -158,7 +170,5 @@ Status dag_play(const Network *network, const Dag *dag, Arena *arena, Playback *
     };
     Status status = player_run(&player);
     arena_free(&scratch);
-    out->start_s = ARENA_ARRAY(arena, dag->num_nodes, double);
-    dag_starts(dag, out->end_s, out->start_s);
     return status;
 }

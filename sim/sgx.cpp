@@ -195,9 +195,8 @@ double sgx_now_s(void) {
     return s4u::Engine::get_clock();
 }
 
-void sgx_start_timer(double delay_s, int id) {
+void sgx_start_timer(double date_s, int id) {
     try {
-        double date_s = s4u::Engine::get_clock() + delay_s;
         state.timeouts.push({date_s, state.num_timers++, id});
         wake_up_at(date_s);
     } catch (const std::exception &exception) {

@@ -29,7 +29,7 @@ Status sgx_run(const SgxEvents *events);
 
 // To be called before sgx_run or out of its events.
 double sgx_now_s(void);
-void sgx_start_timer(double delay_s, int id);
+void sgx_start_timer(double date_s, int id); // after now
 void sgx_start_flow(const int *links, int num_links, double bytes, int id);
 void sgx_set_link(int link, double bytes_per_s); // > 0; does nothing where it was left out
 
