@@ -1,0 +1,239 @@
+// Estimate against simulation, over every bundled cluster x model x schedule: where nothing
+// contends they agree within 1 %; and always the estimate and the simulator's activities, each as
+// long as the estimate grants, do. Prints how many of each there were and the worst.
+//
+// Usage: sim-grid [STRIDE]: every STRIDE-th job. Without it all with MESHWRIGHT_TEST_FULL in the
+// environment, else a sample, which has every cluster, model and schedule. Each is played in a
+// child of its own: SimGrid lives once in a process.
+#include "base/data_dir.h"
+#include "sim/children.h"
+#include "sim/run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Primes that divide none of the counts, so that a sample goes round each of them.
+#ifdef MESHWRIGHT_SANITIZE
+enum { SAMPLE_STRIDE = 211, FULL_STRIDE = 13 };
+#else
+enum { SAMPLE_STRIDE = 73, FULL_STRIDE = 1 };
+#endif
+
+static const double AGREED_FRAC = 0.01;
+
+typedef struct {
+    const char *cluster, *model, *schedule;
+    int node_gpus;
+    const char *precision;
+    int tp, pp, dp, ep; // wished for; the plan may have less
+} Job;
+
+typedef struct {
+    int tp, pp, dp; // 0: refused
+    bool contended;
+    double off_frac;   // simulated over estimated step, less 1
+    double model_frac; // of the estimate: what the activities take longer, each as granted
+    char refusal[256]; // the last one
+} Result;
+
+typedef struct {
+    const char *const *clusters, *const *models;
+    int num_clusters, num_models, stride, num_jobs;
+    Cluster *machines; // [num_clusters] one node of each
+    Result *results;   // [num_jobs]
+} Grid;
+
+// --- The jobs
+
+// The schedule turns fastest, then the model. What is wished for goes round in other periods, so
+// that each schedule meets each plan.
+static Job job_at(const Grid *grid, int number) {
+    int place = number * grid->stride;
+    int schedule = place % NUM_SCHEDULES, model = place / NUM_SCHEDULES % grid->num_models;
+    int cluster = place / NUM_SCHEDULES / grid->num_models;
+    int turn = schedule + 7 * model + 3 * cluster;
+    const Cluster *machine = &grid->machines[cluster];
+    return (Job){
+        .cluster = grid->clusters[cluster],
+        .model = grid->models[model],
+        .schedule = SCHEDULE_NAMES[schedule],
+        .node_gpus = machine->num_gpus,
+        .precision = machine->gpu.peak_flops_per_s[PRECISION_BF16] > 0 ? "bf16" : "fp16",
+        .tp = 1 << turn % 4,
+        .pp = 2 << turn / 4 % 3,
+        .dp = 1 << turn / 12 % 2,
+        .ep = 1 << turn / 3 % 2,
+    };
+}
+
+// The dp from the one wished for on that fills nodes.
+static int filling_dp(const Job *job, int tp, int pp) {
+    int dp = job->dp;
+    while (dp * tp * pp % job->node_gpus != 0) dp++;
+    return dp;
+}
+
+static const char *job_text(const Job *job, int tp, int pp, int ep, Arena *arena) {
+    int dp = filling_dp(job, tp, pp);
+    bool chunked =
+        strcmp(job->schedule, "interleaved") == 0 || strcmp(job->schedule, "breadth-first") == 0;
+    const char *experts = ep > 1 ? arena_printf(arena, ", \"ep\": %d", ep) : "";
+    return arena_printf(
+        arena,
+        "{\"schema\": 1, \"model\": \"%s\", \"cluster\": \"%s:%d\", \"training\": {\"seq_len\": "
+        "1024, "
+        "\"global_batch\": %d, \"precision\": \"%s\"}, \"parallel\": {\"tp\": %d, \"pp\": %d%s, "
+        "\"schedule\": \"%s\"%s}}",
+        job->model, job->cluster, tp * pp * dp / job->node_gpus, 3 * pp * dp, job->precision, tp,
+        pp, chunked ? ", \"vpp\": 2" : "", job->schedule, experts);
+}
+
+// --- One job, in a child
+
+static Status plan_play(const char *text, Result *out) {
+    Arena arena = {0};
+    JsonNode root;
+    Run *run = ARENA_NEW(&arena, Run);
+    RunOptions options = {.fold = FOLD_AUTO, .num_repetitions = 1};
+    TRY(json_parse(text, strlen(text), "job", &arena, &root));
+    TRY(run_play(&options, &root, &arena, run));
+    double estimate_s = run->estimate.step_time_s;
+    out->tp = run->plan.tp;
+    out->pp = run->plan.pp;
+    out->dp = run->plan.dp;
+    out->contended = run->outcome.contended;
+    out->off_frac = run->outcome.step_time_s / estimate_s - 1;
+    out->model_frac = run->difference.effect_s[EFFECT_MODEL] / estimate_s;
+    return status_ok();
+}
+
+// Takes smaller degrees where a model has too few heads, layers or experts.
+static Status job_play(void *context, int number) {
+    const Grid *grid = context;
+    Job job = job_at(grid, number);
+    Result *result = &grid->results[number];
+    Arena arena = {0};
+    for (int ep = job.ep; ep >= 1; ep /= 2) {
+        for (int pp = job.pp; pp >= 2; pp /= 2) {
+            for (int tp = job.tp; tp >= 1; tp /= 2) {
+                Status status = plan_play(job_text(&job, tp, pp, ep, &arena), result);
+                if (status.code != STATUS_INVALID) return status;
+                snprintf(result->refusal, sizeof result->refusal, "%.255s", status.text);
+            }
+        }
+    }
+    return status_ok();
+}
+
+// --- The whole
+
+static Status machines_read(Grid *grid, Arena *arena) {
+    grid->machines = ARENA_ARRAY(arena, grid->num_clusters, Cluster);
+    for (int i = 0; i < grid->num_clusters; i++) {
+        const char *text = arena_printf(arena, "[\"%s:1\"]", grid->clusters[i]);
+        JsonNode root;
+        TRY(json_parse(text, strlen(text), "cluster", arena, &root));
+        JsonNode name = json_at(&root, 0);
+        TRY(cluster_load(&name, arena, &grid->machines[i]));
+    }
+    return status_ok();
+}
+
+static Status grid_run(Grid *grid, Arena *arena) {
+    TRY(data_list(arena, "hw-profiles/clusters", &grid->clusters, &grid->num_clusters));
+    TRY(data_list(arena, "models", &grid->models, &grid->num_models));
+    TRY(machines_read(grid, arena));
+    if (grid->stride < 1)
+        grid->stride = getenv("MESHWRIGHT_TEST_FULL") ? FULL_STRIDE : SAMPLE_STRIDE;
+    int num_all = grid->num_clusters * grid->num_models * NUM_SCHEDULES;
+    grid->num_jobs = (num_all - 1) / grid->stride + 1;
+    void *results;
+    TRY(shared_open((size_t)grid->num_jobs * sizeof *grid->results, &results));
+    grid->results = results;
+    return children_run(grid->num_jobs, job_play, grid);
+}
+
+typedef enum { FREE_JOBS, CONTENDED_JOBS, REFUSED_JOBS, NUM_JOB_KINDS } JobKind;
+
+static JobKind result_kind(const Result *result) {
+    if (result->tp == 0) return REFUSED_JOBS;
+    return result->contended ? CONTENDED_JOBS : FREE_JOBS;
+}
+
+static bool result_agrees(const Result *result) {
+    if (result->tp == 0 || !(fabs(result->model_frac) < AGREED_FRAC)) return false;
+    return result->contended || fabs(result->off_frac) < AGREED_FRAC;
+}
+
+static void job_print(const Grid *grid, int number) {
+    Job job = job_at(grid, number);
+    const Result *result = &grid->results[number];
+    printf("    %s on %s, tp %d pp %d dp %d %s: %+.3g %% (as granted %+.3g %%) %s\n", job.model,
+           job.cluster, result->tp, result->pp, result->dp, job.schedule, 100 * result->off_frac,
+           100 * result->model_frac, result->tp == 0 ? result->refusal : "");
+}
+
+//   returns how many of this kind there are
+static int kind_print(const Grid *grid, JobKind kind, const char *name) {
+    int num = 0, worst = -1;
+    for (int i = 0; i < grid->num_jobs; i++) {
+        const Result *result = &grid->results[i];
+        if (result_kind(result) != kind) continue;
+        num++;
+        if (worst < 0 || fabs(result->off_frac) > fabs(grid->results[worst].off_frac)) worst = i;
+    }
+    printf("%6d %s%s\n", num, name, num > 0 && kind != REFUSED_JOBS ? "; the worst:" : "");
+    if (num > 0) job_print(grid, worst);
+    return num;
+}
+
+static void schedules_print(const Grid *grid) {
+    for (int schedule = 0; schedule < NUM_SCHEDULES; schedule++) {
+        int num[NUM_JOB_KINDS] = {0};
+        double worst = 0;
+        for (int i = 0; i < grid->num_jobs; i++) {
+            if (i * grid->stride % NUM_SCHEDULES != schedule) continue;
+            const Result *result = &grid->results[i];
+            num[result_kind(result)]++;
+            if (result_kind(result) == FREE_JOBS) worst = fmax(worst, fabs(result->off_frac));
+        }
+        printf("%-14s %5d uncontended, worst %.2g %%; %5d contended\n", SCHEDULE_NAMES[schedule],
+               num[FREE_JOBS], 100 * worst, num[CONTENDED_JOBS]);
+    }
+}
+
+// Prints the jobs that do not agree.
+//   returns how many they are
+static int failures_print(const Grid *grid) {
+    int num_off = 0;
+    for (int i = 0; i < grid->num_jobs; i++) {
+        if (result_agrees(&grid->results[i])) continue;
+        if (num_off++ == 0) printf("These do not agree, or are refused:\n");
+        job_print(grid, i);
+    }
+    return num_off;
+}
+
+int main(int argc, char **argv) {
+    Arena arena = {0};
+    Grid grid = {.stride = argc > 1 ? atoi(argv[1]) : 0};
+    Status status = grid_run(&grid, &arena);
+    if (status.code != STATUS_OK) {
+        fprintf(stderr, "sim-grid: %s\n", status.text);
+        return 1;
+    }
+    printf("%6d jobs: %d clusters x %d models x %d schedules, every %dth\n", grid.num_jobs,
+           grid.num_clusters, grid.num_models, NUM_SCHEDULES, grid.stride);
+    int num_free = kind_print(&grid, FREE_JOBS, "uncontended");
+    kind_print(&grid, CONTENDED_JOBS, "contended");
+    kind_print(&grid, REFUSED_JOBS, "refused");
+    schedules_print(&grid);
+    int num_off = failures_print(&grid);
+    // The grid must keep testing what it is for.
+    bool enough = num_free > grid.num_jobs / 3;
+    if (!enough) printf("Too few are uncontended.\n");
+    arena_free(&arena);
+    return num_off > 0 || !enough;
+}
