@@ -1,7 +1,7 @@
 // Wall time of simulations, from starting the simulator's process to its answer: median and range
-// of five runs after one to warm up; the simulator's peak memory; and the bar for both where there
-// is one, for the figures in docs/simulation.md. The last two jobs are a what-if of one repetition
-// and of many.
+// of five runs after one to warm up; the mean of all six in processor seconds, which other work on
+// the machine disturbs less; the simulator's peak memory; and the bars where there are any, for the
+// figures in docs/simulation.md. The last two jobs are a what-if of one repetition and of many.
 //
 // Usage: bench_sim [TEXT]: only jobs with TEXT in their title.
 #include "sim/sim.h"
@@ -52,6 +52,11 @@ static cJSON *job_document(const Job *job, Arena *arena) {
         job->num_nodes, job->global_batch, job->parallel, job->disturb ? job->disturb : ""));
 }
 
+static double cpu_s(const struct rusage *usage) {
+    return (double)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) +
+           1e-6 * (double)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec);
+}
+
 static void bar_print(const char *what, double figure, double bar) {
     if (bar > 0) printf("    %s: bar %g, %s\n", what, bar, figure <= bar ? "held" : "missed");
 }
@@ -60,9 +65,9 @@ static void job_print(const Job *job, const SimResult *result, const Spread *wal
     struct rusage usage;
     getrusage(RUSAGE_CHILDREN, &usage);
     double peak_mb = (double)usage.ru_maxrss * 1024 / 1e6;
-    printf("%-24s fold %-4s %9lld activities  %.3f s (%.3f to %.3f)  %.0f MB\n", job->title,
-           result->folding, (long long)result->num_activities, wall_s->median, wall_s->least,
-           wall_s->most, peak_mb);
+    printf("%-24s fold %-4s %9lld activities  %.3f s (%.3f to %.3f), processor %.3f s  %.0f MB\n",
+           job->title, result->folding, (long long)result->num_activities, wall_s->median,
+           wall_s->least, wall_s->most, cpu_s(&usage) / (NUM_RUNS + 1), peak_mb);
     double each_s = wall_s->median / job->num_repetitions;
     if (job->disturb) {
         printf("    with jitter, %d repetitions beside the undisturbed run: %.3f s each\n",

@@ -204,6 +204,12 @@ static void schedules_print(const Grid *grid) {
     }
 }
 
+static double worst_as_granted(const Grid *grid) {
+    double worst = 0;
+    for (int i = 0; i < grid->num_jobs; i++) worst = fmax(worst, fabs(grid->results[i].model_frac));
+    return worst;
+}
+
 // Prints the jobs that do not agree.
 //   returns how many they are
 static int failures_print(const Grid *grid) {
@@ -229,6 +235,7 @@ int main(int argc, char **argv) {
     int num_free = kind_print(&grid, FREE_JOBS, "uncontended");
     kind_print(&grid, CONTENDED_JOBS, "contended");
     kind_print(&grid, REFUSED_JOBS, "refused");
+    printf("all of them as granted: worst %.2g %%\n", 100 * worst_as_granted(&grid));
     schedules_print(&grid);
     int num_off = failures_print(&grid);
     // The grid must keep testing what it is for.
