@@ -10,6 +10,7 @@
 #include "config/sites.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef enum {
     TOPOLOGY_RAIL_FAT_TREE, // NIC i of every node hangs on the leaf switches of rail i
@@ -21,7 +22,7 @@ typedef enum {
 
 extern const char *const TOPOLOGY_NAMES[NUM_TOPOLOGIES + 1]; // ends with NULL
 
-typedef struct {
+typedef struct Cluster {
     const char *name; // preset name, or "custom"
     Gpu gpu;
     const CalibratedKernels *kernels; // of gpu, once a whole scenario is read; NULL:
@@ -42,9 +43,10 @@ typedef struct {
     double price_usd_per_gpu_hour;
     double power_watts_per_gpu;
     const ClusterSites
-        *sites;       // joined groups, or a measured matrix; NULL: all nodes are one network
-    int unlike_group; // of heterogeneous groups, of which this is the first: the first of other
-                      // machines, read and checked, not acted upon yet; 0: there is none
+        *sites; // joined groups, or a measured matrix; NULL: all nodes are one network
+    // Groups of different machines, each as a cluster of its own, with its kernels; what stands
+    // above is then the first, with the GPUs and nodes of all. NULL: all nodes are alike.
+    const struct Cluster *groups; // [sites->num_sites]
 } Cluster;
 
 // Reads a scenario's cluster: "PRESET:NODES" or an object.
@@ -68,3 +70,14 @@ Status cluster_list(Arena *arena, ClusterSummary **out, int *num_clusters);
 // a node's is a partial node with its share of the NICs; a larger one makes whole nodes of it
 // again. With more nodes than its sites have it is one network.
 Cluster cluster_with_gpus(const Cluster *cluster, int num_gpus);
+
+// Of groups of different machines: the one that a GPU (node) is of, and the first GPU (node) of
+// one. 0 where all nodes are alike.
+int cluster_num_groups(const Cluster *cluster); // 1 where all nodes are alike
+int cluster_group_of_gpu(const Cluster *cluster, int64_t gpu);
+int cluster_group_first_gpu(const Cluster *cluster, int group);
+int cluster_group_of_node(const Cluster *cluster, int node);
+int cluster_group_first_node(const Cluster *cluster, int group);
+
+// The machines of a group: the cluster itself where all nodes are alike.
+const Cluster *cluster_group(const Cluster *cluster, int group);

@@ -77,11 +77,9 @@ Status groups_join(const JsonNode *root, const Cluster *groups, int num_groups, 
     for (int i = 0; i < num_groups; i++) {
         num_gpus += groups[i].num_gpus;
         num_nodes += groups[i].num_nodes;
-        if (out->unlike_group == 0 && !groups_are_alike(&groups[0], &groups[i]))
-            out->unlike_group = i;
+        if (!groups_are_alike(&groups[0], &groups[i])) out->groups = groups;
     }
     TRY(num_gpus_check(root, groups, num_groups, num_gpus));
-    if (out->unlike_group > 0) return status_ok();
     out->num_gpus = num_gpus;
     out->num_nodes = num_nodes;
     out->whole_node_gpus = out->gpus_per_node;
@@ -89,4 +87,36 @@ Status groups_join(const JsonNode *root, const Cluster *groups, int num_groups, 
     out->whole_domain_gpus = out->domain_gpus;
     if (num_groups > 1) out->sites = groups_sites(groups, num_groups, num_nodes, &between, arena);
     return status_ok();
+}
+
+int cluster_num_groups(const Cluster *cluster) {
+    return cluster->groups ? cluster->sites->num_sites : 1;
+}
+
+const Cluster *cluster_group(const Cluster *cluster, int group) {
+    return cluster->groups ? &cluster->groups[group] : cluster;
+}
+
+int cluster_group_first_gpu(const Cluster *cluster, int group) {
+    int first = 0;
+    for (int i = 0; i < group; i++) first += cluster->groups[i].num_gpus;
+    return first;
+}
+
+int cluster_group_first_node(const Cluster *cluster, int group) {
+    int first = 0;
+    for (int i = 0; i < group; i++) first += cluster->groups[i].num_nodes;
+    return first;
+}
+
+int cluster_group_of_gpu(const Cluster *cluster, int64_t gpu) {
+    if (!cluster->groups) return 0;
+    int group = 0;
+    for (int64_t end = cluster->groups[0].num_gpus; gpu >= end; group++)
+        end += cluster->groups[group + 1].num_gpus;
+    return group;
+}
+
+int cluster_group_of_node(const Cluster *cluster, int node) {
+    return cluster->groups ? cluster->sites->site_of_node[node] : 0;
 }

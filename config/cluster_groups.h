@@ -1,5 +1,6 @@
-// config/cluster_groups.h - a cluster of several groups (CONTRACT.md, `groups` and `between`):
-// alike ones become one cluster with sites (config/sites.h).
+// config/cluster_groups.h - a cluster of several groups (CONTRACT.md, `groups` and `between`): they
+// become one cluster with sites (config/sites.h), which keeps them apart where their machines
+// differ.
 #pragma once
 
 #include "base/arena.h"
@@ -11,8 +12,5 @@ enum { MAX_GROUPS = 64 };
 
 // Joins groups that were read.
 //   root    the cluster, for `between` and `num_gpus`
-//   returns  *out: of all groups; where some are of different machines, the first of them alone,
-//   with
-//           the number of the first that differs from it in unlike_group
 Status groups_join(const JsonNode *root, const Cluster *groups, int num_groups, Arena *arena,
                    Cluster *out);

@@ -56,6 +56,34 @@ static Status model_document(const JsonNode *value, const Model *model, Arena *a
     return status_ok();
 }
 
+// Of every group, where their machines differ.
+static Status groups_check(const JsonNode *training, const Scenario *scenario) {
+    const Cluster *cluster = &scenario->cluster;
+    for (int i = 1; i < cluster_num_groups(cluster); i++)
+        TRY(training_check_gpu(training, &cluster->groups[i].gpu, &scenario->training));
+    return status_ok();
+}
+
+// Measured kernels of each GPU there is, read once.
+static Status kernels_read(Arena *arena, Cluster *cluster) {
+    TRY(kernels_load_for(&cluster->gpu, arena, &cluster->kernels));
+    if (!cluster->groups) return status_ok();
+    const int num_groups = cluster_num_groups(cluster);
+    Cluster *groups = ARENA_ARRAY(arena, num_groups, Cluster);
+    for (int i = 0; i < num_groups; i++) {
+        groups[i] = cluster->groups[i];
+        int same = 0;
+        while (same < i && strcmp(groups[same].gpu.name, groups[i].gpu.name) != 0) same++;
+        if (i > 0 && same == i) {
+            TRY(kernels_load_for(&groups[i].gpu, arena, &groups[i].kernels));
+        } else {
+            groups[i].kernels = i > 0 ? groups[same].kernels : cluster->kernels;
+        }
+    }
+    cluster->groups = groups;
+    return status_ok();
+}
+
 Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out) {
     TRY(json_expect_object(root));
     TRY(json_refuse_unknown(root, SCENARIO_FIELDS,
@@ -76,6 +104,7 @@ Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out) {
 
     JsonNode training = json_get(root, "training");
     TRY(training_load(&training, &scenario.cluster.gpu, arena, &scenario.training));
+    TRY(groups_check(&training, &scenario));
     // A generic model with learned positions and no table size has a row for each position in use.
     if (scenario.model.position == POSITION_LEARNED && !scenario.model.max_position_embeddings)
         scenario.model.max_position_embeddings = (int)scenario.training.seq_len;
@@ -86,8 +115,7 @@ Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out) {
     TRY(calibration_load(&calibration, arena, &scenario.calibration));
     JsonNode disturb = json_get(root, "disturb");
     TRY(disturb_read(&disturb, &scenario.cluster, arena, &scenario.disturb, &scenario.num_disturb));
-    TRY(kernels_load_for(&scenario.cluster.gpu, arena,
-                         &scenario.cluster.kernels)); // the largest file last
+    TRY(kernels_read(arena, &scenario.cluster)); // the largest file last
     *out = scenario;
     return status_ok();
 }
@@ -102,14 +130,29 @@ static Status path_refuse(const Scenario *scenario, const char *path) {
     return status_at(STATUS_INVALID, scenario->file, path, "legal, but not supported yet");
 }
 
+// What 8-bit products need beside them depends on the architecture (workload/builder_quantize.c).
+static Status architectures_refuse(const Scenario *scenario) {
+    const Cluster *cluster = &scenario->cluster;
+    if (scenario->training.precision < PRECISION_FP8) return status_ok();
+    for (int i = 1; i < cluster_num_groups(cluster); i++)
+        if (strcmp(cluster->groups[i].gpu.architecture, cluster->gpu.architecture) != 0)
+            return status_at(STATUS_INVALID, scenario->file, "training.precision",
+                             "%s on groups of different architectures (%s and %s) is legal, but "
+                             "not supported yet",
+                             PRECISION_NAMES[scenario->training.precision],
+                             cluster->gpu.architecture, cluster->groups[i].gpu.architecture);
+    return status_ok();
+}
+
+Status scenario_refuse_unlike_groups(const Scenario *scenario, const char *what) {
+    if (!scenario->cluster.groups) return status_ok();
+    return status_at(STATUS_INVALID, scenario->file, "cluster.groups",
+                     "of different machines are legal, but %s does not support them yet", what);
+}
+
 // What no command can do yet.
 static Status unsupported_refuse(const Scenario *scenario) {
-    if (scenario->cluster.unlike_group > 0) {
-        char path[64];
-        snprintf(path, sizeof path, "cluster.groups[%d]", scenario->cluster.unlike_group);
-        return status_at(STATUS_INVALID, scenario->file, path,
-                         "other machines than groups[0]: legal, but not supported yet");
-    }
+    TRY(architectures_refuse(scenario));
     const struct {
         bool stated;
         const char *path;

@@ -34,9 +34,12 @@ Status scenario_load(const char *path, Arena *arena, Scenario *out);
 // The same from a parsed document; root and arena must outlive the scenario.
 Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out);
 
-// Refuses, in the contract's words, what is legal but nothing acts upon yet: disturb, groups of
-// different machines, sequence_lengths, layers, placement.
+// Refuses, in the contract's words, what is legal but nothing acts upon yet: disturb,
+// sequence_lengths, layers, placement, 8 bits on groups of different architectures.
 Status scenario_refuse_unsupported(const Scenario *scenario);
 
 // The same for a simulation, which acts upon disturb, but begins a step on all ranks together.
 Status scenario_refuse_unsimulated(const Scenario *scenario);
+
+// Refuses groups of different machines; what: the command that cannot take them.
+Status scenario_refuse_unlike_groups(const Scenario *scenario, const char *what);

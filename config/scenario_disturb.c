@@ -39,13 +39,22 @@ static Status range_check(const JsonNode *node, const char *what, int index, int
     return json_error(node, "%s %d is out of range; expected 0 to %d", what, index, count - 1);
 }
 
+// At most one leaf and one spine a NIC: how many there are is the simulator's to say.
+static int most_switches(const Cluster *cluster) {
+    int64_t num_nics = 0;
+    for (int i = 0; i < cluster_num_groups(cluster); i++) {
+        const Cluster *group = cluster_group(cluster, i);
+        num_nics += (int64_t)group->num_nodes * group->nics_per_node;
+    }
+    return num_nics > 99999999 ? 99999999 : (int)num_nics;
+}
+
 static Status link_range_check(const JsonNode *node, const Cluster *cluster, const LinkName *link) {
-    // At most one leaf and one spine a NIC: how many there are is the simulator's to say.
-    int64_t num_nics = (int64_t)cluster->num_nodes * cluster->nics_per_node;
-    int most = num_nics > 99999999 ? 99999999 : (int)num_nics;
+    int most = most_switches(cluster);
     switch (link->kind) {
     case LINK_NIC:
         TRY(range_check(node, "node", link->index, cluster->num_nodes));
+        cluster = cluster_group(cluster, cluster_group_of_node(cluster, link->index));
         return range_check(node, "NIC", link->nic, cluster->nics_per_node);
     case LINK_NVLINK:
         return range_check(node, "GPU", link->index, cluster->num_gpus);

@@ -188,6 +188,11 @@ static Status dtypes_read(const JsonNode *value, Training *out) {
     return status_ok();
 }
 
+Status training_check_gpu(const JsonNode *value, const Gpu *gpu, const Training *training) {
+    JsonNode precision = json_get(value, "precision");
+    return precision_check(&precision, gpu, training->precision);
+}
+
 Status training_load(const JsonNode *value, const Gpu *gpu, Arena *arena, Training *out) {
     TRY(json_expect_object(value));
     JsonNode stack_node = json_get(value, "stack");
@@ -205,8 +210,7 @@ Status training_load(const JsonNode *value, const Gpu *gpu, Arena *arena, Traini
     Training training = training_defaults(&released);
     TRY(json_read_object(value, TRAINING_FIELDS, sizeof TRAINING_FIELDS / sizeof *TRAINING_FIELDS,
                          arena, &training));
-    JsonNode precision = json_get(value, "precision");
-    TRY(precision_check(&precision, gpu, training.precision));
+    TRY(training_check_gpu(value, gpu, &training));
     JsonNode recipe = json_get(value, "fp8_recipe");
     TRY(fp8_recipe_resolve(&recipe, training.precision, &training.fp8_recipe));
     TRY(dtypes_read(value, &training));

@@ -167,6 +167,12 @@ double collective_inside_s(const Cluster *cluster, CollectiveKind kind, Group gr
 }
 
 bool gpus_share_domain(const Cluster *cluster, int gpu_a, int gpu_b) {
+    if (cluster->groups) {
+        const int group = cluster_group_of_gpu(cluster, gpu_a);
+        const int first = cluster_group_first_gpu(cluster, group);
+        if (cluster_group_of_gpu(cluster, gpu_b) != group) return false;
+        return gpus_share_domain(cluster_group(cluster, group), gpu_a - first, gpu_b - first);
+    }
     return gpu_a / cluster->domain_gpus == gpu_b / cluster->domain_gpus;
 }
 

@@ -5,13 +5,41 @@
 
 #include <math.h>
 
+// The mean GPU of a cluster.
+typedef struct {
+    double peak_flops_per_s; // dense
+    double usd_per_hour;
+    double watts, idle_watts;
+} MeanGpu;
+
+static MeanGpu gpu_of(const Cluster *machines, int precision) {
+    return (MeanGpu){
+        .peak_flops_per_s = machines->gpu.peak_flops_per_s[precision],
+        .usd_per_hour = machines->price_usd_per_gpu_hour,
+        .watts = machines->power_watts_per_gpu,
+        .idle_watts = fmin(machines->gpu.idle_power_watts, machines->power_watts_per_gpu),
+    };
+}
+
+static MeanGpu mean_gpu(const Cluster *cluster, int precision) {
+    if (!cluster->groups) return gpu_of(cluster, precision);
+    MeanGpu mean = {0};
+    for (int i = 0; i < cluster->sites->num_sites; i++) {
+        const MeanGpu gpu = gpu_of(&cluster->groups[i], precision);
+        double share = (double)cluster->groups[i].num_gpus / cluster->num_gpus;
+        mean.peak_flops_per_s += share * gpu.peak_flops_per_s;
+        mean.usd_per_hour += share * gpu.usd_per_hour;
+        mean.watts += share * gpu.watts;
+        mean.idle_watts += share * gpu.idle_watts;
+    }
+    return mean;
+}
+
 // Power while computing is the board's limit, while waiting the idle power; of the mean GPU.
-static double joules_per_token(const Scenario *scenario, const Timeline *timeline,
+static double joules_per_token(const Cluster *cluster, const MeanGpu *gpu, const Timeline *timeline,
                                const Estimate *e) {
-    const Cluster *cluster = &scenario->cluster;
     double busy_frac = timeline->mean_working_s / e->step_time_s;
-    double idle = fmin(cluster->gpu.idle_power_watts, cluster->power_watts_per_gpu);
-    double watts = idle + (cluster->power_watts_per_gpu - idle) * busy_frac;
+    double watts = gpu->idle_watts + (gpu->watts - gpu->idle_watts) * busy_frac;
     return watts * cluster->num_gpus / e->tokens_per_s;
 }
 
@@ -23,10 +51,10 @@ static void rates_set(const Scenario *scenario, const Workload *workload, const 
     e->tokens_per_s = tokens / e->step_time_s;
     e->tokens_per_s_per_gpu = e->tokens_per_s / cluster->num_gpus;
     e->model_flops_per_s_per_gpu = workload->model_flops / e->step_time_s / cluster->num_gpus;
-    e->mfu_frac = e->model_flops_per_s_per_gpu / cluster->gpu.peak_flops_per_s[training->precision];
-    e->usd_per_1e9_tokens =
-        cluster->price_usd_per_gpu_hour * cluster->num_gpus / 3600 / e->tokens_per_s * 1e9;
-    e->joules_per_token = joules_per_token(scenario, timeline, e);
+    const MeanGpu gpu = mean_gpu(cluster, training->precision);
+    e->mfu_frac = e->model_flops_per_s_per_gpu / gpu.peak_flops_per_s;
+    e->usd_per_1e9_tokens = gpu.usd_per_hour * cluster->num_gpus / 3600 / e->tokens_per_s * 1e9;
+    e->joules_per_token = joules_per_token(cluster, &gpu, timeline, e);
 }
 
 // The orders of workload/schedules.c never wait in a circle; a user's own is refused where it
@@ -57,12 +85,12 @@ Status estimate_plan(const Scenario *scenario, const Plan *plan, Arena *arena, E
     *out = (Estimate){.step_time_s = p->timeline.step_time_s};
     for (int t = 0; t < NUM_TERMS; t++) out->term_s[t] = p->timeline.term_s[t];
     out->memory = memory_worst_rank(scenario, plan, &p->workload, &out->memory_rank);
-    out->memory_available_bytes = scenario->cluster.gpu.memory_available_bytes;
+    out->memory_available_bytes = rank_memory_available_bytes(scenario, plan, out->memory_rank);
     out->fits = out->memory.device_bytes <= out->memory_available_bytes;
     rates_set(scenario, &p->workload, &p->timeline, out);
     step_parts(plan, &p->program, &p->prices, &p->timeline, out->part_s);
     out->known_variance =
-        interval_known_variance(scenario, &p->workload, out->part_s, out->step_time_s);
+        interval_known_variance(scenario, plan, &p->workload, out->part_s, out->step_time_s);
     interval_set(scenario->calibration, out->part_s, out->known_variance, out->step_time_s,
                  &out->step_time_low_s, &out->step_time_high_s);
     return status_ok();
@@ -72,7 +100,7 @@ RankMemory estimate_memory(const Scenario *scenario, const Plan *plan, const Wor
                            double *missing_bytes) {
     int rank;
     RankMemory m = memory_worst_rank(scenario, plan, workload, &rank);
-    *missing_bytes = fmax(0, m.device_bytes - scenario->cluster.gpu.memory_available_bytes);
+    *missing_bytes = fmax(0, m.device_bytes - rank_memory_available_bytes(scenario, plan, rank));
     return m;
 }
 

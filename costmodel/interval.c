@@ -1,5 +1,6 @@
 #include "costmodel/interval.h"
 
+#include "config/cluster_groups.h"
 #include "costmodel/compute.h"
 
 #include <math.h>
@@ -23,29 +24,43 @@ static void block_add(const Cluster *cluster, const Block *block, double times, 
     }
 }
 
+static int chunk_group(const Cluster *cluster, const Plan *plan, int chunk) {
+    if (!cluster->groups) return 0; // where some chunks are of no one rank
+    return plan_rank_group(cluster, plan, plan_chunk_rank(plan, chunk));
+}
+
+static bool kernels_are_inherited(const Cluster *cluster) {
+    for (int i = 0; i < cluster_num_groups(cluster); i++) {
+        const CalibratedKernels *kernels = cluster_group(cluster, i)->kernels;
+        if (kernels && kernels->inherited) return true;
+    }
+    return false;
+}
+
 // Of the forward: the products of the backward have the same sides.
-static double products_spread(const Scenario *scenario, const Workload *workload) {
+static double products_spread(const Cluster *cluster, const Plan *plan, const Workload *workload) {
     Products sum = {0};
     for (int i = 0; i < MAX_BLOCKS; i++) {
-        double times = 0;
+        double times[MAX_GROUPS] = {0};
         if (workload->blocks[i].num_forward == 0) continue;
-        for (int c = 0; c < workload->num_chunks; c++) times += workload->chunks[c].num_blocks[i];
-        block_add(&scenario->cluster, &workload->blocks[i], times, &sum);
+        for (int c = 0; c < workload->num_chunks; c++)
+            times[chunk_group(cluster, plan, c)] += workload->chunks[c].num_blocks[i];
+        for (int group = 0; group < cluster_num_groups(cluster); group++)
+            block_add(cluster_group(cluster, group), &workload->blocks[i], times[group], &sum);
     }
     if (sum.flops == 0) return 0;
     return sum.residual_flops / sum.flops / NORMAL_QUANTILE_95 / sqrt(INDEPENDENT_SHAPES);
 }
 
-double interval_known_variance(const Scenario *scenario, const Workload *workload,
+double interval_known_variance(const Scenario *scenario, const Plan *plan, const Workload *workload,
                                const double *part_s, double step_time_s) {
     const Calibration *calibration = scenario->calibration;
     const Cluster *cluster = &scenario->cluster;
     if (!calibration) return 0;
     double products = part_s[PART_PRODUCTS] / step_time_s;
     double across = part_s[PART_ACROSS] / step_time_s;
-    double kernels = products_spread(scenario, workload);
-    bool inherited = cluster->kernels && cluster->kernels->inherited;
-    double relative = inherited ? calibration->inherited_spread : 0;
+    double kernels = products_spread(cluster, plan, workload);
+    double relative = kernels_are_inherited(cluster) ? calibration->inherited_spread : 0;
     double octaves = fmax(0, log2(cluster->num_nodes / calibration->num_nodes));
     double beyond = octaves * calibration->octave_spread;
     return products * products * (kernels * kernels + relative * relative) +

@@ -18,11 +18,12 @@
 #pragma once
 
 #include "config/scenario.h"
+#include "plan/plan.h"
 #include "workload/block.h"
 
 // The share of that variance that is not in the calibration's covariance and step_spread: what is
 // known of this GPU's kernels, shapes and number of nodes.
-double interval_known_variance(const Scenario *scenario, const Workload *workload,
+double interval_known_variance(const Scenario *scenario, const Plan *plan, const Workload *workload,
                                const double *part_s, double step_time_s);
 
 // Both ends of the interval.

@@ -148,6 +148,10 @@ static double unusable_bytes(const Plan *plan, const Workload *workload, int ran
     return most;
 }
 
+double rank_memory_available_bytes(const Scenario *scenario, const Plan *plan, int rank) {
+    return plan_rank_cluster(&scenario->cluster, plan, rank)->gpu.memory_available_bytes;
+}
+
 static void account_finish(const Scenario *scenario, const Plan *plan, const Workload *workload,
                            int rank, RankMemory *m) {
     const Stack *stack = &scenario->training.stack;
@@ -158,8 +162,9 @@ static void account_finish(const Scenario *scenario, const Plan *plan, const Wor
     // (pytorch/pytorch, c10/cuda/CUDACachingAllocator.cpp, release_cached_blocks).
     const double cached =
         (m->peak_bytes + unusable_bytes(plan, workload, rank)) * (1 + stack->allocator_slack_frac);
-    const double available =
-        scenario->keeps_cached_blocks ? INFINITY : scenario->cluster.gpu.memory_available_bytes;
+    const double available = scenario->keeps_cached_blocks
+                                 ? INFINITY
+                                 : rank_memory_available_bytes(scenario, plan, rank);
     m->device_bytes = fmax(m->peak_bytes + outside, fmin(cached + outside, available));
     m->reserved_bytes = m->device_bytes - outside;
 }
@@ -291,11 +296,17 @@ RankMemory memory_worst_rank(const Scenario *scenario, const Plan *plan, const W
     Arena scratch = {0};
     const FirstItems first = first_items(scenario, plan, workload, &scratch);
     RankMemory worst = {0};
+    double worst_available = 0;
     *rank = 0;
     for (int r = 0; r < plan->pp; r++) {
         RankMemory m = rank_closed_form(scenario, plan, workload, &first, r, &scratch);
-        if (r == 0 || m.peak_bytes > worst.peak_bytes) {
+        double available = rank_memory_available_bytes(scenario, plan, r);
+        bool worse = available == worst_available
+                         ? m.peak_bytes > worst.peak_bytes
+                         : m.peak_bytes * worst_available > worst.peak_bytes * available;
+        if (r == 0 || worse) {
             worst = m;
+            worst_available = available;
             *rank = r;
         }
     }

@@ -30,6 +30,9 @@ RankMemory memory_closed_form(const Scenario *scenario, const Plan *plan, const 
 RankMemory memory_running_sum(const Scenario *scenario, const Plan *plan, const Workload *workload,
                               const Program *program, int rank);
 
-// The account of the rank that needs most.
+// Of a rank's GPUs, for one process.
+double rank_memory_available_bytes(const Scenario *scenario, const Plan *plan, int rank);
+
+// The account of the rank that needs most of what it has.
 RankMemory memory_worst_rank(const Scenario *scenario, const Plan *plan, const Workload *workload,
                              int *rank);

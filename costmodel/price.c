@@ -2,7 +2,7 @@
 
 #include "costmodel/collective.h"
 #include "costmodel/list_price.h"
-#include "costmodel/site_links.h"
+#include "costmodel/message.h"
 #include "workload/bytes.h"
 #include "workload/program_vocab.h"
 
@@ -45,17 +45,6 @@ static void host_wait(Price *chunk, double launch_s) {
     chunk->part_s[PART_HOST] = launch_s;
 }
 
-// A message from a pipeline stage to the next; *alpha_s is its latency part.
-static double boundary_message_s(const Scenario *scenario, const Plan *plan, int stage, bool near,
-                                 double message_bytes, double *alpha_s) {
-    const Cluster *cluster = &scenario->cluster;
-    double time_s = p2p_s(cluster, near, message_bytes, alpha_s);
-    if (near || !cluster->sites) return time_s;
-    double transfer_s = (time_s - *alpha_s) * boundary_slowdown(cluster, plan, stage);
-    *alpha_s += boundary_latency_s(cluster, plan, stage);
-    return *alpha_s + transfer_s;
-}
-
 // What the collectives among pipeline ranks that follow a pass over the vocabulary, or bring its
 // input, take from compute while they move.
 static void vocab_overheads(const Scenario *scenario, const Plan *plan, const Workload *workload,
@@ -91,11 +80,9 @@ static void chunk_overheads(const Scenario *scenario, const Plan *plan, const Wo
     launch_s += stack->host_microbatch_s / 2 * part_factor(scenario, PART_HOST);
     host_wait(chunk, launch_s);
     if (plan->pp == 1 || !program_hides_messages(scenario, plan)) return;
-    int stage = plan->tp * plan->cp * plan->dp;
-    bool near = gpus_share_domain(&scenario->cluster, 0, 2 * stage - 1);
-    StepPart part = near ? PART_INSIDE : PART_ACROSS;
-    double message_s =
-        boundary_message_s(scenario, plan, 0, near, workload->message_bytes, &(double){0});
+    const Cluster *cluster = &scenario->cluster;
+    StepPart part = ranks_share_domain(cluster, plan, 0, 1) ? PART_INSIDE : PART_ACROSS;
+    double message_s = ranks_message_s(cluster, plan, 0, 1, workload->message_bytes, &(double){0});
     price_add_term(chunk, TERM_PP, part,
                    stack->overlap_slowdown_frac * message_s * part_factor(scenario, part));
 }
@@ -108,7 +95,28 @@ static WorkKind phases_work(int phases) {
 }
 
 static Price *phase_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                          int phases, Arena *arena);
+
+// On groups of different machines a chunk has the price of those that it lies on.
+static Price *phase_price_groups(const Scenario *scenario, const Plan *plan,
+                                 const Workload *workload, int phases, Arena *arena) {
+    Price *chunks = ARENA_ARRAY(arena, workload->num_chunks, Price);
+    for (int group = 0; group < scenario->cluster.sites->num_sites; group++) {
+        Scenario own = *scenario;
+        own.cluster = *cluster_group(&scenario->cluster, group);
+        const Price *of_group = phase_price(&own, plan, workload, phases, arena);
+        for (int c = 0; c < workload->num_chunks; c++) {
+            const int rank = plan_chunk_rank(plan, c);
+            if (plan_rank_group(&scenario->cluster, plan, rank) == group) chunks[c] = of_group[c];
+        }
+    }
+    return chunks;
+}
+
+static Price *phase_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
                           int phases, Arena *arena) {
+    if (scenario->cluster.groups)
+        return phase_price_groups(scenario, plan, workload, phases, arena);
     const WorkKind work = phases_work(phases);
     const bool forward = work == WORK_FORWARD;
     ListPrice lists[MAX_BLOCKS] = {0}; // of a block without operators nothing
@@ -148,7 +156,7 @@ static Price *phase_price(const Scenario *scenario, const Plan *plan, const Work
 static double optimizer_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
                           int rank) {
     const StateBytes state = state_bytes(&scenario->training);
-    const Gpu *gpu = &scenario->cluster.gpu;
+    const Gpu *gpu = &plan_rank_cluster(&scenario->cluster, plan, rank)->gpu;
     double dense = 0, expert = 0;
     for (int k = 0; k < plan_rank_chunks(plan); k++) {
         const int c = plan_rank_chunk(plan, rank, k);
@@ -171,26 +179,30 @@ static double optimizer_s(const Scenario *scenario, const Plan *plan, const Work
            part_factor(scenario, PART_OPTIMIZER);
 }
 
-static bool stages_share_domain(const Cluster *cluster, int num_stage_gpus, int from, int to) {
-    const int first = from * num_stage_gpus, other = to * num_stage_gpus, last = num_stage_gpus - 1;
-    return gpus_share_domain(cluster, first, other) &&
-           gpus_share_domain(cluster, first + last, other + last);
-}
-
 // Between a rank and the one that holds the copies of its chunks.
 static void copies_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
                          Arena *arena, Prices *prices) {
+    const Cluster *cluster = &scenario->cluster;
     double *time_s = ARENA_ARRAY(arena, plan->pp, double);
     double *alpha_s = ARENA_ARRAY(arena, plan->pp, double);
     for (int r = 0; r < plan->pp; r++) {
-        const bool near = stages_share_domain(&scenario->cluster, plan->tp * plan->cp * plan->dp, r,
-                                              plan->pp - 1 - r);
+        const int peer = plan->pp - 1 - r;
+        const bool near = ranks_share_domain(cluster, plan, r, peer);
         const double factor = part_factor(scenario, near ? PART_INSIDE : PART_ACROSS);
-        time_s[r] = p2p_s(&scenario->cluster, near, workload->message_bytes, &alpha_s[r]) * factor;
+        time_s[r] =
+            factor * ranks_message_s(cluster, plan, r, peer, workload->message_bytes, &alpha_s[r]);
         alpha_s[r] *= factor;
     }
     prices->copies_s = time_s;
     prices->copies_alpha_s = alpha_s;
+}
+
+// Where each rank of a stage sends its share of a message, the receivers gather it.
+static double gather_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                       int rank) {
+    if (workload->message_bytes >= workload->boundary_bytes) return 0;
+    return collective_s(plan_rank_cluster(&scenario->cluster, plan, rank), COLLECTIVE_ALL_GATHER,
+                        plan_group(plan, GROUP_TP), workload->boundary_bytes);
 }
 
 static void messages_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
@@ -198,21 +210,21 @@ static void messages_price(const Scenario *scenario, const Plan *plan, const Wor
     double *message_s = ARENA_ARRAY(arena, plan->pp, double);
     double *alpha_s = ARENA_ARRAY(arena, plan->pp, double);
     StepPart *parts = ARENA_ARRAY(arena, plan->pp, StepPart);
-    int stage = plan->tp * plan->cp * plan->dp;
     const Cluster *cluster = &scenario->cluster;
-    double gather_s = 0; // where each rank of a stage sends its share, the receivers gather it
-    if (workload->message_bytes < workload->boundary_bytes)
-        gather_s = collective_s(cluster, COLLECTIVE_ALL_GATHER, plan_group(plan, GROUP_TP),
-                                workload->boundary_bytes);
+    double gathered_s = gather_s(scenario, plan, workload, 0);
     for (int r = 0; r < plan->pp; r++) {
-        bool near = stages_share_domain(cluster, stage, r, (r + 1) % plan->pp);
+        const int next = (r + 1) % plan->pp;
+        bool near = ranks_share_domain(cluster, plan, r, next);
         parts[r] = near ? PART_INSIDE : PART_ACROSS;
         double factor = part_factor(scenario, parts[r]);
+        if (cluster->groups) // messages go both ways
+            gathered_s = fmax(gather_s(scenario, plan, workload, r),
+                              gather_s(scenario, plan, workload, next));
         message_s[r] =
-            (boundary_message_s(scenario, plan, r, near, workload->message_bytes, &alpha_s[r]) +
-             gather_s) *
+            (ranks_message_s(cluster, plan, r, next, workload->message_bytes, &alpha_s[r]) +
+             gathered_s) *
             factor;
-        alpha_s[r] = (alpha_s[r] + gather_s) * factor;
+        alpha_s[r] = (alpha_s[r] + gathered_s) * factor;
     }
     prices->message_s = message_s;
     prices->message_alpha_s = alpha_s;

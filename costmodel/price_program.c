@@ -48,10 +48,11 @@ void program_price(const Scenario *scenario, const Plan *plan, const Program *pr
     StepPart *parts = ARENA_ARRAY(arena, program->num_collectives, StepPart);
     for (int i = 0; i < program->num_collectives; i++) {
         const ProgramCollective *c = &program->collectives[i];
-        parts[i] = group_part(scenario, plan, c->group);
-        time_s[i] = collective_s(&scenario->cluster, c->kind, plan_group(plan, c->group),
-                                 c->message_bytes) *
-                    c->num_calls * part_factor(scenario, parts[i]);
+        const Cluster *cluster = cluster_group(&scenario->cluster, c->machines);
+        const Group group = plan_group(plan, c->group);
+        parts[i] = group_layout(cluster, group).num_domains > 1 ? PART_ACROSS : PART_INSIDE;
+        time_s[i] = collective_s(cluster, c->kind, group, c->message_bytes) * c->num_calls *
+                    part_factor(scenario, parts[i]);
     }
     prices->collective_s = time_s;
     prices->collective_part = parts;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 static int site_of(const Cluster *cluster, int64_t gpu) {
+    if (cluster->groups) return cluster_group_of_gpu(cluster, gpu);
     return cluster->sites->site_of_node[gpu / cluster->gpus_per_node];
 }
 
@@ -92,12 +93,13 @@ double sites_latency_s(const Cluster *cluster, CollectiveKind kind, Group group)
     return latencies * cluster->sites->latency_s;
 }
 
-double boundary_slowdown(const Cluster *cluster, const Plan *plan, int stage) {
+double ranks_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer) {
     if (!cluster->sites) return 1;
-    int num_gpus = plan->tp * plan->cp * plan->dp;
-    int ends[2] = {stage * num_gpus, (stage + 1) % plan->pp * num_gpus};
-    SiteFlows flows = {
-        .cluster = cluster, .flow_bytes_per_s = nic_share_bytes_per_s(cluster), .slowdown = 1};
+    const int64_t num_gpus = plan_stage_gpus(plan);
+    const int64_t ends[2] = {rank * num_gpus, peer * num_gpus};
+    SiteFlows flows = {.cluster = cluster, .slowdown = 1};
+    flows.flow_bytes_per_s = fmin(nic_share_bytes_per_s(plan_rank_cluster(cluster, plan, rank)),
+                                  nic_share_bytes_per_s(plan_rank_cluster(cluster, plan, peer)));
     for (int back = 0; back < 2; back++) {
         flows.site = -1;
         for (int i = 0; i < num_gpus; i++) flow_count(&flows, ends[back] + i, ends[!back] + i);
@@ -105,12 +107,11 @@ double boundary_slowdown(const Cluster *cluster, const Plan *plan, int stage) {
     return flows.slowdown;
 }
 
-double boundary_latency_s(const Cluster *cluster, const Plan *plan, int stage) {
+double ranks_latency_s(const Cluster *cluster, const Plan *plan, int rank, int peer) {
     if (!cluster->sites) return 0;
-    int num_gpus = plan->tp * plan->cp * plan->dp;
-    int from = stage * num_gpus, to = (stage + 1) % plan->pp * num_gpus;
+    const int64_t num_gpus = plan_stage_gpus(plan);
     for (int i = 0; i < num_gpus; i++)
-        if (site_of(cluster, from + i) != site_of(cluster, to + i))
+        if (site_of(cluster, rank * num_gpus + i) != site_of(cluster, peer * num_gpus + i))
             return cluster->sites->latency_s;
     return 0;
 }

@@ -4,6 +4,8 @@
 //         GPUs whose traffic goes from one site to another share the link between these equally.
 //         The slowest such link that some group crosses sets the pace of all. A ring pays the
 //         latency of every crossing in each of its passes.
+//         Collectives of groups of different machines lie within one (plan/plan_check.c), and are
+//         priced on it alone.
 // Limits: other traffic on these links is modelled in sim/.
 #pragma once
 
@@ -21,7 +23,7 @@ double sites_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
 // Seconds of latency that crossing sites adds to a collective.
 double sites_latency_s(const Cluster *cluster, CollectiveKind kind, Group group);
 
-// The same two for the messages of all GPUs of a pipeline stage to the next, boundary `stage`, and
-// back; the last is between the last stage and the first.
-double boundary_slowdown(const Cluster *cluster, const Plan *plan, int stage);
-double boundary_latency_s(const Cluster *cluster, const Plan *plan, int stage);
+// The same two for the messages of all GPUs of a pipeline rank to a peer, and back. Of groups of
+// different machines the slowdown is that of the smaller of both ends' shares.
+double ranks_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer);
+double ranks_latency_s(const Cluster *cluster, const Plan *plan, int rank, int peer);

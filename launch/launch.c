@@ -25,6 +25,7 @@ Status launch_make(const Scenario *scenario, const Plan *plan, LaunchTarget targ
                             "meshwright: launch --scheduler %s is not supported yet; there are "
                             "torchrun and slurm",
                             LAUNCH_SCHEDULER_NAMES[scheduler]);
+    TRY(scenario_refuse_unlike_groups(scenario, "launch"));
     MegatronCommand command;
     TRY(megatron_command(scenario, plan, arena, &command));
     out->name = scheduler == LAUNCH_SLURM ? "launch.sbatch" : "launch.sh";

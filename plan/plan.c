@@ -160,6 +160,18 @@ static bool goes_back(const Plan *plan) {
     return plan_is_v(plan) || plan_is_dual(plan);
 }
 
+int64_t plan_stage_gpus(const Plan *plan) {
+    return (int64_t)plan->tp * plan->cp * plan->dp;
+}
+
+int plan_rank_group(const Cluster *cluster, const Plan *plan, int rank) {
+    return cluster_group_of_gpu(cluster, rank * plan_stage_gpus(plan));
+}
+
+const Cluster *plan_rank_cluster(const Cluster *cluster, const Plan *plan, int rank) {
+    return cluster_group(cluster, plan_rank_group(cluster, plan, rank));
+}
+
 int plan_chunk_rank(const Plan *plan, int chunk) {
     return goes_back(plan) && chunk >= plan->pp ? 2 * plan->pp - 1 - chunk : chunk % plan->pp;
 }

@@ -104,6 +104,14 @@ int plan_vocab_barriers(const Scenario *scenario, int pp);
 // "1f1b", "file:order.txt".
 const char *plan_schedule_name(const Plan *plan);
 
+// GPUs of one pipeline rank: tp x cp x dp.
+int64_t plan_stage_gpus(const Plan *plan);
+
+// The group that a pipeline rank lies in, and its machines (config/cluster.h); 0 and the cluster
+// itself where all nodes are alike.
+int plan_rank_group(const Cluster *cluster, const Plan *plan, int rank);
+const Cluster *plan_rank_cluster(const Cluster *cluster, const Plan *plan, int rank);
+
 // The contract's default split of layers over chunks: num_chunks entries.
 //   C chunks, L layers: L / C each where it divides; else, where C divides L + 2, embedding and
 //   loss count as a layer each; else floor(L / C) and one more from the second chunk on.

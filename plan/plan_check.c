@@ -15,6 +15,26 @@ static Status gpus_check(const Scenario *scenario, const Plan *plan) {
     return status_ok();
 }
 
+// Ranks of a stage meet inside its layers, so a stage is of one kind of machine.
+static Status groups_check(const Scenario *scenario, const Plan *plan) {
+    const Cluster *cluster = &scenario->cluster;
+    if (!cluster->groups) return status_ok();
+    const int64_t stage_gpus = plan_stage_gpus(plan);
+    for (int i = 0; i < cluster->sites->num_sites; i++) {
+        if (cluster->groups[i].num_gpus % stage_gpus == 0) continue;
+        char path[64];
+        snprintf(path, sizeof path, "cluster.groups[%d].num_gpus", i);
+        REFUSE(path,
+               "%d is not a multiple of tp %d x cp %d x dp %d; expected whole pipeline stages in "
+               "each of the groups, as their machines differ",
+               cluster->groups[i].num_gpus, plan->tp, plan->cp, plan->dp);
+    }
+    if (plan->vocab_barriers)
+        REFUSE("parallel.vocab_parallel",
+               "true on groups of different machines is legal, but not supported yet");
+    return status_ok();
+}
+
 static Status batch_check(const Scenario *scenario, const Plan *plan) {
     int64_t batch = scenario->training.global_batch;
     int64_t wave = (int64_t)plan->micro_batch * plan->dp;
@@ -210,6 +230,7 @@ static Status vocab_check(const Scenario *scenario, const Plan *plan) {
 
 Status plan_check(const Scenario *scenario, const Plan *plan) {
     TRY(gpus_check(scenario, plan));
+    TRY(groups_check(scenario, plan));
     TRY(batch_check(scenario, plan));
     TRY(pipeline_check(scenario, plan));
     TRY(plan_check_tp(scenario, plan));

@@ -303,6 +303,7 @@ static Status search_run(Search *s, Arena *arena, PlannerResult *out) {
 static Status constraints_check(const Scenario *scenario) {
     const ParallelSpec *spec = &scenario->parallel;
     TRY(scenario_refuse_unsupported(scenario));
+    TRY(scenario_refuse_unlike_groups(scenario, "plan"));
     if (spec->order && strcmp(spec->order, "tp-cp-ep-dp-pp") != 0)
         return status_at(STATUS_INVALID, scenario->file, "parallel.order",
                          "%s is legal, but not supported yet; expected tp-cp-ep-dp-pp",

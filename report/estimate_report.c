@@ -16,11 +16,17 @@ const char *report_question(const Scenario *scenario, Arena *arena) {
     if (model->num_experts > 0)
         moe =
             arena_printf(arena, ", %s active", units_count(model_active_parameters(model), active));
+    const char *gpus = "";
+    for (int i = 0; i < cluster_num_groups(cluster); i++) {
+        const Cluster *group = cluster_group(cluster, i);
+        gpus = arena_printf(arena, "%s%s%d x %s", gpus, i ? " + " : "", group->num_gpus,
+                            group->gpu.name);
+    }
     return arena_printf(
-        arena, "%s (%s parameters%s) on %d x %s; seq_len %lld, global_batch %lld, %s, %s",
-        model->name, parameters, moe, cluster->num_gpus, cluster->gpu.name,
-        (long long)scenario->training.seq_len, (long long)scenario->training.global_batch,
-        PRECISION_NAMES[scenario->training.precision], scenario->training.stack.name);
+        arena, "%s (%s parameters%s) on %s; seq_len %lld, global_batch %lld, %s, %s", model->name,
+        parameters, moe, gpus, (long long)scenario->training.seq_len,
+        (long long)scenario->training.global_batch, PRECISION_NAMES[scenario->training.precision],
+        scenario->training.stack.name);
 }
 
 const char *report_calibration(const Scenario *scenario, Arena *arena) {

@@ -9,6 +9,7 @@
 
 typedef struct {
     TraceWriter *writer;
+    const Scenario *scenario; // with the machines that the stage lies on
     int tid;
     const Instruction *instruction;
     double total_s;           // sum of all prices
@@ -19,10 +20,10 @@ typedef struct {
     bool write;               // false: only adds up total_s
 } Expansion;
 
-static double operator_s(const TraceContext *context, const Op *op) {
+static double operator_s(const Expansion *e, const Op *op) {
     if (op->hidden) return 0;
-    if (op->kind != OP_COLLECTIVE) return op_compute_s(&context->scenario->cluster, op);
-    return op_collective_s(context->scenario, context->plan, op);
+    if (op->kind != OP_COLLECTIVE) return op_compute_s(&e->scenario->cluster, op);
+    return op_collective_s(e->scenario, e->writer->context->plan, op);
 }
 
 static void operator_write(Expansion *e, const Op *op, double time_s, const char *where) {
@@ -54,7 +55,7 @@ static void block_expand(Expansion *e, const Block *block) {
     int num_ops = forward ? block->num_forward : block->num_backward;
     for (int i = 0; i < num_ops; i++) {
         if (!phase_wanted(kind, ops[i].phase)) continue;
-        double time_s = operator_s(e->writer->context, &ops[i]);
+        double time_s = operator_s(e, &ops[i]);
         if (!e->write)
             e->total_s += time_s;
         else if (time_s > 0)
@@ -110,7 +111,12 @@ static void chunk_expand(Expansion *e) {
 
 void trace_operators(TraceWriter *writer, int tid, const Instruction *instruction, int64_t start_ns,
                      int64_t end_ns) {
+    const TraceContext *context = writer->context;
+    Scenario own = *context->scenario;
+    own.cluster =
+        *plan_rank_cluster(&context->scenario->cluster, context->plan, writer->row->stage);
     Expansion e = {.writer = writer,
+                   .scenario = &own,
                    .tid = tid,
                    .instruction = instruction,
                    .start_ns = start_ns,

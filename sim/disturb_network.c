@@ -297,6 +297,7 @@ Status network_disturb(const Scenario *scenario, const Network *network, Arena *
         num_flaps += disturb->link.kind == LINK_SPINE ? 2 * network->num_leaves : 2;
     }
     if (!is_disturbed) return status_ok();
+    if (network->groups) return scenario_refuse_unlike_groups(scenario, "disturb of links");
     out->link_bytes_per_s = ARENA_ARRAY(arena, network->num_links, double);
     memcpy(out->link_bytes_per_s, network->link_bytes_per_s,
            (size_t)network->num_links * sizeof *out->link_bytes_per_s);

@@ -29,8 +29,8 @@ static int message_route(Lowering *lowering, int rank, int peer, int lane) {
     int32_t *route =
         &lowering->message_route[(rank * num_ranks + peer) * lowering->out->num_lanes + lane];
     if (*route == NO_ROUTE) {
-        double slowdown = boundary_slowdown(lowering->input->cluster, lowering->input->plan,
-                                            message_boundary(rank, peer));
+        double slowdown =
+            ranks_slowdown(lowering->input->cluster, lowering->input->plan, rank, peer);
         *route = dag_add_route(&lowering->builder, &lowering->out->network,
                                lowering_gpu(lowering, rank, lane),
                                lowering_gpu(lowering, peer, lane), slowdown);

@@ -75,15 +75,16 @@ void collective_lower(Lowering *lowering, int collective, const int *gpus, int n
                       int32_t *begin, int32_t *end) {
     const LowerInput *input = lowering->input;
     const ProgramCollective *what = &input->program->collectives[collective];
+    const Cluster *cluster = cluster_group(input->cluster, what->machines);
     double price_s = input->prices->collective_s[collective];
     *begin = dag_add_timer(&lowering->builder, 0);
     *end = dag_add_timer(&lowering->builder, 0);
     Group group = plan_group(input->plan, what->group);
-    GroupLayout layout = group_layout(input->cluster, group);
+    GroupLayout layout = group_layout(cluster, group);
     double calls = what->num_calls;
-    double delay_s = fmin(price_s, calls * collective_s(input->cluster, what->kind, group, 1));
+    double delay_s = fmin(price_s, calls * collective_s(cluster, what->kind, group, 1));
     double transfer_s = price_s - delay_s;
-    double slowdown = sites_slowdown(input->cluster, what->kind, group, layout.ranks_per_domain);
+    double slowdown = sites_slowdown(cluster, what->kind, group, layout.ranks_per_domain);
 
     int inside = layout.ranks_per_domain;
     int *next = ARENA_ARRAY(lowering->arena, num_played, int);
@@ -91,7 +92,7 @@ void collective_lower(Lowering *lowering, int collective, const int *gpus, int n
         if (across ? layout.num_domains == 1 : inside == 1) continue;
         double busy_s = transfer_s;
         if (!across && layout.num_domains > 1) {
-            busy_s = inside_s(input->cluster, what->kind, group, inside, what->message_bytes);
+            busy_s = inside_s(cluster, what->kind, group, inside, what->message_bytes);
             busy_s = fmin(calls * busy_s, transfer_s);
         }
         int num_steps = lowering->stepwise ? ring_steps(what->kind, group.size) : 1;

@@ -1,5 +1,7 @@
 #include "sim/network.h"
 
+#include "sim/network_groups.h"
+
 #include <assert.h>
 #include <math.h>
 
@@ -143,6 +145,7 @@ static BlockSharing block_sharing(const Network *network, int first_gpu, int num
 }
 
 const char *network_folds(const Cluster *cluster, int num_folded) {
+    if (cluster->groups) return groups_fold(cluster, num_folded);
     Network network = network_shape(cluster);
     if (network.num_gpus % num_folded != 0) return "the GPUs do not divide into such blocks";
     if (network.domain_gpus % num_folded != 0 && num_folded % network.domain_gpus != 0) {
@@ -163,6 +166,7 @@ const char *network_folds(const Cluster *cluster, int num_folded) {
 }
 
 Network network_build(const Cluster *cluster, int num_folded, Arena *arena) {
+    if (cluster->groups) return groups_build(cluster, num_folded, arena);
     Network network = network_shape(cluster);
     BlockSharing first = block_sharing(&network, 0, num_folded);
     network.num_folded = num_folded;
@@ -188,6 +192,7 @@ Network network_build(const Cluster *cluster, int num_folded, Arena *arena) {
 }
 
 bool network_share_domain(const Network *network, int gpu_a, int gpu_b) {
+    if (network->groups) return groups_share_domain(network, gpu_a, gpu_b);
     return gpu_a / network->domain_gpus == gpu_b / network->domain_gpus;
 }
 
@@ -253,17 +258,34 @@ static int whole_route(const Network *network, int from_gpu, int to_gpu, int lin
 
 int network_route(const Network *network, int from_gpu, int to_gpu, int links[MAX_HOPS]) {
     assert(from_gpu != to_gpu);
+    if (network->groups) return groups_route(network, from_gpu, to_gpu, links);
     int num_links = whole_route(network, from_gpu, to_gpu, links);
     for (int i = 0; network->stand_in && i < num_links; i++) links[i] = network->stand_in[links[i]];
     return num_links;
 }
 
+int network_way_out(const Network *network, int gpu, int links[]) {
+    int nic = nic_of_gpu(network, gpu);
+    links[0] = first_nic_link(network) + nic;
+    links[1] = first_leaf_link(network) + leaf_of_nic(network, nic);
+    return 2;
+}
+
+int network_way_in(const Network *network, int gpu, int links[]) {
+    int nic = nic_of_gpu(network, gpu);
+    links[0] = first_leaf_link(network) + network->num_leaves + leaf_of_nic(network, nic);
+    links[1] = first_nic_link(network) + network->num_nodes * network->nics_per_node + nic;
+    return 2;
+}
+
 double network_share_bytes_per_s(const Network *network, int from_gpu, int to_gpu) {
+    if (network->groups) return groups_share_bytes_per_s(network, from_gpu, to_gpu);
     if (network_share_domain(network, from_gpu, to_gpu)) return network->scale_up_bytes_per_s;
     return network->nic_share_bytes_per_s / network->oversubscription;
 }
 
 int network_spine_leaves(const Network *network, int spine, int *first, int *stride, int *count) {
+    if (network->groups) return groups_spine_leaves(network, spine, first, stride, count);
     int planes = num_planes(network), spines_per_plane = network->num_spines / planes;
     *first = spine / spines_per_plane;
     *stride = planes;
@@ -282,6 +304,10 @@ void network_gpu_links(const Network *network, int gpu, int links[GPU_LINKS]) {
 }
 
 void network_links_of(const Network *network, const LinkName *name, int links[2]) {
+    if (network->groups) {
+        groups_links_of(network, name, links);
+        return;
+    }
     int first = name->index, between = network->num_gpus;
     if (name->kind == LINK_NIC) {
         first = first_nic_link(network) + name->index * network->nics_per_node + name->nic;
@@ -294,24 +320,38 @@ void network_links_of(const Network *network, const LinkName *name, int links[2]
     links[1] = first + between;
 }
 
-const char *network_link_name(const Network *network, int link, Arena *arena) {
+bool network_name_of(const Network *network, int link, LinkName *name, int *way) {
+    if (network->groups) return groups_name_of(network, link, name, way);
     int nics = first_nic_link(network), leaves = first_leaf_link(network);
     int num_nics = network->num_nodes * network->nics_per_node;
     if (link < nics) {
-        return arena_printf(arena, "nvlink:%d %s", link % network->num_gpus,
-                            link < network->num_gpus ? "out" : "in");
-    }
-    if (link < leaves) {
+        *name = (LinkName){LINK_NVLINK, link % network->num_gpus, 0};
+        *way = link / network->num_gpus;
+    } else if (link < leaves) {
         int nic = (link - nics) % num_nics;
-        return arena_printf(arena, "nic:%d.%d %s", nic / network->nics_per_node,
-                            nic % network->nics_per_node, link - nics < num_nics ? "out" : "in");
+        *name = (LinkName){LINK_NIC, nic / network->nics_per_node, nic % network->nics_per_node};
+        *way = (link - nics) / num_nics;
+    } else if (link < first_site_link(network)) {
+        *name = (LinkName){LINK_LEAF, (link - leaves) % network->num_leaves, 0};
+        *way = (link - leaves) / network->num_leaves;
+    } else {
+        return false;
     }
-    int leaf = link - leaves, pair = link - first_site_link(network);
-    if (pair >= 0) {
-        const char *what = network->sites->kind == SITE_NODE ? "node" : "group";
+    return true;
+}
+
+const char *network_link_name(const Network *network, int link, Arena *arena) {
+    LinkName name;
+    int way;
+    if (!network_name_of(network, link, &name, &way)) {
         int num_sites = network->sites->num_sites;
+        int pair = link - (network->num_links - num_sites * num_sites);
+        const char *what = network->sites->kind == SITE_NODE ? "node" : "group";
         return arena_printf(arena, "%s:%d-%s:%d", what, pair / num_sites, what, pair % num_sites);
     }
-    return arena_printf(arena, "leaf:%d %s", leaf % network->num_leaves,
-                        leaf < network->num_leaves ? "up" : "down");
+    if (name.kind == LINK_NVLINK)
+        return arena_printf(arena, "nvlink:%d %s", name.index, way ? "in" : "out");
+    if (name.kind == LINK_NIC)
+        return arena_printf(arena, "nic:%d.%d %s", name.index, name.nic, way ? "in" : "out");
+    return arena_printf(arena, "leaf:%d %s", name.index, way ? "down" : "up");
 }

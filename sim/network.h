@@ -12,6 +12,7 @@
 // leaves are joined to all of them alike, with rail-only all leaves of one rail.
 // Sites (config/sites.h) are joined by a link per pair and direction. Those of groups join the
 // spines of networks of their own; those of a matrix stand in the place of leaves and spines.
+// Groups of different machines are networks each by itself (sim/network_groups.h).
 //
 // Source: NVIDIA, "DGX SuperPOD Reference Architecture (DGX H100)", RA-11333-001, 2023: scalable
 //         units of 32 nodes, rail-optimised leaves of 32 ports down and 32 up, spines of 64.
@@ -38,6 +39,8 @@ typedef struct {
     int entry; // of the scenario's `disturb`
 } LinkFlap;
 
+struct NetworkGroup; // sim/network_groups.h
+
 typedef struct {
     Topology topology;
     int num_gpus, gpus_per_node, domain_gpus;
@@ -55,6 +58,10 @@ typedef struct {
     const int *stand_in;      // [num_links] the link that is played for each; NULL: each itself
     LinkFlap *flaps;          // [num_flaps]
     int num_flaps;
+    // Where the machines of groups differ: their networks, whose GPUs, nodes, leaves, spines and
+    // links are numbered one group after the other, links between groups last. Of the above, what
+    // is said of a node is then nothing. NULL: one network.
+    const struct NetworkGroup *groups; // [sites->num_sites]
 } Network;
 
 // The links of a cluster, each with the capacity that is left for the simulated GPUs when every
@@ -69,6 +76,11 @@ const char *network_folds(const Cluster *cluster, int num_folded);
 // Links from one GPU to another.
 //   returns how many it wrote to links[MAX_HOPS]
 int network_route(const Network *network, int from_gpu, int to_gpu, int links[MAX_HOPS]);
+
+// Links from a GPU to what joins its group to others, and from there: NIC and leaf.
+//   returns how many it wrote to links[]
+int network_way_out(const Network *network, int gpu, int links[]);
+int network_way_in(const Network *network, int gpu, int links[]);
 
 // The links of a GPU's side, of a cluster with leaves: port out and in, NIC out and in, leaf up and
 // down. stand_in is left aside.
@@ -88,6 +100,10 @@ int network_spine_leaves(const Network *network, int spine, int *first, int *str
 // The two directions of a link of the cluster (no spine): out and in, or up and down. GPUs that
 // share several NICs as one (more NICs than GPUs) all lose where one of these does.
 void network_links_of(const Network *network, const LinkName *name, int links[2]);
+
+// A link as one of the two of a name (0: out, up), where it has one: not between sites.
+//   returns  false where it has none
+bool network_name_of(const Network *network, int link, LinkName *name, int *way);
 
 // "nvlink:17 out", "nic:3.2 in", "leaf:0 up", "node:3-node:5", "group:0-group:1".
 const char *network_link_name(const Network *network, int link, Arena *arena);

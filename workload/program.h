@@ -57,6 +57,7 @@ typedef struct {
     const char *name; // "grad_reduce_scatter", "param_all_gather", "embedding_grad_all_reduce", ...
     int num_calls;    // of message_bytes each, one after the other
     int pipeline_queue; // 1 .. NUM_PIPELINE_QUEUES - 1; 0: not among pipeline ranks
+    int machines;       // the group of config/cluster.h whose ranks run it; 0: all are alike
 } ProgramCollective;
 
 typedef struct {

@@ -11,6 +11,7 @@ typedef struct {
     int num_collectives;
     const Plan *plan;
     bool weights_by_broadcast;
+    int machines; // of the chunk at hand
 } SyncBuilder;
 
 static double grad_bytes(const Scenario *scenario) {
@@ -23,7 +24,7 @@ static int collective_find(SyncBuilder *b, const ProgramCollective *wanted) {
     for (int i = b->num_collectives - 1; i >= 0; i--) {
         const ProgramCollective *c = &b->collectives[i];
         if (c->message_bytes == wanted->message_bytes && c->num_calls == wanted->num_calls &&
-            c->name == wanted->name)
+            c->name == wanted->name && c->machines == wanted->machines)
             return i;
     }
     b->collectives[b->num_collectives] = *wanted;
@@ -33,13 +34,14 @@ static int collective_find(SyncBuilder *b, const ProgramCollective *wanted) {
 // Groups of one rank and empty messages leave no trace.
 static void sync_add_calls(SyncBuilder *b, ChunkSync *sync, ProgramCollective wanted) {
     if (plan_group(b->plan, wanted.group).size < 2 || wanted.message_bytes <= 0) return;
+    wanted.machines = b->machines;
     sync->collectives[sync->num_collectives++] = collective_find(b, &wanted);
 }
 
 static void sync_add(SyncBuilder *b, ChunkSync *sync, CollectiveKind kind, GroupKind group,
                      double message_bytes, const char *name) {
-    sync_add_calls(b, sync,
-                   (ProgramCollective){kind, group, message_bytes / sync->num_parts, name, 1, 0});
+    sync_add_calls(
+        b, sync, (ProgramCollective){kind, group, message_bytes / sync->num_parts, name, 1, 0, 0});
 }
 
 static void reduce_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool expert) {
@@ -74,7 +76,7 @@ static void broadcast_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool ex
     sync_add_calls(b, sync,
                    (ProgramCollective){COLLECTIVE_BROADCAST, group, call_bytes,
                                        expert ? "expert_param_broadcast" : "param_broadcast", calls,
-                                       0});
+                                       0, 0});
 }
 
 static void gather_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool expert) {
@@ -105,6 +107,8 @@ SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *w
     for (int c = 0; c < num_chunks; c++) {
         const Chunk *chunk = &workload->chunks[c];
         const int parts = num_parts(scenario, chunk);
+        if (c < plan->num_chunks)
+            b.machines = plan_rank_group(&scenario->cluster, plan, plan_chunk_rank(plan, c));
         reduce[c].num_parts = training->overlap_grad_reduce ? parts : 1;
         gather[c].num_parts = training->overlap_param_gather ? parts : 1;
         reduce_add(&b, &reduce[c], chunk->dense_parameters * grad_bytes(scenario), false);

@@ -116,7 +116,3 @@ job leaf "$(machine 16), \"bandwidth_matrix\": \"half.csv\"" '"tp": 8' \
     '{"link": "leaf:0", "bandwidth_factor": 0.5}'
 refuses 'leaf.json: disturb[0].link: a leaf beside groups or a bandwidth_matrix is legal, but not supported yet' \
     simulate leaf.json
-job unlike "\"groups\": [{$(machine 8)}, {$(machine 8 | sed s/h100-sxm-80g/h200-sxm-141g/)}],
-    \"between\": {\"bytes_per_s\": 1e9, \"latency_s\": 0}" '"tp": 8'
-refuses 'unlike.json: cluster.groups[1]: other machines than groups[0]: legal, but not supported yet' \
-    simulate unlike.json

@@ -45,7 +45,7 @@ static void preset_with_nodes_is_its_numbers(void) {
     CU_ASSERT_EQUAL(c.topology, TOPOLOGY_RAIL_FAT_TREE);
     CU_ASSERT_EQUAL(c.price_usd_per_gpu_hour, c.gpu.price_usd_per_gpu_hour);
     CU_ASSERT_EQUAL(c.power_watts_per_gpu, c.gpu.power_watts);
-    CU_ASSERT(!c.sites && c.unlike_group == 0);
+    CU_ASSERT(!c.sites && !c.groups);
     arena_free(&arena);
 }
 
@@ -185,7 +185,7 @@ static void groups_of_one_machine_are_sites(void) {
                                "\"gpus_per_node\": 8, " UP ", " OUT "}], " BETWEEN "}",
                                &arena, &c);
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-    CU_ASSERT(c.num_gpus == 40 && c.num_nodes == 5 && c.unlike_group == 0);
+    CU_ASSERT(c.num_gpus == 40 && c.num_nodes == 5 && !c.groups);
     CU_ASSERT_PTR_NOT_NULL_FATAL(c.sites);
     CU_ASSERT(c.sites->kind == SITE_GROUP && c.sites->num_sites == 2);
     CU_ASSERT(c.sites->num_nodes_of[0] == 2 && c.sites->num_nodes_of[1] == 3);
@@ -200,19 +200,26 @@ static void groups_of_one_machine_are_sites(void) {
     arena_free(&arena);
 }
 
-static void groups_of_other_machines_are_read(void) {
+// 2 nodes of 8 GPUs, then 6 of 4.
+static void groups_of_other_machines_keep_their_own(void) {
     Arena arena = {0};
     Cluster c = {0};
-    Status status = cluster_of("{\"groups\": [" GROUP ", {" GPU ", \"num_gpus\": 16, "
-                               "\"gpus_per_node\": 4, " UP ", " OUT "}], " BETWEEN "}",
+    Status status = cluster_of("{\"groups\": [" GROUP ", {\"gpu\": \"a100-sxm-80g\", "
+                               "\"num_gpus\": 24, \"gpus_per_node\": 4, \"scale_up\": "
+                               "{\"link\": \"nvlink3\"}, \"scale_out\": {\"nics_per_node\": 2, "
+                               "\"nic_bytes_per_s\": 2.5e10}}], " BETWEEN "}",
                                &arena, &c);
-    CU_ASSERT_EQUAL(status.code, STATUS_OK);
-    CU_ASSERT_EQUAL(c.unlike_group, 1);
-    status = cluster_of("{\"groups\": [" GROUP ", {\"gpu\": \"h200-sxm-141g\", \"num_gpus\": 16, "
-                        "\"gpus_per_node\": 8, " UP ", " OUT "}], " BETWEEN "}",
-                        &arena, &c);
-    CU_ASSERT_EQUAL(status.code, STATUS_OK);
-    CU_ASSERT_EQUAL(c.unlike_group, 1);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c.groups);
+    CU_ASSERT(c.num_gpus == 40 && c.num_nodes == 8 && cluster_num_groups(&c) == 2);
+    CU_ASSERT_STRING_EQUAL(cluster_group(&c, 0)->gpu.name, "h100-sxm-80g");
+    CU_ASSERT_STRING_EQUAL(cluster_group(&c, 1)->gpu.name, "a100-sxm-80g");
+    CU_ASSERT_EQUAL(cluster_group(&c, 1)->nic_bytes_per_s, 2.5e10);
+    CU_ASSERT(cluster_group_of_gpu(&c, 15) == 0 && cluster_group_of_gpu(&c, 16) == 1);
+    CU_ASSERT_EQUAL(cluster_group_of_gpu(&c, 39), 1);
+    CU_ASSERT(cluster_group_first_gpu(&c, 1) == 16 && cluster_group_first_node(&c, 1) == 2);
+    CU_ASSERT(cluster_group_of_node(&c, 1) == 0 && cluster_group_of_node(&c, 2) == 1);
+    CU_ASSERT_EQUAL(sites_bytes_per_s(c.sites, 0, 1), 1.25e9);
     arena_free(&arena);
 }
 
@@ -361,7 +368,7 @@ CU_TestInfo cluster_tests[] = {
     {"bad_presets_are_refused", bad_presets_are_refused},
     {"bad_objects_are_refused", bad_objects_are_refused},
     {"groups_of_one_machine_are_sites", groups_of_one_machine_are_sites},
-    {"groups_of_other_machines_are_read", groups_of_other_machines_are_read},
+    {"groups_of_other_machines_keep_their_own", groups_of_other_machines_keep_their_own},
     {"bad_groups_are_refused", bad_groups_are_refused},
     {"matrix_is_read_and_checked", matrix_is_read_and_checked},
     {"bundled_links_are_sane", bundled_links_are_sane},

@@ -93,21 +93,21 @@ static void messages_share_it_too(void) {
     groups_case(&c);
     Plan plan = {.tp = 8, .cp = 1, .dp = 2, .pp = 2};
     for (int stage = 0; stage < 2; stage++) {
-        ASSERT_CLOSE(boundary_slowdown(&c.cluster, &plan, stage), 10);
-        CU_ASSERT_EQUAL(boundary_latency_s(&c.cluster, &plan, stage), 1e-3);
+        ASSERT_CLOSE(ranks_slowdown(&c.cluster, &plan, stage, (stage + 1) % 2), 10);
+        CU_ASSERT_EQUAL(ranks_latency_s(&c.cluster, &plan, stage, (stage + 1) % 2), 1e-3);
     }
     plan = (Plan){.tp = 8, .cp = 1, .dp = 1, .pp = 4};
-    CU_ASSERT_EQUAL(boundary_slowdown(&c.cluster, &plan, 0), 1);
-    CU_ASSERT_EQUAL(boundary_latency_s(&c.cluster, &plan, 0), 0);
-    ASSERT_CLOSE(boundary_slowdown(&c.cluster, &plan, 1), 5);
-    ASSERT_CLOSE(boundary_slowdown(&c.cluster, &plan, 3), 5);
+    CU_ASSERT_EQUAL(ranks_slowdown(&c.cluster, &plan, 0, 1), 1);
+    CU_ASSERT_EQUAL(ranks_latency_s(&c.cluster, &plan, 0, 1), 0);
+    ASSERT_CLOSE(ranks_slowdown(&c.cluster, &plan, 1, 2), 5);
+    ASSERT_CLOSE(ranks_slowdown(&c.cluster, &plan, 3, 0), 5);
 
     matrix_case(&c);
     plan = (Plan){.tp = 8, .cp = 1, .dp = 2, .pp = 2};
     c.bytes_per_s[0 * NUM_NODES + 2] = 2e10;
-    ASSERT_CLOSE(boundary_slowdown(&c.cluster, &plan, 0), 4);
+    ASSERT_CLOSE(ranks_slowdown(&c.cluster, &plan, 0, 1), 4);
     c.bytes_per_s[3 * NUM_NODES + 1] = 1e10;
-    ASSERT_CLOSE(boundary_slowdown(&c.cluster, &plan, 0), 8);
+    ASSERT_CLOSE(ranks_slowdown(&c.cluster, &plan, 0, 1), 8);
 }
 
 // More bandwidth between any two nodes is never slower.

@@ -1,0 +1,18 @@
+// costmodel/message.h - how long a message between pipeline ranks takes.
+//
+// Model:  every GPU of a rank sends one to its counterpart: over the scale-up link where all these
+//         pairs share a domain, else over the GPUs' shares of their NICs, and what links between
+//         sites leave of these (costmodel/site_links.h). Between different machines the slower end
+//         sets the pace.
+#pragma once
+
+#include "config/cluster.h"
+#include "plan/plan.h"
+
+#include <stdbool.h>
+
+bool ranks_share_domain(const Cluster *cluster, const Plan *plan, int rank, int peer);
+
+// Seconds of one message of message_bytes per GPU; *alpha_s is its latency part.
+double ranks_message_s(const Cluster *cluster, const Plan *plan, int rank, int peer,
+                       double message_bytes, double *alpha_s);
