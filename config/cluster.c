@@ -157,6 +157,16 @@ static Status profiles_read(const JsonNode *root, Arena *arena, Cluster *c) {
     return link_load_named("rdma", arena, &c->scale_out);
 }
 
+// Of a domain that is a mesh, and of each part that its first GPUs are.
+static const Wires *const *wires_of(const Link *link, const Shape *s, Arena *arena) {
+    const int num_gpus = link->mesh_gpus;
+    if (num_gpus == 0 || s->domain_gpus != num_gpus || s->gpus_per_node % num_gpus != 0)
+        return NULL;
+    const Wires **wires = ARENA_ARRAY(arena, num_gpus + 1, const Wires *);
+    for (int i = 2; i <= num_gpus; i++) wires[i] = wires_mesh(link, i, arena);
+    return wires;
+}
+
 static Cluster cluster_of_shape(const Cluster *profiles, const Shape *s) {
     Cluster c = *profiles;
     c.gpus_per_node = s->gpus_per_node;
@@ -189,6 +199,7 @@ static Status cluster_object(const JsonNode *root, bool preset, Arena *arena, Cl
     TRY(shape_read(root, preset, arena, &shape));
     TRY(shape_check(root, &shape));
     TRY(profiles_read(root, arena, &profiles));
+    profiles.wires_of = wires_of(&profiles.scale_up, &shape, arena);
     *out = cluster_of_shape(&profiles, &shape);
     if (json_is_present(&between)) return json_error(&between, "there are no groups");
     if (!json_is_present(&matrix)) return status_ok();
@@ -210,6 +221,7 @@ Cluster cluster_with_gpus(const Cluster *cluster, int num_gpus) {
         c.gpus_per_node = num_gpus;
     }
     if (num_gpus > 0 && c.domain_gpus > num_gpus) c.domain_gpus = num_gpus;
+    c.wires = c.wires_of ? c.wires_of[c.domain_gpus] : NULL;
     c.num_nodes = num_gpus / c.gpus_per_node;
     if (c.sites && c.num_nodes > c.sites->num_nodes) c.sites = NULL;
     return c;

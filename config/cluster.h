@@ -8,6 +8,7 @@
 #include "config/kernels.h"
 #include "config/link.h"
 #include "config/sites.h"
+#include "config/wires.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,7 +36,9 @@ typedef struct Cluster {
     Link scale_up;                      // inside a domain
     const NcclKernels *scale_up_curves; // measured over scale_up; NULL: its constants are all
     int domain_gpus;                    // GPUs of one scale-up domain; may span nodes
-    Link scale_out;                     // between domains; bandwidth is nic_bytes_per_s
+    const Wires *wires; // of a domain without a switch; NULL: each GPU has one port to all others
+    const Wires *const *wires_of; // [whole_domain_gpus + 1] of domains of so many GPUs; or NULL
+    Link scale_out;               // between domains; bandwidth is nic_bytes_per_s
     int nics_per_node;
     double nic_bytes_per_s; // one NIC, one direction
     Topology topology;

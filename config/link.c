@@ -20,6 +20,7 @@ static const JsonField LINK_FIELDS[] = {
     NUMBER(half_bytes, 0, 1e9, true),
     NUMBER(p2p_latency_s, 0, 1, true),
     NUMBER(p2p_efficiency_frac, 0.01, 1, true),
+    {"mesh", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
     {"measured_on", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
     {"protocols", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
     NUMBER(measured_bandwidth_bytes_per_s, 1e6, 1e14, false),
@@ -68,6 +69,54 @@ static Status measured_read(const JsonNode *root, Arena *arena, Link *link) {
     return status_ok();
 }
 
+static Status mesh_row_read(const JsonNode *row, int gpu, Link *link) {
+    int num, sum = 0;
+    TRY(json_expect_items(row, "numbers", LINK_MAX_MESH, &num));
+    if (num != link->mesh_gpus)
+        return json_error(row, "%d numbers; expected %d, one for each GPU", num, link->mesh_gpus);
+    for (int i = 0; i < num; i++) {
+        JsonNode item = json_at(row, i);
+        TRY(json_read_int(&item, 0, 64, &link->mesh[gpu][i]));
+        sum += link->mesh[gpu][i];
+        if (i == gpu && link->mesh[gpu][i] != 0)
+            return json_error(&item, "%d links to itself; expected 0", link->mesh[gpu][i]);
+        if (i < gpu && link->mesh[gpu][i] != link->mesh[i][gpu])
+            return json_error(&item, "%d links, but %d in the other direction", link->mesh[gpu][i],
+                              link->mesh[i][gpu]);
+    }
+    if (gpu == 0) link->mesh_links_per_gpu = sum;
+    if (sum > 0 && sum == link->mesh_links_per_gpu) return status_ok();
+    return json_error(row,
+                      "%d links together; expected as many as of the first GPU, %d, and 1 or "
+                      "more",
+                      sum, link->mesh_links_per_gpu);
+}
+
+static bool mesh_joins(const Link *link, int from, int to) {
+    if (from == to || link->mesh[from][to] > 0) return true;
+    for (int over = 0; over < from || over < to; over++) // also where the last GPUs are missing
+        if (link->mesh[from][over] > 0 && link->mesh[over][to] > 0) return true;
+    return false;
+}
+
+static Status mesh_read(const JsonNode *root, Link *link) {
+    JsonNode mesh = json_get(root, "mesh");
+    if (!json_is_present(&mesh)) return status_ok();
+    TRY(json_expect_items(&mesh, "GPUs", LINK_MAX_MESH, &link->mesh_gpus));
+    for (int i = 0; i < link->mesh_gpus; i++) {
+        JsonNode row = json_at(&mesh, i);
+        TRY(mesh_row_read(&row, i, link));
+    }
+    for (int i = 0; i < link->mesh_gpus * link->mesh_gpus; i++) {
+        int from = i / link->mesh_gpus, to = i % link->mesh_gpus;
+        if (mesh_joins(link, from, to)) continue;
+        JsonNode row = json_at(&mesh, from);
+        return json_error(&row, "GPUs %d and %d are not joined, nor by one GPU before them", from,
+                          to);
+    }
+    return status_ok();
+}
+
 static Status link_read(const JsonNode *root, Arena *arena, Link *out) {
     Link link = {0};
     TRY(json_read_object(root, LINK_FIELDS, sizeof LINK_FIELDS / sizeof *LINK_FIELDS, arena,
@@ -78,6 +127,7 @@ static Status link_read(const JsonNode *root, Arena *arena, Link *out) {
     TRY(json_expect_object(&sources));
     TRY(measured_read(root, arena, &link));
     TRY(protocols_read(root, arena, &link));
+    TRY(mesh_read(root, &link));
     *out = link;
     return status_ok();
 }

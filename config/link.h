@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-enum { LINK_MAX_MEASURED = 8, LINK_MAX_PROTOCOLS = 4 };
+enum { LINK_MAX_MEASURED = 8, LINK_MAX_PROTOCOLS = 4, LINK_MAX_MESH = 8 };
 
 // One way to send over a network: small messages want low latency, large ones all the bandwidth.
 typedef struct {
@@ -42,6 +42,11 @@ typedef struct {
     // Of a network: the fastest is taken. None: hop_latency_s of both links, all the bandwidth.
     LinkProtocol protocols[LINK_MAX_PROTOCOLS];
     int num_protocols;
+    // Of domains of mesh_gpus GPUs without a switch: links between each two of them, the same both
+    // ways, mesh_links_per_gpu of each GPU together. Any two have one between them, or a GPU before
+    // them that has to both. mesh_gpus 0: there is none.
+    int mesh_gpus, mesh_links_per_gpu;
+    int mesh[LINK_MAX_MESH][LINK_MAX_MESH];
 } Link;
 
 Status link_load(const JsonNode *value, Arena *arena, Link *out); // value: a name

@@ -37,10 +37,14 @@ double collective_s(const Cluster *cluster, CollectiveKind kind, Group group, do
 double collective_inside_s(const Cluster *cluster, CollectiveKind kind, Group group,
                            double message_bytes);
 
+// What each rank of groups of this shape has inside a domain, nominally: its port's rate, or its
+// part of the domain's wires (config/wires.h) while all groups of the shape use them.
+double group_bytes_per_s(const Cluster *cluster, CollectiveKind kind, Group group);
+
 // Whether two GPUs lie in one scale-up domain.
 bool gpus_share_domain(const Cluster *cluster, int gpu_a, int gpu_b);
 
 // Seconds of one point-to-point message while every GPU of the stage sends one.
-//   same_domain  over the scale-up link; else over the GPU's share of the NICs
+//   same_domain  over the scale-up link, each GPU its own; else over the GPU's share of the NICs
 //   returns      latency + bytes / bandwidth; *alpha_s (where not NULL) is the latency part
 double p2p_s(const Cluster *cluster, bool same_domain, double message_bytes, double *alpha_s);

@@ -12,12 +12,43 @@ bool ranks_share_domain(const Cluster *cluster, const Plan *plan, int rank, int 
            gpus_share_domain(cluster, first + last, other + last);
 }
 
+// The slower of both ways. Ranks of which all pairs share a domain lie in one.
+static double wires_bytes_per_s(const Cluster *cluster, const Plan *plan, int rank, int peer) {
+    const Wires *wires = cluster->wires;
+    const int num_gpus = (int)plan_stage_gpus(plan), domain = cluster->domain_gpus;
+    const int ends[2] = {rank * num_gpus, peer * num_gpus};
+    double least = INFINITY;
+    for (int back = 0; back < 2; back++) {
+        int num_on[LINK_MAX_MESH * LINK_MAX_MESH] = {0};
+        for (int i = 0; i < num_gpus; i++) {
+            const WireRoute *route =
+                wires_route(wires, (ends[back] + i) % domain, (ends[!back] + i) % domain);
+            for (int k = 0; k < route->num_links; k++) {
+                const int link = route->links[k];
+                least = fmin(least, wires->bytes_per_s[link] / ++num_on[link]);
+            }
+        }
+    }
+    return least;
+}
+
+double ranks_near_bytes_per_s(const Cluster *cluster, const Plan *plan, int rank, int peer) {
+    const Cluster *own = plan_rank_cluster(cluster, plan, rank);
+    if (!own->wires) return own->scale_up.bandwidth_bytes_per_s;
+    const int first = cluster_group_first_gpu(cluster, plan_rank_group(cluster, plan, rank));
+    const int before = first / (int)plan_stage_gpus(plan);
+    return wires_bytes_per_s(own, plan, rank - before, peer - before);
+}
+
 double ranks_message_s(const Cluster *cluster, const Plan *plan, int rank, int peer,
                        double message_bytes, double *alpha_s) {
     const bool near = ranks_share_domain(cluster, plan, rank, peer);
     const Cluster *here = plan_rank_cluster(cluster, plan, rank);
     const Cluster *there = plan_rank_cluster(cluster, plan, peer);
     double time_s = p2p_s(here, near, message_bytes, alpha_s);
+    if (near && here->wires)
+        return *alpha_s + (time_s - *alpha_s) * here->scale_up.bandwidth_bytes_per_s /
+                              ranks_near_bytes_per_s(cluster, plan, rank, peer);
     if (near || !cluster->sites) return time_s;
     if (there != here) time_s = fmax(time_s, p2p_s(there, near, message_bytes, alpha_s));
     double transfer_s = (time_s - *alpha_s) * ranks_slowdown(cluster, plan, rank, peer);

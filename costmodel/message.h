@@ -1,9 +1,9 @@
 // costmodel/message.h - how long a message between pipeline ranks takes.
 //
-// Model:  every GPU of a rank sends one to its counterpart: over the scale-up link where all these
-//         pairs share a domain, else over the GPUs' shares of their NICs, and what links between
-//         sites leave of these (costmodel/site_links.h). Between different machines the slower end
-//         sets the pace.
+// Model:  every GPU of a rank sends one to its counterpart: over the scale-up links where all
+//         these pairs share a domain, else over the GPUs' shares of their NICs, and what links
+//         between sites leave of these (costmodel/site_links.h). Between different machines the
+//         slower end sets the pace.
 #pragma once
 
 #include "config/cluster.h"
@@ -12,6 +12,10 @@
 #include <stdbool.h>
 
 bool ranks_share_domain(const Cluster *cluster, const Plan *plan, int rank, int peer);
+
+// What each pair of GPUs of two ranks that share a domain has, nominally: the GPUs' ports, or, on
+// wires of their own (config/wires.h), what the slowest pair gets while all send, either way.
+double ranks_near_bytes_per_s(const Cluster *cluster, const Plan *plan, int rank, int peer);
 
 // Seconds of one message of message_bytes per GPU; *alpha_s is its latency part.
 double ranks_message_s(const Cluster *cluster, const Plan *plan, int rank, int peer,

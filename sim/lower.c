@@ -3,6 +3,7 @@
 // of workload/program.h, as costmodel/timeline.c applies them.
 #include "sim/lower.h"
 
+#include "costmodel/message.h"
 #include "costmodel/site_links.h"
 #include "sim/lowering.h"
 #include "sim/meeting.h"
@@ -34,6 +35,11 @@ static int message_route(Lowering *lowering, int rank, int peer, int lane) {
         *route = dag_add_route(&lowering->builder, &lowering->out->network,
                                lowering_gpu(lowering, rank, lane),
                                lowering_gpu(lowering, peer, lane), slowdown);
+        const LowerInput *input = lowering->input;
+        const Cluster *cluster = plan_rank_cluster(input->cluster, input->plan, rank);
+        if (cluster->wires && ranks_share_domain(input->cluster, input->plan, rank, peer))
+            lowering->builder.routes[*route].share_bytes_per_s =
+                ranks_near_bytes_per_s(input->cluster, input->plan, rank, peer);
     }
     return *route;
 }

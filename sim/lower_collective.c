@@ -1,7 +1,7 @@
 // A collective across domains is played as the cost model prices it (costmodel/collective.c): the
 // ring enters and leaves a domain once per channel, the channels spread over the NICs of all the
 // group's members there, and what moves inside the domain moves at the same time.
-#include "sim/lowering.h"
+#include "sim/lower_wires.h"
 
 #include "costmodel/collective.h"
 #include "costmodel/site_links.h"
@@ -96,6 +96,13 @@ void collective_lower(Lowering *lowering, int collective, const int *gpus, int n
             busy_s = fmin(calls * busy_s, transfer_s);
         }
         int num_steps = lowering->stepwise ? ring_steps(what->kind, group.size) : 1;
+        if (!across && cluster->wires) {
+            const WiresPass wires = {
+                what->kind,          {inside, group.stride}, gpus, num_played, num_steps,
+                delay_s / num_steps, busy_s / num_steps};
+            wires_lower(lowering, cluster, &wires, *begin, *end);
+            continue;
+        }
         RingPass pass = {num_steps, delay_s / num_steps, busy_s / num_steps, slowdown};
         for (int i = 0; i < num_played; i++) next[i] = ring_next(i, group.size, inside, across);
         ring_add(lowering, gpus, next, num_played, &pass, *begin, *end);

@@ -63,10 +63,18 @@ static int leaf_of_nic(const Network *network, int nic) {
     return block * network->nics_per_node + nic % network->nics_per_node;
 }
 
-// Links are numbered in the order: ports out, ports in, NICs out, NICs in, leaves up, leaves down,
-// between sites.
-static int first_nic_link(const Network *network) {
+// Links are numbered in the order: ports out, ports in, wires of one domain after the other, NICs
+// out, NICs in, leaves up, leaves down, between sites.
+static int first_wire_link(const Network *network) {
     return 2 * network->num_gpus;
+}
+
+static int num_wires(const Network *network) {
+    return network->wires ? network->wires->num_links : 0;
+}
+
+static int first_nic_link(const Network *network) {
+    return first_wire_link(network) + network->num_gpus / network->domain_gpus * num_wires(network);
 }
 
 static int first_leaf_link(const Network *network) {
@@ -111,6 +119,7 @@ static Network network_shape(const Cluster *cluster) {
         .num_folded = 1,
         .sites = cluster->sites,
         .scale_up_bytes_per_s = cluster->scale_up.bandwidth_bytes_per_s,
+        .wires = cluster->wires,
         .nic_share_bytes_per_s = node_bytes_per_s / cluster->gpus_per_node,
     };
     if (has_leaves(&network)) {
@@ -148,6 +157,7 @@ const char *network_folds(const Cluster *cluster, int num_folded) {
     if (cluster->groups) return groups_fold(cluster, num_folded);
     Network network = network_shape(cluster);
     if (network.num_gpus % num_folded != 0) return "the GPUs do not divide into such blocks";
+    if (network.wires) return "its ranks have links of their own inside a scale-up domain";
     if (network.domain_gpus % num_folded != 0 && num_folded % network.domain_gpus != 0) {
         return "its ranks lie across scale-up domains unevenly";
     }
@@ -177,8 +187,11 @@ Network network_build(const Cluster *cluster, int num_folded, Arena *arena) {
     double leaf_bytes_per_s = nics_per_leaf(&network) * nic_bytes_per_s;
     for (int i = 0; i < network.num_links; i++) {
         double *capacity = &network.link_bytes_per_s[i];
-        if (i < first_nic_link(&network)) {
+        if (i < first_wire_link(&network)) {
             *capacity = network.scale_up_bytes_per_s;
+        } else if (i < first_nic_link(&network)) {
+            const int wire = (i - first_wire_link(&network)) % num_wires(&network);
+            *capacity = network.wires->bytes_per_s[wire];
         } else if (i < first_leaf_link(&network)) {
             *capacity = nic_bytes_per_s / first.num_on_nic;
         } else if (i < first_site_link(&network)) {
@@ -220,9 +233,16 @@ static int rail_proxy(const Network *network, int from_gpu, int to_gpu, int rail
 }
 
 static int port_to_port(const Network *network, int from_gpu, int to_gpu, int links[]) {
-    links[0] = from_gpu;
-    links[1] = network->num_gpus + to_gpu;
-    return 2;
+    const int domain = network->domain_gpus;
+    int n = 0;
+    links[n++] = from_gpu;
+    if (network->wires) {
+        const WireRoute *route = wires_route(network->wires, from_gpu % domain, to_gpu % domain);
+        int first = first_wire_link(network) + from_gpu / domain * num_wires(network);
+        for (int i = 0; i < route->num_links; i++) links[n++] = first + route->links[i];
+    }
+    links[n++] = network->num_gpus + to_gpu;
+    return n;
 }
 
 static int nic_to_nic(const Network *network, int from_nic, int to_nic, int links[]) {
@@ -324,14 +344,14 @@ bool network_name_of(const Network *network, int link, LinkName *name, int *way)
     if (network->groups) return groups_name_of(network, link, name, way);
     int nics = first_nic_link(network), leaves = first_leaf_link(network);
     int num_nics = network->num_nodes * network->nics_per_node;
-    if (link < nics) {
+    if (link < first_wire_link(network)) {
         *name = (LinkName){LINK_NVLINK, link % network->num_gpus, 0};
         *way = link / network->num_gpus;
-    } else if (link < leaves) {
+    } else if (link >= nics && link < leaves) {
         int nic = (link - nics) % num_nics;
         *name = (LinkName){LINK_NIC, nic / network->nics_per_node, nic % network->nics_per_node};
         *way = (link - nics) / num_nics;
-    } else if (link < first_site_link(network)) {
+    } else if (link >= leaves && link < first_site_link(network)) {
         *name = (LinkName){LINK_LEAF, (link - leaves) % network->num_leaves, 0};
         *way = (link - leaves) / network->num_leaves;
     } else {
@@ -340,9 +360,25 @@ bool network_name_of(const Network *network, int link, LinkName *name, int *way)
     return true;
 }
 
+// "nvlink:0-nvlink:3": from one GPU to another.
+static const char *wire_name(const Network *network, int link, int first_gpu, Arena *arena) {
+    const int wire = link - first_wire_link(network), num = num_wires(network);
+    const int first = first_gpu + wire / num * network->domain_gpus;
+    const int *ends = network->wires->ends[wire % num];
+    return arena_printf(arena, "nvlink:%d-nvlink:%d", first + ends[0], first + ends[1]);
+}
+
+static bool is_wire(const Network *network, int link) {
+    return link >= first_wire_link(network) && link < first_nic_link(network);
+}
+
 const char *network_link_name(const Network *network, int link, Arena *arena) {
     LinkName name;
-    int way;
+    int way, own_link = link;
+    const NetworkGroup *group = network->groups ? groups_find_link(network, &own_link) : NULL;
+    if (group && is_wire(&group->network, own_link))
+        return wire_name(&group->network, own_link, group->first_gpu, arena);
+    if (!network->groups && is_wire(network, link)) return wire_name(network, link, 0, arena);
     if (!network_name_of(network, link, &name, &way)) {
         int num_sites = network->sites->num_sites;
         int pair = link - (network->num_links - num_sites * num_sites);

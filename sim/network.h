@@ -1,6 +1,7 @@
 // sim/network.h - the cluster as links that flows share: which links a message crosses.
 //
-// A GPU has one port to its scale-up domain (out and in). A node has NICs (out and in), GPU g of a
+// A GPU has one port to its scale-up domain (out and in); where that has no switch, wires of the
+// domain lie between ports (config/wires.h). A node has NICs (out and in), GPU g of a
 // node uses NIC g * nics / gpus. NICs hang on leaf switches, leaves on a spine that never limits;
 // what limits is the sum of a leaf's uplinks, divided by the oversubscription.
 //   rail-fat-tree  one leaf per rail and 32 nodes
@@ -27,7 +28,7 @@
 
 #include <stdbool.h>
 
-enum { MAX_HOPS = 7 };  // links of the longest route
+enum { MAX_HOPS = 9 };  // links of the longest route
 enum { GPU_LINKS = 6 }; // of a GPU's traffic: port, NIC and leaf, each in two directions
 
 // A link that comes and goes: down at first_down_s, which may be before the start, and every
@@ -50,6 +51,7 @@ typedef struct {
     double oversubscription;      // of the leaves' uplinks
     int num_folded;               // GPUs that each simulated GPU stands for, itself included
     double scale_up_bytes_per_s;  // of one GPU's port
+    const Wires *wires;           // of each domain, or NULL
     double nic_share_bytes_per_s; // of one GPU when all of its node send
     int num_links;
     double *link_bytes_per_s; // [num_links]
@@ -88,9 +90,9 @@ void network_gpu_links(const Network *network, int gpu, int links[GPU_LINKS]);
 
 bool network_share_domain(const Network *network, int gpu_a, int gpu_b);
 
-// What a flow between two GPUs gets, but for links between sites, while every GPU of the cluster
-// sends one like it, and all of them through the spine where they leave a domain: the rate that
-// costmodel/ reckons with.
+// What a flow between two GPUs gets, but for wires and for links between sites, while every GPU of
+// the cluster sends one like it, and all of them through the spine where they leave a domain: the
+// rate that costmodel/ reckons with.
 double network_share_bytes_per_s(const Network *network, int from_gpu, int to_gpu);
 
 // The leaves that a spine joins: *count of them from *first, every *stride.
@@ -101,9 +103,10 @@ int network_spine_leaves(const Network *network, int spine, int *first, int *str
 // share several NICs as one (more NICs than GPUs) all lose where one of these does.
 void network_links_of(const Network *network, const LinkName *name, int links[2]);
 
-// A link as one of the two of a name (0: out, up), where it has one: not between sites.
+// A link as one of the two of a name (0: out, up), where it has one: not between sites, no wire.
 //   returns  false where it has none
 bool network_name_of(const Network *network, int link, LinkName *name, int *way);
 
-// "nvlink:17 out", "nic:3.2 in", "leaf:0 up", "node:3-node:5", "group:0-group:1".
+// "nvlink:17 out", "nic:3.2 in", "leaf:0 up", "node:3-node:5", "group:0-group:1",
+// "nvlink:0-nvlink:3".
 const char *network_link_name(const Network *network, int link, Arena *arena);

@@ -119,13 +119,18 @@ void groups_links_of(const Network *network, const LinkName *name, int links[2])
     for (int way = 0; way < 2; way++) links[way] += group->first_link;
 }
 
-bool groups_name_of(const Network *network, int link, LinkName *name, int *way) {
+const NetworkGroup *groups_find_link(const Network *network, int *link) {
     const int num_sites = network->sites->num_sites;
-    if (link >= network->num_links - num_sites * num_sites) return false;
+    if (*link >= network->num_links - num_sites * num_sites) return NULL;
     int i = num_sites - 1;
-    while (link < network->groups[i].first_link) i--;
-    const NetworkGroup *group = &network->groups[i];
-    network_name_of(&group->network, link - group->first_link, name, way);
+    while (*link < network->groups[i].first_link) i--;
+    *link -= network->groups[i].first_link;
+    return &network->groups[i];
+}
+
+bool groups_name_of(const Network *network, int link, LinkName *name, int *way) {
+    const NetworkGroup *group = groups_find_link(network, &link);
+    if (!group || !network_name_of(&group->network, link, name, way)) return false;
     const int firsts[NUM_LINK_KINDS] = {
         [LINK_NIC] = group->first_node,
         [LINK_NVLINK] = group->first_gpu,

@@ -22,5 +22,8 @@ int groups_spine_leaves(const Network *network, int spine, int *first, int *stri
 void groups_links_of(const Network *network, const LinkName *name, int links[2]);
 bool groups_name_of(const Network *network, int link, LinkName *name, int *way);
 
+// The group that a link is of, which gets its number there; NULL between groups.
+const NetworkGroup *groups_find_link(const Network *network, int *link);
+
 // The group that a link's end is of, with its name there; false for a spine or leaf beyond all.
 const NetworkGroup *groups_find(const Network *network, const LinkName *name, LinkName *own);

@@ -64,6 +64,10 @@ const char *network_rotates(const Network *network, const Rotation *rotation) {
                    ? "a bandwidth_matrix makes the network uneven for them"
                    : "the cluster is of several groups";
     }
+    // Pairs of GPUs of a domain differ where it has no switch.
+    int domain = network->domain_gpus;
+    if (network->wires && (rotation->period % domain != 0 || rotation->multiplicity % domain != 0))
+        return "they are not whole scale-up domains, which links of their own need";
     // Routes between rails depend on the place in the node.
     int node = network->gpus_per_node;
     if (network->topology == TOPOLOGY_RAIL_ONLY &&

@@ -55,6 +55,15 @@ refused $link "$(number p2p_efficiency_frac 1.05)" \
     'p2p_efficiency_frac: 1.05 is out of range; expected 0.01 to 1'
 refused $link "$(number bandwidth_bytes_per_s 0)" \
     'bandwidth_bytes_per_s: 0 is out of range; expected 1000000 to 100000000000000'
+sed -i s/dgx-h100/dgx-1-v100/ job.json
+link=links/nvlink2.json
+refused $link 's/\[2, 0, 0, 0, 0, 1, 1, 2\]/[1, 0, 0, 0, 0, 1, 1, 3]/' \
+    'mesh[4][0]: 1 links, but 2 in the other direction'
+refused $link 's/\[0, 0, 0, 1, 2, 1, 2, 0\]/[0, 0, 0, 1, 2, 1, 2, 1]/' \
+    'mesh[7][7]: 1 links to itself; expected 0'
+refused $link 's/\[0, 1, 1, 2, 2, 0, 0, 0\]/[0, 1, 1, 2, 2, 0, 0]/' \
+    'mesh[0]: 7 numbers; expected 8, one for each GPU'
+sed -i s/dgx-1-v100/dgx-h100/ job.json
 
 kernels=kernels/h100-sxm-80g.json
 refused $kernels "$(number gpu '"h200-sxm-141g"')" \

@@ -168,7 +168,8 @@ static void measured_curves_price_the_inside(void) {
     ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, pair, 2e9), 2e-2 + 5e-3);
 }
 
-// On every bundled machine, of whatever curves: more ranks and more bytes are never faster.
+// On every bundled machine, of whatever curves: more ranks and more bytes are never faster, but for
+// more ranks of a mesh, which have more links.
 static void bundled_machines_keep_the_laws(void) {
     Arena arena = {0};
     ClusterSummary *presets;
@@ -187,7 +188,8 @@ static void bundled_machines_keep_the_laws(void) {
                 for (double bytes = 100; bytes < 1e10; bytes *= 1.7) {
                     double s = collective_s(&scenario.cluster, (CollectiveKind)kind, group, bytes);
                     CU_ASSERT(s >= before * (1 - 1e-12));
-                    CU_ASSERT(collective_s(&scenario.cluster, (CollectiveKind)kind, larger,
+                    CU_ASSERT(scenario.cluster.wires ||
+                              collective_s(&scenario.cluster, (CollectiveKind)kind, larger,
                                            bytes) >= s * (1 - 1e-12));
                     before = s;
                 }

@@ -162,6 +162,27 @@ static void groups_have_leaves_of_their_own(void) {
     CU_ASSERT_STRING_EQUAL(network_folds(&cluster, 128), "its ranks lie in several groups");
 }
 
+// The second node's GPUs 8 to 15 are the mesh once more: 8 and 15 lie as 0 and 7 do, which have
+// GPU 4 between them.
+static void a_mesh_has_links_between_pairs(void) {
+    Arena arena = {0};
+    Cluster cluster = sim_cluster(2);
+    Link link;
+    CU_ASSERT_EQUAL(link_load_named("nvlink2", &arena, &link).code, STATUS_OK);
+    cluster.wires = wires_mesh(&link, 8, &arena);
+    assert_route(&cluster, 0, 3, "nvlink:0 out, nvlink:0-nvlink:3, nvlink:3 in");
+    assert_route(&cluster, 8, 15,
+                 "nvlink:8 out, nvlink:8-nvlink:12, nvlink:12-nvlink:15, nvlink:15 in");
+    assert_route(&cluster, 2, 8 + 2, "nic:0.2 out, nic:1.2 in");
+    Network network = network_build(&cluster, 1, &arena);
+    CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 0, 3, 1), 50e9, 1);
+    CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 8, 9, 1), 25e9, 1);
+    CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 0, 8, 0), 10e9, 1);
+    CU_ASSERT_STRING_EQUAL(network_folds(&cluster, 2),
+                           "its ranks have links of their own inside a scale-up domain");
+    arena_free(&arena);
+}
+
 CU_TestInfo network_tests[] = {
     {"inside_a_domain_is_port_to_port", inside_a_domain_is_port_to_port},
     {"a_domain_may_span_nodes", a_domain_may_span_nodes},
@@ -176,5 +197,6 @@ CU_TestInfo network_tests[] = {
     {"uneven_blocks_do_not_fold", uneven_blocks_do_not_fold},
     {"a_matrix_is_a_link_per_pair_of_nodes", a_matrix_is_a_link_per_pair_of_nodes},
     {"groups_have_leaves_of_their_own", groups_have_leaves_of_their_own},
+    {"a_mesh_has_links_between_pairs", a_mesh_has_links_between_pairs},
     CU_TEST_INFO_NULL,
 };
