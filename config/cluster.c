@@ -19,6 +19,7 @@ enum { MAX_GPUS = 4 * 1024 * 1024, MAX_GPUS_PER_NODE = 4096 };
 // The shape of a cluster, before the profiles that it names are loaded.
 typedef struct {
     int num_gpus, gpus_per_node, domain_gpus, nics_per_node;
+    PcieTree tree; // gpus_per_switch 0: none
     double nic_bytes_per_s, oversubscription, price_usd_per_gpu_hour, power_watts_per_gpu;
     int topology;
 } Shape;
@@ -48,7 +49,13 @@ enum { NUM_CLUSTER_FIELDS = sizeof CLUSTER_FIELDS / sizeof *CLUSTER_FIELDS, NUM_
 static const JsonField SCALE_UP_FIELDS[] = {
     OTHER("link"),
     {"domain_gpus", JSON_FIELD_INT, offsetof(Shape, domain_gpus), 1, MAX_GPUS, NULL, false},
+    {"gpus_per_switch", JSON_FIELD_INT, offsetof(Shape, tree.gpus_per_switch), 1, WIRES_MAX_GPUS,
+     NULL, false},
+    {"sockets", JSON_FIELD_INT, offsetof(Shape, tree.num_sockets), 1, 4, NULL, false},
+    {"socket_bytes_per_s", JSON_FIELD_DOUBLE, offsetof(Shape, tree.socket_bytes_per_s), 1e6, 1e13,
+     NULL, false},
 };
+enum { NUM_SCALE_UP_FIELDS = sizeof SCALE_UP_FIELDS / sizeof *SCALE_UP_FIELDS };
 
 static const JsonField SCALE_OUT_FIELDS[] = {
     {"nics_per_node", JSON_FIELD_INT, offsetof(Shape, nics_per_node), 1, MAX_GPUS_PER_NODE, NULL,
@@ -108,7 +115,7 @@ static Status shape_read(const JsonNode *root, bool preset, Arena *arena, Shape 
     TRY(json_read_object(root, CLUSTER_FIELDS, num_fields, arena, shape));
     if (!shape->num_gpus && !preset) return shape_missing(root, "num_gpus");
     if (!shape->gpus_per_node) return shape_missing(root, "gpus_per_node");
-    TRY(json_read_object(&up, SCALE_UP_FIELDS, 2, arena, shape));
+    TRY(json_read_object(&up, SCALE_UP_FIELDS, NUM_SCALE_UP_FIELDS, arena, shape));
     TRY(json_read_object(&out, SCALE_OUT_FIELDS, 4, arena, shape));
     if (!shape->domain_gpus) shape->domain_gpus = shape->gpus_per_node;
     return status_ok();
@@ -157,13 +164,44 @@ static Status profiles_read(const JsonNode *root, Arena *arena, Cluster *c) {
     return link_load_named("rdma", arena, &c->scale_out);
 }
 
-// Of a domain that is a mesh, and of each part that its first GPUs are.
+// Switches of the tree in a domain; the domain is a node, its sockets have as many each.
+static Status tree_check(const JsonNode *root, const Link *link, const Shape *s) {
+    const PcieTree *tree = &s->tree;
+    JsonNode up = json_get(root, "scale_up"), out = json_get(root, "scale_out");
+    JsonNode per_switch = json_get(&up, "gpus_per_switch"), sockets = json_get(&up, "sockets");
+    JsonNode between = json_get(&up, "socket_bytes_per_s"), topology = json_get(&out, "topology");
+    if (tree->gpus_per_switch == 0) {
+        if (json_is_present(&sockets) || json_is_present(&between))
+            return json_error(&per_switch, "missing; sockets and socket_bytes_per_s go with it");
+        return status_ok();
+    }
+    if (strncmp(link->name, "pcie", 4) != 0)
+        return json_error(&per_switch, "%s has no switches of PCIe", link->name);
+    if (s->domain_gpus != s->gpus_per_node || s->domain_gpus > WIRES_MAX_GPUS)
+        return json_error(&per_switch,
+                          "with domain_gpus %d; expected domains of whole nodes of at most %d GPUs",
+                          s->domain_gpus, WIRES_MAX_GPUS);
+    if (s->domain_gpus % (tree->gpus_per_switch * tree->num_sockets) != 0)
+        return json_error(&per_switch,
+                          "%d does not divide gpus_per_node %d into as many switches for each of "
+                          "%d sockets",
+                          tree->gpus_per_switch, s->gpus_per_node, tree->num_sockets);
+    if (tree->num_sockets > 1 && tree->socket_bytes_per_s == 0)
+        return json_error(&between, "missing; of several sockets");
+    if (s->topology == TOPOLOGY_RAIL_ONLY)
+        return json_error(&topology,
+                          "rail-only with gpus_per_switch is legal, but not supported yet");
+    return status_ok();
+}
+
+// Of a domain without one switch for all, and of each part that its first GPUs are.
 static const Wires *const *wires_of(const Link *link, const Shape *s, Arena *arena) {
-    const int num_gpus = link->mesh_gpus;
-    if (num_gpus == 0 || s->domain_gpus != num_gpus || s->gpus_per_node % num_gpus != 0)
-        return NULL;
+    const int num_gpus = s->domain_gpus, tree = s->tree.gpus_per_switch;
+    if (!tree && (link->mesh_gpus != num_gpus || s->gpus_per_node % num_gpus != 0)) return NULL;
     const Wires **wires = ARENA_ARRAY(arena, num_gpus + 1, const Wires *);
-    for (int i = 2; i <= num_gpus; i++) wires[i] = wires_mesh(link, i, arena);
+    for (int i = 1; i <= num_gpus; i++)
+        wires[i] = tree ? wires_tree(&s->tree, link->bandwidth_bytes_per_s, num_gpus, i, arena)
+                        : wires_mesh(link, i, arena);
     return wires;
 }
 
@@ -188,7 +226,7 @@ static Cluster cluster_of_shape(const Cluster *profiles, const Shape *s) {
 static Status cluster_object(const JsonNode *root, bool preset, Arena *arena, Cluster *out) {
     JsonNode groups = json_get(root, "groups"), matrix = json_get(root, "bandwidth_matrix");
     JsonNode between = json_get(root, "between");
-    Shape shape = {.oversubscription = 1, .price_usd_per_gpu_hour = -1};
+    Shape shape = {.oversubscription = 1, .price_usd_per_gpu_hour = -1, .tree.num_sockets = 1};
     TRY(json_expect_object(root));
     if (json_is_present(&groups)) {
         size_t num_fields = NUM_CLUSTER_FIELDS - NUM_PRESET_FIELDS;
@@ -199,6 +237,7 @@ static Status cluster_object(const JsonNode *root, bool preset, Arena *arena, Cl
     TRY(shape_read(root, preset, arena, &shape));
     TRY(shape_check(root, &shape));
     TRY(profiles_read(root, arena, &profiles));
+    TRY(tree_check(root, &profiles.scale_up, &shape));
     profiles.wires_of = wires_of(&profiles.scale_up, &shape, arena);
     *out = cluster_of_shape(&profiles, &shape);
     if (json_is_present(&between)) return json_error(&between, "there are no groups");

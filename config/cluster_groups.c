@@ -19,6 +19,15 @@ static Status between_read(const JsonNode *root, int num_groups, Between *out) {
     return json_error(&between, "missing; expected {\"bytes_per_s\": ..., \"latency_s\": ...}");
 }
 
+// Of one kind of link and domains of one size.
+static bool wires_are_alike(const Wires *a, const Wires *b) {
+    if (!a || !b) return a == b;
+    if (a->num_links != b->num_links || a->num_switches != b->num_switches) return false;
+    for (int i = 0; i < a->num_links; i++)
+        if (a->bytes_per_s[i] != b->bytes_per_s[i]) return false;
+    return true;
+}
+
 // Whether nodes of both are one machine.
 static bool groups_are_alike(const Cluster *a, const Cluster *b) {
     return strcmp(a->gpu.name, b->gpu.name) == 0 &&
@@ -26,6 +35,7 @@ static bool groups_are_alike(const Cluster *a, const Cluster *b) {
            a->gpus_per_node == b->gpus_per_node && a->domain_gpus == b->domain_gpus &&
            a->nics_per_node == b->nics_per_node && a->nic_bytes_per_s == b->nic_bytes_per_s &&
            a->topology == b->topology && a->oversubscription == b->oversubscription &&
+           wires_are_alike(a->wires, b->wires) &&
            a->price_usd_per_gpu_hour == b->price_usd_per_gpu_hour &&
            a->power_watts_per_gpu == b->power_watts_per_gpu;
 }

@@ -138,22 +138,32 @@ static bool begins_group(int first, int size, int stride, int num_gpus) {
     return first / stride % size == 0 && first + (size - 1) * stride < num_gpus;
 }
 
-static WireShape shape_find(const Wires *wires, const Mesh *mesh, int size, int stride,
-                            Arena *arena) {
+static WireRings rings_of(const Mesh *mesh, const int *members, int size, Arena *arena) {
+    if (mesh) return rings_find(mesh, members, size, arena);
+    int *order = ARENA_ARRAY(arena, size, int);
+    memcpy(order, members, (size_t)size * sizeof *order);
+    return (WireRings){1, order};
+}
+
+// A member's port has all that it sends.
+//   mesh  NULL of a tree
+static WireShape shape_find(const Wires *wires, const Mesh *mesh, double port_bytes_per_s, int size,
+                            int stride, Arena *arena) {
     WireRings *rings = ARENA_ARRAY(arena, wires->num_gpus, WireRings);
     double *load = ARENA_ARRAY(arena, wires->num_links, double);
-    int members[LINK_MAX_MESH];
+    int members[WIRES_MAX_GPUS];
     for (int first = 0; first < wires->num_gpus; first++) {
         if (!begins_group(first, size, stride, wires->num_gpus)) continue;
         for (int i = 0; i < size; i++) members[i] = first + i * stride;
-        rings[first] = rings_find(mesh, members, size, arena);
+        rings[first] = rings_of(mesh, members, size, arena);
         for (int i = 0; i < rings[first].num_rings * size; i++) {
             int next = i % size == size - 1 ? i - size + 1 : i + 1;
             route_load(wires, rings[first].members[i], rings[first].members[next],
                        1.0 / rings[first].num_rings, load);
         }
     }
-    WireShape shape = {.ring_bytes_per_s = loaded_bytes_per_s(wires, load), .rings = rings};
+    WireShape shape = {.rings = rings};
+    shape.ring_bytes_per_s = fmin(port_bytes_per_s, loaded_bytes_per_s(wires, load));
     for (int from = 0; from < wires->num_gpus; from++) {
         int first = from - from / stride % size * stride;
         if (!begins_group(first, size, stride, wires->num_gpus)) continue;
@@ -161,8 +171,19 @@ static WireShape shape_find(const Wires *wires, const Mesh *mesh, int size, int 
             if (first + i * stride != from)
                 route_load(wires, from, first + i * stride, 1.0 / (size - 1), load);
     }
-    shape.pairs_bytes_per_s = loaded_bytes_per_s(wires, load);
+    shape.pairs_bytes_per_s = fmin(port_bytes_per_s, loaded_bytes_per_s(wires, load));
     return shape;
+}
+
+static const WireShape *shapes_find(const Wires *wires, const Mesh *mesh, double port_bytes_per_s,
+                                    Arena *arena) {
+    const int side = wires->num_gpus + 1;
+    WireShape *shapes = ARENA_ARRAY(arena, side * side, WireShape);
+    for (int size = 2; size < side; size++)
+        for (int stride = 1; (size - 1) * stride < wires->num_gpus; stride++)
+            shapes[size * side + stride] =
+                shape_find(wires, mesh, port_bytes_per_s, size, stride, arena);
+    return shapes;
 }
 
 const Wires *wires_mesh(const Link *link, int num_gpus, Arena *arena) {
@@ -186,12 +207,53 @@ const Wires *wires_mesh(const Link *link, int num_gpus, Arena *arena) {
         if (i / num_gpus != i % num_gpus)
             routes[i] = route_find(link, wires, i / num_gpus, i % num_gpus);
     wires->routes = routes;
-    const int side = num_gpus + 1;
-    WireShape *shapes = ARENA_ARRAY(arena, side * side, WireShape);
-    for (int size = 2; size <= num_gpus; size++)
-        for (int stride = 1; (size - 1) * stride < num_gpus; stride++)
-            shapes[size * side + stride] = shape_find(wires, &mesh, size, stride, arena);
-    wires->shapes = shapes;
+    wires->shapes = shapes_find(wires, &mesh, link->bandwidth_bytes_per_s, arena);
+    return wires;
+}
+
+// --- Trees
+
+// Links of a tree: from switches to roots, back, and from socket to socket.
+static int socket_link(const Wires *wires, int num_sockets, int from, int to) {
+    return 2 * wires->num_switches + from * num_sockets + to;
+}
+
+static WireRoute tree_route(const Wires *wires, const PcieTree *tree, int switches_per_socket,
+                            int from, int to) {
+    const int up = from / tree->gpus_per_switch, down = to / tree->gpus_per_switch;
+    if (up == down) return (WireRoute){0};
+    const int out = up / switches_per_socket, in = down / switches_per_socket;
+    if (out == in) return (WireRoute){2, {up, wires->num_switches + down}};
+    return (WireRoute){
+        3, {up, socket_link(wires, tree->num_sockets, out, in), wires->num_switches + down}};
+}
+
+const Wires *wires_tree(const PcieTree *tree, double port_bytes_per_s, int whole_gpus, int num_gpus,
+                        Arena *arena) {
+    const int num_sockets = tree->num_sockets;
+    const int switches_per_socket = whole_gpus / tree->gpus_per_switch / num_sockets;
+    const int num_switches = (num_gpus + tree->gpus_per_switch - 1) / tree->gpus_per_switch;
+    Wires *wires = ARENA_NEW(arena, Wires);
+    *wires = (Wires){.num_gpus = num_gpus,
+                     .num_links = 2 * num_switches + num_sockets * num_sockets,
+                     .num_switches = num_switches};
+    double *bytes_per_s = ARENA_ARRAY(arena, wires->num_links, double);
+    int(*ends)[2] = arena_array(arena, (size_t)wires->num_links, sizeof *ends);
+    for (int i = 0; i < wires->num_links; i++) {
+        const int pair = i - 2 * num_switches;
+        bytes_per_s[i] = pair < 0 ? port_bytes_per_s : tree->socket_bytes_per_s;
+        ends[i][0] = pair >= 0 ? pair / num_sockets : i < num_switches ? i : WIRES_ROOT;
+        ends[i][1] = pair >= 0          ? pair % num_sockets
+                     : i < num_switches ? WIRES_ROOT
+                                        : i - num_switches;
+    }
+    WireRoute *routes = ARENA_ARRAY(arena, num_gpus * num_gpus, WireRoute);
+    for (int i = 0; i < num_gpus * num_gpus; i++)
+        routes[i] = tree_route(wires, tree, switches_per_socket, i / num_gpus, i % num_gpus);
+    wires->bytes_per_s = bytes_per_s;
+    wires->ends = (const int(*)[2])ends;
+    wires->routes = routes;
+    wires->shapes = shapes_find(wires, NULL, port_bytes_per_s, arena);
     return wires;
 }
 

@@ -11,6 +11,13 @@
 //         (one GPU at most on the way, the widest) and src/transport/p2p.cc (P2P_INTERMEDIATE);
 //         src/graph/search.cc (rings); NVIDIA/nccl issue 713 (6 channels over 4 V100 of which every
 //         pair has 2 NVLinks: 3 rings both ways).
+//
+// Tree of PCIe switches: GPUs (each by a port of its own, which is not among the wires) hang on
+// switches, these by a link of the GPUs' kind on the root complex of their socket, and sockets are
+// joined to each other. A root complex does not limit. A collective is one ring in the members'
+// order.
+// Source: PCI-SIG: switches forward between their ports; NCCL, src/graph/topo.h, for what sockets
+//         pass on (docs/simulation.md); rings in the order of PCIe: src/graph/search.cc.
 // Limits: rings are the first that a search in lexical order finds; NCCL's are others of the same
 //         number.
 #pragma once
@@ -18,14 +25,16 @@
 #include "base/arena.h"
 #include "config/link.h"
 
-enum { WIRES_MAX_ROUTE = 2 }; // links of the longest route
+enum { WIRES_MAX_ROUTE = 3, WIRES_MAX_GPUS = 16, WIRES_MAX_LINKS = 64 };
+
+enum { WIRES_ROOT = -1 };
 
 typedef struct {
     int num_links;
     int links[WIRES_MAX_ROUTE];
 } WireRoute;
 
-// The rings of one group. Two members: one ring, which is both ways.
+// The rings of one group.
 typedef struct {
     int num_rings;
     const int *members; // [num_rings][size] in the order of sending, as numbers in the domain
@@ -42,7 +51,9 @@ typedef struct Wires {
     int num_gpus;              // of a domain
     int num_links;             // one direction each
     const double *bytes_per_s; // [num_links]
-    const int (*ends)[2];      // [num_links] GPUs that it leads from and to
+    const int (*ends)[2];      // [num_links] of a mesh: GPUs that it leads from and to; of a tree:
+                               // switches, or WIRES_ROOT, or sockets where neither is that
+    int num_switches;          // of a tree, whose links with a root are the first; 0: a mesh
     const WireRoute *routes;   // [num_gpus][num_gpus]
     const WireShape *shapes;   // [num_gpus + 1][num_gpus + 1] by size and stride
 } Wires;
@@ -50,6 +61,16 @@ typedef struct Wires {
 // The wires of a mesh.
 //   num_gpus  of the domain: the first so many of the mesh
 const Wires *wires_mesh(const Link *link, int num_gpus, Arena *arena);
+
+typedef struct {
+    int gpus_per_switch, num_sockets;
+    double socket_bytes_per_s; // from one socket to another, all traffic together
+} PcieTree;
+
+// The wires of a tree.
+//   whole_gpus  of all of it, of which the domain is the first num_gpus
+const Wires *wires_tree(const PcieTree *tree, double port_bytes_per_s, int whole_gpus, int num_gpus,
+                        Arena *arena);
 
 // Of a message between two GPUs of a domain.
 const WireRoute *wires_route(const Wires *wires, int from, int to);

@@ -17,9 +17,9 @@ static double wires_bytes_per_s(const Cluster *cluster, const Plan *plan, int ra
     const Wires *wires = cluster->wires;
     const int num_gpus = (int)plan_stage_gpus(plan), domain = cluster->domain_gpus;
     const int ends[2] = {rank * num_gpus, peer * num_gpus};
-    double least = INFINITY;
+    double least = cluster->scale_up.bandwidth_bytes_per_s;
     for (int back = 0; back < 2; back++) {
-        int num_on[LINK_MAX_MESH * LINK_MAX_MESH] = {0};
+        int num_on[WIRES_MAX_LINKS] = {0};
         for (int i = 0; i < num_gpus; i++) {
             const WireRoute *route =
                 wires_route(wires, (ends[back] + i) % domain, (ends[!back] + i) % domain);

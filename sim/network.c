@@ -157,7 +157,7 @@ const char *network_folds(const Cluster *cluster, int num_folded) {
     if (cluster->groups) return groups_fold(cluster, num_folded);
     Network network = network_shape(cluster);
     if (network.num_gpus % num_folded != 0) return "the GPUs do not divide into such blocks";
-    if (network.wires) return "its ranks have links of their own inside a scale-up domain";
+    if (network.wires) return "links inside its scale-up domain are uneven";
     if (network.domain_gpus % num_folded != 0 && num_folded % network.domain_gpus != 0) {
         return "its ranks lie across scale-up domains unevenly";
     }
@@ -245,6 +245,23 @@ static int port_to_port(const Network *network, int from_gpu, int to_gpu, int li
     return n;
 }
 
+// From a GPU to what its NIC hangs on, or back: where there are switches of PCIe, its port and what
+// lies between its switch and that of the NIC, which is the first's of the NIC's GPUs.
+static int gpu_to_nic(const Network *network, int gpu, int nic, bool back, int links[]) {
+    const Wires *wires = network->wires;
+    if (!wires || wires->num_switches == 0) return 0;
+    const int nics = network->nics_per_node, gpus = network->gpus_per_node, local = gpu % gpus;
+    const int home = (nic % nics * gpus + nics - 1) / nics;
+    const WireRoute *route =
+        back ? wires_route(wires, home, local) : wires_route(wires, local, home);
+    const int first = first_wire_link(network) + gpu / gpus * num_wires(network);
+    int n = 0;
+    if (!back) links[n++] = gpu;
+    for (int i = 0; i < route->num_links; i++) links[n++] = first + route->links[i];
+    if (back) links[n++] = network->num_gpus + gpu;
+    return n;
+}
+
 static int nic_to_nic(const Network *network, int from_nic, int to_nic, int links[]) {
     int nics = first_nic_link(network), num_nics = network->num_nodes * network->nics_per_node;
     int leaves = first_leaf_link(network), n = 0;
@@ -265,8 +282,10 @@ static int whole_route(const Network *network, int from_gpu, int to_gpu, int lin
         return port_to_port(network, from_gpu, to_gpu, links);
     }
     if (network->topology != TOPOLOGY_RAIL_ONLY) {
-        return nic_to_nic(network, nic_of_gpu(network, from_gpu), nic_of_gpu(network, to_gpu),
-                          links);
+        const int from_nic = nic_of_gpu(network, from_gpu), to_nic = nic_of_gpu(network, to_gpu);
+        int n = gpu_to_nic(network, from_gpu, from_nic, false, links);
+        n += nic_to_nic(network, from_nic, to_nic, links + n);
+        return n + gpu_to_nic(network, to_gpu, to_nic, true, links + n);
     }
     int rail = rail_between(network, from_gpu, to_gpu), n = 0;
     int proxy = rail_proxy(network, from_gpu, to_gpu, rail);
@@ -285,17 +304,17 @@ int network_route(const Network *network, int from_gpu, int to_gpu, int links[MA
 }
 
 int network_way_out(const Network *network, int gpu, int links[]) {
-    int nic = nic_of_gpu(network, gpu);
-    links[0] = first_nic_link(network) + nic;
-    links[1] = first_leaf_link(network) + leaf_of_nic(network, nic);
-    return 2;
+    int nic = nic_of_gpu(network, gpu), n = gpu_to_nic(network, gpu, nic, false, links);
+    links[n++] = first_nic_link(network) + nic;
+    links[n++] = first_leaf_link(network) + leaf_of_nic(network, nic);
+    return n;
 }
 
 int network_way_in(const Network *network, int gpu, int links[]) {
     int nic = nic_of_gpu(network, gpu);
     links[0] = first_leaf_link(network) + network->num_leaves + leaf_of_nic(network, nic);
     links[1] = first_nic_link(network) + network->num_nodes * network->nics_per_node + nic;
-    return 2;
+    return 2 + gpu_to_nic(network, gpu, nic, true, links + 2);
 }
 
 double network_share_bytes_per_s(const Network *network, int from_gpu, int to_gpu) {
@@ -311,6 +330,11 @@ int network_spine_leaves(const Network *network, int spine, int *first, int *str
     *stride = planes;
     *count = network->num_leaves / planes;
     return spines_per_plane;
+}
+
+int network_domain_links(const Network *network, int domain, int *first) {
+    *first = first_wire_link(network) + domain * num_wires(network);
+    return num_wires(network);
 }
 
 void network_gpu_links(const Network *network, int gpu, int links[GPU_LINKS]) {
@@ -360,12 +384,20 @@ bool network_name_of(const Network *network, int link, LinkName *name, int *way)
     return true;
 }
 
-// "nvlink:0-nvlink:3": from one GPU to another.
-static const char *wire_name(const Network *network, int link, int first_gpu, Arena *arena) {
-    const int wire = link - first_wire_link(network), num = num_wires(network);
-    const int first = first_gpu + wire / num * network->domain_gpus;
-    const int *ends = network->wires->ends[wire % num];
-    return arena_printf(arena, "nvlink:%d-nvlink:%d", first + ends[0], first + ends[1]);
+// "nvlink:0-nvlink:3": from one GPU to another; "switch:2.1 up": of node 2;
+// "socket:2.0-socket:2.1".
+//   first_gpu, first_node  of the network in the whole
+static const char *wire_name(const Network *network, int link, int first_gpu, int first_node,
+                             Arena *arena) {
+    const Wires *wires = network->wires;
+    const int place = link - first_wire_link(network), wire = place % wires->num_links;
+    const int domain = place / wires->num_links, node = first_node + domain;
+    const int first = first_gpu + domain * network->domain_gpus, *ends = wires->ends[wire];
+    if (wires->num_switches == 0)
+        return arena_printf(arena, "nvlink:%d-nvlink:%d", first + ends[0], first + ends[1]);
+    if (ends[1] == WIRES_ROOT) return arena_printf(arena, "switch:%d.%d up", node, ends[0]);
+    if (ends[0] == WIRES_ROOT) return arena_printf(arena, "switch:%d.%d down", node, ends[1]);
+    return arena_printf(arena, "socket:%d.%d-socket:%d.%d", node, ends[0], node, ends[1]);
 }
 
 static bool is_wire(const Network *network, int link) {
@@ -377,8 +409,8 @@ const char *network_link_name(const Network *network, int link, Arena *arena) {
     int way, own_link = link;
     const NetworkGroup *group = network->groups ? groups_find_link(network, &own_link) : NULL;
     if (group && is_wire(&group->network, own_link))
-        return wire_name(&group->network, own_link, group->first_gpu, arena);
-    if (!network->groups && is_wire(network, link)) return wire_name(network, link, 0, arena);
+        return wire_name(&group->network, own_link, group->first_gpu, group->first_node, arena);
+    if (!network->groups && is_wire(network, link)) return wire_name(network, link, 0, 0, arena);
     if (!network_name_of(network, link, &name, &way)) {
         int num_sites = network->sites->num_sites;
         int pair = link - (network->num_links - num_sites * num_sites);

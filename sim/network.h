@@ -19,7 +19,8 @@
 //         units of 32 nodes, rail-optimised leaves of 32 ports down and 32 up, spines of 64.
 //         Rail-only: Wang et al. 2023, arXiv:2307.12169.
 // Limits: adaptive routing is perfect (a leaf's uplinks are one link); PCIe between GPU and NIC is
-//         as fast as the GPU's share of the NICs.
+//         as fast as the GPU's share of the NICs, but where its switches are known: there the
+//         traffic crosses the GPU's port and what lies between its switch and the NIC's.
 #pragma once
 
 #include "base/arena.h"
@@ -28,7 +29,7 @@
 
 #include <stdbool.h>
 
-enum { MAX_HOPS = 9 };  // links of the longest route
+enum { MAX_HOPS = 13 }; // links of the longest route
 enum { GPU_LINKS = 6 }; // of a GPU's traffic: port, NIC and leaf, each in two directions
 
 // A link that comes and goes: down at first_down_s, which may be before the start, and every
@@ -88,6 +89,9 @@ int network_way_in(const Network *network, int gpu, int links[]);
 // down. stand_in is left aside.
 void network_gpu_links(const Network *network, int gpu, int links[GPU_LINKS]);
 
+// The wires of a domain: so many from *first on.
+int network_domain_links(const Network *network, int domain, int *first);
+
 bool network_share_domain(const Network *network, int gpu_a, int gpu_b);
 
 // What a flow between two GPUs gets, but for wires and for links between sites, while every GPU of
@@ -108,5 +112,5 @@ void network_links_of(const Network *network, const LinkName *name, int links[2]
 bool network_name_of(const Network *network, int link, LinkName *name, int *way);
 
 // "nvlink:17 out", "nic:3.2 in", "leaf:0 up", "node:3-node:5", "group:0-group:1",
-// "nvlink:0-nvlink:3".
+// "nvlink:0-nvlink:3", "switch:0.1 up", "socket:0.0-socket:0.1".
 const char *network_link_name(const Network *network, int link, Arena *arena);

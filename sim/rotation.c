@@ -45,6 +45,12 @@ static const char *links_turn(const Network *network, const Rotation *rotation, 
         for (int i = 0; i < GPU_LINKS; i++)
             if (!turn_note(links, from[i], to[i])) return obstacles[i];
     }
+    const int domain = network->domain_gpus;
+    for (int gpu = 0; gpu < rotation->num_stages * rotation->multiplicity; gpu += domain) {
+        int from, to, num = network_domain_links(network, gpu / domain, &from);
+        network_domain_links(network, rotated_gpu(rotation, gpu) / domain, &to);
+        for (int i = 0; i < num; i++) turn_note(links, from + i, to + i);
+    }
     return NULL;
 }
 
@@ -67,7 +73,7 @@ const char *network_rotates(const Network *network, const Rotation *rotation) {
     // Pairs of GPUs of a domain differ where it has no switch.
     int domain = network->domain_gpus;
     if (network->wires && (rotation->period % domain != 0 || rotation->multiplicity % domain != 0))
-        return "they are not whole scale-up domains, which links of their own need";
+        return "they are not whole scale-up domains, inside of which links are uneven";
     // Routes between rails depend on the place in the node.
     int node = network->gpus_per_node;
     if (network->topology == TOPOLOGY_RAIL_ONLY &&

@@ -223,6 +223,36 @@ static void groups_of_other_machines_keep_their_own(void) {
     arena_free(&arena);
 }
 
+#define PCIE(keys)                                                                                 \
+    "{\"gpu\": \"l40s-48g\", \"num_gpus\": 16, \"gpus_per_node\": 8, \"scale_up\": {\"link\": "    \
+    "\"pcie4\", " keys "}, \"scale_out\": {\"nics_per_node\": 2, \"nic_bytes_per_s\": 1e10}}"
+
+static void trees_of_switches_divide_a_node(void) {
+    Arena arena = {0};
+    Cluster c = {0};
+    Status status = cluster_of(PCIE("\"gpus_per_switch\": 2, \"sockets\": 2, "
+                                    "\"socket_bytes_per_s\": 2e10"),
+                               &arena, &c);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c.wires);
+    CU_ASSERT(c.wires->num_switches == 4 && c.wires->num_gpus == 8);
+    CU_ASSERT_EQUAL(cluster_with_gpus(&c, 4).wires->num_switches, 2);
+    arena_free(&arena);
+    is_refused(PCIE("\"gpus_per_switch\": 3"),
+               ".scale_up.gpus_per_switch: 3 does not divide gpus_per_node 8 into as many switches "
+               "for each of 1 sockets");
+    is_refused(PCIE("\"gpus_per_switch\": 4, \"sockets\": 2"),
+               ".scale_up.socket_bytes_per_s: missing; of several sockets");
+    is_refused(PCIE("\"sockets\": 2"),
+               ".scale_up.gpus_per_switch: missing; sockets and socket_bytes_per_s go with it");
+    is_refused(PCIE("\"domain_gpus\": 4, \"gpus_per_switch\": 4"),
+               ".scale_up.gpus_per_switch: with domain_gpus 4; expected domains of whole nodes of "
+               "at most 16 GPUs");
+    is_refused("{" GPU ", \"num_gpus\": 16, \"gpus_per_node\": 8, \"scale_up\": {\"link\": "
+               "\"nvlink4\", \"gpus_per_switch\": 4}, " OUT "}",
+               ".scale_up.gpus_per_switch: nvlink4 has no switches of PCIe");
+}
+
 static void bad_groups_are_refused(void) {
     is_refused("{\"groups\": [" GROUP ", " GROUP "]}",
                ".between: missing; expected {\"bytes_per_s\": ..., \"latency_s\": ...}");
@@ -368,6 +398,7 @@ CU_TestInfo cluster_tests[] = {
     {"bad_presets_are_refused", bad_presets_are_refused},
     {"bad_objects_are_refused", bad_objects_are_refused},
     {"groups_of_one_machine_are_sites", groups_of_one_machine_are_sites},
+    {"trees_of_switches_divide_a_node", trees_of_switches_divide_a_node},
     {"groups_of_other_machines_keep_their_own", groups_of_other_machines_keep_their_own},
     {"bad_groups_are_refused", bad_groups_are_refused},
     {"matrix_is_read_and_checked", matrix_is_read_and_checked},

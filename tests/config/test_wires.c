@@ -1,4 +1,5 @@
-// The hybrid cube mesh of hw-profiles/links/nvlink2.json: 6 NVLinks a GPU, of 25 GB/s each way.
+// The hybrid cube mesh of hw-profiles/links/nvlink2.json: 6 NVLinks a GPU, of 25 GB/s each way; and
+// a tree of PCIe switches.
 #include "config/wires.h"
 
 #include <CUnit/CUnit.h>
@@ -140,6 +141,49 @@ static void part_of_a_mesh_is_its_first_gpus(void) {
     }
 }
 
+// 8 GPUs of 30 GB/s, 2 to a switch, 2 switches to a socket, 20 GB/s between the sockets. Links: 4
+// up, 4 down, then from socket to socket.
+static const Wires *tree_case(Arena *arena) {
+    const PcieTree tree = {.gpus_per_switch = 2, .num_sockets = 2, .socket_bytes_per_s = 20e9};
+    return wires_tree(&tree, 30e9, 8, 8, arena);
+}
+
+static void assert_tree_route(const Wires *wires, int from, int to, int num_links,
+                              const int links[]) {
+    const WireRoute *route = wires_route(wires, from, to);
+    CU_ASSERT_EQUAL_FATAL(route->num_links, num_links);
+    for (int i = 0; i < num_links; i++) CU_ASSERT_EQUAL(route->links[i], links[i]);
+}
+
+static void a_tree_is_climbed_as_far_as_needed(void) {
+    Arena arena = {0};
+    const Wires *wires = tree_case(&arena);
+    CU_ASSERT_EQUAL(wires->num_links, 12);
+    assert_tree_route(wires, 0, 1, 0, NULL);
+    assert_tree_route(wires, 0, 3, 2, (const int[]){0, 5});
+    assert_tree_route(wires, 3, 4, 3, (const int[]){1, 9, 6});
+    assert_tree_route(wires, 7, 0, 3, (const int[]){3, 10, 4});
+    CU_ASSERT_EQUAL(wires->bytes_per_s[0], 30e9);
+    CU_ASSERT_EQUAL(wires->bytes_per_s[9], 20e9);
+    arena_free(&arena);
+}
+
+// A ring over all goes from socket to socket and back once: 20 GB/s. Pairs and quads stay below
+// one: 30. Of GPUs 4 apart, 4 pairs share the 20 GB/s of each direction. All to all 16 of the
+// 7 x 8 ways of a seventh each cross: 20 x 7 / 16; in quads 4 of 3 x 4 leave a switch: 30 x 3 / 4.
+static void groups_share_what_they_climb(void) {
+    Arena arena = {0};
+    const Wires *wires = tree_case(&arena);
+    CU_ASSERT_DOUBLE_EQUAL(wires_shape(wires, 8, 1)->ring_bytes_per_s, 20e9, 1);
+    CU_ASSERT_DOUBLE_EQUAL(wires_shape(wires, 4, 1)->ring_bytes_per_s, 30e9, 1);
+    CU_ASSERT_DOUBLE_EQUAL(wires_shape(wires, 2, 1)->ring_bytes_per_s, 30e9, 1);
+    CU_ASSERT_DOUBLE_EQUAL(wires_shape(wires, 2, 4)->ring_bytes_per_s, 5e9, 1);
+    CU_ASSERT_DOUBLE_EQUAL(wires_shape(wires, 2, 2)->ring_bytes_per_s, 15e9, 1);
+    CU_ASSERT_DOUBLE_EQUAL(wires_shape(wires, 8, 1)->pairs_bytes_per_s, 20e9 * 7 / 16, 1);
+    CU_ASSERT_DOUBLE_EQUAL(wires_shape(wires, 4, 1)->pairs_bytes_per_s, 30e9 * 3 / 4, 1);
+    arena_free(&arena);
+}
+
 CU_TestInfo wires_tests[] = {
     {"a_message_takes_its_pair_or_the_widest_way", a_message_takes_its_pair_or_the_widest_way},
     {"all_gpus_use_all_nvlinks", all_gpus_use_all_nvlinks},
@@ -147,5 +191,7 @@ CU_TestInfo wires_tests[] = {
     {"what_no_ring_joins_goes_over_others", what_no_ring_joins_goes_over_others},
     {"four_gpus_joined_in_pairs_make_three_rings", four_gpus_joined_in_pairs_make_three_rings},
     {"part_of_a_mesh_is_its_first_gpus", part_of_a_mesh_is_its_first_gpus},
+    {"a_tree_is_climbed_as_far_as_needed", a_tree_is_climbed_as_far_as_needed},
+    {"groups_share_what_they_climb", groups_share_what_they_climb},
     CU_TEST_INFO_NULL,
 };

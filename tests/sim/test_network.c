@@ -179,7 +179,31 @@ static void a_mesh_has_links_between_pairs(void) {
     CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 8, 9, 1), 25e9, 1);
     CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 0, 8, 0), 10e9, 1);
     CU_ASSERT_STRING_EQUAL(network_folds(&cluster, 2),
-                           "its ranks have links of their own inside a scale-up domain");
+                           "links inside its scale-up domain are uneven");
+    arena_free(&arena);
+}
+
+// 4 GPUs to a switch and socket. Of 2 NICs each hangs on the switch of its GPUs; a single one on
+// the first, so that the GPUs of the second cross the sockets to it.
+static void a_tree_leads_to_peers_and_nics(void) {
+    Arena arena = {0};
+    Cluster cluster = sim_cluster(2);
+    const PcieTree tree = {.gpus_per_switch = 4, .num_sockets = 2, .socket_bytes_per_s = 20e9};
+    cluster.wires = wires_tree(&tree, 100e9, 8, 8, &arena);
+    cluster.topology = TOPOLOGY_FAT_TREE;
+    cluster.nics_per_node = 2;
+    assert_route(&cluster, 0, 3, "nvlink:0 out, nvlink:3 in");
+    assert_route(
+        &cluster, 9, 14,
+        "nvlink:9 out, switch:1.0 up, socket:1.0-socket:1.1, switch:1.1 down, nvlink:14 in");
+    assert_route(&cluster, 6, 8, "nvlink:6 out, nic:0.1 out, nic:1.0 in, nvlink:8 in");
+    cluster.nics_per_node = 1;
+    assert_route(&cluster, 6, 8,
+                 "nvlink:6 out, switch:0.1 up, socket:0.1-socket:0.0, switch:0.0 down, "
+                 "nic:0.0 out, nic:1.0 in, nvlink:8 in");
+    Network network = network_build(&cluster, 1, &arena);
+    CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 0, 4, 1), 100e9, 1);
+    CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 0, 4, 2), 20e9, 1);
     arena_free(&arena);
 }
 
@@ -198,5 +222,6 @@ CU_TestInfo network_tests[] = {
     {"a_matrix_is_a_link_per_pair_of_nodes", a_matrix_is_a_link_per_pair_of_nodes},
     {"groups_have_leaves_of_their_own", groups_have_leaves_of_their_own},
     {"a_mesh_has_links_between_pairs", a_mesh_has_links_between_pairs},
+    {"a_tree_leads_to_peers_and_nics", a_tree_leads_to_peers_and_nics},
     CU_TEST_INFO_NULL,
 };
