@@ -18,12 +18,21 @@ typedef enum {
     NUM_DISTURB_KINDS
 } DisturbKind;
 
-typedef enum { LINK_NIC, LINK_NVLINK, LINK_LEAF, LINK_SPINE, NUM_LINK_KINDS } LinkKind;
+typedef enum {
+    LINK_NIC,
+    LINK_NVLINK,
+    LINK_LEAF,
+    LINK_SPINE,
+    LINK_GROUP, // an end of BACKGROUND alone, as the next
+    LINK_NODE,
+    NUM_LINK_KINDS
+} LinkKind;
 
-// A link by its name: nic:NODE.INDEX, nvlink:GPU, leaf:INDEX, spine:INDEX.
+// A link by its name: nic:NODE.INDEX, nvlink:GPU, leaf:INDEX, spine:INDEX; or an end of links
+// between sites: group:INDEX, node:INDEX.
 typedef struct {
     LinkKind kind;
-    int index; // of the node, GPU, leaf or spine
+    int index; // of the node, GPU, leaf, spine or group
     int nic;   // of the node
 } LinkName;
 

@@ -10,7 +10,12 @@ const char *const DISTURB_NAMES[NUM_DISTURB_KINDS] = {
 };
 
 // Sets of LinkKind, as bits.
-enum { NIC_ONLY = 1 << LINK_NIC, SWITCHES = 1 << LINK_LEAF | 1 << LINK_SPINE, ANY_LINK = 15 };
+enum {
+    NIC_ONLY = 1 << LINK_NIC,
+    ANY_LINK = 15,
+    SITES = 1 << LINK_GROUP | 1 << LINK_NODE,
+    ENDS = 1 << LINK_LEAF | 1 << LINK_SPINE | SITES,
+};
 
 typedef struct {
     const char *prefix;
@@ -18,10 +23,9 @@ typedef struct {
 } LinkForm;
 
 static const LinkForm LINK_FORMS[NUM_LINK_KINDS] = {
-    [LINK_NIC] = {"nic:", "nic:NODE.INDEX"},
-    [LINK_NVLINK] = {"nvlink:", "nvlink:GPU"},
-    [LINK_LEAF] = {"leaf:", "leaf:INDEX"},
-    [LINK_SPINE] = {"spine:", "spine:INDEX"},
+    [LINK_NIC] = {"nic:", "nic:NODE.INDEX"},  [LINK_NVLINK] = {"nvlink:", "nvlink:GPU"},
+    [LINK_LEAF] = {"leaf:", "leaf:INDEX"},    [LINK_SPINE] = {"spine:", "spine:INDEX"},
+    [LINK_GROUP] = {"group:", "group:INDEX"}, [LINK_NODE] = {"node:", "node:INDEX"},
 };
 
 // Up to eight digits at *text; moves past them. -1 where there are none or more.
@@ -49,6 +53,16 @@ static int most_switches(const Cluster *cluster) {
     return num_nics > 99999999 ? 99999999 : (int)num_nics;
 }
 
+// Ends of the links between groups, or between the nodes of a matrix.
+static Status site_range_check(const JsonNode *node, const Cluster *cluster, const LinkName *link) {
+    const ClusterSites *sites = cluster->sites;
+    const bool group = link->kind == LINK_GROUP;
+    if (!sites || (sites->kind == SITE_GROUP) != group)
+        return json_error(node, "the cluster has no links between %s",
+                          group ? "groups" : "nodes; a bandwidth_matrix has");
+    return range_check(node, group ? "group" : "node", link->index, sites->num_sites);
+}
+
 static Status link_range_check(const JsonNode *node, const Cluster *cluster, const LinkName *link) {
     int most = most_switches(cluster);
     switch (link->kind) {
@@ -60,6 +74,9 @@ static Status link_range_check(const JsonNode *node, const Cluster *cluster, con
         return range_check(node, "GPU", link->index, cluster->num_gpus);
     case LINK_LEAF:
         return range_check(node, "leaf", link->index, most);
+    case LINK_GROUP:
+    case LINK_NODE:
+        return site_range_check(node, cluster, link);
     default:
         return range_check(node, "spine", link->index, most);
     }
@@ -102,19 +119,21 @@ static Status link_read(const JsonNode *node, const Cluster *cluster, int kinds,
     return *at ? link_form_error(node, text, kinds) : status_ok();
 }
 
-// "leaf:0-leaf:3": traffic of others between two switches.
+// "leaf:0-leaf:3": traffic of others between two switches, groups, or nodes of a matrix.
 static Status background_read(const JsonNode *node, const Cluster *cluster, Arena *arena,
                               Disturb *out) {
     const char *text;
     TRY(json_read_string(node, arena, &text));
     const char *at = text;
-    TRY(link_parse(node, cluster, SWITCHES, &at, &out->link));
+    TRY(link_parse(node, cluster, ENDS, &at, &out->link));
     if (*at != '-')
         return json_error(node, "\"%.60s\" names no two ends; expected leaf:INDEX-leaf:INDEX",
                           text);
     const char *second = ++at;
-    TRY(link_parse(node, cluster, SWITCHES, &at, &out->to));
-    if (*at) return link_form_error(node, second, SWITCHES);
+    TRY(link_parse(node, cluster, ENDS, &at, &out->to));
+    if (*at) return link_form_error(node, second, ENDS);
+    if ((SITES >> out->link.kind & 1) != (SITES >> out->to.kind & 1))
+        return json_error(node, "\"%.60s\": expected two switches, two groups or two nodes", text);
     if (out->link.kind == out->to.kind && out->link.index == out->to.index)
         return json_error(node, "both ends are %s", second);
     return status_ok();

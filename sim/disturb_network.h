@@ -5,7 +5,7 @@
 // a failed NIC goes through the next one of its node that works. A flapping link is down for
 // down_frac of every period_s, at a phase that is drawn for each repetition: flows stall and go on.
 // Background traffic does not yield: it takes its rate from the uplinks of one leaf and the
-// downlinks of the other.
+// downlinks of the other, and between groups from the link that joins them.
 // NICs that are played as one, and spines, are parts of the links that are played: such a link has
 // the mean of what is left of its parts.
 // Source: NCCL, src/graph/topo.cc, ncclTopoGetLocalNet: a GPU takes one of the NICs that it has the

@@ -105,6 +105,20 @@ static double nics_per_leaf(const Network *network) {
     return leaf_nodes(network) * (has_rails(network) ? 1 : network->nics_per_node);
 }
 
+// Leaves and spines of one group; of all where there are none.
+static int site_leaves(const Network *network, int site) {
+    if (!network->sites) return network->num_leaves;
+    int num_blocks = (network->sites->num_nodes_of[site] - 1) / leaf_nodes(network) + 1;
+    return has_rails(network) ? num_blocks * network->nics_per_node : num_blocks;
+}
+
+static int site_spines(const Network *network, int site) {
+    if (network->topology == TOPOLOGY_DRAGONFLY) return 0;
+    const int planes = num_planes(network);
+    double num_uplinks = nics_per_leaf(network) / network->oversubscription;
+    return planes * num_spines_of(site_leaves(network, site) / planes, num_uplinks);
+}
+
 static Network network_shape(const Cluster *cluster) {
     int nics = min_int(cluster->nics_per_node, cluster->gpus_per_node);
     double node_bytes_per_s = cluster->nics_per_node * cluster->nic_bytes_per_s;
@@ -126,11 +140,8 @@ static Network network_shape(const Cluster *cluster) {
         int num_blocks = block_of_node(&network, cluster->num_nodes - 1) + 1;
         network.num_leaves = has_rails(&network) ? num_blocks * nics : num_blocks;
     }
-    if (!network.sites && network.topology != TOPOLOGY_DRAGONFLY) {
-        int planes = num_planes(&network);
-        double num_uplinks = nics_per_leaf(&network) / network.oversubscription;
-        network.num_spines = planes * num_spines_of(network.num_leaves / planes, num_uplinks);
-    }
+    for (int site = 0, leaf = 0; leaf < network.num_leaves; leaf += site_leaves(&network, site++))
+        network.num_spines += site_spines(&network, site);
     int num_sites = network.sites ? network.sites->num_sites : 0;
     network.num_links = first_site_link(&network) + num_sites * num_sites;
     return network;
@@ -323,13 +334,32 @@ double network_share_bytes_per_s(const Network *network, int from_gpu, int to_gp
     return network->nic_share_bytes_per_s / network->oversubscription;
 }
 
-int network_spine_leaves(const Network *network, int spine, int *first, int *stride, int *count) {
-    if (network->groups) return groups_spine_leaves(network, spine, first, stride, count);
-    int planes = num_planes(network), spines_per_plane = network->num_spines / planes;
-    *first = spine / spines_per_plane;
-    *stride = planes;
-    *count = network->num_leaves / planes;
-    return spines_per_plane;
+SpineSet network_spine_set(const Network *network, int spine) {
+    if (network->groups) return groups_spine_set(network, spine);
+    int site = 0, first_spine = 0, first_leaf = 0;
+    while (spine >= first_spine + site_spines(network, site)) {
+        first_spine += site_spines(network, site);
+        first_leaf += site_leaves(network, site++);
+    }
+    const int planes = num_planes(network), num_spines = site_spines(network, site) / planes;
+    const int plane = (spine - first_spine) / num_spines;
+    return (SpineSet){.first_spine = first_spine + plane * num_spines,
+                      .num_spines = num_spines,
+                      .first_leaf = first_leaf + plane,
+                      .stride = planes,
+                      .num_leaves = site_leaves(network, site) / planes};
+}
+
+int network_leaf_site(const Network *network, int leaf) {
+    if (network->groups) return groups_leaf_site(network, leaf);
+    int site = 0;
+    for (int end = site_leaves(network, 0); leaf >= end; end += site_leaves(network, site)) site++;
+    return site;
+}
+
+int network_site_link(const Network *network, int from_site, int to_site) {
+    const int num_sites = network->sites->num_sites;
+    return network->num_links - num_sites * num_sites + from_site * num_sites + to_site;
 }
 
 int network_domain_links(const Network *network, int domain, int *first) {

@@ -10,7 +10,8 @@
 //   dragonfly      one leaf stands for a group of 1,024 NICs; inside a group nothing limits
 // Spines have 64 ports and are as many as the uplinks need, at most one for every uplink of a leaf
 // (beyond that each stands for a plane of switches): 4 for 32 nodes of 8 NICs, 16 for 128. All
-// leaves are joined to all of them alike, with rail-only all leaves of one rail.
+// leaves are joined to all of them alike, with rail-only all leaves of one rail; groups have spines
+// of their own, one after the other.
 // Sites (config/sites.h) are joined by a link per pair and direction. Those of groups join the
 // spines of networks of their own; those of a matrix stand in the place of leaves and spines.
 // Groups of different machines are networks each by itself (sim/network_groups.h).
@@ -57,7 +58,8 @@ typedef struct {
     int num_links;
     double *link_bytes_per_s; // [num_links]
     const int *nic_taken_by;  // [num_nodes * nics_per_node] the NIC of the node that carries its
-                              // traffic; NULL: every NIC works
+                              // traffic; NULL: every NIC works; with groups not NULL where that
+                              // of one of them is not
     const int *stand_in;      // [num_links] the link that is played for each; NULL: each itself
     LinkFlap *flaps;          // [num_flaps]
     int num_flaps;
@@ -99,9 +101,19 @@ bool network_share_domain(const Network *network, int gpu_a, int gpu_b);
 // rate that costmodel/ reckons with.
 double network_share_bytes_per_s(const Network *network, int from_gpu, int to_gpu);
 
-// The leaves that a spine joins: *count of them from *first, every *stride.
-//   returns how many spines join them
-int network_spine_leaves(const Network *network, int spine, int *first, int *stride, int *count);
+// Spines that join the same leaves, and these: every `stride` from the first on.
+typedef struct {
+    int first_spine, num_spines;
+    int first_leaf, stride, num_leaves;
+} SpineSet;
+
+SpineSet network_spine_set(const Network *network, int spine);
+
+// The site that a leaf is of; 0 where there are none.
+int network_leaf_site(const Network *network, int leaf);
+
+// The link from one site to another.
+int network_site_link(const Network *network, int from_site, int to_site);
 
 // The two directions of a link of the cluster (no spine): out and in, or up and down. GPUs that
 // share several NICs as one (more NICs than GPUs) all lose where one of these does.

@@ -9,12 +9,6 @@ static const NetworkGroup *group_of_gpu(const Network *network, int gpu) {
     return &network->groups[i];
 }
 
-static int site_link(const Network *network, const NetworkGroup *from, const NetworkGroup *to) {
-    const int num_sites = network->sites->num_sites;
-    int pair = (int)(from - network->groups) * num_sites + (int)(to - network->groups);
-    return network->num_links - num_sites * num_sites + pair;
-}
-
 Network groups_build(const Cluster *cluster, int num_folded, Arena *arena) {
     const ClusterSites *sites = cluster->sites;
     NetworkGroup *groups = ARENA_ARRAY(arena, sites->num_sites, NetworkGroup);
@@ -63,7 +57,8 @@ int groups_route(const Network *network, int from_gpu, int to_gpu, int links[MAX
     }
     n = network_way_out(&from->network, from_gpu, links);
     for (int i = 0; i < n; i++) links[i] += from->first_link;
-    links[n++] = site_link(network, from, to);
+    links[n++] =
+        network_site_link(network, (int)(from - network->groups), (int)(to - network->groups));
     int num_in = network_way_in(&to->network, to_gpu, links + n);
     for (int i = n; i < n + num_in; i++) links[i] += to->first_link;
     return n + num_in;
@@ -104,12 +99,18 @@ const NetworkGroup *groups_find(const Network *network, const LinkName *name, Li
     return NULL;
 }
 
-int groups_spine_leaves(const Network *network, int spine, int *first, int *stride, int *count) {
+SpineSet groups_spine_set(const Network *network, int spine) {
     LinkName own;
     const NetworkGroup *group = groups_find(network, &(LinkName){LINK_SPINE, spine, 0}, &own);
-    int num_spines = network_spine_leaves(&group->network, own.index, first, stride, count);
-    *first += group->first_leaf;
-    return num_spines;
+    SpineSet set = network_spine_set(&group->network, own.index);
+    set.first_spine += group->first_spine;
+    set.first_leaf += group->first_leaf;
+    return set;
+}
+
+int groups_leaf_site(const Network *network, int leaf) {
+    LinkName own;
+    return (int)(groups_find(network, &(LinkName){LINK_LEAF, leaf, 0}, &own) - network->groups);
 }
 
 void groups_links_of(const Network *network, const LinkName *name, int links[2]) {

@@ -18,7 +18,8 @@ const char *groups_fold(const Cluster *cluster, int num_folded);
 int groups_route(const Network *network, int from_gpu, int to_gpu, int links[MAX_HOPS]);
 bool groups_share_domain(const Network *network, int gpu_a, int gpu_b);
 double groups_share_bytes_per_s(const Network *network, int from_gpu, int to_gpu);
-int groups_spine_leaves(const Network *network, int spine, int *first, int *stride, int *count);
+SpineSet groups_spine_set(const Network *network, int spine);
+int groups_leaf_site(const Network *network, int leaf);
 void groups_links_of(const Network *network, const LinkName *name, int links[2]);
 bool groups_name_of(const Network *network, int link, LinkName *name, int *way);
 

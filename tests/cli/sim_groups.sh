@@ -90,6 +90,16 @@ job straggler "$(h100 16), $(a100 16)" 1e11 '"tp": 8, "pp": 4' '{"slow_gpu": 31,
 simulate straggler
 claim "a straggler costs time" "$(figure straggler stragglers) > 0.01"
 
+# A NIC of the second group, links between the groups with others on them.
+job degraded "$(h100 16), $(a100 16)" 1e11 '"tp": 4, "pp": 4' '{"link": "nic:4.2", "bandwidth_factor": 0.01}'
+job gone "$(h100 16), $(a100 16)" 1e11 '"tp": 4, "pp": 4' '{"fail_nic": "nic:4.2"}'
+job crowded "$(h100 16), $(a100 16)" 1e11 '"tp": 4, "pp": 4' '{"background": "group:0-group:1", "bytes_per_s": 9.9e10}'
+for name in degraded gone crowded; do
+    simulate $name
+    claim "$name costs time" "$(figure "$name" network) > 0.001"
+done
+claim "another NIC takes over" "$(figure gone network) < $(figure degraded network)"
+
 cd "$temp"
 job plan "$(h100 16), $(a100 16)" 1e11 '"tp": 8'
 sed -i '/"disturb"/s/, "disturb": \[\]//' plan.json

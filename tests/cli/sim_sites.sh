@@ -114,5 +114,18 @@ refuses 'zero.json: cluster.bandwidth_matrix: zero.csv line 1: 0 from node 0 to 
     simulate zero.json
 job leaf "$(machine 16), \"bandwidth_matrix\": \"half.csv\"" '"tp": 8' \
     '{"link": "leaf:0", "bandwidth_factor": 0.5}'
-refuses 'leaf.json: disturb[0].link: a leaf beside groups or a bandwidth_matrix is legal, but not supported yet' \
+refuses 'leaf.json: disturb[0].link: a bandwidth_matrix stands in the place of leaf and spine switches; expected a NIC or NVLink, of background two nodes' \
     simulate leaf.json
+job ends "$(groups 2e11 0)" '"tp": 8' '{"background": "leaf:0-group:1", "bytes_per_s": 1e9}'
+refuses 'ends.json: disturb[0].background: "leaf:0-group:1": expected two switches, two groups or two nodes' \
+    simulate ends.json
+cd "$OLDPWD"
+
+# Others on the pair take as much as is measured less: half of 4e11 B/s.
+job busy "$(machine 16), \"bandwidth_matrix\": \"even2.csv\"" '"tp": 8' \
+    '{"background": "node:0-node:1", "bytes_per_s": 2e11}'
+job crowded "$(groups 4e11 0)" '"tp": 8' '{"background": "group:0-group:1", "bytes_per_s": 2e11}'
+for name in busy crowded; do
+    simulate $name
+    claim "$name others take half" "($(figure "$name" step_time_s) / $(figure half step_time_s) - 1) ^ 2 < 1e-9"
+done

@@ -172,6 +172,13 @@ static void bad_disturb_is_refused(void) {
          "background: \"leaf:0\" names no two ends; expected leaf:INDEX-leaf:INDEX"},
         {"{\"background\": \"leaf:2-leaf:2\", \"bytes_per_s\": 1}",
          "background: both ends are leaf:2"},
+        {"{\"background\": \"group:0-group:1\", \"bytes_per_s\": 1}",
+         "background: the cluster has no links between groups"},
+        {"{\"background\": \"node:0-node:1\", \"bytes_per_s\": 1}",
+         "background: the cluster has no links between nodes; a bandwidth_matrix has"},
+        {"{\"link\": \"group:0\", \"bandwidth_factor\": 0.5}",
+         "link: \"group:0\" names no link here; expected nic:NODE.INDEX, nvlink:GPU, leaf:INDEX, "
+         "spine:INDEX"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         Arena arena = {0};
