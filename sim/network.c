@@ -1,6 +1,7 @@
 #include "sim/network.h"
 
 #include "sim/network_groups.h"
+#include "sim/network_wires.h"
 
 #include <assert.h>
 #include <math.h>
@@ -65,16 +66,8 @@ static int leaf_of_nic(const Network *network, int nic) {
 
 // Links are numbered in the order: ports out, ports in, wires of one domain after the other, NICs
 // out, NICs in, leaves up, leaves down, between sites.
-static int first_wire_link(const Network *network) {
-    return 2 * network->num_gpus;
-}
-
-static int num_wires(const Network *network) {
-    return network->wires ? network->wires->num_links : 0;
-}
-
 static int first_nic_link(const Network *network) {
-    return first_wire_link(network) + network->num_gpus / network->domain_gpus * num_wires(network);
+    return network_wires_end(network);
 }
 
 static int first_leaf_link(const Network *network) {
@@ -198,11 +191,10 @@ Network network_build(const Cluster *cluster, int num_folded, Arena *arena) {
     double leaf_bytes_per_s = nics_per_leaf(&network) * nic_bytes_per_s;
     for (int i = 0; i < network.num_links; i++) {
         double *capacity = &network.link_bytes_per_s[i];
-        if (i < first_wire_link(&network)) {
+        if (i < network_wires_first(&network)) {
             *capacity = network.scale_up_bytes_per_s;
         } else if (i < first_nic_link(&network)) {
-            const int wire = (i - first_wire_link(&network)) % num_wires(&network);
-            *capacity = network.wires->bytes_per_s[wire];
+            *capacity = network_wire_bytes_per_s(&network, i);
         } else if (i < first_leaf_link(&network)) {
             *capacity = nic_bytes_per_s / first.num_on_nic;
         } else if (i < first_site_link(&network)) {
@@ -244,32 +236,10 @@ static int rail_proxy(const Network *network, int from_gpu, int to_gpu, int rail
 }
 
 static int port_to_port(const Network *network, int from_gpu, int to_gpu, int links[]) {
-    const int domain = network->domain_gpus;
     int n = 0;
     links[n++] = from_gpu;
-    if (network->wires) {
-        const WireRoute *route = wires_route(network->wires, from_gpu % domain, to_gpu % domain);
-        int first = first_wire_link(network) + from_gpu / domain * num_wires(network);
-        for (int i = 0; i < route->num_links; i++) links[n++] = first + route->links[i];
-    }
+    n += network_wires_between(network, from_gpu, to_gpu, links + n);
     links[n++] = network->num_gpus + to_gpu;
-    return n;
-}
-
-// From a GPU to what its NIC hangs on, or back: where there are switches of PCIe, its port and what
-// lies between its switch and that of the NIC, which is the first's of the NIC's GPUs.
-static int gpu_to_nic(const Network *network, int gpu, int nic, bool back, int links[]) {
-    const Wires *wires = network->wires;
-    if (!wires || wires->num_switches == 0) return 0;
-    const int nics = network->nics_per_node, gpus = network->gpus_per_node, local = gpu % gpus;
-    const int home = (nic % nics * gpus + nics - 1) / nics;
-    const WireRoute *route =
-        back ? wires_route(wires, home, local) : wires_route(wires, local, home);
-    const int first = first_wire_link(network) + gpu / gpus * num_wires(network);
-    int n = 0;
-    if (!back) links[n++] = gpu;
-    for (int i = 0; i < route->num_links; i++) links[n++] = first + route->links[i];
-    if (back) links[n++] = network->num_gpus + gpu;
     return n;
 }
 
@@ -294,9 +264,9 @@ static int whole_route(const Network *network, int from_gpu, int to_gpu, int lin
     }
     if (network->topology != TOPOLOGY_RAIL_ONLY) {
         const int from_nic = nic_of_gpu(network, from_gpu), to_nic = nic_of_gpu(network, to_gpu);
-        int n = gpu_to_nic(network, from_gpu, from_nic, false, links);
+        int n = network_wires_to_nic(network, from_gpu, from_nic, false, links);
         n += nic_to_nic(network, from_nic, to_nic, links + n);
-        return n + gpu_to_nic(network, to_gpu, to_nic, true, links + n);
+        return n + network_wires_to_nic(network, to_gpu, to_nic, true, links + n);
     }
     int rail = rail_between(network, from_gpu, to_gpu), n = 0;
     int proxy = rail_proxy(network, from_gpu, to_gpu, rail);
@@ -315,7 +285,7 @@ int network_route(const Network *network, int from_gpu, int to_gpu, int links[MA
 }
 
 int network_way_out(const Network *network, int gpu, int links[]) {
-    int nic = nic_of_gpu(network, gpu), n = gpu_to_nic(network, gpu, nic, false, links);
+    int nic = nic_of_gpu(network, gpu), n = network_wires_to_nic(network, gpu, nic, false, links);
     links[n++] = first_nic_link(network) + nic;
     links[n++] = first_leaf_link(network) + leaf_of_nic(network, nic);
     return n;
@@ -325,7 +295,7 @@ int network_way_in(const Network *network, int gpu, int links[]) {
     int nic = nic_of_gpu(network, gpu);
     links[0] = first_leaf_link(network) + network->num_leaves + leaf_of_nic(network, nic);
     links[1] = first_nic_link(network) + network->num_nodes * network->nics_per_node + nic;
-    return 2 + gpu_to_nic(network, gpu, nic, true, links + 2);
+    return 2 + network_wires_to_nic(network, gpu, nic, true, links + 2);
 }
 
 double network_share_bytes_per_s(const Network *network, int from_gpu, int to_gpu) {
@@ -362,11 +332,6 @@ int network_site_link(const Network *network, int from_site, int to_site) {
     return network->num_links - num_sites * num_sites + from_site * num_sites + to_site;
 }
 
-int network_domain_links(const Network *network, int domain, int *first) {
-    *first = first_wire_link(network) + domain * num_wires(network);
-    return num_wires(network);
-}
-
 void network_gpu_links(const Network *network, int gpu, int links[GPU_LINKS]) {
     int nic = nic_of_gpu(network, gpu);
     links[0] = gpu;
@@ -398,7 +363,7 @@ bool network_name_of(const Network *network, int link, LinkName *name, int *way)
     if (network->groups) return groups_name_of(network, link, name, way);
     int nics = first_nic_link(network), leaves = first_leaf_link(network);
     int num_nics = network->num_nodes * network->nics_per_node;
-    if (link < first_wire_link(network)) {
+    if (link < network_wires_first(network)) {
         *name = (LinkName){LINK_NVLINK, link % network->num_gpus, 0};
         *way = link / network->num_gpus;
     } else if (link >= nics && link < leaves) {
@@ -414,24 +379,8 @@ bool network_name_of(const Network *network, int link, LinkName *name, int *way)
     return true;
 }
 
-// "nvlink:0-nvlink:3": from one GPU to another; "switch:2.1 up": of node 2;
-// "socket:2.0-socket:2.1".
-//   first_gpu, first_node  of the network in the whole
-static const char *wire_name(const Network *network, int link, int first_gpu, int first_node,
-                             Arena *arena) {
-    const Wires *wires = network->wires;
-    const int place = link - first_wire_link(network), wire = place % wires->num_links;
-    const int domain = place / wires->num_links, node = first_node + domain;
-    const int first = first_gpu + domain * network->domain_gpus, *ends = wires->ends[wire];
-    if (wires->num_switches == 0)
-        return arena_printf(arena, "nvlink:%d-nvlink:%d", first + ends[0], first + ends[1]);
-    if (ends[1] == WIRES_ROOT) return arena_printf(arena, "switch:%d.%d up", node, ends[0]);
-    if (ends[0] == WIRES_ROOT) return arena_printf(arena, "switch:%d.%d down", node, ends[1]);
-    return arena_printf(arena, "socket:%d.%d-socket:%d.%d", node, ends[0], node, ends[1]);
-}
-
 static bool is_wire(const Network *network, int link) {
-    return link >= first_wire_link(network) && link < first_nic_link(network);
+    return link >= network_wires_first(network) && link < first_nic_link(network);
 }
 
 const char *network_link_name(const Network *network, int link, Arena *arena) {
@@ -439,8 +388,10 @@ const char *network_link_name(const Network *network, int link, Arena *arena) {
     int way, own_link = link;
     const NetworkGroup *group = network->groups ? groups_find_link(network, &own_link) : NULL;
     if (group && is_wire(&group->network, own_link))
-        return wire_name(&group->network, own_link, group->first_gpu, group->first_node, arena);
-    if (!network->groups && is_wire(network, link)) return wire_name(network, link, 0, 0, arena);
+        return network_wire_name(&group->network, own_link, group->first_gpu, group->first_node,
+                                 arena);
+    if (!network->groups && is_wire(network, link))
+        return network_wire_name(network, link, 0, 0, arena);
     if (!network_name_of(network, link, &name, &way)) {
         int num_sites = network->sites->num_sites;
         int pair = link - (network->num_links - num_sites * num_sites);
