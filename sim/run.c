@@ -6,13 +6,19 @@
 
 #include <string.h>
 
+// Where links inside domains are uneven, or groups of machines differ, collectives inside layers
+// stay in the timers of their computations.
+static bool plays_inner(const Cluster *cluster) {
+    return !cluster->wires && !cluster->groups;
+}
+
 static LowerInput lower_input(const Run *run) {
     return (LowerInput){
         .cluster = &run->scenario.cluster,
         .plan = &run->plan,
         .program = &run->parts.program,
         .prices = &run->parts.prices,
-        .inner = &run->inner,
+        .inner = plays_inner(&run->scenario.cluster) ? &run->inner : NULL,
     };
 }
 
@@ -104,7 +110,8 @@ static Status run_prepare(const RunOptions *options, const JsonNode *root, Arena
     TRY(estimate_plan(&run->scenario, &run->plan, arena, &run->estimate, &run->parts));
     TRY(folding_choose(options->fold, &run->scenario, &run->plan, &run->parts.program, arena,
                        &run->folding));
-    run->inner = inner_prepare(&run->scenario, &run->plan, &run->parts.workload, arena);
+    if (plays_inner(&run->scenario.cluster))
+        run->inner = inner_prepare(&run->scenario, &run->plan, &run->parts.workload, arena);
     LowerInput input = lower_input(run);
     TRY(program_lower(&input, &run->folding, options->stepwise, arena, &run->lowered));
     return network_disturb(&run->scenario, &run->lowered.network, arena, &run->disturbed);

@@ -41,7 +41,7 @@ same() {
 # A price is no reason for another step, whichever the plan, with contention or without.
 other=', "price_usd_per_gpu_hour": 17'
 for plan in '"tp": 8, "pp": 2' '"tp": 2, "pp": 4' '"tp": 4, "pp": 4, "vpp": 2' \
-    '"tp": 4, "pp": 4, "schedule": "dualpipe"' '"tp": 2, "pp": 2, "cp": 2, "zero_stage": 3'; do
+    '"tp": 4, "pp": 4, "schedule": "dualpipe"' '"tp": 2, "pp": 2, "cp": 2'; do
     for fold in none auto; do
         between=4e9
         [ $fold = none ] || between=1e12
