@@ -14,9 +14,8 @@ static const double DIFFERENCE = 0.05; // of the log, for slopes
     { #key, unit, true, offsetof(Stack, key) }
 
 const StepQuantity STEP_QUANTITIES[] = {
-    OF_GPU(full_rate_watts, "W"),
-    OF_GPU(light_rate_watts, "W"),
-    OF_STACK(host_layer_s, "s"),
+    OF_GPU(full_rate_watts, "W"), OF_GPU(light_rate_watts, "W"), OF_GPU(power_exponent, ""),
+    OF_STACK(host_layer_s, "s"),  OF_STACK(moe_sync_s, "s"),
 };
 const int NUM_STEP_QUANTITIES = sizeof STEP_QUANTITIES / sizeof *STEP_QUANTITIES;
 

@@ -43,6 +43,8 @@ static const JsonField EFFICIENCY_FIELDS[] = {
     PART(gemm_half_k, 0, 1e5),
     PART(full_rate_watts, 1, 1e5),
     PART(light_rate_watts, 1, 1e5),
+    {"power_exponent", JSON_FIELD_DOUBLE, offsetof(GpuEfficiency, power_exponent), 0.33, 1, NULL,
+     false},
     PART(memory_frac, 0.01, 1),
     PART(launch_s, 0, 1e-3),
     PART(attention_forward_frac, 0.001, 1),

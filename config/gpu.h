@@ -30,6 +30,7 @@ typedef struct {
     double full_rate_watts;         // power that 16-bit products would draw in a long step at the
                                     // rate of short tests; beyond the board's the clock falls
     double light_rate_watts;        // the same of narrower products and of attention
+    double power_exponent;          // the clock goes with that power of the board's watts; 0: 1/3
     double memory_frac;             // of memory bandwidth, large elementwise kernels
     double launch_s;                // smallest kernel, launched back to back
     double attention_forward_frac;  // of the bf16 dense peak; long causal, head size 128

@@ -63,6 +63,7 @@ static const JsonField STACK_FIELDS[] = {
     NUMBER(host_layer_s, 0, 1),
     NUMBER(host_microbatch_s, 0, 1),
     NUMBER(host_step_s, 0, 10),
+    NUMBER(moe_sync_s, 0, 1),
     SWITCH(tp_backward_overlap),
     SWITCH(p2p_overlap),
     SWITCH(p2p_scatter_gather),

@@ -80,6 +80,8 @@ typedef struct {
     double host_layer_s;       // host time per layer and pass beyond the launches: Python, autograd
     double host_microbatch_s;  // host time per micro-batch and pipeline rank beyond the launches
     double host_step_s;        // per step: data, gradient norm, logging
+    double moe_sync_s;         // a forward of a layer of experts: the host waits for the device to
+                               // say how many tokens each gets, and then the device for the host
 
     // How it communicates
     bool tp_backward_overlap;     // input-gradient collectives run beside the weight-gradient GEMM

@@ -16,8 +16,9 @@ static const double EPILOGUE_EXPOSED_FRAC = 0.5;
 
 double sustained_frac(const Cluster *cluster, bool light) {
     const GpuEfficiency *e = &cluster->gpu.efficiency;
-    return fmin(
-        1, cbrt(cluster->power_watts_per_gpu / (light ? e->light_rate_watts : e->full_rate_watts)));
+    double full_watts = light ? e->light_rate_watts : e->full_rate_watts;
+    double exponent = e->power_exponent > 0 ? e->power_exponent : 1.0 / 3;
+    return fmin(1, pow(cluster->power_watts_per_gpu / full_watts, exponent));
 }
 
 static double gemm_sustained_frac(const Cluster *cluster, int precision) {

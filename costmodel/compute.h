@@ -11,10 +11,10 @@
 //   attention_s = launches + max(flops / rate, bytes / (bandwidth memory_frac))
 //     rate      = peak frac sustained_frac tokens / (tokens + half_tokens)
 //   memory_s    = launches + bytes / (bandwidth memory_frac)
-// sustained_frac = min(1, (power_watts_per_gpu / W)^(1/3)), W full_rate_watts or
-// light_rate_watts: in a long step the power
-// limit holds the clock below that of short tests; power goes with the clock times the square of
-// the voltage, which rises with the clock.
+// sustained_frac = min(1, (power_watts_per_gpu / W)^e), W full_rate_watts or light_rate_watts, e
+// power_exponent: in a long step the power limit holds the clock below that of short tests. Power
+// goes with the clock times the square of the voltage: e is 1/3 where the voltage falls with the
+// clock, 1 where it has reached its floor. Boards of one power tell nothing of e: then it is 1/3.
 // Source: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009; wave quantization: NVIDIA,
 //         "Matrix Multiplication Background User's Guide". Constants: config/gpu.h.
 #pragma once

@@ -48,6 +48,11 @@ double op_price_s(const Scenario *scenario, const Plan *plan, const Op *op) {
     return time_s * part_factor(scenario, op_part(scenario, plan, op));
 }
 
+double op_sync_s(const Scenario *scenario, const Op *op) {
+    if (!op->awaited_by_host) return 0;
+    return scenario->training.stack.moe_sync_s * part_factor(scenario, PART_HOST);
+}
+
 static double op_s(const Streams *s, int i) {
     double time_s = op_price_s(s->scenario, s->plan, &s->list->ops[i]);
     return s->list->factors ? time_s * s->list->factors[i] : time_s;
@@ -126,6 +131,9 @@ static void op_run(Streams *s, int i) {
         streams_add(s, STREAM_TERM[cause], s->part[cause], idle_s);
         streams_add(s, TERM_COMPUTE, s->part[STREAM_COMPUTE], duration_s);
     }
+    double sync_s = op_sync_s(s->scenario, op);
+    streams_add(s, TERM_OTHER, PART_HOST, sync_s);
+    duration_s += sync_s;
     s->end_s[i] = start_s + duration_s;
     run_note(s, i, waited, ready_s, start_s);
     s->free_s[op->stream] = s->end_s[i];

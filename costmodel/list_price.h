@@ -46,4 +46,7 @@ bool shards_are_awaited(const Training *training, const Op *op);
 // Seconds of one operator alone.
 double op_price_s(const Scenario *scenario, const Plan *plan, const Op *op);
 
+// Seconds for which the device is idle after an operator because the host waited for it.
+double op_sync_s(const Scenario *scenario, const Op *op);
+
 double terms_sum(const double *term_s);

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Fits the parameters of whole steps to published measurements, and writes those of GPUs
-# (full_rate_watts, light_rate_watts in hw-profiles/gpus, with their sources) and the spreads of the
+# (full_rate_watts, light_rate_watts and, where a file states it, power_exponent in
+# hw-profiles/gpus, with their sources) and the spreads of the
 # interval (hw-profiles/steps.json) into the data files. Those of stacks are only printed.
 #
 # usage: docs/whole_steps.sh PROGRAM ROWS.jsonl    (rows as `meshwright validate --data` takes them)
@@ -19,11 +20,13 @@ python3 - "$fit" "$root"/hw-profiles/gpus/*.json <<'EOF'
 import json
 import re
 import sys
+from math import inf
 
 # Of which GPU of an architecture the rows are; the others are scaled from it by bf16 peak.
 REFERENCE = {"ampere": "a100-sxm-80g", "hopper": "h100-sxm-80g", "blackwell": "b200-sxm-180g"}
 WITH_ROWS = ("a100-sxm", "h100-sxm-80g", "h200", "b200", "b300", "gb200", "gb300")
-KEYS = ("full_rate_watts", "light_rate_watts")
+KEYS = ("full_rate_watts", "light_rate_watts", "power_exponent")
+LARGEST = {"power_exponent": 1}
 
 fit = json.load(open(sys.argv[1]))
 fitted = {(p["parameter"], p["architecture"]): p for p in fit["parameters"] if "architecture" in p}
@@ -44,7 +47,7 @@ def value_and_source(gpu, key):
                        "architecture is among the rows of docs/whole_steps.sh, and those that are "
                        "fitted draw 1.2 to 3.5 times theirs" % (value / gpu["power_watts"]))
     reference = by_name[REFERENCE[gpu["architecture"]]]
-    value = digits(reference["efficiency"][key] * row["factor"])
+    value = digits(min(LARGEST.get(key, inf), reference["efficiency"][key] * row["factor"]))
     how = ("fitted by meshwright calibrate --steps (docs/whole_steps.sh) to %d published steps of "
            "%d families; spread %.0f %% over families left out"
            % (row["num_rows"], row["num_families"], 100 * row["spread"]))
@@ -58,6 +61,8 @@ def value_and_source(gpu, key):
 for path, gpu in gpus.items():
     text = texts[path]
     for key in KEYS:
+        if key not in gpu["efficiency"]:
+            continue
         value, source = value_and_source(gpu, key)
         text = re.sub(r'("%s": )[0-9.e+]+' % key, lambda m: m.group(1) + "%.15g" % value, text)
         text = re.sub(r'("%s": )"[^"]*"' % key, lambda m: m.group(1) + json.dumps(source), text)

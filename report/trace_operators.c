@@ -3,6 +3,7 @@
 // lies on the border of two pieces of a computation is shown in both.
 #include "costmodel/compute.h"
 #include "costmodel/exchange.h"
+#include "costmodel/list_price.h"
 #include "report/trace_event.h"
 
 #include <string.h>
@@ -22,7 +23,8 @@ typedef struct {
 
 static double operator_s(const Expansion *e, const Op *op) {
     if (op->hidden) return 0;
-    if (op->kind != OP_COLLECTIVE) return op_compute_s(&e->scenario->cluster, op);
+    if (op->kind != OP_COLLECTIVE)
+        return op_compute_s(&e->scenario->cluster, op) + op_sync_s(e->scenario, op);
     return op_collective_s(e->scenario, e->writer->context->plan, op);
 }
 

@@ -216,6 +216,7 @@ static void batched_backward(Backward *w, const Unit *unit) {
 
 static void work_backward(Backward *w, const Unit *unit) {
     Op op = unit->op;
+    op.awaited_by_host = false; // it has the counts
     op.bytes = unit->backward_bytes;
     op.flops = unit->backward_flops;
     op.num_kernels = unit->backward_kernels;

@@ -71,9 +71,11 @@ typedef struct {
     bool backward;   // prices with the backward efficiency
     int generation;  // of the kernel: Stack.attention_generation
     // work of OP_GEMM, OP_ATTENTION, OP_MEMORY
-    double flops;    // executed
-    double bytes;    // read and written in device memory
-    int num_kernels; // launched, >= 1
+    double flops;         // executed
+    double bytes;         // read and written in device memory
+    int num_kernels;      // launched, >= 1
+    bool awaited_by_host; // the host waits for what it makes, and then the device for the host:
+                          // Stack.moe_sync_s
     // OP_COLLECTIVE
     CollectiveKind collective;
     GroupKind group;

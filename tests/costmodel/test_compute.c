@@ -154,6 +154,9 @@ static void power_limits_hold_the_clock(void) {
     const Op moved = {.kind = OP_MEMORY, .bytes = 1e9};
     ASSERT_CLOSE(sustained_frac(&cluster, false), 1.0 / 2);
     ASSERT_CLOSE(sustained_frac(&cluster, true), 1.0 / 3);
+    cluster.gpu.efficiency.power_exponent = 0.5;
+    ASSERT_CLOSE(sustained_frac(&cluster, false), sqrt(1.0 / 8));
+    cluster.gpu.efficiency.power_exponent = 0;
     ASSERT_CLOSE(op_compute_s(&cluster, &bf16), 2 * 0.02);
     ASSERT_CLOSE(op_compute_s(&cluster, &fp8), 3 * 0.01);
     ASSERT_CLOSE(op_compute_s(&cluster, &attended), 3 * 0.02);

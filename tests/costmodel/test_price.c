@@ -1,6 +1,7 @@
 #include "costmodel/collective.h"
 #include "costmodel/compute.h"
 #include "costmodel/exchange.h"
+#include "costmodel/list_price.h"
 #include "costmodel/price.h"
 #include "tests/costmodel/made_up.h"
 
@@ -18,7 +19,8 @@ static Prices prices_of(Case *c) {
 }
 
 static double op_s(const Case *c, const Op *op) {
-    if (op->kind != OP_COLLECTIVE) return op_compute_s(&c->scenario.cluster, op);
+    if (op->kind != OP_COLLECTIVE)
+        return op_compute_s(&c->scenario.cluster, op) + op_sync_s(&c->scenario, op);
     return op_collective_s(&c->scenario, &c->plan, op);
 }
 
@@ -181,6 +183,41 @@ static void one_gpu_only_computes(void) {
         ASSERT_CLOSE(prices.backward[0].term_s[TERM_COMPUTE], prices.backward[0].time_s);
     }
     case_free(&c);
+}
+
+// Only a forward whose dispatcher needs the counts of tokens on the host has it wait: each of two
+// layers once more where it runs again.
+static void hosts_wait_for_counts(void) {
+    static const struct {
+        const char *training, *parallel;
+        double forward_waits, backward_waits;
+    } CASES[] = {
+        {"\"moe_dispatcher\": \"alltoall\"", "{\"ep\": 2}", 1, 0},
+        {"\"moe_dispatcher\": \"deepep\"", "{\"ep\": 2, \"recompute\": \"full\"}", 1, 1},
+        {"\"moe_dispatcher\": \"hybridep\"", "{\"ep\": 2}", 0, 0},
+        {"\"capacity_factor\": 1.25", "{\"ep\": 2}", 0, 0},
+        {"\"ep_overlap\": true", "{\"ep\": 2}", 0, 0},
+        {"\"cuda_graphs\": \"full\"", "{\"ep\": 2}", 0, 0},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        Case c;
+        Arena arena = {0};
+        const char *training =
+            arena_printf(&arena, "{\"seq_len\": 2048, \"global_batch\": 8, %s}", CASES[i].training);
+        if (case_make(&c, MADE_UP_MOE, 2, training, CASES[i].parallel)) {
+            stack_bare(&c.scenario.training.stack);
+            const Prices before = prices_of(&c);
+            c.scenario.training.stack.moe_sync_s = 10;
+            const Prices after = prices_of(&c);
+            const int layers = c.scenario.model.num_layers - 1; // the first is dense
+            ASSERT_CLOSE(after.forward[0].time_s,
+                         before.forward[0].time_s + 10 * layers * CASES[i].forward_waits);
+            ASSERT_CLOSE(after.backward[0].time_s,
+                         before.backward[0].time_s + 10 * layers * CASES[i].backward_waits);
+        }
+        case_free(&c);
+        arena_free(&arena);
+    }
 }
 
 static double kernels_of(const Op *ops, int num_ops) {
@@ -354,6 +391,7 @@ CU_TestInfo price_tests[] = {
     {"split_backwards_are_never_shorter", split_backwards_are_never_shorter},
     {"terms_add_up", terms_add_up},
     {"one_gpu_only_computes", one_gpu_only_computes},
+    {"hosts_wait_for_counts", hosts_wait_for_counts},
     {"slow_hosts_bound_the_gpu", slow_hosts_bound_the_gpu},
     {"overlap_and_keeping_save_time", overlap_and_keeping_save_time},
     {"pieces_hide_all_but_one", pieces_hide_all_but_one},

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Where the steps of simumax-b200 lose their time, by kernels timed on that very machine.
+
+MooreThreads/SimuMax publishes, beside the steps, the rates of single products on the same eight B200
+(configs/system/b200_bf16_ceperm.json: share of 2,250 TFLOP/s; forward, input gradient, weight gradient
+summed in fp32). The first table sets them beside what short tests of another B200 reach (our kernel
+profile). The second prices the steps once more with the products at that rate and sets what remains
+beside the measured time of one micro-batch: the difference of 32 and 8 micro-batches over 24, in which
+what a step does once cancels.
+
+usage: docs/missed_steps.py PROGRAM CASES.jsonl    (cases as `meshwright validate --data` takes them)
+"""
+
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+GPU = "b200-sxm-180g"
+PEAK = 2250e12
+
+# Tokens, columns, inner length; published shares of the peak: forward, input gradient.
+PRODUCTS = {
+    "large": [(4096, 57344, 8192, .4867, .4829), (4096, 8192, 28672, .4847, .4742),
+              (4096, 128256, 8192, .4874, .4710), (4096, 28672, 8192, .4943, .4819),
+              (4096, 106496, 16384, .4961, .5116), (4096, 16384, 53248, .5109, .5007),
+              (4096, 53248, 16384, .4887, .5116), (4096, 26624, 16384, .4973, .5127)],
+    "small": [(4096, 10240, 8192, .6452, .4980), (4096, 5120, 8192, .6275, .6428),
+              (4096, 1280, 8192, .5938, .6310), (4096, 8192, 1024, .6170, .6137),
+              (4096, 7168, 8192, .6113, .4436), (4096, 8192, 3584, .5034, .4982),
+              (4096, 2560, 16384, .6047, .5956), (4096, 16384, 6656, .4777, .4930)],
+}
+
+# Steps without pipeline: the layers that hold what remains.
+JOBS = [("llama3_70b_tp2_pp1_dp4_l12_mbc%d_cef", 12), ("llama3_70b_l12_tp4_pp1_dp2_mbc%d_cef", 12),
+        ("llama3_70b_l12_tp8_pp1_dp1_mbc%d_cef", 12), ("llama3_405b_l4_tp2_pp1_dp4_mbc%d_cef", 4),
+        ("llama3_405b_l4_tp4_pp1_dp2_mbc%d_cef", 4), ("llama3_405b_l4_tp8_pp1_dp1_mbc%d_cef", 4),
+        ("deepseekv2_tp1_ep8_pp1_dp8_l4_mbc%d_cef", 3),
+        ("deepseekv3_l4_tp1_ep8_pp1_dp8_mbc%d_cef", 3)]
+
+
+def short_test_shares(program, shapes):
+    table = "gemm_dtype,m,n,k\n" + "".join("bfloat16,%d,%d,%d\n" % shape for shape in shapes)
+    priced = subprocess.run([program, "kernel", "--gpu", GPU, "--kind", "gemm", "-"], input=table,
+                            capture_output=True, text=True, check=True).stdout
+    seconds = [float(row["predicted_s"]) for row in csv.DictReader(io.StringIO(priced))]
+    return [2.0 * m * n * k / s / PEAK for (m, n, k), s in zip(shapes, seconds)]
+
+
+def machine_rate(program):
+    """Rate of the machine's products over short tests, of the large and of the small."""
+    rates = {}
+    for size, rows in PRODUCTS.items():
+        shapes = [s for m, n, k, _, _ in rows for s in ((m, n, k), (m, k, n))]
+        published = [share for row in rows for share in row[3:]]
+        ratios = [p / s for p, s in zip(published, short_test_shares(program, shapes))]
+        rates[size] = statistics.median(ratios)
+        print("%s products: %.2f of the rate of short tests (median of %d; %.2f to %.2f)"
+              % (size, rates[size], len(ratios), min(ratios), max(ratios)))
+    return rates
+
+
+def steps(program, cases, data):
+    answer = subprocess.run(
+        [program, "validate", "--data", cases, "--family", "simumax-b200", "--cases", "--json"],
+        env=dict(os.environ, MESHWRIGHT_DATA=data), capture_output=True, text=True, check=True)
+    return {case["id"]: case for case in json.loads(answer.stdout)["cases"]}
+
+
+def with_rate(folder, rate):
+    """A copy of the data in which 16-bit products run at `rate` of short tests in a long step."""
+    for name in ("hw-profiles", "models", "stacks", "published"):
+        shutil.copytree(os.path.join(ROOT, name), os.path.join(folder, name))
+    path = os.path.join(folder, "hw-profiles/gpus/%s.json" % GPU)
+    text = open(path).read()
+    gpu = json.loads(text)
+    watts = gpu["power_watts"] / rate ** (1 / gpu["efficiency"].get("power_exponent", 1 / 3))
+    text = re.sub(r'("full_rate_watts": )[0-9.e+]+', r"\g<1>%.6g" % watts, text, count=1)
+    open(path, "w").write(text)
+
+
+def micro_batch_ms(found, job, key):
+    few, many = ("simumax-b200-" + job % n for n in (8, 32))
+    return (found[many][key] - found[few][key]) / 24 * 1e3
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    program, cases = sys.argv[1:]
+    rates = machine_rate(program)
+    now = steps(program, cases, ROOT)
+    with tempfile.TemporaryDirectory() as folder:
+        with_rate(folder, rates["large"])
+        timed = steps(program, cases, folder)
+    errors = [100 * abs(case["error_frac"]) for case in timed.values()]
+    print("mean error with products at that rate %.1f %%, as they are %.1f %%\n"
+          % (statistics.mean(errors),
+             statistics.mean(100 * abs(case["error_frac"]) for case in now.values())))
+    print("one micro-batch                measured  as it is  timed products  remains, ms a layer")
+    for job, layers in JOBS:
+        measured = micro_batch_ms(now, job, "measured_step_time_s")
+        as_is, priced = (micro_batch_ms(found, job, "step_time_s") for found in (now, timed))
+        print("%-30s %5.1f ms  %+6.1f %%  %+12.1f %%  %12.2f"
+              % (job.replace("_mbc%d_cef", "").replace("_pp1", ""), measured,
+                 100 * (as_is / measured - 1), 100 * (priced / measured - 1),
+                 (measured - priced) / layers))
+
+
+if __name__ == "__main__":
+    main()
