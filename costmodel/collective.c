@@ -174,7 +174,8 @@ double collective_s(const Cluster *cluster, CollectiveKind kind, Group group,
 double collective_inside_s(const Cluster *cluster, CollectiveKind kind, Group group,
                            double message_bytes) {
     GroupLayout layout = group_layout(cluster, group);
-    return layout.num_domains == 1 ? 0 : across_inside_s(cluster, group, &layout, kind, message_bytes);
+    return layout.num_domains == 1 ? 0
+                                   : across_inside_s(cluster, group, &layout, kind, message_bytes);
 }
 
 bool gpus_share_domain(const Cluster *cluster, int gpu_a, int gpu_b) {
