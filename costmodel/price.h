@@ -79,6 +79,8 @@ int message_boundary(int rank, int peer);
 typedef struct {
     double time_s;
     double alpha_s, transfer_s; // its latency, and its bytes after that
+    double
+        share_frac; // of its way: less than 1 of gradients that go to copies of two chunks at once
 } MessagePrice;
 
 // A message that a rank sends or receives.

@@ -64,16 +64,31 @@ int message_boundary(int rank, int peer) {
     return high - low == 1 ? low : high; // else first and last rank: the ring closes behind `high`
 }
 
+// What a rank sends to the holder of its copies at once, of which this message is a part.
+static double copies_bytes(const Program *program, int rank, const Instruction *message) {
+    const RankProgram *list = &program->ranks[rank];
+    double bytes = 0;
+    for (int i = 0; i < list->num_instructions; i++) {
+        const Instruction *other = &list->instructions[i];
+        if (other->p2p_group == message->p2p_group && other->kind == message->kind)
+            bytes += program_message_bytes(program, other);
+    }
+    return bytes;
+}
+
 MessagePrice instruction_message_price(const Program *program, const Prices *prices, int rank,
                                        const Instruction *message) {
     const int boundary = message_boundary(rank, message->peer);
-    MessagePrice price = {prices->message_s[boundary], prices->message_alpha_s[boundary], 0};
+    MessagePrice price = {prices->message_s[boundary], prices->message_alpha_s[boundary], 0, 1};
     if (message->copies)
-        price = (MessagePrice){prices->copies_s[rank], prices->copies_alpha_s[rank], 0};
+        price = (MessagePrice){prices->copies_s[rank], prices->copies_alpha_s[rank], 0, 1};
     price.transfer_s = price.time_s - price.alpha_s;
     if (message->copies || message->embedding) {
-        price.transfer_s *= program_message_bytes(program, message) / program->message_bytes;
+        const double own_bytes = program_message_bytes(program, message);
+        const double bytes = message->copies ? copies_bytes(program, rank, message) : own_bytes;
+        price.transfer_s *= bytes / program->message_bytes;
         price.time_s = price.alpha_s + price.transfer_s;
+        if (bytes > 0) price.share_frac = own_bytes / bytes;
     }
     return price;
 }

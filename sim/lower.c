@@ -25,22 +25,25 @@ static const Instruction *instruction_at(const Lowering *lowering, int rank, int
 
 // --- First pass: activities
 
-static int message_route(Lowering *lowering, int rank, int peer, int lane) {
+static int route_make(Lowering *lowering, int rank, int peer, int lane, double share_frac) {
+    const LowerInput *input = lowering->input;
+    double slowdown = ranks_slowdown(input->cluster, input->plan, rank, peer) / share_frac;
+    int route = dag_add_route(&lowering->builder, &lowering->out->network,
+                              lowering_gpu(lowering, rank, lane),
+                              lowering_gpu(lowering, peer, lane), slowdown);
+    const Cluster *cluster = plan_rank_cluster(input->cluster, input->plan, rank);
+    if (cluster->wires && ranks_share_domain(input->cluster, input->plan, rank, peer))
+        lowering->builder.routes[route].share_bytes_per_s =
+            share_frac * ranks_near_bytes_per_s(input->cluster, input->plan, rank, peer);
+    return route;
+}
+
+static int message_route(Lowering *lowering, int rank, int peer, int lane, double share_frac) {
+    if (share_frac != 1) return route_make(lowering, rank, peer, lane, share_frac);
     int num_ranks = lowering->input->program->num_ranks;
     int32_t *route =
         &lowering->message_route[(rank * num_ranks + peer) * lowering->out->num_lanes + lane];
-    if (*route == NO_ROUTE) {
-        double slowdown =
-            ranks_slowdown(lowering->input->cluster, lowering->input->plan, rank, peer);
-        *route = dag_add_route(&lowering->builder, &lowering->out->network,
-                               lowering_gpu(lowering, rank, lane),
-                               lowering_gpu(lowering, peer, lane), slowdown);
-        const LowerInput *input = lowering->input;
-        const Cluster *cluster = plan_rank_cluster(input->cluster, input->plan, rank);
-        if (cluster->wires && ranks_share_domain(input->cluster, input->plan, rank, peer))
-            lowering->builder.routes[*route].share_bytes_per_s =
-                ranks_near_bytes_per_s(input->cluster, input->plan, rank, peer);
-    }
+    if (*route == NO_ROUTE) *route = route_make(lowering, rank, peer, lane, 1);
     return *route;
 }
 
@@ -48,7 +51,7 @@ static int message_route(Lowering *lowering, int rank, int peer, int lane) {
 static int message_add(Lowering *lowering, int rank, int lane, const Instruction *send) {
     const LowerInput *input = lowering->input;
     const MessagePrice price = instruction_message_price(input->program, input->prices, rank, send);
-    int route = message_route(lowering, rank, send->peer, lane);
+    int route = message_route(lowering, rank, send->peer, lane, price.share_frac);
     double bytes = price.transfer_s * lowering->builder.routes[route].share_bytes_per_s;
     return dag_add_flow(&lowering->builder, price.alpha_s, bytes, route);
 }
