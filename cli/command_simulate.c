@@ -94,9 +94,9 @@ static const struct argp ARGP = {
         "  meshwright simulate job.json --repetitions 20\n\n"
         "Exits with 1 where the two differ by more than the tolerance although no link is "
         "contended and nothing is disturbed. What crosses the simulated network: messages "
-        "between pipeline stages and "
-        "collectives beside the computations; those of tp, cp, ep, ZeRO-2 and -3 are part of the "
-        "computations' prices (network_used is false where nothing else is left).",
+        "between pipeline stages, collectives beside the computations, and those inside layers "
+        "between scale-up domains; what layers move inside a domain is part of the computations' "
+        "prices (network_used is false where nothing else is left).",
 };
 
 typedef struct {

@@ -63,6 +63,12 @@ static Status site_range_check(const JsonNode *node, const Cluster *cluster, con
     return range_check(node, group ? "group" : "node", link->index, sites->num_sites);
 }
 
+static Status switch_range_check(const JsonNode *node, const char *what, int index, int most) {
+    if (index < most) return status_ok();
+    return json_error(node, "%s %d is out of range; there is at most one for each of the %d NICs",
+                      what, index, most);
+}
+
 static Status link_range_check(const JsonNode *node, const Cluster *cluster, const LinkName *link) {
     int most = most_switches(cluster);
     switch (link->kind) {
@@ -73,12 +79,12 @@ static Status link_range_check(const JsonNode *node, const Cluster *cluster, con
     case LINK_NVLINK:
         return range_check(node, "GPU", link->index, cluster->num_gpus);
     case LINK_LEAF:
-        return range_check(node, "leaf", link->index, most);
+        return switch_range_check(node, "leaf", link->index, most);
     case LINK_GROUP:
     case LINK_NODE:
         return site_range_check(node, cluster, link);
     default:
-        return range_check(node, "spine", link->index, most);
+        return switch_range_check(node, "spine", link->index, most);
     }
 }
 

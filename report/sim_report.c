@@ -97,8 +97,9 @@ static void print_disturbed(const Paper *paper, const SimDisturbed *disturbed) {
     fprintf(paper->stream, "%-*s%s (mean %+.2f %%)\n", LABEL, "undisturbed",
             units_seconds(undisturbed_s, a),
             (disturbed->mean_step_time_s / undisturbed_s - 1) * 100);
-    fprintf(paper->stream, "%-*sstragglers %+.2f %%, jitter %+.2f %%, network %+.2f %%\n", LABEL,
-            "by cause", disturbed->stragglers_s / undisturbed_s * 100,
+    fprintf(paper->stream,
+            "%-*sstragglers %+.2f %%, jitter %+.2f %%, network %+.2f %% of the undisturbed step\n",
+            LABEL, "by cause", disturbed->stragglers_s / undisturbed_s * 100,
             disturbed->jitter_s / undisturbed_s * 100, disturbed->network_s / undisturbed_s * 100);
 }
 
@@ -117,7 +118,7 @@ static void print_effects(const Paper *paper, const SimResult *result) {
     if (result->disturbed.num_repetitions > 0)
         fprintf(paper->stream, ", disturbances %+.2f %%",
                 percent_of(d->stragglers_s + d->jitter_s + d->network_s, estimate_s));
-    fputc('\n', paper->stream);
+    fprintf(paper->stream, " of the estimate\n");
 }
 
 static void print_outcome(const Paper *paper, const SimResult *result) {
@@ -147,12 +148,32 @@ static void print_outcome(const Paper *paper, const SimResult *result) {
     fputc('\n', paper->stream);
 }
 
+// Where links are disturbed, what does not feel it (sim/run.c).
+static void print_unplayed(const Paper *paper, const SimComparison *c) {
+    const Plan *plan = c->plan;
+    const Cluster *cluster = &c->scenario->cluster;
+    bool links = false;
+    for (int i = 0; i < c->scenario->num_disturb; i++)
+        links |= c->scenario->disturb[i].kind != DISTURB_SLOW_GPU &&
+                 c->scenario->disturb[i].kind != DISTURB_JITTER;
+    const bool sharded = plan->zero_stage >= 2 && plan->dp > 1;
+    if (!links || (!cluster->wires && !cluster->groups)) return;
+    if (plan->tp * plan->cp * plan->ep * plan->etp == 1 && !sharded) return;
+    fprintf(paper->stream,
+            "%-*son %s the exchanges%s%s%s%s inside computations: a disturbed link does not slow "
+            "them\n\n",
+            LABEL, "not played", cluster->wires ? "uneven domains" : "groups of different machines",
+            plan->tp * plan->etp > 1 ? " of tp" : "", plan->cp > 1 ? " of cp" : "",
+            plan->ep > 1 ? " of ep" : "", sharded ? " of ZeRO" : "");
+}
+
 void report_simulation(const SimComparison *comparison, FILE *stream) {
     Arena arena = {0};
     Paper paper = paper_of(stream);
     paper_wrap(&paper, 0, STYLE_BOLD, report_question(comparison->scenario, &arena));
     fprintf(stream, "%-*s%s\n", LABEL, "plan", plan_describe(comparison->plan, &arena));
     print_outcome(&paper, comparison->result);
+    print_unplayed(&paper, comparison);
     // The estimate knows nothing of disturbances: all that they touch would stand there.
     if (comparison->result->start_s && comparison->result->disturbed.num_repetitions == 0)
         print_differences(&paper, comparison);

@@ -53,7 +53,7 @@ claim "a GPU half as slow again makes a step longer, at most so much" \
 
 answers 0 simulate "$temp/both.json" --repetitions 3
 grep -q 'in the mean of 3 repetitions, .* at the 95th percentile$' "$temp/stdout"
-grep -q '^by cause *stragglers +[0-9.]* %, jitter [-+][0-9.]* %, network +0.00 %$' "$temp/stdout"
+grep -q '^by cause *stragglers +[0-9.]* %, jitter [-+][0-9.]* %, network +0.00 % of the undisturbed step$' "$temp/stdout"
 grep -q 'one of them is simulated, its computations as long as those of the slowest of them;.*break' \
     "$temp/stdout"
 

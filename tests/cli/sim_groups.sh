@@ -98,6 +98,9 @@ for name in degraded gone crowded; do
     simulate $name
     claim "$name costs time" "$(figure "$name" network) > 0.001"
 done
+answers 0 simulate "$temp/degraded.json"
+grep -q '^not played *on groups of different machines the exchanges of tp inside computations' "$temp/stdout" ||
+    fail "$(cat "$temp/stdout")"
 claim "another NIC takes over" "$(figure gone network) < $(figure degraded network)"
 
 cd "$temp"

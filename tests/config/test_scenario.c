@@ -153,7 +153,7 @@ static void bad_disturb_is_refused(void) {
         {"{\"link\": \"nvlink:32\", \"bandwidth_factor\": 1}",
          "link: GPU 32 is out of range; expected 0 to 31"},
         {"{\"link\": \"leaf:32\", \"bandwidth_factor\": 1}",
-         "link: leaf 32 is out of range; expected 0 to 31"},
+         "link: leaf 32 is out of range; there is at most one for each of the 32 NICs"},
         {"{\"link\": \"nic:3\", \"bandwidth_factor\": 1}",
          "link: \"nic:3\" names no link here; expected nic:NODE.INDEX, nvlink:GPU, leaf:INDEX, "
          "spine:INDEX"},
