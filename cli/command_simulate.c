@@ -214,6 +214,9 @@ static Status simulate_answer(const SimulateOptions *options, Arena *arena) {
     Question q = {0};
     TRY(scenario_load(options->common.scenario, arena, &q.scenario));
     TRY(scenario_refuse_unsimulated(&q.scenario));
+    if (options->repetitions > 1 && q.scenario.num_disturb == 0)
+        return status_at(STATUS_INVALID, q.scenario.file, "disturb",
+                         "absent or empty: --repetitions would all be alike");
     TRY(plan_resolve(&q.scenario, arena, &q.plan));
     if (options->trace) TRY(folder_check_of(options->trace, arena));
     TRY(estimate_plan(&q.scenario, &q.plan, arena, &q.estimate, &q.parts));

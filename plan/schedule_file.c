@@ -125,7 +125,8 @@ static Status line_read(Reader *r, char *text) {
     text[strcspn(text, "#")] = '\0';
     text += strspn(text, SEPARATORS);
     if (*text == '\0') return status_ok();
-    if (!islower((unsigned char)*text)) return work_read(r, text);
+    const bool is_word = islower((unsigned char)text[0]) && !isdigit((unsigned char)text[1]);
+    if (!is_word) return work_read(r, text);
     char *rest = NULL, *key = strtok_r(text, SEPARATORS, &rest);
     const char *value = strtok_r(NULL, SEPARATORS, &rest),
                *more = strtok_r(NULL, SEPARATORS, &rest);

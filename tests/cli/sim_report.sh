@@ -53,7 +53,7 @@ for parallel in '"tp": 2, "pp": 4' '"tp": 1, "pp": 2' '"tp": 8' '"tp": 2, "pp": 
     '"tp": 2, "pp": 2, "zero_stage": 0' '"tp": 2, "pp": 4, "schedule": "zb-v"'; do
     for disturb in '' '{"slow_gpu": 3, "factor": 1.5}, {"jitter_frac": 0.05, "seed": 1}'; do
         job "$parallel" "$disturb"
-        answers 0 simulate "$temp/job.json" --repetitions 2 --fold none --json
+        answers 0 simulate "$temp/job.json" --repetitions "$((${disturb:+1}+1))" --fold none --json
         python3 "$temp/check.py" "$temp/stdout" || fail "$parallel $disturb"
     done
 done
@@ -107,3 +107,7 @@ planted 0 1.031 false --tolerance 0.05
 planted 1 1.031 false --tolerance 0.01
 job '"tp": 8' '{"slow_gpu": 3, "factor": 1}'
 planted 0 1.031 false
+
+job '"tp": 8'
+refuses "$temp/job.json: disturb: absent or empty: --repetitions would all be alike" \
+    simulate "$temp/job.json" --repetitions 2

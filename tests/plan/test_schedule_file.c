@@ -166,6 +166,9 @@ static const Refused REFUSED[] = {
     {"messages\n", 1, 1,
      "line 1: messages \"\" is unknown; expected one of blocking, asynchronous"},
     {"messages blocking now\n", 1, 1, "line 1: \"now\" is too much after messages blocking"},
+    {"f0 B0\n", 1, 1,
+     "line 1: rank 0, item 1: \"f0\" is no work; expected F, B or W, a micro-batch, and the chunk "
+     "after a point, as in F3.1"},
     {"order v\n", 1, 1, "line 1: \"order\" is unknown; expected work, placement or messages"},
     {"F0 B0 F1 B1\nplacement v\n", 1, 1, "line 2: placement stands after the first line of work"},
     {"F0 F1 B0 B1\nF0 B0 F1\n", 2, 1, "line 2: rank 1: B1 is missing; the line ends with item 3"},
