@@ -46,9 +46,10 @@ static bool case_of(GroupCase *c, const char *cluster, const char *parallel) {
 static void a_stage_costs_what_it_does_among_its_like(void) {
     static const char PARALLEL[] = "{\"tp\": 4, \"dp\": 2, \"pp\": 4}";
     GroupCase joined, like[2];
-    if (case_of(&joined, JOINED(H100("16"), A100("a100-sxm-80g", "16")), PARALLEL) &
-        case_of(&like[0], H100("32"), PARALLEL) &
-        case_of(&like[1], A100("a100-sxm-80g", "32"), PARALLEL)) {
+    bool made = case_of(&joined, JOINED(H100("16"), A100("a100-sxm-80g", "16")), PARALLEL);
+    made = case_of(&like[0], H100("32"), PARALLEL) && made;
+    made = case_of(&like[1], A100("a100-sxm-80g", "32"), PARALLEL) && made;
+    if (made) {
         const Prices *prices = &joined.parts.prices;
         for (int r = 0; r < 4; r++) {
             const Prices *own = &like[r / 2].parts.prices;
@@ -67,9 +68,10 @@ static void a_stage_costs_what_it_does_among_its_like(void) {
 static void collectives_are_of_their_machines(void) {
     static const char PARALLEL[] = "{\"tp\": 1, \"dp\": 8, \"pp\": 4}";
     GroupCase joined, like[2];
-    if (case_of(&joined, JOINED(H100("16"), A100("a100-sxm-80g", "16")), PARALLEL) &
-        case_of(&like[0], H100("32"), PARALLEL) &
-        case_of(&like[1], A100("a100-sxm-80g", "32"), PARALLEL)) {
+    bool made = case_of(&joined, JOINED(H100("16"), A100("a100-sxm-80g", "16")), PARALLEL);
+    made = case_of(&like[0], H100("32"), PARALLEL) && made;
+    made = case_of(&like[1], A100("a100-sxm-80g", "32"), PARALLEL) && made;
+    if (made) {
         int num_found[2] = {0};
         const Program *program = &joined.parts.program;
         for (int i = 0; i < program->num_collectives; i++) {
