@@ -91,7 +91,7 @@ static const struct argp ARGP = {
         "  meshwright simulate out/plan.json --trace out/trace.json --operators\n"
         "  meshwright simulate out/plan.json --trace t.json --trace-ranks 0-3,8\n"
         "  meshwright simulate job.json --fold none --timeout 60 --json\n"
-        "  meshwright simulate job.json --repetitions 20\n\n"
+        "  meshwright simulate slow.json --repetitions 20\n\n"
         "Exits with 1 where the two differ by more than the tolerance although no link is "
         "contended and nothing is disturbed. What crosses the simulated network: messages "
         "between pipeline stages, collectives beside the computations, and those inside layers "

@@ -26,6 +26,7 @@ cat >job.json <<'END'
  "training": {"seq_len": 4096, "global_batch": 64, "precision": "bf16"},
  "parallel": {"tp": 4, "pp": 2, "vpp": 2}}
 END
+sed 's/"model"/"disturb": [{"jitter_frac": 0.02}], "model"/' job.json >slow.json
 # Measured products for calibrate: made up, at half the peak rates of an H100 and a launch.
 mkdir measured
 awk 'BEGIN {
