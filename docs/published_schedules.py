@@ -57,9 +57,8 @@ ZB_V_BUBBLES = {"1f1b": 0.2668, "zb-h1": 0.1536, "zb-v": 0.0697}  # table 8
 V_SCHEDULES = ("zb-v", "v-half", "v-min")
 
 
-def scenario(model, num_microbatches, schedule, apart):
-    layers, heads, hidden, gpus, micro_batch, chunks, _ = model
-    vpp = chunks if schedule == "interleaved" else 2 if schedule in V_SCHEDULES else 1
+def job(layers, heads, hidden, gpus):
+    """A GPT on the authors' nodes of eight A100."""
     return {
         "schema": 1,
         "model": {"model_type": "generic", "hidden_size": hidden, "num_hidden_layers": layers,
@@ -69,6 +68,14 @@ def scenario(model, num_microbatches, schedule, apart):
         "cluster": {"gpu": "a100-sxm-80g", "num_gpus": gpus, "gpus_per_node": 8,
                     "scale_up": {"link": "nvlink3", "domain_gpus": 8},
                     "scale_out": {"nics_per_node": 4, "nic_bytes_per_s": 25e9}},
+    }
+
+
+def scenario(model, num_microbatches, schedule, apart):
+    layers, heads, hidden, gpus, micro_batch, chunks, _ = model
+    vpp = chunks if schedule == "interleaved" else 2 if schedule in V_SCHEDULES else 1
+    return {
+        **job(layers, heads, hidden, gpus),
         "training": {"seq_len": 1024, "global_batch": num_microbatches * micro_batch, "precision": "fp16",
                      "stack": "megatron-2022", "attention": "unfused", "optimizer_post_validation": apart},
         "parallel": {"pp": gpus, "vpp": vpp, "schedule": schedule, "micro_batch": micro_batch,

@@ -12,6 +12,8 @@ import json
 import subprocess
 import sys
 
+from published_schedules import job
+
 # name: layers, heads, hidden size, GPUs; sequences of a micro-batch in table 4; those and micro-batches in figure 7
 MODELS = {
     "9.6B": (30, 40, 5120, 16, 4, 2, 64),
@@ -35,14 +37,7 @@ def scenario(name, schedule, micro_batch, num_microbatches):
     if schedule != "1f1b":
         training["optimizer_post_validation"] = True
     return {
-        "schema": 1,
-        "model": {"model_type": "generic", "hidden_size": hidden, "num_hidden_layers": layers,
-                  "num_attention_heads": heads, "vocab_size": 50304, "intermediate_size": 4 * hidden,
-                  "gated_mlp": False, "norm": "layernorm", "position": "learned",
-                  "tie_word_embeddings": False, "linear_bias": True},
-        "cluster": {"gpu": "a100-sxm-80g", "num_gpus": gpus, "gpus_per_node": 8,
-                    "scale_up": {"link": "nvlink3", "domain_gpus": 8},
-                    "scale_out": {"nics_per_node": 4, "nic_bytes_per_s": 25e9}},
+        **job(layers, heads, hidden, gpus),
         "training": training,
         "parallel": {"pp": gpus, "schedule": schedule, "micro_batch": micro_batch, "zero_stage": 0,
                      **({"vpp": 2} if "v" in schedule else {})},
