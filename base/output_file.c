@@ -44,17 +44,21 @@ Status output_open(const char *path, OutputFile *out) {
     int n = snprintf(out->temporary, sizeof out->temporary, "%s.tmp%ld", path, (long)getpid());
     if (n < 0 || n >= (int)sizeof out->temporary)
         return status_at(STATUS_INVALID, path, "", "the path is too long");
+    sigset_t stops = stop_signals(); // before there is a file that they would leave
+    sigprocmask(SIG_BLOCK, &stops, &out->before);
     int fd = nameless_open(path);
     if (fd < 0) {
         fd = open(out->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
         out->named = true;
     }
     out->stream = fd < 0 ? NULL : fdopen(fd, "wb");
-    if (!out->stream)
-        return status_at(STATUS_MACHINE, path, "", "cannot be written: %s", strerror(errno));
+    if (!out->stream) {
+        Status status =
+            status_at(STATUS_MACHINE, path, "", "cannot be written: %s", strerror(errno));
+        sigprocmask(SIG_SETMASK, &out->before, NULL);
+        return status;
+    }
     setvbuf(out->stream, NULL, _IOFBF, BUFFER_BYTES);
-    sigset_t stops = stop_signals();
-    sigprocmask(SIG_BLOCK, &stops, &out->before);
     return status_ok();
 }
 
