@@ -22,6 +22,7 @@ static const JsonField CASE_FIELDS[] = {
     {"gate", JSON_FIELD_BOOL, offsetof(PublishedCase, stated), 0, 0, NULL, false},
     OBJECT("scenario"),
     OBJECT("truth"),
+    {"measured", JSON_FIELD_OTHER, 0, 0, 0, NULL, false}, // what else is known of the run; not read
 };
 
 // Bounds are far beyond any run: they catch milliseconds, gigabytes and per cent.

@@ -35,6 +35,8 @@ static const JsonField GPU_FIELDS[] = {
 
 #define PART(key, low, high)                                                                       \
     { #key, JSON_FIELD_DOUBLE, offsetof(GpuEfficiency, key), low, high, NULL, true }
+#define MAYBE(key, low, high)                                                                      \
+    { #key, JSON_FIELD_DOUBLE, offsetof(GpuEfficiency, key), low, high, NULL, false }
 
 static const JsonField EFFICIENCY_FIELDS[] = {
     OTHER("gemm_max_frac"),
@@ -43,14 +45,15 @@ static const JsonField EFFICIENCY_FIELDS[] = {
     PART(gemm_half_k, 0, 1e5),
     PART(full_rate_watts, 1, 1e5),
     PART(light_rate_watts, 1, 1e5),
-    {"power_exponent", JSON_FIELD_DOUBLE, offsetof(GpuEfficiency, power_exponent), 0.33, 1, NULL,
-     false},
+    MAYBE(power_exponent, 0.33, 1),
     PART(memory_frac, 0.01, 1),
     PART(launch_s, 0, 1e-3),
     PART(attention_forward_frac, 0.001, 1),
     PART(attention_backward_frac, 0.001, 1),
     PART(attention_head64_frac, 0.1, 1),
     PART(attention_half_tokens, 0, 1e6),
+    MAYBE(attention_forward_half_tokens, 1, 1e6),
+    MAYBE(attention_backward_head64_frac, 0.1, 1),
     PART(residual_median_frac, 0, 10),
     PART(residual_p90_frac, 0, 10),
 };

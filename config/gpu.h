@@ -37,8 +37,10 @@ typedef struct {
     double attention_backward_frac; // the same; backward counted as 2.5 x forward FLOPs
     double attention_head64_frac;   // rate with head size 64 over that with 128
     double attention_half_tokens;   // sequence length at which half of it is reached
-    double residual_median_frac;    // |log error| of the fit, median
-    double residual_p90_frac;       // and 90th percentile
+    double attention_forward_half_tokens;  // the same of the forward; 0: attention_half_tokens
+    double attention_backward_head64_frac; // that of the backward; 0: attention_head64_frac
+    double residual_median_frac;           // |log error| of the fit, median
+    double residual_p90_frac;              // and 90th percentile
 } GpuEfficiency;
 
 typedef struct {

@@ -116,17 +116,18 @@ double gemm_residual_p90_frac(const Cluster *cluster, const Op *op) {
 // Rates of older fused attention kernels over those of the newest for their architecture, which the
 // profile holds, and the length at which half of them is reached. Generation 4 is cuDNN 9.18, 3
 // cuDNN 9.0 on Hopper (Shah et al. 2024, "FlashAttention-3", arXiv:2407.08608, figures 5 and 6) and
-// that of 2025 on Blackwell, 2 FlashAttention-2 (the same figures; on Blackwell, as cuDNN of 2025,
-// from NVIDIA/cudnn-frontend, benchmark/sdpa_benchmark_training/artifacts), 1 its first version or
-// Triton's: over 2 after Dao 2023, "FlashAttention-2", arXiv:2307.08691.
+// that of 2025 on Blackwell, 2 FlashAttention-2 (on Hopper measured, profiler/measured/README.md;
+// on Blackwell, as cuDNN of 2025, from NVIDIA/cudnn-frontend,
+// benchmark/sdpa_benchmark_training/artifacts), 1 its first version or Triton's: over 2 after Dao
+// 2023, "FlashAttention-2", arXiv:2307.08691.
 static const struct {
     const char *architecture;
     int generation;
-    double forward_frac, backward_frac, half_tokens;
+    double forward_frac, backward_frac, forward_half_tokens, backward_half_tokens;
 } OLDER_ATTENTION[] = {
-    {"hopper", 3, 0.755, 0.795, 385},   {"hopper", 2, 0.438, 0.493, 385},
-    {"hopper", 1, 0.307, 0.306, 385},   {"blackwell", 3, 0.93, 0.89, 2300},
-    {"blackwell", 2, 0.28, 0.27, 1300}, {"blackwell", 1, 0.196, 0.167, 1300},
+    {"hopper", 3, 0.849, 0.816, 385, 385},    {"hopper", 2, 0.516, 0.551, 431, 762},
+    {"hopper", 1, 0.345, 0.314, 385, 385},    {"blackwell", 3, 0.93, 0.89, 2300, 2300},
+    {"blackwell", 2, 0.28, 0.27, 1300, 1300}, {"blackwell", 1, 0.196, 0.167, 1300, 1300},
 };
 
 // Of the bf16 peak: the rate of an attention kernel at its sequence length, head size 128.
@@ -134,13 +135,16 @@ static double attention_frac(const Gpu *gpu, const Op *op) {
     const GpuEfficiency *e = &gpu->efficiency;
     double frac = op->backward ? e->attention_backward_frac : e->attention_forward_frac;
     double half_tokens = e->attention_half_tokens;
+    if (!op->backward && e->attention_forward_half_tokens > 0)
+        half_tokens = e->attention_forward_half_tokens;
     size_t i = 0, num = sizeof OLDER_ATTENTION / sizeof *OLDER_ATTENTION;
     while (i < num && (OLDER_ATTENTION[i].generation != op->generation ||
                        strcmp(OLDER_ATTENTION[i].architecture, gpu->architecture) != 0))
         i++;
     if (i < num) {
         frac *= op->backward ? OLDER_ATTENTION[i].backward_frac : OLDER_ATTENTION[i].forward_frac;
-        half_tokens = OLDER_ATTENTION[i].half_tokens;
+        half_tokens = op->backward ? OLDER_ATTENTION[i].backward_half_tokens
+                                   : OLDER_ATTENTION[i].forward_half_tokens;
     } else if (op->generation == 1) { // 2 is the newest
         frac *= op->backward ? 0.62 : 0.70;
     }
@@ -152,9 +156,12 @@ static double attention_frac(const Gpu *gpu, const Op *op) {
 // and 9.19 reach 1,217 TFLOP/s on GB200, 442 on H200, with 128 1,279 and 541 (causal, 8192 tokens;
 // NVIDIA/cudnn-frontend, benchmark/sdpa_benchmark_training/results).
 static double head_frac(const Gpu *gpu, const Op *op) {
+    const GpuEfficiency *e = &gpu->efficiency;
     const double backward_192_frac = strcmp(gpu->architecture, "blackwell") == 0 ? 0.95 : 0.82;
-    if (op->head_dim < 128)
-        return 1 - (1 - gpu->efficiency.attention_head64_frac) * (128 - op->head_dim) / 64;
+    double head64_frac = e->attention_head64_frac;
+    if (op->backward && e->attention_backward_head64_frac > 0)
+        head64_frac = e->attention_backward_head64_frac;
+    if (op->head_dim < 128) return 1 - (1 - head64_frac) * (128 - op->head_dim) / 64;
     if (!op->backward) return 1;
     return 1 - (1 - backward_192_frac) * fmin(1, (op->head_dim - 128) / 64);
 }

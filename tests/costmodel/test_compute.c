@@ -107,18 +107,41 @@ static void newer_attention_is_never_slower(void) {
     }
 }
 
-// The made-up GPU takes 20 ms forward, 40 ms backward, at any length. cuDNN of 2024 reached 0.755
-// of that on Hopper where half of it was reached with 385 tokens: half as fast there, and 0.795
-// backward.
+// The made-up GPU takes 20 ms forward, 40 ms backward, at any length. cuDNN of 2024 reached 0.849
+// of that on Hopper where half of it was reached with 385 tokens: half as fast there, and 0.816
+// backward. FlashAttention 2 reaches half with 431 tokens forward and 762 backward.
 static void older_attention_has_rates_of_its_own(void) {
     Gpu gpu = made_up_gpu();
     gpu.architecture = "hopper";
     Op forward = attention(PRECISION_BF16, false), backward = attention(PRECISION_BF16, true);
     forward.tokens = backward.tokens = 385;
-    ASSERT_CLOSE(gpu_compute_s(&gpu, &forward), 2 * 0.02 / 0.755);
-    ASSERT_CLOSE(gpu_compute_s(&gpu, &backward), 2 * 0.04 / 0.795);
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &forward), 2 * 0.02 / 0.849);
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &backward), 2 * 0.04 / 0.816);
     forward.generation = 4;
     ASSERT_CLOSE(gpu_compute_s(&gpu, &forward), 0.02);
+    forward.generation = backward.generation = 2;
+    forward.tokens = 431;
+    backward.tokens = 762;
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &forward), 2 * 0.02 / 0.516);
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &backward), 2 * 0.04 / 0.551);
+}
+
+// A GPU may state for the forward at which length half its rate is reached, and for the backward
+// what heads of 64 reach of it; what it does not state is as of the other.
+static void forward_and_backward_attention_may_differ(void) {
+    Gpu gpu = made_up_gpu();
+    gpu.efficiency.attention_half_tokens = 1000;
+    Op forward = attention(PRECISION_BF16, false), backward = attention(PRECISION_BF16, true);
+    forward.tokens = backward.tokens = 1000;
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &forward), 2 * 0.02);
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &backward), 2 * 0.04);
+    gpu.efficiency.attention_forward_half_tokens = 250; // 1000 / (1000 + 250) = 0.8
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &forward), 0.02 / 0.8);
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &backward), 2 * 0.04);
+    gpu.efficiency.attention_backward_head64_frac = 0.5;
+    forward.head_dim = backward.head_dim = 64;
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &forward), 0.02 / 0.8 / 0.75);
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &backward), 2 * 0.04 / 0.5);
 }
 
 // 20 ms forward and 40 ms backward with heads of 128. A made-up GPU runs heads of 64 at 0.75 of
@@ -202,6 +225,7 @@ CU_TestInfo compute_tests[] = {
     {"gpus_without_bf16_attend_in_fp16", gpus_without_bf16_attend_in_fp16},
     {"newer_attention_is_never_slower", newer_attention_is_never_slower},
     {"older_attention_has_rates_of_its_own", older_attention_has_rates_of_its_own},
+    {"forward_and_backward_attention_may_differ", forward_and_backward_attention_may_differ},
     {"head_sizes_change_the_rate", head_sizes_change_the_rate},
     {"power_limits_hold_the_clock", power_limits_hold_the_clock},
     {"laws_of_the_roofline", laws_of_the_roofline},
