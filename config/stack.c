@@ -47,6 +47,7 @@ static const JsonField STACK_FIELDS[] = {
     {"lasting_gathers", JSON_FIELD_NAME, offsetof(Stack, lasting_gathers), 0, 0,
      LASTING_GATHERS_NAMES, true},
     SWITCH(keeps_gathered_inputs),
+    SWITCH(keeps_gradients),
     SWITCH(loss_in_place),
     NUMBER(loss_gradient_bytes, 0, 64),
     NUMBER(parallel_loss_gradient_bytes, 0, 64),
@@ -137,40 +138,62 @@ static int version_compare(const char *a, const char *b) {
     return 0;
 }
 
-// Reads one entry of `releases` over a copy of the stack.
-static Status release_read(const JsonNode *entry, const Stack *stack, Arena *arena,
-                           const char **before, Stack *out) {
-    JsonField fields[2 + NUM_STACK_FIELDS] = {{"before", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
+// An entry of `releases`: what the stack was before a release, or is from one on.
+typedef struct {
+    const char *version;
+    bool from; // or before
+    Stack stack;
+} Release;
+
+// Reads one entry over a copy of the stack.
+static Status release_read(const JsonNode *entry, const Stack *stack, Arena *arena, Release *out) {
+    JsonField fields[3 + NUM_STACK_FIELDS] = {{"before", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
+                                              {"from", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
                                               {"source", JSON_FIELD_OTHER, 0, 0, 0, NULL, true}};
-    size_t num_fields = 2;
+    size_t num_fields = 3;
     for (int i = NUM_HEAD_FIELDS; i < NUM_STACK_FIELDS; i++) {
         if (STACK_FIELDS[i].kind == JSON_FIELD_OTHER) continue;
         fields[num_fields] = STACK_FIELDS[i];
         fields[num_fields++].required = false;
     }
-    *out = *stack;
-    TRY(json_read_object(entry, fields, num_fields, arena, out));
-    JsonNode version = json_get(entry, "before"), source = json_get(entry, "source");
+    out->stack = *stack;
+    TRY(json_read_object(entry, fields, num_fields, arena, &out->stack));
+    JsonNode before = json_get(entry, "before"), from = json_get(entry, "from");
+    JsonNode source = json_get(entry, "source");
     const char *text;
     TRY(json_read_string(&source, arena, &text));
-    TRY(json_read_string(&version, arena, before));
-    if (!is_version(*before))
-        return json_error(&version, "\"%.20s\"; expected numbers with dots", *before);
+    out->from = json_is_present(&from);
+    if (out->from == json_is_present(&before))
+        return json_error(entry, "has %s; expected before or from", out->from ? "both" : "neither");
+    const JsonNode *version = out->from ? &from : &before;
+    TRY(json_read_string(version, arena, &out->version));
+    if (!is_version(out->version))
+        return json_error(version, "\"%.20s\"; expected numbers with dots", out->version);
     return status_ok();
 }
 
-Status stack_at_release(const Stack *newest, const char *version, Arena *arena, Stack *out) {
-    const char *earliest = NULL;
-    *out = *newest;
-    for (int i = 0; i < json_size(&newest->releases); i++) {
-        JsonNode entry = json_at(&newest->releases, i);
-        Stack changed;
-        const char *before;
-        TRY(release_read(&entry, newest, arena, &before, &changed));
-        if (!version || !is_version(version) || version_compare(version, before) >= 0) continue;
-        if (earliest && version_compare(before, earliest) >= 0) continue;
-        earliest = before;
-        *out = changed;
+// Whether a release is one that the entry speaks of.
+static bool release_covers(const Release *entry, const char *version) {
+    if (!version || !is_version(version)) return false;
+    return version_compare(version, entry->version) >= 0 ? entry->from : !entry->from;
+}
+
+Status stack_at_release(const Stack *usual, const char *version, Arena *arena, Stack *out) {
+    const char *nearest = NULL;
+    bool from = false;
+    *out = *usual;
+    for (int i = 0; i < json_size(&usual->releases); i++) {
+        JsonNode node = json_at(&usual->releases, i);
+        Release entry;
+        TRY(release_read(&node, usual, arena, &entry));
+        if (i > 0 && entry.from != from)
+            return json_error(&node, "all entries say before, or all say from");
+        from = entry.from;
+        if (!release_covers(&entry, version)) continue;
+        const int order = nearest ? version_compare(entry.version, nearest) : 0;
+        if (nearest && (entry.from ? order <= 0 : order >= 0)) continue;
+        nearest = entry.version;
+        *out = entry.stack;
     }
     return status_ok();
 }

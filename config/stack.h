@@ -35,7 +35,7 @@ typedef enum {
 typedef struct {
     const char *name;
     const char *title;
-    JsonNode releases; // what was different before a release; absent where nothing is said
+    JsonNode releases; // what is different before or from a release; absent where nothing is said
 
     // Defaults of the scenario's switches
     bool overlap_grad_reduce;
@@ -62,13 +62,14 @@ typedef struct {
     // What is kept and held beside what the operators need (workload/)
     int lasting_gathers;        // LastingGathers
     bool keeps_gathered_inputs; // products keep their inputs as gathered over tp
+    bool keeps_gradients;       // from step to step; or the backward makes them anew
     bool loss_in_place;         // the gradient of a fused loss takes the place of the logits
     // Of a logit, beside the fp32 softmax, while an unfused loss makes its gradient; the second
     // where the vocabulary is split by tp
     double loss_gradient_bytes, parallel_loss_gradient_bytes;
 
     // What is launched
-    bool fused_norm;           // one kernel per norm, saving its input only
+    bool fused_norm;           // one kernel per RMSNorm, saving its input only
     bool fused_activation;     // bias and activation (and gate) in one kernel
     int attention_generation;  // fused attention kernels, see costmodel/compute.c: 1 to 4
     bool fused_softmax;        // scale, mask and softmax in one kernel (unfused attention)
@@ -107,9 +108,10 @@ typedef struct {
 
 Status stack_load(const JsonNode *value, Arena *arena, Stack *out); // value: a name
 
-// The stack as it was in a release: of the entries of `releases` that stand "before" a later one,
-// the earliest applies. No version, or one that is not numbers with dots: the newest.
-Status stack_at_release(const Stack *newest, const char *version, Arena *arena, Stack *out);
+// The stack of a release: of the entries of `releases` that stand "before" a later one, the
+// earliest applies; of those that hold "from" one that is not later, the latest. No version, or one
+// that is not numbers with dots: as the file says outside `releases`.
+Status stack_at_release(const Stack *usual, const char *version, Arena *arena, Stack *out);
 Status stack_load_named(const char *name, Arena *arena, Stack *out);
 Status stack_read(const JsonNode *root, Arena *arena, Stack *out); // root: a whole stack file
 Status stack_names(Arena *arena, const char *const **names);       // ends with NULL

@@ -148,13 +148,29 @@ static double unusable_bytes(const Plan *plan, const Workload *workload, int ran
     return most;
 }
 
+double memory_lasting_bytes(const Scenario *scenario, const RankMemory *account) {
+    const bool kept = scenario->training.stack.keeps_gradients;
+    return account->peak_bytes - account->activations_bytes - (kept ? 0 : account->gradients_bytes);
+}
+
 double rank_memory_available_bytes(const Scenario *scenario, const Plan *plan, int rank) {
     return plan_rank_cluster(&scenario->cluster, plan, rank)->gpu.memory_available_bytes;
+}
+
+// Gradients that the step's only backward makes come as what it reads goes: of the two the larger
+// is held at the peak.
+static void make_gradients_anew(const Scenario *scenario, const Plan *plan, RankMemory *m) {
+    if (scenario->training.stack.keeps_gradients || plan->num_microbatches * plan->vpp > 1) return;
+    if (m->activations_bytes >= m->gradients_bytes)
+        m->gradients_bytes = 0;
+    else
+        m->activations_bytes = 0;
 }
 
 static void account_finish(const Scenario *scenario, const Plan *plan, const Workload *workload,
                            int rank, RankMemory *m) {
     const Stack *stack = &scenario->training.stack;
+    make_gradients_anew(scenario, plan, m);
     double outside = stack->context_bytes + num_communicators(plan) * stack->comm_bytes_per_group;
     m->peak_bytes = m->weights_bytes + m->gradients_bytes + m->optimizer_bytes +
                     m->activations_bytes + m->buffers_bytes;

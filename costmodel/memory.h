@@ -30,6 +30,10 @@ RankMemory memory_closed_form(const Scenario *scenario, const Plan *plan, const 
 RankMemory memory_running_sum(const Scenario *scenario, const Plan *plan, const Workload *workload,
                               const Program *program, int rank);
 
+// What of an account is held throughout the step: neither activations nor, where the stack lets go
+// of them, gradients.
+double memory_lasting_bytes(const Scenario *scenario, const RankMemory *account);
+
 // Of a rank's GPUs, for one process.
 double rank_memory_available_bytes(const Scenario *scenario, const Plan *plan, int rank);
 

@@ -200,9 +200,11 @@ static bool family_visit(void *context, const Plan *plans, int num_plans, int se
         if (w->missed[series] & bit) {
             out->pruned_by_memory++;
         } else if (!plan_fits(w, plan, shared_workload(w, plan, &shared), &memory)) {
-            // Weights, gradients, optimizer and buffers never need less memory with more sequences
-            // at once (a law of tests/planner/test_harvest.c); activations may, by a little.
-            if (memory.device_bytes - memory.activations_bytes > w->available_bytes)
+            // What lasts never needs less memory with more sequences at once (a law of
+            // tests/planner/test_harvest.c); activations may, by a little.
+            const double outside = memory.device_bytes - memory.peak_bytes;
+            if (memory_lasting_bytes(w->task->space->scenario, &memory) + outside >
+                w->available_bytes)
                 w->missed[series] |= bit;
             out->pruned_by_memory++;
         } else if (w->task->goal == HARVEST_FIT) {

@@ -220,14 +220,15 @@ void build_collective(Builder *b, const char *name, Stream stream, CollectiveKin
 void build_norm(Builder *b, const char *name, double values, int keeps) {
     const Stack *stack = &b->scenario->training.stack;
     double act = activation_bytes(&b->scenario->training);
-    bool fused = stack->fused_norm || b->scenario->training.compile;
+    // PyTorch has always had a kernel for LayerNorm (native_layer_norm).
+    bool one_operator = stack->fused_norm || b->scenario->model.norm == NORM_LAYERNORM;
+    bool fused = one_operator || b->scenario->training.compile;
     double input = keeps & NORM_INPUT ? values * act : 0;
     double output = keeps & NORM_OUTPUT ? values * b->input_bytes_per_value : 0;
     // A chain of operators keeps, instead of its input, that in fp32 and the normalized values,
     // which the product with the scale reads (pytorch/pytorch, aten/src/ATen/native/
     // layer_norm.cpp, rms_norm of 2024, and autograd's formulas of pow and mul).
-    double chain =
-        stack->fused_norm || b->compiled ? input : values * (act < 4 ? 4 + act : 2 * act);
+    double chain = one_operator || b->compiled ? input : values * (act < 4 ? 4 + act : 2 * act);
     // Forward: read input, write output. Backward: read input and gradient, write gradient; the
     // gradient of the scale is reduced in a second kernel.
     MemoryWork work = {.name = name,

@@ -138,6 +138,26 @@ static void the_earliest_later_release_applies(void) {
     arena_free(&arena);
 }
 
+// From 0.10 on, and from 0.2 on: 0.9 is between the two.
+static void the_latest_earlier_release_applies(void) {
+    static const struct {
+        const char *version;
+        double eager_overhead_frac;
+    } ROWS[] = {{NULL, 0}, {"0.1.9", 0}, {"0.2", 1}, {"0.9", 1}, {"0.10", 2}, {"1", 2}, {"new", 0}};
+    Arena arena = {0};
+    Stack usual, stack;
+    Status status =
+        stack_with_releases("[{\"from\": \"0.10\", \"eager_overhead_frac\": 2, \"source\": \"a\"},"
+                            " {\"from\": \"0.2\", \"eager_overhead_frac\": 1, \"source\": \"b\"}]",
+                            &arena, &usual);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        CU_ASSERT_EQUAL(stack_at_release(&usual, ROWS[i].version, &arena, &stack).code, STATUS_OK);
+        CU_ASSERT_EQUAL(stack.eager_overhead_frac, ROWS[i].eager_overhead_frac);
+    }
+    arena_free(&arena);
+}
+
 static void bad_releases_are_refused(void) {
     static const struct {
         const char *releases, *sentence;
@@ -148,6 +168,11 @@ static void bad_releases_are_refused(void) {
         {"[{\"before\": \"25.07\"}]", "s.json: releases[0].source: missing"},
         {"[{\"before\": \"25.07\", \"source\": \"a\", \"dropuot\": true}]",
          "s.json: releases[0].dropuot: unknown key; the nearest known one is \"dropout\""},
+        {"[{\"source\": \"a\"}]", "s.json: releases[0]: has neither; expected before or from"},
+        {"[{\"before\": \"1\", \"from\": \"1\", \"source\": \"a\"}]",
+         "s.json: releases[0]: has both; expected before or from"},
+        {"[{\"before\": \"1\", \"source\": \"a\"}, {\"from\": \"2\", \"source\": \"a\"}]",
+         "s.json: releases[1]: all entries say before, or all say from"},
     };
     Arena arena = {0};
     Stack stack;
@@ -163,6 +188,7 @@ CU_TestInfo stack_tests[] = {
     {"facts_without_a_source_are_refused", facts_without_a_source_are_refused},
     {"bad_facts_are_refused", bad_facts_are_refused},
     {"the_earliest_later_release_applies", the_earliest_later_release_applies},
+    {"the_latest_earlier_release_applies", the_latest_earlier_release_applies},
     {"bad_releases_are_refused", bad_releases_are_refused},
     CU_TEST_INFO_NULL,
 };

@@ -39,6 +39,28 @@ static void zero_stages_divide(void) {
     }
 }
 
+// torchtitan lets go of its gradients after the step, and its shards are 4 bytes a parameter over 8
+// ranks. One micro-batch a step: there are none while all activations are. Two: the second meets
+// those of the first. The runs differ in the sum of the step alone: 8 or 16 sequences, one at once.
+static void gradients_that_are_let_go_are_not_held_at_the_peak(void) {
+    RankMemory m[2];
+    for (int more = 0; more < 2; more++) {
+        Case c;
+        Arena arena = {0};
+        const char *training = arena_printf(
+            &arena, "{\"seq_len\": 1024, \"global_batch\": %d, \"stack\": \"torchtitan\"}",
+            8 << more);
+        if (case_make(&c, MADE_UP_GPT, 8, training, "{\"zero_stage\": 3}")) {
+            m[more] = account_of(&c, 0);
+            ASSERT_CLOSE(m[more].gradients_bytes, more ? 4 * parameters_of(&c) / 8 : 0);
+        }
+        case_free(&c);
+        arena_free(&arena);
+    }
+    ASSERT_CLOSE(m[0].activations_bytes, m[1].activations_bytes);
+    ASSERT_CLOSE(m[1].peak_bytes - m[0].peak_bytes, m[1].gradients_bytes);
+}
+
 // dp 2 x cp 4 share shards as one group of 8; in groups of 2 each holds half.
 static void shards_are_spread_over_their_group(void) {
     Case c;
@@ -435,6 +457,8 @@ static void what_saves_memory_saves_memory(void) {
 
 CU_TestInfo memory_tests[] = {
     {"zero_stages_divide", zero_stages_divide},
+    {"gradients_that_are_let_go_are_not_held_at_the_peak",
+     gradients_that_are_let_go_are_not_held_at_the_peak},
     {"shards_are_spread_over_their_group", shards_are_spread_over_their_group},
     {"experts_are_spread_over_their_replicas", experts_are_spread_over_their_replicas},
     {"formats_by_hand", formats_by_hand},

@@ -118,12 +118,12 @@ typedef struct {
     int64_t num_fitting;
 } Memory;
 
-// Least over the ranks of what is not activations.
+// Least over the ranks of what lasts.
 static double static_bytes(const Scenario *scenario, const Plan *plan, const Workload *workload) {
     double least = INFINITY;
     for (int rank = 0; rank < plan->pp; rank++) {
         RankMemory memory = memory_closed_form(scenario, plan, workload, rank);
-        least = fmin(least, memory.peak_bytes - memory.activations_bytes);
+        least = fmin(least, memory_lasting_bytes(scenario, &memory));
     }
     return least;
 }

@@ -93,28 +93,38 @@ static void weight_parts_need_32_bytes(void) {
     }
 }
 
+#define RMS                                                                                        \
+    "{\"model_type\": \"generic\", \"name\": \"rms\", \"hidden_size\": 1024, \"norm\": "           \
+    "\"rmsnorm\","                                                                                 \
+    " \"intermediate_size\": 4096, \"num_hidden_layers\": 2, \"num_attention_heads\": 16,"         \
+    " \"vocab_size\": 1024, \"position\": \"none\", \"linear_bias\": false}"
+
 typedef struct {
     const char *training, *parallel;
-    double bytes; // of values of HIDDEN, per token
+    double bytes;      // of values of HIDDEN, per token
+    const char *model; // or MADE_UP_GPT
 } KeptRow;
 
 // Per token and hidden size, heads of 64: norm 2 + 2, queries, keys, values 6, result 2, norm 2 +
 // 2, activation 8 + 8: 32 (no dropout), and 4 bytes for each of 16 heads. Recomputed: the MLP keeps
 // nothing of 16; the norms only their inputs. In 8 bits what products read is 1 byte: norms 2 + 1,
-// attention 6 + 2 and its copy 1, activation 8 + 4. In fp32 twice as much. In torchtitan a norm is
-// a chain of operators, which keeps 4 + 2 instead of its input; compiled, it is one. By operator:
-// the layer's input 2, attention 2, and of the products' results the first, third and fifth:
-// queries 2, values 2, fc1 8.
+// attention 6 + 2 and its copy 1, activation 8 + 4. In fp32 twice as much. In torchtitan an
+// RMSNorm is a chain of operators, which keeps 4 + 2 instead of its input; compiled, and in later
+// releases, it is one. By operator: the layer's input 2, attention 2, and of the products' results
+// the first, third and fifth: queries 2, values 2, fc1 8.
 static const KeptRow KEPT[] = {
-    {"", "{}", 32},
-    {"", "{\"recompute\": \"selective\", \"recompute_modules\": [\"mlp\"]}", 16},
-    {"", "{\"recompute\": \"selective\", \"recompute_modules\": [\"layernorm\"]}", 28},
-    {"", "{\"recompute\": \"selective\", \"recompute_modules\": [\"layernorm\", \"mlp\"]}", 12},
-    {", \"precision\": \"fp8\"", "{}", 27},
-    {", \"precision\": \"fp32\"", "{}", 64},
-    {", \"stack\": \"torchtitan\"", "{}", 40},
-    {", \"stack\": \"torchtitan\", \"compile\": true", "{}", 32},
-    {", \"stack\": \"torchtitan\"", "{\"recompute\": \"selective\"}", 16},
+    {"", "{}", 32, NULL},
+    {"", "{\"recompute\": \"selective\", \"recompute_modules\": [\"mlp\"]}", 16, NULL},
+    {"", "{\"recompute\": \"selective\", \"recompute_modules\": [\"layernorm\"]}", 28, NULL},
+    {"", "{\"recompute\": \"selective\", \"recompute_modules\": [\"layernorm\", \"mlp\"]}", 12,
+     NULL},
+    {", \"precision\": \"fp8\"", "{}", 27, NULL},
+    {", \"precision\": \"fp32\"", "{}", 64, NULL},
+    {", \"stack\": \"torchtitan\"", "{}", 32, NULL},
+    {", \"stack\": \"torchtitan\"", "{}", 40, RMS},
+    {", \"stack\": \"torchtitan\", \"stack_version\": \"0.2\"", "{}", 32, RMS},
+    {", \"stack\": \"torchtitan\", \"compile\": true", "{}", 32, RMS},
+    {", \"stack\": \"torchtitan\"", "{\"recompute\": \"selective\"}", 16, NULL},
 };
 
 static void kept_bytes_by_hand(void) {
@@ -123,7 +133,8 @@ static void kept_bytes_by_hand(void) {
         Arena arena = {0};
         const char *training =
             arena_printf(&arena, "{\"seq_len\": 2048, \"global_batch\": 8%s}", KEPT[i].training);
-        if (case_make(&c, MADE_UP_GPT, 8, training, KEPT[i].parallel))
+        const char *model = KEPT[i].model ? KEPT[i].model : MADE_UP_GPT;
+        if (case_make(&c, model, 8, training, KEPT[i].parallel))
             ASSERT_CLOSE(layer_block_of(&c, 0)->saved_bytes,
                          2048 * (1024 * KEPT[i].bytes + 16 * 4));
         case_free(&c);

@@ -55,7 +55,9 @@ static const WorkRow WORK[] = {
     {"mla", "", "latent_norm", FIRST, 1536, 2, 2304, 4},
     {"mla", "", "rope", FIRST, 2 * 2 * 16 * 192, 2, 2 * 2 * 16 * 192, 2},
     {QWEN, "", "qk_norm", FIRST, 18432, 2, 27648, 4},
-    {GPT, TITAN, "input_norm", FIRST, 10240, 4, 16384, 7},
+    {GPT, TITAN, "input_norm", FIRST, 4096, 1, 6144, 2}, // a LayerNorm
+    {"moe", TITAN, "input_norm", FIRST, 10240, 4, 16384, 7},
+    {"moe", TITAN ", \"stack_version\": \"0.2\"", "input_norm", FIRST, 4096, 1, 6144, 2},
     {GPT, TITAN, "cross_entropy", BLOCK_HEAD, 18432, 9, 14336, 4},
     {GPT, TITAN ", \"compile\": true", "cross_entropy", BLOCK_HEAD, 4096, 9, 4096, 4},
     {GPT, TITAN ", \"compile\": true", "input_norm", FIRST, 4096, 1, 6144, 2},
