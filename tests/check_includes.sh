@@ -33,7 +33,7 @@ cjson:   ^(cjson/|cJSON)
 glpk:    ^glpk
 simgrid: ^(simgrid|xbt|smpi)/
 gsl:     ^(gsl/|cminpack|minpack)
-cuda:    ^(cuda|cupti|nccl|nvml|cublas)
+cuda:    ^(cuda|cupti|nvtx3|nccl|nvml|cublas)
 mpi:     ^mpi
 cunit:   ^CUnit/
 '
@@ -88,7 +88,7 @@ check_suites() {
     find "$1/tests" -name 'test_*.c' | sort | while read -r file; do
         suite=$(basename "$file" .c)
         suite=${suite#test_}
-        grep -q "^SUITE($suite)" "$1/tests/suites.def" ||
+        grep -q -e "^SUITE($suite)" -e "^CUPTI_SUITE($suite)" "$1/tests/suites.def" ||
             echo "tests/suites.def: no row SUITE($suite) for $file"
     done
 }

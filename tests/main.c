@@ -8,6 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#ifdef MESHWRIGHT_CUPTI
+#define CUPTI_SUITE SUITE
+#else
+#define CUPTI_SUITE(name)
+#endif
+
 #define SUITE(name) extern CU_TestInfo name##_tests[];
 #include "tests/suites.def"
 #undef SUITE

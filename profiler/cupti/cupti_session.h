@@ -1,0 +1,29 @@
+// profiler/cupti/cupti_session.h - records of CUPTI, from the buffers it fills to the one who reads
+// them.
+//
+// CUPTI asks for buffers and hands them back full, from threads of its own or of the program. They
+// come from a pool. There is one session per process, as CUPTI's callbacks carry no context.
+#pragma once
+
+#include "profiler/cupti/cupti_library.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct {
+    // A buffer to be walked by next; several threads may call at once.
+    void (*on_buffer)(void *user, CuptiNextRecord next, uint8_t *buffer, size_t valid_bytes);
+    void (*on_dropped)(void *user, size_t num_dropped); // records CUPTI had no room for
+    void *user;
+} CuptiSink;
+
+// Begins to record these kinds. The library has to outlive the session.
+//   fails with STATUS_MACHINE where one is recording, or CUPTI refuses a kind
+Status cupti_session_start(const CuptiLibrary *cupti, const CUpti_ActivityKind *kinds,
+                           int num_kinds, CuptiSink sink);
+
+// Hands over all records; those of work that has not ended come incomplete and are lost.
+Status cupti_session_flush(void);
+
+// Ends recording. What has not been flushed is lost. Does nothing where none is recording.
+void cupti_session_stop(void);
