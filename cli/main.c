@@ -29,7 +29,7 @@ static const Command COMMANDS[] = {
     {"kernel", "price kernel shapes with a calibrated profile", command_kernel},
     {"validate", "predict published measurements and print the errors", command_validate},
     {"calibrate", "fit a GPU's profile to measured kernels", command_calibrate},
-    {"profile", NULL, NULL},
+    {"profile", "measure the GPU of this machine", command_profile},
     {"run", NULL, NULL},
 };
 enum { NUM_COMMANDS = sizeof COMMANDS / sizeof *COMMANDS };

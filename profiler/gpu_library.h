@@ -1,0 +1,9 @@
+// profiler/gpu_library.h - finds and loads libmeshwright-gpu.so.
+#pragma once
+
+#include "base/status.h"
+#include "profiler/gpu_plugin.h"
+
+// Looks beside the executable, then in ../lib of it, then at the path in MESHWRIGHT_GPU_PLUGIN. It
+// stays loaded. Fails with STATUS_MACHINE and one sentence that names what is missing.
+Status gpu_library_load(const GpuPlugin **out);

@@ -1,0 +1,139 @@
+#include "profiler/result_file.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static int num_cells(const char *line) {
+    int n = 1;
+    for (; *line; line++) n += *line == ',';
+    return n;
+}
+
+// The first num_keys cells of a line, or all where it has no more.
+static const char *key_of(const char *line, int num_keys, Arena *arena) {
+    const char *end = line;
+    for (int i = 0; *end; end++)
+        if (*end == ',' && ++i == num_keys) break;
+    return arena_printf(arena, "%.*s", (int)(end - line), line);
+}
+
+static void add_key(ResultFile *file, const char *key) {
+    if (file->num_rows == file->capacity) {
+        file->capacity = file->capacity ? 2 * file->capacity : 64;
+        file->keys =
+            arena_grow(file->arena, file->keys, (size_t)file->capacity * sizeof *file->keys);
+    }
+    file->keys[file->num_rows++] = key;
+}
+
+// What the file holds, with a NUL behind it.
+static Status read_all(ResultFile *file, char **text, size_t *size) {
+    if (fseek(file->stream, 0, SEEK_END) != 0)
+        return status_at(STATUS_MACHINE, file->path, "", "cannot be read: %s", strerror(errno));
+    long length = ftell(file->stream);
+    rewind(file->stream);
+    *size = length > 0 ? (size_t)length : 0;
+    *text = arena_alloc(file->arena, *size + 1);
+    if (fread(*text, 1, *size, file->stream) != *size)
+        return status_at(STATUS_MACHINE, file->path, "", "cannot be read");
+    if (memchr(*text, '\0', *size))
+        return status_at(STATUS_INVALID, file->path, "", "holds a NUL byte; expected a CSV text");
+    return status_ok();
+}
+
+// Removes what follows the last line end: a row that was not written to its end.
+static Status mend(ResultFile *file, char *text, size_t *size) {
+    size_t whole = *size;
+    while (whole > 0 && text[whole - 1] != '\n') whole--;
+    if (whole == *size) return status_ok();
+    file->torn = true;
+    text[whole] = '\0';
+    *size = whole;
+    if (ftruncate(fileno(file->stream), (off_t)whole) != 0)
+        return status_at(STATUS_MACHINE, file->path, "", "cannot be cut to its last whole row: %s",
+                         strerror(errno));
+    return status_ok();
+}
+
+static Status read_rows(ResultFile *file, char *text, const char *header) {
+    int row = 1;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"), row++) {
+        if (row == 1 && strcmp(line, header) != 0)
+            return status_at(STATUS_INVALID, file->path, "",
+                             "row 1: the header is \"%.200s\"; expected \"%.200s\": choose another "
+                             "folder",
+                             line, header);
+        if (row == 1) continue;
+        if (num_cells(line) != file->num_columns)
+            return status_at(STATUS_INVALID, file->path, "",
+                             "row %d: %d cells; the header names %d columns", row, num_cells(line),
+                             file->num_columns);
+        add_key(file, key_of(line, file->num_keys, file->arena));
+    }
+    return status_ok();
+}
+
+static Status write_line(ResultFile *file, const char *a, const char *join, const char *b) {
+    if (fprintf(file->stream, "%s%s%s\n", a, join, b) < 0 || fflush(file->stream) != 0)
+        return status_at(STATUS_MACHINE, file->path, "", "cannot be written: %s", strerror(errno));
+    return status_ok();
+}
+
+static Status continue_file(ResultFile *file, const char *header) {
+    char *text = NULL;
+    size_t size = 0;
+    TRY(read_all(file, &text, &size));
+    // A header that was cut off is the beginning of ours; anything else is somebody's file.
+    bool only_line = !memchr(text, '\n', size);
+    if (size > 0 && only_line && strncmp(text, header, size) != 0)
+        return status_at(STATUS_INVALID, file->path, "",
+                         "row 1: the header is \"%.200s\"; expected \"%.200s\": choose another "
+                         "folder",
+                         text, header);
+    // Whose file it is comes before any change to it.
+    size_t first = strcspn(text, "\n");
+    if (size > 0 && !only_line && (first != strlen(header) || strncmp(text, header, first) != 0)) {
+        text[first] = '\0';
+        return read_rows(file, text, header);
+    }
+    TRY(mend(file, text, &size));
+    TRY(read_rows(file, text, header));
+    if (fseek(file->stream, 0, SEEK_END) != 0)
+        return status_at(STATUS_MACHINE, file->path, "", "cannot be written: %s", strerror(errno));
+    return size == 0 ? write_line(file, header, "", "") : status_ok();
+}
+
+Status result_file_open(const char *path, const char *header, int num_keys, Arena *arena,
+                        ResultFile *out) {
+    *out = (ResultFile){
+        .path = path, .num_columns = num_cells(header), .num_keys = num_keys, .arena = arena};
+    out->stream = fopen(path, access(path, F_OK) == 0 ? "r+" : "w+");
+    if (!out->stream)
+        return status_at(STATUS_MACHINE, path, "", "cannot be written: %s", strerror(errno));
+    Status status = continue_file(out, header);
+    if (status.code == STATUS_OK) return status;
+    fclose(out->stream);
+    out->stream = NULL;
+    return status;
+}
+
+bool result_file_has(const ResultFile *file, const char *key) {
+    for (int i = 0; i < file->num_rows; i++)
+        if (strcmp(file->keys[i], key) == 0) return true;
+    return false;
+}
+
+Status result_file_add(ResultFile *file, const char *key, const char *rest) {
+    TRY(write_line(file, key, ",", rest));
+    add_key(file, arena_strdup(file->arena, key));
+    return status_ok();
+}
+
+Status result_file_close(ResultFile *file) {
+    if (!file->stream) return status_ok();
+    int failed = fclose(file->stream);
+    file->stream = NULL;
+    if (!failed) return status_ok();
+    return status_at(STATUS_MACHINE, file->path, "", "cannot be written: %s", strerror(errno));
+}

@@ -1,0 +1,41 @@
+// profiler/sweep.h - which shapes are measured: those of layers of models as they are split, over
+// the rows that micro-batches give them.
+//
+// Source of the models' dimensions: Radford et al., "Language Models are Unsupervised Multitask
+//         Learners", 2019 (GPT-2 1.5B; the vocabulary padded to 50,304 as Megatron-LM pads it);
+//         Grattafiori et al., "The Llama 3 Herd of Models", arXiv:2407.21783, table 3; Jiang et
+//         al., "Mixtral of Experts", arXiv:2401.04088, and its 8x22B release (config.json).
+#pragma once
+
+#include "base/arena.h"
+#include "profiler/gpu_plugin.h"
+
+// In the order in which they are measured: what CUPTI would disturb comes before it.
+typedef enum {
+    SWEEP_LAUNCH,
+    SWEEP_GEMM,          // forward, bfloat16 and fp8: what `calibrate` reads
+    SWEEP_GEMM_BACKWARD, // bfloat16, both gradients
+    SWEEP_GEMM_OTHER,    // forward, float16 and tf32
+    SWEEP_MEMORY,
+    SWEEP_SUSTAINED, // products for seconds, with clocks and power
+    NUM_SWEEPS
+} SweepKind;
+
+// As --kind and the files spell it.
+extern const char *const SWEEP_NAMES[NUM_SWEEPS + 1]; // ends with NULL
+
+typedef struct {
+    GpuRequest *requests; // [num_requests]
+    int num_requests;
+} Sweep;
+
+Sweep sweep_new(SweepKind kind, bool quick, Arena *arena);
+
+// The parts (sweep_gemm.c, sweep_memory.c).
+void sweep_add(Sweep *sweep, GpuRequest request, Arena *arena);
+void sweep_gemm(Sweep *sweep, bool quick, Arena *arena);
+void sweep_gemm_backward(Sweep *sweep, bool quick, Arena *arena);
+void sweep_gemm_other(Sweep *sweep, bool quick, Arena *arena);
+void sweep_sustained(Sweep *sweep, bool quick, Arena *arena);
+void sweep_memory(Sweep *sweep, bool quick, Arena *arena);
+void sweep_launch(Sweep *sweep, Arena *arena);

@@ -1,0 +1,171 @@
+#!/bin/sh
+# What `profile` says where it cannot measure: bad options end with 2 before anything is loaded, a
+# missing plugin, driver or GPU with 3 and one sentence; nothing is left behind.
+set -eu
+. tests/support.sh
+cd "$temp"
+
+refuses 'meshwright: profile: no -o given; meshwright profile --help shows examples' profile
+refuses 'meshwright: profile --device cpu is not supported yet' profile --device cpu -o new
+refuses 'meshwright: --device: "tpu" is unknown; expected cuda or cpu' profile --device tpu -o new
+refuses 'meshwright: --timer: "clock" is unknown; expected cupti or events' \
+    profile --timer clock -o new
+refuses 'meshwright: --kind: "gem" is unknown; expected some of launch, gemm, gemm_backward, gemm_other, memory_bound, sustained' \
+    profile --kind launch,gem -o new
+refuses 'meshwright: profile: one argument too many: "job.json"' profile job.json -o new
+refuses 'meshwright: profile: --check measures nothing and takes no -o, --kind or --quick' \
+    profile --check -o new
+refuses 'meshwright: profile: --wrap needs a value: --wrap CMD ARGUMENT..' profile -o new --wrap
+refuses 'meshwright: profile: write --wrap CMD without an equals sign' profile -o new --wrap=true
+refuses 'meshwright: profile: no -o given; meshwright profile --help shows examples' \
+    profile --wrap true --json
+refuses 'meshwright: profile: --wrap takes no --check, --kind or --quick' \
+    profile --quick -o new --wrap true
+: >file
+refuses 'file/new: cannot be written: Not a directory' profile -o file/new
+
+# Without the plugin: a copy of the program, which has none beside it.
+mkdir bin
+cp "$MESHWRIGHT" bin/meshwright
+there="$MESHWRIGHT"
+MESHWRIGHT=bin/meshwright
+unset MESHWRIGHT_GPU_PLUGIN
+answers 3 profile -o new
+[ "$(cat stderr)" = 'meshwright: there is no libmeshwright-gpu.so beside this program, in ../lib of it or at MESHWRIGHT_GPU_PLUGIN; it is built where the CUDA toolkit is installed' ] ||
+    fail "$(cat stderr)"
+
+# A plugin that is none, or of nothing that can be loaded.
+echo 'not a library' >other.so
+MESHWRIGHT_GPU_PLUGIN=other.so
+export MESHWRIGHT_GPU_PLUGIN
+answers 3 profile -o new
+grep -q '^meshwright: the GPU plugin cannot be loaded: .*other.so' stderr || fail "$(cat stderr)"
+[ "$(wc -l <stderr)" -eq 1 ] || fail "more than a sentence: $(cat stderr)"
+libc=$(ldd "$there" | awk '$1 ~ /^libm\.so/ { print $3 }')
+MESHWRIGHT_GPU_PLUGIN=$libc
+answers 3 profile -o new
+[ "$(cat stderr)" = "meshwright: $libc is of another version of this program" ] ||
+    fail "$(cat stderr)"
+unset MESHWRIGHT_GPU_PLUGIN
+
+# With the plugin, where it was built, but no GPU: one sentence.
+MESHWRIGHT=$there
+if [ -e "${there%/*}/libmeshwright-gpu.so" ]; then
+    CUDA_VISIBLE_DEVICES=''
+    export CUDA_VISIBLE_DEVICES
+    answers 3 profile -o new
+    grep -Eq '^meshwright: (no NVIDIA driver|this machine shows no NVIDIA GPU)' stderr ||
+        fail "$(cat stderr)"
+    [ "$(wc -l <stderr)" -eq 1 ] || fail "more than a sentence: $(cat stderr)"
+fi
+[ ! -s stdout ] || fail "an answer: $(cat stdout)"
+[ ! -e new ] || fail "something was left behind"
+
+# --- With a library that stands in for the plugin (tests/profiler/fake_gpu.c)
+
+MESHWRIGHT_GPU_PLUGIN=${there%/*}/fake/fake_gpu.so
+[ -e "$MESHWRIGHT_GPU_PLUGIN" ] || exit 0
+export MESHWRIGHT_GPU_PLUGIN
+MESHWRIGHT=bin/meshwright
+unset FAKE_GPU
+MESHWRIGHT_DATA=${there%/build/*}
+export MESHWRIGHT_DATA
+
+# rows FILE: how many it holds.
+rows() {
+    echo $(($(wc -l <"$1") - 1))
+}
+
+answers 0 profile --quick -o new
+[ "$(head -n 1 stdout)" = 'Fake GPU, 132 SMs' ] || fail "$(cat stdout)"
+for kind in launch gemm gemm_backward gemm_other memory_bound sustained; do
+    grep -Eq "^$kind +$(rows new/$kind.csv) +0 +$(rows new/$kind.csv) " stdout ||
+        fail "$kind: $(cat stdout)"
+done
+grep -q '"name":.*"Fake GPU"' new/device.json || fail "$(cat new/device.json)"
+grep -q '"command":.*"meshwright profile --quick -o new"' new/device.json ||
+    fail "$(cat new/device.json)"
+# m 1024, n 4800, k 1600: 3 us, 15.73 GFLOP at 600 TFLOP/s, 18.64 MB at 2.5 TB/s, and calls that
+# are 1 in a thousand longer in the median: 36.71 us; 1 us more with the gap.
+grep -q '^bfloat16,1024,4800,1600,0.0367[01][0-9]*,0.0377[01][0-9]*,0.00199[0-9]*,[0-9]*,cupti,fake<int; 2>,,,$' \
+    new/gemm.csv || fail "$(grep ^bfloat16,1024,4800,1600 new/gemm.csv)"
+grep -q '^bfloat16,4800,1600,1024,backward_weight,float32,1,0.0' new/gemm_backward.csv ||
+    fail "$(head new/gemm_backward.csv)"
+grep -q '^copy,bfloat16,1024,4096,16777216,0.0087' new/memory_bound.csv ||
+    fail "$(head new/memory_bound.csv)"
+grep -q '^bfloat16,8192,8192,8192,zeros,' new/sustained.csv || fail "$(cat new/sustained.csv)"
+
+# calibrate reads the products.
+answers 0 calibrate --kernels new --gpu h100-sxm-80g
+grep -Eq "^gemm +$(rows new/gemm.csv) " stdout || fail "$(cat stdout)"
+
+# A second time nothing is measured, and nothing changes.
+cp -r new before
+answers 0 profile --quick -o new --json
+for file in gemm gemm_backward gemm_other launch memory_bound sustained; do
+    cmp new/$file.csv before/$file.csv
+done
+[ "$(grep -c '"num_measured":[[:space:]]*0,' stdout)" -eq 6 ] || fail "$(cat stdout)"
+
+# Cut off in a row: that row is measured again, the others stay.
+cp before/memory_bound.csv whole
+head -c -20 whole >new/memory_bound.csv
+answers 0 profile --quick -o new --kind memory_bound
+grep -q '^new/memory_bound.csv: its last row was cut off; measured again$' stderr ||
+    fail "$(cat stderr)"
+cmp new/memory_bound.csv whole
+grep -Eq "^memory_bound +1 +$(($(rows whole) - 1)) " stdout || fail "$(cat stdout)"
+
+# Another header, or another device: the folder is left as it is.
+sed 1s/rows/lines/ whole >new/memory_bound.csv
+answers 2 profile --quick -o new --kind memory_bound
+grep -q '^new/memory_bound.csv: row 1: the header is "op,dtype,lines,.*": choose another folder$' \
+    stderr || fail "$(cat stderr)"
+sed 1s/rows/lines/ whole | cmp - new/memory_bound.csv
+cp whole new/memory_bound.csv
+FAKE_GPU='name:Other GPU'
+export FAKE_GPU
+refused='new/device.json: name: "Fake GPU"; this device is "Other GPU": choose another folder'
+answers 2 profile --quick -o new --kind memory_bound
+[ "$(tail -n 1 stderr)" = "$refused" ] || fail "$(cat stderr)"
+
+# A GPU that is lost: what was measured before stays, three failures end it, and it goes on later.
+FAKE_GPU=fails:12 # the first warms up
+answers 3 profile --quick -o lost --kind memory_bound
+[ "$(rows lost/memory_bound.csv)" -eq 10 ] || fail "$(cat lost/memory_bound.csv)"
+[ "$(grep -c '^memory_bound .*: meshwright: the GPU failed: it fell off the bus$' stderr)" -eq 3 ] ||
+    fail "$(cat stderr)"
+[ "$(tail -n 1 stderr)" = 'meshwright: the GPU failed: it fell off the bus' ] ||
+    fail "$(cat stderr)"
+unset FAKE_GPU
+answers 0 profile --quick -o lost --kind memory_bound
+cmp lost/memory_bound.csv whole
+
+# What is missing is said once, and the rest measured.
+FAKE_GPU=fp8
+export FAKE_GPU
+answers 0 profile --quick -o few --kind gemm
+[ "$(grep -c 'no fp8 product' stderr)" -eq 1 ] || fail "$(cat stderr)"
+if grep -q '^fp8' few/gemm.csv; then fail "fp8 rows without fp8"; fi
+FAKE_GPU=cupti
+answers 0 profile --quick -o events --kind gemm_other
+grep -q '^gemm_other: CUPTI cannot record, so events time it: it says so$' stderr ||
+    fail "$(cat stderr)"
+[ "$(grep -c ,events,,,, events/gemm_other.csv)" -eq "$(rows events/gemm_other.csv)" ] ||
+    fail "$(cat events/gemm_other.csv)"
+
+# --- Checks
+
+unset FAKE_GPU
+answers 0 profile --check
+if grep -q WRONG stdout; then fail "$(grep WRONG stdout)"; fi
+for op in rmsnorm_backward gradient_norm gemm; do
+    FAKE_GPU=wrong:$op
+    export FAKE_GPU
+    answers 1 profile --check
+    wrong=$(grep -c WRONG stdout)
+    [ "$wrong" -ge 4 ] || fail "$op: $(cat stdout)"
+    [ $op = gemm ] || [ "$wrong" -eq "$(grep -c "^$op .*WRONG" stdout)" ] || fail "$(cat stdout)"
+    grep -q "^meshwright: $wrong of [0-9]* kernels give wrong results$" stderr ||
+        fail "$(cat stderr)"
+done
