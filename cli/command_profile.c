@@ -31,7 +31,7 @@ static const char *const TIMERS[] = {"cupti", "events", NULL};
 static const struct argp_option OPTIONS[] = {
     {"output", 'o', "DIR", 0,
      "write KIND.csv and device.json there; rows that are there already are kept", 0},
-    {"quick", KEY_QUICK, NULL, 0, "fewer shapes: about a minute instead of six", 0},
+    {"quick", KEY_QUICK, NULL, 0, "fewer shapes: 15 seconds instead of 90", 0},
     {"kind", KEY_KIND, "KIND,..", 0,
      "only these: launch, gemm, gemm_backward, gemm_other, memory_bound, sustained", 0},
     {"timer", KEY_TIMER, "NAME", 0,

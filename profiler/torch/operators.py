@@ -1,6 +1,6 @@
 """Times PyTorch's operators of training, forward and backward: python3 operators.py OUT.jsonl [PART..]
 
-Parts: sustained mix gemm attention memory. Each row states shapes, seconds of one call (median of CUDA
+Parts: sustained mix gemm grouped attention memory. Each row states shapes, seconds of one call (median of CUDA
 graph replays over cold inputs) and the spread; m, n, k are of the product itself (2mnk flops).
 """
 
@@ -176,6 +176,41 @@ def gemm(out):
             torch.cuda.empty_cache()
 
 
+def grouped(out):
+    """Experts' products, all in one kernel: balanced, and a quarter of the experts with half the tokens."""
+    for experts, hidden, width in [(8, 4096, 14336), (16, 4096, 1536), (64, 2048, 1408),
+                                   (32, 7168, 2048)]:
+        weights = normal(experts, width, hidden)
+        for tokens in 64, 128, 256, 512, 1024, 2048:
+            x, dy = normal(experts * tokens, hidden), normal(experts * tokens, width)
+            busy = experts // 4
+            counts = {"balanced": [tokens] * experts,
+                      "skewed": [2 * tokens] * busy + [tokens * (experts - 2 * busy)
+                                                       // (experts - busy) // 8 * 8] *
+                      (experts - busy)}
+            for routing, each in counts.items():
+                ends = torch.tensor(each, device="cuda").cumsum(0).to(torch.int32)
+                total = sum(each)
+                calls = {
+                    "forward": lambda: torch._grouped_mm(x[:total], weights.transpose(1, 2),
+                                                         offs=ends),
+                    "backward_input": lambda: torch._grouped_mm(dy[:total], weights, offs=ends),
+                    "backward_weight": lambda: torch._grouped_mm(dy[:total].t(), x[:total],
+                                                                 offs=ends),
+                }
+                for layout, call in calls.items():
+                    row = {"kind": "grouped", "layout": layout, "experts": experts,
+                           "hidden_size": hidden, "inter_size": width, "routing": routing,
+                           "num_tokens": total, "tokens_per_expert": tokens}
+                    try:
+                        seconds, spread = graph_seconds(lambda i: call(), 1, 0.003, 5)
+                        emit(out, **row, seconds=seconds, spread_frac=spread)
+                    except RuntimeError as error:
+                        emit(out, **row, error=str(error)[:200])
+        del weights, x, dy
+        torch.cuda.empty_cache()
+
+
 def attention(out):
     """Causal attention, forward and backward, by each library that PyTorch carries."""
     backends = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
@@ -304,7 +339,7 @@ def memory(out):
 
 
 def main():
-    parts = sys.argv[2:] or ["sustained", "mix", "gemm", "attention", "memory"]
+    parts = sys.argv[2:] or ["sustained", "mix", "gemm", "grouped", "attention", "memory"]
     torch.manual_seed(1)
     with open(sys.argv[1], "a", encoding="ascii") as out:
         emit(out, **device_row())
