@@ -230,7 +230,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "sim-grid: %s\n", status.text);
         return 1;
     }
-    printf("%6d jobs: %d clusters x %d models x %d schedules, every %dth\n", grid.num_jobs,
+    printf("%6d jobs: %d clusters x %d models x %d schedules, 1 in %d\n", grid.num_jobs,
            grid.num_clusters, grid.num_models, NUM_SCHEDULES, grid.stride);
     int num_free = kind_print(&grid, FREE_JOBS, "uncontended");
     kind_print(&grid, CONTENDED_JOBS, "contended");
