@@ -92,9 +92,11 @@ Status monitor_start(const Nvml *nvml, DeviceMonitor **out) {
     monitor->nvml = nvml;
     pthread_mutex_init(&monitor->mutex, NULL);
     pthread_cond_init(&monitor->wake, NULL);
-    *out = monitor;
-    if (!nvml || pthread_create(&monitor->thread, NULL, watch, monitor) == 0) return status_ok();
-    monitor->nvml = NULL;
+    if (!nvml || pthread_create(&monitor->thread, NULL, watch, monitor) == 0) {
+        *out = monitor;
+        return status_ok();
+    }
+    monitor->nvml = NULL; // there is no thread to join
     monitor_stop(monitor);
     return status_error(STATUS_MACHINE, "meshwright: a thread cannot be started");
 }

@@ -24,7 +24,8 @@ typedef struct {
 DeviceWindow device_window(const DeviceReading *readings, size_t num_readings, double begin_s,
                            double end_s);
 
-// Begins to read. Keeps nvml, which must outlive it; NULL: windows without readings.
+// Begins to read. Keeps nvml, which must outlive it; NULL: windows without readings. *out is set
+// only on success.
 Status monitor_start(const Nvml *nvml, DeviceMonitor **out);
 DeviceWindow monitor_window(DeviceMonitor *monitor, double begin_s, double end_s);
 void monitor_stop(DeviceMonitor *monitor); // accepts NULL
