@@ -168,10 +168,25 @@ static DeviceReading reading(const ProfileRun *run) {
     return (DeviceReading){.sm_clock_hz = NAN, .temperature_c = NAN};
 }
 
+static const char *kind_path(const ProfileRun *run, SweepKind sweep) {
+    return arena_printf(run->arena, "%s/%s.csv", run->options->folder, SWEEP_NAMES[sweep]);
+}
+
+// Every table that will be continued, before anything is measured or written.
+static Status tables_check(ProfileRun *run) {
+    for (int i = 0; i < NUM_SWEEPS; i++) {
+        if (!run->options->kinds[i]) continue;
+        int num_keys;
+        const char *header = profile_header((SweepKind)i, &num_keys);
+        TRY(result_file_check(kind_path(run, (SweepKind)i), header, num_keys, &run->scratch));
+    }
+    return status_ok();
+}
+
 static Status kind_run(ProfileRun *run, SweepKind sweep) {
     ProfileKindSummary *kind = &run->summary->kinds[sweep];
     kind->asked = true;
-    kind->file = arena_printf(run->arena, "%s/%s.csv", run->options->folder, SWEEP_NAMES[sweep]);
+    kind->file = kind_path(run, sweep);
     Sweep shapes = sweep_new(sweep, run->options->quick, run->arena);
     kind->num_shapes = shapes.num_requests;
     int num_keys;
@@ -198,6 +213,7 @@ static Status begin(ProfileRun *run) {
     TRY(run->plugin->probe(run->options->device, &summary->info));
     const char *path = arena_printf(run->arena, "%s/device.json", run->options->folder);
     TRY(profile_device_check(path, &summary->info, run->arena));
+    TRY(tables_check(run));
     Status status = nvml_open(summary->info.pci_bus_id, &run->nvml);
     if (status.code == STATUS_OK) {
         summary->has_nvml = true;

@@ -42,28 +42,10 @@ static Status read_all(ResultFile *file, char **text, size_t *size) {
     return status_ok();
 }
 
-// Removes what follows the last line end: a row that was not written to its end.
-static Status mend(ResultFile *file, char *text, size_t *size) {
-    size_t whole = *size;
-    while (whole > 0 && text[whole - 1] != '\n') whole--;
-    if (whole == *size) return status_ok();
-    file->torn = true;
-    text[whole] = '\0';
-    *size = whole;
-    if (ftruncate(fileno(file->stream), (off_t)whole) != 0)
-        return status_at(STATUS_MACHINE, file->path, "", "cannot be cut to its last whole row: %s",
-                         strerror(errno));
-    return status_ok();
-}
-
-static Status read_rows(ResultFile *file, char *text, const char *header) {
+// The rows behind the header.
+static Status read_rows(ResultFile *file, char *text) {
     int row = 1;
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"), row++) {
-        if (row == 1 && strcmp(line, header) != 0)
-            return status_at(STATUS_INVALID, file->path, "",
-                             "row 1: the header is \"%.200s\"; expected \"%.200s\": choose another "
-                             "folder",
-                             line, header);
         if (row == 1) continue;
         if (num_cells(line) != file->num_columns)
             return status_at(STATUS_INVALID, file->path, "",
@@ -80,28 +62,48 @@ static Status write_line(ResultFile *file, const char *a, const char *join, cons
     return status_ok();
 }
 
-static Status continue_file(ResultFile *file, const char *header) {
+// Whose file it is, and its rows; changes nothing. *size is where its last whole line ends.
+static Status content_read(ResultFile *file, const char *header, size_t *size) {
     char *text = NULL;
-    size_t size = 0;
-    TRY(read_all(file, &text, &size));
+    TRY(read_all(file, &text, size));
+    size_t first = strcspn(text, "\n"), whole = *size;
     // A header that was cut off is the beginning of ours; anything else is somebody's file.
-    bool only_line = !memchr(text, '\n', size);
-    if (size > 0 && only_line && strncmp(text, header, size) != 0)
+    bool cut_off = first == *size;
+    if (strncmp(text, header, first) != 0 || (!cut_off && first != strlen(header)))
         return status_at(STATUS_INVALID, file->path, "",
-                         "row 1: the header is \"%.200s\"; expected \"%.200s\": choose another "
+                         "row 1: the header is \"%.*s\"; expected \"%.200s\": choose another "
                          "folder",
-                         text, header);
-    // Whose file it is comes before any change to it.
-    size_t first = strcspn(text, "\n");
-    if (size > 0 && !only_line && (first != strlen(header) || strncmp(text, header, first) != 0)) {
-        text[first] = '\0';
-        return read_rows(file, text, header);
-    }
-    TRY(mend(file, text, &size));
-    TRY(read_rows(file, text, header));
+                         first < 200 ? (int)first : 200, text, header);
+    while (whole > 0 && text[whole - 1] != '\n') whole--;
+    file->torn = whole < *size;
+    text[whole] = '\0';
+    *size = whole;
+    return read_rows(file, text);
+}
+
+// Removes what follows the last line end: a row that was not written to its end.
+static Status continue_file(ResultFile *file, const char *header) {
+    size_t size = 0;
+    TRY(content_read(file, header, &size));
+    if (file->torn && ftruncate(fileno(file->stream), (off_t)size) != 0)
+        return status_at(STATUS_MACHINE, file->path, "", "cannot be cut to its last whole row: %s",
+                         strerror(errno));
     if (fseek(file->stream, 0, SEEK_END) != 0)
         return status_at(STATUS_MACHINE, file->path, "", "cannot be written: %s", strerror(errno));
     return size == 0 ? write_line(file, header, "", "") : status_ok();
+}
+
+Status result_file_check(const char *path, const char *header, int num_keys, Arena *arena) {
+    ResultFile file = {
+        .path = path, .num_columns = num_cells(header), .num_keys = num_keys, .arena = arena};
+    if (access(path, F_OK) != 0) return status_ok();
+    file.stream = fopen(path, "r");
+    if (!file.stream)
+        return status_at(STATUS_MACHINE, path, "", "cannot be read: %s", strerror(errno));
+    size_t size = 0;
+    Status status = content_read(&file, header, &size);
+    fclose(file.stream);
+    return status;
 }
 
 Status result_file_open(const char *path, const char *header, int num_keys, Arena *arena,

@@ -21,7 +21,11 @@ typedef struct {
     bool torn; // a last line was removed
 } ResultFile;
 
-// Opens or makes it. STATUS_INVALID for a file of another header or with a row of other cells.
+// What result_file_open would refuse, without opening it for writing: a missing file is legal, and
+// nothing is changed.
+Status result_file_check(const char *path, const char *header, int num_keys, Arena *arena);
+
+// Opens or makes it. STATUS_INVALID, and the file as it was, for a file of another header or with a row of other cells.
 Status result_file_open(const char *path, const char *header, int num_keys, Arena *arena,
                         ResultFile *out);
 

@@ -122,6 +122,12 @@ answers 2 profile --quick -o new --kind memory_bound
 grep -q '^new/memory_bound.csv: row 1: the header is "op,dtype,lines,.*": choose another folder$' \
     stderr || fail "$(cat stderr)"
 sed 1s/rows/lines/ whole | cmp - new/memory_bound.csv
+# Also where it is the table of a later kind: before anything is measured or written.
+mkdir other
+cp new/memory_bound.csv other
+answers 2 profile --quick -o other
+grep -q '^other/memory_bound.csv: row 1: the header is ' stderr || fail "$(cat stderr)"
+[ "$(ls other)" = memory_bound.csv ] || fail "written into a refused folder: $(ls other)"
 cp whole new/memory_bound.csv
 FAKE_GPU='name:Other GPU'
 export FAKE_GPU

@@ -103,7 +103,7 @@ static void a_torn_header_is_written_again(void) {
 // Somebody else's file is refused and stays as it is, with its last line.
 static void other_headers_are_refused(void) {
     static const char *const OTHERS[] = {"op,m,latency_ms\nadd,1,5\nad", "op,n\nadd,1\n", "hello",
-                                         "op,n,latency_ms,more\n"};
+                                         "op,n,latency_ms,more\n", "\nop,n,latency_ms\nadd,1,5\n"};
     for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++) {
         FileCase c;
         ResultFile file;
@@ -113,6 +113,7 @@ static void other_headers_are_refused(void) {
                  "%s: row 1: the header is \"%.*s\"; expected \"op,n,latency_ms\": choose another "
                  "folder",
                  c.path, (int)strcspn(OTHERS[i], "\n"), OTHERS[i]);
+        ASSERT_REFUSED(result_file_check(c.path, HEADER, 2, &c.arena), sentence);
         ASSERT_REFUSED(result_file_open(c.path, HEADER, 2, &c.arena, &file), sentence);
         CU_ASSERT_PTR_NULL(file.stream);
         assert_content(&c, OTHERS[i]);
@@ -123,11 +124,28 @@ static void other_headers_are_refused(void) {
 static void rows_of_other_cells_are_refused(void) {
     FileCase c;
     ResultFile file;
-    case_build(&c, "op,n,latency_ms\nadd,1,5\nadd,2\n");
+    const char *text = "op,n,latency_ms\nadd,1,5\nadd,2\nad";
+    case_build(&c, text);
     char sentence[200];
     snprintf(sentence, sizeof sentence, "%s: row 3: 2 cells; the header names 3 columns", c.path);
+    ASSERT_REFUSED(result_file_check(c.path, HEADER, 2, &c.arena), sentence);
     ASSERT_REFUSED(result_file_open(c.path, HEADER, 2, &c.arena, &file), sentence);
+    assert_content(&c, text); // with its torn row
     case_free(&c);
+}
+
+static void a_check_changes_nothing(void) {
+    static const char *const TEXTS[] = {"", "op,n", "op,n,latency_ms\nadd,1,5\nad"};
+    for (size_t i = 0; i < sizeof TEXTS / sizeof *TEXTS; i++) {
+        FileCase c;
+        case_build(&c, TEXTS[i]);
+        CU_ASSERT_EQUAL(result_file_check(c.path, HEADER, 2, &c.arena).code, STATUS_OK);
+        assert_content(&c, TEXTS[i]);
+        unlink(c.path);
+        CU_ASSERT_EQUAL(result_file_check(c.path, HEADER, 2, &c.arena).code, STATUS_OK);
+        CU_ASSERT(access(c.path, F_OK) != 0);
+        case_free(&c);
+    }
 }
 
 // A reader sees a row as soon as it is added.
@@ -160,6 +178,7 @@ CU_TestInfo result_file_tests[] = {
     {"a_torn_header_is_written_again", a_torn_header_is_written_again},
     {"other_headers_are_refused", other_headers_are_refused},
     {"rows_of_other_cells_are_refused", rows_of_other_cells_are_refused},
+    {"a_check_changes_nothing", a_check_changes_nothing},
     {"every_row_is_flushed", every_row_is_flushed},
     CU_TEST_INFO_NULL,
 };
