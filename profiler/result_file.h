@@ -25,7 +25,8 @@ typedef struct {
 // nothing is changed.
 Status result_file_check(const char *path, const char *header, int num_keys, Arena *arena);
 
-// Opens or makes it. STATUS_INVALID, and the file as it was, for a file of another header or with a row of other cells.
+// Opens or makes it. STATUS_INVALID, and the file as it was, for a file of another header or with a
+// row of other cells.
 Status result_file_open(const char *path, const char *header, int num_keys, Arena *arena,
                         ResultFile *out);
 

@@ -54,9 +54,33 @@ static Status library_find(Arena *arena, const char **out) {
 
 // --- The folder of records
 
+// Makes dir and its parents; *num_made counts those that were missing.
+static Status folder_make(const char *dir, Arena *arena, int *num_made) {
+    char *part = arena_strdup(arena, dir);
+    size_t length = strlen(part);
+    for (size_t end = 1; end <= length; end++) {
+        if (part[end] != '/' && part[end] != '\0') continue;
+        part[end] = '\0';
+        if (mkdir(part, 0777) == 0)
+            ++*num_made;
+        else if (errno != EEXIST)
+            return status_at(STATUS_MACHINE, dir, "", "cannot be made: %s", strerror(errno));
+        part[end] = dir[end];
+    }
+    return status_ok();
+}
+
+// Removes those that were made and are empty, from the innermost out.
+static void folder_unmake(const char *dir, Arena *arena, int num_made) {
+    char *part = arena_strdup(arena, dir), *end = part + strlen(part);
+    while (num_made-- > 0) {
+        while (end > part && end[-1] == '/') *--end = '\0';
+        if (rmdir(part) != 0) return;
+        while (end > part && end[-1] != '/') *--end = '\0';
+    }
+}
+
 static Status folder_open(const char *dir, Arena *arena, const char **records) {
-    if (mkdir(dir, 0777) != 0 && errno != EEXIST)
-        return status_at(STATUS_MACHINE, dir, "", "cannot be made: %s", strerror(errno));
     char *whole = realpath(dir, NULL);
     if (!whole) return status_at(STATUS_MACHINE, dir, "", "%s", strerror(errno));
     char *folder = arena_printf(arena, "%s/records.XXXXXX", whole);
@@ -210,13 +234,15 @@ static Status run_in(const char *const argv[], const char *dir, bool json, Arena
     Status status = program_run(argv, environment, json, &outcome);
     if (status.code == STATUS_OK) status = records_report(records, dir, outcome, json);
     folder_remove(records, arena);
-    rmdir(dir); // goes only where nothing was written into it
     return status;
 }
 
 Status wrap_run(const char *const argv[], const char *dir, bool json) {
     Arena arena = {0};
-    Status status = run_in(argv, dir, json, &arena);
+    int num_made = 0;
+    Status status = folder_make(dir, &arena, &num_made);
+    if (status.code == STATUS_OK) status = run_in(argv, dir, json, &arena);
+    folder_unmake(dir, &arena, num_made);
     arena_free(&arena);
     return status;
 }

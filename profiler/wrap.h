@@ -11,7 +11,7 @@
 // Runs argv (ends with NULL), waits for it, writes kernels.csv, gaps.csv and a KIND.csv per kind
 // of marked range (wrap_table.h) into the folder, and prints a summary on standard output. With
 // json that is one JSON document, and what the program prints goes to standard error.
-//   dir     made where it is missing; its parent is there
+//   dir     made with its parents where it is missing, and removed again where it stays empty
 //   fails with STATUS_INVALID where the program cannot be started; with STATUS_MACHINE where
 //           nothing was recorded, which the sentence explains, or where the program failed: the
 //           tables are then written nevertheless

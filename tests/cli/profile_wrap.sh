@@ -13,3 +13,15 @@ expected="nothing was recorded: true did not use CUDA: no process of it initiali
 grep -q "^$expected our environment\$" "$temp/stderr" || fail "$(cat "$temp/stderr")"
 [ ! -s "$temp/stdout" ] || fail "printed: $(cat "$temp/stdout")"
 [ ! -e "$temp/out" ] || fail "left behind: $(ls "$temp/out")"
+
+# Folders that were made for it go with their parents; one that was there stays.
+answers 3 profile -o "$temp/one//two/three/" --wrap true
+[ ! -e "$temp/one" ] || fail "left behind: $(find "$temp/one")"
+mkdir "$temp/there"
+answers 3 profile -o "$temp/there/new" --wrap true
+[ -z "$(ls "$temp/there")" ] || fail "left behind: $(ls "$temp/there")"
+answers 3 profile -o "$temp/there" --wrap true
+[ -d "$temp/there" ] || fail "removed a folder that was there"
+refuses '/nowhere/program: No such file or directory' \
+    profile -o "$temp/one/two" --wrap /nowhere/program
+[ ! -e "$temp/one" ] || fail "left behind: $(find "$temp/one")"
