@@ -17,10 +17,10 @@
 typedef struct {
     CommonOptions common;
     const char *output;
-    const char *kinds; // as given; NULL: all
-    bool quick, check;
-    int timer;         // index in TIMERS
-    char *const *wrap; // the program and its arguments; NULL: none
+    const char *kinds;        // as given; NULL: all
+    bool quick, check, timed; // timed: --timer is given
+    int timer;                // index in TIMERS
+    char *const *wrap;        // the program and its arguments; NULL: none
 } ProfileCommand;
 
 enum { KEY_DEVICE = KEY_LONG, KEY_QUICK, KEY_KIND, KEY_TIMER, KEY_CHECK, KEY_WRAP };
@@ -67,6 +67,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         options->kinds = arg;
         return 0;
     case KEY_TIMER:
+        options->timed = true;
         return parse_name(state, "timer", arg, TIMERS, &options->timer);
     case KEY_DEVICE:
         return parse_device(state, arg);
@@ -289,12 +290,18 @@ static const char *command_text(int argc, char **argv, Arena *arena) {
 
 // --- A program that is wrapped
 
-static Status wrap_answer(const ProfileCommand *options) {
-    if (options->check || options->kinds || options->quick)
-        return usage_error("profile: --wrap takes no --check, --kind or --quick");
+static Status wrap_answer(const ProfileCommand *options, Arena *arena) {
+    if (options->check || options->kinds || options->quick || options->timed)
+        return usage_error("profile: --wrap takes no --check, --kind, --quick or --timer");
+    if (!options->wrap[0][0]) return usage_error("profile: --wrap: the program's name is empty");
     if (!options->output)
         return usage_error("profile: no -o given; meshwright profile --help shows examples");
     TRY(folder_check(options->output));
+    // A marked kind's table would take the place of the measured one of that name.
+    const char *device = arena_printf(arena, "%s/device.json", options->output);
+    if (access(device, F_OK) == 0)
+        return status_at(STATUS_INVALID, device, "",
+                         "the folder holds what profile has measured; choose another for --wrap");
     return wrap_run((const char *const *)options->wrap, options->output, options->common.json);
 }
 
@@ -307,10 +314,11 @@ static int wrap_find(int argc, char **argv) {
 }
 
 static Status profile_answer(const ProfileCommand *options, const char *command, Arena *arena) {
-    if (options->wrap) return wrap_answer(options);
+    if (options->wrap) return wrap_answer(options, arena);
     if (!options->check) return measure_answer(options, command, arena);
-    if (options->output || options->kinds || options->quick)
-        return usage_error("profile: --check measures nothing and takes no -o, --kind or --quick");
+    if (options->output || options->kinds || options->quick || options->timed)
+        return usage_error(
+            "profile: --check measures nothing and takes no -o, --kind, --quick or --timer");
     return check_answer(options, arena);
 }
 

@@ -13,14 +13,25 @@ refuses 'meshwright: --timer: "clock" is unknown; expected cupti or events' \
 refuses 'meshwright: --kind: "gem" is unknown; expected some of launch, gemm, gemm_backward, gemm_other, memory_bound, sustained' \
     profile --kind launch,gem -o new
 refuses 'meshwright: profile: one argument too many: "job.json"' profile job.json -o new
-refuses 'meshwright: profile: --check measures nothing and takes no -o, --kind or --quick' \
-    profile --check -o new
+for option in '-o new' '--kind gemm' --quick '--timer cupti'; do
+    # shellcheck disable=SC2086 # two words
+    refuses 'meshwright: profile: --check measures nothing and takes no -o, --kind, --quick or --timer' \
+        profile --check $option
+done
 refuses 'meshwright: profile: --wrap needs a value: --wrap CMD ARGUMENT..' profile -o new --wrap
 refuses 'meshwright: profile: write --wrap CMD without an equals sign' profile -o new --wrap=true
 refuses 'meshwright: profile: no -o given; meshwright profile --help shows examples' \
     profile --wrap true --json
-refuses 'meshwright: profile: --wrap takes no --check, --kind or --quick' \
-    profile --quick -o new --wrap true
+for option in --check '--kind gemm' --quick '--timer events'; do
+    # shellcheck disable=SC2086 # two words
+    refuses 'meshwright: profile: --wrap takes no --check, --kind, --quick or --timer' \
+        profile $option -o new --wrap true
+done
+refuses "meshwright: profile: --wrap: the program's name is empty" profile -o new --wrap ''
+mkdir measured
+echo '{}' >measured/device.json
+refuses 'measured/device.json: the folder holds what profile has measured; choose another for --wrap' \
+    profile -o measured --wrap true
 : >file
 refuses 'file/new: cannot be written: Not a directory' profile -o file/new
 
