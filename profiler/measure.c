@@ -31,7 +31,7 @@ static bool settled(Samples *samples, double goal_frac) {
            stats.median - stats.low <= goal_frac * stats.median;
 }
 
-// Seconds of a call after two that load and warm; the first wait for it on the way.
+// Seconds of a call: the shorter of two, after a first that loads and warms.
 static Status warm_up(const GpuPlugin *plugin, GpuWork *work, GpuBatch *batch, double *call_s) {
     *call_s = INFINITY;
     for (int i = 0; i < 3; i++) {

@@ -27,7 +27,7 @@ def graph_seconds(call, num_copies, target_s=0.004, repeats=9):
     """Median seconds of call(i) for i in turn over the copies, and the spread between repeats.
 
     The calls are one CUDA graph, so that the host takes no part. The spread is the distance of the
-    quartiles over the median.
+    upper quartile from the median, over the median.
     """
     for i in range(min(3, num_copies)):
         call(i)
