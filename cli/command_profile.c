@@ -252,6 +252,12 @@ static void print_table(const ProfileSummary *summary, Arena *arena) {
     table_print(&table, &paper);
 }
 
+static bool any_begun(const ProfileSummary *summary) {
+    for (int i = 0; i < NUM_SWEEPS; i++)
+        if (summary->kinds[i].asked) return true;
+    return false;
+}
+
 static Status measure_answer(const ProfileCommand *options, const char *command, Arena *arena) {
     if (!options->output)
         return usage_error("profile: no -o given; meshwright profile --help shows examples");
@@ -273,7 +279,7 @@ static Status measure_answer(const ProfileCommand *options, const char *command,
     ProfileSummary summary;
     Status status = profile_run(plugin, &profile, arena, &summary);
     if (isatty(STDERR_FILENO)) fprintf(stderr, "\r%32s\r", "");
-    if (status.code == STATUS_INVALID) return status;
+    if (status.code == STATUS_INVALID || !any_begun(&summary)) return status;
     if (options->common.json)
         TRY(print_json(&summary, command));
     else

@@ -192,10 +192,10 @@ static Status kind_run(ProfileRun *run, SweepKind sweep) {
     int num_keys;
     const char *header = profile_header(sweep, &num_keys);
     ResultFile file;
+    kind->first = kind->last = reading(run);
     TRY(result_file_open(kind->file, header, num_keys, run->arena, &file));
     kind->torn = file.torn;
     double begin_s = measure_clock_s();
-    kind->first = reading(run);
     Status status = status_ok();
     if (all_there(&shapes, sweep, &file, &run->scratch))
         kind->num_kept = shapes.num_requests;

@@ -97,9 +97,9 @@ Status result_file_check(const char *path, const char *header, int num_keys, Are
     ResultFile file = {
         .path = path, .num_columns = num_cells(header), .num_keys = num_keys, .arena = arena};
     if (access(path, F_OK) != 0) return status_ok();
-    file.stream = fopen(path, "r");
+    file.stream = fopen(path, "r+"); // refuses what cannot be written, as a folder
     if (!file.stream)
-        return status_at(STATUS_MACHINE, path, "", "cannot be read: %s", strerror(errno));
+        return status_at(STATUS_MACHINE, path, "", "cannot be written: %s", strerror(errno));
     size_t size = 0;
     Status status = content_read(&file, header, &size);
     fclose(file.stream);

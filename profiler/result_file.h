@@ -21,8 +21,7 @@ typedef struct {
     bool torn; // a last line was removed
 } ResultFile;
 
-// What result_file_open would refuse, without opening it for writing: a missing file is legal, and
-// nothing is changed.
+// Refuses what result_file_open would, and changes nothing. A missing file is legal.
 Status result_file_check(const char *path, const char *header, int num_keys, Arena *arena);
 
 // Opens or makes it. STATUS_INVALID, and the file as it was, for a file of another header or with a

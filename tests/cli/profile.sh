@@ -139,6 +139,13 @@ cp new/memory_bound.csv other
 answers 2 profile --quick -o other
 grep -q '^other/memory_bound.csv: row 1: the header is ' stderr || fail "$(cat stderr)"
 [ "$(ls other)" = memory_bound.csv ] || fail "written into a refused folder: $(ls other)"
+rm -r other
+mkdir -p other/sustained.csv
+answers 3 profile --quick -o other
+[ "$(cat stderr)" = 'other/sustained.csv: cannot be written: Is a directory' ] ||
+    fail "$(cat stderr)"
+[ ! -s stdout ] || fail "an answer without a measurement: $(cat stdout)"
+[ "$(ls other)" = sustained.csv ] || fail "written into a refused folder: $(ls other)"
 cp whole new/memory_bound.csv
 FAKE_GPU='name:Other GPU'
 export FAKE_GPU
