@@ -68,9 +68,12 @@ static void on_buffer(void *user, CuptiNextRecord next, uint8_t *buffer, size_t 
     (void)user;
     if (!wrap_active()) return;
     CUpti_Activity *activity = NULL;
+    CUptiResult result = CUPTI_ERROR_MAX_LIMIT_REACHED; // what the end of a buffer says
     pthread_mutex_lock(&wrap.lock);
-    while (wrap.writer && next(buffer, valid_bytes, &activity) == CUPTI_SUCCESS)
+    while (wrap.writer && (result = next(buffer, valid_bytes, &activity)) == CUPTI_SUCCESS)
         activity_write(activity);
+    if (wrap.writer && result != CUPTI_ERROR_MAX_LIMIT_REACHED)
+        wrap_write_dropped(wrap.writer, 1); // as activity_decode counts it
     if (wrap.writer) wrap_writer_flush(wrap.writer); // it outlives a process that is killed
     pthread_mutex_unlock(&wrap.lock);
 }
