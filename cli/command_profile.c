@@ -301,7 +301,7 @@ static Status wrap_answer(const ProfileCommand *options, Arena *arena) {
         return usage_error("profile: --wrap takes no --check, --kind, --quick or --timer");
     if (!options->wrap[0][0]) return usage_error("profile: --wrap: the program's name is empty");
     if (!options->output)
-        return usage_error("profile: no -o given; meshwright profile --help shows examples");
+        return usage_error("profile: no -o before --wrap; what stands behind it is the program's");
     TRY(folder_check(options->output));
     // A marked kind's table would take the place of the measured one of that name.
     const char *device = arena_printf(arena, "%s/device.json", options->output);

@@ -73,7 +73,7 @@ static void on_buffer(void *user, CuptiNextRecord next, uint8_t *buffer, size_t 
     while (wrap.writer && (result = next(buffer, valid_bytes, &activity)) == CUPTI_SUCCESS)
         activity_write(activity);
     if (wrap.writer && result != CUPTI_ERROR_MAX_LIMIT_REACHED)
-        wrap_write_dropped(wrap.writer, 1); // as activity_decode counts it
+        wrap_write_dropped(wrap.writer, 1);          // as activity_decode counts it
     if (wrap.writer) wrap_writer_flush(wrap.writer); // it outlives a process that is killed
     pthread_mutex_unlock(&wrap.lock);
 }

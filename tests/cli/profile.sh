@@ -20,8 +20,8 @@ for option in '-o new' '--kind gemm' --quick '--timer cupti'; do
 done
 refuses 'meshwright: profile: --wrap needs a value: --wrap CMD ARGUMENT..' profile -o new --wrap
 refuses 'meshwright: profile: write --wrap CMD without an equals sign' profile -o new --wrap=true
-refuses 'meshwright: profile: no -o given; meshwright profile --help shows examples' \
-    profile --wrap true --json
+refuses "meshwright: profile: no -o before --wrap; what stands behind it is the program's" \
+    profile --wrap true -o new
 for option in --check '--kind gemm' --quick '--timer events'; do
     # shellcheck disable=SC2086 # two words
     refuses 'meshwright: profile: --wrap takes no --check, --kind, --quick or --timer' \
