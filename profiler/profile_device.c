@@ -56,7 +56,15 @@ Status profile_device_check(const char *path, const GpuInfo *info, Arena *arena)
     JsonNode node = json_get(&root, "name");
     const char *name;
     TRY(json_read_string(&node, arena, &name));
-    if (strcmp(name, info->name) == 0) return status_ok();
-    return json_error(&node, "\"%s\"; this device is \"%s\": choose another folder", name,
-                      info->name);
+    if (strcmp(name, info->name) != 0)
+        return json_error(&node, "\"%s\"; this device is \"%s\": choose another folder", name,
+                          info->name);
+    // Rows of two libraries in one table could not be told apart.
+    JsonNode library = json_get(&root, "cublaslt_version");
+    if (!json_is_present(&library)) return status_ok();
+    double version;
+    TRY(json_read_double(&library, 0, 1e9, &version));
+    if (version == (double)info->cublaslt_version) return status_ok();
+    return json_error(&library, "%.0f; cuBLASLt is %.0f now: choose another folder", version,
+                      (double)info->cublaslt_version);
 }

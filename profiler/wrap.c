@@ -131,8 +131,16 @@ static char **environment_make(const char *program, const char *library, const c
     return environment_with(added, arena);
 }
 
-// Interrupts are for the program: we stay to report what it did.
-static int spawn_with(const char *const argv[], char **environment, bool json, pid_t *out) {
+// Interrupts are for the program: we stay to report what it did. A request to end reaches us alone
+// and is handed on.
+static volatile sig_atomic_t wrapped_process;
+
+static void hand_on(int signal) {
+    if (wrapped_process > 0) kill((pid_t)wrapped_process, signal);
+}
+
+static int spawn_with(const char *const argv[], char **environment, bool json, const sigset_t *mask,
+                      pid_t *out) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t defaults;
@@ -142,7 +150,8 @@ static int spawn_with(const char *const argv[], char **environment, bool json, p
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
     if (json) posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setsigmask(&attributes, mask);
     posix_spawnattr_setsigdefault(&attributes, &defaults);
     int error = posix_spawnp(out, argv[0], &actions, &attributes, (char *const *)argv, environment);
     posix_spawnattr_destroy(&attributes);
@@ -152,17 +161,28 @@ static int spawn_with(const char *const argv[], char **environment, bool json, p
 
 static Status program_run(const char *const argv[], char **environment, bool json,
                           WrapOutcome *out) {
-    struct sigaction ignore = {.sa_handler = SIG_IGN}, interrupt, quit;
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, passing = {.sa_handler = hand_on};
+    struct sigaction interrupt, quit, terminate;
+    sigset_t ending, before;
     sigemptyset(&ignore.sa_mask);
+    sigemptyset(&passing.sa_mask);
+    sigemptyset(&ending);
+    sigaddset(&ending, SIGTERM);
     fflush(NULL);
     sigaction(SIGINT, &ignore, &interrupt);
     sigaction(SIGQUIT, &ignore, &quit);
+    pthread_sigmask(SIG_BLOCK, &ending, &before); // until it is known whom to hand it to
     pid_t process;
-    int error = spawn_with(argv, environment, json, &process), ended = 0;
+    int error = spawn_with(argv, environment, json, &before, &process), ended = 0;
+    wrapped_process = error ? 0 : process;
+    sigaction(SIGTERM, &passing, &terminate);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     while (error == 0 && waitpid(process, &ended, 0) < 0)
         if (errno != EINTR) error = errno;
+    wrapped_process = 0;
     sigaction(SIGINT, &interrupt, NULL);
     sigaction(SIGQUIT, &quit, NULL);
+    sigaction(SIGTERM, &terminate, NULL);
     if (error) return status_error(STATUS_INVALID, "%s: %s", argv[0], strerror(error));
     if (WIFSIGNALED(ended)) out->signal = WTERMSIG(ended);
     if (WIFEXITED(ended)) out->exit_code = WEXITSTATUS(ended);

@@ -3,6 +3,7 @@
 # missing plugin, driver or GPU with 3 and one sentence; nothing is left behind.
 set -eu
 . tests/support.sh
+root=$PWD
 cd "$temp"
 
 refuses 'meshwright: profile: no -o given; meshwright profile --help shows examples' profile
@@ -79,7 +80,7 @@ MESHWRIGHT_GPU_PLUGIN=${there%/*}/fake/fake_gpu.so
 export MESHWRIGHT_GPU_PLUGIN
 MESHWRIGHT=bin/meshwright
 unset FAKE_GPU
-MESHWRIGHT_DATA=${there%/build/*}
+MESHWRIGHT_DATA=$root
 export MESHWRIGHT_DATA
 
 # rows FILE: how many it holds.
@@ -147,6 +148,12 @@ answers 3 profile --quick -o other
 [ ! -s stdout ] || fail "an answer without a measurement: $(cat stdout)"
 [ "$(ls other)" = sustained.csv ] || fail "written into a refused folder: $(ls other)"
 cp whole new/memory_bound.csv
+sed 's/"cublaslt_version":.*130000/"cublaslt_version": 120000/' new/device.json >older.json
+cp new/device.json kept.json
+mv older.json new/device.json
+refuses 'new/device.json: cublaslt_version: 120000; cuBLASLt is 130000 now: choose another folder' \
+    profile --quick -o new
+mv kept.json new/device.json
 FAKE_GPU='name:Other GPU'
 export FAKE_GPU
 refused='new/device.json: name: "Fake GPU"; this device is "Other GPU": choose another folder'

@@ -25,3 +25,24 @@ answers 3 profile -o "$temp/there" --wrap true
 refuses '/nowhere/program: No such file or directory' \
     profile -o "$temp/one/two" --wrap /nowhere/program
 [ ! -e "$temp/one" ] || fail "left behind: $(find "$temp/one")"
+
+# A request to end is the program's too: it says so and ends, and we after it.
+cat >"$temp/ends" <<'END'
+#!/bin/sh
+trap 'echo asked >"$1"; exit 7' TERM
+echo ready >"$1"
+while :; do sleep 0.05; done
+END
+chmod +x "$temp/ends"
+"$MESHWRIGHT" profile -o "$temp/ended" --wrap "$temp/ends" "$temp/said" 2>"$temp/stderr" &
+for _ in $(seq 100); do
+    [ -s "$temp/said" ] && break
+    sleep 0.05
+done
+kill -TERM $!
+rc=0
+wait $! || rc=$?
+[ $rc -eq 3 ] || fail "exit $rc, not 3: $(cat "$temp/stderr")"
+[ "$(cat "$temp/said")" = asked ] || fail "the program was not asked to end"
+grep -q '(exit status 7)' "$temp/stderr" || fail "$(cat "$temp/stderr")"
+[ ! -e "$temp/ended" ] || fail "left behind: $(ls "$temp/ended")"
