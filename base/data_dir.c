@@ -14,20 +14,24 @@ static int holds_data(const char *dir, Arena *arena) {
     return access(arena_printf(arena, "%s/hw-profiles/gpus", dir), R_OK) == 0;
 }
 
+const char *program_dir(Arena *arena) {
+    char program[4096];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length <= 0) return NULL;
+    program[length] = '\0';
+    char *slash = strrchr(program, '/');
+    if (slash) *slash = '\0';
+    return arena_strdup(arena, program);
+}
+
 const char *data_dir(Arena *arena) {
     const char *chosen = getenv("MESHWRIGHT_DATA");
     if (chosen && chosen[0]) return arena_strdup(arena, chosen);
-    char program[4096];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (length > 0) {
-        program[length] = '\0';
-        char *slash = strrchr(program, '/');
-        if (slash) *slash = '\0';
-        static const char *const BESIDE[] = {"..", "../share/meshwright"};
-        for (int i = 0; i < 2; i++) {
-            char *dir = arena_printf(arena, "%s/%s", program, BESIDE[i]);
-            if (holds_data(dir, arena)) return dir;
-        }
+    const char *program = program_dir(arena);
+    static const char *const BESIDE[] = {"..", "../share/meshwright"};
+    for (int i = 0; program && i < 2; i++) {
+        char *dir = arena_printf(arena, "%s/%s", program, BESIDE[i]);
+        if (holds_data(dir, arena)) return dir;
     }
     return MESHWRIGHT_SOURCE_DIR;
 }

@@ -4,6 +4,9 @@
 #include "base/arena.h"
 #include "base/status.h"
 
+// The folder of the running program; NULL where the system does not say.
+const char *program_dir(Arena *arena);
+
 // The folder that holds them: the environment's MESHWRIGHT_DATA, else found from the place of the
 // running program (build tree, then ../share/meshwright), else the source folder it was built from.
 const char *data_dir(Arena *arena);

@@ -17,8 +17,9 @@
 // clock, 1 where it has reached its floor. Boards of one power tell nothing of e: then it is 1/3.
 // W is fitted to published steps of clusters and holds whatever else slows their products: on
 // single H100 and H200 long runs of products reach 0.81 to 0.97 of short tests, where the fit has
-// 0.75, and products of whole steps all of it (profiler/measured/README.md). Source: Williams,
-// Waterman, Patterson, "Roofline", CACM 52(4), 2009; wave quantization: NVIDIA,
+// 0.75, and products of whole steps all of it (profiler/measured/README.md).
+//
+// Source: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009; wave quantization: NVIDIA,
 //         "Matrix Multiplication Background User's Guide". Constants: config/gpu.h.
 #pragma once
 

@@ -1,37 +1,29 @@
 #include "profiler/gpu_library.h"
 
+#include "base/data_dir.h"
+
 #include <dlfcn.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define LIBRARY "libmeshwright-gpu.so"
 
-// The first of the places that holds a file; false where none does.
-static bool library_path(char *path, size_t size) {
-    char program[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (length > 0) {
-        program[length] = '\0';
-        char *slash = strrchr(program, '/');
-        if (slash) *slash = '\0';
-        static const char *const BESIDE[] = {"", "/../lib"};
-        for (int i = 0; i < 2; i++) {
-            int n = snprintf(path, size, "%s%s/" LIBRARY, program, BESIDE[i]);
-            if (n > 0 && (size_t)n < size && access(path, F_OK) == 0) return true;
-        }
-    }
+// The first of the places that holds a file; NULL where none does.
+static const char *library_path(Arena *arena) {
     const char *chosen = getenv("MESHWRIGHT_GPU_PLUGIN");
-    if (!chosen || !chosen[0]) return false;
-    int n = snprintf(path, size, "%s", chosen);
-    return n > 0 && (size_t)n < size;
+    if (chosen && chosen[0]) return chosen;
+    const char *program = program_dir(arena);
+    static const char *const BESIDE[] = {"", "/../lib"};
+    for (int i = 0; program && i < 2; i++) {
+        const char *path = arena_printf(arena, "%s%s/" LIBRARY, program, BESIDE[i]);
+        if (access(path, F_OK) == 0) return path;
+    }
+    return NULL;
 }
 
-Status gpu_library_load(const GpuPlugin **out) {
-    char path[PATH_MAX];
-    if (!library_path(path, sizeof path))
+static Status library_load(const char *path, const GpuPlugin **out) {
+    if (!path)
         return status_error(STATUS_MACHINE,
                             "meshwright: there is no " LIBRARY
                             " beside this program, in ../lib of it or at MESHWRIGHT_GPU_PLUGIN; it "
@@ -53,4 +45,11 @@ Status gpu_library_load(const GpuPlugin **out) {
     }
     *out = plugin;
     return status_ok();
+}
+
+Status gpu_library_load(const GpuPlugin **out) {
+    Arena arena = {0};
+    Status status = library_load(library_path(&arena), out);
+    arena_free(&arena);
+    return status;
 }

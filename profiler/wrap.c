@@ -1,5 +1,6 @@
 #include "profiler/wrap.h"
 
+#include "base/data_dir.h"
 #include "profiler/cupti/cupti_find.h"
 #include "profiler/wrap_report.h"
 
@@ -21,12 +22,8 @@ extern char **environ;
 // --- The library
 
 static const char *library_near_program(Arena *arena) {
-    char self[4096];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (length <= 0) return NULL;
-    self[length] = '\0';
-    char *slash = strrchr(self, '/');
-    if (slash) *slash = '\0';
+    const char *self = program_dir(arena);
+    if (!self) return NULL;
     const char *beside = arena_printf(arena, "%s/%s", self, LIBRARY);
     if (access(beside, R_OK) == 0) return beside;
     const char *installed = arena_printf(arena, "%s/../lib/%s", self, LIBRARY);

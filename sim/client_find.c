@@ -1,5 +1,7 @@
 #include "sim/client_find.h"
 
+#include "base/data_dir.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,12 +13,8 @@ static const char *if_executable(const char *path) {
 }
 
 static const char *find_near_executable(Arena *arena) {
-    char self[4096];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (length <= 0) return NULL;
-    self[length] = '\0';
-    char *slash = strrchr(self, '/');
-    if (slash) *slash = '\0';
+    const char *self = program_dir(arena);
+    if (!self) return NULL;
     const char *beside = if_executable(arena_printf(arena, "%s/%s", self, PROGRAM));
     if (beside) return beside;
     return if_executable(arena_printf(arena, "%s/../libexec/meshwright/%s", self, PROGRAM));
