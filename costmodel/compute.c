@@ -113,57 +113,77 @@ double gemm_residual_p90_frac(const Cluster *cluster, const Op *op) {
     return kernel->residual_p90_frac * (1 + octaves);
 }
 
-// Rates of older fused attention kernels over those of the newest for their architecture, which the
-// profile holds, and the length at which half of them is reached. Generation 4 is cuDNN 9.18, 3
-// cuDNN 9.0 on Hopper (Shah et al. 2024, "FlashAttention-3", arXiv:2407.08608, figures 5 and 6) and
-// that of 2025 on Blackwell, 2 FlashAttention-2 (on Hopper measured, profiler/measured/README.md;
-// on Blackwell, as cuDNN of 2025, from NVIDIA/cudnn-frontend,
-// benchmark/sdpa_benchmark_training/artifacts), 1 its first version or Triton's: over 2 after Dao
-// 2023, "FlashAttention-2", arXiv:2307.08691.
+// The rate of an attention kernel in one direction: frac at head size 128 and any length, half of
+// it at half_tokens, head64_frac of it at head size 64.
+typedef struct {
+    double frac, half_tokens, head64_frac;
+} AttentionLaw;
+
+// Older fused attention kernels: frac over that of the newest for their architecture, which the
+// profile holds; head64_frac 0 as the newest. Generation 4 is cuDNN 9.18, 3 cuDNN 9.0 on Hopper
+// (Shah et al. 2024, "FlashAttention-3", arXiv:2407.08608, figures 5 and 6) and that of 2025 on
+// Blackwell, 2 FlashAttention-2 (on Hopper measured, profiler/measured/README.md; on Blackwell, as
+// cuDNN of 2025, from NVIDIA/cudnn-frontend, benchmark/sdpa_benchmark_training/artifacts), 1 its
+// first version or Triton's: over 2 after Dao 2023, "FlashAttention-2", arXiv:2307.08691.
 static const struct {
     const char *architecture;
     int generation;
-    double forward_frac, backward_frac, forward_half_tokens, backward_half_tokens;
+    AttentionLaw forward, backward;
 } OLDER_ATTENTION[] = {
-    {"hopper", 3, 0.849, 0.816, 385, 385},    {"hopper", 2, 0.516, 0.551, 431, 762},
-    {"hopper", 1, 0.345, 0.314, 385, 385},    {"blackwell", 3, 0.93, 0.89, 2300, 2300},
-    {"blackwell", 2, 0.28, 0.27, 1300, 1300}, {"blackwell", 1, 0.196, 0.167, 1300, 1300},
+    {"hopper", 3, {0.849, 385, 0}, {0.816, 385, 0}},
+    {"hopper", 2, {0.516, 431, 0.855}, {0.551, 762, 0.835}},
+    {"hopper", 1, {0.345, 385, 0.855}, {0.314, 385, 0.835}},
+    {"blackwell", 3, {0.93, 2300, 0}, {0.89, 2300, 0}},
+    {"blackwell", 2, {0.28, 1300, 0}, {0.27, 1300, 0}},
+    {"blackwell", 1, {0.196, 1300, 0}, {0.167, 1300, 0}},
 };
 
-// Of the bf16 peak: the rate of an attention kernel at its sequence length, head size 128.
-static double attention_frac(const Gpu *gpu, const Op *op) {
-    const GpuEfficiency *e = &gpu->efficiency;
-    double frac = op->backward ? e->attention_backward_frac : e->attention_forward_frac;
-    double half_tokens = e->attention_half_tokens;
-    if (!op->backward && e->attention_forward_half_tokens > 0)
-        half_tokens = e->attention_forward_half_tokens;
-    size_t i = 0, num = sizeof OLDER_ATTENTION / sizeof *OLDER_ATTENTION;
-    while (i < num && (OLDER_ATTENTION[i].generation != op->generation ||
-                       strcmp(OLDER_ATTENTION[i].architecture, gpu->architecture) != 0))
-        i++;
-    if (i < num) {
-        frac *= op->backward ? OLDER_ATTENTION[i].backward_frac : OLDER_ATTENTION[i].forward_frac;
-        half_tokens = op->backward ? OLDER_ATTENTION[i].backward_half_tokens
-                                   : OLDER_ATTENTION[i].forward_half_tokens;
-    } else if (op->generation == 1) { // 2 is the newest
-        frac *= op->backward ? 0.62 : 0.70;
+static AttentionLaw newest_attention(const GpuEfficiency *e, bool backward) {
+    AttentionLaw law = {.frac = e->attention_forward_frac,
+                        .half_tokens = e->attention_half_tokens,
+                        .head64_frac = e->attention_head64_frac};
+    if (backward) {
+        law.frac = e->attention_backward_frac;
+        if (e->attention_backward_head64_frac > 0)
+            law.head64_frac = e->attention_backward_head64_frac;
+    } else if (e->attention_forward_half_tokens > 0) {
+        law.half_tokens = e->attention_forward_half_tokens;
     }
-    return frac * op->tokens / (op->tokens + half_tokens);
+    return law;
+}
+
+static AttentionLaw attention_law(const Gpu *gpu, const Op *op) {
+    AttentionLaw law = newest_attention(&gpu->efficiency, op->backward);
+    for (size_t i = 0; i < sizeof OLDER_ATTENTION / sizeof *OLDER_ATTENTION; i++) {
+        if (OLDER_ATTENTION[i].generation != op->generation ||
+            strcmp(OLDER_ATTENTION[i].architecture, gpu->architecture) != 0)
+            continue;
+        AttentionLaw older =
+            op->backward ? OLDER_ATTENTION[i].backward : OLDER_ATTENTION[i].forward;
+        older.frac *= law.frac;
+        if (older.head64_frac == 0) older.head64_frac = law.head64_frac;
+        return older;
+    }
+    if (op->generation == 1) law.frac *= op->backward ? 0.62 : 0.70; // 2 is the newest
+    return law;
 }
 
 // Rate by head size over that of 128. Smaller heads do less work per softmax exponential. The
 // backward of larger ones has less room for its tiles: with 192 (and values of 128) cuDNN 9.18
 // and 9.19 reach 1,217 TFLOP/s on GB200, 442 on H200, with 128 1,279 and 541 (causal, 8192 tokens;
 // NVIDIA/cudnn-frontend, benchmark/sdpa_benchmark_training/results).
-static double head_frac(const Gpu *gpu, const Op *op) {
-    const GpuEfficiency *e = &gpu->efficiency;
+static double head_frac(const Gpu *gpu, const Op *op, double head64_frac) {
     const double backward_192_frac = strcmp(gpu->architecture, "blackwell") == 0 ? 0.95 : 0.82;
-    double head64_frac = e->attention_head64_frac;
-    if (op->backward && e->attention_backward_head64_frac > 0)
-        head64_frac = e->attention_backward_head64_frac;
     if (op->head_dim < 128) return 1 - (1 - head64_frac) * (128 - op->head_dim) / 64;
     if (!op->backward) return 1;
     return 1 - (1 - backward_192_frac) * fmin(1, (op->head_dim - 128) / 64);
+}
+
+// Of the bf16 peak.
+static double attention_frac(const Gpu *gpu, const Op *op) {
+    const AttentionLaw law = attention_law(gpu, op);
+    return law.frac * op->tokens / (op->tokens + law.half_tokens) *
+           head_frac(gpu, op, law.head64_frac);
 }
 
 // Attention runs in 16 bits where the products run in 16 or fewer.
@@ -171,8 +191,8 @@ static double attention_s(const Cluster *cluster, const Op *op) {
     const Gpu *gpu = &cluster->gpu;
     int precision = gpu->peak_flops_per_s[PRECISION_BF16] > 0 ? PRECISION_BF16 : PRECISION_FP16;
     if (op->precision <= PRECISION_TF32) precision = op->precision;
-    double rate = gpu->peak_flops_per_s[precision] * sustained_frac(cluster, true) *
-                  attention_frac(gpu, op) * head_frac(gpu, op);
+    double rate =
+        gpu->peak_flops_per_s[precision] * sustained_frac(cluster, true) * attention_frac(gpu, op);
     return fmax(op->flops / rate, memory_s(gpu, op->bytes));
 }
 

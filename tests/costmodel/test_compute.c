@@ -124,6 +124,9 @@ static void older_attention_has_rates_of_its_own(void) {
     backward.tokens = 762;
     ASSERT_CLOSE(gpu_compute_s(&gpu, &forward), 2 * 0.02 / 0.516);
     ASSERT_CLOSE(gpu_compute_s(&gpu, &backward), 2 * 0.04 / 0.551);
+    forward.head_dim = backward.head_dim = 64; // not the 0.75 of the newest
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &forward), 2 * 0.02 / 0.516 / 0.855);
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &backward), 2 * 0.04 / 0.551 / 0.835);
 }
 
 // A GPU may state for the forward at which length half its rate is reached, and for the backward
