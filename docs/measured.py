@@ -21,7 +21,10 @@ import subprocess
 import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-EPILOGUE_EXPOSED_FRAC = 0.5  # costmodel/compute.c
+# costmodel/compute.c; of FlashAttention 2 the share of cuDNN's rate, that at head size 64, and tokens
+# at half of it.
+EPILOGUE_EXPOSED_FRAC = 0.5
+FLASH_ATTENTION_2 = [(0.516, 0.855, 431), (0.551, 0.835, 762)]
 KINDS = [("products", ("nvjet", "splitk", "gemm", "cutlass")),
          ("attention", ("sdpa", "flash", "dot_do_o", "convert_dq")),
          ("optimizer", ("fusedopti", "tensorlis", "lpnorm")),
@@ -124,31 +127,32 @@ def beside(folder):
 
 def attention(gpu, folder):
     device = profile(gpu)
-    peak, efficiency = device["peak_flops_per_s"]["bf16"], device["efficiency"]
-    print("Attention of cuDNN, predicted over measured")
-    rows = [row for row in rows_of(folder, "attention.jsonl") if row.get("backend") == "cudnn"
-            and "error" not in row]
-    for dim in 128, 64:
-        for backward in False, True:
-            ratios = []
-            for row in rows:
-                tokens, rank = row["seq_len"], row["batch_size"] * row["num_heads"]
-                if row["head_dim"] != dim or rank * tokens < 128 * 4 * device["num_sms"]:
-                    continue  # too small to fill the SMs
-                flops = 2.0 * rank * tokens**2 * dim * (2.5 if backward else 1)
-                half = efficiency["attention_half_tokens"]
-                frac = efficiency["attention_backward_frac"]
-                head = efficiency["attention_backward_head64_frac"]
-                if not backward:
-                    half = efficiency["attention_forward_half_tokens"]
-                    frac = efficiency["attention_forward_frac"]
-                    head = efficiency["attention_head64_frac"]
-                rate = peak * frac * (head if dim == 64 else 1) * tokens / (tokens + half)
-                seconds = row["forward_s"]
-                if backward:
-                    seconds = row["forward_backward_s"] - seconds
-                ratios.append(flops / rate / seconds)
-            print_errors("heads of %d, %s" % (dim, "backward" if backward else "forward"), ratios)
+    peak, e = device["peak_flops_per_s"]["bf16"], device["efficiency"]
+    # Of the peak at head size 128, of that at 64, tokens at half of it: forward, backward.
+    newest = [(e["attention_forward_frac"], e["attention_head64_frac"],
+               e["attention_forward_half_tokens"]),
+              (e["attention_backward_frac"], e["attention_backward_head64_frac"],
+               e["attention_half_tokens"])]
+    flash = [(law[0] * frac, head, half)
+             for law, (frac, head, half) in zip(newest, FLASH_ATTENTION_2)]
+    print("Attention, predicted over measured")
+    for backend, laws in ("cudnn", newest), ("flash", flash):
+        rows = [row for row in rows_of(folder, "attention.jsonl")
+                if row.get("backend") == backend and "error" not in row]
+        for dim in 128, 64:
+            for backward, (frac, head, half) in enumerate(laws):
+                ratios = []
+                for row in rows:
+                    tokens, rank = row["seq_len"], row["batch_size"] * row["num_heads"]
+                    if row["head_dim"] != dim or rank * tokens < 128 * 4 * device["num_sms"]:
+                        continue  # too small to fill the SMs
+                    flops = 2.0 * rank * tokens**2 * dim * (2.5 if backward else 1)
+                    rate = peak * frac * (head if dim == 64 else 1) * tokens / (tokens + half)
+                    seconds = row["forward_backward_s"] - row["forward_s"] if backward \
+                        else row["forward_s"]
+                    ratios.append(flops / rate / seconds)
+                print_errors("%s, heads of %d, %s" % (backend, dim, "backward" if backward
+                                                      else "forward"), ratios)
 
 
 def power(program, gpu, folder):
@@ -170,6 +174,29 @@ def power(program, gpu, folder):
             print("  %3.0f %% products, %3.0f %% copies  %.3f ms at %4.0f MHz, %3.0f W" % (
                 100 * row["busy_frac"], 100 * row["copy_frac"], 1e3 * row["product_s"],
                 row["sm_clock_hz"] / 1e6, row["power_watts"]))
+
+
+def launches(folder):
+    with open(os.path.join(folder, "profile/launch.csv"), encoding="ascii") as lines:
+        print("Launches, us: " + ", ".join(
+            "%s of %s %.2f" % (row["op"], row["num_kernels"], 1e3 * float(row["latency_ms"]))
+            for row in csv.DictReader(lines)))
+
+
+def held(folder):
+    """What steps hold beside live tensors, and the host's time for one."""
+    print("Steps                                 reserved / peak, device - reserved; host ms a layer, "
+          "us a kernel")
+    for row in rows_of(folder, "steps.jsonl"):
+        truth, measured = row["truth"], row["measured"]
+        layers = row["scenario"]["model"]["num_hidden_layers"]
+        waits = measured["host_s"] > 1.1 * measured["kernels_s"]
+        print("  %-36s %.2f, %.2f GB; %4.1f, %4.1f%s" % (
+            row["id"].split("-", 4)[-1],
+            truth["memory_reserved_bytes"] / truth["memory_peak_bytes"],
+            (measured["memory_device_bytes"] - truth["memory_reserved_bytes"]) / 1e9,
+            1e3 * measured["host_s"] / layers, 1e6 * measured["host_s"] / measured["num_kernels"],
+            "  waits for the host" if waits else ""))
 
 
 def kind_of(kernel):
@@ -214,6 +241,8 @@ def main():
         if os.path.exists(os.path.join(folder, "contention.jsonl")):
             beside(folder)
         steps(program, gpu, folder)
+        held(folder)
+        launches(folder)
 
 
 main()

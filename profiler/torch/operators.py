@@ -1,6 +1,6 @@
 """Times PyTorch's operators of training, forward and backward: python3 operators.py OUT.jsonl [PART..]
 
-Parts: sustained mix gemm grouped attention memory. Each row states shapes, seconds of one call (median of CUDA
+Parts: sustained mix grouped attention memory. Each row states shapes, seconds of one call (median of CUDA
 graph replays over cold inputs) and the spread; m, n, k are of the product itself (2mnk flops).
 """
 
@@ -14,11 +14,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from measure import Board, copies_of, device_row, emit, graph_seconds
 
 BF16 = torch.bfloat16
-# (outputs, inputs) of linear layers: GPT-2 1.5B, Llama 8B and 70B whole and over tp, a vocabulary.
-LAYERS = [(4800, 1600), (6400, 1600), (1600, 6400), (6144, 4096), (4096, 4096), (28672, 4096),
-          (4096, 14336), (1280, 8192), (8192, 1024), (7168, 8192), (8192, 3584), (2560, 8192),
-          (8192, 2048), (14336, 8192), (8192, 7168), (32064, 4096), (128256, 4096)]
-TOKENS = [512, 1024, 2048, 4096, 8192, 16384]
 
 
 def normal(*shape, dtype=BF16):
@@ -140,40 +135,6 @@ def mix(out):
                  copy_frac=sum(copy_times) / board.seconds,
                  copy_s=sum(copy_times[half:]) / (len(times) - half) / max(1, copies),
                  **board.row())
-
-
-def gemm(out):
-    """Linear layers: forward y = x W^T, backward dx = dy W and dW = dy^T x."""
-    for outputs, inputs in LAYERS:
-        for tokens in TOKENS:
-            if tokens * outputs > 2**31 / 2:
-                continue
-            num = copies_of(2 * (tokens * inputs + inputs * outputs + tokens * outputs))
-            num = min(num, 16)
-            x = [normal(tokens, inputs) for _ in range(num)]
-            w = [normal(outputs, inputs) for _ in range(num)]
-            dy = [normal(tokens, outputs) for _ in range(num)]
-            calls = {
-                "forward": ((tokens, outputs, inputs), BF16, lambda i: F.linear(x[i], w[i])),
-                "backward_input": ((tokens, inputs, outputs), BF16,
-                                   lambda i: torch.mm(dy[i], w[i])),
-                "backward_weight": ((outputs, inputs, tokens), BF16,
-                                    lambda i: torch.mm(dy[i].t(), x[i])),
-                "backward_weight_fp32": ((outputs, inputs, tokens), torch.float32,
-                                         lambda i: torch.mm(dy[i].t(), x[i],
-                                                            out_dtype=torch.float32)),
-            }
-            for layout, ((m, n, k), dtype, call) in calls.items():
-                try:
-                    seconds, spread = graph_seconds(call, num, 0.002, 5)
-                except (RuntimeError, TypeError) as error:
-                    emit(out, kind="gemm", layout=layout, m=m, n=n, k=k, error=str(error)[:200])
-                    continue
-                emit(out, kind="gemm", gemm_dtype="bfloat16", layout=layout, m=m, n=n, k=k,
-                     out_dtype=str(dtype).removeprefix("torch."), copies=num, seconds=seconds,
-                     spread_frac=spread)
-            del x, w, dy
-            torch.cuda.empty_cache()
 
 
 def grouped(out):
@@ -339,7 +300,7 @@ def memory(out):
 
 
 def main():
-    parts = sys.argv[2:] or ["sustained", "mix", "gemm", "grouped", "attention", "memory"]
+    parts = sys.argv[2:] or ["sustained", "mix", "grouped", "attention", "memory"]
     torch.manual_seed(1)
     with open(sys.argv[1], "a", encoding="ascii") as out:
         emit(out, **device_row())
