@@ -6,7 +6,8 @@ MooreThreads/SimuMax publishes, beside the steps, the rates of single products o
 summed in fp32). The first table sets them beside what short tests of another B200 reach (our kernel
 profile). The second prices the steps once more with the products at that rate and sets what remains
 beside the measured time of one micro-batch: the difference of 32 and 8 micro-batches over 24, in which
-what a step does once cancels.
+what a step does once cancels. The third gives the host more time for a layer and pass, and shows which
+steps of all sources that changes.
 
 usage: docs/missed_steps.py PROGRAM CASES.jsonl    (cases as `meshwright validate --data` takes them)
 """
@@ -25,6 +26,7 @@ import tempfile
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 GPU = "b200-sxm-180g"
 PEAK = 2250e12
+FAMILY = "simumax-b200"
 
 # Tokens, columns, inner length; published shares of the peak: forward, input gradient.
 PRODUCTS = {
@@ -67,17 +69,21 @@ def machine_rate(program):
     return rates
 
 
-def steps(program, cases, data):
+def steps(program, cases, data, family=FAMILY):
     answer = subprocess.run(
-        [program, "validate", "--data", cases, "--family", "simumax-b200", "--cases", "--json"],
+        [program, "validate", "--data", cases, "--family", family, "--cases", "--json"],
         env=dict(os.environ, MESHWRIGHT_DATA=data), capture_output=True, text=True, check=True)
     return {case["id"]: case for case in json.loads(answer.stdout)["cases"]}
 
 
-def with_rate(folder, rate):
-    """A copy of the data in which 16-bit products run at `rate` of short tests in a long step."""
+def copy_data(folder):
     for name in ("hw-profiles", "models", "stacks", "published"):
         shutil.copytree(os.path.join(ROOT, name), os.path.join(folder, name))
+
+
+def with_rate(folder, rate):
+    """A copy of the data in which 16-bit products run at `rate` of short tests in a long step."""
+    copy_data(folder)
     path = os.path.join(folder, "hw-profiles/gpus/%s.json" % GPU)
     text = open(path).read()
     gpu = json.loads(text)
@@ -101,6 +107,40 @@ def dense_rate(program, cases):
     sys.exit("no rate fits dense steps")
 
 
+def with_host(folder, seconds):
+    """Gives Megatron Core's host `seconds` for each layer and pass, in a copy of the data."""
+    path = os.path.join(folder, "stacks/megatron-core.json")
+    text = re.sub(r'("host_layer_s": )[0-9.e+-]+', r"\g<1>%g" % seconds, open(path).read(), count=1)
+    open(path, "w").write(text)
+
+
+def family_error(found):
+    return 100 * statistics.mean(abs(case["error_frac"]) for case in found.values())
+
+
+def host_table(program, cases, rate):
+    """Steps as the host's time for a layer grows: of the family, and of all other sources."""
+    print("\nhost, ms a layer   Llama-70B tp 8, 4, 8, 32          family  family,   other steps"
+          "\nand pass           micro-batches                              at %.2f   that change" % rate)
+    before = None
+    for host_s in (0.0002, 0.0014, 0.0018, 0.0022):
+        with tempfile.TemporaryDirectory() as as_is, tempfile.TemporaryDirectory() as rated:
+            copy_data(as_is)
+            with_host(as_is, host_s)
+            with_rate(rated, rate)
+            with_host(rated, host_s)
+            every = steps(program, cases, as_is, "")
+            at_rate = family_error(steps(program, cases, rated))
+        before = before or every
+        family = {name: case for name, case in every.items() if case["family"] == FAMILY}
+        tp8 = [100 * family["%s-llama3_70b_l12_tp8_pp1_dp1_mbc%d_cef" % (FAMILY, n)]["error_frac"]
+               for n in (4, 8, 32)]
+        changed = sum(abs(every[name]["step_time_s"] / before[name]["step_time_s"] - 1) > 0.005
+                      for name in every if name not in family)
+        print("%-18.1f %+6.1f %% %+7.1f %% %+7.1f %%  %10.1f %% %7.1f %% %13d"
+              % (1e3 * host_s, *tp8, family_error(family), at_rate, changed))
+
+
 def our_rate():
     gpu = json.load(open(os.path.join(ROOT, "hw-profiles/gpus/%s.json" % GPU)))
     part = gpu["power_watts"] / gpu["efficiency"]["full_rate_watts"]
@@ -121,12 +161,11 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         with_rate(folder, rates["large"])
         timed = steps(program, cases, folder)
-    errors = [100 * abs(case["error_frac"]) for case in timed.values()]
     print("mean error with products at that rate %.1f %%, as they are %.1f %%"
-          % (statistics.mean(errors),
-             statistics.mean(100 * abs(case["error_frac"]) for case in now.values())))
+          % (family_error(timed), family_error(now)))
+    rate = dense_rate(program, cases)
     print("dense steps: right in the median at %.2f of short tests; the profile has %.2f\n"
-          % (dense_rate(program, cases), our_rate()))
+          % (rate, our_rate()))
     print("one micro-batch                measured  as it is  timed products  remains, ms a layer")
     for job, layers in JOBS:
         measured = micro_batch_ms(now, job, "measured_step_time_s")
@@ -135,6 +174,7 @@ def main():
               % (job.replace("_mbc%d_cef", "").replace("_pp1", ""), measured,
                  100 * (as_is / measured - 1), 100 * (priced / measured - 1),
                  (measured - priced) / layers))
+    host_table(program, cases, rate)
 
 
 if __name__ == "__main__":
