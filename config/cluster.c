@@ -188,6 +188,8 @@ static Status tree_check(const JsonNode *root, const Link *link, const Shape *s)
                           tree->gpus_per_switch, s->gpus_per_node, tree->num_sockets);
     if (tree->num_sockets > 1 && tree->socket_bytes_per_s == 0)
         return json_error(&between, "missing; of several sockets");
+    if (tree->num_sockets == 1 && json_is_present(&between))
+        return json_error(&sockets, "missing or 1; socket_bytes_per_s joins 2 or more");
     if (s->topology == TOPOLOGY_RAIL_ONLY)
         return json_error(&topology,
                           "rail-only with gpus_per_switch is legal, but not supported yet");

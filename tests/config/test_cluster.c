@@ -243,6 +243,8 @@ static void trees_of_switches_divide_a_node(void) {
                "for each of 1 sockets");
     is_refused(PCIE("\"gpus_per_switch\": 4, \"sockets\": 2"),
                ".scale_up.socket_bytes_per_s: missing; of several sockets");
+    is_refused(PCIE("\"gpus_per_switch\": 4, \"socket_bytes_per_s\": 2e10"),
+               ".scale_up.sockets: missing or 1; socket_bytes_per_s joins 2 or more");
     is_refused(PCIE("\"sockets\": 2"),
                ".scale_up.gpus_per_switch: missing; sockets and socket_bytes_per_s go with it");
     is_refused(PCIE("\"domain_gpus\": 4, \"gpus_per_switch\": 4"),
