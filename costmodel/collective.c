@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "costmodel/kernel_nccl.h"
+#include "costmodel/leaf_links.h"
 #include "costmodel/site_links.h"
 
 // Whether every group of this shape fills whole domains or lies within one.
@@ -140,7 +141,7 @@ static double across_s(const Cluster *cluster, Group group, const GroupLayout *g
                        CollectiveKind kind, double message_bytes) {
     const Link *out = &cluster->scale_out;
     double n = g->num_ranks, edge = g->nic_bytes_per_s_per_gpu * out->efficiency_frac;
-    edge /= cluster->oversubscription * sites_slowdown(cluster, kind, group, g->ranks_per_domain);
+    edge /= network_slowdown(cluster, kind, group, g->ranks_per_domain);
     double up_s = across_inside_s(cluster, group, g, kind, message_bytes), out_s;
     if (kind == COLLECTIVE_ALL_TO_ALL) {
         out_s = message_bytes * (n - g->ranks_per_domain) / n / edge;
@@ -192,8 +193,7 @@ double p2p_s(const Cluster *cluster, bool same_domain, double message_bytes, dou
     const Link *link = same_domain ? &cluster->scale_up : &cluster->scale_out;
     double rate = link->bandwidth_bytes_per_s;
     if (!same_domain)
-        rate = cluster->nics_per_node * cluster->nic_bytes_per_s /
-               (cluster->gpus_per_node * cluster->oversubscription);
+        rate = cluster->nics_per_node * cluster->nic_bytes_per_s / cluster->gpus_per_node;
     if (alpha_s) *alpha_s = link->p2p_latency_s;
     return link->p2p_latency_s + message_bytes / (rate * link->p2p_efficiency_frac);
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "costmodel/collective.h"
+#include "costmodel/leaf_links.h"
 #include "costmodel/site_links.h"
 
 static WireTime exchange_wire_time(const Cluster *cluster, const Exchange *x) {
@@ -13,14 +14,13 @@ static WireTime exchange_wire_time(const Cluster *cluster, const Exchange *x) {
     const double copies = routing_parts_reached(&x->routing, layout.num_ranks);
     const double crossings =
         domains > 1 ? routing_parts_reached(&x->routing, layout.num_domains) : 0;
-    const double slowdown = domains > 1 ? sites_slowdown(cluster, COLLECTIVE_ALL_TO_ALL, x->group,
-                                                         layout.ranks_per_domain)
+    const double slowdown = domains > 1 ? network_slowdown(cluster, COLLECTIVE_ALL_TO_ALL, x->group,
+                                                           layout.ranks_per_domain)
                                         : 1;
     const double once_bytes = x->message_bytes / copies;
 
     // Its own domain and its own place in a domain are as likely as any other.
-    double nic_s = once_bytes * crossings * (domains - 1) / domains *
-                   (cluster->oversubscription * slowdown) /
+    double nic_s = once_bytes * crossings * (domains - 1) / domains * slowdown /
                    (layout.nic_bytes_per_s_per_gpu * k->nic_efficiency_frac);
     double link_s = x->message_bytes * (neighbours - 1) / neighbours /
                     (cluster->scale_up.bandwidth_bytes_per_s * k->link_efficiency_frac);

@@ -1,6 +1,7 @@
 #include "costmodel/message.h"
 
 #include "costmodel/collective.h"
+#include "costmodel/leaf_links.h"
 #include "costmodel/site_links.h"
 
 #include <math.h>
@@ -49,9 +50,9 @@ double ranks_message_s(const Cluster *cluster, const Plan *plan, int rank, int p
     if (near && here->wires)
         return *alpha_s + (time_s - *alpha_s) * here->scale_up.bandwidth_bytes_per_s /
                               ranks_near_bytes_per_s(cluster, plan, rank, peer);
-    if (near || !cluster->sites) return time_s;
+    if (near) return time_s;
     if (there != here) time_s = fmax(time_s, p2p_s(there, near, message_bytes, alpha_s));
-    double transfer_s = (time_s - *alpha_s) * ranks_slowdown(cluster, plan, rank, peer);
+    double transfer_s = (time_s - *alpha_s) * ranks_network_slowdown(cluster, plan, rank, peer);
     *alpha_s += ranks_latency_s(cluster, plan, rank, peer);
     return *alpha_s + transfer_s;
 }

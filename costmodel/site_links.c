@@ -10,8 +10,7 @@ static int site_of(const Cluster *cluster, int64_t gpu) {
 
 // What a GPU has of its node's NICs when all of the node send.
 static double nic_share_bytes_per_s(const Cluster *cluster) {
-    return cluster->nics_per_node * cluster->nic_bytes_per_s /
-           (cluster->gpus_per_node * cluster->oversubscription);
+    return cluster->nics_per_node * cluster->nic_bytes_per_s / cluster->gpus_per_node;
 }
 
 // Flows from the GPUs of one site after the other, counted by where they go.

@@ -3,8 +3,8 @@
 // of workload/program.h, as costmodel/timeline.c applies them.
 #include "sim/lower.h"
 
+#include "costmodel/leaf_links.h"
 #include "costmodel/message.h"
-#include "costmodel/site_links.h"
 #include "sim/lowering.h"
 #include "sim/meeting.h"
 #include "sim/rotation.h"
@@ -27,7 +27,7 @@ static const Instruction *instruction_at(const Lowering *lowering, int rank, int
 
 static int route_make(Lowering *lowering, int rank, int peer, int lane, double share_frac) {
     const LowerInput *input = lowering->input;
-    double slowdown = ranks_slowdown(input->cluster, input->plan, rank, peer) / share_frac;
+    double slowdown = ranks_network_slowdown(input->cluster, input->plan, rank, peer) / share_frac;
     int route = dag_add_route(&lowering->builder, &lowering->out->network,
                               lowering_gpu(lowering, rank, lane),
                               lowering_gpu(lowering, peer, lane), slowdown);

@@ -4,7 +4,7 @@
 #include "sim/lower_wires.h"
 
 #include "costmodel/collective.h"
-#include "costmodel/site_links.h"
+#include "costmodel/leaf_links.h"
 
 #include <math.h>
 
@@ -84,7 +84,7 @@ void collective_lower(Lowering *lowering, int collective, const int *gpus, int n
     double calls = what->num_calls;
     double delay_s = fmin(price_s, calls * collective_s(cluster, what->kind, group, 1));
     double transfer_s = price_s - delay_s;
-    double slowdown = sites_slowdown(cluster, what->kind, group, layout.ranks_per_domain);
+    double slowdown = network_slowdown(cluster, what->kind, group, layout.ranks_per_domain);
 
     int inside = layout.ranks_per_domain;
     int *next = ARENA_ARRAY(lowering->arena, num_played, int);

@@ -1,7 +1,7 @@
 #include "sim/lower_inner.h"
 
 #include "costmodel/collective.h"
-#include "costmodel/site_links.h"
+#include "costmodel/leaf_links.h"
 #include "sim/lowering.h"
 
 #include <math.h>
@@ -131,7 +131,7 @@ static FlowPattern pattern_of(const Lowering *lowering, const InnerCollective *i
         .first_step = 1,
         .last_step = 1,
         .ranks_per_domain = layout.ranks_per_domain,
-        .slowdown = sites_slowdown(cluster, kind, group, layout.ranks_per_domain),
+        .slowdown = network_slowdown(cluster, kind, group, layout.ranks_per_domain),
     };
     if (!across || !inner->all_to_all) return out;
     out.last_step = layout.num_domains - 1;

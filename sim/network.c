@@ -1,32 +1,36 @@
 #include "sim/network.h"
 
+#include "config/leaves.h"
 #include "sim/network_groups.h"
 #include "sim/network_wires.h"
 
 #include <assert.h>
 #include <math.h>
 
-// Ports that a leaf switch has for NICs, and a spine for leaves; see the header for the source.
-enum { LEAF_NICS = 32, DRAGONFLY_GROUP_NICS = 1024, SPINE_PORTS = 64 };
+// Ports that a spine switch has for leaves; see the header for the source.
+enum { SPINE_PORTS = 64 };
 
 static int min_int(int a, int b) {
     return a < b ? a : b;
 }
 
-static bool has_rails(const Network *network) {
-    return network->topology == TOPOLOGY_RAIL_FAT_TREE || network->topology == TOPOLOGY_RAIL_ONLY;
+static Leaves leaves_of(const Network *n) {
+    return (Leaves){n->topology, n->gpus_per_node, n->nics_per_node, n->sites};
 }
 
-// Nodes whose NICs (of one rail, where there are rails) share a leaf.
+static bool has_rails(const Network *network) {
+    const Leaves leaves = leaves_of(network);
+    return leaves_on_rails(&leaves);
+}
+
 static int leaf_nodes(const Network *network) {
-    if (has_rails(network)) return LEAF_NICS;
-    int nics = network->topology == TOPOLOGY_DRAGONFLY ? DRAGONFLY_GROUP_NICS : LEAF_NICS;
-    return nics > network->nics_per_node ? nics / network->nics_per_node : 1;
+    const Leaves leaves = leaves_of(network);
+    return leaves_num_nodes(&leaves);
 }
 
 static int rail_of_gpu(const Network *network, int gpu) {
-    int local = gpu % network->gpus_per_node;
-    return (int)((int64_t)local * network->nics_per_node / network->gpus_per_node);
+    const Leaves leaves = leaves_of(network);
+    return leaves_rail_of_gpu(&leaves, gpu);
 }
 
 static bool nic_works(const Network *network, int nic) {
@@ -39,29 +43,15 @@ static int nic_of_gpu(const Network *network, int gpu) {
     return network->nic_taken_by ? network->nic_taken_by[nic] : nic;
 }
 
-// A measured matrix is all there is between nodes.
 static bool has_leaves(const Network *network) {
-    return !network->sites || network->sites->kind != SITE_NODE;
-}
-
-// Which set of nodes that share leaves a node is in; every group begins with a new one.
-static int block_of_node(const Network *network, int node) {
-    const ClusterSites *sites = network->sites;
-    int block = 0, first = 0;
-    for (int site = 0; sites && site < sites->site_of_node[node]; site++) {
-        int size = sites->num_nodes_of[site];
-        block += (size - 1) / leaf_nodes(network) + 1;
-        first += size;
-    }
-    return block + (node - first) / leaf_nodes(network);
+    const Leaves leaves = leaves_of(network);
+    return leaves_exist(&leaves);
 }
 
 // The same number for all where there are no leaves.
 static int leaf_of_nic(const Network *network, int nic) {
-    if (!has_leaves(network)) return 0;
-    int block = block_of_node(network, nic / network->nics_per_node);
-    if (!has_rails(network)) return block;
-    return block * network->nics_per_node + nic % network->nics_per_node;
+    const Leaves leaves = leaves_of(network);
+    return leaves_exist(&leaves) ? leaves_of_nic(&leaves, nic) : 0;
 }
 
 // Links are numbered in the order: ports out, ports in, wires of one domain after the other, NICs
@@ -95,7 +85,8 @@ static int num_planes(const Network *network) {
 }
 
 static double nics_per_leaf(const Network *network) {
-    return leaf_nodes(network) * (has_rails(network) ? 1 : network->nics_per_node);
+    const Leaves leaves = leaves_of(network);
+    return leaves_num_nics(&leaves);
 }
 
 // Leaves and spines of one group; of all where there are none.
@@ -130,7 +121,8 @@ static Network network_shape(const Cluster *cluster) {
         .nic_share_bytes_per_s = node_bytes_per_s / cluster->gpus_per_node,
     };
     if (has_leaves(&network)) {
-        int num_blocks = block_of_node(&network, cluster->num_nodes - 1) + 1;
+        const Leaves leaves = leaves_of(&network);
+        int num_blocks = leaves_block_of_node(&leaves, cluster->num_nodes - 1) + 1;
         network.num_leaves = has_rails(&network) ? num_blocks * nics : num_blocks;
     }
     for (int site = 0, leaf = 0; leaf < network.num_leaves; leaf += site_leaves(&network, site++))
@@ -301,7 +293,7 @@ int network_way_in(const Network *network, int gpu, int links[]) {
 double network_share_bytes_per_s(const Network *network, int from_gpu, int to_gpu) {
     if (network->groups) return groups_share_bytes_per_s(network, from_gpu, to_gpu);
     if (network_share_domain(network, from_gpu, to_gpu)) return network->scale_up_bytes_per_s;
-    return network->nic_share_bytes_per_s / network->oversubscription;
+    return network->nic_share_bytes_per_s;
 }
 
 SpineSet network_spine_set(const Network *network, int spine) {

@@ -70,7 +70,7 @@ bool groups_share_domain(const Network *network, int gpu_a, int gpu_b) {
 }
 
 static double way_out_bytes_per_s(const Network *network) {
-    return network->nic_share_bytes_per_s / network->oversubscription;
+    return network->nic_share_bytes_per_s;
 }
 
 double groups_share_bytes_per_s(const Network *network, int from_gpu, int to_gpu) {

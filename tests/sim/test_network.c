@@ -79,7 +79,7 @@ static void capacities_are_those_of_the_hardware(void) {
     CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 0, 1, 0), 100e9, 1);
     CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 0, 8, 0), 10e9, 1);
     CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 0, 9, 1), 80e9, 1);
-    CU_ASSERT_DOUBLE_EQUAL(network_share_bytes_per_s(&network, 0, 9), 2.5e9, 1);
+    CU_ASSERT_DOUBLE_EQUAL(network_share_bytes_per_s(&network, 0, 9), 10e9, 1);
     arena_free(&arena);
 }
 

@@ -73,8 +73,7 @@ static double capacity(const GroupsCase *c, int from_gpu, int to_gpu, int hop) {
     return c->network.link_bytes_per_s[links[hop]];
 }
 
-// Two GPUs share a NIC of 5 GB/s, and a quarter of that is theirs beyond the leaf; a leaf holds 16
-// nodes of 2 NICs: 160 / 4 GB/s.
+// Two GPUs share a NIC of 5 GB/s; a leaf holds 16 nodes of 2 NICs: 160 / 4 GB/s.
 static void capacities_are_those_of_each_machine(void) {
     GroupsCase c;
     groups_case(&c, 1);
@@ -85,8 +84,8 @@ static void capacities_are_those_of_each_machine(void) {
     CU_ASSERT_EQUAL(capacity(&c, FIRST, 0, 2), 4e9);
     CU_ASSERT_EQUAL(capacity(&c, FIRST, 0, 0), 5e9);
     CU_ASSERT_EQUAL(capacity(&c, FIRST, 0, 1), 40e9);
-    CU_ASSERT_EQUAL(network_share_bytes_per_s(&c.network, 0, FIRST), 0.625e9);
-    CU_ASSERT_EQUAL(network_share_bytes_per_s(&c.network, FIRST, 8), 0.625e9);
+    CU_ASSERT_EQUAL(network_share_bytes_per_s(&c.network, 0, FIRST), 2.5e9);
+    CU_ASSERT_EQUAL(network_share_bytes_per_s(&c.network, FIRST, 8), 2.5e9);
     CU_ASSERT_EQUAL(network_share_bytes_per_s(&c.network, 0, 8), 10e9);
     CU_ASSERT_EQUAL(network_share_bytes_per_s(&c.network, FIRST, FIRST + 1), 50e9);
     arena_free(&c.arena);

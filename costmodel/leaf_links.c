@@ -1,0 +1,98 @@
+#include "costmodel/leaf_links.h"
+
+#include "config/leaves.h"
+#include "costmodel/collective.h"
+#include "costmodel/site_links.h"
+
+#include <math.h>
+
+// Flows out of one set of leaves after the other, in the order of their GPUs. Rails are alike: what
+// leaves the leaves of a block shares all their uplinks.
+typedef struct {
+    Leaves leaves;
+    double uplinks_in_nics; // of all leaves of a block
+    double nics_per_gpu;    // whose rate a GPU has
+    int block;              // -1 at first
+    double leaving;         // GPUs' worth of flows
+    double slowdown;        // the largest so far, >= 1
+} LeafFlows;
+
+static LeafFlows flows_start(const Cluster *cluster) {
+    LeafFlows flows = {.leaves = cluster_leaves(cluster), .block = -1, .slowdown = 1};
+    const Leaves *leaves = &flows.leaves;
+    const double nics = leaves_num_nodes(leaves) * (double)leaves->nics_per_node;
+    flows.uplinks_in_nics = nics / cluster->oversubscription;
+    flows.nics_per_gpu = (double)leaves->nics_per_node / leaves->gpus_per_node;
+    return flows;
+}
+
+static bool uplinks_matter(const Cluster *cluster) {
+    const Leaves leaves = cluster_leaves(cluster);
+    return cluster->oversubscription > 1 && leaves_exist(&leaves);
+}
+
+// Counts a flow at a part of its GPU's rate. Where a to_gpu is below 0, it lies beyond the leaves.
+static void flow_count(LeafFlows *flows, int from_gpu, int to_gpu, double part) {
+    const Leaves *leaves = &flows->leaves;
+    const int block = leaves_block_of_node(leaves, from_gpu / leaves->gpus_per_node);
+    if (block != flows->block) flows->leaving = 0;
+    flows->block = block;
+    if (to_gpu >= 0 && leaves_of_gpu(leaves, from_gpu) == leaves_of_gpu(leaves, to_gpu)) return;
+    flows->leaving += part;
+    flows->slowdown =
+        fmax(flows->slowdown, flows->leaving * flows->nics_per_gpu / flows->uplinks_in_nics);
+}
+
+static bool is_ring(CollectiveKind kind) {
+    return kind != COLLECTIVE_ALL_TO_ALL && kind != COLLECTIVE_DISPATCH &&
+           kind != COLLECTIVE_COMBINE;
+}
+
+double leaves_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
+                       int ranks_per_domain) {
+    if (!uplinks_matter(cluster) || group.size <= ranks_per_domain) return 1;
+    LeafFlows flows = flows_start(cluster);
+    // A ring goes on to the next domain, an all-to-all to each of the others.
+    const int domains = (group.size + ranks_per_domain - 1) / ranks_per_domain;
+    const int num_steps = is_ring(kind) ? 1 : domains - 1;
+    for (int gpu = 0; gpu < cluster->num_gpus; gpu++) {
+        const int place = gpu / group.stride % group.size, first = gpu - place * group.stride;
+        for (int step = 1; step <= num_steps; step++) {
+            const int to = (place + step * ranks_per_domain) % group.size;
+            flow_count(&flows, gpu, first + to * group.stride, 1.0 / num_steps);
+        }
+    }
+    return flows.slowdown;
+}
+
+// Of the machines that `rank` is on, for what goes to the peer and comes from it.
+static double end_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer) {
+    const Cluster *own = plan_rank_cluster(cluster, plan, rank);
+    if (!uplinks_matter(own)) return 1;
+    const int group = plan_rank_group(cluster, plan, rank);
+    const int first = cluster->groups ? cluster_group_first_gpu(cluster, group) : 0;
+    const bool together = !cluster->groups || plan_rank_group(cluster, plan, peer) == group;
+    const int num_gpus = (int)plan_stage_gpus(plan);
+    LeafFlows flows = flows_start(own);
+    for (int i = 0; i < num_gpus; i++) {
+        const int from = rank * num_gpus + i, to = peer * num_gpus + i;
+        if (gpus_share_domain(cluster, from, to)) continue;
+        flow_count(&flows, from - first, together ? to - first : -1, 1);
+    }
+    return flows.slowdown;
+}
+
+double ranks_leaves_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer) {
+    return fmax(end_slowdown(cluster, plan, rank, peer), end_slowdown(cluster, plan, peer, rank));
+}
+
+double network_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
+                        int ranks_per_domain) {
+    return fmax(leaves_slowdown(cluster, kind, group, ranks_per_domain),
+                sites_slowdown(cluster, kind, group, ranks_per_domain));
+}
+
+double ranks_network_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer) {
+    return fmax(ranks_leaves_slowdown(cluster, plan, rank, peer),
+                ranks_slowdown(cluster, plan, rank, peer));
+}

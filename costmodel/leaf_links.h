@@ -1,0 +1,30 @@
+// costmodel/leaf_links.h - what oversubscribed uplinks of leaf switches take from what crosses
+// them.
+//
+// Model:  all groups of a shape communicate at the same time, as in costmodel/collective.h, each
+//         GPU at its share of its node's NICs. Flows between NICs of one leaf (config/leaves.h)
+//         do not leave it; the others share the leaf's uplinks, which hold 1 / oversubscription of
+//         what its NICs do. The fullest leaf sets the pace. So a ring over the nodes of a leaf
+//         loses nothing, one that goes on from leaf to leaf crosses each once, and messages between
+//         stages of whole leaves all cross.
+// Limits: ranks lie in the order of the nodes; other traffic on the uplinks is modelled in sim/.
+#pragma once
+
+#include "config/cluster.h"
+#include "plan/plan.h"
+#include "workload/group.h"
+#include "workload/operator.h"
+
+// How many times as long as over the GPUs' shares of their NICs a collective's transfer across
+// domains takes, >= 1.
+//   ranks_per_domain  of the group: flows go on to the rank at the same place in another domain
+double leaves_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
+                       int ranks_per_domain);
+
+// The same of the messages of all GPUs of a pipeline rank to a peer, and back.
+double ranks_leaves_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer);
+
+// With what links between sites take, too (costmodel/site_links.h): the larger of both.
+double network_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
+                        int ranks_per_domain);
+double ranks_network_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer);

@@ -1,0 +1,91 @@
+#include "costmodel/leaf_links.h"
+
+#include "costmodel/collective.h"
+#include "tests/costmodel/made_up.h"
+
+#include <CUnit/CUnit.h>
+
+#define ASSERT_CLOSE(actual, expected) CU_ASSERT_DOUBLE_EQUAL(actual, expected, 1e-9 * (expected))
+
+// 64 nodes of 8 GPUs: with rails two blocks of 32 nodes, else 16 leaves of 4 nodes.
+static Cluster leaves_case(Topology topology, double oversubscription) {
+    Cluster cluster = made_up_cluster(64 * 8);
+    cluster.nics_per_node = 8;
+    cluster.topology = topology;
+    cluster.oversubscription = oversubscription;
+    return cluster;
+}
+
+static const Group ALL_NODES = {64, 8}, LEAF_NODES = {32, 8}, FAR_NODES = {2, 256};
+
+static double ring_slowdown(const Cluster *cluster, Group group) {
+    return leaves_slowdown(cluster, COLLECTIVE_ALL_GATHER, group, 1);
+}
+
+// A ring over all nodes crosses each leaf once: 1 NIC's worth a rail of the 8 that there are. One
+// between halves crosses with every node.
+static void a_ring_crosses_a_leaf_once(void) {
+    const Cluster cluster = leaves_case(TOPOLOGY_RAIL_FAT_TREE, 4);
+    CU_ASSERT_EQUAL(ring_slowdown(&cluster, ALL_NODES), 1);
+    CU_ASSERT_EQUAL(ring_slowdown(&cluster, LEAF_NODES), 1);
+    ASSERT_CLOSE(ring_slowdown(&cluster, FAR_NODES), 4);
+    const Cluster scarce = leaves_case(TOPOLOGY_RAIL_FAT_TREE, 64);
+    ASSERT_CLOSE(ring_slowdown(&scarce, ALL_NODES), 2);
+    CU_ASSERT_EQUAL(ring_slowdown(&scarce, LEAF_NODES), 1);
+}
+
+// Without rails a leaf is 4 nodes with uplinks for 8 of 32 NICs: the 8 GPUs of its last node cross.
+static void leaves_of_whole_nodes_are_smaller(void) {
+    const Cluster cluster = leaves_case(TOPOLOGY_FAT_TREE, 4);
+    CU_ASSERT_EQUAL(ring_slowdown(&cluster, ALL_NODES), 1);
+    ASSERT_CLOSE(ring_slowdown(&cluster, (Group){8, 32}), 4);
+    const Cluster scarce = leaves_case(TOPOLOGY_FAT_TREE, 8);
+    ASSERT_CLOSE(ring_slowdown(&scarce, ALL_NODES), 2);
+}
+
+// Of 63 other nodes 32 are beyond the leaf.
+static void an_all_to_all_crosses_by_its_share(void) {
+    const Cluster cluster = leaves_case(TOPOLOGY_RAIL_FAT_TREE, 4);
+    ASSERT_CLOSE(leaves_slowdown(&cluster, COLLECTIVE_ALL_TO_ALL, ALL_NODES, 1), 4 * 32.0 / 63);
+    ASSERT_CLOSE(leaves_slowdown(&cluster, COLLECTIVE_DISPATCH, (Group){512, 1}, 8), 4 * 32.0 / 63);
+    CU_ASSERT_EQUAL(leaves_slowdown(&cluster, COLLECTIVE_ALL_TO_ALL, LEAF_NODES, 1), 1);
+    CU_ASSERT_EQUAL(leaves_slowdown(&cluster, COLLECTIVE_ALL_TO_ALL, (Group){8, 1}, 8), 1);
+}
+
+// Stages of 4 nodes send within their leaf, those of 32 all across.
+static void messages_between_whole_leaves_all_cross(void) {
+    const Cluster cluster = leaves_case(TOPOLOGY_RAIL_FAT_TREE, 4);
+    Plan plan = {.tp = 8, .cp = 1, .dp = 4, .pp = 16};
+    CU_ASSERT_EQUAL(ranks_leaves_slowdown(&cluster, &plan, 0, 1), 1);
+    ASSERT_CLOSE(ranks_leaves_slowdown(&cluster, &plan, 7, 8), 1); // 4 nodes of the 8 there are
+    plan = (Plan){.tp = 8, .cp = 1, .dp = 32, .pp = 2};
+    ASSERT_CLOSE(ranks_leaves_slowdown(&cluster, &plan, 0, 1), 4);
+}
+
+static void full_uplinks_take_nothing(void) {
+    const Cluster cluster = leaves_case(TOPOLOGY_RAIL_FAT_TREE, 1);
+    CU_ASSERT_EQUAL(ring_slowdown(&cluster, FAR_NODES), 1);
+    CU_ASSERT_EQUAL(leaves_slowdown(&cluster, COLLECTIVE_ALL_TO_ALL, ALL_NODES, 1), 1);
+}
+
+// The price of a collective follows.
+static void transfers_take_longer_by_it(void) {
+    const Cluster plain = leaves_case(TOPOLOGY_RAIL_FAT_TREE, 1);
+    const Cluster cluster = leaves_case(TOPOLOGY_RAIL_FAT_TREE, 4);
+    const double alpha_s = collective_s(&plain, COLLECTIVE_ALL_GATHER, FAR_NODES, 1e-6);
+    const double plain_s = collective_s(&plain, COLLECTIVE_ALL_GATHER, FAR_NODES, 4e9) - alpha_s;
+    const double slow_s = collective_s(&cluster, COLLECTIVE_ALL_GATHER, FAR_NODES, 4e9) - alpha_s;
+    CU_ASSERT_DOUBLE_EQUAL(slow_s / plain_s, 4, 1e-3);
+    CU_ASSERT_EQUAL(collective_s(&cluster, COLLECTIVE_ALL_GATHER, LEAF_NODES, 4e9),
+                    collective_s(&plain, COLLECTIVE_ALL_GATHER, LEAF_NODES, 4e9));
+}
+
+CU_TestInfo leaf_links_tests[] = {
+    {"a_ring_crosses_a_leaf_once", a_ring_crosses_a_leaf_once},
+    {"leaves_of_whole_nodes_are_smaller", leaves_of_whole_nodes_are_smaller},
+    {"an_all_to_all_crosses_by_its_share", an_all_to_all_crosses_by_its_share},
+    {"messages_between_whole_leaves_all_cross", messages_between_whole_leaves_all_cross},
+    {"full_uplinks_take_nothing", full_uplinks_take_nothing},
+    {"transfers_take_longer_by_it", transfers_take_longer_by_it},
+    CU_TEST_INFO_NULL,
+};
