@@ -196,6 +196,16 @@ static Status tree_check(const JsonNode *root, const Link *link, const Shape *s)
     return status_ok();
 }
 
+// Without a spine between rails only a node's own links join them.
+static Status rails_check(const JsonNode *root, const Shape *s) {
+    if (s->topology != TOPOLOGY_RAIL_ONLY || s->domain_gpus >= s->gpus_per_node) return status_ok();
+    JsonNode out = json_get(root, "scale_out"), topology = json_get(&out, "topology");
+    return json_error(&topology,
+                      "rail-only does not join the %d scale-up domains of a node; expected "
+                      "domain_gpus of at least gpus_per_node %d, or another topology",
+                      (s->gpus_per_node + s->domain_gpus - 1) / s->domain_gpus, s->gpus_per_node);
+}
+
 // Of a domain without one switch for all, and of each part that its first GPUs are.
 static const Wires *const *wires_of(const Link *link, const Shape *s, Arena *arena) {
     const int num_gpus = s->domain_gpus, tree = s->tree.gpus_per_switch;
@@ -240,6 +250,7 @@ static Status cluster_object(const JsonNode *root, bool preset, Arena *arena, Cl
     TRY(shape_check(root, &shape));
     TRY(profiles_read(root, arena, &profiles));
     TRY(tree_check(root, &profiles.scale_up, &shape));
+    TRY(rails_check(root, &shape));
     profiles.wires_of = wires_of(&profiles.scale_up, &shape, arena);
     *out = cluster_of_shape(&profiles, &shape);
     if (json_is_present(&between)) return json_error(&between, "there are no groups");

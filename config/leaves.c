@@ -50,7 +50,10 @@ int leaves_of_nic(const Leaves *leaves, int nic) {
     return block * leaves->nics_per_node + nic % leaves->nics_per_node;
 }
 
+int leaves_nic_of_gpu(const Leaves *leaves, int gpu) {
+    return gpu / leaves->gpus_per_node * leaves->nics_per_node + leaves_rail_of_gpu(leaves, gpu);
+}
+
 int leaves_of_gpu(const Leaves *leaves, int gpu) {
-    return leaves_of_nic(leaves, gpu / leaves->gpus_per_node * leaves->nics_per_node +
-                                     leaves_rail_of_gpu(leaves, gpu));
+    return leaves_of_nic(leaves, leaves_nic_of_gpu(leaves, gpu));
 }

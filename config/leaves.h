@@ -36,8 +36,8 @@ int leaves_num_nics(const Leaves *leaves);
 // Which set of nodes that share leaves a node is in.
 int leaves_block_of_node(const Leaves *leaves, int node);
 
-int leaves_rail_of_gpu(const Leaves *leaves, int gpu);
-
 // NICs are numbered node by node, leaves block by block.
+int leaves_rail_of_gpu(const Leaves *leaves, int gpu);
+int leaves_nic_of_gpu(const Leaves *leaves, int gpu);
 int leaves_of_nic(const Leaves *leaves, int nic);
 int leaves_of_gpu(const Leaves *leaves, int gpu);

@@ -14,11 +14,11 @@ typedef struct {
     double nics_per_gpu;    // whose rate a GPU has
     int block;              // -1 at first
     double leaving;         // GPUs' worth of flows
-    double slowdown;        // the largest so far, >= 1
+    double slowdown;        // the largest so far
 } LeafFlows;
 
 static LeafFlows flows_start(const Cluster *cluster) {
-    LeafFlows flows = {.leaves = cluster_leaves(cluster), .block = -1, .slowdown = 1};
+    LeafFlows flows = {.leaves = cluster_leaves(cluster), .block = -1};
     const Leaves *leaves = &flows.leaves;
     const double nics = leaves_num_nodes(leaves) * (double)leaves->nics_per_node;
     flows.uplinks_in_nics = nics / cluster->oversubscription;
@@ -48,27 +48,36 @@ static bool is_ring(CollectiveKind kind) {
            kind != COLLECTIVE_COMBINE;
 }
 
-double leaves_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
-                       int ranks_per_domain) {
-    if (!uplinks_matter(cluster) || group.size <= ranks_per_domain) return 1;
+// Each GPU of groups of this shape sends to those `places` and twice, .. num_steps times as many
+// on.
+static double steps_slowdown(const Cluster *cluster, Group group, int places, int num_steps) {
     LeafFlows flows = flows_start(cluster);
-    // A ring goes on to the next domain, an all-to-all to each of the others.
-    const int domains = (group.size + ranks_per_domain - 1) / ranks_per_domain;
-    const int num_steps = is_ring(kind) ? 1 : domains - 1;
     for (int gpu = 0; gpu < cluster->num_gpus; gpu++) {
         const int place = gpu / group.stride % group.size, first = gpu - place * group.stride;
         for (int step = 1; step <= num_steps; step++) {
-            const int to = (place + step * ranks_per_domain) % group.size;
+            const int to = (place + step * places) % group.size;
             flow_count(&flows, gpu, first + to * group.stride, 1.0 / num_steps);
         }
     }
-    return flows.slowdown;
+    return fmax(1, flows.slowdown);
+}
+
+// A ring goes on to the next domain, an all-to-all to each of the others.
+double leaves_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
+                       int ranks_per_domain) {
+    if (!uplinks_matter(cluster) || group.size <= ranks_per_domain) return 1;
+    const int domains = (group.size + ranks_per_domain - 1) / ranks_per_domain;
+    return steps_slowdown(cluster, group, ranks_per_domain, is_ring(kind) ? 1 : domains - 1);
+}
+
+double leaves_step_slowdown(const Cluster *cluster, Group group, int places) {
+    return uplinks_matter(cluster) ? steps_slowdown(cluster, group, places, 1) : 1;
 }
 
 // Of the machines that `rank` is on, for what goes to the peer and comes from it.
 static double end_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer) {
     const Cluster *own = plan_rank_cluster(cluster, plan, rank);
-    if (!uplinks_matter(own)) return 1;
+    if (!uplinks_matter(own)) return 0;
     const int group = plan_rank_group(cluster, plan, rank);
     const int first = cluster->groups ? cluster_group_first_gpu(cluster, group) : 0;
     const bool together = !cluster->groups || plan_rank_group(cluster, plan, peer) == group;
@@ -90,9 +99,4 @@ double network_slowdown(const Cluster *cluster, CollectiveKind kind, Group group
                         int ranks_per_domain) {
     return fmax(leaves_slowdown(cluster, kind, group, ranks_per_domain),
                 sites_slowdown(cluster, kind, group, ranks_per_domain));
-}
-
-double ranks_network_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer) {
-    return fmax(ranks_leaves_slowdown(cluster, plan, rank, peer),
-                ranks_slowdown(cluster, plan, rank, peer));
 }

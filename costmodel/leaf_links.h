@@ -21,10 +21,13 @@
 double leaves_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
                        int ranks_per_domain);
 
-// The same of the messages of all GPUs of a pipeline rank to a peer, and back.
+// The same of flows that all go on by so many places of their group.
+double leaves_step_slowdown(const Cluster *cluster, Group group, int places);
+
+// The same of the messages of all GPUs of a pipeline rank to a peer, and back; below 1 where the
+// uplinks have more left.
 double ranks_leaves_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer);
 
 // With what links between sites take, too (costmodel/site_links.h): the larger of both.
 double network_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
                         int ranks_per_domain);
-double ranks_network_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer);

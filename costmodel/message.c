@@ -1,5 +1,6 @@
 #include "costmodel/message.h"
 
+#include "config/leaves.h"
 #include "costmodel/collective.h"
 #include "costmodel/leaf_links.h"
 #include "costmodel/site_links.h"
@@ -39,6 +40,32 @@ double ranks_near_bytes_per_s(const Cluster *cluster, const Plan *plan, int rank
     const int first = cluster_group_first_gpu(cluster, plan_rank_group(cluster, plan, rank));
     const int before = first / (int)plan_stage_gpus(plan);
     return wires_bytes_per_s(own, plan, rank - before, peer - before);
+}
+
+// GPUs of a rank that send over the same NIC, at most, over those that hang on it.
+static double nic_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer) {
+    const Leaves nics = cluster_leaves(plan_rank_cluster(cluster, plan, rank));
+    const int group = plan_rank_group(cluster, plan, rank);
+    const int first = cluster->groups ? cluster_group_first_gpu(cluster, group) : 0;
+    const int num_gpus = (int)plan_stage_gpus(plan);
+    int nic = -1, num_on = 0, most = 0;
+    for (int i = 0; i < num_gpus; i++) {
+        const int gpu = rank * num_gpus + i;
+        if (gpus_share_domain(cluster, gpu, peer * num_gpus + i)) continue;
+        const int own = leaves_nic_of_gpu(&nics, gpu - first);
+        num_on = own == nic ? num_on + 1 : 1;
+        nic = own;
+        if (num_on > most) most = num_on;
+    }
+    return (double)most * nics.nics_per_node / nics.gpus_per_node;
+}
+
+double ranks_network_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer) {
+    const double nics =
+        fmax(nic_slowdown(cluster, plan, rank, peer), nic_slowdown(cluster, plan, peer, rank));
+    const double links = fmax(ranks_leaves_slowdown(cluster, plan, rank, peer),
+                              ranks_slowdown(cluster, plan, rank, peer));
+    return fmax(nics, links);
 }
 
 double ranks_message_s(const Cluster *cluster, const Plan *plan, int rank, int peer,

@@ -1,9 +1,8 @@
 // costmodel/message.h - how long a message between pipeline ranks takes.
 //
 // Model:  every GPU of a rank sends one to its counterpart: over the scale-up links where all
-//         these pairs share a domain, else over the GPUs' shares of their NICs, and what links
-//         between sites leave of these (costmodel/site_links.h). Between different machines the
-//         slower end sets the pace.
+//         these pairs share a domain, else over their parts of the NICs, which those that send
+//         share, and of what lies between. Between different machines the slower end sets the pace.
 #pragma once
 
 #include "config/cluster.h"
@@ -16,6 +15,11 @@ bool ranks_share_domain(const Cluster *cluster, const Plan *plan, int rank, int 
 // What each pair of GPUs of two ranks that share a domain has, nominally: the GPUs' ports, or, on
 // wires of their own (config/wires.h), what the slowest pair gets while all send, either way.
 double ranks_near_bytes_per_s(const Cluster *cluster, const Plan *plan, int rank, int peer);
+
+// How many times as long as over the GPUs' shares of their NICs the transfer of a message to
+// another domain takes: less than 1 where few of the GPUs that share a NIC send, more where leaves
+// (costmodel/leaf_links.h) or links between sites (costmodel/site_links.h) have less left.
+double ranks_network_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer);
 
 // Seconds of one message of message_bytes per GPU; *alpha_s is its latency part.
 double ranks_message_s(const Cluster *cluster, const Plan *plan, int rank, int peer,

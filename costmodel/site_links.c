@@ -19,7 +19,7 @@ typedef struct {
     double flow_bytes_per_s; // that each would have over the NICs
     int site;                // -1 at first
     int num_to[MAX_SITES];
-    double slowdown; // the largest so far, >= 1
+    double slowdown; // the largest so far
 } SiteFlows;
 
 static void flow_count(SiteFlows *flows, int64_t from_gpu, int64_t to_gpu) {
@@ -36,7 +36,7 @@ static void flow_count(SiteFlows *flows, int64_t from_gpu, int64_t to_gpu) {
 double sites_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
                       int ranks_per_domain) {
     if (!cluster->sites) return 1;
-    SiteFlows flows = {.cluster = cluster, .site = -1, .slowdown = 1};
+    SiteFlows flows = {.cluster = cluster, .site = -1};
     // A ring has one flow a rank; in an all-to-all each reaches all ranks of other domains.
     bool ring =
         kind != COLLECTIVE_ALL_TO_ALL && kind != COLLECTIVE_DISPATCH && kind != COLLECTIVE_COMBINE;
@@ -51,7 +51,7 @@ double sites_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
             flow_count(&flows, gpu, first + (int64_t)to * group.stride);
         }
     }
-    return flows.slowdown;
+    return fmax(1, flows.slowdown);
 }
 
 // Most crossings between sites in a ring of this shape.
@@ -93,10 +93,10 @@ double sites_latency_s(const Cluster *cluster, CollectiveKind kind, Group group)
 }
 
 double ranks_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer) {
-    if (!cluster->sites) return 1;
+    if (!cluster->sites) return 0;
     const int64_t num_gpus = plan_stage_gpus(plan);
     const int64_t ends[2] = {rank * num_gpus, peer * num_gpus};
-    SiteFlows flows = {.cluster = cluster, .slowdown = 1};
+    SiteFlows flows = {.cluster = cluster};
     flows.flow_bytes_per_s = fmin(nic_share_bytes_per_s(plan_rank_cluster(cluster, plan, rank)),
                                   nic_share_bytes_per_s(plan_rank_cluster(cluster, plan, peer)));
     for (int back = 0; back < 2; back++) {

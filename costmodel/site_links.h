@@ -23,7 +23,8 @@ double sites_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
 // Seconds of latency that crossing sites adds to a collective.
 double sites_latency_s(const Cluster *cluster, CollectiveKind kind, Group group);
 
-// The same two for the messages of all GPUs of a pipeline rank to a peer, and back. Of groups of
+// The same two for the messages of all GPUs of a pipeline rank to a peer, and back; the slowdown is
+// below 1 where such a link has more left. Of groups of
 // different machines the slowdown is that of the smaller of both ends' shares.
 double ranks_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer);
 double ranks_latency_s(const Cluster *cluster, const Plan *plan, int rank, int peer);

@@ -3,7 +3,6 @@
 // of workload/program.h, as costmodel/timeline.c applies them.
 #include "sim/lower.h"
 
-#include "costmodel/leaf_links.h"
 #include "costmodel/message.h"
 #include "sim/lowering.h"
 #include "sim/meeting.h"

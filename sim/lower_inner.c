@@ -135,8 +135,10 @@ static FlowPattern pattern_of(const Lowering *lowering, const InnerCollective *i
     };
     if (!across || !inner->all_to_all) return out;
     out.last_step = layout.num_domains - 1;
-    if (!network->sites)
-        out.first_step = out.last_step = leaf_step(network, group, &layout, lowering->arena);
+    if (network->sites) return out;
+    // Of the uplinks these flows get what all steps together do, in the time that the price says.
+    out.first_step = out.last_step = leaf_step(network, group, &layout, lowering->arena);
+    out.slowdown = leaves_step_slowdown(cluster, group, out.first_step * out.ranks_per_domain);
     return out;
 }
 

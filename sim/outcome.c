@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-// A flow that deviates by more than this of its time, and by more than rounding to whole bytes and
-// the engine's clock explain, got another share of the network than the estimate thinks.
+// A flow that takes longer by more than this of its time, and by more than rounding to whole bytes
+// and the engine's clock explain, got less of the network than the estimate thinks.
 static const double CONTENDED_FRAC = 0.01;
 static const double CONTENDED_S = 1e-6;
 
@@ -25,7 +25,7 @@ static void flows_compare(const Dag *dag, const Playback *playback, Outcome *out
         granted_s += expected_s;
         lost_s += fmax(0, beyond_s);
         gained_s += fmax(0, -beyond_s);
-        if (fabs(beyond_s) > CONTENDED_FRAC * expected_s + CONTENDED_S) out->contended = true;
+        if (beyond_s > CONTENDED_FRAC * expected_s + CONTENDED_S) out->contended = true;
     }
     if (granted_s <= 0) return;
     out->flow_lost_frac = lost_s / granted_s;

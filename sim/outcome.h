@@ -17,7 +17,7 @@ typedef struct {
     // Time that flows took beyond what the estimate grants them, over the sum of the latter; and
     // the time they saved.
     double flow_lost_frac, flow_gained_frac;
-    bool contended;                 // one of the two is above 0.1 %
+    bool contended;                 // some flow took 1 % longer than granted
     BusyLink links[MAX_BUSY_LINKS]; // busiest first
     int num_links;
     int last_lane; // the lane that ends last, the first of those

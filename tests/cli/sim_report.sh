@@ -60,7 +60,7 @@ done
 
 job '"tp": 2, "pp": 4'
 answers 0 simulate "$temp/job.json"
-grep -q '^difference *contention [-+][0-9.]* %, spare bandwidth [-+]0.00 %, model +0.00 % of the estimate$' \
+grep -q '^difference *contention [-+][0-9.]* %, spare bandwidth [-+]0.00 %, latency and overlap +0.00 % of the estimate$' \
     "$temp/stdout" || fail "$(cat "$temp/stdout")"
 grep -Eq '^  forward +[0-9]+ +[0-9.]+ m?s +[0-9.]+ % +[0-9.]+ m?s +-$' "$temp/stdout" ||
     fail "$(cat "$temp/stdout")"

@@ -255,6 +255,14 @@ static void trees_of_switches_divide_a_node(void) {
                ".scale_up.gpus_per_switch: nvlink4 has no switches of PCIe");
 }
 
+static void rails_that_nothing_joins_are_refused(void) {
+    is_refused("{" GPU ", \"num_gpus\": 16, \"gpus_per_node\": 8, \"scale_up\": {\"link\": "
+               "\"nvlink4\", \"domain_gpus\": 4}, \"scale_out\": {\"nics_per_node\": 8, "
+               "\"nic_bytes_per_s\": 5e10, \"topology\": \"rail-only\"}}",
+               ".scale_out.topology: rail-only does not join the 2 scale-up domains of a node; "
+               "expected domain_gpus of at least gpus_per_node 8, or another topology");
+}
+
 static void bad_groups_are_refused(void) {
     is_refused("{\"groups\": [" GROUP ", " GROUP "]}",
                ".between: missing; expected {\"bytes_per_s\": ..., \"latency_s\": ...}");
@@ -402,6 +410,7 @@ CU_TestInfo cluster_tests[] = {
     {"groups_of_one_machine_are_sites", groups_of_one_machine_are_sites},
     {"trees_of_switches_divide_a_node", trees_of_switches_divide_a_node},
     {"groups_of_other_machines_keep_their_own", groups_of_other_machines_keep_their_own},
+    {"rails_that_nothing_joins_are_refused", rails_that_nothing_joins_are_refused},
     {"bad_groups_are_refused", bad_groups_are_refused},
     {"matrix_is_read_and_checked", matrix_is_read_and_checked},
     {"bundled_links_are_sane", bundled_links_are_sane},

@@ -1,6 +1,7 @@
 #include "costmodel/leaf_links.h"
 
 #include "costmodel/collective.h"
+#include "costmodel/message.h"
 #include "tests/costmodel/made_up.h"
 
 #include <CUnit/CUnit.h>
@@ -56,10 +57,29 @@ static void an_all_to_all_crosses_by_its_share(void) {
 static void messages_between_whole_leaves_all_cross(void) {
     const Cluster cluster = leaves_case(TOPOLOGY_RAIL_FAT_TREE, 4);
     Plan plan = {.tp = 8, .cp = 1, .dp = 4, .pp = 16};
-    CU_ASSERT_EQUAL(ranks_leaves_slowdown(&cluster, &plan, 0, 1), 1);
-    ASSERT_CLOSE(ranks_leaves_slowdown(&cluster, &plan, 7, 8), 1); // 4 nodes of the 8 there are
+    CU_ASSERT_EQUAL(ranks_leaves_slowdown(&cluster, &plan, 0, 1), 0);
+    // 4 nodes of 8 that there are uplinks for.
+    ASSERT_CLOSE(ranks_leaves_slowdown(&cluster, &plan, 7, 8), 0.5);
     plan = (Plan){.tp = 8, .cp = 1, .dp = 32, .pp = 2};
     ASSERT_CLOSE(ranks_leaves_slowdown(&cluster, &plan, 0, 1), 4);
+}
+
+// Flows that go on by half of the cluster all cross, those to a neighbour once a leaf.
+static void single_steps_cross_as_far_as_they_go(void) {
+    const Cluster cluster = leaves_case(TOPOLOGY_RAIL_FAT_TREE, 4);
+    ASSERT_CLOSE(leaves_step_slowdown(&cluster, ALL_NODES, 32), 4);
+    ASSERT_CLOSE(leaves_step_slowdown(&cluster, ALL_NODES, 16), 2);
+    CU_ASSERT_EQUAL(leaves_step_slowdown(&cluster, ALL_NODES, 1), 1);
+}
+
+// Two NICs for 8 GPUs: stages of 2 GPUs send two over a NIC that four hang on, stages of 8 all.
+static void few_senders_have_more_of_a_nic(void) {
+    Cluster cluster = leaves_case(TOPOLOGY_RAIL_FAT_TREE, 1);
+    cluster.nics_per_node = 2;
+    Plan plan = {.tp = 2, .cp = 1, .dp = 1, .pp = 8};
+    ASSERT_CLOSE(ranks_network_slowdown(&cluster, &plan, 3, 4), 0.5);
+    plan = (Plan){.tp = 8, .cp = 1, .dp = 1, .pp = 2};
+    ASSERT_CLOSE(ranks_network_slowdown(&cluster, &plan, 0, 1), 1);
 }
 
 static void full_uplinks_take_nothing(void) {
@@ -85,6 +105,8 @@ CU_TestInfo leaf_links_tests[] = {
     {"leaves_of_whole_nodes_are_smaller", leaves_of_whole_nodes_are_smaller},
     {"an_all_to_all_crosses_by_its_share", an_all_to_all_crosses_by_its_share},
     {"messages_between_whole_leaves_all_cross", messages_between_whole_leaves_all_cross},
+    {"single_steps_cross_as_far_as_they_go", single_steps_cross_as_far_as_they_go},
+    {"few_senders_have_more_of_a_nic", few_senders_have_more_of_a_nic},
     {"full_uplinks_take_nothing", full_uplinks_take_nothing},
     {"transfers_take_longer_by_it", transfers_take_longer_by_it},
     CU_TEST_INFO_NULL,

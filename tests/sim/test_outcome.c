@@ -38,7 +38,7 @@ static void lost_time_is_a_fraction_of_the_granted(void) {
 static void a_faster_flow_gained(void) {
     Arena arena = {0};
     Outcome outcome = outcome_of(1.25, &arena);
-    CU_ASSERT_EQUAL(outcome.contended, true);
+    CU_ASSERT_EQUAL(outcome.contended, false);
     CU_ASSERT_DOUBLE_EQUAL(outcome.flow_gained_frac, 0.75, 1e-12);
     arena_free(&arena);
 }
