@@ -1,5 +1,6 @@
 #!/bin/sh
-# Renews the tables of docs/accuracy.md: predictions of published steps by `meshwright validate`.
+# Renews the tables of docs/accuracy.md, predictions of published steps by `meshwright validate`, and
+# those of docs/calibration.md, one step calibrated by another (`validate --pairs`).
 #
 # usage: docs/accuracy.sh [PROGRAM]
 # The bundled set is always there. The larger set is not part of this repository; TRAINING_ROWS names
@@ -14,9 +15,9 @@ rows=${TRAINING_ROWS:-$root/../shared/data/training_open.jsonl}
 page=$root/docs/accuracy.md
 
 folder=$(mktemp -d)
-trap 'rm -rf "$folder" "$page.new"' EXIT
+trap 'rm -rf "$folder" "$root"/docs/*.md.new' EXIT
 
-# Puts the file $2 between the marks of table $1.
+# Puts the file $2 between the marks of table $1 of the page.
 renew() {
     awk -v table="$2" -v name="$1" '
         $0 == "<!-- " name " begins -->" {
@@ -28,15 +29,27 @@ renew() {
     mv "$page.new" "$page"
 }
 
+# Whether one step calibrates another; that it does not help is an answer, too.
+pairs() {
+    "$program" validate --pairs "$@" 2>"$folder/verdict" && return
+    grep -q "does not make predictions better" "$folder/verdict" || { cat "$folder/verdict" >&2; exit 1; }
+}
+
 "$program" validate --worst 0 >"$folder/bundled"
 renew bundled "$folder/bundled"
+pairs >"$folder/bundled-pairs"
 if [ -f "$cases" ] && [ -f "$rows" ]; then
     python3 "$cases" "$rows" >"$folder/cases.jsonl"
     "$program" validate --data "$folder/cases.jsonl" --worst 0 >"$folder/stated"
     "$program" validate --data "$folder/cases.jsonl" --worst 10 | sed -n '/^Largest errors/,$p' >"$folder/worst"
     "$program" validate --data "$folder/cases.jsonl" --all --worst 0 | sed -n '/^$/,$p' | sed 1d >"$folder/assumed"
     for table in stated worst assumed; do renew $table "$folder/$table"; done
-    echo "docs/accuracy.md: all tables renewed" >&2
+    pairs --data "$folder/cases.jsonl" >"$folder/pairs"
+    page=$root/docs/calibration.md
+    renew pairs "$folder/pairs"
+    echo "docs/accuracy.md, docs/calibration.md: all tables renewed" >&2
 else
-    echo "docs/accuracy.md: table of the bundled set renewed; the larger set is not here" >&2
+    echo "docs/accuracy.md, docs/calibration.md: tables of the bundled set renewed; the larger set is not here" >&2
 fi
+page=$root/docs/calibration.md
+renew bundled-pairs "$folder/bundled-pairs"
