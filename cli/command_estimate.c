@@ -46,8 +46,9 @@ static const struct argp ARGP = {
 };
 
 static Status order_save(const Plan *plan, const char *path, Arena *arena) {
-    const ScheduleShape shape = schedule_shape(plan->pp, plan->vpp, (int)plan->num_microbatches);
-    const char *text = schedule_file_text(plan, plan_orders(plan, &shape, arena),
+    ScheduleShape shape = schedule_shape(plan->pp, plan->vpp, (int)plan->num_microbatches);
+    shape.vocab.barriers = plan->vocab_barriers;
+    const char *text = schedule_file_text(plan, plan_chunk_orders(plan, &shape, arena),
                                           plan_schedule_traits(plan).receives_ahead, arena);
     FILE *stream = fopen(path, "wb");
     bool written = stream && fputs(text, stream) >= 0;
@@ -66,10 +67,6 @@ static Status estimate_answer(const EstimateOptions *given, Arena *arena) {
         TRY(folder_check_of(given->order_path, arena));
     }
     TRY(scenario_open_plan(options->scenario, arena, &scenario, &plan));
-    if (given->order_path && plan.vocab_barriers)
-        return status_at(STATUS_INVALID, scenario.file, "parallel.vocab_parallel",
-                         "true, and schedule files hold no passes over a vocabulary; expected "
-                         "false with --write-schedule");
     TRY(estimate_plan(&scenario, &plan, arena, &estimate, NULL));
     if (given->order_path) TRY(order_save(&plan, given->order_path, arena));
     plan_warn_changed(&scenario, &estimate);

@@ -106,7 +106,7 @@ RankMemory estimate_memory(const Scenario *scenario, const Plan *plan, const Wor
 
 // The least that a rank of dual pipelines takes: it starts when the nearer end has got to it.
 static double dual_bound_s(const Plan *plan, const Prices *prices, int rank, bool together) {
-    double to_s[2] = {0}, work_s = 0;
+    double to_s[2] = {0}, work_s = 0, vocab_s = 0;
     for (int r = 0; r < rank; r++) to_s[0] += prices->forward[r].time_s + prices->message_s[r];
     for (int r = plan->pp - 1; r > rank; r--)
         to_s[1] += prices->forward[plan_rank_chunk(plan, r, 1)].time_s + prices->message_s[r - 1];
@@ -116,8 +116,12 @@ static double dual_bound_s(const Plan *plan, const Prices *prices, int rank, boo
                   fmin(prices->backward[c].time_s,
                        prices->backward_input[c].time_s + prices->backward_weight[c].time_s);
     }
+    for (int c = plan->num_chunks; c < plan_all_chunks(plan); c++)
+        vocab_s += prices->forward[c].time_s + prices->backward[c].time_s;
     work_s *= (double)plan_chunk_microbatches(plan);
-    return together ? fmin(to_s[0], to_s[1]) + work_s : work_s;
+    vocab_s *= (double)plan->num_microbatches;
+    // Passes over a spread vocabulary may fill the time before the first micro-batch is there.
+    return fmax(work_s + vocab_s, together ? fmin(to_s[0], to_s[1]) + work_s : 0);
 }
 
 // A rank cannot start before the first micro-batch has come through the ranks before it, nor end

@@ -94,11 +94,11 @@ static double lasting_bytes(const Plan *plan, const Workload *workload, int rank
 //
 // Passes over a spread vocabulary hold four more: the output of the last chunk, arriving; the
 // gradient of it that is summed up; the rows that were looked up and wait for the first chunk; and
-// the gradient of its input, arriving.
+// the gradient of its input, arriving. Dual pipelines have these four each.
 static double message_bytes(const Scenario *scenario, const Plan *plan, const Workload *workload) {
     if (plan->pp == 1 || !program_hides_messages(scenario, plan)) return 0;
-    const int num_messages = plan_is_dual(plan) ? 4 : plan->vocab_barriers ? 6 : 2;
-    return num_messages * workload->boundary_bytes;
+    const int num_pipelines = plan_is_dual(plan) ? 2 : 1;
+    return num_pipelines * (plan->vocab_barriers ? 6 : 2) * workload->boundary_bytes;
 }
 
 static double workspace_bytes(const Scenario *scenario, double expert_parameters) {
@@ -232,7 +232,7 @@ static FirstItems first_items(const Scenario *scenario, const Plan *plan, const 
                         .shape = program_shape(scenario, plan, workload)};
     ScheduleShape *shape = &first.shape;
     if (plan->schedule_file) {
-        first.orders = plan->schedule_file->orders;
+        first.orders = plan_orders(plan, shape, scratch);
         return first;
     }
     first.counted = plan->vpp == 1 && !first.schedule->splits_backward &&

@@ -54,7 +54,7 @@ static void vocab_overheads(const Scenario *scenario, const Plan *plan, const Wo
     const StepPart part = group_part(scenario, plan, GROUP_PP);
     double time_s = 0;
     for (int k = 0; k < NUM_VOCAB_COLLECTIVES; k++) {
-        bool own = (int)awaited == k && (k == VOCAB_INPUT_BROADCAST || k == VOCAB_ROWS_BROADCAST);
+        bool own = (int)awaited == k && vocab_is_broadcast((VocabCollective)k);
         for (int i = 0; following.which[i] != NUM_VOCAB_COLLECTIVES; i++)
             own |= (int)following.which[i] == k;
         const ProgramCollective c = vocab_collective(plan, workload, (VocabCollective)k);

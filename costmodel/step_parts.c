@@ -21,9 +21,10 @@ static double num_whole_backwards(const RankProgram *rank, int chunk) {
 // All that a rank computes, with what its chunks wait for inside.
 static Price rank_busy(const Plan *plan, const Program *program, const Prices *prices, int rank) {
     Price sum = {0};
-    const double times = (double)plan_chunk_microbatches(plan);
     for (int k = 0; k < plan_rank_chunks(plan); k++) {
         const int c = plan_rank_chunk(plan, rank, k);
+        const double times =
+            (double)(c < plan->num_chunks ? plan_chunk_microbatches(plan) : plan->num_microbatches);
         chunk_add(&prices->forward[c], times, &sum);
         // Where all are split, `backward` is both parts.
         const double whole = plan_schedule_traits(plan).mixes_backwards

@@ -205,16 +205,9 @@ static Status sharding_check(const Scenario *scenario, const Plan *plan) {
     return status_ok();
 }
 
-// Passes over the vocabulary are put between the work of schedules that run whole micro-batches of
-// a chunk one after the other, from the first chunk to the last.
+// Passes over the vocabulary go with one output layer, behind the last chunk.
 static Status vocab_check(const Scenario *scenario, const Plan *plan) {
     if (!plan->vocab_barriers) return status_ok();
-    if (plan->schedule == SCHEDULE_INTERLEAVED || plan->schedule == SCHEDULE_DUALPIPE ||
-        plan->schedule_file)
-        REFUSE("parallel.vocab_parallel",
-               "true with schedule %s is legal, but not supported yet; expected gpipe, 1f1b, "
-               "zb-h1, zb-h2, zb-v, v-half, v-min or breadth-first",
-               plan_schedule_name(plan));
     if (scenario->model.num_mtp_layers > 0)
         REFUSE("parallel.vocab_parallel",
                "true with num_nextn_predict_layers %d is legal, but not supported yet; expected "

@@ -47,17 +47,18 @@ double objective_bound(const Scenario *scenario, PlanObjective objective, double
 // Time the mean rank computes in a step: what the energy model counts as busy.
 static double mean_busy_s(const Plan *plan, const Prices *prices) {
     const bool mixes = schedule_find(plan->schedule)->mixes_backwards;
+    const double each = (double)plan_chunk_microbatches(plan), all = (double)plan->num_microbatches;
     double chunks_s = 0, optimizers_s = 0;
     for (int c = 0; c < plan_all_chunks(plan); c++) {
-        const int holders = c < plan->num_chunks ? 1 : plan->pp;
+        const double times = c < plan->num_chunks ? each : plan->pp * all;
         double backward_s = prices->backward[c].term_s[TERM_COMPUTE];
         if (mixes)
             backward_s = fmin(backward_s, prices->backward_input[c].term_s[TERM_COMPUTE] +
                                               prices->backward_weight[c].term_s[TERM_COMPUTE]);
-        chunks_s += holders * (prices->forward[c].term_s[TERM_COMPUTE] + backward_s);
+        chunks_s += times * (prices->forward[c].term_s[TERM_COMPUTE] + backward_s);
     }
     for (int rank = 0; rank < plan->pp; rank++) optimizers_s += prices->optimizer_s[rank];
-    return (chunks_s * (double)plan_chunk_microbatches(plan) + optimizers_s) / plan->pp;
+    return (chunks_s + optimizers_s) / plan->pp;
 }
 
 // --- The walk

@@ -54,20 +54,35 @@ static void vocab_emit(ProgramBuilder *b, VocabCollective which, int microbatch,
     b->vocab[which][microbatch] = program_emit(b, &collective);
 }
 
-// A rank that only receives a broadcast has nothing to wait for: it is there from the start.
-static void vocab_receive_all(ProgramBuilder *b) {
-    static const VocabCollective KINDS[] = {VOCAB_INPUT_BROADCAST, VOCAB_ROWS_BROADCAST};
+// A rank that only receives a broadcast has nothing to wait for: it is there from the start, or
+// from its own broadcast before it. All ranks have them in the order of the passes.
+static void vocab_receive(ProgramBuilder *b, VocabCollective which) {
+    for (const WorkItem **next = &b->vocab_next[which]; *next < b->items_end; ++*next) {
+        if (vocab_awaited(b->plan, *next) != which) continue;
+        if (vocab_root(b->plan, which, (*next)->microbatch) == b->rank) return;
+        vocab_emit(b, which, (*next)->microbatch, -1);
+    }
+}
+
+static void vocab_receive_first(ProgramBuilder *b, const WorkItem *items, int num_items) {
     if (!b->plan->vocab_barriers) return;
-    const int roots[] = {plan_chunk_rank(b->plan, b->num_chunks - 1), plan_chunk_rank(b->plan, 0)};
-    for (int k = 0; k < 2; k++)
-        for (int m = 0; m < b->num_microbatches && roots[k] != b->rank; m++)
-            vocab_emit(b, KINDS[k], m, -1);
+    b->items_end = items + num_items;
+    for (int k = 0; k < NUM_VOCAB_COLLECTIVES; k++) {
+        b->vocab_next[k] = items;
+        if (vocab_is_broadcast((VocabCollective)k)) vocab_receive(b, (VocabCollective)k);
+    }
 }
 
 static void vocab_emit_following(ProgramBuilder *b, const WorkItem *item) {
     const VocabCollectives following = vocab_following(b->plan, item);
-    for (int k = 0; following.which[k] != NUM_VOCAB_COLLECTIVES; k++)
-        vocab_emit(b, following.which[k], item->microbatch, b->last_compute);
+    for (int k = 0; following.which[k] != NUM_VOCAB_COLLECTIVES; k++) {
+        const VocabCollective which = following.which[k];
+        vocab_emit(b, which, item->microbatch, b->last_compute);
+        if (!vocab_is_broadcast(which)) continue;
+        assert(b->vocab_next[which]->microbatch == item->microbatch);
+        b->vocab_next[which]++;
+        vocab_receive(b, which);
+    }
 }
 
 static bool makes_gradients(const WorkItem *item) {
@@ -106,12 +121,11 @@ static Instruction compute_instruction(const WorkItem *item, int num_parts) {
 // waits for `message`, and for `other` unless it waits for a gather (indices or -1).
 static void compute_emit(ProgramBuilder *b, const WorkItem *item, int message, int other) {
     const int chunk = item->chunk;
-    const VocabCollective awaited = vocab_awaited(b->plan, item);
-    if (awaited != NUM_VOCAB_COLLECTIVES) message = b->vocab[awaited][item->microbatch];
     const ChunkSync *gather = NULL, *reduce = NULL;
     if (item->kind == WORK_FORWARD && b->num_forwards[chunk]++ == 0 && b->first_gather[chunk] >= 0)
         gather = &b->sync.gather[chunk];
-    if (makes_gradients(item) && ++b->num_gradients[chunk] == b->num_gradients_due &&
+    const int num_due = chunk < b->num_chunks ? b->num_gradients_due : b->num_microbatches;
+    if (makes_gradients(item) && ++b->num_gradients[chunk] == num_due &&
         b->training->overlap_grad_reduce)
         reduce = &b->sync.reduce[chunk];
     const int num_parts = gather ? gather->num_parts : reduce ? reduce->num_parts : 1;
@@ -127,7 +141,6 @@ static void compute_emit(ProgramBuilder *b, const WorkItem *item, int message, i
         int last = piece_emit(b, reduce, chunk, part, b->last_compute);
         if (last >= 0) b->last_reduce = last;
     }
-    vocab_emit_following(b, item);
 }
 
 // --- One rank
@@ -151,6 +164,12 @@ typedef struct {
     int message[2];
 } Received;
 
+// What an item waits for: a collective over a spread vocabulary, or its message.
+static int input_of(const ProgramBuilder *b, const WorkItem *item, int message) {
+    const VocabCollective awaited = vocab_awaited(b->plan, item);
+    return awaited == NUM_VOCAB_COLLECTIVES ? message : b->vocab[awaited][item->microbatch];
+}
+
 static Received step_receive(ProgramBuilder *b, const WorkItem *items, int num_items, int first) {
     Received step = {.end = first + 1, .message = {-1, -1}};
     if (first == num_items) return step;
@@ -164,9 +183,15 @@ static void steps_emit_asynchronous(ProgramBuilder *b, const WorkItem *items, in
     Received step = step_receive(b, items, num_items, 0);
     for (int first = 0; first < num_items;) {
         const Received next = step_receive(b, items, num_items, step.end);
-        compute_emit(b, &items[first], step.message[0], step.message[1]);
-        if (step.end > first + 1) compute_emit(b, &items[first + 1], step.message[1], -1);
-        for (int i = first; i < step.end; i++) program_emit_send(b, &items[i], -1);
+        const bool pair = step.end > first + 1;
+        const int input = input_of(b, &items[first], step.message[0]);
+        const int other = pair ? input_of(b, &items[first + 1], step.message[1]) : -1;
+        compute_emit(b, &items[first], input, other);
+        if (pair) compute_emit(b, &items[first + 1], other, -1);
+        for (int i = first; i < step.end; i++) {
+            vocab_emit_following(b, &items[i]);
+            program_emit_send(b, &items[i], -1);
+        }
         first = step.end;
         step = next;
     }
@@ -219,7 +244,7 @@ static void rank_build(ProgramBuilder *b, const WorkItem *items, int num_items, 
         b->first_gather[chunk] = -1;
         b->num_forwards[chunk] = b->num_gradients[chunk] = 0;
     }
-    vocab_receive_all(b);
+    vocab_receive_first(b, items, num_items);
     if (b->training->overlap_param_gather) gathers_emit(b, -1);
     if (asynchronous)
         steps_emit_asynchronous(b, items, num_items);

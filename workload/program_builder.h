@@ -11,7 +11,7 @@ typedef struct {
     const Training *training;
     SyncPlan sync;
     int num_chunks, num_microbatches;
-    int num_gradients_due; // of each chunk
+    int num_gradients_due; // of each chunk but those of a spread vocabulary
     int tied_chunks[2];    // with embedding and loss, where they exchange gradients; else -1
     const double *copies_bytes;
 
@@ -31,6 +31,8 @@ typedef struct {
     int num;          // so far
     int num_p2p_groups;
     int last_compute, last_reduce; // indices; -1
+    // The next pass whose broadcast is not emitted yet, and the end of the rank's work.
+    const WorkItem *vocab_next[NUM_VOCAB_COLLECTIVES], *items_end;
 } ProgramBuilder;
 
 // Adds an instruction to the rank being built. Returns its index.

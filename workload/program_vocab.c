@@ -4,6 +4,26 @@
 
 static const VocabCollective NONE = NUM_VOCAB_COLLECTIVES;
 
+bool vocab_is_broadcast(VocabCollective which) {
+    return which == VOCAB_INPUT_BROADCAST || which == VOCAB_ROWS_BROADCAST;
+}
+
+// Whether a chunk is the first or the last of its model: of dual pipelines there are two of each.
+static bool is_first(const Plan *plan, int chunk) {
+    return chunk % plan_num_stages(plan) == 0;
+}
+
+static bool is_last(const Plan *plan, int chunk) {
+    return (chunk + 1) % plan_num_stages(plan) == 0;
+}
+
+int vocab_root(const Plan *plan, VocabCollective which, int microbatch) {
+    const int pipeline = microbatch / (int)plan_chunk_microbatches(plan);
+    const int first = pipeline * plan_num_stages(plan);
+    return plan_chunk_rank(plan, which == VOCAB_INPUT_BROADCAST ? first + plan_num_stages(plan) - 1
+                                                                : first);
+}
+
 ProgramCollective vocab_collective(const Plan *plan, const Workload *workload,
                                    VocabCollective which) {
     static const char *const NAMES[NUM_VOCAB_COLLECTIVES] = {
@@ -12,12 +32,11 @@ ProgramCollective vocab_collective(const Plan *plan, const Workload *workload,
     };
     // The gradient is summed up when the statistics have corrected each rank's part of it.
     static const int QUEUES[NUM_VOCAB_COLLECTIVES] = {1, 2, 3, 3, 4};
-    const bool broadcast = which == VOCAB_INPUT_BROADCAST || which == VOCAB_ROWS_BROADCAST;
     // Three fp32 numbers a token, of the sequence-parallel part of them.
     const double tokens =
         workload->tokens_per_microbatch / (plan->sequence_parallel ? plan->tp : 1);
     return (ProgramCollective){
-        .kind = broadcast ? COLLECTIVE_BROADCAST : COLLECTIVE_ALL_REDUCE,
+        .kind = vocab_is_broadcast(which) ? COLLECTIVE_BROADCAST : COLLECTIVE_ALL_REDUCE,
         .group = GROUP_PP,
         .message_bytes = which == VOCAB_STATISTICS_SUM ? 3 * 4 * tokens : workload->boundary_bytes,
         .name = NAMES[which],
@@ -65,8 +84,8 @@ VocabCollective vocab_awaited(const Plan *plan, const WorkItem *item) {
         if (item->kind == WORK_BACKWARD_INPUT) return NONE; // right behind the forward
         return forward ? VOCAB_INPUT_BROADCAST : VOCAB_STATISTICS_SUM;
     }
-    if (forward) return item->chunk == 0 ? VOCAB_LOOKUP_SUM : NONE;
-    const bool last = item->chunk == plan->num_chunks - 1;
+    if (forward) return is_first(plan, item->chunk) ? VOCAB_LOOKUP_SUM : NONE;
+    const bool last = is_last(plan, item->chunk);
     return last && is_output_gradient(item) ? VOCAB_GRADIENT_SUM : NONE;
 }
 
@@ -84,8 +103,9 @@ VocabCollectives vocab_following(const Plan *plan, const WorkItem *item) {
         if (item->kind != WORK_BACKWARD_INPUT) return one(NONE);
         return (VocabCollectives){{VOCAB_STATISTICS_SUM, VOCAB_GRADIENT_SUM, NONE}};
     }
-    if (forward && item->chunk == plan->num_chunks - 1) return one(VOCAB_INPUT_BROADCAST);
-    return one(item->chunk == 0 && is_output_gradient(item) ? VOCAB_ROWS_BROADCAST : NONE);
+    if (forward && is_last(plan, item->chunk)) return one(VOCAB_INPUT_BROADCAST);
+    const bool first = is_first(plan, item->chunk);
+    return one(first && is_output_gradient(item) ? VOCAB_ROWS_BROADCAST : NONE);
 }
 
 // --- Durations

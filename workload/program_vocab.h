@@ -17,6 +17,11 @@ typedef enum {
     NUM_VOCAB_COLLECTIVES
 } VocabCollective;
 
+bool vocab_is_broadcast(VocabCollective which);
+
+// The pipeline rank that a broadcast of a micro-batch comes from.
+int vocab_root(const Plan *plan, VocabCollective which, int microbatch);
+
 ProgramCollective vocab_collective(const Plan *plan, const Workload *workload,
                                    VocabCollective which);
 

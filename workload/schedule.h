@@ -34,6 +34,7 @@ typedef struct Schedule {
     bool mixes_backwards; // some backwards are split like that, others whole
     bool receives_ahead; // more than the next item's inputs arrive before it: where messages block,
                          // ranks would wait for each other in a circle
+    int num_pipelines;   // 2: run against each other over the same ranks (plan_is_dual); else 0
 
     // All below but the orders of schedule_orders is of the chunks alone, vocabulary apart.
 
@@ -44,13 +45,16 @@ typedef struct Schedule {
     // The orders of all ranks: fills orders[rank].items; NULL where `order` says all.
     void (*orders)(const ScheduleShape *shape, Arena *scratch, const RankOrder *orders);
     // Most chunk inputs held at once by a rank (one unit: one chunk and micro-batch), from its
-    // forward to its backward; where that is split, to its weight part, which gives back the last
+    // forward to its backward, those that barriers keep included; where that is split, to its
+    // weight part, which gives back the last
     // of them (how much is left for it: Chunk.deferred_bytes). Of the V schedules the most of any
     // rank, where there are more micro-batches than ranks; else a bound.
     int (*in_flight)(const ScheduleShape *shape, int rank);
     // Idle time of a rank over its busy time in a step that begins and ends on all ranks at once;
     // equal chunks, no messages, and backward = 2 forward: F = B = W where it is split. Exact where
-    // pp divides num_microbatches and where that is below pp, else an upper bound.
+    // pp divides num_microbatches and where that is below pp, else an upper bound. Where passes
+    // over a spread vocabulary take no time, it is the same with them, but for DualPipe, which says
+    // what they add, the V schedules, and ZB-H1 and ZB-H2 below 2 pp micro-batches: not stated.
     double (*bubble_frac)(const ScheduleShape *shape);
     const char *source; // of the order and the closed forms
 } Schedule;
@@ -72,3 +76,7 @@ ScheduleTraits plan_schedule_traits(const Plan *plan);
 // The orders of all ranks of a plan: [pp].
 //   shape  schedule_shape of it; where its vocabulary is spread, program_shape
 const RankOrder *plan_orders(const Plan *plan, const ScheduleShape *shape, Arena *arena);
+
+// The same without the passes over a spread vocabulary: of the shape's `vocab` only the barriers
+// count. A file's order is as it was read.
+const RankOrder *plan_chunk_orders(const Plan *plan, const ScheduleShape *shape, Arena *arena);

@@ -4,6 +4,11 @@
 // group through its first chunk, then through its next; backwards the same with the chunks
 // reversed. After 2 (pp - rank - 1) + (vpp - 1) pp forwards, one forward and one backward in turn.
 //
+// Where the vocabulary is spread over the ranks, each barrier puts the backwards one forward later,
+// as it does in 1F1B: from a micro-batch's forward in the last chunk to its backward there then lie
+// a backward and a forward of every rank, in which all of them get to their pass. Here these are of
+// one chunk, so a barrier keeps one chunk input more, not vpp: 1 / vpp of a micro-batch.
+//
 // Megatron-LM refuses a last group of fewer than pp micro-batches: with its table and warm-up the
 // ranks can wait for each other in a circle (at pp >= 4). Here the slots of the missing ones are
 // kept and nothing is done in them. Any order of this kind is legal: micro-batches do not depend
@@ -33,7 +38,7 @@ static int num_slots(const ScheduleShape *shape) {
 
 // Not limited by the number of slots.
 static int warmup(const ScheduleShape *shape, int rank) {
-    return 2 * (shape->pp - rank - 1) + (shape->vpp - 1) * shape->pp;
+    return 2 * (shape->pp - rank - 1) + (shape->vpp - 1) * shape->pp + shape->vocab.barriers;
 }
 
 // Writes the work of a slot, if any, and goes to the next. Returns the number of items written.

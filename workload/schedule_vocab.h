@@ -19,7 +19,10 @@
 #include "workload/schedule.h"
 
 // The orders of all ranks with the passes put in.
-//   base  [pp] work of the chunks alone
+//   base           [pp] work of the chunks alone
+//   num_pipelines  2 where two run against each other (plan_is_dual), else 1: chunk c is stage
+//                  c % (chunks of one), and each runs its part of the micro-batches
 // All ranks have the passes in one order. A pass comes as soon as its input is there and the rank
 // is done with what it runs; when that is, is found by playing with the units of shape->vocab.
-const RankOrder *vocab_orders(const ScheduleShape *shape, const RankOrder *base, Arena *arena);
+const RankOrder *vocab_orders(const ScheduleShape *shape, const RankOrder *base, int num_pipelines,
+                              Arena *arena);

@@ -16,8 +16,9 @@ const Schedule *schedule_find(ScheduleKind kind) {
     return NULL;
 }
 
-const RankOrder *schedule_orders(const Schedule *schedule, const ScheduleShape *shape,
-                                 Arena *arena) {
+// The work of the chunks alone.
+static const RankOrder *chunk_orders(const Schedule *schedule, const ScheduleShape *shape,
+                                     Arena *arena) {
     RankOrder *orders = ARENA_ARRAY(arena, shape->pp, RankOrder);
     for (int rank = 0; rank < shape->pp; rank++) {
         const int num_items = schedule->num_items(shape, rank);
@@ -25,7 +26,14 @@ const RankOrder *schedule_orders(const Schedule *schedule, const ScheduleShape *
         if (!schedule->orders) schedule->order(shape, rank, orders[rank].items);
     }
     if (schedule->orders) schedule->orders(shape, arena, orders);
-    return shape->vocab.barriers ? vocab_orders(shape, orders, arena) : orders;
+    return orders;
+}
+
+const RankOrder *schedule_orders(const Schedule *schedule, const ScheduleShape *shape,
+                                 Arena *arena) {
+    const RankOrder *orders = chunk_orders(schedule, shape, arena);
+    if (!shape->vocab.barriers) return orders;
+    return vocab_orders(shape, orders, schedule->num_pipelines == 2 ? 2 : 1, arena);
 }
 
 ScheduleTraits plan_schedule_traits(const Plan *plan) {
@@ -36,9 +44,15 @@ ScheduleTraits plan_schedule_traits(const Plan *plan) {
     return (ScheduleTraits){row->splits_backward, row->mixes_backwards, row->receives_ahead};
 }
 
-const RankOrder *plan_orders(const Plan *plan, const ScheduleShape *shape, Arena *arena) {
+const RankOrder *plan_chunk_orders(const Plan *plan, const ScheduleShape *shape, Arena *arena) {
     if (plan->schedule_file) return plan->schedule_file->orders;
-    return schedule_orders(schedule_find(plan->schedule), shape, arena);
+    return chunk_orders(schedule_find(plan->schedule), shape, arena);
+}
+
+const RankOrder *plan_orders(const Plan *plan, const ScheduleShape *shape, Arena *arena) {
+    const RankOrder *orders = plan_chunk_orders(plan, shape, arena);
+    if (!shape->vocab.barriers) return orders;
+    return vocab_orders(shape, orders, plan_is_dual(plan) ? 2 : 1, arena);
 }
 
 int schedule_num_items_fb(const ScheduleShape *shape, int rank) {

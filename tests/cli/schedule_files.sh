@@ -76,15 +76,44 @@ job file:orders/nul.txt >"$temp/jobs/filed.json"
 refuses "$temp/jobs/orders/nul.txt: line 1: a NUL byte; expected text" \
     estimate "$temp/jobs/filed.json"
 
-# Passes over a spread vocabulary are put into a schedule by name only.
-job file:orders/pairs.txt | sed 's/"vpp": 2/"vpp": 2, "vocab_parallel": true/' >"$temp/jobs/filed.json"
-refuses "$temp/jobs/filed.json: parallel.vocab_parallel: true with schedule file:orders/pairs.txt \
-is legal, but not supported yet; expected gpipe, 1f1b, zb-h1, zb-h2, zb-v, v-half, v-min or \
-breadth-first" estimate "$temp/jobs/filed.json"
-job zb-v | sed 's/"vpp": 2/"vpp": 2, "vocab_parallel": true/' >"$temp/jobs/spread.json"
-refuses "$temp/jobs/spread.json: parallel.vocab_parallel: true, and schedule files hold no passes \
-over a vocabulary; expected false with --write-schedule" \
-    estimate "$temp/jobs/spread.json" --write-schedule "$temp/jobs/orders/spread.txt"
+# Passes over a spread vocabulary are put into an order that is read as into the schedule that it was
+# written from. Barriers change the order, which is the file's: without them it is another.
+for schedule in 1f1b interleaved dualpipe v-half; do
+    spread='"vpp": 2, "vocab_parallel": true'
+    [ $schedule = 1f1b ] && spread='"vpp": 1, "vocab_parallel": true'
+    job $schedule | sed "s/\"vpp\": 2/$spread/" >"$temp/jobs/named.json"
+    job "file:orders/spread.txt" | sed "s/\"vpp\": 2/$spread/" >"$temp/jobs/filed.json"
+    answers 0 estimate "$temp/jobs/named.json" --write-schedule "$temp/jobs/orders/spread.txt"
+    answer estimate "$temp/jobs/named.json" >"$temp/named"
+    answer estimate "$temp/jobs/filed.json" >"$temp/filed"
+    cmp "$temp/named" "$temp/filed"
+    sed 's/, "vocab_parallel": true//' "$temp/jobs/named.json" >"$temp/jobs/alone.json"
+    cp "$temp/jobs/orders/spread.txt" "$temp/spread.txt"
+    answers 0 estimate "$temp/jobs/alone.json" --write-schedule "$temp/jobs/orders/spread.txt"
+    if cmp -s "$temp/jobs/orders/spread.txt" "$temp/spread.txt"; then
+        fail "$schedule: barriers change nothing"
+    fi
+    answer estimate "$temp/jobs/filed.json" >"$temp/filed"
+    if cmp -s "$temp/named" "$temp/filed"; then fail "$schedule: the file's order is not used"; fi
+    [ -x "${MESHWRIGHT_SIM-}" ] || continue
+    mv "$temp/spread.txt" "$temp/jobs/orders/spread.txt"
+    answer simulate "$temp/jobs/named.json" >"$temp/named"
+    answer simulate "$temp/jobs/filed.json" >"$temp/filed"
+    cmp "$temp/named" "$temp/filed"
+done
+
+# Whatever the order: the last micro-batch first, and one of two pipelines after the other.
+printf 'F3 F0 B3 F1 B0 F2 B1 B2\nF3 B3 F0 B0 F1 B1 F2 B2\n' >"$temp/jobs/orders/last.txt"
+printf 'placement dual\nF0.0 F1.0 B0.0 B1.0 F2.1 B2.1 F3.1 B3.1\nF0.0 B0.0 F1.0 B1.0 F2.1 F3.1 B2.1 B3.1\n' \
+    >"$temp/jobs/orders/after.txt"
+for order in last after; do
+    for barriers in 1 2; do
+        job file:orders/$order.txt | sed "s/\"tp\".*\"schedule\"/\"dp\": 4, \"pp\": 2, \
+\"vocab_parallel\": true, \"vocab_barriers\": $barriers, \"schedule\"/" >"$temp/jobs/filed.json"
+        answers 0 estimate "$temp/jobs/filed.json"
+        [ ! -x "${MESHWRIGHT_SIM-}" ] || answers 0 simulate "$temp/jobs/filed.json"
+    done
+done
 
 # The scenario itself is never written over.
 refuses "$temp/jobs/named.json: is the scenario $temp/jobs/named.json; expected another file to write" \

@@ -76,7 +76,9 @@ for network in '"nics_per_node": 8, "topology": "rail-fat-tree"' \
         '"pp": 2, "schedule": "zb-h2"' '"pp": 4, "schedule": "zb-v"' \
         '"pp": 2, "schedule": "v-half"' '"pp": 2, "schedule": "v-min"' \
         '"pp": 2, "schedule": "dualpipe"' '"pp": 4, "vocab_parallel": true' \
-        '"pp": 4, "schedule": "v-half", "vocab_parallel": true'; do
+        '"pp": 4, "schedule": "v-half", "vocab_parallel": true' \
+        '"pp": 4, "vpp": 2, "vocab_parallel": true' \
+        '"pp": 4, "schedule": "dualpipe", "vocab_parallel": true'; do
         same "\"tp\": 4, $schedule"
     done
     # Replicas in other places of the rank order, with and without shards, and without overlap.

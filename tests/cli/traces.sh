@@ -75,6 +75,7 @@ python3 check.py out/trace.json estimate 200 estimate.json
 [ -x "$MESHWRIGHT_SIM" ] || exit 0
 for parallel in '"tp": 2, "pp": 4, "vpp": 2, "ep": 2' '"tp": 2, "pp": 4, "schedule": "gpipe"' \
     '"tp": 2, "pp": 4, "schedule": "zb-h1"' '"tp": 2, "pp": 4, "vocab_parallel": true' \
+    '"tp": 2, "pp": 4, "schedule": "dualpipe", "vocab_parallel": true' \
     '"tp": 8' '"tp": 2, "ep": 4, "zero_stage": 0' '"tp": 1, "pp": 2, "recompute": "full"'; do
     job "$parallel"
     "$MESHWRIGHT" estimate job.json --json >estimate.json 2>/dev/null || [ $? -eq 1 ] # too large

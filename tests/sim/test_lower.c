@@ -74,17 +74,16 @@ static void every_instruction_runs_when_the_timeline_says(void) {
 }
 
 static void so_do_passes_over_a_spread_vocabulary(void) {
-    static const ScheduleKind KINDS[] = {SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_ZB_H1,
-                                         SCHEDULE_ZB_V, SCHEDULE_V_HALF};
-    for (int i = 0; i < 5 * 3 * 2 * 2; i++) {
-        const ScheduleKind kind = KINDS[i % 5];
-        const int pp = 2 + i / 5 % 3;
-        PipelineCase c =
-            case_new(kind, pp, schedule_takes(kind, pp, 1, 2 * pp + 1) ? 1 : 2, 2 * pp + 1);
-        c.plan.vocab_barriers = 1 + i / 15 % 2;
-        c.scenario.training.overlap_grad_reduce = i / 30;
-        c.scenario.training.overlap_param_gather = i / 30;
-        assert_agrees(&c, "spread vocabulary");
+    for (int i = 0; i < NUM_SCHEDULES * 3 * 2 * 2 * 2; i++) {
+        const ScheduleKind kind = (ScheduleKind)(i % NUM_SCHEDULES);
+        const int k = i / NUM_SCHEDULES, pp = 2 + k % 3, vpp = 1 + k / 3 % 2;
+        const int num_microbatches = 2 * pp + (kind == SCHEDULE_DUALPIPE ? 2 : 1);
+        if (!schedule_takes(kind, pp, vpp, num_microbatches)) continue;
+        PipelineCase c = case_new(kind, pp, vpp, num_microbatches);
+        c.plan.vocab_barriers = 1 + k / 6 % 2;
+        c.scenario.training.overlap_grad_reduce = k / 12;
+        c.scenario.training.overlap_param_gather = k / 12;
+        assert_agrees(&c, schedule_find(kind)->name);
         pipeline_free(&c);
     }
 }

@@ -8,15 +8,8 @@
 
 #define ASSERT_TIME(actual, expected) CU_ASSERT_DOUBLE_EQUAL(actual, expected, 1e-9)
 
-static const ScheduleKind KINDS[] = {
-    SCHEDULE_GPIPE, SCHEDULE_1F1B,   SCHEDULE_ZB_H1, SCHEDULE_ZB_H2,
-    SCHEDULE_ZB_V,  SCHEDULE_V_HALF, SCHEDULE_V_MIN, SCHEDULE_BREADTH_FIRST,
-};
-enum { NUM_KINDS = sizeof KINDS / sizeof *KINDS };
-
-static PipelineCase spread_new(ScheduleKind kind, int pp, int num_microbatches, int barriers) {
-    const bool one = schedule_takes(kind, pp, 1, num_microbatches);
-    const int vpp = one && kind != SCHEDULE_BREADTH_FIRST ? 1 : 2;
+static PipelineCase spread_new(ScheduleKind kind, int pp, int vpp, int num_microbatches,
+                               int barriers) {
     PipelineCase c = pipeline_new(kind, pp, vpp, num_microbatches);
     c.plan.vocab_barriers = barriers;
     return c;
@@ -47,18 +40,34 @@ static double start_of(const PipelineCase *c, const Timeline *t, int rank, Instr
     return t->start_s[rank][instruction_find(&c->program, rank, kind, chunk, microbatch)];
 }
 
+// How a backward stands in the Program: whole, or its input part.
+static InstructionKind back_kind(const PipelineCase *c, int rank, int chunk, int microbatch) {
+    const InstructionKind kind = INSTRUCTION_BACKWARD;
+    const bool whole = instruction_find(&c->program, rank, kind, chunk, microbatch) >= 0;
+    return whole ? kind : INSTRUCTION_BACKWARD_INPUT;
+}
+
 // What every micro-batch has to wait for, on all ranks.
 static void check_microbatch(const PipelineCase *c, const Timeline *t, int m) {
-    const int n = c->plan.num_chunks, last = plan_chunk_rank(&c->plan, n - 1);
+    const int n = c->plan.num_chunks, num_stages = plan_num_stages(&c->plan);
+    const int first_chunk = m / (int)plan_chunk_microbatches(&c->plan) * num_stages;
+    const int last_chunk = first_chunk + num_stages - 1;
+    const int first = plan_chunk_rank(&c->plan, first_chunk);
+    const int last = plan_chunk_rank(&c->plan, last_chunk);
     const bool one = c->plan.vocab_barriers == 1;
-    const bool split = schedule_find(c->plan.schedule)->splits_backward;
-    const InstructionKind back = split ? INSTRUCTION_BACKWARD_INPUT : INSTRUCTION_BACKWARD;
     const InstructionKind t_kind = one ? INSTRUCTION_BACKWARD_WEIGHT : INSTRUCTION_BACKWARD;
     const InstructionKind s_end = one ? INSTRUCTION_BACKWARD_INPUT : INSTRUCTION_FORWARD;
-    const double forward_s = end_of(c, t, last, INSTRUCTION_FORWARD, n - 1, m);
-    const double backward_s = end_of(c, t, 0, back, 0, m);
-    const double begin_s = start_of(c, t, 0, INSTRUCTION_FORWARD, 0, m);
-    const double turn_s = start_of(c, t, last, back, n - 1, m);
+    const double forward_s = end_of(c, t, last, INSTRUCTION_FORWARD, last_chunk, m);
+    const double backward_s =
+        end_of(c, t, first, back_kind(c, first, first_chunk, m), first_chunk, m);
+    const double begin_s = start_of(c, t, first, INSTRUCTION_FORWARD, first_chunk, m);
+    const double turn_s = start_of(c, t, last, back_kind(c, last, last_chunk, m), last_chunk, m);
+    // A forward that runs beside the backward waits for the same gradient.
+    const Instruction *list = c->program.ranks[last].instructions;
+    const int turn =
+        instruction_find(&c->program, last, back_kind(c, last, last_chunk, m), last_chunk, m);
+    if (list[turn - 1].kind == INSTRUCTION_FORWARD)
+        CU_ASSERT_EQUAL(list[turn - 1].waits[1], list[turn].waits[0]);
     for (int r = 0; r < c->plan.pp; r++) {
         const int lookup = find(&c->program, r, VOCAB_LOOKUP_SUM, m);
         const int statistics = find(&c->program, r, VOCAB_STATISTICS_SUM, m);
@@ -83,19 +92,95 @@ static void check_microbatch(const PipelineCase *c, const Timeline *t, int m) {
     }
 }
 
+static void check_passes(PipelineCase *c) {
+    for (int r = 0; r < c->plan.pp; r++) c->message_s[r] = 0.125;
+    pipeline_build(c, 0.5);
+    const Timeline t = pipeline_run(c);
+    for (int m = 0; m < c->plan.num_microbatches; m++) check_microbatch(c, &t, m);
+    double sum = 0;
+    for (int k = 0; k < NUM_TERMS; k++) sum += t.term_s[k];
+    ASSERT_TIME(sum, t.step_time_s);
+}
+
+// Every schedule, with up to 3 chunks a rank where it takes them.
+static void for_all_cases(void (*check)(PipelineCase *c)) {
+    int num_cases[NUM_SCHEDULES] = {0};
+    for (int i = 0; i < NUM_SCHEDULES * 3 * 5 * 12 * 2; i++) {
+        const ScheduleKind kind = (ScheduleKind)(i % NUM_SCHEDULES);
+        const int k = i / NUM_SCHEDULES, vpp = 1 + k % 3, pp = 2 + k / 3 % 5, m = 1 + k / 15 % 12;
+        if (!schedule_takes(kind, pp, vpp, m)) continue;
+        PipelineCase c = spread_new(kind, pp, vpp, m, 1 + k / 180);
+        check(&c);
+        pipeline_free(&c);
+        num_cases[kind]++;
+    }
+    for (int kind = 0; kind < NUM_SCHEDULES; kind++)
+        CU_ASSERT(!schedule_find((ScheduleKind)kind) || num_cases[kind] >= 18);
+}
+
 static void passes_wait_for_what_they_need(void) {
-    for (int i = 0; i < NUM_KINDS * 4 * 9 * 2; i++) {
-        PipelineCase c = spread_new(KINDS[i % NUM_KINDS], 2 + i / NUM_KINDS % 4,
-                                    1 + i / NUM_KINDS / 4 % 9, 1 + i / NUM_KINDS / 36);
-        for (int r = 0; r < c.plan.pp; r++) c.message_s[r] = 0.125;
-        pipeline_build(&c, 0.5);
-        const Timeline t = pipeline_run(&c);
-        for (int m = 0; m < c.plan.num_microbatches; m++) check_microbatch(&c, &t, m);
-        double sum = 0;
-        for (int k = 0; k < NUM_TERMS; k++) sum += t.term_s[k];
-        ASSERT_TIME(sum, t.step_time_s);
+    for_all_cases(check_passes);
+}
+
+// Whether bubble_frac is stated to hold with passes that take no time, and not only as a bound.
+static bool states_bubble(const Schedule *schedule, const ScheduleShape *shape) {
+    const int pp = shape->pp, m = shape->num_microbatches;
+    const ScheduleKind kind = schedule->kind;
+    if (plan_is_v(&(Plan){.schedule = kind, .pp = pp})) return false;
+    if (kind == SCHEDULE_ZB_H1 || kind == SCHEDULE_ZB_H2) return m >= 2 * pp;
+    return kind == SCHEDULE_DUALPIPE || m % pp == 0 || m < pp;
+}
+
+static void check_bubble(PipelineCase *c) {
+    const Schedule *schedule = schedule_find(c->plan.schedule);
+    ScheduleShape shape = schedule_shape(c->plan.pp, c->plan.vpp, (int)c->plan.num_microbatches);
+    shape.vocab.barriers = c->plan.vocab_barriers;
+    if (!states_bubble(schedule, &shape)) return;
+    for (int v = 0; v < NUM_VOCAB_CHUNKS; v++) {
+        const int chunk = c->plan.num_chunks + v;
+        c->forward[chunk] = c->backward[chunk] = price_of_compute(0);
+        c->backward_input[chunk] = c->backward_weight[chunk] = price_of_compute(0);
+    }
+    pipeline_build(c, 0);
+    const double busy_s = 3.0 * c->plan.vpp * (double)plan_chunk_microbatches(&c->plan);
+    ASSERT_TIME(pipeline_run(c).step_time_s, busy_s * (1 + schedule->bubble_frac(&shape)));
+}
+
+static void bubble_is_the_closed_form_where_passes_take_no_time(void) {
+    for_all_cases(check_bubble);
+    for (int i = 0; i < 5 * 4 * 2; i++) { // more ranks of DualPipe
+        const int pp = 8 + 2 * (i % 5), m = 2 * pp + 2 * (i / 5 % 4);
+        PipelineCase c = spread_new(SCHEDULE_DUALPIPE, pp, 2, m, 1 + i / 20);
+        check_bubble(&c);
         pipeline_free(&c);
     }
+}
+
+// The rows of the vocabulary serve both of two pipelines: their gradients are whole after all
+// micro-batches, those of a chunk after half of them.
+static void gradients_of_the_rows_are_reduced_once(void) {
+    PipelineCase c = spread_new(SCHEDULE_DUALPIPE, 4, 2, 8, 1);
+    c.plan.dp = c.plan.zero_group = 2;
+    c.scenario.training.overlap_grad_reduce = true;
+    for (int v = 0; v < NUM_VOCAB_CHUNKS; v++)
+        c.chunks[c.plan.num_chunks + v] = (Chunk){.dense_parameters = 500};
+    pipeline_build(&c, 0);
+    for (int r = 0; r < 4; r++) {
+        const RankProgram *rank = &c.program.ranks[r];
+        int num[2 * 4 + NUM_VOCAB_CHUNKS] = {0};
+        for (int i = 0; i < rank->num_instructions; i++) {
+            const Instruction *one = &rank->instructions[i];
+            if (one->kind != INSTRUCTION_COLLECTIVE || one->phase == PHASE_FORWARD) continue;
+            if (one->chunk < 0) continue;
+            num[one->chunk]++;
+            const int m = rank->instructions[one->waits[0]].microbatch;
+            CU_ASSERT_EQUAL(m % 4, 3);
+            if (one->chunk >= 8) CU_ASSERT_EQUAL(m, 7);
+        }
+        for (int chunk = 0; chunk < 8 + NUM_VOCAB_CHUNKS; chunk++)
+            CU_ASSERT_EQUAL(num[chunk], chunk >= 8 || plan_chunk_rank(&c.plan, chunk) == r);
+    }
+    pipeline_free(&c);
 }
 
 // Two ranks, one micro-batch, one barrier; collectives 0.5 s. Lookups until 0.25, their sum until
@@ -103,7 +188,7 @@ static void passes_wait_for_what_they_need(void) {
 // the statistics until 4.25, the gradient until 4.75, while T runs; backwards until 6.75 and 8.75,
 // the broadcast until 9.25, the rows' gradient until 9.75.
 static void one_micro_batch_by_hand(void) {
-    PipelineCase c = spread_new(SCHEDULE_1F1B, 2, 1, 1);
+    PipelineCase c = spread_new(SCHEDULE_1F1B, 2, 1, 1, 1);
     pipeline_build(&c, 0.5);
     const Timeline t = pipeline_run(&c);
     for (int r = 0; r < 2; r++) {
@@ -125,7 +210,7 @@ static void one_micro_batch_by_hand(void) {
 // With two barriers S is one part, until 3.5, and T, 0.5 s after the statistics' 0.5 s, is before
 // the sum of the gradient, which ends at 5: 0.25 s later than above, and so is all else.
 static void two_barriers_by_hand(void) {
-    PipelineCase c = spread_new(SCHEDULE_1F1B, 2, 1, 2);
+    PipelineCase c = spread_new(SCHEDULE_1F1B, 2, 1, 1, 2);
     pipeline_build(&c, 0.5);
     const Timeline t = pipeline_run(&c);
     ASSERT_TIME(end_of(&c, &t, 0, INSTRUCTION_FORWARD, 3, 0), 3.5);
@@ -139,7 +224,7 @@ static void two_barriers_by_hand(void) {
 // step takes the work of one rank, 1 + 2 + 5 x 0.25 s a micro-batch, and what fills and drains.
 static void passes_fit_into_one_f_one_b(void) {
     for (int barriers = 1; barriers <= 2; barriers++) {
-        PipelineCase c = spread_new(SCHEDULE_1F1B, 4, 64, barriers);
+        PipelineCase c = spread_new(SCHEDULE_1F1B, 4, 1, 64, barriers);
         pipeline_build(&c, 0.01);
         const Timeline t = pipeline_run(&c);
         const double work_s = 64 * (3 + (barriers == 1 ? 0.25 + 0.5 + 0.75 : 0.75 + 0.75));
@@ -151,6 +236,9 @@ static void passes_fit_into_one_f_one_b(void) {
 
 CU_TestInfo program_vocab_tests[] = {
     {"passes_wait_for_what_they_need", passes_wait_for_what_they_need},
+    {"bubble_is_the_closed_form_where_passes_take_no_time",
+     bubble_is_the_closed_form_where_passes_take_no_time},
+    {"gradients_of_the_rows_are_reduced_once", gradients_of_the_rows_are_reduced_once},
     {"one_micro_batch_by_hand", one_micro_batch_by_hand},
     {"two_barriers_by_hand", two_barriers_by_hand},
     {"passes_fit_into_one_f_one_b", passes_fit_into_one_f_one_b},
