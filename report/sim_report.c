@@ -112,7 +112,8 @@ static double percent_of(double part_s, double step_s) {
 static void print_effects(const Paper *paper, const SimResult *result) {
     const SimDifference *d = &result->difference;
     double estimate_s = result->estimate_step_time_s;
-    fprintf(paper->stream, "%-*scontention %+.2f %%, spare bandwidth %+.2f %%, "
+    fprintf(paper->stream,
+            "%-*scontention %+.2f %%, spare bandwidth %+.2f %%, "
             "latency and overlap %+.2f %%",
             LABEL, "difference", percent_of(d->contention_s, estimate_s),
             percent_of(d->spare_bandwidth_s, estimate_s), percent_of(d->model_s, estimate_s));
