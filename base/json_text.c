@@ -1,13 +1,12 @@
 // From bytes to a checked tree, and back to a file.
 #include "base/json.h"
 #include "base/json_skip.h"
+#include "base/output_file.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { JSON_MAX_DEPTH = 64 };
 
@@ -277,29 +276,24 @@ void json_add_number(cJSON *object, const char *key, double value) {
         cJSON_AddNullToObject(object, key);
 }
 
-Status json_write(const cJSON *tree, FILE *stream) {
+// Fails where there is no memory; whether the stream takes it is not asked.
+static Status tree_put(const cJSON *tree, FILE *stream) {
     char *text = cJSON_Print(tree);
     if (!text) return status_error(STATUS_MACHINE, "out of memory while writing JSON");
-    bool failed = fputs(text, stream) < 0 || fputc('\n', stream) < 0 || fflush(stream) != 0;
+    if (fputs(text, stream) >= 0) fputc('\n', stream);
     cJSON_free(text);
-    if (failed) return status_error(STATUS_MACHINE, "cannot write: %s", strerror(errno));
     return status_ok();
+}
+
+Status json_write(const cJSON *tree, FILE *stream) {
+    TRY(tree_put(tree, stream));
+    if (!ferror(stream) && fflush(stream) == 0) return status_ok();
+    return status_error(STATUS_MACHINE, "cannot write: %s", strerror(errno));
 }
 
 Status json_save(const cJSON *tree, const char *path) {
     if (strcmp(path, "-") == 0) return json_write(tree, stdout);
-    char temporary[4096];
-    int n = snprintf(temporary, sizeof temporary, "%s.tmp%ld", path, (long)getpid());
-    if (n < 0 || n >= (int)sizeof temporary)
-        return status_at(STATUS_INVALID, path, "", "the path is too long");
-    FILE *stream = fopen(temporary, "wb");
-    if (!stream)
-        return status_at(STATUS_INVALID, path, "", "cannot be written: %s", strerror(errno));
-    Status status = json_write(tree, stream);
-    if (fclose(stream) != 0 && status.code == STATUS_OK)
-        status = status_at(STATUS_MACHINE, path, "", "cannot be written: %s", strerror(errno));
-    if (status.code == STATUS_OK && rename(temporary, path) != 0)
-        status = status_at(STATUS_INVALID, path, "", "cannot be written: %s", strerror(errno));
-    if (status.code != STATUS_OK) unlink(temporary);
-    return status;
+    OutputFile file;
+    TRY(output_open(path, &file));
+    return output_close(&file, tree_put(tree, file.stream));
 }

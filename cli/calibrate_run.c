@@ -1,5 +1,4 @@
 // `calibrate --run`: the parts of a step after one measured run.
-#include "base/data_dir.h"
 #include "calibrate/run_log.h"
 #include "calibrate/run_update.h"
 #include "cli/calibrate.h"
@@ -135,20 +134,6 @@ static double median_variance(const RunLog *log) {
 
 // --- What cannot be the run
 
-// The files that this scenario is made of.
-static Status output_check(const char *output, const Run *run, Arena *arena) {
-    static const char *const KEYS[] = {"calibration", "model"};
-    TRY(output_check_input(output, run->log_path, "log"));
-    TRY(output_check_input(output, run->scenario.file, "scenario"));
-    for (int i = 0; i < 2; i++) {
-        const cJSON *item = cJSON_GetObjectItemCaseSensitive(run->scenario.document, KEYS[i]);
-        if (cJSON_IsString(item) && (i == 0 || value_is_path(item->valuestring)))
-            TRY(output_check_input(
-                output, path_beside(arena, run->scenario.file, item->valuestring), KEYS[i]));
-    }
-    return status_ok();
-}
-
 static Status parallel_check(const Scenario *scenario) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(scenario->document, "parallel");
     if (item && !cJSON_IsNull(item)) return status_ok();
@@ -208,7 +193,10 @@ static Status run_load(const char *scenario, const char *output, Arena *arena, R
     TRY(scenario_open(scenario, arena, &run->scenario));
     TRY(parallel_check(&run->scenario));
     TRY(plan_resolve(&run->scenario, arena, &run->plan));
-    if (output) TRY(output_check(output, run, arena));
+    if (output) {
+        TRY(output_check_input(output, run->log_path, "log"));
+        TRY(output_check_scenario(output, &run->scenario, arena));
+    }
     TRY(run_log_load(run->log_path, &run->scenario, &run->plan, arena, &run->log));
     TRY(estimate_plan(&run->scenario, &run->plan, arena, &estimate, NULL));
     TRY(fit_check(&run->scenario, &estimate));

@@ -78,6 +78,15 @@ error_t parse_name(struct argp_state *state, const char *option, const char *tex
     return parse_refuse(state, "--%s: \"%.60s\" is unknown; expected %s", option, text, known);
 }
 
+error_t parse_file(struct argp_state *state, const char *option, const char *text,
+                   const char **out) {
+    if (strcmp(text, "-") == 0)
+        return parse_refuse(state, "--%s: expected a file; standard output has the answer", option);
+    if (text[0] == '\0') return parse_refuse(state, "--%s: the name is empty", option);
+    *out = text;
+    return 0;
+}
+
 static const struct argp_option *option_with_key(const struct argp_option *options, int key) {
     while (options->key != key) options++;
     return options;

@@ -64,6 +64,9 @@ error_t parse_double(struct argp_state *state, const char *option, const char *t
                      double *out);
 error_t parse_name(struct argp_state *state, const char *option, const char *text,
                    const char *const *names, int *out);
+// The name of a file to write, which cannot be standard output.
+error_t parse_file(struct argp_state *state, const char *option, const char *text,
+                   const char **out);
 
 // A refusal (STATUS_INVALID) of the command line: "meshwright: SENTENCE".
 Status usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

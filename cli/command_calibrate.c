@@ -140,7 +140,7 @@ static Status options_check(const CalibrateOptions *options, const char *name, A
     if (!options->output) return status_ok();
     if (strcmp(options->output, "-") == 0)
         return usage_error("calibrate: --%s prints its answer; -o needs a file", name);
-    return folder_check_of(options->output, arena);
+    return output_check(options->output, arena);
 }
 
 static Status steps_answer(const CalibrateOptions *options, Arena *arena) {
@@ -163,7 +163,7 @@ static Status run_answer(const CalibrateOptions *options, Arena *arena) {
 }
 
 static Status kernels_output_check(const CalibrateOptions *options, Arena *arena) {
-    TRY(folder_check_of(options->output, arena));
+    TRY(output_check(options->output, arena));
     for (int i = 0; i < 2 * NUM_KINDS; i++) {
         const char *table = arena_printf(arena, "%s/%s.%s", options->kernels, KINDS[i / 2].name,
                                          i % 2 ? "csv.gz" : "csv");

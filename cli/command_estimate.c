@@ -1,3 +1,4 @@
+#include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/plan_check.h"
@@ -5,9 +6,7 @@
 #include "report/report.h"
 #include "workload/schedule.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 typedef struct {
     CommonOptions common;
@@ -26,8 +25,7 @@ static const struct argp_option OPTIONS[] = {
 static error_t parse(int key, char *arg, struct argp_state *state) {
     if (key != KEY_WRITE_SCHEDULE) return common_parse(key, arg, state);
     EstimateOptions *options = state->input;
-    options->order_path = arg;
-    return 0;
+    return parse_file(state, "write-schedule", arg, &options->order_path);
 }
 
 static const struct argp ARGP = {
@@ -50,11 +48,10 @@ static Status order_save(const Plan *plan, const char *path, Arena *arena) {
     shape.vocab.barriers = plan->vocab_barriers;
     const char *text = schedule_file_text(plan, plan_chunk_orders(plan, &shape, arena),
                                           plan_schedule_traits(plan).receives_ahead, arena);
-    FILE *stream = fopen(path, "wb");
-    bool written = stream && fputs(text, stream) >= 0;
-    if (stream) written &= fclose(stream) == 0;
-    if (written) return status_ok();
-    return status_at(STATUS_MACHINE, path, "", "cannot be written: %s", strerror(errno));
+    OutputFile file;
+    TRY(output_open(path, &file));
+    fputs(text, file.stream);
+    return output_close(&file, status_ok());
 }
 
 static Status estimate_answer(const EstimateOptions *given, Arena *arena) {
@@ -62,11 +59,11 @@ static Status estimate_answer(const EstimateOptions *given, Arena *arena) {
     Scenario scenario;
     Plan plan;
     Estimate estimate;
-    if (given->order_path) {
-        TRY(output_check_input(given->order_path, options->scenario, "scenario"));
-        TRY(folder_check_of(given->order_path, arena));
-    }
     TRY(scenario_open_plan(options->scenario, arena, &scenario, &plan));
+    if (given->order_path) {
+        TRY(output_check_scenario(given->order_path, &scenario, arena));
+        TRY(output_check(given->order_path, arena));
+    }
     TRY(estimate_plan(&scenario, &plan, arena, &estimate, NULL));
     if (given->order_path) TRY(order_save(&plan, given->order_path, arena));
     plan_warn_changed(&scenario, &estimate);

@@ -105,7 +105,8 @@ static Status launch_answer(const LaunchOptions *options, Arena *arena) {
                     (LaunchScheduler)options->scheduler, arena, &file));
     TRY(fit_check(options, &scenario, &plan, arena));
     if (!options->dry_run) {
-        TRY(folder_check(options->folder));
+        const char *const names[] = {file.name, NULL};
+        TRY(folder_check_files(options->folder, names, &scenario, arena));
         TRY(folder_make(options->folder));
         TRY(launch_save(&file, options->folder, options->force, arena, &unchanged));
     }

@@ -1,5 +1,4 @@
 #include "cli/command.h"
-#include "cli/output.h"
 #include "cli/plan_files.h"
 #include "cli/progress.h"
 #include "planner/planner.h"
@@ -97,7 +96,8 @@ static const struct argp ARGP = {
            "  meshwright plan job.json -o out && meshwright launch out/plan.json --dry-run\n"
            "  meshwright plan job.json --top 10 --objective cost\n"
            "  meshwright plan job.json --max-memory 70e9 --json\n\n"
-           "Files of an earlier plan in DIR are replaced. Exits with 1 where nothing fits, after "
+           "Files of an earlier plan in DIR are replaced, but none that SCENARIO is made of. Exits "
+           "with 1 where nothing fits, after "
            "saying what is missing and what would fit.",
 };
 
@@ -118,7 +118,7 @@ static Status plan_print(const PlanOptions *options, const Scenario *scenario,
 static Status plan_answer(PlanOptions *options, Arena *arena) {
     Scenario scenario;
     TRY(scenario_open(options->common.scenario, arena, &scenario));
-    if (options->folder) TRY(folder_check(options->folder));
+    if (options->folder) TRY(plan_files_check(&scenario, options->folder, arena));
     long num_cpus = sysconf(_SC_NPROCESSORS_ONLN);
     Progress progress = progress_start();
     PlannerOptions *planner = &options->planner;

@@ -41,7 +41,8 @@ static const struct argp_option OPTIONS[] = {
     {"fold", KEY_FOLD, "auto|none|tp|full", 0,
      "GPUs that do the same simulated once (default: auto)", 0},
     {"repetitions", KEY_REPETITIONS, "N", 0, "runs of a disturbed cluster (default: 1)", 0},
-    {"timeout", KEY_TIMEOUT, "S", 0, "gives up after so many seconds (default: never)", 0},
+    {"timeout", KEY_TIMEOUT, "S", 0, "gives up after so many seconds (default: 0, which is never)",
+     0},
     {"tolerance", KEY_TOLERANCE, "F", 0,
      "difference from the estimate that is accepted where nothing contends (default: 0.03)", 0},
     OPTION_JSON,
@@ -52,8 +53,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     SimulateOptions *options = state->input;
     switch (key) {
     case KEY_TRACE:
-        options->trace = arg;
-        return 0;
+        return parse_file(state, "trace", arg, &options->trace);
     case KEY_TRACE_RANKS:
         options->trace_ranks = arg;
         return 0;
@@ -237,7 +237,10 @@ static Status simulate_answer(const SimulateOptions *options, Arena *arena) {
         return status_at(STATUS_INVALID, q.scenario.file, "disturb",
                          "absent or empty: --repetitions would all be alike");
     TRY(plan_resolve(&q.scenario, arena, &q.plan));
-    if (options->trace) TRY(folder_check_of(options->trace, arena));
+    if (options->trace) {
+        TRY(output_check_scenario(options->trace, &q.scenario, arena));
+        TRY(output_check(options->trace, arena));
+    }
     TRY(estimate_plan(&q.scenario, &q.plan, arena, &q.estimate, &q.parts));
     TRY(ranks_choose(options, &q, arena));
     plan_warn_changed(&q.scenario, &q.estimate);

@@ -1,3 +1,5 @@
+#include "base/data_dir.h"
+#include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -5,6 +7,7 @@
 #include "whatif/whatif.h"
 
 #include <stdio.h>
+#include <string.h>
 
 typedef struct {
     CommonOptions common;
@@ -63,20 +66,46 @@ static const struct argp ARGP = {
            "Exits with 1 where no point of the grid fits, with 2 where none is legal.",
 };
 
+static const char *const FILE_NAMES[] = {"whatif.json", "whatif.txt", NULL};
+
 static Status whatif_save(const Scenario *scenario, const WhatifResult *result, const char *folder,
                           Arena *arena) {
     TRY(folder_make(folder));
     cJSON *tree = whatif_to_json(result);
-    Status status = json_save(tree, arena_printf(arena, "%s/whatif.json", folder));
+    Status status = json_save(tree, arena_printf(arena, "%s/%s", folder, FILE_NAMES[0]));
     cJSON_Delete(tree);
     TRY(status);
-    const char *path = arena_printf(arena, "%s/whatif.txt", folder);
-    FILE *stream = fopen(path, "wb");
-    if (!stream) return status_at(STATUS_MACHINE, path, "", "cannot be written");
-    report_whatif(scenario, result, stream);
-    bool failed = ferror(stream) != 0;
-    failed |= fclose(stream) != 0;
-    return failed ? status_at(STATUS_MACHINE, path, "", "cannot be written") : status_ok();
+    const char *path = arena_printf(arena, "%s/%s", folder, FILE_NAMES[1]);
+    OutputFile file;
+    TRY(output_open(path, &file));
+    report_whatif(scenario, result, file.stream);
+    return output_close(&file, status_ok());
+}
+
+// A value may name a file that a point is made of.
+static Status values_check(const char *output, const WhatifAxis *axis, const Scenario *scenario,
+                           Arena *arena) {
+    static const char FILE_PREFIX[] = "file:";
+    const size_t length = sizeof FILE_PREFIX - 1;
+    for (int i = 0; i < axis->num_values; i++) {
+        const char *value = cJSON_GetStringValue(axis->values[i]);
+        if (!value) continue;
+        if (strncmp(value, FILE_PREFIX, length) == 0) value += length;
+        TRY(output_check_input(output, path_beside(arena, scenario->file, value), axis->path));
+    }
+    return status_ok();
+}
+
+// Nothing is written over the files of the scenario or of a point.
+static Status output_folder_check(const WhatifArguments *options, const WhatifAxis *axes,
+                                  const Scenario *scenario, Arena *arena) {
+    TRY(folder_check_files(options->folder, FILE_NAMES, scenario, arena));
+    for (int f = 0; FILE_NAMES[f]; f++) {
+        const char *file = arena_printf(arena, "%s/%s", options->folder, FILE_NAMES[f]);
+        for (int i = 0; i < options->num_vary; i++)
+            TRY(values_check(file, &axes[i], scenario, arena));
+    }
+    return status_ok();
 }
 
 // A grid of which nothing is legal is bad input: the first refusal stands for all.
@@ -94,7 +123,7 @@ static Status whatif_answer(const WhatifArguments *options, Arena *arena) {
         TRY(whatif_parse_axis(options->vary[i], arena, &axes[i]));
     Scenario scenario;
     TRY(scenario_open(options->common.scenario, arena, &scenario));
-    if (options->folder) TRY(folder_check(options->folder));
+    if (options->folder) TRY(output_folder_check(options, axes, &scenario, arena));
     Progress progress = progress_start();
     WhatifOptions what = {
         .replan = options->replan,

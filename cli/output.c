@@ -1,5 +1,8 @@
 #include "cli/output.h"
 
+#include "base/output_file.h"
+#include "config/scenario_inputs.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,12 +67,11 @@ Status folder_make(const char *path) {
     return folder_make_one(part);
 }
 
-Status folder_check_of(const char *file, Arena *arena) {
-    char *folder = arena_strdup(arena, file);
+Status output_check(const char *file, Arena *arena) {
+    char *folder = arena_alloc(arena, OUTPUT_PATH_SIZE);
+    TRY(output_target(file, folder));
     char *slash = strrchr(folder, '/');
     struct stat info;
-    if (stat(file, &info) == 0 && S_ISDIR(info.st_mode))
-        return status_at(STATUS_INVALID, file, "", "cannot be written: it is a folder");
     if (!slash) return folder_check_existing(".", file);
     slash[slash == folder ? 1 : 0] = '\0';
     if (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode))
@@ -85,4 +87,24 @@ Status output_check_input(const char *output, const char *input, const char *wha
     if (written.st_dev != read.st_dev || written.st_ino != read.st_ino) return status_ok();
     return status_at(STATUS_INVALID, output, "", "is the %s %s; expected another file to write",
                      what, input);
+}
+
+Status output_check_scenario(const char *output, const Scenario *scenario, Arena *arena) {
+    const ScenarioInput *inputs;
+    const int num_inputs = scenario_inputs(scenario, arena, &inputs);
+    for (int i = 0; i < num_inputs; i++)
+        TRY(output_check_input(output, inputs[i].path, inputs[i].what));
+    return status_ok();
+}
+
+Status folder_check_files(const char *folder, const char *const *names, const Scenario *scenario,
+                          Arena *arena) {
+    char *target = arena_alloc(arena, OUTPUT_PATH_SIZE);
+    TRY(folder_check(folder));
+    for (int i = 0; names[i]; i++) {
+        const char *file = arena_printf(arena, "%s/%s", folder, names[i]);
+        TRY(output_target(file, target));
+        TRY(output_check_scenario(file, scenario, arena));
+    }
+    return status_ok();
 }

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "config/scenario.h"
 
 // Refuses (STATUS_INVALID) a folder that cannot be made or written into; changes nothing.
 Status folder_check(const char *path);
@@ -10,9 +11,17 @@ Status folder_check(const char *path);
 // Makes it and its parents where they are missing.
 Status folder_make(const char *path);
 
-// The same check for the folder in which a file will be written.
-Status folder_check_of(const char *file, Arena *arena);
+// The same for a file and the folder in which it will be written (base/output_file.h).
+Status output_check(const char *file, Arena *arena);
 
 // Refuses (STATUS_INVALID) to write over an input: an output that is the same file as it.
 //   what  the input is, as in "scenario"
 Status output_check_input(const char *output, const char *input, const char *what);
+
+// The same for all files that a scenario is made of.
+Status output_check_scenario(const char *output, const Scenario *scenario, Arena *arena);
+
+// All of that for a folder and the files that will be written there.
+//   names  ends with NULL
+Status folder_check_files(const char *folder, const char *const *names, const Scenario *scenario,
+                          Arena *arena);

@@ -1,12 +1,12 @@
 #include "cli/plan_files.h"
 
 #include "base/data_dir.h"
+#include "base/output_file.h"
 #include "cli/output.h"
 #include "launch/launch.h"
 #include "report/report.h"
 #include "report/trace.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -90,14 +90,16 @@ static Status estimate_trace_save(const Scenario *scenario, const Plan *plan, co
 }
 
 static Status report_save(const Scenario *scenario, const PlannerResult *result, const char *path) {
-    FILE *stream = fopen(path, "wb");
-    if (!stream)
-        return status_at(STATUS_MACHINE, path, "", "cannot be written: %s", strerror(errno));
-    report_plans(scenario, result, stream);
-    bool failed = ferror(stream) != 0;
-    failed |= fclose(stream) != 0;
-    return failed ? status_at(STATUS_MACHINE, path, "", "cannot be written: %s", strerror(errno))
-                  : status_ok();
+    OutputFile file;
+    TRY(output_open(path, &file));
+    report_plans(scenario, result, file.stream);
+    return output_close(&file, status_ok());
+}
+
+Status plan_files_check(const Scenario *scenario, const char *folder, Arena *arena) {
+    static const char *const NAMES[] = {"plan.json",  "launch.sh",  "launch.sbatch",
+                                        "trace.json", "report.txt", NULL};
+    return folder_check_files(folder, NAMES, scenario, arena);
 }
 
 Status plan_files_save(const Scenario *scenario, const PlannerResult *result, const char *folder,

@@ -8,6 +8,10 @@
 
 #include <stdbool.h>
 
+// Refuses (STATUS_INVALID) a folder that cannot be written into, or where one of these files is an
+// input of the scenario or is none that can be replaced.
+Status plan_files_check(const Scenario *scenario, const char *folder, Arena *arena);
+
 // Makes the folder and writes the best plan as plan.json, its launch files, trace.json of its
 // estimate, and report.txt. Launch files that cannot be written for this plan are left out with a
 // note on standard error, and *launchable is false.

@@ -8,34 +8,45 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Reads digits and moves *text behind them. False where there are none; too many are INT_MAX.
-static bool rank_read(const char **text, int *out) {
+// A rank as it was typed, for messages: it may be larger than any number here.
+typedef struct {
+    const char *text;
+    int length, value; // value: INT_MAX where it is too large
+} TypedRank;
+
+enum { MAX_SHOWN = 40 };
+
+// Reads digits and moves *text behind them. False where there are none.
+static bool rank_read(const char **text, TypedRank *out) {
     if (!isdigit((unsigned char)**text)) return false;
     char *end;
     errno = 0;
     long value = strtol(*text, &end, 10);
-    *out = errno || value > INT_MAX ? INT_MAX : (int)value;
+    int length = (int)(end - *text);
+    *out = (TypedRank){.text = *text,
+                       .length = length < MAX_SHOWN ? length : MAX_SHOWN,
+                       .value = errno || value > INT_MAX ? INT_MAX : (int)value};
     *text = end;
     return true;
 }
 
-static Status range_show(int first, int last, int num_gpus, bool *shown) {
-    if (last < first)
-        return usage_error("--trace-ranks: the range %d-%d ends before it begins", first, last);
-    if (last >= num_gpus)
-        return usage_error("--trace-ranks: there is no rank %d; this plan has ranks 0 to %d", last,
-                           num_gpus - 1);
-    for (int rank = first; rank <= last; rank++) shown[rank] = true;
+static Status range_show(const TypedRank *first, const TypedRank *last, int num_gpus, bool *shown) {
+    if (last->value < first->value)
+        return usage_error("--trace-ranks: the range %.*s-%.*s ends before it begins",
+                           first->length, first->text, last->length, last->text);
+    if (last->value >= num_gpus)
+        return usage_error("--trace-ranks: there is no rank %.*s; this plan has ranks 0 to %d",
+                           last->length, last->text, num_gpus - 1);
+    for (int rank = first->value; rank <= last->value; rank++) shown[rank] = true;
     return status_ok();
 }
 
-Status trace_ranks_read(const char *text, int num_gpus, bool *shown) {
-    if (strcmp(text, "all") == 0) return range_show(0, num_gpus - 1, num_gpus, shown);
+static Status list_read(const char *text, int num_gpus, bool *shown) {
     const char *at = text;
     for (;;) {
-        int first, last;
+        TypedRank first, last;
         bool good = rank_read(&at, &first);
-        last = first;
+        if (good) last = first;
         if (good && *at == '-') {
             at++;
             good = rank_read(&at, &last);
@@ -44,7 +55,13 @@ Status trace_ranks_read(const char *text, int num_gpus, bool *shown) {
             return usage_error("--trace-ranks: \"%.60s\" is not a list of ranks; expected numbers "
                                "and ranges such as 0-7,64, or all",
                                text);
-        TRY(range_show(first, last, num_gpus, shown));
+        TRY(range_show(&first, &last, num_gpus, shown));
         if (*at++ == '\0') return status_ok();
     }
+}
+
+Status trace_ranks_read(const char *text, int num_gpus, bool *shown) {
+    if (strcmp(text, "all") != 0) return list_read(text, num_gpus, shown);
+    for (int rank = 0; rank < num_gpus; rank++) shown[rank] = true;
+    return status_ok();
 }

@@ -30,6 +30,17 @@ static Status number_check(const Matrix *matrix, int line, int from, int to, dou
                       matrix->path, line, bytes_per_s, MIN_BYTES_PER_S, MAX_BYTES_PER_S);
 }
 
+// The cell at `at`, without spaces around it.
+static Status cell_refuse(const Matrix *matrix, int line, int number, const char *at) {
+    at += strspn(at, " \t");
+    int length = (int)strcspn(at, ",\r\n");
+    while (length > 0 && (at[length - 1] == ' ' || at[length - 1] == '\t')) length--;
+    return json_error(matrix->value,
+                      "%.100s line %d: number %d is \"%.*s\"; expected bytes/s (text stands in "
+                      "lines that begin with #)",
+                      matrix->path, line, number, length < 40 ? length : 40, at);
+}
+
 // The numbers from one node.
 static Status line_read(const Matrix *matrix, int line, int from, const char *text) {
     int n = 0;
@@ -38,9 +49,7 @@ static Status line_read(const Matrix *matrix, int line, int from, const char *te
         double bytes_per_s = strtod(at, &end);
         bool is_number = end != at;
         end += strspn(end, " \t\r\n");
-        if (!is_number || (*end && *end != ','))
-            return json_error(matrix->value, "%.100s line %d: number %d is not a number",
-                              matrix->path, line, n + 1);
+        if (!is_number || (*end && *end != ',')) return cell_refuse(matrix, line, n + 1, at);
         if (n < matrix->num_nodes) {
             TRY(number_check(matrix, line, from, n, bytes_per_s));
             matrix->bytes_per_s[from * matrix->num_nodes + n] = bytes_per_s;

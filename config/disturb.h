@@ -20,7 +20,7 @@ typedef enum {
 
 typedef enum {
     LINK_NIC,
-    LINK_NVLINK,
+    LINK_NVLINK, // a GPU's port, of whatever kind
     LINK_LEAF,
     LINK_SPINE,
     LINK_GROUP, // an end of BACKGROUND alone, as the next
@@ -28,7 +28,8 @@ typedef enum {
     NUM_LINK_KINDS
 } LinkKind;
 
-// A link by its name: nic:NODE.INDEX, nvlink:GPU, leaf:INDEX, spine:INDEX; or an end of links
+// A link by its name: nic:NODE.INDEX, nvlink:GPU (also by what its port is, as in pcie:GPU:
+// link_family), leaf:INDEX, spine:INDEX; or an end of links
 // between sites: group:INDEX, node:INDEX.
 typedef struct {
     LinkKind kind;
@@ -42,6 +43,7 @@ typedef struct {
     double factor;           // SLOW_GPU: times as long, >= 1
     double jitter_frac;      // JITTER: standard deviation over mean
     int64_t seed;            // JITTER, FLAP
+    int ordinal;             // among the entries of its kind, from 0: draws are known by it
     LinkName link;           // LINK, FAIL_NIC, FLAP; BACKGROUND: where it comes from
     LinkName to;             // BACKGROUND
     double bandwidth_factor; // LINK: what is left

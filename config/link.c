@@ -2,6 +2,17 @@
 
 #include "config/profile.h"
 
+#include <string.h>
+
+const char *const LINK_FAMILY_NAMES[] = {"nvlink", "xgmi", "pcie", "shm", NULL};
+
+const char *link_family(const char *name) {
+    for (int i = 0; name && LINK_FAMILY_NAMES[i]; i++)
+        if (strncmp(name, LINK_FAMILY_NAMES[i], strlen(LINK_FAMILY_NAMES[i])) == 0)
+            return LINK_FAMILY_NAMES[i];
+    return LINK_FAMILY_NAMES[0];
+}
+
 #define NUMBER(key, low, high, required)                                                           \
     { #key, JSON_FIELD_DOUBLE, offsetof(Link, key), low, high, NULL, required }
 

@@ -49,5 +49,10 @@ typedef struct {
     int mesh[LINK_MAX_MESH][LINK_MAX_MESH];
 } Link;
 
+// "nvlink", "xgmi", "pcie", "shm": what a link between GPUs is, of whatever generation; the name of
+// a GPU's port in simulations. Unknown names (NULL too) count as the first.
+extern const char *const LINK_FAMILY_NAMES[]; // ends with NULL
+const char *link_family(const char *name);
+
 Status link_load(const JsonNode *value, Arena *arena, Link *out); // value: a name
 Status link_load_named(const char *name, Arena *arena, Link *out);

@@ -17,15 +17,16 @@ enum {
     ENDS = 1 << LINK_LEAF | 1 << LINK_SPINE | SITES,
 };
 
+// NAME:PLACE
 typedef struct {
-    const char *prefix;
-    const char *form;
+    const char *name; // NULL: what the port of a GPU is (link_family)
+    const char *place;
 } LinkForm;
 
 static const LinkForm LINK_FORMS[NUM_LINK_KINDS] = {
-    [LINK_NIC] = {"nic:", "nic:NODE.INDEX"},  [LINK_NVLINK] = {"nvlink:", "nvlink:GPU"},
-    [LINK_LEAF] = {"leaf:", "leaf:INDEX"},    [LINK_SPINE] = {"spine:", "spine:INDEX"},
-    [LINK_GROUP] = {"group:", "group:INDEX"}, [LINK_NODE] = {"node:", "node:INDEX"},
+    [LINK_NIC] = {"nic", "NODE.INDEX"}, [LINK_NVLINK] = {NULL, "GPU"},
+    [LINK_LEAF] = {"leaf", "INDEX"},    [LINK_SPINE] = {"spine", "INDEX"},
+    [LINK_GROUP] = {"group", "INDEX"},  [LINK_NODE] = {"node", "INDEX"},
 };
 
 // Up to eight digits at *text; moves past them. -1 where there are none or more.
@@ -88,32 +89,71 @@ static Status link_range_check(const JsonNode *node, const Cluster *cluster, con
     }
 }
 
-static Status link_form_error(const JsonNode *node, const char *text, int kinds) {
+// What stands behind "NAME:" at the beginning of text; NULL where it does not begin so.
+static const char *name_skip(const char *text, const char *name) {
+    const size_t length = strlen(name);
+    return strncmp(text, name, length) == 0 && text[length] == ':' ? text + length + 1 : NULL;
+}
+
+// The same for the name of a kind; a port goes by what any port is.
+static const char *kind_skip(const char *text, LinkKind kind) {
+    if (LINK_FORMS[kind].name) return name_skip(text, LINK_FORMS[kind].name);
+    const char *place = NULL;
+    for (int i = 0; LINK_FAMILY_NAMES[i] && !place; i++)
+        place = name_skip(text, LINK_FAMILY_NAMES[i]);
+    return place;
+}
+
+// Among the busiest links, but no link of these kinds: inside domains, or between sites.
+static bool is_only_played(const char *text, int kinds) {
+    if (name_skip(text, "switch") || name_skip(text, "socket")) return true;
+    const bool of_site = kind_skip(text, LINK_GROUP) || kind_skip(text, LINK_NODE);
+    return strchr(text, '-') && (name_skip(text, "nvlink") || (of_site && !(kinds & SITES)));
+}
+
+static Status link_form_error(const JsonNode *node, const Cluster *cluster, const char *text,
+                              int kinds) {
     char forms[100] = "";
     size_t used = 0;
-    for (int i = 0; i < NUM_LINK_KINDS; i++)
-        if (kinds & 1 << i && used < sizeof forms)
-            used += (size_t)snprintf(forms + used, sizeof forms - used, "%s%s", used ? ", " : "",
-                                     LINK_FORMS[i].form);
-    return json_error(node, "\"%.60s\" names no link here; expected %s", text, forms);
+    for (int i = 0; i < NUM_LINK_KINDS; i++) {
+        if (!(kinds & 1 << i) || used >= sizeof forms) continue;
+        const LinkForm *form = &LINK_FORMS[i];
+        used += (size_t)snprintf(forms + used, sizeof forms - used, "%s%s:%s", used ? ", " : "",
+                                 form->name ? form->name : link_family(cluster->scale_up.name),
+                                 form->place);
+    }
+    return json_error(node, "\"%.60s\" %s; expected %s", text,
+                      is_only_played(text, kinds) ? "is played, but cannot be disturbed"
+                                                  : "names no link here",
+                      forms);
+}
+
+// A port goes by what it is, or as NVLink whatever it is.
+static Status family_check(const JsonNode *node, const Cluster *cluster, const char *text,
+                           int gpu) {
+    cluster = cluster_group(cluster, cluster_group_of_gpu(cluster, gpu));
+    const char *family = link_family(cluster->scale_up.name);
+    if (name_skip(text, family) || name_skip(text, LINK_FAMILY_NAMES[0])) return status_ok();
+    return json_error(node, "\"%.60s\": that GPU's port is %s; expected %s:%d", text, family,
+                      family, gpu);
 }
 
 // Reads one link at *text, of the given kinds, and moves past it.
 static Status link_parse(const JsonNode *node, const Cluster *cluster, int kinds, const char **text,
                          LinkName *out) {
     for (int i = 0; i < NUM_LINK_KINDS; i++) {
-        const LinkForm *form = &LINK_FORMS[i];
-        if (!(kinds & 1 << i) || strncmp(*text, form->prefix, strlen(form->prefix)) != 0) continue;
-        const char *at = *text + strlen(form->prefix);
+        const char *name = *text, *at = kind_skip(name, (LinkKind)i);
+        if (!(kinds & 1 << i) || !at) continue;
         *out = (LinkName){.kind = (LinkKind)i, .index = number_read(&at)};
         if (out->index >= 0 && i == LINK_NIC) {
             out->nic = *at == '.' ? (at++, number_read(&at)) : -1;
         }
         if (out->index < 0 || out->nic < 0) break;
         *text = at;
-        return link_range_check(node, cluster, out);
+        TRY(link_range_check(node, cluster, out));
+        return i == LINK_NVLINK ? family_check(node, cluster, name, out->index) : status_ok();
     }
-    return link_form_error(node, *text, kinds);
+    return link_form_error(node, cluster, *text, kinds);
 }
 
 static Status link_read(const JsonNode *node, const Cluster *cluster, int kinds, Arena *arena,
@@ -122,7 +162,7 @@ static Status link_read(const JsonNode *node, const Cluster *cluster, int kinds,
     TRY(json_read_string(node, arena, &text));
     const char *at = text;
     TRY(link_parse(node, cluster, kinds, &at, out));
-    return *at ? link_form_error(node, text, kinds) : status_ok();
+    return *at ? link_form_error(node, cluster, text, kinds) : status_ok();
 }
 
 // "leaf:0-leaf:3": traffic of others between two switches, groups, or nodes of a matrix.
@@ -137,7 +177,7 @@ static Status background_read(const JsonNode *node, const Cluster *cluster, Aren
                           text);
     const char *second = ++at;
     TRY(link_parse(node, cluster, ENDS, &at, &out->to));
-    if (*at) return link_form_error(node, second, ENDS);
+    if (*at) return link_form_error(node, cluster, second, ENDS);
     if ((SITES >> out->link.kind & 1) != (SITES >> out->to.kind & 1))
         return json_error(node, "\"%.60s\": expected two switches, two groups or two nodes", text);
     if (out->link.kind == out->to.kind && out->link.index == out->to.index)
@@ -148,8 +188,7 @@ static Status background_read(const JsonNode *node, const Cluster *cluster, Aren
 static Status slow_gpu_read(const JsonNode *node, const Cluster *cluster, Arena *arena,
                             Disturb *out) {
     (void)arena;
-    TRY(json_read_int(node, 0, 1 << 30, &out->gpu));
-    return range_check(node, "GPU", out->gpu, cluster->num_gpus);
+    return json_read_int(node, 0, cluster->num_gpus - 1, &out->gpu);
 }
 
 static Status jitter_read(const JsonNode *node, const Cluster *cluster, Arena *arena,
@@ -196,6 +235,14 @@ static const DisturbForm DISTURB_FORMS[NUM_DISTURB_KINDS] = {
     {background_read, {OTHER("background"), NUMBER("bytes_per_s", bytes_per_s, 1, 1e15)}, 2},
 };
 
+// The keys that name a kind, and those that go with them.
+static const JsonField DISTURB_KEYS[] = {
+    OTHER("slow_gpu"), OTHER("jitter_frac"), OTHER("link"),
+    OTHER("fail_nic"), OTHER("flap"),        OTHER("background"),
+    OTHER("factor"),   OTHER("seed"),        OTHER("bandwidth_factor"),
+    OTHER("period_s"), OTHER("down_frac"),   OTHER("bytes_per_s"),
+};
+
 static Status entry_read(const JsonNode *entry, const Cluster *cluster, Arena *arena,
                          Disturb *out) {
     TRY(json_expect_object(entry));
@@ -207,6 +254,7 @@ static Status entry_read(const JsonNode *entry, const Cluster *cluster, Arena *a
         TRY(json_read_object(entry, form->fields, form->num_fields, arena, out));
         return form->read(&first, cluster, arena, out);
     }
+    TRY(json_refuse_unknown(entry, DISTURB_KEYS, sizeof DISTURB_KEYS / sizeof *DISTURB_KEYS));
     return json_error(entry, "disturbs nothing known; expected one of slow_gpu, jitter_frac, link, "
                              "fail_nic, flap, background");
 }
@@ -218,10 +266,12 @@ Status disturb_read(const JsonNode *node, const Cluster *cluster, Arena *arena, 
     if (!json_is_present(node)) return status_ok();
     TRY(json_expect_array(node));
     Disturb *entries = ARENA_ARRAY(arena, json_size(node), Disturb);
+    int num_of_kind[NUM_DISTURB_KINDS] = {0};
     const cJSON *item;
     cJSON_ArrayForEach(item, node->item) {
         JsonNode entry = {.file = node->file, .item = item, .parent = node, .index = *num};
         TRY(entry_read(&entry, cluster, arena, &entries[*num]));
+        entries[*num].ordinal = num_of_kind[entries[*num].kind]++;
         (*num)++;
     }
     *out = entries;

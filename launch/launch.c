@@ -1,13 +1,11 @@
 #include "launch/launch.h"
 
+#include "base/output_file.h"
 #include "launch/megatron_script.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 const char *const LAUNCH_TARGET_NAMES[NUM_LAUNCH_TARGETS + 1] = {
     "megatron", "torchtitan", "deepspeed", "nemo", "runtime", NULL};
@@ -33,20 +31,11 @@ Status launch_make(const Scenario *scenario, const Plan *plan, LaunchTarget targ
     return status_ok();
 }
 
-// Writes a new file beside path, then moves it there.
-static Status text_save(const char *path, const char *text, Arena *arena) {
-    const char *temporary = arena_printf(arena, "%s.tmp%ld", path, (long)getpid());
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL, 0777);
-    FILE *stream = fd < 0 ? NULL : fdopen(fd, "wb");
-    if (!stream)
-        return status_at(STATUS_MACHINE, path, "", "cannot be written: %s", strerror(errno));
-    bool failed = fputs(text, stream) < 0;
-    failed |= fclose(stream) != 0;
-    failed = failed || rename(temporary, path) != 0;
-    if (!failed) return status_ok();
-    Status status = status_at(STATUS_MACHINE, path, "", "cannot be written: %s", strerror(errno));
-    unlink(temporary);
-    return status;
+static Status text_save(const char *path, const char *text) {
+    OutputFile file;
+    TRY(output_open_program(path, &file));
+    fputs(text, file.stream);
+    return output_close(&file, status_ok());
 }
 
 // Whether a regular, executable file holds exactly these bytes.
@@ -70,5 +59,5 @@ Status launch_save(const LaunchFile *file, const char *folder, bool force, Arena
     if (*unchanged) return status_ok();
     if (!force && lstat(path, &info) == 0)
         return status_at(STATUS_INVALID, path, "", "is there already; --force overwrites it");
-    return text_save(path, file->text, arena);
+    return text_save(path, file->text);
 }

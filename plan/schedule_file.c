@@ -19,7 +19,8 @@ enum { MAX_NUMBER = 1 << 22 };
 typedef struct {
     ScheduleFile *out;
     Arena *arena;
-    int line; // from 1
+    int line;                          // from 1
+    int placement_line, messages_line; // 0: they have not stood there yet
     RankOrder *orders;
     int *lines;
     int capacity;
@@ -106,9 +107,11 @@ static Status work_read(Reader *r, char *text) {
     return status_ok();
 }
 
-// "placement v": the value's index in `names`.
+// "placement v": the value's index in `names`; *first_line is where the key stands.
 static Status setting_read(Reader *r, const char *key, const char *value, const char *const *names,
-                           int *out) {
+                           int *first_line, int *out) {
+    if (*first_line > 0) REFUSE_LINE(r, "%s stands here twice, first in line %d", key, *first_line);
+    *first_line = r->line;
     if (r->out->num_ranks > 0) REFUSE_LINE(r, "%s stands after the first line of work", key);
     const char *list = "";
     for (int i = 0; names[i]; i++) {
@@ -133,13 +136,13 @@ static Status line_read(Reader *r, char *text) {
     int index = -1;
     if (more) REFUSE_LINE(r, "\"%.40s\" is too much after %.40s %.40s", more, key, value);
     if (strcmp(key, "placement") == 0) {
-        TRY(setting_read(r, key, value, PLACEMENT_NAMES, &index));
+        TRY(setting_read(r, key, value, PLACEMENT_NAMES, &r->placement_line, &index));
         r->out->placement = (Placement)index;
         return status_ok();
     }
     if (strcmp(key, "messages") != 0)
         REFUSE_LINE(r, "\"%.40s\" is unknown; expected work, placement or messages", key);
-    TRY(setting_read(r, key, value, MESSAGES_NAMES, &index));
+    TRY(setting_read(r, key, value, MESSAGES_NAMES, &r->messages_line, &index));
     r->out->receives_ahead = index == 1;
     return status_ok();
 }

@@ -153,23 +153,9 @@ static void print_outcome(const Paper *paper, const SimResult *result) {
     fputc('\n', paper->stream);
 }
 
-// Where links are disturbed, what does not feel it (sim/run.c).
-static void print_unplayed(const Paper *paper, const SimComparison *c) {
-    const Plan *plan = c->plan;
-    const Cluster *cluster = &c->scenario->cluster;
-    bool links = false;
-    for (int i = 0; i < c->scenario->num_disturb; i++)
-        links |= c->scenario->disturb[i].kind != DISTURB_SLOW_GPU &&
-                 c->scenario->disturb[i].kind != DISTURB_JITTER;
-    const bool sharded = plan->zero_stage >= 2 && plan->dp > 1;
-    if (!links || (!cluster->wires && !cluster->groups)) return;
-    if (plan->tp * plan->cp * plan->ep * plan->etp == 1 && !sharded) return;
-    fprintf(paper->stream,
-            "%-*son %s the exchanges%s%s%s%s inside computations: a disturbed link does not slow "
-            "them\n\n",
-            LABEL, "not played", cluster->wires ? "uneven domains" : "groups of different machines",
-            plan->tp * plan->etp > 1 ? " of tp" : "", plan->cp > 1 ? " of cp" : "",
-            plan->ep > 1 ? " of ep" : "", sharded ? " of ZeRO" : "");
+static void print_unplayed(const Paper *paper, const SimResult *result) {
+    for (int i = 0; i < result->num_not_played; i++)
+        fprintf(paper->stream, "%-*s%s\n\n", LABEL, "not played", result->not_played[i]);
 }
 
 void report_simulation(const SimComparison *comparison, FILE *stream) {
@@ -178,7 +164,7 @@ void report_simulation(const SimComparison *comparison, FILE *stream) {
     paper_wrap(&paper, 0, STYLE_BOLD, report_question(comparison->scenario, &arena));
     fprintf(stream, "%-*s%s\n", LABEL, "plan", plan_describe(comparison->plan, &arena));
     print_outcome(&paper, comparison->result);
-    print_unplayed(&paper, comparison);
+    print_unplayed(&paper, comparison->result);
     // The estimate knows nothing of disturbances: all that they touch would stand there.
     if (comparison->result->start_s && comparison->result->disturbed.num_repetitions == 0)
         print_differences(&paper, comparison);

@@ -56,8 +56,10 @@ void paper_bar(const Paper *paper, const char *label, const char *text, double f
     if (space > 40) space = 40;
     double clipped = frac < 0 ? 0 : frac > 1 ? 1 : frac;
     int length = space > 0 ? (int)(clipped * space + 0.5) : 0;
-    fprintf(paper->stream, "  %-*s %*s  %5.1f %%", LABEL_WIDTH, label, TEXT_WIDTH, text,
-            frac * 100);
+    int wider = (int)strlen(label) - LABEL_WIDTH; // a long label takes room of the text
+    int text_width = wider > 0 ? TEXT_WIDTH - wider : TEXT_WIDTH;
+    fprintf(paper->stream, "  %-*s %*s  %5.1f %%", LABEL_WIDTH, label,
+            text_width > 0 ? text_width : 0, text, frac * 100);
     if (length > 0) {
         fprintf(paper->stream, "  %s", paper_style(paper, style));
         for (int i = 0; i < length; i++) fputc('#', paper->stream);

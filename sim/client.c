@@ -79,8 +79,8 @@ static Status sim_start(const char *file, const SimOptions *options, const SimFi
 
 // --- Understanding how it ended
 
-// The last line the child wrote to its standard error, without its name.
-static Status last_line(FILE *errors, Arena *arena, const char **out) {
+// The last line the child wrote to its standard error, without its name; whether that was there.
+static Status last_line(FILE *errors, Arena *arena, const char **out, bool *named) {
     char *text;
     size_t size;
     TRY(file_read(errors, arena, &text, &size));
@@ -88,32 +88,39 @@ static Status last_line(FILE *errors, Arena *arena, const char **out) {
     char *line = strrchr(text, '\n');
     line = line ? line + 1 : text;
     static const char NAME[] = "meshwright-sim: ";
-    if (strncmp(line, NAME, sizeof NAME - 1) == 0) line += sizeof NAME - 1;
-    *out = line;
+    *named = strncmp(line, NAME, sizeof NAME - 1) == 0;
+    *out = *named ? line + sizeof NAME - 1 : line;
     return status_ok();
+}
+
+// An exit code alone says nothing: any program may have been started, or another version.
+static Status failure_explain(const ProcessEnd *end, const SimFiles *files, Arena *arena) {
+    const char *line;
+    char *answer;
+    size_t size;
+    bool named;
+    TRY(last_line(files->errors, arena, &line, &named));
+    TRY(file_read(files->output, arena, &answer, &size));
+    if (end->signal != 0)
+        return status_error(STATUS_MACHINE, "the simulator crashed: %s%s%.300s",
+                            strsignal(end->signal), line[0] ? "; it said: " : "", line);
+    if (end->exit_code == STATUS_INVALID && named && sim_answer_refuses(answer, size, arena))
+        return status_error(STATUS_INVALID, "%s", line);
+    if (end->exit_code == STATUS_MACHINE && strncmp(line, "out of memory", 13) == 0)
+        return status_error(STATUS_MACHINE, "the simulator ran %s", line);
+    if (end->exit_code == STATUS_MACHINE && named) return status_error(STATUS_MACHINE, "%s", line);
+    return status_error(STATUS_MACHINE, "the simulator failed with exit code %d%s%.300s",
+                        end->exit_code, line[0] ? "; it said: " : "", line);
 }
 
 static Status end_check(const ProcessEnd *end, const SimOptions *options, const SimFiles *files,
                         Arena *arena) {
     if (end->interrupted) return status_error(STATUS_MACHINE, "interrupted: no answer");
-    if (end->timed_out) {
+    if (end->timed_out)
         return status_error(STATUS_MACHINE, "the simulator was stopped after %g s (--timeout)",
                             options->timeout_s);
-    }
-    const char *line;
-    TRY(last_line(files->errors, arena, &line));
-    if (end->signal != 0) {
-        return status_error(STATUS_MACHINE, "the simulator crashed: %s%s%.300s",
-                            strsignal(end->signal), line[0] ? "; it said: " : "", line);
-    }
-    if (end->exit_code == 0) return status_ok();
-    if (end->exit_code == STATUS_MACHINE && strncmp(line, "out of memory", 13) == 0)
-        return status_error(STATUS_MACHINE, "the simulator ran %s", line);
-    if (end->exit_code <= STATUS_MACHINE && line[0]) {
-        return status_error((StatusCode)end->exit_code, "%s", line);
-    }
-    return status_error(STATUS_MACHINE, "the simulator failed with exit code %d%s%.300s",
-                        end->exit_code, line[0] ? "; it said: " : "", line);
+    if (end->signal == 0 && end->exit_code == 0) return status_ok();
+    return failure_explain(end, files, arena);
 }
 
 // --- The whole

@@ -55,6 +55,10 @@ static Status number_element(const JsonNode *node, Arena *arena, void *out) {
     return json_read_double(node, 0, LARGE, out);
 }
 
+static Status sentence_element(const JsonNode *node, Arena *arena, void *out) {
+    return json_read_string(node, arena, (const char **)out);
+}
+
 static Status link_element(const JsonNode *node, Arena *arena, void *out) {
     SimLink *link = out;
     const NumberField fields[] = {{"utilization_frac", &link->utilization_frac}};
@@ -164,7 +168,10 @@ static Status result_read(const JsonNode *root, SimKeep keep, FILE *times, Arena
     TRY(string_read(root, "folding", arena, &out->folding));
     TRY(string_read(root, "folding_reason", arena, &out->folding_reason));
     TRY(json_read_bool(&contended, &out->contended));
-    void *links;
+    void *links, *sentences;
+    TRY(list_read(root, "not_played", sizeof(const char *), sentence_element, arena, &sentences,
+                  &out->num_not_played));
+    out->not_played = sentences;
     TRY(list_read(root, "links", sizeof(SimLink), link_element, arena, &links, &out->num_links));
     out->links = links;
     TRY(path_read(root, arena, &out->path));
@@ -172,16 +179,26 @@ static Status result_read(const JsonNode *root, SimKeep keep, FILE *times, Arena
     return times ? sim_times_open(root, times, keep, arena, out) : status_ok();
 }
 
+// The document, which has to be of this version.
+static Status root_read(const char *text, size_t size, Arena *arena, JsonNode *root) {
+    TRY(json_parse(text, size, "answer of meshwright-sim", arena, root));
+    JsonNode version = json_get(root, "version");
+    const char *theirs;
+    TRY(json_read_string(&version, arena, &theirs));
+    if (strcmp(theirs, MESHWRIGHT_VERSION) == 0) return status_ok();
+    return json_error(&version, "it is of version %s, this program of %s", theirs,
+                      MESHWRIGHT_VERSION);
+}
+
+bool sim_answer_refuses(const char *text, size_t size, Arena *arena) {
+    JsonNode root;
+    if (root_read(text, size, arena, &root).code != STATUS_OK) return false;
+    return cJSON_IsTrue(json_get(&root, "refused").item);
+}
+
 Status sim_answer_read(const char *text, size_t size, SimKeep keep, FILE *times, Arena *arena,
                        SimResult *out) {
     JsonNode root;
-    TRY(json_parse(text, size, "answer of meshwright-sim", arena, &root));
-    JsonNode version = json_get(&root, "version");
-    const char *theirs;
-    TRY(json_read_string(&version, arena, &theirs));
-    if (strcmp(theirs, MESHWRIGHT_VERSION) != 0) {
-        return json_error(&version, "it is of version %s, this program of %s", theirs,
-                          MESHWRIGHT_VERSION);
-    }
+    TRY(root_read(text, size, arena, &root));
     return result_read(&root, keep, times, arena, out);
 }

@@ -74,6 +74,8 @@ cJSON *sim_result_to_json(const SimResult *result) {
     json_add_number(json, "flow_lost_frac", result->flow_lost_frac);
     json_add_number(json, "flow_gained_frac", result->flow_gained_frac);
     add_bool(json, "network_used", result->num_links > 0);
+    cJSON_AddItemToObject(json, "not_played",
+                          cJSON_CreateStringArray(result->not_played, result->num_not_played));
     cJSON *links = cJSON_AddArrayToObject(json, "links");
     for (int i = 0; i < result->num_links; i++) {
         cJSON *link = cJSON_CreateObject();

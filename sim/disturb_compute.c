@@ -10,7 +10,7 @@
 typedef struct {
     uint64_t seed;
     double sigma; // of the logarithm
-    uint32_t entry;
+    uint32_t ordinal;
 } Jitter;
 
 typedef struct {
@@ -44,7 +44,7 @@ static ComputeDisturb compute_disturb(const LowerInput *input, const Disturb *di
         out.jitters[out.num_jitters++] = (Jitter){
             .seed = (uint64_t)entry->seed,
             .sigma = sqrt(log1p(entry->jitter_frac * entry->jitter_frac)),
-            .entry = (uint32_t)i,
+            .ordinal = (uint32_t)entry->ordinal,
         };
     }
     return out;
@@ -55,7 +55,7 @@ static double gpu_factor(const ComputeDisturb *disturb, int gpu, int instruction
     for (int i = 0; i < disturb->num_jitters; i++) {
         const Jitter *jitter = &disturb->jitters[i];
         const uint32_t counter[RANDOM_WORDS] = {disturb->repetition, (uint32_t)gpu,
-                                                (uint32_t)instruction, jitter->entry};
+                                                (uint32_t)instruction, jitter->ordinal};
         double z = random_normal(jitter->seed, counter);
         factor *= exp(jitter->sigma * (z - jitter->sigma / 2));
     }

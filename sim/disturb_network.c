@@ -45,7 +45,7 @@ static Status switch_check(const Damage *damage, int entry, const LinkName *name
         return entry_refuse(
             damage->scenario, entry,
             "a bandwidth_matrix stands in the place of leaf and spine switches; expected a NIC or "
-            "NVLink, of background two nodes");
+            "port of a GPU, of background two nodes");
     if (count == 0)
         return entry_refuse(damage->scenario, entry, "the network has no spine switches");
     return entry_refuse(damage->scenario, entry,
@@ -226,11 +226,16 @@ static Status flap_apply(Damage *damage, int entry) {
     return status_ok();
 }
 
+// Jitter's draws have a GPU in its place: of one seed the two are still independent.
+static const uint32_t NO_GPU = UINT32_MAX;
+
 void network_draw_flaps(const Scenario *scenario, int repetition, Network *network) {
     for (int i = 0; i < network->num_flaps; i++) {
         LinkFlap *flap = &network->flaps[i];
-        const uint32_t counter[RANDOM_WORDS] = {(uint32_t)repetition, 0, 0, (uint32_t)flap->entry};
-        uint64_t seed = (uint64_t)scenario->disturb[flap->entry].seed;
+        const Disturb *disturb = &scenario->disturb[flap->entry];
+        const uint32_t counter[RANDOM_WORDS] = {(uint32_t)repetition, NO_GPU, 0,
+                                                (uint32_t)disturb->ordinal};
+        uint64_t seed = (uint64_t)disturb->seed;
         flap->first_down_s = flap->period_s * random_uniform(seed, counter);
         bool is_down_at_0 = flap->first_down_s + flap->down_s > flap->period_s;
         if (is_down_at_0) flap->first_down_s -= flap->period_s;

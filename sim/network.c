@@ -117,6 +117,7 @@ static Network network_shape(const Cluster *cluster) {
         .num_folded = 1,
         .sites = cluster->sites,
         .scale_up_bytes_per_s = cluster->scale_up.bandwidth_bytes_per_s,
+        .port_name = link_family(cluster->scale_up.name),
         .wires = cluster->wires,
         .nic_share_bytes_per_s = node_bytes_per_s / cluster->gpus_per_node,
     };
@@ -391,7 +392,9 @@ const char *network_link_name(const Network *network, int link, Arena *arena) {
         return arena_printf(arena, "%s:%d-%s:%d", what, pair / num_sites, what, pair % num_sites);
     }
     if (name.kind == LINK_NVLINK)
-        return arena_printf(arena, "nvlink:%d %s", name.index, way ? "in" : "out");
+        return arena_printf(arena, "%s:%d %s",
+                            group ? group->network.port_name : network->port_name, name.index,
+                            way ? "in" : "out");
     if (name.kind == LINK_NIC)
         return arena_printf(arena, "nic:%d.%d %s", name.index, name.nic, way ? "in" : "out");
     return arena_printf(arena, "leaf:%d %s", name.index, way ? "down" : "up");

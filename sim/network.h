@@ -53,6 +53,7 @@ typedef struct {
     double oversubscription;      // of the leaves' uplinks
     int num_folded;               // GPUs that each simulated GPU stands for, itself included
     double scale_up_bytes_per_s;  // of one GPU's port
+    const char *port_name;        // what that is: "nvlink", "pcie", ... (link_family)
     const Wires *wires;           // of each domain, or NULL
     double nic_share_bytes_per_s; // of one GPU when all of its node send
     int num_links;
@@ -123,6 +124,7 @@ void network_links_of(const Network *network, const LinkName *name, int links[2]
 //   returns  false where it has none
 bool network_name_of(const Network *network, int link, LinkName *name, int *way);
 
-// "nvlink:17 out", "nic:3.2 in", "leaf:0 up", "node:3-node:5", "group:0-group:1",
-// "nvlink:0-nvlink:3", "switch:0.1 up", "socket:0.0-socket:0.1".
+// "nvlink:17 out" (of other kinds "xgmi:17 out", "pcie:17 out", "shm:17 out"), "nic:3.2 in",
+// "leaf:0 up", "node:3-node:5", "group:0-group:1", "nvlink:0-nvlink:3", "switch:0.1 up",
+// "socket:0.0-socket:0.1".
 const char *network_link_name(const Network *network, int link, Arena *arena);

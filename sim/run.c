@@ -3,14 +3,9 @@
 #include "sim/children.h"
 #include "sim/disturb_compute.h"
 #include "sim/disturb_network.h"
+#include "sim/not_played.h"
 
 #include <string.h>
-
-// Where links inside domains are uneven, or groups of machines differ, collectives inside layers
-// stay in the timers of their computations.
-static bool plays_inner(const Cluster *cluster) {
-    return !cluster->wires && !cluster->groups;
-}
 
 static LowerInput lower_input(const Run *run) {
     return (LowerInput){
@@ -18,7 +13,7 @@ static LowerInput lower_input(const Run *run) {
         .plan = &run->plan,
         .program = &run->parts.program,
         .prices = &run->parts.prices,
-        .inner = plays_inner(&run->scenario.cluster) ? &run->inner : NULL,
+        .inner = inner_is_played(&run->scenario.cluster) ? &run->inner : NULL,
     };
 }
 
@@ -110,7 +105,7 @@ static Status run_prepare(const RunOptions *options, const JsonNode *root, Arena
     TRY(estimate_plan(&run->scenario, &run->plan, arena, &run->estimate, &run->parts));
     TRY(folding_choose(options->fold, &run->scenario, &run->plan, &run->parts.program, arena,
                        &run->folding));
-    if (plays_inner(&run->scenario.cluster))
+    if (inner_is_played(&run->scenario.cluster))
         run->inner = inner_prepare(&run->scenario, &run->plan, &run->parts.workload, arena);
     LowerInput input = lower_input(run);
     TRY(program_lower(&input, &run->folding, options->stepwise, arena, &run->lowered));

@@ -1,3 +1,4 @@
+#include "sim/not_played.h"
 #include "sim/run.h"
 
 static void links_add(cJSON *json, const Outcome *outcome) {
@@ -8,6 +9,14 @@ static void links_add(cJSON *json, const Outcome *outcome) {
         json_add_number(link, "utilization_frac", outcome->links[i].utilization_frac);
         cJSON_AddItemToArray(links, link);
     }
+}
+
+static void not_played_add(cJSON *json, const Run *run) {
+    Arena arena = {0};
+    const char *const *sentences;
+    const int num_sentences = not_played_list(&run->scenario, &run->plan, &arena, &sentences);
+    cJSON_AddItemToObject(json, "not_played", cJSON_CreateStringArray(sentences, num_sentences));
+    arena_free(&arena);
 }
 
 // All effects add up to the step less the estimate's; without disturbances theirs are 0.
@@ -96,6 +105,7 @@ cJSON *run_to_json(const Run *run) {
     cJSON_AddItemToObject(json, "contended", cJSON_CreateBool(outcome->contended));
     json_add_number(json, "flow_lost_frac", outcome->flow_lost_frac);
     json_add_number(json, "flow_gained_frac", outcome->flow_gained_frac);
+    not_played_add(json, run);
     links_add(json, outcome);
     path_add(json, run);
     json_add_number(json, "num_folded", run->folding.num_folded);

@@ -82,7 +82,9 @@ typedef struct {
     const char *folding_reason; // a sentence
     // Time that flows took beyond (or below) what the estimate grants them, over the latter's sum.
     double flow_lost_frac, flow_gained_frac;
-    bool contended;       // some flow took 1 % longer: the estimate need not agree
+    bool contended;                // some flow took 1 % longer: the estimate need not agree
+    const char *const *not_played; // [num_not_played] sentences: what no disturbed link slows
+    int num_not_played;
     const SimLink *links; // [num_links] busiest first
     int num_links;
     SimPath path;

@@ -4,9 +4,11 @@
 //                       [--times|--all-times] < SCENARIO
 // Reads the scenario on standard input; NAME is what to call it and where its relative paths start.
 // Writes one JSON document to standard output, or one line to standard error and ends with the
-// exit codes of the contract. --times also writes the begin and end of every instruction in the
-// first repetition, as pairs of doubles, to file descriptor 3: of one GPU per stage, in the lane
-// that ends last. --all-times does so for all simulated GPUs, stage by stage and lane by lane.
+// exit codes of the contract. A scenario that it refuses has both, and the document says no more
+// than that ("refused"): so nobody takes another program's line and exit code for a refusal.
+// --times also writes the begin and end of every instruction in the first repetition, as pairs of
+// doubles, to file descriptor 3: of one GPU per stage, in the lane that ends last. --all-times does
+// so for all simulated GPUs, stage by stage and lane by lane.
 //        meshwright-sim --hand-made < NETWORK
 // Plays what sim/hand_made.h describes and writes when each activity begins and ends.
 #include "sim/hand_made.h"
@@ -116,6 +118,14 @@ static Status answer_write(cJSON *answer) {
     return status;
 }
 
+static cJSON *refusal_to_json(void) {
+    cJSON *json = cJSON_CreateObject();
+    json_add_number(json, "schema", 1);
+    cJSON_AddStringToObject(json, "version", MESHWRIGHT_VERSION);
+    cJSON_AddItemToObject(json, "refused", cJSON_CreateTrue());
+    return json;
+}
+
 static Status hand_made_main(const JsonNode *root, Arena *arena) {
     Network network;
     Dag dag;
@@ -129,16 +139,22 @@ static Status hand_made_main(const JsonNode *root, Arena *arena) {
     return answer_write(json);
 }
 
-static Status sim_main(int argc, char **argv, Arena *arena) {
-    Options options;
+static Status scenario_play(const Options *options, Arena *arena) {
     JsonNode root;
     Run *run = ARENA_NEW(arena, Run);
-    TRY(options_read(argc, argv, &options));
-    TRY(json_load_stream(stdin, options.file, arena, &root));
-    if (options.hand_made) return hand_made_main(&root, arena);
-    TRY(run_play(&options.run, &root, arena, run));
-    if (options.times || options.all_times) TRY(times_write(run, options.all_times));
+    TRY(json_load_stream(stdin, options->file, arena, &root));
+    if (options->hand_made) return hand_made_main(&root, arena);
+    TRY(run_play(&options->run, &root, arena, run));
+    if (options->times || options->all_times) TRY(times_write(run, options->all_times));
     return answer_write(run_to_json(run));
+}
+
+static Status sim_main(int argc, char **argv, Arena *arena) {
+    Options options;
+    TRY(options_read(argc, argv, &options));
+    Status status = scenario_play(&options, arena);
+    if (status.code == STATUS_INVALID && !options.hand_made) TRY(answer_write(refusal_to_json()));
+    return status;
 }
 
 // Large arrays go back to the system when they are freed, however many were freed before; the C

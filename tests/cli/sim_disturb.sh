@@ -41,6 +41,17 @@ claim "p95 is not below the mean" \
     "$(figure jitter p95_step_time_s) >= $(figure jitter mean_step_time_s)"
 claim "jitter costs time" "$(figure jitter mean_step_time_s) > $undisturbed"
 
+# Entries that stand before it and are no jitter change none of its draws; a second jitter draws anew.
+steps_of() {
+    grep '"step_times_s"' "$temp/$1.out"
+}
+job behind "{\"slow_gpu\": 3, \"factor\": 1}, $jitter"
+simulate behind --repetitions 4
+[ "$(steps_of behind)" = "$(steps_of jitter)" ] || fail "another entry changes the draws"
+job twice "$jitter, $jitter"
+simulate twice --repetitions 4
+[ "$(steps_of twice)" != "$(steps_of jitter)" ] || fail "two jitters as one"
+
 # tp folded, one of the pair simulated, as long as the slower of the two; unfolded the same.
 simulate both --repetitions 3 --fold tp
 folded=$(figure both step_time_s)

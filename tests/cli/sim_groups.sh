@@ -101,6 +101,9 @@ done
 answers 0 simulate "$temp/degraded.json"
 grep -q '^not played *on groups of different machines the exchanges of tp inside computations' "$temp/stdout" ||
     fail "$(cat "$temp/stdout")"
+sentence=$(sed -n 's/^not played  *//p' "$temp/stdout")
+grep -q "\"not_played\":.*\[\"$sentence\"\]" "$temp/degraded.out" || fail "--json says nothing of it"
+grep -q '"not_played":.*\[\]' "$temp/straggler.out" || fail "nobody asked what links do not slow"
 claim "another NIC takes over" "$(figure gone network) < $(figure degraded network)"
 
 cd "$temp"

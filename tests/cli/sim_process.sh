@@ -32,6 +32,9 @@ fails 'kill -SEGV $$' 'the simulator crashed: Segmentation fault'
 fails 'exec sleep 60' 'the simulator was stopped after 0.1 s (--timeout)' --timeout 0.1
 fails 'echo nonsense' 'answer of meshwright-sim'
 fails 'exit 9' 'the simulator failed with exit code 9'
+for status in 1 2 3; do # of a program that knows nothing of ours
+    fails "echo boom >&2; exit $status" "^the simulator failed with exit code $status; it said: boom$"
+done
 
 # The real one, beside the program: an answer, and a trace on request.
 unset MESHWRIGHT_SIM

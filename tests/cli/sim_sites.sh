@@ -114,7 +114,7 @@ refuses 'zero.json: cluster.bandwidth_matrix: zero.csv line 1: 0 from node 0 to 
     simulate zero.json
 job leaf "$(machine 16), \"bandwidth_matrix\": \"half.csv\"" '"tp": 8' \
     '{"link": "leaf:0", "bandwidth_factor": 0.5}'
-refuses 'leaf.json: disturb[0].link: a bandwidth_matrix stands in the place of leaf and spine switches; expected a NIC or NVLink, of background two nodes' \
+refuses 'leaf.json: disturb[0].link: a bandwidth_matrix stands in the place of leaf and spine switches; expected a NIC or port of a GPU, of background two nodes' \
     simulate leaf.json
 job ends "$(groups 2e11 0)" '"tp": 8' '{"background": "leaf:0-group:1", "bytes_per_s": 1e9}'
 refuses 'ends.json: disturb[0].background: "leaf:0-group:1": expected two switches, two groups or two nodes' \

@@ -112,3 +112,19 @@ for name in far near; do
 done
 claim "the way to the NIC" "$(figure far step_time_s) > 1.1 * $(figure near step_time_s)"
 grep -q '"name":.*"socket:0.1-socket:0.0"' "$temp/far.out" || fail "no traffic between sockets"
+
+# A port is reported by what it is, and disturbed by that name as by nvlink:GPU. The columns of the
+# busiest links stay in line beside the long names of sockets.
+grep -q '"name":.*"pcie:[0-9]* out"' "$temp/far.out" || fail "no port of PCIe"
+grep -q '"name":.*"nvlink:' "$temp/far.out" && fail "NVLink on a node of PCIe"
+for port in pcie nvlink; do
+    sed 's/"training"/"disturb": [{"link": "'$port':3", "bandwidth_factor": 0.001}], "training"/' \
+        "$temp/far.json" >"$temp/$port.json"
+    simulate $port
+done
+cmp "$temp/pcie.out" "$temp/nvlink.out" || fail "two names of one port"
+claim "a slow port" "$(figure pcie network) > 0"
+answers 0 simulate "$temp/far.json"
+sed -n '/^Busiest links/,/^$/s/%.*/%/p' "$temp/stdout" | awk '{ print length($0) }' | sort -u >"$temp/lengths"
+grep -q 'socket:0.1-socket:0.0 ' "$temp/stdout" || fail "no sockets: $(cat "$temp/stdout")"
+[ "$(wc -l <"$temp/lengths")" -eq 1 ] || fail "out of line: $(cat "$temp/stdout")"

@@ -114,6 +114,8 @@ refuses 'meshwright: --trace-ranks: the range 7-3 ends before it begins' \
     simulate job.json --trace trace.json --trace-ranks 7-3
 refuses 'meshwright: --trace-ranks: there is no rank 16; this plan has ranks 0 to 15' \
     simulate job.json --trace trace.json --trace-ranks 0-16
+refuses 'meshwright: --trace-ranks: there is no rank 99999999999999999999; this plan has ranks 0 to 15' \
+    simulate job.json --trace trace.json --trace-ranks 99999999999999999999
 [ ! -e trace.json ] || fail "a refusal left a trace"
 # Nothing else is left beside the trace.
 [ "$(find . -name '*tmp*')" = "" ]

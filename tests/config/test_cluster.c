@@ -320,6 +320,8 @@ static void matrix_is(const char *text, const char *sentence) {
     arena_free(&arena);
 }
 
+#define NUMBER_EXPECTED "; expected bytes/s (text stands in lines that begin with #)"
+
 static void matrix_is_read_and_checked(void) {
     matrix_is("# bytes/s\n1e9, 2e10\n3e10,1e9\n\n", NULL);
     matrix_is("0, 2e10\n3e10, inf\n", NULL);
@@ -327,8 +329,10 @@ static void matrix_is_read_and_checked(void) {
     matrix_is("1e9,2e10\n1e9,2e10\n1e9,2e10\n",
               ": found more than 2 rows, expected one for each of 2 nodes");
     matrix_is("1e9,2e10\n2e10\n", " line 2: found 1 numbers, expected one for each of 2 nodes");
-    matrix_is("1e9,fast\n", " line 1: number 2 is not a number");
-    matrix_is("1e9,\n", " line 1: number 2 is not a number");
+    matrix_is("1e9, fast \n", " line 1: number 2 is \"fast\"" NUMBER_EXPECTED);
+    matrix_is("1e9,\n", " line 1: number 2 is \"\"" NUMBER_EXPECTED);
+    matrix_is("1e9,2 e10\n", " line 1: number 2 is \"2 e10\"" NUMBER_EXPECTED);
+    matrix_is("node 0,node 1\n1,1\n", " line 1: number 1 is \"node 0\"" NUMBER_EXPECTED);
     matrix_is("1e9,-2e10\n", " line 1: -2e+10 is out of range; expected 1000 to 1e+14");
     matrix_is("1e9,2e10\n0,1e9\n",
               " line 2: 0 from node 1 to node 0: all nodes of a job reach each other");

@@ -105,6 +105,9 @@ static void all_kinds_of_disturb_are_read(void) {
     CU_ASSERT(disturb[5].to.kind == LINK_LEAF && disturb[5].bytes_per_s == 1e10);
     CU_ASSERT(disturb[6].link.kind == LINK_NVLINK && disturb[6].link.index == 31);
     CU_ASSERT(disturb[7].link.kind == LINK_SPINE && disturb[7].link.index == 0);
+    // Each by its number among those of its kind.
+    static const int ORDINALS[] = {0, 0, 0, 0, 0, 0, 1, 2};
+    for (int i = 0; i < 8; i++) CU_ASSERT_EQUAL(disturb[i].ordinal, ORDINALS[i]);
     arena_free(&arena);
 }
 
@@ -140,7 +143,9 @@ static void bad_disturb_is_refused(void) {
     static const struct {
         const char *entry, *sentence;
     } CASES[] = {
-        {"{\"slow_gpu\": 32, \"factor\": 2}", "slow_gpu: GPU 32 is out of range; expected 0 to 31"},
+        {"{\"slow_gpu\": 32, \"factor\": 2}", "slow_gpu: 32 is out of range; expected 0 to 31"},
+        {"{\"slow_gpu\": -1, \"factor\": 2}", "slow_gpu: -1 is out of range; expected 0 to 31"},
+        {"{\"slow_gpuu\": 3}", "slow_gpuu: unknown key; the nearest known one is \"slow_gpu\""},
         {"{\"slow_gpu\": 1}", "factor: missing"},
         {"{\"slow_gpu\": 1, \"factor\": 0.5}", "factor: 0.5 is out of range; expected 1 to 1000"},
         {"{\"slow_gpu\": 1, \"facter\": 2}",
@@ -190,10 +195,67 @@ static void bad_disturb_is_refused(void) {
     }
 }
 
+// A port of PCIe is reported as pcie:GPU: it goes by that name, and by that of any cluster.
+static void a_port_goes_by_what_it_is(void) {
+    static const struct {
+        const char *link, *name, *sentence;
+    } CASES[] = {
+        {"pcie4", "pcie:3", NULL},
+        {"pcie4", "nvlink:3", NULL},
+        {"xgmi", "xgmi:3", NULL},
+        {"xgmi-mi355x", "xgmi:3", NULL},
+        {"shm", "shm:3", NULL},
+        {"xgmi", "pcie:3", "\"pcie:3\": that GPU's port is xgmi; expected xgmi:3"},
+        {"nvlink4", "pcie:3", "\"pcie:3\": that GPU's port is nvlink; expected nvlink:3"},
+        {"pcie4", "pcie:8", "GPU 8 is out of range; expected 0 to 7"},
+        {"pcie4", "pcie4:3",
+         "\"pcie4:3\" names no link here; expected nic:NODE.INDEX, pcie:GPU, leaf:INDEX, "
+         "spine:INDEX"},
+        {"pcie4", "socket:0.0-socket:0.1",
+         "\"socket:0.0-socket:0.1\" is played, but cannot be disturbed; expected nic:NODE.INDEX, "
+         "pcie:GPU, leaf:INDEX, spine:INDEX"},
+        {"pcie4", "switch:0.1 up",
+         "\"switch:0.1 up\" is played, but cannot be disturbed; expected nic:NODE.INDEX, pcie:GPU, "
+         "leaf:INDEX, spine:INDEX"},
+        {"nvlink2", "nvlink:0-nvlink:3",
+         "\"nvlink:0-nvlink:3\" is played, but cannot be disturbed; expected nic:NODE.INDEX, "
+         "nvlink:GPU, leaf:INDEX, spine:INDEX"},
+        {"nvlink4", "group:0-group:1",
+         "\"group:0-group:1\" is played, but cannot be disturbed; expected nic:NODE.INDEX, "
+         "nvlink:GPU, leaf:INDEX, spine:INDEX"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        Arena arena = {0};
+        Scenario scenario;
+        const char *text = arena_printf(
+            &arena,
+            "{\"schema\": 1, \"model\": " MODEL ", \"cluster\": {\"gpu\": \"h100-sxm-80g\", "
+            "\"num_gpus\": 8, \"gpus_per_node\": 8, \"scale_up\": {\"link\": \"%s\", "
+            "\"domain_gpus\": 8}, \"scale_out\": {\"nics_per_node\": 8, \"nic_bytes_per_s\": "
+            "50e9}}, \"training\": " TRAINING
+            ", \"disturb\": [{\"link\": \"%s\", \"bandwidth_factor\": 0.5}]}",
+            CASES[i].link, CASES[i].name);
+        Status status = scenario_of(text, &arena, &scenario);
+        if (CASES[i].sentence) {
+            ASSERT_REFUSED(
+                status, arena_printf(&arena, "job.json: disturb[0].link: %s", CASES[i].sentence));
+        } else {
+            CU_ASSERT_EQUAL(status.code, STATUS_OK);
+            CU_ASSERT(scenario.disturb[0].link.kind == LINK_NVLINK);
+            CU_ASSERT_EQUAL(scenario.disturb[0].link.index, 3);
+        }
+        arena_free(&arena);
+    }
+}
+
 static void unknown_disturb_lists_the_kinds(void) {
     Arena arena = {0};
     Scenario scenario;
     ASSERT_REFUSED(scenario_of(with_disturb(&arena, "{\"sabotage\": 1}"), &arena, &scenario),
+                   "job.json: disturb[0].sabotage: unknown key; known are slow_gpu, jitter_frac, "
+                   "link, fail_nic, flap, background, factor, seed, bandwidth_factor, period_s, "
+                   "down_frac, bytes_per_s");
+    ASSERT_REFUSED(scenario_of(with_disturb(&arena, "{\"factor\": 2}"), &arena, &scenario),
                    "job.json: disturb[0]: disturbs nothing known; expected one of slow_gpu, "
                    "jitter_frac, link, fail_nic, flap, background");
     arena_free(&arena);
@@ -343,6 +405,7 @@ CU_TestInfo scenario_tests[] = {
     {"disturb_is_only_simulated", disturb_is_only_simulated},
     {"steps_apart_are_not_simulated", steps_apart_are_not_simulated},
     {"bad_disturb_is_refused", bad_disturb_is_refused},
+    {"a_port_goes_by_what_it_is", a_port_goes_by_what_it_is},
     {"unknown_disturb_lists_the_kinds", unknown_disturb_lists_the_kinds},
     {"bad_parallel_is_refused", bad_parallel_is_refused},
     {"what_nothing_acts_upon_is_refused_in_those_words",

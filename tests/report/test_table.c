@@ -85,6 +85,18 @@ static void bars_grow_with_the_share(void) {
                          "  twice                     4 s  200.0 %  ##########\n");
 }
 
+// 16 and 1 and 12 columns of label and text together, whoever needs them.
+static void a_long_label_takes_room_of_the_text(void) {
+    Sheet sheet;
+    sheet_open(&sheet, 52, false);
+    paper_bar(&sheet.paper, "nic:0.0 out", "", 0.5, STYLE_PLAIN);
+    paper_bar(&sheet.paper, "socket:0.0-socket:0.1", "", 0.5, STYLE_PLAIN);
+    paper_bar(&sheet.paper, "socket:0.0-socket:0.1", "1 s", 0.5, STYLE_PLAIN);
+    sheet_expect(&sheet, "  nic:0.0 out                     50.0 %  #####\n"
+                         "  socket:0.0-socket:0.1           50.0 %  #####\n"
+                         "  socket:0.0-socket:0.1     1 s   50.0 %  #####\n");
+}
+
 static void a_file_is_no_terminal(void) {
     FILE *file = tmpfile();
     CU_ASSERT_PTR_NOT_NULL_FATAL(file);
@@ -100,6 +112,7 @@ CU_TestInfo table_tests[] = {
     {"colour_only_where_asked_for", colour_only_where_asked_for},
     {"sentences_break_at_spaces", sentences_break_at_spaces},
     {"bars_grow_with_the_share", bars_grow_with_the_share},
+    {"a_long_label_takes_room_of_the_text", a_long_label_takes_room_of_the_text},
     {"a_file_is_no_terminal", a_file_is_no_terminal},
     CU_TEST_INFO_NULL,
 };

@@ -13,7 +13,8 @@
 #define ANSWER_REST                                                                                \
     "\"version\": \"" MESHWRIGHT_VERSION "\", \"step_time_s\": 2.5, "                              \
     "\"estimate_step_time_s\": 2, \"activities\": 7, \"folding\": \"tp\", "                        \
-    "\"folding_reason\": \"because\", \"contended\": true, \"flow_lost_frac\": 0.25, "             \
+    "\"folding_reason\": \"because\", \"not_played\": [\"one\", \"two\"], \"contended\": true, "   \
+    "\"flow_lost_frac\": 0.25, "                                                                   \
     "\"flow_gained_frac\": 0, \"links\": [{\"name\": \"nic:0.0 out\", \"utilization_frac\": "      \
     "0.5}],"                                                                                       \
     " \"difference_s\": {\"model\": 0, \"spare_bandwidth\": -0.25, \"contention\": 0.5, "          \
@@ -24,6 +25,8 @@
     "\"chunk\": 2, \"micro_batch\": -1, \"start_s\": 0, \"end_s\": 2.5}]}, "                       \
     " \"num_folded\": 2, \"num_lanes\": 2, \"last_lane\": 1, "                                     \
     "\"num_instructions\": [1, 2]}"
+
+#define REFUSED "echo '{\"version\": \"" MESHWRIGHT_VERSION "\", \"refused\": true}'; "
 
 // Runs sim_run with a simulator that consists of these shell commands.
 static Status run_script(const char *commands, const SimOptions *options, Arena *arena,
@@ -73,6 +76,8 @@ static void an_answer_is_read(void) {
     CU_ASSERT_EQUAL(result.num_activities, 7);
     CU_ASSERT_STRING_EQUAL(result.folding, "tp");
     CU_ASSERT_EQUAL(result.contended, true);
+    CU_ASSERT_EQUAL_FATAL(result.num_not_played, 2);
+    CU_ASSERT_STRING_EQUAL(result.not_played[1], "two");
     CU_ASSERT_EQUAL_FATAL(result.num_links, 1);
     CU_ASSERT_STRING_EQUAL(result.links[0].name, "nic:0.0 out");
     CU_ASSERT_PTR_NULL(result.start_s);
@@ -125,7 +130,7 @@ static void what_disturbances_cost_is_read(void) {
 
 static void document_and_options_arrive(void) {
     SimOptions options = {.fold = "none", .stepwise = true, .num_repetitions = 7};
-    assert_fails("read -r a; read -r b c; echo \"meshwright-sim: $* $a $b $c\" >&2; exit 2",
+    assert_fails(REFUSED "read -r a; read -r b c; echo \"meshwright-sim: $* $a $b $c\" >&2; exit 2",
                  &options, STATUS_INVALID,
                  "--file job.json --fold none --stepwise --repetitions 7 { \"schema\": 1");
 }
@@ -149,8 +154,34 @@ static void times_come_beside_the_answer(void) {
 
 static void its_refusals_are_passed_on(void) {
     SimOptions options = {0};
-    assert_fails("echo noise >&2; echo 'meshwright-sim: job.json: model: no such' >&2; exit 2",
+    assert_fails(REFUSED
+                 "echo noise >&2; echo 'meshwright-sim: job.json: model: no such' >&2; exit 2",
                  &options, STATUS_INVALID, "job.json: model: no such");
+}
+
+// Whatever its exit code is and whatever it prints, it was no refusal of ours.
+static void another_programs_line_is_no_refusal(void) {
+    SimOptions options = {0};
+    static const struct {
+        const char *commands, *sentence;
+    } CASES[] = {
+        {"echo boom >&2; exit 1", "the simulator failed with exit code 1; it said: boom"},
+        {"echo boom >&2; exit 2", "the simulator failed with exit code 2; it said: boom"},
+        {"echo boom >&2; exit 3", "the simulator failed with exit code 3; it said: boom"},
+        {"echo 'meshwright-sim: boom' >&2; exit 1",
+         "the simulator failed with exit code 1; it said: boom"},
+        {"echo 'meshwright-sim: boom' >&2; exit 2", // another version's
+         "the simulator failed with exit code 2; it said: boom"},
+        {"echo '{\"version\": \"0.0\", \"refused\": true}'; echo 'meshwright-sim: boom' >&2; exit "
+         "2",
+         "the simulator failed with exit code 2; it said: boom"},
+        {REFUSED "exit 2", "the simulator failed with exit code 2"},
+        {REFUSED "exit 0", "answer of meshwright-sim: step_time_s: missing; expected a number"},
+        {"echo '" ANSWER "'; exit 1", "the simulator failed with exit code 1"},
+        {"echo 'meshwright-sim: a child process was lost' >&2; exit 3", "a child process was lost"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        assert_fails(CASES[i].commands, &options, STATUS_MACHINE, CASES[i].sentence);
 }
 
 static void a_crash_is_a_sentence(void) {
@@ -204,6 +235,7 @@ CU_TestInfo client_tests[] = {
     {"document_and_options_arrive", document_and_options_arrive},
     {"times_come_beside_the_answer", times_come_beside_the_answer},
     {"its_refusals_are_passed_on", its_refusals_are_passed_on},
+    {"another_programs_line_is_no_refusal", another_programs_line_is_no_refusal},
     {"a_crash_is_a_sentence", a_crash_is_a_sentence},
     {"it_is_stopped_in_time", it_is_stopped_in_time},
     {"nonsense_is_no_answer", nonsense_is_no_answer},

@@ -112,6 +112,25 @@ static void a_draw_is_known_by_its_place(void) {
     CU_ASSERT(jittered_step(1, 0, 1) != jittered_step(1, 1, 1));
 }
 
+// What stands before it and is no jitter changes no draw; a second jitter of the same seed has its
+// own.
+static void a_draw_is_known_by_its_number_among_jitters(void) {
+    const Disturb jitter = {.kind = DISTURB_JITTER, .jitter_frac = 0.1, .seed = 5};
+    const Disturb after[] = {
+        {.kind = DISTURB_SLOW_GPU, .factor = 1}, {.kind = DISTURB_FLAP, .down_frac = 0.1}, jitter};
+    Disturb second = jitter;
+    second.ordinal = 1;
+    DisturbCase d;
+    case_open(&d, 2, 2, 2, 8, 1);
+    disturb(&d, jitter, 0);
+    double alone_s = step_s(&d);
+    computations_disturb(&d.input, after, 3, ALL_KINDS, 0, &d.c.arena, &d.lowered);
+    CU_ASSERT_EQUAL(step_s(&d), alone_s);
+    disturb(&d, second, 0);
+    CU_ASSERT_NOT_EQUAL(step_s(&d), alone_s);
+    pipeline_free(&d.c);
+}
+
 static double forward_s(const DisturbCase *d, int lane, int microbatch) {
     int i = instruction_find(&d->c.program, 0, INSTRUCTION_FORWARD, 0, microbatch);
     int slot = lane * d->c.program.ranks[0].num_instructions + i;
@@ -163,6 +182,7 @@ CU_TestInfo disturb_compute_tests[] = {
     {"only_its_own_work_is_slower", only_its_own_work_is_slower},
     {"no_spread_changes_no_bit", no_spread_changes_no_bit},
     {"a_draw_is_known_by_its_place", a_draw_is_known_by_its_place},
+    {"a_draw_is_known_by_its_number_among_jitters", a_draw_is_known_by_its_number_among_jitters},
     {"a_group_takes_as_long_as_its_slowest", a_group_takes_as_long_as_its_slowest},
     {"jitter_has_its_mean_and_spread", jitter_has_its_mean_and_spread},
     CU_TEST_INFO_NULL,

@@ -172,7 +172,7 @@ static void nodes_of_a_matrix_have_no_switches(void) {
     ASSERT_REFUSED(
         disturbed(&c, &disturb, 1, &left),
         "job.json: disturb[0].background: a bandwidth_matrix stands in the place of leaf "
-        "and spine switches; expected a NIC or NVLink, of background two nodes");
+        "and spine switches; expected a NIC or port of a GPU, of background two nodes");
     arena_free(&c.arena);
 }
 

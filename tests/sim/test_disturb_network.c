@@ -214,6 +214,32 @@ static void a_flap_begins_where_chance_says(void) {
     arena_free(&arena);
 }
 
+static double drawn_s(Disturb *disturb, int num_disturb, int flap) {
+    Arena arena = {0};
+    Scenario scenario = scenario_with(disturb, num_disturb);
+    Network network = network_build(&scenario.cluster, 1, &arena), left;
+    CU_ASSERT_EQUAL(network_disturb(&scenario, &network, &arena, &left).code, STATUS_OK);
+    network_draw_flaps(&scenario, 0, &left);
+    double first_down_s = left.flaps[2 * flap].first_down_s;
+    arena_free(&arena);
+    return first_down_s;
+}
+
+// What stands before it and is no flap changes nothing; a second flap of the same seed has a draw
+// of its own.
+static void a_flap_is_known_by_its_number_among_flaps(void) {
+    Disturb flap = {.kind = DISTURB_FLAP, .link = {LINK_NIC, 3, 2}, .seed = 7};
+    flap.period_s = 2;
+    flap.down_frac = 0.1;
+    Disturb alone[] = {flap};
+    Disturb after[] = {{.kind = DISTURB_SLOW_GPU, .factor = 2}, flap};
+    Disturb twice[] = {flap, flap};
+    twice[1].ordinal = 1;
+    CU_ASSERT_EQUAL(drawn_s(after, 2, 0), drawn_s(alone, 1, 0));
+    CU_ASSERT_EQUAL(drawn_s(twice, 2, 0), drawn_s(alone, 1, 0));
+    CU_ASSERT_NOT_EQUAL(drawn_s(twice, 2, 1), drawn_s(alone, 1, 0));
+}
+
 // One of 4 spines takes a quarter of every leaf's links with it.
 static void a_spine_flaps_on_all_its_leaves(void) {
     Arena arena = {0};
@@ -309,6 +335,7 @@ CU_TestInfo disturb_network_tests[] = {
     {"rails_without_a_spine_are_left_together", rails_without_a_spine_are_left_together},
     {"a_gpu_with_two_nics_keeps_one", a_gpu_with_two_nics_keeps_one},
     {"a_flap_begins_where_chance_says", a_flap_begins_where_chance_says},
+    {"a_flap_is_known_by_its_number_among_flaps", a_flap_is_known_by_its_number_among_flaps},
     {"a_spine_flaps_on_all_its_leaves", a_spine_flaps_on_all_its_leaves},
     {"what_is_not_there_is_refused", what_is_not_there_is_refused},
     {"a_nic_that_no_other_replaces_cannot_fail", a_nic_that_no_other_replaces_cannot_fail},

@@ -189,18 +189,18 @@ static void a_tree_leads_to_peers_and_nics(void) {
     Arena arena = {0};
     Cluster cluster = sim_cluster(2);
     const PcieTree tree = {.gpus_per_switch = 4, .num_sockets = 2, .socket_bytes_per_s = 20e9};
+    cluster.scale_up.name = "pcie5";
     cluster.wires = wires_tree(&tree, 100e9, 8, 8, &arena);
     cluster.topology = TOPOLOGY_FAT_TREE;
     cluster.nics_per_node = 2;
-    assert_route(&cluster, 0, 3, "nvlink:0 out, nvlink:3 in");
-    assert_route(
-        &cluster, 9, 14,
-        "nvlink:9 out, switch:1.0 up, socket:1.0-socket:1.1, switch:1.1 down, nvlink:14 in");
-    assert_route(&cluster, 6, 8, "nvlink:6 out, nic:0.1 out, nic:1.0 in, nvlink:8 in");
+    assert_route(&cluster, 0, 3, "pcie:0 out, pcie:3 in");
+    assert_route(&cluster, 9, 14,
+                 "pcie:9 out, switch:1.0 up, socket:1.0-socket:1.1, switch:1.1 down, pcie:14 in");
+    assert_route(&cluster, 6, 8, "pcie:6 out, nic:0.1 out, nic:1.0 in, pcie:8 in");
     cluster.nics_per_node = 1;
     assert_route(&cluster, 6, 8,
-                 "nvlink:6 out, switch:0.1 up, socket:0.1-socket:0.0, switch:0.0 down, "
-                 "nic:0.0 out, nic:1.0 in, nvlink:8 in");
+                 "pcie:6 out, switch:0.1 up, socket:0.1-socket:0.0, switch:0.0 down, "
+                 "nic:0.0 out, nic:1.0 in, pcie:8 in");
     Network network = network_build(&cluster, 1, &arena);
     CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 0, 4, 1), 100e9, 1);
     CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 0, 4, 2), 20e9, 1);
