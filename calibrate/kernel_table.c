@@ -1,5 +1,7 @@
 #include "calibrate/kernel_table.h"
 
+#include "calibrate/csv.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -58,29 +60,12 @@ static Status text_load(const char *path, const char *file, Arena *arena, char *
     return status_ok();
 }
 
-static char *trim(char *text) {
-    text += strspn(text, " \t");
-    size_t length = strlen(text);
-    while (length > 0 && strchr(" \t\r", text[length - 1])) text[--length] = '\0';
-    return text;
-}
-
-// Cuts a line at its commas; returns how many cells there are, of which at most max are kept.
-static int line_split(char *line, const char **cells, int max) {
-    int num_cells = 0;
-    while (line) {
-        char *comma = strchr(line, ',');
-        if (comma) *comma = '\0';
-        if (num_cells < max) cells[num_cells] = trim(line);
-        num_cells++;
-        line = comma ? comma + 1 : NULL;
-    }
-    return num_cells;
-}
-
 static Status header_read(KernelTable *table, Arena *arena) {
     const char **names = ARENA_ARRAY(arena, TABLE_MAX_COLUMNS, const char *);
-    table->num_columns = line_split(arena_strdup(arena, table->header), names, TABLE_MAX_COLUMNS);
+    CsvFault fault;
+    table->num_columns =
+        csv_cells(arena_strdup(arena, table->header), names, TABLE_MAX_COLUMNS, &fault);
+    if (fault) return status_at(STATUS_INVALID, table->file, "row 1", "%s", CSV_FAULT_TEXTS[fault]);
     if (table->num_columns > TABLE_MAX_COLUMNS)
         return status_at(STATUS_INVALID, table->file, "row 1", "more than %d columns",
                          TABLE_MAX_COLUMNS);
@@ -93,23 +78,19 @@ static Status header_read(KernelTable *table, Arena *arena) {
     return status_ok();
 }
 
-// Cuts the text into lines; blank ones are left out but counted.
+// Cuts the text into records; blank lines are left out but counted.
 static void lines_read(KernelTable *table, char *text, int max_rows, Arena *arena) {
     const char **lines = ARENA_ARRAY(arena, max_rows, const char *);
     int *numbers = ARENA_ARRAY(arena, max_rows, int);
-    int number = 0;
-    for (char *line = text; line; number++) {
-        char *end = strchr(line, '\n');
-        if (end) *end = '\0';
-        size_t length = strlen(line);
-        if (length > 0 && line[length - 1] == '\r') line[length - 1] = '\0';
+    for (int number = 1, num_lines; text; number += num_lines) {
+        char *line = text;
+        text = csv_record(text, &num_lines);
         if (!table->header) {
             table->header = line;
         } else if (line[strspn(line, " \t")] != '\0') {
             lines[table->num_rows] = line;
-            numbers[table->num_rows++] = number + 1;
+            numbers[table->num_rows++] = number;
         }
-        line = end ? end + 1 : NULL;
     }
     table->lines = lines;
     table->line_numbers = numbers;
@@ -119,8 +100,10 @@ static Status cells_read(KernelTable *table, Arena *arena) {
     size_t num_columns = (size_t)table->num_columns;
     const char **cells = arena_array(arena, (size_t)table->num_rows * num_columns, sizeof *cells);
     for (int row = 0; row < table->num_rows; row++) {
-        int n = line_split(arena_strdup(arena, table->lines[row]),
-                           cells + (size_t)row * num_columns, table->num_columns);
+        CsvFault fault;
+        int n = csv_cells(arena_strdup(arena, table->lines[row]), cells + (size_t)row * num_columns,
+                          table->num_columns, &fault);
+        if (fault) return kernel_table_error(table, row, "%s", CSV_FAULT_TEXTS[fault]);
         if (n != table->num_columns)
             return kernel_table_error(table, row, "%d cells; the header names %d columns", n,
                                       table->num_columns);
@@ -267,29 +250,65 @@ Status kernel_table_latency_s(const KernelTable *table, Arena *arena, double **o
     return status_ok();
 }
 
-static int compare_keys(const void *a, const void *b) {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
+// A row by the hash of what makes its shape: FNV-1a of the cells.
+typedef struct {
+    uint64_t key;
+    int row;
+} ShapeRow;
+
+static int compare_shapes(const void *a, const void *b) {
+    const ShapeRow *x = a, *y = b;
+    return x->key != y->key ? (x->key > y->key) - (x->key < y->key) : x->row - y->row;
+}
+
+// [num_rows] rows of one shape together, in their order.
+static ShapeRow *rows_by_shape(const KernelTable *table, const char *const *names, Arena *arena) {
+    ShapeRow *rows = ARENA_ARRAY(arena, table->num_rows, ShapeRow);
+    for (int row = 0; row < table->num_rows; row++)
+        rows[row] = (ShapeRow){14695981039346656037u, row};
+    for (int i = 0; names[i]; i++) {
+        const char **texts = kernel_table_texts(table, names[i], arena);
+        for (int row = 0; row < table->num_rows; row++) {
+            const char *c = texts[row];
+            do rows[row].key = (rows[row].key ^ (unsigned char)*c) * 1099511628211u;
+            while (*c++);
+        }
+    }
+    qsort(rows, (size_t)table->num_rows, sizeof *rows, compare_shapes);
+    return rows;
 }
 
 int kernel_table_num_shapes(const KernelTable *table, const char *const *names) {
     Arena scratch = {0};
-    uint64_t *keys = ARENA_ARRAY(&scratch, table->num_rows, uint64_t); // FNV-1a of the cells
-    for (int row = 0; row < table->num_rows; row++) keys[row] = 14695981039346656037u;
-    for (int i = 0; names[i]; i++) {
-        const char **texts = kernel_table_texts(table, names[i], &scratch);
-        for (int row = 0; row < table->num_rows; row++) {
-            const char *c = texts[row];
-            do keys[row] = (keys[row] ^ (unsigned char)*c) * 1099511628211u;
-            while (*c++);
-        }
-    }
-    qsort(keys, (size_t)table->num_rows, sizeof *keys, compare_keys);
+    const ShapeRow *rows = rows_by_shape(table, names, &scratch);
     int num_shapes = 0;
-    for (int row = 0; row < table->num_rows; row++)
-        num_shapes += row == 0 || keys[row] != keys[row - 1];
+    for (int i = 0; i < table->num_rows; i++)
+        num_shapes += i == 0 || rows[i].key != rows[i - 1].key;
     arena_free(&scratch);
     return num_shapes;
+}
+
+Status kernel_table_check_repeats(const KernelTable *table, const char *const *names,
+                                  const double *latency_s) {
+    Arena scratch = {0};
+    const ShapeRow *rows = rows_by_shape(table, names, &scratch);
+    Status status = status_ok();
+    int least = 0, most = 0; // rows of this shape
+    for (int i = 0; i < table->num_rows && status.code == STATUS_OK; i++) {
+        int row = rows[i].row;
+        bool first = i == 0 || rows[i].key != rows[i - 1].key;
+        if (first || latency_s[row] < latency_s[least]) least = row;
+        if (first || latency_s[row] > latency_s[most]) most = row;
+        if (latency_s[most] <= KERNEL_MOST_REPEAT * latency_s[least]) continue;
+        int other = row == least ? most : least;
+        status = kernel_table_error(table, row,
+                                    "latency_ms: %.6g ms, but row %d has the same shape and %.6g "
+                                    "ms; expected at most %.15g times between them",
+                                    latency_s[row] * 1e3, table->line_numbers[other],
+                                    latency_s[other] * 1e3, KERNEL_MOST_REPEAT);
+    }
+    arena_free(&scratch);
+    return status;
 }
 
 KernelLimits kernel_limits_new(const KernelTable *table, Arena *arena) {
@@ -316,7 +335,8 @@ Status kernel_table_check_limits(const KernelTable *table, const double *latency
                                       "row takes; is it in microseconds?",
                                       latency_s[row] * 1e3, most_s * 1e3);
     }
-    if (worst_ratio < KERNEL_SLIP && num_beyond * 1000.0 <= table->num_rows) return status_ok();
+    if (worst_ratio < KERNEL_SLIP && num_beyond * KERNEL_ROWS_A_SLIP <= table->num_rows)
+        return status_ok();
     return kernel_table_error(table, worst,
                               "latency_ms: %.6g ms is %.3g times faster than %s allows, and %d of "
                               "%d rows are; are all in milliseconds, and of this GPU?",
@@ -337,7 +357,7 @@ Status kernel_table_check_fit(const KernelTable *table, const double *latency_s,
         worst_ratio = ratio;
         worst = row;
     }
-    if (worst_ratio <= KERNEL_MOST_ERROR && num_beyond * 100.0 <= table->num_rows)
+    if (worst_ratio <= KERNEL_MOST_ERROR && num_beyond * KERNEL_ROWS_AN_ODD <= table->num_rows)
         return status_ok();
     return kernel_table_error(table, worst,
                               "latency_ms: %.6g ms contradicts the other rows, which make it about "

@@ -76,6 +76,7 @@ Status kind_fit_file(const Kind *kind, const char *path, const Gpu *gpu, Arena *
                          "%d rows of %d different shapes are too few to fit %s; expected at least "
                          "%d shapes",
                          table.num_rows, num_shapes, kind->name, kind->min_shapes);
+    TRY(kernel_table_check_repeats(&table, kind->columns, latency_s));
     *num_rows = table.num_rows;
     *out = (KindFit){0};
     TRY(kind->fit(&table, latency_s, gpu, arena, out));

@@ -43,7 +43,7 @@ const Kind *kind_find(const char *name);
 // Names of all kinds, ending with NULL.
 const char *const *kind_names(Arena *arena);
 
-// Loads a table, checks columns, latencies and number of shapes, fits, and checks that no row
-// contradicts the fit.
+// Loads a table, checks columns, latencies, number of shapes and that rows of one shape agree,
+// fits, and checks that no row contradicts the fit.
 Status kind_fit_file(const Kind *kind, const char *path, const Gpu *gpu, Arena *arena,
                      int *num_rows, KindFit *out);

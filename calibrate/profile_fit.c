@@ -51,7 +51,7 @@ static cJSON *profile_tree(const Gpu *gpu) {
 // A file with sections that this run does not fit, checked.
 static Status base_load(const char *base, const Gpu *gpu, Arena *arena, JsonNode *root) {
     KernelProfile profile;
-    TRY(kernels_load(base, gpu->name, arena, &profile));
+    TRY(kernels_load(base, gpu, arena, &profile));
     return json_load(base, arena, root);
 }
 
@@ -96,8 +96,7 @@ static void arrays_compact(cJSON *item) {
 static Status tree_normalise(const Gpu *gpu, Arena *arena, cJSON **tree) {
     KernelProfile profile;
     char *text = cJSON_PrintUnformatted(*tree);
-    Status status =
-        kernels_parse(text, strlen(text), "the fitted profile", gpu->name, arena, &profile);
+    Status status = kernels_parse(text, strlen(text), "the fitted profile", gpu, arena, &profile);
     cJSON_Delete(*tree);
     *tree = cJSON_Parse(text);
     cJSON_free(text);

@@ -155,7 +155,12 @@ static const char *log_name(const Run *run) {
     return strcmp(run->log_path, "-") == 0 ? "standard input" : run->log_path;
 }
 
-// Refuses a step that needs more than the peak; points out one beyond the interval.
+// No published step is predicted more than 1.6 times too fast or slow (docs/accuracy.md): so far
+// off, it is another run.
+static const double MAX_STEP_RATIO = 4;
+
+// Refuses a step that needs more than the peak, or that cannot be of this scenario; points out one
+// beyond the interval.
 static Status step_check(const Run *run, const Estimate *estimate, Arena *arena) {
     const RunLog *log = &run->log;
     double peak_frac = estimate->mfu_frac * estimate->step_time_s / log->step_s;
@@ -167,6 +172,12 @@ static Status step_check(const Run *run, const Estimate *estimate, Arena *arena)
             "a step of %s needs %s of the GPUs' peak rate in %s; %s", step,
             units_percent(peak_frac, percent), PRECISION_NAMES[run->scenario.training.precision],
             log->kind == RUN_LOG_MEGATRON ? "is it in seconds?" : "is tps that of all GPUs?");
+    const double ratio = log->step_s / estimate->step_time_s;
+    if (ratio > MAX_STEP_RATIO || ratio < 1 / MAX_STEP_RATIO)
+        return status_at(STATUS_INVALID, arena_printf(arena, "%s:%d", log_name(run), log->line), "",
+                         "a step of %s is not one of %s, which is predicted to take %s; check the "
+                         "model, the batch, the GPUs and the unit of the log",
+                         step, run->scenario.file, units_seconds(estimate->step_time_s, low));
     if (log->step_s < estimate->step_time_low_s || log->step_s > estimate->step_time_high_s)
         fprintf(stderr,
                 "%s: measured %s lies outside the 80 %% interval before (%s - %s): is %s the "
@@ -213,6 +224,9 @@ Status calibrate_run(const char *log, const char *scenario, const char *output, 
                    &run.update));
     TRY(factors_check(&run));
     run.update.posterior.title = arena_printf(arena, "after the run of %s", log);
+    run.update.posterior.gpu = scenario_gpus(&run.scenario, arena);
+    run.update.posterior.stack = run.scenario.training.stack.name;
+    run.update.posterior.stack_version = run.scenario.training.stack_version;
     if (output) {
         cJSON *tree = document(&run);
         Status status = json_save(tree, output);

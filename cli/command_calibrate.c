@@ -20,7 +20,8 @@ enum { KEY_KERNELS = KEY_LONG, KEY_GPU, KEY_KIND, KEY_STEPS, KEY_RUN };
 
 static const struct argp_option OPTIONS[] = {
     {"kernels", KEY_KERNELS, "DIR", 0, "the folder with KIND.csv or KIND.csv.gz", 0},
-    {"gpu", KEY_GPU, "NAME", 0, "the GPU they were measured on (a name in hw-profiles/gpus)", 0},
+    {"gpu", KEY_GPU, "NAME", 0,
+     "the GPU they were measured on: a name in hw-profiles/gpus, or the path of such a file", 0},
     {"kind", KEY_KIND, "KIND", 0, "fit only this kind", 0},
     {"steps", KEY_STEPS, "FILE.jsonl", 0,
      "fit whole-step parameters and spreads to published steps instead", 0},
@@ -75,7 +76,8 @@ static const struct argp ARGP = {
            "  meshwright calibrate --kernels measured --gpu h100-sxm-80g --kind gemm --json\n"
            "  meshwright calibrate --steps steps.jsonl -o steps.json\n"
            "  meshwright calibrate --run train.log out/plan.json -o our-cluster.json\n\n"
-           "A fitted profile prices kernels with meshwright kernel --profile my-h100.json.",
+           "A fitted profile prices kernels with meshwright kernel --profile my-h100.json, and "
+           "steps where the key kernels_of of a GPU's file names it (docs/calibration.md).",
 };
 
 static cJSON *score_to_json(const FitScore *score) {
@@ -190,7 +192,7 @@ static Status kernels_answer(const CalibrateOptions *options, Arena *arena) {
     bool keep = options->output && !to_stdout && access(options->output, F_OK) == 0;
     Gpu gpu;
     ProfileFit fit;
-    TRY(gpu_load_named(options->gpu, arena, &gpu));
+    TRY(gpu_open(options->gpu, arena, &gpu));
     TRY(profile_fit(options->kernels, &gpu, only, keep ? options->output : NULL, arena, &fit));
     Status status = options->output ? json_save(fit.tree, options->output) : status_ok();
     cJSON_Delete(fit.tree);

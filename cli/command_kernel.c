@@ -2,9 +2,11 @@
 #include "calibrate/unpriced.h"
 #include "cli/command.h"
 #include "cli/kind_option.h"
+#include "config/gpu_link.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 typedef struct {
     CommonOptions common; // .scenario is the table
@@ -15,7 +17,8 @@ typedef struct {
 enum { KEY_GPU = KEY_LONG, KEY_KIND, KEY_PROFILE };
 
 static const struct argp_option OPTIONS[] = {
-    {"gpu", KEY_GPU, "NAME", 0, "the GPU (a name in hw-profiles/gpus)", 0},
+    {"gpu", KEY_GPU, "NAME", 0, "the GPU: a name in hw-profiles/gpus, or the path of such a file",
+     0},
     {"kind", KEY_KIND, "KIND", 0, "the kind of kernel: gemm, ...", 0},
     {"profile", KEY_PROFILE, "FILE", 0, "a kernel profile of calibrate instead of the bundled one",
      0},
@@ -45,10 +48,14 @@ static const struct argp ARGP = {
     .doc = "Prints the rows of a table of kernel shapes in their order with the column predicted_s "
            "added: seconds of one call on one GPU. A row that cannot be priced (a number format "
            "that the GPU or its measurements lack) gets an empty cell, and standard error says "
-           "how many there are and why the first. FILE.csv may be packed "
+           "how many there are and why the first. A GPU without kernels of its own (kernels_of in "
+           "its file) is priced as estimate does it: by those of its nearest relative, scaled, "
+           "which standard error says. FILE.csv may be packed "
            "(FILE.csv.gz), or - for standard input; columns that do not matter are kept.\v"
            "Examples:\n"
            "  meshwright kernel --gpu h100-sxm-80g --kind gemm shapes.csv\n"
+           "  meshwright kernel --gpu h20-96g --kind gemm shapes.csv\n"
+           "  meshwright kernel --gpu ./our-h100.json --kind gemm shapes.csv\n"
            "  printf 'gemm_dtype,m,n,k\\nbfloat16,4096,8192,8192\\n' | \\\n"
            "      meshwright kernel --gpu h100-sxm-80g --kind gemm -\n",
 };
@@ -89,6 +96,39 @@ static void unpriced_warn(const Kind *kind, const KernelTable *table, const doub
                 unpriced_reason(kind, table, first, arena));
 }
 
+// A relative's collectives hold over the link that they were measured on.
+static Status link_check(const CalibratedKernels *kernels, Arena *arena) {
+    const Gpu *gpu = &kernels->gpu;
+    const char *measured = kernels->profile.nccl.link;
+    Link link;
+    bool found;
+    TRY(gpu_link_find(gpu->name, arena, &link, &found));
+    if (!found || !measured || strcmp(link.name, measured) == 0) return status_ok();
+    return status_at(STATUS_INVALID, gpu->file, "kernels_of",
+                     "the collectives of %s were measured over %s; over %s, which joins %s, kernel "
+                     "does not support them yet",
+                     kernels->profile.gpu, measured, link.name, gpu->name);
+}
+
+// The GPU as its kernels are priced, and the kernels.
+static Status kernels_open(const KernelOptions *options, Arena *arena, Gpu *gpu,
+                           KernelProfile *profile) {
+    const CalibratedKernels *kernels;
+    TRY(gpu_open(options->gpu, arena, gpu));
+    if (options->profile) return kernels_load(options->profile, gpu, arena, profile);
+    TRY(kernels_load_whole(gpu, arena, &kernels));
+    if (kernels->inherited && strcmp(options->kind->name, "nccl") == 0)
+        TRY(link_check(kernels, arena));
+    if (kernels->inherited)
+        fprintf(stderr,
+                "%s: inherits the kernels of %s (kernels_of in %s), scaled by its own peaks, "
+                "memory, caches and SMs as estimate does it\n",
+                gpu->name, kernels->profile.gpu, gpu->file);
+    *gpu = kernels->gpu;
+    *profile = kernels->profile;
+    return status_ok();
+}
+
 static Status kernel_answer(const KernelOptions *options, Arena *arena) {
     if (!options->gpu || !options->kind)
         return usage_error("kernel: no --%s given; meshwright kernel --help shows examples",
@@ -96,11 +136,7 @@ static Status kernel_answer(const KernelOptions *options, Arena *arena) {
     Gpu gpu;
     KernelProfile profile;
     KernelTable table;
-    TRY(gpu_load_named(options->gpu, arena, &gpu));
-    if (options->profile)
-        TRY(kernels_load(options->profile, options->gpu, arena, &profile));
-    else
-        TRY(kernels_load_named(options->gpu, arena, &profile));
+    TRY(kernels_open(options, arena, &gpu, &profile));
     TRY(kernel_table_load(options->common.scenario, arena, &table));
     TRY(kernel_table_require(&table, options->kind->columns));
     if (kernel_table_column(&table, "predicted_s") >= 0)

@@ -3,18 +3,24 @@
 #include "base/data_dir.h"
 
 #include <math.h>
+#include <string.h>
 
 const char *const PART_NAMES[NUM_PARTS + 1] = {"products", "attention", "memory",    "host",
                                                "inside",   "across",    "optimizer", NULL};
 
 #define OTHER(key, required)                                                                       \
     { key, JSON_FIELD_OTHER, 0, 0, 0, NULL, required }
+#define TEXT(key, required)                                                                        \
+    { #key, JSON_FIELD_STRING, offsetof(Calibration, key), 0, 0, NULL, required }
 #define NUMBER(key, low, high)                                                                     \
     { #key, JSON_FIELD_DOUBLE, offsetof(Calibration, key), low, high, NULL, true }
 
 static const JsonField FIELDS[] = {
     OTHER("schema", true),
-    {"title", JSON_FIELD_STRING, offsetof(Calibration, title), 0, 0, NULL, true},
+    TEXT(title, true),
+    TEXT(gpu, false),
+    TEXT(stack, false),
+    TEXT(stack_version, false),
     OTHER("factor", true),
     OTHER("spread", true),
     OTHER("run_spread", true),
@@ -85,6 +91,22 @@ static Status correlation_read(const JsonNode *node, double correlation[NUM_PART
     return status_ok();
 }
 
+// Where its numbers are from: published steps of many machines (sources), or a run, which tells of
+// one GPU and one stack.
+static Status origin_check(const JsonNode *root, const Calibration *c) {
+    JsonNode measured = json_get(root, "measured"), sources = json_get(root, "sources");
+    JsonNode gpu = json_get(root, "gpu"), stack = json_get(root, "stack");
+    if (!json_is_present(&measured) && !json_is_present(&sources))
+        return json_error(root, "has neither measured nor sources; expected where its numbers are "
+                                "from");
+    if (json_is_present(&sources)) TRY(json_expect_object(&sources));
+    if (json_is_present(&measured)) TRY(json_expect_object(&measured));
+    if (json_is_present(&sources) && !c->gpu && !c->stack) return status_ok();
+    if (!c->gpu) return json_error(&gpu, "missing; expected the name of the GPU that was measured");
+    if (!c->stack) return json_error(&stack, "missing; expected the stack that was measured");
+    return status_ok();
+}
+
 static Status calibration_read(const JsonNode *root, const char *path, Arena *arena,
                                const Calibration **out) {
     Calibration *c = ARENA_NEW(arena, Calibration);
@@ -93,18 +115,13 @@ static Status calibration_read(const JsonNode *root, const char *path, Arena *ar
     JsonNode schema = json_get(root, "schema"), factors = json_get(root, "factor");
     JsonNode spreads = json_get(root, "spread"), matrix = json_get(root, "correlation");
     JsonNode runs = json_get(root, "run_spread");
-    JsonNode measured = json_get(root, "measured"), sources = json_get(root, "sources");
     int version;
     TRY(json_read_int(&schema, 1, 1, &version));
     TRY(parts_read(&factors, 0.01, 100, c->factor));
     TRY(parts_read(&spreads, 0, 10, spread));
     TRY(parts_read(&runs, 0, 10, c->run_spread));
     TRY(correlation_read(&matrix, correlation));
-    if (!json_is_present(&measured) && !json_is_present(&sources))
-        return json_error(root, "has neither measured nor sources; expected where its numbers are "
-                                "from");
-    if (json_is_present(&measured)) TRY(json_expect_object(&measured));
-    if (json_is_present(&sources)) TRY(json_expect_object(&sources));
+    TRY(origin_check(root, c));
     for (int i = 0; i < NUM_PARTS; i++)
         for (int j = 0; j < NUM_PARTS; j++)
             c->covariance[i][j] = spread[i] * spread[j] * correlation[i][j];
@@ -129,6 +146,20 @@ Status calibration_load(const JsonNode *value, Arena *arena, const Calibration *
     return calibration_read(&root, path, arena, out);
 }
 
+Status calibration_check(const JsonNode *value, const Calibration *c, const char *gpu,
+                         const char *stack, const char *stack_version) {
+    static const char NONE[] = "of no stated version";
+    if (!c->gpu) return status_ok();
+    const char *version = stack_version ? stack_version : NONE;
+    const char *measured = c->stack_version ? c->stack_version : NONE;
+    if (strcmp(c->gpu, gpu) == 0 && strcmp(c->stack, stack) == 0 && strcmp(measured, version) == 0)
+        return status_ok();
+    return json_error(value,
+                      "%.150s was measured on %s with %s %s, but this scenario has %s with %s %s; "
+                      "expected a run of the same GPU and stack",
+                      c->path, c->gpu, c->stack, measured, gpu, stack, version);
+}
+
 // To 6 significant digits: far finer than what any run tells.
 static double rounded(double value) {
     if (value == 0 || !isfinite(value)) return 0;
@@ -146,6 +177,9 @@ cJSON *calibration_to_json(const Calibration *c) {
     cJSON *json = cJSON_CreateObject();
     json_add_number(json, "schema", 1);
     cJSON_AddStringToObject(json, "title", c->title);
+    if (c->gpu) cJSON_AddStringToObject(json, "gpu", c->gpu);
+    if (c->stack) cJSON_AddStringToObject(json, "stack", c->stack);
+    if (c->stack_version) cJSON_AddStringToObject(json, "stack_version", c->stack_version);
     cJSON *factors = cJSON_AddObjectToObject(json, "factor");
     cJSON *spreads = cJSON_AddObjectToObject(json, "spread");
     cJSON *runs = cJSON_AddObjectToObject(json, "run_spread");

@@ -10,7 +10,9 @@
 //         such documents.
 // Files:  hw-profiles/steps.json holds what every prediction begins with; a scenario's key
 //         `calibration` names another. Spreads are standard deviations of a natural log, and
-//         `correlation` (7 x 7, in the order of the parts; absent: independent) joins them.
+//         `correlation` (7 x 7, in the order of the parts; absent: independent) joins them. What a
+//         run has told holds for its `gpu`, `stack` and `stack_version` (absent: none was stated)
+//         alone; a document of many machines' steps has `sources` and none of the three.
 #pragma once
 
 #include "base/arena.h"
@@ -32,8 +34,11 @@ extern const char *const PART_NAMES[NUM_PARTS + 1]; // ends with NULL
 
 typedef struct {
     const char *title;
-    const char *path;         // of the scenario's own document; NULL: the bundled one
-    double factor[NUM_PARTS]; // exp of the mean of theta
+    const char *path;          // of the scenario's own document; NULL: the bundled one
+    const char *gpu;           // of the run, as scenario_gpus names it; NULL, and so stack: any
+    const char *stack;         // of the run
+    const char *stack_version; // NULL: none was stated
+    double factor[NUM_PARTS];  // exp of the mean of theta
     double covariance[NUM_PARTS][NUM_PARTS]; // of theta; symmetric, positive semidefinite
     double run_spread[NUM_PARTS];            // of what differs anew in every run
     double step_spread;                      // of e
@@ -49,6 +54,11 @@ Status calibration_load_default(Arena *arena, const Calibration **out);
 // Reads the document that a scenario's key names (relative to the scenario), or the bundled one
 // where the key is absent.
 Status calibration_load(const JsonNode *value, Arena *arena, const Calibration **out);
+
+// Refuses, at the scenario's key, a calibration of another GPU or of another stack or release.
+//   stack_version  NULL where the scenario states none
+Status calibration_check(const JsonNode *value, const Calibration *calibration, const char *gpu,
+                         const char *stack, const char *stack_version);
 
 // The document again, without measured and sources. The caller owns the tree.
 cJSON *calibration_to_json(const Calibration *calibration);

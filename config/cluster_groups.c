@@ -30,7 +30,7 @@ static bool wires_are_alike(const Wires *a, const Wires *b) {
 
 // Whether nodes of both are one machine.
 static bool groups_are_alike(const Cluster *a, const Cluster *b) {
-    return strcmp(a->gpu.name, b->gpu.name) == 0 &&
+    return strcmp(a->gpu.file, b->gpu.file) == 0 &&
            strcmp(a->scale_up.name, b->scale_up.name) == 0 &&
            a->gpus_per_node == b->gpus_per_node && a->domain_gpus == b->domain_gpus &&
            a->nics_per_node == b->nics_per_node && a->nic_bytes_per_s == b->nic_bytes_per_s &&

@@ -1,7 +1,12 @@
 #include "config/gpu.h"
 
 #include "base/data_dir.h"
+#include "config/gpu_limits.h"
 #include "config/profile.h"
+
+#include <string.h>
+
+static const char FOLDER[] = "hw-profiles/gpus";
 
 const char *const PRECISION_NAMES[NUM_PRECISIONS + 1] = {"fp64", "fp32",  "tf32",  "fp16", "bf16",
                                                          "fp8",  "mxfp8", "nvfp4", NULL};
@@ -91,7 +96,7 @@ static Status gpu_check(const JsonNode *root, const Gpu *gpu) {
 }
 
 static Status gpu_read(const JsonNode *root, Arena *arena, Gpu *out) {
-    Gpu gpu = {0};
+    Gpu gpu = {.file = root->file};
     TRY(json_read_object(root, GPU_FIELDS, COUNT(GPU_FIELDS), arena, &gpu));
     JsonNode schema = json_get(root, "schema"), peak = json_get(root, "peak_flops_per_s");
     JsonNode efficiency = json_get(root, "efficiency"), sources = json_get(root, "sources");
@@ -108,21 +113,51 @@ static Status gpu_read(const JsonNode *root, Arena *arena, Gpu *out) {
     return status_ok();
 }
 
+// A file of the user's; where it bears the name of a bundled GPU, that one is its datasheet.
+static Status gpu_read_own(const JsonNode *root, Arena *arena, Gpu *out) {
+    const char *const *names;
+    int num_names;
+    Gpu gpu;
+    TRY(gpu_read(root, arena, &gpu));
+    TRY(data_list(arena, FOLDER, &names, &num_names));
+    for (int i = 0; i < num_names; i++) {
+        if (strcmp(names[i], gpu.name) != 0) continue;
+        Gpu bundled;
+        TRY(gpu_load_named(gpu.name, arena, &bundled));
+        TRY(gpu_check_datasheet(root, &gpu, &bundled));
+    }
+    TRY(gpu_check_limits(root, &gpu));
+    *out = gpu;
+    return status_ok();
+}
+
 Status gpu_load(const JsonNode *value, Arena *arena, Gpu *out) {
     JsonNode root;
-    TRY(profile_load(value, "GPU", "hw-profiles/gpus", arena, &root));
-    return gpu_read(&root, arena, out);
+    const char *name;
+    TRY(json_read_string(value, arena, &name));
+    TRY(profile_load(value, "GPU", FOLDER, arena, &root));
+    if (value_is_path(name)) return gpu_read_own(&root, arena, out);
+    TRY(gpu_read(&root, arena, out));
+    return gpu_check_limits(&root, out);
 }
 
 Status gpu_load_named(const char *name, Arena *arena, Gpu *out) {
     JsonNode root;
-    TRY(profile_load_named(NULL, "GPU", "hw-profiles/gpus", name, arena, &root));
-    return gpu_read(&root, arena, out);
+    TRY(profile_load_named(NULL, "GPU", FOLDER, name, arena, &root));
+    TRY(gpu_read(&root, arena, out));
+    return gpu_check_limits(&root, out);
+}
+
+Status gpu_open(const char *name, Arena *arena, Gpu *out) {
+    JsonNode root;
+    if (!value_is_path(name)) return gpu_load_named(name, arena, out);
+    TRY(json_load(name, arena, &root));
+    return gpu_read_own(&root, arena, out);
 }
 
 Status gpu_list(Arena *arena, Gpu **out, int *num_gpus) {
     const char *const *names;
-    TRY(data_list(arena, "hw-profiles/gpus", &names, num_gpus));
+    TRY(data_list(arena, FOLDER, &names, num_gpus));
     *out = ARENA_ARRAY(arena, *num_gpus, Gpu);
     for (int i = 0; i < *num_gpus; i++) TRY(gpu_load_named(names[i], arena, &(*out)[i]));
     return status_ok();

@@ -48,8 +48,10 @@ typedef struct {
     const char *title;
     const char *vendor;
     const char *architecture;
-    const char *kernels_of; // GPU whose measured kernels it takes: itself, or its nearest relative;
-                            // NULL: none
+    const char *file;       // it was read from, as named in messages
+    const char *kernels_of; // whose measured kernels it takes: a bundled GPU's (itself, or its
+                            // nearest relative), or the path of a kernel profile, relative to
+                            // file; NULL: none
     int num_sms;            // SMs or compute units
     double memory_bytes;    // installed
     double memory_available_bytes; // what the driver gives to one process in all
@@ -62,6 +64,11 @@ typedef struct {
 } Gpu;
 
 // Reads the value of a `gpu` key: a profile's name, or a path (relative to the file of value).
+// Refuses numbers that contradict each other, and in a file of the user's those above the datasheet
+// of its name (config/gpu_limits.h).
 Status gpu_load(const JsonNode *value, Arena *arena, Gpu *out);
 Status gpu_load_named(const char *name, Arena *arena, Gpu *out);
+
+// The same of a name or path that no document states (relative to the current folder).
+Status gpu_open(const char *name, Arena *arena, Gpu *out);
 Status gpu_list(Arena *arena, Gpu **out, int *num_gpus);

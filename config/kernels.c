@@ -3,7 +3,9 @@
 #include "base/data_dir.h"
 #include "config/profile.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char FOLDER[] = "hw-profiles/kernels";
 
@@ -75,8 +77,9 @@ static Status formats_check(const JsonNode *root, const KernelProfile *p, const 
     return status_ok();
 }
 
-// gpu_name: that the profile must be of; NULL for any.
-static Status kernels_read(const JsonNode *root, const char *gpu_name, Arena *arena,
+// expected: the GPU that the profile must be of; NULL for any. own: one that may be known to no
+// bundled file; NULL for none.
+static Status kernels_read(const JsonNode *root, const char *expected, const Gpu *own, Arena *arena,
                            KernelProfile *out) {
     KernelProfile profile = {0};
     TRY(json_read_object(root, FIELDS, sizeof FIELDS / sizeof *FIELDS, arena, &profile));
@@ -84,10 +87,13 @@ static Status kernels_read(const JsonNode *root, const char *gpu_name, Arena *ar
     int version;
     TRY(json_read_int(&schema, 1, 1, &version));
     JsonNode gpu_node = json_get(root, "gpu");
-    if (gpu_name && strcmp(profile.gpu, gpu_name) != 0)
-        return json_error(&gpu_node, "\"%.60s\"; expected a profile of %s", profile.gpu, gpu_name);
+    if (expected && strcmp(profile.gpu, expected) != 0)
+        return json_error(&gpu_node, "\"%.60s\"; expected a profile of %s", profile.gpu, expected);
     Gpu gpu;
-    TRY(gpu_load(&gpu_node, arena, &gpu));
+    if (own && strcmp(profile.gpu, own->name) == 0)
+        gpu = *own;
+    else
+        TRY(gpu_load(&gpu_node, arena, &gpu));
     JsonNode moe = json_get(root, "moe");
     JsonNode nccl = json_get(root, "nccl");
     if (json_is_present(&nccl)) TRY(nccl_kernels_read(&nccl, arena, &profile.nccl));
@@ -102,30 +108,39 @@ static Status kernels_read(const JsonNode *root, const char *gpu_name, Arena *ar
 Status kernels_load_named(const char *gpu_name, Arena *arena, KernelProfile *out) {
     JsonNode root;
     TRY(profile_load_named(NULL, "calibrated GPU", FOLDER, gpu_name, arena, &root));
-    return kernels_read(&root, gpu_name, arena, out);
+    return kernels_read(&root, gpu_name, NULL, arena, out);
 }
 
-// Parsing is most of the time of a small question.
-static Status kernels_load_of_step(const char *gpu_name, Arena *arena, KernelProfile *out) {
-    static const char *const SKIPPED[] = {
-        "moe", "context_attention", "generation_attention", "context_mla", "generation_mla", NULL};
-    JsonNode root;
-    TRY(json_load_without(data_path(arena, FOLDER, gpu_name), SKIPPED, arena, &root));
-    return kernels_read(&root, gpu_name, arena, out);
+// "FILE: kernels_of: FOUND; expected ...".
+static Status kernels_of_refuse(const Gpu *gpu, const char *found, Arena *arena) {
+    const char *const *names, *list = "";
+    int num_names;
+    TRY(data_list(arena, FOLDER, &names, &num_names));
+    for (int i = 0; i < num_names; i++)
+        list = arena_printf(arena, "%s%s%s", list, i ? ", " : "", names[i]);
+    return status_at(STATUS_INVALID, gpu->file, "kernels_of",
+                     "%s; expected the path of a kernel profile, or one of %s", found, list);
 }
 
-Status kernels_load_for(const Gpu *gpu, Arena *arena, const CalibratedKernels **out) {
-    *out = NULL;
-    if (!gpu->kernels_of) return status_ok();
-    CalibratedKernels *kernels = ARENA_ARRAY(arena, 1, CalibratedKernels);
-    TRY(kernels_load_of_step(gpu->kernels_of, arena, &kernels->profile));
-    kernels->products = memo_new(arena);
-    kernels->gpu = *gpu;
-    kernels->inherited = strcmp(gpu->kernels_of, gpu->name) != 0;
-    *out = kernels;
-    if (!kernels->inherited) return status_ok();
+// The file that kernels_of names.
+static Status kernels_path(const Gpu *gpu, Arena *arena, const char **path) {
+    const char *name = gpu->kernels_of;
+    if (value_is_path(name)) {
+        *path = path_beside(arena, gpu->file, name);
+        if (access(*path, R_OK) == 0) return status_ok();
+        const char *why = strerror(errno);
+        return kernels_of_refuse(
+            gpu, arena_printf(arena, "\"%.150s\" cannot be read: %s", name, why), arena);
+    }
+    *path = data_path(arena, FOLDER, name);
+    if (kernels_exist(name, arena)) return status_ok();
+    return kernels_of_refuse(gpu, arena_printf(arena, "unknown GPU \"%.60s\"", name), arena);
+}
+
+// The peaks that a relative's kernels are priced with.
+static Status peaks_scale(const Gpu *gpu, Arena *arena, CalibratedKernels *kernels) {
     Gpu relative;
-    TRY(gpu_load_named(gpu->kernels_of, arena, &relative));
+    TRY(gpu_load_named(kernels->profile.gpu, arena, &relative));
     for (int p = 0; p < NUM_PRECISIONS; p++)
         if (relative.efficiency.gemm_max_frac[p] > 0)
             kernels->gpu.peak_flops_per_s[p] *=
@@ -133,15 +148,46 @@ Status kernels_load_for(const Gpu *gpu, Arena *arena, const CalibratedKernels **
     return status_ok();
 }
 
-Status kernels_load(const char *path, const char *gpu_name, Arena *arena, KernelProfile *out) {
+// skipped: sections that are not read, ending with NULL.
+static Status kernels_without(const Gpu *gpu, const char *const *skipped, Arena *arena,
+                              const CalibratedKernels **out) {
+    *out = NULL;
+    if (!gpu->kernels_of) return status_ok();
+    const char *path, *expected = value_is_path(gpu->kernels_of) ? NULL : gpu->kernels_of;
     JsonNode root;
-    TRY(json_load(path, arena, &root));
-    return kernels_read(&root, gpu_name, arena, out);
+    TRY(kernels_path(gpu, arena, &path));
+    TRY(json_load_without(path, skipped, arena, &root));
+    CalibratedKernels *kernels = ARENA_ARRAY(arena, 1, CalibratedKernels);
+    TRY(kernels_read(&root, expected, gpu, arena, &kernels->profile));
+    kernels->products = memo_new(arena);
+    kernels->gpu = *gpu;
+    kernels->inherited = strcmp(kernels->profile.gpu, gpu->name) != 0;
+    *out = kernels;
+    return kernels->inherited ? peaks_scale(gpu, arena, kernels) : status_ok();
 }
 
-Status kernels_parse(const char *text, size_t size, const char *file, const char *gpu_name,
-                     Arena *arena, KernelProfile *out) {
+Status kernels_load_for(const Gpu *gpu, Arena *arena, const CalibratedKernels **out) {
+    // Parsing is most of the time of a small question.
+    static const char *const SKIPPED[] = {
+        "moe", "context_attention", "generation_attention", "context_mla", "generation_mla", NULL};
+    return kernels_without(gpu, SKIPPED, arena, out);
+}
+
+Status kernels_load_whole(const Gpu *gpu, Arena *arena, const CalibratedKernels **out) {
+    static const char *const SKIPPED[] = {NULL};
+    if (!gpu->kernels_of) return kernels_of_refuse(gpu, "is absent", arena);
+    return kernels_without(gpu, SKIPPED, arena, out);
+}
+
+Status kernels_load(const char *path, const Gpu *gpu, Arena *arena, KernelProfile *out) {
+    JsonNode root;
+    TRY(json_load(path, arena, &root));
+    return kernels_read(&root, gpu->name, gpu, arena, out);
+}
+
+Status kernels_parse(const char *text, size_t size, const char *file, const Gpu *gpu, Arena *arena,
+                     KernelProfile *out) {
     JsonNode root;
     TRY(json_parse(text, size, file, arena, &root));
-    return kernels_read(&root, gpu_name, arena, out);
+    return kernels_read(&root, gpu->name, gpu, arena, out);
 }

@@ -1,4 +1,5 @@
-// config/kernels.h - measured kernels of one GPU: hw-profiles/kernels/NAME.json, checked.
+// config/kernels.h - measured kernels of one GPU: hw-profiles/kernels/NAME.json, or a file of
+// `calibrate --kernels` that a GPU's kernels_of names, checked.
 //
 // A section per kind (calibrate/kinds.h makes them). A GPU without a file, or a file without a
 // section, has no calibrated kernels of that kind: costmodel/compute.h is what remains.
@@ -17,7 +18,7 @@
 #include <stdbool.h>
 
 typedef struct {
-    const char *gpu; // the profile in hw-profiles/gpus it belongs to; NULL: nothing calibrated
+    const char *gpu; // the name of the GPU it was measured on; NULL: nothing calibrated
     GemmKernels gemm;
     MoeKernels moe;
     NcclKernels nccl;
@@ -36,8 +37,12 @@ typedef struct {
 } CalibratedKernels;
 
 // Of gpu->kernels_of; *out is NULL where that is. The sections that a training step is not priced
-// by are not read.
+// by are not read. A path or name that leads nowhere is refused at the GPU's file with the names
+// there are.
 Status kernels_load_for(const Gpu *gpu, Arena *arena, const CalibratedKernels **out);
+
+// The same with all sections; a GPU without kernels_of is refused.
+Status kernels_load_whole(const Gpu *gpu, Arena *arena, const CalibratedKernels **out);
 
 // True where hw-profiles/kernels has a file for this GPU.
 bool kernels_exist(const char *gpu_name, Arena *arena);
@@ -45,9 +50,9 @@ bool kernels_exist(const char *gpu_name, Arena *arena);
 // Reads the bundled profile of a GPU; refuses (naming those there are) where there is none.
 Status kernels_load_named(const char *gpu_name, Arena *arena, KernelProfile *out);
 
-// Reads a file, which must be of that GPU (NULL: of any).
-Status kernels_load(const char *path, const char *gpu_name, Arena *arena, KernelProfile *out);
+// Reads a file, which must be of that GPU.
+Status kernels_load(const char *path, const Gpu *gpu, Arena *arena, KernelProfile *out);
 
 // The same of a text in memory, with a NUL at text[size]; file is its name in messages.
-Status kernels_parse(const char *text, size_t size, const char *file, const char *gpu_name,
-                     Arena *arena, KernelProfile *out);
+Status kernels_parse(const char *text, size_t size, const char *file, const Gpu *gpu, Arena *arena,
+                     KernelProfile *out);

@@ -64,24 +64,51 @@ static Status groups_check(const JsonNode *training, const Scenario *scenario) {
     return status_ok();
 }
 
+// Collectives of the user's own kernel profile stand before the bundled ones where they were
+// measured over this link.
+static void curves_take(Arena *arena, Cluster *cluster) {
+    if (!cluster->kernels || !value_is_path(cluster->gpu.kernels_of) || cluster->wires) return;
+    const NcclKernels *own = &cluster->kernels->profile.nccl;
+    Link *link = &cluster->scale_up;
+    if (own->num_curves == 0 || !own->link || strcmp(own->link, link->name) != 0) return;
+    NcclKernels *curves = ARENA_NEW(arena, NcclKernels);
+    *curves = nccl_kernels_rising(own, arena);
+    cluster->scale_up_curves = curves;
+    link->measured_bandwidth_bytes_per_s = link->bandwidth_bytes_per_s;
+}
+
 // Measured kernels of each GPU there is, read once.
 static Status kernels_read(Arena *arena, Cluster *cluster) {
     TRY(kernels_load_for(&cluster->gpu, arena, &cluster->kernels));
+    curves_take(arena, cluster);
     if (!cluster->groups) return status_ok();
     const int num_groups = cluster_num_groups(cluster);
     Cluster *groups = ARENA_ARRAY(arena, num_groups, Cluster);
     for (int i = 0; i < num_groups; i++) {
         groups[i] = cluster->groups[i];
         int same = 0;
-        while (same < i && strcmp(groups[same].gpu.name, groups[i].gpu.name) != 0) same++;
+        while (same < i && strcmp(groups[same].gpu.file, groups[i].gpu.file) != 0) same++;
         if (i > 0 && same == i) {
             TRY(kernels_load_for(&groups[i].gpu, arena, &groups[i].kernels));
         } else {
             groups[i].kernels = i > 0 ? groups[same].kernels : cluster->kernels;
         }
+        curves_take(arena, &groups[i]);
     }
     cluster->groups = groups;
     return status_ok();
+}
+
+const char *scenario_gpus(const Scenario *scenario, Arena *arena) {
+    const Cluster *cluster = &scenario->cluster;
+    const char *names = cluster->gpu.name;
+    for (int i = 1; i < cluster_num_groups(cluster); i++) {
+        const char *name = cluster->groups[i].gpu.name;
+        int same = 0;
+        while (strcmp(cluster->groups[same].gpu.name, name) != 0) same++;
+        if (same == i) names = arena_printf(arena, "%s + %s", names, name);
+    }
+    return names;
 }
 
 Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out) {
@@ -113,6 +140,8 @@ Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out) {
     TRY(parallel_check_lists(&parallel, scenario.cluster.num_nodes, scenario.model.num_layers));
     JsonNode calibration = json_get(root, "calibration");
     TRY(calibration_load(&calibration, arena, &scenario.calibration));
+    TRY(calibration_check(&calibration, scenario.calibration, scenario_gpus(&scenario, arena),
+                          scenario.training.stack.name, scenario.training.stack_version));
     JsonNode disturb = json_get(root, "disturb");
     TRY(disturb_read(&disturb, &scenario.cluster, arena, &scenario.disturb, &scenario.num_disturb));
     TRY(kernels_read(arena, &scenario.cluster)); // the largest file last

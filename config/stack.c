@@ -121,8 +121,15 @@ Status stack_read(const JsonNode *root, Arena *arena, Stack *out) {
     return stack_at_release(&stack, NULL, arena, out); // checks the entries
 }
 
+// Numbers with a dot between them.
 static bool is_version(const char *text) {
-    return text[0] >= '0' && text[0] <= '9' && strspn(text, "0123456789.") == strlen(text);
+    for (;;) {
+        size_t num_digits = strspn(text, "0123456789");
+        if (num_digits == 0) return false;
+        text += num_digits;
+        if (*text != '.') return *text == '\0';
+        text++;
+    }
 }
 
 // Compares releases such as 25.09 and 26.02.01, number by number.
@@ -196,6 +203,15 @@ Status stack_at_release(const Stack *usual, const char *version, Arena *arena, S
         *out = entry.stack;
     }
     return status_ok();
+}
+
+Status stack_check_version(const JsonNode *node, const Stack *stack, const char *version) {
+    if (json_size(&stack->releases) == 0 || is_version(version)) return status_ok();
+    JsonNode entry = json_at(&stack->releases, 0);
+    JsonNode before = json_get(&entry, "before"), from = json_get(&entry, "from");
+    return json_error(node, "\"%.60s\" is no release of %s; expected numbers with dots, such as %s",
+                      version, stack->name,
+                      (json_is_present(&from) ? from : before).item->valuestring);
 }
 
 Status stack_names(Arena *arena, const char *const **names) {

@@ -108,6 +108,10 @@ typedef struct {
 
 Status stack_load(const JsonNode *value, Arena *arena, Stack *out); // value: a name
 
+// Refuses, at the node, what cannot be a release of a stack that has `releases`: not numbers with
+// dots. The names of others are theirs.
+Status stack_check_version(const JsonNode *node, const Stack *stack, const char *version);
+
 // The stack of a release: of the entries of `releases` that stand "before" a later one, the
 // earliest applies; of those that hold "from" one that is not later, the latest. No version, or one
 // that is not numbers with dots: as the file says outside `releases`.

@@ -204,7 +204,10 @@ Status training_load(const JsonNode *value, const Gpu *gpu, Arena *arena, Traini
 
     JsonNode version_node = json_get(value, "stack_version");
     const char *version = NULL;
-    if (json_is_present(&version_node)) TRY(json_read_string(&version_node, arena, &version));
+    if (json_is_present(&version_node)) {
+        TRY(json_read_string(&version_node, arena, &version));
+        TRY(stack_check_version(&version_node, &stack, version));
+    }
     Stack released;
     TRY(stack_at_release(&stack, version, arena, &released));
     Training training = training_defaults(&released);

@@ -47,6 +47,51 @@ static void columns_are_found_by_name(void) {
     arena_free(&arena);
 }
 
+// A cell with a comma is one, a line end inside quotes ends no row, and what is printed again is
+// what stood there.
+static void quoted_cells_are_read(void) {
+    Arena arena = {0};
+    KernelTable table;
+    double *m;
+    CU_ASSERT_EQUAL(
+        table_of("\"m\",note\n1,\"hello, there\"\n2,\"a \"\"b\"\"\nc\"\n\"3\",d\n", &arena, &table)
+            .code,
+        STATUS_OK);
+    CU_ASSERT_EQUAL_FATAL(table.num_rows, 3);
+    CU_ASSERT_EQUAL(table.num_columns, 2);
+    const char **notes = kernel_table_texts(&table, "note", &arena);
+    CU_ASSERT_STRING_EQUAL(notes[0], "hello, there");
+    CU_ASSERT_STRING_EQUAL(notes[1], "a \"b\"\nc");
+    CU_ASSERT_EQUAL(kernel_table_counts(&table, "m", 0, 9, &arena, &m).code, STATUS_OK);
+    CU_ASSERT_EQUAL(m[2], 3);
+    CU_ASSERT_STRING_EQUAL(table.lines[0], "1,\"hello, there\"");
+    CU_ASSERT_EQUAL(table.line_numbers[1], 3);
+    CU_ASSERT_EQUAL(table.line_numbers[2], 5);
+    arena_free(&arena);
+}
+
+static void broken_quotes_are_refused_with_row(void) {
+    Arena arena = {0};
+    KernelTable table;
+    static const char *const CASES[][2] = {
+        {"m\n1\n\"2\n3\n", "row 3: a quote that opens a cell is not closed"},
+        {"m,\"n\n1,2\n", "row 1: a quote that opens a cell is not closed"},
+        {"m\n\"1\"2\n",
+         "row 2: text stands behind a closing quote; expected a comma, or two quotes "
+         "for one inside a cell"},
+        {"m\n5\"\n",
+         "row 2: a quote stands inside a cell without quotes; expected the whole cell in "
+         "quotes, and two for each inside"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const char *path = file_of(CASES[i][0], false, &arena);
+        ASSERT_REFUSED(kernel_table_load(path, &arena, &table),
+                       arena_printf(&arena, "%s: %s", path, CASES[i][1]));
+        unlink(path);
+    }
+    arena_free(&arena);
+}
+
 static void packed_and_plain_read_alike(void) {
     Arena arena = {0};
     KernelTable table;
@@ -128,6 +173,33 @@ static void shapes_are_counted_once(void) {
     arena_free(&arena);
 }
 
+// 1 ms and 4 ms are repeats; 4.1 ms is not, whichever of both comes first.
+static void repeats_that_differ_are_refused(void) {
+    static const char *const SHAPE[] = {"m", NULL};
+    static const char *const CASES[][2] = {
+        {"m,latency_ms\n7,4\n8,90\n7,1\n7,2\n", NULL},
+        {"m,latency_ms\n7,4.1\n8,90\n7,1\n", "t.csv: row 4: latency_ms: 1 ms, but row 2 has the "
+                                             "same shape and 4.1 ms; expected at most "
+                                             "4 times between them"},
+        {"m,latency_ms\n7,2\n7,1\n7,30\n",
+         "t.csv: row 4: latency_ms: 30 ms, but row 3 has the same shape and 1 ms; expected at most "
+         "4 times between them"},
+    };
+    Arena arena = {0};
+    for (int i = 0; i < 3; i++) {
+        KernelTable table;
+        double *latency_s;
+        table_of(CASES[i][0], &arena, &table);
+        CU_ASSERT_EQUAL_FATAL(kernel_table_latency_s(&table, &arena, &latency_s).code, STATUS_OK);
+        Status status = kernel_table_check_repeats(&table, SHAPE, latency_s);
+        if (CASES[i][1])
+            ASSERT_REFUSED(status, CASES[i][1]);
+        else
+            CU_ASSERT_EQUAL(status.code, STATUS_OK);
+    }
+    arena_free(&arena);
+}
+
 // Row 3 says 0.4 ms where the hardware needs 1 ms at least: 2.5 times too fast.
 static void faster_than_the_hardware_is_refused(void) {
     Arena arena = {0};
@@ -159,36 +231,73 @@ static void slower_than_any_kernel_is_refused(void) {
     arena_free(&arena);
 }
 
-// A tenth of the rows 60 times beside the fit, or one 400 times, is another unit; 1 of 100 is not.
-static void rows_that_contradict_the_others_are_refused(void) {
-    enum { NUM_ROWS = 100 };
-    double latency_s[NUM_ROWS], fitted_s[NUM_ROWS];
-    int line_numbers[NUM_ROWS];
-    KernelTable table = {.file = "t.csv", .num_rows = NUM_ROWS, .line_numbers = line_numbers};
+// NUM_ROWS rows of 1 ms, as the fit has them.
+enum { NUM_ROWS = 20000 };
+
+static KernelTable made_up_table(double *latency_s, Arena *arena) {
+    int *line_numbers = ARENA_ARRAY(arena, NUM_ROWS, int);
     for (int i = 0; i < NUM_ROWS; i++) {
-        latency_s[i] = fitted_s[i] = 1e-3;
+        latency_s[i] = 1e-3;
         line_numbers[i] = i + 2;
     }
-    latency_s[5] = 60e-3;
+    return (KernelTable){.file = "t.csv", .num_rows = NUM_ROWS, .line_numbers = line_numbers};
+}
+
+// Two of 20,000 rows 1.25 times too fast are a timer's slip; three are not, nor is one 1.3 times.
+static void a_slip_is_rare_and_small(void) {
+    Arena arena = {0};
+    double *latency_s = ARENA_ARRAY(&arena, NUM_ROWS, double);
+    double *least_s = ARENA_ARRAY(&arena, NUM_ROWS, double);
+    double *work_s = ARENA_ARRAY(&arena, NUM_ROWS, double);
+    KernelLimits limits = {least_s, work_s};
+    KernelTable table = made_up_table(latency_s, &arena);
+    least_s[7] = least_s[9] = 1.25e-3;
+    CU_ASSERT_EQUAL(kernel_table_check_limits(&table, latency_s, &limits, "the peak").code,
+                    STATUS_OK);
+    least_s[11] = 1.01e-3;
+    ASSERT_REFUSED(kernel_table_check_limits(&table, latency_s, &limits, "the peak"),
+                   "t.csv: row 9: latency_ms: 1 ms is 1.25 times faster than the peak allows, and "
+                   "3 of 20000 rows are; are all in milliseconds, and of this GPU?");
+    least_s[9] = least_s[11] = 0;
+    least_s[7] = 1.31e-3;
+    ASSERT_REFUSED(kernel_table_check_limits(&table, latency_s, &limits, "the peak"),
+                   "t.csv: row 9: latency_ms: 1 ms is 1.31 times faster than the peak allows, and "
+                   "1 of 20000 rows are; are all in milliseconds, and of this GPU?");
+    arena_free(&arena);
+}
+
+// 80 of 20,000 rows 12 times beside the fit are odd; 81, or one 260 times, is another unit.
+static void rows_that_contradict_the_others_are_refused(void) {
+    Arena arena = {0};
+    double *latency_s = ARENA_ARRAY(&arena, NUM_ROWS, double);
+    double *fitted_s = ARENA_ARRAY(&arena, NUM_ROWS, double);
+    KernelTable table = made_up_table(latency_s, &arena);
+    for (int i = 0; i < NUM_ROWS; i++) fitted_s[i] = 1e-3;
+    for (int i = 0; i < 80; i++) latency_s[i] = 12e-3;
     CU_ASSERT_EQUAL(kernel_table_check_fit(&table, latency_s, fitted_s).code, STATUS_OK);
-    latency_s[6] = 1e-3 / 61;
+    latency_s[80] = 1e-3 / 13;
     ASSERT_REFUSED(kernel_table_check_fit(&table, latency_s, fitted_s),
-                   "t.csv: row 8: latency_ms: 0.0163934 ms contradicts the other rows, which make "
-                   "it about 1 ms; 2 of 100 rows do; are all in milliseconds?");
-    latency_s[6] = 1e-3;
-    latency_s[5] = 0.4;
+                   "t.csv: row 82: latency_ms: 0.0769231 ms contradicts the other rows, which make "
+                   "it about 1 ms; 81 of 20000 rows do; are all in milliseconds?");
+    latency_s[80] = 1e-3;
+    latency_s[5] = 0.26;
     ASSERT_REFUSED(kernel_table_check_fit(&table, latency_s, fitted_s),
-                   "t.csv: row 7: latency_ms: 400 ms contradicts the other rows, which make it "
-                   "about 1 ms; 1 of 100 rows do; are all in milliseconds?");
+                   "t.csv: row 7: latency_ms: 260 ms contradicts the other rows, which make it "
+                   "about 1 ms; 80 of 20000 rows do; are all in milliseconds?");
+    arena_free(&arena);
 }
 
 CU_TestInfo kernel_table_tests[] = {
     {"columns_are_found_by_name", columns_are_found_by_name},
+    {"quoted_cells_are_read", quoted_cells_are_read},
+    {"broken_quotes_are_refused_with_row", broken_quotes_are_refused_with_row},
     {"packed_and_plain_read_alike", packed_and_plain_read_alike},
     {"bad_tables_are_refused_with_row", bad_tables_are_refused_with_row},
     {"latencies_that_are_none_are_refused", latencies_that_are_none_are_refused},
     {"unknown_names_are_listed", unknown_names_are_listed},
     {"shapes_are_counted_once", shapes_are_counted_once},
+    {"repeats_that_differ_are_refused", repeats_that_differ_are_refused},
+    {"a_slip_is_rare_and_small", a_slip_is_rare_and_small},
     {"faster_than_the_hardware_is_refused", faster_than_the_hardware_is_refused},
     {"slower_than_any_kernel_is_refused", slower_than_any_kernel_is_refused},
     {"rows_that_contradict_the_others_are_refused", rows_that_contradict_the_others_are_refused},

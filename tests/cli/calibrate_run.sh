@@ -33,6 +33,12 @@ cmp answer.txt again.txt
 cmp run.json again.json
 "$MESHWRIGHT" calibrate --run train.log job.json --json | grep -q '"after_factor":' || fail "JSON"
 
+# Five times as long is not that run.
+awk '{ for (i = 1; i <= NF; i++) if ($(i - 1) == "(ms):") $i = 5 * $i; print }' train.log >slow.log
+! "$MESHWRIGHT" calibrate --run slow.log job.json -o slow.json 2>said.txt || fail "a step 5 times as long"
+grep -q '^slow.log:3: a step of .* is not one of job.json, which is predicted to take ' said.txt || fail "$(cat said.txt)"
+[ ! -e slow.json ] || fail "slow.json is written"
+
 mkdir sub
 sed 's|"parallel"|"calibration": "../run.json", "parallel"|' job.json >sub/job.json
 "$MESHWRIGHT" estimate sub/job.json --json >after.json
@@ -49,6 +55,33 @@ awk -v b="$(step step_time_s before.json)" -v a="$(step step_time_s after.json)"
     fail "plan --json"
 grep -A 2 '^	"calibration":' after.json | grep -q '"title":.*"after the run of train.log"' || fail "estimate --json"
 ! "$MESHWRIGHT" estimate job.json | grep calibration || fail "the bundled calibration is named"
+
+# It holds for the GPU, stack and release of its run, and says so.
+for key in '"gpu":.*"h100-sxm-80g"' '"stack":.*"megatron-core"'; do
+    grep -q "$key" run.json || fail "run.json: no $key"
+done
+! grep -q '"stack_version"' run.json || fail "a version that was not stated"
+of='was measured on h100-sxm-80g with megatron-core of no stated version, but this scenario has'
+legal='expected a run of the same GPU and stack'
+sed 's/dgx-h100/dgx-a100-80g/' sub/job.json >sub/other.json
+for command in estimate plan; do
+    refuses "sub/other.json: calibration: sub/../run.json $of a100-sxm-80g with megatron-core of no stated version; $legal" \
+        $command sub/other.json
+done
+sed 's/"precision"/"stack": "torchtitan", "precision"/' sub/job.json >sub/other.json
+refuses "sub/other.json: calibration: sub/../run.json $of h100-sxm-80g with torchtitan of no stated version; $legal" \
+    estimate sub/other.json
+sed 's/"precision"/"stack_version": "26.02", "precision"/' sub/job.json >sub/other.json
+refuses "sub/other.json: calibration: sub/../run.json $of h100-sxm-80g with megatron-core 26.02; $legal" \
+    calibrate --run train.log sub/other.json
+sed 's/"precision"/"stack_version": "26.02", "precision"/' job.json >released.json
+"$MESHWRIGHT" calibrate --run train.log released.json -o released-run.json >/dev/null 2>&1
+grep -q '"stack_version":.*"26.02"' released-run.json || fail "no release in the document"
+sed 's|"parallel"|"calibration": "released-run.json", "parallel"|' released.json >released-job.json
+answers 0 estimate released-job.json
+grep -v '"gpu":' run.json >bare.json
+sed 's|run.json|bare.json|' sub/job.json >sub/bare.json
+refuses 'sub/../bare.json: gpu: missing; expected the name of the GPU that was measured' estimate sub/bare.json
 
 # A plan.json in another folder still finds it.
 "$MESHWRIGHT" plan sub/job.json -o out >/dev/null

@@ -21,6 +21,7 @@
 #define DOCUMENT(factors, more)                                                                    \
     "{\"schema\": 1, \"title\": \"t\", \"factor\": " factors ", \"spread\": " SPREADS              \
     ", \"run_spread\": " SPREADS ", " REST more "}"
+#define MEASURED(gpu, stack) ", \"measured\": {}, \"gpu\": \"" gpu "\", \"stack\": \"" stack "\""
 #define SOURCES ", \"sources\": {\"spread\": \"made up\"}"
 #define JOB                                                                                        \
     "{\"schema\": 1, \"model\": \"llama-3.1-8b\", \"cluster\": \"dgx-h100:4\", \"training\": "     \
@@ -81,6 +82,8 @@ static void a_document_reads_what_it_wrote(void) {
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
     cJSON *tree = calibration_to_json(first.calibration);
     cJSON_AddObjectToObject(tree, "measured");
+    cJSON_AddStringToObject(tree, "gpu", "h100-sxm-80g");
+    cJSON_AddStringToObject(tree, "stack", "megatron-core");
     char *text = cJSON_PrintUnformatted(tree);
     CU_ASSERT_EQUAL_FATAL(scenario_with(text, &arena, &second).code, STATUS_OK);
     for (int i = 0; i < NUM_PARTS * NUM_PARTS; i++)
@@ -96,6 +99,10 @@ static void bad_documents_are_refused(void) {
     static const char *const CASES[][2] = {
         {DOCUMENT(FACTORS, ""),
          ": has neither measured nor sources; expected where its numbers are from"},
+        {DOCUMENT(FACTORS, ", \"measured\": {}, \"stack\": \"megatron-core\""),
+         ": gpu: missing; expected the name of the GPU that was measured"},
+        {DOCUMENT(FACTORS, ", \"measured\": {}, \"gpu\": \"h100-sxm-80g\""),
+         ": stack: missing; expected the stack that was measured"},
         {DOCUMENT("{\"products\": 1}", SOURCES), ": factor.attention: missing"},
         {DOCUMENT(FACTORS, SOURCES ", \"sprad\": 1"),
          ": sprad: unknown key; the nearest known one is \"spread\""},
@@ -116,6 +123,44 @@ static void bad_documents_are_refused(void) {
         ASSERT_REFUSED(scenario_with(CASES[i][0], &arena, &scenario), CASES[i][1]);
         arena_free(&arena);
     }
+}
+
+static Status check_of(const char *text, const char *gpu, const char *stack, const char *version,
+                       Arena *arena) {
+    Scenario scenario;
+    JsonNode root;
+    TRY(scenario_with(text, arena, &scenario));
+    Calibration calibration = *scenario.calibration;
+    calibration.path = "run.json";
+    static const char JOB_TEXT[] = "{\"calibration\": \"run.json\"}";
+    TRY(json_parse(JOB_TEXT, strlen(JOB_TEXT), "job.json", arena, &root));
+    JsonNode value = json_get(&root, "calibration");
+    return calibration_check(&value, &calibration, gpu, stack, version);
+}
+
+// The scenario's GPU, stack and release are the run's, or the document is of no run.
+static void a_calibration_holds_for_its_machine_and_stack(void) {
+    static const char RUN[] = DOCUMENT(FACTORS, MEASURED("h100-sxm-80g", "megatron-core"));
+    static const char ANY[] = DOCUMENT(FACTORS, SOURCES);
+    static const char *const CASES[][4] = {
+        {"a100-sxm-80g", "megatron-core", NULL,
+         "a100-sxm-80g with megatron-core of no stated version"},
+        {"h100-sxm-80g", "torchtitan", NULL, "h100-sxm-80g with torchtitan of no stated version"},
+        {"h100-sxm-80g", "megatron-core", "26.02", "h100-sxm-80g with megatron-core 26.02"},
+    };
+    Arena arena = {0};
+    for (int i = 0; i < 3; i++) {
+        const char *const *c = CASES[i];
+        ASSERT_REFUSED(check_of(RUN, c[0], c[1], c[2], &arena),
+                       arena_printf(&arena,
+                                    "job.json: calibration: run.json was measured on h100-sxm-80g "
+                                    "with megatron-core of no stated version, but this scenario "
+                                    "has %s; expected a run of the same GPU and stack",
+                                    c[3]));
+        CU_ASSERT_EQUAL(check_of(ANY, c[0], c[1], c[2], &arena).code, STATUS_OK);
+    }
+    CU_ASSERT_EQUAL(check_of(RUN, "h100-sxm-80g", "megatron-core", NULL, &arena).code, STATUS_OK);
+    arena_free(&arena);
 }
 
 // Of three numbers two cannot each differ from the third and agree: 1, -0.9, -0.9; -0.9.
@@ -151,6 +196,8 @@ CU_TestInfo calibration_tests[] = {
     {"factors_and_spreads_are_read", factors_and_spreads_are_read},
     {"correlations_join_the_spreads", correlations_join_the_spreads},
     {"a_document_reads_what_it_wrote", a_document_reads_what_it_wrote},
+    {"a_calibration_holds_for_its_machine_and_stack",
+     a_calibration_holds_for_its_machine_and_stack},
     {"bad_documents_are_refused", bad_documents_are_refused},
     {"an_impossible_correlation_is_refused", an_impossible_correlation_is_refused},
     {"a_missing_file_is_refused", a_missing_file_is_refused},

@@ -189,6 +189,60 @@ static void bad_profiles_are_refused(void) {
     edited_is_refused(NULL, "schema", "2", "schema: 2 is out of range; expected 1 to 1");
 }
 
+// The datasheet of the name: 85.5 GB, 3.35 TB/s, 989.4 TFLOP/s in bf16, no nvfp4.
+static void numbers_above_the_datasheet_are_refused(void) {
+    edited_is_refused(NULL, "memory_bandwidth_bytes_per_s", "3.35e13",
+                      "memory_bandwidth_bytes_per_s: 33500000000000 is more than the 3350000000000 "
+                      "of the datasheet of h100-sxm-80g; expected at most 2 % above, or another "
+                      "name");
+    edited_is_refused(NULL, "memory_bandwidth_bytes_per_s", "3.42e12",
+                      "memory_bandwidth_bytes_per_s: 3420000000000 is more than the 3350000000000 "
+                      "of the datasheet of h100-sxm-80g; expected at most 2 % above, or another "
+                      "name");
+    edited_is_refused(NULL, "memory_bytes", "1.4e11",
+                      "memory_bytes: 140000000000 is more than the 85520809984 of the datasheet of "
+                      "h100-sxm-80g; expected at most 2 % above, or another name");
+    edited_is_refused("peak_flops_per_s", "bf16", "5e15",
+                      "peak_flops_per_s.bf16: 5e+15 is more than the 989400000000000 of the "
+                      "datasheet of h100-sxm-80g; expected at most 2 % above, or another name");
+}
+
+// Below it, and up to 2 % above: 3.35 x 1.02 = 3.417.
+static void numbers_of_the_datasheet_are_read(void) {
+    static const char *const BANDWIDTHS[] = {"2e12", "3.35e12", "3.41e12"};
+    Arena arena = {0};
+    Gpu gpu;
+    for (int i = 0; i < 3; i++) {
+        const char *path = edited(&arena, NULL, "memory_bandwidth_bytes_per_s", BANDWIDTHS[i]);
+        CU_ASSERT_EQUAL(gpu_of(path, &arena, &gpu).code, STATUS_OK);
+        CU_ASSERT_EQUAL(gpu.memory_bandwidth_bytes_per_s, atof(BANDWIDTHS[i]));
+        CU_ASSERT_STRING_EQUAL(gpu.file, path);
+        CU_ASSERT_EQUAL(gpu_open(path, &arena, &gpu).code, STATUS_OK);
+        unlink(path);
+    }
+    arena_free(&arena);
+}
+
+static void a_missing_unit_is_refused(void) {
+    Arena arena = {0};
+    Gpu gpu;
+    JsonNode root;
+    const char *path = edited(&arena, "peak_flops_per_s", "nvfp4", "4e15");
+    CU_ASSERT_EQUAL_FATAL(json_load(path, &arena, &root).code, STATUS_OK);
+    cJSON *copy = cJSON_Duplicate(root.item, true);
+    cJSON *efficiency = cJSON_GetObjectItemCaseSensitive(copy, "efficiency");
+    json_add_number(cJSON_GetObjectItemCaseSensitive(efficiency, "gemm_max_frac"), "nvfp4", 0.7);
+    CU_ASSERT_EQUAL(json_save(copy, path).code, STATUS_OK);
+    cJSON_Delete(copy);
+    ASSERT_REFUSED(gpu_open(path, &arena, &gpu),
+                   arena_printf(&arena,
+                                "%s: peak_flops_per_s.nvfp4: 4e+15, but h100-sxm-80g has no such "
+                                "units; leave it out, or give the profile another name",
+                                path));
+    unlink(path);
+    arena_free(&arena);
+}
+
 static void a_path_is_read_beside_its_document(void) {
     Arena arena = {0};
     Gpu gpu = {0};
@@ -206,6 +260,9 @@ CU_TestInfo gpu_tests[] = {
     {"h100_numbers_are_dense", h100_numbers_are_dense},
     {"unknown_gpu_is_answered_with_the_nearest", unknown_gpu_is_answered_with_the_nearest},
     {"bad_profiles_are_refused", bad_profiles_are_refused},
+    {"numbers_above_the_datasheet_are_refused", numbers_above_the_datasheet_are_refused},
+    {"numbers_of_the_datasheet_are_read", numbers_of_the_datasheet_are_read},
+    {"a_missing_unit_is_refused", a_missing_unit_is_refused},
     {"a_path_is_read_beside_its_document", a_path_is_read_beside_its_document},
     CU_TEST_INFO_NULL,
 };

@@ -1,3 +1,4 @@
+#include "base/data_dir.h"
 #include "config/scenario.h"
 #include "tests/support.h"
 
@@ -397,6 +398,42 @@ static void a_plan_with_provenance_is_a_scenario(void) {
     arena_free(&arena);
 }
 
+#define GROUP(gpu)                                                                                 \
+    "{\"gpu\": \"" gpu "\", \"num_gpus\": 8, \"gpus_per_node\": 8, \"scale_up\": {\"link\": "      \
+    "\"nvlink4\"}, \"scale_out\": {\"nics_per_node\": 8, \"nic_bytes_per_s\": 5e10}}"
+
+// Two groups of one GPU name are machines of their own where a file says other things of the GPU.
+static void groups_keep_the_kernels_of_their_file(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    JsonNode root;
+    char path[] = "/tmp/meshwright-gpu-XXXXXX";
+    close(mkstemp(path));
+    const char *bundled = data_path(&arena, "hw-profiles/gpus", "h100-sxm-80g");
+    CU_ASSERT_EQUAL_FATAL(json_load(bundled, &arena, &root).code, STATUS_OK);
+    cJSON *copy = cJSON_Duplicate(root.item, true);
+    cJSON_ReplaceItemInObjectCaseSensitive(copy, "memory_bandwidth_bytes_per_s",
+                                           cJSON_CreateNumber(2e12));
+    CU_ASSERT_EQUAL(json_save(copy, path).code, STATUS_OK);
+    cJSON_Delete(copy);
+    const char *text =
+        arena_printf(&arena,
+                     "{\"schema\": 1, \"model\": " MODEL ", \"training\": " TRAINING
+                     ", \"cluster\": {\"groups\": "
+                     "[" GROUP("h100-sxm-80g") ", " GROUP("h200-sxm-141g") ", " GROUP(
+                         "%s") "], \"between\": {\"bytes_per_s\": 1e9, \"latency_s\": 1e-5}}}",
+                     path);
+    Status status = scenario_of(text, &arena, &scenario);
+    unlink(path);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    CU_ASSERT_STRING_EQUAL(scenario_gpus(&scenario, &arena), "h100-sxm-80g + h200-sxm-141g");
+    const Cluster *groups = scenario.cluster.groups;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(groups);
+    CU_ASSERT_EQUAL(groups[0].kernels->gpu.memory_bandwidth_bytes_per_s, 3.35e12);
+    CU_ASSERT_EQUAL(groups[2].kernels->gpu.memory_bandwidth_bytes_per_s, 2e12);
+    arena_free(&arena);
+}
+
 CU_TestInfo scenario_tests[] = {
     {"absent_parallel_leaves_all_free", absent_parallel_leaves_all_free},
     {"null_means_absent_everywhere", null_means_absent_everywhere},
@@ -411,6 +448,7 @@ CU_TestInfo scenario_tests[] = {
     {"what_nothing_acts_upon_is_refused_in_those_words",
      what_nothing_acts_upon_is_refused_in_those_words},
     {"model_file_is_taken_into_the_document", model_file_is_taken_into_the_document},
+    {"groups_keep_the_kernels_of_their_file", groups_keep_the_kernels_of_their_file},
     {"a_plan_with_provenance_is_a_scenario", a_plan_with_provenance_is_a_scenario},
     CU_TEST_INFO_NULL,
 };

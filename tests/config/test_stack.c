@@ -114,6 +114,37 @@ static Status stack_with_releases(const char *releases, Arena *arena, Stack *out
     return status.code == STATUS_OK ? stack_read(&root, arena, out) : status;
 }
 
+// {"v": VERSION} of job.json.
+static Status version_check(const Stack *stack, const char *version, Arena *arena) {
+    JsonNode root;
+    const char *text = arena_printf(arena, "{\"v\": \"%s\"}", version);
+    TRY(json_parse(text, strlen(text), "job.json", arena, &root));
+    JsonNode value = json_get(&root, "v");
+    return stack_check_version(&value, stack, version);
+}
+
+// Where a stack has releases; the names of others are not known.
+static void what_is_no_release_is_refused(void) {
+    static const char *const BAD[] = {"banana", "v0.2", "25.", ".25", "25..07", "25.06-rc1", " 25"};
+    static const char *const GOOD[] = {"1", "25.07", "26.02.01", "0.2"};
+    Arena arena = {0};
+    Stack stack, without;
+    Status status = stack_with_releases("[{\"from\": \"0.2\", \"source\": \"a\"}]", &arena, &stack);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    CU_ASSERT_EQUAL_FATAL(stack_load_named("runtime", &arena, &without).code, STATUS_OK);
+    for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
+        ASSERT_REFUSED(version_check(&stack, BAD[i], &arena),
+                       arena_printf(&arena,
+                                    "job.json: v: \"%s\" is no release of runtime; expected "
+                                    "numbers with dots, such as 0.2",
+                                    BAD[i]));
+        CU_ASSERT_EQUAL(version_check(&without, BAD[i], &arena).code, STATUS_OK);
+    }
+    for (size_t i = 0; i < sizeof GOOD / sizeof *GOOD; i++)
+        CU_ASSERT_EQUAL(version_check(&stack, GOOD[i], &arena).code, STATUS_OK);
+    arena_free(&arena);
+}
+
 // Two entries; 25.9 is before 25.10, and 25.07.01 after 25.07.
 static void the_earliest_later_release_applies(void) {
     static const struct {
@@ -189,6 +220,7 @@ CU_TestInfo stack_tests[] = {
     {"bad_facts_are_refused", bad_facts_are_refused},
     {"the_earliest_later_release_applies", the_earliest_later_release_applies},
     {"the_latest_earlier_release_applies", the_latest_earlier_release_applies},
+    {"what_is_no_release_is_refused", what_is_no_release_is_refused},
     {"bad_releases_are_refused", bad_releases_are_refused},
     CU_TEST_INFO_NULL,
 };
