@@ -8,6 +8,9 @@
 #pragma once
 
 #include "costmodel/price.h"
+#include "plan/work_item.h"
+
+#include <stdbool.h>
 
 enum { MAX_LIST_OPS = 512 };
 
@@ -39,6 +42,12 @@ typedef struct {
 } ListPrice;
 
 ListPrice list_price(const OpList *list);
+
+// Those of a plan's blocks, filled in as they are asked for.
+struct BlockPrices {
+    bool known[NUM_WORK_KINDS];
+    ListPrice lists[NUM_WORK_KINDS][MAX_BLOCKS]; // of a block without operators nothing
+};
 
 // Whether compute waits for a gather or scatter of shards.
 bool shards_are_awaited(const Training *training, const Op *op);

@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 // Blocks of one kind that the rank holds.
 static int num_blocks(const Plan *plan, const Workload *workload, int rank, int block) {
@@ -186,21 +187,30 @@ static void account_finish(const Scenario *scenario, const Plan *plan, const Wor
 }
 
 // Adds one unit of work to what is held and to the peak.
-static void activations_step(const Chunk *chunk, WorkKind kind, double *held, double *peak) {
-    const double peaks[] = {
-        [WORK_FORWARD] = chunk->forward_peak_bytes,
-        [WORK_BACKWARD] = chunk->backward_peak_bytes,
-        [WORK_BACKWARD_INPUT] = chunk->input_peak_bytes,
-        [WORK_BACKWARD_WEIGHT] = chunk->weight_peak_bytes,
-    };
-    const double kept[] = {
-        [WORK_FORWARD] = chunk->saved_bytes,
-        [WORK_BACKWARD] = -chunk->saved_bytes,
-        [WORK_BACKWARD_INPUT] = chunk->deferred_bytes - chunk->saved_bytes,
-        [WORK_BACKWARD_WEIGHT] = -chunk->deferred_bytes,
-    };
-    *peak = fmax(*peak, *held + peaks[kind]);
-    *held += kept[kind];
+static inline void activations_step(const Chunk *chunk, WorkKind kind, double *held, double *peak) {
+    double most = 0, kept = 0;
+    switch (kind) {
+    case WORK_FORWARD:
+        most = chunk->forward_peak_bytes;
+        kept = chunk->saved_bytes;
+        break;
+    case WORK_BACKWARD:
+        most = chunk->backward_peak_bytes;
+        kept = -chunk->saved_bytes;
+        break;
+    case WORK_BACKWARD_INPUT:
+        most = chunk->input_peak_bytes;
+        kept = chunk->deferred_bytes - chunk->saved_bytes;
+        break;
+    case WORK_BACKWARD_WEIGHT:
+        most = chunk->weight_peak_bytes;
+        kept = -chunk->deferred_bytes;
+        break;
+    case NUM_WORK_KINDS:
+        break;
+    }
+    if (*held + most > *peak) *peak = *held + most; // fmax is a call
+    *held += kept;
 }
 
 // The work of an instruction that computes.
@@ -243,6 +253,12 @@ static FirstItems first_items(const Scenario *scenario, const Plan *plan, const 
         first.schedule->in_flight(shape, 0) == plan->vpp * shape->num_microbatches;
     if (!holds_all && !plan->vocab_barriers && shape->num_microbatches > bound)
         shape->num_microbatches = bound + shape->num_microbatches % plan->pp;
+    // What is held is the same after each period.
+    if (first.schedule->steady && !plan->vocab_barriers) {
+        const SteadyOrder steady = first.schedule->steady(shape, 0);
+        if (steady.num_periods > 1)
+            shape->num_microbatches -= (steady.num_periods - 1) * steady.num_microbatches;
+    }
     if (first.schedule->orders || plan->vocab_barriers)
         first.orders = schedule_orders(first.schedule, shape, scratch);
     return first;
@@ -271,11 +287,24 @@ static double activations_closed_form(const Plan *plan, const Workload *workload
     return peak;
 }
 
+// Whether two ranks hold the same.
+static bool ranks_hold_alike(const Plan *plan, const Workload *workload, int a, int b) {
+    for (int k = 0; k < plan->vpp; k++) {
+        const Chunk *x = &workload->chunks[plan_rank_chunk(plan, a, k)];
+        const Chunk *y = &workload->chunks[plan_rank_chunk(plan, b, k)];
+        if (memcmp(x->num_blocks, y->num_blocks, sizeof x->num_blocks) != 0 ||
+            x->dense_parameters != y->dense_parameters ||
+            x->expert_parameters != y->expert_parameters)
+            return false;
+    }
+    return true;
+}
+
+//   statics  static_account of the rank
 static RankMemory rank_closed_form(const Scenario *scenario, const Plan *plan,
                                    const Workload *workload, const FirstItems *first, int rank,
-                                   Arena *scratch) {
-    RankMemory m = {0};
-    static_account(scenario, plan, workload, rank, &m);
+                                   const RankMemory *statics, Arena *scratch) {
+    RankMemory m = *statics;
     m.activations_bytes = activations_closed_form(plan, workload, first, rank, scratch);
     account_finish(scenario, plan, workload, rank, &m);
     return m;
@@ -285,7 +314,10 @@ RankMemory memory_closed_form(const Scenario *scenario, const Plan *plan, const 
                               int rank) {
     Arena scratch = {0};
     const FirstItems first = first_items(scenario, plan, workload, &scratch);
-    const RankMemory m = rank_closed_form(scenario, plan, workload, &first, rank, &scratch);
+    RankMemory statics = {0};
+    static_account(scenario, plan, workload, rank, &statics);
+    const RankMemory m =
+        rank_closed_form(scenario, plan, workload, &first, rank, &statics, &scratch);
     arena_free(&scratch);
     return m;
 }
@@ -311,11 +343,15 @@ RankMemory memory_worst_rank(const Scenario *scenario, const Plan *plan, const W
                              int *rank) {
     Arena scratch = {0};
     const FirstItems first = first_items(scenario, plan, workload, &scratch);
-    RankMemory worst = {0};
+    RankMemory worst = {0}, statics = {0};
     double worst_available = 0;
     *rank = 0;
     for (int r = 0; r < plan->pp; r++) {
-        RankMemory m = rank_closed_form(scenario, plan, workload, &first, r, &scratch);
+        if (r == 0 || !ranks_hold_alike(plan, workload, r - 1, r)) {
+            statics = (RankMemory){0};
+            static_account(scenario, plan, workload, r, &statics);
+        }
+        RankMemory m = rank_closed_form(scenario, plan, workload, &first, r, &statics, &scratch);
         double available = rank_memory_available_bytes(scenario, plan, r);
         bool worse = available == worst_available
                          ? m.peak_bytes > worst.peak_bytes

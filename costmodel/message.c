@@ -42,14 +42,16 @@ double ranks_near_bytes_per_s(const Cluster *cluster, const Plan *plan, int rank
     return wires_bytes_per_s(own, plan, rank - before, peer - before);
 }
 
-// GPUs of a rank that send over the same NIC, at most, over those that hang on it.
+// GPUs of a rank that send over the same NIC, at most, over those that hang on it. Looks no further
+// once it has found a NIC that all of its GPUs send over.
 static double nic_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer) {
     const Leaves nics = cluster_leaves(plan_rank_cluster(cluster, plan, rank));
     const int group = plan_rank_group(cluster, plan, rank);
     const int first = cluster->groups ? cluster_group_first_gpu(cluster, group) : 0;
     const int num_gpus = (int)plan_stage_gpus(plan);
+    const int all_on = (nics.gpus_per_node + nics.nics_per_node - 1) / nics.nics_per_node;
     int nic = -1, num_on = 0, most = 0;
-    for (int i = 0; i < num_gpus; i++) {
+    for (int i = 0; i < num_gpus && most < all_on; i++) {
         const int gpu = rank * num_gpus + i;
         if (gpus_share_domain(cluster, gpu, peer * num_gpus + i)) continue;
         const int own = leaves_nic_of_gpu(&nics, gpu - first);

@@ -87,68 +87,100 @@ static void chunk_overheads(const Scenario *scenario, const Plan *plan, const Wo
                    stack->overlap_slowdown_frac * message_s * part_factor(scenario, part));
 }
 
-// The work that the operators of some phases of a chunk are.
-static WorkKind phases_work(int phases) {
-    if (phases == 1 << PHASE_FORWARD) return WORK_FORWARD;
-    if (phases == 1 << PHASE_BACKWARD_INPUT) return WORK_BACKWARD_INPUT;
-    return phases == 1 << PHASE_BACKWARD_WEIGHT ? WORK_BACKWARD_WEIGHT : WORK_BACKWARD;
+// One kind of work of a plan: what its chunks are priced from.
+typedef struct {
+    const Scenario *scenario;
+    const Plan *plan;
+    const Workload *workload;
+    BlockPrices *blocks;
+} Pricing;
+
+// The operators that a kind of work is: bit p for those of Phase p.
+static const int WORK_PHASES[NUM_WORK_KINDS] = {
+    [WORK_FORWARD] = 1 << PHASE_FORWARD,
+    [WORK_BACKWARD] = 1 << PHASE_BACKWARD_INPUT | 1 << PHASE_BACKWARD_WEIGHT,
+    [WORK_BACKWARD_INPUT] = 1 << PHASE_BACKWARD_INPUT,
+    [WORK_BACKWARD_WEIGHT] = 1 << PHASE_BACKWARD_WEIGHT,
+};
+
+BlockPrices *block_prices_new(Arena *arena) {
+    return ARENA_NEW(arena, BlockPrices);
 }
 
-static Price *phase_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
-                          int phases, Arena *arena);
+static const ListPrice *lists_price(const Pricing *p, WorkKind work) {
+    ListPrice *lists = p->blocks->lists[work];
+    const bool forward = work == WORK_FORWARD;
+    if (p->blocks->known[work]) return lists;
+    for (int i = 0; i < MAX_BLOCKS; i++) {
+        const Block *b = &p->workload->blocks[i];
+        if (b->num_forward == 0) continue;
+        lists[i] = list_price(&(OpList){
+            .scenario = p->scenario,
+            .plan = p->plan,
+            .ops = forward ? b->forward : b->backward,
+            .num_ops = forward ? b->num_forward : b->num_backward,
+            .num_forward = b->num_forward,
+            .phases = WORK_PHASES[work],
+        });
+    }
+    p->blocks->known[work] = true;
+    return lists;
+}
+
+static Price chunk_price(const Pricing *p, const ListPrice *lists, WorkKind work, int c) {
+    const Chunk *chunk = &p->workload->chunks[c];
+    Price price = {0};
+    double edge_s = 0, launch_s = 0;
+    for (int i = 0; i < MAX_BLOCKS; i++) {
+        const int count = chunk->num_blocks[i];
+        if (count == 0) continue;
+        price_add(&price, &lists[i].price, count);
+        launch_s += count * lists[i].host_s;
+        edge_s = fmax(edge_s, lists[i].edge_s);
+    }
+    price_add_term(&price, TERM_DP, group_part(p->scenario, p->plan, GROUP_ZERO), edge_s);
+    const WorkItem item = {.kind = (uint8_t)work, .chunk = (int16_t)c};
+    if (work == WORK_BACKWARD_WEIGHT) // the input part has met the other chunks
+        host_wait(&price, launch_s);
+    else
+        chunk_overheads(p->scenario, p->plan, p->workload, &item, launch_s, &price);
+    return price;
+}
+
+// Most chunks are like the one before them.
+static bool is_like_last(const Workload *workload, int num_model_chunks, int c) {
+    return c > 0 && c < num_model_chunks &&
+           memcmp(workload->chunks[c].num_blocks, workload->chunks[c - 1].num_blocks,
+                  sizeof workload->chunks[c].num_blocks) == 0;
+}
+
+static Price *phase_price(const Pricing *p, WorkKind work, Arena *arena);
 
 // On groups of different machines a chunk has the price of those that it lies on.
-static Price *phase_price_groups(const Scenario *scenario, const Plan *plan,
-                                 const Workload *workload, int phases, Arena *arena) {
-    Price *chunks = ARENA_ARRAY(arena, workload->num_chunks, Price);
-    for (int group = 0; group < scenario->cluster.sites->num_sites; group++) {
-        Scenario own = *scenario;
-        own.cluster = *cluster_group(&scenario->cluster, group);
-        const Price *of_group = phase_price(&own, plan, workload, phases, arena);
-        for (int c = 0; c < workload->num_chunks; c++) {
-            const int rank = plan_chunk_rank(plan, c);
-            if (plan_rank_group(&scenario->cluster, plan, rank) == group) chunks[c] = of_group[c];
+static Price *phase_price_groups(const Pricing *p, WorkKind work, Arena *arena) {
+    const Cluster *cluster = &p->scenario->cluster;
+    Price *chunks = ARENA_ARRAY(arena, p->workload->num_chunks, Price);
+    for (int group = 0; group < cluster->sites->num_sites; group++) {
+        Scenario own = *p->scenario;
+        own.cluster = *cluster_group(cluster, group);
+        const Pricing of_own = {&own, p->plan, p->workload, block_prices_new(arena)};
+        const Price *of_group = phase_price(&of_own, work, arena);
+        for (int c = 0; c < p->workload->num_chunks; c++) {
+            const int rank = plan_chunk_rank(p->plan, c);
+            if (plan_rank_group(cluster, p->plan, rank) == group) chunks[c] = of_group[c];
         }
     }
     return chunks;
 }
 
-static Price *phase_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
-                          int phases, Arena *arena) {
-    if (scenario->cluster.groups)
-        return phase_price_groups(scenario, plan, workload, phases, arena);
-    const WorkKind work = phases_work(phases);
-    const bool forward = work == WORK_FORWARD;
-    ListPrice lists[MAX_BLOCKS] = {0}; // of a block without operators nothing
-    for (int i = 0; i < MAX_BLOCKS; i++) {
-        const Block *b = &workload->blocks[i];
-        if (b->num_forward == 0) continue;
-        lists[i] = list_price(&(OpList){
-            .scenario = scenario,
-            .plan = plan,
-            .ops = forward ? b->forward : b->backward,
-            .num_ops = forward ? b->num_forward : b->num_backward,
-            .num_forward = b->num_forward,
-            .phases = phases,
-        });
-    }
-    Price *chunks = ARENA_ARRAY(arena, workload->num_chunks, Price);
-    for (int c = 0; c < workload->num_chunks; c++) {
-        double edge_s = 0, launch_s = 0;
-        for (int i = 0; i < MAX_BLOCKS; i++) {
-            int count = workload->chunks[c].num_blocks[i];
-            if (count == 0) continue;
-            price_add(&chunks[c], &lists[i].price, count);
-            launch_s += count * lists[i].host_s;
-            edge_s = fmax(edge_s, lists[i].edge_s);
-        }
-        price_add_term(&chunks[c], TERM_DP, group_part(scenario, plan, GROUP_ZERO), edge_s);
-        const WorkItem item = {.kind = (uint8_t)work, .chunk = (int16_t)c};
-        if (work == WORK_BACKWARD_WEIGHT) // the input part has met the other chunks
-            host_wait(&chunks[c], launch_s);
-        else
-            chunk_overheads(scenario, plan, workload, &item, launch_s, &chunks[c]);
-    }
+static Price *phase_price(const Pricing *p, WorkKind work, Arena *arena) {
+    if (p->scenario->cluster.groups) return phase_price_groups(p, work, arena);
+    const ListPrice *lists = lists_price(p, work);
+    Price *chunks = ARENA_ARRAY(arena, p->workload->num_chunks, Price);
+    for (int c = 0; c < p->workload->num_chunks; c++)
+        chunks[c] = is_like_last(p->workload, p->plan->num_chunks, c)
+                        ? chunks[c - 1]
+                        : chunk_price(p, lists, work, c);
     return chunks;
 }
 
@@ -237,21 +269,20 @@ bool backward_is_parts(const Plan *plan, int chunk) {
     return plan->vocab_barriers == 1 && chunk == plan->num_chunks + VOCAB_OUTPUT;
 }
 
-Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
-                    Arena *arena) {
-    const int input = 1 << PHASE_BACKWARD_INPUT, weight = 1 << PHASE_BACKWARD_WEIGHT;
+Prices chunks_price_shared(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                           BlockPrices *blocks, Arena *arena) {
+    const Pricing p = {scenario, plan, workload, blocks};
     Prices prices = {.step_s =
                          scenario->training.stack.host_step_s * part_factor(scenario, PART_HOST)};
-    prices.forward = phase_price(scenario, plan, workload, 1 << PHASE_FORWARD, arena);
+    prices.forward = phase_price(&p, WORK_FORWARD, arena);
     const ScheduleTraits schedule = plan_schedule_traits(plan);
     const bool splits = schedule.splits_backward;
     if (splits || schedule.mixes_backwards || plan->vocab_barriers == 1) {
-        prices.backward_input = phase_price(scenario, plan, workload, input, arena);
-        prices.backward_weight = phase_price(scenario, plan, workload, weight, arena);
+        prices.backward_input = phase_price(&p, WORK_BACKWARD_INPUT, arena);
+        prices.backward_weight = phase_price(&p, WORK_BACKWARD_WEIGHT, arena);
     }
-    Price *whole = splits && !plan->vocab_barriers
-                       ? ARENA_ARRAY(arena, workload->num_chunks, Price)
-                       : phase_price(scenario, plan, workload, input | weight, arena);
+    Price *whole = splits && !plan->vocab_barriers ? ARENA_ARRAY(arena, workload->num_chunks, Price)
+                                                   : phase_price(&p, WORK_BACKWARD, arena);
     for (int c = 0; c < workload->num_chunks; c++) {
         if (!backward_is_parts(plan, c)) continue;
         whole[c] = (Price){0};
@@ -265,4 +296,9 @@ Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *
     for (int r = 0; r < plan->pp; r++) update_s[r] = optimizer_s(scenario, plan, workload, r);
     prices.optimizer_s = update_s;
     return prices;
+}
+
+Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                    Arena *arena) {
+    return chunks_price_shared(scenario, plan, workload, block_prices_new(arena), arena);
 }

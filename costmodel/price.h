@@ -66,8 +66,20 @@ StepPart group_part(const Scenario *scenario, const Plan *plan, GroupKind kind);
 Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
                     Arena *arena);
 
+// The same for several plans that share their blocks (plans_share_blocks): `blocks` keeps what is
+// priced for one of them for the others.
+typedef struct BlockPrices BlockPrices;
+BlockPrices *block_prices_new(Arena *arena);
+Prices chunks_price_shared(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                           BlockPrices *blocks, Arena *arena);
+
 // Whether the price of a chunk's whole backward is the sum of its two parts.
 bool backward_is_parts(const Plan *plan, int chunk);
+
+// Seconds of each of a Program's collectives, and the parts of a step that they are.
+const double *collectives_price(const Scenario *scenario, const Plan *plan,
+                                const ProgramCollective *collectives, int num_collectives,
+                                Arena *arena, const StepPart **parts);
 
 // Adds the Program's collectives.
 void program_price(const Scenario *scenario, const Plan *plan, const Program *program, Arena *arena,

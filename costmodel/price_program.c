@@ -42,20 +42,28 @@ double piece_stretch_s(const Prices *prices, const Instruction *instruction) {
     return prices->stretch_s[instruction->kind != INSTRUCTION_FORWARD][instruction->chunk];
 }
 
-void program_price(const Scenario *scenario, const Plan *plan, const Program *program, Arena *arena,
-                   Prices *prices) {
-    double *time_s = ARENA_ARRAY(arena, program->num_collectives, double);
-    StepPart *parts = ARENA_ARRAY(arena, program->num_collectives, StepPart);
-    for (int i = 0; i < program->num_collectives; i++) {
-        const ProgramCollective *c = &program->collectives[i];
+const double *collectives_price(const Scenario *scenario, const Plan *plan,
+                                const ProgramCollective *collectives, int num_collectives,
+                                Arena *arena, const StepPart **parts) {
+    double *time_s = ARENA_ARRAY(arena, num_collectives, double);
+    StepPart *part = ARENA_ARRAY(arena, num_collectives, StepPart);
+    for (int i = 0; i < num_collectives; i++) {
+        const ProgramCollective *c = &collectives[i];
         const Cluster *cluster = cluster_group(&scenario->cluster, c->machines);
         const Group group = plan_group(plan, c->group);
-        parts[i] = group_layout(cluster, group).num_domains > 1 ? PART_ACROSS : PART_INSIDE;
+        part[i] = group_layout(cluster, group).num_domains > 1 ? PART_ACROSS : PART_INSIDE;
         time_s[i] = collective_s(cluster, c->kind, group, c->message_bytes) * c->num_calls *
-                    part_factor(scenario, parts[i]);
+                    part_factor(scenario, part[i]);
     }
-    prices->collective_s = time_s;
-    prices->collective_part = parts;
+    *parts = part;
+    return time_s;
+}
+
+void program_price(const Scenario *scenario, const Plan *plan, const Program *program, Arena *arena,
+                   Prices *prices) {
+    prices->collective_s =
+        collectives_price(scenario, plan, program->collectives, program->num_collectives, arena,
+                          &prices->collective_part);
     pieces_stretch(scenario, plan, program, arena, prices);
 }
 

@@ -44,8 +44,7 @@ double objective_bound(const Scenario *scenario, PlanObjective objective, double
     return step_time_s;
 }
 
-// Time the mean rank computes in a step: what the energy model counts as busy.
-static double mean_busy_s(const Plan *plan, const Prices *prices) {
+double mean_busy_s(const Plan *plan, const Prices *prices) {
     const bool mixes = schedule_find(plan->schedule)->mixes_backwards;
     const double each = (double)plan_chunk_microbatches(plan), all = (double)plan->num_microbatches;
     double chunks_s = 0, optimizers_s = 0;
@@ -61,6 +60,12 @@ static double mean_busy_s(const Plan *plan, const Prices *prices) {
     return (chunks_s + optimizers_s) / plan->pp;
 }
 
+int candidate_compare(const Candidate *a, const Candidate *b) {
+    if (a->value != b->value) return a->value < b->value ? -1 : 1;
+    if (a->step_time_s != b->step_time_s) return a->step_time_s < b->step_time_s ? -1 : 1;
+    return (a->index > b->index) - (a->index < b->index);
+}
+
 // --- The walk
 
 typedef struct {
@@ -68,6 +73,7 @@ typedef struct {
     int split;
     double available_bytes; // on one GPU
     Harvest *out;
+    Pieces pieces;
     Arena scratch; // of one family
     // Bit 10 zero_stage + schedule: not even what does not shrink with a larger micro_batch fits.
     uint64_t missed[SPACE_MAX_SERIES];
@@ -93,7 +99,7 @@ static int placement_key(const Plan *plan) {
 static const Workload *shared_workload(Walker *w, const Plan *plan, Shared *shared) {
     int key = (plan->zero_stage >= 2 ? plan->zero_stage : 0) + 4 * placement_key(plan);
     if (shared->workload_key != key) {
-        shared->workload = workload_build(w->task->space->scenario, plan, &w->scratch);
+        shared->workload = pieces_workload(&w->pieces, plan, &w->scratch);
         shared->workload_key = key;
         shared->prices_key = -1;
     }
@@ -107,8 +113,7 @@ static const Prices *shared_prices(Walker *w, const Plan *plan, Shared *shared) 
     key = 2 * key + program_hides_messages(w->task->space->scenario, plan);
     key = 3 * key + placement_key(plan);
     if (shared->prices_key != key) {
-        shared->prices =
-            chunks_price(w->task->space->scenario, plan, &shared->workload, &w->scratch);
+        shared->prices = pieces_prices(&w->pieces, plan, &shared->workload, &w->scratch);
         shared->prices_key = key;
     }
     return &shared->prices;
@@ -165,6 +170,7 @@ static void plan_bound(Walker *w, const Plan *plan, const RankMemory *memory, Sh
     *candidate_add(w->out) = (Candidate){.plan = *plan,
                                          .value = value,
                                          .step_time_s = step_time_s,
+                                         .device_bytes = memory->device_bytes,
                                          .index = (int64_t)w->split << 32 | w->out->considered};
 }
 
@@ -225,7 +231,9 @@ bool harvest_split(const HarvestTask *task, int split, Harvest *out) {
     walker->split = split;
     walker->available_bytes = task->space->scenario->cluster.gpu.memory_available_bytes;
     walker->out = out;
+    walker->pieces.scenario = task->space->scenario;
     bool walked = space_visit(task->space, split, &out->chunks, family_visit, walker);
+    pieces_free(&walker->pieces);
     arena_free(&walker->scratch);
     return !walked && !out->cut_short;
 }

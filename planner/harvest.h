@@ -5,6 +5,7 @@
 #include "costmodel/memory.h"
 #include "planner/deadline.h"
 #include "planner/loose.h"
+#include "planner/pieces.h"
 #include "planner/planner.h"
 #include "planner/space.h"
 
@@ -15,9 +16,13 @@ typedef struct {
     Plan plan;
     double value;       // of the objective
     double step_time_s; // also the tie-breaker
-    int64_t index;      // order of generation
-    bool priced;        // the search knows its price already
+    double device_bytes;
+    int64_t index; // order of generation
+    bool priced;   // the search knows its price already
 } Candidate;
+
+// By value, then step time, then order of generation: as qsort wants it.
+int candidate_compare(const Candidate *a, const Candidate *b);
 
 typedef enum {
     HARVEST_LEGAL, // end at the first legal configuration
@@ -54,6 +59,9 @@ typedef struct {
 bool harvest_split(const HarvestTask *task, int split, Harvest *out);
 
 void harvest_free(Harvest *harvest);
+
+// Seconds that the mean rank computes in a step, or less: what the energy model counts as busy.
+double mean_busy_s(const Plan *plan, const Prices *prices);
 
 // The objective's value of a price, and of the least step time and busy time it could have.
 double objective_value(PlanObjective objective, const Estimate *estimate);

@@ -7,6 +7,7 @@
 #include "planner/loose.h"
 #include "planner/miss.h"
 #include "planner/planner.h"
+#include "planner/pricing.h"
 #include "planner/share.h"
 #include "planner/space.h"
 #include "workload/schedule.h"
@@ -35,7 +36,7 @@ typedef struct {
     int *split_order;      // [num_splits] by loose bound
     Candidate *candidates; // kept so far
     size_t num_candidates, capacity;
-    Best best;
+    Pricing pricing;
     SearchStats stats;
     double left_value; // least objective of what the budget left out; INFINITY for nothing
     Plan miss;
@@ -50,24 +51,8 @@ static void progress_call(const Search *s, const char *what, int64_t done, int64
 
 // --- Pricing
 
-static Status candidate_price(Search *s, const Candidate *candidate) {
-    Priced priced = {.candidate = *candidate};
-    Arena scratch = {0};
-    Status status = estimate_plan(s->scenario, &candidate->plan, &scratch, &priced.estimate, NULL);
-    arena_free(&scratch);
-    if (status.code != STATUS_OK) return status;
-    priced.value = objective_value(s->options->objective, &priced.estimate);
-    best_insert(&s->best, &priced);
-    deadline_arm(&s->deadline);
-    s->stats.priced++;
-    return status;
-}
-
 static int compare_candidates(const void *a, const void *b) {
-    const Candidate *x = a, *y = b;
-    if (x->value != y->value) return x->value < y->value ? -1 : 1;
-    if (x->step_time_s != y->step_time_s) return x->step_time_s < y->step_time_s ? -1 : 1;
-    return (x->index > y->index) - (x->index < y->index);
+    return candidate_compare(a, b);
 }
 
 static void candidates_sort(Candidate *candidates, size_t num_candidates) {
@@ -83,30 +68,42 @@ static void stop_early(Search *s, double unpriced_value) {
 
 // What the search knows of what it left out.
 static void proof_set(Search *s) {
-    s->stats.optimal = s->left_value > best_value_limit(&s->best) || !s->stats.stopped_early;
-    if (!s->stats.optimal && s->best.num_items > 0)
-        s->stats.gap_frac = fmax(0, 1 - s->left_value / s->best.items[0].value);
+    s->stats.optimal =
+        s->left_value > best_value_limit(&s->pricing.best) || !s->stats.stopped_early;
+    if (!s->stats.optimal && s->pricing.best.num_items > 0)
+        s->stats.gap_frac = fmax(0, 1 - s->left_value / s->pricing.best.items[0].value);
 }
 
-// Prices in the order of the bounds. A candidate that cannot enter is passed over: the next may
-// still be a tie with a better step time.
-static Status price_all(Search *s) {
-    candidates_sort(s->candidates, s->num_candidates);
-    for (size_t i = 0; i < s->num_candidates; i++) {
-        const Candidate *candidate = &s->candidates[i];
+// The next candidates in the order of the bounds, from *next on. One that cannot enter is passed
+// over: the next may still be a tie with a better step time.
+static size_t next_candidates(const Search *s, size_t *next, Candidate **list) {
+    size_t num = 0;
+    for (; *next < s->num_candidates && num < PRICING_ROUND; ++*next) {
+        Candidate *candidate = &s->candidates[*next];
         if (candidate->priced) continue;
         if (!s->options->exhaustive) {
-            if (candidate->value > best_value_limit(&s->best)) break;
-            if (best_excludes(&s->best, candidate)) continue;
+            if (candidate->value > best_value_limit(&s->pricing.quick)) break;
+            if (best_excludes(&s->pricing.quick, candidate)) continue;
         }
-        if (deadline_is_over(&s->deadline)) {
-            stop_early(s, candidate->value);
-            break;
-        }
-        progress_call(s, "pricing", (int64_t)i, (int64_t)s->num_candidates);
-        TRY(candidate_price(s, candidate));
+        list[num++] = candidate;
     }
-    return status_ok();
+    return num;
+}
+
+static Status price_all(Search *s) {
+    Candidate *list[PRICING_ROUND];
+    candidates_sort(s->candidates, s->num_candidates);
+    for (size_t next = 0;;) {
+        const size_t num = next_candidates(s, &next, list);
+        if (num == 0) return status_ok();
+        if (deadline_is_over(&s->deadline)) {
+            stop_early(s, list[0]->value);
+            return status_ok();
+        }
+        progress_call(s, "pricing", (int64_t)(next - num), (int64_t)s->num_candidates);
+        s->stats.priced += (int64_t)num;
+        TRY(pricing_run(&s->pricing, list, num));
+    }
 }
 
 // --- Rounds
@@ -121,7 +118,9 @@ typedef struct {
 static void round_work(void *context, int worker, int item) {
     (void)worker;
     Round *round = context;
-    harvest_split(&round->task, round->splits[item], &round->harvests[item]);
+    Harvest *harvest = &round->harvests[item];
+    harvest_split(&round->task, round->splits[item], harvest);
+    candidates_sort(harvest->candidates, harvest->num_candidates);
 }
 
 static void chunks_free(void *chunks) {
@@ -138,34 +137,35 @@ static void candidates_append(Search *s, const Harvest *harvest) {
         s->candidates = grown;
         s->capacity = capacity;
     }
-    double limit = s->options->exhaustive ? INFINITY : best_value_limit(&s->best);
+    double limit = s->options->exhaustive ? INFINITY : best_value_limit(&s->pricing.quick);
     for (size_t i = 0; i < harvest->num_candidates; i++)
         if (harvest->candidates[i].value <= limit)
             s->candidates[s->num_candidates++] = harvest->candidates[i];
 }
 
-// Prices the most promising candidates of a split, so that the limit of the next round is low:
-// until K are known the first K, then one if it may enter.
+// Prices the most promising candidates of a round's splits, so that the limit of the next round is
+// low: until K are known the first K of each, then one of each that may enter.
 // With a budget these are what the search can answer with.
-static Status harvest_seed(Search *s, Harvest *harvest) {
+static Status round_seed(Search *s, const Round *round) {
+    Candidate *list[PRICING_ROUND];
+    size_t num = 0;
     if (s->options->exhaustive && s->options->budget_s <= 0) return status_ok();
-    candidates_sort(harvest->candidates, harvest->num_candidates);
-    int wanted = s->best.num_items < s->best.top ? s->best.top : 1;
-    for (size_t i = 0; i < harvest->num_candidates && wanted > 0; i++, wanted--) {
-        Candidate *candidate = &harvest->candidates[i];
-        if (best_excludes(&s->best, candidate)) break;
-        if (s->best.num_items > 0 && deadline_is_over(&s->deadline)) break;
-        TRY(candidate_price(s, candidate));
-        candidate->priced = true;
+    if (s->pricing.quick.num_items > 0 && deadline_is_over(&s->deadline)) return status_ok();
+    const int wanted = s->pricing.quick.num_items < s->pricing.quick.top ? s->pricing.quick.top : 1;
+    for (int i = 0; i < round->num_splits; i++) {
+        const Harvest *harvest = &round->harvests[i];
+        for (size_t k = 0; k < harvest->num_candidates && k < (size_t)wanted; k++)
+            if (num < PRICING_ROUND && !best_excludes(&s->pricing.quick, &harvest->candidates[k]))
+                list[num++] = &harvest->candidates[k];
     }
-    return status_ok();
+    s->stats.priced += (int64_t)num;
+    return pricing_run(&s->pricing, list, num);
 }
 
 // Takes over what a split holds; the chunks of its plans move into the search's arena.
 static Status harvest_take(Search *s, Harvest *harvest) {
     s->stats.considered += harvest->considered;
     s->stats.pruned_by_memory += harvest->pruned_by_memory;
-    TRY(harvest_seed(s, harvest));
     candidates_append(s, harvest);
     bool misses_less = harvest->missing_bytes > 0 &&
                        (s->missing_bytes == 0 || harvest->missing_bytes < s->missing_bytes);
@@ -200,9 +200,9 @@ static Status harvest_round(Search *s, int first) {
                                .loose = &s->loose,
                                .value_limit = INFINITY,
                                .deadline = &s->deadline};
-    if (!s->options->exhaustive) round.task.value_limit = best_value_limit(&s->best);
+    if (!s->options->exhaustive) round.task.value_limit = best_value_limit(&s->pricing.quick);
     share_work(round.num_splits, s->options->num_threads, round_work, &round);
-    Status status = status_ok();
+    Status status = round_seed(s, &round);
     for (int i = 0; i < round.num_splits; i++) {
         if (harvests[i].cut_short) stop_early(s, split_value(s, round.splits[i]));
         if (status.code == STATUS_OK) status = harvest_take(s, &harvests[i]);
@@ -253,7 +253,7 @@ static bool is_dominated(const PlannedEntry *entries, int num_entries, const Est
 }
 
 static void entries_build(const Search *s, Arena *arena, PlannerResult *out) {
-    const Best *best = &s->best;
+    const Best *best = &s->pricing.best;
     const PlanObjective objective = s->options->objective;
     const bool drop = objective == OBJECTIVE_MEMORY && best->distinct;
     PlannedEntry *entries = ARENA_ARRAY(arena, s->stats.wanted, PlannedEntry);
@@ -288,9 +288,10 @@ static Status search_run(Search *s, Arena *arena, PlannerResult *out) {
     TRY(harvest_all(s));
     if (s->stats.considered == 0) return conflict_explain(s->scenario);
     TRY(price_all(s));
+    TRY(pricing_finish(&s->pricing));
     proof_set(s);
     s->stats.pruned_by_bound = s->stats.considered - s->stats.pruned_by_memory - s->stats.priced;
-    if (s->best.num_items > 0)
+    if (s->pricing.best.num_items > 0)
         entries_build(s, arena, out);
     else
         miss_build(s, arena, out);
@@ -346,15 +347,31 @@ static void splits_sort(Search *s) {
     for (int i = 0; i < n; i++) s->split_order[i] = ranks[i].split;
 }
 
+static Best best_start(const Search *s, Arena *arena) {
+    Best best = {.top = s->stats.wanted, .distinct = s->options->distinct};
+    if (s->options->objective == OBJECTIVE_MEMORY && best.distinct) best.top *= TIES_FACTOR;
+    best.items = ARENA_ARRAY(arena, best.top, Priced);
+    return best;
+}
+
+static Pricing pricing_start(Search *s) {
+    return (Pricing){.scenario = s->scenario,
+                     .objective = s->options->objective,
+                     .num_threads = s->options->num_threads,
+                     .exhaustive = s->options->exhaustive,
+                     .deadline = &s->deadline,
+                     .quick = best_start(s, &s->arena),
+                     .best = best_start(s, &s->arena),
+                     .arena = &s->arena};
+}
+
 static Status search_once(const Scenario *limited, const PlannerOptions *options, Arena *arena,
                           PlannerResult *out) {
     const double start_s = monotonic_s();
     Search search = {.scenario = limited, .options = options, .left_value = INFINITY};
     deadline_start(&search.deadline, options->budget_s);
     search.stats.wanted = options->top > 0 ? options->top : DEFAULT_TOP;
-    search.best = (Best){.top = search.stats.wanted, .distinct = options->distinct};
-    if (options->objective == OBJECTIVE_MEMORY && options->distinct) search.best.top *= TIES_FACTOR;
-    search.best.items = ARENA_ARRAY(&search.arena, search.best.top, Priced);
+    search.pricing = pricing_start(&search);
     space_build(limited, &search.arena, &search.space);
     search.split_bound_s = ARENA_ARRAY(&search.arena, search.space.num_splits, double);
     loose_build(&search.space, options->num_threads, &search.deadline, &search.loose,

@@ -244,6 +244,7 @@ static bool schedule_is_open(const Walk *walk, const Plan *plan, int kind) {
     if (plan->vpp == 1 && (plan->pp == 1 || plan->num_microbatches == 1))
         return kind == SCHEDULE_1F1B;
     if (!stack_has_schedule(walk->rules, (ScheduleKind)kind)) return false;
+    if (kind == SCHEDULE_1F1B) return plan->vpp == 1; // else plan_check refuses it, at length
     if (kind == SCHEDULE_BREADTH_FIRST) return plan->vpp > 1;
     if (kind != SCHEDULE_INTERLEAVED) return true;
     bool whole = plan->num_microbatches % plan->pp == 0;

@@ -73,5 +73,15 @@ typedef struct {
 // Splits the model by the plan; the plan was checked (plan_check).
 Workload workload_build(const Scenario *scenario, const Plan *plan, Arena *arena);
 
+// The same for a plan that shares its blocks with that of `like`: only its chunks are made anew.
+// What is of `like` stays in the arena that it was built in.
+Workload workload_build_like(const Scenario *scenario, const Plan *plan, const Workload *like,
+                             Arena *arena);
+
+// Whether the blocks of two plans of one scenario are the same: they may differ in chunks, schedule
+// and ZeRO stage below 2. From 2 on every backward scatters its gradients, from 3 on weights are
+// gathered in every pass.
+bool plans_share_blocks(const Plan *a, const Plan *b);
+
 // The block of a layer kind, as this chunk runs it.
 const Block *workload_layer_block(const Workload *workload, int layer_kind, bool recomputed);

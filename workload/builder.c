@@ -5,20 +5,25 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stddef.h>
+#include <string.h>
 
-Builder builder_new(const Scenario *scenario, const Plan *plan, const LayerKind *kind,
-                    bool recomputed, Arena *arena) {
+void builder_start(const Scenario *scenario, const Plan *plan, const LayerKind *kind,
+                   bool recomputed, Arena *arena, Builder *out) {
     const Training *training = &scenario->training;
-    Builder b = {.scenario = scenario, .plan = plan, .kind = kind, .arena = arena};
-    b.recomputed = recomputed;
-    b.tokens = (double)plan->micro_batch * (double)training->seq_len / plan->cp;
-    b.tokens_sp = plan->sequence_parallel ? b.tokens / plan->tp : b.tokens;
-    b.precision = training->precision;
-    b.compiled = training->compile;
-    b.lasting_gathers = training->stack.lasting_gathers == LASTING_GATHERS_ALL;
-    b.input_bytes_per_value = quantized_input_bytes(training);
-    b.gathered_bytes_per_value = quantized_gathered_bytes(training);
-    return b;
+    memset(out, 0, offsetof(Builder, units)); // units are large, and set when they are added
+    out->scenario = scenario;
+    out->plan = plan;
+    out->kind = kind;
+    out->arena = arena;
+    out->recomputed = recomputed;
+    out->tokens = (double)plan->micro_batch * (double)training->seq_len / plan->cp;
+    out->tokens_sp = plan->sequence_parallel ? out->tokens / plan->tp : out->tokens;
+    out->precision = training->precision;
+    out->compiled = training->compile;
+    out->lasting_gathers = training->stack.lasting_gathers == LASTING_GATHERS_ALL;
+    out->input_bytes_per_value = quantized_input_bytes(training);
+    out->gathered_bytes_per_value = quantized_gathered_bytes(training);
 }
 
 static Unit *unit_add(Builder *b, Op op) {

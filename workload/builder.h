@@ -58,14 +58,14 @@ typedef struct {
     bool compiled;                   // what is built now is compiled with its block
     double unusable_bytes;           // see Block
     bool lasting_gathers; // products gather their inputs into a buffer that is never freed
-    Unit units[BUILDER_MAX_OPS];
     int num_units;
     int recomputable_begin, recomputable_end; // units that may be recomputed; 0, 0: all
     double dense_parameters, expert_parameters;
+    Unit units[BUILDER_MAX_OPS]; // [num_units], the others are not set
 } Builder;
 
-Builder builder_new(const Scenario *scenario, const Plan *plan, const LayerKind *kind,
-                    bool recomputed, Arena *arena);
+void builder_start(const Scenario *scenario, const Plan *plan, const LayerKind *kind,
+                   bool recomputed, Arena *arena, Builder *out);
 
 // Linear layer with its collectives. n, k of the whole matrix; tokens of this rank.
 //   saved_input_bytes  kept for the weight gradient; 0 where the operator before keeps it

@@ -1,5 +1,6 @@
 // workload/program_sync.h - which gradients are reduced and which weights are gathered among the
-// data-parallel ranks at the end of a step, chunk by chunk. Included by program*.c only.
+// data-parallel ranks at the end of a step, chunk by chunk. Included by program*.c and
+// costmodel/step_time.c only.
 //
 // Source: ZeRO stages: Rajbhandari et al. 2020, arXiv:1910.02054, section 5; sharing shards among
 // fewer ranks than there are replicas: Zhao et al., PyTorch FSDP, 2023, arXiv:2304.11277, section

@@ -27,6 +27,17 @@ static inline ScheduleShape schedule_shape(int pp, int vpp, int num_microbatches
     return (ScheduleShape){.pp = pp, .vpp = vpp, .num_microbatches = num_microbatches};
 }
 
+// Where the order of a rank repeats itself: from item `first` on, num_periods times, the next
+// num_items items are those before them with num_microbatches added. No chunk's first forward or
+// last backward is among them. A shape with num_microbatches more has one period more and is the
+// same before and after.
+typedef struct {
+    int num_microbatches; // 0: the order is not known to repeat itself
+    int num_items;
+    int first;       // differs from rank to rank: the ranks get there as the pipeline runs
+    int num_periods; // the same on all ranks, >= 0
+} SteadyOrder;
+
 typedef struct Schedule {
     const char *name; // of the contract
     ScheduleKind kind;
@@ -44,6 +55,8 @@ typedef struct Schedule {
     void (*order)(const ScheduleShape *shape, int rank, WorkItem *items);
     // The orders of all ranks: fills orders[rank].items; NULL where `order` says all.
     void (*orders)(const ScheduleShape *shape, Arena *scratch, const RankOrder *orders);
+    // Where it repeats itself; NULL where that is not known. Only of undivided backwards.
+    SteadyOrder (*steady)(const ScheduleShape *shape, int rank);
     // Most chunk inputs held at once by a rank (one unit: one chunk and micro-batch), from its
     // forward to its backward, those that barriers keep included; where that is split, to its
     // weight part, which gives back the last

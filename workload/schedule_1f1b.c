@@ -22,6 +22,15 @@ static void one_f_one_b_order(const ScheduleShape *shape, int rank, WorkItem *it
     }
 }
 
+// A pair of forward and backward after the other. A gradient takes a pair to the rank before, so
+// the first pair of a period is one later on each rank.
+static SteadyOrder one_f_one_b_steady(const ScheduleShape *shape, int rank) {
+    const int num_pairs = shape->num_microbatches - shape->pp;
+    if (shape->pp == 1)
+        return (SteadyOrder){1, 2 * shape->vpp, 2 * shape->vpp, num_pairs > 1 ? num_pairs - 1 : 0};
+    return (SteadyOrder){1, 2, warmup(shape, rank) + 2 * rank, num_pairs > 0 ? num_pairs : 0};
+}
+
 // One more than the warm-up: pp - rank (and what barriers add), at most all.
 static int one_f_one_b_in_flight(const ScheduleShape *shape, int rank) {
     if (shape->pp == 1) return shape->vpp;
@@ -39,6 +48,7 @@ const Schedule SCHEDULE_ROW_1F1B = {
     .kind = SCHEDULE_1F1B,
     .num_items = schedule_num_items_fb,
     .order = one_f_one_b_order,
+    .steady = one_f_one_b_steady,
     .in_flight = one_f_one_b_in_flight,
     .bubble_frac = one_f_one_b_bubble_frac,
     .source = "Narayanan et al. 2021, arXiv:2104.04473, section 2.2.1 and figure 4 (top); "

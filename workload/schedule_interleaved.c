@@ -72,6 +72,18 @@ static void interleaved_order(const ScheduleShape *shape, int rank, WorkItem *it
     }
 }
 
+// A group of pp micro-batches through all chunks of a rank, forward and backward in turn. As in
+// 1F1B a period begins one pair later on each rank. The first and the last whole group are not in
+// it.
+static SteadyOrder interleaved_steady(const ScheduleShape *shape, int rank) {
+    if (shape->pp == 1 || shape->vpp == 1) return SCHEDULE_ROW_1F1B.steady(shape, rank);
+    const int num_groups = shape->num_microbatches / shape->pp;
+    return (SteadyOrder){.num_microbatches = shape->pp,
+                         .num_items = 2 * shape->vpp * shape->pp,
+                         .first = warmup(shape, rank) + 2 * rank,
+                         .num_periods = num_groups > 2 ? num_groups - 2 : 0};
+}
+
 // How many of the first `count` slots hold work.
 static int num_real(const ScheduleShape *shape, int count) {
     const int num_full = shape->num_microbatches / shape->pp * shape->pp * shape->vpp;
@@ -104,6 +116,7 @@ const Schedule SCHEDULE_ROW_INTERLEAVED = {
     .kind = SCHEDULE_INTERLEAVED,
     .num_items = schedule_num_items_fb,
     .order = interleaved_order,
+    .steady = interleaved_steady,
     .in_flight = interleaved_in_flight,
     .bubble_frac = interleaved_bubble_frac,
     .source = "Narayanan et al. 2021, arXiv:2104.04473, section 2.2.2 and figure 4 (bottom); "

@@ -19,7 +19,8 @@ static double vocab_rows(const Model *model, const Plan *plan) {
 
 static Block layer_block(const Scenario *scenario, const Plan *plan, const LayerKind *kind,
                          bool recomputed, Arena *arena) {
-    Builder b = builder_new(scenario, plan, kind, recomputed, arena);
+    Builder b;
+    builder_start(scenario, plan, kind, recomputed, arena, &b);
     build_attention(&b);
     build_mlp(&b);
     b.dense_parameters += model_layer_norm_parameters(&scenario->model);
@@ -50,7 +51,8 @@ static void build_embedding_lookup(Builder *b) {
 
 static Block embedding_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
     const Model *m = &scenario->model;
-    Builder b = builder_new(scenario, plan, NULL, false, arena);
+    Builder b;
+    builder_start(scenario, plan, NULL, false, arena, &b);
     const bool spread = plan->vocab_barriers > 0;
     if (!spread) build_embedding_lookup(&b);
     if (scenario->training.stack.dropout) {
@@ -138,7 +140,8 @@ static void build_final_norm(Builder *b) {
 
 static Block head_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
     const Model *m = &scenario->model;
-    Builder b = builder_new(scenario, plan, NULL, false, arena);
+    Builder b;
+    builder_start(scenario, plan, NULL, false, arena, &b);
     const bool spread = plan->vocab_barriers > 0;
     if (spread)
         build_final_norm(&b);
@@ -155,7 +158,8 @@ static Block head_block(const Scenario *scenario, const Plan *plan, Arena *arena
 
 // A rank's rows of the word table where the vocabulary is spread. A tied matrix is counted here.
 static Block vocab_input_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
-    Builder b = builder_new(scenario, plan, NULL, false, arena);
+    Builder b;
+    builder_start(scenario, plan, NULL, false, arena, &b);
     build_embedding_lookup(&b);
     b.dense_parameters = vocab_rows(&scenario->model, plan) * scenario->model.hidden_size;
     return builder_finish(&b, "vocab_input");
@@ -164,7 +168,8 @@ static Block vocab_input_block(const Scenario *scenario, const Plan *plan, Arena
 // A rank's part of logits and loss; the input comes from the last rank and is kept.
 static Block vocab_output_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
     const Model *m = &scenario->model;
-    Builder b = builder_new(scenario, plan, NULL, false, arena);
+    Builder b;
+    builder_start(scenario, plan, NULL, false, arena, &b);
     begin_head(&b);
     build_logits(&b, b.tokens_sp * m->hidden_size * activation_bytes(&scenario->training));
     if (!m->tie_word_embeddings) b.dense_parameters = vocab_rows(m, plan) * m->hidden_size;
@@ -177,7 +182,8 @@ static Block vocab_output_block(const Scenario *scenario, const Plan *plan, Aren
 static Block mtp_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
     const Model *m = &scenario->model;
     const LayerKind *kind = &m->kinds[m->layer_kind[m->num_layers - 1]];
-    Builder b = builder_new(scenario, plan, kind, plan->recompute_layers < 0, arena);
+    Builder b;
+    builder_start(scenario, plan, kind, plan->recompute_layers < 0, arena, &b);
     double values = b.tokens_sp * m->hidden_size;
     build_embedding_lookup(&b);
     b.recomputable_begin = b.num_units;
@@ -293,13 +299,11 @@ static Chunk vocab_chunk_build(const Workload *workload, int block) {
     return chunk;
 }
 
-static const Chunk *chunks_build(const Scenario *scenario, const Plan *plan, Workload *w,
+static const Chunk *chunks_build(const Scenario *scenario, const Plan *plan, const Workload *w,
                                  Arena *arena) {
     Chunk *chunks = ARENA_ARRAY(arena, plan_all_chunks(plan), Chunk);
     for (int c = 0; c < plan->num_chunks; c++) chunks[c] = chunk_build(scenario, plan, w, c);
     if (!plan->vocab_barriers) return chunks;
-    w->blocks[BLOCK_VOCAB_INPUT] = vocab_input_block(scenario, plan, arena);
-    w->blocks[BLOCK_VOCAB_OUTPUT] = vocab_output_block(scenario, plan, arena);
     chunks[plan->num_chunks + VOCAB_INPUT] = vocab_chunk_build(w, BLOCK_VOCAB_INPUT);
     chunks[plan->num_chunks + VOCAB_OUTPUT] = vocab_chunk_build(w, BLOCK_VOCAB_OUTPUT);
     return chunks;
@@ -331,28 +335,54 @@ static double step_model_flops(const Scenario *scenario) {
     return tokens * (6 * matrices + 3 * attention);
 }
 
-Workload workload_build(const Scenario *scenario, const Plan *plan, Arena *arena) {
+static void blocks_build(const Scenario *scenario, const Plan *plan, Arena *arena, Block *blocks) {
     const Model *m = &scenario->model;
-    Workload w = {.num_chunks = plan_all_chunks(plan)};
-    w.blocks[BLOCK_EMBEDDING] = embedding_block(scenario, plan, arena);
-    w.blocks[BLOCK_HEAD] = head_block(scenario, plan, arena);
-    if (m->num_mtp_layers) w.blocks[BLOCK_MTP] = mtp_block(scenario, plan, arena);
+    blocks[BLOCK_EMBEDDING] = embedding_block(scenario, plan, arena);
+    blocks[BLOCK_HEAD] = head_block(scenario, plan, arena);
+    if (m->num_mtp_layers) blocks[BLOCK_MTP] = mtp_block(scenario, plan, arena);
     bool some = plan->recompute != RECOMPUTE_NONE;
     for (int k = 0; k < m->num_kinds; k++) {
         if (!some || plan->recompute_layers >= 0)
-            w.blocks[block_index(k, false)] =
-                layer_block(scenario, plan, &m->kinds[k], false, arena);
+            blocks[block_index(k, false)] = layer_block(scenario, plan, &m->kinds[k], false, arena);
         if (some)
-            w.blocks[block_index(k, true)] = layer_block(scenario, plan, &m->kinds[k], true, arena);
+            blocks[block_index(k, true)] = layer_block(scenario, plan, &m->kinds[k], true, arena);
     }
+    if (!plan->vocab_barriers) return;
+    blocks[BLOCK_VOCAB_INPUT] = vocab_input_block(scenario, plan, arena);
+    blocks[BLOCK_VOCAB_OUTPUT] = vocab_output_block(scenario, plan, arena);
+}
+
+Workload workload_build(const Scenario *scenario, const Plan *plan, Arena *arena) {
+    Workload w = {.num_chunks = plan_all_chunks(plan)};
+    blocks_build(scenario, plan, arena, w.blocks);
     w.tokens_per_microbatch =
         (double)plan->micro_batch * (double)scenario->training.seq_len / plan->cp;
-    double values =
-        w.tokens_per_microbatch * m->hidden_size / (plan->sequence_parallel ? plan->tp : 1);
+    double values = w.tokens_per_microbatch * scenario->model.hidden_size /
+                    (plan->sequence_parallel ? plan->tp : 1);
     w.boundary_bytes = values * activation_bytes(&scenario->training);
     bool scattered = scenario->training.stack.p2p_scatter_gather && !plan->sequence_parallel;
     w.message_bytes = scattered ? w.boundary_bytes / plan->tp : w.boundary_bytes;
     w.chunks = chunks_build(scenario, plan, &w, arena);
     w.model_flops = step_model_flops(scenario);
     return w;
+}
+
+Workload workload_build_like(const Scenario *scenario, const Plan *plan, const Workload *like,
+                             Arena *arena) {
+    Workload w = *like;
+    w.num_chunks = plan_all_chunks(plan);
+    w.chunks = chunks_build(scenario, plan, &w, arena);
+    return w;
+}
+
+bool plans_share_blocks(const Plan *a, const Plan *b) {
+    const int zero_a = a->zero_stage < 2 ? 0 : a->zero_stage;
+    const int zero_b = b->zero_stage < 2 ? 0 : b->zero_stage;
+    return zero_a == zero_b && a->tp == b->tp && a->pp == b->pp && a->dp == b->dp &&
+           a->cp == b->cp && a->ep == b->ep && a->etp == b->etp &&
+           a->micro_batch == b->micro_batch && a->sequence_parallel == b->sequence_parallel &&
+           a->zero_group == b->zero_group && a->reshard_after_forward == b->reshard_after_forward &&
+           a->recompute == b->recompute && a->recompute_modules == b->recompute_modules &&
+           a->recompute_layers == b->recompute_layers && a->cp_method == b->cp_method &&
+           a->vocab_barriers == b->vocab_barriers && plan_is_dual(a) == plan_is_dual(b);
 }

@@ -154,6 +154,46 @@ static void in_flight_is_the_most_held(void) {
     for_all_shapes(check_in_flight);
 }
 
+// Whether an item is the first forward or the last backward of its chunk.
+static bool is_at_an_end(const Case *c, const WorkItem *item) {
+    return item->microbatch == (item->kind == WORK_FORWARD ? 0 : c->shape.num_microbatches - 1);
+}
+
+static void check_steady(Case *c) {
+    if (!c->schedule->steady) return;
+    Arena arena = {0};
+    for (int r = 0; r < c->shape.pp; r++) {
+        const SteadyOrder steady = c->schedule->steady(&c->shape, r);
+        CU_ASSERT_EQUAL(steady.num_periods, c->schedule->steady(&c->shape, 0).num_periods);
+        if (steady.num_periods == 0) continue;
+        ScheduleShape more = c->shape;
+        more.num_microbatches += steady.num_microbatches;
+        CU_ASSERT_EQUAL(c->schedule->steady(&more, r).num_periods, steady.num_periods + 1);
+        CU_ASSERT_EQUAL(c->schedule->steady(&more, r).first, steady.first);
+        CU_ASSERT_EQUAL(c->schedule->num_items(&more, r), c->num_items + steady.num_items);
+        WorkItem *longer = ARENA_ARRAY(&arena, c->num_items + steady.num_items, WorkItem);
+        c->schedule->order(&more, r, longer);
+        int num_unlike = 0;
+        for (int i = 0; i < c->num_items; i++) {
+            WorkItem item = c->items[r][i];
+            const int place = i - steady.first;
+            const bool inside = place >= 0 && place < steady.num_periods * steady.num_items;
+            num_unlike += inside && is_at_an_end(c, &item);
+            if (i < steady.first + steady.num_items)
+                num_unlike += memcmp(&item, &longer[i], sizeof item) != 0;
+            item.microbatch += steady.num_microbatches;
+            if (i >= steady.first)
+                num_unlike += memcmp(&item, &longer[i + steady.num_items], sizeof item) != 0;
+        }
+        CU_ASSERT_EQUAL(num_unlike, 0);
+    }
+    arena_free(&arena);
+}
+
+static void a_longer_order_has_its_period_once_more(void) {
+    for_all_shapes(check_steady);
+}
+
 // The closed form is exact; that of the interleaved schedule where pp divides the micro-batches or
 // where there are fewer than pp of them, else it is an upper bound, and pp - 1 forwards and
 // backwards (of which W fills all but the forwards) are a lower one.
@@ -364,6 +404,7 @@ CU_TestInfo schedule_tests[] = {
     {"orders_are_complete", orders_are_complete},
     {"orders_meet_every_dependency", orders_meet_every_dependency},
     {"in_flight_is_the_most_held", in_flight_is_the_most_held},
+    {"a_longer_order_has_its_period_once_more", a_longer_order_has_its_period_once_more},
     {"bubble_is_the_closed_form", bubble_is_the_closed_form},
     {"hundred_thousand_microbatches_are_laid_out", hundred_thousand_microbatches_are_laid_out},
     CU_TEST_INFO_NULL,

@@ -1,0 +1,32 @@
+#include "planner/pieces.h"
+
+static int kind_of(const Plan *plan) {
+    return (plan->zero_stage < 2 ? 0 : plan->zero_stage - 1) + (plan_is_dual(plan) ? 3 : 0);
+}
+
+static BlockPieces *pieces_find(Pieces *pieces, const Plan *plan) {
+    BlockPieces *found = &pieces->kinds[kind_of(plan)];
+    if (found->prices && plans_share_blocks(&found->plan, plan)) return found;
+    arena_reset(&found->arena);
+    found->plan = *plan;
+    found->workload = workload_build(pieces->scenario, plan, &found->arena);
+    found->prices = block_prices_new(&found->arena);
+    return found;
+}
+
+Workload pieces_workload(Pieces *pieces, const Plan *plan, Arena *arena) {
+    const BlockPieces *blocks = pieces_find(pieces, plan);
+    return workload_build_like(pieces->scenario, plan, &blocks->workload, arena);
+}
+
+Prices pieces_prices(Pieces *pieces, const Plan *plan, const Workload *workload, Arena *arena) {
+    return chunks_price_shared(pieces->scenario, plan, workload, pieces_find(pieces, plan)->prices,
+                               arena);
+}
+
+void pieces_free(Pieces *pieces) {
+    for (int i = 0; i < PIECES_KINDS; i++) {
+        arena_free(&pieces->kinds[i].arena);
+        pieces->kinds[i].prices = NULL;
+    }
+}

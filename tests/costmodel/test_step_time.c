@@ -1,0 +1,146 @@
+// The step time alone is that of the whole estimate, over configurations of all kinds.
+#include "costmodel/step_time.h"
+
+#include "costmodel/estimate.h"
+#include "planner/harvest.h"
+#include "tests/support.h"
+
+#include <CUnit/CUnit.h>
+#include <math.h>
+
+// Doubles that are added up one after the other lose more than ticks do.
+static const double SAME_FRAC = 1e-12;
+
+// Kinds of configurations that were compared, and those that plan_step_time_s does not know.
+typedef struct {
+    int num, num_experts, num_interleaved, num_blocking, num_split, num_uneven, num_tied;
+    int num_cp, num_sharded, num_repeating, num_unknown, num_wrong;
+} Seen;
+
+static bool is_uneven(const Plan *plan) {
+    for (int c = 1; c < plan->num_chunks; c++)
+        if (plan->chunks[c].num_layers != plan->chunks[0].num_layers) return true;
+    return false;
+}
+
+static bool repeats(const Plan *plan) {
+    const ScheduleShape shape = schedule_shape(plan->pp, plan->vpp, (int)plan->num_microbatches);
+    const Schedule *schedule = schedule_find(plan->schedule);
+    return plan->pp > 1 && schedule->steady && schedule->steady(&shape, 0).num_periods > 2;
+}
+
+static void kind_note(const Scenario *scenario, const Plan *plan, Seen *seen) {
+    seen->num++;
+    seen->num_experts += plan->ep > 1;
+    seen->num_interleaved += plan->vpp > 1;
+    seen->num_blocking += plan->pp > 1 && !program_hides_messages(scenario, plan);
+    seen->num_split += plan->pp > 1 && plan_schedule_traits(plan).splits_backward;
+    seen->num_uneven += is_uneven(plan);
+    seen->num_tied += plan->pp > 1 && scenario->model.tie_word_embeddings;
+    seen->num_cp += plan->cp > 1;
+    seen->num_sharded += plan->zero_stage == 3 && plan->dp > 1;
+    seen->num_repeating += repeats(plan);
+}
+
+static void plan_compare(const Scenario *scenario, const Plan *plan, Seen *seen) {
+    Arena arena = {0};
+    Estimate estimate;
+    EstimateParts parts;
+    Status status = estimate_plan(scenario, plan, &arena, &estimate, &parts);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    const Prices prices = chunks_price(scenario, plan, &parts.workload, &arena);
+    const double time_s = plan_step_time_s(scenario, plan, &parts.workload, &prices, &arena);
+    if (isnan(time_s))
+        seen->num_unknown++;
+    else
+        kind_note(scenario, plan, seen);
+    seen->num_wrong += fabs(time_s / estimate.step_time_s - 1) > SAME_FRAC;
+    arena_free(&arena);
+}
+
+// Compares about `wanted` configurations of a scenario's space.
+static void space_compare(const char *model, const char *cluster, const char *training,
+                          const char *parallel, size_t wanted, Seen *seen) {
+    Arena arena = {0};
+    Scenario scenario;
+    const char *text = scenario_text(&arena, model, cluster, training, parallel);
+    Status status = scenario_of(text, &arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    scenario.cluster.gpu.memory_available_bytes = 1e15;
+    Space space;
+    space_build(&scenario, &arena, &space);
+    const HarvestTask task = {.space = &space, .goal = HARVEST_BOUND, .value_limit = INFINITY};
+    Harvest *harvests = ARENA_ARRAY(&arena, space.num_splits, Harvest);
+    size_t num = 0;
+    for (int i = 0; i < space.num_splits; i++) {
+        harvest_split(&task, i, &harvests[i]);
+        num += harvests[i].num_candidates;
+    }
+    const size_t every = num / wanted + 1;
+    size_t number = 0;
+    for (int i = 0; i < space.num_splits; i++) {
+        for (size_t k = 0; k < harvests[i].num_candidates; k++)
+            if (number++ % every == 0)
+                plan_compare(&scenario, &harvests[i].candidates[k].plan, seen);
+        harvest_free(&harvests[i]);
+    }
+    arena_free(&arena);
+}
+
+static const char DENSE[] =
+    "{\"model_type\": \"generic\", \"hidden_size\": 512, \"intermediate_size\": 2048, "
+    "\"num_hidden_layers\": 10, \"num_attention_heads\": 8, \"vocab_size\": 32000, "
+    "\"max_position_embeddings\": 4096}"; // its embeddings are tied
+static const char EXPERTS[] =
+    "{\"model_type\": \"generic\", \"hidden_size\": 512, \"intermediate_size\": 2048, "
+    "\"num_hidden_layers\": 9, \"num_attention_heads\": 8, \"vocab_size\": 32000, "
+    "\"max_position_embeddings\": 4096, \"tie_word_embeddings\": false, \"num_experts\": 8, "
+    "\"num_experts_per_tok\": 2, \"moe_intermediate_size\": 1024, \"first_k_dense_replace\": 1}";
+
+#define TRAINING(more) "{\"seq_len\": 1024, \"global_batch\": 96" more "}"
+
+static void it_is_that_of_the_estimate(void) {
+    static const struct {
+        const char *model, *training, *parallel;
+    } JOBS[] = {
+        {DENSE, TRAINING(""), NULL},
+        {DENSE, TRAINING(", \"stack\": \"megatron-2021\""), "{\"recompute\": \"none\"}"},
+        {DENSE, TRAINING(", \"stack\": \"torchtitan\""), NULL},
+        {DENSE, TRAINING(", \"stack\": \"pytorch-fsdp\""), NULL},
+        {DENSE, TRAINING(", \"stack\": \"runtime\""), "{\"micro_batch\": 1}"},
+        {DENSE, TRAINING(", \"overlap_grad_reduce\": false, \"overlap_param_gather\": false"),
+         NULL},
+        {EXPERTS, TRAINING(""), NULL},
+        {EXPERTS, TRAINING(", \"stack\": \"runtime\""), "{\"micro_batch\": 1}"},
+    };
+    Seen seen = {0};
+    for (size_t i = 0; i < sizeof JOBS / sizeof *JOBS; i++)
+        space_compare(JOBS[i].model, "\"dgx-h100:2\"", JOBS[i].training, JOBS[i].parallel, 100,
+                      &seen);
+    CU_ASSERT_EQUAL(seen.num_wrong, 0);
+    CU_ASSERT(seen.num > 300);
+    const int kinds[] = {seen.num_experts, seen.num_interleaved, seen.num_blocking,
+                         seen.num_split,   seen.num_uneven,      seen.num_tied,
+                         seen.num_cp,      seen.num_sharded,     seen.num_repeating,
+                         seen.num_unknown};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) CU_ASSERT(kinds[i] > 5);
+}
+
+// Of 4,096 micro-batches all but the first and the last few periods are left out.
+static void a_long_step_is_its_period_repeated(void) {
+    static const char *const PARALLEL[] = {"{\"pp\": 2, \"micro_batch\": 1, \"dp\": 1}",
+                                           "{\"pp\": 4, \"micro_batch\": 1, \"dp\": 2}"};
+    Seen seen = {0};
+    for (int i = 0; i < 2; i++)
+        space_compare(DENSE, "\"dgx-h100:1\"", "{\"seq_len\": 256, \"global_batch\": 8192}",
+                      PARALLEL[i], 12, &seen);
+    CU_ASSERT_EQUAL(seen.num_wrong, 0);
+    CU_ASSERT_EQUAL(seen.num_repeating, seen.num);
+    CU_ASSERT(seen.num > 10);
+}
+
+CU_TestInfo step_time_tests[] = {
+    {"it_is_that_of_the_estimate", it_is_that_of_the_estimate},
+    {"a_long_step_is_its_period_repeated", a_long_step_is_its_period_repeated},
+    CU_TEST_INFO_NULL,
+};
