@@ -1,148 +1,185 @@
 #include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/named_plan.h"
+#include "cli/plan_answer.h"
 #include "cli/plan_files.h"
+#include "cli/plan_options.h"
 #include "cli/progress.h"
-#include "planner/planner.h"
-#include "report/report.h"
+#include "planner/advice.h"
+#include "planner/frontier.h"
 #include "report/units.h"
+#include "whatif/change.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
+enum { MAX_THREADS = 16 };
+
+// --- Progress
+
 typedef struct {
-    CommonOptions common;
-    PlannerOptions planner;
-    int objective; // PlanObjective
-    const char *folder;
-} PlanOptions;
+    Progress line;
+    SearchStanding standing;
+    PlanObjective objective;
+} PlanProgress;
 
-enum {
-    KEY_TOP = KEY_LONG,
-    KEY_OBJECTIVE,
-    KEY_EXHAUSTIVE,
-    KEY_BUDGET,
-    KEY_MAX_MEMORY,
-    KEY_VARIANTS,
-};
-enum { MAX_TOP = 1000, MAX_THREADS = 16 };
-
-static const struct argp_option OPTIONS[] = {
-    {"top", KEY_TOP, "K", 0, "how many of the best plans are wanted (default: 5)", 0},
-    {"objective", KEY_OBJECTIVE, "throughput|cost|energy|memory", 0,
-     "what is best (default: throughput)", 0},
-    {"output", 'o', "DIR", 0, "writes plan.json, the launch files, trace.json and report.txt there",
-     0},
-    {"max-memory", KEY_MAX_MEMORY, "BYTES", 0, "a plan may not need more on one GPU", 0},
-    {"budget", KEY_BUDGET, "SECONDS", 0, "stop searching after this time", 0},
-    {"variants", KEY_VARIANTS, NULL, 0,
-     "also list plans that differ only in chunks, schedule, ZeRO stage or context-parallel method",
-     0},
-    {"exhaustive", KEY_EXHAUSTIVE, NULL, 0, "price everything that fits, for doubters", 0},
-    OPTION_JSON,
-    OPTION_NOT_YET("layerwise", 0, NULL),
-    OPTION_NOT_YET("pareto", 1, NULL),
-    OPTION_NOT_YET("robust", 2, NULL),
-    OPTION_NOT_YET("min-gpus-for", 3, "TOKENS_PER_S"),
-    OPTION_NOT_YET("deadline", 4, "TOKENS,SECONDS"),
-    OPTION_NOT_YET("compare", 5, "CONFIGURATION"),
-    OPTION_NOT_YET("write-lp", 6, "FILE"),
-    {0},
-};
-
-// No plan runs in less than a megabyte: a smaller number is in other units.
-static error_t parse_bytes(struct argp_state *state, const char *text, double *out) {
-    error_t error = parse_double(state, "max-memory", text, 1, out);
-    if (error || *out >= 1e6) return error;
-    return parse_refuse(state,
-                        "--max-memory: \"%.60s\" is less than a megabyte; write bytes, as in "
-                        "70e9",
-                        text);
+static const char *value_text(PlanObjective objective, double value, char *text) {
+    switch (objective) {
+    case OBJECTIVE_COST:
+        return units_usd(value, text);
+    case OBJECTIVE_ENERGY:
+        snprintf(text, UNITS_SIZE, "%.4g J", value);
+        return text;
+    case OBJECTIVE_MEMORY:
+        return units_bytes(value, text);
+    case OBJECTIVE_THROUGHPUT:
+    case NUM_OBJECTIVES:
+        break;
+    }
+    return units_seconds(value, text);
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-    PlanOptions *options = state->input;
-    PlannerOptions *planner = &options->planner;
-    switch (key) {
-    case KEY_TOP:
-        return parse_int(state, "top", arg, 1, MAX_TOP, &planner->top);
-    case KEY_OBJECTIVE:
-        return parse_name(state, "objective", arg, OBJECTIVE_NAMES, &options->objective);
-    case 'o':
-        options->folder = arg;
-        return 0;
-    case KEY_MAX_MEMORY:
-        return parse_bytes(state, arg, &planner->max_memory_bytes);
-    case KEY_BUDGET:
-        return parse_double(state, "budget", arg, 0.001, &planner->budget_s);
-    case KEY_EXHAUSTIVE:
-        planner->exhaustive = true;
-        return 0;
-    case KEY_VARIANTS:
-        planner->distinct = false;
-        return 0;
-    default:
-        return common_parse(key, arg, state);
-    }
+// ": best 12.3 s, bound 11.9 s, gap 3.3 %".
+static void plan_progress(void *context, const char *what, int64_t done, int64_t total) {
+    PlanProgress *progress = context;
+    const double best = progress->standing.best_value, bound = progress->standing.bound_value;
+    char tail[128] = "", a[UNITS_SIZE], b[UNITS_SIZE], c[UNITS_SIZE];
+    if (isfinite(best) && best > 0)
+        snprintf(tail, sizeof tail, ", best %s, bound %s, gap %s",
+                 value_text(progress->objective, best, a),
+                 value_text(progress->objective, fmin(best, bound), b),
+                 units_percent(fmax(0, 1 - bound / best), c));
+    progress_tell(&progress->line, what, done, total, tail);
 }
 
-static const struct argp ARGP = {
-    .options = OPTIONS,
-    .parser = parse,
-    .args_doc = "SCENARIO",
-    .doc = "Searches all ways to split and schedule the training job of a scenario and prints the "
-           "best, why the runners-up lose, and what was searched. What the scenario's `parallel` "
-           "states is kept; the rest is free.\v"
-           "Examples:\n"
-           "  meshwright plan job.json\n"
-           "  meshwright plan job.json -o out && meshwright launch out/plan.json --dry-run\n"
-           "  meshwright plan job.json --top 10 --objective cost\n"
-           "  meshwright plan job.json --max-memory 70e9 --json\n\n"
-           "Files of an earlier plan in DIR are replaced, but none that SCENARIO is made of. Exits "
-           "with 1 where nothing fits, after "
-           "saying what is missing and what would fit.",
-};
+// --- Questions
 
-static Status plan_print(const PlanOptions *options, const Scenario *scenario,
-                         const PlannerResult *result, bool launchable) {
-    if (options->common.json) {
-        cJSON *tree = planner_to_json(result);
-        answer_add_calibration(tree, scenario);
-        return answer_json(tree);
-    }
-    report_plans(scenario, result, stdout);
-    if (options->folder && result->num_entries > 0)
-        printf("The best plan is %s/plan.json; its %strace and this report are beside it.\n",
-               options->folder, launchable ? "launch files, " : "");
+// The scenario on another number of GPUs; dp and zero_group follow it.
+static Status scenario_resize(const Scenario *scenario, int num_gpus, Arena *arena, Scenario *out) {
+    const char *const path = "cluster.num_gpus";
+    const cJSON *document;
+    TRY(change_base(scenario, &path, 1, false, arena, &document));
+    cJSON *changed = (cJSON *)document; // ours: change_base made it
+    change_derive(changed, &path, 1);
+    cJSON *number = cJSON_CreateNumber(num_gpus);
+    Status status = change_set(scenario, changed, path, number);
+    cJSON_Delete(number);
+    TRY(status);
+    JsonNode *root = ARENA_NEW(arena, JsonNode);
+    *root = (JsonNode){.file = scenario->file, .item = document};
+    TRY(scenario_read(root, arena, out));
+    return scenario_refuse_unsupported(out);
+}
+
+static Status sizing_answer(const PlanOptions *options, Arena *arena, PlanAnswer *answer) {
+    const Training *training = &answer->scenario->training;
+    const double step_tokens = (double)training->seq_len * (double)training->global_batch;
+    double step_time_s = step_tokens / options->min_tokens_per_s;
+    if (options->deadline_tokens > 0)
+        step_time_s = options->deadline_s / ceil(options->deadline_tokens / step_tokens);
+    Sizing *sizing = ARENA_NEW(arena, Sizing);
+    TRY(planner_size(answer->scenario, step_time_s, &options->planner, sizing));
+    answer->sizing = sizing;
+    answer->run_tokens = options->deadline_tokens;
+    if (sizing->num_gpus == 0) return status_ok();
+    Scenario *resized = ARENA_NEW(arena, Scenario);
+    TRY(scenario_resize(answer->scenario, sizing->num_gpus, arena, resized));
+    answer->scenario = resized;
+    // What the budget or Ctrl-C ended was the look at other numbers.
+    PlannerOptions planner = options->planner;
+    planner.budget_s = 0;
+    planner.end_soon = NULL;
+    return planner_search(resized, &planner, arena, &answer->result);
+}
+
+static Status rival_answer(const PlanOptions *options, Arena *arena, PlanAnswer *answer) {
+    Scenario *named = ARENA_NEW(arena, Scenario);
+    TRY(named_scenario(answer->scenario, options->compare, arena, named));
+    TRY(planner_search(answer->scenario, &options->planner, arena, &answer->result));
+    if (answer->result.num_entries == 0) return status_ok();
+    Rival *rival = ARENA_NEW(arena, Rival);
+    TRY(planner_rival(named, &options->planner, &answer->result, arena, rival));
+    answer->rival = rival;
+    answer->rival_text = options->compare;
     return status_ok();
+}
+
+static Status question_answer(const PlanOptions *options, Arena *arena, PlanAnswer *answer) {
+    if (options->min_tokens_per_s > 0 || options->deadline_tokens > 0)
+        TRY(sizing_answer(options, arena, answer));
+    else if (options->compare)
+        TRY(rival_answer(options, arena, answer));
+    else if (options->pareto)
+        return planner_frontier(answer->scenario, &options->planner, arena, &answer->result);
+    else
+        TRY(planner_search(answer->scenario, &options->planner, arena, &answer->result));
+    planner_advise(answer->scenario, &options->planner, arena, &answer->result);
+    return status_ok();
+}
+
+static Status question_search(PlanOptions *options, Arena *arena, PlanAnswer *answer) {
+    PlannerOptions *planner = &options->planner;
+    const long num_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    PlanProgress progress = {.line = progress_start(), .objective = planner->objective};
+    planner->num_threads = num_cpus > MAX_THREADS ? MAX_THREADS : (int)num_cpus;
+    planner->progress = plan_progress;
+    planner->progress_context = &progress;
+    planner->standing = &progress.standing;
+    planner->end_soon = interrupt_watch();
+    Status status = question_answer(options, arena, answer);
+    interrupt_leave();
+    progress_end(&progress.line);
+    return status;
+}
+
+// --- The answer
+
+static Status plan_print(const PlanOptions *options, const PlanAnswer *answer, bool launchable) {
+    if (options->common.json) return answer_json(plan_answer_to_json(answer));
+    plan_answer_print(answer, stdout);
+    if (options->folder && answer->result.num_entries > 0)
+        printf("The %s plan is %s/plan.json; its %strace and this report are beside it.\n",
+               options->pareto ? "fastest" : "best", options->folder,
+               launchable ? "launch files, " : "");
+    return status_ok();
+}
+
+// What was asked for is not to be had.
+static Status answer_is_no(const PlanAnswer *answer) {
+    const char *file = answer->scenario->file;
+    const PlannerResult *result = &answer->result;
+    char missing[UNITS_SIZE];
+    if (answer->sizing && answer->sizing->num_gpus == 0)
+        return status_at(STATUS_NO, file, "", "no number of GPUs looked at is fast enough");
+    if (result->num_entries == 0)
+        return status_at(STATUS_NO, file, "", "nothing fits; the closest plan misses by %s",
+                         units_bytes(result->miss.missing_bytes, missing));
+    if (!answer->rival) return status_ok();
+    if (answer->rival->refusal)
+        return status_at(STATUS_NO, file, "", "no plan with %s is legal", answer->rival_text);
+    if (answer->rival->found.num_entries > 0) return status_ok();
+    return status_at(STATUS_NO, file, "", "no plan with %s fits; the closest misses by %s",
+                     answer->rival_text,
+                     units_bytes(answer->rival->found.miss.missing_bytes, missing));
 }
 
 static Status plan_answer(PlanOptions *options, Arena *arena) {
     Scenario scenario;
     TRY(scenario_open(options->common.scenario, arena, &scenario));
     if (options->folder) TRY(plan_files_check(&scenario, options->folder, arena));
-    long num_cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    Progress progress = progress_start();
-    PlannerOptions *planner = &options->planner;
-    planner->objective = (PlanObjective)options->objective;
-    planner->num_threads = num_cpus > MAX_THREADS ? MAX_THREADS : (int)num_cpus;
-    planner->progress = progress_show;
-    planner->progress_context = &progress;
+    PlanAnswer answer = {.scenario = &scenario};
+    TRY(question_search(options, arena, &answer));
     bool launchable = false;
-    PlannerResult result;
-    Status status = planner_search(&scenario, planner, arena, &result);
-    progress_end(&progress);
-    TRY(status);
-    if (options->folder && result.num_entries > 0)
-        TRY(plan_files_save(&scenario, &result, options->folder, arena, &launchable));
-    TRY(plan_print(options, &scenario, &result, launchable));
-    if (result.num_entries > 0) return status_ok();
-    char missing[UNITS_SIZE];
-    return status_at(STATUS_NO, scenario.file, "", "nothing fits; the closest plan misses by %s",
-                     units_bytes(result.miss.missing_bytes, missing));
+    if (options->folder && answer.result.num_entries > 0)
+        TRY(plan_files_save(&answer, options->folder, arena, &launchable));
+    TRY(plan_print(options, &answer, launchable));
+    return answer_is_no(&answer);
 }
 
 Status command_plan(int argc, char **argv) {
-    PlanOptions options = {.objective = OBJECTIVE_THROUGHPUT, .planner.distinct = true};
-    TRY(command_parse(&ARGP, argc, argv, &options.common));
+    PlanOptions options;
+    TRY(plan_options_read(argc, argv, &options));
     Arena arena = {0};
     Status status = plan_answer(&options, &arena);
     arena_free(&arena);

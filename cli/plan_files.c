@@ -4,7 +4,6 @@
 #include "base/output_file.h"
 #include "cli/output.h"
 #include "launch/launch.h"
-#include "report/report.h"
 #include "report/trace.h"
 
 #include <inttypes.h>
@@ -89,10 +88,10 @@ static Status estimate_trace_save(const Scenario *scenario, const Plan *plan, co
     return trace_save(path, &context, &timeline, 1);
 }
 
-static Status report_save(const Scenario *scenario, const PlannerResult *result, const char *path) {
+static Status report_save(const PlanAnswer *answer, const char *path) {
     OutputFile file;
     TRY(output_open(path, &file));
-    report_plans(scenario, result, file.stream);
+    plan_answer_print(answer, file.stream);
     return output_close(&file, status_ok());
 }
 
@@ -102,13 +101,14 @@ Status plan_files_check(const Scenario *scenario, const char *folder, Arena *are
     return folder_check_files(folder, NAMES, scenario, arena);
 }
 
-Status plan_files_save(const Scenario *scenario, const PlannerResult *result, const char *folder,
-                       Arena *arena, bool *launchable) {
-    const PlannedEntry *best = &result->entries[0];
+Status plan_files_save(const PlanAnswer *answer, const char *folder, Arena *arena,
+                       bool *launchable) {
+    const Scenario *scenario = answer->scenario;
+    const PlannedEntry *best = &answer->result.entries[0];
     TRY(folder_make(folder));
     TRY(plan_save(scenario, best, arena_printf(arena, "%s/plan.json", folder), arena));
     TRY(launch_files_save(scenario, &best->plan, folder, arena, launchable));
     TRY(estimate_trace_save(scenario, &best->plan, arena_printf(arena, "%s/trace.json", folder),
                             arena));
-    return report_save(scenario, result, arena_printf(arena, "%s/report.txt", folder));
+    return report_save(answer, arena_printf(arena, "%s/report.txt", folder));
 }

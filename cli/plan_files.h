@@ -3,8 +3,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "config/scenario.h"
-#include "planner/planner.h"
+#include "cli/plan_answer.h"
 
 #include <stdbool.h>
 
@@ -15,5 +14,5 @@ Status plan_files_check(const Scenario *scenario, const char *folder, Arena *are
 // Makes the folder and writes the best plan as plan.json, its launch files, trace.json of its
 // estimate, and report.txt. Launch files that cannot be written for this plan are left out with a
 // note on standard error, and *launchable is false.
-Status plan_files_save(const Scenario *scenario, const PlannerResult *result, const char *folder,
-                       Arena *arena, bool *launchable);
+Status plan_files_save(const PlanAnswer *answer, const char *folder, Arena *arena,
+                       bool *launchable);

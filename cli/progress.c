@@ -16,17 +16,22 @@ Progress progress_start(void) {
 }
 
 void progress_show(void *context, const char *what, int64_t done, int64_t total) {
-    Progress *progress = context;
+    progress_tell(context, what, done, total, "");
+}
+
+void progress_tell(Progress *progress, const char *what, int64_t done, int64_t total,
+                   const char *tail) {
     if (!progress->terminal) return;
     double now = now_s();
     if (now - progress->start_s < 1 || now - progress->last_s < 0.1) return;
     progress->last_s = now;
     progress->shown = true;
     if (total > 0)
-        fprintf(stderr, "\r\033[K%s: %" PRId64 " of %" PRId64 " (%.0f s)", what, done, total,
-                now - progress->start_s);
+        fprintf(stderr, "\r\033[K%s: %" PRId64 " of %" PRId64 "%s (%.0f s)", what, done, total,
+                tail, now - progress->start_s);
     else
-        fprintf(stderr, "\r\033[K%s: %" PRId64 " (%.0f s)", what, done, now - progress->start_s);
+        fprintf(stderr, "\r\033[K%s: %" PRId64 "%s (%.0f s)", what, done, tail,
+                now - progress->start_s);
     fflush(stderr);
 }
 

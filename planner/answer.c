@@ -1,12 +1,15 @@
 // The search's result as JSON and as a sentence.
 #include "planner/planner.h"
 
+#include "planner/advice.h"
+
 static cJSON *entry_to_json(const PlannedEntry *entry) {
     cJSON *json = estimate_to_json(&entry->estimate, &entry->plan);
     cJSON_AddBoolToObject(json, "within_noise_of_best", entry->within_noise_of_best);
     json_add_number(json, "loses_frac", entry->loses_frac);
     if (entry->variant_of >= 0) json_add_number(json, "variant_of", entry->variant_of);
     cJSON_AddStringToObject(json, "why", entry->why);
+    if (entry->advice.limit) cJSON_AddItemToObject(json, "advice", advice_to_json(&entry->advice));
     return json;
 }
 
@@ -35,10 +38,21 @@ static cJSON *miss_to_json(const ClosestMiss *miss) {
     return json;
 }
 
+// What nothing in the list is beaten on.
+static cJSON *axes_to_json(const PlannerResult *result) {
+    const char *const axes[] = {result->robust ? "step_time_high_s" : "step_time_s",
+                                "memory_device_bytes", "joules_per_token"};
+    return cJSON_CreateStringArray(axes, result->num_axes);
+}
+
 cJSON *planner_to_json(const PlannerResult *result) {
     cJSON *json = cJSON_CreateObject();
     json_add_number(json, "schema", 1);
-    cJSON_AddStringToObject(json, "objective", OBJECTIVE_NAMES[result->objective]);
+    if (result->num_axes > 0)
+        cJSON_AddItemToObject(json, "pareto", axes_to_json(result));
+    else
+        cJSON_AddStringToObject(json, "objective", OBJECTIVE_NAMES[result->objective]);
+    if (result->robust) cJSON_AddBoolToObject(json, "robust", true);
     cJSON *plans = cJSON_AddArrayToObject(json, "plans");
     for (int i = 0; i < result->num_entries; i++)
         cJSON_AddItemToArray(plans, entry_to_json(&result->entries[i]));

@@ -32,6 +32,7 @@ static void item_remove(Best *best, int place) {
 }
 
 void best_insert(Best *best, const Priced *priced) {
+    if (best->worst_value > 0 && priced->value > best->worst_value) return;
     for (int i = 0; best->distinct && i < best->num_items; i++) {
         if (!plans_are_variants(&best->items[i].candidate.plan, &priced->candidate.plan)) continue;
         if (compare_priced(&best->items[i], priced) < 0) return;
@@ -47,13 +48,14 @@ void best_insert(Best *best, const Priced *priced) {
 }
 
 double best_value_limit(const Best *best) {
-    if (best->num_items < best->top) return INFINITY;
-    return best->items[best->top - 1].value * (1 + ROUNDING_FRAC);
+    double last = best->worst_value > 0 ? best->worst_value : INFINITY;
+    if (best->num_items == best->top) last = best->items[best->top - 1].value;
+    return last * (1 + ROUNDING_FRAC);
 }
 
 bool best_excludes(const Best *best, const Candidate *candidate) {
-    if (best->num_items < best->top) return false;
     if (candidate->value > best_value_limit(best)) return true;
+    if (best->num_items < best->top) return false;
     const Priced *last = &best->items[best->top - 1];
     return candidate->value >= last->value &&
            candidate->step_time_s > last->estimate.step_time_s * (1 + ROUNDING_FRAC);

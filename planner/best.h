@@ -12,13 +12,14 @@ typedef struct {
 typedef struct {
     Priced *items; // [num_items], best first
     int num_items, top;
-    bool distinct; // of plans that are variants of each other only the best
+    bool distinct;      // of plans that are variants of each other only the best
+    double worst_value; // what is beyond is not kept; 0: everything may be
 } Best;
 
 // Keeps a price if it is among the best K.
 void best_insert(Best *best, const Priced *priced);
 
-// A value above it cannot enter any more; INFINITY while fewer than K are known.
+// A value above it cannot enter any more; INFINITY while fewer than K are known and all are wanted.
 double best_value_limit(const Best *best);
 
 // Whether a candidate with these bounds cannot enter any more.

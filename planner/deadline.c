@@ -9,8 +9,9 @@ double monotonic_s(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-void deadline_start(Deadline *deadline, double budget_s) {
+void deadline_start(Deadline *deadline, double budget_s, const atomic_bool *end_soon) {
     deadline->end_s = budget_s > 0 ? monotonic_s() + budget_s : INFINITY;
+    deadline->end_soon = end_soon;
     atomic_init(&deadline->armed, false);
 }
 
@@ -19,6 +20,8 @@ void deadline_arm(Deadline *deadline) {
 }
 
 bool deadline_is_past(const Deadline *deadline) {
+    if (deadline->end_soon && atomic_load_explicit(deadline->end_soon, memory_order_relaxed))
+        return true;
     return isfinite(deadline->end_s) && monotonic_s() > deadline->end_s;
 }
 

@@ -1,4 +1,4 @@
-// planner/deadline.h - the end of a search's time budget.
+// planner/deadline.h - the end of a search's time budget, or of its user's patience.
 //
 // A search answers with the best it has found, so the time is up only once it has found something:
 // until then it goes on, however late it is.
@@ -8,15 +8,16 @@
 #include <stdbool.h>
 
 typedef struct {
-    double end_s;      // of monotonic_s(); INFINITY without a budget
-    atomic_bool armed; // something was found
+    double end_s;                // of monotonic_s(); INFINITY without a budget
+    const atomic_bool *end_soon; // set from elsewhere: the time is up; NULL: never
+    atomic_bool armed;           // something was found
 } Deadline;
 
 // Seconds of a clock that only runs forward.
 double monotonic_s(void);
 
 //   budget_s  from now; 0: no end
-void deadline_start(Deadline *deadline, double budget_s);
+void deadline_start(Deadline *deadline, double budget_s, const atomic_bool *end_soon);
 
 // Something was found: from now on late means stop. Any thread may call it.
 void deadline_arm(Deadline *deadline);

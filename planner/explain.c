@@ -1,5 +1,7 @@
 #include "planner/explain.h"
 
+#include "planner/robust.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,6 +112,20 @@ const char *explain_loss(PlanObjective objective, const PlannedEntry *best,
         rest = arena_printf(arena, "; %s memory", bytes_text(memory_bytes, arena));
     return arena_printf(arena, "%.1f %% %s: %s%s", other->loses_frac * 100, WORSE[objective], parts,
                         rest);
+}
+
+// To a tenth, and never minus nothing.
+static double percent_of(double ratio) {
+    return round((ratio - 1) * 1000) / 10 + 0.0;
+}
+
+const char *explain_robust(const PlannedEntry *best, const PlannedEntry *other, Arena *arena) {
+    const Estimate *a = &best->estimate, *b = &other->estimate;
+    return arena_printf(arena,
+                        "%.1f %% slower at the upper end of its interval: the step %+.1f %%, the "
+                        "width above it %+.1f %%",
+                        other->loses_frac * 100, percent_of(b->step_time_s / a->step_time_s),
+                        percent_of(robust_raise(b) / robust_raise(a)));
 }
 
 // --- Noise

@@ -9,6 +9,10 @@
 const char *explain_loss(PlanObjective objective, const PlannedEntry *best,
                          const PlannedEntry *other, Arena *arena);
 
+// "1.3 % slower at the upper end of its interval: the step -0.2 %, the interval +1.5 %", for plans
+// that are ranked by it.
+const char *explain_robust(const PlannedEntry *best, const PlannedEntry *other, Arena *arena);
+
 // Standard uncertainty, in seconds, of the difference between the step times of two plans.
 //
 // Model:  both estimates come from the same profile, so what the plans have in common is wrong by

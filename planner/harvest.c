@@ -153,16 +153,33 @@ static bool plan_fits(const Walker *w, const Plan *plan, const Workload *workloa
     return false;
 }
 
+static bool is_excluded(const HarvestTask *task, double memory_bytes, double step_time_s,
+                        double busy_s) {
+    return task->excludes &&
+           task->excludes(task->excludes_context, memory_bytes, step_time_s, busy_s);
+}
+
+// The least that a plan can have of what the search ranks by.
+static double least_value(const HarvestTask *task, double step_time_s, double busy_s) {
+    return objective_bound(task->space->scenario, task->objective, step_time_s, busy_s) *
+           (1 + task->raise_frac);
+}
+
 // Bounds a plan that fits; keeps it unless the bound is above the limit.
 static void plan_bound(Walker *w, const Plan *plan, const RankMemory *memory, Shared *shared) {
     const HarvestTask *task = w->task;
     const Scenario *scenario = task->space->scenario;
+    if (task->excludes && task->loose &&
+        is_excluded(task, memory->device_bytes, loose_bound_s(task->loose, plan), 0)) {
+        w->out->pruned_by_bound++;
+        return;
+    }
     const Prices *prices = shared_prices(w, plan, shared);
+    const double busy_s = mean_busy_s(plan, prices);
     double step_time_s = estimate_lower_bound_s(scenario, plan, &shared->workload, prices);
-    double value =
-        objective_bound(scenario, task->objective, step_time_s, mean_busy_s(plan, prices));
+    double value = least_value(task, step_time_s, busy_s);
     if (task->objective == OBJECTIVE_MEMORY) value = memory->device_bytes;
-    if (value > task->value_limit) {
+    if (value > task->value_limit || is_excluded(task, memory->device_bytes, step_time_s, busy_s)) {
         w->out->pruned_by_bound++;
         return;
     }
@@ -170,15 +187,14 @@ static void plan_bound(Walker *w, const Plan *plan, const RankMemory *memory, Sh
     *candidate_add(w->out) = (Candidate){.plan = *plan,
                                          .value = value,
                                          .step_time_s = step_time_s,
-                                         .device_bytes = memory->device_bytes,
+                                         .memory_bytes = memory->device_bytes,
+                                         .busy_s = busy_s,
                                          .index = (int64_t)w->split << 32 | w->out->considered};
 }
 
 static bool loosely_excluded(const HarvestTask *task, const Plan *plan) {
     if (!task->loose || task->goal != HARVEST_BOUND) return false;
-    double step_time_s = loose_bound_s(task->loose, plan);
-    return objective_bound(task->space->scenario, task->objective, step_time_s, 0) >
-           task->value_limit;
+    return least_value(task, loose_bound_s(task->loose, plan), 0) > task->value_limit;
 }
 
 static bool family_visit(void *context, const Plan *plans, int num_plans, int series) {

@@ -14,11 +14,12 @@
 // A configuration that fits, with bounds that its price cannot be below.
 typedef struct {
     Plan plan;
-    double value;       // of the objective
-    double step_time_s; // also the tie-breaker
-    double device_bytes;
-    int64_t index; // order of generation
-    bool priced;   // the search knows its price already
+    double value;        // of the objective
+    double step_time_s;  // also the tie-breaker
+    double memory_bytes; // exact
+    double busy_s;       // exact but for rounding: what the mean rank computes
+    int64_t index;       // order of generation
+    bool priced;         // the search knows its price already
 } Candidate;
 
 // By value, then step time, then order of generation: as qsort wants it.
@@ -35,9 +36,14 @@ typedef struct {
     const Space *space;
     HarvestGoal goal;
     PlanObjective objective;
+    double raise_frac;       // by which the ranking's values are above the objective's at least
     const LooseCosts *loose; // NULL: no configuration is passed over by it
     double value_limit;      // a configuration whose bound is above it is passed over; INFINITY
     Deadline *deadline;      // NULL: none
+    // Whether a configuration that fits is of no use whatever its price, which is at least this
+    // step time and busy time. Called from all threads. NULL: no.
+    bool (*excludes)(const void *context, double memory_bytes, double step_time_s, double busy_s);
+    const void *excludes_context;
 } HarvestTask;
 
 // What one split holds.

@@ -30,6 +30,7 @@ static const char *instead_text(const Constraint *constraint, const Plan *plan, 
 
 static bool change_fits(const Scenario *changed, const PlannerOptions *options, Arena *arena,
                         Plan *plan) {
+    if (options->end_soon && atomic_load(options->end_soon)) return false;
     if (options->progress)
         options->progress(options->progress_context, "what would fit, on GPUs",
                           changed->cluster.num_gpus, 0);
@@ -122,7 +123,7 @@ static const char *more_gpus(const Scenario *scenario, const PlannerOptions *opt
     g.node_gpus = cluster->whole_node_gpus > 0 ? cluster->whole_node_gpus : cluster->gpus_per_node;
     g.changed.parallel.dp = g.changed.parallel.zero_group = ABSENT;
     if (!constrained) constraints_drop_all(&g.changed.parallel);
-    deadline_start(&g.deadline, options->budget_s);
+    deadline_start(&g.deadline, options->budget_s, options->end_soon);
     int misses, fits = nodes_doubled(&g, &misses);
     if (fits == 0) return NULL;
     fits = nodes_narrowed(&g, misses, fits);

@@ -19,6 +19,7 @@
 #include "costmodel/estimate.h"
 #include "plan/plan.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -38,12 +39,21 @@ extern const char *const OBJECTIVE_NAMES[NUM_OBJECTIVES + 1]; // ends with NULL
 //         where nothing fits "what would fit, on GPUs" with their number
 typedef void (*PlannerProgress)(void *context, const char *what, int64_t done, int64_t total);
 
+// What a search knows so far, in terms of what it ranks by.
+typedef struct {
+    double best_value;  // INFINITY until something is priced
+    double bound_value; // nothing that is still open can be below; 0 while nothing is known
+} SearchStanding;
+
 // A zeroed struct asks for the defaults.
 typedef struct {
     int top; // plans wanted; 0 means 5
     PlanObjective objective;
     double max_memory_bytes;  // a plan may not need more on one GPU; 0: what the GPU has
     double budget_s;          // end after so many seconds, once a plan is found; 0: never
+    double worst_value;       // plans beyond are not wanted, though they may fit; 0: all are
+    bool robust;              // rank by the upper end of the interval: of objectives that are
+                              // proportional to the step time (planner/robust.h)
     bool exhaustive;          // price everything that fits; for tests and doubters
     bool distinct;            // of plans that are variants of each other list the best only; for
                               // OBJECTIVE_MEMORY none that needs as much as a faster one
@@ -51,6 +61,8 @@ typedef struct {
     int num_threads;          // 0 or 1: the calling one only; the result is the same
     PlannerProgress progress; // may be NULL
     void *progress_context;
+    SearchStanding *standing;    // kept up to date before each call of progress; may be NULL
+    const atomic_bool *end_soon; // set from elsewhere: end as if the budget were used up; or NULL
 } PlannerOptions;
 
 // Counts of legal configurations: considered = pruned_by_memory + pruned_by_bound + priced.
@@ -61,10 +73,20 @@ typedef struct {
     int64_t priced;
     bool optimal;       // the best K are proven
     double gap_frac;    // how much better than the best an unpriced one could be; 0 where optimal
-    bool stopped_early; // by the budget; what was not priced counts as pruned_by_bound
+    bool stopped_early; // by the budget or end_soon; what was not priced counts as pruned_by_bound
     int wanted;         // plans asked for; where stopped_early there may be fewer entries than fit
     double wall_s;
 } SearchStats;
+
+// What holds a plan back, and the nearest change that would help (planner/advice.h).
+typedef struct {
+    const char *limit;    // "bubble", "tp_exposed", ..., "memory", "compute"; NULL: not looked at
+    double limit_frac;    // share of the step it takes, or that only memory forbids to save
+    const char *change;   // "vpp 10 instead of 5"; NULL: none helps
+    double gain_frac;     // how much less time a token takes after it
+    double missing_bytes; // > 0: on one GPU, and the change would fit with that much more
+    bool is_of_job;       // another job, not another plan for this one
+} Advice;
 
 typedef struct {
     Plan plan;
@@ -74,6 +96,7 @@ typedef struct {
     int variant_of;            // the first entry with the same degrees, micro_batch and recompute
                                // (other chunks, schedule, ZeRO stage, cp_method); -1 for none
     const char *why;           // "4.1 % slower: +310 ms bubble, ..."; for the best, what it wins by
+    Advice advice;             // set by planner_advise
 } PlannedEntry;
 
 // Where nothing fits: the configuration that misses by the fewest bytes.
@@ -86,10 +109,13 @@ typedef struct {
 
 typedef struct {
     PlanObjective objective;
-    const PlannedEntry *entries; // [num_entries] best first
-    int num_entries;             // 0 where nothing fits; fewer than `top` where fewer fit
+    bool robust;           // as asked for
+    bool gives_back;       // only plans that give cached blocks back fit
+    int num_axes;          // of a frontier (planner/frontier.h); 0 for a ranking
+    PlannedEntry *entries; // [num_entries] best first
+    int num_entries;       // 0 where nothing fits; fewer than `top` where fewer fit
     SearchStats stats;
-    ClosestMiss miss; // set only where num_entries is 0
+    ClosestMiss miss; // set only where num_entries is 0 and, with worst_value, nothing fits
 } PlannerResult;
 
 // Searches plans with room for all that the allocator caches; where there are none, those for which
@@ -98,6 +124,10 @@ typedef struct {
 //            1); STATUS_INVALID where the constraints leave no legal configuration: names them
 Status planner_search(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
                       PlannerResult *out);
+
+// The scenario in which the search asks whether plans fit: with max_memory_bytes, and room for all
+// that the allocator caches unless gives_back.
+Scenario planner_limited(const Scenario *scenario, const PlannerOptions *options, bool gives_back);
 
 // The document of `plan --json`: plans, search, timing; where nothing fits, closest_miss. The
 // caller owns the tree.

@@ -1,6 +1,7 @@
 #include "planner/pricing.h"
 
 #include "costmodel/step_time.h"
+#include "planner/robust.h"
 #include "planner/share.h"
 
 #include <math.h>
@@ -75,7 +76,7 @@ static void step_time_work(void *context, int worker, int item) {
 static Priced quick_priced(const Candidate *candidate) {
     return (Priced){.candidate = *candidate,
                     .estimate = {.step_time_s = candidate->step_time_s,
-                                 .memory = {.device_bytes = candidate->device_bytes}},
+                                 .memory = {.device_bytes = candidate->memory_bytes}},
                     .value = candidate->value};
 }
 
@@ -101,6 +102,7 @@ static void estimate_work(void *context, int worker, int item) {
     work->statuses[item] = estimate_plan(work->pricing->scenario, &priced->candidate.plan, scratch,
                                          &priced->estimate, NULL);
     priced->value = objective_value(work->pricing->objective, &priced->estimate);
+    if (work->pricing->robust) priced->value *= robust_raise(&priced->estimate);
 }
 
 //   also  a list of the best that they are kept in too; may be NULL
@@ -124,7 +126,8 @@ static Status list_estimate(Pricing *pricing, Candidate *const *list, size_t num
 Status pricing_run(Pricing *pricing, Candidate **list, size_t num_candidates) {
     for (size_t i = 0; i < num_candidates; i++) list[i]->priced = true;
     if (num_candidates == 0) return status_ok();
-    if (pricing->exhaustive) return list_estimate(pricing, list, num_candidates, &pricing->quick);
+    if (pricing->exhaustive || pricing->robust)
+        return list_estimate(pricing, list, num_candidates, &pricing->quick);
     Work *work = work_start(pricing, list);
     share_work((int)num_candidates, work->num_workers, step_time_work, work);
     size_t num_unknown = 0;

@@ -19,6 +19,8 @@ typedef struct {
     PlanObjective objective;
     int num_threads;
     bool exhaustive;    // whole estimates of all at once
+    bool robust;        // ranked by the upper end of the interval (planner/robust.h), which only a
+                        // whole estimate has
     Deadline *deadline; // armed as soon as one is known
     Best quick;      // the best by step time alone; of their estimates only what ranks them is set
     Best best;       // by whole estimates

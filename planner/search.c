@@ -8,6 +8,8 @@
 #include "planner/miss.h"
 #include "planner/planner.h"
 #include "planner/pricing.h"
+#include "planner/relax.h"
+#include "planner/robust.h"
 #include "planner/share.h"
 #include "planner/space.h"
 #include "workload/schedule.h"
@@ -30,6 +32,8 @@ typedef struct {
     const Scenario *scenario;
     const PlannerOptions *options;
     Deadline deadline;
+    double raise_frac; // robust: the upper end is above the step by at least this
+    double open_value; // the least bound of the candidates kept and not priced
     Space space;
     LooseCosts loose;
     double *split_bound_s; // [num_splits]
@@ -45,7 +49,14 @@ typedef struct {
     Arena arena;
 } Search;
 
-static void progress_call(const Search *s, const char *what, int64_t done, int64_t total) {
+static void progress_call(const Search *s, const char *what, int64_t done, int64_t total,
+                          double bound_value) {
+    SearchStanding *standing = s->options->standing;
+    if (standing)
+        *standing = (SearchStanding){.best_value = s->pricing.quick.num_items > 0
+                                                       ? s->pricing.quick.items[0].value
+                                                       : INFINITY,
+                                     .bound_value = bound_value};
     if (s->options->progress) s->options->progress(s->options->progress_context, what, done, total);
 }
 
@@ -96,11 +107,12 @@ static Status price_all(Search *s) {
     for (size_t next = 0;;) {
         const size_t num = next_candidates(s, &next, list);
         if (num == 0) return status_ok();
-        if (deadline_is_over(&s->deadline)) {
+        if (s->pricing.quick.num_items > 0 && deadline_is_over(&s->deadline)) {
             stop_early(s, list[0]->value);
             return status_ok();
         }
-        progress_call(s, "pricing", (int64_t)(next - num), (int64_t)s->num_candidates);
+        progress_call(s, "pricing", (int64_t)(next - num), (int64_t)s->num_candidates,
+                      list[0]->value);
         s->stats.priced += (int64_t)num;
         TRY(pricing_run(&s->pricing, list, num));
     }
@@ -138,9 +150,12 @@ static void candidates_append(Search *s, const Harvest *harvest) {
         s->capacity = capacity;
     }
     double limit = s->options->exhaustive ? INFINITY : best_value_limit(&s->pricing.quick);
-    for (size_t i = 0; i < harvest->num_candidates; i++)
-        if (harvest->candidates[i].value <= limit)
-            s->candidates[s->num_candidates++] = harvest->candidates[i];
+    for (size_t i = 0; i < harvest->num_candidates; i++) {
+        if (harvest->candidates[i].value > limit) continue;
+        s->candidates[s->num_candidates++] = harvest->candidates[i];
+        if (!harvest->candidates[i].priced)
+            s->open_value = fmin(s->open_value, harvest->candidates[i].value);
+    }
 }
 
 // Prices the most promising candidates of a round's splits, so that the limit of the next round is
@@ -186,7 +201,8 @@ static Status harvest_take(Search *s, Harvest *harvest) {
 
 // The least objective of a split's configurations.
 static double split_value(const Search *s, int split) {
-    return objective_bound(s->scenario, s->options->objective, s->split_bound_s[split], 0);
+    return objective_bound(s->scenario, s->options->objective, s->split_bound_s[split], 0) *
+           (1 + s->raise_frac);
 }
 
 static Status harvest_round(Search *s, int first) {
@@ -197,6 +213,7 @@ static Status harvest_round(Search *s, int first) {
     round.task = (HarvestTask){.space = &s->space,
                                .goal = HARVEST_BOUND,
                                .objective = s->options->objective,
+                               .raise_frac = s->raise_frac,
                                .loose = &s->loose,
                                .value_limit = INFINITY,
                                .deadline = &s->deadline};
@@ -217,7 +234,8 @@ static Status harvest_all(Search *s) {
             stop_early(s, split_value(s, s->split_order[first]));
             break;
         }
-        progress_call(s, "configurations", s->stats.considered, 0);
+        progress_call(s, "configurations", s->stats.considered, 0,
+                      fmin(s->open_value, split_value(s, s->split_order[first])));
         TRY(harvest_round(s, first));
     }
     return status_ok();
@@ -237,9 +255,10 @@ static const char *best_text(const Search *s, const Plan *best, Arena *arena) {
         return arena_printf(arena, "best of %lld priced in the time given",
                             (long long)s->stats.priced);
     const bool known = stack_has_plan(stack_rules(s->scenario), best);
-    return arena_printf(arena, "best of %lld configurations%s%s%s", (long long)s->stats.considered,
-                        known ? " that " : ", none of which ", s->scenario->training.stack.name,
-                        " can run");
+    return arena_printf(arena, "best of %lld configurations%s%s can run%s",
+                        (long long)s->stats.considered, known ? " that " : ", none of which ",
+                        s->scenario->training.stack.name,
+                        s->options->robust ? ", by the upper ends of their intervals" : "");
 }
 
 // Whether an entry before this plan needs the same memory and is no slower: nobody wants this one.
@@ -268,8 +287,9 @@ static void entries_build(const Search *s, Arena *arena, PlannerResult *out) {
         entry->within_noise_of_best =
             n == 0 || explain_within_noise(s->scenario, objective, &entries[0], entry);
         entry->variant_of = variant_of(entries, n);
-        entry->why = n == 0 ? best_text(s, &entries[0].plan, arena)
-                            : explain_loss(objective, &entries[0], entry, arena);
+        entry->why = n == 0               ? best_text(s, &entries[0].plan, arena)
+                     : s->options->robust ? explain_robust(&entries[0], entry, arena)
+                                          : explain_loss(objective, &entries[0], entry, arena);
         n++;
     }
     out->entries = entries;
@@ -293,7 +313,7 @@ static Status search_run(Search *s, Arena *arena, PlannerResult *out) {
     s->stats.pruned_by_bound = s->stats.considered - s->stats.pruned_by_memory - s->stats.priced;
     if (s->pricing.best.num_items > 0)
         entries_build(s, arena, out);
-    else
+    else if (s->missing_bytes > 0)
         miss_build(s, arena, out);
     return status_ok();
 }
@@ -348,7 +368,9 @@ static void splits_sort(Search *s) {
 }
 
 static Best best_start(const Search *s, Arena *arena) {
-    Best best = {.top = s->stats.wanted, .distinct = s->options->distinct};
+    Best best = {.top = s->stats.wanted,
+                 .distinct = s->options->distinct,
+                 .worst_value = s->options->worst_value};
     if (s->options->objective == OBJECTIVE_MEMORY && best.distinct) best.top *= TIES_FACTOR;
     best.items = ARENA_ARRAY(arena, best.top, Priced);
     return best;
@@ -359,6 +381,7 @@ static Pricing pricing_start(Search *s) {
                      .objective = s->options->objective,
                      .num_threads = s->options->num_threads,
                      .exhaustive = s->options->exhaustive,
+                     .robust = s->options->robust,
                      .deadline = &s->deadline,
                      .quick = best_start(s, &s->arena),
                      .best = best_start(s, &s->arena),
@@ -368,8 +391,10 @@ static Pricing pricing_start(Search *s) {
 static Status search_once(const Scenario *limited, const PlannerOptions *options, Arena *arena,
                           PlannerResult *out) {
     const double start_s = monotonic_s();
-    Search search = {.scenario = limited, .options = options, .left_value = INFINITY};
-    deadline_start(&search.deadline, options->budget_s);
+    Search search = {
+        .scenario = limited, .options = options, .left_value = INFINITY, .open_value = INFINITY};
+    if (options->robust) search.raise_frac = robust_least_raise(limited->calibration) - 1;
+    deadline_start(&search.deadline, options->budget_s, options->end_soon);
     search.stats.wanted = options->top > 0 ? options->top : DEFAULT_TOP;
     search.pricing = pricing_start(&search);
     space_build(limited, &search.arena, &search.space);
@@ -378,7 +403,9 @@ static Status search_once(const Scenario *limited, const PlannerOptions *options
                 search.split_bound_s);
     splits_sort(&search);
 
-    PlannerResult result = {.objective = options->objective};
+    PlannerResult result = {.objective = options->objective,
+                            .robust = options->robust,
+                            .gives_back = !limited->keeps_cached_blocks};
     Status status = search_run(&search, arena, &result);
     loose_free(&search.loose);
     arena_free(&search.arena);
@@ -389,22 +416,30 @@ static Status search_once(const Scenario *limited, const PlannerOptions *options
     return status;
 }
 
+Scenario planner_limited(const Scenario *scenario, const PlannerOptions *options, bool gives_back) {
+    Scenario limited = *scenario;
+    double *available = &limited.cluster.gpu.memory_available_bytes;
+    if (options->max_memory_bytes > 0) *available = fmin(*available, options->max_memory_bytes);
+    limited.keeps_cached_blocks = !gives_back;
+    return limited;
+}
+
 // Giving cached blocks back and asking for them again takes time that nobody has measured: such
 // plans are for those who have no other.
 Status planner_search(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
                       PlannerResult *out) {
     TRY(constraints_check(scenario));
     TRY(objective_check(scenario, options->objective));
-    Scenario limited = *scenario;
-    double *available = &limited.cluster.gpu.memory_available_bytes;
-    if (options->max_memory_bytes > 0) *available = fmin(*available, options->max_memory_bytes);
-    limited.keeps_cached_blocks = true;
+    Scenario limited = planner_limited(scenario, options, false);
     PlannerOptions first = *options;
     first.brief = true;
     TRY(search_once(&limited, &first, arena, out));
     if (out->num_entries > 0) return status_ok();
+    if (options->worst_value > 0 &&
+        relax_reaches(&limited, HARVEST_FIT, options->num_threads, arena, NULL))
+        return status_ok();
     const double spent_s = out->stats.wall_s;
-    limited.keeps_cached_blocks = false;
+    limited = planner_limited(scenario, options, true);
     TRY(search_once(&limited, options, arena, out));
     out->stats.wall_s += spent_s;
     return status_ok();

@@ -1,3 +1,4 @@
+#include "planner/advice.h"
 #include "report/report.h"
 #include "report/table.h"
 #include "report/units.h"
@@ -52,9 +53,11 @@ static void add_entry(Table *table, const PlannedEntry *entry, int rank, Arena *
     units_bytes(e->memory.device_bytes, text[COLUMN_MEMORY]);
     units_plain(e->usd_per_1e9_tokens, text[COLUMN_COST]);
     const char *why = entry->why ? entry->why : "";
+    const char *advice = advice_text(&entry->advice, arena);
     bool tight = e->memory.device_bytes > TIGHT_MEMORY_FRAC * e->memory_available_bytes;
     const char *note = arena_printf(
-        arena, "%s%sexposed: %s%s%s", why, why[0] ? "; " : "", report_exposed(e, arena),
+        arena, "%s%sexposed: %s%s%s%s%s", why, why[0] ? "; " : "", report_exposed(e, arena),
+        advice ? "; " : "", advice ? advice : "",
         rank > 1 && entry->within_noise_of_best ? "; within the noise of the best" : "",
         tight ? "; tight: over 95 % of the memory" : "");
     table_add(table, rank == 1 ? STYLE_GOOD : STYLE_PLAIN, cells, note);

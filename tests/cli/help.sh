@@ -3,6 +3,7 @@
 set -eu
 . tests/support.sh
 bundled=$PWD/published/training.jsonl
+gpus=$PWD/hw-profiles/gpus
 
 mkdir "$temp/bin" "$temp/work"
 ln -s "$MESHWRIGHT" "$temp/bin/meshwright"
@@ -36,6 +37,7 @@ awk 'BEGIN {
             0.004 + 2 * m * n * k / 5e11 + 2 * n * k / 2e9
 }' >measured/gemm.csv
 printf 'gemm_dtype,m,n,k\nbfloat16,16,4096,4096\n' >shapes.csv
+sed 's/"name": "h100-sxm-80g",/"name": "our-h100",/' "$gpus/h100-sxm-80g.json" >our-h100.json
 grep -E '"family": "(megatron-sc21|llm.c)"' "$bundled" >steps.jsonl
 for i in 1 2 3 4 5 6; do
     echo " iteration $i/ 6 | elapsed time per iteration (ms): 900.$i | global batch size: 64 |"

@@ -36,11 +36,32 @@ refuses 'meshwright: --top: "99999999999999999999" is not a whole number from 1 
 refuses 'meshwright: --budget: "nan" is not a number of at least 0.001' plan job.json --budget nan
 refuses 'meshwright: --objective: "fast" is unknown; expected throughput, cost, energy or memory' \
     plan job.json --objective fast
-for option in layerwise pareto robust; do
-    refuses "meshwright: plan --$option is not supported yet" plan job.json --$option
-done
-refuses 'meshwright: plan --min-gpus-for is not supported yet' plan job.json --min-gpus-for 1e6
-refuses 'meshwright: plan --compare is not supported yet' plan job.json --compare tp=4,pp=8
+refuses 'meshwright: plan --layerwise is not supported yet' plan job.json --layerwise
+refuses 'meshwright: plan --write-lp is not supported yet' plan job.json --write-lp plan.lp
+refuses 'meshwright: --budget: "0" is not a number of at least 0.001' plan job.json --budget 0
+# Values of the questions, and questions that do not go together.
+refuses 'meshwright: --min-gpus-for: "0" is not a number of at least 0.001' \
+    plan job.json --min-gpus-for 0
+refuses 'meshwright: --deadline: "15e12" is not TOKENS,SECONDS; write both, as in 15e12,5e6' \
+    plan job.json --deadline 15e12
+refuses 'meshwright: --deadline: "soon" is not a number of at least 1' \
+    plan job.json --deadline 15e12,soon
+refuses 'meshwright: --compare: tq: unknown key; the nearest known one is "tp"' \
+    plan job.json --compare tq=4
+refuses 'meshwright: --compare: tp: 0 is out of range; expected 1 to 1048576' \
+    plan job.json --compare tp=0
+refuses 'meshwright: --compare: "pp": there is no =; expected KEY=VALUE,..., as in tp=4,pp=8,recompute=full' \
+    plan job.json --compare pp
+refuses 'meshwright: --compare: "tp=4,tp=8": tp stands there twice; expected KEY=VALUE,..., as in tp=4,pp=8,recompute=full' \
+    plan job.json --compare tp=4,tp=8
+refuses 'meshwright: plan: --pareto does not go with --objective: a frontier lists all plans that are best in some way' \
+    plan job.json --pareto --objective memory
+refuses 'meshwright: plan: --pareto does not go with --top: a frontier lists all plans that are best in some way' \
+    plan job.json --top 3 --pareto
+refuses 'meshwright: plan: --min-gpus-for does not go with --deadline: they are two questions; ask one at a time' \
+    plan job.json --min-gpus-for 1e6 --deadline 1e9,1e3
+refuses "meshwright: plan: --robust does not go with --objective energy: only a step's time has an interval and a rate" \
+    plan job.json --robust --objective energy
 refuses 'meshwright: whatif --goodput is not supported yet' whatif job.json --goodput
 refuses 'meshwright: whatif: no --vary given, as in --vary cluster.num_gpus=64,128' whatif job.json
 refuses 'job.json: cluster.num_gpu: unknown key; the nearest known one is "num_gpus"' \

@@ -27,7 +27,7 @@ static void candidate_compare_prices(const Scenario *scenario, PlanObjective obj
         const double value = objective_value(objective, &estimate);
         seen->num_wrong += fabs(raised.value / value - 1) > SAME_FRAC ||
                            fabs(raised.step_time_s / estimate.step_time_s - 1) > SAME_FRAC ||
-                           raised.device_bytes != estimate.memory.device_bytes;
+                           raised.memory_bytes != estimate.memory.device_bytes;
     } else {
         seen->num_wrong += raised.value != candidate->value;
     }

@@ -1,0 +1,58 @@
+#include "cli/plan_answer.h"
+
+#include "cli/command.h"
+#include "report/frontier_report.h"
+#include "report/report.h"
+#include "report/rival_report.h"
+#include "report/sizing_report.h"
+
+void plan_answer_print(const PlanAnswer *answer, FILE *stream) {
+    const PlannerResult *result = &answer->result;
+    if (answer->sizing)
+        report_sizing(answer->scenario, answer->sizing, result, answer->run_tokens, stream);
+    if (answer->sizing && answer->sizing->num_gpus == 0) return;
+    if (result->num_axes > 0)
+        report_frontier(answer->scenario, result, stream);
+    else
+        report_plans(answer->scenario, result, stream);
+    if (answer->rival) report_rival(answer->rival, answer->rival_text, result, stream);
+}
+
+static cJSON *totals_to_json(const PlanAnswer *answer) {
+    const RunTotals totals =
+        run_totals(answer->scenario, &answer->result.entries[0].estimate, answer->run_tokens);
+    cJSON *json = cJSON_CreateObject();
+    json_add_number(json, "tokens", answer->run_tokens);
+    json_add_number(json, "num_steps", totals.num_steps);
+    json_add_number(json, "run_s", totals.run_s);
+    json_add_number(json, "gpu_hours", totals.gpu_hours);
+    json_add_number(json, "cost_usd", totals.cost_usd);
+    json_add_number(json, "energy_joules", totals.energy_joules);
+    return json;
+}
+
+static cJSON *sizing_only_to_json(const Sizing *sizing) {
+    cJSON *json = cJSON_CreateObject();
+    json_add_number(json, "schema", 1);
+    cJSON_AddArrayToObject(json, "plans");
+    cJSON_AddItemToObject(json, "sizing", sizing_to_json(sizing));
+    json_add_number(cJSON_AddObjectToObject(json, "timing"), "wall_s", sizing->wall_s);
+    return json;
+}
+
+cJSON *plan_answer_to_json(const PlanAnswer *answer) {
+    if (answer->sizing && answer->sizing->num_gpus == 0) return sizing_only_to_json(answer->sizing);
+    cJSON *tree = planner_to_json(&answer->result);
+    cJSON *timing = cJSON_DetachItemFromObjectCaseSensitive(tree, "timing"); // stays last
+    if (answer->rival)
+        cJSON_AddItemToObject(tree, "compare", rival_to_json(answer->rival, answer->rival_text));
+    if (answer->sizing) {
+        cJSON *sizing = sizing_to_json(answer->sizing);
+        if (answer->run_tokens > 0 && answer->result.num_entries > 0)
+            cJSON_AddItemToObject(sizing, "run", totals_to_json(answer));
+        cJSON_AddItemToObject(tree, "sizing", sizing);
+    }
+    cJSON_AddItemToObject(tree, "timing", timing);
+    answer_add_calibration(tree, answer->scenario);
+    return tree;
+}

@@ -1,0 +1,22 @@
+// cli/plan_answer.h - what `plan` answers, whatever was asked, as text and as a document.
+#pragma once
+
+#include "planner/planner.h"
+#include "planner/rival.h"
+#include "planner/sizing.h"
+
+#include <stdio.h>
+
+typedef struct {
+    const Scenario *scenario; // of the plans: with --min-gpus-for that of the number found
+    PlannerResult result;
+    const Rival *rival;     // of --compare; NULL
+    const char *rival_text; // how it was named
+    const Sizing *sizing;   // of --min-gpus-for and --deadline; NULL
+    double run_tokens;      // of --deadline; 0
+} PlanAnswer;
+
+void plan_answer_print(const PlanAnswer *answer, FILE *stream);
+
+// The caller owns the tree.
+cJSON *plan_answer_to_json(const PlanAnswer *answer);

@@ -1,0 +1,183 @@
+#include "cli/plan_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    KEY_TOP = KEY_LONG,
+    KEY_OBJECTIVE,
+    KEY_EXHAUSTIVE,
+    KEY_BUDGET,
+    KEY_MAX_MEMORY,
+    KEY_VARIANTS,
+    KEY_PARETO,
+    KEY_ROBUST,
+    KEY_COMPARE,
+    KEY_MIN_GPUS_FOR,
+    KEY_DEADLINE,
+};
+enum { MAX_TOP = 1000 };
+
+static const struct argp_option OPTIONS[] = {
+    {"top", KEY_TOP, "K", 0, "how many of the best plans are wanted (default: 5)", 0},
+    {"objective", KEY_OBJECTIVE, "throughput|cost|energy|memory", 0,
+     "what is best (default: throughput)", 0},
+    {"robust", KEY_ROBUST, NULL, 0, "rank by the upper end of the step's interval", 0},
+    {"output", 'o', "DIR", 0, "writes plan.json, the launch files, trace.json and report.txt there",
+     0},
+    {"max-memory", KEY_MAX_MEMORY, "BYTES", 0, "a plan may not need more on one GPU", 0},
+    {"pareto", KEY_PARETO, NULL, 0,
+     "list every plan that no other beats in time, memory and energy together", 0},
+    {"compare", KEY_COMPARE, "KEY=VALUE,...", 0,
+     "why the best plan with these values of `parallel` loses, term by term", 0},
+    {"min-gpus-for", KEY_MIN_GPUS_FOR, "TOKENS_PER_S", 0,
+     "the fewest GPUs, in whole nodes, whose best plan is that fast", 0},
+    {"deadline", KEY_DEADLINE, "TOKENS,SECONDS", 0,
+     "the fewest GPUs that train so many tokens in so many seconds", 0},
+    {"budget", KEY_BUDGET, "SECONDS", 0, "stop searching after this time", 0},
+    {"variants", KEY_VARIANTS, NULL, 0,
+     "also list plans that differ only in chunks, schedule, ZeRO stage or context-parallel method",
+     0},
+    {"exhaustive", KEY_EXHAUSTIVE, NULL, 0, "price everything that fits, for doubters", 0},
+    OPTION_JSON,
+    OPTION_NOT_YET("layerwise", 0, NULL),
+    OPTION_NOT_YET("write-lp", 6, "FILE"),
+    {0},
+};
+
+// No plan runs in less than a megabyte: a smaller number is in other units.
+static error_t parse_bytes(struct argp_state *state, const char *text, double *out) {
+    error_t error = parse_double(state, "max-memory", text, 1, out);
+    if (error || *out >= 1e6) return error;
+    return parse_refuse(state,
+                        "--max-memory: \"%.60s\" is less than a megabyte; write bytes, as in "
+                        "70e9",
+                        text);
+}
+
+static error_t parse_deadline(struct argp_state *state, const char *text, PlanOptions *options) {
+    char tokens[64];
+    const char *comma = strchr(text, ',');
+    if (!comma || comma - text >= (int)sizeof tokens)
+        return parse_refuse(state,
+                            "--deadline: \"%.60s\" is not TOKENS,SECONDS; write both, as in "
+                            "15e12,5e6",
+                            text);
+    snprintf(tokens, sizeof tokens, "%.*s", (int)(comma - text), text);
+    error_t error = parse_double(state, "deadline", tokens, 1, &options->deadline_tokens);
+    return error ? error : parse_double(state, "deadline", comma + 1, 1, &options->deadline_s);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+    PlanOptions *options = state->input;
+    PlannerOptions *planner = &options->planner;
+    int objective;
+    error_t error;
+    switch (key) {
+    case KEY_TOP:
+        options->has_top = true;
+        return parse_int(state, "top", arg, 1, MAX_TOP, &planner->top);
+    case KEY_OBJECTIVE:
+        error = parse_name(state, "objective", arg, OBJECTIVE_NAMES, &objective);
+        if (error) return error;
+        options->has_objective = true;
+        planner->objective = (PlanObjective)objective;
+        return 0;
+    case 'o':
+        options->folder = arg;
+        return 0;
+    case KEY_MAX_MEMORY:
+        return parse_bytes(state, arg, &planner->max_memory_bytes);
+    case KEY_BUDGET:
+        return parse_double(state, "budget", arg, 0.001, &planner->budget_s);
+    case KEY_EXHAUSTIVE:
+        planner->exhaustive = true;
+        return 0;
+    case KEY_VARIANTS:
+        options->has_variants = true;
+        planner->distinct = false;
+        return 0;
+    case KEY_PARETO:
+        options->pareto = true;
+        return 0;
+    case KEY_ROBUST:
+        planner->robust = true;
+        return 0;
+    case KEY_COMPARE:
+        options->compare = arg;
+        return 0;
+    case KEY_MIN_GPUS_FOR:
+        return parse_double(state, "min-gpus-for", arg, 1e-3, &options->min_tokens_per_s);
+    case KEY_DEADLINE:
+        return parse_deadline(state, arg, options);
+    default:
+        return common_parse(key, arg, state);
+    }
+}
+
+static const struct argp ARGP = {
+    .options = OPTIONS,
+    .parser = parse,
+    .args_doc = "SCENARIO",
+    .doc = "Searches all ways to split and schedule the training job of a scenario and prints the "
+           "best, why the runners-up lose, what holds each back, and what was searched. What the "
+           "scenario's `parallel` states is kept; the rest is free.\v"
+           "Examples:\n"
+           "  meshwright plan job.json\n"
+           "  meshwright plan job.json -o out && meshwright launch out/plan.json --dry-run\n"
+           "  meshwright plan job.json --top 10 --objective cost\n"
+           "  meshwright plan job.json --max-memory 70e9 --json\n"
+           "  meshwright plan job.json --compare tp=4,pp=2\n"
+           "  meshwright plan job.json --pareto\n"
+           "  meshwright plan job.json --deadline 1e12,5e6\n\n"
+           "Files of an earlier plan in DIR are replaced, but none that SCENARIO is made of. "
+           "Ctrl-C ends a search with the best plan "
+           "so far and its gap. Exits with 1 where nothing fits, after saying what is missing and "
+           "what would fit; where the plan of --compare is not legal or does not fit; and where no "
+           "number of GPUs is fast enough.",
+};
+
+// Two options that do not go together, and why.
+typedef struct {
+    bool first, second;
+    const char *first_name, *second_name, *why;
+} Pair;
+
+static Status pairs_check(const PlanOptions *o) {
+    const bool sizing = o->min_tokens_per_s > 0, deadline = o->deadline_tokens > 0;
+    const bool of_step =
+        o->planner.objective == OBJECTIVE_THROUGHPUT || o->planner.objective == OBJECTIVE_COST;
+    static const char ALL[] = "a frontier lists all plans that are best in some way";
+    static const char ONE[] = "they are two questions; ask one at a time";
+    static const char TIME[] = "only a step's time has an interval and a rate";
+    const Pair pairs[] = {
+        {o->pareto, o->has_top, "pareto", "top", ALL},
+        {o->pareto, o->has_objective, "pareto", "objective", ALL},
+        {o->pareto, o->has_variants, "pareto", "variants", ALL},
+        {o->pareto, o->compare != NULL, "pareto", "compare", ONE},
+        {o->pareto, sizing, "pareto", "min-gpus-for", ONE},
+        {o->pareto, deadline, "pareto", "deadline", ONE},
+        {o->compare != NULL, sizing, "compare", "min-gpus-for", ONE},
+        {o->compare != NULL, deadline, "compare", "deadline", ONE},
+        {sizing, deadline, "min-gpus-for", "deadline", ONE},
+        {o->planner.robust, !of_step, "robust", "objective", TIME},
+        {sizing, !of_step, "min-gpus-for", "objective", TIME},
+        {deadline, !of_step, "deadline", "objective", TIME},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        if (!pairs[i].first || !pairs[i].second) continue;
+        const char *value = strcmp(pairs[i].second_name, "objective") == 0 && !o->pareto
+                                ? OBJECTIVE_NAMES[o->planner.objective]
+                                : "";
+        return status_error(STATUS_INVALID, "meshwright: plan: --%s does not go with --%s%s%s: %s",
+                            pairs[i].first_name, pairs[i].second_name, value[0] ? " " : "", value,
+                            pairs[i].why);
+    }
+    return status_ok();
+}
+
+Status plan_options_read(int argc, char **argv, PlanOptions *out) {
+    *out = (PlanOptions){.planner.distinct = true};
+    TRY(command_parse(&ARGP, argc, argv, &out->common));
+    return pairs_check(out);
+}
