@@ -241,26 +241,6 @@ static void entries_build(const Frontier *f, Arena *arena, PlannerResult *out) {
 
 // --- Set-up
 
-typedef struct {
-    double bound_s;
-    int split;
-} SplitRank;
-
-static int compare_splits(const void *a, const void *b) {
-    const SplitRank *x = a, *y = b;
-    if (x->bound_s != y->bound_s) return x->bound_s < y->bound_s ? -1 : 1;
-    return x->split - y->split;
-}
-
-static void splits_sort(Frontier *f) {
-    const int n = f->space.num_splits;
-    SplitRank *ranks = ARENA_ARRAY(&f->arena, n, SplitRank);
-    for (int i = 0; i < n; i++) ranks[i] = (SplitRank){f->split_bound_s[i], i};
-    qsort(ranks, (size_t)n, sizeof *ranks, compare_splits);
-    f->split_order = ARENA_ARRAY(&f->arena, n, int);
-    for (int i = 0; i < n; i++) f->split_order[i] = ranks[i].split;
-}
-
 // Where power while computing and waiting is the same or unknown, energy ranks like time.
 static int count_axes(const Cluster *cluster) {
     const double watts = cluster->power_watts_per_gpu;
@@ -278,7 +258,7 @@ static void frontier_init(Frontier *f, const PlannedEntry *fastest, double budge
     space_build(f->scenario, &f->arena, &f->space);
     f->split_bound_s = ARENA_ARRAY(&f->arena, f->space.num_splits, double);
     loose_build(&f->space, f->options->num_threads, &f->deadline, &f->loose, f->split_bound_s);
-    splits_sort(f);
+    f->split_order = loose_order(f->split_bound_s, f->space.num_splits, &f->arena);
 }
 
 Status planner_frontier(const Scenario *scenario, const PlannerOptions *options, Arena *arena,

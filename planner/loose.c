@@ -5,6 +5,7 @@
 #include "workload/block.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct {
@@ -143,4 +144,24 @@ void loose_build(const Space *space, int num_threads, const Deadline *deadline, 
 void loose_free(LooseCosts *costs) {
     arena_free(&costs->arena);
     *costs = (LooseCosts){0};
+}
+
+typedef struct {
+    double bound_s;
+    int split;
+} SplitRank;
+
+static int compare_splits(const void *a, const void *b) {
+    const SplitRank *x = a, *y = b;
+    if (x->bound_s != y->bound_s) return x->bound_s < y->bound_s ? -1 : 1;
+    return x->split - y->split;
+}
+
+int *loose_order(const double *split_bound_s, int num_splits, Arena *arena) {
+    SplitRank *ranks = ARENA_ARRAY(arena, num_splits, SplitRank);
+    for (int i = 0; i < num_splits; i++) ranks[i] = (SplitRank){split_bound_s[i], i};
+    if (num_splits > 1) qsort(ranks, (size_t)num_splits, sizeof *ranks, compare_splits);
+    int *order = ARENA_ARRAY(arena, num_splits, int);
+    for (int i = 0; i < num_splits; i++) order[i] = ranks[i].split;
+    return order;
 }

@@ -32,3 +32,6 @@ void loose_free(LooseCosts *costs);
 
 // Less than any step of this plan can take. Its shape must be in the table.
 double loose_bound_s(const LooseCosts *costs, const Plan *plan);
+
+// The splits in the order of their bounds: [num_splits] in the arena.
+int *loose_order(const double *split_bound_s, int num_splits, Arena *arena);

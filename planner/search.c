@@ -347,26 +347,6 @@ static Status objective_check(const Scenario *scenario, PlanObjective objective)
     return status_ok();
 }
 
-typedef struct {
-    double bound_s;
-    int split;
-} SplitRank;
-
-static int compare_splits(const void *a, const void *b) {
-    const SplitRank *x = a, *y = b;
-    if (x->bound_s != y->bound_s) return x->bound_s < y->bound_s ? -1 : 1;
-    return x->split - y->split;
-}
-
-static void splits_sort(Search *s) {
-    int n = s->space.num_splits;
-    SplitRank *ranks = ARENA_ARRAY(&s->arena, n, SplitRank);
-    for (int i = 0; i < n; i++) ranks[i] = (SplitRank){s->split_bound_s[i], i};
-    if (n > 1) qsort(ranks, (size_t)n, sizeof *ranks, compare_splits);
-    s->split_order = ARENA_ARRAY(&s->arena, n, int);
-    for (int i = 0; i < n; i++) s->split_order[i] = ranks[i].split;
-}
-
 static Best best_start(const Search *s, Arena *arena) {
     Best best = {.top = s->stats.wanted,
                  .distinct = s->options->distinct,
@@ -401,7 +381,7 @@ static Status search_once(const Scenario *limited, const PlannerOptions *options
     search.split_bound_s = ARENA_ARRAY(&search.arena, search.space.num_splits, double);
     loose_build(&search.space, options->num_threads, &search.deadline, &search.loose,
                 search.split_bound_s);
-    splits_sort(&search);
+    search.split_order = loose_order(search.split_bound_s, search.space.num_splits, &search.arena);
 
     PlannerResult result = {.objective = options->objective,
                             .robust = options->robust,
