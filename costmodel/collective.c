@@ -33,6 +33,11 @@ GroupLayout group_layout(const Cluster *cluster, Group group) {
     return layout;
 }
 
+bool collective_is_ring(CollectiveKind kind) {
+    return kind != COLLECTIVE_ALL_TO_ALL && kind != COLLECTIVE_DISPATCH &&
+           kind != COLLECTIVE_COMBINE;
+}
+
 // Bytes each rank passes on in a ring, of a message of one byte.
 static double ring_wire_frac(CollectiveKind kind, double n) {
     switch (kind) {

@@ -27,6 +27,9 @@ typedef struct {
 
 GroupLayout group_layout(const Cluster *cluster, Group group);
 
+// Whether each rank sends to the next only, not to all others.
+bool collective_is_ring(CollectiveKind kind);
+
 // Seconds of a collective; 0 for a group of one.
 //   message_bytes  as defined beside CollectiveKind, >= 0
 // Dispatch and combine are priced as an all-to-all here; costmodel/exchange.h knows their kernels.

@@ -43,11 +43,6 @@ static void flow_count(LeafFlows *flows, int from_gpu, int to_gpu, double part) 
         fmax(flows->slowdown, flows->leaving * flows->nics_per_gpu / flows->uplinks_in_nics);
 }
 
-static bool is_ring(CollectiveKind kind) {
-    return kind != COLLECTIVE_ALL_TO_ALL && kind != COLLECTIVE_DISPATCH &&
-           kind != COLLECTIVE_COMBINE;
-}
-
 // Each GPU of groups of this shape sends to those `places` and twice, .. num_steps times as many
 // on.
 static double steps_slowdown(const Cluster *cluster, Group group, int places, int num_steps) {
@@ -67,7 +62,8 @@ double leaves_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
                        int ranks_per_domain) {
     if (!uplinks_matter(cluster) || group.size <= ranks_per_domain) return 1;
     const int domains = (group.size + ranks_per_domain - 1) / ranks_per_domain;
-    return steps_slowdown(cluster, group, ranks_per_domain, is_ring(kind) ? 1 : domains - 1);
+    return steps_slowdown(cluster, group, ranks_per_domain,
+                          collective_is_ring(kind) ? 1 : domains - 1);
 }
 
 double leaves_step_slowdown(const Cluster *cluster, Group group, int places) {
@@ -79,8 +75,8 @@ static double end_slowdown(const Cluster *cluster, const Plan *plan, int rank, i
     const Cluster *own = plan_rank_cluster(cluster, plan, rank);
     if (!uplinks_matter(own)) return 0;
     const int group = plan_rank_group(cluster, plan, rank);
-    const int first = cluster->groups ? cluster_group_first_gpu(cluster, group) : 0;
-    const bool together = !cluster->groups || plan_rank_group(cluster, plan, peer) == group;
+    const int first = cluster_group_first_gpu(cluster, group);
+    const bool together = plan_rank_group(cluster, plan, peer) == group;
     const int num_gpus = (int)plan_stage_gpus(plan);
     LeafFlows flows = flows_start(own);
     for (int i = 0; i < num_gpus; i++) {

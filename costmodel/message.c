@@ -46,8 +46,7 @@ double ranks_near_bytes_per_s(const Cluster *cluster, const Plan *plan, int rank
 // once it has found a NIC that all of its GPUs send over.
 static double nic_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer) {
     const Leaves nics = cluster_leaves(plan_rank_cluster(cluster, plan, rank));
-    const int group = plan_rank_group(cluster, plan, rank);
-    const int first = cluster->groups ? cluster_group_first_gpu(cluster, group) : 0;
+    const int first = cluster_group_first_gpu(cluster, plan_rank_group(cluster, plan, rank));
     const int num_gpus = (int)plan_stage_gpus(plan);
     const int all_on = (nics.gpus_per_node + nics.nics_per_node - 1) / nics.nics_per_node;
     int nic = -1, num_on = 0, most = 0;

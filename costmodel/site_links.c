@@ -1,5 +1,7 @@
 #include "costmodel/site_links.h"
 
+#include "costmodel/collective.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -38,8 +40,7 @@ double sites_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
     if (!cluster->sites) return 1;
     SiteFlows flows = {.cluster = cluster, .site = -1};
     // A ring has one flow a rank; in an all-to-all each reaches all ranks of other domains.
-    bool ring =
-        kind != COLLECTIVE_ALL_TO_ALL && kind != COLLECTIVE_DISPATCH && kind != COLLECTIVE_COMBINE;
+    const bool ring = collective_is_ring(kind);
     int num_steps = ring ? 1 : group.size - 1;
     flows.flow_bytes_per_s =
         nic_share_bytes_per_s(cluster) / (ring ? 1 : group.size - ranks_per_domain);
