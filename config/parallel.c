@@ -154,12 +154,6 @@ static Status placement_read(const JsonNode *node, Arena *arena, ParallelSpec *o
     return status_ok();
 }
 
-typedef struct {
-    int from, to;
-    int tp, cp, ep, etp, zero_stage, recompute;
-    signed char sequence_parallel;
-} LayerOverride;
-
 static Status layer_override_read(const JsonNode *node, Arena *arena, LayerOverride *out) {
 #define PART(key, low, high, required)                                                             \
     { #key, JSON_FIELD_INT, offsetof(LayerOverride, key), low, high, NULL, required }
@@ -173,18 +167,27 @@ static Status layer_override_read(const JsonNode *node, Arena *arena, LayerOverr
         PART(zero_stage, 0, 3, false),
         {"recompute", JSON_FIELD_NAME, offsetof(LayerOverride, recompute), 0, 0, RECOMPUTE_NAMES,
          false},
+        {"cp_method", JSON_FIELD_NAME, offsetof(LayerOverride, cp_method), 0, 0, CP_METHOD_NAMES,
+         false},
         {"sequence_parallel", JSON_FIELD_TRI, offsetof(LayerOverride, sequence_parallel), 0, 0,
          NULL, false},
         OTHER("recompute_modules"),
     };
     enum { NUM_FIELDS = sizeof FIELDS / sizeof *FIELDS };
 #undef PART
-    *out = (LayerOverride){.recompute = ABSENT};
+    *out = (LayerOverride){.tp = ABSENT,
+                           .cp = ABSENT,
+                           .ep = ABSENT,
+                           .etp = ABSENT,
+                           .zero_stage = ABSENT,
+                           .recompute = ABSENT,
+                           .recompute_modules = ABSENT,
+                           .cp_method = ABSENT,
+                           .sequence_parallel = ABSENT};
     TRY(json_read_object(node, FIELDS, NUM_FIELDS, arena, out));
     if (out->from > out->to) return json_error(node, "from %d is after to %d", out->from, out->to);
     JsonNode modules = json_get(node, "recompute_modules");
-    int bits;
-    if (json_is_present(&modules)) TRY(modules_read(&modules, &bits));
+    if (json_is_present(&modules)) TRY(modules_read(&modules, &out->recompute_modules));
     if (json_size(node) == 2) return json_error(node, "says nothing that these layers do");
     return status_ok();
 }
@@ -192,17 +195,18 @@ static Status layer_override_read(const JsonNode *node, Arena *arena, LayerOverr
 static Status layers_read(const JsonNode *node, Arena *arena, ParallelSpec *out) {
     if (!json_is_present(node)) return status_ok();
     TRY(json_expect_array(node));
+    LayerOverride *layers = ARENA_ARRAY(arena, json_size(node), LayerOverride);
     int i = 0, last = -1;
     const cJSON *item;
     cJSON_ArrayForEach(item, node->item) {
-        JsonNode entry = {.file = node->file, .item = item, .parent = node, .index = i++};
-        LayerOverride override;
-        TRY(layer_override_read(&entry, arena, &override));
-        if (override.from <= last)
-            return json_error(&entry, "from %d is not after the previous to %d", override.from,
+        JsonNode entry = {.file = node->file, .item = item, .parent = node, .index = i};
+        TRY(layer_override_read(&entry, arena, &layers[i]));
+        if (layers[i].from <= last)
+            return json_error(&entry, "from %d is not after the previous to %d", layers[i].from,
                               last);
-        last = override.to;
+        last = layers[i++].to;
     }
+    out->layers = layers;
     out->num_layer_overrides = i;
     return status_ok();
 }

@@ -55,6 +55,16 @@ typedef struct {
     bool loss;
 } StageSpec;
 
+// What layers [from, to] do differently; every other field may be ABSENT.
+typedef struct {
+    int from, to;
+    int tp, cp, ep, etp, zero_stage;
+    int recompute;         // Recompute
+    int recompute_modules; // MODULE_* bits
+    int cp_method;         // CpMethod
+    signed char sequence_parallel;
+} LayerOverride;
+
 typedef struct {
     int tp, pp, dp, cp, ep, etp, vpp; // >= 1 or ABSENT
     int micro_batch;                  // sequences
@@ -75,7 +85,8 @@ typedef struct {
     int vocab_barriers; // communication barriers of its output layer: 1 or 2
     int num_placement;  // entries of placement; 0 where absent
     const int *placement;
-    int num_layer_overrides; // entries of layers; read and checked, not acted upon yet
+    const LayerOverride *layers; // [num_layer_overrides] ascending, without overlap
+    int num_layer_overrides;     // entries of layers; 0 where absent
 } ParallelSpec;
 
 // Reads the parallel object (an absent one leaves every field absent): types, ranges and the

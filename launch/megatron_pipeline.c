@@ -163,6 +163,9 @@ static Status selective_flags(const Scenario *scenario, const Plan *plan, FlagLi
 }
 
 Status megatron_recompute_flags(const Scenario *scenario, const Plan *plan, FlagList *flags) {
+    if (plan->layer_recompute)
+        return megatron_refuse(scenario, "parallel.layers", "recompute for all layers alike",
+                               "layers that are recomputed differently have no flag");
     if (plan->recompute == RECOMPUTE_NONE || plan->recompute_layers == 0) return status_ok();
     if (plan->recompute == RECOMPUTE_SELECTIVE) return selective_flags(scenario, plan, flags);
     bool all = plan->recompute_layers == ABSENT;

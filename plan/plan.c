@@ -135,8 +135,18 @@ bool plan_is_dual(const Plan *plan) {
     return plan->pp > 1 && placement_of(plan) == PLACEMENT_DUAL;
 }
 
+int plan_num_layers(const Plan *plan) {
+    int sum = 0;
+    for (int c = 0; c < plan_num_stages(plan); c++) sum += plan->chunks[c].num_layers;
+    return sum;
+}
+
 Plan plan_copy(const Plan *plan, Arena *arena) {
     Plan copy = *plan;
+    if (plan->layer_recompute) {
+        const size_t layers = (size_t)plan_num_layers(plan);
+        copy.layer_recompute = memcpy(arena_alloc(arena, layers), plan->layer_recompute, layers);
+    }
     size_t size = (size_t)plan->num_chunks * sizeof *plan->chunks;
     copy.chunks = memcpy(arena_alloc(arena, size), plan->chunks, size);
     copy.order = arena_strdup(arena, plan->order);
@@ -227,16 +237,32 @@ int plan_zero_group(const Scenario *scenario, int dp, int cp) {
     return stated == dp && scenario->training.stack.shards_over_cp ? dp * cp : stated;
 }
 
-static void options_resolve(const Scenario *scenario, Plan *plan) {
+// Recomputation of each layer where the scenario states it for some; else NULL.
+static const unsigned char *layers_resolve(const Scenario *scenario, Plan *plan, Arena *arena) {
+    const ParallelSpec *spec = &scenario->parallel;
+    if (spec->num_layer_overrides == 0) return NULL;
+    const int num = scenario->model.num_layers;
+    unsigned char *recompute =
+        memset(arena_alloc(arena, (size_t)num), (int)plan->recompute, (size_t)num);
+    for (int i = 0; i < spec->num_layer_overrides; i++) {
+        const LayerOverride *o = &spec->layers[i];
+        for (int l = o->from; l <= o->to && o->recompute != ABSENT; l++)
+            recompute[l] = (unsigned char)o->recompute;
+    }
+    return recompute;
+}
+
+static void options_resolve(const Scenario *scenario, Arena *arena, Plan *plan) {
     const ParallelSpec *spec = &scenario->parallel;
     plan->sequence_parallel = value_or(spec->sequence_parallel, plan->tp > 1);
     plan->zero_stage = value_or(spec->zero_stage, scenario->training.stack.default_zero_stage);
     plan->zero_group = plan_zero_group(scenario, plan->dp, plan->cp);
     plan->reshard_after_forward = value_or(spec->reshard_after_forward, true);
     plan->recompute = (Recompute)value_or(spec->recompute, RECOMPUTE_NONE);
-    if (plan->recompute == RECOMPUTE_SELECTIVE)
+    if (plan->recompute == RECOMPUTE_SELECTIVE || spec->num_layer_overrides > 0)
         plan->recompute_modules = value_or(spec->recompute_modules, plan_default_modules(scenario));
     plan->recompute_layers = spec->recompute_layers;
+    plan->layer_recompute = layers_resolve(scenario, plan, arena);
     plan->cp_method = (CpMethod)value_or(spec->cp_method, CP_RING);
     plan->order = spec->order ? spec->order : DEFAULT_ORDER;
     plan->vocab_barriers = plan_vocab_barriers(scenario, plan->pp);
@@ -285,7 +311,7 @@ Status plan_resolve(const Scenario *scenario, Arena *arena, Plan *out) {
     Plan plan = {0};
     TRY(degrees_resolve(scenario, &plan));
     TRY(schedule_resolve(scenario, arena, &plan));
-    options_resolve(scenario, &plan);
+    options_resolve(scenario, arena, &plan);
     TRY(chunks_resolve(scenario, arena, &plan));
     TRY(rules_check(scenario, &plan, arena));
     TRY(unsupported_refuse(scenario, &plan));

@@ -28,6 +28,8 @@ typedef struct Plan {
     Recompute recompute;
     int recompute_modules; // MODULE_* bits; what `selective` means here
     int recompute_layers;  // the first k of each chunk's rank; all layers where it is ABSENT
+    const unsigned char *layer_recompute; // [num_layers] Recompute of each layer; NULL: as the two
+                                          // fields above say, which MTP layers keep to
     ScheduleKind schedule;
     const ScheduleFile *schedule_file; // of SCHEDULE_FILE; else NULL
     CpMethod cp_method;
@@ -78,6 +80,9 @@ bool plan_is_dual(const Plan *plan);
 
 // Chunks that make up one model: pp of dual pipelines, else all.
 int plan_num_stages(const Plan *plan);
+
+// Layers of one model, in all its chunks.
+int plan_num_layers(const Plan *plan);
 
 // Micro-batches that each chunk runs: half of them in dual pipelines, of which the first half is
 // that of chunks 0 to pp - 1.

@@ -26,6 +26,21 @@ static void stages_add(cJSON *parallel, const Plan *plan) {
     }
 }
 
+// Runs of layers that are recomputed otherwise than the plan says of all.
+static void layers_add(cJSON *parallel, const Plan *plan) {
+    const unsigned char *recompute = plan->layer_recompute;
+    cJSON *list = cJSON_AddArrayToObject(parallel, "layers");
+    for (int from = 0, end, num = plan_num_layers(plan); from < num; from = end) {
+        for (end = from + 1; end < num && recompute[end] == recompute[from];) end++;
+        if (recompute[from] == plan->recompute) continue;
+        cJSON *entry = cJSON_CreateObject();
+        cJSON_AddItemToArray(list, entry);
+        cJSON_AddNumberToObject(entry, "from", from);
+        cJSON_AddNumberToObject(entry, "to", end - 1);
+        cJSON_AddStringToObject(entry, "recompute", RECOMPUTE_NAMES[recompute[from]]);
+    }
+}
+
 cJSON *plan_to_json(const Plan *plan) {
     const struct {
         const char *key;
@@ -53,6 +68,7 @@ cJSON *plan_to_json(const Plan *plan) {
     cJSON_AddStringToObject(parallel, "cp_method", CP_METHOD_NAMES[plan->cp_method]);
     cJSON_AddStringToObject(parallel, "order", plan->order);
     stages_add(parallel, plan);
+    if (plan->layer_recompute) layers_add(parallel, plan);
     cJSON_AddBoolToObject(parallel, "vocab_parallel", plan->vocab_barriers > 0);
     if (plan->vocab_barriers)
         cJSON_AddNumberToObject(parallel, "vocab_barriers", plan->vocab_barriers);
@@ -64,21 +80,31 @@ static const char *degree_text(Arena *arena, const char *name, int value) {
     return value == 1 ? "" : arena_printf(arena, " %s %d", name, value);
 }
 
+// " full x12 selective x20": how many layers are recomputed how.
+static const char *recompute_text(const Plan *plan, Arena *arena) {
+    const char *text = "";
+    int num[NUM_RECOMPUTES] = {0};
+    for (int l = 0; plan->layer_recompute && l < plan_num_layers(plan); l++)
+        num[plan->layer_recompute[l]]++;
+    for (int r = NUM_RECOMPUTES - 1; r > RECOMPUTE_NONE; r--)
+        if (num[r] > 0) text = arena_printf(arena, "%s %s x%d", text, RECOMPUTE_NAMES[r], num[r]);
+    if (plan->layer_recompute || plan->recompute == RECOMPUTE_NONE) return text;
+    text = arena_printf(arena, " %s", RECOMPUTE_NAMES[plan->recompute]);
+    if (plan->recompute_layers != ABSENT)
+        text = arena_printf(arena, "%s:%d", text, plan->recompute_layers);
+    return text;
+}
+
 const char *plan_describe(const Plan *plan, Arena *arena) {
     static const char *const METHODS[] = {"", " ulysses",
                                           " gather"}; // the ring goes without saying
-    const char *method = plan->cp > 1 ? METHODS[plan->cp_method] : "", *recompute = "";
-    if (plan->recompute != RECOMPUTE_NONE) {
-        recompute = arena_printf(arena, " %s", RECOMPUTE_NAMES[plan->recompute]);
-        if (plan->recompute_layers != ABSENT)
-            recompute = arena_printf(arena, "%s:%d", recompute, plan->recompute_layers);
-    }
+    const char *method = plan->cp > 1 ? METHODS[plan->cp_method] : "";
     return arena_printf(arena, "tp %d%s%s pp %d%s dp %d%s%s mb %d zero%d%s %s%s", plan->tp,
                         degree_text(arena, "cp", plan->cp), method, plan->pp,
                         degree_text(arena, "vpp", plan->vpp), plan->dp,
                         degree_text(arena, "ep", plan->ep), degree_text(arena, "etp", plan->etp),
-                        plan->micro_batch, plan->zero_stage, recompute, plan_schedule_name(plan),
-                        plan->vocab_barriers ? " vocab" : "");
+                        plan->micro_batch, plan->zero_stage, recompute_text(plan, arena),
+                        plan_schedule_name(plan), plan->vocab_barriers ? " vocab" : "");
 }
 
 static void member_set(cJSON *object, const char *key, cJSON *value) {

@@ -325,6 +325,10 @@ static Status constraints_check(const Scenario *scenario) {
     const ParallelSpec *spec = &scenario->parallel;
     TRY(scenario_refuse_unsupported(scenario));
     TRY(scenario_refuse_unlike_groups(scenario, "plan"));
+    if (spec->num_layer_overrides > 0)
+        return status_at(STATUS_INVALID, scenario->file, "parallel.layers",
+                         "a list of what some layers do differently is of one plan; expected none, "
+                         "or plan --layerwise, which chooses it");
     if (spec->order && strcmp(spec->order, "tp-cp-ep-dp-pp") != 0)
         return status_at(STATUS_INVALID, scenario->file, "parallel.order",
                          "%s is legal, but not supported yet; expected tp-cp-ep-dp-pp",

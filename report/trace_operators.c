@@ -68,8 +68,12 @@ static void block_expand(Expansion *e, const Block *block) {
 // Layer `index` of a chunk: recomputed ones come first.
 static void layer_expand(Expansion *e, const PlanChunk *spec, int index, int num_recomputed) {
     const TraceContext *context = e->writer->context;
-    int kind = context->scenario->model.layer_kind[spec->first_layer + index];
-    block_expand(e, workload_layer_block(context->workload, kind, index < num_recomputed));
+    const int layer = spec->first_layer + index;
+    const int kind = context->scenario->model.layer_kind[layer];
+    const unsigned char *recompute = context->plan->layer_recompute;
+    block_expand(e, recompute
+                        ? workload_recompute_block(context->workload, kind, recompute[layer])
+                        : workload_layer_block(context->workload, kind, index < num_recomputed));
 }
 
 static void blocks_expand(Expansion *e, int block, int count) {

@@ -35,11 +35,12 @@ typedef struct {
 } Block;
 
 // Blocks in the order in which a chunk runs them: of a kind, the recomputed layers come first (the
-// first recompute_layers of a rank). Use workload_layer_block for layers.
+// first recompute_layers of a rank), unless the plan says of each layer how it is recomputed. Use
+// workload_layer_block for layers.
 enum {
     BLOCK_EMBEDDING,
     BLOCK_FIRST_LAYER,
-    BLOCK_MTP = BLOCK_FIRST_LAYER + 2 * MODEL_MAX_LAYER_KINDS,
+    BLOCK_MTP = BLOCK_FIRST_LAYER + 3 * MODEL_MAX_LAYER_KINDS,
     BLOCK_HEAD,
     BLOCK_VOCAB_INPUT,  // the word table, and
     BLOCK_VOCAB_OUTPUT, // logits and loss, where the vocabulary is spread over all pipeline ranks:
@@ -80,8 +81,11 @@ Workload workload_build_like(const Scenario *scenario, const Plan *plan, const W
 
 // Whether the blocks of two plans of one scenario are the same: they may differ in chunks, schedule
 // and ZeRO stage below 2. From 2 on every backward scatters its gradients, from 3 on weights are
-// gathered in every pass.
+// gathered in every pass. Lists of how layers are recomputed are alike only where they are one.
 bool plans_share_blocks(const Plan *a, const Plan *b);
 
 // The block of a layer kind, as this chunk runs it.
 const Block *workload_layer_block(const Workload *workload, int layer_kind, bool recomputed);
+
+// The same of a plan that says of each layer how it is recomputed.
+const Block *workload_recompute_block(const Workload *workload, int layer_kind, int recompute);

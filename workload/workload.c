@@ -1,6 +1,7 @@
-// The blocks of a model under a plan, and the chunks made of them.
+// The blocks of a model under a plan.
 #include "workload/block.h"
 #include "workload/builder.h"
+#include "workload/chunk.h"
 
 #include <math.h>
 
@@ -9,9 +10,7 @@ static int vocab_parts(const Plan *plan) {
     return plan->tp * (plan->vocab_barriers ? plan->pp : 1);
 }
 
-// Rows of a vocabulary matrix on one rank. They are padded so that all have as many (Megatron-LM
-// pads to a multiple of 128 x tp).
-static double vocab_rows(const Model *model, const Plan *plan) {
+double vocab_rows(const Model *model, const Plan *plan) {
     const int parts = vocab_parts(plan);
     const double multiple = 128.0 * parts;
     return parts == 1 ? model->vocab_size : ceil(model->vocab_size / multiple) * multiple / parts;
@@ -199,116 +198,6 @@ static Block mtp_block(const Scenario *scenario, const Plan *plan, Arena *arena)
     return builder_finish(&b, "mtp");
 }
 
-static int block_index(int kind, bool recomputed) {
-    return BLOCK_FIRST_LAYER + 2 * kind + !recomputed;
-}
-
-const Block *workload_layer_block(const Workload *workload, int layer_kind, bool recomputed) {
-    return &workload->blocks[block_index(layer_kind, recomputed)];
-}
-
-static void chunk_add(Chunk *chunk, const Workload *workload, int block, int count) {
-    const Block *b = &workload->blocks[block];
-    chunk->num_blocks[block] += count;
-    chunk->dense_parameters += count * b->dense_parameters;
-    chunk->expert_parameters += count * b->expert_parameters;
-    chunk->saved_bytes += count * b->saved_bytes;
-    chunk->deferred_bytes += count * b->deferred_bytes;
-}
-
-// Blocks run in order: while one runs, those before it (forward) or those left (backward) are kept.
-static void chunk_peaks(Chunk *chunk, const Workload *workload) {
-    double before = 0;
-    for (int i = 0; i < MAX_BLOCKS; i++) {
-        int count = chunk->num_blocks[i];
-        if (count == 0) continue;
-        const Block *b = &workload->blocks[i];
-        before += count * b->saved_bytes;
-        // The last block of the kind, in the backward the first to run: all before it are kept.
-        chunk->forward_peak_bytes =
-            fmax(chunk->forward_peak_bytes, before - b->saved_bytes + b->forward_peak_bytes);
-        chunk->backward_peak_bytes =
-            fmax(chunk->backward_peak_bytes, before - chunk->saved_bytes + b->backward_peak_bytes);
-    }
-}
-
-// The same of a split backward. Of several blocks of a kind the input part peaks in the first to
-// run where it leaves less than the forward kept, else in the last.
-static void chunk_split_peaks(Chunk *chunk, const Workload *workload) {
-    double held = 0, deferred = chunk->deferred_bytes;
-    for (int i = MAX_BLOCKS - 1; i >= 0; i--) {
-        int count = chunk->num_blocks[i];
-        if (count == 0) continue;
-        const Block *b = &workload->blocks[i];
-        const double left = b->deferred_bytes - b->saved_bytes;
-        chunk->input_peak_bytes =
-            fmax(chunk->input_peak_bytes, held + fmax(0, (count - 1) * left) + b->input_peak_bytes);
-        chunk->weight_peak_bytes =
-            fmax(chunk->weight_peak_bytes, deferred - chunk->deferred_bytes + b->weight_peak_bytes);
-        held += count * left;
-        deferred -= count * b->deferred_bytes;
-    }
-}
-
-static int recomputed_layers(const Plan *plan, int chunk, int num_layers) {
-    if (plan->recompute == RECOMPUTE_NONE) return 0;
-    if (plan->recompute_layers < 0) return num_layers;
-    int before = 0; // layers of the same rank in earlier chunks
-    const int rank = plan_chunk_rank(plan, chunk);
-    for (int k = 0; plan_rank_chunk(plan, rank, k) < chunk; k++)
-        before += plan->chunks[plan_rank_chunk(plan, rank, k)].num_layers;
-    int left = plan->recompute_layers - before;
-    return left < 0 ? 0 : left < num_layers ? left : num_layers;
-}
-
-// MTP layers look words up too: a rank without the table (tied or not) holds a copy of it.
-static double table_copy_parameters(const Scenario *scenario, const Plan *plan, int index) {
-    const Model *m = &scenario->model;
-    if (plan->chunks[index].num_mtp == 0) return 0;
-    for (int k = 0; k < plan->vpp; k++) {
-        const PlanChunk *chunk =
-            &plan->chunks[plan_rank_chunk(plan, plan_chunk_rank(plan, index), k)];
-        if (chunk->embedding || (chunk->loss && m->tie_word_embeddings)) return 0;
-    }
-    return vocab_rows(m, plan) * m->hidden_size;
-}
-
-static Chunk chunk_build(const Scenario *scenario, const Plan *plan, const Workload *workload,
-                         int index) {
-    const PlanChunk *spec = &plan->chunks[index];
-    int recomputed = recomputed_layers(plan, index, spec->num_layers);
-    Chunk chunk = {.num_layers = spec->num_layers};
-    if (spec->embedding) chunk_add(&chunk, workload, BLOCK_EMBEDDING, 1);
-    for (int i = 0; i < spec->num_layers; i++) {
-        int kind = scenario->model.layer_kind[spec->first_layer + i];
-        chunk_add(&chunk, workload, block_index(kind, i < recomputed), 1);
-    }
-    if (spec->num_mtp) chunk_add(&chunk, workload, BLOCK_MTP, spec->num_mtp);
-    if (spec->loss) chunk_add(&chunk, workload, BLOCK_HEAD, 1);
-    chunk.dense_parameters += table_copy_parameters(scenario, plan, index);
-    chunk_peaks(&chunk, workload);
-    chunk_split_peaks(&chunk, workload);
-    return chunk;
-}
-
-static Chunk vocab_chunk_build(const Workload *workload, int block) {
-    Chunk chunk = {0};
-    chunk_add(&chunk, workload, block, 1);
-    chunk_peaks(&chunk, workload);
-    chunk_split_peaks(&chunk, workload);
-    return chunk;
-}
-
-static const Chunk *chunks_build(const Scenario *scenario, const Plan *plan, const Workload *w,
-                                 Arena *arena) {
-    Chunk *chunks = ARENA_ARRAY(arena, plan_all_chunks(plan), Chunk);
-    for (int c = 0; c < plan->num_chunks; c++) chunks[c] = chunk_build(scenario, plan, w, c);
-    if (!plan->vocab_barriers) return chunks;
-    chunks[plan->num_chunks + VOCAB_INPUT] = vocab_chunk_build(w, BLOCK_VOCAB_INPUT);
-    chunks[plan->num_chunks + VOCAB_OUTPUT] = vocab_chunk_build(w, BLOCK_VOCAB_OUTPUT);
-    return chunks;
-}
-
 // Model FLOPs of a step: 6 per token and parameter that multiplies (Kaplan et al. 2020,
 // arXiv:2001.08361, section 2.1), plus 3 x the forward's attention products, halved where causal.
 static double step_model_flops(const Scenario *scenario) {
@@ -335,18 +224,43 @@ static double step_model_flops(const Scenario *scenario) {
     return tokens * (6 * matrices + 3 * attention);
 }
 
-static void blocks_build(const Scenario *scenario, const Plan *plan, Arena *arena, Block *blocks) {
+// The blocks of all kinds of layers, each way in which the plan recomputes one.
+static void layer_blocks_build(const Scenario *scenario, const Plan *plan, Arena *arena,
+                               Block *blocks) {
     const Model *m = &scenario->model;
-    blocks[BLOCK_EMBEDDING] = embedding_block(scenario, plan, arena);
-    blocks[BLOCK_HEAD] = head_block(scenario, plan, arena);
-    if (m->num_mtp_layers) blocks[BLOCK_MTP] = mtp_block(scenario, plan, arena);
-    bool some = plan->recompute != RECOMPUTE_NONE;
+    const bool some = plan->recompute != RECOMPUTE_NONE;
     for (int k = 0; k < m->num_kinds; k++) {
         if (!some || plan->recompute_layers >= 0)
-            blocks[block_index(k, false)] = layer_block(scenario, plan, &m->kinds[k], false, arena);
+            blocks[layer_block_index(k, false)] =
+                layer_block(scenario, plan, &m->kinds[k], false, arena);
         if (some)
-            blocks[block_index(k, true)] = layer_block(scenario, plan, &m->kinds[k], true, arena);
+            blocks[layer_block_index(k, true)] =
+                layer_block(scenario, plan, &m->kinds[k], true, arena);
     }
+}
+
+// The same where it says of each layer how it is recomputed.
+static void recompute_blocks_build(const Scenario *scenario, const Plan *plan, Arena *arena,
+                                   Block *blocks) {
+    const Model *m = &scenario->model;
+    for (int l = 0; l < m->num_layers; l++) {
+        const int kind = m->layer_kind[l];
+        Block *block = &blocks[recompute_block_index(kind, plan->layer_recompute[l])];
+        if (block->num_forward > 0) continue;
+        Plan whole = *plan;
+        whole.recompute = (Recompute)plan->layer_recompute[l];
+        *block = layer_block(scenario, &whole, &m->kinds[kind], true, arena);
+    }
+}
+
+static void blocks_build(const Scenario *scenario, const Plan *plan, Arena *arena, Block *blocks) {
+    blocks[BLOCK_EMBEDDING] = embedding_block(scenario, plan, arena);
+    blocks[BLOCK_HEAD] = head_block(scenario, plan, arena);
+    if (scenario->model.num_mtp_layers) blocks[BLOCK_MTP] = mtp_block(scenario, plan, arena);
+    if (plan->layer_recompute)
+        recompute_blocks_build(scenario, plan, arena, blocks);
+    else
+        layer_blocks_build(scenario, plan, arena, blocks);
     if (!plan->vocab_barriers) return;
     blocks[BLOCK_VOCAB_INPUT] = vocab_input_block(scenario, plan, arena);
     blocks[BLOCK_VOCAB_OUTPUT] = vocab_output_block(scenario, plan, arena);
@@ -384,5 +298,6 @@ bool plans_share_blocks(const Plan *a, const Plan *b) {
            a->zero_group == b->zero_group && a->reshard_after_forward == b->reshard_after_forward &&
            a->recompute == b->recompute && a->recompute_modules == b->recompute_modules &&
            a->recompute_layers == b->recompute_layers && a->cp_method == b->cp_method &&
-           a->vocab_barriers == b->vocab_barriers && plan_is_dual(a) == plan_is_dual(b);
+           a->layer_recompute == b->layer_recompute && a->vocab_barriers == b->vocab_barriers &&
+           plan_is_dual(a) == plan_is_dual(b);
 }

@@ -139,8 +139,34 @@ static void a_long_step_is_its_period_repeated(void) {
     CU_ASSERT(seen.num > 10);
 }
 
+// Layers that are recomputed each in its own way, of one chunk a rank and of two.
+static void it_is_so_where_layers_are_recomputed_differently(void) {
+    static const char LAYERS[] = "\"layers\": [{\"from\": 0, \"to\": 2, \"recompute\": \"full\"}, "
+                                 "{\"from\": 5, \"to\": 6, \"recompute\": \"selective\"}]";
+    static const char *const DEGREES[] = {"\"pp\": 1, \"tp\": 2", "\"pp\": 2, \"tp\": 4",
+                                          "\"pp\": 2, \"vpp\": 2, \"tp\": 1",
+                                          "\"pp\": 4, \"recompute\": \"full\""};
+    Seen seen = {0};
+    for (size_t i = 0; i < sizeof DEGREES / sizeof *DEGREES; i++) {
+        Arena arena = {0};
+        Scenario scenario;
+        Plan plan;
+        const char *parallel = arena_printf(&arena, "{%s, %s}", DEGREES[i], LAYERS);
+        const char *text = scenario_text(&arena, DENSE, "\"dgx-h100:1\"", TRAINING(""), parallel);
+        CU_ASSERT_EQUAL_FATAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
+        CU_ASSERT_EQUAL_FATAL(plan_resolve(&scenario, &arena, &plan).code, STATUS_OK);
+        CU_ASSERT_PTR_NOT_NULL(plan.layer_recompute);
+        plan_compare(&scenario, &plan, &seen);
+        arena_free(&arena);
+    }
+    CU_ASSERT_EQUAL(seen.num_wrong, 0);
+    CU_ASSERT_EQUAL(seen.num, 4);
+}
+
 CU_TestInfo step_time_tests[] = {
     {"it_is_that_of_the_estimate", it_is_that_of_the_estimate},
+    {"it_is_so_where_layers_are_recomputed_differently",
+     it_is_so_where_layers_are_recomputed_differently},
     {"a_long_step_is_its_period_repeated", a_long_step_is_its_period_repeated},
     CU_TEST_INFO_NULL,
 };

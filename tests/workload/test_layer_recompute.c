@@ -1,0 +1,175 @@
+// Plans that say of each layer how it is recomputed.
+#include "costmodel/estimate.h"
+#include "tests/costmodel/made_up.h"
+#include "tests/support.h"
+
+#include <CUnit/CUnit.h>
+
+#include <math.h>
+#include <string.h>
+
+#define TRAINING "{\"seq_len\": 1024, \"global_batch\": 32}"
+#define LLAMA "\"llama-3.2-1b\"" // 16 layers
+
+#define ASSERT_CLOSE(actual, expected)                                                             \
+    CU_ASSERT_DOUBLE_EQUAL(actual, expected, 1e-9 * fabs(expected) + 1e-9)
+
+static Estimate priced(const char *model, const char *parallel) {
+    Case c;
+    Estimate estimate = {0};
+    if (case_make(&c, model, 8, TRAINING, parallel))
+        CU_ASSERT_EQUAL(estimate_plan(&c.scenario, &c.plan, &c.arena, &estimate, NULL).code,
+                        STATUS_OK);
+    case_free(&c);
+    return estimate;
+}
+
+// All layers the same way is what `recompute` says of all.
+static void one_way_for_all_layers_is_recompute(void) {
+    static const char *const PAIRS[][2] = {
+        {"{\"pp\": 2, \"recompute\": \"full\"}",
+         "{\"pp\": 2, \"layers\": [{\"from\": 0, \"to\": 15, \"recompute\": \"full\"}]}"},
+        {"{\"recompute\": \"selective\"}",
+         "{\"recompute\": \"full\", \"layers\": [{\"from\": 0, \"to\": 7, \"recompute\": "
+         "\"selective\"}, {\"from\": 8, \"to\": 15, \"recompute\": \"selective\"}]}"},
+        {"{\"tp\": 2}", "{\"tp\": 2, \"recompute\": \"full\", \"layers\": [{\"from\": 0, \"to\": "
+                        "15, \"recompute\": \"none\"}]}"},
+    };
+    for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++) {
+        const Estimate a = priced(LLAMA, PAIRS[i][0]), b = priced(LLAMA, PAIRS[i][1]);
+        CU_ASSERT(a.step_time_s > 0);
+        ASSERT_CLOSE(b.step_time_s, a.step_time_s);
+        ASSERT_CLOSE(b.memory.peak_bytes, a.memory.peak_bytes);
+    }
+}
+
+// The first k of each stage, said both ways.
+static void the_first_layers_are_recompute_layers(void) {
+    const Estimate a = priced(LLAMA, "{\"recompute\": \"full\", \"recompute_layers\": 5}");
+    const Estimate b =
+        priced(LLAMA, "{\"layers\": [{\"from\": 0, \"to\": 4, \"recompute\": \"full\"}]}");
+    ASSERT_CLOSE(b.step_time_s, a.step_time_s);
+    ASSERT_CLOSE(b.memory.peak_bytes, a.memory.peak_bytes);
+}
+
+// Layers 0-3 full, 4-7 selective, the rest not at all: each adds its own time and what it keeps.
+static void each_layer_adds_its_own(void) {
+    double time_s[NUM_RECOMPUTES], saved[NUM_RECOMPUTES];
+    for (int r = 0; r < NUM_RECOMPUTES; r++) {
+        Case c;
+        Arena arena = {0};
+        const char *parallel = arena_printf(&arena, "{\"recompute\": \"%s\"}", RECOMPUTE_NAMES[r]);
+        if (case_make(&c, LLAMA, 8, TRAINING, parallel)) {
+            const Prices prices = chunks_price(&c.scenario, &c.plan, &c.workload, &c.arena);
+            time_s[r] = prices.backward[0].time_s;
+            saved[r] = c.workload.chunks[0].saved_bytes;
+        }
+        case_free(&c);
+        arena_free(&arena);
+    }
+    Case c;
+    if (case_make(&c, LLAMA, 8, TRAINING,
+                  "{\"layers\": [{\"from\": 0, \"to\": 3, \"recompute\": \"full\"}, {\"from\": 4, "
+                  "\"to\": 7, \"recompute\": \"selective\"}]}")) {
+        const Prices prices = chunks_price(&c.scenario, &c.plan, &c.workload, &c.arena);
+        ASSERT_CLOSE(prices.backward[0].time_s, 0.25 * time_s[RECOMPUTE_FULL] +
+                                                    0.25 * time_s[RECOMPUTE_SELECTIVE] +
+                                                    0.5 * time_s[RECOMPUTE_NONE]);
+        ASSERT_CLOSE(c.workload.chunks[0].saved_bytes, 0.25 * saved[RECOMPUTE_FULL] +
+                                                           0.25 * saved[RECOMPUTE_SELECTIVE] +
+                                                           0.5 * saved[RECOMPUTE_NONE]);
+    }
+    case_free(&c);
+}
+
+// The answer's `parallel` states the same plan: it is read back to the same layers.
+static void the_answer_reads_back(void) {
+    Case c;
+    if (case_make(&c, LLAMA, 8, TRAINING,
+                  "{\"recompute\": \"full\", \"layers\": [{\"from\": 2, \"to\": 3, \"recompute\": "
+                  "\"none\"}, {\"from\": 9, \"to\": 15, \"recompute\": \"selective\"}]}")) {
+        cJSON *json = plan_to_json(&c.plan);
+        char *text = cJSON_PrintUnformatted(json);
+        Case again;
+        if (case_make(&again, LLAMA, 8, TRAINING, text)) {
+            CU_ASSERT_EQUAL(memcmp(again.plan.layer_recompute, c.plan.layer_recompute, 16), 0);
+            CU_ASSERT_EQUAL(again.plan.layer_recompute[3], RECOMPUTE_NONE);
+            CU_ASSERT_EQUAL(again.plan.layer_recompute[4], RECOMPUTE_FULL);
+            const Plan copy = plan_copy(&c.plan, &c.arena);
+            CU_ASSERT_EQUAL(memcmp(copy.layer_recompute, c.plan.layer_recompute, 16), 0);
+            CU_ASSERT_PTR_NOT_NULL(
+                strstr(plan_describe(&c.plan, &c.arena), " full x7 selective x7 "));
+        }
+        case_free(&again);
+        cJSON_free(text);
+        cJSON_Delete(json);
+    }
+    case_free(&c);
+}
+
+// The first stage of two, 8 layers without a head: a recomputed layer needs its activations once
+// more in its backward, beside what was kept before it, so that it needs less where it comes first.
+static void the_order_of_layers_counts(void) {
+    static const char *const LAYERS[] = {
+        "{\"pp\": 2, \"layers\": [{\"from\": 0, \"to\": 3, \"recompute\": \"full\"}]}",
+        "{\"pp\": 2, \"layers\": [{\"from\": 4, \"to\": 7, \"recompute\": \"full\"}]}"};
+    double peak[2] = {0}, saved[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        Case c;
+        if (case_make(&c, LLAMA, 8, TRAINING, LAYERS[i])) {
+            const Chunk *chunk = &c.workload.chunks[0];
+            const Block *full = workload_recompute_block(&c.workload, 0, RECOMPUTE_FULL);
+            const Block *none = workload_recompute_block(&c.workload, 0, RECOMPUTE_NONE);
+            double before = c.workload.blocks[BLOCK_EMBEDDING].saved_bytes;
+            for (int l = 0; l < 8; l++) {
+                const Block *b = (l < 4) == (i == 0) ? full : none;
+                before += b->saved_bytes;
+                peak[i] = fmax(peak[i], before - chunk->saved_bytes + b->backward_peak_bytes);
+            }
+            ASSERT_CLOSE(chunk->backward_peak_bytes, peak[i]);
+            saved[i] = chunk->saved_bytes;
+        }
+        case_free(&c);
+    }
+    ASSERT_CLOSE(saved[0], saved[1]);
+    CU_ASSERT(peak[1] > peak[0] + 1e6);
+}
+
+static void other_differences_are_refused(void) {
+    static const struct {
+        const char *parallel, *sentence;
+    } CASES[] = {
+        {"{\"layers\": [{\"from\": 0, \"to\": 1, \"recompute\": \"full\"}, {\"from\": 2, \"to\": "
+         "3, "
+         "\"tp\": 2}]}",
+         "job.json: parallel.layers[1].tp: legal, but not supported yet; expected recompute alone"},
+        {"{\"layers\": [{\"from\": 0, \"to\": 1, \"zero_stage\": 3}]}",
+         "job.json: parallel.layers[0].zero_stage: legal, but not supported yet; expected "
+         "recompute "
+         "alone"},
+        {"{\"recompute_layers\": 2, \"layers\": [{\"from\": 0, \"to\": 1, \"recompute\": "
+         "\"full\"}]}",
+         "job.json: parallel.recompute_layers: 2 beside parallel.layers is legal, but not "
+         "supported "
+         "yet"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        Arena arena = {0};
+        Scenario scenario;
+        const char *text =
+            scenario_text(&arena, LLAMA, "\"dgx-h100:1\"", TRAINING, CASES[i].parallel);
+        CU_ASSERT_EQUAL_FATAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
+        CU_ASSERT_STRING_EQUAL(scenario_refuse_unsupported(&scenario).text, CASES[i].sentence);
+        arena_free(&arena);
+    }
+}
+
+CU_TestInfo layer_recompute_tests[] = {
+    {"one_way_for_all_layers_is_recompute", one_way_for_all_layers_is_recompute},
+    {"the_first_layers_are_recompute_layers", the_first_layers_are_recompute_layers},
+    {"each_layer_adds_its_own", each_layer_adds_its_own},
+    {"the_answer_reads_back", the_answer_reads_back},
+    {"the_order_of_layers_counts", the_order_of_layers_counts},
+    {"other_differences_are_refused", other_differences_are_refused},
+    CU_TEST_INFO_NULL,
+};

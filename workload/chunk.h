@@ -1,0 +1,17 @@
+// workload/chunk.h - the chunks of a plan, made of its blocks. For workload.c.
+#pragma once
+
+#include "workload/block.h"
+
+// [plan_all_chunks(plan)] of a workload whose blocks are built.
+const Chunk *chunks_build(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                          Arena *arena);
+
+// Where the block of a layer kind is, and where it is if the plan says of each layer how it is
+// recomputed.
+int layer_block_index(int kind, bool recomputed);
+int recompute_block_index(int kind, int recompute);
+
+// Rows of a vocabulary matrix on one rank. They are padded so that all have as many (Megatron-LM
+// pads to a multiple of 128 x tp).
+double vocab_rows(const Model *model, const Plan *plan);
