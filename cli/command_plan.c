@@ -3,6 +3,7 @@
 #include "cli/named_plan.h"
 #include "cli/plan_answer.h"
 #include "cli/plan_files.h"
+#include "cli/plan_layers.h"
 #include "cli/plan_options.h"
 #include "cli/progress.h"
 #include "planner/advice.h"
@@ -106,6 +107,7 @@ static Status rival_answer(const PlanOptions *options, Arena *arena, PlanAnswer 
 }
 
 static Status question_answer(const PlanOptions *options, Arena *arena, PlanAnswer *answer) {
+    if (options->layerwise) return plan_layers_search(options, arena, answer);
     if (options->min_tokens_per_s > 0 || options->deadline_tokens > 0)
         TRY(sizing_answer(options, arena, answer));
     else if (options->compare)
@@ -150,6 +152,7 @@ static Status answer_is_no(const PlanAnswer *answer) {
     const char *file = answer->scenario->file;
     const PlannerResult *result = &answer->result;
     char missing[UNITS_SIZE];
+    if (answer->layers) return plan_layers_refuse(answer);
     if (answer->sizing && answer->sizing->num_gpus == 0)
         return status_at(STATUS_NO, file, "", "no number of GPUs looked at is fast enough");
     if (result->num_entries == 0)
@@ -168,8 +171,10 @@ static Status plan_answer(PlanOptions *options, Arena *arena) {
     Scenario scenario;
     TRY(scenario_open(options->common.scenario, arena, &scenario));
     if (options->folder) TRY(plan_files_check(&scenario, options->folder, arena));
+    TRY(plan_layers_check(options, &scenario, arena));
     PlanAnswer answer = {.scenario = &scenario};
     TRY(question_search(options, arena, &answer));
+    if (answer.layers) TRY(plan_layers_finish(options, &answer));
     bool launchable = false;
     if (options->folder && answer.result.num_entries > 0)
         TRY(plan_files_save(&answer, options->folder, arena, &launchable));

@@ -8,6 +8,10 @@
 
 void plan_answer_print(const PlanAnswer *answer, FILE *stream) {
     const PlannerResult *result = &answer->result;
+    if (answer->layers) {
+        report_layers(answer->scenario, answer->layers, stream);
+        return;
+    }
     if (answer->sizing)
         report_sizing(answer->scenario, answer->sizing, result, answer->run_tokens, stream);
     if (answer->sizing && answer->sizing->num_gpus == 0) return;
@@ -40,7 +44,14 @@ static cJSON *sizing_only_to_json(const Sizing *sizing) {
     return json;
 }
 
+static cJSON *layers_to_json(const PlanAnswer *answer) {
+    cJSON *tree = layer_result_to_json(answer->layers);
+    answer_add_calibration(tree, answer->scenario);
+    return tree;
+}
+
 cJSON *plan_answer_to_json(const PlanAnswer *answer) {
+    if (answer->layers) return layers_to_json(answer);
     if (answer->sizing && answer->sizing->num_gpus == 0) return sizing_only_to_json(answer->sizing);
     cJSON *tree = planner_to_json(&answer->result);
     cJSON *timing = cJSON_DetachItemFromObjectCaseSensitive(tree, "timing"); // stays last

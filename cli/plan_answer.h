@@ -1,6 +1,7 @@
 // cli/plan_answer.h - what `plan` answers, whatever was asked, as text and as a document.
 #pragma once
 
+#include "planner/layer_search.h"
 #include "planner/planner.h"
 #include "planner/rival.h"
 #include "planner/sizing.h"
@@ -10,10 +11,11 @@
 typedef struct {
     const Scenario *scenario; // of the plans: with --min-gpus-for that of the number found
     PlannerResult result;
-    const Rival *rival;     // of --compare; NULL
-    const char *rival_text; // how it was named
-    const Sizing *sizing;   // of --min-gpus-for and --deadline; NULL
-    double run_tokens;      // of --deadline; 0
+    const Rival *rival;        // of --compare; NULL
+    const char *rival_text;    // how it was named
+    const Sizing *sizing;      // of --min-gpus-for and --deadline; NULL
+    double run_tokens;         // of --deadline; 0
+    const LayerResult *layers; // of --layerwise; NULL
 } PlanAnswer;
 
 void plan_answer_print(const PlanAnswer *answer, FILE *stream);

@@ -15,6 +15,8 @@ enum {
     KEY_COMPARE,
     KEY_MIN_GPUS_FOR,
     KEY_DEADLINE,
+    KEY_LAYERWISE,
+    KEY_WRITE_LP,
 };
 enum { MAX_TOP = 1000 };
 
@@ -34,14 +36,16 @@ static const struct argp_option OPTIONS[] = {
      "the fewest GPUs, in whole nodes, whose best plan is that fast", 0},
     {"deadline", KEY_DEADLINE, "TOKENS,SECONDS", 0,
      "the fewest GPUs that train so many tokens in so many seconds", 0},
+    {"layerwise", KEY_LAYERWISE, NULL, 0,
+     "a strategy for each layer: tp, cp, ZeRO stage, recomputation", 0},
+    {"write-lp", KEY_WRITE_LP, "FILE", 0,
+     "with --layerwise: writes the integer program of the best plan's slowest stage", 0},
     {"budget", KEY_BUDGET, "SECONDS", 0, "stop searching after this time", 0},
     {"variants", KEY_VARIANTS, NULL, 0,
      "also list plans that differ only in chunks, schedule, ZeRO stage or context-parallel method",
      0},
     {"exhaustive", KEY_EXHAUSTIVE, NULL, 0, "price everything that fits, for doubters", 0},
     OPTION_JSON,
-    OPTION_NOT_YET("layerwise", 0, NULL),
-    OPTION_NOT_YET("write-lp", 6, "FILE"),
     {0},
 };
 
@@ -110,6 +114,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return parse_double(state, "min-gpus-for", arg, 1e-3, &options->min_tokens_per_s);
     case KEY_DEADLINE:
         return parse_deadline(state, arg, options);
+    case KEY_LAYERWISE:
+        options->layerwise = true;
+        return 0;
+    case KEY_WRITE_LP:
+        return parse_file(state, "write-lp", arg, &options->lp_file);
     default:
         return common_parse(key, arg, state);
     }
@@ -144,12 +153,17 @@ typedef struct {
 } Pair;
 
 static Status pairs_check(const PlanOptions *o) {
+    if (o->lp_file && !o->layerwise)
+        return usage_error("plan --write-lp: goes with --layerwise only");
     const bool sizing = o->min_tokens_per_s > 0, deadline = o->deadline_tokens > 0;
     const bool of_step =
         o->planner.objective == OBJECTIVE_THROUGHPUT || o->planner.objective == OBJECTIVE_COST;
+    const bool not_fastest = o->planner.objective != OBJECTIVE_THROUGHPUT;
     static const char ALL[] = "a frontier lists all plans that are best in some way";
     static const char ONE[] = "they are two questions; ask one at a time";
     static const char TIME[] = "only a step's time has an interval and a rate";
+    static const char RANK[] = "it ranks by step time, nothing else yet";
+    static const char EXACT[] = "it lists the best choice of each combination, found exactly";
     const Pair pairs[] = {
         {o->pareto, o->has_top, "pareto", "top", ALL},
         {o->pareto, o->has_objective, "pareto", "objective", ALL},
@@ -160,6 +174,14 @@ static Status pairs_check(const PlanOptions *o) {
         {o->compare != NULL, sizing, "compare", "min-gpus-for", ONE},
         {o->compare != NULL, deadline, "compare", "deadline", ONE},
         {sizing, deadline, "min-gpus-for", "deadline", ONE},
+        {o->layerwise, o->pareto, "layerwise", "pareto", ONE},
+        {o->layerwise, o->compare != NULL, "layerwise", "compare", ONE},
+        {o->layerwise, sizing, "layerwise", "min-gpus-for", ONE},
+        {o->layerwise, deadline, "layerwise", "deadline", ONE},
+        {o->layerwise, o->planner.robust, "layerwise", "robust", RANK},
+        {o->layerwise, not_fastest, "layerwise", "objective", RANK},
+        {o->layerwise, o->has_variants, "layerwise", "variants", EXACT},
+        {o->layerwise, o->planner.exhaustive, "layerwise", "exhaustive", EXACT},
         {o->planner.robust, !of_step, "robust", "objective", TIME},
         {sizing, !of_step, "min-gpus-for", "objective", TIME},
         {deadline, !of_step, "deadline", "objective", TIME},

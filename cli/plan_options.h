@@ -11,9 +11,11 @@ typedef struct {
     PlannerOptions planner;
     const char *folder;
     bool pareto;
-    const char *compare;                       // "tp=4,pp=8"; NULL
-    double min_tokens_per_s;                   // of --min-gpus-for; 0
-    double deadline_tokens, deadline_s;        // of --deadline; 0
+    const char *compare;                // "tp=4,pp=8"; NULL
+    double min_tokens_per_s;            // of --min-gpus-for; 0
+    double deadline_tokens, deadline_s; // of --deadline; 0
+    bool layerwise;
+    const char *lp_file;                       // of --write-lp; NULL
     bool has_top, has_objective, has_variants; // stated
 } PlanOptions;
 

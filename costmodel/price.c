@@ -184,17 +184,9 @@ static Price *phase_price(const Pricing *p, WorkKind work, Arena *arena) {
     return chunks;
 }
 
-// Seconds of the optimizer on a rank: it is bound by the bytes of gradients, moments and weights.
-static double optimizer_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
-                          int rank) {
+double optimizer_update_s(const Scenario *scenario, const Plan *plan, const Gpu *gpu, double dense,
+                          double expert) {
     const StateBytes state = state_bytes(&scenario->training);
-    const Gpu *gpu = &plan_rank_cluster(&scenario->cluster, plan, rank)->gpu;
-    double dense = 0, expert = 0;
-    for (int k = 0; k < plan_rank_chunks(plan); k++) {
-        const int c = plan_rank_chunk(plan, rank, k);
-        dense += workload->chunks[c].dense_parameters;
-        expert += workload->chunks[c].expert_parameters;
-    }
     double all = dense + expert, own = all;
     if (plan->zero_stage >= 1)
         own =
@@ -209,6 +201,18 @@ static double optimizer_s(const Scenario *scenario, const Plan *plan, const Work
     if (!scenario->training.stack.fused_optimizer) bytes *= 3;
     return bytes / (gpu->memory_bandwidth_bytes_per_s * gpu->efficiency.memory_frac) *
            part_factor(scenario, PART_OPTIMIZER);
+}
+
+static double optimizer_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                          int rank) {
+    double dense = 0, expert = 0;
+    for (int k = 0; k < plan_rank_chunks(plan); k++) {
+        const int c = plan_rank_chunk(plan, rank, k);
+        dense += workload->chunks[c].dense_parameters;
+        expert += workload->chunks[c].expert_parameters;
+    }
+    return optimizer_update_s(
+        scenario, plan, &plan_rank_cluster(&scenario->cluster, plan, rank)->gpu, dense, expert);
 }
 
 // Between a rank and the one that holds the copies of its chunks.
@@ -290,11 +294,11 @@ Prices chunks_price_shared(const Scenario *scenario, const Plan *plan, const Wor
         price_add(&whole[c], &prices.backward_weight[c], 1);
     }
     prices.backward = whole;
-    double *update_s = ARENA_ARRAY(arena, plan->pp, double);
+    double *optimizers_s = ARENA_ARRAY(arena, plan->pp, double);
     messages_price(scenario, plan, workload, arena, &prices);
     if (plan_is_dual(plan)) copies_price(scenario, plan, workload, arena, &prices);
-    for (int r = 0; r < plan->pp; r++) update_s[r] = optimizer_s(scenario, plan, workload, r);
-    prices.optimizer_s = update_s;
+    for (int r = 0; r < plan->pp; r++) optimizers_s[r] = optimizer_s(scenario, plan, workload, r);
+    prices.optimizer_s = optimizers_s;
     return prices;
 }
 

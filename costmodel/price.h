@@ -73,6 +73,11 @@ BlockPrices *block_prices_new(Arena *arena);
 Prices chunks_price_shared(const Scenario *scenario, const Plan *plan, const Workload *workload,
                            BlockPrices *blocks, Arena *arena);
 
+// Seconds of the optimizer for weights that a rank holds before ZeRO: it is bound by the bytes of
+// gradients, moments and weights.
+double optimizer_update_s(const Scenario *scenario, const Plan *plan, const Gpu *gpu,
+                          double dense_parameters, double expert_parameters);
+
 // Whether the price of a chunk's whole backward is the sum of its two parts.
 bool backward_is_parts(const Plan *plan, int chunk);
 

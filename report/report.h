@@ -5,6 +5,7 @@
 #include "config/scenario.h"
 #include "costmodel/estimate.h"
 #include "plan/plan.h"
+#include "planner/layer_search.h"
 #include "planner/planner.h"
 
 #include <stdio.h>
@@ -22,6 +23,9 @@ void report_estimate(const Scenario *scenario, const Plan *plan, const Estimate 
 // The best plans of a search, why the runners-up lose, and what was searched. Where nothing fits:
 // the closest miss and what would fit.
 void report_plans(const Scenario *scenario, const PlannerResult *result, FILE *stream);
+
+// The best combinations with a strategy a layer, run by run, against one strategy throughout.
+void report_layers(const Scenario *scenario, const LayerResult *result, FILE *stream);
 
 // The exposed terms of an estimate, largest first, as shares of the step: "bubble 4.1 %, tp 3.0 %";
 // "nothing" where all are below one tenth of a per cent.

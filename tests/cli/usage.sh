@@ -36,8 +36,6 @@ refuses 'meshwright: --top: "99999999999999999999" is not a whole number from 1 
 refuses 'meshwright: --budget: "nan" is not a number of at least 0.001' plan job.json --budget nan
 refuses 'meshwright: --objective: "fast" is unknown; expected throughput, cost, energy or memory' \
     plan job.json --objective fast
-refuses 'meshwright: plan --layerwise is not supported yet' plan job.json --layerwise
-refuses 'meshwright: plan --write-lp is not supported yet' plan job.json --write-lp plan.lp
 refuses 'meshwright: --budget: "0" is not a number of at least 0.001' plan job.json --budget 0
 # Values of the questions, and questions that do not go together.
 refuses 'meshwright: --min-gpus-for: "0" is not a number of at least 0.001' \

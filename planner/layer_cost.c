@@ -1,0 +1,128 @@
+#include "planner/layer_cost.h"
+
+#include "costmodel/collective.h"
+#include "costmodel/list_price.h"
+#include "workload/bytes.h"
+
+#include <math.h>
+
+void layer_price_add(Price *sum, const Price *part, double times) {
+    for (int t = 0; t < NUM_TERMS; t++) sum->term_s[t] += times * part->term_s[t];
+    for (int k = 0; k < NUM_PARTS; k++) sum->part_s[k] += times * part->part_s[k];
+    sum->time_s = terms_sum(sum->term_s);
+}
+
+// One pass over a block; the host's time where that is more.
+static Price pass_price(const Scenario *scenario, const Plan *plan, const Block *block,
+                        bool forward, double *edge_s) {
+    const int backward = 1 << PHASE_BACKWARD_INPUT | 1 << PHASE_BACKWARD_WEIGHT;
+    const ListPrice list = list_price(&(OpList){
+        .scenario = scenario,
+        .plan = plan,
+        .ops = forward ? block->forward : block->backward,
+        .num_ops = forward ? block->num_forward : block->num_backward,
+        .num_forward = block->num_forward,
+        .phases = forward ? 1 << PHASE_FORWARD : backward,
+    });
+    Price price = list.price;
+    *edge_s += list.edge_s;
+    const double waits_s = list.host_s - price.time_s;
+    if (waits_s <= 0) return price;
+    price.term_s[TERM_OTHER] += waits_s;
+    price.part_s[PART_HOST] += waits_s;
+    price.time_s = terms_sum(price.term_s);
+    return price;
+}
+
+static double group_collective_s(const Scenario *scenario, const Cluster *cluster, const Plan *plan,
+                                 CollectiveKind collective, GroupKind group, double bytes) {
+    return collective_s(cluster, collective, plan_group(plan, group), bytes) *
+           part_factor(scenario, group_part(scenario, plan, group));
+}
+
+// Reduction of the gradients of parameters of one sort (workload/program_sync.h has the rules).
+static double reduction_s(const Scenario *scenario, const Cluster *cluster, const Plan *plan,
+                          double parameters, bool expert) {
+    const GroupKind zero = expert ? GROUP_EZERO : GROUP_ZERO;
+    const GroupKind replica = expert ? GROUP_EREPLICA : GROUP_REPLICA;
+    const double bytes = parameters * reduced_gradient_bytes(&scenario->training);
+    if (plan->zero_stage == 0 ||
+        (plan->zero_stage == 1 && scenario->training.stack.weights_by_broadcast))
+        return group_collective_s(scenario, cluster, plan, COLLECTIVE_ALL_REDUCE,
+                                  expert ? GROUP_EDP : GROUP_DP, bytes);
+    double time_s = group_collective_s(scenario, cluster, plan, COLLECTIVE_ALL_REDUCE, replica,
+                                       bytes / plan_group(plan, zero).size);
+    if (plan->zero_stage == 1)
+        time_s +=
+            group_collective_s(scenario, cluster, plan, COLLECTIVE_REDUCE_SCATTER, zero, bytes);
+    return time_s;
+}
+
+static double gathering_s(const Scenario *scenario, const Cluster *cluster, const Plan *plan,
+                          double parameters, bool expert) {
+    if (plan->zero_stage != 1 && plan->zero_stage != 2) return 0;
+    return group_collective_s(scenario, cluster, plan, COLLECTIVE_ALL_GATHER,
+                              expert ? GROUP_EZERO : GROUP_ZERO,
+                              parameters * gathered_weight_bytes(&scenario->training));
+}
+
+// What a collective adds to a step of which compute_s may run beside it.
+static double exposed_s(double time_s, double compute_s, bool overlaps, double slowdown_frac) {
+    if (!overlaps) return time_s;
+    return fmax(0, time_s - compute_s) + slowdown_frac * fmin(time_s, compute_s);
+}
+
+static double sync_s(const Scenario *scenario, const Cluster *cluster, const Plan *plan,
+                     const Block *block, double forward_s, double backward_s) {
+    const Training *training = &scenario->training;
+    const double parameters[2] = {block->dense_parameters, block->expert_parameters};
+    double reduce_s = 0, gather_s = 0;
+    for (int expert = 0; expert < 2; expert++) {
+        reduce_s += reduction_s(scenario, cluster, plan, parameters[expert], expert);
+        gather_s += gathering_s(scenario, cluster, plan, parameters[expert], expert);
+    }
+    const double slowdown = training->stack.overlap_slowdown_frac;
+    return exposed_s(reduce_s, backward_s, training->overlap_grad_reduce, slowdown) +
+           exposed_s(gather_s, forward_s, training->overlap_param_gather, slowdown);
+}
+
+// Bytes of weights, gradients and optimizer (Rajbhandari et al. 2020, as costmodel/memory.c).
+static double parameters_state_bytes(const Scenario *scenario, const Plan *plan, double dense,
+                                     double expert) {
+    const StateBytes state = state_bytes(&scenario->training);
+    const double all = dense + expert;
+    const double own =
+        dense / plan_group(plan, GROUP_ZERO).size + expert / plan_group(plan, GROUP_EZERO).size;
+    return (plan->zero_stage >= 3 ? own : all) * state.weight +
+           (plan->zero_stage >= 2 ? own : all) * state.gradient +
+           (plan->zero_stage >= 1 ? own : all) * (state.master + state.moments);
+}
+
+static double gathered_parameters(const Plan *plan, const Block *block) {
+    if (plan->zero_stage < 3) return 0;
+    return (plan_group(plan, GROUP_ZERO).size > 1 ? block->dense_parameters : 0) +
+           (plan_group(plan, GROUP_EZERO).size > 1 ? block->expert_parameters : 0);
+}
+
+LayerCost layer_cost(const Scenario *scenario, const Plan *plan, const Block *block) {
+    const Cluster *cluster = &scenario->cluster;
+    LayerCost cost = {
+        .update_s = optimizer_update_s(scenario, plan, &cluster->gpu, block->dense_parameters,
+                                       block->expert_parameters),
+        .state_bytes = parameters_state_bytes(scenario, plan, block->dense_parameters,
+                                              block->expert_parameters),
+        .saved_bytes = block->saved_bytes,
+        .peak_bytes = fmax(block->forward_peak_bytes,
+                           block->saved_bytes + block->unusable_bytes + block->backward_peak_bytes),
+        .gathered = gathered_parameters(plan, block),
+    };
+    cost.forward = pass_price(scenario, plan, block, true, &cost.edge_s);
+    cost.backward = pass_price(scenario, plan, block, false, &cost.edge_s);
+    cost.sync_s = sync_s(scenario, cluster, plan, block, cost.forward.time_s, cost.backward.time_s);
+    return cost;
+}
+
+double layer_step_s(const LayerCost *cost, double num_microbatches) {
+    return num_microbatches * (cost->forward.time_s + cost->backward.time_s) + cost->sync_s +
+           cost->update_s;
+}
