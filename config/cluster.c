@@ -3,6 +3,7 @@
 #include "base/data_dir.h"
 #include "config/cluster_groups.h"
 #include "config/cluster_matrix.h"
+#include "config/node_order.h"
 #include "config/profile.h"
 
 #include <stdlib.h>
@@ -276,6 +277,7 @@ Cluster cluster_with_gpus(const Cluster *cluster, int num_gpus) {
     c.wires = c.wires_of ? c.wires_of[c.domain_gpus] : NULL;
     c.num_nodes = num_gpus / c.gpus_per_node;
     if (c.sites && c.num_nodes > c.sites->num_nodes) c.sites = NULL;
+    if (c.order && c.num_nodes != c.order->num_nodes) c.order = NULL;
     return c;
 }
 

@@ -47,6 +47,10 @@ typedef struct Cluster {
     double power_watts_per_gpu;
     const ClusterSites
         *sites; // joined groups, or a measured matrix; NULL: all nodes are one network
+    const struct NodeOrder *order; // which node runs which ranks (config/node_order.h); NULL: as
+                                   // they are numbered
+    const KnownSlowdown *known;    // [num_known] of this traffic, whatever the links say
+    int num_known;
     // Groups of different machines, each as a cluster of its own, with its kernels; what stands
     // above is then the first, with the GPUs and nodes of all. NULL: all nodes are alike.
     const struct Cluster *groups; // [sites->num_sites]
@@ -71,7 +75,8 @@ Status cluster_list(Arena *arena, ClusterSummary **out, int *num_clusters);
 
 // The same cluster with another number of GPUs; num_gpus was checked by the caller. A number below
 // a node's is a partial node with its share of the NICs; a larger one makes whole nodes of it
-// again. With more nodes than its sites have it is one network.
+// again. With more nodes than its sites have it is one network. Nodes run ranks as they are
+// numbered, unless their number is the same.
 Cluster cluster_with_gpus(const Cluster *cluster, int num_gpus);
 
 // Of groups of different machines: the one that a GPU (node) is of, and the first GPU (node) of

@@ -82,9 +82,9 @@ typedef struct {
     const StageSpec *stages; // NULL where absent
     int num_stages;          // entries of stages
     signed char vocab_parallel;
-    int vocab_barriers; // communication barriers of its output layer: 1 or 2
-    int num_placement;  // entries of placement; 0 where absent
-    const int *placement;
+    int vocab_barriers;          // communication barriers of its output layer: 1 or 2
+    int num_placement;           // entries of placement; 0 where absent
+    const int *placement;        // nodes in the order of the ranks that they run
     const LayerOverride *layers; // [num_layer_overrides] ascending, without overlap
     int num_layer_overrides;     // entries of layers; 0 where absent
 } ParallelSpec;

@@ -1,6 +1,7 @@
 #include "config/scenario.h"
 
 #include "base/data_dir.h"
+#include "config/node_order.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -112,6 +113,15 @@ const char *scenario_gpus(const Scenario *scenario, Arena *arena) {
     return names;
 }
 
+// `placement` says which nodes of the cluster run which ranks.
+static Status placement_take(const JsonNode *parallel, Arena *arena, Scenario *scenario) {
+    const ParallelSpec *spec = &scenario->parallel;
+    if (spec->num_placement == 0) return status_ok();
+    scenario->cluster.order = node_order_new(spec->placement, spec->num_placement, arena);
+    const JsonNode placement = json_get(parallel, "placement");
+    return node_order_check(&placement, &scenario->cluster);
+}
+
 Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out) {
     TRY(json_expect_object(root));
     TRY(json_refuse_unknown(root, SCENARIO_FIELDS,
@@ -139,6 +149,7 @@ Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out) {
     JsonNode parallel = json_get(root, "parallel");
     TRY(parallel_load(&parallel, arena, &scenario.parallel));
     TRY(parallel_check_lists(&parallel, scenario.cluster.num_nodes, scenario.model.num_layers));
+    TRY(placement_take(&parallel, arena, &scenario));
     JsonNode calibration = json_get(root, "calibration");
     TRY(calibration_load(&calibration, arena, &scenario.calibration));
     TRY(calibration_check(&calibration, scenario.calibration, scenario_gpus(&scenario, arena),
@@ -172,6 +183,12 @@ static Status architectures_refuse(const Scenario *scenario) {
                              PRECISION_NAMES[scenario->training.precision],
                              cluster->gpu.architecture, cluster->groups[i].gpu.architecture);
     return status_ok();
+}
+
+static Status placement_refuse(const Scenario *scenario) {
+    if (!scenario->cluster.order || !scenario->cluster.groups) return status_ok();
+    return status_at(STATUS_INVALID, scenario->file, "parallel.placement",
+                     "legal, but not supported yet on groups of different machines");
 }
 
 Status scenario_refuse_unlike_groups(const Scenario *scenario, const char *what) {
@@ -217,15 +234,9 @@ static Status layers_refuse(const Scenario *scenario) {
 static Status unsupported_refuse(const Scenario *scenario) {
     TRY(architectures_refuse(scenario));
     TRY(layers_refuse(scenario));
-    const struct {
-        bool stated;
-        const char *path;
-    } parts[] = {
-        {scenario->training.has_sequence_lengths, "training.sequence_lengths"},
-        {scenario->parallel.num_placement > 0, "parallel.placement"},
-    };
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (parts[i].stated) return path_refuse(scenario, parts[i].path);
+    TRY(placement_refuse(scenario));
+    if (scenario->training.has_sequence_lengths)
+        return path_refuse(scenario, "training.sequence_lengths");
     return status_ok();
 }
 

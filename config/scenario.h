@@ -39,7 +39,8 @@ Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out);
 const char *scenario_gpus(const Scenario *scenario, Arena *arena);
 
 // Refuses, in the contract's words, what is legal but nothing acts upon yet: disturb,
-// sequence_lengths, layers, placement, 8 bits on groups of different architectures.
+// sequence_lengths, anything but recompute of layers, placement on groups of different machines, 8
+// bits on groups of different architectures.
 Status scenario_refuse_unsupported(const Scenario *scenario);
 
 // The same for a simulation, which acts upon disturb, but begins a step on all ranks together.

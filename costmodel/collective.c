@@ -142,11 +142,11 @@ static double across_inside_s(const Cluster *cluster, Group group, const GroupLa
 // use the NICs of all the group's ranks there. An all-to-all sends from every rank's own share. In
 // a ring exchange one rank of each domain sends out, over the shares of those that do not, up to a
 // NIC.
-static double across_s(const Cluster *cluster, Group group, const GroupLayout *g,
+static double across_s(const Cluster *cluster, Group group, RankSpan ranks, const GroupLayout *g,
                        CollectiveKind kind, double message_bytes) {
     const Link *out = &cluster->scale_out;
     double n = g->num_ranks, edge = g->nic_bytes_per_s_per_gpu * out->efficiency_frac;
-    edge /= network_slowdown(cluster, kind, group, g->ranks_per_domain);
+    edge /= network_slowdown(cluster, kind, group, g->ranks_per_domain, ranks);
     double up_s = across_inside_s(cluster, group, g, kind, message_bytes), out_s;
     if (kind == COLLECTIVE_ALL_TO_ALL) {
         out_s = message_bytes * (n - g->ranks_per_domain) / n / edge;
@@ -157,7 +157,7 @@ static double across_s(const Cluster *cluster, Group group, const GroupLayout *g
             shares = fmax(1, fmin(shares, cluster->nic_bytes_per_s / g->nic_bytes_per_s_per_gpu));
         out_s = (wire_bytes + sqrt(wire_bytes * out->half_bytes)) / (edge * shares);
     }
-    return out->latency_s + sites_latency_s(cluster, kind, group) +
+    return out->latency_s + sites_latency_s(cluster, kind, group, ranks) +
            protocols_s(cluster, g, kind, fmax(out_s, up_s));
 }
 
@@ -170,11 +170,16 @@ double group_bytes_per_s(const Cluster *cluster, CollectiveKind kind, Group grou
 
 double collective_s(const Cluster *cluster, CollectiveKind kind, Group group,
                     double message_bytes) {
+    return span_collective_s(cluster, kind, group, all_ranks(cluster), message_bytes);
+}
+
+double span_collective_s(const Cluster *cluster, CollectiveKind kind, Group group, RankSpan ranks,
+                         double message_bytes) {
     if (group.size <= 1 || message_bytes <= 0) return 0;
     if (kind == COLLECTIVE_DISPATCH || kind == COLLECTIVE_COMBINE) kind = COLLECTIVE_ALL_TO_ALL;
     GroupLayout layout = group_layout(cluster, group);
     if (layout.num_domains == 1) return inside_s(cluster, kind, group, message_bytes);
-    return across_s(cluster, group, &layout, kind, message_bytes);
+    return across_s(cluster, group, ranks, &layout, kind, message_bytes);
 }
 
 double collective_inside_s(const Cluster *cluster, CollectiveKind kind, Group group,

@@ -35,6 +35,10 @@ bool collective_is_ring(CollectiveKind kind);
 // Dispatch and combine are priced as an all-to-all here; costmodel/exchange.h knows their kernels.
 double collective_s(const Cluster *cluster, CollectiveKind kind, Group group, double message_bytes);
 
+// The same of the groups of some ranks, such as those of a stage, where links between nodes differ.
+double span_collective_s(const Cluster *cluster, CollectiveKind kind, Group group, RankSpan ranks,
+                         double message_bytes);
+
 // Seconds that the links inside a domain are busy with a collective that spans several; 0 of
 // others.
 double collective_inside_s(const Cluster *cluster, CollectiveKind kind, Group group,

@@ -14,9 +14,10 @@ static WireTime exchange_wire_time(const Cluster *cluster, const Exchange *x) {
     const double copies = routing_parts_reached(&x->routing, layout.num_ranks);
     const double crossings =
         domains > 1 ? routing_parts_reached(&x->routing, layout.num_domains) : 0;
-    const double slowdown = domains > 1 ? network_slowdown(cluster, COLLECTIVE_ALL_TO_ALL, x->group,
-                                                           layout.ranks_per_domain)
-                                        : 1;
+    const double slowdown = domains > 1
+                                ? network_slowdown(cluster, COLLECTIVE_ALL_TO_ALL, x->group,
+                                                   layout.ranks_per_domain, all_ranks(cluster))
+                                : 1;
     const double once_bytes = x->message_bytes / copies;
 
     // Its own domain and its own place in a domain are as likely as any other.
@@ -29,7 +30,7 @@ static WireTime exchange_wire_time(const Cluster *cluster, const Exchange *x) {
     double copy_s = (x->message_bytes / k->sm_bytes_per_s + handed_on_s) / k->num_sms;
     double inside_s = fmax(link_s, copy_s);
     double fill_s = fmin(k->fill_s, fmin(inside_s, nic_s));
-    double sites_s = sites_latency_s(cluster, COLLECTIVE_ALL_TO_ALL, x->group);
+    double sites_s = sites_latency_s(cluster, COLLECTIVE_ALL_TO_ALL, x->group, all_ranks(cluster));
     double time_s = sites_s + k->latency_s + k->domain_latency_s * log2(domains) +
                     fmax(inside_s, nic_s) + fill_s;
     return (WireTime){

@@ -1,6 +1,7 @@
 #include "costmodel/leaf_links.h"
 
 #include "config/leaves.h"
+#include "config/node_order.h"
 #include "costmodel/collective.h"
 #include "costmodel/site_links.h"
 
@@ -43,15 +44,18 @@ static void flow_count(LeafFlows *flows, int from_gpu, int to_gpu, double part) 
         fmax(flows->slowdown, flows->leaving * flows->nics_per_gpu / flows->uplinks_in_nics);
 }
 
-// Each GPU of groups of this shape sends to those `places` and twice, .. num_steps times as many
+// Each rank of groups of this shape sends to those `places` and twice, .. num_steps times as many
 // on.
-static double steps_slowdown(const Cluster *cluster, Group group, int places, int num_steps) {
+static double steps_slowdown(const Cluster *cluster, Group group, RankSpan ranks, int places,
+                             int num_steps) {
     LeafFlows flows = flows_start(cluster);
     for (int gpu = 0; gpu < cluster->num_gpus; gpu++) {
-        const int place = gpu / group.stride % group.size, first = gpu - place * group.stride;
+        const int rank = (int)cluster_rank_of_gpu(cluster, gpu);
+        const int place = rank / group.stride % group.size, first = rank - place * group.stride;
+        if (rank < ranks.first || rank >= ranks.first + ranks.num) continue;
         for (int step = 1; step <= num_steps; step++) {
-            const int to = (place + step * places) % group.size;
-            flow_count(&flows, gpu, first + to * group.stride, 1.0 / num_steps);
+            const int to = first + (place + step * places) % group.size * group.stride;
+            flow_count(&flows, gpu, (int)cluster_gpu_of_rank(cluster, to), 1.0 / num_steps);
         }
     }
     return fmax(1, flows.slowdown);
@@ -59,32 +63,47 @@ static double steps_slowdown(const Cluster *cluster, Group group, int places, in
 
 // A ring goes on to the next domain, an all-to-all to each of the others.
 double leaves_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
-                       int ranks_per_domain) {
+                       int ranks_per_domain, RankSpan ranks) {
     if (!uplinks_matter(cluster) || group.size <= ranks_per_domain) return 1;
     const int domains = (group.size + ranks_per_domain - 1) / ranks_per_domain;
-    return steps_slowdown(cluster, group, ranks_per_domain,
+    return steps_slowdown(cluster, group, ranks, ranks_per_domain,
                           collective_is_ring(kind) ? 1 : domains - 1);
 }
 
 double leaves_step_slowdown(const Cluster *cluster, Group group, int places) {
-    return uplinks_matter(cluster) ? steps_slowdown(cluster, group, places, 1) : 1;
+    return uplinks_matter(cluster) ? steps_slowdown(cluster, group, all_ranks(cluster), places, 1)
+                                   : 1;
 }
 
-// Of the machines that `rank` is on, for what goes to the peer and comes from it.
+// Of the machines that a pipeline rank is on, messages to the peer.
+typedef struct {
+    LeafFlows flows;
+    const Cluster *cluster;
+    int first_gpu; // of these machines
+    bool together; // the peer is on them too
+} EndFlows;
+
+static void message_count(void *context, int64_t from_rank, int64_t to_rank) {
+    EndFlows *end = context;
+    const int from = (int)cluster_gpu_of_rank(end->cluster, from_rank);
+    const int to = (int)cluster_gpu_of_rank(end->cluster, to_rank);
+    if (gpus_share_domain(end->cluster, from, to)) return;
+    flow_count(&end->flows, from - end->first_gpu, end->together ? to - end->first_gpu : -1, 1);
+}
+
 static double end_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer) {
     const Cluster *own = plan_rank_cluster(cluster, plan, rank);
     if (!uplinks_matter(own)) return 0;
     const int group = plan_rank_group(cluster, plan, rank);
-    const int first = cluster_group_first_gpu(cluster, group);
-    const bool together = plan_rank_group(cluster, plan, peer) == group;
-    const int num_gpus = (int)plan_stage_gpus(plan);
-    LeafFlows flows = flows_start(own);
-    for (int i = 0; i < num_gpus; i++) {
-        const int from = rank * num_gpus + i, to = peer * num_gpus + i;
-        if (gpus_share_domain(cluster, from, to)) continue;
-        flow_count(&flows, from - first, together ? to - first : -1, 1);
-    }
-    return flows.slowdown;
+    EndFlows end = {
+        .flows = flows_start(own),
+        .cluster = cluster,
+        .first_gpu = cluster_group_first_gpu(cluster, group),
+        .together = plan_rank_group(cluster, plan, peer) == group,
+    };
+    const SiteTraffic traffic = message_traffic(plan, rank, peer);
+    traffic_flows(cluster, &traffic, rank < peer ? 0 : 1, message_count, &end);
+    return end.flows.slowdown;
 }
 
 double ranks_leaves_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer) {
@@ -92,7 +111,10 @@ double ranks_leaves_slowdown(const Cluster *cluster, const Plan *plan, int rank,
 }
 
 double network_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
-                        int ranks_per_domain) {
-    return fmax(leaves_slowdown(cluster, kind, group, ranks_per_domain),
-                sites_slowdown(cluster, kind, group, ranks_per_domain));
+                        int ranks_per_domain, RankSpan ranks) {
+    const SiteTraffic traffic = collective_traffic(kind, group, ranks_per_domain, ranks);
+    const KnownSlowdown *known = known_slowdown(cluster, &traffic);
+    if (known) return known->slowdown;
+    return fmax(leaves_slowdown(cluster, kind, group, ranks_per_domain, ranks),
+                traffic_slowdown(cluster, &traffic));
 }

@@ -7,7 +7,7 @@
 //         what its NICs do. The fullest leaf sets the pace. So a ring over the nodes of a leaf
 //         loses nothing, one that goes on from leaf to leaf crosses each once, and messages between
 //         stages of whole leaves all cross.
-// Limits: ranks lie in the order of the nodes; other traffic on the uplinks is modelled in sim/.
+// Limits: other traffic on the uplinks is modelled in sim/.
 #pragma once
 
 #include "config/cluster.h"
@@ -18,8 +18,9 @@
 // How many times as long as over the GPUs' shares of their NICs a collective's transfer across
 // domains takes, >= 1.
 //   ranks_per_domain  of the group: flows go on to the rank at the same place in another domain
+//   ranks             whose groups: all, or those of a stage
 double leaves_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
-                       int ranks_per_domain);
+                       int ranks_per_domain, RankSpan ranks);
 
 // The same of flows that all go on by so many places of their group.
 double leaves_step_slowdown(const Cluster *cluster, Group group, int places);
@@ -28,6 +29,7 @@ double leaves_step_slowdown(const Cluster *cluster, Group group, int places);
 // uplinks have more left.
 double ranks_leaves_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer);
 
-// With what links between sites take, too (costmodel/site_links.h): the larger of both.
+// With what links between sites take, too (costmodel/site_links.h): the larger of both; or what is
+// known of this traffic.
 double network_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
-                        int ranks_per_domain);
+                        int ranks_per_domain, RankSpan ranks);

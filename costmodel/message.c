@@ -62,6 +62,9 @@ static double nic_slowdown(const Cluster *cluster, const Plan *plan, int rank, i
 }
 
 double ranks_network_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer) {
+    const SiteTraffic traffic = message_traffic(plan, rank, peer);
+    const KnownSlowdown *known = known_slowdown(cluster, &traffic);
+    if (known) return known->slowdown;
     const double nics =
         fmax(nic_slowdown(cluster, plan, rank, peer), nic_slowdown(cluster, plan, peer, rank));
     const double links = fmax(ranks_leaves_slowdown(cluster, plan, rank, peer),

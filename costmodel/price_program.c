@@ -51,9 +51,10 @@ const double *collectives_price(const Scenario *scenario, const Plan *plan,
         const ProgramCollective *c = &collectives[i];
         const Cluster *cluster = cluster_group(&scenario->cluster, c->machines);
         const Group group = plan_group(plan, c->group);
+        const RankSpan ranks = program_collective_ranks(plan, c, cluster);
         part[i] = group_layout(cluster, group).num_domains > 1 ? PART_ACROSS : PART_INSIDE;
-        time_s[i] = collective_s(cluster, c->kind, group, c->message_bytes) * c->num_calls *
-                    part_factor(scenario, part[i]);
+        time_s[i] = span_collective_s(cluster, c->kind, group, ranks, c->message_bytes) *
+                    c->num_calls * part_factor(scenario, part[i]);
     }
     *parts = part;
     return time_s;

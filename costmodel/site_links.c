@@ -1,11 +1,13 @@
 #include "costmodel/site_links.h"
 
+#include "config/node_order.h"
 #include "costmodel/collective.h"
 
 #include <math.h>
 #include <string.h>
 
-static int site_of(const Cluster *cluster, int64_t gpu) {
+static int site_of(const Cluster *cluster, int64_t rank) {
+    const int64_t gpu = cluster_gpu_of_rank(cluster, rank);
     if (cluster->groups) return cluster_group_of_gpu(cluster, gpu);
     return cluster->sites->site_of_node[gpu / cluster->gpus_per_node];
 }
@@ -15,18 +17,96 @@ static double nic_share_bytes_per_s(const Cluster *cluster) {
     return cluster->nics_per_node * cluster->nic_bytes_per_s / cluster->gpus_per_node;
 }
 
-// Flows from the GPUs of one site after the other, counted by where they go.
+// --- Flows
+
+SiteTraffic collective_traffic(CollectiveKind kind, Group group, int ranks_per_domain,
+                               RankSpan ranks) {
+    return (SiteTraffic){
+        .first_rank = ranks.first,
+        .num_ranks = ranks.num,
+        .first_peer = -1,
+        .size = group.size,
+        .stride = group.stride,
+        .ranks_per_domain = ranks_per_domain,
+        .all_to_all = !collective_is_ring(kind),
+    };
+}
+
+SiteTraffic message_traffic(const Plan *plan, int rank, int peer) {
+    const int64_t num_gpus = plan_stage_gpus(plan);
+    const int low = rank < peer ? rank : peer, high = rank < peer ? peer : rank;
+    return (SiteTraffic){
+        .first_rank = low * num_gpus, .num_ranks = num_gpus, .first_peer = high * num_gpus};
+}
+
+// A ring has one flow a rank; in an all-to-all each reaches all ranks of other domains.
+static void rank_flows(const SiteTraffic *t, int64_t rank, FlowVisit visit, void *context) {
+    const int place = (int)(rank / t->stride % t->size);
+    const int64_t first = rank - (int64_t)place * t->stride;
+    const int num_steps = t->all_to_all ? t->size - 1 : 1;
+    for (int step = 1; step <= num_steps; step++) {
+        const int to = (place + (t->all_to_all ? step : t->ranks_per_domain)) % t->size;
+        visit(context, rank, first + (int64_t)to * t->stride);
+    }
+}
+
+// From the ranks of a span, one of them after the other.
+static void span_flows(const SiteTraffic *t, int64_t first, int64_t end, int64_t to_peer,
+                       FlowVisit visit, void *context) {
+    for (int64_t rank = first; rank < end; rank++) {
+        if (t->first_peer < 0)
+            rank_flows(t, rank, visit, context);
+        else
+            visit(context, rank, rank + to_peer);
+    }
+}
+
+static int64_t clamp(int64_t value, int64_t least, int64_t most) {
+    return value < least ? least : value > most ? most : value;
+}
+
+int traffic_ways(const SiteTraffic *t) {
+    return t->first_peer < 0 ? 1 : 2;
+}
+
+void traffic_flows(const Cluster *cluster, const SiteTraffic *t, int way, FlowVisit visit,
+                   void *context) {
+    const int64_t first = way ? t->first_peer : t->first_rank, end = first + t->num_ranks;
+    const int64_t to_peer = t->first_rank + t->first_peer - 2 * first;
+    if (!cluster->order) {
+        span_flows(t, first, end, to_peer, visit, context);
+        return;
+    }
+    for (int node = 0; node < cluster->num_nodes; node++) {
+        const int64_t low = cluster_first_rank(cluster, node);
+        const int64_t high = low + cluster->gpus_per_node;
+        span_flows(t, clamp(low, first, end), clamp(high, first, end), to_peer, visit, context);
+    }
+}
+
+double traffic_flow_bytes_per_s(const Cluster *cluster, const SiteTraffic *t) {
+    if (t->first_peer < 0)
+        return nic_share_bytes_per_s(cluster) / (t->all_to_all ? t->size - t->ranks_per_domain : 1);
+    const Cluster *low = cluster_group(cluster, cluster_group_of_gpu(cluster, t->first_rank));
+    const Cluster *high = cluster_group(cluster, cluster_group_of_gpu(cluster, t->first_peer));
+    return fmin(nic_share_bytes_per_s(low), nic_share_bytes_per_s(high));
+}
+
+// --- What links between sites make of them
+
+// Flows from one site after the other, counted by where they go.
 typedef struct {
     const Cluster *cluster;
-    double flow_bytes_per_s; // that each would have over the NICs
-    int site;                // -1 at first
+    double flow_bytes_per_s;
+    int site; // -1 at first
     int num_to[MAX_SITES];
     double slowdown; // the largest so far
 } SiteFlows;
 
-static void flow_count(SiteFlows *flows, int64_t from_gpu, int64_t to_gpu) {
+static void flow_count(void *context, int64_t from_rank, int64_t to_rank) {
+    SiteFlows *flows = context;
     const ClusterSites *sites = flows->cluster->sites;
-    int from = site_of(flows->cluster, from_gpu), to = site_of(flows->cluster, to_gpu);
+    const int from = site_of(flows->cluster, from_rank), to = site_of(flows->cluster, to_rank);
     if (from != flows->site) memset(flows->num_to, 0, (size_t)sites->num_sites * sizeof(int));
     flows->site = from;
     if (from == to) return;
@@ -35,30 +115,51 @@ static void flow_count(SiteFlows *flows, int64_t from_gpu, int64_t to_gpu) {
         fmax(flows->slowdown, wanted_bytes_per_s / sites_bytes_per_s(sites, from, to));
 }
 
-double sites_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
-                      int ranks_per_domain) {
-    if (!cluster->sites) return 1;
-    SiteFlows flows = {.cluster = cluster, .site = -1};
-    // A ring has one flow a rank; in an all-to-all each reaches all ranks of other domains.
-    const bool ring = collective_is_ring(kind);
-    int num_steps = ring ? 1 : group.size - 1;
-    flows.flow_bytes_per_s =
-        nic_share_bytes_per_s(cluster) / (ring ? 1 : group.size - ranks_per_domain);
-    for (int64_t gpu = 0; gpu < cluster->num_gpus; gpu++) {
-        int place = (int)(gpu / group.stride % group.size);
-        int64_t first = gpu - (int64_t)place * group.stride;
-        for (int step = 1; step <= num_steps; step++) {
-            int to = (place + (ring ? ranks_per_domain : step)) % group.size;
-            flow_count(&flows, gpu, first + (int64_t)to * group.stride);
-        }
-    }
-    return fmax(1, flows.slowdown);
+bool traffic_is(const SiteTraffic *a, const SiteTraffic *b) {
+    return a->first_rank == b->first_rank && a->num_ranks == b->num_ranks &&
+           a->first_peer == b->first_peer && a->size == b->size && a->stride == b->stride &&
+           a->ranks_per_domain == b->ranks_per_domain && a->all_to_all == b->all_to_all;
 }
 
+const KnownSlowdown *known_slowdown(const Cluster *cluster, const SiteTraffic *traffic) {
+    for (int i = 0; i < cluster->num_known; i++)
+        if (traffic_is(&cluster->known[i].traffic, traffic)) return &cluster->known[i];
+    return NULL;
+}
+
+double traffic_slowdown(const Cluster *cluster, const SiteTraffic *traffic) {
+    const bool message = traffic->first_peer >= 0;
+    if (!cluster->sites) return message ? 0 : 1;
+    SiteFlows flows = {.cluster = cluster};
+    flows.flow_bytes_per_s = traffic_flow_bytes_per_s(cluster, traffic);
+    for (int way = 0; way < traffic_ways(traffic); way++) {
+        flows.site = -1;
+        traffic_flows(cluster, traffic, way, flow_count, &flows);
+    }
+    return message ? flows.slowdown : fmax(1, flows.slowdown);
+}
+
+RankSpan all_ranks(const Cluster *cluster) {
+    return (RankSpan){0, cluster->num_gpus};
+}
+
+double sites_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
+                      int ranks_per_domain, RankSpan ranks) {
+    const SiteTraffic traffic = collective_traffic(kind, group, ranks_per_domain, ranks);
+    return traffic_slowdown(cluster, &traffic);
+}
+
+double ranks_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer) {
+    const SiteTraffic traffic = message_traffic(plan, rank, peer);
+    return traffic_slowdown(cluster, &traffic);
+}
+
+// --- Latency
+
 // Most crossings between sites in a ring of this shape.
-static int num_crossings(const Cluster *cluster, Group group) {
+static int num_crossings(const Cluster *cluster, Group group, RankSpan ranks) {
     int most = 0;
-    for (int64_t first = 0; first < cluster->num_gpus; first++) {
+    for (int64_t first = ranks.first; first < ranks.first + ranks.num; first++) {
         if (first / group.stride % group.size != 0) continue;
         int num = 0;
         for (int i = 0; i < group.size; i++) {
@@ -71,9 +172,9 @@ static int num_crossings(const Cluster *cluster, Group group) {
     return most;
 }
 
-double sites_latency_s(const Cluster *cluster, CollectiveKind kind, Group group) {
+double sites_latency_s(const Cluster *cluster, CollectiveKind kind, Group group, RankSpan ranks) {
     if (!cluster->sites || cluster->sites->latency_s == 0) return 0;
-    int crossings = num_crossings(cluster, group), latencies = crossings;
+    int crossings = num_crossings(cluster, group, ranks), latencies = crossings;
     if (crossings == 0) return 0;
     switch (kind) {
     case COLLECTIVE_ALL_REDUCE:
@@ -91,20 +192,6 @@ double sites_latency_s(const Cluster *cluster, CollectiveKind kind, Group group)
         break;
     }
     return latencies * cluster->sites->latency_s;
-}
-
-double ranks_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer) {
-    if (!cluster->sites) return 0;
-    const int64_t num_gpus = plan_stage_gpus(plan);
-    const int64_t ends[2] = {rank * num_gpus, peer * num_gpus};
-    SiteFlows flows = {.cluster = cluster};
-    flows.flow_bytes_per_s = fmin(nic_share_bytes_per_s(plan_rank_cluster(cluster, plan, rank)),
-                                  nic_share_bytes_per_s(plan_rank_cluster(cluster, plan, peer)));
-    for (int back = 0; back < 2; back++) {
-        flows.site = -1;
-        for (int i = 0; i < num_gpus; i++) flow_count(&flows, ends[back] + i, ends[!back] + i);
-    }
-    return flows.slowdown;
 }
 
 double ranks_latency_s(const Cluster *cluster, const Plan *plan, int rank, int peer) {

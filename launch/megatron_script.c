@@ -126,7 +126,27 @@ static void add_data(Script *script, const Scenario *scenario) {
                        "fi\n");
 }
 
-static void add_torchrun(Script *script, const Scenario *scenario) {
+// The place of a host among the ranks of the plan, and the host that has the first.
+static int host_rank(const Scenario *scenario, const NodeOrder *order, int host) {
+    const int hosts_per_node = num_hosts(scenario) / order->num_nodes;
+    return order->block[host / hosts_per_node] * hosts_per_node + host % hosts_per_node;
+}
+
+static int first_host(const Scenario *scenario, const NodeOrder *order) {
+    return order ? order->node[0] * (num_hosts(scenario) / order->num_nodes) : 0;
+}
+
+// The plan's placement: which node rank each node has.
+static void add_node_ranks(Script *script, const Scenario *scenario, const NodeOrder *order) {
+    script_comment(script, "The plan's placement: the rank of each node, in the nodes' own order.");
+    const char *ranks = "";
+    for (int host = 0; host < num_hosts(scenario); host++)
+        ranks = arena_printf(script->arena, "%s%s%d", ranks, host ? " " : "",
+                             host_rank(scenario, order, host));
+    script_add(script, "export NODE_RANKS=\"%s\"\n", ranks);
+}
+
+static void add_torchrun(Script *script, const Scenario *scenario, const NodeOrder *order) {
     int nodes = num_hosts(scenario);
     script_add(script, "\n# --- Start ---\n\n");
     if (nodes > 1) {
@@ -136,8 +156,14 @@ static void add_torchrun(Script *script, const Scenario *scenario) {
                                     "them from 0 in the order of the network, so that neighbours "
                                     "in the plan are neighbours in the machine room.",
                                     nodes));
-        script_add(script, ": \"${NODE_RANK:?set it to the number of this node, from 0}\"\n"
-                           ": \"${MASTER_ADDR:?set it to the address of node 0}\"\n");
+        script_add(script,
+                   ": \"${NODE_RANK:?set it to the number of this node, from 0}\"\n"
+                   ": \"${MASTER_ADDR:?set it to the address of node %d}\"\n",
+                   first_host(scenario, order));
+    }
+    if (order) {
+        add_node_ranks(script, scenario, order);
+        script_add(script, "NODE_RANK=$(cut -d' ' -f$((NODE_RANK + 1)) <<<\"$NODE_RANKS\")\n");
     }
     script_add(script, "exec torchrun \\\n    --nnodes %d \\\n    --nproc-per-node %d \\\n", nodes,
                gpus_per_host(scenario));
@@ -150,7 +176,7 @@ static void add_torchrun(Script *script, const Scenario *scenario) {
     script_add(script, "    \"$MEGATRON_PATH/pretrain_gpt.py\" \"${ARGS[@]}\"\n");
 }
 
-static void add_srun(Script *script, const Scenario *scenario) {
+static void add_srun(Script *script, const Scenario *scenario, const NodeOrder *order) {
     script_add(script, "\n# --- Start ---\n\n");
     script_add(script,
                "if [ \"${SLURM_JOB_NUM_NODES:?submit this script with sbatch}\" -ne %d ]; then\n"
@@ -158,10 +184,15 @@ static void add_srun(Script *script, const Scenario *scenario) {
                "    exit 2\n"
                "fi\n",
                num_hosts(scenario), num_hosts(scenario));
+    if (order) add_node_ranks(script, scenario, order);
+    const char *first =
+        order ? arena_printf(script->arena, "sed -n %dp", first_host(scenario, order) + 1)
+              : "head -n 1";
     script_add(script,
-               "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
+               "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | %s)\n"
                "export MASTER_ADDR\n"
-               "export MASTER_PORT=${MASTER_PORT:-$((20000 + SLURM_JOB_ID %% 20000))}\n");
+               "export MASTER_PORT=${MASTER_PORT:-$((20000 + SLURM_JOB_ID %% 20000))}\n",
+               first);
     script_comment(script,
                    "One torchrun a node; ranks follow the order of the nodes. --cpu-bind=none: "
                    "the one task of a node, with all its ranks, may use every core.");
@@ -170,11 +201,13 @@ static void add_srun(Script *script, const Scenario *scenario) {
                "srun --kill-on-bad-exit=1 --cpu-bind=none bash -c 'exec torchrun \\\n"
                "    --nnodes \"$SLURM_JOB_NUM_NODES\" \\\n"
                "    --nproc-per-node %d \\\n"
-               "    --node-rank \"$SLURM_NODEID\" \\\n"
+               "    --node-rank \"%s\" \\\n"
                "    --master-addr \"$MASTER_ADDR\" \\\n"
                "    --master-port \"$MASTER_PORT\" \\\n"
                "    \"$@\"' torchrun \"$MEGATRON_PATH/pretrain_gpt.py\" \"${ARGS[@]}\"\n",
-               gpus_per_host(scenario));
+               gpus_per_host(scenario),
+               order ? "$(cut -d\" \" -f$((SLURM_NODEID + 1)) <<<\"$NODE_RANKS\")"
+                     : "$SLURM_NODEID");
 }
 
 const char *megatron_script(const Scenario *scenario, const Plan *plan,
@@ -190,8 +223,8 @@ const char *megatron_script(const Scenario *scenario, const Plan *plan,
     add_arguments(&script, command);
     add_data(&script, scenario);
     if (scheduler == LAUNCH_SLURM)
-        add_srun(&script, scenario);
+        add_srun(&script, scenario, plan->node_order);
     else
-        add_torchrun(&script, scenario);
+        add_torchrun(&script, scenario, plan->node_order);
     return script.text;
 }

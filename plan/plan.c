@@ -150,6 +150,9 @@ Plan plan_copy(const Plan *plan, Arena *arena) {
     size_t size = (size_t)plan->num_chunks * sizeof *plan->chunks;
     copy.chunks = memcpy(arena_alloc(arena, size), plan->chunks, size);
     copy.order = arena_strdup(arena, plan->order);
+    if (plan->node_order)
+        copy.node_order =
+            node_order_new(plan->node_order->node, plan->node_order->num_nodes, arena);
     if (plan->schedule_file) copy.schedule_file = schedule_file_copy(plan->schedule_file, arena);
     return copy;
 }
@@ -326,4 +329,5 @@ void plan_derive(const Scenario *scenario, Plan *plan) {
     plan->expert_dp = (int)(stage_ranks / ((int64_t)plan->ep * plan->etp));
     plan->num_microbatches =
         scenario->training.global_batch / ((int64_t)plan->micro_batch * plan->dp);
+    plan->node_order = scenario->cluster.order;
 }

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "config/node_order.h"
 #include "config/scenario.h"
 #include "plan/schedule_file.h"
 
@@ -41,8 +42,9 @@ typedef struct Plan {
     const PlanChunk *chunks; // [num_chunks] in pipeline order
 
     // Derived
-    int expert_dp;            // tp x cp x dp / (ep x etp)
-    int64_t num_microbatches; // per data-parallel replica
+    int expert_dp;               // tp x cp x dp / (ep x etp)
+    const NodeOrder *node_order; // the cluster's, or NULL
+    int64_t num_microbatches;    // per data-parallel replica
 } Plan;
 
 // Completes the scenario's `parallel` by the contract's defaults and checks the whole against

@@ -41,6 +41,11 @@ static void layers_add(cJSON *parallel, const Plan *plan) {
     }
 }
 
+static void placement_add(cJSON *parallel, const NodeOrder *order) {
+    cJSON_AddItemToObject(parallel, "placement",
+                          cJSON_CreateIntArray(order->node, order->num_nodes));
+}
+
 cJSON *plan_to_json(const Plan *plan) {
     const struct {
         const char *key;
@@ -72,6 +77,7 @@ cJSON *plan_to_json(const Plan *plan) {
     cJSON_AddBoolToObject(parallel, "vocab_parallel", plan->vocab_barriers > 0);
     if (plan->vocab_barriers)
         cJSON_AddNumberToObject(parallel, "vocab_barriers", plan->vocab_barriers);
+    if (plan->node_order) placement_add(parallel, plan->node_order);
     return parallel;
 }
 

@@ -1,6 +1,7 @@
 #include "sim/disturb_compute.h"
 
 #include "base/random.h"
+#include "config/node_order.h"
 #include "sim/lower_inner.h"
 #include "sim/meeting.h"
 
@@ -82,7 +83,9 @@ static void instruction_disturb(const ComputeDisturb *disturb, int rank, int i, 
     const RankProgram *instructions = &program->ranks[rank];
     const int *firsts = disturb->first_replica;
     for (int replica = 0; replica < program->multiplicity; replica++) {
-        double factor = gpu_factor(disturb, program_gpu(program, rank, replica), i);
+        const int64_t gpu =
+            cluster_gpu_of_rank(disturb->input->cluster, program_gpu(program, rank, replica));
+        double factor = gpu_factor(disturb, (int)gpu, i);
         int first = firsts[replica];
         if (first == replica || factors[first] < factor) factors[first] = factor;
     }

@@ -99,6 +99,7 @@ static const char *rotation_obstacle(const Cluster *cluster, const Plan *plan,
         if (!meets || group_rotates(cluster, plan, kind, rotation)) continue;
         return arena_printf(arena, "their %s groups do not lie alike", GROUP_NAMES[kind]);
     }
+    if (cluster->order) return "the placement takes their nodes out of their order";
     return network_rotates(network, rotation);
 }
 

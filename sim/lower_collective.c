@@ -82,9 +82,10 @@ void collective_lower(Lowering *lowering, int collective, const int *gpus, int n
     Group group = plan_group(input->plan, what->group);
     GroupLayout layout = group_layout(cluster, group);
     double calls = what->num_calls;
-    double delay_s = fmin(price_s, calls * collective_s(cluster, what->kind, group, 1));
+    const RankSpan ranks = program_collective_ranks(input->plan, what, cluster);
+    double delay_s = fmin(price_s, calls * span_collective_s(cluster, what->kind, group, ranks, 1));
     double transfer_s = price_s - delay_s;
-    double slowdown = network_slowdown(cluster, what->kind, group, layout.ranks_per_domain);
+    double slowdown = network_slowdown(cluster, what->kind, group, layout.ranks_per_domain, ranks);
 
     int inside = layout.ranks_per_domain;
     int *next = ARENA_ARRAY(lowering->arena, num_played, int);

@@ -2,6 +2,7 @@
 
 #include "costmodel/collective.h"
 #include "costmodel/leaf_links.h"
+#include "costmodel/site_links.h"
 #include "sim/lowering.h"
 
 #include <math.h>
@@ -88,30 +89,34 @@ struct InnerFlows {
     int32_t *routes; // [num_ranks][NUM_PATTERNS][num_lanes] the first of the flow's; NO_ROUTE
 };
 
-static int stepped_gpu(Group group, int gpu, int places) {
-    int place = gpu / group.stride % group.size;
-    return gpu + ((place + places) % group.size - place) * group.stride;
+static int stepped_rank(Group group, int rank, int places) {
+    int place = rank / group.stride % group.size;
+    return rank + ((place + places) % group.size - place) * group.stride;
 }
 
-static int leaf_of(const Network *network, int gpu) {
+static int gpu_of(const Lowering *lowering, int rank) {
+    return (int)cluster_gpu_of_rank(lowering->input->cluster, rank);
+}
+
+static int leaf_of(const Lowering *lowering, int rank) {
     int links[GPU_LINKS];
-    network_gpu_links(network, gpu, links);
+    network_gpu_links(&lowering->out->network, gpu_of(lowering, rank), links);
     return links[GPU_LINKS - 2];
 }
 
-static double leaf_crossings(const Network *network, Group group, int places) {
+static double leaf_crossings(const Lowering *lowering, Group group, int places) {
     double num = 0;
-    for (int gpu = 0; gpu < network->num_gpus; gpu++)
-        num += leaf_of(network, gpu) != leaf_of(network, stepped_gpu(group, gpu, places));
+    for (int rank = 0; rank < lowering->out->network.num_gpus; rank++)
+        num += leaf_of(lowering, rank) != leaf_of(lowering, stepped_rank(group, rank, places));
     return num;
 }
 
 // The step whose flows leave their leaves as often as those of all steps do in the mean.
-static int leaf_step(const Network *network, Group group, const GroupLayout *layout, Arena *arena) {
-    double *crossings = ARENA_ARRAY(arena, layout->num_domains, double), mean = 0;
+static int leaf_step(const Lowering *lowering, Group group, const GroupLayout *layout) {
+    double *crossings = ARENA_ARRAY(lowering->arena, layout->num_domains, double), mean = 0;
     int best = 1;
     for (int step = 1; step < layout->num_domains; step++) {
-        crossings[step] = leaf_crossings(network, group, step * layout->ranks_per_domain);
+        crossings[step] = leaf_crossings(lowering, group, step * layout->ranks_per_domain);
         mean += crossings[step] / (layout->num_domains - 1);
     }
     for (int step = 2; step < layout->num_domains; step++)
@@ -131,13 +136,14 @@ static FlowPattern pattern_of(const Lowering *lowering, const InnerCollective *i
         .first_step = 1,
         .last_step = 1,
         .ranks_per_domain = layout.ranks_per_domain,
-        .slowdown = network_slowdown(cluster, kind, group, layout.ranks_per_domain),
+        .slowdown =
+            network_slowdown(cluster, kind, group, layout.ranks_per_domain, all_ranks(cluster)),
     };
     if (!across || !inner->all_to_all) return out;
     out.last_step = layout.num_domains - 1;
     if (network->sites) return out;
     // Of the uplinks these flows get what all steps together do, in the time that the price says.
-    out.first_step = out.last_step = leaf_step(network, group, &layout, lowering->arena);
+    out.first_step = out.last_step = leaf_step(lowering, group, &layout);
     out.slowdown = leaves_step_slowdown(cluster, group, out.first_step * out.ranks_per_domain);
     return out;
 }
@@ -153,13 +159,13 @@ static const FlowPattern *pattern_find(Lowering *lowering, const InnerCollective
     return pattern;
 }
 
-// The GPU that a flow goes to.
-static int flow_target(const FlowPattern *pattern, int gpu, int step) {
+// The rank that a flow goes to.
+static int flow_target(const FlowPattern *pattern, int rank, int step) {
     const Group group = pattern->group;
-    if (pattern->across) return stepped_gpu(group, gpu, step * pattern->ranks_per_domain);
-    int place = gpu / group.stride % group.size;
+    if (pattern->across) return stepped_rank(group, rank, step * pattern->ranks_per_domain);
+    int place = rank / group.stride % group.size;
     int next = ring_next(place, group.size, pattern->ranks_per_domain, false);
-    return gpu + (next - place) * group.stride;
+    return rank + (next - place) * group.stride;
 }
 
 // The first of the routes of a lane's flows, which stand one after the other.
@@ -170,11 +176,12 @@ static int routes_find(Lowering *lowering, int rank, int lane, const InnerCollec
     int32_t *route = &lowering->flows->routes[place * lowering->out->num_lanes + lane];
     if (*route != NO_ROUTE) return *route;
     DagBuilder *builder = &lowering->builder;
-    const int gpu = lowering_gpu(lowering, rank, lane);
+    const int from = lowering_rank(lowering, rank, lane);
     *route = builder->num_routes;
     for (int step = pattern->first_step; step <= pattern->last_step; step++) {
-        int added = dag_add_route(builder, &lowering->out->network, gpu,
-                                  flow_target(pattern, gpu, step), pattern->slowdown);
+        const int to = flow_target(pattern, from, step);
+        int added = dag_add_route(builder, &lowering->out->network, gpu_of(lowering, from),
+                                  gpu_of(lowering, to), pattern->slowdown);
         builder->routes[added].inner = 1 + (int)inner->group;
         builder->routes[added].share_bytes_per_s /= pattern->last_step - pattern->first_step + 1;
     }

@@ -1,6 +1,7 @@
 // sim/lowering.h - what lower.c and lower_collective.c share while they build one Dag.
 #pragma once
 
+#include "config/node_order.h"
 #include "sim/lower.h"
 
 typedef struct {
@@ -23,8 +24,13 @@ static inline int lowering_slot(const Lowering *lowering, int rank, int lane, in
     return lane * lowering->input->program->ranks[rank].num_instructions + instruction;
 }
 
-static inline int lowering_gpu(const Lowering *lowering, int rank, int lane) {
+// The number of a simulated rank, and of the GPU that runs it.
+static inline int lowering_rank(const Lowering *lowering, int rank, int lane) {
     return program_gpu(lowering->input->program, rank, lane * lowering->num_folded);
+}
+
+static inline int lowering_gpu(const Lowering *lowering, int rank, int lane) {
+    return (int)cluster_gpu_of_rank(lowering->input->cluster, lowering_rank(lowering, rank, lane));
 }
 
 // The first simulated GPU of a pipeline rank among those that a lane meets inside a computation.

@@ -152,6 +152,8 @@ static BlockSharing block_sharing(const Network *network, int first_gpu, int num
 
 const char *network_folds(const Cluster *cluster, int num_folded) {
     if (cluster->groups) return groups_fold(cluster, num_folded);
+    if (cluster->order && cluster->gpus_per_node % num_folded != 0)
+        return "its ranks lie on nodes that the placement takes apart";
     Network network = network_shape(cluster);
     if (network.num_gpus % num_folded != 0) return "the GPUs do not divide into such blocks";
     if (network.wires) return "links inside its scale-up domain are uneven";

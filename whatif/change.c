@@ -162,8 +162,11 @@ void change_derive(cJSON *document, const char *const *paths, int num_paths) {
     // A changed value of the first makes the second follow again.
     static const char *const FOLLOWS[][2] = {
         {"cluster", "dp"},
+        {"cluster", "placement"},
         {"cluster", "zero_group"},
         {"cluster.num_gpus", "dp"},
+        {"cluster.num_gpus", "placement"},
+        {"cluster.gpus_per_node", "placement"},
         {"cluster.num_gpus", "zero_group"},
         {"parallel.tp", "dp"},
         {"parallel.tp", "zero_group"},
@@ -176,6 +179,8 @@ void change_derive(cJSON *document, const char *const *paths, int num_paths) {
         {"parallel.vpp", "stages"},
         {"parallel.vpp", "schedule"},
         {"model", "stages"},
+        {"model", "layers"},
+        {"model.num_hidden_layers", "layers"},
         {"model.num_hidden_layers", "stages"},
     };
     cJSON *parallel = cJSON_GetObjectItemCaseSensitive(document, "parallel");

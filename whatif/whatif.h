@@ -7,7 +7,9 @@
 // not varied itself:
 //   cluster, cluster.num_gpus, parallel.tp, pp, cp     dp, zero_group
 //   parallel.dp                                        zero_group
+//   cluster, cluster.num_gpus, gpus_per_node           placement
 //   model, model.num_hidden_layers, parallel.pp, vpp   stages
+//   model, model.num_hidden_layers                     layers
 //   parallel.vpp                                       schedule
 #pragma once
 

@@ -8,6 +8,8 @@
 
 #include "plan/plan.h"
 
+#include <stdint.h>
+
 typedef enum {
     GROUP_TP,
     GROUP_CP,
@@ -29,6 +31,11 @@ typedef struct {
     int size;   // ranks, >= 1
     int stride; // distance between neighbours in rank numbers, >= 1
 } Group;
+
+// Neighbouring ranks.
+typedef struct {
+    int64_t first, num;
+} RankSpan;
 
 // The group of one kind that holds rank 0; all groups of the kind have its shape.
 Group plan_group(const Plan *plan, GroupKind kind);

@@ -346,6 +346,13 @@ Program program_build(const Scenario *scenario, const Plan *plan, const Workload
     };
 }
 
+RankSpan program_collective_ranks(const Plan *plan, const ProgramCollective *collective,
+                                  const Cluster *machines) {
+    const int64_t num_gpus = plan_stage_gpus(plan);
+    if (collective->stage > 0) return (RankSpan){(collective->stage - 1) * num_gpus, num_gpus};
+    return (RankSpan){0, machines->num_gpus};
+}
+
 double program_message_bytes(const Program *program, const Instruction *message) {
     if (message->copies) return program->copies_bytes[message->chunk];
     return message->embedding ? program->embedding_message_bytes : program->message_bytes;

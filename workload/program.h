@@ -58,6 +58,8 @@ typedef struct {
     int num_calls;    // of message_bytes each, one after the other
     int pipeline_queue; // 1 .. NUM_PIPELINE_QUEUES - 1; 0: not among pipeline ranks
     int machines;       // the group of config/cluster.h whose ranks run it; 0: all are alike
+    int stage; // pipeline rank + 1 whose ranks run it, where links between nodes differ; 0:
+               // any, all are alike
 } ProgramCollective;
 
 typedef struct {
@@ -75,6 +77,10 @@ typedef struct {
     double embedding_message_bytes; // of one that has `embedding` set
     const double *copies_bytes; // [num_chunks] of one that has `copies` set; NULL: there is none
 } Program;
+
+// The ranks whose groups run a collective at the same time.
+RankSpan program_collective_ranks(const Plan *plan, const ProgramCollective *collective,
+                                  const Cluster *machines);
 
 // Bytes of one SEND (or RECV) of one GPU.
 double program_message_bytes(const Program *program, const Instruction *message);
@@ -99,6 +105,6 @@ bool program_hides_messages(const Scenario *scenario, const Plan *plan);
 Program program_build(const Scenario *scenario, const Plan *plan, const Workload *workload,
                       Arena *arena);
 
-// Number of the GPU (0 .. num_gpus - 1) that plays pipeline rank `stage`, replica `lane`
+// Number of the rank (0 .. num_gpus - 1) that plays pipeline rank `stage`, replica `lane`
 // (0 .. multiplicity - 1), in the order of workload/group.h.
 int program_gpu(const Program *program, int stage, int lane);

@@ -11,7 +11,7 @@ typedef struct {
     int num_collectives;
     const Plan *plan;
     bool weights_by_broadcast;
-    int machines; // of the chunk at hand
+    int machines, stage; // of the chunk at hand
 } SyncBuilder;
 
 static double grad_bytes(const Scenario *scenario) {
@@ -24,7 +24,7 @@ static int collective_find(SyncBuilder *b, const ProgramCollective *wanted) {
     for (int i = b->num_collectives - 1; i >= 0; i--) {
         const ProgramCollective *c = &b->collectives[i];
         if (c->message_bytes == wanted->message_bytes && c->num_calls == wanted->num_calls &&
-            c->name == wanted->name && c->machines == wanted->machines)
+            c->name == wanted->name && c->machines == wanted->machines && c->stage == wanted->stage)
             return i;
     }
     b->collectives[b->num_collectives] = *wanted;
@@ -35,13 +35,15 @@ static int collective_find(SyncBuilder *b, const ProgramCollective *wanted) {
 static void sync_add_calls(SyncBuilder *b, ChunkSync *sync, ProgramCollective wanted) {
     if (plan_group(b->plan, wanted.group).size < 2 || wanted.message_bytes <= 0) return;
     wanted.machines = b->machines;
+    wanted.stage = b->stage;
     sync->collectives[sync->num_collectives++] = collective_find(b, &wanted);
 }
 
 static void sync_add(SyncBuilder *b, ChunkSync *sync, CollectiveKind kind, GroupKind group,
                      double message_bytes, const char *name) {
     sync_add_calls(
-        b, sync, (ProgramCollective){kind, group, message_bytes / sync->num_parts, name, 1, 0, 0});
+        b, sync,
+        (ProgramCollective){kind, group, message_bytes / sync->num_parts, name, 1, 0, 0, 0});
 }
 
 static void reduce_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool expert) {
@@ -76,7 +78,7 @@ static void broadcast_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool ex
     sync_add_calls(b, sync,
                    (ProgramCollective){COLLECTIVE_BROADCAST, group, call_bytes,
                                        expert ? "expert_param_broadcast" : "param_broadcast", calls,
-                                       0, 0});
+                                       0, 0, 0});
 }
 
 static void gather_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool expert) {
@@ -95,6 +97,14 @@ static int num_parts(const Scenario *scenario, const Chunk *chunk) {
     return parts < most ? (int)parts : most;
 }
 
+// Whose collectives those of a chunk are.
+static void chunk_find(SyncBuilder *b, const Cluster *cluster, int chunk) {
+    const int rank = plan_chunk_rank(b->plan, chunk);
+    b->machines = plan_rank_group(cluster, b->plan, rank);
+    const bool uneven = cluster->sites || cluster->oversubscription > 1;
+    b->stage = uneven && !cluster->groups ? rank + 1 : 0;
+}
+
 SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *workload,
                    Arena *arena) {
     const Training *training = &scenario->training;
@@ -107,8 +117,8 @@ SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *w
     for (int c = 0; c < num_chunks; c++) {
         const Chunk *chunk = &workload->chunks[c];
         const int parts = num_parts(scenario, chunk);
-        if (c < plan->num_chunks)
-            b.machines = plan_rank_group(&scenario->cluster, plan, plan_chunk_rank(plan, c));
+        if (c < plan->num_chunks) chunk_find(&b, &scenario->cluster, c);
+        if (c == plan->num_chunks) b.stage = 0; // of every rank
         reduce[c].num_parts = training->overlap_grad_reduce ? parts : 1;
         gather[c].num_parts = training->overlap_param_gather ? parts : 1;
         reduce_add(&b, &reduce[c], chunk->dense_parameters * grad_bytes(scenario), false);

@@ -332,7 +332,6 @@ static void what_nothing_acts_upon_is_refused_in_those_words(void) {
         {"{\"seq_len\": 8, \"global_batch\": 32, \"sequence_lengths\": [{\"length\": 8, "
          "\"frac\": 1}]}",
          NULL, "training.sequence_lengths"},
-        {TRAINING, "{\"placement\": [3, 2, 1, 0]}", "parallel.placement"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         Arena arena = {0};

@@ -1,7 +1,9 @@
 #include "costmodel/leaf_links.h"
 
+#include "config/node_order.h"
 #include "costmodel/collective.h"
 #include "costmodel/message.h"
+#include "costmodel/site_links.h"
 #include "tests/costmodel/made_up.h"
 
 #include <CUnit/CUnit.h>
@@ -20,7 +22,7 @@ static Cluster leaves_case(Topology topology, double oversubscription) {
 static const Group ALL_NODES = {64, 8}, LEAF_NODES = {32, 8}, FAR_NODES = {2, 256};
 
 static double ring_slowdown(const Cluster *cluster, Group group) {
-    return leaves_slowdown(cluster, COLLECTIVE_ALL_GATHER, group, 1);
+    return leaves_slowdown(cluster, COLLECTIVE_ALL_GATHER, group, 1, all_ranks(cluster));
 }
 
 // A ring over all nodes crosses each leaf once: 1 NIC's worth a rail of the 8 that there are. One
@@ -47,10 +49,16 @@ static void leaves_of_whole_nodes_are_smaller(void) {
 // Of 63 other nodes 32 are beyond the leaf.
 static void an_all_to_all_crosses_by_its_share(void) {
     const Cluster cluster = leaves_case(TOPOLOGY_RAIL_FAT_TREE, 4);
-    ASSERT_CLOSE(leaves_slowdown(&cluster, COLLECTIVE_ALL_TO_ALL, ALL_NODES, 1), 4 * 32.0 / 63);
-    ASSERT_CLOSE(leaves_slowdown(&cluster, COLLECTIVE_DISPATCH, (Group){512, 1}, 8), 4 * 32.0 / 63);
-    CU_ASSERT_EQUAL(leaves_slowdown(&cluster, COLLECTIVE_ALL_TO_ALL, LEAF_NODES, 1), 1);
-    CU_ASSERT_EQUAL(leaves_slowdown(&cluster, COLLECTIVE_ALL_TO_ALL, (Group){8, 1}, 8), 1);
+    ASSERT_CLOSE(
+        leaves_slowdown(&cluster, COLLECTIVE_ALL_TO_ALL, ALL_NODES, 1, all_ranks(&cluster)),
+        4 * 32.0 / 63);
+    ASSERT_CLOSE(
+        leaves_slowdown(&cluster, COLLECTIVE_DISPATCH, (Group){512, 1}, 8, all_ranks(&cluster)),
+        4 * 32.0 / 63);
+    CU_ASSERT_EQUAL(
+        leaves_slowdown(&cluster, COLLECTIVE_ALL_TO_ALL, LEAF_NODES, 1, all_ranks(&cluster)), 1);
+    CU_ASSERT_EQUAL(
+        leaves_slowdown(&cluster, COLLECTIVE_ALL_TO_ALL, (Group){8, 1}, 8, all_ranks(&cluster)), 1);
 }
 
 // Stages of 4 nodes send within their leaf, those of 32 all across.
@@ -85,7 +93,8 @@ static void few_senders_have_more_of_a_nic(void) {
 static void full_uplinks_take_nothing(void) {
     const Cluster cluster = leaves_case(TOPOLOGY_RAIL_FAT_TREE, 1);
     CU_ASSERT_EQUAL(ring_slowdown(&cluster, FAR_NODES), 1);
-    CU_ASSERT_EQUAL(leaves_slowdown(&cluster, COLLECTIVE_ALL_TO_ALL, ALL_NODES, 1), 1);
+    CU_ASSERT_EQUAL(
+        leaves_slowdown(&cluster, COLLECTIVE_ALL_TO_ALL, ALL_NODES, 1, all_ranks(&cluster)), 1);
 }
 
 // The price of a collective follows.
@@ -100,7 +109,31 @@ static void transfers_take_longer_by_it(void) {
                     collective_s(&plain, COLLECTIVE_ALL_GATHER, LEAF_NODES, 4e9));
 }
 
+// Node 40 stands among the first 32 instead of node 5: 8 flows go from node 4 to the other block
+// over the 32 x 8 / 64 NICs' worth of uplinks that there are, and 8 come back. The other 32 are
+// crossed as often; a ring of the first 4 nodes is not.
+static void a_placed_ring_crosses_where_its_nodes_stand(void) {
+    Cluster cluster = leaves_case(TOPOLOGY_RAIL_FAT_TREE, 64);
+    int nodes[64];
+    for (int i = 0; i < 64; i++) nodes[i] = i == 5 ? 40 : i == 40 ? 5 : i;
+    Arena arena = {0};
+    CU_ASSERT_EQUAL(
+        leaves_slowdown(&cluster, COLLECTIVE_ALL_GATHER, LEAF_NODES, 1, all_ranks(&cluster)), 1);
+    cluster.order = node_order_new(nodes, 64, &arena);
+    for (int stage = 0; stage < 2; stage++) {
+        const RankSpan ranks = {256 * stage, 256};
+        ASSERT_CLOSE(leaves_slowdown(&cluster, COLLECTIVE_ALL_GATHER, LEAF_NODES, 1, ranks), 2);
+    }
+    const RankSpan first = {0, 32};
+    CU_ASSERT_EQUAL(leaves_slowdown(&cluster, COLLECTIVE_ALL_GATHER, (Group){4, 8}, 1, first), 1);
+    const Plan plan = {.tp = 8, .cp = 1, .dp = 1, .pp = 64};
+    ASSERT_CLOSE(ranks_leaves_slowdown(&cluster, &plan, 4, 5), 2);
+    CU_ASSERT_EQUAL(ranks_leaves_slowdown(&cluster, &plan, 3, 4), 0);
+    arena_free(&arena);
+}
+
 CU_TestInfo leaf_links_tests[] = {
+    {"a_placed_ring_crosses_where_its_nodes_stand", a_placed_ring_crosses_where_its_nodes_stand},
     {"a_ring_crosses_a_leaf_once", a_ring_crosses_a_leaf_once},
     {"leaves_of_whole_nodes_are_smaller", leaves_of_whole_nodes_are_smaller},
     {"an_all_to_all_crosses_by_its_share", an_all_to_all_crosses_by_its_share},

@@ -1,6 +1,8 @@
 #include "costmodel/site_links.h"
 
+#include "config/node_order.h"
 #include "costmodel/collective.h"
+#include "costmodel/message.h"
 #include "tests/costmodel/made_up.h"
 
 #include <CUnit/CUnit.h>
@@ -55,10 +57,12 @@ static void a_ring_is_as_slow_as_its_slowest_pair(void) {
     matrix_case(&c);
     c.bytes_per_s[1 * NUM_NODES + 2] = 2e10;
     ASSERT_CLOSE(collective_s(&c.cluster, COLLECTIVE_ALL_GATHER, NODES, 4e9), 1e-4 + 4e-5 + 1.2);
-    CU_ASSERT_EQUAL(sites_slowdown(&c.cluster, COLLECTIVE_ALL_GATHER, BOTH, 8), 1);
+    CU_ASSERT_EQUAL(
+        sites_slowdown(&c.cluster, COLLECTIVE_ALL_GATHER, BOTH, 8, all_ranks(&c.cluster)), 1);
     matrix_case(&c);
     c.bytes_per_s[2 * NUM_NODES + 1] = 2e10;
-    CU_ASSERT_EQUAL(sites_slowdown(&c.cluster, COLLECTIVE_ALL_GATHER, NODES, 1), 1);
+    CU_ASSERT_EQUAL(
+        sites_slowdown(&c.cluster, COLLECTIVE_ALL_GATHER, NODES, 1, all_ranks(&c.cluster)), 1);
 }
 
 // 8 x 8 pairs of ranks on nodes 2 and 3, each with an eighth of a NIC: 8e10 of the 4e10 B/s there
@@ -69,7 +73,9 @@ static void an_all_to_all_reaches_every_pair(void) {
     c.bytes_per_s[2 * NUM_NODES + 3] = 4e10;
     ASSERT_CLOSE(collective_s(&c.cluster, COLLECTIVE_ALL_TO_ALL, BOTH, 16e9), 1e-4 + 1e-5 + 1.6);
     // Over all nodes: 24 partners, 64 pairs of 1e10 / 24 are 2.7e10 of 4e10.
-    CU_ASSERT_EQUAL(sites_slowdown(&c.cluster, COLLECTIVE_ALL_TO_ALL, (Group){32, 1}, 8), 1);
+    CU_ASSERT_EQUAL(
+        sites_slowdown(&c.cluster, COLLECTIVE_ALL_TO_ALL, (Group){32, 1}, 8, all_ranks(&c.cluster)),
+        1);
 }
 
 // Rings over the nodes cross from one group to the other and back: 8 GPUs share 1.6e10 B/s each way
@@ -129,7 +135,78 @@ static void faster_pairs_are_never_slower(void) {
     }
 }
 
+// Node i of the order takes what the i-th node of a matrix with its rows and columns in that order
+// does.
+static void a_placement_is_a_matrix_in_another_order(void) {
+    static const int ORDER[NUM_NODES] = {2, 0, 3, 1};
+    SiteCase placed, moved;
+    Arena arena = {0};
+    matrix_case(&placed);
+    matrix_case(&moved);
+    for (int i = 0; i < NUM_NODES * NUM_NODES; i++)
+        placed.bytes_per_s[i] = 1e10 * (1 + i * 7 % 13) / 2;
+    for (int i = 0; i < NUM_NODES * NUM_NODES; i++)
+        moved.bytes_per_s[i] =
+            placed.bytes_per_s[ORDER[i / NUM_NODES] * NUM_NODES + ORDER[i % NUM_NODES]];
+    placed.cluster.order = node_order_new(ORDER, NUM_NODES, &arena);
+    const Group groups[] = {NODES, BOTH, {32, 1}, {2, 16}, {2, 8}};
+    for (int kind = 0; kind < NUM_COLLECTIVES; kind++)
+        for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
+            CU_ASSERT_EQUAL(collective_s(&placed.cluster, (CollectiveKind)kind, groups[g], 4e9),
+                            collective_s(&moved.cluster, (CollectiveKind)kind, groups[g], 4e9));
+    const Plan plan = {.tp = 8, .cp = 1, .dp = 1, .pp = 4};
+    for (int rank = 0; rank < 4; rank++)
+        CU_ASSERT_EQUAL(ranks_slowdown(&placed.cluster, &plan, rank, (rank + 1) % 4),
+                        ranks_slowdown(&moved.cluster, &plan, rank, (rank + 1) % 4));
+    arena_free(&arena);
+}
+
+// Nodes 0 and 1 in one group, 2 and 3 in the other: in the order 0, 2, 1, 3 all 8 + 8 GPUs that a
+// ring over the four takes from one group to the other share 1.6e10 B/s, twice as many as in their
+// own order; a ring of 0 and 2 alone has half of them.
+static void placed_nodes_share_what_is_between_their_groups(void) {
+    static const int ORDER[NUM_NODES] = {0, 2, 1, 3};
+    SiteCase c;
+    Arena arena = {0};
+    groups_case(&c);
+    const RankSpan all = all_ranks(&c.cluster), first = {0, 16};
+    ASSERT_CLOSE(sites_slowdown(&c.cluster, COLLECTIVE_ALL_GATHER, NODES, 1, all), 5);
+    c.cluster.order = node_order_new(ORDER, NUM_NODES, &arena);
+    ASSERT_CLOSE(sites_slowdown(&c.cluster, COLLECTIVE_ALL_GATHER, NODES, 1, all), 10);
+    ASSERT_CLOSE(sites_slowdown(&c.cluster, COLLECTIVE_ALL_GATHER, (Group){2, 8}, 1, first), 5);
+    arena_free(&arena);
+}
+
+// A slow pair of the second stage is nothing to the first.
+static void a_stage_pays_for_its_own_links(void) {
+    SiteCase c;
+    matrix_case(&c);
+    c.bytes_per_s[2 * NUM_NODES + 3] = 2e10;
+    for (int stage = 0; stage < 2; stage++) {
+        const RankSpan ranks = {16 * stage, 16};
+        CU_ASSERT_EQUAL(sites_slowdown(&c.cluster, COLLECTIVE_ALL_GATHER, (Group){2, 8}, 1, ranks),
+                        stage == 0 ? 1 : 4);
+    }
+}
+
+// What is known of some traffic is not looked up in the matrix.
+static void known_slowdowns_are_taken(void) {
+    SiteCase c;
+    matrix_case(&c);
+    const Plan plan = {.tp = 8, .cp = 1, .dp = 1, .pp = 4};
+    const KnownSlowdown known = {message_traffic(&plan, 2, 1), 7};
+    c.cluster.known = &known;
+    c.cluster.num_known = 1;
+    CU_ASSERT_EQUAL(ranks_network_slowdown(&c.cluster, &plan, 1, 2), 7);
+    CU_ASSERT_EQUAL(ranks_network_slowdown(&c.cluster, &plan, 2, 3), 1);
+}
+
 CU_TestInfo site_links_tests[] = {
+    {"a_placement_is_a_matrix_in_another_order", a_placement_is_a_matrix_in_another_order},
+    {"placed_nodes_share_what_is_between_their_groups",
+     placed_nodes_share_what_is_between_their_groups},
+    {"a_stage_pays_for_its_own_links", a_stage_pays_for_its_own_links},
+    {"known_slowdowns_are_taken", known_slowdowns_are_taken},
     {"a_uniform_matrix_is_the_plain_cluster", a_uniform_matrix_is_the_plain_cluster},
     {"a_ring_is_as_slow_as_its_slowest_pair", a_ring_is_as_slow_as_its_slowest_pair},
     {"an_all_to_all_reaches_every_pair", an_all_to_all_reaches_every_pair},

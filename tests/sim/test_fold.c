@@ -5,9 +5,9 @@
 #include <CUnit/CUnit.h>
 
 static const ProgramCollective REDUCE = {
-    COLLECTIVE_ALL_REDUCE, GROUP_DP, 1e9, "grad_all_reduce", 1, 0, 0};
+    COLLECTIVE_ALL_REDUCE, GROUP_DP, 1e9, "grad_all_reduce", 1, 0, 0, 0};
 static const ProgramCollective EXPERTS = {
-    COLLECTIVE_ALL_REDUCE, GROUP_EDP, 1e9, "expert_grad_all_reduce", 1, 0, 0};
+    COLLECTIVE_ALL_REDUCE, GROUP_EDP, 1e9, "expert_grad_all_reduce", 1, 0, 0, 0};
 
 // tp 4, dp 4 on 2 nodes; experts over 2 of the 16 ranks, so that their replicas are 2 ranks apart.
 static Plan plan_of(int tp) {
