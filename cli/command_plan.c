@@ -8,6 +8,7 @@
 #include "cli/progress.h"
 #include "planner/advice.h"
 #include "planner/frontier.h"
+#include "planner/place_best.h"
 #include "report/units.h"
 #include "whatif/change.h"
 
@@ -94,11 +95,18 @@ static Status sizing_answer(const PlanOptions *options, Arena *arena, PlanAnswer
     return planner_search(resized, &planner, arena, &answer->result);
 }
 
+// What would help the plans, and which nodes run the best.
+static Status best_finish(const PlanOptions *options, Arena *arena, PlanAnswer *answer) {
+    planner_advise(answer->scenario, &options->planner, arena, &answer->result);
+    return planner_place_best(answer->scenario, &options->planner, arena, &answer->result);
+}
+
 static Status rival_answer(const PlanOptions *options, Arena *arena, PlanAnswer *answer) {
     Scenario *named = ARENA_NEW(arena, Scenario);
     TRY(named_scenario(answer->scenario, options->compare, arena, named));
     TRY(planner_search(answer->scenario, &options->planner, arena, &answer->result));
     if (answer->result.num_entries == 0) return status_ok();
+    TRY(best_finish(options, arena, answer));
     Rival *rival = ARENA_NEW(arena, Rival);
     TRY(planner_rival(named, &options->planner, &answer->result, arena, rival));
     answer->rival = rival;
@@ -108,16 +116,14 @@ static Status rival_answer(const PlanOptions *options, Arena *arena, PlanAnswer 
 
 static Status question_answer(const PlanOptions *options, Arena *arena, PlanAnswer *answer) {
     if (options->layerwise) return plan_layers_search(options, arena, answer);
+    if (options->compare) return rival_answer(options, arena, answer);
+    if (options->pareto)
+        return planner_frontier(answer->scenario, &options->planner, arena, &answer->result);
     if (options->min_tokens_per_s > 0 || options->deadline_tokens > 0)
         TRY(sizing_answer(options, arena, answer));
-    else if (options->compare)
-        TRY(rival_answer(options, arena, answer));
-    else if (options->pareto)
-        return planner_frontier(answer->scenario, &options->planner, arena, &answer->result);
     else
         TRY(planner_search(answer->scenario, &options->planner, arena, &answer->result));
-    planner_advise(answer->scenario, &options->planner, arena, &answer->result);
-    return status_ok();
+    return best_finish(options, arena, answer);
 }
 
 static Status question_search(PlanOptions *options, Arena *arena, PlanAnswer *answer) {

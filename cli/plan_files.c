@@ -105,10 +105,11 @@ Status plan_files_save(const PlanAnswer *answer, const char *folder, Arena *aren
                        bool *launchable) {
     const Scenario *scenario = answer->scenario;
     const PlannedEntry *best = &answer->result.entries[0];
+    const Scenario placed = placement_scenario(scenario, best->plan.node_order);
     TRY(folder_make(folder));
     TRY(plan_save(scenario, best, arena_printf(arena, "%s/plan.json", folder), arena));
-    TRY(launch_files_save(scenario, &best->plan, folder, arena, launchable));
-    TRY(estimate_trace_save(scenario, &best->plan, arena_printf(arena, "%s/trace.json", folder),
+    TRY(launch_files_save(&placed, &best->plan, folder, arena, launchable));
+    TRY(estimate_trace_save(&placed, &best->plan, arena_printf(arena, "%s/trace.json", folder),
                             arena));
     return report_save(answer, arena_printf(arena, "%s/report.txt", folder));
 }

@@ -1,5 +1,6 @@
 #include "cli/plan_options.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,8 +18,10 @@ enum {
     KEY_DEADLINE,
     KEY_LAYERWISE,
     KEY_WRITE_LP,
+    KEY_PLACEMENT_MOVES,
+    KEY_SEED,
 };
-enum { MAX_TOP = 1000 };
+enum { MAX_TOP = 1000, MAX_MOVES = 1000000000 };
 
 static const struct argp_option OPTIONS[] = {
     {"top", KEY_TOP, "K", 0, "how many of the best plans are wanted (default: 5)", 0},
@@ -40,6 +43,11 @@ static const struct argp_option OPTIONS[] = {
      "a strategy for each layer: tp, cp, ZeRO stage, recomputation", 0},
     {"write-lp", KEY_WRITE_LP, "FILE", 0,
      "with --layerwise: writes the integer program of the best plan's slowest stage", 0},
+    {"placement-moves", KEY_PLACEMENT_MOVES, "N", 0,
+     "where links between nodes differ, try so many moves to place the best plan's nodes (default: "
+     "12000 a node; 0: leave them in their order)",
+     0},
+    {"seed", KEY_SEED, "N", 0, "of the placement's random numbers (default: 0)", 0},
     {"budget", KEY_BUDGET, "SECONDS", 0, "stop searching after this time", 0},
     {"variants", KEY_VARIANTS, NULL, 0,
      "also list plans that differ only in chunks, schedule, ZeRO stage or context-parallel method",
@@ -72,10 +80,19 @@ static error_t parse_deadline(struct argp_state *state, const char *text, PlanOp
     return error ? error : parse_double(state, "deadline", comma + 1, 1, &options->deadline_s);
 }
 
+// 0 moves: nodes stay where they are.
+static error_t parse_moves(struct argp_state *state, const char *text, PlanOptions *options) {
+    int moves = 0;
+    const error_t error = parse_int(state, "placement-moves", text, 0, MAX_MOVES, &moves);
+    options->placement.num_moves = moves;
+    options->planner.placement = moves > 0 ? &options->placement : NULL;
+    return error;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state) {
     PlanOptions *options = state->input;
     PlannerOptions *planner = &options->planner;
-    int objective;
+    int objective, seed = 0;
     error_t error;
     switch (key) {
     case KEY_TOP:
@@ -119,6 +136,13 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return 0;
     case KEY_WRITE_LP:
         return parse_file(state, "write-lp", arg, &options->lp_file);
+    case KEY_PLACEMENT_MOVES:
+        return parse_moves(state, arg, options);
+    case KEY_SEED:
+        error = parse_int(state, "seed", arg, 0, INT_MAX, &seed);
+        options->has_seed = true;
+        options->placement.seed = (uint64_t)seed;
+        return error;
     default:
         return common_parse(key, arg, state);
     }
@@ -159,10 +183,12 @@ static Status pairs_check(const PlanOptions *o) {
     const bool of_step =
         o->planner.objective == OBJECTIVE_THROUGHPUT || o->planner.objective == OBJECTIVE_COST;
     const bool not_fastest = o->planner.objective != OBJECTIVE_THROUGHPUT;
+    const bool places = o->placement.num_moves > 0;
     static const char ALL[] = "a frontier lists all plans that are best in some way";
     static const char ONE[] = "they are two questions; ask one at a time";
     static const char TIME[] = "only a step's time has an interval and a rate";
     static const char RANK[] = "it ranks by step time, nothing else yet";
+    static const char ORDER[] = "it leaves the nodes in their order";
     static const char EXACT[] = "it lists the best choice of each combination, found exactly";
     const Pair pairs[] = {
         {o->pareto, o->has_top, "pareto", "top", ALL},
@@ -182,6 +208,10 @@ static Status pairs_check(const PlanOptions *o) {
         {o->layerwise, not_fastest, "layerwise", "objective", RANK},
         {o->layerwise, o->has_variants, "layerwise", "variants", EXACT},
         {o->layerwise, o->planner.exhaustive, "layerwise", "exhaustive", EXACT},
+        {o->layerwise, places, "layerwise", "placement-moves", ORDER},
+        {o->layerwise, o->has_seed, "layerwise", "seed", ORDER},
+        {o->pareto, places, "pareto", "placement-moves", ORDER},
+        {o->pareto, o->has_seed, "pareto", "seed", ORDER},
         {o->planner.robust, !of_step, "robust", "objective", TIME},
         {sizing, !of_step, "min-gpus-for", "objective", TIME},
         {deadline, !of_step, "deadline", "objective", TIME},
@@ -200,6 +230,7 @@ static Status pairs_check(const PlanOptions *o) {
 
 Status plan_options_read(int argc, char **argv, PlanOptions *out) {
     *out = (PlanOptions){.planner.distinct = true};
+    out->planner.placement = &out->placement;
     TRY(command_parse(&ARGP, argc, argv, &out->common));
     return pairs_check(out);
 }

@@ -15,8 +15,9 @@ typedef struct {
     double min_tokens_per_s;            // of --min-gpus-for; 0
     double deadline_tokens, deadline_s; // of --deadline; 0
     bool layerwise;
-    const char *lp_file;                       // of --write-lp; NULL
-    bool has_top, has_objective, has_variants; // stated
+    PlacementOptions placement;
+    const char *lp_file;                                 // of --write-lp; NULL
+    bool has_top, has_objective, has_variants, has_seed; // stated
 } PlanOptions;
 
 // Reads the command line of `plan`. Refuses combinations that ask for two things at once.

@@ -3,6 +3,17 @@
 
 #include "planner/advice.h"
 
+static cJSON *placement_to_json(const PlacementResult *placement) {
+    cJSON *json = cJSON_CreateObject();
+    json_add_number(json, "default_step_time_s", placement->default_step_time_s);
+    json_add_number(json, "bound_step_time_s", placement->bound_step_time_s);
+    json_add_number(json, "gain_frac",
+                    1 - placement->estimate.step_time_s / placement->default_step_time_s);
+    json_add_number(json, "gap_frac", placement->gap_frac);
+    json_add_number(json, "moves", (double)placement->num_moves);
+    return json;
+}
+
 static cJSON *entry_to_json(const PlannedEntry *entry) {
     cJSON *json = estimate_to_json(&entry->estimate, &entry->plan);
     cJSON_AddBoolToObject(json, "within_noise_of_best", entry->within_noise_of_best);
@@ -10,6 +21,8 @@ static cJSON *entry_to_json(const PlannedEntry *entry) {
     if (entry->variant_of >= 0) json_add_number(json, "variant_of", entry->variant_of);
     cJSON_AddStringToObject(json, "why", entry->why);
     if (entry->advice.limit) cJSON_AddItemToObject(json, "advice", advice_to_json(&entry->advice));
+    if (entry->placement)
+        cJSON_AddItemToObject(json, "placement", placement_to_json(entry->placement));
     return json;
 }
 

@@ -1,5 +1,6 @@
 #include "planner/explain.h"
 
+#include "planner/harvest.h"
 #include "planner/robust.h"
 
 #include <math.h>
@@ -126,6 +127,17 @@ const char *explain_robust(const PlannedEntry *best, const PlannedEntry *other, 
                         "width above it %+.1f %%",
                         other->loses_frac * 100, percent_of(b->step_time_s / a->step_time_s),
                         percent_of(robust_raise(b) / robust_raise(a)));
+}
+
+double explain_value(const PlannerResult *result, const PlannedEntry *entry) {
+    const double raise = result->robust ? robust_raise(&entry->estimate) : 1;
+    return objective_value(result->objective, &entry->estimate) * raise;
+}
+
+const char *explain_worse(const PlannerResult *result, const PlannedEntry *better,
+                          const PlannedEntry *worse, Arena *arena) {
+    return result->robust ? explain_robust(better, worse, arena)
+                          : explain_loss(result->objective, better, worse, arena);
 }
 
 // --- Noise

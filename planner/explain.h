@@ -13,6 +13,11 @@ const char *explain_loss(PlanObjective objective, const PlannedEntry *best,
 // that are ranked by it.
 const char *explain_robust(const PlannedEntry *best, const PlannedEntry *other, Arena *arena);
 
+// What a result ranks an entry by, and in what one is worse than another by that.
+double explain_value(const PlannerResult *result, const PlannedEntry *entry);
+const char *explain_worse(const PlannerResult *result, const PlannedEntry *better,
+                          const PlannedEntry *worse, Arena *arena);
+
 // Standard uncertainty, in seconds, of the difference between the step times of two plans.
 //
 // Model:  both estimates come from the same profile, so what the plans have in common is wrong by

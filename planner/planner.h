@@ -18,6 +18,7 @@
 #include "config/scenario.h"
 #include "costmodel/estimate.h"
 #include "plan/plan.h"
+#include "planner/placement.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -63,6 +64,7 @@ typedef struct {
     void *progress_context;
     SearchStanding *standing;    // kept up to date before each call of progress; may be NULL
     const atomic_bool *end_soon; // set from elsewhere: end as if the budget were used up; or NULL
+    const PlacementOptions *placement; // for planner_place_best; NULL: nodes stay where they are
 } PlannerOptions;
 
 // Counts of legal configurations: considered = pruned_by_memory + pruned_by_bound + priced.
@@ -96,7 +98,8 @@ typedef struct {
     int variant_of;            // the first entry with the same degrees, micro_batch and recompute
                                // (other chunks, schedule, ZeRO stage, cp_method); -1 for none
     const char *why;           // "4.1 % slower: +310 ms bubble, ..."; for the best, what it wins by
-    Advice advice;             // set by planner_advise
+    Advice advice;             // set by planner_advise, of the nodes' own order
+    const PlacementResult *placement; // of its nodes (planner/place_best.h); NULL: their own order
 } PlannedEntry;
 
 // Where nothing fits: the configuration that misses by the fewest bytes.

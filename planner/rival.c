@@ -1,8 +1,7 @@
 #include "planner/rival.h"
 
 #include "planner/explain.h"
-#include "planner/harvest.h"
-#include "planner/robust.h"
+#include "planner/place_best.h"
 
 #include <string.h>
 
@@ -17,27 +16,15 @@ static void parts_subtract(const RankMemory *a, const RankMemory *b, double *dif
     difference[4] = a->buffers_bytes - b->buffers_bytes;
 }
 
-static double value_of(const PlannerResult *result) {
-    const Estimate *estimate = &result->entries[0].estimate;
-    const double raise = result->robust ? robust_raise(estimate) : 1;
-    return objective_value(result->objective, estimate) * raise;
-}
-
-static const char *loss_text(const PlannerResult *result, const PlannedEntry *better,
-                             const PlannedEntry *worse, Arena *arena) {
-    return result->robust ? explain_robust(better, worse, arena)
-                          : explain_loss(result->objective, better, worse, arena);
-}
-
 // What is named may be outside of the scenario's constraints, and then be better than their best.
 static const char *why_text(const PlannerResult *best, Rival *rival, Arena *arena) {
     PlannedEntry named = rival->found.entries[0], first = best->entries[0];
     named.loses_frac = rival->loses_frac;
-    if (rival->loses_frac >= 0) return loss_text(best, &first, &named, arena);
+    if (rival->loses_frac >= 0) return explain_worse(best, &first, &named, arena);
     first.loses_frac = 1 / (1 + rival->loses_frac) - 1;
     return arena_printf(arena,
                         "better than the best within the scenario's constraints, which is %s",
-                        loss_text(best, &named, &first, arena));
+                        explain_worse(best, &named, &first, arena));
 }
 
 static void rival_compare(const Scenario *scenario, const PlannerResult *best, Arena *arena,
@@ -47,7 +34,7 @@ static void rival_compare(const Scenario *scenario, const PlannerResult *best, A
     for (int t = 0; t < NUM_TERMS; t++) rival->term_s[t] = a->term_s[t] - b->term_s[t];
     parts_subtract(&a->memory, &b->memory, rival->part_bytes);
     rival->memory_device_bytes = a->memory.device_bytes - b->memory.device_bytes;
-    rival->loses_frac = value_of(&rival->found) / value_of(best) - 1;
+    rival->loses_frac = explain_value(&rival->found, named) / explain_value(best, first) - 1;
     rival->within_noise_of_best = explain_within_noise(scenario, best->objective, first, named);
     rival->why = why_text(best, rival, arena);
 }
@@ -71,6 +58,7 @@ Status planner_rival(const Scenario *named, const PlannerOptions *options,
         return status_ok();
     }
     TRY(status);
+    TRY(planner_place_best(named, &one, arena, &rival.found));
     if (rival.found.num_entries > 0) rival_compare(named, best, arena, &rival);
     *out = rival;
     return status_ok();

@@ -20,7 +20,8 @@ extern const char *const RIVAL_PARTS[6]; // ends with NULL
 
 // Searches the best configuration with the named values and compares it with the best plan.
 //   named    the scenario with the named values as further constraints
-//   best     with entries; of the scenario itself, by the same options
+//   best     with entries; of the scenario itself, by the same options, its nodes placed where
+//            these ask for it: so are the named plan's
 //   returns  STATUS_OK, also where there is no such plan; else what failed
 Status planner_rival(const Scenario *named, const PlannerOptions *options,
                      const PlannerResult *best, Arena *arena, Rival *out);

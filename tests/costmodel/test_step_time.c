@@ -1,8 +1,10 @@
 // The step time alone is that of the whole estimate, over configurations of all kinds.
 #include "costmodel/step_time.h"
 
+#include "config/node_order.h"
 #include "costmodel/estimate.h"
 #include "planner/harvest.h"
+#include "tests/planner/placement_case.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>
@@ -58,17 +60,18 @@ static void plan_compare(const Scenario *scenario, const Plan *plan, Seen *seen)
     arena_free(&arena);
 }
 
+static void scenario_make(const char *model, const char *cluster, const char *training,
+                          const char *parallel, Arena *arena, Scenario *out) {
+    const char *text = scenario_text(arena, model, cluster, training, parallel);
+    CU_ASSERT_EQUAL_FATAL(scenario_of(text, arena, out).code, STATUS_OK);
+    out->cluster.gpu.memory_available_bytes = 1e15;
+}
+
 // Compares about `wanted` configurations of a scenario's space.
-static void space_compare(const char *model, const char *cluster, const char *training,
-                          const char *parallel, size_t wanted, Seen *seen) {
+static void configurations_compare(const Scenario *scenario, size_t wanted, Seen *seen) {
     Arena arena = {0};
-    Scenario scenario;
-    const char *text = scenario_text(&arena, model, cluster, training, parallel);
-    Status status = scenario_of(text, &arena, &scenario);
-    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-    scenario.cluster.gpu.memory_available_bytes = 1e15;
     Space space;
-    space_build(&scenario, &arena, &space);
+    space_build(scenario, &arena, &space);
     const HarvestTask task = {.space = &space, .goal = HARVEST_BOUND, .value_limit = INFINITY};
     Harvest *harvests = ARENA_ARRAY(&arena, space.num_splits, Harvest);
     size_t num = 0;
@@ -81,9 +84,18 @@ static void space_compare(const char *model, const char *cluster, const char *tr
     for (int i = 0; i < space.num_splits; i++) {
         for (size_t k = 0; k < harvests[i].num_candidates; k++)
             if (number++ % every == 0)
-                plan_compare(&scenario, &harvests[i].candidates[k].plan, seen);
+                plan_compare(scenario, &harvests[i].candidates[k].plan, seen);
         harvest_free(&harvests[i]);
     }
+    arena_free(&arena);
+}
+
+static void space_compare(const char *model, const char *cluster, const char *training,
+                          const char *parallel, size_t wanted, Seen *seen) {
+    Arena arena = {0};
+    Scenario scenario;
+    scenario_make(model, cluster, training, parallel, &arena, &scenario);
+    configurations_compare(&scenario, wanted, seen);
     arena_free(&arena);
 }
 
@@ -163,10 +175,47 @@ static void it_is_so_where_layers_are_recomputed_differently(void) {
     CU_ASSERT_EQUAL(seen.num, 4);
 }
 
+// Every stage has its own links where those between nodes differ: of a measured matrix, of groups
+// and of leaves, with the nodes in their order and in another.
+static void it_is_so_where_links_between_nodes_differ(void) {
+    static const int ORDER[] = {2, 0, 3, 5, 1, 4};
+    static const char HALF[] =
+        "{\"gpu\": \"h100-sxm-80g\", \"num_gpus\": 24, \"gpus_per_node\": 8, "
+        "\"scale_up\": {\"link\": \"nvlink4\"}, \"scale_out\": "
+        "{\"nics_per_node\": 8, \"nic_bytes_per_s\": 5e10}}";
+    Seen seen = {0};
+    Arena arena = {0};
+    const char *clusters[] = {
+        "\"dgx-h100:6\"",
+        arena_printf(&arena,
+                     "{\"groups\": [%s, %s], \"between\": {\"bytes_per_s\": 1e10, "
+                     "\"latency_s\": 1e-5}}",
+                     HALF, HALF),
+        "{\"gpu\": \"h100-sxm-80g\", \"num_gpus\": 48, \"gpus_per_node\": 8, "
+        "\"scale_up\": {\"link\": \"nvlink4\"}, \"scale_out\": {\"nics_per_node\": 8, "
+        "\"nic_bytes_per_s\": 5e10, \"topology\": \"fat-tree\", \"oversubscription\": 8}}"};
+    MatrixCase *matrix = ARENA_NEW(&arena, MatrixCase);
+    for (int i = 0; i < 6; i++) {
+        Scenario scenario;
+        scenario_make(i % 2 ? EXPERTS : DENSE, clusters[i / 2],
+                      "{\"seq_len\": 1024, \"global_batch\": 96}", NULL, &arena, &scenario);
+        if (i < 2) matrix_case(matrix, MATRIX_LOG_NORMAL, 7, 2, &scenario.cluster);
+        const int before = seen.num;
+        configurations_compare(&scenario, 40, &seen);
+        scenario.cluster.order = node_order_new(ORDER, 6, &arena);
+        configurations_compare(&scenario, 40, &seen);
+        CU_ASSERT(seen.num > before + 20);
+    }
+    CU_ASSERT_EQUAL(seen.num_wrong, 0);
+    CU_ASSERT(seen.num_sharded > 0 && seen.num_interleaved > 0);
+    arena_free(&arena);
+}
+
 CU_TestInfo step_time_tests[] = {
     {"it_is_that_of_the_estimate", it_is_that_of_the_estimate},
     {"it_is_so_where_layers_are_recomputed_differently",
      it_is_so_where_layers_are_recomputed_differently},
+    {"it_is_so_where_links_between_nodes_differ", it_is_so_where_links_between_nodes_differ},
     {"a_long_step_is_its_period_repeated", a_long_step_is_its_period_repeated},
     CU_TEST_INFO_NULL,
 };
