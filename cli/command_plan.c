@@ -4,6 +4,7 @@
 #include "cli/plan_answer.h"
 #include "cli/plan_files.h"
 #include "cli/plan_layers.h"
+#include "cli/plan_lengths.h"
 #include "cli/plan_options.h"
 #include "cli/progress.h"
 #include "planner/advice.h"
@@ -114,7 +115,12 @@ static Status rival_answer(const PlanOptions *options, Arena *arena, PlanAnswer 
     return status_ok();
 }
 
+static bool has_lengths(const Scenario *scenario) {
+    return scenario->training.num_sequence_lengths > 0;
+}
+
 static Status question_answer(const PlanOptions *options, Arena *arena, PlanAnswer *answer) {
+    if (has_lengths(answer->scenario)) return plan_lengths_search(options, arena, answer);
     if (options->layerwise) return plan_layers_search(options, arena, answer);
     if (options->compare) return rival_answer(options, arena, answer);
     if (options->pareto)
@@ -159,6 +165,9 @@ static Status answer_is_no(const PlanAnswer *answer) {
     const PlannerResult *result = &answer->result;
     char missing[UNITS_SIZE];
     if (answer->layers) return plan_layers_refuse(answer);
+    if (answer->lengths && !lengths_fits(answer->lengths))
+        return lengths_refuse(answer->scenario, answer->lengths);
+    if (answer->lengths) return status_ok();
     if (answer->sizing && answer->sizing->num_gpus == 0)
         return status_at(STATUS_NO, file, "", "no number of GPUs looked at is fast enough");
     if (result->num_entries == 0)
@@ -175,7 +184,9 @@ static Status answer_is_no(const PlanAnswer *answer) {
 
 static Status plan_answer(PlanOptions *options, Arena *arena) {
     Scenario scenario;
-    TRY(scenario_open(options->common.scenario, arena, &scenario));
+    TRY(scenario_load(options->common.scenario, arena, &scenario));
+    TRY(has_lengths(&scenario) ? plan_lengths_check(options)
+                               : scenario_refuse_unsupported(&scenario));
     if (options->folder) TRY(plan_files_check(&scenario, options->folder, arena));
     TRY(plan_layers_check(options, &scenario, arena));
     PlanAnswer answer = {.scenario = &scenario};

@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "report/frontier_report.h"
+#include "report/lengths_report.h"
 #include "report/report.h"
 #include "report/rival_report.h"
 #include "report/sizing_report.h"
@@ -10,6 +11,10 @@ void plan_answer_print(const PlanAnswer *answer, FILE *stream) {
     const PlannerResult *result = &answer->result;
     if (answer->layers) {
         report_layers(answer->scenario, answer->layers, stream);
+        return;
+    }
+    if (answer->lengths) {
+        report_lengths(answer->scenario, answer->lengths, stream);
         return;
     }
     if (answer->sizing)
@@ -44,14 +49,14 @@ static cJSON *sizing_only_to_json(const Sizing *sizing) {
     return json;
 }
 
-static cJSON *layers_to_json(const PlanAnswer *answer) {
-    cJSON *tree = layer_result_to_json(answer->layers);
+static cJSON *calibrated(cJSON *tree, const PlanAnswer *answer) {
     answer_add_calibration(tree, answer->scenario);
     return tree;
 }
 
 cJSON *plan_answer_to_json(const PlanAnswer *answer) {
-    if (answer->layers) return layers_to_json(answer);
+    if (answer->layers) return calibrated(layer_result_to_json(answer->layers), answer);
+    if (answer->lengths) return calibrated(lengths_to_json(answer->lengths), answer);
     if (answer->sizing && answer->sizing->num_gpus == 0) return sizing_only_to_json(answer->sizing);
     cJSON *tree = planner_to_json(&answer->result);
     cJSON *timing = cJSON_DetachItemFromObjectCaseSensitive(tree, "timing"); // stays last
@@ -64,6 +69,5 @@ cJSON *plan_answer_to_json(const PlanAnswer *answer) {
         cJSON_AddItemToObject(tree, "sizing", sizing);
     }
     cJSON_AddItemToObject(tree, "timing", timing);
-    answer_add_calibration(tree, answer->scenario);
-    return tree;
+    return calibrated(tree, answer);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "planner/layer_search.h"
+#include "planner/lengths.h"
 #include "planner/planner.h"
 #include "planner/rival.h"
 #include "planner/sizing.h"
@@ -11,11 +12,12 @@
 typedef struct {
     const Scenario *scenario; // of the plans: with --min-gpus-for that of the number found
     PlannerResult result;
-    const Rival *rival;        // of --compare; NULL
-    const char *rival_text;    // how it was named
-    const Sizing *sizing;      // of --min-gpus-for and --deadline; NULL
-    double run_tokens;         // of --deadline; 0
-    const LayerResult *layers; // of --layerwise; NULL
+    const Rival *rival;           // of --compare; NULL
+    const char *rival_text;       // how it was named
+    const Sizing *sizing;         // of --min-gpus-for and --deadline; NULL
+    double run_tokens;            // of --deadline; 0
+    const LayerResult *layers;    // of --layerwise; NULL
+    const LengthsResult *lengths; // of training.sequence_lengths; NULL
 } PlanAnswer;
 
 void plan_answer_print(const PlanAnswer *answer, FILE *stream);

@@ -167,10 +167,6 @@ Status scenario_load(const char *path, Arena *arena, Scenario *out) {
     return scenario_read(root, arena, out);
 }
 
-static Status path_refuse(const Scenario *scenario, const char *path) {
-    return status_at(STATUS_INVALID, scenario->file, path, "legal, but not supported yet");
-}
-
 // What 8-bit products need beside them depends on the architecture (workload/builder_quantize.c).
 static Status architectures_refuse(const Scenario *scenario) {
     const Cluster *cluster = &scenario->cluster;
@@ -235,8 +231,9 @@ static Status unsupported_refuse(const Scenario *scenario) {
     TRY(architectures_refuse(scenario));
     TRY(layers_refuse(scenario));
     TRY(placement_refuse(scenario));
-    if (scenario->training.has_sequence_lengths)
-        return path_refuse(scenario, "training.sequence_lengths");
+    if (scenario->training.num_sequence_lengths > 0)
+        return status_at(STATUS_INVALID, scenario->file, "training.sequence_lengths",
+                         "legal, but only plan supports it yet");
     return status_ok();
 }
 

@@ -38,9 +38,9 @@ Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out);
 // "h100-sxm-80g + a100-sxm-80g", in their order.
 const char *scenario_gpus(const Scenario *scenario, Arena *arena);
 
-// Refuses, in the contract's words, what is legal but nothing acts upon yet: disturb,
-// sequence_lengths, anything but recompute of layers, placement on groups of different machines, 8
-// bits on groups of different architectures.
+// Refuses, in the contract's words, what is legal but nothing acts upon yet: disturb, anything but
+// recompute of layers, placement on groups of different machines, 8 bits on groups of different
+// architectures; and sequence_lengths, upon which only `plan` does (planner/lengths.h).
 Status scenario_refuse_unsupported(const Scenario *scenario);
 
 // The same for a simulation, which acts upon disturb, but begins a step on all ranks together.

@@ -150,11 +150,6 @@ static Status moe_routing_read(const JsonNode *node, Arena *arena, double *imbal
                       json_type_name(node));
 }
 
-typedef struct {
-    int64_t length; // tokens
-    double frac;    // of sequences
-} LengthShare;
-
 static Status sequence_lengths_read(const JsonNode *node, Arena *arena, Training *out) {
     if (!json_is_present(node)) return status_ok();
     const JsonField fields[] = {
@@ -162,21 +157,23 @@ static Status sequence_lengths_read(const JsonNode *node, Arena *arena, Training
         {"frac", JSON_FIELD_DOUBLE, offsetof(LengthShare, frac), 0, 1, NULL, true},
     };
     TRY(json_expect_array(node));
+    LengthShare *shares = ARENA_ARRAY(arena, json_size(node), LengthShare);
     double sum = 0;
     int index = 0;
     const cJSON *item;
     cJSON_ArrayForEach(item, node->item) {
-        JsonNode entry = {.file = node->file, .item = item, .parent = node, .index = index++};
-        LengthShare share = {0};
-        TRY(json_read_object(&entry, fields, 2, arena, &share));
-        if (share.length > out->seq_len)
+        JsonNode entry = {.file = node->file, .item = item, .parent = node, .index = index};
+        LengthShare *share = &shares[index++];
+        TRY(json_read_object(&entry, fields, 2, arena, share));
+        if (share->length > out->seq_len)
             return json_error(&entry, "length %lld is more than seq_len %lld",
-                              (long long)share.length, (long long)out->seq_len);
-        sum += share.frac;
+                              (long long)share->length, (long long)out->seq_len);
+        sum += share->frac;
     }
     if (fabs(sum - 1) > 1e-6)
         return json_error(node, "the fractions add up to %.9g; expected 1", sum);
-    out->has_sequence_lengths = true;
+    out->sequence_lengths = shares;
+    out->num_sequence_lengths = index;
     return status_ok();
 }
 

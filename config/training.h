@@ -46,6 +46,12 @@ extern const char *const OPTIMIZER_NAMES[];      // ends with NULL
 extern const char *const ATTENTION_NAMES[];      // ends with NULL
 extern const char *const MOE_DISPATCHER_NAMES[]; // ends with NULL
 
+// Sequences of one length.
+typedef struct {
+    int64_t length; // tokens, at most seq_len
+    double frac;    // of all sequences
+} LengthShare;
+
 typedef struct {
     int64_t seq_len;           // tokens
     int64_t global_batch;      // sequences
@@ -66,11 +72,12 @@ typedef struct {
     bool optimizer_post_validation; // the gradient norm is looked at after the optimizer's step
     int cuda_graphs;                // GRAPH_* bits
     bool causal;
-    double moe_imbalance;      // busiest expert's tokens over the mean; 1 is balanced
-    int moe_dispatcher;        // MoeDispatcher
-    Dispatcher dispatcher;     // of DISPATCH_DEEPEP and DISPATCH_HYBRIDEP
-    double capacity_factor;    // 0: no tokens are dropped or padded
-    bool has_sequence_lengths; // a histogram: read and checked, not acted upon yet
+    double moe_imbalance;                // busiest expert's tokens over the mean; 1 is balanced
+    int moe_dispatcher;                  // MoeDispatcher
+    Dispatcher dispatcher;               // of DISPATCH_DEEPEP and DISPATCH_HYBRIDEP
+    double capacity_factor;              // 0: no tokens are dropped or padded
+    const LengthShare *sequence_lengths; // [num_sequence_lengths] fractions add up to 1
+    int num_sequence_lengths;            // 0: all are of seq_len
 } Training;
 
 // Reads the training object; switches that are absent take the stack's defaults.

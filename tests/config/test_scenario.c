@@ -325,25 +325,18 @@ static void bad_parallel_is_refused(void) {
     }
 }
 
-static void what_nothing_acts_upon_is_refused_in_those_words(void) {
-    static const struct {
-        const char *training, *parallel, *path;
-    } CASES[] = {
-        {"{\"seq_len\": 8, \"global_batch\": 32, \"sequence_lengths\": [{\"length\": 8, "
-         "\"frac\": 1}]}",
-         NULL, "training.sequence_lengths"},
-    };
-    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        Arena arena = {0};
-        Scenario scenario;
-        const char *text =
-            scenario_text(&arena, MODEL, CLUSTER, CASES[i].training, CASES[i].parallel);
-        CU_ASSERT_EQUAL_FATAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
-        ASSERT_REFUSED(
-            scenario_refuse_unsupported(&scenario),
-            arena_printf(&arena, "job.json: %s: legal, but not supported yet", CASES[i].path));
-        arena_free(&arena);
-    }
+static void lengths_are_refused_by_all_but_plan(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    const char *training = "{\"seq_len\": 8, \"global_batch\": 32, \"sequence_lengths\": "
+                           "[{\"length\": 8, \"frac\": 1}]}";
+    const char *text = scenario_text(&arena, MODEL, CLUSTER, training, NULL);
+    CU_ASSERT_EQUAL_FATAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
+    const char *sentence =
+        "job.json: training.sequence_lengths: legal, but only plan supports it yet";
+    ASSERT_REFUSED(scenario_refuse_unsupported(&scenario), sentence);
+    ASSERT_REFUSED(scenario_refuse_unsimulated(&scenario), sentence);
+    arena_free(&arena);
 }
 
 static void file_write(const char *path, const char *text) {
@@ -443,8 +436,7 @@ CU_TestInfo scenario_tests[] = {
     {"a_port_goes_by_what_it_is", a_port_goes_by_what_it_is},
     {"unknown_disturb_lists_the_kinds", unknown_disturb_lists_the_kinds},
     {"bad_parallel_is_refused", bad_parallel_is_refused},
-    {"what_nothing_acts_upon_is_refused_in_those_words",
-     what_nothing_acts_upon_is_refused_in_those_words},
+    {"lengths_are_refused_by_all_but_plan", lengths_are_refused_by_all_but_plan},
     {"model_file_is_taken_into_the_document", model_file_is_taken_into_the_document},
     {"groups_keep_the_kernels_of_their_file", groups_keep_the_kernels_of_their_file},
     {"a_plan_with_provenance_is_a_scenario", a_plan_with_provenance_is_a_scenario},

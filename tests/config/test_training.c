@@ -43,7 +43,7 @@ static void absent_switches_are_the_stacks(void) {
     CU_ASSERT_TRUE(core.causal);
     CU_ASSERT_EQUAL(core.moe_imbalance, 1);
     CU_ASSERT_EQUAL(core.capacity_factor, 0);
-    CU_ASSERT_FALSE(core.has_sequence_lengths);
+    CU_ASSERT_EQUAL(core.num_sequence_lengths, 0);
     Training old =
         training_read("{\"seq_len\": 1024, \"global_batch\": 8, \"stack\": \"megatron-2021\"}");
     CU_ASSERT_FALSE(old.overlap_grad_reduce);
@@ -151,10 +151,11 @@ static void moe_routing_is_balanced_or_a_factor(void) {
 }
 
 static void sequence_lengths_add_up_to_one(void) {
-    CU_ASSERT_TRUE(training_read("{\"seq_len\": 8192, \"global_batch\": 1, \"sequence_lengths\": "
-                                 "[{\"length\": 4096, \"frac\": 0.9}, {\"length\": 8192, "
-                                 "\"frac\": 0.1}]}")
-                       .has_sequence_lengths);
+    CU_ASSERT_EQUAL(training_read("{\"seq_len\": 8192, \"global_batch\": 1, \"sequence_lengths\": "
+                                  "[{\"length\": 4096, \"frac\": 0.9}, {\"length\": 8192, "
+                                  "\"frac\": 0.1}]}")
+                        .num_sequence_lengths,
+                    2);
     assert_training_refused("{\"seq_len\": 8192, \"global_batch\": 1, \"sequence_lengths\": "
                             "[{\"length\": 4096, \"frac\": 0.9}]}",
                             "job.json: training.sequence_lengths: the fractions add up to 0.9; "
