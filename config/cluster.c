@@ -139,17 +139,13 @@ static Status shape_check(const JsonNode *root, const Shape *s) {
 static Status curves_read(Arena *arena, Cluster *c) {
     const Link *link = &c->scale_up;
     if (link->num_measured_on == 0) return status_ok();
-    const NcclKernels *measured = NULL;
-    for (int i = 0; c->kernels && i < link->num_measured_on; i++)
-        if (strcmp(link->measured_on[i], c->kernels->profile.gpu) == 0)
-            measured = &c->kernels->profile.nccl;
-    if (!measured) {
-        KernelProfile *profile = ARENA_ARRAY(arena, 1, KernelProfile);
-        TRY(kernels_load_named(link->measured_on[0], arena, profile));
-        measured = &profile->nccl;
-    }
+    const char *gpu = link->measured_on[0]; // or, of several, the cluster's own
+    for (int i = 0; c->gpu.kernels_of && i < link->num_measured_on; i++)
+        if (strcmp(link->measured_on[i], c->gpu.kernels_of) == 0) gpu = link->measured_on[i];
+    KernelProfile profile;
+    TRY(kernels_load_named(gpu, arena, &profile));
     NcclKernels *curves = ARENA_ARRAY(arena, 1, NcclKernels);
-    *curves = nccl_kernels_rising(measured, arena);
+    *curves = nccl_kernels_rising(&profile.nccl, arena);
     c->scale_up_curves = curves;
     return status_ok();
 }

@@ -1,5 +1,6 @@
 #include "base/data_dir.h"
 #include "config/cluster.h"
+#include "config/kernels.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>
@@ -402,6 +403,24 @@ static void bundled_clusters_name_file_and_sources(void) {
     arena_free(&arena);
 }
 
+// Of a link that was measured with several GPUs, a cluster takes the collectives of its own.
+static void collectives_are_of_the_own_gpu(void) {
+    Arena arena = {0};
+    const char *const names[] = {"h100-sxm-80g", "h200-sxm-141g"};
+    const char *const clusters[] = {"\"dgx-h100\"", "\"dgx-h200\""};
+    for (int i = 0; i < 2; i++) {
+        Cluster c = {0};
+        KernelProfile profile;
+        CU_ASSERT_EQUAL_FATAL(cluster_of(clusters[i], &arena, &c).code, STATUS_OK);
+        CU_ASSERT_EQUAL_FATAL(kernels_load_named(names[i], &arena, &profile).code, STATUS_OK);
+        const NcclCurve own = nccl_kernels_rising(&profile.nccl, &arena).curves[0];
+        const NcclCurve *taken = c.scale_up_curves->curves;
+        CU_ASSERT_EQUAL_FATAL(taken->num_points, own.num_points);
+        for (int p = 0; p < own.num_points; p++) CU_ASSERT_EQUAL(taken->seconds[p], own.seconds[p]);
+    }
+    arena_free(&arena);
+}
+
 CU_TestInfo cluster_tests[] = {
     {"preset_with_nodes_is_its_numbers", preset_with_nodes_is_its_numbers},
     {"object_equals_its_preset", object_equals_its_preset},
@@ -417,6 +436,7 @@ CU_TestInfo cluster_tests[] = {
     {"rails_that_nothing_joins_are_refused", rails_that_nothing_joins_are_refused},
     {"bad_groups_are_refused", bad_groups_are_refused},
     {"matrix_is_read_and_checked", matrix_is_read_and_checked},
+    {"collectives_are_of_the_own_gpu", collectives_are_of_the_own_gpu},
     {"bundled_links_are_sane", bundled_links_are_sane},
     {"bundled_clusters_are_sane", bundled_clusters_are_sane},
     {"bundled_clusters_name_file_and_sources", bundled_clusters_name_file_and_sources},
