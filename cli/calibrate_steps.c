@@ -168,7 +168,7 @@ static Status fit_print_json(const StepFit *fit, const StepSpread *spread) {
 // --- The document
 
 static void provenance_add(const StepFit *fit, const cJSON *bundled_sources, cJSON *tree) {
-    static const char *const KEPT[] = {"inherited_spread", "octave_spread"};
+    static const char *const KEPT[] = {"inherited_spread", "foreign_spread", "octave_spread"};
     cJSON *measured = cJSON_AddObjectToObject(tree, "measured");
     cJSON_AddStringToObject(measured, "command", "meshwright calibrate --steps FILE -o FILE");
     cJSON_AddStringToObject(measured, "version", MESHWRIGHT_VERSION);
@@ -181,7 +181,7 @@ static void provenance_add(const StepFit *fit, const cJSON *bundled_sources, cJS
     cJSON_AddStringToObject(sources, "run_spread", "the same fit");
     cJSON_AddStringToObject(sources, "step_spread", "the same fit");
     cJSON_AddStringToObject(sources, "num_nodes", "the largest of those steps");
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         const cJSON *text = cJSON_GetObjectItemCaseSensitive(bundled_sources, KEPT[i]);
         if (cJSON_IsString(text)) cJSON_AddStringToObject(sources, KEPT[i], text->valuestring);
     }

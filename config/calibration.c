@@ -27,6 +27,7 @@ static const JsonField FIELDS[] = {
     OTHER("correlation", false),
     NUMBER(step_spread, 0, 10),
     NUMBER(inherited_spread, 0, 10),
+    NUMBER(foreign_spread, 0, 10),
     NUMBER(octave_spread, 0, 10),
     NUMBER(num_nodes, 1, 1e6),
     OTHER("measured", false),
@@ -195,6 +196,7 @@ cJSON *calibration_to_json(const Calibration *c) {
     }
     json_add_number(json, "step_spread", rounded(c->step_spread));
     json_add_number(json, "inherited_spread", rounded(c->inherited_spread));
+    json_add_number(json, "foreign_spread", rounded(c->foreign_spread));
     json_add_number(json, "octave_spread", rounded(c->octave_spread));
     json_add_number(json, "num_nodes", c->num_nodes);
     return json;

@@ -44,6 +44,7 @@ typedef struct {
     double step_spread;                      // of e
     // What widens the interval:
     double inherited_spread; // of products, where a GPU takes a relative's measured kernels
+    double foreign_spread;   // the same, where the relative is of another architecture
     double octave_spread;    // of `across`, for each doubling of nodes beyond those measured
     double num_nodes;        // the largest number that was measured
 } Calibration;

@@ -137,10 +137,11 @@ static Status kernels_path(const Gpu *gpu, Arena *arena, const char **path) {
     return kernels_of_refuse(gpu, arena_printf(arena, "unknown GPU \"%.60s\"", name), arena);
 }
 
-// The peaks that a relative's kernels are priced with.
-static Status peaks_scale(const Gpu *gpu, Arena *arena, CalibratedKernels *kernels) {
+// Who the relative is, and the peaks that its kernels are priced with.
+static Status inherit(const Gpu *gpu, Arena *arena, CalibratedKernels *kernels) {
     Gpu relative;
     TRY(gpu_load_named(kernels->profile.gpu, arena, &relative));
+    kernels->foreign = strcmp(relative.architecture, gpu->architecture) != 0;
     for (int p = 0; p < NUM_PRECISIONS; p++)
         if (relative.efficiency.gemm_max_frac[p] > 0)
             kernels->gpu.peak_flops_per_s[p] *=
@@ -163,7 +164,7 @@ static Status kernels_without(const Gpu *gpu, const char *const *skipped, Arena 
     kernels->gpu = *gpu;
     kernels->inherited = strcmp(kernels->profile.gpu, gpu->name) != 0;
     *out = kernels;
-    return kernels->inherited ? peaks_scale(gpu, arena, kernels) : status_ok();
+    return kernels->inherited ? inherit(gpu, arena, kernels) : status_ok();
 }
 
 Status kernels_load_for(const Gpu *gpu, Arena *arena, const CalibratedKernels **out) {

@@ -31,6 +31,7 @@ typedef struct {
 typedef struct {
     KernelProfile profile;
     bool inherited; // the profile is a relative's
+    bool foreign;   // of another architecture
     Memo *products; // seconds of products already priced, costmodel/compute.c
     Gpu gpu;        // for the formulas: the GPU, its peaks scaled where it inherits by how much of
                     // them it reaches over how much the relative does (GpuEfficiency.gemm_max_frac)

@@ -29,12 +29,16 @@ static int chunk_group(const Cluster *cluster, const Plan *plan, int chunk) {
     return plan_rank_group(cluster, plan, plan_chunk_rank(plan, chunk));
 }
 
-static bool kernels_are_inherited(const Cluster *cluster) {
+// Of the GPU furthest from those whose kernels were measured.
+static double relative_spread(const Cluster *cluster, const Calibration *calibration) {
+    double spread = 0;
     for (int i = 0; i < cluster_num_groups(cluster); i++) {
         const CalibratedKernels *kernels = cluster_group(cluster, i)->kernels;
-        if (kernels && kernels->inherited) return true;
+        if (!kernels || !kernels->inherited) continue;
+        spread = fmax(spread, kernels->foreign ? calibration->foreign_spread
+                                               : calibration->inherited_spread);
     }
-    return false;
+    return spread;
 }
 
 // Of the forward: the products of the backward have the same sides.
@@ -60,7 +64,7 @@ double interval_known_variance(const Scenario *scenario, const Plan *plan, const
     double products = part_s[PART_PRODUCTS] / step_time_s;
     double across = part_s[PART_ACROSS] / step_time_s;
     double kernels = products_spread(cluster, plan, workload);
-    double relative = kernels_are_inherited(cluster) ? calibration->inherited_spread : 0;
+    double relative = relative_spread(cluster, calibration);
     double octaves = fmax(0, log2(cluster->num_nodes / calibration->num_nodes));
     double beyond = octaves * calibration->octave_spread;
     return products * products * (kernels * kernels + relative * relative) +

@@ -17,7 +17,8 @@
     "{\"products\": 0.1, \"attention\": 0.2, \"memory\": 0, \"host\": 0.3, \"inside\": 0.2, "      \
     "\"across\": 0.4, \"optimizer\": 0.2}"
 #define REST                                                                                       \
-    "\"step_spread\": 0.05, \"inherited_spread\": 0.04, \"octave_spread\": 0.3, \"num_nodes\": 64"
+    "\"step_spread\": 0.05, \"inherited_spread\": 0.04, \"foreign_spread\": 0.08, "                \
+    "\"octave_spread\": 0.3, \"num_nodes\": 64"
 #define DOCUMENT(factors, more)                                                                    \
     "{\"schema\": 1, \"title\": \"t\", \"factor\": " factors ", \"spread\": " SPREADS              \
     ", \"run_spread\": " SPREADS ", " REST more "}"

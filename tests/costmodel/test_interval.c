@@ -67,7 +67,8 @@ static void more_nodes_than_measured_widen_it(void) {
 static void kernels_of_others_widen_it(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 8, TRAINING, NULL)) {
-        const Calibration calibration = {.inherited_spread = 0.2, .num_nodes = 64};
+        const Calibration calibration = {
+            .inherited_spread = 0.2, .foreign_spread = 0.4, .num_nodes = 64};
         CalibratedKernels kernels = {.inherited = true};
         const double part_s[NUM_PARTS] = {[PART_PRODUCTS] = 5, [PART_MEMORY] = 5};
         c.scenario.calibration = &calibration;
@@ -77,7 +78,10 @@ static void kernels_of_others_widen_it(void) {
         c.scenario.cluster.kernels = &kernels;
         ASSERT_CLOSE(interval_known_variance(&c.scenario, &(Plan){0}, &c.workload, part_s, 10),
                      0.0125);
-        kernels.inherited = false;
+        kernels.foreign = true;
+        ASSERT_CLOSE(interval_known_variance(&c.scenario, &(Plan){0}, &c.workload, part_s, 10),
+                     0.0425);
+        kernels.inherited = kernels.foreign = false;
         ASSERT_CLOSE(interval_known_variance(&c.scenario, &(Plan){0}, &c.workload, part_s, 10),
                      0.0025);
     }
