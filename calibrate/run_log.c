@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const RUN_LOG_NAMES[NUM_RUN_LOGS + 1] = {"Megatron-LM", "torchtitan", NULL};
+const char *const RUN_LOG_NAMES[NUM_RUN_LOGS + 1] = {"Megatron-LM", "torchtitan", "meshwright-run",
+                                                     NULL};
 
 static const char MEGATRON_LABEL[] = "elapsed time per iteration (";
 static const char MEGATRON_TIME[] = "elapsed time per iteration (ms):";
@@ -130,14 +131,35 @@ static Status torchtitan_read(Reader *r, const char *line, int64_t step) {
                     tokens / tokens_per_s_per_gpu / r->scenario->cluster.num_gpus);
 }
 
+// One JSON object; time and rate together say of how many tokens a step is.
+static Status runtime_read(Reader *r, const char *line) {
+    JsonNode root;
+    const char *place = arena_printf(r->arena, "%s:%d", r->file, r->line);
+    TRY(json_parse(line, strlen(line), place, r->arena, &root));
+    JsonNode step_node = json_get(&root, "step"), time = json_get(&root, "step_time_s");
+    JsonNode rate = json_get(&root, "tokens_per_s");
+    int64_t step;
+    double step_s, tokens_per_s;
+    TRY(json_read_int64(&step_node, 0, INT64_MAX, &step));
+    TRY(json_read_double(&time, 1e-9, 1e9, &step_s));
+    TRY(json_read_double(&rate, 1e-9, 1e18, &tokens_per_s));
+    const Training *training = &r->scenario->training;
+    double tokens = (double)training->seq_len * (double)training->global_batch;
+    if (fabs(step_s * tokens_per_s / tokens - 1) > 0.01)
+        return REFUSE(r, "%.15g tokens a step, but those of %s have %.15g",
+                      round(step_s * tokens_per_s), r->scenario->file, tokens);
+    return step_add(r, RUN_LOG_RUNTIME, step, step_s);
+}
+
 // A line of Megatron-LM begins its fields with "iteration N/ M |", one of torchtitan with
-// "step: N  loss:".
+// "step: N  loss:", one of the runtime is a JSON object with a step.
 static Status line_read(Reader *r, char *line) {
     colours_remove(line);
     RunClaim claim;
     if (run_claim_differs(line, r->scenario, r->plan, &claim))
         return REFUSE(r, "%s %.15g, but %s of %s is %.15g", claim.name, claim.said, claim.key,
                       r->scenario->file, claim.expected);
+    if (*line == '{' && strstr(line, "\"step\":")) return runtime_read(r, line);
     long long step, last;
     int used = 0;
     const char *at = strstr(line, "iteration ");
@@ -162,10 +184,12 @@ static Status lines_read(Reader *r, FILE *stream) {
 
 static Status summary(const Reader *r, RunLog *out) {
     if (r->num_lines == 0)
-        return status_at(STATUS_INVALID, r->file, "",
-                         "no lines of steps; expected those of Megatron-LM (\"iteration 20/ 100 | "
-                         "... | %s 1234.5 |\") or torchtitan (\"step: 10  loss: ...  tps: 5,762\")",
-                         MEGATRON_TIME);
+        return status_at(
+            STATUS_INVALID, r->file, "",
+            "no lines of steps; expected those of Megatron-LM (\"iteration 20/ 100 | "
+            "... | %s 1234.5 |\"), torchtitan (\"step: 10  loss: ...  tps: 5,762\") or "
+            "meshwright-run (\"{\"step\": 10, ...}\")",
+            MEGATRON_TIME);
     if (r->num_lines < RUN_LOG_LEAST_STEPS)
         return status_at(STATUS_INVALID, r->file, "",
                          "%d lines of steps are too few; expected at least %d, of which the first "

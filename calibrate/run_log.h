@@ -5,7 +5,9 @@
 //    | learning rate: 1.0E-04 | global batch size:   128 | lm loss: ...
 // (megatron/training/training.py, training_log), torchtitan a rate of one GPU, in colours:
 //    step: 10  loss: 8.1  memory: 50.20GiB(63.41%)  tps: 5,762  tflops: 300.12  mfu: 30.35%
-// (torchtitan/components/metrics.py; `wps` before 2025). All other lines are skipped.
+// (torchtitan/components/metrics.py; `wps` before 2025), the bundled runtime a JSON object a step:
+//    {"step": 3, "loss": 8.1, ..., "step_time_s": 0.0645, "tokens_per_s": 507911, ...}
+// All other lines are skipped.
 // The first two lines of steps are warm-up (compilation, autotuning, the allocator) and dropped.
 #pragma once
 
@@ -14,7 +16,7 @@
 #include "config/scenario.h"
 #include "plan/plan.h"
 
-typedef enum { RUN_LOG_MEGATRON, RUN_LOG_TORCHTITAN, NUM_RUN_LOGS } RunLogKind;
+typedef enum { RUN_LOG_MEGATRON, RUN_LOG_TORCHTITAN, RUN_LOG_RUNTIME, NUM_RUN_LOGS } RunLogKind;
 
 extern const char *const RUN_LOG_NAMES[NUM_RUN_LOGS + 1]; // ends with NULL
 
@@ -33,7 +35,7 @@ typedef struct {
 // torchtitan's rate is of.
 // Refusals (STATUS_INVALID), with FILE:LINE where there is one: unreadable, no or too few lines of
 // steps, a line that ends before its time, a time or rate that is not a positive number, lines of
-// both programs, a time in another unit, a global batch or another size (calibrate/run_claims.h)
+// several programs, a time in another unit, a global batch or another size (calibrate/run_claims.h)
 // that is not that of the plan.
 Status run_log_load(const char *path, const Scenario *scenario, const Plan *plan, Arena *arena,
                     RunLog *out);

@@ -171,7 +171,7 @@ static Status step_check(const Run *run, const Estimate *estimate, Arena *arena)
             STATUS_INVALID, arena_printf(arena, "%s:%d", log_name(run), log->line), "",
             "a step of %s needs %s of the GPUs' peak rate in %s; %s", step,
             units_percent(peak_frac, percent), PRECISION_NAMES[run->scenario.training.precision],
-            log->kind == RUN_LOG_MEGATRON ? "is it in seconds?" : "is tps that of all GPUs?");
+            log->kind == RUN_LOG_TORCHTITAN ? "is tps that of all GPUs?" : "is it in seconds?");
     const double ratio = log->step_s / estimate->step_time_s;
     if (ratio > MAX_STEP_RATIO || ratio < 1 / MAX_STEP_RATIO)
         return status_at(STATUS_INVALID, arena_printf(arena, "%s:%d", log_name(run), log->line), "",

@@ -28,6 +28,7 @@ Status command_calibrate(int argc, char **argv);
 Status command_kernel(int argc, char **argv);
 Status command_validate(int argc, char **argv);
 Status command_profile(int argc, char **argv);
+Status command_run(int argc, char **argv);
 
 // The first member of every command's own struct of options.
 typedef struct {

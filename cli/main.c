@@ -30,7 +30,7 @@ static const Command COMMANDS[] = {
     {"validate", "predict published measurements and print the errors", command_validate},
     {"calibrate", "fit a GPU's profile to measured kernels", command_calibrate},
     {"profile", "measure the GPU of this machine", command_profile},
-    {"run", NULL, NULL},
+    {"run", "execute a plan with the bundled runtime", command_run},
 };
 enum { NUM_COMMANDS = sizeof COMMANDS / sizeof *COMMANDS };
 
@@ -64,7 +64,7 @@ static Status command_unknown(const char *name) {
     return usage_error("unknown command \"%s\"; meshwright --help lists the commands", name);
 }
 
-static Status command_run(int argc, char **argv) {
+static Status command_start(int argc, char **argv) {
     const char *name = argv[1];
     for (int i = 0; i < NUM_COMMANDS; i++) {
         if (strcmp(name, COMMANDS[i].name) != 0) continue;
@@ -92,7 +92,7 @@ static Status run(int argc, char **argv) {
         return usage_error("unknown option %s before the command; meshwright --help shows how to "
                            "begin",
                            first);
-    return command_run(argc, argv);
+    return command_start(argc, argv);
 }
 
 int main(int argc, char **argv) {

@@ -144,9 +144,32 @@ static void bad_logs_are_refused(void) {
     }
 }
 
+#define RUNTIME(step, time, rate)                                                                  \
+    "{\"step\": " step ", \"loss\": 8.1, \"step_time_s\": " time ", \"tokens_per_s\": " rate "}\n"
+
+// A step has 64 x 4096 = 262,144 tokens.
+static void runtime_times_are_read(void) {
+    Arena arena = {0};
+    RunLog run;
+    static const char TEXT[] = "llama-3.1-8b on 16 GPUs\n" RUNTIME("1", "9", "29127")
+        RUNTIME("2", "1", "262144") RUNTIME("3", "0.5", "524288") RUNTIME("4", "0.25", "1048576")
+            RUNTIME("5", "0.5", "524288");
+    CU_ASSERT_EQUAL_FATAL(log_of(TEXT, &arena, &run).code, STATUS_OK);
+    CU_ASSERT_EQUAL(run.kind, RUN_LOG_RUNTIME);
+    CU_ASSERT_EQUAL(run.num_lines, 5);
+    CU_ASSERT_EQUAL(run.num_steps, 5);
+    CU_ASSERT_DOUBLE_EQUAL(run.step_s, 0.5, 1e-12);
+    ASSERT_REFUSED(log_of(RUNTIME("1", "1", "131072"), &arena, &run),
+                   ":1: 131072 tokens a step, but those of job.json have 262144");
+    ASSERT_REFUSED(log_of(RUNTIME("1", "-1", "131072"), &arena, &run),
+                   ":1: step_time_s: -1 is out of range; expected 1e-09 to 1000000000");
+    arena_free(&arena);
+}
+
 CU_TestInfo run_log_tests[] = {
     {"megatron_times_are_read", megatron_times_are_read},
     {"torchtitan_rates_are_of_one_gpu", torchtitan_rates_are_of_one_gpu},
+    {"runtime_times_are_read", runtime_times_are_read},
     {"bad_logs_are_refused", bad_logs_are_refused},
     CU_TEST_INFO_NULL,
 };

@@ -1,0 +1,105 @@
+#include "cli/run_start.h"
+
+#include "base/data_dir.h"
+#include "sim/client_process.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *on_path(Arena *arena, const char *program) {
+    const char *rest = getenv("PATH");
+    while (rest && *rest) {
+        size_t length = strcspn(rest, ":");
+        const char *path = arena_printf(arena, "%.*s/%s", (int)length, rest, program);
+        if (length > 0 && access(path, X_OK) == 0) return path;
+        rest += length;
+        if (*rest == ':') rest++;
+    }
+    return NULL;
+}
+
+static Status runtime_find(Arena *arena, const char **path) {
+    const char *chosen = getenv("MESHWRIGHT_RUN"), *self = program_dir(arena);
+    if (chosen && chosen[0]) {
+        *path = chosen;
+        if (access(chosen, X_OK) == 0) return status_ok();
+        return status_error(STATUS_MACHINE, "MESHWRIGHT_RUN: %s is not a program", chosen);
+    }
+    *path = self ? arena_printf(arena, "%s/meshwright-run", self) : NULL;
+    if (!*path || access(*path, X_OK) != 0) *path = on_path(arena, "meshwright-run");
+    if (*path) return status_ok();
+    return status_error(STATUS_MACHINE,
+                        "the runtime meshwright-run is not installed: it is neither "
+                        "beside meshwright nor on the PATH");
+}
+
+enum { MAX_ARGUMENTS = 40 };
+
+typedef struct {
+    char *list[MAX_ARGUMENTS];
+    int count;
+} Arguments;
+
+static void argument_add(Arguments *arguments, Arena *arena, const char *name, const char *value) {
+    if (name) arguments->list[arguments->count++] = arena_strdup(arena, name);
+    if (value) arguments->list[arguments->count++] = arena_strdup(arena, value);
+}
+
+static Status mpirun_add(const RunStart *start, Arena *arena, Arguments *arguments) {
+    const char *mpirun = on_path(arena, "mpirun");
+    if (!mpirun)
+        return status_error(STATUS_MACHINE,
+                            "%s: has %d processes, but there is no mpirun on the PATH (Open MPI)",
+                            start->plan, start->num_ranks);
+    argument_add(arguments, arena, mpirun, NULL);
+    if (geteuid() == 0) argument_add(arguments, arena, "--allow-run-as-root", NULL);
+    argument_add(arguments, arena, "--oversubscribe", NULL);
+    bool pinned = start->num_ranks <= sysconf(_SC_NPROCESSORS_ONLN);
+    argument_add(arguments, arena, "--bind-to", pinned ? "core" : "none");
+    argument_add(arguments, arena, "-n", arena_printf(arena, "%d", start->num_ranks));
+    return status_ok();
+}
+
+static Status arguments_of(const RunStart *start, Arena *arena, Arguments *arguments) {
+    const char *runtime;
+    TRY(runtime_find(arena, &runtime));
+    if (start->num_ranks > 1) TRY(mpirun_add(start, arena, arguments));
+    argument_add(arguments, arena, runtime, start->plan);
+    argument_add(arguments, arena, "--steps", arena_printf(arena, "%d", start->num_steps));
+    argument_add(arguments, arena, "--device", start->device);
+    if (start->data) argument_add(arguments, arena, "--data", start->data);
+    if (start->dtype) argument_add(arguments, arena, "--dtype", start->dtype);
+    if (start->log) argument_add(arguments, arena, "--log", start->log);
+    return status_ok();
+}
+
+// What the runtime says of itself is on standard error already.
+static Status end_status(const RunStart *start, const ProcessEnd *end) {
+    if (end->interrupted) return status_error(STATUS_MACHINE, "%s: interrupted", start->plan);
+    if (end->signal)
+        return status_error(STATUS_MACHINE, "%s: the run was ended by signal %d", start->plan,
+                            end->signal);
+    if (end->exit_code == 0) return status_ok();
+    StatusCode code = end->exit_code == 2 ? STATUS_INVALID : STATUS_MACHINE;
+    return status_error(code, "%s: the run ended with exit code %d", start->plan, end->exit_code);
+}
+
+Status run_start(const RunStart *start, Arena *arena) {
+    Arguments arguments = {0};
+    TRY(arguments_of(start, arena, &arguments));
+    FILE *nothing = fopen("/dev/null", "r");
+    if (!nothing) return status_error(STATUS_MACHINE, "/dev/null: %s", strerror(errno));
+    fflush(NULL);
+    ProcessSpec spec = {.argv = arguments.list,
+                        .input = nothing,
+                        .output = start->quiet ? stderr : stdout,
+                        .errors = stderr};
+    ProcessEnd end;
+    Status status = process_run(&spec, &end);
+    fclose(nothing);
+    TRY(status);
+    return end_status(start, &end);
+}
