@@ -1,0 +1,49 @@
+// backend/comm.h - what the processes of a run do together, by MPI among CPUs or NCCL among GPUs.
+//
+// A Comm is a group of processes; rank i of it is the i-th of the list it was made from. Every
+// member calls the same function with the same counts in the same order. Work is queued on a stream
+// as in backend/backend.h (of a CPU: done at once), and failures are kept in the same way.
+// Counts are elements of dtype. What was sent is counted, so that it can be set beside the Program.
+#pragma once
+
+#include "backend/backend.h"
+
+typedef struct CommTable CommTable;
+
+typedef enum { REDUCE_SUM, REDUCE_MAX } ReduceOp;
+
+typedef struct {
+    const CommTable *table;
+    Backend *backend;
+    int rank, size;
+    int64_t num_calls;
+    double sent_bytes; // by the convention of workload/operator.h: a collective's message_bytes
+} Comm;
+
+// One message of a group; those of one call are under way together.
+typedef struct {
+    int peer; // rank in the Comm
+    bool receive;
+    void *array; // const where it is sent
+    int64_t count;
+    Dtype dtype;
+} Message;
+
+struct CommTable {
+    void (*free)(Comm *comm);
+    // In place.
+    void (*all_reduce)(Comm *, void *array, int64_t count, Dtype dtype, ReduceOp op,
+                       BackendStream *);
+    // `count` of each rank; in may lie at its place in out.
+    void (*all_gather)(Comm *, void *out, const void *in, int64_t count, Dtype dtype,
+                       BackendStream *);
+    // `count` for each rank, size x count in; out may lie at its place in `in`.
+    void (*reduce_scatter)(Comm *, void *out, const void *in, int64_t count, Dtype dtype,
+                           BackendStream *);
+    // Counts and offsets of each rank, in elements.
+    void (*all_to_all)(Comm *, void *out, const int64_t *out_counts, const int64_t *out_offsets,
+                       const void *in, const int64_t *in_counts, const int64_t *in_offsets,
+                       Dtype dtype, BackendStream *);
+    void (*broadcast)(Comm *, void *array, int64_t count, Dtype dtype, int root, BackendStream *);
+    void (*exchange)(Comm *, const Message *messages, int num_messages, BackendStream *);
+};

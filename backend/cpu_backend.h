@@ -1,0 +1,8 @@
+// backend/cpu_backend.h - the backend of a CPU: OpenBLAS for products, plain loops for the rest.
+#pragma once
+
+#include "backend/backend.h"
+
+// act is DTYPE_FP64 (then so is wide) or DTYPE_FP32. memory_bytes: most that alloc may give out;
+// 0: all of the machine. Streams are done in the order in which they are filled.
+Status cpu_backend_open(Dtype act, size_t memory_bytes, Backend **out);
