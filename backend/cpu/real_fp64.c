@@ -1,0 +1,9 @@
+// backend/cpu/real_fp64.c - the operations of the CPU in fp64.
+#include <cblas.h>
+
+typedef double Real;
+#define REAL_DTYPE DTYPE_FP64
+#define REAL_GEMM cblas_dgemm
+#define REAL_TABLE CPU_TABLE_FP64
+
+#include "backend/cpu/real_table.h"
