@@ -1,0 +1,86 @@
+#include "runtime/chunk_run.h"
+
+#include <stdlib.h>
+
+static Status stash_make(const ChunkState *chunk, ChunkStash **out) {
+    enum { PRODUCTS_PER_LAYER = 4 };
+    const int num_layers = chunk->list.place->num_layers;
+    ChunkStash *stash = calloc(1, sizeof *stash);
+    *out = stash;
+    if (stash) {
+        stash->layers = calloc((size_t)num_layers + 1, sizeof *stash->layers);
+        stash->queue.capacity = PRODUCTS_PER_LAYER * num_layers + 1;
+        stash->queue.items = calloc((size_t)stash->queue.capacity, sizeof(WeightWork));
+    }
+    if (!stash || !stash->layers || !stash->queue.items) {
+        chunk_stash_free(out);
+        return status_error(STATUS_MACHINE, "no memory for what a micro-batch keeps");
+    }
+    return status_ok();
+}
+
+void chunk_stash_free(ChunkStash **stash) {
+    if (!*stash) return;
+    free((*stash)->layers);
+    free((*stash)->queue.items);
+    free(*stash);
+    *stash = NULL;
+}
+
+// What a layer keeps. recompute_layers counts those of the whole rank.
+static Keep layer_keep(const Rank *rank, int chunk, int layer) {
+    const Plan *plan = rank->plan;
+    int before = layer;
+    for (int k = 0; k < chunk; k++) before += rank->chunks[k].list.place->num_layers;
+    if (plan->recompute == RECOMPUTE_NONE) return KEEP_ALL;
+    if (plan->recompute_layers >= 0 && before >= plan->recompute_layers) return KEEP_ALL;
+    return plan->recompute == RECOMPUTE_FULL ? KEEP_INPUT : KEEP_ATTENTION_OUTPUT;
+}
+
+// The stream as one sum, of which the caller becomes the holder.
+static Tensor *residual_close(Rank *rank, Residual *stream) {
+    if (!stream->branch) return stream->sum;
+    rank->backend->table->add(rank->backend, stream->branch->data, stream->branch->data,
+                              stream->sum->data, rank->shape.tokens_sp * rank->shape.hidden,
+                              rank->stream);
+    rank_drop(rank, &stream->sum);
+    return stream->branch;
+}
+
+Status chunk_forward(Rank *rank, int chunk, int microbatch, Tensor *input, ChunkStash **stash,
+                     Tensor **output) {
+    const ChunkState *state = &rank->chunks[chunk];
+    const PlanChunk *place = state->list.place;
+    const MicroBatch batch = rank_microbatch(rank, microbatch);
+    TRY(stash_make(state, stash));
+    Residual stream = {.sum = place->embedding ? embedding_forward(rank, state, &batch) : input};
+    for (int i = 0; i < place->num_layers; i++) {
+        (*stash)->layers[i].keep = layer_keep(rank, chunk, i);
+        layer_forward(rank, state, i, &stream, &(*stash)->layers[i]);
+    }
+    *output = NULL;
+    if (place->loss) {
+        head_forward(rank, state, &batch, &stream, &(*stash)->head);
+        rank_drop(rank, &stream.sum);
+    } else {
+        *output = residual_close(rank, &stream);
+    }
+    return status_ok();
+}
+
+Tensor *chunk_backward(Rank *rank, int chunk, int microbatch, ChunkStash *stash, Tensor *gradient,
+                       bool split) {
+    const ChunkState *state = &rank->chunks[chunk];
+    const PlanChunk *place = state->list.place;
+    const MicroBatch batch = rank_microbatch(rank, microbatch);
+    stash->queue.delayed = split;
+    if (place->loss) gradient = head_backward(rank, state, &stash->head, &stash->queue);
+    for (int i = place->num_layers - 1; i >= 0; i--)
+        layer_backward(rank, state, i, &stash->layers[i], &gradient, &stash->queue);
+    if (place->embedding) embedding_backward(rank, state, &batch, &gradient);
+    return gradient;
+}
+
+void chunk_weights(Rank *rank, ChunkStash *stash) {
+    weight_queue_run(rank, &stash->queue);
+}

@@ -1,0 +1,194 @@
+#include "runtime/engine.h"
+
+#include "runtime/mutant.h"
+
+static Tensor **tensor_table(Arena *arena, int num_chunks, int num_microbatches) {
+    return ARENA_ARRAY(arena, (size_t)num_chunks * (size_t)num_microbatches, Tensor *);
+}
+
+Status engine_create(Rank *rank, const Program *program, Arena *arena, Engine *out) {
+    const int stage = rank->world->index[GROUP_PP], num_chunks = rank->num_chunks;
+    const int num = (int)rank->plan->num_microbatches;
+    Engine e = {.rank = rank,
+                .program = program,
+                .instructions = program->ranks[stage].instructions,
+                .num_instructions = program->ranks[stage].num_instructions,
+                .num_microbatches = num};
+    e.local = ARENA_ARRAY(arena, rank->plan->num_chunks, int);
+    for (int c = 0; c < rank->plan->num_chunks; c++) e.local[c] = -1;
+    for (int k = 0; k < num_chunks; k++) e.local[rank->chunks[k].list.chunk] = k;
+    e.stashes = ARENA_ARRAY(arena, (size_t)num_chunks * (size_t)num, ChunkStash *);
+    e.inputs = tensor_table(arena, num_chunks, num);
+    e.outputs = tensor_table(arena, num_chunks, num);
+    e.gradients = tensor_table(arena, num_chunks, num);
+    e.input_gradients = tensor_table(arena, num_chunks, num);
+    *out = e;
+    return status_ok();
+}
+
+// --- Computation
+
+static Tensor *take(Tensor **place) {
+    Tensor *tensor = *place;
+    *place = NULL;
+    return tensor;
+}
+
+// Hands a result on: to the chunk beside it where that is of this rank, else to be sent.
+static void hand_on(Engine *e, const Instruction *i, int to_chunk, Tensor **arrived,
+                    Tensor **to_send, Tensor *result) {
+    if (!result) return;
+    const Instruction next = {.chunk = (int16_t)to_chunk, .microbatch = i->microbatch};
+    if (e->local[to_chunk] >= 0)
+        arrived[engine_place(e, &next)] = result;
+    else
+        to_send[engine_place(e, i)] = result;
+}
+
+static Status compute_forward(Engine *e, const Instruction *i) {
+    const int64_t place = engine_place(e, i);
+    Tensor *output = NULL;
+    TRY(chunk_forward(e->rank, e->local[i->chunk], i->microbatch, take(&e->inputs[place]),
+                      &e->stashes[place], &output));
+    hand_on(e, i, i->chunk + 1, e->inputs, e->outputs, output);
+    return status_ok();
+}
+
+static void compute_backward(Engine *e, const Instruction *i) {
+    const int64_t place = engine_place(e, i);
+    const bool split = i->kind == INSTRUCTION_BACKWARD_INPUT;
+    Tensor *gradient = chunk_backward(e->rank, e->local[i->chunk], i->microbatch, e->stashes[place],
+                                      take(&e->gradients[place]), split);
+    hand_on(e, i, i->chunk - 1, e->gradients, e->input_gradients, gradient);
+    if (!split) chunk_stash_free(&e->stashes[place]);
+}
+
+static void compute_weights(Engine *e, const Instruction *i) {
+    const int64_t place = engine_place(e, i);
+    chunk_weights(e->rank, e->stashes[place]);
+    chunk_stash_free(&e->stashes[place]);
+}
+
+// --- Collectives of gradients and weights
+
+// Gradients of what every tp rank has whole are of its own tokens with sequence parallelism.
+static void whole_gradients_sum(Rank *rank) {
+    Comm *tp = rank_comm(rank, GROUP_TP);
+    if (!tp || !rank->plan->sequence_parallel || mutant("sp-no-norm-sum")) return;
+    for (int i = 0; i < rank->num_chunks; i++) {
+        const ChunkState *chunk = &rank->chunks[i];
+        const int64_t begin = chunk->list.region_begin[REGION_WHOLE_VECTORS];
+        const int64_t end = chunk->list.region_begin[REGION_SPLIT_MATRICES];
+        if (begin < end)
+            tp->table->all_reduce(tp, wide_at(rank->backend, chunk->gradients, begin), end - begin,
+                                  rank->backend->wide, REDUCE_SUM, rank->stream);
+    }
+}
+
+static void gradients_close(Engine *e) {
+    if (e->gradients_closed) return;
+    e->gradients_closed = true;
+    whole_gradients_sum(e->rank);
+    engine_exchange_tied(e);
+}
+
+static void reduce(Rank *rank, const ChunkState *chunk, const ProgramCollective *c) {
+    Backend *b = rank->backend;
+    Comm *comm = rank_comm(rank, c->group);
+    void *shard = wide_at(b, chunk->gradients, chunk->shard_begin);
+    if (mutant("dp-no-reduce")) return;
+    if (c->kind == COLLECTIVE_REDUCE_SCATTER)
+        comm->table->reduce_scatter(comm, shard, chunk->gradients, chunk->shard_count, b->wide,
+                                    rank->stream);
+    else if (c->group == GROUP_REPLICA)
+        comm->table->all_reduce(comm, shard, chunk->shard_count, b->wide, REDUCE_SUM, rank->stream);
+    else
+        comm->table->all_reduce(comm, chunk->gradients, chunk->list.count, b->wide, REDUCE_SUM,
+                                rank->stream);
+}
+
+static void gather(Rank *rank, const ChunkState *chunk, const ProgramCollective *c) {
+    Backend *b = rank->backend;
+    Comm *comm = rank_comm(rank, c->group);
+    const int64_t bytes = (int64_t)dtype_bytes(b->act);
+    const char *shard = (const char *)chunk->weights + chunk->shard_begin * bytes;
+    if (mutant("zero-stale-weights")) return;
+    comm->table->all_gather(comm, chunk->weights, shard, chunk->shard_count, b->act, rank->stream);
+}
+
+static void collective(Engine *e, const Instruction *i) {
+    const ProgramCollective *c = &e->program->collectives[i->collective];
+    const ChunkState *chunk = &e->rank->chunks[e->local[i->chunk]];
+    if (c->kind == COLLECTIVE_ALL_GATHER)
+        gather(e->rank, chunk, c);
+    else
+        reduce(e->rank, chunk, c);
+}
+
+// --- The step
+
+static void step_begin(Engine *e) {
+    Rank *rank = e->rank;
+    Backend *b = rank->backend;
+    e->gradients_closed = false;
+    b->table->zero(b, rank->loss, dtype_bytes(b->wide), rank->stream);
+    for (int i = 0; i < rank->num_chunks; i++)
+        b->table->zero(b, rank->chunks[i].gradients,
+                       (size_t)rank->chunks[i].list.capacity * dtype_bytes(b->wide), rank->stream);
+}
+
+typedef struct {
+    const UpdateSettings *settings;
+    int64_t step;
+    EngineHook hook;
+    StepValues *values;
+} Update;
+
+static Status update(Engine *e, const Update *u) {
+    TRY(step_values(e->rank, u->values));
+    if (u->hook.call) TRY(u->hook.call(u->hook.context, u->values));
+    weights_update(e->rank, u->settings, u->values->gradient_norm, u->step);
+    return status_ok();
+}
+
+static bool ends_gradients(const Instruction *i) {
+    return i->kind == INSTRUCTION_OPTIMIZER || i->kind == INSTRUCTION_COLLECTIVE ||
+           ((i->kind == INSTRUCTION_SEND || i->kind == INSTRUCTION_RECV) &&
+            (i->embedding || i->copies));
+}
+
+Status engine_step(Engine *e, const UpdateSettings *settings, int64_t step, EngineHook hook,
+                   StepValues *values) {
+    const Update u = {settings, step, hook, values};
+    step_begin(e);
+    for (int n = 0; n < e->num_instructions; n++) {
+        const Instruction *i = &e->instructions[n];
+        if (ends_gradients(i)) gradients_close(e);
+        switch ((InstructionKind)i->kind) {
+        case INSTRUCTION_FORWARD:
+            TRY(compute_forward(e, i));
+            break;
+        case INSTRUCTION_BACKWARD:
+        case INSTRUCTION_BACKWARD_INPUT:
+            compute_backward(e, i);
+            break;
+        case INSTRUCTION_BACKWARD_WEIGHT:
+            compute_weights(e, i);
+            break;
+        case INSTRUCTION_SEND:
+        case INSTRUCTION_RECV:
+            n += engine_exchange(e, n) - 1;
+            break;
+        case INSTRUCTION_COLLECTIVE:
+            collective(e, i);
+            break;
+        case INSTRUCTION_OPTIMIZER:
+            TRY(update(e, &u));
+            break;
+        case NUM_INSTRUCTION_KINDS:
+            break;
+        }
+        TRY(e->rank->backend->failure);
+    }
+    return status_ok();
+}

@@ -1,0 +1,51 @@
+// runtime/engine.h - one process runs its list of the Program: one instruction after the other, as
+// they stand there, on one stream.
+//
+// Where this goes another way than the Program: what the holders of a tied matrix exchange is sent
+// before gradients are reduced over dp, not after; the sums are the same, and a rank then has its
+// whole gradient still. With sequence parallelism gradients of what every tp rank has whole (norms,
+// biases) are added up over tp at the end of the backward; the Program leaves that out.
+#pragma once
+
+#include "runtime/chunk_run.h"
+#include "runtime/update.h"
+#include "workload/program.h"
+
+typedef struct {
+    Rank *rank;
+    const Program *program;
+    const Instruction *instructions; // of this pipeline rank
+    int num_instructions;
+    int num_microbatches;
+    int *local; // [num_chunks of the plan] place in rank->chunks; -1: of another rank
+    // [num_chunks of the rank][num_microbatches]
+    ChunkStash **stashes;
+    Tensor **inputs, **outputs;            // of forwards: arrived or made here; to be sent
+    Tensor **gradients, **input_gradients; // of outputs, of inputs: likewise
+    bool gradients_closed;                 // what comes before the reduction is done
+} Engine;
+
+Status engine_create(Rank *rank, const Program *program, Arena *arena, Engine *out);
+
+// One step. Tokens and targets are on the device.
+//   hook  called before weights change, all gradients made; NULL: none
+typedef struct {
+    Status (*call)(void *context, const StepValues *values);
+    void *context;
+} EngineHook;
+
+Status engine_step(Engine *engine, const UpdateSettings *settings, int64_t step, EngineHook hook,
+                   StepValues *values);
+
+// --- engine_messages.c
+
+// Place of a chunk and micro-batch in the tables above.
+static inline int64_t engine_place(const Engine *engine, const Instruction *i) {
+    return (int64_t)engine->local[i->chunk] * engine->num_microbatches + i->microbatch;
+}
+
+// The messages that follow each other as one group, from `first` on. Returns how many there are.
+int engine_exchange(Engine *engine, int first);
+
+// Adds what the other holder of a tied matrix has to its gradient; nothing where there is none.
+void engine_exchange_tied(Engine *engine);

@@ -1,0 +1,123 @@
+#include "runtime/linear.h"
+
+#include "runtime/mutant.h"
+
+// --- Tokens of the tp group
+
+static bool splits_tokens(const Rank *rank) {
+    return rank->plan->sequence_parallel && rank_comm(rank, GROUP_TP);
+}
+
+Tensor *tokens_gather(Rank *rank, const Tensor *x, int64_t columns) {
+    if (!splits_tokens(rank)) return NULL;
+    Comm *tp = rank_comm(rank, GROUP_TP);
+    Tensor *all = rank_tensor(rank, rank->shape.tokens * columns);
+    tp->table->all_gather(tp, all->data, x->data, rank->shape.tokens_sp * columns,
+                          rank->backend->act, rank->stream);
+    return all;
+}
+
+Tensor *tokens_sum(Rank *rank, Tensor **x, int64_t columns) {
+    Comm *tp = rank_comm(rank, GROUP_TP);
+    Tensor *sum = *x;
+    *x = NULL;
+    if (!tp) return sum;
+    if (!splits_tokens(rank)) {
+        tp->table->all_reduce(tp, sum->data, rank->shape.tokens * columns, rank->backend->act,
+                              REDUCE_SUM, rank->stream);
+        return sum;
+    }
+    Tensor *own = rank_tensor(rank, rank->shape.tokens_sp * columns);
+    tp->table->reduce_scatter(tp, own->data, sum->data, rank->shape.tokens_sp * columns,
+                              rank->backend->act, rank->stream);
+    rank_drop(rank, &sum);
+    return own;
+}
+
+// --- Forward
+
+static void product(Rank *rank, const Product *call) {
+    rank->backend->table->product(rank->backend, call, rank->stream);
+}
+
+Tensor *linear_forward(Rank *rank, const Linear *l, const Tensor *x) {
+    const int64_t tokens = rank->shape.tokens;
+    Tensor *all = l->split == LINEAR_COLUMN ? tokens_gather(rank, x, l->inputs) : NULL;
+    Tensor *y = rank_tensor(rank, tokens * l->outputs);
+    product(rank, &(Product){.layout = PRODUCT_FORWARD,
+                             .m = tokens,
+                             .n = l->outputs,
+                             .k = l->inputs,
+                             .a = all ? all->data : x->data,
+                             .b = l->weight,
+                             .bias = l->bias,
+                             .out = y->data});
+    rank_drop(rank, &all);
+    return l->split == LINEAR_ROW ? tokens_sum(rank, &y, l->outputs) : y;
+}
+
+// --- Backward
+
+static void weight_work_run(Rank *rank, WeightWork *w) {
+    const Linear *l = &w->linear;
+    Tensor *all = l->split == LINEAR_COLUMN ? tokens_gather(rank, w->x, l->inputs) : NULL;
+    product(rank, &(Product){.layout = PRODUCT_BACKWARD_WEIGHT,
+                             .m = l->outputs,
+                             .n = l->inputs,
+                             .k = rank->shape.tokens,
+                             .a = w->dy->data,
+                             .b = all ? all->data : w->x->data,
+                             .out = l->dweight,
+                             .out_wide = true,
+                             .accumulate = true});
+    rank_drop(rank, &all);
+    const bool own = w->dy_own && w->dy_own != w->dy; // a row's bias: of this rank's tokens
+    if (l->dbias)
+        rank->backend->table->sum_rows(rank->backend, l->dbias, own ? w->dy_own->data : w->dy->data,
+                                       own ? rank->shape.tokens_sp : rank->shape.tokens, l->outputs,
+                                       rank->stream);
+}
+
+static void weight_work_drop(Rank *rank, WeightWork *w) {
+    rank_drop(rank, &w->x);
+    rank_drop(rank, &w->dy);
+    rank_drop(rank, &w->dy_own);
+}
+
+void weight_queue_run(Rank *rank, WeightQueue *queue) {
+    for (int i = 0; i < queue->num; i++) {
+        if (!(mutant("split-drops-weight") && i == 1)) weight_work_run(rank, &queue->items[i]);
+        weight_work_drop(rank, &queue->items[i]);
+    }
+    queue->num = 0;
+}
+
+static Tensor *input_gradient(Rank *rank, const Linear *l, const Tensor *dy) {
+    Tensor *dx = rank_tensor(rank, rank->shape.tokens * l->inputs);
+    product(rank, &(Product){.layout = PRODUCT_BACKWARD_INPUT,
+                             .m = rank->shape.tokens,
+                             .n = l->inputs,
+                             .k = l->outputs,
+                             .a = dy->data,
+                             .b = l->weight,
+                             .out = dx->data});
+    return dx;
+}
+
+Tensor *linear_backward(Rank *rank, const Linear *l, Tensor *x, Tensor *dy, WeightQueue *queue) {
+    const bool row = l->split == LINEAR_ROW;
+    Tensor *all = row ? tokens_gather(rank, dy, l->outputs) : NULL;
+    WeightWork work = {.linear = *l,
+                       .x = tensor_hold(x),
+                       .dy = all ? all : tensor_hold(dy),
+                       .dy_own = row ? tensor_hold(dy) : NULL};
+    Tensor *dx = input_gradient(rank, l, work.dy);
+    if (queue->delayed) {
+        queue->items[queue->num++] = work;
+    } else {
+        weight_work_run(rank, &work);
+        weight_work_drop(rank, &work);
+    }
+    if (row || mutant("tp-no-input-sum")) return dx;
+    return tokens_sum(rank, &dx, l->inputs);
+}

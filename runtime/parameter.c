@@ -1,0 +1,273 @@
+// All parameters of the model are walked in its order, so that each gets its global offset; those
+// of the chunk are kept.
+#include "runtime/parameter.h"
+
+#include <math.h>
+#include <stdio.h>
+
+typedef enum { SPLIT_NOT, SPLIT_ROWS, SPLIT_COLUMNS } ParameterSplit;
+
+typedef struct {
+    Arena *arena;
+    const Model *model;
+    int tp, tp_index;
+    int64_t vocab_rows;
+    int64_t global_offset;
+    bool keep; // what is walked lies in the chunk
+    Parameter *parameters;
+    int num, capacity;
+} Walk;
+
+// Adds one parameter; NULL where it is not kept. rows: of the whole, local_rows: of a rank where
+// they are split.
+static const Parameter *walk_add(Walk *w, const char *name, int64_t rows, int64_t columns,
+                                 ParameterSplit split) {
+    const int64_t offset = w->global_offset;
+    w->global_offset += rows * columns;
+    if (!w->keep) return NULL;
+    Parameter *p = &w->parameters[w->num++];
+    *p = (Parameter){.name = arena_strdup(w->arena, name),
+                     .rows = rows,
+                     .columns = columns,
+                     .num_rows = split == SPLIT_ROWS ? rows / w->tp : rows,
+                     .num_columns = split == SPLIT_COLUMNS ? columns / w->tp : columns,
+                     .global_offset = offset};
+    if (split == SPLIT_ROWS) p->first_row = w->tp_index * p->num_rows;
+    if (split == SPLIT_COLUMNS) p->first_column = w->tp_index * p->num_columns;
+    const bool whole = split == SPLIT_NOT;
+    if (columns == 1)
+        p->region = whole ? REGION_WHOLE_VECTORS : REGION_SPLIT_VECTORS;
+    else
+        p->region = whole ? REGION_WHOLE_MATRICES : REGION_SPLIT_MATRICES;
+    return p;
+}
+
+static const Parameter *walk_vector(Walk *w, const char *name, int64_t rows, ParameterSplit split) {
+    return walk_add(w, name, rows, 1, split);
+}
+
+enum { NORMAL_FRACTION = 50 }; // first values are normal with deviation 1 / 50 (GPT-2's 0.02)
+
+// A matrix; those that write to the residual stream begin smaller the more of them there are
+// (Radford et al. 2019, "Language models are unsupervised multitask learners", section 2.3).
+static const Parameter *walk_matrix(Walk *w, const char *name, int64_t rows, int64_t columns,
+                                    ParameterSplit split, bool residual) {
+    const Parameter *p = walk_add(w, name, rows, columns, split);
+    if (!p) return NULL;
+    const double layers = residual ? sqrt(2.0 * w->model->num_layers) : 1;
+    w->parameters[w->num - 1].deviation = 1.0 / NORMAL_FRACTION / layers;
+    return p;
+}
+
+static const Parameter *walk_norm(Walk *w, const char *name, const Parameter **bias) {
+    char text[96];
+    snprintf(text, sizeof text, "%s.weight", name);
+    const Parameter *weight = walk_vector(w, text, w->model->hidden_size, SPLIT_NOT);
+    if (weight) w->parameters[w->num - 1].constant = 1;
+    if (!w->model->norm_bias) return weight;
+    snprintf(text, sizeof text, "%s.bias", name);
+    *bias = walk_vector(w, text, w->model->hidden_size, SPLIT_NOT);
+    return weight;
+}
+
+// Several matrices of one product, one behind the other. Returns the first; biases likewise.
+typedef struct {
+    const char *names[3];
+    int64_t rows[3];
+    int num;
+    bool bias;
+} Joint;
+
+static const Parameter *walk_joint(Walk *w, int layer, const Joint *joint, const Parameter **bias) {
+    const Parameter *first = NULL;
+    char text[96];
+    for (int i = 0; i < joint->num; i++) {
+        snprintf(text, sizeof text, "layers.%d.%s.weight", layer, joint->names[i]);
+        const Parameter *p =
+            walk_matrix(w, text, joint->rows[i], w->model->hidden_size, SPLIT_ROWS, false);
+        if (i == 0) first = p;
+    }
+    for (int i = 0; i < joint->num && joint->bias; i++) {
+        snprintf(text, sizeof text, "layers.%d.%s.bias", layer, joint->names[i]);
+        const Parameter *p = walk_vector(w, text, joint->rows[i], SPLIT_ROWS);
+        if (i == 0) *bias = p;
+    }
+    return first;
+}
+
+// A product that writes to the residual stream: its inputs are split, its bias is not.
+static const Parameter *walk_row(Walk *w, int layer, const char *name, int64_t inputs, bool biased,
+                                 const Parameter **bias) {
+    char text[96];
+    snprintf(text, sizeof text, "layers.%d.%s.weight", layer, name);
+    const Parameter *weight =
+        walk_matrix(w, text, w->model->hidden_size, inputs, SPLIT_COLUMNS, true);
+    if (!biased) return weight;
+    snprintf(text, sizeof text, "layers.%d.%s.bias", layer, name);
+    *bias = walk_vector(w, text, w->model->hidden_size, SPLIT_NOT);
+    return weight;
+}
+
+static LayerParameters walk_layer(Walk *w, int layer) {
+    const Model *m = w->model;
+    const int64_t q = (int64_t)m->num_heads * m->head_dim,
+                  kv = (int64_t)m->num_kv_heads * m->head_dim;
+    const int64_t inner = m->intermediate_size;
+    const Joint qkv = {
+        {"attention.query", "attention.key", "attention.value"}, {q, kv, kv}, 3, m->qkv_bias};
+    const Joint gated = {{"mlp.gate", "mlp.up"}, {inner, inner}, 2, m->mlp_bias};
+    const Joint plain = {{"mlp.up"}, {inner}, 1, m->mlp_bias};
+    LayerParameters l = {0};
+    char text[96];
+    snprintf(text, sizeof text, "layers.%d.attention_norm", layer);
+    l.norm[0] = walk_norm(w, text, &l.norm_bias[0]);
+    l.qkv = walk_joint(w, layer, &qkv, &l.qkv_bias);
+    l.out = walk_row(w, layer, "attention.out", q, m->attention_out_bias, &l.out_bias);
+    snprintf(text, sizeof text, "layers.%d.mlp_norm", layer);
+    l.norm[1] = walk_norm(w, text, &l.norm_bias[1]);
+    l.up = walk_joint(w, layer, m->gated_mlp ? &gated : &plain, &l.up_bias);
+    l.down = walk_row(w, layer, "mlp.down", inner, m->mlp_bias, &l.down_bias);
+    return l;
+}
+
+// A matrix with a row for each word, which lies last in the buffers.
+static const Parameter *walk_words(Walk *w, const char *name) {
+    const Parameter *p =
+        walk_matrix(w, name, w->model->vocab_size, w->model->hidden_size, SPLIT_ROWS, false);
+    if (!p) return NULL;
+    Parameter *last = &w->parameters[w->num - 1];
+    last->num_rows = w->vocab_rows;
+    last->first_row = w->tp_index * w->vocab_rows;
+    last->region = REGION_TABLES;
+    return p;
+}
+
+// The whole model; what is of the chunk goes to `out`.
+static void walk_model(Walk *w, bool shares_table, ChunkParameters *out) {
+    const Model *m = w->model;
+    const PlanChunk none = {0}, *place = out->place ? out->place : &none;
+    w->keep = place->embedding;
+    out->table = walk_words(w, "embedding.weight");
+    if (m->position == POSITION_LEARNED)
+        out->positions = walk_matrix(w, "positions.weight", m->max_position_embeddings,
+                                     m->hidden_size, SPLIT_NOT, false);
+    LayerParameters *layers = ARENA_ARRAY(w->arena, place->num_layers, LayerParameters);
+    for (int i = 0; i < m->num_layers; i++) {
+        const int k = i - place->first_layer;
+        w->keep = k >= 0 && k < place->num_layers;
+        const LayerParameters layer = walk_layer(w, i);
+        if (w->keep) layers[k] = layer;
+    }
+    out->layers = layers;
+    w->keep = place->loss;
+    out->norm = walk_norm(w, "final_norm", &out->norm_bias);
+    if (!m->tie_word_embeddings) {
+        out->head = walk_words(w, "head.weight");
+    } else if (!shares_table) {
+        w->global_offset = 0; // the table's own
+        out->head = walk_words(w, "embedding.weight");
+        out->head_is_copy = out->head != NULL;
+    }
+}
+
+int64_t parameter_count(const Parameter *p) {
+    return p->num_rows * p->num_columns;
+}
+
+int64_t parameter_real_count(const Parameter *p) {
+    int64_t rows = p->rows - p->first_row;
+    if (rows > p->num_rows) rows = p->num_rows;
+    return rows < 0 ? 0 : rows * p->num_columns;
+}
+
+static void place_parameters(ChunkParameters *out, int num_shards, const RankShape *shape) {
+    enum { SHARD_MULTIPLE = 8 }; // elements: what kernels read at once
+    int64_t offset = 0;
+    for (int region = 0; region < NUM_REGIONS; region++) {
+        out->region_begin[region] = offset;
+        for (int i = 0; i < out->num_parameters; i++) {
+            if ((int)out->parameters[i].region != region) continue;
+            out->parameters[i].offset = offset;
+            offset += parameter_count(&out->parameters[i]);
+        }
+    }
+    out->region_begin[NUM_REGIONS] = out->count = offset;
+    const int64_t multiple = (int64_t)num_shards * SHARD_MULTIPLE;
+    out->capacity = (out->count + multiple - 1) / multiple * multiple;
+    const int64_t logits = out->count + (shape->logits - shape->vocab_rows) * shape->hidden;
+    if (out->capacity < logits) out->capacity = (logits + multiple - 1) / multiple * multiple;
+}
+
+static Walk walk_start(const Scenario *scenario, const Plan *plan, int tp_index, Arena *arena) {
+    enum { MOST_OF_A_LAYER = 18, OTHERS = 8 };
+    Walk w = {.arena = arena,
+              .model = &scenario->model,
+              .tp = plan->tp,
+              .tp_index = tp_index,
+              .vocab_rows = rank_shape(scenario, plan).vocab_rows,
+              .capacity = MOST_OF_A_LAYER * scenario->model.num_layers + OTHERS};
+    return w;
+}
+
+ChunkParameters chunk_parameters(const Scenario *scenario, const Plan *plan, int chunk,
+                                 int tp_index, int num_shards, Arena *arena) {
+    const RankShape shape = rank_shape(scenario, plan);
+    const int rank = plan_chunk_rank(plan, chunk);
+    Walk w = walk_start(scenario, plan, tp_index, arena);
+    ChunkParameters out = {.chunk = chunk, .place = &plan->chunks[chunk]};
+    w.parameters = ARENA_ARRAY(arena, w.capacity, Parameter);
+    walk_model(&w, rank_shares_table(scenario, plan, rank), &out);
+    out.parameters = w.parameters;
+    out.num_parameters = w.num;
+    place_parameters(&out, num_shards, &shape);
+    return out;
+}
+
+int64_t model_parameter_elements(const Scenario *scenario, const Plan *plan) {
+    Arena scratch = {0};
+    Walk w = walk_start(scenario, plan, 0, &scratch);
+    ChunkParameters none = {0};
+    walk_model(&w, true, &none);
+    arena_free(&scratch);
+    return w.global_offset;
+}
+
+// --- First values
+
+// Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014 (its mixer).
+static uint64_t mix(uint64_t x) {
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+static uint64_t name_key(const char *name, uint64_t seed) {
+    uint64_t key = mix(seed);
+    for (; *name; name++) key = mix(key ^ (uint64_t)(unsigned char)*name);
+    return key;
+}
+
+// Nearly normal: the sum of eight uniform numbers of 16 bits, whose variance is 8 / 12 of 2^32.
+static double normal_value(uint64_t key, uint64_t index) {
+    const double deviation = 53510.0; // 65536 sqrt(8 / 12)
+    const uint64_t a = mix(key + 2 * index), b = mix(key + 2 * index + 1);
+    double sum = 0;
+    for (int shift = 0; shift < 64; shift += 16)
+        sum += (double)(a >> shift & 0xffff) + (double)(b >> shift & 0xffff);
+    return (sum - 8 * 32767.5) / deviation;
+}
+
+void parameter_values(const Parameter *p, uint64_t seed, int64_t first, int64_t count,
+                      double *values) {
+    const uint64_t key = name_key(p->name, seed);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t row = p->first_row + (first + i) / p->num_columns;
+        const int64_t column = p->first_column + (first + i) % p->num_columns;
+        values[i] = p->constant;
+        if (row >= p->rows)
+            values[i] = 0;
+        else if (p->deviation > 0)
+            values[i] = p->deviation * normal_value(key, (uint64_t)(row * p->columns + column));
+    }
+}

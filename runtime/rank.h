@@ -1,0 +1,53 @@
+// runtime/rank.h - what the parts of one process's step share: the device, its groups, its share of
+// the model, and memory with holders.
+#pragma once
+
+#include "runtime/chunk_state.h"
+#include "runtime/rank_shape.h"
+#include "runtime/tensor.h"
+#include "runtime/world.h"
+
+typedef struct {
+    const Scenario *scenario;
+    const Plan *plan;
+    Backend *backend;
+    BackendStream *stream; // all work of the step, in the order of the program
+    const World *world;
+    TensorPool pool;
+    RankShape shape;
+    double loss_scale; // 1 / tokens of the global batch
+
+    // On the device
+    int32_t *positions;        // [tokens] of each token of a micro-batch in its sequence
+    int32_t *tokens, *targets; // [num_microbatches][tokens]
+    void *loss;                // wide [1]: sum over this rank's tokens
+
+    ChunkState *chunks; // [num_chunks] of this rank, in pipeline order
+    int num_chunks;
+    const ChunkState *table; // the chunk of this rank that has the word table; NULL: none
+} Rank;
+
+// What a model file does not say, as GPT-2 and Llama have it.
+#define RANK_NORM_EPSILON 1e-5
+#define RANK_ROPE_THETA 10000.0
+
+static inline Tensor *rank_tensor(Rank *rank, int64_t count) {
+    return tensor_new(&rank->pool, count, rank->backend->act);
+}
+
+static inline Tensor *rank_wide(Rank *rank, int64_t count) {
+    return tensor_new(&rank->pool, count, rank->backend->wide);
+}
+
+static inline void rank_drop(Rank *rank, Tensor **tensor) {
+    tensor_drop(&rank->pool, tensor);
+}
+
+// The group's Comm; NULL where this rank is alone in it.
+static inline Comm *rank_comm(const Rank *rank, GroupKind group) {
+    return rank->world->comms[group];
+}
+
+static inline bool rank_is_tp_first(const Rank *rank) {
+    return rank->world->index[GROUP_TP] == 0;
+}

@@ -1,0 +1,96 @@
+#include "runtime/rank_shape.h"
+
+#include <string.h>
+
+// A sentence about the model or NULL.
+static const char *unsupported_model(const Model *m) {
+    if (m->attention == ATTENTION_MLA) return "multi-head latent attention";
+    if (m->num_experts > 0) return "a mixture of experts";
+    if (m->qk_norm) return "a norm of queries and keys";
+    if (m->attention_sinks) return "attention sinks";
+    if (m->norms_per_layer != 2) return "another number of norms a layer than 2";
+    if (m->parallel_residual) return "a parallel residual";
+    if (m->position == POSITION_ALIBI) return "ALiBi";
+    if (m->embedding_norm) return "a norm of the embedding";
+    if (m->lm_head_bias) return "a bias of the head";
+    if (m->num_mtp_layers > 0) return "multi-token prediction";
+    if (!m->final_norm) return "a model without a norm before its head";
+    return NULL;
+}
+
+static const char *unsupported_training(const Training *t) {
+    if (t->optimizer == OPTIMIZER_MUON) return "the optimizer muon";
+    if (t->attention != ATTENTION_FLASH) return "unfused attention";
+    if (t->overlap_grad_reduce || t->overlap_param_gather || t->tp_comm_overlap)
+        return "overlap of collectives";
+    if (t->optimizer_post_validation) return "a norm that is looked at after the optimizer";
+    if (t->has_sequence_lengths) return "sequences of several lengths";
+    return NULL;
+}
+
+static const char *unsupported_plan(const Scenario *s, const Plan *p) {
+    if (p->cp > 1) return "context parallelism";
+    if (p->ep > 1 || p->etp > p->tp) return "expert parallelism";
+    if (p->zero_stage > 1) return "ZeRO-2 and ZeRO-3";
+    if (p->vocab_barriers) return "a vocabulary that is spread over the pipeline";
+    if (p->tp > 1 && s->model.num_kv_heads < p->tp) return "fewer key-value heads than tp ranks";
+    if (p->recompute == RECOMPUTE_SELECTIVE && p->recompute_modules != MODULE_CORE_ATTN)
+        return "selective recomputation of more than the core attention";
+    return NULL;
+}
+
+Status runtime_supports(const Scenario *s, const Plan *plan) {
+    if (strcmp(s->training.stack.name, "runtime") != 0)
+        return status_at(STATUS_INVALID, s->file, "training.stack",
+                         "meshwright-run executes plans of the stack \"runtime\", this one is of "
+                         "\"%s\"",
+                         s->training.stack.name);
+    const char *what = unsupported_model(&s->model);
+    if (what) return status_at(STATUS_INVALID, s->file, "model", "%s is not run yet", what);
+    what = unsupported_training(&s->training);
+    if (what) return status_at(STATUS_INVALID, s->file, "training", "%s is not run yet", what);
+    what = unsupported_plan(s, plan);
+    if (what) return status_at(STATUS_INVALID, s->file, "parallel", "%s: not run yet", what);
+    const int64_t tokens = plan->micro_batch * s->training.seq_len / plan->cp;
+    if (plan->sequence_parallel && tokens % plan->tp != 0)
+        return status_at(STATUS_INVALID, s->file, "parallel.tp",
+                         "%d does not divide the %lld tokens of a micro-batch", plan->tp,
+                         (long long)tokens);
+    return status_ok();
+}
+
+// As workload/workload.c pads them.
+static int64_t vocab_rows(const Model *m, int tp) {
+    const int64_t multiple = 128 * (int64_t)tp;
+    return tp == 1 ? m->vocab_size : (m->vocab_size + multiple - 1) / multiple * multiple / tp;
+}
+
+RankShape rank_shape(const Scenario *scenario, const Plan *plan) {
+    enum { LOGITS_MULTIPLE = 64 }; // columns of a product that tensor cores like
+    const Model *m = &scenario->model;
+    RankShape s = {.sequences = plan->micro_batch,
+                   .seq_len = scenario->training.seq_len / plan->cp,
+                   .hidden = m->hidden_size,
+                   .heads = m->num_heads / plan->tp,
+                   .kv_heads = m->num_kv_heads / plan->tp,
+                   .head_dim = m->head_dim};
+    s.tokens = s.sequences * s.seq_len;
+    s.tokens_sp = plan->sequence_parallel ? s.tokens / plan->tp : s.tokens;
+    s.attended = (int64_t)s.heads * s.head_dim;
+    s.qkv = s.attended + 2 * (int64_t)s.kv_heads * s.head_dim;
+    s.inner = m->intermediate_size / plan->tp;
+    s.up = m->gated_mlp ? 2 * s.inner : s.inner;
+    s.vocab_rows = vocab_rows(m, plan->tp);
+    s.logits = (s.vocab_rows + LOGITS_MULTIPLE - 1) / LOGITS_MULTIPLE * LOGITS_MULTIPLE;
+    return s;
+}
+
+bool rank_shares_table(const Scenario *scenario, const Plan *plan, int rank) {
+    bool embedding = false, loss = false;
+    for (int k = 0; k < plan->vpp; k++) {
+        const PlanChunk *place = &plan->chunks[plan_rank_chunk(plan, rank, k)];
+        embedding |= place->embedding;
+        loss |= place->loss;
+    }
+    return scenario->model.tie_word_embeddings && embedding && loss;
+}

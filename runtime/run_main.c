@@ -1,0 +1,108 @@
+// meshwright-run - executes a plan: trains its model with the bundled runtime.
+//
+// Exit codes: 0 done; 2 bad usage or bad input; 3 the machine failed us.
+#include "runtime/train.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char DOC[] = "Trains the model of a plan, as the plan splits it.\v"
+                          "Examples:\n"
+                          "  meshwright-run plan.json --steps 20 --data text.txt\n"
+                          "  mpirun -n 4 meshwright-run plan.json --dtype fp64 --log steps.jsonl\n"
+                          "  meshwright-run plan.json --device cuda\n";
+
+enum { KEY_STEPS = 1, KEY_DATA, KEY_LOG, KEY_RATE, KEY_SEED, KEY_DUMP, KEY_DEVICE, KEY_DTYPE };
+
+static const struct argp_option OPTIONS[] = {
+    {"device", KEY_DEVICE, "cpu|cuda", 0, "what computes (default: cpu)", 0},
+    {"dtype", KEY_DTYPE, "fp64|fp32|bf16", 0, "format of activations (default: as the plan)", 0},
+    {"steps", KEY_STEPS, "N", 0, "steps to train (default: 10)", 0},
+    {"data", KEY_DATA, "FILE", 0, "text to train on, a token for each byte (default: made up)", 0},
+    {"log", KEY_LOG, "FILE", 0, "write a JSON line for each step", 0},
+    {"learning-rate", KEY_RATE, "X", 0, "of the optimizer (default: 0.0006)", 0},
+    {"seed", KEY_SEED, "N", 0, "of first weights and data (default: 1)", 0},
+    {"dump", KEY_DUMP, "DIR", 0, "write gradients and weights of each step there", 0},
+    {0},
+};
+
+static int64_t whole_number(struct argp_state *state, const char *what, const char *text) {
+    char *end;
+    errno = 0;
+    const long long value = strtoll(text, &end, 10);
+    if (errno != 0 || *end != '\0' || end == text || value < 0)
+        argp_error(state, "--%s %s: expected a whole number from 0 on", what, text);
+    return value;
+}
+
+static int choice(struct argp_state *state, const char *what, const char *text,
+                  const char *const *names) {
+    for (int i = 0; names[i]; i++)
+        if (strcmp(text, names[i]) == 0) return i;
+    argp_error(state, "--%s %s is not known", what, text);
+    return 0;
+}
+
+static error_t option_parse(int key, char *text, struct argp_state *state) {
+    static const char *const DEVICES[] = {"cpu", "cuda", NULL};
+    static const char *const DTYPES[] = {"bf16", "fp32", "fp64", NULL};
+    TrainOptions *o = state->input;
+    char *end = NULL;
+    switch (key) {
+    case KEY_DEVICE:
+        o->cuda = choice(state, "device", text, DEVICES) == 1;
+        break;
+    case KEY_DTYPE:
+        o->dtype = choice(state, "dtype", text, DTYPES);
+        break;
+    case KEY_STEPS:
+        o->num_steps = whole_number(state, "steps", text);
+        break;
+    case KEY_DATA:
+        o->data = text;
+        break;
+    case KEY_LOG:
+        o->log = text;
+        break;
+    case KEY_RATE:
+        o->update.learning_rate = strtod(text, &end);
+        if (*end != '\0' || end == text || !isfinite(o->update.learning_rate))
+            argp_error(state, "--learning-rate %s: expected a number", text);
+        break;
+    case KEY_SEED:
+        o->seed = (uint64_t)whole_number(state, "seed", text);
+        break;
+    case KEY_DUMP:
+        o->dump = text;
+        break;
+    case ARGP_KEY_ARG:
+        if (o->plan) argp_error(state, "one plan is run at a time, not also %s", text);
+        o->plan = text;
+        break;
+    case ARGP_KEY_END:
+        if (!o->plan) argp_error(state, "no plan given");
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    const struct argp argp = {OPTIONS, option_parse, "PLAN.json", DOC, NULL, NULL, NULL};
+    TrainOptions options = {
+        .dtype = NUM_DTYPES, .num_steps = 10, .seed = 1, .update = update_defaults()};
+    argp_err_exit_status = STATUS_INVALID;
+    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    World world;
+    Status status = world_join(&world);
+    if (status.code == STATUS_OK) status = train(&options, &world);
+    // All processes refuse an input in the same words: one says them.
+    if (status.code != STATUS_OK && (status.code == STATUS_MACHINE || world.rank == 0))
+        fprintf(stderr, "%s\n", status.text);
+    world_leave(&world, status);
+    return (int)status.code;
+}

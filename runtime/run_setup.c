@@ -1,0 +1,133 @@
+#include "runtime/run_setup.h"
+
+#include "backend/cpu_backend.h"
+#include "backend/cuda_backend.h"
+
+#include <stdlib.h>
+
+static Dtype dtype_of(const TrainOptions *options, const Training *training) {
+    if (options->dtype != NUM_DTYPES) return (Dtype)options->dtype;
+    if (training->precision == PRECISION_FP64) return DTYPE_FP64;
+    if (training->precision == PRECISION_BF16 && options->cuda) return DTYPE_BF16;
+    return DTYPE_FP32;
+}
+
+// The plan in the format that it is run in: so the Program's bytes are those of the run.
+static Status plan_read(Run *run) {
+    const TrainOptions *o = run->options;
+    TRY(scenario_load(o->plan, &run->arena, &run->scenario));
+    TRY(scenario_refuse_unsupported(&run->scenario));
+    TRY(plan_resolve(&run->scenario, &run->arena, &run->plan));
+    TRY(runtime_supports(&run->scenario, &run->plan));
+    const Dtype dtype = dtype_of(o, &run->scenario.training);
+    const int precision = dtype == DTYPE_FP64   ? PRECISION_FP64
+                          : dtype == DTYPE_FP32 ? PRECISION_FP32
+                                                : PRECISION_BF16;
+    run->scenario.training.precision = precision;
+    run->workload = workload_build(&run->scenario, &run->plan, &run->arena);
+    run->program = program_build(&run->scenario, &run->plan, &run->workload, &run->arena);
+    return status_ok();
+}
+
+static Status backend_open(Run *run) {
+    const TrainOptions *o = run->options;
+    const Dtype dtype = dtype_of(o, &run->scenario.training);
+    if (o->cuda) return cuda_backend_open(0, dtype, &run->backend);
+    if (dtype == DTYPE_BF16)
+        return status_error(STATUS_INVALID, "--dtype bf16: the CPU has fp32 and fp64");
+    return cpu_backend_open(dtype, 0, &run->backend);
+}
+
+static Status chunks_create(Run *run) {
+    Rank *rank = &run->rank;
+    const Plan *plan = &run->plan;
+    const bool sharded = plan->zero_stage >= 1;
+    const int num_shards = sharded ? plan_group(plan, GROUP_ZERO).size : 1;
+    const int shard = sharded ? rank->world->index[GROUP_ZERO] : 0;
+    rank->num_chunks = plan->vpp;
+    rank->chunks = ARENA_ARRAY(&run->arena, plan->vpp, ChunkState);
+    for (int k = 0; k < plan->vpp; k++) {
+        const int chunk = plan_rank_chunk(plan, rank->world->index[GROUP_PP], k);
+        const ChunkParameters list = chunk_parameters(
+            &run->scenario, plan, chunk, rank->world->index[GROUP_TP], num_shards, &run->arena);
+        TRY(chunk_state_create(run->backend, &list, (Optimizer)run->scenario.training.optimizer,
+                               shard, num_shards, run->options->seed, &rank->chunks[k]));
+        if (list.table) rank->table = &rank->chunks[k];
+    }
+    return status_ok();
+}
+
+// Positions of the tokens, and places for what is uploaded with each step.
+static Status tokens_create(Run *run) {
+    Rank *rank = &run->rank;
+    const BackendTable *t = run->backend->table;
+    const int64_t tokens = rank->shape.tokens, all = run->plan.num_microbatches * tokens;
+    run->host = malloc(2 * (size_t)all * sizeof *run->host);
+    rank->positions = t->alloc(run->backend, (size_t)tokens * sizeof *rank->positions);
+    rank->tokens = t->alloc(run->backend, 2 * (size_t)all * sizeof *rank->tokens);
+    rank->loss = t->alloc(run->backend, dtype_bytes(run->backend->wide));
+    TRY(run->backend->failure);
+    if (!run->host)
+        return status_error(STATUS_MACHINE, "no memory for %lld tokens", (long long)all);
+    rank->targets = rank->tokens + all;
+    for (int64_t i = 0; i < tokens; i++) run->host[i] = (int32_t)(i % rank->shape.seq_len);
+    t->upload(run->backend, rank->positions, run->host, (size_t)tokens * sizeof *run->host,
+              rank->stream);
+    return backend_sync(run->backend);
+}
+
+static Status rank_create(Run *run, const World *world) {
+    const Training *training = &run->scenario.training;
+    run->rank = (Rank){.scenario = &run->scenario,
+                       .plan = &run->plan,
+                       .backend = run->backend,
+                       .stream = run->backend->stream,
+                       .world = world,
+                       .pool = {.backend = run->backend, .arena = &run->arena},
+                       .shape = rank_shape(&run->scenario, &run->plan)};
+    run->rank.loss_scale = 1 / ((double)training->global_batch * (double)training->seq_len);
+    TRY(chunks_create(run));
+    TRY(tokens_create(run));
+    return engine_create(&run->rank, &run->program, &run->arena, &run->engine);
+}
+
+Status run_prepare(const TrainOptions *o, World *world, Run *run) {
+    *run = (Run){.options = o, .world = world};
+    TRY(plan_read(run));
+    TRY(corpus_open(o->data, run->scenario.model.vocab_size, run->scenario.training.seq_len,
+                    o->seed, &run->corpus));
+    TRY(world_check(world, &run->plan));
+    TRY(backend_open(run));
+    TRY(world_connect(world, &run->plan, run->backend));
+    return rank_create(run, world);
+}
+
+void run_free(Run *run) {
+    Rank *rank = &run->rank;
+    Backend *b = run->backend;
+    if (run->world) world_disconnect(run->world);
+    for (int i = 0; i < rank->num_chunks; i++) chunk_state_free(b, &rank->chunks[i]);
+    const int64_t tokens = rank->shape.tokens * (int64_t)sizeof(int32_t);
+    if (rank->positions) b->table->release(b, rank->positions, (size_t)tokens);
+    if (rank->tokens)
+        b->table->release(b, rank->tokens, 2 * (size_t)(run->plan.num_microbatches * tokens));
+    if (rank->loss) b->table->release(b, rank->loss, dtype_bytes(b->wide));
+    if (b) b->table->close(b);
+    corpus_free(&run->corpus);
+    free(run->host);
+    arena_free(&run->arena);
+    *run = (Run){0};
+}
+
+// This rank's part of the global batch: replica after replica, each micro-batch after micro-batch.
+void run_upload(Run *run, int64_t step) {
+    const Rank *rank = &run->rank;
+    const RankShape *s = &rank->shape;
+    const int64_t num = run->plan.num_microbatches * s->sequences, all = num * s->seq_len;
+    const int64_t first = rank->world->index[GROUP_DP] / run->plan.cp * num;
+    for (int64_t i = 0; i < num; i++)
+        corpus_sequence(&run->corpus, step, first + i, run->host + i * s->seq_len,
+                        run->host + all + i * s->seq_len);
+    run->backend->table->upload(run->backend, rank->tokens, run->host,
+                                2 * (size_t)all * sizeof *run->host, rank->stream);
+}

@@ -1,0 +1,30 @@
+// runtime/step_log.h - what is said of each step: a line on standard output and one of JSON.
+#pragma once
+
+#include "backend/backend.h"
+#include "config/scenario.h"
+#include "runtime/update.h"
+
+#include <stdio.h>
+
+typedef struct {
+    bool speaks; // one process of a run does
+    FILE *file;  // of JSON lines; NULL: none
+    const char *path;
+} StepLog;
+
+typedef struct {
+    int64_t step; // from 1
+    StepValues values;
+    double time_s;       // from the upload of the tokens to the last update
+    double tokens_per_s; // of the whole run
+    double peak_bytes;   // allocated by this process at most so far
+} StepLine;
+
+// path NULL: no file.
+Status step_log_open(const char *path, bool speaks, StepLog *out);
+Status step_log_write(StepLog *log, const StepLine *line);
+Status step_log_close(StepLog *log); // accepts a zeroed one
+
+// What runs, before the first step.
+void step_log_head(const Scenario *scenario, const char *plan, const Backend *backend);

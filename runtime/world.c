@@ -1,0 +1,84 @@
+#include "runtime/world.h"
+
+#include "backend/mpi_comm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// Whether a launcher says that it started more than this process.
+static bool started_together(void) {
+    static const char *const NAMES[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE"};
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+        const char *size = getenv(NAMES[i]);
+        if (size && atoi(size) > 1) return true;
+    }
+    return false;
+}
+
+Status world_join(World *world) {
+    *world = (World){.size = 1};
+    for (int kind = 0; kind < NUM_GROUPS; kind++) world->num_members[kind] = 1;
+    if (!started_together()) return status_ok();
+    TRY(mpi_start(NULL, NULL));
+    world->mpi = true;
+    world->rank = mpi_rank();
+    world->size = mpi_size();
+    return status_ok();
+}
+
+static Status group_connect(World *world, const Plan *plan, GroupKind kind, Backend *backend) {
+    const Group group = plan_group(plan, kind);
+    const int index = world->rank / group.stride % group.size;
+    world->index[kind] = index;
+    world->num_members[kind] = group.size;
+    if (group.size == 1) return status_ok();
+    int *ranks = malloc((size_t)group.size * sizeof *ranks);
+    if (!ranks) return status_error(STATUS_MACHINE, "no memory for a list of processes");
+    for (int i = 0; i < group.size; i++) ranks[i] = world->rank + (i - index) * group.stride;
+    const Status status = mpi_comm_create(backend, ranks, group.size, &world->comms[kind]);
+    free(ranks);
+    return status;
+}
+
+static Status all_connect(World *world, Backend *backend) {
+    int *ranks = malloc((size_t)world->size * sizeof *ranks);
+    if (!ranks) return status_error(STATUS_MACHINE, "no memory for a list of processes");
+    for (int i = 0; i < world->size; i++) ranks[i] = i;
+    const Status status = mpi_comm_create(backend, ranks, world->size, &world->all);
+    free(ranks);
+    return status;
+}
+
+Status world_check(const World *world, const Plan *plan) {
+    const int64_t wanted = plan_stage_gpus(plan) * plan->pp;
+    if (wanted == world->size) return status_ok();
+    return status_error(STATUS_INVALID,
+                        "the plan is for %lld processes, %d %s started; mpirun -n %lld "
+                        "meshwright-run PLAN.json starts as many",
+                        (long long)wanted, world->size, world->size == 1 ? "was" : "were",
+                        (long long)wanted);
+}
+
+Status world_connect(World *world, const Plan *plan, Backend *backend) {
+    static const GroupKind KINDS[] = {GROUP_TP, GROUP_DP, GROUP_ZERO, GROUP_REPLICA, GROUP_PP};
+    if (world->size == 1) return status_ok();
+    for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
+        TRY(group_connect(world, plan, KINDS[i], backend));
+    return all_connect(world, backend);
+}
+
+void world_disconnect(World *world) {
+    for (int kind = 0; kind < NUM_GROUPS; kind++) {
+        Comm *comm = world->comms[kind];
+        if (comm) comm->table->free(comm);
+        world->comms[kind] = NULL;
+    }
+    if (world->all) world->all->table->free(world->all);
+    world->all = NULL;
+}
+
+void world_leave(World *world, Status status) {
+    if (world->mpi && status.code == STATUS_MACHINE) mpi_abort((int)status.code);
+    if (world->mpi) mpi_end();
+    *world = (World){.size = 1};
+}

@@ -1,0 +1,30 @@
+// runtime/world.h - the processes of a run, and the groups in which they talk.
+//
+// Ranks are numbered as workload/group.h says. A process that was started alone does without MPI.
+#pragma once
+
+#include "backend/comm.h"
+#include "plan/plan.h"
+#include "workload/group.h"
+
+typedef struct {
+    int rank, size;              // of all processes
+    bool mpi;                    // MPI is in use
+    Comm *comms[NUM_GROUPS];     // NULL: this process is alone in its group, or nobody asked for it
+    Comm *all;                   // NULL: one process
+    int index[NUM_GROUPS];       // of this process in its group
+    int num_members[NUM_GROUPS]; // 1 where comms is NULL
+} World;
+
+// Joins the processes that were started together (mpirun).
+Status world_join(World *world);
+
+// Refuses a plan for another number of processes.
+Status world_check(const World *world, const Plan *plan);
+
+// Makes the groups of more than one; the backend must outlive them.
+Status world_connect(World *world, const Plan *plan, Backend *backend);
+void world_disconnect(World *world); // accepts one without groups
+
+// Leaves. Where the machine failed one process, all others end too.
+void world_leave(World *world, Status status);
