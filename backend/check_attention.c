@@ -29,7 +29,7 @@ static const AttentionSize SIZES[] = {
     {1, 2, 2, 64, 64, 64, true, 100, 20, false, 0},  // the window is past all keys of some
     {1, 4, 2, 64, 128, 128, true, 0, 0, false, 64},  // the half of the keys, later ones
     {1, 4, 2, 64, 64, 192, true, 128, 0, false, 100},
-    {1, 12, 12, 64, 1024, 1024, true, 0, 0, true, 0},
+    {1, 6, 6, 64, 1024, 1024, true, 0, 0, true, 0},
 };
 
 // Where the parts are: one array of tokens, or one each; and the distances between tokens.
