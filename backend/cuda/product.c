@@ -1,0 +1,249 @@
+// backend/cuda/product.c - matrix products by cuBLASLt; the algorithm of each shape is what its
+// heuristic names first, asked once and kept.
+//
+// cuBLASLt's matrices are in column-major order: a row-major [m][n] is its transpose, n x m. So
+// out [m][n] is computed as out^T (n x m) = right^T (n x k) left^T (k x m), and
+//   forward          right is W [n][k]: k x n to it, transposed; left x [m][k]:  k x m   (TN)
+//   backward input   right is W [k][n]: n x k;                   left dy [m][k]: k x m   (NN)
+//   backward weight  right is x [k][n]: n x k; left dy [k][m]:   m x k, transposed       (NT)
+#include "backend/cuda/cuda_device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_PLANS = 4096 }; // a power of two
+
+// What a plan is chosen by; its bytes are compared, so it has no gaps and is cleared before.
+typedef struct {
+    int64_t m, n, k;
+    int16_t layout, out_wide, accumulate, bias;
+    int16_t a_alignment, b_alignment, out_alignment, unused;
+} PlanKey;
+
+typedef struct {
+    bool used;
+    bool bias_after; // cuBLASLt has no product with this bias: it is added by a kernel
+    PlanKey key;
+    cublasLtMatmulDesc_t desc;
+    cublasLtMatrixLayout_t right, left, out;
+    cublasLtMatmulAlgo_t algo;
+    size_t workspace_bytes;
+} Plan;
+
+struct CudaProducts {
+    cublasLtHandle_t lt;
+    Plan *plans; // [MAX_PLANS], by hash
+    int num_plans;
+};
+
+Status cuda_products_open(CudaBackend *cuda) {
+    cuda->products = calloc(1, sizeof *cuda->products);
+    if (!cuda->products) return status_error(STATUS_MACHINE, "meshwright: out of memory");
+    cuda->products->plans = calloc(MAX_PLANS, sizeof *cuda->products->plans);
+    if (!cuda->products->plans) return status_error(STATUS_MACHINE, "meshwright: out of memory");
+    CUBLAS_TRY(cublasLtCreate(&cuda->products->lt));
+    return status_ok();
+}
+
+static void plan_clear(Plan *plan) {
+    if (plan->out) cublasLtMatrixLayoutDestroy(plan->out);
+    if (plan->left) cublasLtMatrixLayoutDestroy(plan->left);
+    if (plan->right) cublasLtMatrixLayoutDestroy(plan->right);
+    if (plan->desc) cublasLtMatmulDescDestroy(plan->desc);
+    memset(plan, 0, sizeof *plan);
+}
+
+static void plans_clear(CudaProducts *products) {
+    for (int i = 0; products->plans && i < MAX_PLANS; i++) plan_clear(&products->plans[i]);
+    products->num_plans = 0;
+}
+
+void cuda_products_close(CudaBackend *cuda) {
+    CudaProducts *products = cuda->products;
+    if (!products) return;
+    plans_clear(products);
+    free(products->plans);
+    if (products->lt) cublasLtDestroy(products->lt);
+    free(products);
+    cuda->products = NULL;
+}
+
+// --- Making a plan
+
+static cudaDataType_t cuda_type(const Backend *backend, bool wide) {
+    return !wide && backend->act == DTYPE_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+static Status plan_describe(Plan *plan, const Backend *backend) {
+    const PlanKey *key = &plan->key;
+    // fp32 as it is: no TF32.
+    CUBLAS_TRY(cublasLtMatmulDescCreate(&plan->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    int32_t right = key->layout == PRODUCT_FORWARD ? CUBLAS_OP_T : CUBLAS_OP_N;
+    int32_t left = key->layout == PRODUCT_BACKWARD_WEIGHT ? CUBLAS_OP_T : CUBLAS_OP_N;
+    CUBLAS_TRY(cublasLtMatmulDescSetAttribute(plan->desc, CUBLASLT_MATMUL_DESC_TRANSA, &right,
+                                              sizeof right));
+    CUBLAS_TRY(cublasLtMatmulDescSetAttribute(plan->desc, CUBLASLT_MATMUL_DESC_TRANSB, &left,
+                                              sizeof left));
+    if (key->bias && !plan->bias_after) {
+        uint32_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+        int32_t bias_type = (int32_t)cuda_type(backend, false);
+        CUBLAS_TRY(cublasLtMatmulDescSetAttribute(plan->desc, CUBLASLT_MATMUL_DESC_EPILOGUE,
+                                                  &epilogue, sizeof epilogue));
+        CUBLAS_TRY(cublasLtMatmulDescSetAttribute(plan->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
+                                                  &bias_type, sizeof bias_type));
+    }
+    uint64_t m = (uint64_t)key->m, n = (uint64_t)key->n, k = (uint64_t)key->k;
+    cudaDataType_t act = cuda_type(backend, false);
+    uint64_t right_rows = right == CUBLAS_OP_T ? k : n, left_rows = left == CUBLAS_OP_T ? m : k;
+    CUBLAS_TRY(cublasLtMatrixLayoutCreate(&plan->right, act, right_rows, n * k / right_rows,
+                                          (int64_t)right_rows));
+    CUBLAS_TRY(cublasLtMatrixLayoutCreate(&plan->left, act, left_rows, m * k / left_rows,
+                                          (int64_t)left_rows));
+    CUBLAS_TRY(cublasLtMatrixLayoutCreate(&plan->out, cuda_type(backend, key->out_wide), n, m,
+                                          (int64_t)n));
+    return status_ok();
+}
+
+static Status preference_fill(cublasLtMatmulPreference_t preference, const PlanKey *key) {
+    uint64_t workspace = CUDA_WORKSPACE_BYTES;
+    CUBLAS_TRY(cublasLtMatmulPreferenceSetAttribute(
+        preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace));
+    const struct {
+        cublasLtMatmulPreferenceAttributes_t name;
+        int16_t bytes;
+    } alignments[] = {
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key->b_alignment},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key->a_alignment},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key->out_alignment},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key->out_alignment},
+    };
+    for (size_t i = 0; i < sizeof alignments / sizeof alignments[0]; i++) {
+        uint32_t bytes = (uint32_t)alignments[i].bytes;
+        CUBLAS_TRY(cublasLtMatmulPreferenceSetAttribute(preference, alignments[i].name, &bytes,
+                                                        sizeof bytes));
+    }
+    return status_ok();
+}
+
+// found: whether cuBLASLt has such a product at all.
+static Status plan_choose_with(Plan *plan, cublasLtHandle_t lt,
+                               cublasLtMatmulPreference_t preference, bool *found) {
+    TRY(preference_fill(preference, &plan->key));
+    cublasLtMatmulHeuristicResult_t result;
+    int num_results = 0;
+    cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(lt, plan->desc, plan->right, plan->left, plan->out,
+                                       plan->out, preference, 1, &result, &num_results);
+    *found = status == CUBLAS_STATUS_SUCCESS && num_results > 0;
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED) CUBLAS_TRY(status);
+    if (!*found) return status_ok();
+    plan->algo = result.algo;
+    plan->workspace_bytes = result.workspaceSize;
+    return status_ok();
+}
+
+static Status plan_choose(Plan *plan, cublasLtHandle_t lt, bool *found) {
+    cublasLtMatmulPreference_t preference;
+    CUBLAS_TRY(cublasLtMatmulPreferenceCreate(&preference));
+    Status status = plan_choose_with(plan, lt, preference, found);
+    cublasLtMatmulPreferenceDestroy(preference);
+    return status;
+}
+
+static Status plan_make(Plan *plan, const PlanKey *key, const Backend *backend,
+                        cublasLtHandle_t lt) {
+    bool found = false;
+    for (int i = 0; i < 2 && !found; i++) {
+        plan_clear(plan);
+        plan->key = *key;
+        plan->bias_after = i == 1;
+        TRY(plan_describe(plan, backend));
+        TRY(plan_choose(plan, lt, &found));
+        if (!key->bias) break;
+    }
+    if (!found)
+        return status_error(
+            STATUS_MACHINE, "meshwright: cuBLASLt has no %s product of m %lld, n %lld, k %lld",
+            dtype_name(backend->act), (long long)key->m, (long long)key->n, (long long)key->k);
+    plan->used = true;
+    return status_ok();
+}
+
+// --- Finding a plan
+
+// The largest power of two, up to 256, that divides an address.
+static int16_t alignment_of(const void *array) {
+    uintptr_t lowest = (uintptr_t)array & (~(uintptr_t)array + 1);
+    return lowest == 0 || lowest > 256 ? 256 : (int16_t)lowest;
+}
+
+static uint64_t key_hash(const PlanKey *key) {
+    uint64_t words[sizeof *key / 8], hash = 0;
+    memcpy(words, key, sizeof words);
+    for (size_t i = 0; i < sizeof words / 8; i++) {
+        hash = (hash ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+static Status plan_find(CudaProducts *products, const Backend *backend, const Product *call,
+                        Plan **out) {
+    PlanKey key;
+    memset(&key, 0, sizeof key);
+    key.m = call->m, key.n = call->n, key.k = call->k;
+    key.layout = (int16_t)call->layout;
+    key.out_wide = call->out_wide, key.accumulate = call->accumulate;
+    key.bias = call->bias != NULL;
+    key.a_alignment = alignment_of(call->a);
+    key.b_alignment = alignment_of(call->b);
+    key.out_alignment = alignment_of(call->out);
+    // Where routing to experts makes ever new shapes, the table begins anew once it is full.
+    if (products->num_plans >= MAX_PLANS * 3 / 4) plans_clear(products);
+    uint64_t at = key_hash(&key) % MAX_PLANS;
+    while (products->plans[at].used && memcmp(&products->plans[at].key, &key, sizeof key) != 0)
+        at = (at + 1) % MAX_PLANS;
+    *out = &products->plans[at];
+    if ((*out)->used) return status_ok();
+    products->num_plans++;
+    return plan_make(*out, &key, backend, products->lt);
+}
+
+// --- The call
+
+static Status product_run(Backend *backend, const Product *call, BackendStream *stream) {
+    CudaProducts *products = ((CudaBackend *)backend)->products;
+    Plan *plan;
+    TRY(plan_find(products, backend, call, &plan));
+    if (!stream->workspace) CUDA_TRY(cudaMalloc(&stream->workspace, CUDA_WORKSPACE_BYTES));
+    if (call->bias && !plan->bias_after)
+        CUBLAS_TRY(cublasLtMatmulDescSetAttribute(plan->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                  &call->bias, sizeof call->bias));
+    const float one = 1, beta = call->accumulate ? 1 : 0;
+    CUBLAS_TRY(cublasLtMatmul(products->lt, plan->desc, &one, call->b, plan->right, call->a,
+                              plan->left, &beta, call->out, plan->out, call->out, plan->out,
+                              &plan->algo, stream->workspace, plan->workspace_bytes,
+                              stream->handle));
+    if (call->bias && plan->bias_after)
+        CUDA_TRY(cuda_add_bias(backend, call->out, call->out_wide, call->bias, call->m, call->n,
+                               stream));
+    return status_ok();
+}
+
+void cuda_product(Backend *backend, const Product *call, BackendStream *stream) {
+    const void *arrays[] = {call->a, call->b, call->bias, call->out};
+    if (call->m == 0 || call->n == 0) return;
+    if (call->k == 0 && call->accumulate) return;
+    if (!cuda_begin(backend, stream, arrays, 4)) return;
+    Status status;
+    if (call->k == 0) { // a sum of nothing
+        size_t bytes = dtype_bytes(call->out_wide ? backend->wide : backend->act);
+        cudaError_t error = cudaMemsetAsync(call->out, 0, (size_t)call->m * (size_t)call->n * bytes,
+                                            stream->handle);
+        status = error == cudaSuccess ? status_ok() : cuda_error(error, "product");
+    } else {
+        status = product_run(backend, call, stream);
+    }
+    if (status.code != STATUS_OK) cuda_fail(backend, status);
+    cuda_end(backend, stream, cudaSuccess, "product");
+}
