@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 // Changes with every change of this header or of comm.h.
-#define BACKEND_ABI 1
+#define BACKEND_ABI 2
 
 typedef enum { DTYPE_BF16, DTYPE_FP32, DTYPE_FP64, DTYPE_INT32, NUM_DTYPES } Dtype;
 

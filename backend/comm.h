@@ -27,7 +27,10 @@ typedef struct {
     void *array; // const where it is sent
     int64_t count;
     Dtype dtype;
+    int32_t tag; // of `start`: both ends name the same, >= 0
 } Message;
+
+typedef struct CommRequest CommRequest;
 
 struct CommTable {
     void (*free)(Comm *comm);
@@ -46,4 +49,10 @@ struct CommTable {
                        Dtype dtype, BackendStream *);
     void (*broadcast)(Comm *, void *array, int64_t count, Dtype dtype, int root, BackendStream *);
     void (*exchange)(Comm *, const Message *messages, int num_messages, BackendStream *);
+    // One message that is under way while other work goes on, for schedules whose ranks would wait
+    // for each other in a circle; both functions are NULL where there is no such thing. The array
+    // is in use until finish says that it is done. NULL after a failure.
+    CommRequest *(*start)(Comm *, const Message *message, BackendStream *);
+    // Whether it is done, which is waited for if `wait`; what is done (and NULL) is forgotten.
+    bool (*finish)(Comm *, CommRequest *request, bool wait);
 };

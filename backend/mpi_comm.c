@@ -14,7 +14,8 @@ typedef struct {
     size_t scratch_bytes;
 } MpiComm;
 
-enum { MESSAGE_TAG = 1 };
+// Of exchanges; those of single messages begin behind it and go round at what every MPI allows.
+enum { MESSAGE_TAG = 1, NUM_TAGS = 32000 };
 
 // --- Failures
 
@@ -154,13 +155,13 @@ static void broadcast(Comm *comm, void *array, int64_t count, Dtype dtype, int r
 
 // --- Messages
 
-static int start_message(MpiComm *mpi, const Message *message, MPI_Request *request) {
+static int start_message(MpiComm *mpi, const Message *message, int tag, MPI_Request *request) {
     if (message->receive) {
         return MPI_Irecv(message->array, (int)message->count, datatype(message->dtype),
-                         message->peer, MESSAGE_TAG, mpi->group, request);
+                         message->peer, tag, mpi->group, request);
     }
     return MPI_Isend(message->array, (int)message->count, datatype(message->dtype), message->peer,
-                     MESSAGE_TAG, mpi->group, request);
+                     tag, mpi->group, request);
 }
 
 // All have one tag: between two processes MPI keeps the order in which messages are started.
@@ -179,12 +180,48 @@ static void exchange(Comm *comm, const Message *messages, int num_messages, Back
     count_call(comm, sent_bytes);
     int started = 0, error = MPI_SUCCESS;
     while (started < num_messages && error == MPI_SUCCESS) {
-        error = start_message(mpi, &messages[started], &requests[started]);
+        error = start_message(mpi, &messages[started], MESSAGE_TAG, &requests[started]);
         if (error == MPI_SUCCESS) started++;
     }
     // After a failure the others are not waited for: they might never come.
     if (error == MPI_SUCCESS) error = MPI_Waitall(started, requests, MPI_STATUSES_IGNORE);
     keep(comm, mpi_status(error, "exchange"));
+}
+
+struct CommRequest {
+    MPI_Request request;
+};
+
+static CommRequest *start(Comm *comm, const Message *message, BackendStream *stream) {
+    (void)stream;
+    if (!may_run(comm, message->count, "message")) return NULL;
+    CommRequest *request = malloc(sizeof *request);
+    if (request == NULL) {
+        keep(comm, status_error(STATUS_MACHINE, "no memory for a message"));
+        return NULL;
+    }
+    if (!message->receive)
+        count_call(comm, (double)message->count * (double)dtype_bytes(message->dtype));
+    int tag = MESSAGE_TAG + 1 + message->tag % NUM_TAGS;
+    int error = start_message((MpiComm *)comm, message, tag, &request->request);
+    keep(comm, mpi_status(error, "message"));
+    if (error == MPI_SUCCESS) return request;
+    free(request);
+    return NULL;
+}
+
+// After a failure nothing is waited for: it might never come.
+static bool finish(Comm *comm, CommRequest *request, bool wait) {
+    if (request == NULL) return true;
+    int done = 1, error = MPI_SUCCESS;
+    if (wait && comm->backend->failure.code == STATUS_OK)
+        error = MPI_Wait(&request->request, MPI_STATUS_IGNORE);
+    else
+        error = MPI_Test(&request->request, &done, MPI_STATUS_IGNORE);
+    keep(comm, mpi_status(error, "message"));
+    if (!done && !wait) return false;
+    free(request);
+    return true;
 }
 
 // --- Groups
@@ -206,6 +243,8 @@ static const CommTable MPI_TABLE = {
     .all_to_all = all_to_all,
     .broadcast = broadcast,
     .exchange = exchange,
+    .start = start,
+    .finish = finish,
 };
 
 static Status make_group(MpiComm *mpi, const int *ranks, int num_ranks) {
