@@ -22,17 +22,15 @@ Status engine_create(Rank *rank, const Program *program, Arena *arena, Engine *o
     e.outputs = tensor_table(arena, num_chunks, num);
     e.gradients = tensor_table(arena, num_chunks, num);
     e.input_gradients = tensor_table(arena, num_chunks, num);
+    const size_t num_places = (size_t)num_chunks * (size_t)num;
+    e.input_requests = ARENA_ARRAY(arena, num_places, CommRequest *);
+    e.gradient_requests = ARENA_ARRAY(arena, num_places, CommRequest *);
+    e.sent = ARENA_ARRAY(arena, 2 * num_places, Sent);
     *out = e;
-    return status_ok();
+    return engine_check_messages(out);
 }
 
 // --- Computation
-
-static Tensor *take(Tensor **place) {
-    Tensor *tensor = *place;
-    *place = NULL;
-    return tensor;
-}
 
 // Hands a result on: to the chunk beside it where that is of this rank, else to be sent.
 static void hand_on(Engine *e, const Instruction *i, int to_chunk, Tensor **arrived,
@@ -48,7 +46,8 @@ static void hand_on(Engine *e, const Instruction *i, int to_chunk, Tensor **arri
 static Status compute_forward(Engine *e, const Instruction *i) {
     const int64_t place = engine_place(e, i);
     Tensor *output = NULL;
-    TRY(chunk_forward(e->rank, e->local[i->chunk], i->microbatch, take(&e->inputs[place]),
+    TRY(chunk_forward(e->rank, e->local[i->chunk], i->microbatch,
+                      engine_take(e, &e->inputs[place], &e->input_requests[place]),
                       &e->stashes[place], &output));
     hand_on(e, i, i->chunk + 1, e->inputs, e->outputs, output);
     return status_ok();
@@ -57,8 +56,9 @@ static Status compute_forward(Engine *e, const Instruction *i) {
 static void compute_backward(Engine *e, const Instruction *i) {
     const int64_t place = engine_place(e, i);
     const bool split = i->kind == INSTRUCTION_BACKWARD_INPUT;
-    Tensor *gradient = chunk_backward(e->rank, e->local[i->chunk], i->microbatch, e->stashes[place],
-                                      take(&e->gradients[place]), split);
+    Tensor *gradient =
+        chunk_backward(e->rank, e->local[i->chunk], i->microbatch, e->stashes[place],
+                       engine_take(e, &e->gradients[place], &e->gradient_requests[place]), split);
     hand_on(e, i, i->chunk - 1, e->gradients, e->input_gradients, gradient);
     if (!split) chunk_stash_free(&e->stashes[place]);
 }
@@ -190,5 +190,6 @@ Status engine_step(Engine *e, const UpdateSettings *settings, int64_t step, Engi
         }
         TRY(e->rank->backend->failure);
     }
-    return status_ok();
+    engine_sent_drop(e, true);
+    return e->rank->backend->failure;
 }

@@ -11,6 +11,12 @@
 #include "runtime/update.h"
 #include "workload/program.h"
 
+// A message that left while other work goes on.
+typedef struct {
+    CommRequest *request;
+    Tensor *tensor;
+} Sent;
+
 typedef struct {
     Rank *rank;
     const Program *program;
@@ -22,7 +28,10 @@ typedef struct {
     ChunkStash **stashes;
     Tensor **inputs, **outputs;            // of forwards: arrived or made here; to be sent
     Tensor **gradients, **input_gradients; // of outputs, of inputs: likewise
-    bool gradients_closed;                 // what comes before the reduction is done
+    CommRequest **input_requests, **gradient_requests; // of those that are still to arrive
+    Sent *sent;                                        // [num_sent] still under way
+    int num_sent;
+    bool gradients_closed; // what comes before the reduction is done
 } Engine;
 
 Status engine_create(Rank *rank, const Program *program, Arena *arena, Engine *out);
@@ -44,8 +53,17 @@ static inline int64_t engine_place(const Engine *engine, const Instruction *i) {
     return (int64_t)engine->local[i->chunk] * engine->num_microbatches + i->microbatch;
 }
 
+// Refuses messages that this device's groups do not have.
+Status engine_check_messages(const Engine *engine);
+
 // The messages that follow each other as one group, from `first` on. Returns how many there are.
 int engine_exchange(Engine *engine, int first);
+
+// Takes what has arrived at a place, waiting for it; NULL: nothing is to arrive there.
+Tensor *engine_take(Engine *engine, Tensor **place, CommRequest **request);
+
+// Gives back what has left; all: waits for it.
+void engine_sent_drop(Engine *engine, bool all);
 
 // Adds what the other holder of a tied matrix has to its gradient; nothing where there is none.
 void engine_exchange_tied(Engine *engine);

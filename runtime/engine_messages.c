@@ -9,8 +9,10 @@
 // A message, and where its array comes from or goes to.
 typedef struct {
     Message message;
-    Tensor **place;
-    int order; // of the sender's instruction
+    Tensor **place; // NULL: gradients that are sent from where they are
+    int order;      // of the sender's instruction
+    Tensor *added;  // received, to be added to `to`
+    void *to;
 } Pending;
 
 static bool is_message(const Instruction *i) {
@@ -34,28 +36,112 @@ static Pending pending_of(Engine *e, const Instruction *i, int index) {
                      .order = receive ? i->match : index};
 }
 
+// Gradients of a chunk, exchanged with the rank that has its copy: of this rank's shard.
+static Pending pending_copies(Engine *e, const Instruction *i, int index) {
+    Rank *rank = e->rank;
+    Backend *b = rank->backend;
+    const bool receive = i->kind == INSTRUCTION_RECV;
+    const ChunkState *chunk = &rank->chunks[e->local[i->chunk]];
+    Pending p = {.to = wide_at(b, chunk->gradients, chunk->shard_begin),
+                 .order = receive ? i->match : index};
+    if (receive) p.added = rank_wide(rank, chunk->shard_count);
+    p.message = (Message){.peer = i->peer,
+                          .receive = receive,
+                          .array = receive ? p.added->data : p.to,
+                          .count = chunk->shard_count,
+                          .dtype = b->wide};
+    return p;
+}
+
+static void message_done(Engine *e, Pending *p) {
+    Rank *rank = e->rank;
+    Backend *b = rank->backend;
+    if (p->place && !p->message.receive) rank_drop(rank, p->place);
+    if (!p->added) return;
+    b->table->cast(b, p->to, b->wide, p->added->data, b->wide, true, p->message.count,
+                   rank->stream);
+    rank_drop(rank, &p->added);
+}
+
 static int compare(const void *a, const void *b) {
     return ((const Pending *)a)->order - ((const Pending *)b)->order;
 }
+
+// --- Messages that do not block
+
+Status engine_check_messages(const Engine *e) {
+    const Comm *pp = rank_comm(e->rank, GROUP_PP);
+    bool starts = false;
+    for (int n = 0; n < e->num_instructions; n++)
+        starts |= is_message(&e->instructions[n]) && e->instructions[n].p2p_group < 0;
+    if (!starts || pp->table->start) return status_ok();
+    return status_error(STATUS_INVALID,
+                        "%s: its messages do not wait for each other, which this device's do",
+                        plan_schedule_name(e->rank->plan));
+}
+
+static void message_start(Engine *e, const Instruction *i, int index) {
+    Comm *pp = rank_comm(e->rank, GROUP_PP);
+    Pending p = pending_of(e, i, index);
+    p.message.tag = p.order;
+    CommRequest *request = pp->table->start(pp, &p.message, e->rank->stream);
+    if (i->kind == INSTRUCTION_RECV) {
+        const bool forward = i->phase == PHASE_FORWARD;
+        (forward ? e->input_requests : e->gradient_requests)[engine_place(e, i)] = request;
+        return;
+    }
+    e->sent[e->num_sent++] = (Sent){request, *p.place};
+    *p.place = NULL;
+    engine_sent_drop(e, false);
+}
+
+Tensor *engine_take(Engine *e, Tensor **place, CommRequest **request) {
+    Comm *pp = rank_comm(e->rank, GROUP_PP);
+    if (*request) pp->table->finish(pp, *request, true);
+    *request = NULL;
+    Tensor *tensor = *place;
+    *place = NULL;
+    return tensor;
+}
+
+void engine_sent_drop(Engine *e, bool all) {
+    Comm *pp = rank_comm(e->rank, GROUP_PP);
+    int left = 0;
+    for (int i = 0; i < e->num_sent; i++) {
+        if (pp->table->finish(pp, e->sent[i].request, all))
+            rank_drop(e->rank, &e->sent[i].tensor);
+        else
+            e->sent[left++] = e->sent[i];
+    }
+    e->num_sent = left;
+}
+
+// --- Groups of messages
 
 int engine_exchange(Engine *e, int first) {
     enum { MOST = 16 };
     const Instruction *list = e->instructions;
     const int group = list[first].p2p_group;
+    if (group < 0) {
+        message_start(e, &list[first], first);
+        return 1;
+    }
     Pending pending[MOST];
     Message messages[MOST];
     int num = 0, last = first;
     while (last < e->num_instructions && is_message(&list[last]) && num < MOST &&
            list[last].p2p_group == group) {
-        if (!list[last].embedding) pending[num++] = pending_of(e, &list[last], last);
+        if (list[last].copies)
+            pending[num++] = pending_copies(e, &list[last], last);
+        else if (!list[last].embedding)
+            pending[num++] = pending_of(e, &list[last], last);
         last++;
     }
     qsort(pending, (size_t)num, sizeof *pending, compare);
     for (int i = 0; i < num; i++) messages[i] = pending[i].message;
     Comm *pp = rank_comm(e->rank, GROUP_PP);
     if (num > 0) pp->table->exchange(pp, messages, num, e->rank->stream);
-    for (int i = 0; i < num; i++)
-        if (!messages[i].receive) rank_drop(e->rank, pending[i].place);
+    for (int i = 0; i < num; i++) message_done(e, &pending[i]);
     return last - first;
 }
 
@@ -83,8 +169,10 @@ void engine_exchange_tied(Engine *e) {
     const int64_t count = parameter_count(table);
     Tensor *other = rank_wide(rank, count);
     void *own = chunk_gradient(b, chunk, table);
-    const Message both[2] = {{message->peer, false, own, count, b->wide},
-                             {message->peer, true, other->data, count, b->wide}};
+    Message both[2] = {{.peer = message->peer, .array = own, .count = count, .dtype = b->wide}};
+    both[1] = both[0];
+    both[1].receive = true;
+    both[1].array = other->data;
     Comm *pp = rank_comm(rank, GROUP_PP);
     pp->table->exchange(pp, both, 2, rank->stream);
     b->table->cast(b, own, b->wide, other->data, b->wide, true, count, rank->stream);
