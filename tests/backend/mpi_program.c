@@ -252,8 +252,8 @@ static void test_counts(Backend *backend, const int *ranks, int num_ranks) {
     comm->table->all_gather(comm, out, in, 10, DTYPE_FP32, NULL);
     comm->table->reduce_scatter(comm, out, in, 10, DTYPE_FP32, NULL);
     comm->table->all_to_all(comm, out, counts, offsets, in, counts, offsets, DTYPE_FP32, NULL);
-    const Message messages[] = {{comm->rank, false, in, 10, DTYPE_FP32},
-                                {comm->rank, true, out, 10, DTYPE_FP32}};
+    const Message messages[] = {{comm->rank, false, in, 10, DTYPE_FP32, 0},
+                                {comm->rank, true, out, 10, DTYPE_FP32, 0}};
     comm->table->exchange(comm, messages, 2, NULL);
     EXPECT(comm->num_calls == 6);
     EXPECT(comm->sent_bytes == (num_ranks == 1 ? 0 : 40 + 40 + 3 * 40.0 * num_ranks + 40));
@@ -295,8 +295,8 @@ static void test_refusal_of_mpi(const int *ranks, int num_ranks) {
     float in[2] = {0}, out[1];
     EXPECT(cpu_backend_open(DTYPE_FP32, 0, &backend).code == STATUS_OK);
     EXPECT(mpi_comm_create(backend, ranks, num_ranks, &comm).code == STATUS_OK);
-    const Message messages[] = {{comm->rank, false, in, 2, DTYPE_FP32},
-                                {comm->rank, true, out, 1, DTYPE_FP32}};
+    const Message messages[] = {{comm->rank, false, in, 2, DTYPE_FP32, 0},
+                                {comm->rank, true, out, 1, DTYPE_FP32, 0}};
     comm->table->exchange(comm, messages, 2, NULL);
     Status status = backend_sync(backend);
     EXPECT(status.code == STATUS_MACHINE);

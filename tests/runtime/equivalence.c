@@ -1,0 +1,269 @@
+// Every split of a plan trains as one process does: fp64, five steps; loss, gradient norm, each
+// gradient before the optimizer and each weight behind it. And a mistake in each dimension is seen.
+//
+// Usage: runtime-equivalence alone|schedules|pairs|mutants RUN [FOLDER]
+//   RUN     meshwright-run; of mutants the one that was built with them
+//   FOLDER  for its files; by default one of its own, which is removed
+#include "base/json.h"
+#include "config/parallel.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { NUM_STEPS = 5 };
+
+static const double MOST_ERROR = 1e-10;
+
+typedef struct {
+    const char *model;    // "gpt", "llama"
+    const char *parallel; // members of the object
+    int num_ranks;
+    const char *mutant; // NULL: none
+} Case;
+
+static const char *const GPT =
+    "{\"name\": \"gpt\", \"model_type\": \"gpt2\", \"activation_function\": \"gelu_new\", "
+    "\"n_embd\": 32, \"n_layer\": 4, \"n_head\": 4, \"n_positions\": 16, \"vocab_size\": 260}";
+static const char *const LLAMA =
+    "{\"name\": \"llama\", \"model_type\": \"llama\", \"hidden_size\": 32, "
+    "\"num_hidden_layers\": 6, \"num_attention_heads\": 8, \"num_key_value_heads\": 4, "
+    "\"intermediate_size\": 48, \"vocab_size\": 260, \"max_position_embeddings\": 16, "
+    "\"tie_word_embeddings\": false}";
+
+static const Case ALONE[] = {
+    {"gpt", "\"recompute\": \"full\"", 1, NULL},
+    {"llama", "\"recompute\": \"selective\"", 1, NULL},
+    {"gpt", "\"micro_batch\": 4", 1, NULL},
+    {"gpt", "\"tp\": 2, \"sequence_parallel\": false", 2, NULL},
+    {"gpt", "\"tp\": 2", 2, NULL},
+    {"gpt", "\"tp\": 4", 4, NULL},
+    {"llama", "\"tp\": 4, \"sequence_parallel\": false", 4, NULL},
+    {"llama", "\"tp\": 4", 4, NULL},
+    {"gpt", "\"dp\": 4, \"zero_stage\": 0", 4, NULL},
+    {"gpt", "\"dp\": 2, \"zero_stage\": 1", 2, NULL},
+    {"llama", "\"dp\": 4, \"zero_stage\": 1", 4, NULL},
+    {"gpt", "\"dp\": 4, \"zero_stage\": 1, \"zero_group\": 2", 4, NULL},
+    {"gpt", "\"pp\": 4", 4, NULL},
+    {"llama", "\"pp\": 2, \"recompute\": \"full\", \"recompute_layers\": 2", 2, NULL},
+};
+
+static const Case PAIRS[] = {
+    {"gpt", "\"tp\": 2, \"pp\": 4", 8, NULL},
+    {"llama", "\"tp\": 4, \"pp\": 2, \"schedule\": \"zb-h1\"", 8, NULL},
+    {"gpt", "\"tp\": 2, \"pp\": 2, \"schedule\": \"zb-v\", \"vpp\": 2, \"recompute\": \"full\"", 4,
+     NULL},
+    {"llama", "\"tp\": 2, \"dp\": 4, \"zero_stage\": 1", 8, NULL},
+    {"gpt", "\"tp\": 4, \"dp\": 2, \"zero_stage\": 0, \"sequence_parallel\": false", 8, NULL},
+    {"gpt", "\"pp\": 4, \"dp\": 2, \"zero_stage\": 1", 8, NULL},
+    {"llama", "\"pp\": 2, \"dp\": 4, \"zero_stage\": 1, \"zero_group\": 2", 8, NULL},
+    {"gpt", "\"pp\": 2, \"dp\": 2, \"schedule\": \"dualpipe\", \"vpp\": 2, \"zero_stage\": 1", 4,
+     NULL},
+    {"gpt", "\"tp\": 2, \"pp\": 2, \"dp\": 2, \"zero_stage\": 1", 8, NULL},
+    {"llama",
+     "\"tp\": 2, \"pp\": 2, \"dp\": 2, \"vpp\": 2, \"schedule\": \"interleaved\", "
+     "\"zero_stage\": 1, \"recompute\": \"selective\"",
+     8, NULL},
+};
+
+static const Case MUTANTS[] = {
+    {"gpt", "\"tp\": 2, \"sequence_parallel\": false", 2, "tp-no-input-sum"},
+    {"gpt", "\"tp\": 2", 2, "sp-no-norm-sum"},
+    {"gpt", "\"tp\": 2", 2, "vocabulary-max"},
+    {"gpt", "\"tp\": 2", 2, "norm-counts-all"},
+    {"gpt", "\"dp\": 2, \"zero_stage\": 0", 2, "dp-no-reduce"},
+    {"gpt", "\"dp\": 2, \"zero_stage\": 1", 2, "zero-stale-weights"},
+    {"gpt", "\"pp\": 2", 2, "pp-first-batch"},
+    {"gpt", "\"pp\": 2", 2, "pp-no-tied-sum"},
+    {"gpt", "\"pp\": 2, \"schedule\": \"zb-h1\"", 2, "split-drops-weight"},
+};
+
+// --- Runs
+
+typedef struct {
+    const char *run, *folder;
+} Place;
+
+static bool plan_write(const char *path, const Case *c) {
+    FILE *file = fopen(path, "w");
+    if (!file) return false;
+    fprintf(file,
+            "{\"schema\": 1, \"model\": %s, \"cluster\": {\"gpu\": \"h100-sxm-80g\", "
+            "\"num_gpus\": %d, \"gpus_per_node\": 8, \"scale_up\": {\"link\": \"nvlink4\", "
+            "\"domain_gpus\": 8}, \"scale_out\": {\"nics_per_node\": 8, \"nic_bytes_per_s\": "
+            "50e9, \"topology\": \"fat-tree\", \"oversubscription\": 1.0}}, \"training\": "
+            "{\"seq_len\": 16, \"global_batch\": 16, \"precision\": \"fp64\", \"stack\": "
+            "\"runtime\"}, \"parallel\": {%s%s}}\n",
+            strcmp(c->model, "gpt") == 0 ? GPT : LLAMA, c->num_ranks, c->parallel,
+            strstr(c->parallel, "micro_batch") ? "" : ", \"micro_batch\": 1");
+    return fclose(file) == 0;
+}
+
+// Runs a case; its files are FOLDER/NAME.
+static bool case_run(const Place *place, const Case *c, const char *name) {
+    char path[512], command[2048], start[128] = "";
+    snprintf(path, sizeof path, "%s/%s", place->folder, name);
+    mkdir(path, 0777);
+    snprintf(path, sizeof path, "%s/%s/plan.json", place->folder, name);
+    if (!plan_write(path, c)) return false;
+    if (c->num_ranks > 1)
+        snprintf(start, sizeof start, "mpirun --allow-run-as-root --oversubscribe -n %d ",
+                 c->num_ranks);
+    snprintf(
+        command, sizeof command,
+        "cd %s/%s && rm -f *.f64 && %s timeout 60 %s%s plan.json --steps %d --dump . --log log "
+        ">out 2>&1",
+        place->folder, name, "OPENBLAS_NUM_THREADS=1", start, place->run, NUM_STEPS);
+    if (system(command) == 0) return true;
+    snprintf(command, sizeof command, "tail -n 5 %s/%s/out >&2", place->folder, name);
+    if (system(command) != 0) fprintf(stderr, "and its output is lost\n");
+    return false;
+}
+
+// --- Comparison
+
+static double *numbers_read(const char *path, size_t *num) {
+    struct stat is;
+    FILE *file = fopen(path, "rb");
+    if (!file || fstat(fileno(file), &is) != 0) return NULL;
+    *num = (size_t)is.st_size / sizeof(double);
+    double *values = malloc((size_t)is.st_size);
+    if (values && fread(values, sizeof *values, *num, file) != *num) *num = 0;
+    fclose(file);
+    return values;
+}
+
+static double largest(const double *values, size_t num) {
+    double most = 0;
+    for (size_t i = 0; i < num; i++) most = fmax(most, fabs(values[i]));
+    return most;
+}
+
+// The worst parameter of two dumps: difference over its largest value, or over 1e-4 of the largest
+// of all where that is more (the gradient of a key's bias is nothing but rounding).
+static double dump_error(const char *expected, const char *found, const char *list) {
+    size_t num = 0, num_found = 0;
+    double *a = numbers_read(expected, &num), *b = numbers_read(found, &num_found), worst = 0;
+    FILE *file = fopen(list, "r");
+    if (!a || !b || !file || num == 0 || num != num_found) worst = INFINITY;
+    const double floor = 1e-4 * (worst == 0 ? largest(a, num) : 0);
+    char name[128];
+    long long rows, columns, offset;
+    while (worst < INFINITY &&
+           fscanf(file, "%127s %lld %lld %lld", name, &rows, &columns, &offset) == 4) {
+        const size_t count = (size_t)(rows * columns), first = (size_t)offset;
+        const double scale = fmax(floor, largest(a + first, count));
+        for (size_t i = first; i < first + count; i++) {
+            const double error = fabs(a[i] - b[i]) / scale;
+            worst = isfinite(b[i]) ? fmax(worst, error) : INFINITY;
+        }
+    }
+    if (file) fclose(file);
+    free(a);
+    free(b);
+    return worst;
+}
+
+static double log_error(const char *expected, const char *found, Arena *arena) {
+    JsonNode *a, *b;
+    int num_a, num_b;
+    if (json_load_lines(expected, arena, &a, &num_a).code != STATUS_OK ||
+        json_load_lines(found, arena, &b, &num_b).code != STATUS_OK || num_a != NUM_STEPS ||
+        num_b != NUM_STEPS)
+        return INFINITY;
+    double worst = 0;
+    for (int i = 0; i < NUM_STEPS; i++)
+        for (int k = 0; k < 2; k++) {
+            const char *key = k ? "gradient_norm" : "loss";
+            const JsonNode node_a = json_get(&a[i], key), node_b = json_get(&b[i], key);
+            double x = NAN, y = NAN;
+            if (json_read_double(&node_a, 0, 1e9, &x).code != STATUS_OK ||
+                json_read_double(&node_b, 0, 1e9, &y).code != STATUS_OK)
+                return INFINITY;
+            worst = fmax(worst, fabs(x - y) / x);
+        }
+    return worst;
+}
+
+static double runs_error(const Place *place, const char *expected, const char *found) {
+    Arena arena = {0};
+    char a[512], b[512], list[512];
+    snprintf(a, sizeof a, "%s/%s/log", place->folder, expected);
+    snprintf(b, sizeof b, "%s/%s/log", place->folder, found);
+    snprintf(list, sizeof list, "%s/%s/parameters.txt", place->folder, expected);
+    double worst = log_error(a, b, &arena);
+    for (int step = 1; step <= NUM_STEPS; step++)
+        for (int k = 0; k < 2; k++) {
+            const char *kind = k ? "weights" : "gradients";
+            snprintf(a, sizeof a, "%s/%s/%s-%d.f64", place->folder, expected, kind, step);
+            snprintf(b, sizeof b, "%s/%s/%s-%d.f64", place->folder, found, kind, step);
+            worst = fmax(worst, dump_error(a, b, list));
+        }
+    arena_free(&arena);
+    return worst;
+}
+
+// --- Tables
+
+// Prints a line; a mutant that is not seen is as bad as a plan that differs.
+static bool case_check(const Place *place, const Case *c) {
+    const bool ran = case_run(place, c, "split");
+    const double error = ran ? runs_error(place, c->model, "split") : INFINITY;
+    const bool good = c->mutant ? ran && error > MOST_ERROR : error <= MOST_ERROR;
+    printf("%-5s %d ranks, %s%s%s: %s %.1e%s\n", c->model, c->num_ranks, c->parallel,
+           c->mutant ? ", mutant " : "", c->mutant ? c->mutant : "", ran ? "differs by" : "failed",
+           error, good ? "" : "  WRONG");
+    fflush(stdout);
+    return good;
+}
+
+static bool cases_check(const Place *place, const Case *cases, size_t num) {
+    bool good = true;
+    for (size_t i = 0; i < num; i++) {
+        if (cases[i].mutant) setenv("MESHWRIGHT_MUTANT", cases[i].mutant, 1);
+        good &= case_check(place, &cases[i]);
+    }
+    return good;
+}
+
+// Each schedule of the table, with two chunks a rank where it holds so many.
+static bool schedules_check(const Place *place) {
+    bool good = true;
+    for (int kind = 0; kind < NUM_SCHEDULES; kind++) {
+        const bool one = kind == SCHEDULE_GPIPE || kind == SCHEDULE_1F1B ||
+                         kind == SCHEDULE_ZB_H1 || kind == SCHEDULE_ZB_H2;
+        char parallel[128];
+        for (int pp = 2; pp <= (one ? 4 : 2); pp += 2) {
+            snprintf(parallel, sizeof parallel, "\"pp\": %d, \"vpp\": %d, \"schedule\": \"%s\"", pp,
+                     one ? 1 : 2, SCHEDULE_NAMES[kind]);
+            good &= case_check(place, &(Case){"gpt", parallel, pp, NULL});
+        }
+    }
+    return good;
+}
+
+static bool table_check(const Place *place, const char *table) {
+    if (strcmp(table, "alone") == 0) return cases_check(place, ALONE, sizeof ALONE / sizeof *ALONE);
+    if (strcmp(table, "pairs") == 0) return cases_check(place, PAIRS, sizeof PAIRS / sizeof *PAIRS);
+    if (strcmp(table, "mutants") == 0)
+        return cases_check(place, MUTANTS, sizeof MUTANTS / sizeof *MUTANTS);
+    if (strcmp(table, "schedules") == 0) return schedules_check(place);
+    fprintf(stderr, "runtime-equivalence: no table %s\n", table);
+    return false;
+}
+
+int main(int argc, char **argv) {
+    char own[] = "/tmp/meshwright-equivalence-XXXXXX", command[512];
+    if (argc < 3) return 2;
+    const Place place = {argv[2], argc > 3 ? argv[3] : mkdtemp(own)};
+    if (system("mpirun --version >/dev/null 2>&1") != 0) return 77;
+    bool good = case_run(&place, &(Case){"gpt", "\"tp\": 1", 1, NULL}, "gpt") &&
+                case_run(&place, &(Case){"llama", "\"tp\": 1", 1, NULL}, "llama") &&
+                table_check(&place, argv[1]);
+    snprintf(command, sizeof command, "rm -rf %s", own);
+    if (argc <= 3 && system(command) != 0) good = false;
+    return good ? 0 : 1;
+}
