@@ -194,9 +194,9 @@ static void test_exchange(const Group *group, Dtype dtype, int64_t count) {
         for (int part = 0; part < 2; part++) {
             int64_t from = part * lengths[0];
             messages[num_messages++] =
-                (Message){r, false, element(arrays.in, dtype, from), lengths[part], dtype};
+                (Message){r, false, element(arrays.in, dtype, from), lengths[part], dtype, 0};
             messages[num_messages++] = (Message){
-                r, true, element(arrays.out, dtype, r * both + from), lengths[part], dtype};
+                r, true, element(arrays.out, dtype, r * both + from), lengths[part], dtype, 0};
         }
     }
     group->comm->table->exchange(group->comm, messages, num_messages, NULL);
