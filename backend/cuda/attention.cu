@@ -47,7 +47,8 @@ __global__ void __launch_bounds__(256) delta_kernel(Attention a, float *delta, i
 #pragma unroll
         for (int j = 0; j < N; j++) sum += u[j] * v[j];
     }
-    unsigned members = __activemask();
+    unsigned lane = threadIdx.x % 32; // the last warp may be cut off, but only between heads
+    unsigned members = LANES == 32 ? 0xffffffffu : ((1u << LANES % 32) - 1) << lane / LANES * LANES;
 #pragma unroll
     for (int step = LANES / 2; step > 0; step /= 2) sum += __shfl_xor_sync(members, sum, step);
     if (threadIdx.x % LANES == 0)

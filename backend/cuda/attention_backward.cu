@@ -152,25 +152,6 @@ __global__ void __launch_bounds__(32 * WARPS) keys_kernel(Attention a, const flo
 
 // --- Queries
 
-// Sets scores to -infinity where a key is not seen. row, column: of the thread's first of each.
-template <int MT, int NT>
-__device__ __forceinline__ void hide_keys(float (&s)[MT][NT][4], const Attention &a, int row,
-                                          int column) {
-#pragma unroll
-    for (int mt = 0; mt < MT; mt++)
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            KeyRange keys = keys_of(a, row + mt * 16 + r * 8);
-#pragma unroll
-            for (int nt = 0; nt < NT; nt++)
-#pragma unroll
-                for (int e = 0; e < 2; e++) {
-                    int key = column + nt * 8 + e;
-                    if (key < keys.first || key >= keys.end) s[mt][nt][2 * r + e] = -CUDART_INF_F;
-                }
-        }
-}
-
 // BM queries a block, BN keys a tile, 16 MT queries a warp; as the forward.
 template <int D, int BN, int MT, int WARPS>
 __global__ void __launch_bounds__(32 * WARPS) queries_kernel(Attention a, const float *delta) {

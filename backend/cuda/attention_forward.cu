@@ -50,25 +50,6 @@ template <int MT> struct Softmax {
     }
 };
 
-// row: of the thread's first row; column: of its first column of the tile.
-template <int MT, int NT>
-__device__ __forceinline__ void hide(float (&s)[MT][NT][4], const Attention &a, int row,
-                                     int column) {
-#pragma unroll
-    for (int mt = 0; mt < MT; mt++)
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            KeyRange keys = keys_of(a, row + mt * 16 + r * 8);
-#pragma unroll
-            for (int nt = 0; nt < NT; nt++)
-#pragma unroll
-                for (int e = 0; e < 2; e++) {
-                    int key = column + nt * 8 + e;
-                    if (key < keys.first || key >= keys.end) s[mt][nt][2 * r + e] = -CUDART_INF_F;
-                }
-        }
-}
-
 // BM queries a block, BN keys a tile, 16 MT queries a warp.
 template <int D, int BN, int MT, int WARPS>
 __global__ void __launch_bounds__(32 * WARPS) forward_kernel(Attention a) {
@@ -116,7 +97,7 @@ __global__ void __launch_bounds__(32 * WARPS) forward_kernel(Attention a) {
         bool whole = key + BN <= num_keys &&
                      (!a.causal || key + BN - 1 <= first + (int)a.query_first) &&
                      (a.window == 0 || key > last + (int)a.query_first - (int)a.window);
-        if (!whole) hide(s, a, first + warp_row + lane / 4, key + lane % 4 * 2);
+        if (!whole) hide_keys(s, a, first + warp_row + lane / 4, key + lane % 4 * 2);
         softmax.step(s, o, scale);
         uint32_t p[MT][NT / 2][4];
         as_left(p, s);

@@ -194,6 +194,25 @@ __device__ __forceinline__ float lse_in_log2(float lse) {
     return lse == -CUDART_INF_F ? CUDART_INF_F : lse * LOG2_E;
 }
 
+// Sets scores to -infinity where a key is not seen. row, column: of the thread's first of each.
+template <int MT, int NT>
+__device__ __forceinline__ void hide_keys(float (&s)[MT][NT][4], const Attention &a, int row,
+                                          int column) {
+#pragma unroll
+    for (int mt = 0; mt < MT; mt++)
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            KeyRange keys = keys_of(a, row + mt * 16 + r * 8);
+#pragma unroll
+            for (int nt = 0; nt < NT; nt++)
+#pragma unroll
+                for (int e = 0; e < 2; e++) {
+                    int key = column + nt * 8 + e;
+                    if (key < keys.first || key >= keys.end) s[mt][nt][2 * r + e] = -CUDART_INF_F;
+                }
+        }
+}
+
 // --- Launches
 
 // kernel's shared memory is set to what it takes once; this is cheap enough to be done each time.
