@@ -79,7 +79,6 @@ static void decode(Dtype dtype, double *to, const void *from, int64_t count) {
 
 void case_begin(Checker *checker, const char *name, const char *sizes, ...) {
     checker->num_arrays = 0;
-    checker->extra_tolerance = 0;
     checker->worst = (BackendCheck){.error = -1};
     snprintf(checker->worst.name, sizeof checker->worst.name, "%s", name);
     va_list arguments;
@@ -224,7 +223,6 @@ static void compare_array(Checker *checker, const CheckArray *array) {
     BackendCheck check = checker->worst;
     Dtype dtype = dtype_on(checker, array->format, CHECK_DEVICE);
     check.tolerance = tolerance_of(dtype);
-    if (dtype != DTYPE_INT32) check.tolerance += checker->extra_tolerance;
     compare(read_back(checker, array, CHECK_DEVICE), read_back(checker, array, CHECK_REFERENCE),
             array->count + GUARD, &check.error, &check.largest);
     check.wrong =

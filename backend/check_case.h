@@ -37,9 +37,8 @@ typedef struct {
     Arena arena; // of the case
     CheckArray arrays[MAX_CHECK_ARRAYS];
     int num_arrays;
-    uint32_t num_draws;     // of random arrays, so that no two are the same
-    double extra_tolerance; // of the case
-    BackendCheck worst;     // of the case
+    uint32_t num_draws; // of random arrays, so that no two are the same
+    BackendCheck worst; // of the case
 } Checker;
 
 void case_begin(Checker *checker, const char *name, const char *sizes, ...)

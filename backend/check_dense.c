@@ -203,10 +203,6 @@ static void check_rope(Checker *checker, Rope call) {
                (long long)call.tokens, call.heads, call.head_dim, (long long)call.stride,
                call.inverse ? ", inverse" : "");
     enum { MAX_POSITION = 5000 };
-    // An angle of p radians is rounded to p 2^-24 where it is an fp32, as is usual.
-    if (checker->sides[CHECK_DEVICE]->wide == DTYPE_FP32) {
-        checker->extra_tolerance = MAX_POSITION * 0x1p-24;
-    }
     const CheckArray *x =
         case_random(checker, "x", CHECK_ACT, CHECK_CHANGED, call.tokens * call.stride, 1);
     const CheckArray *positions = case_ints(checker, "positions", call.tokens,

@@ -2,7 +2,7 @@
 //
 // Arrays are in the memory of the host. A call is done when it returns. What is reduced is fp32,
 // fp64 or int32; the order of a sum is MPI's, the same in each run of the same processes, and all
-// get the same bits. A group of one sends nothing, so that nothing is counted.
+// get the same bits.
 #pragma once
 
 #include "backend/comm.h"
