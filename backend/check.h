@@ -23,5 +23,5 @@ enum { CHECK_LARGEST = 5 };
 
 typedef void (*CheckReport)(void *context, const BackendCheck *check);
 
-// Reports each case. A failure of the device, or of the memory for the reference, ends the check.
+// Reports each case; the first failure of the device ends the check.
 Status backend_check(Backend *device, CheckReport report, void *context);

@@ -87,20 +87,25 @@ void case_begin(Checker *checker, const char *name, const char *sizes, ...) {
     va_end(arguments);
 }
 
-// Values NULL: NaN everywhere.
+static size_t array_bytes(const Checker *checker, const CheckArray *array, int side) {
+    return (size_t)(array->count + GUARD) * dtype_bytes(dtype_on(checker, array->format, side));
+}
+
+// Values NULL: NaN everywhere. The reference computes in the host's memory, which is the arena's.
 static const CheckArray *array_make(Checker *checker, CheckArray array, const double *values) {
     assert(checker->num_arrays < MAX_CHECK_ARRAYS);
     FOR_EACH_SIDE(side) {
-        Backend *backend = checker->sides[side];
-        Dtype dtype = dtype_on(checker, array.format, side);
-        size_t bytes = (size_t)(array.count + GUARD) * dtype_bytes(dtype);
-        void *host = arena_alloc(&checker->arena, bytes);
-        memset(host, 0xff, bytes); // NaN in every format, -1 of an int32
-        if (values != NULL) encode(dtype, host, values, array.count);
-        array.at[side] = backend->table->alloc(backend, bytes);
-        backend->table->upload(backend, array.at[side], host, bytes, backend->stream);
-        backend_sync(backend); // the host's copy may go
+        size_t bytes = array_bytes(checker, &array, side);
+        array.at[side] = arena_alloc(&checker->arena, bytes);
+        memset(array.at[side], 0xff, bytes); // NaN in every format, -1 of an int32
+        if (values == NULL) continue;
+        encode(dtype_on(checker, array.format, side), array.at[side], values, array.count);
     }
+    Backend *device = checker->sides[CHECK_DEVICE];
+    const void *host = array.at[CHECK_DEVICE];
+    size_t bytes = array_bytes(checker, &array, CHECK_DEVICE);
+    array.at[CHECK_DEVICE] = device->table->alloc(device, bytes);
+    device->table->upload(device, array.at[CHECK_DEVICE], host, bytes, device->stream);
     checker->arrays[checker->num_arrays] = array;
     return &checker->arrays[checker->num_arrays++];
 }
@@ -164,9 +169,9 @@ static double *read_back(Checker *checker, const CheckArray *array, int side) {
     Backend *backend = checker->sides[side];
     Dtype dtype = dtype_on(checker, array->format, side);
     int64_t count = array->count + GUARD;
-    void *host = arena_alloc(&checker->arena, (size_t)count * dtype_bytes(dtype));
+    size_t bytes = array_bytes(checker, array, side);
+    void *host = arena_alloc(&checker->arena, bytes);
     double *values = ARENA_ARRAY(&checker->arena, count, double);
-    size_t bytes = (size_t)count * dtype_bytes(dtype);
     Status status =
         backend->table->download(backend, host, array->at[side], bytes, backend->stream);
     if (status.code == STATUS_OK) decode(dtype, values, host, count);
@@ -222,12 +227,13 @@ static void compare(const double *found, const double *expected, int64_t count, 
 static void compare_array(Checker *checker, const CheckArray *array) {
     BackendCheck check = checker->worst;
     Dtype dtype = dtype_on(checker, array->format, CHECK_DEVICE);
-    check.tolerance = tolerance_of(dtype);
+    check.tolerance = array->use == CHECK_READ ? 0 : tolerance_of(dtype);
     compare(read_back(checker, array, CHECK_DEVICE), read_back(checker, array, CHECK_REFERENCE),
             array->count + GUARD, &check.error, &check.largest);
     check.wrong =
         !(check.error <= check.tolerance && check.largest <= CHECK_LARGEST * check.tolerance);
     snprintf(check.array, sizeof check.array, "%s", array->name);
+    if (array->use == CHECK_READ && !check.wrong) return;
     bool worse = check.error * checker->worst.tolerance > checker->worst.error * check.tolerance;
     bool first = checker->worst.error < 0;
     if (first || (check.wrong && !checker->worst.wrong) ||
@@ -237,20 +243,14 @@ static void compare_array(Checker *checker, const CheckArray *array) {
 }
 
 void case_end(Checker *checker) {
+    for (int i = 0; i < checker->num_arrays; i++) compare_array(checker, &checker->arrays[i]);
+    Backend *device = checker->sides[CHECK_DEVICE];
+    bool failed = backend_sync(device).code != STATUS_OK;
     for (int i = 0; i < checker->num_arrays; i++) {
-        if (checker->arrays[i].use != CHECK_READ) compare_array(checker, &checker->arrays[i]);
-    }
-    bool failed = false;
-    FOR_EACH_SIDE(side) {
-        Backend *backend = checker->sides[side];
-        failed = failed || backend_sync(backend).code != STATUS_OK;
-        for (int i = checker->num_arrays - 1; i >= 0; i--) {
-            const CheckArray *array = &checker->arrays[i];
-            if (array->at[side] == NULL) continue;
-            backend->table->release(backend, array->at[side],
-                                    (size_t)(array->count + GUARD) *
-                                        dtype_bytes(dtype_on(checker, array->format, side)));
-        }
+        const CheckArray *array = &checker->arrays[i];
+        if (array->at[CHECK_DEVICE] == NULL) continue;
+        device->table->release(device, array->at[CHECK_DEVICE],
+                               array_bytes(checker, array, CHECK_DEVICE));
     }
     if (!failed) checker->report(checker->context, &checker->worst);
     arena_reset(&checker->arena);

@@ -2,7 +2,7 @@
 // reference.
 //
 // A case is begun, its arrays are made, the operation is queued once for each side, the case is
-// ended: that compares every array that is not only read.
+// ended: that compares every array.
 #pragma once
 
 #include "backend/check.h"
@@ -15,7 +15,7 @@ typedef enum { CHECK_DEVICE, CHECK_REFERENCE, NUM_CHECK_SIDES } CheckSide;
 typedef enum { CHECK_ACT, CHECK_WIDE, CHECK_INT } CheckFormat;
 
 typedef enum {
-    CHECK_READ,    // not compared
+    CHECK_READ,    // must stay as it is
     CHECK_CHANGED, // holds values before
     CHECK_WRITTEN, // holds NaN before
 } CheckUse;

@@ -76,6 +76,12 @@ static void adamw_forgets_decay(Backend *backend, const AdamW *call, BackendStre
     CPU_TABLE_FP32.adamw(backend, &broken, stream);
 }
 
+static void sum_changes_its_input(Backend *backend, void *sum, const void *x, int64_t count,
+                                  BackendStream *stream) {
+    CPU_TABLE_FP32.sum_squares(backend, sum, x, count, stream);
+    memset((char *)(uintptr_t)x, 0, sizeof(float));
+}
+
 static void stream_does_not_wait(Backend *backend, void *to, const void *from, size_t bytes,
                                  BackendStream *stream) {
     if (stream == backend->stream) CPU_TABLE_FP32.copy(backend, to, from, bytes, stream);
@@ -148,6 +154,7 @@ static void broken_vocabulary_is_found(void) {
 static void other_broken_operations_are_found(void) {
     EXPECT_FOUND(router_forward, router_takes_the_last, check_routing, "router_forward");
     EXPECT_FOUND(adamw, adamw_forgets_decay, check_optimizers, "adamw");
+    EXPECT_FOUND(sum_squares, sum_changes_its_input, check_elementwise, "sum_squares");
     EXPECT_FOUND(copy, stream_does_not_wait, check_moves, "streams");
 }
 
