@@ -72,7 +72,8 @@ __global__ void __launch_bounds__(32 * WARPS) router_forward(RouterArgs a) {
 
 // With w = p, or p / S of the chosen, whose sum is S:
 //   dp = dweight, or (dweight - sum(dweight w)) / S; 0 for those not chosen
-//   dlogit = p (dp - sum(dp p))
+//   dlogit = p (dp - sum(dp p)), of which the sum is 0 with the second
+// The only choice has w = 1 exactly, and dp = 0.
 __global__ void __launch_bounds__(32 * WARPS) router_backward(RouterArgs a) {
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     int64_t row = (int64_t)blockIdx.x * WARPS + warp;
@@ -80,15 +81,15 @@ __global__ void __launch_bounds__(32 * WARPS) router_backward(RouterArgs a) {
     const float *p = a.probabilities + row * a.num_experts;
     const float *dweights = a.dweights + row * a.num_chosen;
     const int32_t *chosen = a.chosen + row * a.num_chosen;
-    float total = 0, product = 0; // S, sum(dweight p)
+    float total = 0, less = 0, dot = 0; // S, sum(dweight w), sum(dp p)
+    for (int j = 0; j < a.num_chosen; j++) total += p[chosen[j]];
     for (int j = 0; j < a.num_chosen; j++) {
-        total += p[chosen[j]];
-        product += dweights[j] * p[chosen[j]];
+        if (a.normalised)
+            less += dweights[j] * (p[chosen[j]] / total);
+        else
+            dot += dweights[j] * p[chosen[j]];
     }
-    float less = a.normalised ? product / total : 0.0f;
     float scale = a.normalised ? 1.0f / total : 1.0f;
-    // sum(dp p): over the chosen alone; 0 where normalised
-    float dot = scale * (product - less * total);
     for (int e = lane; e < a.num_experts; e += 32) {
         float dp = 0;
         for (int j = 0; j < a.num_chosen; j++)

@@ -68,6 +68,24 @@ void cuda_products_close(CudaBackend *cuda) {
     cuda->products = NULL;
 }
 
+// --- Failures
+
+static bool is_unsupported(cublasStatus_t status) {
+    return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE;
+}
+
+static Status product_error(const Backend *backend, const PlanKey *key, cublasStatus_t status) {
+    static const char *const LAYOUTS[] = {"forward", "backward input", "backward weight"};
+    return status_error(STATUS_MACHINE,
+                        "meshwright: cuBLASLt failed: %s product of m %lld, n %lld, k %lld, %s "
+                        "into %s%s%s: %s",
+                        LAYOUTS[key->layout], (long long)key->m, (long long)key->n,
+                        (long long)key->k, dtype_name(backend->act),
+                        dtype_name(key->out_wide ? backend->wide : backend->act),
+                        key->accumulate ? ", added" : "", key->bias ? ", with bias" : "",
+                        cublasLtGetStatusString(status));
+}
+
 // --- Making a plan
 
 static cudaDataType_t cuda_type(const Backend *backend, bool wide) {
@@ -125,46 +143,44 @@ static Status preference_fill(cublasLtMatmulPreference_t preference, const PlanK
     return status_ok();
 }
 
-// found: whether cuBLASLt has such a product at all.
-static Status plan_choose_with(Plan *plan, cublasLtHandle_t lt,
-                               cublasLtMatmulPreference_t preference, bool *found) {
-    TRY(preference_fill(preference, &plan->key));
+// What cuBLASLt's heuristic says; unsupported is an answer.
+static cublasStatus_t plan_ask(Plan *plan, cublasLtHandle_t lt,
+                               cublasLtMatmulPreference_t preference) {
     cublasLtMatmulHeuristicResult_t result;
     int num_results = 0;
     cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(lt, plan->desc, plan->right, plan->left, plan->out,
                                        plan->out, preference, 1, &result, &num_results);
-    *found = status == CUBLAS_STATUS_SUCCESS && num_results > 0;
-    if (status != CUBLAS_STATUS_NOT_SUPPORTED) CUBLAS_TRY(status);
-    if (!*found) return status_ok();
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+    if (num_results == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
     plan->algo = result.algo;
     plan->workspace_bytes = result.workspaceSize;
-    return status_ok();
+    return result.state;
 }
 
-static Status plan_choose(Plan *plan, cublasLtHandle_t lt, bool *found) {
+static Status plan_choose(Plan *plan, cublasLtHandle_t lt, cublasStatus_t *answer) {
     cublasLtMatmulPreference_t preference;
     CUBLAS_TRY(cublasLtMatmulPreferenceCreate(&preference));
-    Status status = plan_choose_with(plan, lt, preference, found);
+    Status status = preference_fill(preference, &plan->key);
+    if (status.code == STATUS_OK) *answer = plan_ask(plan, lt, preference);
     cublasLtMatmulPreferenceDestroy(preference);
     return status;
 }
 
-static Status plan_make(Plan *plan, const PlanKey *key, const Backend *backend,
+// bias_after: a bias is not to be left to cuBLASLt.
+static Status plan_make(Plan *plan, PlanKey key, bool bias_after, const Backend *backend,
                         cublasLtHandle_t lt) {
-    bool found = false;
-    for (int i = 0; i < 2 && !found; i++) {
+    // The bias of its epilogue has the format of what is written (cuBLAS 13.0, cublasLtMatmul()).
+    if (key.out_wide && backend->act != backend->wide) bias_after = true;
+    cublasStatus_t answer = CUBLAS_STATUS_NOT_SUPPORTED;
+    for (int i = key.bias && !bias_after ? 0 : 1; i < 2 && is_unsupported(answer); i++) {
         plan_clear(plan);
-        plan->key = *key;
-        plan->bias_after = i == 1;
+        plan->key = key;
+        plan->bias_after = key.bias && i == 1;
         TRY(plan_describe(plan, backend));
-        TRY(plan_choose(plan, lt, &found));
-        if (!key->bias) break;
+        TRY(plan_choose(plan, lt, &answer));
     }
-    if (!found)
-        return status_error(
-            STATUS_MACHINE, "meshwright: cuBLASLt has no %s product of m %lld, n %lld, k %lld",
-            dtype_name(backend->act), (long long)key->m, (long long)key->n, (long long)key->k);
+    if (answer != CUBLAS_STATUS_SUCCESS) return product_error(backend, &key, answer);
     plan->used = true;
     return status_ok();
 }
@@ -206,24 +222,35 @@ static Status plan_find(CudaProducts *products, const Backend *backend, const Pr
     *out = &products->plans[at];
     if ((*out)->used) return status_ok();
     products->num_plans++;
-    return plan_make(*out, &key, backend, products->lt);
+    return plan_make(*out, key, false, backend, products->lt);
 }
 
 // --- The call
+
+static cublasStatus_t plan_run(const Plan *plan, const CudaProducts *products, const Product *call,
+                               const BackendStream *stream) {
+    if (call->bias && !plan->bias_after) {
+        cublasStatus_t status = cublasLtMatmulDescSetAttribute(
+            plan->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &call->bias, sizeof call->bias);
+        if (status != CUBLAS_STATUS_SUCCESS) return status;
+    }
+    const float one = 1, beta = call->accumulate ? 1 : 0;
+    return cublasLtMatmul(products->lt, plan->desc, &one, call->b, plan->right, call->a, plan->left,
+                          &beta, call->out, plan->out, call->out, plan->out, &plan->algo,
+                          stream->workspace, plan->workspace_bytes, stream->handle);
+}
 
 static Status product_run(Backend *backend, const Product *call, BackendStream *stream) {
     CudaProducts *products = ((CudaBackend *)backend)->products;
     Plan *plan;
     TRY(plan_find(products, backend, call, &plan));
     if (!stream->workspace) CUDA_TRY(cudaMalloc(&stream->workspace, CUDA_WORKSPACE_BYTES));
-    if (call->bias && !plan->bias_after)
-        CUBLAS_TRY(cublasLtMatmulDescSetAttribute(plan->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                                                  &call->bias, sizeof call->bias));
-    const float one = 1, beta = call->accumulate ? 1 : 0;
-    CUBLAS_TRY(cublasLtMatmul(products->lt, plan->desc, &one, call->b, plan->right, call->a,
-                              plan->left, &beta, call->out, plan->out, call->out, plan->out,
-                              &plan->algo, stream->workspace, plan->workspace_bytes,
-                              stream->handle));
+    cublasStatus_t status = plan_run(plan, products, call, stream);
+    if (is_unsupported(status) && call->bias && !plan->bias_after) { // promised, and then not
+        TRY(plan_make(plan, plan->key, true, backend, products->lt));
+        status = plan_run(plan, products, call, stream);
+    }
+    if (status != CUBLAS_STATUS_SUCCESS) return product_error(backend, &plan->key, status);
     if (call->bias && plan->bias_after)
         CUDA_TRY(cuda_add_bias(backend, call->out, call->out_wide, call->bias, call->m, call->n,
                                stream));
