@@ -32,7 +32,7 @@ static Status plan_read(Run *run) {
 static Status backend_open(Run *run) {
     const TrainOptions *o = run->options;
     const Dtype dtype = dtype_of(o, &run->scenario.training);
-    if (o->cuda) return cuda_backend_open(0, dtype, &run->backend);
+    if (o->cuda) return cuda_backend_open(run->world->local_rank, dtype, &run->backend);
     if (dtype == DTYPE_BF16)
         return status_error(STATUS_INVALID, "--dtype bf16: the CPU has fp32 and fp64");
     return cpu_backend_open(dtype, 0, &run->backend);
@@ -98,7 +98,7 @@ Status run_prepare(const TrainOptions *o, World *world, Run *run) {
                     o->seed, &run->corpus));
     TRY(world_check(world, &run->plan));
     TRY(backend_open(run));
-    TRY(world_connect(world, &run->plan, run->backend));
+    TRY(world_connect(world, &run->plan, o->cuda, run->backend));
     return rank_create(run, world);
 }
 

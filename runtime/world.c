@@ -1,5 +1,6 @@
 #include "runtime/world.h"
 
+#include "backend/cuda_backend.h"
 #include "backend/mpi_comm.h"
 
 #include <stdlib.h>
@@ -23,7 +24,35 @@ Status world_join(World *world) {
     world->mpi = true;
     world->rank = mpi_rank();
     world->size = mpi_size();
+    const char *local = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+    world->local_rank = local ? atoi(local) : 0;
     return status_ok();
+}
+
+// Members of a group of GPUs: one makes the id of NCCL's group, MPI takes it to the others.
+static Status cuda_connect(const World *world, Backend *backend, const int *ranks, int num_ranks,
+                           Comm **out) {
+    enum { ID_WORDS = CUDA_COMM_ID_BYTES / 4 };
+    union {
+        unsigned char bytes[CUDA_COMM_ID_BYTES];
+        int32_t words[ID_WORDS];
+    } id = {{0}};
+    int index = 0;
+    while (ranks[index] != world->rank) index++;
+    Comm *host = NULL;
+    TRY(mpi_comm_create(backend, ranks, num_ranks, &host));
+    const Status made = index == 0 ? cuda_comm_id(backend, id.bytes) : status_ok();
+    host->table->broadcast(host, id.words, ID_WORDS, DTYPE_INT32, 0, NULL);
+    host->table->free(host);
+    TRY(made);
+    TRY(backend->failure);
+    return cuda_comm_create(backend, id.bytes, index, num_ranks, out);
+}
+
+static Status ranks_connect(const World *world, Backend *backend, const int *ranks, int num_ranks,
+                            Comm **out) {
+    if (world->cuda) return cuda_connect(world, backend, ranks, num_ranks, out);
+    return mpi_comm_create(backend, ranks, num_ranks, out);
 }
 
 static Status group_connect(World *world, const Plan *plan, GroupKind kind, Backend *backend) {
@@ -35,7 +64,7 @@ static Status group_connect(World *world, const Plan *plan, GroupKind kind, Back
     int *ranks = malloc((size_t)group.size * sizeof *ranks);
     if (!ranks) return status_error(STATUS_MACHINE, "no memory for a list of processes");
     for (int i = 0; i < group.size; i++) ranks[i] = world->rank + (i - index) * group.stride;
-    const Status status = mpi_comm_create(backend, ranks, group.size, &world->comms[kind]);
+    const Status status = ranks_connect(world, backend, ranks, group.size, &world->comms[kind]);
     free(ranks);
     return status;
 }
@@ -44,7 +73,7 @@ static Status all_connect(World *world, Backend *backend) {
     int *ranks = malloc((size_t)world->size * sizeof *ranks);
     if (!ranks) return status_error(STATUS_MACHINE, "no memory for a list of processes");
     for (int i = 0; i < world->size; i++) ranks[i] = i;
-    const Status status = mpi_comm_create(backend, ranks, world->size, &world->all);
+    const Status status = ranks_connect(world, backend, ranks, world->size, &world->all);
     free(ranks);
     return status;
 }
@@ -59,9 +88,10 @@ Status world_check(const World *world, const Plan *plan) {
                         (long long)wanted);
 }
 
-Status world_connect(World *world, const Plan *plan, Backend *backend) {
+Status world_connect(World *world, const Plan *plan, bool cuda, Backend *backend) {
     static const GroupKind KINDS[] = {GROUP_TP, GROUP_DP, GROUP_ZERO, GROUP_REPLICA, GROUP_PP};
     if (world->size == 1) return status_ok();
+    world->cuda = cuda;
     for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
         TRY(group_connect(world, plan, KINDS[i], backend));
     return all_connect(world, backend);

@@ -9,6 +9,8 @@
 
 typedef struct {
     int rank, size;              // of all processes
+    int local_rank;              // of those on this machine: the number of its GPU
+    bool cuda;                   // groups are NCCL's
     bool mpi;                    // MPI is in use
     Comm *comms[NUM_GROUPS];     // NULL: this process is alone in its group, or nobody asked for it
     Comm *all;                   // NULL: one process
@@ -22,8 +24,8 @@ Status world_join(World *world);
 // Refuses a plan for another number of processes.
 Status world_check(const World *world, const Plan *plan);
 
-// Makes the groups of more than one; the backend must outlive them.
-Status world_connect(World *world, const Plan *plan, Backend *backend);
+// Makes the groups of more than one, of GPUs where cuda; the backend must outlive them.
+Status world_connect(World *world, const Plan *plan, bool cuda, Backend *backend);
 void world_disconnect(World *world); // accepts one without groups
 
 // Leaves. Where the machine failed one process, all others end too.
