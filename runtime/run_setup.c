@@ -98,8 +98,12 @@ Status run_prepare(const TrainOptions *o, World *world, Run *run) {
                     o->seed, &run->corpus));
     TRY(world_check(world, &run->plan));
     TRY(backend_open(run));
+    backend_reset_peak(run->backend);
     TRY(world_connect(world, &run->plan, o->cuda, run->backend));
-    return rank_create(run, world);
+    TRY(rank_create(run, world));
+    run->account = memory_running_sum(&run->scenario, &run->plan, &run->workload, &run->program,
+                                      world->index[GROUP_PP]);
+    return status_ok();
 }
 
 void run_free(Run *run) {

@@ -2,6 +2,7 @@
 // the groups, weights with their first values.
 #pragma once
 
+#include "costmodel/memory.h"
 #include "runtime/corpus.h"
 #include "runtime/engine.h"
 #include "runtime/train.h"
@@ -14,6 +15,7 @@ typedef struct Run {
     Plan plan;
     Workload workload;
     Program program;
+    RankMemory account; // of this rank, by the Program
     Backend *backend;
     Rank rank;
     Engine engine;

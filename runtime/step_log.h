@@ -16,9 +16,10 @@ typedef struct {
 typedef struct {
     int64_t step; // from 1
     StepValues values;
-    double time_s;       // from the upload of the tokens to the last update
-    double tokens_per_s; // of the whole run
-    double peak_bytes;   // allocated by this process at most so far
+    double time_s;        // from the upload of the tokens to the last update
+    double tokens_per_s;  // of the whole run
+    double peak_bytes;    // allocated by this process at most so far
+    double program_bytes; // what the account of the Program says of that
 } StepLine;
 
 // path NULL: no file.

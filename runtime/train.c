@@ -50,6 +50,7 @@ static Status step_run(Trainer *t) {
     line.time_s = now_s() - start_s;
     line.tokens_per_s = (double)training->global_batch * (double)training->seq_len / line.time_s;
     line.peak_bytes = (double)run->backend->peak_bytes;
+    line.program_bytes = run->account.peak_bytes;
     if (o->dump) TRY(dump_write(&run->rank, o->dump, DUMP_WEIGHTS, t->step));
     return step_log_write(&t->log, &line);
 }
