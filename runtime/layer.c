@@ -1,5 +1,7 @@
 #include "runtime/layer.h"
 
+#include "runtime/context.h"
+
 #include <math.h>
 
 // --- Weights
@@ -153,7 +155,10 @@ static void attend(Rank *rank, const ChunkState *chunk, int index, LayerStash *s
     stash->lse = rank_wide(rank, s->tokens * s->heads);
     call.o = stash->o->data;
     call.lse = stash->lse->data;
-    rank->backend->table->attention_forward(rank->backend, &call, rank->stream);
+    if (rank_comm(rank, GROUP_CP))
+        context_attend(rank, &call, stash);
+    else
+        rank->backend->table->attention_forward(rank->backend, &call, rank->stream);
 }
 
 // Returns the gradient of queries, keys and values before their rotation.
@@ -168,7 +173,10 @@ static Tensor *attend_backward(Rank *rank, const ChunkState *chunk, int index,
     call.dq = dqkv->data;
     call.dk = values_at(rank, dqkv, s->attended);
     call.dv = values_at(rank, dqkv, s->attended + (int64_t)s->kv_heads * s->head_dim);
-    rank->backend->table->attention_backward(rank->backend, &call, rank->stream);
+    if (rank_comm(rank, GROUP_CP))
+        context_attend_backward(rank, &call, stash, dout, dqkv);
+    else
+        rank->backend->table->attention_backward(rank->backend, &call, rank->stream);
     rotate(rank, dqkv, true);
     return dqkv;
 }
@@ -200,7 +208,11 @@ void layer_forward(Rank *rank, const ChunkState *chunk, int index, Residual *str
     rotate(rank, stash->qkv, false);
     attend(rank, chunk, index, stash);
     if (!all) rank_drop(rank, &stash->qkv);
-    if (stash->keep != KEEP_ALL) rank_drop(rank, &stash->lse);
+    if (!all) stash->exchanged = false;
+    if (stash->keep != KEEP_ALL) {
+        rank_drop(rank, &stash->lse);
+        rank_drop(rank, &stash->heads_o);
+    }
     stream->branch = linear_forward(rank, &w.out, stash->o);
     if (!all) rank_drop(rank, &stash->o);
     stash->norm[1] = residual_norm(rank, &w.norm[1], stream, &stash->middle, &stash->statistics[1]);
@@ -265,6 +277,7 @@ void layer_backward(Rank *rank, const ChunkState *chunk, int index, LayerStash *
     rank_drop(rank, &dout);
     rank_drop(rank, &stash->o);
     rank_drop(rank, &stash->lse);
+    rank_drop(rank, &stash->heads_o);
     rank_drop(rank, &stash->qkv);
     Tensor *dnorm = linear_backward(rank, &w.qkv, stash->norm[0], dqkv, queue);
     rank_drop(rank, &dqkv);

@@ -21,6 +21,8 @@ typedef struct {
     Tensor *norm[2];       // their results: [tokens_sp][hidden]
     Tensor *qkv;           // [tokens][qkv], rotated
     Tensor *o, *lse;       // [tokens][attended], wide [sequences][heads][seq_len]
+    bool exchanged;        // qkv is of some heads of all cp ranks' tokens, and so is
+    Tensor *heads_o;       // the output before it was exchanged back; NULL without that
     Tensor *middle;        // input and attention added up
     Tensor *up, *inner;    // [tokens][up], [tokens][inner]
 } LayerStash;

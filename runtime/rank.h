@@ -18,9 +18,11 @@ typedef struct {
     double loss_scale; // 1 / tokens of the global batch
 
     // On the device
-    int32_t *positions;        // [tokens] of each token of a micro-batch in its sequence
-    int32_t *tokens, *targets; // [num_microbatches][tokens]
-    void *loss;                // wide [1]: sum over this rank's tokens
+    int32_t *positions;             // [tokens] of each token of a micro-batch in its sequence
+    int32_t *from_ranks, *to_ranks; // [cp tokens] rows of all cp ranks' tokens: by sequence, and
+                                    // back (runtime/context_heads.c); NULL without cp
+    int32_t *tokens, *targets;      // [num_microbatches][tokens]
+    void *loss;                     // wide [1]: sum over this rank's tokens
 
     ChunkState *chunks; // [num_chunks] of this rank, in pipeline order
     int num_chunks;

@@ -29,7 +29,11 @@ static const char *unsupported_training(const Training *t) {
 }
 
 static const char *unsupported_plan(const Scenario *s, const Plan *p) {
-    if (p->cp > 1) return "context parallelism";
+    if (p->cp > 1 && p->cp_method == CP_ULYSSES && s->model.num_kv_heads % (p->tp * p->cp) != 0)
+        return "a number of key-value heads that tp x cp does not divide, with cp_method ulysses";
+    if (p->cp > 1024) return "context parallelism over more than 1024 ranks";
+    if (p->cp > 1 && s->training.seq_len % (2 * p->cp) != 0)
+        return "a seq_len that 2 cp does not divide";
     if (p->ep > 1 || p->etp > p->tp) return "expert parallelism";
     if (p->zero_stage > 1) return "ZeRO-2 and ZeRO-3";
     if (p->vocab_barriers) return "a vocabulary that is spread over the pipeline";

@@ -2,6 +2,7 @@
 
 #include "backend/cpu_backend.h"
 #include "backend/cuda_backend.h"
+#include "runtime/context.h"
 
 #include <stdlib.h>
 
@@ -57,12 +58,42 @@ static Status chunks_create(Run *run) {
     return status_ok();
 }
 
+// Where the rows of all cp ranks' tokens lie by rank, and where by sequence.
+static Status rows_create(Run *run) {
+    Rank *rank = &run->rank;
+    const BackendTable *t = run->backend->table;
+    const RankShape *s = &rank->shape;
+    const int cp = run->plan.cp;
+    const size_t bytes = (size_t)(s->tokens * cp) * sizeof(int32_t);
+    int32_t *from = malloc(bytes), *to = malloc(bytes);
+    for (int64_t row = 0; row < s->tokens * cp && from && to; row++) {
+        const int64_t source = row / s->tokens, i = row % s->tokens;
+        const int64_t place =
+            context_position(s, cp, (int)source, i % s->seq_len) + i / s->seq_len * s->seq_len * cp;
+        from[place] = (int32_t)row;
+        to[row] = (int32_t)place;
+    }
+    rank->from_ranks = t->alloc(run->backend, bytes);
+    rank->to_ranks = t->alloc(run->backend, bytes);
+    Status status = from && to ? run->backend->failure
+                               : status_error(STATUS_MACHINE, "no memory for the places of tokens");
+    if (status.code == STATUS_OK) {
+        t->upload(run->backend, rank->from_ranks, from, bytes, rank->stream);
+        t->upload(run->backend, rank->to_ranks, to, bytes, rank->stream);
+        status = backend_sync(run->backend);
+    }
+    free(from);
+    free(to);
+    return status;
+}
+
 // Positions of the tokens, and places for what is uploaded with each step.
 static Status tokens_create(Run *run) {
     Rank *rank = &run->rank;
     const BackendTable *t = run->backend->table;
     const int64_t tokens = rank->shape.tokens, all = run->plan.num_microbatches * tokens;
     run->host = malloc(2 * (size_t)all * sizeof *run->host);
+    run->sequence = malloc(2 * (size_t)run->corpus.seq_len * sizeof *run->sequence);
     rank->positions = t->alloc(run->backend, (size_t)tokens * sizeof *rank->positions);
     rank->tokens = t->alloc(run->backend, 2 * (size_t)all * sizeof *rank->tokens);
     rank->loss = t->alloc(run->backend, dtype_bytes(run->backend->wide));
@@ -70,10 +101,13 @@ static Status tokens_create(Run *run) {
     if (!run->host)
         return status_error(STATUS_MACHINE, "no memory for %lld tokens", (long long)all);
     rank->targets = rank->tokens + all;
-    for (int64_t i = 0; i < tokens; i++) run->host[i] = (int32_t)(i % rank->shape.seq_len);
+    for (int64_t i = 0; i < tokens; i++)
+        run->host[i] = (int32_t)context_position(
+            &rank->shape, run->plan.cp, rank->world->index[GROUP_CP], i % rank->shape.seq_len);
     t->upload(run->backend, rank->positions, run->host, (size_t)tokens * sizeof *run->host,
               rank->stream);
-    return backend_sync(run->backend);
+    TRY(backend_sync(run->backend));
+    return run->plan.cp > 1 ? rows_create(run) : status_ok();
 }
 
 static Status rank_create(Run *run, const World *world) {
@@ -113,25 +147,36 @@ void run_free(Run *run) {
     for (int i = 0; i < rank->num_chunks; i++) chunk_state_free(b, &rank->chunks[i]);
     const int64_t tokens = rank->shape.tokens * (int64_t)sizeof(int32_t);
     if (rank->positions) b->table->release(b, rank->positions, (size_t)tokens);
+    if (rank->from_ranks) b->table->release(b, rank->from_ranks, (size_t)(run->plan.cp * tokens));
+    if (rank->to_ranks) b->table->release(b, rank->to_ranks, (size_t)(run->plan.cp * tokens));
     if (rank->tokens)
         b->table->release(b, rank->tokens, 2 * (size_t)(run->plan.num_microbatches * tokens));
     if (rank->loss) b->table->release(b, rank->loss, dtype_bytes(b->wide));
     if (b) b->table->close(b);
     corpus_free(&run->corpus);
     free(run->host);
+    free(run->sequence);
     arena_free(&run->arena);
     *run = (Run){0};
 }
 
-// This rank's part of the global batch: replica after replica, each micro-batch after micro-batch.
+// This rank's part of the global batch: replica after replica, each micro-batch after micro-batch;
+// of each sequence the tokens that its cp rank has.
 void run_upload(Run *run, int64_t step) {
     const Rank *rank = &run->rank;
     const RankShape *s = &rank->shape;
+    const int cp = run->plan.cp, index = rank->world->index[GROUP_CP];
     const int64_t num = run->plan.num_microbatches * s->sequences, all = num * s->seq_len;
-    const int64_t first = rank->world->index[GROUP_DP] / run->plan.cp * num;
-    for (int64_t i = 0; i < num; i++)
-        corpus_sequence(&run->corpus, step, first + i, run->host + i * s->seq_len,
-                        run->host + all + i * s->seq_len);
+    const int64_t first = rank->world->index[GROUP_DP] / cp * num;
+    for (int64_t i = 0; i < num; i++) {
+        int32_t *tokens = run->host + i * s->seq_len, *whole = run->sequence;
+        corpus_sequence(&run->corpus, step, first + i, whole, whole + run->corpus.seq_len);
+        for (int64_t k = 0; k < s->seq_len; k++) {
+            const int64_t place = context_position(s, cp, index, k);
+            tokens[k] = whole[place];
+            tokens[all + k] = whole[run->corpus.seq_len + place];
+        }
+    }
     run->backend->table->upload(run->backend, rank->tokens, run->host,
                                 2 * (size_t)all * sizeof *run->host, rank->stream);
 }

@@ -20,7 +20,8 @@ typedef struct Run {
     Rank rank;
     Engine engine;
     Corpus corpus;
-    int32_t *host; // [2][num_microbatches][tokens]: tokens, targets
+    int32_t *host;     // [2][num_microbatches][tokens]: tokens, targets
+    int32_t *sequence; // [2][seq_len] of one: tokens, targets
 } Run;
 
 // What it has made so far is in *run even after a failure: run_free gives it back.

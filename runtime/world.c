@@ -89,7 +89,8 @@ Status world_check(const World *world, const Plan *plan) {
 }
 
 Status world_connect(World *world, const Plan *plan, bool cuda, Backend *backend) {
-    static const GroupKind KINDS[] = {GROUP_TP, GROUP_DP, GROUP_ZERO, GROUP_REPLICA, GROUP_PP};
+    static const GroupKind KINDS[] = {GROUP_TP,   GROUP_CP,      GROUP_DP,
+                                      GROUP_ZERO, GROUP_REPLICA, GROUP_PP};
     if (world->size == 1) return status_ok();
     world->cuda = cuda;
     for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)

@@ -49,6 +49,12 @@ static const Case ALONE[] = {
     {"gpt", "\"dp\": 4, \"zero_stage\": 1, \"zero_group\": 2", 4, NULL},
     {"gpt", "\"pp\": 4", 4, NULL},
     {"llama", "\"pp\": 2, \"recompute\": \"full\", \"recompute_layers\": 2", 2, NULL},
+    {"gpt", "\"cp\": 2", 2, NULL},
+    {"llama", "\"cp\": 4, \"cp_method\": \"ring\", \"recompute\": \"full\"", 4, NULL},
+    {"gpt", "\"cp\": 4, \"cp_method\": \"all-gather\"", 4, NULL},
+    {"llama", "\"cp\": 2, \"cp_method\": \"all-gather\", \"micro_batch\": 2", 2, NULL},
+    {"llama", "\"cp\": 4, \"cp_method\": \"ulysses\", \"micro_batch\": 2", 4, NULL},
+    {"gpt", "\"cp\": 2, \"cp_method\": \"ulysses\", \"recompute\": \"selective\"", 2, NULL},
 };
 
 static const Case PAIRS[] = {
@@ -67,6 +73,11 @@ static const Case PAIRS[] = {
      "\"tp\": 2, \"pp\": 2, \"dp\": 2, \"vpp\": 2, \"schedule\": \"interleaved\", "
      "\"zero_stage\": 1, \"recompute\": \"selective\"",
      8, NULL},
+    {"gpt", "\"cp\": 2, \"tp\": 4", 8, NULL},
+    {"llama", "\"cp\": 2, \"tp\": 2, \"cp_method\": \"ulysses\"", 4, NULL},
+    {"gpt", "\"cp\": 2, \"pp\": 4, \"schedule\": \"zb-h2\"", 8, NULL},
+    {"llama", "\"cp\": 2, \"dp\": 4, \"cp_method\": \"all-gather\"", 8, NULL},
+    {"llama", "\"cp\": 2, \"tp\": 2, \"dp\": 2, \"pp\": 2", 16, NULL},
 };
 
 static const Case MUTANTS[] = {
@@ -79,6 +90,8 @@ static const Case MUTANTS[] = {
     {"gpt", "\"pp\": 2", 2, "pp-first-batch"},
     {"gpt", "\"pp\": 2", 2, "pp-no-tied-sum"},
     {"gpt", "\"pp\": 2, \"schedule\": \"zb-h1\"", 2, "split-drops-weight"},
+    {"gpt", "\"cp\": 2", 2, "cp-wrong-slice"},
+    {"gpt", "\"cp\": 2, \"cp_method\": \"ulysses\"", 2, "ulysses-no-return"},
 };
 
 // --- Runs
