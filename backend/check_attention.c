@@ -30,6 +30,8 @@ static const AttentionSize SIZES[] = {
     {1, 4, 2, 64, 128, 128, true, 0, 0, false, 64},  // the half of the keys, later ones
     {1, 4, 2, 64, 64, 192, true, 128, 0, false, 100},
     {1, 6, 6, 64, 1024, 1024, true, 0, 0, true, 0},
+    {2, 8, 2, 64, 257, 257, true, 0, 0, true, 0},
+    {2, 4, 2, 128, 192, 192, false, 0, 0, true, 0},
 };
 
 // Where the parts are: one array of tokens, or one each; and the distances between tokens.
@@ -52,7 +54,7 @@ static Attention attention_of(const AttentionSize *size) {
         .query_first = size->query_first,
         .window = size->window,
         .scale = 1 / sqrt(size->head_dim),
-        .lse_stride = size->num_queries + 3,
+        .lse_stride = size->num_queries + (size->packed ? 0 : 3),
         .o_stride = q_width,
         .o_batch_stride = q_width * size->num_queries,
     };

@@ -2,6 +2,7 @@
 #include <math_constants.h>
 
 #include "backend/cuda/attention_paths.h"
+#include "backend/cuda/cudnn_attention.h"
 
 // Tensor cores take whole packs of bf16; head sizes are those that models are built with.
 static bool is_tiled(const Backend *backend, const Attention *call) {
@@ -22,6 +23,11 @@ static bool check_head(Backend *backend, const Attention *call) {
 void cuda_attention_forward(Backend *backend, const Attention *call, BackendStream *stream) {
     if (call->batch == 0 || call->num_queries == 0) return;
     if (!cuda_begin(backend, stream, nullptr, 0) || !check_head(backend, call)) return;
+    if (cudnn_attention(backend, call, false, stream)) {
+        cuda_end(backend, stream, cudaGetLastError(), "attention_forward");
+        return;
+    }
+    if (!cuda_well(backend)) return;
     cudaError_t error = is_tiled(backend, call)
                             ? attention_tiled_forward(call, stream->handle)
                             : attention_general_forward(backend, call, stream->handle);
@@ -76,6 +82,10 @@ static cudaError_t delta_compute(const Backend *backend, const Attention *call, 
 void cuda_attention_backward(Backend *backend, const Attention *call, BackendStream *stream) {
     if (call->batch == 0 || (call->num_queries == 0 && call->num_keys == 0)) return;
     if (!cuda_begin(backend, stream, nullptr, 0) || !check_head(backend, call)) return;
+    if (cudnn_attention(backend, call, true, stream)) {
+        cuda_end(backend, stream, cudaGetLastError(), "attention_backward");
+        return;
+    }
     int64_t count = call->batch * call->num_queries * call->heads;
     AttentionScratch scratch = {
         (float *)cuda_scratch(backend, stream, (size_t)count * sizeof(float))};

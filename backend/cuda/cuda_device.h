@@ -20,8 +20,9 @@ enum {
 #define CUDA_WORKSPACE_BYTES ((size_t)32 << 20)
 
 typedef struct CudaBackend CudaBackend;
-typedef struct CudaMemory CudaMemory;     // memory.c
-typedef struct CudaProducts CudaProducts; // product.c
+typedef struct CudaMemory CudaMemory;       // memory.c
+typedef struct CudaProducts CudaProducts;   // product.c
+typedef struct CudaAttention CudaAttention; // cudnn_attention.c
 
 struct BackendStream {
     cudaStream_t handle;
@@ -53,6 +54,7 @@ struct CudaBackend {
     int next_stage;
     CudaMemory *memory;
     CudaProducts *products;
+    CudaAttention *attention; // NULL until one is asked for
 };
 
 // --- Failures: the first is kept in backend->failure

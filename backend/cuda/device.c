@@ -1,6 +1,7 @@
 // backend/cuda/device.c - opening and closing of a GPU, failures, and the table.
 #include "backend/cuda/cuda_device.h"
 #include "backend/cuda/cuda_plugin.h"
+#include "backend/cuda/cudnn_attention.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +73,7 @@ static void device_close(Backend *backend) {
     if (!backend) return;
     CudaBackend *cuda = (CudaBackend *)backend;
     cudaDeviceSynchronize();
+    cudnn_attention_close(cuda);
     cuda_products_close(cuda);
     for (int i = 0; i < CUDA_NUM_STAGES; i++) {
         if (cuda->stages[i].done) cudaEventDestroy(cuda->stages[i].done);
