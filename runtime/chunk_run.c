@@ -30,11 +30,14 @@ void chunk_stash_free(ChunkStash **stash) {
 // What a layer keeps. recompute_layers counts those of the whole rank.
 static Keep layer_keep(const Rank *rank, int chunk, int layer) {
     const Plan *plan = rank->plan;
-    int before = layer;
+    int before = layer, recompute = (int)plan->recompute;
     for (int k = 0; k < chunk; k++) before += rank->chunks[k].list.place->num_layers;
-    if (plan->recompute == RECOMPUTE_NONE) return KEEP_ALL;
-    if (plan->recompute_layers >= 0 && before >= plan->recompute_layers) return KEEP_ALL;
-    return plan->recompute == RECOMPUTE_FULL ? KEEP_INPUT : KEEP_ATTENTION_OUTPUT;
+    if (plan->layer_recompute)
+        recompute = plan->layer_recompute[rank->chunks[chunk].list.place->first_layer + layer];
+    else if (plan->recompute_layers >= 0 && before >= plan->recompute_layers)
+        recompute = RECOMPUTE_NONE;
+    if (recompute == RECOMPUTE_NONE) return KEEP_ALL;
+    return recompute == RECOMPUTE_FULL ? KEEP_INPUT : KEEP_ATTENTION_OUTPUT;
 }
 
 // The stream as one sum, of which the caller becomes the holder.

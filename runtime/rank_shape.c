@@ -24,7 +24,7 @@ static const char *unsupported_training(const Training *t) {
     if (t->overlap_grad_reduce || t->overlap_param_gather || t->tp_comm_overlap)
         return "overlap of collectives";
     if (t->optimizer_post_validation) return "a norm that is looked at after the optimizer";
-    if (t->has_sequence_lengths) return "sequences of several lengths";
+    if (t->num_sequence_lengths > 0) return "sequences of several lengths";
     return NULL;
 }
 
@@ -38,7 +38,8 @@ static const char *unsupported_plan(const Scenario *s, const Plan *p) {
     if (p->zero_stage > 1) return "ZeRO-2 and ZeRO-3";
     if (p->vocab_barriers) return "a vocabulary that is spread over the pipeline";
     if (p->tp > 1 && s->model.num_kv_heads < p->tp) return "fewer key-value heads than tp ranks";
-    if (p->recompute == RECOMPUTE_SELECTIVE && p->recompute_modules != MODULE_CORE_ATTN)
+    const bool selective = p->recompute == RECOMPUTE_SELECTIVE || p->layer_recompute;
+    if (selective && p->recompute_modules != MODULE_CORE_ATTN)
         return "selective recomputation of more than the core attention";
     return NULL;
 }

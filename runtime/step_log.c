@@ -19,8 +19,8 @@ Status step_log_write(StepLog *log, const StepLine *line) {
     fflush(stdout);
     if (!log->file) return status_ok();
     fprintf(log->file,
-            "{\"step\": %lld, \"loss\": %.17g, \"gradient_norm\": %.17g, \"time_s\": %.6g, "
-            "\"tokens_per_s\": %.6g, \"peak_bytes\": %.0f, \"program_bytes\": %.0f}\n",
+            "{\"step\": %lld, \"loss\": %.17g, \"gradient_norm\": %.17g, \"step_time_s\": %.6g, "
+            "\"tokens_per_s\": %.6g, \"memory_peak_bytes\": %.0f, \"program_peak_bytes\": %.0f}\n",
             (long long)line->step, line->values.loss, line->values.gradient_norm, line->time_s,
             line->tokens_per_s, line->peak_bytes, line->program_bytes);
     if (fflush(log->file) != 0)
