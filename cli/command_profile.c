@@ -1,7 +1,9 @@
-// `profile`: measures the GPU of this machine, or checks that the kernels it times are right.
+// `profile`: measures the GPU of this machine or its CPUs (cli/profile_cpu.h), or checks that the
+// kernels it times are right.
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/profile_cpu.h"
 #include "profiler/gpu_check.h"
 #include "profiler/gpu_library.h"
 #include "profiler/profile_run.h"
@@ -20,36 +22,35 @@ typedef struct {
     const char *kinds;        // as given; NULL: all
     bool quick, check, timed; // timed: --timer is given
     int timer;                // index in TIMERS
+    int device;               // index in DEVICES
     char *const *wrap;        // the program and its arguments; NULL: none
 } ProfileCommand;
 
 enum { KEY_DEVICE = KEY_LONG, KEY_QUICK, KEY_KIND, KEY_TIMER, KEY_CHECK, KEY_WRAP };
 
+enum { DEVICE_CUDA, DEVICE_CPU };
 static const char *const DEVICES[] = {"cuda", "cpu", NULL};
 static const char *const TIMERS[] = {"cupti", "events", NULL};
 
 static const struct argp_option OPTIONS[] = {
     {"output", 'o', "DIR", 0,
      "write KIND.csv and device.json there; rows that are there already are kept", 0},
-    {"quick", KEY_QUICK, NULL, 0, "fewer shapes: 15 seconds instead of 90", 0},
+    {"quick", KEY_QUICK, NULL, 0,
+     "fewer shapes: 15 seconds instead of 90; with --device cpu 25 instead of 300", 0},
     {"kind", KEY_KIND, "KIND,..", 0,
-     "only these: launch, gemm, gemm_backward, gemm_other, memory_bound, sustained", 0},
+     "only these: launch, gemm, gemm_backward, gemm_other, memory_bound, sustained; with --device "
+     "cpu launch, gemm_other, gemm_backward, attention, memory_bound, comm, sharing",
+     0},
     {"timer", KEY_TIMER, "NAME", 0,
      "cupti (default): the kernels alone; events: back to back, with the gaps between them", 0},
     {"check", KEY_CHECK, NULL, 0,
      "measure nothing: run every kernel once and compare it with the host's arithmetic", 0},
-    {"device", KEY_DEVICE, "NAME", 0, "cuda (default)", 0},
+    {"device", KEY_DEVICE, "NAME", 0,
+     "cuda (default): the first NVIDIA GPU; cpu: this computer's cores, one process each", 0},
     {"wrap", KEY_WRAP, "CMD ARGUMENT..", 0,
      "run this program, the rest of the line, and record what it does on its GPUs instead", 0},
     OPTION_JSON,
     {0}};
-
-static error_t parse_device(struct argp_state *state, const char *arg) {
-    int device = 0;
-    error_t error = parse_name(state, "device", arg, DEVICES, &device);
-    if (error || device == 0) return error;
-    return parse_refuse(state, "profile --device %s is not supported yet", arg);
-}
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
     ProfileCommand *options = state->input;
@@ -70,7 +71,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         options->timed = true;
         return parse_name(state, "timer", arg, TIMERS, &options->timer);
     case KEY_DEVICE:
-        return parse_device(state, arg);
+        return parse_name(state, "device", arg, DEVICES, &options->device);
     case KEY_WRAP: // as --wrap=CMD
         return parse_refuse(state, "profile: write --wrap CMD without an equals sign");
     default:
@@ -87,14 +88,17 @@ static const struct argp ARGP = {
         "and what clocks and power settle at under load. Each kind is a table DIR/KIND.csv that "
         "grows "
         "row by row; a run that was stopped goes on where it was. meshwright calibrate reads "
-        "gemm.csv. Nothing on the device is set.\v"
+        "gemm.csv. Nothing on the device is set. With --device cpu: products, attention and the "
+        "other operators on each core of this computer with all of them busy, and what processes "
+        "send each other; fitted to that, DIR/cluster.json is a cluster for scenarios.\v"
         "Examples:\n"
         "  meshwright profile --quick -o measured\n"
         "  meshwright profile -o measured --kind gemm,sustained\n"
+        "  meshwright profile --device cpu --quick -o here\n"
         "  meshwright profile --check\n"
         "  meshwright profile -o traced --wrap python3 train.py --steps 10\n\n"
-        "It needs libmeshwright-gpu.so, the NVIDIA driver and cuBLASLt; docs/profiling.md explains "
-        "the tables.",
+        "GPUs need libmeshwright-gpu.so, the NVIDIA driver and cuBLASLt, CPUs meshwright-mpi-probe "
+        "and Open MPI's mpirun; docs/profiling.md explains the tables.",
 };
 
 // --- Which kinds
@@ -319,7 +323,20 @@ static int wrap_find(int argc, char **argv) {
     return i < argc && strcmp(argv[i], "--wrap") == 0 ? i : argc;
 }
 
+static Status cpu_answer(const ProfileCommand *options, const char *command, Arena *arena) {
+    if (options->wrap || options->check || options->timed)
+        return usage_error("profile: --device cpu takes no --check, --timer or --wrap");
+    ProfileCpu profile = {.output = options->output,
+                          .kinds = options->kinds,
+                          .command = command,
+                          .quick = options->quick,
+                          .json = options->common.json,
+                          .progress = tell_progress};
+    return profile_cpu_answer(&profile, arena);
+}
+
 static Status profile_answer(const ProfileCommand *options, const char *command, Arena *arena) {
+    if (options->device == DEVICE_CPU) return cpu_answer(options, command, arena);
     if (options->wrap) return wrap_answer(options, arena);
     if (!options->check) return measure_answer(options, command, arena);
     if (options->output || options->kinds || options->quick || options->timed)

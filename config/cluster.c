@@ -135,9 +135,23 @@ static Status shape_check(const JsonNode *root, const Shape *s) {
     return status_ok();
 }
 
+// Those that the link's own file holds.
+static Status own_curves_read(const JsonNode *value, Arena *arena, Cluster *c) {
+    JsonNode root;
+    NcclKernels measured;
+    TRY(profile_load(value, "link", "hw-profiles/links", arena, &root));
+    JsonNode section = json_get(&root, "nccl");
+    TRY(nccl_kernels_read(&section, arena, &measured));
+    NcclKernels *curves = ARENA_NEW(arena, NcclKernels);
+    *curves = nccl_kernels_rising(&measured, arena);
+    c->scale_up_curves = curves;
+    return status_ok();
+}
+
 // Collectives measured over the scale-up link: with this GPU, or else with another that has it.
-static Status curves_read(Arena *arena, Cluster *c) {
+static Status curves_read(const JsonNode *value, Arena *arena, Cluster *c) {
     const Link *link = &c->scale_up;
+    if (link->has_curves) return own_curves_read(value, arena, c);
     if (link->num_measured_on == 0) return status_ok();
     const char *gpu = link->measured_on[0]; // or, of several, the cluster's own
     for (int i = 0; c->gpu.kernels_of && i < link->num_measured_on; i++)
@@ -157,7 +171,7 @@ static Status profiles_read(const JsonNode *root, Arena *arena, Cluster *c) {
     TRY(link_load(&link, arena, &c->scale_up));
     if (c->scale_up.bandwidth_bytes_per_s <= 0)
         return json_error(&link, "\"%s\" is not a link between GPUs", c->scale_up.name);
-    TRY(curves_read(arena, c));
+    TRY(curves_read(&link, arena, c));
     return link_load_named("rdma", arena, &c->scale_out);
 }
 
@@ -303,7 +317,18 @@ static Status cluster_preset(const JsonNode *value, Arena *arena, Cluster *out) 
     return status_ok();
 }
 
+// A file that holds a cluster's object; what it names is relative to it.
+static Status cluster_file(const JsonNode *value, const char *path, Arena *arena, Cluster *out) {
+    JsonNode root;
+    TRY(json_load(path_beside(arena, value->file ? value->file : "", path), arena, &root));
+    TRY(cluster_object(&root, true, arena, out));
+    if (out->num_gpus == 0) *out = cluster_with_gpus(out, out->gpus_per_node);
+    return status_ok();
+}
+
 Status cluster_load(const JsonNode *value, Arena *arena, Cluster *out) {
+    if (cJSON_IsString(value->item) && value_is_path(value->item->valuestring))
+        return cluster_file(value, value->item->valuestring, arena, out);
     if (cJSON_IsString(value->item)) return cluster_preset(value, arena, out);
     if (!value->item) return json_error(value, "missing; expected \"PRESET:NODES\" or an object");
     return cluster_object(value, false, arena, out);

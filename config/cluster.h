@@ -56,7 +56,8 @@ typedef struct Cluster {
     const struct Cluster *groups; // [sites->num_sites]
 } Cluster;
 
-// Reads a scenario's cluster: "PRESET:NODES" or an object.
+// Reads a scenario's cluster: "PRESET:NODES", the path of a file with an object (relative to the
+// file of value), or an object.
 Status cluster_load(const JsonNode *value, Arena *arena, Cluster *out);
 
 typedef struct {

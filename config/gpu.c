@@ -28,13 +28,14 @@ static const JsonField GPU_FIELDS[] = {
     {"num_sms", JSON_FIELD_INT, offsetof(Gpu, num_sms), 1, 10000, NULL, true},
     NUMBER(memory_bytes, 1e9, 1e13),
     NUMBER(memory_available_bytes, 1e9, 1e13),
-    NUMBER(memory_bandwidth_bytes_per_s, 1e10, 1e15),
+    NUMBER(memory_bandwidth_bytes_per_s, 1e8, 1e15),
     NUMBER(l2_bytes, 1e5, 1e11),
     NUMBER(power_watts, 1, 1e5),
     NUMBER(idle_power_watts, 0, 1e5),
     NUMBER(price_usd_per_gpu_hour, 0, 1e5),
     OTHER("peak_flops_per_s"),
     OTHER("efficiency"),
+    {"core", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
     OTHER("sources"),
 };
 
@@ -95,6 +96,24 @@ static Status gpu_check(const JsonNode *root, const Gpu *gpu) {
     return status_ok();
 }
 
+// Of a core of a CPU: laws of every precision that it computes in.
+static Status laws_read(const JsonNode *root, Arena *arena, Gpu *gpu) {
+    JsonNode core = json_get(root, "core");
+    if (!json_is_present(&core)) return status_ok();
+    CoreLaws *laws = ARENA_ARRAY(arena, NUM_PRECISIONS, CoreLaws);
+    TRY(core_read(&core, PRECISION_NAMES, arena, laws));
+    for (int p = 0; p < NUM_PRECISIONS; p++) {
+        JsonNode of_one = json_get(&core, PRECISION_NAMES[p]);
+        bool supported = gpu->peak_flops_per_s[p] > 0;
+        if (supported && !laws[p].present)
+            return json_error(&of_one, "missing although peak_flops_per_s has it");
+        if (laws[p].present && !supported)
+            return json_error(&of_one, "given although peak_flops_per_s does not have it");
+    }
+    gpu->core = laws;
+    return status_ok();
+}
+
 static Status gpu_read(const JsonNode *root, Arena *arena, Gpu *out) {
     Gpu gpu = {.file = root->file};
     TRY(json_read_object(root, GPU_FIELDS, COUNT(GPU_FIELDS), arena, &gpu));
@@ -109,6 +128,7 @@ static Status gpu_read(const JsonNode *root, Arena *arena, Gpu *out) {
     TRY(precisions_read(&frac, 0.001, 1, gpu.efficiency.gemm_max_frac));
     TRY(json_expect_object(&sources));
     TRY(gpu_check(root, &gpu));
+    TRY(laws_read(root, arena, &gpu));
     *out = gpu;
     return status_ok();
 }

@@ -1,9 +1,10 @@
-// config/gpu.h - what one GPU can do: hw-profiles/gpus/NAME.json, checked.
+// config/gpu.h - what one GPU, or one core of a CPU, can do: hw-profiles/gpus/NAME.json, checked.
 #pragma once
 
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/status.h"
+#include "config/core.h"
 
 #include <stdbool.h>
 
@@ -61,6 +62,7 @@ typedef struct {
     double price_usd_per_gpu_hour;
     double peak_flops_per_s[NUM_PRECISIONS]; // dense; 0 where the GPU has no such units
     GpuEfficiency efficiency;
+    const CoreLaws *core; // [NUM_PRECISIONS], of a core of a CPU; NULL: a GPU
 } Gpu;
 
 // Reads the value of a `gpu` key: a profile's name, or a path (relative to the file of value).

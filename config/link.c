@@ -33,6 +33,7 @@ static const JsonField LINK_FIELDS[] = {
     NUMBER(p2p_efficiency_frac, 0.01, 1, true),
     {"mesh", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
     {"measured_on", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
+    {"nccl", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
     {"protocols", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
     NUMBER(measured_bandwidth_bytes_per_s, 1e6, 1e14, false),
 };
@@ -65,6 +66,11 @@ static Status protocols_read(const JsonNode *root, Arena *arena, Link *link) {
 
 static Status measured_read(const JsonNode *root, Arena *arena, Link *link) {
     JsonNode names = json_get(root, "measured_on");
+    JsonNode own = json_get(root, "nccl");
+    link->has_curves = json_is_present(&own);
+    if (link->has_curves && json_is_present(&names))
+        return json_error(&names, "has no place beside nccl");
+    if (link->has_curves) link->measured_bandwidth_bytes_per_s = link->bandwidth_bytes_per_s;
     if (!json_is_present(&names)) return status_ok();
     TRY(json_expect_items(&names, "GPUs", LINK_MAX_MEASURED, &link->num_measured_on));
     for (int i = 0; i < link->num_measured_on; i++) {
@@ -144,10 +150,8 @@ static Status link_read(const JsonNode *root, Arena *arena, Link *out) {
 }
 
 Status link_load(const JsonNode *value, Arena *arena, Link *out) {
-    const char *name;
-    TRY(json_read_string(value, arena, &name));
     JsonNode root;
-    TRY(profile_load_named(value, "link", "hw-profiles/links", name, arena, &root));
+    TRY(profile_load(value, "link", "hw-profiles/links", arena, &root));
     return link_read(&root, arena, out);
 }
 

@@ -39,6 +39,7 @@ typedef struct {
     const char *measured_on[LINK_MAX_MEASURED];
     int num_measured_on;
     double measured_bandwidth_bytes_per_s; // nominal, of the link of that measurement
+    bool has_curves; // the file holds measured collectives itself: its section `nccl`
     // Of a network: the fastest is taken. None: hop_latency_s of both links, all the bandwidth.
     LinkProtocol protocols[LINK_MAX_PROTOCOLS];
     int num_protocols;
@@ -54,5 +55,6 @@ typedef struct {
 extern const char *const LINK_FAMILY_NAMES[]; // ends with NULL
 const char *link_family(const char *name);
 
-Status link_load(const JsonNode *value, Arena *arena, Link *out); // value: a name
+// value: a name, or a path (relative to the file of value).
+Status link_load(const JsonNode *value, Arena *arena, Link *out);
 Status link_load_named(const char *name, Arena *arena, Link *out);

@@ -32,6 +32,8 @@ static void profile_add(InputList *list, const char *what, const char *name) {
 static void cluster_add(InputList *list, const cJSON *cluster) {
     profile_add(list, "GPU profile", text_of(cluster, "gpu"));
     path_add(list, "bandwidth_matrix", text_of(cluster, "bandwidth_matrix"));
+    profile_add(list, "link profile",
+                text_of(cJSON_GetObjectItemCaseSensitive(cluster, "scale_up"), "link"));
 }
 
 int scenario_inputs(const Scenario *scenario, Arena *arena, const ScenarioInput **out) {
@@ -40,12 +42,16 @@ int scenario_inputs(const Scenario *scenario, Arena *arena, const ScenarioInput 
     const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(document, "cluster");
     const cJSON *groups = cJSON_GetObjectItemCaseSensitive(cluster, "groups");
     const cJSON *parallel = cJSON_GetObjectItemCaseSensitive(document, "parallel");
-    enum { MAX_OTHERS = 6 }; // two of each group, and those that are there once
+    enum { MAX_OTHERS = 8 }; // three of each group, and those that are there once
     InputList list = {.scenario = scenario, .arena = arena};
-    list.inputs = ARENA_ARRAY(arena, MAX_OTHERS + 2 * cJSON_GetArraySize(groups), ScenarioInput);
+    list.inputs = ARENA_ARRAY(arena, MAX_OTHERS + 3 * cJSON_GetArraySize(groups), ScenarioInput);
     input_add(&list, "scenario", scenario->file);
     profile_add(&list, "model", text_of(document, "model"));
     cluster_add(&list, cluster);
+    if (cJSON_IsString(cluster) && value_is_path(cluster->valuestring)) {
+        path_add(&list, "cluster", cluster->valuestring);
+        input_add(&list, "GPU profile", scenario->cluster.gpu.file);
+    }
     cJSON_ArrayForEach(group, groups) cluster_add(&list, group);
     path_add(&list, "calibration", text_of(document, "calibration"));
     const char *schedule = text_of(parallel, "schedule");

@@ -1,6 +1,7 @@
 #include "costmodel/compute.h"
 
 #include "config/training.h"
+#include "costmodel/core_op.h"
 #include "costmodel/kernel_gemm.h"
 #include "costmodel/surface_value.h"
 
@@ -197,6 +198,7 @@ static double attention_s(const Cluster *cluster, const Op *op) {
 }
 
 double op_compute_s(const Cluster *cluster, const Op *op) {
+    if (cluster->gpu.core) return core_op_s(&cluster->gpu, op);
     double launches_s = op->num_kernels * cluster->gpu.efficiency.launch_s;
     switch (op->kind) {
     case OP_GEMM:

@@ -11,6 +11,7 @@
 //   attention_s = launches + max(flops / rate, bytes / (bandwidth memory_frac))
 //     rate      = peak frac sustained_frac tokens / (tokens + half_tokens)
 //   memory_s    = launches + bytes / (bandwidth memory_frac)
+// One core of a CPU has laws of its own: costmodel/core_op.h.
 // sustained_frac = min(1, (power_watts_per_gpu / W)^e), W full_rate_watts or light_rate_watts, e
 // power_exponent: in a long step the power limit holds the clock below that of short tests. Power
 // goes with the clock times the square of the voltage: e is 1/3 where the voltage falls with the

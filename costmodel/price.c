@@ -1,6 +1,7 @@
 #include "costmodel/price.h"
 
 #include "costmodel/collective.h"
+#include "costmodel/core_op.h"
 #include "costmodel/list_price.h"
 #include "costmodel/message.h"
 #include "workload/bytes.h"
@@ -199,6 +200,9 @@ double optimizer_update_s(const Scenario *scenario, const Plan *plan, const Gpu 
     bytes += (plan->zero_stage >= 2 ? own : all) * state.gradient;
     // One kernel per operation instead of one for all.
     if (!scenario->training.stack.fused_optimizer) bytes *= 3;
+    if (gpu->core)
+        return core_optimizer_s(gpu, scenario->training.precision, bytes) *
+               part_factor(scenario, PART_OPTIMIZER);
     return bytes / (gpu->memory_bandwidth_bytes_per_s * gpu->efficiency.memory_frac) *
            part_factor(scenario, PART_OPTIMIZER);
 }

@@ -145,6 +145,10 @@ static void cluster_make_portable(const Scenario *scenario, cJSON *cluster) {
     if (cJSON_IsString(gpu) && value_is_path(gpu->valuestring))
         path_make_absolute(scenario, cluster, "gpu");
     path_make_absolute(scenario, cluster, "bandwidth_matrix");
+    cJSON *up = cJSON_GetObjectItemCaseSensitive(cluster, "scale_up");
+    const cJSON *link = cJSON_GetObjectItemCaseSensitive(up, "link");
+    if (cJSON_IsString(link) && value_is_path(link->valuestring))
+        path_make_absolute(scenario, up, "link");
     cJSON *group;
     cJSON_ArrayForEach(group, cJSON_GetObjectItemCaseSensitive(cluster, "groups"))
         cluster_make_portable(scenario, group);
@@ -155,6 +159,8 @@ cJSON *plan_document(const Scenario *scenario, const Plan *plan, const cJSON *pr
     member_set(document, "model", cJSON_Duplicate(scenario->model_document, true));
     cJSON *cluster = cJSON_GetObjectItemCaseSensitive(document, "cluster");
     if (cJSON_IsObject(cluster)) cluster_make_portable(scenario, cluster);
+    if (cJSON_IsString(cluster) && value_is_path(cluster->valuestring))
+        path_make_absolute(scenario, document, "cluster");
     path_make_absolute(scenario, document, "calibration");
     cJSON *parallel = plan_to_json(plan);
     schedule_make_portable(plan, parallel);

@@ -23,22 +23,43 @@ static void member_replace(cJSON *object, const char *key, cJSON *value) {
 }
 
 // A preset's file without what only files have.
-static Status preset_object(const char *folder, const char *name, Arena *arena, cJSON **out) {
+static Status file_object(const char *path, Arena *arena, cJSON **out) {
     static const char *const FILE_KEYS[] = {"schema", "name", "title", "sources"};
     JsonNode root;
-    TRY(json_load(data_path(arena, folder, name), arena, &root));
+    TRY(json_load(path, arena, &root));
     *out = cJSON_Duplicate(root.item, true);
     for (size_t i = 0; i < sizeof FILE_KEYS / sizeof *FILE_KEYS; i++)
         cJSON_DeleteItemFromObjectCaseSensitive(*out, FILE_KEYS[i]);
     return status_ok();
 }
 
+// A path in an object of a file, from any folder.
+static void path_make_absolute(cJSON *object, const char *key, const char *file, Arena *arena) {
+    const char *path = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+    if (!path || !value_is_path(path)) return;
+    char *whole = realpath(path_beside(arena, file, path), NULL);
+    if (whole) member_replace(object, key, cJSON_CreateString(whole));
+    free(whole);
+}
+
+// A cluster's file as the object of the contract. The scenario was read, so the file is there.
+static Status cluster_file_object(const Scenario *scenario, const char *path, Arena *arena,
+                                  cJSON **out) {
+    const char *file = path_beside(arena, scenario->file, path);
+    TRY(file_object(file, arena, out));
+    path_make_absolute(*out, "gpu", file, arena);
+    path_make_absolute(*out, "bandwidth_matrix", file, arena);
+    path_make_absolute(cJSON_GetObjectItemCaseSensitive(*out, "scale_up"), "link", file, arena);
+    return status_ok();
+}
+
 // "PRESET:NODES" as the object of the contract. The scenario was read, so the preset is there.
 static Status cluster_object(const Scenario *scenario, const char *preset, Arena *arena,
                              cJSON **out) {
+    if (value_is_path(preset)) return cluster_file_object(scenario, preset, arena, out);
     char *name = arena_strdup(arena, preset);
     name[strcspn(name, ":")] = '\0';
-    TRY(preset_object("hw-profiles/clusters", name, arena, out));
+    TRY(file_object(data_path(arena, "hw-profiles/clusters", name), arena, out));
     member_replace(*out, "num_gpus", cJSON_CreateNumber(scenario->cluster.num_gpus));
     return status_ok();
 }

@@ -55,6 +55,8 @@ static void build_rope(Builder *b, const Heads *h) {
         work.bytes = work.backward_bytes = 0;
     }
     build_memory(b, &work);
+    // Of queries and of keys, half as many as a head has numbers.
+    if (rotated > 0) b->units[b->num_units - 1].op.angles = b->tokens * h->qk_dim;
 }
 
 // Context parallelism: keys and values of the other ranks (Liu et al. 2023, "Ring Attention",

@@ -176,6 +176,7 @@ void build_memory(Builder *b, const MemoryWork *work) {
     Op op = {.name = work->name,
              .kind = OP_MEMORY,
              .stream = STREAM_COMPUTE,
+             .precision = training->precision,
              .bytes = work->bytes * passes,
              .num_kernels = work->kernels,
              .saved_bytes = work->saved_bytes,
@@ -248,6 +249,7 @@ void build_norm(Builder *b, const char *name, double values, int keeps) {
     b->module |= MODULE_LAYERNORM;
     build_memory(b, &work);
     b->units[b->num_units - 1].kept_bytes = input;
+    b->units[b->num_units - 1].op.subtracts_mean = b->scenario->model.norm == NORM_LAYERNORM;
     b->units[b->num_units - 1].begins_branch = (keeps & NORM_BEGINS_BRANCH) != 0;
     b->module = module;
 }

@@ -61,7 +61,7 @@ typedef struct {
     double groups, m, n,
         k;                 // m tokens, n outputs, k inputs; groups > 1 for batched and MoE products
     bool separate;         // each group is a kernel of its own (experts), else one batched kernel
-    int precision;         // Precision
+    int precision;         // Precision; of other operators too
     int fp8_recipe;        // Fp8Recipe, where precision is quantized
     double epilogue_bytes; // read and written by the product's own epilogue: a gradient added up
     double after_bytes;    // read and written by a kernel that follows: the same as one of its own
@@ -73,6 +73,8 @@ typedef struct {
     // work of OP_GEMM, OP_ATTENTION, OP_MEMORY
     double flops;         // executed
     double bytes;         // read and written in device memory
+    double angles;        // OP_MEMORY: of which sine and cosine are taken
+    bool subtracts_mean;  // OP_MEMORY: a norm that does, LayerNorm
     int num_kernels;      // launched, >= 1
     bool awaited_by_host; // the host waits for what it makes, and then the device for the host:
                           // Stack.moe_sync_s

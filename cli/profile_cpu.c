@@ -1,0 +1,182 @@
+#include "cli/profile_cpu.h"
+
+#include "calibrate/core_files.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "profiler/cpu_run.h"
+#include "report/table.h"
+#include "report/units.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct {
+    CpuSummary summary;
+    bool fitted; // all tables were there
+    CoreFit fit;
+} CpuAnswer;
+
+static Status kinds_read(const char *list, Arena *arena, bool kinds[NUM_CPU_KINDS]) {
+    for (int i = 0; i < NUM_CPU_KINDS; i++) kinds[i] = !list;
+    if (!list) return status_ok();
+    char *rest = arena_strdup(arena, list);
+    for (char *name; (name = strsep(&rest, ","));) {
+        int i = 0;
+        while (i < NUM_CPU_KINDS && strcmp(CPU_KIND_NAMES[i], name) != 0) i++;
+        if (i == NUM_CPU_KINDS)
+            return usage_error("--kind: \"%.60s\" is unknown; expected with --device cpu some of "
+                               "launch, gemm_other, gemm_backward, attention, memory_bound, comm, "
+                               "sharing",
+                               name);
+        kinds[i] = true;
+    }
+    return status_ok();
+}
+
+// --- The fit
+
+// Every table that it reads; the tables of a run of some kinds may not be there yet.
+static bool tables_there(const char *folder, Arena *arena) {
+    for (int i = 0; i < CPU_KIND_SHARING; i++)
+        if (access(arena_printf(arena, "%s/%s.csv", folder, CPU_KIND_NAMES[i]), R_OK) != 0)
+            return false;
+    return true;
+}
+
+static Status fit_write(const ProfileCpu *options, const CpuInfo *info, Arena *arena,
+                        CpuAnswer *answer) {
+    CoreRows rows;
+    TRY(core_rows_load(options->output, arena, &rows));
+    TRY(core_fit(&rows, options->output, arena, &answer->fit));
+    char date[16];
+    time_t now = time(NULL);
+    struct tm utc;
+    strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &utc));
+    CoreMachine machine = {.cpu = info->name,
+                           .blas = info->blas,
+                           .command = options->command,
+                           .date = date,
+                           .num_ranks = info->num_ranks,
+                           .memory_bytes = info->memory_bytes,
+                           .memory_available_bytes = info->memory_available_bytes,
+                           .cache_bytes = info->cache_bytes};
+    answer->fitted = true;
+    return core_files_write(options->output, &machine, &answer->fit);
+}
+
+// --- The answer
+
+static void print_json(const ProfileCpu *options, const CpuAnswer *answer, cJSON *tree) {
+    cJSON *kinds = cJSON_AddArrayToObject(tree, "kinds");
+    for (int i = 0; i < NUM_CPU_KINDS; i++) {
+        const CpuKindSummary *kind = &answer->summary.kinds[i];
+        if (!kind->asked) continue;
+        cJSON *object = cJSON_CreateObject();
+        cJSON_AddStringToObject(object, "kind", CPU_KIND_NAMES[i]);
+        json_add_number(object, "num_shapes", kind->num_shapes);
+        json_add_number(object, "num_measured", kind->num_measured);
+        json_add_number(object, "num_kept", kind->num_kept);
+        json_add_number(object, "num_disturbed", kind->num_disturbed);
+        json_add_number(object, "span_s", kind->span_s);
+        cJSON_AddItemToArray(kinds, object);
+    }
+    if (!answer->fitted) return;
+    cJSON_AddStringToObject(tree, "folder", options->output);
+    cJSON *fits = cJSON_AddArrayToObject(tree, "fit");
+    for (int i = 0; i < NUM_CORE_SCORES; i++) {
+        const CoreScore *score = &answer->fit.scores[i];
+        cJSON *object = cJSON_CreateObject();
+        cJSON_AddStringToObject(object, "of", CORE_SCORE_NAMES[i]);
+        json_add_number(object, "num_rows", score->num_rows);
+        json_add_number(object, "residual_median_frac", score->median_frac);
+        json_add_number(object, "residual_p90_frac", score->p90_frac);
+        cJSON_AddItemToArray(fits, object);
+    }
+}
+
+static void print_kinds(const CpuSummary *summary, const Paper *paper, Arena *arena) {
+    static const TableColumn COLUMNS[] = {
+        {"kind", false, 0}, {"measured", true, 0},  {"kept", true, 0},
+        {"of", true, 0},    {"disturbed", true, 0}, {"time", true, 0},
+    };
+    Table table = table_new(arena, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+    for (int i = 0; i < NUM_CPU_KINDS; i++) {
+        const CpuKindSummary *kind = &summary->kinds[i];
+        char span[UNITS_SIZE];
+        if (!kind->asked) continue;
+        const char *cells[] = {CPU_KIND_NAMES[i],
+                               arena_printf(arena, "%d", kind->num_measured),
+                               arena_printf(arena, "%d", kind->num_kept),
+                               arena_printf(arena, "%d", kind->num_shapes),
+                               arena_printf(arena, "%d", kind->num_disturbed),
+                               arena_strdup(arena, units_seconds(kind->span_s, span))};
+        table_add(&table, kind->done ? STYLE_PLAIN : STYLE_BAD, cells, NULL);
+    }
+    table_print(&table, paper);
+}
+
+static void print_fit(const CoreFit *fit, const Paper *paper, Arena *arena) {
+    static const TableColumn COLUMNS[] = {{"fit to", false, 0},
+                                          {"rows", true, 0},
+                                          {"median error", true, 0},
+                                          {"90 % below", true, 0}};
+    Table table = table_new(arena, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+    for (int i = 0; i < NUM_CORE_SCORES; i++) {
+        const CoreScore *score = &fit->scores[i];
+        char median[UNITS_SIZE], p90[UNITS_SIZE];
+        const char *cells[] = {CORE_SCORE_NAMES[i], arena_printf(arena, "%d", score->num_rows),
+                               arena_strdup(arena, units_percent(score->median_frac, median)),
+                               arena_strdup(arena, units_percent(score->p90_frac, p90))};
+        table_add(&table, STYLE_PLAIN, cells, NULL);
+    }
+    table_print(&table, paper);
+}
+
+static void print_text(const ProfileCpu *options, const CpuAnswer *answer, Arena *arena) {
+    const CpuInfo *info = &answer->summary.info;
+    Paper paper = paper_of(stdout);
+    printf("%s, %d cores, %s, %d ranks at once\n\n", info->name, info->num_cores, info->blas,
+           info->num_ranks);
+    print_kinds(&answer->summary, &paper, arena);
+    printf("\n");
+    if (!answer->fitted) {
+        printf("cpu.json, link.json and cluster.json are written once all kinds are measured.\n");
+        return;
+    }
+    print_fit(&answer->fit, &paper, arena);
+    char fp32[UNITS_SIZE], fp64[UNITS_SIZE];
+    printf("\nOne core with all busy: %s in fp32, %s in fp64 at best.\n",
+           units_flops(answer->fit.best_flops_per_s[CORE_FP32], fp32),
+           units_flops(answer->fit.best_flops_per_s[CORE_FP64], fp64));
+    printf("Written: %s/cpu.json, link.json, cluster.json; a scenario takes them by "
+           "\"cluster\": \"%s/cluster.json\".\n",
+           options->output, options->output);
+}
+
+Status profile_cpu_answer(const ProfileCpu *options, Arena *arena) {
+    if (!options->output)
+        return usage_error("profile: no -o given; meshwright profile --help shows examples");
+    CpuOptions run = {.folder = options->output,
+                      .command = options->command,
+                      .quick = options->quick,
+                      .progress = options->progress};
+    TRY(kinds_read(options->kinds, arena, run.kinds));
+    TRY(folder_check(options->output));
+    CpuAnswer *answer = ARENA_NEW(arena, CpuAnswer);
+    CpuInfo info;
+    TRY(cpu_probe(&info));
+    TRY(folder_make(options->output));
+    Status status = cpu_run(&info, &run, arena, &answer->summary);
+    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r%32s\r", "");
+    TRY(status);
+    if (tables_there(options->output, arena)) TRY(fit_write(options, &info, arena, answer));
+    if (!options->json) {
+        print_text(options, answer, arena);
+        return status_ok();
+    }
+    cJSON *tree = cpu_device_json(&info, options->command);
+    print_json(options, answer, tree);
+    return answer_json(tree);
+}
