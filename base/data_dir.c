@@ -65,9 +65,13 @@ Status data_list(Arena *arena, const char *folder, const char *const **names, in
     return status_ok();
 }
 
-int value_is_path(const char *value) {
+int value_is_json_path(const char *value) {
     size_t length = strlen(value);
-    return strchr(value, '/') != NULL || (length >= 5 && strcmp(value + length - 5, ".json") == 0);
+    return length >= 5 && strcmp(value + length - 5, ".json") == 0;
+}
+
+int value_is_path(const char *value) {
+    return strchr(value, '/') != NULL || value_is_json_path(value);
 }
 
 const char *path_beside(Arena *arena, const char *base_file, const char *path) {

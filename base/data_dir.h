@@ -21,5 +21,8 @@ Status data_list(Arena *arena, const char *folder, const char *const **names, in
 // it has a '/' or ends in ".json".
 int value_is_path(const char *value);
 
+// True where the value of a cluster key is a path instead of PRESET:NODES: it ends in ".json".
+int value_is_json_path(const char *value);
+
 // path itself where absolute, else relative to the folder of base_file.
 const char *path_beside(Arena *arena, const char *base_file, const char *path);

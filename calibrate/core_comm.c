@@ -1,6 +1,7 @@
 // What ranks do together, through the memory that they share.
 #include "calibrate/core_fit.h"
 #include "calibrate/fit.h"
+#include "calibrate/fit_linear.h"
 #include "costmodel/kernel_nccl.h"
 
 #include <math.h>
@@ -84,49 +85,34 @@ static void curves_make(const CoreRows *rows, Arena *arena, CoreFit *fit) {
 
 // --- Messages
 
+// Latency, a byte, and the root of the bytes (of an exchange): of an exchange the rate rises as
+// 1 / (1 + sqrt(half_bytes / bytes)).
 typedef struct {
-    const CommRow *const *rows;
-    bool curved; // the rate rises as 1 / (1 + sqrt(half / bytes))
-} Messages;
+    double latency_s, byte_s, root_s;
+} MessageLaw;
 
-static double message_s(double bytes, bool curved, const double *values) {
-    double more = curved ? sqrt(bytes * values[2]) : 0;
-    return values[0] + (bytes + more) / values[1];
+static double message_s(const MessageLaw *law, double bytes) {
+    return law->latency_s + bytes * law->byte_s + sqrt(bytes) * law->root_s;
 }
 
-static double message_model(const void *context, int row, const double *values) {
-    const Messages *messages = context;
-    return log(message_s(messages->rows[row]->bytes, messages->curved, values));
-}
-
-// latency, bytes a second, half_bytes; the last of an exchange only.
-static int messages_fit(const CoreRows *rows, CommOp op, Arena *arena, double *values,
+// Returns the number of rows, their errors in errors.
+static int messages_fit(const CoreRows *rows, CommOp op, Arena *arena, MessageLaw *out,
                         double *errors) {
-    static const FitParameter PARAMETERS[] = {
-        {"latency_s", 1e-6, 1e-8, 1e-2, true},
-        {"bytes_per_s", 3e9, 1e6, 1e13, true},
-        {"half_bytes", 1e3, 1e-3, 1e8, true},
-    };
-    const CommRow **chosen = ARENA_ARRAY(arena, rows->num_comm, const CommRow *);
-    double *target = ARENA_ARRAY(arena, rows->num_comm, double);
+    const int num_costs = op == COMM_EXCHANGE ? 3 : 2;
+    double *a = ARENA_ARRAY(arena, 3 * rows->num_comm, double), costs[3] = {0};
+    double *times = ARENA_ARRAY(arena, rows->num_comm, double);
     int num = 0;
     for (int i = 0; i < rows->num_comm; i++) {
-        if (rows->comm[i].op != op) continue;
-        target[num] = log(rows->comm[i].time_s);
-        chosen[num++] = &rows->comm[i];
+        const CommRow *r = &rows->comm[i];
+        if (r->op != op) continue;
+        const double row[] = {1, r->bytes, sqrt(r->bytes)};
+        for (int j = 0; j < num_costs; j++) a[num * num_costs + j] = row[j];
+        times[num++] = r->time_s;
     }
-    if (num == 0) return 0;
-    Messages messages = {chosen, op == COMM_EXCHANGE};
-    FitProblem problem = {.num_rows = num,
-                          .target = target,
-                          .model = message_model,
-                          .context = &messages,
-                          .num_parameters = messages.curved ? 3 : 2,
-                          .parameters = PARAMETERS};
-    fit_simplex(&problem, values);
+    fit_linear(a, times, num, num_costs, arena, costs);
+    *out = (MessageLaw){fit_round(costs[0]), fit_round(costs[1]), fit_round(costs[2])};
     for (int i = 0; i < num; i++)
-        errors[i] =
-            fabs(message_s(chosen[i]->bytes, messages.curved, values) / chosen[i]->time_s - 1);
+        errors[i] = fabs(message_s(out, a[i * num_costs + 1]) / times[i] - 1);
     return num;
 }
 
@@ -142,21 +128,23 @@ static double fastest(const CoreRows *rows, double at_least) {
 }
 
 Status core_comm_fit(const CoreRows *rows, const char *folder, Arena *arena, CoreFit *out) {
-    double one[3], step[3], *errors = ARENA_ARRAY(arena, rows->num_comm + 1, double);
-    int num_one = messages_fit(rows, COMM_SEND_RECV, arena, one, errors);
-    int num_steps = messages_fit(rows, COMM_EXCHANGE, arena, step, errors + num_one);
+    MessageLaw one, step;
+    double *errors = ARENA_ARRAY(arena, rows->num_comm + 1, double);
+    int num_one = messages_fit(rows, COMM_SEND_RECV, arena, &one, errors);
+    int num_steps = messages_fit(rows, COMM_EXCHANGE, arena, &step, errors + num_one);
     curves_make(rows, arena, out);
-    if (num_one == 0 || num_steps == 0 || out->curves.num_curves < NUM_NCCL_OPS)
+    if (out->curves.num_curves < NUM_NCCL_OPS || one.byte_s <= 0 || step.byte_s <= 0)
         return status_error(STATUS_INVALID, "%s/comm.csv: not all collectives are there", folder);
     out->scores[CORE_SCORE_MESSAGES] = core_score(errors, num_one + num_steps);
     Link *link = &out->link;
-    link->bandwidth_bytes_per_s = fit_round(fastest(rows, fmax(one[1], step[1])));
-    link->bandwidth_bytes_per_s *= 1.001; // rounding aside
-    link->latency_s = 0;
-    link->hop_latency_s = link->chain_hop_latency_s = step[0];
-    link->efficiency_frac = fmax(0.01, fit_round(step[1] / link->bandwidth_bytes_per_s));
-    link->half_bytes = step[2];
-    link->p2p_latency_s = one[0];
-    link->p2p_efficiency_frac = fmax(0.01, fit_round(one[1] / link->bandwidth_bytes_per_s));
+    double nominal = fit_round(fastest(rows, fmax(1 / one.byte_s, 1 / step.byte_s)));
+    link->bandwidth_bytes_per_s = nominal * 1.001; // rounding aside
+    link->hop_latency_s = link->chain_hop_latency_s = step.latency_s;
+    link->efficiency_frac = fmax(0.01, fit_round(1 / (step.byte_s * link->bandwidth_bytes_per_s)));
+    double root = step.root_s / step.byte_s;
+    link->half_bytes = fit_round(fmin(1e9, root * root));
+    link->p2p_latency_s = one.latency_s;
+    link->p2p_efficiency_frac =
+        fmax(0.01, fit_round(1 / (one.byte_s * link->bandwidth_bytes_per_s)));
     return status_ok();
 }

@@ -1,6 +1,7 @@
 #include "calibrate/core_fit.h"
 
 #include "calibrate/fit.h"
+#include "calibrate/fit_linear.h"
 #include "costmodel/core_op.h"
 
 #include <math.h>
@@ -13,29 +14,29 @@ const char *const CORE_SCORE_NAMES[NUM_CORE_SCORES + 1] = {
 
 static const char *const DTYPE_NAMES[] = {"float32", "float64"};
 
-enum { MOST_ROWS = 4096 };
-
-// What a fit of a law sees: rows of one kind, and how the parameters make their time.
+// Rows of one law: what its costs are in proportion to, and the times.
 typedef struct {
-    const void *rows[MOST_ROWS]; // [num_rows]
-    int num_rows;
-    double target[MOST_ROWS]; // [num_rows], log seconds
+    int num_costs, num_rows;
+    double *a, *times; // [capacity][num_costs], [capacity]
+    Arena *arena;
 } Chosen;
-static void choose(Chosen *chosen, const void *row, double time_s) {
-    if (chosen->num_rows == MOST_ROWS) return;
-    chosen->target[chosen->num_rows] = log(time_s);
-    chosen->rows[chosen->num_rows++] = row;
+
+static Chosen chosen_new(int num_costs, int capacity, Arena *arena) {
+    return (Chosen){.num_costs = num_costs,
+                    .a = ARENA_ARRAY(arena, num_costs * capacity, double),
+                    .times = ARENA_ARRAY(arena, capacity, double),
+                    .arena = arena};
 }
 
-static void solve(const Chosen *chosen, FitModel model, const FitParameter *parameters, int num,
-                  double *values) {
-    FitProblem problem = {.num_rows = chosen->num_rows,
-                          .target = chosen->target,
-                          .model = model,
-                          .context = chosen,
-                          .num_parameters = num,
-                          .parameters = parameters};
-    fit_simplex(&problem, values);
+static void choose(Chosen *chosen, const double *row, double time_s) {
+    for (int j = 0; j < chosen->num_costs; j++)
+        chosen->a[chosen->num_rows * chosen->num_costs + j] = row[j];
+    chosen->times[chosen->num_rows++] = time_s;
+}
+
+static void solve(const Chosen *chosen, double *costs) {
+    fit_linear(chosen->a, chosen->times, chosen->num_rows, chosen->num_costs, chosen->arena, costs);
+    for (int j = 0; j < chosen->num_costs; j++) costs[j] = fit_round(costs[j]);
 }
 
 static Status missing(const char *folder, const char *table, const char *what, int dtype) {
@@ -45,96 +46,65 @@ static Status missing(const char *folder, const char *table, const char *what, i
 
 // --- Products
 
-static CoreProduct product_of(const double *v) {
-    return (CoreProduct){
-        .flops_per_s = v[0], .half_m = v[1], .half_n = v[2], .half_k = v[3], .call_s = v[4]};
+// Without flops that take time, what remains tells nothing.
+static double rate_of(double cost_s) {
+    return cost_s > 0 ? fit_round(1 / cost_s) : 0;
 }
 
-static double product_model(const void *context, int row, const double *values) {
-    const ProductRow *r = ((const Chosen *)context)->rows[row];
-    CoreProduct law = product_of(values);
-    return log(core_product_s(&law, r->m, r->n, r->k));
-}
-
-static void products_fit(const CoreRows *rows, int dtype, int layout, double best, Chosen *chosen,
-                         CoreProduct *out) {
-    const FitParameter parameters[] = {
-        {"flops_per_s", 1.1 * best, 0.3 * best, 3 * best, true},
-        {"half_m", 5, 0, 500, false},
-        {"half_n", 5, 0, 500, false},
-        {"half_k", 10, 0, 1000, false},
-        {"call_s", 3e-7, 1e-9, 1e-4, true},
-    };
-    double values[5];
-    chosen->num_rows = 0;
+static CoreProduct product_fit(const CoreRows *rows, int dtype, int layout, Arena *arena) {
+    Chosen chosen = chosen_new(5, rows->num_products, arena);
+    double costs[5];
     for (int i = 0; i < rows->num_products; i++) {
         const ProductRow *r = &rows->products[i];
-        if ((int)r->dtype == dtype && r->layout == layout) choose(chosen, r, r->time_s);
+        double flops = 2 * r->m * r->n * r->k;
+        const double row[] = {flops, flops / r->m, flops / r->n, flops / r->k, 1};
+        if ((int)r->dtype == dtype && r->layout == layout) choose(&chosen, row, r->time_s);
     }
-    if (chosen->num_rows == 0) return;
-    solve(chosen, product_model, parameters, 5, values);
-    *out = product_of(values);
+    solve(&chosen, costs);
+    double rate = rate_of(costs[0]);
+    return (CoreProduct){.flops_per_s = rate,
+                         .half_m = fit_round(costs[1] * rate),
+                         .half_n = fit_round(costs[2] * rate),
+                         .half_k = fit_round(costs[3] * rate),
+                         .call_s = costs[4]};
 }
 
 // --- Attention
 
-static CoreAttention attention_of(const double *v) {
-    return (CoreAttention){
-        .flops_per_s = v[0], .half_tokens = v[1], .half_head_dim = v[2], .call_s = v[3]};
-}
-
-static double attention_model(const void *context, int row, const double *values) {
-    const AttentionRow *r = ((const Chosen *)context)->rows[row];
-    CoreAttention law = attention_of(values);
-    return log(core_attention_s(&law, r->flops, r->tokens, r->head_dim));
-}
-
-static void attention_fit(const CoreRows *rows, int dtype, bool backward, double best,
-                          Chosen *chosen, CoreAttention *out) {
-    const FitParameter parameters[] = {
-        {"flops_per_s", 0.7 * best, 0.02 * best, 3 * best, true},
-        {"half_tokens", 60, 0, 2000, false},
-        {"half_head_dim", 60, 0, 5000, false},
-        {"call_s", 3e-7, 1e-9, 1e-4, true},
-    };
-    double values[4];
-    chosen->num_rows = 0;
+static CoreAttention attention_fit(const CoreRows *rows, int dtype, bool backward, Arena *arena) {
+    Chosen chosen = chosen_new(4, rows->num_attention, arena);
+    double costs[4];
     for (int i = 0; i < rows->num_attention; i++) {
         const AttentionRow *r = &rows->attention[i];
-        if ((int)r->dtype == dtype && r->backward == backward) choose(chosen, r, r->time_s);
+        const double row[] = {r->flops, r->flops / r->tokens, r->flops / r->head_dim, 1};
+        if ((int)r->dtype == dtype && r->backward == backward) choose(&chosen, row, r->time_s);
     }
-    if (chosen->num_rows == 0) return;
-    solve(chosen, attention_model, parameters, 4, values);
-    *out = attention_of(values);
+    solve(&chosen, costs);
+    double rate = rate_of(costs[0]);
+    return (CoreAttention){.flops_per_s = rate,
+                           .half_tokens = fit_round(costs[1] * rate),
+                           .half_head_dim = fit_round(costs[2] * rate),
+                           .call_s = costs[3]};
 }
 
 // --- Loops
 
-static double loop_model(const void *context, int row, const double *values) {
-    const LoopRow *r = ((const Chosen *)context)->rows[row];
-    return log(values[2] + r->bytes / values[0] + r->angles * values[1]);
-}
-
-static void loop_fit(const CoreRows *rows, int dtype, CoreLoop loop, int direction, Chosen *chosen,
+// Beside the call, which is known. Only rope takes angles.
+static void loop_fit(const CoreRows *rows, int dtype, CoreLoop loop, int direction, Arena *arena,
                      CoreLaws *laws) {
     const bool rope = loop == CORE_ROPE;
-    const FitParameter parameters[] = {
-        {"bytes_per_s", 5e9, 1e7, 1e12, true},
-        {"angle_s", rope ? 2e-8 : 0, 0, rope ? 1e-6 : 1e-30, false},
-        {"call_s", fmax(rows->call_s, 1e-10), fmax(rows->call_s, 1e-10) * 0.999,
-         fmax(rows->call_s, 1e-10) * 1.001, true},
-    };
-    double values[3];
-    chosen->num_rows = 0;
+    Chosen chosen = chosen_new(rope ? 2 : 1, rows->num_loops, arena);
+    double costs[2];
     for (int i = 0; i < rows->num_loops; i++) {
         const LoopRow *r = &rows->loops[i];
-        if ((int)r->dtype == dtype && r->loop == loop && (direction ? r->backward : r->forward))
-            choose(chosen, r, r->time_s);
+        const double row[] = {r->bytes, r->angles}, time_s = r->time_s - rows->call_s;
+        bool tells = direction ? r->backward : r->forward;
+        if ((int)r->dtype == dtype && r->loop == loop && tells && time_s > 0)
+            choose(&chosen, row, time_s);
     }
-    if (chosen->num_rows == 0) return;
-    solve(chosen, loop_model, parameters, 3, values);
-    laws->bytes_per_s[loop][direction] = values[0];
-    if (rope) laws->angle_s = values[1];
+    solve(&chosen, costs);
+    laws->bytes_per_s[loop][direction] = rate_of(costs[0]);
+    if (rope) laws->angle_s = costs[1];
 }
 
 // --- All laws of a core
@@ -154,17 +124,14 @@ static Status laws_check(const CoreLaws *laws, const char *folder, int dtype) {
     return status_ok();
 }
 
-static Status laws_fit(const CoreRows *rows, int dtype, const char *folder, Chosen *chosen,
-                       CoreFit *fit) {
-    CoreLaws *laws = &fit->laws[dtype];
-    double best = fit->best_flops_per_s[dtype];
+static Status laws_fit(const CoreRows *rows, int dtype, const char *folder, Arena *arena,
+                       CoreLaws *laws) {
     laws->call_s = rows->call_s;
     for (int i = 0; i < CORE_NUM_PRODUCTS; i++)
-        products_fit(rows, dtype, i, best, chosen, &laws->products[i]);
-    for (int i = 0; i < 2; i++)
-        attention_fit(rows, dtype, i == 1, best, chosen, &laws->attention[i]);
+        laws->products[i] = product_fit(rows, dtype, i, arena);
+    for (int i = 0; i < 2; i++) laws->attention[i] = attention_fit(rows, dtype, i == 1, arena);
     for (int i = 0; i < 2 * NUM_CORE_LOOPS; i++)
-        loop_fit(rows, dtype, (CoreLoop)(i / 2), i % 2, chosen, laws);
+        loop_fit(rows, dtype, (CoreLoop)(i / 2), i % 2, arena, laws);
     laws->present = true;
     return laws_check(laws, folder, dtype);
 }
@@ -230,9 +197,8 @@ static void laws_score(const CoreRows *rows, Arena *arena, CoreFit *fit) {
 
 Status core_fit(const CoreRows *rows, const char *folder, Arena *arena, CoreFit *out) {
     *out = (CoreFit){0};
-    Chosen *chosen = ARENA_NEW(arena, Chosen);
     bests_find(rows, out);
-    for (int d = 0; d < NUM_CORE_DTYPES; d++) TRY(laws_fit(rows, d, folder, chosen, out));
+    for (int d = 0; d < NUM_CORE_DTYPES; d++) TRY(laws_fit(rows, d, folder, arena, &out->laws[d]));
     laws_score(rows, arena, out);
     return core_comm_fit(rows, folder, arena, out);
 }

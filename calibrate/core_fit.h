@@ -4,7 +4,7 @@
 // Model:  costmodel/core_op.h for what a core does; collectives as curves through the measured
 //         sizes (costmodel/kernel_nccl.h); one message, and each step of a ring's exchange, by
 //         alpha and beta (costmodel/collective.h).
-// Source: calibrate/fit.h (robust losses).
+// Source: calibrate/fit_linear.h (least absolute errors, no cost below 0).
 #pragma once
 
 #include "calibrate/core_rows.h"

@@ -28,7 +28,7 @@ static bool file_hash(const char *path, uint64_t *out) {
 static const char *gpu_profile_path(const Scenario *scenario, Arena *arena) {
     const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(scenario->document, "cluster");
     const cJSON *gpu = cJSON_GetObjectItemCaseSensitive(cluster, "gpu");
-    if (cJSON_IsString(cluster) && value_is_path(cluster->valuestring))
+    if (cJSON_IsString(cluster) && value_is_json_path(cluster->valuestring))
         return scenario->cluster.gpu.file;
     if (cJSON_IsString(gpu) && value_is_path(gpu->valuestring))
         return path_beside(arena, scenario->file, gpu->valuestring);

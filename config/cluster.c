@@ -327,7 +327,7 @@ static Status cluster_file(const JsonNode *value, const char *path, Arena *arena
 }
 
 Status cluster_load(const JsonNode *value, Arena *arena, Cluster *out) {
-    if (cJSON_IsString(value->item) && value_is_path(value->item->valuestring))
+    if (cJSON_IsString(value->item) && value_is_json_path(value->item->valuestring))
         return cluster_file(value, value->item->valuestring, arena, out);
     if (cJSON_IsString(value->item)) return cluster_preset(value, arena, out);
     if (!value->item) return json_error(value, "missing; expected \"PRESET:NODES\" or an object");

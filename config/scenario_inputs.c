@@ -48,7 +48,7 @@ int scenario_inputs(const Scenario *scenario, Arena *arena, const ScenarioInput 
     input_add(&list, "scenario", scenario->file);
     profile_add(&list, "model", text_of(document, "model"));
     cluster_add(&list, cluster);
-    if (cJSON_IsString(cluster) && value_is_path(cluster->valuestring)) {
+    if (cJSON_IsString(cluster) && value_is_json_path(cluster->valuestring)) {
         path_add(&list, "cluster", cluster->valuestring);
         input_add(&list, "GPU profile", scenario->cluster.gpu.file);
     }

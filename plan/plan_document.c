@@ -159,7 +159,7 @@ cJSON *plan_document(const Scenario *scenario, const Plan *plan, const cJSON *pr
     member_set(document, "model", cJSON_Duplicate(scenario->model_document, true));
     cJSON *cluster = cJSON_GetObjectItemCaseSensitive(document, "cluster");
     if (cJSON_IsObject(cluster)) cluster_make_portable(scenario, cluster);
-    if (cJSON_IsString(cluster) && value_is_path(cluster->valuestring))
+    if (cJSON_IsString(cluster) && value_is_json_path(cluster->valuestring))
         path_make_absolute(scenario, document, "cluster");
     path_make_absolute(scenario, document, "calibration");
     cJSON *parallel = plan_to_json(plan);

@@ -210,9 +210,9 @@ static const MemorySweep SWEEPS[] = {
      {128, 512}},
     {CPU_OP_EMBEDDING_FORWARD,
      CPU_OP_EMBEDDING_BACKWARD,
-     {64, 256, 1024, 2048},
+     {512, 1024, 2048},
      {128, 256, 512, 1024},
-     {128, 1024},
+     {512, 2048},
      {128, 512}},
     // On the MLP's width.
     {CPU_OP_SWIGLU_FORWARD,
@@ -256,7 +256,7 @@ static void comm(CpuShapes *list, bool quick, int num_ranks, Arena *arena) {
                                                  : 2 * size < num_ranks ? 2 * size
                                                                         : num_ranks)
         for (CpuOp op = CPU_OP_ALL_REDUCE; op <= CPU_OP_SEND_RECV; op++)
-            for (int64_t bytes = 64; bytes <= 16 << 20; bytes *= quick ? 8 : 2)
+            for (int64_t bytes = 64; bytes <= 16 << 20; bytes *= quick ? 4 : 2)
                 add(list, arena,
                     (CpuShape){.kind = CPU_KIND_COMM,
                                .op = op,

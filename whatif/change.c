@@ -56,7 +56,7 @@ static Status cluster_file_object(const Scenario *scenario, const char *path, Ar
 // "PRESET:NODES" as the object of the contract. The scenario was read, so the preset is there.
 static Status cluster_object(const Scenario *scenario, const char *preset, Arena *arena,
                              cJSON **out) {
-    if (value_is_path(preset)) return cluster_file_object(scenario, preset, arena, out);
+    if (value_is_json_path(preset)) return cluster_file_object(scenario, preset, arena, out);
     char *name = arena_strdup(arena, preset);
     name[strcspn(name, ":")] = '\0';
     TRY(file_object(data_path(arena, "hw-profiles/clusters", name), arena, out));

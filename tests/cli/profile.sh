@@ -7,7 +7,6 @@ root=$PWD
 cd "$temp"
 
 refuses 'meshwright: profile: no -o given; meshwright profile --help shows examples' profile
-refuses 'meshwright: profile --device cpu is not supported yet' profile --device cpu -o new
 refuses 'meshwright: --device: "tpu" is unknown; expected cuda or cpu' profile --device tpu -o new
 refuses 'meshwright: --timer: "clock" is unknown; expected cupti or events' \
     profile --timer clock -o new
