@@ -1,6 +1,7 @@
 #include "cli/profile_cpu.h"
 
 #include "calibrate/core_files.h"
+#include "calibrate/kernel_table.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "profiler/cpu_run.h"
@@ -134,6 +135,26 @@ static void print_fit(const CoreFit *fit, const Paper *paper, Arena *arena) {
     table_print(&table, paper);
 }
 
+// How much longer the rows of sharing.csv take on all cores at once than on one alone.
+static void print_sharing(const ProfileCpu *options, int num_ranks, Arena *arena) {
+    static const char *const COLUMNS[] = {"op", "num_ranks", "latency_ms", NULL};
+    KernelTable table;
+    double *ranks, *time_s;
+    const char *path = arena_printf(arena, "%s/sharing.csv", options->output);
+    if (access(path, R_OK) != 0 || kernel_table_load(path, arena, &table).code != STATUS_OK ||
+        kernel_table_require(&table, COLUMNS).code != STATUS_OK ||
+        kernel_table_counts(&table, "num_ranks", 1, 1e6, arena, &ranks).code != STATUS_OK ||
+        kernel_table_latency_s(&table, arena, &time_s).code != STATUS_OK)
+        return;
+    const char **ops = kernel_table_texts(&table, "op", arena), *text = "";
+    for (int i = 0; i < table.num_rows; i++)
+        for (int j = 0; j < table.num_rows; j++)
+            if (ranks[i] == 1 && ranks[j] == num_ranks && strcmp(ops[i], ops[j]) == 0)
+                text = arena_printf(arena, "%s%s %s %.2f", text, *text ? "," : "", ops[i],
+                                    time_s[j] / time_s[i]);
+    if (*text) printf("Times on all cores over those on one alone:%s.\n", text);
+}
+
 static void print_text(const ProfileCpu *options, const CpuAnswer *answer, Arena *arena) {
     const CpuInfo *info = &answer->summary.info;
     Paper paper = paper_of(stdout);
@@ -150,6 +171,7 @@ static void print_text(const ProfileCpu *options, const CpuAnswer *answer, Arena
     printf("\nOne core with all busy: %s in fp32, %s in fp64 at best.\n",
            units_flops(answer->fit.best_flops_per_s[CORE_FP32], fp32),
            units_flops(answer->fit.best_flops_per_s[CORE_FP64], fp64));
+    print_sharing(options, info->num_ranks, arena);
     printf("Written: %s/cpu.json, link.json, cluster.json; a scenario takes them by "
            "\"cluster\": \"%s/cluster.json\".\n",
            options->output, options->output);

@@ -138,7 +138,7 @@ static void add(CpuShapes *list, Arena *arena, CpuShape shape) {
 }
 
 // A product of more takes seconds where cores are slow.
-static const double MOST_FLOPS = 5e9, QUICK_MOST_FLOPS = 6e8;
+static const double MOST_FLOPS = 2e9, QUICK_MOST_FLOPS = 6e8;
 
 static void add_product(CpuShapes *list, bool quick, Arena *arena, CpuShape shape) {
     shape.op = CPU_OP_PRODUCT;
@@ -163,8 +163,8 @@ static void add_layer(CpuShapes *list, CpuKind kind, bool quick, Arena *arena, D
 }
 
 static void products(CpuShapes *list, CpuKind kind, bool quick, Arena *arena) {
-    static const int64_t ROWS[] = {32, 64, 128, 192, 256, 512, 768, 1024, 2048, 0};
-    static const int64_t WIDTHS[] = {64, 128, 192, 256, 384, 512, 768, 1024, 2048, 0};
+    static const int64_t ROWS[] = {32, 128, 256, 512, 2048, 0};
+    static const int64_t WIDTHS[] = {64, 128, 192, 256, 512, 1024, 2048, 0};
     static const int64_t QUICK_ROWS[] = {64, 512, 0};
     static const int64_t QUICK_WIDTHS[] = {64, 256, 1024, 0};
     const int64_t *rows = quick ? QUICK_ROWS : ROWS, *widths = quick ? QUICK_WIDTHS : WIDTHS;

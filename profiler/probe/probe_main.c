@@ -30,7 +30,7 @@ typedef struct {
     int num_measured, num_kept, num_disturbed;
 } Counted;
 
-static const MeasureLimits FULL = {.most_s = 0.15, .goal_frac = 0.01};
+static const MeasureLimits FULL = {.most_s = 0.06, .goal_frac = 0.01};
 static const MeasureLimits QUICK = {.most_s = 0.02, .goal_frac = 0.02};
 
 static bool is_first(const Probe *probe) {
