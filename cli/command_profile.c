@@ -36,7 +36,7 @@ static const struct argp_option OPTIONS[] = {
     {"output", 'o', "DIR", 0,
      "write KIND.csv and device.json there; rows that are there already are kept", 0},
     {"quick", KEY_QUICK, NULL, 0,
-     "fewer shapes: 15 seconds instead of 90; with --device cpu 25 instead of 300", 0},
+     "fewer shapes: 15 seconds instead of 90; with --device cpu 30 instead of 200", 0},
     {"kind", KEY_KIND, "KIND,..", 0,
      "only these: launch, gemm, gemm_backward, gemm_other, memory_bound, sustained; with --device "
      "cpu launch, gemm_other, gemm_backward, attention, memory_bound, comm, sharing",
