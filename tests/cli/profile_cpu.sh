@@ -80,6 +80,9 @@ grep -q '^some/device.json: name: "Other CPU"; now it is ".*": choose another fo
 # --- As a cluster, from a scenario in another folder
 
 mkdir jobs
+# Two of the cores, where there are more.
+sed -E 's/"(num_gpus|gpus_per_node)":.*/"\1": 2,/; s/"domain_gpus":.*/"domain_gpus": 2/' \
+    new/cluster.json >new/two.json
 job() {
     cat >jobs/job.json <<END
 {"schema": 1, "cluster": $1, "parallel": $2,
@@ -91,13 +94,13 @@ END
 }
 for precision in fp32 fp64; do
     for parallel in '{"dp": 2}' '{"tp": 2}' '{"pp": 2}' '{"cp": 2}'; do
-        job '"../new/cluster.json"' "$parallel" $precision
+        job '"../new/two.json"' "$parallel" $precision
         answers 0 estimate jobs/job.json
         grep -q '^tiny .* on [0-9]* x cpu; ' stdout || fail "$(cat stdout)"
     done
 done
 # What a plan says leads to the same files from any folder.
-job '"../new/cluster.json"' '{"dp": 2}' fp32
+job '"../new/two.json"' '{"dp": 2}' fp32
 answers 0 estimate jobs/job.json --json
 figure_of() {
     sed -n 's/^[[:space:]]*"step_time_s":[[:space:]]*\([^,]*\).*/\1/p' "$1" | head -n 1
@@ -108,7 +111,7 @@ job "{\"gpu\": \"../new/cpu.json\", \"num_gpus\": 2, \"gpus_per_node\": 2, \"pri
   \"scale_out\": {\"nics_per_node\": 1, \"nic_bytes_per_s\": 1e9}}" '{"dp": 2}' fp32
 answers 0 estimate jobs/job.json --json
 [ "$(figure_of stdout)" = "$step" ] || fail "as an object $(figure_of stdout) s, as a file $step s"
-job '"../new/cluster.json"' null fp32
+job '"../new/two.json"' null fp32
 sed 's/ "parallel": null,//' jobs/job.json >jobs/open.json
 answers 0 plan jobs/open.json -o planned
 mkdir -p far/away
@@ -116,6 +119,17 @@ cp planned/plan.json far/away
 answers 0 estimate far/away/plan.json
 
 # bf16 is nothing that it computes in.
-job '"../new/cluster.json"' '{"dp": 2}' bf16
+job '"../new/two.json"' '{"dp": 2}' bf16
 answers 2 estimate jobs/job.json
 grep -q '^jobs/job.json: training.precision: ' stderr || fail "$(cat stderr)"
+
+# Laws that are no laws: an unknown key, also among the curves of the link.
+cp -r new edited
+job '"../edited/two.json"' '{"dp": 2}' fp32
+sed 's/"half_tokens"/"half_token"/' new/cpu.json >edited/cpu.json
+answers 2 estimate jobs/job.json
+grep -q 'cpu.json: core.fp64.attention.forward.half_token: unknown key' stderr || fail "$(cat stderr)"
+sed 's/"op":/"operator":/' new/link.json >edited/link.json
+cp new/cpu.json edited
+answers 2 estimate jobs/job.json
+grep -q 'link.json: nccl.curves\[0\].op' stderr || fail "$(cat stderr)"
