@@ -1,9 +1,8 @@
 // backend/cuda/cudnn_attention.c - attention by cuDNN, where it is installed and knows the shape;
 // attention.cu has the kernels for all else.
 //
-// The graphs are those of NVIDIA/cudnn-frontend (CompositeSDPANode, CompositeSDPABackwardNode):
-// cuDNN recognises them by their steps, so none is left out or joined with another. Its backward
-// adds up dq in an order of its own: two runs differ in the last bits.
+// Its backward adds up dq in an order of its own: two runs differ in the last bits. A plan is made
+// at the first call of a shape and takes about half a second.
 //   MESHWRIGHT_CUDNN=0      never
 //   MESHWRIGHT_CUDNN_LOG=1  tells on stderr what is planned, and what is not and why
 #include "backend/cuda/cudnn_attention.h"
@@ -22,7 +21,7 @@ bool cudnn_attention(Backend *backend, const Attention *call, bool backward,
 
 #else
 
-#include "backend/cuda/cudnn_graph.h"
+#include "backend/cuda/cudnn_attention_graph.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -31,15 +30,8 @@ bool cudnn_attention(Backend *backend, const Attention *call, bool backward,
 
 enum { MAX_PLANS = 256, MAX_HEAD = 128 };
 
-// What a plan is made for; its bytes are compared, so it has no gaps and is cleared before.
 typedef struct {
-    int64_t batch, heads, kv_heads, head_dim, num_queries, num_keys;
-    int64_t q_stride, q_batch_stride, kv_stride, kv_batch_stride, o_stride, o_batch_stride;
-    int64_t causal, backward;
-} Key;
-
-typedef struct {
-    Key key;
+    CudnnAttention key;
     CudnnNode plan; // NULL: cuDNN has none
     int64_t workspace_bytes;
 } Plan;
@@ -51,180 +43,6 @@ struct CudaAttention {
     int num_plans, num_failed;
     Plan plans[MAX_PLANS];
 };
-
-typedef enum {
-    UID_Q = 1,
-    UID_K,
-    UID_V,
-    UID_O,
-    UID_LSE,
-    UID_SCALE,
-    UID_HIDDEN,
-    UID_ONE,
-    UID_DOUT,
-    UID_DQ,
-    UID_DK,
-    UID_DV,
-    UID_DELTA,
-    UID_DQ_SUM,
-} Uid;
-
-// --- Shapes: [batch][head][token][element]
-
-static CudnnShape head_shape(const Key *key, int64_t heads, int64_t tokens, int64_t stride,
-                             int64_t batch_stride) {
-    return (CudnnShape){{key->batch, heads, tokens, key->head_dim},
-                        {batch_stride, key->head_dim, stride, 1}};
-}
-
-static CudnnShape q_shape(const Key *key) {
-    return head_shape(key, key->heads, key->num_queries, key->q_stride, key->q_batch_stride);
-}
-
-static CudnnShape kv_shape(const Key *key) {
-    return head_shape(key, key->kv_heads, key->num_keys, key->kv_stride, key->kv_batch_stride);
-}
-
-static CudnnShape o_shape(const Key *key) {
-    return head_shape(key, key->heads, key->num_queries, key->o_stride, key->o_batch_stride);
-}
-
-// Without gaps, [batch][heads][rows][columns].
-static CudnnShape dense_shape(const Key *key, int64_t rows, int64_t columns) {
-    return (CudnnShape){{key->batch, key->heads, rows, columns},
-                        {key->heads * rows * columns, rows * columns, columns, 1}};
-}
-
-static CudnnShape score_shape(const Key *key) {
-    return dense_shape(key, key->num_queries, key->num_keys);
-}
-
-static CudnnShape row_shape(const Key *key) {
-    return dense_shape(key, key->num_queries, 1);
-}
-
-static CudnnShape transposed(CudnnShape shape) {
-    int64_t dim = shape.dims[2], stride = shape.strides[2];
-    shape.dims[2] = shape.dims[3], shape.strides[2] = shape.strides[3];
-    shape.dims[3] = dim, shape.strides[3] = stride;
-    return shape;
-}
-
-// --- Graphs
-
-// y = mode(x, b), in floats of a shape.
-static CudnnNode step(CudnnGraph *graph, cudnnPointwiseMode_t mode, CudnnNode x, CudnnNode b,
-                      CudnnShape shape) {
-    CudnnNode y = cudnn_virtual(graph, CUDNN_DATA_FLOAT, shape);
-    cudnn_pointwise(graph, mode, CUDNN_DATA_FLOAT, x, b, NULL, y);
-    return y;
-}
-
-// -infinity where a key comes after its query.
-static CudnnNode keys_hide(CudnnGraph *graph, const Key *key, CudnnNode scores) {
-    if (!key->causal) return scores;
-    CudnnShape shape = score_shape(key);
-    CudnnNode query = cudnn_virtual(graph, CUDNN_DATA_INT32, shape);
-    CudnnNode position = cudnn_virtual(graph, CUDNN_DATA_INT32, shape);
-    cudnn_index(graph, 2, scores, query);
-    cudnn_index(graph, 3, scores, position);
-    CudnnNode seen = cudnn_virtual(graph, CUDNN_DATA_BOOLEAN, shape);
-    cudnn_pointwise(graph, CUDNN_POINTWISE_CMP_GE, CUDNN_DATA_BOOLEAN, query, position, NULL, seen);
-    CudnnNode y = cudnn_virtual(graph, CUDNN_DATA_FLOAT, shape);
-    cudnn_pointwise(graph, CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, scores,
-                    cudnn_scalar(graph, UID_HIDDEN), seen, y);
-    return y;
-}
-
-static void forward_graph(CudnnGraph *graph, const Key *key) {
-    CudnnShape scores = score_shape(key), rows = row_shape(key);
-    CudnnNode q = cudnn_tensor(graph, UID_Q, CUDNN_DATA_BFLOAT16, q_shape(key));
-    CudnnNode k = cudnn_tensor(graph, UID_K, CUDNN_DATA_BFLOAT16, transposed(kv_shape(key)));
-    CudnnNode v = cudnn_tensor(graph, UID_V, CUDNN_DATA_BFLOAT16, kv_shape(key));
-    CudnnNode o = cudnn_tensor(graph, UID_O, CUDNN_DATA_BFLOAT16, o_shape(key));
-    CudnnNode lse = cudnn_tensor(graph, UID_LSE, CUDNN_DATA_FLOAT, rows);
-
-    CudnnNode s = cudnn_virtual(graph, CUDNN_DATA_FLOAT, scores);
-    cudnn_matmul(graph, q, k, s);
-    s = step(graph, CUDNN_POINTWISE_MUL, s, cudnn_scalar(graph, UID_SCALE), scores);
-    s = keys_hide(graph, key, s);
-    CudnnNode max = cudnn_virtual(graph, CUDNN_DATA_FLOAT, rows);
-    cudnn_reduce(graph, CUDNN_REDUCE_TENSOR_MAX, s, max);
-    s = step(graph, CUDNN_POINTWISE_SUB, s, max, scores);
-    s = step(graph, CUDNN_POINTWISE_EXP, s, NULL, scores);
-    CudnnNode sum = cudnn_virtual(graph, CUDNN_DATA_FLOAT, rows);
-    cudnn_reduce(graph, CUDNN_REDUCE_TENSOR_ADD, s, sum);
-    CudnnNode log_sum = step(graph, CUDNN_POINTWISE_LOG, sum, NULL, rows);
-    cudnn_pointwise(graph, CUDNN_POINTWISE_ADD, CUDNN_DATA_FLOAT, max, log_sum, NULL, lse);
-    CudnnNode p = cudnn_virtual(graph, CUDNN_DATA_BFLOAT16, scores);
-    cudnn_pointwise(graph, CUDNN_POINTWISE_DIV, CUDNN_DATA_FLOAT, s, sum, NULL, p);
-    cudnn_matmul(graph, p, v, o);
-}
-
-// Gradients of keys or values: (scores)^T right, summed over the query heads of each.
-static void keys_gradient(CudnnGraph *graph, const Key *key, CudnnNode scores, CudnnNode right,
-                          Uid uid) {
-    CudnnNode left = cudnn_virtual(graph, CUDNN_DATA_BFLOAT16, transposed(score_shape(key)));
-    cudnn_reshape(graph, scores, left);
-    CudnnNode out = cudnn_tensor(graph, uid, CUDNN_DATA_BFLOAT16, kv_shape(key));
-    if (key->heads == key->kv_heads) {
-        cudnn_matmul(graph, left, right, out);
-        return;
-    }
-    CudnnNode of_heads =
-        cudnn_virtual(graph, CUDNN_DATA_BFLOAT16, dense_shape(key, key->num_keys, key->head_dim));
-    cudnn_matmul(graph, left, right, of_heads);
-    cudnn_reduce(graph, CUDNN_REDUCE_TENSOR_ADD, of_heads, out);
-}
-
-// delta = sum over the head of dout o.
-static CudnnNode delta_graph(CudnnGraph *graph, const Key *key, CudnnNode dout) {
-    CudnnShape rows = row_shape(key);
-    CudnnNode o = cudnn_tensor(graph, UID_O, CUDNN_DATA_BFLOAT16, o_shape(key));
-    CudnnNode products = step(graph, CUDNN_POINTWISE_MUL, dout, o,
-                              dense_shape(key, key->num_queries, key->head_dim));
-    CudnnNode sum = cudnn_virtual(graph, CUDNN_DATA_FLOAT, rows);
-    cudnn_reduce(graph, CUDNN_REDUCE_TENSOR_ADD, products, sum);
-    CudnnNode delta = cudnn_tensor(graph, UID_DELTA, CUDNN_DATA_FLOAT, rows);
-    cudnn_pointwise(graph, CUDNN_POINTWISE_MUL, CUDNN_DATA_FLOAT, sum, cudnn_scalar(graph, UID_ONE),
-                    NULL, delta);
-    return delta;
-}
-
-static void backward_graph(CudnnGraph *graph, const Key *key) {
-    CudnnShape scores = score_shape(key);
-    CudnnShape k_shape = transposed(kv_shape(key));
-    CudnnNode q = cudnn_tensor(graph, UID_Q, CUDNN_DATA_BFLOAT16, q_shape(key));
-    CudnnNode k = cudnn_tensor(graph, UID_K, CUDNN_DATA_BFLOAT16, k_shape);
-    CudnnNode v = cudnn_tensor(graph, UID_V, CUDNN_DATA_BFLOAT16, k_shape);
-    CudnnNode dout = cudnn_tensor(graph, UID_DOUT, CUDNN_DATA_BFLOAT16, o_shape(key));
-    CudnnNode lse = cudnn_tensor(graph, UID_LSE, CUDNN_DATA_FLOAT, row_shape(key));
-    CudnnNode scale = cudnn_scalar(graph, UID_SCALE);
-    CudnnNode delta = delta_graph(graph, key, dout);
-
-    CudnnNode p = cudnn_virtual(graph, CUDNN_DATA_FLOAT, scores);
-    cudnn_matmul(graph, q, k, p);
-    p = step(graph, CUDNN_POINTWISE_MUL, p, scale, scores);
-    p = step(graph, CUDNN_POINTWISE_SUB, p, lse, scores);
-    p = keys_hide(graph, key, p);
-    p = step(graph, CUDNN_POINTWISE_EXP, p, NULL, scores);
-    keys_gradient(graph, key, p, dout, UID_DV);
-
-    CudnnNode ds = cudnn_virtual(graph, CUDNN_DATA_FLOAT, scores);
-    cudnn_matmul(graph, dout, v, ds);
-    ds = step(graph, CUDNN_POINTWISE_SUB, ds, delta, scores);
-    ds = step(graph, CUDNN_POINTWISE_MUL, ds, p, scores);
-    ds = step(graph, CUDNN_POINTWISE_MUL, ds, scale, scores);
-    keys_gradient(graph, key, ds, q, UID_DK);
-
-    CudnnNode keys = cudnn_virtual(graph, CUDNN_DATA_FLOAT, kv_shape(key));
-    cudnn_reshape(graph, k, keys);
-    CudnnNode dq_sum = cudnn_tensor(graph, UID_DQ_SUM, CUDNN_DATA_FLOAT,
-                                    dense_shape(key, key->num_queries, key->head_dim));
-    cudnn_matmul(graph, ds, keys, dq_sum);
-    CudnnNode dq = cudnn_tensor(graph, UID_DQ, CUDNN_DATA_BFLOAT16, q_shape(key));
-    cudnn_pointwise(graph, CUDNN_POINTWISE_IDENTITY, CUDNN_DATA_FLOAT, dq_sum, NULL, NULL, dq);
-}
 
 // --- Plans
 
@@ -266,7 +84,7 @@ void cudnn_attention_close(CudaBackend *cuda) {
 }
 
 static void plan_tell(const Plan *plan, const CudnnGraph *graph) {
-    const Key *key = &plan->key;
+    const CudnnAttention *key = &plan->key;
     fprintf(stderr,
             "meshwright: cuDNN, attention %s, %lld of %lld on %lld, %lld/%lld heads of %lld%s: ",
             key->backward ? "backward" : "forward", (long long)key->batch,
@@ -282,10 +100,7 @@ static void plan_make(CudaAttention *attention, Plan *plan) {
     CudnnGraph *graph = malloc(sizeof *graph);
     if (!graph) return;
     cudnn_graph_begin(graph, attention->cudnn, attention->handle);
-    if (plan->key.backward)
-        backward_graph(graph, &plan->key);
-    else
-        forward_graph(graph, &plan->key);
+    cudnn_attention_graph(graph, &plan->key);
     plan->plan = cudnn_plan(graph, &plan->workspace_bytes);
     if (!plan->plan) attention->num_failed++;
     if (attention->log) plan_tell(plan, graph);
@@ -295,7 +110,7 @@ static void plan_make(CudaAttention *attention, Plan *plan) {
 
 // NULL: there is none, or no room for more.
 static Plan *plan_find(CudaAttention *attention, const Attention *call, bool backward) {
-    Key key;
+    CudnnAttention key;
     memset(&key, 0, sizeof key);
     key.batch = call->batch, key.heads = call->heads, key.kv_heads = call->kv_heads;
     key.head_dim = call->head_dim;
@@ -343,38 +158,69 @@ static size_t rounded_up(size_t bytes) {
     return (bytes + 255) / 256 * 256;
 }
 
+enum { MAX_ARRAYS = 16 };
+
+// The arrays of one call, with the scalars that some of them are.
+typedef struct {
+    float scale, hidden, one;
+    int64_t count, uids[MAX_ARRAYS];
+    const void *arrays[MAX_ARRAYS];
+} Pack;
+
+static void pack_add(Pack *pack, Uid uid, const void *array) {
+    pack->uids[pack->count] = uid;
+    pack->arrays[pack->count++] = array;
+}
+
+static void pack_fill(Pack *pack, const Plan *plan, const Attention *call, const char *scratch) {
+    size_t rows = (size_t)call->batch * (size_t)call->heads * (size_t)call->num_queries;
+    const char *delta = scratch + rounded_up((size_t)plan->workspace_bytes);
+    *pack = (Pack){.scale = (float)call->scale, .hidden = -INFINITY, .one = 1};
+    pack_add(pack, UID_Q, call->q);
+    pack_add(pack, UID_K, call->k);
+    pack_add(pack, UID_V, call->v);
+    pack_add(pack, UID_O, call->o);
+    pack_add(pack, UID_LSE, call->lse);
+    pack_add(pack, UID_SCALE, &pack->scale);
+    if (call->causal) pack_add(pack, UID_HIDDEN, &pack->hidden);
+    if (!plan->key.backward) return;
+    pack_add(pack, UID_ONE, &pack->one);
+    pack_add(pack, UID_DOUT, call->dout);
+    pack_add(pack, UID_DQ, call->dq);
+    pack_add(pack, UID_DK, call->dk);
+    pack_add(pack, UID_DV, call->dv);
+    pack_add(pack, UID_DELTA, delta);
+    pack_add(pack, UID_DQ_SUM, delta + rounded_up(rows * sizeof(float)));
+}
+
+// TODO: a pack is made for each call, some microseconds of the host; keep it where a step has so
+// many short attentions that the host is what they wait for.
+static cudnnStatus_t pack_describe(const Cudnn *cudnn, const Pack *pack, char *scratch,
+                                   CudnnNode node) {
+    cudnnStatus_t status = cudnn->cudnnBackendSetAttribute(
+        node, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, pack->count, pack->uids);
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = cudnn->cudnnBackendSetAttribute(node, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
+                                                 CUDNN_TYPE_VOID_PTR, pack->count, pack->arrays);
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = cudnn->cudnnBackendSetAttribute(node, CUDNN_ATTR_VARIANT_PACK_WORKSPACE,
+                                                 CUDNN_TYPE_VOID_PTR, 1, &scratch);
+    return status == CUDNN_STATUS_SUCCESS ? cudnn->cudnnBackendFinalize(node) : status;
+}
+
 static cudnnStatus_t plan_execute(const CudaAttention *attention, const Plan *plan,
                                   const Attention *call, char *scratch, cudaStream_t stream) {
     const Cudnn *cudnn = attention->cudnn;
-    size_t rows = (size_t)call->batch * (size_t)call->heads * (size_t)call->num_queries;
-    char *delta = scratch + rounded_up((size_t)plan->workspace_bytes);
-    char *dq_sum = delta + rounded_up(rows * sizeof(float));
-    float scale = (float)call->scale, hidden = -INFINITY, one = 1;
-    int64_t uids[] = {UID_Q,   UID_K,    UID_V,  UID_O,  UID_LSE, UID_SCALE, UID_HIDDEN,
-                      UID_ONE, UID_DOUT, UID_DQ, UID_DK, UID_DV,  UID_DELTA, UID_DQ_SUM};
-    const void *arrays[] = {call->q, call->k,    call->v,  call->o,  call->lse, &scale, &hidden,
-                            &one,    call->dout, call->dq, call->dk, call->dv,  delta,  dq_sum};
-    int64_t count = plan->key.backward ? UID_DQ_SUM : UID_HIDDEN;
-    if (!plan->key.backward && !call->causal) count = UID_SCALE;
-    // TODO: this is made anew for each call, some microseconds of the host; keep it where a step
-    // has so many short attentions that the host is what they wait for.
-    CudnnNode pack = NULL;
+    Pack pack;
+    pack_fill(&pack, plan, call, scratch);
+    CudnnNode node = NULL;
     cudnnStatus_t status = cudnn->cudnnSetStream(attention->handle, stream);
     if (status == CUDNN_STATUS_SUCCESS)
-        status = cudnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack);
+        status = cudnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &node);
+    if (status == CUDNN_STATUS_SUCCESS) status = pack_describe(cudnn, &pack, scratch, node);
     if (status == CUDNN_STATUS_SUCCESS)
-        status = cudnn->cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS,
-                                                 CUDNN_TYPE_INT64, count, uids);
-    if (status == CUDNN_STATUS_SUCCESS)
-        status = cudnn->cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
-                                                 CUDNN_TYPE_VOID_PTR, count, arrays);
-    if (status == CUDNN_STATUS_SUCCESS)
-        status = cudnn->cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE,
-                                                 CUDNN_TYPE_VOID_PTR, 1, &scratch);
-    if (status == CUDNN_STATUS_SUCCESS) status = cudnn->cudnnBackendFinalize(pack);
-    if (status == CUDNN_STATUS_SUCCESS)
-        status = cudnn->cudnnBackendExecute(attention->handle, plan->plan, pack);
-    if (pack) cudnn->cudnnBackendDestroyDescriptor(pack);
+        status = cudnn->cudnnBackendExecute(attention->handle, plan->plan, node);
+    if (node) cudnn->cudnnBackendDestroyDescriptor(node);
     return status;
 }
 
