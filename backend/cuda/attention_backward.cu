@@ -6,6 +6,7 @@
 //   dv = p^T dout, dk = scale ds^T q, dq = scale ds k
 // Source: Dao, "FlashAttention-2", arXiv:2307.08691, algorithm 2.
 #include "backend/cuda/attention_tile.cuh"
+#include "backend/cuda/attention_tiles.h"
 
 // --- Keys and values
 
@@ -255,13 +256,24 @@ static cudaError_t queries(const Attention *call, const float *delta, cudaStream
                         *call, delta);
 }
 
+static cudaError_t keys_run(const Attention *call, const float *delta, cudaStream_t stream) {
+    if (call->head_dim == 64)
+        return TILES_RUN(TILES_KEYS, keys, (64, 64, 1, 8), (64, 64, 1, 4), (64, 32, 2, 4),
+                         (64, 32, 1, 8), call, delta, stream);
+    return TILES_RUN(TILES_KEYS, keys, (128, 64, 1, 8), (128, 32, 1, 8), (128, 64, 1, 4),
+                     (128, 32, 1, 4), call, delta, stream);
+}
+
+static cudaError_t queries_run(const Attention *call, const float *delta, cudaStream_t stream) {
+    if (call->head_dim == 64)
+        return TILES_RUN(TILES_QUERIES, queries, (64, 64, 1, 8), (64, 64, 1, 4), (64, 64, 2, 4),
+                         (64, 32, 2, 4), call, delta, stream);
+    return TILES_RUN(TILES_QUERIES, queries, (128, 64, 1, 8), (128, 64, 1, 4), (128, 32, 1, 8),
+                     (128, 32, 2, 4), call, delta, stream);
+}
+
 cudaError_t attention_tiled_backward(const Attention *call, const AttentionScratch *scratch,
                                      cudaStream_t stream) {
-    const float *delta = scratch->delta;
-    bool narrow = call->head_dim == 64;
-    cudaError_t error =
-        narrow ? keys<64, 64, 1, 8>(call, delta, stream) : keys<128, 64, 1, 8>(call, delta, stream);
-    if (error != cudaSuccess) return error;
-    return narrow ? queries<64, 64, 1, 8>(call, delta, stream)
-                  : queries<128, 64, 1, 8>(call, delta, stream);
+    cudaError_t error = keys_run(call, scratch->delta, stream);
+    return error == cudaSuccess ? queries_run(call, scratch->delta, stream) : error;
 }

@@ -3,6 +3,7 @@
 //
 // Source: Dao, "FlashAttention-2", arXiv:2307.08691, algorithm 1.
 #include "backend/cuda/attention_tile.cuh"
+#include "backend/cuda/attention_tiles.h"
 
 // The running maximum and sum of the rows of a thread, and what they do to a tile's scores.
 template <int MT> struct Softmax {
@@ -135,6 +136,9 @@ static cudaError_t forward(const Attention *call, cudaStream_t stream) {
 }
 
 cudaError_t attention_tiled_forward(const Attention *call, cudaStream_t stream) {
-    return call->head_dim == 64 ? forward<64, 64, 2, 4>(call, stream)
-                                : forward<128, 64, 2, 4>(call, stream);
+    if (call->head_dim == 64)
+        return TILES_RUN(TILES_FORWARD, forward, (64, 64, 2, 4), (64, 64, 1, 8), (64, 64, 1, 4),
+                         (64, 128, 1, 8), call, stream);
+    return TILES_RUN(TILES_FORWARD, forward, (128, 64, 2, 4), (128, 32, 2, 4), (128, 64, 1, 8),
+                     (128, 64, 1, 4), call, stream);
 }

@@ -1,7 +1,8 @@
 // tests/bench/bench_backend.c - how long each operation of a training step takes on a GPU, at the
 // shapes of three models in bf16. CSV on standard output; the last row of a model is their sum by
 // how often a step has them.
-//   MESHWRIGHT_CUDA_BACKEND=build/libmeshwright-cuda.so bench_backend [MODEL]
+//   MESHWRIGHT_CUDA_BACKEND=build/libmeshwright-cuda.so bench_backend [MODEL|all [attention]]
+// With the second word: the attention of these models alone.
 #include "backend/cuda_backend.h"
 #include "tests/bench/measure.h"
 
@@ -28,6 +29,7 @@ typedef struct {
     BackendStream *stream;
     BackendEvent *from, *to;
     const BenchModel *model;
+    bool only_attention;
     size_t act_bytes, wide_bytes;
     void *act[NUM_ACTS];   // each as large as the largest
     void *wide[NUM_WIDES]; // each as large as the largest weight
@@ -342,16 +344,8 @@ static size_t act_bytes(const Bench *bench, int i) {
     return bytes < table ? table : bytes;
 }
 
-static void run_model(Bench *bench, const BenchModel *model) {
-    bench->model = model;
-    bench->rows = (int64_t)model->batch * model->sequence;
-    bench->step_s = 0;
-    for (int i = 0; i < NUM_ACTS; i++) bench->act[i] = make_array(bench, act_bytes(bench, i));
-    bench->wide_bytes = (size_t)model->vocabulary * (size_t)model->hidden * 4;
-    for (int i = 0; i < NUM_WIDES; i++) bench->wide[i] = make_array(bench, bench->wide_bytes);
-    bench->tokens = make_ints(bench, model->vocabulary, false);
-    bench->positions = make_ints(bench, model->sequence, true);
-
+static void time_step(Bench *bench) {
+    const BenchModel *model = bench->model;
     int64_t kv = (int64_t)model->kv_heads * model->head_dim;
     int64_t q = (int64_t)model->heads * model->head_dim;
     bool bias = !model->llama;
@@ -369,6 +363,22 @@ static void run_model(Bench *bench, const BenchModel *model) {
     time_weights(bench);
     printf("%s,step,1,%.2f,,,,,%.3f\n", model->name, 1e6 * bench->step_s, 1e3 * bench->step_s);
     printf("%s,tokens_per_s,1,%.0f,,,,,\n", model->name, (double)bench->rows / bench->step_s);
+}
+
+static void run_model(Bench *bench, const BenchModel *model) {
+    bench->model = model;
+    bench->rows = (int64_t)model->batch * model->sequence;
+    bench->step_s = 0;
+    for (int i = 0; i < NUM_ACTS; i++) bench->act[i] = make_array(bench, act_bytes(bench, i));
+    bench->wide_bytes = (size_t)model->vocabulary * (size_t)model->hidden * 4;
+    for (int i = 0; i < NUM_WIDES; i++) bench->wide[i] = make_array(bench, bench->wide_bytes);
+    bench->tokens = make_ints(bench, model->vocabulary, false);
+    bench->positions = make_ints(bench, model->sequence, true);
+
+    if (bench->only_attention)
+        time_attention(bench);
+    else
+        time_step(bench);
 
     size_t ints = (size_t)bench->rows * sizeof(int32_t);
     bench->table->release(bench->backend, bench->positions, ints);
@@ -383,6 +393,7 @@ int main(int argc, char **argv) {
     Bench bench = {0};
     Status status = cuda_backend_open(0, DTYPE_BF16, &bench.backend);
     if (status.code != STATUS_OK) give_up(&status);
+    bench.only_attention = argc > 2 && strcmp(argv[2], "attention") == 0;
     bench.table = bench.backend->table;
     bench.stream = bench.backend->stream;
     bench.from = bench.table->event_create(bench.backend, true);
@@ -391,7 +402,8 @@ int main(int argc, char **argv) {
     printf("# %s\n", bench.backend->name);
     printf("model,op,times_per_step,median_us,least_us,most_us,tflop_per_s,gb_per_s,ms_per_step\n");
     for (size_t i = 0; i < sizeof MODELS / sizeof *MODELS; i++)
-        if (argc < 2 || strcmp(argv[1], MODELS[i].name) == 0) run_model(&bench, &MODELS[i]);
+        if (argc < 2 || strcmp(argv[1], "all") == 0 || strcmp(argv[1], MODELS[i].name) == 0)
+            run_model(&bench, &MODELS[i]);
     bench.table->event_free(bench.backend, bench.to);
     bench.table->event_free(bench.backend, bench.from);
     bench.table->close(bench.backend);
