@@ -3,8 +3,9 @@
 //
 // Its backward adds up dq in an order of its own: two runs differ in the last bits. A plan is made
 // at the first call of a shape and takes about half a second.
-//   MESHWRIGHT_CUDNN=0      never
-//   MESHWRIGHT_CUDNN_LOG=1  tells on stderr what is planned, and what is not and why
+//   MESHWRIGHT_CUDNN=0        never
+//   MESHWRIGHT_CUDNN=forward  the forward alone: what our kernels compute is the same in each run
+//   MESHWRIGHT_CUDNN_LOG=1    tells on stderr what is planned, and what is not and why
 #include "backend/cuda/cudnn_attention.h"
 
 #ifndef MESHWRIGHT_WITH_CUDNN
@@ -39,7 +40,7 @@ typedef struct {
 struct CudaAttention {
     const Cudnn *cudnn; // NULL: not to be used
     cudnnHandle_t handle;
-    bool log;
+    bool log, only_forward;
     int num_plans, num_failed;
     Plan plans[MAX_PLANS];
 };
@@ -55,6 +56,7 @@ static CudaAttention *attention_open(void) {
     CudaAttention *attention = calloc(1, sizeof *attention);
     if (!attention) return NULL;
     attention->log = is_set("MESHWRIGHT_CUDNN_LOG", "1");
+    attention->only_forward = is_set("MESHWRIGHT_CUDNN", "forward");
     char why[300] = "MESHWRIGHT_CUDNN=0";
     if (!is_set("MESHWRIGHT_CUDNN", "0")) attention->cudnn = cudnn_open(why);
     if (attention->cudnn &&
@@ -238,7 +240,7 @@ bool cudnn_attention(Backend *backend, const Attention *call, bool backward,
     if (!is_possible(backend, call) || (backward && !is_possible_backward(call))) return false;
     if (!cuda->attention) cuda->attention = attention_open();
     CudaAttention *attention = cuda->attention;
-    if (!attention || !attention->cudnn) return false;
+    if (!attention || !attention->cudnn || (backward && attention->only_forward)) return false;
     Plan *plan = plan_find(attention, call, backward);
     if (!plan) return false;
     char *scratch = cuda_scratch(backend, stream, scratch_bytes(plan, call));
