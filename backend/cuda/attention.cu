@@ -86,6 +86,7 @@ void cuda_attention_backward(Backend *backend, const Attention *call, BackendStr
         cuda_end(backend, stream, cudaGetLastError(), "attention_backward");
         return;
     }
+    if (!cuda_well(backend)) return;
     int64_t count = call->batch * call->num_queries * call->heads;
     AttentionScratch scratch = {
         (float *)cuda_scratch(backend, stream, (size_t)count * sizeof(float))};

@@ -93,6 +93,8 @@ void cuda_end(Backend *backend, BackendStream *stream, cudaError_t error, const 
 // Memory of one call: free to others on the same stream once that call is through. NULL after a
 // failure.
 void *cuda_scratch(Backend *backend, BackendStream *stream, size_t bytes);
+// NULL without a failure where there is too little left.
+void *cuda_scratch_try(Backend *backend, BackendStream *stream, size_t bytes);
 void cuda_scratch_free(Backend *backend, BackendStream *stream, void *scratch);
 
 // --- memory.c

@@ -187,18 +187,21 @@ static void fail_memory(Backend *backend, size_t bytes) {
 }
 
 // From the pool; where it is full, once more after all that is queued is over.
+static cudaError_t pool_try(CudaBackend *cuda, cudaStream_t stream, size_t bytes, void **array) {
+    cudaError_t error = cudaMallocAsync(array, at_least(bytes), stream);
+    if (error != cudaErrorMemoryAllocation) return error;
+    cudaGetLastError();
+    held_free(cuda, true);
+    cudaMemPool_t pool;
+    error = cudaDeviceSynchronize();
+    if (error == cudaSuccess) error = cudaDeviceGetDefaultMemPool(&pool, cuda->device);
+    if (error == cudaSuccess) error = cudaMemPoolTrimTo(pool, 0);
+    return error == cudaSuccess ? cudaMallocAsync(array, at_least(bytes), stream) : error;
+}
+
 static void *pool_alloc(CudaBackend *cuda, cudaStream_t stream, size_t bytes) {
     void *array = NULL;
-    cudaError_t error = cudaMallocAsync(&array, at_least(bytes), stream);
-    if (error == cudaErrorMemoryAllocation) {
-        cudaGetLastError();
-        held_free(cuda, true);
-        cudaMemPool_t pool;
-        error = cudaDeviceSynchronize();
-        if (error == cudaSuccess) error = cudaDeviceGetDefaultMemPool(&pool, cuda->device);
-        if (error == cudaSuccess) error = cudaMemPoolTrimTo(pool, 0);
-        if (error == cudaSuccess) error = cudaMallocAsync(&array, at_least(bytes), stream);
-    }
+    cudaError_t error = pool_try(cuda, stream, bytes, &array);
     if (error == cudaSuccess) return array;
     if (error == cudaErrorMemoryAllocation)
         fail_memory(&cuda->base, bytes);
@@ -261,6 +264,17 @@ void cuda_release(Backend *backend, void *array, size_t bytes) {
 
 void *cuda_scratch(Backend *backend, BackendStream *stream, size_t bytes) {
     return cuda_well(backend) ? pool_alloc((CudaBackend *)backend, stream->handle, bytes) : NULL;
+}
+
+void *cuda_scratch_try(Backend *backend, BackendStream *stream, size_t bytes) {
+    if (!cuda_well(backend)) return NULL;
+    void *array = NULL;
+    cudaError_t error = pool_try((CudaBackend *)backend, stream->handle, bytes, &array);
+    if (error == cudaErrorMemoryAllocation)
+        cudaGetLastError(); // no failure, only no memory
+    else
+        cuda_check(backend, error, "cudaMallocAsync");
+    return error == cudaSuccess ? array : NULL;
 }
 
 void cuda_scratch_free(Backend *backend, BackendStream *stream, void *scratch) {
