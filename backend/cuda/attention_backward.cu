@@ -87,8 +87,8 @@ template <int D, int BM, int MT, int WARPS> struct KeysKernel {
     }
 };
 
-template <int D, int BM, int MT, int WARPS>
-__global__ void __launch_bounds__(32 * WARPS) keys_kernel(Attention a, const float *delta) {
+template <int D, int BM, int MT, int WARPS, int BLOCKS>
+__global__ void __launch_bounds__(32 * WARPS, BLOCKS) keys_kernel(Attention a, const float *delta) {
     typedef KeysKernel<D, BM, MT, WARPS> K;
     constexpr int BN = K::BN, NT = K::NT;
     extern __shared__ __align__(128) char shared[];
@@ -154,8 +154,9 @@ __global__ void __launch_bounds__(32 * WARPS) keys_kernel(Attention a, const flo
 // --- Queries
 
 // BM queries a block, BN keys a tile, 16 MT queries a warp; as the forward.
-template <int D, int BN, int MT, int WARPS>
-__global__ void __launch_bounds__(32 * WARPS) queries_kernel(Attention a, const float *delta) {
+template <int D, int BN, int MT, int WARPS, int BLOCKS>
+__global__ void __launch_bounds__(32 * WARPS, BLOCKS)
+    queries_kernel(Attention a, const float *delta) {
     constexpr int BM = 16 * MT * WARPS, NT = BN / 8, THREADS = 32 * WARPS;
     extern __shared__ __align__(128) char shared[];
     uint32_t q_tile = (uint32_t)__cvta_generic_to_shared(shared);
@@ -236,40 +237,40 @@ __global__ void __launch_bounds__(32 * WARPS) queries_kernel(Attention a, const 
 
 // --- The call
 
-template <int D, int BM, int MT, int WARPS>
+template <int D, int BM, int MT, int WARPS, int BLOCKS>
 static cudaError_t keys(const Attention *call, const float *delta, cudaStream_t stream) {
     typedef KeysKernel<D, BM, MT, WARPS> K;
     if (call->num_keys == 0) return cudaSuccess;
     dim3 grid((unsigned)((call->num_keys + K::BN - 1) / K::BN), (unsigned)call->kv_heads,
               (unsigned)call->batch);
-    return tiled_launch(keys_kernel<D, BM, MT, WARPS>, grid, K::THREADS, K::SHARED, stream, *call,
-                        delta);
+    return tiled_launch(keys_kernel<D, BM, MT, WARPS, BLOCKS>, grid, K::THREADS, K::SHARED, stream,
+                        *call, delta);
 }
 
-template <int D, int BN, int MT, int WARPS>
+template <int D, int BN, int MT, int WARPS, int BLOCKS>
 static cudaError_t queries(const Attention *call, const float *delta, cudaStream_t stream) {
     constexpr int BM = 16 * MT * WARPS;
     dim3 grid((unsigned)((call->num_queries + BM - 1) / BM), (unsigned)call->heads,
               (unsigned)call->batch);
     int shared_bytes = 2 * tile_bytes<D>(BM) + 4 * tile_bytes<D>(BN);
-    return tiled_launch(queries_kernel<D, BN, MT, WARPS>, grid, 32 * WARPS, shared_bytes, stream,
-                        *call, delta);
+    return tiled_launch(queries_kernel<D, BN, MT, WARPS, BLOCKS>, grid, 32 * WARPS, shared_bytes,
+                        stream, *call, delta);
 }
 
 static cudaError_t keys_run(const Attention *call, const float *delta, cudaStream_t stream) {
     if (call->head_dim == 64)
-        return TILES_RUN(TILES_KEYS, keys, (64, 64, 1, 8), (64, 64, 1, 4), (64, 32, 2, 4),
-                         (64, 32, 1, 8), call, delta, stream);
-    return TILES_RUN(TILES_KEYS, keys, (128, 64, 1, 8), (128, 32, 1, 8), (128, 64, 1, 4),
-                     (128, 32, 1, 4), call, delta, stream);
+        return TILES_RUN(TILES_KEYS, keys, (64, 64, 1, 8, 1), (64, 64, 1, 4, 3), (64, 32, 1, 8, 2),
+                         (64, 32, 2, 4, 2), call, delta, stream);
+    return TILES_RUN(TILES_KEYS, keys, (128, 64, 1, 8, 1), (128, 32, 1, 8, 1), (128, 64, 1, 4, 2),
+                     (128, 32, 1, 4, 2), call, delta, stream);
 }
 
 static cudaError_t queries_run(const Attention *call, const float *delta, cudaStream_t stream) {
     if (call->head_dim == 64)
-        return TILES_RUN(TILES_QUERIES, queries, (64, 64, 1, 8), (64, 64, 1, 4), (64, 64, 2, 4),
-                         (64, 32, 2, 4), call, delta, stream);
-    return TILES_RUN(TILES_QUERIES, queries, (128, 64, 1, 8), (128, 64, 1, 4), (128, 32, 1, 8),
-                     (128, 32, 2, 4), call, delta, stream);
+        return TILES_RUN(TILES_QUERIES, queries, (64, 64, 1, 8, 1), (64, 64, 1, 4, 3),
+                         (64, 64, 1, 8, 2), (64, 64, 2, 4, 2), call, delta, stream);
+    return TILES_RUN(TILES_QUERIES, queries, (128, 64, 1, 8, 1), (128, 64, 1, 4, 2),
+                     (128, 32, 1, 8, 1), (128, 32, 2, 4, 2), call, delta, stream);
 }
 
 cudaError_t attention_tiled_backward(const Attention *call, const AttentionScratch *scratch,

@@ -51,9 +51,9 @@ template <int MT> struct Softmax {
     }
 };
 
-// BM queries a block, BN keys a tile, 16 MT queries a warp.
-template <int D, int BN, int MT, int WARPS>
-__global__ void __launch_bounds__(32 * WARPS) forward_kernel(Attention a) {
+// BM queries a block, BN keys a tile, 16 MT queries a warp; registers for BLOCKS on an SM.
+template <int D, int BN, int MT, int WARPS, int BLOCKS>
+__global__ void __launch_bounds__(32 * WARPS, BLOCKS) forward_kernel(Attention a) {
     constexpr int BM = 16 * MT * WARPS, NT = BN / 8, THREADS = 32 * WARPS;
     extern __shared__ __align__(128) char shared[];
     uint32_t q_tile = (uint32_t)__cvta_generic_to_shared(shared);
@@ -125,20 +125,20 @@ __global__ void __launch_bounds__(32 * WARPS) forward_kernel(Attention a) {
                       num_queries - first, o, inverse);
 }
 
-template <int D, int BN, int MT, int WARPS>
+template <int D, int BN, int MT, int WARPS, int BLOCKS>
 static cudaError_t forward(const Attention *call, cudaStream_t stream) {
     constexpr int BM = 16 * MT * WARPS;
     dim3 grid((unsigned)((call->num_queries + BM - 1) / BM), (unsigned)call->heads,
               (unsigned)call->batch);
     int shared_bytes = tile_bytes<D>(BM) + 4 * tile_bytes<D>(BN);
-    return tiled_launch(forward_kernel<D, BN, MT, WARPS>, grid, 32 * WARPS, shared_bytes, stream,
-                        *call);
+    return tiled_launch(forward_kernel<D, BN, MT, WARPS, BLOCKS>, grid, 32 * WARPS, shared_bytes,
+                        stream, *call);
 }
 
 cudaError_t attention_tiled_forward(const Attention *call, cudaStream_t stream) {
     if (call->head_dim == 64)
-        return TILES_RUN(TILES_FORWARD, forward, (64, 64, 2, 4), (64, 64, 1, 8), (64, 64, 1, 4),
-                         (64, 128, 1, 8), call, stream);
-    return TILES_RUN(TILES_FORWARD, forward, (128, 64, 2, 4), (128, 32, 2, 4), (128, 64, 1, 8),
-                     (128, 64, 1, 4), call, stream);
+        return TILES_RUN(TILES_FORWARD, forward, (64, 64, 2, 4, 2), (64, 64, 1, 8, 2),
+                         (64, 64, 1, 4, 3), (64, 128, 1, 8, 1), call, stream);
+    return TILES_RUN(TILES_FORWARD, forward, (128, 64, 2, 4, 2), (128, 32, 2, 4, 2),
+                     (128, 64, 1, 8, 1), (128, 64, 1, 4, 2), call, stream);
 }

@@ -20,7 +20,8 @@ static inline int tiles_row(TilesOf of) {
 #endif
 }
 
-// Calls function<D, ...>(arguments) of the row: tiles, 16-row units of a warp, warps.
+// Calls function<D, ...>(arguments) of the row: tiles, 16-row units of a warp, warps, blocks on
+// an SM that registers are kept for.
 #ifdef MESHWRIGHT_TILES
 #define TILES_RUN(of, function, row0, row1, row2, row3, ...)                                       \
     (tiles_row(of) == 1   ? function<TILES_ARGS row1>(__VA_ARGS__)                                 \
@@ -30,4 +31,4 @@ static inline int tiles_row(TilesOf of) {
 #else
 #define TILES_RUN(of, function, row0, row1, row2, row3, ...) function<TILES_ARGS row0>(__VA_ARGS__)
 #endif
-#define TILES_ARGS(d, tile, units, warps) d, tile, units, warps
+#define TILES_ARGS(d, tile, units, warps, blocks) d, tile, units, warps, blocks
