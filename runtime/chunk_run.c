@@ -1,5 +1,7 @@
 #include "runtime/chunk_run.h"
 
+#include "runtime/sharding.h"
+
 #include <stdlib.h>
 
 static Status stash_make(const ChunkState *chunk, ChunkStash **out) {
@@ -50,20 +52,43 @@ static Tensor *residual_close(Rank *rank, Residual *stream) {
     return stream->branch;
 }
 
+// The head reads the word table too where that is its matrix.
+static void head_open(Rank *rank, ChunkState *state, bool backward) {
+    block_open(rank, state, BLOCK_LAYERS + state->list.place->num_layers, backward);
+    if (!state->list.head) block_open(rank, rank->table, BLOCK_ENDS_FIRST, backward);
+}
+
+// Behind a backward the gradient of that stays: the embedding's is still to be added.
+static void head_close(Rank *rank, ChunkState *state, bool backward) {
+    block_close(rank, state, BLOCK_LAYERS + state->list.place->num_layers, backward);
+    if (!state->list.head && !backward) block_close(rank, rank->table, BLOCK_ENDS_FIRST, false);
+}
+
+static Tensor *first_input(Rank *rank, ChunkState *state, const MicroBatch *batch) {
+    block_open(rank, state, BLOCK_ENDS_FIRST, false);
+    Tensor *output = embedding_forward(rank, state, batch);
+    block_close(rank, state, BLOCK_ENDS_FIRST, false);
+    return output;
+}
+
 Status chunk_forward(Rank *rank, int chunk, int microbatch, Tensor *input, ChunkStash **stash,
                      Tensor **output) {
-    const ChunkState *state = &rank->chunks[chunk];
+    ChunkState *state = &rank->chunks[chunk];
     const PlanChunk *place = state->list.place;
     const MicroBatch batch = rank_microbatch(rank, microbatch);
     TRY(stash_make(state, stash));
-    Residual stream = {.sum = place->embedding ? embedding_forward(rank, state, &batch) : input};
+    Residual stream = {.sum = place->embedding ? first_input(rank, state, &batch) : input};
     for (int i = 0; i < place->num_layers; i++) {
         (*stash)->layers[i].keep = layer_keep(rank, chunk, i);
+        block_open(rank, state, BLOCK_LAYERS + i, false);
         layer_forward(rank, state, i, &stream, &(*stash)->layers[i]);
+        block_close(rank, state, BLOCK_LAYERS + i, false);
     }
     *output = NULL;
     if (place->loss) {
+        head_open(rank, state, false);
         head_forward(rank, state, &batch, &stream, &(*stash)->head);
+        head_close(rank, state, false);
         rank_drop(rank, &stream.sum);
     } else {
         *output = residual_close(rank, &stream);
@@ -73,14 +98,25 @@ Status chunk_forward(Rank *rank, int chunk, int microbatch, Tensor *input, Chunk
 
 Tensor *chunk_backward(Rank *rank, int chunk, int microbatch, ChunkStash *stash, Tensor *gradient,
                        bool split) {
-    const ChunkState *state = &rank->chunks[chunk];
+    ChunkState *state = &rank->chunks[chunk];
     const PlanChunk *place = state->list.place;
     const MicroBatch batch = rank_microbatch(rank, microbatch);
     stash->queue.delayed = split;
-    if (place->loss) gradient = head_backward(rank, state, &stash->head, &stash->queue);
-    for (int i = place->num_layers - 1; i >= 0; i--)
+    if (place->loss) {
+        head_open(rank, state, true);
+        gradient = head_backward(rank, state, &stash->head, &stash->queue);
+        head_close(rank, state, true);
+    }
+    for (int i = place->num_layers - 1; i >= 0; i--) {
+        block_open(rank, state, BLOCK_LAYERS + i, true);
         layer_backward(rank, state, i, &stash->layers[i], &gradient, &stash->queue);
-    if (place->embedding) embedding_backward(rank, state, &batch, &gradient);
+        block_close(rank, state, BLOCK_LAYERS + i, true);
+    }
+    if (place->embedding) {
+        block_open(rank, state, BLOCK_ENDS_FIRST, true);
+        embedding_backward(rank, state, &batch, &gradient);
+        block_close(rank, state, BLOCK_ENDS_FIRST, true);
+    }
     return gradient;
 }
 

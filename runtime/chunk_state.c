@@ -2,22 +2,49 @@
 
 #include <stdlib.h>
 
+static void *element_at(void *array, int64_t element, Dtype dtype) {
+    return array ? (char *)array + element * (int64_t)dtype_bytes(dtype) : NULL;
+}
+
 void *wide_at(const Backend *backend, void *array, int64_t element) {
-    return array ? (char *)array + element * (int64_t)dtype_bytes(backend->wide) : NULL;
+    return element_at(array, element, backend->wide);
+}
+
+void *act_at(const Backend *backend, void *array, int64_t element) {
+    return element_at(array, element, backend->act);
 }
 
 void *chunk_weight(const Backend *backend, const ChunkState *chunk, const Parameter *p) {
-    if (!p || !chunk->weights) return NULL;
-    return (char *)chunk->weights + p->offset * (int64_t)dtype_bytes(backend->act);
+    if (!p) return NULL;
+    const FlatState *f = &chunk->blocks[p->block];
+    return act_at(backend, f->whole_weights ? f->whole_weights->data : f->weights, p->offset);
 }
 
 void *chunk_gradient(const Backend *backend, const ChunkState *chunk, const Parameter *p) {
-    return p ? wide_at(backend, chunk->gradients, p->offset) : NULL;
+    if (!p) return NULL;
+    const FlatState *f = &chunk->blocks[p->block];
+    return wide_at(backend, f->whole_gradients ? f->whole_gradients->data : f->gradients,
+                   p->offset);
 }
+
+bool shard_cut(const FlatState *f, int64_t *begin, int64_t *end) {
+    const int64_t last = f->shard_begin + f->shard_count;
+    if (*begin < f->shard_begin) *begin = f->shard_begin;
+    if (*end > last) *end = last;
+    return *begin < *end;
+}
+
+void *gradient_at(const Backend *backend, const ChunkState *chunk, const FlatState *f,
+                  int64_t element) {
+    return wide_at(backend, f->gradients,
+                   chunk->zero_stage >= 2 ? element - f->shard_begin : element);
+}
+
+// --- First values
 
 enum { PIECE = 1 << 20 }; // elements that are made on the host at once
 
-// Writes the first values of one parameter to a wide buffer of the chunk.
+// Writes the first values of one parameter to a wide buffer of its block.
 static Status parameter_upload(Backend *backend, const Parameter *p, uint64_t seed, void *buffer,
                                double *values) {
     const int64_t count = parameter_count(p);
@@ -35,53 +62,33 @@ static Status parameter_upload(Backend *backend, const Parameter *p, uint64_t se
     return status_ok();
 }
 
-static Status values_upload(Backend *backend, const ChunkParameters *list, uint64_t seed,
+static Status values_upload(Backend *backend, const ChunkParameters *list, int block, uint64_t seed,
                             void *buffer) {
-    backend->table->zero(backend, buffer, (size_t)list->capacity * dtype_bytes(backend->wide),
+    backend->table->zero(backend, buffer,
+                         (size_t)list->blocks[block].capacity * dtype_bytes(backend->wide),
                          backend->stream);
     double *values = malloc(PIECE * sizeof *values);
     if (!values) return status_error(STATUS_MACHINE, "no memory for the first values");
     Status status = status_ok();
     for (int i = 0; i < list->num_parameters && status.code == STATUS_OK; i++)
-        status = parameter_upload(backend, &list->parameters[i], seed, buffer, values);
+        if (list->parameters[i].block == block)
+            status = parameter_upload(backend, &list->parameters[i], seed, buffer, values);
     free(values);
     return status;
 }
 
-static void *wide_zeroed(Backend *backend, int64_t count) {
-    const size_t bytes = (size_t)count * dtype_bytes(backend->wide);
-    void *array = backend->table->alloc(backend, bytes);
-    if (array) backend->table->zero(backend, array, bytes, backend->stream);
-    return array;
+// --- Memory
+
+static void *get(Backend *backend, int64_t count, Dtype dtype) {
+    return backend->table->alloc(backend, (size_t)count * dtype_bytes(dtype));
 }
 
-Status chunk_state_create(Backend *backend, const ChunkParameters *list, Optimizer optimizer,
-                          int shard, int num_shards, uint64_t seed, ChunkState *out) {
-    const BackendTable *t = backend->table;
-    const size_t act = dtype_bytes(backend->act), wide = dtype_bytes(backend->wide);
-    ChunkState c = {.list = *list, .masters_are_weights = backend->act == backend->wide};
-    c.shard_count = list->capacity / num_shards;
-    c.shard_begin = shard * c.shard_count;
-    c.weights = t->alloc(backend, (size_t)list->capacity * act);
-    c.gradients = t->alloc(backend, (size_t)list->capacity * wide);
-    c.moment = wide_zeroed(backend, c.shard_count);
-    if (optimizer == OPTIMIZER_ADAM) c.variance = wide_zeroed(backend, c.shard_count);
-    if (!c.masters_are_weights) c.masters = t->alloc(backend, (size_t)c.shard_count * wide);
-    *out = c;
-    TRY(backend->failure); // before first values are made for nothing
-    void *first = c.masters_are_weights ? c.weights : c.gradients; // gradients: not in use yet
-    TRY(values_upload(backend, list, seed, first));
-    void *own = wide_at(backend, first, c.shard_begin);
-    if (c.masters_are_weights) {
-        c.masters = own;
-    } else {
-        t->copy(backend, c.masters, own, (size_t)c.shard_count * wide, backend->stream);
-        t->cast(backend, c.weights, backend->act, first, backend->wide, false, list->capacity,
-                backend->stream);
-    }
-    t->zero(backend, c.gradients, (size_t)list->capacity * wide, backend->stream);
-    *out = c;
-    return backend_sync(backend);
+static void *get_zeroed(Backend *backend, int64_t count) {
+    void *array = get(backend, count, backend->wide);
+    if (array)
+        backend->table->zero(backend, array, (size_t)count * dtype_bytes(backend->wide),
+                             backend->stream);
+    return array;
 }
 
 static void give_back(Backend *backend, void **array, int64_t count, Dtype dtype) {
@@ -89,10 +96,70 @@ static void give_back(Backend *backend, void **array, int64_t count, Dtype dtype
     *array = NULL;
 }
 
+static int64_t weights_count(const ChunkState *chunk, const FlatState *f) {
+    return chunk->zero_stage >= 3 ? f->shard_count : f->layout.capacity;
+}
+
+static int64_t gradients_count(const ChunkState *chunk, const FlatState *f) {
+    return chunk->zero_stage >= 2 ? f->shard_count : f->layout.capacity;
+}
+
+// From first values of the whole block, wide, to weights and masters.
+static void values_take(Backend *b, const ChunkState *chunk, FlatState *f, void *first) {
+    const BackendTable *t = b->table;
+    const int64_t begin = chunk->zero_stage >= 3 ? f->shard_begin : 0;
+    t->cast(b, f->weights, b->act, wide_at(b, first, begin), b->wide, false,
+            weights_count(chunk, f), b->stream);
+    if (!chunk->masters_are_weights)
+        t->copy(b, f->masters, wide_at(b, first, f->shard_begin),
+                (size_t)f->shard_count * dtype_bytes(b->wide), b->stream);
+}
+
+static Status block_create(Backend *b, ChunkState *chunk, int block, const ChunkStart *start) {
+    FlatState *f = &chunk->blocks[block];
+    f->layout = chunk->list.blocks[block];
+    f->shard_count = f->layout.capacity / start->num_shards;
+    f->shard_begin = start->shard * f->shard_count;
+    if (f->layout.capacity == 0) return status_ok();
+    f->weights = get(b, weights_count(chunk, f), b->act);
+    f->gradients = get(b, gradients_count(chunk, f), b->wide);
+    f->moment = get_zeroed(b, f->shard_count);
+    if (start->optimizer == OPTIMIZER_ADAM) f->variance = get_zeroed(b, f->shard_count);
+    if (chunk->masters_are_weights)
+        f->masters = wide_at(b, f->weights, chunk->zero_stage >= 3 ? 0 : f->shard_begin);
+    else
+        f->masters = get(b, f->shard_count, b->wide);
+    // Gradients are not in use yet.
+    const bool fits = gradients_count(chunk, f) == f->layout.capacity;
+    void *first = fits ? f->gradients : get(b, f->layout.capacity, b->wide);
+    Status status = b->failure; // before first values are made for nothing
+    if (status.code == STATUS_OK)
+        status = values_upload(b, &chunk->list, block, start->seed, first);
+    if (status.code == STATUS_OK) values_take(b, chunk, f, first);
+    if (!fits) give_back(b, &first, f->layout.capacity, b->wide);
+    TRY(status);
+    b->table->zero(b, f->gradients, (size_t)gradients_count(chunk, f) * dtype_bytes(b->wide),
+                   b->stream);
+    return backend_sync(b);
+}
+
+Status chunk_state_create(Backend *backend, const ChunkParameters *list, const ChunkStart *start,
+                          Arena *arena, ChunkState *out) {
+    *out = (ChunkState){.list = *list,
+                        .blocks = ARENA_ARRAY(arena, list->num_blocks, FlatState),
+                        .zero_stage = start->num_shards > 1 ? start->zero_stage : 0,
+                        .masters_are_weights = backend->act == backend->wide};
+    for (int i = 0; i < list->num_blocks; i++) TRY(block_create(backend, out, i, start));
+    return status_ok();
+}
+
 void chunk_state_free(Backend *b, ChunkState *chunk) {
-    if (!chunk->masters_are_weights) give_back(b, &chunk->masters, chunk->shard_count, b->wide);
-    give_back(b, &chunk->variance, chunk->shard_count, b->wide);
-    give_back(b, &chunk->moment, chunk->shard_count, b->wide);
-    give_back(b, &chunk->gradients, chunk->list.capacity, b->wide);
-    give_back(b, &chunk->weights, chunk->list.capacity, b->act);
+    for (int i = 0; i < chunk->list.num_blocks && chunk->blocks; i++) {
+        FlatState *f = &chunk->blocks[i];
+        if (!chunk->masters_are_weights) give_back(b, &f->masters, f->shard_count, b->wide);
+        give_back(b, &f->variance, f->shard_count, b->wide);
+        give_back(b, &f->moment, f->shard_count, b->wide);
+        give_back(b, &f->gradients, gradients_count(chunk, f), b->wide);
+        give_back(b, &f->weights, weights_count(chunk, f), b->act);
+    }
 }

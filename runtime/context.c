@@ -43,7 +43,7 @@ static Context context_of(Rank *rank, const Attention *base) {
                      .act = (int64_t)dtype_bytes(rank->backend->act)};
 }
 
-static const void *act_at(const Context *c, const void *array, int64_t element) {
+static const void *keys_at(const Context *c, const void *array, int64_t element) {
     return array ? (const char *)array + element * c->act : NULL;
 }
 
@@ -100,9 +100,9 @@ static bool pair_attention(const Context *c, int source, Pair pair, const void *
     if (out->causal && key > query) return false;
     out->num_queries = out->num_keys = length;
     out->query_first = query - key;
-    out->q = act_at(c, out->q, pair.queries * length * out->q_stride);
-    out->k = act_at(c, keys, pair.keys * length * c->width);
-    out->v = act_at(c, out->k, c->width / 2);
+    out->q = keys_at(c, out->q, pair.queries * length * out->q_stride);
+    out->k = keys_at(c, keys, pair.keys * length * c->width);
+    out->v = keys_at(c, out->k, c->width / 2);
     out->kv_stride = c->width;
     out->kv_batch_stride = s->seq_len * c->width;
     return true;
@@ -172,7 +172,7 @@ void context_attend(Rank *rank, const Attention *base, LayerStash *stash) {
         const int source = (own - step + size) % size;
         Tensor **passed[] = {&keys};
         if (!gathers && step > 0) ring_pass(&c, passed, 1);
-        source_attend(&c, source, act_at(&c, keys->data, gathers ? source * c.count : 0), &j,
+        source_attend(&c, source, keys_at(&c, keys->data, gathers ? source * c.count : 0), &j,
                       stash->lse);
     }
     rank->backend->table->cast(rank->backend, stash->o->data, rank->backend->act, j.o_sum->data,
@@ -218,7 +218,7 @@ static void source_backward(const Context *c, int source, const void *keys, void
         // Gradients of queries have the strides of queries: [tokens][qkv] is too wide for parts.
         call.o = (char *)g->stash->o->data + row * call.o_stride * c->act;
         call.lse = wide_at(b, g->stash->lse->data, row);
-        call.dout = act_at(c, g->dout->data, row * call.o_stride);
+        call.dout = keys_at(c, g->dout->data, row * call.o_stride);
         call.dq = (char *)g->dq_part->data + row * s->qkv * c->act;
         call.dk = (char *)g->dkeys_part->data + key_row * c->width * c->act;
         call.dv = (char *)call.dk + c->width / 2 * c->act;
@@ -268,7 +268,7 @@ static Tensor *gathered_backward(const Context *c, const Gradients *g) {
     c->cp->table->all_gather(c->cp, keys->data, own_keys, c->count, rank->backend->act,
                              rank->stream);
     for (int source = 0; source < size; source++)
-        source_backward(c, source, act_at(c, keys->data, source * c->count),
+        source_backward(c, source, keys_at(c, keys->data, source * c->count),
                         (char *)all->data + source * c->count * c->act, g);
     Tensor *dkeys = rank_tensor(rank, c->count);
     c->cp->table->reduce_scatter(c->cp, dkeys->data, all->data, c->count, rank->backend->act,

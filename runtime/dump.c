@@ -45,25 +45,34 @@ static bool row_write(int fd, const Parameter *p, int64_t row, const Part *part)
                   (off_t)place * (off_t)sizeof(double)) == (ssize_t)bytes;
 }
 
-static Status chunk_dump(const Rank *rank, const ChunkState *chunk, DumpKind kind, int fd) {
+static Status block_dump(const Rank *rank, const ChunkState *chunk, int block, DumpKind kind,
+                         int fd) {
+    const FlatState *f = &chunk->blocks[block];
+    const bool weights = kind == DUMP_WEIGHTS;
     const bool all =
-        kind == DUMP_WEIGHTS ? chunk->masters_are_weights : rank->plan->zero_stage == 0;
-    Part part = {.begin = all ? 0 : chunk->shard_begin,
-                 .end = all ? chunk->list.count : chunk->shard_begin + chunk->shard_count};
-    void *array = kind == DUMP_GRADIENTS ? wide_at(rank->backend, chunk->gradients, part.begin)
-                  : all                  ? chunk->weights
-                                         : chunk->masters;
+        weights ? chunk->masters_are_weights && chunk->zero_stage < 3 : chunk->zero_stage == 0;
+    Part part = {.begin = all ? 0 : f->shard_begin,
+                 .end = all ? f->layout.count : f->shard_begin + f->shard_count};
+    if (f->layout.count == 0) return status_ok();
+    void *array = !weights ? gradient_at(rank->backend, chunk, f, part.begin)
+                  : all    ? f->weights
+                           : f->masters;
     Status status = part_download(rank, array, rank->backend->wide, &part);
     bool written = true;
     for (int i = 0; i < chunk->list.num_parameters && status.code == STATUS_OK; i++) {
         const Parameter *p = &chunk->list.parameters[i];
-        for (int64_t row = 0; row < p->num_rows && written; row++)
+        for (int64_t row = 0; row < p->num_rows && written && p->block == block; row++)
             written = row_write(fd, p, row, &part);
     }
     free(part.values);
     if (!written)
         status = status_error(STATUS_MACHINE, "a dump cannot be written: %s", strerror(errno));
     return status;
+}
+
+static Status chunk_dump(const Rank *rank, const ChunkState *chunk, DumpKind kind, int fd) {
+    for (int i = 0; i < chunk->list.num_blocks; i++) TRY(block_dump(rank, chunk, i, kind, fd));
+    return status_ok();
 }
 
 Status dump_write(const Rank *rank, const char *folder, DumpKind kind, int64_t step) {

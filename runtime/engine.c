@@ -75,14 +75,17 @@ static void compute_weights(Engine *e, const Instruction *i) {
 static void whole_gradients_sum(Rank *rank) {
     Comm *tp = rank_comm(rank, GROUP_TP);
     if (!tp || !rank->plan->sequence_parallel || mutant("sp-no-norm-sum")) return;
-    for (int i = 0; i < rank->num_chunks; i++) {
-        const ChunkState *chunk = &rank->chunks[i];
-        const int64_t begin = chunk->list.region_begin[REGION_WHOLE_VECTORS];
-        const int64_t end = chunk->list.region_begin[REGION_SPLIT_MATRICES];
-        if (begin < end)
-            tp->table->all_reduce(tp, wide_at(rank->backend, chunk->gradients, begin), end - begin,
-                                  rank->backend->wide, REDUCE_SUM, rank->stream);
-    }
+    for (int i = 0; i < rank->num_chunks; i++)
+        for (int k = 0; k < rank->chunks[i].list.num_blocks; k++) {
+            const ChunkState *chunk = &rank->chunks[i];
+            const FlatState *f = &chunk->blocks[k];
+            int64_t begin = f->layout.region_begin[REGION_WHOLE_VECTORS];
+            int64_t end = f->layout.region_begin[REGION_SPLIT_MATRICES];
+            if (chunk->zero_stage >= 2 && !shard_cut(f, &begin, &end)) continue;
+            if (begin < end)
+                tp->table->all_reduce(tp, gradient_at(rank->backend, chunk, f, begin), end - begin,
+                                      rank->backend->wide, REDUCE_SUM, rank->stream);
+        }
 }
 
 static void gradients_close(Engine *e) {
@@ -92,37 +95,41 @@ static void gradients_close(Engine *e) {
     engine_exchange_tied(e);
 }
 
-static void reduce(Rank *rank, const ChunkState *chunk, const ProgramCollective *c) {
+static void reduce(Rank *rank, const ChunkState *chunk, const FlatState *f,
+                   const ProgramCollective *c) {
     Backend *b = rank->backend;
     Comm *comm = rank_comm(rank, c->group);
-    void *shard = wide_at(b, chunk->gradients, chunk->shard_begin);
+    void *shard = gradient_at(b, chunk, f, f->shard_begin);
     if (mutant("dp-no-reduce")) return;
     if (c->kind == COLLECTIVE_REDUCE_SCATTER)
-        comm->table->reduce_scatter(comm, shard, chunk->gradients, chunk->shard_count, b->wide,
+        comm->table->reduce_scatter(comm, shard, f->gradients, f->shard_count, b->wide,
                                     rank->stream);
     else if (c->group == GROUP_REPLICA)
-        comm->table->all_reduce(comm, shard, chunk->shard_count, b->wide, REDUCE_SUM, rank->stream);
+        comm->table->all_reduce(comm, shard, f->shard_count, b->wide, REDUCE_SUM, rank->stream);
     else
-        comm->table->all_reduce(comm, chunk->gradients, chunk->list.count, b->wide, REDUCE_SUM,
+        comm->table->all_reduce(comm, f->gradients, f->layout.count, b->wide, REDUCE_SUM,
                                 rank->stream);
 }
 
-static void gather(Rank *rank, const ChunkState *chunk, const ProgramCollective *c) {
+static void gather(Rank *rank, const FlatState *f, const ProgramCollective *c) {
     Backend *b = rank->backend;
     Comm *comm = rank_comm(rank, c->group);
-    const int64_t bytes = (int64_t)dtype_bytes(b->act);
-    const char *shard = (const char *)chunk->weights + chunk->shard_begin * bytes;
     if (mutant("zero-stale-weights")) return;
-    comm->table->all_gather(comm, chunk->weights, shard, chunk->shard_count, b->act, rank->stream);
+    comm->table->all_gather(comm, f->weights, act_at(b, f->weights, f->shard_begin), f->shard_count,
+                            b->act, rank->stream);
 }
 
 static void collective(Engine *e, const Instruction *i) {
     const ProgramCollective *c = &e->program->collectives[i->collective];
     const ChunkState *chunk = &e->rank->chunks[e->local[i->chunk]];
-    if (c->kind == COLLECTIVE_ALL_GATHER)
-        gather(e->rank, chunk, c);
-    else
-        reduce(e->rank, chunk, c);
+    for (int k = 0; k < chunk->list.num_blocks; k++) {
+        const FlatState *f = &chunk->blocks[k];
+        if (f->layout.count == 0) continue;
+        if (c->kind == COLLECTIVE_ALL_GATHER)
+            gather(e->rank, f, c);
+        else
+            reduce(e->rank, chunk, f, c);
+    }
 }
 
 // --- The step
@@ -133,8 +140,13 @@ static void step_begin(Engine *e) {
     e->gradients_closed = false;
     b->table->zero(b, rank->loss, dtype_bytes(b->wide), rank->stream);
     for (int i = 0; i < rank->num_chunks; i++)
-        b->table->zero(b, rank->chunks[i].gradients,
-                       (size_t)rank->chunks[i].list.capacity * dtype_bytes(b->wide), rank->stream);
+        for (int k = 0; k < rank->chunks[i].list.num_blocks; k++) {
+            const FlatState *f = &rank->chunks[i].blocks[k];
+            const bool shard = rank->chunks[i].zero_stage >= 2;
+            const int64_t count = shard ? f->shard_count : f->layout.capacity;
+            if (count > 0)
+                b->table->zero(b, f->gradients, (size_t)count * dtype_bytes(b->wide), rank->stream);
+        }
 }
 
 typedef struct {

@@ -42,13 +42,14 @@ static Pending pending_copies(Engine *e, const Instruction *i, int index) {
     Backend *b = rank->backend;
     const bool receive = i->kind == INSTRUCTION_RECV;
     const ChunkState *chunk = &rank->chunks[e->local[i->chunk]];
-    Pending p = {.to = wide_at(b, chunk->gradients, chunk->shard_begin),
+    const FlatState *f = &chunk->blocks[0]; // dual pipelines are run with ZeRO-0 and -1
+    Pending p = {.to = wide_at(b, f->gradients, f->shard_begin),
                  .order = receive ? i->match : index};
-    if (receive) p.added = rank_wide(rank, chunk->shard_count);
+    if (receive) p.added = rank_wide(rank, f->shard_count);
     p.message = (Message){.peer = i->peer,
                           .receive = receive,
                           .array = receive ? p.added->data : p.to,
-                          .count = chunk->shard_count,
+                          .count = f->shard_count,
                           .dtype = b->wide};
     return p;
 }

@@ -14,6 +14,7 @@ typedef struct {
     int64_t vocab_rows;
     int64_t global_offset;
     bool keep; // what is walked lies in the chunk
+    int block; // and in this block of it
     Parameter *parameters;
     int num, capacity;
 } Walk;
@@ -31,7 +32,8 @@ static const Parameter *walk_add(Walk *w, const char *name, int64_t rows, int64_
                      .columns = columns,
                      .num_rows = split == SPLIT_ROWS ? rows / w->tp : rows,
                      .num_columns = split == SPLIT_COLUMNS ? columns / w->tp : columns,
-                     .global_offset = offset};
+                     .global_offset = offset,
+                     .block = w->block};
     if (split == SPLIT_ROWS) p->first_row = w->tp_index * p->num_rows;
     if (split == SPLIT_COLUMNS) p->first_column = w->tp_index * p->num_columns;
     const bool whole = split == SPLIT_NOT;
@@ -147,6 +149,7 @@ static void walk_model(Walk *w, bool shares_table, ChunkParameters *out) {
     const Model *m = w->model;
     const PlanChunk none = {0}, *place = out->place ? out->place : &none;
     w->keep = place->embedding;
+    w->block = 0;
     out->table = walk_words(w, "embedding.weight");
     if (m->position == POSITION_LEARNED)
         out->positions = walk_matrix(w, "positions.weight", m->max_position_embeddings,
@@ -155,11 +158,13 @@ static void walk_model(Walk *w, bool shares_table, ChunkParameters *out) {
     for (int i = 0; i < m->num_layers; i++) {
         const int k = i - place->first_layer;
         w->keep = k >= 0 && k < place->num_layers;
+        w->block = 1 + k;
         const LayerParameters layer = walk_layer(w, i);
         if (w->keep) layers[k] = layer;
     }
     out->layers = layers;
     w->keep = place->loss;
+    w->block = 1 + place->num_layers;
     out->norm = walk_norm(w, "final_norm", &out->norm_bias);
     if (!m->tie_word_embeddings) {
         out->head = walk_words(w, "head.weight");
@@ -180,22 +185,28 @@ int64_t parameter_real_count(const Parameter *p) {
     return rows < 0 ? 0 : rows * p->num_columns;
 }
 
-static void place_parameters(ChunkParameters *out, int num_shards, const RankShape *shape) {
+// Places the parameters of one block.
+static FlatLayout place_parameters(ChunkParameters *out, int block, int num_shards,
+                                   const RankShape *shape) {
     enum { SHARD_MULTIPLE = 8 }; // elements: what kernels read at once
+    FlatLayout flat = {0};
     int64_t offset = 0;
     for (int region = 0; region < NUM_REGIONS; region++) {
-        out->region_begin[region] = offset;
+        flat.region_begin[region] = offset;
         for (int i = 0; i < out->num_parameters; i++) {
-            if ((int)out->parameters[i].region != region) continue;
-            out->parameters[i].offset = offset;
-            offset += parameter_count(&out->parameters[i]);
+            Parameter *p = &out->parameters[i];
+            if ((int)p->region != region || p->block != block) continue;
+            p->offset = offset;
+            offset += parameter_count(p);
         }
     }
-    out->region_begin[NUM_REGIONS] = out->count = offset;
+    flat.region_begin[NUM_REGIONS] = flat.count = offset;
+    int64_t least = offset;
+    if (flat.region_begin[REGION_TABLES] < offset)
+        least += (shape->logits - shape->vocab_rows) * shape->hidden;
     const int64_t multiple = (int64_t)num_shards * SHARD_MULTIPLE;
-    out->capacity = (out->count + multiple - 1) / multiple * multiple;
-    const int64_t logits = out->count + (shape->logits - shape->vocab_rows) * shape->hidden;
-    if (out->capacity < logits) out->capacity = (logits + multiple - 1) / multiple * multiple;
+    flat.capacity = (least + multiple - 1) / multiple * multiple;
+    return flat;
 }
 
 static Walk walk_start(const Scenario *scenario, const Plan *plan, int tp_index, Arena *arena) {
@@ -210,7 +221,7 @@ static Walk walk_start(const Scenario *scenario, const Plan *plan, int tp_index,
 }
 
 ChunkParameters chunk_parameters(const Scenario *scenario, const Plan *plan, int chunk,
-                                 int tp_index, int num_shards, Arena *arena) {
+                                 int tp_index, int num_shards, bool by_block, Arena *arena) {
     const RankShape shape = rank_shape(scenario, plan);
     const int rank = plan_chunk_rank(plan, chunk);
     Walk w = walk_start(scenario, plan, tp_index, arena);
@@ -219,7 +230,12 @@ ChunkParameters chunk_parameters(const Scenario *scenario, const Plan *plan, int
     walk_model(&w, rank_shares_table(scenario, plan, rank), &out);
     out.parameters = w.parameters;
     out.num_parameters = w.num;
-    place_parameters(&out, num_shards, &shape);
+    out.num_blocks = by_block ? out.place->num_layers + 2 : 1;
+    for (int i = 0; i < w.num && !by_block; i++) w.parameters[i].block = 0;
+    FlatLayout *blocks = ARENA_ARRAY(arena, out.num_blocks, FlatLayout);
+    for (int i = 0; i < out.num_blocks; i++)
+        blocks[i] = place_parameters(&out, i, num_shards, &shape);
+    out.blocks = blocks;
     return out;
 }
 

@@ -1,5 +1,5 @@
 // runtime/parameter.h - the parameters of one chunk as a rank holds them: names, shapes, and where
-// each lies in the flat buffers of the chunk.
+// each lies in the flat buffers of the chunk or of its blocks.
 //
 // Where tp splits a matrix, a rank has some rows of it (outputs of a column-parallel product) or
 // some columns (inputs of a row-parallel one). A flat buffer has those that are alike side by side,
@@ -34,7 +34,8 @@ typedef struct {
     int64_t first_row, num_rows;       // of this rank; rows beyond the whole are padding
     int64_t first_column, num_columns; // of this rank
     int64_t global_offset;             // elements before it in the whole model
-    int64_t offset;                    // of its first element in the chunk's buffers
+    int block;                         // of the chunk, whose buffers it lies in
+    int64_t offset;                    // of its first element in the block's buffers
     Region region;
     double deviation; // of its first values, which are normal; 0: they are `constant`
     double constant;
@@ -48,14 +49,20 @@ typedef struct {
     const Parameter *up, *up_bias, *down, *down_bias;
 } LayerParameters;
 
+// A flat buffer.
+typedef struct {
+    int64_t region_begin[NUM_REGIONS + 1];
+    int64_t count;    // elements that are reduced and updated
+    int64_t capacity; // with padding: of the logits, and to equal shards
+} FlatLayout;
+
 typedef struct {
     int chunk;
     const PlanChunk *place;
     Parameter *parameters; // [num_parameters] in the order of the model
     int num_parameters;
-    int64_t region_begin[NUM_REGIONS + 1];
-    int64_t count;                      // elements that are reduced and updated
-    int64_t capacity;                   // with padding: of the logits, and to equal shards
+    const FlatLayout *blocks; // [num_blocks] one; or what ZeRO-2 and -3 gather and scatter at once:
+    int num_blocks;           // the embedding, each layer, the head; empty where there is none
     const LayerParameters *layers;      // [place->num_layers]
     const Parameter *table, *positions; // NULL but where the embedding is
     const Parameter *norm, *norm_bias;  // before the head
@@ -66,8 +73,9 @@ typedef struct {
 // The parameters of a chunk.
 //   tp_index    of this rank in its tp group
 //   num_shards  equal parts that the buffers are cut into
+//   by_block    whether each block has buffers of its own
 ChunkParameters chunk_parameters(const Scenario *scenario, const Plan *plan, int chunk,
-                                 int tp_index, int num_shards, Arena *arena);
+                                 int tp_index, int num_shards, bool by_block, Arena *arena);
 
 // Elements of the whole model: what global offsets count.
 int64_t model_parameter_elements(const Scenario *scenario, const Plan *plan);

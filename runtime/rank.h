@@ -26,7 +26,7 @@ typedef struct {
 
     ChunkState *chunks; // [num_chunks] of this rank, in pipeline order
     int num_chunks;
-    const ChunkState *table; // the chunk of this rank that has the word table; NULL: none
+    ChunkState *table; // the chunk of this rank that has the word table; NULL: none
 } Rank;
 
 // What a model file does not say, as GPT-2 and Llama have it.

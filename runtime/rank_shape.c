@@ -1,5 +1,7 @@
 #include "runtime/rank_shape.h"
 
+#include "workload/schedule.h"
+
 #include <string.h>
 
 // A sentence about the model or NULL.
@@ -35,7 +37,13 @@ static const char *unsupported_plan(const Scenario *s, const Plan *p) {
     if (p->cp > 1 && s->training.seq_len % (2 * p->cp) != 0)
         return "a seq_len that 2 cp does not divide";
     if (p->ep > 1 || p->etp > p->tp) return "expert parallelism";
-    if (p->zero_stage > 1) return "ZeRO-2 and ZeRO-3";
+    const bool shards = p->zero_stage >= 2;
+    if (shards && plan_schedule_traits(p).splits_backward)
+        return "a split backward with ZeRO-2 or ZeRO-3";
+    if (shards && p->pp > 1 && s->model.tie_word_embeddings)
+        return "tied embeddings in a pipeline with ZeRO-2 or ZeRO-3";
+    if (p->zero_stage == 3 && !p->reshard_after_forward)
+        return "ZeRO-3 without reshard_after_forward";
     if (p->vocab_barriers) return "a vocabulary that is spread over the pipeline";
     if (p->tp > 1 && s->model.num_kv_heads < p->tp) return "fewer key-value heads than tp ranks";
     const bool selective = p->recompute == RECOMPUTE_SELECTIVE || p->layer_recompute;

@@ -43,16 +43,20 @@ static Status chunks_create(Run *run) {
     Rank *rank = &run->rank;
     const Plan *plan = &run->plan;
     const bool sharded = plan->zero_stage >= 1;
-    const int num_shards = sharded ? plan_group(plan, GROUP_ZERO).size : 1;
-    const int shard = sharded ? rank->world->index[GROUP_ZERO] : 0;
+    const ChunkStart start = {.optimizer = (Optimizer)run->scenario.training.optimizer,
+                              .zero_stage = plan->zero_stage,
+                              .shard = sharded ? rank->world->index[GROUP_ZERO] : 0,
+                              .num_shards = sharded ? plan_group(plan, GROUP_ZERO).size : 1,
+                              .seed = run->options->seed};
+    const bool by_block = plan->zero_stage >= 2 && start.num_shards > 1;
     rank->num_chunks = plan->vpp;
     rank->chunks = ARENA_ARRAY(&run->arena, plan->vpp, ChunkState);
     for (int k = 0; k < plan->vpp; k++) {
         const int chunk = plan_rank_chunk(plan, rank->world->index[GROUP_PP], k);
-        const ChunkParameters list = chunk_parameters(
-            &run->scenario, plan, chunk, rank->world->index[GROUP_TP], num_shards, &run->arena);
-        TRY(chunk_state_create(run->backend, &list, (Optimizer)run->scenario.training.optimizer,
-                               shard, num_shards, run->options->seed, &rank->chunks[k]));
+        const ChunkParameters list =
+            chunk_parameters(&run->scenario, plan, chunk, rank->world->index[GROUP_TP],
+                             start.num_shards, by_block, &run->arena);
+        TRY(chunk_state_create(run->backend, &list, &start, &run->arena, &rank->chunks[k]));
         if (list.table) rank->table = &rank->chunks[k];
     }
     return status_ok();

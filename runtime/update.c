@@ -4,14 +4,6 @@
 
 #include <math.h>
 
-static int64_t at_least(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
-static int64_t at_most(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 // Whether this rank's copy of a region is the one that counts for the norm.
 static bool region_counts(const Rank *rank, const ChunkState *chunk, Region region) {
     if (!region_is_split(region) && !rank_is_tp_first(rank)) return mutant("norm-counts-all");
@@ -25,17 +17,20 @@ static bool shards_count(const Rank *rank) {
     return rank->world->index[sharded ? GROUP_REPLICA : GROUP_DP] == 0;
 }
 
-static void chunk_squares(Rank *rank, const ChunkState *chunk, void *sum) {
+static void block_squares(Rank *rank, const ChunkState *chunk, const FlatState *f, void *sum) {
     Backend *b = rank->backend;
-    const bool copy = plan_is_dual(rank->plan) && chunk->list.chunk >= plan_num_stages(rank->plan);
-    for (int region = 0; region < NUM_REGIONS && !copy; region++) {
-        const int64_t begin = at_least(chunk->list.region_begin[region], chunk->shard_begin);
-        const int64_t end =
-            at_most(chunk->list.region_begin[region + 1], chunk->shard_begin + chunk->shard_count);
-        if (begin < end && region_counts(rank, chunk, (Region)region))
-            b->table->sum_squares(b, sum, wide_at(b, chunk->gradients, begin), end - begin,
+    for (int region = 0; region < NUM_REGIONS; region++) {
+        int64_t begin = f->layout.region_begin[region], end = f->layout.region_begin[region + 1];
+        if (shard_cut(f, &begin, &end) && region_counts(rank, chunk, (Region)region))
+            b->table->sum_squares(b, sum, gradient_at(b, chunk, f, begin), end - begin,
                                   rank->stream);
     }
+}
+
+static void chunk_squares(Rank *rank, const ChunkState *chunk, void *sum) {
+    if (plan_is_dual(rank->plan) && chunk->list.chunk >= plan_num_stages(rank->plan)) return;
+    for (int i = 0; i < chunk->list.num_blocks; i++)
+        block_squares(rank, chunk, &chunk->blocks[i], sum);
 }
 
 static double wide_value(const Backend *backend, const void *values, int i) {
@@ -65,28 +60,27 @@ Status step_values(Rank *rank, StepValues *out) {
 // --- Weights
 
 typedef struct {
-    int64_t begin, end; // elements of the chunk
+    int64_t begin, end; // elements of the block
     double weight_decay;
 } Span;
 
-static void span_update(Rank *rank, const ChunkState *chunk, const UpdateSettings *s, Span span,
-                        double gradient_scale, int64_t step) {
+static void span_update(Rank *rank, const ChunkState *chunk, const FlatState *f,
+                        const UpdateSettings *s, Span span, double gradient_scale, int64_t step) {
     Backend *b = rank->backend;
-    const int64_t begin = at_least(span.begin, chunk->shard_begin);
-    const int64_t end = at_most(span.end, chunk->shard_begin + chunk->shard_count);
-    const int64_t own = begin - chunk->shard_begin;
-    if (begin >= end) return;
-    void *weight = (char *)chunk->weights + begin * (int64_t)dtype_bytes(b->act);
+    int64_t begin = span.begin, end = span.end;
+    if (!shard_cut(f, &begin, &end)) return;
+    const int64_t own = begin - f->shard_begin;
+    void *weight = act_at(b, f->weights, chunk->zero_stage >= 3 ? own : begin);
     if (chunk->masters_are_weights) weight = NULL;
-    const void *gradient = wide_at(b, chunk->gradients, begin);
+    const void *gradient = gradient_at(b, chunk, f, begin);
     if (rank->scenario->training.optimizer == OPTIMIZER_SGD) {
         b->table->sgd(b,
                       &(Sgd){.count = end - begin,
                              .gradient = gradient,
                              .gradient_scale = gradient_scale,
-                             .master = wide_at(b, chunk->masters, own),
+                             .master = wide_at(b, f->masters, own),
                              .weight = weight,
-                             .momentum = wide_at(b, chunk->moment, own),
+                             .momentum = wide_at(b, f->moment, own),
                              .learning_rate = s->learning_rate,
                              .momentum_frac = s->momentum_frac,
                              .weight_decay = span.weight_decay},
@@ -97,10 +91,10 @@ static void span_update(Rank *rank, const ChunkState *chunk, const UpdateSetting
                     &(AdamW){.count = end - begin,
                              .gradient = gradient,
                              .gradient_scale = gradient_scale,
-                             .master = wide_at(b, chunk->masters, own),
+                             .master = wide_at(b, f->masters, own),
                              .weight = weight,
-                             .moment = wide_at(b, chunk->moment, own),
-                             .variance = wide_at(b, chunk->variance, own),
+                             .moment = wide_at(b, f->moment, own),
+                             .variance = wide_at(b, f->variance, own),
                              .learning_rate = s->learning_rate,
                              .beta1 = s->beta1,
                              .beta2 = s->beta2,
@@ -113,11 +107,13 @@ static void span_update(Rank *rank, const ChunkState *chunk, const UpdateSetting
 void weights_update(Rank *rank, const UpdateSettings *s, double gradient_norm, int64_t step) {
     const bool clips = s->max_norm > 0 && gradient_norm > s->max_norm;
     const double scale = clips ? s->max_norm / gradient_norm : 1;
-    for (int i = 0; i < rank->num_chunks; i++) {
-        const ChunkState *chunk = &rank->chunks[i];
-        const int64_t matrices = chunk->list.region_begin[REGION_WHOLE_MATRICES];
-        span_update(rank, chunk, s, (Span){0, matrices, 0}, scale, step);
-        span_update(rank, chunk, s, (Span){matrices, chunk->list.count, s->weight_decay}, scale,
-                    step);
-    }
+    for (int i = 0; i < rank->num_chunks; i++)
+        for (int k = 0; k < rank->chunks[i].list.num_blocks; k++) {
+            const ChunkState *chunk = &rank->chunks[i];
+            const FlatState *f = &chunk->blocks[k];
+            const int64_t matrices = f->layout.region_begin[REGION_WHOLE_MATRICES];
+            const Span rest = {matrices, f->layout.count, s->weight_decay};
+            span_update(rank, chunk, f, s, (Span){0, matrices, 0}, scale, step);
+            span_update(rank, chunk, f, s, rest, scale, step);
+        }
 }
