@@ -5,11 +5,10 @@
 // lists "NAME ROWS COLUMNS OFFSET".
 #pragma once
 
-#include "runtime/rank.h"
+#include "runtime/global_file.h"
 
-typedef enum { DUMP_GRADIENTS, DUMP_WEIGHTS } DumpKind;
-
-Status dump_write(const Rank *rank, const char *folder, DumpKind kind, int64_t step);
+// kind: GLOBAL_GRADIENTS or GLOBAL_WEIGHTS
+Status dump_write(const Rank *rank, const char *folder, GlobalKind kind, int64_t step);
 
 // The list of this rank's parameters is added to the file.
 Status dump_list(const Rank *rank, const char *folder);

@@ -2,6 +2,8 @@
 
 #include "runtime/mutant.h"
 
+#include <math.h>
+
 static Tensor **tensor_table(Arena *arena, int num_chunks, int num_microbatches) {
     return ARENA_ARRAY(arena, (size_t)num_chunks * (size_t)num_microbatches, Tensor *);
 }
@@ -158,6 +160,10 @@ typedef struct {
 
 static Status update(Engine *e, const Update *u) {
     TRY(step_values(e->rank, u->values));
+    if (!isfinite(u->values->loss) || !isfinite(u->values->gradient_norm))
+        return status_error(STATUS_NO,
+                            "step %lld: loss %g, gradient norm %g: the training has diverged",
+                            (long long)u->step, u->values->loss, u->values->gradient_norm);
     if (u->hook.call) TRY(u->hook.call(u->hook.context, u->values));
     weights_update(e->rank, u->settings, u->values->gradient_norm, u->step);
     return status_ok();

@@ -1,6 +1,6 @@
 // meshwright-run - executes a plan: trains its model with the bundled runtime.
 //
-// Exit codes: 0 done; 2 bad usage or bad input; 3 the machine failed us.
+// Exit codes: 0 done; 1 the training diverged; 2 bad usage or bad input; 3 the machine failed us.
 #include "runtime/train.h"
 
 #include <argp.h>
@@ -15,7 +15,19 @@ static const char DOC[] = "Trains the model of a plan, as the plan splits it.\v"
                           "  mpirun -n 4 meshwright-run plan.json --dtype fp64 --log steps.jsonl\n"
                           "  meshwright-run plan.json --device cuda\n";
 
-enum { KEY_STEPS = 1, KEY_DATA, KEY_LOG, KEY_RATE, KEY_SEED, KEY_DUMP, KEY_DEVICE, KEY_DTYPE };
+enum {
+    KEY_STEPS = 1,
+    KEY_DATA,
+    KEY_LOG,
+    KEY_RATE,
+    KEY_SEED,
+    KEY_DUMP,
+    KEY_DEVICE,
+    KEY_DTYPE,
+    KEY_SAVE,
+    KEY_EVERY,
+    KEY_RESUME
+};
 
 static const struct argp_option OPTIONS[] = {
     {"device", KEY_DEVICE, "cpu|cuda", 0, "what computes (default: cpu)", 0},
@@ -25,6 +37,9 @@ static const struct argp_option OPTIONS[] = {
     {"log", KEY_LOG, "FILE", 0, "write a JSON line for each step", 0},
     {"learning-rate", KEY_RATE, "X", 0, "of the optimizer (default: 0.0006)", 0},
     {"seed", KEY_SEED, "N", 0, "of first weights and data (default: 1)", 0},
+    {"save", KEY_SAVE, "DIR", 0, "write a checkpoint there behind the last step", 0},
+    {"save-every", KEY_EVERY, "N", 0, "and behind every N steps", 0},
+    {"resume", KEY_RESUME, "DIR", 0, "go on with this checkpoint, of any plan of the model", 0},
     {"dump", KEY_DUMP, "DIR", 0, "write gradients and weights of each step there", 0},
     {0},
 };
@@ -74,6 +89,15 @@ static error_t option_parse(int key, char *text, struct argp_state *state) {
         break;
     case KEY_SEED:
         o->seed = (uint64_t)whole_number(state, "seed", text);
+        break;
+    case KEY_SAVE:
+        o->save = text;
+        break;
+    case KEY_EVERY:
+        o->save_every = whole_number(state, "save-every", text);
+        break;
+    case KEY_RESUME:
+        o->resume = text;
         break;
     case KEY_DUMP:
         o->dump = text;

@@ -138,10 +138,9 @@ Status run_prepare(const TrainOptions *o, World *world, Run *run) {
     TRY(backend_open(run));
     backend_reset_peak(run->backend);
     TRY(world_connect(world, &run->plan, o->cuda, run->backend));
-    TRY(rank_create(run, world));
     run->account = memory_running_sum(&run->scenario, &run->plan, &run->workload, &run->program,
                                       world->index[GROUP_PP]);
-    return status_ok();
+    return rank_create(run, world);
 }
 
 void run_free(Run *run) {

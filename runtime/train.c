@@ -1,5 +1,6 @@
 #include "runtime/train.h"
 
+#include "runtime/checkpoint.h"
 #include "runtime/dump.h"
 #include "runtime/run_setup.h"
 #include "runtime/step_log.h"
@@ -20,7 +21,7 @@ UpdateSettings update_defaults(void) {
 typedef struct {
     Run run;
     StepLog log;
-    int64_t step; // from 1
+    int64_t step, last_step; // from 1
 } Trainer;
 
 // --- Steps
@@ -28,7 +29,7 @@ typedef struct {
 static Status gradients_dump(void *context, const StepValues *values) {
     const Trainer *t = context;
     (void)values;
-    return dump_write(&t->run.rank, t->run.options->dump, DUMP_GRADIENTS, t->step);
+    return dump_write(&t->run.rank, t->run.options->dump, GLOBAL_GRADIENTS, t->step);
 }
 
 static double now_s(void) {
@@ -51,12 +52,21 @@ static Status step_run(Trainer *t) {
     line.tokens_per_s = (double)training->global_batch * (double)training->seq_len / line.time_s;
     line.peak_bytes = (double)run->backend->peak_bytes;
     line.program_bytes = run->account.peak_bytes;
-    if (o->dump) TRY(dump_write(&run->rank, o->dump, DUMP_WEIGHTS, t->step));
-    return step_log_write(&t->log, &line);
+    if (o->dump) TRY(dump_write(&run->rank, o->dump, GLOBAL_WEIGHTS, t->step));
+    TRY(step_log_write(&t->log, &line));
+    if (!o->save) return status_ok();
+    const bool due = o->save_every > 0 && t->step % o->save_every == 0;
+    if (!due && t->step != t->last_step) return status_ok();
+    return checkpoint_save(&run->rank, o->save, t->step);
 }
 
 static Status trainer_begin(Trainer *t, const TrainOptions *options, World *world) {
     TRY(run_prepare(options, world, &t->run));
+    int64_t before = 0;
+    if (options->resume)
+        TRY(checkpoint_load(&t->run.rank, options->resume, &t->run.arena, &before));
+    t->step = before + 1;
+    t->last_step = before + options->num_steps;
     if (options->dump) TRY(dump_list(&t->run.rank, options->dump));
     TRY(step_log_open(options->log, world->rank == 0, &t->log));
     if (world->rank == 0)
@@ -64,11 +74,23 @@ static Status trainer_begin(Trainer *t, const TrainOptions *options, World *worl
     return status_ok();
 }
 
+// Where a device has no more memory, what the plan was to need stands beside what it says.
+static Status memory_say(const Run *run, Status status) {
+    const double gib = 1.0 / (1 << 30);
+    if (status.code != STATUS_MACHINE || !run->backend || run->account.peak_bytes <= 0 ||
+        run->backend->failure.code == STATUS_OK)
+        return status;
+    return status_error(STATUS_MACHINE,
+                        "%.400s (process %d of %d; it had %.2f GiB, and was to need %.2f GiB)",
+                        status.text, run->world->rank + 1, run->world->size,
+                        (double)run->backend->allocated_bytes * gib, run->account.peak_bytes * gib);
+}
+
 Status train(const TrainOptions *options, World *world) {
     Trainer t = {0};
     Status status = trainer_begin(&t, options, world);
-    for (t.step = 1; t.step <= options->num_steps && status.code == STATUS_OK; t.step++)
-        status = step_run(&t);
+    for (; t.step <= t.last_step && status.code == STATUS_OK; t.step++) status = step_run(&t);
+    status = memory_say(&t.run, status);
     const Status closed = step_log_close(&t.log);
     run_free(&t.run);
     return status.code == STATUS_OK ? closed : status;

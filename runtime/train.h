@@ -10,9 +10,12 @@ typedef struct {
     bool cuda;        // else the CPU
     int dtype;        // Dtype of activations; NUM_DTYPES: by the plan's precision and the device
     int64_t num_steps;
-    const char *data; // a text; NULL: tokens are made up
-    const char *log;  // a JSON line for each step; NULL: none
-    const char *dump; // folder (runtime/dump.h); NULL: none
+    const char *data;   // a text; NULL: tokens are made up
+    const char *log;    // a JSON line for each step; NULL: none
+    const char *dump;   // folder (runtime/dump.h); NULL: none
+    const char *save;   // folder for a checkpoint behind the last step; NULL: none
+    int64_t save_every; // and behind every so many; 0: not
+    const char *resume; // a checkpoint to go on with; NULL: none
     uint64_t seed;
     UpdateSettings update;
 } TrainOptions;

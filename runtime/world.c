@@ -82,10 +82,10 @@ Status world_check(const World *world, const Plan *plan) {
     const int64_t wanted = plan_stage_gpus(plan) * plan->pp;
     if (wanted == world->size) return status_ok();
     return status_error(STATUS_INVALID,
-                        "the plan is for %lld processes, %d %s started; mpirun -n %lld "
+                        "the plan is for %lld process%s, %d %s started; mpirun -n %lld "
                         "meshwright-run PLAN.json starts as many",
-                        (long long)wanted, world->size, world->size == 1 ? "was" : "were",
-                        (long long)wanted);
+                        (long long)wanted, wanted == 1 ? "" : "es", world->size,
+                        world->size == 1 ? "was" : "were", (long long)wanted);
 }
 
 Status world_connect(World *world, const Plan *plan, bool cuda, Backend *backend) {

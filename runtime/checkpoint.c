@@ -1,0 +1,253 @@
+#include "runtime/checkpoint.h"
+
+#include "base/json.h"
+#include "runtime/global_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH_SIZE = 4096, NUM_FILES = 3, CHECKSUM_SIZE = 17 };
+
+static const struct {
+    const char *name;
+    GlobalKind kind;
+} FILES[NUM_FILES] = {{"masters.f64", GLOBAL_MASTERS},
+                      {"moment.f64", GLOBAL_MOMENT},
+                      {"variance.f64", GLOBAL_VARIANCE}};
+
+static int num_files(const Rank *rank) {
+    return rank->scenario->training.optimizer == OPTIMIZER_ADAM ? NUM_FILES : NUM_FILES - 1;
+}
+
+static void path_of(char *path, const char *folder, const char *ending, const char *name) {
+    snprintf(path, PATH_SIZE, "%s%s/%s", folder, ending, name);
+}
+
+// --- Checksums
+
+// 64 bits of all numbers and their order: each word is mixed into the sum before it (the mixer of
+// Steele, Lea, Flood, OOPSLA 2014).
+static Status checksum_make(const char *path, int64_t elements, char text[CHECKSUM_SIZE]) {
+    enum { PIECE = 8192 };
+    uint64_t words[PIECE], sum = 0;
+    struct stat is;
+    FILE *file = fopen(path, "rb");
+    if (!file || fstat(fileno(file), &is) != 0) {
+        const int error = errno;
+        if (file) fclose(file);
+        return status_error(STATUS_INVALID, "%s: %s", path, strerror(error));
+    }
+    for (size_t num; (num = fread(words, sizeof *words, PIECE, file)) > 0;)
+        for (size_t i = 0; i < num; i++) {
+            sum = (sum ^ words[i]) + 0x9e3779b97f4a7c15u;
+            sum = (sum ^ (sum >> 30)) * 0xbf58476d1ce4e5b9u;
+            sum = (sum ^ (sum >> 27)) * 0x94d049bb133111ebu;
+            sum ^= sum >> 31;
+        }
+    fclose(file);
+    if (is.st_size != elements * (int64_t)sizeof(double))
+        return status_error(STATUS_INVALID,
+                            "%s: %lld bytes, expected %lld: the checkpoint is truncated or of "
+                            "another model",
+                            path, (long long)is.st_size,
+                            (long long)(elements * (int64_t)sizeof(double)));
+    snprintf(text, CHECKSUM_SIZE, "%016llx", (unsigned long long)sum);
+    return status_ok();
+}
+
+// --- Saving
+
+// Whether all processes are well; waits for all.
+static Status agree(const Rank *rank, Status own, const char *what) {
+    Comm *all = rank->world->all;
+    Backend *b = rank->backend;
+    const bool failed = own.code != STATUS_OK;
+    const double one_wide = 1;
+    const float one_narrow = 1;
+    double others = 0;
+    if (!all) return own;
+    void *count = b->table->alloc(b, dtype_bytes(b->wide));
+    b->table->zero(b, count, dtype_bytes(b->wide), rank->stream);
+    const void *one = b->wide == DTYPE_FP64 ? (const void *)&one_wide : &one_narrow;
+    if (failed) b->table->upload(b, count, one, dtype_bytes(b->wide), rank->stream);
+    all->table->all_reduce(all, count, 1, b->wide, REDUCE_SUM, rank->stream);
+    const Status status = b->table->download(b, &others, count, dtype_bytes(b->wide), rank->stream);
+    b->table->release(b, count, dtype_bytes(b->wide));
+    TRY(own);
+    TRY(status);
+    // Not 0 in either format: all its bits are.
+    if (others == 0) return status_ok();
+    return status_error(STATUS_MACHINE, "%s: another process failed", what);
+}
+
+static Status head_write(const Rank *rank, const char *folder, int64_t step, int64_t elements) {
+    const Model *m = &rank->scenario->model;
+    char path[PATH_SIZE], checksum[CHECKSUM_SIZE];
+    cJSON *tree = cJSON_CreateObject();
+    cJSON_AddStringToObject(tree, "model", m->name);
+    json_add_number(tree, "elements", (double)elements);
+    json_add_number(tree, "num_layers", m->num_layers);
+    json_add_number(tree, "hidden_size", m->hidden_size);
+    json_add_number(tree, "step", (double)step);
+    cJSON *checksums = cJSON_AddArrayToObject(tree, "checksums");
+    Status status = status_ok();
+    for (int i = 0; i < num_files(rank) && status.code == STATUS_OK; i++) {
+        path_of(path, folder, ".new", FILES[i].name);
+        status = checksum_make(path, elements, checksum);
+        cJSON_AddItemToArray(checksums, cJSON_CreateString(checksum));
+    }
+    path_of(path, folder, ".new", "checkpoint.json");
+    if (status.code == STATUS_OK) status = json_save(tree, path);
+    cJSON_Delete(tree);
+    return status;
+}
+
+static void folder_remove(const char *folder, const char *ending) {
+    char path[PATH_SIZE];
+    for (int i = 0; i < NUM_FILES; i++) {
+        path_of(path, folder, ending, FILES[i].name);
+        unlink(path);
+    }
+    path_of(path, folder, ending, "checkpoint.json");
+    unlink(path);
+    snprintf(path, sizeof path, "%s%s", folder, ending);
+    rmdir(path);
+}
+
+// The folder aside takes its place.
+static Status folder_swap(const char *folder) {
+    char aside[PATH_SIZE], before[PATH_SIZE];
+    snprintf(aside, sizeof aside, "%s.new", folder);
+    snprintf(before, sizeof before, "%s.old", folder);
+    folder_remove(folder, ".old");
+    if (rename(folder, before) != 0 && errno != ENOENT)
+        return status_error(STATUS_MACHINE, "%s: %s", folder, strerror(errno));
+    if (rename(aside, folder) != 0)
+        return status_error(STATUS_MACHINE, "%s: %s", aside, strerror(errno));
+    folder_remove(folder, ".old");
+    return status_ok();
+}
+
+static Status folder_make(const char *folder) {
+    char aside[PATH_SIZE];
+    snprintf(aside, sizeof aside, "%s.new", folder);
+    folder_remove(folder, ".new");
+    if (mkdir(aside, 0777) != 0)
+        return status_error(STATUS_MACHINE, "%s: %s", aside, strerror(errno));
+    return status_ok();
+}
+
+Status checkpoint_save(const Rank *rank, const char *folder, int64_t step) {
+    const bool first = rank->world->rank == 0;
+    const int64_t elements = model_parameter_elements(rank->scenario, rank->plan);
+    TRY(agree(rank, first ? folder_make(folder) : status_ok(), folder));
+    Status status = status_ok();
+    for (int i = 0; i < num_files(rank) && status.code == STATUS_OK; i++) {
+        char path[PATH_SIZE];
+        path_of(path, folder, ".new", FILES[i].name);
+        status = global_file_write(rank, path, FILES[i].kind);
+    }
+    status = agree(rank, status, folder);
+    if (status.code == STATUS_OK && first) {
+        status = head_write(rank, folder, step, elements);
+        if (status.code == STATUS_OK) status = folder_swap(folder);
+    }
+    if (status.code != STATUS_OK && first) folder_remove(folder, ".new");
+    return agree(rank, status, folder);
+}
+
+// --- Loading
+
+typedef struct {
+    const char *model;
+    int64_t elements, step;
+    int num_layers, hidden_size;
+} Head;
+
+static Status head_check(const Rank *rank, const JsonNode *root, const Head *head) {
+    const Model *m = &rank->scenario->model;
+    const int64_t elements = model_parameter_elements(rank->scenario, rank->plan);
+    if (head->elements == elements && head->num_layers == m->num_layers &&
+        head->hidden_size == m->hidden_size)
+        return status_ok();
+    return json_error(root,
+                      "a checkpoint of %s with %lld parameters, the plan's %s has %lld and %d "
+                      "layers of %d",
+                      head->model, (long long)head->elements, m->name, (long long)elements,
+                      m->num_layers, m->hidden_size);
+}
+
+static Status checksums_check(const Rank *rank, const char *folder, const JsonNode *root,
+                              int64_t elements, Arena *arena) {
+    const JsonNode list = json_get(root, "checksums");
+    TRY(json_expect_array(&list));
+    if (json_size(&list) != num_files(rank))
+        return json_error(&list, "%d files, expected %d: it is of another optimizer",
+                          json_size(&list), num_files(rank));
+    for (int i = 0; i < num_files(rank); i++) {
+        char path[PATH_SIZE], found[CHECKSUM_SIZE];
+        const char *expected;
+        const JsonNode node = json_at(&list, i);
+        TRY(json_read_string(&node, arena, &expected));
+        path_of(path, folder, "", FILES[i].name);
+        TRY(checksum_make(path, elements, found));
+        if (strcmp(expected, found) != 0)
+            return status_error(STATUS_INVALID,
+                                "%s: its checksum is %s, expected %s: the checkpoint is damaged",
+                                path, found, expected);
+    }
+    return status_ok();
+}
+
+Status checkpoint_load(const Rank *rank, const char *folder, Arena *arena, int64_t *step) {
+    static const JsonField FIELDS[] = {
+        {.key = "model",
+         .kind = JSON_FIELD_STRING,
+         .offset = offsetof(Head, model),
+         .required = true},
+        {.key = "elements",
+         .kind = JSON_FIELD_INT64,
+         .offset = offsetof(Head, elements),
+         .min = 1,
+         .max = 1e15,
+         .required = true},
+        {.key = "num_layers",
+         .kind = JSON_FIELD_INT,
+         .offset = offsetof(Head, num_layers),
+         .min = 0,
+         .max = 1e6,
+         .required = true},
+        {.key = "hidden_size",
+         .kind = JSON_FIELD_INT,
+         .offset = offsetof(Head, hidden_size),
+         .min = 1,
+         .max = 1e9,
+         .required = true},
+        {.key = "step",
+         .kind = JSON_FIELD_INT64,
+         .offset = offsetof(Head, step),
+         .min = 0,
+         .max = 1e15,
+         .required = true},
+        {.key = "checksums", .kind = JSON_FIELD_OTHER},
+    };
+    char path[PATH_SIZE];
+    Head head = {0};
+    JsonNode root;
+    path_of(path, folder, "", "checkpoint.json");
+    TRY(json_load(arena_strdup(arena, path), arena, &root));
+    TRY(json_read_object(&root, FIELDS, sizeof FIELDS / sizeof *FIELDS, arena, &head));
+    TRY(head_check(rank, &root, &head));
+    TRY(checksums_check(rank, folder, &root, head.elements, arena));
+    for (int i = 0; i < num_files(rank); i++) {
+        path_of(path, folder, "", FILES[i].name);
+        TRY(global_file_read(rank, path, FILES[i].kind));
+    }
+    path_of(path, folder, "", FILES[0].name);
+    *step = head.step;
+    return global_file_read(rank, path, GLOBAL_WEIGHTS);
+}

@@ -1,0 +1,82 @@
+#!/bin/sh
+# A training that is saved and gone on with is the same to the last bit, and with another plan to
+# rounding; a checkpoint that is damaged, truncated or of another model is refused, and the one
+# before stays when saving fails.
+# Usage: checkpoint.sh RUN
+set -eu
+run=$1
+mpirun --version >/dev/null 2>&1 || exit 77
+export OPENBLAS_NUM_THREADS=1
+temp=$(mktemp -d)
+trap 'rm -rf "$temp"' EXIT
+cd "$temp"
+
+# Writes plan.json: members of `parallel`, ranks, hidden size.
+plan() {
+    cat >plan.json <<END
+{"schema": 1, "model": {"name": "small", "model_type": "llama", "hidden_size": ${3:-32},
+  "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 4,
+  "intermediate_size": 48, "vocab_size": 260, "max_position_embeddings": 16,
+  "tie_word_embeddings": false},
+ "cluster": {"gpu": "h100-sxm-80g", "num_gpus": $2, "gpus_per_node": 8,
+  "scale_up": {"link": "nvlink4", "domain_gpus": 8},
+  "scale_out": {"nics_per_node": 8, "nic_bytes_per_s": 50e9, "topology": "fat-tree",
+   "oversubscription": 1.0}},
+ "training": {"seq_len": 16, "global_batch": 8, "precision": "fp64", "stack": "runtime"},
+ "parallel": {$1}}
+END
+}
+
+fail() {
+    echo "checkpoint.sh: $*" >&2
+    exit 1
+}
+
+# Loss and norm of each line, with as many digits as the second argument says.
+values() {
+    sed 's/.*"loss": \([^,]*\), "gradient_norm": \([^,]*\),.*/\1 \2/' "$1" |
+        awk -v digits="$2" '{ printf "%.*e %.*e\n", digits, $1, digits, $2 }'
+}
+
+refused() {
+    code=0
+    "$run" plan.json --steps 1 --resume saved >out 2>err || code=$?
+    [ "$code" -eq 2 ] || fail "$1: exit $code, expected 2"
+    grep -q "$1" err || fail "expected \"$1\", got: $(cat err)"
+}
+
+plan '"micro_batch": 1' 1
+"$run" plan.json --steps 6 --log whole >/dev/null
+"$run" plan.json --steps 3 --save saved >/dev/null
+"$run" plan.json --steps 3 --resume saved --log rest >/dev/null
+tail -n 3 whole >expected
+[ "$(values expected 16)" = "$(values rest 16)" ] || fail "what is gone on with differs"
+
+plan '"tp": 2, "pp": 2, "micro_batch": 1' 4
+mpirun --allow-run-as-root --oversubscribe -n 4 "$run" plan.json --steps 3 --resume saved \
+    --log rest >/dev/null
+[ "$(values expected 10)" = "$(values rest 10)" ] || fail "with tp 2 and pp 2 it differs"
+
+plan '"dp": 2, "zero_stage": 3, "micro_batch": 1' 2
+mpirun --allow-run-as-root --oversubscribe -n 2 "$run" plan.json --steps 3 --save sharded \
+    >/dev/null
+plan '"micro_batch": 1' 1
+"$run" plan.json --steps 3 --resume sharded --log rest >/dev/null
+[ "$(values expected 10)" = "$(values rest 10)" ] || fail "from ZeRO-3 it differs"
+
+mkdir saved.new saved.new/in-the-way
+if "$run" plan.json --steps 1 --save saved >/dev/null 2>&1; then fail "saved over a folder"; fi
+rm -r saved.new
+"$run" plan.json --steps 1 --resume saved >/dev/null || fail "the one before is lost"
+
+printf x | dd of=saved/moment.f64 bs=1 seek=400 conv=notrunc 2>/dev/null
+refused 'moment.f64: its checksum is .* the checkpoint is damaged'
+dd if=/dev/null of=saved/moment.f64 bs=1 seek=800 2>/dev/null
+refused 'moment.f64: 800 bytes, expected .* truncated'
+plan '"micro_batch": 1' 1 64
+refused 'a checkpoint of small with'
+plan '"micro_batch": 1' 1
+code=0
+"$run" plan.json --steps 9 --learning-rate 1e300 >out 2>err || code=$?
+[ "$code" -eq 1 ] || fail "a training that diverges: exit $code"
+grep -q '^step 2: .* has diverged$' err || fail "a training that diverges: $(cat err)"
