@@ -84,9 +84,11 @@ static void whole_gradients_sum(Rank *rank) {
             int64_t begin = f->layout.region_begin[REGION_WHOLE_VECTORS];
             int64_t end = f->layout.region_begin[REGION_SPLIT_MATRICES];
             if (chunk->zero_stage >= 2 && !shard_cut(f, &begin, &end)) continue;
-            if (begin < end)
-                tp->table->all_reduce(tp, gradient_at(rank->backend, chunk, f, begin), end - begin,
-                                      rank->backend->wide, REDUCE_SUM, rank->stream);
+            if (begin >= end) continue;
+            tp->table->all_reduce(tp, gradient_at(rank->backend, chunk, f, begin), end - begin,
+                                  rank->backend->wide, REDUCE_SUM, rank->stream);
+            rank->whole_gradient_bytes +=
+                (double)(end - begin) * (double)dtype_bytes(rank->backend->wide);
         }
 }
 

@@ -15,7 +15,8 @@ typedef struct {
     const World *world;
     TensorPool pool;
     RankShape shape;
-    double loss_scale; // 1 / tokens of the global batch
+    double whole_gradient_bytes; // sent for what every tp rank has whole (runtime/traffic.h)
+    double loss_scale;           // 1 / tokens of the global batch
 
     // On the device
     int32_t *positions;             // [tokens] of each token of a micro-batch in its sequence

@@ -4,6 +4,7 @@
 #include "runtime/dump.h"
 #include "runtime/run_setup.h"
 #include "runtime/step_log.h"
+#include "runtime/traffic.h"
 
 #include <time.h>
 
@@ -74,6 +75,14 @@ static Status trainer_begin(Trainer *t, const TrainOptions *options, World *worl
     return status_ok();
 }
 
+static void traffic_say(const Run *run, int64_t num_steps) {
+    const Traffic program =
+        traffic_of_program(&run->plan, &run->workload, &run->program, run->world->index[GROUP_PP]);
+    Traffic counted = traffic_of_comms(&run->rank);
+    for (int kind = 0; kind < NUM_GROUPS; kind++) counted.bytes[kind] /= (double)num_steps;
+    traffic_print(&program, &counted);
+}
+
 // Where a device has no more memory, what the plan was to need stands beside what it says.
 static Status memory_say(const Run *run, Status status) {
     const double gib = 1.0 / (1 << 30);
@@ -89,7 +98,10 @@ static Status memory_say(const Run *run, Status status) {
 Status train(const TrainOptions *options, World *world) {
     Trainer t = {0};
     Status status = trainer_begin(&t, options, world);
+    const int64_t first = t.step;
     for (; t.step <= t.last_step && status.code == STATUS_OK; t.step++) status = step_run(&t);
+    if (status.code == STATUS_OK && world->rank == 0 && t.step > first)
+        traffic_say(&t.run, t.step - first);
     status = memory_say(&t.run, status);
     const Status closed = step_log_close(&t.log);
     run_free(&t.run);

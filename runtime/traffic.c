@@ -1,0 +1,66 @@
+#include "runtime/traffic.h"
+
+#include <stdio.h>
+
+static void op_add(const Plan *plan, const Op *op, Traffic *traffic) {
+    if (op->kind != OP_COLLECTIVE || op->collective == NUM_COLLECTIVES) return;
+    const int size = plan_group(plan, op->group).size;
+    if (size < 2) return;
+    const bool ring = op->collective == COLLECTIVE_RING_EXCHANGE;
+    traffic->bytes[op->group] += op->message_bytes * (ring ? size - 1 : 1);
+}
+
+// Operators of all blocks of a chunk; kind: InstructionKind of a computation.
+static void chunk_add(const Plan *plan, const Workload *workload, const Instruction *i,
+                      Traffic *traffic) {
+    const Chunk *chunk = &workload->chunks[i->chunk];
+    const bool forward = i->kind == INSTRUCTION_FORWARD;
+    for (int block = 0; block < MAX_BLOCKS; block++) {
+        const Block *b = &workload->blocks[block];
+        const Op *ops = forward ? b->forward : b->backward;
+        const int num_ops = forward ? b->num_forward : b->num_backward;
+        for (int k = 0; k < num_ops && chunk->num_blocks[block] > 0; k++) {
+            const bool weight = ops[k].phase == PHASE_BACKWARD_WEIGHT;
+            if (i->kind == INSTRUCTION_BACKWARD_INPUT && weight) continue;
+            if (i->kind == INSTRUCTION_BACKWARD_WEIGHT && !weight) continue;
+            for (int n = 0; n < chunk->num_blocks[block]; n++) op_add(plan, &ops[k], traffic);
+        }
+    }
+}
+
+Traffic traffic_of_program(const Plan *plan, const Workload *workload, const Program *program,
+                           int stage) {
+    Traffic traffic = {{0}};
+    const RankProgram *rank = &program->ranks[stage];
+    for (int n = 0; n < rank->num_instructions; n++) {
+        const Instruction *i = &rank->instructions[n];
+        if (i->kind <= INSTRUCTION_BACKWARD_WEIGHT) {
+            chunk_add(plan, workload, i, &traffic);
+        } else if (i->kind == INSTRUCTION_SEND) {
+            traffic.bytes[GROUP_PP] += program_message_bytes(program, i);
+        } else if (i->kind == INSTRUCTION_COLLECTIVE) {
+            const ProgramCollective *c = &program->collectives[i->collective];
+            traffic.bytes[c->group] += c->message_bytes * c->num_calls;
+        }
+    }
+    return traffic;
+}
+
+Traffic traffic_of_comms(const Rank *rank) {
+    Traffic traffic = {{0}};
+    for (int kind = 0; kind < NUM_GROUPS; kind++)
+        if (rank->world->comms[kind]) traffic.bytes[kind] = rank->world->comms[kind]->sent_bytes;
+    traffic.bytes[GROUP_TP] -= rank->whole_gradient_bytes;
+    return traffic;
+}
+
+void traffic_print(const Traffic *program, const Traffic *counted) {
+    const char *before = "sent in a step:";
+    for (int kind = 0; kind < NUM_GROUPS; kind++) {
+        if (program->bytes[kind] == 0 && counted->bytes[kind] == 0) continue;
+        printf("%s %s %.0f bytes (the Program: %.0f)", before, GROUP_NAMES[kind],
+               counted->bytes[kind], program->bytes[kind]);
+        before = ",";
+    }
+    if (*before == ',') printf("\n");
+}

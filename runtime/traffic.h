@@ -1,0 +1,23 @@
+// runtime/traffic.h - what a rank sends in a step, by group: as the Program says and as its Comms
+// counted, both by the convention of workload/operator.h.
+//
+// Beyond the Program a rank adds up over tp, with sequence parallelism, the gradients of what every
+// tp rank has whole (runtime/engine.h); that is apart here.
+#pragma once
+
+#include "runtime/rank.h"
+#include "workload/program.h"
+
+typedef struct {
+    double bytes[NUM_GROUPS];
+} Traffic;
+
+// Of one step of a pipeline rank, by the Program and the blocks' operators.
+Traffic traffic_of_program(const Plan *plan, const Workload *workload, const Program *program,
+                           int stage);
+
+// Counted so far.
+Traffic traffic_of_comms(const Rank *rank);
+
+// A line with both, of a step; nothing where nothing is sent.
+void traffic_print(const Traffic *program, const Traffic *counted);
