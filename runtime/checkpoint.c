@@ -63,24 +63,11 @@ static Status checksum_make(const char *path, int64_t elements, char text[CHECKS
 
 // Whether all processes are well; waits for all.
 static Status agree(const Rank *rank, Status own, const char *what) {
-    Comm *all = rank->world->all;
-    Backend *b = rank->backend;
-    const bool failed = own.code != STATUS_OK;
-    const double one_wide = 1;
-    const float one_narrow = 1;
-    double others = 0;
-    if (!all) return own;
-    void *count = b->table->alloc(b, dtype_bytes(b->wide));
-    b->table->zero(b, count, dtype_bytes(b->wide), rank->stream);
-    const void *one = b->wide == DTYPE_FP64 ? (const void *)&one_wide : &one_narrow;
-    if (failed) b->table->upload(b, count, one, dtype_bytes(b->wide), rank->stream);
-    all->table->all_reduce(all, count, 1, b->wide, REDUCE_SUM, rank->stream);
-    const Status status = b->table->download(b, &others, count, dtype_bytes(b->wide), rank->stream);
-    b->table->release(b, count, dtype_bytes(b->wide));
+    double failures = own.code != STATUS_OK;
+    const Status status = rank_reduce(rank, &failures, 1, REDUCE_SUM);
     TRY(own);
     TRY(status);
-    // Not 0 in either format: all its bits are.
-    if (others == 0) return status_ok();
+    if (failures == 0) return status_ok();
     return status_error(STATUS_MACHINE, "%s: another process failed", what);
 }
 

@@ -82,7 +82,8 @@ static void to_tokens(Rank *rank, const Columns *c, const Tensor *heads, Tensor 
     const int size = rank_comm(rank, GROUP_CP)->size;
     const int64_t count = rank->shape.tokens * c->total;
     Tensor *sorted = rank_tensor(rank, count), *arrived = rank_tensor(rank, count);
-    rows_permute(rank, sorted->data, heads->data, c->total / size, rank->to_ranks);
+    rows_permute(rank, sorted->data, heads->data, c->total / size,
+                 mutant("ulysses-unsorted") ? rank->from_ranks : rank->to_ranks);
     exchange(rank, arrived->data, sorted->data, count / size);
     parts_copy(rank, c, whole->data, arrived->data, false);
     rank_drop(rank, &sorted);
@@ -141,7 +142,7 @@ void heads_attend_backward(Rank *rank, const Attention *base, const LayerStash *
     call.dk = columns_at(rank, heads_dqkv, call.o_stride);
     call.dv = columns_at(rank, heads_dqkv, call.o_stride + (int64_t)call.kv_heads * call.head_dim);
     rank->backend->table->attention_backward(rank->backend, &call, rank->stream);
-    if (!mutant("ulysses-no-return")) to_tokens(rank, &in, heads_dqkv, dqkv);
+    to_tokens(rank, &in, heads_dqkv, dqkv);
     rank_drop(rank, &heads_dout);
     rank_drop(rank, &heads_dqkv);
 }

@@ -54,3 +54,7 @@ static inline Comm *rank_comm(const Rank *rank, GroupKind group) {
 static inline bool rank_is_tp_first(const Rank *rank) {
     return rank->world->index[GROUP_TP] == 0;
 }
+
+// Sums or largest of a few (at most 8) numbers of the host, over all processes; waits for them.
+// In the format of wide numbers.
+Status rank_reduce(const Rank *rank, double *values, int num, ReduceOp op);

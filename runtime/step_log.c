@@ -14,15 +14,15 @@ Status step_log_open(const char *path, bool speaks, StepLog *out) {
 Status step_log_write(StepLog *log, const StepLine *line) {
     if (!log->speaks) return status_ok();
     printf("step %lld: loss %.6f, gradient norm %.4f, %.4g s, %.0f tokens/s\n",
-           (long long)line->step, line->values.loss, line->values.gradient_norm, line->time_s,
+           (long long)line->step, line->values.loss, line->values.gradient_norm, line->step_time_s,
            line->tokens_per_s);
     fflush(stdout);
     if (!log->file) return status_ok();
     fprintf(log->file,
             "{\"step\": %lld, \"loss\": %.17g, \"gradient_norm\": %.17g, \"step_time_s\": %.6g, "
             "\"tokens_per_s\": %.6g, \"memory_peak_bytes\": %.0f, \"program_peak_bytes\": %.0f}\n",
-            (long long)line->step, line->values.loss, line->values.gradient_norm, line->time_s,
-            line->tokens_per_s, line->peak_bytes, line->program_bytes);
+            (long long)line->step, line->values.loss, line->values.gradient_norm, line->step_time_s,
+            line->tokens_per_s, line->memory_peak_bytes, line->program_peak_bytes);
     if (fflush(log->file) != 0)
         return status_error(STATUS_MACHINE, "%s: %s", log->path, strerror(errno));
     return status_ok();

@@ -16,10 +16,10 @@ typedef struct {
 typedef struct {
     int64_t step; // from 1
     StepValues values;
-    double time_s;        // from the upload of the tokens to the last update
-    double tokens_per_s;  // of the whole run
-    double peak_bytes;    // allocated by this process at most so far
-    double program_bytes; // what the account of the Program says of that
+    double step_time_s;        // from the upload of the tokens to the last update
+    double tokens_per_s;       // of the whole run
+    double memory_peak_bytes;  // allocated so far by the process that had most
+    double program_peak_bytes; // the same by the Program's account
 } StepLine;
 
 // path NULL: no file.

@@ -49,10 +49,13 @@ static Status step_run(Trainer *t) {
     run_upload(run, t->step);
     TRY(engine_step(&run->engine, &o->update, t->step, hook, &line.values));
     TRY(backend_sync(run->backend));
-    line.time_s = now_s() - start_s;
-    line.tokens_per_s = (double)training->global_batch * (double)training->seq_len / line.time_s;
-    line.peak_bytes = (double)run->backend->peak_bytes;
-    line.program_bytes = run->account.peak_bytes;
+    line.step_time_s = now_s() - start_s;
+    line.tokens_per_s =
+        (double)training->global_batch * (double)training->seq_len / line.step_time_s;
+    double most[2] = {(double)run->backend->peak_bytes, run->account.peak_bytes};
+    TRY(rank_reduce(&run->rank, most, 2, REDUCE_MAX));
+    line.memory_peak_bytes = most[0];
+    line.program_peak_bytes = most[1];
     if (o->dump) TRY(dump_write(&run->rank, o->dump, GLOBAL_WEIGHTS, t->step));
     TRY(step_log_write(&t->log, &line));
     if (!o->save) return status_ok();

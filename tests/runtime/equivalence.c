@@ -102,7 +102,7 @@ static const Case MUTANTS[] = {
     {"gpt", "\"pp\": 2", 2, "pp-no-tied-sum"},
     {"gpt", "\"pp\": 2, \"schedule\": \"zb-h1\"", 2, "split-drops-weight"},
     {"gpt", "\"cp\": 2", 2, "cp-wrong-slice"},
-    {"gpt", "\"cp\": 2, \"cp_method\": \"ulysses\"", 2, "ulysses-no-return"},
+    {"gpt", "\"cp\": 2, \"cp_method\": \"ulysses\"", 2, "ulysses-unsorted"},
 };
 
 // --- Runs
