@@ -226,7 +226,8 @@ static void compare(const double *found, const double *expected, int64_t count, 
 
 static void compare_array(Checker *checker, const CheckArray *array) {
     BackendCheck check = checker->worst;
-    Dtype dtype = dtype_on(checker, array->format, CHECK_DEVICE);
+    CheckFormat format = array->format == CHECK_WIDE_OF_ACT ? CHECK_ACT : array->format;
+    Dtype dtype = dtype_on(checker, format, CHECK_DEVICE);
     check.tolerance = array->use == CHECK_READ ? 0 : tolerance_of(dtype);
     compare(read_back(checker, array, CHECK_DEVICE), read_back(checker, array, CHECK_REFERENCE),
             array->count + GUARD, &check.error, &check.largest);

@@ -12,7 +12,12 @@ typedef enum { CHECK_DEVICE, CHECK_REFERENCE, NUM_CHECK_SIDES } CheckSide;
 
 #define FOR_EACH_SIDE(side) for (int side = 0; side < NUM_CHECK_SIDES; side++)
 
-typedef enum { CHECK_ACT, CHECK_WIDE, CHECK_INT } CheckFormat;
+typedef enum {
+    CHECK_ACT,
+    CHECK_WIDE,
+    CHECK_WIDE_OF_ACT, // wide, but of values that the device may round to act before
+    CHECK_INT,
+} CheckFormat;
 
 typedef enum {
     CHECK_READ,    // must stay as it is

@@ -74,10 +74,12 @@ static void check_norm_forward(Checker *checker, NormForward call, NormAdd with_
         case_random(checker, "weight", CHECK_ACT, CHECK_READ, call.columns, 1);
     const CheckArray *bias = case_random(checker, "bias", CHECK_ACT, CHECK_READ, call.columns, 1);
     const CheckArray *y = case_written(checker, "y", CHECK_ACT, count);
+    // Of the sum as it is kept or as it is added up: both are right.
+    CheckFormat wide = with_add == ADD_NOTHING ? CHECK_WIDE : CHECK_WIDE_OF_ACT;
     const CheckArray *mean =
-        layer ? case_written(checker, "mean", CHECK_WIDE, call.rows)
+        layer ? case_written(checker, "mean", wide, call.rows)
               : case_random(checker, "mean", CHECK_WIDE, CHECK_READ, call.rows, 1);
-    const CheckArray *rstd = case_written(checker, "rstd", CHECK_WIDE, call.rows);
+    const CheckArray *rstd = case_written(checker, "rstd", wide, call.rows);
     FOR_EACH_SIDE(side) {
         call.x = x->at[side];
         call.add = with_add == ADD_NOTHING ? NULL : addend->at[side];

@@ -259,18 +259,18 @@ static cudaError_t queries(const Attention *call, const float *delta, cudaStream
 
 static cudaError_t keys_run(const Attention *call, const float *delta, cudaStream_t stream) {
     if (call->head_dim == 64)
-        return TILES_RUN(TILES_KEYS, keys, (64, 64, 1, 8, 1), (64, 64, 1, 4, 3), (64, 32, 1, 8, 2),
+        return TILES_RUN(TILES_KEYS, keys, (64, 64, 1, 4, 3), (64, 64, 1, 8, 1), (64, 32, 1, 8, 2),
                          (64, 32, 2, 4, 2), call, delta, stream);
-    return TILES_RUN(TILES_KEYS, keys, (128, 64, 1, 8, 1), (128, 32, 1, 8, 1), (128, 64, 1, 4, 2),
+    return TILES_RUN(TILES_KEYS, keys, (128, 64, 1, 4, 2), (128, 32, 1, 8, 1), (128, 64, 1, 8, 1),
                      (128, 32, 1, 4, 2), call, delta, stream);
 }
 
 static cudaError_t queries_run(const Attention *call, const float *delta, cudaStream_t stream) {
     if (call->head_dim == 64)
-        return TILES_RUN(TILES_QUERIES, queries, (64, 64, 1, 8, 1), (64, 64, 1, 4, 3),
-                         (64, 64, 1, 8, 2), (64, 64, 2, 4, 2), call, delta, stream);
-    return TILES_RUN(TILES_QUERIES, queries, (128, 64, 1, 8, 1), (128, 64, 1, 4, 2),
-                     (128, 32, 1, 8, 1), (128, 32, 2, 4, 2), call, delta, stream);
+        return TILES_RUN(TILES_QUERIES, queries, (64, 64, 2, 4, 2), (64, 64, 1, 4, 3),
+                         (64, 64, 1, 8, 2), (64, 64, 1, 8, 1), call, delta, stream);
+    return TILES_RUN(TILES_QUERIES, queries, (128, 32, 2, 4, 2), (128, 64, 1, 4, 2),
+                     (128, 32, 1, 8, 1), (128, 64, 1, 8, 1), call, delta, stream);
 }
 
 cudaError_t attention_tiled_backward(const Attention *call, const AttentionScratch *scratch,

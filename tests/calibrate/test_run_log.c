@@ -97,11 +97,12 @@ static void bad_logs_are_refused(void) {
     static const char *const CASES[][2] = {
         {"epoch 1 loss 3\n",
          ": no lines of steps; expected those of Megatron-LM (\"iteration 20/ 100 | ... | elapsed "
-         "time per iteration (ms): 1234.5 |\") or torchtitan (\"step: 10  loss: ...  tps: "
-         "5,762\")"},
+         "time per iteration (ms): 1234.5 |\"), torchtitan (\"step: 10  loss: ...  tps: 5,762\") "
+         "or "
+         "meshwright-run (\"{\"step\": 10, ...}\")"},
         {"", ": no lines of steps; expected those of Megatron-LM (\"iteration 20/ 100 | ... | "
-             "elapsed time per iteration (ms): 1234.5 |\") or torchtitan (\"step: 10  loss: ...  "
-             "tps: 5,762\")"},
+             "elapsed time per iteration (ms): 1234.5 |\"), torchtitan (\"step: 10  loss: ...  "
+             "tps: 5,762\") or meshwright-run (\"{\"step\": 10, ...}\")"},
         {FOUR, ": 4 lines of steps are too few; expected at least 5, of which the first 2 are "
                "warm-up"},
         {FOUR MEGATRON("50", "nan"),

@@ -15,7 +15,7 @@ refuses 'meshwright: unknown command "estimat"; the nearest is estimate' estimat
 refuses 'meshwright: unknown command "xyzzy"; meshwright --help lists the commands' xyzzy
 refuses 'meshwright: unknown option --json before the command; meshwright --help shows how to begin' \
     --json plan job.json
-for command in compare report import run; do
+for command in compare report import; do
     refuses "meshwright: $command is not supported yet" $command job.json
 done
 

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Steps of the bundled runtime on one GPU beside what is predicted for that board.
+
+The board's file is the bundled one of its GPU, but for the power that its products draw at full rate:
+from the long runs of `meshwright profile` on such a board (sustained.csv: rate of steady products over
+the first ones), not from published clusters, whose steps hold other losses too. Nothing is fitted to the
+runs. Prints the table of docs/loop.md.
+
+usage: docs/gpu_runs.py PROGRAM [RUNS.jsonl [SUSTAINED.csv]]
+"""
+
+import csv
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+MEASURED = os.path.join(ROOT, "profiler", "measured")
+RUNS = os.path.join(MEASURED, "h100-sxm-80g-2026-11-23", "runs.jsonl")
+SUSTAINED = os.path.join(MEASURED, "h100-sxm-80g-2026-11-22", "profile", "sustained.csv")
+GPU = os.path.join(ROOT, "hw-profiles", "gpus", "h100-sxm-80g.json")
+WARM_UP = 2
+
+
+def board_file(folder, sustained):
+    with open(sustained, encoding="utf-8") as table:
+        rates = [float(row["latency_ms_first"]) / float(row["latency_ms_steady"])
+                 for row in csv.DictReader(table) if row["data"] == "normal"]
+    rate = statistics.geometric_mean(rates)
+    with open(GPU, encoding="utf-8") as source:
+        gpu = json.load(source)
+    watts = gpu["power_watts"] / rate ** 3  # the clock goes with the cube root: costmodel/compute.h
+    gpu["efficiency"]["full_rate_watts"] = gpu["efficiency"]["light_rate_watts"] = watts
+    gpu["name"] = "board"
+    with open(os.path.join(folder, "board.json"), "w", encoding="utf-8") as out:
+        json.dump(gpu, out)
+    print("products of 3 s keep %.3f of the first ones' rate: %.0f W at full rate\n" % (rate, watts))
+
+
+def scenario(run, gpu):
+    return {"schema": 1, "model": run["model"],
+            "cluster": {"gpu": gpu, "num_gpus": 1, "gpus_per_node": 1,
+                        "scale_up": {"link": "nvlink4", "domain_gpus": 1},
+                        "scale_out": {"nics_per_node": 1, "nic_bytes_per_s": 5e10}},
+            "training": {"seq_len": run["seq_len"], "global_batch": run["global_batch"],
+                         "precision": "bf16", "stack": "runtime"},
+            "parallel": {"micro_batch": run["micro_batch"]}}
+
+
+def estimate(program, folder, run, gpu):
+    path = os.path.join(folder, "run.json")
+    with open(path, "w", encoding="utf-8") as out:
+        json.dump(scenario(run, gpu), out)
+    return json.loads(subprocess.run([program, "estimate", path, "--json"], capture_output=True,
+                                     text=True, check=True).stdout)
+
+
+def main():
+    if not 2 <= len(sys.argv) <= 4:
+        sys.exit(__doc__)
+    runs = {}
+    with open(sys.argv[2] if len(sys.argv) > 2 else RUNS, encoding="utf-8") as lines:
+        for line in lines:
+            step = json.loads(line)
+            key = tuple(step[k] for k in ("model", "seq_len", "global_batch", "micro_batch", "attention"))
+            runs.setdefault(key, []).append(step)
+    with tempfile.TemporaryDirectory() as folder:
+        board_file(folder, sys.argv[3] if len(sys.argv) > 3 else SUSTAINED)
+        print("| model, tokens, batch, micro-batch | attention | tokens/s | step | predicted for this board "
+              "| for a cluster's | memory, measured over predicted |")
+        print("| --- | --- | --- | --- | --- | --- | --- |")
+        for key, steps in runs.items():
+            step_s = statistics.median(s["step_time_s"] for s in steps[WARM_UP:])
+            board = estimate(os.path.abspath(sys.argv[1]), folder, steps[0], "board.json")
+            cluster = estimate(os.path.abspath(sys.argv[1]), folder, steps[0], "h100-sxm-80g")
+            print("| %s, %d, %d, %d | %s | %.0f | %.1f ms | %.1f ms, %+.1f %% | %+.1f %% | %.4f |"
+                  % (*key, key[1] * key[2] / step_s, 1e3 * step_s, 1e3 * board["step_time_s"],
+                     100 * (board["step_time_s"] / step_s - 1),
+                     100 * (cluster["step_time_s"] / step_s - 1),
+                     steps[-1]["memory_peak_bytes"] / board["memory_peak_bytes"]))
+
+
+if __name__ == "__main__":
+    main()
