@@ -29,6 +29,7 @@ answers 3 profile --device cpu -o new
     fail "$(cat stderr)"
 unset MESHWRIGHT_MPI_PROBE
 mkdir empty
+# shellcheck disable=SC2123 # a path without mpirun is the test
 there=$PATH
 PATH=$temp/empty
 run_program profile --device cpu -o new
