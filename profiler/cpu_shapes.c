@@ -184,7 +184,8 @@ static void attention(CpuShapes *list, bool quick, Arena *arena) {
             for (const int *h = quick ? QUICK_HEAD_DIMS : HEAD_DIMS; *h; h++)
                 for (int i = 0; i < (quick ? 2 : 4); i++) { // both ways, also grouped
                     CpuShape shape = {.kind = CPU_KIND_ATTENTION,
-                                      .op = CPU_OP_ATTENTION_FORWARD + i % 2,
+                                      .op = i % 2 ? CPU_OP_ATTENTION_BACKWARD
+                                                  : CPU_OP_ATTENTION_FORWARD,
                                       .dtype = DTYPES[d],
                                       .batch = 1,
                                       .tokens = *t,

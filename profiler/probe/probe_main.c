@@ -157,7 +157,7 @@ static void probe_close(Probe *probe) {
 static int about(void) {
     Backend *backend;
     Status status = cpu_backend_open(DTYPE_FP32, 0, &backend);
-    if (status.code != STATUS_OK) return status.code;
+    if (status.code != STATUS_OK) return (int)status.code;
     puts(backend->name);
     backend->table->close(backend);
     return 0;
@@ -175,7 +175,7 @@ int main(int argc, char **argv) {
     if (status.code != STATUS_OK) { // the others may be waiting for this rank
         printf("error %s\n", status.text);
         fflush(stdout);
-        mpi_abort(status.code);
+        mpi_abort((int)status.code);
     }
     probe_close(&probe);
     mpi_end();

@@ -29,8 +29,8 @@ answers 3 profile --device cpu -o new
     fail "$(cat stderr)"
 unset MESHWRIGHT_MPI_PROBE
 mkdir empty
-# shellcheck disable=SC2123 # a path without mpirun is the test
 there=$PATH
+# shellcheck disable=SC2123 # a path without mpirun is the test
 PATH=$temp/empty
 run_program profile --device cpu -o new
 PATH=$there
