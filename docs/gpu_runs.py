@@ -6,7 +6,7 @@ from the long runs of `meshwright profile` on such a board (sustained.csv: rate 
 the first ones), not from published clusters, whose steps hold other losses too. Nothing is fitted to the
 runs. Prints the table of docs/loop.md.
 
-usage: docs/gpu_runs.py PROGRAM [RUNS.jsonl [SUSTAINED.csv]]
+usage: docs/gpu_runs.py PROGRAM [GPU RUNS.jsonl SUSTAINED.csv]
 """
 
 import csv
@@ -20,25 +20,28 @@ import tempfile
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 MEASURED = os.path.join(ROOT, "profiler", "measured")
-RUNS = os.path.join(MEASURED, "h100-sxm-80g-2026-11-23", "runs.jsonl")
-SUSTAINED = os.path.join(MEASURED, "h100-sxm-80g-2026-11-22", "profile", "sustained.csv")
-GPU = os.path.join(ROOT, "hw-profiles", "gpus", "h100-sxm-80g.json")
+# GPU, steps of the runtime, long products of such a board
+BOARDS = [(gpu, os.path.join(MEASURED, gpu + "-2026-11-23", "runs.jsonl"),
+           os.path.join(MEASURED, gpu + "-2026-11-22", "profile", "sustained.csv"))
+          for gpu in ("h100-sxm-80g", "h200-sxm-141g")]
 WARM_UP = 2
 
 
-def board_file(folder, sustained):
+def board_file(folder, name, sustained):
     with open(sustained, encoding="utf-8") as table:
         rates = [float(row["latency_ms_first"]) / float(row["latency_ms_steady"])
                  for row in csv.DictReader(table) if row["data"] == "normal"]
     rate = statistics.geometric_mean(rates)
-    with open(GPU, encoding="utf-8") as source:
+    path = os.path.join(ROOT, "hw-profiles", "gpus", name + ".json")
+    with open(path, encoding="utf-8") as source:
         gpu = json.load(source)
     watts = gpu["power_watts"] / rate ** 3  # the clock goes with the cube root: costmodel/compute.h
     gpu["efficiency"]["full_rate_watts"] = gpu["efficiency"]["light_rate_watts"] = watts
     gpu["name"] = "board"
     with open(os.path.join(folder, "board.json"), "w", encoding="utf-8") as out:
         json.dump(gpu, out)
-    print("products of 3 s keep %.3f of the first ones' rate: %.0f W at full rate\n" % (rate, watts))
+    print("%s: products of 3 s keep %.3f of the first ones' rate: %.0f W at full rate\n"
+          % (name, rate, watts))
 
 
 def scenario(run, gpu):
@@ -59,29 +62,35 @@ def estimate(program, folder, run, gpu):
                                      text=True, check=True).stdout)
 
 
-def main():
-    if not 2 <= len(sys.argv) <= 4:
-        sys.exit(__doc__)
+def table(program, name, runs_file, sustained):
     runs = {}
-    with open(sys.argv[2] if len(sys.argv) > 2 else RUNS, encoding="utf-8") as lines:
+    with open(runs_file, encoding="utf-8") as lines:
         for line in lines:
             step = json.loads(line)
             key = tuple(step[k] for k in ("model", "seq_len", "global_batch", "micro_batch", "attention"))
             runs.setdefault(key, []).append(step)
     with tempfile.TemporaryDirectory() as folder:
-        board_file(folder, sys.argv[3] if len(sys.argv) > 3 else SUSTAINED)
+        board_file(folder, name, sustained)
         print("| model, tokens, batch, micro-batch | attention | tokens/s | step | predicted for this board "
               "| for a cluster's | memory, measured over predicted |")
         print("| --- | --- | --- | --- | --- | --- | --- |")
         for key, steps in runs.items():
             step_s = statistics.median(s["step_time_s"] for s in steps[WARM_UP:])
-            board = estimate(os.path.abspath(sys.argv[1]), folder, steps[0], "board.json")
-            cluster = estimate(os.path.abspath(sys.argv[1]), folder, steps[0], "h100-sxm-80g")
+            board = estimate(program, folder, steps[0], "board.json")
+            cluster = estimate(program, folder, steps[0], name)
             print("| %s, %d, %d, %d | %s | %.0f | %.1f ms | %.1f ms, %+.1f %% | %+.1f %% | %.4f |"
                   % (*key, key[1] * key[2] / step_s, 1e3 * step_s, 1e3 * board["step_time_s"],
                      100 * (board["step_time_s"] / step_s - 1),
                      100 * (cluster["step_time_s"] / step_s - 1),
                      steps[-1]["memory_peak_bytes"] / board["memory_peak_bytes"]))
+    print()
+
+
+def main():
+    if len(sys.argv) not in (2, 5):
+        sys.exit(__doc__)
+    for board in [sys.argv[2:]] if len(sys.argv) == 5 else BOARDS:
+        table(os.path.abspath(sys.argv[1]), *board)
 
 
 if __name__ == "__main__":
