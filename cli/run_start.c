@@ -83,7 +83,9 @@ static Status end_status(const RunStart *start, const ProcessEnd *end) {
         return status_error(STATUS_MACHINE, "%s: the run was ended by signal %d", start->plan,
                             end->signal);
     if (end->exit_code == 0) return status_ok();
-    StatusCode code = end->exit_code == 2 ? STATUS_INVALID : STATUS_MACHINE;
+    StatusCode code = end->exit_code == STATUS_NO || end->exit_code == STATUS_INVALID
+                          ? (StatusCode)end->exit_code
+                          : STATUS_MACHINE;
     return status_error(code, "%s: the run ended with exit code %d", start->plan, end->exit_code);
 }
 

@@ -15,6 +15,6 @@ typedef struct {
     bool quiet;                     // what it prints goes to standard error
 } RunStart;
 
-// Runs it to its end; its exit code is the Status's. STATUS_MACHINE where meshwright-run
-// (MESHWRIGHT_RUN, beside this program, or on the PATH) or mpirun is missing.
+// Runs it to its end; its exit code is the Status's (1: the training diverged). STATUS_MACHINE
+// where meshwright-run (MESHWRIGHT_RUN, beside this program, or on the PATH) or mpirun is missing.
 Status run_start(const RunStart *start, Arena *arena);

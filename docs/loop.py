@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The whole loop on this computer: measure its cores, plan for them, run plans, compare.
 
-Profiles the cores (quick), searches the best plan of a small model for as many processes as there are
-cores, runs it, then runs other ways to split the same step and sets each measured step beside the
-predicted one. Prints the table of docs/loop.md.
+Profiles the cores (quick), searches the best plan of a small model for two processes, runs it, then runs
+other ways to split the same step over two and sets each measured step beside the predicted one. Prints
+the table of docs/loop.md.
 
 usage: docs/loop.py PROGRAM [FOLDER]    (FOLDER keeps the profile, plans and logs)
 """
@@ -44,13 +44,28 @@ PLANS = [
 
 
 def call(*arguments):
-    return subprocess.run([str(a) for a in arguments], capture_output=True, text=True, check=True).stdout
+    done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit("%s: exit %d\n%s" % (" ".join(map(str, arguments)), done.returncode, done.stderr))
+    return done.stdout
+
+
+def two_cores(folder):
+    """The profile's cluster with two of its cores."""
+    profile = os.path.join(folder, "profile")
+    with open(os.path.join(profile, "cluster.json"), encoding="utf-8") as source:
+        cluster = json.load(source)
+    cluster["gpu"] = os.path.join(profile, cluster["gpu"])
+    cluster["scale_up"] = {"link": os.path.join(profile, cluster["scale_up"]["link"]), "domain_gpus": 2}
+    cluster["num_gpus"] = cluster["gpus_per_node"] = 2
+    for key in ("schema", "sources", "title", "name"):
+        cluster.pop(key, None)
+    return cluster
 
 
 def scenario(folder, name, parallel):
     path = os.path.join(folder, name + ".json")
-    job = {"schema": 1, "model": MODEL, "cluster": os.path.join(folder, "profile", "cluster.json"),
-           "training": TRAINING}
+    job = {"schema": 1, "model": MODEL, "cluster": two_cores(folder), "training": TRAINING}
     if parallel is not None:
         job["parallel"] = parallel
     with open(path, "w", encoding="utf-8") as out:

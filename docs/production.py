@@ -108,7 +108,9 @@ def reason(text):
     """The terms that --compare names, of its sentence on the best such plan."""
     flat = " ".join(text.split())
     found = re.search(r"slower: (.*?)(?:; within the noise of the best)?\. term ", flat)
-    return found.group(1) if found else "the same plan"
+    if not found:
+        sys.exit("no reason in: " + flat)
+    return found.group(1)
 
 
 def row(program, job):
@@ -127,7 +129,7 @@ def row(program, job):
     gain = plan["step_time_s"] / best["step_time_s"] - 1
     return cells + [described(plan["parallel"]), measured, "%.4g s" % plan["step_time_s"], described(best["parallel"]),
                     "%.4g s" % best["step_time_s"], "%.1f %%" % (100 * gain),
-                    reason(text) if gain > 0 else "the same plan"]
+                    "the same plan" if plan["parallel"] == best["parallel"] else reason(text)]
 
 
 def main():

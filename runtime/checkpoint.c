@@ -4,6 +4,7 @@
 #include "runtime/global_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +80,8 @@ static Status head_write(const Rank *rank, const char *folder, int64_t step, int
     json_add_number(tree, "elements", (double)elements);
     json_add_number(tree, "num_layers", m->num_layers);
     json_add_number(tree, "hidden_size", m->hidden_size);
+    json_add_number(tree, "num_attention_heads", m->num_heads);
+    json_add_number(tree, "num_key_value_heads", m->num_kv_heads);
     json_add_number(tree, "step", (double)step);
     cJSON *checksums = cJSON_AddArrayToObject(tree, "checksums");
     Status status = status_ok();
@@ -105,17 +108,55 @@ static void folder_remove(const char *folder, const char *ending) {
     rmdir(path);
 }
 
-// The folder aside takes its place.
-static Status folder_swap(const char *folder) {
-    char aside[PATH_SIZE], before[PATH_SIZE];
-    snprintf(aside, sizeof aside, "%s.new", folder);
+// What was written to a file or folder lies on the disk.
+static Status path_sync(const char *path) {
+    const int fd = open(path, O_RDONLY);
+    const bool done = fd >= 0 && fsync(fd) == 0;
+    const int error = errno;
+    if (fd >= 0) close(fd);
+    return done ? status_ok() : status_error(STATUS_MACHINE, "%s: %s", path, strerror(error));
+}
+
+static Status parent_sync(const char *folder) {
+    char parent[PATH_SIZE];
+    snprintf(parent, sizeof parent, "%s", folder);
+    char *slash = strrchr(parent, '/');
+    if (!slash) return path_sync(".");
+    slash[slash == parent] = '\0';
+    return path_sync(parent);
+}
+
+// For file systems that cannot exchange two names.
+static int folder_replace(const char *aside, const char *folder) {
+    char before[PATH_SIZE];
     snprintf(before, sizeof before, "%s.old", folder);
     folder_remove(folder, ".old");
-    if (rename(folder, before) != 0 && errno != ENOENT)
-        return status_error(STATUS_MACHINE, "%s: %s", folder, strerror(errno));
-    if (rename(aside, folder) != 0)
-        return status_error(STATUS_MACHINE, "%s: %s", aside, strerror(errno));
-    folder_remove(folder, ".old");
+    if (rename(folder, before) != 0) return -1;
+    if (rename(aside, folder) == 0) {
+        folder_remove(folder, ".old");
+        return 0;
+    }
+    const int error = errno;
+    rename(before, folder);
+    errno = error;
+    return -1;
+}
+
+// The folder aside takes its place, in one step where there was one before.
+static Status folder_swap(const char *folder) {
+    char aside[PATH_SIZE], head[PATH_SIZE];
+    snprintf(aside, sizeof aside, "%s.new", folder);
+    path_of(head, folder, ".new", "checkpoint.json");
+    TRY(path_sync(head));
+    TRY(path_sync(aside));
+    int failed = renameat2(AT_FDCWD, aside, AT_FDCWD, folder, RENAME_EXCHANGE);
+    if (failed && errno == ENOENT)
+        failed = rename(aside, folder);
+    else if (failed && (errno == EINVAL || errno == ENOSYS))
+        failed = folder_replace(aside, folder);
+    if (failed) return status_error(STATUS_MACHINE, "%s: %s", folder, strerror(errno));
+    TRY(parent_sync(folder));
+    folder_remove(folder, ".new"); // now the one before
     return status_ok();
 }
 
@@ -126,6 +167,23 @@ static Status folder_make(const char *folder) {
     if (mkdir(aside, 0777) != 0)
         return status_error(STATUS_MACHINE, "%s: %s", aside, strerror(errno));
     return status_ok();
+}
+
+Status checkpoint_check(const char *folder) {
+    char path[PATH_SIZE];
+    struct stat info;
+    if (strlen(folder) + 40 > sizeof path)
+        return status_error(STATUS_INVALID, "%.60s...: the path is too long", folder);
+    path_of(path, folder, "", "checkpoint.json");
+    if (stat(folder, &info) == 0 && stat(path, &info) != 0)
+        return status_error(STATUS_INVALID,
+                            "%s: is there already and no checkpoint; expected a new folder's name",
+                            folder);
+    snprintf(path, sizeof path, "%s", folder);
+    char *slash = strrchr(path, '/');
+    if (slash) slash[slash == path] = '\0';
+    if (access(slash ? path : ".", W_OK | X_OK) == 0) return status_ok();
+    return status_error(STATUS_INVALID, "%s: %s", folder, strerror(errno));
 }
 
 Status checkpoint_save(const Rank *rank, const char *folder, int64_t step) {
@@ -152,20 +210,23 @@ Status checkpoint_save(const Rank *rank, const char *folder, int64_t step) {
 typedef struct {
     const char *model;
     int64_t elements, step;
-    int num_layers, hidden_size;
+    int num_layers, hidden_size, num_attention_heads, num_key_value_heads;
 } Head;
 
 static Status head_check(const Rank *rank, const JsonNode *root, const Head *head) {
     const Model *m = &rank->scenario->model;
     const int64_t elements = model_parameter_elements(rank->scenario, rank->plan);
     if (head->elements == elements && head->num_layers == m->num_layers &&
-        head->hidden_size == m->hidden_size)
+        head->hidden_size == m->hidden_size && head->num_attention_heads == m->num_heads &&
+        head->num_key_value_heads == m->num_kv_heads)
         return status_ok();
-    return json_error(root,
-                      "a checkpoint of %s with %lld parameters, the plan's %s has %lld and %d "
-                      "layers of %d",
-                      head->model, (long long)head->elements, m->name, (long long)elements,
-                      m->num_layers, m->hidden_size);
+    return json_error(
+        root,
+        "a checkpoint of %s with %lld parameters and %d heads of queries, %d of keys; "
+        "the plan's %s has %lld, %d and %d, in %d layers of %d",
+        head->model, (long long)head->elements, head->num_attention_heads,
+        head->num_key_value_heads, m->name, (long long)elements, m->num_heads, m->num_kv_heads,
+        m->num_layers, m->hidden_size);
 }
 
 static Status checksums_check(const Rank *rank, const char *folder, const JsonNode *root,
@@ -213,6 +274,18 @@ Status checkpoint_load(const Rank *rank, const char *folder, Arena *arena, int64
          .offset = offsetof(Head, hidden_size),
          .min = 1,
          .max = 1e9,
+         .required = true},
+        {.key = "num_attention_heads",
+         .kind = JSON_FIELD_INT,
+         .offset = offsetof(Head, num_attention_heads),
+         .min = 1,
+         .max = 1e6,
+         .required = true},
+        {.key = "num_key_value_heads",
+         .kind = JSON_FIELD_INT,
+         .offset = offsetof(Head, num_key_value_heads),
+         .min = 1,
+         .max = 1e6,
          .required = true},
         {.key = "step",
          .kind = JSON_FIELD_INT64,

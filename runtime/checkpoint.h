@@ -7,6 +7,9 @@
 
 #include "runtime/rank.h"
 
+// Refuses a folder that cannot be made, and one that holds something else.
+Status checkpoint_check(const char *folder);
+
 // All processes save at the same time; they fail together.
 Status checkpoint_save(const Rank *rank, const char *folder, int64_t step);
 

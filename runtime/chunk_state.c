@@ -1,6 +1,7 @@
 #include "runtime/chunk_state.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void *element_at(void *array, int64_t element, Dtype dtype) {
     return array ? (char *)array + element * (int64_t)dtype_bytes(dtype) : NULL;
@@ -51,9 +52,9 @@ static Status parameter_upload(Backend *backend, const Parameter *p, uint64_t se
     for (int64_t first = 0; first < count; first += PIECE) {
         const int64_t num = count - first < PIECE ? count - first : PIECE;
         parameter_values(p, seed, first, num, values);
-        if (backend->wide == DTYPE_FP32) {
-            float *narrow = (float *)values; // element i is read before it is overwritten
-            for (int64_t i = 0; i < num; i++) narrow[i] = (float)values[i];
+        for (int64_t i = 0; i < num && backend->wide == DTYPE_FP32; i++) {
+            const float narrow = (float)values[i]; // lies in what was read already
+            memcpy((char *)values + (size_t)i * sizeof narrow, &narrow, sizeof narrow);
         }
         backend->table->upload(backend, wide_at(backend, buffer, p->offset + first), values,
                                (size_t)num * dtype_bytes(backend->wide), backend->stream);

@@ -91,6 +91,7 @@ static error_t option_parse(int key, char *text, struct argp_state *state) {
         o->seed = (uint64_t)whole_number(state, "seed", text);
         break;
     case KEY_SAVE:
+        for (size_t n = strlen(text); n > 1 && text[n - 1] == '/'; n--) text[n - 1] = '\0';
         o->save = text;
         break;
     case KEY_EVERY:
@@ -108,6 +109,7 @@ static error_t option_parse(int key, char *text, struct argp_state *state) {
         break;
     case ARGP_KEY_END:
         if (!o->plan) argp_error(state, "no plan given");
+        if (o->save_every > 0 && !o->save) argp_error(state, "--save-every goes with --save DIR");
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -124,9 +126,6 @@ int main(int argc, char **argv) {
     World world;
     Status status = world_join(&world);
     if (status.code == STATUS_OK) status = train(&options, &world);
-    // All processes refuse an input in the same words: one says them.
-    if (status.code != STATUS_OK && (status.code == STATUS_MACHINE || world.rank == 0))
-        fprintf(stderr, "%s\n", status.text);
     world_leave(&world, status);
     return (int)status.code;
 }

@@ -102,7 +102,7 @@ static Status tokens_create(Run *run) {
     rank->tokens = t->alloc(run->backend, 2 * (size_t)all * sizeof *rank->tokens);
     rank->loss = t->alloc(run->backend, dtype_bytes(run->backend->wide));
     TRY(run->backend->failure);
-    if (!run->host)
+    if (!run->host || !run->sequence)
         return status_error(STATUS_MACHINE, "no memory for %lld tokens", (long long)all);
     rank->targets = rank->tokens + all;
     for (int64_t i = 0; i < tokens; i++)

@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
-Status step_log_open(const char *path, bool speaks, StepLog *out) {
+Status step_log_open(const char *path, bool goes_on, bool speaks, StepLog *out) {
     *out = (StepLog){.speaks = speaks, .path = path};
     if (!path || !speaks) return status_ok();
-    out->file = fopen(path, "w");
+    out->file = fopen(path, goes_on ? "a" : "w");
     if (!out->file) return status_error(STATUS_INVALID, "%s: %s", path, strerror(errno));
     return status_ok();
 }

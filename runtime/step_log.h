@@ -23,7 +23,8 @@ typedef struct {
 } StepLine;
 
 // path NULL: no file.
-Status step_log_open(const char *path, bool speaks, StepLog *out);
+//   goes_on  behind what is there: the training was resumed
+Status step_log_open(const char *path, bool goes_on, bool speaks, StepLog *out);
 Status step_log_write(StepLog *log, const StepLine *line);
 Status step_log_close(StepLog *log); // accepts a zeroed one
 

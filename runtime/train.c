@@ -65,6 +65,7 @@ static Status step_run(Trainer *t) {
 }
 
 static Status trainer_begin(Trainer *t, const TrainOptions *options, World *world) {
+    if (options->save && world->rank == 0) TRY(checkpoint_check(options->save));
     TRY(run_prepare(options, world, &t->run));
     int64_t before = 0;
     if (options->resume)
@@ -72,7 +73,7 @@ static Status trainer_begin(Trainer *t, const TrainOptions *options, World *worl
     t->step = before + 1;
     t->last_step = before + options->num_steps;
     if (options->dump) TRY(dump_list(&t->run.rank, options->dump));
-    TRY(step_log_open(options->log, world->rank == 0, &t->log));
+    TRY(step_log_open(options->log, options->resume != NULL, world->rank == 0, &t->log));
     if (world->rank == 0)
         step_log_head(&t->run.scenario, plan_describe(&t->run.plan, &t->run.arena), t->run.backend);
     return status_ok();

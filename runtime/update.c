@@ -3,6 +3,7 @@
 #include "runtime/mutant.h"
 
 #include <math.h>
+#include <string.h>
 
 // Whether this rank's copy of a region is the one that counts for the norm.
 static bool region_counts(const Rank *rank, const ChunkState *chunk, Region region) {
@@ -34,8 +35,14 @@ static void chunk_squares(Rank *rank, const ChunkState *chunk, void *sum) {
 }
 
 static double wide_value(const Backend *backend, const void *values, int i) {
-    return backend->wide == DTYPE_FP64 ? ((const double *)values)[i]
-                                       : (double)((const float *)values)[i];
+    double wide;
+    float narrow;
+    if (backend->wide == DTYPE_FP64) {
+        memcpy(&wide, (const char *)values + (size_t)i * sizeof wide, sizeof wide);
+        return wide;
+    }
+    memcpy(&narrow, (const char *)values + (size_t)i * sizeof narrow, sizeof narrow);
+    return narrow;
 }
 
 Status step_values(Rank *rank, StepValues *out) {

@@ -3,8 +3,10 @@
 #include "backend/cuda_backend.h"
 #include "backend/mpi_comm.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 // Whether a launcher says that it started more than this process.
 static bool started_together(void) {
@@ -108,8 +110,15 @@ void world_disconnect(World *world) {
     world->all = NULL;
 }
 
+// A process that fails alone must not leave the others waiting in a collective. What all refuse
+// alike the first says, before the others have waited for it.
 void world_leave(World *world, Status status) {
-    if (world->mpi && status.code == STATUS_MACHINE) mpi_abort((int)status.code);
+    enum { FIRST_SPEAKS_S = 1 };
+    const bool failed = status.code != STATUS_OK;
+    if (failed && world->rank != 0 && status.code != STATUS_MACHINE) sleep(FIRST_SPEAKS_S);
+    if (failed) fprintf(stderr, "%s\n", status.text);
+    fflush(NULL);
+    if (failed && world->mpi) mpi_abort((int)status.code);
     if (world->mpi) mpi_end();
     *world = (World){.size = 1};
 }

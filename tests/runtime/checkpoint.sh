@@ -52,6 +52,8 @@ plan '"micro_batch": 1' 1
 tail -n 3 whole >expected
 [ "$(values expected 16)" = "$(values rest 16)" ] || fail "what is gone on with differs"
 
+[ "$(wc -l <rest)" -eq 3 ] || fail "not a line a step"
+rm rest
 plan '"tp": 2, "pp": 2, "micro_batch": 1' 4
 mpirun --allow-run-as-root --oversubscribe -n 4 "$run" plan.json --steps 3 --resume saved \
     --log rest >/dev/null
@@ -60,9 +62,17 @@ mpirun --allow-run-as-root --oversubscribe -n 4 "$run" plan.json --steps 3 --res
 plan '"dp": 2, "zero_stage": 3, "micro_batch": 1' 2
 mpirun --allow-run-as-root --oversubscribe -n 2 "$run" plan.json --steps 3 --save sharded \
     >/dev/null
+rm rest
 plan '"micro_batch": 1' 1
 "$run" plan.json --steps 3 --resume sharded --log rest >/dev/null
 [ "$(values expected 10)" = "$(values rest 10)" ] || fail "from ZeRO-3 it differs"
+
+"$run" plan.json --steps 1 --resume sharded --save sharded/ --log rest >/dev/null
+[ "$(wc -l <rest)" -eq 4 ] || fail "a log does not go on behind what is there"
+if [ -e sharded.new ] || [ -e sharded.old ]; then fail "saving over a checkpoint leaves folders"; fi
+mkdir notes
+if "$run" plan.json --steps 1 --save notes >/dev/null 2>err; then fail "saved over a folder"; fi
+grep -q 'notes: is there already and no checkpoint' err || fail "$(cat err)"
 
 mkdir saved.new saved.new/in-the-way
 if "$run" plan.json --steps 1 --save saved >/dev/null 2>&1; then fail "saved over a folder"; fi
