@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-STEPS = 10
+STEPS = 7
 MODEL = {"model_type": "llama", "name": "tiny-llama", "hidden_size": 256, "intermediate_size": 704,
          "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 4,
          "vocab_size": 4096, "max_position_embeddings": 512, "tie_word_embeddings": False}
