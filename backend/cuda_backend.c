@@ -1,51 +1,23 @@
 #include "backend/cuda_backend.h"
 
 #include "backend/cuda/cuda_plugin.h"
-#include "base/data_dir.h"
+#include "base/plugin.h"
 
-#include <dlfcn.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define LIBRARY "libmeshwright-cuda.so"
+static const PluginSpec SPEC = {.file = "libmeshwright-cuda.so",
+                                .variable = "MESHWRIGHT_CUDA_BACKEND",
+                                .title = "CUDA backend",
+                                .symbol = CUDA_PLUGIN_SYMBOL};
 
-// The first of the places that holds a file; NULL where none does.
-static const char *library_path(Arena *arena) {
-    const char *chosen = getenv("MESHWRIGHT_CUDA_BACKEND");
-    if (chosen && chosen[0]) return chosen;
-    const char *program = program_dir(arena);
-    static const char *const BESIDE[] = {"", "/../lib"};
-    for (int i = 0; program && i < 2; i++) {
-        const char *path = arena_printf(arena, "%s%s/" LIBRARY, program, BESIDE[i]);
-        if (access(path, F_OK) == 0) return path;
-    }
-    return NULL;
-}
-
-static Status library_load(const char *path, const CudaPlugin **out) {
-    if (!path)
-        return status_error(STATUS_MACHINE,
-                            "meshwright: there is no " LIBRARY
-                            " beside this program, in ../lib of it or at MESHWRIGHT_CUDA_BACKEND; "
-                            "it is built where the CUDA toolkit is installed");
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        return status_error(STATUS_MACHINE, "meshwright: the CUDA backend cannot be loaded: %.400s",
-                            dlerror());
+static Status library_load(const CudaPlugin **out) {
+    void *library, *symbol;
+    TRY(plugin_load(&SPEC, &library, &symbol));
     // POSIX has dlsym return functions as void *, which ISO C does not convert.
     CudaPluginGet get;
-    void *symbol = dlsym(library, CUDA_PLUGIN_SYMBOL);
     memcpy(&get, &symbol, sizeof get);
-    const CudaPlugin *plugin = symbol ? get() : NULL;
-    if (!plugin || plugin->table.abi != BACKEND_ABI) {
-        Status status = status_error(
-            STATUS_MACHINE, "meshwright: %.300s is of another version of this program", path);
-        dlclose(library);
-        return status;
-    }
-    *out = plugin;
-    return status_ok();
+    *out = symbol ? get() : NULL;
+    return *out && (*out)->table.abi == BACKEND_ABI ? status_ok() : plugin_refuse(&SPEC, library);
 }
 
 Status cuda_backend_open(int device, Dtype act, Backend **out) {
@@ -55,11 +27,8 @@ Status cuda_backend_open(int device, Dtype act, Backend **out) {
                             dtype_name(act));
     if (device < 0)
         return status_error(STATUS_INVALID, "meshwright: GPU %d; expected 0 or more", device);
-    Arena arena = {0};
     const CudaPlugin *plugin = NULL;
-    Status status = library_load(library_path(&arena), &plugin);
-    arena_free(&arena);
-    TRY(status);
+    TRY(library_load(&plugin));
     return plugin->open(device, act, out);
 }
 

@@ -1,6 +1,7 @@
 #include "cli/run_start.h"
 
 #include "base/data_dir.h"
+#include "base/plugin.h"
 #include "sim/client_process.h"
 
 #include <errno.h>
@@ -8,18 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static const char *on_path(Arena *arena, const char *program) {
-    const char *rest = getenv("PATH");
-    while (rest && *rest) {
-        size_t length = strcspn(rest, ":");
-        const char *path = arena_printf(arena, "%.*s/%s", (int)length, rest, program);
-        if (length > 0 && access(path, X_OK) == 0) return path;
-        rest += length;
-        if (*rest == ':') rest++;
-    }
-    return NULL;
-}
 
 static Status runtime_find(Arena *arena, const char **path) {
     const char *chosen = getenv("MESHWRIGHT_RUN"), *self = program_dir(arena);
@@ -29,7 +18,7 @@ static Status runtime_find(Arena *arena, const char **path) {
         return status_error(STATUS_MACHINE, "MESHWRIGHT_RUN: %s is not a program", chosen);
     }
     *path = self ? arena_printf(arena, "%s/meshwright-run", self) : NULL;
-    if (!*path || access(*path, X_OK) != 0) *path = on_path(arena, "meshwright-run");
+    if (!*path || access(*path, X_OK) != 0) *path = program_on_path(arena, "meshwright-run");
     if (*path) return status_ok();
     return status_error(STATUS_MACHINE,
                         "the runtime meshwright-run is not installed: it is neither "
@@ -49,7 +38,7 @@ static void argument_add(Arguments *arguments, Arena *arena, const char *name, c
 }
 
 static Status mpirun_add(const RunStart *start, Arena *arena, Arguments *arguments) {
-    const char *mpirun = on_path(arena, "mpirun");
+    const char *mpirun = program_on_path(arena, "mpirun");
     if (!mpirun)
         return status_error(STATUS_MACHINE,
                             "%s: has %d processes, but there is no mpirun on the PATH (Open MPI)",

@@ -1,9 +1,9 @@
 #include "sim/client_find.h"
 
 #include "base/data_dir.h"
+#include "base/plugin.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static const char PROGRAM[] = "meshwright-sim";
@@ -20,18 +20,6 @@ static const char *find_near_executable(Arena *arena) {
     return if_executable(arena_printf(arena, "%s/../libexec/meshwright/%s", self, PROGRAM));
 }
 
-static const char *find_on_path(Arena *arena) {
-    const char *rest = getenv("PATH");
-    while (rest && *rest) {
-        size_t length = strcspn(rest, ":");
-        const char *path = arena_printf(arena, "%.*s/%s", (int)length, rest, PROGRAM);
-        if (length > 0 && if_executable(path)) return path;
-        rest += length;
-        if (*rest == ':') rest++;
-    }
-    return NULL;
-}
-
 Status sim_find(Arena *arena, const char **path) {
     const char *chosen = getenv("MESHWRIGHT_SIM");
     if (chosen && chosen[0]) {
@@ -40,7 +28,7 @@ Status sim_find(Arena *arena, const char **path) {
         return status_error(STATUS_MACHINE, "MESHWRIGHT_SIM: %s is not a program", chosen);
     }
     *path = find_near_executable(arena);
-    if (!*path) *path = find_on_path(arena);
+    if (!*path) *path = program_on_path(arena, PROGRAM);
     if (*path) return status_ok();
     return status_error(STATUS_MACHINE,
                         "the simulator %s is not installed: it is neither beside meshwright nor in "
