@@ -300,6 +300,23 @@ static bool ranks_hold_alike(const Plan *plan, const Workload *workload, int a, 
     return true;
 }
 
+// Whether a rank that holds what the one before it does (ranks_hold_alike) needs no larger part of
+// its memory.
+static bool needs_no_more(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                          const FirstItems *first, int rank) {
+    if (!first->schedule || !first->schedule->first_holds_most || first->orders) return false;
+    for (int k = 0; k < plan->vpp; k++) {
+        const Chunk *before = &workload->chunks[plan_rank_chunk(plan, rank - 1, k)];
+        const Chunk *chunk = &workload->chunks[plan_rank_chunk(plan, rank, k)];
+        if (chunk->saved_bytes != before->saved_bytes ||
+            chunk->forward_peak_bytes != before->forward_peak_bytes ||
+            chunk->backward_peak_bytes != before->backward_peak_bytes)
+            return false;
+    }
+    return rank_memory_available_bytes(scenario, plan, rank) >=
+           rank_memory_available_bytes(scenario, plan, rank - 1);
+}
+
 //   statics  static_account of the rank
 static RankMemory rank_closed_form(const Scenario *scenario, const Plan *plan,
                                    const Workload *workload, const FirstItems *first, int rank,
@@ -347,7 +364,9 @@ RankMemory memory_worst_rank(const Scenario *scenario, const Plan *plan, const W
     double worst_available = 0;
     *rank = 0;
     for (int r = 0; r < plan->pp; r++) {
-        if (r == 0 || !ranks_hold_alike(plan, workload, r - 1, r)) {
+        const bool alike = r > 0 && ranks_hold_alike(plan, workload, r - 1, r);
+        if (alike && needs_no_more(scenario, plan, workload, &first, r)) continue;
+        if (!alike) {
             statics = (RankMemory){0};
             static_account(scenario, plan, workload, r, &statics);
         }

@@ -46,6 +46,7 @@ static double one_f_one_b_bubble_frac(const ScheduleShape *shape) {
 const Schedule SCHEDULE_ROW_1F1B = {
     .name = "1f1b",
     .kind = SCHEDULE_1F1B,
+    .first_holds_most = true,
     .num_items = schedule_num_items_fb,
     .order = one_f_one_b_order,
     .steady = one_f_one_b_steady,

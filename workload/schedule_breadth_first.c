@@ -45,6 +45,7 @@ const Schedule SCHEDULE_ROW_BREADTH_FIRST = {
     .name = "breadth-first",
     .kind = SCHEDULE_BREADTH_FIRST,
     .receives_ahead = true,
+    .first_holds_most = true,
     .num_items = schedule_num_items_fb,
     .order = breadth_first_order,
     .in_flight = breadth_first_in_flight,

@@ -29,6 +29,7 @@ static double gpipe_bubble_frac(const ScheduleShape *shape) {
 const Schedule SCHEDULE_ROW_GPIPE = {
     .name = "gpipe",
     .kind = SCHEDULE_GPIPE,
+    .first_holds_most = true,
     .num_items = schedule_num_items_fb,
     .order = gpipe_order,
     .in_flight = gpipe_in_flight,

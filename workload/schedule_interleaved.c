@@ -114,6 +114,7 @@ static double interleaved_bubble_frac(const ScheduleShape *shape) {
 const Schedule SCHEDULE_ROW_INTERLEAVED = {
     .name = "interleaved",
     .kind = SCHEDULE_INTERLEAVED,
+    .first_holds_most = true,
     .num_items = schedule_num_items_fb,
     .order = interleaved_order,
     .steady = interleaved_steady,

@@ -154,6 +154,31 @@ static void in_flight_is_the_most_held(void) {
     for_all_shapes(check_in_flight);
 }
 
+// The most that a rank holds where its k-th chunk keeps KEPT[k] and needs PEAK[k] more meanwhile.
+static int peak_of(const Case *c, int rank) {
+    static const int KEPT[] = {5, 2, 11, 3}, FORWARD[] = {7, 30, 12, 4}, BACKWARD[] = {1, 9, 2, 40};
+    int held = 0, peak = 0;
+    for (int i = 0; i < c->num_items; i++) {
+        const WorkItem *item = &c->items[rank][i];
+        const int k = item->chunk / c->shape.pp;
+        const bool forward = item->kind == WORK_FORWARD;
+        const int most = held + (forward ? FORWARD[k] : BACKWARD[k]);
+        if (most > peak) peak = most;
+        held += forward ? KEPT[k] : -KEPT[k];
+    }
+    return peak;
+}
+
+static void check_first_holds_most(Case *c) {
+    if (!c->schedule->first_holds_most) return;
+    CU_ASSERT(!c->schedule->splits_backward && !c->schedule->mixes_backwards);
+    for (int r = 1; r < c->shape.pp; r++) CU_ASSERT(peak_of(c, r) <= peak_of(c, r - 1));
+}
+
+static void ranks_hold_no_more_than_those_before(void) {
+    for_all_shapes(check_first_holds_most);
+}
+
 // Whether an item is the first forward or the last backward of its chunk.
 static bool is_at_an_end(const Case *c, const WorkItem *item) {
     return item->microbatch == (item->kind == WORK_FORWARD ? 0 : c->shape.num_microbatches - 1);
@@ -404,6 +429,7 @@ CU_TestInfo schedule_tests[] = {
     {"orders_are_complete", orders_are_complete},
     {"orders_meet_every_dependency", orders_meet_every_dependency},
     {"in_flight_is_the_most_held", in_flight_is_the_most_held},
+    {"ranks_hold_no_more_than_those_before", ranks_hold_no_more_than_those_before},
     {"a_longer_order_has_its_period_once_more", a_longer_order_has_its_period_once_more},
     {"bubble_is_the_closed_form", bubble_is_the_closed_form},
     {"hundred_thousand_microbatches_are_laid_out", hundred_thousand_microbatches_are_laid_out},
