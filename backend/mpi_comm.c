@@ -310,6 +310,11 @@ int mpi_size(void) {
     return size;
 }
 
+Status mpi_gather(const double *own, int num, double *all) {
+    return mpi_status(MPI_Gather(own, num, MPI_DOUBLE, all, num, MPI_DOUBLE, 0, MPI_COMM_WORLD),
+                      "a gather");
+}
+
 _Noreturn void mpi_abort(int exit_code) {
     MPI_Abort(MPI_COMM_WORLD, exit_code);
     abort(); // MPI_Abort may return

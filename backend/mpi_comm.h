@@ -14,6 +14,10 @@ void mpi_end(void); // does nothing where mpi_start did not succeed
 int mpi_rank(void); // of this process among all
 int mpi_size(void);
 
+// Brings `num` numbers of every process to the first, which gets them in the order of ranks.
+//   all  [processes x num]; of the others NULL
+Status mpi_gather(const double *own, int num, double *all);
+
 // Stops all processes of the run, this one too.
 _Noreturn void mpi_abort(int exit_code);
 

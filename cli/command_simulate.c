@@ -2,11 +2,11 @@
 #include "cli/output.h"
 #include "cli/plan_check.h"
 #include "cli/progress.h"
+#include "cli/sim_timeline.h"
 #include "cli/trace_ranks.h"
 #include "report/report.h"
 #include "report/sim_report.h"
 #include "report/trace.h"
-#include "sim/sim.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -107,54 +107,13 @@ typedef struct {
     bool *shown; // [num_gpus] by the trace; NULL: one of each stage
 } Question;
 
-static Status times_check(const Program *program, const SimResult *result) {
-    bool same = result->num_ranks == program->num_ranks;
-    for (int r = 0; same && r < program->num_ranks; r++)
-        same = result->num_instructions[r] == program->ranks[r].num_instructions;
-    if (same) return status_ok();
-    return status_error(STATUS_MACHINE,
-                        "meshwright: the simulator played another program; are meshwright and "
-                        "meshwright-sim of one version?");
-}
-
 // --- The trace
-
-static Status simulated_read(const void *context, const TraceRow *row, double *start_s,
-                             double *end_s) {
-    const SimResult *result = context;
-    int lane = row->replica / result->num_folded % result->num_lanes;
-    return sim_times_read(result, row->stage, lane, start_s, end_s);
-}
-
-// The GPUs that are asked for; else of each stage the one in the lane that ends last.
-static TraceRow *rows_of(const Question *question, const SimResult *result, Arena *arena,
-                         int *num_rows) {
-    const Program *program = &question->parts.program;
-    const int num_gpus = program->num_ranks * program->multiplicity;
-    TraceRow *rows = ARENA_ARRAY(arena, num_gpus, TraceRow);
-    const int last = result->last_lane * result->num_folded;
-    *num_rows = 0;
-    for (int gpu = 0; gpu < num_gpus; gpu++) {
-        TraceRow row = {.stage = gpu / program->multiplicity,
-                        .replica = gpu % program->multiplicity};
-        bool shown = question->shown ? question->shown[gpu] : row.replica == last;
-        if (shown) rows[(*num_rows)++] = row;
-    }
-    return rows;
-}
 
 static Status simulate_trace(const SimulateOptions *options, const Question *question,
                              const SimResult *result, Arena *arena) {
     const EstimateParts *parts = &question->parts;
-    const bool repeated = result->disturbed.num_repetitions > 0;
-    TraceTimeline simulation = {
-        .name = "simulation",
-        .step_time_s = repeated ? result->disturbed.step_times_s[0] : result->step_time_s,
-        .host_s = parts->prices.step_s,
-        .read = simulated_read,
-        .context = result,
-    };
-    simulation.rows = rows_of(question, result, arena, &simulation.num_rows);
+    const TraceTimeline simulation =
+        sim_timeline(result, &parts->program, parts->prices.step_s, question->shown, arena);
     bool *stages = ARENA_ARRAY(arena, parts->program.num_ranks, bool);
     for (int i = 0; i < simulation.num_rows; i++) stages[simulation.rows[i].stage] = true;
     const TraceTimeline timelines[] = {
@@ -247,7 +206,7 @@ static Status simulate_answer(const SimulateOptions *options, Arena *arena) {
     plan_warn_misfit(&q.scenario, &q.estimate);
     SimResult result;
     TRY(simulate_play(options, &q, arena, &result));
-    if (result.start_s) TRY(times_check(&q.parts.program, &result));
+    if (result.start_s) TRY(sim_timeline_check(&result, &q.parts.program));
     if (options->trace) TRY(simulate_trace(options, &q, &result, arena));
     if (options->common.json)
         TRY(answer_json(sim_result_to_json(&result)));

@@ -32,7 +32,11 @@ Status engine_create(Rank *rank, const Program *program, Arena *arena, Engine *o
     return engine_check_messages(out);
 }
 
-// --- Computation
+static int index_of(const Engine *e, const Instruction *i) {
+    return (int)(i - e->instructions);
+}
+
+// --- Computation. It begins when what it waits for is there.
 
 // Hands a result on: to the chunk beside it where that is of this rank, else to be sent.
 static void hand_on(Engine *e, const Instruction *i, int to_chunk, Tensor **arrived,
@@ -47,10 +51,10 @@ static void hand_on(Engine *e, const Instruction *i, int to_chunk, Tensor **arri
 
 static Status compute_forward(Engine *e, const Instruction *i) {
     const int64_t place = engine_place(e, i);
-    Tensor *output = NULL;
-    TRY(chunk_forward(e->rank, e->local[i->chunk], i->microbatch,
-                      engine_take(e, &e->inputs[place], &e->input_requests[place]),
-                      &e->stashes[place], &output));
+    Tensor *output = NULL, *input = engine_take(e, &e->inputs[place], &e->input_requests[place]);
+    instruction_times_begin(e->times, index_of(e, i));
+    TRY(chunk_forward(e->rank, e->local[i->chunk], i->microbatch, input, &e->stashes[place],
+                      &output));
     hand_on(e, i, i->chunk + 1, e->inputs, e->outputs, output);
     return status_ok();
 }
@@ -58,9 +62,10 @@ static Status compute_forward(Engine *e, const Instruction *i) {
 static void compute_backward(Engine *e, const Instruction *i) {
     const int64_t place = engine_place(e, i);
     const bool split = i->kind == INSTRUCTION_BACKWARD_INPUT;
-    Tensor *gradient =
-        chunk_backward(e->rank, e->local[i->chunk], i->microbatch, e->stashes[place],
-                       engine_take(e, &e->gradients[place], &e->gradient_requests[place]), split);
+    Tensor *arrived = engine_take(e, &e->gradients[place], &e->gradient_requests[place]);
+    instruction_times_begin(e->times, index_of(e, i));
+    Tensor *gradient = chunk_backward(e->rank, e->local[i->chunk], i->microbatch, e->stashes[place],
+                                      arrived, split);
     hand_on(e, i, i->chunk - 1, e->gradients, e->input_gradients, gradient);
     if (!split) chunk_stash_free(&e->stashes[place]);
 }
@@ -177,38 +182,46 @@ static bool ends_gradients(const Instruction *i) {
             (i->embedding || i->copies));
 }
 
+// Runs an instruction, or the group of messages that begins with it; num_done: how many that are.
+static Status instruction_run(Engine *e, int n, const Update *u, int *num_done) {
+    const Instruction *i = &e->instructions[n];
+    *num_done = 1;
+    switch ((InstructionKind)i->kind) {
+    case INSTRUCTION_FORWARD:
+        return compute_forward(e, i);
+    case INSTRUCTION_BACKWARD:
+    case INSTRUCTION_BACKWARD_INPUT:
+        compute_backward(e, i);
+        break;
+    case INSTRUCTION_BACKWARD_WEIGHT:
+        compute_weights(e, i);
+        break;
+    case INSTRUCTION_SEND:
+    case INSTRUCTION_RECV:
+        *num_done = engine_exchange(e, n);
+        break;
+    case INSTRUCTION_COLLECTIVE:
+        collective(e, i);
+        break;
+    case INSTRUCTION_OPTIMIZER:
+        return update(e, u);
+    case NUM_INSTRUCTION_KINDS:
+        break;
+    }
+    return status_ok();
+}
+
 Status engine_step(Engine *e, const UpdateSettings *settings, int64_t step, EngineHook hook,
                    StepValues *values) {
     const Update u = {settings, step, hook, values};
+    instruction_times_step(e->times);
     step_begin(e);
-    for (int n = 0; n < e->num_instructions; n++) {
-        const Instruction *i = &e->instructions[n];
-        if (ends_gradients(i)) gradients_close(e);
-        switch ((InstructionKind)i->kind) {
-        case INSTRUCTION_FORWARD:
-            TRY(compute_forward(e, i));
-            break;
-        case INSTRUCTION_BACKWARD:
-        case INSTRUCTION_BACKWARD_INPUT:
-            compute_backward(e, i);
-            break;
-        case INSTRUCTION_BACKWARD_WEIGHT:
-            compute_weights(e, i);
-            break;
-        case INSTRUCTION_SEND:
-        case INSTRUCTION_RECV:
-            n += engine_exchange(e, n) - 1;
-            break;
-        case INSTRUCTION_COLLECTIVE:
-            collective(e, i);
-            break;
-        case INSTRUCTION_OPTIMIZER:
-            TRY(update(e, &u));
-            break;
-        case NUM_INSTRUCTION_KINDS:
-            break;
-        }
+    for (int n = 0, num_done = 1; n < e->num_instructions; n += num_done) {
+        if (ends_gradients(&e->instructions[n])) gradients_close(e);
+        instruction_times_begin(e->times, n);
+        TRY(instruction_run(e, n, &u, &num_done));
         TRY(e->rank->backend->failure);
+        instruction_times_end(e->times, n, num_done);
     }
     engine_sent_drop(e, true);
     return e->rank->backend->failure;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "runtime/chunk_run.h"
+#include "runtime/instruction_times.h"
 #include "runtime/update.h"
 #include "workload/program.h"
 
@@ -31,7 +32,8 @@ typedef struct {
     CommRequest **input_requests, **gradient_requests; // of those that are still to arrive
     Sent *sent;                                        // [num_sent] still under way
     int num_sent;
-    bool gradients_closed; // what comes before the reduction is done
+    InstructionTimes *times; // NULL: nobody asks
+    bool gradients_closed;   // what comes before the reduction is done
 } Engine;
 
 Status engine_create(Rank *rank, const Program *program, Arena *arena, Engine *out);

@@ -26,7 +26,8 @@ enum {
     KEY_DTYPE,
     KEY_SAVE,
     KEY_EVERY,
-    KEY_RESUME
+    KEY_RESUME,
+    KEY_TIMES
 };
 
 static const struct argp_option OPTIONS[] = {
@@ -35,6 +36,7 @@ static const struct argp_option OPTIONS[] = {
     {"steps", KEY_STEPS, "N", 0, "steps to train (default: 10)", 0},
     {"data", KEY_DATA, "FILE", 0, "text to train on, a token for each byte (default: made up)", 0},
     {"log", KEY_LOG, "FILE", 0, "write a JSON line for each step", 0},
+    {"times", KEY_TIMES, "FILE", 0, "write when each instruction ran, for meshwright run", 0},
     {"learning-rate", KEY_RATE, "X", 0, "of the optimizer (default: 0.0006)", 0},
     {"seed", KEY_SEED, "N", 0, "of first weights and data (default: 1)", 0},
     {"save", KEY_SAVE, "DIR", 0, "write a checkpoint there behind the last step", 0},
@@ -81,6 +83,9 @@ static error_t option_parse(int key, char *text, struct argp_state *state) {
         break;
     case KEY_LOG:
         o->log = text;
+        break;
+    case KEY_TIMES:
+        o->times = text;
         break;
     case KEY_RATE:
         o->update.learning_rate = strtod(text, &end);

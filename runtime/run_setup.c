@@ -114,6 +114,16 @@ static Status tokens_create(Run *run) {
     return run->plan.cp > 1 ? rows_create(run) : status_ok();
 }
 
+static Status times_create(Run *run) {
+    const Group pp = plan_group(&run->plan, GROUP_PP);
+    int *num_of = ARENA_ARRAY(&run->arena, run->world->size, int);
+    for (int r = 0; r < run->world->size; r++)
+        num_of[r] = run->program.ranks[r / pp.stride % pp.size].num_instructions;
+    run->engine.times = &run->times;
+    return instruction_times_create(run->options->times, run->backend, run->world, num_of,
+                                    &run->times);
+}
+
 static Status rank_create(Run *run, const World *world) {
     const Training *training = &run->scenario.training;
     run->rank = (Rank){.scenario = &run->scenario,
@@ -126,7 +136,8 @@ static Status rank_create(Run *run, const World *world) {
     run->rank.loss_scale = 1 / ((double)training->global_batch * (double)training->seq_len);
     TRY(chunks_create(run));
     TRY(tokens_create(run));
-    return engine_create(&run->rank, &run->program, &run->arena, &run->engine);
+    TRY(engine_create(&run->rank, &run->program, &run->arena, &run->engine));
+    return run->options->times ? times_create(run) : status_ok();
 }
 
 Status run_prepare(const TrainOptions *o, World *world, Run *run) {

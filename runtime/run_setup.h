@@ -19,6 +19,7 @@ typedef struct Run {
     Backend *backend;
     Rank rank;
     Engine engine;
+    InstructionTimes times; // where they are wanted
     Corpus corpus;
     int32_t *host;     // [2][num_microbatches][tokens]: tokens, targets
     int32_t *sequence; // [2][seq_len] of one: tokens, targets

@@ -56,6 +56,7 @@ static Status step_run(Trainer *t) {
     TRY(rank_reduce(&run->rank, most, 2, REDUCE_MAX));
     line.memory_peak_bytes = most[0];
     line.program_peak_bytes = most[1];
+    if (o->times) TRY(instruction_times_write(&run->times, run->world));
     if (o->dump) TRY(dump_write(&run->rank, o->dump, GLOBAL_WEIGHTS, t->step));
     TRY(step_log_write(&t->log, &line));
     if (!o->save) return status_ok();
@@ -107,7 +108,9 @@ Status train(const TrainOptions *options, World *world) {
     if (status.code == STATUS_OK && world->rank == 0 && t.step > first)
         traffic_say(&t.run, t.step - first);
     status = memory_say(&t.run, status);
-    const Status closed = step_log_close(&t.log);
+    const Status logged = step_log_close(&t.log), timed = instruction_times_free(&t.run.times);
     run_free(&t.run);
-    return status.code == STATUS_OK ? closed : status;
+    TRY(status);
+    TRY(logged);
+    return timed;
 }

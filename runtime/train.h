@@ -12,6 +12,7 @@ typedef struct {
     int64_t num_steps;
     const char *data;   // a text; NULL: tokens are made up
     const char *log;    // a JSON line for each step; NULL: none
+    const char *times;  // when instructions ran (base/times_file.h); NULL: not written
     const char *dump;   // folder (runtime/dump.h); NULL: none
     const char *save;   // folder for a checkpoint behind the last step; NULL: none
     int64_t save_every; // and behind every so many; 0: not

@@ -45,6 +45,45 @@ ratio = answer["measured"]["memory_peak_bytes"] / answer["predicted"]["memory_pe
 assert 0.95 < ratio < 1.05, ratio
 PY
 
+# A pipeline: what each does with a step, and the three timelines side by side.
+job pipeline.json 2 '{"pp": 2, "micro_batch": 1}'
+answers 0 run pipeline.json --steps 6 --compare --json --trace trace.json
+python3 - "$temp/stdout" trace.json <<'PY'
+import collections, json, sys
+answer = json.load(open(sys.argv[1]))
+kinds = {"forward", "backward", "optimizer", "waiting"}
+for source in "predicted", "simulated", "measured":
+    work = answer[source]["work_s"]
+    assert set(work) == kinds and min(work.values()) > 0, (source, work)
+    if source != "measured":
+        assert abs(sum(work.values()) / answer[source]["step_time_s"] - 1) < 1e-6, (source, answer)
+trace = json.load(open(sys.argv[2]))["traceEvents"]
+names = {e["pid"]: e["args"]["name"] for e in trace if e["name"] == "process_name"}
+assert list(names.values()) == ["estimate", "simulation", "measured"], names
+tracks = {(e["pid"], e["tid"]): e["args"]["name"] for e in trace if e["name"] == "thread_name"}
+slices = collections.defaultdict(list)
+for e in trace:
+    if e["ph"] == "X":
+        slices[e["pid"], e["tid"]].append((e["ts"], e["ts"] + e["dur"], e["name"]))
+computed = collections.defaultdict(list)
+for track, events in slices.items():
+    events.sort()
+    assert all(a[1] <= b[0] + 1e-6 for a, b in zip(events, events[1:])), (tracks[track], events)
+    if tracks[track].endswith("compute"):
+        computed[names[track[0]]].append([e[2] for e in events if e[2] != "host"])
+# Each rank does in the run what the Program says, in its order.
+assert len(computed["measured"]) == 2 and len(computed["estimate"]) == 2, computed
+assert sorted(computed["measured"]) == sorted(computed["estimate"]), computed
+PY
+
+simulator=${MESHWRIGHT_SIM-}
+export MESHWRIGHT_SIM="$temp/none"
+answers 0 run pipeline.json --steps 6 --compare
+grep -q 'pipeline.json: not simulated: MESHWRIGHT_SIM' "$temp/stderr" || fail "$(cat "$temp/stderr")"
+grep -q '^forward .* - ' "$temp/stdout" || fail "no column of what was not simulated"
+export MESHWRIGHT_SIM="$simulator"
+refuses 'pipeline.json: is the scenario pipeline.json; expected another file to write' \
+    run pipeline.json --trace pipeline.json
 refuses 'meshwright: --compare: needs --steps of 5 or more, of which 2 are warm-up' \
     run two.json --compare --steps 4
 refuses 'meshwright: --json: goes with --compare; --log writes each step as JSON' run two.json --json
