@@ -73,6 +73,9 @@ static Status end_status(const RunStart *start, const ProcessEnd *end) {
         return status_error(STATUS_MACHINE, "%s: the run was ended by signal %d", start->plan,
                             end->signal);
     if (end->exit_code == 0) return status_ok();
+    if (end->exit_code > 128) // as mpirun and shells tell of a signal; mpirun has named the process
+        return status_error(STATUS_MACHINE, "%s: a process of the run was ended by signal %d",
+                            start->plan, end->exit_code - 128);
     StatusCode code = end->exit_code == STATUS_NO || end->exit_code == STATUS_INVALID
                           ? (StatusCode)end->exit_code
                           : STATUS_MACHINE;

@@ -1,0 +1,60 @@
+#!/bin/sh
+# What goes wrong in the middle of a run: a disk that is full while a checkpoint is saved, a process
+# that dies. The run ends at once and says so; the checkpoint before stays.
+set -eu
+. tests/support.sh
+export ASAN_OPTIONS=detect_leaks=0 # Open MPI's own
+command -v mpirun >/dev/null || { echo "skipped: there is no mpirun"; exit 77; }
+runtime=$(dirname "$MESHWRIGHT")/meshwright-run
+export MESHWRIGHT_RUN="$runtime"
+cd "$temp"
+
+# job FILE RANKS
+job() {
+    cat >"$1" <<JOB
+{"schema": 1, "cluster": {"gpu": "h100-sxm-80g", "num_gpus": $2, "gpus_per_node": $2,
+  "scale_up": {"link": "shm", "domain_gpus": $2},
+  "scale_out": {"nics_per_node": 1, "nic_bytes_per_s": 1e9}},
+ "model": {"model_type": "llama", "name": "tiny", "hidden_size": 64, "intermediate_size": 128,
+  "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 256,
+  "max_position_embeddings": 64},
+ "training": {"seq_len": 32, "global_batch": 4, "precision": "fp32", "stack": "runtime"},
+ "parallel": {"dp": $2, "micro_batch": 1}}
+JOB
+}
+
+# A disk that is full: no file may grow beyond 50 KiB (ulimit counts 512 or 1,024 bytes).
+job one.json 1
+"$runtime" one.json --steps 1 --save saved >stdout
+cp -r saved before
+code=0
+(
+    trap '' XFSZ
+    ulimit -f 50
+    exec "$runtime" one.json --steps 1 --resume saved --save saved >stdout 2>stderr
+) || code=$?
+[ "$code" -eq 3 ] || fail "a full disk: exit $code: $(cat stderr)"
+grep -q '^saved.new/masters.f64: File too large' stderr || fail "$(cat stderr)"
+diff -r before saved || fail "a full disk: the checkpoint before is another now"
+[ ! -e saved.new ] || fail "a full disk: what was written aside is still there"
+
+# A process that dies takes all others with it, in less than 10 s.
+job two.json 2
+timeout 60 "$MESHWRIGHT" run two.json --steps 100000000 --log steps.jsonl >stdout 2>stderr &
+run=$!
+for _ in $(seq 100); do
+    [ ! -s steps.jsonl ] || break
+    sleep 0.2
+done
+[ -s steps.jsonl ] || fail "the run did not begin: $(cat stderr)"
+victim=$(pgrep -f "^$runtime two.json" | tail -n 1)
+start=$(date +%s)
+kill -KILL "$victim"
+code=0
+wait "$run" || code=$?
+took=$(($(date +%s) - start))
+[ "$code" -eq 3 ] || fail "a process that died: exit $code"
+[ "$took" -lt 10 ] || fail "a process that died: the others went on for $took s"
+grep -q 'process rank [01] .* exited on signal 9' stderr || fail "not named: $(cat stderr)"
+grep -q '^two.json: a process of the run was ended by signal 9$' stderr || fail "$(cat stderr)"
+! pgrep -f "^$runtime two.json" >/dev/null || fail "a process is still there"
