@@ -40,6 +40,11 @@ static void name_device(char *name, size_t size) {
     snprintf(name, size, "CPU, %.*s", (int)length, config);
 }
 
+static const BackendTable *table_of(Dtype act, Dtype wide) {
+    if (act == DTYPE_FP64) return &CPU_TABLE_FP64;
+    return wide == DTYPE_FP64 ? &CPU_TABLE_MIXED : &CPU_TABLE_FP32;
+}
+
 Status cpu_backend_open(Dtype act, size_t memory_bytes, Backend **out) {
     if (act != DTYPE_FP64 && act != DTYPE_FP32) {
         return status_error(STATUS_INVALID, "the CPU backend computes in fp64 or fp32, not in %s",
@@ -48,8 +53,10 @@ Status cpu_backend_open(Dtype act, size_t memory_bytes, Backend **out) {
     CpuBackend *cpu = calloc(1, sizeof *cpu);
     if (cpu == NULL) return status_error(STATUS_MACHINE, "no memory for the CPU backend");
     Backend *backend = &cpu->base;
-    backend->table = act == DTYPE_FP64 ? &CPU_TABLE_FP64 : &CPU_TABLE_FP32;
+    const char *wide = getenv("MESHWRIGHT_CPU_WIDE");
     backend->act = backend->wide = act;
+    if (wide && strcmp(wide, "fp64") == 0) backend->wide = DTYPE_FP64;
+    backend->table = table_of(act, backend->wide);
     backend->memory_bytes = memory_bytes;
     if (memory_bytes == 0) {
         backend->memory_bytes = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);

@@ -9,7 +9,7 @@ typedef struct {
     size_t scratch_bytes; // as large as it was ever asked for
 } CpuBackend;
 
-extern const BackendTable CPU_TABLE_FP32, CPU_TABLE_FP64;
+extern const BackendTable CPU_TABLE_FP32, CPU_TABLE_FP64, CPU_TABLE_MIXED;
 
 // Keeps the first failure.
 void cpu_fail(Backend *backend, Status status);

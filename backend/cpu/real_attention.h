@@ -85,12 +85,12 @@ static double softmax_row(Real *scores, int64_t num_keys, int64_t first, int64_t
 static void forward_block(const AttentionBlock *block) {
     const Attention *call = block->call;
     Real *o = (Real *)call->o + block->o_offset;
-    Real *lse = (Real *)call->lse + block->lse_offset;
+    Wide *lse = (Wide *)call->lse + block->lse_offset;
     block_scores(block);
     for (int64_t i = 0; i < block->num_queries; i++) {
         int64_t first, end;
         visible_keys(call, block->first + i, &first, &end);
-        lse[i] = (Real)softmax_row(block->scores + i * block->num_keys, block->num_keys,
+        lse[i] = (Wide)softmax_row(block->scores + i * block->num_keys, block->num_keys,
                                    first - block->first_key, end - block->first_key);
     }
     if (block->num_keys == 0) {
@@ -130,7 +130,7 @@ static void block_gradient(const AttentionBlock *block) {
     const Attention *call = block->call;
     const Real *o = (const Real *)call->o + block->o_offset;
     const Real *dout = (const Real *)call->dout + block->o_offset;
-    const Real *lse = (const Real *)call->lse + block->lse_offset;
+    const Wide *lse = (const Wide *)call->lse + block->lse_offset;
     for (int64_t i = 0; i < block->num_queries; i++) {
         Real *p = block->scores + i * block->num_keys, *ds = block->dscores + i * block->num_keys;
         double dot = 0;
@@ -194,13 +194,13 @@ static void attention_backward(Backend *backend, const Attention *call, BackendS
 // --- Joining two sets of keys
 
 // (sum, *lse_sum) takes in (o, lse); a side whose lse is -infinity saw no key.
-static void merge_row(Real *sum, Real *lse_sum, const Real *o, double lse, int head_dim) {
+static void merge_row(Wide *sum, Wide *lse_sum, const Real *o, double lse, int head_dim) {
     double before = *lse_sum, max = before > lse ? before : lse;
     if (lse == -INFINITY) return;
     double joined = max + log(exp(before - max) + exp(lse - max));
     double old_frac = exp(before - joined), new_frac = exp(lse - joined);
-    for (int d = 0; d < head_dim; d++) sum[d] = (Real)(sum[d] * old_frac + o[d] * new_frac);
-    *lse_sum = (Real)joined;
+    for (int d = 0; d < head_dim; d++) sum[d] = (Wide)(sum[d] * old_frac + o[d] * new_frac);
+    *lse_sum = (Wide)joined;
 }
 
 static void attention_merge(const AttentionMerge *call) {
@@ -211,12 +211,12 @@ static void attention_merge(const AttentionMerge *call) {
                 int64_t column = (int64_t)h * call->head_dim;
                 const Real *o =
                     (const Real *)call->o + b * call->o_batch_stride + t * call->o_stride + column;
-                Real *sum = (Real *)call->o_sum + b * call->sum_batch_stride +
+                Wide *sum = (Wide *)call->o_sum + b * call->sum_batch_stride +
                             t * call->sum_stride + column;
-                const Real *lse = (const Real *)call->lse + statistics + t;
-                Real *lse_sum = (Real *)call->lse_sum + statistics + t;
+                const Wide *lse = (const Wide *)call->lse + statistics + t;
+                Wide *lse_sum = (Wide *)call->lse_sum + statistics + t;
                 if (call->first) {
-                    memcpy(sum, o, (size_t)call->head_dim * sizeof(Real));
+                    for (int d = 0; d < call->head_dim; d++) sum[d] = o[d];
                     *lse_sum = *lse;
                 } else {
                     merge_row(sum, lse_sum, o, *lse, call->head_dim);

@@ -9,9 +9,9 @@
 // --- Optimizers
 
 static void adamw(const AdamW *call) {
-    const Real *gradient = call->gradient;
-    Real *master = call->master, *weight = call->weight;
-    Real *moment = call->moment, *variance = call->variance;
+    const Wide *gradient = call->gradient;
+    Wide *master = call->master, *moment = call->moment, *variance = call->variance;
+    Real *weight = call->weight;
     double moment_scale = 1 / (1 - pow(call->beta1, (double)call->step));
     double variance_scale = 1 / (1 - pow(call->beta2, (double)call->step));
     for (int64_t i = 0; i < call->count; i++) {
@@ -19,26 +19,27 @@ static void adamw(const AdamW *call) {
         double m = call->beta1 * moment[i] + (1 - call->beta1) * g;
         double v = call->beta2 * variance[i] + (1 - call->beta2) * g * g;
         double change = m * moment_scale / (sqrt(v * variance_scale) + call->epsilon);
-        moment[i] = (Real)m;
-        variance[i] = (Real)v;
-        master[i] = (Real)(w - call->learning_rate * (change + call->weight_decay * w));
-        if (weight != NULL) weight[i] = master[i];
+        moment[i] = (Wide)m;
+        variance[i] = (Wide)v;
+        master[i] = (Wide)(w - call->learning_rate * (change + call->weight_decay * w));
+        if (weight != NULL && call->weight != call->master) weight[i] = (Real)master[i];
     }
 }
 
 // The decay is part of the gradient, and so of the momentum.
 static void sgd(const Sgd *call) {
-    const Real *gradient = call->gradient;
-    Real *master = call->master, *weight = call->weight, *momentum = call->momentum;
+    const Wide *gradient = call->gradient;
+    Wide *master = call->master, *momentum = call->momentum;
+    Real *weight = call->weight;
     for (int64_t i = 0; i < call->count; i++) {
         double w = master[i];
         double change = gradient[i] * call->gradient_scale + call->weight_decay * w;
         if (momentum != NULL) {
             change += call->momentum_frac * momentum[i];
-            momentum[i] = (Real)change;
+            momentum[i] = (Wide)change;
         }
-        master[i] = (Real)(w - call->learning_rate * change);
-        if (weight != NULL) weight[i] = master[i];
+        master[i] = (Wide)(w - call->learning_rate * change);
+        if (weight != NULL && call->weight != call->master) weight[i] = (Real)master[i];
     }
 }
 
@@ -55,37 +56,50 @@ static void add(Backend *backend, void *y, const void *a, const void *b, int64_t
 
 static void scale(Backend *backend, void *y, double factor, Dtype dtype, int64_t count,
                   BackendStream *stream) {
-    (void)stream, (void)dtype;
-    assert(dtype == REAL_DTYPE);
+    (void)stream;
+    assert(dtype == REAL_DTYPE || dtype == WIDE_DTYPE);
     if (backend->failure.code != STATUS_OK) return;
-    for (int64_t i = 0; i < count; i++) ((Real *)y)[i] = (Real)(((Real *)y)[i] * factor);
+    if (dtype == REAL_DTYPE)
+        for (int64_t i = 0; i < count; i++) ((Real *)y)[i] = (Real)(((Real *)y)[i] * factor);
+    else
+        for (int64_t i = 0; i < count; i++) ((Wide *)y)[i] = (Wide)(((Wide *)y)[i] * factor);
+}
+
+static double element_of(const void *x, Dtype dtype, int64_t i) {
+    return dtype == REAL_DTYPE ? (double)((const Real *)x)[i] : (double)((const Wide *)x)[i];
 }
 
 static void cast(Backend *backend, void *to, Dtype to_dtype, const void *from, Dtype from_dtype,
                  bool accumulate, int64_t count, BackendStream *stream) {
-    (void)stream, (void)to_dtype, (void)from_dtype;
-    assert(to_dtype == REAL_DTYPE && from_dtype == REAL_DTYPE); // act and wide are one here
+    (void)stream;
+    assert(to_dtype == REAL_DTYPE || to_dtype == WIDE_DTYPE);
+    assert(from_dtype == REAL_DTYPE || from_dtype == WIDE_DTYPE);
     if (backend->failure.code != STATUS_OK) return;
-    Real *out = to;
-    const Real *in = from;
-    for (int64_t i = 0; i < count; i++) out[i] = accumulate ? out[i] + in[i] : in[i];
+    for (int64_t i = 0; i < count; i++) {
+        const double before = accumulate ? element_of(to, to_dtype, i) : 0;
+        const double value = before + element_of(from, from_dtype, i);
+        if (to_dtype == REAL_DTYPE)
+            ((Real *)to)[i] = (Real)value;
+        else
+            ((Wide *)to)[i] = (Wide)value;
+    }
 }
 
 static void sum_squares(Backend *backend, void *sum, const void *x, int64_t count,
                         BackendStream *stream) {
     (void)stream;
     if (backend->failure.code != STATUS_OK) return;
-    const Real *element = x;
+    const Wide *element = x;
     double total = 0;
     for (int64_t i = 0; i < count; i++) total += (double)element[i] * element[i];
-    *(Real *)sum = (Real)(*(Real *)sum + total);
+    *(Wide *)sum = (Wide)(*(Wide *)sum + total);
 }
 
 static void sum_rows(Backend *backend, void *sums, const void *x, int64_t rows, int64_t columns,
                      BackendStream *stream) {
     (void)stream;
     if (backend->failure.code != STATUS_OK) return;
-    Real *out = sums;
+    Wide *out = sums;
     const Real *in = x;
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t c = 0; c < columns; c++) out[c] += in[r * columns + c];

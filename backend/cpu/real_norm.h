@@ -33,8 +33,8 @@ static void norm_forward(const NormForward *call) {
         for (int64_t c = 0; c < call->columns; c++) {
             y[c] = (Real)((x[c] - mean) * rstd * weight[c] + (bias == NULL ? 0 : bias[c]));
         }
-        if (call->op == NORM_LAYER) ((Real *)call->mean)[r] = (Real)mean;
-        ((Real *)call->rstd)[r] = (Real)rstd;
+        if (call->op == NORM_LAYER) ((Wide *)call->mean)[r] = (Wide)mean;
+        ((Wide *)call->rstd)[r] = (Wide)rstd;
     }
 }
 
@@ -46,15 +46,15 @@ static void norm_backward_row(const NormBackward *call, int64_t row) {
     const Real *addend = call->add == NULL ? NULL : (const Real *)call->add + row * call->columns;
     const Real *weight = call->weight;
     Real *dx = (Real *)call->dx + row * call->columns;
-    Real *dweight = call->dweight, *dbias = call->dbias;
-    double mean = call->op == NORM_LAYER ? ((const Real *)call->mean)[row] : 0;
-    double rstd = ((const Real *)call->rstd)[row];
+    Wide *dweight = call->dweight, *dbias = call->dbias;
+    double mean = call->op == NORM_LAYER ? ((const Wide *)call->mean)[row] : 0;
+    double rstd = ((const Wide *)call->rstd)[row];
     double g_mean = 0, gh_mean = 0;
     for (int64_t c = 0; c < call->columns; c++) {
         double h = (x[c] - mean) * rstd, g = (double)dy[c] * weight[c];
         g_mean += g;
         gh_mean += g * h;
-        dweight[c] += (Real)(dy[c] * h);
+        dweight[c] += (Wide)(dy[c] * h);
         if (dbias != NULL) dbias[c] += dy[c];
     }
     g_mean = call->op == NORM_LAYER ? g_mean / (double)call->columns : 0;

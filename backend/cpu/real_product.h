@@ -32,7 +32,26 @@ static void place_bias(const Product *call) {
     }
 }
 
-static void product(const Product *call) {
+// The same into an array of Wide, where that is not the product's own type.
+static void widen(const Product *call, const Real *in) {
+    Wide *out = call->out;
+    for (int64_t i = 0; i < call->m * call->n; i++)
+        out[i] = (call->accumulate ? out[i] : (Wide)0) + (Wide)in[i];
+}
+
+static void product(Backend *backend, const Product *call, BackendStream *stream) {
+    (void)stream;
+    if (backend->failure.code != STATUS_OK) return;
+    if (call->out_wide && REAL_DTYPE != WIDE_DTYPE) {
+        Real *narrow = cpu_scratch(backend, (size_t)(call->m * call->n) * sizeof *narrow);
+        Product into = *call;
+        into.out = narrow;
+        into.out_wide = into.accumulate = false;
+        if (narrow == NULL) return;
+        product(backend, &into, stream);
+        widen(call, narrow);
+        return;
+    }
     bool forward = call->layout == PRODUCT_FORWARD;
     bool weight = call->layout == PRODUCT_BACKWARD_WEIGHT;
     assert(call->bias == NULL || forward);

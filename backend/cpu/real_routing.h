@@ -6,11 +6,11 @@
 #include <math.h>
 #include <string.h>
 
-static void softmax(const Real *x, Real *p, int count) {
+static void softmax(const Wide *x, Wide *p, int count) {
     double max = -INFINITY, sum = 0;
     for (int i = 0; i < count; i++) max = x[i] > max ? x[i] : max;
     for (int i = 0; i < count; i++) sum += exp(x[i] - max);
-    for (int i = 0; i < count; i++) p[i] = (Real)(exp(x[i] - max) / sum);
+    for (int i = 0; i < count; i++) p[i] = (Wide)(exp(x[i] - max) / sum);
 }
 
 static bool is_among(const int32_t *chosen, int num_chosen, int expert) {
@@ -21,7 +21,7 @@ static bool is_among(const int32_t *chosen, int num_chosen, int expert) {
 }
 
 // By logits and not by probabilities: where two of these round to the same, the order stays.
-static int32_t largest_left(const Real *logits, int num_experts, const int32_t *chosen,
+static int32_t largest_left(const Wide *logits, int num_experts, const int32_t *chosen,
                             int num_chosen) {
     int32_t best = -1;
     for (int e = 0; e < num_experts; e++) {
@@ -33,10 +33,10 @@ static int32_t largest_left(const Real *logits, int num_experts, const int32_t *
 
 static void router_forward(const Router *call) {
     for (int64_t r = 0; r < call->rows; r++) {
-        const Real *logits = (const Real *)call->logits + r * call->num_experts;
-        Real *p = (Real *)call->probabilities + r * call->num_experts;
+        const Wide *logits = (const Wide *)call->logits + r * call->num_experts;
+        Wide *p = (Wide *)call->probabilities + r * call->num_experts;
         int32_t *chosen = call->chosen + r * call->num_chosen;
-        Real *weights = (Real *)call->weights + r * call->num_chosen;
+        Wide *weights = (Wide *)call->weights + r * call->num_chosen;
         softmax(logits, p, call->num_experts);
         double sum = 0;
         for (int j = 0; j < call->num_chosen; j++) {
@@ -45,7 +45,7 @@ static void router_forward(const Router *call) {
             sum += weights[j];
         }
         for (int j = 0; call->normalised && j < call->num_chosen; j++) {
-            weights[j] = (Real)(weights[j] / sum);
+            weights[j] = (Wide)(weights[j] / sum);
         }
     }
 }
@@ -54,10 +54,10 @@ static void router_forward(const Router *call) {
 // dlogits = p (dp - sum(p dp)).
 static void router_backward(const Router *call) {
     for (int64_t r = 0; r < call->rows; r++) {
-        const Real *p = (const Real *)call->probabilities + r * call->num_experts;
+        const Wide *p = (const Wide *)call->probabilities + r * call->num_experts;
         const int32_t *chosen = call->chosen + r * call->num_chosen;
-        const Real *dweights = (const Real *)call->dweights + r * call->num_chosen;
-        Real *dlogits = (Real *)call->dlogits + r * call->num_experts;
+        const Wide *dweights = (const Wide *)call->dweights + r * call->num_chosen;
+        Wide *dlogits = (Wide *)call->dlogits + r * call->num_experts;
         double sum = 0, dot = 0; // of p; of p dweights
         for (int j = 0; j < call->num_chosen; j++) {
             sum += p[chosen[j]];
@@ -66,10 +66,10 @@ static void router_backward(const Router *call) {
         // Both ways lead to p (dp - shift) with a shift of what is chosen alone: after
         // normalising, the sum of p dp is 0.
         double shift = call->normalised ? 0 : dot;
-        for (int e = 0; e < call->num_experts; e++) dlogits[e] = (Real)(-shift * p[e]);
+        for (int e = 0; e < call->num_experts; e++) dlogits[e] = (Wide)(-shift * p[e]);
         for (int j = 0; j < call->num_chosen; j++) {
             double dp = call->normalised ? (dweights[j] - dot / sum) / sum : dweights[j];
-            dlogits[chosen[j]] = (Real)(p[chosen[j]] * (dp - shift));
+            dlogits[chosen[j]] = (Wide)(p[chosen[j]] * (dp - shift));
         }
     }
 }
@@ -86,7 +86,7 @@ static void gather_rows(const GatherRows *call) {
 }
 
 static double weight_of(const CombineRows *call, int64_t slot) {
-    return call->weights == NULL ? 1 : ((const Real *)call->weights)[slot];
+    return call->weights == NULL ? 1 : ((const Wide *)call->weights)[slot];
 }
 
 static void combine_forward(const CombineRows *call) {
@@ -103,7 +103,7 @@ static void combine_forward(const CombineRows *call) {
 }
 
 static void combine_backward(const CombineRows *call) {
-    Real *dweights = call->dweights;
+    Wide *dweights = call->dweights;
     for (int64_t slot = 0; slot < call->rows * call->num_chosen; slot++) {
         if (call->index[slot] < 0) {
             if (dweights != NULL) dweights[slot] = 0;
@@ -114,7 +114,7 @@ static void combine_backward(const CombineRows *call) {
             const Real *x = (const Real *)call->x + call->index[slot] * call->columns;
             double dot = 0;
             for (int64_t c = 0; c < call->columns; c++) dot += (double)dy[c] * x[c];
-            dweights[slot] = (Real)dot;
+            dweights[slot] = (Wide)dot;
         }
         Real *dx = (Real *)call->dx + call->index[slot] * call->columns;
         double weight = weight_of(call, slot);

@@ -1,5 +1,6 @@
 // backend/cpu/real_table.h - the BackendTable of one format. Included by the file that names it:
-// Real (type of act and wide), REAL_DTYPE, REAL_GEMM (of cblas) and REAL_TABLE (the table's name).
+// Real and Wide (types of act and wide), REAL_DTYPE, WIDE_DTYPE, REAL_GEMM (of cblas, for Real) and
+// REAL_TABLE (the table's name).
 //
 // Sums along a row run in fp64, and every sum in one order: a result depends on the arguments
 // alone.
@@ -20,7 +21,6 @@
         if (backend->failure.code == STATUS_OK) name(call);                                        \
     }
 
-QUEUED(product, Product)
 QUEUED(norm_forward, NormForward)
 QUEUED(norm_backward, NormBackward)
 QUEUED(activation_forward, Activation)
@@ -58,7 +58,7 @@ const BackendTable REAL_TABLE = {
     .event_record = cpu_event_record,
     .event_await = cpu_event_await,
     .event_interval_s = cpu_event_interval_s,
-    .product = queue_product,
+    .product = product,
     .norm_forward = queue_norm_forward,
     .norm_backward = queue_norm_backward,
     .activation_forward = queue_activation_forward,

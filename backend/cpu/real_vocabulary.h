@@ -35,11 +35,11 @@ static void embedding_backward(const Embedding *call) {
         const Real *dy = (const Real *)call->dy + r * call->columns;
         int64_t row = row_of_token(call, r);
         if (row >= 0) {
-            Real *dword = (Real *)call->dtable + row * call->columns;
+            Wide *dword = (Wide *)call->dtable + row * call->columns;
             for (int64_t c = 0; c < call->columns; c++) dword[c] += dy[c];
         }
         if (call->dpositions_table != NULL) {
-            Real *dplace = (Real *)call->dpositions_table + call->positions[r] * call->columns;
+            Wide *dplace = (Wide *)call->dpositions_table + call->positions[r] * call->columns;
             for (int64_t c = 0; c < call->columns; c++) dplace[c] += dy[c];
         }
     }
@@ -95,27 +95,27 @@ static void cross_entropy(const CrossEntropy *call) {
         if (call->targets[r] >= 0) loss += log(sum) + max - target_logit(call, r);
         leave_gradient(call, r, max, sum);
     }
-    *(Real *)call->loss += (Real)loss;
+    *(Wide *)call->loss += (Wide)loss;
 }
 
 static void row_max(const CrossEntropy *call) {
-    for (int64_t r = 0; r < call->rows; r++) ((Real *)call->max)[r] = (Real)max_of_row(call, r);
+    for (int64_t r = 0; r < call->rows; r++) ((Wide *)call->max)[r] = (Wide)max_of_row(call, r);
 }
 
 static void row_sums(const CrossEntropy *call) {
-    Real *sums = call->sums;
+    Wide *sums = call->sums;
     for (int64_t r = 0; r < call->rows; r++) {
-        sums[r] = (Real)sum_of_row(call, r, ((const Real *)call->max)[r]);
-        sums[call->rows + r] = (Real)target_logit(call, r);
+        sums[r] = (Wide)sum_of_row(call, r, ((const Wide *)call->max)[r]);
+        sums[call->rows + r] = (Wide)target_logit(call, r);
     }
 }
 
 static void cross_entropy_shared(const CrossEntropy *call) {
-    const Real *max = call->max, *sums = call->sums;
+    const Wide *max = call->max, *sums = call->sums;
     double loss = 0;
     for (int64_t r = 0; r < call->rows; r++) {
         if (call->targets[r] >= 0) loss += log(sums[r]) + max[r] - sums[call->rows + r];
         leave_gradient(call, r, max[r], sums[r]);
     }
-    *(Real *)call->loss += (Real)loss;
+    *(Wide *)call->loss += (Wide)loss;
 }
