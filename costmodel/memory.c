@@ -317,24 +317,14 @@ static bool needs_no_more(const Scenario *scenario, const Plan *plan, const Work
            rank_memory_available_bytes(scenario, plan, rank - 1);
 }
 
-//   statics  static_account of the rank
-static RankMemory rank_closed_form(const Scenario *scenario, const Plan *plan,
-                                   const Workload *workload, const FirstItems *first, int rank,
-                                   const RankMemory *statics, Arena *scratch) {
-    RankMemory m = *statics;
-    m.activations_bytes = activations_closed_form(plan, workload, first, rank, scratch);
-    account_finish(scenario, plan, workload, rank, &m);
-    return m;
-}
-
 RankMemory memory_closed_form(const Scenario *scenario, const Plan *plan, const Workload *workload,
                               int rank) {
     Arena scratch = {0};
     const FirstItems first = first_items(scenario, plan, workload, &scratch);
-    RankMemory statics = {0};
-    static_account(scenario, plan, workload, rank, &statics);
-    const RankMemory m =
-        rank_closed_form(scenario, plan, workload, &first, rank, &statics, &scratch);
+    RankMemory m = {0};
+    static_account(scenario, plan, workload, rank, &m);
+    m.activations_bytes = activations_closed_form(plan, workload, &first, rank, &scratch);
+    account_finish(scenario, plan, workload, rank, &m);
     arena_free(&scratch);
     return m;
 }
@@ -356,21 +346,35 @@ RankMemory memory_running_sum(const Scenario *scenario, const Plan *plan, const 
     return m;
 }
 
-RankMemory memory_worst_rank(const Scenario *scenario, const Plan *plan, const Workload *workload,
-                             int *rank) {
+const double *memory_activations(const Scenario *scenario, const Plan *plan,
+                                 const Workload *workload, Arena *arena) {
     Arena scratch = {0};
     const FirstItems first = first_items(scenario, plan, workload, &scratch);
+    double *bytes = ARENA_ARRAY(arena, plan->pp, double);
+    for (int r = 0; r < plan->pp; r++) {
+        const bool alike = r > 0 && ranks_hold_alike(plan, workload, r - 1, r);
+        bytes[r] = alike && needs_no_more(scenario, plan, workload, &first, r)
+                       ? MEMORY_NO_MORE
+                       : activations_closed_form(plan, workload, &first, r, &scratch);
+    }
+    arena_free(&scratch);
+    return bytes;
+}
+
+RankMemory memory_worst_of(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                           const double *activations_bytes, int *rank) {
     RankMemory worst = {0}, statics = {0};
     double worst_available = 0;
     *rank = 0;
     for (int r = 0; r < plan->pp; r++) {
-        const bool alike = r > 0 && ranks_hold_alike(plan, workload, r - 1, r);
-        if (alike && needs_no_more(scenario, plan, workload, &first, r)) continue;
-        if (!alike) {
+        if (activations_bytes[r] == MEMORY_NO_MORE) continue;
+        if (r == 0 || !ranks_hold_alike(plan, workload, r - 1, r)) {
             statics = (RankMemory){0};
             static_account(scenario, plan, workload, r, &statics);
         }
-        RankMemory m = rank_closed_form(scenario, plan, workload, &first, r, &statics, &scratch);
+        RankMemory m = statics;
+        m.activations_bytes = activations_bytes[r];
+        account_finish(scenario, plan, workload, r, &m);
         double available = rank_memory_available_bytes(scenario, plan, r);
         bool worse = available == worst_available
                          ? m.peak_bytes > worst.peak_bytes
@@ -381,6 +385,14 @@ RankMemory memory_worst_rank(const Scenario *scenario, const Plan *plan, const W
             *rank = r;
         }
     }
+    return worst;
+}
+
+RankMemory memory_worst_rank(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                             int *rank) {
+    Arena scratch = {0};
+    const double *activations = memory_activations(scenario, plan, workload, &scratch);
+    const RankMemory worst = memory_worst_of(scenario, plan, workload, activations, rank);
     arena_free(&scratch);
     return worst;
 }

@@ -40,3 +40,13 @@ double rank_memory_available_bytes(const Scenario *scenario, const Plan *plan, i
 // The account of the rank that needs most of what it has.
 RankMemory memory_worst_rank(const Scenario *scenario, const Plan *plan, const Workload *workload,
                              int *rank);
+
+// The same in two steps: activations at the peak of each rank, [pp], which plans share that differ
+// in nothing but ZeRO stage below 2 and, there, zero_group; then the accounts that they are part
+// of. Of a rank that holds no more than the one before it, which then is not the worst,
+// MEMORY_NO_MORE.
+static const double MEMORY_NO_MORE = -1;
+const double *memory_activations(const Scenario *scenario, const Plan *plan,
+                                 const Workload *workload, Arena *arena);
+RankMemory memory_worst_of(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                           const double *activations_bytes, int *rank);
