@@ -219,6 +219,13 @@ static double optimizer_s(const Scenario *scenario, const Plan *plan, const Work
         scenario, plan, &plan_rank_cluster(&scenario->cluster, plan, rank)->gpu, dense, expert);
 }
 
+const double *optimizers_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                               Arena *arena) {
+    double *time_s = ARENA_ARRAY(arena, plan->pp, double);
+    for (int r = 0; r < plan->pp; r++) time_s[r] = optimizer_s(scenario, plan, workload, r);
+    return time_s;
+}
+
 // Between a rank and the one that holds the copies of its chunks.
 static void copies_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
                          Arena *arena, Prices *prices) {
@@ -298,11 +305,9 @@ Prices chunks_price_shared(const Scenario *scenario, const Plan *plan, const Wor
         price_add(&whole[c], &prices.backward_weight[c], 1);
     }
     prices.backward = whole;
-    double *optimizers_s = ARENA_ARRAY(arena, plan->pp, double);
     messages_price(scenario, plan, workload, arena, &prices);
     if (plan_is_dual(plan)) copies_price(scenario, plan, workload, arena, &prices);
-    for (int r = 0; r < plan->pp; r++) optimizers_s[r] = optimizer_s(scenario, plan, workload, r);
-    prices.optimizer_s = optimizers_s;
+    prices.optimizer_s = optimizers_price(scenario, plan, workload, arena);
     return prices;
 }
 

@@ -73,6 +73,11 @@ BlockPrices *block_prices_new(Arena *arena);
 Prices chunks_price_shared(const Scenario *scenario, const Plan *plan, const Workload *workload,
                            BlockPrices *blocks, Arena *arena);
 
+// Seconds of the optimizer on each rank: [pp]. Of prices that plans share which differ in ZeRO
+// stage below 2 and zero_group, all that is each one's own.
+const double *optimizers_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                               Arena *arena);
+
 // Seconds of the optimizer for weights that a rank holds before ZeRO: it is bound by the bytes of
 // gradients, moments and weights.
 double optimizer_update_s(const Scenario *scenario, const Plan *plan, const Gpu *gpu,

@@ -207,6 +207,17 @@ int plan_rank_chunk(const Plan *plan, int rank, int k) {
     return goes_back(plan) && k > 0 ? 2 * plan->pp - 1 - rank : k * plan->pp + rank;
 }
 
+int plan_fullest_rank(const Plan *plan) {
+    int most = 0;
+    for (int r = 0; r < plan->pp; r++) {
+        int num_layers = 0;
+        for (int k = 0; k < plan->vpp; k++)
+            num_layers += plan->chunks[plan_rank_chunk(plan, r, k)].num_layers;
+        if (num_layers > most) most = num_layers;
+    }
+    return most;
+}
+
 static Status schedule_resolve(const Scenario *scenario, Arena *arena, Plan *plan) {
     const ParallelSpec *spec = &scenario->parallel;
     if (spec->schedule == ABSENT) {

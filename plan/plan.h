@@ -86,6 +86,9 @@ int plan_num_stages(const Plan *plan);
 // Layers of one model, in all its chunks.
 int plan_num_layers(const Plan *plan);
 
+// Most layers of a pipeline rank.
+int plan_fullest_rank(const Plan *plan);
+
 // Micro-batches that each chunk runs: half of them in dual pipelines, of which the first half is
 // that of chunks 0 to pp - 1.
 int64_t plan_chunk_microbatches(const Plan *plan);
@@ -136,7 +139,8 @@ int plan_default_modules(const Scenario *scenario);
 cJSON *plan_to_json(const Plan *plan);
 
 // Short text: "tp 8 pp 4 vpp 5 dp 4 mb 1 zero1 selective interleaved". Degrees of 1 other than tp
-// and pp, no recomputation and the ring of cp go without saying.
+// and pp, no recomputation, shards on all replicas and the ring of cp go without saying: "zero1:8"
+// is on 8 of them, "full:3" of the first 3 layers of each stage.
 const char *plan_describe(const Plan *plan, Arena *arena);
 
 // plan.json: the scenario with a complete `parallel` and the given provenance (both copied; NULL

@@ -1,7 +1,8 @@
 // planner/advice.h - what holds a plan back, and the nearest change that would help.
 //
 // Model:  all plans that differ from it in one choice are priced: a factor of two between two
-//         degrees, or of ep, micro_batch or vpp; another ZeRO stage, schedule or recomputation.
+//         degrees, or of ep, micro_batch or vpp; another ZeRO stage, schedule or recomputation,
+//         of fewer layers too; a zero_group next to it.
 //         The limit is memory where such a change saves more than any exposed term takes and only
 //         memory forbids it; else the largest term of the step beside computation, where it is
 //         ADVICE_MIN_LIMIT_FRAC of the step or more; else computation. The change is the one that

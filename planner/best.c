@@ -1,5 +1,6 @@
 #include "planner/best.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -20,9 +21,50 @@ static int compare_priced(const Priced *a, const Priced *b) {
     return order;
 }
 
-bool plans_are_variants(const Plan *a, const Plan *b) {
+static bool splits_are_like(const Plan *a, const Plan *b) {
     return a->tp == b->tp && a->pp == b->pp && a->cp == b->cp && a->dp == b->dp && a->ep == b->ep &&
-           a->etp == b->etp && a->micro_batch == b->micro_batch && a->recompute == b->recompute;
+           a->etp == b->etp && a->micro_batch == b->micro_batch;
+}
+
+bool plans_are_variants(const Plan *a, const Plan *b) {
+    return splits_are_like(a, b) && a->recompute == b->recompute;
+}
+
+// Of one family: in full or not at all, or selectively.
+static bool recompute_alike(const Plan *a, const Plan *b) {
+    return (a->recompute == RECOMPUTE_SELECTIVE) == (b->recompute == RECOMPUTE_SELECTIVE);
+}
+
+static bool plans_are_like(const Plan *a, const Plan *b) {
+    return splits_are_like(a, b) && a->vpp == b->vpp && a->zero_stage == b->zero_stage &&
+           a->zero_group == b->zero_group && a->schedule == b->schedule &&
+           a->cp_method == b->cp_method;
+}
+
+bool plans_differ_in_layers(const Plan *a, const Plan *b) {
+    if (!plans_are_like(a, b) || !recompute_alike(a, b) || a->num_chunks != b->num_chunks)
+        return false;
+    for (int c = 0; c < a->num_chunks; c++)
+        if (a->chunks[c].num_layers != b->chunks[c].num_layers) return false;
+    return true;
+}
+
+// How many layers a plan recomputes, as an order.
+static int layers_rank(const Plan *plan) {
+    if (plan->recompute == RECOMPUTE_NONE) return 0;
+    return plan->recompute_layers == ABSENT ? INT_MAX : plan->recompute_layers;
+}
+
+// Of two of which one is listed; of those that differ in nothing else and are equal in what ranks
+// the one that recomputes fewer layers.
+static bool is_better_of_two(const Priced *a, const Priced *b) {
+    if (!plans_differ_in_layers(&a->candidate.plan, &b->candidate.plan))
+        return compare_priced(a, b) < 0;
+    int order = compare_doubles(a->value, b->value);
+    if (order == 0) order = compare_doubles(a->estimate.step_time_s, b->estimate.step_time_s);
+    if (order == 0)
+        order = compare_doubles(layers_rank(&a->candidate.plan), layers_rank(&b->candidate.plan));
+    return order < 0;
 }
 
 static void item_remove(Best *best, int place) {
@@ -31,12 +73,23 @@ static void item_remove(Best *best, int place) {
             (size_t)(best->num_items - place) * sizeof *best->items);
 }
 
+// The item that a plan may not be listed beside; -1 for none.
+static int rival_of(const Best *best, const Plan *plan) {
+    for (int i = 0; i < best->num_items; i++) {
+        const Plan *other = &best->items[i].candidate.plan;
+        const bool family =
+            best->distinct && splits_are_like(other, plan) && recompute_alike(other, plan);
+        if (family || plans_differ_in_layers(other, plan)) return i;
+    }
+    return -1;
+}
+
 void best_insert(Best *best, const Priced *priced) {
     if (best->worst_value > 0 && priced->value > best->worst_value) return;
-    for (int i = 0; best->distinct && i < best->num_items; i++) {
-        if (!plans_are_variants(&best->items[i].candidate.plan, &priced->candidate.plan)) continue;
-        if (compare_priced(&best->items[i], priced) < 0) return;
-        item_remove(best, i);
+    const int rival = rival_of(best, &priced->candidate.plan);
+    if (rival >= 0) {
+        if (!is_better_of_two(priced, &best->items[rival])) return;
+        item_remove(best, rival);
     }
     int place = best->num_items;
     while (place > 0 && compare_priced(priced, &best->items[place - 1]) < 0) place--;

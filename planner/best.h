@@ -16,7 +16,8 @@ typedef struct {
     double worst_value; // what is beyond is not kept; 0: everything may be
 } Best;
 
-// Keeps a price if it is among the best K.
+// Keeps a price if it is among the best K. Of plans that differ in nothing but how many layers they
+// recompute in the same way (none, the first k of each stage, all) only the best is one of them.
 void best_insert(Best *best, const Priced *priced);
 
 // A value above it cannot enter any more; INFINITY while fewer than K are known and all are wanted.
@@ -28,3 +29,7 @@ bool best_excludes(const Best *best, const Candidate *candidate);
 // Plans that split and run the job alike and differ in fine points: chunks, schedule, ZeRO stage,
 // cp_method.
 bool plans_are_variants(const Plan *a, const Plan *b);
+
+// Plans that are the same but for how many layers they recompute: none or some in full, or some
+// selectively.
+bool plans_differ_in_layers(const Plan *a, const Plan *b);

@@ -1,4 +1,4 @@
-#include "planner/harvest.h"
+#include "planner/harvest_walker.h"
 
 #include "workload/schedule.h"
 
@@ -68,57 +68,6 @@ int candidate_compare(const Candidate *a, const Candidate *b) {
 
 // --- The walk
 
-typedef struct {
-    const HarvestTask *task;
-    int split;
-    double available_bytes; // on one GPU
-    Harvest *out;
-    Pieces pieces;
-    Arena scratch; // of one family
-    // Bit 10 zero_stage + schedule: not even what does not shrink with a larger micro_batch fits.
-    uint64_t missed[SPACE_MAX_SERIES];
-} Walker;
-
-_Static_assert(4 * NUM_SCHEDULES <= 64, "a bit for each ZeRO stage and schedule");
-
-// What plans of a family share: blocks change only where ZeRO 2 scatters gradients and ZeRO 3
-// gathers weights in every micro-batch, prices also with the optimizer's share,
-// split backwards and hidden messages.
-// tests/planner/test_harvest.c holds this to be true.
-typedef struct {
-    int workload_key, prices_key;
-    Workload workload;
-    Prices prices;
-} Shared;
-
-// Chunks of dual pipelines are never those of another schedule (space.h), but lie like a V's.
-static int placement_key(const Plan *plan) {
-    return plan_is_dual(plan) ? 2 : plan_is_v(plan);
-}
-
-static const Workload *shared_workload(Walker *w, const Plan *plan, Shared *shared) {
-    int key = (plan->zero_stage >= 2 ? plan->zero_stage : 0) + 4 * placement_key(plan);
-    if (shared->workload_key != key) {
-        shared->workload = pieces_workload(&w->pieces, plan, &w->scratch);
-        shared->workload_key = key;
-        shared->prices_key = -1;
-    }
-    return &shared->workload;
-}
-
-static const Prices *shared_prices(Walker *w, const Plan *plan, Shared *shared) {
-    int optimizer = plan->zero_stage > 2 ? 2 : plan->zero_stage;
-    const Schedule *schedule = schedule_find(plan->schedule);
-    int key = 2 * (2 * optimizer + schedule->mixes_backwards) + schedule->splits_backward;
-    key = 2 * key + program_hides_messages(w->task->space->scenario, plan);
-    key = 3 * key + placement_key(plan);
-    if (shared->prices_key != key) {
-        shared->prices = pieces_prices(&w->pieces, plan, &shared->workload, &w->scratch);
-        shared->prices_key = key;
-    }
-    return &shared->prices;
-}
-
 static Candidate *candidate_add(Harvest *harvest) {
     if (harvest->num_candidates == harvest->capacity) {
         size_t capacity = harvest->capacity ? 2 * harvest->capacity : 64;
@@ -138,19 +87,18 @@ static void miss_keep(Harvest *out, const Plan *plan, const RankMemory *memory, 
     out->missing_bytes = missing;
 }
 
-// Whether a plan fits. Most do not, and most of those not even on the first rank: where that misses
-// by more than the closest miss so far, the other ranks are not asked.
-static bool plan_fits(const Walker *w, const Plan *plan, const Workload *workload,
-                      RankMemory *memory) {
-    const Scenario *scenario = w->task->space->scenario;
-    Harvest *out = w->out;
-    *memory = memory_closed_form(scenario, plan, workload, 0);
-    double missing = memory->device_bytes - w->available_bytes;
-    if (missing <= 0 || out->missing_bytes == 0 || missing < out->missing_bytes)
-        *memory = estimate_memory(scenario, plan, workload, &missing);
+bool plan_fits(HarvestWalker *w, const Plan *plan, RankMemory *memory) {
+    double missing;
+    *memory = family_memory(&w->parts, plan, &missing);
     if (missing <= 0) return true;
-    miss_keep(out, plan, memory, missing);
+    miss_keep(w->out, plan, memory, missing);
     return false;
+}
+
+bool fit_add(HarvestWalker *w, const Plan *plan) {
+    if (w->task->goal != HARVEST_FIT) return false;
+    *candidate_add(w->out) = (Candidate){.plan = *plan};
+    return true;
 }
 
 static bool is_excluded(const HarvestTask *task, double memory_bytes, double step_time_s,
@@ -165,8 +113,7 @@ static double least_value(const HarvestTask *task, double step_time_s, double bu
            (1 + task->raise_frac);
 }
 
-// Bounds a plan that fits; keeps it unless the bound is above the limit.
-static void plan_bound(Walker *w, const Plan *plan, const RankMemory *memory, Shared *shared) {
+void plan_bound(HarvestWalker *w, const Plan *plan, const RankMemory *memory) {
     const HarvestTask *task = w->task;
     const Scenario *scenario = task->space->scenario;
     if (task->excludes && task->loose &&
@@ -174,9 +121,10 @@ static void plan_bound(Walker *w, const Plan *plan, const RankMemory *memory, Sh
         w->out->pruned_by_bound++;
         return;
     }
-    const Prices *prices = shared_prices(w, plan, shared);
-    const double busy_s = mean_busy_s(plan, prices);
-    double step_time_s = estimate_lower_bound_s(scenario, plan, &shared->workload, prices);
+    const Prices prices = family_prices(&w->parts, plan);
+    const double busy_s = mean_busy_s(plan, &prices);
+    double step_time_s =
+        estimate_lower_bound_s(scenario, plan, family_workload(&w->parts, plan), &prices);
     double value = least_value(task, step_time_s, busy_s);
     if (task->objective == OBJECTIVE_MEMORY) value = memory->device_bytes;
     if (value > task->value_limit || is_excluded(task, memory->device_bytes, step_time_s, busy_s)) {
@@ -192,13 +140,55 @@ static void plan_bound(Walker *w, const Plan *plan, const RankMemory *memory, Sh
                                          .index = (int64_t)w->split << 32 | w->out->considered};
 }
 
-static bool loosely_excluded(const HarvestTask *task, const Plan *plan) {
+bool loosely_excluded(const HarvestTask *task, const Plan *plan) {
     if (!task->loose || task->goal != HARVEST_BOUND) return false;
     return least_value(task, loose_bound_s(task->loose, plan), 0) > task->value_limit;
 }
 
-static bool family_visit(void *context, const Plan *plans, int num_plans, int series) {
-    Walker *w = context;
+// With ZeRO 2 and 3 experts may be in no group, and are not gathered then.
+bool smaller_groups_hold_more(const HarvestWalker *w, const Plan *plan) {
+    return plan->zero_stage < 2 || w->task->space->scenario->model.num_experts == 0;
+}
+
+bool is_missed(const HarvestWalker *w, const SpaceFamily *family, const Plan *plan) {
+    const uint64_t bit = (uint64_t)1 << (NUM_SCHEDULES * plan->zero_stage + (int)plan->schedule);
+    if (!(w->missed[family->series] & bit)) return false;
+    return plan->zero_group == family->plans[0].zero_group || smaller_groups_hold_more(w, plan);
+}
+
+// Whether the plan with the next larger group missed.
+static bool group_missed(const HarvestWalker *w, const Plan *plan) {
+    const GroupMiss *last = &w->group_misses[plan->schedule];
+    return last->known && last->zero_stage == plan->zero_stage && smaller_groups_hold_more(w, plan);
+}
+
+// The plan of a family itself. Returns false to end the walk.
+static bool plan_visit(HarvestWalker *w, const SpaceFamily *family, const Plan *plan) {
+    Harvest *out = w->out;
+    const uint64_t bit = (uint64_t)1 << (NUM_SCHEDULES * plan->zero_stage + (int)plan->schedule);
+    RankMemory memory;
+    out->considered++;
+    if (is_missed(w, family, plan) || group_missed(w, plan)) {
+        out->pruned_by_memory++;
+    } else if (!plan_fits(w, plan, &memory)) {
+        // What lasts never needs less memory with more sequences at once (a law of
+        // tests/planner/test_harvest.c); activations may, by a little.
+        const double outside = memory.device_bytes - memory.peak_bytes;
+        if (plan->zero_group == family->plans[0].zero_group &&
+            memory_lasting_bytes(w->task->space->scenario, &memory) + outside > w->available_bytes)
+            w->missed[family->series] |= bit;
+        w->group_misses[plan->schedule] = (GroupMiss){plan->zero_stage, true};
+        out->pruned_by_memory++;
+    } else {
+        if (fit_add(w, plan)) return false;
+        layers_note_fit(w, family, plan);
+        plan_bound(w, plan, &memory);
+    }
+    return true;
+}
+
+static bool family_visit(void *context, const SpaceFamily *family) {
+    HarvestWalker *w = context;
     Harvest *out = w->out;
     if (w->task->deadline && deadline_is_over(w->task->deadline)) {
         out->cut_short = true;
@@ -208,33 +198,19 @@ static bool family_visit(void *context, const Plan *plans, int num_plans, int se
         out->considered++;
         return false;
     }
-    if (loosely_excluded(w->task, &plans[0])) {
-        out->considered += num_plans;
-        out->pruned_by_bound += num_plans;
-        return true;
-    }
-    Shared shared = {.workload_key = -1, .prices_key = -1};
     arena_reset(&w->scratch);
-    for (int i = 0; i < num_plans; i++) {
-        const Plan *plan = &plans[i];
-        uint64_t bit = (uint64_t)1 << (NUM_SCHEDULES * plan->zero_stage + (int)plan->schedule);
-        RankMemory memory;
-        out->considered++;
-        if (w->missed[series] & bit) {
-            out->pruned_by_memory++;
-        } else if (!plan_fits(w, plan, shared_workload(w, plan, &shared), &memory)) {
-            // What lasts never needs less memory with more sequences at once (a law of
-            // tests/planner/test_harvest.c); activations may, by a little.
-            const double outside = memory.device_bytes - memory.peak_bytes;
-            if (memory_lasting_bytes(w->task->space->scenario, &memory) + outside >
-                w->available_bytes)
-                w->missed[series] |= bit;
-            out->pruned_by_memory++;
-        } else if (w->task->goal == HARVEST_FIT) {
-            *candidate_add(out) = (Candidate){.plan = *plan};
+    family_start(&w->parts, family);
+    memset(w->group_misses, 0, sizeof w->group_misses);
+    layers_start(w, family);
+    const bool excluded = loosely_excluded(w->task, &family->plans[0]);
+    for (int i = 0; i < family->num_plans; i++) {
+        const Plan *plan = &family->plans[i];
+        if (family->num_layers[i] > 0 && !layers_visit(w, family, plan)) return false;
+        if (excluded || layers_beat(w, family, plan)) {
+            out->considered++;
+            out->pruned_by_bound++;
+        } else if (!plan_visit(w, family, plan)) {
             return false;
-        } else {
-            plan_bound(w, plan, &memory, &shared);
         }
     }
     return true;
@@ -242,15 +218,18 @@ static bool family_visit(void *context, const Plan *plans, int num_plans, int se
 
 bool harvest_split(const HarvestTask *task, int split, Harvest *out) {
     *out = (Harvest){0};
-    Walker *walker = ARENA_NEW(&out->arena, Walker);
+    HarvestWalker *walker = ARENA_NEW(&out->arena, HarvestWalker);
     walker->task = task;
     walker->split = split;
     walker->available_bytes = task->space->scenario->cluster.gpu.memory_available_bytes;
     walker->out = out;
     walker->pieces.scenario = task->space->scenario;
+    walker->parts = (FamilyParts){
+        .scenario = task->space->scenario, .pieces = &walker->pieces, .arena = &walker->scratch};
     bool walked = space_visit(task->space, split, &out->chunks, family_visit, walker);
     pieces_free(&walker->pieces);
     arena_free(&walker->scratch);
+    arena_free(&walker->layers_arena);
     return !walked && !out->cut_short;
 }
 

@@ -36,6 +36,12 @@ typedef struct {
     const Space *space;
     HarvestGoal goal;
     PlanObjective objective;
+    // Of plans that recompute more or fewer first layers in full, and are alike else, the fastest
+    // is wanted only. It recomputes fewest of those that fit: each further layer makes the backward
+    // of the chunk that holds it longer and nothing shorter, and the end of a step, the longest
+    // path through its Program, never falls where a duration rises (costmodel/step_time.h: a
+    // max-plus linear function of them). The others then count as pruned by their bound, unpriced.
+    bool first_layers_by_time;
     double raise_frac;       // by which the ranking's values are above the objective's at least
     const LooseCosts *loose; // NULL: no configuration is passed over by it
     double value_limit;      // a configuration whose bound is above it is passed over; INFINITY

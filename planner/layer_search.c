@@ -56,10 +56,12 @@ static double member_bound_s(const LayerSearch *s, const Plan *plan) {
     return loose_bound_s(&s->loose, plan) * (m + plan->pp - 1) / m;
 }
 
-static bool members_collect(void *context, const Plan *plans, int num_plans, int series) {
-    (void)series;
+// Hybrid sharding where it is stated only.
+static bool members_collect(void *context, const SpaceFamily *family) {
     LayerSearch *s = context;
-    for (int i = 0; i < num_plans; i++) {
+    const Plan *plans = family->plans;
+    for (int i = 0; i < family->num_plans; i++) {
+        if (plans[i].zero_group != plans[0].zero_group) continue;
         if (!may_be_strategy(s, &plans[i])) continue;
         if (s->num_members == s->capacity) {
             s->capacity = s->capacity ? 2 * s->capacity : 1024;

@@ -25,10 +25,12 @@ typedef struct {
     int num_plans, capacity;
 } PlanList;
 
-static bool plan_collect(void *context, const Plan *plans, int num_plans, int series) {
+// Recomputation of some layers and hybrid sharding where they are stated only.
+static bool plan_collect(void *context, const SpaceFamily *family) {
     PlanList *list = context;
-    (void)series;
-    for (int i = 0; i < num_plans; i++) {
+    const Plan *plans = family->plans;
+    for (int i = 0; i < family->num_plans; i++) {
+        if (plans[i].zero_group != plans[0].zero_group) continue;
         if (list->num_plans == list->capacity) {
             list->capacity = list->capacity ? 2 * list->capacity : 64;
             list->plans =

@@ -20,9 +20,9 @@ struct LooseEntry {
 
 // --- The table
 
-static Shape shape_of(const LooseCosts *costs, const Plan *plan) {
+static Shape shape_of(const Plan *plan) {
     // Where only some layers of each rank are recomputed, none is a bound.
-    bool whole = costs->scenario->parallel.recompute_layers == ABSENT;
+    bool whole = plan->recompute_layers == ABSENT;
     return (Shape){plan->tp,
                    plan->cp,
                    plan->ep,
@@ -68,7 +68,7 @@ static void table_grow(LooseCosts *costs) {
 static void shape_add(void *context, const Plan *plan) {
     LooseCosts *costs = context;
     table_grow(costs);
-    Shape shape = shape_of(costs, plan);
+    Shape shape = shape_of(plan);
     int *slot = slot_find(costs, &shape);
     if (*slot) return;
     costs->entries[costs->num_entries++] = (LooseEntry){.shape = shape, .plan = *plan};
@@ -114,7 +114,7 @@ static void entries_price(LooseCosts *costs, int num_threads, const Deadline *de
 }
 
 double loose_bound_s(const LooseCosts *costs, const Plan *plan) {
-    Shape shape = shape_of(costs, plan);
+    Shape shape = shape_of(plan);
     const LooseEntry *entry = &costs->entries[*slot_find(costs, &shape) - 1];
     return entry->microbatch_s / plan->pp * (double)plan->num_microbatches;
 }

@@ -2,6 +2,8 @@
 
 #include "planner/relax.h"
 
+#include <string.h>
+
 enum { MAX_TIMES_GPUS = 1024, MAX_GPUS = 1 << 20 };
 
 // What a plan that fits does in place of a constraint: "recompute full", "tp 8".
@@ -25,6 +27,10 @@ static const char *instead_text(const Constraint *constraint, const Plan *plan, 
     };
     if (constraint->kind == CONSTRAINT_STAGES) return "the default stages";
     if (!constraint_is_given(constraint, &spec)) return "the default";
+    if (strcmp(constraint->key, "recompute") == 0 && plan->recompute_layers != ABSENT)
+        return arena_printf(arena, "%s of %d layer%s a stage",
+                            constraint_text(constraint, &spec, arena), plan->recompute_layers,
+                            plan->recompute_layers == 1 ? "" : "s");
     return constraint_text(constraint, &spec, arena);
 }
 
@@ -37,6 +43,22 @@ static bool change_fits(const Scenario *changed, const PlannerOptions *options, 
     return relax_reaches(changed, HARVEST_FIT, options->num_threads, arena, plan);
 }
 
+// Where a stated zero_group is given up: the smallest larger one that suffices, for it changes
+// least.
+//   plan  one that fits without it
+static void group_narrow(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
+                         Plan *plan) {
+    const int all = plan->dp * plan->cp;
+    for (int group = scenario->parallel.zero_group + 1; group < plan->zero_group; group++) {
+        Scenario changed = *scenario;
+        Plan found;
+        changed.parallel.zero_group = group;
+        if (all % group != 0 || !change_fits(&changed, options, arena, &found)) continue;
+        *plan = found;
+        return;
+    }
+}
+
 static const char *one_given_up(const Scenario *scenario, const PlannerOptions *options,
                                 Arena *arena) {
     for (int i = 0; i < NUM_CONSTRAINTS; i++) {
@@ -46,6 +68,8 @@ static const char *one_given_up(const Scenario *scenario, const PlannerOptions *
         constraint_drop(constraint, &changed.parallel);
         Plan plan;
         if (!change_fits(&changed, options, arena, &plan)) continue;
+        if (strcmp(constraint->key, "zero_group") == 0)
+            group_narrow(scenario, options, arena, &plan);
         return arena_printf(
             arena, "with %s instead of %s (%s)", instead_text(constraint, &plan, arena),
             constraint_text(constraint, &scenario->parallel, arena), plan_describe(&plan, arena));

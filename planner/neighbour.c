@@ -57,7 +57,8 @@ static void plan_visit(Walk *w, Plan *plan, const char *change) {
     const Scenario *scenario = w->scenario;
     plan->sequence_parallel = w->plan->sequence_parallel && plan->tp > 1;
     if (w->plan->tp == 1) plan->sequence_parallel = plan->tp > 1;
-    plan->zero_group = plan_zero_group(scenario, plan->dp, plan->cp);
+    if (plan->dp * plan->cp != w->plan->dp * w->plan->cp)
+        plan->zero_group = plan_zero_group(scenario, plan->dp, plan->cp);
     plan->num_chunks = plan->pp * plan->vpp;
     if (plan->num_chunks != w->plan->num_chunks &&
         plan_default_chunks(&scenario->model, plan->num_chunks, &w->arena, &plan->chunks).code !=
@@ -102,18 +103,28 @@ static void factors_visit(Walk *w) {
         }
 }
 
+// "full", "full of 3 layers a stage".
+static const char *recompute_text(Walk *w) {
+    const Plan *plan = w->plan;
+    const char *name = RECOMPUTE_NAMES[plan->recompute];
+    if (plan->recompute == RECOMPUTE_NONE || plan->recompute_layers == ABSENT) return name;
+    return arena_printf(&w->arena, "%s of %d layer%s a stage", name, plan->recompute_layers,
+                        plan->recompute_layers == 1 ? "" : "s");
+}
+
 static void names_visit(Walk *w) {
     const Scenario *scenario = w->scenario;
     for (int recompute = 0; recompute < NUM_RECOMPUTES; recompute++) {
         Plan plan = *w->plan;
         if (recompute == (int)plan.recompute) continue;
         plan.recompute = (Recompute)recompute;
+        plan.recompute_layers = scenario->parallel.recompute_layers;
         plan.recompute_modules =
             recompute == RECOMPUTE_SELECTIVE ? plan_default_modules(scenario) : 0;
         arena_reset(&w->arena);
         plan_visit(w, &plan,
                    arena_printf(&w->arena, "recompute %s instead of %s", RECOMPUTE_NAMES[recompute],
-                                RECOMPUTE_NAMES[w->plan->recompute]));
+                                recompute_text(w)));
     }
     for (int stage = 0; stage <= 3; stage++) {
         Plan plan = *w->plan;
@@ -136,6 +147,42 @@ static void names_visit(Walk *w) {
     }
 }
 
+// Fewer layers of each stage recomputed: one less than all of them or than the first, and half.
+static void layers_visit(Walk *w) {
+    const bool all = w->plan->recompute_layers == ABSENT;
+    int most = w->plan->recompute_layers;
+    if (w->plan->recompute == RECOMPUTE_NONE || w->plan->layer_recompute) return;
+    if (all) most = plan_fullest_rank(w->plan);
+    for (int half = 0; half < 2; half++) {
+        Plan plan = *w->plan;
+        plan.recompute_layers = half ? most / 2 : most - 1;
+        if (plan.recompute_layers < 1 || (half && most / 2 == most - 1)) continue;
+        arena_reset(&w->arena);
+        plan_visit(w, &plan,
+                   arena_printf(&w->arena, "recompute_layers %d instead of %s%d",
+                                plan.recompute_layers, all ? "all " : "", most));
+    }
+}
+
+// The next larger and the next smaller number of ranks that share the shards.
+static void groups_visit(Walk *w) {
+    int groups[STACK_MAX_ZERO_GROUPS];
+    Scenario open = *w->scenario;
+    open.parallel.zero_group = ABSENT;
+    const int num = stack_zero_groups(w->rules, &open, w->plan, w->plan->zero_stage, groups);
+    for (int i = 0; i < num; i++) {
+        const bool next_larger = i + 1 < num && groups[i + 1] == w->plan->zero_group;
+        const bool next_smaller = i > 0 && groups[i - 1] == w->plan->zero_group;
+        if (!next_larger && !next_smaller) continue;
+        Plan plan = *w->plan;
+        plan.zero_group = groups[i];
+        arena_reset(&w->arena);
+        plan_visit(
+            w, &plan,
+            arena_printf(&w->arena, "zero_group %d instead of %d", groups[i], w->plan->zero_group));
+    }
+}
+
 void neighbours_visit(const Scenario *scenario, const Plan *plan, NeighbourVisit visit,
                       void *context) {
     // Chunks of dual pipelines are copies, an order from a file is of one number of ranks.
@@ -148,5 +195,7 @@ void neighbours_visit(const Scenario *scenario, const Plan *plan, NeighbourVisit
     degrees_visit(&w);
     factors_visit(&w);
     names_visit(&w);
+    layers_visit(&w);
+    groups_visit(&w);
     arena_free(&w.arena);
 }

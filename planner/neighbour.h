@@ -11,7 +11,8 @@ typedef void (*NeighbourVisit)(void *context, const Plan *plan, const char *chan
 
 // Visits, always in the same order, what is legal and the scenario's software can run of:
 // twice one of tp, pp, cp, dp and half of another; twice or half of ep, micro_batch or vpp; every
-// other recomputation, ZeRO stage and schedule. The scenario's constraints do not matter. Where the
+// other recomputation, ZeRO stage and schedule; one recomputed layer of each stage less, or half of
+// them; the next larger and smaller zero_group. The scenario's constraints do not matter. Where the
 // number of chunks changes they are the default ones.
 void neighbours_visit(const Scenario *scenario, const Plan *plan, NeighbourVisit visit,
                       void *context);

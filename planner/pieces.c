@@ -1,7 +1,9 @@
 #include "planner/pieces.h"
 
 static int kind_of(const Plan *plan) {
-    return (plan->zero_stage < 2 ? 0 : plan->zero_stage - 1) + (plan_is_dual(plan) ? 3 : 0);
+    const int zero = plan->zero_stage < 2 ? 0 : plan->zero_stage - 1;
+    const int recompute = 2 * (int)plan->recompute + (plan->recompute_layers >= 0);
+    return zero + 3 * (plan_is_dual(plan) + 2 * recompute);
 }
 
 static BlockPieces *pieces_find(Pieces *pieces, const Plan *plan) {

@@ -18,7 +18,8 @@ typedef struct {
     Arena arena;
 } BlockPieces;
 
-enum { PIECES_KINDS = 6 }; // ZeRO 0 or 1, 2, 3, each with and without dual pipelines
+// ZeRO 0 or 1, 2, 3; without and with dual pipelines; recomputation of all and of some layers.
+enum { PIECES_KINDS = 3 * 2 * NUM_RECOMPUTES * 2 };
 
 // Of one thread; zero-initialise but for the scenario.
 typedef struct {

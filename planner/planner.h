@@ -56,7 +56,8 @@ typedef struct {
     bool robust;              // rank by the upper end of the interval: of objectives that are
                               // proportional to the step time (planner/robust.h)
     bool exhaustive;          // price everything that fits; for tests and doubters
-    bool distinct;            // of plans that are variants of each other list the best only; for
+    bool distinct;            // of plans with the same degrees and micro_batch, and selective
+                              // recomputation or another, list the best only; for
                               // OBJECTIVE_MEMORY none that needs as much as a faster one
     bool brief;               // where nothing fits, do not look for what would
     int num_threads;          // 0 or 1: the calling one only; the result is the same

@@ -2,7 +2,6 @@
 // and may still be among the best is kept, then priced in the order of the tight bounds.
 #include "planner/best.h"
 #include "planner/conflict.h"
-#include "planner/explain.h"
 #include "planner/harvest.h"
 #include "planner/loose.h"
 #include "planner/miss.h"
@@ -10,6 +9,7 @@
 #include "planner/pricing.h"
 #include "planner/relax.h"
 #include "planner/robust.h"
+#include "planner/search_entries.h"
 #include "planner/share.h"
 #include "planner/space.h"
 #include "workload/schedule.h"
@@ -205,6 +205,12 @@ static double split_value(const Search *s, int split) {
            (1 + s->raise_frac);
 }
 
+// Recomputing more layers takes longer, and energy with it; the interval's upper end may not say
+// so.
+static bool first_layers_by_time(const PlannerOptions *options) {
+    return !options->exhaustive && !options->robust && options->objective != OBJECTIVE_MEMORY;
+}
+
 static Status harvest_round(Search *s, int first) {
     Harvest harvests[ROUND_SPLITS] = {0};
     Round round = {.splits = s->split_order + first, .harvests = harvests};
@@ -213,6 +219,7 @@ static Status harvest_round(Search *s, int first) {
     round.task = (HarvestTask){.space = &s->space,
                                .goal = HARVEST_BOUND,
                                .objective = s->options->objective,
+                               .first_layers_by_time = first_layers_by_time(s->options),
                                .raise_frac = s->raise_frac,
                                .loose = &s->loose,
                                .value_limit = INFINITY,
@@ -243,59 +250,6 @@ static Status harvest_all(Search *s) {
 
 // --- The result
 
-// The first earlier entry that this one is a variant of; -1 for none.
-static int variant_of(const PlannedEntry *entries, int entry) {
-    for (int i = 0; i < entry; i++)
-        if (plans_are_variants(&entries[i].plan, &entries[entry].plan)) return i;
-    return -1;
-}
-
-static const char *best_text(const Search *s, const Plan *best, Arena *arena) {
-    if (!s->stats.optimal)
-        return arena_printf(arena, "best of %lld priced in the time given",
-                            (long long)s->stats.priced);
-    const bool known = stack_has_plan(stack_rules(s->scenario), best);
-    return arena_printf(arena, "best of %lld configurations%s%s can run%s",
-                        (long long)s->stats.considered, known ? " that " : ", none of which ",
-                        s->scenario->training.stack.name,
-                        s->options->robust ? ", by the upper ends of their intervals" : "");
-}
-
-// Whether an entry before this plan needs the same memory and is no slower: nobody wants this one.
-static bool is_dominated(const PlannedEntry *entries, int num_entries, const Estimate *estimate) {
-    for (int i = 0; i < num_entries; i++) {
-        const Estimate *better = &entries[i].estimate;
-        double memory = better->memory.device_bytes / estimate->memory.device_bytes - 1;
-        if (fabs(memory) <= 1e-9 && better->step_time_s <= estimate->step_time_s) return true;
-    }
-    return false;
-}
-
-static void entries_build(const Search *s, Arena *arena, PlannerResult *out) {
-    const Best *best = &s->pricing.best;
-    const PlanObjective objective = s->options->objective;
-    const bool drop = objective == OBJECTIVE_MEMORY && best->distinct;
-    PlannedEntry *entries = ARENA_ARRAY(arena, s->stats.wanted, PlannedEntry);
-    int n = 0;
-    for (int i = 0; i < best->num_items && n < s->stats.wanted; i++) {
-        const Priced *priced = &best->items[i];
-        if (drop && is_dominated(entries, n, &priced->estimate)) continue;
-        PlannedEntry *entry = &entries[n];
-        entry->plan = plan_copy(&priced->candidate.plan, arena);
-        entry->estimate = priced->estimate;
-        entry->loses_frac = priced->value / best->items[0].value - 1;
-        entry->within_noise_of_best =
-            n == 0 || explain_within_noise(s->scenario, objective, &entries[0], entry);
-        entry->variant_of = variant_of(entries, n);
-        entry->why = n == 0               ? best_text(s, &entries[0].plan, arena)
-                     : s->options->robust ? explain_robust(&entries[0], entry, arena)
-                                          : explain_loss(objective, &entries[0], entry, arena);
-        n++;
-    }
-    out->entries = entries;
-    out->num_entries = n;
-}
-
 static void miss_build(const Search *s, Arena *arena, PlannerResult *out) {
     out->miss = (ClosestMiss){.plan = plan_copy(&s->miss, arena),
                               .memory = s->miss_memory,
@@ -311,8 +265,9 @@ static Status search_run(Search *s, Arena *arena, PlannerResult *out) {
     TRY(pricing_finish(&s->pricing));
     proof_set(s);
     s->stats.pruned_by_bound = s->stats.considered - s->stats.pruned_by_memory - s->stats.priced;
+    const SearchFound found = {s->scenario, s->options, &s->stats, &s->pricing.best};
     if (s->pricing.best.num_items > 0)
-        entries_build(s, arena, out);
+        search_entries(&found, arena, out);
     else if (s->missing_bytes > 0)
         miss_build(s, arena, out);
     return status_ok();

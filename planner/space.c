@@ -1,6 +1,7 @@
 #include "planner/space.h"
 
 #include "planner/balance.h"
+#include "planner/space_rules.h"
 #include "workload/schedule.h"
 
 #include <string.h>
@@ -109,9 +110,13 @@ typedef struct {
 typedef struct {
     const Scenario *scenario;
     const StackRules *rules;
+    SpaceRules open;
     Plan base; // degrees of the split and what the scenario or the contract fixes
     ChunkChoice chunks[SPACE_MAX_CHUNKINGS];
     int num_chunk_choices;
+    Plan *family; // [4 x NUM_SCHEDULES x zero groups]
+    int *num_layers;
+    int groups[STACK_MAX_ZERO_GROUPS];
     SpaceVisit visit;
     void (*visit_shape)(void *context, const Plan *shape); // in place of visit
     void *context;
@@ -220,98 +225,67 @@ static void chunk_choices(Walk *walk, Arena *arena) {
 
 // --- The dimensions inside
 
-static int zero_stages(const Walk *walk, const Plan *plan, int *stages) {
-    int given = walk->scenario->parallel.zero_stage;
-    bool has_experts = walk->scenario->model.num_experts > 0;
-    bool alone = plan->dp * plan->cp == 1 && (!has_experts || plan->expert_dp == 1);
-    if (given != ABSENT || alone) {
-        stages[0] = given != ABSENT ? given : walk->scenario->training.stack.default_zero_stage;
-        return 1;
+// Adds the plans of one ZeRO stage and zero group.
+static int family_add(const Walk *walk, const Plan *shape, bool dual, int num_plans) {
+    for (int kind = 0; kind < NUM_SCHEDULES; kind++) {
+        if (!space_has_schedule(&walk->open, shape, kind) || !schedule_find((ScheduleKind)kind))
+            continue;
+        Plan *plan = &walk->family[num_plans];
+        *plan = *shape;
+        plan->schedule = (ScheduleKind)kind;
+        if (plan_is_dual(plan) != dual) continue;
+        if (plan_check(walk->scenario, plan).code == STATUS_OK) num_plans++;
     }
-    int num_stages = 0;
-    unsigned open = plan->pp > 1 ? walk->rules->zero_stages_pipelined : walk->rules->zero_stages;
-    for (int stage = 0; stage <= 3; stage++)
-        if (open & 1u << stage) stages[num_stages++] = stage;
-    return num_stages;
+    return num_plans;
 }
 
-// Whether this schedule is worth its own configuration; its legality is plan_check's.
-static bool schedule_is_open(const Walk *walk, const Plan *plan, int kind) {
-    int given = walk->scenario->parallel.schedule;
-    // The contract runs interleaved with one chunk a rank as 1f1b.
-    if (given == SCHEDULE_INTERLEAVED && plan->vpp == 1) given = SCHEDULE_1F1B;
-    if (given != ABSENT) return given == kind;
-    if (plan->vpp == 1 && (plan->pp == 1 || plan->num_microbatches == 1))
-        return kind == SCHEDULE_1F1B;
-    if (!stack_has_schedule(walk->rules, (ScheduleKind)kind)) return false;
-    if (kind == SCHEDULE_1F1B) return plan->vpp == 1; // else plan_check refuses it, at length
-    if (kind == SCHEDULE_BREADTH_FIRST) return plan->vpp > 1;
-    if (kind != SCHEDULE_INTERLEAVED) return true;
-    bool whole = plan->num_microbatches % plan->pp == 0;
-    return plan->vpp > 1 && (whole || !walk->rules->whole_groups);
+Plan space_first_layers(const Plan *plan, int num_layers) {
+    Plan some = *plan;
+    some.recompute_layers = num_layers;
+    return some;
 }
 
-static bool visit_family(const Walk *walk, const Plan *shape, bool dual, int series) {
-    Plan family[SPACE_MAX_FAMILY];
+static bool visit_family(Walk *walk, const Plan *shape, bool dual, int series) {
     int num_plans = 0, stages[4];
-    int num_stages = zero_stages(walk, shape, stages);
+    int num_stages = space_zero_stages(&walk->open, shape, stages);
     for (int s = 0; s < num_stages; s++) {
-        for (int kind = 0; kind < NUM_SCHEDULES; kind++) {
-            if (!schedule_is_open(walk, shape, kind) || !schedule_find((ScheduleKind)kind))
-                continue;
-            Plan *plan = &family[num_plans];
-            *plan = *shape;
-            plan->zero_stage = stages[s];
-            plan->schedule = (ScheduleKind)kind;
-            if (plan_is_dual(plan) != dual) continue;
-            if (plan_check(walk->scenario, plan).code == STATUS_OK) num_plans++;
+        Plan plan = *shape;
+        plan.zero_stage = stages[s];
+        const int num_groups =
+            stack_zero_groups(walk->rules, walk->scenario, shape, stages[s], walk->groups);
+        for (int g = 0; g < num_groups; g++) {
+            plan.zero_group = walk->groups[g];
+            num_plans = family_add(walk, &plan, dual, num_plans);
         }
     }
-    return num_plans == 0 || walk->visit(walk->context, family, num_plans, series);
-}
-
-static bool visit_chunks(const Walk *walk, Plan *shape) {
-    int first =
-        ((int)shape->recompute * NUM_CP_METHODS + (int)shape->cp_method) * SPACE_MAX_CHUNKINGS;
-    for (int c = 0; c < walk->num_chunk_choices; c++) {
-        shape->vpp = walk->chunks[c].vpp;
-        shape->num_chunks = shape->pp * shape->vpp;
-        shape->chunks = walk->chunks[c].chunks;
-        plan_derive(walk->scenario, shape);
-        if (!visit_family(walk, shape, walk->chunks[c].dual, first + c)) return false;
+    if (num_plans == 0) return true;
+    SpaceFamily family = {.plans = walk->family,
+                          .num_plans = num_plans,
+                          .series = series,
+                          .num_layers = walk->num_layers};
+    for (int i = 0; i < num_plans; i++) {
+        walk->num_layers[i] = space_most_layers(&walk->open, &walk->family[i]);
+        if (walk->num_layers[i] > family.most_layers) family.most_layers = walk->num_layers[i];
     }
-    return true;
+    return walk->visit(walk->context, &family);
 }
 
 static bool visit_shape(const Walk *walk, Plan *shape) {
-    if (!walk->visit_shape) return visit_chunks(walk, shape);
     shape->vpp = 1;
     shape->num_chunks = shape->pp;
     shape->schedule = SCHEDULE_1F1B;
     plan_derive(walk->scenario, shape);
-    if (plan_check(walk->scenario, shape).code == STATUS_OK)
-        walk->visit_shape(walk->context, shape);
-    return true;
-}
-
-static bool method_is_open(const Walk *walk, int cp, int method) {
-    int given = walk->scenario->parallel.cp_method;
-    if (given != ABSENT) return given == method;
-    const Model *model = &walk->scenario->model;
-    if (cp == 1 || !stack_has_any_cp(walk->rules, model)) return method == CP_RING; // cp was given
-    return stack_has_cp(walk->rules, model, (CpMethod)method);
-}
-
-static bool visit_methods(const Walk *walk, Plan *shape) {
-    for (int method = 0; method < NUM_CP_METHODS; method++) {
-        if (!method_is_open(walk, shape->cp, method)) continue;
-        shape->cp_method = (CpMethod)method;
-        if (!visit_shape(walk, shape)) return false;
+    if (plan_check(walk->scenario, shape).code != STATUS_OK) return true;
+    walk->visit_shape(walk->context, shape);
+    if (shape->recompute_layers == ABSENT && stack_has_first_layers(walk->rules, shape)) {
+        const Plan some = space_first_layers(shape, 1);
+        walk->visit_shape(walk->context, &some);
     }
     return true;
 }
 
-static bool visit_recomputes(const Walk *walk, Plan *shape) {
+// All recomputations of one way to cut the layers; of the shape alone where there is none.
+static bool visit_recomputes(Walk *walk, Plan *shape, const ChunkChoice *chunks, int series) {
     const ParallelSpec *spec = &walk->scenario->parallel;
     for (int recompute = 0; recompute < NUM_RECOMPUTES; recompute++) {
         if (!may_be(spec->recompute, recompute)) continue;
@@ -321,12 +295,38 @@ static bool visit_recomputes(const Walk *walk, Plan *shape) {
             shape->recompute_modules = spec->recompute_modules == ABSENT
                                            ? plan_default_modules(walk->scenario)
                                            : spec->recompute_modules;
-        if (!visit_methods(walk, shape)) return false;
+        if (!chunks && !visit_shape(walk, shape)) return false;
+        if (!chunks) continue;
+        const int own = recompute * NUM_CP_METHODS * SPACE_MAX_CHUNKINGS + series;
+        if (!visit_family(walk, shape, chunks->dual, own)) return false;
     }
     return true;
 }
 
-static bool visit_micro_batches(const Walk *walk) {
+static bool visit_chunks(Walk *walk, Plan *shape) {
+    const int first = (int)shape->cp_method * SPACE_MAX_CHUNKINGS;
+    for (int c = 0; c < walk->num_chunk_choices; c++) {
+        shape->vpp = walk->chunks[c].vpp;
+        shape->num_chunks = shape->pp * shape->vpp;
+        shape->chunks = walk->chunks[c].chunks;
+        plan_derive(walk->scenario, shape);
+        if (!visit_recomputes(walk, shape, &walk->chunks[c], first + c)) return false;
+    }
+    return true;
+}
+
+static bool visit_methods(Walk *walk, Plan *shape) {
+    for (int method = 0; method < NUM_CP_METHODS; method++) {
+        if (!space_has_method(&walk->open, shape->cp, method)) continue;
+        shape->cp_method = (CpMethod)method;
+        const bool on =
+            walk->visit_shape ? visit_recomputes(walk, shape, NULL, 0) : visit_chunks(walk, shape);
+        if (!on) return false;
+    }
+    return true;
+}
+
+static bool visit_micro_batches(Walk *walk) {
     const Scenario *scenario = walk->scenario;
     int64_t batch = scenario->training.global_batch / walk->base.dp; // of one replica
     int given = scenario->parallel.micro_batch;
@@ -335,23 +335,41 @@ static bool visit_micro_batches(const Walk *walk) {
         if (batch % micro_batch != 0) continue;
         Plan shape = walk->base;
         shape.micro_batch = micro_batch;
-        if (!visit_recomputes(walk, &shape)) return false;
+        if (!visit_methods(walk, &shape)) return false;
     }
     return true;
 }
 
+static Walk walk_start(const Space *space) {
+    return (Walk){.scenario = space->scenario,
+                  .rules = space->rules,
+                  .open = {space->scenario, space->rules}};
+}
+
 bool space_visit(const Space *space, int split, Arena *arena, SpaceVisit visit, void *context) {
-    Walk walk = {.scenario = space->scenario, .rules = space->rules};
-    walk.visit = visit;
-    walk.context = context;
-    walk.base = base_plan(space->scenario, &space->splits[split]);
-    chunk_choices(&walk, arena);
-    return visit_micro_batches(&walk);
+    Arena own = {0};
+    Walk *walk = ARENA_NEW(&own, Walk);
+    *walk = walk_start(space);
+    walk->visit = visit;
+    walk->context = context;
+    walk->base = base_plan(space->scenario, &space->splits[split]);
+    int num_groups = 1;
+    for (int stage = 1; stage <= 3; stage++) {
+        const int n =
+            stack_zero_groups(space->rules, space->scenario, &walk->base, stage, walk->groups);
+        if (n > num_groups) num_groups = n;
+    }
+    walk->family = ARENA_ARRAY(&own, 4 * NUM_SCHEDULES * num_groups, Plan);
+    walk->num_layers = ARENA_ARRAY(&own, 4 * NUM_SCHEDULES * num_groups, int);
+    chunk_choices(walk, arena);
+    const bool walked = visit_micro_batches(walk);
+    arena_free(&own);
+    return walked;
 }
 
 void space_visit_shapes(const Space *space, int split, void (*visit)(void *context, const Plan *),
                         void *context) {
-    Walk walk = {.scenario = space->scenario, .rules = space->rules};
+    Walk walk = walk_start(space);
     walk.visit_shape = visit;
     walk.context = context;
     walk.base = base_plan(space->scenario, &space->splits[split]);

@@ -1,8 +1,9 @@
 // planner/space.h - every legal configuration of a scenario, each once.
 //
 // The product of tp, pp, cp, dp, ep, etp, vpp, the split of layers over chunks, micro_batch,
-// recompute, cp_method, ZeRO stage and schedule, restricted to what the scenario's `parallel`
-// leaves free and plan_check allows. Degrees are any divisors, powers of two or not. Where a value
+// recompute (none, selective, full; of all layers or of the first of each stage), cp_method, ZeRO
+// stage and group, and schedule, restricted to what the scenario's `parallel` leaves free and
+// plan_check allows. Degrees are any divisors, powers of two or not. Where a value
 // makes no difference it is not a dimension: no cp_method at cp 1, no sequence_parallel at tp 1, no
 // ZeRO stage where nothing is replicated, no schedule at pp 1 or with a single micro-batch.
 // Bounds of the space where the scenario does not say otherwise; a given value lifts its bound:
@@ -12,7 +13,10 @@
 //   vpp          up to SPACE_MAX_UNEVEN_VPP any; above, those that split the layers evenly
 //   splits       of dual pipelines the default one
 //   sequence_parallel  on where tp > 1
-//   zero_stage, schedule, cp_method, splits  what the scenario's stack can run (stack_rules.h)
+//   zero_stage, zero_group, recompute_layers, schedule, cp_method, splits
+//                what the scenario's stack can run (stack_rules.h); zero_group of ZeRO 1 to 3 only,
+//                recompute_layers from 1 to one less than the fullest rank has, or to what it has
+//                where MTP layers, which then are not recomputed, make a difference
 #pragma once
 
 #include "base/arena.h"
@@ -24,7 +28,6 @@ enum {
     SPACE_MIN_CP_TOKENS = 256,
     SPACE_MAX_MICRO_BATCH = 64,
     SPACE_MAX_UNEVEN_VPP = 4,
-    SPACE_MAX_FAMILY = 4 * NUM_SCHEDULES, // ZeRO stages x schedules
     SPACE_MAX_CHUNKINGS = 128,
     SPACE_MAX_SERIES = NUM_RECOMPUTES * NUM_CP_METHODS * SPACE_MAX_CHUNKINGS,
 };
@@ -44,19 +47,34 @@ typedef struct {
 // Lays out the ranks in all ways the cluster, the model and the constraints allow.
 void space_build(const Scenario *scenario, Arena *arena, Space *out);
 
-// Plans that differ in ZeRO stage and schedule only, in the order of their ZeRO stages.
-//   plans    [num_plans] >= 1; legal; their chunks lie in the arena given to space_visit
-//   series   >= 0, < SPACE_MAX_SERIES; families of one series differ in micro_batch only and come
-//            in its ascending order
-//   returns  false to end the walk
-typedef bool (*SpaceVisit)(void *context, const Plan *plans, int num_plans, int series);
+// Plans that differ in ZeRO stage, zero_group and schedule only: stages ascending, of each the
+// largest group first, of each all schedules.
+typedef struct {
+    const Plan *plans; // [num_plans]; legal; their chunks lie in the arena given to space_visit
+    int num_plans;     // >= 1
+    // >= 0, < SPACE_MAX_SERIES; families of one series differ in micro_batch only and come in its
+    // ascending order
+    int series;
+    // Each plan with the first 1 to num_layers[its place] layers of each stage recomputed is a
+    // configuration too; 0: none are. Legal like the plan itself, they are not walked one by one,
+    // as there are many: space_first_layers.
+    const int *num_layers; // [num_plans]
+    int most_layers;       // the largest of them
+} SpaceFamily;
 
-// Calls visit with all families of one split, always in the same order.
+// The plan of a family with the first layers recomputed.
+Plan space_first_layers(const Plan *plan, int num_layers);
+
+//   returns  false to end the walk
+typedef bool (*SpaceVisit)(void *context, const SpaceFamily *family);
+
+// Calls visit with all families of one split, always in the same order; those that differ in
+// recomputation only come one after the other, in the order of Recompute.
 //   arena    of the plans' chunks; visit must not reset it
 //   returns  false where visit ended the walk
 bool space_visit(const Space *space, int split, Arena *arena, SpaceVisit visit, void *context);
 
-// Calls visit with one legal plan for each micro_batch, recompute and cp_method of a split; its
-// vpp is 1 and its chunks are not set.
+// Calls visit with one legal plan for each micro_batch, recompute and cp_method of a split, and one
+// for recomputation of some first layers; its vpp is 1 and its chunks are not set.
 void space_visit_shapes(const Space *space, int split, void (*visit)(void *context, const Plan *),
                         void *context);

@@ -79,8 +79,21 @@ Workload workload_build(const Scenario *scenario, const Plan *plan, Arena *arena
 Workload workload_build_like(const Scenario *scenario, const Plan *plan, const Workload *like,
                              Arena *arena);
 
-// Whether the blocks of two plans of one scenario are the same: they may differ in chunks, schedule
-// and ZeRO stage below 2. From 2 on every backward scatters its gradients, from 3 on weights are
+// What a plan that recomputes the first layers of each stage holds at least, and all that recompute
+// fewer: its chunks without the backward of what is recomputed, without the parts of backwards that
+// are split, and without what a head leaves in pieces. Of these every chunk holds no more the more
+// layers are recomputed, if a recomputed layer keeps no more than another and its forward needs no
+// more (workload_layers_hold_less): turning one layer into a recomputed one lowers what each block
+// before or after it finds kept, and the forward's peak. What is left out is not so: a recomputed
+// layer's backward finds one input more kept for each further layer that is recomputed.
+//   like  the plan's workload
+Workload workload_layers_floor(const Scenario *scenario, const Plan *plan, const Workload *like,
+                               Arena *arena);
+bool workload_layers_hold_less(const Scenario *scenario, const Workload *workload);
+
+// Whether the blocks of two plans of one scenario are the same: they may differ in chunks,
+// schedule, in how many first layers of a stage are recomputed where both say so, ZeRO stage below
+// 2 and its zero_group. From 2 on every backward scatters its gradients, from 3 on weights are
 // gathered in every pass. Lists of how layers are recomputed are alike only where they are one.
 bool plans_share_blocks(const Plan *a, const Plan *b);
 

@@ -2,6 +2,7 @@
 #include "workload/chunk.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { BLOCKS_PER_KIND = 3 }; // recomputed, not recomputed; selective where layers differ
 
@@ -136,6 +137,12 @@ static Chunk chunk_build(const Scenario *scenario, const Plan *plan, const Workl
     return chunk;
 }
 
+static bool is_recomputed_layer(const Scenario *scenario, int block) {
+    for (int k = 0; k < scenario->model.num_kinds; k++)
+        if (block == layer_block_index(k, true)) return true;
+    return false;
+}
+
 static Chunk vocab_chunk_build(const Workload *workload, int block) {
     Chunk chunk = {0};
     BlockRun run = {block, 1};
@@ -151,5 +158,26 @@ const Chunk *chunks_build(const Scenario *scenario, const Plan *plan, const Work
     if (!plan->vocab_barriers) return chunks;
     chunks[plan->num_chunks + VOCAB_INPUT] = vocab_chunk_build(w, BLOCK_VOCAB_INPUT);
     chunks[plan->num_chunks + VOCAB_OUTPUT] = vocab_chunk_build(w, BLOCK_VOCAB_OUTPUT);
+    return chunks;
+}
+
+const Chunk *chunks_floor(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                          Arena *arena) {
+    Chunk *chunks = ARENA_ARRAY(arena, plan_all_chunks(plan), Chunk);
+    memcpy(chunks, workload->chunks, (size_t)plan_all_chunks(plan) * sizeof *chunks);
+    for (int c = 0; c < plan->num_chunks; c++) {
+        Chunk *chunk = &chunks[c];
+        BlockRun runs[MAX_BLOCKS];
+        const int num_runs = runs_of(chunk, runs);
+        double before = 0;
+        chunk->backward_peak_bytes = chunk->input_peak_bytes = chunk->weight_peak_bytes = 0;
+        for (int i = 0; i < num_runs; i++) {
+            const Block *b = &workload->blocks[runs[i].block];
+            before += runs[i].count * b->saved_bytes;
+            if (is_recomputed_layer(scenario, runs[i].block)) continue;
+            chunk->backward_peak_bytes = fmax(chunk->backward_peak_bytes,
+                                              before - chunk->saved_bytes + b->backward_peak_bytes);
+        }
+    }
     return chunks;
 }

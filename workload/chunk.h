@@ -7,6 +7,11 @@
 const Chunk *chunks_build(const Scenario *scenario, const Plan *plan, const Workload *workload,
                           Arena *arena);
 
+// The same chunks for workload_layers_floor.
+//   workload  with its chunks
+const Chunk *chunks_floor(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                          Arena *arena);
+
 // Where the block of a layer kind is, and where it is if the plan says of each layer how it is
 // recomputed.
 int layer_block_index(int kind, bool recomputed);

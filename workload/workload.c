@@ -289,15 +289,35 @@ Workload workload_build_like(const Scenario *scenario, const Plan *plan, const W
     return w;
 }
 
+Workload workload_layers_floor(const Scenario *scenario, const Plan *plan, const Workload *like,
+                               Arena *arena) {
+    Workload w = *like;
+    w.blocks[BLOCK_HEAD].unusable_bytes = 0;
+    w.chunks = chunks_floor(scenario, plan, like, arena);
+    return w;
+}
+
+bool workload_layers_hold_less(const Scenario *scenario, const Workload *workload) {
+    for (int k = 0; k < scenario->model.num_kinds; k++) {
+        const Block *all = workload_layer_block(workload, k, false);
+        const Block *some = workload_layer_block(workload, k, true);
+        if (some->saved_bytes > all->saved_bytes || some->deferred_bytes > all->deferred_bytes ||
+            some->forward_peak_bytes > all->forward_peak_bytes)
+            return false;
+    }
+    return true;
+}
+
 bool plans_share_blocks(const Plan *a, const Plan *b) {
     const int zero_a = a->zero_stage < 2 ? 0 : a->zero_stage;
     const int zero_b = b->zero_stage < 2 ? 0 : b->zero_stage;
-    return zero_a == zero_b && a->tp == b->tp && a->pp == b->pp && a->dp == b->dp &&
-           a->cp == b->cp && a->ep == b->ep && a->etp == b->etp &&
+    const bool same_shards = zero_a == 0 || a->zero_group == b->zero_group;
+    const bool same_layers = (a->recompute_layers < 0) == (b->recompute_layers < 0);
+    return zero_a == zero_b && same_shards && same_layers && a->tp == b->tp && a->pp == b->pp &&
+           a->dp == b->dp && a->cp == b->cp && a->ep == b->ep && a->etp == b->etp &&
            a->micro_batch == b->micro_batch && a->sequence_parallel == b->sequence_parallel &&
-           a->zero_group == b->zero_group && a->reshard_after_forward == b->reshard_after_forward &&
-           a->recompute == b->recompute && a->recompute_modules == b->recompute_modules &&
-           a->recompute_layers == b->recompute_layers && a->cp_method == b->cp_method &&
+           a->reshard_after_forward == b->reshard_after_forward && a->recompute == b->recompute &&
+           a->recompute_modules == b->recompute_modules && a->cp_method == b->cp_method &&
            a->layer_recompute == b->layer_recompute && a->vocab_barriers == b->vocab_barriers &&
            plan_is_dual(a) == plan_is_dual(b);
 }

@@ -17,6 +17,7 @@ static const double SAME_FRAC = 1e-12;
 typedef struct {
     int num, num_experts, num_interleaved, num_blocking, num_split, num_uneven, num_tied;
     int num_cp, num_sharded, num_repeating, num_unknown, num_wrong;
+    int num_spaces; // looked at
 } Seen;
 
 static bool is_uneven(const Plan *plan) {
@@ -67,10 +68,14 @@ static void scenario_make(const char *model, const char *cluster, const char *tr
     out->cluster.gpu.memory_available_bytes = 1e15;
 }
 
-// Compares about `wanted` configurations of a scenario's space.
-static void configurations_compare(const Scenario *scenario, size_t wanted, Seen *seen) {
+// Compares about `wanted` configurations of a scenario's space. Recomputed are all layers, or every
+// other time the first two of each stage: numbers in between would be most of the space.
+static void configurations_compare(const Scenario *job, size_t wanted, Seen *seen) {
     Arena arena = {0};
     Space space;
+    Scenario own = *job;
+    const Scenario *scenario = &own;
+    own.parallel.recompute_layers = seen->num_spaces++ % 2 ? 2 : job->model.num_layers;
     space_build(scenario, &arena, &space);
     const HarvestTask task = {.space = &space, .goal = HARVEST_BOUND, .value_limit = INFINITY};
     Harvest *harvests = ARENA_ARRAY(&arena, space.num_splits, Harvest);

@@ -80,3 +80,15 @@ const char *case_key(const Plan *plan, Arena *arena) {
         key = arena_printf(arena, "%s %d", key, plan->chunks[c].num_layers);
     return key;
 }
+
+int case_num_plans(const SpaceFamily *family) {
+    int num = family->num_plans;
+    for (int i = 0; i < family->num_plans; i++) num += family->num_layers[i];
+    return num;
+}
+
+Plan case_plan(const SpaceFamily *family, int i) {
+    int plan = 0;
+    for (; i > family->num_layers[plan]; plan++) i -= 1 + family->num_layers[plan];
+    return i == 0 ? family->plans[plan] : space_first_layers(&family->plans[plan], i);
+}

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "planner/planner.h"
+#include "planner/space.h"
 
 // How many scenarios a test looks at: all with MESHWRIGHT_TEST_FULL in the environment, else a
 // third.
@@ -20,3 +21,7 @@ Status case_preset(const char *model, const char *cluster, int seq_len, int glob
 
 // Text that tells any two configurations apart.
 const char *case_key(const Plan *plan, Arena *arena);
+
+// All configurations of a family, those with some layers recomputed among them.
+int case_num_plans(const SpaceFamily *family);
+Plan case_plan(const SpaceFamily *family, int i);

@@ -101,6 +101,35 @@ static void a_constraint_in_the_way_is_told(void) {
     arena_free(&arena);
 }
 
+// A stated number of layers and ranks is more than the job needs: fewer layers, and another group.
+static void fewer_layers_and_other_groups_are_neighbours(void) {
+    static const char *const CHANGES[] = {"recompute_layers 5 instead of 6",
+                                          "recompute_layers 3 instead of 6",
+                                          "zero_group 8 instead of 4", "zero_group 2 instead of 4",
+                                          "recompute none instead of full of 6 layers a stage"};
+    Arena arena = {0};
+    Scenario scenario;
+    CU_ASSERT_EQUAL_FATAL(case_preset("llama-3.1-8b", "dgx-h100:2", 4096, 64,
+                                      "{\"tp\": 1, \"pp\": 2, \"micro_batch\": 1, \"recompute\": "
+                                      "\"full\", \"recompute_layers\": 6, \"zero_group\": 4}",
+                                      &arena, &scenario)
+                              .code,
+                          STATUS_OK);
+    Plan plan;
+    Estimate estimate;
+    CU_ASSERT_EQUAL_FATAL(plan_resolve(&scenario, &arena, &plan).code, STATUS_OK);
+    CU_ASSERT_EQUAL(estimate_plan(&scenario, &plan, &arena, &estimate, NULL).code, STATUS_OK);
+    for (size_t i = 0; i < sizeof CHANGES / sizeof *CHANGES; i++) {
+        Visits v = {.scenario = &scenario, .plan = &plan, .wanted = CHANGES[i]};
+        neighbours_visit(&scenario, &plan, neighbour_note, &v);
+        CU_ASSERT(v.step_time_s > 0); // it was among them
+        CU_ASSERT_EQUAL(v.num_illegal + v.num_same, 0);
+        const bool fewer = strstr(CHANGES[i], "zero_group") == NULL;
+        if (fewer) CU_ASSERT(v.step_time_s < estimate.step_time_s);
+    }
+    arena_free(&arena);
+}
+
 // A pipeline of full recomputation because nothing else fits.
 static void memory_is_the_limit_where_it_forbids_most(void) {
     Arena arena = {0};
@@ -153,6 +182,7 @@ CU_TestInfo advice_tests[] = {
     {"neighbours_are_legal_and_differ", neighbours_are_legal_and_differ},
     {"the_best_has_no_change_that_fits", the_best_has_no_change_that_fits},
     {"a_constraint_in_the_way_is_told", a_constraint_in_the_way_is_told},
+    {"fewer_layers_and_other_groups_are_neighbours", fewer_layers_and_other_groups_are_neighbours},
     {"memory_is_the_limit_where_it_forbids_most", memory_is_the_limit_where_it_forbids_most},
     {"advice_is_one_sentence", advice_is_one_sentence},
     {"there_is_none_for_memory_and_energy", there_is_none_for_memory_and_energy},

@@ -77,13 +77,13 @@ static bool beats(const Point *a, const Point *b, int num_axes) {
     return better;
 }
 
-static bool plans_check(void *context, const Plan *plans, int num_plans, int series) {
+static bool plans_check(void *context, const SpaceFamily *family) {
     Check *check = context;
-    (void)series;
-    for (int i = 0; i < num_plans; i++) {
+    for (int i = 0; i < case_num_plans(family); i++) {
+        const Plan plan = case_plan(family, i);
         Arena arena = {0};
         Estimate estimate;
-        Status status = estimate_plan(check->scenario, &plans[i], &arena, &estimate, NULL);
+        Status status = estimate_plan(check->scenario, &plan, &arena, &estimate, NULL);
         CU_ASSERT_EQUAL(status.code, STATUS_OK);
         arena_free(&arena);
         if (!estimate.fits) continue;

@@ -1,6 +1,8 @@
 // What the search takes for granted: bounds are bounds, and shared pieces are the same.
 #include "planner/harvest.h"
 
+#include "planner/best.h"
+#include "planner/harvest_family.h"
 #include "planner/loose.h"
 #include "tests/planner/planner_case.h"
 
@@ -128,17 +130,20 @@ static double static_bytes(const Scenario *scenario, const Plan *plan, const Wor
     return least;
 }
 
-static bool memory_visit(void *context, const Plan *plans, int num_plans, int series) {
+static bool memory_visit(void *context, const SpaceFamily *family) {
     Memory *m = context;
-    for (int i = 0; i < num_plans; i++) {
+    for (int i = 0; i < case_num_plans(family); i++) {
+        const Plan plan = case_plan(family, i);
         Arena arena = {0};
-        Workload workload = workload_build(m->scenario, &plans[i], &arena);
-        double missing, bytes = static_bytes(m->scenario, &plans[i], &workload);
-        estimate_memory(m->scenario, &plans[i], &workload, &missing);
-        double *last = &m->last_bytes[series][plans[i].zero_stage][plans[i].schedule];
-        m->num_falling += bytes < *last * (1 - 1e-12);
+        Workload workload = workload_build(m->scenario, &plan, &arena);
+        double missing, bytes = static_bytes(m->scenario, &plan, &workload);
+        estimate_memory(m->scenario, &plan, &workload, &missing);
         m->num_fitting += missing <= 0;
-        *last = bytes;
+        if (plan.zero_group == family->plans[0].zero_group) {
+            double *last = &m->last_bytes[family->series][plan.zero_stage][plan.schedule];
+            m->num_falling += bytes < *last * (1 - 1e-12);
+            *last = bytes;
+        }
         arena_free(&arena);
     }
     return true;
@@ -166,11 +171,147 @@ static void more_sequences_at_once_never_need_less_static_memory(void) {
     }
 }
 
+// --- Some layers recomputed
+
+typedef struct {
+    const Scenario *scenario;
+    int num_plans, num_floors_above, num_rising, num_above_smaller, num_faster, num_worse_ranks;
+} Layers;
+
+// The account of the worst rank, every rank looked at.
+static double worst_peak_bytes(const Scenario *scenario, const Plan *plan,
+                               const Workload *workload) {
+    double worst = 0;
+    for (int rank = 0; rank < plan->pp; rank++)
+        worst = fmax(worst, memory_closed_form(scenario, plan, workload, rank).peak_bytes);
+    return worst;
+}
+
+// What is said of memory in planner/harvest_family.h and workload/block.h.
+static void layers_memory_check(Layers *l, FamilyParts *parts, const Plan *plan,
+                                double *last_floor) {
+    Arena arena = {0};
+    double missing, shared_missing;
+    const Workload workload = workload_build(l->scenario, plan, &arena);
+    const RankMemory memory = estimate_memory(l->scenario, plan, &workload, &missing);
+    const RankMemory shared = family_memory(parts, plan, &shared_missing);
+    CU_ASSERT_EQUAL(shared.device_bytes, memory.device_bytes);
+    CU_ASSERT_EQUAL(shared_missing, missing);
+    l->num_worse_ranks +=
+        worst_peak_bytes(l->scenario, plan, &workload) > memory.peak_bytes * (1 + 1e-12);
+    if (plan->recompute_layers > 0) {
+        const double floor = family_floor_missing(parts, plan);
+        l->num_floors_above += floor > missing;
+        l->num_rising += floor > *last_floor * (1 + 1e-9);
+        *last_floor = floor;
+    }
+    arena_free(&arena);
+}
+
+static void layers_time_check(Layers *l, const Plan *plan, double *last_s) {
+    Arena arena = {0};
+    Estimate estimate;
+    CU_ASSERT_EQUAL(estimate_plan(l->scenario, plan, &arena, &estimate, NULL).code, STATUS_OK);
+    l->num_faster += estimate.step_time_s < *last_s * (1 - 1e-12);
+    *last_s = estimate.step_time_s;
+    arena_free(&arena);
+}
+
+static bool layers_check(void *context, const SpaceFamily *family) {
+    Layers *l = context;
+    Pieces pieces = {.scenario = l->scenario};
+    Arena scratch = {0};
+    FamilyParts parts = {.scenario = l->scenario, .pieces = &pieces, .arena = &scratch};
+    family_start(&parts, family);
+    for (int i = 0; i < family->num_plans; i++) {
+        double floor = INFINITY, last_s = 0;
+        Plan none = family->plans[i];
+        if (family->num_layers[i] == 0) continue;
+        none.recompute = RECOMPUTE_NONE;
+        layers_time_check(l, &none, &last_s);
+        for (int k = 1; k <= family->num_layers[i]; k++) {
+            const Plan some = space_first_layers(&family->plans[i], k);
+            layers_memory_check(l, &parts, &some, &floor);
+            layers_time_check(l, &some, &last_s);
+            l->num_plans++;
+        }
+        layers_memory_check(l, &parts, &family->plans[i], &floor);
+        layers_time_check(l, &family->plans[i], &last_s);
+    }
+    pieces_free(&pieces);
+    arena_free(&scratch);
+    return true;
+}
+
+static void more_recomputed_layers_take_longer_and_have_a_falling_floor(void) {
+    Layers l = {0};
+    for (int number = 0; number < case_count(60); number += 2) {
+        Arena arena = {0};
+        Scenario scenario;
+        Case c;
+        case_open(number, &arena, &scenario, &c);
+        scenario.cluster.gpu.memory_available_bytes /= 2; // so that the floor misses too
+        l.scenario = &scenario;
+        for (int split = 0; split < c.space.num_splits; split += 1 + number % 3)
+            space_visit(&c.space, split, &arena, layers_check, &l);
+        loose_free(&c.loose);
+        arena_free(&arena);
+    }
+    CU_ASSERT(l.num_plans > 1000);
+    CU_ASSERT_EQUAL(l.num_floors_above, 0);
+    CU_ASSERT_EQUAL(l.num_rising, 0);
+    CU_ASSERT_EQUAL(l.num_faster, 0);
+    CU_ASSERT_EQUAL(l.num_worse_ranks, 0);
+}
+
+// --- The number that suffices
+
+static void the_fewest_layers_that_fit_are_kept_alone(void) {
+    int num_some = 0, num_pruned = 0;
+    for (int number = 0; number < case_count(60); number++) {
+        Arena arena = {0};
+        Scenario scenario;
+        Case c;
+        case_open(number, &arena, &scenario, &c);
+        HarvestTask all = case_task(&c, OBJECTIVE_THROUGHPUT), fewest = all;
+        fewest.first_layers_by_time = true;
+        for (int split = 0; split < c.space.num_splits; split++) {
+            Harvest a, b;
+            harvest_split(&all, split, &a);
+            harvest_split(&fewest, split, &b);
+            CU_ASSERT_EQUAL(a.considered, b.considered);
+            if (a.num_candidates == 0) CU_ASSERT_EQUAL(a.missing_bytes, b.missing_bytes);
+            num_pruned += b.num_candidates < a.num_candidates;
+            // Every kept one is kept among all; every other is like a kept one and recomputes more.
+            size_t k = 0;
+            for (size_t i = 0; i < a.num_candidates; i++) {
+                const Plan *plan = &a.candidates[i].plan;
+                bool found = false;
+                for (k = 0; k < b.num_candidates && !found; k++)
+                    found = plans_differ_in_layers(plan, &b.candidates[k].plan) &&
+                            b.candidates[k].step_time_s <= a.candidates[i].step_time_s;
+                CU_ASSERT_TRUE(found);
+            }
+            for (k = 0; k < b.num_candidates; k++)
+                num_some += b.candidates[k].plan.recompute_layers > 0;
+            harvest_free(&a);
+            harvest_free(&b);
+        }
+        loose_free(&c.loose);
+        arena_free(&arena);
+    }
+    CU_ASSERT(num_some > 100);
+    CU_ASSERT(num_pruned > 10);
+}
+
 CU_TestInfo harvest_tests[] = {
     {"pieces_shared_by_a_family_are_those_of_each_plan",
      pieces_shared_by_a_family_are_those_of_each_plan},
     {"a_bound_is_never_above_the_price", a_bound_is_never_above_the_price},
     {"more_sequences_at_once_never_need_less_static_memory",
      more_sequences_at_once_never_need_less_static_memory},
+    {"more_recomputed_layers_take_longer_and_have_a_falling_floor",
+     more_recomputed_layers_take_longer_and_have_a_falling_floor},
+    {"the_fewest_layers_that_fit_are_kept_alone", the_fewest_layers_that_fit_are_kept_alone},
     CU_TEST_INFO_NULL,
 };

@@ -39,7 +39,7 @@ static void case_options(int number, const Scenario *scenario, PlannerOptions *o
 }
 
 static void the_best_are_those_of_pricing_everything(void) {
-    int num_pruned = 0, num_fitting = 0;
+    int num_pruned = 0, num_fitting = 0, num_some_layers = 0, num_hybrid = 0;
     for (int number = 0; number < case_count(NUM_CASES); number++) {
         Arena arena = {0};
         Scenario scenario;
@@ -58,8 +58,14 @@ static void the_best_are_those_of_pricing_everything(void) {
         CU_ASSERT_EQUAL(all.stats.pruned_by_bound, 0);
         num_pruned += found.stats.priced < all.stats.priced;
         num_fitting += found.num_entries > 0;
+        for (int i = 0; i < found.num_entries; i++) {
+            const Plan *plan = &found.entries[i].plan;
+            num_some_layers += plan->recompute_layers > 0;
+            num_hybrid += plan->zero_stage > 0 && plan->zero_group != plan->dp * plan->cp;
+        }
         arena_free(&arena);
     }
+    CU_ASSERT(num_some_layers > 0 && num_hybrid > 0); // they matter
     CU_ASSERT(num_pruned > case_count(NUM_CASES) / 3);
     CU_ASSERT(num_fitting > case_count(NUM_CASES) / 2);
 }
@@ -251,7 +257,7 @@ static void fewer_nodes_than_twice_are_found(void) {
     CU_ASSERT_PTR_NOT_NULL_FATAL(result.miss.would_fit_if);
     CU_ASSERT_STRING_EQUAL(result.miss.would_fit_if,
                            "on 104 GPUs, the fewest found in whole nodes (tp 8 pp 13 dp 1 mb 1 "
-                           "zero1 full 1f1b)");
+                           "zero1 full:9 1f1b)");
     PlannerResult threads = search(&scenario, &(PlannerOptions){.num_threads = 3}, &arena);
     CU_ASSERT_STRING_EQUAL(threads.miss.would_fit_if, result.miss.would_fit_if);
     arena_free(&arena);
@@ -287,6 +293,33 @@ static void a_constraint_that_costs_the_fit_is_named(void) {
     CU_ASSERT_EQUAL(result.num_entries, 0);
     CU_ASSERT_PTR_NOT_NULL_FATAL(result.miss.would_fit_if);
     CU_ASSERT_PTR_NOT_NULL(strstr(result.miss.would_fit_if, "instead of zero_stage 0"));
+    arena_free(&arena);
+}
+
+static const char *would_fit_if(const char *cluster, const char *parallel, Arena *arena) {
+    Scenario scenario;
+    Status status = case_preset("llama-3.1-70b", cluster, 8192, 64, parallel, arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    PlannerResult result = search(&scenario, &(PlannerOptions){0}, arena);
+    CU_ASSERT_EQUAL(result.num_entries, 0);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(result.miss.would_fit_if);
+    return result.miss.would_fit_if;
+}
+
+static void some_layers_and_a_larger_zero_group_are_suggested(void) {
+    Arena arena = {0};
+    const char *text = would_fit_if("dgx-h100:4",
+                                    "{\"tp\": 8, \"pp\": 2, \"cp\": 1, \"micro_batch\": 2, "
+                                    "\"vpp\": 1, \"zero_stage\": 1, \"recompute\": \"none\"}",
+                                    &arena);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "with recompute full of "));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, " layers a stage instead of recompute none"));
+    // 8.8 G parameters a rank: 6 bytes of each, and 12 over the group, are 106 GB of 2, 66 GB of 8.
+    text = would_fit_if("dgx-h100:16",
+                        "{\"tp\": 4, \"pp\": 2, \"cp\": 1, \"micro_batch\": 1, "
+                        "\"zero_stage\": 1, \"zero_group\": 2}",
+                        &arena);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "with zero_group 8 instead of zero_group 2"));
     arena_free(&arena);
 }
 
@@ -473,6 +506,8 @@ CU_TestInfo search_tests[] = {
     {"fewer_nodes_than_twice_are_found", fewer_nodes_than_twice_are_found},
     {"a_part_of_a_node_grows_to_the_whole_node", a_part_of_a_node_grows_to_the_whole_node},
     {"a_constraint_that_costs_the_fit_is_named", a_constraint_that_costs_the_fit_is_named},
+    {"some_layers_and_a_larger_zero_group_are_suggested",
+     some_layers_and_a_larger_zero_group_are_suggested},
     {"an_empty_space_names_its_constraints", an_empty_space_names_its_constraints},
     {"what_is_not_supported_yet_is_refused_in_those_words",
      what_is_not_supported_yet_is_refused_in_those_words},

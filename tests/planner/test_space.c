@@ -40,16 +40,19 @@ static bool keeps_constraints(const ParallelSpec *spec, const Plan *plan) {
            kept(spec->vpp, plan->vpp) && kept(spec->micro_batch, plan->micro_batch) &&
            kept(spec->zero_stage, plan->zero_stage) && kept(spec->zero_group, plan->zero_group) &&
            kept(spec->recompute, (int)plan->recompute) &&
+           kept(spec->recompute_layers, plan->recompute_layers) &&
            kept(spec->schedule, (int)plan->schedule) &&
            kept(spec->cp_method, (int)plan->cp_method) &&
            kept(spec->sequence_parallel, plan->sequence_parallel);
 }
 
-static bool visit(void *context, const Plan *plans, int num_plans, int series) {
+static bool visit(void *context, const SpaceFamily *family) {
     Walk *walk = context;
-    walk->num_out_of_order += plans->micro_batch <= walk->last_micro_batch[series];
-    walk->last_micro_batch[series] = plans->micro_batch;
-    for (int i = 0; i < num_plans; i++) {
+    const int micro_batch = family->plans[0].micro_batch;
+    walk->num_out_of_order += micro_batch <= walk->last_micro_batch[family->series];
+    walk->last_micro_batch[family->series] = micro_batch;
+    for (int i = 0; i < case_num_plans(family); i++) {
+        const Plan plan = case_plan(family, i);
         if (walk->num_keys == walk->capacity) {
             int capacity = walk->capacity ? 2 * walk->capacity : 1024;
             const char **grown = ARENA_ARRAY(walk->arena, capacity, const char *);
@@ -57,10 +60,10 @@ static bool visit(void *context, const Plan *plans, int num_plans, int series) {
             walk->keys = grown;
             walk->capacity = capacity;
         }
-        walk->keys[walk->num_keys++] = case_key(&plans[i], walk->arena);
-        walk->num_illegal += plan_check(walk->scenario, &plans[i]).code != STATUS_OK;
-        walk->num_not_kept += !keeps_constraints(&walk->scenario->parallel, &plans[i]);
-        walk->num_default_chunks += is_default_chunks(walk, &plans[i]);
+        walk->keys[walk->num_keys++] = case_key(&plan, walk->arena);
+        walk->num_illegal += plan_check(walk->scenario, &plan).code != STATUS_OK;
+        walk->num_not_kept += !keeps_constraints(&walk->scenario->parallel, &plan);
+        walk->num_default_chunks += is_default_chunks(walk, &plan);
     }
     return true;
 }
@@ -107,6 +110,30 @@ static void every_configuration_is_legal_and_comes_once(void) {
 
 // Counts the plans with default chunks by trying every number in every field, in the words of
 // planner/space.h; the stack `runtime` has no rules of its own.
+static int count_layers(const Scenario *s, const Plan *p) {
+    if (p->recompute == RECOMPUTE_NONE) return 1;
+    const PlanChunk *even;
+    Arena arena = {0};
+    int most = 0;
+    Status status = plan_default_chunks(&s->model, plan_num_stages(p), &arena, &even);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    for (int rank = 0; rank < p->pp; rank++) {
+        int num_layers = 0;
+        for (int c = 0; c < p->pp * p->vpp; c++)
+            if (plan_chunk_rank(p, c) == rank)
+                num_layers += even[c % plan_num_stages(p)].num_layers;
+        if (num_layers > most) most = num_layers;
+    }
+    arena_free(&arena);
+    return most > 0 ? most : 1; // 1 to one less than all, and all
+}
+
+static int count_groups(const Plan *p) {
+    int count = 0;
+    for (int group = 2; group <= p->dp * p->cp; group++) count += p->dp * p->cp % group == 0;
+    return p->zero_stage == 0 || count == 0 ? 1 : count;
+}
+
 static int count_options(const Scenario *s, Plan *p) {
     int count = 0;
     bool alone = p->dp * p->cp == 1 && (s->model.num_experts == 0 || p->expert_dp == 1);
@@ -124,7 +151,8 @@ static int count_options(const Scenario *s, Plan *p) {
                     bool alternates =
                         kind == SCHEDULE_INTERLEAVED || kind == SCHEDULE_BREADTH_FIRST;
                     if (alternates && p->vpp == 1) continue;
-                    count += plan_check(s, p).code == STATUS_OK;
+                    if (plan_check(s, p).code == STATUS_OK)
+                        count += count_groups(p) * count_layers(s, p);
                 }
     return count;
 }
@@ -201,6 +229,8 @@ static void what_is_given_is_kept(void) {
         "{\"dp\": 2, \"cp\": 2}",
         "{\"micro_batch\": 2, \"recompute\": \"full\"}",
         "{\"zero_stage\": 2}",
+        "{\"zero_stage\": 1, \"zero_group\": 4}",
+        "{\"recompute\": \"full\", \"recompute_layers\": 3}",
         "{\"zero_stage\": 3, \"pp\": 2}",
         "{\"schedule\": \"gpipe\"}",
         "{\"schedule\": \"dualpipe\"}",
@@ -252,6 +282,61 @@ static void a_stack_is_asked_for_nothing_it_has_no_flag_for(void) {
     space_build(&scenario, &arena, &space);
     CU_ASSERT_EQUAL(space.num_splits, 1); // dp 8
     arena_free(&arena);
+}
+
+// Whether the text of some configuration of a stack holds `text`.
+static bool stack_has(const char *stack, const char *parallel, const char *text) {
+    Arena arena = {0};
+    Scenario scenario;
+    const char *training =
+        arena_printf(&arena, "{\"seq_len\": 4096, \"global_batch\": 64, \"stack\": \"%s\"}", stack);
+    Status status =
+        scenario_of(scenario_text(&arena, "\"llama-3.1-8b\"", "\"dgx-h100:2\"", training, parallel),
+                    &arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    const bool found = any_key_has(walk_all(&scenario, &arena), text);
+    arena_free(&arena);
+    return found;
+}
+
+static void a_stack_shards_over_the_groups_it_can(void) {
+    CU_ASSERT_TRUE(stack_has("megatron-core", NULL, "pp 1 dp 16 mb 1 zero1:4"));
+    CU_ASSERT_FALSE(stack_has("megatron-core", NULL, "zero2:") ||
+                    stack_has("megatron-core", NULL, "zero3:"));
+    CU_ASSERT_FALSE(stack_has("megatron-core", NULL, "zero0:") ||
+                    stack_has("megatron-core", NULL, "zero1:1 "));
+    CU_ASSERT_FALSE(stack_has("megatron-2022", NULL, "zero1:"));
+    CU_ASSERT_FALSE(stack_has("llm.c", NULL, "zero1:"));
+    CU_ASSERT_TRUE(stack_has("pytorch-fsdp", NULL, "zero3:8") &&
+                   stack_has("pytorch-fsdp", NULL, "zero2:8"));
+    // Never across a cp group, nor dp ranks of them, which there means all (plan_zero_group).
+    const char *cp = "{\"tp\": 1, \"pp\": 1, \"cp\": 4}";
+    CU_ASSERT_TRUE(stack_has("torchtitan", cp, "zero3:8"));
+    CU_ASSERT_FALSE(stack_has("torchtitan", cp, "zero3:2") ||
+                    stack_has("torchtitan", cp, "zero3:4"));
+    // What is stated is the only one.
+    CU_ASSERT_TRUE(stack_has("megatron-2022", "{\"zero_group\": 2}", "zero1:2"));
+    CU_ASSERT_FALSE(stack_has("megatron-core", "{\"zero_group\": 2}", "zero1:4"));
+}
+
+static void a_stack_recomputes_the_first_layers_where_it_can(void) {
+    const char *plain = "{\"pp\": 4, \"vpp\": 1}", *chunks = "{\"pp\": 4, \"vpp\": 2}";
+    CU_ASSERT_TRUE(stack_has("megatron-core", plain, "full:1 ") &&
+                   stack_has("megatron-core", plain, "full:7 "));
+    // All of a stage's 8, or of a balanced stage's 9, are what `full` says.
+    CU_ASSERT_FALSE(stack_has("megatron-core", plain, "full:9 "));
+    CU_ASSERT_FALSE(stack_has("megatron-core", chunks, "full:"));
+    CU_ASSERT_FALSE(stack_has("megatron-core", plain, "selective:"));
+    CU_ASSERT_TRUE(stack_has("runtime", chunks, "full:3 ") &&
+                   stack_has("runtime", chunks, "selective:3 "));
+    CU_ASSERT_FALSE(stack_has("torchtitan", plain, "full:") || stack_has("llm.c", NULL, "full:"));
+    CU_ASSERT_TRUE(stack_has("pytorch-fsdp", NULL, "full:31 "));
+    CU_ASSERT_FALSE(stack_has("pytorch-fsdp", NULL, "full:32 "));
+    // What is stated is the only one.
+    const char *given = "{\"pp\": 4, \"recompute\": \"full\", \"recompute_layers\": 3}";
+    CU_ASSERT_TRUE(stack_has("megatron-core", given, "full:3 "));
+    CU_ASSERT_FALSE(stack_has("megatron-core", given, "full:2 ") ||
+                    stack_has("megatron-core", given, "full "));
 }
 
 // Bit m: some configuration with cp > 1 has CpMethod m.
@@ -324,6 +409,9 @@ CU_TestInfo space_tests[] = {
     {"given_stages_are_the_only_chunks", given_stages_are_the_only_chunks},
     {"a_stack_is_asked_for_nothing_it_has_no_flag_for",
      a_stack_is_asked_for_nothing_it_has_no_flag_for},
+    {"a_stack_shards_over_the_groups_it_can", a_stack_shards_over_the_groups_it_can},
+    {"a_stack_recomputes_the_first_layers_where_it_can",
+     a_stack_recomputes_the_first_layers_where_it_can},
     {"a_stack_splits_sequences_only_in_the_ways_it_can",
      a_stack_splits_sequences_only_in_the_ways_it_can},
     {"dualpipe_is_searched_where_the_stack_has_it", dualpipe_is_searched_where_the_stack_has_it},
