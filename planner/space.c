@@ -277,7 +277,7 @@ static bool visit_shape(const Walk *walk, Plan *shape) {
     plan_derive(walk->scenario, shape);
     if (plan_check(walk->scenario, shape).code != STATUS_OK) return true;
     walk->visit_shape(walk->context, shape);
-    if (shape->recompute_layers == ABSENT && stack_has_first_layers(walk->rules, shape)) {
+    if (space_has_first_layers(&walk->open, shape)) {
         const Plan some = space_first_layers(shape, 1);
         walk->visit_shape(walk->context, &some);
     }

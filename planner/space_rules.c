@@ -31,8 +31,14 @@ bool space_has_schedule(const SpaceRules *rules, const Plan *plan, int kind) {
     return plan->vpp > 1 && (whole || !rules->stack->whole_groups);
 }
 
+bool space_has_first_layers(const SpaceRules *rules, const Plan *plan) {
+    const ParallelSpec *spec = &rules->scenario->parallel;
+    return spec->recompute == ABSENT && spec->recompute_layers == ABSENT &&
+           stack_has_first_layers(rules->stack, plan);
+}
+
 int space_most_layers(const SpaceRules *rules, const Plan *plan) {
-    if (plan->recompute_layers != ABSENT || !stack_has_first_layers(rules->stack, plan)) return 0;
+    if (!space_has_first_layers(rules, plan)) return 0;
     return plan_fullest_rank(plan) - (rules->scenario->model.num_mtp_layers == 0);
 }
 

@@ -15,6 +15,10 @@ int space_zero_stages(const SpaceRules *rules, const Plan *plan, int stages[4]);
 // Whether a schedule is open to a plan with these chunks; its legality is plan_check's.
 bool space_has_schedule(const SpaceRules *rules, const Plan *plan, int kind);
 
+// Whether first layers of each stage may be recomputed alone: recomputation that is stated is of
+// all layers, or of as many as are stated.
+bool space_has_first_layers(const SpaceRules *rules, const Plan *plan);
+
 // Most first layers of each stage that may be recomputed alone; 0 where none may be.
 int space_most_layers(const SpaceRules *rules, const Plan *plan);
 
