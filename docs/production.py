@@ -98,7 +98,10 @@ def described(parallel):
             words.append("%s %d" % (key, parallel[key]))
     words.append("mb %d" % parallel["micro_batch"])
     if parallel["recompute"] != "none":
-        words.append(parallel["recompute"])
+        layers = parallel.get("recompute_layers")
+        words.append(parallel["recompute"] + (f":{layers}" if layers else ""))
+    if parallel["zero_stage"] and parallel["zero_group"] != parallel["dp"] * parallel["cp"]:
+        words.append(f"zero{parallel['zero_stage']}:{parallel['zero_group']}")
     if parallel["schedule"] not in ("1f1b", "interleaved"):
         words.append(parallel["schedule"])
     return " ".join(words)
