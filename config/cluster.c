@@ -3,6 +3,7 @@
 #include "base/data_dir.h"
 #include "config/cluster_groups.h"
 #include "config/cluster_matrix.h"
+#include "config/kernel_shelf.h"
 #include "config/node_order.h"
 #include "config/profile.h"
 
@@ -67,7 +68,8 @@ static const JsonField SCALE_OUT_FIELDS[] = {
      false},
 };
 
-static Status cluster_object(const JsonNode *root, bool preset, Arena *arena, Cluster *out);
+static Status cluster_object(const JsonNode *root, bool preset, KernelShelf *shelf, Arena *arena,
+                             Cluster *out);
 
 // What a cluster of groups says itself; the rest stands in each group.
 static Status groups_check_keys(const JsonNode *root) {
@@ -85,7 +87,7 @@ static Status groups_check_keys(const JsonNode *root) {
     return status_ok();
 }
 
-static Status groups_read(const JsonNode *root, Arena *arena, Cluster *out) {
+static Status groups_read(const JsonNode *root, KernelShelf *shelf, Arena *arena, Cluster *out) {
     JsonNode groups = json_get(root, "groups");
     int n;
     TRY(json_expect_items(&groups, "groups", MAX_GROUPS, &n));
@@ -97,7 +99,7 @@ static Status groups_read(const JsonNode *root, Arena *arena, Cluster *out) {
         if (json_is_present(&nested)) return json_error(&nested, "groups cannot hold groups");
         if (json_is_present(&matrix))
             return json_error(&matrix, "of a group is legal, but not supported yet");
-        TRY(cluster_object(&group, false, arena, &clusters[i]));
+        TRY(cluster_object(&group, false, shelf, arena, &clusters[i]));
     }
     TRY(groups_join(root, clusters, n, arena, out));
     if (out->num_gpus <= MAX_GPUS) return status_ok();
@@ -149,29 +151,24 @@ static Status own_curves_read(const JsonNode *value, Arena *arena, Cluster *c) {
 }
 
 // Collectives measured over the scale-up link: with this GPU, or else with another that has it.
-static Status curves_read(const JsonNode *value, Arena *arena, Cluster *c) {
+static Status curves_read(const JsonNode *value, KernelShelf *shelf, Arena *arena, Cluster *c) {
     const Link *link = &c->scale_up;
     if (link->has_curves) return own_curves_read(value, arena, c);
     if (link->num_measured_on == 0) return status_ok();
     const char *gpu = link->measured_on[0]; // or, of several, the cluster's own
     for (int i = 0; c->gpu.kernels_of && i < link->num_measured_on; i++)
         if (strcmp(link->measured_on[i], c->gpu.kernels_of) == 0) gpu = link->measured_on[i];
-    KernelProfile profile;
-    TRY(kernels_load_named(gpu, arena, &profile));
-    NcclKernels *curves = ARENA_ARRAY(arena, 1, NcclKernels);
-    *curves = nccl_kernels_rising(&profile.nccl, arena);
-    c->scale_up_curves = curves;
-    return status_ok();
+    return kernel_shelf_curves(shelf, gpu, arena, &c->scale_up_curves);
 }
 
-static Status profiles_read(const JsonNode *root, Arena *arena, Cluster *c) {
+static Status profiles_read(const JsonNode *root, KernelShelf *shelf, Arena *arena, Cluster *c) {
     JsonNode gpu = json_get(root, "gpu"), up = json_get(root, "scale_up");
     JsonNode link = json_get(&up, "link");
     TRY(gpu_load(&gpu, arena, &c->gpu));
     TRY(link_load(&link, arena, &c->scale_up));
     if (c->scale_up.bandwidth_bytes_per_s <= 0)
         return json_error(&link, "\"%s\" is not a link between GPUs", c->scale_up.name);
-    TRY(curves_read(&link, arena, c));
+    TRY(curves_read(&link, shelf, arena, c));
     return link_load_named("rdma", arena, &c->scale_out);
 }
 
@@ -246,7 +243,8 @@ static Cluster cluster_of_shape(const Cluster *profiles, const Shape *s) {
     return cluster_with_gpus(&c, s->num_gpus);
 }
 
-static Status cluster_object(const JsonNode *root, bool preset, Arena *arena, Cluster *out) {
+static Status cluster_object(const JsonNode *root, bool preset, KernelShelf *shelf, Arena *arena,
+                             Cluster *out) {
     JsonNode groups = json_get(root, "groups"), matrix = json_get(root, "bandwidth_matrix");
     JsonNode between = json_get(root, "between");
     Shape shape = {.oversubscription = 1, .price_usd_per_gpu_hour = -1, .tree.num_sockets = 1};
@@ -254,12 +252,12 @@ static Status cluster_object(const JsonNode *root, bool preset, Arena *arena, Cl
     if (json_is_present(&groups)) {
         size_t num_fields = NUM_CLUSTER_FIELDS - NUM_PRESET_FIELDS;
         TRY(json_refuse_unknown(root, CLUSTER_FIELDS, num_fields));
-        return groups_read(root, arena, out);
+        return groups_read(root, shelf, arena, out);
     }
     Cluster profiles = {.name = "custom"};
     TRY(shape_read(root, preset, arena, &shape));
     TRY(shape_check(root, &shape));
-    TRY(profiles_read(root, arena, &profiles));
+    TRY(profiles_read(root, shelf, arena, &profiles));
     TRY(tree_check(root, &profiles.scale_up, &shape));
     TRY(rails_check(root, &shape));
     profiles.wires_of = wires_of(&profiles.scale_up, &shape, arena);
@@ -292,7 +290,8 @@ Cluster cluster_with_gpus(const Cluster *cluster, int num_gpus) {
 }
 
 // "PRESET:NODES"; a preset without a number is one node.
-static Status cluster_preset(const JsonNode *value, Arena *arena, Cluster *out) {
+static Status cluster_preset(const JsonNode *value, KernelShelf *shelf, Arena *arena,
+                             Cluster *out) {
     const char *text;
     TRY(json_read_string(value, arena, &text));
     char *name = arena_strdup(arena, text), *colon = strchr(name, ':');
@@ -306,7 +305,7 @@ static Status cluster_preset(const JsonNode *value, Arena *arena, Cluster *out) 
     }
     JsonNode root;
     TRY(profile_load_named(value, "cluster", "hw-profiles/clusters", name, arena, &root));
-    TRY(cluster_object(&root, true, arena, out));
+    TRY(cluster_object(&root, true, shelf, arena, out));
     if (nodes > MAX_GPUS / out->gpus_per_node)
         return json_error(value,
                           "\"%.60s\": %ld nodes of %d GPUs are more than %d GPUs; expected at most "
@@ -318,20 +317,25 @@ static Status cluster_preset(const JsonNode *value, Arena *arena, Cluster *out) 
 }
 
 // A file that holds a cluster's object; what it names is relative to it.
-static Status cluster_file(const JsonNode *value, const char *path, Arena *arena, Cluster *out) {
+static Status cluster_file(const JsonNode *value, const char *path, KernelShelf *shelf,
+                           Arena *arena, Cluster *out) {
     JsonNode root;
     TRY(json_load(path_beside(arena, value->file ? value->file : "", path), arena, &root));
-    TRY(cluster_object(&root, true, arena, out));
+    TRY(cluster_object(&root, true, shelf, arena, out));
     if (out->num_gpus == 0) *out = cluster_with_gpus(out, out->gpus_per_node);
     return status_ok();
 }
 
-Status cluster_load(const JsonNode *value, Arena *arena, Cluster *out) {
+Status cluster_load_shared(const JsonNode *value, KernelShelf *shelf, Arena *arena, Cluster *out) {
     if (cJSON_IsString(value->item) && value_is_json_path(value->item->valuestring))
-        return cluster_file(value, value->item->valuestring, arena, out);
-    if (cJSON_IsString(value->item)) return cluster_preset(value, arena, out);
+        return cluster_file(value, value->item->valuestring, shelf, arena, out);
+    if (cJSON_IsString(value->item)) return cluster_preset(value, shelf, arena, out);
     if (!value->item) return json_error(value, "missing; expected \"PRESET:NODES\" or an object");
-    return cluster_object(value, false, arena, out);
+    return cluster_object(value, false, shelf, arena, out);
+}
+
+Status cluster_load(const JsonNode *value, Arena *arena, Cluster *out) {
+    return cluster_load_shared(value, NULL, arena, out);
 }
 
 Status cluster_list(Arena *arena, ClusterSummary **out, int *num_clusters) {
@@ -342,7 +346,7 @@ Status cluster_list(Arena *arena, ClusterSummary **out, int *num_clusters) {
         JsonNode root;
         Cluster c;
         TRY(profile_load_named(NULL, "cluster", "hw-profiles/clusters", names[i], arena, &root));
-        TRY(cluster_object(&root, true, arena, &c));
+        TRY(cluster_object(&root, true, NULL, arena, &c));
         JsonNode title = json_get(&root, "title");
         ClusterSummary s = {.name = names[i],
                             .gpu = c.gpu.name,

@@ -60,6 +60,11 @@ typedef struct Cluster {
 // file of value), or an object.
 Status cluster_load(const JsonNode *value, Arena *arena, Cluster *out);
 
+// The same with measured kernels from a shelf (config/kernel_shelf.h), which must outlive it.
+struct KernelShelf;
+Status cluster_load_shared(const JsonNode *value, struct KernelShelf *shelf, Arena *arena,
+                           Cluster *out);
+
 typedef struct {
     const char *name;
     const char *title;

@@ -1,6 +1,7 @@
 #include "config/scenario.h"
 
 #include "base/data_dir.h"
+#include "config/kernel_shelf.h"
 #include "config/node_order.h"
 
 #include <stdio.h>
@@ -80,8 +81,8 @@ static void curves_take(Arena *arena, Cluster *cluster) {
 }
 
 // Measured kernels of each GPU there is, read once.
-static Status kernels_read(Arena *arena, Cluster *cluster) {
-    TRY(kernels_load_for(&cluster->gpu, arena, &cluster->kernels));
+static Status kernels_read(KernelShelf *shelf, Arena *arena, Cluster *cluster) {
+    TRY(kernel_shelf_kernels(shelf, &cluster->gpu, arena, &cluster->kernels));
     curves_take(arena, cluster);
     if (!cluster->groups) return status_ok();
     const int num_groups = cluster_num_groups(cluster);
@@ -91,7 +92,7 @@ static Status kernels_read(Arena *arena, Cluster *cluster) {
         int same = 0;
         while (same < i && strcmp(groups[same].gpu.file, groups[i].gpu.file) != 0) same++;
         if (i > 0 && same == i) {
-            TRY(kernels_load_for(&groups[i].gpu, arena, &groups[i].kernels));
+            TRY(kernel_shelf_kernels(shelf, &groups[i].gpu, arena, &groups[i].kernels));
         } else {
             groups[i].kernels = i > 0 ? groups[same].kernels : cluster->kernels;
         }
@@ -122,7 +123,7 @@ static Status placement_take(const JsonNode *parallel, Arena *arena, Scenario *s
     return node_order_check(&placement, &scenario->cluster);
 }
 
-Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out) {
+Status scenario_read_shared(const JsonNode *root, KernelShelf *shelf, Arena *arena, Scenario *out) {
     TRY(json_expect_object(root));
     TRY(json_refuse_unknown(root, SCENARIO_FIELDS,
                             sizeof SCENARIO_FIELDS / sizeof *SCENARIO_FIELDS));
@@ -138,7 +139,7 @@ Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out) {
     JsonNode cluster = json_get(root, "cluster");
     if (!json_is_present(&cluster))
         return json_error(&cluster, "missing; expected PRESET:NODES or an object");
-    TRY(cluster_load(&cluster, arena, &scenario.cluster));
+    TRY(cluster_load_shared(&cluster, shelf, arena, &scenario.cluster));
 
     JsonNode training = json_get(root, "training");
     TRY(training_load(&training, &scenario.cluster.gpu, arena, &scenario.training));
@@ -156,9 +157,13 @@ Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out) {
                           scenario.training.stack.name, scenario.training.stack_version));
     JsonNode disturb = json_get(root, "disturb");
     TRY(disturb_read(&disturb, &scenario.cluster, arena, &scenario.disturb, &scenario.num_disturb));
-    TRY(kernels_read(arena, &scenario.cluster)); // the largest file last
+    TRY(kernels_read(shelf, arena, &scenario.cluster)); // the largest file last
     *out = scenario;
     return status_ok();
+}
+
+Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out) {
+    return scenario_read_shared(root, NULL, arena, out);
 }
 
 Status scenario_load(const char *path, Arena *arena, Scenario *out) {

@@ -34,6 +34,10 @@ Status scenario_load(const char *path, Arena *arena, Scenario *out);
 // The same from a parsed document; root and arena must outlive the scenario.
 Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out);
 
+// The same with measured kernels from a shelf (config/kernel_shelf.h), which must outlive it.
+Status scenario_read_shared(const JsonNode *root, struct KernelShelf *shelf, Arena *arena,
+                            Scenario *out);
+
 // The names of its GPUs, as a calibration states them: "h100-sxm-80g", or with groups of several
 // "h100-sxm-80g + a100-sxm-80g", in their order.
 const char *scenario_gpus(const Scenario *scenario, Arena *arena);
