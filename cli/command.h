@@ -21,6 +21,7 @@ Status command_plan(int argc, char **argv);
 Status command_estimate(int argc, char **argv);
 Status command_simulate(int argc, char **argv);
 Status command_whatif(int argc, char **argv);
+Status command_compare(int argc, char **argv);
 Status command_launch(int argc, char **argv);
 Status command_models(int argc, char **argv);
 Status command_clusters(int argc, char **argv);

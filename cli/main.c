@@ -23,7 +23,7 @@ static const Command COMMANDS[] = {
     {"launch", "write the files that start a plan on your software", command_launch},
     {"models", "list and show the bundled models", command_models},
     {"clusters", "list and show the bundled clusters", command_clusters},
-    {"compare", NULL, NULL},
+    {"compare", "set two plans or scenarios side by side, term by term", command_compare},
     {"report", NULL, NULL},
     {"import", NULL, NULL},
     {"kernel", "price kernel shapes with a calibrated profile", command_kernel},
@@ -48,7 +48,8 @@ static void print_help(void) {
         "  meshwright plan job.json -o out      the five best plans; out/plan.json is the best\n"
         "  meshwright simulate out/plan.json    does a shared network change the answer?\n"
         "  meshwright launch out/plan.json --for megatron --scheduler slurm\n"
-        "  meshwright whatif job.json --vary cluster.num_gpus=64,128,256 --replan\n\n"
+        "  meshwright whatif job.json --vary cluster.num_gpus=64,128,256 --replan\n"
+        "  meshwright whatif out/plan.json --sensitivity    which resource limits it?\n\n"
         "meshwright COMMAND --help explains each with examples; --version names this version.\n"
         "Exit codes: 0 done, 1 the answer is no, 2 bad usage or input, 3 the machine failed.\n");
 }

@@ -52,7 +52,9 @@ static Status folder_make_one(const char *path) {
     struct stat info;
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return status_ok();
     if (mkdir(path, 0777) == 0) return status_ok();
-    return status_at(STATUS_MACHINE, path, "", "cannot be made: %s", strerror(errno));
+    const int error = errno; // another process may have been faster
+    if (error == EEXIST && stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return status_ok();
+    return status_at(STATUS_MACHINE, path, "", "cannot be made: %s", strerror(error));
 }
 
 Status folder_make(const char *path) {
@@ -65,6 +67,30 @@ Status folder_make(const char *path) {
         *c = '/';
     }
     return folder_make_one(part);
+}
+
+Status folder_make_noted(const char *path, Arena *arena, FolderMade *out) {
+    char *part = arena_strdup(arena, path);
+    struct stat info;
+    size_t keep = strlen(part);
+    while (keep > 0 && (stat(part, &info) != 0 || !S_ISDIR(info.st_mode))) {
+        while (keep > 0 && part[keep - 1] == '/') part[--keep] = '\0';
+        while (keep > 0 && part[keep - 1] != '/') part[--keep] = '\0';
+    }
+    *out = (FolderMade){.path = arena_strdup(arena, path), .keep = keep};
+    return folder_make(path);
+}
+
+void folder_unmake(const FolderMade *made) {
+    if (!made->path) return;
+    char part[4096];
+    snprintf(part, sizeof part, "%s", made->path);
+    for (size_t end = strlen(part); end > made->keep;) {
+        part[end] = '\0';
+        if (part[end - 1] != '/' && rmdir(part) != 0) return;
+        while (end > 0 && part[end - 1] != '/') end--;
+        while (end > 0 && part[end - 1] == '/') end--;
+    }
 }
 
 Status output_check(const char *file, Arena *arena) {

@@ -11,6 +11,17 @@ Status folder_check(const char *path);
 // Makes it and its parents where they are missing.
 Status folder_make(const char *path);
 
+// The same, noting what was missing, so that it can be removed again.
+typedef struct {
+    const char *path;
+    size_t keep; // so many letters of path were there
+} FolderMade;
+
+Status folder_make_noted(const char *path, Arena *arena, FolderMade *out);
+
+// Removes what was made, as far as it is empty. A zeroed FolderMade is accepted.
+void folder_unmake(const FolderMade *made);
+
 // The same for a file and the folder in which it will be written (base/output_file.h).
 Status output_check(const char *file, Arena *arena);
 

@@ -20,28 +20,31 @@ static const char *value_text(const cJSON *value, Arena *arena) {
     return text;
 }
 
-static const char *misfit_note(const Estimate *e, Arena *arena) {
+static const char *misfit_note(const WhatifFigures *f, Arena *arena) {
     char more[UNITS_SIZE];
     return arena_printf(arena, "does not fit: %s too much",
-                        units_bytes(e->memory.device_bytes - e->memory_available_bytes, more));
+                        units_bytes(f->memory_device_bytes - f->memory_available_bytes, more));
 }
 
-static void add_point(Table *table, const WhatifPoint *point, int num_axes, Arena *arena) {
+static void add_point(Table *table, const WhatifResult *result, int64_t index, Arena *arena) {
+    const WhatifPoint *point = &result->points[index];
+    const int num_axes = result->num_axes;
     const char *cells[TABLE_MAX_COLUMNS] = {NULL};
-    for (int i = 0; i < num_axes; i++) cells[i] = value_text(point->values[i], arena);
-    if (!point->has_answer) {
+    for (int i = 0; i < num_axes; i++)
+        cells[i] = value_text(whatif_value(result->axes, num_axes, index, i), arena);
+    if (!point->answer) {
         table_add(table, STYLE_BAD, cells, point->message);
         return;
     }
-    const Estimate *e = &point->estimate;
+    const WhatifFigures *f = &point->figures;
     char step[UNITS_SIZE], tokens[UNITS_SIZE], mfu[UNITS_SIZE], memory[UNITS_SIZE];
-    cells[num_axes + COLUMN_STEP] = units_seconds(e->step_time_s, step);
-    cells[num_axes + COLUMN_TOKENS] = units_count(e->tokens_per_s, tokens);
-    cells[num_axes + COLUMN_MFU] = units_percent(e->mfu_frac, mfu);
-    cells[num_axes + COLUMN_MEMORY] = units_bytes(e->memory.device_bytes, memory);
-    cells[num_axes + COLUMN_PLAN] = plan_describe(&point->plan, arena);
+    cells[num_axes + COLUMN_STEP] = units_seconds(f->step_time_s, step);
+    cells[num_axes + COLUMN_TOKENS] = units_count(f->tokens_per_s, tokens);
+    cells[num_axes + COLUMN_MFU] = units_percent(f->mfu_frac, mfu);
+    cells[num_axes + COLUMN_MEMORY] = units_bytes(f->memory_device_bytes, memory);
+    cells[num_axes + COLUMN_PLAN] = point->plan;
     bool fits = point->code == STATUS_OK;
-    table_add(table, fits ? STYLE_PLAIN : STYLE_BAD, cells, fits ? NULL : misfit_note(e, arena));
+    table_add(table, fits ? STYLE_PLAIN : STYLE_BAD, cells, fits ? NULL : misfit_note(f, arena));
 }
 
 void report_whatif(const Scenario *scenario, const WhatifResult *result, FILE *stream) {
@@ -58,8 +61,7 @@ void report_whatif(const Scenario *scenario, const WhatifResult *result, FILE *s
                                            : "changed as below"));
     fputc('\n', stream);
     Table table = table_new(&arena, columns, num_axes + NUM_COLUMNS);
-    for (int64_t p = 0; p < result->num_points; p++)
-        add_point(&table, &result->points[p], num_axes, &arena);
+    for (int64_t p = 0; p < result->num_points; p++) add_point(&table, result, p, &arena);
     table_print(&table, &paper);
     arena_free(&arena);
 }

@@ -84,16 +84,25 @@ static bool range_parse(const char *value, Range *out) {
     return end != step && *end == '\0';
 }
 
+// How many values it has, or nearly.
+static double range_size(const Range *range) {
+    if (range->multiplies) return floor(log(range->last / range->first) / log(range->step)) + 1;
+    return floor((range->last - range->first) / range->step) + 1;
+}
+
 static Status range_add(AxisBuilder *b, const Range *range) {
     bool grows = range->multiplies ? range->step > 1 && range->first > 0 : range->step > 0;
     if (!isfinite(range->first) || !isfinite(range->last) || !isfinite(range->step) || !grows)
         return axis_error(b, "a range that does not grow");
     if (range->last < range->first) return axis_error(b, "a range that ends before it begins");
+    const double num_values = range_size(range);
+    if (num_values > WHATIF_MAX_POINTS)
+        return axis_error(b, arena_printf(b->arena, "%.0f values are more than %d", num_values,
+                                          WHATIF_MAX_POINTS));
     // The last value may miss the end by rounding.
     double limit = range->last * (1 + (range->last > 0 ? 1e-12 : -1e-12));
     double value = range->first;
     for (int i = 1; value <= limit; i++) {
-        if (b->num_values >= WHATIF_MAX_POINTS) return axis_error(b, "more than 1000000 values");
         value_add(b, cJSON_CreateNumber(value));
         value = range->multiplies ? value * range->step : range->first + i * range->step;
     }

@@ -11,14 +11,15 @@
 //   model, model.num_hidden_layers, parallel.pp, vpp   stages
 //   model, model.num_hidden_layers                     layers
 //   parallel.vpp                                       schedule
+//
+// Points are independent: threads take them as they come, and so do several processes that share
+// a journal (whatif/journal.h). The result is the same, however many there are.
 #pragma once
 
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/status.h"
 #include "config/scenario.h"
-#include "costmodel/estimate.h"
-#include "plan/plan.h"
 #include "planner/planner.h"
 
 #include <stdbool.h>
@@ -37,36 +38,58 @@ typedef struct {
 // Ranges of numbers: "8..64:x2" (8, 16, 32, 64), "1..10:+3" (1, 4, 7, 10), "1..4" (step 1).
 Status whatif_parse_axis(const char *text, Arena *arena, WhatifAxis *out);
 
+// What the table of people shows of a point.
 typedef struct {
-    bool replan;            // search at every point; otherwise the scenario's plan is kept
-    PlannerOptions planner; // for replan; its progress is called with points
-} WhatifOptions;
+    double step_time_s, tokens_per_s, mfu_frac;
+    double memory_device_bytes, memory_available_bytes;
+} WhatifFigures;
 
 // One point of the grid; the last axis varies fastest.
 typedef struct {
-    const cJSON *const *values; // [num_axes] one of each axis
-    StatusCode code;            // STATUS_OK, STATUS_NO (does not fit), STATUS_INVALID (refused)
-    const char *message;        // why not; NULL where code is STATUS_OK
-    bool has_answer;            // plan and estimate are set (also where it does not fit)
-    Plan plan;
-    Estimate estimate;
+    bool done;
+    StatusCode code;     // STATUS_OK, STATUS_NO (does not fit), STATUS_INVALID (refused)
+    const char *message; // why not; NULL where code is STATUS_OK
+    const char *plan;    // as plan_describe has it; NULL: no answer
+    const char *answer;  // the JSON of `estimate --json`; NULL: none
+    WhatifFigures figures;
 } WhatifPoint;
+
+struct Journal;
+
+typedef struct {
+    bool replan;             // search at every point; otherwise the scenario's plan is kept
+    PlannerOptions planner;  // for replan; its progress is called with points
+    int num_threads;         // 0 or 1: the calling one only
+    struct Journal *journal; // of this question (whatif_question); NULL: nothing is kept
+} WhatifOptions;
 
 typedef struct {
     const WhatifAxis *axes; // [num_axes]
     int num_axes;
     const WhatifPoint *points; // [num_points]
     int64_t num_points;
+    int64_t num_kept; // of them, found in the journal when the work began
     bool replan;
     double wall_s;
 } WhatifResult;
 
-// Prices the grid. Refused before anything is priced: no axis, a path given twice, an unknown
-// path (with the nearest key), more than WHATIF_MAX_POINTS points. A point that is refused is
-// an entry of the result, not a failure.
+// The number of points, once the grid is checked. Refused: no axis, a path given twice, an unknown
+// path (with the nearest key), more than WHATIF_MAX_POINTS points.
+Status whatif_check(const Scenario *scenario, const WhatifAxis *axes, int num_axes,
+                    int64_t *num_points);
+
+// A number that differs where the scenario, its files, the axes or the version do.
+uint64_t whatif_question(const Scenario *scenario, const WhatifAxis *axes, int num_axes,
+                         bool replan);
+
+// Prices a grid, after whatif_check. A point that is refused is an entry of the result, not a
+// failure. With a journal it ends when every point is done, by this process or another.
 Status whatif_run(const Scenario *scenario, const WhatifAxis *axes, int num_axes,
                   const WhatifOptions *options, Arena *arena, WhatifResult *out);
 
-// {"schema": 1, "vary": [{"path", "values"}], "points": [{"values": {path: value}, "answer"} or
-// {"values", "error"}], "timing"}. The caller owns the tree.
+// The value of an axis at a point.
+const cJSON *whatif_value(const WhatifAxis *axes, int num_axes, int64_t point, int axis);
+
+// {"schema": 1, "vary": [{"path", "values"}], "points": [{"values": {path: value}, "plan",
+// "answer"} or with "error"], "timing"}. The caller owns the tree.
 cJSON *whatif_to_json(const WhatifResult *result);

@@ -1,19 +1,15 @@
-// Prices or plans every point of a grid.
+// Prices or plans every point of a grid, on threads, and beside other processes.
+#include "base/data_dir.h"
+#include "config/scenario_inputs.h"
+#include "planner/share.h"
 #include "whatif/change.h"
-#include "whatif/whatif.h"
+#include "whatif/journal.h"
+#include "whatif/point.h"
 
+#include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-typedef struct {
-    const Scenario *scenario;
-    const WhatifAxis *axes;
-    int num_axes;
-    const WhatifOptions *options;
-    const char *paths[WHATIF_MAX_AXES];
-    const cJSON *base;
-    Arena *arena;
-} Grid;
 
 static double now_s(void) {
     struct timespec now;
@@ -43,108 +39,262 @@ static Status axes_check(const WhatifAxis *axes, int num_axes, int64_t *num_poin
     return status_ok();
 }
 
-static const cJSON *const *point_values(const Grid *grid, int64_t index) {
-    const cJSON **values = ARENA_ARRAY(grid->arena, grid->num_axes, const cJSON *);
-    for (int i = grid->num_axes - 1; i >= 0; i--) {
-        values[i] = grid->axes[i].values[index % grid->axes[i].num_values];
-        index /= grid->axes[i].num_values;
+static Status grid_build(const Scenario *scenario, const WhatifAxis *axes, int num_axes,
+                         bool replan, Arena *arena, Grid *out) {
+    *out = (Grid){.scenario = scenario, .axes = axes, .num_axes = num_axes, .replan = replan};
+    for (int i = 0; i < num_axes; i++) out->paths[i] = axes[i].path;
+    return change_base(scenario, out->paths, num_axes, replan, arena, &out->base);
+}
+
+Status whatif_check(const Scenario *scenario, const WhatifAxis *axes, int num_axes,
+                    int64_t *num_points) {
+    TRY(axes_check(axes, num_axes, num_points));
+    Arena arena = {0};
+    Grid grid;
+    Status status = grid_build(scenario, axes, num_axes, false, &arena, &grid);
+    for (int i = 0; i < num_axes && status.code == STATUS_OK; i++)
+        status = change_check_path(scenario, grid.base, axes[i].path, axes[i].values[0]);
+    arena_free(&arena);
+    return status;
+}
+
+// FNV-1a, 64 bits (Fowler, Noll, Vo, RFC 9923).
+static void hash_bytes(uint64_t *hash, const char *bytes, size_t size) {
+    for (size_t i = 0; i < size; i++) *hash = (*hash ^ (unsigned char)bytes[i]) * 1099511628211u;
+}
+
+static void hash_text(uint64_t *hash, const char *text) {
+    hash_bytes(hash, text, strlen(text) + 1);
+}
+
+static void hash_tree(uint64_t *hash, const cJSON *tree) {
+    char *text = cJSON_PrintUnformatted(tree);
+    hash_text(hash, text ? text : "");
+    cJSON_free(text);
+}
+
+static void hash_file(uint64_t *hash, const char *path) {
+    char bytes[1 << 14];
+    FILE *stream = fopen(path, "rb");
+    if (!stream) return;
+    for (size_t size; (size = fread(bytes, 1, sizeof bytes, stream)) > 0;)
+        hash_bytes(hash, bytes, size);
+    fclose(stream);
+}
+
+uint64_t whatif_question(const Scenario *scenario, const WhatifAxis *axes, int num_axes,
+                         bool replan) {
+    uint64_t hash = 14695981039346656037u;
+    Arena arena = {0};
+    hash_text(&hash, "meshwright " MESHWRIGHT_VERSION);
+    hash_text(&hash, replan ? "replan" : "keep");
+    hash_tree(&hash, scenario->document);
+    hash_tree(&hash, scenario->model_document);
+    const ScenarioInput *inputs;
+    const int num_inputs = scenario_inputs(scenario, &arena, &inputs);
+    for (int i = 0; i < num_inputs; i++)
+        if (strcmp(inputs[i].path, "-") != 0) hash_file(&hash, inputs[i].path);
+    hash_file(&hash, scenario->cluster.gpu.file);
+    for (int i = 0; i < num_axes; i++) {
+        hash_text(&hash, axes[i].path);
+        for (int v = 0; v < axes[i].num_values; v++) hash_tree(&hash, axes[i].values[v]);
     }
-    return values;
+    arena_free(&arena);
+    return hash;
 }
 
-// --- One point
+// --- Blocks of points
 
-static void tree_free(void *tree) {
-    cJSON_Delete(tree);
+enum { MAX_BLOCK_POINTS = 64, MIN_BLOCKS = 256, WAIT_NS = 20000000 };
+
+typedef struct {
+    Grid grid;
+    const WhatifOptions *options;
+    WhatifPoint *points;
+    int64_t num_points, num_done, block_points, num_blocks;
+    int64_t next;     // block to look at first
+    bool *taken;      // [num_blocks] by a thread of this process, now or before
+    Status failure;   // of the machine: ends it all
+    pthread_t caller; // may call progress
+    Arena *arena;     // of the points
+    Arena lines;      // of what is read from the journal
+    Arena scratch[SHARE_MAX_WORKERS];
+    const WhatifPoint *like[SHARE_MAX_WORKERS]; // the last good point of each thread
+    pthread_mutex_t mutex;                      // of all but grid, options, scratch and like
+} Run;
+
+static int64_t block_end(const Run *run, int64_t block) {
+    const int64_t end = (block + 1) * run->block_points;
+    return end < run->num_points ? end : run->num_points;
 }
 
-static Status point_scenario(const Grid *grid, const cJSON *const *values, Arena *scratch,
-                             Scenario *out) {
-    cJSON *document = cJSON_Duplicate(grid->base, true);
-    arena_own(scratch, tree_free, document);
-    change_derive(document, grid->paths, grid->num_axes);
-    for (int i = 0; i < grid->num_axes; i++)
-        TRY(change_set(grid->scenario, document, grid->paths[i], values[i]));
-    JsonNode *root = ARENA_NEW(scratch, JsonNode);
-    *root = (JsonNode){.file = grid->scenario->file, .item = document};
-    TRY(scenario_read(root, scratch, out));
-    return scenario_refuse_unsupported(out);
+static bool block_is_done(const Run *run, int64_t block) {
+    for (int64_t i = block * run->block_points; i < block_end(run, block); i++)
+        if (!run->points[i].done) return false;
+    return true;
 }
 
-static void point_answer(const Grid *grid, const Plan *plan, const Estimate *estimate,
-                         WhatifPoint *point) {
-    point->has_answer = true;
-    point->plan = plan_copy(plan, grid->arena);
-    point->estimate = *estimate;
+static void point_keep(Run *run, int64_t index, const WhatifPoint *point) {
+    if (run->points[index].done) return;
+    run->points[index] = point_copy(point, run->arena);
+    run->num_done++;
 }
 
-static Status point_estimate(const Grid *grid, const Scenario *scenario, Arena *scratch,
-                             WhatifPoint *point) {
-    Plan plan;
-    Estimate estimate;
-    TRY(plan_resolve(scenario, scratch, &plan));
-    TRY(estimate_plan(scenario, &plan, scratch, &estimate, NULL));
-    point_answer(grid, &plan, &estimate, point);
-    if (estimate.fits) return status_ok();
-    return status_error(STATUS_NO, "does not fit: needs %.2f GB of %.2f GB",
-                        estimate.memory.device_bytes / 1e9, estimate.memory_available_bytes / 1e9);
+static void line_visit(void *context, const char *line) {
+    Run *run = context;
+    int64_t index;
+    WhatifPoint point;
+    if (point_read(line, run->num_points, &run->lines, &index, &point))
+        point_keep(run, index, &point);
+    arena_reset(&run->lines);
 }
 
-static Status point_replan(const Grid *grid, const Scenario *scenario, Arena *scratch,
-                           WhatifPoint *point) {
-    PlannerOptions options = grid->options->planner;
-    options.top = 1;
-    options.brief = true;
-    options.progress = NULL;
-    PlannerResult result;
-    TRY(planner_search(scenario, &options, scratch, &result));
-    if (result.num_entries == 0)
-        return status_error(STATUS_NO, "%s", planner_miss_text(&result, scratch));
-    point_answer(grid, &result.entries[0].plan, &result.entries[0].estimate, point);
-    return status_ok();
+static void journal_look(Run *run) {
+    if (!run->options->journal || run->failure.code != STATUS_OK) return;
+    run->failure = journal_read(run->options->journal, line_visit, run);
 }
 
-static void point_run(const Grid *grid, int64_t index, Arena *scratch, WhatifPoint *point) {
-    point->values = point_values(grid, index);
-    Scenario scenario;
-    Status status = point_scenario(grid, point->values, scratch, &scenario);
-    if (status.code == STATUS_OK)
-        status = grid->options->replan ? point_replan(grid, &scenario, scratch, point)
-                                       : point_estimate(grid, &scenario, scratch, point);
-    point->code = status.code;
-    if (status.code != STATUS_OK) point->message = arena_strdup(grid->arena, status.text);
+// Takes a block that is open and that nobody has.
+static bool block_take(Run *run, int64_t block) {
+    struct Journal *journal = run->options->journal;
+    if (run->taken[block] || block_is_done(run, block)) return false;
+    if (journal && !journal_claim(journal, block)) return false;
+    journal_look(run); // who had it before may be done with it
+    if (block_is_done(run, block)) {
+        if (journal) journal_release(journal, block);
+        return false;
+    }
+    run->taken[block] = true;
+    return true;
+}
+
+// The next block for a thread, waiting for those that other processes have; -1: there is none.
+static int64_t block_next(Run *run) {
+    for (;;) {
+        bool elsewhere = false;
+        for (int64_t i = 0; i < run->num_blocks && run->failure.code == STATUS_OK; i++) {
+            const int64_t block = (run->next + i) % run->num_blocks;
+            if (block_take(run, block)) {
+                run->next = block + 1;
+                return block;
+            }
+            elsewhere = elsewhere || (!run->taken[block] && !block_is_done(run, block));
+        }
+        if (!elsewhere || run->failure.code != STATUS_OK) return -1;
+        const struct timespec wait = {.tv_nsec = WAIT_NS};
+        pthread_mutex_unlock(&run->mutex);
+        nanosleep(&wait, NULL);
+        pthread_mutex_lock(&run->mutex);
+        journal_look(run);
+    }
+}
+
+// A failure of the machine is no answer: it is not kept.
+//   returns  whether the work goes on
+static bool point_done(Run *run, int64_t index, const WhatifPoint *point) {
+    const PlannerOptions *planner = &run->options->planner;
+    pthread_mutex_lock(&run->mutex);
+    if (point->code != STATUS_MACHINE)
+        point_keep(run, index, point);
+    else if (run->failure.code == STATUS_OK)
+        run->failure = status_error(STATUS_MACHINE, "%s", point->message);
+    const bool goes_on = run->failure.code == STATUS_OK;
+    if (planner->progress && pthread_equal(pthread_self(), run->caller))
+        planner->progress(planner->progress_context, "points", run->num_done, run->num_points);
+    pthread_mutex_unlock(&run->mutex);
+    return goes_on;
+}
+
+static void block_run(Run *run, int worker, int64_t block) {
+    Arena *scratch = &run->scratch[worker], text = {0};
+    const char *lines = "";
+    const WhatifPoint *like = run->like[worker];
+    bool goes_on = true;
+    for (int64_t i = block * run->block_points; i < block_end(run, block) && goes_on; i++) {
+        WhatifPoint point;
+        point_run(&run->grid, i, like, scratch, &point);
+        if (run->options->journal && point.code != STATUS_MACHINE)
+            lines = arena_printf(&text, "%s%s", lines, point_line(i, &point, scratch));
+        goes_on = point_done(run, i, &point);
+        if (point.code == STATUS_OK) like = &run->points[i]; // it stays as it is
+        arena_reset(scratch);
+    }
+    run->like[worker] = like;
+    pthread_mutex_lock(&run->mutex);
+    if (run->options->journal && run->failure.code == STATUS_OK)
+        run->failure = journal_add(run->options->journal, lines);
+    if (run->options->journal) journal_release(run->options->journal, block);
+    pthread_mutex_unlock(&run->mutex);
+    arena_free(&text);
+}
+
+static void worker_run(void *context, int worker, int item) {
+    Run *run = context;
+    (void)item;
+    for (;;) {
+        pthread_mutex_lock(&run->mutex);
+        const int64_t block = block_next(run);
+        pthread_mutex_unlock(&run->mutex);
+        if (block < 0) return;
+        block_run(run, worker, block);
+    }
 }
 
 // --- All
 
+static int64_t block_size(int64_t num_points) {
+    const int64_t size = num_points / MIN_BLOCKS;
+    return size < 1 ? 1 : size > MAX_BLOCK_POINTS ? MAX_BLOCK_POINTS : size;
+}
+
+static void run_start(Run *run, int64_t num_points, const WhatifOptions *options, Arena *arena) {
+    run->options = options;
+    run->arena = arena;
+    run->num_points = num_points;
+    run->points = ARENA_ARRAY(arena, num_points, WhatifPoint);
+    run->block_points = block_size(num_points);
+    run->num_blocks = (num_points + run->block_points - 1) / run->block_points;
+    run->taken = ARENA_ARRAY(arena, run->num_blocks, bool);
+    run->caller = pthread_self();
+    run->failure = status_ok();
+    run->grid.shelf = kernel_shelf_new();
+    run->grid.planner = options->planner;
+    run->grid.planner.top = 1;
+    run->grid.planner.brief = true;
+    run->grid.planner.progress = NULL;
+    // Threads are for points; where there are fewer of these, each gets several.
+    const int64_t spare = options->num_threads / num_points;
+    run->grid.planner.num_threads = spare > 1 ? (int)spare : 1;
+    pthread_mutex_init(&run->mutex, NULL);
+}
+
+static void run_end(Run *run) {
+    pthread_mutex_destroy(&run->mutex);
+    kernel_shelf_free(run->grid.shelf);
+    for (int i = 0; i < SHARE_MAX_WORKERS; i++) arena_free(&run->scratch[i]);
+    arena_free(&run->lines);
+}
+
 Status whatif_run(const Scenario *scenario, const WhatifAxis *axes, int num_axes,
                   const WhatifOptions *options, Arena *arena, WhatifResult *out) {
-    double start_s = now_s();
-    int64_t num_points = 0;
-    TRY(axes_check(axes, num_axes, &num_points));
-    Grid grid = {.scenario = scenario,
-                 .axes = axes,
-                 .num_axes = num_axes,
-                 .options = options,
-                 .arena = arena};
-    for (int i = 0; i < num_axes; i++) grid.paths[i] = axes[i].path;
-    TRY(change_base(scenario, grid.paths, num_axes, options->replan, arena, &grid.base));
-    for (int i = 0; i < num_axes; i++)
-        TRY(change_check_path(scenario, grid.base, axes[i].path, axes[i].values[0]));
-
-    WhatifPoint *points = ARENA_ARRAY(arena, num_points, WhatifPoint);
-    Arena scratch = {0};
-    for (int64_t i = 0; i < num_points; i++) {
-        if (options->planner.progress)
-            options->planner.progress(options->planner.progress_context, "points", i, num_points);
-        arena_reset(&scratch);
-        point_run(&grid, i, &scratch, &points[i]);
-    }
-    arena_free(&scratch);
+    const double start_s = now_s();
+    int64_t num_points;
+    TRY(whatif_check(scenario, axes, num_axes, &num_points));
+    Run *run = ARENA_NEW(arena, Run);
+    TRY(grid_build(scenario, axes, num_axes, options->replan, arena, &run->grid));
+    run_start(run, num_points, options, arena);
+    journal_look(run);
+    const int64_t num_kept = run->num_done;
+    const int num_threads = options->num_threads > 1 ? options->num_threads : 1;
+    share_work(num_threads, num_threads, worker_run, run);
+    const Status failure = run->failure;
+    run_end(run);
+    TRY(failure);
     *out = (WhatifResult){.axes = axes,
                           .num_axes = num_axes,
-                          .points = points,
+                          .points = run->points,
                           .num_points = num_points,
+                          .num_kept = num_kept,
                           .replan = options->replan,
                           .wall_s = now_s() - start_s};
     return status_ok();

@@ -42,7 +42,7 @@ grep -E '"family": "(megatron-sc21|llm.c)"' "$bundled" >steps.jsonl
 for i in 1 2 3 4 5 6; do
     echo " iteration $i/ 6 | elapsed time per iteration (ms): 900.$i | global batch size: 64 |"
 done >train.log
-for command in plan estimate simulate whatif launch models clusters calibrate kernel validate profile; do
+for command in plan estimate simulate whatif compare launch models clusters calibrate kernel validate profile; do
     grep -q "^  $command " "$temp/help" || fail "--help does not list $command"
     meshwright "$command" --help >"$temp/command-help" || fail "$command --help"
     meshwright "$command" -h | cmp - "$temp/command-help"

@@ -84,6 +84,11 @@ over sub/whatif.json sub/./whatif.json model \
     whatif sub/grid.json --vary training.seq_len=1024,2048 -o sub
 over sub/whatif.json sub/./whatif.json model \
     whatif sub/named.json --vary model=./config.json,./whatif.json -o sub
+cp sub/free.json sub/whatif.json
+over sub/whatif.json sub/whatif.json scenario whatif sub/whatif.json --goodput -o sub
+cp sub/free.json sub/compare.json
+over sub/compare.json sub/compare.json scenario compare sub/compare.json sub/named.json -o sub
+over sub/compare.json sub/compare.json scenario compare sub/named.json sub/compare.json -o sub
 cp sub/free.json sub/launch.sh
 over sub/launch.sh sub/launch.sh scenario launch sub/launch.sh -o sub --force
 

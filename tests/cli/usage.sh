@@ -15,7 +15,7 @@ refuses 'meshwright: unknown command "estimat"; the nearest is estimate' estimat
 refuses 'meshwright: unknown command "xyzzy"; meshwright --help lists the commands' xyzzy
 refuses 'meshwright: unknown option --json before the command; meshwright --help shows how to begin' \
     --json plan job.json
-for command in compare report import; do
+for command in report import; do
     refuses "meshwright: $command is not supported yet" $command job.json
 done
 
@@ -60,8 +60,8 @@ refuses 'meshwright: plan: --min-gpus-for does not go with --deadline: they are 
     plan job.json --min-gpus-for 1e6 --deadline 1e9,1e3
 refuses "meshwright: plan: --robust does not go with --objective energy: only a step's time has an interval and a rate" \
     plan job.json --robust --objective energy
-refuses 'meshwright: whatif --goodput is not supported yet' whatif job.json --goodput
-refuses 'meshwright: whatif: no --vary given, as in --vary cluster.num_gpus=64,128' whatif job.json
+refuses 'meshwright: whatif: no --vary given, as in --vary cluster.num_gpus=64,128; other questions are --sensitivity, --goodput, --tokens N --days D' \
+    whatif job.json
 refuses 'job.json: cluster.num_gpu: unknown key; the nearest known one is "num_gpus"' \
     whatif job.json --vary cluster.num_gpu=8
 # Every point is refused: bad input, told once.

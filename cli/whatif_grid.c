@@ -1,0 +1,191 @@
+#include "cli/whatif_grid.h"
+
+#include "base/data_dir.h"
+#include "base/output_file.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/ranks.h"
+#include "planner/share.h"
+#include "report/whatif_report.h"
+#include "whatif/journal.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *const FILE_NAMES[] = {"whatif.json", "whatif.txt", NULL};
+
+// --- Before the work
+
+// A value may name a file that a point is made of.
+static Status values_check(const char *output, const WhatifAxis *axis, const Scenario *scenario,
+                           Arena *arena) {
+    static const char FILE_PREFIX[] = "file:";
+    const size_t length = sizeof FILE_PREFIX - 1;
+    for (int i = 0; i < axis->num_values; i++) {
+        const char *value = cJSON_GetStringValue(axis->values[i]);
+        if (!value) continue;
+        if (strncmp(value, FILE_PREFIX, length) == 0) value += length;
+        TRY(output_check_input(output, path_beside(arena, scenario->file, value), axis->path));
+    }
+    return status_ok();
+}
+
+// Nothing is written over the files of the scenario or of a point.
+static Status output_folder_check(const WhatifArguments *options, const WhatifAxis *axes,
+                                  const Scenario *scenario, Arena *arena) {
+    TRY(folder_check_files(options->folder, FILE_NAMES, scenario, arena));
+    for (int f = 0; FILE_NAMES[f]; f++) {
+        const char *file = arena_printf(arena, "%s/%s", options->folder, FILE_NAMES[f]);
+        for (int i = 0; i < options->num_vary; i++)
+            TRY(values_check(file, &axes[i], scenario, arena));
+    }
+    return status_ok();
+}
+
+static Status ranks_check(const Ranks *ranks, const char *folder) {
+    if (ranks->num_ranks == 1 || folder) return status_ok();
+    return usage_error("whatif: started as %d processes, which share the points in a folder; "
+                       "expected -o DIR, on a file system that all of them see",
+                       ranks->num_ranks);
+}
+
+// --- Progress
+
+typedef struct {
+    Progress line;
+    int64_t first; // points that were done when it was first called; -1
+    double start_s;
+} GridProgress;
+
+static double now_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void grid_progress(void *context, const char *what, int64_t done, int64_t total) {
+    GridProgress *progress = context;
+    const double time_s = now_s();
+    char tail[64] = "";
+    if (progress->first < 0) {
+        progress->first = done;
+        progress->start_s = time_s;
+    }
+    const int64_t here = done - progress->first;
+    const double left_s =
+        here > 0 ? (time_s - progress->start_s) / (double)here * (double)(total - done) : 0;
+    if (left_s >= 7200)
+        snprintf(tail, sizeof tail, ", %.1f hours left", left_s / 3600);
+    else if (left_s >= 120)
+        snprintf(tail, sizeof tail, ", %.0f min left", left_s / 60);
+    else if (here > 0)
+        snprintf(tail, sizeof tail, ", %.0f s left", left_s);
+    progress_tell(&progress->line, what, done, total, tail);
+}
+
+// --- The answer
+
+static Status whatif_save(const Scenario *scenario, const WhatifResult *result, const char *folder,
+                          Arena *arena) {
+    cJSON *tree = whatif_to_json(result);
+    Status status = json_save(tree, arena_printf(arena, "%s/%s", folder, FILE_NAMES[0]));
+    cJSON_Delete(tree);
+    TRY(status);
+    const char *path = arena_printf(arena, "%s/%s", folder, FILE_NAMES[1]);
+    OutputFile file;
+    TRY(output_open(path, &file));
+    report_whatif(scenario, result, file.stream);
+    return output_close(&file, status_ok());
+}
+
+// A grid of which nothing is legal is bad input: the first refusal stands for all.
+static Status result_legal(const WhatifResult *result) {
+    for (int64_t i = 0; i < result->num_points; i++)
+        if (result->points[i].code != STATUS_INVALID) return status_ok();
+    return status_error(STATUS_INVALID, "%s", result->points[0].message);
+}
+
+static Status result_status(const Scenario *scenario, const WhatifResult *result) {
+    TRY(result_legal(result));
+    for (int64_t i = 0; i < result->num_points; i++)
+        if (result->points[i].code == STATUS_OK) return status_ok();
+    return status_at(STATUS_NO, scenario->file, "", "none of the %lld points fits",
+                     (long long)result->num_points);
+}
+
+static Status result_show(const WhatifArguments *options, const Scenario *scenario,
+                          const WhatifResult *result, Arena *arena) {
+    TRY(result_legal(result));
+    if (options->folder) TRY(whatif_save(scenario, result, options->folder, arena));
+    if (options->common.json) return answer_json(whatif_to_json(result));
+    report_whatif(scenario, result, stdout);
+    return status_ok();
+}
+
+// --- With others
+
+typedef struct {
+    Ranks ranks;
+    struct Journal *journal; // NULL: without -o
+    FolderMade made;         // folders of -o
+    bool finished;           // another process of this job has answered
+} Shared;
+
+static Status shared_start(const WhatifArguments *options, const Scenario *scenario,
+                           const WhatifAxis *axes, Arena *arena, Shared *shared) {
+    if (!options->folder) return status_ok();
+    TRY(folder_make_noted(options->folder, arena, &shared->made));
+    const uint64_t question = whatif_question(scenario, axes, options->num_vary, options->replan);
+    return journal_open(options->folder, question, shared->ranks.job, arena, &shared->journal,
+                        &shared->finished);
+}
+
+// Answers, unless another process does. What is bad input leaves no folder behind.
+static Status shared_answer(const WhatifArguments *options, const Scenario *scenario,
+                            const WhatifResult *result, Arena *arena, Shared *shared) {
+    bool is_mine = true;
+    if (shared->journal) TRY(journal_answer(shared->journal, &is_mine));
+    if (!is_mine) return result_status(scenario, result);
+    Status status = result_show(options, scenario, result, arena);
+    if (status.code == STATUS_MACHINE) return status; // the points are kept
+    if (shared->journal) TRY(journal_finish(shared->journal));
+    if (status.code == STATUS_INVALID) folder_unmake(&shared->made);
+    TRY(status);
+    return result_status(scenario, result);
+}
+
+static void kept_tell(const WhatifResult *result, const char *folder) {
+    if (result->num_kept > 0)
+        fprintf(stderr, "meshwright: %lld of %lld points were done already (%s/whatif.journal)\n",
+                (long long)result->num_kept, (long long)result->num_points, folder);
+}
+
+Status whatif_grid_answer(const WhatifArguments *options, Arena *arena) {
+    WhatifAxis axes[WHATIF_MAX_AXES];
+    for (int i = 0; i < options->num_vary; i++)
+        TRY(whatif_parse_axis(options->vary[i], arena, &axes[i]));
+    Scenario scenario;
+    TRY(scenario_open(options->common.scenario, arena, &scenario));
+    Shared shared = {.ranks = ranks_read()};
+    TRY(ranks_check(&shared.ranks, options->folder));
+    int64_t num_points;
+    TRY(whatif_check(&scenario, axes, options->num_vary, &num_points));
+    if (options->folder) TRY(output_folder_check(options, axes, &scenario, arena));
+    TRY(shared_start(options, &scenario, axes, arena, &shared));
+    if (shared.finished) return status_ok();
+    GridProgress progress = {.line = progress_start(), .first = -1};
+    const WhatifOptions what = {
+        .replan = options->replan,
+        .num_threads = ranks_threads(&shared.ranks, SHARE_MAX_WORKERS),
+        .planner = {.progress = grid_progress, .progress_context = &progress},
+        .journal = shared.journal,
+    };
+    WhatifResult result;
+    Status status = whatif_run(&scenario, axes, options->num_vary, &what, arena, &result);
+    progress_end(&progress.line);
+    TRY(status);
+    if (shared.ranks.num_ranks == 1) kept_tell(&result, options->folder);
+    return shared_answer(options, &scenario, &result, arena, &shared);
+}

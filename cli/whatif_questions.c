@@ -1,0 +1,200 @@
+#include "cli/whatif_questions.h"
+
+#include "base/output_file.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/ranks.h"
+#include "planner/share.h"
+#include "report/fleet_report.h"
+#include "report/goodput_report.h"
+#include "report/sensitivity_report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const FILE_NAMES[] = {"whatif.json", "whatif.txt", NULL};
+
+static int threads(void) {
+    const Ranks alone = {.num_ranks = 1, .num_local = 1};
+    return ranks_threads(&alone, SHARE_MAX_WORKERS);
+}
+
+static Status question_open(const WhatifArguments *options, Arena *arena, Scenario *out) {
+    TRY(scenario_open(options->common.scenario, arena, out));
+    return options->folder ? folder_check_files(options->folder, FILE_NAMES, out, arena)
+                           : status_ok();
+}
+
+// An answer as both a document and a text.
+typedef struct {
+    cJSON *tree;
+    void (*print)(const void *context, FILE *stream);
+    const void *context;
+} Answer;
+
+static Status answer_save(const Answer *answer, const char *folder, Arena *arena) {
+    OutputFile file;
+    TRY(folder_make(folder));
+    TRY(json_save(answer->tree, arena_printf(arena, "%s/%s", folder, FILE_NAMES[0])));
+    TRY(output_open(arena_printf(arena, "%s/%s", folder, FILE_NAMES[1]), &file));
+    answer->print(answer->context, file.stream);
+    return output_close(&file, status_ok());
+}
+
+// Frees the tree.
+static Status answer_give(const WhatifArguments *options, const Answer *answer, Arena *arena) {
+    Status status = status_ok();
+    if (options->folder) status = answer_save(answer, options->folder, arena);
+    if (status.code == STATUS_OK && options->common.json) return answer_json(answer->tree);
+    cJSON_Delete(answer->tree);
+    TRY(status);
+    answer->print(answer->context, stdout);
+    return status_ok();
+}
+
+// --- Sensitivity
+
+typedef struct {
+    const Scenario *scenario;
+    const Sensitivity *sensitivity;
+} Limits;
+
+static void limits_print(const void *context, FILE *stream) {
+    const Limits *limits = context;
+    report_sensitivity(limits->scenario, limits->sensitivity, stream);
+}
+
+Status whatif_sensitivity_answer(const WhatifArguments *options, Arena *arena) {
+    Scenario scenario;
+    TRY(question_open(options, arena, &scenario));
+    // As for a grid, the `parallel` of a plan.json is an answer that is looked for anew.
+    const SensitivityOptions what = {
+        .change_frac = (options->percent > 0 ? options->percent : 10) / 100,
+        .replan = options->replan,
+        .num_threads = threads(),
+    };
+    Sensitivity sensitivity;
+    TRY(sensitivity_run(&scenario, &what, arena, &sensitivity));
+    const Limits limits = {&scenario, &sensitivity};
+    const Answer answer = {sensitivity_to_json(&sensitivity), limits_print, &limits};
+    TRY(answer_give(options, &answer, arena));
+    if (sensitivity.base.code == STATUS_OK) return status_ok();
+    return status_at(STATUS_NO, scenario.file, "", "%s", sensitivity.base.message);
+}
+
+// --- Goodput
+
+typedef struct {
+    const Scenario *scenario;
+    Plan plan;
+    Estimate estimate;
+    Goodput goodput;
+} Failures;
+
+static void failures_print(const void *context, FILE *stream) {
+    const Failures *f = context;
+    report_goodput(f->scenario, &f->plan, &f->estimate, &f->goodput, stream);
+}
+
+static Status plan_find(const WhatifArguments *options, const Scenario *scenario, Arena *arena,
+                        Failures *out) {
+    if (!options->replan) {
+        TRY(plan_resolve(scenario, arena, &out->plan));
+        return estimate_plan(scenario, &out->plan, arena, &out->estimate, NULL);
+    }
+    const PlannerOptions planner = {.top = 1, .num_threads = threads()};
+    PlannerResult result;
+    TRY(planner_search(scenario, &planner, arena, &result));
+    if (result.num_entries == 0)
+        return status_at(STATUS_NO, scenario->file, "", "%s", planner_miss_text(&result, arena));
+    out->plan = result.entries[0].plan;
+    out->estimate = result.entries[0].estimate;
+    return status_ok();
+}
+
+Status whatif_goodput_answer(const WhatifArguments *options, Arena *arena) {
+    Scenario scenario;
+    TRY(question_open(options, arena, &scenario));
+    Failures *failures = ARENA_NEW(arena, Failures);
+    failures->scenario = &scenario;
+    TRY(plan_find(options, &scenario, arena, failures));
+    GoodputOptions what = options->goodput;
+    what.num_threads = threads();
+    TRY(goodput_run(&scenario, &failures->estimate, &what, &failures->goodput));
+    cJSON *tree = cJSON_CreateObject();
+    json_add_number(tree, "schema", 1);
+    cJSON_AddItemToObject(tree, "goodput", goodput_to_json(&failures->goodput));
+    cJSON_AddItemToObject(tree, "answer", estimate_to_json(&failures->estimate, &failures->plan));
+    const Answer answer = {tree, failures_print, failures};
+    TRY(answer_give(options, &answer, arena));
+    if (failures->estimate.fits) return status_ok();
+    return status_does_not_fit(scenario.file, failures->estimate.memory.device_bytes,
+                               failures->estimate.memory_available_bytes);
+}
+
+// --- Sizing
+
+typedef struct {
+    const Scenario *scenario;
+    const Fleet *fleet;
+} Clusters;
+
+static void clusters_print(const void *context, FILE *stream) {
+    const Clusters *clusters = context;
+    report_fleet(clusters->scenario, clusters->fleet, stream);
+}
+
+static Status preset_check(const char *name, Arena *arena) {
+    ClusterSummary *clusters;
+    int num_clusters;
+    TRY(cluster_list(arena, &clusters, &num_clusters));
+    const char **names = ARENA_ARRAY(arena, num_clusters + 1, const char *);
+    for (int i = 0; i < num_clusters; i++) {
+        names[i] = clusters[i].name;
+        if (strcmp(names[i], name) == 0) return status_ok();
+    }
+    const char *nearest = name_nearest(name, names);
+    if (nearest)
+        return usage_error("--on: unknown cluster \"%.60s\"; the nearest is %s", name, nearest);
+    return usage_error("--on: unknown cluster \"%.60s\"; meshwright clusters lists them, without a "
+                       "number of nodes",
+                       name);
+}
+
+static Status presets_read(const char *list, Arena *arena, const char *const **names,
+                           int *num_names) {
+    if (!list) return fleet_presets(arena, names, num_names);
+    const char **found = ARENA_ARRAY(arena, FLEET_MAX_PRESETS, const char *);
+    char *rest = arena_strdup(arena, list);
+    int n = 0;
+    for (char *name; (name = strsep(&rest, ",")) != NULL;) {
+        if (n == FLEET_MAX_PRESETS)
+            return usage_error("--on: more than %d clusters", FLEET_MAX_PRESETS);
+        TRY(preset_check(name, arena));
+        found[n++] = name;
+    }
+    *names = found;
+    *num_names = n;
+    return status_ok();
+}
+
+Status whatif_sizing_answer(const WhatifArguments *options, Arena *arena) {
+    Scenario scenario;
+    const char *const *presets;
+    int num_presets;
+    TRY(presets_read(options->on, arena, &presets, &num_presets));
+    TRY(question_open(options, arena, &scenario));
+    Progress progress = progress_start();
+    const PlannerOptions planner = {
+        .num_threads = threads(), .progress = progress_show, .progress_context = &progress};
+    Fleet fleet;
+    Status status = fleet_run(&scenario, presets, num_presets, options->tokens, options->days,
+                              &planner, arena, &fleet);
+    progress_end(&progress);
+    TRY(status);
+    const Clusters clusters = {&scenario, &fleet};
+    const Answer answer = {fleet_to_json(&fleet), clusters_print, &clusters};
+    TRY(answer_give(options, &answer, arena));
+    if (fleet.num_found > 0) return status_ok();
+    return status_at(STATUS_NO, scenario.file, "", "no cluster looked at is fast enough");
+}

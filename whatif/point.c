@@ -1,0 +1,202 @@
+#include "whatif/point.h"
+
+#include "costmodel/estimate.h"
+#include "plan/plan.h"
+#include "whatif/change.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void tree_free(void *tree) {
+    cJSON_Delete(tree);
+}
+
+const cJSON *whatif_value(const WhatifAxis *axes, int num_axes, int64_t point, int axis) {
+    for (int i = num_axes - 1; i > axis; i--) point /= axes[i].num_values;
+    return axes[axis].values[point % axes[axis].num_values];
+}
+
+// --- The answer
+
+static Status point_scenario(const Grid *grid, int64_t index, Arena *arena, Scenario *out) {
+    cJSON *document = cJSON_Duplicate(grid->base, true);
+    arena_own(arena, tree_free, document);
+    change_derive(document, grid->paths, grid->num_axes);
+    for (int i = 0; i < grid->num_axes; i++)
+        TRY(change_set(grid->scenario, document, grid->paths[i],
+                       whatif_value(grid->axes, grid->num_axes, index, i)));
+    JsonNode *root = ARENA_NEW(arena, JsonNode);
+    *root = (JsonNode){.file = grid->scenario->file, .item = document};
+    TRY(scenario_read_shared(root, grid->shelf, arena, out));
+    return scenario_refuse_unsupported(out);
+}
+
+static void point_answer(const Plan *plan, const Estimate *estimate, Arena *arena,
+                         WhatifPoint *point) {
+    cJSON *tree = estimate_to_json(estimate, plan);
+    char *text = cJSON_PrintUnformatted(tree);
+    point->answer = arena_strdup(arena, text ? text : "null");
+    cJSON_free(text);
+    cJSON_Delete(tree);
+    point->plan = plan_describe(plan, arena);
+    point->figures = (WhatifFigures){.step_time_s = estimate->step_time_s,
+                                     .tokens_per_s = estimate->tokens_per_s,
+                                     .mfu_frac = estimate->mfu_frac,
+                                     .memory_device_bytes = estimate->memory.device_bytes,
+                                     .memory_available_bytes = estimate->memory_available_bytes};
+}
+
+static Status point_estimate(const Scenario *scenario, Arena *arena, WhatifPoint *point) {
+    Plan plan;
+    Estimate estimate;
+    TRY(plan_resolve(scenario, arena, &plan));
+    TRY(estimate_plan(scenario, &plan, arena, &estimate, NULL));
+    point_answer(&plan, &estimate, arena, point);
+    if (estimate.fits) return status_ok();
+    return status_error(STATUS_NO, "does not fit: needs %.2f GB of %.2f GB",
+                        estimate.memory.device_bytes / 1e9, estimate.memory_available_bytes / 1e9);
+}
+
+static bool parallel_is_varied(const Grid *grid) {
+    for (int i = 0; i < grid->num_axes; i++)
+        if (strncmp(grid->paths[i], "parallel", strlen("parallel")) == 0) return true;
+    return false;
+}
+
+// What the plan of another point takes at this one, where it is legal and fits; 0 where not. What
+// follows from the machine and the model is derived anew.
+static double known_step_s(const Grid *grid, const Scenario *scenario, const WhatifPoint *like,
+                           Arena *arena) {
+    static const char *const DERIVED[] = {"dp", "zero_group", "placement", "stages", "layers"};
+    if (!like || !like->answer || parallel_is_varied(grid)) return 0;
+    cJSON *answer = cJSON_Parse(like->answer);
+    arena_own(arena, tree_free, answer);
+    const JsonNode root = {.file = scenario->file, .item = answer};
+    const JsonNode parallel = json_get(&root, "parallel");
+    if (!json_is_present(&parallel)) return 0;
+    for (size_t i = 0; i < sizeof DERIVED / sizeof *DERIVED; i++)
+        cJSON_DeleteItemFromObjectCaseSensitive((cJSON *)parallel.item, DERIVED[i]);
+    Scenario known = *scenario;
+    Plan plan;
+    Estimate estimate;
+    if (parallel_load(&parallel, arena, &known.parallel).code != STATUS_OK) return 0;
+    if (plan_resolve(&known, arena, &plan).code != STATUS_OK) return 0;
+    if (estimate_plan(&known, &plan, arena, &estimate, NULL).code != STATUS_OK) return 0;
+    return estimate.fits ? estimate.step_time_s : 0;
+}
+
+// Nothing slower than the known plan can be the best. That plan may be outside of what the search
+// looks at; then the search is done again without it.
+static Status best_find(const Grid *grid, const Scenario *scenario, const WhatifPoint *like,
+                        Arena *arena, PlannerResult *out) {
+    static const double ROUNDING = 1e-9;
+    PlannerOptions options = grid->planner;
+    options.worst_value = known_step_s(grid, scenario, like, arena) * (1 + ROUNDING);
+    TRY(planner_search(scenario, &options, arena, out));
+    if (out->num_entries > 0 || options.worst_value == 0) return status_ok();
+    return planner_search(scenario, &grid->planner, arena, out);
+}
+
+static Status point_replan(const Grid *grid, const Scenario *scenario, const WhatifPoint *like,
+                           Arena *arena, WhatifPoint *point) {
+    PlannerResult result;
+    TRY(best_find(grid, scenario, like, arena, &result));
+    if (result.num_entries == 0)
+        return status_error(STATUS_NO, "%s", planner_miss_text(&result, arena));
+    point_answer(&result.entries[0].plan, &result.entries[0].estimate, arena, point);
+    return status_ok();
+}
+
+void point_run(const Grid *grid, int64_t index, const WhatifPoint *like, Arena *arena,
+               WhatifPoint *out) {
+    *out = (WhatifPoint){.done = true};
+    Scenario scenario;
+    Status status = point_scenario(grid, index, arena, &scenario);
+    if (status.code == STATUS_OK)
+        status = grid->replan ? point_replan(grid, &scenario, like, arena, out)
+                              : point_estimate(&scenario, arena, out);
+    out->code = status.code;
+    if (status.code != STATUS_OK) out->message = arena_strdup(arena, status.text);
+}
+
+// --- As a line
+
+static const char *text_copy(const char *text, Arena *arena) {
+    return text ? arena_strdup(arena, text) : NULL;
+}
+
+WhatifPoint point_copy(const WhatifPoint *point, Arena *arena) {
+    WhatifPoint copy = *point;
+    copy.message = text_copy(point->message, arena);
+    copy.plan = text_copy(point->plan, arena);
+    copy.answer = text_copy(point->answer, arena);
+    return copy;
+}
+
+static const struct {
+    const char *key;
+    size_t offset;
+} FIGURES[] = {
+    {"step_time_s", offsetof(WhatifFigures, step_time_s)},
+    {"tokens_per_s", offsetof(WhatifFigures, tokens_per_s)},
+    {"mfu_frac", offsetof(WhatifFigures, mfu_frac)},
+    {"memory_device_bytes", offsetof(WhatifFigures, memory_device_bytes)},
+    {"memory_available_bytes", offsetof(WhatifFigures, memory_available_bytes)},
+};
+enum { NUM_FIGURES = sizeof FIGURES / sizeof *FIGURES };
+
+const char *point_line(int64_t index, const WhatifPoint *point, Arena *arena) {
+    cJSON *json = cJSON_CreateObject();
+    json_add_number(json, "point", (double)index);
+    json_add_number(json, "code", point->code);
+    if (point->message) cJSON_AddStringToObject(json, "error", point->message);
+    if (point->answer) {
+        cJSON_AddStringToObject(json, "plan", point->plan);
+        cJSON_AddRawToObject(json, "answer", point->answer);
+    }
+    char *text = cJSON_PrintUnformatted(json);
+    const char *line = arena_printf(arena, "%s\n", text ? text : "");
+    cJSON_free(text);
+    cJSON_Delete(json);
+    return line;
+}
+
+// Of the answer: numbers are printed so that they read as the same.
+static bool answer_read(const cJSON *answer, Arena *arena, WhatifPoint *out) {
+    for (int i = 0; i < NUM_FIGURES; i++) {
+        const cJSON *figure = cJSON_GetObjectItemCaseSensitive(answer, FIGURES[i].key);
+        if (!cJSON_IsNumber(figure)) return false;
+        *(double *)(void *)((char *)&out->figures + FIGURES[i].offset) = figure->valuedouble;
+    }
+    char *text = cJSON_PrintUnformatted(answer);
+    out->answer = text_copy(text, arena);
+    cJSON_free(text);
+    return out->answer != NULL;
+}
+
+static bool tree_read(const cJSON *json, int64_t num_points, Arena *arena, int64_t *index,
+                      WhatifPoint *out) {
+    const cJSON *point = cJSON_GetObjectItemCaseSensitive(json, "point");
+    const cJSON *code = cJSON_GetObjectItemCaseSensitive(json, "code");
+    const cJSON *answer = cJSON_GetObjectItemCaseSensitive(json, "answer");
+    const char *plan = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "plan"));
+    const char *error = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "error"));
+    if (!cJSON_IsNumber(point) || !cJSON_IsNumber(code)) return false;
+    if (!(point->valuedouble >= 0 && point->valuedouble < (double)num_points)) return false;
+    *index = (int64_t)point->valuedouble;
+    *out = (WhatifPoint){.done = true, .code = (StatusCode)code->valueint};
+    if (out->code < STATUS_OK || out->code > STATUS_MACHINE) return false;
+    if ((out->code == STATUS_OK) != !error || (out->code == STATUS_OK && !answer)) return false;
+    out->message = text_copy(error, arena);
+    if (!answer) return true;
+    out->plan = text_copy(plan, arena);
+    return out->plan && answer_read(answer, arena, out);
+}
+
+bool point_read(const char *line, int64_t num_points, Arena *arena, int64_t *index,
+                WhatifPoint *out) {
+    cJSON *json = cJSON_Parse(line);
+    const bool good = json && tree_read(json, num_points, arena, index, out);
+    cJSON_Delete(json);
+    return good;
+}

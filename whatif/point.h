@@ -1,0 +1,36 @@
+// whatif/point.h - one point of a grid: from its number to its answer, and as a line of a journal.
+#pragma once
+
+#include "config/kernel_shelf.h"
+#include "whatif/whatif.h"
+
+// What all points of a grid share.
+typedef struct {
+    const Scenario *scenario;
+    const WhatifAxis *axes;
+    int num_axes;
+    const char *paths[WHATIF_MAX_AXES];
+    const cJSON *base; // the document with presets written out where a path leads into them
+    bool replan;
+    PlannerOptions planner; // of one point
+    KernelShelf *shelf;     // taken from, and filled, by all threads
+} Grid;
+
+// Prices or plans a point. Called from any thread.
+//   like   a point that is done, or NULL: its plan, priced at this point, tells a search what is
+//   too
+//          slow to look at. The answer is the same without.
+//   arena  owns what the point holds
+void point_run(const Grid *grid, int64_t index, const WhatifPoint *like, Arena *arena,
+               WhatifPoint *out);
+
+// The point with its texts in this arena.
+WhatifPoint point_copy(const WhatifPoint *point, Arena *arena);
+
+// A line with its newline: {"point": INDEX, "code", "plan", "figures", "answer", "error"}.
+const char *point_line(int64_t index, const WhatifPoint *point, Arena *arena);
+
+// Reads such a line (without the newline, ended by a NUL).
+//   returns  false where it is none
+bool point_read(const char *line, int64_t num_points, Arena *arena, int64_t *index,
+                WhatifPoint *out);
