@@ -5,6 +5,7 @@
 #include "cli/ranks.h"
 #include "planner/share.h"
 #include "report/compare_report.h"
+#include "whatif/change.h"
 #include "whatif/compare.h"
 
 #include <stdio.h>
@@ -107,6 +108,8 @@ static Status compare_answer(const CompareArguments *options, Arena *arena) {
     TRY(scenario_open(options->other, arena, &b));
     if (options->folder) TRY(folder_check_files(options->folder, FILE_NAMES, &a, arena));
     if (options->folder) TRY(folder_check_files(options->folder, FILE_NAMES, &b, arena));
+    if (options->replan) TRY(change_replan(&a, arena, &a));
+    if (options->replan) TRY(change_replan(&b, arena, &b));
     Comparison comparison;
     TRY(sides_price(options, &a, &b, arena, &comparison));
     if (options->folder) TRY(comparison_save(&comparison, options->folder, arena));

@@ -6,9 +6,9 @@
 #pragma once
 
 typedef struct {
-    int num_ranks;   // 1: this process alone
-    int num_local;   // of them on this machine, >= 1
-    const char *job; // the same for all of them, and for no others; NULL: not known
+    int num_ranks; // 1: this process alone
+    int num_local; // of them on this machine, >= 1
+    char job[256]; // the same for all of them, and for no others; "": not known
 } Ranks;
 
 Ranks ranks_read(void);

@@ -138,8 +138,8 @@ static Status shared_start(const WhatifArguments *options, const Scenario *scena
     if (!options->folder) return status_ok();
     TRY(folder_make_noted(options->folder, arena, &shared->made));
     const uint64_t question = whatif_question(scenario, axes, options->num_vary, options->replan);
-    return journal_open(options->folder, question, shared->ranks.job, arena, &shared->journal,
-                        &shared->finished);
+    return journal_open(options->folder, question, shared->ranks.job[0] ? shared->ranks.job : NULL,
+                        arena, &shared->journal, &shared->finished);
 }
 
 // Answers, unless another process does. What is bad input leaves no folder behind.
@@ -147,10 +147,14 @@ static Status shared_answer(const WhatifArguments *options, const Scenario *scen
                             const WhatifResult *result, Arena *arena, Shared *shared) {
     bool is_mine = true;
     if (shared->journal) TRY(journal_answer(shared->journal, &is_mine));
-    if (!is_mine) return result_status(scenario, result);
+    if (!is_mine) {
+        if (shared->ranks.num_ranks == 1)
+            fprintf(stderr, "meshwright: another process has answered, in %s\n", options->folder);
+        return result_status(scenario, result);
+    }
     Status status = result_show(options, scenario, result, arena);
     if (status.code == STATUS_MACHINE) return status; // the points are kept
-    if (shared->journal) TRY(journal_finish(shared->journal));
+    if (shared->journal) TRY(journal_finish(shared->journal, status.code == STATUS_OK));
     if (status.code == STATUS_INVALID) folder_unmake(&shared->made);
     TRY(status);
     return result_status(scenario, result);

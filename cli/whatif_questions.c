@@ -8,6 +8,7 @@
 #include "report/fleet_report.h"
 #include "report/goodput_report.h"
 #include "report/sensitivity_report.h"
+#include "whatif/change.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,7 @@ static int threads(void) {
 
 static Status question_open(const WhatifArguments *options, Arena *arena, Scenario *out) {
     TRY(scenario_open(options->common.scenario, arena, out));
+    if (options->replan) TRY(change_replan(out, arena, out));
     return options->folder ? folder_check_files(options->folder, FILE_NAMES, out, arena)
                            : status_ok();
 }
@@ -67,7 +69,6 @@ static void limits_print(const void *context, FILE *stream) {
 Status whatif_sensitivity_answer(const WhatifArguments *options, Arena *arena) {
     Scenario scenario;
     TRY(question_open(options, arena, &scenario));
-    // As for a grid, the `parallel` of a plan.json is an answer that is looked for anew.
     const SensitivityOptions what = {
         .change_frac = (options->percent > 0 ? options->percent : 10) / 100,
         .replan = options->replan,

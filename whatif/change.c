@@ -100,6 +100,15 @@ Status change_base(const Scenario *scenario, const char *const *paths, int num_p
     return status_ok();
 }
 
+Status change_replan(const Scenario *scenario, Arena *arena, Scenario *out) {
+    *out = *scenario;
+    if (!cJSON_GetObjectItemCaseSensitive(scenario->document, "provenance")) return status_ok();
+    JsonNode *root = ARENA_NEW(arena, JsonNode);
+    *root = (JsonNode){.file = scenario->file};
+    TRY(change_base(scenario, NULL, 0, true, arena, &root->item));
+    return scenario_read(root, arena, out);
+}
+
 // --- Paths
 
 // One step of a path: a key, or an index where key is empty.

@@ -15,6 +15,9 @@ Status change_base(const Scenario *scenario, const char *const *paths, int num_p
 // way are created. Fails where the way leads through something else.
 Status change_set(const Scenario *scenario, cJSON *document, const char *path, const cJSON *value);
 
+// The scenario to plan anew: without the `parallel` of a plan.json, else itself.
+Status change_replan(const Scenario *scenario, Arena *arena, Scenario *out);
+
 // Removes what follows from the varied paths and is not itself varied (whatif/whatif.h).
 void change_derive(cJSON *document, const char *const *paths, int num_paths);
 

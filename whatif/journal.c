@@ -20,7 +20,7 @@ struct Journal {
     Arena *arena;
 };
 
-enum { HEADER_BYTES = 512, MAX_TRIES = 100 };
+enum { HEADER_BYTES = 512, MAX_TRIES = 100, PIECE_BYTES = 8 << 20 };
 static const double SYNC_EVERY_S = 1;
 
 static double now_s(void) {
@@ -207,22 +207,36 @@ Status journal_open(const char *folder, uint64_t question, const char *job, Aren
 
 // --- Lines
 
-static Status lines_visit(Journal *journal, int slot, int fd, const char *path,
-                          void (*visit)(void *context, const char *line), void *context) {
-    struct stat info;
-    if (fstat(fd, &info) != 0) return file_error(path, "read");
-    if (info.st_size <= journal->read_to[slot]) return status_ok();
-    const size_t size = (size_t)(info.st_size - journal->read_to[slot]);
-    Arena scratch = {0};
-    char *text = arena_alloc(&scratch, size + 1);
-    const ssize_t got = pread(fd, text, size, journal->read_to[slot]);
-    Status status = got < 0 ? file_error(path, "read") : status_ok();
+// Whole lines of a piece of the file.
+//   returns  the bytes visited; 0: there is none
+static size_t piece_visit(char *text, void (*visit)(void *context, const char *line),
+                          void *context) {
     char *line = text;
-    for (char *end; got > 0 && (end = strchr(line, '\n')) != NULL; line = end + 1) {
+    for (char *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
         *end = '\0';
         visit(context, line);
     }
-    journal->read_to[slot] += line - text;
+    return (size_t)(line - text);
+}
+
+static Status lines_visit(Journal *journal, int slot, int fd, const char *path,
+                          void (*visit)(void *context, const char *line), void *context) {
+    off_t *read_to = &journal->read_to[slot];
+    struct stat info;
+    if (fstat(fd, &info) != 0) return file_error(path, "read");
+    if (info.st_size <= *read_to) return status_ok();
+    const off_t size = info.st_size - *read_to;
+    const size_t room = size < PIECE_BYTES ? (size_t)size : PIECE_BYTES;
+    Arena scratch = {0};
+    char *text = arena_alloc(&scratch, room + 1);
+    ssize_t got = 0;
+    size_t visited = 1;
+    while (visited > 0 && (got = pread(fd, text, room, *read_to)) > 0) {
+        text[got] = '\0';
+        visited = piece_visit(text, visit, context);
+        *read_to += (off_t)visited;
+    }
+    Status status = got < 0 ? file_error(path, "read") : status_ok();
     arena_free(&scratch);
     return status;
 }
@@ -285,16 +299,17 @@ Status journal_answer(Journal *journal, bool *is_mine) {
     return status_ok();
 }
 
-Status journal_finish(Journal *journal) {
+Status journal_finish(Journal *journal, bool answered) {
+    const bool stays = answered && journal->job;
     // Others may still have to read what is removed below.
     if (bytes_lock(journal->fd, 1, JOURNAL_MAX_SLOTS, F_WRLCK, true) != 0)
         return file_error(journal->path, "locked");
-    if (journal->job) {
+    if (stays) {
         const char *text =
             arena_printf(journal->arena, "meshwright whatif 1 finished %s\n", journal->job);
         TRY(header_write(journal, text));
     }
     slots_remove(journal, journal->num_slots);
-    if (!journal->job && unlink(journal->path) != 0) return file_error(journal->path, "removed");
+    if (!stays && unlink(journal->path) != 0) return file_error(journal->path, "removed");
     return status_ok();
 }

@@ -57,7 +57,8 @@ Status journal_answer(Journal *journal, bool *is_mine);
 // After the answer is written: waits until all processes that live know all points, then removes
 // the journal, so that the next grid starts anew. Of a job a line remains that says so to those of
 // its processes that begin late.
-Status journal_finish(Journal *journal);
+//   answered  there is one; else nothing remains
+Status journal_finish(Journal *journal, bool answered);
 
 // How many processes have worked on it.
 int journal_num_slots(const Journal *journal);

@@ -27,7 +27,7 @@ void point_run(const Grid *grid, int64_t index, const WhatifPoint *like, Arena *
 // The point with its texts in this arena.
 WhatifPoint point_copy(const WhatifPoint *point, Arena *arena);
 
-// A line with its newline: {"point": INDEX, "code", "plan", "figures", "answer", "error"}.
+// A line with its newline: {"point": INDEX, "code", "error", "plan", "answer"}.
 const char *point_line(int64_t index, const WhatifPoint *point, Arena *arena);
 
 // Reads such a line (without the newline, ended by a NUL).

@@ -101,6 +101,11 @@ answers 0 compare out/plan.json kept.json -o both
 text '^B trains [0-9.]+ % fewer tokens a second than A, for [0-9.]+ % more a token\.$'
 cmp stdout both/compare.txt
 json 0 "d['within_noise'] and d['changes'] == []" compare out/plan.json job.json --replan
+# The plan of a plan.json is an answer, not a constraint, where it is planned anew.
+sed 's/"num_gpus": *16/"num_gpus": 8/; s/dgx-h100:2/dgx-h100:1/' out/plan.json >moved.json
+sed 's/dgx-h100:2/dgx-h100:1/' job.json >one.json
+json 0 "d['tokens_per_s_ratio'] == 1" compare moved.json one.json --replan
+json 0 "d['sensitivity']['base']['plan']" whatif moved.json --sensitivity --replan
 answers 1 compare kept.json large.json
 text 'does not fit'
 json 1 "'error' in d['b'] and 'terms' not in d" compare job.json large.json --replan

@@ -113,7 +113,7 @@ static void one_process_answers(void) {
     CU_ASSERT_EQUAL(journal_add(journal, "one\n").code, STATUS_OK);
     CU_ASSERT_EQUAL(journal_answer(journal, &is_mine).code, STATUS_OK);
     CU_ASSERT_TRUE(is_mine);
-    CU_ASSERT_EQUAL(journal_finish(journal).code, STATUS_OK);
+    CU_ASSERT_EQUAL(journal_finish(journal, true).code, STATUS_OK);
     arena_free(&arena);
     // A process of the same job that begins late has nothing to do.
     Journal *late = NULL;
