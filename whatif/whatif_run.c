@@ -97,7 +97,12 @@ uint64_t whatif_question(const Scenario *scenario, const WhatifAxis *axes, int n
     hash_file(&hash, scenario->cluster.gpu.file);
     for (int i = 0; i < num_axes; i++) {
         hash_text(&hash, axes[i].path);
-        for (int v = 0; v < axes[i].num_values; v++) hash_tree(&hash, axes[i].values[v]);
+        for (int v = 0; v < axes[i].num_values; v++) {
+            const char *text = cJSON_GetStringValue(axes[i].values[v]);
+            hash_tree(&hash, axes[i].values[v]);
+            if (text && value_is_path(text))
+                hash_file(&hash, path_beside(&arena, scenario->file, text));
+        }
     }
     arena_free(&arena);
     return hash;
