@@ -30,7 +30,7 @@ static cJSON *point_to_json(const WhatifResult *result, int64_t index) {
     cJSON_AddItemToObject(entry, "values", values_to_json(result, index));
     if (point->answer) {
         cJSON_AddStringToObject(entry, "plan", point->plan);
-        cJSON_AddRawToObject(entry, "answer", point->answer);
+        cJSON_AddItemToObject(entry, "answer", cJSON_Parse(point->answer));
     }
     if (point->message) cJSON_AddStringToObject(entry, "error", point->message);
     return entry;
