@@ -47,9 +47,11 @@ typedef struct Cluster {
     double power_watts_per_gpu;
     const ClusterSites
         *sites; // joined groups, or a measured matrix; NULL: all nodes are one network
-    const struct NodeOrder *order; // which node runs which ranks (config/node_order.h); NULL: as
-                                   // they are numbered
-    const KnownSlowdown *known;    // [num_known] of this traffic, whatever the links say
+    const struct NodeOrder *order;  // which node runs which ranks (config/node_order.h); NULL: as
+                                    // they are numbered
+    const struct NodeOrder *placed; // groups of different machines stand in another order than the
+                                    // scenario's: its nodes in the order of theirs; else NULL
+    const KnownSlowdown *known;     // [num_known] of this traffic, whatever the links say
     int num_known;
     // Groups of different machines, each as a cluster of its own, with its kernels; what stands
     // above is then the first, with the GPUs and nodes of all. NULL: all nodes are alike.

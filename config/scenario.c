@@ -2,6 +2,7 @@
 
 #include "base/data_dir.h"
 #include "config/kernel_shelf.h"
+#include "config/cluster_groups.h"
 #include "config/node_order.h"
 
 #include <stdio.h>
@@ -102,14 +103,21 @@ static Status kernels_read(KernelShelf *shelf, Arena *arena, Cluster *cluster) {
     return status_ok();
 }
 
+// The group of a node by the scenario's own number.
+static int group_of_own_node(const Cluster *cluster, int node) {
+    return cluster_group_of_node(cluster, cluster->placed ? cluster->placed->block[node] : node);
+}
+
 const char *scenario_gpus(const Scenario *scenario, Arena *arena) {
     const Cluster *cluster = &scenario->cluster;
-    const char *names = cluster->gpu.name;
-    for (int i = 1; i < cluster_num_groups(cluster); i++) {
-        const char *name = cluster->groups[i].gpu.name;
+    if (!cluster->groups) return cluster->gpu.name;
+    const char *names = "";
+    for (int node = 0; node < cluster->num_nodes; node++) {
+        const char *name = cluster->groups[group_of_own_node(cluster, node)].gpu.name;
         int same = 0;
-        while (strcmp(cluster->groups[same].gpu.name, name) != 0) same++;
-        if (same == i) names = arena_printf(arena, "%s + %s", names, name);
+        while (strcmp(cluster->groups[group_of_own_node(cluster, same)].gpu.name, name) != 0)
+            same++;
+        if (same == node) names = arena_printf(arena, "%s%s%s", names, node ? " + " : "", name);
     }
     return names;
 }
@@ -118,6 +126,15 @@ const char *scenario_gpus(const Scenario *scenario, Arena *arena) {
 static Status placement_take(const JsonNode *parallel, Arena *arena, Scenario *scenario) {
     const ParallelSpec *spec = &scenario->parallel;
     if (spec->num_placement == 0) return status_ok();
+    if (scenario->cluster.groups) {
+        const int *order = groups_order_of(&scenario->cluster, spec->placement, arena);
+        if (order)
+            scenario->cluster = cluster_with_groups(&scenario->cluster, order,
+                                                    cluster_num_groups(&scenario->cluster), arena);
+        else // refused once it is to be acted upon
+            scenario->cluster.order = node_order_new(spec->placement, spec->num_placement, arena);
+        return status_ok();
+    }
     scenario->cluster.order = node_order_new(spec->placement, spec->num_placement, arena);
     const JsonNode placement = json_get(parallel, "placement");
     return node_order_check(&placement, &scenario->cluster);
@@ -189,7 +206,8 @@ static Status architectures_refuse(const Scenario *scenario) {
 static Status placement_refuse(const Scenario *scenario) {
     if (!scenario->cluster.order || !scenario->cluster.groups) return status_ok();
     return status_at(STATUS_INVALID, scenario->file, "parallel.placement",
-                     "legal, but not supported yet on groups of different machines");
+                     "legal, but not supported yet on groups of different machines but for whole "
+                     "groups in another order");
 }
 
 Status scenario_refuse_unlike_groups(const Scenario *scenario, const char *what) {
@@ -250,6 +268,10 @@ Status scenario_refuse_unsupported(const Scenario *scenario) {
 }
 
 Status scenario_refuse_unsimulated(const Scenario *scenario) {
+    if (scenario->num_disturb > 0 && scenario->cluster.placed)
+        return status_at(STATUS_INVALID, scenario->file, "disturb",
+                         "legal, but not supported yet beside a placement of groups of different "
+                         "machines");
     if (scenario->training.optimizer_post_validation)
         return status_at(STATUS_INVALID, scenario->file, "training.optimizer_post_validation",
                          "true is legal, but not supported by simulate yet");

@@ -43,7 +43,7 @@ typedef struct Plan {
 
     // Derived
     int expert_dp;               // tp x cp x dp / (ep x etp)
-    const NodeOrder *node_order; // the cluster's, or NULL
+    const NodeOrder *node_order; // the cluster's (its `order` or `placed`), or NULL
     int64_t num_microbatches;    // per data-parallel replica
 } Plan;
 

@@ -25,8 +25,9 @@ static Status groups_check(const Scenario *scenario, const Plan *plan) {
         char path[64];
         snprintf(path, sizeof path, "cluster.groups[%d].num_gpus", i);
         REFUSE(path,
-               "%d is not a multiple of tp %d x cp %d x dp %d; expected whole pipeline stages in "
-               "each of the groups, as their machines differ",
+               "%d is not a multiple of tp %d x cp %d x dp %d: replicas on several groups of "
+               "different machines are legal, but not supported yet; expected whole pipeline "
+               "stages in each of the groups",
                cluster->groups[i].num_gpus, plan->tp, plan->cp, plan->dp);
     }
     if (plan->vocab_barriers)

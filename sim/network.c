@@ -383,7 +383,7 @@ const char *network_link_name(const Network *network, int link, Arena *arena) {
     int way, own_link = link;
     const NetworkGroup *group = network->groups ? groups_find_link(network, &own_link) : NULL;
     if (group && is_wire(&group->network, own_link))
-        return network_wire_name(&group->network, own_link, group->first_gpu, group->first_node,
+        return network_wire_name(&group->network, own_link, group->named_gpu, group->named_node,
                                  arena);
     if (!network->groups && is_wire(network, link))
         return network_wire_name(network, link, 0, 0, arena);
@@ -391,7 +391,12 @@ const char *network_link_name(const Network *network, int link, Arena *arena) {
         int num_sites = network->sites->num_sites;
         int pair = link - (network->num_links - num_sites * num_sites);
         const char *what = network->sites->kind == SITE_NODE ? "node" : "group";
-        return arena_printf(arena, "%s:%d-%s:%d", what, pair / num_sites, what, pair % num_sites);
+        int from = pair / num_sites, to = pair % num_sites;
+        if (network->groups) {
+            from = network->groups[from].number;
+            to = network->groups[to].number;
+        }
+        return arena_printf(arena, "%s:%d-%s:%d", what, from, what, to);
     }
     if (name.kind == LINK_NVLINK)
         return arena_printf(arena, "%s:%d %s",

@@ -1,5 +1,7 @@
 #include "sim/network_groups.h"
 
+#include "config/cluster_groups.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -7,6 +9,18 @@ static const NetworkGroup *group_of_gpu(const Network *network, int gpu) {
     int i = network->sites->num_sites - 1;
     while (gpu < network->groups[i].first_gpu) i--;
     return &network->groups[i];
+}
+
+// What comes before a group in the scenario's order.
+static void names_set(const Cluster *cluster, NetworkGroup *groups, int num_groups) {
+    for (int i = 0; i < num_groups; i++) groups[i].number = cluster_group_number(cluster, i);
+    for (int i = 0; i < num_groups; i++)
+        for (int k = 0; k < num_groups; k++) {
+            if (groups[k].number >= groups[i].number) continue;
+            groups[i].named_gpu += groups[k].network.num_gpus;
+            groups[i].named_node += groups[k].network.num_nodes;
+            groups[i].named_leaf += groups[k].network.num_leaves;
+        }
 }
 
 Network groups_build(const Cluster *cluster, int num_folded, Arena *arena) {
@@ -27,6 +41,7 @@ Network groups_build(const Cluster *cluster, int num_folded, Arena *arena) {
         whole.num_spines += own.num_spines;
         whole.num_links += own.num_links;
     }
+    names_set(cluster, groups, sites->num_sites);
     const int num_own = whole.num_links, num_pairs = sites->num_sites * sites->num_sites;
     whole.num_links += num_pairs;
     whole.link_bytes_per_s = ARENA_ARRAY(arena, whole.num_links, double);
@@ -133,9 +148,9 @@ bool groups_name_of(const Network *network, int link, LinkName *name, int *way) 
     const NetworkGroup *group = groups_find_link(network, &link);
     if (!group || !network_name_of(&group->network, link, name, way)) return false;
     const int firsts[NUM_LINK_KINDS] = {
-        [LINK_NIC] = group->first_node,
-        [LINK_NVLINK] = group->first_gpu,
-        [LINK_LEAF] = group->first_leaf,
+        [LINK_NIC] = group->named_node,
+        [LINK_NVLINK] = group->named_gpu,
+        [LINK_LEAF] = group->named_leaf,
     };
     name->index += firsts[name->kind];
     return true;

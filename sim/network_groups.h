@@ -10,6 +10,8 @@
 typedef struct NetworkGroup {
     Network network;                                                // by itself, numbered from 0
     int first_gpu, first_node, first_leaf, first_spine, first_link; // in the whole
+    int number, named_gpu, named_node,
+        named_leaf; // the scenario's, where groups have another order
 } NetworkGroup;
 
 // What sim/network.h declares, for networks with groups.

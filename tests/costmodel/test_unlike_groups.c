@@ -153,11 +153,13 @@ static void refuses(const char *cluster, const char *training, const char *paral
 static void what_has_no_place_is_refused(void) {
     static const char TWO[] = JOINED(H100("16"), A100("a100-sxm-80g", "16"));
     refuses(JOINED(H100("16"), A100("a100-sxm-80g", "8")), TRAINING, "{\"tp\": 4, \"pp\": 2}",
-            "job.json: cluster.groups[0].num_gpus: 16 is not a multiple of tp 4 x cp 1 x dp 3; "
-            "expected whole pipeline stages in each of the groups, as their machines differ");
+            "job.json: cluster.groups[0].num_gpus: 16 is not a multiple of tp 4 x cp 1 x dp 3: "
+            "replicas on several groups of different machines are legal, but not supported yet; "
+            "expected whole pipeline stages in each of the groups");
     refuses(TWO, TRAINING, "{\"tp\": 8, \"pp\": 1}",
-            "job.json: cluster.groups[0].num_gpus: 16 is not a multiple of tp 8 x cp 1 x dp 4; "
-            "expected whole pipeline stages in each of the groups, as their machines differ");
+            "job.json: cluster.groups[0].num_gpus: 16 is not a multiple of tp 8 x cp 1 x dp 4: "
+            "replicas on several groups of different machines are legal, but not supported yet; "
+            "expected whole pipeline stages in each of the groups");
     refuses(TWO, TRAINING, "{\"tp\": 8, \"pp\": 2, \"vocab_parallel\": true}",
             "job.json: parallel.vocab_parallel: true on groups of different machines is legal, "
             "but not supported yet");
