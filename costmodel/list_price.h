@@ -47,6 +47,7 @@ ListPrice list_price(const OpList *list);
 struct BlockPrices {
     bool known[NUM_WORK_KINDS];
     ListPrice lists[NUM_WORK_KINDS][MAX_BLOCKS]; // of a block without operators nothing
+    BlockPrices *of_groups; // [cluster_num_groups] where machines differ, in place of the above
 };
 
 // Whether compute waits for a gather or scatter of shards.

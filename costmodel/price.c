@@ -78,7 +78,7 @@ static void chunk_overheads(const Scenario *scenario, const Plan *plan, const Wo
         vocab_overheads(scenario, plan, workload, item, chunk);
         return;
     }
-    launch_s += stack->host_microbatch_s / 2 * part_factor(scenario, PART_HOST);
+    launch_s += pass_host_s(scenario);
     host_wait(chunk, launch_s);
     if (plan->pp == 1 || !program_hides_messages(scenario, plan)) return;
     const Cluster *cluster = &scenario->cluster;
@@ -104,8 +104,11 @@ static const int WORK_PHASES[NUM_WORK_KINDS] = {
     [WORK_BACKWARD_WEIGHT] = 1 << PHASE_BACKWARD_WEIGHT,
 };
 
-BlockPrices *block_prices_new(Arena *arena) {
-    return ARENA_NEW(arena, BlockPrices);
+BlockPrices *block_prices_new(const Cluster *cluster, Arena *arena) {
+    BlockPrices *prices = ARENA_NEW(arena, BlockPrices);
+    if (cluster->groups)
+        prices->of_groups = ARENA_ARRAY(arena, cluster_num_groups(cluster), BlockPrices);
+    return prices;
 }
 
 static const ListPrice *lists_price(const Pricing *p, WorkKind work) {
@@ -126,6 +129,16 @@ static const ListPrice *lists_price(const Pricing *p, WorkKind work) {
     }
     p->blocks->known[work] = true;
     return lists;
+}
+
+PassPrice block_pass_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                           BlockPrices *blocks, WorkKind work, int block) {
+    const ListPrice *list = &lists_price(&(Pricing){scenario, plan, workload, blocks}, work)[block];
+    return (PassPrice){.device_s = list->price.time_s, .host_s = list->host_s};
+}
+
+double pass_host_s(const Scenario *scenario) {
+    return scenario->training.stack.host_microbatch_s / 2 * part_factor(scenario, PART_HOST);
 }
 
 static Price chunk_price(const Pricing *p, const ListPrice *lists, WorkKind work, int c) {
@@ -164,7 +177,7 @@ static Price *phase_price_groups(const Pricing *p, WorkKind work, Arena *arena) 
     for (int group = 0; group < cluster->sites->num_sites; group++) {
         Scenario own = *p->scenario;
         own.cluster = *cluster_group(cluster, group);
-        const Pricing of_own = {&own, p->plan, p->workload, block_prices_new(arena)};
+        const Pricing of_own = {&own, p->plan, p->workload, &p->blocks->of_groups[group]};
         const Price *of_group = phase_price(&of_own, work, arena);
         for (int c = 0; c < p->workload->num_chunks; c++) {
             const int rank = plan_chunk_rank(p->plan, c);
@@ -313,5 +326,6 @@ Prices chunks_price_shared(const Scenario *scenario, const Plan *plan, const Wor
 
 Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
                     Arena *arena) {
-    return chunks_price_shared(scenario, plan, workload, block_prices_new(arena), arena);
+    return chunks_price_shared(scenario, plan, workload,
+                               block_prices_new(&scenario->cluster, arena), arena);
 }

@@ -69,7 +69,7 @@ Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *
 // The same for several plans that share their blocks (plans_share_blocks): `blocks` keeps what is
 // priced for one of them for the others.
 typedef struct BlockPrices BlockPrices;
-BlockPrices *block_prices_new(Arena *arena);
+BlockPrices *block_prices_new(const Cluster *cluster, Arena *arena);
 Prices chunks_price_shared(const Scenario *scenario, const Plan *plan, const Workload *workload,
                            BlockPrices *blocks, Arena *arena);
 
@@ -77,6 +77,19 @@ Prices chunks_price_shared(const Scenario *scenario, const Plan *plan, const Wor
 // stage below 2 and zero_group, all that is each one's own.
 const double *optimizers_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
                                Arena *arena);
+
+// A pass over one block. A chunk's takes no less than the sum of its blocks' seconds on the device,
+// and but for the weight part of a backward no less than the sum of theirs on the host and
+// pass_host_s.
+typedef struct {
+    double device_s, host_s;
+} PassPrice;
+
+//   scenario  all its machines alike
+//   block     of workload->blocks; one without operators takes nothing
+PassPrice block_pass_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                           BlockPrices *blocks, WorkKind work, int block);
+double pass_host_s(const Scenario *scenario);
 
 // Seconds of the optimizer for weights that a rank holds before ZeRO: it is bound by the bytes of
 // gradients, moments and weights.

@@ -21,8 +21,8 @@ typedef struct {
 } Step;
 
 static bool is_known(const Scenario *scenario, const Plan *plan) {
-    return !scenario->cluster.groups && !plan->schedule_file && !plan_is_dual(plan) &&
-           !plan->vocab_barriers && !scenario->training.optimizer_post_validation;
+    return !plan->schedule_file && !plan_is_dual(plan) && !plan->vocab_barriers &&
+           !scenario->training.optimizer_post_validation;
 }
 
 // --- Durations

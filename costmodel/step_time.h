@@ -18,8 +18,7 @@
 #include "costmodel/price.h"
 
 // Seconds; NAN of a plan that it does not know, which estimate_plan has to price: with an order of
-// its own file, dual pipelines, a spread vocabulary, unlike machines, or ranks that do not begin a
-// step together.
+// its own file, dual pipelines, a spread vocabulary, or ranks that do not begin a step together.
 //   prices  of chunks_price
 double plan_step_time_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
                         const Prices *prices, Arena *scratch);

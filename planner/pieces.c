@@ -12,7 +12,7 @@ static BlockPieces *pieces_find(Pieces *pieces, const Plan *plan) {
     arena_reset(&found->arena);
     found->plan = *plan;
     found->workload = workload_build(pieces->scenario, plan, &found->arena);
-    found->prices = block_prices_new(&found->arena);
+    found->prices = block_prices_new(&pieces->scenario->cluster, &found->arena);
     return found;
 }
 

@@ -216,11 +216,33 @@ static void it_is_so_where_links_between_nodes_differ(void) {
     arena_free(&arena);
 }
 
+// Every stage has its own prices and links on groups of different machines.
+static void it_is_so_on_groups_of_different_machines(void) {
+    static const char CLUSTER[] =
+        "{\"groups\": [{\"gpu\": \"h100-sxm-80g\", \"num_gpus\": 8, \"gpus_per_node\": 8, "
+        "\"scale_up\": {\"link\": \"nvlink4\"}, \"scale_out\": {\"nics_per_node\": 8, "
+        "\"nic_bytes_per_s\": 5e10}}, {\"gpu\": \"a100-sxm-80g\", \"num_gpus\": 16, "
+        "\"gpus_per_node\": 4, \"scale_up\": {\"link\": \"nvlink3\"}, \"scale_out\": "
+        "{\"nics_per_node\": 2, \"nic_bytes_per_s\": 2.5e10}}], \"between\": {\"bytes_per_s\": "
+        "5e9, \"latency_s\": 1e-4}}";
+    Seen seen = {0};
+    space_compare(DENSE, CLUSTER, TRAINING(""), NULL, 100, &seen);
+    space_compare(EXPERTS, CLUSTER, TRAINING(""), NULL, 100, &seen);
+    space_compare(DENSE, CLUSTER, TRAINING(", \"stack\": \"runtime\""), "{\"micro_batch\": 1}", 100,
+                  &seen);
+    CU_ASSERT_EQUAL(seen.num_wrong, 0);
+    CU_ASSERT(seen.num > 100);
+    const int kinds[] = {seen.num_experts, seen.num_interleaved, seen.num_blocking, seen.num_split,
+                         seen.num_uneven,  seen.num_tied,        seen.num_repeating};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) CU_ASSERT(kinds[i] > 5);
+}
+
 CU_TestInfo step_time_tests[] = {
     {"it_is_that_of_the_estimate", it_is_that_of_the_estimate},
     {"it_is_so_where_layers_are_recomputed_differently",
      it_is_so_where_layers_are_recomputed_differently},
     {"it_is_so_where_links_between_nodes_differ", it_is_so_where_links_between_nodes_differ},
     {"a_long_step_is_its_period_repeated", a_long_step_is_its_period_repeated},
+    {"it_is_so_on_groups_of_different_machines", it_is_so_on_groups_of_different_machines},
     CU_TEST_INFO_NULL,
 };
