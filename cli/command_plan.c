@@ -9,6 +9,7 @@
 #include "cli/progress.h"
 #include "planner/advice.h"
 #include "planner/frontier.h"
+#include "planner/group_answer.h"
 #include "planner/place_best.h"
 #include "report/units.h"
 #include "whatif/change.h"
@@ -96,9 +97,11 @@ static Status sizing_answer(const PlanOptions *options, Arena *arena, PlanAnswer
     return planner_search(resized, &planner, arena, &answer->result);
 }
 
-// What would help the plans, and which nodes run the best.
+// What would help the plans, what groups of different machines are worth, and which nodes run the
+// best.
 static Status best_finish(const PlanOptions *options, Arena *arena, PlanAnswer *answer) {
     planner_advise(answer->scenario, &options->planner, arena, &answer->result);
+    TRY(planner_compare_groups(answer->scenario, &options->planner, arena, &answer->result));
     return planner_place_best(answer->scenario, &options->planner, arena, &answer->result);
 }
 

@@ -4,17 +4,21 @@
 #include "base/output_file.h"
 #include "cli/output.h"
 #include "launch/launch.h"
+#include "planner/group_orders.h"
 #include "report/trace.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-// FNV-1a, 64 bits (Fowler, Noll, Vo, RFC 9923): names the bytes of a profile, no secret.
+// FNV-1a, 64 bits (Fowler, Noll, Vo, RFC 9923): names the bytes of profiles, no secret.
+static const uint64_t HASH_OF_NOTHING = UINT64_C(14695981039346656037);
+
+// Goes on with another file.
 static bool file_hash(const char *path, uint64_t *out) {
     FILE *stream = fopen(path, "rb");
     if (!stream) return false;
-    uint64_t hash = UINT64_C(14695981039346656037);
+    uint64_t hash = *out;
     for (int c; (c = fgetc(stream)) != EOF;) {
         hash ^= (uint64_t)c;
         hash *= UINT64_C(1099511628211);
@@ -35,12 +39,22 @@ static const char *gpu_profile_path(const Scenario *scenario, Arena *arena) {
     return data_path(arena, "hw-profiles/gpus", scenario->cluster.gpu.name);
 }
 
+// Of groups of different machines all profiles, in their order.
+static bool profiles_hash(const Scenario *scenario, Arena *arena, uint64_t *out) {
+    const Cluster *cluster = &scenario->cluster;
+    *out = HASH_OF_NOTHING;
+    if (!cluster->groups) return file_hash(gpu_profile_path(scenario, arena), out);
+    for (int i = 0; i < cluster_num_groups(cluster); i++)
+        if (!file_hash(cluster->groups[i].gpu.file, out)) return false;
+    return true;
+}
+
 static cJSON *provenance(const Scenario *scenario, const PlannedEntry *best, Arena *arena) {
     cJSON *object = cJSON_CreateObject();
     cJSON_AddStringToObject(object, "version", "meshwright " MESHWRIGHT_VERSION);
-    cJSON_AddStringToObject(object, "profile", scenario->cluster.gpu.name);
+    cJSON_AddStringToObject(object, "profile", scenario_gpus(scenario, arena));
     uint64_t hash;
-    if (file_hash(gpu_profile_path(scenario, arena), &hash))
+    if (profiles_hash(scenario, arena, &hash))
         cJSON_AddStringToObject(object, "profile_fnv1a64",
                                 arena_printf(arena, "%016" PRIx64, hash));
     cJSON *predicted = estimate_to_json(&best->estimate, &best->plan);
@@ -107,7 +121,9 @@ Status plan_files_save(const PlanAnswer *answer, const char *folder, Arena *aren
                        bool *launchable) {
     const Scenario *scenario = answer->scenario;
     const PlannedEntry *best = &answer->result.entries[0];
-    const Scenario placed = placement_scenario(scenario, best->plan.node_order);
+    const Scenario placed = scenario->cluster.groups
+                                ? group_plan_scenario(scenario, &best->plan, arena)
+                                : placement_scenario(scenario, best->plan.node_order);
     TRY(folder_make(folder));
     TRY(plan_save(scenario, best, arena_printf(arena, "%s/plan.json", folder), arena));
     TRY(launch_files_save(&placed, &best->plan, folder, arena, launchable));

@@ -1,5 +1,6 @@
 #include "planner/advice.h"
 
+#include "planner/group_orders.h"
 #include "planner/neighbour.h"
 #include "planner/share.h"
 
@@ -95,12 +96,15 @@ static void entry_work(void *context, int worker, int item) {
 void planner_advise(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
                     PlannerResult *result) {
     if (result->objective == OBJECTIVE_ENERGY || result->objective == OBJECTIVE_MEMORY) return;
-    const Scenario limited = planner_limited(scenario, options, result->gives_back);
+    Arena orders = {0};
+    Scenario limited[ADVICE_MAX_ENTRIES];
     Adviser advisers[ADVICE_MAX_ENTRIES] = {0};
     int n = result->num_entries < ADVICE_MAX_ENTRIES ? result->num_entries : ADVICE_MAX_ENTRIES;
-    for (int i = 0; i < n; i++)
-        advisers[i] =
-            (Adviser){.scenario = &limited, .options = options, .entry = &result->entries[i]};
+    for (int i = 0; i < n; i++) {
+        PlannedEntry *entry = &result->entries[i];
+        limited[i] = plan_limited(scenario, options, result->gives_back, &entry->plan, &orders);
+        advisers[i] = (Adviser){.scenario = &limited[i], .options = options, .entry = entry};
+    }
     share_work(n, options->num_threads, entry_work, advisers);
     for (int i = 0; i < n; i++) {
         Advice *advice = &result->entries[i].advice;
@@ -108,6 +112,7 @@ void planner_advise(const Scenario *scenario, const PlannerOptions *options, Are
         arena_free(&advisers[i].texts);
         arena_free(&advisers[i].scratch);
     }
+    arena_free(&orders);
 }
 
 // --- Text

@@ -2,6 +2,7 @@
 #include "planner/planner.h"
 
 #include "planner/advice.h"
+#include "planner/group_answer.h"
 
 static cJSON *placement_to_json(const PlacementResult *placement) {
     cJSON *json = cJSON_CreateObject();
@@ -21,6 +22,7 @@ static cJSON *entry_to_json(const PlannedEntry *entry) {
     if (entry->variant_of >= 0) json_add_number(json, "variant_of", entry->variant_of);
     cJSON_AddStringToObject(json, "why", entry->why);
     if (entry->advice.limit) cJSON_AddItemToObject(json, "advice", advice_to_json(&entry->advice));
+    if (entry->shares) cJSON_AddItemToObject(json, "groups", group_shares_to_json(entry));
     if (entry->placement)
         cJSON_AddItemToObject(json, "placement", placement_to_json(entry->placement));
     return json;
@@ -69,6 +71,7 @@ cJSON *planner_to_json(const PlannerResult *result) {
     cJSON *plans = cJSON_AddArrayToObject(json, "plans");
     for (int i = 0; i < result->num_entries; i++)
         cJSON_AddItemToArray(plans, entry_to_json(&result->entries[i]));
+    if (result->groups) cJSON_AddItemToObject(json, "groups", groups_answer_to_json(result));
     cJSON_AddItemToObject(json, "search", stats_to_json(&result->stats));
     if (result->num_entries == 0)
         cJSON_AddItemToObject(json, "closest_miss", miss_to_json(&result->miss));

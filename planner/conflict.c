@@ -125,6 +125,12 @@ enum { MAX_FEWER = 64 }; // numbers of GPUs tried
 
 // Not the constraints: the number of GPUs has no legal factors. The nearest smaller one that has.
 static Status explain_gpus(const Conflict *c) {
+    if (c->scenario->cluster.groups)
+        return status_at(STATUS_INVALID, c->scenario->file, "cluster.groups",
+                         "no tp x cp x dp divides the GPUs of each group into whole pipeline "
+                         "stages, no more than num_hidden_layers %d + 2, with global_batch %lld",
+                         c->scenario->model.num_layers,
+                         (long long)c->scenario->training.global_batch);
     Scenario changed = *c->scenario;
     constraints_drop_all(&changed.parallel);
     int num_gpus = changed.cluster.num_gpus;

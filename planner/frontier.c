@@ -263,6 +263,7 @@ static void frontier_init(Frontier *f, const PlannedEntry *fastest, double budge
 
 Status planner_frontier(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
                         PlannerResult *out) {
+    TRY(scenario_refuse_unlike_groups(scenario, "plan --pareto"));
     PlannerOptions one = *options;
     one.top = 1;
     one.objective = OBJECTIVE_THROUGHPUT;

@@ -100,6 +100,8 @@ typedef struct {
                                // (other chunks, schedule, ZeRO stage, cp_method); -1 for none
     const char *why;           // "4.1 % slower: +310 ms bubble, ..."; for the best, what it wins by
     Advice advice;             // set by planner_advise, of the nodes' own order
+    const struct GroupShare *shares;  // [num_shares] on groups of different machines: where its
+    int num_shares;                   // stages lie (planner/group_answer.h)
     const PlacementResult *placement; // of its nodes (planner/place_best.h); NULL: their own order
 } PlannedEntry;
 
@@ -119,6 +121,8 @@ typedef struct {
     PlannedEntry *entries; // [num_entries] best first
     int num_entries;       // 0 where nothing fits; fewer than `top` where fewer fit
     SearchStats stats;
+    const struct GroupsAnswer *groups; // on groups of different machines, once compared
+                                       // (planner/group_answer.h); else NULL
     ClosestMiss miss; // set only where num_entries is 0 and, with worst_value, nothing fits
 } PlannerResult;
 

@@ -2,6 +2,7 @@
 // and may still be among the best is kept, then priced in the order of the tight bounds.
 #include "planner/best.h"
 #include "planner/conflict.h"
+#include "planner/group_search.h"
 #include "planner/harvest.h"
 #include "planner/loose.h"
 #include "planner/miss.h"
@@ -279,7 +280,6 @@ static Status search_run(Search *s, Arena *arena, PlannerResult *out) {
 static Status constraints_check(const Scenario *scenario) {
     const ParallelSpec *spec = &scenario->parallel;
     TRY(scenario_refuse_unsupported(scenario));
-    TRY(scenario_refuse_unlike_groups(scenario, "plan"));
     if (spec->num_layer_overrides > 0)
         return status_at(STATUS_INVALID, scenario->file, "parallel.layers",
                          "a list of what some layers do differently is of one plan; expected none, "
@@ -368,6 +368,7 @@ Scenario planner_limited(const Scenario *scenario, const PlannerOptions *options
 Status planner_search(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
                       PlannerResult *out) {
     TRY(constraints_check(scenario));
+    if (scenario->cluster.groups) return group_search(scenario, options, arena, out);
     TRY(objective_check(scenario, options->objective));
     Scenario limited = planner_limited(scenario, options, false);
     PlannerOptions first = *options;

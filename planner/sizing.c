@@ -180,7 +180,7 @@ static Status nodes_ascend(Sizer *s) {
 // --- Set-up
 
 static Status cluster_check(const Scenario *scenario) {
-    TRY(scenario_refuse_unlike_groups(scenario, "plan"));
+    TRY(scenario_refuse_unlike_groups(scenario, "plan for a number of GPUs"));
     if (!scenario->cluster.sites) return status_ok();
     return status_at(STATUS_INVALID, scenario->file, "cluster",
                      "joined groups and measured matrices are of one size; expected nodes of one "

@@ -20,6 +20,14 @@ static bool may_be(int given, int value) {
     return given == ABSENT || given == value;
 }
 
+// Of groups of different machines the smallest.
+static int domain_gpus(const Cluster *cluster) {
+    int least = cluster->domain_gpus;
+    for (int i = 1; i < cluster_num_groups(cluster); i++)
+        if (cluster->groups[i].domain_gpus < least) least = cluster->groups[i].domain_gpus;
+    return least;
+}
+
 static void split_add(SplitList *list, SpaceSplit split) {
     if (list->num_splits == list->capacity) {
         int capacity = list->capacity ? 2 * list->capacity : 64;
@@ -34,7 +42,7 @@ static void split_add(SplitList *list, SpaceSplit split) {
 static void add_experts(SplitList *list, SpaceSplit split) {
     const Scenario *scenario = list->scenario;
     const ParallelSpec *spec = &scenario->parallel;
-    int num_experts = scenario->model.num_experts, domain = scenario->cluster.domain_gpus;
+    int num_experts = scenario->model.num_experts, domain = domain_gpus(&scenario->cluster);
     int64_t ranks = (int64_t)split.tp * split.cp * split.dp;
     int most_ep = num_experts ? num_experts : 1, most_etp = num_experts ? domain : 1;
     if (spec->ep != ABSENT) most_ep = spec->ep;
@@ -66,7 +74,7 @@ static bool tp_is_open(const SplitList *list, int tp) {
     bool whole =
         scenario->model.attention == ATTENTION_MLA || scenario->model.num_kv_heads % tp == 0;
     if (list->rules->whole_kv_heads && !whole) return false;
-    return tp <= scenario->cluster.domain_gpus;
+    return tp <= domain_gpus(&scenario->cluster);
 }
 
 static bool pp_is_open(const SplitList *list, int pp) {
@@ -213,7 +221,7 @@ static void chunk_choices(Walk *walk, Arena *arena) {
         if (plan_default_chunks(&scenario->model, pp * vpp, arena, &even).code != STATUS_OK)
             continue;
         chunk_choice_add(walk, vpp, even);
-        if (pp == 1) continue;
+        if (pp == 1 || scenario->cluster.groups) continue; // planner/group_search.h sizes stages
         if (!costs.layer_s) costs = balance_costs(scenario, &walk->base, &scratch);
         chunk_choice_add(walk, vpp, balance_chunks(&costs, pp, vpp, even, arena, &scratch));
     }

@@ -15,9 +15,9 @@
 //   sequence_parallel  on where tp > 1
 //   zero_stage, zero_group, recompute_layers, schedule, cp_method, splits
 //                what the scenario's stack can run (stack_rules.h); zero_group of ZeRO 1 to 3 only,
-//                recompute_layers where `recompute` is not stated either, from 1 to one less than
-//                the fullest rank has, or to what it has where MTP layers, which then are not
-//                recomputed, make a difference
+//                recompute_layers where `recompute` is not stated either and machines are alike,
+//                from 1 to one less than the fullest rank has, or to what it has where MTP layers,
+//                which then are not recomputed, make a difference
 #pragma once
 
 #include "base/arena.h"

@@ -34,7 +34,7 @@ bool space_has_schedule(const SpaceRules *rules, const Plan *plan, int kind) {
 bool space_has_first_layers(const SpaceRules *rules, const Plan *plan) {
     const ParallelSpec *spec = &rules->scenario->parallel;
     return spec->recompute == ABSENT && spec->recompute_layers == ABSENT &&
-           stack_has_first_layers(rules->stack, plan);
+           !rules->scenario->cluster.groups && stack_has_first_layers(rules->stack, plan);
 }
 
 int space_most_layers(const SpaceRules *rules, const Plan *plan) {

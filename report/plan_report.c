@@ -1,4 +1,5 @@
 #include "planner/advice.h"
+#include "planner/group_answer.h"
 #include "report/report.h"
 #include "report/table.h"
 #include "report/units.h"
@@ -63,6 +64,26 @@ static void add_entry(Table *table, const PlannedEntry *entry, int rank, Arena *
     table_add(table, rank == 1 ? STYLE_GOOD : STYLE_PLAIN, cells, note);
 }
 
+// Where the stages of the best plan lie, and what else the groups could do.
+static void print_groups(const Scenario *scenario, const PlannerResult *result, const Paper *paper,
+                         Arena *arena) {
+    const PlannedEntry *best = &result->entries[0];
+    const Cluster *cluster = &scenario->cluster;
+    char available[UNITS_SIZE];
+    fputc('\n', paper->stream);
+    paper_wrap(paper, 0, STYLE_PLAIN, "The best plan's pipeline:");
+    for (int i = 0; i < best->num_shares; i++)
+        paper_wrap(paper, 2, STYLE_PLAIN, group_share_text(&best->shares[i], arena));
+    if (result->groups) paper_wrap(paper, 0, STYLE_PLAIN, groups_answer_text(result, arena));
+    for (int i = 0; i < cluster_num_groups(cluster); i++) {
+        const Gpu *gpu = &cluster->groups[i].gpu;
+        units_bytes(gpu->memory_available_bytes, available);
+        paper_wrap(paper, 0, STYLE_PLAIN,
+                   arena_printf(arena, "Each of the %d %s has %s for the job.",
+                                cluster->groups[i].num_gpus, gpu->name, available));
+    }
+}
+
 static void print_plans(const Scenario *scenario, const PlannerResult *result, const Paper *paper,
                         Arena *arena) {
     Table table = table_new(arena, COLUMNS, NUM_COLUMNS);
@@ -70,6 +91,10 @@ static void print_plans(const Scenario *scenario, const PlannerResult *result, c
         add_entry(&table, &result->entries[i], i + 1, arena);
     table_print(&table, paper);
     char available[UNITS_SIZE];
+    if (scenario->cluster.groups) {
+        print_groups(scenario, result, paper, arena);
+        return;
+    }
     units_bytes(result->entries[0].estimate.memory_available_bytes, available);
     fprintf(paper->stream, "\nEach of the %d GPUs has %s for the job.\n",
             scenario->cluster.num_gpus, available);
@@ -85,6 +110,11 @@ static void print_search(const SearchStats *stats, int num_entries, const Paper 
     const char *proof = "";
     if (num_entries > 0 && stats->optimal)
         proof = " (by this model of the machine nothing better was left out)";
+    else if (num_entries > 0 && !stats->stopped_early)
+        proof = arena_printf(arena,
+                             " (of some of these not every split of the layers was tried; what was "
+                             "left out is at most %.1f %% better)",
+                             stats->gap_frac * 100);
     else if (num_entries > 0)
         proof = arena_printf(arena, " (stopped early; what was left out is at most %.1f %% better)",
                              stats->gap_frac * 100);

@@ -109,8 +109,8 @@ claim "another NIC takes over" "$(figure gone network) < $(figure degraded netwo
 cd "$temp"
 job plan "$(h100 16), $(a100 16)" 1e11 '"tp": 8'
 sed -i '/"disturb"/s/, "disturb": \[\]//' plan.json
-refuses 'plan.json: cluster.groups: of different machines are legal, but plan does not support them yet' \
-    plan plan.json
+refuses 'plan.json: cluster.groups: of different machines are legal, but plan --pareto does not support them yet' \
+    plan plan.json --pareto
 sed -i 's/"tp": 8/"tp": 8, "pp": 4/' plan.json
 answers 0 estimate plan.json
 refuses 'plan.json: cluster.groups: of different machines are legal, but launch does not support them yet' \

@@ -1,0 +1,45 @@
+// planner/group_configuration.h - the best split of one configuration on groups of different
+// machines.
+#pragma once
+
+#include "planner/best.h"
+#include "planner/deadline.h"
+#include "planner/group_costs.h"
+
+typedef enum { GROUP_ABOVE_LIMIT, GROUP_NO_ROOM, GROUP_PRICED } GroupVerdict;
+
+// What is asked of every configuration.
+typedef struct {
+    bool even;                  // only the plan's own split
+    bool exhaustive;            // price every split that fits, by whole estimates
+    double limit_s;             // a longer step is of no use
+    double least_missing_bytes; // of those looked at before; 0: none missed
+    Deadline *deadline;
+} GroupTask;
+
+typedef struct {
+    GroupVerdict verdict;
+    Plan plan;          // the best split's; its chunks are in the arena
+    double step_time_s; // INFINITY where none was priced below the limit
+    double memory_bytes;
+    double open_s;      // no split that was left unpriced is below; INFINITY where none was left
+    int64_t num_splits; // priced
+    // GROUP_NO_ROOM: the split tried that misses by least, where that is less than the task's;
+    // else 0
+    Plan miss;
+    RankMemory miss_memory;
+    double missing_bytes;
+} GroupSplit;
+
+// No step of this configuration is shorter, whatever its split, as all ranks together have the
+// work of the whole model.
+double group_configuration_mean_s(GroupPricing *pricing, const Plan *plan);
+
+// The same from where layers may be cut; memory is not asked.
+double group_configuration_bound_s(GroupPricing *pricing, const Plan *plan, bool even);
+
+// The best split of a configuration's layers.
+//   plan   legal, with the default chunks, or those that the scenario states
+//   arena  of the plans in out
+Status group_configuration_split(GroupPricing *pricing, const Plan *plan, const GroupTask *task,
+                                 Arena *arena, GroupSplit *out);

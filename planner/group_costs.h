@@ -1,0 +1,61 @@
+// planner/group_costs.h - what a search on groups of different machines knows of a plan's stages:
+// the times of layers on each group's machines, and how many of them fit where.
+#pragma once
+
+#include "config/scenario.h"
+#include "planner/pieces.h"
+#include "planner/stage_split.h"
+
+// Times of the layers on each group's machines, of a plan and those that share its blocks.
+typedef struct {
+    const StageMachine *machines;             // [num_groups]
+    const double *first_dense, *first_expert; // [num_layers + 1] weights of a first stage's rank
+    double message_bytes;                     // that a rank sends to the next stage
+    const double *speed; // [num_groups] models a second of a rank: 1 / model on it
+    double least_model;  // of a model that ranks do at least, each at its speed: 1 where
+                         // no part of it is done best elsewhere than another
+} GroupCosts;
+
+// Of one search in one order of its groups.
+typedef struct {
+    const Scenario *scenario;
+    Pieces pieces;
+    struct {
+        Plan plan; // that the costs were made for
+        GroupCosts costs;
+        Arena arena;
+    } kinds[6]; // ZeRO 0 and 1, 2, 3, with whole and with split backwards
+} GroupPricing;
+
+GroupPricing group_pricing_start(const Scenario *scenario);
+void group_pricing_free(GroupPricing *pricing);
+
+// The costs stay until those of a plan with other blocks are asked for.
+const GroupCosts *group_costs_of(GroupPricing *pricing, const Plan *plan);
+
+// What the host does once a step.
+double group_step_s(const Scenario *scenario);
+
+// Seconds that no step of a plan is shorter than, whatever its split.
+//
+// Were layers divisible, stage r with work w_r a micro-batch and speed s_r, and n micro-batches:
+//     n w_r + sum over i < r of w_i <= T   (the way there and back, where it is certain)
+//     sum of s_r w_r >= the model
+// and by linear programming duality T >= model / sum of y_r for any y >= 0 with
+//     n y_r + sum over j > r of y_j >= s_r.
+double group_costs_bound_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs);
+
+// Whether the split of a plan's layers is a StageProblem: one chunk a rank, in a schedule by name.
+bool group_plan_is_staged(const Plan *plan);
+
+// The problem of a plan's layers over its stages; what it points to lies in costs and the arena.
+// Without memory: `most` is NULL.
+StageProblem group_stage_problem(const Scenario *scenario, const Plan *plan,
+                                 const GroupCosts *costs, Arena *arena);
+
+// Which layers each stage's machines have room for: StageProblem.most, in the arena.
+const int *const *group_stage_room(GroupPricing *pricing, const Plan *plan, Arena *arena);
+
+// Chunks with these layers, else as those of the plan.
+//   layers  [plan->num_chunks] in pipeline order
+const PlanChunk *group_chunks(const Plan *plan, const int *layers, Arena *arena);
