@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 // Changes with every change of this header or of comm.h.
-#define BACKEND_ABI 2
+#define BACKEND_ABI 3
 
 typedef enum { DTYPE_BF16, DTYPE_FP32, DTYPE_FP64, DTYPE_INT32, NUM_DTYPES } Dtype;
 
@@ -217,21 +217,34 @@ typedef struct {
 
 // The num_chosen largest of each row's softmax (ties: the first), largest first; normalised: their
 // weights are divided by their sum. The backward gives the gradient of the logits.
+//
+// The backward takes each weight times its gradient, g = w dw, which is what whoever has the
+// weighted row and its gradient knows without the weight: with dw it would be
+// dlogits = w (dw - sum(w dw)) where normalised, so g - w sum(g); else g - p sum(g).
 typedef struct {
     int64_t rows;
     int num_experts, num_chosen;
     bool normalised;
-    const void *logits;  // wide [rows][num_experts]
-    void *probabilities; // wide [rows][num_experts]: kept for the backward
-    int32_t *chosen;     // [rows][num_chosen]
-    void *weights;       // wide [rows][num_chosen]
-    const void *dweights;
-    void *dlogits;
+    bool chosen_given;       // `chosen` is read: whoever calls has chosen, all different in a row
+    const void *logits;      // wide [rows][num_experts]
+    void *probabilities;     // wide [rows][num_experts]: kept for the backward
+    int32_t *chosen;         // [rows][num_chosen]
+    void *weights;           // wide [rows][num_chosen]: kept for the backward
+    const void *weighted_dw; // wide [rows][num_chosen]: weights times their gradients
+    void *dlogits;           // wide [rows][num_experts]
 } Router;
+
+// dots[r] = a[r] . b[r], rows of columns.
+typedef struct {
+    int64_t rows, columns;
+    const void *a, *b; // act [rows][columns]
+    void *dots;        // wide [rows]
+} RowDots;
 
 // y[r] = x[index[r]], rows of columns; index < 0: a row of zeros.
 typedef struct {
     int64_t rows, columns;
+    bool wide; // the format of x and y; else act
     const void *x;
     const int32_t *index; // [rows]
     void *y;
@@ -294,6 +307,7 @@ struct BackendTable {
     void (*sgd)(Backend *, const Sgd *call, BackendStream *);
     void (*router_forward)(Backend *, const Router *call, BackendStream *);
     void (*router_backward)(Backend *, const Router *call, BackendStream *);
+    void (*row_dots)(Backend *, const RowDots *call, BackendStream *);
     void (*gather_rows)(Backend *, const GatherRows *call, BackendStream *);
     void (*combine_forward)(Backend *, const CombineRows *call, BackendStream *);
     void (*combine_backward)(Backend *, const CombineRows *call, BackendStream *);

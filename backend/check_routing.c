@@ -14,7 +14,16 @@ static const CheckArray *router_logits(Checker *checker, int64_t count, bool tie
 
 static void begin(Checker *checker, const char *name, const Router *call, bool ties) {
     case_begin(checker, name, "%lld, %d of %d%s%s", (long long)call->rows, call->num_chosen,
-               call->num_experts, call->normalised ? ", normalised" : "", ties ? ", ties" : "");
+               call->num_experts, call->normalised ? ", normalised" : "",
+               ties ? (call->chosen_given ? ", given" : ", ties") : "");
+}
+
+// One after the other, from another first in each row.
+static const int32_t *chosen_make(Checker *checker, const Router *call) {
+    int32_t *chosen = ARENA_ARRAY(&checker->arena, call->rows * call->num_chosen, int32_t);
+    for (int64_t i = 0; i < call->rows * call->num_chosen; i++)
+        chosen[i] = (int32_t)((i + i / call->num_chosen) % call->num_experts);
+    return chosen;
 }
 
 static void check_router_forward(Checker *checker, Router call, bool ties) {
@@ -22,7 +31,9 @@ static void check_router_forward(Checker *checker, Router call, bool ties) {
     begin(checker, "router_forward", &call, ties);
     const CheckArray *logits = router_logits(checker, count, ties);
     const CheckArray *probabilities = case_written(checker, "probabilities", CHECK_WIDE, count);
-    const CheckArray *chosen = case_written(checker, "chosen", CHECK_INT, slots);
+    const CheckArray *chosen =
+        call.chosen_given ? case_ints(checker, "chosen", slots, chosen_make(checker, &call))
+                          : case_written(checker, "chosen", CHECK_INT, slots);
     const CheckArray *weights = case_written(checker, "weights", CHECK_WIDE, slots);
     FOR_EACH_SIDE(side) {
         call.logits = logits->at[side];
@@ -50,13 +61,13 @@ static void check_router_backward(Checker *checker, Router call, bool ties) {
     const CheckArray *weights =
         case_values(checker, "weights", CHECK_WIDE, CHECK_READ, slots, forward.weights);
     const CheckArray *chosen = case_ints(checker, "chosen", slots, forward.chosen);
-    const CheckArray *dweights = case_random(checker, "dweights", CHECK_WIDE, CHECK_READ, slots, 1);
+    const CheckArray *given = case_random(checker, "weighted_dw", CHECK_WIDE, CHECK_READ, slots, 1);
     const CheckArray *dlogits = case_written(checker, "dlogits", CHECK_WIDE, count);
     FOR_EACH_SIDE(side) {
         call.probabilities = probabilities->at[side];
         call.chosen = chosen->at[side];
         call.weights = weights->at[side];
-        call.dweights = dweights->at[side];
+        call.weighted_dw = given->at[side];
         call.dlogits = dlogits->at[side];
         table_of(checker, side)
             ->router_backward(checker->sides[side], &call, checker->sides[side]->stream);
@@ -64,17 +75,36 @@ static void check_router_backward(Checker *checker, Router call, bool ties) {
     case_end(checker);
 }
 
-static void check_gather(Checker *checker, int64_t rows, int64_t columns, int32_t num_sources) {
-    case_begin(checker, "gather_rows", "%lld x %lld of %d", (long long)rows, (long long)columns,
-               num_sources);
-    const CheckArray *x =
-        case_random(checker, "x", CHECK_ACT, CHECK_READ, num_sources * columns, 1);
+static void check_dots(Checker *checker, int64_t rows, int64_t columns) {
+    case_begin(checker, "row_dots", "%lld x %lld", (long long)rows, (long long)columns);
+    const CheckArray *a = case_random(checker, "a", CHECK_ACT, CHECK_READ, rows * columns, 1);
+    const CheckArray *b = case_random(checker, "b", CHECK_ACT, CHECK_READ, rows * columns, 1);
+    const CheckArray *dots = case_written(checker, "dots", CHECK_WIDE, rows);
+    FOR_EACH_SIDE(side) {
+        RowDots call = {.rows = rows,
+                        .columns = columns,
+                        .a = a->at[side],
+                        .b = b->at[side],
+                        .dots = dots->at[side]};
+        table_of(checker, side)
+            ->row_dots(checker->sides[side], &call, checker->sides[side]->stream);
+    }
+    case_end(checker);
+}
+
+static void check_gather(Checker *checker, int64_t rows, int64_t columns, int32_t num_sources,
+                         bool wide) {
+    const CheckFormat format = wide ? CHECK_WIDE : CHECK_ACT;
+    case_begin(checker, "gather_rows", "%lld x %lld of %d%s", (long long)rows, (long long)columns,
+               num_sources, wide ? ", wide" : "");
+    const CheckArray *x = case_random(checker, "x", format, CHECK_READ, num_sources * columns, 1);
     const CheckArray *index =
         case_ints(checker, "index", rows, draw_ints(checker, rows, -2, num_sources));
-    const CheckArray *y = case_written(checker, "y", CHECK_ACT, rows * columns);
+    const CheckArray *y = case_written(checker, "y", format, rows * columns);
     FOR_EACH_SIDE(side) {
         GatherRows call = {.rows = rows,
                            .columns = columns,
+                           .wide = wide,
                            .x = x->at[side],
                            .index = index->at[side],
                            .y = y->at[side]};
@@ -142,10 +172,15 @@ void check_routing(Checker *checker) {
             call.normalised = variant & 1;
             check_router_forward(checker, call, variant & 2);
             check_router_backward(checker, call, variant & 2);
+            call.chosen_given = true;
+            if (variant & 2) check_router_forward(checker, call, true);
         }
     }
-    check_gather(checker, 130, 1600, 37);
-    check_gather(checker, 7, 33, 100);
+    check_dots(checker, 130, 1600);
+    check_dots(checker, 7, 33);
+    check_gather(checker, 130, 1600, 37, false);
+    check_gather(checker, 7, 33, 100, false);
+    check_gather(checker, 130, 1, 200, true);
     for (int variant = 0; variant < 4; variant++) {
         bool backward = variant & 1, weighted = variant & 2;
         check_combine(checker, (CombineRows){.rows = 37, .columns = 1600, .num_chosen = 2},

@@ -9,7 +9,7 @@
 typedef struct {
     Comm base; // first: a Comm * is cast to this
     MPI_Comm group;
-    int *counts;   // [4][size]: of all_to_all
+    int *counts;   // [4][size]: of all_to_all, and of parts
     void *scratch; // grows, never shrinks
     size_t scratch_bytes;
 } MpiComm;
@@ -144,6 +144,43 @@ static void all_to_all(Comm *comm, void *out, const int64_t *out_counts, const i
     keep(comm, mpi_status(error, "all_to_all"));
 }
 
+// Counts and offsets of parts that lie one behind the other. Returns the sum, -1 after a failure.
+static int64_t parts_of(Comm *comm, const int64_t *counts) {
+    int *to = ((MpiComm *)comm)->counts;
+    int64_t sum = 0;
+    if (!narrow(comm, to, counts)) return -1;
+    for (int r = 0; r < comm->size; r++) {
+        to[comm->size + r] = (int)sum;
+        sum += counts[r];
+        if (!may_run(comm, sum, "parts")) return -1;
+    }
+    return sum;
+}
+
+static void all_gather_parts(Comm *comm, void *out, const void *in, const int64_t *counts,
+                             Dtype dtype, BackendStream *stream) {
+    (void)stream;
+    MpiComm *mpi = (MpiComm *)comm;
+    const int64_t all = parts_of(comm, counts);
+    if (all < 0) return;
+    count_call(comm, (double)all * (double)dtype_bytes(dtype));
+    int error = MPI_Allgatherv(in, mpi->counts[comm->rank], datatype(dtype), out, mpi->counts,
+                               mpi->counts + comm->size, datatype(dtype), mpi->group);
+    keep(comm, mpi_status(error, "all_gather_parts"));
+}
+
+static void reduce_scatter_parts(Comm *comm, void *out, const void *in, const int64_t *counts,
+                                 Dtype dtype, BackendStream *stream) {
+    (void)stream;
+    MpiComm *mpi = (MpiComm *)comm;
+    if (!may_reduce(comm, dtype)) return;
+    const int64_t all = parts_of(comm, counts);
+    if (all < 0) return;
+    count_call(comm, (double)all * (double)dtype_bytes(dtype));
+    int error = MPI_Reduce_scatter(in, out, mpi->counts, datatype(dtype), MPI_SUM, mpi->group);
+    keep(comm, mpi_status(error, "reduce_scatter_parts"));
+}
+
 static void broadcast(Comm *comm, void *array, int64_t count, Dtype dtype, int root,
                       BackendStream *stream) {
     (void)stream;
@@ -240,6 +277,8 @@ static const CommTable MPI_TABLE = {
     .all_reduce = all_reduce,
     .all_gather = all_gather,
     .reduce_scatter = reduce_scatter,
+    .all_gather_parts = all_gather_parts,
+    .reduce_scatter_parts = reduce_scatter_parts,
     .all_to_all = all_to_all,
     .broadcast = broadcast,
     .exchange = exchange,

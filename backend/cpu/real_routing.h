@@ -40,7 +40,7 @@ static void router_forward(const Router *call) {
         softmax(logits, p, call->num_experts);
         double sum = 0;
         for (int j = 0; j < call->num_chosen; j++) {
-            chosen[j] = largest_left(logits, call->num_experts, chosen, j);
+            if (!call->chosen_given) chosen[j] = largest_left(logits, call->num_experts, chosen, j);
             weights[j] = p[chosen[j]];
             sum += weights[j];
         }
@@ -50,38 +50,42 @@ static void router_forward(const Router *call) {
     }
 }
 
-// dp of the chosen is dweights, or with w = p / sum: (dweights - sum(dweights w)) / sum;
-// dlogits = p (dp - sum(p dp)).
+// As backend/backend.h says; a weight that is not normalised is its probability.
 static void router_backward(const Router *call) {
     for (int64_t r = 0; r < call->rows; r++) {
         const Wide *p = (const Wide *)call->probabilities + r * call->num_experts;
         const int32_t *chosen = call->chosen + r * call->num_chosen;
-        const Wide *dweights = (const Wide *)call->dweights + r * call->num_chosen;
+        const Wide *weights = (const Wide *)call->weights + r * call->num_chosen;
+        const Wide *given = (const Wide *)call->weighted_dw + r * call->num_chosen;
         Wide *dlogits = (Wide *)call->dlogits + r * call->num_experts;
-        double sum = 0, dot = 0; // of p; of p dweights
-        for (int j = 0; j < call->num_chosen; j++) {
-            sum += p[chosen[j]];
-            dot += (double)p[chosen[j]] * dweights[j];
-        }
-        // Both ways lead to p (dp - shift) with a shift of what is chosen alone: after
-        // normalising, the sum of p dp is 0.
-        double shift = call->normalised ? 0 : dot;
-        for (int e = 0; e < call->num_experts; e++) dlogits[e] = (Wide)(-shift * p[e]);
-        for (int j = 0; j < call->num_chosen; j++) {
-            double dp = call->normalised ? (dweights[j] - dot / sum) / sum : dweights[j];
-            dlogits[chosen[j]] = (Wide)(p[chosen[j]] * (dp - shift));
-        }
+        double sum = 0;
+        for (int j = 0; j < call->num_chosen; j++) sum += given[j];
+        const double others = call->normalised ? 0 : sum; // reaches what was not chosen
+        for (int e = 0; e < call->num_experts; e++) dlogits[e] = (Wide)(-others * p[e]);
+        for (int j = 0; j < call->num_chosen; j++)
+            dlogits[chosen[j]] = (Wide)(given[j] - (double)weights[j] * sum);
+    }
+}
+
+static void row_dots(const RowDots *call) {
+    for (int64_t r = 0; r < call->rows; r++) {
+        const Real *a = (const Real *)call->a + r * call->columns;
+        const Real *b = (const Real *)call->b + r * call->columns;
+        double dot = 0;
+        for (int64_t c = 0; c < call->columns; c++) dot += (double)a[c] * b[c];
+        ((Wide *)call->dots)[r] = (Wide)dot;
     }
 }
 
 static void gather_rows(const GatherRows *call) {
-    size_t row_bytes = (size_t)call->columns * sizeof(Real);
+    const size_t bytes = call->wide ? sizeof(Wide) : sizeof(Real);
+    const size_t row_bytes = (size_t)call->columns * bytes;
     for (int64_t r = 0; r < call->rows; r++) {
-        Real *y = (Real *)call->y + r * call->columns;
+        char *y = (char *)call->y + (size_t)r * row_bytes;
         if (call->index[r] < 0)
             memset(y, 0, row_bytes);
         else
-            memcpy(y, (const Real *)call->x + call->index[r] * call->columns, row_bytes);
+            memcpy(y, (const char *)call->x + (size_t)call->index[r] * row_bytes, row_bytes);
     }
 }
 

@@ -37,6 +37,7 @@ QUEUED(adamw, AdamW)
 QUEUED(sgd, Sgd)
 QUEUED(router_forward, Router)
 QUEUED(router_backward, Router)
+QUEUED(row_dots, RowDots)
 QUEUED(gather_rows, GatherRows)
 QUEUED(combine_forward, CombineRows)
 QUEUED(combine_backward, CombineRows)
@@ -77,6 +78,7 @@ const BackendTable REAL_TABLE = {
     .sgd = queue_sgd,
     .router_forward = queue_router_forward,
     .router_backward = queue_router_backward,
+    .row_dots = queue_row_dots,
     .gather_rows = queue_gather_rows,
     .combine_forward = queue_combine_forward,
     .combine_backward = queue_combine_backward,

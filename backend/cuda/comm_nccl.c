@@ -44,6 +44,7 @@ _Static_assert(CUDA_COMM_ID_BYTES == NCCL_UNIQUE_ID_BYTES, "the id is NCCL's");
     X(ncclAllReduce)                                                                               \
     X(ncclAllGather)                                                                               \
     X(ncclReduceScatter)                                                                           \
+    X(ncclReduce)                                                                                  \
     X(ncclBroadcast)                                                                               \
     X(ncclSend)                                                                                    \
     X(ncclRecv)
@@ -184,6 +185,41 @@ static void group_end(Comm *comm, BackendStream *stream, ncclResult_t result, co
     end(comm, stream, result != ncclSuccess ? result : closed, what);
 }
 
+static double parts_bytes(const Comm *comm, const int64_t *counts, Dtype dtype) {
+    double sum = 0;
+    for (int i = 0; i < comm->size; i++) sum += bytes_of(counts[i], dtype);
+    return sum;
+}
+
+// NCCL has no gathers and scatters of unequal parts: each rank's part is a call of a group.
+static void all_gather_parts(Comm *comm, void *out, const void *in, const int64_t *counts,
+                             Dtype dtype, BackendStream *stream) {
+    if (!begin(comm, in, out, stream, parts_bytes(comm, counts, dtype))) return;
+    char *part = out;
+    ncclResult_t result = nccl.ncclGroupStart();
+    for (int i = 0; i < comm->size && result == ncclSuccess; i++) {
+        if (counts[i] > 0)
+            result = nccl.ncclBroadcast(i == comm->rank ? in : part, part, (size_t)counts[i],
+                                        nccl_type(dtype), i, handle_of(comm), stream->handle);
+        part += counts[i] * (int64_t)dtype_bytes(dtype);
+    }
+    group_end(comm, stream, result, "all_gather_parts");
+}
+
+static void reduce_scatter_parts(Comm *comm, void *out, const void *in, const int64_t *counts,
+                                 Dtype dtype, BackendStream *stream) {
+    if (!begin(comm, in, out, stream, parts_bytes(comm, counts, dtype))) return;
+    const char *part = in;
+    ncclResult_t result = nccl.ncclGroupStart();
+    for (int i = 0; i < comm->size && result == ncclSuccess; i++) {
+        if (counts[i] > 0)
+            result = nccl.ncclReduce(part, out, (size_t)counts[i], nccl_type(dtype), ncclSum, i,
+                                     handle_of(comm), stream->handle);
+        part += counts[i] * (int64_t)dtype_bytes(dtype);
+    }
+    group_end(comm, stream, result, "reduce_scatter_parts");
+}
+
 static void all_to_all(Comm *comm, void *out, const int64_t *out_counts, const int64_t *out_offsets,
                        const void *in, const int64_t *in_counts, const int64_t *in_offsets,
                        Dtype dtype, BackendStream *stream) {
@@ -234,6 +270,8 @@ static const CommTable TABLE = {
     .all_reduce = all_reduce,
     .all_gather = all_gather,
     .reduce_scatter = reduce_scatter,
+    .all_gather_parts = all_gather_parts,
+    .reduce_scatter_parts = reduce_scatter_parts,
     .all_to_all = all_to_all,
     .broadcast = broadcast,
     .exchange = exchange,

@@ -162,6 +162,7 @@ void cuda_sgd(Backend *, const Sgd *call, BackendStream *);
 // kernels_router.cu
 void cuda_router_forward(Backend *, const Router *call, BackendStream *);
 void cuda_router_backward(Backend *, const Router *call, BackendStream *);
+void cuda_row_dots(Backend *, const RowDots *call, BackendStream *);
 void cuda_gather_rows(Backend *, const GatherRows *call, BackendStream *);
 void cuda_combine_forward(Backend *, const CombineRows *call, BackendStream *);
 void cuda_combine_backward(Backend *, const CombineRows *call, BackendStream *);

@@ -149,6 +149,7 @@ static const CudaPlugin PLUGIN = {
             .sgd = cuda_sgd,
             .router_forward = cuda_router_forward,
             .router_backward = cuda_router_backward,
+            .row_dots = cuda_row_dots,
             .gather_rows = cuda_gather_rows,
             .combine_forward = cuda_combine_forward,
             .combine_backward = cuda_combine_backward,

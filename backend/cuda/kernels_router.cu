@@ -32,7 +32,8 @@ struct RouterArgs {
     const float *logits;
     float *probabilities, *weights;
     int32_t *chosen;
-    const float *dweights;
+    bool chosen_given;
+    const float *weighted_dw;
     float *dlogits;
 };
 
@@ -59,6 +60,8 @@ __global__ void __launch_bounds__(32 * WARPS) router_forward(RouterArgs a) {
         for (int e = lane; e < a.num_experts; e += 32) best = best_of(best, {x[e], e});
         best = warp_best(best);
         best.expert = min(best.expert, a.num_experts - 1); // of logits that are not numbers
+        if (a.chosen_given) best.expert = a.chosen[row * a.num_chosen + j];
+        if (a.chosen_given) best.logit = a.logits[row * a.num_experts + best.expert];
         float weight = expf(best.logit - top) / sum;
         total += weight;
         if (best.expert % 32 == lane) x[best.expert] = -CUDART_INF_F;
@@ -70,31 +73,23 @@ __global__ void __launch_bounds__(32 * WARPS) router_forward(RouterArgs a) {
     for (int j = 0; j < a.num_chosen; j++) a.weights[row * a.num_chosen + j] /= total;
 }
 
-// With w = p, or p / S of the chosen, whose sum is S:
-//   dp = dweight, or (dweight - sum(dweight w)) / S; 0 for those not chosen
-//   dlogit = p (dp - sum(dp p)), of which the sum is 0 with the second
-// The only choice has w = 1 exactly, and dp = 0.
+// As backend/backend.h says; a weight that is not normalised is its probability.
 __global__ void __launch_bounds__(32 * WARPS) router_backward(RouterArgs a) {
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     int64_t row = (int64_t)blockIdx.x * WARPS + warp;
     if (row >= a.rows) return;
     const float *p = a.probabilities + row * a.num_experts;
-    const float *dweights = a.dweights + row * a.num_chosen;
+    const float *given = a.weighted_dw + row * a.num_chosen;
+    const float *weights = a.weights + row * a.num_chosen;
     const int32_t *chosen = a.chosen + row * a.num_chosen;
-    float total = 0, less = 0, dot = 0; // S, sum(dweight w), sum(dp p)
-    for (int j = 0; j < a.num_chosen; j++) total += p[chosen[j]];
-    for (int j = 0; j < a.num_chosen; j++) {
-        if (a.normalised)
-            less += dweights[j] * (p[chosen[j]] / total);
-        else
-            dot += dweights[j] * p[chosen[j]];
-    }
-    float scale = a.normalised ? 1.0f / total : 1.0f;
+    float sum = 0;
+    for (int j = 0; j < a.num_chosen; j++) sum += given[j];
+    float others = a.normalised ? 0.0f : sum; // reaches what was not chosen
     for (int e = lane; e < a.num_experts; e += 32) {
-        float dp = 0;
+        float gradient = -others * p[e];
         for (int j = 0; j < a.num_chosen; j++)
-            if (chosen[j] == e) dp = scale * (dweights[j] - less);
-        a.dlogits[row * a.num_experts + e] = p[e] * (dp - dot);
+            if (chosen[j] == e) gradient = given[j] - weights[j] * sum;
+        a.dlogits[row * a.num_experts + e] = gradient;
     }
 }
 
@@ -107,7 +102,8 @@ static RouterArgs router_args(const Router *call) {
     a.probabilities = (float *)call->probabilities;
     a.weights = (float *)call->weights;
     a.chosen = call->chosen;
-    a.dweights = (const float *)call->dweights;
+    a.chosen_given = call->chosen_given;
+    a.weighted_dw = (const float *)call->weighted_dw;
     a.dlogits = (float *)call->dlogits;
     return a;
 }
@@ -128,6 +124,40 @@ void cuda_router_backward(Backend *backend, const Router *call, BackendStream *s
 }
 
 // --- Rows
+
+// A block has a row.
+template <class T, int N>
+__global__ void __launch_bounds__(128)
+    row_dots(const T *a, const T *b, float *dots, int64_t columns) {
+    __shared__ float shared[32];
+    int64_t row = blockIdx.x;
+    float dot = 0;
+    for (int64_t column = threadIdx.x * N; column < columns; column += 128 * N) {
+        float x[N], y[N];
+        pack_load(a + row * columns + column, x);
+        pack_load(b + row * columns + column, y);
+#pragma unroll
+        for (int j = 0; j < N; j++) dot += x[j] * y[j];
+    }
+    dot = block_sum(dot, shared);
+    if (threadIdx.x == 0) dots[row] = dot;
+}
+
+template <class T> static cudaError_t dots_of(const RowDots *call, cudaStream_t stream) {
+    const T *a = (const T *)call->a, *b = (const T *)call->b;
+    float *dots = (float *)call->dots;
+    if (call->columns % PACK == 0 && aligned(a, b))
+        row_dots<T, PACK><<<(unsigned)call->rows, 128, 0, stream>>>(a, b, dots, call->columns);
+    else
+        row_dots<T, 1><<<(unsigned)call->rows, 128, 0, stream>>>(a, b, dots, call->columns);
+    return cudaGetLastError();
+}
+
+void cuda_row_dots(Backend *backend, const RowDots *call, BackendStream *stream) {
+    const void *arrays[] = {call->a, call->b, call->dots};
+    if (call->rows == 0 || !cuda_begin(backend, stream, arrays, 3)) return;
+    cuda_end(backend, stream, CALL_ACT(backend, dots_of, call, stream->handle), "row_dots");
+}
 
 template <class T> struct GatherMap {
     const T *x;
@@ -150,7 +180,9 @@ template <class T> static cudaError_t gather(const GatherRows *call, cudaStream_
 void cuda_gather_rows(Backend *backend, const GatherRows *call, BackendStream *stream) {
     const void *arrays[] = {call->x, call->index, call->y};
     if (!cuda_begin(backend, stream, arrays, 3)) return;
-    cuda_end(backend, stream, CALL_ACT(backend, gather, call, stream->handle), "gather_rows");
+    cudaError_t error = call->wide ? gather<float>(call, stream->handle)
+                                   : CALL_ACT(backend, gather, call, stream->handle);
+    cuda_end(backend, stream, error, "gather_rows");
 }
 
 template <class T> struct CombineMap {

@@ -144,6 +144,33 @@ static void test_reduce_scatter(const Group *group, Dtype dtype, int64_t count, 
     arrays_free(arrays);
 }
 
+// Rank r has (r + 1) mod 3 x `unit` elements.
+static void test_parts(const Group *group, Dtype dtype, int64_t unit) {
+    const int size = group->comm->size, rank = group->comm->rank;
+    int64_t counts[MAX_RANKS], offsets[MAX_RANKS + 1] = {0};
+    for (int r = 0; r < size; r++) {
+        counts[r] = (r + 1) % 3 * unit;
+        offsets[r + 1] = offsets[r] + counts[r];
+    }
+    Arrays arrays = arrays_make(dtype, 3 * unit);
+    fill(arrays.in, dtype, 0, counts[rank], mpi_rank(), offsets[rank]);
+    group->comm->table->all_gather_parts(group->comm, arrays.out, arrays.in, counts, dtype, NULL);
+    for (int r = 0; r < size; r++)
+        EXPECT(holds(arrays.out, dtype, offsets[r], counts[r], group->ranks[r], offsets[r]));
+    EXPECT(get(arrays.out, dtype, offsets[size]) == UNSENT);
+    arrays_free(arrays);
+    arrays = arrays_make(dtype, 3 * unit);
+    fill(arrays.in, dtype, 0, offsets[size], mpi_rank(), 0);
+    group->comm->table->reduce_scatter_parts(group->comm, arrays.out, arrays.in, counts, dtype,
+                                             NULL);
+    bool right = true;
+    for (int64_t i = 0; i < counts[rank]; i++)
+        right = right && get(arrays.out, dtype, i) == reduced(group, REDUCE_SUM, offsets[rank] + i);
+    EXPECT(right);
+    EXPECT(get(arrays.out, dtype, counts[rank]) == UNSENT);
+    arrays_free(arrays);
+}
+
 // Rank a sends (a + 2 b) mod 5 x `unit` elements to rank b; parts lie in reverse order, 3 apart.
 static int64_t part_count(int from, int to, int64_t unit) {
     return (from + 2 * to) % 5 * unit;
@@ -214,6 +241,7 @@ static void test_collectives(const Group *group) {
             test_broadcast(group, DTYPES[d], COUNTS[c]);
             test_exchange(group, DTYPES[d], COUNTS[c]);
             test_all_to_all(group, DTYPES[d], COUNTS[c] / 10);
+            test_parts(group, DTYPES[d], COUNTS[c] / 10);
             for (int in_place = 0; in_place < 2; in_place++) {
                 test_all_gather(group, DTYPES[d], COUNTS[c], in_place);
                 test_reduce_scatter(group, DTYPES[d], COUNTS[c], in_place);
@@ -239,7 +267,7 @@ static void test_order_of_sums(const Group *group) {
 }
 
 // Of 10 elements of fp32, 40 bytes, in a group of n: all_reduce and broadcast 40, all_gather and
-// reduce_scatter 40 n, all_to_all of 10 for each 40 n, a message sent to oneself 40.
+// reduce_scatter (of parts too) 40 n, all_to_all of 10 for each 40 n, a message sent to oneself 40.
 static void test_counts(Backend *backend, const int *ranks, int num_ranks) {
     float in[10 * MAX_RANKS] = {0}, out[10 * MAX_RANKS];
     const int64_t counts[MAX_RANKS] = {10, 10, 10, 10}, offsets[MAX_RANKS] = {0, 10, 20, 30};
@@ -251,12 +279,14 @@ static void test_counts(Backend *backend, const int *ranks, int num_ranks) {
     comm->table->broadcast(comm, in, 10, DTYPE_FP32, 0, NULL);
     comm->table->all_gather(comm, out, in, 10, DTYPE_FP32, NULL);
     comm->table->reduce_scatter(comm, out, in, 10, DTYPE_FP32, NULL);
+    comm->table->all_gather_parts(comm, out, in, counts, DTYPE_FP32, NULL);
+    comm->table->reduce_scatter_parts(comm, out, in, counts, DTYPE_FP32, NULL);
     comm->table->all_to_all(comm, out, counts, offsets, in, counts, offsets, DTYPE_FP32, NULL);
     const Message messages[] = {{comm->rank, false, in, 10, DTYPE_FP32, 0},
                                 {comm->rank, true, out, 10, DTYPE_FP32, 0}};
     comm->table->exchange(comm, messages, 2, NULL);
-    EXPECT(comm->num_calls == 6);
-    EXPECT(comm->sent_bytes == 40 + 40 + 3 * 40.0 * num_ranks + 40);
+    EXPECT(comm->num_calls == 8);
+    EXPECT(comm->sent_bytes == 40 + 40 + 5 * 40.0 * num_ranks + 40);
     comm->table->free(comm);
 }
 

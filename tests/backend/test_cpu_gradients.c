@@ -393,7 +393,7 @@ static double router_objective(Problem *problem) {
 static void router_has_its_gradient(void) {
     for (int normalised = 0; normalised < 2; normalised++) {
         double logits[TOKENS * EXPERTS], probabilities[TOKENS * EXPERTS], dlogits[TOKENS * EXPERTS];
-        double weights[TOKENS * CHOSEN];
+        double weights[TOKENS * CHOSEN], weighted[TOKENS * CHOSEN];
         int32_t chosen[TOKENS * CHOSEN];
         DRAW(logits, 1), DRAW(r_weights, 2);
         Router call = {.rows = TOKENS,
@@ -404,11 +404,12 @@ static void router_has_its_gradient(void) {
                        .probabilities = probabilities,
                        .chosen = chosen,
                        .weights = weights,
-                       .dweights = r_weights,
+                       .weighted_dw = weighted,
                        .dlogits = dlogits};
         Problem problem = {open_fp64(), &call};
         Backend *backend = problem.backend;
         backend->table->router_forward(backend, &call, backend->stream);
+        for (int i = 0; i < TOKENS * CHOSEN; i++) weighted[i] = weights[i] * r_weights[i];
         backend->table->router_backward(backend, &call, backend->stream);
         expect_gradient(&problem, router_objective, logits, dlogits, COUNT(logits));
         finish(&problem);
