@@ -4,25 +4,28 @@
 
 #include <stdlib.h>
 
-static Status stash_make(const ChunkState *chunk, ChunkStash **out) {
-    enum { PRODUCTS_PER_LAYER = 4 };
+static Status stash_make(Rank *rank, const ChunkState *chunk, ChunkStash **out) {
+    enum { PRODUCTS_PER_LAYER = 7 }; // router, experts' two, shared experts' two
     const int num_layers = chunk->list.place->num_layers;
     ChunkStash *stash = calloc(1, sizeof *stash);
     *out = stash;
     if (stash) {
+        stash->num_layers = num_layers;
         stash->layers = calloc((size_t)num_layers + 1, sizeof *stash->layers);
         stash->queue.capacity = PRODUCTS_PER_LAYER * num_layers + 1;
         stash->queue.items = calloc((size_t)stash->queue.capacity, sizeof(WeightWork));
     }
     if (!stash || !stash->layers || !stash->queue.items) {
-        chunk_stash_free(out);
+        chunk_stash_free(rank, out);
         return status_error(STATUS_MACHINE, "no memory for what a micro-batch keeps");
     }
     return status_ok();
 }
 
-void chunk_stash_free(ChunkStash **stash) {
+void chunk_stash_free(Rank *rank, ChunkStash **stash) {
     if (!*stash) return;
+    for (int i = 0; i < (*stash)->num_layers; i++)
+        routes_free(rank, &(*stash)->layers[i].experts.routes);
     free((*stash)->layers);
     free((*stash)->queue.items);
     free(*stash);
@@ -76,7 +79,7 @@ Status chunk_forward(Rank *rank, int chunk, int microbatch, Tensor *input, Chunk
     ChunkState *state = &rank->chunks[chunk];
     const PlanChunk *place = state->list.place;
     const MicroBatch batch = rank_microbatch(rank, microbatch);
-    TRY(stash_make(state, stash));
+    TRY(stash_make(rank, state, stash));
     Residual stream = {.sum = place->embedding ? first_input(rank, state, &batch) : input};
     for (int i = 0; i < place->num_layers; i++) {
         (*stash)->layers[i].keep = layer_keep(rank, chunk, i);

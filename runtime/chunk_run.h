@@ -7,6 +7,7 @@
 // What is kept from the forward of a chunk and micro-batch to its (last) backward.
 typedef struct {
     LayerStash *layers; // [num_layers]
+    int num_layers;
     HeadStash head;
     WeightQueue queue;
 } ChunkStash;
@@ -24,4 +25,4 @@ Tensor *chunk_backward(Rank *rank, int chunk, int microbatch, ChunkStash *stash,
 // What a split backward left; then, as after one that is not split, nothing is kept.
 void chunk_weights(Rank *rank, ChunkStash *stash);
 
-void chunk_stash_free(ChunkStash **stash);
+void chunk_stash_free(Rank *rank, ChunkStash **stash);

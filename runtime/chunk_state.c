@@ -35,10 +35,8 @@ bool shard_cut(const FlatState *f, int64_t *begin, int64_t *end) {
     return *begin < *end;
 }
 
-void *gradient_at(const Backend *backend, const ChunkState *chunk, const FlatState *f,
-                  int64_t element) {
-    return wide_at(backend, f->gradients,
-                   chunk->zero_stage >= 2 ? element - f->shard_begin : element);
+void *gradient_at(const Backend *backend, const FlatState *f, int64_t element) {
+    return wide_at(backend, f->gradients, f->zero_stage >= 2 ? element - f->shard_begin : element);
 }
 
 // --- First values
@@ -97,20 +95,20 @@ static void give_back(Backend *backend, void **array, int64_t count, Dtype dtype
     *array = NULL;
 }
 
-static int64_t weights_count(const ChunkState *chunk, const FlatState *f) {
-    return chunk->zero_stage >= 3 ? f->shard_count : f->layout.capacity;
+static int64_t weights_count(const FlatState *f) {
+    return f->zero_stage >= 3 ? f->shard_count : f->layout.capacity;
 }
 
-static int64_t gradients_count(const ChunkState *chunk, const FlatState *f) {
-    return chunk->zero_stage >= 2 ? f->shard_count : f->layout.capacity;
+static int64_t gradients_count(const FlatState *f) {
+    return f->zero_stage >= 2 ? f->shard_count : f->layout.capacity;
 }
 
 // From first values of the whole block, wide, to weights and masters.
 static void values_take(Backend *b, const ChunkState *chunk, FlatState *f, void *first) {
     const BackendTable *t = b->table;
-    const int64_t begin = chunk->zero_stage >= 3 ? f->shard_begin : 0;
-    t->cast(b, f->weights, b->act, wide_at(b, first, begin), b->wide, false,
-            weights_count(chunk, f), b->stream);
+    const int64_t begin = f->zero_stage >= 3 ? f->shard_begin : 0;
+    t->cast(b, f->weights, b->act, wide_at(b, first, begin), b->wide, false, weights_count(f),
+            b->stream);
     if (!chunk->masters_are_weights)
         t->copy(b, f->masters, wide_at(b, first, f->shard_begin),
                 (size_t)f->shard_count * dtype_bytes(b->wide), b->stream);
@@ -119,19 +117,21 @@ static void values_take(Backend *b, const ChunkState *chunk, FlatState *f, void 
 static Status block_create(Backend *b, ChunkState *chunk, int block, const ChunkStart *start) {
     FlatState *f = &chunk->blocks[block];
     f->layout = chunk->list.blocks[block];
-    f->shard_count = f->layout.capacity / start->num_shards;
-    f->shard_begin = start->shard * f->shard_count;
+    const int num_shards = f->layout.experts ? start->num_expert_shards : start->num_shards;
+    f->zero_stage = num_shards > 1 ? start->zero_stage : 0;
+    f->shard_count = f->layout.capacity / num_shards;
+    f->shard_begin = (f->layout.experts ? start->expert_shard : start->shard) * f->shard_count;
     if (f->layout.capacity == 0) return status_ok();
-    f->weights = get(b, weights_count(chunk, f), b->act);
-    f->gradients = get(b, gradients_count(chunk, f), b->wide);
+    f->weights = get(b, weights_count(f), b->act);
+    f->gradients = get(b, gradients_count(f), b->wide);
     f->moment = get_zeroed(b, f->shard_count);
     if (start->optimizer == OPTIMIZER_ADAM) f->variance = get_zeroed(b, f->shard_count);
     if (chunk->masters_are_weights)
-        f->masters = wide_at(b, f->weights, chunk->zero_stage >= 3 ? 0 : f->shard_begin);
+        f->masters = wide_at(b, f->weights, f->zero_stage >= 3 ? 0 : f->shard_begin);
     else
         f->masters = get(b, f->shard_count, b->wide);
     // Gradients are not in use yet.
-    const bool fits = gradients_count(chunk, f) == f->layout.capacity;
+    const bool fits = gradients_count(f) == f->layout.capacity;
     void *first = fits ? f->gradients : get(b, f->layout.capacity, b->wide);
     Status status = b->failure; // before first values are made for nothing
     if (status.code == STATUS_OK)
@@ -139,8 +139,7 @@ static Status block_create(Backend *b, ChunkState *chunk, int block, const Chunk
     if (status.code == STATUS_OK) values_take(b, chunk, f, first);
     if (!fits) give_back(b, &first, f->layout.capacity, b->wide);
     TRY(status);
-    b->table->zero(b, f->gradients, (size_t)gradients_count(chunk, f) * dtype_bytes(b->wide),
-                   b->stream);
+    b->table->zero(b, f->gradients, (size_t)gradients_count(f) * dtype_bytes(b->wide), b->stream);
     return backend_sync(b);
 }
 
@@ -148,7 +147,6 @@ Status chunk_state_create(Backend *backend, const ChunkParameters *list, const C
                           Arena *arena, ChunkState *out) {
     *out = (ChunkState){.list = *list,
                         .blocks = ARENA_ARRAY(arena, list->num_blocks, FlatState),
-                        .zero_stage = start->num_shards > 1 ? start->zero_stage : 0,
                         .masters_are_weights = backend->act == backend->wide};
     for (int i = 0; i < list->num_blocks; i++) TRY(block_create(backend, out, i, start));
     return status_ok();
@@ -160,7 +158,7 @@ void chunk_state_free(Backend *b, ChunkState *chunk) {
         if (!chunk->masters_are_weights) give_back(b, &f->masters, f->shard_count, b->wide);
         give_back(b, &f->variance, f->shard_count, b->wide);
         give_back(b, &f->moment, f->shard_count, b->wide);
-        give_back(b, &f->gradients, gradients_count(chunk, f), b->wide);
-        give_back(b, &f->weights, weights_count(chunk, f), b->act);
+        give_back(b, &f->gradients, gradients_count(f), b->wide);
+        give_back(b, &f->weights, weights_count(f), b->act);
     }
 }

@@ -14,6 +14,7 @@
 
 typedef struct {
     FlatLayout layout;
+    int zero_stage;                   // 0 where one rank has all shards
     int64_t shard_begin, shard_count; // elements that this rank updates; those from layout.count
                                       // on are padding
     void *weights;                    // act [capacity]; of ZeRO-3 [shard_count]
@@ -26,7 +27,6 @@ typedef struct {
 typedef struct {
     ChunkParameters list;
     FlatState *blocks; // [list.num_blocks]
-    int zero_stage;    // 0 where one rank has all shards
     bool masters_are_weights;
 } ChunkState;
 
@@ -35,7 +35,8 @@ typedef struct {
 typedef struct {
     Optimizer optimizer;
     int zero_stage;
-    int shard, num_shards; // of this rank's zero group; 0 and 1 without ZeRO
+    int shard, num_shards;               // of this rank's zero group; 0 and 1 without ZeRO
+    int expert_shard, num_expert_shards; // and of experts
     uint64_t seed;
 } ChunkStart;
 
@@ -52,8 +53,7 @@ void *chunk_gradient(const Backend *backend, const ChunkState *chunk, const Para
 bool shard_cut(const FlatState *block, int64_t *begin, int64_t *end);
 
 // The gradient of an element that this rank has, by its place in the block.
-void *gradient_at(const Backend *backend, const ChunkState *chunk, const FlatState *block,
-                  int64_t element);
+void *gradient_at(const Backend *backend, const FlatState *block, int64_t element);
 
 // An element of a wide buffer, or of one of activations.
 void *wide_at(const Backend *backend, void *array, int64_t element);

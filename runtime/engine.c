@@ -67,13 +67,13 @@ static void compute_backward(Engine *e, const Instruction *i) {
     Tensor *gradient = chunk_backward(e->rank, e->local[i->chunk], i->microbatch, e->stashes[place],
                                       arrived, split);
     hand_on(e, i, i->chunk - 1, e->gradients, e->input_gradients, gradient);
-    if (!split) chunk_stash_free(&e->stashes[place]);
+    if (!split) chunk_stash_free(e->rank, &e->stashes[place]);
 }
 
 static void compute_weights(Engine *e, const Instruction *i) {
     const int64_t place = engine_place(e, i);
     chunk_weights(e->rank, e->stashes[place]);
-    chunk_stash_free(&e->stashes[place]);
+    chunk_stash_free(e->rank, &e->stashes[place]);
 }
 
 // --- Collectives of gradients and weights
@@ -88,11 +88,11 @@ static void whole_gradients_sum(Rank *rank) {
             const FlatState *f = &chunk->blocks[k];
             int64_t begin = f->layout.region_begin[REGION_WHOLE_VECTORS];
             int64_t end = f->layout.region_begin[REGION_SPLIT_MATRICES];
-            if (chunk->zero_stage >= 2 && !shard_cut(f, &begin, &end)) continue;
+            if (f->zero_stage >= 2 && !shard_cut(f, &begin, &end)) continue;
             if (begin >= end) continue;
-            tp->table->all_reduce(tp, gradient_at(rank->backend, chunk, f, begin), end - begin,
+            tp->table->all_reduce(tp, gradient_at(rank->backend, f, begin), end - begin,
                                   rank->backend->wide, REDUCE_SUM, rank->stream);
-            rank->whole_gradient_bytes +=
+            rank->beside_bytes[GROUP_TP] +=
                 (double)(end - begin) * (double)dtype_bytes(rank->backend->wide);
         }
 }
@@ -104,16 +104,15 @@ static void gradients_close(Engine *e) {
     engine_exchange_tied(e);
 }
 
-static void reduce(Rank *rank, const ChunkState *chunk, const FlatState *f,
-                   const ProgramCollective *c) {
+static void reduce(Rank *rank, const FlatState *f, const ProgramCollective *c) {
     Backend *b = rank->backend;
     Comm *comm = rank_comm(rank, c->group);
-    void *shard = gradient_at(b, chunk, f, f->shard_begin);
-    if (mutant("dp-no-reduce")) return;
+    void *shard = gradient_at(b, f, f->shard_begin);
+    if (mutant(f->layout.experts ? "experts-no-reduce" : "dp-no-reduce")) return;
     if (c->kind == COLLECTIVE_REDUCE_SCATTER)
         comm->table->reduce_scatter(comm, shard, f->gradients, f->shard_count, b->wide,
                                     rank->stream);
-    else if (c->group == GROUP_REPLICA)
+    else if (c->group == GROUP_REPLICA || c->group == GROUP_EREPLICA)
         comm->table->all_reduce(comm, shard, f->shard_count, b->wide, REDUCE_SUM, rank->stream);
     else
         comm->table->all_reduce(comm, f->gradients, f->layout.count, b->wide, REDUCE_SUM,
@@ -128,16 +127,20 @@ static void gather(Rank *rank, const FlatState *f, const ProgramCollective *c) {
                             b->act, rank->stream);
 }
 
+static bool is_of_experts(GroupKind group) {
+    return group == GROUP_EDP || group == GROUP_EZERO || group == GROUP_EREPLICA;
+}
+
 static void collective(Engine *e, const Instruction *i) {
     const ProgramCollective *c = &e->program->collectives[i->collective];
     const ChunkState *chunk = &e->rank->chunks[e->local[i->chunk]];
     for (int k = 0; k < chunk->list.num_blocks; k++) {
         const FlatState *f = &chunk->blocks[k];
-        if (f->layout.count == 0) continue;
+        if (f->layout.count == 0 || f->layout.experts != is_of_experts(c->group)) continue;
         if (c->kind == COLLECTIVE_ALL_GATHER)
             gather(e->rank, f, c);
         else
-            reduce(e->rank, chunk, f, c);
+            reduce(e->rank, f, c);
     }
 }
 
@@ -151,7 +154,7 @@ static void step_begin(Engine *e) {
     for (int i = 0; i < rank->num_chunks; i++)
         for (int k = 0; k < rank->chunks[i].list.num_blocks; k++) {
             const FlatState *f = &rank->chunks[i].blocks[k];
-            const bool shard = rank->chunks[i].zero_stage >= 2;
+            const bool shard = f->zero_stage >= 2;
             const int64_t count = shard ? f->shard_count : f->layout.capacity;
             if (count > 0)
                 b->table->zero(b, f->gradients, (size_t)count * dtype_bytes(b->wide), rank->stream);

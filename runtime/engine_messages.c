@@ -11,6 +11,7 @@ typedef struct {
     Message message;
     Tensor **place; // NULL: gradients that are sent from where they are
     int order;      // of the sender's instruction
+    int part;       // of those of one instruction
     Tensor *added;  // received, to be added to `to`
     void *to;
 } Pending;
@@ -36,15 +37,17 @@ static Pending pending_of(Engine *e, const Instruction *i, int index) {
                      .order = receive ? i->match : index};
 }
 
-// Gradients of a chunk, exchanged with the rank that has its copy: of this rank's shard.
-static Pending pending_copies(Engine *e, const Instruction *i, int index) {
+// Gradients of a chunk, exchanged with the rank that has its copy: of this rank's shard of block
+// `part`. Dual pipelines are run with ZeRO-0 and -1, where there are at most two.
+static Pending pending_copies(Engine *e, const Instruction *i, int index, int part) {
     Rank *rank = e->rank;
     Backend *b = rank->backend;
     const bool receive = i->kind == INSTRUCTION_RECV;
     const ChunkState *chunk = &rank->chunks[e->local[i->chunk]];
-    const FlatState *f = &chunk->blocks[0]; // dual pipelines are run with ZeRO-0 and -1
+    const FlatState *f = &chunk->blocks[part];
     Pending p = {.to = wide_at(b, f->gradients, f->shard_begin),
-                 .order = receive ? i->match : index};
+                 .order = receive ? i->match : index,
+                 .part = part};
     if (receive) p.added = rank_wide(rank, f->shard_count);
     p.message = (Message){.peer = i->peer,
                           .receive = receive,
@@ -52,6 +55,13 @@ static Pending pending_copies(Engine *e, const Instruction *i, int index) {
                           .count = f->shard_count,
                           .dtype = b->wide};
     return p;
+}
+
+// Blocks of a chunk that hold anything.
+static int num_parts(const Engine *e, const Instruction *i) {
+    const ChunkState *chunk = &e->rank->chunks[e->local[i->chunk]];
+    const int last = chunk->list.num_blocks - 1;
+    return last > 0 && chunk->blocks[last].layout.count == 0 ? last : last + 1;
 }
 
 static void message_done(Engine *e, Pending *p) {
@@ -65,7 +75,8 @@ static void message_done(Engine *e, Pending *p) {
 }
 
 static int compare(const void *a, const void *b) {
-    return ((const Pending *)a)->order - ((const Pending *)b)->order;
+    const Pending *x = a, *y = b;
+    return x->order != y->order ? x->order - y->order : x->part - y->part;
 }
 
 // --- Messages that do not block
@@ -120,20 +131,21 @@ void engine_sent_drop(Engine *e, bool all) {
 // --- Groups of messages
 
 int engine_exchange(Engine *e, int first) {
-    enum { MOST = 16 };
+    enum { MOST = 16, PARTS = 2 };
     const Instruction *list = e->instructions;
     const int group = list[first].p2p_group;
     if (group < 0) {
         message_start(e, &list[first], first);
         return 1;
     }
-    Pending pending[MOST];
-    Message messages[MOST];
+    Pending pending[MOST * PARTS];
+    Message messages[MOST * PARTS];
     int num = 0, last = first;
-    while (last < e->num_instructions && is_message(&list[last]) && num < MOST &&
+    while (last < e->num_instructions && is_message(&list[last]) && last - first < MOST &&
            list[last].p2p_group == group) {
         if (list[last].copies)
-            pending[num++] = pending_copies(e, &list[last], last);
+            for (int part = 0; part < num_parts(e, &list[last]); part++)
+                pending[num++] = pending_copies(e, &list[last], last, part);
         else if (!list[last].embedding)
             pending[num++] = pending_of(e, &list[last], last);
         last++;

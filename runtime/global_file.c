@@ -16,13 +16,13 @@ typedef struct {
 static Part part_of(const Rank *rank, const ChunkState *chunk, const FlatState *f,
                     GlobalKind kind) {
     const bool weights = kind == GLOBAL_WEIGHTS, gradients = kind == GLOBAL_GRADIENTS;
-    const bool all = weights     ? chunk->masters_are_weights && chunk->zero_stage < 3
-                     : gradients ? chunk->zero_stage == 0
+    const bool all = weights     ? chunk->masters_are_weights && f->zero_stage < 3
+                     : gradients ? f->zero_stage == 0
                                  : false;
     Part part = {.begin = all ? 0 : f->shard_begin,
                  .end = all ? f->layout.count : f->shard_begin + f->shard_count};
     if (gradients)
-        part.array = gradient_at(rank->backend, chunk, f, part.begin);
+        part.array = gradient_at(rank->backend, f, part.begin);
     else if (kind == GLOBAL_MOMENT || kind == GLOBAL_VARIANCE)
         part.array = kind == GLOBAL_MOMENT ? f->moment : f->variance;
     else
@@ -104,7 +104,7 @@ static Status block_read(const Rank *rank, const ChunkState *chunk, int block, G
     Part part = part_of(rank, chunk, f, kind);
     const bool casts = kind == GLOBAL_WEIGHTS && !chunk->masters_are_weights;
     if (f->layout.count == 0) return status_ok();
-    if (casts && chunk->zero_stage < 3) part.begin = 0, part.end = f->layout.count;
+    if (casts && f->zero_stage < 3) part.begin = 0, part.end = f->layout.count;
     const size_t bytes = (size_t)(part.end - part.begin) * dtype_bytes(b->wide);
     if (casts) part.array = b->table->alloc(b, bytes);
     part.values = calloc((size_t)(part.end - part.begin), sizeof(double));

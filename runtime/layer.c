@@ -1,24 +1,14 @@
 #include "runtime/layer.h"
 
 #include "runtime/context.h"
+#include "runtime/mlp.h"
 
 #include <math.h>
 
 // --- Weights
 
-static Linear linear_of(const Rank *rank, const ChunkState *chunk, LinearSplit split,
-                        const Parameter *weight, const Parameter *bias) {
-    const Backend *b = rank->backend;
-    const bool adds_bias = split == LINEAR_COLUMN || rank_is_tp_first(rank);
-    return (Linear){.split = split,
-                    .weight = chunk_weight(b, chunk, weight),
-                    .bias = adds_bias ? chunk_weight(b, chunk, bias) : NULL,
-                    .dweight = chunk_gradient(b, chunk, weight),
-                    .dbias = chunk_gradient(b, chunk, bias)};
-}
-
 typedef struct {
-    Linear qkv, out, up, down;
+    Linear qkv, out;
     NormWeights norm[2];
 } LayerWeights;
 
@@ -26,14 +16,10 @@ static LayerWeights layer_weights(const Rank *rank, const ChunkState *chunk, int
     const LayerParameters *p = &chunk->list.layers[index];
     const RankShape *s = &rank->shape;
     LayerWeights w = {.qkv = linear_of(rank, chunk, LINEAR_COLUMN, p->qkv, p->qkv_bias),
-                      .out = linear_of(rank, chunk, LINEAR_ROW, p->out, p->out_bias),
-                      .up = linear_of(rank, chunk, LINEAR_COLUMN, p->up, p->up_bias),
-                      .down = linear_of(rank, chunk, LINEAR_ROW, p->down, p->down_bias)};
+                      .out = linear_of(rank, chunk, LINEAR_ROW, p->out, p->out_bias)};
     for (int i = 0; i < 2; i++) w.norm[i] = norm_weights(rank, chunk, p->norm[i], p->norm_bias[i]);
     w.qkv.outputs = s->qkv, w.qkv.inputs = s->hidden;
     w.out.outputs = s->hidden, w.out.inputs = s->attended;
-    w.up.outputs = s->up, w.up.inputs = s->hidden;
-    w.down.outputs = s->hidden, w.down.inputs = s->inner;
     return w;
 }
 
@@ -181,16 +167,6 @@ static Tensor *attend_backward(Rank *rank, const ChunkState *chunk, int index,
     return dqkv;
 }
 
-// --- The MLP's activation
-
-static Activation activation_of(const Rank *rank, const Tensor *x) {
-    return (Activation){.op = rank->scenario->model.gated_mlp ? ACTIVATION_SILU_GATED
-                                                              : ACTIVATION_GELU,
-                        .rows = rank->shape.tokens,
-                        .width = rank->shape.inner,
-                        .x = x->data};
-}
-
 // --- The layer
 
 void layer_forward(Rank *rank, const ChunkState *chunk, int index, Residual *stream,
@@ -216,16 +192,8 @@ void layer_forward(Rank *rank, const ChunkState *chunk, int index, Residual *str
     stream->branch = linear_forward(rank, &w.out, stash->o);
     if (!all) rank_drop(rank, &stash->o);
     stash->norm[1] = residual_norm(rank, &w.norm[1], stream, &stash->middle, &stash->statistics[1]);
-    stash->up = linear_forward(rank, &w.up, stash->norm[1]);
-    if (!all) rank_drop(rank, &stash->norm[1]);
-    stash->inner = rank_tensor(rank, rank->shape.tokens * rank->shape.inner);
-    Activation activation = activation_of(rank, stash->up);
-    activation.y = stash->inner->data;
-    rank->backend->table->activation_forward(rank->backend, &activation, rank->stream);
-    if (!all) rank_drop(rank, &stash->up);
-    stream->branch = linear_forward(rank, &w.down, stash->inner);
+    stream->branch = mlp_forward(rank, chunk, index, stash, all);
     if (all) return;
-    rank_drop(rank, &stash->inner);
     rank_drop(rank, &stash->middle);
     for (int i = 0; i < 2; i++) rank_drop(rank, &stash->statistics[i]);
 }
@@ -244,21 +212,12 @@ static void run_again(Rank *rank, const ChunkState *chunk, int index, LayerStash
 }
 
 // From the gradient of the layer's result to that of `middle`.
-static void mlp_backward(Rank *rank, const LayerWeights *w, LayerStash *stash, Tensor **gradient,
-                         WeightQueue *queue) {
-    Tensor *dinner = linear_backward(rank, &w->down, stash->inner, *gradient, queue);
-    rank_drop(rank, &stash->inner);
-    Tensor *dup = rank_tensor(rank, rank->shape.tokens * rank->shape.up);
-    Activation activation = activation_of(rank, stash->up);
-    activation.dy = dinner->data;
-    activation.dx = dup->data;
-    rank->backend->table->activation_backward(rank->backend, &activation, rank->stream);
-    rank_drop(rank, &dinner);
-    rank_drop(rank, &stash->up);
-    Tensor *dnorm = linear_backward(rank, &w->up, stash->norm[1], dup, queue);
-    rank_drop(rank, &dup);
+static void branch_backward(Rank *rank, const ChunkState *chunk, int index, LayerStash *stash,
+                            Tensor **gradient, WeightQueue *queue) {
+    const LayerWeights w = layer_weights(rank, chunk, index);
+    Tensor *dnorm = mlp_backward(rank, chunk, index, stash, *gradient, queue);
     rank_drop(rank, &stash->norm[1]);
-    Tensor *dx = residual_norm_backward(rank, &w->norm[1], stash->middle, stash->statistics[1],
+    Tensor *dx = residual_norm_backward(rank, &w.norm[1], stash->middle, stash->statistics[1],
                                         dnorm, *gradient);
     rank_drop(rank, &dnorm);
     rank_drop(rank, &stash->middle);
@@ -271,7 +230,7 @@ void layer_backward(Rank *rank, const ChunkState *chunk, int index, LayerStash *
                     Tensor **gradient, WeightQueue *queue) {
     const LayerWeights w = layer_weights(rank, chunk, index);
     run_again(rank, chunk, index, stash);
-    mlp_backward(rank, &w, stash, gradient, queue);
+    branch_backward(rank, chunk, index, stash, gradient, queue);
     Tensor *dout = linear_backward(rank, &w.out, stash->o, *gradient, queue);
     Tensor *dqkv = attend_backward(rank, chunk, index, stash, dout);
     rank_drop(rank, &dout);

@@ -5,7 +5,7 @@
 // workload/block.h says is saved.
 #pragma once
 
-#include "runtime/linear.h"
+#include "runtime/experts.h"
 
 // What a forward leaves for the backward.
 typedef enum {
@@ -24,7 +24,8 @@ typedef struct {
     bool exchanged;        // qkv is of some heads of all cp ranks' tokens, and so is
     Tensor *heads_o;       // the output before it was exchanged back; NULL without that
     Tensor *middle;        // input and attention added up
-    Tensor *up, *inner;    // [tokens][up], [tokens][inner]
+    Tensor *up, *inner; // [tokens][up], [tokens][inner]; of a layer with experts the shared ones'
+    ExpertStash experts;
 } LayerStash;
 
 // The stream between two layers: its value is sum + branch; branch NULL: sum.

@@ -36,6 +36,17 @@ Tensor *tokens_sum(Rank *rank, Tensor **x, int64_t columns) {
 
 // --- Forward
 
+Linear linear_of(const Rank *rank, const ChunkState *chunk, LinearSplit split,
+                 const Parameter *weight, const Parameter *bias) {
+    const Backend *b = rank->backend;
+    const bool adds_bias = split == LINEAR_COLUMN || rank_is_tp_first(rank);
+    return (Linear){.split = split,
+                    .weight = chunk_weight(b, chunk, weight),
+                    .bias = adds_bias ? chunk_weight(b, chunk, bias) : NULL,
+                    .dweight = chunk_gradient(b, chunk, weight),
+                    .dbias = chunk_gradient(b, chunk, bias)};
+}
+
 static void product(Rank *rank, const Product *call) {
     rank->backend->table->product(rank->backend, call, rank->stream);
 }
@@ -58,18 +69,42 @@ Tensor *linear_forward(Rank *rank, const Linear *l, const Tensor *x) {
 
 // --- Backward
 
+static void grouped_work_run(Rank *rank, const WeightWork *w) {
+    Backend *b = rank->backend;
+    const Grouped *g = &w->grouped;
+    int64_t row = 0;
+    for (int e = 0; e < g->num && b->failure.code == STATUS_OK; e++) {
+        if (g->rows[e] > 0)
+            product(rank, &(Product){.layout = PRODUCT_BACKWARD_WEIGHT,
+                                     .m = g->outputs,
+                                     .n = g->inputs,
+                                     .k = g->rows[e],
+                                     .a = act_at(b, w->dy->data, row * g->outputs),
+                                     .b = act_at(b, w->x->data, row * g->inputs),
+                                     .out = chunk_gradient(b, g->chunk, g->matrices[e]),
+                                     .out_wide = true,
+                                     .accumulate = true});
+        row += g->rows[e];
+    }
+}
+
 static void weight_work_run(Rank *rank, WeightWork *w) {
     const Linear *l = &w->linear;
+    if (w->grouped.num > 0) {
+        grouped_work_run(rank, w);
+        return;
+    }
     Tensor *all = l->split == LINEAR_COLUMN ? tokens_gather(rank, w->x, l->inputs) : NULL;
-    product(rank, &(Product){.layout = PRODUCT_BACKWARD_WEIGHT,
-                             .m = l->outputs,
-                             .n = l->inputs,
-                             .k = rank->shape.tokens,
-                             .a = w->dy->data,
-                             .b = all ? all->data : w->x->data,
-                             .out = l->dweight,
-                             .out_wide = true,
-                             .accumulate = true});
+    product(rank,
+            &(Product){.layout = PRODUCT_BACKWARD_WEIGHT,
+                       .m = l->outputs,
+                       .n = l->inputs,
+                       .k = l->split == LINEAR_WHOLE ? rank->shape.tokens_sp : rank->shape.tokens,
+                       .a = w->dy->data,
+                       .b = all ? all->data : w->x->data,
+                       .out = l->dweight,
+                       .out_wide = true,
+                       .accumulate = true});
     rank_drop(rank, &all);
     const bool own = w->dy_own && w->dy_own != w->dy; // a row's bias: of this rank's tokens
     if (l->dbias)
@@ -92,6 +127,15 @@ void weight_queue_run(Rank *rank, WeightQueue *queue) {
     queue->num = 0;
 }
 
+void weight_queue_add(Rank *rank, WeightQueue *queue, WeightWork work) {
+    if (queue->delayed) {
+        queue->items[queue->num++] = work;
+        return;
+    }
+    weight_work_run(rank, &work);
+    weight_work_drop(rank, &work);
+}
+
 static Tensor *input_gradient(Rank *rank, const Linear *l, const Tensor *dy) {
     Tensor *dx = rank_tensor(rank, rank->shape.tokens * l->inputs);
     product(rank, &(Product){.layout = PRODUCT_BACKWARD_INPUT,
@@ -112,12 +156,7 @@ Tensor *linear_backward(Rank *rank, const Linear *l, Tensor *x, Tensor *dy, Weig
                        .dy = all ? all : tensor_hold(dy),
                        .dy_own = row ? tensor_hold(dy) : NULL};
     Tensor *dx = input_gradient(rank, l, work.dy);
-    if (queue->delayed) {
-        queue->items[queue->num++] = work;
-    } else {
-        weight_work_run(rank, &work);
-        weight_work_drop(rank, &work);
-    }
+    weight_queue_add(rank, queue, work);
     if (row || mutant("tp-no-input-sum")) return dx;
     return tokens_sum(rank, &dx, l->inputs);
 }

@@ -9,7 +9,11 @@
 
 #include "runtime/rank.h"
 
-typedef enum { LINEAR_COLUMN, LINEAR_ROW } LinearSplit;
+typedef enum {
+    LINEAR_COLUMN,
+    LINEAR_ROW,
+    LINEAR_WHOLE, // not split: every rank multiplies its own tokens, [tokens_sp]
+} LinearSplit;
 
 typedef struct {
     LinearSplit split;
@@ -19,12 +23,22 @@ typedef struct {
     void *dweight, *dbias;   // wide, added to; dbias NULL: none
 } Linear;
 
+// Matrices of experts, each with rows of its own (runtime/grouped.h).
+typedef struct {
+    const ChunkState *chunk;
+    const Parameter *const *matrices; // [num]
+    int num;
+    const int64_t *rows;     // [num] of each, one behind the other; NULL after a failure
+    int64_t outputs, inputs; // of each matrix
+} Grouped;
+
 // The gradient of a weight that is still to be made: it holds what it reads.
 typedef struct {
     Linear linear;
-    Tensor *x;      // [tokens] or, of a column with sequence parallelism, [tokens_sp]
-    Tensor *dy;     // [tokens][outputs]
-    Tensor *dy_own; // of a row: before it was gathered
+    Grouped grouped; // instead of that where num is not 0
+    Tensor *x;       // [tokens] or, of a column with sequence parallelism, [tokens_sp]
+    Tensor *dy;      // [tokens][outputs]
+    Tensor *dy_own;  // of a row: before it was gathered
 } WeightWork;
 
 // Gradients of weights, made at once or, where a schedule delays them, when asked.
@@ -34,6 +48,10 @@ typedef struct {
     int num, capacity;
 } WeightQueue;
 
+// Without sizes. The bias of a row is added by one tp rank.
+Linear linear_of(const Rank *rank, const ChunkState *chunk, LinearSplit split,
+                 const Parameter *weight, const Parameter *bias);
+
 // x [tokens][inputs], of a column [tokens_sp][inputs]; returns [tokens][outputs], of a row
 // [tokens_sp][outputs].
 Tensor *linear_forward(Rank *rank, const Linear *linear, const Tensor *x);
@@ -41,6 +59,9 @@ Tensor *linear_forward(Rank *rank, const Linear *linear, const Tensor *x);
 // dy as what the forward returned; returns the gradient of x, as x.
 Tensor *linear_backward(Rank *rank, const Linear *linear, Tensor *x, Tensor *dy,
                         WeightQueue *queue);
+
+// Makes the gradient, now or later. What it holds is given back then.
+void weight_queue_add(Rank *rank, WeightQueue *queue, WeightWork work);
 
 // Makes all that was delayed, first in first out.
 void weight_queue_run(Rank *rank, WeightQueue *queue);

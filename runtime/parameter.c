@@ -10,11 +10,14 @@ typedef enum { SPLIT_NOT, SPLIT_ROWS, SPLIT_COLUMNS } ParameterSplit;
 typedef struct {
     Arena *arena;
     const Model *model;
-    int tp, tp_index;
+    int parts, part; // of what is split: tp's, of experts etp's
+    int etp, etp_index;
+    int num_experts, first_expert; // of this rank
     int64_t vocab_rows;
     int64_t global_offset;
     bool keep; // what is walked lies in the chunk
     int block; // and in this block of it
+    int expert_block;
     Parameter *parameters;
     int num, capacity;
 } Walk;
@@ -30,12 +33,12 @@ static const Parameter *walk_add(Walk *w, const char *name, int64_t rows, int64_
     *p = (Parameter){.name = arena_strdup(w->arena, name),
                      .rows = rows,
                      .columns = columns,
-                     .num_rows = split == SPLIT_ROWS ? rows / w->tp : rows,
-                     .num_columns = split == SPLIT_COLUMNS ? columns / w->tp : columns,
+                     .num_rows = split == SPLIT_ROWS ? rows / w->parts : rows,
+                     .num_columns = split == SPLIT_COLUMNS ? columns / w->parts : columns,
                      .global_offset = offset,
                      .block = w->block};
-    if (split == SPLIT_ROWS) p->first_row = w->tp_index * p->num_rows;
-    if (split == SPLIT_COLUMNS) p->first_column = w->tp_index * p->num_columns;
+    if (split == SPLIT_ROWS) p->first_row = w->part * p->num_rows;
+    if (split == SPLIT_COLUMNS) p->first_column = w->part * p->num_columns;
     const bool whole = split == SPLIT_NOT;
     if (columns == 1)
         p->region = whole ? REGION_WHOLE_VECTORS : REGION_SPLIT_VECTORS;
@@ -110,16 +113,67 @@ static const Parameter *walk_row(Walk *w, int layer, const char *name, int64_t i
     return weight;
 }
 
+// The two matrices (three where they are gated) of an MLP that is called `name`.
+typedef struct {
+    const char *name;
+    int64_t inner;
+    bool bias;
+    const Parameter **up, **up_bias, **down, **down_bias;
+} Mlp;
+
+static void walk_mlp(Walk *w, int layer, const Mlp *mlp) {
+    const bool gated = w->model->gated_mlp;
+    char gate[64], up[64], down[64];
+    snprintf(gate, sizeof gate, "%s.gate", mlp->name);
+    snprintf(up, sizeof up, "%s.up", mlp->name);
+    snprintf(down, sizeof down, "%s.down", mlp->name);
+    const Joint joint = {{gated ? gate : up, up}, {mlp->inner, mlp->inner}, 1 + gated, mlp->bias};
+    *mlp->up = walk_joint(w, layer, &joint, mlp->up_bias);
+    *mlp->down = walk_row(w, layer, down, mlp->inner, mlp->bias, mlp->down_bias);
+}
+
+// Router and experts: those of this rank are kept.
+static void walk_experts(Walk *w, int layer, LayerParameters *l) {
+    const Walk outside = *w;
+    char name[64];
+    snprintf(name, sizeof name, "layers.%d.router.weight", layer);
+    l->router =
+        walk_matrix(w, name, w->model->num_experts, w->model->hidden_size, SPLIT_NOT, false);
+    l->expert_up = ARENA_ARRAY(w->arena, w->keep ? w->num_experts : 0, const Parameter *);
+    l->expert_down = ARENA_ARRAY(w->arena, w->keep ? w->num_experts : 0, const Parameter *);
+    w->parts = w->etp;
+    w->part = w->etp_index;
+    w->block = w->expert_block;
+    for (int i = 0; i < w->model->num_experts; i++) {
+        const int own = i - w->first_expert;
+        const Parameter *up = NULL, *down = NULL, *bias = NULL;
+        w->keep = outside.keep && own >= 0 && own < w->num_experts;
+        snprintf(name, sizeof name, "experts.%d", i);
+        walk_mlp(w, layer,
+                 &(Mlp){name, w->model->moe_intermediate_size, false, &up, &bias, &down, &bias});
+        if (w->keep) l->expert_up[own] = up, l->expert_down[own] = down;
+    }
+    w->parts = outside.parts;
+    w->part = outside.part;
+    w->block = outside.block;
+    w->keep = outside.keep;
+}
+
 static LayerParameters walk_layer(Walk *w, int layer) {
     const Model *m = w->model;
     const int64_t q = (int64_t)m->num_heads * m->head_dim,
                   kv = (int64_t)m->num_kv_heads * m->head_dim;
-    const int64_t inner = m->intermediate_size;
+    const bool moe = m->kinds[m->layer_kind[layer]].moe;
     const Joint qkv = {
         {"attention.query", "attention.key", "attention.value"}, {q, kv, kv}, 3, m->qkv_bias};
-    const Joint gated = {{"mlp.gate", "mlp.up"}, {inner, inner}, 2, m->mlp_bias};
-    const Joint plain = {{"mlp.up"}, {inner}, 1, m->mlp_bias};
     LayerParameters l = {0};
+    const Mlp mlp = {moe ? "shared" : "mlp",
+                     moe ? m->shared_intermediate_size : m->intermediate_size,
+                     m->mlp_bias,
+                     &l.up,
+                     &l.up_bias,
+                     &l.down,
+                     &l.down_bias};
     char text[96];
     snprintf(text, sizeof text, "layers.%d.attention_norm", layer);
     l.norm[0] = walk_norm(w, text, &l.norm_bias[0]);
@@ -127,8 +181,8 @@ static LayerParameters walk_layer(Walk *w, int layer) {
     l.out = walk_row(w, layer, "attention.out", q, m->attention_out_bias, &l.out_bias);
     snprintf(text, sizeof text, "layers.%d.mlp_norm", layer);
     l.norm[1] = walk_norm(w, text, &l.norm_bias[1]);
-    l.up = walk_joint(w, layer, m->gated_mlp ? &gated : &plain, &l.up_bias);
-    l.down = walk_row(w, layer, "mlp.down", inner, m->mlp_bias, &l.down_bias);
+    if (moe) walk_experts(w, layer, &l);
+    if (mlp.inner > 0) walk_mlp(w, layer, &mlp);
     return l;
 }
 
@@ -139,7 +193,7 @@ static const Parameter *walk_words(Walk *w, const char *name) {
     if (!p) return NULL;
     Parameter *last = &w->parameters[w->num - 1];
     last->num_rows = w->vocab_rows;
-    last->first_row = w->tp_index * w->vocab_rows;
+    last->first_row = w->part * w->vocab_rows;
     last->region = REGION_TABLES;
     return p;
 }
@@ -159,6 +213,7 @@ static void walk_model(Walk *w, bool shares_table, ChunkParameters *out) {
         const int k = i - place->first_layer;
         w->keep = k >= 0 && k < place->num_layers;
         w->block = 1 + k;
+        w->expert_block = place->num_layers + 2 + k;
         const LayerParameters layer = walk_layer(w, i);
         if (w->keep) layers[k] = layer;
     }
@@ -186,10 +241,10 @@ int64_t parameter_real_count(const Parameter *p) {
 }
 
 // Places the parameters of one block.
-static FlatLayout place_parameters(ChunkParameters *out, int block, int num_shards,
+static FlatLayout place_parameters(ChunkParameters *out, int block, const ParameterShare *share,
                                    const RankShape *shape) {
     enum { SHARD_MULTIPLE = 8 }; // elements: what kernels read at once
-    FlatLayout flat = {0};
+    FlatLayout flat = {.experts = block >= experts_block(out, 0)};
     int64_t offset = 0;
     for (int region = 0; region < NUM_REGIONS; region++) {
         flat.region_begin[region] = offset;
@@ -204,44 +259,55 @@ static FlatLayout place_parameters(ChunkParameters *out, int block, int num_shar
     int64_t least = offset;
     if (flat.region_begin[REGION_TABLES] < offset)
         least += (shape->logits - shape->vocab_rows) * shape->hidden;
-    const int64_t multiple = (int64_t)num_shards * SHARD_MULTIPLE;
+    const int64_t multiple =
+        (int64_t)(flat.experts ? share->num_expert_shards : share->num_shards) * SHARD_MULTIPLE;
     flat.capacity = (least + multiple - 1) / multiple * multiple;
     return flat;
 }
 
-static Walk walk_start(const Scenario *scenario, const Plan *plan, int tp_index, Arena *arena) {
-    enum { MOST_OF_A_LAYER = 18, OTHERS = 8 };
+static Walk walk_start(const Scenario *scenario, const Plan *plan, const ParameterShare *share,
+                       Arena *arena) {
+    enum { MOST_OF_A_LAYER = 19, OF_AN_EXPERT = 3, OTHERS = 8 };
+    const RankShape shape = rank_shape(scenario, plan);
     Walk w = {.arena = arena,
               .model = &scenario->model,
-              .tp = plan->tp,
-              .tp_index = tp_index,
-              .vocab_rows = rank_shape(scenario, plan).vocab_rows,
-              .capacity = MOST_OF_A_LAYER * scenario->model.num_layers + OTHERS};
+              .parts = plan->tp,
+              .part = share->tp_index,
+              .etp = plan->etp,
+              .etp_index = share->etp_index,
+              .num_experts = shape.experts,
+              .first_expert = share->ep_index * shape.experts,
+              .vocab_rows = shape.vocab_rows,
+              .capacity =
+                  (MOST_OF_A_LAYER + OF_AN_EXPERT * shape.experts) * scenario->model.num_layers +
+                  OTHERS};
     return w;
 }
 
 ChunkParameters chunk_parameters(const Scenario *scenario, const Plan *plan, int chunk,
-                                 int tp_index, int num_shards, bool by_block, Arena *arena) {
+                                 const ParameterShare *share, Arena *arena) {
     const RankShape shape = rank_shape(scenario, plan);
     const int rank = plan_chunk_rank(plan, chunk);
-    Walk w = walk_start(scenario, plan, tp_index, arena);
-    ChunkParameters out = {.chunk = chunk, .place = &plan->chunks[chunk]};
+    Walk w = walk_start(scenario, plan, share, arena);
+    ChunkParameters out = {
+        .chunk = chunk, .place = &plan->chunks[chunk], .by_block = share->by_block};
     w.parameters = ARENA_ARRAY(arena, w.capacity, Parameter);
     walk_model(&w, rank_shares_table(scenario, plan, rank), &out);
     out.parameters = w.parameters;
     out.num_parameters = w.num;
-    out.num_blocks = by_block ? out.place->num_layers + 2 : 1;
-    for (int i = 0; i < w.num && !by_block; i++) w.parameters[i].block = 0;
+    const int layers = out.place->num_layers, last = experts_block(&out, layers - 1);
+    out.num_blocks = shape.experts > 0 && layers > 0 ? last + 1 : experts_block(&out, 0);
+    for (int i = 0; i < w.num && !out.by_block; i++)
+        w.parameters[i].block = w.parameters[i].block >= layers + 2;
     FlatLayout *blocks = ARENA_ARRAY(arena, out.num_blocks, FlatLayout);
-    for (int i = 0; i < out.num_blocks; i++)
-        blocks[i] = place_parameters(&out, i, num_shards, &shape);
+    for (int i = 0; i < out.num_blocks; i++) blocks[i] = place_parameters(&out, i, share, &shape);
     out.blocks = blocks;
     return out;
 }
 
 int64_t model_parameter_elements(const Scenario *scenario, const Plan *plan) {
     Arena scratch = {0};
-    Walk w = walk_start(scenario, plan, 0, &scratch);
+    Walk w = walk_start(scenario, plan, &(ParameterShare){0}, &scratch);
     ChunkParameters none = {0};
     walk_model(&w, true, &none);
     arena_free(&scratch);

@@ -5,6 +5,8 @@
 // some columns (inputs of a row-parallel one). A flat buffer has those that are alike side by side,
 // so that norms and updates are a call for each region and not for each parameter. The matrix that
 // makes the logits comes last: rows that only pad it lie behind all that is reduced and updated.
+// Experts have buffers of their own: the ranks that hold the same are others. A rank has those of
+// its place in ep, of each its part by etp.
 #pragma once
 
 #include "base/arena.h"
@@ -42,15 +44,19 @@ typedef struct {
 } Parameter;
 
 // Of one layer. Matrices that one product reads follow each other: keys and values the queries,
-// the MLP's second input matrix the first. Biases: NULL where there is none.
+// the MLP's second input matrix the first. Biases: NULL where there is none. Of a layer with
+// experts the MLP is that of the shared ones, NULL where there are none.
 typedef struct {
     const Parameter *norm[2], *norm_bias[2]; // before attention and MLP
     const Parameter *qkv, *qkv_bias, *out, *out_bias;
     const Parameter *up, *up_bias, *down, *down_bias;
+    const Parameter *router;                    // NULL: a layer without experts
+    const Parameter **expert_up, **expert_down; // [experts of this rank]
 } LayerParameters;
 
 // A flat buffer.
 typedef struct {
+    bool experts; // it has them and nothing else
     int64_t region_begin[NUM_REGIONS + 1];
     int64_t count;    // elements that are reduced and updated
     int64_t capacity; // with padding: of the logits, and to equal shards
@@ -61,8 +67,9 @@ typedef struct {
     const PlanChunk *place;
     Parameter *parameters; // [num_parameters] in the order of the model
     int num_parameters;
-    const FlatLayout *blocks; // [num_blocks] one; or what ZeRO-2 and -3 gather and scatter at once:
-    int num_blocks;           // the embedding, each layer, the head; empty where there is none
+    const FlatLayout *blocks; // [num_blocks] all but experts, and these; or (by_block) what ZeRO-2
+    int num_blocks;           // and -3 gather and scatter at once: the embedding, each layer, the
+    bool by_block;            // head, experts of each layer; empty where there is none
     const LayerParameters *layers;      // [place->num_layers]
     const Parameter *table, *positions; // NULL but where the embedding is
     const Parameter *norm, *norm_bias;  // before the head
@@ -70,12 +77,21 @@ typedef struct {
     bool head_is_copy;                  // of a table that another rank holds too
 } ChunkParameters;
 
+// Whose part is listed.
+typedef struct {
+    int tp_index, ep_index, etp_index; // of this rank in its groups
+    int num_shards, num_expert_shards; // equal parts that the buffers are cut into
+    bool by_block;                     // whether each block has buffers of its own
+} ParameterShare;
+
 // The parameters of a chunk.
-//   tp_index    of this rank in its tp group
-//   num_shards  equal parts that the buffers are cut into
-//   by_block    whether each block has buffers of its own
 ChunkParameters chunk_parameters(const Scenario *scenario, const Plan *plan, int chunk,
-                                 int tp_index, int num_shards, bool by_block, Arena *arena);
+                                 const ParameterShare *share, Arena *arena);
+
+// Where the experts of layer `index` of a chunk lie.
+static inline int experts_block(const ChunkParameters *list, int index) {
+    return list->by_block ? list->place->num_layers + 2 + index : 1;
+}
 
 // Elements of the whole model: what global offsets count.
 int64_t model_parameter_elements(const Scenario *scenario, const Plan *plan);

@@ -7,6 +7,12 @@
 #include "runtime/tensor.h"
 #include "runtime/world.h"
 
+// Rows of tokens on their way to experts, in all passes so far (runtime/routes.h).
+typedef struct {
+    double sent, arrived; // over ep
+    double gathered;      // over etp, of its whole group
+} RowsMoved;
+
 typedef struct {
     const Scenario *scenario;
     const Plan *plan;
@@ -15,8 +21,11 @@ typedef struct {
     const World *world;
     TensorPool pool;
     RankShape shape;
-    double whole_gradient_bytes; // sent for what every tp rank has whole (runtime/traffic.h)
-    double loss_scale;           // 1 / tokens of the global batch
+    double beside_bytes[NUM_GROUPS]; // sent beside what the Program says (runtime/traffic.h)
+    RowsMoved rows_moved;
+    const int32_t *balanced; // host [tokens_sp][experts_per_token]: the experts of each
+                             // token, as many of each; NULL: the router chooses
+    double loss_scale;       // 1 / tokens of the global batch
 
     // On the device
     int32_t *positions;             // [tokens] of each token of a micro-batch in its sequence

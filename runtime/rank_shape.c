@@ -4,10 +4,18 @@
 
 #include <string.h>
 
+static const char *unsupported_experts(const Model *m) {
+    if (m->num_experts == 0) return NULL;
+    if (m->num_expert_groups > 0) return "a choice of experts among some groups of them";
+    if (m->shared_expert_gate) return "a gate of the shared experts";
+    if (m->router_bias) return "a bias of the router";
+    if (m->expert_bias) return "biases of the experts";
+    return NULL;
+}
+
 // A sentence about the model or NULL.
 static const char *unsupported_model(const Model *m) {
     if (m->attention == ATTENTION_MLA) return "multi-head latent attention";
-    if (m->num_experts > 0) return "a mixture of experts";
     if (m->qk_norm) return "a norm of queries and keys";
     if (m->attention_sinks) return "attention sinks";
     if (m->norms_per_layer != 2) return "another number of norms a layer than 2";
@@ -17,7 +25,7 @@ static const char *unsupported_model(const Model *m) {
     if (m->lm_head_bias) return "a bias of the head";
     if (m->num_mtp_layers > 0) return "multi-token prediction";
     if (!m->final_norm) return "a model without a norm before its head";
-    return NULL;
+    return unsupported_experts(m);
 }
 
 static const char *unsupported_training(const Training *t) {
@@ -27,6 +35,9 @@ static const char *unsupported_training(const Training *t) {
         return "overlap of collectives";
     if (t->optimizer_post_validation) return "a norm that is looked at after the optimizer";
     if (t->num_sequence_lengths > 0) return "sequences of several lengths";
+    if (t->capacity_factor > 0) return "a capacity_factor (no token is dropped or padded)";
+    if (t->moe_dispatcher != DISPATCH_ALLTOALL) return "another moe_dispatcher than alltoall";
+    if (t->ep_overlap) return "overlap of the experts' all-to-all";
     return NULL;
 }
 
@@ -34,9 +45,11 @@ static const char *unsupported_plan(const Scenario *s, const Plan *p) {
     if (p->cp > 1 && p->cp_method == CP_ULYSSES && s->model.num_kv_heads % (p->tp * p->cp) != 0)
         return "a number of key-value heads that tp x cp does not divide, with cp_method ulysses";
     if (p->cp > 1024) return "context parallelism over more than 1024 ranks";
+    if (p->ep > 1024 || p->etp > 1024) return "experts over more than 1024 ranks";
     if (p->cp > 1 && s->training.seq_len % (2 * p->cp) != 0)
         return "a seq_len that 2 cp does not divide";
-    if (p->ep > 1 || p->etp > p->tp) return "expert parallelism";
+    if (s->model.num_experts > 0 && p->tp > 1 && !p->sequence_parallel)
+        return "experts with tp and without sequence_parallel";
     const bool shards = p->zero_stage >= 2;
     if (shards && plan_schedule_traits(p).splits_backward)
         return "a split backward with ZeRO-2 or ZeRO-3";
@@ -93,6 +106,13 @@ RankShape rank_shape(const Scenario *scenario, const Plan *plan) {
     s.qkv = s.attended + 2 * (int64_t)s.kv_heads * s.head_dim;
     s.inner = m->intermediate_size / plan->tp;
     s.up = m->gated_mlp ? 2 * s.inner : s.inner;
+    s.experts = m->num_experts / plan->ep;
+    s.experts_per_token = m->num_experts_per_tok;
+    s.expert_inner = m->moe_intermediate_size / plan->etp;
+    s.shared_inner = m->shared_intermediate_size / plan->tp;
+    s.expert_up = m->gated_mlp ? 2 * s.expert_inner : s.expert_inner;
+    s.shared_up = m->gated_mlp ? 2 * s.shared_inner : s.shared_inner;
+    s.routed = s.tokens_sp * s.experts_per_token;
     s.vocab_rows = vocab_rows(m, plan->tp);
     s.logits = (s.vocab_rows + LOGITS_MULTIPLE - 1) / LOGITS_MULTIPLE * LOGITS_MULTIPLE;
     return s;

@@ -15,9 +15,14 @@ typedef struct {
     int64_t attended;              // of the attention's output
     int64_t inner;                 // of the MLP after its activation
     int64_t up;                    // before it: twice that where it is gated
-    int64_t vocab_rows;            // of the word table, padding of all tp ranks included
-    int64_t logits;                // columns of the logits: vocab_rows and, with one rank, more
-                                   // so that their number suits the device
+    int experts;                   // that this rank has a part of; 0: a model without any
+    int experts_per_token;
+    int64_t expert_inner, expert_up; // as inner and up, of an expert's part on this rank
+    int64_t shared_inner, shared_up; // and of the experts that every token goes to
+    int64_t routed;                  // rows that this rank sends to experts
+    int64_t vocab_rows;              // of the word table, padding of all tp ranks included
+    int64_t logits;                  // columns of the logits: vocab_rows and, with one rank, more
+                                     // so that their number suits the device
 } RankShape;
 
 // Refuses, in one sentence, what is legal but not run yet.

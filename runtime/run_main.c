@@ -27,7 +27,8 @@ enum {
     KEY_SAVE,
     KEY_EVERY,
     KEY_RESUME,
-    KEY_TIMES
+    KEY_TIMES,
+    KEY_ROUTING
 };
 
 static const struct argp_option OPTIONS[] = {
@@ -39,6 +40,8 @@ static const struct argp_option OPTIONS[] = {
     {"times", KEY_TIMES, "FILE", 0, "write when each instruction ran, for meshwright run", 0},
     {"learning-rate", KEY_RATE, "X", 0, "of the optimizer (default: 0.0006)", 0},
     {"seed", KEY_SEED, "N", 0, "of first weights and data (default: 1)", 0},
+    {"routing", KEY_ROUTING, "learned|balanced", 0,
+     "experts of a token: those that the router chooses (default), or in turn, each as many", 0},
     {"save", KEY_SAVE, "DIR", 0, "write a checkpoint there behind the last step", 0},
     {"save-every", KEY_EVERY, "N", 0, "and behind every N steps", 0},
     {"resume", KEY_RESUME, "DIR", 0, "go on with this checkpoint, of any plan of the model", 0},
@@ -66,6 +69,7 @@ static int choice(struct argp_state *state, const char *what, const char *text,
 static error_t option_parse(int key, char *text, struct argp_state *state) {
     static const char *const DEVICES[] = {"cpu", "cuda", NULL};
     static const char *const DTYPES[] = {"bf16", "fp32", "fp64", NULL};
+    static const char *const ROUTINGS[] = {"learned", "balanced", NULL};
     TrainOptions *o = state->input;
     char *end = NULL;
     switch (key) {
@@ -94,6 +98,9 @@ static error_t option_parse(int key, char *text, struct argp_state *state) {
         break;
     case KEY_SEED:
         o->seed = (uint64_t)whole_number(state, "seed", text);
+        break;
+    case KEY_ROUTING:
+        o->balanced = choice(state, "routing", text, ROUTINGS) == 1;
         break;
     case KEY_SAVE:
         for (size_t n = strlen(text); n > 1 && text[n - 1] == '/'; n--) text[n - 1] = '\0';

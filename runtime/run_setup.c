@@ -39,26 +39,67 @@ static Status backend_open(Run *run) {
     return cpu_backend_open(dtype, 0, &run->backend);
 }
 
+// Ranks that share one set of shards, and this one's place among them.
+static int shards_of(const Run *run, GroupKind group, int *shard) {
+    const bool sharded = run->plan.zero_stage >= 1;
+    *shard = sharded ? run->world->index[group] : 0;
+    return sharded ? plan_group(&run->plan, group).size : 1;
+}
+
 static Status chunks_create(Run *run) {
     Rank *rank = &run->rank;
     const Plan *plan = &run->plan;
-    const bool sharded = plan->zero_stage >= 1;
-    const ChunkStart start = {.optimizer = (Optimizer)run->scenario.training.optimizer,
-                              .zero_stage = plan->zero_stage,
-                              .shard = sharded ? rank->world->index[GROUP_ZERO] : 0,
-                              .num_shards = sharded ? plan_group(plan, GROUP_ZERO).size : 1,
-                              .seed = run->options->seed};
-    const bool by_block = plan->zero_stage >= 2 && start.num_shards > 1;
+    const int *index = rank->world->index;
+    ChunkStart start = {.optimizer = (Optimizer)run->scenario.training.optimizer,
+                        .zero_stage = plan->zero_stage,
+                        .seed = run->options->seed};
+    start.num_shards = shards_of(run, GROUP_ZERO, &start.shard);
+    const bool experts = run->scenario.model.num_experts > 0;
+    start.num_expert_shards = shards_of(run, GROUP_EZERO, &start.expert_shard);
+    const bool sharded = start.num_shards > 1 || (experts && start.num_expert_shards > 1);
+    const ParameterShare share = {.tp_index = index[GROUP_TP],
+                                  .ep_index = index[GROUP_EP],
+                                  .etp_index = index[GROUP_ETP],
+                                  .num_shards = start.num_shards,
+                                  .num_expert_shards = start.num_expert_shards,
+                                  .by_block = plan->zero_stage >= 2 && sharded};
     rank->num_chunks = plan->vpp;
     rank->chunks = ARENA_ARRAY(&run->arena, plan->vpp, ChunkState);
     for (int k = 0; k < plan->vpp; k++) {
-        const int chunk = plan_rank_chunk(plan, rank->world->index[GROUP_PP], k);
+        const int chunk = plan_rank_chunk(plan, index[GROUP_PP], k);
         const ChunkParameters list =
-            chunk_parameters(&run->scenario, plan, chunk, rank->world->index[GROUP_TP],
-                             start.num_shards, by_block, &run->arena);
+            chunk_parameters(&run->scenario, plan, chunk, &share, &run->arena);
         TRY(chunk_state_create(run->backend, &list, &start, &run->arena, &rank->chunks[k]));
         if (list.table) rank->table = &rank->chunks[k];
     }
+    return status_ok();
+}
+
+// Whole rounds of experts, one token after the other by its place in its sequence: so that every
+// split of a plan gives a token the same experts, and every rank as many tokens to each.
+static Status balanced_create(Run *run) {
+    Rank *rank = &run->rank;
+    const RankShape *s = &rank->shape;
+    const int num_experts = run->scenario.model.num_experts, *index = rank->world->index;
+    if (!run->options->balanced || num_experts == 0) return status_ok();
+    int32_t *chosen = ARENA_ARRAY(&run->arena, s->routed, int32_t);
+    int64_t *tokens = ARENA_ARRAY(&run->arena, num_experts, int64_t);
+    for (int64_t i = 0; i < s->routed; i++) {
+        const int64_t token =
+            index[GROUP_TP] % (s->tokens / s->tokens_sp) * s->tokens_sp + i / s->experts_per_token;
+        const int64_t place =
+            context_position(s, run->plan.cp, index[GROUP_CP], token % s->seq_len);
+        chosen[i] =
+            (int32_t)((place * s->experts_per_token + i % s->experts_per_token) % num_experts);
+        tokens[chosen[i]]++;
+    }
+    rank->balanced = chosen;
+    for (int e = 1; e < num_experts; e++)
+        if (tokens[e] != tokens[0])
+            return status_error(STATUS_INVALID,
+                                "--routing balanced: the %lld tokens of a rank, %d experts each, "
+                                "are not as many for each of %d experts; expected a multiple",
+                                (long long)s->tokens_sp, s->experts_per_token, num_experts);
     return status_ok();
 }
 
@@ -136,6 +177,7 @@ static Status rank_create(Run *run, const World *world) {
     run->rank.loss_scale = 1 / ((double)training->global_batch * (double)training->seq_len);
     TRY(chunks_create(run));
     TRY(tokens_create(run));
+    TRY(balanced_create(run));
     TRY(engine_create(&run->rank, &run->program, &run->arena, &run->engine));
     return run->options->times ? times_create(run) : status_ok();
 }
@@ -148,7 +190,8 @@ Status run_prepare(const TrainOptions *o, World *world, Run *run) {
     TRY(world_check(world, &run->plan));
     TRY(backend_open(run));
     backend_reset_peak(run->backend);
-    TRY(world_connect(world, &run->plan, o->cuda, run->backend));
+    TRY(world_connect(world, &run->plan, run->scenario.model.num_experts > 0, o->cuda,
+                      run->backend));
     run->account = memory_running_sum(&run->scenario, &run->plan, &run->workload, &run->program,
                                       world->index[GROUP_PP]);
     return rank_create(run, world);

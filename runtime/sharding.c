@@ -2,16 +2,27 @@
 
 #include "runtime/mutant.h"
 
-static bool is_sharded(const ChunkState *chunk, int block) {
-    return chunk->zero_stage >= 2 && chunk->blocks[block].layout.capacity > 0;
+static Comm *shards_comm(const Rank *rank, const FlatState *f) {
+    return rank_comm(rank, f->layout.experts ? GROUP_EZERO : GROUP_ZERO);
 }
 
-void block_open(Rank *rank, ChunkState *chunk, int block, bool backward) {
+static bool is_sharded(const FlatState *f) {
+    return f->zero_stage >= 2 && f->layout.capacity > 0;
+}
+
+// The experts of a layer, by the layer's block; NULL: none.
+static FlatState *experts_of(ChunkState *chunk, int block) {
+    const int layer = block - BLOCK_LAYERS;
+    if (layer < 0 || layer >= chunk->list.place->num_layers) return NULL;
+    const int experts = experts_block(&chunk->list, layer);
+    return experts < chunk->list.num_blocks ? &chunk->blocks[experts] : NULL;
+}
+
+static void flat_open(Rank *rank, FlatState *f, bool backward) {
     Backend *b = rank->backend;
-    Comm *zero = rank_comm(rank, GROUP_ZERO);
-    if (!is_sharded(chunk, block)) return;
-    FlatState *f = &chunk->blocks[block];
-    if (chunk->zero_stage >= 3 && !f->whole_weights) {
+    Comm *zero = shards_comm(rank, f);
+    if (!is_sharded(f)) return;
+    if (f->zero_stage >= 3 && !f->whole_weights) {
         f->whole_weights = rank_tensor(rank, f->layout.capacity);
         zero->table->all_gather(zero, f->whole_weights->data, f->weights, f->shard_count, b->act,
                                 rank->stream);
@@ -22,17 +33,30 @@ void block_open(Rank *rank, ChunkState *chunk, int block, bool backward) {
     }
 }
 
-void block_close(Rank *rank, ChunkState *chunk, int block, bool backward) {
+static void flat_close(Rank *rank, FlatState *f, bool backward) {
     Backend *b = rank->backend;
-    Comm *zero = rank_comm(rank, GROUP_ZERO);
-    if (!is_sharded(chunk, block)) return;
-    FlatState *f = &chunk->blocks[block];
+    Comm *zero = shards_comm(rank, f);
+    if (!is_sharded(f)) return;
     rank_drop(rank, &f->whole_weights);
     if (!backward) return;
     void *shard = wide_at(b, f->whole_gradients->data, f->shard_begin);
-    if (!mutant("zero-no-scatter"))
+    if (!mutant(f->layout.experts ? "experts-no-scatter" : "zero-no-scatter"))
         zero->table->reduce_scatter(zero, shard, f->whole_gradients->data, f->shard_count, b->wide,
                                     rank->stream);
     b->table->cast(b, f->gradients, b->wide, shard, b->wide, true, f->shard_count, rank->stream);
     rank_drop(rank, &f->whole_gradients);
+}
+
+void block_open(Rank *rank, ChunkState *chunk, int block, bool backward) {
+    if (!chunk->list.by_block) return;
+    FlatState *experts = experts_of(chunk, block);
+    flat_open(rank, &chunk->blocks[block], backward);
+    if (experts) flat_open(rank, experts, backward);
+}
+
+void block_close(Rank *rank, ChunkState *chunk, int block, bool backward) {
+    if (!chunk->list.by_block) return;
+    FlatState *experts = experts_of(chunk, block);
+    flat_close(rank, &chunk->blocks[block], backward);
+    if (experts) flat_close(rank, experts, backward);
 }

@@ -1,6 +1,7 @@
 // runtime/sharding.h - ZeRO-2 and ZeRO-3 while a micro-batch goes through a block: weights are
 // gathered before it runs, gradients scattered behind its backward (Zhao et al. 2023, "PyTorch
-// FSDP", arXiv:2304.11277, section 3.3). With less sharding, nothing is to be done.
+// FSDP", arXiv:2304.11277, section 3.3). With less sharding, nothing is to be done. The experts of
+// a layer come and go with it.
 #pragma once
 
 #include "runtime/rank.h"

@@ -49,9 +49,21 @@ Traffic traffic_of_program(const Plan *plan, const Workload *workload, const Pro
 Traffic traffic_of_comms(const Rank *rank) {
     Traffic traffic = {{0}};
     for (int kind = 0; kind < NUM_GROUPS; kind++)
-        if (rank->world->comms[kind]) traffic.bytes[kind] = rank->world->comms[kind]->sent_bytes;
-    traffic.bytes[GROUP_TP] -= rank->whole_gradient_bytes;
+        if (rank->world->comms[kind])
+            traffic.bytes[kind] = rank->world->comms[kind]->sent_bytes - rank->beside_bytes[kind];
     return traffic;
+}
+
+// Over ep each pass sends rows to experts and as many back as arrived; over etp all of a group's
+// rows are gathered, and scattered.
+void traffic_feed(Traffic *program, const Rank *rank) {
+    const RowsMoved *rows = &rank->rows_moved;
+    const double imbalance = rank->scenario->training.moe_imbalance;
+    if (rows->sent == 0) return;
+    program->bytes[GROUP_EP] *= rows->sent + rows->arrived;
+    program->bytes[GROUP_EP] /= 2 * rows->sent * imbalance;
+    program->bytes[GROUP_ETP] *= rows->gathered;
+    program->bytes[GROUP_ETP] /= rows->sent * rank->plan->etp * imbalance;
 }
 
 void traffic_print(const Traffic *program, const Traffic *counted) {

@@ -2,7 +2,8 @@
 // counted, both by the convention of workload/operator.h.
 //
 // Beyond the Program a rank adds up over tp, with sequence parallelism, the gradients of what every
-// tp rank has whole (runtime/engine.h); that is apart here.
+// tp rank has whole (runtime/engine.h), and sends over ep and etp how many rows come and a number a
+// row that the router's gradient is made of (runtime/experts.h); that is apart here.
 #pragma once
 
 #include "runtime/rank.h"
@@ -15,6 +16,9 @@ typedef struct {
 // Of one step of a pipeline rank, by the Program and the blocks' operators.
 Traffic traffic_of_program(const Plan *plan, const Workload *workload, const Program *program,
                            int stage);
+
+// The Program lets every expert have as many tokens: makes what it says that of the rows counted.
+void traffic_feed(Traffic *program, const Rank *rank);
 
 // Counted so far.
 Traffic traffic_of_comms(const Rank *rank);

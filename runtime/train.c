@@ -81,8 +81,9 @@ static Status trainer_begin(Trainer *t, const TrainOptions *options, World *worl
 }
 
 static void traffic_say(const Run *run, int64_t num_steps) {
-    const Traffic program =
+    Traffic program =
         traffic_of_program(&run->plan, &run->workload, &run->program, run->world->index[GROUP_PP]);
+    traffic_feed(&program, &run->rank);
     Traffic counted = traffic_of_comms(&run->rank);
     for (int kind = 0; kind < NUM_GROUPS; kind++) counted.bytes[kind] /= (double)num_steps;
     traffic_print(&program, &counted);

@@ -17,6 +17,7 @@ typedef struct {
     const char *save;   // folder for a checkpoint behind the last step; NULL: none
     int64_t save_every; // and behind every so many; 0: not
     const char *resume; // a checkpoint to go on with; NULL: none
+    bool balanced;      // every expert gets as many tokens, whatever the router says
     uint64_t seed;
     UpdateSettings update;
 } TrainOptions;

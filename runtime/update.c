@@ -12,19 +12,20 @@ static bool region_counts(const Rank *rank, const ChunkState *chunk, Region regi
     return true;
 }
 
-// Whether this rank's shard is counted: of equal ones the first.
-static bool shards_count(const Rank *rank) {
+// Whether this rank's shard of a block is counted: of equal ones the first.
+static bool shard_counts(const Rank *rank, const FlatState *f) {
     const bool sharded = rank->plan->zero_stage >= 1;
-    return rank->world->index[sharded ? GROUP_REPLICA : GROUP_DP] == 0;
+    const GroupKind layers = sharded ? GROUP_REPLICA : GROUP_DP;
+    const GroupKind experts = sharded ? GROUP_EREPLICA : GROUP_EDP;
+    return rank->world->index[f->layout.experts ? experts : layers] == 0;
 }
 
 static void block_squares(Rank *rank, const ChunkState *chunk, const FlatState *f, void *sum) {
     Backend *b = rank->backend;
-    for (int region = 0; region < NUM_REGIONS; region++) {
+    for (int region = 0; region < NUM_REGIONS && shard_counts(rank, f); region++) {
         int64_t begin = f->layout.region_begin[region], end = f->layout.region_begin[region + 1];
         if (shard_cut(f, &begin, &end) && region_counts(rank, chunk, (Region)region))
-            b->table->sum_squares(b, sum, gradient_at(b, chunk, f, begin), end - begin,
-                                  rank->stream);
+            b->table->sum_squares(b, sum, gradient_at(b, f, begin), end - begin, rank->stream);
     }
 }
 
@@ -51,7 +52,7 @@ Status step_values(Rank *rank, StepValues *out) {
     b->table->zero(b, sums->data, sums->bytes, rank->stream);
     if (rank_is_tp_first(rank))
         b->table->copy(b, sums->data, rank->loss, dtype_bytes(b->wide), rank->stream);
-    for (int i = 0; i < rank->num_chunks && shards_count(rank); i++)
+    for (int i = 0; i < rank->num_chunks; i++)
         chunk_squares(rank, &rank->chunks[i], wide_at(b, sums->data, 1));
     Comm *all = rank->world->all;
     if (all) all->table->all_reduce(all, sums->data, 2, b->wide, REDUCE_SUM, rank->stream);
@@ -77,9 +78,9 @@ static void span_update(Rank *rank, const ChunkState *chunk, const FlatState *f,
     int64_t begin = span.begin, end = span.end;
     if (!shard_cut(f, &begin, &end)) return;
     const int64_t own = begin - f->shard_begin;
-    void *weight = act_at(b, f->weights, chunk->zero_stage >= 3 ? own : begin);
+    void *weight = act_at(b, f->weights, f->zero_stage >= 3 ? own : begin);
     if (chunk->masters_are_weights) weight = NULL;
-    const void *gradient = gradient_at(b, chunk, f, begin);
+    const void *gradient = gradient_at(b, f, begin);
     if (rank->scenario->training.optimizer == OPTIMIZER_SGD) {
         b->table->sgd(b,
                       &(Sgd){.count = end - begin,

@@ -90,13 +90,13 @@ Status world_check(const World *world, const Plan *plan) {
                         world->size == 1 ? "was" : "were", (long long)wanted);
 }
 
-Status world_connect(World *world, const Plan *plan, bool cuda, Backend *backend) {
-    static const GroupKind KINDS[] = {GROUP_TP,   GROUP_CP,      GROUP_DP,
-                                      GROUP_ZERO, GROUP_REPLICA, GROUP_PP};
+Status world_connect(World *world, const Plan *plan, bool experts, bool cuda, Backend *backend) {
     if (world->size == 1) return status_ok();
     world->cuda = cuda;
-    for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
-        TRY(group_connect(world, plan, KINDS[i], backend));
+    for (int kind = 0; kind < NUM_GROUPS; kind++) {
+        const bool of_experts = kind >= GROUP_EP && kind <= GROUP_EREPLICA;
+        if (experts || !of_experts) TRY(group_connect(world, plan, (GroupKind)kind, backend));
+    }
     return all_connect(world, backend);
 }
 

@@ -25,7 +25,8 @@ Status world_join(World *world);
 Status world_check(const World *world, const Plan *plan);
 
 // Makes the groups of more than one, of GPUs where cuda; the backend must outlive them.
-Status world_connect(World *world, const Plan *plan, bool cuda, Backend *backend);
+//   experts  whether those of experts too
+Status world_connect(World *world, const Plan *plan, bool experts, bool cuda, Backend *backend);
 void world_disconnect(World *world); // accepts one without groups
 
 // Leaves. Where the machine failed one process, all others end too.

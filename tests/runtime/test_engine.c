@@ -20,6 +20,18 @@
     "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"intermediate_size\": 24, "          \
     "\"vocab_size\": 40, \"max_position_embeddings\": 8, \"tie_word_embeddings\": false}"
 
+#define MIXTRAL                                                                                    \
+    "{\"model_type\": \"mixtral\", \"hidden_size\": 16, \"num_hidden_layers\": 2, "                \
+    "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"intermediate_size\": 12, "          \
+    "\"num_local_experts\": 4, \"num_experts_per_tok\": 2, \"vocab_size\": 40, "                   \
+    "\"tie_word_embeddings\": false}"
+// Experts of plain MLPs beside one that every token goes to.
+#define SHARED                                                                                     \
+    "{\"model_type\": \"generic\", \"hidden_size\": 16, \"num_hidden_layers\": 2, "                \
+    "\"num_attention_heads\": 4, \"num_experts\": 4, \"num_experts_per_tok\": 2, "                 \
+    "\"moe_intermediate_size\": 12, \"n_shared_experts\": 1, \"linear_bias\": false, "             \
+    "\"vocab_size\": 40, \"tie_word_embeddings\": true}"
+
 typedef struct {
     char plan[64];
     TrainOptions options;
@@ -39,6 +51,7 @@ static void fixture_begin(Fixture *f, const char *model, const char *recompute) 
     fclose(file);
     f->options = (TrainOptions){
         .plan = f->plan, .dtype = NUM_DTYPES, .seed = 7, .update = update_defaults()};
+    f->options.balanced = true;          // a change must not give a token other experts
     f->options.update.learning_rate = 0; // weights stay
     CU_ASSERT_EQUAL(world_join(&f->world).code, STATUS_OK);
     const Status status = run_prepare(&f->options, &f->world, &f->run);
@@ -105,9 +118,9 @@ static double worst_error(Fixture *f) {
 }
 
 static void gradients_are_derivatives(void) {
-    static const char *const MODELS[] = {GPT, LLAMA};
+    static const char *const MODELS[] = {GPT, LLAMA, MIXTRAL, SHARED};
     static const char *const RECOMPUTES[] = {"none", "selective", "full"};
-    for (int m = 0; m < 2; m++)
+    for (int m = 0; m < 4; m++)
         for (int r = 0; r < 3; r++) {
             Fixture f;
             fixture_begin(&f, MODELS[m], RECOMPUTES[r]);
@@ -118,13 +131,16 @@ static void gradients_are_derivatives(void) {
 
 // Nothing of a step stays allocated but the tokens, weights and their like.
 static void a_step_gives_all_memory_back(void) {
-    Fixture f;
-    fixture_begin(&f, LLAMA, "none");
-    const size_t before = f.run.backend->allocated_bytes;
-    step(&f);
-    CU_ASSERT_EQUAL(f.run.backend->allocated_bytes, before);
-    CU_ASSERT(f.run.backend->peak_bytes > before);
-    fixture_end(&f);
+    static const char *const MODELS[] = {LLAMA, SHARED};
+    for (int m = 0; m < 2; m++) {
+        Fixture f;
+        fixture_begin(&f, MODELS[m], "none");
+        const size_t before = f.run.backend->allocated_bytes;
+        step(&f);
+        CU_ASSERT_EQUAL(f.run.backend->allocated_bytes, before);
+        CU_ASSERT(f.run.backend->peak_bytes > before);
+        fixture_end(&f);
+    }
 }
 
 CU_TestInfo engine_tests[] = {

@@ -9,13 +9,18 @@ temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
 cd "$temp"
 
-# Ranks, members of `parallel`.
+dense='"model_type": "llama", "intermediate_size": 128, "max_position_embeddings": 16'
+experts='"model_type": "mixtral", "intermediate_size": 64, "num_local_experts": 8'
+shared='"model_type": "generic", "linear_bias": false, "gated_mlp": true, "norm": "rmsnorm",
+  "position": "rope", "intermediate_size": 128, "num_experts": 8, "num_experts_per_tok": 2,
+  "moe_intermediate_size": 32, "n_shared_experts": 2, "first_k_dense_replace": 1'
+
+# Ranks, members of `parallel`, members of the model, options of the run.
 check() {
     cat >plan.json <<END
-{"schema": 1, "model": {"name": "small", "model_type": "llama", "hidden_size": 64,
+{"schema": 1, "model": {"name": "small", ${3:-$dense}, "hidden_size": 64,
   "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 4,
-  "intermediate_size": 128, "vocab_size": 512, "max_position_embeddings": 16,
-  "tie_word_embeddings": false},
+  "vocab_size": 512, "tie_word_embeddings": false},
  "cluster": {"gpu": "h100-sxm-80g", "num_gpus": $1, "gpus_per_node": 8,
   "scale_up": {"link": "nvlink4", "domain_gpus": 8},
   "scale_out": {"nics_per_node": 8, "nic_bytes_per_s": 50e9, "topology": "fat-tree",
@@ -23,7 +28,7 @@ check() {
  "training": {"seq_len": 16, "global_batch": 8, "precision": "fp32", "stack": "runtime"},
  "parallel": {$2, "micro_batch": 1}}
 END
-    mpirun --allow-run-as-root --oversubscribe -n "$1" "$run" plan.json --steps 2 >out 2>&1 || {
+    mpirun --allow-run-as-root --oversubscribe -n "$1" "$run" plan.json --steps 2 ${4:+"$4"} >out 2>&1 || {
         cat out >&2
         exit 1
     }
@@ -50,3 +55,23 @@ check 2 '"cp": 2, "cp_method": "all-gather"'
 check 2 '"cp": 2, "cp_method": "ulysses"'
 check 8 '"tp": 2, "pp": 2, "dp": 2, "vpp": 2, "schedule": "interleaved", "zero_stage": 1'
 check 8 '"tp": 2, "cp": 2, "dp": 2, "zero_stage": 3'
+
+# With experts: each as many tokens, as the Program has it; or those that the router chose, which
+# the Program is told.
+check_experts() {
+    check "$1" "$2" "$experts" --routing=balanced
+    check "$1" "$2" "$experts"
+}
+check_experts 2 '"dp": 2, "zero_stage": 1'
+check_experts 2 '"tp": 2'
+check_experts 2 '"dp": 2, "ep": 2'
+check_experts 2 '"dp": 2, "ep": 2, "recompute": "full"'
+check_experts 4 '"dp": 4, "ep": 2, "zero_stage": 0'
+check_experts 4 '"dp": 4, "ep": 2, "zero_stage": 2'
+check_experts 4 '"dp": 4, "ep": 2, "zero_stage": 3'
+check_experts 4 '"dp": 4, "etp": 2'
+check 4 '"pp": 2, "dp": 2, "ep": 2, "vpp": 2, "schedule": "dualpipe"' "$experts"
+check 8 '"tp": 2, "cp": 2, "dp": 2, "ep": 2, "etp": 2' "$experts"
+check 8 '"tp": 2, "pp": 2, "dp": 2, "ep": 4, "schedule": "zb-h1"' "$shared"
+check 8 '"tp": 2, "dp": 4, "ep": 2, "etp": 2, "zero_stage": 3' "$shared"
+check 8 '"dp": 8, "ep": 2, "zero_stage": 1, "zero_group": 2' "$shared"
