@@ -3,13 +3,6 @@
 #include "runtime/mlp.h"
 #include "runtime/mutant.h"
 
-#include <string.h>
-
-// transformers' Qwen2MoeConfig and OlmoeConfig have norm_topk_prob false.
-bool experts_normalised(const Model *model) {
-    return !model->model_type || strcmp(model->model_type, "qwen2_moe") != 0;
-}
-
 // --- The router
 
 static Router router_of(const Rank *rank, const ExpertStash *stash) {
@@ -17,7 +10,7 @@ static Router router_of(const Rank *rank, const ExpertStash *stash) {
     return (Router){.rows = s->tokens_sp,
                     .num_experts = rank->scenario->model.num_experts,
                     .num_chosen = s->experts_per_token,
-                    .normalised = experts_normalised(&rank->scenario->model),
+                    .normalised = true,
                     .chosen_given = rank->balanced != NULL,
                     .probabilities = stash->probabilities->data,
                     .chosen = stash->chosen->data,

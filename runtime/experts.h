@@ -1,7 +1,7 @@
 // runtime/experts.h - the experts of a layer: a router gives each token the experts_per_token of
 // the largest probabilities, whose results are added up with these as weights (Shazeer et al. 2017,
 // arXiv:1701.06538, section 2; GShard, arXiv:2006.16668, has the all-to-all). Weights are divided
-// by their sum, but of models whose files say that they are not (experts_normalised).
+// by their sum, as in Mixtral and Qwen3.
 //
 // The gradient of a weight is that of its row times the row, and so, with both as the expert has
 // them before its last product, known where what that product reads is kept: results are not kept
@@ -18,9 +18,6 @@ typedef struct {
     Tensor *rows;                    // [num_rows][hidden] what the experts read
     Tensor *up, *inner;              // [num_rows][expert_up], [num_rows][expert_inner]
 } ExpertStash;
-
-// Whether the weights of a token add up to 1.
-bool experts_normalised(const Model *model);
 
 // x [tokens_sp][hidden]; returns as much.
 //   keeps  what the backward reads stays in the stash; else nothing does

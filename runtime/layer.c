@@ -1,6 +1,7 @@
 #include "runtime/layer.h"
 
 #include "runtime/context.h"
+#include "runtime/heads_norm.h"
 #include "runtime/mlp.h"
 
 #include <math.h>
@@ -181,6 +182,8 @@ void layer_forward(Rank *rank, const ChunkState *chunk, int index, Residual *str
         stash->x = x;
     stash->qkv = linear_forward(rank, &w.qkv, stash->norm[0]);
     if (!all) rank_drop(rank, &stash->norm[0]);
+    heads_norm(rank, chunk, index, stash);
+    if (!all) heads_norm_drop(rank, stash);
     rotate(rank, stash->qkv, false);
     attend(rank, chunk, index, stash);
     if (!all) rank_drop(rank, &stash->qkv);
@@ -238,6 +241,7 @@ void layer_backward(Rank *rank, const ChunkState *chunk, int index, LayerStash *
     rank_drop(rank, &stash->lse);
     rank_drop(rank, &stash->heads_o);
     rank_drop(rank, &stash->qkv);
+    heads_norm_backward(rank, chunk, index, stash, dqkv);
     Tensor *dnorm = linear_backward(rank, &w.qkv, stash->norm[0], dqkv, queue);
     rank_drop(rank, &dqkv);
     rank_drop(rank, &stash->norm[0]);

@@ -178,6 +178,12 @@ static LayerParameters walk_layer(Walk *w, int layer) {
     snprintf(text, sizeof text, "layers.%d.attention_norm", layer);
     l.norm[0] = walk_norm(w, text, &l.norm_bias[0]);
     l.qkv = walk_joint(w, layer, &qkv, &l.qkv_bias);
+    for (int i = 0; i < 2 && m->qk_norm; i++) {
+        snprintf(text, sizeof text, "layers.%d.attention.%s_norm.weight", layer,
+                 i == 0 ? "query" : "key");
+        l.heads_norm[i] = walk_vector(w, text, m->head_dim, SPLIT_NOT);
+        if (l.heads_norm[i]) w->parameters[w->num - 1].constant = 1;
+    }
     l.out = walk_row(w, layer, "attention.out", q, m->attention_out_bias, &l.out_bias);
     snprintf(text, sizeof text, "layers.%d.mlp_norm", layer);
     l.norm[1] = walk_norm(w, text, &l.norm_bias[1]);
@@ -267,7 +273,7 @@ static FlatLayout place_parameters(ChunkParameters *out, int block, const Parame
 
 static Walk walk_start(const Scenario *scenario, const Plan *plan, const ParameterShare *share,
                        Arena *arena) {
-    enum { MOST_OF_A_LAYER = 19, OF_AN_EXPERT = 3, OTHERS = 8 };
+    enum { MOST_OF_A_LAYER = 21, OF_AN_EXPERT = 3, OTHERS = 8 };
     const RankShape shape = rank_shape(scenario, plan);
     Walk w = {.arena = arena,
               .model = &scenario->model,

@@ -49,6 +49,7 @@ typedef struct {
 typedef struct {
     const Parameter *norm[2], *norm_bias[2]; // before attention and MLP
     const Parameter *qkv, *qkv_bias, *out, *out_bias;
+    const Parameter *heads_norm[2]; // of queries and keys; NULL: none
     const Parameter *up, *up_bias, *down, *down_bias;
     const Parameter *router;                    // NULL: a layer without experts
     const Parameter **expert_up, **expert_down; // [experts of this rank]

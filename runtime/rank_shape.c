@@ -16,7 +16,6 @@ static const char *unsupported_experts(const Model *m) {
 // A sentence about the model or NULL.
 static const char *unsupported_model(const Model *m) {
     if (m->attention == ATTENTION_MLA) return "multi-head latent attention";
-    if (m->qk_norm) return "a norm of queries and keys";
     if (m->attention_sinks) return "attention sinks";
     if (m->norms_per_layer != 2) return "another number of norms a layer than 2";
     if (m->parallel_residual) return "a parallel residual";
@@ -48,6 +47,8 @@ static const char *unsupported_plan(const Scenario *s, const Plan *p) {
     if (p->ep > 1024 || p->etp > 1024) return "experts over more than 1024 ranks";
     if (p->cp > 1 && s->training.seq_len % (2 * p->cp) != 0)
         return "a seq_len that 2 cp does not divide";
+    if (s->model.qk_norm && p->tp > 1 && !p->sequence_parallel)
+        return "a norm of queries and keys with tp and without sequence_parallel";
     if (s->model.num_experts > 0 && p->tp > 1 && !p->sequence_parallel)
         return "experts with tp and without sequence_parallel";
     const bool shards = p->zero_stage >= 2;

@@ -11,10 +11,12 @@ temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
 cd "$temp"
 
+kind='"model_type": "llama"'
+
 # Writes plan.json: members of `parallel`, ranks, hidden size.
 plan() {
     cat >plan.json <<END
-{"schema": 1, "model": {"name": "small", "model_type": "llama", "hidden_size": ${3:-32},
+{"schema": 1, "model": {"name": "small", $kind, "hidden_size": ${3:-32},
   "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 4,
   "intermediate_size": 48, "vocab_size": 260, "max_position_embeddings": 16,
   "tie_word_embeddings": false},
@@ -78,6 +80,24 @@ mkdir saved.new saved.new/in-the-way
 if "$run" plan.json --steps 1 --save saved >/dev/null 2>&1; then fail "saved over a folder"; fi
 rm -r saved.new
 "$run" plan.json --steps 1 --resume saved >/dev/null || fail "the one before is lost"
+
+# Experts from the ranks of one split to those of others.
+kind='"model_type": "mixtral", "num_local_experts": 4'
+rm -f whole
+plan '"micro_batch": 1' 1
+"$run" plan.json --steps 4 --log whole >/dev/null
+tail -n 2 whole >expected
+plan '"tp": 2, "dp": 2, "ep": 2, "etp": 2, "zero_stage": 1, "micro_batch": 1' 4
+mpirun --allow-run-as-root --oversubscribe -n 4 "$run" plan.json --steps 2 --save experts >/dev/null
+for split in '"pp": 2, "dp": 2, "ep": 2, "zero_stage": 0' '"dp": 4, "ep": 2, "zero_stage": 3'; do
+    rm -f rest
+    plan "$split, \"micro_batch\": 1" 4
+    mpirun --allow-run-as-root --oversubscribe -n 4 "$run" plan.json --steps 2 --resume experts \
+        --log rest >/dev/null
+    [ "$(values expected 10)" = "$(values rest 10)" ] || fail "experts with $split differ"
+done
+kind='"model_type": "llama"'
+plan '"micro_batch": 1' 1
 
 printf x | dd of=saved/moment.f64 bs=1 seek=400 conv=notrunc 2>/dev/null
 refused 'moment.f64: its checksum is .* the checkpoint is damaged'

@@ -32,6 +32,12 @@
     "\"moe_intermediate_size\": 12, \"n_shared_experts\": 1, \"linear_bias\": false, "             \
     "\"vocab_size\": 40, \"tie_word_embeddings\": true}"
 
+#define QWEN                                                                                       \
+    "{\"model_type\": \"qwen3_moe\", \"hidden_size\": 16, \"num_hidden_layers\": 2, "              \
+    "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 4, "                    \
+    "\"moe_intermediate_size\": 12, \"num_experts\": 4, \"num_experts_per_tok\": 1, "              \
+    "\"intermediate_size\": 12, \"vocab_size\": 40, \"tie_word_embeddings\": false}"
+
 typedef struct {
     char plan[64];
     TrainOptions options;
@@ -118,9 +124,9 @@ static double worst_error(Fixture *f) {
 }
 
 static void gradients_are_derivatives(void) {
-    static const char *const MODELS[] = {GPT, LLAMA, MIXTRAL, SHARED};
+    static const char *const MODELS[] = {GPT, LLAMA, MIXTRAL, SHARED, QWEN};
     static const char *const RECOMPUTES[] = {"none", "selective", "full"};
-    for (int m = 0; m < 4; m++)
+    for (int m = 0; m < 5; m++)
         for (int r = 0; r < 3; r++) {
             Fixture f;
             fixture_begin(&f, MODELS[m], RECOMPUTES[r]);

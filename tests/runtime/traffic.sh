@@ -14,6 +14,8 @@ experts='"model_type": "mixtral", "intermediate_size": 64, "num_local_experts": 
 shared='"model_type": "generic", "linear_bias": false, "gated_mlp": true, "norm": "rmsnorm",
   "position": "rope", "intermediate_size": 128, "num_experts": 8, "num_experts_per_tok": 2,
   "moe_intermediate_size": 32, "n_shared_experts": 2, "first_k_dense_replace": 1'
+qwen='"model_type": "qwen3_moe", "head_dim": 8, "intermediate_size": 128, "num_experts": 8,
+  "num_experts_per_tok": 2, "moe_intermediate_size": 32'
 
 # Ranks, members of `parallel`, members of the model, options of the run.
 check() {
@@ -74,4 +76,5 @@ check 4 '"pp": 2, "dp": 2, "ep": 2, "vpp": 2, "schedule": "dualpipe"' "$experts"
 check 8 '"tp": 2, "cp": 2, "dp": 2, "ep": 2, "etp": 2' "$experts"
 check 8 '"tp": 2, "pp": 2, "dp": 2, "ep": 4, "schedule": "zb-h1"' "$shared"
 check 8 '"tp": 2, "dp": 4, "ep": 2, "etp": 2, "zero_stage": 3' "$shared"
+check 4 '"tp": 2, "dp": 2, "ep": 4' "$qwen"
 check 8 '"dp": 8, "ep": 2, "zero_stage": 1, "zero_group": 2' "$shared"
