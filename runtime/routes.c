@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What a number of experts, ranks and rows needs on the host while routes are made.
+enum { MOST_RANKS = 1024 }; // of ep and of etp: runtime/rank_shape.c refuses more
+
+// What is needed on the host while routes are made.
 typedef struct {
     int num_experts, experts, ep, etp; // of the model, of this rank
     int64_t routed;
@@ -19,8 +21,7 @@ typedef struct {
 static void fail(Rank *rank, size_t bytes) {
     Status *failure = &rank->backend->failure;
     if (failure->code == STATUS_OK)
-        *failure =
-            status_error(STATUS_MACHINE, "no memory for the places of %zu bytes of tokens", bytes);
+        *failure = status_error(STATUS_MACHINE, "no %zu bytes for the places of tokens", bytes);
 }
 
 static bool is_well(const Rank *rank) {
@@ -82,7 +83,7 @@ static void counts_exchange(Rank *rank, const Scratch *s, const int64_t *sent) {
     Tensor *told = upload_index(rank, s->counts, own);
     if (ep) {
         Tensor *from = tensor_new(&rank->pool, own, DTYPE_INT32);
-        int64_t counts[2][1024];
+        int64_t counts[2][MOST_RANKS];
         for (int r = 0; r < s->ep; r++) {
             counts[0][r] = s->experts;
             counts[1][r] = (int64_t)r * s->experts;
@@ -257,12 +258,11 @@ static Tensor *rows_permute(Rank *rank, RowKind kind, Tensor **rows, const Tenso
 // Over ep: `counts` rows to each rank, `arrive` from each, `num` in all.
 static Tensor *rows_exchange(Rank *rank, RowKind kind, Tensor **rows, const int64_t *counts,
                              const int64_t *arrive, int64_t num) {
-    enum { MOST = 1024 };
     Comm *ep = rank_comm(rank, GROUP_EP);
     Tensor *from = *rows;
     *rows = NULL;
     if (!ep || !is_well(rank)) return from;
-    int64_t in[2][MOST], out[2][MOST], in_end = 0, out_end = 0;
+    int64_t in[2][MOST_RANKS], out[2][MOST_RANKS], in_end = 0, out_end = 0;
     for (int r = 0; r < ep->size; r++) {
         in[0][r] = counts[r] * kind.columns, in[1][r] = in_end;
         out[0][r] = arrive[r] * kind.columns, out[1][r] = out_end;
@@ -281,12 +281,11 @@ static Tensor *rows_exchange(Rank *rank, RowKind kind, Tensor **rows, const int6
 // Over etp: all have all, or each has the sum of its own.
 static Tensor *rows_share(Rank *rank, RowKind kind, Tensor **rows, const Routes *routes,
                           bool gather) {
-    enum { MOST = 1024 };
     Comm *etp = rank_comm(rank, GROUP_ETP);
     Tensor *from = *rows;
     *rows = NULL;
     if (!etp || !is_well(rank)) return from;
-    int64_t counts[MOST];
+    int64_t counts[MOST_RANKS];
     for (int r = 0; r < etp->size; r++) counts[r] = routes->gathered[r] * kind.columns;
     Tensor *to = rows_new(rank, kind, gather ? routes->num_rows : routes->num_arrived);
     const double before = etp->sent_bytes;

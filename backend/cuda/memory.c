@@ -215,7 +215,8 @@ void *cuda_alloc(Backend *backend, size_t bytes) {
     CudaBackend *cuda = (CudaBackend *)backend;
     if (cuda->memory->num_held > 0) held_free(cuda, false);
     Block *block = calloc(1, sizeof *block);
-    void *array = block ? pool_alloc(cuda, backend->stream->handle, bytes) : NULL;
+    // Nothing is an array too: of an expert without tokens.
+    void *array = block ? pool_alloc(cuda, backend->stream->handle, bytes > 0 ? bytes : 1) : NULL;
     if (block) *block = (Block){.array = array, .bytes = bytes};
     if (!array || !block_keep(cuda->memory, block)) {
         cuda_fail(backend, status_error(STATUS_MACHINE, "meshwright: out of memory"));

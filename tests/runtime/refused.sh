@@ -1,0 +1,53 @@
+#!/bin/sh
+# What the runtime does not run of experts is refused in words before anything starts.
+# Usage: refused.sh RUN
+set -eu
+run=$1
+temp=$(mktemp -d)
+trap 'rm -rf "$temp"' EXIT
+cd "$temp"
+mixtral='"model_type": "mixtral", "num_local_experts": 4, "intermediate_size": 24'
+ranks=2
+split='"dp": 2, "ep": 2'
+
+# Expected sentence, members of the model, of `parallel`, of `training`, an option; of a plan for
+# $ranks.
+refused() {
+    cat >plan.json <<END
+{"schema": 1, "model": {"name": "small", $2, "hidden_size": 32, "num_hidden_layers": 2,
+  "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 260},
+ "cluster": {"gpu": "h100-sxm-80g", "num_gpus": $ranks, "gpus_per_node": 8,
+  "scale_up": {"link": "nvlink4", "domain_gpus": 8},
+  "scale_out": {"nics_per_node": 8, "nic_bytes_per_s": 50e9, "topology": "fat-tree",
+   "oversubscription": 1.0}},
+ "training": {"seq_len": 16, "global_batch": 2, "precision": "fp32", "stack": "runtime"${4:-}},
+ "parallel": {$3, "micro_batch": 1}}
+END
+    code=0
+    "$run" plan.json --steps 1 ${5:+"$5"} >out 2>err || code=$?
+    if [ "$code" -ne 2 ] || ! grep -qxF -e "$1" err; then
+        echo "refused.sh: expected exit 2 and \"$1\", got $code and: $(cat err)" >&2
+        exit 1
+    fi
+}
+
+refused 'plan.json: model: a gate of the shared experts is not run yet' \
+    '"model_type": "qwen2_moe", "num_experts": 4, "num_experts_per_tok": 2,
+     "moe_intermediate_size": 24, "shared_expert_intermediate_size": 24,
+     "intermediate_size": 24' "$split"
+refused 'plan.json: model: biases of the experts is not run yet' \
+    '"model_type": "generic", "num_experts": 4, "num_experts_per_tok": 2,
+     "moe_intermediate_size": 24' "$split"
+refused 'plan.json: training: a capacity_factor (no token is dropped or padded) is not run yet' \
+    "$mixtral" "$split" ', "capacity_factor": 1.25'
+refused 'plan.json: training: another moe_dispatcher than alltoall is not run yet' \
+    "$mixtral" "$split" ', "moe_dispatcher": "allgather"'
+refused 'plan.json: parallel: experts with tp and without sequence_parallel: not run yet' \
+    "$mixtral" '"tp": 2, "sequence_parallel": false'
+refused 'the plan is for 2 processes, 1 was started; mpirun -n 2 meshwright-run PLAN.json starts as many' \
+    "$mixtral" "$split"
+ranks=1
+sentence='--routing balanced: the 16 tokens of a rank, 2 experts each, are not as many for each of'
+refused "$sentence 3 experts; expected a multiple" \
+    '"model_type": "mixtral", "num_local_experts": 3, "intermediate_size": 24' '"tp": 1' '' \
+    --routing=balanced
