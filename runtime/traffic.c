@@ -1,5 +1,6 @@
 #include "runtime/traffic.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static void op_add(const Plan *plan, const Op *op, Traffic *traffic) {
@@ -66,7 +67,14 @@ void traffic_feed(Traffic *program, const Rank *rank) {
     program->bytes[GROUP_ETP] /= rows->sent * rank->plan->etp * imbalance;
 }
 
-void traffic_print(const Traffic *program, const Traffic *counted) {
+double traffic_difference(const Traffic *program, const Traffic *counted) {
+    double most = 0;
+    for (int kind = 0; kind < NUM_GROUPS; kind++)
+        most = fmax(most, fabs(program->bytes[kind] - counted->bytes[kind]));
+    return most;
+}
+
+void traffic_print(const Traffic *program, const Traffic *counted, double off_bytes) {
     const char *before = "sent in a step:";
     for (int kind = 0; kind < NUM_GROUPS; kind++) {
         if (program->bytes[kind] == 0 && counted->bytes[kind] == 0) continue;
@@ -74,5 +82,6 @@ void traffic_print(const Traffic *program, const Traffic *counted) {
                counted->bytes[kind], program->bytes[kind]);
         before = ",";
     }
-    if (*before == ',') printf("\n");
+    if (*before != ',') return;
+    printf("\nthe most that a group of any process is off: %.0f bytes\n", off_bytes);
 }

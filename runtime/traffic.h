@@ -23,5 +23,9 @@ void traffic_feed(Traffic *program, const Rank *rank);
 // Counted so far.
 Traffic traffic_of_comms(const Rank *rank);
 
-// A line with both, of a step; nothing where nothing is sent.
-void traffic_print(const Traffic *program, const Traffic *counted);
+// The most bytes that a group is off.
+double traffic_difference(const Traffic *program, const Traffic *counted);
+
+// A line with both, of a step, and one with how far any process is off, `off_bytes`; nothing where
+// nothing is sent.
+void traffic_print(const Traffic *program, const Traffic *counted, double off_bytes);

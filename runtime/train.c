@@ -80,13 +80,17 @@ static Status trainer_begin(Trainer *t, const TrainOptions *options, World *worl
     return status_ok();
 }
 
-static void traffic_say(const Run *run, int64_t num_steps) {
+// Of this process's groups, and how far any process is off.
+static Status traffic_say(const Run *run, int64_t num_steps) {
     Traffic program =
         traffic_of_program(&run->plan, &run->workload, &run->program, run->world->index[GROUP_PP]);
     traffic_feed(&program, &run->rank);
     Traffic counted = traffic_of_comms(&run->rank);
     for (int kind = 0; kind < NUM_GROUPS; kind++) counted.bytes[kind] /= (double)num_steps;
-    traffic_print(&program, &counted);
+    double off = traffic_difference(&program, &counted);
+    TRY(rank_reduce(&run->rank, &off, 1, REDUCE_MAX));
+    if (run->world->rank == 0) traffic_print(&program, &counted, off);
+    return status_ok();
 }
 
 // Where a device has no more memory, what the plan was to need stands beside what it says.
@@ -106,8 +110,7 @@ Status train(const TrainOptions *options, World *world) {
     Status status = trainer_begin(&t, options, world);
     const int64_t first = t.step;
     for (; t.step <= t.last_step && status.code == STATUS_OK; t.step++) status = step_run(&t);
-    if (status.code == STATUS_OK && world->rank == 0 && t.step > first)
-        traffic_say(&t.run, t.step - first);
+    if (status.code == STATUS_OK && t.step > first) status = traffic_say(&t.run, t.step - first);
     status = memory_say(&t.run, status);
     const Status logged = step_log_close(&t.log), timed = instruction_times_free(&t.run.times);
     run_free(&t.run);

@@ -11,10 +11,12 @@ temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
 cd "$temp"
 
+kind='"model_type": "llama"' options=--routing=learned
+
 # Ranks, members of `parallel`, log.
 train() {
     cat >plan.json <<END
-{"schema": 1, "model": {"name": "small", "model_type": "llama", "hidden_size": 32,
+{"schema": 1, "model": {"name": "small", $kind, "hidden_size": 32,
   "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 4,
   "intermediate_size": 48, "vocab_size": 260, "max_position_embeddings": 16},
  "cluster": {"gpu": "h100-sxm-80g", "num_gpus": $1, "gpus_per_node": 8,
@@ -25,7 +27,7 @@ train() {
  "parallel": {$2, "micro_batch": 1}}
 END
     mpirun --allow-run-as-root --oversubscribe -n "$1" "$run" plan.json --dtype fp32 --steps 5 \
-        --learning-rate 0.01 --log "$3" >out 2>&1 || {
+        --learning-rate 0.01 "$options" --log "$3" >out 2>&1 || {
         echo "mixed.sh: $2: $(tail -n 3 out)" >&2
         exit 1
     }
@@ -60,3 +62,15 @@ check 4 '"pp": 4'
 check 2 '"pp": 2, "schedule": "zb-v", "vpp": 2'
 check 8 '"tp": 2, "pp": 2, "dp": 2, "vpp": 2, "schedule": "interleaved", "recompute": "selective"'
 check 8 '"tp": 2, "cp": 2, "dp": 2, "zero_stage": 3'
+
+# Experts; what rounds otherwise must not give a token others.
+kind='"model_type": "qwen3_moe", "head_dim": 4, "num_experts": 4, "num_experts_per_tok": 2,
+  "moe_intermediate_size": 24, "tie_word_embeddings": false'
+options=--routing=balanced
+train 1 '"tp": 1' one.jsonl
+check 1 '"recompute": "full"'
+check 2 '"tp": 2'
+check 4 '"dp": 4, "ep": 2, "zero_stage": 1'
+check 4 '"dp": 4, "ep": 2, "zero_stage": 3'
+check 4 '"dp": 4, "ep": 2, "etp": 2'
+check 4 '"pp": 2, "dp": 2, "etp": 2, "schedule": "zb-h1"'
