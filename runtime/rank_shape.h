@@ -25,9 +25,6 @@ typedef struct {
                                      // so that their number suits the device
 } RankShape;
 
-// Refuses, in one sentence, what is legal but not run yet.
-Status runtime_supports(const Scenario *scenario, const Plan *plan);
-
 RankShape rank_shape(const Scenario *scenario, const Plan *plan);
 
 // Whether one matrix of this rank is word table and head: tied, and both ends lie here.

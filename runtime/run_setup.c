@@ -3,6 +3,7 @@
 #include "backend/cpu_backend.h"
 #include "backend/cuda_backend.h"
 #include "runtime/context.h"
+#include "workload/runtime_limits.h"
 
 #include <stdlib.h>
 

@@ -1,0 +1,87 @@
+#include "workload/runtime_limits.h"
+
+#include "workload/schedule.h"
+
+#include <string.h>
+
+static const char *unsupported_experts(const Model *m) {
+    if (m->num_experts == 0) return NULL;
+    if (m->num_expert_groups > 0) return "a choice of experts among some groups of them";
+    if (m->shared_expert_gate) return "a gate of the shared experts";
+    if (m->router_bias) return "a bias of the router";
+    if (m->expert_bias) return "biases of the experts";
+    return NULL;
+}
+
+// A sentence about the model or NULL.
+static const char *unsupported_model(const Model *m) {
+    if (m->attention == ATTENTION_MLA) return "multi-head latent attention";
+    if (m->attention_sinks) return "attention sinks";
+    if (m->norms_per_layer != 2) return "another number of norms a layer than 2";
+    if (m->parallel_residual) return "a parallel residual";
+    if (m->position == POSITION_ALIBI) return "ALiBi";
+    if (m->embedding_norm) return "a norm of the embedding";
+    if (m->lm_head_bias) return "a bias of the head";
+    if (m->num_mtp_layers > 0) return "multi-token prediction";
+    if (!m->final_norm) return "a model without a norm before its head";
+    return unsupported_experts(m);
+}
+
+static const char *unsupported_training(const Training *t) {
+    if (t->optimizer == OPTIMIZER_MUON) return "the optimizer muon";
+    if (t->attention != ATTENTION_FLASH) return "unfused attention";
+    if (t->overlap_grad_reduce || t->overlap_param_gather || t->tp_comm_overlap)
+        return "overlap of collectives";
+    if (t->optimizer_post_validation) return "a norm that is looked at after the optimizer";
+    if (t->num_sequence_lengths > 0) return "sequences of several lengths";
+    if (t->capacity_factor > 0) return "a capacity_factor (no token is dropped or padded)";
+    if (t->moe_dispatcher != DISPATCH_ALLTOALL) return "another moe_dispatcher than alltoall";
+    if (t->ep_overlap) return "overlap of the experts' all-to-all";
+    return NULL;
+}
+
+static const char *unsupported_plan(const Scenario *s, const Plan *p) {
+    if (p->cp > 1 && p->cp_method == CP_ULYSSES && s->model.num_kv_heads % (p->tp * p->cp) != 0)
+        return "a number of key-value heads that tp x cp does not divide, with cp_method ulysses";
+    if (p->cp > 1024) return "context parallelism over more than 1024 ranks";
+    if (p->ep > 1024 || p->etp > 1024) return "experts over more than 1024 ranks";
+    if (p->cp > 1 && s->training.seq_len % (2 * p->cp) != 0)
+        return "a seq_len that 2 cp does not divide";
+    if (s->model.qk_norm && p->tp > 1 && !p->sequence_parallel)
+        return "a norm of queries and keys with tp and without sequence_parallel";
+    if (s->model.num_experts > 0 && p->tp > 1 && !p->sequence_parallel)
+        return "experts with tp and without sequence_parallel";
+    const bool shards = p->zero_stage >= 2;
+    if (shards && plan_schedule_traits(p).splits_backward)
+        return "a split backward with ZeRO-2 or ZeRO-3";
+    if (shards && p->pp > 1 && s->model.tie_word_embeddings)
+        return "tied embeddings in a pipeline with ZeRO-2 or ZeRO-3";
+    if (p->zero_stage == 3 && !p->reshard_after_forward)
+        return "ZeRO-3 without reshard_after_forward";
+    if (p->vocab_barriers) return "a vocabulary that is spread over the pipeline";
+    if (p->tp > 1 && s->model.num_kv_heads < p->tp) return "fewer key-value heads than tp ranks";
+    const bool selective = p->recompute == RECOMPUTE_SELECTIVE || p->layer_recompute;
+    if (selective && p->recompute_modules != MODULE_CORE_ATTN)
+        return "selective recomputation of more than the core attention";
+    return NULL;
+}
+
+Status runtime_supports(const Scenario *s, const Plan *plan) {
+    if (strcmp(s->training.stack.name, "runtime") != 0)
+        return status_at(STATUS_INVALID, s->file, "training.stack",
+                         "meshwright-run executes plans of the stack \"runtime\", this one is of "
+                         "\"%s\"",
+                         s->training.stack.name);
+    const char *what = unsupported_model(&s->model);
+    if (what) return status_at(STATUS_INVALID, s->file, "model", "%s is not run yet", what);
+    what = unsupported_training(&s->training);
+    if (what) return status_at(STATUS_INVALID, s->file, "training", "%s is not run yet", what);
+    what = unsupported_plan(s, plan);
+    if (what) return status_at(STATUS_INVALID, s->file, "parallel", "%s: not run yet", what);
+    const int64_t tokens = plan->micro_batch * s->training.seq_len / plan->cp;
+    if (plan->sequence_parallel && tokens % plan->tp != 0)
+        return status_at(STATUS_INVALID, s->file, "parallel.tp",
+                         "%d does not divide the %lld tokens of a micro-batch", plan->tp,
+                         (long long)tokens);
+    return status_ok();
+}
