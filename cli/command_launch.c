@@ -16,11 +16,13 @@ typedef struct {
 enum { KEY_FOR = KEY_LONG, KEY_SCHEDULER, KEY_DRY_RUN, KEY_FORCE };
 
 static const struct argp_option OPTIONS[] = {
-    {"for", KEY_FOR, "STACK", 0, "software that shall run it: megatron (default)", 0},
-    {"scheduler", KEY_SCHEDULER, "NAME", 0, "what starts it: torchrun (default), slurm", 0},
-    {"output", 'o', "DIR", 0, "folder for the file (default: the current one)", 0},
-    {"dry-run", KEY_DRY_RUN, NULL, 0, "print the file instead of writing it", 0},
-    {"force", KEY_FORCE, NULL, 0, "overwrite an existing file; write a plan that does not fit", 0},
+    {"for", KEY_FOR, "STACK", 0,
+     "software that shall run it: megatron (default), torchtitan, deepspeed, nemo, runtime", 0},
+    {"scheduler", KEY_SCHEDULER, "NAME", 0,
+     "what starts it: torchrun (default), slurm, mpirun, k8s", 0},
+    {"output", 'o', "DIR", 0, "folder for the files (default: the current one)", 0},
+    {"dry-run", KEY_DRY_RUN, NULL, 0, "print the files instead of writing them", 0},
+    {"force", KEY_FORCE, NULL, 0, "overwrite existing files; write a plan that does not fit", 0},
     OPTION_JSON,
     {0},
 };
@@ -51,33 +53,47 @@ static const struct argp ARGP = {
     .parser = parse,
     .args_doc = "PLAN",
     .doc =
-        "Writes the file that starts a plan on your software. A plan that the software cannot "
+        "Writes the files that start a plan on your software. A plan that the software cannot "
         "run exactly as priced is refused, with the nearest that it can; one that does not fit in "
         "memory too, unless --force.\v"
         "Examples:\n"
         "  meshwright launch out/plan.json --dry-run\n"
         "  meshwright launch out/plan.json --for megatron --scheduler torchrun -o out\n"
-        "  meshwright launch out/plan.json --scheduler slurm && sbatch launch.sbatch\n\n"
-        "The flags of Megatron-LM and their meaning: docs/launch/megatron.md. Exits with 1, "
-        "and writes nothing, where the plan does not fit.",
+        "  meshwright launch out/plan.json --scheduler slurm && sbatch launch.sbatch\n"
+        "  meshwright launch out/plan.json --scheduler k8s --dry-run\n\n"
+        "Every flag and key that is written, and its meaning: docs/launch/. A plan is written for "
+        "the software that it was priced for (training.stack). Exits with 1, and writes nothing, "
+        "where the plan does not fit.",
 };
 
-static Status answer(const LaunchOptions *options, const LaunchFile *file, bool unchanged) {
-    if (options->common.json) {
-        cJSON *document = cJSON_CreateObject();
-        cJSON_AddNumberToObject(document, "schema", 1);
-        cJSON_AddStringToObject(document, "for", LAUNCH_TARGET_NAMES[options->target]);
-        cJSON_AddStringToObject(document, "scheduler", LAUNCH_SCHEDULER_NAMES[options->scheduler]);
-        cJSON *files = cJSON_AddArrayToObject(document, "files"), *entry = cJSON_CreateObject();
-        cJSON_AddStringToObject(entry, "name", file->name);
-        cJSON_AddStringToObject(entry, "text", file->text);
-        cJSON_AddItemToArray(files, entry);
-        return answer_json(document);
+static Status answer_files_json(const LaunchOptions *options, const LaunchFiles *files) {
+    cJSON *document = cJSON_CreateObject();
+    cJSON_AddNumberToObject(document, "schema", 1);
+    cJSON_AddStringToObject(document, "for", LAUNCH_TARGET_NAMES[options->target]);
+    cJSON_AddStringToObject(document, "scheduler", LAUNCH_SCHEDULER_NAMES[options->scheduler]);
+    cJSON *list = cJSON_AddArrayToObject(document, "files");
+    for (int i = 0; i < files->num_files; i++) {
+        cJSON *entry = cJSON_CreateObject();
+        cJSON_AddStringToObject(entry, "name", files->files[i].name);
+        cJSON_AddStringToObject(entry, "text", files->files[i].text);
+        cJSON_AddItemToArray(list, entry);
     }
-    if (options->dry_run)
+    return answer_json(document);
+}
+
+static Status answer(const LaunchOptions *options, const LaunchFiles *files,
+                     const bool *unchanged) {
+    if (options->common.json) return answer_files_json(options, files);
+    for (int i = 0; i < files->num_files; i++) {
+        const LaunchFile *file = &files->files[i];
+        if (!options->dry_run) {
+            printf("%s/%s %s\n", options->folder, file->name,
+                   unchanged[i] ? "unchanged" : "written");
+            continue;
+        }
+        if (i > 0) printf("\n# --- %s ---\n\n", file->name);
         fputs(file->text, stdout);
-    else
-        printf("%s/%s %s\n", options->folder, file->name, unchanged ? "unchanged" : "written");
+    }
     return status_ok();
 }
 
@@ -95,22 +111,26 @@ static Status fit_check(const LaunchOptions *options, const Scenario *scenario, 
     return status_ok();
 }
 
+static Status files_save(const LaunchOptions *options, const Scenario *scenario,
+                         const LaunchFiles *files, Arena *arena, bool *unchanged) {
+    const char *names[LAUNCH_MAX_FILES + 1] = {NULL};
+    for (int i = 0; i < files->num_files; i++) names[i] = files->files[i].name;
+    TRY(folder_check_files(options->folder, names, scenario, arena));
+    TRY(folder_make(options->folder));
+    return launch_save(files, options->folder, options->force, arena, unchanged);
+}
+
 static Status launch_answer(const LaunchOptions *options, Arena *arena) {
     Scenario scenario;
     Plan plan;
-    LaunchFile file;
-    bool unchanged = false;
+    LaunchFiles files;
+    bool unchanged[LAUNCH_MAX_FILES] = {false};
     TRY(scenario_open_plan(options->common.scenario, arena, &scenario, &plan));
     TRY(launch_make(&scenario, &plan, (LaunchTarget)options->target,
-                    (LaunchScheduler)options->scheduler, arena, &file));
+                    (LaunchScheduler)options->scheduler, arena, &files));
     TRY(fit_check(options, &scenario, &plan, arena));
-    if (!options->dry_run) {
-        const char *const names[] = {file.name, NULL};
-        TRY(folder_check_files(options->folder, names, &scenario, arena));
-        TRY(folder_make(options->folder));
-        TRY(launch_save(&file, options->folder, options->force, arena, &unchanged));
-    }
-    return answer(options, &file, unchanged);
+    if (!options->dry_run) TRY(files_save(options, &scenario, &files, arena, unchanged));
+    return answer(options, &files, unchanged);
 }
 
 Status command_launch(int argc, char **argv) {

@@ -74,20 +74,28 @@ static Status plan_save(const Scenario *scenario, const PlannedEntry *best, cons
     return status;
 }
 
+// The launch files that go without asking: those of the plan's own software.
+static LaunchTarget target_of(const Scenario *scenario) {
+    if (strcmp(scenario->training.stack.name, "torchtitan") == 0) return LAUNCH_TORCHTITAN;
+    return strcmp(scenario->training.stack.name, "runtime") == 0 ? LAUNCH_RUNTIME : LAUNCH_MEGATRON;
+}
+
 static Status launch_files_save(const Scenario *scenario, const Plan *plan, const char *folder,
                                 Arena *arena, bool *launchable) {
-    static const LaunchScheduler schedulers[] = {LAUNCH_TORCHRUN, LAUNCH_SLURM};
+    LaunchTarget target = target_of(scenario);
+    const LaunchScheduler schedulers[] = {
+        target == LAUNCH_RUNTIME ? LAUNCH_MPIRUN : LAUNCH_TORCHRUN, LAUNCH_SLURM};
     *launchable = true;
     for (int i = 0; i < 2; i++) {
-        LaunchFile file;
-        bool unchanged;
-        Status status = launch_make(scenario, plan, LAUNCH_MEGATRON, schedulers[i], arena, &file);
+        LaunchFiles files;
+        bool unchanged[LAUNCH_MAX_FILES];
+        Status status = launch_make(scenario, plan, target, schedulers[i], arena, &files);
         if (status.code != STATUS_OK) {
             *launchable = false;
             fprintf(stderr, "meshwright: no launch files: %s\n", status.text);
             return status_ok();
         }
-        TRY(launch_save(&file, folder, true, arena, &unchanged));
+        TRY(launch_save(&files, folder, true, arena, unchanged));
     }
     return status_ok();
 }
@@ -112,8 +120,9 @@ static Status report_save(const PlanAnswer *answer, const char *path) {
 }
 
 Status plan_files_check(const Scenario *scenario, const char *folder, Arena *arena) {
-    static const char *const NAMES[] = {"plan.json",  "launch.sh",  "launch.sbatch",
-                                        "trace.json", "report.txt", NULL};
+    static const char *const NAMES[] = {"plan.json",        "launch.sh",       "launch.sbatch",
+                                        "launch-mpirun.sh", "torchtitan.toml", "launch.plan.json",
+                                        "trace.json",       "report.txt",      NULL};
     return folder_check_files(folder, NAMES, scenario, arena);
 }
 

@@ -1,7 +1,7 @@
 #include "launch/launch.h"
 
 #include "base/output_file.h"
-#include "launch/megatron_script.h"
+#include "launch/job.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,37 +12,74 @@ const char *const LAUNCH_TARGET_NAMES[NUM_LAUNCH_TARGETS + 1] = {
 const char *const LAUNCH_SCHEDULER_NAMES[NUM_LAUNCH_SCHEDULERS + 1] = {"torchrun", "slurm",
                                                                        "mpirun", "k8s", NULL};
 
-Status launch_make(const Scenario *scenario, const Plan *plan, LaunchTarget target,
-                   LaunchScheduler scheduler, Arena *arena, LaunchFile *out) {
-    if (target != LAUNCH_MEGATRON)
+static const TaskMake TARGETS[NUM_LAUNCH_TARGETS] = {
+    [LAUNCH_MEGATRON] = megatron_task,
+    [LAUNCH_TORCHTITAN] = titan_task,
+    [LAUNCH_RUNTIME] = runtime_task,
+};
+
+typedef struct {
+    const char *file; // name of what starts the job
+    const char *(*write)(const Job *job);
+    bool starts_mpi; // processes that are MPI's own
+} Scheduler;
+
+static const Scheduler SCHEDULERS[NUM_LAUNCH_SCHEDULERS] = {
+    [LAUNCH_TORCHRUN] = {"launch.sh", job_torchrun, false},
+    [LAUNCH_SLURM] = {"launch.sbatch", job_slurm, true},
+    [LAUNCH_MPIRUN] = {"launch-mpirun.sh", job_mpirun, true},
+    [LAUNCH_K8S] = {"launch.yaml", job_kubernetes, false},
+};
+
+static Status scheduler_check(const Job *job, LaunchScheduler scheduler) {
+    if (job->task->mpi && !SCHEDULERS[scheduler].starts_mpi)
         return status_error(STATUS_INVALID,
-                            "meshwright: launch --for %s is not supported yet; there is megatron",
-                            LAUNCH_TARGET_NAMES[target]);
-    if (scheduler != LAUNCH_TORCHRUN && scheduler != LAUNCH_SLURM)
-        return status_error(STATUS_INVALID,
-                            "meshwright: launch --scheduler %s is not supported yet; there are "
-                            "torchrun and slurm",
+                            "meshwright: launch --scheduler %s: starts Python under torchrun; the "
+                            "processes of the bundled runtime are MPI's own; nearest: --scheduler "
+                            "mpirun or slurm",
                             LAUNCH_SCHEDULER_NAMES[scheduler]);
-    TRY(scenario_refuse_unlike_groups(scenario, "launch"));
-    MegatronCommand command;
-    TRY(megatron_command(scenario, plan, arena, &command));
-    out->name = scheduler == LAUNCH_SLURM ? "launch.sbatch" : "launch.sh";
-    out->text = megatron_script(scenario, plan, &command, scheduler, arena);
+    if (job->hosts.order && scheduler == LAUNCH_K8S)
+        return status_at(STATUS_INVALID, job->scenario->file, "parallel.placement",
+                         "a PyTorchJob does not say which node runs which pod: Kubernetes cannot "
+                         "place this plan as priced; nearest: no placement, or --scheduler slurm");
     return status_ok();
 }
 
-static Status text_save(const char *path, const char *text) {
+Status launch_make(const Scenario *scenario, const Plan *plan, LaunchTarget target,
+                   LaunchScheduler scheduler, Arena *arena, LaunchFiles *out) {
+    if (!TARGETS[target])
+        return status_error(STATUS_INVALID, "meshwright: launch --for %s is not supported yet",
+                            LAUNCH_TARGET_NAMES[target]);
+    TRY(scenario_refuse_unlike_groups(scenario, "launch"));
+    LaunchTask task;
+    TRY(TARGETS[target](scenario, plan, arena, &task));
+    Job job = {.scenario = scenario,
+               .plan = plan,
+               .task = &task,
+               .hosts = hosts_of(scenario, plan),
+               .arena = arena};
+    TRY(scheduler_check(&job, scheduler));
+    const Scheduler *starter = &SCHEDULERS[scheduler];
+    out->files[0] = (LaunchFile){starter->file, starter->write(&job), scheduler != LAUNCH_K8S};
+    out->num_files = 1;
+    if (scheduler == LAUNCH_K8S) return status_ok(); // the files are in its ConfigMap
+    for (int i = 0; i < task.num_files; i++) out->files[out->num_files++] = task.files[i];
+    return status_ok();
+}
+
+static Status text_save(const char *path, const LaunchFile *from) {
     OutputFile file;
-    TRY(output_open_program(path, &file));
-    fputs(text, file.stream);
+    TRY(from->program ? output_open_program(path, &file) : output_open(path, &file));
+    fputs(from->text, file.stream);
     return output_close(&file, status_ok());
 }
 
-// Whether a regular, executable file holds exactly these bytes.
-static bool text_is_there(const char *path, const char *text) {
+// Whether a regular file, executable where it should be, holds exactly these bytes.
+static bool text_is_there(const char *path, const LaunchFile *file) {
     struct stat info;
-    if (lstat(path, &info) != 0 || !S_ISREG(info.st_mode) || !(info.st_mode & S_IXUSR) ||
-        (size_t)info.st_size != strlen(text))
+    const char *text = file->text;
+    if (lstat(path, &info) != 0 || !S_ISREG(info.st_mode) ||
+        (file->program && !(info.st_mode & S_IXUSR)) || (size_t)info.st_size != strlen(text))
         return false;
     FILE *stream = fopen(path, "rb");
     if (!stream) return false;
@@ -51,13 +88,18 @@ static bool text_is_there(const char *path, const char *text) {
     return *text == '\0';
 }
 
-Status launch_save(const LaunchFile *file, const char *folder, bool force, Arena *arena,
+Status launch_save(const LaunchFiles *files, const char *folder, bool force, Arena *arena,
                    bool *unchanged) {
-    const char *path = arena_printf(arena, "%s/%s", folder, file->name);
-    struct stat info;
-    *unchanged = text_is_there(path, file->text);
-    if (*unchanged) return status_ok();
-    if (!force && lstat(path, &info) == 0)
-        return status_at(STATUS_INVALID, path, "", "is there already; --force overwrites it");
-    return text_save(path, file->text);
+    for (int i = 0; i < files->num_files; i++) {
+        const char *path = arena_printf(arena, "%s/%s", folder, files->files[i].name);
+        struct stat info;
+        unchanged[i] = text_is_there(path, &files->files[i]);
+        if (!unchanged[i] && !force && lstat(path, &info) == 0)
+            return status_at(STATUS_INVALID, path, "", "is there already; --force overwrites it");
+    }
+    for (int i = 0; i < files->num_files; i++) {
+        const char *path = arena_printf(arena, "%s/%s", folder, files->files[i].name);
+        if (!unchanged[i]) TRY(text_save(path, &files->files[i]));
+    }
+    return status_ok();
 }

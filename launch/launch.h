@@ -32,17 +32,28 @@ extern const char *const LAUNCH_TARGET_NAMES[NUM_LAUNCH_TARGETS + 1];       // e
 extern const char *const LAUNCH_SCHEDULER_NAMES[NUM_LAUNCH_SCHEDULERS + 1]; // ends with NULL
 
 typedef struct {
-    const char *name; // of the file: "launch.sh", "launch.sbatch"
+    const char *name; // of the file: "launch.sh", "launch.sbatch", "torchtitan.toml"
     const char *text;
+    bool program; // to be executed
 } LaunchFile;
 
-// Writes the file in memory.
-//   returns  STATUS_INVALID: "FILE: parallel.zero_stage: ..." for what the target cannot express,
-//            "... is not supported yet" for a target or scheduler without a writer
-Status launch_make(const Scenario *scenario, const Plan *plan, LaunchTarget target,
-                   LaunchScheduler scheduler, Arena *arena, LaunchFile *out);
+enum { LAUNCH_MAX_FILES = 3 };
 
-// Saves it, executable, in an existing folder; an existing file is refused unless force.
-//   *unchanged  the file was there with exactly these bytes: it is left as it is
-Status launch_save(const LaunchFile *file, const char *folder, bool force, Arena *arena,
+// The first is the one to start; the others lie beside it.
+typedef struct {
+    LaunchFile files[LAUNCH_MAX_FILES];
+    int num_files;
+} LaunchFiles;
+
+// Writes the files in memory.
+//   returns  STATUS_INVALID: "FILE: parallel.zero_stage: ..." for what the target cannot express,
+//            "... is not supported yet" for a target without a writer, a sentence for a scheduler
+//            that cannot start the target
+Status launch_make(const Scenario *scenario, const Plan *plan, LaunchTarget target,
+                   LaunchScheduler scheduler, Arena *arena, LaunchFiles *out);
+
+// Saves them in an existing folder; where one of them exists with other bytes, none is written
+// unless force.
+//   unchanged[num_files]  the file was there with exactly these bytes: it is left as it is
+Status launch_save(const LaunchFiles *files, const char *folder, bool force, Arena *arena,
                    bool *unchanged);

@@ -132,7 +132,7 @@ Status megatron_parallel_flags(const Scenario *scenario, const Plan *plan, FlagL
 
 static void variable_add(MegatronCommand *command, const char *name, const char *value,
                          const char *why) {
-    command->variables[command->num_variables++] = (MegatronVariable){name, value, why};
+    command->variables[command->num_variables++] = (LaunchVariable){name, value, why};
 }
 
 // What arguments.py demands of the environment.

@@ -9,23 +9,18 @@
 #include "base/status.h"
 #include "config/scenario.h"
 #include "launch/flags.h"
+#include "launch/task.h"
 #include "plan/plan.h"
 
 #define MEGATRON_VERSION "commit 000c4ac24f61159c138b0975def722c65245983c (after core_v0.14.0)"
 
 extern const FlagRow MEGATRON_FLAGS[];
 
-// An environment variable that must be set before the processes start.
-typedef struct {
-    const char *name, *value;
-    const char *why; // one sentence
-} MegatronVariable;
-
 enum { MEGATRON_MAX_VARIABLES = 4, MEGATRON_MAX_NOTES = 24 };
 
 typedef struct {
     FlagList flags;
-    MegatronVariable variables[MEGATRON_MAX_VARIABLES];
+    LaunchVariable variables[MEGATRON_MAX_VARIABLES];
     int num_variables;
     const char *notes[MEGATRON_MAX_NOTES]; // sentences: what of the model the flags leave out
     int num_notes;

@@ -389,12 +389,12 @@ static void scripts_hold_only_documented_flags(void) {
             if (w.status.code != STATUS_OK)
                 printf("\n%s %s: %s\n", models[m], plans[p], w.status.text);
             CU_ASSERT_EQUAL_FATAL(w.status.code, STATUS_OK);
-            for (int s = LAUNCH_TORCHRUN; s <= LAUNCH_SLURM; s++) {
-                LaunchFile file;
+            for (int s = LAUNCH_TORCHRUN; s <= LAUNCH_MPIRUN; s++) {
+                LaunchFiles files;
                 Status status = launch_make(&w.scenario, &w.plan, LAUNCH_MEGATRON,
-                                            (LaunchScheduler)s, &w.arena, &file);
+                                            (LaunchScheduler)s, &w.arena, &files);
                 CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-                script_is_documented(file.text);
+                script_is_documented(files.files[0].text);
             }
             arena_free(&w.arena);
         }
@@ -410,28 +410,16 @@ static void hosts_are_counted_not_racks(void) {
         Written w = job_write((Job){.cluster = CASES[i].cluster,
                                     .training = "{\"seq_len\": 4096, \"global_batch\": 288, "
                                                 "\"precision\": \"bf16\"}"});
-        LaunchFile file;
+        LaunchFiles files;
         Status status = w.status;
         if (status.code == STATUS_OK)
             status =
-                launch_make(&w.scenario, &w.plan, LAUNCH_MEGATRON, LAUNCH_SLURM, &w.arena, &file);
+                launch_make(&w.scenario, &w.plan, LAUNCH_MEGATRON, LAUNCH_SLURM, &w.arena, &files);
         CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-        CU_ASSERT_PTR_NOT_NULL(strstr(file.text, CASES[i].nodes));
-        CU_ASSERT_PTR_NOT_NULL(strstr(file.text, CASES[i].gpus));
+        CU_ASSERT_PTR_NOT_NULL(strstr(files.files[0].text, CASES[i].nodes));
+        CU_ASSERT_PTR_NOT_NULL(strstr(files.files[0].text, CASES[i].gpus));
         arena_free(&w.arena);
     }
-}
-
-static void other_targets_are_not_supported_yet(void) {
-    Written w = job_write((Job){0});
-    LaunchFile file;
-    ASSERT_REFUSED(launch_make(&w.scenario, &w.plan, LAUNCH_NEMO, LAUNCH_SLURM, &w.arena, &file),
-                   "meshwright: launch --for nemo is not supported yet; there is megatron");
-    ASSERT_REFUSED(
-        launch_make(&w.scenario, &w.plan, LAUNCH_MEGATRON, LAUNCH_K8S, &w.arena, &file),
-        "meshwright: launch --scheduler k8s is not supported yet; there are torchrun and "
-        "slurm");
-    arena_free(&w.arena);
 }
 
 CU_TestInfo megatron_tests[] = {
@@ -451,6 +439,5 @@ CU_TestInfo megatron_tests[] = {
     {"documentation_is_the_flag_table", documentation_is_the_flag_table},
     {"scripts_hold_only_documented_flags", scripts_hold_only_documented_flags},
     {"hosts_are_counted_not_racks", hosts_are_counted_not_racks},
-    {"other_targets_are_not_supported_yet", other_targets_are_not_supported_yet},
     CU_TEST_INFO_NULL,
 };

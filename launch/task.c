@@ -1,0 +1,20 @@
+#include "launch/task.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+void task_add_variable(LaunchTask *task, const char *name, const char *value, const char *why) {
+    assert(task->num_variables < TASK_MAX_VARIABLES);
+    task->variables[task->num_variables++] = (LaunchVariable){name, value, why};
+}
+
+void task_add_note(LaunchTask *task, Arena *arena, const char *format, ...) {
+    char text[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (task->num_notes < TASK_MAX_NOTES)
+        task->notes[task->num_notes++] = arena_strdup(arena, text);
+}

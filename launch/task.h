@@ -1,0 +1,45 @@
+// launch/task.h - what a target's processes are, before a scheduler starts them.
+//
+// A target (megatron, torchtitan, ...) fills a LaunchTask; a scheduler (torchrun, Slurm, mpirun,
+// Kubernetes) writes the script around it. Neither knows the other.
+#pragma once
+
+#include "launch/launch.h"
+#include "launch/script.h"
+
+#include <stdbool.h>
+
+// An environment variable that must be set before the processes start.
+typedef struct {
+    const char *name, *value;
+    const char *why; // one sentence
+} LaunchVariable;
+
+enum { TASK_MAX_VARIABLES = 6, TASK_MAX_NOTES = 24, TASK_MAX_FILES = 2 };
+
+typedef struct {
+    const char *software;              // and its version: "NVIDIA/Megatron-LM, commit ..."
+    const char *notes[TASK_MAX_NOTES]; // sentences: what the files leave out or assume
+    int num_notes;
+    LaunchVariable variables[TASK_MAX_VARIABLES];
+    int num_variables;
+    const char *settings;  // shell: what is the user's to set
+    const char *arguments; // shell: fills the array ARGS
+    const char *program;   // shell words behind "torchrun", or "python3": "-m torchtitan.train"
+    bool mpi;              // its processes are MPI's own: a program, not Python
+    const char *needs;     // a name of the user's settings that has no default; NULL: none
+    const char *needs_in_container;   // its value in a container
+    LaunchFile files[TASK_MAX_FILES]; // read by the processes, beside the script: $LAUNCH_DIR
+    int num_files;
+} LaunchTask;
+
+typedef Status (*TaskMake)(const Scenario *scenario, const Plan *plan, Arena *arena,
+                           LaunchTask *out);
+
+Status megatron_task(const Scenario *scenario, const Plan *plan, Arena *arena, LaunchTask *out);
+Status titan_task(const Scenario *scenario, const Plan *plan, Arena *arena, LaunchTask *out);
+Status runtime_task(const Scenario *scenario, const Plan *plan, Arena *arena, LaunchTask *out);
+
+void task_add_variable(LaunchTask *task, const char *name, const char *value, const char *why);
+void task_add_note(LaunchTask *task, Arena *arena, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));

@@ -1,0 +1,82 @@
+// Which of torchtitan's models the scenario's is.
+#include "launch/titan.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+Status titan_refuse(const Scenario *scenario, const char *path, const char *nearest,
+                    const char *format, ...) {
+    char sentence[300];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    return status_at(STATUS_INVALID, scenario->file, path,
+                     "%s: torchtitan cannot run this plan as priced; nearest: %s", sentence,
+                     nearest);
+}
+
+static bool attention_is_same(const Model *a, const Model *b) {
+    return a->attention == b->attention && a->num_heads == b->num_heads &&
+           a->num_kv_heads == b->num_kv_heads && a->head_dim == b->head_dim &&
+           a->q_lora_rank == b->q_lora_rank && a->kv_lora_rank == b->kv_lora_rank &&
+           a->qk_nope_head_dim == b->qk_nope_head_dim &&
+           a->qk_rope_head_dim == b->qk_rope_head_dim && a->v_head_dim == b->v_head_dim &&
+           a->qk_norm == b->qk_norm && a->qkv_bias == b->qkv_bias;
+}
+
+static bool experts_are_same(const Model *a, const Model *b) {
+    return a->num_experts == b->num_experts && a->num_experts_per_tok == b->num_experts_per_tok &&
+           a->moe_intermediate_size == b->moe_intermediate_size &&
+           a->shared_intermediate_size == b->shared_intermediate_size &&
+           a->num_expert_groups == b->num_expert_groups &&
+           a->expert_groups_per_tok == b->expert_groups_per_tok;
+}
+
+static bool layers_are_same(const Model *a, const Model *b) {
+    if (a->num_layers != b->num_layers) return false;
+    for (int l = 0; l < a->num_layers; l++) {
+        const LayerKind *x = &a->kinds[a->layer_kind[l]], *y = &b->kinds[b->layer_kind[l]];
+        if (x->moe != y->moe || x->window != y->window) return false;
+    }
+    return true;
+}
+
+static bool model_is_same(const Model *a, const Model *b) {
+    return layers_are_same(a, b) && a->hidden_size == b->hidden_size &&
+           a->vocab_size == b->vocab_size && a->intermediate_size == b->intermediate_size &&
+           a->gated_mlp == b->gated_mlp && a->norm == b->norm && a->position == b->position &&
+           a->tie_word_embeddings == b->tie_word_embeddings && attention_is_same(a, b) &&
+           experts_are_same(a, b);
+}
+
+// How far the numbers of parameters are apart, as a factor's logarithm.
+static double distance(const Model *a, const Model *b) {
+    return fabs(log(model_num_parameters(a) / model_num_parameters(b)));
+}
+
+Status titan_model_keys(const Scenario *scenario, KeyList *keys) {
+    const TitanModel *nearest = TITAN_MODELS;
+    double least = INFINITY;
+    if (scenario->model.num_mtp_layers > 0)
+        return titan_refuse(scenario, "model.num_nextn_predict_layers", "0",
+                            "multi-token prediction has no key");
+    for (const TitanModel *row = TITAN_MODELS; row->name; row++) {
+        Model known;
+        TRY(model_load_preset(row->preset, keys->arena, &known));
+        if (model_is_same(&scenario->model, &known)) {
+            key_text(keys, "model", "name", row->name);
+            key_text(keys, "model", "flavor", row->flavor);
+            return status_ok();
+        }
+        if (distance(&scenario->model, &known) >= least) continue;
+        least = distance(&scenario->model, &known);
+        nearest = row;
+    }
+    return titan_refuse(
+        scenario, "model",
+        arena_printf(keys->arena, "%s (%s %s)", nearest->preset, nearest->name, nearest->flavor),
+        "no flavor has these sizes");
+}
