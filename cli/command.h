@@ -23,6 +23,7 @@ Status command_simulate(int argc, char **argv);
 Status command_whatif(int argc, char **argv);
 Status command_compare(int argc, char **argv);
 Status command_launch(int argc, char **argv);
+Status command_import(int argc, char **argv);
 Status command_models(int argc, char **argv);
 Status command_clusters(int argc, char **argv);
 Status command_calibrate(int argc, char **argv);

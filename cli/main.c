@@ -25,7 +25,7 @@ static const Command COMMANDS[] = {
     {"clusters", "list and show the bundled clusters", command_clusters},
     {"compare", "set two plans or scenarios side by side, term by term", command_compare},
     {"report", NULL, NULL},
-    {"import", NULL, NULL},
+    {"import", "read your own command line or configuration as a scenario", command_import},
     {"kernel", "price kernel shapes with a calibrated profile", command_kernel},
     {"validate", "predict published measurements and print the errors", command_validate},
     {"calibrate", "fit a GPU's profile to measured kernels", command_calibrate},

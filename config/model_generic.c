@@ -46,6 +46,20 @@ static const JsonField GENERIC_KEYS[] = {
     {.key = "norm"},
     {.key = "position"},
     {.key = "linear_bias"},
+    {.key = "qkv_bias"},
+    {.key = "qk_norm"},
+    {.key = "n_group"},
+    {.key = "topk_group"},
+    // Of no price; launch/ writes them.
+    {.key = "rope_theta"},
+    {.key = "rope_scaling"},
+    {.key = "partial_rotary_factor"},
+    {.key = "rms_norm_eps"},
+    {.key = "layer_norm_eps"},
+    {.key = "scoring_func"},
+    {.key = "topk_method"},
+    {.key = "norm_topk_prob"},
+    {.key = "routed_scaling_factor"},
 };
 
 bool model_key_is_known(const char *key) {
@@ -54,7 +68,8 @@ bool model_key_is_known(const char *key) {
     return false;
 }
 
-// gated_mlp, norm, position, linear_bias and tie_word_embeddings: defaults of the GPT-2 kind.
+// gated_mlp, norm, position, linear_bias, qkv_bias (that of linear_bias), qk_norm and
+// tie_word_embeddings: defaults of the GPT-2 kind.
 static Status read_kind(const JsonNode *config, Model *model) {
     static const char *const NORMS[] = {"rmsnorm", "layernorm", NULL}; // as NormKind
     static const char *const POSITIONS[] = {"rope", "learned", "alibi", "none", NULL};
@@ -78,6 +93,8 @@ static Status read_kind(const JsonNode *config, Model *model) {
     model->position = (PositionKind)position;
     model->qkv_bias = model->attention_out_bias = bias;
     model->mlp_bias = model->expert_bias = bias;
+    TRY(key_read_bool(config, "qkv_bias", &model->qkv_bias));
+    TRY(key_read_bool(config, "qk_norm", &model->qk_norm));
     return status_ok();
 }
 
@@ -133,6 +150,7 @@ Status model_import_generic(const JsonNode *config, Arena *arena, Model *model) 
     TRY(read_attention(config, model));
     TRY(read_intermediate(config, &model->intermediate_size));
     TRY(read_moe(config, model));
+    TRY(model_read_expert_groups(config, model));
     TRY(read_positions(config, model));
     TRY(model_read_mtp(config, model));
 

@@ -1,5 +1,7 @@
 #include "launch/megatron.h"
 
+#include "launch/megatron_kept.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -169,5 +171,5 @@ Status megatron_command(const Scenario *scenario, const Plan *plan, Arena *arena
     TRY(megatron_training_flags(scenario, plan, &out->flags));
     environment_set(scenario, plan, out);
     megatron_notes(scenario, out);
-    return status_ok();
+    return megatron_keep_flags(scenario, plan, out);
 }

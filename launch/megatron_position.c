@@ -60,7 +60,8 @@ static void rope_flags(const Scenario *scenario, FlagList *flags) {
 
 Status megatron_position_flags(const Scenario *scenario, FlagList *flags) {
     const Model *model = &scenario->model;
-    int longest = model->max_position_embeddings;
+    double stated = megatron_model_number(scenario, "max_position_embeddings", flags->arena, 0);
+    int longest = stated > 0 && stated < 2e9 ? (int)stated : model->max_position_embeddings;
     if (longest < scenario->training.seq_len) longest = (int)scenario->training.seq_len;
     flag_int(flags, "--max-position-embeddings", longest);
     switch (model->position) {

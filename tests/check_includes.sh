@@ -20,6 +20,7 @@ serving:   base config plan workload costmodel serving
 whatif:    base config plan workload costmodel planner serving whatif
 report:    base config plan workload costmodel calibrate planner sim serving whatif report
 launch:    base config plan workload costmodel calibrate planner sim serving whatif launch
+import:    base config plan launch import cjson toml
 backend:   base backend cuda mpi
 profiler:  base config backend profiler cuda
 runtime:   base config plan workload costmodel backend runtime mpi
@@ -35,6 +36,7 @@ simgrid: ^(simgrid|xbt|smpi)/
 gsl:     ^(gsl/|cminpack|minpack)
 cuda:    ^(cuda|cupti|nvtx3|nccl|nvml|cublas)
 mpi:     ^mpi
+toml:    ^toml\+\+
 cunit:   ^CUnit/
 '
 

@@ -28,6 +28,9 @@ cat >job.json <<'END'
  "parallel": {"tp": 4, "pp": 2, "vpp": 2}}
 END
 sed 's/"model"/"disturb": [{"jitter_frac": 0.02}], "model"/' job.json >slow.json
+echo 'torchrun pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 8 --seq-length 1024 \
+    --max-position-embeddings 1024 --micro-batch-size 1 --bf16' >train.sh
+printf '[model]\nname = "llama3"\nflavor = "8B"\n' >llama3_8b.toml
 # Measured products for calibrate: made up, at half the peak rates of an H100 and a launch.
 mkdir measured
 awk 'BEGIN {
@@ -42,7 +45,7 @@ grep -E '"family": "(megatron-sc21|llm.c)"' "$bundled" >steps.jsonl
 for i in 1 2 3 4 5 6; do
     echo " iteration $i/ 6 | elapsed time per iteration (ms): 900.$i | global batch size: 64 |"
 done >train.log
-for command in plan estimate simulate whatif compare launch models clusters calibrate kernel validate profile; do
+for command in plan estimate simulate whatif compare launch import models clusters calibrate kernel validate profile; do
     grep -q "^  $command " "$temp/help" || fail "--help does not list $command"
     meshwright "$command" --help >"$temp/command-help" || fail "$command --help"
     meshwright "$command" -h | cmp - "$temp/command-help"

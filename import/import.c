@@ -1,0 +1,102 @@
+#include "import/import.h"
+
+#include "config/cluster.h"
+#include "config/scenario.h"
+#include "plan/plan.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *const IMPORT_SOURCE_NAMES[NUM_IMPORT_SOURCES + 1] = {"megatron", "torchtitan", NULL};
+
+void import_note(Imported *out, const char *format, ...) {
+    char text[500];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (out->num_notes < IMPORT_MAX_NOTES)
+        out->notes[out->num_notes++] = arena_strdup(out->arena, text);
+}
+
+Status import_refuse(const Imported *out, const char *where, const char *format, ...) {
+    char text[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return status_at(STATUS_INVALID, out->file, where, "%s", text);
+}
+
+Status import_cluster(Imported *out, const ImportOptions *options, int num_nodes, int *num_gpus) {
+    const char *name = options->cluster;
+    if (!name)
+        return import_refuse(out, "",
+                             "does not say on which machines it runs; give --cluster "
+                             "NAME:NODES (meshwright clusters lists names)");
+    if (!strchr(name, ':')) {
+        if (num_nodes == 0)
+            return import_refuse(out, "",
+                                 "does not say on how many nodes it runs; give --cluster "
+                                 "%s:NODES",
+                                 name);
+        name = arena_printf(out->arena, "%s:%d", name, num_nodes);
+    }
+    cJSON *item = cJSON_AddStringToObject(out->scenario, "cluster", name);
+    JsonNode root = {.file = out->file, .item = out->scenario};
+    JsonNode node = {.file = out->file, .item = item, .parent = &root, .key = "cluster"};
+    Cluster cluster;
+    TRY(cluster_load(&node, out->arena, &cluster));
+    *num_gpus = cluster.num_gpus;
+    return status_ok();
+}
+
+// The whole file, at most 1 MiB of text.
+static Status text_read(const char *path, Arena *arena, const char **file, const char **text) {
+    enum { MOST = 1 << 20 };
+    bool standard_input = strcmp(path, "-") == 0;
+    *file = standard_input ? "standard input" : path;
+    FILE *stream = standard_input ? stdin : fopen(path, "rb");
+    if (!stream) return status_at(STATUS_INVALID, *file, "", "cannot be read: %s", strerror(errno));
+    char *buffer = arena_alloc(arena, MOST + 1);
+    size_t size = fread(buffer, 1, MOST + 1, stream);
+    bool failed = ferror(stream) != 0;
+    if (!standard_input) fclose(stream);
+    if (failed) return status_at(STATUS_INVALID, *file, "", "cannot be read");
+    if (size > MOST) return status_at(STATUS_INVALID, *file, "", "is longer than 1 MiB");
+    if (size == 0) return status_at(STATUS_INVALID, *file, "", "is empty");
+    if (memchr(buffer, '\0', size)) return status_at(STATUS_INVALID, *file, "", "is no text");
+    buffer[size] = '\0';
+    *text = buffer;
+    return status_ok();
+}
+
+static void tree_free(void *tree) {
+    cJSON_Delete(tree);
+}
+
+// That the scenario can be read and its plan is legal.
+static Status imported_check(const Imported *imported) {
+    JsonNode root = {.file = imported->file, .item = imported->scenario};
+    Scenario scenario;
+    Plan plan;
+    TRY(scenario_read(&root, imported->arena, &scenario));
+    TRY(scenario_refuse_unsupported(&scenario));
+    return plan_resolve(&scenario, imported->arena, &plan);
+}
+
+Status import_file(ImportSource source, const char *path, const ImportOptions *options,
+                   Arena *arena, Imported *out) {
+    const char *text = NULL;
+    *out = (Imported){.arena = arena, .scenario = cJSON_CreateObject()};
+    arena_own(arena, tree_free, out->scenario);
+    cJSON_AddNumberToObject(out->scenario, "schema", 1);
+    TRY(text_read(path, arena, &out->file, &text));
+    if (source == IMPORT_MEGATRON)
+        TRY(import_megatron(text, options, out));
+    else
+        TRY(import_torchtitan(text, options, out));
+    return imported_check(out);
+}

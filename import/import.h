@@ -1,0 +1,52 @@
+// import/import.h - a user's existing command line or configuration as a scenario.
+//
+// What is read is what the planner prices; what is the user's own (data, learning rate, logging)
+// is left out. Nothing is guessed: what the planner cannot model is refused by name, and what
+// differs from what will be priced is a note.
+#pragma once
+
+#include "base/arena.h"
+#include "base/status.h"
+
+#include <cjson/cJSON.h>
+
+typedef enum { IMPORT_MEGATRON, IMPORT_TORCHTITAN, NUM_IMPORT_SOURCES } ImportSource;
+
+extern const char *const IMPORT_SOURCE_NAMES[NUM_IMPORT_SOURCES + 1]; // ends with NULL
+
+// What a file does not say.
+typedef struct {
+    const char *cluster; // "NAME:NODES", or "NAME" where the file says how many nodes
+    int vocab_size;      // 0: as the file says
+} ImportOptions;
+
+enum { IMPORT_MAX_NOTES = 64 };
+
+typedef struct {
+    Arena *arena;
+    const char *file;
+    cJSON *scenario;                     // lives as long as the arena
+    const char *notes[IMPORT_MAX_NOTES]; // sentences: what was left out or is priced otherwise
+    int num_notes;
+} Imported;
+
+// Reads a file ("-" is standard input). The scenario has a complete `parallel`, without what
+// follows from the rest; it is legal, but need not fit.
+//   returns  STATUS_INVALID: "FILE: FLAG: ..." for what is missing, contradicts itself or cannot be
+//            modelled
+Status import_file(ImportSource source, const char *path, const ImportOptions *options,
+                   Arena *arena, Imported *out);
+
+// The sources. text ends with a NUL; out->scenario is an empty object.
+Status import_megatron(const char *text, const ImportOptions *options, Imported *out);
+Status import_torchtitan(const char *text, const ImportOptions *options, Imported *out);
+
+void import_note(Imported *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// A refusal at a flag or key.
+Status import_refuse(const Imported *out, const char *where, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+// Adds "cluster": of NAME:NODES, or NAME with as many nodes as the file says; num_nodes 0: it does
+// not. *num_gpus is the number of GPUs.
+Status import_cluster(Imported *out, const ImportOptions *options, int num_nodes, int *num_gpus);

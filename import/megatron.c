@@ -1,0 +1,82 @@
+// The whole command line.
+#include "import/megatron.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// Of a model that Megatron-LM runs and nothing here prices.
+static Status refuse_unpriced(FlagArgs *args) {
+    static const struct {
+        const char *flag, *what;
+    } FLAGS[] = {
+        {"--hybrid-layer-pattern", "hybrid models"},
+        {"--hybrid-override-pattern", "hybrid models"},
+        {"--is-hybrid-model", "hybrid models"},
+        {"--experimental-attention-variant", "other kinds of attention"},
+        {"--cpu-offloading", "activations in host memory"},
+        {"--optimizer-cpu-offload", "an optimizer in host memory"},
+        {"--fine-grained-activation-offloading", "activations in host memory"},
+        {"--use-torch-fsdp2", "FSDP2 under Megatron-LM"},
+        {"--hierarchical-context-parallel-sizes", "hierarchical context parallelism"},
+        {"--encoder-num-layers", "an encoder"},
+        {"--moe-latent-size", "experts in a latent space"},
+        {"--multi-token-prediction-sharing", "shared prediction layers"},
+        {"--heterogeneous-layers-config-path", "layers of different shapes"},
+    };
+    for (size_t i = 0; i < sizeof FLAGS / sizeof *FLAGS; i++)
+        if (args_has(args, FLAGS[i].flag))
+            return import_refuse(args->out, FLAGS[i].flag, "%s are not supported yet",
+                                 FLAGS[i].what);
+    return status_ok();
+}
+
+// --nnodes and --nproc-per-node of the launcher, in front of the program.
+static int nodes_of(const ShellCommand *command, Imported *out) {
+    FlagArgs args = flag_args(&command->words, 0, command->program < 0 ? 0 : command->program, out);
+    static const char *const names[] = {"--nnodes", "--nodes", NULL};
+    for (const char *const *name = names; *name; name++) {
+        const char *text;
+        if (args_text(&args, *name, NULL, &text).code != STATUS_OK || !text) continue;
+        char *end;
+        long value = strtol(text, &end, 10);
+        if (*end == '\0' && value > 0 && value < 1000000) return (int)value;
+    }
+    return 0;
+}
+
+static void notes_of_file(const ShellCommand *command, FlagArgs *args) {
+    if (command->num_skipped > 0)
+        import_note(args->out,
+                    "%d block%s of if, for, while, case or a function, the first at line %d, %s "
+                    "not followed: what %s set is unknown.",
+                    command->num_skipped, command->num_skipped > 1 ? "s" : "",
+                    command->first_skipped, command->num_skipped > 1 ? "were" : "was",
+                    command->num_skipped > 1 ? "they" : "it");
+    args_use(args, MEGATRON_OWN_FLAGS);
+    const char *unused = args_unused(args);
+    if (unused[0])
+        import_note(args->out, "Not read, for meshwright does not know what they change: %.400s.",
+                    unused);
+}
+
+Status import_megatron(const char *text, const ImportOptions *options, Imported *out) {
+    ShellCommand command = shell_command(text, "pretrain", out->arena);
+    if (!command.found)
+        return import_refuse(out, "", "has no command of pretrain_gpt.py, nor one of flags alone");
+    MegatronRead read = {
+        .args = flag_args(&command.words, command.program + 1, command.words.num_words, out)};
+    TRY(refuse_unpriced(&read.args));
+    read.model = cJSON_AddObjectToObject(out->scenario, "model");
+    TRY(import_cluster(out, options, nodes_of(&command, out), &read.num_gpus));
+    read.training = cJSON_AddObjectToObject(out->scenario, "training");
+    read.parallel = cJSON_AddObjectToObject(out->scenario, "parallel");
+    TRY(megatron_read_model(&read, options->vocab_size));
+    TRY(megatron_read_experts(&read));
+    TRY(megatron_read_degrees(&read));
+    TRY(megatron_read_pipeline(&read));
+    TRY(megatron_read_memory(&read));
+    TRY(megatron_read_training(&read));
+    TRY(megatron_read_kept(&read));
+    notes_of_file(&command, &read.args);
+    return status_ok();
+}

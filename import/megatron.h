@@ -1,0 +1,27 @@
+// import/megatron.h - arguments of Megatron-LM's pretrain_gpt.py as parts of a scenario.
+//
+// Version: as launch/megatron.h. Source of flags, their defaults and what follows from them:
+//          megatron/training/arguments.py and megatron/core/transformer/transformer_config.py.
+#pragma once
+
+#include "import/flag_args.h"
+
+// What one part finds out and another needs.
+typedef struct {
+    FlagArgs args;
+    int num_layers, num_mtp, num_experts;
+    int num_gpus;
+    int tp, pp, cp, dp;
+    cJSON *model, *training, *parallel; // of the scenario
+} MegatronRead;
+
+Status megatron_read_model(MegatronRead *read, int vocab_size);
+Status megatron_read_experts(MegatronRead *read);
+Status megatron_read_degrees(MegatronRead *read);
+Status megatron_read_pipeline(MegatronRead *read);
+Status megatron_read_memory(MegatronRead *read); // sharding and recomputation
+Status megatron_read_training(MegatronRead *read);
+Status megatron_read_kept(MegatronRead *read); // launch/megatron_kept.h
+
+// Flags that neither change the price nor the model: the user's own.
+extern const char *const MEGATRON_OWN_FLAGS[]; // ends with NULL

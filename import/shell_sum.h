@@ -1,0 +1,13 @@
+// import/shell_sum.h - what stands between $(( and )).
+#pragma once
+
+#include "base/arena.h"
+
+#include <stdbool.h>
+
+// The value of a variable; NULL where it is unknown.
+typedef const char *(*SumValue)(void *context, const char *name);
+
+// Whole numbers, names (with or without $, ${...}), + - * / % and parentheses.
+//   returns  false where it is anything else, or a name is unknown
+bool shell_sum(const char *text, SumValue value, void *context, Arena *arena, long long *out);

@@ -1,0 +1,230 @@
+// Words: quotes and expansions.
+#include "import/shell_state.h"
+
+#include "import/shell_sum.h"
+
+#include <ctype.h>
+#include <string.h>
+
+// A word in the making: what it has so far, and whether it is one even where that is nothing.
+typedef struct {
+    char *text;
+    size_t size, capacity;
+    bool begun;
+} Piece;
+
+void words_add(Arena *arena, WordList *list, const char *word) {
+    if (list->num_words == list->capacity) {
+        int capacity = list->capacity ? 2 * list->capacity : 16;
+        const char **words = ARENA_ARRAY(arena, capacity, const char *);
+        for (int i = 0; i < list->num_words; i++) words[i] = list->words[i];
+        list->words = words;
+        list->capacity = capacity;
+    }
+    list->words[list->num_words++] = word;
+}
+
+static void piece_add(Arena *arena, Piece *piece, const char *text, size_t length) {
+    if (piece->size + length + 1 > piece->capacity) {
+        size_t capacity = 2 * (piece->size + length + 1) + 32;
+        char *larger = arena_alloc(arena, capacity);
+        if (piece->size > 0) memcpy(larger, piece->text, piece->size);
+        piece->text = larger;
+        piece->capacity = capacity;
+    }
+    memcpy(piece->text + piece->size, text, length);
+    piece->size += length;
+    piece->text[piece->size] = '\0';
+    piece->begun = true;
+}
+
+static void piece_end(Shell *shell, Piece *piece, WordList *out) {
+    if (piece->begun) words_add(shell->arena, out, piece->size > 0 ? piece->text : "");
+    *piece = (Piece){0};
+}
+
+Variable *variable_find(Shell *shell, const char *name) {
+    for (int i = 0; i < shell->num_variables; i++)
+        if (strcmp(shell->variables[i].name, name) == 0) return &shell->variables[i];
+    return NULL;
+}
+
+size_t name_length(const char *text) {
+    size_t n = 0;
+    if (isalpha((unsigned char)*text) || *text == '_')
+        while (isalnum((unsigned char)text[n]) || text[n] == '_') n++;
+    return n;
+}
+
+char *text_part(Shell *shell, const char *text, size_t length) {
+    char *copy = arena_alloc(shell->arena, length + 1);
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+const char *bracket_end(const char *text, char open, char close) {
+    int depth = 0;
+    for (; *text; text++) {
+        if (*text == '\\' && text[1]) text++;
+        if (*text == open) depth++;
+        if (*text == close && --depth == 0) return text + 1;
+    }
+    return text;
+}
+
+// Adds words to the word in the making: unquoted, text parts at spaces.
+static void value_add(Shell *shell, const WordList *value, bool quoted, Piece *piece,
+                      WordList *out) {
+    for (int i = 0; i < value->num_words; i++) {
+        const char *text = value->words[i];
+        if (i > 0) piece_end(shell, piece, out);
+        if (quoted) {
+            piece_add(shell->arena, piece, text, strlen(text));
+            continue;
+        }
+        for (const char *space = " \t\n"; *text;) {
+            size_t length = strcspn(text, space), gap = strspn(text + length, space);
+            if (length > 0) piece_add(shell->arena, piece, text, length);
+            if (gap > 0) piece_end(shell, piece, out);
+            text += length + gap;
+        }
+    }
+}
+
+// Adds all words as one: "${NAME[*]}".
+static void value_join(Shell *shell, const WordList *value, Piece *piece) {
+    piece->begun = true;
+    for (int i = 0; i < value->num_words; i++) {
+        if (i > 0) piece_add(shell->arena, piece, " ", 1);
+        piece_add(shell->arena, piece, value->words[i], strlen(value->words[i]));
+    }
+}
+
+static void words_read(Shell *shell, const char *text, bool quoted, Piece *piece, WordList *out);
+
+// ${NAME}, ${NAME:-WORD}, ${NAME[@]}: inside is what stands between the brackets.
+static void braces_add(Shell *shell, const char *inside, const char *whole, bool quoted,
+                       Piece *piece, WordList *out) {
+    size_t length = name_length(inside);
+    const Variable *variable = variable_find(shell, text_part(shell, inside, length));
+    const char *rest = inside + length;
+    bool joined = strncmp(rest, "[*]", 3) == 0 && quoted;
+    if (strncmp(rest, "[@]", 3) == 0 || strncmp(rest, "[*]", 3) == 0) rest += 3;
+    bool with_default = rest[0] == '-' || (rest[0] == ':' && (rest[1] == '-' || rest[1] == '='));
+    if (variable && joined)
+        value_join(shell, &variable->words, piece);
+    else if (variable && (*rest == '\0' || with_default))
+        value_add(shell, &variable->words, quoted, piece, out);
+    else if (with_default)
+        words_read(shell, rest + 1 + (rest[0] == ':'), quoted, piece, out);
+    else
+        piece_add(shell->arena, piece, whole, strlen(whole));
+}
+
+static const char *sum_value(void *context, const char *name) {
+    const Variable *variable = variable_find(context, name);
+    return variable && variable->words.num_words == 1 ? variable->words.words[0] : NULL;
+}
+
+// $((SUM)) up to end: true where its value is known, and added.
+static bool sum_add(Shell *shell, const char *at, const char *end, Piece *piece) {
+    long long value;
+    if (end - at < 6 || end[-1] != ')' || end[-2] != ')') return false;
+    const char *sum = text_part(shell, at + 3, (size_t)(end - at) - 5);
+    if (!shell_sum(sum, sum_value, shell, shell->arena, &value)) return false;
+    const char *text = arena_printf(shell->arena, "%lld", value);
+    piece_add(shell->arena, piece, text, strlen(text));
+    return true;
+}
+
+// At a '$'. Returns the place behind it and what it stands for.
+static const char *dollar_add(Shell *shell, const char *at, bool quoted, Piece *piece,
+                              WordList *out) {
+    const char *end = at + 1;
+    if (at[1] == '(') {
+        end = bracket_end(at + 1, '(', ')');
+        if (at[2] == '(' && sum_add(shell, at, end, piece)) return end;
+    } else if (at[1] == '{') {
+        end = bracket_end(at + 1, '{', '}');
+        if (end - at > 3 && end[-1] == '}') {
+            braces_add(shell, text_part(shell, at + 2, (size_t)(end - at) - 3),
+                       text_part(shell, at, (size_t)(end - at)), quoted, piece, out);
+            return end;
+        }
+    } else {
+        size_t length = name_length(at + 1);
+        end = at + 1 + (length > 0 ? length : isdigit((unsigned char)at[1]) || at[1] == '@');
+        const Variable *variable = variable_find(shell, text_part(shell, at + 1, length));
+        if (length > 0 && variable) {
+            value_add(shell, &variable->words, quoted, piece, out);
+            return end;
+        }
+    }
+    piece_add(shell->arena, piece, at, (size_t)(end - at));
+    return end;
+}
+
+// Inside double quotes, up to the one that ends them. Returns the place behind it.
+static const char *quotes_add(Shell *shell, const char *at, Piece *piece, WordList *out) {
+    piece->begun = true;
+    while (*at && *at != '"') {
+        if (*at == '\n') shell->line++;
+        if (at[0] == '\\' && at[1] == '\n') {
+            at += 2;
+        } else if (at[0] == '\\' && at[1] && strchr("$`\"\\", at[1])) {
+            piece_add(shell->arena, piece, at + 1, 1);
+            at += 2;
+        } else if (*at == '$') {
+            at = dollar_add(shell, at, true, piece, out);
+        } else {
+            piece_add(shell->arena, piece, at++, 1);
+        }
+    }
+    return *at ? at + 1 : at;
+}
+
+// One step of a word: a quoted part, an expansion or a letter. Returns the place behind it.
+static const char *word_step(Shell *shell, const char *at, bool quoted, Piece *piece,
+                             WordList *out) {
+    if (*at == '\\' && at[1] == '\n') {
+        shell->line++;
+        return at + 2;
+    }
+    if (*at == '\\' && at[1]) {
+        piece_add(shell->arena, piece, at + 1, 1);
+        return at + 2;
+    }
+    if (*at == '\'' && !quoted) {
+        const char *end = strchr(at + 1, '\'');
+        size_t length = end ? (size_t)(end - at) - 1 : strlen(at + 1);
+        for (size_t i = 0; i < length; i++) shell->line += at[1 + i] == '\n';
+        piece_add(shell->arena, piece, at + 1, length);
+        return end ? end + 1 : at + 1 + length;
+    }
+    if (*at == '"') return quotes_add(shell, at + 1, piece, out);
+    if (*at == '$') return dollar_add(shell, at, quoted, piece, out);
+    if (*at == '`') {
+        const char *end = strchr(at + 1, '`');
+        end = end ? end + 1 : at + strlen(at);
+        piece_add(shell->arena, piece, at, (size_t)(end - at));
+        return end;
+    }
+    piece_add(shell->arena, piece, at, 1);
+    return at + 1;
+}
+
+// All of a text as parts of a word.
+static void words_read(Shell *shell, const char *text, bool quoted, Piece *piece, WordList *out) {
+    while (*text) text = word_step(shell, text, quoted, piece, out);
+}
+
+bool word_ends(char c) {
+    return c == '\0' || strchr(" \t\n;&|<>()", c) != NULL;
+}
+
+void word_read(Shell *shell, WordList *out) {
+    Piece piece = {0};
+    while (!word_ends(*shell->at)) shell->at = word_step(shell, shell->at, false, &piece, out);
+    piece_end(shell, &piece, out);
+}

@@ -1,0 +1,142 @@
+#!/bin/sh
+# import: real public configurations come back from launch flag for flag; what cannot be priced is
+# refused by name; what the script hides is said.
+set -eu
+. tests/support.sh
+configs=tests/launch/configs
+same=tests/launch/same_flags.py
+num_same=0
+
+# round_trip FILE STACK LAUNCHED: imports, launches, and compares the flags.
+round_trip() {
+    options=$(sed -n 's/^# import: //p' "$1")
+    [ -n "$options" ] || fail "$1: no options"
+    # shellcheck disable=SC2086 # a list of words
+    "$MESHWRIGHT" import --from "$2" "$1" $options -o "$temp/mine.json" >/dev/null \
+        2>"$temp/notes" || fail "$1: $(cat "$temp/notes")"
+    "$MESHWRIGHT" launch "$temp/mine.json" --for "$2" --force -o "$temp/out" >/dev/null \
+        2>"$temp/stderr" || fail "$1: $(cat "$temp/stderr")"
+    announced=$(python3 $same "$2" "$1" "$temp/out/$3" "$temp/notes") || fail "$1 is not given back"
+    [ -n "$announced" ] || num_same=$((num_same + 1))
+}
+
+for file in "$configs"/*.txt; do round_trip "$file" megatron launch.sh; done
+for file in "$configs"/titan-*.toml; do
+    [ "$file" != "$configs/titan-deepseek-671b.toml" ] || continue
+    round_trip "$file" torchtitan torchtitan.toml
+done
+echo "$num_same configurations come back flag for flag"
+[ $num_same -ge 20 ] || fail "only $num_same configurations come back as they were"
+
+# The comparison itself fails where a flag is another, is missing or is more.
+round_trip "$configs/qwen3-235b-tp4.txt" megatron launch.sh
+for change in 's/-parallel-size 4$/-parallel-size 2/' '/--qk-layernorm/d' \
+    's/--swiglu/--swiglu --multi-latent-attention/' 's/--rotary-base 1000000/--rotary-base 10000/' \
+    's/--num-virtual-stages-per-pipeline-rank 4/--num-virtual-stages-per-pipeline-rank 2/'; do
+    sed "$change" "$temp/out/launch.sh" >"$temp/changed.sh"
+    cmp -s "$temp/out/launch.sh" "$temp/changed.sh" && fail "nothing to change: $change"
+    if python3 $same megatron "$configs/qwen3-235b-tp4.txt" "$temp/changed.sh" "$temp/notes" 2>/dev/null; then
+        fail "no difference seen: $change"
+    fi
+done
+
+# A loss that is compiled alone is newer than the version that launch writes.
+answers 0 import --from torchtitan "$configs/titan-deepseek-671b.toml" --cluster dgx-h100:64 \
+    -o "$temp/mine.json"
+refuses "$temp/mine.json: training.cross_entropy_fused: a fused loss is a compiled one: torchtitan \
+cannot run this plan as priced; nearest: compile true" launch "$temp/mine.json" --for torchtitan
+
+cd "$temp"
+# What a script may look like: variables, arrays, sums, comments, bash -c, what is not followed.
+cat >script.sh <<'END'
+#!/bin/bash
+#SBATCH --nodes=2
+export GPUS=8 NODES=${SLURM_NNODES:-2}
+TP=4; PP=$((GPUS * NODES / (TP * 2)))
+if [ -n "$DEBUG" ]; then
+    TP=1
+fi
+cat <<NOTHING >config
+--tensor-model-parallel-size 1
+NOTHING
+MODEL="--num-layers 8 --hidden-size 1024 \
+       --num-attention-heads 8" # width 1024
+ARGS=(
+    $MODEL
+    --seq-length 2048 # tokens
+    --max-position-embeddings 2048 --position-embedding-type 'rope'
+    --data-path "my data" --lr 1e-4 --no-such-flag 3
+)
+ARGS+=(--tensor-model-parallel-size $TP --pipeline-model-parallel-size ${PP})
+DIST="--nproc_per_node $GPUS --nnodes $NODES"
+srun bash -c "torchrun $DIST pretrain_gpt.py ${ARGS[*]} --micro-batch-size=2 \
+    --bf16 --global-batch-size 64 --attention-dropout 0 --hidden-dropout 0 2>&1" | tee log
+END
+answers 0 import --from megatron script.sh --cluster dgx-h100
+python3 - stdout <<'END'
+import json, sys
+scenario = json.load(open(sys.argv[1]))
+assert scenario["cluster"] == "dgx-h100:2", scenario
+parallel, model = scenario["parallel"], scenario["model"]
+assert [parallel[k] for k in ("tp", "pp", "dp", "micro_batch", "zero_stage")] == [4, 2, 2, 2, 0], parallel
+assert [model[k] for k in ("num_hidden_layers", "hidden_size", "head_dim", "position")] == [8, 1024, 128, "rope"]
+assert scenario["training"]["global_batch"] == 64 and scenario["training"]["seq_len"] == 2048
+END
+grep -q 'script.sh: 1 block of if, .* the first at line 5, was not followed' stderr || fail "$(cat stderr)"
+grep -q 'does not know what they change: --no-such-flag\.' stderr || fail "$(cat stderr)"
+[ ! -e config ] || fail "the script was executed"
+
+# What is wrong with my configuration? The search is free, and mine stands beside the best.
+answers 0 import --from megatron script.sh --cluster dgx-h100 --search -o job.json
+grep -q '^meshwright plan job.json --compare tp=4,pp=2,' stdout || fail "$(cat stdout)"
+compare=$(sed 's/.*--compare //' stdout)
+answers 0 plan job.json --top 1 --compare "$compare"
+grep -q 'slower\|within the noise' stdout || fail "$(cat stdout)"
+
+# Refusals.
+small='--num-layers 8 --hidden-size 1024 --num-attention-heads 8 --seq-length 2048 --micro-batch-size 1 --bf16'
+# said SENTENCE FLAGS...
+said() {
+    sentence=$1
+    shift
+    echo "$small $*" >line.txt
+    refuses "line.txt: $sentence" import --from megatron line.txt --cluster dgx-h100:1
+}
+# shellcheck disable=SC2016 # a variable of the file
+said '--num-layers: $N is not set in the file; expected a value, or a line that sets it' --num-layers '$N'
+said '--pipeline-model-parallel-size: "two" is not a whole number from 1 to 2000000000' \
+    --pipeline-model-parallel-size two
+said '--tensor-model-parallel-size: tp 16 x pp 1 x cp 1 does not divide the 8 GPUs of --cluster' \
+    --tensor-model-parallel-size 16
+said '--optimizer-cpu-offload: an optimizer in host memory are not supported yet' --optimizer-cpu-offload
+said "--vocab-size: missing, and the file does not say how many tokens HuggingFaceTokenizer has; give \
+--vocab-size N" --tokenizer-type HuggingFaceTokenizer
+said '--pipeline-model-parallel-layout: "Ettx|L" is not a layout of E, t, m, L and |' \
+    --pipeline-model-parallel-size 2 --pipeline-model-parallel-layout '"Ettx|L"'
+said '--num-layers: 8 do not divide over pp 1 x vpp 3' --num-virtual-stages-per-pipeline-rank 3
+echo "$small" >line.txt
+refuses "line.txt: does not say on which machines it runs; give --cluster NAME:NODES (meshwright \
+clusters lists names)" import --from megatron line.txt
+refuses "line.txt: does not say on how many nodes it runs; give --cluster dgx-h100:NODES" \
+    import --from megatron line.txt --cluster dgx-h100
+refuses "meshwright: import: no --from given; expected megatron or torchtitan" import line.txt
+echo 'echo nothing' >line.txt
+refuses "line.txt: has no command of pretrain_gpt.py, nor one of flags alone" \
+    import --from megatron line.txt --cluster dgx-h100:1
+printf '[model]\nname = "llama3"\nflavor = ' >bad.toml
+run_program import --from torchtitan bad.toml --cluster dgx-h100:1
+[ $rc -eq 2 ] || fail "bad.toml: exit $rc"
+grep -q '^bad.toml: line 3, column 10: ' stderr || fail "$(cat stderr)"
+printf '[model]\nname = "llama3"\nflavor = "9B"\n' >bad.toml
+refuses "bad.toml: model.flavor: llama3 9B is not known; expected one of llama3 8B, llama3 70B, llama3 405B, \
+deepseek_v3 16B, deepseek_v3 236B, deepseek_v3 671B" import --from torchtitan bad.toml --cluster dgx-h100:1
+# The input is not written over.
+cp script.sh kept.sh
+refuses "script.sh: is the file script.sh; expected another file to write" \
+    import --from megatron script.sh --cluster dgx-h100 -o script.sh
+cmp script.sh kept.sh
+# A kept flag that somebody changed.
+answers 0 import --from megatron script.sh --cluster dgx-h100 -o mine.json
+sed 's/"--attention-dropout":[^,]*"0"/"--attention-dropout": "1; rm"/' mine.json >changed.json
+cmp -s mine.json changed.json && fail "no dropout in $(cat mine.json)"
+refuses "changed.json: provenance.imported.megatron.--attention-dropout: expected 0" launch changed.json

@@ -1,0 +1,136 @@
+// Reading scripts: words, sums, lists and layouts.
+#include "import/layer_list.h"
+#include "import/shell_sum.h"
+#include "import/shell_words.h"
+
+#include <CUnit/CUnit.h>
+
+#include <stdio.h>
+#include <string.h>
+
+// Claims that the command's words, joined by '|', are these.
+static void expect_words(const char *script, const char *words) {
+    Arena arena = {0};
+    ShellCommand command = shell_command(script, "pretrain", &arena);
+    const char *text = "";
+    for (int i = 0; i < command.words.num_words; i++)
+        text = arena_printf(&arena, "%s%s%s", text, i ? "|" : "", command.words.words[i]);
+    CU_ASSERT_STRING_EQUAL(text, words);
+    if (strcmp(text, words) != 0) printf("\n%s\nexpected: %s\n", text, words);
+    arena_free(&arena);
+}
+
+static void quotes_keep_words_together(void) {
+    expect_words("pretrain.py 'a b' \"c  d\" e\\ f ''", "pretrain.py|a b|c  d|e f|");
+    expect_words("pretrain.py \\\n  --a 1 # --b 2\n", "pretrain.py|--a|1");
+    expect_words("pretrain.py \"it's $5 \\\"x\\\"\"", "pretrain.py|it's $5 \"x\"");
+}
+
+static void variables_are_split_where_a_shell_would(void) {
+    expect_words("A='x y'; pretrain.py $A \"$A\" ${A}z", "pretrain.py|x|y|x y|x|yz");
+    expect_words("A=(1 '2 3'); A+=(4)\npretrain.py \"${A[@]}\" \"${A[*]}\"",
+                 "pretrain.py|1|2 3|4|1 2 3 4");
+    expect_words("A=\"--a \\\n 1\"\nA+=\" --b\"\npretrain.py $A", "pretrain.py|--a|1|--b");
+    expect_words("pretrain.py ${B:-7} ${C:-$D} $E", "pretrain.py|7|$D|$E");
+    expect_words("B=8; pretrain.py ${B:-7} $((B * (2 + 1) / 4 % 5))", "pretrain.py|8|1");
+    expect_words("pretrain.py $((B + 1)) $(date +%s) `x y`",
+                 "pretrain.py|$((B + 1))|$(date +%s)|`x y`");
+}
+
+static void blocks_are_not_followed(void) {
+    Arena arena = {0};
+    const char *script =
+        "A=1\nif [ x ]; then\n  for i in 1; do A=2; done\nfi\npretrain.py $A >log 2>&1\n";
+    ShellCommand command = shell_command(script, "pretrain", &arena);
+    CU_ASSERT_EQUAL(command.num_skipped, 1);
+    CU_ASSERT_EQUAL(command.first_skipped, 2);
+    arena_free(&arena);
+    expect_words(script, "pretrain.py|1");
+    expect_words("cat <<-X >f\npretrain.py 2\n\tX\npretrain.py 3", "pretrain.py|3");
+    expect_words("A=5 srun bash -c 'exec torchrun pretrain.py $A'", "exec|torchrun|pretrain.py|5");
+    expect_words("--a 1 --b", "--a|1|--b");
+    expect_words("echo nothing", "");
+}
+
+// Whatever stands there, reading ends.
+static void broken_scripts_end(void) {
+    static const char *const scripts[] = {"pretrain.py 'a",
+                                          "pretrain.py \"a",
+                                          "A=(1",
+                                          "${",
+                                          "$((",
+                                          "`",
+                                          "pretrain.py <<X",
+                                          "\\",
+                                          "if",
+                                          "}",
+                                          ")",
+                                          "$",
+                                          "A=$(",
+                                          "<<",
+                                          "&"};
+    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
+        Arena arena = {0};
+        shell_command(scripts[i], "pretrain", &arena);
+        arena_free(&arena);
+    }
+    CU_PASS("all ended");
+}
+
+static const char *no_value(void *context, const char *name) {
+    (void)context;
+    return strcmp(name, "N") == 0 ? "6" : NULL;
+}
+
+static void sums_are_whole_numbers(void) {
+    static const struct {
+        const char *text;
+        bool good;
+        long long value;
+    } CASES[] = {{"1+2*3", true, 7},  {" ( $N - 2 ) / 4 ", true, 1},
+                 {"${N}%4", true, 2}, {"N*", false, 0},
+                 {"M+1", false, 0},   {"1/0", false, 0},
+                 {"(1", false, 0},    {"1 2", false, 0},
+                 {"", false, 0},      {"9223372036854775807+1", false, 0}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        Arena arena = {0};
+        long long value;
+        bool good = shell_sum(CASES[i].text, no_value, NULL, &arena, &value);
+        CU_ASSERT_EQUAL(good, CASES[i].good);
+        if (good) CU_ASSERT_EQUAL(value, CASES[i].value);
+        arena_free(&arena);
+    }
+}
+
+static void lists_are_written_out(void) {
+    int out[10];
+    CU_ASSERT_EQUAL(number_list("([0]*3+[1]*2)", 10, out), 5);
+    CU_ASSERT_EQUAL(out[2], 0);
+    CU_ASSERT_EQUAL(out[3], 1);
+    CU_ASSERT_EQUAL(number_list("[1, 0]*2 + [7]", 10, out), 5);
+    CU_ASSERT_EQUAL(out[4], 7);
+    CU_ASSERT_EQUAL(number_list("[1]*11", 10, out), -1);
+    CU_ASSERT_EQUAL(number_list("[1", 10, out), -1);
+    CU_ASSERT_EQUAL(number_list("exit()", 10, out), -1);
+}
+
+static void layouts_are_unfolded(void) {
+    Arena arena = {0};
+    CU_ASSERT_STRING_EQUAL(layout_unfold("Et*2|(tt|)*2tmL", 100, &arena), "Ett|tt|tt|tmL");
+    CU_ASSERT_STRING_EQUAL(layout_unfold("E|t*3|L", 100, &arena), "E|ttt|L");
+    CU_ASSERT_PTR_NULL(layout_unfold("E(t", 100, &arena));
+    CU_ASSERT_PTR_NULL(layout_unfold("Ex", 100, &arena));
+    CU_ASSERT_PTR_NULL(layout_unfold("Et*200", 100, &arena));
+    arena_free(&arena);
+}
+
+CU_TestInfo import_tests[] = {
+    {"quotes_keep_words_together", quotes_keep_words_together},
+    {"variables_are_split_where_a_shell_would", variables_are_split_where_a_shell_would},
+    {"blocks_are_not_followed", blocks_are_not_followed},
+    {"broken_scripts_end", broken_scripts_end},
+    {"sums_are_whole_numbers", sums_are_whole_numbers},
+    {"lists_are_written_out", lists_are_written_out},
+    {"layouts_are_unfolded", layouts_are_unfolded},
+    CU_TEST_INFO_NULL,
+};
