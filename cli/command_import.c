@@ -58,10 +58,10 @@ static const struct argp ARGP = {
         "a scenario: model, batch, precision and how it is split. What it cannot price is refused "
         "by name; what it prices otherwise than the file says, or does not know, is said.\v"
         "Examples:\n"
-        "  meshwright import --from megatron train.sh --cluster dgx-h100:16 -o mine.json\n"
+        "  meshwright import --from megatron train.sh --cluster dgx-h100:16\n"
         "  meshwright import --from torchtitan llama3_8b.toml --cluster dgx-h100:8\n"
-        "  meshwright import --from megatron train.sh --cluster dgx-h100:16 --search -o "
-        "job.json\n\n"
+        "  meshwright import --from megatron train.sh --cluster dgx-h100:16 \\\n"
+        "      --search -o job2.json\n\n"
         "estimate, simulate and launch take the scenario as it is; with --search plan looks for a "
         "better plan and sets yours beside it: docs/launch/import.md.",
 };

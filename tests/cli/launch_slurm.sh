@@ -1,0 +1,141 @@
+#!/bin/sh
+# The Slurm scripts are accepted and run by a real Slurm: a controller and two nodes of this test's
+# own, on loopback, with stand-ins for the training programs that write down their ranks.
+set -eu
+for program in slurmctld slurmd sbatch srun scontrol; do
+    command -v $program >/dev/null || {
+        echo "skipped: no $program (Debian: slurm-wlm)"
+        exit 77
+    }
+done
+[ "$(id -u)" -eq 0 ] || {
+    echo "skipped: slurmd needs root"
+    exit 77
+}
+. tests/support.sh
+cd "$temp"
+
+# Two nodes of two GPUs (which are /dev/null), no cgroups, no munge, nothing but 127.0.0.1.
+port=$((20000 + $$ % 20000))
+mkdir state bin
+ln -s /dev/null gpu0
+ln -s /dev/null gpu1
+echo "Name=gpu File=$temp/gpu[0-1]" >gres.conf
+cat >slurm.conf <<END
+ClusterName=test
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort=$port
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/none
+CredType=cred/none
+MpiDefault=none
+MailProg=/bin/true
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+StateSaveLocation=$temp/state
+SlurmctldPidFile=$temp/slurmctld.pid
+SlurmctldLogFile=$temp/slurmctld.log
+SlurmdSpoolDir=$temp/spool-%n
+SlurmdPidFile=$temp/slurmd-%n.pid
+SlurmdLogFile=$temp/slurmd-%n.log
+SlurmdParameters=config_overrides
+SelectType=select/cons_tres
+GresTypes=gpu
+NodeName=node0 NodeAddr=127.0.0.1 Port=$((port + 1)) CPUs=8 Gres=gpu:2
+NodeName=node1 NodeAddr=127.0.0.1 Port=$((port + 2)) CPUs=8 Gres=gpu:2
+PartitionName=all Nodes=ALL Default=YES MaxTime=5 State=UP
+END
+export SLURM_CONF="$temp/slurm.conf"
+# They end by themselves too, should this shell be killed.
+timeout 120 slurmctld -D -c -i >slurmctld.out 2>&1 &
+daemons=$!
+for node in node0 node1; do
+    mkdir "spool-$node"
+    timeout 120 slurmd -D -N $node >"slurmd-$node.out" 2>&1 &
+    daemons="$daemons $!"
+done
+stop() {
+    # shellcheck disable=SC2086 # a list of processes
+    kill $daemons 2>/dev/null || true
+    wait
+    rm -rf "$temp"
+}
+trap 'stop; [ $num_refusals_missed -eq 0 ] || exit 1' EXIT
+for _ in $(seq 100); do
+    [ "$(sinfo -h -N -o %T 2>/dev/null | grep -c '^idle$')" -ne 2 ] || break
+    sleep 0.2
+done
+[ "$(sinfo -h -N -o %T 2>/dev/null | grep -c '^idle$')" -eq 2 ] || {
+    echo "skipped: Slurm does not start here: $(tail -n 2 slurmctld.log slurmd-node0.log 2>&1)"
+    exit 77
+}
+
+# torchrun: one line for each of its processes.
+cat >bin/torchrun <<'END'
+#!/bin/sh
+while [ "${1#--}" != "$1" ]; do
+    case $1 in
+    --nnodes) nodes=$2 ;;
+    --nproc-per-node) each=$2 ;;
+    --node-rank) place=$2 ;;
+    --master-addr) master=$2 ;;
+    esac
+    shift 2
+done
+for local in $(seq 0 $((each - 1))); do
+    echo "$((place * each + local)) $((nodes * each)) $local $SLURMD_NODENAME $master $1" >>"$SEEN/$SLURMD_NODENAME"
+done
+END
+# The runtime: one process a GPU.
+cat >"bin/the runtime" <<'END'
+#!/bin/sh
+echo "$SLURM_PROCID $SLURM_NTASKS $OMPI_COMM_WORLD_LOCAL_RANK $SLURMD_NODENAME ${1##*/}" >"$SEEN/rank$SLURM_PROCID"
+END
+chmod +x bin/*
+export PATH="$temp/bin:$PATH" SEEN="$temp/seen" MEGATRON_PATH="$temp/my megatron"
+
+# submit FOLDER: runs its job to the end; what the ranks wrote down is in `ranks`.
+submit() {
+    rm -rf seen
+    mkdir seen
+    (cd "$1" && sbatch --wait --time=1 launch.sbatch) >submitted 2>&1 ||
+        fail "$1: $(cat submitted "$1"/*.log)"
+    sort -n seen/* >ranks
+}
+
+cat >job.json <<'END'
+{"schema": 1, "model": "gpt2-124m", "cluster": {"gpu": "h100-sxm-80g", "num_gpus": 4, "gpus_per_node": 2,
+  "scale_up": {"link": "nvlink4"},
+  "scale_out": {"nics_per_node": 1, "nic_bytes_per_s": 5e10, "topology": "rail-fat-tree"}},
+ "training": {"seq_len": 1024, "global_batch": 16}, "parallel": {"tp": 2}}
+END
+sed 's/"tp": 2/"tp": 2, "placement": [1, 0]/' job.json >placed.json
+sed 's/"global_batch": 16/"global_batch": 16, "stack": "runtime"/' placed.json >runtime.json
+answers 0 launch job.json --scheduler slurm -o "out put"
+answers 0 launch placed.json --scheduler slurm -o placed
+answers 0 launch runtime.json --for runtime --scheduler slurm -o "run time"
+if command -v shellcheck >/dev/null; then
+    shellcheck "out put/launch.sbatch" placed/launch.sbatch "run time/launch.sbatch"
+fi
+
+submit "out put"
+for rank in 0 1 2 3; do
+    echo "$rank 4 $((rank % 2)) node$((rank / 2)) node0 $temp/my megatron/pretrain_gpt.py"
+done >wanted
+diff wanted ranks
+
+# The plan's placement: the first ranks are on the second node.
+submit placed
+for rank in 0 1 2 3; do
+    echo "$rank 4 $((rank % 2)) node$((1 - rank / 2)) node1 $temp/my megatron/pretrain_gpt.py"
+done >wanted
+diff wanted ranks
+
+export MESHWRIGHT_RUN="$temp/bin/the runtime" MPI_TYPE=none
+submit "run time"
+for rank in 0 1 2 3; do
+    echo "$rank 4 $((rank % 2)) node$((1 - rank / 2)) launch.plan.json"
+done >wanted
+diff wanted ranks
