@@ -15,6 +15,7 @@ const char *const LAUNCH_SCHEDULER_NAMES[NUM_LAUNCH_SCHEDULERS + 1] = {"torchrun
 static const TaskMake TARGETS[NUM_LAUNCH_TARGETS] = {
     [LAUNCH_MEGATRON] = megatron_task,
     [LAUNCH_TORCHTITAN] = titan_task,
+    [LAUNCH_DEEPSPEED] = deepspeed_task,
     [LAUNCH_RUNTIME] = runtime_task,
 };
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# torchtitan, the bundled runtime and Kubernetes: what is written parses, is good shell, keeps names
+# torchtitan, DeepSpeed, the bundled runtime and Kubernetes: what is written parses, is good shell, keeps names
 # with spaces and quotes, and starts a stand-in for the training program.
 set -eu
 . tests/support.sh
@@ -59,6 +59,24 @@ answers 0 launch titan.json --for torchtitan -o "out \"put\""
 grep -q 'torchtitan.toml unchanged$' stdout || fail "$(cat stdout)"
 answers 0 launch titan.json --for torchtitan --dry-run
 grep -q '^# --- torchtitan.toml ---$' stdout || fail "--dry-run leaves out a file"
+
+# DeepSpeed: its configuration is JSON and agrees with the command.
+sed 's/"torchtitan"/"megatron-2021"/; s/, "recompute": "selective"//' titan.json >deepspeed.json
+answers 0 launch deepspeed.json --for deepspeed -o "deep speed" --force
+if command -v shellcheck >/dev/null; then shellcheck "deep speed/launch.sh"; fi
+if "deep speed/launch.sh" >words 2>&1; then fail "Megatron-DeepSpeed without its folder"; fi
+grep -q 'MEGATRON_DEEPSPEED_PATH: set it' words || fail "$(cat words)"
+MEGATRON_DEEPSPEED_PATH=/opt/ds DATA_PATH="my data" TOKENIZER_MODEL=t "deep speed/launch.sh" >words
+for word in --deepspeed_config "$temp/deep speed/ds_config.json" "my data" /opt/ds/pretrain_gpt.py; do
+    grep -qxF -- "$word" words || fail "not in the command: $word: $(cat words)"
+done
+python3 - <<'END'
+import json
+config = json.load(open("deep speed/ds_config.json"))
+assert config["train_batch_size"] == (4 * config["train_micro_batch_size_per_gpu"]
+                                      * config["gradient_accumulation_steps"]) == 64, config
+assert config["zero_optimization"]["stage"] == 1 and config["bf16"] == {"enabled": True}, config
+END
 
 # Kubernetes, also with a name that is none there.
 cat >model.json <<'END'
