@@ -1,5 +1,6 @@
 #include "import/import.h"
 
+#include "base/data_dir.h"
 #include "config/cluster.h"
 #include "config/scenario.h"
 #include "plan/plan.h"
@@ -7,6 +8,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *const IMPORT_SOURCE_NAMES[NUM_IMPORT_SOURCES + 1] = {"megatron", "torchtitan", NULL};
@@ -36,7 +38,12 @@ Status import_cluster(Imported *out, const ImportOptions *options, int num_nodes
         return import_refuse(out, "",
                              "does not say on which machines it runs; give --cluster "
                              "NAME:NODES (meshwright clusters lists names)");
-    if (!strchr(name, ':')) {
+    if (value_is_json_path(name)) {
+        char *path = realpath(name, NULL);
+        if (!path) return import_refuse(out, "", "--cluster %.200s cannot be read", name);
+        name = arena_strdup(out->arena, path);
+        free(path);
+    } else if (!strchr(name, ':')) {
         if (num_nodes == 0)
             return import_refuse(out, "",
                                  "does not say on how many nodes it runs; give --cluster "

@@ -101,7 +101,9 @@ static Status layout_read(MegatronRead *read, const char *text, int *vpp) {
 // Chunks of equal size, but for what the ends hold beside their layers, or less.
 static Status ends_read(MegatronRead *read, int vpp) {
     FlagArgs *args = &read->args;
-    int first, last, chunks = read->pp * vpp;
+    int first, last;
+    if ((double)read->pp * vpp > read->num_layers + 2) return status_ok(); // refused as a split
+    int chunks = read->pp * vpp;
     TRY(args_int(args, "--decoder-first-pipeline-num-layers", 1, 0, &first));
     TRY(args_int(args, "--decoder-last-pipeline-num-layers", 1, 0, &last));
     bool embedding = args_has(args, "--account-for-embedding-in-pipeline-split");
@@ -131,9 +133,10 @@ static Status ends_read(MegatronRead *read, int vpp) {
 
 // What the even split of the contract would make otherwise: Megatron-LM wants it to divide.
 static Status split_check(MegatronRead *read, int vpp) {
-    int chunks = read->pp * vpp;
+    double chunks = (double)read->pp * vpp; // as many as GPUs times layers
     bool stated = cJSON_GetObjectItemCaseSensitive(read->parallel, "stages") != NULL;
-    if (stated || read->num_layers % chunks == 0) return status_ok();
+    if (stated || (chunks <= read->num_layers && read->num_layers % (int)chunks == 0))
+        return status_ok();
     return import_refuse(read->args.out, "--num-layers", "%d do not divide over pp %d x vpp %d",
                          read->num_layers, read->pp, vpp);
 }
@@ -145,6 +148,12 @@ Status megatron_read_pipeline(MegatronRead *read) {
     TRY(args_text(args, "--pipeline-model-parallel-layout", NULL, &layout));
     TRY(args_int(args, "--num-virtual-stages-per-pipeline-rank", 1, 1, &vpp));
     TRY(args_int(args, "--num-layers-per-virtual-pipeline-stage", 1, 0, &per_chunk));
+    if (vpp > read->num_layers + 2 || per_chunk > read->num_layers)
+        return import_refuse(args->out,
+                             vpp > 1 ? "--num-virtual-stages-per-pipeline-rank"
+                                     : "--num-layers-per-virtual-pipeline-stage",
+                             "%d is more than the model's %d layers", vpp > 1 ? vpp : per_chunk,
+                             read->num_layers);
     if (per_chunk > 0) {
         int counted = read->num_layers +
                       args_has(args, "--account-for-embedding-in-pipeline-split") +

@@ -16,7 +16,8 @@ typedef struct {
     Arena *arena;
     const char *name; // in that of the program
     const char *at;
-    int line, depth, nested;
+    int line, depth;
+    int nested, num_defaults; // scripts in words, words in ${NAME:-WORD}
     Variable variables[MAX_VARIABLES];
     int num_variables;
     ShellCommand out;

@@ -116,9 +116,11 @@ static void braces_add(Shell *shell, const char *inside, const char *whole, bool
         value_join(shell, &variable->words, piece);
     else if (variable && (*rest == '\0' || with_default))
         value_add(shell, &variable->words, quoted, piece, out);
-    else if (with_default)
+    else if (with_default && shell->num_defaults < MAX_NESTED) {
+        shell->num_defaults++;
         words_read(shell, rest + 1 + (rest[0] == ':'), quoted, piece, out);
-    else
+        shell->num_defaults--;
+    } else
         piece_add(shell->arena, piece, whole, strlen(whole));
 }
 

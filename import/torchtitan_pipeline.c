@@ -93,6 +93,9 @@ Status titan_read_pipeline(TitanRead *read) {
     TRY(schedule_read(read, &looped));
     TRY(titan_int(read, "parallelism", "pipeline_parallel_first_stage_less_layers", 0, 1, &first));
     TRY(titan_int(read, "parallelism", "pipeline_parallel_last_stage_less_layers", 0, 1, &last));
+    if (first > read->num_layers || last > read->num_layers)
+        return import_refuse(read->out, "parallelism.pipeline_parallel_first_stage_less_layers",
+                             "is more than the model's %d layers", read->num_layers);
     if (cJSON_GetArraySize(titan_key(read, "parallelism", "pipeline_parallel_split_points")) > 0)
         return import_refuse(read->out, "parallelism.pipeline_parallel_split_points",
                              "is not supported yet; expected module_fqns_per_model_part");

@@ -94,7 +94,7 @@ const char *job_slurm(const Job *job) {
     script_add(&script, "#!/bin/bash\n");
     add_directives(&script, job);
     job_add_head(&script, job);
-    job_add_body(&script, job, "$SLURM_SUBMIT_DIR");
+    job_add_body(&script, job, "${SLURM_SUBMIT_DIR:?submit this script with sbatch}");
     job_add_start(&script);
     add_node_check(&script, job);
     if (job->task->mpi)

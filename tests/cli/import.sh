@@ -114,6 +114,8 @@ said "--vocab-size: missing, and the file does not say how many tokens HuggingFa
 said '--pipeline-model-parallel-layout: "Ettx|L" is not a layout of E, t, m, L and |' \
     --pipeline-model-parallel-size 2 --pipeline-model-parallel-layout '"Ettx|L"'
 said '--num-layers: 8 do not divide over pp 1 x vpp 3' --num-virtual-stages-per-pipeline-rank 3
+said '--num-virtual-stages-per-pipeline-rank: 2000000000 is more than the model'"'"'s 8 layers' \
+    --pipeline-model-parallel-size 8 --num-virtual-stages-per-pipeline-rank 2000000000
 echo "$small" >line.txt
 refuses "line.txt: does not say on which machines it runs; give --cluster NAME:NODES (meshwright \
 clusters lists names)" import --from megatron line.txt

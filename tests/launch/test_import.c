@@ -52,6 +52,11 @@ static void blocks_are_not_followed(void) {
     expect_words("echo nothing", "");
 }
 
+static const char *no_value(void *context, const char *name) {
+    (void)context;
+    return strcmp(name, "N") == 0 ? "6" : NULL;
+}
+
 // Whatever stands there, reading ends.
 static void broken_scripts_end(void) {
     static const char *const scripts[] = {"pretrain.py 'a",
@@ -74,12 +79,18 @@ static void broken_scripts_end(void) {
         shell_command(scripts[i], "pretrain", &arena);
         arena_free(&arena);
     }
+    Arena arena = {0};
+    enum { DEEP = 20000 };
+    char *text = arena_alloc(&arena, 6 * DEEP + 1);
+    for (int i = 0; i < DEEP; i++) memcpy(text + 5 * i, "${A:-", 5);
+    memset(text + 5 * DEEP, '}', DEEP);
+    text[6 * DEEP] = '\0';
+    shell_command(text, "pretrain", &arena);
+    memset(text, '(', DEEP);
+    long long value;
+    CU_ASSERT(!shell_sum(text, no_value, NULL, &arena, &value));
+    arena_free(&arena);
     CU_PASS("all ended");
-}
-
-static const char *no_value(void *context, const char *name) {
-    (void)context;
-    return strcmp(name, "N") == 0 ? "6" : NULL;
 }
 
 static void sums_are_whole_numbers(void) {
