@@ -63,7 +63,7 @@ static Status precision_keys(const Scenario *scenario, KeyList *keys) {
 // What torchtitan always or never does.
 static Status switches_check(const Scenario *scenario, const Plan *plan) {
     const Training *t = &scenario->training;
-    bool sharded = plan->zero_stage == 3 && plan->dp * plan->cp > 1;
+    bool sharded = plan->zero_stage >= 2 && plan->dp * plan->cp > 1;
     if (t->optimizer != OPTIMIZER_ADAM)
         return titan_refuse(scenario, "training.optimizer", "adam", "%s has no key",
                             OPTIMIZER_NAMES[t->optimizer]);

@@ -25,7 +25,7 @@ const KeyRow TITAN_KEYS[] = {
     {"parallelism", "data_parallel_replicate_degree", KEY_INT, "1", "dp x cp / zero_group."},
     {"parallelism", "data_parallel_shard_degree", KEY_INT, "-1", "zero_group / cp: FSDP2."},
     {"parallelism", "fsdp_reshard_after_forward", KEY_TEXT, "default|always|never",
-     "reshard_after_forward."},
+     "zero_stage 3 with reshard_after_forward; without it, or 2."},
     {"parallelism", "tensor_parallel_degree", KEY_INT, "1", "tp, with sequence parallelism."},
     {"parallelism", "disable_loss_parallel", KEY_BOOL, NULL, "Loss over the split vocabulary."},
     {"parallelism", "enable_async_tensor_parallel", KEY_BOOL, NULL, "tp_comm_overlap."},

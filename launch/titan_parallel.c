@@ -12,11 +12,9 @@ static Status sharding_keys(const Scenario *scenario, const Plan *plan, KeyList 
                                 "unsharded weights beside tp %d, pp %d, cp %d are not possible",
                                 plan->tp, plan->pp, plan->cp);
         shard = 1;
-    } else if (ranks > 1 && plan->zero_stage != 3) {
-        return titan_refuse(scenario, "parallel.zero_stage",
-                            "3, or 3 with reshard_after_forward "
-                            "false",
-                            "sharding stage %d has no key", plan->zero_stage);
+    } else if (ranks > 1 && plan->zero_stage == 1) {
+        return titan_refuse(scenario, "parallel.zero_stage", "2 or 3",
+                            "sharding the optimizer alone has no key");
     } else if (ranks > 1) {
         if (plan->zero_group % plan->cp != 0)
             return titan_refuse(scenario, "parallel.zero_group", "a multiple of cp",
@@ -26,8 +24,9 @@ static Status sharding_keys(const Scenario *scenario, const Plan *plan, KeyList 
     }
     key_int(keys, "parallelism", "data_parallel_replicate_degree", plan->dp / shard);
     key_int(keys, "parallelism", "data_parallel_shard_degree", shard);
-    key_text(keys, "parallelism", "fsdp_reshard_after_forward",
-             plan->reshard_after_forward ? "always" : "never");
+    // Stage 2 is what FSDP2 does where it keeps the gathered weights (torchtitan's docs/fsdp.md).
+    bool reshards = plan->zero_stage != 2 && plan->reshard_after_forward;
+    key_text(keys, "parallelism", "fsdp_reshard_after_forward", reshards ? "always" : "never");
     return status_ok();
 }
 

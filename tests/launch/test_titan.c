@@ -88,6 +88,8 @@ static void degrees_are_written(void) {
            "data_parallel_replicate_degree = 2&data_parallel_shard_degree = 8");
     expect((Job){.parallel = "{\"zero_stage\": 0}"},
            "data_parallel_replicate_degree = 16&data_parallel_shard_degree = 1");
+    expect((Job){.parallel = "{\"zero_stage\": 2}"},
+           "data_parallel_shard_degree = 16&fsdp_reshard_after_forward = \"never\"");
     expect((Job){.parallel = "{\"reshard_after_forward\": false}"},
            "fsdp_reshard_after_forward = \"never\"");
     expect((Job){.parallel = "{\"cp\": 2, \"cp_method\": \"all-gather\"}"},
@@ -128,8 +130,8 @@ static void recomputation_and_precision_are_written(void) {
 
 static void what_cannot_run_is_refused(void) {
     expect_refused((Job){.parallel = "{\"zero_stage\": 1}"},
-                   "parallel.zero_stage: sharding stage 1 has no key: torchtitan cannot run this "
-                   "plan as priced; nearest: 3, or 3 with reshard_after_forward false");
+                   "parallel.zero_stage: sharding the optimizer alone has no key: torchtitan "
+                   "cannot run this plan as priced; nearest: 2 or 3");
     expect_refused((Job){.parallel = "{\"zero_stage\": 0, \"tp\": 2}"},
                    "parallel.zero_stage: unsharded weights beside tp 2, pp 1, cp 1 are not "
                    "possible: torchtitan cannot run this plan as priced; nearest: 3");
