@@ -1,4 +1,4 @@
-// The only C++ file: SimGrid 3.32 has no C interface for platforms. No exception leaves it.
+// C++: SimGrid 3.32 has no C interface for platforms. No exception leaves it.
 #include "sim/sgx.h"
 
 #include <simgrid/kernel/Timer.hpp>
