@@ -22,6 +22,7 @@ Status command_estimate(int argc, char **argv);
 Status command_simulate(int argc, char **argv);
 Status command_whatif(int argc, char **argv);
 Status command_compare(int argc, char **argv);
+Status command_report(int argc, char **argv);
 Status command_launch(int argc, char **argv);
 Status command_import(int argc, char **argv);
 Status command_models(int argc, char **argv);

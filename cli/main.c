@@ -24,7 +24,7 @@ static const Command COMMANDS[] = {
     {"models", "list and show the bundled models", command_models},
     {"clusters", "list and show the bundled clusters", command_clusters},
     {"compare", "set two plans or scenarios side by side, term by term", command_compare},
-    {"report", NULL, NULL},
+    {"report", "one page, or tables, of plans, simulations and grids", command_report},
     {"import", "read your own command line or configuration as a scenario", command_import},
     {"kernel", "price kernel shapes with a calibrated profile", command_kernel},
     {"validate", "predict published measurements and print the errors", command_validate},

@@ -1,33 +1,16 @@
 #include "cli/plan_files.h"
 
 #include "base/data_dir.h"
+#include "base/file_hash.h"
 #include "base/output_file.h"
 #include "cli/output.h"
+#include "cli/plan_view.h"
 #include "launch/launch.h"
 #include "planner/group_orders.h"
 #include "report/trace.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-// FNV-1a, 64 bits (Fowler, Noll, Vo, RFC 9923): names the bytes of profiles, no secret.
-static const uint64_t HASH_OF_NOTHING = UINT64_C(14695981039346656037);
-
-// Goes on with another file.
-static bool file_hash(const char *path, uint64_t *out) {
-    FILE *stream = fopen(path, "rb");
-    if (!stream) return false;
-    uint64_t hash = *out;
-    for (int c; (c = fgetc(stream)) != EOF;) {
-        hash ^= (uint64_t)c;
-        hash *= UINT64_C(1099511628211);
-    }
-    bool good = !ferror(stream);
-    fclose(stream);
-    *out = hash;
-    return good;
-}
 
 static const char *gpu_profile_path(const Scenario *scenario, Arena *arena) {
     const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(scenario->document, "cluster");
@@ -39,24 +22,22 @@ static const char *gpu_profile_path(const Scenario *scenario, Arena *arena) {
     return data_path(arena, "hw-profiles/gpus", scenario->cluster.gpu.name);
 }
 
-// Of groups of different machines all profiles, in their order.
-static bool profiles_hash(const Scenario *scenario, Arena *arena, uint64_t *out) {
+// Of groups of different machines of all profiles, in their order.
+static const char *profiles_hash(const Scenario *scenario, Arena *arena) {
     const Cluster *cluster = &scenario->cluster;
-    *out = HASH_OF_NOTHING;
-    if (!cluster->groups) return file_hash(gpu_profile_path(scenario, arena), out);
-    for (int i = 0; i < cluster_num_groups(cluster); i++)
-        if (!file_hash(cluster->groups[i].gpu.file, out)) return false;
-    return true;
+    const int num = cluster->groups ? cluster_num_groups(cluster) : 1;
+    const char **paths = ARENA_ARRAY(arena, num, const char *);
+    paths[0] = gpu_profile_path(scenario, arena);
+    for (int i = 0; cluster->groups && i < num; i++) paths[i] = cluster->groups[i].gpu.file;
+    return files_hash(paths, num, arena);
 }
 
 static cJSON *provenance(const Scenario *scenario, const PlannedEntry *best, Arena *arena) {
     cJSON *object = cJSON_CreateObject();
     cJSON_AddStringToObject(object, "version", "meshwright " MESHWRIGHT_VERSION);
     cJSON_AddStringToObject(object, "profile", scenario_gpus(scenario, arena));
-    uint64_t hash;
-    if (profiles_hash(scenario, arena, &hash))
-        cJSON_AddStringToObject(object, "profile_fnv1a64",
-                                arena_printf(arena, "%016" PRIx64, hash));
+    const char *hash = profiles_hash(scenario, arena);
+    if (hash) cJSON_AddStringToObject(object, "profile_fnv1a64", hash);
     cJSON *predicted = estimate_to_json(&best->estimate, &best->plan);
     cJSON_DeleteItemFromObjectCaseSensitive(predicted, "parallel"); // it stands beside
     cJSON_DeleteItemFromObjectCaseSensitive(predicted, "schema");
@@ -100,16 +81,26 @@ static Status launch_files_save(const Scenario *scenario, const Plan *plan, cons
     return status_ok();
 }
 
-static Status estimate_trace_save(const Scenario *scenario, const Plan *plan, const char *path,
-                                  Arena *arena) {
-    Estimate estimate;
-    EstimateParts parts;
-    TRY(estimate_plan(scenario, plan, arena, &estimate, &parts));
+static Status estimate_trace_save(const PlanView *view, const char *path, Arena *arena) {
+    const EstimateParts *parts = view->parts;
     const TraceTimeline timeline =
-        trace_estimate(&parts.program, &parts.prices, &parts.timeline, NULL, arena);
-    const TraceContext context = {
-        .scenario = scenario, .plan = plan, .program = &parts.program, .workload = &parts.workload};
+        trace_estimate(&parts->program, &parts->prices, &parts->timeline, NULL, arena);
+    const TraceContext context = {.scenario = view->scenario,
+                                  .plan = view->plan,
+                                  .program = &parts->program,
+                                  .workload = &parts->workload};
     return trace_save(path, &context, &timeline, 1);
+}
+
+static Status page_save(const PlanAnswer *answer, const PlanView *view, const char *path,
+                        Arena *arena) {
+    cJSON *tree = plan_answer_to_json(answer);
+    const Answer plans = {.kind = ANSWER_PLANS, .root = {.file = "plans", .item = tree}};
+    const ReportContents contents = {
+        .plans = view, .num_plans = 1, .answers = &plans, .num_answers = 1};
+    const Status status = page_report_save(&contents, path, arena);
+    cJSON_Delete(tree);
+    return status;
 }
 
 static Status report_save(const PlanAnswer *answer, const char *path) {
@@ -120,9 +111,9 @@ static Status report_save(const PlanAnswer *answer, const char *path) {
 }
 
 Status plan_files_check(const Scenario *scenario, const char *folder, Arena *arena) {
-    static const char *const NAMES[] = {"plan.json",        "launch.sh",       "launch.sbatch",
-                                        "launch-mpirun.sh", "torchtitan.toml", "launch.plan.json",
-                                        "trace.json",       "report.txt",      NULL};
+    static const char *const NAMES[] = {
+        "plan.json",        "launch.sh",  "launch.sbatch", "launch-mpirun.sh", "torchtitan.toml",
+        "launch.plan.json", "trace.json", "report.txt",    "report.html",      NULL};
     return folder_check_files(folder, NAMES, scenario, arena);
 }
 
@@ -136,7 +127,9 @@ Status plan_files_save(const PlanAnswer *answer, const char *folder, Arena *aren
     TRY(folder_make(folder));
     TRY(plan_save(scenario, best, arena_printf(arena, "%s/plan.json", folder), arena));
     TRY(launch_files_save(&placed, &best->plan, folder, arena, launchable));
-    TRY(estimate_trace_save(&placed, &best->plan, arena_printf(arena, "%s/trace.json", folder),
-                            arena));
-    return report_save(answer, arena_printf(arena, "%s/report.txt", folder));
+    PlanView view;
+    TRY(plan_view_make(&placed, &best->plan, true, arena, &view));
+    TRY(estimate_trace_save(&view, arena_printf(arena, "%s/trace.json", folder), arena));
+    TRY(report_save(answer, arena_printf(arena, "%s/report.txt", folder)));
+    return page_save(answer, &view, arena_printf(arena, "%s/report.html", folder), arena);
 }

@@ -3,6 +3,7 @@
 #include "base/data_dir.h"
 #include "base/output_file.h"
 #include "cli/output.h"
+#include "cli/plan_view.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
 #include "planner/share.h"
@@ -14,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *const FILE_NAMES[] = {"whatif.json", "whatif.txt", NULL};
+static const char *const FILE_NAMES[] = {"whatif.json", "whatif.txt", "report.html", NULL};
 
 // --- Before the work
 
@@ -91,6 +92,11 @@ static Status whatif_save(const Scenario *scenario, const WhatifResult *result, 
                           Arena *arena) {
     cJSON *tree = whatif_to_json(result);
     Status status = json_save(tree, arena_printf(arena, "%s/%s", folder, FILE_NAMES[0]));
+    const Answer grid = {.kind = ANSWER_GRID, .root = {.file = "whatif", .item = tree}};
+    const ReportContents contents = {.answers = &grid, .num_answers = 1, .scenario = scenario};
+    if (status.code == STATUS_OK)
+        status =
+            page_report_save(&contents, arena_printf(arena, "%s/%s", folder, FILE_NAMES[2]), arena);
     cJSON_Delete(tree);
     TRY(status);
     const char *path = arena_printf(arena, "%s/%s", folder, FILE_NAMES[1]);

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Renews the tables of docs/accuracy.md, predictions of published steps by `meshwright validate`, and
-# those of docs/calibration.md, one step calibrated by another (`validate --pairs`).
+# those of docs/calibration.md, one step calibrated by another (`validate --pairs`), and the scores
+# that reports show (published/accuracy.json).
 #
 # usage: docs/accuracy.sh [PROGRAM]
 # The bundled set is always there. The larger set is not part of this repository; TRAINING_ROWS names
@@ -37,6 +38,8 @@ pairs() {
 
 "$program" validate --worst 0 >"$folder/bundled"
 renew bundled "$folder/bundled"
+"$program" validate --json >"$folder/bundled.json"
+larger=
 pairs >"$folder/bundled-pairs"
 if [ -f "$cases" ] && [ -f "$rows" ]; then
     python3 "$cases" "$rows" >"$folder/cases.jsonl"
@@ -44,6 +47,8 @@ if [ -f "$cases" ] && [ -f "$rows" ]; then
     "$program" validate --data "$folder/cases.jsonl" --worst 10 | sed -n '/^Largest errors/,$p' >"$folder/worst"
     "$program" validate --data "$folder/cases.jsonl" --all --worst 0 | sed -n '/^$/,$p' | sed 1d >"$folder/assumed"
     for table in stated worst assumed; do renew $table "$folder/$table"; done
+    larger=$folder/stated.json
+    "$program" validate --data "$folder/cases.jsonl" --json >"$larger"
     pairs --data "$folder/cases.jsonl" >"$folder/pairs"
     page=$root/docs/calibration.md
     renew pairs "$folder/pairs"
@@ -53,3 +58,5 @@ else
 fi
 page=$root/docs/calibration.md
 renew bundled-pairs "$folder/bundled-pairs"
+python3 "$root/docs/accuracy_data.py" "$root/published/accuracy.json" \
+    "The larger set=$larger" "The bundled set=$folder/bundled.json"

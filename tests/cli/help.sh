@@ -45,7 +45,7 @@ grep -E '"family": "(megatron-sc21|llm.c)"' "$bundled" >steps.jsonl
 for i in 1 2 3 4 5 6; do
     echo " iteration $i/ 6 | elapsed time per iteration (ms): 900.$i | global batch size: 64 |"
 done >train.log
-for command in plan estimate simulate whatif compare launch import models clusters calibrate kernel validate profile; do
+for command in plan estimate simulate whatif compare report launch import models clusters calibrate kernel validate profile; do
     grep -q "^  $command " "$temp/help" || fail "--help does not list $command"
     meshwright "$command" --help >"$temp/command-help" || fail "$command --help"
     meshwright "$command" -h | cmp - "$temp/command-help"
@@ -53,6 +53,8 @@ for command in plan estimate simulate whatif compare launch import models cluste
         fail "$command --help: fewer than 2 examples"
     grep -q "^Examples:" "$temp/command-help" || fail "$command --help: no examples"
     [ "$command" != simulate ] || [ -x "$temp/bin/meshwright-sim" ] || continue
+    [ "$command" != report ] || # a build without node and npm has no page to make
+        ! meshwright report job.json --no-simulation 2>&1 >/dev/null | grep -q "no HTML reports" || continue
     [ "$command" != profile ] || continue # they need a GPU, and minutes
     [ -e out/plan.json ] || meshwright plan job.json -o out >/dev/null
     # Lines ending in a backslash go on in the next one.

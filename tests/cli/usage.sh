@@ -15,9 +15,6 @@ refuses 'meshwright: unknown command "estimat"; the nearest is estimate' estimat
 refuses 'meshwright: unknown command "xyzzy"; meshwright --help lists the commands' xyzzy
 refuses 'meshwright: unknown option --json before the command; meshwright --help shows how to begin' \
     --json plan job.json
-for command in report; do
-    refuses "meshwright: $command is not supported yet" $command job.json
-done
 
 refuses 'meshwright: estimate: no SCENARIO given; meshwright estimate --help shows examples' estimate
 refuses 'meshwright: launch: no PLAN given; meshwright launch --help shows examples' launch

@@ -1,0 +1,10 @@
+// base/file_hash.h - a short name for the bytes of files, so that they can be recognised again.
+#pragma once
+
+#include "base/arena.h"
+
+// FNV-1a of 64 bits as 16 hexadecimal digits; no secret. NULL where the file cannot be read.
+const char *file_hash(const char *path, Arena *arena);
+
+// Of several as if they were one: paths[num].
+const char *files_hash(const char *const *paths, int num, Arena *arena);

@@ -1,0 +1,144 @@
+// What-if: grids of changes as curves, and how much each resource limits.
+#include "report/answer_sections.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MAX_AXES = 16, NUM_FIGURES = 7 };
+
+static const DocumentColumn FIGURES[NUM_FIGURES] = {
+    {"step_time_s", "step time"},
+    {"step_time_low_s", "80 % interval from"},
+    {"step_time_high_s", "to"},
+    {"tokens_per_s", "tokens/s"},
+    {"mfu_frac", "MFU"},
+    {"memory_device_bytes", "memory"},
+    {"usd_per_1e9_tokens", "USD per 1e9 tokens"},
+};
+
+typedef struct {
+    const char *paths[MAX_AXES];
+    int num_axes;
+} Axes;
+
+static Status axes_read(const JsonNode *root, Arena *arena, Axes *out) {
+    const JsonNode vary = json_get(root, "vary");
+    TRY(json_expect_items(&vary, "axes", MAX_AXES, &out->num_axes));
+    for (int i = 0; i < out->num_axes; i++) {
+        const JsonNode axis = json_at(&vary, i), path = json_get(&axis, "path");
+        TRY(json_read_string(&path, arena, &out->paths[i]));
+    }
+    return status_ok();
+}
+
+static const char *point_text(const JsonNode *point, const JsonNode *answer) {
+    const JsonNode error = json_get(point, "error"), fits = json_get(answer, "fits");
+    if (cJSON_IsString(error.item)) return error.item->valuestring;
+    return cJSON_IsFalse(fits.item) ? "does not fit" : "";
+}
+
+static Status point_row(cJSON *section, const JsonNode *point, const Axes *axes, Arena *arena) {
+    const JsonNode values = json_get(point, "values"), answer = json_get(point, "answer");
+    const JsonNode parallel = json_get(&answer, "parallel");
+    TRY(json_expect_object(&values));
+    cJSON *row = section_row(section);
+    for (int i = 0; i < axes->num_axes; i++)
+        row_value(row, cJSON_GetObjectItemCaseSensitive(values.item, axes->paths[i]));
+    for (int k = 0; k < NUM_FIGURES; k++) {
+        double value = NAN;
+        if (json_is_present(&answer)) TRY(number_at(&answer, FIGURES[k].key, k == 0, &value));
+        row_number(row, value);
+    }
+    row_text(row, json_is_present(&parallel) ? parallel_text(parallel.item, arena) : NULL);
+    row_text(row, point_text(point, &answer));
+    return status_ok();
+}
+
+Status grid_sections(Document *document, const Answer *answer, Arena *arena) {
+    const JsonNode points = json_get(&answer->root, "points");
+    const JsonNode replan = json_get(&answer->root, "replan");
+    DocumentColumn columns[MAX_AXES + NUM_FIGURES + 2];
+    Axes axes;
+    TRY(axes_read(&answer->root, arena, &axes));
+    TRY(json_expect_array(&points));
+    for (int i = 0; i < axes.num_axes; i++)
+        columns[i] = (DocumentColumn){axes.paths[i], axes.paths[i]};
+    memcpy(columns + axes.num_axes, FIGURES, sizeof FIGURES);
+    columns[axes.num_axes + NUM_FIGURES] = (DocumentColumn){"plan", "plan"};
+    columns[axes.num_axes + NUM_FIGURES + 1] = (DocumentColumn){"note", "note"};
+    const int num_points = json_size(&points);
+    const int num_rows = num_points < SECTION_MAX_ROWS ? num_points : SECTION_MAX_ROWS;
+    const SectionSpec spec = {
+        .id = "whatif",
+        .title = "Step time over the changes",
+        .text = "Lines are estimates, bands their 80 % intervals; points that do not fit or are "
+                "not legal are in the table alone.",
+        .chart = "curve",
+        .columns = columns,
+        .num_columns = axes.num_axes + NUM_FIGURES + 2,
+    };
+    document_part(document, answer_title(answer, "What if", arena),
+                  cJSON_IsTrue(replan.item) ? "Planned anew at each point."
+                                            : "The same plan at each point.");
+    cJSON *section = document_section(document, &spec);
+    cJSON_AddNumberToObject(section_data(section), "num_axes", axes.num_axes);
+    for (int i = 0; i < num_rows; i++) {
+        const JsonNode point = json_at(&points, i);
+        TRY(point_row(section, &point, &axes, arena));
+    }
+    if (num_rows < num_points)
+        section_add_text(section, arena_printf(arena, "The first %d of %d points are shown.",
+                                               num_rows, num_points));
+    return status_ok();
+}
+
+// --- Sensitivity
+
+// A machine with more (less) of one resource: its factor and its step, NAN where it does not fit.
+static Status case_cells(cJSON *row, const JsonNode *side) {
+    static const char *const keys[] = {"factor", "step_time_s"};
+    for (int i = 0; i < 2; i++) {
+        double value;
+        TRY(number_at(side, keys[i], false, &value));
+        row_number(row, value);
+    }
+    return status_ok();
+}
+
+Status sensitivity_sections(Document *document, const Answer *answer, Arena *arena) {
+    static const DocumentColumn columns[] = {
+        {"resource", "resource"},
+        {"more_factor", "more"},
+        {"more_step_time_s", "step with more of it"},
+        {"less_factor", "less"},
+        {"less_step_time_s", "step with less of it"},
+        {"base_step_time_s", "step as it is"},
+    };
+    const SectionSpec spec = {
+        .id = "sensitivity",
+        .title = "What limits the job",
+        .text = "The step with a little more and a little less of one resource at a time.",
+        .chart = "tornado",
+        SECTION_COLUMNS(columns),
+    };
+    const JsonNode sensitivity = json_get(&answer->root, "sensitivity");
+    const JsonNode base = json_get(&sensitivity, "base"), rows = json_get(&sensitivity, "rows");
+    double base_s;
+    TRY(json_expect_object(&sensitivity));
+    TRY(json_expect_array(&rows));
+    TRY(number_at(&base, "step_time_s", false, &base_s));
+    document_part(document, answer_title(answer, "Sensitivity", arena), NULL);
+    cJSON *section = document_section(document, &spec);
+    for (int i = 0; i < json_size(&rows); i++) {
+        const JsonNode entry = json_at(&rows, i), name = json_get(&entry, "resource");
+        const JsonNode better = json_get(&entry, "better"), worse = json_get(&entry, "worse");
+        const char *text;
+        TRY(json_read_string(&name, arena, &text));
+        cJSON *row = section_row(section);
+        row_text(row, text);
+        TRY(case_cells(row, &better));
+        TRY(case_cells(row, &worse));
+        row_number(row, base_s);
+    }
+    return status_ok();
+}

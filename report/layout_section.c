@@ -1,0 +1,133 @@
+#include "config/node_order.h"
+#include "report/plan_sections.h"
+
+static const char *stage_layers(const Plan *plan, int stage, Arena *arena) {
+    const char *text = "";
+    for (int k = 0; k < plan->vpp; k++) {
+        const PlanChunk *chunk = &plan->chunks[plan_rank_chunk(plan, stage, k)];
+        if (chunk->num_layers == 0) continue;
+        const int last = chunk->first_layer + chunk->num_layers - 1;
+        const char *join = text[0] ? ", " : "";
+        text = last == chunk->first_layer
+                   ? arena_printf(arena, "%s%s%d", text, join, last)
+                   : arena_printf(arena, "%s%s%d-%d", text, join, chunk->first_layer, last);
+    }
+    return text[0] ? text : "none";
+}
+
+static const char *stage_extras(const Plan *plan, int stage, Arena *arena) {
+    const char *text = "";
+    if (plan->vocab_barriers) return "a share of embedding and loss";
+    for (int k = 0; k < plan->vpp; k++) {
+        const PlanChunk *chunk = &plan->chunks[plan_rank_chunk(plan, stage, k)];
+        if (chunk->embedding) text = arena_printf(arena, "%s%sembedding", text, *text ? ", " : "");
+        if (chunk->num_mtp)
+            text = arena_printf(arena, "%s%s%d MTP", text, *text ? ", " : "", chunk->num_mtp);
+        if (chunk->loss) text = arena_printf(arena, "%s%sloss", text, *text ? ", " : "");
+    }
+    return text;
+}
+
+// Where a GPU stands.
+typedef struct {
+    int node, index; // of the GPU in it
+} GpuPlace;
+
+static GpuPlace place_of_gpu(const Cluster *cluster, int64_t gpu) {
+    const int group = cluster_group_of_gpu(cluster, gpu);
+    const Cluster *machines = cluster_group(cluster, group);
+    const int64_t in_group = gpu - cluster_group_first_gpu(cluster, group);
+    return (GpuPlace){
+        .node =
+            cluster_group_first_node(cluster, group) + (int)(in_group / machines->gpus_per_node),
+        .index = (int)(in_group % machines->gpus_per_node),
+    };
+}
+
+// node, GPU, rank, stage, dp, cp, tp: ranks are numbered tp, cp, dp, pp from fast to slow.
+static void gpu_add(cJSON *gpus, const Cluster *cluster, const Plan *plan, int64_t rank) {
+    const GpuPlace place = place_of_gpu(cluster, cluster_gpu_of_rank(cluster, rank));
+    const int64_t stage = rank / plan_stage_gpus(plan);
+    const int cells[] = {
+        place.node,
+        place.index,
+        (int)rank,
+        (int)stage,
+        (int)(rank / (plan->tp * plan->cp) % plan->dp),
+        (int)(rank / plan->tp % plan->cp),
+        (int)(rank % plan->tp),
+    };
+    cJSON_AddItemToArray(gpus, cJSON_CreateIntArray(cells, sizeof cells / sizeof *cells));
+}
+
+static void gpus_draw(cJSON *section, const PlanView *view, Arena *arena) {
+    const Plan *plan = view->plan;
+    Cluster cluster = view->scenario->cluster;
+    if (plan->node_order) cluster.order = plan->node_order;
+    const int64_t of_stage = plan_stage_gpus(plan), num_gpus = of_stage * plan->pp;
+    int64_t shown = of_stage;
+    if (num_gpus > LAYOUT_MAX_GPUS) {
+        shown = LAYOUT_MAX_GPUS / plan->pp;
+        shown -= shown % cluster.gpus_per_node; // whole nodes
+        if (shown < cluster.gpus_per_node) shown = cluster.gpus_per_node;
+        if (shown > of_stage) shown = of_stage;
+    }
+    cJSON *data = section_data(section);
+    cJSON_AddNumberToObject(data, "gpus_per_node", cluster.gpus_per_node);
+    cJSON_AddNumberToObject(data, "pp", plan->pp);
+    cJSON *gpus = cJSON_AddArrayToObject(data, "gpus");
+    for (int stage = 0; stage < plan->pp; stage++)
+        for (int64_t i = 0; i < shown; i++) gpu_add(gpus, &cluster, plan, stage * of_stage + i);
+    if (shown < of_stage)
+        section_add_text(section, arena_printf(arena,
+                                               "Drawn are the first %lld GPUs of each stage's "
+                                               "%lld; the others repeat them.",
+                                               (long long)shown, (long long)of_stage));
+}
+
+static const char *layout_text(const Plan *plan, Arena *arena) {
+    const char *experts =
+        plan->ep > 1
+            ? arena_printf(arena, ", experts spread over %d of a stage's GPUs (ep)", plan->ep)
+            : "";
+    return arena_printf(
+        arena,
+        "Layers are dealt to %d pipeline stage%s (pp). In a stage each layer is split over %d "
+        "GPU%s (tp), each sequence over %d (cp), and %d cop%s (dp) share the batch%s.",
+        plan->pp, plan->pp > 1 ? "s" : "", plan->tp, plan->tp > 1 ? "s" : "", plan->cp, plan->dp,
+        plan->dp > 1 ? "ies" : "y", experts);
+}
+
+void layout_section(Document *document, const PlanView *view, Arena *arena) {
+    static const DocumentColumn columns[] = {
+        {"stage", "stage"},     {"first_rank", "ranks from"},
+        {"last_rank", "to"},    {"layers", "layers"},
+        {"also", "also holds"}, {"tp", "tp"},
+        {"cp", "cp"},           {"dp", "dp"},
+        {"ep", "ep"},           {"microbatches", "micro-batches"},
+    };
+    const SectionSpec spec = {
+        .id = "layout",
+        .title = "Which GPU does what",
+        .text = layout_text(view->plan, arena),
+        .chart = "layout",
+        SECTION_COLUMNS(columns),
+    };
+    const Plan *plan = view->plan;
+    const double of_stage = (double)plan_stage_gpus(plan);
+    cJSON *section = document_section(document, &spec);
+    for (int stage = 0; stage < plan->pp; stage++) {
+        cJSON *row = section_row(section);
+        row_number(row, stage);
+        row_number(row, stage * of_stage);
+        row_number(row, (stage + 1) * of_stage - 1);
+        row_text(row, stage_layers(plan, stage, arena));
+        row_text(row, stage_extras(plan, stage, arena));
+        row_number(row, plan->tp);
+        row_number(row, plan->cp);
+        row_number(row, plan->dp);
+        row_number(row, plan->ep);
+        row_number(row, (double)plan->num_microbatches);
+    }
+    gpus_draw(section, view, arena);
+}

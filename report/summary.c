@@ -1,0 +1,109 @@
+#include "report/summary.h"
+
+#include "report/report.h"
+#include "report/units.h"
+
+#include <math.h>
+
+// "each layer over 4 GPUs, each sequence over 2, ...": the ways in which the plan splits.
+static const char *splits_text(const Plan *plan, Arena *arena) {
+    const struct {
+        int degree;
+        const char *before, *after;
+    } splits[] = {
+        {plan->tp, "every layer is split over", "GPUs (tensor parallel)"},
+        {plan->cp, "every sequence over", "(context parallel)"},
+        {plan->pp, "the layers are dealt to", "groups of GPUs in line (pipeline stages)"},
+        {plan->ep, "experts are spread over", "GPUs (expert parallel)"},
+        {plan->dp, "the batch is shared by", "copies of all that (data parallel)"},
+    };
+    const char *text = "";
+    for (size_t i = 0; i < sizeof splits / sizeof *splits; i++)
+        if (splits[i].degree > 1)
+            text = arena_printf(arena, "%s%s%s %d %s", text, text[0] ? ", " : "", splits[i].before,
+                                splits[i].degree, splits[i].after);
+    return text[0] ? text : "one GPU does it all";
+}
+
+static const char *fit_text(const Estimate *e, Arena *arena) {
+    char needed[UNITS_SIZE], available[UNITS_SIZE];
+    units_bytes(e->memory.device_bytes, needed);
+    units_bytes(e->memory_available_bytes, available);
+    if (e->fits)
+        return arena_printf(arena, "It fits: the fullest GPU needs %s of its %s.", needed,
+                            available);
+    return arena_printf(arena, "It does not fit: the fullest GPU needs %s and has %s.", needed,
+                        available);
+}
+
+const char *summary_of_plan(const PlanView *view, Arena *arena) {
+    const Estimate *e = view->estimate;
+    const Scenario *scenario = view->scenario;
+    const Training *training = &scenario->training;
+    char step[UNITS_SIZE], low[UNITS_SIZE], high[UNITS_SIZE], rate[UNITS_SIZE], mfu[UNITS_SIZE];
+    char tokens[UNITS_SIZE], usd[UNITS_SIZE];
+    units_seconds(e->step_time_s, step);
+    units_seconds(e->step_time_low_s, low);
+    units_seconds(e->step_time_high_s, high);
+    units_count(e->tokens_per_s, rate);
+    units_percent(e->mfu_frac, mfu);
+    units_count((double)training->seq_len * (double)training->global_batch, tokens);
+    units_usd(e->usd_per_1e9_tokens, usd);
+    return arena_printf(
+        arena,
+        "To train %s on %d GPUs: %s. One step of %lld sequences (%s tokens) should take %s; with "
+        "80 %% certainty it takes between %s and %s. That is %s tokens a second, %s of what the "
+        "GPUs could compute at their best, at %s for a billion tokens. %s What a step waits for "
+        "besides computing: %s.",
+        scenario->model.name, scenario->cluster.num_gpus, splits_text(view->plan, arena),
+        (long long)training->global_batch, tokens, step, low, high, rate, mfu, usd,
+        fit_text(e, arena), report_exposed(e, arena));
+}
+
+const char *summary_of_simulation(const PlanView *view, Arena *arena) {
+    const SimResult *result = view->simulation;
+    char step[UNITS_SIZE];
+    if (!result) return NULL;
+    units_seconds(result->step_time_s, step);
+    const double difference = result->step_time_s / result->estimate_step_time_s - 1;
+    const char *beside = fabs(difference) < 5e-4 ? "as estimated"
+                                                 : arena_printf(arena, "%.1f %% %s than estimated",
+                                                                fabs(difference) * 100,
+                                                                difference < 0 ? "less" : "more");
+    return arena_printf(arena,
+                        "Played message by message on a simulated network with shared links it "
+                        "takes %s, %s.",
+                        step, beside);
+}
+
+// The best of a list that comes without its plan.
+static const char *best_text(const JsonNode *best, Arena *arena) {
+    char step[UNITS_SIZE];
+    double step_s;
+    const JsonNode parallel = json_get(best, "parallel");
+    if (number_at(best, "step_time_s", true, &step_s).code != STATUS_OK) return "";
+    return arena_printf(arena, "The first plan, %s, takes %s a step. ",
+                        parallel_text(parallel.item, arena), units_seconds(step_s, step));
+}
+
+const char *summary_of_answer(const Answer *answer, bool with_plan, Arena *arena) {
+    if (answer->kind != ANSWER_PLANS) return NULL;
+    const JsonNode plans = json_get(&answer->root, "plans");
+    const JsonNode best = json_at(&plans, 0), second = json_at(&plans, 1);
+    const JsonNode noise = json_get(&second, "within_noise_of_best");
+    const JsonNode parallel = json_get(&second, "parallel");
+    const char *first = with_plan ? "" : best_text(&best, arena);
+    double best_s, second_s;
+    const JsonNode axes = json_get(&answer->root, "pareto");
+    if (json_size(&plans) == 0)
+        return "Nothing fits: no way to split this job leaves every GPU enough memory.";
+    if (number_at(&best, "step_time_s", true, &best_s).code != STATUS_OK ||
+        number_at(&second, "step_time_s", true, &second_s).code != STATUS_OK)
+        return first[0] ? first : NULL;
+    if (json_is_present(&axes)) return first[0] ? first : NULL; // a trade, not a ranking
+    return arena_printf(
+        arena, "%sThe next one, %s, takes %.2f %% %s%s.", first,
+        parallel_text(parallel.item, arena), fabs(second_s / best_s - 1) * 100,
+        second_s < best_s ? "less" : "more",
+        cJSON_IsTrue(noise.item) ? ", which is within the noise: try both if you can" : "");
+}

@@ -1,0 +1,47 @@
+// Quantities as people read them, by the unit that a column's key ends with. The same rules as
+// document_cell_text in report/document.c.
+
+const plain = (value) => {
+  const size = Math.abs(value);
+  let decimals = size >= 99.95 || size === 0 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
+  if (Number.isInteger(value) && size < 1000) decimals = 0;
+  return value.toFixed(decimals);
+};
+
+const scaled = (value, units) => {
+  let unit = 0;
+  while (unit + 1 < units.length && Math.abs(value) >= 999.5) {
+    value /= 1e3;
+    unit++;
+  }
+  return units[unit] ? `${plain(value)} ${units[unit]}` : plain(value);
+};
+
+export const seconds = (value) => scaled(value * 1e9, ["ns", "us", "ms", "s"]);
+export const bytes = (value) => scaled(value, ["B", "kB", "MB", "GB", "TB", "PB"]);
+export const count = (value) => scaled(value, ["", "k", "M", "G", "T"]);
+export const percent = (value) => `${(value * 100).toFixed(1)} %`;
+
+const flops = (value) =>
+  value >= 1e15 && value < 1e16
+    ? `${(value / 1e12).toFixed(0)} TFLOP/s`
+    : scaled(value, ["", "k", "M", "G", "T", "P", "E"].map((prefix) => `${prefix}FLOP/s`));
+
+const RULES = [
+  [/flops_per_s(_per_gpu)?$/, flops],
+  [/bytes_per_s$/, (value) => `${bytes(value)}/s`],
+  [/_bytes$/, bytes],
+  [/_per_s(_per_gpu)?$/, count],
+  [/_s$/, seconds],
+  [/_frac$/, percent],
+  [/_tokens$/, plain],
+];
+
+// A cell of a column as text.
+export function cellText(key, cell) {
+  if (cell === null || cell === undefined) return "";
+  if (typeof cell !== "number") return String(cell);
+  if (cell === 0) return "0";
+  const rule = RULES.find(([pattern]) => pattern.test(key));
+  return rule ? rule[1](cell) : String(Number(cell.toPrecision(6)));
+}

@@ -1,0 +1,186 @@
+#!/bin/sh
+# `report`: what it takes, what it refuses, the same tables in every format, and that no name of a
+# model or file becomes markup, a formula or another cell.
+set -eu
+command -v python3 >/dev/null || exit 77
+. tests/support.sh
+accuracy=$PWD/docs/accuracy.md
+scores=$PWD/published/accuracy.json
+cd "$temp"
+
+cat >job.json <<'END'
+{"schema": 1, "model": "llama-3.1-8b", "cluster": "dgx-h100:2",
+ "training": {"seq_len": 4096, "global_batch": 64, "precision": "bf16"},
+ "parallel": {"tp": 2, "pp": 4, "vpp": 2}}
+END
+answers 0 plan job.json --top 3 --json
+mv stdout plans.json
+answers 0 whatif job.json --vary training.global_batch=32,64,128 --json
+mv stdout grid.json
+answers 0 estimate job.json --json
+mv stdout estimate.json
+cat >sensitivity.json <<'END'
+{"schema": 1, "sensitivity": {"base": {"step_time_s": 2}, "rows": [
+  {"resource": "compute", "better": {"factor": 1.2, "step_time_s": 1.8}, "worse": {"factor": 0.8, "step_time_s": 2.4}},
+  {"resource": "memory", "better": {"factor": 1.2, "step_time_s": 2}, "worse": {"factor": 0.8}}]}}
+END
+simulation=
+if [ -x "${MESHWRIGHT_SIM-}" ]; then
+    answers 0 simulate job.json --json
+    mv stdout simulation.json
+    simulation=simulation.json
+fi
+# shellcheck disable=SC2086 # a list of words
+for format in json md csv; do
+    answers 0 report job.json plans.json grid.json estimate.json sensitivity.json $simulation \
+        --format $format -o "all.$format"
+    [ "$(cat stdout)" = "The report is all.$format." ] || fail "-o and an answer on standard output"
+    answers 0 report job.json plans.json grid.json estimate.json sensitivity.json $simulation \
+        --format $format
+    cmp stdout "all.$format" || fail "$format: another time, other bytes"
+done
+answers 0 estimate job.json --json
+mv stdout estimate.out
+
+# The figures are those of the answers; the formats have the same cells.
+python3 - "${simulation:-none}" <<'END'
+import csv, json, sys
+
+report = json.load(open("all.json"))
+sections = {s["id"]: s for part in report["parts"] for s in part["sections"]}
+need = ["figures", "layout", "waterfall", "parts", "memory", "timeline", "alternatives", "pareto",
+        "whatif", "alternatives-2", "sensitivity", "files", "assumptions", "accuracy"]
+if sys.argv[1] != "none":
+    need += ["simulation", "links", "path", "simulation-2"]
+assert not [name for name in need if name not in sections], sections.keys()
+estimate = json.load(open("estimate.out"))
+
+def column(name, key):
+    section = sections[name]
+    at = [c["key"] for c in section["columns"]].index(key)
+    return [row[at] for row in section["rows"]]
+
+assert column("figures", "step_time_s") == [estimate["step_time_s"]]
+near = lambda a, b: abs(a - b) <= 1e-9 * abs(b)
+waterfall = column("waterfall", "time_s")
+assert near(sum(waterfall[:-1]), waterfall[-1]) and near(waterfall[-1], estimate["step_time_s"])
+assert near(max(column("memory", "device_bytes")), estimate["memory_device_bytes"])
+assert len(sections["memory"]["rows"]) == 4
+parts = [c["key"] for c in sections["memory"]["columns"]][1:8]
+for i, whole in enumerate(column("memory", "device_bytes")):
+    assert near(sum(column("memory", key)[i] for key in parts), whole)
+gpus = sections["layout"]["data"]["gpus"]
+assert sorted(gpu[2] for gpu in gpus) == list(range(16)) and len({tuple(g[:2]) for g in gpus}) == 16
+plans = json.load(open("plans.json"))["plans"]
+assert column("alternatives", "step_time_s") == [plan["step_time_s"] for plan in plans]
+assert column("whatif", "training.global_batch") == [32, 64, 128]
+assert column("sensitivity", "less_step_time_s") == [2.4, None]
+runs = sections["timeline"]["data"]["runs"]
+assert len(runs) == (2 if sys.argv[1] != "none" else 1)
+for run in runs:
+    tick = sections["timeline"]["data"]["tick_s"]
+    for track, row in zip(run["tracks"], sections["timeline"]["rows"]):
+        cells = track["slices"]
+        slices = [cells[i:i + 5] for i in range(0, len(cells), 5)]
+        forwards = {(s[3], s[4]) for s in slices if s[2] == 0}
+        assert len(forwards) == 2 * 64 / 2, "a forward each chunk and micro-batch"
+        assert all(0 <= s[0] and s[0] + s[1] <= run["end"] + 1 for s in slices)
+        computing = sum(s[1] for s in slices if s[2] <= 4) * tick
+        assert abs(computing - row[2]) < 1e-3 * row[2] + 400 * tick
+        work = [s for s in slices if s[2] <= 4]
+        assert all(a[0] + a[1] <= b[0] + 1 for a, b in zip(work, work[1:])), "one computation at a time"
+
+rows = list(csv.reader(open("all.csv")))
+assert rows[0] == ["section", "row", "column", "value"] and all(len(row) == 4 for row in rows)
+flat = {}
+for section, row, key, value in rows[1:]:
+    flat.setdefault(section, {}).setdefault(int(row), []).append(value)
+for name, section in sections.items():
+    assert len(flat.get(name, {})) == len(section["rows"]), name
+assert [float(v) for v in flat["waterfall"][1][1:]] == [float("%.15g" % v) for v in sections["waterfall"]["rows"][0][1:]]
+text = open("all.md").read()
+for section in sections.values():
+    assert "### " in text and f"| {section['columns'][0]['title']} |".replace("_", "\\_").replace("#", "\\#") in text, section["id"]
+END
+
+# Names of all kinds of characters stay names.
+mkdir "it's <b> & \"q\""
+python3 - <<'END'
+import json
+name = "<script>alert(1)</script>\"'`|\n=cmd</script><!--"
+model = json.loads("""{"model_type": "llama", "hidden_size": 512, "intermediate_size": 1024,
+ "num_hidden_layers": 4, "num_attention_heads": 8, "vocab_size": 1000}""")
+job = {"schema": 1, "model": {**model, "name": name}, "cluster": "dgx-h100:1",
+       "training": {"seq_len": 512, "global_batch": 64, "precision": "bf16"}}
+folder = "it's <b> & \"q\""
+json.dump(job, open(f"{folder}/<img src=x onerror=alert(2)>\n.json", "w"))
+grid = json.load(open("grid.json"))
+grid["points"][0]["error"] = "=HYPERLINK(\"x\"),</script><script>alert(3)</script>"
+json.dump(grid, open(f"{folder}/@grid.json", "w"))
+END
+for format in json md csv; do
+    answers 0 report --no-simulation --format $format -o "evil.$format" "it's <b> & \"q\""/*
+done
+python3 - <<'END'
+import csv, json
+rows = list(csv.reader(open("evil.csv", newline="")))
+assert all(len(row) == 4 for row in rows)
+assert not [row for row in rows if row[3][:1] in ("=", "@")], "a formula"
+text = open("evil.md").read()
+assert "<script" not in text and "<img" not in text and "<b>" not in text
+assert "<script>alert(1)</script>" in json.load(open("evil.json"))["title"]
+END
+
+# HTML, where this build has its page: no name ends the document that the page carries.
+rc=0
+"$MESHWRIGHT" report job.json --no-simulation -o page.html 2>stderr || rc=$?
+if [ $rc -eq 0 ]; then
+    [ "$(wc -c <page.html)" -lt 2500000 ] || fail "page.html is too large"
+    answers 0 report --no-simulation -o evil.html "it's <b> & \"q\""/*
+    [ "$(grep -c -i '<script>alert' evil.html)" -eq 0 ] || fail "a model's name is a script"
+    [ "$(grep -c -o '<script' page.html)" -eq "$(grep -c -o '<script' evil.html)" ] || fail "evil.html: more scripts"
+    if grep -q -E 'https?://[^ "]*\.(js|css|woff2?|png)|@import|<link rel="stylesheet' page.html; then fail "page.html asks for files"; fi
+    answers 0 plan job.json -o out
+    [ -s out/report.html ] || fail "plan -o: no report.html"
+    answers 0 whatif job.json --vary training.seq_len=2048,4096 -o grid
+    [ -s grid/report.html ] || fail "whatif -o: no report.html"
+else
+    [ $rc -eq 3 ] || fail "report without its page: exit $rc"
+    grep -q '^meshwright: this build has no HTML reports: ' stderr || fail "$(cat stderr)"
+    [ ! -e page.html ] || fail "a page from nowhere"
+fi
+
+# Refusals, before any work, with nothing left behind.
+refuses 'meshwright: report: no FILE given; meshwright report --help shows examples' report
+refuses 'meshwright: --format: "pdf" is unknown; expected html, md, csv or json' report job.json --format pdf
+refuses 'nofolder/x.md: cannot be written: there is no folder nofolder' \
+    report job.json --format md -o nofolder/x.md
+refuses 'job.json: is the input job.json; expected another file to write' \
+    report job.json --format md -o job.json
+refuses 'missing.json: cannot be read: No such file or directory' report missing.json --format md
+echo '{"schema": 1}' >other.json
+refuses 'other.json: is nothing a report is made of; expected a plan.json, or what plan, estimate, simulate or whatif print with --json' \
+    report job.json other.json --format md -o new.md
+sed 's/"step_time_s"/"step_time"/' plans.json >broken.json
+refuses 'broken.json: plans[0].step_time_s: missing; expected a number' report broken.json --format md -o new.md
+echo '{"vary": [], "points": []}' >broken.json
+run_program report broken.json --format md -o new.md
+[ $rc -eq 2 ] || fail "a grid without axes: exit $rc"
+[ ! -e new.md ] || fail "a refusal left a file"
+
+# The scores that reports show are those of docs/accuracy.md.
+python3 - "$accuracy" "$scores" <<'END'
+import json, re, sys
+
+text = open(sys.argv[1]).read()
+for entry, mark in zip(json.load(open(sys.argv[2]))["sets"], ("stated", "bundled")):
+    table = text.split(f"<!-- {mark} begins -->")[1].split(f"<!-- {mark} ends -->")[0]
+    rows = {m[1]: m for m in re.finditer(r"^(\S+|ALL stated) +(\d+) +\d+ +\d+ +(\S+) % +(\S+) % +(\S+) % +(\S+) % +(\S+) %", table, re.M)}
+    assert len(rows) == len(entry["families"]) + 1, rows.keys()
+    for score in entry["families"] + [{**entry["all"], "family": "ALL stated"}]:
+        row = rows[score["family"]]
+        keys = ["mape_frac", "median_frac", "p90_frac", "bias_frac", "inside_interval_frac"]
+        assert int(row[2]) == score["num_cases"]
+        for i, key in enumerate(keys):
+            assert abs(float(row[3 + i]) - 100 * score[key]) < 0.051, (score["family"], key)
+END

@@ -1,0 +1,138 @@
+// Opens reports in Chromium and checks what a person would: every chart has its data and its table,
+// nothing complains, nothing leaves the page, no text of the job becomes markup, keys suffice.
+// usage: node check.mjs FOLDER REPORT.html...      pictures of each go to FOLDER
+import assert from "node:assert/strict";
+import { statSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { launch, open, picture } from "./browser.mjs";
+
+const MAX_BYTES = 2.5e6;
+const SCRIPTS = 2; // the document and the page's own
+const [folder, ...files] = process.argv.slice(2);
+
+const documentOf = (page) =>
+  page.evaluate(() => JSON.parse(document.getElementById("document").textContent));
+
+// What ECharts holds of a chart, and how much of it is on the page.
+const drawnOf = (page, id) =>
+  page.evaluate((name) => {
+    const place = document.getElementById(`chart-${name}`);
+    const series = window.meshwrightCharts.instance(name).getOption().series;
+    const canvas = place.querySelector("canvas");
+    let colours = 0;
+    if (canvas) {
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      const seen = new Set();
+      for (let i = 0; i < data.length; i += 4 * 37) seen.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);
+      colours = seen.size;
+    }
+    return {
+      items: Number(place.dataset.items),
+      points: series.reduce((sum, one) => sum + one.data.length, 0),
+      shapes: place.querySelectorAll("svg path").length,
+      colours,
+      label: place.getAttribute("aria-label"),
+      role: place.getAttribute("role"),
+    };
+  }, id);
+
+async function checkChart(page, section) {
+  const drawn = await drawnOf(page, section.id);
+  assert.ok(drawn.items > 0 && drawn.points >= drawn.items, `${section.id}: ${JSON.stringify(drawn)}`);
+  assert.ok(drawn.shapes > 2 || drawn.colours > 3, `${section.id}: nothing drawn ${JSON.stringify(drawn)}`);
+  assert.equal(drawn.role, "img");
+  assert.ok(drawn.label.includes(section.title));
+  // Items that stand for rows of the table are as many as its rows.
+  const rowItems = ["waterfall", "scatter"];
+  if (rowItems.includes(section.chart)) assert.equal(drawn.items, section.rows.length, section.id);
+  if (section.chart === "layout") assert.equal(drawn.items, section.data.gpus.length);
+  if (section.chart === "memory")
+    assert.equal(drawn.items, section.rows.length * (section.columns.length - 3));
+}
+
+async function checkSections(page, report) {
+  let charts = 0;
+  for (const part of report.parts)
+    for (const section of part.sections) {
+      const block = page.locator(`#section-${section.id}`);
+      assert.equal(await block.locator("h3").textContent(), section.title);
+      const upright = section.rows.length === 1 && section.columns.length > 6;
+      const rows = upright ? section.columns.length : section.rows.length;
+      assert.equal(await block.locator("tbody tr").count(), rows, `${section.id}: its table`);
+      if (!section.chart || section.rows.length === 0) continue;
+      await checkChart(page, section);
+      charts++;
+    }
+  return charts;
+}
+
+async function checkKeys(page, report) {
+  const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
+  const before = await theme();
+  await page.keyboard.press("Tab"); // "To the content"
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  assert.notEqual(await theme(), before, "the second key stop changes light and dark");
+  await page.keyboard.press("Enter");
+  const timeline = report.parts.flatMap((part) => part.sections).find((one) => one.chart === "timeline");
+  if (!timeline) return;
+  const shown = () =>
+    page.evaluate((id) => {
+      const { start, end } = window.meshwrightCharts.instance(id).getOption().dataZoom[0];
+      return end - start;
+    }, timeline.id);
+  assert.equal(await shown(), 100);
+  await page.locator(`#section-${timeline.id} button`, { hasText: "Zoom in" }).press("Enter");
+  assert.equal(await shown(), 50, "Zoom in shows half");
+  await page.locator(`#section-${timeline.id} button`, { hasText: "All" }).press("Enter");
+  assert.equal(await shown(), 100);
+}
+
+async function checkPictures(page, report) {
+  const sections = report.parts.flatMap((part) => part.sections).filter((one) => one.chart && one.rows.length > 0);
+  for (const section of sections.slice(0, 2)) {
+    assert.match((await picture(page, section.id, "svg")).toString("utf8"), /^<svg/);
+    assert.equal((await picture(page, section.id, "png")).subarray(1, 4).toString("latin1"), "PNG");
+  }
+}
+
+async function checkPrint(page, name) {
+  await page.evaluate(() => window.dispatchEvent(new Event("beforeprint")));
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "light", "paper is light");
+  writeFileSync(`${name}.pdf`, await page.pdf({ format: "A4", printBackground: true }));
+  await page.evaluate(() => window.dispatchEvent(new Event("afterprint")));
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+}
+
+// Dark colours and paper are those of the first report alone: the page is the same.
+async function checkFile(browser, file) {
+  const name = join(folder, basename(file, ".html"));
+  assert.ok(statSync(file).size < MAX_BYTES, `${file}: ${statSync(file).size} bytes`);
+  const light = await open(browser, file, { colorScheme: "light" });
+  const report = await documentOf(light.page);
+  assert.equal(await light.page.title(), report.title.replace(/\s+/g, " ").trim());
+  assert.equal(await light.page.locator("h1").textContent(), report.title);
+  assert.equal(await light.page.locator("script").count(), SCRIPTS, "no text became a script");
+  const charts = await checkSections(light.page, report);
+  assert.ok(charts > 0, "no chart");
+  await light.page.screenshot({ path: `${name}-light.png`, fullPage: true });
+  await checkKeys(light.page, report);
+  await checkPictures(light.page, report);
+  assert.deepEqual(light.complaints, []);
+  await light.page.context().close();
+
+  console.log(`${basename(file)}: ${charts} charts`);
+  if (file !== files[0]) return;
+  const dark = await open(browser, file, { colorScheme: "dark" });
+  await dark.page.screenshot({ path: `${name}-dark.png`, fullPage: true });
+  await checkPrint(dark.page, name);
+  assert.deepEqual(dark.complaints, []);
+  await dark.page.context().close();
+}
+
+const browser = await launch();
+try {
+  for (const file of files) await checkFile(browser, file);
+} finally {
+  await browser.close();
+}
