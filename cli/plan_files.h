@@ -12,7 +12,7 @@
 Status plan_files_check(const Scenario *scenario, const char *folder, Arena *arena);
 
 // Makes the folder and writes the best plan as plan.json, its launch files, trace.json of its
-// estimate, report.txt and, in a build with its page, report.html. Launch files that cannot be written for this plan are left out with a
-// note on standard error, and *launchable is false.
+// estimate, report.txt and, in a build with its page, report.html. Launch files that cannot be
+// written for this plan are left out with a note on standard error, and *launchable is false.
 Status plan_files_save(const PlanAnswer *answer, const char *folder, Arena *arena,
                        bool *launchable);
