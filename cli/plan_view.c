@@ -62,8 +62,7 @@ Status page_report_save(const ReportContents *contents, const char *path, Arena 
     Document document;
     OutputFile file;
     if (page.code != STATUS_OK) {
-        fprintf(stderr, "meshwright: %s is not written: node and npm were missing at the build\n",
-                path);
+        fprintf(stderr, "meshwright: %s is not written: this build has no HTML reports\n", path);
         return status_ok();
     }
     TRY(report_document(contents, arena, &document));

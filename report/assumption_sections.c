@@ -5,6 +5,7 @@
 #include "config/scenario_inputs.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_FILES = 64 };
@@ -57,11 +58,23 @@ static void machines_add(FileList *list, const Cluster *machines) {
     bundled_add(list, "network profile", "hw-profiles/links", machines->scale_out.name, true);
 }
 
+// The scenario itself is listed with the plan; other files are no JSON, or too long to read.
+static bool is_profile(const ScenarioInput *input) {
+    enum { MAX_BYTES = 200000 };
+    static const char *const names[] = {"model", "cluster", "GPU profile", "link profile",
+                                        "calibration"};
+    struct stat info;
+    if (stat(input->path, &info) != 0 || info.st_size > MAX_BYTES) return false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(input->what, names[i]) == 0) return true;
+    return false;
+}
+
 static void files_find(FileList *list, const Scenario *scenario) {
     const ScenarioInput *inputs;
     const int num_inputs = scenario_inputs(scenario, list->arena, &inputs);
     for (int i = 0; i < num_inputs; i++)
-        file_add(list, inputs[i].what, inputs[i].path, inputs[i].path, false);
+        file_add(list, inputs[i].what, inputs[i].path, inputs[i].path, is_profile(&inputs[i]));
     bundled_add(list, "model", "models", member_text(scenario->document, "model"), true);
     const char *cluster = member_text(scenario->document, "cluster");
     if (cluster && !value_is_json_path(cluster)) {

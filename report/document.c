@@ -137,8 +137,8 @@ const char *document_cell_text(const char *key, const cJSON *cell, Arena *arena)
 Status document_check_format(DocumentFormat format) {
     if (format != FORMAT_HTML || page_of_build().size > 0) return status_ok();
     return status_error(STATUS_MACHINE,
-                        "meshwright: this build has no HTML reports: node and npm were missing "
-                        "when it was built; md, csv and json work");
+                        "meshwright: this build has no HTML reports: node, npm or what they "
+                        "install was missing when it was built; md, csv and json work");
 }
 
 Status document_write(const Document *document, DocumentFormat format, FILE *stream) {
