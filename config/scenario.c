@@ -1,8 +1,8 @@
 #include "config/scenario.h"
 
 #include "base/data_dir.h"
-#include "config/kernel_shelf.h"
 #include "config/cluster_groups.h"
+#include "config/kernel_shelf.h"
 #include "config/node_order.h"
 
 #include <stdio.h>
