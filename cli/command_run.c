@@ -16,13 +16,24 @@ typedef struct {
     bool compare;
 } RunOptions;
 
-enum { KEY_STEPS = KEY_LONG, KEY_DATA, KEY_COMPARE, KEY_DEVICE, KEY_DTYPE, KEY_LOG, KEY_TRACE };
+enum {
+    KEY_STEPS = KEY_LONG,
+    KEY_DATA,
+    KEY_COMPARE,
+    KEY_DEVICE,
+    KEY_DTYPE,
+    KEY_LOG,
+    KEY_TRACE,
+    KEY_ROUTING
+};
 
 static const struct argp_option OPTIONS[] = {
     {"steps", KEY_STEPS, "N", 0, "steps to train (default: 10)", 0},
     {"data", KEY_DATA, "FILE", 0, "text to train on, a token for each byte (default: made up)", 0},
     {"device", KEY_DEVICE, "cpu|cuda", 0, "what computes (default: cpu)", 0},
     {"dtype", KEY_DTYPE, "fp64|fp32|bf16", 0, "format of activations (default: the plan's)", 0},
+    {"routing", KEY_ROUTING, "learned|balanced", 0,
+     "who a token's experts are: as the router learns, or in turn (default: learned)", 0},
     {"log", KEY_LOG, "FILE", 0, "write a JSON line for each step there", 0},
     {"compare", KEY_COMPARE, NULL, 0, "set what was measured beside what was predicted", 0},
     {"trace", KEY_TRACE, "FILE", 0,
@@ -33,6 +44,7 @@ static const struct argp_option OPTIONS[] = {
 static error_t parse(int key, char *arg, struct argp_state *state) {
     static const char *const DEVICES[] = {"cpu", "cuda", NULL};
     static const char *const DTYPES[] = {"fp64", "fp32", "bf16", NULL};
+    static const char *const ROUTINGS[] = {"learned", "balanced", NULL};
     RunOptions *options = state->input;
     RunStart *start = &options->start;
     int choice;
@@ -50,6 +62,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_DTYPE:
         if (!(error = parse_name(state, "dtype", arg, DTYPES, &choice)))
             start->dtype = DTYPES[choice];
+        return error;
+    case KEY_ROUTING:
+        if (!(error = parse_name(state, "routing", arg, ROUTINGS, &choice)))
+            start->routing = ROUTINGS[choice];
         return error;
     case KEY_LOG:
         return parse_file(state, "log", arg, &start->log);

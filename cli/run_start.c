@@ -62,6 +62,7 @@ static Status arguments_of(const RunStart *start, Arena *arena, Arguments *argum
     if (start->data) argument_add(arguments, arena, "--data", start->data);
     if (start->dtype) argument_add(arguments, arena, "--dtype", start->dtype);
     if (start->log) argument_add(arguments, arena, "--log", start->log);
+    if (start->routing) argument_add(arguments, arena, "--routing", start->routing);
     if (start->times) argument_add(arguments, arena, "--times", start->times);
     return status_ok();
 }

@@ -12,6 +12,7 @@ typedef struct {
     int num_steps;
     const char *device;             // "cpu" or "cuda"
     const char *data, *dtype, *log; // NULL: not given
+    const char *routing;            // "learned" or "balanced"; NULL: learned
     const char *times;              // of instructions (base/times_file.h); NULL: not written
     bool quiet;                     // what it prints goes to standard error
 } RunStart;

@@ -55,6 +55,7 @@ typedef struct {
     // Mixture of experts; 0 experts for a dense model
     int num_experts;
     int num_experts_per_tok;
+    bool norm_topk_prob;       // the weights of a token's experts are divided by their sum
     int num_expert_groups;     // of equal size; a token's experts are chosen among those
     int expert_groups_per_tok; // of so many groups; 0 and 0 without such a limit
     int moe_intermediate_size;

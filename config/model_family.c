@@ -38,7 +38,8 @@ static const ModelFamily FAMILIES[] = {
     },
     {
         .model_type = "mixtral",
-        .traits = {LLAMA_KIND(2), .num_kv_heads = 8, .num_experts = 8, .num_experts_per_tok = 2},
+        .traits = {LLAMA_KIND(2), .num_kv_heads = 8, .num_experts = 8, .num_experts_per_tok = 2,
+                   .norm_topk_prob = true},
         .moe_size_is_dense = true,
         .window_rule = WINDOW_ALL,
     },
@@ -89,7 +90,7 @@ static const ModelFamily FAMILIES[] = {
     {
         .model_type = "deepseek_v3",
         .traits = {DEEPSEEK_KIND, .num_experts = 256, .num_experts_per_tok = 8,
-                   .moe_intermediate_size = 2048, .router_bias = true},
+                   .moe_intermediate_size = 2048, .norm_topk_prob = true, .router_bias = true},
         .num_shared_experts = 1,
         .first_k_dense = 3,
         .qkv_bias_key = "attention_bias",
@@ -98,7 +99,7 @@ static const ModelFamily FAMILIES[] = {
     {
         .model_type = "kimi_k2", // the code of DeepSeek-V3 with other sizes
         .traits = {DEEPSEEK_KIND, .num_experts = 256, .num_experts_per_tok = 8,
-                   .moe_intermediate_size = 2048, .router_bias = true},
+                   .moe_intermediate_size = 2048, .norm_topk_prob = true, .router_bias = true},
         .num_shared_experts = 1,
         .first_k_dense = 3,
         .qkv_bias_key = "attention_bias",
@@ -108,7 +109,8 @@ static const ModelFamily FAMILIES[] = {
         .model_type = "gpt_oss",
         .traits = {LLAMA_KIND(2), .num_kv_heads = 8, .head_dim = 64, .qkv_bias = true,
                    .attention_out_bias = true, .attention_sinks = true, .num_experts = 128,
-                   .num_experts_per_tok = 4, .router_bias = true, .expert_bias = true},
+                   .num_experts_per_tok = 4, .norm_topk_prob = true, .router_bias = true,
+                   .expert_bias = true},
         .moe_size_is_dense = true,
         .qkv_bias_key = "attention_bias",
         .out_bias_key = "attention_bias",

@@ -123,6 +123,7 @@ static Status read_moe(const JsonNode *config, Model *model) {
     const int absent = json_is_present(&any) ? KEY_REQUIRED : 0;
     TRY(key_read_size(config, &(SizeKey){EXPERTS_KEYS, 0, MODEL_MAX_EXPERTS, absent, absent},
                       &model->num_experts));
+    model->norm_topk_prob = true;
     if (model->num_experts > 0) TRY(model_read_experts(config, model->intermediate_size, 0, model));
     model->expert_bias = model->expert_bias && model->num_experts > 0;
     return status_ok();

@@ -97,6 +97,7 @@ Status model_read_experts(const JsonNode *config, int moe_size, int num_shared, 
     model->moe_intermediate_size = moe_size;
     TRY(read_size(config, EXPERTS_PER_TOKEN_KEYS, MODEL_MAX_EXPERTS, &model->num_experts_per_tok));
     TRY(read_size(config, SIZE, MODEL_MAX_INTERMEDIATE, &model->moe_intermediate_size));
+    TRY(key_read_bool(config, "norm_topk_prob", &model->norm_topk_prob));
     return read_shared_experts(config, num_shared, model);
 }
 

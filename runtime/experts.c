@@ -10,7 +10,7 @@ static Router router_of(const Rank *rank, const ExpertStash *stash) {
     return (Router){.rows = s->tokens_sp,
                     .num_experts = rank->scenario->model.num_experts,
                     .num_chosen = s->experts_per_token,
-                    .normalised = true,
+                    .normalised = rank->scenario->model.norm_topk_prob,
                     .chosen_given = rank->balanced != NULL,
                     .probabilities = stash->probabilities->data,
                     .chosen = stash->chosen->data,

@@ -45,6 +45,11 @@ ratio = answer["measured"]["memory_peak_bytes"] / answer["predicted"]["memory_pe
 assert 0.95 < ratio < 1.05, ratio
 PY
 
+# Experts, with the same tokens for each.
+sed 's/"model_type": "llama"/"model_type": "mixtral", "num_local_experts": 4/' one.json >experts.json
+answers 0 run experts.json --steps 2 --routing balanced
+grep -q '^step 2: loss' "$temp/stdout" || fail "experts: $(cat "$temp/stdout")"
+
 # A pipeline: what each does with a step, and the three timelines side by side.
 job pipeline.json 2 '{"pp": 2, "micro_batch": 1}'
 answers 0 run pipeline.json --steps 6 --compare --json --trace trace.json
@@ -88,6 +93,8 @@ refuses 'meshwright: --compare: needs --steps of 5 or more, of which 2 are warm-
     run two.json --compare --steps 4
 refuses 'meshwright: --json: goes with --compare; --log writes each step as JSON' run two.json --json
 refuses 'meshwright: --steps: "0" is not a whole number from 1 to 1000000000' run two.json --steps 0
+refuses 'meshwright: --routing: "even" is unknown; expected learned or balanced' \
+    run two.json --routing even
 refuses 'meshwright: --device: "tpu" is unknown; expected cpu or cuda' run two.json --device tpu
 refuses 'two.json: is the scenario two.json; expected another file to write' \
     run two.json --log two.json
