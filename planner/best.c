@@ -1,5 +1,7 @@
 #include "planner/best.h"
 
+#include "config/node_order.h"
+
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -35,10 +37,17 @@ static bool recompute_alike(const Plan *a, const Plan *b) {
     return (a->recompute == RECOMPUTE_SELECTIVE) == (b->recompute == RECOMPUTE_SELECTIVE);
 }
 
+// Whether the same nodes play the same ranks.
+static bool nodes_are_alike(const NodeOrder *a, const NodeOrder *b) {
+    if (a == b) return true;
+    if (!a || !b || a->num_nodes != b->num_nodes) return false;
+    return memcmp(a->node, b->node, (size_t)a->num_nodes * sizeof *a->node) == 0;
+}
+
 static bool plans_are_like(const Plan *a, const Plan *b) {
     return splits_are_like(a, b) && a->vpp == b->vpp && a->zero_stage == b->zero_stage &&
            a->zero_group == b->zero_group && a->schedule == b->schedule &&
-           a->cp_method == b->cp_method;
+           a->cp_method == b->cp_method && nodes_are_alike(a->node_order, b->node_order);
 }
 
 bool plans_differ_in_layers(const Plan *a, const Plan *b) {
