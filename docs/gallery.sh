@@ -5,7 +5,7 @@
 # usage: docs/gallery.sh [PROGRAM]      (needs node, npm and Chromium)
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
-program=${1:-$root/build/meshwright}
+program=$(realpath "${1:-$root/build/meshwright}")
 job=$root/docs/examples/llama-3.1-70b-128xh100.json
 CHROMIUM=${CHROMIUM-$(command -v chromium)}
 export CHROMIUM
