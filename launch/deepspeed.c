@@ -1,21 +1,18 @@
 #include "launch/deepspeed.h"
 
 #include "launch/megatron.h"
+#include "launch/task.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 Status deepspeed_refuse(const Scenario *scenario, const char *path, const char *nearest,
                         const char *format, ...) {
-    char sentence[300];
     va_list args;
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    const Status status = task_refuse(scenario, "Megatron-DeepSpeed", path, nearest, format, args);
     va_end(args);
-    return status_at(STATUS_INVALID, scenario->file, path,
-                     "%s: Megatron-DeepSpeed cannot run this plan as priced; nearest: %s", sentence,
-                     nearest);
+    return status;
 }
 
 // What of a model its pretrain_gpt.py cannot build; NULL: nothing.

@@ -1,21 +1,18 @@
 #include "launch/megatron.h"
 
 #include "launch/megatron_kept.h"
+#include "launch/task.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 Status megatron_refuse(const Scenario *scenario, const char *path, const char *nearest,
                        const char *format, ...) {
-    char sentence[300];
     va_list args;
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    const Status status = task_refuse(scenario, "Megatron-LM", path, nearest, format, args);
     va_end(args);
-    return status_at(STATUS_INVALID, scenario->file, path,
-                     "%s: Megatron-LM cannot run this plan as priced; nearest: %s", sentence,
-                     nearest);
+    return status;
 }
 
 // ZeRO-2 and ZeRO-3 are Megatron-FSDP's; it needs a checkpoint format of its own.

@@ -18,3 +18,12 @@ void task_add_note(LaunchTask *task, Arena *arena, const char *format, ...) {
     if (task->num_notes < TASK_MAX_NOTES)
         task->notes[task->num_notes++] = arena_strdup(arena, text);
 }
+
+Status task_refuse(const Scenario *scenario, const char *software, const char *path,
+                   const char *nearest, const char *format, va_list args) {
+    char sentence[300];
+    vsnprintf(sentence, sizeof sentence, format, args);
+    return status_at(STATUS_INVALID, scenario->file, path,
+                     "%s: %s cannot run this plan as priced; nearest: %s", sentence, software,
+                     nearest);
+}

@@ -7,6 +7,7 @@
 #include "launch/launch.h"
 #include "launch/script.h"
 
+#include <stdarg.h>
 #include <stdbool.h>
 
 // An environment variable that must be set before the processes start.
@@ -32,6 +33,10 @@ typedef struct {
     LaunchFile files[TASK_MAX_FILES]; // read by the processes, beside the script: $LAUNCH_DIR
     int num_files;
 } LaunchTask;
+
+// "SENTENCE: SOFTWARE cannot run this plan as priced; nearest: NEAREST", of a key of the scenario.
+Status task_refuse(const Scenario *scenario, const char *software, const char *path,
+                   const char *nearest, const char *format, va_list args);
 
 typedef Status (*TaskMake)(const Scenario *scenario, const Plan *plan, Arena *arena,
                            LaunchTask *out);

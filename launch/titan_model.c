@@ -1,4 +1,5 @@
 // Which of torchtitan's models the scenario's is.
+#include "launch/task.h"
 #include "launch/titan.h"
 
 #include <math.h>
@@ -8,14 +9,11 @@
 
 Status titan_refuse(const Scenario *scenario, const char *path, const char *nearest,
                     const char *format, ...) {
-    char sentence[300];
     va_list args;
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    const Status status = task_refuse(scenario, "torchtitan", path, nearest, format, args);
     va_end(args);
-    return status_at(STATUS_INVALID, scenario->file, path,
-                     "%s: torchtitan cannot run this plan as priced; nearest: %s", sentence,
-                     nearest);
+    return status;
 }
 
 static bool attention_is_same(const Model *a, const Model *b) {

@@ -82,3 +82,19 @@ ended() {
         done
     done
 }
+
+# --- Runs
+
+# tiny_job FILE RANKS PARALLEL: a model that this computer trains in no time, with that plan.
+tiny_job() {
+    cat >"$1" <<JOB
+{"schema": 1, "cluster": {"gpu": "h100-sxm-80g", "num_gpus": $2, "gpus_per_node": $2,
+  "scale_up": {"link": "shm", "domain_gpus": $2},
+  "scale_out": {"nics_per_node": 1, "nic_bytes_per_s": 1e9}},
+ "model": {"model_type": "llama", "name": "tiny", "hidden_size": 64, "intermediate_size": 128,
+  "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 256,
+  "max_position_embeddings": 64},
+ "training": {"seq_len": 32, "global_batch": 4, "precision": "fp32", "stack": "runtime"},
+ "parallel": $3}
+JOB
+}

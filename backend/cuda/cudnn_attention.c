@@ -195,8 +195,8 @@ static void pack_fill(Pack *pack, const Plan *plan, const Attention *call, const
     pack_add(pack, UID_DQ_SUM, delta + rounded_up(rows * sizeof(float)));
 }
 
-// TODO: a pack is made for each call, some microseconds of the host; keep it where a step has so
-// many short attentions that the host is what they wait for.
+// Limit: a pack is made for each call, some microseconds of the host, which shows where a step has
+// so many short attentions that the host is what they wait for.
 static cudnnStatus_t pack_describe(const Cudnn *cudnn, const Pack *pack, char *scratch,
                                    CudnnNode node) {
     cudnnStatus_t status = cudnn->cudnnBackendSetAttribute(

@@ -7,32 +7,18 @@ export ASAN_OPTIONS=detect_leaks=0 # Open MPI's own
 command -v mpirun >/dev/null || { echo "skipped: there is no mpirun"; exit 77; }
 cd "$temp"
 
-# job FILE RANKS PARALLEL
-job() {
-    cat >"$1" <<JOB
-{"schema": 1, "cluster": {"gpu": "h100-sxm-80g", "num_gpus": $2, "gpus_per_node": $2,
-  "scale_up": {"link": "shm", "domain_gpus": $2},
-  "scale_out": {"nics_per_node": 1, "nic_bytes_per_s": 1e9}},
- "model": {"model_type": "llama", "name": "tiny", "hidden_size": 64, "intermediate_size": 128,
-  "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 256,
-  "max_position_embeddings": 64},
- "training": {"seq_len": 32, "global_batch": 4, "precision": "fp32", "stack": "runtime"},
- "parallel": $3}
-JOB
-}
-
 # loss: that of the last step of the answer.
 loss() {
     sed -n 's/^step 6: loss \([0-9.]*\),.*/\1/p' "$temp/stdout"
 }
 
-job one.json 1 '{"micro_batch": 2}'
+tiny_job one.json 1 '{"micro_batch": 2}'
 answers 0 run one.json --steps 6 --log one.jsonl
 one=$(loss)
 [ -n "$one" ] || fail "no loss in: $(cat "$temp/stdout")"
 [ "$(wc -l <one.jsonl)" -eq 6 ] || fail "one.jsonl: not a line a step"
 
-job two.json 2 '{"dp": 2, "micro_batch": 2}'
+tiny_job two.json 2 '{"dp": 2, "micro_batch": 2}'
 answers 0 run two.json --steps 6 --compare
 [ "$(loss)" = "$one" ] || fail "two processes end at $(loss), one at $one"
 grep -q '^step .* measured over predicted\|^memory ' "$temp/stdout" || fail "nothing is compared"
@@ -51,7 +37,7 @@ answers 0 run experts.json --steps 2 --routing balanced
 grep -q '^step 2: loss' "$temp/stdout" || fail "experts: $(cat "$temp/stdout")"
 
 # A pipeline: what each does with a step, and the three timelines side by side.
-job pipeline.json 2 '{"pp": 2, "micro_batch": 1}'
+tiny_job pipeline.json 2 '{"pp": 2, "micro_batch": 1}'
 answers 0 run pipeline.json --steps 6 --compare --json --trace trace.json
 python3 - "$temp/stdout" trace.json <<'PY'
 import collections, json, sys

@@ -9,22 +9,8 @@ runtime=$(dirname "$MESHWRIGHT")/meshwright-run
 export MESHWRIGHT_RUN="$runtime"
 cd "$temp"
 
-# job FILE RANKS
-job() {
-    cat >"$1" <<JOB
-{"schema": 1, "cluster": {"gpu": "h100-sxm-80g", "num_gpus": $2, "gpus_per_node": $2,
-  "scale_up": {"link": "shm", "domain_gpus": $2},
-  "scale_out": {"nics_per_node": 1, "nic_bytes_per_s": 1e9}},
- "model": {"model_type": "llama", "name": "tiny", "hidden_size": 64, "intermediate_size": 128,
-  "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 256,
-  "max_position_embeddings": 64},
- "training": {"seq_len": 32, "global_batch": 4, "precision": "fp32", "stack": "runtime"},
- "parallel": {"dp": $2, "micro_batch": 1}}
-JOB
-}
-
 # A disk that is full: no file may grow beyond 50 KiB (ulimit counts 512 or 1,024 bytes).
-job one.json 1
+tiny_job one.json 1 '{"dp": 1, "micro_batch": 1}'
 "$runtime" one.json --steps 1 --save saved >stdout
 cp -r saved before
 code=0
@@ -39,7 +25,7 @@ diff -r before saved || fail "a full disk: the checkpoint before is another now"
 [ ! -e saved.new ] || fail "a full disk: what was written aside is still there"
 
 # A process that dies takes all others with it, in less than 10 s.
-job two.json 2
+tiny_job two.json 2 '{"dp": 2, "micro_batch": 1}'
 timeout 60 "$MESHWRIGHT" run two.json --steps 100000000 --log steps.jsonl >stdout 2>stderr &
 run=$!
 for _ in $(seq 100); do
