@@ -2,6 +2,8 @@
 
 #include "tests/support.h"
 
+#include <CUnit/CUnit.h>
+
 #include <stdlib.h>
 
 int case_count(int all) {
@@ -92,3 +94,38 @@ Plan case_plan(const SpaceFamily *family, int i) {
     for (; i > family->num_layers[plan]; plan++) i -= 1 + family->num_layers[plan];
     return i == 0 ? family->plans[plan] : space_first_layers(&family->plans[plan], i);
 }
+
+PlannerResult case_search(const Scenario *scenario, const PlannerOptions *options, Arena *arena) {
+    PlannerResult result = {0};
+    Status status = planner_search(scenario, options, arena, &result);
+    CU_ASSERT_EQUAL(status.code, STATUS_OK);
+    if (status.code != STATUS_OK) fprintf(stderr, "%s\n", status.text);
+    return result;
+}
+
+Status case_search_gpus(int num_gpus, int batch, const char *parallel, Arena *arena,
+                        PlannerResult *out) {
+    const char *cluster =
+        arena_printf(arena,
+                     "{\"gpu\": \"h100-sxm-80g\", \"num_gpus\": %d, \"gpus_per_node\": %d, "
+                     "\"scale_up\": {\"link\": \"nvlink4\"}, \"scale_out\": {\"nics_per_node\": 8, "
+                     "\"nic_bytes_per_s\": 50e9}}",
+                     num_gpus, num_gpus % 8 == 0 ? 8 : num_gpus);
+    const char *training = arena_printf(arena, "{\"seq_len\": 4096, \"global_batch\": %d}", batch);
+    Scenario *scenario = ARENA_NEW(arena, Scenario);
+    TRY(scenario_of(scenario_text(arena, "\"llama-3.1-8b\"", cluster, training, parallel), arena,
+                    scenario));
+    return planner_search(scenario, &(PlannerOptions){.top = 2}, arena, out);
+}
+
+bool case_adds_up(const SearchStats *stats) {
+    return stats->considered == stats->pruned_by_memory + stats->pruned_by_bound + stats->priced;
+}
+
+int case_num_layers(const Plan *plan) {
+    int layers = 0;
+    for (int c = 0; c < plan->num_chunks; c++) layers += plan->chunks[c].num_layers;
+    return layers;
+}
+
+// 8 does not divide 126, but 128 = 126 + 2: the contract counts embedding and loss as layers.

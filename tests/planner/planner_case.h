@@ -25,3 +25,15 @@ const char *case_key(const Plan *plan, Arena *arena);
 // All configurations of a family, those with some layers recomputed among them.
 int case_num_plans(const SpaceFamily *family);
 Plan case_plan(const SpaceFamily *family, int i);
+
+// A search that has to succeed.
+PlannerResult case_search(const Scenario *scenario, const PlannerOptions *options, Arena *arena);
+
+// The two best plans of Llama-3.1-8B on so many H100 with these constraints (NULL: none).
+Status case_search_gpus(int num_gpus, int batch, const char *parallel, Arena *arena,
+                        PlannerResult *out);
+
+// Whether every configuration was pruned or priced.
+bool case_adds_up(const SearchStats *stats);
+
+int case_num_layers(const Plan *plan); // of all chunks
