@@ -349,6 +349,15 @@ int mpi_size(void) {
     return size;
 }
 
+Status mpi_local_rank(int *out) {
+    MPI_Comm near;
+    int failed = MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near);
+    if (failed) return mpi_status(failed, "MPI_Comm_split_type");
+    MPI_Comm_rank(near, out);
+    MPI_Comm_free(&near);
+    return status_ok();
+}
+
 Status mpi_gather(const double *own, int num, double *all) {
     return mpi_status(MPI_Gather(own, num, MPI_DOUBLE, all, num, MPI_DOUBLE, 0, MPI_COMM_WORLD),
                       "a gather");

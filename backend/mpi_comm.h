@@ -14,6 +14,9 @@ void mpi_end(void); // does nothing where mpi_start did not succeed
 int mpi_rank(void); // of this process among all
 int mpi_size(void);
 
+// Of this process among those of its machine, in the order of their ranks. All call it.
+Status mpi_local_rank(int *out);
+
 // Brings `num` numbers of every process to the first, which gets them in the order of ranks.
 //   all  [processes x num]; of the others NULL
 Status mpi_gather(const double *own, int num, double *all);

@@ -78,13 +78,10 @@ static void add_host_file(Script *script, const Job *job) {
 static void add_mpi(Script *script, const Job *job) {
     if (job->hosts.order) add_host_file(script, job);
     script_comment(script, "One process a GPU; MPI_TYPE is how your Open MPI meets Slurm (srun "
-                           "--mpi=list). The processes read their GPU from their place in the "
-                           "node, under the name that mpirun gives it.");
+                           "--mpi=list).");
     script_add(script,
-               "# shellcheck disable=SC2016 # each process reads its own place\n"
                "srun --kill-on-bad-exit=1 --mpi=\"${MPI_TYPE:-pmix}\" --distribution=%s "
                "--cpu-bind=none \\\n"
-               "    bash -c 'OMPI_COMM_WORLD_LOCAL_RANK=$SLURM_LOCALID exec \"$@\"' rank \\\n"
                "    %s \"${ARGS[@]}\"\n",
                job->hosts.order ? "arbitrary" : "block", job->task->program);
 }

@@ -10,7 +10,8 @@
 
 // Whether a launcher says that it started more than this process.
 static bool started_together(void) {
-    static const char *const NAMES[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE"};
+    static const char *const NAMES[] = {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "PMI_SIZE",
+                                        "PMIX_SIZE"};
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
         const char *size = getenv(NAMES[i]);
         if (size && atoi(size) > 1) return true;
@@ -26,8 +27,10 @@ Status world_join(World *world) {
     world->mpi = true;
     world->rank = mpi_rank();
     world->size = mpi_size();
+    // What mpirun says is what a user may set, as for two processes on one GPU.
     const char *local = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
-    world->local_rank = local ? atoi(local) : 0;
+    if (!local) return mpi_local_rank(&world->local_rank);
+    world->local_rank = atoi(local);
     return status_ok();
 }
 
