@@ -145,44 +145,52 @@ static WireRings rings_of(const Mesh *mesh, const int *members, int size, Arena 
     return (WireRings){1, order};
 }
 
-// A member's port has all that it sends.
+static void ring_load(const Wires *wires, const WireRings *rings, int size, double *load) {
+    for (int i = 0; i < rings->num_rings * size; i++) {
+        int next = i % size == size - 1 ? i - size + 1 : i + 1;
+        route_load(wires, rings->members[i], rings->members[next], 1.0 / rings->num_rings, load);
+    }
+}
+
+static void pairs_load(const Wires *wires, int first, int size, int stride, double *load) {
+    for (int i = 0; i < size * size; i++)
+        if (i / size != i % size)
+            route_load(wires, first + i / size * stride, first + i % size * stride,
+                       1.0 / (size - 1), load);
+}
+
+static WireRates rates_find(const Wires *wires, const WireRings *rings, int size, int stride,
+                            int first, int num) {
+    WireRates rates = {wires->port_bytes_per_s, wires->port_bytes_per_s};
+    double load[WIRES_MAX_LINKS] = {0};
+    for (int i = first; i < first + num; i++)
+        if (rings[i].num_rings > 0) ring_load(wires, &rings[i], size, load);
+    rates.ring_bytes_per_s = fmin(rates.ring_bytes_per_s, loaded_bytes_per_s(wires, load));
+    for (int i = first; i < first + num; i++)
+        if (rings[i].num_rings > 0) pairs_load(wires, i, size, stride, load);
+    rates.pairs_bytes_per_s = fmin(rates.pairs_bytes_per_s, loaded_bytes_per_s(wires, load));
+    return rates;
+}
+
 //   mesh  NULL of a tree
-static WireShape shape_find(const Wires *wires, const Mesh *mesh, double port_bytes_per_s, int size,
-                            int stride, Arena *arena) {
+static WireShape shape_find(const Wires *wires, const Mesh *mesh, int size, int stride,
+                            Arena *arena) {
     WireRings *rings = ARENA_ARRAY(arena, wires->num_gpus, WireRings);
-    double *load = ARENA_ARRAY(arena, wires->num_links, double);
     int members[WIRES_MAX_GPUS];
     for (int first = 0; first < wires->num_gpus; first++) {
         if (!begins_group(first, size, stride, wires->num_gpus)) continue;
         for (int i = 0; i < size; i++) members[i] = first + i * stride;
         rings[first] = rings_of(mesh, members, size, arena);
-        for (int i = 0; i < rings[first].num_rings * size; i++) {
-            int next = i % size == size - 1 ? i - size + 1 : i + 1;
-            route_load(wires, rings[first].members[i], rings[first].members[next],
-                       1.0 / rings[first].num_rings, load);
-        }
     }
-    WireShape shape = {.rings = rings};
-    shape.ring_bytes_per_s = fmin(port_bytes_per_s, loaded_bytes_per_s(wires, load));
-    for (int from = 0; from < wires->num_gpus; from++) {
-        int first = from - from / stride % size * stride;
-        if (!begins_group(first, size, stride, wires->num_gpus)) continue;
-        for (int i = 0; i < size; i++)
-            if (first + i * stride != from)
-                route_load(wires, from, first + i * stride, 1.0 / (size - 1), load);
-    }
-    shape.pairs_bytes_per_s = fmin(port_bytes_per_s, loaded_bytes_per_s(wires, load));
-    return shape;
+    return (WireShape){rates_find(wires, rings, size, stride, 0, wires->num_gpus), rings};
 }
 
-static const WireShape *shapes_find(const Wires *wires, const Mesh *mesh, double port_bytes_per_s,
-                                    Arena *arena) {
+static const WireShape *shapes_find(const Wires *wires, const Mesh *mesh, Arena *arena) {
     const int side = wires->num_gpus + 1;
     WireShape *shapes = ARENA_ARRAY(arena, side * side, WireShape);
     for (int size = 2; size < side; size++)
         for (int stride = 1; (size - 1) * stride < wires->num_gpus; stride++)
-            shapes[size * side + stride] =
-                shape_find(wires, mesh, port_bytes_per_s, size, stride, arena);
+            shapes[size * side + stride] = shape_find(wires, mesh, size, stride, arena);
     return shapes;
 }
 
@@ -191,8 +199,10 @@ const Wires *wires_mesh(const Link *link, int num_gpus, Arena *arena) {
     Mesh mesh = {.num_gpus = num_gpus};
     double *bytes_per_s = ARENA_ARRAY(arena, num_gpus * num_gpus, double);
     int(*ends)[2] = arena_array(arena, (size_t)(num_gpus * num_gpus), sizeof *ends);
-    *wires =
-        (Wires){.num_gpus = num_gpus, .bytes_per_s = bytes_per_s, .ends = (const int(*)[2])ends};
+    *wires = (Wires){.num_gpus = num_gpus,
+                     .bytes_per_s = bytes_per_s,
+                     .ends = (const int(*)[2])ends,
+                     .port_bytes_per_s = link->bandwidth_bytes_per_s};
     for (int i = 0; i < num_gpus * num_gpus; i++) {
         int from = i / num_gpus, to = i % num_gpus, count = link->mesh[from][to];
         mesh.count[from][to] = count;
@@ -207,7 +217,7 @@ const Wires *wires_mesh(const Link *link, int num_gpus, Arena *arena) {
         if (i / num_gpus != i % num_gpus)
             routes[i] = route_find(link, wires, i / num_gpus, i % num_gpus);
     wires->routes = routes;
-    wires->shapes = shapes_find(wires, &mesh, link->bandwidth_bytes_per_s, arena);
+    wires->shapes = shapes_find(wires, &mesh, arena);
     return wires;
 }
 
@@ -236,7 +246,8 @@ const Wires *wires_tree(const PcieTree *tree, double port_bytes_per_s, int whole
     Wires *wires = ARENA_NEW(arena, Wires);
     *wires = (Wires){.num_gpus = num_gpus,
                      .num_links = 2 * num_switches + num_sockets * num_sockets,
-                     .num_switches = num_switches};
+                     .num_switches = num_switches,
+                     .port_bytes_per_s = port_bytes_per_s};
     double *bytes_per_s = ARENA_ARRAY(arena, wires->num_links, double);
     int(*ends)[2] = arena_array(arena, (size_t)wires->num_links, sizeof *ends);
     for (int i = 0; i < wires->num_links; i++) {
@@ -253,7 +264,7 @@ const Wires *wires_tree(const PcieTree *tree, double port_bytes_per_s, int whole
     wires->bytes_per_s = bytes_per_s;
     wires->ends = (const int(*)[2])ends;
     wires->routes = routes;
-    wires->shapes = shapes_find(wires, NULL, port_bytes_per_s, arena);
+    wires->shapes = shapes_find(wires, NULL, arena);
     return wires;
 }
 
@@ -264,4 +275,13 @@ const WireRoute *wires_route(const Wires *wires, int from, int to) {
 const WireShape *wires_shape(const Wires *wires, int size, int stride) {
     if (size < 2 || stride < 1 || (size - 1) * stride >= wires->num_gpus) return NULL;
     return &wires->shapes[size * (wires->num_gpus + 1) + stride];
+}
+
+WireRates wires_rates(const Wires *wires, int size, int stride, int first, int num) {
+    const WireShape *shape = wires_shape(wires, size, stride);
+    if (!shape) return (WireRates){wires->port_bytes_per_s, wires->port_bytes_per_s};
+    bool begins = false;
+    for (int i = first; i < first + num; i++) begins |= shape->rings[i].num_rings > 0;
+    if (num == wires->num_gpus || !begins) return shape->rates;
+    return rates_find(wires, shape->rings, size, stride, first, num);
 }

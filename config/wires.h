@@ -40,11 +40,17 @@ typedef struct {
     const int *members; // [num_rings][size] in the order of sending, as numbers in the domain
 } WireRings;
 
-// Groups of one size and stride that fill a domain, all communicating at the same time.
+// What the members of groups have while all of these groups communicate at the same time: by the
+// group that has least.
 typedef struct {
     double ring_bytes_per_s;  // of what a member passes on, over all its rings
     double pairs_bytes_per_s; // of what it sends, to all others alike
-    const WireRings *rings;   // [num_gpus] by the first member
+} WireRates;
+
+// Groups of one size and stride that fill a domain.
+typedef struct {
+    WireRates rates;        // all of them together
+    const WireRings *rings; // [num_gpus] by the first member
 } WireShape;
 
 typedef struct Wires {
@@ -56,6 +62,7 @@ typedef struct Wires {
     int num_switches;          // of a tree, whose links with a root are the first; 0: a mesh
     const WireRoute *routes;   // [num_gpus][num_gpus]
     const WireShape *shapes;   // [num_gpus + 1][num_gpus + 1] by size and stride
+    double port_bytes_per_s;   // of a GPU, which has all that it sends
 } Wires;
 
 // The wires of a mesh.
@@ -77,3 +84,9 @@ const WireRoute *wires_route(const Wires *wires, int from, int to);
 
 // NULL where groups of that shape do not lie within a domain.
 const WireShape *wires_shape(const Wires *wires, int size, int stride);
+
+// What the groups of that shape have that begin with one of `num` neighbouring GPUs, such as those
+// of a pipeline stage: GPUs of a quad may be joined better than those of the next. Of all, where
+// none begins there.
+//   first, num  in the domain: 0 <= first, first + num <= num_gpus
+WireRates wires_rates(const Wires *wires, int size, int stride, int first, int num);

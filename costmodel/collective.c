@@ -58,9 +58,10 @@ static double ring_steps(CollectiveKind kind, double n) {
 }
 
 // Inside a domain: of a GPU's link, or of the wires that groups of this shape have.
-static double inside_rate(const Cluster *cluster, CollectiveKind kind, Group group) {
+static double inside_rate(const Cluster *cluster, CollectiveKind kind, Group group,
+                          RankSpan ranks) {
     const Link *link = &cluster->scale_up;
-    return group_bytes_per_s(cluster, kind, group) * link->efficiency_frac;
+    return group_bytes_per_s(cluster, kind, group, ranks) * link->efficiency_frac;
 }
 
 // By the measured curves; on a narrower link than theirs the wire takes longer by as much as the
@@ -81,7 +82,7 @@ static double measured_s(const Cluster *cluster, CollectiveKind kind, double n,
     return time_s + ring_wire_frac(kind, n) * message_bytes * s_per_byte / link->efficiency_frac;
 }
 
-static double inside_s(const Cluster *cluster, CollectiveKind kind, Group group,
+static double inside_s(const Cluster *cluster, CollectiveKind kind, Group group, RankSpan ranks,
                        double message_bytes) {
     const Link *link = &cluster->scale_up;
     const double n = group.size;
@@ -90,7 +91,8 @@ static double inside_s(const Cluster *cluster, CollectiveKind kind, Group group,
     double wire_bytes = ring_wire_frac(kind, n) * message_bytes;
     double hop_s = kind == COLLECTIVE_BROADCAST ? link->chain_hop_latency_s : link->hop_latency_s;
     return link->latency_s + ring_steps(kind, n) * hop_s +
-           (wire_bytes + sqrt(wire_bytes * link->half_bytes)) / inside_rate(cluster, kind, group);
+           (wire_bytes + sqrt(wire_bytes * link->half_bytes)) /
+               inside_rate(cluster, kind, group, ranks);
 }
 
 // Steps of a collective across domains by one protocol: the better of a ring and, for an
@@ -130,10 +132,10 @@ static double protocols_s(const Cluster *cluster, const GroupLayout *g, Collecti
 }
 
 // What moves inside each domain, of a collective across domains.
-static double across_inside_s(const Cluster *cluster, Group group, const GroupLayout *g,
-                              CollectiveKind kind, double message_bytes) {
+static double across_inside_s(const Cluster *cluster, Group group, RankSpan ranks,
+                              const GroupLayout *g, CollectiveKind kind, double message_bytes) {
     const Group part = {g->ranks_per_domain, group.stride};
-    const double n = g->num_ranks, rate = inside_rate(cluster, kind, part);
+    const double n = g->num_ranks, rate = inside_rate(cluster, kind, part, ranks);
     if (kind == COLLECTIVE_ALL_TO_ALL) return message_bytes * (g->ranks_per_domain - 1) / n / rate;
     return g->ranks_per_domain > 1 ? ring_wire_frac(kind, n) * message_bytes / rate : 0;
 }
@@ -147,7 +149,7 @@ static double across_s(const Cluster *cluster, Group group, RankSpan ranks, cons
     const Link *out = &cluster->scale_out;
     double n = g->num_ranks, edge = g->nic_bytes_per_s_per_gpu * out->efficiency_frac;
     edge /= network_slowdown(cluster, kind, group, g->ranks_per_domain, ranks);
-    double up_s = across_inside_s(cluster, group, g, kind, message_bytes), out_s;
+    double up_s = across_inside_s(cluster, group, ranks, g, kind, message_bytes), out_s;
     if (kind == COLLECTIVE_ALL_TO_ALL) {
         out_s = message_bytes * (n - g->ranks_per_domain) / n / edge;
     } else {
@@ -161,11 +163,13 @@ static double across_s(const Cluster *cluster, Group group, RankSpan ranks, cons
            protocols_s(cluster, g, kind, fmax(out_s, up_s));
 }
 
-double group_bytes_per_s(const Cluster *cluster, CollectiveKind kind, Group group) {
-    const WireShape *shape =
-        cluster->wires ? wires_shape(cluster->wires, group.size, group.stride) : NULL;
-    if (!shape) return cluster->scale_up.bandwidth_bytes_per_s;
-    return kind == COLLECTIVE_ALL_TO_ALL ? shape->pairs_bytes_per_s : shape->ring_bytes_per_s;
+double group_bytes_per_s(const Cluster *cluster, CollectiveKind kind, Group group, RankSpan ranks) {
+    if (!cluster->wires) return cluster->scale_up.bandwidth_bytes_per_s;
+    const int domain = cluster->domain_gpus, first = (int)(ranks.first % domain);
+    const bool within = first + ranks.num <= domain;
+    const WireRates rates = wires_rates(cluster->wires, group.size, group.stride,
+                                        within ? first : 0, within ? (int)ranks.num : domain);
+    return kind == COLLECTIVE_ALL_TO_ALL ? rates.pairs_bytes_per_s : rates.ring_bytes_per_s;
 }
 
 double collective_s(const Cluster *cluster, CollectiveKind kind, Group group,
@@ -178,15 +182,16 @@ double span_collective_s(const Cluster *cluster, CollectiveKind kind, Group grou
     if (group.size <= 1 || message_bytes <= 0) return 0;
     if (kind == COLLECTIVE_DISPATCH || kind == COLLECTIVE_COMBINE) kind = COLLECTIVE_ALL_TO_ALL;
     GroupLayout layout = group_layout(cluster, group);
-    if (layout.num_domains == 1) return inside_s(cluster, kind, group, message_bytes);
+    if (layout.num_domains == 1) return inside_s(cluster, kind, group, ranks, message_bytes);
     return across_s(cluster, group, ranks, &layout, kind, message_bytes);
 }
 
 double collective_inside_s(const Cluster *cluster, CollectiveKind kind, Group group,
                            double message_bytes) {
     GroupLayout layout = group_layout(cluster, group);
-    return layout.num_domains == 1 ? 0
-                                   : across_inside_s(cluster, group, &layout, kind, message_bytes);
+    return layout.num_domains == 1
+               ? 0
+               : across_inside_s(cluster, group, all_ranks(cluster), &layout, kind, message_bytes);
 }
 
 bool gpus_share_domain(const Cluster *cluster, int gpu_a, int gpu_b) {

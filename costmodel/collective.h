@@ -45,8 +45,9 @@ double collective_inside_s(const Cluster *cluster, CollectiveKind kind, Group gr
                            double message_bytes);
 
 // What each rank of groups of this shape has inside a domain, nominally: its port's rate, or its
-// part of the domain's wires (config/wires.h) while all groups of the shape use them.
-double group_bytes_per_s(const Cluster *cluster, CollectiveKind kind, Group group);
+// part of the domain's wires (config/wires.h) while all groups of the shape use them, or those of
+// `ranks` alone where these lie within one domain.
+double group_bytes_per_s(const Cluster *cluster, CollectiveKind kind, Group group, RankSpan ranks);
 
 // Whether two GPUs lie in one scale-up domain.
 bool gpus_share_domain(const Cluster *cluster, int gpu_a, int gpu_b);

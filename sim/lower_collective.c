@@ -61,11 +61,11 @@ static void ring_add(Lowering *lowering, const int *gpus, const int *next, int n
 
 // How long the links inside a domain are busy with a collective that spans several: what the
 // cost model's price of the part inside says without latency, for the bytes of the whole ring.
-static double inside_s(const Cluster *cluster, CollectiveKind kind, Group group, int inside,
-                       double message_bytes) {
+static double inside_s(const Cluster *cluster, CollectiveKind kind, Group group, RankSpan ranks,
+                       int inside, double message_bytes) {
     Group part = {inside, group.stride};
-    double busy_s =
-        collective_s(cluster, kind, part, message_bytes) - collective_s(cluster, kind, part, 1);
+    double busy_s = span_collective_s(cluster, kind, part, ranks, message_bytes) -
+                    span_collective_s(cluster, kind, part, ranks, 1);
     double whole = 1.0 - 1.0 / group.size, of_part = 1.0 - 1.0 / inside;
     bool ring = kind != COLLECTIVE_ALL_TO_ALL && kind != COLLECTIVE_BROADCAST;
     return ring ? busy_s * whole / of_part : busy_s;
@@ -93,14 +93,14 @@ void collective_lower(Lowering *lowering, int collective, const int *gpus, int n
         if (across ? layout.num_domains == 1 : inside == 1) continue;
         double busy_s = transfer_s;
         if (!across && layout.num_domains > 1) {
-            busy_s = inside_s(cluster, what->kind, group, inside, what->message_bytes);
+            busy_s = inside_s(cluster, what->kind, group, ranks, inside, what->message_bytes);
             busy_s = fmin(calls * busy_s, transfer_s);
         }
         int num_steps = lowering->stepwise ? ring_steps(what->kind, group.size) : 1;
         if (!across && cluster->wires) {
             const WiresPass wires = {
                 what->kind,          {inside, group.stride}, gpus, num_played, num_steps,
-                delay_s / num_steps, busy_s / num_steps};
+                delay_s / num_steps, busy_s / num_steps,     ranks};
             wires_lower(lowering, cluster, &wires, *begin, *end);
             continue;
         }

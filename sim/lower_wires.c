@@ -79,7 +79,8 @@ static void part_add(const WiresFlows *flows, const Cluster *cluster, const int 
 
 void wires_lower(Lowering *lowering, const Cluster *cluster, const WiresPass *pass, int begin,
                  int end) {
-    const WiresFlows flows = {lowering, pass, group_bytes_per_s(cluster, pass->kind, pass->part),
+    const WiresFlows flows = {lowering, pass,
+                              group_bytes_per_s(cluster, pass->kind, pass->part, pass->ranks),
                               begin, end};
     for (int first = 0; first < pass->num_gpus; first += pass->part.size) {
         int left = pass->num_gpus - first;

@@ -11,7 +11,8 @@ typedef struct {
     int num_gpus;    // that are played
     int num_steps;   // of a ring, each after its delay
     double step_delay_s;
-    double step_s; // at what the estimate grants the members of a part
+    double step_s;  // at what the estimate grants the members of a part
+    RankSpan ranks; // whose groups run it at the same time
 } WiresPass;
 
 // Adds its flows between begin and end.

@@ -74,11 +74,12 @@ static const Wires *wires_scaled(const Wires *wires, double factor, Arena *arena
     WireShape *shapes = ARENA_ARRAY(arena, num_shapes, WireShape);
     for (int i = 0; i < num_shapes; i++) {
         shapes[i] = wires->shapes[i];
-        shapes[i].ring_bytes_per_s *= factor;
-        shapes[i].pairs_bytes_per_s *= factor;
+        shapes[i].rates.ring_bytes_per_s *= factor;
+        shapes[i].rates.pairs_bytes_per_s *= factor;
     }
     copy->bytes_per_s = bytes_per_s;
     copy->shapes = shapes;
+    copy->port_bytes_per_s *= factor;
     return copy;
 }
 

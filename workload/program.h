@@ -58,7 +58,7 @@ typedef struct {
     int num_calls;    // of message_bytes each, one after the other
     int pipeline_queue; // 1 .. NUM_PIPELINE_QUEUES - 1; 0: not among pipeline ranks
     int machines;       // the group of config/cluster.h whose ranks run it; 0: all are alike
-    int stage; // pipeline rank + 1 whose ranks run it, where links between nodes differ; 0:
+    int stage; // pipeline rank + 1 whose ranks run it, where links between ranks differ; 0:
                // any, all are alike
 } ProgramCollective;
 

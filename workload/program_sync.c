@@ -101,7 +101,8 @@ static int num_parts(const Scenario *scenario, const Chunk *chunk) {
 static void chunk_find(SyncBuilder *b, const Cluster *cluster, int chunk) {
     const int rank = plan_chunk_rank(b->plan, chunk);
     b->machines = plan_rank_group(cluster, b->plan, rank);
-    const bool uneven = cluster->sites || cluster->oversubscription > 1;
+    const bool uneven = cluster->sites || cluster->oversubscription > 1 ||
+                        (cluster->wires && plan_stage_gpus(b->plan) < cluster->domain_gpus);
     b->stage = uneven && !cluster->groups ? rank + 1 : 0;
 }
 

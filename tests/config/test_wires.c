@@ -72,7 +72,7 @@ static void all_gpus_use_all_nvlinks(void) {
         const WireShape *shape = wires_shape(c.wires, 8, 1);
         CU_ASSERT_EQUAL(shape->rings[0].num_rings, 6);
         CU_ASSERT_EQUAL(num_used(&c, 8, 1, 0), 48);
-        CU_ASSERT_DOUBLE_EQUAL(shape->ring_bytes_per_s, 150e9, 1);
+        CU_ASSERT_DOUBLE_EQUAL(shape->rates.ring_bytes_per_s, 150e9, 1);
         for (int ring = 0; ring < 6; ring++) {
             int seen = 0;
             for (int i = 0; i < 8; i++) seen |= 1 << shape->rings[0].members[8 * ring + i];
@@ -91,12 +91,16 @@ static void fewer_gpus_use_those_between_them(void) {
         const WireShape *pairs = wires_shape(c.wires, 2, 1);
         CU_ASSERT(quads->rings[0].num_rings == 4 && quads->rings[4].num_rings == 4);
         CU_ASSERT_EQUAL(num_used(&c, 4, 1, 0), 16);
-        CU_ASSERT_DOUBLE_EQUAL(quads->ring_bytes_per_s, 100e9, 1);
+        CU_ASSERT_DOUBLE_EQUAL(quads->rates.ring_bytes_per_s, 100e9, 1);
         CU_ASSERT_EQUAL(even->rings[0].num_rings, 2);
-        CU_ASSERT_DOUBLE_EQUAL(even->ring_bytes_per_s, 50e9, 1);
+        CU_ASSERT_DOUBLE_EQUAL(even->rates.ring_bytes_per_s, 50e9, 1);
         CU_ASSERT(pairs->rings[0].num_rings == 1 && pairs->rings[2].num_rings == 2);
-        CU_ASSERT_DOUBLE_EQUAL(pairs->ring_bytes_per_s, 25e9, 1);
+        CU_ASSERT_DOUBLE_EQUAL(pairs->rates.ring_bytes_per_s, 25e9, 1);
         CU_ASSERT_PTR_NULL(wires_shape(c.wires, 2, 8));
+        CU_ASSERT_DOUBLE_EQUAL(wires_rates(c.wires, 2, 1, 0, 2).ring_bytes_per_s, 25e9, 1);
+        CU_ASSERT_DOUBLE_EQUAL(wires_rates(c.wires, 2, 1, 2, 2).ring_bytes_per_s, 50e9, 1);
+        CU_ASSERT_DOUBLE_EQUAL(wires_rates(c.wires, 2, 1, 0, 4).ring_bytes_per_s, 25e9, 1);
+        CU_ASSERT_DOUBLE_EQUAL(wires_rates(c.wires, 2, 1, 2, 2).pairs_bytes_per_s, 50e9, 1);
     }
     arena_free(&c.arena);
 }
@@ -109,7 +113,7 @@ static void what_no_ring_joins_goes_over_others(void) {
         const WireShape *shape = wires_shape(c.wires, 3, 3);
         CU_ASSERT_EQUAL(shape->rings[0].num_rings, 2);
         CU_ASSERT_STRING_EQUAL(way(&c, 3, 6), "326");
-        CU_ASSERT_DOUBLE_EQUAL(shape->ring_bytes_per_s, 25e9, 1);
+        CU_ASSERT_DOUBLE_EQUAL(shape->rates.ring_bytes_per_s, 25e9, 1);
     }
     arena_free(&c.arena);
 }
@@ -121,8 +125,8 @@ static void four_gpus_joined_in_pairs_make_three_rings(void) {
     for (int i = 0; i < 16; i++) link.mesh[i / 4][i % 4] = i / 4 == i % 4 ? 0 : 2;
     const WireShape *shape = wires_shape(wires_mesh(&link, 4, &arena), 4, 1);
     CU_ASSERT_EQUAL(shape->rings[0].num_rings, 6);
-    CU_ASSERT_DOUBLE_EQUAL(shape->ring_bytes_per_s, 150e9, 1);
-    CU_ASSERT_DOUBLE_EQUAL(shape->pairs_bytes_per_s, 150e9, 1);
+    CU_ASSERT_DOUBLE_EQUAL(shape->rates.ring_bytes_per_s, 150e9, 1);
+    CU_ASSERT_DOUBLE_EQUAL(shape->rates.pairs_bytes_per_s, 150e9, 1);
     arena_free(&arena);
 }
 
@@ -135,7 +139,7 @@ static void part_of_a_mesh_is_its_first_gpus(void) {
                 if (i / num_gpus == i % num_gpus) continue;
                 CU_ASSERT(wires_route(c.wires, i / num_gpus, i % num_gpus)->num_links > 0);
             }
-            CU_ASSERT(wires_shape(c.wires, num_gpus, 1)->ring_bytes_per_s >= 25e9);
+            CU_ASSERT(wires_shape(c.wires, num_gpus, 1)->rates.ring_bytes_per_s >= 25e9);
         }
         arena_free(&c.arena);
     }
@@ -174,13 +178,13 @@ static void a_tree_is_climbed_as_far_as_needed(void) {
 static void groups_share_what_they_climb(void) {
     Arena arena = {0};
     const Wires *wires = tree_case(&arena);
-    CU_ASSERT_DOUBLE_EQUAL(wires_shape(wires, 8, 1)->ring_bytes_per_s, 20e9, 1);
-    CU_ASSERT_DOUBLE_EQUAL(wires_shape(wires, 4, 1)->ring_bytes_per_s, 30e9, 1);
-    CU_ASSERT_DOUBLE_EQUAL(wires_shape(wires, 2, 1)->ring_bytes_per_s, 30e9, 1);
-    CU_ASSERT_DOUBLE_EQUAL(wires_shape(wires, 2, 4)->ring_bytes_per_s, 5e9, 1);
-    CU_ASSERT_DOUBLE_EQUAL(wires_shape(wires, 2, 2)->ring_bytes_per_s, 15e9, 1);
-    CU_ASSERT_DOUBLE_EQUAL(wires_shape(wires, 8, 1)->pairs_bytes_per_s, 20e9 * 7 / 16, 1);
-    CU_ASSERT_DOUBLE_EQUAL(wires_shape(wires, 4, 1)->pairs_bytes_per_s, 30e9 * 3 / 4, 1);
+    CU_ASSERT_DOUBLE_EQUAL(wires_shape(wires, 8, 1)->rates.ring_bytes_per_s, 20e9, 1);
+    CU_ASSERT_DOUBLE_EQUAL(wires_shape(wires, 4, 1)->rates.ring_bytes_per_s, 30e9, 1);
+    CU_ASSERT_DOUBLE_EQUAL(wires_shape(wires, 2, 1)->rates.ring_bytes_per_s, 30e9, 1);
+    CU_ASSERT_DOUBLE_EQUAL(wires_shape(wires, 2, 4)->rates.ring_bytes_per_s, 5e9, 1);
+    CU_ASSERT_DOUBLE_EQUAL(wires_shape(wires, 2, 2)->rates.ring_bytes_per_s, 15e9, 1);
+    CU_ASSERT_DOUBLE_EQUAL(wires_shape(wires, 8, 1)->rates.pairs_bytes_per_s, 20e9 * 7 / 16, 1);
+    CU_ASSERT_DOUBLE_EQUAL(wires_shape(wires, 4, 1)->rates.pairs_bytes_per_s, 30e9 * 3 / 4, 1);
     arena_free(&arena);
 }
 
