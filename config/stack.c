@@ -44,6 +44,7 @@ static const JsonField STACK_FIELDS[] = {
     SWITCH(gathers_in_compute_dtype),
     {"sharding", JSON_FIELD_NAME, offsetof(Stack, sharding), 0, 0, SHARDING_NAMES, true},
     SWITCH(shards_over_cp),
+    SWITCH(gathers_ahead),
     {"lasting_gathers", JSON_FIELD_NAME, offsetof(Stack, lasting_gathers), 0, 0,
      LASTING_GATHERS_NAMES, true},
     SWITCH(keeps_gathered_inputs),

@@ -60,6 +60,7 @@ typedef struct {
                          // is then all of dp x cp
 
     // What is kept and held beside what the operators need (workload/)
+    bool gathers_ahead;         // ZeRO-3: the next block's weights while one runs
     int lasting_gathers;        // LastingGathers
     bool keeps_gathered_inputs; // products keep their inputs as gathered over tp
     bool keeps_gradients;       // from step to step; or the backward makes them anew

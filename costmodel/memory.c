@@ -30,10 +30,20 @@ static double largest_sharded(const Plan *plan, const Workload *workload, int ra
     return most;
 }
 
+static double most_whole_block_bytes(const Plan *plan, const Workload *workload, int rank) {
+    double most = 0;
+    for (int k = 0; k < plan_rank_chunks(plan); k++)
+        most = fmax(most, workload->chunks[plan_rank_chunk(plan, rank, k)].whole_block_bytes);
+    return most;
+}
+
 // ZeRO-3 holds two blocks gathered (this one and the next, prefetched) and one block's gradients
-// before they are scattered; without resharding all blocks of the rank stay gathered.
+// before they are scattered; without resharding all blocks of the rank stay gathered. A stack that
+// gathers nothing ahead holds the block that runs.
 static double gathered_bytes(const Scenario *scenario, const Plan *plan, const Workload *workload,
                              int rank, double dense, double expert) {
+    if (!scenario->training.stack.gathers_ahead)
+        return most_whole_block_bytes(plan, workload, rank);
     if (plan->zero_stage < 3) return 0;
     double layer = largest_sharded(plan, workload, rank, BLOCK_FIRST_LAYER, BLOCK_MTP);
     double edge = fmax(largest_sharded(plan, workload, rank, BLOCK_EMBEDDING, BLOCK_EMBEDDING),

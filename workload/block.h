@@ -58,6 +58,9 @@ typedef struct {
     double backward_peak_bytes;
     double deferred_bytes; // of a split backward, and the peaks of its parts, as of a Block
     double input_peak_bytes, weight_peak_bytes;
+    // What is added to the most that it needs (forward, or whole backward) by the sharded weights
+    // and gradients of the block that runs; 0 below ZeRO-2, and where blocks are gathered ahead.
+    double whole_block_bytes;
 } Chunk;
 
 // Everything that is the same for all micro-batches and data-parallel replicas.

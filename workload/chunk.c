@@ -1,6 +1,8 @@
 // Chunks: what each is made of, and what it holds while it runs.
 #include "workload/chunk.h"
 
+#include "workload/bytes.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -43,6 +45,31 @@ static int runs_of(const Chunk *chunk, BlockRun *runs) {
     for (int i = 0; i < MAX_BLOCKS; i++)
         if (chunk->num_blocks[i] > 0) runs[num_runs++] = (BlockRun){i, chunk->num_blocks[i]};
     return num_runs;
+}
+
+// Of a block that runs, what ZeRO-2 and -3 bring together of all ranks: weights, and in a backward
+// gradients too.
+static double gathered_bytes(const Scenario *scenario, const Plan *plan, const Block *b,
+                             bool backward) {
+    const double parameters = (plan_group(plan, GROUP_ZERO).size > 1 ? b->dense_parameters : 0) +
+                              (plan_group(plan, GROUP_EZERO).size > 1 ? b->expert_parameters : 0);
+    const double weight = plan->zero_stage < 3 ? 0 : gathered_weight_bytes(&scenario->training);
+    return parameters * (weight + (backward ? reduced_gradient_bytes(&scenario->training) : 0));
+}
+
+static double whole_block_bytes(const Scenario *scenario, const Plan *plan, const Chunk *chunk,
+                                const Workload *workload, const BlockRun *runs, int num_runs) {
+    if (plan->zero_stage < 2 || scenario->training.stack.gathers_ahead) return 0;
+    double before = 0, most = 0;
+    for (int i = 0; i < num_runs; i++) {
+        const Block *b = &workload->blocks[runs[i].block];
+        before += runs[i].count * b->saved_bytes;
+        const double forward = before - b->saved_bytes + b->forward_peak_bytes;
+        most = fmax(most, forward + gathered_bytes(scenario, plan, b, false));
+        most =
+            fmax(most, before + b->backward_peak_bytes + gathered_bytes(scenario, plan, b, true));
+    }
+    return most - fmax(chunk->forward_peak_bytes, chunk->saved_bytes + chunk->backward_peak_bytes);
 }
 
 // Blocks run in order: while one runs, those before it (forward) or those left (backward) are kept.
@@ -134,6 +161,7 @@ static Chunk chunk_build(const Scenario *scenario, const Plan *plan, const Workl
     chunk.dense_parameters += table_copy_parameters(scenario, plan, index);
     if (!plan->layer_recompute) num_runs = runs_of(&chunk, runs);
     peaks_set(&chunk, workload, runs, num_runs);
+    chunk.whole_block_bytes = whole_block_bytes(scenario, plan, &chunk, workload, runs, num_runs);
     return chunk;
 }
 
@@ -171,6 +199,7 @@ const Chunk *chunks_floor(const Scenario *scenario, const Plan *plan, const Work
         const int num_runs = runs_of(chunk, runs);
         double before = 0;
         chunk->backward_peak_bytes = chunk->input_peak_bytes = chunk->weight_peak_bytes = 0;
+        chunk->whole_block_bytes = 0;
         for (int i = 0; i < num_runs; i++) {
             const Block *b = &workload->blocks[runs[i].block];
             before += runs[i].count * b->saved_bytes;

@@ -54,3 +54,9 @@ check 4 '"cp": 2, "dp": 2, "ep": 4'
 check 4 '"pp": 2, "dp": 2, "ep": 2, "schedule": "zb-h1"'
 check 4 '"tp": 2, "dp": 2, "ep": 4' "$qwen"
 check 8 '"tp": 2, "dp": 4, "ep": 2, "etp": 2, "zero_stage": 1'
+check 2 '"dp": 2, "zero_stage": 2' "$dense"
+check 2 '"dp": 2, "zero_stage": 3' "$dense"
+check 4 '"tp": 2, "dp": 2, "zero_stage": 3' "$dense"
+check 4 '"dp": 4, "ep": 2, "zero_stage": 2'
+check 4 '"dp": 4, "ep": 2, "zero_stage": 3, "recompute": "full"'
+check 4 '"pp": 2, "dp": 2, "zero_stage": 3' "$dense"
