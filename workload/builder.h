@@ -61,6 +61,7 @@ typedef struct {
     int num_units;
     int recomputable_begin, recomputable_end; // units that may be recomputed; 0, 0: all
     double dense_parameters, expert_parameters;
+    double shared_table;         // parameters of the embedding's block that the forward gathers too
     Unit units[BUILDER_MAX_OPS]; // [num_units], the others are not set
 } Builder;
 

@@ -144,13 +144,15 @@ static int add_sharding(const Builder *b, Op *ops, int n, Phase phase) {
     bool gather =
         b->plan->zero_stage == 3 && (phase == PHASE_FORWARD || b->plan->reshard_after_forward);
     for (int i = 0; i < 2; i++) {
-        if (parameters[i] <= 0 || plan_group(b->plan, groups[i]).size == 1) continue;
+        const double read =
+            parameters[i] + (phase == PHASE_FORWARD && i == 0 ? b->shared_table : 0);
+        if (read <= 0 || plan_group(b->plan, groups[i]).size == 1) continue;
         if (gather && b->scenario->training.stack.sharding == SHARDING_PER_PARAMETER)
-            ops[n++] = copy_out(parameters[i] * gathered, phase);
+            ops[n++] = copy_out(read * gathered, phase);
         if (gather)
             ops[n++] = zero_collective("param_all_gather", COLLECTIVE_ALL_GATHER, groups[i],
-                                       parameters[i] * gathered, phase);
-        if (phase != PHASE_FORWARD)
+                                       read * gathered, phase);
+        if (phase != PHASE_FORWARD && parameters[i] > 0)
             ops[n++] = zero_collective("grad_reduce_scatter", COLLECTIVE_REDUCE_SCATTER, groups[i],
                                        parameters[i] * reduced, PHASE_BACKWARD_WEIGHT);
     }

@@ -57,17 +57,29 @@ static double gathered_bytes(const Scenario *scenario, const Plan *plan, const B
     return parameters * (weight + (backward ? reduced_gradient_bytes(&scenario->training) : 0));
 }
 
+// The word table that a tied head has too: from the head on it stays until the backward of the
+// embedding. NULL: each has its own.
+static const Block *shared_table(const Scenario *scenario, const Plan *plan,
+                                 const Workload *workload) {
+    const bool shared = scenario->model.tie_word_embeddings && plan->pp == 1;
+    return shared ? &workload->blocks[BLOCK_EMBEDDING] : NULL;
+}
+
 static double whole_block_bytes(const Scenario *scenario, const Plan *plan, const Chunk *chunk,
                                 const Workload *workload, const BlockRun *runs, int num_runs) {
     if (plan->zero_stage < 2 || scenario->training.stack.gathers_ahead) return 0;
+    const Block *table = shared_table(scenario, plan, workload);
     double before = 0, most = 0;
     for (int i = 0; i < num_runs; i++) {
         const Block *b = &workload->blocks[runs[i].block];
         before += runs[i].count * b->saved_bytes;
-        const double forward = before - b->saved_bytes + b->forward_peak_bytes;
+        double forward = before - b->saved_bytes + b->forward_peak_bytes;
+        double backward = before + b->backward_peak_bytes;
+        if (table && runs[i].block == BLOCK_HEAD)
+            forward += gathered_bytes(scenario, plan, table, false);
+        if (table && b != table) backward += gathered_bytes(scenario, plan, table, true);
         most = fmax(most, forward + gathered_bytes(scenario, plan, b, false));
-        most =
-            fmax(most, before + b->backward_peak_bytes + gathered_bytes(scenario, plan, b, true));
+        most = fmax(most, backward + gathered_bytes(scenario, plan, b, true));
     }
     return most - fmax(chunk->forward_peak_bytes, chunk->saved_bytes + chunk->backward_peak_bytes);
 }

@@ -152,6 +152,8 @@ static Block head_block(const Scenario *scenario, const Plan *plan, Arena *arena
     double norm = model_head_parameters(m) -
                   (m->tie_word_embeddings ? 0 : (double)m->vocab_size * m->hidden_size);
     b.dense_parameters = (shared ? 0 : matrix) + norm;
+    // In the backward the table stays until the embedding's own turn.
+    if (shared && !scenario->training.stack.gathers_ahead) b.shared_table = matrix;
     return builder_finish(&b, "head");
 }
 

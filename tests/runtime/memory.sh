@@ -14,12 +14,12 @@ experts='"model_type": "mixtral", "num_local_experts": 8'
 qwen='"model_type": "qwen3_moe", "head_dim": 32, "num_experts": 8, "num_experts_per_tok": 2,
   "moe_intermediate_size": 512'
 
-# Ranks, members of `parallel`, members of the model.
+# Ranks, members of `parallel`, members of the model, whether words are tied.
 check() {
     cat >plan.json <<END
 {"schema": 1, "model": {"name": "small", ${3:-$experts}, "hidden_size": 256,
   "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 4,
-  "intermediate_size": 512, "vocab_size": 512, "tie_word_embeddings": false},
+  "intermediate_size": 512, "vocab_size": 512, "tie_word_embeddings": ${4:-false}},
  "cluster": {"gpu": "h100-sxm-80g", "num_gpus": $1, "gpus_per_node": 8,
   "scale_up": {"link": "nvlink4", "domain_gpus": 8},
   "scale_out": {"nics_per_node": 8, "nic_bytes_per_s": 50e9, "topology": "fat-tree",
@@ -60,3 +60,5 @@ check 4 '"tp": 2, "dp": 2, "zero_stage": 3' "$dense"
 check 4 '"dp": 4, "ep": 2, "zero_stage": 2'
 check 4 '"dp": 4, "ep": 2, "zero_stage": 3, "recompute": "full"'
 check 4 '"pp": 2, "dp": 2, "zero_stage": 3' "$dense"
+check 2 '"dp": 2, "zero_stage": 2' "$dense" true
+check 2 '"dp": 2, "zero_stage": 3' "$dense" true

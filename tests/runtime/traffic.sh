@@ -17,12 +17,12 @@ shared='"model_type": "generic", "linear_bias": false, "gated_mlp": true, "norm"
 qwen='"model_type": "qwen3_moe", "head_dim": 8, "intermediate_size": 128, "num_experts": 8,
   "num_experts_per_tok": 2, "moe_intermediate_size": 32'
 
-# Ranks, members of `parallel`, members of the model, options of the run.
+# Ranks, members of `parallel`, members of the model, options of the run, whether words are tied.
 check() {
     cat >plan.json <<END
 {"schema": 1, "model": {"name": "small", ${3:-$dense}, "hidden_size": 64,
   "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 4,
-  "vocab_size": 512, "tie_word_embeddings": false},
+  "vocab_size": 512, "tie_word_embeddings": ${5:-false}},
  "cluster": {"gpu": "h100-sxm-80g", "num_gpus": $1, "gpus_per_node": 8,
   "scale_up": {"link": "nvlink4", "domain_gpus": 8},
   "scale_out": {"nics_per_node": 8, "nic_bytes_per_s": 50e9, "topology": "fat-tree",
@@ -61,6 +61,9 @@ check 2 '"cp": 2, "cp_method": "all-gather"'
 check 2 '"cp": 2, "cp_method": "ulysses"'
 check 8 '"tp": 2, "pp": 2, "dp": 2, "vpp": 2, "schedule": "interleaved", "zero_stage": 1'
 check 8 '"tp": 2, "cp": 2, "dp": 2, "zero_stage": 3'
+check 4 '"tp": 2, "dp": 2, "zero_stage": 3' "$dense" "" true
+check 2 '"dp": 2, "zero_stage": 2' "$dense" "" true
+check 2 '"pp": 2' "$dense" "" true
 
 # With experts: each as many tokens, as the Program has it; or those that the router chose, which
 # the Program is told.
