@@ -246,6 +246,7 @@ static bool grid_print(const Grid *grid) {
     // The grid must keep testing what it is for.
     bool enough = num_free > grid->num_jobs / (grid->wired ? 8 : 3);
     if (!enough) printf("Too few are uncontended.\n");
+    fflush(stdout); // children of another grid would print it again
     return num_off == 0 && enough;
 }
 
