@@ -4,7 +4,8 @@
 Usage: docs/groups.py [MESHWRIGHT]     (default build/meshwright)
 
 First jobs on H100, A100 and V100 nodes joined by 100 Gbit/s: the best plan beside the best with even
-stages, the best on the fastest group alone, what is proven, and the processor time.
+stages, the best on the fastest group alone, replicas in each group with its part of the batch, what is proven,
+and the processor time.
 
 Then the setting of Holmes (Yang et al., ICPP 2024, arXiv:2312.03549): A100 nodes, half of them with
 InfiniBand, half with RoCE, Ethernet between the halves. Its 39.1B model of 32 GPUs is that of
@@ -60,10 +61,17 @@ def seconds(plan):
     return f"{plan['step_time_s']:.1f} s" if plan else "none fits"
 
 
+def replicas(answer):
+    if not answer:
+        return "none"
+    parts = " + ".join(str(g["sequences"]) for g in answer["groups"])
+    return f"{parts}: {seconds(answer)}"
+
+
 def mixtures():
     print("| model | groups | between | stages and their layers | step | even stages | fastest group alone "
-          "| gap | priced of | CPU |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+          "| replicas in each group | gap | priced of | CPU |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for model, groups, seq_len, batch, precision, between in JOBS:
         document = {"schema": 1, "model": model,
                     "cluster": {"groups": groups, "between": {"bytes_per_s": between, "latency_s": 2e-5}},
@@ -78,7 +86,8 @@ def mixtures():
         ratio = lambda other: f" ({other['step_time_s'] / plan['step_time_s']:.2f}x)" if other else ""
         print(f"| {model} | {names} | {between * 8 / 1e9:.0f} Gbit/s | {stages} | {seconds(plan)} "
               f"| {seconds(beside['even_stages'])}{ratio(beside['even_stages'])} "
-              f"| {seconds(alone)}{ratio(alone)} | {search['gap_frac']:.1%} "
+              f"| {seconds(alone)}{ratio(alone)} | {replicas(beside['replicas'])}{ratio(beside['replicas'])} "
+              f"| {search['gap_frac']:.1%} "
               f"| {search['priced']} of {search['considered']} | {cpu_s:.1f} s |")
 
 

@@ -78,12 +78,7 @@ static Status alternative_find(const Scenario *scenario, const PlannerOptions *o
     one.top = 1;
     one.brief = true;
     one.exhaustive = false;
-    Scenario fewer = *scenario;
-    fewer.cluster = cluster_with_groups(&scenario->cluster, order, num_groups, arena);
-    ParallelSpec *spec = &fewer.parallel;
-    spec->dp = spec->zero_group = ABSENT;
-    spec->num_placement = spec->num_stages = 0;
-    spec->stages = NULL;
+    const Scenario fewer = groups_alone(scenario, order, num_groups, arena);
     int *numbers = ARENA_ARRAY(arena, num_groups, int);
     for (int i = 0; i < num_groups; i++)
         numbers[i] = cluster_group_number(&scenario->cluster, order[i]);
@@ -148,14 +143,29 @@ static Status even_find(const Scenario *scenario, const PlannerOptions *options,
     return status_ok();
 }
 
+// By what each group alone takes for the whole batch, which stands first among the fewer.
+static Status replicas_find(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
+                            GroupsAnswer *answer) {
+    const int num_groups = cluster_num_groups(&scenario->cluster);
+    double *alone_s = ARENA_ARRAY(arena, num_groups, double);
+    for (int g = 0; g < num_groups; g++) {
+        const bool known = g < answer->num_fewer && answer->fewer[g].fits;
+        alone_s[g] = known ? answer->fewer[g].estimate.step_time_s : INFINITY;
+    }
+    TRY(group_replicas_find(scenario, options, alone_s, arena, &answer->replicas));
+    answer->stopped_early |= answer->replicas.stopped_early;
+    return status_ok();
+}
+
 Status planner_compare_groups(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
                               PlannerResult *result) {
     if (!scenario->cluster.groups || result->num_entries == 0) return status_ok();
     GroupsAnswer *answer = ARENA_NEW(arena, GroupsAnswer);
     PlannerOptions one = *options;
-    one.budget_s /= 1 + num_fewer(&scenario->cluster);
+    one.budget_s /= 2 + num_fewer(&scenario->cluster);
     if (!scenario->parallel.stages) TRY(even_find(scenario, &one, arena, answer));
     TRY(fewer_find(scenario, &one, arena, answer));
+    TRY(replicas_find(scenario, &one, arena, answer));
     result->groups = answer;
     return status_ok();
 }
@@ -223,8 +233,12 @@ const char *groups_answer_text(const PlannerResult *result, Arena *arena) {
                             answer->even_estimate.step_time_s,
                             gain_text(best, &answer->even_estimate, arena));
     const bool early = answer->stopped_early || result->stats.stopped_early;
-    return arena_printf(arena, "%sThe best on fewer groups is on %s%s", even,
-                        fewer_text(result, arena),
+    const char *replicas =
+        answer->replicas.num_groups > 0
+            ? arena_printf(arena, " %s", replicas_text(&answer->replicas, best, arena))
+            : "";
+    return arena_printf(arena, "%sThe best on fewer groups is on %s%s%s", even,
+                        fewer_text(result, arena), replicas,
                         early ? " All of this as far as the time given went." : "");
 }
 
@@ -281,5 +295,6 @@ cJSON *groups_answer_to_json(const PlannerResult *result) {
     const int index = answer->best_fewer;
     const bool worth = index < 0 || best->step_time_s < answer->fewer[index].estimate.step_time_s;
     cJSON_AddBoolToObject(json, "all_are_fastest", worth);
+    cJSON_AddItemToObject(json, "replicas", replicas_to_json(&answer->replicas, best));
     return json;
 }

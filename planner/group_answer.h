@@ -1,9 +1,9 @@
 // planner/group_answer.h - what a search on groups of different machines is set beside: the best
-// plan with even stages, and the best on fewer of the groups.
+// plan with even stages, the best on fewer of the groups, and replicas in each of them.
 #pragma once
 
 #include "costmodel/estimate.h"
-#include "planner/planner.h"
+#include "planner/group_replicas.h"
 
 // Where stages of a plan lie. Groups are numbered as the scenario has them.
 typedef struct GroupShare {
@@ -42,6 +42,7 @@ typedef struct GroupsAnswer {
                                    // each
     int num_fewer;
     int best_fewer; // the fastest of them that fits; -1: none
+    ReplicasAnswer replicas;
 } GroupsAnswer;
 
 // Sets result->groups of a search that found something. dp, zero_group, stages and placement are
