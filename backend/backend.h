@@ -114,8 +114,18 @@ typedef struct {
 
 // --- Attention
 
+// What is done to rotary frequencies for contexts longer than a model was first trained on
+// (config/model_functions.h).
+typedef struct {
+    double factor;                          // frequencies are divided by it; 0: as they are
+    double low_wavelength, high_wavelength; // tokens: longer waves than low_wavelength wholly,
+                                            // shorter ones than high_wavelength not at all,
+                                            // others in part; both 0: all waves
+} RopeScaling;
+
 // Rotates the two halves of each head by the token's position, in place: (a, b) at column i of the
-// halves becomes (a cos - b sin, a sin + b cos) of angle position theta^(-2 i / head_dim).
+// halves becomes (a cos - b sin, a sin + b cos) of angle position frequency_i, where frequency_i is
+// theta^(-2 i / head_dim), scaled (backend/rope_scaling.h).
 typedef struct {
     int64_t tokens;
     int heads, head_dim;
@@ -123,6 +133,7 @@ typedef struct {
     int64_t stride;           // elements from token to token
     const int32_t *positions; // [tokens], on the device
     double theta;
+    RopeScaling scaling;
     bool inverse; // by the negative angle: the backward
 } Rope;
 

@@ -239,6 +239,7 @@ void check_activations(Checker *checker) {
                                    .head_dim = 128,
                                    .stride = 48 * 128,
                                    .theta = 5e5,
+                                   .scaling = {8, 50, 10}, // some waves of each kind
                                    .inverse = inverse});
         check_rope(checker, (Rope){.tokens = 3,
                                    .heads = 3,

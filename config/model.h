@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/status.h"
+#include "config/model_functions.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -75,6 +76,8 @@ typedef struct {
     int num_kinds;
     const uint8_t *layer_kind; // [num_layers] index into kinds
     int num_mtp_layers;        // multi-token-prediction layers (DeepSeek-V3, section 2.2)
+
+    ModelFunctions functions;
 } Model;
 
 // Reads a scenario's model: a preset's name, a path (relative to the file of value), or an object.

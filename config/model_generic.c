@@ -154,6 +154,7 @@ Status model_import_generic(const JsonNode *config, Arena *arena, Model *model) 
     TRY(model_read_expert_groups(config, model));
     TRY(read_positions(config, model));
     TRY(model_read_mtp(config, model));
+    TRY(model_read_functions(config, arena, &model->functions));
 
     bool window_used = true;
     int window;

@@ -114,6 +114,7 @@ static Status family_read(const ModelFamily *family, const JsonNode *config, Are
     TRY(read_switches(family, config, model));
     TRY(read_positions(family, config, model));
     TRY(model_read_mtp(config, model));
+    TRY(model_read_functions(config, arena, &model->functions));
     if (family->adjust) TRY(family->adjust(config, model));
     int window;
     TRY(read_window(family, config, &window));

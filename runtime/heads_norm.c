@@ -48,7 +48,7 @@ void heads_norm(Rank *rank, const ChunkState *chunk, int index, LayerStash *stas
             &(NormForward){.op = NORM_RMS,
                            .rows = rows,
                            .columns = s->head_dim,
-                           .epsilon = RANK_NORM_EPSILON,
+                           .epsilon = rank->scenario->model.functions.norm_epsilon,
                            .x = x->data,
                            .weight = chunk_weight(rank->backend, chunk, parts[i].weight),
                            .y = y->data,

@@ -48,7 +48,7 @@ Tensor *residual_norm(Rank *rank, const NormWeights *weights, Residual *stream, 
         &(NormForward){.op = norm_op(rank),
                        .rows = rows,
                        .columns = columns,
-                       .epsilon = RANK_NORM_EPSILON,
+                       .epsilon = rank->scenario->model.functions.norm_epsilon,
                        .x = x->data,
                        .add = stream->branch ? stream->sum->data : NULL,
                        .sum = x->data,
@@ -88,6 +88,14 @@ Tensor *residual_norm_backward(Rank *rank, const NormWeights *weights, const Ten
 
 // --- Attention
 
+static RopeScaling scaling_of(const ModelFunctions *functions) {
+    if (functions->rope == ROPE_PLAIN) return (RopeScaling){0};
+    if (functions->rope == ROPE_LINEAR) return (RopeScaling){.factor = functions->rope_factor};
+    return (RopeScaling){functions->rope_factor,
+                         functions->original_positions / functions->low_freq_factor,
+                         functions->original_positions / functions->high_freq_factor};
+}
+
 static void rotate(Rank *rank, Tensor *qkv, bool inverse) {
     const RankShape *s = &rank->shape;
     if (rank->scenario->model.position != POSITION_ROPE) return;
@@ -98,7 +106,8 @@ static void rotate(Rank *rank, Tensor *qkv, bool inverse) {
                                        .x = qkv->data,
                                        .stride = s->qkv,
                                        .positions = rank->positions,
-                                       .theta = RANK_ROPE_THETA,
+                                       .theta = rank->scenario->model.functions.rope_theta,
+                                       .scaling = scaling_of(&rank->scenario->model.functions),
                                        .inverse = inverse},
                                rank->stream);
 }

@@ -5,12 +5,16 @@ typedef struct {
     Linear up, down;
 } Mlp;
 
+static ActivationOp activation_op(const Model *model) {
+    const FunctionKind kind = model->functions.activation;
+    if (model->gated_mlp)
+        return kind == FUNCTION_GELU ? ACTIVATION_GELU_GATED : ACTIVATION_SILU_GATED;
+    return kind == FUNCTION_RELU ? ACTIVATION_RELU : ACTIVATION_GELU;
+}
+
 Activation activation_of(const Rank *rank, const Tensor *x, int64_t rows, int64_t width) {
-    const bool gated = rank->scenario->model.gated_mlp;
-    return (Activation){.op = gated ? ACTIVATION_SILU_GATED : ACTIVATION_GELU,
-                        .rows = rows,
-                        .width = width,
-                        .x = x->data};
+    return (Activation){
+        .op = activation_op(&rank->scenario->model), .rows = rows, .width = width, .x = x->data};
 }
 
 static Mlp mlp_of(const Rank *rank, const ChunkState *chunk, const LayerParameters *p) {

@@ -39,10 +39,6 @@ typedef struct {
     ChunkState *table; // the chunk of this rank that has the word table; NULL: none
 } Rank;
 
-// What a model file does not say, as GPT-2 and Llama have it.
-#define RANK_NORM_EPSILON 1e-5
-#define RANK_ROPE_THETA 10000.0
-
 static inline Tensor *rank_tensor(Rank *rank, int64_t count) {
     return tensor_new(&rank->pool, count, rank->backend->act);
 }

@@ -13,6 +13,17 @@ static const char *unsupported_experts(const Model *m) {
     return NULL;
 }
 
+static const char *unsupported_functions(const Model *m) {
+    const ModelFunctions *f = &m->functions;
+    if (f->activation == FUNCTION_OTHER) return "an activation but SiLU, GELU and ReLU";
+    if (m->gated_mlp && f->activation == FUNCTION_RELU) return "a gate with ReLU";
+    if (!m->gated_mlp && f->activation == FUNCTION_SILU) return "SiLU without a gate";
+    if (m->position != POSITION_ROPE) return NULL;
+    if (f->rotary_frac < 1) return "rotation of a part of each head";
+    if (f->rope == ROPE_OTHER) return "a rope_scaling but linear and llama3";
+    return NULL;
+}
+
 // A sentence about the model or NULL.
 static const char *unsupported_model(const Model *m) {
     if (m->attention == ATTENTION_MLA) return "multi-head latent attention";
@@ -24,6 +35,7 @@ static const char *unsupported_model(const Model *m) {
     if (m->lm_head_bias) return "a bias of the head";
     if (m->num_mtp_layers > 0) return "multi-token prediction";
     if (!m->final_norm) return "a model without a norm before its head";
+    if (unsupported_functions(m)) return unsupported_functions(m);
     return unsupported_experts(m);
 }
 

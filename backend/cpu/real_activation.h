@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/cpu/cpu_state.h"
+#include "backend/rope_scaling.h"
 
 #include <math.h>
 
@@ -57,7 +58,7 @@ static void activation_backward(const Activation *call) {
 static void rope(const Rope *call) {
     int half = call->head_dim / 2;
     for (int i = 0; i < half; i++) {
-        double frequency = pow(call->theta, -2.0 * i / call->head_dim);
+        double frequency = rope_scaled(&call->scaling, pow(call->theta, -2.0 * i / call->head_dim));
         for (int64_t t = 0; t < call->tokens; t++) {
             double angle = call->positions[t] * frequency;
             double cosine = cos(angle), sine = call->inverse ? -sin(angle) : sin(angle);

@@ -1,5 +1,6 @@
 // backend/cuda/kernels_embedding.cu - rows of the word and position tables, and rotary positions.
 #include "backend/cuda/call.cuh"
+#include "backend/rope_scaling.h"
 
 // --- Embedding
 
@@ -100,12 +101,13 @@ constexpr int ROPE_THREADS = 128;
 template <class T, int N>
 __global__ void __launch_bounds__(ROPE_THREADS)
     rope_kernel(T *x, int64_t stride, const int32_t *positions, int heads, int half,
-                double exponent, float sign) {
+                double exponent, RopeScaling scaling, float sign) {
     extern __shared__ float turns[]; // [2][half]: cos, sin
     float *cosine = turns, *sine = turns + half;
     double position = positions[blockIdx.x];
     for (int i = threadIdx.x; i < half; i += ROPE_THREADS) {
-        double revolutions = position * exp2(exponent * i) * 0.15915494309189535; // 1 / (2 pi)
+        double frequency = rope_scaled(&scaling, exp2(exponent * i));
+        double revolutions = position * frequency * 0.15915494309189535; // 1 / (2 pi)
         float angle = (float)((revolutions - rint(revolutions)) * 6.283185307179586);
         float s, c;
         sincosf(angle, &s, &c);
@@ -142,10 +144,10 @@ template <class T> static cudaError_t rope(const Rope *call, cudaStream_t stream
     unsigned tokens = (unsigned)call->tokens;
     if (half % PACK == 0 && call->stride % PACK == 0 && aligned(x))
         rope_kernel<T, PACK><<<tokens, ROPE_THREADS, shared, stream>>>(
-            x, call->stride, call->positions, call->heads, half, exponent, sign);
+            x, call->stride, call->positions, call->heads, half, exponent, call->scaling, sign);
     else
         rope_kernel<T, 1><<<tokens, ROPE_THREADS, shared, stream>>>(
-            x, call->stride, call->positions, call->heads, half, exponent, sign);
+            x, call->stride, call->positions, call->heads, half, exponent, call->scaling, sign);
     return cudaGetLastError();
 }
 

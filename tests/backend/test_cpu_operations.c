@@ -116,6 +116,37 @@ static void rope_turns_halves(void) {
     finish(backend);
 }
 
+// Llama 3.1's frequencies of 128 columns: short waves stay, long ones are divided by 8, between
+// them a mixture. At position 1 a frequency is the angle. By the formula in another language.
+static void rope_scales_long_waves(void) {
+    enum { HEAD_DIM = 128 };
+    static const struct {
+        int column;
+        double frequency;
+    } CASES[] = {{0, 1.0},
+                 {20, 0.016560440080994446},
+                 {28, 0.003211445994752591},
+                 {32, 0.0005248461609929547},
+                 {36, 7.78465527393245e-05},
+                 {63, 3.068925988914511e-07}};
+    Backend *backend = open_fp64();
+    double x[HEAD_DIM];
+    for (int i = 0; i < HEAD_DIM; i++) x[i] = i < HEAD_DIM / 2;
+    const int32_t position = 1;
+    Rope call = {.tokens = 1,
+                 .heads = 1,
+                 .head_dim = HEAD_DIM,
+                 .x = x,
+                 .stride = HEAD_DIM,
+                 .positions = &position,
+                 .theta = 5e5,
+                 .scaling = {8, 8192, 2048}};
+    backend->table->rope(backend, &call, backend->stream);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        CU_ASSERT_DOUBLE_EQUAL(x[HEAD_DIM / 2 + CASES[i].column], sin(CASES[i].frequency), 1e-15);
+    finish(backend);
+}
+
 // One head of size 1, keys log 1, log 2, log 3, queries 1: scores are these, p (1 2 3) / 6 or (1 2)
 // / 3 where two keys are seen, or nothing. Values 6, 12, 18.
 static void attention_sees_keys_up_to_its_position(void) {
@@ -394,6 +425,7 @@ CU_TestInfo cpu_operations_tests[] = {
     {"norms_are_as_defined", norms_are_as_defined},
     {"activations_are_as_defined", activations_are_as_defined},
     {"rope_turns_halves", rope_turns_halves},
+    {"rope_scales_long_waves", rope_scales_long_waves},
     {"attention_sees_keys_up_to_its_position", attention_sees_keys_up_to_its_position},
     {"attention_by_parts_is_the_whole", attention_by_parts_is_the_whole},
     {"shared_cross_entropy_is_that_of_one", shared_cross_entropy_is_that_of_one},

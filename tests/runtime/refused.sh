@@ -31,6 +31,16 @@ END
     fi
 }
 
+dense='"model_type": "llama", "intermediate_size": 24'
+refused 'plan.json: model: a rope_scaling but linear and llama3 is not run yet' \
+    "$dense"', "rope_scaling": {"type": "yarn", "factor": 4}' '"dp": 2'
+refused 'plan.json: model: rotation of a part of each head is not run yet' \
+    "$dense"', "partial_rotary_factor": 0.5' '"dp": 2'
+refused 'plan.json: model: a gate with ReLU is not run yet' \
+    "$dense"', "hidden_act": "relu"' '"dp": 2'
+refused 'plan.json: model: an activation but SiLU, GELU and ReLU is not run yet' \
+    "$dense"', "hidden_act": "quick_gelu"' '"dp": 2'
+
 refused 'plan.json: model: a gate of the shared experts is not run yet' \
     '"model_type": "qwen2_moe", "num_experts": 4, "num_experts_per_tok": 2,
      "moe_intermediate_size": 24, "shared_expert_intermediate_size": 24,
