@@ -86,9 +86,9 @@ static Status step_end(const TraceTimeline *timeline, const Program *program, Ar
 static const TraceRow *all_rows(const Program *program, Arena *arena, int *num_rows) {
     *num_rows = program->num_ranks * program->multiplicity;
     TraceRow *rows = ARENA_ARRAY(arena, *num_rows, TraceRow);
-    for (int gpu = 0; gpu < *num_rows; gpu++)
-        rows[gpu] = (TraceRow){.stage = gpu / program->multiplicity,
-                               .replica = gpu % program->multiplicity};
+    for (int i = 0; i < *num_rows; i++)
+        rows[i] =
+            (TraceRow){.stage = i / program->multiplicity, .replica = i % program->multiplicity};
     return rows;
 }
 

@@ -25,8 +25,8 @@ TraceTimeline sim_timeline(const SimResult *result, const Program *program, doub
     TraceRow *rows = ARENA_ARRAY(arena, num_gpus, TraceRow);
     int num_rows = 0;
     for (int gpu = 0; gpu < num_gpus; gpu++) {
-        const TraceRow row = {.stage = gpu / program->multiplicity,
-                              .replica = gpu % program->multiplicity};
+        const RankPlace place = program_place(program, gpu);
+        const TraceRow row = {.stage = place.stage, .replica = (int)place.lane};
         if (shown ? shown[gpu] : row.replica == last) rows[num_rows++] = row;
     }
     return (TraceTimeline){

@@ -3,6 +3,8 @@
 // a node).
 #pragma once
 
+#include "config/rank_span.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -10,14 +12,14 @@ enum { MAX_SITES = 1024 };
 
 typedef enum { SITE_GROUP, SITE_NODE } SiteKind;
 
-// Traffic that shares the links between sites: of all groups of one shape among some neighbouring
-// ranks, or messages between the ranks of two pipeline stages, both ways.
+// Traffic that shares the links between sites: of all groups of one shape among some ranks, or
+// messages between the ranks of two pipeline stages, both ways.
 typedef struct {
-    int64_t first_rank, num_ranks; // whose groups, or who sends
-    int64_t first_peer;            // of messages: the first of those at the other end; else -1
-    int size, stride;              // of groups
-    int ranks_per_domain;          // of groups: a ring goes on to the same place in the next domain
-    bool all_to_all;               // of groups; else along rings
+    RankSpan ranks;       // whose groups, or who sends
+    int64_t first_peer;   // of messages: the first of those at the other end; else -1
+    int size, stride;     // of groups
+    int ranks_per_domain; // of groups: a ring goes on to the same place in the next domain
+    bool all_to_all;      // of groups; else along rings
 } SiteTraffic;
 
 // How many times as long as over the GPUs' shares of their NICs some traffic takes.

@@ -160,14 +160,15 @@ static void pairs_load(const Wires *wires, int first, int size, int stride, doub
 }
 
 static WireRates rates_find(const Wires *wires, const WireRings *rings, int size, int stride,
-                            int first, int num) {
+                            RankSpan gpus) {
     WireRates rates = {wires->port_bytes_per_s, wires->port_bytes_per_s};
     double load[WIRES_MAX_LINKS] = {0};
-    for (int i = first; i < first + num; i++)
-        if (rings[i].num_rings > 0) ring_load(wires, &rings[i], size, load);
+    for (int i = 0; i < wires->num_gpus; i++)
+        if (rings[i].num_rings > 0 && span_holds(&gpus, i)) ring_load(wires, &rings[i], size, load);
     rates.ring_bytes_per_s = fmin(rates.ring_bytes_per_s, loaded_bytes_per_s(wires, load));
-    for (int i = first; i < first + num; i++)
-        if (rings[i].num_rings > 0) pairs_load(wires, i, size, stride, load);
+    for (int i = 0; i < wires->num_gpus; i++)
+        if (rings[i].num_rings > 0 && span_holds(&gpus, i))
+            pairs_load(wires, i, size, stride, load);
     rates.pairs_bytes_per_s = fmin(rates.pairs_bytes_per_s, loaded_bytes_per_s(wires, load));
     return rates;
 }
@@ -182,7 +183,8 @@ static WireShape shape_find(const Wires *wires, const Mesh *mesh, int size, int 
         for (int i = 0; i < size; i++) members[i] = first + i * stride;
         rings[first] = rings_of(mesh, members, size, arena);
     }
-    return (WireShape){rates_find(wires, rings, size, stride, 0, wires->num_gpus), rings};
+    const RankSpan all = {.num = wires->num_gpus};
+    return (WireShape){rates_find(wires, rings, size, stride, all), rings};
 }
 
 static const WireShape *shapes_find(const Wires *wires, const Mesh *mesh, Arena *arena) {
@@ -277,11 +279,13 @@ const WireShape *wires_shape(const Wires *wires, int size, int stride) {
     return &wires->shapes[size * (wires->num_gpus + 1) + stride];
 }
 
-WireRates wires_rates(const Wires *wires, int size, int stride, int first, int num) {
+WireRates wires_rates(const Wires *wires, int size, int stride, RankSpan gpus) {
     const WireShape *shape = wires_shape(wires, size, stride);
     if (!shape) return (WireRates){wires->port_bytes_per_s, wires->port_bytes_per_s};
     bool begins = false;
-    for (int i = first; i < first + num; i++) begins |= shape->rings[i].num_rings > 0;
-    if (num == wires->num_gpus || !begins) return shape->rates;
-    return rates_find(wires, shape->rings, size, stride, first, num);
+    for (int i = 0; i < wires->num_gpus; i++)
+        begins |= shape->rings[i].num_rings > 0 && span_holds(&gpus, i);
+    const bool all = gpus.block == 0 && gpus.num == wires->num_gpus;
+    if (all || !begins) return shape->rates;
+    return rates_find(wires, shape->rings, size, stride, gpus);
 }

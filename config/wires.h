@@ -24,6 +24,7 @@
 
 #include "base/arena.h"
 #include "config/link.h"
+#include "config/rank_span.h"
 
 enum { WIRES_MAX_ROUTE = 3, WIRES_MAX_GPUS = 16, WIRES_MAX_LINKS = 64 };
 
@@ -85,8 +86,8 @@ const WireRoute *wires_route(const Wires *wires, int from, int to);
 // NULL where groups of that shape do not lie within a domain.
 const WireShape *wires_shape(const Wires *wires, int size, int stride);
 
-// What the groups of that shape have that begin with one of `num` neighbouring GPUs, such as those
-// of a pipeline stage: GPUs of a quad may be joined better than those of the next. Of all, where
-// none begins there.
-//   first, num  in the domain: 0 <= first, first + num <= num_gpus
-WireRates wires_rates(const Wires *wires, int size, int stride, int first, int num);
+// What the groups of that shape have that begin with one of some GPUs, such as those of a pipeline
+// stage: GPUs of a quad may be joined better than those of the next. Of all, where none begins
+// there.
+//   gpus  by their numbers in the domain; those beyond it do not count
+WireRates wires_rates(const Wires *wires, int size, int stride, RankSpan gpus);

@@ -163,12 +163,20 @@ static double across_s(const Cluster *cluster, Group group, RankSpan ranks, cons
            protocols_s(cluster, g, kind, fmax(out_s, up_s));
 }
 
+// The GPUs of a domain that some ranks have there: all, unless they have the same of each domain.
+static RankSpan domain_span(int domain, RankSpan ranks) {
+    const int64_t first = ranks.first % domain;
+    const bool alike = ranks.block == 0 ? first + ranks.num <= domain
+                                        : domain % ranks.pitch == 0 || ranks.pitch % domain == 0;
+    if (!alike) return (RankSpan){.num = domain};
+    ranks.first = first;
+    return ranks;
+}
+
 double group_bytes_per_s(const Cluster *cluster, CollectiveKind kind, Group group, RankSpan ranks) {
     if (!cluster->wires) return cluster->scale_up.bandwidth_bytes_per_s;
-    const int domain = cluster->domain_gpus, first = (int)(ranks.first % domain);
-    const bool within = first + ranks.num <= domain;
     const WireRates rates = wires_rates(cluster->wires, group.size, group.stride,
-                                        within ? first : 0, within ? (int)ranks.num : domain);
+                                        domain_span(cluster->domain_gpus, ranks));
     return kind == COLLECTIVE_ALL_TO_ALL ? rates.pairs_bytes_per_s : rates.ring_bytes_per_s;
 }
 

@@ -52,7 +52,7 @@ static double steps_slowdown(const Cluster *cluster, Group group, RankSpan ranks
     for (int gpu = 0; gpu < cluster->num_gpus; gpu++) {
         const int rank = (int)cluster_rank_of_gpu(cluster, gpu);
         const int place = rank / group.stride % group.size, first = rank - place * group.stride;
-        if (rank < ranks.first || rank >= ranks.first + ranks.num) continue;
+        if (!span_holds(&ranks, rank)) continue;
         for (int step = 1; step <= num_steps; step++) {
             const int to = first + (place + step * places) % group.size * group.stride;
             flow_count(&flows, gpu, (int)cluster_gpu_of_rank(cluster, to), 1.0 / num_steps);

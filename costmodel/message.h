@@ -21,6 +21,11 @@ double ranks_near_bytes_per_s(const Cluster *cluster, const Plan *plan, int rank
 // (costmodel/leaf_links.h) or links between sites (costmodel/site_links.h) have less left.
 double ranks_network_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer);
 
+// Whether GPUs of several stages that alternate (plan/rank_place.h) may share a NIC. A collective
+// is priced as if all of them sent, so it is faster wherever they do not: what the simulation then
+// finds spare is no error of the estimate.
+bool stages_share_nics(const Cluster *cluster, const Plan *plan);
+
 // Seconds of one message of message_bytes per GPU; *alpha_s is its latency part.
 double ranks_message_s(const Cluster *cluster, const Plan *plan, int rank, int peer,
                        double message_bytes, double *alpha_s);

@@ -22,8 +22,7 @@ static double nic_share_bytes_per_s(const Cluster *cluster) {
 SiteTraffic collective_traffic(CollectiveKind kind, Group group, int ranks_per_domain,
                                RankSpan ranks) {
     return (SiteTraffic){
-        .first_rank = ranks.first,
-        .num_ranks = ranks.num,
+        .ranks = ranks,
         .first_peer = -1,
         .size = group.size,
         .stride = group.stride,
@@ -33,10 +32,9 @@ SiteTraffic collective_traffic(CollectiveKind kind, Group group, int ranks_per_d
 }
 
 SiteTraffic message_traffic(const Plan *plan, int rank, int peer) {
-    const int64_t num_gpus = plan_stage_gpus(plan);
     const int low = rank < peer ? rank : peer, high = rank < peer ? peer : rank;
-    return (SiteTraffic){
-        .first_rank = low * num_gpus, .num_ranks = num_gpus, .first_peer = high * num_gpus};
+    return (SiteTraffic){.ranks = plan_stage_span(plan, low),
+                         .first_peer = high * plan_block_gpus(plan)};
 }
 
 // A ring has one flow a rank; in an all-to-all each reaches all ranks of other domains.
@@ -50,19 +48,13 @@ static void rank_flows(const SiteTraffic *t, int64_t rank, FlowVisit visit, void
     }
 }
 
-// From the ranks of a span, one of them after the other.
-static void span_flows(const SiteTraffic *t, int64_t first, int64_t end, int64_t to_peer,
-                       FlowVisit visit, void *context) {
-    for (int64_t rank = first; rank < end; rank++) {
-        if (t->first_peer < 0)
-            rank_flows(t, rank, visit, context);
-        else
-            visit(context, rank, rank + to_peer);
-    }
-}
-
-static int64_t clamp(int64_t value, int64_t least, int64_t most) {
-    return value < least ? least : value > most ? most : value;
+// From one rank, to those of its group or to its peer.
+static void flows_from(const SiteTraffic *t, int64_t rank, int64_t to_peer, FlowVisit visit,
+                       void *context) {
+    if (t->first_peer < 0)
+        rank_flows(t, rank, visit, context);
+    else
+        visit(context, rank, rank + to_peer);
 }
 
 int traffic_ways(const SiteTraffic *t) {
@@ -71,23 +63,25 @@ int traffic_ways(const SiteTraffic *t) {
 
 void traffic_flows(const Cluster *cluster, const SiteTraffic *t, int way, FlowVisit visit,
                    void *context) {
-    const int64_t first = way ? t->first_peer : t->first_rank, end = first + t->num_ranks;
-    const int64_t to_peer = t->first_rank + t->first_peer - 2 * first;
+    RankSpan ranks = t->ranks;
+    if (way) ranks.first = t->first_peer;
+    const int64_t to_peer = t->ranks.first + t->first_peer - 2 * ranks.first;
     if (!cluster->order) {
-        span_flows(t, first, end, to_peer, visit, context);
+        for (int64_t i = 0; i < ranks.num; i++)
+            flows_from(t, span_rank(&ranks, i), to_peer, visit, context);
         return;
     }
     for (int node = 0; node < cluster->num_nodes; node++) {
         const int64_t low = cluster_first_rank(cluster, node);
-        const int64_t high = low + cluster->gpus_per_node;
-        span_flows(t, clamp(low, first, end), clamp(high, first, end), to_peer, visit, context);
+        for (int64_t rank = low; rank < low + cluster->gpus_per_node; rank++)
+            if (span_holds(&ranks, rank)) flows_from(t, rank, to_peer, visit, context);
     }
 }
 
 double traffic_flow_bytes_per_s(const Cluster *cluster, const SiteTraffic *t) {
     if (t->first_peer < 0)
         return nic_share_bytes_per_s(cluster) / (t->all_to_all ? t->size - t->ranks_per_domain : 1);
-    const Cluster *low = cluster_group(cluster, cluster_group_of_gpu(cluster, t->first_rank));
+    const Cluster *low = cluster_group(cluster, cluster_group_of_gpu(cluster, t->ranks.first));
     const Cluster *high = cluster_group(cluster, cluster_group_of_gpu(cluster, t->first_peer));
     return fmin(nic_share_bytes_per_s(low), nic_share_bytes_per_s(high));
 }
@@ -116,8 +110,8 @@ static void flow_count(void *context, int64_t from_rank, int64_t to_rank) {
 }
 
 bool traffic_is(const SiteTraffic *a, const SiteTraffic *b) {
-    return a->first_rank == b->first_rank && a->num_ranks == b->num_ranks &&
-           a->first_peer == b->first_peer && a->size == b->size && a->stride == b->stride &&
+    return spans_are_equal(&a->ranks, &b->ranks) && a->first_peer == b->first_peer &&
+           a->size == b->size && a->stride == b->stride &&
            a->ranks_per_domain == b->ranks_per_domain && a->all_to_all == b->all_to_all;
 }
 
@@ -140,7 +134,7 @@ double traffic_slowdown(const Cluster *cluster, const SiteTraffic *traffic) {
 }
 
 RankSpan all_ranks(const Cluster *cluster) {
-    return (RankSpan){0, cluster->num_gpus};
+    return (RankSpan){.num = cluster->num_gpus};
 }
 
 double sites_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
@@ -159,7 +153,8 @@ double ranks_slowdown(const Cluster *cluster, const Plan *plan, int rank, int pe
 // Most crossings between sites in a ring of this shape.
 static int num_crossings(const Cluster *cluster, Group group, RankSpan ranks) {
     int most = 0;
-    for (int64_t first = ranks.first; first < ranks.first + ranks.num; first++) {
+    for (int64_t k = 0; k < ranks.num; k++) {
+        const int64_t first = span_rank(&ranks, k);
         if (first / group.stride % group.size != 0) continue;
         int num = 0;
         for (int i = 0; i < group.size; i++) {
@@ -196,9 +191,9 @@ double sites_latency_s(const Cluster *cluster, CollectiveKind kind, Group group,
 
 double ranks_latency_s(const Cluster *cluster, const Plan *plan, int rank, int peer) {
     if (!cluster->sites) return 0;
-    const int64_t num_gpus = plan_stage_gpus(plan);
-    for (int i = 0; i < num_gpus; i++)
-        if (site_of(cluster, rank * num_gpus + i) != site_of(cluster, peer * num_gpus + i))
+    const RankSpan ranks = plan_stage_span(plan, rank), peers = plan_stage_span(plan, peer);
+    for (int64_t i = 0; i < ranks.num; i++)
+        if (site_of(cluster, span_rank(&ranks, i)) != site_of(cluster, span_rank(&peers, i)))
             return cluster->sites->latency_s;
     return 0;
 }

@@ -1,5 +1,7 @@
 #include "launch/deepspeed.h"
 
+#include "plan/rank_place.h"
+
 #include "launch/megatron.h"
 #include "launch/task.h"
 
@@ -127,9 +129,9 @@ static Status pipeline_flags(const Scenario *scenario, const Plan *plan, FlagLis
 
 static Status degree_flags(const Scenario *scenario, const Plan *plan, FlagList *flags) {
     bool sequence = plan->tp > 1 && plan->sequence_parallel;
-    if (plan->order && strcmp(plan->order, "tp-cp-ep-dp-pp") != 0)
+    if (plan_stages_alternate(plan))
         return deepspeed_refuse(scenario, "parallel.order", "tp-cp-ep-dp-pp",
-                                "order %.60s has no flag", plan->order);
+                                "order %s has no flag", PLAN_ORDER_NAMES[plan->order]);
     flag_int(flags, "--tensor-model-parallel-size", plan->tp);
     if (sequence) flag_switch(flags, "--sequence-parallel");
     if (plan->cp > 1) {

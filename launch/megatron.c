@@ -69,15 +69,6 @@ static Status overlap_flags(const Scenario *scenario, const Plan *plan, FlagList
     return status_ok();
 }
 
-static Status order_flags(const Scenario *scenario, const Plan *plan, FlagList *flags) {
-    if (!plan->order || strcmp(plan->order, "tp-cp-ep-dp-pp") == 0) return status_ok();
-    if (strcmp(plan->order, "tp-cp-ep-pp-dp") != 0)
-        return megatron_refuse(scenario, "parallel.order", "tp-cp-ep-dp-pp or tp-cp-ep-pp-dp",
-                               "order %.60s has no flag", plan->order);
-    flag_switch(flags, "--use-tp-pp-dp-mapping");
-    return status_ok();
-}
-
 // Which attention each way to split the sequence can do: the assertions of
 // attn_forward_func_with_cp() in Transformer Engine 2.8, context_parallel.py.
 static Status context_check(const Scenario *scenario, const Plan *plan) {
@@ -124,7 +115,7 @@ Status megatron_parallel_flags(const Scenario *scenario, const Plan *plan, FlagL
         flag_int(flags, "--expert-model-parallel-size", plan->ep);
         flag_int(flags, "--expert-tensor-parallel-size", plan->etp);
     }
-    TRY(order_flags(scenario, plan, flags));
+    if (plan->order == ORDER_PP_DP) flag_switch(flags, "--use-tp-pp-dp-mapping");
     TRY(sharding_flags(scenario, plan, flags));
     return overlap_flags(scenario, plan, flags);
 }

@@ -1,6 +1,8 @@
 // Data, tensor, context and expert parallelism of torchtitan (parallel_dims.py).
 #include "launch/titan.h"
 
+#include "plan/rank_place.h"
+
 #include <string.h>
 
 static Status sharding_keys(const Scenario *scenario, const Plan *plan, KeyList *keys) {
@@ -81,9 +83,9 @@ static Status expert_keys(const Scenario *scenario, const Plan *plan, KeyList *k
 }
 
 Status titan_parallel_keys(const Scenario *scenario, const Plan *plan, KeyList *keys) {
-    if (plan->order && strcmp(plan->order, "tp-cp-ep-dp-pp") != 0)
-        return titan_refuse(scenario, "parallel.order", "tp-cp-ep-dp-pp", "order %.60s has no key",
-                            plan->order);
+    if (plan_stages_alternate(plan))
+        return titan_refuse(scenario, "parallel.order", "tp-cp-ep-dp-pp", "order %s has no key",
+                            PLAN_ORDER_NAMES[plan->order]);
     TRY(sharding_keys(scenario, plan, keys));
     TRY(tensor_keys(scenario, plan, keys));
     TRY(context_keys(scenario, plan, keys));

@@ -3,7 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
-static const char *const DEFAULT_ORDER = "tp-cp-ep-dp-pp";
+const char *const PLAN_ORDER_NAMES[NUM_PLAN_ORDERS + 1] = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp",
+                                                           NULL};
 
 static int value_or(int given, int otherwise) {
     return given == ABSENT ? otherwise : given;
@@ -149,7 +150,6 @@ Plan plan_copy(const Plan *plan, Arena *arena) {
     }
     size_t size = (size_t)plan->num_chunks * sizeof *plan->chunks;
     copy.chunks = memcpy(arena_alloc(arena, size), plan->chunks, size);
-    copy.order = arena_strdup(arena, plan->order);
     if (plan->node_order)
         copy.node_order =
             node_order_new(plan->node_order->node, plan->node_order->num_nodes, arena);
@@ -178,7 +178,7 @@ int64_t plan_stage_gpus(const Plan *plan) {
 }
 
 int plan_rank_group(const Cluster *cluster, const Plan *plan, int rank) {
-    return cluster_group_of_gpu(cluster, rank * plan_stage_gpus(plan));
+    return cluster->groups ? cluster_group_of_gpu(cluster, rank * plan_stage_gpus(plan)) : 0;
 }
 
 const Cluster *plan_rank_cluster(const Cluster *cluster, const Plan *plan, int rank) {
@@ -278,7 +278,6 @@ static void options_resolve(const Scenario *scenario, Arena *arena, Plan *plan) 
     plan->recompute_layers = spec->recompute_layers;
     plan->layer_recompute = layers_resolve(scenario, plan, arena);
     plan->cp_method = (CpMethod)value_or(spec->cp_method, CP_RING);
-    plan->order = spec->order ? spec->order : DEFAULT_ORDER;
     plan->vocab_barriers = plan_vocab_barriers(scenario, plan->pp);
 }
 
@@ -312,13 +311,19 @@ static Status rules_check(const Scenario *scenario, const Plan *plan, Arena *are
                         legal_tps(scenario, arena));
 }
 
-// What is legal, but nothing acts upon yet.
-static Status unsupported_refuse(const Scenario *scenario, const Plan *plan) {
-    if (strcmp(plan->order, DEFAULT_ORDER) != 0)
-        return status_at(STATUS_INVALID, scenario->file, "parallel.order",
-                         "%s is legal, but not supported yet; expected %s", plan->order,
-                         DEFAULT_ORDER);
-    return status_ok();
+Status plan_order_find(const Scenario *scenario, PlanOrder *out) {
+    const char *name = scenario->parallel.order;
+    *out = ORDER_DP_PP;
+    for (int i = 0; name && i < NUM_PLAN_ORDERS; i++) {
+        if (strcmp(name, PLAN_ORDER_NAMES[i]) != 0) continue;
+        *out = (PlanOrder)i;
+        return status_ok();
+    }
+    if (!name) return status_ok();
+    return status_at(STATUS_INVALID, scenario->file, "parallel.order",
+                     "%s is an order that neither Megatron-LM nor TorchTitan nor DeepSpeed can "
+                     "number ranks in; expected %s, or %s (Megatron-LM's --use-tp-pp-dp-mapping)",
+                     name, PLAN_ORDER_NAMES[ORDER_DP_PP], PLAN_ORDER_NAMES[ORDER_PP_DP]);
 }
 
 Status plan_resolve(const Scenario *scenario, Arena *arena, Plan *out) {
@@ -326,9 +331,9 @@ Status plan_resolve(const Scenario *scenario, Arena *arena, Plan *out) {
     TRY(degrees_resolve(scenario, &plan));
     TRY(schedule_resolve(scenario, arena, &plan));
     options_resolve(scenario, arena, &plan);
+    TRY(plan_order_find(scenario, &plan.order));
     TRY(chunks_resolve(scenario, arena, &plan));
     TRY(rules_check(scenario, &plan, arena));
-    TRY(unsupported_refuse(scenario, &plan));
     plan_derive(scenario, &plan);
     TRY(schedule_bind(arena, &plan));
     *out = plan;

@@ -19,6 +19,12 @@ typedef struct {
     bool loss;
 } PlanChunk;
 
+// How ranks are numbered, the fastest first (plan/rank_place.h).
+typedef enum { ORDER_DP_PP, ORDER_PP_DP, NUM_PLAN_ORDERS } PlanOrder;
+
+// "tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"; ends with NULL.
+extern const char *const PLAN_ORDER_NAMES[NUM_PLAN_ORDERS + 1];
+
 typedef struct Plan {
     int tp, pp, dp, cp, ep, etp, vpp;
     int micro_batch; // sequences
@@ -34,7 +40,7 @@ typedef struct Plan {
     ScheduleKind schedule;
     const ScheduleFile *schedule_file; // of SCHEDULE_FILE; else NULL
     CpMethod cp_method;
-    const char *order;
+    PlanOrder order;
     // 0: the vocabulary is split by tp alone. Else over all pipeline ranks too, with this many
     // communication barriers (1 or 2) in the passes of the output layer.
     int vocab_barriers;
@@ -60,6 +66,9 @@ Status plan_check_chunks(const Scenario *scenario, const Plan *plan);
 
 // The rules of tp alone: what it must divide.
 Status plan_check_tp(const Scenario *scenario, const Plan *plan);
+
+// The order that the scenario states, else tp-cp-ep-dp-pp. Refuses one that no stack can run.
+Status plan_order_find(const Scenario *scenario, PlanOrder *out);
 
 // Sets the derived fields of a plan whose degrees are legal.
 void plan_derive(const Scenario *scenario, Plan *plan);
@@ -140,7 +149,7 @@ cJSON *plan_to_json(const Plan *plan);
 
 // Short text: "tp 8 pp 4 vpp 5 dp 4 mb 1 zero1 selective interleaved". Degrees of 1 other than tp
 // and pp, no recomputation, shards on all replicas and the ring of cp go without saying: "zero1:8"
-// is on 8 of them, "full:3" of the first 3 layers of each stage.
+// is on 8 of them, "full:3" of the first 3 layers of each stage, "pp-dp" is order tp-cp-ep-pp-dp.
 const char *plan_describe(const Plan *plan, Arena *arena);
 
 // plan.json: the scenario with a complete `parallel` and the given provenance (both copied; NULL

@@ -196,6 +196,34 @@ static Status experts_check(const Scenario *scenario, const Plan *plan) {
     return status_ok();
 }
 
+// With tp-cp-ep-pp-dp Megatron-LM numbers attention and experts alike only where both have as many
+// data-parallel ranks, and has experts of one rank in a dense model too
+// (megatron/core/parallel_state.py, initialize_model_parallel: "When not using pp-last rank
+// ordering, the data parallel size of the attention and moe layers must be the same").
+static Status order_check(const Scenario *scenario, const Plan *plan) {
+    if (plan->order == ORDER_DP_PP || plan->pp == 1) return status_ok();
+    if (scenario->cluster.groups)
+        REFUSE("parallel.order",
+               "tp-cp-ep-pp-dp on groups of different machines would have every stage in all of "
+               "them; expected tp-cp-ep-dp-pp");
+    if (scenario->model.num_experts == 0 && plan->cp > 1)
+        REFUSE("parallel.order",
+               "Megatron-LM has no tp-cp-ep-pp-dp with cp %d and no experts; expected cp 1, or "
+               "tp-cp-ep-dp-pp",
+               plan->cp);
+    if (scenario->model.num_experts > 0 && plan->ep * plan->etp != plan->tp * plan->cp)
+        REFUSE("parallel.order",
+               "Megatron-LM has tp-cp-ep-pp-dp only where ep x etp is tp x cp; here they are %d "
+               "and %d",
+               plan->ep * plan->etp, plan->tp * plan->cp);
+    if (plan->cp > 1 && plan->dp > 1)
+        REFUSE("parallel.order",
+               "tp-cp-ep-pp-dp with cp %d and dp %d is legal, but not supported yet; expected cp "
+               "1, or tp-cp-ep-dp-pp",
+               plan->cp, plan->dp);
+    return status_ok();
+}
+
 static Status sharding_check(const Scenario *scenario, const Plan *plan) {
     if ((int64_t)plan->dp * plan->cp % plan->zero_group != 0)
         REFUSE("parallel.zero_group", "%d does not divide dp %d x cp %d", plan->zero_group,
@@ -230,6 +258,7 @@ Status plan_check(const Scenario *scenario, const Plan *plan) {
     TRY(plan_check_tp(scenario, plan));
     TRY(sequence_check(scenario, plan));
     TRY(experts_check(scenario, plan));
+    TRY(order_check(scenario, plan));
     TRY(vocab_check(scenario, plan));
     return sharding_check(scenario, plan);
 }

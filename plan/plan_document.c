@@ -71,7 +71,7 @@ cJSON *plan_to_json(const Plan *plan) {
         cJSON_AddNumberToObject(parallel, "recompute_layers", plan->recompute_layers);
     cJSON_AddStringToObject(parallel, "schedule", plan_schedule_name(plan));
     cJSON_AddStringToObject(parallel, "cp_method", CP_METHOD_NAMES[plan->cp_method]);
-    cJSON_AddStringToObject(parallel, "order", plan->order);
+    cJSON_AddStringToObject(parallel, "order", PLAN_ORDER_NAMES[plan->order]);
     stages_add(parallel, plan);
     if (plan->layer_recompute) layers_add(parallel, plan);
     cJSON_AddBoolToObject(parallel, "vocab_parallel", plan->vocab_barriers > 0);
@@ -107,12 +107,13 @@ const char *plan_describe(const Plan *plan, Arena *arena) {
     const char *method = plan->cp > 1 ? METHODS[plan->cp_method] : "";
     const bool hybrid = plan->zero_stage > 0 && plan->zero_group != plan->dp * plan->cp;
     const char *group = hybrid ? arena_printf(arena, ":%d", plan->zero_group) : "";
-    return arena_printf(arena, "tp %d%s%s pp %d%s dp %d%s%s mb %d zero%d%s%s %s%s", plan->tp,
+    return arena_printf(arena, "tp %d%s%s pp %d%s dp %d%s%s mb %d zero%d%s%s %s%s%s", plan->tp,
                         degree_text(arena, "cp", plan->cp), method, plan->pp,
                         degree_text(arena, "vpp", plan->vpp), plan->dp,
                         degree_text(arena, "ep", plan->ep), degree_text(arena, "etp", plan->etp),
                         plan->micro_batch, plan->zero_stage, group, recompute_text(plan, arena),
-                        plan_schedule_name(plan), plan->vocab_barriers ? " vocab" : "");
+                        plan_schedule_name(plan), plan->vocab_barriers ? " vocab" : "",
+                        plan->order == ORDER_PP_DP ? " pp-dp" : "");
 }
 
 static void member_set(cJSON *object, const char *key, cJSON *value) {

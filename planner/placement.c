@@ -177,9 +177,9 @@ static void bound_find(Search *s, PlacementResult *out) {
     out->bound_step_time_s = s->bound_s;
 }
 
-// Blocks of ranks that are a stage; all of them where stages share nodes.
+// Blocks of ranks that are a stage, or its neighbours in it; all of them where stages share nodes.
 static int stage_blocks(const Cluster *cluster, const Plan *plan) {
-    const int64_t num_gpus = plan_stage_gpus(plan);
+    const int64_t num_gpus = plan_block_gpus(plan);
     return num_gpus % cluster->gpus_per_node ? cluster->num_nodes
                                              : (int)(num_gpus / cluster->gpus_per_node);
 }

@@ -55,9 +55,9 @@ static double nics_slowdown(const LinksBuilder *b, const SiteTraffic *traffic) {
     alike.sites = NULL;
     alike.oversubscription = 1;
     if (traffic->first_peer < 0) return 1;
-    const int rank = (int)(traffic->first_rank / traffic->num_ranks);
-    return ranks_network_slowdown(&alike, b->plan, rank,
-                                  (int)(traffic->first_peer / traffic->num_ranks));
+    const int64_t block = plan_block_gpus(b->plan);
+    return ranks_network_slowdown(&alike, b->plan, (int)(traffic->ranks.first / block),
+                                  (int)(traffic->first_peer / block));
 }
 
 static void traffic_add(LinksBuilder *b, const SiteTraffic *traffic) {

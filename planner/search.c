@@ -284,10 +284,8 @@ static Status constraints_check(const Scenario *scenario) {
         return status_at(STATUS_INVALID, scenario->file, "parallel.layers",
                          "a list of what some layers do differently is of one plan; expected none, "
                          "or plan --layerwise, which chooses it");
-    if (spec->order && strcmp(spec->order, "tp-cp-ep-dp-pp") != 0)
-        return status_at(STATUS_INVALID, scenario->file, "parallel.order",
-                         "%s is legal, but not supported yet; expected tp-cp-ep-dp-pp",
-                         spec->order);
+    PlanOrder order;
+    TRY(plan_order_find(scenario, &order));
     if (spec->schedule != SCHEDULE_FILE) return status_ok();
     return status_at(STATUS_INVALID, scenario->file, "parallel.schedule",
                      "file:%.200s is an order for one number of ranks and micro-batches, which a "

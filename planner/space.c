@@ -11,6 +11,7 @@
 typedef struct {
     const Scenario *scenario;
     const StackRules *rules;
+    PlanOrder given_order; // or the default
     Arena *arena;
     SpaceSplit *splits;
     int num_splits, capacity;
@@ -87,6 +88,8 @@ void space_build(const Scenario *scenario, Arena *arena, Space *out) {
     const ParallelSpec *spec = &scenario->parallel;
     const StackRules *rules = stack_rules(scenario);
     SplitList list = {.scenario = scenario, .rules = rules, .arena = arena};
+    if (plan_order_find(scenario, &list.given_order).code != STATUS_OK)
+        list.given_order = ORDER_DP_PP;
     int num_gpus = scenario->cluster.num_gpus;
     int most_pp = scenario->model.num_layers + 2;
     for (int tp = 1; tp <= num_gpus; tp++) {
@@ -96,7 +99,8 @@ void space_build(const Scenario *scenario, Arena *arena, Space *out) {
             int replicas = num_gpus / tp / pp;
             for (int cp = 1; cp <= replicas; cp++) {
                 if (replicas % cp != 0 || !cp_is_open(&list, cp)) continue;
-                SpaceSplit split = {.tp = tp, .pp = pp, .cp = cp, .dp = replicas / cp};
+                SpaceSplit split = {
+                    .tp = tp, .pp = pp, .cp = cp, .dp = replicas / cp, .order = list.given_order};
                 if (!may_be(spec->dp, split.dp)) continue;
                 if (scenario->training.global_batch % split.dp == 0) add_experts(&list, split);
             }
@@ -145,7 +149,7 @@ static Plan base_plan(const Scenario *scenario, const SpaceSplit *split) {
         .reshard_after_forward = spec->reshard_after_forward != 0,
         .recompute_layers = spec->recompute_layers,
         .vocab_barriers = plan_vocab_barriers(scenario, split->pp),
-        .order = spec->order ? spec->order : "tp-cp-ep-dp-pp",
+        .order = split->order,
     };
 }
 

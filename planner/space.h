@@ -36,6 +36,7 @@ enum {
 // One way to lay the ranks out.
 typedef struct {
     int tp, pp, cp, dp, ep, etp;
+    PlanOrder order;
 } SpaceSplit;
 
 typedef struct {

@@ -1,4 +1,5 @@
 #include "config/node_order.h"
+#include "plan/rank_place.h"
 #include "report/plan_sections.h"
 
 static const char *stage_layers(const Plan *plan, int stage, Arena *arena) {
@@ -44,18 +45,18 @@ static GpuPlace place_of_gpu(const Cluster *cluster, int64_t gpu) {
     };
 }
 
-// node, GPU, rank, stage, dp, cp, tp: ranks are numbered tp, cp, dp, pp from fast to slow.
+// node, GPU, rank, stage, dp, cp, tp: within a stage tp is the fastest, then cp, then dp.
 static void gpu_add(cJSON *gpus, const Cluster *cluster, const Plan *plan, int64_t rank) {
     const GpuPlace place = place_of_gpu(cluster, cluster_gpu_of_rank(cluster, rank));
-    const int64_t stage = rank / plan_stage_gpus(plan);
+    const RankPlace own = plan_rank_place(plan, rank);
     const int cells[] = {
         place.node,
         place.index,
         (int)rank,
-        (int)stage,
-        (int)(rank / (plan->tp * plan->cp) % plan->dp),
-        (int)(rank / plan->tp % plan->cp),
-        (int)(rank % plan->tp),
+        own.stage,
+        (int)(own.lane / (plan->tp * plan->cp)),
+        (int)(own.lane / plan->tp % plan->cp),
+        (int)(own.lane % plan->tp),
     };
     cJSON_AddItemToArray(gpus, cJSON_CreateIntArray(cells, sizeof cells / sizeof *cells));
 }
@@ -77,7 +78,8 @@ static void gpus_draw(cJSON *section, const PlanView *view, Arena *arena) {
     cJSON_AddNumberToObject(data, "pp", plan->pp);
     cJSON *gpus = cJSON_AddArrayToObject(data, "gpus");
     for (int stage = 0; stage < plan->pp; stage++)
-        for (int64_t i = 0; i < shown; i++) gpu_add(gpus, &cluster, plan, stage * of_stage + i);
+        for (int64_t i = 0; i < shown; i++)
+            gpu_add(gpus, &cluster, plan, plan_rank_at(plan, stage, i));
     if (shown < of_stage)
         section_add_text(section, arena_printf(arena,
                                                "Drawn are the first %lld GPUs of each stage's "
@@ -90,12 +92,19 @@ static const char *layout_text(const Plan *plan, Arena *arena) {
         plan->ep > 1
             ? arena_printf(arena, ", experts spread over %d of a stage's GPUs (ep)", plan->ep)
             : "";
+    const char *ranks =
+        plan_stages_alternate(plan)
+            ? arena_printf(arena,
+                           " Ranks of a stage are blocks of %lld, %d blocks apart (order "
+                           "tp-cp-ep-pp-dp).",
+                           (long long)plan_block_gpus(plan), plan->pp)
+            : "";
     return arena_printf(
         arena,
         "Layers are dealt to %d pipeline stage%s (pp). In a stage each layer is split over %d "
-        "GPU%s (tp), each sequence over %d (cp), and %d cop%s (dp) share the batch%s.",
+        "GPU%s (tp), each sequence over %d (cp), and %d cop%s (dp) share the batch%s.%s",
         plan->pp, plan->pp > 1 ? "s" : "", plan->tp, plan->tp > 1 ? "s" : "", plan->cp, plan->dp,
-        plan->dp > 1 ? "ies" : "y", experts);
+        plan->dp > 1 ? "ies" : "y", experts, ranks);
 }
 
 void layout_section(Document *document, const PlanView *view, Arena *arena) {
@@ -114,13 +123,13 @@ void layout_section(Document *document, const PlanView *view, Arena *arena) {
         SECTION_COLUMNS(columns),
     };
     const Plan *plan = view->plan;
-    const double of_stage = (double)plan_stage_gpus(plan);
+    const int64_t last = plan_stage_gpus(plan) - 1;
     cJSON *section = document_section(document, &spec);
     for (int stage = 0; stage < plan->pp; stage++) {
         cJSON *row = section_row(section);
         row_number(row, stage);
-        row_number(row, stage * of_stage);
-        row_number(row, (stage + 1) * of_stage - 1);
+        row_number(row, (double)plan_rank_at(plan, stage, 0));
+        row_number(row, (double)plan_rank_at(plan, stage, last));
         row_text(row, stage_layers(plan, stage, arena));
         row_text(row, stage_extras(plan, stage, arena));
         row_number(row, plan->tp);

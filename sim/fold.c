@@ -75,11 +75,11 @@ static Folding tp_folding(const Scenario *scenario, const Plan *plan, const Prog
 // of all in itself, with its ring and the parts of that in scale-up domains.
 static bool group_rotates(const Cluster *cluster, const Plan *plan, GroupKind kind,
                           const Rotation *rotation) {
-    Group group = plan_group(plan, kind);
+    Group group = plan_lane_group(plan, kind);
     if (group.size == 1 || rotation->period % (group.size * group.stride) == 0) return true;
     if (group.size * group.stride != rotation->multiplicity) return false;
     if (rotation->period % group.stride != 0) return false;
-    GroupLayout layout = group_layout(cluster, group);
+    GroupLayout layout = group_layout(cluster, plan_group(plan, kind));
     int places = rotation->period / group.stride;
     return layout.num_domains == 1 || places % layout.ranks_per_domain == 0;
 }
@@ -117,7 +117,7 @@ static int period_find(const Scenario *scenario, const Plan *plan, const Program
     Network network = network_build(&scenario->cluster, 1, arena);
     for (int period = num_folded; period < multiplicity; period += num_folded) {
         if (multiplicity % period != 0) continue;
-        Rotation rotation = {program->num_ranks, multiplicity, period};
+        Rotation rotation = {program->num_ranks, multiplicity, program->block_gpus, period};
         *obstacle =
             rotation_obstacle(&scenario->cluster, plan, program, &network, &rotation, arena);
         if (!*obstacle) return period;

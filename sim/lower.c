@@ -93,7 +93,7 @@ static void pipeline_collective_add(Lowering *lowering, int rank, int lane, int 
 static void collective_add(Lowering *lowering, int rank, int lane, int i) {
     int collective = instruction_at(lowering, rank, i)->collective;
     GroupKind kind = lowering->input->program->collectives[collective].group;
-    Group group = plan_group(lowering->input->plan, kind);
+    Group group = plan_lane_group(lowering->input->plan, kind);
     int stride = group.size > 1 ? group.stride / lowering->num_folded : 1;
     int32_t *begin = lowering->out->begin_node[rank], *end = lowering->out->end_node[rank];
     int slot = lowering_slot(lowering, rank, lane, i);
@@ -281,7 +281,8 @@ Status program_lower(const LowerInput *input, const Folding *folding, bool stepw
         .network = network_build(input->cluster, folding->num_folded, arena),
         .num_lanes = folding->period / folding->num_folded,
     };
-    Rotation rotation = {program->num_ranks, program->multiplicity, folding->period};
+    Rotation rotation = {program->num_ranks, program->multiplicity, program->block_gpus,
+                         folding->period};
     if (folding->period < program->multiplicity) network_rotate(&out->network, &rotation, arena);
     Arena scratch = {0};
     Lowering lowering = {

@@ -26,7 +26,7 @@ const int *meeting_firsts(const Plan *plan, int multiplicity, int period, Arena 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         bool shards = kinds[i] == GROUP_ZERO || kinds[i] == GROUP_EZERO;
         if (shards && plan->zero_stage < 3) continue;
-        group_join(plan_group(plan, kinds[i]), multiplicity, period, firsts);
+        group_join(plan_lane_group(plan, kinds[i]), multiplicity, period, firsts);
     }
     for (int replica = 0; replica < period; replica++) firsts[replica] = first_of(firsts, replica);
     return firsts;

@@ -1,5 +1,7 @@
 #include "sim/rotation.h"
 
+#include "plan/rank_place.h"
+
 enum { NONE = -1 };
 
 // What turns into what, of things of one numbering, and back.
@@ -24,8 +26,18 @@ static bool turn_note(Turn *turn, int from, int to) {
 }
 
 static int rotated_gpu(const Rotation *rotation, int gpu) {
-    int replica = gpu % rotation->multiplicity;
-    return gpu - replica + (replica + rotation->period) % rotation->multiplicity;
+    const RankPlace place = rank_place(rotation->block_gpus, rotation->num_stages, gpu);
+    return (int)rank_at(rotation->block_gpus, rotation->num_stages, place.stage,
+                        (place.lane + rotation->period) % rotation->multiplicity);
+}
+
+// Whether a rotation moves every GPU by whole nodes or domains of this size.
+static bool moves_whole(const Rotation *rotation, int size) {
+    if (rotation->block_gpus == rotation->multiplicity)
+        return rotation->period % size == 0 && rotation->multiplicity % size == 0;
+    return rotation->period % rotation->block_gpus == 0 &&
+           rotation->period * rotation->num_stages % size == 0 &&
+           rotation->multiplicity * rotation->num_stages % size == 0;
 }
 
 // Notes what the links of all GPUs turn into.
@@ -71,13 +83,10 @@ const char *network_rotates(const Network *network, const Rotation *rotation) {
                    : "the cluster is of several groups";
     }
     // Pairs of GPUs of a domain differ where it has no switch.
-    int domain = network->domain_gpus;
-    if (network->wires && (rotation->period % domain != 0 || rotation->multiplicity % domain != 0))
+    if (network->wires && !moves_whole(rotation, network->domain_gpus))
         return "they are not whole scale-up domains, inside of which links are uneven";
     // Routes between rails depend on the place in the node.
-    int node = network->gpus_per_node;
-    if (network->topology == TOPOLOGY_RAIL_ONLY &&
-        (rotation->period % node != 0 || rotation->multiplicity % node != 0)) {
+    if (network->topology == TOPOLOGY_RAIL_ONLY && !moves_whole(rotation, network->gpus_per_node)) {
         return "they are not whole nodes, which rail-only needs";
     }
     Arena scratch = {0};

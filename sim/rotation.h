@@ -13,9 +13,9 @@
 #include "base/arena.h"
 #include "sim/network.h"
 
-// GPU stage x multiplicity + replica plays that replica (workload/program.h).
+// A GPU plays a replica of a stage as plan/rank_place.h says.
 typedef struct {
-    int num_stages, multiplicity;
+    int num_stages, multiplicity, block_gpus;
     int period; // divides multiplicity
 } Rotation;
 

@@ -14,7 +14,26 @@ static int expert_zero_size(const Plan *plan) {
     return size;
 }
 
+RankSpan plan_stage_span(const Plan *plan, int stage) {
+    const int64_t block = plan_block_gpus(plan);
+    RankSpan span = {.first = stage * block, .num = plan_stage_gpus(plan)};
+    if (!plan_stages_alternate(plan)) return span;
+    span.block = block;
+    span.pitch = block * plan->pp;
+    return span;
+}
+
+// Groups lie in a block, or take the same place of each (plan_check).
 Group plan_group(const Plan *plan, GroupKind kind) {
+    Group group = plan_lane_group(plan, kind);
+    if (!plan_stages_alternate(plan)) return group;
+    const int block = (int)plan_block_gpus(plan);
+    if (kind == GROUP_PP) return (Group){plan->pp, block};
+    if (group.stride >= block) group.stride *= plan->pp;
+    return group;
+}
+
+Group plan_lane_group(const Plan *plan, GroupKind kind) {
     const int stage = plan->tp * plan->cp * plan->dp;
     const int expert_stride = plan->etp * plan->ep;
     const int zero = plan->zero_group, expert_zero = expert_zero_size(plan);

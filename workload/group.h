@@ -1,12 +1,14 @@
 // workload/group.h - which ranks talk to each other, by the strides of the rank order.
 //
-// Ranks are numbered as Megatron-LM does for the order tp-cp-ep-dp-pp: tp is the fastest, then cp,
-// then dp, then pp. Expert groups split the same tp x cp x dp ranks of a stage anew: etp is the
-// fastest, then ep, then expert data parallel (parallel folding, Liu et al. 2025,
-// arXiv:2504.14960, section 3). A group is `size` ranks, `stride` apart.
+// Within a stage tp is the fastest, then cp, then dp. Expert groups split the same tp x cp x dp
+// ranks of a stage anew: etp is the fastest, then ep, then expert data parallel (parallel folding,
+// Liu et al. 2025, arXiv:2504.14960, section 3). Which ranks a stage has is up to the order
+// (plan/rank_place.h): where stages alternate, what goes from block to block of a stage passes over
+// those of the others. A group is `size` ranks, `stride` apart.
 #pragma once
 
-#include "plan/plan.h"
+#include "config/rank_span.h"
+#include "plan/rank_place.h"
 
 #include <stdint.h>
 
@@ -32,10 +34,11 @@ typedef struct {
     int stride; // distance between neighbours in rank numbers, >= 1
 } Group;
 
-// Neighbouring ranks.
-typedef struct {
-    int64_t first, num;
-} RankSpan;
+// The ranks of a stage.
+RankSpan plan_stage_span(const Plan *plan, int stage);
 
 // The group of one kind that holds rank 0; all groups of the kind have its shape.
 Group plan_group(const Plan *plan, GroupKind kind);
+
+// The same by lanes of a stage (plan/rank_place.h); not of GROUP_PP, which is of one lane.
+Group plan_lane_group(const Plan *plan, GroupKind kind);

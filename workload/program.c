@@ -335,6 +335,7 @@ Program program_build(const Scenario *scenario, const Plan *plan, const Workload
     return (Program){
         .num_ranks = plan->pp,
         .multiplicity = plan->tp * plan->cp * plan->dp,
+        .block_gpus = (int)plan_block_gpus(plan),
         .ranks = ranks,
         .collectives = vocab_join_collectives(plan, workload, b.sync.collectives,
                                               b.sync.num_collectives, arena),
@@ -348,9 +349,8 @@ Program program_build(const Scenario *scenario, const Plan *plan, const Workload
 
 RankSpan program_collective_ranks(const Plan *plan, const ProgramCollective *collective,
                                   const Cluster *machines) {
-    const int64_t num_gpus = plan_stage_gpus(plan);
-    if (collective->stage > 0) return (RankSpan){(collective->stage - 1) * num_gpus, num_gpus};
-    return (RankSpan){0, machines->num_gpus};
+    if (collective->stage > 0) return plan_stage_span(plan, collective->stage - 1);
+    return (RankSpan){.num = machines->num_gpus};
 }
 
 double program_message_bytes(const Program *program, const Instruction *message) {
@@ -369,5 +369,9 @@ int program_num_meetings(const Program *program, int queue) {
 }
 
 int program_gpu(const Program *program, int stage, int lane) {
-    return stage * program->multiplicity + lane;
+    return (int)rank_at(program->block_gpus, program->num_ranks, stage, lane);
+}
+
+RankPlace program_place(const Program *program, int gpu) {
+    return rank_place(program->block_gpus, program->num_ranks, gpu);
 }

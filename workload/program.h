@@ -70,6 +70,7 @@ typedef struct {
 typedef struct {
     int num_ranks;            // pipeline ranks
     int multiplicity;         // GPUs that run each RankProgram
+    int block_gpus;           // of them that follow each other (plan/rank_place.h)
     const RankProgram *ranks; // [num_ranks]
     const ProgramCollective *collectives;
     int num_collectives;
@@ -106,5 +107,6 @@ Program program_build(const Scenario *scenario, const Plan *plan, const Workload
                       Arena *arena);
 
 // Number of the rank (0 .. num_gpus - 1) that plays pipeline rank `stage`, replica `lane`
-// (0 .. multiplicity - 1), in the order of workload/group.h.
+// (0 .. multiplicity - 1), and what a rank plays (plan/rank_place.h).
 int program_gpu(const Program *program, int stage, int lane);
+RankPlace program_place(const Program *program, int gpu);

@@ -321,5 +321,5 @@ bool plans_share_blocks(const Plan *a, const Plan *b) {
            a->reshard_after_forward == b->reshard_after_forward && a->recompute == b->recompute &&
            a->recompute_modules == b->recompute_modules && a->cp_method == b->cp_method &&
            a->layer_recompute == b->layer_recompute && a->vocab_barriers == b->vocab_barriers &&
-           plan_is_dual(a) == plan_is_dual(b);
+           plan_is_dual(a) == plan_is_dual(b) && a->order == b->order;
 }

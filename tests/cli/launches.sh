@@ -74,6 +74,13 @@ expect --data-path "my data" --split 99,1,0 --tokenizer-type HuggingFaceTokenize
 expect --save "c d" --load "c d" --save-interval 500
 ! grep -q -- --mock-data words || fail "mock data beside data"
 
+# Stages that alternate.
+sed 's/"vpp": 2/"order": "tp-cp-ep-pp-dp"/' job.json >alternate.json
+"$MESHWRIGHT" launch alternate.json -o alternate >/dev/null
+alternate/launch.sh >words
+expect --pipeline-model-parallel-size 2
+expect --use-tp-pp-dp-mapping
+
 # Slurm: what sbatch reads, and the same command.
 grep -q '^#SBATCH --nodes=2$' "out put/launch.sbatch" || fail "nodes"
 grep -q '^srun .*--cpu-bind=none' "out put/launch.sbatch" || fail "all ranks on one core"

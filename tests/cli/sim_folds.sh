@@ -117,6 +117,20 @@ for network in '"nics_per_node": 8' '"nics_per_node": 2, "topology": "fat-tree",
     model=llama-3.1-8b
 done
 
+# Stages that alternate: with whole nodes, parts of them and several nodes between their blocks, and
+# where the network repeats at other periods than they do.
+alternate='"order": "tp-cp-ep-pp-dp"'
+for network in '"nics_per_node": 8' '"nics_per_node": 2, "topology": "fat-tree", "oversubscription": 2' \
+    '"nics_per_node": 8, "topology": "rail-only"'; do
+    for nodes in 4 8; do
+        machine $nodes "$network"
+        for parallel in '"tp": 1, "pp": 2' '"tp": 2, "pp": 4, "vpp": 2' '"tp": 4, "pp": 4, "zero_group": 2' \
+            '"tp": 1, "pp": 4, "vocab_parallel": true' '"tp": 2, "pp": 2, "schedule": "dualpipe"'; do
+            same "$parallel, $alternate"
+        done
+    done
+done
+
 # Experts.
 model=mixtral-8x7b
 machine 8 '"nics_per_node": 8'

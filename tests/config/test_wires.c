@@ -97,10 +97,19 @@ static void fewer_gpus_use_those_between_them(void) {
         CU_ASSERT(pairs->rings[0].num_rings == 1 && pairs->rings[2].num_rings == 2);
         CU_ASSERT_DOUBLE_EQUAL(pairs->rates.ring_bytes_per_s, 25e9, 1);
         CU_ASSERT_PTR_NULL(wires_shape(c.wires, 2, 8));
-        CU_ASSERT_DOUBLE_EQUAL(wires_rates(c.wires, 2, 1, 0, 2).ring_bytes_per_s, 25e9, 1);
-        CU_ASSERT_DOUBLE_EQUAL(wires_rates(c.wires, 2, 1, 2, 2).ring_bytes_per_s, 50e9, 1);
-        CU_ASSERT_DOUBLE_EQUAL(wires_rates(c.wires, 2, 1, 0, 4).ring_bytes_per_s, 25e9, 1);
-        CU_ASSERT_DOUBLE_EQUAL(wires_rates(c.wires, 2, 1, 2, 2).pairs_bytes_per_s, 50e9, 1);
+        CU_ASSERT_DOUBLE_EQUAL(wires_rates(c.wires, 2, 1, (RankSpan){0, 2, 0, 0}).ring_bytes_per_s,
+                               25e9, 1);
+        CU_ASSERT_DOUBLE_EQUAL(wires_rates(c.wires, 2, 1, (RankSpan){2, 2, 0, 0}).ring_bytes_per_s,
+                               50e9, 1);
+        CU_ASSERT_DOUBLE_EQUAL(wires_rates(c.wires, 2, 1, (RankSpan){0, 4, 0, 0}).ring_bytes_per_s,
+                               25e9, 1);
+        CU_ASSERT_DOUBLE_EQUAL(wires_rates(c.wires, 2, 1, (RankSpan){2, 2, 0, 0}).pairs_bytes_per_s,
+                               50e9, 1);
+        // 0, 1 and 4, 5 of two stages that alternate, and 2, 3 and 6, 7 of the other.
+        for (int stage = 0; stage < 2; stage++)
+            CU_ASSERT_DOUBLE_EQUAL(
+                wires_rates(c.wires, 2, 1, (RankSpan){2 * stage, 4, 2, 4}).ring_bytes_per_s,
+                stage ? 50e9 : 25e9, 1);
     }
     arena_free(&c.arena);
 }

@@ -90,6 +90,42 @@ static void few_senders_have_more_of_a_nic(void) {
     ASSERT_CLOSE(ranks_network_slowdown(&cluster, &plan, 0, 1), 1);
 }
 
+// 16 stages of one GPU a replica: 8 of them in a node with 2 NICs. Stages 7 and 8 lie in different
+// nodes, and one GPU of each sends over a NIC that is for 4.
+static void stages_that_alternate_send_from_every_node(void) {
+    Cluster cluster = leaves_case(TOPOLOGY_RAIL_FAT_TREE, 1);
+    cluster.nics_per_node = 2;
+    const Plan plan = {.tp = 1, .cp = 1, .dp = 32, .pp = 16, .order = ORDER_PP_DP};
+    CU_ASSERT_TRUE(ranks_share_domain(&cluster, &plan, 3, 4));
+    CU_ASSERT_FALSE(ranks_share_domain(&cluster, &plan, 7, 8));
+    ASSERT_CLOSE(ranks_network_slowdown(&cluster, &plan, 7, 8), 0.25);
+    // Of 3 stages of 2 GPUs the second replica begins with the last 2 of a node.
+    cluster.num_gpus = 24;
+    cluster.num_nodes = 3;
+    const Plan askew = {.tp = 2, .cp = 1, .dp = 4, .pp = 3, .order = ORDER_PP_DP};
+    CU_ASSERT_FALSE(ranks_share_domain(&cluster, &askew, 0, 1));
+    CU_ASSERT_TRUE(gpus_share_domain(&cluster, 0, 2));
+    CU_ASSERT_FALSE(gpus_share_domain(&cluster, 6, 8));
+}
+
+// Nodes of 2 stages in turn: their messages stay below one leaf, where those of whole leaves all
+// cross. The ring of a stage goes on from leaf to leaf, once a rail: 8 flows over 32 x 8 / 64 NICs'
+// worth of uplinks.
+static void stages_that_alternate_are_below_one_leaf(void) {
+    const Cluster cluster = leaves_case(TOPOLOGY_RAIL_FAT_TREE, 64);
+    Plan plan = {.tp = 8, .cp = 1, .dp = 32, .pp = 2, .zero_group = 32};
+    const Group neighbours = plan_group(&plan, GROUP_DP);
+    ASSERT_CLOSE(ranks_leaves_slowdown(&cluster, &plan, 0, 1), 64);
+    CU_ASSERT_EQUAL(
+        leaves_slowdown(&cluster, COLLECTIVE_ALL_GATHER, neighbours, 1, plan_stage_span(&plan, 1)),
+        1);
+    plan.order = ORDER_PP_DP;
+    const Group apart = plan_group(&plan, GROUP_DP);
+    CU_ASSERT_EQUAL(ranks_leaves_slowdown(&cluster, &plan, 0, 1), 0);
+    ASSERT_CLOSE(
+        leaves_slowdown(&cluster, COLLECTIVE_ALL_GATHER, apart, 1, plan_stage_span(&plan, 1)), 2);
+}
+
 static void full_uplinks_take_nothing(void) {
     const Cluster cluster = leaves_case(TOPOLOGY_RAIL_FAT_TREE, 1);
     CU_ASSERT_EQUAL(ring_slowdown(&cluster, FAR_NODES), 1);
@@ -121,10 +157,10 @@ static void a_placed_ring_crosses_where_its_nodes_stand(void) {
         leaves_slowdown(&cluster, COLLECTIVE_ALL_GATHER, LEAF_NODES, 1, all_ranks(&cluster)), 1);
     cluster.order = node_order_new(nodes, 64, &arena);
     for (int stage = 0; stage < 2; stage++) {
-        const RankSpan ranks = {256 * stage, 256};
+        const RankSpan ranks = {.first = 256 * stage, .num = 256};
         ASSERT_CLOSE(leaves_slowdown(&cluster, COLLECTIVE_ALL_GATHER, LEAF_NODES, 1, ranks), 2);
     }
-    const RankSpan first = {0, 32};
+    const RankSpan first = {.num = 32};
     CU_ASSERT_EQUAL(leaves_slowdown(&cluster, COLLECTIVE_ALL_GATHER, (Group){4, 8}, 1, first), 1);
     const Plan plan = {.tp = 8, .cp = 1, .dp = 1, .pp = 64};
     ASSERT_CLOSE(ranks_leaves_slowdown(&cluster, &plan, 4, 5), 2);
@@ -140,6 +176,8 @@ CU_TestInfo leaf_links_tests[] = {
     {"messages_between_whole_leaves_all_cross", messages_between_whole_leaves_all_cross},
     {"single_steps_cross_as_far_as_they_go", single_steps_cross_as_far_as_they_go},
     {"few_senders_have_more_of_a_nic", few_senders_have_more_of_a_nic},
+    {"stages_that_alternate_send_from_every_node", stages_that_alternate_send_from_every_node},
+    {"stages_that_alternate_are_below_one_leaf", stages_that_alternate_are_below_one_leaf},
     {"full_uplinks_take_nothing", full_uplinks_take_nothing},
     {"transfers_take_longer_by_it", transfers_take_longer_by_it},
     CU_TEST_INFO_NULL,

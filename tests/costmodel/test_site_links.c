@@ -116,6 +116,23 @@ static void messages_share_it_too(void) {
     ASSERT_CLOSE(ranks_slowdown(&c.cluster, &plan, 0, 1), 8);
 }
 
+// 2 stages of 8 GPUs in turn on 4 nodes, 2 in each group: messages stay in their group, a stage's
+// ring goes there and back: 8 flows of 1e10 over 1e10.
+static void stages_that_alternate_meet_in_their_group(void) {
+    SiteCase c;
+    groups_case(&c);
+    Plan plan = {.tp = 8, .cp = 1, .dp = 2, .pp = 2, .zero_group = 2, .order = ORDER_PP_DP};
+    CU_ASSERT_EQUAL(ranks_slowdown(&c.cluster, &plan, 0, 1), 0);
+    CU_ASSERT_EQUAL(ranks_latency_s(&c.cluster, &plan, 0, 1), 0);
+    const Group group = plan_group(&plan, GROUP_DP);
+    for (int stage = 0; stage < 2; stage++) {
+        const RankSpan ranks = plan_stage_span(&plan, stage);
+        ASSERT_CLOSE(sites_slowdown(&c.cluster, COLLECTIVE_ALL_GATHER, group, 1, ranks), 5);
+        CU_ASSERT_DOUBLE_EQUAL(sites_latency_s(&c.cluster, COLLECTIVE_ALL_GATHER, group, ranks),
+                               2e-3, 1e-12);
+    }
+}
+
 // More bandwidth between any two nodes is never slower.
 static void faster_pairs_are_never_slower(void) {
     SiteCase c;
@@ -169,7 +186,7 @@ static void placed_nodes_share_what_is_between_their_groups(void) {
     SiteCase c;
     Arena arena = {0};
     groups_case(&c);
-    const RankSpan all = all_ranks(&c.cluster), first = {0, 16};
+    const RankSpan all = all_ranks(&c.cluster), first = {.num = 16};
     ASSERT_CLOSE(sites_slowdown(&c.cluster, COLLECTIVE_ALL_GATHER, NODES, 1, all), 5);
     c.cluster.order = node_order_new(ORDER, NUM_NODES, &arena);
     ASSERT_CLOSE(sites_slowdown(&c.cluster, COLLECTIVE_ALL_GATHER, NODES, 1, all), 10);
@@ -183,7 +200,7 @@ static void a_stage_pays_for_its_own_links(void) {
     matrix_case(&c);
     c.bytes_per_s[2 * NUM_NODES + 3] = 2e10;
     for (int stage = 0; stage < 2; stage++) {
-        const RankSpan ranks = {16 * stage, 16};
+        const RankSpan ranks = {.first = 16 * stage, .num = 16};
         CU_ASSERT_EQUAL(sites_slowdown(&c.cluster, COLLECTIVE_ALL_GATHER, (Group){2, 8}, 1, ranks),
                         stage == 0 ? 1 : 4);
     }
@@ -212,6 +229,7 @@ CU_TestInfo site_links_tests[] = {
     {"an_all_to_all_reaches_every_pair", an_all_to_all_reaches_every_pair},
     {"groups_share_what_is_between_them", groups_share_what_is_between_them},
     {"messages_share_it_too", messages_share_it_too},
+    {"stages_that_alternate_meet_in_their_group", stages_that_alternate_meet_in_their_group},
     {"faster_pairs_are_never_slower", faster_pairs_are_never_slower},
     CU_TEST_INFO_NULL,
 };

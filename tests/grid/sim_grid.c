@@ -1,12 +1,15 @@
-// Estimate against simulation, over every bundled cluster x model x schedule: where nothing
-// contends they agree within 1 %; and always the estimate and the simulator's activities, each as
-// long as the estimate grants, do. Prints how many of each there were and the worst.
+// Estimate against simulation, over every bundled cluster x model x schedule x order of ranks:
+// where nothing contends they agree within 1 %; and always the estimate and the simulator's
+// activities, each as long as the estimate grants, do. Prints how many of each there were and the
+// worst. Where GPUs of several stages share a NIC the bandwidth that some leave to others is taken
+// off first.
 //
 // Usage: sim-grid [STRIDE]: every STRIDE-th job. Without it all with MESHWRIGHT_TEST_FULL in the
-// environment, else a sample, which has every cluster, model and schedule, and a second of the
-// clusters alone whose domains have no switch: links differ there, so the plan decides which ones a
-// job gets. Each is played in a child of its own: SimGrid lives once in a process.
+// environment, else a sample, which has every cluster, model, schedule and order, and a second of
+// the clusters alone whose domains have no switch: links differ there, so the plan decides which
+// ones a job gets. Each is played in a child of its own: SimGrid lives once in a process.
 #include "base/data_dir.h"
+#include "costmodel/message.h"
 #include "sim/children.h"
 #include "sim/run.h"
 
@@ -29,13 +32,15 @@ typedef struct {
     int node_gpus;
     const char *precision;
     int tp, pp, dp, ep; // wished for; the plan may have less
+    PlanOrder order;
 } Job;
 
 typedef struct {
     int tp, pp, dp; // 0: refused
-    bool contended;
+    bool contended, shared_nics;
     double off_frac;   // simulated over estimated step, less 1
     double model_frac; // of the estimate: what the activities take longer, each as granted
+    double spare_frac; // of the estimate: what is gained from bandwidth that others leave
     char refusal[256]; // the last one
 } Result;
 
@@ -54,7 +59,8 @@ typedef struct {
 static Job job_at(const Grid *grid, int number) {
     int place = number * grid->stride;
     int schedule = place % NUM_SCHEDULES, model = place / NUM_SCHEDULES % grid->num_models;
-    int cluster = place / NUM_SCHEDULES / grid->num_models;
+    int cluster = place / NUM_SCHEDULES / grid->num_models % grid->num_clusters;
+    int order = place / NUM_SCHEDULES / grid->num_models / grid->num_clusters;
     int turn = schedule + 7 * model + 3 * cluster;
     const Cluster *machine = &grid->machines[cluster];
     return (Job){
@@ -65,8 +71,9 @@ static Job job_at(const Grid *grid, int number) {
         .precision = machine->gpu.peak_flops_per_s[PRECISION_BF16] > 0 ? "bf16" : "fp16",
         .tp = 1 << turn % 4,
         .pp = 2 << turn / 4 % 3,
-        .dp = 1 << turn / 12 % 2,
+        .dp = order == ORDER_PP_DP ? 2 << turn / 12 % 2 : 1 << turn / 12 % 2,
         .ep = 1 << turn / 3 % 2,
+        .order = (PlanOrder)order,
     };
 }
 
@@ -77,19 +84,27 @@ static int filling_dp(const Job *job, int tp, int pp) {
     return dp;
 }
 
+// Experts of a stage that alternates with others have the ranks of attention (plan/plan_check.c).
+static const char *experts_text(const Job *job, int tp, int ep, Arena *arena) {
+    const bool alike = job->order == ORDER_PP_DP && tp % ep == 0;
+    if (ep == 0) return "";
+    if (alike) return arena_printf(arena, ", \"ep\": %d, \"etp\": %d", ep, tp / ep);
+    return ep > 1 ? arena_printf(arena, ", \"ep\": %d", ep) : "";
+}
+
 static const char *job_text(const Job *job, int tp, int pp, int ep, Arena *arena) {
     int dp = filling_dp(job, tp, pp);
     bool chunked =
         strcmp(job->schedule, "interleaved") == 0 || strcmp(job->schedule, "breadth-first") == 0;
-    const char *experts = ep > 1 ? arena_printf(arena, ", \"ep\": %d", ep) : "";
     return arena_printf(
         arena,
         "{\"schema\": 1, \"model\": \"%s\", \"cluster\": \"%s:%d\", \"training\": {\"seq_len\": "
         "1024, "
         "\"global_batch\": %d, \"precision\": \"%s\"}, \"parallel\": {\"tp\": %d, \"pp\": %d%s, "
-        "\"schedule\": \"%s\"%s}}",
+        "\"schedule\": \"%s\", \"order\": \"%s\"%s}}",
         job->model, job->cluster, tp * pp * dp / job->node_gpus, 3 * pp * dp, job->precision, tp,
-        pp, chunked ? ", \"vpp\": 2" : "", job->schedule, experts);
+        pp, chunked ? ", \"vpp\": 2" : "", job->schedule, PLAN_ORDER_NAMES[job->order],
+        experts_text(job, tp, ep, arena));
 }
 
 // --- One job, in a child
@@ -106,18 +121,20 @@ static Status plan_play(const char *text, Result *out) {
     out->pp = run->plan.pp;
     out->dp = run->plan.dp;
     out->contended = run->outcome.contended;
+    out->shared_nics = stages_share_nics(&run->scenario.cluster, &run->plan);
     out->off_frac = run->outcome.step_time_s / estimate_s - 1;
     out->model_frac = run->difference.effect_s[EFFECT_MODEL] / estimate_s;
+    out->spare_frac = run->difference.effect_s[EFFECT_SPARE_BANDWIDTH] / estimate_s;
     return status_ok();
 }
 
-// Takes smaller degrees where a model has too few heads, layers or experts.
+// Takes smaller degrees where a model has too few heads, layers or experts; ep 0: it has none.
 static Status job_play(void *context, int number) {
     const Grid *grid = context;
     Job job = job_at(grid, number);
     Result *result = &grid->results[number];
     Arena arena = {0};
-    for (int ep = job.ep; ep >= 1; ep /= 2) {
+    for (int ep = job.ep; ep >= (job.order == ORDER_PP_DP ? 0 : 1); ep /= 2) {
         for (int pp = job.pp; pp >= 2; pp /= 2) {
             for (int tp = job.tp; tp >= 1; tp /= 2) {
                 Status status = plan_play(job_text(&job, tp, pp, ep, &arena), result);
@@ -157,12 +174,24 @@ static Status clusters_read(Grid *grid, Arena *arena) {
 static Status grid_run(Grid *grid, Arena *arena) {
     TRY(clusters_read(grid, arena));
     TRY(data_list(arena, "models", &grid->models, &grid->num_models));
-    int num_all = grid->num_clusters * grid->num_models * NUM_SCHEDULES;
+    int num_all = grid->num_clusters * grid->num_models * NUM_SCHEDULES * NUM_PLAN_ORDERS;
     grid->num_jobs = (num_all - 1) / grid->stride + 1;
     void *results;
     TRY(shared_open((size_t)grid->num_jobs * sizeof *grid->results, &results));
     grid->results = results;
     return children_run(grid->num_jobs, job_play, grid);
+}
+
+// Of the estimate, what the simulated step is off, but for what the estimate does not know of.
+static double job_off_frac(const Grid *grid, int number) {
+    const Result *result = &grid->results[number];
+    return fabs(result->off_frac - (result->shared_nics ? result->spare_frac : 0));
+}
+
+static bool job_agrees(const Grid *grid, int number) {
+    const Result *result = &grid->results[number];
+    if (result->tp == 0 || !(fabs(result->model_frac) < AGREED_FRAC)) return false;
+    return result->contended || job_off_frac(grid, number) < AGREED_FRAC;
 }
 
 typedef enum { FREE_JOBS, CONTENDED_JOBS, REFUSED_JOBS, NUM_JOB_KINDS } JobKind;
@@ -172,17 +201,13 @@ static JobKind result_kind(const Result *result) {
     return result->contended ? CONTENDED_JOBS : FREE_JOBS;
 }
 
-static bool result_agrees(const Result *result) {
-    if (result->tp == 0 || !(fabs(result->model_frac) < AGREED_FRAC)) return false;
-    return result->contended || fabs(result->off_frac) < AGREED_FRAC;
-}
-
 static void job_print(const Grid *grid, int number) {
     Job job = job_at(grid, number);
     const Result *result = &grid->results[number];
-    printf("    %s on %s, tp %d pp %d dp %d %s: %+.3g %% (as granted %+.3g %%) %s\n", job.model,
-           job.cluster, result->tp, result->pp, result->dp, job.schedule, 100 * result->off_frac,
-           100 * result->model_frac, result->tp == 0 ? result->refusal : "");
+    printf("    %s on %s, tp %d pp %d dp %d %s %s: %+.3g %% (as granted %+.3g %%) %s\n", job.model,
+           job.cluster, result->tp, result->pp, result->dp, job.schedule,
+           PLAN_ORDER_NAMES[job.order], 100 * result->off_frac, 100 * result->model_frac,
+           result->tp == 0 ? result->refusal : "");
 }
 
 //   returns how many of this kind there are
@@ -192,7 +217,7 @@ static int kind_print(const Grid *grid, JobKind kind, const char *name) {
         const Result *result = &grid->results[i];
         if (result_kind(result) != kind) continue;
         num++;
-        if (worst < 0 || fabs(result->off_frac) > fabs(grid->results[worst].off_frac)) worst = i;
+        if (worst < 0 || job_off_frac(grid, i) > job_off_frac(grid, worst)) worst = i;
     }
     printf("%6d %s%s\n", num, name, num > 0 && kind != REFUSED_JOBS ? "; the worst:" : "");
     if (num > 0) job_print(grid, worst);
@@ -207,7 +232,7 @@ static void schedules_print(const Grid *grid) {
             if (i * grid->stride % NUM_SCHEDULES != schedule) continue;
             const Result *result = &grid->results[i];
             num[result_kind(result)]++;
-            if (result_kind(result) == FREE_JOBS) worst = fmax(worst, fabs(result->off_frac));
+            if (result_kind(result) == FREE_JOBS) worst = fmax(worst, job_off_frac(grid, i));
         }
         printf("%-14s %5d uncontended, worst %.2g %%; %5d contended\n", SCHEDULE_NAMES[schedule],
                num[FREE_JOBS], 100 * worst, num[CONTENDED_JOBS]);
@@ -225,7 +250,7 @@ static double worst_as_granted(const Grid *grid) {
 static int failures_print(const Grid *grid) {
     int num_off = 0;
     for (int i = 0; i < grid->num_jobs; i++) {
-        if (result_agrees(&grid->results[i])) continue;
+        if (job_agrees(grid, i)) continue;
         if (num_off++ == 0) printf("These do not agree, or are refused:\n");
         job_print(grid, i);
     }
@@ -234,9 +259,9 @@ static int failures_print(const Grid *grid) {
 
 //   returns whether all agree
 static bool grid_print(const Grid *grid) {
-    printf("%6d jobs: %d clusters%s x %d models x %d schedules, 1 in %d\n", grid->num_jobs,
-           grid->num_clusters, grid->wired ? " without a switch" : "", grid->num_models,
-           NUM_SCHEDULES, grid->stride);
+    printf("%6d jobs: %d clusters%s x %d models x %d schedules x %d orders, 1 in %d\n",
+           grid->num_jobs, grid->num_clusters, grid->wired ? " without a switch" : "",
+           grid->num_models, NUM_SCHEDULES, NUM_PLAN_ORDERS, grid->stride);
     int num_free = kind_print(grid, FREE_JOBS, "uncontended");
     kind_print(grid, CONTENDED_JOBS, "contended");
     kind_print(grid, REFUSED_JOBS, "refused");

@@ -40,7 +40,7 @@ static void absent_means_the_contracts_defaults(void) {
     CU_ASSERT_EQUAL(plan.recompute_layers, ABSENT);
     CU_ASSERT_EQUAL(plan.schedule, SCHEDULE_1F1B);
     CU_ASSERT_EQUAL(plan.cp_method, CP_RING);
-    CU_ASSERT_STRING_EQUAL(plan.order, "tp-cp-ep-dp-pp");
+    CU_ASSERT_EQUAL(plan.order, ORDER_DP_PP);
     CU_ASSERT_EQUAL(plan.num_chunks, 1);
     CU_ASSERT(plan.chunks[0].num_layers == 32 && plan.chunks[0].embedding && plan.chunks[0].loss);
     CU_ASSERT_EQUAL(plan.expert_dp, 16);
@@ -177,9 +177,13 @@ static void illegal_plans_are_refused(void) {
          "{\"pp\": 2, \"schedule\": \"dualpipe\", \"stages\": [{\"layers\": 8}, {\"layers\": 8}, "
          "{\"layers\": 8}, {\"layers\": 8}]}",
          "parallel.stages: 4 entries; expected pp 2, of which schedule dualpipe holds two copies"},
-        {LLAMA, TRAINING, "{\"order\": \"tp-cp-ep-pp-dp\"}",
-         "parallel.order: tp-cp-ep-pp-dp is legal, but not supported yet; expected "
-         "tp-cp-ep-dp-pp"},
+        {LLAMA, TRAINING, "{\"order\": \"dp-tp-cp-ep-pp\"}",
+         "parallel.order: dp-tp-cp-ep-pp is an order that neither Megatron-LM nor TorchTitan nor "
+         "DeepSpeed can number ranks in; expected tp-cp-ep-dp-pp, or tp-cp-ep-pp-dp (Megatron-LM's "
+         "--use-tp-pp-dp-mapping)"},
+        {LLAMA, TRAINING, "{\"pp\": 2, \"cp\": 2, \"order\": \"tp-cp-ep-pp-dp\"}",
+         "parallel.order: Megatron-LM has no tp-cp-ep-pp-dp with cp 2 and no experts; expected cp "
+         "1, or tp-cp-ep-dp-pp"},
         {LLAMA, "{\"seq_len\": 100, \"global_batch\": 128}", "{\"cp\": 8}",
          "training.seq_len: 100 is not a multiple of 2 x cp 8"},
         {LLAMA, "{\"seq_len\": 100, \"global_batch\": 128, \"causal\": false}", "{\"cp\": 8}",

@@ -14,7 +14,6 @@ static Plan plan_of(const Scenario *scenario, int tp, int pp, Arena *arena) {
     plan.recompute_layers = ABSENT;
     plan.num_chunks = pp;
     plan.schedule = SCHEDULE_1F1B;
-    plan.order = "tp-cp-ep-dp-pp";
     Status status = plan_default_chunks(&scenario->model, pp, arena, &plan.chunks);
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
     plan_derive(scenario, &plan);

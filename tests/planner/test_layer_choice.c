@@ -48,7 +48,6 @@ static bool strategy_add(Job *job, int tp, int pp, int zero_stage, Recompute rec
     plan.recompute_layers = ABSENT;
     plan.num_chunks = pp;
     plan.schedule = SCHEDULE_1F1B;
-    plan.order = "tp-cp-ep-dp-pp";
     CU_ASSERT_EQUAL_FATAL(
         plan_default_chunks(&job->scenario.model, pp, &job->arena, &plan.chunks).code, STATUS_OK);
     plan_derive(&job->scenario, &plan);

@@ -138,9 +138,10 @@ static void what_is_not_supported_yet_is_refused_in_those_words(void) {
                    "job.json: parallel.schedule: file:order.json is an order for one number of "
                    "ranks and micro-batches, which a search has to vary; expected a schedule by "
                    "name, or estimate or simulate");
-    ASSERT_REFUSED(case_search_gpus(8, 64, "{\"order\": \"tp-cp-ep-pp-dp\"}", &arena, &result),
-                   "job.json: parallel.order: tp-cp-ep-pp-dp is legal, but not supported yet; "
-                   "expected tp-cp-ep-dp-pp");
+    ASSERT_REFUSED(case_search_gpus(8, 64, "{\"order\": \"dp-tp-cp-ep-pp\"}", &arena, &result),
+                   "job.json: parallel.order: dp-tp-cp-ep-pp is an order that neither Megatron-LM "
+                   "nor TorchTitan nor DeepSpeed can number ranks in; expected tp-cp-ep-dp-pp, or "
+                   "tp-cp-ep-pp-dp (Megatron-LM's --use-tp-pp-dp-mapping)");
     arena_free(&arena);
 }
 

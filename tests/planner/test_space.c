@@ -201,7 +201,7 @@ static void nothing_legal_is_left_out(void) {
         Status status = case_scenario(number, &arena, &scenario);
         CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
         if (strcmp(scenario.training.stack.name, "runtime") == 0) {
-            Plan plan = {.recompute_layers = ABSENT, .order = "tp-cp-ep-dp-pp"};
+            Plan plan = {.recompute_layers = ABSENT};
             CU_ASSERT_EQUAL(walk_all(&scenario, &arena)->num_default_chunks,
                             count_from(&scenario, &plan));
             num_cases++;

@@ -103,6 +103,11 @@ static const Case PAIRS[] = {
     {"gpt", "\"cp\": 2, \"pp\": 4, \"schedule\": \"zb-h2\"", 8, NULL},
     {"llama", "\"cp\": 2, \"dp\": 4, \"cp_method\": \"all-gather\"", 8, NULL},
     {"llama", "\"cp\": 2, \"tp\": 2, \"dp\": 2, \"pp\": 2", 16, NULL},
+    {"gpt", "\"tp\": 2, \"pp\": 2, \"dp\": 2, \"order\": \"tp-cp-ep-pp-dp\"", 8, NULL},
+    {"llama",
+     "\"pp\": 2, \"dp\": 4, \"zero_stage\": 1, \"zero_group\": 2, \"vpp\": 2, "
+     "\"schedule\": \"interleaved\", \"order\": \"tp-cp-ep-pp-dp\"",
+     8, NULL},
 };
 
 static const Case MUTANTS[] = {
@@ -173,4 +178,8 @@ static const Case EXPERT_PAIRS[] = {
      "\"tp\": 2, \"cp\": 2, \"pp\": 2, \"dp\": 2, \"ep\": 4, \"etp\": 2, \"schedule\": "
      "\"zb-v\", \"vpp\": 2",
      16, NULL},
+    {"mixtral",
+     "\"tp\": 2, \"pp\": 2, \"dp\": 2, \"ep\": 2, \"zero_stage\": 2, "
+     "\"order\": \"tp-cp-ep-pp-dp\"",
+     8, NULL},
 };

@@ -23,7 +23,7 @@ static void case_open(DisturbCase *d, int pp, int tp, int dp, int num_microbatch
     d->c.plan.tp = tp;
     d->c.plan.dp = d->c.plan.zero_group = d->c.plan.expert_dp = dp;
     pipeline_build(&d->c, 0);
-    d->c.program.multiplicity = tp * dp;
+    d->c.program.multiplicity = d->c.program.block_gpus = tp * dp;
     d->cluster = sim_cluster(2);
     d->input = (LowerInput){&d->cluster, &d->c.plan, &d->c.program, &d->c.prices, NULL};
     Folding folding = {.num_folded = num_folded, .period = d->c.program.multiplicity};

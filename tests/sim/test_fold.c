@@ -25,8 +25,11 @@ static Status choose(FoldMode mode, int tp, const ProgramCollective *collective,
                      Arena *arena) {
     Scenario scenario = {.cluster = sim_cluster(2)};
     Plan plan = plan_of(tp);
-    Program program = {
-        .num_ranks = 1, .multiplicity = 16, .collectives = collective, .num_collectives = 1};
+    Program program = {.num_ranks = 1,
+                       .multiplicity = 16,
+                       .block_gpus = 16,
+                       .collectives = collective,
+                       .num_collectives = 1};
     return folding_choose(mode, &scenario, &plan, &program, arena, out);
 }
 
@@ -67,8 +70,11 @@ static void replicas_out_of_lockstep_do_not(void) {
     Disturb disturb = {.kind = DISTURB_JITTER};
     Scenario scenario = {.cluster = sim_cluster(2), .disturb = &disturb, .num_disturb = 1};
     Plan plan = plan_of(4);
-    Program program = {
-        .num_ranks = 1, .multiplicity = 16, .collectives = &REDUCE, .num_collectives = 1};
+    Program program = {.num_ranks = 1,
+                       .multiplicity = 16,
+                       .block_gpus = 16,
+                       .collectives = &REDUCE,
+                       .num_collectives = 1};
     Folding folding;
     ASSERT_REFUSED(folding_choose(FOLD_FULL, &scenario, &plan, &program, &arena, &folding),
                    "--fold full is not possible: the data-parallel replicas cannot be folded: "
@@ -106,7 +112,7 @@ static void groups_that_do_not_lie_alike_do_not(void) {
     plan.dp = plan.zero_group = 6;
     plan.ep = 4;
     plan.expert_dp = 3;
-    Program program = {.num_ranks = 1, .multiplicity = 12};
+    Program program = {.num_ranks = 1, .multiplicity = 12, .block_gpus = 12};
     Folding folding;
     ASSERT_REFUSED(folding_choose(FOLD_FULL, &scenario, &plan, &program, &arena, &folding),
                    "--fold full is not possible: the data-parallel replicas cannot be folded: "
@@ -122,7 +128,7 @@ static void one_rank_is_nothing_to_fold(void) {
     Scenario scenario = {.cluster = sim_cluster(1)};
     Plan plan = plan_of(8);
     plan.dp = plan.zero_group = plan.ep = 1;
-    Program program = {.num_ranks = 1, .multiplicity = 8};
+    Program program = {.num_ranks = 1, .multiplicity = 8, .block_gpus = 8};
     ASSERT_REFUSED(folding_choose(FOLD_FULL, &scenario, &plan, &program, &arena, &folding),
                    "--fold full is not possible: the data-parallel replicas cannot be folded: "
                    "there is one of them");
@@ -145,7 +151,7 @@ static void rings_across_domains_keep_to_blocks(void) {
     plan.dp = plan.zero_group = 8;
     plan.ep = 32;
     plan.expert_dp = 1;
-    Program program = {.num_ranks = 1, .multiplicity = 32};
+    Program program = {.num_ranks = 1, .multiplicity = 32, .block_gpus = 32};
     CU_ASSERT_EQUAL(folding_choose(FOLD_TP, &scenario, &plan, &program, &arena, &folding).code,
                     STATUS_OK);
     CU_ASSERT_EQUAL(folding.num_folded, 4);
@@ -157,8 +163,11 @@ static void an_uneven_network_does_not_fold(void) {
     Disturb disturb[] = {{.kind = DISTURB_JITTER}, {.kind = DISTURB_SLOW_GPU, .factor = 2}};
     Scenario scenario = {.cluster = sim_cluster(2), .disturb = disturb, .num_disturb = 2};
     Plan plan = plan_of(4);
-    Program program = {
-        .num_ranks = 1, .multiplicity = 16, .collectives = &REDUCE, .num_collectives = 1};
+    Program program = {.num_ranks = 1,
+                       .multiplicity = 16,
+                       .block_gpus = 16,
+                       .collectives = &REDUCE,
+                       .num_collectives = 1};
     Folding folding;
     CU_ASSERT_EQUAL(folding_choose(FOLD_AUTO, &scenario, &plan, &program, &arena, &folding).code,
                     STATUS_OK);

@@ -61,6 +61,41 @@ static void groups_divide_the_ranks(void) {
     }
 }
 
+// Whether the groups of a kind are those of the ranks that differ in one coordinate: the rank with
+// coordinate i stands at place i, i strides from the first.
+static void check_axis(const Plan *plan, GroupKind kind, int size, int stride, int rank, int i) {
+    const Group group = plan_group(plan, kind);
+    CU_ASSERT_EQUAL(group.size, size);
+    if (size == 1) return;
+    CU_ASSERT_EQUAL(group.stride, stride);
+    CU_ASSERT_EQUAL(rank / group.stride % group.size, i);
+}
+
+// As RankGenerator numbers them for tp-cp-ep-pp-dp (megatron/core/parallel_state.py): of attention
+// rank = t + tp (p + pp d), of experts rank = et + etp (e + ep (p + pp ed)), where etp x ep is tp.
+static void groups_where_stages_alternate(void) {
+    for (int bits = 0; bits < 1 << 4; bits++) {
+        const int tp = 1 << (bits & 3), ep = tp > 1 && bits >> 2 & 1 ? 2 : 1, etp = tp / ep;
+        const int pp = 3, dp = bits >> 3 & 1 ? 4 : 6, zero = dp / 2;
+        Plan plan = plan_of(tp, 1, dp, pp, ep, etp, zero);
+        plan.order = ORDER_PP_DP;
+        for (int rank = 0; rank < tp * pp * dp; rank++) {
+            const int t = rank % tp, p = rank / tp % pp, d = rank / tp / pp;
+            check_axis(&plan, GROUP_TP, tp, 1, rank, t);
+            check_axis(&plan, GROUP_DP, dp, tp * pp, rank, d);
+            check_axis(&plan, GROUP_ZERO, zero, tp * pp, rank, d % zero);
+            check_axis(&plan, GROUP_REPLICA, 2, tp * pp * zero, rank, d / zero);
+            check_axis(&plan, GROUP_ETP, etp, 1, rank, t % etp);
+            check_axis(&plan, GROUP_EP, ep, etp, rank, t / etp);
+            check_axis(&plan, GROUP_EDP, dp, tp * pp, rank, d);
+            check_axis(&plan, GROUP_PP, pp, tp, rank, p);
+        }
+        const Group lanes = plan_lane_group(&plan, GROUP_DP);
+        CU_ASSERT_EQUAL(lanes.size, dp);
+        CU_ASSERT_EQUAL(lanes.stride, tp);
+    }
+}
+
 // 12 replicas of the experts, shards over 8 ranks of 24: the most of 8, 7, 6, ... that divide 12.
 static void expert_shards_divide_their_replicas(void) {
     const Plan plan = plan_of(1, 1, 24, 1, 2, 1, 8);
@@ -73,6 +108,7 @@ static void expert_shards_divide_their_replicas(void) {
 CU_TestInfo group_tests[] = {
     {"groups_of_a_plan_by_hand", groups_of_a_plan_by_hand},
     {"groups_divide_the_ranks", groups_divide_the_ranks},
+    {"groups_where_stages_alternate", groups_where_stages_alternate},
     {"expert_shards_divide_their_replicas", expert_shards_divide_their_replicas},
     CU_TEST_INFO_NULL,
 };
