@@ -72,7 +72,6 @@ static const char *compare_text(const cJSON *parallel, Arena *arena) {
     const cJSON *item;
     cJSON_ArrayForEach(item, parallel) {
         const char *comma = text[0] ? "," : "";
-        if (strcmp(item->string, "order") == 0) continue; // it is not searched
         if (cJSON_IsNumber(item))
             text = arena_printf(arena, "%s%s%s=%d", text, comma, item->string, item->valueint);
         else if (cJSON_IsString(item))

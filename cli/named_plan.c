@@ -53,11 +53,10 @@ static Status values_check(const Named *named, Arena *arena) {
     const JsonNode root = {.file = "meshwright: --compare", .item = named->values};
     ParallelSpec ignored;
     TRY(parallel_load(&root, arena, &ignored));
-    if (ignored.schedule != SCHEDULE_FILE && !ignored.order) return status_ok();
-    return status_error(STATUS_INVALID, "meshwright: --compare: %s",
-                        ignored.order ? "order is not searched; write it in the scenario"
-                                      : "schedule file:... is an order for one number of ranks and "
-                                        "micro-batches; expected a schedule by name");
+    if (ignored.schedule != SCHEDULE_FILE) return status_ok();
+    return status_error(STATUS_INVALID,
+                        "meshwright: --compare: schedule file:... is an order for one number of "
+                        "ranks and micro-batches; expected a schedule by name");
 }
 
 Status named_scenario(const Scenario *scenario, const char *text, Arena *arena, Scenario *out) {

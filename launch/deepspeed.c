@@ -1,9 +1,8 @@
 #include "launch/deepspeed.h"
 
-#include "plan/rank_place.h"
-
 #include "launch/megatron.h"
 #include "launch/task.h"
+#include "plan/rank_place.h"
 
 #include <stdarg.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 #include "plan/plan.h"
 
 #include "base/data_dir.h"
+#include "plan/rank_place.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -113,7 +114,7 @@ const char *plan_describe(const Plan *plan, Arena *arena) {
                         degree_text(arena, "ep", plan->ep), degree_text(arena, "etp", plan->etp),
                         plan->micro_batch, plan->zero_stage, group, recompute_text(plan, arena),
                         plan_schedule_name(plan), plan->vocab_barriers ? " vocab" : "",
-                        plan->order == ORDER_PP_DP ? " pp-dp" : "");
+                        plan_stages_alternate(plan) ? " pp-dp" : "");
 }
 
 static void member_set(cJSON *object, const char *key, cJSON *value) {

@@ -231,7 +231,7 @@ static Status scope_check(const Scenario *scenario) {
 }
 
 static void search_run(LayerSearch *s, Arena *arena) {
-    space_build(s->scenario, &s->arena, &s->space);
+    space_build(space_one_order(s->scenario, &s->arena), &s->arena, &s->space);
     double *split_bound_s = ARENA_ARRAY(&s->arena, s->space.num_splits, double);
     loose_build(&s->space, s->options->num_threads, &s->deadline, &s->loose, split_bound_s);
     for (int i = 0; i < s->space.num_splits; i++)

@@ -81,7 +81,7 @@ LengthsShape *lengths_shapes(const Scenario *job, Arena *arena, int *num_shapes)
     Space space;
     Arena collected = {0};
     PlanList list = {.arena = &collected};
-    space_build(job, arena, &space);
+    space_build(space_one_order(job, arena), arena, &space);
     for (int split = 0; split < space.num_splits; split++)
         space_visit(&space, split, arena, plan_collect, &list);
     LengthsShape *shapes = ARENA_ARRAY(arena, list.num_plans, LengthsShape);

@@ -24,6 +24,7 @@ static const char *instead_text(const Constraint *constraint, const Plan *plan, 
         .recompute_layers = plan->recompute_layers,
         .schedule = (int)plan->schedule,
         .cp_method = (int)plan->cp_method,
+        .order = PLAN_ORDER_NAMES[plan->order],
     };
     if (constraint->kind == CONSTRAINT_STAGES) return "the default stages";
     if (!constraint_is_given(constraint, &spec)) return "the default";

@@ -65,8 +65,12 @@ static void plan_visit(Walk *w, Plan *plan, const char *change) {
             STATUS_OK)
         return;
     plan_derive(scenario, plan);
-    if (plan_check(scenario, plan).code == STATUS_OK && is_runnable(w, plan))
-        w->visit(w->context, plan, change);
+    bool legal = plan_check(scenario, plan).code == STATUS_OK;
+    if (!legal && plan->order != ORDER_DP_PP && !scenario->parallel.order) {
+        plan->order = ORDER_DP_PP; // the other goes with some degrees only
+        legal = plan_check(scenario, plan).code == STATUS_OK;
+    }
+    if (legal && is_runnable(w, plan)) w->visit(w->context, plan, change);
 }
 
 static void degrees_visit(Walk *w) {

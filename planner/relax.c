@@ -17,6 +17,7 @@ const Constraint CONSTRAINTS[NUM_CONSTRAINTS] = {
     {"vocab_parallel", CONSTRAINT_SWITCH, offsetof(ParallelSpec, vocab_parallel), NULL},
     FIELD(schedule, SCHEDULE_NAMES),
     FIELD(cp_method, CP_METHOD_NAMES),
+    {"order", CONSTRAINT_TEXT, offsetof(ParallelSpec, order), NULL},
     FIELD(recompute_layers, NULL),
     {"stages", CONSTRAINT_STAGES, offsetof(ParallelSpec, stages), NULL},
     FIELD(vpp, NULL),
@@ -36,7 +37,14 @@ static int field_value(const Constraint *constraint, const ParallelSpec *spec) {
     return value;
 }
 
+static const char *field_text(const Constraint *constraint, const ParallelSpec *spec) {
+    const char *text;
+    memcpy(&text, (const char *)spec + constraint->offset, sizeof text);
+    return text;
+}
+
 bool constraint_is_given(const Constraint *constraint, const ParallelSpec *spec) {
+    if (constraint->kind == CONSTRAINT_TEXT) return field_text(constraint, spec) != NULL;
     if (constraint->kind == CONSTRAINT_STAGES) return spec->stages != NULL;
     return field_value(constraint, spec) != ABSENT;
 }
@@ -49,6 +57,8 @@ void constraint_drop(const Constraint *constraint, ParallelSpec *spec) {
         spec->num_stages = 0;
     } else if (constraint->kind == CONSTRAINT_SWITCH) {
         *(signed char *)field = ABSENT;
+    } else if (constraint->kind == CONSTRAINT_TEXT) {
+        memset(field, 0, sizeof(const char *));
     } else {
         memcpy(field, &absent, sizeof absent);
     }
@@ -59,6 +69,8 @@ void constraint_drop(const Constraint *constraint, ParallelSpec *spec) {
 const char *constraint_text(const Constraint *constraint, const ParallelSpec *spec, Arena *arena) {
     if (constraint->kind == CONSTRAINT_STAGES)
         return arena_printf(arena, "a list of %d stages", spec->num_stages);
+    if (constraint->kind == CONSTRAINT_TEXT)
+        return arena_printf(arena, "%s %s", constraint->key, field_text(constraint, spec));
     int value = field_value(constraint, spec);
     if (constraint->kind == CONSTRAINT_SWITCH)
         return arena_printf(arena, "%s %s", constraint->key, value ? "true" : "false");

@@ -4,7 +4,12 @@
 #include "config/scenario.h"
 #include "planner/harvest.h"
 
-typedef enum { CONSTRAINT_INT, CONSTRAINT_SWITCH, CONSTRAINT_STAGES } ConstraintKind;
+typedef enum {
+    CONSTRAINT_INT,
+    CONSTRAINT_SWITCH,
+    CONSTRAINT_TEXT,
+    CONSTRAINT_STAGES
+} ConstraintKind;
 
 // One field of `parallel` that the space knows as a dimension.
 typedef struct {
@@ -14,7 +19,7 @@ typedef struct {
     const char *const *names; // of its values; NULL for numbers
 } Constraint;
 
-enum { NUM_CONSTRAINTS = 17 };
+enum { NUM_CONSTRAINTS = 18 };
 
 // In the order in which giving them up changes least.
 extern const Constraint CONSTRAINTS[NUM_CONSTRAINTS];

@@ -40,6 +40,30 @@ static void split_add(SplitList *list, SpaceSplit split) {
     list->splits[list->num_splits++] = split;
 }
 
+// Whether stages that alternate are elsewhere in the network than others: with all GPUs in one
+// domain, and with tp that fills domains, they are as near to one another.
+static bool order_matters(const Cluster *cluster, int tp) {
+    if (cluster->sites || cluster->wires || cluster->oversubscription > 1) return true;
+    return cluster->num_gpus > cluster->domain_gpus && tp % cluster->domain_gpus != 0;
+}
+
+// plan_check's rules of the order, where it makes a difference.
+static bool stages_may_alternate(const SplitList *list, const SpaceSplit *split) {
+    const Scenario *scenario = list->scenario;
+    if (!list->rules->stages_alternate || scenario->cluster.groups) return false;
+    if (split->pp == 1 || split->dp == 1 || split->cp > 1) return false;
+    if (scenario->model.num_experts > 0 && split->ep * split->etp != split->tp) return false;
+    return order_matters(&scenario->cluster, split->tp);
+}
+
+static void add_orders(SplitList *list, SpaceSplit split) {
+    split.order = list->given_order;
+    split_add(list, split);
+    if (list->scenario->parallel.order || !stages_may_alternate(list, &split)) return;
+    split.order = ORDER_PP_DP;
+    split_add(list, split);
+}
+
 static void add_experts(SplitList *list, SpaceSplit split) {
     const Scenario *scenario = list->scenario;
     const ParallelSpec *spec = &scenario->parallel;
@@ -53,7 +77,7 @@ static void add_experts(SplitList *list, SpaceSplit split) {
         if (num_experts && num_experts % split.ep != 0) continue;
         for (split.etp = 1; split.etp <= most_etp && split.ep * split.etp <= ranks; split.etp++)
             if (may_be(spec->etp, split.etp) && ranks / split.ep % split.etp == 0)
-                split_add(list, split);
+                add_orders(list, split);
     }
 }
 
@@ -99,8 +123,7 @@ void space_build(const Scenario *scenario, Arena *arena, Space *out) {
             int replicas = num_gpus / tp / pp;
             for (int cp = 1; cp <= replicas; cp++) {
                 if (replicas % cp != 0 || !cp_is_open(&list, cp)) continue;
-                SpaceSplit split = {
-                    .tp = tp, .pp = pp, .cp = cp, .dp = replicas / cp, .order = list.given_order};
+                SpaceSplit split = {.tp = tp, .pp = pp, .cp = cp, .dp = replicas / cp};
                 if (!may_be(spec->dp, split.dp)) continue;
                 if (scenario->training.global_batch % split.dp == 0) add_experts(&list, split);
             }
@@ -108,6 +131,13 @@ void space_build(const Scenario *scenario, Arena *arena, Space *out) {
     }
     *out = (Space){
         .scenario = scenario, .rules = rules, .splits = list.splits, .num_splits = list.num_splits};
+}
+
+const Scenario *space_one_order(const Scenario *scenario, Arena *arena) {
+    Scenario *one = ARENA_NEW(arena, Scenario);
+    *one = *scenario;
+    if (!one->parallel.order) one->parallel.order = PLAN_ORDER_NAMES[ORDER_DP_PP];
+    return one;
 }
 
 // --- Families of one layout

@@ -49,6 +49,10 @@ typedef struct {
 // Lays out the ranks in all ways the cluster, the model and the constraints allow.
 void space_build(const Scenario *scenario, Arena *arena, Space *out);
 
+// The scenario with the order of ranks that it has where it states none, in the arena: for searches
+// that have no such dimension.
+const Scenario *space_one_order(const Scenario *scenario, Arena *arena);
+
 // Plans that differ in ZeRO stage, zero_group and schedule only: stages ascending, of each the
 // largest group first, of each all schedules.
 typedef struct {

@@ -15,8 +15,8 @@
 #define SCHEDULES_ALL (SCHEDULE(NUM_SCHEDULES) - 1)
 
 static const StackRules RULES[] = {
-    {"megatron-core", ZERO_ALL, ZERO(0) | ZERO(1), .whole_groups = true, .whole_kv_heads = true,
-     .refused_cp_windowed = METHOD(CP_RING),
+    {"megatron-core", ZERO_ALL, ZERO(0) | ZERO(1), .stages_alternate = true, .whole_groups = true,
+     .whole_kv_heads = true, .refused_cp_windowed = METHOD(CP_RING),
      .refused_cp_mla = METHOD(CP_ULYSSES) | METHOD(CP_ALL_GATHER), .zero_groups = ZERO(1),
      .first_layers = LAYERS(RECOMPUTE_FULL), .first_layers_of_chunks = true,
      .source = "NVIDIA/Megatron-LM, megatron/training/arguments.py: --use-distributed-optimizer, "
@@ -24,7 +24,8 @@ static const StackRules RULES[] = {
                "optim_grads or optim_grads_params, interleaving asserts micro-batches % pp; "
                "--recompute-method block with --recompute-num-layers, of each virtual stage; "
                "megatron/core/parallel_state.py: num_distributed_optimizer_instances divides dp x "
-               "cp; megatron/core/pipeline_parallel/schedules.py: 1F1B and interleaved, no other; "
+               "cp, and of the order --use-tp-pp-dp-mapping; "
+               "megatron/core/pipeline_parallel/schedules.py: 1F1B and interleaved, no other; "
                "NVIDIA/TransformerEngine, context_parallel.py, attn_forward_func_with_cp: asserts "
                "a2a or all_gather for sliding windows, p2p for MLA"},
     {"megatron-2022", ZERO(0) | ZERO(1), ZERO(0) | ZERO(1), .whole_groups = true,
@@ -70,6 +71,7 @@ const StackRules *stack_rules(const Scenario *scenario) {
                                         ZERO_ALL,
                                         ZERO_ALL,
                                         .schedules = SCHEDULES_ALL,
+                                        .stages_alternate = true,
                                         .zero_groups = ZERO_ALL,
                                         .first_layers =
                                             LAYERS(RECOMPUTE_SELECTIVE) | LAYERS(RECOMPUTE_FULL)};

@@ -19,6 +19,7 @@ typedef struct {
     unsigned first_layers;          // bit r: Recompute r of the first layers of a stage only
     bool first_layers_of_chunks;    // of one chunk a rank: else it counts the layers of each chunk
     unsigned schedules;             // bit k: ScheduleKind k, beside 1f1b and interleaved
+    bool stages_alternate;          // order tp-cp-ep-pp-dp beside tp-cp-ep-dp-pp
     bool whole_groups;              // interleaving needs a multiple of pp micro-batches
     bool whole_kv_heads;            // tp divides the key and value heads
     // bit m: no CpMethod m at all, where layers have a sliding window, or with MLA

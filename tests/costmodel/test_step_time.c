@@ -206,9 +206,9 @@ static void it_is_so_where_links_between_nodes_differ(void) {
                       "{\"seq_len\": 1024, \"global_batch\": 96}", NULL, &arena, &scenario);
         if (i < 2) matrix_case(matrix, MATRIX_LOG_NORMAL, 7, 2, &scenario.cluster);
         const int before = seen.num;
-        configurations_compare(&scenario, 40, &seen);
+        configurations_compare(&scenario, 60, &seen);
         scenario.cluster.order = node_order_new(ORDER, 6, &arena);
-        configurations_compare(&scenario, 40, &seen);
+        configurations_compare(&scenario, 60, &seen);
         CU_ASSERT(seen.num > before + 20);
     }
     CU_ASSERT_EQUAL(seen.num_wrong, 0);

@@ -137,10 +137,12 @@ static void of_few_nodes_the_best_of_all_orders_is_found(void) {
         "{\"tp\": 8}",
         "{\"tp\": 4, \"pp\": 6}",
         "{\"tp\": 8, \"pp\": 3, \"vpp\": 2, \"schedule\": \"interleaved\"}",
+        "{\"tp\": 8, \"pp\": 2, \"order\": \"tp-cp-ep-pp-dp\"}",
+        "{\"tp\": 4, \"pp\": 4, \"order\": \"tp-cp-ep-pp-dp\"}",
         "{\"tp\": 8, \"zero_stage\": 3}",
         "{\"tp\": 8, \"cp\": 2}",
     };
-    for (uint64_t seed = 1; seed <= 6; seed++) {
+    for (uint64_t seed = 1; seed <= sizeof PLANS / sizeof *PLANS; seed++) {
         const char *plan = PLANS[seed - 1];
         PlacementCase *c = case_new(6, MATRIX_LOG_NORMAL, seed, plan, 3);
         check_exhaustive(c);
@@ -262,8 +264,9 @@ static void check_moves(PlacementCase *c) {
 
 static void a_move_costs_what_the_whole_says(void) {
     static const char *const PLANS[] = {
-        "{\"tp\": 8, \"pp\": 4}", "{\"tp\": 4, \"cp\": 4, \"pp\": 2}", "{\"tp\": 4, \"pp\": 8}"};
-    for (int plan = 0; plan < 3; plan++) {
+        "{\"tp\": 8, \"pp\": 4}", "{\"tp\": 4, \"cp\": 4, \"pp\": 2}", "{\"tp\": 4, \"pp\": 8}",
+        "{\"tp\": 4, \"pp\": 8, \"order\": \"tp-cp-ep-pp-dp\"}"};
+    for (int plan = 0; plan < 4; plan++) {
         for (int groups = 0; groups < 2; groups++) {
             PlacementCase *c = case_new(16, MATRIX_LOG_NORMAL, 1, PLANS[plan], 4);
             if (groups) case_make_groups(c, 5);

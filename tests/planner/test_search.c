@@ -26,6 +26,33 @@ static void case_options(int number, const Scenario *scenario, PlannerOptions *o
                             .brief = true};
 }
 
+// Where messages between stages cost more than gradients across nodes, stages that alternate are
+// best, and no other search says otherwise.
+static void the_order_is_that_of_pricing_everything(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    const char *cluster = "{\"gpu\": \"a100-sxm-80g\", \"num_gpus\": 32, \"gpus_per_node\": 8, "
+                          "\"scale_up\": {\"link\": \"nvlink3\"}, \"scale_out\": "
+                          "{\"nics_per_node\": 8, \"nic_bytes_per_s\": 1e10}}";
+    Status status =
+        scenario_of(scenario_text(&arena, "\"gpt-neox-20b\"", cluster,
+                                  "{\"seq_len\": 4096, \"global_batch\": 256}",
+                                  "{\"pp\": 4, \"micro_batch\": 1, \"recompute\": \"none\"}"),
+                    &arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    PlannerOptions options = {.top = 6, .brief = true};
+    const PlannerResult found = case_search(&scenario, &options, &arena);
+    options.exhaustive = true;
+    const PlannerResult all = case_search(&scenario, &options, &arena);
+    CU_ASSERT_TRUE(same_entries(&found, &all, &arena));
+    CU_ASSERT_EQUAL(found.entries[0].plan.order, ORDER_PP_DP);
+    scenario.parallel.order = PLAN_ORDER_NAMES[ORDER_DP_PP];
+    const PlannerResult stated = case_search(&scenario, &options, &arena);
+    CU_ASSERT(stated.entries[0].estimate.step_time_s > found.entries[0].estimate.step_time_s);
+    CU_ASSERT(stated.stats.considered < found.stats.considered);
+    arena_free(&arena);
+}
+
 static void the_best_are_those_of_pricing_everything(void) {
     int num_pruned = 0, num_fitting = 0, num_some_layers = 0, num_hybrid = 0;
     for (int number = 0; number < case_count(NUM_CASES); number++) {
@@ -319,6 +346,7 @@ static void the_document_is_the_contracts(void) {
 }
 
 CU_TestInfo search_tests[] = {
+    {"the_order_is_that_of_pricing_everything", the_order_is_that_of_pricing_everything},
     {"the_best_are_those_of_pricing_everything", the_best_are_those_of_pricing_everything},
     {"a_spread_vocabulary_is_searched_where_it_is_stated",
      a_spread_vocabulary_is_searched_where_it_is_stated},

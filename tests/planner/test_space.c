@@ -43,6 +43,7 @@ static bool keeps_constraints(const ParallelSpec *spec, const Plan *plan) {
            kept(spec->recompute_layers, plan->recompute_layers) &&
            kept(spec->schedule, (int)plan->schedule) &&
            kept(spec->cp_method, (int)plan->cp_method) &&
+           (!spec->order || strcmp(spec->order, PLAN_ORDER_NAMES[plan->order]) == 0) &&
            kept(spec->sequence_parallel, plan->sequence_parallel);
 }
 
@@ -174,6 +175,19 @@ static int count_chunks(const Scenario *s, Plan *p) {
     return count;
 }
 
+// Of the orders both where stages that alternate are elsewhere: not in one domain, which these
+// networks have no switchless ones of, and not where tp fills it.
+static int count_orders(const Scenario *s, Plan *p) {
+    const bool alike = p->pp == 1 || p->dp == 1 || s->cluster.num_gpus == s->cluster.domain_gpus ||
+                       p->tp % s->cluster.domain_gpus == 0;
+    int count = 0;
+    for (int order = 0; order < (alike ? 1 : NUM_PLAN_ORDERS); order++) {
+        p->order = (PlanOrder)order;
+        count += count_chunks(s, p);
+    }
+    return count;
+}
+
 static int count_from(const Scenario *s, Plan *p) {
     int count = 0, n = s->cluster.num_gpus;
     for (p->tp = 1; p->tp <= s->cluster.domain_gpus; p->tp++)
@@ -188,7 +202,7 @@ static int count_from(const Scenario *s, Plan *p) {
                 for (p->ep = 1; p->ep <= n; p->ep++)
                     for (p->etp = 1; p->etp <= s->cluster.domain_gpus; p->etp++)
                         if (p->tp * p->cp * p->dp % (p->ep * p->etp) == 0)
-                            count += count_chunks(s, p);
+                            count += count_orders(s, p);
             }
     return count;
 }
@@ -209,6 +223,35 @@ static void nothing_legal_is_left_out(void) {
         arena_free(&arena);
     }
     CU_ASSERT(num_cases > 10);
+}
+
+static double step_time_of(const char *cluster, const char *degrees, const char *order) {
+    Arena arena = {0};
+    Scenario scenario;
+    Plan plan;
+    Estimate estimate;
+    const char *parallel = arena_printf(&arena, "{%s, \"order\": \"tp-cp-ep-%s\"}", degrees, order);
+    Status status = case_preset("llama-3.1-8b", cluster, 4096, 576, parallel, &arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    CU_ASSERT_EQUAL_FATAL(plan_resolve(&scenario, &arena, &plan).code, STATUS_OK);
+    status = estimate_plan(&scenario, &plan, &arena, &estimate, NULL);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    arena_free(&arena);
+    return estimate.step_time_s;
+}
+
+// Inside one domain, with tp that fills domains, without a pipeline and with one replica.
+static void an_order_that_is_left_out_makes_no_difference(void) {
+    static const char *const ALIKE[][2] = {
+        {"dgx-h100:1", "\"tp\": 2, \"pp\": 2"}, {"gb200-nvl72:1", "\"tp\": 2, \"pp\": 4"},
+        {"dgx-h100:4", "\"tp\": 8, \"pp\": 2"}, {"dgx-h100:4", "\"tp\": 2, \"cp\": 2, \"pp\": 1"},
+        {"dgx-h100:2", "\"tp\": 2, \"pp\": 8"},
+    };
+    for (size_t i = 0; i < sizeof ALIKE / sizeof *ALIKE; i++)
+        CU_ASSERT_EQUAL(step_time_of(ALIKE[i][0], ALIKE[i][1], "pp-dp"),
+                        step_time_of(ALIKE[i][0], ALIKE[i][1], "dp-pp"));
+    CU_ASSERT(step_time_of("dgx-h100:4", "\"tp\": 4, \"pp\": 2", "pp-dp") !=
+              step_time_of("dgx-h100:4", "\"tp\": 4, \"pp\": 2", "dp-pp"));
 }
 
 static const Walk *walk_given(const char *parallel, Arena *arena) {
@@ -233,6 +276,7 @@ static void what_is_given_is_kept(void) {
         "{\"recompute\": \"full\", \"recompute_layers\": 3}",
         "{\"zero_stage\": 3, \"pp\": 2}",
         "{\"schedule\": \"gpipe\"}",
+        "{\"order\": \"tp-cp-ep-pp-dp\"}",
         "{\"schedule\": \"dualpipe\"}",
         "{\"schedule\": \"interleaved\", \"vpp\": 4}",
         "{\"cp_method\": \"all-gather\"}",
@@ -297,6 +341,17 @@ static bool stack_has(const char *stack, const char *parallel, const char *text)
     const bool found = any_key_has(walk_all(&scenario, &arena), text);
     arena_free(&arena);
     return found;
+}
+
+static void a_stack_numbers_ranks_as_it_can(void) {
+    CU_ASSERT_TRUE(stack_has("megatron-core", "{\"tp\": 2}", " pp-dp") &&
+                   stack_has("megatron-core", "{\"tp\": 2}", "1f1b cp_method"));
+    CU_ASSERT_FALSE(stack_has("megatron-core", "{\"tp\": 8}", " pp-dp") ||
+                    stack_has("megatron-core", "{\"cp\": 2}", " pp-dp"));
+    CU_ASSERT_FALSE(stack_has("torchtitan", "{\"tp\": 2}", " pp-dp") ||
+                    stack_has("megatron-2022", "{\"tp\": 2}", " pp-dp"));
+    const char *stated = "{\"tp\": 2, \"order\": \"tp-cp-ep-pp-dp\"}";
+    CU_ASSERT_TRUE(stack_has("torchtitan", stated, " pp-dp"));
 }
 
 static void a_stack_shards_over_the_groups_it_can(void) {
@@ -405,10 +460,13 @@ static void dualpipe_is_searched_where_the_stack_has_it(void) {
 CU_TestInfo space_tests[] = {
     {"every_configuration_is_legal_and_comes_once", every_configuration_is_legal_and_comes_once},
     {"nothing_legal_is_left_out", nothing_legal_is_left_out},
+    {"an_order_that_is_left_out_makes_no_difference",
+     an_order_that_is_left_out_makes_no_difference},
     {"what_is_given_is_kept", what_is_given_is_kept},
     {"given_stages_are_the_only_chunks", given_stages_are_the_only_chunks},
     {"a_stack_is_asked_for_nothing_it_has_no_flag_for",
      a_stack_is_asked_for_nothing_it_has_no_flag_for},
+    {"a_stack_numbers_ranks_as_it_can", a_stack_numbers_ranks_as_it_can},
     {"a_stack_shards_over_the_groups_it_can", a_stack_shards_over_the_groups_it_can},
     {"a_stack_recomputes_the_first_layers_where_it_can",
      a_stack_recomputes_the_first_layers_where_it_can},
