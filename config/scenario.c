@@ -216,37 +216,12 @@ Status scenario_refuse_unlike_groups(const Scenario *scenario, const char *what)
                      "of different machines are legal, but %s does not support them yet", what);
 }
 
-// Of what layers may do differently only recompute is acted upon.
 static Status layers_refuse(const Scenario *scenario) {
     const ParallelSpec *spec = &scenario->parallel;
-    if (spec->num_layer_overrides > 0 && spec->recompute_layers != ABSENT)
-        return status_at(STATUS_INVALID, scenario->file, "parallel.recompute_layers",
-                         "%d beside parallel.layers is legal, but not supported yet",
-                         spec->recompute_layers);
-    for (int i = 0; i < spec->num_layer_overrides; i++) {
-        const LayerOverride *o = &spec->layers[i];
-        const struct {
-            const char *key;
-            int value;
-        } others[] = {
-            {"tp", o->tp},
-            {"cp", o->cp},
-            {"cp_method", o->cp_method},
-            {"ep", o->ep},
-            {"etp", o->etp},
-            {"zero_stage", o->zero_stage},
-            {"sequence_parallel", o->sequence_parallel},
-            {"recompute_modules", o->recompute_modules},
-        };
-        char path[64];
-        for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
-            if (others[k].value == ABSENT) continue;
-            snprintf(path, sizeof path, "parallel.layers[%d].%s", i, others[k].key);
-            return status_at(STATUS_INVALID, scenario->file, path,
-                             "legal, but not supported yet; expected recompute alone");
-        }
-    }
-    return status_ok();
+    if (spec->num_layer_overrides == 0 || spec->recompute_layers == ABSENT) return status_ok();
+    return status_at(STATUS_INVALID, scenario->file, "parallel.recompute_layers",
+                     "%d beside parallel.layers is legal, but not supported yet",
+                     spec->recompute_layers);
 }
 
 // What no command can do yet.

@@ -3,9 +3,12 @@
 #include "costmodel/collective.h"
 #include "costmodel/exchange.h"
 #include "costmodel/list_price.h"
+#include "plan/layer_plans.h"
 
 #include <assert.h>
 #include <math.h>
+
+enum { MAX_INNER = 12 }; // of one block
 
 // So many times as long, no collective is hidden behind anything for more than all there is.
 static const double BEYOND_HIDING = 1e6;
@@ -30,6 +33,10 @@ static bool runs_beside(InnerQueue queue) {
     return queue == INNER_HIDDEN || queue == INNER_SHARDS;
 }
 
+static InnerPass pass_new(int capacity, Arena *arena) {
+    return (InnerPass){.list = ARENA_ARRAY(arena, capacity, InnerCollective), .capacity = capacity};
+}
+
 // The collective of a pass that has what another has of group, queue and pattern; a new one where
 // there is none.
 static InnerCollective *pass_find(InnerPass *pass, const InnerCollective *what) {
@@ -39,7 +46,7 @@ static InnerCollective *pass_find(InnerPass *pass, const InnerCollective *what) 
             known->all_to_all == what->all_to_all)
             return known;
     }
-    assert(pass->num < MAX_INNER);
+    assert(pass->num < pass->capacity);
     InnerCollective *added = &pass->list[pass->num++];
     *added = (InnerCollective){
         .group = what->group, .queue = what->queue, .all_to_all = what->all_to_all};
@@ -145,7 +152,6 @@ static void window_find(ListInner *l, InnerQueue queue) {
 
 static void list_inner(const OpList *list, bool inside, InnerPass *out) {
     ListInner l = {.list = *list, .pass = out};
-    *out = (InnerPass){0};
     for (int i = 0; i < list->num_ops; i++) collective_note(&l, i, inside);
     if (out->num == 0) return;
     l.list.runs = l.runs;
@@ -184,12 +190,20 @@ static void edge_add(InnerPass *pass, double edge_s) {
     }
 }
 
+// Those of each strategy and, there and back, of each change of layout.
+static int chunk_capacity(const Plan *plan) {
+    const int num_spans = plan->layers ? plan->layers->num_spans : 0;
+    return MAX_INNER * plan_num_strategies(plan) + 4 * num_spans;
+}
+
 static InnerPass *phase_inner(const Scenario *scenario, const Plan *plan, const Workload *workload,
                               int phases, bool inside, Arena *arena) {
     const bool forward = phases == 1 << PHASE_FORWARD;
-    InnerPass blocks[MAX_BLOCKS];
-    for (int i = 0; i < MAX_BLOCKS; i++) {
+    Arena scratch = {0};
+    InnerPass *blocks = ARENA_ARRAY(&scratch, workload->num_blocks, InnerPass);
+    for (int i = 0; i < workload->num_blocks; i++) {
         const Block *b = &workload->blocks[i];
+        blocks[i] = pass_new(MAX_INNER, &scratch);
         const OpList list = {
             .scenario = scenario,
             .plan = plan,
@@ -203,7 +217,8 @@ static InnerPass *phase_inner(const Scenario *scenario, const Plan *plan, const 
     InnerPass *chunks = ARENA_ARRAY(arena, workload->num_chunks, InnerPass);
     for (int c = 0; c < workload->num_chunks; c++) {
         double edge_s = 0;
-        for (int i = 0; i < MAX_BLOCKS; i++) {
+        chunks[c] = pass_new(chunk_capacity(plan), arena);
+        for (int i = 0; i < workload->num_blocks; i++) {
             const int count = workload->chunks[c].num_blocks[i];
             if (count == 0) continue;
             pass_add(&chunks[c], &blocks[i], count);
@@ -211,6 +226,7 @@ static InnerPass *phase_inner(const Scenario *scenario, const Plan *plan, const 
         }
         edge_add(&chunks[c], edge_s);
     }
+    arena_free(&scratch);
     return chunks;
 }
 
@@ -226,7 +242,7 @@ InnerPasses inner_passes(const Scenario *scenario, const Plan *plan, const Workl
     };
     for (int c = 0; c < workload->num_chunks; c++) {
         if (!backward_is_parts(plan, c)) continue;
-        whole[c] = (InnerPass){0};
+        whole[c] = pass_new(chunk_capacity(plan), arena);
         pass_add(&whole[c], &out.backward_input[c], 1);
         pass_add(&whole[c], &out.backward_weight[c], 1);
     }

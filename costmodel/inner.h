@@ -38,11 +38,9 @@ typedef struct {
     double exposed_s;                   // 0 to time_s
 } InnerCollective;
 
-enum { MAX_INNER = 12 };
-
 typedef struct {
-    InnerCollective list[MAX_INNER];
-    int num;
+    InnerCollective *list; // [num]
+    int num, capacity;
     double window_s[NUM_INNER_QUEUES]; // >= the queue's time_s less exposed_s
     double edge_s; // of one block: shards' first gather and last scatter; of a chunk 0
 } InnerPass;

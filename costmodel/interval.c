@@ -44,7 +44,7 @@ static double relative_spread(const Cluster *cluster, const Calibration *calibra
 // Of the forward: the products of the backward have the same sides.
 static double products_spread(const Cluster *cluster, const Plan *plan, const Workload *workload) {
     Products sum = {0};
-    for (int i = 0; i < MAX_BLOCKS; i++) {
+    for (int i = 0; i < workload->num_blocks; i++) {
         double times[MAX_GROUPS] = {0};
         if (workload->blocks[i].num_forward == 0) continue;
         for (int c = 0; c < workload->num_chunks; c++)

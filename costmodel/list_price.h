@@ -47,6 +47,8 @@ ListPrice list_price(const OpList *list);
 struct BlockPrices {
     bool known[NUM_WORK_KINDS];
     ListPrice lists[NUM_WORK_KINDS][MAX_BLOCKS]; // of a block without operators nothing
+    ListPrice *more[NUM_WORK_KINDS];             // [Workload.num_blocks - MAX_BLOCKS] those behind
+    Arena *arena;                                // of `more`
     BlockPrices *of_groups; // [cluster_num_groups] where machines differ, in place of the above
 };
 

@@ -1,5 +1,6 @@
 #include "costmodel/memory.h"
 
+#include "plan/layer_plans.h"
 #include "workload/bytes.h"
 #include "workload/program_vocab.h"
 
@@ -15,19 +16,43 @@ static int num_blocks(const Plan *plan, const Workload *workload, int rank, int 
     return count;
 }
 
-// Largest of the blocks in [first, last] that the rank holds: parameters that are sharded.
-static double largest_sharded(const Plan *plan, const Workload *workload, int rank, int first,
-                              int last) {
-    const bool dense = plan_group(plan, GROUP_ZERO).size > 1;
-    const bool expert = plan_group(plan, GROUP_EZERO).size > 1;
+// What ZeRO 3 gathers of weights that a strategy holds.
+static double gathered_parameters(const Plan *own, double dense, double expert) {
+    if (own->zero_stage < 3) return 0;
+    return (plan_group(own, GROUP_ZERO).size > 1 ? dense : 0) +
+           (plan_group(own, GROUP_EZERO).size > 1 ? expert : 0);
+}
+
+static bool gathers_weights(const Plan *plan) {
+    for (int s = 0; s < plan_num_strategies(plan); s++)
+        if (plan_strategy(plan, s)->zero_stage >= 3) return true;
+    return false;
+}
+
+// Largest of the blocks in [first, end) that the rank holds: parameters that are gathered.
+static double largest_gathered(const Plan *plan, const Workload *workload, int rank, int first,
+                               int end) {
     double most = 0;
-    for (int i = first; i <= last; i++) {
+    for (int i = first; i < end; i++) {
         const Block *b = &workload->blocks[i];
         if (num_blocks(plan, workload, rank, i) > 0)
-            most =
-                fmax(most, (dense ? b->dense_parameters : 0) + (expert ? b->expert_parameters : 0));
+            most = fmax(most, gathered_parameters(plan_strategy(plan, b->strategy),
+                                                  b->dense_parameters, b->expert_parameters));
     }
     return most;
+}
+
+// What the rank holds of its weights under one strategy.
+static HeldParameters rank_parameters(const Plan *plan, const Workload *workload, int rank,
+                                      int strategy) {
+    HeldParameters sum = {0};
+    for (int k = 0; k < plan_rank_chunks(plan); k++) {
+        const HeldParameters own =
+            chunk_held(&workload->chunks[plan_rank_chunk(plan, rank, k)], strategy);
+        sum.dense += own.dense;
+        sum.expert += own.expert;
+    }
+    return sum;
 }
 
 static double most_whole_block_bytes(const Plan *plan, const Workload *workload, int rank) {
@@ -41,17 +66,22 @@ static double most_whole_block_bytes(const Plan *plan, const Workload *workload,
 // before they are scattered; without resharding all blocks of the rank stay gathered. A stack that
 // gathers nothing ahead holds the block that runs.
 static double gathered_bytes(const Scenario *scenario, const Plan *plan, const Workload *workload,
-                             int rank, double dense, double expert) {
+                             int rank) {
     if (!scenario->training.stack.gathers_ahead)
         return most_whole_block_bytes(plan, workload, rank);
-    if (plan->zero_stage < 3) return 0;
-    double layer = largest_sharded(plan, workload, rank, BLOCK_FIRST_LAYER, BLOCK_MTP);
-    double edge = fmax(largest_sharded(plan, workload, rank, BLOCK_EMBEDDING, BLOCK_EMBEDDING),
-                       largest_sharded(plan, workload, rank, BLOCK_HEAD, BLOCK_VOCAB_OUTPUT));
-    double gathered = fmax(2 * layer, layer + edge);
-    if (!plan->reshard_after_forward)
-        gathered = fmax(gathered, (plan_group(plan, GROUP_ZERO).size > 1 ? dense : 0) +
-                                      (plan_group(plan, GROUP_EZERO).size > 1 ? expert : 0));
+    if (!gathers_weights(plan)) return 0;
+    const double layer =
+        fmax(largest_gathered(plan, workload, rank, BLOCK_FIRST_LAYER, BLOCK_MTP + 1),
+             largest_gathered(plan, workload, rank, MAX_BLOCKS, workload->num_blocks));
+    const double edge =
+        fmax(largest_gathered(plan, workload, rank, BLOCK_EMBEDDING, BLOCK_EMBEDDING + 1),
+             largest_gathered(plan, workload, rank, BLOCK_HEAD, BLOCK_VOCAB_OUTPUT + 1));
+    double gathered = fmax(2 * layer, layer + edge), all = 0;
+    for (int s = 0; s < plan_num_strategies(plan); s++) {
+        const HeldParameters held = rank_parameters(plan, workload, rank, s);
+        all += gathered_parameters(plan_strategy(plan, s), held.dense, held.expert);
+    }
+    if (!plan->reshard_after_forward) gathered = fmax(gathered, all);
     return gathered * gathered_weight_bytes(&scenario->training) +
            fmax(layer, edge) * reduced_gradient_bytes(&scenario->training);
 }
@@ -78,7 +108,7 @@ static double placeholder_bytes(const Scenario *scenario, const Plan *plan,
                                 const Workload *workload, int rank) {
     Shapes shapes = {.num = 0};
     if (scenario->training.stack.weight_gradient != WEIGHT_GRADIENT_PLACEHOLDER) return 0;
-    for (int i = 0; i < MAX_BLOCKS; i++) {
+    for (int i = 0; i < workload->num_blocks; i++) {
         const Block *b = &workload->blocks[i];
         if (num_blocks(plan, workload, rank, i) == 0) continue;
         for (int k = 0; k < b->num_backward; k++)
@@ -90,7 +120,7 @@ static double placeholder_bytes(const Scenario *scenario, const Plan *plan,
 // The largest buffer among those that are never freed once they were needed.
 static double lasting_bytes(const Plan *plan, const Workload *workload, int rank) {
     double most = 0;
-    for (int i = 0; i < MAX_BLOCKS; i++) {
+    for (int i = 0; i < workload->num_blocks; i++) {
         const Block *b = &workload->blocks[i];
         if (num_blocks(plan, workload, rank, i) == 0) continue;
         for (int k = 0; k < b->num_forward; k++) most = fmax(most, b->forward[k].lasting_bytes);
@@ -117,31 +147,71 @@ static double workspace_bytes(const Scenario *scenario, double expert_parameters
     return stack->workspace_bytes + (expert_parameters > 0 ? stack->grouped_workspace_bytes : 0);
 }
 
+// Weights, gradients and optimizer of the layers that have one strategy.
+static void states_add(const Plan *own, const StateBytes *state, const HeldParameters *held,
+                       RankMemory *m) {
+    const double all = held->dense + held->expert;
+    const double shard = held->dense / plan_group(own, GROUP_ZERO).size +
+                         held->expert / plan_group(own, GROUP_EZERO).size;
+    m->weights_bytes += (own->zero_stage >= 3 ? shard : all) * state->weight;
+    m->gradients_bytes += (own->zero_stage >= 2 ? shard : all) * state->gradient;
+    m->optimizer_bytes += (own->zero_stage >= 1 ? shard : all) * (state->master + state->moments);
+}
+
 static void static_account(const Scenario *scenario, const Plan *plan, const Workload *workload,
                            int rank, RankMemory *m) {
     const StateBytes state = state_bytes(&scenario->training);
-    double dense = 0, expert = 0;
-    for (int k = 0; k < plan_rank_chunks(plan); k++) {
-        const int c = plan_rank_chunk(plan, rank, k);
-        dense += workload->chunks[c].dense_parameters;
-        expert += workload->chunks[c].expert_parameters;
+    double expert = 0;
+    for (int s = 0; s < plan_num_strategies(plan); s++) {
+        const HeldParameters held = rank_parameters(plan, workload, rank, s);
+        states_add(plan_strategy(plan, s), &state, &held, m);
+        expert += held.expert;
     }
-    double all = dense + expert;
-    double own =
-        dense / plan_group(plan, GROUP_ZERO).size + expert / plan_group(plan, GROUP_EZERO).size;
-    m->weights_bytes = (plan->zero_stage >= 3 ? own : all) * state.weight;
-    m->gradients_bytes = (plan->zero_stage >= 2 ? own : all) * state.gradient;
-    m->optimizer_bytes = (plan->zero_stage >= 1 ? own : all) * (state.master + state.moments);
-    m->buffers_bytes = gathered_bytes(scenario, plan, workload, rank, dense, expert) +
+    m->buffers_bytes = gathered_bytes(scenario, plan, workload, rank) +
                        placeholder_bytes(scenario, plan, workload, rank) +
                        lasting_bytes(plan, workload, rank) +
                        message_bytes(scenario, plan, workload) + workspace_bytes(scenario, expert);
 }
 
-static int num_communicators(const Plan *plan) {
-    const GroupKind kinds[] = {GROUP_TP, GROUP_CP, GROUP_DP, GROUP_EP, GROUP_EDP, GROUP_PP};
+static const GroupKind COMMUNICATORS[] = {GROUP_TP, GROUP_CP,  GROUP_DP,
+                                          GROUP_EP, GROUP_EDP, GROUP_PP};
+enum { NUM_COMMUNICATORS = sizeof COMMUNICATORS / sizeof *COMMUNICATORS };
+
+static bool rank_has_strategy(const Plan *plan, int rank, int strategy) {
+    if (strategy == PLAN_OWN) return true; // messages, embedding, head
+    for (int k = 0; k < plan->vpp; k++) {
+        const PlanChunk *chunk = &plan->chunks[plan_rank_chunk(plan, rank, k)];
+        for (int l = 0; l < chunk->num_layers; l++)
+            if (plan_layer_strategy(plan, chunk->first_layer + l) == strategy) return true;
+    }
+    return false;
+}
+
+// Groups of layers with strategies of their own that the plan's own are not.
+static int num_layer_communicators(const Plan *plan, const Workload *workload, int rank) {
+    Arena scratch = {0};
+    bool *seen = ARENA_ARRAY(&scratch, plan_num_group_kinds(plan), bool);
     int n = 0;
-    for (int i = 0; i < 6; i++) n += plan_group(plan, kinds[i]).size > 1;
+    for (int s = PLAN_OWN + 1; s < plan_num_strategies(plan); s++)
+        for (int i = 0; i < NUM_COMMUNICATORS && rank_has_strategy(plan, rank, s); i++) {
+            const GroupKind kind = strategy_group_kind(plan, s, COMMUNICATORS[i]);
+            n += (int)kind >= NUM_GROUPS && plan_group(plan, kind).size > 1 && !seen[kind];
+            seen[kind] = true;
+        }
+    for (int i = MAX_BLOCKS; i < workload->num_blocks; i++) {
+        const Block *b = &workload->blocks[i];
+        if (b->strategy != PLAN_OWN || num_blocks(plan, workload, rank, i) == 0) continue;
+        const GroupKind kind = b->forward->group; // of a change of layout
+        n += !seen[kind];
+        seen[kind] = true;
+    }
+    arena_free(&scratch);
+    return n;
+}
+
+static int num_communicators(const Plan *plan, const Workload *workload, int rank) {
+    int n = plan->layers ? num_layer_communicators(plan, workload, rank) : 0;
+    for (int i = 0; i < NUM_COMMUNICATORS; i++) n += plan_group(plan, COMMUNICATORS[i]).size > 1;
     return n;
 }
 
@@ -182,7 +252,8 @@ static void account_finish(const Scenario *scenario, const Plan *plan, const Wor
                            int rank, RankMemory *m) {
     const Stack *stack = &scenario->training.stack;
     make_gradients_anew(scenario, plan, m);
-    double outside = stack->context_bytes + num_communicators(plan) * stack->comm_bytes_per_group;
+    double outside = stack->context_bytes +
+                     num_communicators(plan, workload, rank) * stack->comm_bytes_per_group;
     m->peak_bytes = m->weights_bytes + m->gradients_bytes + m->optimizer_bytes +
                     m->activations_bytes + m->buffers_bytes;
     // What is cached and not used goes back to the device before an allocation fails
@@ -302,7 +373,8 @@ static bool ranks_hold_alike(const Plan *plan, const Workload *workload, int a, 
     for (int k = 0; k < plan->vpp; k++) {
         const Chunk *x = &workload->chunks[plan_rank_chunk(plan, a, k)];
         const Chunk *y = &workload->chunks[plan_rank_chunk(plan, b, k)];
-        if (memcmp(x->num_blocks, y->num_blocks, sizeof x->num_blocks) != 0 ||
+        if (memcmp(x->num_blocks, y->num_blocks,
+                   (size_t)workload->num_blocks * sizeof *x->num_blocks) != 0 ||
             x->dense_parameters != y->dense_parameters ||
             x->expert_parameters != y->expert_parameters)
             return false;

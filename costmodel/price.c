@@ -4,6 +4,7 @@
 #include "costmodel/core_op.h"
 #include "costmodel/list_price.h"
 #include "costmodel/message.h"
+#include "plan/layer_plans.h"
 #include "workload/bytes.h"
 #include "workload/program_vocab.h"
 
@@ -106,19 +107,29 @@ static const int WORK_PHASES[NUM_WORK_KINDS] = {
 
 BlockPrices *block_prices_new(const Cluster *cluster, Arena *arena) {
     BlockPrices *prices = ARENA_NEW(arena, BlockPrices);
-    if (cluster->groups)
-        prices->of_groups = ARENA_ARRAY(arena, cluster_num_groups(cluster), BlockPrices);
+    prices->arena = arena;
+    if (!cluster->groups) return prices;
+    prices->of_groups = ARENA_ARRAY(arena, cluster_num_groups(cluster), BlockPrices);
+    for (int i = 0; i < cluster_num_groups(cluster); i++) prices->of_groups[i].arena = arena;
     return prices;
 }
 
-static const ListPrice *lists_price(const Pricing *p, WorkKind work) {
-    ListPrice *lists = p->blocks->lists[work];
+static ListPrice *list_at(const Pricing *p, WorkKind work, int block) {
+    return block < MAX_BLOCKS ? &p->blocks->lists[work][block]
+                              : &p->blocks->more[work][block - MAX_BLOCKS];
+}
+
+// Prices the blocks for a kind of work, once.
+static void lists_price(const Pricing *p, WorkKind work) {
     const bool forward = work == WORK_FORWARD;
-    if (p->blocks->known[work]) return lists;
-    for (int i = 0; i < MAX_BLOCKS; i++) {
+    if (p->blocks->known[work]) return;
+    if (p->workload->num_blocks > MAX_BLOCKS)
+        p->blocks->more[work] =
+            ARENA_ARRAY(p->blocks->arena, p->workload->num_blocks - MAX_BLOCKS, ListPrice);
+    for (int i = 0; i < p->workload->num_blocks; i++) {
         const Block *b = &p->workload->blocks[i];
         if (b->num_forward == 0) continue;
-        lists[i] = list_price(&(OpList){
+        *list_at(p, work, i) = list_price(&(OpList){
             .scenario = p->scenario,
             .plan = p->plan,
             .ops = forward ? b->forward : b->backward,
@@ -128,12 +139,13 @@ static const ListPrice *lists_price(const Pricing *p, WorkKind work) {
         });
     }
     p->blocks->known[work] = true;
-    return lists;
 }
 
 PassPrice block_pass_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
                            BlockPrices *blocks, WorkKind work, int block) {
-    const ListPrice *list = &lists_price(&(Pricing){scenario, plan, workload, blocks}, work)[block];
+    const Pricing pricing = {scenario, plan, workload, blocks};
+    lists_price(&pricing, work);
+    const ListPrice *list = list_at(&pricing, work, block);
     return (PassPrice){.device_s = list->price.time_s, .host_s = list->host_s};
 }
 
@@ -141,18 +153,27 @@ double pass_host_s(const Scenario *scenario) {
     return scenario->training.stack.host_microbatch_s / 2 * part_factor(scenario, PART_HOST);
 }
 
-static Price chunk_price(const Pricing *p, const ListPrice *lists, WorkKind work, int c) {
+// ZeRO 3's groups under a strategy.
+static StepPart shards_part(const Pricing *p, int strategy) {
+    return group_part(p->scenario, p->plan, strategy_group_kind(p->plan, strategy, GROUP_ZERO));
+}
+
+static Price chunk_price(const Pricing *p, WorkKind work, int c) {
     const Chunk *chunk = &p->workload->chunks[c];
     Price price = {0};
     double edge_s = 0, launch_s = 0;
-    for (int i = 0; i < MAX_BLOCKS; i++) {
+    int edge_strategy = PLAN_OWN;
+    for (int i = 0; i < p->workload->num_blocks; i++) {
         const int count = chunk->num_blocks[i];
         if (count == 0) continue;
-        price_add(&price, &lists[i].price, count);
-        launch_s += count * lists[i].host_s;
-        edge_s = fmax(edge_s, lists[i].edge_s);
+        const ListPrice *list = list_at(p, work, i);
+        price_add(&price, &list->price, count);
+        launch_s += count * list->host_s;
+        if (list->edge_s <= edge_s) continue;
+        edge_s = list->edge_s;
+        edge_strategy = p->workload->blocks[i].strategy;
     }
-    price_add_term(&price, TERM_DP, group_part(p->scenario, p->plan, GROUP_ZERO), edge_s);
+    price_add_term(&price, TERM_DP, shards_part(p, edge_strategy), edge_s);
     const WorkItem item = {.kind = (uint8_t)work, .chunk = (int16_t)c};
     if (work == WORK_BACKWARD_WEIGHT) // the input part has met the other chunks
         host_wait(&price, launch_s);
@@ -165,7 +186,7 @@ static Price chunk_price(const Pricing *p, const ListPrice *lists, WorkKind work
 static bool is_like_last(const Workload *workload, int num_model_chunks, int c) {
     return c > 0 && c < num_model_chunks &&
            memcmp(workload->chunks[c].num_blocks, workload->chunks[c - 1].num_blocks,
-                  sizeof workload->chunks[c].num_blocks) == 0;
+                  (size_t)workload->num_blocks * sizeof *workload->chunks[c].num_blocks) == 0;
 }
 
 static Price *phase_price(const Pricing *p, WorkKind work, Arena *arena);
@@ -189,30 +210,33 @@ static Price *phase_price_groups(const Pricing *p, WorkKind work, Arena *arena) 
 
 static Price *phase_price(const Pricing *p, WorkKind work, Arena *arena) {
     if (p->scenario->cluster.groups) return phase_price_groups(p, work, arena);
-    const ListPrice *lists = lists_price(p, work);
+    lists_price(p, work);
     Price *chunks = ARENA_ARRAY(arena, p->workload->num_chunks, Price);
     for (int c = 0; c < p->workload->num_chunks; c++)
-        chunks[c] = is_like_last(p->workload, p->plan->num_chunks, c)
-                        ? chunks[c - 1]
-                        : chunk_price(p, lists, work, c);
+        chunks[c] = is_like_last(p->workload, p->plan->num_chunks, c) ? chunks[c - 1]
+                                                                      : chunk_price(p, work, c);
     return chunks;
 }
 
-double optimizer_update_s(const Scenario *scenario, const Plan *plan, const Gpu *gpu, double dense,
-                          double expert) {
+// Bytes that the optimizer moves for weights that a rank holds before ZeRO.
+static double optimizer_bytes(const Scenario *scenario, const Plan *own, double dense,
+                              double expert) {
     const StateBytes state = state_bytes(&scenario->training);
-    double all = dense + expert, own = all;
-    if (plan->zero_stage >= 1)
-        own =
-            dense / plan_group(plan, GROUP_ZERO).size + expert / plan_group(plan, GROUP_EZERO).size;
+    double all = dense + expert, shard = all;
+    if (own->zero_stage >= 1)
+        shard =
+            dense / plan_group(own, GROUP_ZERO).size + expert / plan_group(own, GROUP_EZERO).size;
     // Norm: read gradients. Update: read gradient, read and write moments and the weight that is
     // trained (the master copy where there is one, and then write the weight). Then the gradient
     // buffer is zeroed.
     double trained = state.master > 0 ? 2 * state.master + state.weight : 2 * state.weight;
-    double bytes = own * (2 * state.gradient + 2 * state.moments + trained);
-    bytes += (plan->zero_stage >= 2 ? own : all) * state.gradient;
+    double bytes = shard * (2 * state.gradient + 2 * state.moments + trained);
+    bytes += (own->zero_stage >= 2 ? shard : all) * state.gradient;
     // One kernel per operation instead of one for all.
-    if (!scenario->training.stack.fused_optimizer) bytes *= 3;
+    return scenario->training.stack.fused_optimizer ? bytes : 3 * bytes;
+}
+
+static double optimizer_bytes_s(const Scenario *scenario, const Gpu *gpu, double bytes) {
     if (gpu->core)
         return core_optimizer_s(gpu, scenario->training.precision, bytes) *
                part_factor(scenario, PART_OPTIMIZER);
@@ -220,16 +244,26 @@ double optimizer_update_s(const Scenario *scenario, const Plan *plan, const Gpu 
            part_factor(scenario, PART_OPTIMIZER);
 }
 
+double optimizer_update_s(const Scenario *scenario, const Plan *plan, const Gpu *gpu, double dense,
+                          double expert) {
+    return optimizer_bytes_s(scenario, gpu, optimizer_bytes(scenario, plan, dense, expert));
+}
+
 static double optimizer_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
                           int rank) {
-    double dense = 0, expert = 0;
-    for (int k = 0; k < plan_rank_chunks(plan); k++) {
-        const int c = plan_rank_chunk(plan, rank, k);
-        dense += workload->chunks[c].dense_parameters;
-        expert += workload->chunks[c].expert_parameters;
+    double bytes = 0;
+    for (int s = 0; s < plan_num_strategies(plan); s++) {
+        double dense = 0, expert = 0;
+        for (int k = 0; k < plan_rank_chunks(plan); k++) {
+            const int c = plan_rank_chunk(plan, rank, k);
+            const HeldParameters held = chunk_held(&workload->chunks[c], s);
+            dense += held.dense;
+            expert += held.expert;
+        }
+        bytes += optimizer_bytes(scenario, plan_strategy(plan, s), dense, expert);
     }
-    return optimizer_update_s(
-        scenario, plan, &plan_rank_cluster(&scenario->cluster, plan, rank)->gpu, dense, expert);
+    return optimizer_bytes_s(scenario, &plan_rank_cluster(&scenario->cluster, plan, rank)->gpu,
+                             bytes);
 }
 
 const double *optimizers_price(const Scenario *scenario, const Plan *plan, const Workload *workload,

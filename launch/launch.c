@@ -2,6 +2,7 @@
 
 #include "base/output_file.h"
 #include "launch/job.h"
+#include "plan/layer_plans.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -52,6 +53,8 @@ Status launch_make(const Scenario *scenario, const Plan *plan, LaunchTarget targ
         return status_error(STATUS_INVALID, "meshwright: launch --for %s is not supported yet",
                             LAUNCH_TARGET_NAMES[target]);
     TRY(scenario_refuse_unlike_groups(scenario, "launch"));
+    TRY(plan_refuse_layers(scenario, plan,
+                           arena_printf(arena, "a launch for %s", LAUNCH_TARGET_NAMES[target])));
     LaunchTask task;
     TRY(TARGETS[target](scenario, plan, arena, &task));
     Job job = {.scenario = scenario,

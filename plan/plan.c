@@ -1,5 +1,7 @@
 #include "plan/plan.h"
 
+#include "plan/layer_plans.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -154,6 +156,7 @@ Plan plan_copy(const Plan *plan, Arena *arena) {
         copy.node_order =
             node_order_new(plan->node_order->node, plan->node_order->num_nodes, arena);
     if (plan->schedule_file) copy.schedule_file = schedule_file_copy(plan->schedule_file, arena);
+    if (plan->layers) copy.layers = layer_plans_copy(plan->layers, copy.chunks, arena);
     return copy;
 }
 
@@ -251,32 +254,16 @@ int plan_zero_group(const Scenario *scenario, int dp, int cp) {
     return stated == dp && scenario->training.stack.shards_over_cp ? dp * cp : stated;
 }
 
-// Recomputation of each layer where the scenario states it for some; else NULL.
-static const unsigned char *layers_resolve(const Scenario *scenario, Plan *plan, Arena *arena) {
-    const ParallelSpec *spec = &scenario->parallel;
-    if (spec->num_layer_overrides == 0) return NULL;
-    const int num = scenario->model.num_layers;
-    unsigned char *recompute =
-        memset(arena_alloc(arena, (size_t)num), (int)plan->recompute, (size_t)num);
-    for (int i = 0; i < spec->num_layer_overrides; i++) {
-        const LayerOverride *o = &spec->layers[i];
-        for (int l = o->from; l <= o->to && o->recompute != ABSENT; l++)
-            recompute[l] = (unsigned char)o->recompute;
-    }
-    return recompute;
-}
-
-static void options_resolve(const Scenario *scenario, Arena *arena, Plan *plan) {
+static void options_resolve(const Scenario *scenario, Plan *plan) {
     const ParallelSpec *spec = &scenario->parallel;
     plan->sequence_parallel = value_or(spec->sequence_parallel, plan->tp > 1);
     plan->zero_stage = value_or(spec->zero_stage, scenario->training.stack.default_zero_stage);
     plan->zero_group = plan_zero_group(scenario, plan->dp, plan->cp);
     plan->reshard_after_forward = value_or(spec->reshard_after_forward, true);
     plan->recompute = (Recompute)value_or(spec->recompute, RECOMPUTE_NONE);
-    if (plan->recompute == RECOMPUTE_SELECTIVE || spec->num_layer_overrides > 0)
+    if (plan->recompute == RECOMPUTE_SELECTIVE)
         plan->recompute_modules = value_or(spec->recompute_modules, plan_default_modules(scenario));
     plan->recompute_layers = spec->recompute_layers;
-    plan->layer_recompute = layers_resolve(scenario, plan, arena);
     plan->cp_method = (CpMethod)value_or(spec->cp_method, CP_RING);
     plan->vocab_barriers = plan_vocab_barriers(scenario, plan->pp);
 }
@@ -330,12 +317,14 @@ Status plan_resolve(const Scenario *scenario, Arena *arena, Plan *out) {
     Plan plan = {0};
     TRY(degrees_resolve(scenario, &plan));
     TRY(schedule_resolve(scenario, arena, &plan));
-    options_resolve(scenario, arena, &plan);
+    options_resolve(scenario, &plan);
     TRY(plan_order_find(scenario, &plan.order));
     TRY(chunks_resolve(scenario, arena, &plan));
     TRY(rules_check(scenario, &plan, arena));
     plan_derive(scenario, &plan);
     TRY(schedule_bind(arena, &plan));
+    TRY(plan_resolve_layers(scenario, arena, &plan));
+    TRY(unsupported_refuse(scenario, &plan));
     *out = plan;
     return status_ok();
 }

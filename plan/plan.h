@@ -25,6 +25,8 @@ typedef enum { ORDER_DP_PP, ORDER_PP_DP, NUM_PLAN_ORDERS } PlanOrder;
 // "tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"; ends with NULL.
 extern const char *const PLAN_ORDER_NAMES[NUM_PLAN_ORDERS + 1];
 
+typedef struct LayerPlans LayerPlans; // plan/layer_plans.h
+
 typedef struct Plan {
     int tp, pp, dp, cp, ep, etp, vpp;
     int micro_batch; // sequences
@@ -37,6 +39,7 @@ typedef struct Plan {
     int recompute_layers;  // the first k of each chunk's rank; all layers where it is ABSENT
     const unsigned char *layer_recompute; // [num_layers] Recompute of each layer; NULL: as the two
                                           // fields above say, which MTP layers keep to
+    const LayerPlans *layers; // of layers that differ in more than that; NULL: none does
     ScheduleKind schedule;
     const ScheduleFile *schedule_file; // of SCHEDULE_FILE; else NULL
     CpMethod cp_method;

@@ -2,6 +2,7 @@
 #include "plan/plan.h"
 
 #include "base/data_dir.h"
+#include "plan/layer_plans.h"
 #include "plan/rank_place.h"
 
 #include <stdlib.h>
@@ -24,21 +25,6 @@ static void stages_add(cJSON *parallel, const Plan *plan) {
         if (chunk->embedding) cJSON_AddTrueToObject(entry, "embedding");
         if (chunk->num_mtp) cJSON_AddNumberToObject(entry, "mtp", chunk->num_mtp);
         if (chunk->loss) cJSON_AddTrueToObject(entry, "loss");
-    }
-}
-
-// Runs of layers that are recomputed otherwise than the plan says of all.
-static void layers_add(cJSON *parallel, const Plan *plan) {
-    const unsigned char *recompute = plan->layer_recompute;
-    cJSON *list = cJSON_AddArrayToObject(parallel, "layers");
-    for (int from = 0, end, num = plan_num_layers(plan); from < num; from = end) {
-        for (end = from + 1; end < num && recompute[end] == recompute[from];) end++;
-        if (recompute[from] == plan->recompute) continue;
-        cJSON *entry = cJSON_CreateObject();
-        cJSON_AddItemToArray(list, entry);
-        cJSON_AddNumberToObject(entry, "from", from);
-        cJSON_AddNumberToObject(entry, "to", end - 1);
-        cJSON_AddStringToObject(entry, "recompute", RECOMPUTE_NAMES[recompute[from]]);
     }
 }
 
@@ -74,7 +60,8 @@ cJSON *plan_to_json(const Plan *plan) {
     cJSON_AddStringToObject(parallel, "cp_method", CP_METHOD_NAMES[plan->cp_method]);
     cJSON_AddStringToObject(parallel, "order", PLAN_ORDER_NAMES[plan->order]);
     stages_add(parallel, plan);
-    if (plan->layer_recompute) layers_add(parallel, plan);
+    cJSON *layers = plan_layers_to_json(plan);
+    if (layers) cJSON_AddItemToObject(parallel, "layers", layers);
     cJSON_AddBoolToObject(parallel, "vocab_parallel", plan->vocab_barriers > 0);
     if (plan->vocab_barriers)
         cJSON_AddNumberToObject(parallel, "vocab_barriers", plan->vocab_barriers);
@@ -108,13 +95,14 @@ const char *plan_describe(const Plan *plan, Arena *arena) {
     const char *method = plan->cp > 1 ? METHODS[plan->cp_method] : "";
     const bool hybrid = plan->zero_stage > 0 && plan->zero_group != plan->dp * plan->cp;
     const char *group = hybrid ? arena_printf(arena, ":%d", plan->zero_group) : "";
-    return arena_printf(arena, "tp %d%s%s pp %d%s dp %d%s%s mb %d zero%d%s%s %s%s%s", plan->tp,
+    return arena_printf(arena, "tp %d%s%s pp %d%s dp %d%s%s mb %d zero%d%s%s %s%s%s%s", plan->tp,
                         degree_text(arena, "cp", plan->cp), method, plan->pp,
                         degree_text(arena, "vpp", plan->vpp), plan->dp,
                         degree_text(arena, "ep", plan->ep), degree_text(arena, "etp", plan->etp),
                         plan->micro_batch, plan->zero_stage, group, recompute_text(plan, arena),
                         plan_schedule_name(plan), plan->vocab_barriers ? " vocab" : "",
-                        plan_stages_alternate(plan) ? " pp-dp" : "");
+                        plan_stages_alternate(plan) ? " pp-dp" : "",
+                        plan_layers_describe(plan, arena));
 }
 
 static void member_set(cJSON *object, const char *key, cJSON *value) {

@@ -166,7 +166,7 @@ void trace_instruction(TraceWriter *writer, int lane, int instruction, int64_t s
         collective_name(c->name, name, sizeof name);
         trace_slice(writer, tid, name, INSTRUCTION_NAMES[in->kind], start_ns, end_ns);
         fprintf(writer->stream, "\"bytes\": %.15g, \"group\": \"%s\", \"collective\": \"%s\"}}",
-                c->num_calls * c->message_bytes, GROUP_NAMES[c->group], COLLECTIVE_NAMES[c->kind]);
+                c->num_calls * c->message_bytes, group_name(c->group), COLLECTIVE_NAMES[c->kind]);
     } else {
         computation(writer, tid, in, start_ns, end_ns);
     }

@@ -37,7 +37,7 @@ static void operator_write(Expansion *e, const Op *op, double time_s, const char
     trace_slice(e->writer, e->tid, op->name, STREAM_NAMES[op->stream], e->at_ns, end_ns);
     if (op->kind == OP_COLLECTIVE)
         fprintf(e->writer->stream, "\"block\": \"%s\", \"bytes\": %.15g, \"group\": \"%s\"}}",
-                where, op->message_bytes, GROUP_NAMES[op->group]);
+                where, op->message_bytes, group_name(op->group));
     else
         fprintf(e->writer->stream, "\"block\": \"%s\", \"flops\": %.15g, \"bytes\": %.15g}}", where,
                 op->flops, op->bytes);
@@ -65,53 +65,13 @@ static void block_expand(Expansion *e, const Block *block) {
     }
 }
 
-// Layer `index` of a chunk: recomputed ones come first.
-static void layer_expand(Expansion *e, const PlanChunk *spec, int index, int num_recomputed) {
-    const TraceContext *context = e->writer->context;
-    const int layer = spec->first_layer + index;
-    const int kind = context->scenario->model.layer_kind[layer];
-    const unsigned char *recompute = context->plan->layer_recompute;
-    block_expand(e, recompute
-                        ? workload_recompute_block(context->workload, kind, recompute[layer])
-                        : workload_layer_block(context->workload, kind, index < num_recomputed));
-}
-
-static void blocks_expand(Expansion *e, int block, int count) {
-    for (int i = 0; i < count; i++) block_expand(e, &e->writer->context->workload->blocks[block]);
-}
-
-// How many layers of a chunk are recomputed.
-static int chunk_recomputed(const TraceContext *context, const Chunk *chunk) {
-    int num = 0;
-    for (int k = 0; k < context->scenario->model.num_kinds; k++) {
-        const Block *block = workload_layer_block(context->workload, k, true);
-        num += chunk->num_blocks[block - context->workload->blocks];
-    }
-    return num;
-}
-
 // All blocks of the chunk in the order in which they run.
-static void chunk_expand(Expansion *e) {
-    const TraceContext *context = e->writer->context;
-    int index = e->instruction->chunk;
-    const Chunk *chunk = &context->workload->chunks[index];
-    if (index >= context->plan->num_chunks) { // a pass over a spread vocabulary
-        blocks_expand(e, BLOCK_VOCAB_INPUT, chunk->num_blocks[BLOCK_VOCAB_INPUT]);
-        blocks_expand(e, BLOCK_VOCAB_OUTPUT, chunk->num_blocks[BLOCK_VOCAB_OUTPUT]);
-        return;
-    }
-    const PlanChunk *spec = &context->plan->chunks[index];
-    int num_recomputed = chunk_recomputed(context, chunk);
-    if (e->instruction->kind == INSTRUCTION_FORWARD) {
-        blocks_expand(e, BLOCK_EMBEDDING, chunk->num_blocks[BLOCK_EMBEDDING]);
-        for (int i = 0; i < spec->num_layers; i++) layer_expand(e, spec, i, num_recomputed);
-        blocks_expand(e, BLOCK_MTP, chunk->num_blocks[BLOCK_MTP]);
-        blocks_expand(e, BLOCK_HEAD, chunk->num_blocks[BLOCK_HEAD]);
-    } else {
-        blocks_expand(e, BLOCK_HEAD, chunk->num_blocks[BLOCK_HEAD]);
-        blocks_expand(e, BLOCK_MTP, chunk->num_blocks[BLOCK_MTP]);
-        for (int i = spec->num_layers - 1; i >= 0; i--) layer_expand(e, spec, i, num_recomputed);
-        blocks_expand(e, BLOCK_EMBEDDING, chunk->num_blocks[BLOCK_EMBEDDING]);
+static void chunk_expand(Expansion *e, const BlockRun *runs, int num_runs) {
+    const Block *blocks = e->writer->context->workload->blocks;
+    const bool forward = e->instruction->kind == INSTRUCTION_FORWARD;
+    for (int i = 0; i < num_runs; i++) {
+        const BlockRun *run = &runs[forward ? i : num_runs - 1 - i];
+        for (int k = 0; k < run->count; k++) block_expand(e, &blocks[run->block]);
     }
 }
 
@@ -128,11 +88,14 @@ void trace_operators(TraceWriter *writer, int tid, const Instruction *instructio
                    .start_ns = start_ns,
                    .end_ns = end_ns,
                    .at_ns = start_ns};
-    chunk_expand(&e);
-    if (e.total_s <= 0) return;
+    Arena scratch = {0};
+    const BlockRun *runs;
+    const int num_runs = workload_runs(&own, context->plan, instruction->chunk, &scratch, &runs);
+    chunk_expand(&e, runs, num_runs);
     int num_parts = instruction->num_parts > 1 ? instruction->num_parts : 1;
     e.from_s = e.total_s * instruction->part / num_parts;
     e.to_s = e.total_s * (instruction->part + 1) / num_parts;
     e.write = true;
-    chunk_expand(&e);
+    if (e.total_s > 0) chunk_expand(&e, runs, num_runs);
+    arena_free(&scratch);
 }

@@ -16,7 +16,7 @@ static void chunk_add(const Plan *plan, const Workload *workload, const Instruct
                       Traffic *traffic) {
     const Chunk *chunk = &workload->chunks[i->chunk];
     const bool forward = i->kind == INSTRUCTION_FORWARD;
-    for (int block = 0; block < MAX_BLOCKS; block++) {
+    for (int block = 0; block < workload->num_blocks; block++) {
         const Block *b = &workload->blocks[block];
         const Op *ops = forward ? b->forward : b->backward;
         const int num_ops = forward ? b->num_forward : b->num_backward;

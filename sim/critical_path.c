@@ -116,6 +116,7 @@ static PathKind inner_kind(GroupKind group) {
     switch (group) {
     case GROUP_TP:
     case GROUP_ETP:
+    case GROUP_LAYOUT:
         return PATH_INNER_TP;
     case GROUP_CP:
         return PATH_INNER_CP;
@@ -145,7 +146,7 @@ static void node_account(const Dag *dag, const Playback *playback, int node, Ins
                    taken_s - delay_s, flow_s);
     } else if (is_flow(dag, node)) {
         GroupKind group = (GroupKind)(dag->routes[dag->nodes[node].route].inner - 1);
-        totals_add(path, inner_kind(group), taken_s, delay_s + flow_s);
+        totals_add(path, inner_kind(group_base_kind(group)), taken_s, delay_s + flow_s);
     } else {
         totals_add(path, computations[kind], taken_s, delay_s);
     }

@@ -1,6 +1,7 @@
 #include "sim/fold.h"
 
 #include "costmodel/collective.h"
+#include "plan/layer_plans.h"
 #include "sim/disturb_network.h"
 #include "sim/rotation.h"
 
@@ -13,7 +14,9 @@ const char *const FOLD_NAMES[NUM_FOLD_MODES + 1] = {"auto", "none", "tp", "full"
 static bool inner_leaves_block(const Cluster *cluster, const Plan *plan, GroupKind kind) {
     Group group = plan_group(plan, kind);
     if (group.size == 1 || group.stride % plan->tp == 0) return false;
-    if (kind != GROUP_TP && kind != GROUP_EP && kind != GROUP_ETP) return false;
+    const GroupKind base = group_base_kind(kind);
+    if (base != GROUP_TP && base != GROUP_EP && base != GROUP_ETP && base != GROUP_LAYOUT)
+        return false;
     GroupLayout layout = group_layout(cluster, group);
     return layout.num_domains > 1 && (layout.ranks_per_domain * group.stride % plan->tp != 0 ||
                                       group.size * group.stride % plan->tp != 0);
@@ -23,19 +26,21 @@ static bool inner_leaves_block(const Cluster *cluster, const Plan *plan, GroupKi
 static const char *tp_obstacle(const Cluster *cluster, const Plan *plan, const Program *program,
                                Arena *arena) {
     if (plan->tp == 1) return "there is one tensor-parallel rank";
+    if (plan->layers && plan->layers->num_spans > 0)
+        return "layers differ in the ranks that share their activations";
     for (int i = 0; i < program->num_collectives; i++) {
         GroupKind kind = program->collectives[i].group;
         Group group = plan_group(plan, kind);
         if (group.size == 1 || group.stride % plan->tp == 0) continue;
         return arena_printf(arena, "the %s groups of %s run across tensor-parallel ranks",
-                            GROUP_NAMES[kind], program->collectives[i].name);
+                            group_name(kind), program->collectives[i].name);
     }
-    for (GroupKind kind = GROUP_TP; kind < GROUP_PP; kind++) {
+    for (GroupKind kind = GROUP_TP; (int)kind < plan_num_group_kinds(plan); kind++) {
         if (!inner_leaves_block(cluster, plan, kind)) continue;
         return arena_printf(arena,
                             "the %s groups cross scale-up domains inside a block of "
                             "tensor-parallel ranks",
-                            GROUP_NAMES[kind]);
+                            group_name(kind));
     }
     const char *why = network_folds(cluster, plan->tp);
     return why ? arena_printf(arena, "a tensor-parallel group cannot be folded: %s", why) : NULL;
@@ -84,20 +89,31 @@ static bool group_rotates(const Cluster *cluster, const Plan *plan, GroupKind ki
     return layout.num_domains == 1 || places % layout.ranks_per_domain == 0;
 }
 
+// Whether some layer gathers or scatters its shards in every pass.
+static bool shards_in_layers(const Plan *plan) {
+    bool some = false;
+    for (int s = 0; s < plan_num_strategies(plan); s++)
+        some |= plan_strategy(plan, s)->zero_stage >= 2;
+    return some;
+}
+
 // Why the replicas of a rotation cannot be folded; NULL where they can.
 static const char *rotation_obstacle(const Cluster *cluster, const Plan *plan,
                                      const Program *program, const Network *network,
                                      const Rotation *rotation, Arena *arena) {
     // Those that meet inside computations, and those of collectives beside them. Groups of pipeline
     // ranks are of one replica each, so they turn with it.
-    for (GroupKind kind = GROUP_TP; kind < GROUP_PP; kind++) {
-        bool shards = kind == GROUP_ZERO || kind == GROUP_EZERO;
-        bool meets = kind == GROUP_TP || kind == GROUP_CP || kind == GROUP_EP ||
-                     kind == GROUP_ETP || (shards && plan->zero_stage >= 2);
+    for (GroupKind kind = GROUP_TP; (int)kind < plan_num_group_kinds(plan); kind++) {
+        const GroupKind base = group_base_kind(kind);
+        if (base == GROUP_PP) continue;
+        bool shards = base == GROUP_ZERO || base == GROUP_EZERO;
+        bool meets = base == GROUP_TP || base == GROUP_CP || base == GROUP_EP ||
+                     base == GROUP_ETP || base == GROUP_LAYOUT ||
+                     (shards && shards_in_layers(plan));
         for (int i = 0; i < program->num_collectives; i++)
             meets |= program->collectives[i].group == kind;
         if (!meets || group_rotates(cluster, plan, kind, rotation)) continue;
-        return arena_printf(arena, "their %s groups do not lie alike", GROUP_NAMES[kind]);
+        return arena_printf(arena, "their %s groups do not lie alike", group_name(kind));
     }
     if (cluster->order) return "the placement takes their nodes out of their order";
     return network_rotates(network, rotation);

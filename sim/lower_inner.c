@@ -81,12 +81,11 @@ typedef struct {
     double slowdown; // by links between sites
 } FlowPattern;
 
-enum { NUM_PATTERNS = 4 * NUM_GROUPS };
-
 struct InnerFlows {
-    int *next_lane;                     // [num_lanes] that meets this one; -1: none
-    FlowPattern patterns[NUM_PATTERNS]; // of a group of 0: not looked at yet
-    int32_t *routes; // [num_ranks][NUM_PATTERNS][num_lanes] the first of the flow's; NO_ROUTE
+    int *next_lane;        // [num_lanes] that meets this one; -1: none
+    int num_patterns;      // 4 of each kind of group
+    FlowPattern *patterns; // [num_patterns] of a group of 0: not looked at yet
+    int32_t *routes;       // [num_ranks][num_patterns][num_lanes] the first of the flow's; NO_ROUTE
 };
 
 static int stepped_rank(Group group, int rank, int places) {
@@ -172,7 +171,7 @@ static int flow_target(const FlowPattern *pattern, int rank, int step) {
 static int routes_find(Lowering *lowering, int rank, int lane, const InnerCollective *inner,
                        bool across) {
     const FlowPattern *pattern = pattern_find(lowering, inner, across);
-    const int place = rank * NUM_PATTERNS + pattern_key(inner, across);
+    const int place = rank * lowering->flows->num_patterns + pattern_key(inner, across);
     int32_t *route = &lowering->flows->routes[place * lowering->out->num_lanes + lane];
     if (*route != NO_ROUTE) return *route;
     DagBuilder *builder = &lowering->builder;
@@ -340,8 +339,10 @@ static const bool *plays_all_find(const Lowering *lowering) {
 void inner_start(Lowering *lowering) {
     if (!lowering->input->inner) return;
     struct InnerFlows *flows = lowering->flows = ARENA_NEW(lowering->arena, struct InnerFlows);
-    const size_t num_routes = (size_t)lowering->input->program->num_ranks * NUM_PATTERNS *
-                              (size_t)lowering->out->num_lanes;
+    flows->num_patterns = 4 * plan_num_group_kinds(lowering->input->plan);
+    flows->patterns = ARENA_ARRAY(lowering->arena, flows->num_patterns, FlowPattern);
+    const size_t num_routes = (size_t)lowering->input->program->num_ranks *
+                              (size_t)flows->num_patterns * (size_t)lowering->out->num_lanes;
     flows->next_lane = meetings_link(lowering);
     flows->routes = ARENA_ARRAY(lowering->arena, num_routes, int32_t);
     for (size_t i = 0; i < num_routes; i++) flows->routes[i] = NO_ROUTE;

@@ -1,5 +1,6 @@
 #include "sim/meeting.h"
 
+#include "plan/layer_plans.h"
 #include "workload/group.h"
 
 static int first_of(const int *firsts, int replica) {
@@ -23,11 +24,16 @@ const int *meeting_firsts(const Plan *plan, int multiplicity, int period, Arena 
     for (int replica = 0; replica < period; replica++) firsts[replica] = replica;
     static const GroupKind kinds[] = {GROUP_TP,  GROUP_CP,   GROUP_EP,
                                       GROUP_ETP, GROUP_ZERO, GROUP_EZERO};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        bool shards = kinds[i] == GROUP_ZERO || kinds[i] == GROUP_EZERO;
-        if (shards && plan->zero_stage < 3) continue;
-        group_join(plan_lane_group(plan, kinds[i]), multiplicity, period, firsts);
+    for (int s = 0; s < plan_num_strategies(plan); s++) {
+        const Plan *own = plan_strategy(plan, s);
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+            bool shards = kinds[i] == GROUP_ZERO || kinds[i] == GROUP_EZERO;
+            if (shards && own->zero_stage < 3) continue;
+            group_join(plan_lane_group(own, kinds[i]), multiplicity, period, firsts);
+        }
     }
+    for (int i = 0; plan->layers && i < plan->layers->num_spans; i++)
+        group_join((Group){plan->layers->spans[i], 1}, multiplicity, period, firsts);
     for (int replica = 0; replica < period; replica++) firsts[replica] = first_of(firsts, replica);
     return firsts;
 }

@@ -1,5 +1,6 @@
 #include "sim/not_played.h"
 
+#include "plan/layer_plans.h"
 #include "sim/disturb_network.h"
 
 bool inner_is_played(const Cluster *cluster) {
@@ -14,8 +15,14 @@ static bool links_are_disturbed(const Scenario *scenario) {
 
 int not_played_list(const Scenario *scenario, const Plan *plan, Arena *arena,
                     const char *const **out) {
-    const bool sharded = plan->zero_stage >= 2 && plan->dp > 1;
-    const bool exchanges = plan->tp * plan->cp * plan->ep * plan->etp > 1 || sharded;
+    bool sharded = false, tp = plan->etp > 1, cp = false;
+    for (int s = 0; s < plan_num_strategies(plan); s++) {
+        const Plan *own = plan_strategy(plan, s);
+        sharded |= own->zero_stage >= 2 && own->dp > 1;
+        tp |= own->tp > 1;
+        cp |= own->cp > 1;
+    }
+    const bool exchanges = tp || cp || plan->ep > 1 || sharded;
     const char **sentences = ARENA_ARRAY(arena, 1, const char *);
     *out = sentences;
     if (inner_is_played(&scenario->cluster) || !links_are_disturbed(scenario) || !exchanges)
@@ -24,7 +31,7 @@ int not_played_list(const Scenario *scenario, const Plan *plan, Arena *arena,
         arena,
         "on %s the exchanges%s%s%s%s inside computations: a disturbed link does not slow them",
         scenario->cluster.wires ? "uneven domains" : "groups of different machines",
-        plan->tp * plan->etp > 1 ? " of tp" : "", plan->cp > 1 ? " of cp" : "",
-        plan->ep > 1 ? " of ep" : "", sharded ? " of ZeRO" : "");
+        tp ? " of tp" : "", cp ? " of cp" : "", plan->ep > 1 ? " of ep" : "",
+        sharded ? " of ZeRO" : "");
     return 1;
 }

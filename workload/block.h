@@ -21,6 +21,7 @@ typedef struct {
 
     double dense_parameters;  // held by this rank before ZeRO, replicated over GROUP_DP
     double expert_parameters; // held by this rank before ZeRO, replicated over GROUP_EDP
+    int strategy;             // of its layers (plan/layer_plans.h)
     double unusable_bytes;    // free at the peak of its backward, but in pieces too small for it
 
     // Running sums of the lists (bytes)
@@ -48,9 +49,19 @@ enum {
     MAX_BLOCKS
 };
 
+// Blocks of layers with a strategy of their own follow, then changes of the layout of activations
+// between layers; such a block has no parameters. Use workload_strategy_block and
+// workload_change_block.
+
+// What a rank holds of a chunk's weights before ZeRO.
+typedef struct {
+    double dense, expert;
+} HeldParameters;
+
 // How many blocks of each kind one chunk holds.
 typedef struct {
-    int num_blocks[MAX_BLOCKS];
+    const int *num_blocks;                      // [Workload.num_blocks]
+    const HeldParameters *of_strategy;          // [plan_num_strategies]; NULL where that is 1
     int num_layers;                             // transformer layers, MTP layers not counted
     double dense_parameters, expert_parameters; // sums over its blocks, this rank's share
     double saved_bytes;                         // per micro-batch, after its forward
@@ -65,7 +76,8 @@ typedef struct {
 
 // Everything that is the same for all micro-batches and data-parallel replicas.
 typedef struct {
-    Block blocks[MAX_BLOCKS]; // unused ones are zero
+    const Block *blocks; // [num_blocks] unused ones are zero
+    int num_blocks;      // MAX_BLOCKS, and those of layers with a strategy of their own
     int num_chunks;
     const Chunk *chunks;   // [num_chunks] in pipeline order, then those of the vocabulary
     double message_bytes;  // of them that one rank sends: its share where the receivers gather
@@ -105,3 +117,22 @@ const Block *workload_layer_block(const Workload *workload, int layer_kind, bool
 
 // The same of a plan that says of each layer how it is recomputed.
 const Block *workload_recompute_block(const Workload *workload, int layer_kind, int recompute);
+
+// The same of a strategy that is not the plan's own, and the change from one strategy's layout of
+// activations to another's, which are not alike.
+const Block *workload_strategy_block(const Workload *workload, int layer_kind, int strategy);
+const Block *workload_change_block(const Workload *workload, const Plan *plan, int from, int to);
+
+// What of a chunk's weights a strategy holds.
+HeldParameters chunk_held(const Chunk *chunk, int strategy);
+
+// Equal blocks that a chunk runs one after the other.
+typedef struct {
+    int block, count;
+} BlockRun;
+
+// What a chunk runs, in the order of its forward.
+
+//   returns  how many; *runs lives in arena
+int workload_runs(const Scenario *scenario, const Plan *plan, int chunk, Arena *arena,
+                  const BlockRun **runs);

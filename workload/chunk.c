@@ -1,6 +1,7 @@
 // Chunks: what each is made of, and what it holds while it runs.
 #include "workload/chunk.h"
 
+#include "plan/layer_plans.h"
 #include "workload/bytes.h"
 
 #include <math.h>
@@ -25,24 +26,72 @@ const Block *workload_layer_block(const Workload *workload, int layer_kind, bool
     return &workload->blocks[layer_block_index(layer_kind, recomputed)];
 }
 
-static void chunk_add(Chunk *chunk, const Workload *workload, int block, int count) {
+int strategy_block_index(int kind, int strategy) {
+    return MAX_BLOCKS + (strategy - 1) * MODEL_MAX_LAYER_KINDS + kind;
+}
+
+int change_block_index(const Plan *plan, int from, int to) {
+    const LayerPlans *layers = plan->layers;
+    return strategy_block_index(0, layers->num_strategies) +
+           layers->layout[from] * layers->num_layouts + layers->layout[to];
+}
+
+int chunk_num_blocks(const Plan *plan) {
+    if (!plan->layers) return MAX_BLOCKS;
+    const int num_layouts = plan->layers->num_layouts;
+    return strategy_block_index(0, plan->layers->num_strategies) + num_layouts * num_layouts;
+}
+
+const Block *workload_strategy_block(const Workload *workload, int layer_kind, int strategy) {
+    return &workload->blocks[strategy_block_index(layer_kind, strategy)];
+}
+
+const Block *workload_change_block(const Workload *workload, const Plan *plan, int from, int to) {
+    return &workload->blocks[change_block_index(plan, from, to)];
+}
+
+HeldParameters chunk_held(const Chunk *chunk, int strategy) {
+    if (chunk->of_strategy) return chunk->of_strategy[strategy];
+    return (HeldParameters){chunk->dense_parameters, chunk->expert_parameters};
+}
+
+// A chunk while it is built.
+typedef struct {
+    Chunk chunk;
+    int *num_blocks;
+    HeldParameters *of_strategy; // or NULL
+} ChunkBuilder;
+
+static ChunkBuilder chunk_start(const Plan *plan, const Workload *workload, Arena *arena) {
+    const int num_strategies = plan_num_strategies(plan);
+    ChunkBuilder b = {.num_blocks = ARENA_ARRAY(arena, workload->num_blocks, int)};
+    if (num_strategies > 1) b.of_strategy = ARENA_ARRAY(arena, num_strategies, HeldParameters);
+    b.chunk.num_blocks = b.num_blocks;
+    b.chunk.of_strategy = b.of_strategy;
+    return b;
+}
+
+static void chunk_hold(ChunkBuilder *builder, int strategy, double dense, double expert) {
+    builder->chunk.dense_parameters += dense;
+    builder->chunk.expert_parameters += expert;
+    if (!builder->of_strategy) return;
+    builder->of_strategy[strategy].dense += dense;
+    builder->of_strategy[strategy].expert += expert;
+}
+
+static void chunk_add(ChunkBuilder *builder, const Workload *workload, int block, int count) {
     const Block *b = &workload->blocks[block];
-    chunk->num_blocks[block] += count;
-    chunk->dense_parameters += count * b->dense_parameters;
-    chunk->expert_parameters += count * b->expert_parameters;
+    Chunk *chunk = &builder->chunk;
+    builder->num_blocks[block] += count;
+    chunk_hold(builder, b->strategy, count * b->dense_parameters, count * b->expert_parameters);
     chunk->saved_bytes += count * b->saved_bytes;
     chunk->deferred_bytes += count * b->deferred_bytes;
 }
 
-// Blocks of one kind that a chunk runs one after the other.
-typedef struct {
-    int block, count;
-} BlockRun;
-
 // The chunk's blocks in the order of their numbers.
 static int runs_of(const Chunk *chunk, BlockRun *runs) {
     int num_runs = 0;
-    for (int i = 0; i < MAX_BLOCKS; i++)
+    for (int i = 0; i < MAX_BLOCKS; i++) // only where layers have no strategies of their own
         if (chunk->num_blocks[i] > 0) runs[num_runs++] = (BlockRun){i, chunk->num_blocks[i]};
     return num_runs;
 }
@@ -51,10 +100,13 @@ static int runs_of(const Chunk *chunk, BlockRun *runs) {
 // gradients too.
 static double gathered_bytes(const Scenario *scenario, const Plan *plan, const Block *b,
                              bool backward) {
-    const double parameters = (plan_group(plan, GROUP_ZERO).size > 1 ? b->dense_parameters : 0) +
-                              (plan_group(plan, GROUP_EZERO).size > 1 ? b->expert_parameters : 0);
-    const double weight = plan->zero_stage < 3 ? 0 : gathered_weight_bytes(&scenario->training);
-    return parameters * (weight + (backward ? reduced_gradient_bytes(&scenario->training) : 0));
+    const Plan *own = plan_strategy(plan, b->strategy);
+    if (own->zero_stage < 2) return 0;
+    const double parameters = (plan_group(own, GROUP_ZERO).size > 1 ? b->dense_parameters : 0) +
+                              (plan_group(own, GROUP_EZERO).size > 1 ? b->expert_parameters : 0);
+    const double weight = own->zero_stage < 3 ? 0 : gathered_weight_bytes(&scenario->training);
+    return parameters *
+           (weight + (backward ? reduced_gradient_bytes(&scenario->training) : 0));
 }
 
 // The word table that a tied head has too: from the head on it stays until the backward of the
@@ -67,7 +119,7 @@ static const Block *shared_table(const Scenario *scenario, const Plan *plan,
 
 static double whole_block_bytes(const Scenario *scenario, const Plan *plan, const Chunk *chunk,
                                 const Workload *workload, const BlockRun *runs, int num_runs) {
-    if (plan->zero_stage < 2 || scenario->training.stack.gathers_ahead) return 0;
+    if (scenario->training.stack.gathers_ahead) return 0;
     const Block *table = shared_table(scenario, plan, workload);
     double before = 0, most = 0;
     for (int i = 0; i < num_runs; i++) {
@@ -146,35 +198,68 @@ static double table_copy_parameters(const Scenario *scenario, const Plan *plan, 
     return vocab_rows(m, plan) * m->hidden_size;
 }
 
-// Adds blocks to the chunk, and as the next to its runs.
-static void run_add(Chunk *chunk, const Workload *workload, int block, int count, BlockRun *runs,
-                    int *num_runs) {
-    if (count == 0) return;
-    chunk_add(chunk, workload, block, count);
-    runs[(*num_runs)++] = (BlockRun){block, count};
+static void run_add(BlockRun *runs, int *num_runs, int block, int count) {
+    if (count > 0) runs[(*num_runs)++] = (BlockRun){block, count};
+}
+
+// Where the layout changes between two strategies.
+static void change_add(const Plan *plan, BlockRun *runs, int *num_runs, int from, int to) {
+    if (plan->layers && plan->layers->layout[from] != plan->layers->layout[to])
+        run_add(runs, num_runs, change_block_index(plan, from, to), 1);
+}
+
+enum { MAX_RUNS = 2 * MODEL_MAX_LAYERS + 4 };
+
+// Embedding, layer by layer with the changes of layout between them, MTP layers, head. What comes
+// into the chunk and what leaves it is laid out as the plan's own strategy has it.
+static int layers_run(const Scenario *scenario, const Plan *plan, int index, BlockRun *runs) {
+    const PlanChunk *spec = &plan->chunks[index];
+    const int recomputed = recomputed_layers(plan, index, spec->num_layers);
+    int num_runs = 0, before = PLAN_OWN;
+    run_add(runs, &num_runs, BLOCK_EMBEDDING, spec->embedding);
+    for (int i = 0; i < spec->num_layers; i++) {
+        const int layer = spec->first_layer + i, kind = scenario->model.layer_kind[layer];
+        const int strategy = plan_layer_strategy(plan, layer);
+        change_add(plan, runs, &num_runs, before, strategy);
+        before = strategy;
+        run_add(runs, &num_runs,
+                strategy != PLAN_OWN    ? strategy_block_index(kind, strategy)
+                : plan->layer_recompute ? recompute_block_index(kind, plan->layer_recompute[layer])
+                                        : layer_block_index(kind, i < recomputed),
+                1);
+    }
+    change_add(plan, runs, &num_runs, before, PLAN_OWN);
+    run_add(runs, &num_runs, BLOCK_MTP, spec->num_mtp);
+    run_add(runs, &num_runs, BLOCK_HEAD, spec->loss);
+    return num_runs;
+}
+
+int workload_runs(const Scenario *scenario, const Plan *plan, int chunk, Arena *arena,
+                  const BlockRun **runs) {
+    BlockRun found[MAX_RUNS];
+    int num_runs = 1;
+    if (chunk < plan->num_chunks)
+        num_runs = layers_run(scenario, plan, chunk, found);
+    else
+        found[0] = (BlockRun){BLOCK_VOCAB_INPUT + chunk - plan->num_chunks, 1};
+    BlockRun *copy = ARENA_ARRAY(arena, num_runs, BlockRun);
+    *runs = memcpy(copy, found, (size_t)num_runs * sizeof *copy);
+    return num_runs;
 }
 
 static Chunk chunk_build(const Scenario *scenario, const Plan *plan, const Workload *workload,
-                         int index) {
-    const PlanChunk *spec = &plan->chunks[index];
-    int recomputed = recomputed_layers(plan, index, spec->num_layers), num_runs = 0;
-    Chunk chunk = {.num_layers = spec->num_layers};
-    BlockRun runs[MODEL_MAX_LAYERS + 3];
-    run_add(&chunk, workload, BLOCK_EMBEDDING, spec->embedding, runs, &num_runs);
-    for (int i = 0; i < spec->num_layers; i++) {
-        const int layer = spec->first_layer + i, kind = scenario->model.layer_kind[layer];
-        const int block = plan->layer_recompute
-                              ? recompute_block_index(kind, plan->layer_recompute[layer])
-                              : layer_block_index(kind, i < recomputed);
-        run_add(&chunk, workload, block, 1, runs, &num_runs);
-    }
-    run_add(&chunk, workload, BLOCK_MTP, spec->num_mtp, runs, &num_runs);
-    run_add(&chunk, workload, BLOCK_HEAD, spec->loss, runs, &num_runs);
-    chunk.dense_parameters += table_copy_parameters(scenario, plan, index);
-    if (!plan->layer_recompute) num_runs = runs_of(&chunk, runs);
-    peaks_set(&chunk, workload, runs, num_runs);
-    chunk.whole_block_bytes = whole_block_bytes(scenario, plan, &chunk, workload, runs, num_runs);
-    return chunk;
+                         int index, Arena *arena) {
+    BlockRun runs[MAX_RUNS];
+    int num_runs = layers_run(scenario, plan, index, runs);
+    ChunkBuilder b = chunk_start(plan, workload, arena);
+    b.chunk.num_layers = plan->chunks[index].num_layers;
+    for (int i = 0; i < num_runs; i++) chunk_add(&b, workload, runs[i].block, runs[i].count);
+    chunk_hold(&b, PLAN_OWN, table_copy_parameters(scenario, plan, index), 0);
+    if (!plan->layer_recompute && !plan->layers) num_runs = runs_of(&b.chunk, runs);
+    peaks_set(&b.chunk, workload, runs, num_runs);
+    b.chunk.whole_block_bytes =
+        whole_block_bytes(scenario, plan, &b.chunk, workload, runs, num_runs);
+    return b.chunk;
 }
 
 static bool is_recomputed_layer(const Scenario *scenario, int block) {
@@ -183,21 +268,22 @@ static bool is_recomputed_layer(const Scenario *scenario, int block) {
     return false;
 }
 
-static Chunk vocab_chunk_build(const Workload *workload, int block) {
-    Chunk chunk = {0};
-    BlockRun run = {block, 1};
-    chunk_add(&chunk, workload, block, 1);
-    peaks_set(&chunk, workload, &run, 1);
-    return chunk;
+static Chunk vocab_chunk_build(const Plan *plan, const Workload *workload, int block,
+                               Arena *arena) {
+    ChunkBuilder b = chunk_start(plan, workload, arena);
+    const BlockRun run = {block, 1};
+    chunk_add(&b, workload, block, 1);
+    peaks_set(&b.chunk, workload, &run, 1);
+    return b.chunk;
 }
 
 const Chunk *chunks_build(const Scenario *scenario, const Plan *plan, const Workload *w,
                           Arena *arena) {
     Chunk *chunks = ARENA_ARRAY(arena, plan_all_chunks(plan), Chunk);
-    for (int c = 0; c < plan->num_chunks; c++) chunks[c] = chunk_build(scenario, plan, w, c);
+    for (int c = 0; c < plan->num_chunks; c++) chunks[c] = chunk_build(scenario, plan, w, c, arena);
     if (!plan->vocab_barriers) return chunks;
-    chunks[plan->num_chunks + VOCAB_INPUT] = vocab_chunk_build(w, BLOCK_VOCAB_INPUT);
-    chunks[plan->num_chunks + VOCAB_OUTPUT] = vocab_chunk_build(w, BLOCK_VOCAB_OUTPUT);
+    chunks[plan->num_chunks + VOCAB_INPUT] = vocab_chunk_build(plan, w, BLOCK_VOCAB_INPUT, arena);
+    chunks[plan->num_chunks + VOCAB_OUTPUT] = vocab_chunk_build(plan, w, BLOCK_VOCAB_OUTPUT, arena);
     return chunks;
 }
 

@@ -1,7 +1,10 @@
 #include "workload/group.h"
 
+#include "plan/layer_plans.h"
+
 const char *const GROUP_NAMES[NUM_GROUPS] = {
-    "tp", "cp", "dp", "zero", "replica", "ep", "etp", "edp", "expert-zero", "expert-replica", "pp",
+    "tp",  "cp",  "dp",          "zero",           "replica", "ep",
+    "etp", "edp", "expert-zero", "expert-replica", "layout",  "pp",
 };
 
 // The shards of expert weights are spread over as many of the expert replicas as the dense ones
@@ -28,12 +31,22 @@ Group plan_group(const Plan *plan, GroupKind kind) {
     Group group = plan_lane_group(plan, kind);
     if (!plan_stages_alternate(plan)) return group;
     const int block = (int)plan_block_gpus(plan);
-    if (kind == GROUP_PP) return (Group){plan->pp, block};
+    if (group_base_kind(kind) == GROUP_PP) return (Group){plan->pp, block};
     if (group.stride >= block) group.stride *= plan->pp;
     return group;
 }
 
+static Group layers_group(const Plan *plan, GroupKind kind) {
+    const int place = (int)kind / NUM_GROUPS;
+    const LayerPlans *layers = plan->layers;
+    if (group_base_kind(kind) == GROUP_LAYOUT)
+        return (Group){place <= layers->num_spans ? layers->spans[place - 1] : 1, 1};
+    if (place >= layers->num_strategies) return (Group){1, 1};
+    return plan_lane_group(plan_strategy(plan, place), group_base_kind(kind));
+}
+
 Group plan_lane_group(const Plan *plan, GroupKind kind) {
+    if ((int)kind >= NUM_GROUPS) return layers_group(plan, kind);
     const int stage = plan->tp * plan->cp * plan->dp;
     const int expert_stride = plan->etp * plan->ep;
     const int zero = plan->zero_group, expert_zero = expert_zero_size(plan);
@@ -60,8 +73,34 @@ Group plan_lane_group(const Plan *plan, GroupKind kind) {
         return (Group){plan->expert_dp / expert_zero, expert_stride * expert_zero};
     case GROUP_PP:
         return (Group){plan->pp, stage};
+    case GROUP_LAYOUT:
     case NUM_GROUPS:
         break;
     }
     return (Group){1, 1};
+}
+
+int plan_num_group_kinds(const Plan *plan) {
+    if (!plan->layers) return NUM_GROUPS;
+    const int strategies = plan->layers->num_strategies, spans = 1 + plan->layers->num_spans;
+    return NUM_GROUPS * (spans > strategies ? spans : strategies);
+}
+
+static GroupKind kind_at(GroupKind kind, int place) {
+    return (GroupKind)((int)kind + NUM_GROUPS * place);
+}
+
+GroupKind strategy_group_kind(const Plan *plan, int strategy, GroupKind kind) {
+    const Group own = plan_group(plan_strategy(plan, strategy), kind);
+    for (int s = 0; s < strategy; s++) {
+        const Group other = plan_group(plan_strategy(plan, s), kind);
+        if (own.size == other.size && own.stride == other.stride) return kind_at(kind, s);
+    }
+    return kind_at(kind, strategy);
+}
+
+GroupKind layout_group_kind(const Plan *plan, int span) {
+    int place = 0;
+    while (plan->layers->spans[place] != span) place++;
+    return kind_at(GROUP_LAYOUT, 1 + place);
 }

@@ -23,9 +23,15 @@ typedef enum {
     GROUP_EDP,      // ranks that hold the same expert weights
     GROUP_EZERO,    // the part of GROUP_EDP that shares one set of expert shards
     GROUP_EREPLICA, // ranks of GROUP_EDP that hold the same expert shard
+    GROUP_LAYOUT, // neighbours among which activations change from one layer's layout to another's
     GROUP_PP,
     NUM_GROUPS
 } GroupKind;
+
+// Layers with a strategy of their own (plan/layer_plans.h) have groups of their own: a kind plus
+// NUM_GROUPS x strategy, and GROUP_LAYOUT plus NUM_GROUPS x (1 + place of its span). Such numbers
+// stand wherever a GroupKind does; they are below plan_num_group_kinds. Of those below it that are
+// nothing the group is one rank.
 
 extern const char *const GROUP_NAMES[NUM_GROUPS];
 
@@ -36,6 +42,24 @@ typedef struct {
 
 // The ranks of a stage.
 RankSpan plan_stage_span(const Plan *plan, int stage);
+
+int plan_num_group_kinds(const Plan *plan);
+
+// What a kind is of all layers: below NUM_GROUPS.
+static inline GroupKind group_base_kind(GroupKind kind) {
+    return (GroupKind)((int)kind % NUM_GROUPS);
+}
+
+static inline const char *group_name(GroupKind kind) {
+    return GROUP_NAMES[group_base_kind(kind)];
+}
+
+// The kind of a strategy's groups. Those that are like the plan's own, or another strategy's before
+// it, have the number of these.
+GroupKind strategy_group_kind(const Plan *plan, int strategy, GroupKind kind);
+
+// The kind of groups of `span` ranks, one of plan->layers->spans.
+GroupKind layout_group_kind(const Plan *plan, int span);
 
 // The group of one kind that holds rank 0; all groups of the kind have its shape.
 Group plan_group(const Plan *plan, GroupKind kind);

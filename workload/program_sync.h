@@ -10,14 +10,17 @@
 
 #include "workload/program.h"
 
-enum { SYNC_MAX_COLLECTIVES = 4 }; // of one piece: shard and replica, dense and expert
+enum {
+    SYNC_MAX_COLLECTIVES = 4
+}; // of one piece: shard and replica, dense and expert; for each
+   // strategy of layers that has groups or a ZeRO stage of its own
 
 // What happens to the gradients (or weights) of one chunk: num_parts equal pieces, each with its
 // collectives in this order.
 typedef struct {
-    int num_parts;                         // 1 .. 32
-    int num_collectives;                   // of each piece; with 0 there is 1 piece
-    int collectives[SYNC_MAX_COLLECTIVES]; // indices into Program.collectives
+    int num_parts;       // 1 .. 32
+    int num_collectives; // of each piece; with 0 there is 1 piece
+    int *collectives;    // [num_collectives] indices into Program.collectives
 } ChunkSync;
 
 typedef struct {

@@ -130,7 +130,7 @@ static double work_s(const Gpu *gpu, const Workload *workload, const Chunk *chun
         [WORK_BACKWARD_WEIGHT] = 1 << PHASE_BACKWARD_WEIGHT,
     };
     double time_s = 0;
-    for (int i = 0; i < MAX_BLOCKS; i++) {
+    for (int i = 0; i < workload->num_blocks; i++) {
         const Block *b = &workload->blocks[i];
         if (chunk->num_blocks[i] == 0) continue;
         const bool forward = kind == WORK_FORWARD;

@@ -1,5 +1,6 @@
 #include "workload/runtime_limits.h"
 
+#include "plan/layer_plans.h"
 #include "workload/schedule.h"
 
 #include <string.h>
@@ -52,6 +53,13 @@ static const char *unsupported_training(const Training *t) {
     return NULL;
 }
 
+static bool recomputes_selectively(const Plan *p) {
+    if (!p->layer_recompute) return p->recompute == RECOMPUTE_SELECTIVE;
+    for (int l = 0; l < plan_num_layers(p); l++)
+        if (p->layer_recompute[l] == RECOMPUTE_SELECTIVE) return true;
+    return false;
+}
+
 static const char *unsupported_plan(const Scenario *s, const Plan *p) {
     if (p->cp > 1 && p->cp_method == CP_ULYSSES && s->model.num_kv_heads % (p->tp * p->cp) != 0)
         return "a number of key-value heads that tp x cp does not divide, with cp_method ulysses";
@@ -72,8 +80,7 @@ static const char *unsupported_plan(const Scenario *s, const Plan *p) {
         return "ZeRO-3 without reshard_after_forward";
     if (p->vocab_barriers) return "a vocabulary that is spread over the pipeline";
     if (p->tp > 1 && s->model.num_kv_heads < p->tp) return "fewer key-value heads than tp ranks";
-    const bool selective = p->recompute == RECOMPUTE_SELECTIVE || p->layer_recompute;
-    if (selective && p->recompute_modules != MODULE_CORE_ATTN)
+    if (recomputes_selectively(p) && p->recompute_modules != MODULE_CORE_ATTN)
         return "selective recomputation of more than the core attention";
     return NULL;
 }
@@ -88,6 +95,7 @@ Status runtime_supports(const Scenario *s, const Plan *plan) {
     if (what) return status_at(STATUS_INVALID, s->file, "model", "%s is not run yet", what);
     what = unsupported_training(&s->training);
     if (what) return status_at(STATUS_INVALID, s->file, "training", "%s is not run yet", what);
+    TRY(plan_refuse_layers(s, plan, "the bundled runtime"));
     what = unsupported_plan(s, plan);
     if (what) return status_at(STATUS_INVALID, s->file, "parallel", "%s: not run yet", what);
     const int64_t tokens = plan->micro_batch * s->training.seq_len / plan->cp;

@@ -1,9 +1,13 @@
 // The blocks of a model under a plan.
 #include "workload/block.h"
+
+#include "plan/layer_plans.h"
 #include "workload/builder.h"
 #include "workload/chunk.h"
+#include "workload/strategy_blocks.h"
 
 #include <math.h>
+#include <string.h>
 
 // Ranks that share the vocabulary.
 static int vocab_parts(const Plan *plan) {
@@ -255,7 +259,24 @@ static void recompute_blocks_build(const Scenario *scenario, const Plan *plan, A
     }
 }
 
+// The blocks of layers that have a strategy of their own.
+static void strategies_build(const Scenario *scenario, const Plan *plan, Arena *arena,
+                             Block *blocks) {
+    const Model *m = &scenario->model;
+    for (int l = 0; l < m->num_layers; l++) {
+        const int strategy = plan_layer_strategy(plan, l), kind = m->layer_kind[l];
+        if (strategy == PLAN_OWN) continue;
+        Block *block = &blocks[strategy_block_index(kind, strategy)];
+        if (block->num_forward > 0) continue;
+        const Plan *own = plan_strategy(plan, strategy);
+        *block = layer_block(scenario, own, &m->kinds[kind], true, arena);
+        strategy_block_bind(plan, strategy, arena, block);
+    }
+    change_blocks_build(scenario, plan, arena, blocks);
+}
+
 static void blocks_build(const Scenario *scenario, const Plan *plan, Arena *arena, Block *blocks) {
+    if (plan->layers) strategies_build(scenario, plan, arena, blocks);
     blocks[BLOCK_EMBEDDING] = embedding_block(scenario, plan, arena);
     blocks[BLOCK_HEAD] = head_block(scenario, plan, arena);
     if (scenario->model.num_mtp_layers) blocks[BLOCK_MTP] = mtp_block(scenario, plan, arena);
@@ -269,13 +290,13 @@ static void blocks_build(const Scenario *scenario, const Plan *plan, Arena *aren
 }
 
 Workload workload_build(const Scenario *scenario, const Plan *plan, Arena *arena) {
-    Workload w = {.num_chunks = plan_all_chunks(plan)};
-    blocks_build(scenario, plan, arena, w.blocks);
+    Workload w = {.num_blocks = chunk_num_blocks(plan), .num_chunks = plan_all_chunks(plan)};
+    Block *blocks = ARENA_ARRAY(arena, w.num_blocks, Block);
+    blocks_build(scenario, plan, arena, blocks);
+    w.blocks = blocks;
     w.tokens_per_microbatch =
         (double)plan->micro_batch * (double)scenario->training.seq_len / plan->cp;
-    double values = w.tokens_per_microbatch * scenario->model.hidden_size /
-                    (plan->sequence_parallel ? plan->tp : 1);
-    w.boundary_bytes = values * activation_bytes(&scenario->training);
+    w.boundary_bytes = layout_boundary_bytes(scenario, plan);
     bool scattered = scenario->training.stack.p2p_scatter_gather && !plan->sequence_parallel;
     w.message_bytes = scattered ? w.boundary_bytes / plan->tp : w.boundary_bytes;
     w.chunks = chunks_build(scenario, plan, &w, arena);
@@ -294,7 +315,10 @@ Workload workload_build_like(const Scenario *scenario, const Plan *plan, const W
 Workload workload_layers_floor(const Scenario *scenario, const Plan *plan, const Workload *like,
                                Arena *arena) {
     Workload w = *like;
-    w.blocks[BLOCK_HEAD].unusable_bytes = 0;
+    Block *blocks = ARENA_ARRAY(arena, w.num_blocks, Block);
+    memcpy(blocks, like->blocks, (size_t)w.num_blocks * sizeof *blocks);
+    blocks[BLOCK_HEAD].unusable_bytes = 0;
+    w.blocks = blocks;
     w.chunks = chunks_floor(scenario, plan, like, arena);
     return w;
 }
@@ -320,6 +344,7 @@ bool plans_share_blocks(const Plan *a, const Plan *b) {
            a->micro_batch == b->micro_batch && a->sequence_parallel == b->sequence_parallel &&
            a->reshard_after_forward == b->reshard_after_forward && a->recompute == b->recompute &&
            a->recompute_modules == b->recompute_modules && a->cp_method == b->cp_method &&
-           a->layer_recompute == b->layer_recompute && a->vocab_barriers == b->vocab_barriers &&
-           plan_is_dual(a) == plan_is_dual(b) && a->order == b->order;
+            a->layer_recompute == b->layer_recompute && a->layers == b->layers &&
+           a->vocab_barriers == b->vocab_barriers && plan_is_dual(a) == plan_is_dual(b) &&
+           a->order == b->order;
 }

@@ -50,6 +50,9 @@ for nodes in 2 4; do
         '"tp": 2, "pp": 4, "vpp": 2, "vocab_parallel": true' \
         '"tp": 4, "pp": 4, "schedule": "dualpipe", "vocab_parallel": true' \
         '"tp": 2, "pp": 2, "schedule": "dualpipe", "vocab_parallel": true, "vocab_barriers": 2' \
+        '"tp": 2, "pp": 2, "layers": [{"from": 3, "to": 9, "tp": 8, "recompute": "full"}]' \
+        '"tp": 2, "pp": 2, "vpp": 2, "layers": [{"from": 8, "to": 20, "cp": 2, "zero_stage": 3}]' \
+        '"tp": 4, "layers": [{"from": 0, "to": 7, "tp": 2, "cp": 2, "zero_stage": 0}]' \
         '"tp": 4, "pp": 2, "vpp": 4' '"tp": 2, "pp": 2, "cp": 2' '"tp": 2, "zero_group": 4'; do
         simulate "$parallel" --fold none
         unfolded_s=$step_s

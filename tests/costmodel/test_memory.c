@@ -10,6 +10,8 @@
 
 #define TRAINING "{\"seq_len\": 1024, \"global_batch\": 32}"
 
+static const int NO_BLOCKS[MAX_BLOCKS] = {0};
+
 static RankMemory account_of(Case *c, int rank) {
     return memory_closed_form(&c->scenario, &c->plan, &c->workload, rank);
 }
@@ -294,7 +296,8 @@ static void weight_parts_keep_what_they_read(void) {
                   "{\"pp\": 4, \"schedule\": \"zb-h1\"}")) {
         Chunk chunks[4];
         for (int r = 0; r < 4; r++)
-            chunks[r] = (Chunk){.saved_bytes = 100,
+            chunks[r] = (Chunk){.num_blocks = NO_BLOCKS,
+                                .saved_bytes = 100,
                                 .deferred_bytes = 1000,
                                 .forward_peak_bytes = 110,
                                 .backward_peak_bytes = 1e6,
@@ -314,8 +317,10 @@ static void forwards_may_be_the_peak(void) {
                   "{\"pp\": 4}")) {
         Chunk chunks[4];
         for (int r = 0; r < 4; r++)
-            chunks[r] =
-                (Chunk){.saved_bytes = 100, .forward_peak_bytes = 1000, .backward_peak_bytes = 50};
+            chunks[r] = (Chunk){.num_blocks = NO_BLOCKS,
+                                .saved_bytes = 100,
+                                .forward_peak_bytes = 1000,
+                                .backward_peak_bytes = 50};
         c.workload.chunks = chunks;
         for (int r = 0; r < 4; r++)
             CU_ASSERT_EQUAL(account_of(&c, r).activations_bytes, (3 - r) * 100 + 1000);

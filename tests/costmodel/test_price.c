@@ -290,7 +290,8 @@ static void pieces_hide_all_but_one(void) {
             if (op->pipelined_with < 0) continue;
             expected_s -= 0.75 * fmin(time_s, op_s(&c, &b->forward[op->pipelined_with]));
         }
-        const Chunk layer = {.num_blocks = {[BLOCK_FIRST_LAYER + 1] = 1}};
+        const int one[MAX_BLOCKS] = {[BLOCK_FIRST_LAYER + 1] = 1};
+        const Chunk layer = {.num_blocks = one};
         CU_ASSERT_PTR_EQUAL(b, &c.workload.blocks[BLOCK_FIRST_LAYER + 1]);
         c.workload.chunks = &layer;
         ASSERT_CLOSE(prices_of(&c).forward[0].time_s, expected_s);
@@ -305,7 +306,8 @@ static void hiding_slows_compute(void) {
     if (case_make(&c, MADE_UP_GPT, 16, TRAINING, "{\"tp\": 2, \"cp\": 2}")) {
         stack_bare(&c.scenario.training.stack);
         const Block *b = workload_layer_block(&c.workload, 0, false);
-        const Chunk layer = {.num_blocks = {[BLOCK_FIRST_LAYER + 1] = 1}};
+        const int one[MAX_BLOCKS] = {[BLOCK_FIRST_LAYER + 1] = 1};
+        const Chunk layer = {.num_blocks = one};
         c.workload.chunks = &layer;
         double collectives_s = 0;
         for (int i = 0; i < b->num_backward; i++)

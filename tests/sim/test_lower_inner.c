@@ -12,8 +12,8 @@
 
 // Of a pass of 1 s: experts take 0.5 s, half of it exposed, and could hide for 0.375 s. Shards take
 // 0.375 s, 0.125 s of it exposed, and could hide for 0.875 s.
-static InnerPass pass_of_1_s(void) {
-    InnerPass pass = {.num = 2};
+static InnerPass pass_of_1_s(Arena *arena) {
+    InnerPass pass = {.list = ARENA_ARRAY(arena, 2, InnerCollective), .num = 2, .capacity = 2};
     pass.list[0] = (InnerCollective){.group = GROUP_EP,
                                      .queue = INNER_EP,
                                      .all_to_all = true,
@@ -35,7 +35,7 @@ static InnerPass pass_of_1_s(void) {
 
 static const InnerPass *passes_of(PipelineCase *c, bool some) {
     InnerPass *passes = ARENA_ARRAY(&c->arena, plan_all_chunks(&c->plan), InnerPass);
-    for (int i = 0; some && i < c->plan.num_chunks; i++) passes[i] = pass_of_1_s();
+    for (int i = 0; some && i < c->plan.num_chunks; i++) passes[i] = pass_of_1_s(&c->arena);
     return passes;
 }
 

@@ -139,14 +139,6 @@ static void other_differences_are_refused(void) {
     static const struct {
         const char *parallel, *sentence;
     } CASES[] = {
-        {"{\"layers\": [{\"from\": 0, \"to\": 1, \"recompute\": \"full\"}, {\"from\": 2, \"to\": "
-         "3, "
-         "\"tp\": 2}]}",
-         "job.json: parallel.layers[1].tp: legal, but not supported yet; expected recompute alone"},
-        {"{\"layers\": [{\"from\": 0, \"to\": 1, \"zero_stage\": 3}]}",
-         "job.json: parallel.layers[0].zero_stage: legal, but not supported yet; expected "
-         "recompute "
-         "alone"},
         {"{\"recompute_layers\": 2, \"layers\": [{\"from\": 0, \"to\": 1, \"recompute\": "
          "\"full\"}]}",
          "job.json: parallel.recompute_layers: 2 beside parallel.layers is legal, but not "
