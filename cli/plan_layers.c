@@ -13,7 +13,7 @@ Status plan_layers_search(const PlanOptions *options, Arena *arena, PlanAnswer *
     LayerResult *layers = ARENA_NEW(arena, LayerResult);
     TRY(layer_search(answer->scenario, &options->planner, arena, layers));
     answer->layers = layers;
-    if (layers->num_entries == 0 || !layers->entries[0].choice.estimated) return status_ok();
+    if (layers->num_entries == 0) return status_ok();
     const LayerChoice *best = &layers->entries[0].choice;
     PlannedEntry *entry = ARENA_NEW(arena, PlannedEntry);
     *entry = (PlannedEntry){.plan = best->plan,
@@ -32,11 +32,7 @@ Status plan_layers_finish(const PlanOptions *options, const PlanAnswer *answer) 
     if (layers->num_entries == 0) return status_ok();
     if (options->lp_file)
         TRY(layer_result_write_lp(scenario, &options->planner, layers, options->lp_file));
-    if (!options->folder || layers->entries[0].choice.estimated) return status_ok();
-    return status_at(STATUS_INVALID, scenario->file, "",
-                     "plan -o: layers of the best plan differ in more than recompute, which no "
-                     "other command takes yet; expected --json, or constraints such as "
-                     "parallel.tp and parallel.zero_stage");
+    return status_ok();
 }
 
 Status plan_layers_refuse(const PlanAnswer *answer) {

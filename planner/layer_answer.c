@@ -30,41 +30,6 @@ int layer_run_text(const LayerChoice *choice, int num_layers, int from, Arena *a
     return end;
 }
 
-// The contract's `layers`: what differs from the rest of `parallel`.
-static cJSON *run_to_json(const Plan *own, const Plan *base, int from, int end) {
-    cJSON *json = cJSON_CreateObject();
-    cJSON_AddNumberToObject(json, "from", from);
-    cJSON_AddNumberToObject(json, "to", end - 1);
-    if (own->tp != base->tp) cJSON_AddNumberToObject(json, "tp", own->tp);
-    if (own->cp != base->cp) cJSON_AddNumberToObject(json, "cp", own->cp);
-    if (own->cp > 1 && own->cp_method != base->cp_method)
-        cJSON_AddStringToObject(json, "cp_method", CP_METHOD_NAMES[own->cp_method]);
-    if (own->zero_stage != base->zero_stage)
-        cJSON_AddNumberToObject(json, "zero_stage", own->zero_stage);
-    if (own->recompute != base->recompute)
-        cJSON_AddStringToObject(json, "recompute", RECOMPUTE_NAMES[own->recompute]);
-    if (own->sequence_parallel != base->sequence_parallel)
-        cJSON_AddBoolToObject(json, "sequence_parallel", own->sequence_parallel);
-    return json;
-}
-
-static cJSON *parallel_to_json(const LayerChoice *choice) {
-    cJSON *parallel = plan_to_json(&choice->base);
-    cJSON *list = cJSON_CreateArray();
-    const int num_layers = plan_num_layers(&choice->base);
-    for (int from = 0, end; from < num_layers; from = end) {
-        end = run_end(choice, num_layers, from);
-        if (!plans_are_same(&choice->layers[from], &choice->base))
-            cJSON_AddItemToArray(list,
-                                 run_to_json(&choice->layers[from], &choice->base, from, end));
-    }
-    if (cJSON_GetArraySize(list) > 0)
-        cJSON_AddItemToObject(parallel, "layers", list);
-    else
-        cJSON_Delete(list);
-    return parallel;
-}
-
 static cJSON *certificate_to_json(const LayerChoice *choice) {
     cJSON *json = cJSON_CreateObject();
     cJSON_AddBoolToObject(json, "optimal", choice->optimal);
@@ -77,32 +42,20 @@ static cJSON *certificate_to_json(const LayerChoice *choice) {
                             "prices and bytes of the operator templates");
     cJSON_AddStringToObject(
         json, "approximated",
-        "collectives of gradients and weights hide behind their own layer's compute; the host is "
-        "waited for layer by layer; stages are chosen one by one; embedding and head keep to one "
-        "of "
-        "the best three strategies");
-    cJSON_AddBoolToObject(json, "estimated", choice->estimated);
-    if (choice->estimated) json_add_number(json, "cost_error_frac", choice->cost_error_frac);
+        "of the choice, not of the step: collectives of gradients and weights hide behind their "
+        "own layer's compute; the host is waited for layer by layer; stages are chosen one by "
+        "one; embedding and head keep to one of the best six strategies");
+    json_add_number(json, "cost_error_frac", choice->cost_error_frac);
     return json;
 }
 
 static cJSON *entry_to_json(const LayerChoice *choice) {
-    cJSON *json;
-    if (choice->estimated) {
-        json = estimate_to_json(&choice->estimate, &choice->plan);
-    } else {
-        json = cJSON_CreateObject();
-        json_add_number(json, "schema", 1);
-        json_add_number(json, "step_time_s", choice->step_time_s);
-        cJSON_AddItemToObject(json, "parallel", parallel_to_json(choice));
-        json_add_number(json, "memory_device_bytes", choice->memory_device_bytes);
-        json_add_number(json, "memory_available_bytes", choice->memory_available_bytes);
-        cJSON_AddTrueToObject(json, "fits");
-    }
+    cJSON *json = estimate_to_json(&choice->estimate, &choice->plan);
     if (isfinite(choice->uniform_step_s)) {
         json_add_number(json, "uniform_step_time_s", choice->uniform_step_s);
         cJSON_AddItemToObject(json, "uniform_parallel", plan_to_json(&choice->uniform));
     }
+    cJSON_AddBoolToObject(json, "is_uniform", choice->is_uniform);
     cJSON_AddItemToObject(json, "certificate", certificate_to_json(choice));
     return json;
 }

@@ -1,13 +1,19 @@
 #include "planner/layer_choice.h"
 
 #include "base/output_file.h"
-#include "planner/layer_layout.h"
+#include "plan/layer_plans.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_BASES = 3 };
+enum { MAX_BASES = 6, MAX_ROUNDS = 3 };
+
+// What the costs say of memory is good enough where it is this near to the account, of what there
+// is.
+static const double NEAR_FRAC = 1e-3;
+// A base whose costs predict so much more than the best step known is not estimated.
+static const double SLOWER_FRAC = 0.03;
 
 typedef struct {
     const Scenario *scenario;
@@ -16,15 +22,17 @@ typedef struct {
     double *uniform_bound_s; // [num_strategies] throughout; INFINITY where it does not fit
     double *uniform_bytes;   // [num_strategies] on the worst device
     int uniform;             // the best of them; -1 where none fits
-    double uniform_s;        // its estimate; INFINITY
+    double uniform_s;        // of its estimate; INFINITY
+    Estimate uniform_estimate;
 } Chooser;
 
 // A choice under one base.
 typedef struct {
     int base;
     int *strategy; // [num_layers]
-    double step_time_s;
-    double device_bytes, available_bytes;
+    Plan plan;     // that does so
+    Estimate estimate;
+    double predicted_s; // by the sum of costs
     bool optimal;
     double gap_frac;
     int64_t num_states;
@@ -83,17 +91,22 @@ static void uniforms_price(Chooser *c) {
             estimate.step_time_s >= c->uniform_s)
             continue;
         c->uniform_s = estimate.step_time_s;
+        c->uniform_estimate = estimate;
         c->uniform = s;
     }
     arena_free(&scratch);
 }
 
-// The strategy of a layout that is the fastest throughout by its bound; where none fits, the
-// leanest.
-static int layout_best(const Chooser *c, int layout) {
+static bool is_of_pair(const LayerMenu *menu, int strategy, int layout, int zero_stage) {
+    return menu->layout[strategy] == layout && menu->plans[strategy].zero_stage == zero_stage;
+}
+
+// The strategy of a layout and ZeRO stage that is the fastest throughout by its bound; where none
+// fits, the leanest; -1 where there is none.
+static int pair_best(const Chooser *c, int layout, int zero_stage) {
     int best = -1;
     for (int s = 0; s < c->menu->num_strategies; s++) {
-        if (c->menu->layout[s] != layout) continue;
+        if (!is_of_pair(c->menu, s, layout, zero_stage)) continue;
         if (best < 0 || c->uniform_bound_s[s] < c->uniform_bound_s[best] ||
             (isinf(c->uniform_bound_s[s]) && isinf(c->uniform_bound_s[best]) &&
              c->uniform_bytes[s] < c->uniform_bytes[best]))
@@ -102,22 +115,27 @@ static int layout_best(const Chooser *c, int layout) {
     return best;
 }
 
-// The bases that are tried: the best strategies of the best layouts.
+// The bases that are tried: the best strategies of the best pairs of layout and ZeRO stage. What
+// layers do hardly depends on the base's recomputation.
 static int bases_pick(const Chooser *c, int *bases) {
+    enum { NUM_STAGES = 4 };
     const int num = c->menu->num_layouts;
     Arena scratch = {0};
-    Bounded *order = ARENA_ARRAY(&scratch, num, Bounded);
-    for (int layout = 0; layout < num; layout++) {
-        const int s = layout_best(c, layout);
-        order[layout] = (Bounded){c->uniform_bound_s[s], s};
-        // Without one that fits the leanest come first, behind those that do.
-        if (isinf(order[layout].bound_s)) order[layout].bound_s = 1e30 * c->uniform_bytes[s];
-        if (c->uniform >= 0 && c->menu->layout[c->uniform] == layout)
-            order[layout] = (Bounded){0, c->uniform};
-    }
-    qsort(order, (size_t)num, sizeof *order, compare_bounded);
-    int num_bases = 0;
-    while (num_bases < num && num_bases < MAX_BASES) {
+    Bounded *order = ARENA_ARRAY(&scratch, num * NUM_STAGES, Bounded);
+    int num_pairs = 0, num_bases = 0;
+    for (int layout = 0; layout < num; layout++)
+        for (int stage = 0; stage < NUM_STAGES; stage++) {
+            const int s = pair_best(c, layout, stage);
+            if (s < 0) continue;
+            Bounded *pair = &order[num_pairs++];
+            *pair = (Bounded){c->uniform_bound_s[s], s};
+            // Without one that fits the leanest come first, behind those that do.
+            if (isinf(pair->bound_s)) pair->bound_s = 1e30 * c->uniform_bytes[s];
+            if (c->uniform >= 0 && is_of_pair(c->menu, c->uniform, layout, stage))
+                *pair = (Bounded){0, c->uniform};
+        }
+    qsort(order, (size_t)num_pairs, sizeof *order, compare_bounded);
+    while (num_bases < num_pairs && num_bases < MAX_BASES) {
         bases[num_bases] = order[num_bases].strategy;
         num_bases++;
     }
@@ -192,55 +210,7 @@ static double step_predict(const Chooser *c, int base, const LayerStage *stages,
     return step_time_s;
 }
 
-// --- One base
-
-// A stage's rows; false where nothing fits.
-static bool stage_solve(const LayerStage *stage, Arena *arena, const int **rows, Found *found) {
-    const LayerwiseAnswer answer = layerwise_solve(&stage->problem, 0, arena);
-    found->num_states += answer.num_states;
-    if (!answer.feasible) return false;
-    int *tidy = ARENA_ARRAY(arena, stage->problem.num_layers, int);
-    memcpy(tidy, answer.strategy, (size_t)stage->problem.num_layers * sizeof *tidy);
-    layerwise_tidy(&stage->problem, tidy);
-    *rows = tidy;
-    found->optimal &= answer.optimal;
-    found->gap_frac = fmax(found->gap_frac, 1 - answer.bound_s / answer.time_s);
-    const double bytes =
-        layer_stage_device_bytes(stage, layerwise_memory_bytes(&stage->problem, tidy));
-    if (bytes * found->available_bytes <= found->device_bytes * stage->available_bytes) return true;
-    found->device_bytes = bytes;
-    found->available_bytes = stage->available_bytes;
-    return true;
-}
-
-static bool base_solve(const Chooser *c, int base, Found *out) {
-    const int pp = c->menu->plans[base].pp;
-    Arena scratch = {0};
-    LayerStage *stages = ARENA_ARRAY(&scratch, pp, LayerStage);
-    const int **rows = ARENA_ARRAY(&scratch, pp, const int *);
-    *out = (Found){.base = base, .optimal = true, .available_bytes = 1};
-    bool fits = true;
-    for (int r = 0; r < pp && fits; r++) {
-        stages[r] = layer_stage(c->menu, base, r, &scratch);
-        fits = stage_solve(&stages[r], &scratch, &rows[r], out);
-    }
-    if (fits) {
-        out->step_time_s = step_predict(c, base, stages, rows);
-        out->strategy = ARENA_ARRAY(c->arena, c->scenario->model.num_layers, int);
-        for (int r = 0; r < pp; r++)
-            for (int l = 0; l < stages[r].num_rows; l++)
-                out->strategy[stages[r].first_layer + l] = rows[r][stages[r].first_row + l];
-    }
-    arena_free(&scratch);
-    return fits;
-}
-
-// --- The choice
-
-static bool differs_in_recompute_alone(const Plan *a, const Plan *b) {
-    return layouts_are_alike(a, b) && a->zero_stage == b->zero_stage &&
-           a->micro_batch == b->micro_batch && a->sequence_parallel == b->sequence_parallel;
-}
+// --- The plan of a choice
 
 // The k of "the first k layers of each stage fully, the others not", which launchers have a flag
 // for; -1 where the layers are not so.
@@ -261,38 +231,147 @@ static int first_layers(const Plan *plan, const unsigned char *recompute) {
     return k;
 }
 
-static void recompute_set(const Scenario *scenario, Plan *plan, const unsigned char *recompute) {
-    const int k = scenario->model.num_mtp_layers > 0 ? -1 : first_layers(plan, recompute);
-    plan->layer_recompute = k < 0 ? recompute : NULL;
+// Says of layers that differ in recomputation alone what launchers have a flag for.
+static void recompute_shorten(const Scenario *scenario, Plan *plan) {
+    if (!plan->layer_recompute || scenario->model.num_mtp_layers > 0) return;
+    const int k = first_layers(plan, plan->layer_recompute);
     if (k < 0) return;
-    plan->recompute = RECOMPUTE_FULL;
+    plan->layer_recompute = NULL;
     plan->recompute_modules = 0;
-    plan->recompute_layers = k;
+    plan->recompute = k > 0 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+    plan->recompute_layers = k > 0 && k < plan_fullest_rank(plan) ? k : ABSENT;
 }
 
-// The plan itself, where `estimate` can price it.
-static void choice_estimate(const Chooser *c, LayerChoice *choice) {
+static Plan choice_plan(const Chooser *c, int base, const int *strategy) {
+    const LayerMenu *menu = c->menu;
     const int num_layers = c->scenario->model.num_layers;
-    unsigned char *recompute = ARENA_ARRAY(c->arena, num_layers, unsigned char);
-    bool mixed = false;
-    Plan plan = choice->base;
-    for (int l = 0; l < num_layers; l++) {
-        const Plan *own = &choice->layers[l];
-        if (!differs_in_recompute_alone(own, &choice->base)) return;
-        recompute[l] = (unsigned char)own->recompute;
-        mixed |= own->recompute != choice->base.recompute;
-        if (own->recompute == RECOMPUTE_SELECTIVE) plan.recompute_modules = own->recompute_modules;
-    }
-    if (mixed) recompute_set(c->scenario, &plan, recompute);
     Arena scratch = {0};
-    choice->estimated =
-        estimate_plan(c->scenario, &plan, &scratch, &choice->estimate, NULL).code == STATUS_OK;
+    Plan *own = ARENA_ARRAY(&scratch, num_layers, Plan);
+    for (int l = 0; l < num_layers; l++) own[l] = menu->plans[strategy[l]];
+    Plan plan = menu->plans[base];
+    plan_set_layers(&plan, own, num_layers, c->arena);
+    recompute_shorten(c->scenario, &plan);
     arena_free(&scratch);
-    if (!choice->estimated) return;
-    choice->plan = plan;
-    choice->cost_error_frac = choice->step_time_s / choice->estimate.step_time_s - 1;
-    choice->step_time_s = choice->estimate.step_time_s;
+    return plan;
 }
+
+// --- One base
+
+// The stages of a base, as they are chosen.
+typedef struct {
+    int num; // pp
+    LayerStage *stages;
+    const int **rows;    // [num] strategies of each stage's problem
+    double *stage_s;     // [num] of a step, by the sum of costs
+    bool *is_open;       // [num] to be chosen (again)
+    double *spare_bytes; // [num] that a choice may need more than its costs say: found by choosing
+    double *limit_bytes; // [num] without that
+} BaseStages;
+
+// The least that a step takes whose stages [0, num) take so long: the slowest of them, and one
+// micro-batch of the others.
+static double stages_bound_s(const BaseStages *b, int num, double num_microbatches) {
+    double slowest_s = 0, sum_s = 0;
+    for (int r = 0; r < num; r++) {
+        slowest_s = fmax(slowest_s, b->stage_s[r]);
+        sum_s += b->stage_s[r];
+    }
+    return slowest_s + (sum_s - slowest_s) / num_microbatches;
+}
+
+// Chooses a stage; false where nothing fits.
+static bool stage_solve(BaseStages *b, int rank, Arena *arena, Found *found) {
+    LayerStage *stage = &b->stages[rank];
+    stage->problem.limit_bytes =
+        b->limit_bytes[rank] + b->spare_bytes[rank] / (1 + stage->slack_frac);
+    const LayerwiseAnswer answer = layerwise_solve(&stage->problem, 0, arena);
+    found->num_states += answer.num_states;
+    if (!answer.feasible) return false;
+    int *tidy = ARENA_ARRAY(arena, stage->problem.num_layers, int);
+    memcpy(tidy, answer.strategy, (size_t)stage->problem.num_layers * sizeof *tidy);
+    layerwise_tidy(&stage->problem, tidy);
+    b->rows[rank] = tidy;
+    b->stage_s[rank] = answer.time_s;
+    b->is_open[rank] = false;
+    found->optimal &= answer.optimal;
+    found->gap_frac = fmax(found->gap_frac, 1 - answer.bound_s / answer.time_s);
+    return true;
+}
+
+// Chooses the stages that are open and makes the plan of all; false where nothing fits, or what
+// does is too slow.
+static bool stages_solve(const Chooser *c, BaseStages *b, double enough_s, Arena *arena,
+                         Found *found) {
+    const double m = (double)c->menu->plans[found->base].num_microbatches;
+    for (int r = 0; r < b->num; r++) {
+        if (b->is_open[r] && !stage_solve(b, r, arena, found)) return false;
+        if (stages_bound_s(b, r + 1, m) > enough_s) return false;
+    }
+    found->strategy = ARENA_ARRAY(c->arena, c->scenario->model.num_layers, int);
+    for (int r = 0; r < b->num; r++)
+        for (int l = 0; l < b->stages[r].num_rows; l++)
+            found->strategy[b->stages[r].first_layer + l] = b->rows[r][b->stages[r].first_row + l];
+    found->plan = choice_plan(c, found->base, found->strategy);
+    return true;
+}
+
+// Sets what choices may need more (or less) than their costs say by what the account of this one
+// does, and opens the stages where that differs from what they were chosen with.
+//   returns  whether there are such
+static bool spare_find(const Chooser *c, BaseStages *b, const Plan *plan, Arena *arena) {
+    const Workload workload = workload_build(c->scenario, plan, arena);
+    bool differs = false;
+    for (int r = 0; r < b->num; r++) {
+        const LayerStage *stage = &b->stages[r];
+        const double said =
+            layer_stage_device_bytes(stage, layerwise_memory_bytes(&stage->problem, b->rows[r]));
+        const double needed = memory_closed_form(c->scenario, plan, &workload, r).device_bytes;
+        const double spare = said - needed;
+        b->is_open[r] = fabs(spare - b->spare_bytes[r]) > NEAR_FRAC * stage->available_bytes;
+        if (b->is_open[r]) b->spare_bytes[r] = spare;
+        differs |= b->is_open[r];
+    }
+    return differs;
+}
+
+// The best choice under a base that fits by the account.
+static bool base_solve(const Chooser *c, int base, double best_s, Found *out) {
+    const int pp = c->menu->plans[base].pp;
+    Arena scratch = {0};
+    BaseStages b = {.num = pp,
+                    .stages = ARENA_ARRAY(&scratch, pp, LayerStage),
+                    .rows = ARENA_ARRAY(&scratch, pp, const int *),
+                    .stage_s = ARENA_ARRAY(&scratch, pp, double),
+                    .is_open = ARENA_ARRAY(&scratch, pp, bool),
+                    .spare_bytes = ARENA_ARRAY(&scratch, pp, double),
+                    .limit_bytes = ARENA_ARRAY(&scratch, pp, double)};
+    for (int r = 0; r < pp; r++) {
+        b.stages[r] = layer_stage(c->menu, base, r, &scratch);
+        b.limit_bytes[r] = b.stages[r].problem.limit_bytes;
+        b.is_open[r] = true;
+    }
+    bool fits = false;
+    const double enough_s = best_s * (1 + SLOWER_FRAC);
+    Found found = {.base = base, .optimal = true};
+    for (int round = 0; round < MAX_ROUNDS; round++) {
+        if (!stages_solve(c, &b, enough_s, &scratch, &found)) break;
+        found.predicted_s = step_predict(c, base, b.stages, b.rows);
+        if (found.predicted_s > enough_s) break;
+        const Status priced =
+            estimate_plan(c->scenario, &found.plan, &scratch, &found.estimate, NULL);
+        if (priced.code == STATUS_OK && found.estimate.fits &&
+            (!fits || found.estimate.step_time_s < out->estimate.step_time_s)) {
+            *out = found;
+            fits = true;
+        }
+        if (!spare_find(c, &b, &found.plan, &scratch)) break;
+    }
+    if (fits) out->num_states = found.num_states;
+    arena_free(&scratch);
+    return fits;
+}
+
+// --- The choice
 
 static void choice_set(const Chooser *c, const Found *found, LayerChoice *out) {
     const LayerMenu *menu = c->menu;
@@ -303,54 +382,49 @@ static void choice_set(const Chooser *c, const Found *found, LayerChoice *out) {
                          .layers = layers,
                          .uniform = menu->plans[c->uniform >= 0 ? c->uniform : found->base],
                          .uniform_step_s = c->uniform_s,
-                         .step_time_s = found->step_time_s,
-                         .memory_device_bytes = found->device_bytes,
-                         .memory_available_bytes = found->available_bytes,
+                         .plan = found->plan,
+                         .estimate = found->estimate,
                          .optimal = found->optimal,
                          .gap_frac = found->optimal ? 0 : found->gap_frac,
+                         .cost_error_frac = found->predicted_s / found->estimate.step_time_s - 1,
                          .num_strategies = menu->num_strategies,
                          .num_layouts = menu->num_layouts,
                          .num_states = found->num_states};
-    choice_estimate(c, out);
 }
 
-// The best strategy throughout: nothing that differs was faster.
-static Found uniform_found(const Chooser *c, const Found *best) {
-    Found found = *best;
-    found.base = c->uniform;
-    found.step_time_s = c->uniform_s;
-    found.device_bytes = c->uniform_bytes[found.base];
+// The best strategy throughout.
+static Found uniform_found(const Chooser *c) {
     const int num_layers = c->scenario->model.num_layers;
+    Found found = {.base = c->uniform, .optimal = true, .predicted_s = c->uniform_s};
+    found.plan = c->menu->plans[c->uniform];
+    found.estimate = c->uniform_estimate;
     found.strategy = ARENA_ARRAY(c->arena, num_layers, int);
     for (int l = 0; l < num_layers; l++) found.strategy[l] = found.base;
     return found;
 }
 
-bool layer_choose(const Scenario *scenario, const Plan *plans, int num_plans, Arena *arena,
-                  LayerChoice *out) {
+bool layer_choose(const Scenario *scenario, const Plan *plans, int num_plans, double limit_s,
+                  Arena *arena, LayerChoice *out) {
     Arena menu_arena = {0};
     const LayerMenu menu = layer_menu(scenario, plans, num_plans, &menu_arena);
     Chooser c = {.scenario = scenario, .menu = &menu, .arena = arena};
     uniforms_price(&c);
-    Found best = {.step_time_s = INFINITY};
+    Found best = {.estimate.step_time_s = INFINITY};
+    if (c.uniform >= 0) best = uniform_found(&c);
     int64_t num_states = 0;
     bool optimal = true;
     int bases[MAX_BASES];
     const int num_bases = bases_pick(&c, bases);
     for (int i = 0; i < num_bases; i++) {
         Found found;
-        const bool fits = base_solve(&c, bases[i], &found);
+        if (!base_solve(&c, bases[i], fmin(best.estimate.step_time_s, limit_s), &found)) continue;
         num_states += found.num_states;
         optimal &= found.optimal;
-        if (fits && found.step_time_s < best.step_time_s) best = found;
+        if (found.estimate.step_time_s < best.estimate.step_time_s) best = found;
     }
     best.num_states = num_states;
     best.optimal = optimal;
     if (best.strategy) choice_set(&c, &best, out);
-    if (best.strategy && out->step_time_s >= out->uniform_step_s) {
-        const Found uniform = uniform_found(&c, &best);
-        choice_set(&c, &uniform, out);
-    }
     arena_free(&menu_arena);
     return best.strategy != NULL;
 }
@@ -360,7 +434,8 @@ bool layer_choose(const Scenario *scenario, const Plan *plans, int num_plans, Ar
 static int plan_index(const LayerMenu *menu, const Plan *plan) {
     for (int s = 0; s < menu->num_strategies; s++)
         if (menu->plans[s].recompute == plan->recompute &&
-            differs_in_recompute_alone(&menu->plans[s], plan))
+            menu->plans[s].zero_stage == plan->zero_stage &&
+            plans_layouts_are_alike(&menu->plans[s], plan))
             return s;
     return 0;
 }

@@ -2,10 +2,10 @@
 // pp, the split of layers, ep, etp and the sequences of a micro-batch.
 //
 // Each stage is chosen for itself (planner/layer_stage.h): stages share no memory, and their
-// messages keep to the base. Bases are the best strategies throughout of the three best layouts.
-// The step is the critical path of the base's Program with the chunks' prices exchanged for the
-// sums of their layers'. Where layers differ in recomputation alone, the plan itself is estimated
-// too.
+// messages keep to the base. Bases are the best strategies throughout of the best pairs of layout
+// and ZeRO stage. Each choice is a plan (plan/layer_plans.h), which is estimated; where it needs
+// other bytes than its costs said, the stages are chosen again with that much more or less memory.
+// The answer is the fastest of these plans and of those with one strategy throughout.
 #pragma once
 
 #include "costmodel/estimate.h"
@@ -16,23 +16,22 @@ typedef struct {
     const Plan *layers;    // [num_layers] the plan of each layer's strategy
     double uniform_step_s; // estimate of the best plan with one strategy; INFINITY: none fits
     Plan uniform;          // that plan
-    double step_time_s;    // predicted
-    double memory_device_bytes, memory_available_bytes; // of the stage nearest to its limit
-    bool optimal;                                       // every stage's choice is proven
-    double gap_frac;                                    // of stage time, at most, where it is not
-    bool estimated; // plan and estimate are set: estimate can price it
+    bool is_uniform;       // the answer is the best plan of the whole search with one strategy
     Plan plan;
     Estimate estimate;
-    double cost_error_frac; // of the sum of costs against the estimate, where there is one
+    bool optimal;           // every stage's choice is proven
+    double gap_frac;        // of stage time, at most, where it is not
+    double cost_error_frac; // of the sum of costs against the estimate
     int num_strategies, num_layouts;
     int64_t num_states; // of the dynamic programs
 } LayerChoice;
 
 // The best of a combination.
+//   limit_s  slower ones need not be found; INFINITY: there is no such limit
 //   plans    [num_plans] as planner/layer_stage.h says, with one chunk a rank and 1f1b or gpipe
-//   returns  whether anything fits; *out lives in arena
-bool layer_choose(const Scenario *scenario, const Plan *plans, int num_plans, Arena *arena,
-                  LayerChoice *out);
+//   returns  whether anything fits; *out lives in arena, but for what is of plans
+bool layer_choose(const Scenario *scenario, const Plan *plans, int num_plans, double limit_s,
+                  Arena *arena, LayerChoice *out);
 
 // Writes the integer program of the stage of a choice that takes longest.
 Status layer_choice_write_lp(const Scenario *scenario, const Plan *plans, int num_plans,

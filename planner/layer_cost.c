@@ -12,9 +12,8 @@ void layer_price_add(Price *sum, const Price *part, double times) {
     sum->time_s = terms_sum(sum->term_s);
 }
 
-// One pass over a block; the host's time where that is more.
-static Price pass_price(const Scenario *scenario, const Plan *plan, const Block *block,
-                        bool forward, double *edge_s) {
+Price layer_pass_price(const Scenario *scenario, const Plan *plan, const Block *block, bool forward,
+                       double *edge_s) {
     const int backward = 1 << PHASE_BACKWARD_INPUT | 1 << PHASE_BACKWARD_WEIGHT;
     const ListPrice list = list_price(&(OpList){
         .scenario = scenario,
@@ -116,8 +115,8 @@ LayerCost layer_cost(const Scenario *scenario, const Plan *plan, const Block *bl
                            block->saved_bytes + block->unusable_bytes + block->backward_peak_bytes),
         .gathered = gathered_parameters(plan, block),
     };
-    cost.forward = pass_price(scenario, plan, block, true, &cost.edge_s);
-    cost.backward = pass_price(scenario, plan, block, false, &cost.edge_s);
+    cost.forward = layer_pass_price(scenario, plan, block, true, &cost.edge_s);
+    cost.backward = layer_pass_price(scenario, plan, block, false, &cost.edge_s);
     cost.sync_s = sync_s(scenario, cluster, plan, block, cost.forward.time_s, cost.backward.time_s);
     return cost;
 }

@@ -29,6 +29,11 @@ typedef struct {
 // Of a block of the plan's workload. The cluster's machines are alike.
 LayerCost layer_cost(const Scenario *scenario, const Plan *plan, const Block *block);
 
+// One pass over a block; the host's time where that is more. What of ZeRO 3 has nothing to hide
+// behind is added to *edge_s.
+Price layer_pass_price(const Scenario *scenario, const Plan *plan, const Block *block, bool forward,
+                       double *edge_s);
+
 // Seconds of a whole step with so many micro-batches, without edge_s.
 double layer_step_s(const LayerCost *cost, double num_microbatches);
 

@@ -38,6 +38,7 @@ typedef struct {
     int num_combinations;
     LayerEntry *entries; // [top + 1]
     int num_entries, top;
+    double uniform_s; // the best plan of the whole search, which is listed first if it is; INFINITY
     LayerResult result;
     Arena arena;
 } LayerSearch;
@@ -123,6 +124,7 @@ static void combinations_build(LayerSearch *s) {
 typedef struct {
     const LayerSearch *search;
     const Combination *combinations; // of this round
+    double limit_s;
     LayerEntry entries[ROUND_COMBINATIONS];
     bool fits[ROUND_COMBINATIONS];
     Arena arenas[ROUND_COMBINATIONS];
@@ -138,7 +140,8 @@ static void round_work(void *context, int worker, int item) {
     for (int i = 0; i < own->num; i++) plans[i] = s->members[own->first + i].plan;
     LayerEntry *entry = &round->entries[item];
     *entry = (LayerEntry){.plans = plans, .num_plans = own->num};
-    round->fits[item] = layer_choose(s->scenario, plans, own->num, arena, &entry->choice);
+    round->fits[item] =
+        layer_choose(s->scenario, plans, own->num, round->limit_s, arena, &entry->choice);
 }
 
 static LayerEntry entry_copy(const LayerEntry *entry, int num_layers, Arena *arena) {
@@ -146,7 +149,7 @@ static LayerEntry entry_copy(const LayerEntry *entry, int num_layers, Arena *are
     LayerChoice *choice = &copy.choice;
     choice->base = plan_copy(&choice->base, arena);
     choice->uniform = plan_copy(&choice->uniform, arena);
-    if (choice->estimated) choice->plan = plan_copy(&choice->plan, arena);
+    choice->plan = plan_copy(&choice->plan, arena);
     Plan *layers = ARENA_ARRAY(arena, num_layers, Plan);
     for (int l = 0; l < num_layers; l++) layers[l] = plan_copy(&choice->layers[l], arena);
     choice->layers = layers;
@@ -158,7 +161,9 @@ static LayerEntry entry_copy(const LayerEntry *entry, int num_layers, Arena *are
 
 static void entry_insert(LayerSearch *s, const LayerEntry *entry, Arena *arena) {
     int at = s->num_entries;
-    while (at > 0 && entry->choice.step_time_s < s->entries[at - 1].choice.step_time_s) at--;
+    while (at > 0 &&
+           entry->choice.estimate.step_time_s < s->entries[at - 1].choice.estimate.step_time_s)
+        at--;
     if (at == s->top) return;
     if (s->num_entries < s->top) s->num_entries++;
     memmove(&s->entries[at + 1], &s->entries[at],
@@ -168,7 +173,9 @@ static void entry_insert(LayerSearch *s, const LayerEntry *entry, Arena *arena) 
 
 // The step that a combination must beat.
 static double limit_s(const LayerSearch *s) {
-    return s->num_entries < s->top ? INFINITY : s->entries[s->top - 1].choice.step_time_s;
+    const double known_s = s->top == 1 ? s->uniform_s : INFINITY;
+    if (s->num_entries < s->top) return known_s;
+    return fmin(known_s, s->entries[s->top - 1].choice.estimate.step_time_s);
 }
 
 // The order of combinations is no bound of what is still open (planner/layer_search.h).
@@ -190,6 +197,7 @@ static void combinations_choose(LayerSearch *s, Arena *arena) {
         Round *round = ARENA_NEW(&s->arena, Round);
         round->search = s;
         round->combinations = &s->combinations[first];
+        round->limit_s = limit_s(s);
         int num = 0;
         while (num < ROUND_COMBINATIONS && first + num < s->num_combinations &&
                s->combinations[first + num].bound_s <= limit_s(s))
@@ -230,6 +238,44 @@ static Status scope_check(const Scenario *scenario) {
     return status_ok();
 }
 
+// What each layer of a plan does that says "the first k of each stage".
+static const Plan *layers_of(const Plan *plan, Arena *arena) {
+    Plan *layers = ARENA_ARRAY(arena, plan_num_layers(plan), Plan);
+    for (int rank = 0; rank < plan->pp; rank++)
+        for (int k = 0, before = 0; k < plan->vpp; k++) {
+            const PlanChunk *chunk = &plan->chunks[plan_rank_chunk(plan, rank, k)];
+            for (int l = 0; l < chunk->num_layers; l++, before++) {
+                Plan *own = &layers[chunk->first_layer + l];
+                *own = *plan;
+                own->recompute_layers = ABSENT;
+                if (plan->recompute_layers != ABSENT && before >= plan->recompute_layers)
+                    own->recompute = RECOMPUTE_NONE;
+            }
+        }
+    return layers;
+}
+
+// The best plan of the whole search takes the first place where no combination is as fast: it may
+// have several chunks a rank, another schedule or other groups of shards than strategies have.
+static void uniform_insert(LayerSearch *s, const PlannedEntry *uniform, bool optimal,
+                           Arena *arena) {
+    const double step_s = uniform->estimate.step_time_s;
+    if (s->num_entries > 0 && s->entries[0].choice.estimate.step_time_s <= step_s) return;
+    const LayerEntry entry = {.plans = &uniform->plan,
+                              .num_plans = 1,
+                              .choice = {.base = uniform->plan,
+                                         .layers = layers_of(&uniform->plan, &s->arena),
+                                         .uniform_step_s = step_s,
+                                         .uniform = uniform->plan,
+                                         .is_uniform = true,
+                                         .plan = uniform->plan,
+                                         .estimate = uniform->estimate,
+                                         .optimal = optimal,
+                                         .num_strategies = 1,
+                                         .num_layouts = 1}};
+    entry_insert(s, &entry, arena);
+}
+
 static void search_run(LayerSearch *s, Arena *arena) {
     space_build(space_one_order(s->scenario, &s->arena), &s->arena, &s->space);
     double *split_bound_s = ARENA_ARRAY(&s->arena, s->space.num_splits, double);
@@ -257,10 +303,14 @@ Status layer_search(const Scenario *scenario, const PlannerOptions *options, Are
     const double budget_s = options->budget_s > 0 ? fmax(left_s, LEAST_BUDGET_S) : 0;
     LayerSearch s = {.scenario = &limited,
                      .options = options,
-                     .top = options->top > 0 ? options->top : DEFAULT_TOP};
+                     .top = options->top > 0 ? options->top : DEFAULT_TOP,
+                     .uniform_s = uniform.num_entries > 0 ? uniform.entries[0].estimate.step_time_s
+                                                          : INFINITY};
     deadline_start(&s.deadline, budget_s, options->end_soon);
     s.entries = ARENA_ARRAY(arena, s.top + 1, LayerEntry);
     search_run(&s, arena);
+    if (uniform.num_entries > 0)
+        uniform_insert(&s, &uniform.entries[0], uniform.stats.optimal, arena);
     *out = s.result;
     out->entries = s.entries;
     out->num_entries = s.num_entries;
@@ -278,6 +328,12 @@ Status layer_search(const Scenario *scenario, const PlannerOptions *options, Are
 Status layer_result_write_lp(const Scenario *scenario, const PlannerOptions *options,
                              const LayerResult *result, const char *path) {
     const Scenario limited = planner_limited(scenario, options, false);
-    const LayerEntry *best = &result->entries[0];
-    return layer_choice_write_lp(&limited, best->plans, best->num_plans, &best->choice, path);
+    int best = 0;
+    while (best < result->num_entries && result->entries[best].choice.is_uniform) best++;
+    if (best == result->num_entries)
+        return status_error(STATUS_NO,
+                            "meshwright: plan --write-lp: one strategy throughout is best and no "
+                            "other plan is listed; expected --top 2 or more");
+    const LayerEntry *entry = &result->entries[best];
+    return layer_choice_write_lp(&limited, entry->plans, entry->num_plans, &entry->choice, path);
 }

@@ -6,7 +6,9 @@
 // strategies would take throughout with free memory and stages of equal work; the search ends where
 // that is more than the K-th best step found. The choice within a combination is exact for the
 // costs of planner/layer_cost.h; a combination after the end can be better only where its layers,
-// or they and the head, want different strategies.
+// or they and the head, want different strategies. The best plan of the whole search with one
+// strategy throughout, of which more schedules and groups of shards are searched, is listed where
+// no combination is as fast: the first entry is never slower.
 #pragma once
 
 #include "planner/layer_choice.h"
@@ -43,6 +45,7 @@ cJSON *layer_result_to_json(const LayerResult *result);
 int layer_run_text(const LayerChoice *choice, int num_layers, int from, Arena *arena,
                    const char **text);
 
-// Writes the integer program of the slowest stage of the best entry (its costs as they were used).
+// Writes the integer program of the slowest stage of the best entry that a combination gave (its
+// costs as they were used). Fails (STATUS_NO) where there is none.
 Status layer_result_write_lp(const Scenario *scenario, const PlannerOptions *options,
                              const LayerResult *result, const char *path);

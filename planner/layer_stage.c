@@ -1,8 +1,9 @@
 #include "planner/layer_stage.h"
 
 #include "costmodel/memory.h"
-#include "planner/layer_layout.h"
+#include "plan/layer_plans.h"
 #include "workload/bytes.h"
+#include "workload/layout.h"
 #include "workload/program_vocab.h"
 
 #include <math.h>
@@ -64,17 +65,29 @@ static int layouts_number(const Plan *plans, int num_plans, int *layout, int *fi
     int num = 0;
     for (int s = 0; s < num_plans; s++) {
         int c = 0;
-        while (c < num && !layouts_are_alike(&plans[first[c]], &plans[s])) c++;
+        while (c < num && !plans_layouts_are_alike(&plans[first[c]], &plans[s])) c++;
         if (c == num) first[num++] = s;
         layout[s] = c;
     }
     return num;
 }
 
+// Seconds per micro-batch of the change from one layout to another and of its gradient back, of a
+// plan in which the ranks that it is among are tp's.
+static double change_s(const Scenario *scenario, const Plan *from, const Plan *to, Arena *scratch) {
+    if (plans_layouts_are_alike(from, to)) return 0;
+    Plan among = *from;
+    among.tp = plans_layout_span(from, to);
+    among.cp = 1;
+    const Block block = layout_change_block(scenario, from, to, GROUP_TP, scratch);
+    return layer_pass_price(scenario, &among, &block, true, &(double){0}).time_s +
+           layer_pass_price(scenario, &among, &block, false, &(double){0}).time_s;
+}
+
 static void layouts_price(LayerMenu *menu, const int *first, Arena *arena) {
     const int num = menu->num_layouts;
     double *bytes = ARENA_ARRAY(arena, num, double);
-    double *change_s = ARENA_ARRAY(arena, num * num, double);
+    double *changes = ARENA_ARRAY(arena, num * num, double);
     for (int a = 0; a < num; a++) {
         const Plan *plan = &menu->plans[first[a]];
         const Workload *workload = &menu->workloads[first[a]];
@@ -82,12 +95,10 @@ static void layouts_price(LayerMenu *menu, const int *first, Arena *arena) {
                    gather_buffer_bytes(&menu->scenario, plan, workload) +
                    communicator_bytes(&menu->scenario, plan);
         for (int b = 0; b < num; b++)
-            change_s[a * num + b] =
-                layout_change_s(&menu->scenario, plan, workload->boundary_bytes,
-                                &menu->plans[first[b]], menu->workloads[first[b]].boundary_bytes);
+            changes[a * num + b] = change_s(&menu->scenario, plan, &menu->plans[first[b]], arena);
     }
     menu->layout_bytes = bytes;
-    menu->change_s = change_s;
+    menu->change_s = changes;
 }
 
 LayerMenu layer_menu(const Scenario *scenario, const Plan *plans, int num_plans, Arena *arena) {

@@ -7,28 +7,27 @@
 // "1.234 s (layer-wise), 5.6 % faster than one strategy throughout (1.300 s: tp 8 ...)".
 static const char *gain_text(const LayerChoice *choice, Arena *arena) {
     char uniform[UNITS_SIZE];
+    const char *plan = plan_describe(&choice->uniform, arena);
+    if (choice->is_uniform)
+        return arena_printf(arena, "one strategy throughout, of all schedules: %s", plan);
     if (isinf(choice->uniform_step_s))
         return "no one strategy throughout fits with this pp and micro-batch";
-    const double gain = 1 - choice->step_time_s / choice->uniform_step_s;
+    const double gain = 1 - choice->estimate.step_time_s / choice->uniform_step_s;
     units_seconds(choice->uniform_step_s, uniform);
-    const char *plan = plan_describe(&choice->uniform, arena);
     if (gain <= 0) return arena_printf(arena, "one strategy throughout is best here: %s", plan);
     return arena_printf(arena, "%.1f %% less than the best single strategy: %s, %s", 100 * gain,
                         uniform, plan);
 }
 
 static const char *proof_text(const LayerChoice *choice, Arena *arena) {
+    if (choice->is_uniform)
+        return "no plan whose layers differ, of those that were looked at, is faster";
     const char *proof =
         choice->optimal
             ? arena_printf(arena, "proven best of %d strategies a layer for the costs as stated",
                            choice->num_strategies)
             : arena_printf(arena, "not proven: at most %.2f %% of a stage's time is left",
                            100 * choice->gap_frac);
-    if (!choice->estimated)
-        return arena_printf(arena,
-                            "%s; predicted from the sums of its layers' costs: estimate does not "
-                            "price layers that differ in more than recompute",
-                            proof);
     return arena_printf(arena,
                         "%s; priced by estimate, from which the sum of costs differs by "
                         "%+.2f %%",
@@ -37,12 +36,12 @@ static const char *proof_text(const LayerChoice *choice, Arena *arena) {
 
 static void entry_print(const LayerChoice *choice, int rank, const Paper *paper, Arena *arena) {
     char step[UNITS_SIZE], memory[UNITS_SIZE];
-    const double bytes =
-        choice->estimated ? choice->estimate.memory.device_bytes : choice->memory_device_bytes;
-    units_seconds(choice->step_time_s, step);
+    const double bytes = choice->estimate.memory.device_bytes;
+    units_seconds(choice->estimate.step_time_s, step);
     units_bytes(bytes, memory);
     const Plan *base = &choice->base;
     const double sequences = (double)base->micro_batch * base->dp;
+    const char *cp = base->cp == 1 ? "" : arena_printf(arena, " cp %d", base->cp);
     const char *experts =
         base->ep * base->etp == 1 ? "" : arena_printf(arena, " ep %d etp %d", base->ep, base->etp);
     paper_wrap(paper, 0, rank == 1 ? STYLE_GOOD : STYLE_PLAIN,
@@ -60,9 +59,9 @@ static void entry_print(const LayerChoice *choice, int rank, const Paper *paper,
     }
     paper_wrap(paper, 3, STYLE_PLAIN,
                arena_printf(arena,
-                            "embedding, head and messages between stages: tp %d dp %d, "
+                            "embedding, head and messages between stages: tp %d%s dp %d, "
                             "zero %d",
-                            base->tp, base->dp, base->zero_stage));
+                            base->tp, cp, base->dp, base->zero_stage));
     paper_wrap(paper, 3, STYLE_PLAIN, proof_text(choice, arena));
 }
 

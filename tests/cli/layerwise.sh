@@ -46,6 +46,24 @@ answers 0 simulate stages/plan.json
 refuses 'stages/plan.json: parallel.layers: layers that are recomputed differently have no flag: Megatron-LM cannot run this plan as priced; nearest: recompute for all layers alike' \
     launch stages/plan.json --dry-run
 
+# Layers that differ in ZeRO stage: estimate and simulate take the answer, no launcher does, and it
+# is not slower than the best plan with one strategy.
+cat >shards.json <<'END'
+{"schema": 1, "model": "deepseek-v2-lite", "cluster": "dgx-h100:2",
+ "training": {"seq_len": 16384, "global_batch": 256, "precision": "bf16"}}
+END
+answers 0 plan shards.json --layerwise --top 1 --json -o shards
+mv stdout shards.out
+grep -q '^meshwright: no launch files: .*parallel.layers: layer 0 has zero_stage ' stderr ||
+    fail "no word of the launch files: $(cat stderr)"
+answers 0 estimate shards/plan.json --json
+[ "$(step shards.out)" = "$(step stdout)" ] ||
+    fail "plan says $(step shards.out), estimate $(step stdout)"
+uniform=$(sed -n '/"uniform":/,$p' shards.out | sed -n 's/.*"step_time_s":[ \t]*\([0-9.e+-]*\).*/\1/p' | head -n 1)
+awk "BEGIN { exit !($(step shards.out) <= $uniform) }" ||
+    fail "layer by layer $(step shards.out), one strategy throughout $uniform"
+answers 0 simulate shards/plan.json
+
 # The same bytes again, and a report for people.
 answers 0 plan job.json --layerwise --top 1 --json
 grep -v wall_s stdout >again
@@ -92,7 +110,10 @@ same "$(step stages.out)" "$(step stdout)" || fail "whatif says $(step stdout)"
 answers 0 whatif stages/plan.json --vary training.global_batch=32 --replan
 grep -q '^   layers 0-' stages/report.txt || fail "report.txt: $(cat stages/report.txt)"
 sed 's/"zero_stage": 1/"layers": [{"from": 0, "to": 3, "tp": 4}]/' job.json >tp.json
-refuses 'tp.json: parallel.layers[0].tp: legal, but not supported yet; expected recompute alone' \
+answers 1 estimate tp.json
+grep -q '^plan .*\[4 layers tp 4 dp 2 zero1\]' stdout || fail "no word of the layers: $(cat stdout)"
+sed -i 's/"tp": 4/"ep": 4/' tp.json
+refuses 'tp.json: parallel.layers[0].ep: 4, but the plan has ep 1: other experts than those of the plan are legal, but not supported yet' \
     estimate tp.json
 answers 1 plan job.json --layerwise --max-memory 9e9
 grep -q 'nothing fits' stderr || fail "no word of what does not fit: $(cat stderr)"

@@ -1,5 +1,6 @@
 #include "planner/layer_choice.h"
 
+#include "plan/layer_plans.h"
 #include "planner/layer_search.h"
 #include "tests/planner/lp_referee.h"
 #include "tests/planner/planner_case.h"
@@ -145,6 +146,35 @@ static void layers_add_up_to_the_chunk(void) {
     arena_free(&job.arena);
 }
 
+// So do those of a plan whose layers differ in tp, with the changes of layout between them.
+static void changes_add_up_to_the_chunk(void) {
+    Job job;
+    job_open(&job, "llama-3.1-8b", "dgx-h100:1", 4096);
+    Stack *stack = &job.scenario.training.stack;
+    stack->host_microbatch_s = stack->host_layer_s = stack->host_launch_s = 0;
+    for (int tp = 1; tp <= 4; tp *= 2) strategy_add(&job, tp, 1, 1, RECOMPUTE_NONE, 8);
+    const LayerMenu menu = layer_menu(&job.scenario, job.plans, job.num_plans, &job.arena);
+    Plan own[32], plan = job.plans[1]; // tp 2, then 4, then 1
+    double expected_s =
+        menu.change_s[1 * 3 + 2] + menu.change_s[2 * 3 + 0] + menu.change_s[0 * 3 + 1];
+    for (int l = 0; l < 32; l++) {
+        const int s = l < 8 ? 1 : l < 20 ? 2 : 0;
+        own[l] = job.plans[s];
+        expected_s += menu.costs[s].forward.time_s + menu.costs[s].backward.time_s;
+    }
+    plan_set_layers(&plan, own, 32, &job.arena);
+    const Workload w = workload_build(&job.scenario, &plan, &job.arena);
+    const Prices prices = chunks_price(&job.scenario, &plan, &w, &job.arena);
+    for (int b = BLOCK_EMBEDDING; b <= BLOCK_HEAD; b += BLOCK_HEAD - BLOCK_EMBEDDING) {
+        const LayerCost cost = layer_cost(&job.scenario, &job.plans[1], &w.blocks[b]);
+        expected_s += cost.forward.time_s + cost.backward.time_s;
+    }
+    CU_ASSERT(menu.change_s[1 * 3 + 2] > 1e-5);
+    CU_ASSERT_DOUBLE_EQUAL((prices.forward[0].time_s + prices.backward[0].time_s) / expected_s, 1,
+                           1e-9);
+    arena_free(&job.arena);
+}
+
 // --- Choices
 
 // Recomputation alone: no choice of "the first k of each stage fully, the rest not" that fits is
@@ -156,9 +186,9 @@ static void no_mix_of_recomputation_is_faster(void) {
     memory_between(&job, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE);
     LayerChoice choice;
     CU_ASSERT_TRUE_FATAL(
-        layer_choose(&job.scenario, job.plans, job.num_plans, &job.arena, &choice));
-    CU_ASSERT_TRUE_FATAL(choice.estimated && choice.optimal && choice.estimate.fits);
-    CU_ASSERT(choice.step_time_s < 0.99 * choice.uniform_step_s); // a mix is worth it
+        layer_choose(&job.scenario, job.plans, job.num_plans, INFINITY, &job.arena, &choice));
+    CU_ASSERT_TRUE_FATAL(choice.optimal && choice.estimate.fits);
+    CU_ASSERT(choice.estimate.step_time_s < 0.99 * choice.uniform_step_s); // a mix is worth it
     CU_ASSERT(fabs(choice.cost_error_frac) < 0.002);
     int num_fitting = 0;
     for (int full = 0; full <= 32; full++)
@@ -178,7 +208,7 @@ static void no_mix_of_recomputation_is_faster(void) {
             arena_free(&scratch);
             if (!estimate.fits) continue;
             num_fitting++;
-            CU_ASSERT(estimate.step_time_s >= choice.step_time_s * (1 - 1e-9));
+            CU_ASSERT(estimate.step_time_s >= choice.estimate.step_time_s * (1 - 1e-9));
         }
     CU_ASSERT(num_fitting > 20);
     arena_free(&job.arena);
@@ -192,15 +222,15 @@ static void stages_recompute_by_what_they_hold(void) {
     memory_between(&job, RECOMPUTE_FULL, RECOMPUTE_NONE);
     LayerChoice choice;
     CU_ASSERT_TRUE_FATAL(
-        layer_choose(&job.scenario, job.plans, job.num_plans, &job.arena, &choice));
-    CU_ASSERT_TRUE_FATAL(choice.estimated && choice.estimate.fits);
+        layer_choose(&job.scenario, job.plans, job.num_plans, INFINITY, &job.arena, &choice));
+    CU_ASSERT_TRUE_FATAL(choice.estimate.fits);
     int recomputed[2] = {0};
     for (int l = 0; l < 16; l++) {
         recomputed[0] += choice.layers[l].recompute != RECOMPUTE_NONE;
         recomputed[1] += choice.layers[16 + l].recompute != RECOMPUTE_NONE;
     }
     CU_ASSERT(recomputed[0] > recomputed[1]);
-    CU_ASSERT(choice.step_time_s <= choice.uniform_step_s);
+    CU_ASSERT(choice.estimate.step_time_s <= choice.uniform_step_s);
     arena_free(&job.arena);
 }
 
@@ -214,15 +244,42 @@ static void a_choice_is_never_slower_than_one_strategy(void) {
             job_open(&job, MODELS[m], "dgx-h100:1", 8192);
             job_strategies(&job, 4, pp, 8);
             LayerChoice choice;
-            if (layer_choose(&job.scenario, job.plans, job.num_plans, &job.arena, &choice)) {
+            if (layer_choose(&job.scenario, job.plans, job.num_plans, INFINITY, &job.arena,
+                             &choice)) {
                 CU_ASSERT(choice.optimal);
-                CU_ASSERT(choice.step_time_s <= choice.uniform_step_s);
-                CU_ASSERT(choice.memory_device_bytes <= choice.memory_available_bytes * (1 + 1e-9));
-                num_faster += choice.step_time_s < 0.999 * choice.uniform_step_s;
+                CU_ASSERT(choice.estimate.step_time_s <= choice.uniform_step_s);
+                CU_ASSERT(choice.estimate.fits);
+                num_faster += choice.estimate.step_time_s < 0.999 * choice.uniform_step_s;
             }
             arena_free(&job.arena);
         }
     CU_ASSERT(num_faster >= 3);
+}
+
+// Where layers differ in tp, the costs that chose them say what the estimate of the plan does:
+// changes of layout, other groups and shards are one account. Gathers alone hide otherwise.
+static void costs_say_what_the_estimate_does(void) {
+    int num_mixed = 0;
+    for (int pp = 1; pp <= 2; pp++) {
+        Job job;
+        job_open(&job, "gemma-2-9b", "dgx-h100:1", 8192);
+        for (int tp = 2; tp <= 4; tp *= 2)
+            for (int r = 0; r < NUM_RECOMPUTES; r++) strategy_add(&job, tp, pp, 1, (Recompute)r, 4);
+        memory_between(&job, 0, job.num_plans - 1);
+        LayerChoice choice;
+        if (layer_choose(&job.scenario, job.plans, job.num_plans, INFINITY, &job.arena, &choice)) {
+            CU_ASSERT(choice.estimate.fits);
+            CU_ASSERT(fabs(choice.cost_error_frac) < 0.005);
+            num_mixed += choice.plan.layers != NULL || choice.plan.layer_recompute != NULL;
+            Estimate again;
+            CU_ASSERT_EQUAL(
+                estimate_plan(&job.scenario, &choice.plan, &job.arena, &again, NULL).code,
+                STATUS_OK);
+            CU_ASSERT_EQUAL(again.step_time_s, choice.estimate.step_time_s);
+        }
+        arena_free(&job.arena);
+    }
+    CU_ASSERT(num_mixed > 0);
 }
 
 // The file that --write-lp writes has the optimum that its first lines state.
@@ -233,7 +290,7 @@ static void the_written_program_has_the_optimum_it_states(void) {
     memory_between(&job, RECOMPUTE_FULL, RECOMPUTE_NONE);
     LayerChoice choice;
     CU_ASSERT_TRUE_FATAL(
-        layer_choose(&job.scenario, job.plans, job.num_plans, &job.arena, &choice));
+        layer_choose(&job.scenario, job.plans, job.num_plans, INFINITY, &job.arena, &choice));
     char path[] = "/tmp/meshwright-choice-XXXXXX";
     const int file = mkstemp(path);
     CU_ASSERT_FATAL(file >= 0);
@@ -276,12 +333,49 @@ static void threads_change_nothing(void) {
     CU_ASSERT_EQUAL_FATAL(one.num_entries, 3);
     CU_ASSERT_EQUAL_FATAL(two.num_entries, 3);
     for (int i = 0; i < 3; i++) {
-        CU_ASSERT_EQUAL(one.entries[i].choice.step_time_s, two.entries[i].choice.step_time_s);
+        CU_ASSERT_EQUAL(one.entries[i].choice.estimate.step_time_s,
+                        two.entries[i].choice.estimate.step_time_s);
         if (i > 0)
-            CU_ASSERT(one.entries[i].choice.step_time_s >= one.entries[i - 1].choice.step_time_s);
+            CU_ASSERT(one.entries[i].choice.estimate.step_time_s >=
+                      one.entries[i - 1].choice.estimate.step_time_s);
     }
     CU_ASSERT(one.has_uniform);
     arena_free(&arena);
+}
+
+// Nothing of what is searched with one strategy throughout is faster than the first entry: of the
+// last job the best has several chunks a rank, which no strategy has.
+static void the_answer_is_never_slower_than_one_strategy(void) {
+    static const struct {
+        const char *model, *parallel;
+        int global_batch;
+        bool is_uniform;
+    } CASES[] = {
+        {"deepseek-v2-lite", "{\"tp\": 1, \"cp\": 1, \"pp\": 1}", 64, false},
+        {"llama-3.1-8b", "{\"tp\": 2}", 64, false},
+        {"llama-3.1-8b", "{\"tp\": 1, \"cp\": 1, \"pp\": 8, \"recompute\": \"full\"}", 8, true},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        Arena arena = {0};
+        Scenario scenario;
+        LayerResult result;
+        CU_ASSERT_EQUAL_FATAL(case_preset(CASES[i].model, "dgx-h100:1", 16384,
+                                          CASES[i].global_batch, CASES[i].parallel, &arena,
+                                          &scenario)
+                                  .code,
+                              STATUS_OK);
+        for (int top = 1; top <= 2; top++) {
+            const PlannerOptions options = {.top = top};
+            CU_ASSERT_EQUAL_FATAL(layer_search(&scenario, &options, &arena, &result).code,
+                                  STATUS_OK);
+            CU_ASSERT_FATAL(result.has_uniform && result.num_entries > 0);
+            const LayerChoice *best = &result.entries[0].choice;
+            CU_ASSERT(best->estimate.step_time_s <= result.uniform_estimate.step_time_s);
+            CU_ASSERT_EQUAL(best->is_uniform, CASES[i].is_uniform);
+            CU_ASSERT(!best->is_uniform || best->plan.vpp > 1);
+        }
+        arena_free(&arena);
+    }
 }
 
 static void what_cannot_be_chosen_is_refused(void) {
@@ -308,12 +402,15 @@ CU_TestInfo layer_choice_tests[] = {
     {"one_strategy_throughout_needs_what_the_account_says",
      one_strategy_throughout_needs_what_the_account_says},
     {"layers_add_up_to_the_chunk", layers_add_up_to_the_chunk},
+    {"changes_add_up_to_the_chunk", changes_add_up_to_the_chunk},
     {"no_mix_of_recomputation_is_faster", no_mix_of_recomputation_is_faster},
     {"stages_recompute_by_what_they_hold", stages_recompute_by_what_they_hold},
     {"a_choice_is_never_slower_than_one_strategy", a_choice_is_never_slower_than_one_strategy},
+    {"costs_say_what_the_estimate_does", costs_say_what_the_estimate_does},
     {"the_written_program_has_the_optimum_it_states",
      the_written_program_has_the_optimum_it_states},
     {"threads_change_nothing", threads_change_nothing},
+    {"the_answer_is_never_slower_than_one_strategy", the_answer_is_never_slower_than_one_strategy},
     {"what_cannot_be_chosen_is_refused", what_cannot_be_chosen_is_refused},
     CU_TEST_INFO_NULL,
 };
