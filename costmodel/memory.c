@@ -86,34 +86,41 @@ static double gathered_bytes(const Scenario *scenario, const Plan *plan, const W
            fmax(layer, edge) * reduced_gradient_bytes(&scenario->training);
 }
 
-enum { MAX_SHAPES = 128 };
+enum { MAX_SHAPES = 128 }; // of layers that have one strategy
 
 // Shapes of weights met so far, each with one placeholder.
 typedef struct {
-    double m[MAX_SHAPES], n[MAX_SHAPES], bytes;
-    int num;
+    double (*shapes)[2]; // [num] m, n
+    double bytes;
+    int num, capacity;
 } Shapes;
 
 static void shape_add(Shapes *shapes, const Op *op) {
     for (int i = 0; i < shapes->num; i++)
-        if (shapes->m[i] == op->m && shapes->n[i] == op->n) return;
-    assert(shapes->num < MAX_SHAPES);
-    shapes->m[shapes->num] = op->m;
-    shapes->n[shapes->num++] = op->n;
+        if (shapes->shapes[i][0] == op->m && shapes->shapes[i][1] == op->n) return;
+    assert(shapes->num < shapes->capacity);
+    shapes->shapes[shapes->num][0] = op->m;
+    shapes->shapes[shapes->num++][1] = op->n;
     shapes->bytes += op->placeholder_bytes;
 }
 
 // Placeholders of the gradients of all weights on a rank.
 static double placeholder_bytes(const Scenario *scenario, const Plan *plan,
                                 const Workload *workload, int rank) {
-    Shapes shapes = {.num = 0};
     if (scenario->training.stack.weight_gradient != WEIGHT_GRADIENT_PLACEHOLDER) return 0;
+    Arena scratch = {0};
+    double few[MAX_SHAPES][2];
+    const int num_strategies = plan_num_strategies(plan);
+    Shapes shapes = {.shapes = few, .capacity = MAX_SHAPES * num_strategies};
+    if (num_strategies > 1)
+        shapes.shapes = arena_alloc(&scratch, (size_t)shapes.capacity * sizeof *shapes.shapes);
     for (int i = 0; i < workload->num_blocks; i++) {
         const Block *b = &workload->blocks[i];
         if (num_blocks(plan, workload, rank, i) == 0) continue;
         for (int k = 0; k < b->num_backward; k++)
             if (b->backward[k].placeholder_bytes > 0) shape_add(&shapes, &b->backward[k]);
     }
+    arena_free(&scratch);
     return shapes.bytes;
 }
 

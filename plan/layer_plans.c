@@ -250,20 +250,25 @@ cJSON *plan_layers_to_json(const Plan *plan) {
     return list;
 }
 
+static const char *strategy_text(const Plan *plan, int strategy, Arena *arena) {
+    const Plan *own = plan_strategy(plan, strategy);
+    int num = 0;
+    for (int l = 0; l < plan->layers->num_layers; l++) num += plan->layers->strategy[l] == strategy;
+    const char *cp = "", *recompute = "";
+    if (own->cp > 1)
+        cp = arena_printf(arena, " cp %d %s", own->cp, CP_METHOD_NAMES[own->cp_method]);
+    if (own->recompute != RECOMPUTE_NONE)
+        recompute = arena_printf(arena, " %s", RECOMPUTE_NAMES[own->recompute]);
+    return arena_printf(arena, "[%d layer%s tp %d%s dp %d zero%d%s]", num, num == 1 ? "" : "s",
+                        own->tp, cp, own->dp, own->zero_stage, recompute);
+}
+
 const char *plan_layers_describe(const Plan *plan, Arena *arena) {
+    enum { MOST = 4 };
+    const int num = plan_num_strategies(plan);
     const char *text = "";
-    for (int s = 1; s < plan_num_strategies(plan); s++) {
-        const Plan *own = plan_strategy(plan, s);
-        int num = 0;
-        for (int l = 0; l < plan->layers->num_layers; l++) num += plan->layers->strategy[l] == s;
-        const char *cp = own->cp == 1 ? ""
-                                      : arena_printf(arena, " cp %d %s", own->cp,
-                                                     CP_METHOD_NAMES[own->cp_method]);
-        const char *recompute = own->recompute == RECOMPUTE_NONE
-                                    ? ""
-                                    : arena_printf(arena, " %s", RECOMPUTE_NAMES[own->recompute]);
-        text = arena_printf(arena, "%s [%d layer%s tp %d%s dp %d zero%d%s]", text, num,
-                            num == 1 ? "" : "s", own->tp, cp, own->dp, own->zero_stage, recompute);
-    }
-    return text;
+    for (int s = 1; s < num && s <= MOST; s++)
+        text = arena_printf(arena, "%s %s", text, strategy_text(plan, s, arena));
+    if (num - 1 <= MOST) return text;
+    return arena_printf(arena, "%s [%d more]", text, num - 1 - MOST);
 }

@@ -62,5 +62,5 @@ int plan_layers_run_end(const Plan *plan, int from);
 // nothing does.
 cJSON *plan_layers_to_json(const Plan *plan);
 
-// " [12 layers tp 2 dp 8 zero3 full]" for each strategy; "" without.
+// " [12 layers tp 2 dp 8 zero3 full]" for each strategy, of many the first four; "" without.
 const char *plan_layers_describe(const Plan *plan, Arena *arena);

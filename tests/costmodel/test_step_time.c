@@ -156,28 +156,33 @@ static void a_long_step_is_its_period_repeated(void) {
     CU_ASSERT(seen.num > 10);
 }
 
-// Layers that are recomputed each in its own way, of one chunk a rank and of two.
-static void it_is_so_where_layers_are_recomputed_differently(void) {
-    static const char LAYERS[] = "\"layers\": [{\"from\": 0, \"to\": 2, \"recompute\": \"full\"}, "
-                                 "{\"from\": 5, \"to\": 6, \"recompute\": \"selective\"}]";
+// Layers that are recomputed, or split and sharded, each in its own way, of one chunk a rank and of
+// two.
+static void it_is_so_where_layers_differ(void) {
+    static const char *const LAYERS[] = {
+        "\"layers\": [{\"from\": 0, \"to\": 2, \"recompute\": \"full\"}, "
+        "{\"from\": 5, \"to\": 6, \"recompute\": \"selective\"}]",
+        "\"layers\": [{\"from\": 0, \"to\": 2, \"tp\": 2, \"zero_stage\": 3}, "
+        "{\"from\": 5, \"to\": 6, \"tp\": 1, \"cp\": 2, \"zero_stage\": 0}], \"micro_batch\": 4"};
     static const char *const DEGREES[] = {"\"pp\": 1, \"tp\": 2", "\"pp\": 2, \"tp\": 4",
                                           "\"pp\": 2, \"vpp\": 2, \"tp\": 1",
                                           "\"pp\": 4, \"recompute\": \"full\""};
     Seen seen = {0};
-    for (size_t i = 0; i < sizeof DEGREES / sizeof *DEGREES; i++) {
+    for (size_t k = 0; k < 2 * (sizeof DEGREES / sizeof *DEGREES); k++) {
         Arena arena = {0};
         Scenario scenario;
         Plan plan;
-        const char *parallel = arena_printf(&arena, "{%s, %s}", DEGREES[i], LAYERS);
+        const char *parallel = arena_printf(&arena, "{%s, %s}", DEGREES[k / 2], LAYERS[k % 2]);
         const char *text = scenario_text(&arena, DENSE, "\"dgx-h100:1\"", TRAINING(""), parallel);
         CU_ASSERT_EQUAL_FATAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
         CU_ASSERT_EQUAL_FATAL(plan_resolve(&scenario, &arena, &plan).code, STATUS_OK);
-        CU_ASSERT_PTR_NOT_NULL(plan.layer_recompute);
+        CU_ASSERT((plan.layer_recompute != NULL) == (k % 2 == 0));
+        CU_ASSERT((plan.layers != NULL) == (k % 2 == 1));
         plan_compare(&scenario, &plan, &seen);
         arena_free(&arena);
     }
     CU_ASSERT_EQUAL(seen.num_wrong, 0);
-    CU_ASSERT_EQUAL(seen.num, 4);
+    CU_ASSERT_EQUAL(seen.num, 8);
 }
 
 // Every stage has its own links where those between nodes differ: of a measured matrix, of groups
@@ -239,8 +244,7 @@ static void it_is_so_on_groups_of_different_machines(void) {
 
 CU_TestInfo step_time_tests[] = {
     {"it_is_that_of_the_estimate", it_is_that_of_the_estimate},
-    {"it_is_so_where_layers_are_recomputed_differently",
-     it_is_so_where_layers_are_recomputed_differently},
+    {"it_is_so_where_layers_differ", it_is_so_where_layers_differ},
     {"it_is_so_where_links_between_nodes_differ", it_is_so_where_links_between_nodes_differ},
     {"a_long_step_is_its_period_repeated", a_long_step_is_its_period_repeated},
     {"it_is_so_on_groups_of_different_machines", it_is_so_on_groups_of_different_machines},
