@@ -1,226 +1,11 @@
 #include "costmodel/memory.h"
 
-#include "plan/layer_plans.h"
-#include "workload/bytes.h"
+#include "costmodel/memory_static.h"
 #include "workload/program_vocab.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
-
-// Blocks of one kind that the rank holds.
-static int num_blocks(const Plan *plan, const Workload *workload, int rank, int block) {
-    int count = 0;
-    for (int k = 0; k < plan_rank_chunks(plan); k++)
-        count += workload->chunks[plan_rank_chunk(plan, rank, k)].num_blocks[block];
-    return count;
-}
-
-// What ZeRO 3 gathers of weights that a strategy holds.
-static double gathered_parameters(const Plan *own, double dense, double expert) {
-    if (own->zero_stage < 3) return 0;
-    return (plan_group(own, GROUP_ZERO).size > 1 ? dense : 0) +
-           (plan_group(own, GROUP_EZERO).size > 1 ? expert : 0);
-}
-
-static bool gathers_weights(const Plan *plan) {
-    for (int s = 0; s < plan_num_strategies(plan); s++)
-        if (plan_strategy(plan, s)->zero_stage >= 3) return true;
-    return false;
-}
-
-// Largest of the blocks in [first, end) that the rank holds: parameters that are gathered.
-static double largest_gathered(const Plan *plan, const Workload *workload, int rank, int first,
-                               int end) {
-    double most = 0;
-    for (int i = first; i < end; i++) {
-        const Block *b = &workload->blocks[i];
-        if (num_blocks(plan, workload, rank, i) > 0)
-            most = fmax(most, gathered_parameters(plan_strategy(plan, b->strategy),
-                                                  b->dense_parameters, b->expert_parameters));
-    }
-    return most;
-}
-
-// What the rank holds of its weights under one strategy.
-static HeldParameters rank_parameters(const Plan *plan, const Workload *workload, int rank,
-                                      int strategy) {
-    HeldParameters sum = {0};
-    for (int k = 0; k < plan_rank_chunks(plan); k++) {
-        const HeldParameters own =
-            chunk_held(&workload->chunks[plan_rank_chunk(plan, rank, k)], strategy);
-        sum.dense += own.dense;
-        sum.expert += own.expert;
-    }
-    return sum;
-}
-
-static double most_whole_block_bytes(const Plan *plan, const Workload *workload, int rank) {
-    double most = 0;
-    for (int k = 0; k < plan_rank_chunks(plan); k++)
-        most = fmax(most, workload->chunks[plan_rank_chunk(plan, rank, k)].whole_block_bytes);
-    return most;
-}
-
-// ZeRO-3 holds two blocks gathered (this one and the next, prefetched) and one block's gradients
-// before they are scattered; without resharding all blocks of the rank stay gathered. A stack that
-// gathers nothing ahead holds the block that runs.
-static double gathered_bytes(const Scenario *scenario, const Plan *plan, const Workload *workload,
-                             int rank) {
-    if (!scenario->training.stack.gathers_ahead)
-        return most_whole_block_bytes(plan, workload, rank);
-    if (!gathers_weights(plan)) return 0;
-    const double layer =
-        fmax(largest_gathered(plan, workload, rank, BLOCK_FIRST_LAYER, BLOCK_MTP + 1),
-             largest_gathered(plan, workload, rank, MAX_BLOCKS, workload->num_blocks));
-    const double edge =
-        fmax(largest_gathered(plan, workload, rank, BLOCK_EMBEDDING, BLOCK_EMBEDDING + 1),
-             largest_gathered(plan, workload, rank, BLOCK_HEAD, BLOCK_VOCAB_OUTPUT + 1));
-    double gathered = fmax(2 * layer, layer + edge), all = 0;
-    for (int s = 0; s < plan_num_strategies(plan); s++) {
-        const HeldParameters held = rank_parameters(plan, workload, rank, s);
-        all += gathered_parameters(plan_strategy(plan, s), held.dense, held.expert);
-    }
-    if (!plan->reshard_after_forward) gathered = fmax(gathered, all);
-    return gathered * gathered_weight_bytes(&scenario->training) +
-           fmax(layer, edge) * reduced_gradient_bytes(&scenario->training);
-}
-
-enum { MAX_SHAPES = 128 }; // of layers that have one strategy
-
-// Shapes of weights met so far, each with one placeholder.
-typedef struct {
-    double (*shapes)[2]; // [num] m, n
-    double bytes;
-    int num, capacity;
-} Shapes;
-
-static void shape_add(Shapes *shapes, const Op *op) {
-    for (int i = 0; i < shapes->num; i++)
-        if (shapes->shapes[i][0] == op->m && shapes->shapes[i][1] == op->n) return;
-    assert(shapes->num < shapes->capacity);
-    shapes->shapes[shapes->num][0] = op->m;
-    shapes->shapes[shapes->num++][1] = op->n;
-    shapes->bytes += op->placeholder_bytes;
-}
-
-// Placeholders of the gradients of all weights on a rank.
-static double placeholder_bytes(const Scenario *scenario, const Plan *plan,
-                                const Workload *workload, int rank) {
-    if (scenario->training.stack.weight_gradient != WEIGHT_GRADIENT_PLACEHOLDER) return 0;
-    Arena scratch = {0};
-    double few[MAX_SHAPES][2];
-    const int num_strategies = plan_num_strategies(plan);
-    Shapes shapes = {.shapes = few, .capacity = MAX_SHAPES * num_strategies};
-    if (num_strategies > 1)
-        shapes.shapes = arena_alloc(&scratch, (size_t)shapes.capacity * sizeof *shapes.shapes);
-    for (int i = 0; i < workload->num_blocks; i++) {
-        const Block *b = &workload->blocks[i];
-        if (num_blocks(plan, workload, rank, i) == 0) continue;
-        for (int k = 0; k < b->num_backward; k++)
-            if (b->backward[k].placeholder_bytes > 0) shape_add(&shapes, &b->backward[k]);
-    }
-    arena_free(&scratch);
-    return shapes.bytes;
-}
-
-// The largest buffer among those that are never freed once they were needed.
-static double lasting_bytes(const Plan *plan, const Workload *workload, int rank) {
-    double most = 0;
-    for (int i = 0; i < workload->num_blocks; i++) {
-        const Block *b = &workload->blocks[i];
-        if (num_blocks(plan, workload, rank, i) == 0) continue;
-        for (int k = 0; k < b->num_forward; k++) most = fmax(most, b->forward[k].lasting_bytes);
-    }
-    return most;
-}
-
-// A message that was received is the first operator's input, which that keeps, or the gradient that
-// the backward starts with; one that was sent is given back as soon as that is done. Where messages
-// run beside the compute, one more of each kind is there: arriving and leaving; of the forward and
-// the backward that dual pipelines run together one each.
-//
-// Passes over a spread vocabulary hold four more: the output of the last chunk, arriving; the
-// gradient of it that is summed up; the rows that were looked up and wait for the first chunk; and
-// the gradient of its input, arriving. Dual pipelines have these four each.
-static double message_bytes(const Scenario *scenario, const Plan *plan, const Workload *workload) {
-    if (plan->pp == 1 || !program_hides_messages(scenario, plan)) return 0;
-    const int num_pipelines = plan_is_dual(plan) ? 2 : 1;
-    return num_pipelines * (plan->vocab_barriers ? 6 : 2) * workload->boundary_bytes;
-}
-
-static double workspace_bytes(const Scenario *scenario, double expert_parameters) {
-    const Stack *stack = &scenario->training.stack;
-    return stack->workspace_bytes + (expert_parameters > 0 ? stack->grouped_workspace_bytes : 0);
-}
-
-// Weights, gradients and optimizer of the layers that have one strategy.
-static void states_add(const Plan *own, const StateBytes *state, const HeldParameters *held,
-                       RankMemory *m) {
-    const double all = held->dense + held->expert;
-    const double shard = held->dense / plan_group(own, GROUP_ZERO).size +
-                         held->expert / plan_group(own, GROUP_EZERO).size;
-    m->weights_bytes += (own->zero_stage >= 3 ? shard : all) * state->weight;
-    m->gradients_bytes += (own->zero_stage >= 2 ? shard : all) * state->gradient;
-    m->optimizer_bytes += (own->zero_stage >= 1 ? shard : all) * (state->master + state->moments);
-}
-
-static void static_account(const Scenario *scenario, const Plan *plan, const Workload *workload,
-                           int rank, RankMemory *m) {
-    const StateBytes state = state_bytes(&scenario->training);
-    double expert = 0;
-    for (int s = 0; s < plan_num_strategies(plan); s++) {
-        const HeldParameters held = rank_parameters(plan, workload, rank, s);
-        states_add(plan_strategy(plan, s), &state, &held, m);
-        expert += held.expert;
-    }
-    m->buffers_bytes = gathered_bytes(scenario, plan, workload, rank) +
-                       placeholder_bytes(scenario, plan, workload, rank) +
-                       lasting_bytes(plan, workload, rank) +
-                       message_bytes(scenario, plan, workload) + workspace_bytes(scenario, expert);
-}
-
-static const GroupKind COMMUNICATORS[] = {GROUP_TP, GROUP_CP,  GROUP_DP,
-                                          GROUP_EP, GROUP_EDP, GROUP_PP};
-enum { NUM_COMMUNICATORS = sizeof COMMUNICATORS / sizeof *COMMUNICATORS };
-
-static bool rank_has_strategy(const Plan *plan, int rank, int strategy) {
-    if (strategy == PLAN_OWN) return true; // messages, embedding, head
-    for (int k = 0; k < plan->vpp; k++) {
-        const PlanChunk *chunk = &plan->chunks[plan_rank_chunk(plan, rank, k)];
-        for (int l = 0; l < chunk->num_layers; l++)
-            if (plan_layer_strategy(plan, chunk->first_layer + l) == strategy) return true;
-    }
-    return false;
-}
-
-// Groups of layers with strategies of their own that the plan's own are not.
-static int num_layer_communicators(const Plan *plan, const Workload *workload, int rank) {
-    Arena scratch = {0};
-    bool *seen = ARENA_ARRAY(&scratch, plan_num_group_kinds(plan), bool);
-    int n = 0;
-    for (int s = PLAN_OWN + 1; s < plan_num_strategies(plan); s++)
-        for (int i = 0; i < NUM_COMMUNICATORS && rank_has_strategy(plan, rank, s); i++) {
-            const GroupKind kind = strategy_group_kind(plan, s, COMMUNICATORS[i]);
-            n += (int)kind >= NUM_GROUPS && plan_group(plan, kind).size > 1 && !seen[kind];
-            seen[kind] = true;
-        }
-    for (int i = MAX_BLOCKS; i < workload->num_blocks; i++) {
-        const Block *b = &workload->blocks[i];
-        if (b->strategy != PLAN_OWN || num_blocks(plan, workload, rank, i) == 0) continue;
-        const GroupKind kind = b->forward->group; // of a change of layout
-        n += !seen[kind];
-        seen[kind] = true;
-    }
-    arena_free(&scratch);
-    return n;
-}
-
-static int num_communicators(const Plan *plan, const Workload *workload, int rank) {
-    int n = plan->layers ? num_layer_communicators(plan, workload, rank) : 0;
-    for (int i = 0; i < NUM_COMMUNICATORS; i++) n += plan_group(plan, COMMUNICATORS[i]).size > 1;
-    return n;
-}
 
 // What the peak leaves free and cannot use: that of the head, less what another block of its chunk
 // needs more than it.
@@ -260,7 +45,7 @@ static void account_finish(const Scenario *scenario, const Plan *plan, const Wor
     const Stack *stack = &scenario->training.stack;
     make_gradients_anew(scenario, plan, m);
     double outside = stack->context_bytes +
-                     num_communicators(plan, workload, rank) * stack->comm_bytes_per_group;
+                     memory_num_communicators(plan, workload, rank) * stack->comm_bytes_per_group;
     m->peak_bytes = m->weights_bytes + m->gradients_bytes + m->optimizer_bytes +
                     m->activations_bytes + m->buffers_bytes;
     // What is cached and not used goes back to the device before an allocation fails
@@ -411,7 +196,7 @@ RankMemory memory_closed_form(const Scenario *scenario, const Plan *plan, const 
     Arena scratch = {0};
     const FirstItems first = first_items(scenario, plan, workload, &scratch);
     RankMemory m = {0};
-    static_account(scenario, plan, workload, rank, &m);
+    memory_static_account(scenario, plan, workload, rank, &m);
     m.activations_bytes = activations_closed_form(plan, workload, &first, rank, &scratch);
     account_finish(scenario, plan, workload, rank, &m);
     arena_free(&scratch);
@@ -421,7 +206,7 @@ RankMemory memory_closed_form(const Scenario *scenario, const Plan *plan, const 
 RankMemory memory_running_sum(const Scenario *scenario, const Plan *plan, const Workload *workload,
                               const Program *program, int rank) {
     RankMemory m = {0};
-    static_account(scenario, plan, workload, rank, &m);
+    memory_static_account(scenario, plan, workload, rank, &m);
     const RankProgram *r = &program->ranks[rank];
     double held = 0, peak = 0;
     for (int i = 0; i < r->num_instructions; i++) {
@@ -459,7 +244,7 @@ RankMemory memory_worst_of(const Scenario *scenario, const Plan *plan, const Wor
         if (activations_bytes[r] == MEMORY_NO_MORE) continue;
         if (r == 0 || !ranks_hold_alike(plan, workload, r - 1, r)) {
             statics = (RankMemory){0};
-            static_account(scenario, plan, workload, r, &statics);
+            memory_static_account(scenario, plan, workload, r, &statics);
         }
         RankMemory m = statics;
         m.activations_bytes = activations_bytes[r];

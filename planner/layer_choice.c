@@ -2,6 +2,7 @@
 
 #include "base/output_file.h"
 #include "plan/layer_plans.h"
+#include "planner/layer_uniform.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,11 +20,7 @@ typedef struct {
     const Scenario *scenario;
     const LayerMenu *menu;
     Arena *arena;
-    double *uniform_bound_s; // [num_strategies] throughout; INFINITY where it does not fit
-    double *uniform_bytes;   // [num_strategies] on the worst device
-    int uniform;             // the best of them; -1 where none fits
-    double uniform_s;        // of its estimate; INFINITY
-    Estimate uniform_estimate;
+    LayerUniforms uniforms;
 } Chooser;
 
 // A choice under one base.
@@ -37,111 +34,6 @@ typedef struct {
     double gap_frac;
     int64_t num_states;
 } Found;
-
-// --- One strategy throughout
-
-typedef struct {
-    double bound_s;
-    int strategy;
-} Bounded;
-
-static int compare_bounded(const void *a, const void *b) {
-    const Bounded *x = a, *y = b;
-    if (x->bound_s != y->bound_s) return x->bound_s < y->bound_s ? -1 : 1;
-    return x->strategy - y->strategy;
-}
-
-// Memory and lower bound of each strategy throughout.
-static void uniforms_bound(Chooser *c, Bounded *order) {
-    const LayerMenu *menu = c->menu;
-    Arena scratch = {0};
-    for (int s = 0; s < menu->num_strategies; s++) {
-        const Plan *plan = &menu->plans[s];
-        const Workload *workload = &menu->workloads[s];
-        double missing;
-        c->uniform_bytes[s] = estimate_memory(c->scenario, plan, workload, &missing).device_bytes;
-        c->uniform_bound_s[s] = INFINITY;
-        if (missing <= 0) {
-            arena_reset(&scratch);
-            const Prices prices = chunks_price(c->scenario, plan, workload, &scratch);
-            c->uniform_bound_s[s] = estimate_lower_bound_s(c->scenario, plan, workload, &prices);
-        }
-        order[s] = (Bounded){c->uniform_bound_s[s], s};
-    }
-    arena_free(&scratch);
-}
-
-// The best strategy throughout, priced in the order of the bounds until the next is above it.
-static void uniforms_price(Chooser *c) {
-    const int num = c->menu->num_strategies;
-    Arena scratch = {0};
-    c->uniform_bytes = ARENA_ARRAY(c->arena, num, double);
-    c->uniform_bound_s = ARENA_ARRAY(c->arena, num, double);
-    Bounded *order = ARENA_ARRAY(c->arena, num, Bounded);
-    uniforms_bound(c, order);
-    qsort(order, (size_t)num, sizeof *order, compare_bounded);
-    c->uniform = -1;
-    c->uniform_s = INFINITY;
-    for (int i = 0; i < num && order[i].bound_s < c->uniform_s; i++) {
-        const int s = order[i].strategy;
-        Estimate estimate;
-        arena_reset(&scratch);
-        if (estimate_plan(c->scenario, &c->menu->plans[s], &scratch, &estimate, NULL).code !=
-                STATUS_OK ||
-            estimate.step_time_s >= c->uniform_s)
-            continue;
-        c->uniform_s = estimate.step_time_s;
-        c->uniform_estimate = estimate;
-        c->uniform = s;
-    }
-    arena_free(&scratch);
-}
-
-static bool is_of_pair(const LayerMenu *menu, int strategy, int layout, int zero_stage) {
-    return menu->layout[strategy] == layout && menu->plans[strategy].zero_stage == zero_stage;
-}
-
-// The strategy of a layout and ZeRO stage that is the fastest throughout by its bound; where none
-// fits, the leanest; -1 where there is none.
-static int pair_best(const Chooser *c, int layout, int zero_stage) {
-    int best = -1;
-    for (int s = 0; s < c->menu->num_strategies; s++) {
-        if (!is_of_pair(c->menu, s, layout, zero_stage)) continue;
-        if (best < 0 || c->uniform_bound_s[s] < c->uniform_bound_s[best] ||
-            (isinf(c->uniform_bound_s[s]) && isinf(c->uniform_bound_s[best]) &&
-             c->uniform_bytes[s] < c->uniform_bytes[best]))
-            best = s;
-    }
-    return best;
-}
-
-// The bases that are tried: the best strategies of the best pairs of layout and ZeRO stage. What
-// layers do hardly depends on the base's recomputation.
-static int bases_pick(const Chooser *c, int *bases) {
-    enum { NUM_STAGES = 4 };
-    const int num = c->menu->num_layouts;
-    Arena scratch = {0};
-    Bounded *order = ARENA_ARRAY(&scratch, num * NUM_STAGES, Bounded);
-    int num_pairs = 0, num_bases = 0;
-    for (int layout = 0; layout < num; layout++)
-        for (int stage = 0; stage < NUM_STAGES; stage++) {
-            const int s = pair_best(c, layout, stage);
-            if (s < 0) continue;
-            Bounded *pair = &order[num_pairs++];
-            *pair = (Bounded){c->uniform_bound_s[s], s};
-            // Without one that fits the leanest come first, behind those that do.
-            if (isinf(pair->bound_s)) pair->bound_s = 1e30 * c->uniform_bytes[s];
-            if (c->uniform >= 0 && is_of_pair(c->menu, c->uniform, layout, stage))
-                *pair = (Bounded){0, c->uniform};
-        }
-    qsort(order, (size_t)num_pairs, sizeof *order, compare_bounded);
-    while (num_bases < num_pairs && num_bases < MAX_BASES) {
-        bases[num_bases] = order[num_bases].strategy;
-        num_bases++;
-    }
-    arena_free(&scratch);
-    return num_bases;
-}
 
 // --- The step
 
@@ -380,8 +272,9 @@ static void choice_set(const Chooser *c, const Found *found, LayerChoice *out) {
     for (int l = 0; l < num_layers; l++) layers[l] = menu->plans[found->strategy[l]];
     *out = (LayerChoice){.base = menu->plans[found->base],
                          .layers = layers,
-                         .uniform = menu->plans[c->uniform >= 0 ? c->uniform : found->base],
-                         .uniform_step_s = c->uniform_s,
+                         .uniform =
+                             menu->plans[c->uniforms.best >= 0 ? c->uniforms.best : found->base],
+                         .uniform_step_s = c->uniforms.estimate.step_time_s,
                          .plan = found->plan,
                          .estimate = found->estimate,
                          .optimal = found->optimal,
@@ -395,9 +288,10 @@ static void choice_set(const Chooser *c, const Found *found, LayerChoice *out) {
 // The best strategy throughout.
 static Found uniform_found(const Chooser *c) {
     const int num_layers = c->scenario->model.num_layers;
-    Found found = {.base = c->uniform, .optimal = true, .predicted_s = c->uniform_s};
-    found.plan = c->menu->plans[c->uniform];
-    found.estimate = c->uniform_estimate;
+    Found found = {
+        .base = c->uniforms.best, .optimal = true, .predicted_s = c->uniforms.estimate.step_time_s};
+    found.plan = c->menu->plans[c->uniforms.best];
+    found.estimate = c->uniforms.estimate;
     found.strategy = ARENA_ARRAY(c->arena, num_layers, int);
     for (int l = 0; l < num_layers; l++) found.strategy[l] = found.base;
     return found;
@@ -408,13 +302,13 @@ bool layer_choose(const Scenario *scenario, const Plan *plans, int num_plans, do
     Arena menu_arena = {0};
     const LayerMenu menu = layer_menu(scenario, plans, num_plans, &menu_arena);
     Chooser c = {.scenario = scenario, .menu = &menu, .arena = arena};
-    uniforms_price(&c);
+    c.uniforms = layer_uniforms(scenario, &menu, arena);
     Found best = {.estimate.step_time_s = INFINITY};
-    if (c.uniform >= 0) best = uniform_found(&c);
+    if (c.uniforms.best >= 0) best = uniform_found(&c);
     int64_t num_states = 0;
     bool optimal = true;
     int bases[MAX_BASES];
-    const int num_bases = bases_pick(&c, bases);
+    const int num_bases = layer_bases(&menu, &c.uniforms, MAX_BASES, bases);
     for (int i = 0; i < num_bases; i++) {
         Found found;
         if (!base_solve(&c, bases[i], fmin(best.estimate.step_time_s, limit_s), &found)) continue;
