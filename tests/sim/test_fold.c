@@ -1,3 +1,4 @@
+#include "plan/layer_plans.h"
 #include "sim/fold.h"
 #include "tests/sim/sim_case.h"
 #include "tests/support.h"
@@ -44,6 +45,28 @@ static void even_tensor_parallel_ranks_fold(void) {
     CU_ASSERT_EQUAL(folding.num_folded, 1);
     CU_ASSERT_EQUAL(folding.period, 16);
     CU_ASSERT_STRING_EQUAL(folding.reason, "asked for");
+    arena_free(&arena);
+}
+
+// Where some layers are of tp 2, ranks that tp 4 joins do not all do the same; where they differ in
+// ZeRO stage alone, they do.
+static void ranks_fold_where_layers_lie_alike(void) {
+    Arena arena = {0};
+    Scenario scenario = {.cluster = sim_cluster(2)};
+    Program program = {
+        .num_ranks = 1, .multiplicity = 16, .collectives = &REDUCE, .num_collectives = 1};
+    Folding folding;
+    for (int tp = 2; tp <= 4; tp += 2) {
+        Plan plan = plan_of(4), own[2] = {plan, plan_of(tp)};
+        own[1].zero_stage = 3;
+        plan_set_layers(&plan, own, 2, &arena);
+        CU_ASSERT_PTR_NOT_NULL(plan.layers);
+        const Status status = folding_choose(FOLD_TP, &scenario, &plan, &program, &arena, &folding);
+        if (tp == 4) CU_ASSERT(status.code == STATUS_OK && folding.num_folded == 4);
+        if (tp == 2)
+            ASSERT_REFUSED(status, "--fold tp is not possible: layers differ in the ranks that "
+                                   "share their activations");
+    }
     arena_free(&arena);
 }
 
@@ -188,6 +211,7 @@ static void an_uneven_network_does_not_fold(void) {
 
 CU_TestInfo fold_tests[] = {
     {"even_tensor_parallel_ranks_fold", even_tensor_parallel_ranks_fold},
+    {"ranks_fold_where_layers_lie_alike", ranks_fold_where_layers_lie_alike},
     {"replicas_in_lockstep_fold", replicas_in_lockstep_fold},
     {"replicas_out_of_lockstep_do_not", replicas_out_of_lockstep_do_not},
     {"groups_across_them_do_not", groups_across_them_do_not},

@@ -1,5 +1,7 @@
 #include "sim/meeting.h"
 
+#include "plan/layer_plans.h"
+
 #include <CUnit/CUnit.h>
 
 enum { NUM_REPLICAS = 8 };
@@ -52,6 +54,28 @@ static void shards_meet_in_their_group(void) {
     assert_firsts(&plan, (int[]){0, 0, 0, 0, 4, 4, 4, 4});
 }
 
+// One layer of tp 2 and one of tp 4, or of ZeRO 3, beside others of tp 2: all of the larger groups
+// meet, and the neighbours among which activations change are as many.
+static void so_do_those_of_any_layer(void) {
+    Arena arena = {0};
+    Plan plan = plan_of(2, 1, 1, 1);
+    Plan own[2] = {plan, plan_of(4, 1, 1, 1)};
+    plan_set_layers(&plan, own, 2, &arena);
+    assert_firsts(&plan, (int[]){0, 0, 0, 0, 4, 4, 4, 4});
+    // tp 2 here, cp 4 there: 4 neighbours hold the same sequences either way.
+    plan = plan_of(2, 1, 1, 1);
+    own[0] = plan;
+    own[1] = plan_of(1, 4, 1, 1);
+    plan_set_layers(&plan, own, 2, &arena);
+    assert_firsts(&plan, (int[]){0, 0, 0, 0, 4, 4, 4, 4});
+    plan = plan_of(2, 1, 1, 1);
+    own[0] = plan;
+    own[1] = plan_of(2, 1, 1, 3);
+    plan_set_layers(&plan, own, 2, &arena);
+    assert_firsts(&plan, (int[]){0, 0, 0, 0, 0, 0, 0, 0});
+    arena_free(&arena);
+}
+
 // Every second of 8 replicas is the same: tp 2 joins the two, nothing does with tp 1 and ZeRO 1.
 static void replicas_that_are_one_meet_as_one(void) {
     Arena arena = {0};
@@ -68,6 +92,7 @@ CU_TestInfo meeting_tests[] = {
     {"data_parallel_replicas_run_apart", data_parallel_replicas_run_apart},
     {"tensor_and_context_parallel_ones_meet", tensor_and_context_parallel_ones_meet},
     {"so_do_experts_and_shards", so_do_experts_and_shards},
+    {"so_do_those_of_any_layer", so_do_those_of_any_layer},
     {"shards_meet_in_their_group", shards_meet_in_their_group},
     {"replicas_that_are_one_meet_as_one", replicas_that_are_one_meet_as_one},
     CU_TEST_INFO_NULL,
