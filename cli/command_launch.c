@@ -17,7 +17,10 @@ enum { KEY_FOR = KEY_LONG, KEY_SCHEDULER, KEY_DRY_RUN, KEY_FORCE };
 
 static const struct argp_option OPTIONS[] = {
     {"for", KEY_FOR, "STACK", 0,
-     "software that shall run it: megatron (default), torchtitan, deepspeed, runtime", 0},
+     "software that shall run it: megatron (default), torchtitan, deepspeed, nemo (Megatron "
+     "Bridge), "
+     "runtime",
+     0},
     {"scheduler", KEY_SCHEDULER, "NAME", 0,
      "what starts it: torchrun (default), slurm, mpirun, k8s", 0},
     {"output", 'o', "DIR", 0, "folder for the files (default: the current one)", 0},

@@ -11,7 +11,7 @@ static const FlagRow *row_find(const FlagRow *rows, const char *flag) {
     return NULL;
 }
 
-void flag_raw(FlagList *list, const char *flag, const char *value) {
+static void flag_add(FlagList *list, const char *flag, const char *value, const char *plain) {
     const FlagRow *row = row_find(list->rows, flag);
     assert(row && (row->value != NULL) == (value != NULL));
     if (list->num_flags == list->capacity) {
@@ -21,23 +21,31 @@ void flag_raw(FlagList *list, const char *flag, const char *value) {
         list->flags = flags;
         list->capacity = capacity;
     }
-    list->flags[list->num_flags++] = (Flag){.row = row, .value = value};
+    list->flags[list->num_flags++] = (Flag){.row = row, .value = value, .plain = plain};
+}
+
+void flag_raw(FlagList *list, const char *flag, const char *value) {
+    flag_add(list, flag, value, NULL);
+}
+
+void flag_words(FlagList *list, const char *flag, const char *words) {
+    flag_add(list, flag, words, words);
 }
 
 void flag_switch(FlagList *list, const char *flag) {
-    flag_raw(list, flag, NULL);
+    flag_add(list, flag, NULL, NULL);
 }
 
 void flag_int(FlagList *list, const char *flag, long long value) {
-    flag_raw(list, flag, arena_printf(list->arena, "%lld", value));
+    flag_words(list, flag, arena_printf(list->arena, "%lld", value));
 }
 
 void flag_number(FlagList *list, const char *flag, double value) {
-    flag_raw(list, flag, arena_printf(list->arena, "%.10g", value));
+    flag_words(list, flag, arena_printf(list->arena, "%.10g", value));
 }
 
 void flag_text(FlagList *list, const char *flag, const char *value) {
-    flag_raw(list, flag, shell_quote(value, list->arena));
+    flag_add(list, flag, shell_quote(value, list->arena), arena_strdup(list->arena, value));
 }
 
 const char *shell_quote(const char *text, Arena *arena) {

@@ -14,6 +14,7 @@ typedef struct {
 typedef struct {
     const FlagRow *row;
     const char *value; // ready for the shell; NULL for a switch
+    const char *plain; // as the program gets it; NULL for a switch and where the shell makes it
 } Flag;
 
 typedef struct {
@@ -27,8 +28,9 @@ typedef struct {
 void flag_switch(FlagList *list, const char *flag);
 void flag_int(FlagList *list, const char *flag, long long value);
 void flag_number(FlagList *list, const char *flag, double value);
-void flag_text(FlagList *list, const char *flag, const char *value); // quoted for the shell
-void flag_raw(FlagList *list, const char *flag, const char *value);  // already for the shell
+void flag_text(FlagList *list, const char *flag, const char *value);  // quoted for the shell
+void flag_words(FlagList *list, const char *flag, const char *words); // words in no need of quotes
+void flag_raw(FlagList *list, const char *flag, const char *value);   // the shell makes the value
 
 // text as one word of a POSIX shell; unchanged where nothing in it needs quotes.
 const char *shell_quote(const char *text, Arena *arena);

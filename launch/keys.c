@@ -42,7 +42,9 @@ void key_int(KeyList *list, const char *section, const char *key, long long valu
 
 void key_float(KeyList *list, const char *section, const char *key, double value) {
     const char *text = arena_printf(list->arena, "%.10g", value);
-    if (!text[strcspn(text, ".e")]) text = arena_printf(list->arena, "%s.0", text);
+    const size_t digits = strcspn(text, "e"); // YAML 1.1 takes 1e-06 for a text
+    if (!memchr(text, '.', digits))
+        text = arena_printf(list->arena, "%.*s.0%s", (int)digits, text, text + digits);
     const KeyRow *row = key_add(list, section, key, KEY_FLOAT, text);
     assert(!row->legal || value >= strtod(row->legal, NULL));
     (void)row;
@@ -88,6 +90,11 @@ static const char *value_of(const KeyList *list, const KeyRow *row) {
     return NULL;
 }
 
+bool key_is_set(const KeyList *list, const char *section, const char *key) {
+    const KeyRow *row = row_find(list->rows, section, key);
+    return row && value_of(list, row) != NULL;
+}
+
 void keys_write_toml(Script *script, const KeyList *list) {
     const char *section = "";
     for (const KeyRow *row = list->rows; row->key; row++) {
@@ -120,16 +127,13 @@ void keys_write_json(Script *script, const KeyList *list) {
     script_add(script, "%s\n}\n", section[0] ? "\n  }" : "");
 }
 
-static const char *python_spelling(const KeyRow *row, const char *value) {
-    if (row->kind != KEY_BOOL) return value;
-    return strcmp(value, "true") == 0 ? "True" : "False";
-}
-
-void keys_write_python(Script *script, const KeyList *list, const char *before) {
+void keys_write_yaml(Script *script, const KeyList *list) {
+    const char *section = "";
     for (const KeyRow *row = list->rows; row->key; row++) {
         const char *value = value_of(list, row);
         if (!value) continue;
-        script_add(script, "%s%s.%s = %s\n", before, row->section, row->key,
-                   python_spelling(row, value));
+        if (strcmp(section, row->section) != 0) script_add(script, "%s:\n", row->section);
+        section = row->section;
+        script_add(script, "  %s: %s\n", row->key, value);
     }
 }

@@ -1,4 +1,4 @@
-// launch/keys.h - a configuration file in the making: sections of keys, as TOML, JSON or Python.
+// launch/keys.h - a configuration file in the making: sections of keys, as TOML, JSON or YAML.
 #pragma once
 
 #include "base/arena.h"
@@ -22,7 +22,7 @@ typedef struct {
     const char *value; // as JSON spells it
 } KeyValue;
 
-enum { KEYS_MAX = 80 };
+enum { KEYS_MAX = 112 };
 
 typedef struct {
     Arena *arena;
@@ -38,11 +38,13 @@ void key_float(KeyList *list, const char *section, const char *key, double value
 void key_text(KeyList *list, const char *section, const char *key, const char *value);
 void key_list(KeyList *list, const char *section, const char *key, const char *json); // an array
 
-// text between double quotes, with the escapes that JSON, TOML and Python share.
+// Whether the key has a value by now.
+bool key_is_set(const KeyList *list, const char *section, const char *key);
+
+// text between double quotes, with the escapes that JSON, TOML and YAML share.
 const char *key_quote(const char *text, Arena *arena);
 
 // The lists as a document: keys of one section stand together, in the order of the rows.
 void keys_write_toml(Script *script, const KeyList *list);
 void keys_write_json(Script *script, const KeyList *list);
-// "SECTION.KEY = VALUE" lines of Python, each after `before`.
-void keys_write_python(Script *script, const KeyList *list, const char *before);
+void keys_write_yaml(Script *script, const KeyList *list);

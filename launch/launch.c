@@ -14,9 +14,8 @@ const char *const LAUNCH_SCHEDULER_NAMES[NUM_LAUNCH_SCHEDULERS + 1] = {"torchrun
                                                                        "mpirun", "k8s", NULL};
 
 static const TaskMake TARGETS[NUM_LAUNCH_TARGETS] = {
-    [LAUNCH_MEGATRON] = megatron_task,
-    [LAUNCH_TORCHTITAN] = titan_task,
-    [LAUNCH_DEEPSPEED] = deepspeed_task,
+    [LAUNCH_MEGATRON] = megatron_task,   [LAUNCH_TORCHTITAN] = titan_task,
+    [LAUNCH_DEEPSPEED] = deepspeed_task, [LAUNCH_NEMO] = nemo_task,
     [LAUNCH_RUNTIME] = runtime_task,
 };
 
@@ -49,9 +48,6 @@ static Status scheduler_check(const Job *job, LaunchScheduler scheduler) {
 
 Status launch_make(const Scenario *scenario, const Plan *plan, LaunchTarget target,
                    LaunchScheduler scheduler, Arena *arena, LaunchFiles *out) {
-    if (!TARGETS[target])
-        return status_error(STATUS_INVALID, "meshwright: launch --for %s is not supported yet",
-                            LAUNCH_TARGET_NAMES[target]);
     TRY(scenario_refuse_unlike_groups(scenario, "launch"));
     TRY(plan_refuse_layers(scenario, plan,
                            arena_printf(arena, "a launch for %s", LAUNCH_TARGET_NAMES[target])));

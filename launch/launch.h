@@ -47,8 +47,7 @@ typedef struct {
 
 // Writes the files in memory.
 //   returns  STATUS_INVALID: "FILE: parallel.zero_stage: ..." for what the target cannot express,
-//            "... is not supported yet" for a target without a writer, a sentence for a scheduler
-//            that cannot start the target
+//            a sentence for a scheduler that cannot start the target
 Status launch_make(const Scenario *scenario, const Plan *plan, LaunchTarget target,
                    LaunchScheduler scheduler, Arena *arena, LaunchFiles *out);
 

@@ -158,7 +158,7 @@ static Status selective_flags(const Scenario *scenario, const Plan *plan, FlagLi
             names = arena_printf(flags->arena, "%s%s%s", names, names[0] ? " " : "",
                                  RECOMPUTE_MODULE_NAMES[m]);
     flag_text(flags, "--recompute-granularity", "selective");
-    flag_raw(flags, "--recompute-modules", names);
+    flag_words(flags, "--recompute-modules", names);
     return status_ok();
 }
 

@@ -44,6 +44,7 @@ typedef Status (*TaskMake)(const Scenario *scenario, const Plan *plan, Arena *ar
 Status megatron_task(const Scenario *scenario, const Plan *plan, Arena *arena, LaunchTask *out);
 Status titan_task(const Scenario *scenario, const Plan *plan, Arena *arena, LaunchTask *out);
 Status deepspeed_task(const Scenario *scenario, const Plan *plan, Arena *arena, LaunchTask *out);
+Status nemo_task(const Scenario *scenario, const Plan *plan, Arena *arena, LaunchTask *out);
 Status runtime_task(const Scenario *scenario, const Plan *plan, Arena *arena, LaunchTask *out);
 
 void task_add_variable(LaunchTask *task, const char *name, const char *value, const char *why);

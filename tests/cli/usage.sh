@@ -77,7 +77,8 @@ refuses 'meshwright: --fold: "half" is unknown; expected auto, none, tp or full'
 refuses 'meshwright: --repetitions: "0" is not a whole number from 1 to 1000000' \
     simulate job.json --repetitions 0
 refuses 'meshwright: simulate: --operators needs --trace FILE' simulate job.json --operators
-refuses 'meshwright: launch --for nemo is not supported yet' launch job.json --for nemo
+refuses 'meshwright: --for: "neemo" is unknown; expected megatron, torchtitan, deepspeed, nemo or runtime' \
+    launch job.json --for neemo
 refuses 'meshwright: unknown model "llama-3.1-71b"; the nearest is llama-3.1-70b' \
     models llama-3.1-71b
 refuses 'meshwright: unknown cluster "dgx-h10"; the nearest is dgx-h100' clusters dgx-h10
