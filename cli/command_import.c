@@ -15,19 +15,32 @@ typedef struct {
     bool search;
 } ImportCommand;
 
-enum { KEY_FROM = KEY_LONG, KEY_CLUSTER, KEY_VOCAB, KEY_SEARCH };
+enum { KEY_FROM = KEY_LONG, KEY_CLUSTER, KEY_VOCAB, KEY_SET, KEY_SEARCH };
 
 static const struct argp_option OPTIONS[] = {
     {"from", KEY_FROM, "STACK", 0, "what the file is for: megatron or torchtitan", 0},
     {"cluster", KEY_CLUSTER, "NAME:NODES", 0,
      "machines that it runs on; NODES may be left out where the file says them", 0},
     {"vocab-size", KEY_VOCAB, "N", 0, "tokens of the vocabulary, where the file does not say", 0},
+    {"set", KEY_SET, "NAME=VALUE", 0,
+     "a variable of the environment that a script asks for; may be given again", 0},
     {"search", KEY_SEARCH, NULL, 0,
      "leave `parallel` out, for plan to search, and print how to compare", 0},
     {"output", 'o', "FILE", 0, "where to write the scenario (default: standard output)", 0},
     OPTION_JSON,
     {0},
 };
+
+static error_t parse_setting(struct argp_state *state, char *arg, ImportOptions *import) {
+    char *equals = strchr(arg, '=');
+    if (!equals || equals == arg)
+        return parse_refuse(state, "--set: \"%.60s\" is not NAME=VALUE", arg);
+    if (import->num_settings == IMPORT_MAX_SETTINGS)
+        return parse_refuse(state, "--set: at most %d are possible", IMPORT_MAX_SETTINGS);
+    *equals = '\0';
+    import->settings[import->num_settings++] = (Setting){arg, equals + 1};
+    return 0;
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
     ImportCommand *options = state->input;
@@ -39,6 +52,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return 0;
     case KEY_VOCAB:
         return parse_int(state, "vocab-size", arg, 1, 1 << 26, &options->import.vocab_size);
+    case KEY_SET:
+        return parse_setting(state, arg, &options->import);
     case KEY_SEARCH:
         options->search = true;
         return 0;
@@ -59,6 +74,7 @@ static const struct argp ARGP = {
         "by name; what it prices otherwise than the file says, or does not know, is said.\v"
         "Examples:\n"
         "  meshwright import --from megatron train.sh --cluster dgx-h100:16\n"
+        "  meshwright import --from megatron train.sh --cluster dgx-h100:2 --set TP=4\n"
         "  meshwright import --from torchtitan llama3_8b.toml --cluster dgx-h100:8\n"
         "  meshwright import --from megatron train.sh --cluster dgx-h100:16 \\\n"
         "      --search -o job2.json\n\n"

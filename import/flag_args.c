@@ -1,5 +1,6 @@
 #include "import/flag_args.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -49,6 +50,31 @@ bool args_has(FlagArgs *args, const char *name) {
     return arg_find(args, name) != NULL;
 }
 
+// A variable in the text that only some runs of the script set; NULL: none.
+static const Undecided *undecided_in(const FlagArgs *args, const char *text) {
+    for (int i = 0; i < args->out->num_undecided; i++) {
+        const Undecided *hidden = &args->out->undecided[i];
+        const size_t length = strlen(hidden->name);
+        for (const char *at = strstr(text, hidden->name); at; at = strstr(at + 1, hidden->name)) {
+            bool begins = at == text || (!isalnum((unsigned char)at[-1]) && at[-1] != '_');
+            if (begins && !isalnum((unsigned char)at[length]) && at[length] != '_') return hidden;
+        }
+    }
+    return NULL;
+}
+
+static Status unknown_refuse(const FlagArgs *args, const char *name, const char *text) {
+    const Undecided *hidden = undecided_in(args, text);
+    if (hidden)
+        return import_refuse(args->out, name,
+                             "%.60s depends on line %d, which the file does not decide; give --set "
+                             "NAME=VALUE for what that line asks",
+                             text, hidden->line);
+    return import_refuse(args->out, name,
+                         "%.60s is not set in the file; expected a value, or a line that sets it",
+                         text);
+}
+
 Status args_text(FlagArgs *args, const char *name, const char *absent, const char **value) {
     const FlagArg *arg = arg_find(args, name);
     *value = absent;
@@ -57,11 +83,7 @@ Status args_text(FlagArgs *args, const char *name, const char *absent, const cha
     for (int i = 1; i < arg->num_values; i++)
         text = arena_printf(args->out->arena, "%s %s", text, arg->values[i]);
     if (arg->num_values == 0) return import_refuse(args->out, name, "a value is missing");
-    if (strpbrk(text, "$`"))
-        return import_refuse(args->out, name,
-                             "%.60s is not set in the file; expected a value, or a line that sets "
-                             "it",
-                             text);
+    if (strpbrk(text, "$`")) return unknown_refuse(args, name, text);
     *value = text;
     return status_ok();
 }

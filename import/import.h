@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "import/shell_words.h"
 
 #include <cjson/cJSON.h>
 
@@ -14,10 +15,14 @@ typedef enum { IMPORT_MEGATRON, IMPORT_TORCHTITAN, NUM_IMPORT_SOURCES } ImportSo
 
 extern const char *const IMPORT_SOURCE_NAMES[NUM_IMPORT_SOURCES + 1]; // ends with NULL
 
+enum { IMPORT_MAX_SETTINGS = 32 };
+
 // What a file does not say.
 typedef struct {
     const char *cluster; // "NAME:NODES", or "NAME" where the file says how many nodes
     int vocab_size;      // 0: as the file says
+    Setting settings[IMPORT_MAX_SETTINGS]; // the environment of a script
+    int num_settings;
 } ImportOptions;
 
 enum { IMPORT_MAX_NOTES = 64 };
@@ -28,6 +33,8 @@ typedef struct {
     cJSON *scenario;                     // lives as long as the arena
     const char *notes[IMPORT_MAX_NOTES]; // sentences: what was left out or is priced otherwise
     int num_notes;
+    const Undecided *undecided; // [num_undecided] variables of a script
+    int num_undecided;
 } Imported;
 
 // Reads a file ("-" is standard input). The scenario has a complete `parallel`, without what

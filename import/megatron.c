@@ -47,11 +47,11 @@ static int nodes_of(const ShellCommand *command, Imported *out) {
 static void notes_of_file(const ShellCommand *command, FlagArgs *args) {
     if (command->num_skipped > 0)
         import_note(args->out,
-                    "%d block%s of if, for, while, case or a function, the first at line %d, %s "
-                    "not followed: what %s set is unknown.",
+                    "%d block%s of if, for, while or case, the first at line %d, %s not followed, "
+                    "for the file does not decide %s; --set NAME=VALUE may.",
                     command->num_skipped, command->num_skipped > 1 ? "s" : "",
                     command->first_skipped, command->num_skipped > 1 ? "were" : "was",
-                    command->num_skipped > 1 ? "they" : "it");
+                    command->num_skipped > 1 ? "them" : "it");
     args_use(args, MEGATRON_OWN_FLAGS);
     const char *unused = args_unused(args);
     if (unused[0])
@@ -60,7 +60,17 @@ static void notes_of_file(const ShellCommand *command, FlagArgs *args) {
 }
 
 Status import_megatron(const char *text, const ImportOptions *options, Imported *out) {
-    ShellCommand command = shell_command(text, "pretrain", out->arena);
+    ShellCommand command =
+        shell_command(text, "pretrain", options->settings, options->num_settings, out->arena);
+    Undecided *undecided = ARENA_ARRAY(out->arena, MAX_UNDECIDED, Undecided);
+    memcpy(undecided, command.undecided, sizeof command.undecided);
+    out->undecided = undecided;
+    out->num_undecided = command.num_undecided;
+    if (!command.found && command.hidden > 0)
+        return import_refuse(out, "",
+                             "line %d runs pretrain_gpt.py under a condition that the file does "
+                             "not decide; give --set NAME=VALUE for what it asks",
+                             command.hidden);
     if (!command.found)
         return import_refuse(out, "", "has no command of pretrain_gpt.py, nor one of flags alone");
     MegatronRead read = {

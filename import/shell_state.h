@@ -1,25 +1,54 @@
-// import/shell_state.h - what shell_words.c (expansions) and shell_script.c (commands) share.
+// import/shell_state.h - what shell_words.c (expansions), shell_test.c (conditions), shell_blocks.c
+// (which commands run) and shell_script.c (commands) share.
 #pragma once
 
 #include "import/shell_words.h"
 
 #include <stddef.h>
 
+// Whether something holds, or a command runs.
+typedef enum { TRUTH_NO, TRUTH_YES, TRUTH_UNKNOWN } Truth;
+
 typedef struct {
     const char *name;
     WordList words; // one, where it is no array
 } Variable;
 
-enum { MAX_VARIABLES = 400, MAX_NESTED = 8 };
+typedef struct {
+    const char *name, *body; // body: behind its "{"
+    int line;
+} Function;
+
+typedef enum { BLOCK_IF, BLOCK_LOOP, BLOCK_CASE, BLOCK_GROUP } BlockKind;
+
+typedef struct {
+    BlockKind kind;
+    int line;            // of the condition that decides
+    bool in_condition;   // up to "then" or "do"; of case: in a pattern
+    bool negated;        // until
+    Truth condition;     // as far as it was read
+    Truth taken;         // whether a branch before this one ran
+    Truth runs;          // whether this branch runs
+    const char *subject; // of case
+} Block;
+
+enum { MAX_VARIABLES = 400, MAX_NESTED = 8, MAX_BLOCKS = 40, MAX_FUNCTIONS = 40, MAX_CALLS = 200 };
 
 typedef struct {
     Arena *arena;
     const char *name; // in that of the program
     const char *at;
-    int line, depth;
+    int line;
     int nested, num_defaults; // scripts in words, words in ${NAME:-WORD}
+    int in_function, num_calls;
     Variable variables[MAX_VARIABLES];
     int num_variables;
+    Function functions[MAX_FUNCTIONS];
+    int num_functions;
+    Block blocks[MAX_BLOCKS];
+    int num_blocks, num_deeper; // deeper: blocks that found no place
+    bool brackets;              // between "[[" and "]]", behind && or ||
+    Truth chain;                // of && and ||: whether the next command runs
     ShellCommand out;
 } Shell;
 
@@ -27,6 +56,9 @@ void words_add(Arena *arena, WordList *list, const char *word);
 
 // The variable of a name; NULL where it is not set.
 Variable *variable_find(Shell *shell, const char *name);
+
+// The value of one that is no array; NULL where it is unknown. shell is a Shell.
+const char *variable_value(void *shell, const char *name);
 
 // Letters of the name at text; 0 where there is none.
 size_t name_length(const char *text);
@@ -41,3 +73,35 @@ bool word_ends(char c);
 
 // One word at shell->at, which may become none or several.
 void word_read(Shell *shell, WordList *out);
+
+// Whether the words are a test ("[ ... ]", "test", "true"), and what it says. A part of "[[ a && b
+// ]]" counts as one.
+bool test_is(const WordList *words);
+Truth test_value(const WordList *words);
+
+// The same of "((SUM OPERATOR SUM))"; text is what stands between the brackets.
+Truth sum_test_value(Shell *shell, const char *text);
+
+Truth truth_not(Truth a);
+Truth truth_and(Truth a, Truth b);
+
+// Whether the command that is read now runs: as all blocks around it and the chain before it let
+// it.
+Truth shell_runs(const Shell *shell);
+
+// Keywords of blocks at the start of a command, and commands of a condition. True where the words
+// are such and nothing to run.
+bool blocks_follow(Shell *shell, const WordList *words, int line);
+
+// What the value of a condition's command, or of "((...))", does to the block that asks for it.
+bool block_asks(const Shell *shell);
+void block_answer(Shell *shell, Truth value);
+
+// Patterns of the innermost case. True where the words are such.
+bool case_follow(Shell *shell, const WordList *words);
+
+// At the ";;" that ends a branch of it.
+void case_next(Shell *shell);
+
+// The line of the innermost condition that nothing decides.
+int undecided_line(const Shell *shell);

@@ -107,6 +107,7 @@ static void words_read(Shell *shell, const char *text, bool quoted, Piece *piece
 static void braces_add(Shell *shell, const char *inside, const char *whole, bool quoted,
                        Piece *piece, WordList *out) {
     size_t length = name_length(inside);
+    if (length == 0 && shell->in_function == 0) length = strspn(inside, "0123456789");
     const Variable *variable = variable_find(shell, text_part(shell, inside, length));
     const char *rest = inside + length;
     bool joined = strncmp(rest, "[*]", 3) == 0 && quoted;
@@ -124,8 +125,8 @@ static void braces_add(Shell *shell, const char *inside, const char *whole, bool
         piece_add(shell->arena, piece, whole, strlen(whole));
 }
 
-static const char *sum_value(void *context, const char *name) {
-    const Variable *variable = variable_find(context, name);
+const char *variable_value(void *shell, const char *name) {
+    const Variable *variable = variable_find(shell, name);
     return variable && variable->words.num_words == 1 ? variable->words.words[0] : NULL;
 }
 
@@ -134,7 +135,7 @@ static bool sum_add(Shell *shell, const char *at, const char *end, Piece *piece)
     long long value;
     if (end - at < 6 || end[-1] != ')' || end[-2] != ')') return false;
     const char *sum = text_part(shell, at + 3, (size_t)(end - at) - 5);
-    if (!shell_sum(sum, sum_value, shell, shell->arena, &value)) return false;
+    if (!shell_sum(sum, variable_value, shell, shell->arena, &value)) return false;
     const char *text = arena_printf(shell->arena, "%lld", value);
     piece_add(shell->arena, piece, text, strlen(text));
     return true;
@@ -156,6 +157,10 @@ static const char *dollar_add(Shell *shell, const char *at, bool quoted, Piece *
         }
     } else {
         size_t length = name_length(at + 1);
+        if (at[1] == '#' && shell->in_function == 0) {
+            piece_add(shell->arena, piece, "0", 1);
+            return at + 2;
+        }
         end = at + 1 + (length > 0 ? length : isdigit((unsigned char)at[1]) || at[1] == '@');
         const Variable *variable = variable_find(shell, text_part(shell, at + 1, length));
         if (length > 0 && variable) {

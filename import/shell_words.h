@@ -1,9 +1,11 @@
 // import/shell_words.h - the command of a training script, without running it.
 //
 // Understood of bash: quotes, comments, lines that go on, variables and arrays that the script sets
-// itself, ${NAME:-WORD}, $((sums)), here documents, and a command inside a quoted word (bash -c).
-// Not followed: if, for, while, case, functions, $(commands); what they would set is unknown, and
-// an unknown variable stays in the words as it was written ("$NAME").
+// itself or that are given, ${NAME:-WORD}, $((sums)), here documents, a command inside a quoted
+// word (bash -c), functions; if, while, case, && and || where what they test is known: comparisons
+// of texts and numbers. The script gets no arguments: $# is 0. Not followed: for, $(commands),
+// tests of files and of unknown variables. What is set there is unknown, and an unknown variable
+// stays in the words as it was written ("$NAME").
 #pragma once
 
 #include "base/arena.h"
@@ -15,14 +17,31 @@ typedef struct {
     int num_words, capacity;
 } WordList;
 
+// A variable that a block sets which may or may not run.
 typedef struct {
-    WordList words;    // of the command
-    int program;       // index of the word that names the program; -1: the words are flags alone
-    bool found;        // there is such a command
-    int num_skipped;   // blocks of if, for, ... that were not followed
+    const char *name;
+    int line; // of the block's condition
+} Undecided;
+
+enum { MAX_UNDECIDED = 32 };
+
+typedef struct {
+    WordList words;  // of the command
+    int program;     // index of the word that names the program; -1: the words are flags alone
+    bool found;      // there is such a command
+    int hidden;      // line of one that may or may not run, where none was found; 0: there is none
+    int num_skipped; // blocks of if, for, ... that were not followed
     int first_skipped; // line of the first
+    Undecided undecided[MAX_UNDECIDED];
+    int num_undecided;
 } ShellCommand;
+
+// A variable of the environment.
+typedef struct {
+    const char *name, *value;
+} Setting;
 
 // The last command with a word that ends in ".py" and has `name` in it; where there is none, the
 // first whose words begin with "--".
-ShellCommand shell_command(const char *text, const char *name, Arena *arena);
+ShellCommand shell_command(const char *text, const char *name, const Setting *settings,
+                           int num_settings, Arena *arena);

@@ -47,7 +47,7 @@ refuses "$temp/mine.json: training.cross_entropy_fused: a fused loss is a compil
 cannot run this plan as priced; nearest: compile true" launch "$temp/mine.json" --for torchtitan
 
 cd "$temp"
-# What a script may look like: variables, arrays, sums, comments, bash -c, what is not followed.
+# What a script may look like: variables, arrays, sums, comments, bash -c, conditions.
 cat >script.sh <<'END'
 #!/bin/bash
 #SBATCH --nodes=2
@@ -72,7 +72,9 @@ DIST="--nproc_per_node $GPUS --nnodes $NODES"
 srun bash -c "torchrun $DIST pretrain_gpt.py ${ARGS[*]} --micro-batch-size=2 \
     --bf16 --global-batch-size 64 --attention-dropout 0 --hidden-dropout 0 2>&1" | tee log
 END
-answers 0 import --from megatron script.sh --cluster dgx-h100
+refuses "script.sh: --tensor-model-parallel-size: \$TP depends on line 5, which the file does not decide; give \
+--set NAME=VALUE for what that line asks" import --from megatron script.sh --cluster dgx-h100
+answers 0 import --from megatron script.sh --cluster dgx-h100 --set DEBUG=
 python3 - stdout <<'END'
 import json, sys
 scenario = json.load(open(sys.argv[1]))
@@ -82,12 +84,68 @@ assert [parallel[k] for k in ("tp", "pp", "dp", "micro_batch", "zero_stage")] ==
 assert [model[k] for k in ("num_hidden_layers", "hidden_size", "head_dim", "position")] == [8, 1024, 128, "rope"]
 assert scenario["training"]["global_batch"] == 64 and scenario["training"]["seq_len"] == 2048
 END
-grep -q 'script.sh: 1 block of if, .* the first at line 5, was not followed' stderr || fail "$(cat stderr)"
+if grep -q 'not followed' stderr; then fail "$(cat stderr)"; fi
 grep -q 'does not know what they change: --no-such-flag\.' stderr || fail "$(cat stderr)"
 [ ! -e config ] || fail "the script was executed"
 
+# A block that sets nothing of the plan is said, and followed where it is decided.
+sed 's/    TP=1/    LOG=1/' script.sh >harmless.sh
+answers 0 import --from megatron harmless.sh --cluster dgx-h100
+grep -q 'harmless.sh: 1 block of if, for, while or case, the first at line 5, was not followed' stderr ||
+    fail "$(cat stderr)"
+answers 0 import --from megatron script.sh --cluster dgx-h100 --set DEBUG=1
+grep -q '"tp":[[:space:]]*1,' stdout || fail "$(cat stdout)"
+cat >hidden.sh <<'END'
+if [ -z "$SLURM_JOB_ID" ]; then
+    exit 1
+else
+    torchrun pretrain_gpt.py --bf16
+fi
+END
+refuses "hidden.sh: line 4 runs pretrain_gpt.py under a condition that the file does not decide; give --set \
+NAME=VALUE for what it asks" import --from megatron hidden.sh --cluster dgx-h100:1
+refuses 'meshwright: --set: "=4" is not NAME=VALUE' import --from megatron script.sh --set =4
+
+# A script of many models, as they are written: functions, cases, defaults, arguments.
+cat >models.sh <<'END'
+#!/bin/bash
+MODEL=${MODEL:-8b} FP8=${FP8:-0}
+small() { LAYERS=8; HIDDEN=1024; HEADS=8; }
+case "$MODEL" in
+    8b) small; TP=2 ;;
+    70b)
+        LAYERS=16 HIDDEN=2048 HEADS=16
+        TP=${TP:-4} ;;
+    *) echo "unknown model $MODEL" >&2; exit 1 ;;
+esac
+while [ $# -gt 0 ]; do TP=$2; shift; done
+ARGS=(--num-layers $LAYERS --hidden-size $HIDDEN --num-attention-heads $HEADS --bf16)
+if [[ $FP8 == 1 && $HIDDEN -gt 1024 ]]; then
+    ARGS+=(--fp8-format hybrid --fp8-recipe tensorwise)
+else
+    [ "$FP8" = 1 ] && echo "too small for fp8"
+fi
+((TP > 1)) && ARGS+=(--sequence-parallel)
+torchrun --nnodes 1 pretrain_gpt.py "${ARGS[@]}" --tensor-model-parallel-size $TP --vocab-size 32000 \
+    --seq-length 2048 --max-position-embeddings 2048 --position-embedding-type rope \
+    --micro-batch-size 1 --global-batch-size 64
+END
+# model_of TP LAYERS PRECISION SEQUENCE_PARALLEL SETTINGS...
+model_of() {
+    expected="$1 $2 $3 $4"
+    shift 4
+    answers 0 import --from megatron models.sh --cluster dgx-h100 "$@"
+    got=$(python3 -c 'import json; s = json.load(open("stdout")); p = s["parallel"]
+print(p["tp"], s["model"]["num_hidden_layers"], s["training"]["precision"], p["sequence_parallel"])')
+    [ "$got" = "$expected" ] || fail "models.sh $*: $got, not $expected"
+}
+model_of 2 8 bf16 True
+model_of 2 8 bf16 True --set FP8=1
+model_of 4 16 fp8 True --set MODEL=70b --set FP8=1
+model_of 1 16 bf16 False --set MODEL=70b --set TP=1
+
 # What is wrong with my configuration? The search is free, and mine stands beside the best.
-answers 0 import --from megatron script.sh --cluster dgx-h100 --search -o job.json
+answers 0 import --from megatron script.sh --cluster dgx-h100 --set DEBUG= --search -o job.json
 grep -q '^meshwright plan job.json --compare tp=4,pp=2,' stdout || fail "$(cat stdout)"
 compare=$(sed 's/.*--compare //' stdout)
 answers 0 plan job.json --top 1 --compare "$compare"
@@ -135,10 +193,10 @@ deepseek_v3 16B, deepseek_v3 236B, deepseek_v3 671B" import --from torchtitan ba
 # The input is not written over.
 cp script.sh kept.sh
 refuses "script.sh: is the file script.sh; expected another file to write" \
-    import --from megatron script.sh --cluster dgx-h100 -o script.sh
+    import --from megatron script.sh --cluster dgx-h100 --set DEBUG= -o script.sh
 cmp script.sh kept.sh
 # A kept flag that somebody changed.
-answers 0 import --from megatron script.sh --cluster dgx-h100 -o mine.json
+answers 0 import --from megatron script.sh --cluster dgx-h100 --set DEBUG= -o mine.json
 sed 's/"--attention-dropout":[^,]*"0"/"--attention-dropout": "1; rm"/' mine.json >changed.json
 cmp -s mine.json changed.json && fail "no dropout in $(cat mine.json)"
 refuses "changed.json: provenance.imported.megatron.--attention-dropout: expected 0" launch changed.json

@@ -1,0 +1,177 @@
+// Which commands run: if, while, case, groups.
+#include "import/shell_state.h"
+
+#include <fnmatch.h>
+#include <string.h>
+
+static bool word_is(const char *word, const char *const *names) {
+    for (; *names; names++)
+        if (strcmp(word, *names) == 0) return true;
+    return false;
+}
+
+Truth shell_runs(const Shell *shell) {
+    Truth runs = shell->num_deeper > 0 ? TRUTH_UNKNOWN : shell->chain;
+    for (int i = 0; i < shell->num_blocks; i++) {
+        const Block *block = &shell->blocks[i];
+        runs = truth_and(runs, block->in_condition ? truth_not(block->taken) : block->runs);
+    }
+    return runs;
+}
+
+int undecided_line(const Shell *shell) {
+    for (int i = shell->num_blocks - 1; i >= 0; i--)
+        if (shell->blocks[i].runs == TRUTH_UNKNOWN) return shell->blocks[i].line;
+    return shell->line;
+}
+
+static void block_open(Shell *shell, BlockKind kind, Truth runs, int line) {
+    if (shell->num_blocks == MAX_BLOCKS) {
+        shell->num_deeper++;
+        return;
+    }
+    shell->blocks[shell->num_blocks++] = (Block){
+        .kind = kind, .line = line, .condition = TRUTH_YES, .taken = TRUTH_NO, .runs = runs};
+}
+
+static void block_close(Shell *shell) {
+    if (shell->num_deeper > 0)
+        shell->num_deeper--;
+    else if (shell->num_blocks > 0)
+        shell->num_blocks--;
+}
+
+// A block that nothing decides counts once, where all around it runs.
+static void skipped_count(Shell *shell, Block *block) {
+    Truth around = TRUTH_YES;
+    for (int i = 0; i < shell->num_blocks - 1; i++)
+        around = truth_and(around, shell->blocks[i].runs);
+    if (block->runs != TRUTH_UNKNOWN || block->taken == TRUTH_UNKNOWN || around != TRUTH_YES)
+        return;
+    if (shell->out.num_skipped++ == 0) shell->out.first_skipped = block->line;
+}
+
+// At "then" or "do": the condition is read, its branch begins.
+static void branch_begin(Shell *shell, Block *block) {
+    Truth value = block->negated ? truth_not(block->condition) : block->condition;
+    block->in_condition = false;
+    block->runs = truth_and(truth_not(block->taken), value);
+    // A loop that runs at all runs an unknown number of times.
+    if (block->kind == BLOCK_LOOP && block->runs != TRUTH_NO) block->runs = TRUTH_UNKNOWN;
+    skipped_count(shell, block);
+    if (block->runs == TRUTH_YES) block->taken = TRUTH_YES;
+    if (block->runs == TRUTH_UNKNOWN) block->taken = TRUTH_UNKNOWN;
+}
+
+bool block_asks(const Shell *shell) {
+    return shell->num_deeper == 0 && shell->num_blocks > 0 &&
+           shell->blocks[shell->num_blocks - 1].in_condition &&
+           shell->blocks[shell->num_blocks - 1].kind != BLOCK_CASE;
+}
+
+void block_answer(Shell *shell, Truth value) {
+    Block *block = &shell->blocks[shell->num_blocks - 1];
+    bool other = shell->chain == TRUTH_NO; // behind "a &&" where a does not hold: not asked
+    block->condition = other ? block->condition : value;
+    if (shell->chain == TRUTH_UNKNOWN) block->condition = TRUTH_UNKNOWN;
+}
+
+static void loop_open(Shell *shell, const char *word, int line) {
+    bool counted = strcmp(word, "for") == 0 || strcmp(word, "select") == 0;
+    block_open(shell, BLOCK_LOOP, TRUTH_UNKNOWN, line);
+    if (shell->num_deeper > 0) return;
+    Block *block = &shell->blocks[shell->num_blocks - 1];
+    block->negated = strcmp(word, "until") == 0;
+    block->condition = counted ? TRUTH_UNKNOWN : TRUTH_YES;
+    block->in_condition = !counted;
+    if (counted) branch_begin(shell, block);
+}
+
+// A pattern of the innermost case, and whether the subject matches it.
+static void pattern_add(Block *block, const char *pattern) {
+    Truth value = strpbrk(pattern, "$`")                     ? TRUTH_UNKNOWN
+                  : fnmatch(pattern, block->subject, 0) == 0 ? TRUTH_YES
+                                                             : TRUTH_NO;
+    if (strpbrk(block->subject, "$`") && strcmp(pattern, "*") != 0) value = TRUTH_UNKNOWN;
+    block->condition = truth_not(truth_and(truth_not(block->condition), truth_not(value))); // or
+}
+
+static void patterns_add(Shell *shell, Block *block, const WordList *words, int first) {
+    for (int i = first; i < words->num_words; i++) pattern_add(block, words->words[i]);
+    if (*shell->at != ')') return;
+    block->in_condition = false;
+    branch_begin(shell, block);
+}
+
+static void case_open(Shell *shell, const WordList *words, int line) {
+    block_open(shell, BLOCK_CASE, TRUTH_NO, line);
+    if (shell->num_deeper > 0) return;
+    Block *block = &shell->blocks[shell->num_blocks - 1];
+    block->subject = words->num_words > 1 ? words->words[1] : "$";
+    block->in_condition = true;
+    block->condition = TRUTH_NO;
+    if (words->num_words > 3) patterns_add(shell, block, words, 3); // on the line of "in"
+}
+
+static void if_open(Shell *shell, int line) {
+    block_open(shell, BLOCK_IF, TRUTH_NO, line);
+    if (shell->num_deeper == 0) shell->blocks[shell->num_blocks - 1].in_condition = true;
+}
+
+// "then", "do", "elif" and "else" of the innermost block.
+static void branch_follow(Shell *shell, const char *word, int line) {
+    if (shell->num_deeper > 0 || shell->num_blocks == 0) return;
+    Block *block = &shell->blocks[shell->num_blocks - 1];
+    if (strcmp(word, "then") == 0 || strcmp(word, "do") == 0) {
+        if (block->in_condition && block->kind != BLOCK_CASE) branch_begin(shell, block);
+        return;
+    }
+    if (block->kind != BLOCK_IF) return;
+    bool decided = block->taken != TRUTH_UNKNOWN;
+    if (decided) block->line = line;
+    block->condition = TRUTH_YES;
+    block->in_condition = strcmp(word, "elif") == 0;
+    if (!block->in_condition) branch_begin(shell, block);
+}
+
+bool blocks_follow(Shell *shell, const WordList *words, int line) {
+    static const char *const branches[] = {"then", "do", "elif", "else", NULL};
+    static const char *const loops[] = {"for", "while", "until", "select", NULL};
+    static const char *const closes[] = {"fi", "done", "esac", "}", NULL};
+    if (words->num_words == 0) return true;
+    const char *word = words->words[0];
+    if (strcmp(word, "if") == 0)
+        if_open(shell, line);
+    else if (word_is(word, loops))
+        loop_open(shell, word, line);
+    else if (strcmp(word, "case") == 0)
+        case_open(shell, words, line);
+    else if (strcmp(word, "{") == 0)
+        block_open(shell, BLOCK_GROUP, TRUTH_YES, line);
+    else if (word_is(word, branches))
+        branch_follow(shell, word, line);
+    else if (word_is(word, closes))
+        block_close(shell);
+    else
+        return false;
+    shell->chain = TRUTH_YES;
+    return true;
+}
+
+bool case_follow(Shell *shell, const WordList *words) {
+    Block *block = shell->num_blocks > 0 ? &shell->blocks[shell->num_blocks - 1] : NULL;
+    if (!block || block->kind != BLOCK_CASE || !block->in_condition || shell->num_deeper > 0)
+        return false;
+    if (words->num_words > 0 && strcmp(words->words[0], "esac") == 0) return false;
+    patterns_add(shell, block, words, 0);
+    return true;
+}
+
+void case_next(Shell *shell) {
+    Block *block = shell->num_blocks > 0 ? &shell->blocks[shell->num_blocks - 1] : NULL;
+    if (!block || block->kind != BLOCK_CASE || shell->num_deeper > 0) return;
+    if (block->in_condition || shell->at[0] != ';' || shell->at[1] != ';') return;
+    block->in_condition = true;
+    block->condition = TRUTH_NO;
+    shell->at++;
+}

@@ -1,0 +1,140 @@
+// Conditions: comparisons of texts and numbers that the script itself decides.
+#include "import/shell_state.h"
+
+#include "import/shell_sum.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+Truth truth_not(Truth a) {
+    return a == TRUTH_UNKNOWN ? a : a == TRUTH_YES ? TRUTH_NO : TRUTH_YES;
+}
+
+Truth truth_and(Truth a, Truth b) {
+    if (a == TRUTH_NO || b == TRUTH_NO) return TRUTH_NO;
+    return a == TRUTH_YES && b == TRUTH_YES ? TRUTH_YES : TRUTH_UNKNOWN;
+}
+
+static Truth truth_of(bool value) {
+    return value ? TRUTH_YES : TRUTH_NO;
+}
+
+static bool is_known(const char *word) {
+    return !strpbrk(word, "$`");
+}
+
+static bool number_of(const char *word, long long *value) {
+    char *end;
+    errno = 0;
+    *value = strtoll(word, &end, 10);
+    return end != word && *end == '\0' && errno == 0;
+}
+
+// a OPERATOR b, of numbers; text is "-eq" or "==".
+static Truth numbers_compare(const char *text, long long a, long long b) {
+    static const struct {
+        const char *word, *sign;
+        bool less, equal, more;
+    } OPERATORS[] = {
+        {"-eq", "==", false, true, false}, {"-ne", "!=", true, false, true},
+        {"-lt", "<", true, false, false},  {"-le", "<=", true, true, false},
+        {"-gt", ">", false, false, true},  {"-ge", ">=", false, true, true},
+    };
+    for (size_t i = 0; i < sizeof OPERATORS / sizeof *OPERATORS; i++) {
+        if (strcmp(text, OPERATORS[i].word) != 0 && strcmp(text, OPERATORS[i].sign) != 0) continue;
+        return truth_of(a < b    ? OPERATORS[i].less
+                        : a == b ? OPERATORS[i].equal
+                                 : OPERATORS[i].more);
+    }
+    return TRUTH_UNKNOWN;
+}
+
+static Truth words_compare(const char *a, const char *operation, const char *b, bool patterns) {
+    long long x, y;
+    if (!is_known(a) || !is_known(b)) return TRUTH_UNKNOWN;
+    bool equal = strcmp(operation, "=") == 0 || strcmp(operation, "==") == 0;
+    if (equal || strcmp(operation, "!=") == 0) {
+        bool same = patterns ? fnmatch(b, a, 0) == 0 : strcmp(a, b) == 0;
+        return truth_of(same == equal);
+    }
+    if (operation[0] == '-' && number_of(a, &x) && number_of(b, &y))
+        return numbers_compare(operation, x, y);
+    return TRUTH_UNKNOWN;
+}
+
+static bool is_comparison(const char *word) {
+    static const char *const words[] = {"=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(word, words[i]) == 0) return true;
+    return false;
+}
+
+// "[[ $A == x ]]" where $A is empty: no word stands for it there, but it counts.
+static Truth empty_compare(const char *const *words) {
+    if (is_comparison(words[0])) return words_compare("", words[0], words[1], true);
+    if (is_comparison(words[1])) return words_compare(words[0], words[1], "", true);
+    return TRUTH_UNKNOWN;
+}
+
+// What stands between the brackets; twice: between "[[" and "]]".
+static Truth expression_value(const char *const *words, int num_words, bool twice) {
+    if (num_words > 0 && strcmp(words[0], "!") == 0)
+        return truth_not(expression_value(words + 1, num_words - 1, twice));
+    if (num_words == 0) return TRUTH_NO;
+    if (num_words == 1 && twice && strcmp(words[0], "-n") == 0) return TRUTH_NO;
+    if (num_words == 1) return is_known(words[0]) ? truth_of(words[0][0] != '\0') : TRUTH_UNKNOWN;
+    if (num_words == 2 && (strcmp(words[0], "-n") == 0 || strcmp(words[0], "-z") == 0))
+        return is_known(words[1]) ? truth_of((words[1][0] != '\0') == (words[0][1] == 'n'))
+                                  : TRUTH_UNKNOWN;
+    if (num_words == 2 && twice) return empty_compare(words);
+    if (num_words == 3) return words_compare(words[0], words[1], words[2], twice);
+    return TRUTH_UNKNOWN;
+}
+
+bool test_is(const WordList *words) {
+    static const char *const names[] = {"[", "[[", "test", "true", "false", ":"};
+    int first = words->num_words > 0 && strcmp(words->words[0], "!") == 0;
+    for (size_t i = 0; words->num_words > first && i < sizeof names / sizeof *names; i++)
+        if (strcmp(words->words[first], names[i]) == 0) return true;
+    return words->num_words > 0 && strcmp(words->words[words->num_words - 1], "]]") == 0;
+}
+
+Truth test_value(const WordList *words) {
+    const char *const *at = words->words;
+    int left = words->num_words;
+    if (left > 0 && strcmp(at[0], "!") == 0) {
+        const WordList rest = {.words = words->words + 1, .num_words = left - 1};
+        return truth_not(test_value(&rest));
+    }
+    if (left == 1 && (strcmp(at[0], "true") == 0 || strcmp(at[0], ":") == 0)) return TRUTH_YES;
+    if (left == 1 && strcmp(at[0], "false") == 0) return TRUTH_NO;
+    bool closed = left > 0 && strcmp(at[left - 1], "]]") == 0;
+    bool plain = left > 0 && (strcmp(at[0], "[") == 0 || strcmp(at[0], "test") == 0);
+    bool opened = left > 0 && strcmp(at[0], "[[") == 0;
+    if (plain && at[0][0] == '[' && strcmp(at[left - 1], "]") != 0) return TRUTH_UNKNOWN;
+    left -= (plain && at[0][0] == '[') || closed;
+    if (plain || opened) {
+        at++;
+        left--;
+    }
+    return expression_value(at, left < 0 ? 0 : left, !plain);
+}
+
+Truth sum_test_value(Shell *shell, const char *text) {
+    static const char *const operators[] = {"==", "!=", "<=", ">=", "<", ">"};
+    long long x, y;
+    if (strstr(text, "&&") || strstr(text, "||")) return TRUTH_UNKNOWN;
+    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
+        const char *at = strstr(text, operators[i]);
+        if (!at) continue;
+        const char *left = text_part(shell, text, (size_t)(at - text));
+        if (!shell_sum(left, variable_value, shell, shell->arena, &x) ||
+            !shell_sum(at + strlen(operators[i]), variable_value, shell, shell->arena, &y))
+            return TRUTH_UNKNOWN;
+        return numbers_compare(operators[i], x, y);
+    }
+    if (!shell_sum(text, variable_value, shell, shell->arena, &x)) return TRUTH_UNKNOWN;
+    return truth_of(x != 0);
+}
