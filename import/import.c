@@ -11,7 +11,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const IMPORT_SOURCE_NAMES[NUM_IMPORT_SOURCES + 1] = {"megatron", "torchtitan", NULL};
+const char *const IMPORT_SOURCE_NAMES[NUM_IMPORT_SOURCES + 1] = {"megatron", "nemo", "torchtitan",
+                                                                 NULL};
+
+// text with every flag of Megatron-LM as the file calls it.
+static const char *text_spelled(const Imported *out, const char *text) {
+    const char *spelled = "";
+    while (out->spell && *text) {
+        const char *flag = strstr(text, "--");
+        const int before = flag ? (int)(flag - text) : (int)strlen(text);
+        spelled = arena_printf(out->arena, "%s%.*s", spelled, before, text);
+        text += before;
+        if (!flag) return spelled;
+        size_t length = 2 + strspn(flag + 2, "abcdefghijklmnopqrstuvwxyz0123456789-");
+        const char *name = arena_printf(out->arena, "%.*s", (int)length, flag);
+        spelled = arena_printf(out->arena, "%s%s", spelled, out->spell(name, out->arena));
+        text += length;
+    }
+    return out->spell ? spelled : text;
+}
 
 void import_note(Imported *out, const char *format, ...) {
     char text[500];
@@ -20,7 +38,7 @@ void import_note(Imported *out, const char *format, ...) {
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (out->num_notes < IMPORT_MAX_NOTES)
-        out->notes[out->num_notes++] = arena_strdup(out->arena, text);
+        out->notes[out->num_notes++] = arena_strdup(out->arena, text_spelled(out, text));
 }
 
 Status import_refuse(const Imported *out, const char *where, const char *format, ...) {
@@ -29,7 +47,8 @@ Status import_refuse(const Imported *out, const char *where, const char *format,
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return status_at(STATUS_INVALID, out->file, where, "%s", text);
+    return status_at(STATUS_INVALID, out->file, text_spelled(out, where), "%s",
+                     text_spelled(out, text));
 }
 
 Status import_cluster(Imported *out, const ImportOptions *options, int num_nodes, int *num_gpus) {
@@ -103,6 +122,8 @@ Status import_file(ImportSource source, const char *path, const ImportOptions *o
     TRY(text_read(path, arena, &out->file, &text));
     if (source == IMPORT_MEGATRON)
         TRY(import_megatron(text, options, out));
+    else if (source == IMPORT_NEMO)
+        TRY(import_nemo(text, options, out));
     else
         TRY(import_torchtitan(text, options, out));
     return imported_check(out);

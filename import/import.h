@@ -11,7 +11,7 @@
 
 #include <cjson/cJSON.h>
 
-typedef enum { IMPORT_MEGATRON, IMPORT_TORCHTITAN, NUM_IMPORT_SOURCES } ImportSource;
+typedef enum { IMPORT_MEGATRON, IMPORT_NEMO, IMPORT_TORCHTITAN, NUM_IMPORT_SOURCES } ImportSource;
 
 extern const char *const IMPORT_SOURCE_NAMES[NUM_IMPORT_SOURCES + 1]; // ends with NULL
 
@@ -35,6 +35,8 @@ typedef struct {
     int num_notes;
     const Undecided *undecided; // [num_undecided] variables of a script
     int num_undecided;
+    // How the file calls a flag of Megatron-LM, for what is said; NULL: as Megatron-LM does.
+    const char *(*spell)(const char *flag, Arena *arena);
 } Imported;
 
 // Reads a file ("-" is standard input). The scenario has a complete `parallel`, without what
@@ -46,6 +48,7 @@ Status import_file(ImportSource source, const char *path, const ImportOptions *o
 
 // The sources. text ends with a NUL; out->scenario is an empty object.
 Status import_megatron(const char *text, const ImportOptions *options, Imported *out);
+Status import_nemo(const char *text, const ImportOptions *options, Imported *out);
 Status import_torchtitan(const char *text, const ImportOptions *options, Imported *out);
 
 void import_note(Imported *out, const char *format, ...) __attribute__((format(printf, 2, 3)));

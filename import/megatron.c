@@ -44,19 +44,37 @@ static int nodes_of(const ShellCommand *command, Imported *out) {
     return 0;
 }
 
-static void notes_of_file(const ShellCommand *command, FlagArgs *args) {
-    if (command->num_skipped > 0)
-        import_note(args->out,
-                    "%d block%s of if, for, while or case, the first at line %d, %s not followed, "
-                    "for the file does not decide %s; --set NAME=VALUE may.",
-                    command->num_skipped, command->num_skipped > 1 ? "s" : "",
-                    command->first_skipped, command->num_skipped > 1 ? "were" : "was",
-                    command->num_skipped > 1 ? "them" : "it");
-    args_use(args, MEGATRON_OWN_FLAGS);
-    const char *unused = args_unused(args);
+static void blocks_note(const ShellCommand *command, Imported *out) {
+    if (command->num_skipped == 0) return;
+    bool several = command->num_skipped > 1;
+    import_note(out,
+                "%d block%s of if, for, while or case, the first at line %d, %s not followed, for "
+                "the file does not decide %s; --set NAME=VALUE may.",
+                command->num_skipped, several ? "s" : "", command->first_skipped,
+                several ? "were" : "was", several ? "them" : "it");
+}
+
+Status megatron_read_flags(FlagArgs args, int num_nodes, const ImportOptions *options) {
+    Imported *out = args.out;
+    MegatronRead read = {.args = args};
+    TRY(refuse_unpriced(&read.args));
+    read.model = cJSON_AddObjectToObject(out->scenario, "model");
+    TRY(import_cluster(out, options, num_nodes, &read.num_gpus));
+    read.training = cJSON_AddObjectToObject(out->scenario, "training");
+    read.parallel = cJSON_AddObjectToObject(out->scenario, "parallel");
+    TRY(megatron_read_model(&read, options->vocab_size));
+    TRY(megatron_read_experts(&read));
+    TRY(megatron_read_degrees(&read));
+    TRY(megatron_read_pipeline(&read));
+    TRY(megatron_read_memory(&read));
+    TRY(megatron_read_training(&read));
+    TRY(megatron_read_kept(&read));
+    args_use(&read.args, MEGATRON_OWN_FLAGS);
+    const char *unused = args_unused(&read.args);
     if (unused[0])
-        import_note(args->out, "Not read, for meshwright does not know what they change: %.400s.",
+        import_note(out, "Not read, for meshwright does not know what they change: %.400s.",
                     unused);
+    return status_ok();
 }
 
 Status import_megatron(const char *text, const ImportOptions *options, Imported *out) {
@@ -73,20 +91,8 @@ Status import_megatron(const char *text, const ImportOptions *options, Imported 
                              command.hidden);
     if (!command.found)
         return import_refuse(out, "", "has no command of pretrain_gpt.py, nor one of flags alone");
-    MegatronRead read = {
-        .args = flag_args(&command.words, command.program + 1, command.words.num_words, out)};
-    TRY(refuse_unpriced(&read.args));
-    read.model = cJSON_AddObjectToObject(out->scenario, "model");
-    TRY(import_cluster(out, options, nodes_of(&command, out), &read.num_gpus));
-    read.training = cJSON_AddObjectToObject(out->scenario, "training");
-    read.parallel = cJSON_AddObjectToObject(out->scenario, "parallel");
-    TRY(megatron_read_model(&read, options->vocab_size));
-    TRY(megatron_read_experts(&read));
-    TRY(megatron_read_degrees(&read));
-    TRY(megatron_read_pipeline(&read));
-    TRY(megatron_read_memory(&read));
-    TRY(megatron_read_training(&read));
-    TRY(megatron_read_kept(&read));
-    notes_of_file(&command, &read.args);
-    return status_ok();
+    blocks_note(&command, out);
+    return megatron_read_flags(
+        flag_args(&command.words, command.program + 1, command.words.num_words, out),
+        nodes_of(&command, out), options);
 }

@@ -15,6 +15,10 @@ typedef struct {
     cJSON *model, *training, *parallel; // of the scenario
 } MegatronRead;
 
+// All of a command line into args.out, with --cluster for the machines; num_nodes 0: the command
+// does not say.
+Status megatron_read_flags(FlagArgs args, int num_nodes, const ImportOptions *options);
+
 Status megatron_read_model(MegatronRead *read, int vocab_size);
 Status megatron_read_experts(MegatronRead *read);
 Status megatron_read_degrees(MegatronRead *read);

@@ -52,8 +52,6 @@ typedef struct {
     ShellCommand out;
 } Shell;
 
-void words_add(Arena *arena, WordList *list, const char *word);
-
 // The variable of a name; NULL where it is not set.
 Variable *variable_find(Shell *shell, const char *name);
 

@@ -17,6 +17,8 @@ typedef struct {
     int num_words, capacity;
 } WordList;
 
+void words_add(Arena *arena, WordList *list, const char *word);
+
 // A variable that a block sets which may or may not run.
 typedef struct {
     const char *name;

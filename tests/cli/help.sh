@@ -31,6 +31,8 @@ sed 's/"model"/"disturb": [{"jitter_frac": 0.02}], "model"/' job.json >slow.json
 echo 'torchrun pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 8 --seq-length 1024 \
     --max-position-embeddings 1024 --micro-batch-size 1 --bf16' >train.sh
 printf '[model]\nname = "llama3"\nflavor = "8B"\n' >llama3_8b.toml
+meshwright launch job.json --for nemo -o nemo >/dev/null
+mv nemo/megatron_bridge.yaml run_config.yaml
 # Measured products for calibrate: made up, at half the peak rates of an H100 and a launch.
 mkdir measured
 awk 'BEGIN {

@@ -1,0 +1,295 @@
+// A configuration of Megatron Bridge (keys of its ConfigContainer, as run_config.yaml and files of
+// overrides have them): read as the flags of Megatron-LM that its keys are (launch/bridge.h).
+#include "import/megatron.h"
+#include "import/yaml.h"
+#include "launch/bridge.h"
+
+#include <string.h>
+
+// Keys that launch never writes: what is not priced, and what goes by another name.
+static const BridgeFlag MORE_FLAGS[] = {
+    {"--is-hybrid-model", "model", "is_hybrid_model", FLAG_TRUE, NULL},
+    {"--hybrid-layer-pattern", "model", "hybrid_layer_pattern", FLAG_SAME, NULL},
+    {"--cpu-offloading", "model", "cpu_offloading", FLAG_TRUE, NULL},
+    {"--fine-grained-activation-offloading", "model", "fine_grained_activation_offloading",
+     FLAG_TRUE, NULL},
+    {"--optimizer-cpu-offload", "optimizer", "optimizer_cpu_offload", FLAG_TRUE, NULL},
+    {"--use-torch-fsdp2", "dist", "use_torch_fsdp2", FLAG_TRUE, NULL},
+    {"--moe-latent-size", "model", "moe_latent_size", FLAG_SAME, NULL},
+    {"--experimental-attention-variant", "model", "experimental_attention_variant", FLAG_SAME,
+     NULL},
+    {"--moe-enable-deepep", "model", "moe_enable_deepep", FLAG_TRUE, NULL},
+    {"--tp-comm-overlap", "comm_overlap", "tp_comm_overlap", FLAG_TRUE, NULL},
+    {"--overlap-grad-reduce", "comm_overlap", "overlap_grad_reduce", FLAG_TRUE, NULL},
+    {"--overlap-param-gather", "comm_overlap", "overlap_param_gather", FLAG_TRUE, NULL},
+    {"--overlap-moe-expert-parallel-comm", "comm_overlap", "overlap_moe_expert_parallel_comm",
+     FLAG_TRUE, NULL},
+    {0},
+};
+
+typedef struct {
+    Imported *out;
+    cJSON *config;
+    WordList words;
+} NemoRead;
+
+static const cJSON *key_of(const NemoRead *read, const char *section, const char *key) {
+    const cJSON *table = cJSON_GetObjectItemCaseSensitive(read->config, section);
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(table, key);
+    return cJSON_IsNull(item) ? NULL : item;
+}
+
+static Status key_refuse(const NemoRead *read, const char *section, const char *key,
+                         const char *what) {
+    return import_refuse(read->out, arena_printf(read->out->arena, "%s.%s", section, key), "%s",
+                         what);
+}
+
+// The key that a flag is, for what is said to the user.
+static const char *flag_spelled(const char *flag, Arena *arena) {
+    const BridgeFlag *const tables[] = {BRIDGE_FLAGS, MORE_FLAGS};
+    for (size_t t = 0; t < 2; t++)
+        for (const BridgeFlag *row = tables[t]; row->flag; row++)
+            if (strcmp(row->flag, flag) == 0 && row->key)
+                return arena_printf(arena, "%s.%s", row->section, row->key);
+    return flag;
+}
+
+static void flag_add(NemoRead *read, const char *flag, const char *value) {
+    words_add(read->out->arena, &read->words, flag);
+    if (value) words_add(read->out->arena, &read->words, value);
+}
+
+// A number or text as a word; "AttnBackend.flash" is flash. NULL: it is neither.
+static const char *scalar_text(const cJSON *item, Arena *arena) {
+    if (cJSON_IsNumber(item)) return arena_printf(arena, "%.10g", item->valuedouble);
+    if (!cJSON_IsString(item)) return NULL;
+    const char *dot = strrchr(item->valuestring, '.');
+    bool member = strncmp(item->valuestring, "AttnBackend.", 12) == 0 ||
+                  strncmp(item->valuestring, "CudaGraphScope.", 15) == 0;
+    return member ? dot + 1 : item->valuestring;
+}
+
+// The elements of a list with `between` between them; NULL where one is no scalar.
+static const char *list_text(const cJSON *item, const char *between, Arena *arena) {
+    const char *text = "";
+    const cJSON *element;
+    cJSON_ArrayForEach(element, item) {
+        const char *one = scalar_text(element, arena);
+        if (!one) return NULL;
+        text = arena_printf(arena, "%s%s%s", text, text[0] ? between : "", one);
+    }
+    return text;
+}
+
+// [["embedding", "decoder"], ["decoder", "loss"]] as "Et|tL"; NULL where it is no such list.
+static const char *layout_text(const cJSON *item, Arena *arena) {
+    static const struct {
+        const char *name, *letter;
+    } LAYERS[] = {{"embedding", "E"}, {"decoder", "t"}, {"mtp", "m"}, {"loss", "L"}};
+    const char *text = "";
+    const cJSON *stage, *layer;
+    cJSON_ArrayForEach(stage, item) {
+        if (stage != item->child) text = arena_printf(arena, "%s|", text);
+        cJSON_ArrayForEach(layer, stage) {
+            const char *letter = NULL;
+            for (size_t i = 0; cJSON_IsString(layer) && i < sizeof LAYERS / sizeof *LAYERS; i++)
+                if (strcmp(layer->valuestring, LAYERS[i].name) == 0) letter = LAYERS[i].letter;
+            if (!letter) return NULL;
+            text = arena_printf(arena, "%s%s", text, letter);
+        }
+    }
+    return text;
+}
+
+static const char *value_text(const BridgeFlag *row, const cJSON *item, Arena *arena) {
+    if (!cJSON_IsArray(item)) return scalar_text(item, arena);
+    if (strcmp(row->flag, "--pipeline-model-parallel-layout") == 0) return layout_text(item, arena);
+    const char *list = list_text(item, row->as == FLAG_WORDS ? " " : ",", arena);
+    return list && row->as == FLAG_RUNS ? arena_printf(arena, "[%s]", list) : list;
+}
+
+static Status row_read(NemoRead *read, const BridgeFlag *row) {
+    const cJSON *item = row->key ? key_of(read, row->section, row->key) : NULL;
+    if (!item) return status_ok();
+    if (row->as == FLAG_TRUE || row->as == FLAG_FALSE) {
+        if (!cJSON_IsBool(item))
+            return key_refuse(read, row->section, row->key, "is neither true nor false");
+        if (cJSON_IsTrue(item) == (row->as == FLAG_TRUE)) flag_add(read, row->flag, NULL);
+        return status_ok();
+    }
+    if (row->as == FLAG_TEXT) return status_ok(); // read one by one
+    const char *text = value_text(row, item, read->out->arena);
+    if (!text) return key_refuse(read, row->section, row->key, "is no value of this key");
+    if (text[0]) flag_add(read, row->flag, text);
+    return status_ok();
+}
+
+static bool text_is(const cJSON *item, const char *text) {
+    return cJSON_IsString(item) && strcmp(item->valuestring, text) == 0;
+}
+
+static Status activation_read(NemoRead *read) {
+    const cJSON *item = key_of(read, "model", "activation_func");
+    bool gated = cJSON_IsTrue(key_of(read, "model", "gated_linear_unit"));
+    if (!item && !gated) return status_ok(); // gelu
+    bool gelu = text_is(item, "gelu") || text_is(item, "torch.nn.functional.gelu");
+    bool silu = text_is(item, "silu") || text_is(item, "torch.nn.functional.silu");
+    if (gelu && !gated) return status_ok();
+    if (silu && gated) return status_ok(); // gated_linear_unit is --swiglu
+    if ((text_is(item, "squared_relu") || text_is(item, "relu2")) && !gated) {
+        flag_add(read, "--squared-relu", NULL);
+        return status_ok();
+    }
+    return key_refuse(read, "model", "activation_func",
+                      "is not priced; expected silu in a gated MLP, gelu or squared_relu in one "
+                      "that is not");
+}
+
+static Status dispatcher_read(NemoRead *read) {
+    const cJSON *item = key_of(read, "model", "moe_flex_dispatcher_backend");
+    bool flex = text_is(key_of(read, "model", "moe_token_dispatcher_type"), "flex");
+    if (!flex || !item || text_is(item, "deepep")) {
+        if (flex && item) flag_add(read, "--moe-enable-deepep", NULL);
+        return status_ok();
+    }
+    return key_refuse(read, "model", "moe_flex_dispatcher_backend",
+                      "is not deepep, which alone is supported yet");
+}
+
+// The recipes of training/mixed_precision.py by their names.
+static Status precision_recipe(NemoRead *read, const char *name) {
+    static const struct {
+        const char *name, *type, *fp8, *recipe;
+    } RECIPES[] = {
+        {"bf16_mixed", "--bf16", NULL, NULL},
+        {"fp16_mixed", "--fp16", NULL, NULL},
+        {"bf16_with_fp8_delayed_scaling_mixed", "--bf16", "hybrid", "delayed"},
+        {"bf16_with_fp8_current_scaling_mixed", "--bf16", "hybrid", "tensorwise"},
+        {"bf16_with_fp8_subchannel_scaling_mixed", "--bf16", "hybrid", "blockwise"},
+        {"bf16_with_mxfp8_mixed", "--bf16", "e4m3", "mxfp8"},
+    };
+    char *spelled = arena_strdup(read->out->arena, name);
+    for (char *c = spelled; *c; c++)
+        if (*c == '-') *c = '_';
+    for (size_t i = 0; i < sizeof RECIPES / sizeof *RECIPES; i++) {
+        if (strcmp(spelled, RECIPES[i].name) != 0) continue;
+        flag_add(read, RECIPES[i].type, NULL);
+        if (strcmp(RECIPES[i].type, "--bf16") == 0)
+            flag_add(read, "--accumulate-allreduce-grads-in-fp32", NULL);
+        if (!RECIPES[i].fp8) return status_ok();
+        flag_add(read, "--fp8-format", RECIPES[i].fp8);
+        flag_add(read, "--fp8-recipe", RECIPES[i].recipe);
+        if (strcmp(RECIPES[i].recipe, "tensorwise") == 0)
+            import_note(read->out,
+                        "mixed_precision %s keeps the first and the last layer in bf16; they are "
+                        "priced as the others.",
+                        name);
+        return status_ok();
+    }
+    return import_refuse(
+        read->out, "mixed_precision",
+        "\"%.60s\" is not known; expected a recipe such as bf16_mixed, or its keys", name);
+}
+
+static Status precision_read(NemoRead *read) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(read->config, "mixed_precision");
+    if (cJSON_IsString(item)) return precision_recipe(read, item->valuestring);
+    if (!cJSON_IsObject(item))
+        return import_refuse(read->out, "mixed_precision",
+                             "missing; expected a recipe such as bf16_mixed, or its keys");
+    // Its own default, which is not Megatron-LM's.
+    if (!key_of(read, "mixed_precision", "grad_reduce_in_fp32") &&
+        cJSON_IsTrue(key_of(read, "mixed_precision", "bf16")))
+        flag_add(read, "--accumulate-allreduce-grads-in-fp32", NULL);
+    return status_ok();
+}
+
+// What the dataclasses take for granted and Megatron-LM's arguments do not.
+static void defaults_add(NemoRead *read) {
+    const cJSON *overlap = cJSON_GetObjectItemCaseSensitive(read->config, "comm_overlap");
+    bool sharded = cJSON_IsTrue(key_of(read, "ddp", "use_distributed_optimizer"));
+    if (!key_of(read, "model", "cross_entropy_loss_fusion"))
+        flag_add(read, "--cross-entropy-loss-fusion", NULL);
+    if (!cJSON_IsObject(overlap) || !sharded) return;
+    if (!key_of(read, "comm_overlap", "overlap_grad_reduce"))
+        flag_add(read, "--overlap-grad-reduce", NULL);
+    if (!key_of(read, "comm_overlap", "overlap_param_gather"))
+        flag_add(read, "--overlap-param-gather", NULL);
+}
+
+static bool key_is_known(const char *section, const char *key) {
+    for (const KeyRow *row = BRIDGE_KEYS; row->key; row++)
+        if (strcmp(row->section, section) == 0 && strcmp(row->key, key) == 0) return true;
+    for (const BridgeFlag *row = MORE_FLAGS; row->flag; row++)
+        if (strcmp(row->section, section) == 0 && strcmp(row->key, key) == 0) return true;
+    return key[0] == '_'; // _target_
+}
+
+// Keys of the sections that a plan is made of, which are set and were not read.
+static void unread_note(NemoRead *read) {
+    static const char *const sections[] = {"model", "ddp", "dist", "comm_overlap", NULL};
+    Arena *arena = read->out->arena;
+    const char *names = "";
+    for (const char *const *section = sections; *section; section++) {
+        const cJSON *table = cJSON_GetObjectItemCaseSensitive(read->config, *section), *item;
+        cJSON_ArrayForEach(item, table) {
+            bool off = cJSON_IsNull(item) || cJSON_IsFalse(item) ||
+                       (cJSON_IsNumber(item) && item->valuedouble == 0);
+            if (off || key_is_known(*section, item->string)) continue;
+            names = arena_printf(arena, "%s%s%s.%s", names, names[0] ? ", " : "", *section,
+                                 item->string);
+        }
+    }
+    if (names[0])
+        import_note(read->out, "Not read, for meshwright does not know what they change: %.400s.",
+                    names);
+}
+
+static Status flags_read(NemoRead *read) {
+    const BridgeFlag *const tables[] = {BRIDGE_FLAGS, MORE_FLAGS};
+    bool layout = key_of(read, "model", "pipeline_model_parallel_layout") != NULL;
+    for (size_t t = 0; t < 2; t++)
+        for (const BridgeFlag *row = tables[t]; row->flag; row++) {
+            // The layout says how many chunks there are.
+            if (layout && strcmp(row->flag, "--num-virtual-stages-per-pipeline-rank") == 0)
+                continue;
+            TRY(row_read(read, row));
+        }
+    TRY(activation_read(read));
+    TRY(dispatcher_read(read));
+    TRY(precision_read(read));
+    const char *moments[] = {"exp_avg_dtype", "exp_avg_sq_dtype"};
+    for (size_t i = 0; i < 2; i++)
+        if (text_is(key_of(read, "optimizer", moments[i]), "bfloat16") ||
+            text_is(key_of(read, "optimizer", moments[i]), "torch.bfloat16"))
+            flag_add(read, i ? "--exp-avg-sq-dtype" : "--exp-avg-dtype", "bf16");
+    if (key_of(read, "model", "num_query_groups")) flag_add(read, "--group-query-attention", NULL);
+    defaults_add(read);
+    return status_ok();
+}
+
+static void tree_free(void *tree) {
+    cJSON_Delete(tree);
+}
+
+Status import_nemo(const char *text, const ImportOptions *options, Imported *out) {
+    char message[200];
+    NemoRead read = {.out = out, .config = yaml_parse_text(text, message, sizeof message)};
+    if (!read.config) return import_refuse(out, "", "%s", message);
+    arena_own(out->arena, tree_free, read.config);
+    if (!cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(read.config, "model")))
+        return import_refuse(out, "model",
+                             "missing; expected keys of Megatron Bridge's ConfigContainer");
+    out->spell = flag_spelled;
+    TRY(flags_read(&read));
+    ImportOptions own = *options;
+    const cJSON *vocab = key_of(&read, "model", "vocab_size");
+    if (own.vocab_size == 0 && cJSON_IsNumber(vocab) && vocab->valuedouble >= 1 &&
+        vocab->valuedouble < 1 << 26)
+        own.vocab_size = (int)vocab->valuedouble;
+    FlagArgs args = flag_args(&read.words, 0, read.words.num_words, out);
+    TRY(megatron_read_flags(args, 0, &own));
+    unread_note(&read);
+    return status_ok();
+}
