@@ -8,6 +8,7 @@
 #include "cli/ranks.h"
 #include "planner/share.h"
 #include "report/whatif_report.h"
+#include "sim/sim.h"
 #include "whatif/journal.h"
 
 #include <stdio.h>
@@ -86,6 +87,42 @@ static void grid_progress(void *context, const char *what, int64_t done, int64_t
     progress_tell(&progress->line, what, done, total, tail);
 }
 
+// --- Disturbed points
+
+// context is WhatifArguments.
+static Status point_play(void *context, const Scenario *scenario, const Plan *plan, Arena *arena,
+                         WhatifPlayed *out) {
+    const WhatifArguments *options = context;
+    const SimOptions sim = {.num_repetitions = options->repetitions, .keep = SIM_KEEP_NONE};
+    SimResult result;
+    cJSON *document = plan_document(scenario, plan, NULL);
+    Status status = sim_run(document, scenario->file, &sim, arena, &result);
+    cJSON_Delete(document);
+    TRY(status);
+    const bool repeated = result.disturbed.num_repetitions > 0;
+    *out = (WhatifPlayed){
+        .step_time_s = result.step_time_s,
+        .p95_step_time_s = repeated ? result.disturbed.p95_step_time_s : result.step_time_s,
+        .undisturbed_step_time_s =
+            repeated ? result.disturbed.undisturbed_step_time_s : result.step_time_s,
+        .num_repetitions = repeated ? result.disturbed.num_repetitions : 1,
+        .not_played = result.not_played,
+        .num_not_played = result.num_not_played};
+    return status_ok();
+}
+
+// Reads the scenario; only a grid can be disturbed.
+static Status grid_scenario(const WhatifArguments *options, const WhatifAxis *axes, Arena *arena,
+                            Scenario *scenario, bool *disturbed) {
+    TRY(scenario_load(options->common.scenario, arena, scenario));
+    *disturbed = whatif_is_disturbed(scenario, axes, options->num_vary);
+    if (options->repetitions > 0 && !*disturbed)
+        return status_at(STATUS_INVALID, scenario->file, "disturb",
+                         "absent or empty: --repetitions would all be alike");
+    return *disturbed ? scenario_refuse_unsimulated(scenario)
+                      : scenario_refuse_unsupported(scenario);
+}
+
 // --- The answer
 
 static Status whatif_save(const Scenario *scenario, const WhatifResult *result, const char *folder,
@@ -143,7 +180,10 @@ static Status shared_start(const WhatifArguments *options, const Scenario *scena
                            const WhatifAxis *axes, Arena *arena, Shared *shared) {
     if (!options->folder) return status_ok();
     TRY(folder_make_noted(options->folder, arena, &shared->made));
-    const uint64_t question = whatif_question(scenario, axes, options->num_vary, options->replan);
+    const bool disturbed = whatif_is_disturbed(scenario, axes, options->num_vary);
+    const int num_repetitions = options->repetitions > 1 ? options->repetitions : 1;
+    const uint64_t question = whatif_question(scenario, axes, options->num_vary, options->replan,
+                                              disturbed ? num_repetitions : 0);
     return journal_open(options->folder, question, shared->ranks.job[0] ? shared->ranks.job : NULL,
                         arena, &shared->journal, &shared->finished);
 }
@@ -177,7 +217,8 @@ Status whatif_grid_answer(const WhatifArguments *options, Arena *arena) {
     for (int i = 0; i < options->num_vary; i++)
         TRY(whatif_parse_axis(options->vary[i], arena, &axes[i]));
     Scenario scenario;
-    TRY(scenario_open(options->common.scenario, arena, &scenario));
+    bool disturbed;
+    TRY(grid_scenario(options, axes, arena, &scenario, &disturbed));
     Shared shared = {.ranks = ranks_read()};
     TRY(ranks_check(&shared.ranks, options->folder));
     int64_t num_points;
@@ -186,7 +227,10 @@ Status whatif_grid_answer(const WhatifArguments *options, Arena *arena) {
     TRY(shared_start(options, &scenario, axes, arena, &shared));
     if (shared.finished) return status_ok();
     GridProgress progress = {.line = progress_start(), .first = -1};
+    WhatifArguments own = *options;
     const WhatifOptions what = {
+        .play = disturbed ? point_play : NULL,
+        .play_context = &own,
         .replan = options->replan,
         .num_threads = ranks_threads(&shared.ranks, SHARE_MAX_WORKERS),
         .planner = {.progress = grid_progress, .progress_context = &progress},

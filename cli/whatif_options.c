@@ -6,6 +6,7 @@
 enum {
     KEY_VARY = KEY_LONG,
     KEY_REPLAN,
+    KEY_REPETITIONS,
     KEY_SENSITIVITY,
     KEY_PERCENT,
     KEY_GOODPUT,
@@ -44,6 +45,8 @@ static const struct argp_option OPTIONS[] = {
     {"days", KEY_DAYS, "D", 0,
      "with --tokens: the smallest cluster of each GPU type that trains them in so many days", 1},
     {"replan", KEY_REPLAN, NULL, 0, "search the best plan each time", 2},
+    {"repetitions", KEY_REPETITIONS, "N", 0,
+     "of each point that is disturbed by chance (default: 1)", 2},
     {"percent", KEY_PERCENT, "X", 0, "how much --sensitivity changes (default: 10)", 2},
     {"on", KEY_ON, "PRESET,...", 0,
      "clusters that --days looks at (default: the best connected preset of each GPU)", 2},
@@ -123,6 +126,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_REPLAN:
         options->replan = true;
         return 0;
+    case KEY_REPETITIONS:
+        return parse_int(state, "repetitions", arg, 1, 1000000, &options->repetitions);
     case KEY_PERCENT:
         error = parse_double(state, "percent", arg, 0.01, &options->percent);
         if (error || options->percent <= 90) return error;
@@ -159,6 +164,7 @@ static const struct argp ARGP = {
            "  meshwright whatif out/plan.json --vary training.seq_len=4096..32768:x2\n"
            "  meshwright whatif out/plan.json --vary training.global_batch=64,128 \\\n"
            "      --vary parallel.recompute=none,full -o grid\n"
+           "  meshwright whatif slow.json --vary disturb[0].jitter_frac=0,0.02,0.05\n"
            "  meshwright whatif out/plan.json --sensitivity\n"
            "  meshwright whatif out/plan.json --goodput --storage 20e9 --tokens 1e12\n"
            "  meshwright whatif job.json --tokens 1e12 --days 60 --on dgx-h100,dgx-h200\n\n"
@@ -185,6 +191,8 @@ static Status options_check(const WhatifArguments *o) {
     TRY(question_check(o));
     if (o->percent > 0 && !o->has_sensitivity)
         return usage_error("whatif --percent: goes with --sensitivity only");
+    if (o->repetitions > 0 && o->num_vary == 0)
+        return usage_error("whatif --repetitions: goes with --vary only");
     if (o->failure_option && !o->has_goodput)
         return usage_error("whatif --%s: goes with --goodput only", o->failure_option);
     if (o->days > 0 && o->tokens == 0)

@@ -14,6 +14,7 @@ typedef struct {
     const char *vary[WHATIF_MAX_AXES];
     int num_vary;
     bool replan;
+    int repetitions; // of what is played; 0: not given
     const char *folder;
     double percent;             // of --sensitivity; 0: not given
     double tokens;              // 0: not given

@@ -32,9 +32,25 @@ static Status axes_read(const JsonNode *root, Arena *arena, Axes *out) {
 }
 
 static const char *point_text(const JsonNode *point, const JsonNode *answer) {
+    const JsonNode simulated = json_get(answer, "simulated");
+    const JsonNode not_played = json_get(&simulated, "not_played");
+    const cJSON *first = cJSON_GetArrayItem(not_played.item, 0);
+    if (cJSON_IsString(first)) return first->valuestring;
     const JsonNode error = json_get(point, "error"), fits = json_get(answer, "fits");
     if (cJSON_IsString(error.item)) return error.item->valuestring;
     return cJSON_IsFalse(fits.item) ? "does not fit" : "";
+}
+
+// A figure of a point: of what was played, where it was; the estimate's interval is not of that.
+static Status point_figure(const JsonNode *answer, int figure, double *value) {
+    const JsonNode simulated = json_get(answer, "simulated");
+    const char *key = FIGURES[figure].key;
+    *value = NAN;
+    if (!json_is_present(answer)) return status_ok();
+    if (!json_is_present(&simulated)) return number_at(answer, key, figure == 0, value);
+    if (strstr(key, "_low_s") || strstr(key, "_high_s")) return status_ok();
+    const JsonNode played = json_get(&simulated, key);
+    return number_at(json_is_present(&played) ? &simulated : answer, key, figure == 0, value);
 }
 
 static Status point_row(cJSON *section, const JsonNode *point, const Axes *axes, Arena *arena) {
@@ -45,8 +61,8 @@ static Status point_row(cJSON *section, const JsonNode *point, const Axes *axes,
     for (int i = 0; i < axes->num_axes; i++)
         row_value(row, cJSON_GetObjectItemCaseSensitive(values.item, axes->paths[i]));
     for (int k = 0; k < NUM_FIGURES; k++) {
-        double value = NAN;
-        if (json_is_present(&answer)) TRY(number_at(&answer, FIGURES[k].key, k == 0, &value));
+        double value;
+        TRY(point_figure(&answer, k, &value));
         row_number(row, value);
     }
     row_text(row, json_is_present(&parallel) ? parallel_text(parallel.item, arena) : NULL);
@@ -77,9 +93,14 @@ Status grid_sections(Document *document, const Answer *answer, Arena *arena) {
         .columns = columns,
         .num_columns = axes.num_axes + NUM_FIGURES + 2,
     };
+    const JsonNode played = json_get(&answer->root, "played");
     document_part(document, answer_title(answer, "What if", arena),
-                  cJSON_IsTrue(replan.item) ? "Planned anew at each point."
-                                            : "The same plan at each point.");
+                  arena_printf(arena, "%s%s",
+                               cJSON_IsTrue(replan.item) ? "Planned anew at each point."
+                                                         : "The same plan at each point.",
+                               cJSON_IsTrue(played.item)
+                                   ? " Disturbed as the scenario says, and played in the simulator."
+                                   : ""));
     cJSON *section = document_section(document, &spec);
     cJSON_AddNumberToObject(section_data(section), "num_axes", axes.num_axes);
     for (int i = 0; i < num_rows; i++) {

@@ -44,7 +44,8 @@ static void add_point(Table *table, const WhatifResult *result, int64_t index, A
     cells[num_axes + COLUMN_MEMORY] = units_bytes(f->memory_device_bytes, memory);
     cells[num_axes + COLUMN_PLAN] = point->plan;
     bool fits = point->code == STATUS_OK;
-    table_add(table, fits ? STYLE_PLAIN : STYLE_BAD, cells, fits ? NULL : misfit_note(f, arena));
+    table_add(table, fits ? STYLE_PLAIN : STYLE_BAD, cells,
+              fits ? point->note : misfit_note(f, arena));
 }
 
 void report_whatif(const Scenario *scenario, const WhatifResult *result, FILE *stream) {
@@ -56,9 +57,10 @@ void report_whatif(const Scenario *scenario, const WhatifResult *result, FILE *s
     for (int i = 0; i < num_axes; i++) columns[i] = (TableColumn){result->axes[i].path, true, 0};
     for (int i = 0; i < NUM_COLUMNS; i++) columns[num_axes + i] = COLUMNS[i];
     paper_wrap(&paper, 0, STYLE_BOLD,
-               arena_printf(&arena, "%s; %s", report_question(scenario, &arena),
+               arena_printf(&arena, "%s; %s%s", report_question(scenario, &arena),
                             result->replan ? "changed as below, planned anew at each point"
-                                           : "changed as below"));
+                                           : "changed as below",
+                            result->played ? ", played in the simulator" : ""));
     fputc('\n', stream);
     Table table = table_new(&arena, columns, num_axes + NUM_COLUMNS);
     for (int64_t p = 0; p < result->num_points; p++) add_point(&table, result, p, &arena);

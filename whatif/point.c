@@ -28,31 +28,72 @@ static Status point_scenario(const Grid *grid, int64_t index, Arena *arena, Scen
     JsonNode *root = ARENA_NEW(arena, JsonNode);
     *root = (JsonNode){.file = grid->scenario->file, .item = document};
     TRY(scenario_read_shared(root, grid->shelf, arena, out));
-    return scenario_refuse_unsupported(out);
+    return grid->play ? scenario_refuse_unsimulated(out) : scenario_refuse_unsupported(out);
 }
 
-static void point_answer(const Plan *plan, const Estimate *estimate, Arena *arena,
-                         WhatifPoint *point) {
+// Rates and costs of the estimate go with its step.
+static void played_add(cJSON *tree, const Estimate *estimate, const WhatifPlayed *played) {
+    const double longer = played->step_time_s / estimate->step_time_s;
+    const cJSON *usd = cJSON_GetObjectItemCaseSensitive(tree, "usd_per_1e9_tokens");
+    cJSON *simulated = cJSON_AddObjectToObject(tree, "simulated");
+    json_add_number(simulated, "step_time_s", played->step_time_s);
+    json_add_number(simulated, "tokens_per_s", estimate->tokens_per_s / longer);
+    json_add_number(simulated, "mfu_frac", estimate->mfu_frac / longer);
+    if (cJSON_IsNumber(usd))
+        json_add_number(simulated, "usd_per_1e9_tokens", usd->valuedouble * longer);
+    json_add_number(simulated, "p95_step_time_s", played->p95_step_time_s);
+    json_add_number(simulated, "undisturbed_step_time_s", played->undisturbed_step_time_s);
+    json_add_number(simulated, "num_repetitions", played->num_repetitions);
+    cJSON *list = cJSON_AddArrayToObject(simulated, "not_played");
+    for (int i = 0; i < played->num_not_played; i++)
+        cJSON_AddItemToArray(list, cJSON_CreateString(played->not_played[i]));
+}
+
+// The sentences of what was not played as one; NULL: there are none.
+static const char *note_of(const cJSON *simulated, Arena *arena) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(simulated, "not_played"), *item;
+    const char *note = NULL;
+    cJSON_ArrayForEach(item, list) if (cJSON_IsString(item)) note =
+        arena_printf(arena, "%s%s%s", note ? note : "", note ? "; " : "", item->valuestring);
+    return note;
+}
+
+static void point_answer(const Plan *plan, const Estimate *estimate, const WhatifPlayed *played,
+                         Arena *arena, WhatifPoint *point) {
     cJSON *tree = estimate_to_json(estimate, plan);
+    const double longer = played ? played->step_time_s / estimate->step_time_s : 1;
+    if (played) played_add(tree, estimate, played);
     char *text = cJSON_PrintUnformatted(tree);
     point->answer = arena_strdup(arena, text ? text : "null");
+    point->note = note_of(cJSON_GetObjectItemCaseSensitive(tree, "simulated"), arena);
     cJSON_free(text);
     cJSON_Delete(tree);
     point->plan = plan_describe(plan, arena);
-    point->figures = (WhatifFigures){.step_time_s = estimate->step_time_s,
-                                     .tokens_per_s = estimate->tokens_per_s,
-                                     .mfu_frac = estimate->mfu_frac,
-                                     .memory_device_bytes = estimate->memory.device_bytes,
-                                     .memory_available_bytes = estimate->memory_available_bytes};
+    point->figures =
+        (WhatifFigures){.step_time_s = played ? played->step_time_s : estimate->step_time_s,
+                        .tokens_per_s = estimate->tokens_per_s / longer,
+                        .mfu_frac = estimate->mfu_frac / longer,
+                        .memory_device_bytes = estimate->memory.device_bytes,
+                        .memory_available_bytes = estimate->memory_available_bytes};
 }
 
-static Status point_estimate(const Scenario *scenario, Arena *arena, WhatifPoint *point) {
+// The answer of a plan that fits, played where the grid is.
+static Status plan_answer(const Grid *grid, const Scenario *scenario, const Plan *plan,
+                          const Estimate *estimate, Arena *arena, WhatifPoint *point) {
+    WhatifPlayed played;
+    if (grid->play) TRY(grid->play(grid->play_context, scenario, plan, arena, &played));
+    point_answer(plan, estimate, grid->play ? &played : NULL, arena, point);
+    return status_ok();
+}
+
+static Status point_estimate(const Grid *grid, const Scenario *scenario, Arena *arena,
+                             WhatifPoint *point) {
     Plan plan;
     Estimate estimate;
     TRY(plan_resolve(scenario, arena, &plan));
     TRY(estimate_plan(scenario, &plan, arena, &estimate, NULL));
-    point_answer(&plan, &estimate, arena, point);
-    if (estimate.fits) return status_ok();
+    if (estimate.fits) return plan_answer(grid, scenario, &plan, &estimate, arena, point);
+    point_answer(&plan, &estimate, NULL, arena, point);
     return status_error(STATUS_NO, "does not fit: needs %.2f GB of %.2f GB",
                         estimate.memory.device_bytes / 1e9, estimate.memory_available_bytes / 1e9);
 }
@@ -100,11 +141,13 @@ static Status best_find(const Grid *grid, const Scenario *scenario, const Whatif
 static Status point_replan(const Grid *grid, const Scenario *scenario, const WhatifPoint *like,
                            Arena *arena, WhatifPoint *point) {
     PlannerResult result;
-    TRY(best_find(grid, scenario, like, arena, &result));
+    Scenario quiet = *scenario; // a search knows nothing of disturbances
+    quiet.num_disturb = 0;
+    TRY(best_find(grid, &quiet, like, arena, &result));
     if (result.num_entries == 0)
         return status_error(STATUS_NO, "%s", planner_miss_text(&result, arena));
-    point_answer(&result.entries[0].plan, &result.entries[0].estimate, arena, point);
-    return status_ok();
+    const PlannedEntry *best = &result.entries[0];
+    return plan_answer(grid, scenario, &best->plan, &best->estimate, arena, point);
 }
 
 void point_run(const Grid *grid, int64_t index, const WhatifPoint *like, Arena *arena,
@@ -114,7 +157,7 @@ void point_run(const Grid *grid, int64_t index, const WhatifPoint *like, Arena *
     Status status = point_scenario(grid, index, arena, &scenario);
     if (status.code == STATUS_OK)
         status = grid->replan ? point_replan(grid, &scenario, like, arena, out)
-                              : point_estimate(&scenario, arena, out);
+                              : point_estimate(grid, &scenario, arena, out);
     out->code = status.code;
     if (status.code != STATUS_OK) out->message = arena_strdup(arena, status.text);
 }
@@ -130,6 +173,7 @@ WhatifPoint point_copy(const WhatifPoint *point, Arena *arena) {
     copy.message = text_copy(point->message, arena);
     copy.plan = text_copy(point->plan, arena);
     copy.answer = text_copy(point->answer, arena);
+    copy.note = text_copy(point->note, arena);
     return copy;
 }
 
@@ -163,11 +207,15 @@ const char *point_line(int64_t index, const WhatifPoint *point, Arena *arena) {
 
 // Of the answer: numbers are printed so that they read as the same.
 static bool answer_read(const cJSON *answer, Arena *arena, WhatifPoint *out) {
+    const cJSON *simulated = cJSON_GetObjectItemCaseSensitive(answer, "simulated");
     for (int i = 0; i < NUM_FIGURES; i++) {
         const cJSON *figure = cJSON_GetObjectItemCaseSensitive(answer, FIGURES[i].key);
         if (!cJSON_IsNumber(figure)) return false;
+        const cJSON *played = cJSON_GetObjectItemCaseSensitive(simulated, FIGURES[i].key);
+        if (cJSON_IsNumber(played)) figure = played;
         *(double *)(void *)((char *)&out->figures + FIGURES[i].offset) = figure->valuedouble;
     }
+    out->note = note_of(simulated, arena);
     char *text = cJSON_PrintUnformatted(answer);
     out->answer = text_copy(text, arena);
     cJSON_free(text);

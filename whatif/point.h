@@ -12,6 +12,8 @@ typedef struct {
     const char *paths[WHATIF_MAX_AXES];
     const cJSON *base; // the document with presets written out where a path leads into them
     bool replan;
+    WhatifPlay play; // NULL: nothing is played
+    void *play_context;
     PlannerOptions planner; // of one point
     KernelShelf *shelf;     // taken from, and filled, by all threads
 } Grid;

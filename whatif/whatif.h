@@ -3,8 +3,9 @@
 // A change sets one value of the scenario's document at a dotted path and reads the result like
 // any scenario, so that whatever a scenario can say can be varied. Where the document holds a
 // preset's name and the path goes inside it (cluster.num_gpus of "dgx-h100:16"), the preset is
-// written out first. What follows from a varied key is derived again instead of kept, where it is
-// not varied itself:
+// written out first. Where something is disturbed, every point is played in the simulator; a search
+// knows nothing of disturbances. What follows from a varied key is derived again instead of kept,
+// where it is not varied itself:
 //   cluster, cluster.num_gpus, parallel.tp, pp, cp     dp, zero_group
 //   parallel.dp                                        zero_group
 //   cluster, cluster.num_gpus, gpus_per_node           placement
@@ -51,12 +52,28 @@ typedef struct {
     const char *message; // why not; NULL where code is STATUS_OK
     const char *plan;    // as plan_describe has it; NULL: no answer
     const char *answer;  // the JSON of `estimate --json`; NULL: none
+    const char *note;    // what was not played; NULL: nothing
     WhatifFigures figures;
 } WhatifPoint;
+
+// What playing a plan in the simulator gives.
+typedef struct {
+    double step_time_s; // the mean over the repetitions
+    double p95_step_time_s, undisturbed_step_time_s;
+    int num_repetitions;
+    const char *const *not_played; // [num_not_played] sentences: what no disturbed link slows
+    int num_not_played;
+} WhatifPlayed;
+
+// Plays a plan with the disturbances of its scenario. Called from any thread.
+typedef Status (*WhatifPlay)(void *context, const Scenario *scenario, const Plan *plan,
+                             Arena *arena, WhatifPlayed *out);
 
 struct Journal;
 
 typedef struct {
+    WhatifPlay play; // of every point that fits; NULL: nothing is played, disturb is refused
+    void *play_context;
     bool replan;             // search at every point; otherwise the scenario's plan is kept
     PlannerOptions planner;  // for replan; its progress is called with points
     int num_threads;         // 0 or 1: the calling one only
@@ -70,6 +87,7 @@ typedef struct {
     int64_t num_points;
     int64_t num_kept; // of them, found in the journal when the work began
     bool replan;
+    bool played;
     double wall_s;
 } WhatifResult;
 
@@ -78,9 +96,13 @@ typedef struct {
 Status whatif_check(const Scenario *scenario, const WhatifAxis *axes, int num_axes,
                     int64_t *num_points);
 
+// Whether some point of the grid may be disturbed: the scenario is, or an axis is of `disturb`.
+bool whatif_is_disturbed(const Scenario *scenario, const WhatifAxis *axes, int num_axes);
+
 // A number that differs where the scenario, its files, the axes or the version do.
+//   num_repetitions  of what is played; 0: nothing is
 uint64_t whatif_question(const Scenario *scenario, const WhatifAxis *axes, int num_axes,
-                         bool replan);
+                         bool replan, int num_repetitions);
 
 // Prices a grid, after whatif_check. A point that is refused is an entry of the result, not a
 // failure. With a journal it ends when every point is done, by this process or another.
@@ -91,5 +113,8 @@ Status whatif_run(const Scenario *scenario, const WhatifAxis *axes, int num_axes
 const cJSON *whatif_value(const WhatifAxis *axes, int num_axes, int64_t point, int axis);
 
 // {"schema": 1, "vary": [{"path", "values"}], "points": [{"values": {path: value}, "plan",
-// "answer"} or with "error"], "timing"}. The caller owns the tree.
+// "answer"} or with "error"], "timing"}; where points are played the answer is the estimate without
+// disturbances, with "simulated": {"step_time_s", "tokens_per_s", "mfu_frac", "usd_per_1e9_tokens",
+// "p95_step_time_s", "undisturbed_step_time_s", "num_repetitions", "not_played"}. The caller owns
+// the tree.
 cJSON *whatif_to_json(const WhatifResult *result);

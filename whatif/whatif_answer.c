@@ -41,6 +41,7 @@ cJSON *whatif_to_json(const WhatifResult *result) {
     json_add_number(json, "schema", 1);
     cJSON_AddItemToObject(json, "vary", vary_to_json(result));
     cJSON_AddBoolToObject(json, "replan", result->replan);
+    if (result->played) cJSON_AddTrueToObject(json, "played");
     cJSON *points = cJSON_AddArrayToObject(json, "points");
     for (int64_t i = 0; i < result->num_points; i++)
         cJSON_AddItemToArray(points, point_to_json(result, i));

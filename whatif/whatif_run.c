@@ -82,12 +82,19 @@ static void hash_file(uint64_t *hash, const char *path) {
     fclose(stream);
 }
 
+bool whatif_is_disturbed(const Scenario *scenario, const WhatifAxis *axes, int num_axes) {
+    for (int i = 0; i < num_axes; i++)
+        if (strncmp(axes[i].path, "disturb", strlen("disturb")) == 0) return true;
+    return scenario->num_disturb > 0;
+}
+
 uint64_t whatif_question(const Scenario *scenario, const WhatifAxis *axes, int num_axes,
-                         bool replan) {
+                         bool replan, int num_repetitions) {
     uint64_t hash = 14695981039346656037u;
     Arena arena = {0};
     hash_text(&hash, "meshwright " MESHWRIGHT_VERSION);
     hash_text(&hash, replan ? "replan" : "keep");
+    hash_bytes(&hash, (const char *)&num_repetitions, sizeof num_repetitions);
     hash_tree(&hash, scenario->document);
     hash_tree(&hash, scenario->model_document);
     const ScenarioInput *inputs;
@@ -287,6 +294,8 @@ Status whatif_run(const Scenario *scenario, const WhatifAxis *axes, int num_axes
     TRY(whatif_check(scenario, axes, num_axes, &num_points));
     Run *run = ARENA_NEW(arena, Run);
     TRY(grid_build(scenario, axes, num_axes, options->replan, arena, &run->grid));
+    run->grid.play = options->play;
+    run->grid.play_context = options->play_context;
     run_start(run, num_points, options, arena);
     journal_look(run);
     const int64_t num_kept = run->num_done;
@@ -301,6 +310,7 @@ Status whatif_run(const Scenario *scenario, const WhatifAxis *axes, int num_axes
                           .num_points = num_points,
                           .num_kept = num_kept,
                           .replan = options->replan,
+                          .played = options->play != NULL,
                           .wall_s = now_s() - start_s};
     return status_ok();
 }

@@ -236,11 +236,12 @@ static void a_question_is_known_by_all_that_it_asks(void) {
     CU_ASSERT_EQUAL(whatif_parse_axis("training.seq_len=1024,2048", &arena, &axis).code, STATUS_OK);
     CU_ASSERT_EQUAL(whatif_parse_axis("training.seq_len=1024,4096", &arena, &longer).code,
                     STATUS_OK);
-    const uint64_t question = whatif_question(&scenario, &axis, 1, false);
-    CU_ASSERT_EQUAL(question, whatif_question(&scenario, &axis, 1, false));
-    CU_ASSERT_NOT_EQUAL(question, whatif_question(&scenario, &axis, 1, true));
-    CU_ASSERT_NOT_EQUAL(question, whatif_question(&scenario, &longer, 1, false));
-    CU_ASSERT_NOT_EQUAL(question, whatif_question(&other, &axis, 1, false));
+    const uint64_t question = whatif_question(&scenario, &axis, 1, false, 0);
+    CU_ASSERT_EQUAL(question, whatif_question(&scenario, &axis, 1, false, 0));
+    CU_ASSERT_NOT_EQUAL(question, whatif_question(&scenario, &axis, 1, true, 0));
+    CU_ASSERT_NOT_EQUAL(question, whatif_question(&scenario, &axis, 1, false, 1));
+    CU_ASSERT_NOT_EQUAL(question, whatif_question(&scenario, &longer, 1, false, 0));
+    CU_ASSERT_NOT_EQUAL(question, whatif_question(&other, &axis, 1, false, 0));
     arena_free(&arena);
 }
 
