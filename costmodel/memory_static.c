@@ -6,12 +6,14 @@
 #include <assert.h>
 #include <math.h>
 
-// Blocks of one kind that the rank holds.
-static int num_blocks(const Plan *plan, const Workload *workload, int rank, int block) {
-    int count = 0;
-    for (int k = 0; k < plan_rank_chunks(plan); k++)
-        count += workload->chunks[plan_rank_chunk(plan, rank, k)].num_blocks[block];
-    return count;
+// Which kinds of blocks a rank holds.
+//   held  [workload->num_blocks] all false
+static void blocks_hold(const Plan *plan, const Workload *workload, int rank, bool *held) {
+    const int num_chunks = plan_rank_chunks(plan);
+    for (int k = 0; k < num_chunks; k++) {
+        const int *num_blocks = workload->chunks[plan_rank_chunk(plan, rank, k)].num_blocks;
+        for (int i = 0; i < workload->num_blocks; i++) held[i] |= num_blocks[i] > 0;
+    }
 }
 
 // What ZeRO 3 gathers of weights that a strategy holds.
@@ -27,13 +29,13 @@ static bool gathers_weights(const Plan *plan) {
     return false;
 }
 
-// Largest of the blocks in [first, end) that the rank holds: parameters that are gathered.
-static double largest_gathered(const Plan *plan, const Workload *workload, int rank, int first,
-                               int end) {
+// Largest of the held blocks in [first, end): parameters that are gathered.
+static double largest_gathered(const Plan *plan, const Workload *workload, const bool *held,
+                               int first, int end) {
     double most = 0;
     for (int i = first; i < end; i++) {
         const Block *b = &workload->blocks[i];
-        if (num_blocks(plan, workload, rank, i) > 0)
+        if (held[i])
             most = fmax(most, gathered_parameters(plan_strategy(plan, b->strategy),
                                                   b->dense_parameters, b->expert_parameters));
     }
@@ -64,20 +66,20 @@ static double most_whole_block_bytes(const Plan *plan, const Workload *workload,
 // before they are scattered; without resharding all blocks of the rank stay gathered. A stack that
 // gathers nothing ahead holds the block that runs.
 static double gathered_bytes(const Scenario *scenario, const Plan *plan, const Workload *workload,
-                             int rank) {
+                             int rank, const bool *held) {
     if (!scenario->training.stack.gathers_ahead)
         return most_whole_block_bytes(plan, workload, rank);
     if (!gathers_weights(plan)) return 0;
     const double layer =
-        fmax(largest_gathered(plan, workload, rank, BLOCK_FIRST_LAYER, BLOCK_MTP + 1),
-             largest_gathered(plan, workload, rank, MAX_BLOCKS, workload->num_blocks));
+        fmax(largest_gathered(plan, workload, held, BLOCK_FIRST_LAYER, BLOCK_MTP + 1),
+             largest_gathered(plan, workload, held, MAX_BLOCKS, workload->num_blocks));
     const double edge =
-        fmax(largest_gathered(plan, workload, rank, BLOCK_EMBEDDING, BLOCK_EMBEDDING + 1),
-             largest_gathered(plan, workload, rank, BLOCK_HEAD, BLOCK_VOCAB_OUTPUT + 1));
+        fmax(largest_gathered(plan, workload, held, BLOCK_EMBEDDING, BLOCK_EMBEDDING + 1),
+             largest_gathered(plan, workload, held, BLOCK_HEAD, BLOCK_VOCAB_OUTPUT + 1));
     double gathered = fmax(2 * layer, layer + edge), all = 0;
     for (int s = 0; s < plan_num_strategies(plan); s++) {
-        const HeldParameters held = rank_parameters(plan, workload, rank, s);
-        all += gathered_parameters(plan_strategy(plan, s), held.dense, held.expert);
+        const HeldParameters own = rank_parameters(plan, workload, rank, s);
+        all += gathered_parameters(plan_strategy(plan, s), own.dense, own.expert);
     }
     if (!plan->reshard_after_forward) gathered = fmax(gathered, all);
     return gathered * gathered_weight_bytes(&scenario->training) +
@@ -104,7 +106,7 @@ static void shape_add(Shapes *shapes, const Op *op) {
 
 // Placeholders of the gradients of all weights on a rank.
 static double placeholder_bytes(const Scenario *scenario, const Plan *plan,
-                                const Workload *workload, int rank) {
+                                const Workload *workload, const bool *held) {
     if (scenario->training.stack.weight_gradient != WEIGHT_GRADIENT_PLACEHOLDER) return 0;
     Arena scratch = {0};
     double few[MAX_SHAPES][2];
@@ -114,7 +116,7 @@ static double placeholder_bytes(const Scenario *scenario, const Plan *plan,
         shapes.shapes = arena_alloc(&scratch, (size_t)shapes.capacity * sizeof *shapes.shapes);
     for (int i = 0; i < workload->num_blocks; i++) {
         const Block *b = &workload->blocks[i];
-        if (num_blocks(plan, workload, rank, i) == 0) continue;
+        if (!held[i]) continue;
         for (int k = 0; k < b->num_backward; k++)
             if (b->backward[k].placeholder_bytes > 0) shape_add(&shapes, &b->backward[k]);
     }
@@ -123,11 +125,11 @@ static double placeholder_bytes(const Scenario *scenario, const Plan *plan,
 }
 
 // The largest buffer among those that are never freed once they were needed.
-static double lasting_bytes(const Plan *plan, const Workload *workload, int rank) {
+static double lasting_bytes(const Workload *workload, const bool *held) {
     double most = 0;
     for (int i = 0; i < workload->num_blocks; i++) {
         const Block *b = &workload->blocks[i];
-        if (num_blocks(plan, workload, rank, i) == 0) continue;
+        if (!held[i]) continue;
         for (int k = 0; k < b->num_forward; k++) most = fmax(most, b->forward[k].lasting_bytes);
     }
     return most;
@@ -172,10 +174,17 @@ void memory_static_account(const Scenario *scenario, const Plan *plan, const Wor
         states_add(plan_strategy(plan, s), &state, &held, m);
         expert += held.expert;
     }
-    m->buffers_bytes = gathered_bytes(scenario, plan, workload, rank) +
-                       placeholder_bytes(scenario, plan, workload, rank) +
-                       lasting_bytes(plan, workload, rank) +
-                       message_bytes(scenario, plan, workload) + workspace_bytes(scenario, expert);
+    Arena scratch = {0};
+    bool few[MAX_BLOCKS] = {false};
+    bool *held = workload->num_blocks > MAX_BLOCKS
+                     ? ARENA_ARRAY(&scratch, workload->num_blocks, bool)
+                     : few;
+    blocks_hold(plan, workload, rank, held);
+    m->buffers_bytes = gathered_bytes(scenario, plan, workload, rank, held) +
+                       placeholder_bytes(scenario, plan, workload, held) +
+                       lasting_bytes(workload, held) + message_bytes(scenario, plan, workload) +
+                       workspace_bytes(scenario, expert);
+    arena_free(&scratch);
 }
 
 static const GroupKind COMMUNICATORS[] = {GROUP_TP, GROUP_CP,  GROUP_DP,
@@ -196,7 +205,9 @@ static bool rank_has_strategy(const Plan *plan, int rank, int strategy) {
 static int num_layer_communicators(const Plan *plan, const Workload *workload, int rank) {
     Arena scratch = {0};
     bool *seen = ARENA_ARRAY(&scratch, plan_num_group_kinds(plan), bool);
+    bool *held = ARENA_ARRAY(&scratch, workload->num_blocks, bool);
     int n = 0;
+    blocks_hold(plan, workload, rank, held);
     for (int s = PLAN_OWN + 1; s < plan_num_strategies(plan); s++)
         for (int i = 0; i < NUM_COMMUNICATORS && rank_has_strategy(plan, rank, s); i++) {
             const GroupKind kind = strategy_group_kind(plan, s, COMMUNICATORS[i]);
@@ -205,7 +216,7 @@ static int num_layer_communicators(const Plan *plan, const Workload *workload, i
         }
     for (int i = MAX_BLOCKS; i < workload->num_blocks; i++) {
         const Block *b = &workload->blocks[i];
-        if (b->strategy != PLAN_OWN || num_blocks(plan, workload, rank, i) == 0) continue;
+        if (b->strategy != PLAN_OWN || !held[i]) continue;
         const GroupKind kind = b->forward->group; // of a change of layout
         n += !seen[kind];
         seen[kind] = true;

@@ -277,10 +277,25 @@ static Chunk vocab_chunk_build(const Plan *plan, const Workload *workload, int b
     return b.chunk;
 }
 
+// Whether two chunks are made of the same: kinds of layers, as many of them recomputed, and what
+// stands at the ends.
+static bool chunks_alike(const Scenario *scenario, const Plan *plan, int a, int b) {
+    const PlanChunk *x = &plan->chunks[a], *y = &plan->chunks[b];
+    const uint8_t *kinds = scenario->model.layer_kind;
+    const int n = x->num_layers;
+    if (n != y->num_layers || x->embedding != y->embedding || x->loss != y->loss) return false;
+    if (x->num_mtp > 0 || y->num_mtp > 0 || plan->layer_recompute || plan->layers) return false;
+    return recomputed_layers(plan, a, n) == recomputed_layers(plan, b, n) &&
+           memcmp(kinds + x->first_layer, kinds + y->first_layer, (size_t)n * sizeof *kinds) == 0;
+}
+
 const Chunk *chunks_build(const Scenario *scenario, const Plan *plan, const Workload *w,
                           Arena *arena) {
     Chunk *chunks = ARENA_ARRAY(arena, plan_all_chunks(plan), Chunk);
-    for (int c = 0; c < plan->num_chunks; c++) chunks[c] = chunk_build(scenario, plan, w, c, arena);
+    for (int c = 0; c < plan->num_chunks; c++) {
+        const bool alike = c > 0 && chunks_alike(scenario, plan, c - 1, c);
+        chunks[c] = alike ? chunks[c - 1] : chunk_build(scenario, plan, w, c, arena);
+    }
     if (!plan->vocab_barriers) return chunks;
     chunks[plan->num_chunks + VOCAB_INPUT] = vocab_chunk_build(plan, w, BLOCK_VOCAB_INPUT, arena);
     chunks[plan->num_chunks + VOCAB_OUTPUT] = vocab_chunk_build(plan, w, BLOCK_VOCAB_OUTPUT, arena);
