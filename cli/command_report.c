@@ -63,8 +63,9 @@ static const struct argp ARGP = {
     .parser = parse,
     .args_doc = "FILE...",
     .doc = "Makes one report of any number of plans, simulations and grids: a plan.json (priced "
-           "and simulated anew), and what plan, estimate, simulate and whatif print with --json. "
-           "html is one page that needs no network; md, csv and json have the same tables.\v"
+           "and simulated anew), and what plan, estimate, simulate, whatif (grids, --sensitivity, "
+           "--goodput) and compare print with --json. html is one page that needs no network; md, "
+           "csv and json have the same tables.\v"
            "Examples:\n"
            "  meshwright report out/plan.json -o report.html\n"
            "  meshwright plan job.json --pareto --json >plans.json; \\\n"

@@ -12,6 +12,8 @@ Status answer_recognize(const JsonNode *root, AnswerKind *out) {
         {ANSWER_SCENARIO, {"model", "cluster"}},
         {ANSWER_GRID, {"vary", "points"}},
         {ANSWER_SENSITIVITY, {"sensitivity", "sensitivity"}},
+        {ANSWER_GOODPUT, {"goodput", "goodput"}},
+        {ANSWER_COMPARISON, {"terms", "changes"}},
         {ANSWER_PLANS, {"plans", "plans"}},
         {ANSWER_SIMULATION, {"estimate_step_time_s", "links"}},
         {ANSWER_ESTIMATE, {"step_time_s", "breakdown_s"}},
@@ -23,7 +25,7 @@ Status answer_recognize(const JsonNode *root, AnswerKind *out) {
         return status_ok();
     }
     return json_error(root, "is nothing a report is made of; expected a plan.json, or what plan, "
-                            "estimate, simulate or whatif print with --json");
+                            "estimate, simulate, whatif or compare print with --json");
 }
 
 const char *answer_title(const Answer *answer, const char *what, Arena *arena) {
@@ -92,6 +94,10 @@ Status answer_sections(Document *document, const Answer *answer, Arena *arena) {
         return grid_sections(document, answer, arena);
     case ANSWER_SENSITIVITY:
         return sensitivity_sections(document, answer, arena);
+    case ANSWER_GOODPUT:
+        return goodput_sections(document, answer, arena);
+    case ANSWER_COMPARISON:
+        return compare_sections(document, answer, arena);
     case ANSWER_SCENARIO:
     case NUM_ANSWER_KINDS:
         break;

@@ -12,6 +12,8 @@ typedef enum {
     ANSWER_SIMULATION,  // of simulate --json
     ANSWER_GRID,        // of whatif --json
     ANSWER_SENSITIVITY, // of whatif --sensitivity --json
+    ANSWER_GOODPUT,     // of whatif --goodput --json
+    ANSWER_COMPARISON,  // of compare --json
     NUM_ANSWER_KINDS
 } AnswerKind;
 
@@ -33,6 +35,8 @@ Status plans_sections(Document *document, const Answer *answer, Arena *arena);
 Status simulation_sections(Document *document, const Answer *answer, Arena *arena);
 Status grid_sections(Document *document, const Answer *answer, Arena *arena);
 Status sensitivity_sections(Document *document, const Answer *answer, Arena *arena);
+Status goodput_sections(Document *document, const Answer *answer, Arena *arena);
+Status compare_sections(Document *document, const Answer *answer, Arena *arena);
 
 // Rows of a section beyond this are left out, and the section says so.
 enum { SECTION_MAX_ROWS = 1000 };

@@ -116,6 +116,8 @@ static bool ends_with(const char *text, const char *tail) {
 }
 
 // The same rules as report/web/src/format.js.
+static const double LONG_S = 1000;
+
 const char *document_cell_text(const char *key, const cJSON *cell, Arena *arena) {
     char text[UNITS_SIZE];
     if (cJSON_IsString(cell)) return cell->valuestring;
@@ -128,7 +130,9 @@ const char *document_cell_text(const char *key, const cJSON *cell, Arena *arena)
     if (ends_with(key, "_bytes")) return arena_strdup(arena, units_bytes(value, text));
     if (ends_with(key, "_per_s") || ends_with(key, "_per_s_per_gpu"))
         return arena_strdup(arena, units_count(value, text));
-    if (ends_with(key, "_s")) return arena_strdup(arena, units_seconds(value, text));
+    if (ends_with(key, "_s")) // of a run, no step takes as long
+        return arena_strdup(arena,
+                            value >= LONG_S ? units_span(value, text) : units_seconds(value, text));
     if (ends_with(key, "_frac")) return arena_strdup(arena, units_percent(value, text));
     if (ends_with(key, "_tokens")) return arena_strdup(arena, units_plain(value, text));
     return arena_printf(arena, "%.6g", value);

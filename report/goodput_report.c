@@ -6,18 +6,9 @@
 
 #include <math.h>
 
-// "47 s", "9.1 min", "3.09 h", "21.3 days".
 static const char *span_text(double time_s, Arena *arena) {
-    static const struct {
-        double from_s, unit_s;
-        const char *name;
-    } UNITS[] = {{2 * 86400, 86400, "days"}, {2 * 3600, 3600, "h"}, {120, 60, "min"}};
-    char number[UNITS_SIZE];
-    for (int i = 0; i < 3; i++)
-        if (time_s >= UNITS[i].from_s)
-            return arena_printf(arena, "%s %s", units_plain(time_s / UNITS[i].unit_s, number),
-                                UNITS[i].name);
-    return arena_strdup(arena, units_seconds(time_s, number));
+    char text[UNITS_SIZE];
+    return arena_strdup(arena, units_span(time_s, text));
 }
 
 static void line(const Paper *paper, const char *name, const char *text, Arena *arena) {

@@ -86,7 +86,36 @@ static const char *best_text(const JsonNode *best, Arena *arena) {
                         parallel_text(parallel.item, arena), units_seconds(step_s, step));
 }
 
+static const char *goodput_text(const JsonNode *root, Arena *arena) {
+    const JsonNode goodput = json_get(root, "goodput");
+    double share, steps, spares;
+    char interval[UNITS_SIZE];
+    double interval_s;
+    const JsonNode spare = json_get(&goodput, "spares");
+    if (number_at(&goodput, "goodput_frac", true, &share).code != STATUS_OK ||
+        number_at(&goodput, "checkpoint_every_steps", true, &steps).code != STATUS_OK ||
+        number_at(&goodput, "checkpoint_interval_s", true, &interval_s).code != STATUS_OK ||
+        number_at(&spare, "num_nodes", true, &spares).code != STATUS_OK)
+        return NULL;
+    return arena_printf(arena,
+                        "With failures %.1f %% of the time is progress, with a checkpoint every "
+                        "%.0f steps (%s) and %.0f spare nodes.",
+                        share * 100, steps, units_span(interval_s, interval), spares);
+}
+
+static const char *comparison_text(const JsonNode *root, Arena *arena) {
+    double ratio;
+    const JsonNode noise = json_get(root, "within_noise");
+    if (number_at(root, "tokens_per_s_ratio", true, &ratio).code != STATUS_OK) return NULL;
+    return arena_printf(
+        arena, "Of the two that are compared, B trains %.2f %% %s tokens a second than A%s.",
+        fabs(ratio - 1) * 100, ratio < 1 ? "fewer" : "more",
+        cJSON_IsTrue(noise.item) ? ", which is within the noise" : "");
+}
+
 const char *summary_of_answer(const Answer *answer, bool with_plan, Arena *arena) {
+    if (answer->kind == ANSWER_GOODPUT) return goodput_text(&answer->root, arena);
+    if (answer->kind == ANSWER_COMPARISON) return comparison_text(&answer->root, arena);
     if (answer->kind != ANSWER_PLANS) return NULL;
     const JsonNode plans = json_get(&answer->root, "plans");
     const JsonNode best = json_at(&plans, 0), second = json_at(&plans, 1);

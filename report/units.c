@@ -30,6 +30,21 @@ const char *units_seconds(double time_s, char *text) {
     return scaled(time_s * 1e9, units, 4, text);
 }
 
+const char *units_span(double time_s, char *text) {
+    static const struct {
+        double from_s, unit_s;
+        const char *name;
+    } UNITS[] = {{2 * 86400, 86400, "days"}, {2 * 3600, 3600, "h"}, {120, 60, "min"}};
+    char number[UNITS_SIZE];
+    for (int i = 0; i < 3; i++) {
+        if (time_s < UNITS[i].from_s) continue;
+        snprintf(text, UNITS_SIZE, "%.24s %s", units_plain(time_s / UNITS[i].unit_s, number),
+                 UNITS[i].name);
+        return text;
+    }
+    return units_seconds(time_s, text);
+}
+
 const char *units_bytes(double bytes, char *text) {
     static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
     return scaled(bytes, units, 6, text);

@@ -24,6 +24,11 @@ cat >sensitivity.json <<'END'
   {"resource": "compute", "better": {"factor": 1.2, "step_time_s": 1.8}, "worse": {"factor": 0.8, "step_time_s": 2.4}},
   {"resource": "memory", "better": {"factor": 1.2, "step_time_s": 2}, "worse": {"factor": 0.8}}]}}
 END
+answers 0 whatif job.json --goodput --json
+mv stdout goodput.json
+sed 's/"tp": 2/"tp": 4/' job.json >other-job.json
+answers 0 compare job.json other-job.json --json
+mv stdout comparison.json
 simulation=
 if [ -x "${MESHWRIGHT_SIM-}" ]; then
     answers 0 simulate job.json --json
@@ -32,10 +37,12 @@ if [ -x "${MESHWRIGHT_SIM-}" ]; then
 fi
 # shellcheck disable=SC2086 # a list of words
 for format in json md csv; do
-    answers 0 report job.json plans.json grid.json estimate.json sensitivity.json $simulation \
+    answers 0 report job.json plans.json grid.json estimate.json sensitivity.json goodput.json \
+        comparison.json $simulation \
         --format $format -o "all.$format"
     [ "$(cat stdout)" = "The report is all.$format." ] || fail "-o and an answer on standard output"
-    answers 0 report job.json plans.json grid.json estimate.json sensitivity.json $simulation \
+    answers 0 report job.json plans.json grid.json estimate.json sensitivity.json goodput.json \
+        comparison.json $simulation \
         --format $format
     cmp stdout "all.$format" || fail "$format: another time, other bytes"
 done
@@ -49,7 +56,9 @@ import csv, json, sys
 report = json.load(open("all.json"))
 sections = {s["id"]: s for part in report["parts"] for s in part["sections"]}
 need = ["figures", "layout", "waterfall", "parts", "memory", "timeline", "alternatives", "pareto",
-        "whatif", "alternatives-2", "sensitivity", "files", "assumptions", "accuracy"]
+        "whatif", "alternatives-2", "sensitivity", "goodput", "goodput-run", "goodput-basis",
+        "compare-changes", "compare-step", "compare-memory", "compare-rates", "files", "assumptions",
+        "accuracy"]
 if sys.argv[1] != "none":
     need += ["simulation", "links", "path", "simulation-2"]
 assert not [name for name in need if name not in sections], sections.keys()
@@ -75,6 +84,23 @@ plans = json.load(open("plans.json"))["plans"]
 assert column("alternatives", "step_time_s") == [plan["step_time_s"] for plan in plans]
 assert column("whatif", "training.global_batch") == [32, 64, 128]
 assert column("sensitivity", "less_step_time_s") == [2.4, None]
+
+goodput = json.load(open("goodput.json"))["goodput"]
+assert column("goodput-basis", "goodput_frac") == [goodput["goodput_frac"]]
+assert column("goodput-basis", "num_spare_nodes") == [goodput["spares"]["num_nodes"]]
+assert column("goodput", "goodput_frac") == [i["goodput_frac"] for i in goodput["intervals"]]
+assert near(sum(column("goodput-run", "time_s")), goodput["simulated"]["wall_s"])
+assert near(sum(column("goodput-run", "time_frac")), 1)
+comparison = json.load(open("comparison.json"))
+terms = comparison["terms"]
+steps, memory, rates = ("compare-step", "compare-memory", "compare-rates")
+assert [t["name"] for t in terms] == column(steps, "term") + column(memory, "term") + column(rates, "term")
+assert column(steps, "b_s") == [t["b"] for t in terms[:len(column(steps, "term"))]]
+assert near(sum(column(steps, "a_s")[:-1]), column(steps, "a_s")[-1])
+assert column(memory, "term")[-1] == "memory_available_bytes" and "usd_per_1e9_tokens" in column(rates, "term")
+assert ["parallel.tp", 2, 4] in sections["compare-changes"]["rows"]
+assert any("B trains" in said for said in report["summary"]), report["summary"]
+assert any("of the time is progress" in said for said in report["summary"]), report["summary"]
 runs = sections["timeline"]["data"]["runs"]
 assert len(runs) == (2 if sys.argv[1] != "none" else 1)
 for run in runs:
@@ -159,7 +185,7 @@ refuses 'job.json: is the input job.json; expected another file to write' \
     report job.json --format md -o job.json
 refuses 'missing.json: cannot be read: No such file or directory' report missing.json --format md
 echo '{"schema": 1}' >other.json
-refuses 'other.json: is nothing a report is made of; expected a plan.json, or what plan, estimate, simulate or whatif print with --json' \
+refuses 'other.json: is nothing a report is made of; expected a plan.json, or what plan, estimate, simulate, whatif or compare print with --json' \
     report job.json other.json --format md -o new.md
 sed 's/"step_time_s"/"step_time"/' plans.json >broken.json
 refuses 'broken.json: plans[0].step_time_s: missing; expected a number' report broken.json --format md -o new.md

@@ -35,7 +35,13 @@ mv "$temp/stdout" "$temp/pareto.json"
 answers 0 whatif "$temp/job.json" --vary cluster.num_gpus=8,16,32 --vary training.seq_len=4096,8192 \
     --replan --json
 mv "$temp/stdout" "$temp/grid.json"
-set -- "$temp/whole.json" "$temp/pareto.json" "$temp/grid.json" "$temp/sensitivity.json"
+answers 0 whatif "$temp/whole.json" --goodput --json
+mv "$temp/stdout" "$temp/goodput.json"
+sed 's/"tp": 2/"tp": 4/' "$temp/whole.json" >"$temp/other.json"
+answers 0 compare "$temp/whole.json" "$temp/other.json" --json
+mv "$temp/stdout" "$temp/comparison.json"
+set -- "$temp/whole.json" "$temp/pareto.json" "$temp/grid.json" "$temp/sensitivity.json" "$temp/goodput.json" \
+    "$temp/comparison.json"
 if [ -x "${MESHWRIGHT_SIM-}" ]; then
     answers 0 simulate "$temp/whole.json" --json
     mv "$temp/stdout" "$temp/simulation.json"

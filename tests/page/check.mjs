@@ -43,7 +43,7 @@ async function checkChart(page, section) {
   assert.equal(drawn.role, "img");
   assert.ok(drawn.label.includes(section.title));
   // Items that stand for rows of the table are as many as its rows.
-  const rowItems = ["waterfall", "scatter"];
+  const rowItems = ["waterfall", "scatter", "goodput", "shares"];
   if (rowItems.includes(section.chart)) assert.equal(drawn.items, section.rows.length, section.id);
   if (section.chart === "layout") assert.equal(drawn.items, section.data.gpus.length);
   if (section.chart === "memory")

@@ -24,6 +24,10 @@ static void units_fit_the_size(void) {
     ASSERT_TEXT(units_seconds, 4.56e-3, "4.56 ms");
     ASSERT_TEXT(units_seconds, 789e-6, "789 us");
     ASSERT_TEXT(units_seconds, 5e-9, "5 ns");
+    ASSERT_TEXT(units_span, 47, "47 s");
+    ASSERT_TEXT(units_span, 546, "9.10 min");
+    ASSERT_TEXT(units_span, 7200, "2 h");
+    ASSERT_TEXT(units_span, 1.84e6, "21.3 days");
     ASSERT_TEXT(units_seconds, 0.0, "0 ns");
     ASSERT_TEXT(units_seconds, 4000.0, "4000 s");
     ASSERT_TEXT(units_bytes, 80e9, "80 GB");

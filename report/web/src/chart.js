@@ -11,12 +11,15 @@ import {
 import * as echarts from "echarts/core";
 import { CanvasRenderer, SVGRenderer } from "echarts/renderers";
 import { accuracy } from "./charts/accuracy.js";
+import { compare } from "./charts/compare.js";
 import { curve } from "./charts/curve.js";
+import { goodput } from "./charts/goodput.js";
 import { intervals } from "./charts/intervals.js";
 import { layout } from "./charts/layout.js";
 import { links } from "./charts/links.js";
 import { memory } from "./charts/memory.js";
 import { scatter } from "./charts/scatter.js";
+import { shares } from "./charts/shares.js";
 import { timeline } from "./charts/timeline.js";
 import { tornado } from "./charts/tornado.js";
 import { waterfall } from "./charts/waterfall.js";
@@ -31,7 +34,8 @@ echarts.use([
 // Each gives {option, height, items, renderer, zoom} of a section: ECharts' option, pixels, how many
 // things are drawn, "canvas" where they are very many, and whether the time axis can be zoomed.
 const KINDS = {
-  accuracy, curve, intervals, layout, links, memory, scatter, timeline, tornado, waterfall,
+  accuracy, compare, curve, goodput, intervals, layout, links, memory, scatter, shares, timeline,
+  tornado, waterfall,
 };
 
 const drawn = []; // every chart of the page

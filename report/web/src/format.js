@@ -18,6 +18,16 @@ const scaled = (value, units) => {
 };
 
 export const seconds = (value) => scaled(value * 1e9, ["ns", "us", "ms", "s"]);
+
+// "9.10 min", "21.3 days": of a run, no step takes as long.
+const LONG_S = 1000;
+const SPANS = [[2 * 86400, 86400, "days"], [2 * 3600, 3600, "h"], [0, 60, "min"]];
+const span = (value) => {
+  if (value < LONG_S) return seconds(value);
+  const [, unit, name] = SPANS.find(([from]) => value >= from);
+  return `${plain(value / unit)} ${name}`;
+};
+
 export const bytes = (value) => scaled(value, ["B", "kB", "MB", "GB", "TB", "PB"]);
 export const count = (value) => scaled(value, ["", "k", "M", "G", "T"]);
 export const percent = (value) => `${(value * 100).toFixed(1)} %`;
@@ -32,7 +42,7 @@ const RULES = [
   [/bytes_per_s$/, (value) => `${bytes(value)}/s`],
   [/_bytes$/, bytes],
   [/_per_s(_per_gpu)?$/, count],
-  [/_s$/, seconds],
+  [/_s$/, span],
   [/_frac$/, percent],
   [/_tokens$/, plain],
 ];
