@@ -64,6 +64,22 @@ static Status group_section(Document *document, const TermGroup *group, const Js
     return status_ok();
 }
 
+// Stages by their numbers of layers; anything else as it is.
+static void change_cell(cJSON *row, const cJSON *item, Arena *arena) {
+    const cJSON *first = cJSON_GetArrayItem(item, 0), *stage;
+    const char *text = "";
+    if (!cJSON_GetObjectItemCaseSensitive(first, "layers")) {
+        row_value(row, item);
+        return;
+    }
+    cJSON_ArrayForEach(stage, item) {
+        const cJSON *layers = cJSON_GetObjectItemCaseSensitive(stage, "layers");
+        text = arena_printf(arena, "%s%s%d", text, text[0] ? ", " : "",
+                            cJSON_IsNumber(layers) ? layers->valueint : 0);
+    }
+    row_text(row, arena_printf(arena, "%s layers", text));
+}
+
 static Status changes_section(Document *document, const JsonNode *root, Arena *arena) {
     static const DocumentColumn columns[] = {{"path", "what differs"}, {"a", "A"}, {"b", "B"}};
     const SectionSpec spec = {
@@ -78,8 +94,8 @@ static Status changes_section(Document *document, const JsonNode *root, Arena *a
         TRY(json_read_string(&path, arena, &text));
         cJSON *row = section_row(section);
         row_text(row, text);
-        row_value(row, a.item);
-        row_value(row, b.item);
+        change_cell(row, a.item, arena);
+        change_cell(row, b.item, arena);
     }
     return status_ok();
 }
