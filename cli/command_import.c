@@ -18,7 +18,8 @@ typedef struct {
 enum { KEY_FROM = KEY_LONG, KEY_CLUSTER, KEY_VOCAB, KEY_SET, KEY_SEARCH };
 
 static const struct argp_option OPTIONS[] = {
-    {"from", KEY_FROM, "STACK", 0, "what the file is for: megatron, nemo or torchtitan", 0},
+    {"from", KEY_FROM, "STACK", 0, "what the file is for: megatron, nemo, deepspeed or torchtitan",
+     0},
     {"cluster", KEY_CLUSTER, "NAME:NODES", 0,
      "machines that it runs on; NODES may be left out where the file says them", 0},
     {"vocab-size", KEY_VOCAB, "N", 0, "tokens of the vocabulary, where the file does not say", 0},
@@ -69,10 +70,10 @@ static const struct argp ARGP = {
     .parser = parse,
     .args_doc = "FILE",
     .doc =
-        "Reads a shell script or command line of Megatron-LM, a YAML file of Megatron Bridge or a "
-        "TOML file of torchtitan into a scenario: model, batch, precision and how it is split. "
-        "What it cannot price is refused "
-        "by name; what it prices otherwise than the file says, or does not know, is said.\v"
+        "Reads a shell script or command line of Megatron-LM or Megatron-DeepSpeed, a YAML file of "
+        "Megatron Bridge or a TOML file of torchtitan into a scenario: model, batch, precision and "
+        "how it is split. What it cannot price is refused by name; what it prices otherwise than "
+        "the file says, or does not know, is said.\v"
         "Examples:\n"
         "  meshwright import --from megatron train.sh --cluster dgx-h100:16\n"
         "  meshwright import --from megatron train.sh --cluster dgx-h100:2 --set TP=4\n"
@@ -105,7 +106,8 @@ static Status import_answer(const ImportCommand *options, Arena *arena) {
     Imported imported;
     const char *file = options->common.scenario;
     if (options->source < 0)
-        return usage_error("import: no --from given; expected megatron, nemo or torchtitan");
+        return usage_error(
+            "import: no --from given; expected megatron, nemo, deepspeed or torchtitan");
     if (options->output) {
         TRY(output_check_input(options->output, file, "file"));
         TRY(output_check(options->output, arena));

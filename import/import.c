@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const IMPORT_SOURCE_NAMES[NUM_IMPORT_SOURCES + 1] = {"megatron", "nemo", "torchtitan",
-                                                                 NULL};
+const char *const IMPORT_SOURCE_NAMES[NUM_IMPORT_SOURCES + 1] = {"megatron", "nemo", "deepspeed",
+                                                                 "torchtitan", NULL};
 
 // text with every flag of Megatron-LM as the file calls it.
 static const char *text_spelled(const Imported *out, const char *text) {
@@ -124,6 +124,8 @@ Status import_file(ImportSource source, const char *path, const ImportOptions *o
         TRY(import_megatron(text, options, out));
     else if (source == IMPORT_NEMO)
         TRY(import_nemo(text, options, out));
+    else if (source == IMPORT_DEEPSPEED)
+        TRY(import_deepspeed(text, options, out));
     else
         TRY(import_torchtitan(text, options, out));
     return imported_check(out);

@@ -11,7 +11,13 @@
 
 #include <cjson/cJSON.h>
 
-typedef enum { IMPORT_MEGATRON, IMPORT_NEMO, IMPORT_TORCHTITAN, NUM_IMPORT_SOURCES } ImportSource;
+typedef enum {
+    IMPORT_MEGATRON,
+    IMPORT_NEMO,
+    IMPORT_DEEPSPEED,
+    IMPORT_TORCHTITAN,
+    NUM_IMPORT_SOURCES
+} ImportSource;
 
 extern const char *const IMPORT_SOURCE_NAMES[NUM_IMPORT_SOURCES + 1]; // ends with NULL
 
@@ -49,6 +55,7 @@ Status import_file(ImportSource source, const char *path, const ImportOptions *o
 // The sources. text ends with a NUL; out->scenario is an empty object.
 Status import_megatron(const char *text, const ImportOptions *options, Imported *out);
 Status import_nemo(const char *text, const ImportOptions *options, Imported *out);
+Status import_deepspeed(const char *text, const ImportOptions *options, Imported *out);
 Status import_torchtitan(const char *text, const ImportOptions *options, Imported *out);
 
 void import_note(Imported *out, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -77,7 +77,8 @@ Status megatron_read_flags(FlagArgs args, int num_nodes, const ImportOptions *op
     return status_ok();
 }
 
-Status import_megatron(const char *text, const ImportOptions *options, Imported *out) {
+Status megatron_command_find(const char *text, const ImportOptions *options, Imported *out,
+                             FlagArgs *args, int *num_nodes) {
     ShellCommand command =
         shell_command(text, "pretrain", options->settings, options->num_settings, out->arena);
     Undecided *undecided = ARENA_ARRAY(out->arena, MAX_UNDECIDED, Undecided);
@@ -92,7 +93,14 @@ Status import_megatron(const char *text, const ImportOptions *options, Imported 
     if (!command.found)
         return import_refuse(out, "", "has no command of pretrain_gpt.py, nor one of flags alone");
     blocks_note(&command, out);
-    return megatron_read_flags(
-        flag_args(&command.words, command.program + 1, command.words.num_words, out),
-        nodes_of(&command, out), options);
+    *args = flag_args(&command.words, command.program + 1, command.words.num_words, out);
+    *num_nodes = nodes_of(&command, out);
+    return status_ok();
+}
+
+Status import_megatron(const char *text, const ImportOptions *options, Imported *out) {
+    FlagArgs args;
+    int num_nodes;
+    TRY(megatron_command_find(text, options, out, &args, &num_nodes));
+    return megatron_read_flags(args, num_nodes, options);
 }

@@ -15,6 +15,11 @@ typedef struct {
     cJSON *model, *training, *parallel; // of the scenario
 } MegatronRead;
 
+// The command of pretrain_gpt.py in a script: its flags, and on how many nodes it runs (0: the file
+// does not say).
+Status megatron_command_find(const char *text, const ImportOptions *options, Imported *out,
+                             FlagArgs *args, int *num_nodes);
+
 // All of a command line into args.out, with --cluster for the machines; num_nodes 0: the command
 // does not say.
 Status megatron_read_flags(FlagArgs args, int num_nodes, const ImportOptions *options);

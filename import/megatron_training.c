@@ -55,7 +55,8 @@ static Status precision_read(MegatronRead *read) {
     bool wide = args_has(args, "--accumulate-allreduce-grads-in-fp32");
     static const char *const ignored[] = {"--fp4-recipe", NULL};
     args_use(args, ignored);
-    if (half && !wide) import_note(args->out, "Gradients of fp16 are priced as reduced in fp32.");
+    if (half && !wide && !narrow)
+        import_note(args->out, "Gradients of fp16 are priced as reduced in fp32.");
     cJSON_AddStringToObject(read->training, "grad_reduce_dtype", narrow ? "bf16" : "fp32");
     if (fp4) {
         cJSON_AddStringToObject(read->training, "precision", "nvfp4");

@@ -179,7 +179,7 @@ refuses "line.txt: does not say on which machines it runs; give --cluster NAME:N
 clusters lists names)" import --from megatron line.txt
 refuses "line.txt: does not say on how many nodes it runs; give --cluster dgx-h100:NODES" \
     import --from megatron line.txt --cluster dgx-h100
-refuses "meshwright: import: no --from given; expected megatron, nemo or torchtitan" import line.txt
+refuses "meshwright: import: no --from given; expected megatron, nemo, deepspeed or torchtitan" import line.txt
 echo 'echo nothing' >line.txt
 refuses "line.txt: has no command of pretrain_gpt.py, nor one of flags alone" \
     import --from megatron line.txt --cluster dgx-h100:1

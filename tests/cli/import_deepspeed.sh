@@ -1,0 +1,64 @@
+#!/bin/sh
+# Scripts of Megatron-DeepSpeed with their ds_config.json: what launch writes comes back as the same
+# plan and the same files; what contradicts itself or is not priced is refused by name.
+set -eu
+. tests/support.sh
+cd "$temp"
+
+# back NAME MODEL VOCABULARY TRAINING PARALLEL: launched, imported, launched again.
+back() {
+    cat >"$1.json" <<END
+{"schema": 1, "model": "$2", "cluster": "dgx-h100:2",
+ "training": {"seq_len": 2048, "global_batch": 64, "stack": "megatron-2021"$4}, "parallel": {$5}}
+END
+    # The table of learned positions is no longer than a sequence.
+    [ "$2" != gpt2-124m ] || sed -i 's/2048/1024/' "$1.json"
+    answers 0 launch "$1.json" --for deepspeed -o "$1 of it" --force
+    answers 0 import --from deepspeed "$1 of it/launch.sh" --cluster dgx-h100 --vocab-size "$3" -o "$1-back.json"
+    answers 0 launch "$1-back.json" --for deepspeed -o "$1-back" --force
+    cmp "$1 of it/ds_config.json" "$1-back/ds_config.json" || fail "$1: another configuration"
+    for folder in "$1 of it" "$1-back"; do
+        # import writes the default of a norm that is not stated
+        sed -n '/^ARGS=/,/^)/p' "$folder/launch.sh" | grep -v 'layernorm-epsilon 1e-05' >"$folder.args"
+    done
+    diff "$1 of it.args" "$1-back.args" || fail "$1: another command"
+    for job in "$1" "$1-back"; do
+        run_program estimate "$job.json" --json
+        python3 -c 'import json; a = json.load(open("stdout")); print(a["step_time_s"], json.dumps(a["parallel"], sort_keys=True))' >"$job.plan"
+    done
+    cmp "$1.plan" "$1-back.plan" || fail "$1: another plan: $(cat "$1.plan" "$1-back.plan")"
+}
+back pipeline llama-3.1-8b 128256 '' '"tp": 2, "pp": 2'
+back bubbles llama-3.1-8b 128256 '' '"tp": 2, "pp": 4, "schedule": "zb-h1", "sequence_parallel": false'
+back sharded llama-3.1-8b 128256 ', "overlap_grad_reduce": true' '"zero_stage": 2, "recompute": "full"'
+back weights llama-3.1-8b 128256 ', "grad_reduce_dtype": "fp32"' '"zero_stage": 3, "micro_batch": 2'
+back split llama-3.1-8b 128256 '' '"cp": 4, "cp_method": "ulysses", "zero_stage": 1'
+back half gpt2-124m 50257 ', "precision": "fp16", "attention": "unfused"' '"zero_stage": 0, "tp": 2'
+
+# changed FILE SENTENCE SED-SCRIPT: of the first plan's files, one is changed; import refuses.
+changed() {
+    rm -rf bad
+    cp -R "pipeline of it" bad
+    sed -i "$3" "bad/$1"
+    cmp -s "pipeline of it/$1" "bad/$1" && fail "nothing to change: $3"
+    refuses "bad/launch.sh: $2" import --from deepspeed bad/launch.sh --cluster dgx-h100 --vocab-size 128256
+}
+changed ds_config.json '--zero-stage: 1 is not the 0 of zero_optimization.stage in the configuration' \
+    's/"stage": 1/"stage": 0/'
+changed ds_config.json '--global-batch-size: 64 is not the 128 of train_batch_size in the configuration' \
+    's/"train_batch_size": 64/"train_batch_size": 128/'
+changed ds_config.json 'zero_optimization.offload_optimizer of the configuration: an optimizer in host memory: not supported yet' \
+    's/"stage": 1/"stage": 1, "offload_optimizer": {"device": "cpu"}/'
+changed launch.sh "--num-experts: experts of Megatron-DeepSpeed (GShard's) are not supported yet" \
+    's/--swiglu/--swiglu --num-experts 8/'
+changed launch.sh '--normalization: "batchnorm" is unknown; expected layernorm or rmsnorm' \
+    's/--normalization rmsnorm/--normalization batchnorm/'
+changed launch.sh '--deepspeed_config: missing; expected the configuration that DeepSpeed gets' \
+    '/--deepspeed_config/d'
+rm -rf bad
+cp -R "pipeline of it" bad
+rm bad/ds_config.json
+refuses 'bad/launch.sh: --deepspeed_config: bad/ds_config.json: cannot be read: No such file or directory' \
+    import --from deepspeed bad/launch.sh --cluster dgx-h100 --vocab-size 128256
+refuses "pipeline of it/launch.sh: --vocab-size: missing, and the file does not say how many tokens HFTokenizer has; give \
+--vocab-size N" import --from deepspeed "pipeline of it/launch.sh" --cluster dgx-h100
