@@ -176,9 +176,8 @@ void memory_static_account(const Scenario *scenario, const Plan *plan, const Wor
     }
     Arena scratch = {0};
     bool few[MAX_BLOCKS] = {false};
-    bool *held = workload->num_blocks > MAX_BLOCKS
-                     ? ARENA_ARRAY(&scratch, workload->num_blocks, bool)
-                     : few;
+    bool *held =
+        workload->num_blocks > MAX_BLOCKS ? ARENA_ARRAY(&scratch, workload->num_blocks, bool) : few;
     blocks_hold(plan, workload, rank, held);
     m->buffers_bytes = gathered_bytes(scenario, plan, workload, rank, held) +
                        placeholder_bytes(scenario, plan, workload, held) +

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const DEFAULT_ORDER = "tp-cp-ep-dp-pp";
-
 static int value_or(int given, int otherwise) {
     return given == ABSENT ? otherwise : given;
 }
@@ -69,11 +67,11 @@ static Status degrees_resolve(Entry *e) {
     own->micro_batch = (int)(sequences / own->dp);
     if (own->tp * own->cp == e->plan->tp * e->plan->cp && own->tp == e->plan->tp)
         return status_ok();
-    if (strcmp(e->plan->order, DEFAULT_ORDER) != 0)
+    if (e->plan->order != ORDER_DP_PP)
         REFUSE(key,
                "other degrees than the plan's with order %s are legal, but not supported yet; "
                "expected %s",
-               e->plan->order, DEFAULT_ORDER);
+               PLAN_ORDER_NAMES[e->plan->order], PLAN_ORDER_NAMES[ORDER_DP_PP]);
     return status_ok();
 }
 

@@ -324,7 +324,6 @@ Status plan_resolve(const Scenario *scenario, Arena *arena, Plan *out) {
     plan_derive(scenario, &plan);
     TRY(schedule_bind(arena, &plan));
     TRY(plan_resolve_layers(scenario, arena, &plan));
-    TRY(unsupported_refuse(scenario, &plan));
     *out = plan;
     return status_ok();
 }

@@ -95,14 +95,13 @@ const char *plan_describe(const Plan *plan, Arena *arena) {
     const char *method = plan->cp > 1 ? METHODS[plan->cp_method] : "";
     const bool hybrid = plan->zero_stage > 0 && plan->zero_group != plan->dp * plan->cp;
     const char *group = hybrid ? arena_printf(arena, ":%d", plan->zero_group) : "";
-    return arena_printf(arena, "tp %d%s%s pp %d%s dp %d%s%s mb %d zero%d%s%s %s%s%s%s", plan->tp,
-                        degree_text(arena, "cp", plan->cp), method, plan->pp,
-                        degree_text(arena, "vpp", plan->vpp), plan->dp,
-                        degree_text(arena, "ep", plan->ep), degree_text(arena, "etp", plan->etp),
-                        plan->micro_batch, plan->zero_stage, group, recompute_text(plan, arena),
-                        plan_schedule_name(plan), plan->vocab_barriers ? " vocab" : "",
-                        plan_stages_alternate(plan) ? " pp-dp" : "",
-                        plan_layers_describe(plan, arena));
+    return arena_printf(
+        arena, "tp %d%s%s pp %d%s dp %d%s%s mb %d zero%d%s%s %s%s%s%s", plan->tp,
+        degree_text(arena, "cp", plan->cp), method, plan->pp, degree_text(arena, "vpp", plan->vpp),
+        plan->dp, degree_text(arena, "ep", plan->ep), degree_text(arena, "etp", plan->etp),
+        plan->micro_batch, plan->zero_stage, group, recompute_text(plan, arena),
+        plan_schedule_name(plan), plan->vocab_barriers ? " vocab" : "",
+        plan_stages_alternate(plan) ? " pp-dp" : "", plan_layers_describe(plan, arena));
 }
 
 static void member_set(cJSON *object, const char *key, cJSON *value) {

@@ -105,8 +105,7 @@ static double gathered_bytes(const Scenario *scenario, const Plan *plan, const B
     const double parameters = (plan_group(own, GROUP_ZERO).size > 1 ? b->dense_parameters : 0) +
                               (plan_group(own, GROUP_EZERO).size > 1 ? b->expert_parameters : 0);
     const double weight = own->zero_stage < 3 ? 0 : gathered_weight_bytes(&scenario->training);
-    return parameters *
-           (weight + (backward ? reduced_gradient_bytes(&scenario->training) : 0));
+    return parameters * (weight + (backward ? reduced_gradient_bytes(&scenario->training) : 0));
 }
 
 // The word table that a tied head has too: from the head on it stays until the backward of the

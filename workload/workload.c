@@ -344,7 +344,7 @@ bool plans_share_blocks(const Plan *a, const Plan *b) {
            a->micro_batch == b->micro_batch && a->sequence_parallel == b->sequence_parallel &&
            a->reshard_after_forward == b->reshard_after_forward && a->recompute == b->recompute &&
            a->recompute_modules == b->recompute_modules && a->cp_method == b->cp_method &&
-            a->layer_recompute == b->layer_recompute && a->layers == b->layers &&
+           a->layer_recompute == b->layer_recompute && a->layers == b->layers &&
            a->vocab_barriers == b->vocab_barriers && plan_is_dual(a) == plan_is_dual(b) &&
            a->order == b->order;
 }
