@@ -22,8 +22,11 @@ static double unusable_bytes(const Plan *plan, const Workload *workload, int ran
 }
 
 double memory_lasting_bytes(const Scenario *scenario, const RankMemory *account) {
-    const bool kept = scenario->training.stack.keeps_gradients;
-    return account->peak_bytes - account->activations_bytes - (kept ? 0 : account->gradients_bytes);
+    const Stack *stack = &scenario->training.stack;
+    const double gradients = stack->keeps_gradients ? 0 : account->gradients_bytes;
+    // What the block that runs adds to the peak, where it is gathered then, depends on the rest.
+    const double buffers = stack->gathers_ahead ? 0 : account->buffers_bytes;
+    return account->peak_bytes - account->activations_bytes - gradients - buffers;
 }
 
 double rank_memory_available_bytes(const Scenario *scenario, const Plan *plan, int rank) {
