@@ -114,6 +114,11 @@ static void pipelines_name_every_module(void) {
     expect_refused((Job){.parallel = "{\"pp\": 2, \"schedule\": \"zb-h1\"}"},
                    "parallel.schedule: zb-h1 has no key: torchtitan cannot run this plan as "
                    "priced; nearest: 1f1b");
+    expect_refused((Job){.parallel = "{\"pp\": 2, \"order\": \"tp-cp-ep-pp-dp\"}"},
+                   "parallel.order: order tp-cp-ep-pp-dp has no key: torchtitan cannot run this "
+                   "plan as priced; nearest: tp-cp-ep-dp-pp");
+    expect((Job){.parallel = "{\"tp\": 8, \"order\": \"tp-cp-ep-pp-dp\"}"},
+           "tensor_parallel_degree = 8"); // without a pipeline both orders are one
 }
 
 static void recomputation_and_precision_are_written(void) {
