@@ -1,6 +1,8 @@
 // The whole command line.
 #include "import/megatron.h"
 
+#include "launch/megatron.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +79,24 @@ Status megatron_read_flags(FlagArgs args, int num_nodes, const ImportOptions *op
     return status_ok();
 }
 
+// Flags that a script may or may not add, and that change the plan or the model.
+static Status refuse_maybe(const ShellCommand *command, Imported *out) {
+    for (int i = 0; i < command->num_maybe; i++) {
+        const Undecided *maybe = &command->maybe[i];
+        bool own = false, known = false;
+        for (const char *const *name = MEGATRON_OWN_FLAGS; *name; name++)
+            own |= strcmp(*name, maybe->name) == 0;
+        for (const FlagRow *row = MEGATRON_FLAGS; row->flag; row++)
+            known |= strcmp(row->flag, maybe->name) == 0;
+        if (known && !own)
+            return import_refuse(out, maybe->name,
+                                 "added or not as line %d says, which the file does not decide; "
+                                 "give --set NAME=VALUE for what that line asks",
+                                 maybe->line);
+    }
+    return status_ok();
+}
+
 Status megatron_command_find(const char *text, const ImportOptions *options, Imported *out,
                              FlagArgs *args, int *num_nodes) {
     ShellCommand command =
@@ -92,6 +112,7 @@ Status megatron_command_find(const char *text, const ImportOptions *options, Imp
                              command.hidden);
     if (!command.found)
         return import_refuse(out, "", "has no command of pretrain_gpt.py, nor one of flags alone");
+    TRY(refuse_maybe(&command, out));
     blocks_note(&command, out);
     *args = flag_args(&command.words, command.program + 1, command.words.num_words, out);
     *num_nodes = nodes_of(&command, out);

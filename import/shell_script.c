@@ -24,6 +24,25 @@ static void variable_hide(Shell *shell, const char *name) {
         out->undecided[out->num_undecided++] = (Undecided){name, undecided_line(shell)};
 }
 
+// Notes the flags that a block which may or may not run puts into a variable. True where there are
+// some.
+static bool flags_maybe(Shell *shell, const WordList *value) {
+    ShellCommand *out = &shell->out;
+    bool found = false;
+    for (int i = 0; i < value->num_words; i++) {
+        char *words = arena_strdup(shell->arena, value->words[i]), *rest = NULL;
+        for (char *word = strtok_r(words, " \t\n", &rest); word;
+             word = strtok_r(NULL, " \t\n", &rest)) {
+            if (strncmp(word, "--", 2) != 0) continue;
+            found = true;
+            word[strcspn(word, "=")] = '\0';
+            if (out->num_maybe < MAX_MAYBE)
+                out->maybe[out->num_maybe++] = (Undecided){word, undecided_line(shell)};
+        }
+    }
+    return found;
+}
+
 static void comment_skip(Shell *shell) {
     while (*shell->at && *shell->at != '\n') shell->at++;
 }
@@ -75,7 +94,7 @@ static bool assignment_read(Shell *shell) {
         words_add(shell->arena, &value, text);
     }
     Truth runs = shell_runs(shell);
-    if (runs == TRUTH_UNKNOWN) variable_hide(shell, name);
+    if (runs == TRUTH_UNKNOWN && !flags_maybe(shell, &value)) variable_hide(shell, name);
     if (runs != TRUTH_YES) return true;
     WordList *list = variable_set(shell, name, more);
     for (int i = 0; list && i < value.num_words; i++) words_add(shell->arena, list, value.words[i]);

@@ -25,7 +25,7 @@ typedef struct {
     int line; // of the block's condition
 } Undecided;
 
-enum { MAX_UNDECIDED = 32 };
+enum { MAX_UNDECIDED = 32, MAX_MAYBE = 64 };
 
 typedef struct {
     WordList words;  // of the command
@@ -36,6 +36,9 @@ typedef struct {
     int first_skipped; // line of the first
     Undecided undecided[MAX_UNDECIDED];
     int num_undecided;
+    Undecided
+        maybe[MAX_MAYBE]; // flags that such a block adds to a variable; it has none of them here
+    int num_maybe;
 } ShellCommand;
 
 // A variable of the environment.

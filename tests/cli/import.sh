@@ -106,6 +106,17 @@ refuses "hidden.sh: line 4 runs pretrain_gpt.py under a condition that the file 
 NAME=VALUE for what it asks" import --from megatron hidden.sh --cluster dgx-h100:1
 refuses 'meshwright: --set: "=4" is not NAME=VALUE' import --from megatron script.sh --set =4
 
+# Flags that a script may or may not add: of the user's own they are left out, others are refused.
+# shellcheck disable=SC2016 # a variable of the file
+sed 's/    TP=1/    ARGS+=(--data-path x --wandb-project=y)/; s/^if/[ -f z ] \&\& ARGS="$ARGS --log-interval 9"\nif/' script.sh >own.sh
+grep -q 'ARGS+=(--data-path' own.sh || fail "nothing changed"
+answers 0 import --from megatron own.sh --cluster dgx-h100
+grep -q '"tp":[[:space:]]*4,' stdout || fail "$(cat stdout)"
+sed 's/    TP=1/    ARGS+=(--fp8-format hybrid)/' script.sh >maybe.sh
+refuses "maybe.sh: --fp8-format: added or not as line 5 says, which the file does not decide; give --set NAME=VALUE for \
+what that line asks" import --from megatron maybe.sh --cluster dgx-h100
+answers 0 import --from megatron maybe.sh --cluster dgx-h100 --set DEBUG=
+
 # A script of many models, as they are written: functions, cases, defaults, arguments.
 cat >models.sh <<'END'
 #!/bin/bash
