@@ -38,6 +38,10 @@ static Status bridge_check(const Scenario *scenario, const FlagList *flags) {
                              "gpt-oss's clamped quick GELU has no key");
     if (scenario->training.optimizer == OPTIMIZER_MUON)
         return bridge_refuse(scenario, "training.optimizer", "adam", "muon has no key");
+    // ConfigContainer.validate() asserts it.
+    if (flag_value(flags, "--use-tp-pp-dp-mapping") && flag_value(flags, "--use-megatron-fsdp"))
+        return bridge_refuse(scenario, "parallel.order", "tp-cp-ep-dp-pp, or zero_stage 1",
+                             "another order of the ranks is not possible with Megatron-FSDP");
     if (scenario->training.cuda_graphs == GRAPH_LAYER)
         return bridge_refuse(scenario, "training.cuda_graphs", "attn",
                              "a graph of the whole layer has no key");

@@ -124,6 +124,27 @@ static void what_cannot_run_is_refused(void) {
                    "this plan as priced; nearest: megatron-core");
 }
 
+// An order that the ranks of FSDP cannot have; without FSDP it is a key.
+static void orders_go_without_fsdp(void) {
+    for (int stage = 1; stage <= 3; stage += 2) {
+        Written w = {0};
+        MegatronCommand command;
+        const char *text =
+            scenario_text(&w.arena, "\"llama-3.1-8b\"", "\"dgx-h100:2\"", TRAINING(""),
+                          stage == 1 ? "{\"zero_stage\": 1}" : "{\"zero_stage\": 3}");
+        CU_ASSERT_EQUAL_FATAL(scenario_of(text, &w.arena, &w.scenario).code, STATUS_OK);
+        CU_ASSERT_EQUAL_FATAL(plan_resolve(&w.scenario, &w.arena, &w.plan).code, STATUS_OK);
+        CU_ASSERT_EQUAL_FATAL(megatron_command(&w.scenario, &w.plan, &w.arena, &command).code,
+                              STATUS_OK);
+        flag_switch(&command.flags, "--use-tp-pp-dp-mapping");
+        KeyList keys = {.arena = &w.arena, .rows = BRIDGE_KEYS};
+        const Status status = bridge_config(&w.scenario, &w.plan, &command, &keys);
+        CU_ASSERT_EQUAL(status.code, stage == 1 ? STATUS_OK : STATUS_INVALID);
+        CU_ASSERT_EQUAL(key_is_set(&keys, "dist", "use_tp_pp_dp_mapping"), stage == 1);
+        arena_free(&w.arena);
+    }
+}
+
 static const KeyRow *key_find(const char *section, const char *key) {
     for (const KeyRow *row = BRIDGE_KEYS; row->key; row++)
         if (strcmp(row->section, section) == 0 && strcmp(row->key, key) == 0) return row;
@@ -195,6 +216,7 @@ CU_TestInfo bridge_tests[] = {
     {"pipelines_are_written", pipelines_are_written},
     {"precision_is_written", precision_is_written},
     {"what_cannot_run_is_refused", what_cannot_run_is_refused},
+    {"orders_go_without_fsdp", orders_go_without_fsdp},
     {"every_flag_has_its_key", every_flag_has_its_key},
     {"documentation_is_the_key_table", documentation_is_the_key_table},
     CU_TEST_INFO_NULL,
