@@ -17,7 +17,8 @@ int plan_layer_strategy(const Plan *plan, int layer) {
 // --- Layouts
 
 bool plans_layouts_are_alike(const Plan *a, const Plan *b) {
-    return a->tp == b->tp && a->cp == b->cp && a->sequence_parallel == b->sequence_parallel &&
+    return a->tp == b->tp && a->cp == b->cp &&
+           (a->tp == 1 || a->sequence_parallel == b->sequence_parallel) &&
            (a->cp == 1 || a->cp_method == b->cp_method);
 }
 

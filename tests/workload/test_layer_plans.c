@@ -45,7 +45,7 @@ static void what_the_plan_says_already_changes_nothing(void) {
          "\"tp\": 2, \"recompute\": \"full\"}, {\"from\": 12, \"to\": 12, \"zero_stage\": 1}]}"},
         {LLAMA, "{\"cp\": 2, \"zero_stage\": 3}",
          "{\"cp\": 2, \"zero_stage\": 3, \"layers\": [{\"from\": 3, \"to\": 15, \"cp\": 2, "
-         "\"cp_method\": \"ring\", \"zero_stage\": 3, \"sequence_parallel\": false}]}"},
+         "\"cp_method\": \"ring\", \"zero_stage\": 3, \"sequence_parallel\": true}]}"},
         {"\"deepseek-v2-lite\"", "{\"ep\": 2, \"tp\": 2}",
          "{\"ep\": 2, \"tp\": 2, \"layers\": [{\"from\": 0, \"to\": 26, \"ep\": 2, \"etp\": 1, "
          "\"tp\": 2}]}"},
