@@ -30,8 +30,8 @@ RankMemory memory_closed_form(const Scenario *scenario, const Plan *plan, const 
 RankMemory memory_running_sum(const Scenario *scenario, const Plan *plan, const Workload *workload,
                               const Program *program, int rank);
 
-// What of an account is held throughout the step, at least: neither activations nor, where the stack
-// lets go of them, gradients, nor the buffers of one that gathers no weights ahead.
+// What of an account is held throughout the step, at least: neither activations nor, where the
+// stack lets go of them, gradients, nor the buffers of one that gathers no weights ahead.
 double memory_lasting_bytes(const Scenario *scenario, const RankMemory *account);
 
 // Of a rank's GPUs, for one process.

@@ -21,9 +21,9 @@ enum {
 
 static const TableColumn COLUMNS[NUM_COLUMNS] = {
     [COLUMN_RANK] = {"#", true, 0},          [COLUMN_PLAN] = {"plan", false, 0},
-    [COLUMN_STEP] = {"step time", true, 0},  [COLUMN_INTERVAL] = {"80 % interval", true, 3},
-    [COLUMN_TOKENS] = {"tokens/s", true, 1}, [COLUMN_MFU] = {"MFU", true, 0},
-    [COLUMN_MEMORY] = {"memory", true, 2},   [COLUMN_COST] = {"USD/1e9", true, 4},
+    [COLUMN_STEP] = {"step time", true, 0},  [COLUMN_INTERVAL] = {"80 % interval", true, 4},
+    [COLUMN_TOKENS] = {"tokens/s", true, 2}, [COLUMN_MFU] = {"MFU", true, 1},
+    [COLUMN_MEMORY] = {"memory", true, 3},   [COLUMN_COST] = {"USD/1e9", true, 5},
 };
 
 // "11.6 - 13.1 s", or with both units where they differ.
