@@ -36,10 +36,10 @@ same() {
 }
 
 differs() {
-    [ -n "$1" ] && [ "$1" != "$2" ] || {
+    if [ -z "$1" ] || [ "$1" = "$2" ]; then
         echo "functions.sh: $3: $1 and $2" >&2
         exit 1
-    }
+    fi
 }
 
 llama='"model_type": "llama"'
