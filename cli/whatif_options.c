@@ -178,6 +178,8 @@ static const struct argp ARGP = {
 
 static Status question_check(const WhatifArguments *o) {
     const int num = (o->num_vary > 0) + o->has_sensitivity + o->has_goodput + (o->days > 0);
+    if (num == 0 && o->tokens > 0)
+        return usage_error("whatif --tokens: goes with --days or --goodput");
     if (num == 0)
         return usage_error("whatif: no --vary given, as in --vary cluster.num_gpus=64,128; other "
                            "questions are --sensitivity, --goodput, --tokens N --days D");

@@ -238,7 +238,7 @@ static Status unsupported_refuse(const Scenario *scenario) {
 Status scenario_refuse_unsupported(const Scenario *scenario) {
     if (scenario->num_disturb > 0)
         return status_at(STATUS_INVALID, scenario->file, "disturb",
-                         "legal, but only simulate plays disturbances yet");
+                         "legal, but only simulate and grids of whatif play disturbances yet");
     return unsupported_refuse(scenario);
 }
 

@@ -1,5 +1,7 @@
 #include "report/answer_sections.h"
 
+#include "plan/plan.h"
+
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -66,21 +68,36 @@ static const char *recompute_text(const cJSON *parallel, Arena *arena) {
     return arena_printf(arena, " %s:%d", recompute, layers->valueint);
 }
 
+// ":8" where fewer ranks than all replicas share the shards.
+static const char *zero_group_text(const cJSON *p, Arena *arena) {
+    const cJSON *zero = cJSON_GetObjectItemCaseSensitive(p, "zero_stage");
+    const cJSON *group = cJSON_GetObjectItemCaseSensitive(p, "zero_group");
+    if (!cJSON_IsNumber(zero) || zero->valueint == 0 || !cJSON_IsNumber(group)) return "";
+    if (group->valueint == degree(p, "dp") * degree(p, "cp")) return "";
+    return arena_printf(arena, ":%d", group->valueint);
+}
+
+static bool stages_alternate(const cJSON *p) {
+    return strcmp(text_of(p, "order", ""), PLAN_ORDER_NAMES[ORDER_PP_DP]) == 0 &&
+           degree(p, "pp") > 1 && degree(p, "dp") > 1;
+}
+
 const char *parallel_text(const cJSON *p, Arena *arena) {
     const char *method = text_of(p, "cp_method", "ring");
     const bool says_method = degree(p, "cp") > 1 && strcmp(method, "ring") != 0;
     const cJSON *zero = cJSON_GetObjectItemCaseSensitive(p, "zero_stage");
     return arena_printf(
-        arena, "tp %d%s%s%s pp %d%s dp %d%s%s mb %d zero%d%s %s%s", degree(p, "tp"),
+        arena, "tp %d%s%s%s pp %d%s dp %d%s%s mb %d zero%d%s%s %s%s%s", degree(p, "tp"),
         degree_text(p, "cp", arena), says_method ? " " : "",
         !says_method                        ? ""
         : strcmp(method, "all-gather") == 0 ? "gather"
                                             : method,
         degree(p, "pp"), degree_text(p, "vpp", arena), degree(p, "dp"), degree_text(p, "ep", arena),
         degree_text(p, "etp", arena), degree(p, "micro_batch"),
-        cJSON_IsNumber(zero) ? zero->valueint : 0, recompute_text(p, arena),
-        text_of(p, "schedule", "1f1b"),
-        cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(p, "vocab_parallel")) ? " vocab" : "");
+        cJSON_IsNumber(zero) ? zero->valueint : 0, zero_group_text(p, arena),
+        recompute_text(p, arena), text_of(p, "schedule", "1f1b"),
+        cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(p, "vocab_parallel")) ? " vocab" : "",
+        stages_alternate(p) ? " pp-dp" : "");
 }
 
 Status answer_sections(Document *document, const Answer *answer, Arena *arena) {

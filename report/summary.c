@@ -15,7 +15,9 @@ static const char *splits_text(const Plan *plan, Arena *arena) {
         {plan->cp, "every sequence over", "(context parallel)"},
         {plan->pp, "the layers are dealt to", "groups of GPUs in line (pipeline stages)"},
         {plan->ep, "experts are spread over", "GPUs (expert parallel)"},
-        {plan->dp, "the batch is shared by", "copies of all that (data parallel)"},
+        {plan->dp, "the batch is shared by",
+         plan->tp * plan->cp * plan->pp > 1 ? "copies of all that (data parallel)"
+                                            : "copies of the model (data parallel)"},
     };
     const char *text = "";
     for (size_t i = 0; i < sizeof splits / sizeof *splits; i++)
@@ -23,6 +25,22 @@ static const char *splits_text(const Plan *plan, Arena *arena) {
             text = arena_printf(arena, "%s%s%s %d %s", text, text[0] ? ", " : "", splits[i].before,
                                 splits[i].degree, splits[i].after);
     return text[0] ? text : "one GPU does it all";
+}
+
+// What is done to save memory, a sentence each.
+static const char *saving_text(const Plan *plan, Arena *arena) {
+    static const char *const SHARED[] = {"", "the optimizer's state",
+                                         "the optimizer's state and the gradients",
+                                         "weights, gradients and the optimizer's state"};
+    const char *shards = "";
+    if (plan->zero_stage > 0 && plan->dp * plan->cp > 1)
+        shards = arena_printf(arena, "The copies share out %s (ZeRO-%d). ",
+                              SHARED[plan->zero_stage], plan->zero_stage);
+    const bool again = plan->recompute != RECOMPUTE_NONE || plan->layer_recompute;
+    return arena_printf(arena, "%s%s", shards,
+                        again ? "Part of the forward is computed again in the backward, to save "
+                                "memory. "
+                              : "");
 }
 
 static const char *fit_text(const Estimate *e, Arena *arena) {
@@ -51,13 +69,13 @@ const char *summary_of_plan(const PlanView *view, Arena *arena) {
     units_usd(e->usd_per_1e9_tokens, usd);
     return arena_printf(
         arena,
-        "To train %s on %d GPUs: %s. One step of %lld sequences (%s tokens) should take %s; with "
+        "To train %s on %d GPUs: %s. %sOne step of %lld sequences (%s tokens) should take %s; with "
         "80 %% certainty it takes between %s and %s. That is %s tokens a second, %s of what the "
         "GPUs could compute at their best, at %s for a billion tokens. %s What a step waits for "
         "besides computing: %s.",
         scenario->model.name, scenario->cluster.num_gpus, splits_text(view->plan, arena),
-        (long long)training->global_batch, tokens, step, low, high, rate, mfu, usd,
-        fit_text(e, arena), report_exposed(e, arena));
+        saving_text(view->plan, arena), (long long)training->global_batch, tokens, step, low, high,
+        rate, mfu, usd, fit_text(e, arena), report_exposed(e, arena));
 }
 
 const char *summary_of_simulation(const PlanView *view, Arena *arena) {

@@ -96,7 +96,7 @@ job others '{"background": "leaf:0-leaf:1", "bytes_per_s": 1e13}'
 refuses 'others.json: disturb[0].background: 1e+13 bytes/s leave nothing of leaf:0 up, which has 1.6e+12' \
     simulate others.json
 for command in estimate plan; do
-    refuses 'slow.json: disturb: legal, but only simulate plays disturbances yet' $command slow.json
+    refuses 'slow.json: disturb: legal, but only simulate and grids of whatif play disturbances yet' $command slow.json
 done
 
 # --- Many children, of which none may outlive a failure

@@ -66,5 +66,5 @@ refuses 'slow.json: disturb[0].facter: unknown key; the nearest known one is "fa
     whatif slow.json --vary 'disturb[0].facter=1.2'
 refuses 'job.json: disturb: absent or empty: --repetitions would all be alike' \
     whatif job.json --vary training.global_batch=64,128 --repetitions 3
-refuses 'slow.json: disturb: legal, but only simulate plays disturbances yet' whatif slow.json --sensitivity
+refuses 'slow.json: disturb: legal, but only simulate and grids of whatif play disturbances yet' whatif slow.json --sensitivity
 refuses 'meshwright: whatif --repetitions: goes with --vary only' whatif job.json --goodput --repetitions 2

@@ -118,8 +118,9 @@ static void disturb_is_only_simulated(void) {
     const char *text = with_disturb(&arena, "{\"slow_gpu\": 17, \"factor\": 1.3}, "
                                             "{\"jitter_frac\": 0.02}");
     CU_ASSERT_EQUAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
-    ASSERT_REFUSED(scenario_refuse_unsupported(&scenario),
-                   "job.json: disturb: legal, but only simulate plays disturbances yet");
+    ASSERT_REFUSED(
+        scenario_refuse_unsupported(&scenario),
+        "job.json: disturb: legal, but only simulate and grids of whatif play disturbances yet");
     CU_ASSERT_EQUAL(scenario_refuse_unsimulated(&scenario).code, STATUS_OK);
     arena_free(&arena);
 }
