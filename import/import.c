@@ -76,6 +76,10 @@ Status import_cluster(Imported *out, const ImportOptions *options, int num_nodes
     Cluster cluster;
     TRY(cluster_load(&node, out->arena, &cluster));
     *num_gpus = cluster.num_gpus;
+    if (num_nodes > 0 && cluster.num_nodes != num_nodes)
+        import_note(out, "It starts %d node%s, --cluster %s has %d: taken as %d GPUs.", num_nodes,
+                    num_nodes == 1 ? "" : "s", options->cluster, cluster.num_nodes,
+                    cluster.num_gpus);
     return status_ok();
 }
 

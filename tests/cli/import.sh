@@ -87,6 +87,9 @@ END
 if grep -q 'not followed' stderr; then fail "$(cat stderr)"; fi
 grep -q 'does not know what they change: --no-such-flag\.' stderr || fail "$(cat stderr)"
 [ ! -e config ] || fail "the script was executed"
+if grep -q 'starts 2 nodes' stderr; then fail "$(cat stderr)"; fi
+answers 0 import --from megatron script.sh --cluster dgx-h100:4 --set DEBUG=
+grep -q 'It starts 2 nodes, --cluster dgx-h100:4 has 4: taken as 32 GPUs\.' stderr || fail "$(cat stderr)"
 
 # A block that sets nothing of the plan is said, and followed where it is decided.
 sed 's/    TP=1/    LOG=1/' script.sh >harmless.sh
