@@ -1,109 +1,77 @@
 // Plans as configurations of torchtitan: what is written, what is refused, and that only
 // documented keys are ever written.
-#include "launch/launch.h"
 #include "launch/titan.h"
+#include "tests/launch/launch_case.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>
 
-#include <stdio.h>
 #include <string.h>
-
-// A job in parts of a scenario; NULL takes the default.
-typedef struct {
-    const char *model, *cluster, *training, *parallel;
-} Job;
 
 #define TRAINING(more)                                                                             \
     "{\"seq_len\": 4096, \"global_batch\": 256, \"stack\": \"torchtitan\"" more "}"
 
-typedef struct {
-    Arena arena;
-    Scenario scenario;
-    Plan plan;
-    LaunchFiles files;
-    Status status;
-} Written;
-
-static Written job_write(Job job) {
-    Written w = {0};
-    const char *text = scenario_text(&w.arena, job.model ? job.model : "\"llama-3.1-8b\"",
-                                     job.cluster ? job.cluster : "\"dgx-h100:2\"",
-                                     job.training ? job.training : TRAINING(""), job.parallel);
-    w.status = scenario_of(text, &w.arena, &w.scenario);
-    if (w.status.code == STATUS_OK) w.status = plan_resolve(&w.scenario, &w.arena, &w.plan);
-    if (w.status.code == STATUS_OK)
-        w.status = launch_make(&w.scenario, &w.plan, LAUNCH_TORCHTITAN, LAUNCH_TORCHRUN, &w.arena,
-                               &w.files);
-    return w;
+static LaunchCase job_write(LaunchJob job) {
+    return launch_case(job, LAUNCH_TORCHTITAN, TRAINING(""));
 }
 
-// Claims that the file holds each of the lines (separated by '&'), or that it does not ("!...").
-static void expect(Job job, const char *lines) {
-    Written w = job_write(job);
-    if (w.status.code != STATUS_OK) printf("\n%s\n", w.status.text);
-    CU_ASSERT_EQUAL_FATAL(w.status.code, STATUS_OK);
+static void expect(LaunchJob job, const char *lines) {
+    LaunchCase w = job_write(job);
+    CU_ASSERT_STRING_EQUAL(w.status.text, "");
     CU_ASSERT_EQUAL_FATAL(w.files.num_files, 2);
-    const char *text = w.files.files[1].text;
-    char *list = arena_strdup(&w.arena, lines);
-    for (char *line = strtok(list, "&"); line; line = strtok(NULL, "&")) {
-        bool wanted = line[0] != '!';
-        const char *needle = arena_printf(&w.arena, wanted ? "\n%s\n" : "\n%s ", line + !wanted);
-        if ((strstr(text, needle) != NULL) != wanted) {
-            printf("\n%s: %s in\n%s", wanted ? "missing" : "unwanted", line, text);
-            CU_FAIL("keys differ");
-        }
-    }
+    expect_lines(&w.files.files[1], lines, "", " ");
     arena_free(&w.arena);
 }
 
-static void expect_refused(Job job, const char *sentence) {
-    Written w = job_write(job);
+static void expect_refused(LaunchJob job, const char *sentence) {
+    LaunchCase w = job_write(job);
     ASSERT_REFUSED(w.status, arena_printf(&w.arena, "job.json: %s", sentence));
     arena_free(&w.arena);
 }
 
 static void models_have_a_flavor(void) {
-    expect((Job){0}, "name = \"llama3\"&flavor = \"8B\"");
-    expect((Job){.model = "\"llama-3.1-70b\"", .parallel = "{\"tp\": 8}"}, "flavor = \"70B\"");
-    expect((Job){.model = "\"deepseek-v2-lite\"", .parallel = "{\"ep\": 8}"},
+    expect((LaunchJob){0}, "name = \"llama3\"&flavor = \"8B\"");
+    expect((LaunchJob){.model = "\"llama-3.1-70b\"", .parallel = "{\"tp\": 8}"},
+           "flavor = \"70B\"");
+    expect((LaunchJob){.model = "\"deepseek-v2-lite\"", .parallel = "{\"ep\": 8}"},
            "name = \"deepseek_v3\"&flavor = \"16B\"&expert_parallel_degree = 8");
-    expect_refused((Job){.model = "\"qwen2.5-7b\""},
+    expect_refused((LaunchJob){.model = "\"qwen2.5-7b\""},
                    "model: no flavor has these sizes: torchtitan cannot run this plan as priced; "
                    "nearest: llama-3.1-8b (llama3 8B)");
-    expect_refused((Job){.model = "\"deepseek-v3\"",
-                         .cluster = "\"dgx-h100:32\"",
-                         .parallel = "{\"pp\": 16, \"ep\": 16}"},
+    expect_refused((LaunchJob){.model = "\"deepseek-v3\"",
+                               .cluster = "\"dgx-h100:32\"",
+                               .parallel = "{\"pp\": 16, \"ep\": 16}"},
                    "model.num_nextn_predict_layers: multi-token prediction has no key: torchtitan "
                    "cannot run this plan as priced; nearest: 0");
 }
 
 static void degrees_are_written(void) {
-    expect((Job){.parallel = "{\"tp\": 2, \"cp\": 2}"},
+    expect((LaunchJob){.parallel = "{\"tp\": 2, \"cp\": 2}"},
            "data_parallel_replicate_degree = 1&data_parallel_shard_degree = 4&"
            "tensor_parallel_degree = 2&context_parallel_degree = 2&"
            "context_parallel_rotate_method = \"alltoall\"&local_batch_size = 1&"
            "global_batch_size = 256&fsdp_reshard_after_forward = \"always\"&!converters");
-    expect((Job){.parallel = "{\"zero_group\": 8}"},
+    expect((LaunchJob){.parallel = "{\"zero_group\": 8}"},
            "data_parallel_replicate_degree = 2&data_parallel_shard_degree = 8");
-    expect((Job){.parallel = "{\"zero_stage\": 0}"},
+    expect((LaunchJob){.parallel = "{\"zero_stage\": 0}"},
            "data_parallel_replicate_degree = 16&data_parallel_shard_degree = 1");
-    expect((Job){.parallel = "{\"zero_stage\": 2}"},
+    expect((LaunchJob){.parallel = "{\"zero_stage\": 2}"},
            "data_parallel_shard_degree = 16&fsdp_reshard_after_forward = \"never\"");
-    expect((Job){.parallel = "{\"reshard_after_forward\": false}"},
+    expect((LaunchJob){.parallel = "{\"reshard_after_forward\": false}"},
            "fsdp_reshard_after_forward = \"never\"");
-    expect((Job){.parallel = "{\"cp\": 2, \"cp_method\": \"all-gather\"}"},
+    expect((LaunchJob){.parallel = "{\"cp\": 2, \"cp_method\": \"all-gather\"}"},
            "context_parallel_rotate_method = \"allgather\"");
 }
 
 // 256 sequences over dp 8: 32 for each replica, which a pipeline takes at once.
 static void pipelines_name_every_module(void) {
-    expect((Job){.parallel = "{\"pp\": 2, \"micro_batch\": 2}"},
+    expect((LaunchJob){.parallel = "{\"pp\": 2, \"micro_batch\": 2}"},
            "pipeline_parallel_degree = 2&pipeline_parallel_schedule = \"1F1B\"&"
            "pipeline_parallel_microbatch_size = 2&local_batch_size = 32");
-    Written w = job_write((Job){.parallel = "{\"pp\": 2, \"vpp\": 2, \"stages\": [{\"layers\": 7, "
-                                            "\"embedding\": true}, {\"layers\": 9}, "
-                                            "{\"layers\": 9}, {\"layers\": 7, \"loss\": true}]}"});
+    LaunchCase w =
+        job_write((LaunchJob){.parallel = "{\"pp\": 2, \"vpp\": 2, \"stages\": [{\"layers\": 7, "
+                                          "\"embedding\": true}, {\"layers\": 9}, "
+                                          "{\"layers\": 9}, {\"layers\": 7, \"loss\": true}]}"});
     CU_ASSERT_EQUAL_FATAL(w.status.code, STATUS_OK);
     const char *text = w.files.files[1].text;
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "[\"tok_embeddings\", \"layers.0\", "));
@@ -111,79 +79,50 @@ static void pipelines_name_every_module(void) {
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"layers.31\", \"norm\", \"output\"]\n]"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "= \"Interleaved1F1B\""));
     arena_free(&w.arena);
-    expect_refused((Job){.parallel = "{\"pp\": 2, \"schedule\": \"zb-h1\"}"},
+    expect_refused((LaunchJob){.parallel = "{\"pp\": 2, \"schedule\": \"zb-h1\"}"},
                    "parallel.schedule: zb-h1 has no key: torchtitan cannot run this plan as "
                    "priced; nearest: 1f1b");
-    expect_refused((Job){.parallel = "{\"pp\": 2, \"order\": \"tp-cp-ep-pp-dp\"}"},
+    expect_refused((LaunchJob){.parallel = "{\"pp\": 2, \"order\": \"tp-cp-ep-pp-dp\"}"},
                    "parallel.order: order tp-cp-ep-pp-dp has no key: torchtitan cannot run this "
                    "plan as priced; nearest: tp-cp-ep-dp-pp");
-    expect((Job){.parallel = "{\"tp\": 8, \"order\": \"tp-cp-ep-pp-dp\"}"},
+    expect((LaunchJob){.parallel = "{\"tp\": 8, \"order\": \"tp-cp-ep-pp-dp\"}"},
            "tensor_parallel_degree = 8"); // without a pipeline both orders are one
 }
 
 static void recomputation_and_precision_are_written(void) {
-    expect((Job){.parallel = "{\"recompute\": \"full\"}"}, "mode = \"full\"&!selective_ac_option");
-    expect((Job){.parallel = "{\"recompute\": \"selective\"}"},
+    expect((LaunchJob){.parallel = "{\"recompute\": \"full\"}"},
+           "mode = \"full\"&!selective_ac_option");
+    expect((LaunchJob){.parallel = "{\"recompute\": \"selective\"}"},
            "mode = \"selective\"&selective_ac_option = \"op\"");
-    expect((Job){.training = TRAINING(", \"precision\": \"fp8\", \"fp8_recipe\": \"rowwise\", "
-                                      "\"compile\": true, \"cross_entropy_fused\": true")},
-           "converters = [\"float8\"]&recipe_name = \"rowwise\"&compile = true&"
-           "filter_fqns = [\"output\"]");
-    expect((Job){.training = TRAINING(", \"precision\": \"fp32\"")},
+    expect(
+        (LaunchJob){.training = TRAINING(", \"precision\": \"fp8\", \"fp8_recipe\": \"rowwise\", "
+                                         "\"compile\": true, \"cross_entropy_fused\": true")},
+        "converters = [\"float8\"]&recipe_name = \"rowwise\"&compile = true&"
+        "filter_fqns = [\"output\"]");
+    expect((LaunchJob){.training = TRAINING(", \"precision\": \"fp32\"")},
            "mixed_precision_param = \"float32\"");
 }
 
 static void what_cannot_run_is_refused(void) {
-    expect_refused((Job){.parallel = "{\"zero_stage\": 1}"},
+    expect_refused((LaunchJob){.parallel = "{\"zero_stage\": 1}"},
                    "parallel.zero_stage: sharding the optimizer alone has no key: torchtitan "
                    "cannot run this plan as priced; nearest: 2 or 3");
-    expect_refused((Job){.parallel = "{\"zero_stage\": 0, \"tp\": 2}"},
+    expect_refused((LaunchJob){.parallel = "{\"zero_stage\": 0, \"tp\": 2}"},
                    "parallel.zero_stage: unsharded weights beside tp 2, pp 1, cp 1 are not "
                    "possible: torchtitan cannot run this plan as priced; nearest: 3");
-    expect_refused((Job){.parallel = "{\"cp\": 2, \"cp_method\": \"ulysses\"}"},
+    expect_refused((LaunchJob){.parallel = "{\"cp\": 2, \"cp_method\": \"ulysses\"}"},
                    "parallel.cp_method: ulysses has no key: torchtitan cannot run this plan as "
                    "priced; nearest: ring or all-gather");
-    expect_refused((Job){.parallel = "{\"tp\": 2, \"sequence_parallel\": false}"},
+    expect_refused((LaunchJob){.parallel = "{\"tp\": 2, \"sequence_parallel\": false}"},
                    "parallel.sequence_parallel: tp 2 without sequence parallelism has no key: "
                    "torchtitan cannot run this plan as priced; nearest: true");
-    expect_refused((Job){.training = "{\"seq_len\": 4096, \"global_batch\": 256}"},
+    expect_refused((LaunchJob){.training = "{\"seq_len\": 4096, \"global_batch\": 256}"},
                    "training.stack: the plan was priced for megatron-core: torchtitan cannot run "
                    "this plan as priced; nearest: torchtitan");
 }
 
-static const char *legal_text(const KeyRow *row, Arena *arena) {
-    static const char *const kinds[] = {"true|false", "whole number", "number", "text", "list"};
-    const char *legal = row->legal ? row->legal : kinds[row->kind];
-    if (row->legal && (row->kind == KEY_INT || row->kind == KEY_FLOAT))
-        legal = arena_printf(arena, "from %s", row->legal);
-    char *text = arena_alloc(arena, 2 * strlen(legal) + 1), *at = text;
-    for (; *legal; legal++) {
-        if (*legal == '|') *at++ = '\\';
-        *at++ = *legal;
-    }
-    *at = '\0';
-    return text;
-}
-
-// Lines of the table in docs/launch/torchtitan.md, as the key table would print them.
 static void documentation_is_the_key_table(void) {
-    FILE *stream = fopen("docs/launch/torchtitan.md", "rb");
-    CU_ASSERT_PTR_NOT_NULL_FATAL(stream);
-    char line[400];
-    const KeyRow *row = TITAN_KEYS;
-    Arena arena = {0};
-    while (fgets(line, sizeof line, stream)) {
-        if (strncmp(line, "| `", 3) != 0 || !strchr(line, '.')) continue;
-        CU_ASSERT_PTR_NOT_NULL_FATAL(row->key);
-        const char *expected = arena_printf(&arena, "| `%s.%s` | %s | %s |\n", row->section,
-                                            row->key, legal_text(row, &arena), row->meaning);
-        CU_ASSERT_STRING_EQUAL(line, expected);
-        if (strcmp(line, expected) != 0) printf("\nexpected: %s", expected);
-        row++;
-    }
-    CU_ASSERT_PTR_NULL(row->key);
-    fclose(stream);
-    arena_free(&arena);
+    expect_key_table("docs/launch/torchtitan.md", TITAN_KEYS);
 }
 
 CU_TestInfo titan_tests[] = {

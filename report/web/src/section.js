@@ -1,3 +1,5 @@
+import { cellText } from "./format.js";
+
 // Cells of a section's table by the keys of its columns.
 export function rowsOf(section) {
   return section.rows.map((row) =>
@@ -7,4 +9,9 @@ export function rowsOf(section) {
 
 export function titleOf(section, key) {
   return section.columns.find((column) => column.key === key).title;
+}
+
+// A row in words, a line for each of its cells: what a chart says of a mark.
+export function rowText(section, row) {
+  return section.columns.map((column) => `${column.title}: ${cellText(column.key, row[column.key])}`).join("\n");
 }

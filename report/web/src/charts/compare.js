@@ -1,6 +1,6 @@
 // Terms of two plans, beside each other.
 import { cellText } from "../format.js";
-import { rowsOf } from "../section.js";
+import { rowText, rowsOf } from "../section.js";
 import { colours } from "../theme.js";
 
 export function compare(section) {
@@ -16,10 +16,7 @@ export function compare(section) {
       tooltip: {
         trigger: "axis",
         axisPointer: { type: "shadow" },
-        formatter: ([{ dataIndex }]) =>
-          section.columns
-            .map((column) => `${column.title}: ${cellText(column.key, rows[dataIndex][column.key])}`)
-            .join("\n"),
+        formatter: ([{ dataIndex }]) => rowText(section, rows[dataIndex]),
       },
       xAxis: { type: "value", axisLabel: { formatter: (value) => cellText(a.key, value) } },
       yAxis: { type: "category", inverse: true, data: rows.map((row) => row.term) },

@@ -1,14 +1,12 @@
 // Goodput over the time between two checkpoints: what was played, with its standard error, and the
 // formula; the best interval as a line.
 import { cellText } from "../format.js";
-import { rowsOf, titleOf } from "../section.js";
+import { rowText, rowsOf, titleOf } from "../section.js";
 import { colours } from "../theme.js";
 
 export function goodput(section) {
   const rows = rowsOf(section).filter((row) => row.interval_s > 0);
   const c = colours();
-  const tooltip = (row) =>
-    section.columns.map((column) => `${column.title}: ${cellText(column.key, row[column.key])}`).join("\n");
   const line = (key, colour, type) => ({
     name: titleOf(section, key),
     type: "line",
@@ -30,7 +28,7 @@ export function goodput(section) {
     option: {
       grid: { left: 20, right: 60, top: 60, bottom: 50, containLabel: true },
       legend: { data: ["goodput_frac", "formula_goodput_frac"].map((key) => titleOf(section, key)) },
-      tooltip: { trigger: "item", formatter: ({ data }) => tooltip(data.row) },
+      tooltip: { trigger: "item", formatter: ({ data }) => rowText(section, data.row) },
       xAxis: {
         type: "log",
         name: titleOf(section, "interval_s"),

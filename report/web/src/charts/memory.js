@@ -1,6 +1,6 @@
 // Memory of each stage: what is held, stacked, against what there is.
 import { cellText } from "../format.js";
-import { rowsOf } from "../section.js";
+import { rowText, rowsOf } from "../section.js";
 import { colours } from "../theme.js";
 
 const APART = ["stage", "device_bytes", "available_bytes"];
@@ -41,10 +41,7 @@ export function memory(section) {
       tooltip: {
         trigger: "axis",
         axisPointer: { type: "shadow" },
-        formatter: ([{ dataIndex }]) =>
-          section.columns
-            .map((column) => `${column.title}: ${cellText(column.key, rows[dataIndex][column.key])}`)
-            .join("\n"),
+        formatter: ([{ dataIndex }]) => rowText(section, rows[dataIndex]),
       },
       xAxis: {
         type: "category",

@@ -1,6 +1,6 @@
 // Plans as points: step time against memory, the size of a point its energy.
 import { cellText } from "../format.js";
-import { rowsOf } from "../section.js";
+import { rowText, rowsOf } from "../section.js";
 import { colours } from "../theme.js";
 
 const SMALLEST = 8;
@@ -26,10 +26,7 @@ export function scatter(section) {
       grid: { left: 20, right: 70, top: 36, bottom: 50, containLabel: true },
       tooltip: {
         trigger: "item",
-        formatter: ({ dataIndex }) =>
-          section.columns
-            .map((column) => `${column.title}: ${cellText(column.key, rows[dataIndex][column.key])}`)
-            .join("\n"),
+        formatter: ({ dataIndex }) => rowText(section, rows[dataIndex]),
       },
       xAxis: {
         type: wide ? "log" : "value",

@@ -1,6 +1,6 @@
 // What limits a job: how far the step moves with more and with less of each resource.
 import { cellText } from "../format.js";
-import { rowsOf } from "../section.js";
+import { rowText, rowsOf } from "../section.js";
 import { colours } from "../theme.js";
 
 const SIDES = [
@@ -22,10 +22,7 @@ export function tornado(section) {
       tooltip: {
         trigger: "axis",
         axisPointer: { type: "shadow" },
-        formatter: ([{ dataIndex }]) =>
-          section.columns
-            .map((column) => `${column.title}: ${cellText(column.key, rows[dataIndex][column.key])}`)
-            .join("\n"),
+        formatter: ([{ dataIndex }]) => rowText(section, rows[dataIndex]),
       },
       xAxis: {
         type: "value",
