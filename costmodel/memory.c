@@ -171,7 +171,8 @@ static bool ranks_hold_alike(const Plan *plan, const Workload *workload, int a, 
         if (memcmp(x->num_blocks, y->num_blocks,
                    (size_t)workload->num_blocks * sizeof *x->num_blocks) != 0 ||
             x->dense_parameters != y->dense_parameters ||
-            x->expert_parameters != y->expert_parameters)
+            x->expert_parameters != y->expert_parameters ||
+            x->whole_block_bytes != y->whole_block_bytes) // depends on the order of the blocks
             return false;
     }
     return true;

@@ -18,9 +18,7 @@ static void blocks_hold(const Plan *plan, const Workload *workload, int rank, bo
 
 // What ZeRO 3 gathers of weights that a strategy holds.
 static double gathered_parameters(const Plan *own, double dense, double expert) {
-    if (own->zero_stage < 3) return 0;
-    return (plan_group(own, GROUP_ZERO).size > 1 ? dense : 0) +
-           (plan_group(own, GROUP_EZERO).size > 1 ? expert : 0);
+    return own->zero_stage < 3 ? 0 : plan_sharded_parameters(own, dense, expert);
 }
 
 static bool gathers_weights(const Plan *plan) {
@@ -190,35 +188,24 @@ static const GroupKind COMMUNICATORS[] = {GROUP_TP, GROUP_CP,  GROUP_DP,
                                           GROUP_EP, GROUP_EDP, GROUP_PP};
 enum { NUM_COMMUNICATORS = sizeof COMMUNICATORS / sizeof *COMMUNICATORS };
 
-static bool rank_has_strategy(const Plan *plan, int rank, int strategy) {
-    if (strategy == PLAN_OWN) return true; // messages, embedding, head
-    for (int k = 0; k < plan->vpp; k++) {
-        const PlanChunk *chunk = &plan->chunks[plan_rank_chunk(plan, rank, k)];
-        for (int l = 0; l < chunk->num_layers; l++)
-            if (plan_layer_strategy(plan, chunk->first_layer + l) == strategy) return true;
-    }
-    return false;
-}
-
-// Groups of layers with strategies of their own that the plan's own are not.
+// Groups of layers with strategies of their own, and of changes of layout, that the plan's own are
+// not.
 static int num_layer_communicators(const Plan *plan, const Workload *workload, int rank) {
     Arena scratch = {0};
     bool *seen = ARENA_ARRAY(&scratch, plan_num_group_kinds(plan), bool);
     bool *held = ARENA_ARRAY(&scratch, workload->num_blocks, bool);
     int n = 0;
     blocks_hold(plan, workload, rank, held);
-    for (int s = PLAN_OWN + 1; s < plan_num_strategies(plan); s++)
-        for (int i = 0; i < NUM_COMMUNICATORS && rank_has_strategy(plan, rank, s); i++) {
-            const GroupKind kind = strategy_group_kind(plan, s, COMMUNICATORS[i]);
+    for (int i = MAX_BLOCKS; i < workload->num_blocks; i++) {
+        const Block *b = &workload->blocks[i];
+        const bool change = b->strategy == PLAN_OWN;
+        for (int k = 0; held[i] && k < (change ? 1 : NUM_COMMUNICATORS); k++) {
+            const GroupKind kind = change
+                                       ? b->forward->group
+                                       : strategy_group_kind(plan, b->strategy, COMMUNICATORS[k]);
             n += (int)kind >= NUM_GROUPS && plan_group(plan, kind).size > 1 && !seen[kind];
             seen[kind] = true;
         }
-    for (int i = MAX_BLOCKS; i < workload->num_blocks; i++) {
-        const Block *b = &workload->blocks[i];
-        if (b->strategy != PLAN_OWN || !held[i]) continue;
-        const GroupKind kind = b->forward->group; // of a change of layout
-        n += !seen[kind];
-        seen[kind] = true;
     }
     arena_free(&scratch);
     return n;

@@ -65,9 +65,8 @@ static Status degrees_resolve(Entry *e) {
                "micro-batch (micro_batch %d x dp %d)",
                own->tp, own->cp, own->dp, (long long)sequences, e->plan->micro_batch, e->plan->dp);
     own->micro_batch = (int)(sequences / own->dp);
-    if (own->tp * own->cp == e->plan->tp * e->plan->cp && own->tp == e->plan->tp)
-        return status_ok();
-    if (e->plan->order != ORDER_DP_PP)
+    if (own->tp == e->plan->tp && own->cp == e->plan->cp) return status_ok();
+    if (e->plan->pp > 1 && e->plan->order != ORDER_DP_PP)
         REFUSE(key,
                "other degrees than the plan's with order %s are legal, but not supported yet; "
                "expected %s",

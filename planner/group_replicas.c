@@ -3,6 +3,7 @@
 #include "config/cluster_groups.h"
 #include "config/sites.h"
 #include "planner/batch_split.h"
+#include "planner/deadline.h"
 #include "workload/bytes.h"
 
 #include <math.h>
@@ -54,6 +55,7 @@ typedef struct {
     int64_t unit;        // sequences
     int num_units;       // of the batch
     PlannedEntry **best; // [num_groups][num_units + 1] where one was found
+    Deadline *deadline;  // of all searches together
     bool stopped_early;
 } Replicas;
 
@@ -70,6 +72,10 @@ static Status best_plan_s(void *context, int group, int units, double *time_s) {
     scenario.training.global_batch = units * replicas->unit;
     PlannerResult found;
     *time_s = INFINITY;
+    if (deadline_is_over(replicas->deadline)) {
+        replicas->stopped_early = true;
+        return status_ok();
+    }
     const Status status = planner_search(&scenario, replicas->options, replicas->arena, &found);
     if (status.code == STATUS_INVALID) return status_ok(); // no plan divides so many
     TRY(status);
@@ -121,9 +127,13 @@ Status group_replicas_find(const Scenario *scenario, const PlannerOptions *optio
     one.brief = true;
     one.exhaustive = false;
     one.budget_s /= NUM_SEARCHES;
+    Deadline deadline;
+    deadline_start(&deadline, options->budget_s, options->end_soon);
+    deadline_arm(&deadline);
     Replicas replicas = {.options = &one,
                          .arena = arena,
                          .alone = ARENA_ARRAY(arena, num_groups, Scenario),
+                         .deadline = &deadline,
                          .unit = batch / pieces,
                          .num_units = (int)pieces};
     replicas.best = ARENA_ARRAY(arena, num_groups * (replicas.num_units + 1), PlannedEntry *);

@@ -85,7 +85,8 @@ static double sync_s(const Scenario *scenario, const Cluster *cluster, const Pla
            exposed_s(gather_s, forward_s, training->overlap_param_gather, slowdown);
 }
 
-// Bytes of weights, gradients and optimizer (Rajbhandari et al. 2020, as costmodel/memory.c).
+// Bytes of weights, gradients and optimizer (Rajbhandari et al. 2020, as
+// costmodel/memory_static.c).
 static double parameters_state_bytes(const Scenario *scenario, const Plan *plan, double dense,
                                      double expert) {
     const StateBytes state = state_bytes(&scenario->training);
@@ -95,12 +96,6 @@ static double parameters_state_bytes(const Scenario *scenario, const Plan *plan,
     return (plan->zero_stage >= 3 ? own : all) * state.weight +
            (plan->zero_stage >= 2 ? own : all) * state.gradient +
            (plan->zero_stage >= 1 ? own : all) * (state.master + state.moments);
-}
-
-static double gathered_parameters(const Plan *plan, const Block *block) {
-    if (plan->zero_stage < 3) return 0;
-    return (plan_group(plan, GROUP_ZERO).size > 1 ? block->dense_parameters : 0) +
-           (plan_group(plan, GROUP_EZERO).size > 1 ? block->expert_parameters : 0);
 }
 
 LayerCost layer_cost(const Scenario *scenario, const Plan *plan, const Block *block) {
@@ -113,7 +108,9 @@ LayerCost layer_cost(const Scenario *scenario, const Plan *plan, const Block *bl
         .saved_bytes = block->saved_bytes,
         .peak_bytes = fmax(block->forward_peak_bytes,
                            block->saved_bytes + block->unusable_bytes + block->backward_peak_bytes),
-        .gathered = gathered_parameters(plan, block),
+        .gathered = plan->zero_stage < 3 ? 0
+                                         : plan_sharded_parameters(plan, block->dense_parameters,
+                                                                   block->expert_parameters),
     };
     cost.forward = layer_pass_price(scenario, plan, block, true, &cost.edge_s);
     cost.backward = layer_pass_price(scenario, plan, block, false, &cost.edge_s);

@@ -77,12 +77,24 @@ static bool members_collect(void *context, const SpaceFamily *family) {
 }
 
 // What all members of a combination share.
+static bool shards_on_all(const Plan *plan) {
+    return plan->zero_group == plan->dp * plan->cp;
+}
+
+// What the members of a combination share. A list of layers (plan_resolve_layers) has no zero_group
+// of its own: where the plan shards on all replicas its layers do, else all of them on as many
+// ranks; and with stages that alternate it has no degrees of its own.
 static int compare_combination(const Plan *a, const Plan *b) {
     if (a->pp != b->pp) return a->pp - b->pp;
     if (a->num_microbatches != b->num_microbatches)
         return a->num_microbatches < b->num_microbatches ? -1 : 1;
     if (a->ep != b->ep) return a->ep - b->ep;
     if (a->etp != b->etp) return a->etp - b->etp;
+    if (shards_on_all(a) != shards_on_all(b)) return shards_on_all(a) - shards_on_all(b);
+    if (a->pp > 1 && a->order == ORDER_PP_DP) {
+        if (a->tp != b->tp) return a->tp - b->tp;
+        if (a->cp != b->cp) return a->cp - b->cp;
+    }
     for (int c = 0; c < a->num_chunks; c++)
         if (a->chunks[c].num_layers != b->chunks[c].num_layers)
             return a->chunks[c].num_layers - b->chunks[c].num_layers;

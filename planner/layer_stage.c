@@ -19,7 +19,7 @@ static const Block *kind_block(const Plan *plan, const Workload *workload, int k
 
 enum { MAX_SHAPES = 128 };
 
-// Placeholders for the gradients of layers, one for each shape (costmodel/memory.c).
+// Placeholders for the gradients of layers, one for each shape (costmodel/memory_static.c).
 static double placeholder_bytes(const Scenario *scenario, const Plan *plan,
                                 const Workload *workload) {
     if (scenario->training.stack.weight_gradient != WEIGHT_GRADIENT_PLACEHOLDER) return 0;
@@ -189,7 +189,7 @@ static int compare_doubles(const void *a, const void *b) {
 }
 
 // Levels are the sizes of layers that ZeRO 3 gathers. Two such layers are held, or one and the
-// embedding or head, and the gradients of one (costmodel/memory.c).
+// embedding or head, and the gradients of one (costmodel/memory_static.c).
 static void levels_build(StageBuilder *b, Arena *arena) {
     const Scenario *scenario = &b->menu->scenario;
     LayerwiseProblem *p = &b->stage.problem;

@@ -5,7 +5,7 @@
 // recomputation, and share pp, the split of layers, the GPUs of a stage, the sequences of a
 // micro-batch over all of them, ep and etp. One of them is the base: embedding, head, MTP layers
 // and messages between stages keep to it, so that stages do not depend on each other. Its memory as
-// costmodel/memory.c has it sets what all plans of the stage need beside their layers, and a layout
+// costmodel/memory.h has it sets what all plans of the stage need beside their layers, and a layout
 // other than the base's adds, once it is entered, its gather buffer, its placeholders of gradients
 // and its communicators.
 #pragma once

@@ -41,10 +41,13 @@ static void split_add(SplitList *list, SpaceSplit split) {
 }
 
 // Whether stages that alternate are elsewhere in the network than others: with all GPUs in one
-// domain, and with tp that fills domains, they are as near to one another.
+// domain, and with tp that fills domains, they are as near to one another; but domains of a node
+// may share its NICs.
 static bool order_matters(const Cluster *cluster, int tp) {
     if (cluster->sites || cluster->wires || cluster->oversubscription > 1) return true;
-    return cluster->num_gpus > cluster->domain_gpus && tp % cluster->domain_gpus != 0;
+    if (cluster->num_gpus <= cluster->domain_gpus) return false;
+    return tp % cluster->domain_gpus != 0 || (cluster->domain_gpus < cluster->gpus_per_node &&
+                                              cluster->nics_per_node < cluster->gpus_per_node);
 }
 
 // plan_check's rules of the order, where it makes a difference.

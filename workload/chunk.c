@@ -102,8 +102,8 @@ static double gathered_bytes(const Scenario *scenario, const Plan *plan, const B
                              bool backward) {
     const Plan *own = plan_strategy(plan, b->strategy);
     if (own->zero_stage < 2) return 0;
-    const double parameters = (plan_group(own, GROUP_ZERO).size > 1 ? b->dense_parameters : 0) +
-                              (plan_group(own, GROUP_EZERO).size > 1 ? b->expert_parameters : 0);
+    const double parameters =
+        plan_sharded_parameters(own, b->dense_parameters, b->expert_parameters);
     const double weight = own->zero_stage < 3 ? 0 : gathered_weight_bytes(&scenario->training);
     return parameters * (weight + (backward ? reduced_gradient_bytes(&scenario->training) : 0));
 }

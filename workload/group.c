@@ -104,3 +104,8 @@ GroupKind layout_group_kind(const Plan *plan, int span) {
     while (plan->layers->spans[place] != span) place++;
     return kind_at(GROUP_LAYOUT, 1 + place);
 }
+
+double plan_sharded_parameters(const Plan *plan, double dense, double expert) {
+    return (plan_group(plan, GROUP_ZERO).size > 1 ? dense : 0) +
+           (plan_group(plan, GROUP_EZERO).size > 1 ? expert : 0);
+}

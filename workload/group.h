@@ -66,3 +66,7 @@ Group plan_group(const Plan *plan, GroupKind kind);
 
 // The same by lanes of a stage (plan/rank_place.h); not of GROUP_PP, which is of one lane.
 Group plan_lane_group(const Plan *plan, GroupKind kind);
+
+// Of parameters that a rank holds, those that ranks of a zero group could share: 0 of a kind whose
+// group is one rank.
+double plan_sharded_parameters(const Plan *plan, double dense, double expert);

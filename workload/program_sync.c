@@ -143,7 +143,7 @@ static void chunk_find(SyncBuilder *b, const Cluster *cluster, int chunk) {
     const int rank = plan_chunk_rank(b->plan, chunk);
     b->machines = plan_rank_group(cluster, b->plan, rank);
     const bool uneven = cluster->sites || cluster->oversubscription > 1 ||
-                        (cluster->wires && plan_stage_gpus(b->plan) < cluster->domain_gpus);
+                        (cluster->wires && plan_block_gpus(b->plan) < cluster->domain_gpus);
     b->stage = uneven && !cluster->groups ? rank + 1 : 0;
 }
 

@@ -10,10 +10,9 @@
 
 #include "workload/program.h"
 
-enum {
-    SYNC_MAX_COLLECTIVES = 4
-}; // of one piece: shard and replica, dense and expert; for each
-   // strategy of layers that has groups or a ZeRO stage of its own
+// Of one piece: shard and replica, dense and expert; for each strategy of layers that has groups or
+// a ZeRO stage of its own.
+enum { SYNC_MAX_COLLECTIVES = 4 };
 
 // What happens to the gradients (or weights) of one chunk: num_parts equal pieces, each with its
 // collectives in this order.

@@ -64,6 +64,28 @@ awk "BEGIN { exit !($(step shards.out) <= $uniform) }" ||
     fail "layer by layer $(step shards.out), one strategy throughout $uniform"
 answers 0 simulate shards/plan.json
 
+# What a list of layers cannot say is no answer: another zero_group or, with stages that alternate,
+# other degrees in some layers.
+for parallel in '"cp": 1, "pp": 2, "order": "tp-cp-ep-pp-dp"' '"cp": 1, "pp": 1, "zero_group": 2'; do
+    cat >said.json <<END
+{"schema": 1, "model": "llama-3.2-1b", "cluster": "dgx-h100:1",
+ "training": {"seq_len": 16384, "global_batch": 32}, "parallel": {$parallel}}
+END
+    answers 0 plan said.json --layerwise --max-memory 40e9 --top 4 --json
+    python3 - <<'END'
+import json, os, subprocess
+job = json.load(open("said.json"))
+plans = json.load(open("stdout"))["plans"]
+assert plans
+for entry in plans:
+    json.dump({**job, "parallel": entry["parallel"]}, open("again.json", "w"))
+    estimate = [os.environ["MESHWRIGHT"], "estimate", "again.json", "--json"]
+    again = json.loads(subprocess.run(estimate, check=True, stdout=subprocess.PIPE).stdout)
+    for key in ("step_time_s", "memory_device_bytes"):
+        assert entry[key] == again[key], (key, entry[key], again[key], entry["parallel"])
+END
+done
+
 # The same bytes again, and a report for people.
 answers 0 plan job.json --layerwise --top 1 --json
 grep -v wall_s stdout >again

@@ -163,6 +163,50 @@ static void holes_are_reserved(void) {
     }
 }
 
+// Dense layers and layers of experts in turn, four a rank of which two are recomputed: `f` of
+// "nffn". Ranks hold the same blocks, in another order: what is gathered meets another peak.
+static void ranks_in_another_order_have_an_account_of_their_own(void) {
+    static const char *const PATTERNS[] = {"nffn", "fnnf", "nnff"};
+    static const char MODEL[] =
+        "{\"model_type\": \"generic\", \"name\": \"mixed\", \"hidden_size\": 1024, "
+        "\"intermediate_size\": 4096, \"num_hidden_layers\": 16, \"num_attention_heads\": 8, "
+        "\"vocab_size\": 1024, \"norm\": \"rmsnorm\", \"linear_bias\": false, \"gated_mlp\": "
+        "true, \"position\": \"rope\", \"num_experts\": 8, \"num_experts_per_tok\": 2, "
+        "\"moe_intermediate_size\": 1024, \"decoder_sparse_step\": 2}";
+    enum { NUM_PATTERNS = sizeof PATTERNS / sizeof *PATTERNS, RANKS = 4, LAYERS = 4 };
+    int num_apart = 0;
+    for (int number = 0; number < NUM_PATTERNS * NUM_PATTERNS; number++) {
+        Case c;
+        Arena arena = {0};
+        const char *list = "", *const of_rank[RANKS] = {
+                                   PATTERNS[0], PATTERNS[number % NUM_PATTERNS],
+                                   PATTERNS[number / NUM_PATTERNS], PATTERNS[0]};
+        for (int l = 0; l < RANKS * LAYERS; l++)
+            if (of_rank[l / LAYERS][l % LAYERS] == 'f')
+                list =
+                    arena_printf(&arena, "%s%s{\"from\": %d, \"to\": %d, \"recompute\": \"full\"}",
+                                 list, list[0] ? ", " : "", l, l);
+        const char *parallel =
+            arena_printf(&arena,
+                         "{\"pp\": 4, \"micro_batch\": 4, \"schedule\": \"gpipe\", "
+                         "\"zero_stage\": 3, \"layers\": [%s]}",
+                         list);
+        if (case_make(&c, MODEL, 8,
+                      "{\"seq_len\": 4096, \"global_batch\": 32, \"stack\": \"runtime\"}",
+                      parallel)) {
+            double most = 0;
+            int worst;
+            for (int r = 0; r < RANKS; r++) most = fmax(most, account_of(&c, r).peak_bytes);
+            ASSERT_CLOSE(memory_worst_rank(&c.scenario, &c.plan, &c.workload, &worst).peak_bytes,
+                         most);
+            num_apart += account_of(&c, 1).buffers_bytes != account_of(&c, 2).buffers_bytes;
+        }
+        case_free(&c);
+        arena_free(&arena);
+    }
+    CU_ASSERT(num_apart > 0);
+}
+
 CU_TestInfo memory_buffers_tests[] = {
     {"sharded_weights_have_room_to_be_gathered", sharded_weights_have_room_to_be_gathered},
     {"the_largest_neighbours_are_gathered", the_largest_neighbours_are_gathered},
@@ -172,5 +216,7 @@ CU_TestInfo memory_buffers_tests[] = {
     {"gathered_inputs_may_stay", gathered_inputs_may_stay},
     {"experts_have_workspaces", experts_have_workspaces},
     {"holes_are_reserved", holes_are_reserved},
+    {"ranks_in_another_order_have_an_account_of_their_own",
+     ranks_in_another_order_have_an_account_of_their_own},
     CU_TEST_INFO_NULL,
 };

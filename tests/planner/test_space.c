@@ -254,6 +254,34 @@ static void an_order_that_is_left_out_makes_no_difference(void) {
               step_time_of("dgx-h100:4", "\"tp\": 4, \"pp\": 2", "dp-pp"));
 }
 
+// Domains of two GPUs in a node of eight with two NICs: which stages share one depends on the
+// order, though tp fills the domains, and the search has both.
+static void domains_that_share_nics_are_not_alike(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    PlannerResult found;
+    const char *cluster = "{\"gpu\": \"h100-sxm-80g\", \"num_gpus\": 16, \"gpus_per_node\": 8, "
+                          "\"scale_up\": {\"link\": \"nvlink4\", \"domain_gpus\": 2}, "
+                          "\"scale_out\": {\"nics_per_node\": 2, \"nic_bytes_per_s\": 5e10, "
+                          "\"topology\": \"fat-tree\"}}";
+    const char *text =
+        scenario_text(&arena, "\"llama-3.1-8b\"", cluster,
+                      "{\"seq_len\": 4096, \"global_batch\": 64}", "{\"tp\": 2, \"pp\": 4}");
+    const PlannerOptions options = {.top = 1};
+    CU_ASSERT_EQUAL_FATAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
+    CU_ASSERT_EQUAL(planner_search(&scenario, &options, &arena, &found).code, STATUS_OK);
+    const double free_s = found.entries[0].estimate.step_time_s;
+    double stated_s[NUM_PLAN_ORDERS];
+    for (int order = 0; order < NUM_PLAN_ORDERS; order++) {
+        scenario.parallel.order = PLAN_ORDER_NAMES[order];
+        CU_ASSERT_EQUAL(planner_search(&scenario, &options, &arena, &found).code, STATUS_OK);
+        stated_s[order] = found.entries[0].estimate.step_time_s;
+    }
+    CU_ASSERT(stated_s[ORDER_PP_DP] < stated_s[ORDER_DP_PP]);
+    CU_ASSERT_EQUAL(free_s, stated_s[ORDER_PP_DP]);
+    arena_free(&arena);
+}
+
 static const Walk *walk_given(const char *parallel, Arena *arena) {
     Scenario *scenario = ARENA_NEW(arena, Scenario);
     Status status = case_preset("llama-3.1-8b", "dgx-h100:2", 8192, 64, parallel, arena, scenario);
@@ -460,6 +488,7 @@ static void dualpipe_is_searched_where_the_stack_has_it(void) {
 CU_TestInfo space_tests[] = {
     {"every_configuration_is_legal_and_comes_once", every_configuration_is_legal_and_comes_once},
     {"nothing_legal_is_left_out", nothing_legal_is_left_out},
+    {"domains_that_share_nics_are_not_alike", domains_that_share_nics_are_not_alike},
     {"an_order_that_is_left_out_makes_no_difference",
      an_order_that_is_left_out_makes_no_difference},
     {"what_is_given_is_kept", what_is_given_is_kept},

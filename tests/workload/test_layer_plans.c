@@ -130,7 +130,8 @@ static void what_cannot_be_is_refused(void) {
         {"{\"tp\": 2, \"zero_group\": 2, \"layers\": [{\"from\": 0, \"to\": 0, \"tp\": 8}]}",
          "job.json: parallel.layers[0]: as a plan throughout: parallel.zero_group: 2 does not "
          "divide dp 1 x cp 1"},
-        {"{\"tp\": 2, \"order\": \"tp-cp-ep-pp-dp\", \"layers\": [{\"from\": 0, \"to\": 0, \"tp\": "
+        {"{\"tp\": 2, \"pp\": 2, \"order\": \"tp-cp-ep-pp-dp\", \"layers\": [{\"from\": 0, \"to\": "
+         "0, \"tp\": "
          "4}]}",
          "job.json: parallel.layers[0].tp: other degrees than the plan's with order tp-cp-ep-pp-dp "
          "are legal, but not supported yet; expected tp-cp-ep-dp-pp"},
