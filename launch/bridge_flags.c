@@ -186,14 +186,8 @@ static const char *runs_list(const char *text, Arena *arena) {
     return list.text;
 }
 
-static const KeyRow *key_row(const char *section, const char *key) {
-    for (const KeyRow *row = BRIDGE_KEYS; row->key; row++)
-        if (strcmp(row->section, section) == 0 && strcmp(row->key, key) == 0) return row;
-    return NULL;
-}
-
 static void key_same(KeyList *keys, const BridgeFlag *row, const char *plain) {
-    switch (key_row(row->section, row->key)->kind) {
+    switch (key_row_find(BRIDGE_KEYS, row->section, row->key)->kind) {
     case KEY_INT:
         key_int(keys, row->section, row->key, strtoll(plain, NULL, 10));
         break;

@@ -1,16 +1,7 @@
 // The Python program: it builds Megatron Bridge's configuration, sets what the YAML file says, key
 // by key, and trains.
 #include "launch/bridge.h"
-
-#include <string.h>
-
-// A flag whose value the user sets.
-static bool asks_for(const MegatronCommand *command, const char *flag) {
-    for (int i = 0; i < command->flags.num_flags; i++)
-        if (strcmp(command->flags.flags[i].row->flag, flag) == 0)
-            return command->flags.flags[i].plain == NULL;
-    return false;
-}
+#include "launch/megatron_script.h"
 
 static void add_imports(Script *script, bool latent, bool block) {
     script_add(script, "import argparse\n");
@@ -58,9 +49,9 @@ static void add_arguments(Script *script, const MegatronCommand *command) {
                        "    parser.add_argument(\"--tokenizer-model\")\n"
                        "    parser.add_argument(\"--checkpoint-path\")\n"
                        "    parser.add_argument(\"--save-interval\", type=int)\n");
-    if (asks_for(command, "--rotary-base"))
+    if (megatron_uses_variable(command, "ROTARY_BASE"))
         script_add(script, "    parser.add_argument(\"--rotary-base\", type=int, required=True)\n");
-    if (asks_for(command, "--moe-aux-loss-coeff"))
+    if (megatron_uses_variable(command, "MOE_AUX_LOSS_COEFF"))
         script_add(script, "    parser.add_argument(\"--moe-aux-loss-coeff\", type=float, "
                            "required=True)\n");
     script_add(script, "    return parser.parse_args()\n");
@@ -133,9 +124,9 @@ static void add_main(Script *script, const MegatronCommand *command) {
                        "    config.optimizer.lr = arguments.lr\n"
                        "    config.validation.eval_interval = arguments.eval_interval\n"
                        "    config.validation.eval_iters = arguments.eval_iters\n");
-    if (asks_for(command, "--rotary-base"))
+    if (megatron_uses_variable(command, "ROTARY_BASE"))
         script_add(script, "    config.model.rotary_base = arguments.rotary_base\n");
-    if (asks_for(command, "--moe-aux-loss-coeff"))
+    if (megatron_uses_variable(command, "MOE_AUX_LOSS_COEFF"))
         script_add(script, "    config.model.moe_aux_loss_coeff = arguments.moe_aux_loss_coeff\n");
     script_add(script, "    if arguments.data_path:\n"
                        "        config.dataset.data_path = [arguments.data_path]\n"

@@ -1,21 +1,14 @@
 // Megatron-DeepSpeed's command as a task.
 #include "launch/deepspeed.h"
+#include "launch/flags.h"
 #include "launch/task.h"
 
 #include <string.h>
 
 static const char *arguments_text(const FlagList *flags) {
     Script script = {.arena = flags->arena};
-    const char *group = "";
     script_add(&script, "ARGS=(\n");
-    for (int i = 0; i < flags->num_flags; i++) {
-        const Flag *flag = &flags->flags[i];
-        if (strcmp(group, flag->row->group) != 0)
-            script_add(&script, "    # %s\n", flag->row->group);
-        group = flag->row->group;
-        script_add(&script, "    %s%s%s\n", flag->row->flag, flag->value ? " " : "",
-                   flag->value ? flag->value : "");
-    }
+    flags_write(&script, flags);
     script_add(&script, "    # Data and checkpoints\n"
                         "    --data-path \"$DATA_PATH\"\n"
                         "    --split \"$DATA_SPLIT\"\n"

@@ -48,6 +48,18 @@ void flag_text(FlagList *list, const char *flag, const char *value) {
     flag_add(list, flag, shell_quote(value, list->arena), arena_strdup(list->arena, value));
 }
 
+void flags_write(Script *script, const FlagList *list) {
+    const char *group = "";
+    for (int i = 0; i < list->num_flags; i++) {
+        const Flag *flag = &list->flags[i];
+        if (strcmp(group, flag->row->group) != 0)
+            script_add(script, "    # %s\n", flag->row->group);
+        group = flag->row->group;
+        script_add(script, "    %s%s%s\n", flag->row->flag, flag->value ? " " : "",
+                   flag->value ? flag->value : "");
+    }
+}
+
 const char *shell_quote(const char *text, Arena *arena) {
     static const char safe[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

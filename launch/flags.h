@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "launch/script.h"
 
 // One flag a target understands.
 typedef struct {
@@ -31,6 +32,9 @@ void flag_number(FlagList *list, const char *flag, double value);
 void flag_text(FlagList *list, const char *flag, const char *value);  // quoted for the shell
 void flag_words(FlagList *list, const char *flag, const char *words); // words in no need of quotes
 void flag_raw(FlagList *list, const char *flag, const char *value);   // the shell makes the value
+
+// A line for each, indented, under its group as a comment.
+void flags_write(Script *script, const FlagList *list);
 
 // text as one word of a POSIX shell; unchanged where nothing in it needs quotes.
 const char *shell_quote(const char *text, Arena *arena);

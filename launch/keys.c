@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const KeyRow *row_find(const KeyRow *rows, const char *section, const char *key) {
+const KeyRow *key_row_find(const KeyRow *rows, const char *section, const char *key) {
     for (; rows->key; rows++)
         if (strcmp(rows->section, section) == 0 && strcmp(rows->key, key) == 0) return rows;
     return NULL;
@@ -22,7 +22,7 @@ static bool choice_is_legal(const char *choices, const char *name) {
 
 static const KeyRow *key_add(KeyList *list, const char *section, const char *key, KeyKind kind,
                              const char *value) {
-    const KeyRow *row = row_find(list->rows, section, key);
+    const KeyRow *row = key_row_find(list->rows, section, key);
     assert(row && row->kind == kind && list->num_values < KEYS_MAX);
     (void)kind;
     list->values[list->num_values++] = (KeyValue){row, value};
@@ -91,7 +91,7 @@ static const char *value_of(const KeyList *list, const KeyRow *row) {
 }
 
 bool key_is_set(const KeyList *list, const char *section, const char *key) {
-    const KeyRow *row = row_find(list->rows, section, key);
+    const KeyRow *row = key_row_find(list->rows, section, key);
     return row && value_of(list, row) != NULL;
 }
 

@@ -31,6 +31,9 @@ typedef struct {
     int num_values;
 } KeyList;
 
+// The row of a key; NULL where there is none.
+const KeyRow *key_row_find(const KeyRow *rows, const char *section, const char *key);
+
 // Each names a key of rows with a value that is legal there; any other is our mistake (assert).
 void key_bool(KeyList *list, const char *section, const char *key, bool value);
 void key_int(KeyList *list, const char *section, const char *key, long long value);

@@ -2,23 +2,6 @@
 #include "launch/flags.h"
 #include "launch/megatron_script.h"
 
-#include <string.h>
-
-static void add_arguments(Script *script, const MegatronCommand *command) {
-    script_add(script, "ARGS=(\n");
-    const char *group = "";
-    for (int i = 0; i < command->flags.num_flags; i++) {
-        const Flag *flag = &command->flags.flags[i];
-        if (strcmp(group, flag->row->group) != 0) {
-            group = flag->row->group;
-            script_add(script, "    # %s\n", group);
-        }
-        script_add(script, "    %s%s%s\n", flag->row->flag, flag->value ? " " : "",
-                   flag->value ? flag->value : "");
-    }
-    script_add(script, ")\n");
-}
-
 static void add_data(Script *script, const Scenario *scenario) {
     script_add(script, "\n");
     megatron_add_data(script);
@@ -48,7 +31,9 @@ Status megatron_task(const Scenario *scenario, const Plan *plan, Arena *arena, L
                        arena, out);
     script_add(&settings, ": \"${MEGATRON_PATH:?set it to your checkout of Megatron-LM}\"\n");
     megatron_add_settings(&settings, &command);
-    add_arguments(&arguments, &command);
+    script_add(&arguments, "ARGS=(\n");
+    flags_write(&arguments, &command.flags);
+    script_add(&arguments, ")\n");
     add_data(&arguments, scenario);
     out->settings = settings.text;
     out->arguments = arguments.text;

@@ -34,15 +34,6 @@ static void row_print(Table *table, const CompareRow *row, Arena *arena) {
     table_add(table, STYLE_PLAIN, cells, NULL);
 }
 
-// What stands in the way of the comparison: a side that has no room.
-static const char *misfit_text(const Comparison *c) {
-    const bool a = c->a.estimate.fits, b = c->b.estimate.fits;
-    if (a && b) return "";
-    return a   ? " But B does not fit in memory."
-           : b ? " But A does not fit in memory."
-               : " But neither fits in memory.";
-}
-
 static const char *verdict(const Comparison *c, Arena *arena) {
     const double more = c->tokens_ratio - 1, cost_a = c->a.estimate.usd_per_1e9_tokens;
     const char *text = arena_printf(arena, "B trains %.2f %% %s tokens a second than A",
@@ -55,7 +46,7 @@ static const char *verdict(const Comparison *c, Arena *arena) {
     }
     return arena_printf(arena, "%s%s.%s", text,
                         c->within_noise ? "; the estimate cannot tell them apart" : "",
-                        misfit_text(c));
+                        compare_misfit_text(c->a.estimate.fits, c->b.estimate.fits));
 }
 
 static void side_print(const Paper *paper, const char *name, const CompareSide *side,

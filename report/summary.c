@@ -2,6 +2,7 @@
 
 #include "report/report.h"
 #include "report/units.h"
+#include "whatif/compare.h"
 
 #include <math.h>
 
@@ -124,11 +125,14 @@ static const char *goodput_text(const JsonNode *root, Arena *arena) {
 static const char *comparison_text(const JsonNode *root, Arena *arena) {
     double ratio;
     const JsonNode noise = json_get(root, "within_noise");
+    const JsonNode a = json_get(root, "a"), b = json_get(root, "b");
     if (number_at(root, "tokens_per_s_ratio", true, &ratio).code != STATUS_OK) return NULL;
     return arena_printf(
-        arena, "Of the two that are compared, B trains %.2f %% %s tokens a second than A%s.",
+        arena, "Of the two that are compared, B trains %.2f %% %s tokens a second than A%s.%s",
         fabs(ratio - 1) * 100, ratio < 1 ? "fewer" : "more",
-        cJSON_IsTrue(noise.item) ? ", which is within the noise" : "");
+        cJSON_IsTrue(noise.item) ? ", which is within the noise" : "",
+        compare_misfit_text(!cJSON_IsFalse(json_get(&a, "fits").item),
+                            !cJSON_IsFalse(json_get(&b, "fits").item)));
 }
 
 const char *summary_of_answer(const Answer *answer, bool with_plan, Arena *arena) {

@@ -224,3 +224,9 @@ cJSON *compare_to_json(const Comparison *c) {
     if (c->same_job) cJSON_AddBoolToObject(json, "within_noise", c->within_noise);
     return json;
 }
+
+const char *compare_misfit_text(bool a_fits, bool b_fits) {
+    if (a_fits && b_fits) return "";
+    if (a_fits) return " But B does not fit in memory.";
+    return b_fits ? " But A does not fit in memory." : " But neither fits in memory.";
+}

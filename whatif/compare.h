@@ -48,3 +48,7 @@ Comparison compare_sides(const CompareSide *a, const CompareSide *b, Arena *aren
 // {"schema", "a": answer, "b": answer, "changes": [{"path", "a", "b"}], "terms": [{"name", "a",
 // "b", "difference", "ratio"}], "tokens_per_s_ratio", ...}. The caller owns the tree.
 cJSON *compare_to_json(const Comparison *comparison);
+
+// What stands in the way of the comparison, a sentence of which side has no room; "" where both
+// have.
+const char *compare_misfit_text(bool a_fits, bool b_fits);

@@ -224,18 +224,25 @@ static int kind_print(const Grid *grid, JobKind kind, const char *name) {
     return num;
 }
 
+static void schedule_print(const Grid *grid, PlanOrder order, int schedule) {
+    int num[NUM_JOB_KINDS] = {0};
+    double worst = 0;
+    for (int i = 0; i < grid->num_jobs; i++) {
+        if (i * grid->stride % NUM_SCHEDULES != schedule || job_at(grid, i).order != order)
+            continue;
+        const Result *result = &grid->results[i];
+        num[result_kind(result)]++;
+        if (result_kind(result) == FREE_JOBS) worst = fmax(worst, job_off_frac(grid, i));
+    }
+    printf("%-14s %5d uncontended, worst %.2g %%; %5d contended\n", SCHEDULE_NAMES[schedule],
+           num[FREE_JOBS], 100 * worst, num[CONTENDED_JOBS]);
+}
+
 static void schedules_print(const Grid *grid) {
-    for (int schedule = 0; schedule < NUM_SCHEDULES; schedule++) {
-        int num[NUM_JOB_KINDS] = {0};
-        double worst = 0;
-        for (int i = 0; i < grid->num_jobs; i++) {
-            if (i * grid->stride % NUM_SCHEDULES != schedule) continue;
-            const Result *result = &grid->results[i];
-            num[result_kind(result)]++;
-            if (result_kind(result) == FREE_JOBS) worst = fmax(worst, job_off_frac(grid, i));
-        }
-        printf("%-14s %5d uncontended, worst %.2g %%; %5d contended\n", SCHEDULE_NAMES[schedule],
-               num[FREE_JOBS], 100 * worst, num[CONTENDED_JOBS]);
+    for (int order = 0; order < NUM_PLAN_ORDERS; order++) {
+        printf("%s\n", PLAN_ORDER_NAMES[order]);
+        for (int schedule = 0; schedule < NUM_SCHEDULES; schedule++)
+            schedule_print(grid, (PlanOrder)order, schedule);
     }
 }
 

@@ -112,12 +112,6 @@ static void orders_go_without_fsdp(void) {
     }
 }
 
-static const KeyRow *key_find(const char *section, const char *key) {
-    for (const KeyRow *row = BRIDGE_KEYS; row->key; row++)
-        if (strcmp(row->section, section) == 0 && strcmp(row->key, key) == 0) return row;
-    return NULL;
-}
-
 // Flags that no file of Megatron Bridge gets: data and checkpoints are arguments of its program.
 static bool flag_is_elsewhere(const FlagRow *flag) {
     return strcmp(flag->group, "Data and checkpoints") == 0 ||
@@ -133,7 +127,8 @@ static void every_flag_has_its_key(void) {
         for (const BridgeFlag *row = BRIDGE_FLAGS; row->flag; row++) {
             if (strcmp(row->flag, flag->flag) != 0) continue;
             rows++;
-            if (row->as != FLAG_OWN) CU_ASSERT_PTR_NOT_NULL(key_find(row->section, row->key));
+            if (row->as != FLAG_OWN)
+                CU_ASSERT_PTR_NOT_NULL(key_row_find(BRIDGE_KEYS, row->section, row->key));
         }
         if ((rows > 0) == flag_is_elsewhere(flag)) printf("\n%s: %d rows\n", flag->flag, rows);
         CU_ASSERT_EQUAL(rows > 0, !flag_is_elsewhere(flag));
