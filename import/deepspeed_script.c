@@ -59,6 +59,16 @@ static const Translation *translation_find(const char *flag) {
     return NULL;
 }
 
+// What Megatron-DeepSpeed calls a flag of Megatron-LM whose value is the same.
+static const char *flag_spelled(const char *flag, Arena *arena) {
+    (void)arena;
+    for (const Translation *row = TRANSLATIONS; row->flag; row++) {
+        const char *last = row->words ? strrchr(row->words, ' ') : NULL;
+        if (row->words && strcmp(last ? last + 1 : row->words, flag) == 0) return row->flag;
+    }
+    return flag;
+}
+
 static void flags_translate(DeepspeedRead *read) {
     for (int i = 0; i < read->args.num_args; i++) {
         const FlagArg *arg = &read->args.args[i];
@@ -105,9 +115,11 @@ static const cJSON *config_key(const DeepspeedRead *read, const char *section, c
 static Status stage_read(DeepspeedRead *read) {
     const cJSON *item = config_key(read, "zero_optimization", "stage");
     int of_config = cJSON_IsNumber(item) ? item->valueint : 0;
-    TRY(args_int(&read->args, "--zero-stage", 0, of_config, &read->zero_stage));
-    if (read->zero_stage > 3)
-        return import_refuse(read->out, "--zero-stage", "%d is more than 3", read->zero_stage);
+    double stage; // Megatron-DeepSpeed reads 1.0, too
+    TRY(args_number(&read->args, "--zero-stage", of_config, &stage));
+    if (stage != 0 && stage != 1 && stage != 2 && stage != 3)
+        return import_refuse(read->out, "--zero-stage", "%g is none of 0, 1, 2, 3", stage);
+    read->zero_stage = (int)stage;
     if (read->zero_stage != of_config)
         return import_refuse(read->out, "--zero-stage",
                              "%d is not the %d of zero_optimization.stage in the configuration",
@@ -237,6 +249,7 @@ static Status refuse_unpriced(const DeepspeedRead *read) {
 Status import_deepspeed(const char *text, const ImportOptions *options, Imported *out) {
     int num_nodes;
     DeepspeedRead read = {.out = out};
+    out->spell = flag_spelled;
     TRY(megatron_command_find(text, options, out, &read.args, &num_nodes));
     TRY(config_load(&read));
     TRY(refuse_unpriced(&read));

@@ -124,6 +124,9 @@ Status import_file(ImportSource source, const char *path, const ImportOptions *o
     arena_own(arena, tree_free, out->scenario);
     cJSON_AddNumberToObject(out->scenario, "schema", 1);
     TRY(text_read(path, arena, &out->file, &text));
+    if (options->num_settings > 0 && (source == IMPORT_NEMO || source == IMPORT_TORCHTITAN))
+        return import_refuse(out, "", "--set %s: is for scripts (megatron, deepspeed)",
+                             options->settings[0].name);
     if (source == IMPORT_MEGATRON)
         TRY(import_megatron(text, options, out));
     else if (source == IMPORT_NEMO)

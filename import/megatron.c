@@ -1,8 +1,6 @@
 // The whole command line.
 #include "import/megatron.h"
 
-#include "launch/megatron.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,21 +77,78 @@ Status megatron_read_flags(FlagArgs args, int num_nodes, const ImportOptions *op
     return status_ok();
 }
 
-// Flags that a script may or may not add, and that change the plan or the model.
+// Flags of what starts the program or of the queue, which change nothing of the plan.
+static const char *const LAUNCHER_OWN_FLAGS[] = {"--container-image",
+                                                 "--container-mounts",
+                                                 "--container-name",
+                                                 "--container-workdir",
+                                                 "--cpu-bind",
+                                                 "--error",
+                                                 "--export",
+                                                 "--hostfile",
+                                                 "--job-name",
+                                                 "--kill-on-bad-exit",
+                                                 "--local-addr",
+                                                 "--log-dir",
+                                                 "--log_dir",
+                                                 "--master-addr",
+                                                 "--master-port",
+                                                 "--master_addr",
+                                                 "--master_port",
+                                                 "--max-restarts",
+                                                 "--max_restarts",
+                                                 "--mpi",
+                                                 "--node-rank",
+                                                 "--node_rank",
+                                                 "--output",
+                                                 "--partition",
+                                                 "--rdzv-backend",
+                                                 "--rdzv-conf",
+                                                 "--rdzv-endpoint",
+                                                 "--rdzv-id",
+                                                 "--rdzv_backend",
+                                                 "--rdzv_conf",
+                                                 "--rdzv_endpoint",
+                                                 "--rdzv_id",
+                                                 "--redirects",
+                                                 "--standalone",
+                                                 "--tee",
+                                                 NULL};
+
+static bool name_is_in(const char *name, const char *const *names) {
+    for (; *names; names++)
+        if (strcmp(*names, name) == 0) return true;
+    return false;
+}
+
+// Flags that a script may or may not add, and that may change the plan or the model.
 static Status refuse_maybe(const ShellCommand *command, Imported *out) {
     for (int i = 0; i < command->num_maybe; i++) {
         const Undecided *maybe = &command->maybe[i];
-        bool own = false, known = false;
-        for (const char *const *name = MEGATRON_OWN_FLAGS; *name; name++)
-            own |= strcmp(*name, maybe->name) == 0;
-        for (const FlagRow *row = MEGATRON_FLAGS; row->flag; row++)
-            known |= strcmp(row->flag, maybe->name) == 0;
-        if (known && !own)
+        if (!name_is_in(maybe->name, MEGATRON_OWN_FLAGS) &&
+            !name_is_in(maybe->name, LAUNCHER_OWN_FLAGS))
             return import_refuse(out, maybe->name,
                                  "added or not as line %d says, which the file does not decide; "
                                  "give --set NAME=VALUE for what that line asks",
                                  maybe->line);
     }
+    return status_ok();
+}
+
+// Settings that change nothing, and scripts that are too much.
+static Status refuse_unfollowed(const ShellCommand *command, Imported *out) {
+    if (command->overflow > 0)
+        return import_refuse(out, "",
+                             "line %d: blocks or calls are nested too deep, or there are too many "
+                             "variables or functions, to follow them",
+                             command->overflow);
+    if (command->overwritten.name)
+        return import_refuse(out, "", "line %d sets %s whatever --set %s says; change that line",
+                             command->overwritten.line, command->overwritten.name,
+                             command->overwritten.name);
+    if (command->unread)
+        return import_refuse(out, "", "--set %s: the file reads no variable of this name",
+                             command->unread);
     return status_ok();
 }
 
@@ -105,6 +160,7 @@ Status megatron_command_find(const char *text, const ImportOptions *options, Imp
     memcpy(undecided, command.undecided, sizeof command.undecided);
     out->undecided = undecided;
     out->num_undecided = command.num_undecided;
+    TRY(refuse_unfollowed(&command, out));
     if (!command.found && command.hidden > 0)
         return import_refuse(out, "",
                              "line %d runs pretrain_gpt.py under a condition that the file does "

@@ -110,10 +110,11 @@ static Status heads_read(MegatronRead *read, int hidden) {
 // A window of LEFT,RIGHT tokens, on all layers or those of a list.
 static Status window_read(MegatronRead *read) {
     FlagArgs *args = &read->args;
-    const char *window, *list;
+    const char *window, *list, *softmax;
     TRY(args_text(args, "--window-size", NULL, &window));
     TRY(args_text(args, "--window-attn-skip-freq", NULL, &list));
-    if (args_has(args, "--softmax-type"))
+    TRY(args_text(args, "--softmax-type", "vanilla", &softmax));
+    if (strcmp(softmax, "vanilla") != 0)
         return import_refuse(args->out, "--softmax-type",
                              "attention sinks are read of a "
                              "config.json only; expected none");

@@ -1,6 +1,7 @@
 // A configuration of Megatron Bridge (keys of its ConfigContainer, as run_config.yaml and files of
 // overrides have them): read as the flags of Megatron-LM that its keys are (launch/bridge.h).
 #include "import/megatron.h"
+#include "import/nemo_values.h"
 #include "import/yaml.h"
 #include "launch/bridge.h"
 
@@ -60,14 +61,10 @@ static void flag_add(NemoRead *read, const char *flag, const char *value) {
     if (value) words_add(read->out->arena, &read->words, value);
 }
 
-// A number or text as a word; "AttnBackend.flash" is flash. NULL: it is neither.
+// A number or text as a word. NULL: it is neither.
 static const char *scalar_text(const cJSON *item, Arena *arena) {
     if (cJSON_IsNumber(item)) return arena_printf(arena, "%.10g", item->valuedouble);
-    if (!cJSON_IsString(item)) return NULL;
-    const char *dot = strrchr(item->valuestring, '.');
-    bool member = strncmp(item->valuestring, "AttnBackend.", 12) == 0 ||
-                  strncmp(item->valuestring, "CudaGraphScope.", 15) == 0;
-    return member ? dot + 1 : item->valuestring;
+    return cJSON_IsString(item) ? item->valuestring : NULL;
 }
 
 // The elements of a list with `between` between them; NULL where one is no scalar.
@@ -133,10 +130,8 @@ static Status activation_read(NemoRead *read) {
     const cJSON *item = key_of(read, "model", "activation_func");
     bool gated = cJSON_IsTrue(key_of(read, "model", "gated_linear_unit"));
     if (!item && !gated) return status_ok(); // gelu
-    bool gelu = text_is(item, "gelu") || text_is(item, "torch.nn.functional.gelu");
-    bool silu = text_is(item, "silu") || text_is(item, "torch.nn.functional.silu");
-    if (gelu && !gated) return status_ok();
-    if (silu && gated) return status_ok(); // gated_linear_unit is --swiglu
+    if (text_is(item, "gelu") && !gated) return status_ok();
+    if (text_is(item, "silu") && gated) return status_ok(); // gated_linear_unit is --swiglu
     if ((text_is(item, "squared_relu") || text_is(item, "relu2")) && !gated) {
         flag_add(read, "--squared-relu", NULL);
         return status_ok();
@@ -155,6 +150,13 @@ static Status dispatcher_read(NemoRead *read) {
     }
     return key_refuse(read, "model", "moe_flex_dispatcher_backend",
                       "is not deepep, which alone is supported yet");
+}
+
+static void ends_note(NemoRead *read, const char *name) {
+    import_note(read->out,
+                "mixed_precision %s keeps the first and the last layer in bf16; they are priced as "
+                "the others.",
+                name);
 }
 
 // The recipes of training/mixed_precision.py by their names.
@@ -180,11 +182,7 @@ static Status precision_recipe(NemoRead *read, const char *name) {
         if (!RECIPES[i].fp8) return status_ok();
         flag_add(read, "--fp8-format", RECIPES[i].fp8);
         flag_add(read, "--fp8-recipe", RECIPES[i].recipe);
-        if (strcmp(RECIPES[i].recipe, "tensorwise") == 0)
-            import_note(read->out,
-                        "mixed_precision %s keeps the first and the last layer in bf16; they are "
-                        "priced as the others.",
-                        name);
+        if (strcmp(RECIPES[i].recipe, "tensorwise") == 0) ends_note(read, name);
         return status_ok();
     }
     return import_refuse(
@@ -198,6 +196,9 @@ static Status precision_read(NemoRead *read) {
     if (!cJSON_IsObject(item))
         return import_refuse(read->out, "mixed_precision",
                              "missing; expected a recipe such as bf16_mixed, or its keys");
+    if (key_of(read, "mixed_precision", "fp8") &&
+        cJSON_IsTrue(key_of(read, "mixed_precision", "first_last_layers_bf16")))
+        ends_note(read, "first_last_layers_bf16");
     // Its own default, which is not Megatron-LM's.
     if (!key_of(read, "mixed_precision", "grad_reduce_in_fp32") &&
         cJSON_IsTrue(key_of(read, "mixed_precision", "bf16")))
@@ -228,7 +229,8 @@ static bool key_is_known(const char *section, const char *key) {
 
 // Keys of the sections that a plan is made of, which are set and were not read.
 static void unread_note(NemoRead *read) {
-    static const char *const sections[] = {"model", "ddp", "dist", "comm_overlap", NULL};
+    static const char *const sections[] = {
+        "model", "ddp", "dist", "comm_overlap", "optimizer", "mixed_precision", NULL};
     Arena *arena = read->out->arena;
     const char *names = "";
     for (const char *const *section = sections; *section; section++) {
@@ -237,6 +239,7 @@ static void unread_note(NemoRead *read) {
             bool off = cJSON_IsNull(item) || cJSON_IsFalse(item) ||
                        (cJSON_IsNumber(item) && item->valuedouble == 0);
             if (off || key_is_known(*section, item->string)) continue;
+            if (nemo_key_is_own(*section, item)) continue;
             names = arena_printf(arena, "%s%s%s.%s", names, names[0] ? ", " : "", *section,
                                  item->string);
         }
@@ -246,24 +249,41 @@ static void unread_note(NemoRead *read) {
                     names);
 }
 
+// The moments of the optimizer.
+static Status moments_read(NemoRead *read) {
+    static const struct {
+        const char *key, *flag;
+    } ROWS[] = {{"exp_avg_dtype", "--exp-avg-dtype"}, {"exp_avg_sq_dtype", "--exp-avg-sq-dtype"}};
+    for (size_t i = 0; i < 2; i++) {
+        const cJSON *item = key_of(read, "optimizer", ROWS[i].key);
+        if (text_is(item, "bfloat16"))
+            flag_add(read, ROWS[i].flag, "bf16");
+        else if (item && !text_is(item, "float32"))
+            return key_refuse(read, "optimizer", ROWS[i].key,
+                              "is not priced; expected float32 or bfloat16");
+    }
+    return status_ok();
+}
+
+// Experts' keys stand in every complete file; where there are none, they say nothing.
+static bool says_nothing(const NemoRead *read, const BridgeFlag *row) {
+    bool layout = key_of(read, "model", "pipeline_model_parallel_layout") != NULL;
+    // The layout says how many chunks there are.
+    if (layout && strcmp(row->flag, "--num-virtual-stages-per-pipeline-rank") == 0) return true;
+    if (!row->key) return true;
+    if (strcmp(row->key, "fp8_recipe") == 0) return !key_of(read, "mixed_precision", "fp8");
+    return strncmp(row->key, "moe_", 4) == 0 && !key_of(read, "model", "num_moe_experts");
+}
+
 static Status flags_read(NemoRead *read) {
     const BridgeFlag *const tables[] = {BRIDGE_FLAGS, MORE_FLAGS};
-    bool layout = key_of(read, "model", "pipeline_model_parallel_layout") != NULL;
     for (size_t t = 0; t < 2; t++)
-        for (const BridgeFlag *row = tables[t]; row->flag; row++) {
-            // The layout says how many chunks there are.
-            if (layout && strcmp(row->flag, "--num-virtual-stages-per-pipeline-rank") == 0)
-                continue;
-            TRY(row_read(read, row));
-        }
+        for (const BridgeFlag *row = tables[t]; row->flag; row++)
+            if (!says_nothing(read, row)) TRY(row_read(read, row));
     TRY(activation_read(read));
     TRY(dispatcher_read(read));
     TRY(precision_read(read));
-    const char *moments[] = {"exp_avg_dtype", "exp_avg_sq_dtype"};
-    for (size_t i = 0; i < 2; i++)
-        if (text_is(key_of(read, "optimizer", moments[i]), "bfloat16") ||
-            text_is(key_of(read, "optimizer", moments[i]), "torch.bfloat16"))
-            flag_add(read, i ? "--exp-avg-sq-dtype" : "--exp-avg-dtype", "bf16");
+    TRY(moments_read(read));
     if (key_of(read, "model", "num_query_groups")) flag_add(read, "--group-query-attention", NULL);
     defaults_add(read);
     return status_ok();
@@ -278,6 +298,7 @@ Status import_nemo(const char *text, const ImportOptions *options, Imported *out
     NemoRead read = {.out = out, .config = yaml_parse_text(text, message, sizeof message)};
     if (!read.config) return import_refuse(out, "", "%s", message);
     arena_own(out->arena, tree_free, read.config);
+    nemo_values_unwrap(read.config, out->arena);
     if (!cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(read.config, "model")))
         return import_refuse(out, "model",
                              "missing; expected keys of Megatron Bridge's ConfigContainer");

@@ -4,48 +4,79 @@
 #include <fnmatch.h>
 #include <string.h>
 
-static bool word_is(const char *word, const char *const *names) {
-    for (; *names; names++)
-        if (strcmp(word, *names) == 0) return true;
-    return false;
-}
-
 Truth shell_runs(const Shell *shell) {
     Truth runs = shell->num_deeper > 0 ? TRUTH_UNKNOWN : shell->chain;
+    runs = truth_and(runs, truth_not(shell->exited));
+    runs = truth_and(runs, truth_not(shell->returned));
     for (int i = 0; i < shell->num_blocks; i++) {
         const Block *block = &shell->blocks[i];
-        runs = truth_and(runs, block->in_condition ? truth_not(block->taken) : block->runs);
+        Truth branch = block->in_condition ? truth_not(block->taken) : block->runs;
+        runs = truth_and(runs, truth_and(block->around, branch));
     }
     return runs;
 }
 
 int undecided_line(const Shell *shell) {
-    for (int i = shell->num_blocks - 1; i >= 0; i--)
-        if (shell->blocks[i].runs == TRUTH_UNKNOWN) return shell->blocks[i].line;
-    return shell->line;
+    for (int i = shell->num_blocks - 1; i >= 0; i--) {
+        const Block *block = &shell->blocks[i];
+        if (block->runs == TRUTH_UNKNOWN || block->around == TRUTH_UNKNOWN) return block->line;
+    }
+    bool ended = shell->exited == TRUTH_UNKNOWN || shell->returned == TRUTH_UNKNOWN;
+    return ended && shell->chain != TRUTH_UNKNOWN ? shell->end_line : shell->line;
 }
 
-static void block_open(Shell *shell, BlockKind kind, Truth runs, int line) {
+void shell_block_open(Shell *shell, BlockKind kind, Truth runs, int line) {
     if (shell->num_blocks == MAX_BLOCKS) {
+        shell_overflow(shell);
         shell->num_deeper++;
         return;
     }
-    shell->blocks[shell->num_blocks++] = (Block){
-        .kind = kind, .line = line, .condition = TRUTH_YES, .taken = TRUTH_NO, .runs = runs};
+    shell->blocks[shell->num_blocks++] = (Block){.kind = kind,
+                                                 .line = line,
+                                                 .condition = TRUTH_YES,
+                                                 .taken = TRUTH_NO,
+                                                 .runs = runs,
+                                                 .around = shell->chain,
+                                                 .before = shell->before,
+                                                 .exited = shell->exited,
+                                                 .returned = shell->returned};
+    shell->chain = TRUTH_YES;
 }
 
-static void block_close(Shell *shell) {
-    if (shell->num_deeper > 0)
+void shell_block_close(Shell *shell) {
+    shell->chain = TRUTH_YES;
+    shell->said = TRUTH_UNKNOWN;
+    if (shell->num_deeper > 0) {
         shell->num_deeper--;
-    else if (shell->num_blocks > 0)
-        shell->num_blocks--;
+    } else if (shell->num_blocks > 0) {
+        const Block *block = &shell->blocks[--shell->num_blocks];
+        shell->chain = block->around;
+        shell->before = block->before;
+        if (block->kind == BLOCK_SUBSHELL) {
+            shell->exited = block->exited;
+            shell->returned = block->returned;
+        }
+        if (block_asks(shell)) block_answer(shell, TRUTH_UNKNOWN);
+    }
+}
+
+bool end_follow(Shell *shell, const char *word) {
+    bool returns = strcmp(word, "return") == 0;
+    if (!returns && strcmp(word, "exit") != 0) return false;
+    returns &= shell->in_function > 0; // of a script that another reads, it is its exit
+    Truth *ended = returns ? &shell->returned : &shell->exited, runs = shell_runs(shell);
+    // The command that is looked for stands behind: it runs where the script does not end here.
+    if (runs == TRUTH_UNKNOWN && !returns && shell->out.hidden == 0) return true;
+    if (runs == TRUTH_UNKNOWN) shell->end_line = undecided_line(shell);
+    if (runs != TRUTH_NO) *ended = runs;
+    return true;
 }
 
 // A block that nothing decides counts once, where all around it runs.
 static void skipped_count(Shell *shell, Block *block) {
     Truth around = TRUTH_YES;
     for (int i = 0; i < shell->num_blocks - 1; i++)
-        around = truth_and(around, shell->blocks[i].runs);
+        around = truth_and(around, truth_and(shell->blocks[i].around, shell->blocks[i].runs));
     if (block->runs != TRUTH_UNKNOWN || block->taken == TRUTH_UNKNOWN || around != TRUTH_YES)
         return;
     if (shell->out.num_skipped++ == 0) shell->out.first_skipped = block->line;
@@ -78,7 +109,7 @@ void block_answer(Shell *shell, Truth value) {
 
 static void loop_open(Shell *shell, const char *word, int line) {
     bool counted = strcmp(word, "for") == 0 || strcmp(word, "select") == 0;
-    block_open(shell, BLOCK_LOOP, TRUTH_UNKNOWN, line);
+    shell_block_open(shell, BLOCK_LOOP, TRUTH_UNKNOWN, line);
     if (shell->num_deeper > 0) return;
     Block *block = &shell->blocks[shell->num_blocks - 1];
     block->negated = strcmp(word, "until") == 0;
@@ -104,7 +135,7 @@ static void patterns_add(Shell *shell, Block *block, const WordList *words, int 
 }
 
 static void case_open(Shell *shell, const WordList *words, int line) {
-    block_open(shell, BLOCK_CASE, TRUTH_NO, line);
+    shell_block_open(shell, BLOCK_CASE, TRUTH_NO, line);
     if (shell->num_deeper > 0) return;
     Block *block = &shell->blocks[shell->num_blocks - 1];
     block->subject = words->num_words > 1 ? words->words[1] : "$";
@@ -114,7 +145,7 @@ static void case_open(Shell *shell, const WordList *words, int line) {
 }
 
 static void if_open(Shell *shell, int line) {
-    block_open(shell, BLOCK_IF, TRUTH_NO, line);
+    shell_block_open(shell, BLOCK_IF, TRUTH_NO, line);
     if (shell->num_deeper == 0) shell->blocks[shell->num_blocks - 1].in_condition = true;
 }
 
@@ -147,14 +178,14 @@ bool blocks_follow(Shell *shell, const WordList *words, int line) {
     else if (strcmp(word, "case") == 0)
         case_open(shell, words, line);
     else if (strcmp(word, "{") == 0)
-        block_open(shell, BLOCK_GROUP, TRUTH_YES, line);
+        shell_block_open(shell, BLOCK_GROUP, TRUTH_YES, line);
     else if (word_is(word, branches))
         branch_follow(shell, word, line);
     else if (word_is(word, closes))
-        block_close(shell);
+        shell_block_close(shell);
     else
         return false;
-    shell->chain = TRUTH_YES;
+    if (!word_is(word, closes)) shell->chain = TRUTH_YES;
     return true;
 }
 

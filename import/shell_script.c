@@ -1,117 +1,14 @@
-// Commands: assignments, functions, here documents.
+// Commands: functions, subshells, here documents.
 #include "import/shell_state.h"
 
 #include <string.h>
 
-static WordList *variable_set(Shell *shell, const char *name, bool more) {
-    Variable *variable = variable_find(shell, name);
-    if (!variable && shell->num_variables < MAX_VARIABLES) {
-        variable = &shell->variables[shell->num_variables++];
-        variable->name = name;
-        variable->words = (WordList){0};
-    }
-    if (!variable) return NULL;
-    if (!more) variable->words = (WordList){0};
-    return &variable->words;
-}
-
-// That a block which may or may not run sets the variable.
-static void variable_hide(Shell *shell, const char *name) {
-    ShellCommand *out = &shell->out;
-    WordList *list = variable_set(shell, name, false);
-    if (list) words_add(shell->arena, list, arena_printf(shell->arena, "$%s", name));
-    if (out->num_undecided < MAX_UNDECIDED)
-        out->undecided[out->num_undecided++] = (Undecided){name, undecided_line(shell)};
-}
-
-// Notes the flags that a block which may or may not run puts into a variable. True where there are
-// some.
-static bool flags_maybe(Shell *shell, const WordList *value) {
-    ShellCommand *out = &shell->out;
-    bool found = false;
-    for (int i = 0; i < value->num_words; i++) {
-        char *words = arena_strdup(shell->arena, value->words[i]), *rest = NULL;
-        for (char *word = strtok_r(words, " \t\n", &rest); word;
-             word = strtok_r(NULL, " \t\n", &rest)) {
-            if (strncmp(word, "--", 2) != 0) continue;
-            found = true;
-            word[strcspn(word, "=")] = '\0';
-            if (out->num_maybe < MAX_MAYBE)
-                out->maybe[out->num_maybe++] = (Undecided){word, undecided_line(shell)};
-        }
-    }
-    return found;
-}
-
-static void comment_skip(Shell *shell) {
-    while (*shell->at && *shell->at != '\n') shell->at++;
-}
-
-// Spaces and lines that go on; with_lines: also ends of lines and comments.
-static void gap_skip(Shell *shell, bool with_lines) {
-    for (;; shell->at++) {
-        if (shell->at[0] == '\\' && shell->at[1] == '\n') {
-            shell->line++;
-            shell->at++;
-        } else if (with_lines && *shell->at == '#') {
-            comment_skip(shell);
-            shell->at--;
-        } else if (with_lines && *shell->at == '\n') {
-            shell->line++;
-        } else if (*shell->at != ' ' && *shell->at != '\t') {
-            return;
-        }
-    }
-}
-
-// NAME=VALUE, NAME=(WORDS), NAME+=...: true where one stands at shell->at, and is read.
-static bool assignment_read(Shell *shell) {
-    size_t length = name_length(shell->at);
-    const char *rest = shell->at + length;
-    bool more = rest[0] == '+' && rest[1] == '=';
-    if (length == 0 || (rest[0] != '=' && !more)) return false;
-    const char *name = text_part(shell, shell->at, length);
-    WordList parts = {0}, value = {0};
-    shell->at = rest + 1 + more;
-    if (*shell->at == '(') {
-        shell->at++;
-        for (gap_skip(shell, true); *shell->at && *shell->at != ')'; gap_skip(shell, true)) {
-            const char *before = shell->at;
-            word_read(shell, &value);
-            if (shell->at == before) shell->at++;
-        }
-        if (*shell->at) shell->at++;
-    } else {
-        const char *text = "";
-        word_read(shell, &parts);
-        for (int i = 0; i < parts.num_words; i++)
-            text = arena_printf(shell->arena, "%s%s%s", text, i ? " " : "", parts.words[i]);
-        const Variable *old = more ? variable_find(shell, name) : NULL;
-        if (old && old->words.num_words == 1) {
-            text = arena_printf(shell->arena, "%s%s", old->words.words[0], text);
-            more = false;
-        }
-        words_add(shell->arena, &value, text);
-    }
-    Truth runs = shell_runs(shell);
-    if (runs == TRUTH_UNKNOWN && !flags_maybe(shell, &value)) variable_hide(shell, name);
-    if (runs != TRUTH_YES) return true;
-    WordList *list = variable_set(shell, name, more);
-    for (int i = 0; list && i < value.num_words; i++) words_add(shell->arena, list, value.words[i]);
-    return true;
-}
-
-static bool word_is(const char *word, const char *const *names) {
-    for (; *names; names++)
-        if (strcmp(word, *names) == 0) return true;
-    return false;
-}
-
 static void script_read(Shell *shell, const char *text, int line);
 
-// Whether it is the command that was looked for.
-static void command_take(Shell *shell, const WordList *words, int line, Truth runs) {
+// Whether it is the command that was looked for, or runs it.
+static bool command_take(Shell *shell, const WordList *words, int line, Truth runs) {
     ShellCommand *out = &shell->out;
+    const char **before = out->words.words;
     for (int i = 0; i < words->num_words; i++) {
         const char *word = words->words[i], *py = strstr(word, ".py");
         if (!py || !strstr(word, shell->name)) continue;
@@ -120,10 +17,9 @@ static void command_take(Shell *shell, const WordList *words, int line, Truth ru
             out->words = *words;
             out->program = i;
             out->found = true;
-            return;
+            return true;
         }
-        if (strpbrk(word, " \n") && runs == TRUTH_YES && shell->nested < MAX_NESTED)
-            script_read(shell, word, line);
+        if (strpbrk(word, " \n") && runs == TRUTH_YES) script_read(shell, word, line);
     }
     if (runs == TRUTH_YES && !out->found && words->num_words > 0 &&
         strncmp(words->words[0], "--", 2) == 0) {
@@ -131,6 +27,7 @@ static void command_take(Shell *shell, const WordList *words, int line, Truth ru
         out->program = -1;
         out->found = true;
     }
+    return out->words.words != before;
 }
 
 // Lines of a here document, up to its word.
@@ -161,6 +58,35 @@ static void redirection_skip(Shell *shell) {
     if (here && words.num_words == 1) here_document_skip(shell, words.words[0]);
 }
 
+// Whether the next word stands between "[[" and "]]", where < and > are no redirections.
+static bool between_brackets(const Shell *shell, const WordList *words) {
+    int first = words->num_words > 0 && strcmp(words->words[0], "!") == 0;
+    bool opened = words->num_words > first && strcmp(words->words[first], "[[") == 0;
+    bool closed = words->num_words > 0 && strcmp(words->words[words->num_words - 1], "]]") == 0;
+    return (opened || shell->brackets) && !closed;
+}
+
+// "<", ">", "(", ")" or "|" between them. True where one stands at shell->at, and is read.
+static bool sign_read(Shell *shell, WordList *words) {
+    if (!*shell->at || !strchr("<>()|", *shell->at) || strncmp(shell->at, "||", 2) == 0)
+        return false;
+    words_add(shell->arena, words, text_part(shell, shell->at, 1));
+    shell->at++;
+    return true;
+}
+
+static bool is_redirection(const char *at) {
+    return *at == '<' || *at == '>' || (at[0] == '&' && at[1] == '>');
+}
+
+// One word of a command, which a redirection may follow: 2>&1.
+static void operand_read(Shell *shell, WordList *words, bool brackets) {
+    word_read(shell, words);
+    bool redirects = !brackets && (*shell->at == '<' || *shell->at == '>');
+    const char *last = words->num_words > 0 ? words->words[words->num_words - 1] : "";
+    if (redirects && last[0] && last[strspn(last, "0123456789")] == '\0') words->num_words--;
+}
+
 // The words of a command up to its end.
 static void command_read(Shell *shell, WordList *words) {
     static const char *const prefixes[] = {"export", "declare", "local", "readonly", NULL};
@@ -169,7 +95,9 @@ static void command_read(Shell *shell, WordList *words) {
     for (;;) {
         if (words->num_words == 1 && word_is(words->words[0], alone)) return;
         gap_skip(shell, false);
-        if (*shell->at == '<' || *shell->at == '>') {
+        bool brackets = between_brackets(shell, words);
+        if (brackets && sign_read(shell, words)) continue;
+        if (is_redirection(shell->at)) {
             redirection_skip(shell);
             continue;
         }
@@ -180,11 +108,7 @@ static void command_read(Shell *shell, WordList *words) {
         }
         bool start = words->num_words == 0 || word_is(words->words[0], prefixes);
         if (start && assignment_read(shell)) continue;
-        word_read(shell, words);
-        bool redirects = *shell->at == '<' || *shell->at == '>';
-        const char *last = words->num_words > 0 ? words->words[words->num_words - 1] : "";
-        if (redirects && last[0] && last[strspn(last, "0123456789")] == '\0')
-            words->num_words--; // of 2>&1
+        operand_read(shell, words, brackets);
     }
 }
 
@@ -196,12 +120,12 @@ static bool function_read(Shell *shell, const WordList *words) {
     const char *name = words->words[keyword];
     if (braces) shell->at += 2;
     gap_skip(shell, true);
-    if (*shell->at == '{') shell->at++;
+    BlockKind kind = *shell->at == '(' ? BLOCK_SUBSHELL : BLOCK_GROUP;
+    if (*shell->at == '{' || *shell->at == '(') shell->at++;
+    if (shell->num_functions == MAX_FUNCTIONS) shell_overflow(shell);
     if (shell->num_functions < MAX_FUNCTIONS && shell_runs(shell) == TRUTH_YES)
-        shell->functions[shell->num_functions++] = (Function){name, shell->at, shell->line};
-    const WordList group = {.words = (const char *[]){"{"}, .num_words = 1};
-    blocks_follow(shell, &group, shell->line);
-    if (shell->num_blocks > 0) shell->blocks[shell->num_blocks - 1].runs = TRUTH_NO;
+        shell->functions[shell->num_functions++] = (Function){name, shell->at, kind, shell->line};
+    shell_block_open(shell, kind, TRUTH_NO, shell->line);
     return true;
 }
 
@@ -215,125 +139,208 @@ static const Function *function_find(const Shell *shell, const char *name) {
 
 // The body of a function up to its "}".
 static void function_run(Shell *shell, const Function *function) {
-    static const char *const brace[] = {"{"};
-    const WordList group = {.words = (const char **)brace, .num_words = 1};
     const char *before = shell->at;
-    int line = shell->line;
-    if (shell->nested >= MAX_NESTED || shell->num_blocks == MAX_BLOCKS) return;
-    if (shell->num_calls++ >= MAX_CALLS) return; // functions that call each other
+    const int line = shell->line, blocks = shell->num_blocks;
+    const Truth chain = shell->chain, said = shell->before, returned = shell->returned;
+    if (shell->nested >= MAX_NESTED || blocks == MAX_BLOCKS || shell->num_calls >= MAX_CALLS) {
+        shell_overflow(shell); // also functions that call each other
+        return;
+    }
+    shell->num_calls++;
     shell->nested++;
     shell->in_function++;
     shell->at = function->body;
     shell->line = function->line;
-    blocks_follow(shell, &group, shell->line);
-    int blocks = shell->num_blocks;
-    script_run(shell, blocks);
-    shell->num_blocks = blocks - 1;
+    shell_block_open(shell, function->kind, TRUTH_YES, shell->line);
+    script_run(shell, blocks + 1);
+    shell->num_blocks = blocks;
     shell->in_function--;
     shell->nested--;
     shell->at = before;
     shell->line = line;
+    shell->chain = chain;
+    shell->before = said;
+    shell->returned = returned;
 }
 
 // "((SUM))" at shell->at, as a command. True where it is one.
-static bool sum_command(Shell *shell, Truth *value) {
+static bool sum_command(Shell *shell) {
     if (shell->at[0] != '(' || shell->at[1] != '(') return false;
     const char *end = bracket_end(shell->at, '(', ')');
     if (end - shell->at < 5 || end[-1] != ')' || end[-2] != ')') return false;
-    *value = sum_test_value(shell, text_part(shell, shell->at + 2, (size_t)(end - shell->at) - 4));
+    const char *sum = text_part(shell, shell->at + 2, (size_t)(end - shell->at) - 4);
+    shell->said = sum_test_value(shell, sum);
+    if (block_asks(shell)) block_answer(shell, shell->said);
     shell->at = end;
-    gap_skip(shell, false);
     return true;
 }
 
 // Whether the command is a test; "[[ a" of "[[ a && b ]]" and what follows it are some, too.
 static bool test_follow(Shell *shell, const WordList *words) {
     bool test = test_is(words) || shell->brackets;
-    if (words->num_words == 0) return test;
     bool closed = strcmp(words->words[words->num_words - 1], "]]") == 0;
     shell->brackets = test && !closed && (shell->brackets || strcmp(words->words[0], "[[") == 0);
+    if (!shell->brackets) shell->either = false;
     return test;
 }
 
-// What the command says to && and ||: tests what they say, others that they succeeded.
-static Truth command_run(Shell *shell, const WordList *words, int line) {
-    Truth value = TRUTH_YES, runs = shell_runs(shell);
-    bool sum = words->num_words == 0 && sum_command(shell, &value);
-    if (!sum && words->num_words == 0) return TRUTH_YES;
-    bool test = !sum && test_follow(shell, words), asks = block_asks(shell);
-    if (test) value = test_value(words);
-    if (asks && !sum && !test) value = TRUTH_UNKNOWN;
-    const Function *function = sum || asks ? NULL : function_find(shell, words->words[0]);
-    if (asks) block_answer(shell, value);
-    if (function && runs == TRUTH_YES)
-        function_run(shell, function);
-    else if (!sum && !test)
-        command_take(shell, words, line, runs);
+// What a part of "[[ a && b ]]" says: by itself nothing, at its end all of it.
+static Truth part_value(Shell *shell, bool inside, Truth value) {
+    if (!inside && shell->brackets) {
+        shell->outer = shell->chain;
+        shell->outer_before = shell->before;
+        shell->chain = TRUTH_YES;
+    } else if (inside && !shell->brackets) {
+        if (shell->chain != TRUTH_YES)
+            value = shell->chain == TRUTH_NO ? shell->before : TRUTH_UNKNOWN;
+        shell->chain = shell->outer;
+        shell->before = shell->outer_before;
+    }
     return value;
 }
 
-// Reads the connector behind a command that says value.
-static void chain_follow(Shell *shell, Truth value) {
-    bool both = strncmp(shell->at, "&&", 2) == 0, either = strncmp(shell->at, "||", 2) == 0;
-    if (both || either) {
-        // A command that does not run leaves what was said before it.
-        Truth said = shell->chain == TRUTH_NO ? truth_not(TRUTH_YES) : value;
-        if (shell->chain == TRUTH_UNKNOWN) said = TRUTH_UNKNOWN;
-        if (shell->chain == TRUTH_NO && either) said = TRUTH_NO;
-        shell->chain = both ? said : truth_not(said);
-        shell->at += 2;
-        gap_skip(shell, true);
-        return;
+// Commands that a script writes for what they do, not to see whether they can.
+static bool succeeds(const char *word) {
+    static const char *const names[] = {
+        "cd",     "pushd",  "popd",   "mkdir",   "touch", "echo",     "printf",
+        "tee",    "export", "local",  "set",     "shopt", "unset",    "ulimit",
+        "source", ".",      "module", "declare", "umask", "trap",     "sleep",
+        "wait",   "date",   "pwd",    "chmod",   "conda", "readonly", NULL};
+    return word_is(word, names);
+}
+
+// What the command says to && and ||: tests what they say; others may fail.
+static Truth command_run(Shell *shell, const WordList *words, int line) {
+    Truth value = TRUTH_UNKNOWN, runs = shell_runs(shell);
+    bool inside = shell->brackets, test = test_follow(shell, words), asks = block_asks(shell);
+    const Function *function = test ? NULL : function_find(shell, words->words[0]);
+    if (test) {
+        value = part_value(shell, inside, test_value(words));
+    } else if (function) {
+        if (runs != TRUTH_NO) function_run(shell, function);
+    } else if (!end_follow(shell, words->words[0])) {
+        bool done = command_take(shell, words, line, runs) || succeeds(words->words[0]);
+        if (done && !asks && strcmp(words->words[0], "!") != 0) value = TRUTH_YES;
     }
-    shell->chain = TRUTH_YES;
-    if (*shell->at == '\n') shell->line++;
-    if (*shell->at) shell->at++;
+    if (asks && !shell->brackets) block_answer(shell, value);
+    return value;
+}
+
+// Reads && or || behind a command that says `said`.
+static void chain_join(Shell *shell, bool both) {
+    // A command that does not run leaves what was said before it.
+    Truth said = shell->chain == TRUTH_NO ? shell->before : shell->said;
+    if (shell->chain == TRUTH_UNKNOWN) said = TRUTH_UNKNOWN;
+    // Between brackets && binds closer than ||, which this does not follow.
+    if (shell->brackets && both && shell->either) said = TRUTH_UNKNOWN;
+    shell->either = shell->brackets && (shell->either || !both);
+    shell->chain = both ? said : truth_not(said);
+    shell->before = said;
+    shell->said = TRUTH_YES;
+    shell->at += 2;
+    gap_skip(shell, true);
+}
+
+// Reads what stands behind a command.
+static void chain_follow(Shell *shell) {
+    bool both = strncmp(shell->at, "&&", 2) == 0;
+    const Block *inner = shell->num_blocks > 0 ? &shell->blocks[shell->num_blocks - 1] : NULL;
+    if (both || strncmp(shell->at, "||", 2) == 0) {
+        chain_join(shell, both);
+    } else if (*shell->at == '|') { // the last of a pipeline says what it says
+        shell->at += 1 + (shell->at[1] == '&');
+        shell->said = TRUTH_YES;
+        gap_skip(shell, true);
+    } else if (shell->brackets && *shell->at == '\n') {
+        gap_skip(shell, true);
+    } else if (*shell->at == ')' && inner && inner->kind == BLOCK_SUBSHELL) {
+        shell->at++;
+        shell_block_close(shell);
+    } else if (*shell->at && strchr(";&\n)", *shell->at)) {
+        shell->line += *shell->at == '\n';
+        shell->at++;
+        shell->chain = shell->said = TRUTH_YES;
+    }
+}
+
+// At a "(" that begins a command.
+static void bracket_follow(Shell *shell) {
+    int line = shell->line;
+    if (sum_command(shell)) return;
+    shell->at++;
+    shell_block_open(shell, BLOCK_SUBSHELL, TRUTH_YES, line);
+}
+
+// One command, or a pattern of case, and what stands behind it. False where a block ends that began
+// outside.
+static bool step_run(Shell *shell, int least_blocks) {
+    WordList words = {0};
+    gap_skip(shell, false);
+    int line = shell->line;
+    command_read(shell, &words);
+    if (case_follow(shell, &words)) { // behind it: ( | )
+        shell->line += *shell->at == '\n';
+        if (*shell->at) shell->at++;
+        return true;
+    }
+    if (function_read(shell, &words)) return true;
+    if (words.num_words == 0 && *shell->at == '(')
+        bracket_follow(shell);
+    else if (words.num_words == 0 && shell->said == TRUTH_UNKNOWN && block_asks(shell))
+        block_answer(shell, shell->said); // NAME=$(COMMAND)
+    else if (!blocks_follow(shell, &words, line))
+        shell->said = command_run(shell, &words, line);
+    if (words.num_words > 0 && shell->num_blocks < least_blocks) return false;
+    gap_skip(shell, false);
+    case_next(shell);
+    chain_follow(shell);
+    return true;
 }
 
 static void script_run(Shell *shell, int least_blocks) {
-    while (*shell->at && shell->num_blocks >= least_blocks) {
-        WordList words = {0};
-        Truth value = TRUTH_YES;
-        gap_skip(shell, false);
-        int line = shell->line;
-        command_read(shell, &words);
-        bool pattern = case_follow(shell, &words);
-        if (!pattern && function_read(shell, &words)) continue;
-        bool sum = words.num_words == 0 && *shell->at == '(';
-        if (!pattern && (sum || !blocks_follow(shell, &words, line)))
-            value = command_run(shell, &words, line);
-        if (words.num_words > 0 && shell->num_blocks < least_blocks) return;
-        bool keyword = words.num_words == 1 && !word_ends(*shell->at);
-        if (!pattern) case_next(shell);
-        if (!keyword) chain_follow(shell, value);
-    }
+    while (*shell->at && shell->num_blocks >= least_blocks)
+        if (!step_run(shell, least_blocks)) return;
 }
 
 static void script_read(Shell *shell, const char *text, int line) {
-    const char *before = shell->at;
-    int line_before = shell->line;
-    Truth chain = shell->chain;
-    int blocks = shell->num_blocks;
+    const char *at = shell->at;
+    const int line_before = shell->line, blocks = shell->num_blocks;
+    const Truth chain = shell->chain, said = shell->before, exited = shell->exited;
+    if (shell->nested == MAX_NESTED) {
+        shell_overflow(shell);
+        return;
+    }
     shell->nested++;
     shell->at = text;
     shell->line = line;
-    shell->chain = TRUTH_YES;
+    shell->chain = shell->said = TRUTH_YES;
     script_run(shell, blocks);
     shell->num_blocks = blocks;
     shell->nested--;
-    shell->at = before;
+    shell->at = at;
     shell->line = line_before;
     shell->chain = chain;
+    shell->before = said;
+    shell->exited = exited;
 }
 
 ShellCommand shell_command(const char *text, const char *name, const Setting *settings,
                            int num_settings, Arena *arena) {
     Shell *shell = ARENA_NEW(arena, Shell);
-    *shell = (Shell){.arena = arena, .name = name, .chain = TRUTH_YES, .out = {.program = -1}};
+    *shell = (Shell){.arena = arena, .name = name, .line = 1, .out = {.program = -1}};
+    shell->chain = shell->said = TRUTH_YES;
+    shell->exited = shell->returned = TRUTH_NO;
     for (int i = 0; i < num_settings; i++) {
-        WordList *list = variable_set(shell, settings[i].name, false);
-        if (list) words_add(arena, list, settings[i].value);
+        Variable *variable = variable_make(shell, settings[i].name);
+        if (!variable) continue;
+        variable->words = (WordList){0};
+        variable->given = true;
+        words_add(arena, &variable->words, settings[i].value);
     }
     script_read(shell, text, 1);
+    for (int i = num_settings - 1; i >= 0; i--) {
+        const Variable *variable = variable_find(shell, settings[i].name);
+        if (variable && !variable->read) shell->out.unread = settings[i].name;
+    }
     return shell->out;
 }

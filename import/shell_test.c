@@ -51,6 +51,13 @@ static Truth numbers_compare(const char *text, long long a, long long b) {
     return TRUTH_UNKNOWN;
 }
 
+// a < b or a > b, of texts. What the user's language says of capitals and signs is not known.
+static Truth texts_compare(const char *operation, const char *a, const char *b) {
+    static const char sure[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+    if (a[strspn(a, sure)] || b[strspn(b, sure)]) return TRUTH_UNKNOWN;
+    return truth_of(operation[0] == '<' ? strcmp(a, b) < 0 : strcmp(a, b) > 0);
+}
+
 static Truth words_compare(const char *a, const char *operation, const char *b, bool patterns) {
     long long x, y;
     if (!is_known(a) || !is_known(b)) return TRUTH_UNKNOWN;
@@ -59,16 +66,17 @@ static Truth words_compare(const char *a, const char *operation, const char *b, 
         bool same = patterns ? fnmatch(b, a, 0) == 0 : strcmp(a, b) == 0;
         return truth_of(same == equal);
     }
+    if (strcmp(operation, "<") == 0 || strcmp(operation, ">") == 0)
+        return texts_compare(operation, a, b);
     if (operation[0] == '-' && number_of(a, &x) && number_of(b, &y))
         return numbers_compare(operation, x, y);
     return TRUTH_UNKNOWN;
 }
 
 static bool is_comparison(const char *word) {
-    static const char *const words[] = {"=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(word, words[i]) == 0) return true;
-    return false;
+    static const char *const words[] = {"=",   "==",  "!=",  "<",   ">",   "-eq",
+                                        "-ne", "-lt", "-le", "-gt", "-ge", NULL};
+    return word_is(word, words);
 }
 
 // "[[ $A == x ]]" where $A is empty: no word stands for it there, but it counts.
@@ -80,6 +88,9 @@ static Truth empty_compare(const char *const *words) {
 
 // What stands between the brackets; twice: between "[[" and "]]".
 static Truth expression_value(const char *const *words, int num_words, bool twice) {
+    static const char *const groups[] = {"(", ")", "|", NULL};
+    for (int i = 0; i < num_words; i++)
+        if (word_is(words[i], groups)) return TRUTH_UNKNOWN;
     if (num_words > 0 && strcmp(words[0], "!") == 0)
         return truth_not(expression_value(words + 1, num_words - 1, twice));
     if (num_words == 0) return TRUTH_NO;
@@ -104,7 +115,9 @@ bool test_is(const WordList *words) {
 Truth test_value(const WordList *words) {
     const char *const *at = words->words;
     int left = words->num_words;
-    if (left > 0 && strcmp(at[0], "!") == 0) {
+    if (left > 1 && strcmp(at[0], "!") == 0) {
+        bool part = strcmp(at[1], "[[") == 0 && strcmp(at[left - 1], "]]") != 0;
+        if (part) return TRUTH_UNKNOWN; // ! [[ a || b ]] is not of a alone
         const WordList rest = {.words = words->words + 1, .num_words = left - 1};
         return truth_not(test_value(&rest));
     }

@@ -49,6 +49,38 @@ Variable *variable_find(Shell *shell, const char *name) {
     return NULL;
 }
 
+const Variable *variable_read(Shell *shell, const char *name) {
+    Variable *variable = variable_find(shell, name);
+    if (variable) variable->read = true;
+    return variable;
+}
+
+bool word_is(const char *word, const char *const *names) {
+    for (; *names; names++)
+        if (strcmp(word, *names) == 0) return true;
+    return false;
+}
+
+void comment_skip(Shell *shell) {
+    while (*shell->at && *shell->at != '\n') shell->at++;
+}
+
+void gap_skip(Shell *shell, bool with_lines) {
+    for (;; shell->at++) {
+        if (shell->at[0] == '\\' && shell->at[1] == '\n') {
+            shell->line++;
+            shell->at++;
+        } else if (with_lines && *shell->at == '#') {
+            comment_skip(shell);
+            shell->at--;
+        } else if (with_lines && *shell->at == '\n') {
+            shell->line++;
+        } else if (*shell->at != ' ' && *shell->at != '\t') {
+            return;
+        }
+    }
+}
+
 size_t name_length(const char *text) {
     size_t n = 0;
     if (isalpha((unsigned char)*text) || *text == '_')
@@ -108,7 +140,7 @@ static void braces_add(Shell *shell, const char *inside, const char *whole, bool
                        Piece *piece, WordList *out) {
     size_t length = name_length(inside);
     if (length == 0 && shell->in_function == 0) length = strspn(inside, "0123456789");
-    const Variable *variable = variable_find(shell, text_part(shell, inside, length));
+    const Variable *variable = variable_read(shell, text_part(shell, inside, length));
     const char *rest = inside + length;
     bool joined = strncmp(rest, "[*]", 3) == 0 && quoted;
     if (strncmp(rest, "[@]", 3) == 0 || strncmp(rest, "[*]", 3) == 0) rest += 3;
@@ -126,7 +158,7 @@ static void braces_add(Shell *shell, const char *inside, const char *whole, bool
 }
 
 const char *variable_value(void *shell, const char *name) {
-    const Variable *variable = variable_find(shell, name);
+    const Variable *variable = variable_read(shell, name);
     return variable && variable->words.num_words == 1 ? variable->words.words[0] : NULL;
 }
 
@@ -162,7 +194,7 @@ static const char *dollar_add(Shell *shell, const char *at, bool quoted, Piece *
             return at + 2;
         }
         end = at + 1 + (length > 0 ? length : isdigit((unsigned char)at[1]) || at[1] == '@');
-        const Variable *variable = variable_find(shell, text_part(shell, at + 1, length));
+        const Variable *variable = variable_read(shell, text_part(shell, at + 1, length));
         if (length > 0 && variable) {
             value_add(shell, &variable->words, quoted, piece, out);
             return end;

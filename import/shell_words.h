@@ -3,9 +3,11 @@
 // Understood of bash: quotes, comments, lines that go on, variables and arrays that the script sets
 // itself or that are given, ${NAME:-WORD}, $((sums)), here documents, a command inside a quoted
 // word (bash -c), functions; if, while, case, && and || where what they test is known: comparisons
-// of texts and numbers. The script gets no arguments: $# is 0. Not followed: for, $(commands),
-// tests of files and of unknown variables. What is set there is unknown, and an unknown variable
-// stays in the words as it was written ("$NAME").
+// of texts and numbers; exit and return. The script gets no arguments: $# is 0. Not followed: for,
+// $(commands), tests of files and of unknown variables, and what stands behind && and || of a
+// command that may fail. What is set there is unknown, and an unknown variable stays in the words
+// as it was written ("$NAME"). An exit that may or may not run is taken not to: the command that is
+// looked for would not run.
 #pragma once
 
 #include "base/arena.h"
@@ -39,6 +41,9 @@ typedef struct {
     Undecided
         maybe[MAX_MAYBE]; // flags that such a block adds to a variable; it has none of them here
     int num_maybe;
+    int overflow;          // line where it is more than can be followed here; 0: it is not
+    const char *unread;    // a setting that nothing reads; NULL: all are read
+    Undecided overwritten; // a setting that a line sets before anything reads it; name NULL: none
 } ShellCommand;
 
 // A variable of the environment.

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <yaml.h>
 
-enum { MAX_DEPTH = 100 };
+enum { MAX_DEPTH = 100, MAX_KEYS = 5000 };
 
 typedef struct {
     yaml_parser_t parser;
@@ -68,13 +68,17 @@ static cJSON *list_read(Reader *reader, int depth) {
 static cJSON *table_read(Reader *reader, int depth) {
     cJSON *table = cJSON_CreateObject();
     yaml_event_t key, value;
+    int num_keys = 0;
     while (event_next(reader, &key)) {
         bool last = key.type == YAML_MAPPING_END_EVENT;
+        if (num_keys++ > MAX_KEYS) reader_fail(reader, key.start_mark, "too many keys");
         if (!last && key.type != YAML_SCALAR_EVENT)
             reader_fail(reader, key.start_mark, "a key that is no scalar");
         if (!last && event_next(reader, &value)) {
-            cJSON_AddItemToObject(table, (const char *)key.data.scalar.value,
-                                  node_read(reader, &value, depth));
+            const char *name = (const char *)key.data.scalar.value;
+            if (cJSON_GetObjectItemCaseSensitive(table, name))
+                reader_fail(reader, key.start_mark, "a key that stands there twice");
+            cJSON_AddItemToObject(table, name, node_read(reader, &value, depth));
             yaml_event_delete(&value);
         }
         yaml_event_delete(&key);

@@ -120,6 +120,42 @@ refuses "maybe.sh: --fp8-format: added or not as line 5 says, which the file doe
 what that line asks" import --from megatron maybe.sh --cluster dgx-h100
 answers 0 import --from megatron maybe.sh --cluster dgx-h100 --set DEBUG=
 
+sed 's/    TP=1/    ARGS+=(--optimizer-cpu-offload)/' script.sh >maybe.sh
+refuses "maybe.sh: --optimizer-cpu-offload: added or not as line 5 says, which the file does not decide; give --set \
+NAME=VALUE for what that line asks" import --from megatron maybe.sh --cluster dgx-h100
+# shellcheck disable=SC2016 # a variable of the file
+sed 's/    TP=1/    DIST="$DIST --rdzv_id 1"/' script.sh >own.sh
+answers 0 import --from megatron own.sh --cluster dgx-h100
+
+# What a command says that may fail is not known; what a script sorts as texts is.
+# shellcheck disable=SC2016 # a variable of the file
+for line in 'grep -q H100 gpus.txt \&\& TP=8' '[ -f y ] || { TP=8; }'; do
+    sed "s/^if .*/$line; &/; s/    TP=1/    LOG=1/" script.sh >guarded.sh
+    grep -q 'TP=8' guarded.sh || fail "nothing changed: $line"
+    refuses "guarded.sh: --tensor-model-parallel-size: \$TP depends on line 5, which the file does not decide; give \
+--set NAME=VALUE for what that line asks" import --from megatron guarded.sh --cluster dgx-h100 --set DEBUG=
+done
+# shellcheck disable=SC2016 # a variable of the file
+sed 's/^if .*/N=3; if [[ $N > 4 ]]; then/' script.sh >sorted.sh
+answers 0 import --from megatron sorted.sh --cluster dgx-h100
+grep -q '"tp":[[:space:]]*4,' stdout || fail "$(cat stdout)"
+sed 's/    TP=1/    TP=1; exit 1/; /^fi/a TP=2' script.sh >ends.sh
+answers 0 import --from megatron ends.sh --cluster dgx-h100
+grep -q '"tp":[[:space:]]*2,' stdout || fail "$(cat stdout)"
+sed '1a log() ( echo hi )' script.sh >log.sh
+answers 0 import --from megatron log.sh --cluster dgx-h100 --set DEBUG=
+
+# A setting that changes nothing is refused.
+refuses "script.sh: --set DEBUGG: the file reads no variable of this name" \
+    import --from megatron script.sh --cluster dgx-h100 --set DEBUG= --set DEBUGG=1
+refuses "script.sh: line 4 sets TP whatever --set TP says; change that line" \
+    import --from megatron script.sh --cluster dgx-h100 --set DEBUG= --set TP=8
+
+# A script that is more than can be followed.
+awk 'BEGIN { for (i = 0; i < 45; i++) print "if true; then"; print "pretrain.py"; for (i = 0; i < 45; i++) print "fi" }' >deep.sh
+refuses "deep.sh: line 41: blocks or calls are nested too deep, or there are too many variables or functions, to follow \
+them" import --from megatron deep.sh --cluster dgx-h100:1
+
 # A script of many models, as they are written: functions, cases, defaults, arguments.
 cat >models.sh <<'END'
 #!/bin/bash

@@ -55,6 +55,20 @@ changed launch.sh '--normalization: "batchnorm" is unknown; expected layernorm o
     's/--normalization rmsnorm/--normalization batchnorm/'
 changed launch.sh '--deepspeed_config: missing; expected the configuration that DeepSpeed gets' \
     '/--deepspeed_config/d'
+changed launch.sh '--layernorm-epsilon: "abc" is not a number from 0 on' 's/--swiglu/--swiglu --layernorm-epsilon abc/'
+changed launch.sh '--num-key-value-heads: "x" is not a whole number from 1 to 2000000000' \
+    's/--num-key-value-heads 8/--num-key-value-heads x/'
+changed launch.sh '--zero-stage: 1.5 is none of 0, 1, 2, 3' 's/--zero-stage 1/--zero-stage 1.5/'
+# Flags of Megatron-DeepSpeed alone that a block may or may not add.
+for flag in --num-key-value-heads --checkpoint-activations --ds-sequence-parallel-size --optimizer-cpu-offload; do
+    changed launch.sh "$flag: added or not as line 3 says, which the file does not decide; give --set NAME=VALUE for \
+what that line asks" "2a if [ -f x ]\\nthen ARGS=($flag 1)\\nfi"
+done
+# The stage is a number with a point there.
+cp -R "pipeline of it" point
+sed -i 's/--zero-stage 1/--zero-stage=1.0/' point/launch.sh
+grep -q 'zero-stage=1.0' point/launch.sh || fail "no --zero-stage 1 in $(cat point/launch.sh)"
+answers 0 import --from deepspeed point/launch.sh --cluster dgx-h100 --vocab-size 128256
 rm -rf bad
 cp -R "pipeline of it" bad
 rm bad/ds_config.json

@@ -81,6 +81,118 @@ END
 grep -q 'keeps the first and the last layer in bf16' stderr || fail "$(cat stderr)"
 grep -q 'does not know what they change: model.deterministic_mode\.' stderr || fail "$(cat stderr)"
 
+# As Bridge itself writes run_config.yaml: all keys, functions, types and members as tables.
+cat >run_config.yaml <<'END'
+comm_overlap: null
+ddp:
+  _target_: megatron.bridge.training.config.DistributedDataParallelConfig
+  overlap_grad_reduce: true
+  use_distributed_optimizer: true
+dist: {_target_: megatron.bridge.training.config.DistributedInitConfig, use_tp_pp_dp_mapping: false}
+mixed_precision:
+  _target_: megatron.bridge.training.mixed_precision.MixedPrecisionConfig
+  bf16: true
+  first_last_layers_bf16: false
+  fp8: null
+  fp8_recipe: tensorwise
+  fp8_wgrad: true
+  grad_reduce_in_fp32: true
+  params_dtype: {_call_: false, _target_: torch.bfloat16}
+  pipeline_dtype:
+    _call_: false
+    _target_: torch.bfloat16
+model:
+  _target_: megatron.bridge.models.llama.llama_provider.Llama31ModelProvider
+  activation_func:
+    _call_: false
+    _target_: torch.nn.functional.silu
+  add_bias_linear: false
+  attention_backend:
+    _args_:
+    - 3
+    _call_: true
+    _target_: megatron.core.transformer.enums.AttnBackend
+  attention_dropout: 0.0
+  cross_entropy_loss_fusion: true
+  cuda_graph_scope: full
+  expert_model_parallel_size: 1
+  ffn_hidden_size: 8192
+  gated_linear_unit: true
+  generation_config:
+    _call_: true
+    _target_: transformers.generation.configuration_utils.GenerationConfig.from_dict
+    config_dict: {temperature: 0.6}
+  hidden_dropout: 0.0
+  hidden_size: 2048
+  init_method:
+    _args_: []
+    _partial_: true
+    _target_: torch.nn.init.normal_
+    mean: 0.0
+    std: 0.02
+  kv_channels: 64
+  masked_softmax_fusion: true
+  moe_grouped_gemm: false
+  moe_router_topk: 2
+  moe_token_dispatcher_type: allgather
+  normalization: RMSNorm
+  num_attention_heads: 32
+  num_layers: 16
+  num_moe_experts: null
+  num_query_groups: 8
+  params_dtype: {_call_: false, _target_: torch.bfloat16}
+  position_embedding_type: rope
+  rotary_base: 500000.0
+  rotary_percent: 1.0
+  seq_length: 4096
+  share_embeddings_and_output_weights: true
+  softmax_type: vanilla
+  tensor_model_parallel_size: 2
+  timers: {_call_: true, _target_: megatron.core.timers.Timers}
+  vocab_size: 128256
+optimizer:
+  _target_: megatron.bridge.training.config.OptimizerConfig
+  adam_beta1: 0.9
+  exp_avg_dtype: {_call_: false, _target_: torch.bfloat16}
+  exp_avg_sq_dtype: {_call_: false, _target_: torch.bfloat16}
+  lr: 0.0003
+  main_grads_dtype: {_call_: false, _target_: torch.float32}
+  optimizer: adam
+  use_distributed_optimizer: true
+  use_precision_aware_optimizer: true
+train: {_target_: megatron.bridge.training.config.TrainingConfig, global_batch_size: 64, micro_batch_size: 1}
+END
+# run_config KEY VALUE SED-SCRIPT: run_config.yaml, changed, is priced so.
+run_config() {
+    sed "$3" run_config.yaml >run.yaml
+    answers 0 import --from nemo run.yaml --cluster dgx-h100:1
+    got=$(python3 -c 'import json, sys; s = json.load(open("stdout")); print({**s["model"], **s["training"]}.get(sys.argv[1]))' "$1")
+    [ "$got" = "$2" ] || fail "run_config.yaml, $3: $1 is $got, not $2"
+}
+run_config hidden_act silu ''
+if grep 'does not know what they change' stderr; then fail "not all keys of run_config.yaml are known"; fi
+run_config attention unfused ''
+run_config attention flash 's/^    - 3/    - 1/'
+run_config attention unfused 's/^    - 3/    - 9/; s/^    _target_: megatron.core.*/&\n    _name_: local/'
+run_config optimizer_dtype bf16 ''
+run_config optimizer_dtype None 's/\(exp_avg.*\)bfloat16/\1float32/'
+run_config precision bf16 ''
+run_config precision fp8 's/fp8: null/fp8: hybrid/; s/first_last_layers_bf16: false/first_last_layers_bf16: true/'
+grep -q 'first_last_layers_bf16 keeps the first and the last layer in bf16; they are priced as the others' stderr ||
+    fail "$(cat stderr)"
+run_config precision bf16 's/main_grads_dtype.*/main_grads_dtype: bfloat16/; s/fp8_wgrad: true/fp8_dot_product_attention: true/'
+grep -q 'they change: optimizer.main_grads_dtype, mixed_precision.fp8_dot_product_attention\.' stderr || fail "$(cat stderr)"
+sed 's/exp_avg_sq_dtype.*/exp_avg_sq_dtype: {_call_: false, _target_: torch.float16}/' run_config.yaml >bad.yaml
+refuses 'bad.yaml: optimizer.exp_avg_sq_dtype: is not priced; expected float32 or bfloat16' \
+    import --from nemo bad.yaml --cluster dgx-h100:1
+sed 's/softmax_type: vanilla/softmax_type: learnable/' run_config.yaml >bad.yaml
+refuses 'bad.yaml: model.softmax_type: attention sinks are read of a config.json only; expected none' \
+    import --from nemo bad.yaml --cluster dgx-h100:1
+sed 's/^    - 3/    - 9/' run_config.yaml >bad.yaml
+refuses 'bad.yaml: model.attention_backend: is no value of this key' import --from nemo bad.yaml --cluster dgx-h100:1
+refuses 'own.yaml: --set TP: is for scripts (megatron, deepspeed)' \
+    import --from nemo own.yaml --cluster dgx-h100:1 --set TP=2
+
 # changed SENTENCE SED-SCRIPT: own.yaml, changed, is refused.
 changed() {
     sed "$2" own.yaml >bad.yaml
@@ -100,6 +212,7 @@ changed 'model.pipeline_model_parallel_layout: is no value of this key' 's/, los
 changed 'model.cpu_offloading: activations in host memory are not supported yet' 's/deterministic_mode/cpu_offloading/'
 changed 'model: missing; expected keys of Megatron Bridge'"'"'s ConfigContainer' 's/^model:/models:/'
 changed 'line 4, column 15: an alias (*NAME) is not supported' 's/num_layers: 8/num_layers: *a/'
+changed 'line 5, column 3: a key that stands there twice' 's/  hidden_size: 1024/  num_layers: 9/'
 changed 'line 3, column 3: a key that is no scalar' 's/  _target_.*/  [a]: 1/'
 printf 'model: [1, 2\n' >bad.yaml
 run_program import --from nemo bad.yaml --cluster dgx-h100:1

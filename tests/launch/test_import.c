@@ -85,6 +85,22 @@ static void conditions_are_decided(void) {
         {"false", false},
         {"[ $# -gt 0 ]", false},
         {"[ ${1:-none} = none ]", true},
+        // Texts between [[ ]]: as words are sorted.
+        {"[[ $GIVEN > 8 ]]", false},
+        {"[[ $GIVEN > 10 ]]", true},
+        {"[[ 3<4 ]]", true},
+        {"[[ $A < 0 || $GIVEN > 6 ]]", true},
+        {"[[ $A > 0 && $GIVEN < 8 ]]", true},
+        {"[[ $EMPTY < a ]]", true},
+        {"[ 4 \\> 3 ]", true},
+        {"! [[ $A == 1 ]]", false},
+        {"true || false || true && [ $A = 1 ]", true},
+        {"false && true || [ $A = 2 ]", false},
+        {"true || true && [ $A = 2 ]", false},
+        {"true || [[ $A == 1 && $A == 2 ]] && true", true},
+        {"false && [[ $A == 2 || $A == 1 ]]", false},
+        {"[[ $A == 1\n && $GIVEN == 7 ]]", true},
+        {"[[ $A == 2 || $GIVEN == 7 ]] && [[ $A == 1 || $A == 3 ]]", true},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         Arena arena = {0};
@@ -139,6 +155,139 @@ static void what_is_undecided_is_unknown(void) {
     command = shell_command("\nif [ $X ]; then\npretrain.py 1\nfi", "pretrain", NULL, 0, &arena);
     CU_ASSERT(!command.found);
     CU_ASSERT_EQUAL(command.hidden, 3);
+    arena_free(&arena);
+}
+
+// A condition that nothing here decides leaves what it guards unknown.
+static void conditions_stay_open(void) {
+    static const char *const open[] = {
+        "[[ a < B ]]",
+        "[[ $A =~ ^(1|2)$ ]]",
+        "[[ ( $A == 1 || $A == 2 ) && $A == 3 ]]",
+        "[[ $A == 1 || $A == 1 && $A == 2 ]]",
+        "! [[ $A == 1 && $A == 2 ]]",
+        "grep -q H100 gpus.txt",
+        "! nvidia-smi",
+        "grep -q H100 gpus.txt &>/dev/null",
+        "grep -q H100 gpus.txt >/dev/null 2>&1",
+        "nvidia-smi | grep -q H100",
+        "C=$(nvidia-smi)",
+        "(grep -q H100 gpus.txt)",
+        "{ true; grep -q H100 gpus.txt; }",
+        "{ grep -q H100 gpus.txt; } >log",
+        "grep -q H100 gpus.txt && cd /",
+        "f",
+    };
+    for (size_t i = 0; i < sizeof open / sizeof *open; i++) {
+        Arena arena = {0};
+        const char *before = "f() { [ -f x ]; }; A=1 T=2; ";
+        expect_words(arena_printf(&arena, "%s%s && T=8; pretrain.py $T", before, open[i]),
+                     "pretrain.py|$T");
+        expect_words(arena_printf(&arena, "%s%s || T=8; pretrain.py $T", before, open[i]),
+                     "pretrain.py|$T");
+        expect_words(arena_printf(&arena, "%s%s && { T=8; }; pretrain.py $T", before, open[i]),
+                     "pretrain.py|$T");
+        expect_words(arena_printf(&arena, "%sif %s; then T=8; fi; pretrain.py $T", before, open[i]),
+                     "pretrain.py|$T");
+        arena_free(&arena);
+    }
+}
+
+static void commands_that_succeed_decide(void) {
+    expect_words("cd x && mkdir -p y >log && export A=3; pretrain.py $A", "pretrain.py|3");
+    expect_words("source env.sh || A=3; pretrain.py ${A:-4}", "pretrain.py|4");
+    expect_words("B=2 && A=3; pretrain.py $A", "pretrain.py|3");
+    expect_words("false && echo x | tee log && A=3; pretrain.py ${A:-4}", "pretrain.py|4");
+    expect_words("pretrain.py 1 && pretrain.py 2", "pretrain.py|2");
+    expect_words("false && { A=3; }; pretrain.py ${A:-4}", "pretrain.py|4");
+    expect_words("true || { exit 1; } && A=3; pretrain.py ${A:-4}", "pretrain.py|3");
+    expect_words("f() { A=3; }; grep -q x y && f; pretrain.py $A", "pretrain.py|$A");
+    expect_words("f() { A=3; }; if f; then B=4; fi; pretrain.py $A $B", "pretrain.py|3|$B");
+}
+
+static void exit_and_return_end(void) {
+    const char *set = "set_up() {\n if [ $M = 8b ]; then T=2; return; fi\n T=8\n}\nset_up\n";
+    Arena arena = {0};
+    expect_words(arena_printf(&arena, "M=8b\n%spretrain.py $T", set), "pretrain.py|2");
+    expect_words(arena_printf(&arena, "M=70b\n%spretrain.py $T", set), "pretrain.py|8");
+    expect_words(arena_printf(&arena, "T=1\n%spretrain.py $T", set), "pretrain.py|$T");
+    expect_words("f() { return; T=8; }\nT=1; f; T2=3; pretrain.py $T $T2", "pretrain.py|1|3");
+    expect_words("pretrain.py 1; exit 0; pretrain.py 2", "pretrain.py|1");
+    expect_words("f() { pretrain.py 1; exit; }; f; pretrain.py 2", "pretrain.py|1");
+    expect_words("case $GIVEN in 7) pretrain.py 1; exit ;; esac; pretrain.py 2", "pretrain.py|1");
+    expect_words("(cd x; exit 1); bash -c 'pretrain.py 1; exit'; pretrain.py 2", "pretrain.py|2");
+    // Whoever asks for the training command means the run in which it is reached.
+    expect_words("[ -f x ] || exit 1; T=8; pretrain.py $T", "pretrain.py|8");
+    expect_words("[ -f x ] || { echo no; exit 1; }; pretrain.py 1", "pretrain.py|1");
+    ShellCommand command = shell_command(
+        "if [ -f x ]; then\n pretrain.py 1\n exit\nfi\npretrain.py 2", "pretrain", NULL, 0, &arena);
+    CU_ASSERT(!command.found);
+    CU_ASSERT_EQUAL(command.hidden, 2);
+    arena_free(&arena);
+}
+
+static void subshells_are_blocks(void) {
+    expect_words("log() ( echo hi )\npretrain.py 1", "pretrain.py|1");
+    expect_words("log() (\n echo hi\n)\nA=2\nlog x\npretrain.py $A", "pretrain.py|2");
+    expect_words("function run ( pretrain.py $A )\nA=3; run", "pretrain.py|3");
+    expect_words("(cd x && pretrain.py 1) 2>&1 | tee log", "pretrain.py|1");
+    expect_words("case x in (x) A=1;; esac; (\npretrain.py $A\n)", "pretrain.py|1");
+}
+
+// Flags that a block may add or take away, not those that its variable has anyway.
+static void maybe_is_what_differs(void) {
+    static const struct {
+        const char *before, *block, *maybe;
+    } CASES[] = {
+        {"A='--a 1'", "A+=' --b 2'", "--b"},         {"A='--a 1'", "A=\"$A --b\"", "--b"},
+        {"A=(--a 1)", "A+=(--b 2)", "--b"},          {"A=(--a 1)", "A=(\"${A[@]}\" --b)", "--b"},
+        {"A='--a 1'", "A='--b 2'", "--b,--a"},       {"A='--a 1'", "A=", "--a"},
+        {"A='--a 1'", "A+=' --b=3 --c'", "--b,--c"}, {"A=1", "A=2", ""},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        Arena arena = {0};
+        const char *script = arena_printf(&arena, "%s\n[ -f x ] && %s\npretrain.py $A",
+                                          CASES[i].before, CASES[i].block);
+        ShellCommand command = shell_command(script, "pretrain", NULL, 0, &arena);
+        const char *maybe = "";
+        for (int k = 0; k < command.num_maybe; k++)
+            maybe = arena_printf(&arena, "%s%s%s", maybe, k ? "," : "", command.maybe[k].name);
+        CU_ASSERT_STRING_EQUAL(maybe, CASES[i].maybe);
+        if (command.num_maybe > 0) CU_ASSERT_EQUAL(command.maybe[0].line, 2);
+        arena_free(&arena);
+    }
+}
+
+static void settings_are_accounted_for(void) {
+    static const Setting tp[] = {{"TP", "8"}};
+    Arena arena = {0};
+    ShellCommand command = shell_command("\nTP=4\npretrain.py $TP", "pretrain", tp, 1, &arena);
+    CU_ASSERT_STRING_EQUAL_FATAL(command.overwritten.name, "TP");
+    CU_ASSERT_EQUAL(command.overwritten.line, 2);
+    command = shell_command("TP=${TP:-4}\npretrain.py $TP", "pretrain", tp, 1, &arena);
+    CU_ASSERT_PTR_NULL(command.overwritten.name);
+    CU_ASSERT_PTR_NULL(command.unread);
+    CU_ASSERT_STRING_EQUAL(command.words.words[1], "8");
+    command = shell_command("pretrain.py $PT", "pretrain", tp, 1, &arena);
+    CU_ASSERT_STRING_EQUAL(command.unread, "TP");
+    command = shell_command("pretrain.py $((TP * 2))", "pretrain", tp, 1, &arena);
+    CU_ASSERT_PTR_NULL(command.unread);
+    arena_free(&arena);
+}
+
+// What is more than can be followed is said, with its line.
+static void too_much_is_said(void) {
+    Arena arena = {0};
+    const char *deep = "";
+    for (int i = 0; i < 45; i++) deep = arena_printf(&arena, "%sif true; then\n", deep);
+    ShellCommand command = shell_command(deep, "pretrain", NULL, 0, &arena);
+    CU_ASSERT_EQUAL(command.overflow, 41);
+    command = shell_command("f() { f; }\nf\npretrain.py", "pretrain", NULL, 0, &arena);
+    CU_ASSERT_EQUAL(command.overflow, 1);
+    const char *flags = "[ -f x ] && A='";
+    for (int i = 0; i < 65; i++) flags = arena_printf(&arena, "%s --x%d", flags, i);
+    command = shell_command(arena_printf(&arena, "%s'", flags), "pretrain", NULL, 0, &arena);
+    CU_ASSERT_EQUAL(command.overflow, 1);
     arena_free(&arena);
 }
 
@@ -243,6 +392,13 @@ CU_TestInfo import_tests[] = {
     {"conditions_are_decided", conditions_are_decided},
     {"branches_are_followed", branches_are_followed},
     {"what_is_undecided_is_unknown", what_is_undecided_is_unknown},
+    {"conditions_stay_open", conditions_stay_open},
+    {"commands_that_succeed_decide", commands_that_succeed_decide},
+    {"exit_and_return_end", exit_and_return_end},
+    {"subshells_are_blocks", subshells_are_blocks},
+    {"maybe_is_what_differs", maybe_is_what_differs},
+    {"settings_are_accounted_for", settings_are_accounted_for},
+    {"too_much_is_said", too_much_is_said},
     {"broken_scripts_end", broken_scripts_end},
     {"sums_are_whole_numbers", sums_are_whole_numbers},
     {"lists_are_written_out", lists_are_written_out},
