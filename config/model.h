@@ -18,16 +18,18 @@ typedef enum { POSITION_ROPE, POSITION_LEARNED, POSITION_ALIBI, POSITION_NONE } 
 typedef struct {
     bool moe;   // its MLP is a mixture of experts
     int window; // sliding attention window in tokens; 0 is full attention
+    bool front; // one of Model.front, with the sizes and tokens of that
+    bool cross; // it attends to what the encoder made, too
 } LayerKind;
 
-enum { MODEL_MAX_LAYERS = 4096, MODEL_MAX_LAYER_KINDS = 4 };
+enum { MODEL_MAX_LAYERS = 4096, MODEL_MAX_LAYER_KINDS = 6 };
 
 typedef struct {
     const char *name;       // preset name, the file's "name", or the file name
     const char *model_type; // as written
     const char *source;     // where the preset's figures are from; NULL for a user's file
 
-    int num_layers;
+    int num_layers; // those of the front included, where it is part of the model: the first
     int hidden_size;
     int vocab_size;
     int max_position_embeddings; // rows of a learned position table; 0 where there is none
@@ -77,6 +79,12 @@ typedef struct {
     const uint8_t *layer_kind; // [num_layers] index into kinds
     int num_mtp_layers;        // multi-token-prediction layers (DeepSeek-V3, section 2.2)
 
+    // What stands before the layers of the text (config/model_front.h); NULL where there is none.
+    // A tower for images is part of the model once the training has images.
+    const struct ModelFront *front;
+    int num_front_layers;     // of num_layers, the first; 0 where the front is no part
+    int num_relative_buckets; // of learned distances, one number a head each (T5); 0: none
+
     ModelFunctions functions;
 } Model;
 
@@ -96,9 +104,16 @@ double model_layer_norm_parameters(const Model *model);                   // nor
 double model_layer_parameters(const Model *model, const LayerKind *kind); // one whole layer
 double model_embedding_parameters(const Model *model); // word and position tables, embedding norm
 double model_head_parameters(const Model *model);      // head and final norm; 0 head where tied
+double model_cross_parameters(const Model *model);     // of a layer's cross attention, its norm too
+double model_front_parameters(const Model *model);     // of the front, all but its layers
 double model_mtp_parameters(const Model *model);       // all MTP layers
 double model_num_parameters(const Model *model);       // without MTP layers
 double model_active_parameters(const Model *model);    // per token, without MTP layers
+
+// Layers that are not the front's.
+static inline int model_own_layers(const Model *model) {
+    return model->num_layers - model->num_front_layers;
+}
 
 // A line of `meshwright models`.
 typedef struct {

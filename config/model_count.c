@@ -3,6 +3,8 @@
 // with the released weights.
 #include "config/model.h"
 
+#include "config/model_front.h"
+
 // Rows and columns of a weight matrix, as a product that cannot overflow.
 static double matrix(double inputs, double outputs) {
     return inputs * outputs;
@@ -79,9 +81,19 @@ double model_layer_norm_parameters(const Model *model) {
     return sum;
 }
 
+// Queries of the decoder's width, keys and values of the encoder's, which is the same, and a norm.
+double model_cross_parameters(const Model *model) {
+    return model_attention_parameters(model) + norm_parameters(model, model->hidden_size);
+}
+
 // One layer that holds num_experts of its routed experts.
 static double layer_parameters(const Model *model, const LayerKind *kind, double num_experts) {
+    if (kind->front) {
+        const LayerKind own = {.window = kind->window};
+        return layer_parameters(model->front->model, &own, 0);
+    }
     double sum = model_attention_parameters(model) + model_layer_norm_parameters(model);
+    if (kind->cross) sum += model_cross_parameters(model);
     if (!kind->moe) return sum + model_mlp_parameters(model);
     return sum + num_experts * model_expert_parameters(model) + model_router_parameters(model) +
            model_shared_expert_parameters(model);
@@ -93,7 +105,8 @@ double model_layer_parameters(const Model *model, const LayerKind *kind) {
 
 double model_embedding_parameters(const Model *model) {
     const double rows = (double)model->vocab_size + model->max_position_embeddings;
-    const double sum = rows * model->hidden_size;
+    const double distances = (double)model->num_relative_buckets * model->num_heads;
+    const double sum = rows * model->hidden_size + distances;
     return model->embedding_norm ? sum + norm_parameters(model, model->hidden_size) : sum;
 }
 
@@ -114,8 +127,33 @@ double model_mtp_parameters(const Model *model) {
     return model->num_mtp_layers * one;
 }
 
+// Patches and their positions, and what makes tokens of the text of them.
+static double vision_parameters(const ModelFront *front, int hidden_size) {
+    const double width = front->model->hidden_size, out = hidden_size;
+    const double pixels = (double)front->patch_size * front->patch_size * front->num_channels *
+                          front->temporal_patch_size;
+    double sum = matrix(pixels, width) + matrix(front->num_positions, width);
+    if (front->patch_bias) sum += width;
+    sum += front->merge_norm_bias ? 2 * width : width;
+    const double merged = width * front->merge_size * front->merge_size;
+    const double inner = front->merge_hidden_size;
+    if (inner <= 0) return sum + matrix(merged, out);
+    return sum + matrix(merged, inner) + inner + matrix(inner, out) + out;
+}
+
+double model_front_parameters(const Model *model) {
+    const ModelFront *front = model->front;
+    if (!front) return 0;
+    const Model *own = front->model;
+    double sum = own->final_norm ? norm_parameters(own, own->hidden_size) : 0;
+    if (front->kind == FRONT_ENCODER)
+        return sum + (double)own->num_relative_buckets * own->num_heads;
+    return sum + vision_parameters(front, model->hidden_size);
+}
+
 static double sum_over_layers(const Model *model, double num_experts) {
     double sum = model_embedding_parameters(model) + model_head_parameters(model);
+    if (model->num_front_layers > 0) sum += model_front_parameters(model);
     for (int i = 0; i < model->num_layers; i++)
         sum += layer_parameters(model, &model->kinds[model->layer_kind[i]], num_experts);
     return sum;

@@ -51,6 +51,22 @@ static const ModelFamily FAMILIES[] = {
         .window = 4096,
     },
     {
+        .model_type = "qwen2_vl",
+        .traits = {LLAMA_KIND(2), .num_kv_heads = 32, .qkv_bias = true},
+        .window_rule = WINDOW_FROM_LAYER,
+        .window_needs_switch = true,
+        .window = 4096,
+        .vision = VISION_QWEN2,
+    },
+    {
+        .model_type = "qwen2_5_vl",
+        .traits = {LLAMA_KIND(2), .num_kv_heads = 32, .qkv_bias = true},
+        .window_rule = WINDOW_FROM_LAYER,
+        .window_needs_switch = true,
+        .window = 4096,
+        .vision = VISION_QWEN2_5,
+    },
+    {
         .model_type = "qwen2_moe",
         .traits = {LLAMA_KIND(2), .num_kv_heads = 16, .qkv_bias = true, .num_experts = 60,
                    .num_experts_per_tok = 4, .moe_intermediate_size = 1408,
@@ -127,6 +143,7 @@ static const ModelFamily FAMILIES[] = {
     },
     {
         .model_type = "gemma3", // sizes are in text_config; released files leave many of them out
+        .vision = VISION_SIGLIP,
         .traits = {LLAMA_KIND(4), .qk_norm = true, .tie_word_embeddings = true, .hidden_size = 2304,
                    .intermediate_size = 9216, .num_layers = 26, .num_heads = 8, .num_kv_heads = 4,
                    .head_dim = 256, .vocab_size = 262208},
@@ -218,8 +235,9 @@ const ModelFamily *model_family_find(const char *model_type) {
 }
 
 const char *const *model_family_names(Arena *arena) {
-    const char **names = ARENA_ARRAY(arena, COUNT(FAMILIES) + 2, const char *);
+    static const char *const OTHERS[] = {"t5", "mt5", "generic"};
+    const char **names = ARENA_ARRAY(arena, COUNT(FAMILIES) + COUNT(OTHERS) + 1, const char *);
     for (size_t i = 0; i < COUNT(FAMILIES); i++) names[i] = FAMILIES[i].model_type;
-    names[COUNT(FAMILIES)] = "generic";
+    for (size_t i = 0; i < COUNT(OTHERS); i++) names[COUNT(FAMILIES) + i] = OTHERS[i];
     return names;
 }

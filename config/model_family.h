@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/status.h"
-#include "config/model.h"
+#include "config/model_front.h"
 
 // Which layers look at a sliding window where the file has no layer_types.
 typedef enum {
@@ -42,12 +42,15 @@ typedef struct ModelFamily {
     bool window_needs_switch; // sliding_window counts only with use_sliding_window (Qwen)
     int window;               // default of sliding_window; 0 is none
 
+    VisionKind vision; // what its vision_config describes
+
     // Reads what the fields above cannot say; NULL where nothing is left.
     Status (*adjust)(const JsonNode *config, Model *model);
 } ModelFamily;
 
-// The row of a model_type, or NULL. Rows do not include `generic`, which model_generic.h reads.
+// The row of a model_type, or NULL. Rows do not include `generic` (config/model_import.h), `t5` and
+// `mt5` (config/model_front.h).
 const ModelFamily *model_family_find(const char *model_type);
 
-// All model_types with a row, then "generic"; ends with NULL.
+// All model_types with a row, then the others; ends with NULL.
 const char *const *model_family_names(Arena *arena);

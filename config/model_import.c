@@ -133,15 +133,21 @@ Status model_import(const JsonNode *config, Arena *arena, Model *model) {
         model->model_type = model_type;
         return status_ok();
     }
+    if (strcmp(model_type, "t5") == 0 || strcmp(model_type, "mt5") == 0) {
+        TRY(model_import_t5(config, arena, model));
+        model->model_type = model_type;
+        return status_ok();
+    }
     const ModelFamily *family = model_family_find(model_type);
     if (!family) return refuse_model_type(&type, model_type, arena);
 
-    // A model that also sees images keeps its language model in text_config; only that is read.
+    // A model that also sees images may keep its language model in text_config.
     JsonNode text = json_get(config, "text_config");
     if (json_is_present(&text)) TRY(json_expect_object(&text));
     TRY(family_read(family, json_is_present(&text) ? &text : config, arena, model));
     if (json_is_present(&text))
         TRY(key_read_bool(config, "tie_word_embeddings", &model->tie_word_embeddings));
+    TRY(model_read_vision(config, family->vision, arena, model));
     model->model_type = model_type;
     return status_ok();
 }

@@ -4,6 +4,7 @@
 #include "config/cluster_groups.h"
 #include "config/kernel_shelf.h"
 #include "config/node_order.h"
+#include "config/scenario_front.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -161,6 +162,7 @@ Status scenario_read_shared(const JsonNode *root, KernelShelf *shelf, Arena *are
     JsonNode training = json_get(root, "training");
     TRY(training_load(&training, &scenario.cluster.gpu, arena, &scenario.training));
     TRY(groups_check(&training, &scenario));
+    TRY(scenario_take_front(root, arena, &scenario));
     // A generic model with learned positions and no table size has a row for each position in use.
     if (scenario.model.position == POSITION_LEARNED && !scenario.model.max_position_embeddings)
         scenario.model.max_position_embeddings = (int)scenario.training.seq_len;
@@ -168,6 +170,7 @@ Status scenario_read_shared(const JsonNode *root, KernelShelf *shelf, Arena *are
     TRY(parallel_load(&parallel, arena, &scenario.parallel));
     TRY(parallel_check_lists(&parallel, scenario.cluster.num_nodes, scenario.model.num_layers));
     TRY(placement_take(&parallel, arena, &scenario));
+    TRY(scenario_check_front(root, &scenario));
     JsonNode calibration = json_get(root, "calibration");
     TRY(calibration_load(&calibration, arena, &scenario.calibration));
     TRY(calibration_check(&calibration, scenario.calibration, scenario_gpus(&scenario, arena),

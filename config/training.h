@@ -72,6 +72,9 @@ typedef struct {
     bool optimizer_post_validation; // the gradient norm is looked at after the optimizer's step
     int cuda_graphs;                // GRAPH_* bits
     bool causal;
+    int images_per_sequence;             // for the model's tower; 0: it is left out
+    int image_size;                      // pixels a side; the tower's own where absent
+    int64_t encoder_seq_len;             // tokens the encoder reads; seq_len where absent
     double moe_imbalance;                // busiest expert's tokens over the mean; 1 is balanced
     int moe_dispatcher;                  // MoeDispatcher
     Dispatcher dispatcher;               // of DISPATCH_DEEPEP and DISPATCH_HYBRIDEP

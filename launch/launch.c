@@ -1,5 +1,7 @@
 #include "launch/launch.h"
 
+#include "config/scenario_front.h"
+
 #include "base/output_file.h"
 #include "launch/job.h"
 #include "plan/layer_plans.h"
@@ -49,6 +51,7 @@ static Status scheduler_check(const Job *job, LaunchScheduler scheduler) {
 Status launch_make(const Scenario *scenario, const Plan *plan, LaunchTarget target,
                    LaunchScheduler scheduler, Arena *arena, LaunchFiles *out) {
     TRY(scenario_refuse_unlike_groups(scenario, "launch"));
+    TRY(scenario_refuse_front(scenario, "launch"));
     TRY(plan_refuse_layers(scenario, plan,
                            arena_printf(arena, "a launch for %s", LAUNCH_TARGET_NAMES[target])));
     LaunchTask task;

@@ -26,13 +26,15 @@ static int default_num_layers(int num_layers, int num_chunks, int c) {
 
 Status plan_default_chunks(const Model *model, int num_chunks, Arena *arena,
                            const PlanChunk **out) {
-    if (num_chunks > model->num_layers + 2)
+    const int own_layers = model_own_layers(model);
+    if (num_chunks > own_layers + 2)
         return status_error(STATUS_INVALID, "%d chunks are more than num_hidden_layers %d + 2",
-                            num_chunks, model->num_layers);
+                            num_chunks, own_layers);
     PlanChunk *chunks = ARENA_ARRAY(arena, num_chunks, PlanChunk);
     int first_layer = 0;
     for (int c = 0; c < num_chunks; c++) {
-        int num_layers = default_num_layers(model->num_layers, num_chunks, c);
+        int num_layers = default_num_layers(own_layers, num_chunks, c);
+        if (c == 0) num_layers += model->num_front_layers;
         chunks[c] = (PlanChunk){.first_layer = first_layer, .num_layers = num_layers};
         first_layer += num_layers;
     }

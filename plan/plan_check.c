@@ -1,5 +1,6 @@
 // The rules a complete plan obeys, cheapest and most often broken first. Nothing is allocated and,
 // while all is well, nothing is formatted: the planner calls this for every proposal.
+#include "config/model_front.h"
 #include "plan/plan.h"
 
 // Work items (micro-batches x chunks) of one step: a Program of that many fits in a gigabyte.
@@ -53,7 +54,7 @@ static Status batch_check(const Scenario *scenario, const Plan *plan) {
 }
 
 Status plan_check_chunks(const Scenario *scenario, const Plan *plan) {
-    const int num_layers = scenario->model.num_layers;
+    const int num_layers = model_own_layers(&scenario->model);
     const double num_chunks = (double)plan->pp * plan->vpp;
     if (plan_is_dual(plan)) {
         if (plan->pp > num_layers + 2)
@@ -143,6 +144,21 @@ Status plan_check_tp(const Scenario *scenario, const Plan *plan) {
     if (model->shared_intermediate_size % tp != 0)
         REFUSE("parallel.tp", "%d does not divide shared_expert_intermediate_size %d", tp,
                model->shared_intermediate_size);
+    return status_ok();
+}
+
+// An encoder is split as the decoder is; a tower that tp does not divide is whole on every rank
+// (workload/front.h).
+static Status encoder_check(const Scenario *scenario, const Plan *plan) {
+    const ModelFront *front = scenario->model.front;
+    const long long tokens = (long long)scenario->training.encoder_seq_len;
+    if (!front || front->kind != FRONT_ENCODER) return status_ok();
+    if (plan->pp > 1 || plan->cp > 1)
+        REFUSE(plan->pp > 1 ? "parallel.pp" : "parallel.cp",
+               "%d with an encoder and a decoder is legal, but not supported yet; expected 1",
+               plan->pp > 1 ? plan->pp : plan->cp);
+    if (plan->sequence_parallel && tokens % plan->tp != 0)
+        REFUSE("training.encoder_seq_len", "%lld is not a multiple of tp %d", tokens, plan->tp);
     return status_ok();
 }
 
@@ -257,6 +273,7 @@ Status plan_check(const Scenario *scenario, const Plan *plan) {
     TRY(pipeline_check(scenario, plan));
     TRY(plan_check_tp(scenario, plan));
     TRY(sequence_check(scenario, plan));
+    TRY(encoder_check(scenario, plan));
     TRY(experts_check(scenario, plan));
     TRY(order_check(scenario, plan));
     TRY(vocab_check(scenario, plan));

@@ -5,7 +5,8 @@
 #include "plan/plan.h"
 #include "planner/partition.h"
 
-// What one micro-batch costs in each layer, in the embedding and in the head.
+// What one micro-batch costs in each layer, in the embedding and in the head. Layers of a tower
+// stay with the embedding.
 typedef PartitionCosts BalanceCosts;
 
 // Prices single layers under the degrees of `plan` (micro_batch and chunks are not looked at).

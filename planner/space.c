@@ -1,5 +1,6 @@
 #include "planner/space.h"
 
+#include "config/model_front.h"
 #include "planner/balance.h"
 #include "planner/space_rules.h"
 #include "workload/schedule.h"
@@ -84,10 +85,16 @@ static void add_experts(SplitList *list, SpaceSplit split) {
     }
 }
 
+// Encoder and decoder stand on one stage, and no cp cuts their sequences (plan_check).
+static bool has_encoder(const Model *model) {
+    return model->front && model->front->kind == FRONT_ENCODER;
+}
+
 static bool cp_is_open(const SplitList *list, int cp) {
     const Scenario *scenario = list->scenario;
     int given = scenario->parallel.cp;
     if (given != ABSENT) return given == cp;
+    if (cp > 1 && has_encoder(&scenario->model)) return false;
     if (cp > 1 &&
         (list->rules->data_parallel_only || !stack_has_any_cp(list->rules, &scenario->model)))
         return false;
@@ -108,6 +115,7 @@ static bool tp_is_open(const SplitList *list, int tp) {
 static bool pp_is_open(const SplitList *list, int pp) {
     int given = list->scenario->parallel.pp;
     if (given != ABSENT) return given == pp;
+    if (pp > 1 && has_encoder(&list->scenario->model)) return false;
     return pp == 1 || !list->rules->data_parallel_only;
 }
 
@@ -118,7 +126,7 @@ void space_build(const Scenario *scenario, Arena *arena, Space *out) {
     if (plan_order_find(scenario, &list.given_order).code != STATUS_OK)
         list.given_order = ORDER_DP_PP;
     int num_gpus = scenario->cluster.num_gpus;
-    int most_pp = scenario->model.num_layers + 2;
+    int most_pp = model_own_layers(&scenario->model) + 2;
     for (int tp = 1; tp <= num_gpus; tp++) {
         if (num_gpus % tp != 0 || !tp_is_open(&list, tp)) continue;
         for (int pp = 1; pp <= num_gpus / tp && pp <= most_pp; pp++) {
@@ -220,7 +228,7 @@ static void dual_choice_add(Walk *walk, const PlanChunk *stages, Arena *arena) {
 }
 
 static bool vpp_is_open(const Scenario *scenario, int pp, int vpp) {
-    int given = scenario->parallel.vpp, num_layers = scenario->model.num_layers;
+    int given = scenario->parallel.vpp, num_layers = model_own_layers(&scenario->model);
     int num_chunks = pp * vpp;
     if (num_chunks > num_layers + 2) return false;
     if (given != ABSENT) return given == vpp;
@@ -248,7 +256,7 @@ static void chunk_choices(Walk *walk, Arena *arena) {
     int pp = walk->base.pp;
     BalanceCosts costs = {0};
     Arena scratch = {0};
-    for (int vpp = 1; vpp <= (scenario->model.num_layers + 2) / pp; vpp++) {
+    for (int vpp = 1; vpp <= (model_own_layers(&scenario->model) + 2) / pp; vpp++) {
         if (!vpp_is_open(scenario, pp, vpp)) continue;
         if (scenario->parallel.stages) {
             chunk_choice_add(walk, vpp, given_chunks(scenario, pp * vpp, arena));

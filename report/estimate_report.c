@@ -1,3 +1,4 @@
+#include "config/model_front.h"
 #include "report/report.h"
 #include "report/table.h"
 #include "report/units.h"
@@ -6,6 +7,21 @@
 #include <string.h>
 
 enum { LABEL = 16 };
+
+// What stands before the layers of the text, and what of it the job has.
+static const char *front_text(const Scenario *scenario, Arena *arena) {
+    const Model *model = &scenario->model;
+    const Training *training = &scenario->training;
+    const ModelFront *front = model->front;
+    if (!front) return "";
+    if (front->kind == FRONT_ENCODER)
+        return arena_printf(arena, "; an encoder of %d layers reads %lld tokens",
+                            model->num_front_layers, (long long)training->encoder_seq_len);
+    if (model->num_front_layers == 0) return "; without its tower: no images_per_sequence";
+    return arena_printf(arena, "; a tower of %d layers for %d images of %lld tokens",
+                        model->num_front_layers, training->images_per_sequence,
+                        (long long)front_image_tokens(front, training->image_size));
+}
 
 const char *report_question(const Scenario *scenario, Arena *arena) {
     const Model *model = &scenario->model;
@@ -16,15 +32,15 @@ const char *report_question(const Scenario *scenario, Arena *arena) {
     if (model->num_experts > 0)
         moe =
             arena_printf(arena, ", %s active", units_count(model_active_parameters(model), active));
-    const char *gpus = "";
+    const char *front = front_text(scenario, arena), *gpus = "";
     for (int i = 0; i < cluster_num_groups(cluster); i++) {
         const Cluster *group = cluster_group(cluster, i);
         gpus = arena_printf(arena, "%s%s%d x %s", gpus, i ? " + " : "", group->num_gpus,
                             group->gpu.name);
     }
     return arena_printf(
-        arena, "%s (%s parameters%s) on %s; seq_len %lld, global_batch %lld, %s, %s", model->name,
-        parameters, moe, gpus, (long long)scenario->training.seq_len,
+        arena, "%s (%s parameters%s%s) on %s; seq_len %lld, global_batch %lld, %s, %s", model->name,
+        parameters, moe, front, gpus, (long long)scenario->training.seq_len,
         (long long)scenario->training.global_batch, PRECISION_NAMES[scenario->training.precision],
         scenario->training.stack.name);
 }

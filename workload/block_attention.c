@@ -10,6 +10,17 @@ static double average_keys(const Scenario *scenario, double seq_len, double wind
     return (seq_len + 1) / 2;
 }
 
+// What queries see: keys on average, tokens of the sequence that those are of, and how many of
+// these the rank has.
+typedef struct {
+    double mean, length, tokens;
+} Keys;
+
+static Keys own_keys(const Builder *b) {
+    const double seq = (double)b->scenario->training.seq_len;
+    return (Keys){average_keys(b->scenario, seq, b->kind->window), seq, b->tokens};
+}
+
 // Sizes of one rank's heads. Key-value heads are replicated where there are fewer than tp.
 typedef struct {
     double heads, kv_heads;
@@ -87,18 +98,18 @@ static void build_context_exchange(Builder *b, const Heads *h, bool before) {
     b->module = 0;
 }
 
-static void build_flash(Builder *b, const Heads *h) {
+static void build_flash(Builder *b, const Heads *h, const Keys *keys) {
     const Scenario *s = b->scenario;
-    double act = activation_bytes(&s->training), seq = (double)s->training.seq_len;
-    double window = b->kind->window;
-    double keys = average_keys(s, seq, window);
+    double act = activation_bytes(&s->training), window = b->kind->window;
     // Two products of 2 x keys x dim per query and head (Dao et al. 2022, arXiv:2205.14135). The
     // backward has five: the scores again, and the gradients of probabilities, queries, keys and
     // values (Dao 2023, "FlashAttention-2", arXiv:2307.08691, section 3.1.2).
-    double pairs = b->tokens * keys * h->heads;
+    double pairs = b->tokens * keys->mean * h->heads;
     double flops = 2 * pairs * (h->qk_dim + h->v_dim);
     double backward_flops = 2 * pairs * (3 * h->qk_dim + 2 * h->v_dim);
-    double io = b->tokens * (h->q_values + h->k_values + h->v_values + h->o_values) * act;
+    double io =
+        (b->tokens * (h->q_values + h->o_values) + keys->tokens * (h->k_values + h->v_values)) *
+        act;
     double saved = b->tokens * (h->o_values * act + h->heads * 4); // output, log-sum-exp in fp32
     // A ring computes in steps, each on one rank's keys, and merges their fp32 results. With
     // gathered keys the rank's early and late part of the sequence are a step each. Either way the
@@ -106,7 +117,7 @@ static void build_flash(Builder *b, const Heads *h) {
     bool ring = b->plan->cp_method == CP_RING, split = b->plan->cp_method != CP_ULYSSES;
     int steps = b->plan->cp == 1 || !split ? 1 : ring ? b->plan->cp : 2;
     double merge = ring ? (steps - 1) * b->tokens * h->o_values * 3 * 4 : 0;
-    double length = split ? seq / b->plan->cp : seq;
+    double length = split ? keys->length / b->plan->cp : keys->length;
     Unit *unit = &b->units[b->num_units++];
     *unit = (Unit){.module = MODULE_CORE_ATTN,
                    .backward_collective = NUM_COLLECTIVES,
@@ -133,14 +144,14 @@ static void build_flash(Builder *b, const Heads *h) {
 
 // Softmax of s x s scores in memory, as before fused attention: every score is computed, also
 // masked ones, and 2 + 2 + 1 bytes of each are kept (Korthikanti et al. 2022, section 4.1).
-static void build_unfused(Builder *b, const Heads *h) {
+static void build_unfused(Builder *b, const Heads *h, double num_keys) {
     const Scenario *s = b->scenario;
     const Stack *stack = &s->training.stack;
-    double act = activation_bytes(&s->training), seq = (double)s->training.seq_len;
-    double groups = b->plan->micro_batch * h->heads, queries = seq / b->plan->cp;
-    double scores = groups * queries * seq;
+    double act = activation_bytes(&s->training);
+    double groups = b->plan->micro_batch * h->heads, queries = b->tokens / b->plan->micro_batch;
+    double scores = groups * queries * num_keys;
     b->module = MODULE_CORE_ATTN;
-    build_batched_gemm(b, "scores", groups, queries, seq, h->qk_dim, 0);
+    build_batched_gemm(b, "scores", groups, queries, num_keys, h->qk_dim, 0);
     int passes = stack->fused_softmax ? 2 : 8;
     MemoryWork softmax = {.name = "softmax",
                           .bytes = scores * act * passes,
@@ -160,7 +171,7 @@ static void build_unfused(Builder *b, const Heads *h) {
                               .output_bytes = scores * act};
         build_memory(b, &dropout);
     }
-    build_batched_gemm(b, "context", groups, queries, h->v_dim, seq, 0);
+    build_batched_gemm(b, "context", groups, queries, h->v_dim, num_keys, 0);
     b->module = 0;
     MemoryWork transpose = {.name = "merge_heads",
                             .bytes = b->tokens * h->o_values * act * 2,
@@ -233,9 +244,34 @@ static void input_share(Builder *b, double bytes) {
     b->units[product].shared_input_bytes = bytes;
 }
 
+static void build_core(Builder *b, const Heads *h, const Keys *keys) {
+    if (b->scenario->training.attention == ATTENTION_FLASH)
+        build_flash(b, h, keys);
+    else
+        build_unfused(b, h, keys->length);
+}
+
+// Output projection and addition.
+static void build_output(Builder *b, const Heads *h, const char *name) {
+    const Model *m = &b->scenario->model;
+    const double v_dim = m->attention == ATTENTION_MLA ? m->v_head_dim : m->head_dim;
+    // Its input is a copy of the attention's output, which that keeps itself, where it is
+    // quantized; after Ulysses' exchange; and where the attention of gathered keys and values keeps
+    // the results of its two steps (Transformer Engine, pytorch/attention/dot_product_attention/
+    // context_parallel.py, AttnFuncWithCPAndQKVOA2A and AttnFuncWithCPAndKVAllGather).
+    bool copied =
+        precision_is_quantized(b->precision) || (b->plan->cp > 1 && b->plan->cp_method != CP_RING);
+    double copy = copied ? b->tokens * h->o_values : 0;
+    build_linear(b, name, SPLIT_ROW, b->tokens, m->hidden_size, m->num_heads * v_dim,
+                 copy * b->input_bytes_per_value);
+    if (!copied) input_share(b, b->tokens * h->o_values * activation_bytes(&b->scenario->training));
+    if (m->attention_out_bias) b->dense_parameters += m->hidden_size;
+}
+
 void build_attention(Builder *b) {
     const Model *m = &b->scenario->model;
     Heads h = heads_of(m, b->plan);
+    const Keys keys = own_keys(b);
     bool mla = m->attention == ATTENTION_MLA;
     double values = b->tokens_sp * m->hidden_size;
     build_norm(b, "input_norm", values, NORM_INPUT | NORM_OUTPUT | NORM_BEGINS_BRANCH);
@@ -246,24 +282,39 @@ void build_attention(Builder *b) {
     build_rope(b, &h);
     b->module = 0;
     build_context_exchange(b, &h, true);
-    if (b->scenario->training.attention == ATTENTION_FLASH)
-        build_flash(b, &h);
-    else
-        build_unfused(b, &h);
+    build_core(b, &h, &keys);
     build_context_exchange(b, &h, false);
-    double v_dim = mla ? m->v_head_dim : m->head_dim;
-    // Its input is a copy of the attention's output, which that keeps itself, where it is
-    // quantized; after Ulysses' exchange; and where the attention of gathered keys and values keeps
-    // the results of its two steps (Transformer Engine, pytorch/attention/dot_product_attention/
-    // context_parallel.py, AttnFuncWithCPAndQKVOA2A and AttnFuncWithCPAndKVAllGather).
-    bool copied =
-        precision_is_quantized(b->precision) || (b->plan->cp > 1 && b->plan->cp_method != CP_RING);
-    double copy = copied ? b->tokens * h.o_values : 0;
-    build_linear(b, "out_proj", SPLIT_ROW, b->tokens, m->hidden_size, m->num_heads * v_dim,
-                 copy * b->input_bytes_per_value);
-    if (!copied) input_share(b, b->tokens * h.o_values * activation_bytes(&b->scenario->training));
-    if (m->attention_out_bias) b->dense_parameters += m->hidden_size;
+    build_output(b, &h, "out_proj");
     if (m->attention_sinks) b->dense_parameters += h.heads;
     if (m->norms_per_layer == 4) build_norm(b, "post_attention_norm", values, NORM_INPUT);
     build_residual(b, values);
+}
+
+// Queries of the decoder, keys and values of what the encoder made of its tokens: the output of its
+// last norm, which that keeps, once for all layers (Vaswani et al. 2017, arXiv:1706.03762, section
+// 3.2.3).
+void build_cross_attention(Builder *b) {
+    const Model *m = &b->scenario->model;
+    const Training *training = &b->scenario->training;
+    const Heads h = heads_of(m, b->plan);
+    const double act = activation_bytes(training), length = (double)training->encoder_seq_len;
+    const Keys keys = {length, length, b->plan->micro_batch * length};
+    const double values = b->tokens_sp * m->hidden_size;
+    const double query = (double)m->num_heads * m->head_dim;
+    const double key_value = 2.0 * m->num_kv_heads * m->head_dim;
+    const double split = b->tokens * h.q_values + keys.tokens * (h.k_values + h.v_values);
+    build_norm(b, "cross_norm", values, NORM_INPUT | NORM_OUTPUT | NORM_BEGINS_BRANCH);
+    build_linear(b, "cross_q_proj", SPLIT_COLUMN, b->tokens, query, m->hidden_size, 0);
+    build_linear(b, "cross_kv_proj", SPLIT_COLUMN, keys.tokens, key_value, m->hidden_size, 0);
+    if (m->qkv_bias) b->dense_parameters += (query + key_value) / b->plan->tp;
+    MemoryWork heads = {.name = "split_heads",
+                        .kernels = 1,
+                        .backward_kernels = 1,
+                        .saved_bytes = split * act,
+                        .output_bytes = split * act};
+    build_memory(b, &heads);
+    build_core(b, &h, &keys);
+    build_output(b, &h, "cross_out_proj");
+    build_residual(b, values);
+    b->dense_parameters += (m->norm_bias ? 2.0 : 1.0) * m->hidden_size; // its norm
 }

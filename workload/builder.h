@@ -107,7 +107,11 @@ void build_norm(Builder *b, const char *name, double values, int keeps);
 // Residual addition, with dropout where the stack trains with it.
 void build_residual(Builder *b, double values);
 
-void build_attention(Builder *b); // block_attention.c: from the input norm to the residual
+// Rows of the word table, which is split by tp, for `tokens` of this rank (workload.c).
+void build_embedding_lookup(Builder *b, const char *name, double tokens);
+
+void build_attention(Builder *b);       // block_attention.c: from the input norm to the residual
+void build_cross_attention(Builder *b); // the same of what attends to the encoder
 void build_dense_mlp(Builder *b, double intermediate_size); // block_mlp.c
 void build_moe(Builder *b); // block_mlp.c: router, dispatch, experts, combine
 void build_mlp(Builder *b); // norm, MLP or MoE by b->kind, residual

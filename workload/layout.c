@@ -2,6 +2,9 @@
 
 #include "plan/layer_plans.h"
 #include "workload/bytes.h"
+#include "workload/front.h"
+
+#include <math.h>
 
 double layout_boundary_bytes(const Scenario *scenario, const Plan *plan) {
     const double tokens = (double)plan->micro_batch * (double)scenario->training.seq_len / plan->cp;
@@ -25,8 +28,9 @@ static bool holds_all(const Plan *from, const Plan *to) {
 static Op change_op(const Scenario *scenario, const Plan *from, const Plan *to, GroupKind kind,
                     Phase phase) {
     const bool of_cp = from->tp == to->tp && from->sequence_parallel == to->sequence_parallel;
-    const double held = layout_boundary_bytes(scenario, from);
-    const double wanted = layout_boundary_bytes(scenario, to);
+    const double front = fmax(1, front_values_frac(scenario));
+    const double held = front * layout_boundary_bytes(scenario, from);
+    const double wanted = front * layout_boundary_bytes(scenario, to);
     Op op = {.name = "layout_change",
              .kind = OP_COLLECTIVE,
              .phase = phase,

@@ -8,7 +8,9 @@
 //         same, and what a rank lacks is gathered, or what it has too much is left out. The
 //         backward changes the gradients back.
 // Limits: an all-to-all is priced for all that a rank holds, also for what stays where it is; a
-//         gather brings all that the ranks hold, also what the next layer does not need there.
+//         gather brings all that the ranks hold, also what the next layer does not need there. With
+//         an encoder or a tower every change is priced for the larger activations, its or the
+//         text's.
 #pragma once
 
 #include "workload/block.h"

@@ -27,6 +27,7 @@ static const char *unsupported_functions(const Model *m) {
 
 // A sentence about the model or NULL.
 static const char *unsupported_model(const Model *m) {
+    if (m->num_front_layers > 0) return "an encoder or a tower";
     if (m->attention == ATTENTION_MLA) return "multi-head latent attention";
     if (m->attention_sinks) return "attention sinks";
     if (m->norms_per_layer != 2) return "another number of norms a layer than 2";

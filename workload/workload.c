@@ -4,6 +4,7 @@
 #include "plan/layer_plans.h"
 #include "workload/builder.h"
 #include "workload/chunk.h"
+#include "workload/front.h"
 #include "workload/strategy_blocks.h"
 
 #include <math.h>
@@ -23,21 +24,28 @@ double vocab_rows(const Model *model, const Plan *plan) {
 static Block layer_block(const Scenario *scenario, const Plan *plan, const LayerKind *kind,
                          bool recomputed, Arena *arena) {
     Builder b;
+    FrontJob job;
+    if (kind->front) {
+        front_job(scenario, plan, &job);
+        scenario = &job.scenario;
+        plan = &job.plan;
+    }
     builder_start(scenario, plan, kind, recomputed, arena, &b);
     build_attention(&b);
+    if (kind->cross) build_cross_attention(&b);
     build_mlp(&b);
     b.dense_parameters += model_layer_norm_parameters(&scenario->model);
-    return builder_finish(&b, kind->moe ? "moe_layer" : "layer");
+    return builder_finish(&b, kind->front ? "front_layer" : kind->moe ? "moe_layer" : "layer");
 }
 
 // Rows of the word table, which is split by tp: what other ranks hold is added up, over the
 // pipeline ranks by a collective of the Program.
-static void build_embedding_lookup(Builder *b) {
+void build_embedding_lookup(Builder *b, const char *name, double tokens) {
     const bool scatters = b->plan->sequence_parallel;
     double act = activation_bytes(&b->scenario->training);
-    double values = b->tokens * b->scenario->model.hidden_size;
+    double values = tokens * b->scenario->model.hidden_size;
     // Forward: read a row and write it per token. Backward: rows are added to the fp32 gradient.
-    MemoryWork lookup = {.name = "embedding",
+    MemoryWork lookup = {.name = name,
                          .bytes = 2 * values * act,
                          .kernels = 3,
                          .backward_bytes = values * (act + 8),
@@ -57,7 +65,8 @@ static Block embedding_block(const Scenario *scenario, const Plan *plan, Arena *
     Builder b;
     builder_start(scenario, plan, NULL, false, arena, &b);
     const bool spread = plan->vocab_barriers > 0;
-    if (!spread) build_embedding_lookup(&b);
+    if (m->num_front_layers > 0) build_front_ends(&b);
+    if (!spread) build_embedding_lookup(&b, "embedding", b.tokens);
     if (scenario->training.stack.dropout) {
         build_residual(&b, b.tokens_sp * m->hidden_size);
         b.units[b.num_units - 1].residual_bytes = 0; // nothing is added
@@ -65,7 +74,7 @@ static Block embedding_block(const Scenario *scenario, const Plan *plan, Arena *
     if (m->embedding_norm)
         build_norm(&b, "embedding_norm", b.tokens_sp * m->hidden_size, NORM_INPUT);
     double rest = model_embedding_parameters(m) - (double)m->vocab_size * m->hidden_size;
-    b.dense_parameters = (spread ? 0 : vocab_rows(m, plan) * m->hidden_size) + rest;
+    b.dense_parameters += (spread ? 0 : vocab_rows(m, plan) * m->hidden_size) + rest;
     return builder_finish(&b, "embedding");
 }
 
@@ -165,7 +174,7 @@ static Block head_block(const Scenario *scenario, const Plan *plan, Arena *arena
 static Block vocab_input_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
     Builder b;
     builder_start(scenario, plan, NULL, false, arena, &b);
-    build_embedding_lookup(&b);
+    build_embedding_lookup(&b, "embedding", b.tokens);
     b.dense_parameters = vocab_rows(&scenario->model, plan) * scenario->model.hidden_size;
     return builder_finish(&b, "vocab_input");
 }
@@ -190,7 +199,7 @@ static Block mtp_block(const Scenario *scenario, const Plan *plan, Arena *arena)
     Builder b;
     builder_start(scenario, plan, kind, plan->recompute_layers < 0, arena, &b);
     double values = b.tokens_sp * m->hidden_size;
-    build_embedding_lookup(&b);
+    build_embedding_lookup(&b, "embedding", b.tokens);
     b.recomputable_begin = b.num_units;
     build_norm(&b, "mtp_embedding_norm", values, NORM_INPUT | NORM_OUTPUT);
     build_norm(&b, "mtp_hidden_norm", values, NORM_INPUT | NORM_OUTPUT);
@@ -210,16 +219,19 @@ static double step_model_flops(const Scenario *scenario) {
     const Model *m = &scenario->model;
     const Training *training = &scenario->training;
     double seq = (double)training->seq_len, tokens = seq * (double)training->global_batch;
-    double matrices = (double)m->vocab_size * m->hidden_size, attention = 0;
+    double matrices = (double)m->vocab_size * m->hidden_size, attention = 0, cross = 0;
     double dims = m->attention == ATTENTION_MLA
                       ? m->qk_nope_head_dim + m->qk_rope_head_dim + m->v_head_dim
                       : 2 * m->head_dim;
     for (int i = 0; i < m->num_layers + m->num_mtp_layers; i++) {
         int layer = i < m->num_layers ? i : m->num_layers - 1; // an MTP layer is like the last one
         const LayerKind *kind = &m->kinds[m->layer_kind[layer]];
+        if (kind->front) continue;
         double keys = kind->window > 0 ? fmin(kind->window, seq) : seq;
         if (training->causal) keys = keys < seq ? keys - keys * keys / (2 * seq) : keys / 2;
+        if (kind->cross) keys += (double)training->encoder_seq_len;
         attention += 2 * keys * m->num_heads * dims;
+        if (kind->cross) cross += model_attention_parameters(m);
         matrices += model_attention_parameters(m);
         matrices += kind->moe ? model_router_parameters(m) + model_shared_expert_parameters(m) +
                                     m->num_experts_per_tok * model_expert_parameters(m)
@@ -227,7 +239,11 @@ static double step_model_flops(const Scenario *scenario) {
     }
     double hidden = m->hidden_size;
     matrices += m->num_mtp_layers * (m->vocab_size * hidden + 2 * hidden * hidden);
-    return tokens * (6 * matrices + 3 * attention);
+    double flops = tokens * (6 * matrices + 3 * attention);
+    if (m->num_front_layers == 0) return flops;
+    // Half of a cross attention's matrices read the decoder's tokens, half the encoder's.
+    flops += 3 * cross * (seq + (double)training->encoder_seq_len) * (double)training->global_batch;
+    return flops + front_model_flops(scenario) * (double)training->global_batch;
 }
 
 // The blocks of all kinds of layers, each way in which the plan recomputes one.

@@ -191,8 +191,9 @@ static void gemma2_alternates_and_ties(void) {
 }
 
 // The released gemma-3-4b: what it leaves out are the defaults of Gemma3TextConfig.
-static void gemma3_reads_text_config_only(void) {
-    Model model = import("{\"model_type\": \"gemma3\", \"vision_config\": {\"hidden_size\": 1152}, "
+static void gemma3_reads_its_text(void) {
+    Model model = import("{\"model_type\": \"gemma3\", \"vision_config\": {\"hidden_size\": 1152, "
+                         "\"num_attention_heads\": 16, \"image_size\": 896, \"patch_size\": 14}, "
                          "\"text_config\": {\"hidden_size\": 2560, \"intermediate_size\": 10240, "
                          "\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 34, "
                          "\"sliding_window\": 1024}}");
@@ -376,7 +377,7 @@ CU_TestInfo model_import_tests[] = {
     TEST(deepseek_without_experts_is_dense),
     TEST(gpt_oss_has_sinks_and_biases_everywhere),
     TEST(gemma2_alternates_and_ties),
-    TEST(gemma3_reads_text_config_only),
+    TEST(gemma3_reads_its_text),
     TEST(layer_types_decide_where_they_are),
     TEST(phi3_window_is_everywhere),
     TEST(gpt2_keys_have_their_own_spelling),

@@ -1,7 +1,7 @@
 // Every bundled model: its parameter count against an exact one, and against what is published.
 #include "base/arena.h"
 #include "base/data_dir.h"
-#include "config/model.h"
+#include "config/model_front.h"
 
 #include <CUnit/CUnit.h>
 #include <math.h>
@@ -26,6 +26,7 @@ static const struct {
     {"falcon-40b", 41303293952},
     {"falcon-7b", 6921720704},
     {"falcon-rw-1b", 1311625216},
+    {"flan-t5-xxl", 11135332352},
     {"gemma-2-27b", 27227128320},
     {"gemma-2-2b", 2614341888},
     {"gemma-2-9b", 9241705984},
@@ -102,6 +103,9 @@ static const struct {
     {"qwen2.5-3b", 3085938688},
     {"qwen2.5-72b", 72706203648},
     {"qwen2.5-7b", 7615616512},
+    {"qwen2.5-vl-3b", 3085938688},
+    {"qwen2.5-vl-72b", 72706203648},
+    {"qwen2.5-vl-7b", 7615616512},
     {"qwen3-0.6b", 596049920},
     {"qwen3-1.7b", 1720574976},
     {"qwen3-14b", 14768307200},
@@ -111,6 +115,8 @@ static const struct {
     {"qwen3-4b", 4022468096},
     {"qwen3-8b", 8190735360},
     {"qwen3-coder-480b-a35b", 480154875392},
+    {"t5-11b", 11307321344},
+    {"t5-3b", 2851598336},
     {"tinyllama-1.1b", 1100048384},
     {"yi-34b", 34388917248},
     {"yi-6b", 6061035520},
@@ -195,14 +201,17 @@ static void parts_add_up_to_the_whole(void) {
         Model model = {0};
         CU_ASSERT_EQUAL(model_load_preset(EXACT[i].name, &arena, &model).code, STATUS_OK);
         double sum = model_embedding_parameters(&model) + model_head_parameters(&model);
+        if (model.num_front_layers > 0) sum += model_front_parameters(&model);
         for (int layer = 0; layer < model.num_layers; layer++) {
             const LayerKind *kind = &model.kinds[model.layer_kind[layer]];
-            double part = model_attention_parameters(&model) + model_layer_norm_parameters(&model);
+            const Model *own = kind->front ? model.front->model : &model;
+            double part = model_attention_parameters(own) + model_layer_norm_parameters(own);
+            if (kind->cross) part += model_cross_parameters(&model);
             if (kind->moe)
                 part += model.num_experts * model_expert_parameters(&model) +
                         model_router_parameters(&model) + model_shared_expert_parameters(&model);
             else
-                part += model_mlp_parameters(&model);
+                part += model_mlp_parameters(own);
             CU_ASSERT_EQUAL(part, model_layer_parameters(&model, kind));
             sum += part;
         }

@@ -1,5 +1,7 @@
 #include "tests/costmodel/made_up.h"
 
+#include "config/scenario_front.h"
+
 #include <CUnit/CUnit.h>
 
 #include <stdio.h>
@@ -110,6 +112,7 @@ static Status case_read(Case *c, const char *text, int num_gpus) {
     c->scenario.calibration = &MADE_UP_CALIBRATION;
     TRY(model_load(&model, &c->arena, &c->scenario.model));
     TRY(training_load(&training, &c->scenario.cluster.gpu, &c->arena, &c->scenario.training));
+    TRY(scenario_take_front(root, &c->arena, &c->scenario));
     return parallel_load(&parallel, &c->arena, &c->scenario.parallel);
 }
 

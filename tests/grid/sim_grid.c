@@ -9,6 +9,7 @@
 // the clusters alone whose domains have no switch: links differ there, so the plan decides which
 // ones a job gets. Each is played in a child of its own: SimGrid lives once in a process.
 #include "base/data_dir.h"
+#include "config/model_front.h"
 #include "costmodel/message.h"
 #include "sim/children.h"
 #include "sim/run.h"
@@ -86,10 +87,18 @@ static int filling_dp(const Job *job, int tp, int pp) {
 
 // Experts of a stage that alternates with others have the ranks of attention (plan/plan_check.c).
 static const char *experts_text(const Job *job, int tp, int ep, Arena *arena) {
-    const bool alike = job->order == ORDER_PP_DP && tp % ep == 0;
     if (ep == 0) return "";
+    const bool alike = job->order == ORDER_PP_DP && tp % ep == 0;
     if (alike) return arena_printf(arena, ", \"ep\": %d, \"etp\": %d", ep, tp / ep);
     return ep > 1 ? arena_printf(arena, ", \"ep\": %d", ep) : "";
+}
+
+// An image a sequence for a model with a tower.
+static const char *images_text(const Job *job, Arena *arena) {
+    Model model = {0};
+    if (model_load_preset(job->model, arena, &model).code != STATUS_OK) return "";
+    const bool tower = model.front && model.front->kind == FRONT_VISION;
+    return tower ? ", \"images_per_sequence\": 1, \"image_size\": 896" : "";
 }
 
 static const char *job_text(const Job *job, int tp, int pp, int ep, Arena *arena) {
@@ -100,11 +109,11 @@ static const char *job_text(const Job *job, int tp, int pp, int ep, Arena *arena
         arena,
         "{\"schema\": 1, \"model\": \"%s\", \"cluster\": \"%s:%d\", \"training\": {\"seq_len\": "
         "1024, "
-        "\"global_batch\": %d, \"precision\": \"%s\"}, \"parallel\": {\"tp\": %d, \"pp\": %d%s, "
+        "\"global_batch\": %d, \"precision\": \"%s\"%s}, \"parallel\": {\"tp\": %d, \"pp\": %d%s, "
         "\"schedule\": \"%s\", \"order\": \"%s\"%s}}",
-        job->model, job->cluster, tp * pp * dp / job->node_gpus, 3 * pp * dp, job->precision, tp,
-        pp, chunked ? ", \"vpp\": 2" : "", job->schedule, PLAN_ORDER_NAMES[job->order],
-        experts_text(job, tp, ep, arena));
+        job->model, job->cluster, tp * pp * dp / job->node_gpus, 3 * pp * dp, job->precision,
+        images_text(job, arena), tp, pp, chunked ? ", \"vpp\": 2" : "", job->schedule,
+        PLAN_ORDER_NAMES[job->order], experts_text(job, tp, ep, arena));
 }
 
 // --- One job, in a child
@@ -128,14 +137,15 @@ static Status plan_play(const char *text, Result *out) {
     return status_ok();
 }
 
-// Takes smaller degrees where a model has too few heads, layers or experts; ep 0: it has none.
+// Takes smaller degrees where a model has too few heads, layers or experts, and no pipeline where
+// it has an encoder; ep 0: it has no experts.
 static Status job_play(void *context, int number) {
     const Grid *grid = context;
     Job job = job_at(grid, number);
     Result *result = &grid->results[number];
     Arena arena = {0};
     for (int ep = job.ep; ep >= (job.order == ORDER_PP_DP ? 0 : 1); ep /= 2) {
-        for (int pp = job.pp; pp >= 2; pp /= 2) {
+        for (int pp = job.pp; pp >= 1; pp /= 2) {
             for (int tp = job.tp; tp >= 1; tp /= 2) {
                 Status status = plan_play(job_text(&job, tp, pp, ep, &arena), result);
                 if (status.code != STATUS_INVALID) return status;

@@ -1,0 +1,70 @@
+// The T5 family: an encoder, and a decoder whose layers attend to what that made.
+#include "config/model_front.h"
+#include "config/model_keys.h"
+#include "config/model_limits.h"
+#include "config/model_read.h"
+
+#define KEYS(name, ...) static const char *const name[] = {__VA_ARGS__, NULL}
+
+static Status size_read(const JsonNode *config, const char *const *keys, int max, int absent,
+                        int *out) {
+    return key_read_size(config, &(SizeKey){keys, 1, max, absent, absent}, out);
+}
+
+// feed_forward_proj: an activation, which "gated-" stands before where a third matrix gates it.
+static Status mlp_read(const JsonNode *config, Model *out) {
+    static const char *const NAMES[] = {"relu",       "gelu",       "gelu_new", "silu",
+                                        "gated-gelu", "gated-silu", NULL};
+    JsonNode node = json_get(config, "feed_forward_proj");
+    int kind = 0;
+    if (json_is_present(&node)) TRY(json_read_name(&node, NAMES, &kind));
+    out->gated_mlp = kind >= 4;
+    return status_ok();
+}
+
+// What encoder and decoder share. Values of Hugging Face's T5Config where a key is absent.
+static Status sizes_read(const JsonNode *config, Model *out) {
+    KEYS(WIDTH, "d_model", "hidden_size");
+    KEYS(HEADS, "num_heads", "num_attention_heads");
+    KEYS(HEAD, "d_kv");
+    KEYS(MLP, "d_ff");
+    KEYS(BUCKETS, "relative_attention_num_buckets");
+    TRY(size_read(config, WIDTH, MODEL_MAX_WIDTH, KEY_REQUIRED, &out->hidden_size));
+    TRY(size_read(config, HEADS, MODEL_MAX_HEADS, KEY_REQUIRED, &out->num_heads));
+    TRY(size_read(config, HEAD, MODEL_MAX_HEAD_DIM, 64, &out->head_dim));
+    TRY(size_read(config, MLP, MODEL_MAX_INTERMEDIATE, KEY_REQUIRED, &out->intermediate_size));
+    TRY(size_read(config, BUCKETS, 1 << 16, 32, &out->num_relative_buckets));
+    out->num_kv_heads = out->num_heads;
+    return mlp_read(config, out);
+}
+
+Status model_import_t5(const JsonNode *config, Arena *arena, Model *model) {
+    KEYS(LAYERS, "num_layers", "num_hidden_layers");
+    KEYS(DECODER, "num_decoder_layers");
+    KEYS(VOCABULARY, "vocab_size");
+    Model encoder = {.name = "encoder",
+                     .norms_per_layer = 2,
+                     .final_norm = true,
+                     .position = POSITION_NONE,
+                     .num_kinds = 1};
+    int num_layers;
+    TRY(sizes_read(config, &encoder));
+    TRY(size_read(config, LAYERS, MODEL_MAX_LAYERS / 2, KEY_REQUIRED, &encoder.num_layers));
+    TRY(size_read(config, DECODER, MODEL_MAX_LAYERS / 2, encoder.num_layers, &num_layers));
+    encoder.layer_kind = ARENA_ARRAY(arena, encoder.num_layers, uint8_t);
+    *model = encoder;
+    model->num_layers = num_layers;
+    model->kinds[0].cross = true;
+    model->layer_kind = ARENA_ARRAY(arena, num_layers, uint8_t);
+    model->tie_word_embeddings = true;
+    TRY(size_read(config, VOCABULARY, MODEL_MAX_VOCAB, 32128, &model->vocab_size));
+    TRY(key_read_bool(config, "tie_word_embeddings", &model->tie_word_embeddings));
+    TRY(model_read_functions(config, arena, &model->functions));
+    Model *own = ARENA_NEW(arena, Model);
+    *own = encoder;
+    ModelFront *front = ARENA_NEW(arena, ModelFront);
+    *front = (ModelFront){.kind = FRONT_ENCODER, .model = own};
+    model->front = front;
+    model_add_front(arena, model);
+    return model_check(config, model);
+}

@@ -1,0 +1,144 @@
+// Encoders and towers: their sizes, and what of them is refused.
+#include "config/model_front.h"
+#include "tests/support.h"
+
+#include <CUnit/CUnit.h>
+
+#define CLUSTER "\"dgx-h100:2\""
+
+static Status read(const char *model, const char *training, const char *parallel, Arena *arena,
+                   Scenario *out) {
+    return scenario_of(scenario_text(arena, model, CLUSTER, training, parallel), arena, out);
+}
+
+static void expect_refusal(const char *model, const char *training, const char *parallel,
+                           const char *sentence) {
+    Arena arena = {0};
+    Scenario scenario;
+    ASSERT_REFUSED(read(model, training, parallel, &arena, &scenario), sentence);
+    arena_free(&arena);
+}
+
+#define TRAINING "\"seq_len\": 8192, \"global_batch\": 64"
+#define QWEN2_VL_7B                                                                                \
+    "{\"model_type\": \"qwen2_vl\", \"hidden_size\": 3584, \"intermediate_size\": 18944, "         \
+    "\"num_hidden_layers\": 28, \"num_attention_heads\": 28, \"num_key_value_heads\": 4, "         \
+    "\"vocab_size\": 152064, \"tie_word_embeddings\": false, \"vision_config\": {\"depth\": 32, "  \
+    "\"embed_dim\": 1280, \"hidden_size\": 3584, \"mlp_ratio\": 4, \"num_heads\": 16, "            \
+    "\"in_chans\": 3, \"patch_size\": 14, \"spatial_merge_size\": 2, \"temporal_patch_size\": 2}}"
+
+// Published: the parameters on the pages of the released models, all of them with their towers.
+static void towers_have_their_published_counts(void) {
+    static const struct {
+        const char *model;
+        int layers;
+        double num_parameters;
+    } ROWS[] = {
+        {"\"gemma-3-4b\"", 27 + 34, 4300079472},      {"\"gemma-3-12b\"", 27 + 48, 12187325040},
+        {"\"gemma-3-27b\"", 27 + 62, 27432406640},    {QWEN2_VL_7B, 32 + 28, 8291375616},
+        {"\"qwen2.5-vl-3b\"", 32 + 36, 3754622976},   {"\"qwen2.5-vl-7b\"", 32 + 28, 8292166656},
+        {"\"qwen2.5-vl-72b\"", 32 + 80, 73410777344},
+    };
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        Arena arena = {0};
+        Scenario with, without;
+        const char *training = "{" TRAINING ", \"images_per_sequence\": 1, \"image_size\": 896}";
+        CU_ASSERT_EQUAL_FATAL(read(ROWS[i].model, training, NULL, &arena, &with).code, STATUS_OK);
+        CU_ASSERT_EQUAL(with.model.num_layers, ROWS[i].layers);
+        CU_ASSERT_EQUAL(model_num_parameters(&with.model), ROWS[i].num_parameters);
+        CU_ASSERT_EQUAL(read(ROWS[i].model, "{" TRAINING "}", NULL, &arena, &without).code,
+                        STATUS_OK);
+        CU_ASSERT_EQUAL(without.model.num_front_layers, 0);
+        CU_ASSERT_EQUAL(without.model.num_layers, model_own_layers(&with.model));
+        arena_free(&arena);
+    }
+}
+
+// 896 / 14 = 64 patches a side; Gemma averages them to 256 tokens, Qwen makes one of 2 x 2.
+static void images_become_tokens(void) {
+    Arena arena = {0};
+    Scenario s;
+    const char *training = "{" TRAINING ", \"images_per_sequence\": 2}";
+    CU_ASSERT_EQUAL_FATAL(read("\"gemma-3-4b\"", training, NULL, &arena, &s).code, STATUS_OK);
+    CU_ASSERT_EQUAL(s.training.image_size, 896);
+    CU_ASSERT_EQUAL(front_image_patches(s.model.front, 896), 4096);
+    CU_ASSERT_EQUAL(front_image_tokens(s.model.front, 896), 256);
+    training = "{" TRAINING ", \"images_per_sequence\": 2, \"image_size\": 448}";
+    CU_ASSERT_EQUAL_FATAL(read("\"qwen2.5-vl-7b\"", training, NULL, &arena, &s).code, STATUS_OK);
+    CU_ASSERT_EQUAL(front_image_tokens(s.model.front, 448), 256);
+    // Windows of 112 / 14 = 8 patches a side, but for every eighth layer.
+    for (int layer = 0; layer < 32; layer++) {
+        const LayerKind *kind = &s.model.kinds[s.model.layer_kind[layer]];
+        CU_ASSERT_TRUE(kind->front);
+        CU_ASSERT_EQUAL(kind->window, layer % 8 == 7 ? 0 : 64);
+    }
+    CU_ASSERT_FALSE(s.model.kinds[s.model.layer_kind[32]].front);
+    arena_free(&arena);
+}
+
+static void an_encoder_reads_as_much_as_the_decoder_where_nothing_is_said(void) {
+    Arena arena = {0};
+    Scenario s;
+    CU_ASSERT_EQUAL_FATAL(read("\"t5-3b\"", "{" TRAINING "}", NULL, &arena, &s).code, STATUS_OK);
+    CU_ASSERT_EQUAL(s.training.encoder_seq_len, 8192);
+    CU_ASSERT_EQUAL(s.model.num_layers, 48);
+    CU_ASSERT_EQUAL(s.model.num_front_layers, 24);
+    CU_ASSERT_TRUE(s.model.kinds[s.model.layer_kind[47]].cross);
+    arena_free(&arena);
+}
+
+static void what_the_model_lacks_is_refused(void) {
+    expect_refusal("\"llama-3.1-8b\"", "{" TRAINING ", \"images_per_sequence\": 2}", NULL,
+                   "job.json: training.images_per_sequence: llama-3.1-8b has no tower for images "
+                   "(vision_config of gemma3, qwen2_vl, qwen2_5_vl)");
+    expect_refusal("\"gemma-3-4b\"", "{" TRAINING ", \"encoder_seq_len\": 2}", NULL,
+                   "job.json: training.encoder_seq_len: gemma-3-4b has no encoder");
+    expect_refusal("\"t5-3b\"", "{" TRAINING ", \"image_size\": 448}", NULL,
+                   "job.json: training.image_size: t5-3b has no tower for images");
+}
+
+static void images_of_a_wrong_size_are_refused(void) {
+    expect_refusal("\"qwen2.5-vl-7b\"", "{" TRAINING ", \"images_per_sequence\": 2}", NULL,
+                   "job.json: training.image_size: missing; expected the images' pixels a side, a "
+                   "multiple of 28");
+    expect_refusal("\"qwen2.5-vl-7b\"",
+                   "{" TRAINING ", \"images_per_sequence\": 2, \"image_size\": 450}", NULL,
+                   "job.json: training.image_size: 450 is not a multiple of 28, the pixels of a "
+                   "token");
+    expect_refusal("\"gemma-3-4b\"",
+                   "{" TRAINING ", \"images_per_sequence\": 2, \"image_size\": 448}", NULL,
+                   "job.json: training.image_size: 448; the tower's positions are of images of 896 "
+                   "pixels a side");
+    expect_refusal("\"gemma-3-4b\"", "{" TRAINING ", \"images_per_sequence\": 33}", NULL,
+                   "job.json: training.images_per_sequence: 33 images of 256 tokens are more than "
+                   "seq_len 8192");
+    expect_refusal("\"qwen2.5-vl-7b\"", "{" TRAINING ", \"image_size\": 448}", NULL,
+                   "job.json: training.image_size: given, but not images_per_sequence, without "
+                   "which the tower is left out");
+}
+
+static void splits_that_no_stack_makes_are_refused(void) {
+    expect_refusal("\"t5-3b\"", "{" TRAINING "}", "{\"pp\": 2}",
+                   "job.json: parallel.pp: 2 with an encoder and a decoder is legal, but not "
+                   "supported yet; expected 1");
+    expect_refusal("\"t5-3b\"", "{" TRAINING "}", "{\"cp\": 2}",
+                   "job.json: parallel.cp: 2 with an encoder and a decoder is legal, but not "
+                   "supported yet; expected 1");
+    expect_refusal("\"gemma-3-4b\"", "{" TRAINING ", \"images_per_sequence\": 2}",
+                   "{\"pp\": 2, \"stages\": [{\"layers\": 20, \"embedding\": true}, "
+                   "{\"layers\": 41, \"loss\": true}]}",
+                   "job.json: parallel.stages: the first holds 20 layers; the tower's 27, which "
+                   "count first, all lie there");
+}
+
+#define TEST(name)                                                                                 \
+    { #name, name }
+CU_TestInfo model_front_tests[] = {
+    TEST(towers_have_their_published_counts),
+    TEST(images_become_tokens),
+    TEST(an_encoder_reads_as_much_as_the_decoder_where_nothing_is_said),
+    TEST(what_the_model_lacks_is_refused),
+    TEST(images_of_a_wrong_size_are_refused),
+    TEST(splits_that_no_stack_makes_are_refused),
+    CU_TEST_INFO_NULL,
+};

@@ -1,0 +1,111 @@
+// Searches of models with an encoder or a tower.
+#include "planner/planner.h"
+
+#include "tests/planner/planner_case.h"
+#include "tests/support.h"
+
+#include <CUnit/CUnit.h>
+#include <string.h>
+
+#define TEXT                                                                                       \
+    "\"hidden_size\": 512, \"intermediate_size\": 1536, \"num_hidden_layers\": 6, "                \
+    "\"num_attention_heads\": 8, \"num_key_value_heads\": 4, \"vocab_size\": 8000"
+static const struct {
+    const char *model, *training;
+} JOBS[] = {
+    {"{\"model_type\": \"qwen2_5_vl\", " TEXT ", \"vision_config\": {\"depth\": 5, "
+     "\"hidden_size\": 256, \"intermediate_size\": 600, \"num_heads\": 4, \"patch_size\": 14}}",
+     "\"images_per_sequence\": 4, \"image_size\": 448"},
+    {"{\"model_type\": \"gemma3\", " TEXT ", \"head_dim\": 64, \"vision_config\": "
+     "{\"hidden_size\": 256, \"intermediate_size\": 1024, \"num_attention_heads\": 8, "
+     "\"num_hidden_layers\": 3, \"image_size\": 448, \"patch_size\": 14}}",
+     "\"images_per_sequence\": 2"},
+    {"{\"model_type\": \"t5\", \"d_model\": 512, \"d_kv\": 64, \"d_ff\": 2048, \"num_layers\": 6, "
+     "\"num_heads\": 8}",
+     "\"encoder_seq_len\": 512"},
+};
+enum { NUM_JOBS = sizeof JOBS / sizeof *JOBS };
+
+static void job_read(int number, int num_gpus, Arena *arena, Scenario *out) {
+    const char *cluster = arena_printf(
+        arena,
+        "{\"gpu\": \"h100-sxm-80g\", \"num_gpus\": %d, \"gpus_per_node\": %d, \"scale_up\": "
+        "{\"link\": \"nvlink4\"}, \"scale_out\": {\"nics_per_node\": 1, \"nic_bytes_per_s\": "
+        "25e9}}",
+        num_gpus, num_gpus % 4 == 0 ? 4 : num_gpus);
+    const char *training =
+        arena_printf(arena, "{\"seq_len\": 2048, \"global_batch\": 24, %s}", JOBS[number].training);
+    Status status =
+        scenario_of(scenario_text(arena, JOBS[number].model, cluster, training, NULL), arena, out);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+}
+
+static bool same(const PlannerResult *a, const PlannerResult *b, Arena *arena) {
+    if (a->num_entries != b->num_entries || a->stats.considered != b->stats.considered)
+        return false;
+    for (int i = 0; i < a->num_entries; i++)
+        if (strcmp(case_key(&a->entries[i].plan, arena), case_key(&b->entries[i].plan, arena)) != 0)
+            return false;
+    return true;
+}
+
+// With all memory there is, and with so little that half of the configurations do not fit.
+static void the_best_are_those_of_pricing_everything(void) {
+    static const int NUM_GPUS[] = {2, 6, 8};
+    int num_piped = 0;
+    for (int i = 0; i < NUM_JOBS * 3 * 2; i++) {
+        Arena arena = {0};
+        Scenario scenario;
+        job_read(i % NUM_JOBS, NUM_GPUS[i / NUM_JOBS % 3], &arena, &scenario);
+        PlannerOptions options = {.top = 4, .brief = true};
+        if (i >= NUM_JOBS * 3) options.max_memory_bytes = case_memory_bytes(i, &scenario);
+        const PlannerResult found = case_search(&scenario, &options, &arena);
+        options.exhaustive = true;
+        const PlannerResult all = case_search(&scenario, &options, &arena);
+        CU_ASSERT_TRUE(same(&found, &all, &arena));
+        CU_ASSERT_TRUE(case_adds_up(&found.stats) && found.stats.optimal);
+        for (int e = 0; e < all.num_entries; e++) {
+            const Plan *plan = &all.entries[e].plan;
+            num_piped += plan->pp > 1;
+            CU_ASSERT(plan->chunks[0].num_layers >= scenario.model.num_front_layers);
+            if (i % NUM_JOBS == 2) CU_ASSERT(plan->pp == 1 && plan->cp == 1);
+        }
+        arena_free(&arena);
+    }
+    CU_ASSERT(num_piped > 0);
+}
+
+// Layers of the text on the first of two stages of Qwen2.5-VL-7B.
+static int first_stage_layers(const char *images) {
+    Arena arena = {0};
+    Scenario scenario;
+    const char *training =
+        arena_printf(&arena, "{\"seq_len\": 8192, \"global_batch\": 32%s}", images);
+    Status status = scenario_of(scenario_text(&arena, "\"qwen2.5-vl-7b\"", "\"dgx-h100:1\"",
+                                              training, "{\"pp\": 2, \"vpp\": 1, \"tp\": 4}"),
+                                &arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    const PlannerOptions options = {.top = 1, .brief = true};
+    const PlannerResult found = case_search(&scenario, &options, &arena);
+    const PlanChunk *chunks = found.entries[0].plan.chunks;
+    const int own = chunks[0].num_layers - scenario.model.num_front_layers;
+    CU_ASSERT_EQUAL(own + chunks[1].num_layers, 28);
+    arena_free(&arena);
+    return own;
+}
+
+// The more a tower has to do, the fewer layers of the text lie with it.
+static void stages_are_balanced_around_the_tower(void) {
+    const int none = first_stage_layers("");
+    const int few = first_stage_layers(", \"images_per_sequence\": 2, \"image_size\": 896");
+    const int many = first_stage_layers(", \"images_per_sequence\": 8, \"image_size\": 896");
+    CU_ASSERT(none > few && few > many);
+}
+
+#define TEST(name)                                                                                 \
+    { #name, name }
+CU_TestInfo search_front_tests[] = {
+    TEST(the_best_are_those_of_pricing_everything),
+    TEST(stages_are_balanced_around_the_tower),
+    CU_TEST_INFO_NULL,
+};

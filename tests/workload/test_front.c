@@ -1,0 +1,146 @@
+// Blocks of encoders and towers: work, weights, and how plans split them.
+#include "config/model_front.h"
+#include "tests/workload/block_case.h"
+
+#include <CUnit/CUnit.h>
+#include <math.h>
+
+#define ASSERT_CLOSE(actual, expected)                                                             \
+    CU_ASSERT_DOUBLE_EQUAL(actual, expected, 1e-9 * fabs((double)(expected)))
+
+// A text of 4 layers behind a tower of 3, the second of which sees windows of 4 x 4 patches.
+#define TEXT                                                                                       \
+    "\"hidden_size\": 1024, \"intermediate_size\": 4096, \"num_hidden_layers\": 4, "               \
+    "\"num_attention_heads\": 16, \"num_key_value_heads\": 4, \"vocab_size\": 1024, "              \
+    "\"tie_word_embeddings\": false"
+#define QWEN                                                                                       \
+    "{\"model_type\": \"qwen2_5_vl\", " TEXT ", \"vision_config\": {\"depth\": 3, "                \
+    "\"hidden_size\": 256, \"intermediate_size\": 600, \"num_heads\": 4, \"patch_size\": 14, "     \
+    "\"window_size\": 56, \"fullatt_block_indexes\": [0, 2]}}"
+#define GEMMA                                                                                      \
+    "{\"model_type\": \"gemma3\", " TEXT ", \"head_dim\": 64, \"vision_config\": "                 \
+    "{\"hidden_size\": 256, \"intermediate_size\": 1024, \"num_attention_heads\": 8, "             \
+    "\"num_hidden_layers\": 3, \"image_size\": 448, \"patch_size\": 14}}"
+#define T5                                                                                         \
+    "{\"model_type\": \"t5\", \"d_model\": 1024, \"d_kv\": 64, \"d_ff\": 4096, "                   \
+    "\"num_layers\": 3, \"num_decoder_layers\": 2, \"num_heads\": 16, \"vocab_size\": 1024}"
+#define QWEN_TRAINING                                                                              \
+    "{\"seq_len\": 2048, \"global_batch\": 16, \"images_per_sequence\": 3, \"image_size\": 448}"
+#define GEMMA_TRAINING "{\"seq_len\": 2048, \"global_batch\": 16, \"images_per_sequence\": 3}"
+#define T5_TRAINING "{\"seq_len\": 2048, \"global_batch\": 16, \"encoder_seq_len\": 512}"
+
+static double forward_flops(const Case *c) {
+    double sum = 0;
+    for (int i = 0; i < c->workload.num_chunks; i++)
+        for (int b = 0; b < c->workload.num_blocks; b++) {
+            const Block *block = &c->workload.blocks[b];
+            for (int op = 0; op < block->num_forward; op++)
+                sum += c->workload.chunks[i].num_blocks[b] * block->forward[op].flops;
+        }
+    return sum;
+}
+
+// What is counted as the model's work is what the operators of a forward do, three times; a causal
+// query sees (seq + 1) / 2 keys, which the count takes for half of them.
+static void model_flops_are_those_of_the_operators(void) {
+    static const struct {
+        const char *model, *training;
+    } ROWS[] = {{QWEN, QWEN_TRAINING}, {GEMMA, GEMMA_TRAINING}, {T5, T5_TRAINING}};
+    for (int i = 0; i < 3; i++) {
+        Case c;
+        if (case_make(&c, ROWS[i].model, 1, ROWS[i].training, NULL)) {
+            const double flops = 3 * 16 * forward_flops(&c);
+            CU_ASSERT_DOUBLE_EQUAL(flops / c.workload.model_flops, 1, 2e-4);
+        }
+        case_free(&c);
+    }
+}
+
+// 448 / 14 = 32 patches a side: 1024 tokens of the tower an image, 256 of the text.
+static void a_tower_works_on_patches(void) {
+    Case c;
+    if (case_make(&c, QWEN, 1, QWEN_TRAINING, "{\"micro_batch\": 2}")) {
+        const double patches = 2 * 3 * 1024, text = 2 * 3 * 256;
+        const Block *all = layer_block_of(&c, 0), *windowed = layer_block_of(&c, 1);
+        const Op *fc1 = op_named(all->forward, all->num_forward, "fc1");
+        CU_ASSERT(fc1->m == patches && fc1->n == 2 * 600 && fc1->k == 256);
+        const Op *core = op_named(all->forward, all->num_forward, "core_attn");
+        ASSERT_CLOSE(core->flops, 4 * patches * 1024 * 256);
+        core = op_named(windowed->forward, windowed->num_forward, "core_attn");
+        ASSERT_CLOSE(core->flops, 4 * patches * 16 * 256);
+        const Block *ends = &c.workload.blocks[BLOCK_EMBEDDING];
+        const Op *patch = op_named(ends->forward, ends->num_forward, "patch_embedding");
+        CU_ASSERT(patch->m == patches && patch->n == 256 && patch->k == 14 * 14 * 3 * 2);
+        const Op *merge = op_named(ends->forward, ends->num_forward, "image_fc1");
+        CU_ASSERT(merge->m == text && merge->n == 1024 && merge->k == 1024);
+        const Op *words = op_named(ends->forward, ends->num_forward, "embedding");
+        CU_ASSERT(words->bytes > 0);
+    }
+    case_free(&c);
+}
+
+// No cp, no sequence parallelism; whole on each tensor-parallel rank where tp does not divide it.
+static void a_tower_is_split_as_far_as_it_goes(void) {
+    Case c;
+    const double attention = 4 * 256 * 256, mlp = 3 * 256 * 600, replicated = 256 + 256 + 512;
+    const double split = 3 * 256 + 2 * 600; // biases
+    if (case_make(&c, QWEN, 8, QWEN_TRAINING, "{\"tp\": 4, \"cp\": 2}")) {
+        const Block *b = layer_block_of(&c, 0);
+        ASSERT_CLOSE(b->dense_parameters, (attention + mlp + split) / 4 + replicated);
+        CU_ASSERT_EQUAL(op_named(b->forward, b->num_forward, "fc1")->m, 3 * 1024);
+        ASSERT_CLOSE(collective_bytes(b->forward, b->num_forward, COLLECTIVE_ALL_REDUCE, GROUP_TP),
+                     2 * 3 * 1024 * 256 * 2);
+    }
+    case_free(&c);
+    if (case_make(&c, QWEN, 16, QWEN_TRAINING, "{\"tp\": 16}")) { // 4 heads
+        const Block *b = layer_block_of(&c, 0);
+        ASSERT_CLOSE(b->dense_parameters, attention + mlp + split + replicated);
+        for (int i = 0; i < b->num_forward; i++)
+            CU_ASSERT_NOT_EQUAL(b->forward[i].kind, OP_COLLECTIVE);
+    }
+    case_free(&c);
+}
+
+static void a_tower_lies_on_the_first_stage(void) {
+    Case c;
+    if (case_make(&c, QWEN, 4, QWEN_TRAINING, "{\"pp\": 2, \"vpp\": 2}")) {
+        CU_ASSERT_EQUAL(c.plan.chunks[0].num_layers, 3 + 1);
+        for (int i = 1; i < 4; i++) {
+            CU_ASSERT_EQUAL(c.plan.chunks[i].num_layers, 1);
+            CU_ASSERT_EQUAL(c.plan.chunks[i].first_layer, 3 + i);
+        }
+        double held = 0;
+        for (int i = 0; i < 4; i++) held += c.workload.chunks[i].dense_parameters;
+        ASSERT_CLOSE(held, model_num_parameters(&c.scenario.model));
+    }
+    case_free(&c);
+}
+
+static void a_decoder_attends_to_what_the_encoder_made(void) {
+    Case c;
+    if (case_make(&c, T5, 2, T5_TRAINING, "{\"tp\": 2, \"micro_batch\": 4}")) {
+        const Block *encoder = layer_block_of(&c, 0), *decoder = layer_block_of(&c, 3);
+        const double read = 4 * 512, written = 4 * 2048, width = 16 * 64 / 2;
+        CU_ASSERT_EQUAL(op_named(encoder->forward, encoder->num_forward, "fc1")->m, read);
+        const Op *q = op_named(decoder->forward, decoder->num_forward, "cross_q_proj");
+        const Op *kv = op_named(decoder->forward, decoder->num_forward, "cross_kv_proj");
+        CU_ASSERT(q->m == written && q->n == width && q->k == 1024);
+        CU_ASSERT(kv->m == read && kv->n == 2 * width && kv->k == 1024);
+        const Op *core = NULL; // the second
+        for (int i = 0; i < decoder->num_forward; i++)
+            if (decoder->forward[i].kind == OP_ATTENTION) core = &decoder->forward[i];
+        CU_ASSERT_PTR_NOT_NULL_FATAL(core);
+        ASSERT_CLOSE(core->flops, 4 * written * 512 * width);
+        CU_ASSERT_EQUAL(core->tokens, 512);
+        CU_ASSERT_NOT_EQUAL(core, op_named(decoder->forward, decoder->num_forward, "core_attn"));
+    }
+    case_free(&c);
+}
+
+#define TEST(name)                                                                                 \
+    { #name, name }
+CU_TestInfo front_tests[] = {
+    TEST(model_flops_are_those_of_the_operators),     TEST(a_tower_works_on_patches),
+    TEST(a_tower_is_split_as_far_as_it_goes),         TEST(a_tower_lies_on_the_first_stage),
+    TEST(a_decoder_attends_to_what_the_encoder_made), CU_TEST_INFO_NULL,
+};
