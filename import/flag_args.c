@@ -13,6 +13,8 @@ static bool is_flag(const char *word) {
 FlagArgs flag_args(const WordList *words, int first, int end, Imported *out) {
     FlagArgs args = {.out = out};
     args.args = ARENA_ARRAY(out->arena, end - first + 1, FlagArg);
+    args.first = &words->words[first];
+    while (first + args.num_first < end && !is_flag(args.first[args.num_first])) args.num_first++;
     for (int i = first; i < end;) {
         const char *word = words->words[i++];
         if (!is_flag(word)) continue;
@@ -46,7 +48,18 @@ static const FlagArg *arg_find(FlagArgs *args, const char *name) {
     return found;
 }
 
+static void kind_mark(FlagArgs *args, const char *name, bool has_value) {
+    for (int i = 0; i < args->num_args; i++) {
+        if (strcmp(args->args[i].name, name) != 0) continue;
+        if (has_value)
+            args->args[i].has_value = true;
+        else
+            args->args[i].is_switch = true;
+    }
+}
+
 bool args_has(FlagArgs *args, const char *name) {
+    kind_mark(args, name, false);
     return arg_find(args, name) != NULL;
 }
 
@@ -78,6 +91,7 @@ static Status unknown_refuse(const FlagArgs *args, const char *name, const char 
 Status args_text(FlagArgs *args, const char *name, const char *absent, const char **value) {
     const FlagArg *arg = arg_find(args, name);
     *value = absent;
+    kind_mark(args, name, true);
     if (!arg) return status_ok();
     const char *text = arg->num_values > 0 ? arg->values[0] : "";
     for (int i = 1; i < arg->num_values; i++)
@@ -113,6 +127,75 @@ Status args_number(FlagArgs *args, const char *name, double absent, double *valu
     if (end == text || *end || !isfinite(number) || number < 0)
         return import_refuse(args->out, name, "\"%.60s\" is not a number from 0 on", text);
     *value = number;
+    return status_ok();
+}
+
+// Whether the word is of a variable alone, as $NAME, ${NAME}, ${NAME[@]}, ${NAME:+WORD}.
+static bool is_variable(const char *word) {
+    const bool braces = word[0] == '$' && word[1] == '{';
+    const char *name = word + 1 + braces;
+    const size_t length =
+        strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
+    if (word[0] != '$' || length == 0) return false;
+    if (!braces) return name[length] == '\0';
+    return strchr("}[:+", name[length]) && name[strlen(name) - 1] == '}' &&
+           !strpbrk(name + length, "/%#");
+}
+
+static Status open_refuse(const FlagArgs *args, const char *word) {
+    const Undecided *hidden = undecided_in(args, word);
+    if (hidden)
+        return import_refuse(args->out, "",
+                             "%.60s, which may hold flags, depends on line %d, which the file does "
+                             "not decide; give --set NAME=VALUE for what that line asks",
+                             word, hidden->line);
+    return import_refuse(args->out, "",
+                         "%.60s stands where flags may, and is not known before it runs; write out "
+                         "what it stands for",
+                         word);
+}
+
+// words of a flag behind its value, or in front of all flags.
+static Status words_refuse_open(const FlagArgs *args, const char *const *words, int num_words,
+                                const char **unset) {
+    for (int i = 0; i < num_words; i++) {
+        if (words[i][0] != '$' && words[i][0] != '`') continue;
+        if (!is_variable(words[i]) || undecided_in(args, words[i]))
+            return open_refuse(args, words[i]);
+        *unset =
+            arena_printf(args->out->arena, "%s%s%s", *unset, (*unset)[0] ? ", " : "", words[i]);
+    }
+    return status_ok();
+}
+
+static bool name_in(const char *name, const char *const *patterns) {
+    for (; *patterns; patterns++) {
+        const size_t length = strcspn(*patterns, "*");
+        if (strncmp(name, *patterns, length) == 0 && ((*patterns)[length] == '*' || !name[length]))
+            return true;
+    }
+    return false;
+}
+
+Status args_refuse_open(const FlagArgs *args, const char *const *switches) {
+    static const char *const lists[] = {"--data-path",         "--train-data-path",
+                                        "--valid-data-path",   "--test-data-path",
+                                        "--rampup-batch-size", NULL};
+    const char *unset = "";
+    TRY(words_refuse_open(args, args->first, args->num_first, &unset));
+    for (int i = 0; i < args->num_args; i++) {
+        const FlagArg *arg = &args->args[i];
+        // Of other flags the first word is taken as their value.
+        const bool switched = arg->is_switch || name_in(arg->name, switches);
+        const int from = arg->num_values > 0 && (arg->has_value || !switched) ? 1 : 0;
+        if (name_in(arg->name, lists)) continue;
+        TRY(words_refuse_open(args, arg->values + from, arg->num_values - from, &unset));
+    }
+    if (unset[0])
+        import_note(args->out,
+                    "%.200s: set nowhere in the file, and taken as empty; --set NAME=VALUE says "
+                    "otherwise.",
+                    unset);
     return status_ok();
 }
 

@@ -76,10 +76,15 @@ Status import_cluster(Imported *out, const ImportOptions *options, int num_nodes
     Cluster cluster;
     TRY(cluster_load(&node, out->arena, &cluster));
     *num_gpus = cluster.num_gpus;
+    if (out->num_ranks == cluster.num_gpus) return status_ok();
     if (num_nodes > 0 && cluster.num_nodes != num_nodes)
         import_note(out, "It starts %d node%s, --cluster %s has %d: taken as %d GPUs.", num_nodes,
                     num_nodes == 1 ? "" : "s", options->cluster, cluster.num_nodes,
                     cluster.num_gpus);
+    else if (out->num_ranks > 0)
+        import_note(out,
+                    "It starts %d processes, one a GPU; --cluster %s has %d GPUs: taken as %d.",
+                    out->num_ranks, options->cluster, cluster.num_gpus, cluster.num_gpus);
     return status_ok();
 }
 

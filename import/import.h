@@ -41,6 +41,7 @@ typedef struct {
     int num_notes;
     const Undecided *undecided; // [num_undecided] variables of a script
     int num_undecided;
+    int num_ranks; // that the file starts; 0: it does not say
     // How the file calls a flag of Megatron-LM, for what is said; NULL: as Megatron-LM does.
     const char *(*spell)(const char *flag, Arena *arena);
 } Imported;

@@ -30,21 +30,34 @@ static Status refuse_unpriced(FlagArgs *args) {
     return status_ok();
 }
 
-// --nnodes and --nproc-per-node of the launcher, in front of the program.
-static int nodes_of(const ShellCommand *command, Imported *out) {
-    FlagArgs args = flag_args(&command->words, 0, command->program < 0 ? 0 : command->program, out);
-    static const char *const names[] = {"--nnodes", "--nodes", NULL};
-    for (const char *const *name = names; *name; name++) {
+// A number among the launcher's flags, in front of the program; 0: it does not say.
+static int launcher_number(FlagArgs *args, const char *const *names) {
+    for (; *names; names++) {
         const char *text;
-        if (args_text(&args, *name, NULL, &text).code != STATUS_OK || !text) continue;
+        if (args_text(args, *names, NULL, &text).code != STATUS_OK || !text) continue;
         char *end;
         long value = strtol(text, &end, 10);
-        if (*end == '\0' && value > 0 && value < 1000000) return (int)value;
+        if ((*end == '\0' || *end == ' ') && value > 0 && value < 1000000) return (int)value;
     }
     return 0;
 }
 
+// On how many nodes it runs, and how many processes that are.
+static int nodes_of(const ShellCommand *command, Imported *out) {
+    static const char *const nodes[] = {"--nnodes", "--nodes", NULL};
+    static const char *const ranks[] = {"--nproc-per-node", "--nproc_per_node", NULL};
+    FlagArgs args = flag_args(&command->words, 0, command->program < 0 ? 0 : command->program, out);
+    const int stated = launcher_number(&args, nodes), per_node = launcher_number(&args, ranks);
+    const int num_nodes = stated > 0 ? stated : command->num_nodes;
+    out->num_ranks = num_nodes * per_node;
+    return num_nodes;
+}
+
 static void blocks_note(const ShellCommand *command, Imported *out) {
+    if (command->num_sourced > 0)
+        import_note(out, "Line %d reads the commands of %.100s, which is not followed%s.",
+                    command->sourced.line, command->sourced.name,
+                    command->num_sourced > 1 ? "; so are others" : "");
     if (command->num_skipped == 0) return;
     bool several = command->num_skipped > 1;
     import_note(out,
@@ -70,6 +83,7 @@ Status megatron_read_flags(FlagArgs args, int num_nodes, const ImportOptions *op
     TRY(megatron_read_training(&read));
     TRY(megatron_read_kept(&read));
     args_use(&read.args, MEGATRON_OWN_FLAGS);
+    TRY(args_refuse_open(&read.args, MEGATRON_SWITCHES));
     const char *unused = args_unused(&read.args);
     if (unused[0])
         import_note(out, "Not read, for meshwright does not know what they change: %.400s.",
@@ -152,6 +166,34 @@ static Status refuse_unfollowed(const ShellCommand *command, Imported *out) {
     return status_ok();
 }
 
+// Other programs of Megatron-LM, whose models are not GPT's.
+static Status refuse_program(const ShellCommand *command, Imported *out) {
+    static const char *const others[] = {"bert", "t5",    "ict",       "retro", "realm",  "vision",
+                                         "vlm",  "mamba", "biencoder", "mimo",  "hybrid", NULL};
+    const char *word = command->program >= 0 ? command->words.words[command->program] : "";
+    const char *slash = strrchr(word, '/'), *name = slash ? slash + 1 : word;
+    for (const char *const *other = others; *other; other++)
+        if (strstr(name, arena_printf(out->arena, "pretrain_%s", *other)))
+            return import_refuse(out, "", "%.60s is not supported yet; expected pretrain_gpt.py",
+                                 name);
+    return status_ok();
+}
+
+static Status refuse_absent(const ShellCommand *command, Imported *out) {
+    if (command->found) return refuse_program(command, out);
+    if (command->hidden > 0)
+        return import_refuse(out, "",
+                             "line %d runs pretrain_gpt.py under a condition that the file does "
+                             "not decide; give --set NAME=VALUE for what it asks",
+                             command->hidden);
+    if (command->exit_line > 0)
+        return import_refuse(out, "",
+                             "line %d ends the script before any command of pretrain_gpt.py; it "
+                             "gets no arguments here",
+                             command->exit_line);
+    return import_refuse(out, "", "has no command of pretrain_gpt.py, nor one of flags alone");
+}
+
 Status megatron_command_find(const char *text, const ImportOptions *options, Imported *out,
                              FlagArgs *args, int *num_nodes) {
     ShellCommand command =
@@ -161,13 +203,7 @@ Status megatron_command_find(const char *text, const ImportOptions *options, Imp
     out->undecided = undecided;
     out->num_undecided = command.num_undecided;
     TRY(refuse_unfollowed(&command, out));
-    if (!command.found && command.hidden > 0)
-        return import_refuse(out, "",
-                             "line %d runs pretrain_gpt.py under a condition that the file does "
-                             "not decide; give --set NAME=VALUE for what it asks",
-                             command.hidden);
-    if (!command.found)
-        return import_refuse(out, "", "has no command of pretrain_gpt.py, nor one of flags alone");
+    TRY(refuse_absent(&command, out));
     TRY(refuse_maybe(&command, out));
     blocks_note(&command, out);
     *args = flag_args(&command.words, command.program + 1, command.words.num_words, out);

@@ -34,3 +34,6 @@ Status megatron_read_kept(MegatronRead *read); // launch/megatron_kept.h
 
 // Flags that neither change the price nor the model: the user's own.
 extern const char *const MEGATRON_OWN_FLAGS[]; // ends with NULL
+
+// Those of them that have no value, and others that have none: names, or beginnings ("--no-*").
+extern const char *const MEGATRON_SWITCHES[]; // ends with NULL

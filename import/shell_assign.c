@@ -3,34 +3,6 @@
 
 #include <string.h>
 
-void shell_overflow(Shell *shell) {
-    if (shell->out.overflow == 0) shell->out.overflow = shell->line;
-}
-
-Variable *variable_make(Shell *shell, const char *name) {
-    Variable *variable = variable_find(shell, name);
-    if (variable) return variable;
-    if (shell->num_variables == MAX_VARIABLES) {
-        shell_overflow(shell);
-        return NULL;
-    }
-    variable = &shell->variables[shell->num_variables++];
-    *variable = (Variable){.name = name};
-    return variable;
-}
-
-// That a block which may or may not run sets the variable.
-static void variable_hide(Shell *shell, const char *name) {
-    ShellCommand *out = &shell->out;
-    Variable *variable = variable_make(shell, name);
-    if (variable) {
-        variable->words = (WordList){0};
-        words_add(shell->arena, &variable->words, arena_printf(shell->arena, "$%s", name));
-    }
-    if (out->num_undecided < MAX_UNDECIDED)
-        out->undecided[out->num_undecided++] = (Undecided){name, undecided_line(shell)};
-}
-
 // Notes the flags of a text, which may or may not be there. True where there are some.
 static bool text_maybe(Shell *shell, const char *text) {
     ShellCommand *out = &shell->out;
@@ -112,15 +84,21 @@ static void variable_set(Shell *shell, const char *name, const WordList *value, 
         words_add(shell->arena, &variable->words, value->words[i]);
 }
 
-bool assignment_read(Shell *shell) {
+bool assignment_is(const Shell *shell) {
+    const char *rest = shell->at + name_length(shell->at);
+    return rest != shell->at && (rest[0] == '=' || (rest[0] == '+' && rest[1] == '='));
+}
+
+bool assignment_read(Shell *shell, bool own) {
     size_t length = name_length(shell->at);
     const char *rest = shell->at + length;
     bool more = rest[0] == '+' && rest[1] == '=';
-    if (length == 0 || (rest[0] != '=' && !more)) return false;
+    if (!assignment_is(shell)) return false;
     const char *name = text_part(shell, shell->at, length);
     WordList value = {0};
     int line = shell->line;
     shell->at = rest + 1 + more;
+    if (own) local_begin(shell, name);
     if (*shell->at == '(')
         array_read(shell, &value);
     else

@@ -4,16 +4,25 @@
 #include <fnmatch.h>
 #include <string.h>
 
-Truth shell_runs(const Shell *shell) {
+static Truth runs_of(const Shell *shell, bool once) {
     Truth runs = shell->num_deeper > 0 ? TRUTH_UNKNOWN : shell->chain;
     runs = truth_and(runs, truth_not(shell->exited));
     runs = truth_and(runs, truth_not(shell->returned));
     for (int i = 0; i < shell->num_blocks; i++) {
         const Block *block = &shell->blocks[i];
         Truth branch = block->in_condition ? truth_not(block->taken) : block->runs;
+        if (once && block->kind == BLOCK_LOOP && !block->in_condition) branch = block->once;
         runs = truth_and(runs, truth_and(block->around, branch));
     }
     return runs;
+}
+
+Truth shell_runs(const Shell *shell) {
+    return runs_of(shell, false);
+}
+
+Truth shell_runs_once(const Shell *shell) {
+    return runs_of(shell, true);
 }
 
 int undecided_line(const Shell *shell) {
@@ -40,6 +49,7 @@ void shell_block_open(Shell *shell, BlockKind kind, Truth runs, int line) {
                                                  .before = shell->before,
                                                  .exited = shell->exited,
                                                  .returned = shell->returned};
+    if (kind == BLOCK_SUBSHELL) shell->blocks[shell->num_blocks - 1].scope = scope_keep(shell);
     shell->chain = TRUTH_YES;
 }
 
@@ -50,9 +60,15 @@ void shell_block_close(Shell *shell) {
         shell->num_deeper--;
     } else if (shell->num_blocks > 0) {
         const Block *block = &shell->blocks[--shell->num_blocks];
+        // Of a command in a loop that sets variables behind it, the next one is another.
+        if (block->hides > 0 && block->hides != shell->num_hides + 1 && shell->out.found) {
+            shell->out.found = false;
+            shell->out.hidden = shell->taken_line;
+        }
         shell->chain = block->around;
         shell->before = block->before;
         if (block->kind == BLOCK_SUBSHELL) {
+            scope_restore(shell, &block->scope);
             shell->exited = block->exited;
             shell->returned = block->returned;
         }
@@ -68,6 +84,8 @@ bool end_follow(Shell *shell, const char *word) {
     // The command that is looked for stands behind: it runs where the script does not end here.
     if (runs == TRUTH_UNKNOWN && !returns && shell->out.hidden == 0) return true;
     if (runs == TRUTH_UNKNOWN) shell->end_line = undecided_line(shell);
+    if (runs == TRUTH_YES && !returns && shell->out.exit_line == 0)
+        shell->out.exit_line = shell->line;
     if (runs != TRUTH_NO) *ended = runs;
     return true;
 }
@@ -87,6 +105,7 @@ static void branch_begin(Shell *shell, Block *block) {
     Truth value = block->negated ? truth_not(block->condition) : block->condition;
     block->in_condition = false;
     block->runs = truth_and(truth_not(block->taken), value);
+    block->once = block->runs;
     // A loop that runs at all runs an unknown number of times.
     if (block->kind == BLOCK_LOOP && block->runs != TRUTH_NO) block->runs = TRUTH_UNKNOWN;
     skipped_count(shell, block);
@@ -107,13 +126,24 @@ void block_answer(Shell *shell, Truth value) {
     if (shell->chain == TRUTH_UNKNOWN) block->condition = TRUTH_UNKNOWN;
 }
 
-static void loop_open(Shell *shell, const char *word, int line) {
+// Whether "for NAME in WORDS" has words. A pattern of files may have none; what is not known, too.
+static Truth list_has(const WordList *words) {
+    if (words->num_words < 3 || strcmp(words->words[2], "in") != 0) return TRUTH_UNKNOWN;
+    for (int i = 3; i < words->num_words; i++)
+        if (!strpbrk(words->words[i], "$`*?[")) return TRUTH_YES;
+    return words->num_words == 3 ? TRUTH_NO : TRUTH_UNKNOWN;
+}
+
+static void loop_open(Shell *shell, const WordList *words, int line) {
+    const char *word = words->words[0];
     bool counted = strcmp(word, "for") == 0 || strcmp(word, "select") == 0;
     shell_block_open(shell, BLOCK_LOOP, TRUTH_UNKNOWN, line);
+    if (counted && words->num_words > 1 && shell_runs(shell) != TRUTH_NO)
+        variable_hide(shell, words->words[1]);
     if (shell->num_deeper > 0) return;
     Block *block = &shell->blocks[shell->num_blocks - 1];
     block->negated = strcmp(word, "until") == 0;
-    block->condition = counted ? TRUTH_UNKNOWN : TRUTH_YES;
+    block->condition = counted ? list_has(words) : TRUTH_YES;
     block->in_condition = !counted;
     if (counted) branch_begin(shell, block);
 }
@@ -174,7 +204,7 @@ bool blocks_follow(Shell *shell, const WordList *words, int line) {
     if (strcmp(word, "if") == 0)
         if_open(shell, line);
     else if (word_is(word, loops))
-        loop_open(shell, word, line);
+        loop_open(shell, words, line);
     else if (strcmp(word, "case") == 0)
         case_open(shell, words, line);
     else if (strcmp(word, "{") == 0)

@@ -3,49 +3,28 @@
 
 #include <string.h>
 
-static void script_read(Shell *shell, const char *text, int line);
-
-// Whether it is the command that was looked for, or runs it.
-static bool command_take(Shell *shell, const WordList *words, int line, Truth runs) {
-    ShellCommand *out = &shell->out;
-    const char **before = out->words.words;
-    for (int i = 0; i < words->num_words; i++) {
-        const char *word = words->words[i], *py = strstr(word, ".py");
-        if (!py || !strstr(word, shell->name)) continue;
-        if (py[3] == '\0' && runs == TRUTH_UNKNOWN && out->hidden == 0) out->hidden = line;
-        if (py[3] == '\0' && runs == TRUTH_YES) {
-            out->words = *words;
-            out->program = i;
-            out->found = true;
-            return true;
-        }
-        if (strpbrk(word, " \n") && runs == TRUTH_YES) script_read(shell, word, line);
-    }
-    if (runs == TRUTH_YES && !out->found && words->num_words > 0 &&
-        strncmp(words->words[0], "--", 2) == 0) {
-        out->words = *words;
-        out->program = -1;
-        out->found = true;
-    }
-    return out->words.words != before;
-}
-
-// Lines of a here document, up to its word.
-static void here_document_skip(Shell *shell, const char *word) {
+// Lines of a here document, up to its word, for the command of these words.
+static void here_document_read(Shell *shell, const char *word, bool expands,
+                               const WordList *words) {
+    const int line = shell->line + 1;
     comment_skip(shell);
+    const char *body = *shell->at ? shell->at + 1 : shell->at, *end = body;
     while (*shell->at) {
         shell->at++;
         shell->line++;
         size_t length = strcspn(shell->at, "\n"), tabs = strspn(shell->at, "\t");
         bool last = tabs <= length && length - tabs == strlen(word) &&
                     strncmp(shell->at + tabs, word, length - tabs) == 0;
+        if (last) end = shell->at;
         shell->at += length;
-        if (last) return;
+        if (last) break;
+        end = shell->at;
     }
+    here_document_take(shell, words, text_part(shell, body, (size_t)(end - body)), expands, line);
 }
 
 // A redirection at shell->at: its operator and its word.
-static void redirection_skip(Shell *shell) {
+static void redirection_read(Shell *shell, const WordList *command) {
     bool here = strncmp(shell->at, "<<", 2) == 0 && shell->at[2] != '<';
     WordList words = {0};
     shell->at += strspn(shell->at, "<>&-");
@@ -54,8 +33,10 @@ static void redirection_skip(Shell *shell) {
         shell->at = bracket_end(shell->at, '(', ')');
         return;
     }
+    const char *begin = shell->at;
     word_read(shell, &words);
-    if (here && words.num_words == 1) here_document_skip(shell, words.words[0]);
+    const bool quoted = strcspn(begin, "'\"\\") < (size_t)(shell->at - begin);
+    if (here && words.num_words == 1) here_document_read(shell, words.words[0], !quoted, command);
 }
 
 // Whether the next word stands between "[[" and "]]", where < and > are no redirections.
@@ -79,17 +60,57 @@ static bool is_redirection(const char *at) {
     return *at == '<' || *at == '>' || (at[0] == '&' && at[1] == '>');
 }
 
+// A pattern between brackets of which a part is quoted, which would stand for itself, is not known.
+static void pattern_hide(Shell *shell, WordList *words, const char *begin) {
+    const size_t length = (size_t)(shell->at - begin);
+    const char *last = words->num_words > 0 ? words->words[words->num_words - 1] : "";
+    const bool quoted = strcspn(begin, "'\"\\") < length && strpbrk(last, "*?[");
+    if (quoted && strcmp(last, "[[") != 0 && strcmp(last, "[") != 0)
+        words->words[words->num_words - 1] = arena_printf(shell->arena, "$%s", last);
+}
+
 // One word of a command, which a redirection may follow: 2>&1.
 static void operand_read(Shell *shell, WordList *words, bool brackets) {
+    const char *begin = shell->at;
     word_read(shell, words);
+    if (brackets) pattern_hide(shell, words, begin);
     bool redirects = !brackets && (*shell->at == '<' || *shell->at == '>');
     const char *last = words->num_words > 0 ? words->words[words->num_words - 1] : "";
     if (redirects && last[0] && last[strspn(last, "0123456789")] == '\0') words->num_words--;
 }
 
+// NAME=VALUE in front of a command, which has them alone; its own words are read without them.
+typedef struct {
+    Variable old[MAX_PREFIXES];
+    int num;
+} Prefixes;
+
+static void prefix_note(Shell *shell, Prefixes *prefixes) {
+    const char *name = text_part(shell, shell->at, name_length(shell->at));
+    const Variable *variable = variable_find(shell, name);
+    if (prefixes->num == MAX_PREFIXES)
+        shell_overflow(shell);
+    else
+        prefixes->old[prefixes->num++] =
+            variable ? *variable : (Variable){.name = name, .absent = true};
+}
+
+// Sets them as they were before, and keeps what they are for the next time.
+static void prefixes_swap(Shell *shell, Prefixes *prefixes, bool out) {
+    for (int i = 0; i < prefixes->num; i++) {
+        Variable *old = &prefixes->old[out ? prefixes->num - 1 - i : i];
+        const Variable *found = variable_find(shell, old->name);
+        const Variable now = found ? *found : (Variable){.name = old->name, .absent = true};
+        variable_put(shell, old);
+        *old = now;
+    }
+}
+
 // The words of a command up to its end.
-static void command_read(Shell *shell, WordList *words) {
-    static const char *const prefixes[] = {"export", "declare", "local", "readonly", NULL};
+static void command_read(Shell *shell, WordList *words, Prefixes *prefixes) {
+    static const char *const setters[] = {"export",   "declare", "local",
+                                          "readonly", "typeset", NULL};
+    static const char *const owns[] = {"declare", "local", "typeset", NULL};
     static const char *const alone[] = {"if", "then", "elif", "else", "while", "until",
                                         "do", "{",    "}",    "fi",   "done",  NULL};
     for (;;) {
@@ -98,7 +119,7 @@ static void command_read(Shell *shell, WordList *words) {
         bool brackets = between_brackets(shell, words);
         if (brackets && sign_read(shell, words)) continue;
         if (is_redirection(shell->at)) {
-            redirection_skip(shell);
+            redirection_read(shell, words);
             continue;
         }
         if (word_ends(*shell->at)) return;
@@ -106,8 +127,11 @@ static void command_read(Shell *shell, WordList *words) {
             comment_skip(shell);
             return;
         }
-        bool start = words->num_words == 0 || word_is(words->words[0], prefixes);
-        if (start && assignment_read(shell)) continue;
+        bool start = words->num_words == 0 || word_is(words->words[0], setters);
+        bool own = words->num_words > 0 && word_is(words->words[0], owns);
+        if (words->num_words == 0 && assignment_is(shell)) prefix_note(shell, prefixes);
+        if (start && assignment_read(shell, own)) continue;
+        if (words->num_words == 0) prefixes_swap(shell, prefixes, true);
         operand_read(shell, words, brackets);
     }
 }
@@ -138,9 +162,11 @@ static const Function *function_find(const Shell *shell, const char *name) {
 }
 
 // The body of a function up to its "}".
-static void function_run(Shell *shell, const Function *function) {
+static void function_run(Shell *shell, const Function *function, const WordList *words) {
     const char *before = shell->at;
-    const int line = shell->line, blocks = shell->num_blocks;
+    const int line = shell->line, blocks = shell->num_blocks, locals = shell->num_locals;
+    const WordList args = {.words = words->words + 1, .num_words = words->num_words - 1};
+    const WordList *args_before = shell->args;
     const Truth chain = shell->chain, said = shell->before, returned = shell->returned;
     if (shell->nested >= MAX_NESTED || blocks == MAX_BLOCKS || shell->num_calls >= MAX_CALLS) {
         shell_overflow(shell); // also functions that call each other
@@ -151,8 +177,11 @@ static void function_run(Shell *shell, const Function *function) {
     shell->in_function++;
     shell->at = function->body;
     shell->line = function->line;
+    shell->args = &args;
     shell_block_open(shell, function->kind, TRUTH_YES, shell->line);
     script_run(shell, blocks + 1);
+    locals_end(shell, locals);
+    shell->args = args_before;
     shell->num_blocks = blocks;
     shell->in_function--;
     shell->nested--;
@@ -170,6 +199,7 @@ static bool sum_command(Shell *shell) {
     if (end - shell->at < 5 || end[-1] != ')' || end[-2] != ')') return false;
     const char *sum = text_part(shell, shell->at + 2, (size_t)(end - shell->at) - 4);
     shell->said = sum_test_value(shell, sum);
+    sum_changes(shell, sum);
     if (block_asks(shell)) block_answer(shell, shell->said);
     shell->at = end;
     return true;
@@ -217,8 +247,12 @@ static Truth command_run(Shell *shell, const WordList *words, int line) {
     if (test) {
         value = part_value(shell, inside, test_value(words));
     } else if (function) {
-        if (runs != TRUTH_NO) function_run(shell, function);
+        if (runs != TRUTH_NO) function_run(shell, function, words);
+    } else if (eval_follow(shell, words, line, runs)) {
+        value = TRUTH_UNKNOWN;
     } else if (!end_follow(shell, words->words[0])) {
+        command_changes(shell, words);
+        source_note(shell, words, line);
         bool done = command_take(shell, words, line, runs) || succeeds(words->words[0]);
         if (done && !asks && strcmp(words->words[0], "!") != 0) value = TRUTH_YES;
     }
@@ -275,9 +309,11 @@ static void bracket_follow(Shell *shell) {
 // outside.
 static bool step_run(Shell *shell, int least_blocks) {
     WordList words = {0};
+    Prefixes prefixes = {0};
     gap_skip(shell, false);
     int line = shell->line;
-    command_read(shell, &words);
+    command_read(shell, &words, &prefixes);
+    if (words.num_words > 0) prefixes_swap(shell, &prefixes, false);
     if (case_follow(shell, &words)) { // behind it: ( | )
         shell->line += *shell->at == '\n';
         if (*shell->at) shell->at++;
@@ -290,6 +326,7 @@ static bool step_run(Shell *shell, int least_blocks) {
         block_answer(shell, shell->said); // NAME=$(COMMAND)
     else if (!blocks_follow(shell, &words, line))
         shell->said = command_run(shell, &words, line);
+    if (words.num_words > 0) prefixes_swap(shell, &prefixes, true);
     if (words.num_words > 0 && shell->num_blocks < least_blocks) return false;
     gap_skip(shell, false);
     case_next(shell);
@@ -302,7 +339,7 @@ static void script_run(Shell *shell, int least_blocks) {
         if (!step_run(shell, least_blocks)) return;
 }
 
-static void script_read(Shell *shell, const char *text, int line) {
+void script_read(Shell *shell, const char *text, int line) {
     const char *at = shell->at;
     const int line_before = shell->line, blocks = shell->num_blocks;
     const Truth chain = shell->chain, said = shell->before, exited = shell->exited;
@@ -337,6 +374,9 @@ ShellCommand shell_command(const char *text, const char *name, const Setting *se
         variable->given = true;
         words_add(arena, &variable->words, settings[i].value);
     }
+    const WordList none = {0};
+    shell->args = &none;
+    queue_variables(shell, text);
     script_read(shell, text, 1);
     for (int i = num_settings - 1; i >= 0; i--) {
         const Variable *variable = variable_find(shell, settings[i].name);

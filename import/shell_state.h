@@ -1,5 +1,6 @@
-// import/shell_state.h - what shell_words.c (expansions), shell_assign.c (variables), shell_test.c
-// (conditions), shell_blocks.c (which commands run) and shell_script.c (commands) share.
+// import/shell_state.h - what shell_words.c (words), shell_expand.c (${...}), shell_assign.c and
+// shell_scope.c (variables), shell_test.c (conditions), shell_blocks.c (which commands run) and
+// shell_script.c (commands) share.
 #pragma once
 
 #include "import/shell_words.h"
@@ -14,7 +15,21 @@ typedef struct {
     WordList words; // one, where it is no array
     bool given;     // by --set, and as given
     bool read;
+    bool absent; // it was unset, or is another scope's
 } Variable;
+
+// What variables were: at the begin of a subshell, or of a function for its own.
+typedef struct {
+    const Variable *variables; // [num]
+    int num;
+} Scope;
+
+// A word in the making: what it has so far, and whether it is one even where that is nothing.
+typedef struct {
+    char *text;
+    size_t size, capacity;
+    bool begun;
+} Piece;
 
 typedef enum { BLOCK_IF, BLOCK_LOOP, BLOCK_CASE, BLOCK_GROUP, BLOCK_SUBSHELL } BlockKind;
 
@@ -32,13 +47,25 @@ typedef struct {
     Truth condition;        // as far as it was read
     Truth taken;            // whether a branch before this one ran
     Truth runs;             // whether this branch runs
+    Truth once;             // of a loop: whether it runs at least once
+    int hides;              // and how many variables were unknown when it took the command, + 1
     Truth around;           // whether what stands before it in && and || lets it run
     Truth before;           // what that said
     Truth exited, returned; // of a subshell: as Shell has them before it
+    Scope scope;            // of a subshell
     const char *subject;    // of case
 } Block;
 
-enum { MAX_VARIABLES = 400, MAX_NESTED = 8, MAX_BLOCKS = 40, MAX_FUNCTIONS = 40, MAX_CALLS = 200 };
+enum {
+    MAX_VARIABLES = 400,
+    MAX_NESTED = 8,
+    MAX_BLOCKS = 40,
+    MAX_FUNCTIONS = 40,
+    MAX_CALLS = 200,
+    MAX_LOCALS = 200,
+    MAX_SCOPES = 500,
+    MAX_PREFIXES = 16
+};
 
 typedef struct {
     Arena *arena;
@@ -47,8 +74,11 @@ typedef struct {
     int line;
     int nested, num_defaults; // scripts in words, words in ${NAME:-WORD}
     int in_function, num_calls;
+    const WordList *args; // $1, $2, ...; NULL: unknown
     Variable variables[MAX_VARIABLES];
     int num_variables;
+    Variable locals[MAX_LOCALS]; // what a function's own variables were outside
+    int num_locals, num_scopes, num_hides;
     Function functions[MAX_FUNCTIONS];
     int num_functions;
     Block blocks[MAX_BLOCKS];
@@ -61,6 +91,7 @@ typedef struct {
     Truth before;               // what those before it said
     Truth exited, returned;     // whether the script, or its function, has ended
     int end_line;               // of what does not decide that
+    int taken_line;             // of the command
     ShellCommand out;
 } Shell;
 
@@ -71,8 +102,56 @@ const Variable *variable_read(Shell *shell, const char *name);
 // The same, made where it is not set; NULL where there is no place for it.
 Variable *variable_make(Shell *shell, const char *name);
 
+// That a line sets the variable to what is not known, or may set it.
+void variable_hide(Shell *shell, const char *name);
+
+// Notes, for what is said to the user, that the variable depends on the line that is read now.
+void undecided_note(Shell *shell, const char *name);
+
+// Sets a variable of the same name as this one is.
+void variable_put(Shell *shell, const Variable *as);
+
+// Makes a variable the function's own, until locals_end.
+void local_begin(Shell *shell, const char *name);
+void locals_end(Shell *shell, int num_before);
+
+// Variables as they are, and back to that.
+Scope scope_keep(Shell *shell);
+void scope_restore(Shell *shell, const Scope *scope);
+
+// What commands that change variables do to them: unset, read, let, shift, set --, NAME[KEY]=...
+void command_changes(Shell *shell, const WordList *words);
+
+// The same of a sum: "((i += 2))", "((i++))".
+void sum_changes(Shell *shell, const char *text);
+
+// Whether a value is unknown: it has what was not expanded.
+bool is_known(const char *text);
+
+// Adds to a word in the making, or ends it.
+void piece_add(Arena *arena, Piece *piece, const char *text, size_t length);
+void piece_end(Shell *shell, Piece *piece, WordList *out);
+
+// Adds words to the word in the making: unquoted, text parts at spaces.
+void value_add(Shell *shell, const WordList *value, bool quoted, Piece *piece, WordList *out);
+
+// Reads all of a text as parts of a word.
+void words_read(Shell *shell, const char *text, bool quoted, Piece *piece, WordList *out);
+
+// What stands between ${ and }, of which `whole` is all.
+void braces_add(Shell *shell, const char *inside, const char *whole, bool quoted, Piece *piece,
+                WordList *out);
+
+// $1, $@, $*, $# at text, behind the '$'. Returns its letters; 0 where it is none of these, or is
+// unknown.
+size_t parameter_add(Shell *shell, const char *text, bool quoted, Piece *piece, WordList *out);
+
+// Whether one of these stands at shell->at.
+bool assignment_is(const Shell *shell);
+
 // NAME=VALUE, NAME=(WORDS), NAME+=...: true where one stands at shell->at, and is read.
-bool assignment_read(Shell *shell);
+// own: of a variable that is the function's own.
+bool assignment_read(Shell *shell, bool own);
 
 // Notes that the script is more than can be followed here.
 void shell_overflow(Shell *shell);
@@ -116,6 +195,9 @@ Truth truth_and(Truth a, Truth b);
 // it.
 Truth shell_runs(const Shell *shell);
 
+// The same where a loop counts that runs at least once.
+Truth shell_runs_once(const Shell *shell);
+
 // Opens and closes { ... } and ( ... ).
 void shell_block_open(Shell *shell, BlockKind kind, Truth runs, int line);
 void shell_block_close(Shell *shell);
@@ -139,3 +221,26 @@ void case_next(Shell *shell);
 
 // The line of the innermost condition that nothing decides.
 int undecided_line(const Shell *shell);
+
+// Runs all of a text as a script.
+void script_read(Shell *shell, const char *text, int line);
+
+// Whether it is the command that was looked for, or runs it.
+bool command_take(Shell *shell, const WordList *words, int line, Truth runs);
+
+// A here document of the command: a script, where a shell reads it. expands: its word has no
+// quotes.
+void here_document_take(Shell *shell, const WordList *words, const char *text, bool expands,
+                        int line);
+
+// A here document with its variables.
+const char *here_text(Shell *shell, const char *text);
+
+// "eval WORDS". True where it is one.
+bool eval_follow(Shell *shell, const WordList *words, int line, Truth runs);
+
+// Notes "source FILE".
+void source_note(Shell *shell, const WordList *words, int line);
+
+// What a queue sets for a script with such a header.
+void queue_variables(Shell *shell, const char *text);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fnmatch.h>
+#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,10 +20,6 @@ Truth truth_and(Truth a, Truth b) {
 
 static Truth truth_of(bool value) {
     return value ? TRUTH_YES : TRUTH_NO;
-}
-
-static bool is_known(const char *word) {
-    return !strpbrk(word, "$`");
 }
 
 static bool number_of(const char *word, long long *value) {
@@ -51,6 +48,16 @@ static Truth numbers_compare(const char *text, long long a, long long b) {
     return TRUTH_UNKNOWN;
 }
 
+// a =~ b. What the two languages of patterns may take differently is not known.
+static Truth pattern_matches(const char *a, const char *b) {
+    regex_t pattern;
+    if (strpbrk(b, "\\{}") || regcomp(&pattern, b, REG_EXTENDED | REG_NOSUB) != 0)
+        return TRUTH_UNKNOWN;
+    const bool matches = regexec(&pattern, a, 0, NULL, 0) == 0;
+    regfree(&pattern);
+    return truth_of(matches);
+}
+
 // a < b or a > b, of texts. What the user's language says of capitals and signs is not known.
 static Truth texts_compare(const char *operation, const char *a, const char *b) {
     static const char sure[] = "0123456789abcdefghijklmnopqrstuvwxyz";
@@ -66,6 +73,7 @@ static Truth words_compare(const char *a, const char *operation, const char *b, 
         bool same = patterns ? fnmatch(b, a, 0) == 0 : strcmp(a, b) == 0;
         return truth_of(same == equal);
     }
+    if (strcmp(operation, "=~") == 0) return patterns ? pattern_matches(a, b) : TRUTH_UNKNOWN;
     if (strcmp(operation, "<") == 0 || strcmp(operation, ">") == 0)
         return texts_compare(operation, a, b);
     if (operation[0] == '-' && number_of(a, &x) && number_of(b, &y))
@@ -86,6 +94,21 @@ static Truth empty_compare(const char *const *words) {
     return TRUTH_UNKNOWN;
 }
 
+static Truth expression_value(const char *const *words, int num_words, bool twice);
+
+// "a -a b", "a -o b" between single brackets; -a binds closer.
+static Truth joined_value(const char *const *words, int num_words) {
+    static const char *const joints[] = {"-o", "-a"};
+    for (int k = 0; k < 2; k++)
+        for (int i = 1; i + 1 < num_words; i++) {
+            if (strcmp(words[i], joints[k]) != 0) continue;
+            Truth a = expression_value(words, i, false);
+            Truth b = expression_value(words + i + 1, num_words - i - 1, false);
+            return k == 1 ? truth_and(a, b) : truth_not(truth_and(truth_not(a), truth_not(b)));
+        }
+    return TRUTH_UNKNOWN;
+}
+
 // What stands between the brackets; twice: between "[[" and "]]".
 static Truth expression_value(const char *const *words, int num_words, bool twice) {
     static const char *const groups[] = {"(", ")", "|", NULL};
@@ -101,7 +124,7 @@ static Truth expression_value(const char *const *words, int num_words, bool twic
                                   : TRUTH_UNKNOWN;
     if (num_words == 2 && twice) return empty_compare(words);
     if (num_words == 3) return words_compare(words[0], words[1], words[2], twice);
-    return TRUTH_UNKNOWN;
+    return twice ? TRUTH_UNKNOWN : joined_value(words, num_words);
 }
 
 bool test_is(const WordList *words) {
@@ -138,7 +161,14 @@ Truth test_value(const WordList *words) {
 Truth sum_test_value(Shell *shell, const char *text) {
     static const char *const operators[] = {"==", "!=", "<=", ">=", "<", ">"};
     long long x, y;
-    if (strstr(text, "&&") || strstr(text, "||")) return TRUTH_UNKNOWN;
+    const char *joint = strstr(text, "||"); // binds least
+    if (!joint) joint = strstr(text, "&&");
+    if (joint && strpbrk(text, "()?")) return TRUTH_UNKNOWN;
+    if (joint) {
+        const char *left = text_part(shell, text, (size_t)(joint - text));
+        Truth a = sum_test_value(shell, left), b = sum_test_value(shell, joint + 2);
+        return joint[0] == '&' ? truth_and(a, b) : truth_not(truth_and(truth_not(a), truth_not(b)));
+    }
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
         const char *at = strstr(text, operators[i]);
         if (!at) continue;

@@ -6,13 +6,6 @@
 #include <ctype.h>
 #include <string.h>
 
-// A word in the making: what it has so far, and whether it is one even where that is nothing.
-typedef struct {
-    char *text;
-    size_t size, capacity;
-    bool begun;
-} Piece;
-
 void words_add(Arena *arena, WordList *list, const char *word) {
     if (list->num_words == list->capacity) {
         int capacity = list->capacity ? 2 * list->capacity : 16;
@@ -24,7 +17,7 @@ void words_add(Arena *arena, WordList *list, const char *word) {
     list->words[list->num_words++] = word;
 }
 
-static void piece_add(Arena *arena, Piece *piece, const char *text, size_t length) {
+void piece_add(Arena *arena, Piece *piece, const char *text, size_t length) {
     if (piece->size + length + 1 > piece->capacity) {
         size_t capacity = 2 * (piece->size + length + 1) + 32;
         char *larger = arena_alloc(arena, capacity);
@@ -38,21 +31,9 @@ static void piece_add(Arena *arena, Piece *piece, const char *text, size_t lengt
     piece->begun = true;
 }
 
-static void piece_end(Shell *shell, Piece *piece, WordList *out) {
+void piece_end(Shell *shell, Piece *piece, WordList *out) {
     if (piece->begun) words_add(shell->arena, out, piece->size > 0 ? piece->text : "");
     *piece = (Piece){0};
-}
-
-Variable *variable_find(Shell *shell, const char *name) {
-    for (int i = 0; i < shell->num_variables; i++)
-        if (strcmp(shell->variables[i].name, name) == 0) return &shell->variables[i];
-    return NULL;
-}
-
-const Variable *variable_read(Shell *shell, const char *name) {
-    Variable *variable = variable_find(shell, name);
-    if (variable) variable->read = true;
-    return variable;
 }
 
 bool word_is(const char *word, const char *const *names) {
@@ -106,8 +87,7 @@ const char *bracket_end(const char *text, char open, char close) {
 }
 
 // Adds words to the word in the making: unquoted, text parts at spaces.
-static void value_add(Shell *shell, const WordList *value, bool quoted, Piece *piece,
-                      WordList *out) {
+void value_add(Shell *shell, const WordList *value, bool quoted, Piece *piece, WordList *out) {
     for (int i = 0; i < value->num_words; i++) {
         const char *text = value->words[i];
         if (i > 0) piece_end(shell, piece, out);
@@ -124,50 +104,15 @@ static void value_add(Shell *shell, const WordList *value, bool quoted, Piece *p
     }
 }
 
-// Adds all words as one: "${NAME[*]}".
-static void value_join(Shell *shell, const WordList *value, Piece *piece) {
-    piece->begun = true;
-    for (int i = 0; i < value->num_words; i++) {
-        if (i > 0) piece_add(shell->arena, piece, " ", 1);
-        piece_add(shell->arena, piece, value->words[i], strlen(value->words[i]));
-    }
-}
-
-static void words_read(Shell *shell, const char *text, bool quoted, Piece *piece, WordList *out);
-
-// ${NAME}, ${NAME:-WORD}, ${NAME[@]}: inside is what stands between the brackets.
-static void braces_add(Shell *shell, const char *inside, const char *whole, bool quoted,
-                       Piece *piece, WordList *out) {
-    size_t length = name_length(inside);
-    if (length == 0 && shell->in_function == 0) length = strspn(inside, "0123456789");
-    const Variable *variable = variable_read(shell, text_part(shell, inside, length));
-    const char *rest = inside + length;
-    bool joined = strncmp(rest, "[*]", 3) == 0 && quoted;
-    if (strncmp(rest, "[@]", 3) == 0 || strncmp(rest, "[*]", 3) == 0) rest += 3;
-    bool with_default = rest[0] == '-' || (rest[0] == ':' && (rest[1] == '-' || rest[1] == '='));
-    if (variable && joined)
-        value_join(shell, &variable->words, piece);
-    else if (variable && (*rest == '\0' || with_default))
-        value_add(shell, &variable->words, quoted, piece, out);
-    else if (with_default && shell->num_defaults < MAX_NESTED) {
-        shell->num_defaults++;
-        words_read(shell, rest + 1 + (rest[0] == ':'), quoted, piece, out);
-        shell->num_defaults--;
-    } else
-        piece_add(shell->arena, piece, whole, strlen(whole));
-}
-
-const char *variable_value(void *shell, const char *name) {
-    const Variable *variable = variable_read(shell, name);
-    return variable && variable->words.num_words == 1 ? variable->words.words[0] : NULL;
-}
-
 // $((SUM)) up to end: true where its value is known, and added.
 static bool sum_add(Shell *shell, const char *at, const char *end, Piece *piece) {
     long long value;
     if (end - at < 6 || end[-1] != ')' || end[-2] != ')') return false;
     const char *sum = text_part(shell, at + 3, (size_t)(end - at) - 5);
-    if (!shell_sum(sum, variable_value, shell, shell->arena, &value)) return false;
+    if (!shell_sum(sum, variable_value, shell, shell->arena, &value)) {
+        sum_changes(shell, sum);
+        return false;
+    }
     const char *text = arena_printf(shell->arena, "%lld", value);
     piece_add(shell->arena, piece, text, strlen(text));
     return true;
@@ -188,15 +133,15 @@ static const char *dollar_add(Shell *shell, const char *at, bool quoted, Piece *
             return end;
         }
     } else {
-        size_t length = name_length(at + 1);
-        if (at[1] == '#' && shell->in_function == 0) {
-            piece_add(shell->arena, piece, "0", 1);
-            return at + 2;
-        }
+        size_t length = name_length(at + 1), parameter = 0;
+        if (length == 0) parameter = parameter_add(shell, at + 1, quoted, piece, out);
+        if (parameter > 0) return at + 1 + parameter;
         end = at + 1 + (length > 0 ? length : isdigit((unsigned char)at[1]) || at[1] == '@');
         const Variable *variable = variable_read(shell, text_part(shell, at + 1, length));
         if (length > 0 && variable) {
-            value_add(shell, &variable->words, quoted, piece, out);
+            const WordList first = {.words = variable->words.words,
+                                    .num_words = variable->words.num_words > 0};
+            value_add(shell, &first, quoted, piece, out);
             return end;
         }
     }
@@ -204,14 +149,15 @@ static const char *dollar_add(Shell *shell, const char *at, bool quoted, Piece *
     return end;
 }
 
-// Inside double quotes, up to the one that ends them. Returns the place behind it.
-static const char *quotes_add(Shell *shell, const char *at, Piece *piece, WordList *out) {
+// Inside double quotes (or a here document, which ends with the text), up to what ends them.
+// Returns the place behind it.
+static const char *quotes_add(Shell *shell, const char *at, char end, Piece *piece, WordList *out) {
     piece->begun = true;
-    while (*at && *at != '"') {
-        if (*at == '\n') shell->line++;
+    while (*at && *at != end) {
+        if (*at == '\n' || (at[0] == '\\' && at[1] == '\n')) shell->line++;
         if (at[0] == '\\' && at[1] == '\n') {
             at += 2;
-        } else if (at[0] == '\\' && at[1] && strchr("$`\"\\", at[1])) {
+        } else if (at[0] == '\\' && at[1] && (strchr("$`\\", at[1]) || at[1] == end)) {
             piece_add(shell->arena, piece, at + 1, 1);
             at += 2;
         } else if (*at == '$') {
@@ -221,6 +167,19 @@ static const char *quotes_add(Shell *shell, const char *at, Piece *piece, WordLi
         }
     }
     return *at ? at + 1 : at;
+}
+
+const char *here_text(Shell *shell, const char *text) {
+    Piece piece = {0};
+    WordList parts = {0};
+    const char *all = "";
+    const int line = shell->line;
+    quotes_add(shell, text, '\0', &piece, &parts);
+    piece_end(shell, &piece, &parts);
+    shell->line = line;
+    for (int i = 0; i < parts.num_words; i++)
+        all = arena_printf(shell->arena, "%s%s%s", all, i ? " " : "", parts.words[i]);
+    return all;
 }
 
 // One step of a word: a quoted part, an expansion or a letter. Returns the place behind it.
@@ -241,7 +200,7 @@ static const char *word_step(Shell *shell, const char *at, bool quoted, Piece *p
         piece_add(shell->arena, piece, at + 1, length);
         return end ? end + 1 : at + 1 + length;
     }
-    if (*at == '"') return quotes_add(shell, at + 1, piece, out);
+    if (*at == '"') return quotes_add(shell, at + 1, '"', piece, out);
     if (*at == '$') return dollar_add(shell, at, quoted, piece, out);
     if (*at == '`') {
         const char *end = strchr(at + 1, '`');
@@ -254,8 +213,13 @@ static const char *word_step(Shell *shell, const char *at, bool quoted, Piece *p
 }
 
 // All of a text as parts of a word.
-static void words_read(Shell *shell, const char *text, bool quoted, Piece *piece, WordList *out) {
-    while (*text) text = word_step(shell, text, quoted, piece, out);
+void words_read(Shell *shell, const char *text, bool quoted, Piece *piece, WordList *out) {
+    while (*text) {
+        const size_t gap = quoted ? 0 : strspn(text, " \t\n");
+        if (gap > 0) piece_end(shell, piece, out);
+        text += gap;
+        if (*text) text = word_step(shell, text, quoted, piece, out);
+    }
 }
 
 bool word_ends(char c) {

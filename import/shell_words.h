@@ -1,13 +1,16 @@
 // import/shell_words.h - the command of a training script, without running it.
 //
 // Understood of bash: quotes, comments, lines that go on, variables and arrays that the script sets
-// itself or that are given, ${NAME:-WORD}, $((sums)), here documents, a command inside a quoted
-// word (bash -c), functions; if, while, case, && and || where what they test is known: comparisons
-// of texts and numbers; exit and return. The script gets no arguments: $# is 0. Not followed: for,
-// $(commands), tests of files and of unknown variables, and what stands behind && and || of a
-// command that may fail. What is set there is unknown, and an unknown variable stays in the words
-// as it was written ("$NAME"). An exit that may or may not run is taken not to: the command that is
-// looked for would not run.
+// itself or that are given, ${NAME:-WORD} and the like, $((sums)), ((sums)), here documents, a
+// command inside a quoted word (bash -c), eval; functions with their arguments and variables; if,
+// while, case, && and || where what they test is known: comparisons of texts and numbers; exit and
+// return. The script gets no arguments: $# is 0. Not followed: $(commands), read, the passes of a
+// loop, tests of files and of unknown variables, and what stands behind && and || of a command that
+// may fail. What is set there is unknown, and an unknown variable stays in the words as it was
+// written ("$NAME"). An exit that may or may not run is taken not to: the command that is looked
+// for would not run.
+//
+// Source: what the words become, bash(1) 5.2; the variables of "#SBATCH" lines, sbatch(1).
 #pragma once
 
 #include "base/arena.h"
@@ -27,7 +30,7 @@ typedef struct {
     int line; // of the block's condition
 } Undecided;
 
-enum { MAX_UNDECIDED = 32, MAX_MAYBE = 64 };
+enum { MAX_UNDECIDED = 200, MAX_MAYBE = 64 };
 
 typedef struct {
     WordList words;  // of the command
@@ -41,6 +44,10 @@ typedef struct {
     Undecided
         maybe[MAX_MAYBE]; // flags that such a block adds to a variable; it has none of them here
     int num_maybe;
+    Undecided sourced; // the first file whose commands the script reads, which is not done here
+    int num_sourced;
+    int num_nodes;         // of a queue's header ("#SBATCH --nodes=4"); 0: it does not say
+    int exit_line;         // where the script ends before its last line; 0: it does not
     int overflow;          // line where it is more than can be followed here; 0: it is not
     const char *unread;    // a setting that nothing reads; NULL: all are read
     Undecided overwritten; // a setting that a line sets before anything reads it; name NULL: none

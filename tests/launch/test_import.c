@@ -130,7 +130,7 @@ static void branches_are_followed(void) {
                  "pretrain.py|4");
     expect_words("set_up() {\n  A=5\n}\nfunction unused {\n  A=6\n}\nset_up\npretrain.py $A",
                  "pretrain.py|5");
-    expect_words("run () { pretrain.py \"$1\" $A; }\nA=2\nrun x", "pretrain.py|$1|2");
+    expect_words("run () { pretrain.py \"$1\" $A; }\nA=2\nrun x", "pretrain.py|x|2");
     expect_words("{ A=1; B=2; }; if true; then pretrain.py $A$B; fi", "pretrain.py|12");
 }
 
@@ -144,10 +144,11 @@ static void what_is_undecided_is_unknown(void) {
     ShellCommand command = shell_command(script, "pretrain", NULL, 0, &arena);
     CU_ASSERT_EQUAL(command.num_skipped, 2);
     CU_ASSERT_EQUAL(command.first_skipped, 2);
-    CU_ASSERT_EQUAL_FATAL(command.num_undecided, 3);
-    CU_ASSERT_STRING_EQUAL(command.undecided[0].name, "A");
-    CU_ASSERT_EQUAL(command.undecided[1].line, 2);
-    CU_ASSERT_EQUAL(command.undecided[2].line, 7);
+    CU_ASSERT_EQUAL_FATAL(command.num_undecided, 4);
+    CU_ASSERT_STRING_EQUAL(command.undecided[0].name, "i");
+    CU_ASSERT_STRING_EQUAL(command.undecided[1].name, "A");
+    CU_ASSERT_EQUAL(command.undecided[2].line, 2);
+    CU_ASSERT_EQUAL(command.undecided[3].line, 7);
     expect_words(script, "pretrain.py|$A|$B|$C");
     expect_words("if [ x = $X ]; then A=1; fi; A=2; pretrain.py $A", "pretrain.py|2");
     expect_words("A=1; case $X in y) A=2;; *) A=3;; esac; pretrain.py $A", "pretrain.py|$A");

@@ -1,0 +1,255 @@
+// Which variables there are, whose they are, and what commands do to them.
+#include "import/shell_state.h"
+
+#include "import/shell_sum.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+static Variable *slot_find(Shell *shell, const char *name) {
+    for (int i = 0; i < shell->num_variables; i++)
+        if (strcmp(shell->variables[i].name, name) == 0) return &shell->variables[i];
+    return NULL;
+}
+
+Variable *variable_find(Shell *shell, const char *name) {
+    Variable *variable = slot_find(shell, name);
+    return variable && !variable->absent ? variable : NULL;
+}
+
+const Variable *variable_read(Shell *shell, const char *name) {
+    Variable *variable = variable_find(shell, name);
+    if (variable) variable->read = true;
+    return variable;
+}
+
+const char *variable_value(void *context, const char *name) {
+    Shell *shell = context;
+    const long number = isdigit((unsigned char)name[0]) ? strtol(name, NULL, 10) : 0;
+    if (number > 0)
+        return shell->args && number <= shell->args->num_words ? shell->args->words[number - 1]
+                                                               : NULL;
+    const Variable *variable = variable_read(shell, name);
+    return variable && variable->words.num_words > 0 ? variable->words.words[0] : NULL;
+}
+
+void shell_overflow(Shell *shell) {
+    if (shell->out.overflow == 0) shell->out.overflow = shell->line;
+}
+
+Variable *variable_make(Shell *shell, const char *name) {
+    Variable *variable = slot_find(shell, name);
+    if (!variable && shell->num_variables == MAX_VARIABLES) {
+        shell_overflow(shell);
+        return NULL;
+    }
+    if (!variable) {
+        variable = &shell->variables[shell->num_variables++];
+        *variable = (Variable){.name = name};
+    }
+    if (variable->absent) variable->words = (WordList){0};
+    variable->absent = false;
+    return variable;
+}
+
+void undecided_note(Shell *shell, const char *name) {
+    ShellCommand *out = &shell->out;
+    shell->num_hides++;
+    for (int i = 0; i < out->num_undecided; i++)
+        if (strcmp(out->undecided[i].name, name) == 0) {
+            out->undecided[i].line = undecided_line(shell);
+            return;
+        }
+    if (out->num_undecided == MAX_UNDECIDED)
+        shell_overflow(shell);
+    else
+        out->undecided[out->num_undecided++] = (Undecided){name, undecided_line(shell)};
+}
+
+void variable_hide(Shell *shell, const char *name) {
+    Variable *variable = variable_make(shell, name);
+    if (variable) {
+        variable->words = (WordList){0};
+        words_add(shell->arena, &variable->words, arena_printf(shell->arena, "$%s", name));
+    }
+    undecided_note(shell, name);
+}
+
+static void variable_unset(Shell *shell, const char *name) {
+    Variable *variable = variable_find(shell, name);
+    if (variable) variable->absent = true;
+}
+
+void local_begin(Shell *shell, const char *name) {
+    if (shell->in_function == 0 || shell_runs(shell) == TRUTH_NO) return;
+    if (shell->num_locals == MAX_LOCALS) {
+        shell_overflow(shell);
+        return;
+    }
+    const Variable *variable = variable_find(shell, name);
+    shell->locals[shell->num_locals++] =
+        variable ? *variable : (Variable){.name = name, .absent = true};
+}
+
+// A variable as it was, but for what the user is told of it.
+static void variable_restore(Variable *variable, const Variable *old) {
+    variable->words = old->words;
+    variable->absent = old->absent;
+}
+
+void variable_put(Shell *shell, const Variable *as) {
+    Variable *variable = variable_make(shell, as->name);
+    if (variable) variable_restore(variable, as);
+}
+
+void locals_end(Shell *shell, int num_before) {
+    while (shell->num_locals > num_before) {
+        const Variable *old = &shell->locals[--shell->num_locals];
+        Variable *variable = slot_find(shell, old->name);
+        if (variable) variable_restore(variable, old);
+    }
+}
+
+Scope scope_keep(Shell *shell) {
+    if (++shell->num_scopes > MAX_SCOPES) {
+        shell_overflow(shell);
+        return (Scope){0};
+    }
+    const int num = shell->num_variables;
+    Variable *kept = ARENA_ARRAY(shell->arena, num + 1, Variable);
+    memcpy(kept, shell->variables, (size_t)num * sizeof *kept);
+    return (Scope){kept, num};
+}
+
+void scope_restore(Shell *shell, const Scope *scope) {
+    if (!scope->variables) return;
+    for (int i = 0; i < shell->num_variables; i++) {
+        if (i < scope->num)
+            variable_restore(&shell->variables[i], &scope->variables[i]);
+        else
+            shell->variables[i].absent = true;
+    }
+}
+
+// "NAME[KEY]=VALUE": an element more, or an array that is not known.
+static bool element_set(Shell *shell, const char *word) {
+    const size_t length = name_length(word);
+    if (length == 0 || word[length] != '[') return false;
+    const char *end = bracket_end(word + length, '[', ']');
+    if (*end != '=' && !(end[0] == '+' && end[1] == '=')) return false;
+    const char *name = text_part(shell, word, length);
+    const Variable *variable = variable_find(shell, name);
+    const bool keyed = variable && *end == '=' && is_known(word) &&
+                       (variable->words.num_words == 0 || variable->words.words[0][0] == '[');
+    if (!keyed || shell_runs(shell) != TRUTH_YES)
+        variable_hide(shell, name);
+    else
+        words_add(shell->arena, &variable_make(shell, name)->words, word + length);
+    return true;
+}
+
+// "NAME = SUM", "NAME += SUM", "NAME++": true where it is one, with its new value.
+static bool sum_assigns(Shell *shell, const char *text, const char **name, long long *value) {
+    text += strspn(text, " \t\n");
+    const size_t length = name_length(text);
+    const char *at = text + length + strspn(text + length, " \t\n");
+    if (length == 0) return false;
+    *name = text_part(shell, text, length);
+    if ((at[0] == '+' || at[0] == '-') && at[1] == at[0] && !at[2 + strspn(at + 2, " \t\n")])
+        at = at[0] == '+' ? "+=1" : "-=1";
+    const bool more = at[0] && strchr("+-*/%", at[0]) && at[1] == '=';
+    if (!more && (at[0] != '=' || at[1] == '=')) return false;
+    const char *sum = at + 1 + more;
+    if (more) sum = arena_printf(shell->arena, "%s %c (%s)", *name, at[0], sum);
+    return shell_sum(sum, variable_value, shell, shell->arena, value);
+}
+
+// Hides every variable of a sum that may set one.
+static void sum_hide(Shell *shell, const char *text) {
+    bool sets = strstr(text, "++") || strstr(text, "--");
+    for (const char *at = strchr(text, '='); at && !sets; at = strchr(at + 1, '=')) {
+        if (at[1] == '=')
+            at++;
+        else
+            sets = at == text || !strchr("!<>", at[-1]);
+    }
+    for (const char *at = text; sets && *at;) {
+        const size_t length = name_length(at);
+        if (length > 0) variable_hide(shell, text_part(shell, at, length));
+        at += length > 0 ? length : 1;
+    }
+}
+
+void sum_changes(Shell *shell, const char *text) {
+    const Truth runs = shell_runs(shell);
+    const char *name;
+    long long value;
+    if (runs == TRUTH_NO) return;
+    if (runs == TRUTH_UNKNOWN || !sum_assigns(shell, text, &name, &value)) {
+        sum_hide(shell, text);
+        return;
+    }
+    Variable *variable = variable_make(shell, name);
+    if (!variable) return;
+    variable->words = (WordList){0};
+    words_add(shell->arena, &variable->words, arena_printf(shell->arena, "%lld", value));
+}
+
+// The names that a command's words are, from the first on that is no option.
+static void names_change(Shell *shell, const WordList *words, bool hide) {
+    for (int i = 1; i < words->num_words; i++) {
+        const char *name = words->words[i];
+        if (name[0] == '-' || name_length(name) != strlen(name)) continue;
+        if (hide)
+            variable_hide(shell, name);
+        else
+            variable_unset(shell, name);
+    }
+}
+
+// "local NAME", "declare -A NAME".
+static void names_declare(Shell *shell, const WordList *words) {
+    bool keyed = false;
+    for (int i = 1; i < words->num_words; i++) {
+        const char *name = words->words[i];
+        if (name[0] == '-') keyed |= strchr(name, 'A') != NULL;
+        if (name[0] == '-' || name_length(name) != strlen(name)) continue;
+        local_begin(shell, name);
+        if (shell->in_function > 0) variable_unset(shell, name);
+        if (keyed) variable_make(shell, name);
+    }
+}
+
+// "shift N" and "set -- WORDS".
+static void args_change(Shell *shell, const WordList *words, Truth runs) {
+    const bool shifts = strcmp(words->words[0], "shift") == 0;
+    if (!shifts && (words->num_words < 2 || strcmp(words->words[1], "--") != 0)) return;
+    WordList *args = ARENA_NEW(shell->arena, WordList);
+    const WordList *from = shifts ? shell->args : words;
+    long skip = shifts && words->num_words > 1 ? strtol(words->words[1], NULL, 10) : 1;
+    if (!shifts) skip = 2;
+    for (int i = 0; from && i < from->num_words; i++)
+        if (i >= skip) words_add(shell->arena, args, from->words[i]);
+    shell->args = from && runs == TRUTH_YES ? args : NULL;
+}
+
+void command_changes(Shell *shell, const WordList *words) {
+    static const char *const hiding[] = {"read", "mapfile", "readarray", "getopts", NULL};
+    static const char *const declaring[] = {"local", "declare", "typeset", NULL};
+    const Truth runs = shell_runs(shell);
+    const char *word = words->words[0];
+    if (runs == TRUTH_NO) return;
+    const bool declares = word_is(word, declaring);
+    const bool sets = element_set(shell, word); // A[1]=2 A[2]=3
+    for (int i = 1; i < words->num_words && (declares || sets); i++)
+        element_set(shell, words->words[i]);
+    if (word_is(word, hiding)) names_change(shell, words, true);
+    if (strcmp(word, "unset") == 0) names_change(shell, words, runs == TRUTH_UNKNOWN);
+    if (strcmp(word, "shift") == 0 || strcmp(word, "set") == 0) args_change(shell, words, runs);
+    if (strcmp(word, "printf") == 0 && words->num_words > 2 && strcmp(words->words[1], "-v") == 0)
+        variable_hide(shell, words->words[2]);
+    for (int i = 1; i < words->num_words && strcmp(word, "let") == 0; i++)
+        sum_changes(shell, words->words[i]);
+    if (declares) names_declare(shell, words);
+}

@@ -1,0 +1,197 @@
+// Reading scripts as a shell would: what is expected was compared with bash 5.2.
+#include "import/shell_words.h"
+
+#include <CUnit/CUnit.h>
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    const char *script, *words; // '|' between them, from the one behind the program on
+} Case;
+
+static const char *words_joined(const char *script, Arena *arena) {
+    ShellCommand command = shell_command(script, "pretrain", NULL, 0, arena);
+    const char *text = "";
+    for (int i = command.program + 1; i < command.words.num_words; i++)
+        if (command.words.words[i][0])
+            text = arena_printf(arena, "%s%s%s", text, text[0] ? "|" : "", command.words.words[i]);
+    return command.found ? text : "none";
+}
+
+static void expect_all(const Case *cases, size_t num) {
+    for (size_t i = 0; i < num; i++) {
+        Arena arena = {0};
+        const char *words = words_joined(cases[i].script, &arena);
+        CU_ASSERT_STRING_EQUAL(words, cases[i].words);
+        if (strcmp(words, cases[i].words) != 0)
+            printf("\n%s\nexpected: %s\nis:       %s\n", cases[i].script, cases[i].words, words);
+        arena_free(&arena);
+    }
+}
+
+#define EXPECT_ALL(cases) expect_all(cases, sizeof(cases) / sizeof *(cases))
+
+static void absent_values_have_others(void) {
+    static const Case cases[] = {
+        {": ${A:=4}; : \"${B=2}\"; pretrain.py $A $B", "4|2"},
+        {"A=; pretrain.py x${A:-4} ${A-5}", "x4"},
+        {"A=; if [ \"${A:-0}\" = 0 ]; then B=8; else B=2; fi; pretrain.py $B", "8"},
+        {"A=1; pretrain.py ${A:+--fp8 hybrid} ${A+--x}", "--fp8|hybrid|--x"},
+        {"A=; pretrain.py ${A:+--fp8 hybrid} ${A+--x}", "--x"},
+        {"A=2; if [ -z ${A+x} ]; then A=8; fi; pretrain.py $A ${A:?none}", "2|2"},
+        {"pretrain.py ${A:+--x} ${A:?none}", "${A:+--x}|${A:?none}"},
+        {"A=$(x); pretrain.py ${A:+--x}", "${A:+--x}"},
+    };
+    EXPECT_ALL(cases);
+}
+
+static void parts_of_texts(void) {
+    static const Case cases[] = {
+        {"M=llama-70b; pretrain.py ${M##*-} ${M#*l} ${M%-*} ${M%%a*} ${#M}",
+         "70b|lama-70b|llama|ll|9"},
+        {"P=BF16; pretrain.py --${P,,} ${P,}", "--bf16|bF16"},
+        {"P=ab; pretrain.py ${P^^} ${P^} ${P:1} ${P:0:1}", "AB|Ab|b|a"},
+        {"A='--tp 4 4'; A=\"${A/4/8}\"; pretrain.py $A ${A//[48]/x}", "--tp|8|4|${A//[48]/x}"},
+        {"V=TP_$M; M=70b; V=TP_$M; TP_70b=8; pretrain.py ${!V}", "8"},
+        {"A=$(x); pretrain.py ${A%y}", "${A%y}"},
+    };
+    EXPECT_ALL(cases);
+}
+
+static void arrays_have_elements(void) {
+    static const Case cases[] = {
+        {"A=(2 4 8); pretrain.py ${A[1]} ${#A[@]} $A ${A[@]:1}", "4|3|2|4|8"},
+        {"declare -A L=([8b]=32 [70b]=80); M=70b; pretrain.py ${L[$M]} ${L[9b]}", "80|${L[9b]}"},
+        {"declare -A L; L[8b]=32; L[70b]=80; M=70b; pretrain.py ${L[$M]}", "80"},
+        {"A=(--tp 1); A[1]=8; pretrain.py ${A[@]}", "$A"},
+        {"A=($(x) 4); pretrain.py ${A[1]}", "${A[1]}"},
+    };
+    EXPECT_ALL(cases);
+}
+
+static void functions_have_arguments(void) {
+    static const Case cases[] = {
+        {"run() { local t=$1; shift; pretrain.py $t ${1} \"${@:2}\" $#; }; run 4 2 --x",
+         "4|2|--x|2"},
+        {"run() { pretrain.py \"$@\"; }; run --tp 4 \"a b\"", "--tp|4|a b"},
+        {"run() { pretrain.py ${1:-4} $2; }; run", "4"},
+        {"run() { if [ \"$1\" = big ]; then T=8; else T=2; fi; pretrain.py $T; }; run big", "8"},
+        {"f() { g $1; }; g() { pretrain.py $1; }; f 3", "3"},
+        {"set -- --tp 4; pretrain.py $@", "--tp|4"},
+        {"pretrain.py --x $@ \"$@\" ${@:1} y", "--x|y"},
+        {"[ -f x ] && shift; pretrain.py $@ $1", "$@|$1"},
+    };
+    EXPECT_ALL(cases);
+}
+
+static void variables_have_their_place(void) {
+    static const Case cases[] = {
+        {"f() { local T=8 U; U=1; V=3; }; T=2; U=5; f; pretrain.py $T $U $V", "2|5|3"},
+        {"T=2; (cd x; T=8); pretrain.py $T", "2"},
+        {"T=2; bash -c 'T=8'; pretrain.py $T", "2"},
+        {"T=2; T=8 pretrain.py $T", "2"},
+        {"T=2; T=8 ls; pretrain.py $T", "2"},
+        {"T=2; T=8 bash -c 'pretrain.py $T'", "8"},
+        {"T=4; unset T; pretrain.py ${T:-1}", "1"},
+        {"T=2; eval T=8; pretrain.py $T", "8"},
+        {"typeset T=8; pretrain.py $T", "8"},
+    };
+    EXPECT_ALL(cases);
+}
+
+// What sets a variable to something that is not known here.
+static void changes_are_seen(void) {
+    static const Case cases[] = {
+        {"T=4; ((T *= 2)); ((P = T + 1)); ((T++)); let Q=2; pretrain.py $T $P $Q", "9|9|2"},
+        {"T=4; ((T = U)); pretrain.py $T", "$T"},
+        {"T=4; X=$((T++)); pretrain.py $T", "5"},
+        {"T=4; [ -f x ] && ((T = 8)); pretrain.py $T", "$T"},
+        {"T=1; read -r T <<<4; pretrain.py $T", "$T"},
+        {"T=1; printf -v T %d 4; pretrain.py $T", "$T"},
+        {"A=(1); mapfile -t A < <(x); pretrain.py ${A[@]}", "$A"},
+        {"T=4; [ -f x ] && unset T; pretrain.py $T", "$T"},
+        {"T=8; for T in 1 2; do :; done; pretrain.py $T", "$T"},
+    };
+    EXPECT_ALL(cases);
+}
+
+static void conditions_of_more_kinds(void) {
+    static const Case cases[] = {
+        {"A=1; B=2; if [ $A = 1 -a $B = 3 -o $A = 1 ]; then T=8; fi; pretrain.py $T", "8"},
+        {"A=1; B=2; if (( A == 1 && B == 3 )); then T=8; else T=2; fi; pretrain.py $T", "2"},
+        {"M=llama-70b; [[ $M =~ [0-9]+b ]] && T=8; [[ $M =~ ^70 ]] && T=2; pretrain.py $T", "8"},
+        {"M=llama; T=2; [[ $M == \"l*\" ]] && T=8; pretrain.py $T", "$T"},
+    };
+    EXPECT_ALL(cases);
+}
+
+static void what_only_names_the_program_is_not_it(void) {
+    static const Case cases[] = {
+        {"pretrain.py 4; pkill -f pretrain.py; echo pretrain.py 5; echo \"pretrain.py 6\"", "4"},
+        {"pretrain.py 4; python convert_pretrained.py 5", "4"},
+        {"trap 'echo pretrain.py 5' EXIT; pretrain.py 4", "4"},
+        {"T=4; bash <<E\npretrain.py $T \\$U\nE\n", "4|$U"},
+        {"T=4; sbatch <<'E'\npretrain.py $T\nE\n", "4"},
+        {"cat <<E >x\npretrain.py 5\nE\n", "none"},
+    };
+    EXPECT_ALL(cases);
+}
+
+// The run of a loop that runs at least once, where the next one would be the same.
+static void loops_run_once(void) {
+    static const Case cases[] = {
+        {"while true; do pretrain.py 4 && break; done", "4"},
+        {"for i in 1 2 3; do pretrain.py 4; done", "4"},
+        {"for T in 1 2; do pretrain.py $T; done", "$T"},
+        {"T=1; for i in 1 2; do pretrain.py $T; T=$((T * 2)); done", "none"},
+        {"for i in *.json; do pretrain.py 4; done", "none"},
+        {"while [ -f x ]; do pretrain.py 4; done", "none"},
+    };
+    EXPECT_ALL(cases);
+}
+
+static void queue_headers_are_read(void) {
+    static const Case cases[] = {
+        {"#!/bin/bash\n#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=8\n"
+         "pretrain.py ${SLURM_NNODES:-2} $SLURM_JOB_NUM_NODES $SLURM_NTASKS",
+         "4|4|32"},
+        {"#SBATCH -N 4 -n 8 # x\npretrain.py $SLURM_NNODES $SLURM_NTASKS", "4|8"},
+        {"#SBATCH --nodes=2-4\npretrain.py ${SLURM_NNODES:-2}", "2"},
+        {"cd x\n#SBATCH --nodes=4\npretrain.py ${SLURM_NNODES:-2}", "2"},
+    };
+    EXPECT_ALL(cases);
+    Arena arena = {0};
+    ShellCommand command = shell_command(cases[1].script, "pretrain", NULL, 0, &arena);
+    CU_ASSERT_EQUAL(command.num_nodes, 4);
+    arena_free(&arena);
+}
+
+static void what_is_not_followed_is_said(void) {
+    Arena arena = {0};
+    ShellCommand command =
+        shell_command("\nsource env.sh\n. more.sh\npretrain.py", "pretrain", NULL, 0, &arena);
+    CU_ASSERT_EQUAL(command.num_sourced, 2);
+    CU_ASSERT_EQUAL(command.sourced.line, 2);
+    CU_ASSERT_STRING_EQUAL(command.sourced.name, "env.sh");
+    command = shell_command("if [ $# -lt 1 ]; then\necho usage\nexit 1\nfi\npretrain.py",
+                            "pretrain", NULL, 0, &arena);
+    CU_ASSERT(!command.found);
+    CU_ASSERT_EQUAL(command.exit_line, 3);
+    arena_free(&arena);
+}
+
+CU_TestInfo shell_tests[] = {
+    {"absent_values_have_others", absent_values_have_others},
+    {"parts_of_texts", parts_of_texts},
+    {"arrays_have_elements", arrays_have_elements},
+    {"functions_have_arguments", functions_have_arguments},
+    {"variables_have_their_place", variables_have_their_place},
+    {"changes_are_seen", changes_are_seen},
+    {"conditions_of_more_kinds", conditions_of_more_kinds},
+    {"what_only_names_the_program_is_not_it", what_only_names_the_program_is_not_it},
+    {"loops_run_once", loops_run_once},
+    {"queue_headers_are_read", queue_headers_are_read},
+    {"what_is_not_followed_is_said", what_is_not_followed_is_said},
+    CU_TEST_INFO_NULL,
+};
