@@ -28,7 +28,8 @@ cat >job.json <<'END'
  "parallel": {"tp": 4, "pp": 2, "vpp": 2}}
 END
 sed 's/"model"/"disturb": [{"jitter_frac": 0.02}], "model"/' job.json >slow.json
-echo 'torchrun pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 8 --seq-length 1024 \
+# shellcheck disable=SC2016 # a variable of the file
+echo 'torchrun pretrain_gpt.py --tensor-model-parallel-size ${TP:-1} --num-layers 8 --hidden-size 1024 --num-attention-heads 8 --seq-length 1024 \
     --max-position-embeddings 1024 --micro-batch-size 1 --bf16' >train.sh
 printf '[model]\nname = "llama3"\nflavor = "8B"\n' >llama3_8b.toml
 meshwright launch job.json --for nemo -o nemo >/dev/null
