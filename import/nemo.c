@@ -16,6 +16,11 @@ static const BridgeFlag MORE_FLAGS[] = {
      FLAG_TRUE, NULL},
     {"--optimizer-cpu-offload", "optimizer", "optimizer_cpu_offload", FLAG_TRUE, NULL},
     {"--use-torch-fsdp2", "dist", "use_torch_fsdp2", FLAG_TRUE, NULL},
+    {"--hierarchical-context-parallel-sizes", "model", "hierarchical_context_parallel_sizes",
+     FLAG_SAME, NULL},
+    {"--heterogeneous-layers-config-path", "model", "heterogeneous_layers_config_path", FLAG_SAME,
+     NULL},
+    {"--rampup-batch-size", "train", "rampup_batch_size", FLAG_SAME, NULL},
     {"--moe-latent-size", "model", "moe_latent_size", FLAG_SAME, NULL},
     {"--experimental-attention-variant", "model", "experimental_attention_variant", FLAG_SAME,
      NULL},
@@ -265,13 +270,37 @@ static Status moments_read(NemoRead *read) {
     return status_ok();
 }
 
-// Experts' keys stand in every complete file; where there are none, they say nothing.
+// Sections that make another job of it.
+static Status sections_check(NemoRead *read) {
+    const cJSON *adapter = cJSON_GetObjectItemCaseSensitive(read->config, "peft");
+    if (adapter && !cJSON_IsNull(adapter))
+        return import_refuse(read->out, "peft", "adapters are not supported yet; expected null");
+    const cJSON *length = key_of(read, "model", "seq_length");
+    static const char *const keys[] = {"seq_length", "sequence_length"};
+    for (size_t i = 0; i < 2; i++) {
+        const cJSON *other = key_of(read, "dataset", keys[i]);
+        if (cJSON_IsNumber(other) && cJSON_IsNumber(length) &&
+            other->valuedouble != length->valuedouble)
+            return import_refuse(read->out, arena_printf(read->out->arena, "dataset.%s", keys[i]),
+                                 "is %g, and model.seq_length %g", other->valuedouble,
+                                 length->valuedouble);
+    }
+    if (cJSON_IsObject(key_of(read, "dataset", "packed_sequence_specs")))
+        import_note(read->out, "dataset.packed_sequence_specs: a packed sequence is priced as one "
+                               "of model.seq_length; training.sequence_lengths can say more.");
+    return status_ok();
+}
+
+// Keys of experts and of recomputation stand in every complete file; where there is neither, they
+// say nothing.
 static bool says_nothing(const NemoRead *read, const BridgeFlag *row) {
     bool layout = key_of(read, "model", "pipeline_model_parallel_layout") != NULL;
     // The layout says how many chunks there are.
     if (layout && strcmp(row->flag, "--num-virtual-stages-per-pipeline-rank") == 0) return true;
     if (!row->key) return true;
     if (strcmp(row->key, "fp8_recipe") == 0) return !key_of(read, "mixed_precision", "fp8");
+    if (strncmp(row->key, "recompute_", 10) == 0)
+        return !key_of(read, "model", "recompute_granularity");
     return strncmp(row->key, "moe_", 4) == 0 && !key_of(read, "model", "num_moe_experts");
 }
 
@@ -303,6 +332,7 @@ Status import_nemo(const char *text, const ImportOptions *options, Imported *out
         return import_refuse(out, "model",
                              "missing; expected keys of Megatron Bridge's ConfigContainer");
     out->spell = flag_spelled;
+    TRY(sections_check(&read));
     TRY(flags_read(&read));
     ImportOptions own = *options;
     const cJSON *vocab = key_of(&read, "model", "vocab_size");

@@ -216,7 +216,7 @@ said '--pipeline-model-parallel-size: "two" is not a whole number from 1 to 2000
     --pipeline-model-parallel-size two
 said '--tensor-model-parallel-size: tp 16 x pp 1 x cp 1 does not divide the 8 GPUs of --cluster' \
     --tensor-model-parallel-size 16
-said '--optimizer-cpu-offload: an optimizer in host memory are not supported yet' --optimizer-cpu-offload
+said '--optimizer-cpu-offload: an optimizer in host memory: not supported yet' --optimizer-cpu-offload
 said "--vocab-size: missing, and the file does not say how many tokens HuggingFaceTokenizer has; give \
 --vocab-size N" --tokenizer-type HuggingFaceTokenizer
 said '--pipeline-model-parallel-layout: "Ettx|L" is not a layout of E, t, m, L and |' \

@@ -190,6 +190,24 @@ refuses 'bad.yaml: model.softmax_type: attention sinks are read of a config.json
     import --from nemo bad.yaml --cluster dgx-h100:1
 sed 's/^    - 3/    - 9/' run_config.yaml >bad.yaml
 refuses 'bad.yaml: model.attention_backend: is no value of this key' import --from nemo bad.yaml --cluster dgx-h100:1
+# Another job, and keys that say nothing.
+printf 'peft: {_target_: megatron.bridge.peft.lora.LoRA, dim: 32}\n' | cat run_config.yaml - >bad.yaml
+refuses 'bad.yaml: peft: adapters: not supported yet; expected null' import --from nemo bad.yaml --cluster dgx-h100:1
+printf 'dataset: {sequence_length: 8192}\n' | cat run_config.yaml - >bad.yaml
+refuses 'bad.yaml: dataset.sequence_length: is 8192, and model.seq_length 4096' \
+    import --from nemo bad.yaml --cluster dgx-h100:1
+sed 's/^  num_layers: 16/&\n  hierarchical_context_parallel_sizes: [2, 4]/' run_config.yaml >bad.yaml
+refuses 'bad.yaml: model.hierarchical_context_parallel_sizes: hierarchical context parallelism: not supported yet' \
+    import --from nemo bad.yaml --cluster dgx-h100:1
+run_config recompute None 's/^  num_layers: 16/&\n  recompute_modules: [core_attn]/'
+if grep 'does not know what they change' stderr; then fail "recompute_modules says nothing alone"; fi
+run_config seq_len 4096 's/global_batch_size: 64/&, rampup_batch_size: [32, 32, 1000]/'
+grep -q 'train.rampup_batch_size: the whole batch of 64 is priced' stderr || fail "$(cat stderr)"
+printf 'peft: null\ndataset: {seq_length: 4096, packed_sequence_specs: {packed_sequence_size: 4096}}\n' |
+    cat run_config.yaml - >packed.yaml
+answers 0 import --from nemo packed.yaml --cluster dgx-h100:1
+grep -q 'packed_sequence_specs: a packed sequence is priced as one' stderr || fail "$(cat stderr)"
+
 refuses 'own.yaml: --set TP: is for scripts (megatron, deepspeed)' \
     import --from nemo own.yaml --cluster dgx-h100:1 --set TP=2
 
@@ -209,7 +227,7 @@ changed 'model.activation_func: is not priced; expected silu in a gated MLP, gel
 changed 'model.tensor_model_parallel_size: tp 16 x pp 2 x cp 1 does not divide the 8 GPUs of --cluster' \
     's/tensor_model_parallel_size: 2/tensor_model_parallel_size: 16/'
 changed 'model.pipeline_model_parallel_layout: is no value of this key' 's/, loss\]/, lost]/'
-changed 'model.cpu_offloading: activations in host memory are not supported yet' 's/deterministic_mode/cpu_offloading/'
+changed 'model.cpu_offloading: activations in host memory: not supported yet' 's/deterministic_mode/cpu_offloading/'
 changed 'model: missing; expected keys of Megatron Bridge'"'"'s ConfigContainer' 's/^model:/models:/'
 changed 'line 4, column 15: an alias (*NAME) is not supported' 's/num_layers: 8/num_layers: *a/'
 changed 'line 5, column 3: a key that stands there twice' 's/  hidden_size: 1024/  num_layers: 9/'
