@@ -25,8 +25,7 @@ static Status refuse_unpriced(FlagArgs *args) {
     };
     for (size_t i = 0; i < sizeof FLAGS / sizeof *FLAGS; i++)
         if (args_has(args, FLAGS[i].flag))
-            return import_refuse(args->out, FLAGS[i].flag, "%s: not supported yet",
-                                 FLAGS[i].what);
+            return import_refuse(args->out, FLAGS[i].flag, "%s: not supported yet", FLAGS[i].what);
     return status_ok();
 }
 

@@ -24,9 +24,11 @@ const char *const OBJECTIVE_NAMES[NUM_OBJECTIVES + 1] = {"throughput", "cost", "
 
 enum {
     DEFAULT_TOP = 5,
-    TIES_FACTOR = 4,   // of the least memory there are many that only take longer: K among 4 K
-    ROUND_SPLITS = 16, // the limit is the same for all splits of a round: results do not depend on
-                       // which thread walks which
+    TIES_FACTOR = 4, // of the least memory there are many that only take longer: K among 4 K
+    // The limit is the same for all splits of a round: results do not depend on which thread walks
+    // which. Until something is priced there is none.
+    FIRST_ROUND_SPLITS = 16,
+    ROUND_SPLITS = 64,
 };
 
 typedef struct {
@@ -212,11 +214,15 @@ static bool first_layers_by_time(const PlannerOptions *options) {
     return !options->exhaustive && !options->robust && options->objective != OBJECTIVE_MEMORY;
 }
 
-static Status harvest_round(Search *s, int first) {
+// Walks the splits from *next on, and sets it behind them.
+static Status harvest_round(Search *s, int *next) {
+    const int first = *next;
     Harvest harvests[ROUND_SPLITS] = {0};
     Round round = {.splits = s->split_order + first, .harvests = harvests};
+    const int most = first == 0 ? FIRST_ROUND_SPLITS : ROUND_SPLITS;
     round.num_splits = s->space.num_splits - first;
-    if (round.num_splits > ROUND_SPLITS) round.num_splits = ROUND_SPLITS;
+    if (round.num_splits > most) round.num_splits = most;
+    *next += round.num_splits;
     round.task = (HarvestTask){.space = &s->space,
                                .goal = HARVEST_BOUND,
                                .objective = s->options->objective,
@@ -237,14 +243,14 @@ static Status harvest_round(Search *s, int first) {
 }
 
 static Status harvest_all(Search *s) {
-    for (int first = 0; first < s->space.num_splits; first += ROUND_SPLITS) {
+    for (int first = 0; first < s->space.num_splits;) {
         if (deadline_is_over(&s->deadline)) {
             stop_early(s, split_value(s, s->split_order[first]));
             break;
         }
         progress_call(s, "configurations", s->stats.considered, 0,
                       fmin(s->open_value, split_value(s, s->split_order[first])));
-        TRY(harvest_round(s, first));
+        TRY(harvest_round(s, &first));
     }
     return status_ok();
 }
