@@ -1,6 +1,7 @@
 #include "runtime/checkpoint.h"
 
 #include "base/json.h"
+#include "runtime/checkpoint_head.h"
 #include "runtime/global_file.h"
 
 #include <errno.h>
@@ -72,22 +73,14 @@ static Status agree(const Rank *rank, Status own, const char *what) {
     return status_error(STATUS_MACHINE, "%s: another process failed", what);
 }
 
-static Status head_write(const Rank *rank, const char *folder, int64_t step, int64_t elements) {
-    const Model *m = &rank->scenario->model;
+static Status head_write(const Rank *rank, const char *folder, const CheckpointHead *head) {
     char path[PATH_SIZE], checksum[CHECKSUM_SIZE];
-    cJSON *tree = cJSON_CreateObject();
-    cJSON_AddStringToObject(tree, "model", m->name);
-    json_add_number(tree, "elements", (double)elements);
-    json_add_number(tree, "num_layers", m->num_layers);
-    json_add_number(tree, "hidden_size", m->hidden_size);
-    json_add_number(tree, "num_attention_heads", m->num_heads);
-    json_add_number(tree, "num_key_value_heads", m->num_kv_heads);
-    json_add_number(tree, "step", (double)step);
+    cJSON *tree = checkpoint_head_tree(rank->scenario, head);
     cJSON *checksums = cJSON_AddArrayToObject(tree, "checksums");
     Status status = status_ok();
     for (int i = 0; i < num_files(rank) && status.code == STATUS_OK; i++) {
         path_of(path, folder, ".new", FILES[i].name);
-        status = checksum_make(path, elements, checksum);
+        status = checksum_make(path, head->elements, checksum);
         cJSON_AddItemToArray(checksums, cJSON_CreateString(checksum));
     }
     path_of(path, folder, ".new", "checkpoint.json");
@@ -186,9 +179,11 @@ Status checkpoint_check(const char *folder) {
     return status_error(STATUS_INVALID, "%s: %s", folder, strerror(errno));
 }
 
-Status checkpoint_save(const Rank *rank, const char *folder, int64_t step) {
+Status checkpoint_save(const Rank *rank, const char *folder, uint64_t seed, int64_t step) {
     const bool first = rank->world->rank == 0;
-    const int64_t elements = model_parameter_elements(rank->scenario, rank->plan);
+    const CheckpointHead head = {.elements = model_parameter_elements(rank->scenario, rank->plan),
+                                 .step = step,
+                                 .seed = seed};
     TRY(agree(rank, first ? folder_make(folder) : status_ok(), folder));
     Status status = status_ok();
     for (int i = 0; i < num_files(rank) && status.code == STATUS_OK; i++) {
@@ -198,7 +193,7 @@ Status checkpoint_save(const Rank *rank, const char *folder, int64_t step) {
     }
     status = agree(rank, status, folder);
     if (status.code == STATUS_OK && first) {
-        status = head_write(rank, folder, step, elements);
+        status = head_write(rank, folder, &head);
         if (status.code == STATUS_OK) status = folder_swap(folder);
     }
     if (status.code != STATUS_OK && first) folder_remove(folder, ".new");
@@ -206,28 +201,6 @@ Status checkpoint_save(const Rank *rank, const char *folder, int64_t step) {
 }
 
 // --- Loading
-
-typedef struct {
-    const char *model;
-    int64_t elements, step;
-    int num_layers, hidden_size, num_attention_heads, num_key_value_heads;
-} Head;
-
-static Status head_check(const Rank *rank, const JsonNode *root, const Head *head) {
-    const Model *m = &rank->scenario->model;
-    const int64_t elements = model_parameter_elements(rank->scenario, rank->plan);
-    if (head->elements == elements && head->num_layers == m->num_layers &&
-        head->hidden_size == m->hidden_size && head->num_attention_heads == m->num_heads &&
-        head->num_key_value_heads == m->num_kv_heads)
-        return status_ok();
-    return json_error(
-        root,
-        "a checkpoint of %s with %lld parameters and %d heads of queries, %d of keys; "
-        "the plan's %s has %lld, %d and %d, in %d layers of %d",
-        head->model, (long long)head->elements, head->num_attention_heads,
-        head->num_key_value_heads, m->name, (long long)elements, m->num_heads, m->num_kv_heads,
-        m->num_layers, m->hidden_size);
-}
 
 static Status checksums_check(const Rank *rank, const char *folder, const JsonNode *root,
                               int64_t elements, Arena *arena) {
@@ -251,57 +224,15 @@ static Status checksums_check(const Rank *rank, const char *folder, const JsonNo
     return status_ok();
 }
 
-Status checkpoint_load(const Rank *rank, const char *folder, Arena *arena, int64_t *step) {
-    static const JsonField FIELDS[] = {
-        {.key = "model",
-         .kind = JSON_FIELD_STRING,
-         .offset = offsetof(Head, model),
-         .required = true},
-        {.key = "elements",
-         .kind = JSON_FIELD_INT64,
-         .offset = offsetof(Head, elements),
-         .min = 1,
-         .max = 1e15,
-         .required = true},
-        {.key = "num_layers",
-         .kind = JSON_FIELD_INT,
-         .offset = offsetof(Head, num_layers),
-         .min = 0,
-         .max = 1e6,
-         .required = true},
-        {.key = "hidden_size",
-         .kind = JSON_FIELD_INT,
-         .offset = offsetof(Head, hidden_size),
-         .min = 1,
-         .max = 1e9,
-         .required = true},
-        {.key = "num_attention_heads",
-         .kind = JSON_FIELD_INT,
-         .offset = offsetof(Head, num_attention_heads),
-         .min = 1,
-         .max = 1e6,
-         .required = true},
-        {.key = "num_key_value_heads",
-         .kind = JSON_FIELD_INT,
-         .offset = offsetof(Head, num_key_value_heads),
-         .min = 1,
-         .max = 1e6,
-         .required = true},
-        {.key = "step",
-         .kind = JSON_FIELD_INT64,
-         .offset = offsetof(Head, step),
-         .min = 0,
-         .max = 1e15,
-         .required = true},
-        {.key = "checksums", .kind = JSON_FIELD_OTHER},
-    };
+Status checkpoint_load(const Rank *rank, const char *folder, uint64_t seed, Arena *arena,
+                       int64_t *step) {
     char path[PATH_SIZE];
-    Head head = {0};
     JsonNode root;
+    CheckpointHead head = {.elements = model_parameter_elements(rank->scenario, rank->plan),
+                           .seed = seed};
     path_of(path, folder, "", "checkpoint.json");
     TRY(json_load(arena_strdup(arena, path), arena, &root));
-    TRY(json_read_object(&root, FIELDS, sizeof FIELDS / sizeof *FIELDS, arena, &head));
-    TRY(head_check(rank, &root, &head));
+    TRY(checkpoint_head_read(rank->scenario, &root, arena, &head));
     TRY(checksums_check(rank, folder, &root, head.elements, arena));
     for (int i = 0; i < num_files(rank); i++) {
         path_of(path, folder, "", FILES[i].name);

@@ -1,8 +1,8 @@
 // runtime/checkpoint.h - a training to be gone on with, by any plan of the same model.
 //
 // A folder: masters.f64, moment.f64 and (of AdamW) variance.f64 as runtime/global_file.h has them,
-// and checkpoint.json: step, model, checksums. It is written aside, as FOLDER.new, and takes its
-// place when it is whole; until then the one before stays.
+// and checkpoint.json (runtime/checkpoint_head.h): step, seed, model, checksums. It is written
+// aside, as FOLDER.new, and takes its place when it is whole; until then the one before stays.
 #pragma once
 
 #include "runtime/rank.h"
@@ -11,8 +11,10 @@
 Status checkpoint_check(const char *folder);
 
 // All processes save at the same time; they fail together.
-Status checkpoint_save(const Rank *rank, const char *folder, int64_t step);
+//   seed  of first weights and data
+Status checkpoint_save(const Rank *rank, const char *folder, uint64_t seed, int64_t step);
 
-// Refuses a checkpoint of another model or optimizer, and one that is truncated or damaged.
+// Refuses a checkpoint of another model, optimizer or seed, and one that is truncated or damaged.
 //   step  that it was saved behind
-Status checkpoint_load(const Rank *rank, const char *folder, Arena *arena, int64_t *step);
+Status checkpoint_load(const Rank *rank, const char *folder, uint64_t seed, Arena *arena,
+                       int64_t *step);

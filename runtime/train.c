@@ -62,7 +62,7 @@ static Status step_run(Trainer *t) {
     if (!o->save) return status_ok();
     const bool due = o->save_every > 0 && t->step % o->save_every == 0;
     if (!due && t->step != t->last_step) return status_ok();
-    return checkpoint_save(&run->rank, o->save, t->step);
+    return checkpoint_save(&run->rank, o->save, o->seed, t->step);
 }
 
 static Status trainer_begin(Trainer *t, const TrainOptions *options, World *world) {
@@ -70,7 +70,7 @@ static Status trainer_begin(Trainer *t, const TrainOptions *options, World *worl
     TRY(run_prepare(options, world, &t->run));
     int64_t before = 0;
     if (options->resume)
-        TRY(checkpoint_load(&t->run.rank, options->resume, &t->run.arena, &before));
+        TRY(checkpoint_load(&t->run.rank, options->resume, options->seed, &t->run.arena, &before));
     t->step = before + 1;
     t->last_step = before + options->num_steps;
     if (options->dump) TRY(dump_list(&t->run.rank, options->dump));

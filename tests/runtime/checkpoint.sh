@@ -42,9 +42,11 @@ values() {
 
 refused() {
     code=0
-    "$run" plan.json --steps 1 --resume saved >out 2>err || code=$?
-    [ "$code" -eq 2 ] || fail "$1: exit $code, expected 2"
-    grep -q "$1" err || fail "expected \"$1\", got: $(cat err)"
+    sentence=$1
+    shift
+    "$run" plan.json --steps 1 --resume saved "$@" >out 2>err || code=$?
+    [ "$code" -eq 2 ] || fail "$sentence: exit $code, expected 2"
+    grep -q "$sentence" err || fail "expected \"$sentence\", got: $(cat err)"
 }
 
 plan '"micro_batch": 1' 1
@@ -104,7 +106,17 @@ refused 'moment.f64: its checksum is .* the checkpoint is damaged'
 dd if=/dev/null of=saved/moment.f64 bs=1 seek=800 2>/dev/null
 refused 'moment.f64: 800 bytes, expected .* truncated'
 plan '"micro_batch": 1' 1 64
-refused 'a checkpoint of small with'
+refused 'architecture.hidden_size: 32; a checkpoint of small, the plan.s small has 64'
+# As many weights, which compute something else.
+kind='"model_type": "llama", "rope_theta": 500000'
+plan '"micro_batch": 1' 1
+refused 'architecture.rope_theta: 10000; a checkpoint of small, the plan.s small has 500000'
+kind='"model_type": "llama", "hidden_act": "gelu"'
+plan '"micro_batch": 1' 1
+refused 'architecture.activation: .*; a checkpoint of small'
+kind='"model_type": "llama"'
+plan '"micro_batch": 1' 1
+refused 'seed: 1; this run has 7, and would read other data' --seed 7
 plan '"micro_batch": 1' 1
 code=0
 "$run" plan.json --steps 9 --learning-rate 1e300 >out 2>err || code=$?

@@ -1,0 +1,145 @@
+#include "runtime/checkpoint_head.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// What decides which function the weights compute, and which weight is where. Numbers are written
+// as texts, so that they are compared to the last bit.
+static void number_add(cJSON *tree, const char *key, double value) {
+    char text[32];
+    snprintf(text, sizeof text, "%.17g", value);
+    cJSON_AddStringToObject(tree, key, text);
+}
+
+static void experts_add(cJSON *tree, const Model *m) {
+    number_add(tree, "num_experts", m->num_experts);
+    if (m->num_experts == 0) return;
+    number_add(tree, "num_experts_per_tok", m->num_experts_per_tok);
+    number_add(tree, "moe_intermediate_size", m->moe_intermediate_size);
+    number_add(tree, "shared_expert_intermediate_size", m->shared_intermediate_size);
+    number_add(tree, "norm_topk_prob", m->norm_topk_prob);
+}
+
+static void functions_add(cJSON *tree, const Model *m) {
+    const ModelFunctions *f = &m->functions;
+    const bool rope = m->position == POSITION_ROPE;
+    number_add(tree, "activation", f->activation);
+    number_add(tree, "norm_epsilon", f->norm_epsilon);
+    if (!rope) return;
+    number_add(tree, "rope_theta", f->rope_theta);
+    cJSON_AddStringToObject(tree, "rope_scaling", f->rope_name ? f->rope_name : "none");
+    if (f->rope == ROPE_PLAIN) return;
+    number_add(tree, "rope_factor", f->rope_factor);
+    if (f->rope != ROPE_LLAMA3) return;
+    number_add(tree, "low_freq_factor", f->low_freq_factor);
+    number_add(tree, "high_freq_factor", f->high_freq_factor);
+    number_add(tree, "original_max_position_embeddings", f->original_positions);
+}
+
+// Which layers have experts and windows, as one text: "moe", "4096", "moe 4096", "" ...
+static void layers_add(cJSON *tree, const Model *m) {
+    cJSON *list = cJSON_AddArrayToObject(tree, "layers");
+    for (int i = 0; i < m->num_layers; i++) {
+        const LayerKind *kind = &m->kinds[m->layer_kind[i]];
+        char text[32];
+        snprintf(text, sizeof text, "%s%d", kind->moe ? "moe " : "", kind->window);
+        cJSON_AddItemToArray(list, cJSON_CreateString(text));
+    }
+}
+
+static cJSON *architecture_make(const Model *m) {
+    cJSON *tree = cJSON_CreateObject();
+    number_add(tree, "num_hidden_layers", m->num_layers);
+    number_add(tree, "hidden_size", m->hidden_size);
+    number_add(tree, "vocab_size", m->vocab_size);
+    number_add(tree, "num_attention_heads", m->num_heads);
+    number_add(tree, "num_key_value_heads", m->num_kv_heads);
+    number_add(tree, "head_dim", m->head_dim);
+    number_add(tree, "intermediate_size", m->intermediate_size);
+    number_add(tree, "position", m->position);
+    number_add(tree, "max_position_embeddings", m->max_position_embeddings);
+    number_add(tree, "tie_word_embeddings", m->tie_word_embeddings);
+    number_add(tree, "gated_mlp", m->gated_mlp);
+    number_add(tree, "norm", m->norm);
+    number_add(tree, "qk_norm", m->qk_norm);
+    number_add(tree, "qkv_bias", m->qkv_bias);
+    number_add(tree, "out_bias", m->attention_out_bias);
+    number_add(tree, "mlp_bias", m->mlp_bias);
+    experts_add(tree, m);
+    functions_add(tree, m);
+    layers_add(tree, m);
+    return tree;
+}
+
+cJSON *checkpoint_head_tree(const Scenario *scenario, const CheckpointHead *head) {
+    char seed[24];
+    cJSON *tree = cJSON_CreateObject();
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)head->seed);
+    cJSON_AddStringToObject(tree, "model", scenario->model.name);
+    json_add_number(tree, "elements", (double)head->elements);
+    json_add_number(tree, "step", (double)head->step);
+    cJSON_AddStringToObject(tree, "seed", seed);
+    cJSON_AddItemToObject(tree, "architecture", architecture_make(&scenario->model));
+    return tree;
+}
+
+// What the file holds of the run's own; a text for what is no text.
+static const char *value_text(const cJSON *item, Arena *arena) {
+    if (!item) return "not there";
+    if (cJSON_IsString(item)) return item->valuestring;
+    char *text = cJSON_PrintUnformatted(item);
+    const char *copy = arena_strdup(arena, text ? text : "something else");
+    cJSON_free(text);
+    return copy;
+}
+
+static Status architecture_check(const Scenario *scenario, const char *name, const JsonNode *node,
+                                 Arena *arena) {
+    Status status = status_ok();
+    cJSON *own = architecture_make(&scenario->model), *item;
+    cJSON_ArrayForEach(item, own) {
+        const cJSON *saved = cJSON_GetObjectItemCaseSensitive(node->item, item->string);
+        if (status.code != STATUS_OK || cJSON_Compare(saved, item, true)) continue;
+        const JsonNode at = json_get(node, item->string);
+        status = json_error(&at, "%.60s; a checkpoint of %s, the plan's %s has %.60s",
+                            value_text(saved, arena), name, scenario->model.name,
+                            value_text(item, arena));
+    }
+    cJSON_Delete(own);
+    return status;
+}
+
+typedef struct {
+    const char *model, *seed;
+    int64_t elements, step;
+} Fields;
+
+Status checkpoint_head_read(const Scenario *scenario, const JsonNode *root, Arena *arena,
+                            CheckpointHead *head) {
+#define FIELD(key, kind, min, max)                                                                 \
+    { #key, kind, offsetof(Fields, key), min, max, NULL, true }
+    static const JsonField FIELDS[] = {
+        FIELD(model, JSON_FIELD_STRING, 0, 0),
+        FIELD(seed, JSON_FIELD_STRING, 0, 0),
+        FIELD(elements, JSON_FIELD_INT64, 1, 1e15),
+        FIELD(step, JSON_FIELD_INT64, 0, 1e15),
+        {"architecture", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
+        {"checksums", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
+    };
+#undef FIELD
+    Fields fields = {0};
+    TRY(json_read_object(root, FIELDS, sizeof FIELDS / sizeof *FIELDS, arena, &fields));
+    const JsonNode architecture = json_get(root, "architecture"), seed = json_get(root, "seed");
+    TRY(json_expect_object(&architecture));
+    TRY(architecture_check(scenario, fields.model, &architecture, arena));
+    if (fields.elements != head->elements)
+        return json_error(root, "a checkpoint of %s with %lld parameters; the plan's %s has %lld",
+                          fields.model, (long long)fields.elements, scenario->model.name,
+                          (long long)head->elements);
+    if (strtoull(fields.seed, NULL, 10) != head->seed)
+        return json_error(&seed, "%s; this run has %llu, and would read other data", fields.seed,
+                          (unsigned long long)head->seed);
+    head->step = fields.step;
+    return status_ok();
+}
