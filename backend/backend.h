@@ -23,8 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Changes with every change of this header or of comm.h.
-#define BACKEND_ABI 3
+// Changes with every change of this header, of comm.h or of cuda/cuda_plugin.h.
+#define BACKEND_ABI 4
 
 typedef enum { DTYPE_BF16, DTYPE_FP32, DTYPE_FP64, DTYPE_INT32, NUM_DTYPES } Dtype;
 

@@ -37,6 +37,10 @@ static const CudaPlugin *plugin_of(const Backend *backend) {
     return (const CudaPlugin *)backend->table;
 }
 
+void *cuda_stream_handle(const Backend *backend, const BackendStream *stream) {
+    return plugin_of(backend)->stream_handle(stream);
+}
+
 Status cuda_comm_id(Backend *backend, unsigned char id[CUDA_COMM_ID_BYTES]) {
     return plugin_of(backend)->comm_id(id);
 }

@@ -8,6 +8,9 @@
 // STATUS_MACHINE names what is missing (library, driver, GPU). act: DTYPE_BF16 or DTYPE_FP32.
 Status cuda_backend_open(int device, Dtype act, Backend **out);
 
+// The CUstream behind a stream of such a backend, for whoever times what is queued there.
+void *cuda_stream_handle(const Backend *backend, const BackendStream *stream);
+
 enum { CUDA_COMM_ID_BYTES = 128 }; // of an ncclUniqueId
 
 // One process makes the id, all get it (by MPI), all call create at the same time.

@@ -109,6 +109,10 @@ static Status device_make(CudaBackend *cuda) {
 
 static Status device_open(int device, Dtype act, Backend **out);
 
+static void *stream_handle(const BackendStream *stream) {
+    return stream->handle;
+}
+
 // --- The table
 
 static const CudaPlugin PLUGIN = {
@@ -161,6 +165,7 @@ static const CudaPlugin PLUGIN = {
             .copy_rows = cuda_copy_rows,
         },
     .open = device_open,
+    .stream_handle = stream_handle,
     .comm_id = cuda_nccl_id,
     .comm_create = cuda_nccl_create,
 };
