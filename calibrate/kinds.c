@@ -67,18 +67,19 @@ Status kind_fit_file(const Kind *kind, const char *path, const Gpu *gpu, Arena *
                      int *num_rows, KindFit *out) {
     KernelTable table;
     double *latency_s;
+    *out = (KindFit){0};
     TRY(kernel_table_load(path, arena, &table));
     TRY(columns_check(kind, &table));
     TRY(kernel_table_latency_s(&table, arena, &latency_s));
     int num_shapes = kernel_table_num_shapes(&table, kind->columns);
-    if (num_shapes < kind->min_shapes)
+    out->too_few = num_shapes < kind->min_shapes;
+    if (out->too_few)
         return status_at(STATUS_INVALID, table.file, "",
                          "%d rows of %d different shapes are too few to fit %s; expected at least "
                          "%d shapes",
                          table.num_rows, num_shapes, kind->name, kind->min_shapes);
     TRY(kernel_table_check_repeats(&table, kind->columns, latency_s));
     *num_rows = table.num_rows;
-    *out = (KindFit){0};
     TRY(kind->fit(&table, latency_s, gpu, arena, out));
     Status status = kernel_table_check_fit(&table, latency_s, out->fitted_s);
     if (status.code != STATUS_OK) cJSON_Delete(out->section);

@@ -19,6 +19,7 @@ typedef struct {
     FitScore left_out;      // predictions of rows whose group was left out of the fit
     FitScore all;           // of all rows with the final fit
     const double *fitted_s; // [num_rows], predictions of all rows with the final fit
+    bool too_few;           // refused because of min_shapes alone
 } KindFit;
 
 typedef struct {

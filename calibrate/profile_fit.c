@@ -63,7 +63,23 @@ static void section_keep(const JsonNode *root, const char *name, Arena *arena,
     profile->kept = profile->kept ? arena_printf(arena, "%s, %s", profile->kept, name) : name;
 }
 
-// Whether a kind is not fitted.
+// Fits entry, the next of the profile, to its file. A table that is too short is left out where
+// others are fitted as well.
+static Status entry_fit(ProfileKind *entry, const Gpu *gpu, const Kind *only, Arena *arena,
+                        ProfileFit *profile) {
+    Status status =
+        kind_fit_file(entry->kind, entry->path, gpu, arena, &entry->num_rows, &entry->fit);
+    if (!only && entry->fit.too_few) {
+        profile->few[profile->num_few++] = arena_strdup(arena, status.text);
+        return status_ok();
+    }
+    TRY(status);
+    cJSON_AddItemToObject(profile->tree, entry->kind->name, entry->fit.section);
+    profile->num_kinds++;
+    return status;
+}
+
+// Whether a kind is not fitted, as far as files tell.
 static bool any_absent(const char *folder, const Kind *only, Arena *arena) {
     for (int i = 0; i < NUM_KINDS; i++)
         if (!table_path(folder, KINDS[i].name, arena)) return true;
@@ -109,26 +125,23 @@ Status profile_fit(const char *folder, const Gpu *gpu, const Kind *only, const c
     JsonNode root = {0};
     if (base && !any_absent(folder, only, arena)) base = NULL;
     if (base) TRY(base_load(base, gpu, arena, &root));
-    ProfileFit profile = {.kinds = ARENA_ARRAY(arena, NUM_KINDS, ProfileKind)};
+    ProfileFit profile = {.kinds = ARENA_ARRAY(arena, NUM_KINDS, ProfileKind),
+                          .few = ARENA_ARRAY(arena, NUM_KINDS, const char *)};
     profile.tree = profile_tree(gpu);
     Status status = status_ok();
     for (int i = 0; i < NUM_KINDS && status.code == STATUS_OK; i++) {
-        ProfileKind *entry = &profile.kinds[profile.num_kinds];
+        int num_before = profile.num_kinds;
+        ProfileKind *entry = &profile.kinds[num_before];
         bool wanted = !only || only == &KINDS[i];
         *entry = (ProfileKind){.kind = &KINDS[i]};
         if (wanted) entry->path = table_path(folder, KINDS[i].name, arena);
-        if (entry->path) {
-            status =
-                kind_fit_file(entry->kind, entry->path, gpu, arena, &entry->num_rows, &entry->fit);
-            if (status.code != STATUS_OK) break;
-            cJSON_AddItemToObject(profile.tree, entry->kind->name, entry->fit.section);
-            profile.num_kinds++;
-        } else if (base) {
+        if (entry->path) status = entry_fit(entry, gpu, only, arena, &profile);
+        if (base && profile.num_kinds == num_before)
             section_keep(&root, KINDS[i].name, arena, &profile);
-        }
     }
     if (status.code == STATUS_OK && profile.num_kinds == 0)
-        status = folder_refuse(folder, only, arena);
+        status = profile.num_few > 0 ? status_error(STATUS_INVALID, "%s", profile.few[0])
+                                     : folder_refuse(folder, only, arena);
     if (status.code == STATUS_OK) status = tree_normalise(gpu, arena, &profile.tree);
     if (status.code == STATUS_OK)
         *out = profile;

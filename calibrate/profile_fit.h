@@ -14,11 +14,14 @@ typedef struct {
     cJSON *tree; // the document of config/kernels.h; owned by the caller
     int num_kinds;
     ProfileKind *kinds; // [num_kinds], in the order of KINDS
-    const char *kept;   // kinds whose sections are those of base: "moe, nccl"; NULL for none
+    int num_few;
+    const char **few; // [num_few], what is said of tables that were left out: too few shapes
+    const char *kept; // kinds whose sections are those of base: "moe, nccl"; NULL for none
 } ProfileFit;
 
 // folder holds KIND.csv or KIND.csv.gz; only is one kind, or NULL for all that are there. Sections
 // of base (a profile's file; NULL for none) of kinds that are not fitted are kept; it is not read
-// where all are fitted.
+// where all are fitted. With only NULL, tables of too few shapes (of `profile --quick`) are left
+// out as long as another is fitted.
 Status profile_fit(const char *folder, const Gpu *gpu, const Kind *only, const char *base,
                    Arena *arena, ProfileFit *out);

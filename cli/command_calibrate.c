@@ -197,6 +197,7 @@ static Status kernels_answer(const CalibrateOptions *options, Arena *arena) {
     Status status = options->output ? json_save(fit.tree, options->output) : status_ok();
     cJSON_Delete(fit.tree);
     TRY(status);
+    for (int i = 0; i < fit.num_few; i++) fprintf(stderr, "left out: %s\n", fit.few[i]);
     if (fit.kept && !only)
         fprintf(stderr, "kept: %s from %s; no tables for them\n", fit.kept, options->output);
     if (options->common.json) return fit_print_json(&fit, &gpu);

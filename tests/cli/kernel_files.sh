@@ -223,6 +223,17 @@ answers 0 calibrate --kernels measured --gpu h100-sxm-80g -o both.json
 [ ! -s stderr ] || fail "$(cat stderr)"
 cmp kept.json both.json
 
+# A table that is too short is left out beside another, and what was fitted to it before is kept;
+# alone it is refused.
+table nccl | head -n 10 >measured/nccl.csv
+answers 0 calibrate --kernels measured --gpu h100-sxm-80g -o both.json
+few='measured/nccl.csv: 9 rows of 9 different shapes are too few to fit nccl; expected at least 20 shapes'
+[ "$(cat stderr)" = "left out: $few
+kept: nccl from both.json; no tables for them" ] || fail "$(cat stderr)"
+cmp kept.json both.json
+rm measured/gemm.csv
+refuses "$few" calibrate --kernels measured --gpu h100-sxm-80g
+
 # Rows without a price are counted, and the first is explained.
 printf 'gemm_dtype,m,n,k\nbfloat16,1,2,3\nbf16,1,2,3\nnvfp4,1,2,3\n' >shapes.csv
 answers 0 kernel --gpu h100-sxm-80g --kind gemm shapes.csv
