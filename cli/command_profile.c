@@ -36,10 +36,11 @@ static const struct argp_option OPTIONS[] = {
     {"output", 'o', "DIR", 0,
      "write KIND.csv and device.json there; rows that are there already are kept", 0},
     {"quick", KEY_QUICK, NULL, 0,
-     "fewer shapes: 15 seconds instead of 90; with --device cpu 30 instead of 200", 0},
+     "fewer shapes: about half a minute instead of five; with --device cpu 30 instead of 200", 0},
     {"kind", KEY_KIND, "KIND,..", 0,
-     "only these: launch, gemm, gemm_backward, gemm_other, memory_bound, sustained; with --device "
-     "cpu launch, gemm_other, gemm_backward, attention, memory_bound, comm, sharing",
+     "only these: launch, gemm, gemm_backward, gemm_other, attention (context_attention and "
+     "attention_backward), memory_bound, comm (nccl and send_recv), contention, sustained; with "
+     "--device cpu launch, gemm_other, gemm_backward, attention, memory_bound, comm, sharing",
      0},
     {"timer", KEY_TIMER, "NAME", 0,
      "cupti (default): the kernels alone; events: back to back, with the gaps between them", 0},
@@ -83,38 +84,60 @@ static const struct argp ARGP = {
     .options = OPTIONS,
     .parser = parse,
     .doc =
-        "Measures the GPU of this machine: matrix products, operators that memory bounds, "
-        "launches, "
-        "and what clocks and power settle at under load. Each kind is a table DIR/KIND.csv that "
-        "grows "
-        "row by row; a run that was stopped goes on where it was. meshwright calibrate reads "
-        "gemm.csv. Nothing on the device is set. With --device cpu: products, attention and the "
-        "other operators on each core of this computer with all of them busy, and what processes "
-        "send each other; fitted to that, DIR/cluster.json is a cluster for scenarios.\v"
+        "Measures the GPU of this machine: matrix products, attention, operators that memory "
+        "bounds, launches, products beside a copy, what clocks and power settle at under load "
+        "and, where there are several GPUs, what they send each other. Each kind is a table "
+        "DIR/KIND.csv that grows row by row; a run that was stopped goes on where it was. "
+        "meshwright calibrate reads gemm.csv, context_attention.csv and nccl.csv. Nothing on the "
+        "device is set. With --device cpu: products, attention and the other operators on each "
+        "core of this computer with all of them busy, and what processes send each other; fitted "
+        "to that, DIR/cluster.json is a cluster for scenarios.\v"
         "Examples:\n"
         "  meshwright profile --quick -o measured\n"
         "  meshwright profile -o measured --kind gemm,sustained\n"
         "  meshwright profile --device cpu --quick -o here\n"
         "  meshwright profile --check\n"
         "  meshwright profile -o traced --wrap python3 train.py --steps 10\n\n"
-        "GPUs need libmeshwright-gpu.so, the NVIDIA driver and cuBLASLt, CPUs meshwright-mpi-probe "
-        "and Open MPI's mpirun; docs/profiling.md explains the tables.",
+        "GPUs need libmeshwright-gpu.so, the NVIDIA driver and cuBLASLt, attention and comm also "
+        "libmeshwright-cuda.so and comm NCCL, CPUs meshwright-mpi-probe and Open MPI's mpirun; "
+        "docs/profiling.md explains the tables.",
 };
 
 // --- Which kinds
+
+// Two tables that belong together, by one name: with --device cpu they are one.
+static const struct {
+    const char *name;
+    SweepKind first, second;
+} PAIRS[] = {
+    {"attention", SWEEP_ATTENTION, SWEEP_ATTENTION_BACKWARD},
+    {"comm", SWEEP_NCCL, SWEEP_SEND_RECV},
+};
+
+static bool kinds_add(const char *name, bool kinds[NUM_SWEEPS]) {
+    bool known = false;
+    for (int i = 0; i < NUM_SWEEPS; i++) {
+        if (strcmp(SWEEP_NAMES[i], name) != 0) continue;
+        kinds[i] = known = true;
+    }
+    for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++) {
+        if (strcmp(PAIRS[i].name, name) != 0) continue;
+        kinds[PAIRS[i].first] = kinds[PAIRS[i].second] = known = true;
+    }
+    return known;
+}
 
 static Status kinds_read(const char *list, Arena *arena, bool kinds[NUM_SWEEPS]) {
     for (int i = 0; i < NUM_SWEEPS; i++) kinds[i] = !list;
     if (!list) return status_ok();
     char *copy = arena_strdup(arena, list), *rest = copy;
     for (char *name; (name = strsep(&rest, ","));) {
-        int i = 0;
-        while (i < NUM_SWEEPS && strcmp(SWEEP_NAMES[i], name) != 0) i++;
-        if (i == NUM_SWEEPS)
+        if (!kinds_add(name, kinds))
             return usage_error("--kind: \"%.60s\" is unknown; expected some of launch, gemm, "
-                               "gemm_backward, gemm_other, memory_bound, sustained",
+                               "gemm_backward, gemm_other, attention (context_attention, "
+                               "attention_backward), memory_bound, comm (nccl, send_recv), "
+                               "contention, sustained",
                                name);
-        kinds[i] = true;
     }
     return status_ok();
 }
@@ -122,7 +145,7 @@ static Status kinds_read(const char *list, Arena *arena, bool kinds[NUM_SWEEPS])
 // --- Progress and notes
 
 static void tell_progress(const char *kind, int num_done, int num_shapes) {
-    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r%-14s %4d of %4d ", kind, num_done, num_shapes);
+    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r%-18s %4d of %4d ", kind, num_done, num_shapes);
 }
 
 static void tell_note(const char *sentence) {
@@ -196,7 +219,7 @@ static Status print_json(const ProfileSummary *summary, const char *command) {
         if (!kind->asked) continue;
         cJSON *object = cJSON_CreateObject();
         cJSON_AddStringToObject(object, "kind", SWEEP_NAMES[i]);
-        cJSON_AddStringToObject(object, "file", kind->file);
+        if (kind->file) cJSON_AddStringToObject(object, "file", kind->file);
         json_add_number(object, "num_shapes", kind->num_shapes);
         json_add_number(object, "num_measured", kind->num_measured);
         json_add_number(object, "num_kept", kind->num_kept);
@@ -282,7 +305,7 @@ static Status measure_answer(const ProfileCommand *options, const char *command,
     TRY(folder_make(options->output));
     ProfileSummary summary;
     Status status = profile_run(plugin, &profile, arena, &summary);
-    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r%32s\r", "");
+    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r%34s\r", "");
     if (status.code == STATUS_INVALID || !any_begun(&summary)) return status;
     if (options->common.json)
         TRY(print_json(&summary, command));

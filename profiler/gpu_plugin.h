@@ -6,14 +6,16 @@
 #pragma once
 
 #include "base/status.h"
+#include "profiler/attention_work.h"
 #include "profiler/number.h"
+#include "profiler/team_work.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-// Changes with every change of this header or of memory_ops.h.
-#define GPU_PLUGIN_ABI 1
+// Changes with every change of this header, of memory_ops.h, attention_work.h or team_work.h.
+#define GPU_PLUGIN_ABI 2
 #define GPU_PLUGIN_SYMBOL "meshwright_gpu_plugin"
 
 enum { GPU_KERNEL_NAME = 160, GPU_MAX_CALLS = 256 };
@@ -27,7 +29,8 @@ typedef struct {
     int memory_bus_bits;
     int driver_cuda_version, runtime_cuda_version; // as CUDA counts: 13000 is 13.0
     int64_t cublaslt_version;
-    bool has_cupti; // built with CUPTI
+    bool has_cupti;  // built with CUPTI
+    int num_devices; // that this process sees
 } GpuInfo;
 
 // Whose product it is; m, n, k are always those of the product itself, [m][n] = [m][k] [k][n].
@@ -64,13 +67,30 @@ typedef struct {
     int num_kernels; // in a row, or in a graph
 } LaunchRequest;
 
-typedef enum { GPU_WORK_GEMM, GPU_WORK_MEMORY, GPU_WORK_LAUNCH } GpuWorkKind;
+// Products while something else runs on the same GPU: a kernel that copies, or, with a team, its
+// call over and over on each of its GPUs.
+typedef struct {
+    bool alone;     // without the product: how fast the neighbour is by itself
+    int num_blocks; // of the kernel that copies, one an SM; 0: the team
+} BesideRequest;
+
+typedef enum {
+    GPU_WORK_GEMM,
+    GPU_WORK_MEMORY,
+    GPU_WORK_LAUNCH,
+    GPU_WORK_ATTENTION,
+    GPU_WORK_TEAM,
+    GPU_WORK_BESIDE, // gemm, beside, and team where that has no blocks
+} GpuWorkKind;
 
 typedef struct {
     GpuWorkKind kind;
     GemmRequest gemm;
     MemoryRequest memory;
     LaunchRequest launch;
+    AttentionRequest attention;
+    TeamRequest team;
+    BesideRequest beside;
 } GpuRequest;
 
 typedef enum { GPU_TIMER_EVENTS, GPU_TIMER_CUPTI } GpuTimer;
@@ -80,6 +100,9 @@ typedef struct {
     int num_call_s;               // 0 without CUPTI, else the number of calls
     double call_s[GPU_MAX_CALLS]; // first start to last end of each call's kernels
     char kernel[GPU_KERNEL_NAME]; // the longest of a call; empty without CUPTI
+    // Of GPU_WORK_BESIDE, else 0: what the neighbour did meanwhile. A copy counts bytes read and
+    // written, a team num_elements of 2 bytes a call.
+    double beside_bytes_per_s;
 } GpuBatch;
 
 typedef struct GpuSession GpuSession;
@@ -93,6 +116,7 @@ typedef struct {
     Status (*open)(int device, GpuTimer *timer, GpuSession **out, char *note, size_t note_size);
     void (*close)(GpuSession *session); // accepts NULL
 
+    // STATUS_NO where the device has no such kernel, or what the work needs is not installed.
     Status (*prepare)(GpuSession *session, const GpuRequest *request, GpuWork **out);
     // num_calls from 1 to GPU_MAX_CALLS. Queued: all are launched before the first begins, so that
     // no launch is waited for.

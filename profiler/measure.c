@@ -13,6 +13,7 @@ enum { MOST_CALLS = 64 };
 
 typedef struct {
     double *calls, *batches; // [num_calls], [num_batches]
+    double *beside;          // [num_batches], bytes/s of what ran beside
     size_t num_calls, num_batches;
     bool by_call; // CUPTI told of every batch
 } Samples;
@@ -50,6 +51,7 @@ static Status repeat(const GpuPlugin *plugin, GpuWork *work, const MeasureLimits
     samples->by_call = true;
     while (samples->num_batches < MEASURE_MOST_BATCHES) {
         TRY(plugin->run(work, num_calls, true, batch));
+        samples->beside[samples->num_batches] = batch->beside_bytes_per_s;
         samples->batches[samples->num_batches++] = batch->batch_s / num_calls;
         if (batch->num_call_s != num_calls) samples->by_call = false;
         for (int i = 0; i < batch->num_call_s; i++)
@@ -74,6 +76,7 @@ static void conclude(Samples *samples, bool cupti, Measured *out) {
     out->timer = samples->by_call && cupti ? GPU_TIMER_CUPTI : GPU_TIMER_EVENTS;
     out->latency_s = stats.median;
     out->batch_latency_s = batches.median;
+    out->beside_bytes_per_s = sample_stats(samples->beside, samples->num_batches).median;
     out->spread_frac = stats.spread_frac;
 }
 
@@ -85,6 +88,7 @@ Status measure_shape(const GpuPlugin *plugin, GpuSession *session, const GpuRequ
     Samples samples = {
         .calls = ARENA_ARRAY(scratch, (size_t)MEASURE_MOST_BATCHES * MOST_CALLS, double),
         .batches = ARENA_ARRAY(scratch, MEASURE_MOST_BATCHES, double),
+        .beside = ARENA_ARRAY(scratch, MEASURE_MOST_BATCHES, double),
     };
     GpuBatch *batch = ARENA_NEW(scratch, GpuBatch);
     out->begin_s = measure_clock_s();

@@ -19,6 +19,7 @@ typedef struct {
         batch_latency_s; // median of batches per call, back to back: with the gaps between kernels
     double spread_frac;
     int num_samples;
+    double beside_bytes_per_s;    // median of batches; 0: nothing ran beside
     GpuTimer timer;               // what latency_s is from
     double begin_s, end_s;        // of the repetitions, by measure_clock_s
     char kernel[GPU_KERNEL_NAME]; // the longest; empty without CUPTI

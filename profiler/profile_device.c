@@ -28,6 +28,7 @@ cJSON *profile_device_json(const GpuInfo *info, const DeviceLimits *limits, cons
     cJSON_AddStringToObject(
         tree, "compute_capability",
         arena_printf(&arena, "%d.%d", info->compute_major, info->compute_minor));
+    json_add_number(tree, "num_gpus", info->num_devices);
     json_add_number(tree, "num_sms", info->num_sms);
     json_add_number(tree, "memory_bytes", info->memory_bytes);
     json_add_number(tree, "l2_bytes", info->l2_bytes);

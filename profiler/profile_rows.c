@@ -7,6 +7,11 @@
     "latency_ms,batch_latency_ms,spread_frac,num_samples,timer,kernel,sm_clock_hz,temperature_c,"  \
     "throttle_reasons"
 
+// The key columns of attention and of groups are those of calibrate/kinds.c.
+#define ATTENTION_COLUMNS                                                                          \
+    "attn_dtype,kv_cache_dtype,batch_size,isl,num_heads,num_key_value_heads,head_dim,window_size,"
+#define TEAM_COLUMNS "op_name,nccl_dtype,num_gpus,message_size,"
+
 static const struct {
     int num_keys;
     const char *header;
@@ -15,6 +20,13 @@ static const struct {
     [SWEEP_GEMM] = {4, "gemm_dtype,m,n,k," MEASURED_COLUMNS},
     [SWEEP_GEMM_BACKWARD] = {7, "gemm_dtype,m,n,k,layout,out_dtype,beta," MEASURED_COLUMNS},
     [SWEEP_GEMM_OTHER] = {4, "gemm_dtype,m,n,k," MEASURED_COLUMNS},
+    [SWEEP_ATTENTION] = {8, ATTENTION_COLUMNS MEASURED_COLUMNS},
+    [SWEEP_ATTENTION_BACKWARD] = {8, ATTENTION_COLUMNS MEASURED_COLUMNS},
+    [SWEEP_NCCL] = {4, TEAM_COLUMNS MEASURED_COLUMNS},
+    [SWEEP_SEND_RECV] = {4, TEAM_COLUMNS MEASURED_COLUMNS},
+    [SWEEP_CONTENTION] = {8, "gemm_dtype,m,n,k,beside,num_gpus,num_blocks,message_size,"
+                             "alone_latency_ms,slowdown_frac,beside_alone_bytes_per_s,"
+                             "beside_bytes_per_s," MEASURED_COLUMNS},
     [SWEEP_MEMORY] = {4, "op,dtype,rows,columns,bytes," MEASURED_COLUMNS},
     [SWEEP_SUSTAINED] = {5, "gemm_dtype,m,n,k,data,seconds,mean_sm_clock_hz,mean_power_watts,"
                             "temperature_c,throttle_reasons,latency_ms_first,latency_ms_steady"},
@@ -34,6 +46,21 @@ const char *profile_header(SweepKind kind, int *num_keys) {
     return TABLES[kind].header;
 }
 
+static const char *attention_key(const AttentionRequest *attention, Arena *arena) {
+    return arena_printf(arena, "bfloat16,bfloat16,%d,%d,%d,%d,%d,0", attention->batch,
+                        attention->tokens, attention->heads, attention->kv_heads,
+                        attention->head_dim);
+}
+
+// What runs beside a product, where, and of what size.
+static const char *beside_key(const GpuRequest *request, Arena *arena) {
+    const TeamRequest *team = &request->team;
+    if (request->beside.num_blocks > 0)
+        return arena_printf(arena, "copy,1,%d,0", request->beside.num_blocks);
+    return arena_printf(arena, "%s,%d,0,%lld", TEAM_OP_NAMES[team->op], team->num_gpus,
+                        (long long)team->num_elements);
+}
+
 const char *profile_key(SweepKind kind, const GpuRequest *request, Arena *arena) {
     const GemmRequest *gemm = &request->gemm;
     const char *shape =
@@ -46,6 +73,15 @@ const char *profile_key(SweepKind kind, const GpuRequest *request, Arena *arena)
         return arena_printf(arena, "%s,%s,%lld,%lld", request->memory.op,
                             number_name(memory_op_find(request->memory.op)->dtype),
                             (long long)request->memory.rows, (long long)request->memory.columns);
+    case SWEEP_ATTENTION:
+    case SWEEP_ATTENTION_BACKWARD:
+        return attention_key(&request->attention, arena);
+    case SWEEP_NCCL:
+    case SWEEP_SEND_RECV:
+        return arena_printf(arena, "%s,bfloat16,%d,%lld", TEAM_OP_NAMES[request->team.op],
+                            request->team.num_gpus, (long long)request->team.num_elements);
+    case SWEEP_CONTENTION:
+        return arena_printf(arena, "%s,%s", shape, beside_key(request, arena));
     case SWEEP_GEMM_BACKWARD:
         return arena_printf(arena, "%s,%s,%s,%d", shape, LAYOUTS[gemm->layout],
                             number_name(gemm->out_dtype), gemm->accumulate ? 1 : 0);
@@ -103,4 +139,13 @@ const char *profile_sustained_cells(const Sustained *sustained, Arena *arena) {
                         number(steady->power_watts, 5, arena),
                         number(steady->temperature_c, 3, arena), reasons(steady, arena),
                         1e3 * sustained->first_s, 1e3 * sustained->steady_s);
+}
+
+const char *profile_contention_cells(const GpuRequest *request, const Contention *contention,
+                                     const DeviceWindow *window, Arena *arena) {
+    const Measured *both = &contention->both;
+    return arena_printf(arena, "%.6g,%.4g,%.6g,%.6g,%s", 1e3 * contention->alone_s,
+                        both->latency_s / contention->alone_s - 1,
+                        contention->beside_alone_bytes_per_s, both->beside_bytes_per_s,
+                        profile_cells(SWEEP_CONTENTION, request, both, window, arena));
 }

@@ -35,6 +35,12 @@ static void rates(const GpuRequest *request, double latency_s, ProfileKindSummar
         const MemoryRequest *memory = &request->memory;
         double bytes = memory_op_bytes(memory_op_find(memory->op), memory->rows, memory->columns);
         kind->best_bytes_per_s = fmax(kind->best_bytes_per_s, bytes / latency_s);
+    } else if (request->kind == GPU_WORK_ATTENTION) {
+        double flops = attention_flops(&request->attention);
+        kind->best_flops_per_s = fmax(kind->best_flops_per_s, flops / latency_s);
+    } else if (request->kind == GPU_WORK_TEAM) {
+        double bytes = (double)request->team.num_elements * (double)number_bytes(NUMBER_BFLOAT16);
+        kind->best_bytes_per_s = fmax(kind->best_bytes_per_s, bytes / latency_s);
     }
 }
 
@@ -52,6 +58,13 @@ static Status measure_one(ProfileRun *run, SweepKind sweep, const GpuRequest *re
         *cells = profile_sustained_cells(&sustained, &run->scratch);
         window = sustained.steady;
         latency_s = sustained.steady_s;
+    } else if (sweep == SWEEP_CONTENTION) {
+        Contention contention;
+        TRY(profile_contend(run->plugin, run->session, request, limits, &run->scratch,
+                            &contention));
+        window = monitor_window(run->monitor, contention.both.begin_s, contention.both.end_s);
+        *cells = profile_contention_cells(request, &contention, &window, &run->scratch);
+        latency_s = contention.both.latency_s;
     } else {
         Measured measured;
         TRY(measure_shape(run->plugin, run->session, request, limits, &run->scratch, &measured));
@@ -108,10 +121,18 @@ static bool all_there(const Sweep *shapes, SweepKind sweep, const ResultFile *fi
     return true;
 }
 
-// Records change what launches cost, so that only what the GPU does alone is measured with them.
+// Records change what launches cost, so that only what a GPU does alone is measured with them.
 static GpuTimer timer_for(const ProfileOptions *options, SweepKind sweep) {
-    bool alone = sweep != SWEEP_LAUNCH && sweep != SWEEP_SUSTAINED;
-    return alone ? options->timer : GPU_TIMER_EVENTS;
+    switch (sweep) {
+    case SWEEP_LAUNCH:
+    case SWEEP_NCCL:
+    case SWEEP_SEND_RECV:
+    case SWEEP_CONTENTION:
+    case SWEEP_SUSTAINED:
+        return GPU_TIMER_EVENTS;
+    default:
+        return options->timer;
+    }
 }
 
 // An idle device runs at low clocks: a product for WARM_S seconds brings them up.
@@ -183,16 +204,29 @@ static Status tables_check(ProfileRun *run) {
     return status_ok();
 }
 
+// A kind that this machine has no shapes of, which is no failure of the others.
+static void kind_lacks(const ProfileRun *run, SweepKind sweep) {
+    note(run, arena_printf(run->arena,
+                           "%s: a group is of 2 GPUs or more; this machine shows %d, so that "
+                           "nothing is measured",
+                           SWEEP_NAMES[sweep], run->summary->info.num_devices));
+}
+
 static Status kind_run(ProfileRun *run, SweepKind sweep) {
     ProfileKindSummary *kind = &run->summary->kinds[sweep];
     kind->asked = true;
-    kind->file = kind_path(run, sweep);
-    Sweep shapes = sweep_new(sweep, run->options->quick, run->arena);
+    kind->first = kind->last = reading(run);
+    Sweep shapes =
+        sweep_new(sweep, run->options->quick, run->summary->info.num_devices, run->arena);
     kind->num_shapes = shapes.num_requests;
+    if (shapes.num_requests == 0) {
+        kind_lacks(run, sweep);
+        return status_ok();
+    }
+    kind->file = kind_path(run, sweep);
     int num_keys;
     const char *header = profile_header(sweep, &num_keys);
     ResultFile file;
-    kind->first = kind->last = reading(run);
     TRY(result_file_open(kind->file, header, num_keys, run->arena, &file));
     kind->torn = file.torn;
     double begin_s = measure_clock_s();
@@ -232,9 +266,16 @@ static Status begin(ProfileRun *run) {
 
 static Status kinds_run(ProfileRun *run) {
     TRY(begin(run));
-    for (int i = 0; i < NUM_SWEEPS; i++)
-        if (run->options->kinds[i]) TRY(kind_run(run, (SweepKind)i));
-    return run->failed;
+    int num_shapes = 0;
+    for (int i = 0; i < NUM_SWEEPS; i++) {
+        if (!run->options->kinds[i]) continue;
+        TRY(kind_run(run, (SweepKind)i));
+        num_shapes += run->summary->kinds[i].num_shapes;
+    }
+    TRY(run->failed);
+    if (num_shapes > 0) return status_ok();
+    return status_error(STATUS_MACHINE, "meshwright: nothing that was asked for can be measured "
+                                        "on this machine");
 }
 
 Status profile_run(const GpuPlugin *plugin, const ProfileOptions *options, Arena *arena,

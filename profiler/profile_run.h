@@ -19,8 +19,8 @@ typedef struct {
 } ProfileOptions;
 
 typedef struct {
-    bool asked; // one of the kinds to measure
-    const char *file;
+    bool asked;                             // one of the kinds to measure
+    const char *file;                       // NULL: without shapes on this machine
     int num_shapes, num_measured, num_kept; // kept: were in the file
     int num_missing;                        // the device has no such kernel
     int num_failed;                         // told; the answer is their first failure
@@ -55,3 +55,7 @@ Status profile_device_check(const char *path, const GpuInfo *info, Arena *arena)
 #define SUSTAINED_S 3.0
 Status profile_sustain(const GpuPlugin *plugin, GpuSession *session, const GpuRequest *request,
                        DeviceMonitor *monitor, Arena *scratch, Sustained *out);
+
+// Measures a product alone, what is beside it alone, and both.
+Status profile_contend(const GpuPlugin *plugin, GpuSession *session, const GpuRequest *request,
+                       const MeasureLimits *limits, Arena *scratch, Contention *out);

@@ -1,7 +1,17 @@
 #include "profiler/sweep.h"
 
-const char *const SWEEP_NAMES[NUM_SWEEPS + 1] = {
-    "launch", "gemm", "gemm_backward", "gemm_other", "memory_bound", "sustained", NULL};
+const char *const SWEEP_NAMES[NUM_SWEEPS + 1] = {"launch",
+                                                 "gemm",
+                                                 "gemm_backward",
+                                                 "gemm_other",
+                                                 "context_attention",
+                                                 "attention_backward",
+                                                 "memory_bound",
+                                                 "nccl",
+                                                 "send_recv",
+                                                 "contention",
+                                                 "sustained",
+                                                 NULL};
 
 void sweep_add(Sweep *sweep, GpuRequest request, Arena *arena) {
     // Grows by doubling: a power of two is full.
@@ -22,7 +32,7 @@ void sweep_launch(Sweep *sweep, Arena *arena) {
         sweep_add(sweep, (GpuRequest){.kind = GPU_WORK_LAUNCH, .launch = LAUNCHES[i]}, arena);
 }
 
-Sweep sweep_new(SweepKind kind, bool quick, Arena *arena) {
+Sweep sweep_new(SweepKind kind, bool quick, int num_gpus, Arena *arena) {
     Sweep sweep = {0};
     switch (kind) {
     case SWEEP_LAUNCH:
@@ -37,8 +47,23 @@ Sweep sweep_new(SweepKind kind, bool quick, Arena *arena) {
     case SWEEP_GEMM_OTHER:
         sweep_gemm_other(&sweep, quick, arena);
         break;
+    case SWEEP_ATTENTION:
+        sweep_attention(&sweep, quick, arena);
+        break;
+    case SWEEP_ATTENTION_BACKWARD:
+        sweep_attention_backward(&sweep, quick, arena);
+        break;
     case SWEEP_MEMORY:
         sweep_memory(&sweep, quick, arena);
+        break;
+    case SWEEP_NCCL:
+        sweep_nccl(&sweep, quick, num_gpus, arena);
+        break;
+    case SWEEP_SEND_RECV:
+        sweep_send_recv(&sweep, quick, num_gpus, arena);
+        break;
+    case SWEEP_CONTENTION:
+        sweep_contention(&sweep, quick, num_gpus, arena);
         break;
     default:
         sweep_sustained(&sweep, quick, arena);

@@ -16,8 +16,13 @@ typedef enum {
     SWEEP_GEMM,          // forward, bfloat16 and fp8: what `calibrate` reads
     SWEEP_GEMM_BACKWARD, // bfloat16, both gradients
     SWEEP_GEMM_OTHER,    // forward, float16 and tf32
+    SWEEP_ATTENTION,     // forward, bfloat16: what `calibrate` reads
+    SWEEP_ATTENTION_BACKWARD,
     SWEEP_MEMORY,
-    SWEEP_SUSTAINED, // products for seconds, with clocks and power
+    SWEEP_NCCL,       // collectives among GPUs: what `calibrate` reads
+    SWEEP_SEND_RECV,  // messages between GPUs
+    SWEEP_CONTENTION, // products beside a copy or a collective
+    SWEEP_SUSTAINED,  // products for seconds, with clocks and power
     NUM_SWEEPS
 } SweepKind;
 
@@ -29,9 +34,10 @@ typedef struct {
     int num_requests;
 } Sweep;
 
-Sweep sweep_new(SweepKind kind, bool quick, Arena *arena);
+// num_gpus: that the machine has; kinds of groups have no shapes with one.
+Sweep sweep_new(SweepKind kind, bool quick, int num_gpus, Arena *arena);
 
-// The parts (sweep_gemm.c, sweep_memory.c).
+// The parts (sweep_gemm.c, sweep_memory.c, sweep_attention.c, sweep_team.c).
 void sweep_add(Sweep *sweep, GpuRequest request, Arena *arena);
 void sweep_gemm(Sweep *sweep, bool quick, Arena *arena);
 void sweep_gemm_backward(Sweep *sweep, bool quick, Arena *arena);
@@ -39,3 +45,8 @@ void sweep_gemm_other(Sweep *sweep, bool quick, Arena *arena);
 void sweep_sustained(Sweep *sweep, bool quick, Arena *arena);
 void sweep_memory(Sweep *sweep, bool quick, Arena *arena);
 void sweep_launch(Sweep *sweep, Arena *arena);
+void sweep_attention(Sweep *sweep, bool quick, Arena *arena);
+void sweep_attention_backward(Sweep *sweep, bool quick, Arena *arena);
+void sweep_nccl(Sweep *sweep, bool quick, int num_gpus, Arena *arena);
+void sweep_send_recv(Sweep *sweep, bool quick, int num_gpus, Arena *arena);
+void sweep_contention(Sweep *sweep, bool quick, int num_gpus, Arena *arena);

@@ -64,6 +64,31 @@ cudaError_t kernel_gate(unsigned *gate, unsigned ticket, uint64_t most_ns, cudaS
 
 cudaError_t kernel_empty(cudaStream_t stream);
 
+// Does nothing for so long.
+cudaError_t kernel_pause(uint64_t pause_ns, cudaStream_t stream);
+
+// kernels_beside.cu
+
+enum { BESIDE_PART_BYTES = 16 << 20, BESIDE_PIECE_BYTES = 64 << 10 };
+
+// On the device, zeros before the kernel begins.
+typedef struct {
+    unsigned started; // blocks that run
+    unsigned stop;    // set by whoever wants them to end
+    unsigned late;    // they ended by themselves
+    unsigned unused;
+    unsigned long long num_pieces; // that all blocks have copied
+} BesideState;
+
+// num_blocks blocks that each copy a part of their own over and over, until state->stop or for
+// most_ns at most. from, to: [num_blocks] parts.
+cudaError_t kernel_beside(const void *from, void *to, int num_blocks, BesideState *state,
+                          uint64_t most_ns, cudaStream_t stream);
+
+// Holds the stream until all those blocks run, but not longer than most_ns.
+cudaError_t kernel_await(const BesideState *state, int num_blocks, uint64_t most_ns,
+                         cudaStream_t stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -5,6 +5,7 @@
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
+#include "backend/backend.h"
 #include "profiler/activity.h"
 #include "profiler/gpu_plugin.h"
 #include "profiler/memory_ops.h"
@@ -18,10 +19,14 @@ enum {
 // As PyTorch has it on Hopper (c10 of 2.4 and later: 32 MiB from compute capability 9.0).
 #define GPU_WORKSPACE_BYTES ((size_t)32 << 20)
 
+typedef struct GpuTeam GpuTeam; // profiler/gpu/gpu_team.h
+
 struct GpuSession {
     int device, num_sms;
     size_t l2_bytes;
-    cudaStream_t stream;
+    cudaStream_t stream; // the backend's where there is one
+    Backend *backend;    // NULL until gpu_backend_open
+    GpuTeam *team;       // NULL until gpu_team_open; of this GPU and others
     cudaEvent_t begin, end;
     cublasLtHandle_t lt;
     void *workspace; // [GPU_WORKSPACE_BYTES]
@@ -44,8 +49,13 @@ struct GpuWork {
     size_t copy_bytes;
     // One call on the next copy.
     Status (*call)(GpuWork *work);
-    // Or a measurement of its own (launches); NULL: calls between events.
-    Status (*measure)(GpuWork *work, int num_calls, GpuBatch *out);
+    // Or a measurement of its own (launches, teams); NULL: calls between events.
+    Status (*measure)(GpuWork *work, int num_calls, bool queued, GpuBatch *out);
+    // What is queued before the first event and behind the last, and what is told once all is done;
+    // NULL: nothing.
+    Status (*before)(GpuWork *work);
+    Status (*behind)(GpuWork *work);
+    Status (*finish)(GpuWork *work, GpuBatch *out);
     void (*free_own)(GpuWork *work); // may be NULL
     void *own;
 };
@@ -79,10 +89,27 @@ int gpu_num_copies(const GpuSession *session, double touched_bytes, size_t copy_
 // The number of the copy for the next call.
 int gpu_next_copy(GpuWork *work);
 
+Status gpu_session_open(int device, GpuTimer *timer, GpuSession **out, char *note,
+                        size_t note_size);
+void gpu_session_close(GpuSession *session); // accepts NULL
+
+// The backend of the session's GPU, whose compute stream becomes the session's; stays open.
+// STATUS_NO where libmeshwright-cuda.so cannot be loaded.
+Status gpu_backend_open(GpuSession *session);
+void gpu_backend_close(GpuSession *session); // accepts one without
+
+// Work of a request; num_copies 0: as many as the cache calls for.
+Status gpu_work_prepare(GpuSession *session, const GpuRequest *request, int num_copies,
+                        GpuWork **out);
+void gpu_work_release(GpuWork *work); // accepts NULL
+
 // Each fills in the work that plugin.c allocated. num_copies 0: as many as the cache calls for.
 Status gpu_gemm_prepare(GpuWork *work, int num_copies);
 Status gpu_memory_prepare(GpuWork *work, int num_copies);
 Status gpu_launch_prepare(GpuWork *work);
+Status gpu_attention_prepare(GpuWork *work, int num_copies);
+Status gpu_team_prepare(GpuWork *work);
+Status gpu_beside_prepare(GpuWork *work);
 
 // One call on the host's arrays.
 Status gpu_memory_apply(GpuWork *work, void *const *buffers);
@@ -90,3 +117,8 @@ Status gpu_gemm_apply(GpuWork *work, const void *left, const void *right, void *
 
 // profiler/gpu/timing.c: calls between events, with CUPTI's records where there is a log.
 Status gpu_batch(GpuWork *work, int num_calls, bool queued, GpuBatch *out);
+enum { GPU_MOST_LATE = 5 };
+
+// Of several GPUs all have to measure again where one has to. *late: the launches took longer than
+// the gate waits, so that what was measured is no batch of queued calls.
+Status gpu_batch_once(GpuWork *work, int num_calls, bool queued, bool *late, GpuBatch *out);

@@ -3,6 +3,7 @@
 #include <cuda_fp8.h>
 #include <curand_kernel.h>
 
+#include "profiler/gpu/clock.cuh"
 #include "profiler/gpu/pack.cuh"
 
 template <class T> __device__ __forceinline__ T convert(float value) {
@@ -75,12 +76,6 @@ cudaError_t kernel_fill(void *array, Number dtype, size_t num_elements, BufferFi
     return cudaGetLastError();
 }
 
-__device__ __forceinline__ uint64_t now_ns() {
-    uint64_t time;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
-    return time;
-}
-
 __global__ void gate_kernel(volatile unsigned *gate, unsigned ticket, uint64_t most_ns) {
     uint64_t begin = now_ns();
     while ((int)(gate[0] - ticket) < 0) {
@@ -102,5 +97,15 @@ __global__ void empty_kernel() {
 
 cudaError_t kernel_empty(cudaStream_t stream) {
     empty_kernel<<<1, 1, 0, stream>>>();
+    return cudaGetLastError();
+}
+
+__global__ void pause_kernel(uint64_t pause_ns) {
+    uint64_t begin = now_ns();
+    while (now_ns() - begin < pause_ns) __nanosleep(500);
+}
+
+cudaError_t kernel_pause(uint64_t pause_ns, cudaStream_t stream) {
+    pause_kernel<<<1, 1, 0, stream>>>(pause_ns);
     return cudaGetLastError();
 }

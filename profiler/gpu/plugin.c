@@ -1,6 +1,7 @@
 // profiler/gpu/plugin.c - the table of functions of libmeshwright-gpu.so: devices, sessions, work.
 #include "profiler/gpu/gpu_kernels.h"
 #include "profiler/gpu/gpu_session.h"
+#include "profiler/gpu/gpu_team.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,6 +99,7 @@ static Status probe(int device, GpuInfo *out) {
     CUDA_TRY(cudaDeviceGetPCIBusId(out->pci_bus_id, sizeof out->pci_bus_id, device));
     TRY(attribute(device, cudaDevAttrClockRate, 1e3, &out->max_sm_clock_hz)); // kHz
     TRY(attribute(device, cudaDevAttrMemoryClockRate, 1e3, &out->max_memory_clock_hz));
+    CUDA_TRY(cudaGetDeviceCount(&out->num_devices));
     CUDA_TRY(cudaDriverGetVersion(&out->driver_cuda_version));
     CUDA_TRY(cudaRuntimeGetVersion(&out->runtime_cuda_version));
     return status_ok();
@@ -105,8 +107,9 @@ static Status probe(int device, GpuInfo *out) {
 
 // --- Sessions
 
-static void session_close(GpuSession *session) {
+void gpu_session_close(GpuSession *session) {
     if (!session) return;
+    gpu_team_close(session->team);
     if (session->stream) cudaStreamSynchronize(session->stream);
 #ifdef MESHWRIGHT_WITH_CUPTI
     activity_stop(session->log);
@@ -118,7 +121,10 @@ static void session_close(GpuSession *session) {
     if (session->gate) cudaFreeHost((void *)session->gate);
     if (session->begin) cudaEventDestroy(session->begin);
     if (session->end) cudaEventDestroy(session->end);
-    if (session->stream) cudaStreamDestroy(session->stream);
+    if (session->backend)
+        session->backend->table->close(session->backend); // and its stream
+    else if (session->stream)
+        cudaStreamDestroy(session->stream);
     free(session);
 }
 
@@ -164,8 +170,8 @@ static void session_record(GpuSession *session, GpuTimer *timer, char *note, siz
     *timer = GPU_TIMER_EVENTS;
 }
 
-static Status session_open(int device, GpuTimer *timer, GpuSession **out, char *note,
-                           size_t note_size) {
+Status gpu_session_open(int device, GpuTimer *timer, GpuSession **out, char *note,
+                        size_t note_size) {
     TRY(device_find(device));
     GpuSession *session = calloc(1, sizeof *session);
     if (!session) return status_error(STATUS_MACHINE, "meshwright: out of memory");
@@ -174,7 +180,7 @@ static Status session_open(int device, GpuTimer *timer, GpuSession **out, char *
     session_record(session, timer, note, note_size);
     Status status = session_make(session);
     if (status.code != STATUS_OK) {
-        session_close(session);
+        gpu_session_close(session);
         return status;
     }
     *out = session;
@@ -183,25 +189,39 @@ static Status session_open(int device, GpuTimer *timer, GpuSession **out, char *
 
 // --- Work
 
-static void work_release(GpuWork *work) {
+void gpu_work_release(GpuWork *work) {
     if (!work) return;
     cudaStreamSynchronize(work->session->stream);
     if (work->free_own) work->free_own(work);
     free(work);
 }
 
-// num_copies 0: as many as the cache calls for.
-static Status work_prepare(GpuSession *session, const GpuRequest *request, int num_copies,
-                           GpuWork **out) {
+static Status work_fill(GpuWork *work, int num_copies) {
+    switch (work->request.kind) {
+    case GPU_WORK_GEMM:
+        return gpu_gemm_prepare(work, num_copies);
+    case GPU_WORK_MEMORY:
+        return gpu_memory_prepare(work, num_copies);
+    case GPU_WORK_LAUNCH:
+        return gpu_launch_prepare(work);
+    case GPU_WORK_ATTENTION:
+        return gpu_attention_prepare(work, num_copies);
+    case GPU_WORK_TEAM:
+        return gpu_team_prepare(work);
+    default:
+        return gpu_beside_prepare(work);
+    }
+}
+
+Status gpu_work_prepare(GpuSession *session, const GpuRequest *request, int num_copies,
+                        GpuWork **out) {
     GpuWork *work = calloc(1, sizeof *work);
     if (!work) return status_error(STATUS_MACHINE, "meshwright: out of memory");
     work->session = session;
     work->request = *request;
-    Status status = request->kind == GPU_WORK_GEMM     ? gpu_gemm_prepare(work, num_copies)
-                    : request->kind == GPU_WORK_MEMORY ? gpu_memory_prepare(work, num_copies)
-                                                       : gpu_launch_prepare(work);
+    Status status = work_fill(work, num_copies);
     if (status.code != STATUS_OK) {
-        work_release(work);
+        gpu_work_release(work);
         return status;
     }
     *out = work;
@@ -209,16 +229,17 @@ static Status work_prepare(GpuSession *session, const GpuRequest *request, int n
 }
 
 static Status prepare(GpuSession *session, const GpuRequest *request, GpuWork **out) {
-    return work_prepare(session, request, 0, out);
+    return gpu_work_prepare(session, request, 0, out);
 }
 
 static Status run(GpuWork *work, int num_calls, bool queued, GpuBatch *out) {
     out->num_call_s = 0;
+    out->beside_bytes_per_s = 0;
     out->kernel[0] = '\0';
     if (num_calls < 1 || num_calls > GPU_MAX_CALLS)
         return status_error(STATUS_INVALID, "meshwright: %d calls; expected 1 to %d", num_calls,
                             GPU_MAX_CALLS);
-    return work->measure ? work->measure(work, num_calls, out)
+    return work->measure ? work->measure(work, num_calls, queued, out)
                          : gpu_batch(work, num_calls, queued, out);
 }
 
@@ -226,9 +247,9 @@ static Status apply_memory(GpuSession *session, const MemoryRequest *request,
                            void *const *buffers) {
     GpuRequest whole = {.kind = GPU_WORK_MEMORY, .memory = *request};
     GpuWork *work;
-    TRY(work_prepare(session, &whole, 1, &work));
+    TRY(gpu_work_prepare(session, &whole, 1, &work));
     Status status = gpu_memory_apply(work, buffers);
-    work_release(work);
+    gpu_work_release(work);
     return status;
 }
 
@@ -236,9 +257,9 @@ static Status apply_gemm(GpuSession *session, const GemmRequest *request, const 
                          const void *right, void *output) {
     GpuRequest whole = {.kind = GPU_WORK_GEMM, .gemm = *request};
     GpuWork *work;
-    TRY(work_prepare(session, &whole, 1, &work));
+    TRY(gpu_work_prepare(session, &whole, 1, &work));
     Status status = gpu_gemm_apply(work, left, right, output);
-    work_release(work);
+    gpu_work_release(work);
     return status;
 }
 
@@ -246,11 +267,11 @@ __attribute__((visibility("default"))) const GpuPlugin *meshwright_gpu_plugin(vo
     static const GpuPlugin PLUGIN = {
         .abi = GPU_PLUGIN_ABI,
         .probe = probe,
-        .open = session_open,
-        .close = session_close,
+        .open = gpu_session_open,
+        .close = gpu_session_close,
         .prepare = prepare,
         .run = run,
-        .release = work_release,
+        .release = gpu_work_release,
         .apply_memory = apply_memory,
         .apply_gemm = apply_gemm,
     };

@@ -5,10 +5,9 @@
 #include <stdio.h>
 
 // The gate opens after the launches. Where one of them waits for the stream (what is loaded at
-// first use may), the gate gives up and the batch is measured again without; after some of these,
-// all are.
+// first use may), the gate gives up and the batch is measured again without; after GPU_MOST_LATE of
+// these, all are.
 #define GATE_MOST_NS ((uint64_t)200 * 1000 * 1000)
-enum { GATE_MOST_LATE = 5 };
 
 #ifdef MESHWRIGHT_WITH_CUPTI
 // The records of one tag, cut into calls: every call launches the same kernels.
@@ -59,13 +58,14 @@ static Status calls_tagged(GpuWork *work, int num_calls) {
 // Everything between the gate and its opening; the gate is opened whatever happens.
 static Status batch_launch(GpuWork *work, int num_calls) {
     GpuSession *session = work->session;
+    if (work->before) TRY(work->before(work));
     CUDA_TRY(cudaEventRecord(session->begin, session->stream));
     TRY(calls_tagged(work, num_calls));
     CUDA_TRY(cudaEventRecord(session->end, session->stream));
-    return status_ok();
+    return work->behind ? work->behind(work) : status_ok();
 }
 
-static Status batch_once(GpuWork *work, int num_calls, bool queued, bool *late, GpuBatch *out) {
+Status gpu_batch_once(GpuWork *work, int num_calls, bool queued, bool *late, GpuBatch *out) {
     GpuSession *session = work->session;
     unsigned late_before = session->gate[1];
     if (queued) {
@@ -83,13 +83,13 @@ static Status batch_once(GpuWork *work, int num_calls, bool queued, bool *late, 
 #ifdef MESHWRIGHT_WITH_CUPTI
     if (session->log) TRY(batch_records(session, num_calls, out));
 #endif
-    return status_ok();
+    return work->finish ? work->finish(work, out) : status_ok();
 }
 
 Status gpu_batch(GpuWork *work, int num_calls, bool queued, GpuBatch *out) {
-    bool late = false, gated = queued && work->session->gate[1] < GATE_MOST_LATE;
-    TRY(batch_once(work, num_calls, gated, &late, out));
+    bool late = false, gated = queued && work->session->gate[1] < GPU_MOST_LATE;
+    TRY(gpu_batch_once(work, num_calls, gated, &late, out));
     if (!late) return status_ok();
     out->num_call_s = 0;
-    return batch_once(work, num_calls, false, &late, out);
+    return gpu_batch_once(work, num_calls, false, &late, out);
 }

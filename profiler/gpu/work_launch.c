@@ -56,7 +56,8 @@ static Status gpu_interval(GpuWork *work, double *out_s) {
     return status_ok();
 }
 
-static Status measure(GpuWork *work, int num_calls, GpuBatch *out) {
+static Status measure(GpuWork *work, int num_calls, bool queued, GpuBatch *out) {
+    (void)queued;
     out->batch_s = 0;
     for (int i = 0; i < num_calls; i++) {
         double *call_s = &out->call_s[i];

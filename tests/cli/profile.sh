@@ -10,7 +10,7 @@ refuses 'meshwright: profile: no -o given; meshwright profile --help shows examp
 refuses 'meshwright: --device: "tpu" is unknown; expected cuda or cpu' profile --device tpu -o new
 refuses 'meshwright: --timer: "clock" is unknown; expected cupti or events' \
     profile --timer clock -o new
-refuses 'meshwright: --kind: "gem" is unknown; expected some of launch, gemm, gemm_backward, gemm_other, memory_bound, sustained' \
+refuses 'meshwright: --kind: "gem" is unknown; expected some of launch, gemm, gemm_backward, gemm_other, attention (context_attention, attention_backward), memory_bound, comm (nccl, send_recv), contention, sustained' \
     profile --kind launch,gem -o new
 refuses 'meshwright: profile: one argument too many: "job.json"' profile job.json -o new
 for option in '-o new' '--kind gemm' --quick '--timer cupti'; do
@@ -89,8 +89,9 @@ rows() {
 
 answers 0 profile --quick -o new
 [ "$(head -n 1 stdout)" = 'Fake GPU, 132 SMs' ] || fail "$(cat stdout)"
-for kind in launch gemm gemm_backward gemm_other memory_bound sustained; do
-    grep -Eq "^$kind +$(rows new/$kind.csv) +0 +$(rows new/$kind.csv) " stdout ||
+measured='launch gemm gemm_backward gemm_other context_attention attention_backward memory_bound contention sustained'
+for kind in $measured; do
+    grep -Eq "^$kind +$(rows "new/$kind.csv") +0 +$(rows "new/$kind.csv") " stdout ||
         fail "$kind: $(cat stdout)"
 done
 grep -q '"name":.*"Fake GPU"' new/device.json || fail "$(cat new/device.json)"
@@ -106,17 +107,43 @@ grep -q '^copy,bfloat16,1024,4096,16777216,0.0087' new/memory_bound.csv ||
     fail "$(head new/memory_bound.csv)"
 grep -q '^bfloat16,8192,8192,8192,zeros,' new/sustained.csv || fail "$(cat new/sustained.csv)"
 
-# calibrate reads the products.
+# 4 sequences of 2048 tokens, 32 heads of 128: 5 us and 137.5 GFLOP of the causal half at 400
+# TFLOP/s, 348.7 us; backward 2.5 times the work, 864.2 us.
+grep -q '^bfloat16,bfloat16,4,2048,32,8,128,0,0.3490*[0-9]*,0.3500*[0-9]*,.*,cupti,' \
+    new/context_attention.csv || fail "$(cat new/context_attention.csv)"
+grep -q '^bfloat16,bfloat16,4,2048,32,8,128,0,0.865[0-9]*,0.866[0-9]*,' new/attention_backward.csv ||
+    fail "$(cat new/attention_backward.csv)"
+# Beside a copy on 16 of 132 SMs a product takes 132 / 116 of its time, 13.8 % more; the copy has
+# 640 GB/s by itself and nine tenths of that.
+grep -q '^bfloat16,8192,4096,4096,copy,1,16,0,0.50[0-9]*,0.137[0-9]*,6.4e+11,5.76e+11,0.57[0-9]*,.*,events,' \
+    new/contention.csv || fail "$(cat new/contention.csv)"
+# One GPU is no group: that is said, and no table begun.
+for kind in nccl send_recv; do
+    grep -q "^$kind: a group is of 2 GPUs or more; this machine shows 1, so that nothing is measured\$" \
+        stderr || fail "$kind: $(cat stderr)"
+    grep -Eq "^$kind +0 +0 +0 " stdout || fail "$kind: $(cat stdout)"
+    [ ! -e new/$kind.csv ] || fail "$kind.csv without a row"
+done
+
+# calibrate reads the products; the quick table of attention is too short, which it says.
 answers 0 calibrate --kernels new --gpu h100-sxm-80g
 grep -Eq "^gemm +$(rows new/gemm.csv) " stdout || fail "$(cat stdout)"
+grep -Eq '^left out: new/context_attention.csv: ([0-9]+) rows of \1 different shapes are too few to fit context_attention; expected at least 200 shapes$' \
+    stderr || fail "$(cat stderr)"
+mkdir short
+cp new/context_attention.csv short
+answers 2 calibrate --kernels short --gpu h100-sxm-80g
+grep -q '^short/context_attention.csv: .* are too few to fit context_attention; ' stderr ||
+    fail "$(cat stderr)"
 
 # A second time nothing is measured, and nothing changes.
 cp -r new before
 answers 0 profile --quick -o new --json
-for file in gemm gemm_backward gemm_other launch memory_bound sustained; do
-    cmp new/$file.csv before/$file.csv
+for file in $measured; do
+    cmp "new/$file.csv" "before/$file.csv"
 done
-[ "$(grep -c '"num_measured":[[:space:]]*0,' stdout)" -eq 6 ] || fail "$(cat stdout)"
+[ "$(grep -c '"num_measured":[[:space:]]*0,' stdout)" -eq 11 ] || fail "$(cat stdout)"
+[ "$(grep -c '"file":' stdout)" -eq 9 ] || fail "$(cat stdout)"
 
 # Cut off in a row: that row is measured again, the others stay.
 cp before/memory_bound.csv whole
@@ -183,6 +210,43 @@ grep -q '^gemm_other: CUPTI cannot record, so events time it: it says so$' stder
     fail "$(cat stderr)"
 [ "$(grep -c ,events,,,, events/gemm_other.csv)" -eq "$(rows events/gemm_other.csv)" ] ||
     fail "$(cat events/gemm_other.csv)"
+
+# Several GPUs: attention is both tables of it, comm both of groups of 2, 4 and 8, and calibrate
+# reads what it knows of them.
+FAKE_GPU=gpus:8
+answers 0 profile -o node --kind attention,comm
+[ "$(cd node && echo *)" = 'attention_backward.csv context_attention.csv device.json nccl.csv send_recv.csv' ] ||
+    fail "$(ls node)"
+grep -q '"num_gpus":[[:space:]]*8,' node/device.json || fail "$(cat node/device.json)"
+for row in all_gather,bfloat16,2,256 all_reduce,bfloat16,4,1048576 alltoall,bfloat16,8,268435456; do
+    grep -q "^$row,.*,events,,,,$" node/nccl.csv || fail "$row: $(cat node/nccl.csv)"
+done
+grep -q '^exchange,bfloat16,8,1024,' node/send_recv.csv || fail "$(cat node/send_recv.csv)"
+answers 0 calibrate --kernels node --gpu h100-sxm-80g -o node.json
+for kind in context_attention nccl; do
+    grep -Eq "^$kind +$(rows node/$kind.csv) " stdout || fail "$kind: $(cat stdout)"
+done
+[ ! -s stderr ] || fail "$(cat stderr)"
+# Stopped between two group sizes, it goes on.
+cp node/nccl.csv whole
+head -n 100 whole >node/nccl.csv
+answers 0 profile -o node --kind nccl
+cmp node/nccl.csv whole
+answers 0 profile --quick -o beside --kind contention
+grep -q '^bfloat16,8192,4096,4096,all_gather,8,0,33554432,0.50[0-9]*,0.137' beside/contention.csv ||
+    fail "$(cat beside/contention.csv)"
+
+# Groups alone on one GPU: nothing was to be measured.
+unset FAKE_GPU
+answers 3 profile -o alone --kind comm
+[ "$(tail -n 1 stderr)" = 'meshwright: nothing that was asked for can be measured on this machine' ] ||
+    fail "$(cat stderr)"
+# Without the backend's library attention is left out, and the rest measured.
+FAKE_GPU=backend
+export FAKE_GPU
+answers 0 profile --quick -o plain --kind launch,attention
+[ "$(grep -c '^meshwright: there is no libmeshwright-cuda.so$' stderr)" -eq 2 ] || fail "$(cat stderr)"
+[ "$(rows plain/context_attention.csv)" -eq 0 ] || fail "$(cat plain/context_attention.csv)"
 
 # --- Checks
 

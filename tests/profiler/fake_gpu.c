@@ -4,6 +4,8 @@
 //   fails:N       from the N-th piece of work on, nothing works
 //   fp8           there are no such products
 //   cupti         cannot record
+//   gpus:N        there are so many of them; else one
+//   backend       libmeshwright-cuda.so is missing
 #include "profiler/gpu_check.h"
 #include "profiler/memory_reference.h"
 
@@ -46,7 +48,8 @@ static Status probe(int device, GpuInfo *out) {
                      .driver_cuda_version = 13000,
                      .runtime_cuda_version = 13000,
                      .cublaslt_version = 130000,
-                     .has_cupti = true};
+                     .has_cupti = true,
+                     .num_devices = fault("gpus:") ? atoi(fault("gpus:")) : 1};
     const char *name = fault("name:");
     if (name) snprintf(out->name, sizeof out->name, "%s", name);
     return status_ok();
@@ -69,11 +72,25 @@ static void session_close(GpuSession *session) {
     free(session);
 }
 
-// At 600 TFLOP/s (fp8: twice) and 2.5 TB/s.
+// 150 GB/s, and 2 us a rank.
+static double team_s(const TeamRequest *team) {
+    return 2e-6 * team->num_gpus + 2.0 * (double)team->num_elements / 150e9;
+}
+
+// At 600 TFLOP/s (fp8: twice) and 2.5 TB/s. Beside a copy on b of 132 SMs b parts are missing,
+// beside a collective 16.
 static double call_s(const GpuRequest *request) {
     const GemmRequest *gemm = &request->gemm;
     const MemoryRequest *memory = &request->memory;
     if (request->kind == GPU_WORK_LAUNCH) return 4e-6;
+    if (request->kind == GPU_WORK_TEAM) return team_s(&request->team);
+    if (request->kind == GPU_WORK_ATTENTION)
+        return 5e-6 + attention_flops(&request->attention) / 400e12;
+    if (request->kind == GPU_WORK_BESIDE) {
+        GpuRequest product = {.kind = GPU_WORK_GEMM, .gemm = request->gemm};
+        int num_blocks = request->beside.num_blocks > 0 ? request->beside.num_blocks : 16;
+        return request->beside.alone ? 200e-6 : call_s(&product) * 132 / (132 - num_blocks);
+    }
     if (request->kind == GPU_WORK_MEMORY)
         return 2e-6 +
                memory_op_bytes(memory_op_find(memory->op), memory->rows, memory->columns) / 2.5e12;
@@ -89,6 +106,8 @@ static Status prepare(GpuSession *session, const GpuRequest *request, GpuWork **
         return status_error(STATUS_MACHINE, "meshwright: the GPU failed: it fell off the bus");
     if (fault("fp8") && request->kind == GPU_WORK_GEMM && request->gemm.dtype == NUMBER_FP8)
         return status_error(STATUS_NO, "meshwright: cuBLASLt has no fp8 product");
+    if (fault("backend") && (request->kind == GPU_WORK_ATTENTION || request->team.num_gpus > 0))
+        return status_error(STATUS_NO, "meshwright: there is no libmeshwright-cuda.so");
     *out = calloc(1, sizeof **out);
     **out = (GpuWork){.request = *request, .timer = session->timer, .call_s = call_s(request)};
     return status_ok();
@@ -104,6 +123,15 @@ static Status run(GpuWork *work, int num_calls, bool queued, GpuBatch *out) {
         out->call_s[i] = work->call_s * jitter;
         out->batch_s += out->call_s[i] + (host ? 0 : 1e-6);
     }
+    // A block copies 40 GB/s by itself, nine tenths of that beside products.
+    const BesideRequest *beside = &work->request.beside;
+    out->beside_bytes_per_s = 0;
+    if (work->request.kind == GPU_WORK_BESIDE)
+        out->beside_bytes_per_s =
+            (beside->num_blocks > 0
+                 ? 40e9 * beside->num_blocks
+                 : 2.0 * (double)work->request.team.num_elements / team_s(&work->request.team)) *
+            (beside->alone ? 1 : 0.9);
     bool told = host || work->timer == GPU_TIMER_CUPTI;
     out->num_call_s = told ? num_calls : 0;
     snprintf(out->kernel, sizeof out->kernel, "%s",
