@@ -86,7 +86,7 @@ static void team_conclude(const GpuTeam *team, GpuBatch *out) {
     }
 }
 
-enum { FIRST_BESIDE = 4, MOST_BESIDE = 1 << 14 };
+enum { FIRST_BESIDE = 2, MOST_BESIDE = 1 << 14 };
 
 typedef struct {
     int num_beside; // calls that outlast the products, as far as is known
