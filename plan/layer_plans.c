@@ -78,7 +78,7 @@ static bool recompute_is_same(const Plan *a, const Plan *b) {
            (a->recompute != RECOMPUTE_SELECTIVE || a->recompute_modules == b->recompute_modules);
 }
 
-static bool does_the_same(const Plan *a, const Plan *b) {
+bool plans_layers_are_alike(const Plan *a, const Plan *b) {
     return differ_in_recompute_alone(a, b) && recompute_is_same(a, b);
 }
 
@@ -122,7 +122,9 @@ void plan_set_layers(Plan *plan, const Plan *own, int num_layers, Arena *arena) 
     plan->layers = layers;
     for (int l = 0; l < num_layers; l++) {
         int s = 0;
-        while (s < layers->num_strategies && !does_the_same(&own[l], plan_strategy(plan, s))) s++;
+        while (s < layers->num_strategies &&
+               !plans_layers_are_alike(&own[l], plan_strategy(plan, s)))
+            s++;
         strategy[l] = (short)s;
         if (s < layers->num_strategies) continue;
         plans[s - 1] = own[l];
@@ -246,7 +248,7 @@ cJSON *plan_layers_to_json(const Plan *plan) {
         end = plan_layers_run_end(plan, from);
         Plan own = *plan_strategy(plan, plan_layer_strategy(plan, from));
         if (plan->layer_recompute) own.recompute = (Recompute)plan->layer_recompute[from];
-        if (!does_the_same(&own, plan)) run_add(list, &own, plan, from, end);
+        if (!plans_layers_are_alike(&own, plan)) run_add(list, &own, plan, from, end);
     }
     return list;
 }

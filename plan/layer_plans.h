@@ -45,6 +45,9 @@ LayerPlans *layer_plans_copy(const LayerPlans *layers, const PlanChunk *chunks, 
 // Whether two strategies lay the activations between layers out alike.
 bool plans_layouts_are_alike(const Plan *a, const Plan *b);
 
+// Whether a layer does the same under both: how it is split, sharded and recomputed.
+bool plans_layers_are_alike(const Plan *a, const Plan *b);
+
 // Neighbouring ranks that hold the same sequences under either of two layouts, so that a change
 // from one to the other stays among them: lcm of both replicas' ranks; the tp ranks where nothing
 // but sequence_parallel differs.

@@ -1,20 +1,26 @@
 // A layer-wise result as JSON and as lines of text.
+#include "plan/layer_plans.h"
 #include "planner/layer_search.h"
 
 #include <math.h>
 #include <string.h>
 
-// Whether two layers do the same.
-static bool plans_are_same(const Plan *a, const Plan *b) {
-    return a->tp == b->tp && a->cp == b->cp && a->cp_method == b->cp_method &&
-           a->zero_stage == b->zero_stage && a->recompute == b->recompute &&
-           a->sequence_parallel == b->sequence_parallel;
+static int run_end(const LayerChoice *choice, int num_layers, int from) {
+    const Plan *layers = choice->layers;
+    int end = from + 1;
+    while (end < num_layers && plans_layers_are_alike(&layers[end], &layers[from])) end++;
+    return end;
 }
 
-static int run_end(const LayerChoice *choice, int num_layers, int from) {
-    int end = from + 1;
-    while (end < num_layers && plans_are_same(&choice->layers[end], &choice->layers[from])) end++;
-    return end;
+// "selective core_attn+mlp"; per-operator checkpointing has no modules.
+static const char *recompute_text(const Plan *plan, Arena *arena) {
+    const char *text = RECOMPUTE_NAMES[plan->recompute];
+    if (plan->recompute != RECOMPUTE_SELECTIVE) return text;
+    for (int i = 0, num = 0; RECOMPUTE_MODULE_NAMES[i]; i++)
+        if (plan->recompute_modules & 1 << i)
+            text =
+                arena_printf(arena, "%s%s%s", text, num++ ? "+" : " ", RECOMPUTE_MODULE_NAMES[i]);
+    return text;
 }
 
 int layer_run_text(const LayerChoice *choice, int num_layers, int from, Arena *arena,
@@ -24,9 +30,12 @@ int layer_run_text(const LayerChoice *choice, int num_layers, int from, Arena *a
     const char *cp =
         p->cp == 1 ? "" : arena_printf(arena, " cp %d %s", p->cp, CP_METHOD_NAMES[p->cp_method]);
     const char *to = end - 1 > from ? arena_printf(arena, "-%d", end - 1) : "";
-    *text =
-        arena_printf(arena, "layer%s %d%s: tp %d%s dp %d, zero %d, recompute %s", to[0] ? "s" : "",
-                     from, to, p->tp, cp, p->dp, p->zero_stage, RECOMPUTE_NAMES[p->recompute]);
+    const char *split = p->tp > 1 && !p->sequence_parallel ? " without sequence parallelism" : "";
+    const bool hybrid = p->zero_stage > 0 && p->zero_group != p->dp * p->cp;
+    const char *group = hybrid ? arena_printf(arena, ":%d", p->zero_group) : "";
+    *text = arena_printf(arena, "layer%s %d%s: tp %d%s%s dp %d, zero %d%s, recompute %s",
+                         to[0] ? "s" : "", from, to, p->tp, split, cp, p->dp, p->zero_stage, group,
+                         recompute_text(p, arena));
     return end;
 }
 
