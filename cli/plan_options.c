@@ -50,7 +50,8 @@ static const struct argp_option OPTIONS[] = {
     {"seed", KEY_SEED, "N", 0, "of the placement's random numbers (default: 0)", 0},
     {"budget", KEY_BUDGET, "SECONDS", 0, "stop searching after this time", 0},
     {"variants", KEY_VARIANTS, NULL, 0,
-     "also list plans that differ only in chunks, schedule, ZeRO stage or context-parallel method",
+     "also list plans that differ only in chunks, schedule, ZeRO stage or group, context-parallel "
+     "method or order of ranks",
      0},
     {"exhaustive", KEY_EXHAUSTIVE, NULL, 0, "price everything that fits, for doubters", 0},
     OPTION_JSON,

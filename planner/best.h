@@ -26,8 +26,8 @@ double best_value_limit(const Best *best);
 // Whether a candidate with these bounds cannot enter any more.
 bool best_excludes(const Best *best, const Candidate *candidate);
 
-// Plans that split and run the job alike and differ in fine points: chunks, schedule, ZeRO stage,
-// cp_method.
+// Plans that split and run the job alike and differ in fine points: chunks, schedule, ZeRO stage
+// and group, cp_method, order of ranks.
 bool plans_are_variants(const Plan *a, const Plan *b);
 
 // Plans that are the same but for how many layers they recompute: none or some in full, or some

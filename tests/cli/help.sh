@@ -20,6 +20,8 @@ meshwright --version | grep -q '^meshwright [0-9]*\.[0-9]*\.[0-9]*$' || fail "--
 meshwright --help >"$temp/help" || fail "--help"
 meshwright -h | cmp - "$temp/help"
 meshwright help | cmp - "$temp/help"
+meshwright plan --help | tr -s '\n ' '  ' | grep -q 'ZeRO stage or group, context-parallel method or order of ranks' ||
+    fail "plan --help does not say what variants differ in"
 
 cd "$temp/work"
 cat >job.json <<'END'
