@@ -12,18 +12,22 @@ int64_t front_image_tokens(const ModelFront *front, int image_size) {
     return front_image_patches(front, image_size) / (front->merge_size * front->merge_size);
 }
 
+// Kinds are numbered in the order of the layers: memory is added up in that of the kinds
+// (workload/chunk.c).
 void model_add_front(Arena *arena, Model *model) {
     const Model *front = model->front->model;
-    const int num_front = front->num_layers, first_kind = model->num_kinds;
+    const int num_front = front->num_layers, num_kinds = front->num_kinds;
     uint8_t *layer_kind = ARENA_ARRAY(arena, num_front + model->num_layers, uint8_t);
-    for (int k = 0; k < front->num_kinds; k++) {
-        model->kinds[first_kind + k] = front->kinds[k];
-        model->kinds[first_kind + k].front = true;
+    memcpy(layer_kind, front->layer_kind, (size_t)num_front);
+    for (int i = 0; i < model->num_layers; i++)
+        layer_kind[num_front + i] = (uint8_t)(num_kinds + model->layer_kind[i]);
+    memmove(model->kinds + num_kinds, model->kinds,
+            (size_t)model->num_kinds * sizeof *model->kinds);
+    for (int k = 0; k < num_kinds; k++) {
+        model->kinds[k] = front->kinds[k];
+        model->kinds[k].front = true;
     }
-    for (int i = 0; i < num_front; i++)
-        layer_kind[i] = (uint8_t)(first_kind + front->layer_kind[i]);
-    memcpy(layer_kind + num_front, model->layer_kind, (size_t)model->num_layers);
-    model->num_kinds += front->num_kinds;
+    model->num_kinds += num_kinds;
     model->layer_kind = layer_kind;
     model->num_layers += num_front;
     model->num_front_layers = num_front;

@@ -10,15 +10,19 @@ static double average_keys(const Scenario *scenario, double seq_len, double wind
     return (seq_len + 1) / 2;
 }
 
-// What queries see: keys on average, tokens of the sequence that those are of, and how many of
-// these the rank has.
+// What queries see: keys on average, tokens of the sequence that those are of, how many of these
+// the rank has, and of how many sequences.
 typedef struct {
-    double mean, length, tokens;
+    double mean, length, tokens, num_sequences;
 } Keys;
 
+// A window of a tower is a sequence of its own: a square of the image, which no other overlaps.
 static Keys own_keys(const Builder *b) {
-    const double seq = (double)b->scenario->training.seq_len;
-    return (Keys){average_keys(b->scenario, seq, b->kind->window), seq, b->tokens};
+    const double seq = (double)b->scenario->training.seq_len, window = b->kind->window;
+    const double mean = average_keys(b->scenario, seq, window);
+    if (!b->kind->front || window <= 0) return (Keys){mean, seq, b->tokens, b->plan->micro_batch};
+    const double length = fmin(window, seq);
+    return (Keys){mean, length, b->tokens, b->tokens / length};
 }
 
 // Sizes of one rank's heads. Key-value heads are replicated where there are fewer than tp.
@@ -144,12 +148,12 @@ static void build_flash(Builder *b, const Heads *h, const Keys *keys) {
 
 // Softmax of s x s scores in memory, as before fused attention: every score is computed, also
 // masked ones, and 2 + 2 + 1 bytes of each are kept (Korthikanti et al. 2022, section 4.1).
-static void build_unfused(Builder *b, const Heads *h, double num_keys) {
+static void build_unfused(Builder *b, const Heads *h, const Keys *keys) {
     const Scenario *s = b->scenario;
     const Stack *stack = &s->training.stack;
     double act = activation_bytes(&s->training);
-    double groups = b->plan->micro_batch * h->heads, queries = b->tokens / b->plan->micro_batch;
-    double scores = groups * queries * num_keys;
+    double groups = keys->num_sequences * h->heads, queries = b->tokens / keys->num_sequences;
+    double num_keys = keys->length, scores = groups * queries * num_keys;
     b->module = MODULE_CORE_ATTN;
     build_batched_gemm(b, "scores", groups, queries, num_keys, h->qk_dim, 0);
     int passes = stack->fused_softmax ? 2 : 8;
@@ -248,7 +252,7 @@ static void build_core(Builder *b, const Heads *h, const Keys *keys) {
     if (b->scenario->training.attention == ATTENTION_FLASH)
         build_flash(b, h, keys);
     else
-        build_unfused(b, h, keys->length);
+        build_unfused(b, h, keys);
 }
 
 // Output projection and addition.
@@ -292,20 +296,26 @@ void build_attention(Builder *b) {
 
 // Queries of the decoder, keys and values of what the encoder made of its tokens: the output of its
 // last norm, which that keeps, once for all layers (Vaswani et al. 2017, arXiv:1706.03762, section
-// 3.2.3).
+// 3.2.3). Quantized, every layer keeps a copy of its own (Transformer Engine, module/linear.py).
 void build_cross_attention(Builder *b) {
     const Model *m = &b->scenario->model;
     const Training *training = &b->scenario->training;
     const Heads h = heads_of(m, b->plan);
     const double act = activation_bytes(training), length = (double)training->encoder_seq_len;
-    const Keys keys = {length, length, b->plan->micro_batch * length};
+    const int num_sequences = b->plan->micro_batch;
+    const Keys keys = {length, length, num_sequences * length, num_sequences};
     const double values = b->tokens_sp * m->hidden_size;
     const double query = (double)m->num_heads * m->head_dim;
     const double key_value = 2.0 * m->num_kv_heads * m->head_dim;
     const double split = b->tokens * h.q_values + keys.tokens * (h.k_values + h.v_values);
+    const double copy = precision_is_quantized(b->precision)
+                            ? keys.tokens / (b->plan->sequence_parallel ? b->plan->tp : 1) *
+                                  m->hidden_size * b->input_bytes_per_value
+                            : 0;
     build_norm(b, "cross_norm", values, NORM_INPUT | NORM_OUTPUT | NORM_BEGINS_BRANCH);
     build_linear(b, "cross_q_proj", SPLIT_COLUMN, b->tokens, query, m->hidden_size, 0);
-    build_linear(b, "cross_kv_proj", SPLIT_COLUMN, keys.tokens, key_value, m->hidden_size, 0);
+    build_linear(b, "cross_kv_proj", SPLIT_COLUMN, keys.tokens, key_value, m->hidden_size, copy);
+    build_parts(b, key_value / 2 / b->plan->tp, key_value / 2 / b->plan->tp, 0);
     if (m->qkv_bias) b->dense_parameters += (query + key_value) / b->plan->tp;
     MemoryWork heads = {.name = "split_heads",
                         .kernels = 1,

@@ -98,10 +98,14 @@ static void build_merge(Builder *b, const ModelFront *front, double patches, dou
     build_memory(b, &place);
 }
 
+// Its products are not quantized, as those beside a text's layers are not.
 static void build_tower_ends(Builder *b, const ModelFront *front) {
-    const int image_size = b->scenario->training.image_size;
-    const double images = (double)b->plan->micro_batch * b->scenario->training.images_per_sequence;
+    const Training *training = &b->scenario->training;
+    const int image_size = training->image_size;
+    const double images = (double)b->plan->micro_batch * training->images_per_sequence;
     const double patches = images * (double)front_image_patches(front, image_size);
+    b->precision = unquantized_precision(training);
+    b->input_bytes_per_value = b->gathered_bytes_per_value = activation_bytes(training);
     build_patches(b, front, patches);
     if (front->model->final_norm)
         build_norm(b, "tower_final_norm", patches * front->model->hidden_size, NORM_INPUT);

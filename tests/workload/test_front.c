@@ -137,10 +137,92 @@ static void a_decoder_attends_to_what_the_encoder_made(void) {
     case_free(&c);
 }
 
+// Of every kind all layers stand together: the encoder's, then the decoder's.
+static void memory_is_added_up_in_the_order_of_the_layers(void) {
+    static const char *const PLANS[] = {"{\"recompute\": \"full\"}", NULL};
+    for (int i = 0; i < 2; i++) {
+        Case c;
+        const BlockRun *runs;
+        const char *training =
+            "{\"seq_len\": 512, \"global_batch\": 16, \"encoder_seq_len\": 8192}";
+        if (case_make(&c, T5, 1, training, PLANS[i])) {
+            const Chunk *chunk = &c.workload.chunks[0];
+            double held = 0, forward = 0, backward = 0;
+            const int num = workload_runs(&c.scenario, &c.plan, 0, &c.arena, &runs);
+            for (int r = 0; r < num; r++) {
+                const Block *b = &c.workload.blocks[runs[r].block];
+                forward = fmax(forward, held + b->forward_peak_bytes);
+                held += b->saved_bytes;
+                backward = fmax(backward, held - chunk->saved_bytes + b->backward_peak_bytes);
+            }
+            CU_ASSERT(num == 3 + 2 + 2);
+            ASSERT_CLOSE(chunk->saved_bytes, held);
+            ASSERT_CLOSE(chunk->forward_peak_bytes, forward);
+            ASSERT_CLOSE(chunk->backward_peak_bytes, backward);
+        }
+        case_free(&c);
+    }
+}
+
+// A window is a sequence: 64 of 4 x 4 patches in an image of 1024, and 4 heads.
+static void unfused_scores_are_those_of_a_window(void) {
+    Case c;
+    const char *training = "{\"seq_len\": 2048, \"global_batch\": 16, \"images_per_sequence\": 3, "
+                           "\"image_size\": 448, \"attention\": \"unfused\"}";
+    if (case_make(&c, QWEN, 1, training, NULL)) {
+        const Block *all = layer_block_of(&c, 0), *windowed = layer_block_of(&c, 1);
+        const Op *scores = op_named(all->forward, all->num_forward, "scores");
+        CU_ASSERT(scores->groups * scores->m == 3 * 1024 * 4 && scores->n == 1024);
+        scores = op_named(windowed->forward, windowed->num_forward, "scores");
+        CU_ASSERT(scores->groups * scores->m == 3 * 1024 * 4 && scores->n == 16);
+        CU_ASSERT_EQUAL(scores->m, 16);
+    }
+    case_free(&c);
+}
+
+// Pixels and what follows the tower are not quantized; its layers are. Quantized, each layer of a
+// decoder keeps a copy of the encoder's output for its keys' and values' weights: 512 tokens of
+// 1024 bytes, half of them on a rank.
+static void eight_bits_are_kept_where_products_read_them(void) {
+    Case c;
+    const char *training = "{\"seq_len\": 2048, \"global_batch\": 16, \"images_per_sequence\": 3, "
+                           "\"image_size\": 448, \"precision\": \"fp8\"}";
+    if (case_make(&c, QWEN, 1, training, NULL)) {
+        const Block *ends = &c.workload.blocks[BLOCK_EMBEDDING], *layer = layer_block_of(&c, 0);
+        CU_ASSERT_EQUAL(op_named(ends->forward, ends->num_forward, "patch_embedding")->precision,
+                        PRECISION_BF16);
+        CU_ASSERT_EQUAL(op_named(ends->forward, ends->num_forward, "image_fc1")->precision,
+                        PRECISION_BF16);
+        CU_ASSERT_EQUAL(op_named(layer->forward, layer->num_forward, "fc1")->precision,
+                        PRECISION_FP8);
+    }
+    case_free(&c);
+    static const char *const PRECISIONS[] = {"bf16", "fp8"};
+    for (int i = 0; i < 2; i++) {
+        training =
+            arena_printf(&c.arena,
+                         "{\"seq_len\": 2048, \"global_batch\": 16, \"encoder_seq_len\": 512, "
+                         "\"precision\": \"%s\"}",
+                         PRECISIONS[i]);
+        if (case_make(&c, T5, 2, training, "{\"tp\": 2}")) {
+            const Block *decoder = layer_block_of(&c, 3);
+            const Op *kv = op_named(decoder->forward, decoder->num_forward, "cross_kv_proj");
+            CU_ASSERT_EQUAL(kv->saved_bytes, i ? 512 / 2 * 1024 : 0);
+        }
+        case_free(&c);
+    }
+}
+
 #define TEST(name)                                                                                 \
     { #name, name }
 CU_TestInfo front_tests[] = {
-    TEST(model_flops_are_those_of_the_operators),     TEST(a_tower_works_on_patches),
-    TEST(a_tower_is_split_as_far_as_it_goes),         TEST(a_tower_lies_on_the_first_stage),
-    TEST(a_decoder_attends_to_what_the_encoder_made), CU_TEST_INFO_NULL,
+    TEST(model_flops_are_those_of_the_operators),
+    TEST(a_tower_works_on_patches),
+    TEST(a_tower_is_split_as_far_as_it_goes),
+    TEST(a_tower_lies_on_the_first_stage),
+    TEST(a_decoder_attends_to_what_the_encoder_made),
+    TEST(memory_is_added_up_in_the_order_of_the_layers),
+    TEST(unfused_scores_are_those_of_a_window),
+    TEST(eight_bits_are_kept_where_products_read_them),
+    CU_TEST_INFO_NULL,
 };
