@@ -1,5 +1,6 @@
 #include "config/model_front.h"
 
+#include <stdio.h>
 #include <string.h>
 
 int64_t front_image_patches(const ModelFront *front, int image_size) {
@@ -31,4 +32,15 @@ void model_add_front(Arena *arena, Model *model) {
     model->layer_kind = layer_kind;
     model->num_layers += num_front;
     model->num_front_layers = num_front;
+}
+
+const char *front_layers_text(const Model *model, char text[FRONT_LAYERS_TEXT]) {
+    const int own = model_own_layers(model), front = model->num_front_layers;
+    if (front == 0)
+        snprintf(text, FRONT_LAYERS_TEXT, "num_hidden_layers %d", own);
+    else if (model->front->kind == FRONT_ENCODER)
+        snprintf(text, FRONT_LAYERS_TEXT, "the encoder's %d + the decoder's %d", front, own);
+    else
+        snprintf(text, FRONT_LAYERS_TEXT, "the tower's %d + num_hidden_layers %d", front, own);
+    return text;
 }

@@ -38,11 +38,15 @@ typedef enum { VISION_NONE, VISION_SIGLIP, VISION_QWEN2, VISION_QWEN2_5 } Vision
 // Reads vision_config, where the file has one, as model->front; it is no part of the model yet.
 Status model_read_vision(const JsonNode *config, VisionKind kind, Arena *arena, Model *model);
 
-// Reads a file of the T5 family: t5, mt5.
-Status model_import_t5(const JsonNode *config, Arena *arena, Model *model);
+// Reads a file of the T5 family, whose model_type is t5 or mt5.
+Status model_import_t5(const JsonNode *config, const char *model_type, Arena *arena, Model *model);
 
 // Makes the front a part of the model: its layers become the first ones.
 void model_add_front(Arena *arena, Model *model);
+
+// What layers are counted of, for a message: "the tower's 32 + num_hidden_layers 36". Returns text.
+enum { FRONT_LAYERS_TEXT = 80 };
+const char *front_layers_text(const Model *model, char text[FRONT_LAYERS_TEXT]);
 
 // Of one image with so many pixels a side: tokens of the tower, and of the text.
 int64_t front_image_patches(const ModelFront *front, int image_size);

@@ -134,7 +134,7 @@ Status model_import(const JsonNode *config, Arena *arena, Model *model) {
         return status_ok();
     }
     if (strcmp(model_type, "t5") == 0 || strcmp(model_type, "mt5") == 0) {
-        TRY(model_import_t5(config, arena, model));
+        TRY(model_import_t5(config, model_type, arena, model));
         model->model_type = model_type;
         return status_ok();
     }

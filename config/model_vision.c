@@ -110,11 +110,28 @@ static Status siglip_read(const JsonNode *vision, const JsonNode *config, ModelF
     TRY(size_read(vision, IMAGE, MAX_PIXELS, 224, &front->image_size));
     TRY(size_read(config, TOKENS, 1 << 16, 256, &front->tokens_per_image));
     front->num_positions = (int)front_image_patches(front, front->image_size);
-    if (front->num_positions > 0 && front->num_positions >= front->tokens_per_image)
-        return status_ok();
     JsonNode tokens = key_find(config, TOKENS);
-    return json_error(&tokens, "%d is more than the %d patches of an image",
-                      front->tokens_per_image, front->num_positions);
+    if (front->num_positions < front->tokens_per_image)
+        return json_error(&tokens, "%d is more than the %d patches of an image",
+                          front->tokens_per_image, front->num_positions);
+    // Squares of patches are averaged (Gemma3MultiModalProjector).
+    const int side = front->image_size / front->patch_size;
+    int tokens_side = 1;
+    while (tokens_side * tokens_side < front->tokens_per_image) tokens_side++;
+    if (tokens_side * tokens_side == front->tokens_per_image && side % tokens_side == 0)
+        return status_ok();
+    return json_error(&tokens, "%d tokens are not squares of the %d x %d patches of an image",
+                      front->tokens_per_image, side, side);
+}
+
+// Its tokens take their place among the words, so they are as wide.
+static Status width_check(const JsonNode *vision, VisionKind kind, int text_hidden_size) {
+    JsonNode node = json_get(vision, kind == VISION_QWEN2 ? "hidden_size" : "out_hidden_size");
+    int width;
+    if (!json_is_present(&node)) return status_ok();
+    TRY(json_read_int(&node, 1, MODEL_MAX_WIDTH, &width));
+    if (width == text_hidden_size) return status_ok();
+    return json_error(&node, "%d is not the hidden_size %d of the text", width, text_hidden_size);
 }
 
 static Status qwen_read(const JsonNode *vision, int hidden_size, ModelFront *front) {
@@ -139,6 +156,7 @@ Status model_read_vision(const JsonNode *config, VisionKind kind, Arena *arena, 
     TRY(tower_sizes(&vision, kind, tower));
     TRY(patches_read(&vision, front));
     TRY(tower_layers(&vision, kind, front->patch_size, arena, tower));
+    if (kind != VISION_SIGLIP) TRY(width_check(&vision, kind, model->hidden_size));
     TRY(kind == VISION_SIGLIP ? siglip_read(&vision, config, front)
                               : qwen_read(&vision, tower->hidden_size, front));
     model->front = front;

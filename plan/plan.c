@@ -1,5 +1,6 @@
 #include "plan/plan.h"
 
+#include "config/model_front.h"
 #include "plan/layer_plans.h"
 
 #include <assert.h>
@@ -83,10 +84,11 @@ static Status stages_to_chunks(const Scenario *scenario, Arena *arena, Plan *pla
         if (stage->loss) loss = c;
     }
     if (num_mtp == 0) num_mtp = chunks[loss].num_mtp = scenario->model.num_mtp_layers;
+    char text[FRONT_LAYERS_TEXT];
     if (num_layers != scenario->model.num_layers)
         return status_at(STATUS_INVALID, scenario->file, "parallel.stages",
-                         "the layers add up to %d; expected num_hidden_layers %d", num_layers,
-                         scenario->model.num_layers);
+                         "the layers add up to %d; expected %s", num_layers,
+                         front_layers_text(&scenario->model, text));
     if (num_mtp != scenario->model.num_mtp_layers)
         return status_at(STATUS_INVALID, scenario->file, "parallel.stages",
                          "the MTP layers add up to %d; expected num_nextn_predict_layers %d",

@@ -120,7 +120,7 @@ static Status pipeline_check(const Scenario *scenario, const Plan *plan) {
 
 static bool model_has_dense_mlp(const Model *model) {
     for (int k = 0; k < model->num_kinds; k++)
-        if (!model->kinds[k].moe) return true;
+        if (!model->kinds[k].moe && !model->kinds[k].front) return true;
     return false;
 }
 
@@ -244,9 +244,10 @@ static Status sharding_check(const Scenario *scenario, const Plan *plan) {
     if ((int64_t)plan->dp * plan->cp % plan->zero_group != 0)
         REFUSE("parallel.zero_group", "%d does not divide dp %d x cp %d", plan->zero_group,
                plan->dp, plan->cp);
+    char text[FRONT_LAYERS_TEXT];
     if (plan->recompute_layers > scenario->model.num_layers)
-        REFUSE("parallel.recompute_layers", "%d is more than num_hidden_layers %d",
-               plan->recompute_layers, scenario->model.num_layers);
+        REFUSE("parallel.recompute_layers", "%d is more than %s", plan->recompute_layers,
+               front_layers_text(&scenario->model, text));
     return status_ok();
 }
 

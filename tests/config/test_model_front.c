@@ -1,5 +1,6 @@
 // Encoders and towers: their sizes, and what of them is refused.
 #include "config/model_front.h"
+#include "plan/plan.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>
@@ -26,6 +27,14 @@ static void expect_refusal(const char *model, const char *training, const char *
     "\"vocab_size\": 152064, \"tie_word_embeddings\": false, \"vision_config\": {\"depth\": 32, "  \
     "\"embed_dim\": 1280, \"hidden_size\": 3584, \"mlp_ratio\": 4, \"num_heads\": 16, "            \
     "\"in_chans\": 3, \"patch_size\": 14, \"spatial_merge_size\": 2, \"temporal_patch_size\": 2}}"
+
+#define TEXT                                                                                       \
+    "\"hidden_size\": 1024, \"intermediate_size\": 4096, \"num_hidden_layers\": 4, "               \
+    "\"num_attention_heads\": 16, \"num_key_value_heads\": 4, \"vocab_size\": 1024"
+#define QWEN(vision) "{\"model_type\": \"qwen2_5_vl\", " TEXT ", \"vision_config\": {" vision "}}"
+#define GEMMA(tokens, pixels)                                                                      \
+    "{\"model_type\": \"gemma3\", " TEXT ", \"head_dim\": 64, \"mm_tokens_per_image\": " tokens    \
+    ", \"vision_config\": {\"patch_size\": 14, \"image_size\": " pixels "}}"
 
 // Published: the parameters on the pages of the released models, all of them with their towers.
 static void towers_have_their_published_counts(void) {
@@ -131,6 +140,69 @@ static void splits_that_no_stack_makes_are_refused(void) {
                    "count first, all lie there");
 }
 
+#define MT5                                                                                        \
+    "{\"model_type\": \"mt5\", \"d_model\": 4096, \"d_ff\": 10240, \"num_layers\": 24, "           \
+    "\"num_heads\": 64"
+
+// What google/mt5-xxl states, and what MT5Config has where it does not: 12,921,057,280 parameters.
+static void absent_keys_mean_what_they_do_in_that_family(void) {
+    static const char *const MODELS[] = {
+        MT5 "}", MT5 ", \"vocab_size\": 250112, \"tie_word_embeddings\": false, "
+                     "\"feed_forward_proj\": \"gated-gelu\"}"};
+    for (int i = 0; i < 2; i++) {
+        Arena arena = {0};
+        Scenario s;
+        CU_ASSERT_EQUAL_FATAL(read(MODELS[i], "{" TRAINING "}", NULL, &arena, &s).code, STATUS_OK);
+        CU_ASSERT_EQUAL(model_num_parameters(&s.model), 12921057280);
+        arena_free(&arena);
+    }
+}
+
+static void files_that_contradict_themselves_are_refused(void) {
+    expect_refusal(MT5 ", \"architectures\": [\"MT5EncoderModel\"]}", "{" TRAINING "}", NULL,
+                   "job.json: model.architectures[0]: \"MT5EncoderModel\": an encoder alone is "
+                   "legal, but not supported yet");
+    expect_refusal(MT5 ", \"is_encoder_decoder\": false}", "{" TRAINING "}", NULL,
+                   "job.json: model.is_encoder_decoder: false: an encoder alone is legal, but not "
+                   "supported yet");
+    expect_refusal(
+        QWEN("\"out_hidden_size\": 2048"), "{" TRAINING "}", NULL,
+        "job.json: model.vision_config.out_hidden_size: 2048 is not the hidden_size 1024 "
+        "of the text");
+    expect_refusal(GEMMA("250", "896"), "{" TRAINING "}", NULL,
+                   "job.json: model.mm_tokens_per_image: 250 tokens are not squares of the 64 x 64 "
+                   "patches of an image");
+    expect_refusal(GEMMA("256", "420"), "{" TRAINING "}", NULL,
+                   "job.json: model.mm_tokens_per_image: 256 tokens are not squares of the 30 x 30 "
+                   "patches of an image");
+    expect_refusal(GEMMA("256", "210"), "{" TRAINING "}", NULL,
+                   "job.json: model.mm_tokens_per_image: 256 is more than the 225 patches of an "
+                   "image");
+}
+
+static void expect_plan_refusal(const char *model, const char *training, const char *parallel,
+                                const char *sentence) {
+    Arena arena = {0};
+    Scenario scenario;
+    Plan plan;
+    CU_ASSERT_EQUAL_FATAL(read(model, training, parallel, &arena, &scenario).code, STATUS_OK);
+    ASSERT_REFUSED(plan_resolve(&scenario, &arena, &plan), sentence);
+    arena_free(&arena);
+}
+
+static void layers_are_counted_with_those_before_the_text(void) {
+    expect_plan_refusal(
+        "\"gemma-3-4b\"", "{" TRAINING ", \"images_per_sequence\": 2}",
+        "{\"pp\": 2, \"stages\": [{\"layers\": 30, \"embedding\": true}, "
+        "{\"layers\": 4, \"loss\": true}]}",
+        "job.json: parallel.stages: the layers add up to 34; expected the tower's 27 + "
+        "num_hidden_layers 34");
+    expect_plan_refusal(
+        "\"t5-3b\"", "{" TRAINING "}", "{\"recompute\": \"full\", \"recompute_layers\": 49}",
+        "job.json: parallel.recompute_layers: 49 is more than the encoder's 24 + the "
+        "decoder's 24");
+}
+
 #define TEST(name)                                                                                 \
     { #name, name }
 CU_TestInfo model_front_tests[] = {
@@ -140,5 +212,8 @@ CU_TestInfo model_front_tests[] = {
     TEST(what_the_model_lacks_is_refused),
     TEST(images_of_a_wrong_size_are_refused),
     TEST(splits_that_no_stack_makes_are_refused),
+    TEST(absent_keys_mean_what_they_do_in_that_family),
+    TEST(files_that_contradict_themselves_are_refused),
+    TEST(layers_are_counted_with_those_before_the_text),
     CU_TEST_INFO_NULL,
 };
