@@ -65,13 +65,18 @@ static int layers_rank(const Plan *plan) {
     return plan->recompute_layers == ABSENT ? INT_MAX : plan->recompute_layers;
 }
 
+static int compare_rounded(double a, double b) {
+    return fabs(a - b) <= ROUNDING_FRAC * fmax(fabs(a), fabs(b)) ? 0 : compare_doubles(a, b);
+}
+
 // Of two of which one is listed; of those that differ in nothing else and are equal in what ranks
-// the one that recomputes fewer layers.
+// the one that recomputes fewer layers. Where the network sets the pace that is all of them, each
+// with its sums in another order.
 static bool is_better_of_two(const Priced *a, const Priced *b) {
     if (!plans_differ_in_layers(&a->candidate.plan, &b->candidate.plan))
         return compare_priced(a, b) < 0;
-    int order = compare_doubles(a->value, b->value);
-    if (order == 0) order = compare_doubles(a->estimate.step_time_s, b->estimate.step_time_s);
+    int order = compare_rounded(a->value, b->value);
+    if (order == 0) order = compare_rounded(a->estimate.step_time_s, b->estimate.step_time_s);
     if (order == 0)
         order = compare_doubles(layers_rank(&a->candidate.plan), layers_rank(&b->candidate.plan));
     return order < 0;

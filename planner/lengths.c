@@ -1,5 +1,6 @@
 #include "planner/lengths.h"
 
+#include "config/scenario_front.h"
 #include "planner/deadline.h"
 #include "planner/lengths_bound.h"
 #include "planner/lengths_schedule.h"
@@ -93,6 +94,8 @@ static Status constraints_check(const Scenario *scenario) {
                          "%d lengths; expected at most %d, the longer ones of like length taken "
                          "together",
                          training->num_sequence_lengths, LENGTHS_MAX_BUCKETS);
+    // A short sequence has as many images, or as long an input, as one of seq_len.
+    TRY(scenario_refuse_front(scenario, "plan with training.sequence_lengths"));
     return scenario_refuse_unlike_groups(scenario, "plan with training.sequence_lengths");
 }
 

@@ -80,9 +80,10 @@ const StackRules *stack_rules(const Scenario *scenario) {
     return &ANYTHING;
 }
 
+// A tower is not split by cp (workload/front.h).
 static bool has_window(const Model *model) {
     for (int k = 0; k < model->num_kinds; k++)
-        if (model->kinds[k].window > 0) return true;
+        if (model->kinds[k].window > 0 && !model->kinds[k].front) return true;
     return false;
 }
 

@@ -1,6 +1,8 @@
 // Searches of models with an encoder or a tower.
 #include "planner/planner.h"
 
+#include "planner/lengths.h"
+#include "planner/stack_rules.h"
 #include "tests/planner/planner_case.h"
 #include "tests/support.h"
 
@@ -102,10 +104,58 @@ static void stages_are_balanced_around_the_tower(void) {
     CU_ASSERT(none > few && few > many);
 }
 
+// Megatron-Core passes no windows round a ring; those of a tower are on no ring.
+static void windows_of_a_tower_leave_the_text_its_ring(void) {
+    Arena arena = {0};
+    Scenario tower, text;
+    job_read(0, 8, &arena, &tower);
+    CU_ASSERT_TRUE(stack_has_cp(stack_rules(&tower), &tower.model, CP_RING));
+    CU_ASSERT_TRUE(tower.model.kinds[tower.model.layer_kind[0]].window > 0);
+    job_read(1, 8, &arena, &text); // Gemma's text has windows
+    CU_ASSERT_FALSE(stack_has_cp(stack_rules(&text), &text.model, CP_RING));
+    arena_free(&arena);
+}
+
+// How many images, or how long an input, a short sequence has is not said.
+static void sequences_of_several_lengths_are_refused(void) {
+    static const struct {
+        const char *model, *training, *sentence;
+    } ROWS[] = {
+        {"\"gemma-3-4b\"", ", \"images_per_sequence\": 2",
+         "job.json: training.images_per_sequence: 2: a tower is legal, but plan with "
+         "training.sequence_lengths does not support it yet; without this key its text is taken "
+         "alone"},
+        {"\"t5-3b\"", "",
+         "job.json: model: t5-3b: an encoder is legal, but plan with training.sequence_lengths "
+         "does "
+         "not support it yet"},
+    };
+    for (int i = 0; i < 2; i++) {
+        Arena arena = {0};
+        Scenario scenario;
+        LengthsResult result;
+        const char *training =
+            arena_printf(&arena,
+                         "{\"seq_len\": 8192, \"global_batch\": 32, \"sequence_lengths\": "
+                         "[{\"length\": 512, \"frac\": 0.5}, {\"length\": 8192, \"frac\": 0.5}]%s}",
+                         ROWS[i].training);
+        const Status status =
+            scenario_of(scenario_text(&arena, ROWS[i].model, "\"dgx-h100:1\"", training, NULL),
+                        &arena, &scenario);
+        CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+        ASSERT_REFUSED(
+            lengths_search(&scenario, &(LengthsOptions){.num_threads = 1}, &arena, &result),
+            ROWS[i].sentence);
+        arena_free(&arena);
+    }
+}
+
 #define TEST(name)                                                                                 \
     { #name, name }
 CU_TestInfo search_front_tests[] = {
     TEST(the_best_are_those_of_pricing_everything),
     TEST(stages_are_balanced_around_the_tower),
+    TEST(windows_of_a_tower_leave_the_text_its_ring),
+    TEST(sequences_of_several_lengths_are_refused),
     CU_TEST_INFO_NULL,
 };
