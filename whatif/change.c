@@ -212,6 +212,16 @@ void change_derive(cJSON *document, const char *const *paths, int num_paths) {
         {"model", "layers"},
         {"model.num_hidden_layers", "layers"},
         {"model.num_hidden_layers", "stages"},
+        {"model.text_config.num_hidden_layers", "layers"},
+        {"model.text_config.num_hidden_layers", "stages"},
+        {"model.vision_config.num_hidden_layers", "layers"},
+        {"model.vision_config.num_hidden_layers", "stages"},
+        {"model.vision_config.depth", "layers"},
+        {"model.vision_config.depth", "stages"},
+        {"model.num_layers", "layers"},
+        {"model.num_layers", "stages"},
+        {"model.num_decoder_layers", "layers"},
+        {"model.num_decoder_layers", "stages"},
     };
     cJSON *parallel = cJSON_GetObjectItemCaseSensitive(document, "parallel");
     if (!cJSON_IsObject(parallel)) return;
@@ -265,17 +275,66 @@ static const char *const MODEL_KEYS[] = {
     NULL,
 };
 
-static Status model_path_check(const Scenario *scenario, const cJSON *base, const char *path) {
-    const char *key = path + strlen("model.");
-    const cJSON *model = cJSON_GetObjectItemCaseSensitive(base, "model");
-    if (cJSON_GetObjectItemCaseSensitive(model, key)) return status_ok();
-    for (int i = 0; MODEL_KEYS[i]; i++)
-        if (strcmp(key, MODEL_KEYS[i]) == 0) return status_ok();
-    const char *nearest = name_nearest(key, MODEL_KEYS);
+// Those of encoders and decoders (config/model_encoder.c).
+static const char *const T5_KEYS[] = {
+    "model_type",
+    "name",
+    "d_model",
+    "d_kv",
+    "d_ff",
+    "num_heads",
+    "num_layers",
+    "num_decoder_layers",
+    "vocab_size",
+    "feed_forward_proj",
+    "tie_word_embeddings",
+    "relative_attention_num_buckets",
+    NULL,
+};
+
+// Those of a vision_config (config/model_vision.c).
+static const char *const VISION_KEYS[] = {
+    "depth",       "hidden_size", "embed_dim",           "intermediate_size",
+    "mlp_ratio",   "num_heads",   "num_attention_heads", "num_hidden_layers",
+    "patch_size",  "image_size",  "spatial_merge_size",  "temporal_patch_size",
+    "window_size", NULL,
+};
+
+static bool is_known(const char *const *keys, const char *key) {
+    while (*keys && strcmp(*keys, key) != 0) keys++;
+    return *keys != NULL;
+}
+
+static Status model_key_check(const Scenario *scenario, const char *path, const cJSON *object,
+                              const char *key, const char *const *keys) {
+    if (cJSON_GetObjectItemCaseSensitive(object, key) || is_known(keys, key)) return status_ok();
+    const char *nearest = name_nearest(key, keys);
     if (nearest)
         return status_at(STATUS_INVALID, scenario->file, path,
                          "unknown key; the nearest known one is \"%s\"", nearest);
     return status_at(STATUS_INVALID, scenario->file, path, "unknown key of a model");
+}
+
+// A model that sees images may have objects for its text and its tower; where the text has one, its
+// sizes beside that are not read.
+static Status model_path_check(const Scenario *scenario, const cJSON *base, const char *path) {
+    static const char TEXT[] = "text_config.", VISION[] = "vision_config.";
+    static const char *const BESIDE[] = {"model_type", "name", "tie_word_embeddings", NULL};
+    const char *key = path + strlen("model.");
+    const cJSON *model = cJSON_GetObjectItemCaseSensitive(base, "model");
+    const cJSON *text = cJSON_GetObjectItemCaseSensitive(model, "text_config");
+    const cJSON *vision = cJSON_GetObjectItemCaseSensitive(model, "vision_config");
+    const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(model, "model_type"));
+    if (starts_with(key, TEXT) && cJSON_IsObject(text))
+        return model_key_check(scenario, path, text, key + strlen(TEXT), MODEL_KEYS);
+    if (starts_with(key, VISION) && cJSON_IsObject(vision))
+        return model_key_check(scenario, path, vision, key + strlen(VISION), VISION_KEYS);
+    if (cJSON_IsObject(text) && is_known(MODEL_KEYS, key) && !is_known(BESIDE, key))
+        return status_at(STATUS_INVALID, scenario->file, path,
+                         "not read, as this model's text_config is; expected model.text_config.%s",
+                         key);
+    const bool is_t5 = type && (strcmp(type, "t5") == 0 || strcmp(type, "mt5") == 0);
+    return model_key_check(scenario, path, model, key, is_t5 ? T5_KEYS : MODEL_KEYS);
 }
 
 Status change_check_path(const Scenario *scenario, const cJSON *base, const char *path,

@@ -7,13 +7,16 @@
 
 #define TRAINING "{\"seq_len\": 4096, \"global_batch\": 64}"
 
-static Scenario opened(const char *parallel, Arena *arena) {
+static Scenario opened_of(const char *model, const char *parallel, Arena *arena) {
     Scenario scenario = {0};
-    Status status =
-        scenario_of(scenario_text(arena, "\"llama-3.1-8b\"", "\"dgx-h100:2\"", TRAINING, parallel),
-                    arena, &scenario);
+    Status status = scenario_of(scenario_text(arena, model, "\"dgx-h100:2\"", TRAINING, parallel),
+                                arena, &scenario);
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
     return scenario;
+}
+
+static Scenario opened(const char *parallel, Arena *arena) {
+    return opened_of("\"llama-3.1-8b\"", parallel, arena);
 }
 
 static cJSON *base_of(const Scenario *scenario, const char *path, bool replan, Arena *arena) {
@@ -143,13 +146,43 @@ static void what_is_varied_itself_stays(void) {
     arena_free(&arena);
 }
 
-static Status checked(const char *path, const char *value, Arena *arena) {
-    Scenario scenario = opened(NULL, arena);
+static Status checked_of(const char *model, const char *path, const char *value, Arena *arena) {
+    Scenario scenario = opened_of(model, NULL, arena);
     cJSON *base = base_of(&scenario, path, false, arena), *json = cJSON_Parse(value);
     Status status = change_check_path(&scenario, base, path, json);
     cJSON_Delete(base);
     cJSON_Delete(json);
     return status;
+}
+
+static Status checked(const char *path, const char *value, Arena *arena) {
+    return checked_of("\"llama-3.1-8b\"", path, value, arena);
+}
+
+#define GEMMA                                                                                      \
+    "{\"model_type\": \"gemma3\", \"text_config\": {\"num_hidden_layers\": 12}, "                  \
+    "\"vision_config\": {\"image_size\": 896, \"patch_size\": 14}}"
+
+// What is beside text_config is not read: varied, it would change nothing.
+static void keys_of_a_model_are_those_that_are_read(void) {
+    Arena arena = {0};
+    ASSERT_REFUSED(checked_of(GEMMA, "model.num_hidden_layers", "24", &arena),
+                   "job.json: model.num_hidden_layers: not read, as this model's text_config is; "
+                   "expected model.text_config.num_hidden_layers");
+    CU_ASSERT_EQUAL(checked_of(GEMMA, "model.text_config.hidden_size", "64", &arena).code,
+                    STATUS_OK);
+    CU_ASSERT_EQUAL(checked_of(GEMMA, "model.vision_config.num_hidden_layers", "3", &arena).code,
+                    STATUS_OK);
+    CU_ASSERT_EQUAL(checked_of(GEMMA, "model.tie_word_embeddings", "true", &arena).code, STATUS_OK);
+    ASSERT_REFUSED(checked_of(GEMMA, "model.vision_config.hidden_sise", "3", &arena),
+                   "job.json: model.vision_config.hidden_sise: unknown key; the nearest known one "
+                   "is \"hidden_size\"");
+    CU_ASSERT_EQUAL(checked_of("\"t5-3b\"", "model.num_decoder_layers", "3", &arena).code,
+                    STATUS_OK);
+    ASSERT_REFUSED(checked_of("\"t5-3b\"", "model.num_experts", "3", &arena),
+                   "job.json: model.num_experts: unknown key; the nearest known one is "
+                   "\"num_layers\"");
+    arena_free(&arena);
 }
 
 static void an_unknown_key_is_refused_with_the_nearest(void) {
@@ -187,6 +220,7 @@ CU_TestInfo change_tests[] = {
     {"what_follows_from_a_varied_key_is_left_out", what_follows_from_a_varied_key_is_left_out},
     {"what_is_varied_itself_stays", what_is_varied_itself_stays},
     {"an_unknown_key_is_refused_with_the_nearest", an_unknown_key_is_refused_with_the_nearest},
+    {"keys_of_a_model_are_those_that_are_read", keys_of_a_model_are_those_that_are_read},
     {"a_known_key_with_a_bad_value_is_no_unknown_key",
      a_known_key_with_a_bad_value_is_no_unknown_key},
     CU_TEST_INFO_NULL,
