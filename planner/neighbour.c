@@ -101,6 +101,7 @@ static void factors_visit(Walk *w) {
             int *value = number_of(&plan, &FACTORS[i]);
             if (!twice && *value % 2 != 0) continue;
             *value = twice ? *value * 2 : *value / 2;
+            if (plan.pp == 1 && plan.vpp > w->plan->vpp) continue; // chunks of what is no pipeline
             schedule_follow(&plan);
             arena_reset(&w->arena);
             plan_visit(w, &plan, number_text(w, &plan, &FACTORS[i]));

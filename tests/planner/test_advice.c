@@ -24,6 +24,7 @@ static void neighbour_note(void *context, const Plan *plan, const char *change) 
     v->num_illegal += plan_check(v->scenario, plan).code != STATUS_OK;
     v->num_same += strcmp(case_key(plan, &arena), case_key(v->plan, &arena)) == 0;
     CU_ASSERT_PTR_NOT_NULL(strstr(change, " instead of "));
+    CU_ASSERT(plan->pp > 1 || plan->vpp <= v->plan->vpp);
     if (v->wanted && strcmp(v->wanted, change) == 0) {
         Estimate estimate;
         CU_ASSERT_EQUAL(estimate_plan(v->scenario, plan, &arena, &estimate, NULL).code, STATUS_OK);
