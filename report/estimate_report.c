@@ -18,8 +18,9 @@ static const char *front_text(const Scenario *scenario, Arena *arena) {
         return arena_printf(arena, "; an encoder of %d layers reads %lld tokens",
                             model->num_front_layers, (long long)training->encoder_seq_len);
     if (model->num_front_layers == 0) return "; without its tower: no images_per_sequence";
-    return arena_printf(arena, "; a tower of %d layers for %d images of %lld tokens",
+    return arena_printf(arena, "; a tower of %d layers for %d image%s of %lld tokens",
                         model->num_front_layers, training->images_per_sequence,
+                        training->images_per_sequence == 1 ? "" : "s",
                         (long long)front_image_tokens(front, training->image_size));
 }
 

@@ -46,6 +46,8 @@ refuses "$temp/job.json: training.images_per_sequence: 8: a tower is legal, but 
 support it yet; without this key its text is taken alone" launch "$temp/job.json" --dry-run
 answers 0 whatif "$temp/job.json" --vary training.images_per_sequence=2,4,8 --json
 [ "$(grep -c '"step_time_s"' "$temp/stdout")" -ge 3 ] || fail "a grid over images"
+job gemma-3-4b '"images_per_sequence": 1' '"tp": 2'
+says 'a tower of 27 layers for 1 image of 256 tokens'
 job gemma-3-4b '"precision": "bf16"' '"tp": 2'
 says 'without its tower: no images_per_sequence'
 job t5-3b '"encoder_seq_len": 8192' '"tp": 2'
