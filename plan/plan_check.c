@@ -6,6 +6,9 @@
 // Work items (micro-batches x chunks) of one step: a Program of that many fits in a gigabyte.
 enum { MAX_WORK_ITEMS = 1 << 21 };
 
+// Images of a micro-batch, which are an int.
+enum { MAX_IMAGES = 1 << 30 };
+
 #define REFUSE(path, ...) return status_at(STATUS_INVALID, scenario->file, path, __VA_ARGS__)
 
 static Status gpus_check(const Scenario *scenario, const Plan *plan) {
@@ -147,12 +150,22 @@ Status plan_check_tp(const Scenario *scenario, const Plan *plan) {
     return status_ok();
 }
 
-// An encoder is split as the decoder is; a tower that tp does not divide is whole on every rank
-// (workload/front.h).
-static Status encoder_check(const Scenario *scenario, const Plan *plan) {
+// A tower that tp does not divide is whole on every rank (workload/front.h).
+static Status images_check(const Scenario *scenario, const Plan *plan) {
+    const int64_t images = scenario->training.images_per_sequence;
+    if (images * plan->micro_batch > MAX_IMAGES)
+        REFUSE("training.images_per_sequence",
+               "%lld in each of micro_batch %d sequences is legal, but not supported yet; expected "
+               "at most %d in all",
+               (long long)images, plan->micro_batch, MAX_IMAGES);
+    return status_ok();
+}
+
+// An encoder is split as the decoder is.
+static Status front_check(const Scenario *scenario, const Plan *plan) {
     const ModelFront *front = scenario->model.front;
     const long long tokens = (long long)scenario->training.encoder_seq_len;
-    if (!front || front->kind != FRONT_ENCODER) return status_ok();
+    if (!front || front->kind != FRONT_ENCODER) return images_check(scenario, plan);
     if (plan->pp > 1 || plan->cp > 1)
         REFUSE(plan->pp > 1 ? "parallel.pp" : "parallel.cp",
                "%d with an encoder and a decoder is legal, but not supported yet; expected 1",
@@ -274,7 +287,7 @@ Status plan_check(const Scenario *scenario, const Plan *plan) {
     TRY(pipeline_check(scenario, plan));
     TRY(plan_check_tp(scenario, plan));
     TRY(sequence_check(scenario, plan));
-    TRY(encoder_check(scenario, plan));
+    TRY(front_check(scenario, plan));
     TRY(experts_check(scenario, plan));
     TRY(order_check(scenario, plan));
     TRY(vocab_check(scenario, plan));

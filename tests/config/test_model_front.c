@@ -190,6 +190,17 @@ static void expect_plan_refusal(const char *model, const char *training, const c
     arena_free(&arena);
 }
 
+static void images_of_a_micro_batch_are_counted(void) {
+    expect_plan_refusal(
+        "\"qwen2.5-vl-3b\"",
+        "{\"seq_len\": 1000000, \"global_batch\": 65536, "
+        "\"images_per_sequence\": 1000000, \"image_size\": 28}",
+        "{\"micro_batch\": 4096}",
+        "job.json: training.images_per_sequence: 1000000 in each of micro_batch 4096 "
+        "sequences is legal, but not supported yet; expected at most 1073741824 in "
+        "all");
+}
+
 static void layers_are_counted_with_those_before_the_text(void) {
     expect_plan_refusal(
         "\"gemma-3-4b\"", "{" TRAINING ", \"images_per_sequence\": 2}",
@@ -214,6 +225,7 @@ CU_TestInfo model_front_tests[] = {
     TEST(splits_that_no_stack_makes_are_refused),
     TEST(absent_keys_mean_what_they_do_in_that_family),
     TEST(files_that_contradict_themselves_are_refused),
+    TEST(images_of_a_micro_batch_are_counted),
     TEST(layers_are_counted_with_those_before_the_text),
     CU_TEST_INFO_NULL,
 };
