@@ -1,6 +1,7 @@
 // Searches of models with an encoder or a tower.
 #include "planner/planner.h"
 
+#include "planner/balance.h"
 #include "planner/lengths.h"
 #include "planner/stack_rules.h"
 #include "tests/planner/planner_case.h"
@@ -104,6 +105,30 @@ static void stages_are_balanced_around_the_tower(void) {
     CU_ASSERT(none > few && few > many);
 }
 
+// A tower of one thin layer, and a word table of 1,000 rows: the layers of the text in equal parts
+// are balanced, the tower's not counted.
+static void an_even_split_behind_a_tower_is_left_alone(void) {
+    Arena arena = {0}, scratch = {0};
+    Scenario scenario;
+    const char *model =
+        "{\"model_type\": \"qwen2_5_vl\", \"hidden_size\": 2048, \"intermediate_size\": 8192, "
+        "\"num_hidden_layers\": 16, \"num_attention_heads\": 16, \"num_key_value_heads\": 16, "
+        "\"vocab_size\": 1000, \"vision_config\": {\"depth\": 1, \"hidden_size\": 64, "
+        "\"intermediate_size\": 64, \"num_heads\": 1, \"patch_size\": 14}}";
+    const char *training = "{\"seq_len\": 8192, \"global_batch\": 24, \"images_per_sequence\": 1, "
+                           "\"image_size\": 28}";
+    const Status status = scenario_of(
+        scenario_text(&arena, model, "\"dgx-h100:1\"", training, "{\"pp\": 4}"), &arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    Plan plan;
+    CU_ASSERT_EQUAL_FATAL(plan_resolve(&scenario, &arena, &plan).code, STATUS_OK);
+    CU_ASSERT_EQUAL(plan.chunks[0].num_layers, 1 + 4);
+    const BalanceCosts costs = balance_costs(&scenario, &plan, &arena);
+    CU_ASSERT_PTR_NULL(balance_chunks(&costs, 4, 1, plan.chunks, &arena, &scratch));
+    arena_free(&scratch);
+    arena_free(&arena);
+}
+
 // Megatron-Core passes no windows round a ring; those of a tower are on no ring.
 static void windows_of_a_tower_leave_the_text_its_ring(void) {
     Arena arena = {0};
@@ -155,6 +180,7 @@ static void sequences_of_several_lengths_are_refused(void) {
 CU_TestInfo search_front_tests[] = {
     TEST(the_best_are_those_of_pricing_everything),
     TEST(stages_are_balanced_around_the_tower),
+    TEST(an_even_split_behind_a_tower_is_left_alone),
     TEST(windows_of_a_tower_leave_the_text_its_ring),
     TEST(sequences_of_several_lengths_are_refused),
     CU_TEST_INFO_NULL,

@@ -1,6 +1,7 @@
 // Blocks of encoders and towers: work, weights, and how plans split them.
 #include "config/model_front.h"
 #include "tests/workload/block_case.h"
+#include "workload/front.h"
 
 #include <CUnit/CUnit.h>
 #include <math.h>
@@ -101,6 +102,49 @@ static void a_tower_is_split_as_far_as_it_goes(void) {
     case_free(&c);
 }
 
+// 4 does not divide the MLP of 602, nor 16 the 4 heads: whole on every rank.
+static void a_tower_whose_mlp_cannot_be_split_is_whole(void) {
+    Case c;
+    const char *model =
+        "{\"model_type\": \"qwen2_5_vl\", " TEXT ", \"vision_config\": {\"depth\": 1, "
+        "\"hidden_size\": 256, \"intermediate_size\": 602, \"num_heads\": 4, "
+        "\"patch_size\": 14}}";
+    if (case_make(&c, model, 4, QWEN_TRAINING, "{\"tp\": 4}")) {
+        const Block *b = layer_block_of(&c, 0);
+        ASSERT_CLOSE(b->dense_parameters, 4 * 256 * 256 + 3 * 256 * 602 + 5 * 256 + 2 * 602 + 512);
+    }
+    case_free(&c);
+}
+
+// Over two ranks: the layers by halves but for their norms, and whole what stands beside them. Of a
+// decoder's layer those are three norms, of an encoder's two, of 1024 numbers; 16 heads have 32
+// distances each in either; the word table of 1,024 x 1,024 is tied.
+static void ranks_hold_what_is_not_split_each(void) {
+    Case c;
+    if (case_make(&c, T5, 1, T5_TRAINING, NULL))
+        ASSERT_CLOSE(c.workload.chunks[0].dense_parameters,
+                     model_num_parameters(&c.scenario.model));
+    case_free(&c);
+    if (case_make(&c, T5, 2, T5_TRAINING, "{\"tp\": 2}")) {
+        const double norms = (3 * 2 + 2 * 3 + 2) * 1024, whole = norms + 2 * 16 * 32;
+        const double split = model_num_parameters(&c.scenario.model) - whole;
+        ASSERT_CLOSE(c.workload.chunks[0].dense_parameters, split / 2 + whole);
+    }
+    case_free(&c);
+}
+
+// Activations of the tower, 3 x 1024 x 256, over those of the text, 2048 x 1024; of the encoder
+// 512 tokens over 2048 of the same width.
+static void the_front_is_as_wide_as_its_tokens(void) {
+    Case c;
+    if (case_make(&c, QWEN, 1, QWEN_TRAINING, NULL))
+        CU_ASSERT_EQUAL(front_values_frac(&c.scenario), 0.375);
+    case_free(&c);
+    if (case_make(&c, T5, 1, T5_TRAINING, NULL))
+        CU_ASSERT_EQUAL(front_values_frac(&c.scenario), 0.25);
+    case_free(&c);
+}
+
 static void a_tower_lies_on_the_first_stage(void) {
     Case c;
     if (case_make(&c, QWEN, 4, QWEN_TRAINING, "{\"pp\": 2, \"vpp\": 2}")) {
@@ -131,8 +175,16 @@ static void a_decoder_attends_to_what_the_encoder_made(void) {
             if (decoder->forward[i].kind == OP_ATTENTION) core = &decoder->forward[i];
         CU_ASSERT_PTR_NOT_NULL_FATAL(core);
         ASSERT_CLOSE(core->flops, 4 * written * 512 * width);
+        ASSERT_CLOSE(core->bytes, 2 * (written * 2 * width + read * 2 * width));
         CU_ASSERT_EQUAL(core->tokens, 512);
         CU_ASSERT_NOT_EQUAL(core, op_named(decoder->forward, decoder->num_forward, "core_attn"));
+    }
+    case_free(&c);
+    // The last norm of the encoder keeps its input and, for all layers behind, its output.
+    if (case_make(&c, T5, 2, T5_TRAINING, "{\"tp\": 2, \"micro_batch\": 4}")) {
+        const Block *ends = &c.workload.blocks[BLOCK_EMBEDDING];
+        const Op *norm = op_named(ends->forward, ends->num_forward, "encoder_final_norm");
+        CU_ASSERT_EQUAL(norm->saved_bytes, 2 * 2.0 * 4 * 512 / 2 * 1024);
     }
     case_free(&c);
 }
@@ -219,6 +271,9 @@ CU_TestInfo front_tests[] = {
     TEST(model_flops_are_those_of_the_operators),
     TEST(a_tower_works_on_patches),
     TEST(a_tower_is_split_as_far_as_it_goes),
+    TEST(a_tower_whose_mlp_cannot_be_split_is_whole),
+    TEST(ranks_hold_what_is_not_split_each),
+    TEST(the_front_is_as_wide_as_its_tokens),
     TEST(a_tower_lies_on_the_first_stage),
     TEST(a_decoder_attends_to_what_the_encoder_made),
     TEST(memory_is_added_up_in_the_order_of_the_layers),
