@@ -1,6 +1,8 @@
+#include "config/model_front.h"
 #include "config/node_order.h"
 #include "plan/rank_place.h"
 #include "report/plan_sections.h"
+#include "workload/front.h"
 
 static const char *stage_layers(const Plan *plan, int stage, Arena *arena) {
     const char *text = "";
@@ -87,7 +89,22 @@ static void gpus_draw(cJSON *section, const PlanView *view, Arena *arena) {
                                                (long long)shown, (long long)of_stage));
 }
 
-static const char *layout_text(const Plan *plan, Arena *arena) {
+// Which layers stand before the text's, and how they are split where that is otherwise.
+static const char *front_text(const Scenario *scenario, const Plan *plan, Arena *arena) {
+    const Model *model = &scenario->model;
+    if (model->num_front_layers == 0) return "";
+    const int last = model->num_front_layers - 1;
+    if (model->front->kind == FRONT_ENCODER)
+        return arena_printf(arena, " Layers 0-%d are the encoder's.", last);
+    FrontJob job;
+    front_job(scenario, plan, &job);
+    return arena_printf(arena,
+                        " Layers 0-%d are the tower's, which works on images: each is split over "
+                        "%d GPU%s, and over no cp.",
+                        last, job.plan.tp, job.plan.tp > 1 ? "s" : "");
+}
+
+static const char *layout_text(const Scenario *scenario, const Plan *plan, Arena *arena) {
     const char *experts =
         plan->ep > 1
             ? arena_printf(arena, ", experts spread over %d of a stage's GPUs (ep)", plan->ep)
@@ -102,9 +119,9 @@ static const char *layout_text(const Plan *plan, Arena *arena) {
     return arena_printf(
         arena,
         "Layers are dealt to %d pipeline stage%s (pp). In a stage each layer is split over %d "
-        "GPU%s (tp), each sequence over %d (cp), and %d cop%s (dp) share the batch%s.%s",
+        "GPU%s (tp), each sequence over %d (cp), and %d cop%s (dp) share the batch%s.%s%s",
         plan->pp, plan->pp > 1 ? "s" : "", plan->tp, plan->tp > 1 ? "s" : "", plan->cp, plan->dp,
-        plan->dp > 1 ? "ies" : "y", experts, ranks);
+        plan->dp > 1 ? "ies" : "y", experts, ranks, front_text(scenario, plan, arena));
 }
 
 void layout_section(Document *document, const PlanView *view, Arena *arena) {
@@ -118,7 +135,7 @@ void layout_section(Document *document, const PlanView *view, Arena *arena) {
     const SectionSpec spec = {
         .id = "layout",
         .title = "Which GPU does what",
-        .text = layout_text(view->plan, arena),
+        .text = layout_text(view->scenario, view->plan, arena),
         .chart = "layout",
         SECTION_COLUMNS(columns),
     };

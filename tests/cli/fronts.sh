@@ -55,6 +55,15 @@ says 'an encoder of 24 layers reads 8192 tokens'
 refuses "$temp/job.json: model: t5-3b: an encoder is legal, but launch does not support it yet" \
     launch "$temp/job.json" --dry-run
 
+# A report says which layers are the text's.
+job qwen2.5-vl-7b "$images" '"tp": 4, "pp": 2, "cp": 2'
+answers 0 report "$temp/job.json" --no-simulation --format md
+grep -q "Layers 0-31 are the tower's, which works on images: each is split over 4 GPUs, and over no cp." \
+    "$temp/stdout" || fail "no word of the tower: $(cat "$temp/stdout")"
+job t5-3b '"encoder_seq_len": 8192' '"tp": 2'
+answers 0 report "$temp/job.json" --no-simulation --format md
+grep -q "Layers 0-23 are the encoder's." "$temp/stdout" || fail "no word of the encoder"
+
 # An encoder that reads more than the decoder writes is treated otherwise, layer by layer.
 cat >"$temp/job.json" <<END
 {"schema": 1, "model": "flan-t5-xxl", "cluster": "dgx-h100:1",
