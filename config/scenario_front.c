@@ -40,13 +40,17 @@ static Status image_size_take(const JsonNode *training, const ModelFront *front,
     return status_ok();
 }
 
-static Status images_take(const JsonNode *training, const ModelFront *front, Training *out) {
+static Status images_take(const JsonNode *training, const Model *model, Training *out) {
+    const ModelFront *front = model->front;
     TRY(image_size_take(training, front, out));
     const int64_t tokens = front_image_tokens(front, out->image_size);
     JsonNode node = json_get(training, "images_per_sequence");
     if (tokens * out->images_per_sequence > out->seq_len)
         return json_error(&node, "%d images of %lld tokens are more than seq_len %lld",
                           out->images_per_sequence, (long long)tokens, (long long)out->seq_len);
+    if (front->model->num_layers + model->num_layers > MODEL_MAX_LAYERS)
+        return json_error(&node, "a tower of %d layers before a text of %d; expected at most %d",
+                          front->model->num_layers, model->num_layers, MODEL_MAX_LAYERS);
     return status_ok();
 }
 
@@ -66,7 +70,7 @@ Status scenario_take_front(const JsonNode *root, Arena *arena, Scenario *scenari
                    ? json_error(&size, "given, but not images_per_sequence, without which the "
                                        "tower is left out")
                    : status_ok();
-    TRY(images_take(&training, front, out));
+    TRY(images_take(&training, &scenario->model, out));
     model_add_front(arena, &scenario->model);
     return status_ok();
 }

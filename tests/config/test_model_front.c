@@ -145,6 +145,17 @@ static void splits_that_no_stack_makes_are_refused(void) {
     "\"num_heads\": 64"
 
 // What google/mt5-xxl states, and what MT5Config has where it does not: 12,921,057,280 parameters.
+static void layers_of_tower_and_text_are_bounded_together(void) {
+    const char *model =
+        "{\"model_type\": \"qwen2_5_vl\", \"hidden_size\": 64, \"intermediate_size\": 64, "
+        "\"num_hidden_layers\": 4000, \"num_attention_heads\": 1, "
+        "\"num_key_value_heads\": 1, \"vocab_size\": 64, \"vision_config\": {\"depth\": "
+        "97, \"hidden_size\": 64, \"num_heads\": 1}}";
+    expect_refusal(model, "{" TRAINING ", \"images_per_sequence\": 1, \"image_size\": 28}", NULL,
+                   "job.json: training.images_per_sequence: a tower of 97 layers before a text of "
+                   "4000; expected at most 4096");
+}
+
 static void absent_keys_mean_what_they_do_in_that_family(void) {
     static const char *const MODELS[] = {
         MT5 "}", MT5 ", \"vocab_size\": 250112, \"tie_word_embeddings\": false, "
@@ -223,6 +234,7 @@ CU_TestInfo model_front_tests[] = {
     TEST(what_the_model_lacks_is_refused),
     TEST(images_of_a_wrong_size_are_refused),
     TEST(splits_that_no_stack_makes_are_refused),
+    TEST(layers_of_tower_and_text_are_bounded_together),
     TEST(absent_keys_mean_what_they_do_in_that_family),
     TEST(files_that_contradict_themselves_are_refused),
     TEST(images_of_a_micro_batch_are_counted),
