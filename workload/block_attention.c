@@ -296,7 +296,8 @@ void build_attention(Builder *b) {
 
 // Queries of the decoder, keys and values of what the encoder made of its tokens: the output of its
 // last norm, which that keeps, once for all layers (Vaswani et al. 2017, arXiv:1706.03762, section
-// 3.2.3). Quantized, every layer keeps a copy of its own (Transformer Engine, module/linear.py).
+// 3.2.3). Quantized, or as gathered over tp, every layer keeps a copy of its own (Transformer
+// Engine, module/linear.py).
 void build_cross_attention(Builder *b) {
     const Model *m = &b->scenario->model;
     const Training *training = &b->scenario->training;
@@ -308,10 +309,11 @@ void build_cross_attention(Builder *b) {
     const double query = (double)m->num_heads * m->head_dim;
     const double key_value = 2.0 * m->num_kv_heads * m->head_dim;
     const double split = b->tokens * h.q_values + keys.tokens * (h.k_values + h.v_values);
-    const double copy = precision_is_quantized(b->precision)
-                            ? keys.tokens / (b->plan->sequence_parallel ? b->plan->tp : 1) *
-                                  m->hidden_size * b->input_bytes_per_value
-                            : 0;
+    const bool copied = precision_is_quantized(b->precision) ||
+                        (b->plan->sequence_parallel && training->stack.keeps_gathered_inputs);
+    const double copy = copied ? keys.tokens / (b->plan->sequence_parallel ? b->plan->tp : 1) *
+                                     m->hidden_size * b->input_bytes_per_value
+                               : 0;
     build_norm(b, "cross_norm", values, NORM_INPUT | NORM_OUTPUT | NORM_BEGINS_BRANCH);
     build_linear(b, "cross_q_proj", SPLIT_COLUMN, b->tokens, query, m->hidden_size, 0);
     build_linear(b, "cross_kv_proj", SPLIT_COLUMN, keys.tokens, key_value, m->hidden_size, copy);
