@@ -87,7 +87,10 @@ static void one_strategy_throughout_needs_what_the_account_says(void) {
             Job job;
             job_open(&job, MODELS[m], "dgx-h100:1", 4096);
             job_strategies(&job, 2, pp, 8);
-            if (job.num_plans == 0) continue; // an encoder has no pipeline
+            if (job.num_plans == 0) { // an encoder has no pipeline
+                arena_free(&job.arena);
+                continue;
+            }
             const LayerMenu menu = layer_menu(&job.scenario, job.plans, job.num_plans, &job.arena);
             for (int rank = 0; rank < pp; rank++) {
                 const LayerStage stage = layer_stage(&menu, 0, rank, &job.arena);
