@@ -5,6 +5,7 @@
 #include "report/units.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { COLUMN_NAME, COLUMN_A, COLUMN_B, COLUMN_DIFFERENCE, COLUMN_RATIO, NUM_COLUMNS };
 
@@ -59,6 +60,22 @@ static void side_print(const Paper *paper, const char *name, const CompareSide *
                             side->miss || fits ? "" : "; does not fit"));
 }
 
+// At most MAX_VALUE letters of a long value, from shortly before the first that differs.
+static const char *value_cut(const char *value, const char *other, Arena *arena) {
+    enum { MAX_VALUE = 40, BEFORE = 12 };
+    const size_t size = strlen(value);
+    size_t from = 0;
+    if (size <= MAX_VALUE) return value;
+    while (value[from] && value[from] == other[from]) from++;
+    from = from > BEFORE ? from - BEFORE : 0;
+    if (from + MAX_VALUE > size) from = size - MAX_VALUE;
+    size_t end = from + MAX_VALUE;
+    while ((value[from] & 0xC0) == 0x80) from++; // not inside a letter of UTF-8
+    while (end < size && (value[end] & 0xC0) == 0x80) end--;
+    return arena_printf(arena, "%s%.*s%s", from > 0 ? "..." : "", (int)(end - from), value + from,
+                        end < size ? "..." : "");
+}
+
 static void changes_print(const Comparison *c, const Paper *paper, Arena *arena) {
     static const TableColumn COLUMNS[] = {
         {"what differs", false, 0}, {"A", false, 0}, {"B", false, 0}};
@@ -69,8 +86,8 @@ static void changes_print(const Comparison *c, const Paper *paper, Arena *arena)
     Table table = table_new(arena, COLUMNS, 3);
     for (int i = 0; i < c->num_changes; i++) {
         const CompareChange *change = &c->changes[i];
-        const char *cells[] = {change->path, change->a ? change->a : "-",
-                               change->b ? change->b : "-"};
+        const char *a = change->a ? change->a : "-", *b = change->b ? change->b : "-";
+        const char *cells[] = {change->path, value_cut(a, b, arena), value_cut(b, a, arena)};
         table_add(&table, STYLE_PLAIN, cells, NULL);
     }
     table_print(&table, paper);

@@ -70,6 +70,26 @@ static Status point_row(cJSON *section, const JsonNode *point, const Axes *axes,
     return status_ok();
 }
 
+// Whether points differ in their cost alone: where only a price is varied.
+static bool only_cost_changes(const JsonNode *points) {
+    double step_s = 0, usd = 0;
+    bool first = true, differs = false;
+    for (int i = 0; i < json_size(points); i++) {
+        const JsonNode point = json_at(points, i), answer = json_get(&point, "answer");
+        double one_s, one_usd;
+        if (!json_is_present(&answer)) continue;
+        if (point_figure(&answer, 0, &one_s).code != STATUS_OK ||
+            point_figure(&answer, NUM_FIGURES - 1, &one_usd).code != STATUS_OK || isnan(one_usd))
+            return false;
+        if (!first && one_s != step_s) return false;
+        differs |= !first && one_usd != usd;
+        step_s = one_s;
+        usd = one_usd;
+        first = false;
+    }
+    return differs;
+}
+
 Status grid_sections(Document *document, const Answer *answer, Arena *arena) {
     const JsonNode points = json_get(&answer->root, "points");
     const JsonNode replan = json_get(&answer->root, "replan");
@@ -84,11 +104,14 @@ Status grid_sections(Document *document, const Answer *answer, Arena *arena) {
     columns[axes.num_axes + NUM_FIGURES + 1] = (DocumentColumn){"note", "note"};
     const int num_points = json_size(&points);
     const int num_rows = num_points < SECTION_MAX_ROWS ? num_points : SECTION_MAX_ROWS;
+    const bool cost = only_cost_changes(&points);
     const SectionSpec spec = {
         .id = "whatif",
-        .title = "Step time over the changes",
-        .text = "Lines are estimates, bands their 80 % intervals; points that do not fit or are "
-                "not legal are in the table alone.",
+        .title = cost ? "Cost over the changes" : "Step time over the changes",
+        .text = cost ? "The step is the same at every point; points that do not fit or are not "
+                       "legal are in the table alone."
+                     : "Lines are estimates, bands their 80 % intervals; points that do not fit "
+                       "or are not legal are in the table alone.",
         .chart = "curve",
         .columns = columns,
         .num_columns = axes.num_axes + NUM_FIGURES + 2,
@@ -103,6 +126,8 @@ Status grid_sections(Document *document, const Answer *answer, Arena *arena) {
                                    : ""));
     cJSON *section = document_section(document, &spec);
     cJSON_AddNumberToObject(section_data(section), "num_axes", axes.num_axes);
+    cJSON_AddStringToObject(section_data(section), "figure",
+                            cost ? "usd_per_1e9_tokens" : "step_time_s");
     for (int i = 0; i < num_rows; i++) {
         const JsonNode point = json_at(&points, i);
         TRY(point_row(section, &point, &axes, arena));

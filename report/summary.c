@@ -135,9 +135,92 @@ static const char *comparison_text(const JsonNode *root, Arena *arena) {
                             !cJSON_IsFalse(json_get(&b, "fits").item)));
 }
 
+// A figure of a point: of what was played, where it was; NAN where it has none or does not fit.
+static double point_number(const JsonNode *point, const char *key) {
+    const JsonNode answer = json_get(point, "answer"), fits = json_get(&answer, "fits");
+    const JsonNode simulated = json_get(&answer, "simulated"), played = json_get(&simulated, key);
+    double value;
+    const Status status =
+        number_at(json_is_present(&played) ? &simulated : &answer, key, true, &value);
+    return status.code == STATUS_OK && !cJSON_IsFalse(fits.item) ? value : NAN;
+}
+
+// "cluster.num_gpus 64, training.seq_len 4096"
+static const char *point_name(const JsonNode *point, Arena *arena) {
+    const JsonNode values = json_get(point, "values");
+    const char *text = "";
+    const cJSON *value;
+    cJSON_ArrayForEach(value, values.item) {
+        char *printed = cJSON_IsString(value) ? NULL : cJSON_PrintUnformatted(value);
+        text = arena_printf(arena, "%s%s%s %s", text, text[0] ? ", " : "", value->string,
+                            printed ? printed : value->valuestring);
+        cJSON_free(printed);
+    }
+    return text;
+}
+
+static const char *grid_text(const JsonNode *root, Arena *arena) {
+    const JsonNode points = json_get(root, "points");
+    JsonNode most = {0}, cheapest = {0};
+    double best = 0, worst = INFINITY, usd = INFINITY, dearest = 0;
+    int num_fit = 0;
+    for (int i = 0; i < json_size(&points); i++) {
+        const JsonNode point = json_at(&points, i);
+        const double rate = point_number(&point, "tokens_per_s");
+        const double cost = point_number(&point, "usd_per_1e9_tokens");
+        if (isnan(rate)) continue;
+        num_fit++;
+        if (rate > best) most = point;
+        if (cost > 0 && cost < usd) cheapest = point;
+        best = fmax(best, rate);
+        worst = fmin(worst, rate);
+        if (cost > 0) usd = fmin(usd, cost);
+        if (cost > 0) dearest = fmax(dearest, cost);
+    }
+    char high[UNITS_SIZE], low[UNITS_SIZE], price[UNITS_SIZE];
+    if (num_fit == 0) return "Of the changes that were asked none fits.";
+    const char *text =
+        arena_printf(arena, "Of %d changes that were asked %d fit.", json_size(&points), num_fit);
+    if (best > worst)
+        text = arena_printf(arena, "%s Tokens a second: most, %s, with %s; fewest are %s.", text,
+                            units_count(best, high), point_name(&most, arena),
+                            units_count(worst, low));
+    if (dearest > usd)
+        text = arena_printf(arena, "%s A billion tokens cost least, %s, with %s.", text,
+                            units_usd(usd, price), point_name(&cheapest, arena));
+    return text;
+}
+
+// The resource of which more saves most.
+static const char *sensitivity_text(const JsonNode *root, Arena *arena) {
+    const JsonNode sensitivity = json_get(root, "sensitivity");
+    const JsonNode base = json_get(&sensitivity, "base"), rows = json_get(&sensitivity, "rows");
+    double base_s, most = 0, factor = 1;
+    const char *name = NULL;
+    if (number_at(&base, "step_time_s", true, &base_s).code != STATUS_OK) return NULL;
+    for (int i = 0; i < json_size(&rows); i++) {
+        const JsonNode row = json_at(&rows, i), better = json_get(&row, "better");
+        const JsonNode resource = json_get(&row, "resource");
+        double step_s, more;
+        if (number_at(&better, "step_time_s", true, &step_s).code != STATUS_OK ||
+            number_at(&better, "factor", true, &more).code != STATUS_OK ||
+            !cJSON_IsString(resource.item) || 1 - step_s / base_s <= most)
+            continue;
+        most = 1 - step_s / base_s;
+        factor = more;
+        name = resource.item->valuestring;
+    }
+    if (!name) return "None of the resources that were changed limits the step.";
+    return arena_printf(
+        arena, "What limits the step is %s: made %.0f %% better, it saves %.1f %% of the step.",
+        name, fabs(factor - 1) * 100, most * 100);
+}
+
 const char *summary_of_answer(const Answer *answer, bool with_plan, Arena *arena) {
     if (answer->kind == ANSWER_GOODPUT) return goodput_text(&answer->root, arena);
     if (answer->kind == ANSWER_COMPARISON) return comparison_text(&answer->root, arena);
+    if (answer->kind == ANSWER_GRID) return grid_text(&answer->root, arena);
+    if (answer->kind == ANSWER_SENSITIVITY) return sensitivity_text(&answer->root, arena);
     if (answer->kind != ANSWER_PLANS) return NULL;
     const JsonNode plans = json_get(&answer->root, "plans");
     const JsonNode best = json_at(&plans, 0), second = json_at(&plans, 1);

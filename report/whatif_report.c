@@ -4,12 +4,20 @@
 #include "report/table.h"
 #include "report/units.h"
 
-enum { COLUMN_STEP, COLUMN_TOKENS, COLUMN_MFU, COLUMN_MEMORY, COLUMN_PLAN, NUM_COLUMNS };
+enum {
+    COLUMN_STEP,
+    COLUMN_TOKENS,
+    COLUMN_MFU,
+    COLUMN_MEMORY,
+    COLUMN_COST,
+    COLUMN_PLAN,
+    NUM_COLUMNS
+};
 
 static const TableColumn COLUMNS[NUM_COLUMNS] = {
     [COLUMN_STEP] = {"step time", true, 0}, [COLUMN_TOKENS] = {"tokens/s", true, 0},
     [COLUMN_MFU] = {"MFU", true, 1},        [COLUMN_MEMORY] = {"memory", true, 2},
-    [COLUMN_PLAN] = {"plan", false, 0},
+    [COLUMN_COST] = {"USD/1e9", true, 3},   [COLUMN_PLAN] = {"plan", false, 0},
 };
 
 static const char *value_text(const cJSON *value, Arena *arena) {
@@ -38,10 +46,13 @@ static void add_point(Table *table, const WhatifResult *result, int64_t index, A
     }
     const WhatifFigures *f = &point->figures;
     char step[UNITS_SIZE], tokens[UNITS_SIZE], mfu[UNITS_SIZE], memory[UNITS_SIZE];
+    char cost[UNITS_SIZE];
     cells[num_axes + COLUMN_STEP] = units_seconds(f->step_time_s, step);
     cells[num_axes + COLUMN_TOKENS] = units_count(f->tokens_per_s, tokens);
     cells[num_axes + COLUMN_MFU] = units_percent(f->mfu_frac, mfu);
     cells[num_axes + COLUMN_MEMORY] = units_bytes(f->memory_device_bytes, memory);
+    if (f->usd_per_1e9_tokens > 0)
+        cells[num_axes + COLUMN_COST] = units_plain(f->usd_per_1e9_tokens, cost);
     cells[num_axes + COLUMN_PLAN] = point->plan;
     bool fits = point->code == STATUS_OK;
     table_add(table, fits ? STYLE_PLAIN : STYLE_BAD, cells,

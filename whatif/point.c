@@ -74,7 +74,8 @@ static void point_answer(const Plan *plan, const Estimate *estimate, const Whati
                         .tokens_per_s = estimate->tokens_per_s / longer,
                         .mfu_frac = estimate->mfu_frac / longer,
                         .memory_device_bytes = estimate->memory.device_bytes,
-                        .memory_available_bytes = estimate->memory_available_bytes};
+                        .memory_available_bytes = estimate->memory_available_bytes,
+                        .usd_per_1e9_tokens = estimate->usd_per_1e9_tokens * longer};
 }
 
 // The answer of a plan that fits, played where the grid is.
@@ -180,12 +181,14 @@ WhatifPoint point_copy(const WhatifPoint *point, Arena *arena) {
 static const struct {
     const char *key;
     size_t offset;
+    bool may_lack;
 } FIGURES[] = {
-    {"step_time_s", offsetof(WhatifFigures, step_time_s)},
-    {"tokens_per_s", offsetof(WhatifFigures, tokens_per_s)},
-    {"mfu_frac", offsetof(WhatifFigures, mfu_frac)},
-    {"memory_device_bytes", offsetof(WhatifFigures, memory_device_bytes)},
-    {"memory_available_bytes", offsetof(WhatifFigures, memory_available_bytes)},
+    {"step_time_s", offsetof(WhatifFigures, step_time_s), false},
+    {"tokens_per_s", offsetof(WhatifFigures, tokens_per_s), false},
+    {"mfu_frac", offsetof(WhatifFigures, mfu_frac), false},
+    {"memory_device_bytes", offsetof(WhatifFigures, memory_device_bytes), false},
+    {"memory_available_bytes", offsetof(WhatifFigures, memory_available_bytes), false},
+    {"usd_per_1e9_tokens", offsetof(WhatifFigures, usd_per_1e9_tokens), true},
 };
 enum { NUM_FIGURES = sizeof FIGURES / sizeof *FIGURES };
 
@@ -210,6 +213,7 @@ static bool answer_read(const cJSON *answer, Arena *arena, WhatifPoint *out) {
     const cJSON *simulated = cJSON_GetObjectItemCaseSensitive(answer, "simulated");
     for (int i = 0; i < NUM_FIGURES; i++) {
         const cJSON *figure = cJSON_GetObjectItemCaseSensitive(answer, FIGURES[i].key);
+        if (!cJSON_IsNumber(figure) && FIGURES[i].may_lack) continue;
         if (!cJSON_IsNumber(figure)) return false;
         const cJSON *played = cJSON_GetObjectItemCaseSensitive(simulated, FIGURES[i].key);
         if (cJSON_IsNumber(played)) figure = played;

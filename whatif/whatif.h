@@ -43,6 +43,7 @@ Status whatif_parse_axis(const char *text, Arena *arena, WhatifAxis *out);
 typedef struct {
     double step_time_s, tokens_per_s, mfu_frac;
     double memory_device_bytes, memory_available_bytes;
+    double usd_per_1e9_tokens; // 0: no price
 } WhatifFigures;
 
 // One point of the grid; the last axis varies fastest.

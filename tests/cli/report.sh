@@ -46,6 +46,39 @@ for format in json md csv; do
         --format $format
     cmp stdout "all.$format" || fail "$format: another time, other bytes"
 done
+# What changes of prices, and what limits, is said in the summary; the table has the price.
+answers 0 whatif job.json --vary cluster.price_usd_per_gpu_hour=2,4 --json
+mv stdout price.json
+answers 0 report price.json sensitivity.json --format json
+mv stdout said.json
+python3 - <<'END'
+import json
+report = json.load(open("said.json"))
+section = report["parts"][0]["sections"][0]
+assert section["title"] == "Cost over the changes" and section["data"]["figure"] == "usd_per_1e9_tokens", section
+costs, limits = report["summary"]
+assert costs.startswith("Of 2 changes that were asked 2 fit. A billion tokens cost least, "), costs
+assert costs.endswith(" USD, with cluster.price_usd_per_gpu_hour 2."), costs
+assert limits == "What limits the step is compute: made 20 % better, it saves 10.0 % of the step.", limits
+END
+answers 0 whatif job.json --vary cluster.price_usd_per_gpu_hour=2,4
+grep -q 'memory  *USD/1e9  plan$' stdout || fail "$(cat stdout)"
+# A long value is shown where it differs.
+python3 - <<'END'
+import json
+for name, last in (("even", 4), ("uneven", 3)):
+    job = json.load(open("job.json"))
+    stages = [{"layers": 4} for _ in range(8)]
+    stages[0].update(embedding=True)
+    stages[6]["layers"], stages[7] = 8 - last, {"layers": last, "loss": True}
+    job["parallel"] = {"tp": 2, "pp": 8, "stages": stages}
+    json.dump(job, open(f"{name}.json", "w"))
+END
+run_program compare even.json uneven.json
+[ "$(grep '^parallel.stages' stdout)" = \
+    'parallel.stages  ...},{"layers":4},{"layers":4,"loss":true}]  ...},{"layers":5},{"layers":3,"loss":true}]' ] ||
+    fail "$(cat stdout stderr)"
+
 answers 0 estimate job.json --json
 mv stdout estimate.out
 

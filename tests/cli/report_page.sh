@@ -35,13 +35,18 @@ mv "$temp/stdout" "$temp/pareto.json"
 answers 0 whatif "$temp/job.json" --vary cluster.num_gpus=8,16,32 --vary training.seq_len=4096,8192 \
     --replan --json
 mv "$temp/stdout" "$temp/grid.json"
+# Large values along the axis, and a price, which moves no step.
+answers 0 whatif "$temp/whole.json" --vary cluster.scale_out.nic_bytes_per_s=25e9,50e9,100e9 --json
+mv "$temp/stdout" "$temp/links.json"
+answers 0 whatif "$temp/whole.json" --vary cluster.price_usd_per_gpu_hour=2,3,4 --json
+mv "$temp/stdout" "$temp/price.json"
 answers 0 whatif "$temp/whole.json" --goodput --json
 mv "$temp/stdout" "$temp/goodput.json"
 sed 's/"tp": 2/"tp": 4/' "$temp/whole.json" >"$temp/other.json"
 answers 0 compare "$temp/whole.json" "$temp/other.json" --json
 mv "$temp/stdout" "$temp/comparison.json"
 set -- "$temp/whole.json" "$temp/pareto.json" "$temp/grid.json" "$temp/sensitivity.json" "$temp/goodput.json" \
-    "$temp/comparison.json"
+    "$temp/comparison.json" "$temp/links.json" "$temp/price.json"
 if [ -x "${MESHWRIGHT_SIM-}" ]; then
     answers 0 simulate "$temp/whole.json" --json
     mv "$temp/stdout" "$temp/simulation.json"

@@ -33,8 +33,18 @@ const drawnOf = (page, id) =>
       colours,
       label: place.getAttribute("aria-label"),
       role: place.getAttribute("role"),
+      top: window.meshwrightCharts.instance(name).getModel().getComponent("yAxis")?.axis.scale.getExtent()[1],
     };
   }, id);
+
+// The axis ends near the largest figure that is drawn.
+function checkTop(section, top) {
+  const { figure } = section.data;
+  const drawn = section.columns.findIndex((column) =>
+    column.key === (figure === "step_time_s" ? "step_time_high_s" : figure));
+  const most = Math.max(...section.rows.map((row) => row[drawn] ?? 0));
+  assert.ok(top >= most && top <= 2 * most, `${section.id}: an axis up to ${top} for at most ${most}`);
+}
 
 async function checkChart(page, section) {
   const drawn = await drawnOf(page, section.id);
@@ -45,6 +55,7 @@ async function checkChart(page, section) {
   // Items that stand for rows of the table are as many as its rows.
   const rowItems = ["waterfall", "scatter", "goodput", "shares"];
   if (rowItems.includes(section.chart)) assert.equal(drawn.items, section.rows.length, section.id);
+  if (section.chart === "curve") checkTop(section, drawn.top);
   if (section.chart === "layout") assert.equal(drawn.items, section.data.gpus.length);
   if (section.chart === "memory")
     assert.equal(drawn.items, section.rows.length * (section.columns.length - 3));

@@ -1,4 +1,4 @@
-// A grid of changes: step time over the first axis, a line for each combination of the others, with
+// A grid of changes: step time (or what data.figure names) over the first axis, a line for each combination of the others, with
 // its 80 % interval as a band.
 import { cellText } from "../format.js";
 import { rowsOf, titleOf } from "../section.js";
@@ -18,29 +18,32 @@ function linesOf(rows, axes) {
   return lines;
 }
 
-// The area between low and high, drawn as one polygon.
+// The area between low and high, drawn as one polygon at the first of its points.
 function band(points, colour) {
   return {
     type: "custom",
     silent: true,
     z: 1,
-    data: points.length > 1 ? [points.map(([x]) => x)] : [],
-    renderItem: (_, api) => ({
-      type: "polygon",
-      shape: {
-        points: [
-          ...points.map(([x, low]) => api.coord([x, low])),
-          ...[...points].reverse().map(([x, , high]) => api.coord([x, high])),
-        ],
+    encode: { x: 0, y: [1, 2] },
+    data: points.length > 1 ? points : [],
+    renderItem: ({ dataIndex }, api) =>
+      dataIndex === 0 && {
+        type: "polygon",
+        shape: {
+          points: [
+            ...points.map(([x, low]) => api.coord([x, low])),
+            ...[...points].reverse().map(([x, , high]) => api.coord([x, high])),
+          ],
+        },
+        style: { fill: colour, opacity: 0.18 },
       },
-      style: { fill: colour, opacity: 0.18 },
-    }),
   };
 }
 
 export function curve(section) {
   const rows = rowsOf(section);
   const c = colours();
+  const figure = section.data.figure ?? "step_time_s";
   const axes = section.columns.slice(0, section.data.num_axes).map((column) => column.key);
   const numeric = rows.every((row) => typeof row[axes[0]] === "number");
   const categories = [...new Set(rows.map((row) => name(row[axes[0]])))];
@@ -50,17 +53,17 @@ export function curve(section) {
     const colour = c.series[index % c.series.length];
     const sorted = numeric ? [...points].sort((a, b) => x(a) - x(b)) : points;
     const ends = sorted
-      .filter((row) => row.step_time_low_s !== null && row.step_time_high_s !== null)
+      .filter((row) => figure === "step_time_s" && row.step_time_low_s !== null && row.step_time_high_s !== null)
       .map((row) => [x(row), row.step_time_low_s, row.step_time_high_s]);
     return [
       band(ends, colour),
       {
-        name: key || "step time",
+        name: key || titleOf(section, figure),
         type: "line",
         symbolSize: 8,
         itemStyle: { color: colour },
         lineStyle: { color: colour, width: 2 },
-        data: sorted.map((row) => ({ value: [x(row), row.step_time_s], row })),
+        data: sorted.map((row) => ({ value: [x(row), row[figure]], row })),
       },
     ];
   });
@@ -89,9 +92,10 @@ export function curve(section) {
       },
       yAxis: {
         type: "value",
-        name: "step time",
+        name: titleOf(section, figure),
+        nameTextStyle: { align: "left" },
         min: 0,
-        axisLabel: { formatter: (value) => cellText("_s", value) },
+        axisLabel: { formatter: (value) => cellText(figure, value) },
       },
       series,
     },
