@@ -24,7 +24,9 @@ static const struct argp_option OPTIONS[] = {
      "machines that it runs on; NODES may be left out where the file says them", 0},
     {"vocab-size", KEY_VOCAB, "N", 0, "tokens of the vocabulary, where the file does not say", 0},
     {"set", KEY_SET, "NAME=VALUE", 0,
-     "a variable of the environment that a script asks for; may be given again", 0},
+     "a variable of the environment that a script asks for, or its argument $NAME (1, 2, ...); may "
+     "be given again",
+     0},
     {"search", KEY_SEARCH, NULL, 0,
      "leave `parallel` out, for plan to search, and print how to compare", 0},
     {"output", 'o', "FILE", 0, "where to write the scenario (default: standard output)", 0},

@@ -187,8 +187,8 @@ static Status refuse_absent(const ShellCommand *command, Imported *out) {
                              command->hidden);
     if (command->exit_line > 0)
         return import_refuse(out, "",
-                             "line %d ends the script before any command of pretrain_gpt.py; it "
-                             "gets no arguments here",
+                             "line %d ends the script before any command of pretrain_gpt.py; "
+                             "--set 1=VALUE gives its first argument",
                              command->exit_line);
     return import_refuse(out, "", "has no command of pretrain_gpt.py, nor one of flags alone");
 }

@@ -1,6 +1,7 @@
 // Commands: functions, subshells, here documents.
 #include "import/shell_state.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 // Lines of a here document, up to its word, for the command of these words.
@@ -361,21 +362,37 @@ void script_read(Shell *shell, const char *text, int line) {
     shell->exited = exited;
 }
 
+// N of the script's argument $N; 0: the name of a variable.
+static int argument_number(const char *name) {
+    const size_t digits = strspn(name, "0123456789");
+    return digits > 0 && digits < 3 && name[digits] == '\0' ? atoi(name) : 0;
+}
+
+static void argument_set(Arena *arena, WordList *args, const Setting *setting) {
+    const int number = argument_number(setting->name);
+    while (args->num_words < number) words_add(arena, args, "");
+    args->words[number - 1] = setting->value;
+}
+
 ShellCommand shell_command(const char *text, const char *name, const Setting *settings,
                            int num_settings, Arena *arena) {
     Shell *shell = ARENA_NEW(arena, Shell);
     *shell = (Shell){.arena = arena, .name = name, .line = 1, .out = {.program = -1}};
     shell->chain = shell->said = TRUTH_YES;
     shell->exited = shell->returned = TRUTH_NO;
+    WordList args = {0};
     for (int i = 0; i < num_settings; i++) {
+        if (argument_number(settings[i].name) > 0) {
+            argument_set(arena, &args, &settings[i]);
+            continue;
+        }
         Variable *variable = variable_make(shell, settings[i].name);
         if (!variable) continue;
         variable->words = (WordList){0};
         variable->given = true;
         words_add(arena, &variable->words, settings[i].value);
     }
-    const WordList none = {0};
-    shell->args = &none;
+    shell->args = &args;
     queue_variables(shell, text);
     script_read(shell, text, 1);
     for (int i = num_settings - 1; i >= 0; i--) {

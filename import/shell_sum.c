@@ -1,6 +1,7 @@
 #include "import/shell_sum.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ typedef struct {
 
 enum { MAX_DEPTH = 50 };
 
-static long long sum_read(Sum *sum);
+static long long choice_read(Sum *sum);
 
 static void spaces_skip(Sum *sum) {
     sum->at += strspn(sum->at, " \t\n");
@@ -40,22 +41,26 @@ static long long name_read(Sum *sum) {
     return number;
 }
 
+// A number, a name, what stands between brackets, or one of these with a sign before it.
 static long long factor_read(Sum *sum) {
     spaces_skip(sum);
-    if (*sum->at == '(') {
-        if (++sum->depth > MAX_DEPTH) sum->good = false;
-        sum->at++;
-        long long value = sum->good ? sum_read(sum) : 0;
-        spaces_skip(sum);
-        if (*sum->at != ')') sum->good = false;
-        sum->at += *sum->at == ')';
-        sum->depth--;
+    const char sign = *sum->at;
+    const bool signs = sign == '-' || sign == '+' || (sign == '!' && sum->at[1] != '=');
+    if (*sum->at != '(' && !signs && !isdigit((unsigned char)*sum->at)) return name_read(sum);
+    if (isdigit((unsigned char)*sum->at)) {
+        char *end;
+        long long value = strtoll(sum->at, &end, 10);
+        sum->at = end;
         return value;
     }
-    if (!isdigit((unsigned char)*sum->at)) return name_read(sum);
-    char *end;
-    long long value = strtoll(sum->at, &end, 10);
-    sum->at = end;
+    if (++sum->depth > MAX_DEPTH || (signs && sum->at[1] == sign)) sum->good = false;
+    sum->at++;
+    long long value = !sum->good ? 0 : signs ? factor_read(sum) : choice_read(sum);
+    sum->depth--;
+    if (signs) return sign == '!' ? !value : sign == '+' || value == LLONG_MIN ? value : -value;
+    spaces_skip(sum);
+    if (*sum->at != ')') sum->good = false;
+    sum->at += *sum->at == ')';
     return value;
 }
 
@@ -66,7 +71,7 @@ static long long product_read(Sum *sum) {
         long long other = factor_read(sum);
         if (operation == '*') {
             if (__builtin_mul_overflow(value, other, &value)) sum->good = false;
-        } else if (other <= 0) {
+        } else if (other <= 0 || value < 0) {
             sum->good = false;
         } else {
             value = operation == '/' ? value / other : value % other;
@@ -87,9 +92,81 @@ static long long sum_read(Sum *sum) {
     return value;
 }
 
+// The sign that stands there, of those (ending with NULL); -1: none of them.
+static int sign_read(Sum *sum, const char *const *signs) {
+    spaces_skip(sum);
+    for (int i = 0; signs[i]; i++) {
+        if (strncmp(sum->at, signs[i], strlen(signs[i])) != 0) continue;
+        sum->at += strlen(signs[i]);
+        return i;
+    }
+    return -1;
+}
+
+static long long order_read(Sum *sum) {
+    static const char *const signs[] = {"<=", ">=", "<", ">", NULL};
+    long long value = sum_read(sum);
+    for (int sign; sum->good && strncmp(sum->at, "<<", 2) && strncmp(sum->at, ">>", 2) &&
+                   (sign = sign_read(sum, signs)) >= 0;) {
+        const long long other = sum_read(sum);
+        value = sign == 0   ? value <= other
+                : sign == 1 ? value >= other
+                : sign == 2 ? value < other
+                            : value > other;
+    }
+    return value;
+}
+
+static long long equality_read(Sum *sum) {
+    static const char *const signs[] = {"==", "!=", NULL};
+    long long value = order_read(sum);
+    for (int sign; sum->good && (sign = sign_read(sum, signs)) >= 0;)
+        value = (value == order_read(sum)) == (sign == 0);
+    return value;
+}
+
+static long long both_read(Sum *sum) {
+    static const char *const signs[] = {"&&", NULL};
+    long long value = equality_read(sum);
+    while (sum->good && sign_read(sum, signs) >= 0) {
+        const bool other = equality_read(sum) != 0;
+        value = value && other;
+    }
+    return value;
+}
+
+static long long either_read(Sum *sum) {
+    static const char *const signs[] = {"||", NULL};
+    long long value = both_read(sum);
+    while (sum->good && sign_read(sum, signs) >= 0) {
+        const bool other = both_read(sum) != 0;
+        value = value || other;
+    }
+    return value;
+}
+
+// A ? B : C, of which both are read.
+static long long choice_read(Sum *sum) {
+    if (++sum->depth > MAX_DEPTH) sum->good = false;
+    const long long value = sum->good ? either_read(sum) : 0;
+    spaces_skip(sum);
+    if (!sum->good || *sum->at != '?') {
+        sum->depth--;
+        return value;
+    }
+    sum->at++;
+    const long long yes = choice_read(sum);
+    spaces_skip(sum);
+    if (*sum->at != ':') sum->good = false;
+    sum->at += *sum->at == ':';
+    const long long no = choice_read(sum);
+    sum->depth--;
+    return value ? yes : no;
+}
+
 bool shell_sum(const char *text, SumValue value, void *context, Arena *arena, long long *out) {
     Sum sum = {.at = text, .value = value, .context = context, .arena = arena, .good = true};
-    *out = sum_read(&sum);
+    *out = choice_read(&sum);
     spaces_skip(&sum);
     return sum.good && *sum.at == '\0';
 }

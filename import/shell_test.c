@@ -159,25 +159,7 @@ Truth test_value(const WordList *words) {
 }
 
 Truth sum_test_value(Shell *shell, const char *text) {
-    static const char *const operators[] = {"==", "!=", "<=", ">=", "<", ">"};
-    long long x, y;
-    const char *joint = strstr(text, "||"); // binds least
-    if (!joint) joint = strstr(text, "&&");
-    if (joint && strpbrk(text, "()?")) return TRUTH_UNKNOWN;
-    if (joint) {
-        const char *left = text_part(shell, text, (size_t)(joint - text));
-        Truth a = sum_test_value(shell, left), b = sum_test_value(shell, joint + 2);
-        return joint[0] == '&' ? truth_and(a, b) : truth_not(truth_and(truth_not(a), truth_not(b)));
-    }
-    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
-        const char *at = strstr(text, operators[i]);
-        if (!at) continue;
-        const char *left = text_part(shell, text, (size_t)(at - text));
-        if (!shell_sum(left, variable_value, shell, shell->arena, &x) ||
-            !shell_sum(at + strlen(operators[i]), variable_value, shell, shell->arena, &y))
-            return TRUTH_UNKNOWN;
-        return numbers_compare(operators[i], x, y);
-    }
-    if (!shell_sum(text, variable_value, shell, shell->arena, &x)) return TRUTH_UNKNOWN;
-    return truth_of(x != 0);
+    long long value;
+    if (!shell_sum(text, variable_value, shell, shell->arena, &value)) return TRUTH_UNKNOWN;
+    return truth_of(value != 0);
 }

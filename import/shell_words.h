@@ -4,11 +4,11 @@
 // itself or that are given, ${NAME:-WORD} and the like, $((sums)), ((sums)), here documents, a
 // command inside a quoted word (bash -c), eval; functions with their arguments and variables; if,
 // while, case, && and || where what they test is known: comparisons of texts and numbers; exit and
-// return. The script gets no arguments: $# is 0. Not followed: $(commands), read, the passes of a
-// loop, tests of files and of unknown variables, and what stands behind && and || of a command that
-// may fail. What is set there is unknown, and an unknown variable stays in the words as it was
-// written ("$NAME"). An exit that may or may not run is taken not to: the command that is looked
-// for would not run.
+// return. The script gets no arguments ($# is 0) but those given. Not followed: $(commands), read,
+// the passes of a loop, tests of files and of unknown variables, and what stands behind && and ||
+// of a command that may fail. What is set there is unknown, and an unknown variable stays in the
+// words as it was written ("$NAME"). An exit that may or may not run is taken not to: the command
+// that is looked for would not run.
 //
 // Source: what the words become, bash(1) 5.2; the variables of "#SBATCH" lines, sbatch(1).
 #pragma once
@@ -53,7 +53,7 @@ typedef struct {
     Undecided overwritten; // a setting that a line sets before anything reads it; name NULL: none
 } ShellCommand;
 
-// A variable of the environment.
+// A variable of the environment, or argument $NAME.
 typedef struct {
     const char *name, *value;
 } Setting;

@@ -68,7 +68,13 @@ script "torchrun pretrain_t5.py $flags"
 no 'pretrain_t5.py is not supported yet; expected pretrain_gpt.py'
 # shellcheck disable=SC2016 # variables of the script
 script 'if [ $# -lt 2 ]; then' '  echo usage; exit 1' 'fi' "torchrun pretrain_gpt.py $flags"
-no 'line 2 ends the script before any command of pretrain_gpt.py; it gets no arguments here'
+no 'line 2 ends the script before any command of pretrain_gpt.py; --set 1=VALUE gives its first argument'
+answers 0 import --from megatron run.sh --cluster dgx-h100:2 --set 2=x
+# shellcheck disable=SC2016 # variables of the script
+script 'TP=$2' "torchrun pretrain_gpt.py $flags --tensor-model-parallel-size \$TP \${@:3}"
+answers 0 import --from megatron run.sh --cluster dgx-h100:2 --set 2=4 --set 1=x --set 3=--sequence-parallel
+has tp 4
+has sequence_parallel true
 script 'source env.sh' "torchrun --nnodes 2 pretrain_gpt.py $flags"
 is dp 16
 says 'Line 1 reads the commands of env.sh, which is not followed.'

@@ -349,11 +349,21 @@ static void sums_are_whole_numbers(void) {
         const char *text;
         bool good;
         long long value;
-    } CASES[] = {{"1+2*3", true, 7},  {" ( $N - 2 ) / 4 ", true, 1},
-                 {"${N}%4", true, 2}, {"N*", false, 0},
-                 {"M+1", false, 0},   {"1/0", false, 0},
-                 {"(1", false, 0},    {"1 2", false, 0},
-                 {"", false, 0},      {"9223372036854775807+1", false, 0}};
+    } CASES[] = {{"1+2*3", true, 7},
+                 {" ( $N - 2 ) / 4 ", true, 1},
+                 {"${N}%4", true, 2},
+                 {"N*", false, 0},
+                 {"M+1", false, 0},
+                 {"1/0", false, 0},
+                 {"(1", false, 0},
+                 {"1 2", false, 0},
+                 {"1 < 2 && (3 != 3 || -N + 7 == 1)", true, 1},
+                 {"($N > 5) ? N * 2 : 0", true, 12},
+                 {"!N", true, 0},
+                 {"N << 1", false, 0},
+                 {"1 ? 2", false, 0},
+                 {"", false, 0},
+                 {"9223372036854775807+1", false, 0}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         Arena arena = {0};
         long long value;
