@@ -80,6 +80,24 @@ static void flags_translate(DeepspeedRead *read) {
     }
 }
 
+// The configuration that the script itself writes.
+static Status document_load(DeepspeedRead *read, const Document *document) {
+    Imported *out = read->out;
+    JsonNode root;
+    if (strpbrk(document->text, "$`"))
+        return import_refuse(out, "--deepspeed_config",
+                             "the script writes %.60s with variables that it does not set",
+                             document->name);
+    const Status status =
+        json_parse(document->text, strlen(document->text), document->name, out->arena, &root);
+    if (status.code != STATUS_OK)
+        return import_refuse(out, "--deepspeed_config", "%s", status.text);
+    if (!cJSON_IsObject(root.item))
+        return import_refuse(out, "--deepspeed_config", "%.200s is no object", document->name);
+    read->config = root.item;
+    return status_ok();
+}
+
 // The configuration beside the script: where it stands is often the script's own folder, which only
 // a run of it would tell.
 static Status config_load(DeepspeedRead *read) {
@@ -91,13 +109,16 @@ static Status config_load(DeepspeedRead *read) {
         return import_refuse(out, "--deepspeed_config",
                              "missing; expected the configuration that DeepSpeed gets");
     const char *name = found->values[0];
+    JsonNode root;
+    for (int i = out->num_documents - 1; i >= 0; i--)
+        if (strcmp(out->documents[i].name, name) == 0)
+            return document_load(read, &out->documents[i]);
     if (strpbrk(name, "$`")) {
         const char *slash = strrchr(name, '/');
         name = slash ? slash + 1 : name;
     }
     if (strpbrk(name, "$`"))
         return import_refuse(out, "--deepspeed_config", "%.60s is not set in the file", name);
-    JsonNode root;
     Status status = json_load(path_beside(out->arena, out->file, name), out->arena, &root);
     if (status.code != STATUS_OK)
         return import_refuse(out, "--deepspeed_config", "%s", status.text);

@@ -41,6 +41,8 @@ typedef struct {
     int num_notes;
     const Undecided *undecided; // [num_undecided] variables of a script
     int num_undecided;
+    const Document *documents; // [num_documents] files that a script writes
+    int num_documents;
     int num_ranks; // that the file starts; 0: it does not say
     // How the file calls a flag of Megatron-LM, for what is said; NULL: as Megatron-LM does.
     const char *(*spell)(const char *flag, Arena *arena);

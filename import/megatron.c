@@ -201,6 +201,10 @@ Status megatron_command_find(const char *text, const ImportOptions *options, Imp
     memcpy(undecided, command.undecided, sizeof command.undecided);
     out->undecided = undecided;
     out->num_undecided = command.num_undecided;
+    Document *documents = ARENA_ARRAY(out->arena, MAX_DOCUMENTS, Document);
+    memcpy(documents, command.documents, sizeof command.documents);
+    out->documents = documents;
+    out->num_documents = command.num_documents;
     TRY(refuse_unfollowed(&command, out));
     TRY(refuse_absent(&command, out));
     TRY(refuse_maybe(&command, out));

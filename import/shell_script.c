@@ -4,42 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Lines of a here document, up to its word, for the command of these words.
-static void here_document_read(Shell *shell, const char *word, bool expands,
-                               const WordList *words) {
-    const int line = shell->line + 1;
-    comment_skip(shell);
-    const char *body = *shell->at ? shell->at + 1 : shell->at, *end = body;
-    while (*shell->at) {
-        shell->at++;
-        shell->line++;
-        size_t length = strcspn(shell->at, "\n"), tabs = strspn(shell->at, "\t");
-        bool last = tabs <= length && length - tabs == strlen(word) &&
-                    strncmp(shell->at + tabs, word, length - tabs) == 0;
-        if (last) end = shell->at;
-        shell->at += length;
-        if (last) break;
-        end = shell->at;
-    }
-    here_document_take(shell, words, text_part(shell, body, (size_t)(end - body)), expands, line);
-}
-
-// A redirection at shell->at: its operator and its word.
-static void redirection_read(Shell *shell, const WordList *command) {
-    bool here = strncmp(shell->at, "<<", 2) == 0 && shell->at[2] != '<';
-    WordList words = {0};
-    shell->at += strspn(shell->at, "<>&-");
-    gap_skip(shell, false);
-    if (*shell->at == '(') {
-        shell->at = bracket_end(shell->at, '(', ')');
-        return;
-    }
-    const char *begin = shell->at;
-    word_read(shell, &words);
-    const bool quoted = strcspn(begin, "'\"\\") < (size_t)(shell->at - begin);
-    if (here && words.num_words == 1) here_document_read(shell, words.words[0], !quoted, command);
-}
-
 // Whether the next word stands between "[[" and "]]", where < and > are no redirections.
 static bool between_brackets(const Shell *shell, const WordList *words) {
     int first = words->num_words > 0 && strcmp(words->words[0], "!") == 0;
@@ -311,6 +275,7 @@ static void bracket_follow(Shell *shell) {
 static bool step_run(Shell *shell, int least_blocks) {
     WordList words = {0};
     Prefixes prefixes = {0};
+    shell->output = NULL;
     gap_skip(shell, false);
     int line = shell->line;
     command_read(shell, &words, &prefixes);

@@ -74,6 +74,8 @@ typedef struct {
     int line;
     int nested, num_defaults; // scripts in words, words in ${NAME:-WORD}
     int in_function, num_calls;
+    const char *output;   // the file that the command writes; NULL: none
+    bool appends;         // to it
     const WordList *args; // $1, $2, ...; NULL: unknown
     Variable variables[MAX_VARIABLES];
     int num_variables;
@@ -228,10 +230,14 @@ void script_read(Shell *shell, const char *text, int line);
 // Whether it is the command that was looked for, or runs it.
 bool command_take(Shell *shell, const WordList *words, int line, Truth runs);
 
-// A here document of the command: a script, where a shell reads it. expands: its word has no
-// quotes.
-void here_document_take(Shell *shell, const WordList *words, const char *text, bool expands,
-                        int line);
+// A script in a process of its own, where it names the program: what it sets is not seen outside.
+void subscript_run(Shell *shell, const char *text, int line, Truth runs);
+
+// Runs a file that the script wrote and now gives to a shell or a queue.
+void document_run(Shell *shell, const WordList *words, int line, Truth runs);
+
+// A redirection at shell->at, of the command of these words: its operator and its word.
+void redirection_read(Shell *shell, const WordList *command);
 
 // A here document with its variables.
 const char *here_text(Shell *shell, const char *text);

@@ -22,9 +22,9 @@ static bool only_names(const char *word) {
     return word_is(word, names);
 }
 
-// A script in a process of its own: what it sets is not seen outside.
-static void process_run(Shell *shell, const char *text, int line, Truth runs) {
+void subscript_run(Shell *shell, const char *text, int line, Truth runs) {
     ShellCommand *out = &shell->out;
+    if (runs == TRUTH_NO || !names_program(shell, text)) return;
     if (runs == TRUTH_UNKNOWN && out->hidden == 0) out->hidden = line;
     if (runs != TRUTH_YES) return;
     const Scope scope = scope_keep(shell);
@@ -56,8 +56,9 @@ bool command_take(Shell *shell, const WordList *words, int line, Truth runs) {
                     shell->blocks[b].hides = shell->num_hides + 1;
             return true;
         }
-        if (strpbrk(word, " \n")) process_run(shell, word, line, runs);
+        if (strpbrk(word, " \n")) subscript_run(shell, word, line, runs);
     }
+    document_run(shell, words, line, runs);
     if (runs == TRUTH_YES && !out->found && words->num_words > 0 &&
         strncmp(words->words[0], "--", 2) == 0) {
         out->words = *words;
@@ -65,15 +66,6 @@ bool command_take(Shell *shell, const WordList *words, int line, Truth runs) {
         out->found = true;
     }
     return out->words.words != before;
-}
-
-void here_document_take(Shell *shell, const WordList *words, const char *text, bool expands,
-                        int line) {
-    static const char *const readers[] = {"bash", "sh",   "zsh",  "sbatch",
-                                          "ssh",  "srun", "sudo", NULL};
-    if (words->num_words == 0 || !word_is(words->words[0], readers)) return;
-    if (expands) text = here_text(shell, text);
-    if (names_program(shell, text)) process_run(shell, text, line, shell_runs(shell));
 }
 
 bool eval_follow(Shell *shell, const WordList *words, int line, Truth runs) {

@@ -86,7 +86,19 @@ const char *bracket_end(const char *text, char open, char close) {
     return text;
 }
 
-// Adds words to the word in the making: unquoted, text parts at spaces.
+// Letters up to a space; what was not expanded ($(...), ${...}, `...`) stays in one piece.
+static size_t part_length(const char *text) {
+    const char *at = text;
+    while (*at && !strchr(" \t\n", *at)) {
+        const char *end = at + 1;
+        if (at[0] == '$' && at[1] == '(') end = bracket_end(at + 1, '(', ')');
+        if (at[0] == '$' && at[1] == '{') end = bracket_end(at + 1, '{', '}');
+        if (at[0] == '`' && strchr(at + 1, '`')) end = strchr(at + 1, '`') + 1;
+        at = end;
+    }
+    return (size_t)(at - text);
+}
+
 void value_add(Shell *shell, const WordList *value, bool quoted, Piece *piece, WordList *out) {
     for (int i = 0; i < value->num_words; i++) {
         const char *text = value->words[i];
@@ -96,7 +108,7 @@ void value_add(Shell *shell, const WordList *value, bool quoted, Piece *piece, W
             continue;
         }
         for (const char *space = " \t\n"; *text;) {
-            size_t length = strcspn(text, space), gap = strspn(text + length, space);
+            size_t length = part_length(text), gap = strspn(text + length, space);
             if (length > 0) piece_add(shell->arena, piece, text, length);
             if (gap > 0) piece_end(shell, piece, out);
             text += length + gap;

@@ -30,7 +30,12 @@ typedef struct {
     int line; // of the block's condition
 } Undecided;
 
-enum { MAX_UNDECIDED = 200, MAX_MAYBE = 64 };
+// A file that the script writes of a here document.
+typedef struct {
+    const char *name, *text;
+} Document;
+
+enum { MAX_UNDECIDED = 200, MAX_MAYBE = 64, MAX_DOCUMENTS = 32 };
 
 typedef struct {
     WordList words;  // of the command
@@ -44,6 +49,8 @@ typedef struct {
     Undecided
         maybe[MAX_MAYBE]; // flags that such a block adds to a variable; it has none of them here
     int num_maybe;
+    Document documents[MAX_DOCUMENTS];
+    int num_documents;
     Undecided sourced; // the first file whose commands the script reads, which is not done here
     int num_sourced;
     int num_nodes;         // of a queue's header ("#SBATCH --nodes=4"); 0: it does not say

@@ -76,3 +76,34 @@ refuses 'bad/launch.sh: --deepspeed_config: bad/ds_config.json: cannot be read: 
     import --from deepspeed bad/launch.sh --cluster dgx-h100 --vocab-size 128256
 refuses "pipeline of it/launch.sh: --vocab-size: missing, and the file does not say how many tokens HFTokenizer has; give \
 --vocab-size N" import --from deepspeed "pipeline of it/launch.sh" --cluster dgx-h100
+
+# The configuration that the script writes, as published ones do.
+cat >writes.sh <<'END'
+#!/bin/bash
+set -ex
+DIR=$(dirname "$0")
+DS_CONFIG=$DIR/deepspeed.json
+TP=2 ZERO_STAGE=1 MICRO_BATCH_SIZE=4
+GLOBAL_BATCH_SIZE=$((MICRO_BATCH_SIZE * 8))
+cat <<EOT > $DS_CONFIG
+{
+  "train_batch_size" : $GLOBAL_BATCH_SIZE, "train_micro_batch_size_per_gpu": $MICRO_BATCH_SIZE,
+  "zero_optimization": { "stage": $ZERO_STAGE }, "bf16": { "enabled": true }
+}
+EOT
+ds_args="--deepspeed --no-pipeline-parallel"
+ds_args=" --deepspeed_config=$DS_CONFIG ${ds_args}"
+torchrun --nproc_per_node 8 --nnodes 1 pretrain_gpt.py --tensor-model-parallel-size $TP --num-layers 24 \
+    --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --bf16 \
+    --micro-batch-size $MICRO_BATCH_SIZE --global-batch-size $GLOBAL_BATCH_SIZE --zero-stage=$ZERO_STAGE $ds_args
+END
+answers 0 import --from deepspeed writes.sh --cluster dgx-a100-80g --vocab-size 32000
+grep -q '"zero_stage":[[:space:]]*1$' stdout || grep -q '"zero_stage":[[:space:]]*1,' stdout || fail "$(cat stdout)"
+# shellcheck disable=SC2016 # a variable of the file
+sed 's/: \$ZERO_STAGE }/: 2 }/' writes.sh >bad.sh
+run_program import --from deepspeed bad.sh --cluster dgx-a100-80g --vocab-size 32000
+[ $rc -eq 2 ] || fail "two stages: exit $rc"
+sed 's/^cat/[ -f x ] \&\& cat/' writes.sh >bad.sh
+# shellcheck disable=SC2016 # a command of the file
+refuses 'bad.sh: --deepspeed_config: the script writes $(dirname "$0")/deepspeed.json with variables that it does not set' \
+    import --from deepspeed bad.sh --cluster dgx-a100-80g --vocab-size 32000

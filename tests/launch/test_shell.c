@@ -55,6 +55,8 @@ static void parts_of_texts(void) {
         {"A='--tp 4 4'; A=\"${A/4/8}\"; pretrain.py $A ${A//[48]/x}", "--tp|8|4|${A//[48]/x}"},
         {"V=TP_$M; M=70b; V=TP_$M; TP_70b=8; pretrain.py ${!V}", "8"},
         {"A=$(x); pretrain.py ${A%y}", "${A%y}"},
+        {"A=$(x --y z)/1; B=`u v`; pretrain.py $A $B ${C:-$(w (x) y)}",
+         "$(x --y z)/1|`u v`|$(w (x) y)"},
     };
     EXPECT_ALL(cases);
 }
@@ -134,6 +136,10 @@ static void what_only_names_the_program_is_not_it(void) {
         {"T=4; bash <<E\npretrain.py $T \\$U\nE\n", "4|$U"},
         {"T=4; sbatch <<'E'\npretrain.py $T\nE\n", "4"},
         {"cat <<E >x\npretrain.py 5\nE\n", "none"},
+        {"T=4; cat >x.sh <<E\npretrain.py $T \\$U\nE\nsbatch --wait x.sh", "4|$U"},
+        {"cat <<'E' > x.sh\npretrain.py 4\nE\nchmod +x x.sh; ./x.sh", "4"},
+        {"tee x.sh <<E\npretrain.py \\\nE\ncat >>x.sh <<E\n  4\nE\nbash x.sh", "4"},
+        {"[ -f y ] && cat >x.sh <<E\npretrain.py 4\nE\nbash x.sh", "none"},
     };
     EXPECT_ALL(cases);
 }
