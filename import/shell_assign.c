@@ -61,7 +61,9 @@ static void array_read(Shell *shell, WordList *value) {
 static void text_read(Shell *shell, const char *name, bool *more, WordList *value) {
     WordList parts = {0};
     const char *text = "";
+    shell->whole = true;
     word_read(shell, &parts);
+    shell->whole = false;
     for (int i = 0; i < parts.num_words; i++)
         text = arena_printf(shell->arena, "%s%s%s", text, i ? " " : "", parts.words[i]);
     const Variable *old = *more ? variable_read(shell, name) : NULL;

@@ -103,6 +103,7 @@ static void expansion_find(Shell *shell, const char *inside, bool quoted, Expans
 
 static void words_put(Shell *shell, const Expansion *e, const WordList *words, bool quoted,
                       Piece *piece, WordList *out) {
+    if (e->many && quoted && !e->joined && words->num_words == 0) piece->vanished = true;
     if (!e->joined) {
         value_add(shell, words, quoted, piece, out);
         return;
@@ -289,6 +290,7 @@ void braces_add(Shell *shell, const char *inside, const char *whole, bool quoted
 size_t parameter_add(Shell *shell, const char *text, bool quoted, Piece *piece, WordList *out) {
     if (!shell->args || !text[0]) return 0;
     if (text[0] == '#') {
+        if (!words_known(shell->args)) return 0;
         const char *number = arena_printf(shell->arena, "%d", shell->args->num_words);
         piece_add(shell->arena, piece, number, strlen(number));
         return 1;

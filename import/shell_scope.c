@@ -119,11 +119,12 @@ Scope scope_keep(Shell *shell) {
     const int num = shell->num_variables;
     Variable *kept = ARENA_ARRAY(shell->arena, num + 1, Variable);
     memcpy(kept, shell->variables, (size_t)num * sizeof *kept);
-    return (Scope){kept, num};
+    return (Scope){kept, num, shell->args};
 }
 
 void scope_restore(Shell *shell, const Scope *scope) {
     if (!scope->variables) return;
+    shell->args = scope->args;
     for (int i = 0; i < shell->num_variables; i++) {
         if (i < scope->num)
             variable_restore(&shell->variables[i], &scope->variables[i]);

@@ -37,7 +37,10 @@ static void pattern_hide(Shell *shell, WordList *words, const char *begin) {
 // One word of a command, which a redirection may follow: 2>&1.
 static void operand_read(Shell *shell, WordList *words, bool brackets) {
     const char *begin = shell->at;
+    const bool subject = words->num_words == 1 && strcmp(words->words[0], "case") == 0;
+    shell->whole = brackets || subject;
     word_read(shell, words);
+    shell->whole = false;
     if (brackets) pattern_hide(shell, words, begin);
     bool redirects = !brackets && (*shell->at == '<' || *shell->at == '>');
     const char *last = words->num_words > 0 ? words->words[words->num_words - 1] : "";

@@ -22,6 +22,7 @@ typedef struct {
 typedef struct {
     const Variable *variables; // [num]
     int num;
+    const WordList *args;
 } Scope;
 
 // A word in the making: what it has so far, and whether it is one even where that is nothing.
@@ -29,6 +30,7 @@ typedef struct {
     char *text;
     size_t size, capacity;
     bool begun;
+    bool vanished; // of "$@" without arguments, which is no word
 } Piece;
 
 typedef enum { BLOCK_IF, BLOCK_LOOP, BLOCK_CASE, BLOCK_GROUP, BLOCK_SUBSHELL } BlockKind;
@@ -76,6 +78,7 @@ typedef struct {
     int in_function, num_calls;
     const char *output;   // the file that the command writes; NULL: none
     bool appends;         // to it
+    bool whole;           // in NAME=TEXT, between brackets: values are not parted at spaces
     const WordList *args; // $1, $2, ...; NULL: unknown
     Variable variables[MAX_VARIABLES];
     int num_variables;

@@ -28,10 +28,8 @@ void subscript_run(Shell *shell, const char *text, int line, Truth runs) {
     if (runs == TRUTH_UNKNOWN && out->hidden == 0) out->hidden = line;
     if (runs != TRUTH_YES) return;
     const Scope scope = scope_keep(shell);
-    const WordList *args = shell->args;
     shell->args = NULL;
     script_read(shell, text, line);
-    shell->args = args;
     scope_restore(shell, &scope);
 }
 

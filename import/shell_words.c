@@ -103,7 +103,7 @@ void value_add(Shell *shell, const WordList *value, bool quoted, Piece *piece, W
     for (int i = 0; i < value->num_words; i++) {
         const char *text = value->words[i];
         if (i > 0) piece_end(shell, piece, out);
-        if (quoted) {
+        if (quoted || shell->whole) {
             piece_add(shell->arena, piece, text, strlen(text));
             continue;
         }
@@ -164,7 +164,9 @@ static const char *dollar_add(Shell *shell, const char *at, bool quoted, Piece *
 // Inside double quotes (or a here document, which ends with the text), up to what ends them.
 // Returns the place behind it.
 static const char *quotes_add(Shell *shell, const char *at, char end, Piece *piece, WordList *out) {
-    piece->begun = true;
+    const bool begun = piece->begun;
+    const size_t size = piece->size;
+    piece->vanished = false;
     while (*at && *at != end) {
         if (*at == '\n' || (at[0] == '\\' && at[1] == '\n')) shell->line++;
         if (at[0] == '\\' && at[1] == '\n') {
@@ -178,6 +180,7 @@ static const char *quotes_add(Shell *shell, const char *at, char end, Piece *pie
             piece_add(shell->arena, piece, at++, 1);
         }
     }
+    piece->begun = begun || !piece->vanished || piece->size > size;
     return *at ? at + 1 : at;
 }
 
@@ -227,7 +230,7 @@ static const char *word_step(Shell *shell, const char *at, bool quoted, Piece *p
 // All of a text as parts of a word.
 void words_read(Shell *shell, const char *text, bool quoted, Piece *piece, WordList *out) {
     while (*text) {
-        const size_t gap = quoted ? 0 : strspn(text, " \t\n");
+        const size_t gap = quoted || shell->whole ? 0 : strspn(text, " \t\n");
         if (gap > 0) piece_end(shell, piece, out);
         text += gap;
         if (*text) text = word_step(shell, text, quoted, piece, out);

@@ -83,6 +83,9 @@ static void functions_have_arguments(void) {
         {"set -- --tp 4; pretrain.py $@", "--tp|4"},
         {"pretrain.py --x $@ \"$@\" ${@:1} y", "--x|y"},
         {"[ -f x ] && shift; pretrain.py $@ $1", "$@|$1"},
+        {"set -- 1 \"$@\"; pretrain.py $# $@", "1|1"},
+        {"set -- $1 2; pretrain.py $#", "$#"},
+        {"(set -- 1 2); pretrain.py $#", "0"},
     };
     EXPECT_ALL(cases);
 }
@@ -123,6 +126,8 @@ static void conditions_of_more_kinds(void) {
         {"A=1; B=2; if [ $A = 1 -a $B = 3 -o $A = 1 ]; then T=8; fi; pretrain.py $T", "8"},
         {"A=1; B=2; if (( A == 1 && B == 3 )); then T=8; else T=2; fi; pretrain.py $T", "2"},
         {"M=llama-70b; [[ $M =~ [0-9]+b ]] && T=8; [[ $M =~ ^70 ]] && T=2; pretrain.py $T", "8"},
+        {"A='a b'; B=${A:1}; [[ $A == 'a b' && $B == ' b' ]] && T=8; pretrain.py $T", "8"},
+        {"A='a b'; case $A in a) T=1;; 'a b') T=2;; esac; pretrain.py $T", "2"},
         {"M=llama; T=2; [[ $M == \"l*\" ]] && T=8; pretrain.py $T", "$T"},
     };
     EXPECT_ALL(cases);
