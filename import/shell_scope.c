@@ -232,6 +232,8 @@ static void args_change(Shell *shell, const WordList *words, Truth runs) {
     if (!shifts) skip = 2;
     for (int i = 0; from && i < from->num_words; i++)
         if (i >= skip) words_add(shell->arena, args, from->words[i]);
+    for (int i = 0; i < args->num_words; i++) // which may be none, or several
+        if (!is_known(args->words[i])) from = NULL;
     shell->args = from && runs == TRUTH_YES ? args : NULL;
 }
 
