@@ -14,3 +14,12 @@ refuse() {
 
 refuse "$MESHWRIGHT" libsimgrid
 refuse "$MESHWRIGHT_SIM" libglpk
+
+# No function is defined in two of our libraries: the linker would take either, without a word.
+twice=$(for library in "$(dirname "$MESHWRIGHT")"/libmw_*.a; do
+    nm -g --defined-only "$library" 2>/dev/null | awk '$2 == "T" { print $3 }' | sort -u
+done | sort | uniq -d)
+[ -z "$twice" ] || {
+    echo "defined twice: $twice"
+    exit 1
+}
