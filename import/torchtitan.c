@@ -155,5 +155,6 @@ Status import_torchtitan(const char *text, const ImportOptions *options, Importe
     read.parallel = cJSON_AddObjectToObject(out->scenario, "parallel");
     TRY(titan_read_degrees(&read));
     TRY(titan_read_training(&read));
-    return titan_read_pipeline(&read);
+    TRY(titan_read_pipeline(&read));
+    return titan_refuse_unread(&read);
 }

@@ -32,3 +32,6 @@ Status titan_read_model(TitanRead *read);
 Status titan_read_degrees(TitanRead *read);
 Status titan_read_pipeline(TitanRead *read);
 Status titan_read_training(TitanRead *read);
+
+// Notes the keys that nobody reads, and refuses degrees among them.
+Status titan_refuse_unread(const TitanRead *read);

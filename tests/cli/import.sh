@@ -240,6 +240,23 @@ grep -q '^bad.toml: line 3, column 10: ' stderr || fail "$(cat stderr)"
 printf '[model]\nname = "llama3"\nflavor = "9B"\n' >bad.toml
 refuses "bad.toml: model.flavor: llama3 9B is not known; expected one of llama3 8B, llama3 70B, llama3 405B, \
 deepseek_v3 16B, deepseek_v3 236B, deepseek_v3 671B" import --from torchtitan bad.toml --cluster dgx-h100:1
+# Keys that nobody reads are said, and degrees among them refused.
+cat >titan.toml <<'END'
+model = {name = "llama3", flavor = "8B"}
+training = {local_batch_size = 1, seq_len = 8192, steps = 10}
+job = {dump_folder = "x"}
+lora = {rank = 8, alpha = 0.0}
+experimental = {enable_async_tensor_parallel = true, unset = ""}
+END
+answers 0 import --from torchtitan titan.toml --cluster dgx-h100:1
+grep -q 'know what they change: experimental.enable_async_tensor_parallel, lora.alpha, lora.rank\.$' stderr ||
+    fail "$(cat stderr)"
+sed 's/, steps/, tensor_parallel_degree = 8, steps/' titan.toml >bad.toml
+refuses 'bad.toml: training.tensor_parallel_degree: is not known; expected parallelism.tensor_parallel_degree' \
+    import --from torchtitan bad.toml --cluster dgx-h100:1
+echo 'parallelism = {tensor_paralel_degree = 8}' | cat titan.toml - >bad.toml
+refuses 'bad.toml: parallelism.tensor_paralel_degree: is not known; expected a key of job_config.py' \
+    import --from torchtitan bad.toml --cluster dgx-h100:1
 # The input is not written over.
 cp script.sh kept.sh
 refuses "script.sh: is the file script.sh; expected another file to write" \
