@@ -240,6 +240,12 @@ static void scenario_finish(DeepspeedRead *read) {
     cJSON_DeleteItemFromObjectCaseSensitive(scenario, "provenance"); // of Megatron-LM's flags
 }
 
+static bool text_among(const char *text, const char *const *texts) {
+    for (; *texts; texts++)
+        if (strcmp(*texts, text) == 0) return true;
+    return false;
+}
+
 // Keys of the configuration that change the step, and that nothing here prices.
 static Status refuse_unpriced(const DeepspeedRead *read) {
     static const struct {
@@ -251,6 +257,8 @@ static Status refuse_unpriced(const DeepspeedRead *read) {
         {"zero_optimization", "zero_quantized_weights", "quantized weights"},
         {"zero_optimization", "zero_quantized_gradients", "quantized gradients"},
         {"zero_optimization", "mics_shard_size", "shards in groups"},
+        {"activation_checkpointing", "cpu_checkpointing", "activations in host memory"},
+        {"activation_checkpointing", "partition_activations", "activations sharded over tp"},
     };
     for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
         const cJSON *item = config_key(read, KEYS[i].section, KEYS[i].key);
@@ -267,6 +275,56 @@ static Status refuse_unpriced(const DeepspeedRead *read) {
     return status_ok();
 }
 
+// Sections of the configuration that nobody reads, and optimizers that send other messages.
+static Status configuration_note(const DeepspeedRead *read) {
+    static const char *const known[] = {"activation_checkpointing",
+                                        "aio",
+                                        "bf16",
+                                        "checkpoint",
+                                        "comms_logger",
+                                        "communication_data_type",
+                                        "csv_monitor",
+                                        "data_types",
+                                        "dump_state",
+                                        "flops_profiler",
+                                        "fp16",
+                                        "gradient_accumulation_steps",
+                                        "gradient_clipping",
+                                        "gradient_predivide_factor",
+                                        "memory_breakdown",
+                                        "optimizer",
+                                        "prescale_gradients",
+                                        "scheduler",
+                                        "steps_per_print",
+                                        "tensorboard",
+                                        "train_batch_size",
+                                        "train_micro_batch_size_per_gpu",
+                                        "wall_clock_breakdown",
+                                        "wandb",
+                                        "zero_allow_untested_optimizer",
+                                        "zero_force_ds_cpu_optimizer",
+                                        "zero_optimization",
+                                        NULL};
+    static const char *const optimizers[] = {"Adam", "AdamW", "FusedAdam", "SGD", NULL};
+    const cJSON *type = config_key(read, "optimizer", "type"), *item;
+    const char *names = "";
+    if (cJSON_IsString(type) && !text_among(type->valuestring, optimizers))
+        return import_refuse(read->out, "optimizer.type of the configuration",
+                             "\"%.40s\" is not supported yet; expected Adam, AdamW or SGD",
+                             type->valuestring);
+    cJSON_ArrayForEach(item, read->config) {
+        const bool off = cJSON_IsFalse(item) || cJSON_IsNull(item);
+        if (off || text_among(item->string, known)) continue;
+        names = arena_printf(read->out->arena, "%s%s%s", names, names[0] ? ", " : "", item->string);
+    }
+    if (names[0])
+        import_note(read->out,
+                    "Of the configuration not read, for meshwright does not know what they change: "
+                    "%.300s.",
+                    names);
+    return status_ok();
+}
+
 Status import_deepspeed(const char *text, const ImportOptions *options, Imported *out) {
     int num_nodes;
     DeepspeedRead read = {.out = out};
@@ -274,6 +332,7 @@ Status import_deepspeed(const char *text, const ImportOptions *options, Imported
     TRY(megatron_command_find(text, options, out, &read.args, &num_nodes));
     TRY(config_load(&read));
     TRY(refuse_unpriced(&read));
+    TRY(configuration_note(&read));
     TRY(stage_read(&read));
     flags_translate(&read);
     TRY(batch_check(&read));

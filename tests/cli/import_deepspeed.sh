@@ -107,3 +107,19 @@ sed 's/^cat/[ -f x ] \&\& cat/' writes.sh >bad.sh
 # shellcheck disable=SC2016 # a command of the file
 refuses 'bad.sh: --deepspeed_config: the script writes $(dirname "$0")/deepspeed.json with variables that it does not set' \
     import --from deepspeed bad.sh --cluster dgx-a100-80g --vocab-size 32000
+# Keys of the configuration: what nobody reads is said, what is not priced refused.
+# configured KEYS: bad.sh, whose configuration has them, too.
+configured() {
+    sed "s/^  \"train_batch_size\"/  $1, &/" writes.sh >bad.sh
+    cmp -s writes.sh bad.sh && fail "nothing changed: $1"
+    true
+}
+configured '"autotuning": {"enabled": true}, "tensor_parallel": {"autotp_size": 8}, "wandb": {"enabled": true}'
+answers 0 import --from deepspeed bad.sh --cluster dgx-a100-80g --vocab-size 32000
+grep -q 'Of the configuration not read, .* change: autotuning, tensor_parallel\.$' stderr || fail "$(cat stderr)"
+configured '"activation_checkpointing": {"cpu_checkpointing": true}'
+refuses 'bad.sh: activation_checkpointing.cpu_checkpointing of the configuration: activations in host memory: not supported yet' \
+    import --from deepspeed bad.sh --cluster dgx-a100-80g --vocab-size 32000
+configured '"optimizer": {"type": "OneBitAdam"}'
+refuses 'bad.sh: optimizer.type of the configuration: "OneBitAdam" is not supported yet; expected Adam, AdamW or SGD' \
+    import --from deepspeed bad.sh --cluster dgx-a100-80g --vocab-size 32000
