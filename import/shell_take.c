@@ -124,6 +124,7 @@ void queue_variables(Shell *shell, const char *text) {
                 {"--ntasks", 'n', {"SLURM_NTASKS"}},
                 {"--ntasks-per-node", 0, {"SLURM_NTASKS_PER_NODE"}},
                 {"--gpus-per-node", 0, {"SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE"}}};
+    bool queued = false;
     for (const char *line = text; line && (*line == '#' || *line == '\n' || *line == '\r');) {
         for (size_t i = 0; strncmp(line, "#SBATCH", 7) == 0 && i < sizeof ROWS / sizeof *ROWS;
              i++) {
@@ -132,8 +133,13 @@ void queue_variables(Shell *shell, const char *text) {
                 default_set(shell, ROWS[i].names[k], value);
             if (value && i == 0) shell->out.num_nodes = atoi(value);
         }
+        queued |= strncmp(line, "#SBATCH", 7) == 0;
         line = strchr(line, '\n');
         if (line) line++;
+    }
+    if (queued) { // some number; scripts ask whether there is one
+        default_set(shell, "SLURM_JOB_ID", "1");
+        default_set(shell, "SLURM_JOBID", "1");
     }
     const char *nodes = variable_value(shell, "SLURM_NNODES");
     const char *tasks = variable_value(shell, "SLURM_NTASKS_PER_NODE");

@@ -168,6 +168,9 @@ static void queue_headers_are_read(void) {
          "pretrain.py ${SLURM_NNODES:-2} $SLURM_JOB_NUM_NODES $SLURM_NTASKS",
          "4|4|32"},
         {"#SBATCH -N 4 -n 8 # x\npretrain.py $SLURM_NNODES $SLURM_NTASKS", "4|8"},
+        {"#SBATCH -N 4\nif [ -n \"${SLURM_JOB_ID:-}\" ]; then T=8; else T=1; fi; pretrain.py $T",
+         "8"},
+        {"if [ -n \"${SLURM_JOB_ID:-}\" ]; then T=8; else T=1; fi; pretrain.py $T", "1"},
         {"#SBATCH --nodes=2-4\npretrain.py ${SLURM_NNODES:-2}", "2"},
         {"cd x\n#SBATCH --nodes=4\npretrain.py ${SLURM_NNODES:-2}", "2"},
     };
