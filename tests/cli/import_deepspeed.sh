@@ -49,7 +49,7 @@ changed ds_config.json '--global-batch-size: 64 is not the 128 of train_batch_si
     's/"train_batch_size": 64/"train_batch_size": 128/'
 changed ds_config.json 'zero_optimization.offload_optimizer of the configuration: an optimizer in host memory: not supported yet' \
     's/"stage": 1/"stage": 1, "offload_optimizer": {"device": "cpu"}/'
-changed launch.sh "--num-experts: experts of Megatron-DeepSpeed (GShard's): not supported yet" \
+changed launch.sh "--num-experts: experts of Megatron-DeepSpeed (GShard's) are not supported yet" \
     's/--swiglu/--swiglu --num-experts 8/'
 changed launch.sh '--normalization: "batchnorm" is unknown; expected layernorm or rmsnorm' \
     's/--normalization rmsnorm/--normalization batchnorm/'

@@ -192,7 +192,7 @@ sed 's/^    - 3/    - 9/' run_config.yaml >bad.yaml
 refuses 'bad.yaml: model.attention_backend: is no value of this key' import --from nemo bad.yaml --cluster dgx-h100:1
 # Another job, and keys that say nothing.
 printf 'peft: {_target_: megatron.bridge.peft.lora.LoRA, dim: 32}\n' | cat run_config.yaml - >bad.yaml
-refuses 'bad.yaml: peft: adapters: not supported yet; expected null' import --from nemo bad.yaml --cluster dgx-h100:1
+refuses 'bad.yaml: peft: adapters are not supported yet; expected null' import --from nemo bad.yaml --cluster dgx-h100:1
 printf 'dataset: {sequence_length: 8192}\n' | cat run_config.yaml - >bad.yaml
 refuses 'bad.yaml: dataset.sequence_length: is 8192, and model.seq_length 4096' \
     import --from nemo bad.yaml --cluster dgx-h100:1
