@@ -32,6 +32,13 @@ Status cuda_backend_open(int device, Dtype act, Backend **out) {
     return plugin->open(device, act, out);
 }
 
+Status cuda_versions(CudaVersions *out) {
+    const CudaPlugin *plugin = NULL;
+    TRY(library_load(&plugin));
+    plugin->versions(out);
+    return status_ok();
+}
+
 // The table of each CUDA backend is the first field of its plugin.
 static const CudaPlugin *plugin_of(const Backend *backend) {
     return (const CudaPlugin *)backend->table;

@@ -11,6 +11,13 @@ Status cuda_backend_open(int device, Dtype act, Backend **out);
 // The CUstream behind a stream of such a backend, for whoever times what is queued there.
 void *cuda_stream_handle(const Backend *backend, const BackendStream *stream);
 
+// Of what that library opens at run time, as each counts; 0: there is none that it can use.
+typedef struct {
+    int64_t cudnn, nccl;
+} CudaVersions;
+
+Status cuda_versions(CudaVersions *out);
+
 enum { CUDA_COMM_ID_BYTES = 128 }; // of an ncclUniqueId
 
 // One process makes the id, all get it (by MPI), all call create at the same time.

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 // Changes with every change of this header, of memory_ops.h, attention_work.h or team_work.h.
-#define GPU_PLUGIN_ABI 2
+#define GPU_PLUGIN_ABI 3
 #define GPU_PLUGIN_SYMBOL "meshwright_gpu_plugin"
 
 enum { GPU_KERNEL_NAME = 160, GPU_MAX_CALLS = 256 };
@@ -29,8 +29,9 @@ typedef struct {
     int memory_bus_bits;
     int driver_cuda_version, runtime_cuda_version; // as CUDA counts: 13000 is 13.0
     int64_t cublaslt_version;
-    bool has_cupti;  // built with CUPTI
-    int num_devices; // that this process sees
+    int64_t cudnn_version, nccl_version; // 0: attention and groups do without
+    bool has_cupti;                      // built with CUPTI
+    int num_devices;                     // that this process sees
 } GpuInfo;
 
 // Whose product it is; m, n, k are always those of the product itself, [m][n] = [m][k] [k][n].

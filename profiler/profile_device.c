@@ -38,6 +38,8 @@ cJSON *profile_device_json(const GpuInfo *info, const DeviceLimits *limits, cons
     add_version(tree, "driver_cuda", info->driver_cuda_version, &arena);
     add_version(tree, "runtime_cuda", info->runtime_cuda_version, &arena);
     json_add_number(tree, "cublaslt_version", (double)info->cublaslt_version);
+    json_add_number(tree, "cudnn_version", (double)info->cudnn_version);
+    json_add_number(tree, "nccl_version", (double)info->nccl_version);
     if (limits) add_nvml(tree, limits);
     char date[32];
     time_t now = time(NULL);
@@ -50,6 +52,22 @@ cJSON *profile_device_json(const GpuInfo *info, const DeviceLimits *limits, cons
     return tree;
 }
 
+// Rows of two versions of a library in one table could not be told apart. Folders of earlier
+// versions of this program do not name all libraries.
+static Status library_check(const JsonNode *root, const char *key, const char *library,
+                            int64_t version) {
+    JsonNode node = json_get(root, key);
+    double before;
+    if (!json_is_present(&node)) return status_ok();
+    TRY(json_read_double(&node, 0, 1e9, &before));
+    if (before == (double)version) return status_ok();
+    if (version == 0)
+        return json_error(&node, "%.0f; there is no %s now: choose another folder", before,
+                          library);
+    return json_error(&node, "%.0f; %s is %lld now: choose another folder", before, library,
+                      (long long)version);
+}
+
 Status profile_device_check(const char *path, const GpuInfo *info, Arena *arena) {
     if (access(path, F_OK) != 0) return status_ok();
     JsonNode root;
@@ -60,12 +78,7 @@ Status profile_device_check(const char *path, const GpuInfo *info, Arena *arena)
     if (strcmp(name, info->name) != 0)
         return json_error(&node, "\"%s\"; this device is \"%s\": choose another folder", name,
                           info->name);
-    // Rows of two libraries in one table could not be told apart.
-    JsonNode library = json_get(&root, "cublaslt_version");
-    if (!json_is_present(&library)) return status_ok();
-    double version;
-    TRY(json_read_double(&library, 0, 1e9, &version));
-    if (version == (double)info->cublaslt_version) return status_ok();
-    return json_error(&library, "%.0f; cuBLASLt is %.0f now: choose another folder", version,
-                      (double)info->cublaslt_version);
+    TRY(library_check(&root, "cublaslt_version", "cuBLASLt", info->cublaslt_version));
+    TRY(library_check(&root, "cudnn_version", "cuDNN", info->cudnn_version));
+    return library_check(&root, "nccl_version", "NCCL", info->nccl_version);
 }

@@ -13,6 +13,10 @@ static Status nccl_missing(void) {
                                         "(nccl.h), which several GPUs need");
 }
 
+int64_t cuda_nccl_version(void) {
+    return 0;
+}
+
 Status cuda_nccl_id(unsigned char *id) {
     (void)id;
     return nccl_missing();
@@ -34,6 +38,7 @@ _Static_assert(CUDA_COMM_ID_BYTES == NCCL_UNIQUE_ID_BYTES, "the id is NCCL's");
 // --- The library
 
 #define NCCL_FUNCTIONS(X)                                                                          \
+    X(ncclGetVersion)                                                                              \
     X(ncclGetUniqueId)                                                                             \
     X(ncclCommInitRank)                                                                            \
     X(ncclCommDestroy)                                                                             \
@@ -91,6 +96,12 @@ static Status nccl_find(void) {
     return status_error(STATUS_MACHINE,
                         "meshwright: several GPUs need NCCL, which cannot be loaded: %s",
                         nccl.missing);
+}
+
+int64_t cuda_nccl_version(void) {
+    int version = 0;
+    if (nccl_find().code != STATUS_OK || nccl.ncclGetVersion(&version) != ncclSuccess) return 0;
+    return version;
 }
 
 static Status nccl_error(ncclResult_t result, const char *what) {

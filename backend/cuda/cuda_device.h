@@ -183,6 +183,7 @@ void cuda_sum_rows(Backend *, void *sums, const void *x, int64_t rows, int64_t c
 
 // --- comm_nccl.c
 
+int64_t cuda_nccl_version(void); // 0: NCCL cannot be loaded
 Status cuda_nccl_id(unsigned char *id);
 Status cuda_nccl_create(Backend *backend, const unsigned char *id, int rank, int size, Comm **out);
 

@@ -10,6 +10,7 @@
 typedef struct {
     BackendTable table;
     Status (*open)(int device, Dtype act, Backend **out);
+    void (*versions)(CudaVersions *out);
     void *(*stream_handle)(const BackendStream *stream);
     Status (*comm_id)(unsigned char id[CUDA_COMM_ID_BYTES]);
     Status (*comm_create)(Backend *backend, const unsigned char id[CUDA_COMM_ID_BYTES], int rank,

@@ -10,6 +10,10 @@
 
 #ifndef MESHWRIGHT_WITH_CUDNN
 
+int64_t cudnn_attention_version(void) {
+    return 0;
+}
+
 void cudnn_attention_close(CudaBackend *cuda) {
     (void)cuda;
 }
@@ -52,13 +56,26 @@ static bool is_set(const char *name, const char *value) {
     return found && strcmp(found, value) == 0;
 }
 
+// NULL, with why: there is none, or it is not to be used. [300]
+static const Cudnn *library_open(char *why) {
+    if (!is_set("MESHWRIGHT_CUDNN", "0")) return cudnn_open(why);
+    strcpy(why, "MESHWRIGHT_CUDNN=0");
+    return NULL;
+}
+
+int64_t cudnn_attention_version(void) {
+    char why[300];
+    const Cudnn *cudnn = library_open(why);
+    return cudnn ? (int64_t)cudnn->cudnnGetVersion() : 0;
+}
+
 static CudaAttention *attention_open(void) {
     CudaAttention *attention = calloc(1, sizeof *attention);
     if (!attention) return NULL;
     attention->log = is_set("MESHWRIGHT_CUDNN_LOG", "1");
     attention->only_forward = is_set("MESHWRIGHT_CUDNN", "forward");
-    char why[300] = "MESHWRIGHT_CUDNN=0";
-    if (!is_set("MESHWRIGHT_CUDNN", "0")) attention->cudnn = cudnn_open(why);
+    char why[300];
+    attention->cudnn = library_open(why);
     if (attention->cudnn &&
         attention->cudnn->cudnnCreate(&attention->handle) != CUDNN_STATUS_SUCCESS) {
         attention->cudnn->cudnnGetLastErrorString(why, sizeof why);

@@ -113,6 +113,10 @@ static void *stream_handle(const BackendStream *stream) {
     return stream->handle;
 }
 
+static void versions(CudaVersions *out) {
+    *out = (CudaVersions){.cudnn = cudnn_attention_version(), .nccl = cuda_nccl_version()};
+}
+
 // --- The table
 
 static const CudaPlugin PLUGIN = {
@@ -165,6 +169,7 @@ static const CudaPlugin PLUGIN = {
             .copy_rows = cuda_copy_rows,
         },
     .open = device_open,
+    .versions = versions,
     .stream_handle = stream_handle,
     .comm_id = cuda_nccl_id,
     .comm_create = cuda_nccl_create,

@@ -1,4 +1,5 @@
 // profiler/gpu/plugin.c - the table of functions of libmeshwright-gpu.so: devices, sessions, work.
+#include "backend/cuda_backend.h"
 #include "profiler/gpu/gpu_kernels.h"
 #include "profiler/gpu/gpu_session.h"
 #include "profiler/gpu/gpu_team.h"
@@ -79,7 +80,7 @@ static Status attribute(int device, enum cudaDeviceAttr name, double scale, doub
     return status_ok();
 }
 
-static Status probe(int device, GpuInfo *out) {
+static Status device_info(int device, GpuInfo *out) {
     TRY(device_find(device));
     struct cudaDeviceProp properties;
     CUDA_TRY(cudaGetDeviceProperties(&properties, device));
@@ -102,6 +103,16 @@ static Status probe(int device, GpuInfo *out) {
     CUDA_TRY(cudaGetDeviceCount(&out->num_devices));
     CUDA_TRY(cudaDriverGetVersion(&out->driver_cuda_version));
     CUDA_TRY(cudaRuntimeGetVersion(&out->runtime_cuda_version));
+    return status_ok();
+}
+
+// Without the backend's library there are neither.
+static Status probe(int device, GpuInfo *out) {
+    TRY(device_info(device, out));
+    CudaVersions versions = {0};
+    if (cuda_versions(&versions).code != STATUS_OK) return status_ok();
+    out->cudnn_version = versions.cudnn;
+    out->nccl_version = versions.nccl;
     return status_ok();
 }
 
@@ -130,7 +141,7 @@ void gpu_session_close(GpuSession *session) {
 
 static Status session_make(GpuSession *session) {
     GpuInfo info;
-    TRY(probe(session->device, &info));
+    TRY(device_info(session->device, &info));
     session->num_sms = info.num_sms;
     session->l2_bytes = (size_t)info.l2_bytes;
     CUDA_TRY(cudaSetDevice(session->device));

@@ -182,7 +182,21 @@ refuses 'new/device.json: cublaslt_version: 120000; cuBLASLt is 130000 now: choo
 mv kept.json new/device.json
 FAKE_GPU='name:Other GPU'
 export FAKE_GPU
+sed 's/"nccl_version":.*22703/"nccl_version": 21805/' kept.json >new/device.json
+refuses 'new/device.json: nccl_version: 21805; NCCL is 22703 now: choose another folder' \
+    profile --quick -o new
 refused='new/device.json: name: "Fake GPU"; this device is "Other GPU": choose another folder'
+FAKE_GPU=backend
+export FAKE_GPU
+refuses 'new/device.json: cudnn_version: 91900; there is no cuDNN now: choose another folder' \
+    profile --quick -o new
+# A folder of a version of this program that did not name them goes on.
+grep -v '"cudnn_version"\|"nccl_version"' new/device.json >older.json
+mv older.json new/device.json
+answers 0 profile --quick -o new --kind launch
+grep -q '"cudnn_version":[[:space:]]*0,' new/device.json || fail "$(cat new/device.json)"
+unset FAKE_GPU
+mv before/device.json new/device.json
 answers 2 profile --quick -o new --kind memory_bound
 [ "$(tail -n 1 stderr)" = "$refused" ] || fail "$(cat stderr)"
 

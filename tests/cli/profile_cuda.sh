@@ -75,5 +75,6 @@ measures 0 2,group=1 without nccl,contention
 [ "$(grep -c 'NCCL, which cannot be loaded: libnccl.so.2$' stderr)" -eq 2 ] || fail "$(cat stderr)"
 [ "$(wc -l <without/nccl.csv)" -eq 1 ] || fail "$(cat without/nccl.csv)"
 is without/contention.csv $copy slowdown_frac 0.1379
-measures 0 1,backend=1 without attention,contention
+grep -q '"nccl_version":[[:space:]]*0,' without/device.json || fail "$(cat without/device.json)"
+measures 0 1,backend=1 bare attention,contention
 [ "$(grep -c 'there is no libmeshwright-cuda.so$' stderr)" -eq 2 ] || fail "$(cat stderr)"

@@ -75,6 +75,13 @@ Status cuda_backend_open(int device, Dtype act, Backend **out) {
     return status_ok();
 }
 
+Status cuda_versions(CudaVersions *out) {
+    if (fake_value("backend") >= 0)
+        return status_error(STATUS_MACHINE, "meshwright: there is no libmeshwright-cuda.so");
+    *out = (CudaVersions){.cudnn = 91900, .nccl = fake_value("group") >= 0 ? 0 : 22703};
+    return status_ok();
+}
+
 void *cuda_stream_handle(const Backend *backend, const BackendStream *stream) {
     (void)backend;
     return stream->handle;

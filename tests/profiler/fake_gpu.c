@@ -48,6 +48,8 @@ static Status probe(int device, GpuInfo *out) {
                      .driver_cuda_version = 13000,
                      .runtime_cuda_version = 13000,
                      .cublaslt_version = 130000,
+                     .cudnn_version = fault("backend") ? 0 : 91900,
+                     .nccl_version = fault("backend") ? 0 : 22703,
                      .has_cupti = true,
                      .num_devices = fault("gpus:") ? atoi(fault("gpus:")) : 1};
     const char *name = fault("name:");
