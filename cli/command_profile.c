@@ -39,8 +39,9 @@ static const struct argp_option OPTIONS[] = {
      "fewer shapes: about half a minute instead of five; with --device cpu 30 instead of 200", 0},
     {"kind", KEY_KIND, "KIND,..", 0,
      "only these: launch, gemm, gemm_backward, gemm_other, attention (context_attention and "
-     "attention_backward), memory_bound, comm (nccl and send_recv), contention, sustained; with "
-     "--device cpu launch, gemm_other, gemm_backward, attention, memory_bound, comm, sharing",
+     "attention_backward), memory_bound, host_copy, comm (nccl and send_recv), contention, "
+     "sustained; with --device cpu launch, gemm_other, gemm_backward, attention, memory_bound, "
+     "comm, sharing",
      0},
     {"timer", KEY_TIMER, "NAME", 0,
      "cupti (default): the kernels alone; events: back to back, with the gaps between them", 0},
@@ -135,8 +136,8 @@ static Status kinds_read(const char *list, Arena *arena, bool kinds[NUM_SWEEPS])
         if (!kinds_add(name, kinds))
             return usage_error("--kind: \"%.60s\" is unknown; expected some of launch, gemm, "
                                "gemm_backward, gemm_other, attention (context_attention, "
-                               "attention_backward), memory_bound, comm (nccl, send_recv), "
-                               "contention, sustained",
+                               "attention_backward), memory_bound, host_copy, comm (nccl, "
+                               "send_recv), contention, sustained",
                                name);
     }
     return status_ok();

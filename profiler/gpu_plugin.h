@@ -54,6 +54,12 @@ typedef struct {
     int64_t rows, columns;
 } MemoryRequest;
 
+// Between pinned memory of the host and the GPU.
+typedef struct {
+    bool to_device; // else to the host
+    int64_t num_bytes;
+} HostCopyRequest;
+
 typedef enum {
     LAUNCH_INTERVAL,       // host seconds of one launch, many without waiting
     LAUNCH_ROUND_TRIP,     // host seconds of a launch and the wait for its end
@@ -78,6 +84,7 @@ typedef struct {
 typedef enum {
     GPU_WORK_GEMM,
     GPU_WORK_MEMORY,
+    GPU_WORK_HOST_COPY,
     GPU_WORK_LAUNCH,
     GPU_WORK_ATTENTION,
     GPU_WORK_TEAM,
@@ -88,6 +95,7 @@ typedef struct {
     GpuWorkKind kind;
     GemmRequest gemm;
     MemoryRequest memory;
+    HostCopyRequest host_copy;
     LaunchRequest launch;
     AttentionRequest attention;
     TeamRequest team;

@@ -28,6 +28,7 @@ static const struct {
                              "alone_latency_ms,slowdown_frac,beside_alone_bytes_per_s,"
                              "beside_bytes_per_s," MEASURED_COLUMNS},
     [SWEEP_MEMORY] = {4, "op,dtype,rows,columns,bytes," MEASURED_COLUMNS},
+    [SWEEP_HOST_COPY] = {2, "op,bytes," MEASURED_COLUMNS},
     [SWEEP_SUSTAINED] = {5, "gemm_dtype,m,n,k,data,seconds,mean_sm_clock_hz,mean_power_watts,"
                             "temperature_c,throttle_reasons,latency_ms_first,latency_ms_steady"},
 };
@@ -73,6 +74,10 @@ const char *profile_key(SweepKind kind, const GpuRequest *request, Arena *arena)
         return arena_printf(arena, "%s,%s,%lld,%lld", request->memory.op,
                             number_name(memory_op_find(request->memory.op)->dtype),
                             (long long)request->memory.rows, (long long)request->memory.columns);
+    case SWEEP_HOST_COPY:
+        return arena_printf(arena, "%s,%lld",
+                            request->host_copy.to_device ? "host_to_device" : "device_to_host",
+                            (long long)request->host_copy.num_bytes);
     case SWEEP_ATTENTION:
     case SWEEP_ATTENTION_BACKWARD:
         return attention_key(&request->attention, arena);

@@ -35,6 +35,9 @@ static void rates(const GpuRequest *request, double latency_s, ProfileKindSummar
         const MemoryRequest *memory = &request->memory;
         double bytes = memory_op_bytes(memory_op_find(memory->op), memory->rows, memory->columns);
         kind->best_bytes_per_s = fmax(kind->best_bytes_per_s, bytes / latency_s);
+    } else if (request->kind == GPU_WORK_HOST_COPY) {
+        double bytes = (double)request->host_copy.num_bytes;
+        kind->best_bytes_per_s = fmax(kind->best_bytes_per_s, bytes / latency_s);
     } else if (request->kind == GPU_WORK_ATTENTION) {
         double flops = attention_flops(&request->attention);
         kind->best_flops_per_s = fmax(kind->best_flops_per_s, flops / latency_s);

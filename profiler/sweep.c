@@ -7,6 +7,7 @@ const char *const SWEEP_NAMES[NUM_SWEEPS + 1] = {"launch",
                                                  "context_attention",
                                                  "attention_backward",
                                                  "memory_bound",
+                                                 "host_copy",
                                                  "nccl",
                                                  "send_recv",
                                                  "contention",
@@ -55,6 +56,9 @@ Sweep sweep_new(SweepKind kind, bool quick, int num_gpus, Arena *arena) {
         break;
     case SWEEP_MEMORY:
         sweep_memory(&sweep, quick, arena);
+        break;
+    case SWEEP_HOST_COPY:
+        sweep_host_copy(&sweep, quick, arena);
         break;
     case SWEEP_NCCL:
         sweep_nccl(&sweep, quick, num_gpus, arena);

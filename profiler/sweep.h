@@ -19,6 +19,7 @@ typedef enum {
     SWEEP_ATTENTION,     // forward, bfloat16: what `calibrate` reads
     SWEEP_ATTENTION_BACKWARD,
     SWEEP_MEMORY,
+    SWEEP_HOST_COPY,  // between the host's memory and the GPU's
     SWEEP_NCCL,       // collectives among GPUs: what `calibrate` reads
     SWEEP_SEND_RECV,  // messages between GPUs
     SWEEP_CONTENTION, // products beside a copy or a collective
@@ -44,6 +45,7 @@ void sweep_gemm_backward(Sweep *sweep, bool quick, Arena *arena);
 void sweep_gemm_other(Sweep *sweep, bool quick, Arena *arena);
 void sweep_sustained(Sweep *sweep, bool quick, Arena *arena);
 void sweep_memory(Sweep *sweep, bool quick, Arena *arena);
+void sweep_host_copy(Sweep *sweep, bool quick, Arena *arena);
 void sweep_launch(Sweep *sweep, Arena *arena);
 void sweep_attention(Sweep *sweep, bool quick, Arena *arena);
 void sweep_attention_backward(Sweep *sweep, bool quick, Arena *arena);

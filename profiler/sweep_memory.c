@@ -1,4 +1,5 @@
-// Operators that memory bounds: rows are the tokens of a micro-batch, columns what a layer has.
+// Operators that memory bounds: rows are the tokens of a micro-batch, columns what a layer has. And
+// copies from and to the host.
 #include "profiler/sweep.h"
 
 #include <string.h>
@@ -65,4 +66,14 @@ void sweep_memory(Sweep *sweep, bool quick, Arena *arena) {
         for (const char *const *op = SWEEPS[i].ops; *op; op++)
             add_op(sweep, arena, *op, quick ? SWEEPS[i].quick_rows : SWEEPS[i].rows,
                    quick ? SWEEPS[i].quick_columns : SWEEPS[i].columns);
+}
+
+// As long as the copies on the device, 1.6 to 268 MB, and shorter ones, which show the latency.
+void sweep_host_copy(Sweep *sweep, bool quick, Arena *arena) {
+    const int64_t least_bytes = quick ? 1 << 20 : 64 << 10, most_bytes = 256 << 20;
+    for (int to_device = 1; to_device >= 0; to_device--)
+        for (int64_t bytes = least_bytes; bytes <= most_bytes; bytes *= quick ? 16 : 2) {
+            HostCopyRequest copy = {.to_device = to_device, .num_bytes = bytes};
+            sweep_add(sweep, (GpuRequest){.kind = GPU_WORK_HOST_COPY, .host_copy = copy}, arena);
+        }
 }

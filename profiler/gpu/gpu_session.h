@@ -106,6 +106,7 @@ void gpu_work_release(GpuWork *work); // accepts NULL
 // Each fills in the work that plugin.c allocated. num_copies 0: as many as the cache calls for.
 Status gpu_gemm_prepare(GpuWork *work, int num_copies);
 Status gpu_memory_prepare(GpuWork *work, int num_copies);
+Status gpu_host_copy_prepare(GpuWork *work, int num_copies);
 Status gpu_launch_prepare(GpuWork *work);
 Status gpu_attention_prepare(GpuWork *work, int num_copies);
 Status gpu_team_prepare(GpuWork *work);

@@ -213,6 +213,8 @@ static Status work_fill(GpuWork *work, int num_copies) {
         return gpu_gemm_prepare(work, num_copies);
     case GPU_WORK_MEMORY:
         return gpu_memory_prepare(work, num_copies);
+    case GPU_WORK_HOST_COPY:
+        return gpu_host_copy_prepare(work, num_copies);
     case GPU_WORK_LAUNCH:
         return gpu_launch_prepare(work);
     case GPU_WORK_ATTENTION:

@@ -10,7 +10,7 @@ refuses 'meshwright: profile: no -o given; meshwright profile --help shows examp
 refuses 'meshwright: --device: "tpu" is unknown; expected cuda or cpu' profile --device tpu -o new
 refuses 'meshwright: --timer: "clock" is unknown; expected cupti or events' \
     profile --timer clock -o new
-refuses 'meshwright: --kind: "gem" is unknown; expected some of launch, gemm, gemm_backward, gemm_other, attention (context_attention, attention_backward), memory_bound, comm (nccl, send_recv), contention, sustained' \
+refuses 'meshwright: --kind: "gem" is unknown; expected some of launch, gemm, gemm_backward, gemm_other, attention (context_attention, attention_backward), memory_bound, host_copy, comm (nccl, send_recv), contention, sustained' \
     profile --kind launch,gem -o new
 refuses 'meshwright: profile: one argument too many: "job.json"' profile job.json -o new
 for option in '-o new' '--kind gemm' --quick '--timer cupti'; do
@@ -89,7 +89,7 @@ rows() {
 
 answers 0 profile --quick -o new
 [ "$(head -n 1 stdout)" = 'Fake GPU, 132 SMs' ] || fail "$(cat stdout)"
-measured='launch gemm gemm_backward gemm_other context_attention attention_backward memory_bound contention sustained'
+measured='launch gemm gemm_backward gemm_other context_attention attention_backward memory_bound host_copy contention sustained'
 for kind in $measured; do
     grep -Eq "^$kind +$(rows "new/$kind.csv") +0 +$(rows "new/$kind.csv") " stdout ||
         fail "$kind: $(cat stdout)"
@@ -105,6 +105,9 @@ grep -q '^bfloat16,4800,1600,1024,backward_weight,float32,1,0.0' new/gemm_backwa
     fail "$(head new/gemm_backward.csv)"
 grep -q '^copy,bfloat16,1024,4096,16777216,0.0087' new/memory_bound.csv ||
     fail "$(head new/memory_bound.csv)"
+# 16 MiB at 50 GB/s, and 10 us: 345.5 us.
+grep -q '^host_to_device,16777216,0.345[0-9]*,0.346[0-9]*,.*,cupti,' new/host_copy.csv ||
+    fail "$(cat new/host_copy.csv)"
 grep -q '^bfloat16,8192,8192,8192,zeros,' new/sustained.csv || fail "$(cat new/sustained.csv)"
 
 # 4 sequences of 2048 tokens, 32 heads of 128: 5 us and 137.5 GFLOP of the causal half at 400
@@ -142,8 +145,8 @@ answers 0 profile --quick -o new --json
 for file in $measured; do
     cmp "new/$file.csv" "before/$file.csv"
 done
-[ "$(grep -c '"num_measured":[[:space:]]*0,' stdout)" -eq 11 ] || fail "$(cat stdout)"
-[ "$(grep -c '"file":' stdout)" -eq 9 ] || fail "$(cat stdout)"
+[ "$(grep -c '"num_measured":[[:space:]]*0,' stdout)" -eq 12 ] || fail "$(cat stdout)"
+[ "$(grep -c '"file":' stdout)" -eq 10 ] || fail "$(cat stdout)"
 
 # Cut off in a row: that row is measured again, the others stay.
 cp before/memory_bound.csv whole
@@ -179,13 +182,10 @@ cp new/device.json kept.json
 mv older.json new/device.json
 refuses 'new/device.json: cublaslt_version: 120000; cuBLASLt is 130000 now: choose another folder' \
     profile --quick -o new
-mv kept.json new/device.json
-FAKE_GPU='name:Other GPU'
-export FAKE_GPU
 sed 's/"nccl_version":.*22703/"nccl_version": 21805/' kept.json >new/device.json
 refuses 'new/device.json: nccl_version: 21805; NCCL is 22703 now: choose another folder' \
     profile --quick -o new
-refused='new/device.json: name: "Fake GPU"; this device is "Other GPU": choose another folder'
+mv kept.json new/device.json
 FAKE_GPU=backend
 export FAKE_GPU
 refuses 'new/device.json: cudnn_version: 91900; there is no cuDNN now: choose another folder' \
@@ -197,6 +197,9 @@ answers 0 profile --quick -o new --kind launch
 grep -q '"cudnn_version":[[:space:]]*0,' new/device.json || fail "$(cat new/device.json)"
 unset FAKE_GPU
 mv before/device.json new/device.json
+FAKE_GPU='name:Other GPU'
+export FAKE_GPU
+refused='new/device.json: name: "Fake GPU"; this device is "Other GPU": choose another folder'
 answers 2 profile --quick -o new --kind memory_bound
 [ "$(tail -n 1 stderr)" = "$refused" ] || fail "$(cat stderr)"
 

@@ -40,6 +40,19 @@ is one/contention.csv $copy slowdown_frac 0.1379
 is one/contention.csv $copy beside_alone_bytes_per_s 6.4e11
 is one/contention.csv $copy beside_bytes_per_s 6.4e11
 
+# device.json has the versions of what was loaded, 0 of what could not be.
+grep -q '"cudnn_version":[[:space:]]*91900,' one/device.json || fail "$(cat one/device.json)"
+grep -q '"nccl_version":[[:space:]]*22703,' one/device.json || fail "$(cat one/device.json)"
+# From and to pinned memory of the host: 4 us, and 50 and 40 GB/s.
+measures 0 1 one host_copy
+is one/host_copy.csv host_to_device,65536 latency_ms 0.005311
+is one/host_copy.csv host_to_device,268435456 latency_ms 5.373
+is one/host_copy.csv device_to_host,65536 latency_ms 0.005638
+is one/host_copy.csv device_to_host,268435456 latency_ms 6.715
+measures 3 1,pinned=0 unpinned host_copy
+grep -q '^host_copy host_to_device,65536: .*cudaHostAlloc.*cudaErrorMemoryAllocation' stderr ||
+    fail "$(cat stderr)"
+
 # Among GPUs a call takes 8 us and 100 GB/s of what a rank holds, 2 MiB in 28.97 us, whichever way,
 # and the last of n ranks is done 20 (n - 1) us later; the gates open 1 ms after each other. What
 # the slowest takes counts, also of a call that is a batch: 512 MiB, 5.377 and 0.02 ms.

@@ -132,15 +132,38 @@ cudaError_t cudaFree(void *array) {
     return cudaSuccess;
 }
 
+enum { SMALL_BYTES = 1 << 12, MOST_PINNED = 8 };
+
+static struct {
+    const char *from, *to;
+} pinned[MOST_PINNED]; // large arrays; those of gates are many and small
+
 cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags) {
     (void)flags;
+    int i = 0;
     *out = calloc(1, bytes);
+    if (bytes <= SMALL_BYTES) return cudaSuccess;
+    while (i < MOST_PINNED && pinned[i].from) i++;
+    if (i == MOST_PINNED || fake_value("pinned") == 0) {
+        free(*out);
+        return cudaErrorMemoryAllocation;
+    }
+    pinned[i].from = *out;
+    pinned[i].to = pinned[i].from + bytes;
     return cudaSuccess;
 }
 
 cudaError_t cudaFreeHost(void *array) {
+    for (int i = 0; i < MOST_PINNED; i++)
+        if (array && pinned[i].from == array) pinned[i].from = pinned[i].to = NULL;
     free(array);
     return cudaSuccess;
+}
+
+static bool is_pinned(const char *array, size_t bytes) {
+    for (int i = 0; i < MOST_PINNED; i++)
+        if (pinned[i].from && array >= pinned[i].from && array + bytes <= pinned[i].to) return true;
+    return false;
 }
 
 cudaError_t cudaHostGetDevicePointer(void **out, void *host, unsigned flags) {
@@ -172,8 +195,12 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream) {
-    (void)stream;
-    return cudaMemcpy(to, from, bytes, kind);
+    bool to_device = kind == cudaMemcpyHostToDevice;
+    if (bytes <= SMALL_BYTES || !is_pinned(to_device ? from : to, bytes))
+        return cudaMemcpy(to, from, bytes, kind);
+    double bytes_per_s = to_device ? FAKE_TO_DEVICE_BYTES_PER_S : FAKE_TO_HOST_BYTES_PER_S;
+    fake_work(stream, FAKE_CALL_S + (double)bytes / bytes_per_s, false);
+    return cudaSuccess;
 }
 
 // --- Devices

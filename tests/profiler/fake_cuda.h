@@ -6,6 +6,7 @@
 // touched. FAKE_CUDA names what is there and what goes wrong, joined by commas:
 //   gpus=N        there are so many; else one
 //   memory=D      GPU D has 1 GB
+//   pinned=0      the host has no memory that it can pin
 //   late=D        the first 8 gates of GPU D wait too long
 //   group=missing NCCL cannot be loaded
 //   backend=missing
@@ -24,6 +25,9 @@
 #define FAKE_COPY_BYTES_PER_S 40e9   // of each block that copies, read and written
 #define FAKE_GROUP_BYTES_PER_S 100e9 // of what a rank holds in a group's call
 #define FAKE_GROUP_S 8e-6            // added to it
+#define FAKE_TO_DEVICE_BYTES_PER_S                                                                 \
+    50e9 // from the host, FAKE_CALL_S added, where it is pinned there
+#define FAKE_TO_HOST_BYTES_PER_S 40e9
 #define FAKE_RANK_S 20e-6 // and for each rank before one's own, but for sums of one number
 #define FAKE_GATE_S 1e-3  // from GPU to GPU between the openings of gates
 #define FAKE_LATE_S 50e-6 // added to all that is queued behind a gate that opened too late

@@ -79,12 +79,14 @@ static double team_s(const TeamRequest *team) {
     return 2e-6 * team->num_gpus + 2.0 * (double)team->num_elements / 150e9;
 }
 
-// At 600 TFLOP/s (fp8: twice) and 2.5 TB/s. Beside a copy on b of 132 SMs b parts are missing,
-// beside a collective 16.
+// At 600 TFLOP/s (fp8: twice) and 2.5 TB/s, from and to the host 50 GB/s. Beside a copy on b of 132
+// SMs b parts are missing, beside a collective 16.
 static double call_s(const GpuRequest *request) {
     const GemmRequest *gemm = &request->gemm;
     const MemoryRequest *memory = &request->memory;
     if (request->kind == GPU_WORK_LAUNCH) return 4e-6;
+    if (request->kind == GPU_WORK_HOST_COPY)
+        return 10e-6 + (double)request->host_copy.num_bytes / 50e9;
     if (request->kind == GPU_WORK_TEAM) return team_s(&request->team);
     if (request->kind == GPU_WORK_ATTENTION)
         return 5e-6 + attention_flops(&request->attention) / 400e12;

@@ -54,13 +54,16 @@ static double call_s(const GpuRequest *request) {
         const MemoryOp *op = memory_op_find(request->memory.op);
         return memory_op_bytes(op, request->memory.rows, request->memory.columns) / 2.2e12;
     }
+    if (request->kind == GPU_WORK_HOST_COPY) return (double)request->host_copy.num_bytes / 2e10;
     if (request->kind == GPU_WORK_ATTENTION) return attention_flops(&request->attention) / 2.5e14;
     double flops = 2.0 * gemm->m * gemm->n * gemm->k;
     return flops / (gemm->dtype == NUMBER_TF32 ? 2.75e14 : 5.5e14);
 }
 
-// To prepare a shape: 5 ms, and half a second for each plan of cuDNN's; a backward needs two.
+// To prepare a shape: 5 ms, 0.1 s to pin memory, and half a second for each plan of cuDNN's; a
+// backward needs two.
 static double prepare_s(const GpuRequest *request) {
+    if (request->kind == GPU_WORK_HOST_COPY) return 0.1;
     if (request->kind != GPU_WORK_ATTENTION) return 5e-3;
     return request->attention.backward ? 1.0 : 0.5;
 }
@@ -139,7 +142,7 @@ static bool has_key(const Sweep *sweep, SweepKind kind, const char *key, Arena *
 // So that nothing is measured for the quick list alone.
 static void quick_shapes_are_among_all(void) {
     static const SweepKind KINDS[] = {SWEEP_ATTENTION, SWEEP_ATTENTION_BACKWARD, SWEEP_NCCL,
-                                      SWEEP_SEND_RECV, SWEEP_CONTENTION};
+                                      SWEEP_SEND_RECV, SWEEP_CONTENTION,         SWEEP_HOST_COPY};
     Arena arena = {0};
     for (size_t k = 0; k < sizeof KINDS / sizeof *KINDS; k++) {
         Sweep quick = sweep_new(KINDS[k], true, NUM_GPUS, &arena);
