@@ -109,14 +109,17 @@ static void reduce(Rank *rank, const FlatState *f, const ProgramCollective *c) {
     Comm *comm = rank_comm(rank, c->group);
     void *shard = gradient_at(b, f, f->shard_begin);
     if (mutant(f->layout.experts ? "experts-no-reduce" : "dp-no-reduce")) return;
+    const bool replica = c->group == GROUP_REPLICA || c->group == GROUP_EREPLICA;
     if (c->kind == COLLECTIVE_REDUCE_SCATTER)
         comm->table->reduce_scatter(comm, shard, f->gradients, f->shard_count, b->wide,
                                     rank->stream);
-    else if (c->group == GROUP_REPLICA || c->group == GROUP_EREPLICA)
+    else if (replica)
         comm->table->all_reduce(comm, shard, f->shard_count, b->wide, REDUCE_SUM, rank->stream);
     else
         comm->table->all_reduce(comm, f->gradients, f->layout.count, b->wide, REDUCE_SUM,
                                 rank->stream);
+    if (c->kind == COLLECTIVE_REDUCE_SCATTER || replica)
+        rank_padding_sent(rank, c->group, f, replica, b->wide);
 }
 
 static void gather(Rank *rank, const FlatState *f, const ProgramCollective *c) {
@@ -125,6 +128,7 @@ static void gather(Rank *rank, const FlatState *f, const ProgramCollective *c) {
     if (mutant("zero-stale-weights")) return;
     comm->table->all_gather(comm, f->weights, act_at(b, f->weights, f->shard_begin), f->shard_count,
                             b->act, rank->stream);
+    rank_padding_sent(rank, c->group, f, false, b->act);
 }
 
 static bool is_of_experts(GroupKind group) {

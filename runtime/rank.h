@@ -56,6 +56,15 @@ static inline Comm *rank_comm(const Rank *rank, GroupKind group) {
     return rank->world->comms[group];
 }
 
+// What a call over a flat buffer, or over the shard of one, sends of padding, which the Program
+// does not know.
+static inline void rank_padding_sent(Rank *rank, GroupKind group, const FlatState *f,
+                                     bool shard_only, Dtype dtype) {
+    const double padding = (double)(f->layout.capacity - f->layout.count);
+    const double part = shard_only ? (double)f->shard_count / (double)f->layout.capacity : 1;
+    rank->beside_bytes[group] += padding * part * (double)dtype_bytes(dtype);
+}
+
 static inline bool rank_is_tp_first(const Rank *rank) {
     return rank->world->index[GROUP_TP] == 0;
 }

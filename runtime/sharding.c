@@ -2,8 +2,8 @@
 
 #include "runtime/mutant.h"
 
-static Comm *shards_comm(const Rank *rank, const FlatState *f) {
-    return rank_comm(rank, f->layout.experts ? GROUP_EZERO : GROUP_ZERO);
+static GroupKind shards_group(const FlatState *f) {
+    return f->layout.experts ? GROUP_EZERO : GROUP_ZERO;
 }
 
 static bool is_sharded(const FlatState *f) {
@@ -20,12 +20,13 @@ static FlatState *experts_of(ChunkState *chunk, int block) {
 
 static void flat_open(Rank *rank, FlatState *f, bool backward) {
     Backend *b = rank->backend;
-    Comm *zero = shards_comm(rank, f);
+    Comm *zero = rank_comm(rank, shards_group(f));
     if (!is_sharded(f)) return;
     if (f->zero_stage >= 3 && !f->whole_weights) {
         f->whole_weights = rank_tensor(rank, f->layout.capacity);
         zero->table->all_gather(zero, f->whole_weights->data, f->weights, f->shard_count, b->act,
                                 rank->stream);
+        rank_padding_sent(rank, shards_group(f), f, false, b->act);
     }
     if (backward && !f->whole_gradients) {
         f->whole_gradients = rank_wide(rank, f->layout.capacity);
@@ -35,7 +36,7 @@ static void flat_open(Rank *rank, FlatState *f, bool backward) {
 
 static void flat_close(Rank *rank, FlatState *f, bool backward) {
     Backend *b = rank->backend;
-    Comm *zero = shards_comm(rank, f);
+    Comm *zero = rank_comm(rank, shards_group(f));
     if (!is_sharded(f)) return;
     rank_drop(rank, &f->whole_weights);
     if (!backward) return;
@@ -43,6 +44,7 @@ static void flat_close(Rank *rank, FlatState *f, bool backward) {
     if (!mutant(f->layout.experts ? "experts-no-scatter" : "zero-no-scatter"))
         zero->table->reduce_scatter(zero, shard, f->whole_gradients->data, f->shard_count, b->wide,
                                     rank->stream);
+    rank_padding_sent(rank, shards_group(f), f, false, b->wide);
     b->table->cast(b, f->gradients, b->wide, shard, b->wide, true, f->shard_count, rank->stream);
     rank_drop(rank, &f->whole_gradients);
 }

@@ -17,17 +17,19 @@ shared='"model_type": "generic", "linear_bias": false, "gated_mlp": true, "norm"
 qwen='"model_type": "qwen3_moe", "head_dim": 8, "intermediate_size": 128, "num_experts": 8,
   "num_experts_per_tok": 2, "moe_intermediate_size": 32'
 
+vocab=512
+
 # Ranks, members of `parallel`, members of the model, options of the run, whether words are tied.
 check() {
     cat >plan.json <<END
 {"schema": 1, "model": {"name": "small", ${3:-$dense}, "hidden_size": 64,
   "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 4,
-  "vocab_size": 512, "tie_word_embeddings": ${5:-false}},
+  "vocab_size": $vocab, "tie_word_embeddings": ${5:-false}},
  "cluster": {"gpu": "h100-sxm-80g", "num_gpus": $1, "gpus_per_node": 8,
   "scale_up": {"link": "nvlink4", "domain_gpus": 8},
   "scale_out": {"nics_per_node": 8, "nic_bytes_per_s": 50e9, "topology": "fat-tree",
    "oversubscription": 1.0}},
- "training": {"seq_len": 16, "global_batch": 8, "precision": "fp32", "stack": "runtime"},
+ "training": {"seq_len": 16, "global_batch": 16, "precision": "fp32", "stack": "runtime"},
  "parallel": {$2, "micro_batch": 1}}
 END
     mpirun --allow-run-as-root --oversubscribe -n "$1" "$run" plan.json --steps 2 ${4:+"$4"} >out 2>&1 || {
@@ -85,3 +87,13 @@ check 8 '"tp": 2, "pp": 2, "dp": 2, "ep": 4, "schedule": "zb-h1"' "$shared"
 check 8 '"tp": 2, "dp": 4, "ep": 2, "etp": 2, "zero_stage": 3' "$shared"
 check 4 '"tp": 2, "dp": 2, "ep": 4' "$qwen"
 check 8 '"dp": 8, "ep": 2, "zero_stage": 1, "zero_group": 2' "$shared"
+
+# A vocabulary that nothing divides, and shards that are no whole packs: what pads them is apart.
+vocab=261
+check 4 '"dp": 4, "zero_stage": 1, "zero_group": 2'
+check 4 '"tp": 2, "dp": 2, "zero_stage": 1'
+check 4 '"dp": 4, "zero_stage": 2' "$dense" "" true
+check 4 '"tp": 2, "dp": 2, "zero_stage": 3'
+check 4 '"dp": 4, "ep": 2, "zero_stage": 3' "$experts"
+check 16 '"dp": 16, "zero_stage": 1'
+check 16 '"dp": 16, "zero_stage": 3'
