@@ -20,6 +20,7 @@ enum {
     KEY_DATA,
     KEY_LOG,
     KEY_RATE,
+    KEY_CLIP,
     KEY_SEED,
     KEY_DUMP,
     KEY_DEVICE,
@@ -39,6 +40,8 @@ static const struct argp_option OPTIONS[] = {
     {"log", KEY_LOG, "FILE", 0, "write a JSON line for each step", 0},
     {"times", KEY_TIMES, "FILE", 0, "write when each instruction ran, for meshwright run", 0},
     {"learning-rate", KEY_RATE, "X", 0, "of the optimizer (default: 0.0006)", 0},
+    {"clip-norm", KEY_CLIP, "X", 0,
+     "scale gradients down where their norm is above it; 0: never (default: 1)", 0},
     {"seed", KEY_SEED, "N", 0, "of first weights and data (default: 1)", 0},
     {"routing", KEY_ROUTING, "learned|balanced", 0,
      "experts of a token: those that the router chooses (default), or in turn, each as many", 0},
@@ -95,6 +98,11 @@ static error_t option_parse(int key, char *text, struct argp_state *state) {
         o->update.learning_rate = strtod(text, &end);
         if (*end != '\0' || end == text || !isfinite(o->update.learning_rate))
             argp_error(state, "--learning-rate %s: expected a number", text);
+        break;
+    case KEY_CLIP:
+        o->update.max_norm = strtod(text, &end);
+        if (*end != '\0' || end == text || !(o->update.max_norm >= 0))
+            argp_error(state, "--clip-norm %s: expected a number from 0 on", text);
         break;
     case KEY_SEED:
         o->seed = (uint64_t)whole_number(state, "seed", text);

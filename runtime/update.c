@@ -113,7 +113,8 @@ static void span_update(Rank *rank, const ChunkState *chunk, const FlatState *f,
 }
 
 void weights_update(Rank *rank, const UpdateSettings *s, double gradient_norm, int64_t step) {
-    const bool clips = s->max_norm > 0 && gradient_norm > s->max_norm;
+    const bool clips = s->max_norm > 0 && gradient_norm > s->max_norm &&
+                       !(mutant("clip-first-only") && rank->world->rank > 0);
     const double scale = clips ? s->max_norm / gradient_norm : 1;
     for (int i = 0; i < rank->num_chunks; i++)
         for (int k = 0; k < rank->chunks[i].list.num_blocks; k++) {

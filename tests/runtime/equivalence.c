@@ -40,8 +40,8 @@ static bool plan_write(const char *path, const Case *c) {
             "\"domain_gpus\": 8}, \"scale_out\": {\"nics_per_node\": 8, \"nic_bytes_per_s\": "
             "50e9, \"topology\": \"fat-tree\", \"oversubscription\": 1.0}}, \"training\": "
             "{\"seq_len\": 16, \"global_batch\": 16, \"precision\": \"fp64\", \"stack\": "
-            "\"runtime\"}, \"parallel\": {%s%s}}\n",
-            subject_of(c)->model, c->num_ranks, c->parallel,
+            "\"runtime\"%s}, \"parallel\": {%s%s}}\n",
+            subject_of(c)->model, c->num_ranks, subject_of(c)->training, c->parallel,
             strstr(c->parallel, "micro_batch") ? "" : ", \"micro_batch\": 1");
     return fclose(file) == 0;
 }

@@ -39,14 +39,20 @@ static const char *const QWEN =
     "\"num_experts\": 8, \"num_experts_per_tok\": 3, \"mlp_only_layers\": [1], "
     "\"vocab_size\": 260, \"tie_word_embeddings\": false}";
 
-// What a case trains, and by which options.
+// What a case trains, by which options, and further members of the plan's `training`. Norms of
+// gradients are 0.5 to 1 here, so that those of "sgd" are clipped in every step; SGD, unlike Adam,
+// moves weights by as much as gradients are long.
 typedef struct {
-    const char *name, *model, *options;
+    const char *name, *model, *options, *training;
 } Subject;
 
+#define CLIPPED " --clip-norm 0.2 --learning-rate 0.1"
+#define SGD ", \"optimizer\": \"sgd\""
 static const Subject SUBJECTS[] = {
-    {"gpt", GPT, ""},       {"llama", LLAMA, ""}, {"mixtral", MIXTRAL, ""},
-    {"shared", SHARED, ""}, {"qwen", QWEN, ""},   {"balanced", MIXTRAL, " --routing balanced"},
+    {"gpt", GPT, "", ""},         {"llama", LLAMA, "", ""},
+    {"mixtral", MIXTRAL, "", ""}, {"shared", SHARED, "", ""},
+    {"qwen", QWEN, "", ""},       {"balanced", MIXTRAL, " --routing balanced", ""},
+    {"sgd", GPT, CLIPPED, SGD},   {"sgd-experts", SHARED, CLIPPED, SGD},
 };
 enum { NUM_SUBJECTS = sizeof SUBJECTS / sizeof *SUBJECTS };
 
@@ -75,6 +81,15 @@ static const Case ALONE[] = {
     {"llama", "\"cp\": 2, \"cp_method\": \"all-gather\", \"micro_batch\": 2", 2, NULL},
     {"llama", "\"cp\": 4, \"cp_method\": \"ulysses\", \"micro_batch\": 2", 4, NULL},
     {"gpt", "\"cp\": 2, \"cp_method\": \"ulysses\", \"recompute\": \"selective\"", 2, NULL},
+    {"sgd", "\"micro_batch\": 4, \"recompute\": \"full\"", 1, NULL},
+    {"sgd", "\"tp\": 2, \"sequence_parallel\": false", 2, NULL},
+    {"sgd", "\"tp\": 2", 2, NULL},
+    {"sgd", "\"dp\": 2, \"zero_stage\": 0", 2, NULL},
+    {"sgd", "\"dp\": 4, \"zero_stage\": 1, \"zero_group\": 2", 4, NULL},
+    {"sgd", "\"dp\": 4, \"zero_stage\": 2", 4, NULL},
+    {"sgd", "\"dp\": 4, \"zero_stage\": 3", 4, NULL},
+    {"sgd", "\"pp\": 2, \"schedule\": \"zb-h1\"", 2, NULL},
+    {"sgd", "\"cp\": 2", 2, NULL},
 };
 
 static const Case PAIRS[] = {
@@ -102,7 +117,17 @@ static const Case PAIRS[] = {
     {"llama", "\"cp\": 2, \"tp\": 2, \"cp_method\": \"ulysses\"", 4, NULL},
     {"gpt", "\"cp\": 2, \"pp\": 4, \"schedule\": \"zb-h2\"", 8, NULL},
     {"llama", "\"cp\": 2, \"dp\": 4, \"cp_method\": \"all-gather\"", 8, NULL},
+    {"llama", "\"cp\": 2, \"tp\": 4, \"cp_method\": \"all-gather\"", 8, NULL},
+    {"gpt", "\"cp\": 4, \"pp\": 2, \"cp_method\": \"ulysses\", \"recompute\": \"selective\"", 8,
+     NULL},
+    {"llama", "\"cp\": 4, \"pp\": 2, \"cp_method\": \"all-gather\"", 8, NULL},
+    {"gpt", "\"cp\": 2, \"dp\": 4, \"zero_stage\": 2, \"cp_method\": \"ulysses\"", 8, NULL},
+    {"sgd", "\"tp\": 2, \"pp\": 2, \"dp\": 2, \"zero_stage\": 1", 8, NULL},
     {"llama", "\"cp\": 2, \"tp\": 2, \"dp\": 2, \"pp\": 2", 16, NULL},
+    {"llama", "\"tp\": 2, \"pp\": 4, \"dp\": 2, \"zero_stage\": 3, \"recompute\": \"full\"", 16,
+     NULL},
+    {"llama", "\"cp\": 2, \"tp\": 2, \"dp\": 4, \"zero_stage\": 2, \"cp_method\": \"ulysses\"", 16,
+     NULL},
     {"gpt", "\"tp\": 2, \"pp\": 2, \"dp\": 2, \"order\": \"tp-cp-ep-pp-dp\"", 8, NULL},
     {"llama",
      "\"pp\": 2, \"dp\": 4, \"zero_stage\": 1, \"zero_group\": 2, \"vpp\": 2, "
@@ -124,6 +149,7 @@ static const Case MUTANTS[] = {
     {"gpt", "\"pp\": 2, \"schedule\": \"zb-h1\"", 2, "split-drops-weight"},
     {"gpt", "\"cp\": 2", 2, "cp-wrong-slice"},
     {"gpt", "\"cp\": 2, \"cp_method\": \"ulysses\"", 2, "ulysses-unsorted"},
+    {"sgd", "\"tp\": 2", 2, "clip-first-only"},
     {"mixtral", "\"dp\": 2, \"ep\": 2", 2, "ep-drops-token"},
     {"mixtral", "\"dp\": 2, \"ep\": 2", 2, "ep-unsorted"},
     {"mixtral", "\"dp\": 2, \"ep\": 2", 2, "experts-no-weights"},
@@ -152,6 +178,8 @@ static const Case EXPERTS[] = {
     {"balanced", "\"dp\": 4, \"ep\": 4", 4, NULL},
     {"mixtral", "\"tp\": 2, \"etp\": 2", 2, NULL},
     {"shared", "\"dp\": 4, \"etp\": 4, \"zero_stage\": 0", 4, NULL},
+    {"sgd-experts", "\"dp\": 4, \"ep\": 2, \"zero_stage\": 1", 4, NULL},
+    {"sgd-experts", "\"dp\": 4, \"etp\": 2, \"zero_stage\": 3", 4, NULL},
 };
 
 static const Case EXPERT_PAIRS[] = {
