@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 // KIND.csv or KIND.csv.gz in folder; NULL where there is neither.
 static const char *table_path(const char *folder, const char *kind, Arena *arena) {
@@ -32,6 +33,10 @@ static Status folder_refuse(const char *folder, const Kind *only, Arena *arena) 
                      "holds no table KIND.csv or KIND.csv.gz; kinds are %s", names);
 }
 
+static const char MEASURED_SOURCES[] = "fitted coefficients, no rows, of what `measured` names; "
+                                       "sections kept from an earlier file are "
+                                       "of that file's";
+
 static cJSON *profile_tree(const Gpu *gpu) {
     cJSON *tree = cJSON_CreateObject();
     json_add_number(tree, "schema", 1);
@@ -46,6 +51,20 @@ static cJSON *profile_tree(const Gpu *gpu) {
         "fitted coefficients, no rows. The bundled profiles are fitted to the public kernel "
         "measurements of the aiconfigurator project (NVIDIA, Apache-2.0)");
     return tree;
+}
+
+// Of tables that `profile` wrote: the device, versions, date and command of its device.json.
+static Status provenance_add(const char *folder, Arena *arena, cJSON *tree) {
+    const char *path = arena_printf(arena, "%s/device.json", folder);
+    JsonNode root;
+    if (access(path, F_OK) != 0) return status_ok();
+    TRY(json_load(path, arena, &root));
+    cJSON *measured = cJSON_Duplicate(root.item, true);
+    cJSON_DeleteItemFromObjectCaseSensitive(measured, "schema");
+    cJSON_AddItemToObject(tree, "measured", measured);
+    return cJSON_SetValuestring(cJSON_GetObjectItemCaseSensitive(tree, "sources"), MEASURED_SOURCES)
+               ? status_ok()
+               : status_error(STATUS_MACHINE, "meshwright: out of memory");
 }
 
 // A file with sections that this run does not fit, checked.
@@ -128,7 +147,7 @@ Status profile_fit(const char *folder, const Gpu *gpu, const Kind *only, const c
     ProfileFit profile = {.kinds = ARENA_ARRAY(arena, NUM_KINDS, ProfileKind),
                           .few = ARENA_ARRAY(arena, NUM_KINDS, const char *)};
     profile.tree = profile_tree(gpu);
-    Status status = status_ok();
+    Status status = provenance_add(folder, arena, profile.tree);
     for (int i = 0; i < NUM_KINDS && status.code == STATUS_OK; i++) {
         int num_before = profile.num_kinds;
         ProfileKind *entry = &profile.kinds[num_before];

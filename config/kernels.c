@@ -14,6 +14,7 @@ static const JsonField FIELDS[] = {
     {"gpu", JSON_FIELD_STRING, offsetof(KernelProfile, gpu), 0, 0, NULL, true},
     {"command", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
     {"sources", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
+    {"measured", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
     // One row per kind.
     {"gemm", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
     {"moe", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},

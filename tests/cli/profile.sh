@@ -129,10 +129,19 @@ for kind in nccl send_recv; do
 done
 
 # calibrate reads the products; the quick table of attention is too short, which it says.
-answers 0 calibrate --kernels new --gpu h100-sxm-80g
+answers 0 calibrate --kernels new --gpu h100-sxm-80g -o fitted.json
+# What was measured, on what, when and with which libraries goes with the fit, which can be used.
+python3 - fitted.json new/device.json <<'PY'
+import json, sys
+fitted, device = (json.load(open(path)) for path in sys.argv[1:])
+del device["schema"]
+assert fitted["measured"] == device and device["nccl_version"] == 22703, fitted["measured"]
+assert "public" not in fitted["sources"], fitted["sources"]
+PY
 grep -Eq "^gemm +$(rows new/gemm.csv) " stdout || fail "$(cat stdout)"
 grep -Eq '^left out: new/context_attention.csv: ([0-9]+) rows of \1 different shapes are too few to fit context_attention; expected at least 200 shapes$' \
     stderr || fail "$(cat stderr)"
+answers 0 calibrate --kernels new --gpu h100-sxm-80g --kind gemm -o fitted.json # reads it again
 mkdir short
 cp new/context_attention.csv short
 answers 2 calibrate --kernels short --gpu h100-sxm-80g
