@@ -4,10 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { BYTE_VALUES = 256 };
 
 static Status file_read(FILE *file, const char *path, Corpus *out) {
+    struct stat info;
+    if (fstat(fileno(file), &info) == 0 && S_ISDIR(info.st_mode))
+        return status_error(STATUS_INVALID, "%s: a folder; expected a text file", path);
     if (fseek(file, 0, SEEK_END) != 0)
         return status_error(STATUS_INVALID, "%s: %s", path, strerror(errno));
     const long size = ftell(file);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the runtime does not run of experts is refused in words before anything starts.
+# What the runtime does not run, of experts above all, is refused in words before anything starts.
 # Usage: refused.sh RUN
 set -eu
 run=$1
@@ -61,3 +61,6 @@ sentence='--routing balanced: the 16 tokens of a rank, 2 experts each, are not a
 refused "$sentence 3 experts; expected a multiple" \
     '"model_type": "mixtral", "num_local_experts": 3, "intermediate_size": 24' '"tp": 1' '' \
     --routing=balanced
+
+mkdir texts
+refused 'texts: a folder; expected a text file' "$dense" '"tp": 1' '' --data=texts
