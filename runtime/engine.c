@@ -174,10 +174,11 @@ typedef struct {
 
 static Status update(Engine *e, const Update *u) {
     TRY(step_values(e->rank, u->values));
+    // Without the sign, which says nothing of what is no number.
     if (!isfinite(u->values->loss) || !isfinite(u->values->gradient_norm))
-        return status_error(STATUS_NO,
-                            "step %lld: loss %g, gradient norm %g: the training has diverged",
-                            (long long)u->step, u->values->loss, u->values->gradient_norm);
+        return status_error(
+            STATUS_NO, "step %lld: loss %g, gradient norm %g: the training has diverged",
+            (long long)u->step, fabs(u->values->loss), fabs(u->values->gradient_norm));
     if (u->hook.call) TRY(u->hook.call(u->hook.context, u->values));
     weights_update(e->rank, u->settings, u->values->gradient_norm, u->step);
     return status_ok();

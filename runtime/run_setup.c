@@ -188,7 +188,7 @@ Status run_prepare(const TrainOptions *o, World *world, Run *run) {
     TRY(plan_read(run));
     TRY(corpus_open(o->data, run->scenario.model.vocab_size, run->scenario.training.seq_len,
                     o->seed, &run->corpus));
-    TRY(world_check(world, &run->plan));
+    TRY(world_check(world, &run->plan, o->plan));
     TRY(backend_open(run));
     backend_reset_peak(run->backend);
     TRY(world_connect(world, &run->plan, run->scenario.model.num_experts > 0, o->cuda,

@@ -83,14 +83,14 @@ static Status all_connect(World *world, Backend *backend) {
     return status;
 }
 
-Status world_check(const World *world, const Plan *plan) {
+Status world_check(const World *world, const Plan *plan, const char *path) {
     const int64_t wanted = plan_stage_gpus(plan) * plan->pp;
     if (wanted == world->size) return status_ok();
     return status_error(STATUS_INVALID,
-                        "the plan is for %lld process%s, %d %s started; mpirun -n %lld "
-                        "meshwright-run PLAN.json starts as many",
-                        (long long)wanted, wanted == 1 ? "" : "es", world->size,
-                        world->size == 1 ? "was" : "were", (long long)wanted);
+                        "%s: the plan is for %lld process%s, %d %s started; mpirun -n %lld "
+                        "meshwright-run %s starts as many",
+                        path, (long long)wanted, wanted == 1 ? "" : "es", world->size,
+                        world->size == 1 ? "was" : "were", (long long)wanted, path);
 }
 
 Status world_connect(World *world, const Plan *plan, bool experts, bool cuda, Backend *backend) {

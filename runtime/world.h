@@ -21,8 +21,8 @@ typedef struct {
 // Joins the processes that were started together (mpirun).
 Status world_join(World *world);
 
-// Refuses a plan for another number of processes.
-Status world_check(const World *world, const Plan *plan);
+// Refuses a plan, read from path, for another number of processes.
+Status world_check(const World *world, const Plan *plan, const char *path);
 
 // Makes the groups of more than one, of GPUs where cuda; the backend must outlive them.
 //   experts  whether those of experts too

@@ -54,7 +54,7 @@ refused 'plan.json: training: another moe_dispatcher than alltoall is not run ye
     "$mixtral" "$split" ', "moe_dispatcher": "allgather"'
 refused 'plan.json: parallel: experts with tp and without sequence_parallel: not run yet' \
     "$mixtral" '"tp": 2, "sequence_parallel": false'
-refused 'the plan is for 2 processes, 1 was started; mpirun -n 2 meshwright-run PLAN.json starts as many' \
+refused 'plan.json: the plan is for 2 processes, 1 was started; mpirun -n 2 meshwright-run plan.json starts as many' \
     "$mixtral" "$split"
 ranks=1
 sentence='--routing balanced: the 16 tokens of a rank, 2 experts each, are not as many for each of'
