@@ -1,93 +1,13 @@
 #include "planner/space.h"
 
-#include "tests/planner/planner_case.h"
+#include "tests/planner/space_case.h"
 #include "tests/support.h"
 #include "workload/schedule.h"
 
 #include <CUnit/CUnit.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-typedef struct {
-    const Scenario *scenario;
-    Arena *arena;
-    const char **keys;
-    int num_keys, capacity;
-    int num_illegal, num_not_kept, num_default_chunks, num_out_of_order;
-    int last_micro_batch[SPACE_MAX_SERIES];
-} Walk;
-
-static bool is_default_chunks(const Walk *walk, const Plan *plan) {
-    const PlanChunk *even;
-    Arena arena = {0};
-    const int num_stages = plan_num_stages(plan);
-    bool same =
-        plan_default_chunks(&walk->scenario->model, num_stages, &arena, &even).code == STATUS_OK;
-    for (int c = 0; c < plan->num_chunks && same; c++)
-        same = even[c % num_stages].num_layers == plan->chunks[c].num_layers;
-    arena_free(&arena);
-    return same;
-}
-
-static bool kept(int given, int value) {
-    return given == ABSENT || given == value;
-}
-
-static bool keeps_constraints(const ParallelSpec *spec, const Plan *plan) {
-    return kept(spec->tp, plan->tp) && kept(spec->pp, plan->pp) && kept(spec->cp, plan->cp) &&
-           kept(spec->dp, plan->dp) && kept(spec->ep, plan->ep) && kept(spec->etp, plan->etp) &&
-           kept(spec->vpp, plan->vpp) && kept(spec->micro_batch, plan->micro_batch) &&
-           kept(spec->zero_stage, plan->zero_stage) && kept(spec->zero_group, plan->zero_group) &&
-           kept(spec->recompute, (int)plan->recompute) &&
-           kept(spec->recompute_layers, plan->recompute_layers) &&
-           kept(spec->schedule, (int)plan->schedule) &&
-           kept(spec->cp_method, (int)plan->cp_method) &&
-           (!spec->order || strcmp(spec->order, PLAN_ORDER_NAMES[plan->order]) == 0) &&
-           kept(spec->sequence_parallel, plan->sequence_parallel);
-}
-
-static bool visit(void *context, const SpaceFamily *family) {
-    Walk *walk = context;
-    const int micro_batch = family->plans[0].micro_batch;
-    walk->num_out_of_order += micro_batch <= walk->last_micro_batch[family->series];
-    walk->last_micro_batch[family->series] = micro_batch;
-    for (int i = 0; i < case_num_plans(family); i++) {
-        const Plan plan = case_plan(family, i);
-        if (walk->num_keys == walk->capacity) {
-            int capacity = walk->capacity ? 2 * walk->capacity : 1024;
-            const char **grown = ARENA_ARRAY(walk->arena, capacity, const char *);
-            if (walk->num_keys) memcpy(grown, walk->keys, (size_t)walk->num_keys * sizeof *grown);
-            walk->keys = grown;
-            walk->capacity = capacity;
-        }
-        walk->keys[walk->num_keys++] = case_key(&plan, walk->arena);
-        walk->num_illegal += plan_check(walk->scenario, &plan).code != STATUS_OK;
-        walk->num_not_kept += !keeps_constraints(&walk->scenario->parallel, &plan);
-        walk->num_default_chunks += is_default_chunks(walk, &plan);
-    }
-    return true;
-}
-
-static int compare_keys(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static Walk *walk_all(const Scenario *scenario, Arena *arena) {
-    Walk *walk = ARENA_NEW(arena, Walk);
-    walk->scenario = scenario;
-    walk->arena = arena;
-    Space space;
-    space_build(scenario, arena, &space);
-    for (int split = 0; split < space.num_splits; split++) {
-        memset(walk->last_micro_batch, 0, sizeof walk->last_micro_batch);
-        CU_ASSERT_TRUE(space_visit(&space, split, arena, visit, walk));
-    }
-    if (walk->num_keys) qsort(walk->keys, (size_t)walk->num_keys, sizeof *walk->keys, compare_keys);
-    return walk;
-}
-
-static int num_repeated(const Walk *walk) {
+static int num_repeated(const SpaceWalk *walk) {
     int repeated = 0;
     for (int i = 1; i < walk->num_keys; i++)
         repeated += strcmp(walk->keys[i - 1], walk->keys[i]) == 0;
@@ -100,7 +20,7 @@ static void every_configuration_is_legal_and_comes_once(void) {
         Scenario scenario;
         Status status = case_scenario(number, &arena, &scenario);
         CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-        const Walk *walk = walk_all(&scenario, &arena);
+        const SpaceWalk *walk = space_walk(&scenario, &arena);
         CU_ASSERT(walk->num_keys > 0);
         CU_ASSERT_EQUAL(walk->num_illegal, 0);
         CU_ASSERT_EQUAL(num_repeated(walk), 0);
@@ -216,7 +136,7 @@ static void nothing_legal_is_left_out(void) {
         CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
         if (strcmp(scenario.training.stack.name, "runtime") == 0) {
             Plan plan = {.recompute_layers = ABSENT};
-            CU_ASSERT_EQUAL(walk_all(&scenario, &arena)->num_default_chunks,
+            CU_ASSERT_EQUAL(space_walk(&scenario, &arena)->num_default_chunks,
                             count_from(&scenario, &plan));
             num_cases++;
         }
@@ -282,15 +202,6 @@ static void domains_that_share_nics_are_not_alike(void) {
     arena_free(&arena);
 }
 
-static const Walk *walk_given(const char *parallel, Arena *arena) {
-    Scenario *scenario = ARENA_NEW(arena, Scenario);
-    Status status = case_preset("llama-3.1-8b", "dgx-h100:2", 8192, 64, parallel, arena, scenario);
-    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-    return walk_all(scenario, arena);
-}
-
-#define STAGES "[{\"layers\": 15, \"embedding\": true}, {\"layers\": 17, \"loss\": true}]"
-
 static void what_is_given_is_kept(void) {
     static const char *const GIVEN[] = {
         "{\"tp\": 4}",
@@ -309,11 +220,11 @@ static void what_is_given_is_kept(void) {
         "{\"schedule\": \"interleaved\", \"vpp\": 4}",
         "{\"cp_method\": \"all-gather\"}",
         "{\"sequence_parallel\": false}",
-        "{\"pp\": 2, \"stages\": " STAGES "}",
+        "{\"pp\": 2, \"stages\": " SPACE_CASE_STAGES "}",
     };
     for (size_t i = 0; i < sizeof GIVEN / sizeof *GIVEN; i++) {
         Arena arena = {0};
-        const Walk *walk = walk_given(GIVEN[i], &arena);
+        const SpaceWalk *walk = space_walk_given(GIVEN[i], &arena);
         CU_ASSERT(walk->num_keys > 0);
         CU_ASSERT_EQUAL(walk->num_not_kept, 0);
         arena_free(&arena);
@@ -322,166 +233,10 @@ static void what_is_given_is_kept(void) {
 
 static void given_stages_are_the_only_chunks(void) {
     Arena arena = {0};
-    const Walk *walk = walk_given("{\"stages\": " STAGES "}", &arena);
+    const SpaceWalk *walk = space_walk_given("{\"stages\": " SPACE_CASE_STAGES "}", &arena);
     CU_ASSERT(walk->num_keys > 0);
     for (int i = 0; i < walk->num_keys; i++)
         CU_ASSERT_PTR_NOT_NULL(strstr(walk->keys[i], "chunks 15 17"));
-    arena_free(&arena);
-}
-
-static bool any_key_has(const Walk *walk, const char *text) {
-    for (int i = 0; i < walk->num_keys; i++)
-        if (strstr(walk->keys[i], text)) return true;
-    return false;
-}
-
-static void a_stack_is_asked_for_nothing_it_has_no_flag_for(void) {
-    Arena arena = {0};
-    const Walk *walk = walk_given(NULL, &arena);
-    CU_ASSERT_FALSE(any_key_has(walk, "gpipe") || any_key_has(walk, "breadth-first"));
-    CU_ASSERT_FALSE(any_key_has(walk, "zb-h"));
-    CU_ASSERT_TRUE(any_key_has(walk, "pp 1 dp 16 mb 1 zero2"));
-    CU_ASSERT_TRUE(any_key_has(walk, "pp 1 dp 16 mb 1 zero3"));
-    walk = walk_given("{\"pp\": 2}", &arena); // Megatron-FSDP has no pipelines
-    CU_ASSERT_FALSE(any_key_has(walk, "zero2") || any_key_has(walk, "zero3"));
-    Scenario scenario;
-    Status status = scenario_of(
-        scenario_text(&arena, "\"gpt2-124m\"", "\"dgx-h100:1\"",
-                      "{\"seq_len\": 1024, \"global_batch\": 64, \"stack\": \"llm.c\"}", NULL),
-        &arena, &scenario);
-    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-    Space space;
-    space_build(&scenario, &arena, &space);
-    CU_ASSERT_EQUAL(space.num_splits, 1); // dp 8
-    arena_free(&arena);
-}
-
-// Whether the text of some configuration of a stack holds `text`.
-static bool stack_has(const char *stack, const char *parallel, const char *text) {
-    Arena arena = {0};
-    Scenario scenario;
-    const char *training =
-        arena_printf(&arena, "{\"seq_len\": 4096, \"global_batch\": 64, \"stack\": \"%s\"}", stack);
-    Status status =
-        scenario_of(scenario_text(&arena, "\"llama-3.1-8b\"", "\"dgx-h100:2\"", training, parallel),
-                    &arena, &scenario);
-    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-    const bool found = any_key_has(walk_all(&scenario, &arena), text);
-    arena_free(&arena);
-    return found;
-}
-
-static void a_stack_numbers_ranks_as_it_can(void) {
-    CU_ASSERT_TRUE(stack_has("megatron-core", "{\"tp\": 2}", " pp-dp") &&
-                   stack_has("megatron-core", "{\"tp\": 2}", "1f1b cp_method"));
-    CU_ASSERT_FALSE(stack_has("megatron-core", "{\"tp\": 8}", " pp-dp") ||
-                    stack_has("megatron-core", "{\"cp\": 2}", " pp-dp"));
-    CU_ASSERT_FALSE(stack_has("torchtitan", "{\"tp\": 2}", " pp-dp") ||
-                    stack_has("megatron-2022", "{\"tp\": 2}", " pp-dp"));
-    const char *stated = "{\"tp\": 2, \"order\": \"tp-cp-ep-pp-dp\"}";
-    CU_ASSERT_TRUE(stack_has("torchtitan", stated, " pp-dp"));
-}
-
-static void a_stack_shards_over_the_groups_it_can(void) {
-    CU_ASSERT_TRUE(stack_has("megatron-core", NULL, "pp 1 dp 16 mb 1 zero1:4"));
-    CU_ASSERT_FALSE(stack_has("megatron-core", NULL, "zero2:") ||
-                    stack_has("megatron-core", NULL, "zero3:"));
-    CU_ASSERT_FALSE(stack_has("megatron-core", NULL, "zero0:") ||
-                    stack_has("megatron-core", NULL, "zero1:1 "));
-    CU_ASSERT_FALSE(stack_has("megatron-2022", NULL, "zero1:"));
-    CU_ASSERT_FALSE(stack_has("llm.c", NULL, "zero1:"));
-    CU_ASSERT_TRUE(stack_has("pytorch-fsdp", NULL, "zero3:8") &&
-                   stack_has("pytorch-fsdp", NULL, "zero2:8"));
-    // Never across a cp group, nor dp ranks of them, which there means all (plan_zero_group).
-    const char *cp = "{\"tp\": 1, \"pp\": 1, \"cp\": 4}";
-    CU_ASSERT_TRUE(stack_has("torchtitan", cp, "zero3:8"));
-    CU_ASSERT_FALSE(stack_has("torchtitan", cp, "zero3:2") ||
-                    stack_has("torchtitan", cp, "zero3:4"));
-    // What is stated is the only one.
-    CU_ASSERT_TRUE(stack_has("megatron-2022", "{\"zero_group\": 2}", "zero1:2"));
-    CU_ASSERT_FALSE(stack_has("megatron-core", "{\"zero_group\": 2}", "zero1:4"));
-}
-
-static void a_stack_recomputes_the_first_layers_where_it_can(void) {
-    const char *plain = "{\"pp\": 4, \"vpp\": 1}", *chunks = "{\"pp\": 4, \"vpp\": 2}";
-    CU_ASSERT_TRUE(stack_has("megatron-core", plain, "full:1 ") &&
-                   stack_has("megatron-core", plain, "full:7 "));
-    // All of a stage's 8, or of a balanced stage's 9, are what `full` says.
-    CU_ASSERT_FALSE(stack_has("megatron-core", plain, "full:9 "));
-    CU_ASSERT_FALSE(stack_has("megatron-core", chunks, "full:"));
-    CU_ASSERT_FALSE(stack_has("megatron-core", plain, "selective:"));
-    CU_ASSERT_TRUE(stack_has("runtime", chunks, "full:3 ") &&
-                   stack_has("runtime", chunks, "selective:3 "));
-    CU_ASSERT_FALSE(stack_has("torchtitan", plain, "full:") || stack_has("llm.c", NULL, "full:"));
-    CU_ASSERT_TRUE(stack_has("pytorch-fsdp", NULL, "full:31 "));
-    CU_ASSERT_FALSE(stack_has("pytorch-fsdp", NULL, "full:32 "));
-    // What is stated is the only one.
-    const char *given = "{\"pp\": 4, \"recompute\": \"full\", \"recompute_layers\": 3}";
-    CU_ASSERT_TRUE(stack_has("megatron-core", given, "full:3 "));
-    CU_ASSERT_FALSE(stack_has("megatron-core", given, "full:2 ") ||
-                    stack_has("megatron-core", given, "full "));
-}
-
-// Bit m: some configuration with cp > 1 has CpMethod m.
-static unsigned methods_of(const char *model, const char *stack, const char *parallel) {
-    Arena arena = {0};
-    Scenario scenario;
-    const char *training =
-        arena_printf(&arena, "{\"seq_len\": 4096, \"global_batch\": 16, \"stack\": \"%s\"}", stack);
-    Status status = scenario_of(scenario_text(&arena, arena_printf(&arena, "\"%s\"", model),
-                                              "\"dgx-h100:1\"", training, parallel),
-                                &arena, &scenario);
-    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-    const Walk *walk = walk_all(&scenario, &arena);
-    unsigned methods = 0;
-    for (int i = 0; i < walk->num_keys; i++) {
-        int method;
-        const char *key = walk->keys[i];
-        if (strstr(key, " cp ") && sscanf(strstr(key, "cp_method"), "cp_method %d", &method) == 1)
-            methods |= 1u << method;
-    }
-    arena_free(&arena);
-    return methods;
-}
-
-static void a_stack_splits_sequences_only_in_the_ways_it_can(void) {
-    enum { RING = 1 << CP_RING, ULYSSES = 1 << CP_ULYSSES, GATHER = 1 << CP_ALL_GATHER };
-    const char *given = "{\"cp\": 2, \"cp_method\": \"ring\"}";
-    CU_ASSERT_EQUAL(methods_of("llama-3.1-8b", "megatron-core", NULL), RING | ULYSSES | GATHER);
-    CU_ASSERT_EQUAL(methods_of("mistral-7b-v0.1", "megatron-core", NULL), ULYSSES | GATHER);
-    CU_ASSERT_EQUAL(methods_of("deepseek-v2-lite", "megatron-core", NULL), RING);
-    CU_ASSERT_EQUAL(methods_of("llama-3.1-8b", "torchtitan", NULL), RING | GATHER);
-    CU_ASSERT_EQUAL(methods_of("llama-3.1-8b", "megatron-2022", NULL), 0);
-    // What is given is searched all the same.
-    CU_ASSERT_EQUAL(methods_of("mistral-7b-v0.1", "megatron-core", given), RING);
-    CU_ASSERT_EQUAL(methods_of("llama-3.1-8b", "megatron-2022", "{\"cp\": 2}"), RING);
-}
-
-static bool searches_dualpipe(const char *stack) {
-    Arena arena = {0};
-    Scenario scenario;
-    const char *training =
-        arena_printf(&arena, "{\"seq_len\": 1024, \"global_batch\": 64, \"stack\": \"%s\"}", stack);
-    Status status = scenario_of(
-        scenario_text(&arena, "\"gpt2-124m\"", "\"dgx-h100:1\"", training, "{\"pp\": 4}"), &arena,
-        &scenario);
-    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-    const bool found = any_key_has(walk_all(&scenario, &arena), "dualpipe");
-    arena_free(&arena);
-    return found;
-}
-
-static void dualpipe_is_searched_where_the_stack_has_it(void) {
-    CU_ASSERT_TRUE(searches_dualpipe("runtime"));
-    CU_ASSERT_FALSE(searches_dualpipe("megatron-core"));
-    CU_ASSERT_FALSE(searches_dualpipe("internevo"));
-    CU_ASSERT_FALSE(searches_dualpipe("torchtitan"));
-    // What is given is searched all the same: both copies of the given stages.
-    Arena arena = {0};
-    const Walk *walk = walk_given("{\"schedule\": \"dualpipe\", \"stages\": " STAGES "}", &arena);
-    CU_ASSERT(walk->num_keys > 0);
-    for (int i = 0; i < walk->num_keys; i++)
-        CU_ASSERT_PTR_NOT_NULL(strstr(walk->keys[i], "chunks 15 17 15 17"));
     arena_free(&arena);
 }
 
@@ -493,14 +248,5 @@ CU_TestInfo space_tests[] = {
      an_order_that_is_left_out_makes_no_difference},
     {"what_is_given_is_kept", what_is_given_is_kept},
     {"given_stages_are_the_only_chunks", given_stages_are_the_only_chunks},
-    {"a_stack_is_asked_for_nothing_it_has_no_flag_for",
-     a_stack_is_asked_for_nothing_it_has_no_flag_for},
-    {"a_stack_numbers_ranks_as_it_can", a_stack_numbers_ranks_as_it_can},
-    {"a_stack_shards_over_the_groups_it_can", a_stack_shards_over_the_groups_it_can},
-    {"a_stack_recomputes_the_first_layers_where_it_can",
-     a_stack_recomputes_the_first_layers_where_it_can},
-    {"a_stack_splits_sequences_only_in_the_ways_it_can",
-     a_stack_splits_sequences_only_in_the_ways_it_can},
-    {"dualpipe_is_searched_where_the_stack_has_it", dualpipe_is_searched_where_the_stack_has_it},
     CU_TEST_INFO_NULL,
 };
