@@ -8,11 +8,6 @@
 
 #define KEYS(name, ...) static const char *const name[] = {__VA_ARGS__, NULL}
 
-static Status size_read(const JsonNode *config, const char *const *keys, int max, int absent,
-                        int *out) {
-    return key_read_size(config, &(SizeKey){keys, 1, max, absent, absent}, out);
-}
-
 // Values of Hugging Face's T5Config and MT5Config where a key is absent.
 typedef struct {
     int vocab_size;
@@ -57,11 +52,12 @@ static Status sizes_read(const JsonNode *config, Model *out) {
     KEYS(HEAD, "d_kv");
     KEYS(MLP, "d_ff");
     KEYS(BUCKETS, "relative_attention_num_buckets");
-    TRY(size_read(config, WIDTH, MODEL_MAX_WIDTH, KEY_REQUIRED, &out->hidden_size));
-    TRY(size_read(config, HEADS, MODEL_MAX_HEADS, KEY_REQUIRED, &out->num_heads));
-    TRY(size_read(config, HEAD, MODEL_MAX_HEAD_DIM, 64, &out->head_dim));
-    TRY(size_read(config, MLP, MODEL_MAX_INTERMEDIATE, KEY_REQUIRED, &out->intermediate_size));
-    TRY(size_read(config, BUCKETS, 1 << 16, 32, &out->num_relative_buckets));
+    TRY(key_read_size_or(config, WIDTH, MODEL_MAX_WIDTH, KEY_REQUIRED, &out->hidden_size));
+    TRY(key_read_size_or(config, HEADS, MODEL_MAX_HEADS, KEY_REQUIRED, &out->num_heads));
+    TRY(key_read_size_or(config, HEAD, MODEL_MAX_HEAD_DIM, 64, &out->head_dim));
+    TRY(key_read_size_or(config, MLP, MODEL_MAX_INTERMEDIATE, KEY_REQUIRED,
+                         &out->intermediate_size));
+    TRY(key_read_size_or(config, BUCKETS, 1 << 16, 32, &out->num_relative_buckets));
     out->num_kv_heads = out->num_heads;
     return mlp_read(config, out);
 }
@@ -80,15 +76,16 @@ Status model_import_t5(const JsonNode *config, const char *model_type, Arena *ar
     int num_layers;
     TRY(refuse_encoder_alone(config));
     TRY(sizes_read(config, &encoder));
-    TRY(size_read(config, LAYERS, MODEL_MAX_LAYERS / 2, KEY_REQUIRED, &encoder.num_layers));
-    TRY(size_read(config, DECODER, MODEL_MAX_LAYERS / 2, encoder.num_layers, &num_layers));
+    TRY(key_read_size_or(config, LAYERS, MODEL_MAX_LAYERS / 2, KEY_REQUIRED, &encoder.num_layers));
+    TRY(key_read_size_or(config, DECODER, MODEL_MAX_LAYERS / 2, encoder.num_layers, &num_layers));
     encoder.layer_kind = ARENA_ARRAY(arena, encoder.num_layers, uint8_t);
     *model = encoder;
     model->num_layers = num_layers;
     model->kinds[0].cross = true;
     model->layer_kind = ARENA_ARRAY(arena, num_layers, uint8_t);
     model->tie_word_embeddings = absent->tie_word_embeddings;
-    TRY(size_read(config, VOCABULARY, MODEL_MAX_VOCAB, absent->vocab_size, &model->vocab_size));
+    TRY(key_read_size_or(config, VOCABULARY, MODEL_MAX_VOCAB, absent->vocab_size,
+                         &model->vocab_size));
     TRY(key_read_bool(config, "tie_word_embeddings", &model->tie_word_embeddings));
     TRY(model_read_functions(config, arena, &model->functions));
     Model *own = ARENA_NEW(arena, Model);

@@ -54,6 +54,11 @@ Status key_read_size(const JsonNode *config, const SizeKey *size, int *out) {
     return refuse_contradiction(config, size, &node, *out);
 }
 
+Status key_read_size_or(const JsonNode *config, const char *const *keys, int max, int otherwise,
+                        int *out) {
+    return key_read_size(config, &(SizeKey){keys, 1, max, otherwise, otherwise}, out);
+}
+
 Status key_read_bool(const JsonNode *config, const char *key, bool *out) {
     if (!key) return status_ok();
     JsonNode node = json_get(config, key);

@@ -27,5 +27,9 @@ bool key_is_null(const JsonNode *config, const char *const *keys);
 // Reads a size. Two spellings that say different things are refused.
 Status key_read_size(const JsonNode *config, const SizeKey *size, int *out);
 
+// The same of a size of at least 1 that absent and null mean alike: `otherwise`, or KEY_REQUIRED.
+Status key_read_size_or(const JsonNode *config, const char *const *keys, int max, int otherwise,
+                        int *out);
+
 // Reads true or false; leaves *out where the key is absent or null, or where key is NULL.
 Status key_read_bool(const JsonNode *config, const char *key, bool *out);

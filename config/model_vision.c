@@ -7,11 +7,6 @@
 
 enum { MAX_PIXELS = 1 << 14 };
 
-static Status size_read(const JsonNode *config, const char *const *keys, int max, int absent,
-                        int *out) {
-    return key_read_size(config, &(SizeKey){keys, 1, max, absent, absent}, out);
-}
-
 // What an absent key means (configuration_*.py of Hugging Face transformers 4.57).
 static const struct {
     int width, depth, heads, intermediate;
@@ -32,14 +27,15 @@ static Status tower_sizes(const JsonNode *config, VisionKind kind, Model *out) {
     KEYS(RATIO, "mlp_ratio");
     const bool qwen2 = kind == VISION_QWEN2;
     int ratio = 4;
-    TRY(size_read(config, qwen2 ? EMBED : WIDTH, MODEL_MAX_WIDTH, DEFAULTS[kind].width,
-                  &out->hidden_size));
-    TRY(size_read(config, DEPTH, MODEL_MAX_LAYERS / 2, DEFAULTS[kind].depth, &out->num_layers));
-    TRY(size_read(config, HEADS, MODEL_MAX_HEADS, DEFAULTS[kind].heads, &out->num_heads));
-    if (qwen2) TRY(size_read(config, RATIO, 64, 4, &ratio));
+    TRY(key_read_size_or(config, qwen2 ? EMBED : WIDTH, MODEL_MAX_WIDTH, DEFAULTS[kind].width,
+                         &out->hidden_size));
+    TRY(key_read_size_or(config, DEPTH, MODEL_MAX_LAYERS / 2, DEFAULTS[kind].depth,
+                         &out->num_layers));
+    TRY(key_read_size_or(config, HEADS, MODEL_MAX_HEADS, DEFAULTS[kind].heads, &out->num_heads));
+    if (qwen2) TRY(key_read_size_or(config, RATIO, 64, 4, &ratio));
     const int otherwise = qwen2 ? ratio * out->hidden_size : DEFAULTS[kind].intermediate;
-    TRY(size_read(config, INTERMEDIATE, MODEL_MAX_INTERMEDIATE, otherwise,
-                  &out->intermediate_size));
+    TRY(key_read_size_or(config, INTERMEDIATE, MODEL_MAX_INTERMEDIATE, otherwise,
+                         &out->intermediate_size));
     if (out->hidden_size % out->num_heads != 0) {
         JsonNode heads = key_find(config, HEADS);
         return json_error(&heads, "%d does not divide the tower's width %d", out->num_heads,
@@ -74,7 +70,7 @@ static Status tower_layers(const JsonNode *config, VisionKind kind, int patch_si
     out->num_kinds = 1;
     if (kind != VISION_QWEN2_5) return status_ok();
     int pixels;
-    TRY(size_read(config, WINDOW, MAX_PIXELS, 112, &pixels));
+    TRY(key_read_size_or(config, WINDOW, MAX_PIXELS, 112, &pixels));
     const int side = pixels / patch_size > 0 ? pixels / patch_size : 1;
     JsonNode list = json_get(config, "fullatt_block_indexes");
     out->kinds[0].window = side * side;
@@ -98,17 +94,17 @@ static Status patches_read(const JsonNode *config, ModelFront *front) {
     KEYS(FRAMES, "temporal_patch_size");
     KEYS(CHANNELS, "num_channels", "in_channels", "in_chans");
     const bool siglip = front->patch_bias;
-    TRY(size_read(config, PATCH, 256, siglip ? 16 : 14, &front->patch_size));
-    TRY(size_read(config, CHANNELS, 64, 3, &front->num_channels));
-    return size_read(config, FRAMES, 16, siglip ? 1 : 2, &front->temporal_patch_size);
+    TRY(key_read_size_or(config, PATCH, 256, siglip ? 16 : 14, &front->patch_size));
+    TRY(key_read_size_or(config, CHANNELS, 64, 3, &front->num_channels));
+    return key_read_size_or(config, FRAMES, 16, siglip ? 1 : 2, &front->temporal_patch_size);
 }
 
 // SigLIP's images are all of one size, and a fixed number of tokens is averaged from each.
 static Status siglip_read(const JsonNode *vision, const JsonNode *config, ModelFront *front) {
     KEYS(IMAGE, "image_size");
     KEYS(TOKENS, "mm_tokens_per_image");
-    TRY(size_read(vision, IMAGE, MAX_PIXELS, 224, &front->image_size));
-    TRY(size_read(config, TOKENS, 1 << 16, 256, &front->tokens_per_image));
+    TRY(key_read_size_or(vision, IMAGE, MAX_PIXELS, 224, &front->image_size));
+    TRY(key_read_size_or(config, TOKENS, 1 << 16, 256, &front->tokens_per_image));
     front->num_positions = (int)front_image_patches(front, front->image_size);
     JsonNode tokens = key_find(config, TOKENS);
     if (front->num_positions < front->tokens_per_image)
@@ -136,7 +132,7 @@ static Status width_check(const JsonNode *vision, VisionKind kind, int text_hidd
 
 static Status qwen_read(const JsonNode *vision, int hidden_size, ModelFront *front) {
     KEYS(MERGE, "spatial_merge_size");
-    TRY(size_read(vision, MERGE, 16, 2, &front->merge_size));
+    TRY(key_read_size_or(vision, MERGE, 16, 2, &front->merge_size));
     front->merge_hidden_size = hidden_size * front->merge_size * front->merge_size;
     return status_ok();
 }

@@ -1,5 +1,7 @@
 #include "import/flag_args.h"
 
+#include "import/name_pattern.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -168,15 +170,6 @@ static Status words_refuse_open(const FlagArgs *args, const char *const *words, 
     return status_ok();
 }
 
-static bool name_in(const char *name, const char *const *patterns) {
-    for (; *patterns; patterns++) {
-        const size_t length = strcspn(*patterns, "*");
-        if (strncmp(name, *patterns, length) == 0 && ((*patterns)[length] == '*' || !name[length]))
-            return true;
-    }
-    return false;
-}
-
 Status args_refuse_open(const FlagArgs *args, const char *const *switches) {
     static const char *const lists[] = {"--data-path",         "--train-data-path",
                                         "--valid-data-path",   "--test-data-path",
@@ -186,9 +179,9 @@ Status args_refuse_open(const FlagArgs *args, const char *const *switches) {
     for (int i = 0; i < args->num_args; i++) {
         const FlagArg *arg = &args->args[i];
         // Of other flags the first word is taken as their value.
-        const bool switched = arg->is_switch || name_in(arg->name, switches);
+        const bool switched = arg->is_switch || name_is_among(arg->name, switches);
         const int from = arg->num_values > 0 && (arg->has_value || !switched) ? 1 : 0;
-        if (name_in(arg->name, lists)) continue;
+        if (name_is_among(arg->name, lists)) continue;
         TRY(words_refuse_open(args, arg->values + from, arg->num_values - from, &unset));
     }
     if (unset[0])

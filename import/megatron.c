@@ -1,5 +1,6 @@
 // The whole command line.
 #include "import/megatron.h"
+#include "import/name_pattern.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -128,18 +129,12 @@ static const char *const LAUNCHER_OWN_FLAGS[] = {"--container-image",
                                                  "--tee",
                                                  NULL};
 
-static bool name_is_in(const char *name, const char *const *names) {
-    for (; *names; names++)
-        if (strcmp(*names, name) == 0) return true;
-    return false;
-}
-
 // Flags that a script may or may not add, and that may change the plan or the model.
 static Status refuse_maybe(const ShellCommand *command, Imported *out) {
     for (int i = 0; i < command->num_maybe; i++) {
         const Undecided *maybe = &command->maybe[i];
-        if (!name_is_in(maybe->name, MEGATRON_OWN_FLAGS) &&
-            !name_is_in(maybe->name, LAUNCHER_OWN_FLAGS))
+        if (!name_is_among(maybe->name, MEGATRON_OWN_FLAGS) &&
+            !name_is_among(maybe->name, LAUNCHER_OWN_FLAGS))
             return import_refuse(out, maybe->name,
                                  "added or not as line %d says, which the file does not decide; "
                                  "give --set NAME=VALUE for what that line asks",

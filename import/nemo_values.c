@@ -1,5 +1,7 @@
 #include "import/nemo_values.h"
 
+#include "import/name_pattern.h"
+
 #include <string.h>
 
 // The member of an enumeration, which counts from 1; NULL where it is not known.
@@ -162,12 +164,6 @@ static const struct {
     {"mixed_precision", "first_last_layers_bf16", NULL},
     {"mixed_precision", "fp8_wgrad", "true"},
 };
-
-// "name", or "name*" for all that begin so.
-static bool name_fits(const char *name, const char *pattern) {
-    size_t length = strcspn(pattern, "*");
-    return strncmp(name, pattern, length) == 0 && (pattern[length] == '*' || !name[length]);
-}
 
 static bool value_is(const cJSON *item, const char *value) {
     if (cJSON_IsTrue(item)) return strcmp(value, "true") == 0;

@@ -1,4 +1,5 @@
 // Keys that are not read: the user's own, and those that nobody here knows.
+#include "import/name_pattern.h"
 #include "import/torchtitan.h"
 
 #include <string.h>
@@ -79,15 +80,6 @@ static const char *const OWN_KEYS[] = {
     "validation.*",
     NULL};
 
-static bool is_among(const char *name, const char *const *patterns) {
-    for (; *patterns; patterns++) {
-        const size_t length = strcspn(*patterns, "*");
-        if (strncmp(name, *patterns, length) == 0 && ((*patterns)[length] == '*' || !name[length]))
-            return true;
-    }
-    return false;
-}
-
 static bool is_off(const cJSON *item) {
     return cJSON_IsFalse(item) || cJSON_IsNull(item) ||
            (cJSON_IsArray(item) && cJSON_GetArraySize(item) == 0) ||
@@ -98,7 +90,7 @@ static bool is_off(const cJSON *item) {
 static Status degree_refuse(const TitanRead *read, const char *place, const char *key) {
     const char *known = arena_printf(read->out->arena, "parallelism.%s", key);
     return import_refuse(read->out, place, "is not known; expected %s",
-                         is_among(known, READ_KEYS) ? known : "a key of job_config.py");
+                         name_is_among(known, READ_KEYS) ? known : "a key of job_config.py");
 }
 
 Status titan_refuse_unread(const TitanRead *read) {
@@ -109,7 +101,8 @@ Status titan_refuse_unread(const TitanRead *read) {
         if (!cJSON_IsObject(section)) continue;
         cJSON_ArrayForEach(item, section) {
             const char *place = arena_printf(arena, "%s.%s", section->string, item->string);
-            if (is_among(place, READ_KEYS) || is_among(place, OWN_KEYS) || is_off(item)) continue;
+            if (name_is_among(place, READ_KEYS) || name_is_among(place, OWN_KEYS) || is_off(item))
+                continue;
             const size_t length = strlen(item->string);
             if (length > 7 && strcmp(item->string + length - 7, "_degree") == 0)
                 return degree_refuse(read, place, item->string);

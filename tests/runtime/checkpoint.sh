@@ -4,6 +4,8 @@
 # before stays when saving fails.
 # Usage: checkpoint.sh RUN
 set -eu
+# shellcheck source=tests/runtime/cluster.sh
+. "${0%/*}/cluster.sh"
 run=$1
 mpirun --version >/dev/null 2>&1 || exit 77
 export OPENBLAS_NUM_THREADS=1
@@ -20,10 +22,7 @@ plan() {
   "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 4,
   "intermediate_size": 48, "vocab_size": 260, "max_position_embeddings": 16,
   "tie_word_embeddings": false},
- "cluster": {"gpu": "h100-sxm-80g", "num_gpus": $2, "gpus_per_node": 8,
-  "scale_up": {"link": "nvlink4", "domain_gpus": 8},
-  "scale_out": {"nics_per_node": 8, "nic_bytes_per_s": 50e9, "topology": "fat-tree",
-   "oversubscription": 1.0}},
+ "cluster": $(cluster "$2"),
  "training": {"seq_len": 16, "global_batch": 8, "precision": "fp64", "stack": "runtime"},
  "parallel": {$1}}
 END

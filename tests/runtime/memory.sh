@@ -3,6 +3,8 @@
 # experts and without.
 # Usage: memory.sh RUN
 set -eu
+# shellcheck source=tests/runtime/cluster.sh
+. "${0%/*}/cluster.sh"
 run=$1
 mpirun --version >/dev/null 2>&1 || exit 77
 export OPENBLAS_NUM_THREADS=1
@@ -20,10 +22,7 @@ check() {
 {"schema": 1, "model": {"name": "small", ${3:-$experts}, "hidden_size": 256,
   "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 4,
   "intermediate_size": 512, "vocab_size": 512, "tie_word_embeddings": ${4:-false}},
- "cluster": {"gpu": "h100-sxm-80g", "num_gpus": $1, "gpus_per_node": 8,
-  "scale_up": {"link": "nvlink4", "domain_gpus": 8},
-  "scale_out": {"nics_per_node": 8, "nic_bytes_per_s": 50e9, "topology": "fat-tree",
-   "oversubscription": 1.0}},
+ "cluster": $(cluster "$1"),
  "training": {"seq_len": 256, "global_batch": 4, "precision": "fp32", "stack": "runtime"},
  "parallel": {"micro_batch": 1, $2}}
 END

@@ -4,6 +4,8 @@
 # taken for one of the other format is of the wrong size.
 # Usage: mixed.sh RUN
 set -eu
+# shellcheck source=tests/runtime/cluster.sh
+. "${0%/*}/cluster.sh"
 run=$1
 mpirun --version >/dev/null 2>&1 || exit 77
 export OPENBLAS_NUM_THREADS=1 MESHWRIGHT_CPU_WIDE=fp64
@@ -19,10 +21,7 @@ train() {
 {"schema": 1, "model": {"name": "small", $kind, "hidden_size": 32,
   "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 4,
   "intermediate_size": 48, "vocab_size": 260, "max_position_embeddings": 16},
- "cluster": {"gpu": "h100-sxm-80g", "num_gpus": $1, "gpus_per_node": 8,
-  "scale_up": {"link": "nvlink4", "domain_gpus": 8},
-  "scale_out": {"nics_per_node": 8, "nic_bytes_per_s": 50e9, "topology": "fat-tree",
-   "oversubscription": 1.0}},
+ "cluster": $(cluster "$1"),
  "training": {"seq_len": 16, "global_batch": 16, "precision": "fp32", "stack": "runtime"},
  "parallel": {$2, "micro_batch": 1}}
 END

@@ -2,6 +2,8 @@
 # What the runtime does not run, of experts above all, is refused in words before anything starts.
 # Usage: refused.sh RUN
 set -eu
+# shellcheck source=tests/runtime/cluster.sh
+. "${0%/*}/cluster.sh"
 run=$1
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
@@ -16,10 +18,7 @@ refused() {
     cat >plan.json <<END
 {"schema": 1, "model": {"name": "small", $2, "hidden_size": 32, "num_hidden_layers": 2,
   "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 260},
- "cluster": {"gpu": "h100-sxm-80g", "num_gpus": $ranks, "gpus_per_node": 8,
-  "scale_up": {"link": "nvlink4", "domain_gpus": 8},
-  "scale_out": {"nics_per_node": 8, "nic_bytes_per_s": 50e9, "topology": "fat-tree",
-   "oversubscription": 1.0}},
+ "cluster": $(cluster "$ranks"),
  "training": {"seq_len": 16, "global_batch": 2, "precision": "fp32", "stack": "runtime"${4:-}},
  "parallel": {$3, "micro_batch": 1}}
 END

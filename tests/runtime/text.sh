@@ -4,6 +4,8 @@
 # everything up in one process's order but the norm: without clipping its losses are the same bits.
 # Usage: text.sh RUN
 set -eu
+# shellcheck source=tests/runtime/cluster.sh
+. "${0%/*}/cluster.sh"
 run=$1
 mpirun --version >/dev/null 2>&1 || exit 77
 export OPENBLAS_NUM_THREADS=1
@@ -23,10 +25,7 @@ train() {
 {"schema": 1, "model": {"name": "small", "model_type": "llama", "hidden_size": 64,
   "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 4,
   "intermediate_size": 128, "vocab_size": 256, "max_position_embeddings": 64},
- "cluster": {"gpu": "h100-sxm-80g", "num_gpus": $2, "gpus_per_node": 8,
-  "scale_up": {"link": "nvlink4", "domain_gpus": 8},
-  "scale_out": {"nics_per_node": 8, "nic_bytes_per_s": 50e9, "topology": "fat-tree",
-   "oversubscription": 1.0}},
+ "cluster": $(cluster "$2"),
  "training": {"seq_len": 64, "global_batch": 16, "precision": "fp64", "stack": "runtime"},
  "parallel": {$3, "micro_batch": 1}}
 END

@@ -2,6 +2,8 @@
 # What each rank sends in a step, group by group, is to the byte what the Program says.
 # Usage: traffic.sh RUN
 set -eu
+# shellcheck source=tests/runtime/cluster.sh
+. "${0%/*}/cluster.sh"
 run=$1
 mpirun --version >/dev/null 2>&1 || exit 77
 export OPENBLAS_NUM_THREADS=1
@@ -25,10 +27,7 @@ check() {
 {"schema": 1, "model": {"name": "small", ${3:-$dense}, "hidden_size": 64,
   "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 4,
   "vocab_size": $vocab, "tie_word_embeddings": ${5:-false}},
- "cluster": {"gpu": "h100-sxm-80g", "num_gpus": $1, "gpus_per_node": 8,
-  "scale_up": {"link": "nvlink4", "domain_gpus": 8},
-  "scale_out": {"nics_per_node": 8, "nic_bytes_per_s": 50e9, "topology": "fat-tree",
-   "oversubscription": 1.0}},
+ "cluster": $(cluster "$1"),
  "training": {"seq_len": 16, "global_batch": 16, "precision": "fp32", "stack": "runtime"},
  "parallel": {$2, "micro_batch": 1}}
 END
