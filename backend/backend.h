@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 // Changes with every change of this header, of comm.h or of cuda/cuda_plugin.h.
-#define BACKEND_ABI 5
+#define BACKEND_ABI 6
 
 typedef enum { DTYPE_BF16, DTYPE_FP32, DTYPE_FP64, DTYPE_INT32, NUM_DTYPES } Dtype;
 

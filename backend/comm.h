@@ -28,7 +28,13 @@ typedef struct {
     int64_t count;
     Dtype dtype;
     int32_t tag; // of `start`: both ends name the same, >= 0
+    int way;     // of `start`: its index in what `open_ways` was told
 } Message;
+
+// Where messages of `start` go; those of one way arrive in the order in which they were sent.
+typedef struct {
+    int from, to; // ranks in the Comm
+} Way;
 
 typedef struct CommRequest CommRequest;
 
@@ -54,10 +60,13 @@ struct CommTable {
                        Dtype dtype, BackendStream *);
     void (*broadcast)(Comm *, void *array, int64_t count, Dtype dtype, int root, BackendStream *);
     void (*exchange)(Comm *, const Message *messages, int num_messages, BackendStream *);
+    // Before the first `start`, the same list on every member; NULL where `start` needs none.
+    Status (*open_ways)(Comm *, const Way *ways, int num_ways);
     // One message that is under way while other work goes on, for schedules whose ranks would wait
-    // for each other in a circle; both functions are NULL where there is no such thing. The array
-    // is in use until finish says that it is done. NULL after a failure.
+    // for each other in a circle. The array is in use until finish says that it is done. NULL after
+    // a failure.
     CommRequest *(*start)(Comm *, const Message *message, BackendStream *);
-    // Whether it is done, which is waited for if `wait`; what is done (and NULL) is forgotten.
+    // Whether it is done, which is waited for if `wait`, by what is queued next on backend->stream;
+    // what is done (and NULL) is forgotten.
     bool (*finish)(Comm *, CommRequest *request, bool wait);
 };

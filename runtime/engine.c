@@ -29,7 +29,7 @@ Status engine_create(Rank *rank, const Program *program, Arena *arena, Engine *o
     e.gradient_requests = ARENA_ARRAY(arena, num_places, CommRequest *);
     e.sent = ARENA_ARRAY(arena, 2 * num_places, Sent);
     *out = e;
-    return engine_check_messages(out);
+    return engine_open_ways(out, arena);
 }
 
 static int index_of(const Engine *e, const Instruction *i) {

@@ -32,6 +32,9 @@ typedef struct {
     CommRequest **input_requests, **gradient_requests; // of those that are still to arrive
     Sent *sent;                                        // [num_sent] still under way
     int num_sent;
+    Way *ways;           // [num_ways] of messages that do not block, of all pipeline ranks
+    uint8_t *way_phases; // [num_ways] what goes there: Phase
+    int num_ways;
     InstructionTimes *times; // NULL: nobody asks
     bool gradients_closed;   // what comes before the reduction is done
 } Engine;
@@ -55,8 +58,8 @@ static inline int64_t engine_place(const Engine *engine, const Instruction *i) {
     return (int64_t)engine->local[i->chunk] * engine->num_microbatches + i->microbatch;
 }
 
-// Refuses messages that this device's groups do not have.
-Status engine_check_messages(const Engine *engine);
+// Opens the ways of messages that do not block; nothing where there are none.
+Status engine_open_ways(Engine *engine, Arena *arena);
 
 // The messages that follow each other as one group, from `first` on. Returns how many there are.
 int engine_exchange(Engine *engine, int first);

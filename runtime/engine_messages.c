@@ -81,21 +81,66 @@ static int compare(const void *a, const void *b) {
 
 // --- Messages that do not block
 
-Status engine_check_messages(const Engine *e) {
-    const Comm *pp = rank_comm(e->rank, GROUP_PP);
-    bool starts = false;
-    for (int n = 0; n < e->num_instructions; n++)
-        starts |= is_message(&e->instructions[n]) && e->instructions[n].p2p_group < 0;
-    if (!starts || pp->table->start) return status_ok();
-    return status_error(STATUS_INVALID,
-                        "%s: its messages do not wait for each other, which this device's do",
-                        plan_schedule_name(e->rank->plan));
+static bool does_not_block(const Instruction *i) {
+    return is_message(i) && i->p2p_group < 0;
+}
+
+// The way of a message; -1: there is none yet.
+static int way_of(const Engine *e, int from, int to, uint8_t phase) {
+    for (int w = 0; w < e->num_ways; w++)
+        if (e->ways[w].from == from && e->ways[w].to == to && e->way_phases[w] == phase) return w;
+    return -1;
+}
+
+// What is sent one way is received in the order in which it is sent: activations and gradients
+// take ways apart, since where a rank has several chunks they overtake each other.
+static Status order_check(const Engine *e) {
+    int *last = calloc((size_t)e->num_ways, sizeof *last);
+    if (!last) return status_error(STATUS_MACHINE, "no memory for the ways of messages");
+    bool in_order = true;
+    const int rank = e->rank->world->index[GROUP_PP];
+    for (int n = 0; n < e->num_instructions; n++) {
+        const Instruction *i = &e->instructions[n];
+        if (!does_not_block(i) || i->kind != INSTRUCTION_RECV) continue;
+        int *before = &last[way_of(e, i->peer, rank, i->phase)];
+        in_order &= *before <= i->match;
+        *before = i->match;
+    }
+    free(last);
+    return in_order
+               ? status_ok()
+               : status_error(STATUS_INVALID,
+                              "%s: its messages overtake each other, which this device's do not",
+                              plan_schedule_name(e->rank->plan));
+}
+
+Status engine_open_ways(Engine *e, Arena *arena) {
+    const Program *program = e->program;
+    const int most = 2 * program->num_ranks * program->num_ranks;
+    e->ways = ARENA_ARRAY(arena, most, Way);
+    e->way_phases = ARENA_ARRAY(arena, most, uint8_t);
+    for (int r = 0; r < program->num_ranks; r++) {
+        for (int n = 0; n < program->ranks[r].num_instructions; n++) {
+            const Instruction *i = &program->ranks[r].instructions[n];
+            if (!does_not_block(i) || i->kind != INSTRUCTION_SEND) continue;
+            if (way_of(e, r, i->peer, i->phase) >= 0) continue;
+            e->ways[e->num_ways] = (Way){.from = r, .to = i->peer};
+            e->way_phases[e->num_ways++] = i->phase;
+        }
+    }
+    Comm *pp = rank_comm(e->rank, GROUP_PP);
+    if (e->num_ways == 0 || !pp->table->open_ways) return status_ok();
+    TRY(order_check(e));
+    return pp->table->open_ways(pp, e->ways, e->num_ways);
 }
 
 static void message_start(Engine *e, const Instruction *i, int index) {
     Comm *pp = rank_comm(e->rank, GROUP_PP);
     Pending p = pending_of(e, i, index);
+    const int rank = e->rank->world->index[GROUP_PP];
     p.message.tag = p.order;
+    p.message.way =
+        p.message.receive ? way_of(e, i->peer, rank, i->phase) : way_of(e, rank, i->peer, i->phase);
     CommRequest *request = pp->table->start(pp, &p.message, e->rank->stream);
     if (i->kind == INSTRUCTION_RECV) {
         const bool forward = i->phase == PHASE_FORWARD;

@@ -29,111 +29,16 @@ Status cuda_nccl_create(Backend *backend, const unsigned char *id, int rank, int
 
 #else
 
-#include <dlfcn.h>
-#include <nccl.h>
-#include <pthread.h>
+#include "backend/cuda/nccl_comm.h"
 
 _Static_assert(CUDA_COMM_ID_BYTES == NCCL_UNIQUE_ID_BYTES, "the id is NCCL's");
 
-// --- The library
-
-#define NCCL_FUNCTIONS(X)                                                                          \
-    X(ncclGetVersion)                                                                              \
-    X(ncclGetUniqueId)                                                                             \
-    X(ncclCommInitRank)                                                                            \
-    X(ncclCommDestroy)                                                                             \
-    X(ncclGetErrorString)                                                                          \
-    X(ncclGetLastError)                                                                            \
-    X(ncclGroupStart)                                                                              \
-    X(ncclGroupEnd)                                                                                \
-    X(ncclAllReduce)                                                                               \
-    X(ncclAllGather)                                                                               \
-    X(ncclReduceScatter)                                                                           \
-    X(ncclReduce)                                                                                  \
-    X(ncclBroadcast)                                                                               \
-    X(ncclSend)                                                                                    \
-    X(ncclRecv)
-
-typedef struct {
-    bool loaded;
-    char missing[300];
-#define FIELD(name) __typeof__(name) *name;
-    NCCL_FUNCTIONS(FIELD)
-#undef FIELD
-} Nccl;
-
-// Written once, by nccl_load, under NCCL_ONCE.
-static Nccl nccl;
-static pthread_once_t nccl_once = PTHREAD_ONCE_INIT;
-
-static bool nccl_symbol(void *library, const char *name, void *function) {
-    void *symbol = dlsym(library, name);
-    memcpy(function, &symbol, sizeof symbol); // a pointer to a function
-    if (!symbol) strncpy(nccl.missing, name, sizeof nccl.missing - 1);
-    return symbol != NULL;
-}
-
-static void nccl_load(void) {
-    void *library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-#ifdef MESHWRIGHT_NCCL
-    if (!library) library = dlopen(MESHWRIGHT_NCCL, RTLD_NOW | RTLD_LOCAL);
-#endif
-    if (!library) {
-        const char *error = dlerror();
-        strncpy(nccl.missing, error ? error : "libnccl.so.2", sizeof nccl.missing - 1);
-        return;
-    }
-#define LOAD(name)                                                                                 \
-    if (!nccl_symbol(library, #name, &nccl.name)) return;
-    NCCL_FUNCTIONS(LOAD)
-#undef LOAD
-    nccl.loaded = true;
-}
-
-static Status nccl_find(void) {
-    pthread_once(&nccl_once, nccl_load);
-    if (nccl.loaded) return status_ok();
-    return status_error(STATUS_MACHINE,
-                        "meshwright: several GPUs need NCCL, which cannot be loaded: %s",
-                        nccl.missing);
-}
-
-int64_t cuda_nccl_version(void) {
-    int version = 0;
-    if (nccl_find().code != STATUS_OK || nccl.ncclGetVersion(&version) != ncclSuccess) return 0;
-    return version;
-}
-
-static Status nccl_error(ncclResult_t result, const char *what) {
-    return status_error(STATUS_MACHINE, "meshwright: NCCL failed: %.100s: %.150s: %.250s", what,
-                        nccl.ncclGetErrorString(result), nccl.ncclGetLastError(NULL));
-}
-
-#define NCCL_TRY(expression)                                                                       \
-    do {                                                                                           \
-        ncclResult_t nccl_result_ = (expression);                                                  \
-        if (nccl_result_ != ncclSuccess) return nccl_error(nccl_result_, #expression);             \
-    } while (0)
+static const Nccl *nccl; // once cuda_nccl_create has found it
 
 // --- Calls
 
-typedef struct {
-    Comm base;
-    ncclComm_t handle;
-} NcclComm;
-
 static ncclComm_t handle_of(const Comm *comm) {
     return ((const NcclComm *)comm)->handle;
-}
-
-static ncclDataType_t nccl_type(Dtype dtype) {
-    static const ncclDataType_t TYPES[NUM_DTYPES] = {
-        [DTYPE_BF16] = ncclBfloat16,
-        [DTYPE_FP32] = ncclFloat32,
-        [DTYPE_FP64] = ncclFloat64,
-        [DTYPE_INT32] = ncclInt32,
-    };
-    return TYPES[dtype];
 }
 
 static bool begin(Comm *comm, const void *in, const void *out, BackendStream *stream,
@@ -146,7 +51,7 @@ static bool begin(Comm *comm, const void *in, const void *out, BackendStream *st
 }
 
 static void end(Comm *comm, BackendStream *stream, ncclResult_t result, const char *what) {
-    if (result != ncclSuccess) cuda_fail(comm->backend, nccl_error(result, what));
+    if (result != ncclSuccess) cuda_fail(comm->backend, nccl_error(nccl, result, what));
     cuda_end(comm->backend, stream, cudaSuccess, what);
 }
 
@@ -158,8 +63,8 @@ static void all_reduce(Comm *comm, void *array, int64_t count, Dtype dtype, Redu
                        BackendStream *stream) {
     if (!begin(comm, array, array, stream, bytes_of(count, dtype))) return;
     end(comm, stream,
-        nccl.ncclAllReduce(array, array, (size_t)count, nccl_type(dtype),
-                           op == REDUCE_MAX ? ncclMax : ncclSum, handle_of(comm), stream->handle),
+        nccl->ncclAllReduce(array, array, (size_t)count, nccl_type(dtype),
+                            op == REDUCE_MAX ? ncclMax : ncclSum, handle_of(comm), stream->handle),
         "ncclAllReduce");
 }
 
@@ -167,8 +72,8 @@ static void all_gather(Comm *comm, void *out, const void *in, int64_t count, Dty
                        BackendStream *stream) {
     if (!begin(comm, in, out, stream, comm->size * bytes_of(count, dtype))) return;
     end(comm, stream,
-        nccl.ncclAllGather(in, out, (size_t)count, nccl_type(dtype), handle_of(comm),
-                           stream->handle),
+        nccl->ncclAllGather(in, out, (size_t)count, nccl_type(dtype), handle_of(comm),
+                            stream->handle),
         "ncclAllGather");
 }
 
@@ -176,8 +81,8 @@ static void reduce_scatter(Comm *comm, void *out, const void *in, int64_t count,
                            BackendStream *stream) {
     if (!begin(comm, in, out, stream, comm->size * bytes_of(count, dtype))) return;
     end(comm, stream,
-        nccl.ncclReduceScatter(in, out, (size_t)count, nccl_type(dtype), ncclSum, handle_of(comm),
-                               stream->handle),
+        nccl->ncclReduceScatter(in, out, (size_t)count, nccl_type(dtype), ncclSum, handle_of(comm),
+                                stream->handle),
         "ncclReduceScatter");
 }
 
@@ -185,14 +90,14 @@ static void broadcast(Comm *comm, void *array, int64_t count, Dtype dtype, int r
                       BackendStream *stream) {
     if (!begin(comm, array, array, stream, bytes_of(count, dtype))) return;
     end(comm, stream,
-        nccl.ncclBroadcast(array, array, (size_t)count, nccl_type(dtype), root, handle_of(comm),
-                           stream->handle),
+        nccl->ncclBroadcast(array, array, (size_t)count, nccl_type(dtype), root, handle_of(comm),
+                            stream->handle),
         "ncclBroadcast");
 }
 
 // The messages of a group, whose first failure is kept; the group is closed in any case.
 static void group_end(Comm *comm, BackendStream *stream, ncclResult_t result, const char *what) {
-    ncclResult_t closed = nccl.ncclGroupEnd();
+    ncclResult_t closed = nccl->ncclGroupEnd();
     end(comm, stream, result != ncclSuccess ? result : closed, what);
 }
 
@@ -207,11 +112,11 @@ static void all_gather_parts(Comm *comm, void *out, const void *in, const int64_
                              Dtype dtype, BackendStream *stream) {
     if (!begin(comm, in, out, stream, parts_bytes(comm, counts, dtype))) return;
     char *part = out;
-    ncclResult_t result = nccl.ncclGroupStart();
+    ncclResult_t result = nccl->ncclGroupStart();
     for (int i = 0; i < comm->size && result == ncclSuccess; i++) {
         if (counts[i] > 0)
-            result = nccl.ncclBroadcast(i == comm->rank ? in : part, part, (size_t)counts[i],
-                                        nccl_type(dtype), i, handle_of(comm), stream->handle);
+            result = nccl->ncclBroadcast(i == comm->rank ? in : part, part, (size_t)counts[i],
+                                         nccl_type(dtype), i, handle_of(comm), stream->handle);
         part += counts[i] * (int64_t)dtype_bytes(dtype);
     }
     group_end(comm, stream, result, "all_gather_parts");
@@ -221,11 +126,11 @@ static void reduce_scatter_parts(Comm *comm, void *out, const void *in, const in
                                  Dtype dtype, BackendStream *stream) {
     if (!begin(comm, in, out, stream, parts_bytes(comm, counts, dtype))) return;
     const char *part = in;
-    ncclResult_t result = nccl.ncclGroupStart();
+    ncclResult_t result = nccl->ncclGroupStart();
     for (int i = 0; i < comm->size && result == ncclSuccess; i++) {
         if (counts[i] > 0)
-            result = nccl.ncclReduce(part, out, (size_t)counts[i], nccl_type(dtype), ncclSum, i,
-                                     handle_of(comm), stream->handle);
+            result = nccl->ncclReduce(part, out, (size_t)counts[i], nccl_type(dtype), ncclSum, i,
+                                      handle_of(comm), stream->handle);
         part += counts[i] * (int64_t)dtype_bytes(dtype);
     }
     group_end(comm, stream, result, "reduce_scatter_parts");
@@ -238,28 +143,28 @@ static void all_to_all(Comm *comm, void *out, const int64_t *out_counts, const i
     for (int i = 0; i < comm->size; i++) sent_bytes += bytes_of(in_counts[i], dtype);
     if (!begin(comm, in, out, stream, sent_bytes)) return;
     int64_t bytes = (int64_t)dtype_bytes(dtype);
-    ncclResult_t result = nccl.ncclGroupStart();
+    ncclResult_t result = nccl->ncclGroupStart();
     for (int i = 0; i < comm->size && result == ncclSuccess; i++) {
         if (in_counts[i] > 0)
-            result = nccl.ncclSend((const char *)in + in_offsets[i] * bytes, (size_t)in_counts[i],
-                                   nccl_type(dtype), i, handle_of(comm), stream->handle);
+            result = nccl->ncclSend((const char *)in + in_offsets[i] * bytes, (size_t)in_counts[i],
+                                    nccl_type(dtype), i, handle_of(comm), stream->handle);
         if (out_counts[i] > 0 && result == ncclSuccess)
-            result = nccl.ncclRecv((char *)out + out_offsets[i] * bytes, (size_t)out_counts[i],
-                                   nccl_type(dtype), i, handle_of(comm), stream->handle);
+            result = nccl->ncclRecv((char *)out + out_offsets[i] * bytes, (size_t)out_counts[i],
+                                    nccl_type(dtype), i, handle_of(comm), stream->handle);
     }
     group_end(comm, stream, result, "all_to_all");
 }
 
 static ncclResult_t message(const Comm *comm, const Message *m, cudaStream_t stream) {
-    return m->receive ? nccl.ncclRecv(m->array, (size_t)m->count, nccl_type(m->dtype), m->peer,
-                                      handle_of(comm), stream)
-                      : nccl.ncclSend(m->array, (size_t)m->count, nccl_type(m->dtype), m->peer,
-                                      handle_of(comm), stream);
+    return m->receive ? nccl->ncclRecv(m->array, (size_t)m->count, nccl_type(m->dtype), m->peer,
+                                       handle_of(comm), stream)
+                      : nccl->ncclSend(m->array, (size_t)m->count, nccl_type(m->dtype), m->peer,
+                                       handle_of(comm), stream);
 }
 
 static void exchange(Comm *comm, const Message *messages, int num_messages, BackendStream *stream) {
     if (num_messages == 0 || !begin(comm, NULL, NULL, stream, 0)) return;
-    ncclResult_t result = nccl.ncclGroupStart();
+    ncclResult_t result = nccl->ncclGroupStart();
     for (int i = 0; i < num_messages && result == ncclSuccess; i++) {
         const Message *m = &messages[i];
         if (stream->index != 0) cuda_memory_used((CudaBackend *)comm->backend, stream, m->array);
@@ -272,7 +177,8 @@ static void exchange(Comm *comm, const Message *messages, int num_messages, Back
 static void comm_free(Comm *comm) {
     if (!comm) return;
     // After a failure the peers may never come to their part of what is queued.
-    if (cuda_well(comm->backend)) nccl.ncclCommDestroy(handle_of(comm));
+    nccl_ways_close((NcclComm *)comm);
+    if (cuda_well(comm->backend)) nccl->ncclCommDestroy(handle_of(comm));
     free(comm);
 }
 
@@ -286,28 +192,31 @@ static const CommTable TABLE = {
     .all_to_all = all_to_all,
     .broadcast = broadcast,
     .exchange = exchange,
+    .open_ways = nccl_open_ways,
+    .start = nccl_start,
+    .finish = nccl_finish,
 };
 
 Status cuda_nccl_id(unsigned char *id) {
-    TRY(nccl_find());
+    TRY(nccl_find(&nccl));
     ncclUniqueId unique;
-    NCCL_TRY(nccl.ncclGetUniqueId(&unique));
+    NCCL_TRY(nccl, nccl->ncclGetUniqueId(&unique));
     memcpy(id, &unique, sizeof unique);
     return status_ok();
 }
 
 Status cuda_nccl_create(Backend *backend, const unsigned char *id, int rank, int size, Comm **out) {
-    TRY(nccl_find());
+    TRY(nccl_find(&nccl));
     if (!cuda_well(backend)) return backend->failure;
     NcclComm *comm = calloc(1, sizeof *comm);
     if (!comm) return status_error(STATUS_MACHINE, "meshwright: out of memory");
     comm->base = (Comm){.table = &TABLE, .backend = backend, .rank = rank, .size = size};
     ncclUniqueId unique;
     memcpy(&unique, id, sizeof unique);
-    ncclResult_t result = nccl.ncclCommInitRank(&comm->handle, size, unique, rank);
+    ncclResult_t result = nccl->ncclCommInitRank(&comm->handle, size, unique, rank);
     if (result != ncclSuccess) {
         free(comm);
-        return nccl_error(result, "ncclCommInitRank");
+        return nccl_error(nccl, result, "ncclCommInitRank");
     }
     *out = &comm->base;
     return status_ok();

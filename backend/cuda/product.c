@@ -61,6 +61,12 @@ static void plans_clear(CudaProducts *products) {
 void cuda_products_close(CudaBackend *cuda) {
     CudaProducts *products = cuda->products;
     if (!products) return;
+    for (int i = 0; i < CUDA_MAX_STREAMS; i++) {
+        BackendStream *stream = cuda->streams[i];
+        if (!stream || !stream->workspace) continue;
+        cudaFreeAsync(stream->workspace, stream->handle);
+        stream->workspace = NULL;
+    }
     plans_clear(products);
     free(products->plans);
     if (products->lt) cublasLtDestroy(products->lt);
@@ -244,7 +250,8 @@ static Status product_run(Backend *backend, const Product *call, BackendStream *
     CudaProducts *products = ((CudaBackend *)backend)->products;
     Plan *plan;
     TRY(plan_find(products, backend, call, &plan));
-    if (!stream->workspace) CUDA_TRY(cudaMalloc(&stream->workspace, CUDA_WORKSPACE_BYTES));
+    if (!stream->workspace) // not cudaMalloc, which waits for all that is queued
+        CUDA_TRY(cudaMallocAsync(&stream->workspace, CUDA_WORKSPACE_BYTES, stream->handle));
     cublasStatus_t status = plan_run(plan, products, call, stream);
     if (is_unsupported(status) && call->bias && !plan->bias_after) { // promised, and then not
         TRY(plan_make(plan, plan->key, true, backend, products->lt));

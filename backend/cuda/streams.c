@@ -34,12 +34,12 @@ BackendStream *cuda_stream_create(Backend *backend) {
 void cuda_stream_free(Backend *backend, BackendStream *stream) {
     if (!stream) return;
     CudaBackend *cuda = (CudaBackend *)backend;
+    if (stream->workspace) cudaFreeAsync(stream->workspace, stream->handle);
     // All that was queued here is done, so nobody has to wait for this index any more.
     if (stream->handle) cudaStreamSynchronize(stream->handle);
     for (int i = 0; i < CUDA_MAX_STREAMS; i++)
         if (cuda->streams[i]) cuda->streams[i]->awaited[stream->index] = 0;
     cuda_memory_forget(cuda, stream);
-    cudaFree(stream->workspace);
     if (stream->order) cudaEventDestroy(stream->order);
     if (stream->handle) cudaStreamDestroy(stream->handle);
     cuda->streams[stream->index] = NULL;

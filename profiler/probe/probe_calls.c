@@ -211,8 +211,9 @@ void work_alone(Backend *b, const CpuShape *s, void *const *a) {
 static void run_messages(Comm *comm, const CpuShape *s, void *const *a) {
     int64_t count = s->message_bytes / (int64_t)dtype_bytes(s->dtype);
     int next = (comm->rank + 1) % comm->size, last = (comm->rank + comm->size - 1) % comm->size;
-    Message messages[] = {{next, false, a[0], count, s->dtype, 0},
-                          {last, true, a[1], count, s->dtype, 0}};
+    Message messages[] = {
+        {.peer = next, .array = a[0], .count = count, .dtype = s->dtype},
+        {.peer = last, .receive = true, .array = a[1], .count = count, .dtype = s->dtype}};
     BackendStream *stream = comm->backend->stream;
     if (s->op == CPU_OP_EXCHANGE) {
         comm->table->exchange(comm, messages, 2, stream);

@@ -221,9 +221,9 @@ static void test_exchange(const Group *group, Dtype dtype, int64_t count) {
         for (int part = 0; part < 2; part++) {
             int64_t from = part * lengths[0];
             messages[num_messages++] =
-                (Message){r, false, element(arrays.in, dtype, from), lengths[part], dtype, 0};
+                (Message){r, false, element(arrays.in, dtype, from), lengths[part], dtype, 0, 0};
             messages[num_messages++] = (Message){
-                r, true, element(arrays.out, dtype, r * both + from), lengths[part], dtype, 0};
+                r, true, element(arrays.out, dtype, r * both + from), lengths[part], dtype, 0, 0};
         }
     }
     group->comm->table->exchange(group->comm, messages, num_messages, NULL);
@@ -282,8 +282,8 @@ static void test_counts(Backend *backend, const int *ranks, int num_ranks) {
     comm->table->all_gather_parts(comm, out, in, counts, DTYPE_FP32, NULL);
     comm->table->reduce_scatter_parts(comm, out, in, counts, DTYPE_FP32, NULL);
     comm->table->all_to_all(comm, out, counts, offsets, in, counts, offsets, DTYPE_FP32, NULL);
-    const Message messages[] = {{comm->rank, false, in, 10, DTYPE_FP32, 0},
-                                {comm->rank, true, out, 10, DTYPE_FP32, 0}};
+    const Message messages[] = {{comm->rank, false, in, 10, DTYPE_FP32, 0, 0},
+                                {comm->rank, true, out, 10, DTYPE_FP32, 0, 0}};
     comm->table->exchange(comm, messages, 2, NULL);
     EXPECT(comm->num_calls == 8);
     EXPECT(comm->sent_bytes == 40 + 40 + 5 * 40.0 * num_ranks + 40);
@@ -325,8 +325,8 @@ static void test_refusal_of_mpi(const int *ranks, int num_ranks) {
     float in[2] = {0}, out[1];
     EXPECT(cpu_backend_open(DTYPE_FP32, 0, &backend).code == STATUS_OK);
     EXPECT(mpi_comm_create(backend, ranks, num_ranks, &comm).code == STATUS_OK);
-    const Message messages[] = {{comm->rank, false, in, 2, DTYPE_FP32, 0},
-                                {comm->rank, true, out, 1, DTYPE_FP32, 0}};
+    const Message messages[] = {{comm->rank, false, in, 2, DTYPE_FP32, 0, 0},
+                                {comm->rank, true, out, 1, DTYPE_FP32, 0, 0}};
     comm->table->exchange(comm, messages, 2, NULL);
     Status status = backend_sync(backend);
     EXPECT(status.code == STATUS_MACHINE);

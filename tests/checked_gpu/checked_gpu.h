@@ -9,6 +9,7 @@
 //     clocks: Mattern, "Virtual Time and Global States of Distributed Systems", 1989);
 //   - memory given back while another stream's calls may still use it;
 //   - copies from memory that is not pinned, waits for events that nobody recorded;
+//   - calls that wait for all that is queued (cudaMalloc, cudaFree) while messages are under way;
 //   - members of a group that do not call the same thing with the same counts in the same order;
 // and at the end streams, events and memory that were not given back. Memory of the device can be
 // read and written only while queued work runs: a host that touches it dies of SIGSEGV. What is
@@ -103,6 +104,8 @@ Clock *checked_tick(cudaStream_t stream);
 cudaError_t checked_failure(void);
 // Runs all that is queued.
 void checked_drain(void);
+// Whether anything is queued that waits for other processes.
+bool checked_waits(void);
 
 // --- memory.c
 

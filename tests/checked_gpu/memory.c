@@ -309,8 +309,14 @@ cudaError_t cudaFreeAsync(void *array, cudaStream_t stream) {
 
 // --- Allocation in the order of the host
 
-cudaError_t cudaMalloc(void **out, size_t bytes) {
+// These wait for all that is queued, so that what others wait for may never be queued.
+static void wait_for_all(const char *what) {
+    if (checked_waits()) checked_find("%s while messages are under way", what);
     cudaDeviceSynchronize();
+}
+
+cudaError_t cudaMalloc(void **out, size_t bytes) {
+    wait_for_all("cudaMalloc");
     static const Clock NEVER;
     Block *block = block_take(bytes, &NEVER);
     if (!block) return cudaErrorMemoryAllocation;
@@ -321,7 +327,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes) {
 
 cudaError_t cudaFree(void *array) {
     if (!array) return cudaSuccess;
-    cudaDeviceSynchronize();
+    wait_for_all("cudaFree");
     Block *block = block_below(array);
     if (!block || block->array != array || !block->live || block->in_order) {
         checked_find("cudaFree of what is not allocated");
