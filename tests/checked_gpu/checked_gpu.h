@@ -17,7 +17,8 @@
 //
 // A finding is printed and ends the process with CHECKED_EXIT, or is counted (checked_count).
 //
-// CHECKED_GPU has members joined by commas:
+// CHECKED_GPU_PRINT, set: what is counted is printed as well. CHECKED_GPU has members joined by
+// commas:
 //   seed=N      of the order; else 1
 //   memory=MIB  of the device; else 1024
 //   gpus=N      there are so many; else 64
