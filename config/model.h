@@ -95,12 +95,14 @@ Status model_load(const JsonNode *value, Arena *arena, Model *out);
 Status model_load_preset(const char *name, Arena *arena, Model *out);
 
 // Parameter counts (exact integers held in double). Embedding and head count once where tied.
-double model_attention_parameters(const Model *model);                    // one layer, no norms
-double model_mlp_parameters(const Model *model);                          // one dense MLP
-double model_expert_parameters(const Model *model);                       // one routed expert
-double model_router_parameters(const Model *model);                       // router and shared gate
-double model_shared_expert_parameters(const Model *model);                // all shared experts
-double model_layer_norm_parameters(const Model *model);                   // norms of one layer
+double model_attention_parameters(const Model *model);     // one layer, no norms
+double model_mlp_parameters(const Model *model);           // one dense MLP
+double model_expert_parameters(const Model *model);        // one routed expert
+double model_router_parameters(const Model *model);        // router and shared gate
+double model_shared_expert_parameters(const Model *model); // all shared experts
+double model_norm_parameters(const Model *model);          // one norm of the hidden size
+double model_heads_norm_parameters(const Model *model);    // of queries and keys, one layer
+double model_layer_norm_parameters(const Model *model);    // all norms of one layer
 double model_layer_parameters(const Model *model, const LayerKind *kind); // one whole layer
 double model_embedding_parameters(const Model *model); // word and position tables, embedding norm
 double model_head_parameters(const Model *model);      // head and final norm; 0 head where tied

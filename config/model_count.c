@@ -72,9 +72,17 @@ double model_shared_expert_parameters(const Model *model) {
     return feed_forward_parameters(model, model->shared_intermediate_size, model->mlp_bias);
 }
 
+double model_norm_parameters(const Model *model) {
+    return norm_parameters(model, model->hidden_size);
+}
+
+double model_heads_norm_parameters(const Model *model) {
+    return model->qk_norm ? 2 * norm_parameters(model, model->head_dim) : 0;
+}
+
 double model_layer_norm_parameters(const Model *model) {
-    double sum = model->norms_per_layer * norm_parameters(model, model->hidden_size);
-    if (model->qk_norm) sum += 2 * norm_parameters(model, model->head_dim);
+    double sum = model->norms_per_layer * norm_parameters(model, model->hidden_size) +
+                 model_heads_norm_parameters(model);
     if (model->attention == ATTENTION_MLA)
         sum += norm_parameters(model, model->q_lora_rank) +
                norm_parameters(model, model->kv_lora_rank);

@@ -63,6 +63,8 @@ typedef struct {
     bool gathers_ahead;         // ZeRO-3: the next block's weights while one runs
     int lasting_gathers;        // LastingGathers
     bool keeps_gathered_inputs; // products keep their inputs as gathered over tp
+    bool splits_positions;      // with sequence parallelism learned positions are added to a rank's
+                                // own tokens, so that it has a part of their gradient
     bool keeps_gradients;       // from step to step; or the backward makes them anew
     bool loss_in_place;         // the gradient of a fused loss takes the place of the logits
     // Of a logit, beside the fp32 softmax, while an unfused loss makes its gradient; the second
@@ -86,12 +88,14 @@ typedef struct {
                                // say how many tokens each gets, and then the device for the host
 
     // How it communicates
-    bool tp_backward_overlap;     // input-gradient collectives run beside the weight-gradient GEMM
-    bool p2p_overlap;             // messages of some schedules are hidden (workload/program.h)
-    bool p2p_scatter_gather;      // a stage of tp ranks sends each value once and gathers it
-    double bucket_bytes;          // gradient bucket of one reduction
-    bool weights_by_broadcast;    // ZeRO 1 shares whole tensors out: gradients are all-reduced, and
-                                  // each rank broadcasts the weights that it updates
+    bool tp_backward_overlap;  // input-gradient collectives run beside the weight-gradient GEMM
+    bool p2p_overlap;          // messages of some schedules are hidden (workload/program.h)
+    bool p2p_scatter_gather;   // a stage of tp ranks sends each value once and gathers it
+    bool sums_in_backward;     // from ZeRO 2 on gradients of which tp ranks have parts are added up
+                               // over tp before each scatter; else their shards once a step
+    double bucket_bytes;       // gradient bucket of one reduction
+    bool weights_by_broadcast; // ZeRO 1 shares whole tensors out: gradients are all-reduced, and
+                               // each rank broadcasts the weights that it updates
     double overlap_slowdown_frac; // how much slower compute runs while a collective runs beside it
     double eager_overhead_frac;   // bytes moved by memory-bound operators over their minimum, minus
                                 // one, where they are not compiled: casts, copies, generic kernels

@@ -19,10 +19,13 @@ typedef struct {
     const Op *backward; // [num_backward]
     int num_backward;
 
-    double dense_parameters;  // held by this rank before ZeRO, replicated over GROUP_DP
-    double expert_parameters; // held by this rank before ZeRO, replicated over GROUP_EDP
-    int strategy;             // of its layers (plan/layer_plans.h)
-    double unusable_bytes;    // free at the peak of its backward, but in pieces too small for it
+    double dense_parameters;   // held by this rank before ZeRO, replicated over GROUP_DP
+    double expert_parameters;  // held by this rank before ZeRO, replicated over GROUP_EDP
+    double partial_parameters; // of dense_parameters: those that every tp rank holds whole, though
+                               // it makes their gradients of its own tokens (sequence parallelism)
+                               // or heads only: tp ranks add them up
+    int strategy;              // of its layers (plan/layer_plans.h)
+    double unusable_bytes;     // free at the peak of its backward, but in pieces too small for it
 
     // Running sums of the lists (bytes)
     double saved_bytes;         // kept after the forward
@@ -56,6 +59,7 @@ enum {
 // What a rank holds of a chunk's weights before ZeRO.
 typedef struct {
     double dense, expert;
+    double partial; // of dense, see Block
 } HeldParameters;
 
 // How many blocks of each kind one chunk holds.
@@ -64,8 +68,9 @@ typedef struct {
     const HeldParameters *of_strategy;          // [plan_num_strategies]; NULL where that is 1
     int num_layers;                             // transformer layers, MTP layers not counted
     double dense_parameters, expert_parameters; // sums over its blocks, this rank's share
-    double saved_bytes;                         // per micro-batch, after its forward
-    double forward_peak_bytes;                  // over its blocks run in order
+    double partial_parameters;
+    double saved_bytes;        // per micro-batch, after its forward
+    double forward_peak_bytes; // over its blocks run in order
     double backward_peak_bytes;
     double deferred_bytes; // of a split backward, and the peaks of its parts, as of a Block
     double input_peak_bytes, weight_peak_bytes;

@@ -195,6 +195,9 @@ static void build_gqa_projections(Builder *b) {
     build_parts(b, q / b->plan->tp, kv / b->plan->tp, kv / b->plan->tp);
     if (m->qkv_bias) b->dense_parameters += (q + 2 * kv) / b->plan->tp;
     if (!m->qk_norm) return;
+    // One norm for all heads, of which each tp rank has some, whatever it has of the tokens.
+    if (b->plan->tp > 1 && !b->plan->sequence_parallel)
+        b->partial_parameters += model_heads_norm_parameters(m);
     double act = activation_bytes(&b->scenario->training);
     double values = b->tokens * (q + kv) / b->plan->tp;
     MemoryWork norm = {.name = "qk_norm",
@@ -215,7 +218,7 @@ static void build_mla_projections(Builder *b) {
     double qk_dim = m->qk_nope_head_dim + m->qk_rope_head_dim;
     double in = b->input_bytes_per_value;
     double kv_down = m->kv_lora_rank + m->qk_rope_head_dim;
-    if (m->qkv_bias) b->dense_parameters += m->q_lora_rank + kv_down;
+    if (m->qkv_bias) build_whole_parameters(b, m->q_lora_rank + kv_down);
     if (m->q_lora_rank > 0)
         build_linear(b, "q_down_proj", SPLIT_NONE, b->tokens_sp, m->q_lora_rank, m->hidden_size, 0);
     build_linear(b, "kv_down_proj", SPLIT_NONE, b->tokens_sp, kv_down, m->hidden_size, 0);
@@ -269,7 +272,7 @@ static void build_output(Builder *b, const Heads *h, const char *name) {
     build_linear(b, name, SPLIT_ROW, b->tokens, m->hidden_size, m->num_heads * v_dim,
                  copy * b->input_bytes_per_value);
     if (!copied) input_share(b, b->tokens * h->o_values * activation_bytes(&b->scenario->training));
-    if (m->attention_out_bias) b->dense_parameters += m->hidden_size;
+    if (m->attention_out_bias) build_whole_parameters(b, m->hidden_size);
 }
 
 void build_attention(Builder *b) {
@@ -328,5 +331,5 @@ void build_cross_attention(Builder *b) {
     build_core(b, &h, &keys);
     build_output(b, &h, "cross_out_proj");
     build_residual(b, values);
-    b->dense_parameters += (m->norm_bias ? 2.0 : 1.0) * m->hidden_size; // its norm
+    build_whole_parameters(b, (m->norm_bias ? 2.0 : 1.0) * m->hidden_size); // its norm
 }

@@ -39,15 +39,18 @@ void build_dense_mlp(Builder *b, double intermediate_size) {
         build_parts(b, intermediate_size / b->plan->tp, intermediate_size / b->plan->tp, 0);
     build_activation(b, b->tokens, intermediate_size / b->plan->tp);
     build_linear(b, "fc2", SPLIT_ROW, b->tokens, m->hidden_size, intermediate_size, 0);
-    if (m->mlp_bias) b->dense_parameters += up / b->plan->tp + m->hidden_size;
+    if (!m->mlp_bias) return;
+    b->dense_parameters += up / b->plan->tp;
+    build_whole_parameters(b, m->hidden_size);
 }
 
 // One grouped product over this rank's experts.
 static void build_grouped(Builder *b, const char *name, double experts, double tokens, double n,
                           double k, double saved) {
-    double dense = b->dense_parameters;
+    const double dense = b->dense_parameters, partial = b->partial_parameters;
     build_linear(b, name, SPLIT_NONE, tokens, n, k, saved);
     b->dense_parameters = dense;
+    b->partial_parameters = partial;
     b->expert_parameters += experts * n * k;
     Op *op = &b->units[b->num_units - 1].op;
     op->groups = experts;
@@ -121,7 +124,7 @@ static void build_router(Builder *b) {
     build_linear(b, "router", SPLIT_NONE, tokens, m->num_experts, m->hidden_size, 0);
     b->precision = precision;
     b->units[b->num_units - 1].plain_gradient = true;
-    if (m->router_bias) b->dense_parameters += m->num_experts;
+    if (m->router_bias) build_whole_parameters(b, m->num_experts);
     double scores = tokens * m->num_experts;
     MemoryWork top = {.name = "router_top_k",
                       .bytes = scores * 16,
@@ -173,7 +176,7 @@ void build_moe(Builder *b) {
     if (m->shared_intermediate_size > 0) {
         b->module = MODULE_MOE | MODULE_SHARED_EXPERTS;
         build_dense_mlp(b, m->shared_intermediate_size);
-        if (m->shared_expert_gate) b->dense_parameters += m->hidden_size;
+        if (m->shared_expert_gate) build_whole_parameters(b, m->hidden_size);
     }
     b->module = 0;
 }

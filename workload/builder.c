@@ -120,11 +120,22 @@ static void build_row_output(Builder *b, double tokens, double n) {
     b->units[b->num_units - 1].backward_frac = tokens * n * b->gathered_bytes_per_value / bytes;
 }
 
+// What is whole on every tp rank is read by its own tokens where these are split.
+void build_partial_parameters(Builder *b, double parameters) {
+    if (b->plan->sequence_parallel && b->plan->tp > 1) b->partial_parameters += parameters;
+}
+
+void build_whole_parameters(Builder *b, double parameters) {
+    b->dense_parameters += parameters;
+    build_partial_parameters(b, parameters);
+}
+
 void build_linear(Builder *b, const char *name, Split split, double tokens, double n, double k,
                   double saved_input_bytes) {
     int tp = b->plan->tp;
     double local_n = split == SPLIT_COLUMN ? n / tp : n, local_k = split == SPLIT_ROW ? k / tp : k;
     b->dense_parameters += local_n * local_k;
+    if (split == SPLIT_NONE) build_partial_parameters(b, n * k);
     const Training *training = &b->scenario->training;
     const QuantizedValues values = quantized_values(b, split, tokens, local_n, local_k);
     build_quantize(b, values.input);

@@ -61,6 +61,7 @@ typedef struct {
     int num_units;
     int recomputable_begin, recomputable_end; // units that may be recomputed; 0, 0: all
     double dense_parameters, expert_parameters;
+    double partial_parameters;   // see Block
     double shared_table;         // parameters of the embedding's block that the forward gathers too
     Unit units[BUILDER_MAX_OPS]; // [num_units], the others are not set
 } Builder;
@@ -72,6 +73,11 @@ void builder_start(const Scenario *scenario, const Plan *plan, const LayerKind *
 //   saved_input_bytes  kept for the weight gradient; 0 where the operator before keeps it
 void build_linear(Builder *b, const char *name, Split split, double tokens, double n, double k,
                   double saved_input_bytes);
+
+// Parameters beside the products' that every tp rank holds whole; and of what is counted elsewhere
+// those whose gradients are partial (Block) with sequence parallelism.
+void build_whole_parameters(Builder *b, double parameters);
+void build_partial_parameters(Builder *b, double parameters);
 
 // The product just built stands for two or three: outputs of each on this rank.
 void build_parts(Builder *b, double first_n, double second_n, double third_n);

@@ -228,6 +228,7 @@ Block builder_finish(Builder *b, const char *name) {
                    .num_backward = num_backward,
                    .dense_parameters = b->dense_parameters,
                    .expert_parameters = b->expert_parameters,
+                   .partial_parameters = b->partial_parameters,
                    .unusable_bytes = b->unusable_bytes};
     block.saved_bytes = running_sum(forward, num_forward, &block.forward_peak_bytes);
     running_sum(backward, num_backward, &block.backward_peak_bytes);

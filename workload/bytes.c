@@ -49,6 +49,19 @@ double gathered_weight_bytes(const Training *training) {
     return stack->weight_bytes_per_param;
 }
 
+static int num_scattered(const Plan *plan) {
+    return plan->zero_stage >= 2 ? plan_group(plan, GROUP_ZERO).size : 1;
+}
+
+bool sums_partial_in_blocks(const Training *training, const Plan *plan) {
+    return training->stack.sums_in_backward && num_scattered(plan) > 1;
+}
+
+double partial_sum_bytes(const Training *training, const Plan *plan, double partial_parameters) {
+    if (sums_partial_in_blocks(training, plan)) return 0;
+    return partial_parameters * reduced_gradient_bytes(training) / num_scattered(plan);
+}
+
 StateBytes state_bytes(const Training *training) {
     const Stack *stack = &training->stack;
     const double num_moments = training->optimizer == OPTIMIZER_ADAM ? 2 : 1;

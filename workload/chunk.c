@@ -52,7 +52,8 @@ const Block *workload_change_block(const Workload *workload, const Plan *plan, i
 
 HeldParameters chunk_held(const Chunk *chunk, int strategy) {
     if (chunk->of_strategy) return chunk->of_strategy[strategy];
-    return (HeldParameters){chunk->dense_parameters, chunk->expert_parameters};
+    return (HeldParameters){chunk->dense_parameters, chunk->expert_parameters,
+                            chunk->partial_parameters};
 }
 
 // A chunk while it is built.
@@ -71,19 +72,23 @@ static ChunkBuilder chunk_start(const Plan *plan, const Workload *workload, Aren
     return b;
 }
 
-static void chunk_hold(ChunkBuilder *builder, int strategy, double dense, double expert) {
-    builder->chunk.dense_parameters += dense;
-    builder->chunk.expert_parameters += expert;
+static void chunk_hold(ChunkBuilder *builder, int strategy, HeldParameters held) {
+    builder->chunk.dense_parameters += held.dense;
+    builder->chunk.expert_parameters += held.expert;
+    builder->chunk.partial_parameters += held.partial;
     if (!builder->of_strategy) return;
-    builder->of_strategy[strategy].dense += dense;
-    builder->of_strategy[strategy].expert += expert;
+    builder->of_strategy[strategy].dense += held.dense;
+    builder->of_strategy[strategy].expert += held.expert;
+    builder->of_strategy[strategy].partial += held.partial;
 }
 
 static void chunk_add(ChunkBuilder *builder, const Workload *workload, int block, int count) {
     const Block *b = &workload->blocks[block];
     Chunk *chunk = &builder->chunk;
     builder->num_blocks[block] += count;
-    chunk_hold(builder, b->strategy, count * b->dense_parameters, count * b->expert_parameters);
+    chunk_hold(builder, b->strategy,
+               (HeldParameters){count * b->dense_parameters, count * b->expert_parameters,
+                                count * b->partial_parameters});
     chunk->saved_bytes += count * b->saved_bytes;
     chunk->deferred_bytes += count * b->deferred_bytes;
 }
@@ -253,7 +258,7 @@ static Chunk chunk_build(const Scenario *scenario, const Plan *plan, const Workl
     ChunkBuilder b = chunk_start(plan, workload, arena);
     b.chunk.num_layers = plan->chunks[index].num_layers;
     for (int i = 0; i < num_runs; i++) chunk_add(&b, workload, runs[i].block, runs[i].count);
-    chunk_hold(&b, PLAN_OWN, table_copy_parameters(scenario, plan, index), 0);
+    chunk_hold(&b, PLAN_OWN, (HeldParameters){table_copy_parameters(scenario, plan, index), 0, 0});
     if (!plan->layer_recompute && !plan->layers) num_runs = runs_of(&b.chunk, runs);
     peaks_set(&b.chunk, workload, runs, num_runs);
     b.chunk.whole_block_bytes =

@@ -125,12 +125,16 @@ static void build_encoder_ends(Builder *b) {
 
 void build_front_ends(Builder *b) {
     const ModelFront *front = b->scenario->model.front;
-    const double dense = b->dense_parameters;
+    const double dense = b->dense_parameters, partial = b->partial_parameters;
     if (front->kind == FRONT_ENCODER)
         build_encoder_ends(b);
     else
         build_tower_ends(b, front);
+    // All tp ranks work on whole images, and an encoder's biases of distances are of heads.
     b->dense_parameters = dense + model_front_parameters(&b->scenario->model);
+    b->partial_parameters = partial;
+    if (front->kind == FRONT_ENCODER && front->model->final_norm)
+        build_partial_parameters(b, model_norm_parameters(front->model));
 }
 
 double front_values_frac(const Scenario *scenario) {

@@ -34,7 +34,7 @@ static Block layer_block(const Scenario *scenario, const Plan *plan, const Layer
     build_attention(&b);
     if (kind->cross) build_cross_attention(&b);
     build_mlp(&b);
-    b.dense_parameters += model_layer_norm_parameters(&scenario->model);
+    build_whole_parameters(&b, model_layer_norm_parameters(&scenario->model));
     return builder_finish(&b, kind->front ? "front_layer" : kind->moe ? "moe_layer" : "layer");
 }
 
@@ -75,6 +75,9 @@ static Block embedding_block(const Scenario *scenario, const Plan *plan, Arena *
         build_norm(&b, "embedding_norm", b.tokens_sp * m->hidden_size, NORM_INPUT);
     double rest = model_embedding_parameters(m) - (double)m->vocab_size * m->hidden_size;
     b.dense_parameters += (spread ? 0 : vocab_rows(m, plan) * m->hidden_size) + rest;
+    if (m->embedding_norm) build_partial_parameters(&b, model_norm_parameters(m));
+    if (scenario->training.stack.splits_positions)
+        build_partial_parameters(&b, (double)m->max_position_embeddings * m->hidden_size);
     return builder_finish(&b, "embedding");
 }
 
@@ -165,6 +168,7 @@ static Block head_block(const Scenario *scenario, const Plan *plan, Arena *arena
     double norm = model_head_parameters(m) -
                   (m->tie_word_embeddings ? 0 : (double)m->vocab_size * m->hidden_size);
     b.dense_parameters = (shared ? 0 : matrix) + norm;
+    if (m->final_norm) build_partial_parameters(&b, model_norm_parameters(m));
     // In the backward the table stays until the embedding's own turn.
     if (shared && !scenario->training.stack.gathers_ahead) b.shared_table = matrix;
     return builder_finish(&b, "head");
@@ -208,8 +212,8 @@ static Block mtp_block(const Scenario *scenario, const Plan *plan, Arena *arena)
     build_mlp(&b);
     b.recomputable_end = b.num_units;
     build_head(&b, "mtp_final_norm");
-    b.dense_parameters += model_layer_norm_parameters(m);
-    b.dense_parameters += (m->norm_bias ? 6.0 : 3.0) * m->hidden_size; // its own three norms
+    build_whole_parameters(&b, model_layer_norm_parameters(m));
+    build_whole_parameters(&b, (m->norm_bias ? 6.0 : 3.0) * m->hidden_size); // its own three norms
     return builder_finish(&b, "mtp");
 }
 

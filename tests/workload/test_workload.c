@@ -84,6 +84,51 @@ static void ranks_hold_the_whole_model(void) {
             assert_parameters(MODELS[i].model, bits & 1 ? 4 : 1, bits & 2 ? 4 : 1, MODELS[i].ep);
 }
 
+static double parameters_partial(const Case *c) {
+    double sum = 0;
+    for (int i = 0; i < c->workload.num_chunks; i++)
+        sum += c->workload.chunks[i].partial_parameters;
+    return sum;
+}
+
+// Of the positions Megatron-LM has the whole gradient, the bundled runtime a part.
+static void assert_partial(const char *model, int ep, const char *stack, bool positions) {
+    Case c;
+    Arena arena = {0};
+    const char *training =
+        arena_printf(&arena, "{\"seq_len\": 2048, \"global_batch\": 64, \"stack\": \"%s\"}", stack);
+    const char *parallel = arena_printf(&arena, "{\"tp\": 4, \"pp\": 2, \"ep\": %d}", ep);
+    if (case_make(&c, model, 64, training, parallel)) {
+        const Model *m = &c.scenario.model;
+        double whole = model_replicated(m) - (m->lm_head_bias ? m->vocab_size : 0);
+        if (!positions) whole -= (double)m->max_position_embeddings * m->hidden_size;
+        ASSERT_CLOSE(parameters_partial(&c), whole);
+        c.scenario.parallel.sequence_parallel = 0;
+        // Every rank then has all tokens, but of the heads it has some.
+        if (case_resolve(&c))
+            CU_ASSERT_EQUAL(parameters_partial(&c), m->num_layers * model_heads_norm_parameters(m));
+        c.scenario.parallel.sequence_parallel = ABSENT;
+        c.scenario.parallel.tp = 1;
+        if (case_resolve(&c)) CU_ASSERT_EQUAL(parameters_partial(&c), 0);
+    }
+    case_free(&c);
+    arena_free(&arena);
+}
+
+// With sequence parallelism what tp ranks hold whole is read by their own tokens.
+static void gradients_of_what_is_replicated_are_partial(void) {
+    static const struct {
+        const char *model;
+        int ep;
+    } MODELS[] = {{"\"gpt3-175b\"", 1},    {"\"llama-3.2-1b\"", 1}, {"\"qwen3-30b-a3b\"", 8},
+                  {"\"mixtral-8x7b\"", 4}, {"\"deepseek-v3\"", 8},  {"\"gpt-oss-20b\"", 2},
+                  {"\"gemma-2-9b\"", 1},   {"\"bloom-7b1\"", 1}};
+    for (size_t i = 0; i < sizeof MODELS / sizeof *MODELS; i++) {
+        assert_partial(MODELS[i].model, MODELS[i].ep, "megatron-core", false);
+        assert_partial(MODELS[i].model, MODELS[i].ep, "runtime", true);
+    }
+}
+
 // 4 key-value heads over tp 8: each stands on two ranks, so all ranks hold them twice.
 static void replicated_heads_are_held_twice(void) {
     Case c;
@@ -248,6 +293,7 @@ static void stages_may_be_empty(void) {
 
 CU_TestInfo workload_tests[] = {
     {"ranks_hold_the_whole_model", ranks_hold_the_whole_model},
+    {"gradients_of_what_is_replicated_are_partial", gradients_of_what_is_replicated_are_partial},
     {"replicated_heads_are_held_twice", replicated_heads_are_held_twice},
     {"every_preset_is_held_whole", every_preset_is_held_whole},
     {"gpt3_flops", gpt3_flops},
