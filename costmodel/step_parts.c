@@ -38,11 +38,13 @@ static Price rank_busy(const Plan *plan, const Program *program, const Prices *p
     return sum;
 }
 
-// Seconds that the rank waits for the Program's collectives, by how long those of each part take.
-static void collectives_add(const Program *program, const Prices *prices, double time_s,
-                            double *part_s) {
+// Seconds that the rank waits for the Program's collectives, those over tp or the others, by how
+// long those of each part take.
+static void collectives_add(const Program *program, const Prices *prices, bool over_tp,
+                            double time_s, double *part_s) {
     double inside_s = 0, across_s = 0;
     for (int i = 0; i < program->num_collectives; i++) {
+        if ((group_base_kind(program->collectives[i].group) == GROUP_TP) != over_tp) continue;
         bool across = prices->collective_part[i] == PART_ACROSS;
         *(across ? &across_s : &inside_s) += prices->collective_s[i];
     }
@@ -61,8 +63,10 @@ void step_parts(const Plan *plan, const Program *program, const Prices *prices,
             busy.part_s[k] * (1 + (busy.time_s > 0 ? term_s[TERM_BUBBLE] / busy.time_s : 0));
     const double messages_s = fmax(0, term_s[TERM_PP] - busy.term_s[TERM_PP]);
     const double collectives_s = fmax(0, term_s[TERM_DP] - busy.term_s[TERM_DP]);
+    const double sums_s = fmax(0, term_s[TERM_TP] - busy.term_s[TERM_TP]);
     part_s[prices->message_part[rank]] += messages_s;
-    collectives_add(program, prices, collectives_s, part_s);
+    collectives_add(program, prices, false, collectives_s, part_s);
+    collectives_add(program, prices, true, sums_s, part_s);
     part_s[PART_HOST] += prices->step_s;
     part_s[PART_OPTIMIZER] += term_s[TERM_OPTIMIZER];
 }

@@ -41,6 +41,9 @@ static double most_s(const Step *s) {
                 once_s += 2 * syncs[i]->num_parts * s->collective_s[syncs[i]->collectives[k]];
     }
     for (int r = 0; r < s->plan->pp; r++) {
+        const ChunkSync *sum = &s->sync.sums[r];
+        for (int k = 0; k < sum->num_collectives; k++)
+            once_s += 2 * s->collective_s[sum->collectives[k]];
         microbatch_s += 4 * s->plan->vpp * s->prices->message_s[r];
         once_s += s->prices->optimizer_s[r];
     }
@@ -212,20 +215,23 @@ static Tied tied_exchange(const Step *s, const StepRun *run) {
     return tied;
 }
 
-// Reductions that nothing ran beside, in the order in which the backwards ended.
-static void reduce_late(const StepRun *run, int r) {
+// Reductions that nothing ran beside, in the order in which the backwards ended, and the sums over
+// tp behind all of them.
+static void reduce_late(const Step *s, const StepRun *run, int r) {
     StepRank *rank = &run->ranks[r];
+    const Ticks sums = sync_ticks(s, run, &s->sync.sums[r]);
     for (int k = run->plan->vpp - 1; k >= 0; k--) {
         const StepChunk *chunk = &run->chunks[plan_rank_chunk(run->plan, r, k)];
         if (chunk->reduce_late > 0)
             rank->dp = (rank->dp > rank->compute ? rank->dp : rank->compute) + chunk->reduce_late;
     }
+    if (sums > 0) rank->dp = (rank->dp > rank->compute ? rank->dp : rank->compute) + sums;
 }
 
 static Ticks rank_finish(const Step *s, const StepRun *run, int r, const Tied *tied) {
     StepRank *rank = &run->ranks[r];
     Ticks begin = rank->compute, pp = rank->pp;
-    bool reduces = false;
+    bool reduces = s->sync.sums[r].num_collectives > 0;
     for (int k = 0; k < run->plan->vpp; k++)
         reduces |= run->chunks[plan_rank_chunk(run->plan, r, k)].reduces;
     if (reduces && rank->dp > begin) begin = rank->dp;
@@ -247,7 +253,7 @@ static Ticks rank_finish(const Step *s, const StepRun *run, int r, const Tied *t
 
 static Ticks step_finish(const Step *s, const StepRun *run) {
     Ticks end = 0;
-    for (int r = 0; r < run->plan->pp; r++) reduce_late(run, r);
+    for (int r = 0; r < run->plan->pp; r++) reduce_late(s, run, r);
     const Tied tied = tied_exchange(s, run);
     for (int r = 0; r < run->plan->pp; r++) {
         const Ticks rank_end = rank_finish(s, run, r, &tied);

@@ -8,8 +8,8 @@
 //         the one of its kind before it are done.
 // Times:  a message starts when it begins to move; one of a group ends when the whole group does.
 // Terms:  a computation adds its Price. Idle time before it is TERM_PP while the message it waits
-//         for moves, TERM_BUBBLE before that, TERM_DP while it waits for a collective. What a rank
-//         waits at the end for the last one is TERM_BUBBLE.
+//         for moves, TERM_BUBBLE before that, TERM_DP while it waits for a collective (TERM_TP
+//         for one over tp). What a rank waits at the end for the last one is TERM_BUBBLE.
 #pragma once
 
 #include "base/arena.h"

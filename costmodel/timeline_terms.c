@@ -20,22 +20,30 @@ static double moving_from_s(const Run *run, int r, int index) {
     return from_s;
 }
 
-// Latest end of the collectives that an instruction waits for; 0 where there are none.
-static double collectives_end_s(const RankRun *rank, const Instruction *instruction) {
-    double end_s = 0;
-    for (int i = 0; i < 2; i++) {
-        const int wait = instruction->waits[i];
-        if (wait >= 0 && rank->list[wait].kind == INSTRUCTION_COLLECTIVE)
-            end_s = fmax(end_s, rank->end_s[wait]);
-    }
-    return end_s;
-}
-
 // Moves *from_s up to to_s and adds what it passed to a term.
 static void gap_take(double *from_s, double to_s, double *term_s) {
     if (to_s <= *from_s) return;
     *term_s += to_s - *from_s;
     *from_s = to_s;
+}
+
+static bool sums_over_tp(const Run *run, const Instruction *instruction) {
+    return instruction->kind == INSTRUCTION_COLLECTIVE &&
+           group_base_kind(run->program->collectives[instruction->collective].group) == GROUP_TP;
+}
+
+// What passes up to the end of the collectives that an instruction waits for: those of dp, and
+// sums over tp, which follow each other behind them.
+static void collectives_take(const Run *run, const RankRun *rank, const Instruction *instruction,
+                             double *from_s, double *term_s) {
+    for (int i = 0; i < 2; i++) {
+        const int wait = instruction->waits[i];
+        if (wait < 0 || rank->list[wait].kind != INSTRUCTION_COLLECTIVE) continue;
+        int first = wait + 1;
+        while (first > 0 && sums_over_tp(run, &rank->list[first - 1])) first--;
+        gap_take(from_s, first > wait ? rank->end_s[wait] : rank->start_s[first], &term_s[TERM_DP]);
+        gap_take(from_s, rank->end_s[wait], &term_s[TERM_TP]);
+    }
 }
 
 // Splits the idle time [from_s, start) before a computation by what it waited for, in this order:
@@ -47,11 +55,11 @@ static void gap_attribute(const Run *run, int r, int index, double from_s, doubl
     for (int i = 0; i < 2; i++) {
         const int wait = instruction->waits[i];
         if (wait < 0 || rank->list[wait].stream != STREAM_PP) continue;
-        gap_take(&from_s, collectives_end_s(rank, &rank->list[wait]), &term_s[TERM_DP]);
+        collectives_take(run, rank, &rank->list[wait], &from_s, term_s);
         gap_take(&from_s, moving_from_s(run, r, wait), &term_s[TERM_BUBBLE]);
         gap_take(&from_s, rank->end_s[wait], &term_s[TERM_PP]);
     }
-    gap_take(&from_s, collectives_end_s(rank, instruction), &term_s[TERM_DP]);
+    collectives_take(run, rank, instruction, &from_s, term_s);
     gap_take(&from_s, rank->start_s[index], &term_s[TERM_BUBBLE]);
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/engine.h"
 
 #include "runtime/mutant.h"
+#include "runtime/sharding.h"
 
 #include <math.h>
 
@@ -78,30 +79,19 @@ static void compute_weights(Engine *e, const Instruction *i) {
 
 // --- Collectives of gradients and weights
 
-// Gradients of what every tp rank has whole are of its own tokens with sequence parallelism.
-static void whole_gradients_sum(Rank *rank) {
-    Comm *tp = rank_comm(rank, GROUP_TP);
-    if (!tp || !rank->plan->sequence_parallel || mutant("sp-no-norm-sum")) return;
-    for (int i = 0; i < rank->num_chunks; i++)
-        for (int k = 0; k < rank->chunks[i].list.num_blocks; k++) {
-            const ChunkState *chunk = &rank->chunks[i];
-            const FlatState *f = &chunk->blocks[k];
-            int64_t begin = f->layout.region_begin[REGION_WHOLE_VECTORS];
-            int64_t end = f->layout.region_begin[REGION_SPLIT_MATRICES];
-            if (f->zero_stage >= 2 && !shard_cut(f, &begin, &end)) continue;
-            if (begin >= end) continue;
-            tp->table->all_reduce(tp, gradient_at(rank->backend, f, begin), end - begin,
-                                  rank->backend->wide, REDUCE_SUM, rank->stream);
-            rank->beside_bytes[GROUP_TP] +=
-                (double)(end - begin) * (double)dtype_bytes(rank->backend->wide);
-        }
-}
-
 static void gradients_close(Engine *e) {
     if (e->gradients_closed) return;
     e->gradients_closed = true;
-    whole_gradients_sum(e->rank);
     engine_exchange_tied(e);
+}
+
+// Of all chunks, whole: what a rank's shard does not have is added up in vain. A call a chunk.
+static void partial_gradients_sum(Rank *rank) {
+    for (int i = 0; i < rank->num_chunks; i++)
+        for (int k = 0; k < rank->chunks[i].list.num_blocks; k++) {
+            const FlatState *f = &rank->chunks[i].blocks[k];
+            if (f->zero_stage < 2) partial_sum(rank, f, f->gradients);
+        }
 }
 
 static void reduce(Rank *rank, const FlatState *f, const ProgramCollective *c) {
@@ -137,6 +127,10 @@ static bool is_of_experts(GroupKind group) {
 
 static void collective(Engine *e, const Instruction *i) {
     const ProgramCollective *c = &e->program->collectives[i->collective];
+    if (c->group == GROUP_TP) {
+        partial_gradients_sum(e->rank);
+        return;
+    }
     const ChunkState *chunk = &e->rank->chunks[e->local[i->chunk]];
     for (int k = 0; k < chunk->list.num_blocks; k++) {
         const FlatState *f = &chunk->blocks[k];

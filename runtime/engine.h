@@ -3,8 +3,7 @@
 //
 // Where this goes another way than the Program: what the holders of a tied matrix exchange is sent
 // before gradients are reduced over dp, not after; the sums are the same, and a rank then has its
-// whole gradient still. With sequence parallelism gradients of what every tp rank has whole (norms,
-// biases) are added up over tp at the end of the backward; the Program leaves that out.
+// whole gradient still.
 #pragma once
 
 #include "runtime/chunk_run.h"

@@ -34,12 +34,22 @@ static void flat_open(Rank *rank, FlatState *f, bool backward) {
     }
 }
 
+void partial_sum(Rank *rank, const FlatState *f, void *gradients) {
+    Comm *tp = rank_comm(rank, GROUP_TP);
+    const int64_t begin = f->layout.region_begin[REGION_WHOLE_VECTORS];
+    const int64_t end = f->layout.region_begin[REGION_SPLIT_MATRICES];
+    if (!tp || !rank->plan->sequence_parallel || begin >= end || mutant("sp-no-norm-sum")) return;
+    tp->table->all_reduce(tp, wide_at(rank->backend, gradients, begin), end - begin,
+                          rank->backend->wide, REDUCE_SUM, rank->stream);
+}
+
 static void flat_close(Rank *rank, FlatState *f, bool backward) {
     Backend *b = rank->backend;
     Comm *zero = rank_comm(rank, shards_group(f));
     if (!is_sharded(f)) return;
     rank_drop(rank, &f->whole_weights);
     if (!backward) return;
+    partial_sum(rank, f, f->whole_gradients->data);
     void *shard = wide_at(b, f->whole_gradients->data, f->shard_begin);
     if (!mutant(f->layout.experts ? "experts-no-scatter" : "zero-no-scatter"))
         zero->table->reduce_scatter(zero, shard, f->whole_gradients->data, f->shard_count, b->wide,

@@ -15,3 +15,8 @@ void block_open(Rank *rank, ChunkState *chunk, int block, bool backward);
 
 // Gives the weights back; after a backward adds the gradients of all ranks to the shard.
 void block_close(Rank *rank, ChunkState *chunk, int block, bool backward);
+
+// Adds up over tp what every tp rank has whole (norms, biases), whose gradients are of its own
+// tokens with sequence parallelism; nothing without it.
+//   gradients  wide, of the whole of `flat`
+void partial_sum(Rank *rank, const FlatState *flat, void *gradients);

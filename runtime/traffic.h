@@ -1,11 +1,9 @@
 // runtime/traffic.h - what a rank sends in a step, by group: as the Program says and as its Comms
 // counted, both by the convention of workload/operator.h.
 //
-// Beyond the Program a rank adds up over tp, with sequence parallelism, the gradients of what every
-// tp rank has whole (runtime/engine.h), sends over ep and etp how many rows come and a number a row
-// that the router's gradient is made of (runtime/experts.h), and pads the flat buffers that ZeRO
-// cuts to equal shards of whole packs, and to the logits' rows (runtime/parameter.h); that is apart
-// here.
+// Beyond the Program a rank sends over ep and etp how many rows come and a number a row that the
+// router's gradient is made of (runtime/experts.h), and pads the flat buffers that ZeRO cuts to
+// equal shards of whole packs, and to the logits' rows (runtime/parameter.h); that is apart here.
 #pragma once
 
 #include "runtime/rank.h"

@@ -22,6 +22,13 @@ static bool inner_leaves_block(const Cluster *cluster, const Plan *plan, GroupKi
                                       group.size * group.stride % plan->tp != 0);
 }
 
+static const char *crossing_sentence(GroupKind kind, Arena *arena) {
+    return arena_printf(arena,
+                        "the %s groups cross scale-up domains inside a block of tensor-parallel "
+                        "ranks",
+                        group_name(kind));
+}
+
 // Why they cannot be folded; NULL where they can.
 static const char *tp_obstacle(const Cluster *cluster, const Plan *plan, const Program *program,
                                Arena *arena) {
@@ -32,15 +39,17 @@ static const char *tp_obstacle(const Cluster *cluster, const Plan *plan, const P
         GroupKind kind = program->collectives[i].group;
         Group group = plan_group(plan, kind);
         if (group.size == 1 || group.stride % plan->tp == 0) continue;
+        if (group_base_kind(kind) == GROUP_TP) { // of the ranks that are folded
+            const Cluster *own = cluster_group(cluster, program->collectives[i].machines);
+            if (group_layout(own, group).num_domains > 1) return crossing_sentence(kind, arena);
+            continue;
+        }
         return arena_printf(arena, "the %s groups of %s run across tensor-parallel ranks",
                             group_name(kind), program->collectives[i].name);
     }
     for (GroupKind kind = GROUP_TP; (int)kind < plan_num_group_kinds(plan); kind++) {
         if (!inner_leaves_block(cluster, plan, kind)) continue;
-        return arena_printf(arena,
-                            "the %s groups cross scale-up domains inside a block of "
-                            "tensor-parallel ranks",
-                            group_name(kind));
+        return crossing_sentence(kind, arena);
     }
     const char *why = network_folds(cluster, plan->tp);
     return why ? arena_printf(arena, "a tensor-parallel group cannot be folded: %s", why) : NULL;

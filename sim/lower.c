@@ -3,7 +3,9 @@
 // of workload/program.h, as costmodel/timeline.c applies them.
 #include "sim/lower.h"
 
+#include "costmodel/collective.h"
 #include "costmodel/message.h"
+#include "sim/lower_inner.h"
 #include "sim/lowering.h"
 #include "sim/meeting.h"
 #include "sim/rotation.h"
@@ -89,7 +91,18 @@ static void pipeline_collective_add(Lowering *lowering, int rank, int lane, int 
     *end = lowering->meeting[place][1];
 }
 
-// The activities of a collective are made once, when its first member comes by.
+// Whether a collective of tp ranks is a timer, as what they exchange inside computations is: inside
+// a domain, unless a port is disturbed.
+static bool stays_in_timer(const Lowering *lowering, const ProgramCollective *what) {
+    const LowerInput *input = lowering->input;
+    if (group_base_kind(what->group) != GROUP_TP) return false;
+    if (input->inner && input->inner->is_disturbed) return false;
+    const Cluster *cluster = cluster_group(input->cluster, what->machines);
+    return group_layout(cluster, plan_group(input->plan, what->group)).num_domains == 1;
+}
+
+// The activities of a collective are made once, when its first member comes by. Of those that a
+// GPU stands for there is but one.
 static void collective_add(Lowering *lowering, int rank, int lane, int i) {
     int collective = instruction_at(lowering, rank, i)->collective;
     GroupKind kind = lowering->input->program->collectives[collective].group;
@@ -97,12 +110,18 @@ static void collective_add(Lowering *lowering, int rank, int lane, int i) {
     int stride = group.size > 1 ? group.stride / lowering->num_folded : 1;
     int32_t *begin = lowering->out->begin_node[rank], *end = lowering->out->end_node[rank];
     int slot = lowering_slot(lowering, rank, lane, i);
-    int first = lane - lane / stride % group.size * stride;
+    int first = stride > 0 ? lane - lane / stride % group.size * stride : lane;
     if (first != lane) {
         begin[slot] = begin[lowering_slot(lowering, rank, first, i)];
         end[slot] = end[lowering_slot(lowering, rank, first, i)];
         return;
     }
+    if (stays_in_timer(lowering, &lowering->input->program->collectives[collective])) {
+        const double price_s = lowering->input->prices->collective_s[collective];
+        begin[slot] = end[slot] = dag_add_timer(&lowering->builder, price_s);
+        return;
+    }
+    assert(stride > 0);
     int *gpus = ARENA_ARRAY(lowering->arena, group.size, int);
     for (int k = 0; k < group.size; k++) gpus[k] = lowering_gpu(lowering, rank, lane + k * stride);
     int num_played = lowering->out->num_lanes / stride; // of a group that the rotation turns

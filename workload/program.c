@@ -20,12 +20,14 @@ const char *const INSTRUCTION_NAMES[NUM_INSTRUCTION_KINDS] = {
 
 // --- Computation and what overlaps with it
 
+// chunk: -1 of what is of all chunks of the rank.
 static int collective_emit(ProgramBuilder *b, const ChunkSync *sync, int k, int chunk, int part,
                            int wait) {
+    const bool gathers = chunk >= 0 && sync == &b->sync.gather[chunk];
     Instruction collective = {
         .kind = INSTRUCTION_COLLECTIVE,
         .stream = STREAM_DP,
-        .phase = sync == &b->sync.gather[chunk] ? PHASE_FORWARD : PHASE_BACKWARD_WEIGHT,
+        .phase = gathers ? PHASE_FORWARD : PHASE_BACKWARD_WEIGHT,
         .part = (uint8_t)part,
         .num_parts = (uint8_t)sync->num_parts,
         .chunk = (int16_t)chunk,
@@ -217,6 +219,12 @@ static void reduces_emit(ProgramBuilder *b) {
     }
 }
 
+// The sums over tp, behind the reductions of all chunks.
+static void sums_emit(ProgramBuilder *b) {
+    const int last = piece_emit(b, &b->sync.sums[b->rank], -1, 0, b->last_compute);
+    if (last >= 0) b->last_reduce = last;
+}
+
 static void optimizer_emit(ProgramBuilder *b, int tied_message) {
     Instruction optimizer = {
         .kind = INSTRUCTION_OPTIMIZER,
@@ -251,6 +259,7 @@ static void rank_build(ProgramBuilder *b, const WorkItem *items, int num_items, 
     else
         steps_emit_blocking(b, items, num_items);
     if (!b->training->overlap_grad_reduce) reduces_emit(b);
+    sums_emit(b);
     optimizer_emit(b, b->copies_bytes ? program_emit_copies(b) : program_emit_tied(b));
 }
 
@@ -266,7 +275,8 @@ static size_t max_instructions(const ProgramBuilder *b, const RankOrder *orders)
         others += holders * (size_t)(reduce->num_parts * (1 + reduce->num_collectives));
         others += holders * (size_t)(gather->num_parts * (1 + gather->num_collectives));
     }
-    for (int rank = 0; rank < b->plan->pp; rank++) others += (size_t)orders[rank].num_items;
+    for (int rank = 0; rank < b->plan->pp; rank++)
+        others += (size_t)(orders[rank].num_items + b->sync.sums[rank].num_collectives);
     if (b->plan->vocab_barriers)
         others += (size_t)(NUM_VOCAB_COLLECTIVES * b->plan->pp) * (size_t)b->num_microbatches;
     return (b->plan->pp > 1 ? messages : 0) + others;

@@ -41,7 +41,7 @@ typedef struct {
     uint8_t num_parts;
     uint8_t embedding; // 1: a message that exchanges the gradients of tied embeddings
     uint8_t copies;    // 1: that exchanges those of a chunk with the rank that holds its copy
-    int16_t chunk;     // computed; or whose output is sent, whose input is received
+    int16_t chunk;     // computed; or whose output is sent, whose input is received; -1: all
     int16_t peer;      // pipeline rank at the other end of a message; -1
     int32_t microbatch;
     int32_t p2p_group;
@@ -54,8 +54,8 @@ typedef struct {
     CollectiveKind kind;
     GroupKind group;
     double message_bytes;
-    const char *name; // "grad_reduce_scatter", "param_all_gather", "embedding_grad_all_reduce", ...
-    int num_calls;    // of message_bytes each, one after the other
+    const char *name;   // "grad_reduce_scatter", "param_all_gather", "tp_grad_all_reduce", ...
+    int num_calls;      // of message_bytes each, one after the other
     int pipeline_queue; // 1 .. NUM_PIPELINE_QUEUES - 1; 0: not among pipeline ranks
     int machines;       // the group of config/cluster.h whose ranks run it; 0: all are alike
     int stage; // pipeline rank + 1 whose ranks run it, where links between ranks differ; 0:

@@ -164,6 +164,44 @@ static void strategy_add(SyncBuilder *b, const Scenario *scenario, const Workloa
     }
 }
 
+// Whether the tp ranks of two strategies are the same.
+static bool same_tp(const Plan *a, const Plan *b) {
+    const Group x = plan_group(a, GROUP_TP), y = plan_group(b, GROUP_TP);
+    return x.size == y.size && x.stride == y.stride;
+}
+
+// Strategies whose partial gradients are added up in one piece: the first of those like this one.
+static int sum_strategy(const Plan *plan, int strategy) {
+    for (int s = 0; s < strategy; s++)
+        if (same_tp(plan_strategy(plan, s), plan_strategy(plan, strategy))) return s;
+    return strategy;
+}
+
+// Of a rank's chunks, what layers of a strategy and those like it add up at the end of a step.
+static double sum_bytes(const Training *training, const Plan *plan, const Workload *workload,
+                        int rank, int strategy) {
+    double bytes = 0;
+    for (int s = strategy; s < plan_num_strategies(plan); s++) {
+        if (sum_strategy(plan, s) != strategy) continue;
+        double partial = 0;
+        for (int k = 0; k < plan->vpp; k++)
+            partial += chunk_held(&workload->chunks[plan_rank_chunk(plan, rank, k)], s).partial;
+        bytes += partial_sum_bytes(training, plan_strategy(plan, s), partial);
+    }
+    return bytes;
+}
+
+static void rank_sum(SyncBuilder *b, const Scenario *scenario, const Workload *workload, int rank,
+                     ChunkSync *sum) {
+    chunk_find(b, &scenario->cluster, plan_rank_chunk(b->plan, rank, 0));
+    for (b->strategy = 0; b->strategy < plan_num_strategies(b->plan); b->strategy++) {
+        if (sum_strategy(b->plan, b->strategy) != b->strategy) continue;
+        b->own = plan_strategy(b->plan, b->strategy);
+        const double bytes = sum_bytes(&scenario->training, b->plan, workload, rank, b->strategy);
+        sync_add(b, sum, COLLECTIVE_ALL_REDUCE, GROUP_TP, bytes, "tp_grad_all_reduce");
+    }
+}
+
 static ChunkSync sync_start(int num_parts, int num_strategies, Arena *arena) {
     return (ChunkSync){.num_parts = num_parts,
                        .collectives =
@@ -175,7 +213,8 @@ SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *w
     const Training *training = &scenario->training;
     const int num_chunks = workload->num_chunks, num_strategies = plan_num_strategies(plan);
     SyncBuilder b = {.plan = plan, .weights_by_broadcast = training->stack.weights_by_broadcast};
-    b.collectives = ARENA_ARRAY(arena, 6 * num_chunks * num_strategies, ProgramCollective);
+    b.collectives =
+        ARENA_ARRAY(arena, (6 * num_chunks + plan->pp) * num_strategies, ProgramCollective);
     ChunkSync *reduce = ARENA_ARRAY(arena, num_chunks, ChunkSync);
     ChunkSync *gather = ARENA_ARRAY(arena, num_chunks, ChunkSync);
     for (int c = 0; c < num_chunks; c++) {
@@ -192,7 +231,12 @@ SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *w
         if (reduce[c].num_collectives == 0) reduce[c].num_parts = 1;
         if (gather[c].num_collectives == 0) gather[c].num_parts = 1;
     }
-    return (SyncPlan){reduce, gather, b.collectives, b.num_collectives};
+    ChunkSync *sums = ARENA_ARRAY(arena, plan->pp, ChunkSync);
+    for (int r = 0; r < plan->pp; r++) {
+        sums[r] = sync_start(1, num_strategies, arena);
+        rank_sum(&b, scenario, workload, r, &sums[r]);
+    }
+    return (SyncPlan){reduce, gather, sums, b.collectives, b.num_collectives};
 }
 
 double sync_embedding_bytes(const Scenario *scenario, const Plan *plan) {

@@ -1,11 +1,16 @@
 // workload/program_sync.h - which gradients are reduced and which weights are gathered among the
-// data-parallel ranks at the end of a step, chunk by chunk. Included by program*.c and
-// costmodel/step_time.c only.
+// data-parallel ranks at the end of a step, chunk by chunk; and which gradients tp ranks add up.
+// Included by program*.c and costmodel/step_time.c only.
 //
 // Source: ZeRO stages: Rajbhandari et al. 2020, arXiv:1910.02054, section 5; sharing shards among
 // fewer ranks than there are replicas: Zhao et al., PyTorch FSDP, 2023, arXiv:2304.11277, section
 // 3.2.2. With ZeRO 3 the gathers and scatters are in the operator templates (workload/block.h);
-// here is only what it does among replicas of a shard.
+// here is only what it does among replicas of a shard. Sums over tp: NVIDIA/Megatron-LM,
+// core/distributed/finalize_model_grads.py, _allreduce_non_tensor_model_parallel_grads: once a
+// step, of all chunks of a rank in one piece, whole though with ZeRO 1 a rank owns but a shard of
+// them by then, behind the reduction over dp and before tied embeddings. From ZeRO 2 on of shards;
+// or every backward of a block does it before it scatters them (Stack.sums_in_backward,
+// workload/builder_finish.c).
 #pragma once
 
 #include "workload/program.h"
@@ -25,6 +30,7 @@ typedef struct {
 typedef struct {
     const ChunkSync *reduce; // [num_chunks] gradients, after the last backward
     const ChunkSync *gather; // [num_chunks] weights, before the next forward
+    const ChunkSync *sums;   // [pp] gradients over tp, of each pipeline rank, in 1 piece
     const ProgramCollective *collectives;
     int num_collectives;
 } SyncPlan;

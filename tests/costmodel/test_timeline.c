@@ -153,6 +153,23 @@ static void serial_collectives_are_exposed(void) {
     pipeline_free(&c);
 }
 
+// The same job with tp 2: the reduction 6-9, the sum over tp 9-12, the optimizer 12-12.25, the
+// gather 12.25-15.25.
+static void sums_over_tp_are_told_apart(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_1F1B, 1, 1, 2);
+    c.plan.tp = c.plan.dp = c.plan.zero_group = 2;
+    c.chunks[0].partial_parameters = 10;
+    c.optimizer_s[0] = 0.25;
+    pipeline_build(&c, 3);
+    Timeline t = pipeline_run(&c);
+    ASSERT_TIME(t.step_time_s, 15.25);
+    ASSERT_TIME(t.term_s[TERM_COMPUTE], 6);
+    ASSERT_TIME(t.term_s[TERM_DP], 6);
+    ASSERT_TIME(t.term_s[TERM_TP], 3);
+    ASSERT_TIME(t.term_s[TERM_OPTIMIZER], 0.25);
+    pipeline_free(&c);
+}
+
 static PipelineCase two_pieces(void) {
     PipelineCase c = pipeline_new(SCHEDULE_1F1B, 1, 1, 1);
     c.plan.dp = c.plan.zero_group = 2;
@@ -205,6 +222,26 @@ static void tied_embeddings_are_exchanged_before_the_optimizer(void) {
     ASSERT_TIME(t.term_s[TERM_DP], 4);
     ASSERT_TIME(t.term_s[TERM_PP], 6.1);
     ASSERT_TIME(t.term_s[TERM_BUBBLE], 6); // F1, F2, B2, B1
+    pipeline_free(&c);
+}
+
+// With tp 2, and no other replicas: the sums over tp take 2 s from 9 and 5 on, so the messages
+// begin at 11 and take 6.1.
+static void sums_over_tp_precede_tied_embeddings(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_1F1B, 3, 1, 1);
+    c.plan.tp = 2;
+    for (int i = 0; i < 3; i++) c.chunks[i].partial_parameters = 10;
+    c.scenario.model.tie_word_embeddings = true;
+    c.scenario.model.vocab_size = 20; // half of it on a rank
+    c.scenario.model.hidden_size = 3;
+    c.message_s[2] = 0.5;
+    c.message_alpha_s[2] = 0.1;
+    pipeline_build(&c, 2);
+    Timeline t = pipeline_run(&c);
+    ASSERT_TIME(t.step_time_s, 17.1);
+    ASSERT_TIME(t.term_s[TERM_TP], 2);
+    ASSERT_TIME(t.term_s[TERM_DP], 0);
+    ASSERT_TIME(t.term_s[TERM_PP], 6.1);
     pipeline_free(&c);
 }
 
@@ -482,6 +519,8 @@ CU_TestInfo timeline_tests[] = {
     {"a_direction_carries_one_message_at_a_time", a_direction_carries_one_message_at_a_time},
     {"each_boundary_has_its_own_time", each_boundary_has_its_own_time},
     {"serial_collectives_are_exposed", serial_collectives_are_exposed},
+    {"sums_over_tp_are_told_apart", sums_over_tp_are_told_apart},
+    {"sums_over_tp_precede_tied_embeddings", sums_over_tp_precede_tied_embeddings},
     {"overlapped_reductions_hide_behind_the_backward",
      overlapped_reductions_hide_behind_the_backward},
     {"overlapped_gathers_hide_behind_the_forward", overlapped_gathers_hide_behind_the_forward},

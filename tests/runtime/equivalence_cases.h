@@ -138,6 +138,7 @@ static const Case PAIRS[] = {
 static const Case MUTANTS[] = {
     {"gpt", "\"tp\": 2, \"sequence_parallel\": false", 2, "tp-no-input-sum"},
     {"gpt", "\"tp\": 2", 2, "sp-no-norm-sum"},
+    {"gpt", "\"tp\": 2, \"dp\": 2, \"zero_stage\": 3", 4, "sp-no-norm-sum"},
     {"gpt", "\"tp\": 2", 2, "vocabulary-max"},
     {"gpt", "\"tp\": 2", 2, "norm-counts-all"},
     {"gpt", "\"dp\": 2, \"zero_stage\": 0", 2, "dp-no-reduce"},

@@ -12,6 +12,7 @@ trap 'rm -rf "$temp"' EXIT
 cd "$temp"
 
 dense='"model_type": "llama", "intermediate_size": 128, "max_position_embeddings": 16'
+biased='"model_type": "generic", "intermediate_size": 128, "max_position_embeddings": 16'
 experts='"model_type": "mixtral", "intermediate_size": 64, "num_local_experts": 8'
 shared='"model_type": "generic", "linear_bias": false, "gated_mlp": true, "norm": "rmsnorm",
   "position": "rope", "intermediate_size": 128, "num_experts": 8, "num_experts_per_tok": 2,
@@ -65,6 +66,20 @@ check 8 '"tp": 2, "cp": 2, "dp": 2, "zero_stage": 3'
 check 4 '"tp": 2, "dp": 2, "zero_stage": 3' "$dense" "" true
 check 2 '"dp": 2, "zero_stage": 2' "$dense" "" true
 check 2 '"pp": 2' "$dense" "" true
+
+# What tp ranks hold whole: norms, biases, positions; over both chunks of a rank, beside tied words
+# and copies, before gradients are scattered and behind them.
+check 2 '"tp": 2' "$biased"
+check 2 '"tp": 2, "sequence_parallel": false' "$biased"
+check 4 '"tp": 4, "recompute": "full"' "$biased"
+check 4 '"tp": 2, "pp": 2, "vpp": 2, "schedule": "interleaved"' "$biased" "" true
+check 4 '"tp": 2, "pp": 2, "vpp": 2, "schedule": "dualpipe"' "$biased"
+check 4 '"tp": 2, "pp": 2, "schedule": "zb-h1"' "$biased" "" true
+for zero_stage in 0 1 2 3; do
+    check 4 '"tp": 2, "dp": 2, "zero_stage": '$zero_stage "$biased"
+done
+check 8 '"tp": 2, "dp": 4, "zero_stage": 2, "zero_group": 2' "$biased"
+check 2 '"tp": 2, "zero_stage": 3' "$biased"
 
 # With experts: each as many tokens, as the Program has it; or those that the router chose, which
 # the Program is told.

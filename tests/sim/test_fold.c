@@ -7,6 +7,8 @@
 
 static const ProgramCollective REDUCE = {
     COLLECTIVE_ALL_REDUCE, GROUP_DP, 1e9, "grad_all_reduce", 1, 0, 0, 0};
+static const ProgramCollective SUM = {
+    COLLECTIVE_ALL_REDUCE, GROUP_TP, 1e6, "tp_grad_all_reduce", 1, 0, 0, 0};
 static const ProgramCollective EXPERTS = {
     COLLECTIVE_ALL_REDUCE, GROUP_EDP, 1e9, "expert_grad_all_reduce", 1, 0, 0, 0};
 
@@ -41,6 +43,8 @@ static void even_tensor_parallel_ranks_fold(void) {
     CU_ASSERT_EQUAL(folding.num_folded, 4);
     CU_ASSERT_EQUAL(folding.period, 16);
     CU_ASSERT_STRING_EQUAL(folding.name, "tp");
+    CU_ASSERT_EQUAL(choose(FOLD_TP, 4, &SUM, &folding, &arena).code, STATUS_OK);
+    CU_ASSERT_EQUAL(folding.num_folded, 4);
     CU_ASSERT_EQUAL(choose(FOLD_NONE, 4, &REDUCE, &folding, &arena).code, STATUS_OK);
     CU_ASSERT_EQUAL(folding.num_folded, 1);
     CU_ASSERT_EQUAL(folding.period, 16);

@@ -339,7 +339,8 @@ static void memory_by_hand(void) {
 }
 
 // The same job, ZeRO 1 throughout: the gradients of layer 0 and the rest are scattered over 4 ranks
-// 2 apart, those of layer 1 over 2 ranks 4 apart; weights are gathered there.
+// 2 apart, those of layer 1 over 2 ranks 4 apart; weights are gathered there. Norms (two of h and
+// their biases in a layer, one at the end) are added up over the tp ranks of their own layers.
 static void gradients_are_reduced_in_their_own_groups(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 8, TRAINING,
@@ -348,11 +349,17 @@ static void gradients_are_reduced_in_their_own_groups(void) {
         const double other = 3 * h * h + 4 * h;
         const Program program = program_build(&c.scenario, &c.plan, &c.workload, &c.arena);
         double bytes[2][2] = {{0}}; // [own, other][gradients, weights]
+        double sums[2] = {0};       // the same, over tp
         for (int i = 0; i < program.ranks[0].num_instructions; i++) {
             const Instruction *in = &program.ranks[0].instructions[i];
             if (in->kind != INSTRUCTION_COLLECTIVE) continue;
             const ProgramCollective *what = &program.collectives[in->collective];
             const Group group = plan_group(&c.plan, what->group);
+            if (group.stride == 1) {
+                CU_ASSERT_STRING_EQUAL(what->name, "tp_grad_all_reduce");
+                sums[group.size == 4] += what->message_bytes;
+                continue;
+            }
             const bool of_other = group.size == 2 && group.stride == 4;
             CU_ASSERT(of_other || (group.size == 4 && group.stride == 2));
             bytes[of_other][what->kind == COLLECTIVE_ALL_GATHER] += what->message_bytes;
@@ -361,6 +368,8 @@ static void gradients_are_reduced_in_their_own_groups(void) {
         CU_ASSERT(gradient == 4 && weight == 2);
         ASSERT_CLOSE(bytes[1][0], gradient * other);
         ASSERT_CLOSE(bytes[1][1], weight * other);
+        ASSERT_CLOSE(sums[0], gradient * 6 * h);
+        ASSERT_CLOSE(sums[1], gradient * 4 * h);
     }
     case_free(&c);
 }
@@ -385,7 +394,8 @@ static void communicators_are_of_the_ranks_that_have_the_layers(void) {
 }
 
 // Layers of equal groups and ZeRO stage share their collectives with the others, and those that
-// ZeRO 3 scatters in every pass have none.
+// ZeRO 3 scatters in every pass have none: there are a reduction, a gather and a sum over tp, of
+// their shards too.
 static void only_what_differs_is_apart(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 8, TRAINING,
@@ -395,7 +405,9 @@ static void only_what_differs_is_apart(void) {
         const Block *b = workload_strategy_block(&c.workload, 0, 1);
         for (int i = 0; i < b->num_backward; i++) CU_ASSERT(b->backward[i].group < NUM_GROUPS);
         const Program program = program_build(&c.scenario, &c.plan, &c.workload, &c.arena);
-        CU_ASSERT_EQUAL(program.num_collectives, 2);
+        CU_ASSERT_EQUAL(program.num_collectives, 3);
+        // Of layer 0 and the last norm; of a quarter of layer 1.
+        ASSERT_CLOSE(program.collectives[2].message_bytes, 4 * (4 + 2 + 1) * 1024.0);
     }
     case_free(&c);
 }

@@ -289,6 +289,67 @@ static void equal_collectives_are_listed_once(void) {
     pipeline_free(&c);
 }
 
+// tp 2 without other replicas: 2 chunks of 30 and 20 parameters whose gradients are partial, 4
+// bytes each, in one piece behind all that is computed.
+static void partial_gradients_are_added_up_once(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_INTERLEAVED, 1, 2, 1);
+    c.plan.tp = 2;
+    c.chunks[0].partial_parameters = 30;
+    c.chunks[1].partial_parameters = 20;
+    pipeline_build(&c, 0);
+    assert_text(&c, 0, "F0.0 F1.0 B1.0 B0.0 ctp_grad_all_reduce<3 O<4");
+    assert_collective(&c, 0, "tp_grad_all_reduce", GROUP_TP, 200);
+    CU_ASSERT_EQUAL(c.program.collectives[0].kind, COLLECTIVE_ALL_REDUCE);
+    c.plan.tp = 1;
+    pipeline_build(&c, 0);
+    assert_text(&c, 0, "F0.0 F1.0 B1.0 B0.0 O");
+    pipeline_free(&c);
+}
+
+// They follow the reductions, whether these hide or not. From ZeRO 2 on it is a shard of them, a
+// half; or the blocks have added them up before, unless one rank has all shards.
+static void partial_gradients_follow_the_reductions(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_1F1B, 1, 1, 1);
+    c.plan.tp = c.plan.dp = c.plan.zero_group = 2;
+    c.chunks[0].partial_parameters = 30;
+    for (int overlap = 0; overlap < 2; overlap++) {
+        c.scenario.training.overlap_grad_reduce = overlap;
+        pipeline_build(&c, 0);
+        assert_text(&c, 0,
+                    "F0.0 B0.0 cgrad_reduce_scatter<1 ctp_grad_all_reduce<1 O<3 "
+                    "cparam_all_gather<4");
+    }
+    assert_collective(&c, 2, "tp_grad_all_reduce", GROUP_TP, 120);
+    c.plan.zero_stage = 2;
+    pipeline_build(&c, 0);
+    assert_text(&c, 0, "F0.0 B0.0 ctp_grad_all_reduce<1 O<2 cparam_all_gather<3");
+    assert_collective(&c, 1, "tp_grad_all_reduce", GROUP_TP, 60);
+    c.scenario.training.stack.sums_in_backward = true;
+    pipeline_build(&c, 0);
+    assert_text(&c, 0, "F0.0 B0.0 O cparam_all_gather<2");
+    c.plan.dp = c.plan.zero_group = 1;
+    pipeline_build(&c, 0);
+    assert_text(&c, 0, "F0.0 B0.0 ctp_grad_all_reduce<1 O<2");
+    pipeline_free(&c);
+}
+
+// Each rank has its own, and before tied embeddings are exchanged.
+static void every_rank_adds_up_its_own(void) {
+    PipelineCase c = pipeline_new(SCHEDULE_1F1B, 2, 1, 1);
+    c.plan.tp = 2;
+    c.scenario.model.tie_word_embeddings = true;
+    c.scenario.model.vocab_size = 10;
+    c.scenario.model.hidden_size = 3;
+    c.chunks[0].partial_parameters = 30;
+    c.chunks[1].partial_parameters = 20;
+    pipeline_build(&c, 0);
+    assert_text(&c, 0,
+                "F0.0 sF0.0g0<0 rB0.0g0<0 B0.0<1 ctp_grad_all_reduce<3 sEg1<3<4 rEg1<3<4 O<6<4");
+    assert_collective(&c, 0, "tp_grad_all_reduce", GROUP_TP, 120);
+    assert_collective(&c, 1, "tp_grad_all_reduce", GROUP_TP, 80);
+    pipeline_free(&c);
+}
+
 // Each chunk's gradients go as soon as its own last backward ends, the later chunk's first.
 static void every_chunk_of_a_rank_is_reduced(void) {
     PipelineCase c = pipeline_new(SCHEDULE_INTERLEAVED, 1, 2, 1);
@@ -374,6 +435,9 @@ CU_TestInfo program_tests[] = {
     {"overlapped_gathers_precede_the_first_forward", overlapped_gathers_precede_the_first_forward},
     {"pieces_wait_for_both_kinds_of_weights", pieces_wait_for_both_kinds_of_weights},
     {"equal_collectives_are_listed_once", equal_collectives_are_listed_once},
+    {"partial_gradients_are_added_up_once", partial_gradients_are_added_up_once},
+    {"partial_gradients_follow_the_reductions", partial_gradients_follow_the_reductions},
+    {"every_rank_adds_up_its_own", every_rank_adds_up_its_own},
     {"every_chunk_of_a_rank_is_reduced", every_chunk_of_a_rank_is_reduced},
     {"tied_embeddings_are_exchanged", tied_embeddings_are_exchanged},
     {"nothing_is_exchanged_where_one_rank_holds_both",

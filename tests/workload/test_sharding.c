@@ -22,6 +22,31 @@ static double gradient_copy_bytes(const Case *c) {
     return op_named(b->backward, b->num_backward, "fc1")[1].after_bytes / FC1_WEIGHTS;
 }
 
+// The sum over tp before gradients are scattered, as they are made where parameters are sharded one
+// by one: of two norms of 1024 and their biases.
+static void partial_gradients_are_added_up_before(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 8, TRAINING("fp32"), "{\"tp\": 2, \"zero_stage\": 3}"))
+        for (int i = 0; i < 6; i++) {
+            const bool each = i % 2, none = i >= 2;
+            c.scenario.training.stack.sums_in_backward = i < 4; // else once a step
+            if (!shard(&c, i / 2 == 1 ? 1 : 3, each ? SHARDING_PER_PARAMETER : SHARDING_PLAIN))
+                continue;
+            const Block *b = layer_block_of(&c, 0);
+            const Op *last = &b->backward[b->num_backward - 1];
+            if (none) {
+                CU_ASSERT_STRING_NOT_EQUAL(last->name, "tp_grad_all_reduce");
+                continue;
+            }
+            CU_ASSERT_STRING_EQUAL(last->name, "grad_reduce_scatter");
+            const Op *sum = op_named(b->backward, b->num_backward, "tp_grad_all_reduce");
+            CU_ASSERT(sum < last && sum->group == GROUP_TP && sum->stream == STREAM_TP);
+            CU_ASSERT_EQUAL(sum->phase, PHASE_BACKWARD_WEIGHT);
+            CU_ASSERT_EQUAL(sum->message_bytes, 4 * 1024 * (each ? 2 : 4));
+        }
+    case_free(&c);
+}
+
 static int num_copies(const Op *ops, int num_ops, double *bytes) {
     int n = 0;
     for (int i = 0; i < num_ops; i++)
@@ -84,5 +109,6 @@ static void gathered_weights_are_copied_out(void) {
 CU_TestInfo sharding_tests[] = {
     {"gradients_are_brought_to_the_reduction", gradients_are_brought_to_the_reduction},
     {"gathered_weights_are_copied_out", gathered_weights_are_copied_out},
+    {"partial_gradients_are_added_up_before", partial_gradients_are_added_up_before},
     CU_TEST_INFO_NULL,
 };
