@@ -65,6 +65,16 @@ static double gathering_s(const Scenario *scenario, const Cluster *cluster, cons
                               parameters * gathered_weight_bytes(&scenario->training));
 }
 
+// Its part of the one sum over tp of all partial gradients of a rank, at the end of a step.
+static double partial_sum_s(const Scenario *scenario, const Cluster *cluster, const Plan *plan,
+                            double parameters) {
+    const double bytes = partial_sum_bytes(&scenario->training, plan, parameters);
+    if (bytes <= 1) return 0;
+    const double all_s =
+        group_collective_s(scenario, cluster, plan, COLLECTIVE_ALL_REDUCE, GROUP_TP, bytes);
+    return all_s - group_collective_s(scenario, cluster, plan, COLLECTIVE_ALL_REDUCE, GROUP_TP, 1);
+}
+
 // What a collective adds to a step of which compute_s may run beside it.
 static double exposed_s(double time_s, double compute_s, bool overlaps, double slowdown_frac) {
     if (!overlaps) return time_s;
@@ -82,7 +92,8 @@ static double sync_s(const Scenario *scenario, const Cluster *cluster, const Pla
     }
     const double slowdown = training->stack.overlap_slowdown_frac;
     return exposed_s(reduce_s, backward_s, training->overlap_grad_reduce, slowdown) +
-           exposed_s(gather_s, forward_s, training->overlap_param_gather, slowdown);
+           exposed_s(gather_s, forward_s, training->overlap_param_gather, slowdown) +
+           partial_sum_s(scenario, cluster, plan, block->partial_parameters);
 }
 
 // Bytes of weights, gradients and optimizer (Rajbhandari et al. 2020, as
