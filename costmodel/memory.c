@@ -24,9 +24,7 @@ static double unusable_bytes(const Plan *plan, const Workload *workload, int ran
 double memory_lasting_bytes(const Scenario *scenario, const RankMemory *account) {
     const Stack *stack = &scenario->training.stack;
     const double gradients = stack->keeps_gradients ? 0 : account->gradients_bytes;
-    // What the block that runs adds to the peak, where it is gathered then, depends on the rest.
-    const double buffers = stack->gathers_ahead ? 0 : account->buffers_bytes;
-    return account->peak_bytes - account->activations_bytes - gradients - buffers;
+    return account->peak_bytes - account->activations_bytes - gradients;
 }
 
 double rank_memory_available_bytes(const Scenario *scenario, const Plan *plan, int rank) {
@@ -171,8 +169,7 @@ static bool ranks_hold_alike(const Plan *plan, const Workload *workload, int a, 
         if (memcmp(x->num_blocks, y->num_blocks,
                    (size_t)workload->num_blocks * sizeof *x->num_blocks) != 0 ||
             x->dense_parameters != y->dense_parameters ||
-            x->expert_parameters != y->expert_parameters ||
-            x->whole_block_bytes != y->whole_block_bytes) // depends on the order of the blocks
+            x->expert_parameters != y->expert_parameters)
             return false;
     }
     return true;

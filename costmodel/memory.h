@@ -15,7 +15,8 @@ typedef struct {
     double weights_bytes;
     double gradients_bytes;
     double optimizer_bytes;
-    double activations_bytes; // at the peak
+    double activations_bytes; // at the peak; with what is whole of the block that runs, where ZeRO
+                              // gathers nothing ahead
     double buffers_bytes;     // messages, gathered weights, gradient placeholders, workspaces
     double peak_bytes;        // sum of the above: live tensors
     double reserved_bytes;    // with the allocator's slack, as far as there is room for it
@@ -31,7 +32,7 @@ RankMemory memory_running_sum(const Scenario *scenario, const Plan *plan, const 
                               const Program *program, int rank);
 
 // What of an account is held throughout the step, at least: neither activations nor, where the
-// stack lets go of them, gradients, nor the buffers of one that gathers no weights ahead.
+// stack lets go of them, gradients.
 double memory_lasting_bytes(const Scenario *scenario, const RankMemory *account);
 
 // Of a rank's GPUs, for one process.

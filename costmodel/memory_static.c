@@ -53,21 +53,12 @@ static HeldParameters rank_parameters(const Plan *plan, const Workload *workload
     return sum;
 }
 
-static double most_whole_block_bytes(const Plan *plan, const Workload *workload, int rank) {
-    double most = 0;
-    for (int k = 0; k < plan_rank_chunks(plan); k++)
-        most = fmax(most, workload->chunks[plan_rank_chunk(plan, rank, k)].whole_block_bytes);
-    return most;
-}
-
 // ZeRO-3 holds two blocks gathered (this one and the next, prefetched) and one block's gradients
-// before they are scattered; without resharding all blocks of the rank stay gathered. A stack that
-// gathers nothing ahead holds the block that runs.
+// before they are scattered; without resharding all blocks of the rank stay gathered. Of a stack
+// that gathers nothing ahead the block that runs is in the peaks of its chunk.
 static double gathered_bytes(const Scenario *scenario, const Plan *plan, const Workload *workload,
                              int rank, const bool *held) {
-    if (!scenario->training.stack.gathers_ahead)
-        return most_whole_block_bytes(plan, workload, rank);
-    if (!gathers_weights(plan)) return 0;
+    if (!scenario->training.stack.gathers_ahead || !gathers_weights(plan)) return 0;
     const double layer =
         fmax(largest_gathered(plan, workload, held, BLOCK_FIRST_LAYER, BLOCK_MTP + 1),
              largest_gathered(plan, workload, held, MAX_BLOCKS, workload->num_blocks));

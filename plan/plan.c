@@ -142,6 +142,10 @@ bool plan_is_dual(const Plan *plan) {
     return plan->pp > 1 && placement_of(plan) == PLACEMENT_DUAL;
 }
 
+bool plan_joins_ends(const Plan *plan) {
+    return plan_chunk_rank(plan, plan->pp * plan->vpp - 1) == 0;
+}
+
 int plan_num_layers(const Plan *plan) {
     int sum = 0;
     for (int c = 0; c < plan_num_stages(plan); c++) sum += plan->chunks[c].num_layers;

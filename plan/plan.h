@@ -92,6 +92,10 @@ bool plan_is_v(const Plan *plan);
 // to 2 pp - 1 its copy, from the last rank on: each lies where a chunk of a V does.
 bool plan_is_dual(const Plan *plan);
 
+// Whether one rank has embedding and loss, and so one word table where they are tied: without a
+// pipeline, and where chunks go there and back.
+bool plan_joins_ends(const Plan *plan);
+
 // Chunks that make up one model: pp of dual pipelines, else all.
 int plan_num_stages(const Plan *plan);
 

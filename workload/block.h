@@ -69,14 +69,13 @@ typedef struct {
     int num_layers;                             // transformer layers, MTP layers not counted
     double dense_parameters, expert_parameters; // sums over its blocks, this rank's share
     double partial_parameters;
-    double saved_bytes;        // per micro-batch, after its forward
-    double forward_peak_bytes; // over its blocks run in order
+    double saved_bytes; // per micro-batch, after its forward
+    // Over its blocks run in order; with the whole weights and gradients of the block that runs,
+    // where ZeRO-2 and -3 cut them and no block is gathered ahead.
+    double forward_peak_bytes;
     double backward_peak_bytes;
     double deferred_bytes; // of a split backward, and the peaks of its parts, as of a Block
     double input_peak_bytes, weight_peak_bytes;
-    // What is added to the most that it needs (forward, or whole backward) by the sharded weights
-    // and gradients of the block that runs; 0 below ZeRO-2, and where blocks are gathered ahead.
-    double whole_block_bytes;
 } Chunk;
 
 // Everything that is the same for all micro-batches and data-parallel replicas.
@@ -110,6 +109,11 @@ Workload workload_build_like(const Scenario *scenario, const Plan *plan, const W
 Workload workload_layers_floor(const Scenario *scenario, const Plan *plan, const Workload *like,
                                Arena *arena);
 bool workload_layers_hold_less(const Scenario *scenario, const Workload *workload);
+
+// Whether a gathered word table that a tied head reads too stays from the head's backward until the
+// embedding's, which ends the same pass. Else each gathers it, and scatters its gradient, for
+// itself.
+bool workload_table_stays(const Plan *plan);
 
 // Whether the blocks of two plans of one scenario are the same: they may differ in chunks,
 // schedule, in how many first layers of a stage are recomputed where both say so, ZeRO stage below

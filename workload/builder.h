@@ -62,7 +62,8 @@ typedef struct {
     int recomputable_begin, recomputable_end; // units that may be recomputed; 0, 0: all
     double dense_parameters, expert_parameters;
     double partial_parameters;   // see Block
-    double shared_table;         // parameters of the embedding's block that the forward gathers too
+    double shared_table;         // parameters of the embedding's block that are gathered here too;
+    bool table_stays;            // in the backward they stay until the embedding's own turn
     Unit units[BUILDER_MAX_OPS]; // [num_units], the others are not set
 } Builder;
 

@@ -190,6 +190,7 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     Op weights = weight_gradient(&unit->op, act, read, state_bytes(training).gradient);
     weights.transient_bytes += gathered + made;
     weights.released_bytes += w->product_input_bytes[unit - w->b->units];
+    weights.input_gradient_bytes = made;
     weights.shared_bytes = unit->shared_input_bytes;
     gradient_bytes_set(training, is_scattered(w->b), &weights);
     gradient_tensor_add(w, unit, &weights);

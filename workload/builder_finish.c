@@ -145,12 +145,22 @@ static Op copy_out(double gathered_bytes, Phase phase) {
                 .pipelined_with = -1};
 }
 
+static Phase scatter_phase(const Op *ops, int num_ops) {
+    for (int i = 0; i < num_ops; i++)
+        if (ops[i].phase == PHASE_BACKWARD_WEIGHT) return PHASE_BACKWARD_WEIGHT;
+    return PHASE_BACKWARD_INPUT;
+}
+
 // ZeRO-3: weights are gathered for the forward, again for the backward where they were given back
 // in between, and gradients scattered, all beside the compute of the neighbouring block. ZeRO-2
 // keeps no whole gradient either: it scatters in every backward too. (Zhao et al. 2023, "PyTorch
-// FSDP", arXiv:2304.11277, section 3.3).
+// FSDP", arXiv:2304.11277, section 3.3). Of a split backward the input part is what reads weights;
+// gradients of weights are whole in the weight part, and scattered there. A block without products
+// (an embedding) makes them in its input part.
 static int add_sharding(const Builder *b, Op *ops, int n, Phase phase) {
     if (b->plan->zero_stage < 2) return n;
+    const Phase scatter = scatter_phase(ops, n);
+    const bool shares = phase == PHASE_FORWARD || !b->table_stays;
     double gathered = gathered_weight_bytes(&b->scenario->training);
     double reduced = reduced_gradient_bytes(&b->scenario->training);
     const double parameters[2] = {b->dense_parameters, b->expert_parameters};
@@ -161,17 +171,16 @@ static int add_sharding(const Builder *b, Op *ops, int n, Phase phase) {
         sums_partial_in_blocks(&b->scenario->training, b->plan))
         ops[n++] = partial_sum(b);
     for (int i = 0; i < 2; i++) {
-        const double read =
-            parameters[i] + (phase == PHASE_FORWARD && i == 0 ? b->shared_table : 0);
+        const double read = parameters[i] + (shares && i == 0 ? b->shared_table : 0);
         if (read <= 0 || plan_group(b->plan, groups[i]).size == 1) continue;
         if (gather && b->scenario->training.stack.sharding == SHARDING_PER_PARAMETER)
             ops[n++] = copy_out(read * gathered, phase);
         if (gather)
             ops[n++] = zero_collective("param_all_gather", COLLECTIVE_ALL_GATHER, groups[i],
                                        read * gathered, phase);
-        if (phase != PHASE_FORWARD && parameters[i] > 0)
+        if (phase != PHASE_FORWARD)
             ops[n++] = zero_collective("grad_reduce_scatter", COLLECTIVE_REDUCE_SCATTER, groups[i],
-                                       parameters[i] * reduced, PHASE_BACKWARD_WEIGHT);
+                                       read * reduced, scatter);
     }
     return n;
 }
@@ -211,16 +220,15 @@ static void input_part(const Builder *b, Block *block) {
     block->deferred_bytes = block->saved_bytes + held;
 }
 
-// The weight part. The gradient of the product's input, which counts among what a weight gradient
-// holds, is gone by then: where that makes the peak it is too high by it.
+// The weight part. The gradient of the product's input is gone by then.
 static void weight_part(const Builder *b, Block *block) {
     double held = 0;
     for (int i = 0; i < block->num_backward; i++) {
         const Op *op = &block->backward[i];
         if (op->phase != PHASE_BACKWARD_WEIGHT) continue;
         const double awaited = awaited_bytes(b, op);
-        block->weight_peak_bytes =
-            fmax(block->weight_peak_bytes, held + op->transient_bytes + op->shared_bytes - awaited);
+        const double alive = op->transient_bytes - op->input_gradient_bytes + op->shared_bytes;
+        block->weight_peak_bytes = fmax(block->weight_peak_bytes, held + alive - awaited);
         held -= awaited + op->released_bytes;
     }
 }

@@ -101,82 +101,91 @@ static int runs_of(const Chunk *chunk, BlockRun *runs) {
     return num_runs;
 }
 
-// Of a block that runs, what ZeRO-2 and -3 bring together of all ranks: weights, and in a backward
-// gradients too.
-static double gathered_bytes(const Scenario *scenario, const Plan *plan, const Block *b,
-                             bool backward) {
-    const Plan *own = plan_strategy(plan, b->strategy);
-    if (own->zero_stage < 2) return 0;
-    const double parameters =
-        plan_sharded_parameters(own, b->dense_parameters, b->expert_parameters);
-    const double weight = own->zero_stage < 3 ? 0 : gathered_weight_bytes(&scenario->training);
-    return parameters * (weight + (backward ? reduced_gradient_bytes(&scenario->training) : 0));
+// What the peaks of a chunk are made of, beside its blocks.
+typedef struct {
+    const Scenario *scenario;
+    const Plan *plan;
+    const Workload *workload;
+    double shared_table; // parameters of a word table that is gathered for the head too, or 0
+} Peaks;
+
+static Peaks peaks_of(const Scenario *scenario, const Plan *plan, const Workload *workload) {
+    const Model *m = &scenario->model;
+    const bool shared = m->tie_word_embeddings && plan_joins_ends(plan) && !plan->vocab_barriers;
+    return (Peaks){scenario, plan, workload, shared ? vocab_rows(m, plan) * m->hidden_size : 0};
 }
 
-// The word table that a tied head has too: from the head on it stays until the backward of the
-// embedding. NULL: each has its own.
-static const Block *shared_table(const Scenario *scenario, const Plan *plan,
-                                 const Workload *workload) {
-    const bool shared = scenario->model.tie_word_embeddings && plan->pp == 1;
-    return shared ? &workload->blocks[BLOCK_EMBEDDING] : NULL;
+static bool has_weight_part(const Block *block) {
+    for (int i = 0; i < block->num_backward; i++)
+        if (block->backward[i].phase == PHASE_BACKWARD_WEIGHT) return true;
+    return false;
 }
 
-static double whole_block_bytes(const Scenario *scenario, const Plan *plan, const Chunk *chunk,
-                                const Workload *workload, const BlockRun *runs, int num_runs) {
-    if (scenario->training.stack.gathers_ahead) return 0;
-    const Block *table = shared_table(scenario, plan, workload);
-    double before = 0, most = 0;
-    for (int i = 0; i < num_runs; i++) {
-        const Block *b = &workload->blocks[runs[i].block];
-        before += runs[i].count * b->saved_bytes;
-        double forward = before - b->saved_bytes + b->forward_peak_bytes;
-        double backward = before + b->backward_peak_bytes;
-        if (table && runs[i].block == BLOCK_HEAD)
-            forward += gathered_bytes(scenario, plan, table, false);
-        if (table && b != table) backward += gathered_bytes(scenario, plan, table, true);
-        most = fmax(most, forward + gathered_bytes(scenario, plan, b, false));
-        most = fmax(most, backward + gathered_bytes(scenario, plan, b, true));
-    }
-    return most - fmax(chunk->forward_peak_bytes, chunk->saved_bytes + chunk->backward_peak_bytes);
+// Whether the gradients of a block's weights are whole while this is done.
+static bool makes_gradients(const Block *block, WorkKind work) {
+    if (work == WORK_FORWARD || work == WORK_BACKWARD) return work == WORK_BACKWARD;
+    return has_weight_part(block) == (work == WORK_BACKWARD_WEIGHT);
+}
+
+// Of a block that runs, what ZeRO-2 and -3 bring together of all ranks and hold in no part of their
+// memory that is there anyway: weights, but for the weight part of a split backward, and where
+// gradients of weights are made those too. A stack that gathers ahead has buffers for it.
+static double whole_bytes(const Peaks *p, int block, WorkKind work) {
+    const Training *training = &p->scenario->training;
+    const Block *b = &p->workload->blocks[block];
+    const Plan *own = plan_strategy(p->plan, b->strategy);
+    if (own->zero_stage < 2 || training->stack.gathers_ahead) return 0;
+    const bool weights = own->zero_stage == 3 && work != WORK_BACKWARD_WEIGHT;
+    const double parameter = (weights ? gathered_weight_bytes(training) : 0) +
+                             (makes_gradients(b, work) ? reduced_gradient_bytes(training) : 0);
+    // From the head on the table stays until the backward of the embedding, where it does.
+    const bool stays =
+        work == WORK_BACKWARD && workload_table_stays(p->plan) && block != BLOCK_EMBEDDING;
+    const double table = block == BLOCK_HEAD || stays ? p->shared_table : 0;
+    return parameter *
+           plan_sharded_parameters(own, b->dense_parameters + table, b->expert_parameters);
 }
 
 // Blocks run in order: while one runs, those before it (forward) or those left (backward) are kept.
-static void chunk_peaks(Chunk *chunk, const Workload *workload, const BlockRun *runs,
-                        int num_runs) {
+static void chunk_peaks(const Peaks *p, Chunk *chunk, const BlockRun *runs, int num_runs) {
     double before = 0;
     for (int i = 0; i < num_runs; i++) {
         const int count = runs[i].count;
-        const Block *b = &workload->blocks[runs[i].block];
+        const Block *b = &p->workload->blocks[runs[i].block];
+        const double whole[] = {whole_bytes(p, runs[i].block, WORK_FORWARD),
+                                whole_bytes(p, runs[i].block, WORK_BACKWARD)};
         before += count * b->saved_bytes;
         // The last block of the kind, in the backward the first to run: all before it are kept.
-        chunk->forward_peak_bytes =
-            fmax(chunk->forward_peak_bytes, before - b->saved_bytes + b->forward_peak_bytes);
+        chunk->forward_peak_bytes = fmax(
+            chunk->forward_peak_bytes, before - b->saved_bytes + b->forward_peak_bytes + whole[0]);
         chunk->backward_peak_bytes =
-            fmax(chunk->backward_peak_bytes, before - chunk->saved_bytes + b->backward_peak_bytes);
+            fmax(chunk->backward_peak_bytes,
+                 before - chunk->saved_bytes + b->backward_peak_bytes + whole[1]);
     }
 }
 
 // The same of a split backward. Of several blocks of a kind the input part peaks in the first to
 // run where it leaves less than the forward kept, else in the last.
-static void chunk_split_peaks(Chunk *chunk, const Workload *workload, const BlockRun *runs,
-                              int num_runs) {
+static void chunk_split_peaks(const Peaks *p, Chunk *chunk, const BlockRun *runs, int num_runs) {
     double held = 0, deferred = chunk->deferred_bytes;
     for (int i = num_runs - 1; i >= 0; i--) {
-        const int count = runs[i].count;
-        const Block *b = &workload->blocks[runs[i].block];
+        const int count = runs[i].count, block = runs[i].block;
+        const Block *b = &p->workload->blocks[block];
         const double left = b->deferred_bytes - b->saved_bytes;
+        const double input = b->input_peak_bytes + whole_bytes(p, block, WORK_BACKWARD_INPUT);
+        const double weight = b->weight_peak_bytes + whole_bytes(p, block, WORK_BACKWARD_WEIGHT);
         chunk->input_peak_bytes =
-            fmax(chunk->input_peak_bytes, held + fmax(0, (count - 1) * left) + b->input_peak_bytes);
+            fmax(chunk->input_peak_bytes, held + fmax(0, (count - 1) * left) + input);
         chunk->weight_peak_bytes =
-            fmax(chunk->weight_peak_bytes, deferred - chunk->deferred_bytes + b->weight_peak_bytes);
+            fmax(chunk->weight_peak_bytes, deferred - chunk->deferred_bytes + weight);
         held += count * left;
         deferred -= count * b->deferred_bytes;
     }
 }
 
-static void peaks_set(Chunk *chunk, const Workload *workload, const BlockRun *runs, int num_runs) {
-    chunk_peaks(chunk, workload, runs, num_runs);
-    chunk_split_peaks(chunk, workload, runs, num_runs);
+static void peaks_set(const Peaks *p, Chunk *chunk, const BlockRun *runs, int num_runs) {
+    chunk_peaks(p, chunk, runs, num_runs);
+    chunk_split_peaks(p, chunk, runs, num_runs);
 }
 
 static int recomputed_layers(const Plan *plan, int chunk, int num_layers) {
@@ -260,9 +269,8 @@ static Chunk chunk_build(const Scenario *scenario, const Plan *plan, const Workl
     for (int i = 0; i < num_runs; i++) chunk_add(&b, workload, runs[i].block, runs[i].count);
     chunk_hold(&b, PLAN_OWN, (HeldParameters){table_copy_parameters(scenario, plan, index), 0, 0});
     if (!plan->layer_recompute && !plan->layers) num_runs = runs_of(&b.chunk, runs);
-    peaks_set(&b.chunk, workload, runs, num_runs);
-    b.chunk.whole_block_bytes =
-        whole_block_bytes(scenario, plan, &b.chunk, workload, runs, num_runs);
+    const Peaks peaks = peaks_of(scenario, plan, workload);
+    peaks_set(&peaks, &b.chunk, runs, num_runs);
     return b.chunk;
 }
 
@@ -272,12 +280,13 @@ static bool is_recomputed_layer(const Scenario *scenario, int block) {
     return false;
 }
 
-static Chunk vocab_chunk_build(const Plan *plan, const Workload *workload, int block,
-                               Arena *arena) {
+static Chunk vocab_chunk_build(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                               int block, Arena *arena) {
     ChunkBuilder b = chunk_start(plan, workload, arena);
     const BlockRun run = {block, 1};
     chunk_add(&b, workload, block, 1);
-    peaks_set(&b.chunk, workload, &run, 1);
+    const Peaks peaks = peaks_of(scenario, plan, workload);
+    peaks_set(&peaks, &b.chunk, &run, 1);
     return b.chunk;
 }
 
@@ -301,8 +310,10 @@ const Chunk *chunks_build(const Scenario *scenario, const Plan *plan, const Work
         chunks[c] = alike ? chunks[c - 1] : chunk_build(scenario, plan, w, c, arena);
     }
     if (!plan->vocab_barriers) return chunks;
-    chunks[plan->num_chunks + VOCAB_INPUT] = vocab_chunk_build(plan, w, BLOCK_VOCAB_INPUT, arena);
-    chunks[plan->num_chunks + VOCAB_OUTPUT] = vocab_chunk_build(plan, w, BLOCK_VOCAB_OUTPUT, arena);
+    chunks[plan->num_chunks + VOCAB_INPUT] =
+        vocab_chunk_build(scenario, plan, w, BLOCK_VOCAB_INPUT, arena);
+    chunks[plan->num_chunks + VOCAB_OUTPUT] =
+        vocab_chunk_build(scenario, plan, w, BLOCK_VOCAB_OUTPUT, arena);
     return chunks;
 }
 
@@ -316,7 +327,6 @@ const Chunk *chunks_floor(const Scenario *scenario, const Plan *plan, const Work
         const int num_runs = runs_of(chunk, runs);
         double before = 0;
         chunk->backward_peak_bytes = chunk->input_peak_bytes = chunk->weight_peak_bytes = 0;
-        chunk->whole_block_bytes = 0;
         for (int i = 0; i < num_runs; i++) {
             const Block *b = &workload->blocks[runs[i].block];
             before += runs[i].count * b->saved_bytes;

@@ -91,7 +91,9 @@ typedef struct {
     double saved_bytes;    // kept from here until this micro-batch's backward (forward operators)
     double released_bytes; // of what the forward saved, given back after it (backward operators)
     double shared_bytes;   // of what a weight gradient reads, kept by an operator that releases it
-    double placeholder_bytes; // stays allocated once for each shape (m, n) of a weight gradient
-    double lasting_bytes;     // of a buffer that is never freed; all operators share the largest
-    double transient_bytes;   // alive during this operator only, beside what is kept
+    double placeholder_bytes;    // stays allocated once for each shape (m, n) of a weight gradient
+    double lasting_bytes;        // of a buffer that is never freed; all operators share the largest
+    double transient_bytes;      // alive during this operator only, beside what is kept
+    double input_gradient_bytes; // of these, that a weight gradient finds as it follows the input's
+                                 // at once
 } Op;

@@ -241,11 +241,10 @@ SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *w
 
 double sync_embedding_bytes(const Scenario *scenario, const Plan *plan) {
     const Model *model = &scenario->model;
-    // One rank holds both in dual pipelines, and where the vocabulary is spread.
-    if (!model->tie_word_embeddings || plan->pp == 1 || plan_is_dual(plan) || plan->vocab_barriers)
-        return 0;
+    // One rank holds both where the vocabulary is spread, too.
+    if (!model->tie_word_embeddings || plan_joins_ends(plan) || plan->vocab_barriers) return 0;
     double bytes = (double)model->vocab_size * model->hidden_size / plan->tp * grad_bytes(scenario);
-    return plan->zero_stage == 3 ? bytes / plan_group(plan, GROUP_ZERO).size : bytes;
+    return plan->zero_stage >= 2 ? bytes / plan_group(plan, GROUP_ZERO).size : bytes;
 }
 
 const double *sync_copies_bytes(const Scenario *scenario, const Plan *plan,

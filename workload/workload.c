@@ -5,6 +5,7 @@
 #include "workload/builder.h"
 #include "workload/chunk.h"
 #include "workload/front.h"
+#include "workload/schedule.h"
 #include "workload/strategy_blocks.h"
 
 #include <math.h>
@@ -153,6 +154,11 @@ static void build_final_norm(Builder *b) {
     if (m->final_norm) build_norm(b, "final_norm", b->tokens_sp * m->hidden_size, NORM_INPUT);
 }
 
+bool workload_table_stays(const Plan *plan) {
+    const ScheduleTraits schedule = plan_schedule_traits(plan);
+    return plan->pp * plan->vpp == 1 && !schedule.splits_backward && !schedule.mixes_backwards;
+}
+
 static Block head_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
     const Model *m = &scenario->model;
     Builder b;
@@ -163,14 +169,15 @@ static Block head_block(const Scenario *scenario, const Plan *plan, Arena *arena
     else
         build_head(&b, "final_norm");
     double matrix = spread ? 0 : vocab_rows(m, plan) * m->hidden_size;
-    // The embedding's own matrix: in dual pipelines the last stage lies beside the other's first.
-    bool shared = m->tie_word_embeddings && (plan->pp == 1 || plan_is_dual(plan));
+    // The embedding's own matrix.
+    bool shared = m->tie_word_embeddings && plan_joins_ends(plan);
     double norm = model_head_parameters(m) -
                   (m->tie_word_embeddings ? 0 : (double)m->vocab_size * m->hidden_size);
     b.dense_parameters = (shared ? 0 : matrix) + norm;
     if (m->final_norm) build_partial_parameters(&b, model_norm_parameters(m));
-    // In the backward the table stays until the embedding's own turn.
-    if (shared && !scenario->training.stack.gathers_ahead) b.shared_table = matrix;
+    b.table_stays = shared && workload_table_stays(plan);
+    if (shared && !(b.table_stays && scenario->training.stack.gathers_ahead))
+        b.shared_table = matrix;
     return builder_finish(&b, "head");
 }
 
@@ -366,5 +373,6 @@ bool plans_share_blocks(const Plan *a, const Plan *b) {
            a->recompute_modules == b->recompute_modules && a->cp_method == b->cp_method &&
            a->layer_recompute == b->layer_recompute && a->layers == b->layers &&
            a->vocab_barriers == b->vocab_barriers && plan_is_dual(a) == plan_is_dual(b) &&
-           a->order == b->order;
+           plan_joins_ends(a) == plan_joins_ends(b) &&
+           workload_table_stays(a) == workload_table_stays(b) && a->order == b->order;
 }

@@ -157,7 +157,8 @@ static double expanded_part_peak(const Case *c, const Chunk *chunk, bool weight,
             const double gradient =
                 later && op->kind == OP_GEMM ? op->groups * op->m * op->k * 2 : 0;
             if (later == weight) {
-                peak = fmax(peak, held + op->saved_bytes + op->transient_bytes - gradient);
+                const double gone = later ? op->input_gradient_bytes : 0;
+                peak = fmax(peak, held + op->saved_bytes + op->transient_bytes - gone - gradient);
                 held += op->saved_bytes - op->released_bytes - gradient - op->shared_bytes;
             } else if (later) {
                 held += gradient + op->shared_bytes;

@@ -199,7 +199,7 @@ static void ranks_in_another_order_have_an_account_of_their_own(void) {
             for (int r = 0; r < RANKS; r++) most = fmax(most, account_of(&c, r).peak_bytes);
             ASSERT_CLOSE(memory_worst_rank(&c.scenario, &c.plan, &c.workload, &worst).peak_bytes,
                          most);
-            num_apart += account_of(&c, 1).buffers_bytes != account_of(&c, 2).buffers_bytes;
+            num_apart += account_of(&c, 1).peak_bytes != account_of(&c, 2).peak_bytes;
         }
         case_free(&c);
         arena_free(&arena);

@@ -387,6 +387,9 @@ static void tied_embeddings_are_exchanged(void) {
     CU_ASSERT_EQUAL(c.program.embedding_message_bytes, 120);
     const Instruction *first = c.program.ranks[0].instructions;
     CU_ASSERT(first[5].peer == 2 && first[5].match == 6 && first[6].match == 5);
+    c.plan.zero_stage = 2; // each has the gradients of its shard
+    pipeline_build(&c, 0);
+    CU_ASSERT_EQUAL(c.program.embedding_message_bytes, 60);
     pipeline_free(&c);
 }
 
@@ -397,6 +400,14 @@ static void nothing_is_exchanged_where_one_rank_holds_both(void) {
     c.scenario.model.hidden_size = 6;
     pipeline_build(&c, 0);
     assert_text(&c, 0, "F0.0 B0.0 O");
+    CU_ASSERT_EQUAL(c.program.embedding_message_bytes, 0);
+    pipeline_free(&c);
+    c = pipeline_new(SCHEDULE_ZB_V, 2, 2, 2);
+    c.scenario.model.tie_word_embeddings = true;
+    c.scenario.model.vocab_size = 10;
+    c.scenario.model.hidden_size = 6;
+    pipeline_build(&c, 0);
+    CU_ASSERT_PTR_NULL(strchr(program_text(&c.program, 0, &c.arena), 'E'));
     CU_ASSERT_EQUAL(c.program.embedding_message_bytes, 0);
     pipeline_free(&c);
 }

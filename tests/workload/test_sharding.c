@@ -106,7 +106,111 @@ static void gathered_weights_are_copied_out(void) {
     case_free(&c);
 }
 
+// --- What a part of a backward needs
+
+#define RUNTIME "{\"seq_len\": 1024, \"global_batch\": 32, \"stack\": \"runtime\"}"
+#define MADE_UP_NORM (2 * 1024)
+#define MADE_UP_TABLE (1024 * 1024)
+#define MADE_UP_LAYER (12 * 1024 * 1024 + 2 * MADE_UP_NORM)
+
+// Bytes of one kind of collective over the shards' group in one part of a backward.
+static double part_bytes(const Block *block, CollectiveKind kind, Phase phase) {
+    double bytes = 0;
+    for (int i = 0; i < block->num_backward; i++) {
+        const Op *op = &block->backward[i];
+        if (op->kind == OP_COLLECTIVE && op->group == GROUP_ZERO && op->collective == kind &&
+            op->phase == phase)
+            bytes += op->message_bytes;
+    }
+    return bytes;
+}
+
+// Parameters whose weights (2 bytes) are gathered and whose gradients (4 bytes) are scattered.
+static void assert_parts(const Block *b, double input_gathers, double input_scatters,
+                         double weight_scatters) {
+    CU_ASSERT_EQUAL(part_bytes(b, COLLECTIVE_ALL_GATHER, PHASE_BACKWARD_INPUT), 2 * input_gathers);
+    CU_ASSERT_EQUAL(part_bytes(b, COLLECTIVE_ALL_GATHER, PHASE_BACKWARD_WEIGHT), 0);
+    CU_ASSERT_EQUAL(part_bytes(b, COLLECTIVE_REDUCE_SCATTER, PHASE_BACKWARD_INPUT),
+                    4 * input_scatters);
+    CU_ASSERT_EQUAL(part_bytes(b, COLLECTIVE_REDUCE_SCATTER, PHASE_BACKWARD_WEIGHT),
+                    4 * weight_scatters);
+}
+
+// Products read weights for the gradients of their inputs, and make those of weights later; of an
+// embedding there is nothing but rows to add up, at once.
+static void each_part_of_a_backward_moves_what_it_needs(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 8, RUNTIME,
+                  "{\"pp\": 2, \"schedule\": \"zb-h1\", \"zero_stage\": 3}")) {
+        const double tied_copy = MADE_UP_TABLE + MADE_UP_NORM;
+        assert_parts(layer_block_of(&c, 0), MADE_UP_LAYER, 0, MADE_UP_LAYER);
+        assert_parts(&c.workload.blocks[BLOCK_EMBEDDING], MADE_UP_TABLE, MADE_UP_TABLE, 0);
+        assert_parts(&c.workload.blocks[BLOCK_HEAD], tied_copy, 0, tied_copy);
+        c.scenario.parallel.zero_stage = 2;
+        if (case_resolve(&c)) assert_parts(layer_block_of(&c, 0), 0, 0, MADE_UP_LAYER);
+    }
+    case_free(&c);
+}
+
+// A tied head of the same rank has no table of its own, but gathers it; once for both where the
+// embedding's backward ends what the head's begins.
+static void a_shared_table_is_gathered_for_the_head(void) {
+    static const char *const SCHEDULES[] = {
+        "{\"pp\": 2, \"vpp\": 2, \"schedule\": \"zb-v\", \"zero_stage\": 3, \"stages\": "
+        "[{\"layers\": 1, \"embedding\": true}, {\"layers\": 1}, {\"layers\": 0}, "
+        "{\"layers\": 0, \"loss\": true}]}",
+        "{\"pp\": 2, \"schedule\": \"dualpipe\", \"zero_stage\": 3}",
+        "{\"schedule\": \"zb-h1\", \"zero_stage\": 3}", "{\"zero_stage\": 3}"};
+    for (int i = 0; i < 4; i++) {
+        Case c;
+        const double read = MADE_UP_NORM + (i < 3 ? MADE_UP_TABLE : 0);
+        if (case_make(&c, MADE_UP_GPT, 8, RUNTIME, SCHEDULES[i])) {
+            const Block *head = &c.workload.blocks[BLOCK_HEAD];
+            CU_ASSERT_EQUAL(head->dense_parameters, MADE_UP_NORM);
+            CU_ASSERT_EQUAL(collective_bytes(head->forward, head->num_forward,
+                                             COLLECTIVE_ALL_GATHER, GROUP_ZERO),
+                            2 * (MADE_UP_NORM + MADE_UP_TABLE));
+            assert_parts(head, read, 0, read);
+        }
+        case_free(&c);
+    }
+}
+
+// Of a stack that gathers nothing ahead, chunks of one layer.
+static void whole_blocks_are_held_while_a_part_needs_them(void) {
+    static const double PARAMETER_BYTES[4][4] = {
+        [2] = {[WORK_BACKWARD] = 4, [WORK_BACKWARD_WEIGHT] = 4},
+        [3] = {[WORK_FORWARD] = 2,
+               [WORK_BACKWARD] = 6,
+               [WORK_BACKWARD_INPUT] = 2,
+               [WORK_BACKWARD_WEIGHT] = 4}};
+    static const char FOUR_LAYERS[] =
+        "{\"model_type\": \"generic\", \"name\": \"gpt\", \"hidden_size\": 1024, "
+        "\"intermediate_size\": 4096, \"num_hidden_layers\": 4, \"num_attention_heads\": 16, "
+        "\"vocab_size\": 1024, \"position\": \"none\", \"linear_bias\": false}";
+    double peaks[4][NUM_WORK_KINDS] = {{0}};
+    Case c;
+    if (case_make(&c, FOUR_LAYERS, 8, RUNTIME, "{\"pp\": 4, \"schedule\": \"zb-h1\"}"))
+        for (int stage = 0; stage <= 3; stage++) {
+            c.scenario.parallel.zero_stage = stage;
+            if (!case_resolve(&c)) continue;
+            const Chunk *chunk = &c.workload.chunks[1];
+            const double own[] = {[WORK_FORWARD] = chunk->forward_peak_bytes,
+                                  [WORK_BACKWARD] = chunk->backward_peak_bytes,
+                                  [WORK_BACKWARD_INPUT] = chunk->input_peak_bytes,
+                                  [WORK_BACKWARD_WEIGHT] = chunk->weight_peak_bytes};
+            memcpy(peaks[stage], own, sizeof own);
+            for (int k = 0; k < NUM_WORK_KINDS; k++)
+                CU_ASSERT_EQUAL(own[k] - peaks[0][k], PARAMETER_BYTES[stage][k] * MADE_UP_LAYER);
+        }
+    case_free(&c);
+}
+
 CU_TestInfo sharding_tests[] = {
+    {"each_part_of_a_backward_moves_what_it_needs", each_part_of_a_backward_moves_what_it_needs},
+    {"a_shared_table_is_gathered_for_the_head", a_shared_table_is_gathered_for_the_head},
+    {"whole_blocks_are_held_while_a_part_needs_them",
+     whole_blocks_are_held_while_a_part_needs_them},
     {"gradients_are_brought_to_the_reduction", gradients_are_brought_to_the_reduction},
     {"gathered_weights_are_copied_out", gathered_weights_are_copied_out},
     {"partial_gradients_are_added_up_before", partial_gradients_are_added_up_before},
