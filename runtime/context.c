@@ -271,8 +271,13 @@ static Tensor *gathered_backward(const Context *c, const Gradients *g) {
         source_backward(c, source, keys_at(c, keys->data, source * c->count),
                         (char *)all->data + source * c->count * c->act, g);
     Tensor *dkeys = rank_tensor(rank, c->count);
-    c->cp->table->reduce_scatter(c->cp, dkeys->data, all->data, c->count, rank->backend->act,
-                                 rank->stream);
+    if (mutant("gathered-keys-own"))
+        rank->backend->table->copy(rank->backend, dkeys->data,
+                                   (char *)all->data + own * c->count * c->act, dkeys->bytes,
+                                   rank->stream);
+    else
+        c->cp->table->reduce_scatter(c->cp, dkeys->data, all->data, c->count, rank->backend->act,
+                                     rank->stream);
     rank_drop(rank, &keys);
     rank_drop(rank, &all);
     return dkeys;

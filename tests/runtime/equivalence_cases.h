@@ -150,6 +150,7 @@ static const Case MUTANTS[] = {
     {"gpt", "\"pp\": 2, \"schedule\": \"zb-h1\"", 2, "split-drops-weight"},
     {"gpt", "\"cp\": 2", 2, "cp-wrong-slice"},
     {"gpt", "\"cp\": 2, \"cp_method\": \"ulysses\"", 2, "ulysses-unsorted"},
+    {"gpt", "\"cp\": 2, \"cp_method\": \"all-gather\"", 2, "gathered-keys-own"},
     {"sgd", "\"tp\": 2", 2, "clip-first-only"},
     {"mixtral", "\"dp\": 2, \"ep\": 2", 2, "ep-drops-token"},
     {"mixtral", "\"dp\": 2, \"ep\": 2", 2, "ep-unsorted"},
