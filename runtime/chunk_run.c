@@ -14,8 +14,9 @@ static Status stash_make(Rank *rank, const ChunkState *chunk, ChunkStash **out) 
         stash->layers = calloc((size_t)num_layers + 1, sizeof *stash->layers);
         stash->queue.capacity = PRODUCTS_PER_LAYER * num_layers + 1;
         stash->queue.items = calloc((size_t)stash->queue.capacity, sizeof(WeightWork));
+        stash->vectors = calloc((size_t)num_layers + 2, sizeof *stash->vectors);
     }
-    if (!stash || !stash->layers || !stash->queue.items) {
+    if (!stash || !stash->layers || !stash->queue.items || !stash->vectors) {
         chunk_stash_free(rank, out);
         return status_error(STATUS_MACHINE, "no memory for what a micro-batch keeps");
     }
@@ -28,6 +29,7 @@ void chunk_stash_free(Rank *rank, ChunkStash **stash) {
         routes_free(rank, &(*stash)->layers[i].experts.routes);
     free((*stash)->layers);
     free((*stash)->queue.items);
+    free((*stash)->vectors);
     free(*stash);
     *stash = NULL;
 }
@@ -55,23 +57,33 @@ static Tensor *residual_close(Rank *rank, Residual *stream) {
     return stream->branch;
 }
 
-// The head reads the word table too where that is its matrix.
-static void head_open(Rank *rank, ChunkState *state, bool backward) {
-    block_open(rank, state, BLOCK_LAYERS + state->list.place->num_layers, backward);
-    if (!state->list.head) block_open(rank, rank->table, BLOCK_ENDS_FIRST, backward);
+// --- The blocks: BLOCK_POSITIONS for the embedding, those of the layers, behind them the head's
+
+static int head_block(const ChunkState *state) {
+    return block_behind_layers(&state->list, BLOCK_FINAL_NORM);
 }
 
-// Behind a backward the gradient of that stays: the embedding's is still to be added.
-static void head_close(Rank *rank, ChunkState *state, bool backward) {
-    block_close(rank, state, BLOCK_LAYERS + state->list.place->num_layers, backward);
-    if (!state->list.head && !backward) block_close(rank, rank->table, BLOCK_ENDS_FIRST, false);
+static BlockPass pass_of(ChunkState *state, ChunkStash *stash, int block, WorkKind work) {
+    return (BlockPass){
+        .chunk = state, .block = block, .work = work, .vectors = &stash->vectors[block]};
 }
 
-static Tensor *first_input(Rank *rank, ChunkState *state, const MicroBatch *batch) {
-    block_open(rank, state, BLOCK_ENDS_FIRST, false);
+static Tensor *first_input(Rank *rank, ChunkState *state, const MicroBatch *batch,
+                           ChunkStash *stash) {
+    const BlockPass pass = pass_of(state, stash, BLOCK_POSITIONS, WORK_FORWARD);
+    block_open(rank, &pass);
     Tensor *output = embedding_forward(rank, state, batch);
-    block_close(rank, state, BLOCK_ENDS_FIRST, false);
+    block_close(rank, &pass);
     return output;
+}
+
+static void loss_forward(Rank *rank, ChunkState *state, const MicroBatch *batch, Residual *stream,
+                         ChunkStash *stash) {
+    const BlockPass pass = pass_of(state, stash, head_block(state), WORK_FORWARD);
+    block_open(rank, &pass);
+    head_forward(rank, state, batch, stream, &stash->head);
+    block_close(rank, &pass);
+    rank_drop(rank, &stream->sum);
 }
 
 Status chunk_forward(Rank *rank, int chunk, int microbatch, Tensor *input, ChunkStash **stash,
@@ -80,23 +92,31 @@ Status chunk_forward(Rank *rank, int chunk, int microbatch, Tensor *input, Chunk
     const PlanChunk *place = state->list.place;
     const MicroBatch batch = rank_microbatch(rank, microbatch);
     TRY(stash_make(rank, state, stash));
-    Residual stream = {.sum = place->embedding ? first_input(rank, state, &batch) : input};
+    Residual stream = {.sum = place->embedding ? first_input(rank, state, &batch, *stash) : input};
     for (int i = 0; i < place->num_layers; i++) {
+        const BlockPass pass = pass_of(state, *stash, BLOCK_LAYERS + i, WORK_FORWARD);
         (*stash)->layers[i].keep = layer_keep(rank, chunk, i);
-        block_open(rank, state, BLOCK_LAYERS + i, false);
+        block_open(rank, &pass);
         layer_forward(rank, state, i, &stream, &(*stash)->layers[i]);
-        block_close(rank, state, BLOCK_LAYERS + i, false);
+        block_close(rank, &pass);
     }
     *output = NULL;
-    if (place->loss) {
-        head_open(rank, state, false);
-        head_forward(rank, state, &batch, &stream, &(*stash)->head);
-        head_close(rank, state, false);
-        rank_drop(rank, &stream.sum);
-    } else {
+    if (place->loss)
+        loss_forward(rank, state, &batch, &stream, *stash);
+    else
         *output = residual_close(rank, &stream);
-    }
     return status_ok();
+}
+
+// --- Backward
+
+static Tensor *loss_backward(Rank *rank, ChunkState *state, ChunkStash *stash, WorkKind work) {
+    const BlockPass pass = pass_of(state, stash, head_block(state), work);
+    stash->queue.block = pass.block;
+    block_open(rank, &pass);
+    Tensor *gradient = head_backward(rank, state, &stash->head, &stash->queue);
+    block_close(rank, &pass);
+    return gradient;
 }
 
 Tensor *chunk_backward(Rank *rank, int chunk, int microbatch, ChunkStash *stash, Tensor *gradient,
@@ -104,25 +124,33 @@ Tensor *chunk_backward(Rank *rank, int chunk, int microbatch, ChunkStash *stash,
     ChunkState *state = &rank->chunks[chunk];
     const PlanChunk *place = state->list.place;
     const MicroBatch batch = rank_microbatch(rank, microbatch);
+    const WorkKind work = split ? WORK_BACKWARD_INPUT : WORK_BACKWARD;
     stash->queue.delayed = split;
-    if (place->loss) {
-        head_open(rank, state, true);
-        gradient = head_backward(rank, state, &stash->head, &stash->queue);
-        head_close(rank, state, true);
-    }
+    if (place->loss) gradient = loss_backward(rank, state, stash, work);
     for (int i = place->num_layers - 1; i >= 0; i--) {
-        block_open(rank, state, BLOCK_LAYERS + i, true);
+        const BlockPass pass = pass_of(state, stash, BLOCK_LAYERS + i, work);
+        stash->queue.block = pass.block;
+        block_open(rank, &pass);
         layer_backward(rank, state, i, &stash->layers[i], &gradient, &stash->queue);
-        block_close(rank, state, BLOCK_LAYERS + i, true);
+        block_close(rank, &pass);
     }
     if (place->embedding) {
-        block_open(rank, state, BLOCK_ENDS_FIRST, true);
+        const BlockPass pass = pass_of(state, stash, BLOCK_POSITIONS, work);
+        block_open(rank, &pass);
         embedding_backward(rank, state, &batch, &gradient);
-        block_close(rank, state, BLOCK_ENDS_FIRST, true);
+        block_close(rank, &pass);
     }
     return gradient;
 }
 
-void chunk_weights(Rank *rank, ChunkStash *stash) {
-    weight_queue_run(rank, &stash->queue);
+void chunk_weights(Rank *rank, int chunk, ChunkStash *stash) {
+    ChunkState *state = &rank->chunks[chunk];
+    const PlanChunk *place = state->list.place;
+    for (int block = head_block(state); block >= BLOCK_LAYERS; block--) {
+        const BlockPass pass = pass_of(state, stash, block, WORK_BACKWARD_WEIGHT);
+        if (block == head_block(state) && !place->loss) continue;
+        block_open(rank, &pass);
+        weight_queue_run(rank, &stash->queue, block);
+        block_close(rank, &pass);
+    }
 }

@@ -10,6 +10,7 @@ typedef struct {
     int num_layers;
     HeadStash head;
     WeightQueue queue;
+    Tensor **vectors; // [num_layers + 2] by block, between the parts of a split backward
 } ChunkStash;
 
 // Takes the chunk's input (of the first chunk: NULL) and returns its output (of the last: NULL).
@@ -23,6 +24,6 @@ Tensor *chunk_backward(Rank *rank, int chunk, int microbatch, ChunkStash *stash,
                        bool split);
 
 // What a split backward left; then, as after one that is not split, nothing is kept.
-void chunk_weights(Rank *rank, ChunkStash *stash);
+void chunk_weights(Rank *rank, int chunk, ChunkStash *stash);
 
 void chunk_stash_free(Rank *rank, ChunkStash **stash);

@@ -24,6 +24,11 @@ void *chunk_weight(const Backend *backend, const ChunkState *chunk, const Parame
 void *chunk_gradient(const Backend *backend, const ChunkState *chunk, const Parameter *p) {
     if (!p) return NULL;
     const FlatState *f = &chunk->blocks[p->block];
+    if (f->vector_gradients)
+        return p->region == REGION_WHOLE_VECTORS
+                   ? wide_at(backend, f->vector_gradients->data,
+                             p->offset - f->layout.region_begin[REGION_WHOLE_VECTORS])
+                   : NULL;
     return wide_at(backend, f->whole_gradients ? f->whole_gradients->data : f->gradients,
                    p->offset);
 }

@@ -22,6 +22,9 @@ typedef struct {
     void *masters;                    // wide [shard_count]
     void *moment, *variance;          // wide [shard_count]; of SGD no variance
     Tensor *whole_weights, *whole_gradients; // [capacity] while they are needed; else NULL
+    // In the input part of a split backward, where whole gradients are still to come: those of
+    // REGION_WHOLE_VECTORS, which it makes (of norms). Else NULL.
+    Tensor *vector_gradients;
 } FlatState;
 
 typedef struct {
@@ -46,6 +49,7 @@ Status chunk_state_create(Backend *backend, const ChunkParameters *list, const C
 void chunk_state_free(Backend *backend, ChunkState *chunk); // accepts a zeroed one
 
 // The place of a parameter in the weights, and of its gradient: in the whole, where that is there.
+// NULL of a gradient that is made in another part of the backward.
 void *chunk_weight(const Backend *backend, const ChunkState *chunk, const Parameter *parameter);
 void *chunk_gradient(const Backend *backend, const ChunkState *chunk, const Parameter *parameter);
 

@@ -3,7 +3,7 @@
 //
 // Where this goes another way than the Program: what the holders of a tied matrix exchange is sent
 // before gradients are reduced over dp, not after; the sums are the same, and a rank then has its
-// whole gradient still.
+// whole gradient still (from ZeRO-2 on that of its shard, as the Program says).
 #pragma once
 
 #include "runtime/chunk_run.h"

@@ -38,17 +38,19 @@ static Pending pending_of(Engine *e, const Instruction *i, int index) {
 }
 
 // Gradients of a chunk, exchanged with the rank that has its copy: of this rank's shard of block
-// `part`. Dual pipelines are run with ZeRO-0 and -1, where there are at most two.
+// `part`.
 static Pending pending_copies(Engine *e, const Instruction *i, int index, int part) {
     Rank *rank = e->rank;
     Backend *b = rank->backend;
     const bool receive = i->kind == INSTRUCTION_RECV;
     const ChunkState *chunk = &rank->chunks[e->local[i->chunk]];
     const FlatState *f = &chunk->blocks[part];
-    Pending p = {.to = wide_at(b, f->gradients, f->shard_begin),
-                 .order = receive ? i->match : index,
-                 .part = part};
-    if (receive) p.added = rank_wide(rank, f->shard_count);
+    Pending p = {
+        .to = gradient_at(b, f, f->shard_begin), .order = receive ? i->match : index, .part = part};
+    if (receive)
+        p.added = rank_wide(rank, f->shard_count);
+    else
+        rank_padding_sent(rank, GROUP_PP, f, true, b->wide);
     p.message = (Message){.peer = i->peer,
                           .receive = receive,
                           .array = receive ? p.added->data : p.to,
@@ -57,11 +59,34 @@ static Pending pending_copies(Engine *e, const Instruction *i, int index, int pa
     return p;
 }
 
-// Blocks of a chunk that hold anything.
-static int num_parts(const Engine *e, const Instruction *i) {
+// Adds what one instruction moves, of copies the blocks that hold anything. Returns how many.
+static int pending_add(Engine *e, int index, Pending *pending) {
+    const Instruction *i = &e->instructions[index];
+    if (i->embedding) return 0; // moved already
+    if (!i->copies) {
+        *pending = pending_of(e, i, index);
+        return 1;
+    }
     const ChunkState *chunk = &e->rank->chunks[e->local[i->chunk]];
-    const int last = chunk->list.num_blocks - 1;
-    return last > 0 && chunk->blocks[last].layout.count == 0 ? last : last + 1;
+    int num = 0;
+    for (int part = 0; part < chunk->list.num_blocks; part++)
+        if (chunk->blocks[part].layout.count > 0)
+            pending[num++] = pending_copies(e, i, index, part);
+    return num;
+}
+
+// The messages from `first` on that follow each other as one group, and the most arrays that they
+// move. Returns how many messages there are.
+static int group_size(const Engine *e, int first, int *most_arrays) {
+    const Instruction *list = e->instructions;
+    int last = first;
+    for (*most_arrays = 0; last < e->num_instructions && is_message(&list[last]) &&
+                           list[last].p2p_group == list[first].p2p_group;
+         last++) {
+        const bool copies = list[last].copies;
+        *most_arrays += copies ? e->rank->chunks[e->local[list[last].chunk]].list.num_blocks : 1;
+    }
+    return last - first;
 }
 
 static void message_done(Engine *e, Pending *p) {
@@ -175,32 +200,28 @@ void engine_sent_drop(Engine *e, bool all) {
 
 // --- Groups of messages
 
-int engine_exchange(Engine *e, int first) {
-    enum { MOST = 16, PARTS = 2 };
-    const Instruction *list = e->instructions;
-    const int group = list[first].p2p_group;
-    if (group < 0) {
-        message_start(e, &list[first], first);
-        return 1;
-    }
-    Pending pending[MOST * PARTS];
-    Message messages[MOST * PARTS];
-    int num = 0, last = first;
-    while (last < e->num_instructions && is_message(&list[last]) && last - first < MOST &&
-           list[last].p2p_group == group) {
-        if (list[last].copies)
-            for (int part = 0; part < num_parts(e, &list[last]); part++)
-                pending[num++] = pending_copies(e, &list[last], last, part);
-        else if (!list[last].embedding)
-            pending[num++] = pending_of(e, &list[last], last);
-        last++;
-    }
+static void arrays_exchange(Engine *e, Pending *pending, Message *messages, int num) {
+    Comm *pp = rank_comm(e->rank, GROUP_PP);
     qsort(pending, (size_t)num, sizeof *pending, compare);
     for (int i = 0; i < num; i++) messages[i] = pending[i].message;
-    Comm *pp = rank_comm(e->rank, GROUP_PP);
     if (num > 0) pp->table->exchange(pp, messages, num, e->rank->stream);
     for (int i = 0; i < num; i++) message_done(e, &pending[i]);
-    return last - first;
+}
+
+int engine_exchange(Engine *e, int first) {
+    int most_arrays, num = 0;
+    if (e->instructions[first].p2p_group < 0) {
+        message_start(e, &e->instructions[first], first);
+        return 1;
+    }
+    const int num_messages = group_size(e, first, &most_arrays);
+    Arena scratch = {0};
+    Pending *pending = ARENA_ARRAY(&scratch, most_arrays, Pending);
+    Message *messages = ARENA_ARRAY(&scratch, most_arrays, Message);
+    for (int i = first; i < first + num_messages; i++) num += pending_add(e, i, &pending[num]);
+    arrays_exchange(e, pending, messages, num);
+    arena_free(&scratch);
+    return num_messages;
 }
 
 // --- At the end of the backward
@@ -224,9 +245,12 @@ void engine_exchange_tied(Engine *e) {
     if (!message || mutant("pp-no-tied-sum")) return;
     const Parameter *table = NULL;
     const ChunkState *chunk = tied_chunk(rank, &table);
-    const int64_t count = parameter_count(table);
+    const FlatState *f = &chunk->blocks[table->block];
+    const bool shards = f->zero_stage >= 2;
+    const int64_t count = shards ? f->shard_count : parameter_count(table);
     Tensor *other = rank_wide(rank, count);
-    void *own = chunk_gradient(b, chunk, table);
+    void *own = shards ? f->gradients : chunk_gradient(b, chunk, table);
+    if (shards) rank_padding_sent(rank, GROUP_PP, f, true, b->wide);
     Message both[2] = {{.peer = message->peer, .array = own, .count = count, .dtype = b->wide}};
     both[1] = both[0];
     both[1].receive = true;

@@ -43,8 +43,9 @@ Linear linear_of(const Rank *rank, const ChunkState *chunk, LinearSplit split,
     return (Linear){.split = split,
                     .weight = chunk_weight(b, chunk, weight),
                     .bias = adds_bias ? chunk_weight(b, chunk, bias) : NULL,
-                    .dweight = chunk_gradient(b, chunk, weight),
-                    .dbias = chunk_gradient(b, chunk, bias)};
+                    .chunk = chunk,
+                    .dweight = weight,
+                    .dbias = bias};
 }
 
 static void product(Rank *rank, const Product *call) {
@@ -102,15 +103,16 @@ static void weight_work_run(Rank *rank, WeightWork *w) {
                        .k = l->split == LINEAR_WHOLE ? rank->shape.tokens_sp : rank->shape.tokens,
                        .a = w->dy->data,
                        .b = all ? all->data : w->x->data,
-                       .out = l->dweight,
+                       .out = chunk_gradient(rank->backend, l->chunk, l->dweight),
                        .out_wide = true,
                        .accumulate = true});
     rank_drop(rank, &all);
     const bool own = w->dy_own && w->dy_own != w->dy; // a row's bias: of this rank's tokens
     if (l->dbias)
-        rank->backend->table->sum_rows(rank->backend, l->dbias, own ? w->dy_own->data : w->dy->data,
-                                       own ? rank->shape.tokens_sp : rank->shape.tokens, l->outputs,
-                                       rank->stream);
+        rank->backend->table->sum_rows(
+            rank->backend, chunk_gradient(rank->backend, l->chunk, l->dbias),
+            own ? w->dy_own->data : w->dy->data, own ? rank->shape.tokens_sp : rank->shape.tokens,
+            l->outputs, rank->stream);
 }
 
 static void weight_work_drop(Rank *rank, WeightWork *w) {
@@ -119,15 +121,16 @@ static void weight_work_drop(Rank *rank, WeightWork *w) {
     rank_drop(rank, &w->dy_own);
 }
 
-void weight_queue_run(Rank *rank, WeightQueue *queue) {
-    for (int i = 0; i < queue->num; i++) {
-        if (!(mutant("split-drops-weight") && i == 1)) weight_work_run(rank, &queue->items[i]);
-        weight_work_drop(rank, &queue->items[i]);
+void weight_queue_run(Rank *rank, WeightQueue *queue, int block) {
+    for (; queue->next < queue->num && queue->items[queue->next].block == block; queue->next++) {
+        WeightWork *work = &queue->items[queue->next];
+        if (!(mutant("split-drops-weight") && queue->next == 1)) weight_work_run(rank, work);
+        weight_work_drop(rank, work);
     }
-    queue->num = 0;
 }
 
 void weight_queue_add(Rank *rank, WeightQueue *queue, WeightWork work) {
+    work.block = queue->block;
     if (queue->delayed) {
         queue->items[queue->num++] = work;
         return;
@@ -154,7 +157,7 @@ Tensor *linear_backward(Rank *rank, const Linear *l, Tensor *x, Tensor *dy, Weig
     WeightWork work = {.linear = *l,
                        .x = tensor_hold(x),
                        .dy = all ? all : tensor_hold(dy),
-                       .dy_own = row ? tensor_hold(dy) : NULL};
+                       .dy_own = row && l->dbias ? tensor_hold(dy) : NULL};
     Tensor *dx = input_gradient(rank, l, work.dy);
     weight_queue_add(rank, queue, work);
     if (row || mutant("tp-no-input-sum")) return dx;

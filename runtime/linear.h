@@ -20,7 +20,9 @@ typedef struct {
     int64_t outputs, inputs; // of this rank
     const void *weight;      // act [outputs][inputs]
     const void *bias;        // act [outputs]; NULL: none, or another tp rank adds it
-    void *dweight, *dbias;   // wide, added to; dbias NULL: none
+    // Whose gradients they are, which may lie elsewhere when they are made; dbias NULL: none.
+    const ChunkState *chunk;
+    const Parameter *dweight, *dbias;
 } Linear;
 
 // Matrices of experts, each with rows of its own (runtime/grouped.h).
@@ -38,7 +40,8 @@ typedef struct {
     Grouped grouped; // instead of that where num is not 0
     Tensor *x;       // [tokens] or, of a column with sequence parallelism, [tokens_sp]
     Tensor *dy;      // [tokens][outputs]
-    Tensor *dy_own;  // of a row: before it was gathered
+    Tensor *dy_own;  // of a row with a bias: before it was gathered
+    int block;       // of the queue
 } WeightWork;
 
 // Gradients of weights, made at once or, where a schedule delays them, when asked.
@@ -46,6 +49,8 @@ typedef struct {
     bool delayed;
     WeightWork *items; // [capacity]
     int num, capacity;
+    int next;  // the first that is not made
+    int block; // of the chunk, that adds to it
 } WeightQueue;
 
 // Without sizes. The bias of a row is added by one tp rank.
@@ -63,8 +68,8 @@ Tensor *linear_backward(Rank *rank, const Linear *linear, Tensor *x, Tensor *dy,
 // Makes the gradient, now or later. What it holds is given back then.
 void weight_queue_add(Rank *rank, WeightQueue *queue, WeightWork work);
 
-// Makes all that was delayed, first in first out.
-void weight_queue_run(Rank *rank, WeightQueue *queue);
+// Makes what this block delayed, first in first out; blocks come in the order in which they did.
+void weight_queue_run(Rank *rank, WeightQueue *queue, int block);
 
 // Between the tokens of a rank and those of its tp group (no change without sequence parallelism).
 Tensor *tokens_gather(Rank *rank, const Tensor *x, int64_t columns); // a new tensor, or NULL

@@ -61,7 +61,8 @@ static Linear head_linear(const Rank *rank, const ChunkState *chunk) {
                     .outputs = rank->shape.logits,
                     .inputs = rank->shape.hidden,
                     .weight = chunk_weight(b, holder, p),
-                    .dweight = chunk_gradient(b, holder, p)};
+                    .chunk = holder,
+                    .dweight = p};
 }
 
 // Loss and gradient over the parts of the vocabulary that the tp ranks have.

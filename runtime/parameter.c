@@ -192,8 +192,8 @@ static LayerParameters walk_layer(Walk *w, int layer) {
     return l;
 }
 
-// A matrix with a row for each word, which lies last in the buffers.
-static const Parameter *walk_words(Walk *w, const char *name) {
+// A matrix with a row for each word, which lies last in the buffers, or in a block of its own.
+static const Parameter *walk_words(Walk *w, const char *name, int block) {
     const Parameter *p =
         walk_matrix(w, name, w->model->vocab_size, w->model->hidden_size, SPLIT_ROWS, false);
     if (!p) return NULL;
@@ -201,6 +201,7 @@ static const Parameter *walk_words(Walk *w, const char *name) {
     last->num_rows = w->vocab_rows;
     last->first_row = w->part * w->vocab_rows;
     last->region = REGION_TABLES;
+    last->block = block;
     return p;
 }
 
@@ -209,8 +210,8 @@ static void walk_model(Walk *w, bool shares_table, ChunkParameters *out) {
     const Model *m = w->model;
     const PlanChunk none = {0}, *place = out->place ? out->place : &none;
     w->keep = place->embedding;
-    w->block = 0;
-    out->table = walk_words(w, "embedding.weight");
+    w->block = BLOCK_POSITIONS;
+    out->table = walk_words(w, "embedding.weight", place->num_layers + BLOCK_TABLE);
     if (m->position == POSITION_LEARNED)
         out->positions = walk_matrix(w, "positions.weight", m->max_position_embeddings,
                                      m->hidden_size, SPLIT_NOT, false);
@@ -218,20 +219,20 @@ static void walk_model(Walk *w, bool shares_table, ChunkParameters *out) {
     for (int i = 0; i < m->num_layers; i++) {
         const int k = i - place->first_layer;
         w->keep = k >= 0 && k < place->num_layers;
-        w->block = 1 + k;
-        w->expert_block = place->num_layers + 2 + k;
+        w->block = BLOCK_LAYERS + k;
+        w->expert_block = place->num_layers + BLOCK_EXPERTS + k;
         const LayerParameters layer = walk_layer(w, i);
         if (w->keep) layers[k] = layer;
     }
     out->layers = layers;
     w->keep = place->loss;
-    w->block = 1 + place->num_layers;
+    w->block = place->num_layers + BLOCK_FINAL_NORM;
     out->norm = walk_norm(w, "final_norm", &out->norm_bias);
     if (!m->tie_word_embeddings) {
-        out->head = walk_words(w, "head.weight");
+        out->head = walk_words(w, "head.weight", place->num_layers + BLOCK_HEAD_MATRIX);
     } else if (!shares_table) {
         w->global_offset = 0; // the table's own
-        out->head = walk_words(w, "embedding.weight");
+        out->head = walk_words(w, "embedding.weight", place->num_layers + BLOCK_HEAD_MATRIX);
         out->head_is_copy = out->head != NULL;
     }
 }
@@ -304,7 +305,7 @@ ChunkParameters chunk_parameters(const Scenario *scenario, const Plan *plan, int
     const int layers = out.place->num_layers, last = experts_block(&out, layers - 1);
     out.num_blocks = shape.experts > 0 && layers > 0 ? last + 1 : experts_block(&out, 0);
     for (int i = 0; i < w.num && !out.by_block; i++)
-        w.parameters[i].block = w.parameters[i].block >= layers + 2;
+        w.parameters[i].block = w.parameters[i].block >= layers + BLOCK_EXPERTS;
     FlatLayout *blocks = ARENA_ARRAY(arena, out.num_blocks, FlatLayout);
     for (int i = 0; i < out.num_blocks; i++) blocks[i] = place_parameters(&out, i, share, &shape);
     out.blocks = blocks;

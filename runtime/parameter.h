@@ -69,8 +69,8 @@ typedef struct {
     Parameter *parameters; // [num_parameters] in the order of the model
     int num_parameters;
     const FlatLayout *blocks; // [num_blocks] all but experts, and these; or (by_block) what ZeRO-2
-    int num_blocks;           // and -3 gather and scatter at once: the embedding, each layer, the
-    bool by_block;            // head, experts of each layer; empty where there is none
+    int num_blocks;           // and -3 gather and scatter at once, in the order below; empty where
+    bool by_block;            // there is none
     const LayerParameters *layers;      // [place->num_layers]
     const Parameter *table, *positions; // NULL but where the embedding is
     const Parameter *norm, *norm_bias;  // before the head
@@ -89,9 +89,25 @@ typedef struct {
 ChunkParameters chunk_parameters(const Scenario *scenario, const Plan *plan, int chunk,
                                  const ParameterShare *share, Arena *arena);
 
+// The blocks of a chunk that is cut into them: what the embedding has beside the word table, each
+// layer, then, counted from the number of layers, these, the experts of each layer last. A matrix
+// of words is a block of its own: of a tied one both holders then have the same shards.
+enum {
+    BLOCK_POSITIONS,
+    BLOCK_LAYERS,
+    BLOCK_FINAL_NORM = BLOCK_LAYERS, // + layers, and so on
+    BLOCK_TABLE,
+    BLOCK_HEAD_MATRIX,
+    BLOCK_EXPERTS,
+};
+
+static inline int block_behind_layers(const ChunkParameters *list, int block) {
+    return list->place->num_layers + block;
+}
+
 // Where the experts of layer `index` of a chunk lie.
 static inline int experts_block(const ChunkParameters *list, int index) {
-    return list->by_block ? list->place->num_layers + 2 + index : 1;
+    return list->by_block ? block_behind_layers(list, BLOCK_EXPERTS) + index : 1;
 }
 
 // Elements of the whole model: what global offsets count.

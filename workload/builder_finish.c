@@ -122,12 +122,12 @@ static Op zero_collective(const char *name, CollectiveKind kind, GroupKind group
 // Partial gradients are whole before they are scattered (pytorch/pytorch, torch/distributed/fsdp/
 // _fully_shard/_fsdp_param.py, _get_grad_inner_tensor: as the backward made them, a parameter at a
 // time; here in one piece).
-static Op partial_sum(const Builder *b) {
+static Op partial_sum(const Builder *b, Phase phase) {
     const Training *training = &b->scenario->training;
     const bool as_made = training->stack.sharding == SHARDING_PER_PARAMETER;
     const double width = as_made ? activation_bytes(training) : reduced_gradient_bytes(training);
     Op op = zero_collective("tp_grad_all_reduce", COLLECTIVE_ALL_REDUCE, GROUP_TP,
-                            b->partial_parameters * width, PHASE_BACKWARD_WEIGHT);
+                            b->partial_parameters * width, phase);
     op.stream = STREAM_TP;
     op.wait = WAIT_PREVIOUS;
     return op;
@@ -169,7 +169,7 @@ static int add_sharding(const Builder *b, Op *ops, int n, Phase phase) {
         b->plan->zero_stage == 3 && (phase == PHASE_FORWARD || b->plan->reshard_after_forward);
     if (phase != PHASE_FORWARD && b->partial_parameters > 0 &&
         sums_partial_in_blocks(&b->scenario->training, b->plan))
-        ops[n++] = partial_sum(b);
+        ops[n++] = partial_sum(b, scatter);
     for (int i = 0; i < 2; i++) {
         const double read = parameters[i] + (shares && i == 0 ? b->shared_table : 0);
         if (read <= 0 || plan_group(b->plan, groups[i]).size == 1) continue;

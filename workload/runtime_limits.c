@@ -1,7 +1,6 @@
 #include "workload/runtime_limits.h"
 
 #include "plan/layer_plans.h"
-#include "workload/schedule.h"
 
 #include <string.h>
 
@@ -72,11 +71,6 @@ static const char *unsupported_plan(const Scenario *s, const Plan *p) {
         return "a norm of queries and keys with tp and without sequence_parallel";
     if (s->model.num_experts > 0 && p->tp > 1 && !p->sequence_parallel)
         return "experts with tp and without sequence_parallel";
-    const bool shards = p->zero_stage >= 2;
-    if (shards && plan_schedule_traits(p).splits_backward)
-        return "a split backward with ZeRO-2 or ZeRO-3";
-    if (shards && p->pp > 1 && s->model.tie_word_embeddings)
-        return "tied embeddings in a pipeline with ZeRO-2 or ZeRO-3";
     if (p->zero_stage == 3 && !p->reshard_after_forward)
         return "ZeRO-3 without reshard_after_forward";
     if (p->vocab_barriers) return "a vocabulary that is spread over the pipeline";

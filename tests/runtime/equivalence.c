@@ -184,7 +184,8 @@ static bool cases_check(const Place *place, const Case *cases, size_t num) {
     return good;
 }
 
-// Each schedule of the table, with two chunks a rank where it holds so many.
+// Each schedule of the table, with two chunks a rank where it holds so many; with experts, and
+// ZeRO-2 or -3 by turns.
 static bool schedules_check(const Place *place) {
     bool good = true;
     for (int kind = 0; kind < NUM_SCHEDULES; kind++) {
@@ -197,8 +198,9 @@ static bool schedules_check(const Place *place) {
             good &= case_check(place, &(Case){"gpt", parallel, pp, NULL});
         }
         snprintf(parallel, sizeof parallel,
-                 "\"pp\": 2, \"vpp\": %d, \"schedule\": \"%s\", \"dp\": 2, \"ep\": 2", one ? 1 : 2,
-                 SCHEDULE_NAMES[kind]);
+                 "\"pp\": 2, \"vpp\": %d, \"schedule\": \"%s\", \"dp\": 2, \"ep\": 2, "
+                 "\"zero_stage\": %d",
+                 one ? 1 : 2, SCHEDULE_NAMES[kind], 2 + kind % 2);
         good &= case_check(place, &(Case){"shared", parallel, 4, NULL});
     }
     return good;

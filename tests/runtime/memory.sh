@@ -16,11 +16,13 @@ experts='"model_type": "mixtral", "num_local_experts": 8'
 qwen='"model_type": "qwen3_moe", "head_dim": 32, "num_experts": 8, "num_experts_per_tok": 2,
   "moe_intermediate_size": 512'
 
+layers=2
+
 # Ranks, members of `parallel`, members of the model, whether words are tied.
 check() {
     cat >plan.json <<END
 {"schema": 1, "model": {"name": "small", ${3:-$experts}, "hidden_size": 256,
-  "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 4,
+  "num_hidden_layers": $layers, "num_attention_heads": 8, "num_key_value_heads": 4,
   "intermediate_size": 512, "vocab_size": 512, "tie_word_embeddings": ${4:-false}},
  "cluster": $(cluster "$1"),
  "training": {"seq_len": 256, "global_batch": 4, "precision": "fp32", "stack": "runtime"},
@@ -59,5 +61,11 @@ check 4 '"tp": 2, "dp": 2, "zero_stage": 3' "$dense"
 check 4 '"dp": 4, "ep": 2, "zero_stage": 2'
 check 4 '"dp": 4, "ep": 2, "zero_stage": 3, "recompute": "full"'
 check 4 '"pp": 2, "dp": 2, "zero_stage": 3' "$dense"
+check 4 '"pp": 2, "dp": 2, "ep": 2, "schedule": "zb-h1", "zero_stage": 3'
+check 4 '"pp": 2, "dp": 2, "zero_stage": 2' "$dense" true
+layers=4
+check 4 '"pp": 2, "dp": 2, "vpp": 2, "schedule": "zb-v", "zero_stage": 2' "$dense" true
+check 4 '"pp": 2, "dp": 2, "vpp": 2, "schedule": "zb-v", "zero_stage": 3' "$dense" true
+layers=2
 check 2 '"dp": 2, "zero_stage": 2' "$dense" true
 check 2 '"dp": 2, "zero_stage": 3' "$dense" true

@@ -13,6 +13,7 @@ cd "$temp"
 
 dense='"model_type": "llama", "intermediate_size": 128, "max_position_embeddings": 16'
 biased='"model_type": "generic", "intermediate_size": 128, "max_position_embeddings": 16'
+gpt='"model_type": "gpt2", "n_positions": 16'
 experts='"model_type": "mixtral", "intermediate_size": 64, "num_local_experts": 8'
 shared='"model_type": "generic", "linear_bias": false, "gated_mlp": true, "norm": "rmsnorm",
   "position": "rope", "intermediate_size": 128, "num_experts": 8, "num_experts_per_tok": 2,
@@ -66,6 +67,11 @@ check 8 '"tp": 2, "cp": 2, "dp": 2, "zero_stage": 3'
 check 4 '"tp": 2, "dp": 2, "zero_stage": 3' "$dense" "" true
 check 2 '"dp": 2, "zero_stage": 2' "$dense" "" true
 check 2 '"pp": 2' "$dense" "" true
+check 4 '"pp": 2, "dp": 2, "schedule": "zb-h1", "zero_stage": 3' "$gpt" "" true
+check 4 '"pp": 2, "dp": 2, "vpp": 2, "schedule": "zb-v", "zero_stage": 2' "$gpt" "" true
+check 4 '"pp": 2, "dp": 2, "vpp": 2, "schedule": "dualpipe", "zero_stage": 3' "$gpt" "" true
+check 2 '"dp": 2, "zero_stage": 3' "$gpt" "" true
+check 2 '"dp": 2, "schedule": "zb-h1", "zero_stage": 3' "$gpt" "" true
 
 # What tp ranks hold whole: norms, biases, positions; over both chunks of a rank, beside tied words
 # and copies, before gradients are scattered and behind them.
@@ -107,6 +113,8 @@ vocab=261
 check 4 '"dp": 4, "zero_stage": 1, "zero_group": 2'
 check 4 '"tp": 2, "dp": 2, "zero_stage": 1'
 check 4 '"dp": 4, "zero_stage": 2' "$dense" "" true
+check 8 '"pp": 2, "dp": 4, "zero_stage": 2' "$dense" "" true
+check 8 '"pp": 2, "dp": 4, "vpp": 2, "schedule": "dualpipe", "zero_stage": 1' "$dense" "" true
 check 4 '"tp": 2, "dp": 2, "zero_stage": 3'
 check 4 '"dp": 4, "ep": 2, "zero_stage": 3' "$experts"
 check 16 '"dp": 16, "zero_stage": 1'
