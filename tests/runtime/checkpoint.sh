@@ -13,7 +13,7 @@ temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
 cd "$temp"
 
-kind='"model_type": "llama"'
+kind='"model_type": "llama"' tied=false optimizer=adam
 
 # Writes plan.json: members of `parallel`, ranks, hidden size.
 plan() {
@@ -21,9 +21,10 @@ plan() {
 {"schema": 1, "model": {"name": "small", $kind, "hidden_size": ${3:-32},
   "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 4,
   "intermediate_size": 48, "vocab_size": 260, "max_position_embeddings": 16,
-  "tie_word_embeddings": false},
+  "tie_word_embeddings": $tied},
  "cluster": $(cluster "$2"),
- "training": {"seq_len": 16, "global_batch": 8, "precision": "fp64", "stack": "runtime"},
+ "training": {"seq_len": 16, "global_batch": 8, "precision": "fp64", "optimizer": "$optimizer",
+  "stack": "runtime"},
  "parallel": {$1}}
 END
 }
@@ -97,7 +98,31 @@ for split in '"pp": 2, "dp": 2, "ep": 2, "zero_stage": 0' '"dp": 4, "ep": 2, "ze
         --log rest >/dev/null
     [ "$(values expected 10)" = "$(values rest 10)" ] || fail "experts with $split differ"
 done
-kind='"model_type": "llama"'
+
+# SGD has its momentum to save, and nothing else; of a tied matrix one holder's is saved.
+kind='"model_type": "llama"' tied=true optimizer=sgd
+rm -f whole rest
+plan '"micro_batch": 1' 1
+"$run" plan.json --steps 6 --learning-rate 0.1 --log whole >/dev/null
+tail -n 3 whole >expected
+"$run" plan.json --steps 3 --learning-rate 0.1 --save sgd >/dev/null
+[ ! -e sgd/variance.f64 ] || fail "SGD saves a variance"
+"$run" plan.json --steps 3 --learning-rate 0.1 --resume sgd --log rest >/dev/null
+[ "$(values expected 16)" = "$(values rest 16)" ] || fail "SGD that is gone on with differs"
+rm rest
+plan '"pp": 2, "dp": 2, "zero_stage": 3, "schedule": "zb-h1", "micro_batch": 1' 4
+mpirun --allow-run-as-root --oversubscribe -n 4 "$run" plan.json --steps 1 --learning-rate 0.1 \
+    --resume sgd --save sgd-sharded --log rest >/dev/null
+plan '"micro_batch": 1' 1
+"$run" plan.json --steps 2 --learning-rate 0.1 --resume sgd-sharded --log rest >/dev/null
+[ "$(values expected 10)" = "$(values rest 10)" ] || fail "SGD over a pipeline with ZeRO-3 differs"
+optimizer=adam
+plan '"micro_batch": 1' 1
+code=0
+"$run" plan.json --steps 1 --resume sgd >out 2>err || code=$?
+[ "$code" -eq 2 ] || fail "SGD's momentum for AdamW: exit $code, expected 2"
+grep -q '2 files, expected 3: it is of another optimizer' err || fail "$(cat err)"
+tied=false
 plan '"micro_batch": 1' 1
 
 printf x | dd of=saved/moment.f64 bs=1 seek=400 conv=notrunc 2>/dev/null
