@@ -2,6 +2,7 @@
 
 #include "plan/layer_plans.h"
 #include "workload/bytes.h"
+#include "workload/chunk.h"
 
 #include <math.h>
 
@@ -243,7 +244,7 @@ double sync_embedding_bytes(const Scenario *scenario, const Plan *plan) {
     const Model *model = &scenario->model;
     // One rank holds both where the vocabulary is spread, too.
     if (!model->tie_word_embeddings || plan_joins_ends(plan) || plan->vocab_barriers) return 0;
-    double bytes = (double)model->vocab_size * model->hidden_size / plan->tp * grad_bytes(scenario);
+    double bytes = vocab_rows(model, plan) * model->hidden_size * grad_bytes(scenario);
     return plan->zero_stage >= 2 ? bytes / plan_group(plan, GROUP_ZERO).size : bytes;
 }
 

@@ -113,6 +113,7 @@ vocab=261
 check 4 '"dp": 4, "zero_stage": 1, "zero_group": 2'
 check 4 '"tp": 2, "dp": 2, "zero_stage": 1'
 check 4 '"dp": 4, "zero_stage": 2' "$dense" "" true
+check 4 '"tp": 2, "pp": 2' "$dense" "" true
 check 8 '"pp": 2, "dp": 4, "zero_stage": 2' "$dense" "" true
 check 8 '"pp": 2, "dp": 4, "vpp": 2, "schedule": "dualpipe", "zero_stage": 1' "$dense" "" true
 check 4 '"tp": 2, "dp": 2, "zero_stage": 3'
