@@ -85,6 +85,7 @@ for zero_stage in 0 1 2 3; do
     check 4 '"tp": 2, "dp": 2, "zero_stage": '$zero_stage "$biased"
 done
 check 8 '"tp": 2, "dp": 4, "zero_stage": 2, "zero_group": 2' "$biased"
+check 8 '"tp": 2, "pp": 2, "dp": 2, "schedule": "zb-h1", "zero_stage": 3' "$biased"
 check 2 '"tp": 2, "zero_stage": 3' "$biased"
 
 # With experts: each as many tokens, as the Program has it; or those that the router chose, which
