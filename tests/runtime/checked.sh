@@ -82,6 +82,7 @@ if [ "${3-}" != sampled ]; then
     same 4 '"pp": 4, "vpp": 2, "schedule": "dualpipe"'
     layers=4
     same 4 '"dp": 4, "zero_stage": 1, "zero_group": 2'
+    same 4 '"pp": 2, "dp": 2, "schedule": "zb-h1", "zero_stage": 3'
     same 4 '"cp": 4, "cp_method": "ring"'
     same 4 '"dp": 4, "ep": 2, "zero_stage": 2' "$experts"
     same 8 '"tp": 2, "pp": 2, "dp": 2, "vpp": 2, "schedule": "interleaved"' "$gpt2"
