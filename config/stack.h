@@ -63,10 +63,10 @@ typedef struct {
     bool gathers_ahead;         // ZeRO-3: the next block's weights while one runs
     int lasting_gathers;        // LastingGathers
     bool keeps_gathered_inputs; // products keep their inputs as gathered over tp
-    bool splits_positions;      // with sequence parallelism learned positions are added to a rank's
-                                // own tokens, so that it has a part of their gradient
-    bool keeps_gradients;       // from step to step; or the backward makes them anew
-    bool loss_in_place;         // the gradient of a fused loss takes the place of the logits
+    bool splits_positions; // with sequence parallelism the gradient of learned positions is one
+                           // of a tp rank's tokens or of one rank only, and added up over tp
+    bool keeps_gradients;  // from step to step; or the backward makes them anew
+    bool loss_in_place;    // the gradient of a fused loss takes the place of the logits
     // Of a logit, beside the fp32 softmax, while an unfused loss makes its gradient; the second
     // where the vocabulary is split by tp
     double loss_gradient_bytes, parallel_loss_gradient_bytes;

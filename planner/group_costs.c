@@ -12,7 +12,7 @@ GroupPricing group_pricing_start(const Scenario *scenario) {
 
 void group_pricing_free(GroupPricing *pricing) {
     pieces_free(&pricing->pieces);
-    for (int i = 0; i < 6; i++) arena_free(&pricing->kinds[i].arena);
+    for (int i = 0; i < GROUP_PRICING_KINDS; i++) arena_free(&pricing->kinds[i].arena);
 }
 
 static bool splits_backward(const Plan *plan) {
@@ -176,7 +176,8 @@ static GroupCosts costs_make(GroupPricing *pricing, const Plan *plan, bool split
 }
 
 const GroupCosts *group_costs_of(GroupPricing *pricing, const Plan *plan) {
-    const int kind = (plan->zero_stage < 2 ? 0 : plan->zero_stage - 1) + 3 * splits_backward(plan);
+    const int zero = plan->zero_stage < 2 ? 0 : plan->zero_stage - 1;
+    const int kind = zero + 3 * (splits_backward(plan) + 2 * plan_joins_ends(plan));
     Plan *known = &pricing->kinds[kind].plan;
     if (!pricing->kinds[kind].costs.machines || !plans_share_blocks(known, plan)) {
         arena_reset(&pricing->kinds[kind].arena);

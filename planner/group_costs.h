@@ -17,6 +17,9 @@ typedef struct {
 } GroupCosts;
 
 // Of one search in one order of its groups.
+// ZeRO 0 and 1, 2, 3; whole and split backwards; both ends of a pipeline on one rank or not.
+enum { GROUP_PRICING_KINDS = 3 * 2 * 2 };
+
 typedef struct {
     const Scenario *scenario;
     Pieces pieces;
@@ -24,7 +27,7 @@ typedef struct {
         Plan plan; // that the costs were made for
         GroupCosts costs;
         Arena arena;
-    } kinds[6]; // ZeRO 0 and 1, 2, 3, with whole and with split backwards
+    } kinds[GROUP_PRICING_KINDS];
 } GroupPricing;
 
 GroupPricing group_pricing_start(const Scenario *scenario);

@@ -9,6 +9,8 @@
 //   data-parallel collectives  each layer's own, exposed by what they take longer than the layer's
 //                forward (gathers) or backward (reductions) of one micro-batch beside them; in a
 //                Program pieces of a chunk follow each other
+//   sums over tp  of partial gradients, what its own add to one number's: in a Program a rank adds
+//                up all of them at once
 #pragma once
 
 #include "costmodel/price.h"

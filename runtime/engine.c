@@ -85,7 +85,7 @@ static void gradients_close(Engine *e) {
     engine_exchange_tied(e);
 }
 
-// Of all chunks, whole: what a rank's shard does not have is added up in vain. A call a chunk.
+// Of all chunks, whole: what a rank's shard does not have is added up in vain. A call a block.
 static void partial_gradients_sum(Rank *rank) {
     for (int i = 0; i < rank->num_chunks; i++)
         for (int k = 0; k < rank->chunks[i].list.num_blocks; k++) {

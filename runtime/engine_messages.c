@@ -117,20 +117,27 @@ static int way_of(const Engine *e, int from, int to, uint8_t phase) {
     return -1;
 }
 
-// What is sent one way is received in the order in which it is sent: activations and gradients
-// take ways apart, since where a rank has several chunks they overtake each other.
+// Whether a rank receives what is sent one way in the order in which it is sent.
+static bool receives_in_order(const Engine *e, int rank, int *last) {
+    const RankProgram *own = &e->program->ranks[rank];
+    for (int n = 0; n < own->num_instructions; n++) {
+        const Instruction *i = &own->instructions[n];
+        if (!does_not_block(i) || i->kind != INSTRUCTION_RECV) continue;
+        int *before = &last[way_of(e, i->peer, rank, i->phase)];
+        if (*before > i->match) return false;
+        *before = i->match;
+    }
+    return true;
+}
+
+// Of all ranks, so that all refuse alike. Activations and gradients take ways apart, since where a
+// rank has several chunks they overtake each other.
 static Status order_check(const Engine *e) {
     int *last = calloc((size_t)e->num_ways, sizeof *last);
     if (!last) return status_error(STATUS_MACHINE, "no memory for the ways of messages");
     bool in_order = true;
-    const int rank = e->rank->world->index[GROUP_PP];
-    for (int n = 0; n < e->num_instructions; n++) {
-        const Instruction *i = &e->instructions[n];
-        if (!does_not_block(i) || i->kind != INSTRUCTION_RECV) continue;
-        int *before = &last[way_of(e, i->peer, rank, i->phase)];
-        in_order &= *before <= i->match;
-        *before = i->match;
-    }
+    for (int rank = 0; rank < e->program->num_ranks && in_order; rank++)
+        in_order = receives_in_order(e, rank, last);
     free(last);
     return in_order
                ? status_ok()

@@ -33,10 +33,12 @@ static Status plan_read(Run *run) {
 
 // Messages that wait on the device for their other end must hold up nobody: work of streams that
 // share one of its queues waits for each other, and so does the loading of a kernel at its first
-// launch (CUDA C++ Programming Guide, "Lazy Loading", on kernels that run concurrently).
+// launch (CUDA C++ Programming Guide, "Lazy Loading", on kernels that run concurrently) and the
+// memory that NCCL allocates where a group connects at its first collective.
 static void messages_apart(void) {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    setenv("NCCL_RUNTIME_CONNECT", "0", 0); // groups connect when they are made
 }
 
 static Status backend_open(Run *run) {

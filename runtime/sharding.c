@@ -129,7 +129,7 @@ void block_open(Rank *rank, const BlockPass *pass) {
     if (is_sharded(own)) flat_open(rank, pass, own);
     if (other && is_sharded(other)) flat_open(rank, pass, other);
     if (!is_sharded(own) || vectors_count(own) == 0) return;
-    if (pass->work == WORK_BACKWARD_INPUT) vectors_open(rank, own);
+    if (pass->work == WORK_BACKWARD_INPUT && !makes_gradients(pass)) vectors_open(rank, own);
     if (pass->work == WORK_BACKWARD_WEIGHT) vectors_add(rank, own, pass->vectors);
 }
 

@@ -112,6 +112,8 @@ Status train(const TrainOptions *options, World *world) {
     for (; t.step <= t.last_step && status.code == STATUS_OK; t.step++) status = step_run(&t);
     if (status.code == STATUS_OK && t.step > first) status = traffic_say(&t.run, t.step - first);
     status = memory_say(&t.run, status);
+    // Others may never come to their part of what is queued, so that nothing waits for it to end.
+    if (status.code != STATUS_OK && world->mpi) return status;
     const Status logged = step_log_close(&t.log), timed = instruction_times_free(&t.run.times);
     run_free(&t.run);
     TRY(status);

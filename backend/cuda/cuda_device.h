@@ -52,6 +52,7 @@ struct CudaBackend {
     BackendStream *streams[CUDA_MAX_STREAMS]; // [0]: base.stream; NULL: free
     CudaStage stages[CUDA_NUM_STAGES];
     int next_stage;
+    bool has_ways; // messages may be under way for which the device would wait (nccl_ways.c)
     CudaMemory *memory;
     CudaProducts *products;
     CudaAttention *attention; // NULL until one is asked for

@@ -7,13 +7,16 @@
 
 #include <nccl.h>
 
+#if NCCL_VERSION_CODE < NCCL_VERSION(2, 18, 0)
+#error "nccl.h of NCCL 2.18 or later is needed"
+#endif
+
 // --- nccl_library.c: NCCL, which is opened at run time
 
 #define NCCL_FUNCTIONS(X)                                                                          \
     X(ncclGetVersion)                                                                              \
     X(ncclGetUniqueId)                                                                             \
     X(ncclCommInitRank)                                                                            \
-    X(ncclCommSplit)                                                                               \
     X(ncclCommDestroy)                                                                             \
     X(ncclGetErrorString)                                                                          \
     X(ncclGetLastError)                                                                            \
@@ -33,6 +36,7 @@ typedef struct {
 #define FIELD(name) __typeof__(name) *name;
     NCCL_FUNCTIONS(FIELD)
 #undef FIELD
+    __typeof__(ncclCommSplit) *ncclCommSplit;
 } Nccl;
 
 Status nccl_find(const Nccl **out);

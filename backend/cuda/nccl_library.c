@@ -27,6 +27,7 @@ static void nccl_load(void) {
         strncpy(nccl.missing, error ? error : "libnccl.so.2", sizeof nccl.missing - 1);
         return;
     }
+    nccl_symbol(library, "ncclCommSplit", &nccl.ncclCommSplit); // 2.18 and later; NULL before
 #define LOAD(name)                                                                                 \
     if (!nccl_symbol(library, #name, &nccl.name)) return;
     NCCL_FUNCTIONS(LOAD)

@@ -33,7 +33,7 @@ static Status way_connect(Backend *backend, const NcclWay *way) {
     const size_t bytes = sizeof(float);
     void *array = backend->table->alloc(backend, bytes);
     backend->table->zero(backend, array, bytes, way->stream);
-    TRY(backend->failure);
+    if (!cuda_well(backend)) return backend->failure;
     if (way->receives)
         NCCL_TRY(nccl, nccl->ncclRecv(array, 1, ncclFloat32, 0, way->handle, way->stream->handle));
     else
@@ -77,13 +77,23 @@ static bool round_choose(const Way *ways, int num_ways, bool *opened, bool *in_r
     return any;
 }
 
-Status nccl_open_ways(Comm *base, const Way *ways, int num_ways) {
-    NcclComm *comm = (NcclComm *)base;
+// The most ways of any rank: what is refused all refuse, before they wait for each other.
+static int most_ways(const Way *ways, int num_ways, int num_ranks) {
+    int most = 0;
+    for (int rank = 0; rank < num_ranks; rank++) {
+        int num = 0;
+        for (int i = 0; i < num_ways; i++) num += ways[i].from == rank || ways[i].to == rank;
+        most = num > most ? num : most;
+    }
+    return most;
+}
+
+static Status ways_open(NcclComm *comm, const Way *ways, int num_ways) {
     TRY(nccl_find(&nccl));
-    int num_own = 0;
-    for (int i = 0; i < num_ways; i++)
-        num_own += ways[i].from == base->rank || ways[i].to == base->rank;
-    TRY(queues_check(1 + num_own));
+    if (!nccl->ncclCommSplit)
+        return status_error(STATUS_MACHINE, "meshwright: this schedule's messages need NCCL 2.18 "
+                                            "(ncclCommSplit) or later");
+    TRY(queues_check(1 + most_ways(ways, num_ways, comm->base.size)));
     comm->ways = calloc((size_t)num_ways, sizeof *comm->ways);
     bool *marks = calloc(2 * (size_t)num_ways, sizeof *marks); // opened, and in this round
     if (!comm->ways || !marks) {
@@ -91,10 +101,18 @@ Status nccl_open_ways(Comm *base, const Way *ways, int num_ways) {
         return status_error(STATUS_MACHINE, "meshwright: out of memory");
     }
     comm->num_ways = num_ways;
+    ((CudaBackend *)comm->base.backend)->has_ways = true;
     Status status = status_ok();
     while (status.code == STATUS_OK && round_choose(ways, num_ways, marks, marks + num_ways))
         status = round_open(comm, ways, marks + num_ways, num_ways);
     free(marks);
+    return status;
+}
+
+// What fails on one rank only, others wait for: nothing is waited for any more.
+Status nccl_open_ways(Comm *comm, const Way *ways, int num_ways) {
+    const Status status = ways_open((NcclComm *)comm, ways, num_ways);
+    if (status.code != STATUS_OK) cuda_fail(comm->backend, status);
     return status;
 }
 
@@ -155,6 +173,9 @@ bool nccl_finish(Comm *comm, CommRequest *request, bool wait) {
         const cudaError_t error = cudaEventQuery(request->done->handle);
         if (error == cudaErrorNotReady) return false;
         cuda_check(backend, error, "cudaEventQuery");
+        // What the host knows to be over, all that is queued from now on comes after.
+        uint64_t *awaited = &backend->stream->awaited[request->done->stream];
+        if (*awaited < request->done->num_queued) *awaited = request->done->num_queued;
     }
     cuda_event_free(backend, request->done);
     free(request);

@@ -251,7 +251,8 @@ static Status product_run(Backend *backend, const Product *call, BackendStream *
     Plan *plan;
     TRY(plan_find(products, backend, call, &plan));
     if (!stream->workspace) // not cudaMalloc, which waits for all that is queued
-        CUDA_TRY(cudaMallocAsync(&stream->workspace, CUDA_WORKSPACE_BYTES, stream->handle));
+        stream->workspace = cuda_scratch(backend, stream, CUDA_WORKSPACE_BYTES);
+    if (!stream->workspace) return backend->failure;
     cublasStatus_t status = plan_run(plan, products, call, stream);
     if (is_unsupported(status) && call->bias && !plan->bias_after) { // promised, and then not
         TRY(plan_make(plan, plan->key, true, backend, products->lt));

@@ -10,6 +10,7 @@
 //   - memory given back while another stream's calls may still use it;
 //   - copies from memory that is not pinned, waits for events that nobody recorded;
 //   - calls that wait for all that is queued (cudaMalloc, cudaFree) while messages are under way;
+//   - waits for what does not come to its end within a minute;
 //   - members of a group that do not call the same thing with the same counts in the same order;
 // and at the end streams, events and memory that were not given back. Memory of the device can be
 // read and written only while queued work runs: a host that touches it dies of SIGSEGV. What is

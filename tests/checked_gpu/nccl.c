@@ -1,6 +1,7 @@
 // tests/checked_gpu/nccl.c - libnccl.so.2 over MPI, for the checked GPU: calls are queued on
-// streams and done when those run; members must call the same with the same counts in the same
-// order, and nothing is sent before its receiver is there, as NCCL's messages may be.
+// streams and done when those run. Members must call the same with the same counts in the same
+// order. As NCCL may, nothing is sent before its receiver is there, and what one communicator does
+// it does one after the other, on whatever streams it is.
 #include "tests/checked_gpu/checked_gpu.h"
 
 #include <mpi.h>
@@ -25,6 +26,7 @@ typedef enum {
 struct ncclComm {
     MPI_Comm group;
     int rank, size;
+    int64_t num_queued, num_done; // calls, and groups of calls
 };
 
 // One call of a group.
@@ -42,6 +44,7 @@ typedef struct {
 typedef struct {
     int num, num_requests, num_alike;
     bool begun;
+    int64_t turn; // among the calls of its communicator, on whatever stream they are
     Op ops[MOST_GROUPED];
     MPI_Request requests[MOST_GROUPED];
     MPI_Status statuses[MOST_GROUPED];
@@ -167,11 +170,15 @@ static void group_end(Group *g) {
 
 static bool poll_group(void *arguments) {
     Group *g = *(Group **)arguments;
+    ncclComm_t comm = g->ops[0].comm;
+    if (comm->num_done < g->turn) return false;
     if (!g->begun) group_begin(g);
     int done;
     MPI_Testall(g->num_requests, g->requests, &done, g->statuses);
-    if (done) group_end(g);
-    return done;
+    if (!done) return false;
+    group_end(g);
+    comm->num_done++;
+    return true;
 }
 
 // --- Queueing
@@ -189,6 +196,7 @@ static ncclResult_t group_queue(void) {
     if (!group) return ncclSuccess;
     Group *whole = group;
     group = NULL;
+    whole->turn = whole->ops[0].comm->num_queued++;
     Call call = {.what = whole->num == 1 ? NAMES[whole->ops[0].kind] : "a group of NCCL's calls",
                  .poll = poll_group,
                  .arguments = &whole,
@@ -209,6 +217,8 @@ static ncclResult_t add(Op op, cudaStream_t stream) {
     if (stream != group_stream) checked_find("calls of one group of NCCL's on several streams");
     if (op.peer >= op.comm->size)
         checked_find("%s with rank %d of %d", NAMES[op.kind], op.peer, op.comm->size);
+    if (group->num > 0 && op.comm != group->ops[0].comm)
+        checked_find("calls of one group of NCCL's on several communicators");
     group->ops[group->num++] = op;
     return depth > 0 ? ncclSuccess : group_queue();
 }

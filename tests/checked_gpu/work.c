@@ -167,11 +167,19 @@ bool checked_waits(void) {
 
 // Runs one work after the other until a stream is empty or an event has passed; neither: all.
 static void run_until(cudaStream_t stream, cudaEvent_t event, uint64_t number) {
+    const double most_s = 60;
+    double begin_s = now_s(); // of what has not come to its end yet
     memory_open(true);
     while (!(stream && !stream->first) && !(event && event->num_passed >= number)) {
         cudaStream_t next = stream_choose();
         if (!next) break;
-        if (!work_run(next)) usleep(20); // others have the cores meanwhile
+        if (work_run(next)) {
+            begin_s = now_s();
+            continue;
+        }
+        if (now_s() - begin_s > most_s)
+            checked_find("the host waits for what never comes to its end: %s", next->first->what);
+        usleep(20); // others have the cores meanwhile
     }
     memory_open(false);
 }

@@ -111,5 +111,9 @@ MESHWRIGHT_CUDA_SYNC=1 fails fault=100 "the GPU failed: (norm_forward|rope|produ
 fails nccl=0 "NCCL failed: ncclAllReduce: internal error: it was asked to fail $process"
 fails gpus=1 "there is no GPU 1; this machine has 1"
 same 2 '"pp": 2, "schedule": "zb-h1"'
+fails nccl=5 "NCCL failed: .*ncclSend.*: internal error: it was asked to fail $process"
 CUDA_DEVICE_MAX_CONNECTIONS=2 fails seed=1 "CUDA_DEVICE_MAX_CONNECTIONS is 2: .* need 3 queues" 2
+# Where a message is under way that the other rank cannot send before this one has computed.
+same 2 '"pp": 2, "vpp": 2, "schedule": "v-min"'
+fails memory=33 "out of GPU memory: 0.031 GiB were asked for on a checked GPU; .* $process"
 echo "$num plans train as on CPUs"
