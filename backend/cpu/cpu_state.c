@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <cblas.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,34 @@ static void name_device(char *name, size_t size) {
     snprintf(name, size, "CPU, %.*s", (int)length, config);
 }
 
+// The C library is to keep what is given back: by its own choice each array of 128 KiB and more is
+// a mapping, or goes back at the heap's end, and the next one like it costs a page fault every 4
+// KiB. GPUs keep theirs too (backend/cuda/memory.c).
+static void keep_memory(void) {
+#ifdef __GLIBC__
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_TRIM_THRESHOLD, -1);
+#endif
+}
+
+// Over malloc, which is aligned to 16, with what it gave before the array: aligned_alloc of glibc
+// 2.36 leaves a crumb before each array, so that a freed one has no room for the next like it.
+static void *array_new(size_t bytes) {
+    if (bytes > SIZE_MAX - ALIGNMENT_BYTES) return NULL;
+    char *block = malloc(bytes + ALIGNMENT_BYTES);
+    if (block == NULL) return NULL;
+    char *array = block + ALIGNMENT_BYTES - (uintptr_t)block % ALIGNMENT_BYTES;
+    memcpy(array - sizeof block, &block, sizeof block);
+    return array;
+}
+
+static void array_free(void *array) {
+    if (array == NULL) return;
+    char *block;
+    memcpy(&block, (char *)array - sizeof block, sizeof block);
+    free(block);
+}
+
 static const BackendTable *table_of(Dtype act, Dtype wide) {
     if (act == DTYPE_FP64) return &CPU_TABLE_FP64;
     return wide == DTYPE_FP64 ? &CPU_TABLE_MIXED : &CPU_TABLE_FP32;
@@ -64,6 +93,7 @@ Status cpu_backend_open(Dtype act, size_t memory_bytes, Backend **out) {
     name_device(backend->name, sizeof backend->name);
     // One thread per rank: several ranks share the machine, and the order of sums stays the same.
     if (getenv("OPENBLAS_NUM_THREADS") == NULL) openblas_set_num_threads(1);
+    keep_memory();
     backend->stream = cpu_stream_create(backend);
     if (backend->stream == NULL) {
         free(cpu);
@@ -77,17 +107,11 @@ void cpu_close(Backend *backend) {
     if (backend == NULL) return;
     CpuBackend *cpu = (CpuBackend *)backend;
     free(backend->stream);
-    free(cpu->scratch);
+    array_free(cpu->scratch);
     free(cpu);
 }
 
 // --- Memory
-
-static void *aligned(size_t bytes) {
-    if (bytes > SIZE_MAX - ALIGNMENT_BYTES) return NULL;
-    size_t rounded = (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
-    return aligned_alloc(ALIGNMENT_BYTES, rounded == 0 ? ALIGNMENT_BYTES : rounded);
-}
 
 void *cpu_alloc(Backend *backend, size_t bytes) {
     if (has_failed(backend)) return NULL;
@@ -98,7 +122,7 @@ void *cpu_alloc(Backend *backend, size_t bytes) {
                                        bytes, backend->memory_bytes, backend->allocated_bytes));
         return NULL;
     }
-    void *array = aligned(bytes);
+    void *array = array_new(bytes);
     if (array == NULL) {
         cpu_fail(backend, status_error(STATUS_MACHINE,
                                        "out of memory: the machine refused %zu bytes; %zu are in "
@@ -120,14 +144,14 @@ void cpu_release(Backend *backend, void *array, size_t bytes) {
     if (array == NULL) return;
     assert(bytes <= backend->allocated_bytes);
     backend->allocated_bytes -= bytes;
-    free(array);
+    array_free(array);
 }
 
 void *cpu_scratch(Backend *backend, size_t bytes) {
     CpuBackend *cpu = (CpuBackend *)backend;
     if (bytes <= cpu->scratch_bytes) return cpu->scratch;
-    free(cpu->scratch);
-    cpu->scratch = aligned(bytes);
+    array_free(cpu->scratch);
+    cpu->scratch = array_new(bytes);
     cpu->scratch_bytes = cpu->scratch == NULL ? 0 : bytes;
     if (cpu->scratch == NULL) {
         cpu_fail(backend,
