@@ -358,6 +358,16 @@ Status mpi_local_rank(int *out) {
     return status_ok();
 }
 
+Status mpi_machine_sum(double *number) {
+    MPI_Comm near;
+    const double own = *number;
+    int failed = MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near);
+    if (failed) return mpi_status(failed, "MPI_Comm_split_type");
+    failed = MPI_Allreduce(&own, number, 1, MPI_DOUBLE, MPI_SUM, near);
+    MPI_Comm_free(&near);
+    return mpi_status(failed, "a sum over the processes of a machine");
+}
+
 Status mpi_gather(const double *own, int num, double *all) {
     return mpi_status(MPI_Gather(own, num, MPI_DOUBLE, all, num, MPI_DOUBLE, 0, MPI_COMM_WORLD),
                       "a gather");

@@ -17,6 +17,9 @@ int mpi_size(void);
 // Of this process among those of its machine, in the order of their ranks. All call it.
 Status mpi_local_rank(int *out);
 
+// The sum over the processes of this machine. All call it.
+Status mpi_machine_sum(double *number);
+
 // Brings `num` numbers of every process to the first, which gets them in the order of ranks.
 //   all  [processes x num]; of the others NULL
 Status mpi_gather(const double *own, int num, double *all);

@@ -5,6 +5,7 @@
 #include "sim/client_process.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,16 +68,22 @@ static Status arguments_of(const RunStart *start, Arena *arena, Arguments *argum
     return status_ok();
 }
 
+// Of a signal that no program can take.
+static const char *signal_meaning(int signal) {
+    return signal == SIGKILL ? ", as the system does where memory ran out" : "";
+}
+
 // What the runtime says of itself is on standard error already.
 static Status end_status(const RunStart *start, const ProcessEnd *end) {
     if (end->interrupted) return status_error(STATUS_MACHINE, "%s: interrupted", start->plan);
     if (end->signal)
-        return status_error(STATUS_MACHINE, "%s: the run was ended by signal %d", start->plan,
-                            end->signal);
+        return status_error(STATUS_MACHINE, "%s: the run was ended by signal %d%s", start->plan,
+                            end->signal, signal_meaning(end->signal));
     if (end->exit_code == 0) return status_ok();
     if (end->exit_code > 128) // as mpirun and shells tell of a signal; mpirun has named the process
-        return status_error(STATUS_MACHINE, "%s: a process of the run was ended by signal %d",
-                            start->plan, end->exit_code - 128);
+        return status_error(STATUS_MACHINE, "%s: a process of the run was ended by signal %d%s",
+                            start->plan, end->exit_code - 128,
+                            signal_meaning(end->exit_code - 128));
     StatusCode code = end->exit_code == STATUS_NO || end->exit_code == STATUS_INVALID
                           ? (StatusCode)end->exit_code
                           : STATUS_MACHINE;

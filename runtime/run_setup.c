@@ -194,6 +194,19 @@ static Status rank_create(Run *run, const World *world) {
     return run->options->times ? times_create(run) : status_ok();
 }
 
+// CPUs give a process memory that it has not written to, and end one when there is no more.
+static Status memory_suffices(const Run *run) {
+    double bytes = run->account.peak_bytes;
+    TRY(world_machine_sum(run->world, &bytes));
+    const double gib = 1.0 / (1 << 30), has = (double)run->backend->memory_bytes;
+    if (run->options->cuda || bytes <= has) return status_ok();
+    return status_error(
+        STATUS_MACHINE,
+        "%s: the plan's processes on this machine are to need %.1f GiB of memory, and it "
+        "has %.1f GiB",
+        run->options->plan, bytes * gib, has * gib);
+}
+
 Status run_prepare(const TrainOptions *o, World *world, Run *run) {
     *run = (Run){.options = o, .world = world};
     TRY(plan_read(run));
@@ -202,10 +215,12 @@ Status run_prepare(const TrainOptions *o, World *world, Run *run) {
     TRY(world_check(world, &run->plan, o->plan));
     TRY(backend_open(run));
     backend_reset_peak(run->backend);
+    const Group pp = plan_group(&run->plan, GROUP_PP);
+    run->account = memory_running_sum(&run->scenario, &run->plan, &run->workload, &run->program,
+                                      world->rank / pp.stride % pp.size);
+    TRY(memory_suffices(run));
     TRY(world_connect(world, &run->plan, run->scenario.model.num_experts > 0, o->cuda,
                       run->backend));
-    run->account = memory_running_sum(&run->scenario, &run->plan, &run->workload, &run->program,
-                                      world->index[GROUP_PP]);
     return rank_create(run, world);
 }
 

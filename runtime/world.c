@@ -93,6 +93,10 @@ Status world_check(const World *world, const Plan *plan, const char *path) {
                         world->size == 1 ? "was" : "were", (long long)wanted, path);
 }
 
+Status world_machine_sum(const World *world, double *number) {
+    return world->mpi ? mpi_machine_sum(number) : status_ok();
+}
+
 Status world_connect(World *world, const Plan *plan, bool experts, bool cuda, Backend *backend) {
     if (world->size == 1) return status_ok();
     world->cuda = cuda;
@@ -114,11 +118,13 @@ void world_disconnect(World *world) {
 }
 
 // A process that fails alone must not leave the others waiting in a collective. What all refuse
-// alike the first says, before the others have waited for it.
+// alike, a bad input or a machine that will not do before there are groups, the first says, before
+// the others have waited for it.
 void world_leave(World *world, Status status) {
     enum { FIRST_SPEAKS_S = 1 };
     const bool failed = status.code != STATUS_OK;
-    if (failed && world->rank != 0 && status.code != STATUS_MACHINE) sleep(FIRST_SPEAKS_S);
+    const bool alike = status.code != STATUS_MACHINE || !world->all;
+    if (failed && world->rank != 0 && alike) sleep(FIRST_SPEAKS_S);
     if (failed) fprintf(stderr, "%s\n", status.text);
     fflush(NULL);
     if (failed && world->mpi) mpi_abort((int)status.code);

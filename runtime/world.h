@@ -24,6 +24,9 @@ Status world_join(World *world);
 // Refuses a plan, read from path, for another number of processes.
 Status world_check(const World *world, const Plan *plan, const char *path);
 
+// The sum of a number of each process over those of this machine. All call it.
+Status world_machine_sum(const World *world, double *number);
+
 // Makes the groups of more than one, of GPUs where cuda; the backend must outlive them.
 //   experts  whether those of experts too
 Status world_connect(World *world, const Plan *plan, bool experts, bool cuda, Backend *backend);

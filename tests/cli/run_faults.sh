@@ -42,5 +42,14 @@ took=$(($(date +%s) - start))
 [ "$code" -eq 3 ] || fail "a process that died: exit $code"
 [ "$took" -lt 10 ] || fail "a process that died: the others went on for $took s"
 grep -q 'process rank [01] .* exited on signal 9' stderr || fail "not named: $(cat stderr)"
-grep -q '^two.json: a process of the run was ended by signal 9$' stderr || fail "$(cat stderr)"
+grep -q '^two.json: a process of the run was ended by signal 9, as the system does where memory ran out$' stderr || fail "$(cat stderr)"
 ! pgrep -f "^$runtime two.json" >/dev/null || fail "a process is still there"
+
+# A plan that this machine's memory does not hold is refused by one process, before it takes any.
+tiny_job large.json 2 '{"dp": 2, "micro_batch": 1, "zero_stage": 0}'
+sed -i 's/"hidden_size": 64/"hidden_size": 1048576/' large.json
+code=0
+timeout 60 "$MESHWRIGHT" run large.json --steps 1 >stdout 2>stderr || code=$?
+[ "$code" -eq 3 ] || fail "a machine that is too small: exit $code: $(cat stderr)"
+said="^large.json: the plan's processes on this machine are to need [0-9.]* GiB of memory, and it has"
+[ "$(grep -c "$said" stderr)" -eq 1 ] || fail "$(cat stderr)"
