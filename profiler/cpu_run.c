@@ -86,10 +86,35 @@ _Noreturn static void probe_exec(const CpuRun *run, int num_ranks, const char *k
                                 kinds,
                                 NULL};
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    setpgid(0, 0); // a terminal's interrupt comes by probe_stop: two at once end mpirun alone
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
     execvp(argv[0], (char *const *)(uintptr_t)argv);
     _exit(127);
+}
+
+// mpirun while it runs. What stops this program stops it first, which takes a second or two: its
+// processes must not write what somebody else continues.
+static volatile sig_atomic_t probe_stopped;
+static pid_t probe_pid;
+
+static void probe_stop(int number) {
+    (void)number;
+    probe_stopped = 1;
+    kill(probe_pid, SIGTERM);
+}
+
+// Whether the signals that stop a program stop the probe.
+static void probe_watch(bool on) {
+    static const int STOPS[] = {SIGINT, SIGTERM};
+    static struct sigaction before[2];
+    for (int i = 0; i < 2; i++) {
+        struct sigaction action = {.sa_handler = probe_stop, .sa_flags = SA_RESTART};
+        sigemptyset(&action.sa_mask);
+        if (on) sigaction(STOPS[i], NULL, &before[i]);
+        if (before[i].sa_handler == SIG_IGN) continue; // who started us wants it so
+        sigaction(STOPS[i], on ? &action : &before[i], NULL);
+    }
 }
 
 static void line_take(CpuRun *run, char *line) {
@@ -116,6 +141,9 @@ static void line_take(CpuRun *run, char *line) {
 }
 
 static Status probe_status(const CpuRun *run, int status) {
+    if (probe_stopped)
+        return status_error(STATUS_MACHINE,
+                            "meshwright: interrupted; the same command goes on where it was");
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return status_ok();
     if (run->error[0]) {
         StatusCode code = WIFEXITED(status) && WEXITSTATUS(status) == STATUS_INVALID
@@ -143,26 +171,38 @@ static Status probe_run(CpuRun *run, int num_ranks, const char *kinds) {
         return status_error(STATUS_MACHINE, "meshwright: mpirun cannot be started: %s",
                             strerror(errno));
     }
+    probe_pid = child;
+    probe_watch(true);
     char line[1000];
     while (fgets(line, sizeof line, stream)) line_take(run, line);
     fclose(stream);
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
+    probe_watch(false);
     return probe_status(run, status);
+}
+
+static Status kinds_run(CpuRun *run) {
+    const CpuOptions *options = run->options;
+    TRY(folder_begin(run));
+    const char *kinds = "";
+    for (int i = 0; i < NUM_CPU_KINDS; i++) {
+        run->summary->kinds[i].asked = options->kinds[i];
+        if (options->kinds[i]) kinds = arena_printf(run->arena, "%s,%s", kinds, CPU_KIND_NAMES[i]);
+    }
+    if (!kinds[0]) return status_ok();
+    TRY(probe_run(run, run->info->num_ranks, kinds + 1));
+    // The same once more on one core while the others rest.
+    return options->kinds[CPU_KIND_SHARING] ? probe_run(run, 1, CPU_KIND_NAMES[CPU_KIND_SHARING])
+                                            : status_ok();
 }
 
 Status cpu_run(const CpuInfo *info, const CpuOptions *options, Arena *arena, CpuSummary *out) {
     *out = (CpuSummary){.info = *info};
     CpuRun run = {.info = info, .options = options, .arena = arena, .summary = out};
-    TRY(folder_begin(&run));
-    const char *kinds = "";
-    for (int i = 0; i < NUM_CPU_KINDS; i++) {
-        out->kinds[i].asked = options->kinds[i];
-        if (options->kinds[i]) kinds = arena_printf(arena, "%s,%s", kinds, CPU_KIND_NAMES[i]);
-    }
-    if (!kinds[0]) return status_ok();
-    TRY(probe_run(&run, info->num_ranks, kinds + 1));
-    // The same once more on one core while the others rest.
-    return options->kinds[CPU_KIND_SHARING] ? probe_run(&run, 1, CPU_KIND_NAMES[CPU_KIND_SHARING])
-                                            : status_ok();
+    int held;
+    Status status = result_folder_hold(options->folder, &held);
+    if (status.code == STATUS_OK) status = kinds_run(&run);
+    result_folder_release(held);
+    return status;
 }

@@ -285,7 +285,10 @@ Status profile_run(const GpuPlugin *plugin, const ProfileOptions *options, Arena
                    ProfileSummary *out) {
     *out = (ProfileSummary){0};
     ProfileRun run = {.plugin = plugin, .options = options, .summary = out, .arena = arena};
-    Status status = kinds_run(&run);
+    int held;
+    Status status = result_folder_hold(options->folder, &held);
+    if (status.code == STATUS_OK) status = kinds_run(&run);
+    result_folder_release(held);
     monitor_stop(run.monitor);
     nvml_close(run.nvml);
     arena_free(&run.scratch);

@@ -1,8 +1,30 @@
 #include "profiler/result_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
+
+// What an open file or folder is held by goes with it.
+static Status hold(int fd, const char *path) {
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return status_ok();
+    if (errno != EWOULDBLOCK) return status_ok(); // a file system without
+    return status_at(
+        STATUS_MACHINE, path, "",
+        "another program measures into it; wait for its end, or choose another folder");
+}
+
+Status result_folder_hold(const char *folder, int *held) {
+    *held = open(folder, O_RDONLY | O_CLOEXEC);
+    if (*held < 0)
+        return status_at(STATUS_MACHINE, folder, "", "cannot be read: %s", strerror(errno));
+    return hold(*held, folder);
+}
+
+void result_folder_release(int held) {
+    if (held >= 0) close(held);
+}
 
 static int num_cells(const char *line) {
     int n = 1;
@@ -113,7 +135,8 @@ Status result_file_open(const char *path, const char *header, int num_keys, Aren
     out->stream = fopen(path, access(path, F_OK) == 0 ? "r+" : "w+");
     if (!out->stream)
         return status_at(STATUS_MACHINE, path, "", "cannot be written: %s", strerror(errno));
-    Status status = continue_file(out, header);
+    Status status = hold(fileno(out->stream), path);
+    if (status.code == STATUS_OK) status = continue_file(out, header);
     if (status.code == STATUS_OK) return status;
     fclose(out->stream);
     out->stream = NULL;

@@ -21,11 +21,16 @@ typedef struct {
     bool torn; // a last line was removed
 } ResultFile;
 
+// Holds a folder against other programs that measure into it, until result_folder_release or the
+// end of this process. STATUS_MACHINE where another does.
+Status result_folder_hold(const char *folder, int *held);
+void result_folder_release(int held); // accepts -1
+
 // Refuses what result_file_open would, and changes nothing. A missing file is legal.
 Status result_file_check(const char *path, const char *header, int num_keys, Arena *arena);
 
-// Opens or makes it. STATUS_INVALID, and the file as it was, for a file of another header or with a
-// row of other cells.
+// Opens or makes it, and holds it as a folder. STATUS_INVALID, and the file as it was, for a file
+// of another header or with a row of other cells.
 Status result_file_open(const char *path, const char *header, int num_keys, Arena *arena,
                         ResultFile *out);
 

@@ -134,3 +134,22 @@ sed 's/"op":/"operator":/' new/link.json >edited/link.json
 cp new/cpu.json edited
 answers 2 estimate jobs/job.json
 grep -q 'link.json: nccl.curves\[0\].op' stderr || fail "$(cat stderr)"
+
+# While it measures no other program does so into the same folder; one that is stopped has stopped
+# its processes before it ends, so that it can be gone on with at once.
+mkdir stopped
+"$MESHWRIGHT" profile --device cpu --quick -o stopped >first.out 2>first.err &
+first=$!
+for _ in $(seq 100); do
+    [ ! -s stopped/gemm_other.csv ] || break
+    sleep 0.1
+done
+answers 3 profile --device cpu --quick -o stopped
+[ "$(cat stderr)" = 'stopped: another program measures into it; wait for its end, or choose another folder' ] ||
+    fail "$(cat stderr)"
+kill -TERM "$first"
+code=0
+wait "$first" || code=$?
+[ "$code" -eq 3 ] && grep -q '^meshwright: interrupted; the same command goes on where it was' first.err ||
+    fail "stopped: exit $code: $(cat first.err)"
+! pgrep -f 'meshwright-mpi-probe stopped ' >/dev/null || fail "a process of what was stopped is still there"
