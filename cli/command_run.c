@@ -4,6 +4,7 @@
 #include "cli/output.h"
 #include "cli/run_compare.h"
 #include "cli/run_start.h"
+#include "workload/runtime_limits.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -153,6 +154,7 @@ static Status run_answer(RunOptions *options, Arena *arena) {
         return usage_error("--json: goes with --compare; --log writes each step as JSON");
     TRY(scenario_open_plan(options->common.scenario, arena, &scenario, &plan));
     TRY(options_check(options, &scenario, arena));
+    TRY(runtime_supports(&scenario, &plan)); // as every process would say
     start->plan = options->common.scenario;
     start->num_ranks = scenario.cluster.num_gpus;
     start->quiet = options->common.json;

@@ -4,6 +4,7 @@
 #include "runtime/checkpoint_head.h"
 #include "runtime/global_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -153,13 +154,43 @@ static Status folder_swap(const char *folder) {
     return status_ok();
 }
 
+// Refuses a folder, which need not be there, that holds what is no part of a checkpoint: that could
+// not be replaced by another.
+static Status foreign_refuse(const char *folder) {
+    DIR *entries = opendir(folder);
+    Status status = status_ok();
+    for (struct dirent *entry; entries && (entry = readdir(entries));) {
+        const char *name = entry->d_name;
+        bool own = strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+                   strcmp(name, "checkpoint.json") == 0;
+        for (int i = 0; i < NUM_FILES; i++) own = own || strcmp(name, FILES[i].name) == 0;
+        if (own || status.code != STATUS_OK) continue;
+        status = status_error(STATUS_INVALID,
+                              "%s: holds %.200s, which is no part of a checkpoint; expected that "
+                              "it is moved away",
+                              folder, name);
+    }
+    if (entries) closedir(entries);
+    return status;
+}
+
 static Status folder_make(const char *folder) {
     char aside[PATH_SIZE];
     snprintf(aside, sizeof aside, "%s.new", folder);
     folder_remove(folder, ".new");
+    TRY(foreign_refuse(aside));
     if (mkdir(aside, 0777) != 0)
         return status_error(STATUS_MACHINE, "%s: %s", aside, strerror(errno));
     return status_ok();
+}
+
+Status checkpoint_check_model(const Scenario *scenario, const char *folder, Arena *arena) {
+    char path[PATH_SIZE];
+    JsonNode root;
+    path_of(path, folder, "", "checkpoint.json");
+    if (access(path, F_OK) != 0) return status_ok();
+    TRY(json_load(arena_strdup(arena, path), arena, &root));
+    return checkpoint_head_check_model(scenario, &root, arena);
 }
 
 Status checkpoint_check(const char *folder) {
@@ -172,6 +203,9 @@ Status checkpoint_check(const char *folder) {
         return status_error(STATUS_INVALID,
                             "%s: is there already and no checkpoint; expected a new folder's name",
                             folder);
+    TRY(foreign_refuse(folder));
+    snprintf(path, sizeof path, "%s.new", folder);
+    TRY(foreign_refuse(path));
     snprintf(path, sizeof path, "%s", folder);
     char *slash = strrchr(path, '/');
     if (slash) slash[slash == path] = '\0';

@@ -10,6 +10,9 @@
 // Refuses a folder that cannot be made, and one that holds something else.
 Status checkpoint_check(const char *folder);
 
+// Refuses to replace a checkpoint of another model. A folder that is not there is legal.
+Status checkpoint_check_model(const Scenario *scenario, const char *folder, Arena *arena);
+
 // All processes save at the same time; they fail together.
 //   seed  of first weights and data
 Status checkpoint_save(const Rank *rank, const char *folder, uint64_t seed, int64_t step);

@@ -115,8 +115,9 @@ typedef struct {
     int64_t elements, step;
 } Fields;
 
-Status checkpoint_head_read(const Scenario *scenario, const JsonNode *root, Arena *arena,
-                            CheckpointHead *head) {
+// The members, of a checkpoint of the same model.
+static Status fields_read(const Scenario *scenario, const JsonNode *root, Arena *arena,
+                          Fields *out) {
 #define FIELD(key, kind, min, max)                                                                 \
     { #key, kind, offsetof(Fields, key), min, max, NULL, true }
     static const JsonField FIELDS[] = {
@@ -128,11 +129,23 @@ Status checkpoint_head_read(const Scenario *scenario, const JsonNode *root, Aren
         {"checksums", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
     };
 #undef FIELD
-    Fields fields = {0};
-    TRY(json_read_object(root, FIELDS, sizeof FIELDS / sizeof *FIELDS, arena, &fields));
-    const JsonNode architecture = json_get(root, "architecture"), seed = json_get(root, "seed");
+    *out = (Fields){0};
+    TRY(json_read_object(root, FIELDS, sizeof FIELDS / sizeof *FIELDS, arena, out));
+    const JsonNode architecture = json_get(root, "architecture");
     TRY(json_expect_object(&architecture));
-    TRY(architecture_check(scenario, fields.model, &architecture, arena));
+    return architecture_check(scenario, out->model, &architecture, arena);
+}
+
+Status checkpoint_head_check_model(const Scenario *scenario, const JsonNode *root, Arena *arena) {
+    Fields fields;
+    return fields_read(scenario, root, arena, &fields);
+}
+
+Status checkpoint_head_read(const Scenario *scenario, const JsonNode *root, Arena *arena,
+                            CheckpointHead *head) {
+    Fields fields;
+    TRY(fields_read(scenario, root, arena, &fields));
+    const JsonNode seed = json_get(root, "seed");
     if (fields.elements != head->elements)
         return json_error(root, "a checkpoint of %s with %lld parameters; the plan's %s has %lld",
                           fields.model, (long long)fields.elements, scenario->model.name,

@@ -14,6 +14,9 @@ typedef struct {
 // The document without its checksums; free with cJSON_Delete.
 cJSON *checkpoint_head_tree(const Scenario *scenario, const CheckpointHead *head);
 
+// Refuses one of another model.
+Status checkpoint_head_check_model(const Scenario *scenario, const JsonNode *root, Arena *arena);
+
 // Reads it, and refuses one of another model (by the first size or function that differs) or seed.
 //   head  with the elements and the seed of this run; its step is set
 Status checkpoint_head_read(const Scenario *scenario, const JsonNode *root, Arena *arena,

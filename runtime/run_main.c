@@ -52,13 +52,19 @@ static const struct argp_option OPTIONS[] = {
     {0},
 };
 
-static int64_t whole_number(struct argp_state *state, const char *what, const char *text) {
+static int64_t whole_number(struct argp_state *state, const char *what, const char *text,
+                            int64_t least) {
     char *end;
     errno = 0;
     const long long value = strtoll(text, &end, 10);
-    if (errno != 0 || *end != '\0' || end == text || value < 0)
-        argp_error(state, "--%s %s: expected a whole number from 0 on", what, text);
+    if (errno != 0 || *end != '\0' || end == text || value < least)
+        argp_error(state, "--%s %s: expected a whole number from %d on", what, text, (int)least);
     return value;
+}
+
+static const char *file_name(struct argp_state *state, const char *what, const char *text) {
+    if (!*text) argp_error(state, "--%s: expected a name", what);
+    return text;
 }
 
 static int choice(struct argp_state *state, const char *what, const char *text,
@@ -83,21 +89,22 @@ static error_t option_parse(int key, char *text, struct argp_state *state) {
         o->dtype = choice(state, "dtype", text, DTYPES);
         break;
     case KEY_STEPS:
-        o->num_steps = whole_number(state, "steps", text);
+        o->num_steps = whole_number(state, "steps", text, 1);
         break;
     case KEY_DATA:
-        o->data = text;
+        o->data = file_name(state, "data", text);
         break;
     case KEY_LOG:
-        o->log = text;
+        o->log = file_name(state, "log", text);
         break;
     case KEY_TIMES:
-        o->times = text;
+        o->times = file_name(state, "times", text);
         break;
     case KEY_RATE:
         o->update.learning_rate = strtod(text, &end);
-        if (*end != '\0' || end == text || !isfinite(o->update.learning_rate))
-            argp_error(state, "--learning-rate %s: expected a number", text);
+        if (*end != '\0' || end == text || !isfinite(o->update.learning_rate) ||
+            o->update.learning_rate < 0)
+            argp_error(state, "--learning-rate %s: expected a number from 0 on", text);
         break;
     case KEY_CLIP:
         o->update.max_norm = strtod(text, &end);
@@ -105,23 +112,23 @@ static error_t option_parse(int key, char *text, struct argp_state *state) {
             argp_error(state, "--clip-norm %s: expected a number from 0 on", text);
         break;
     case KEY_SEED:
-        o->seed = (uint64_t)whole_number(state, "seed", text);
+        o->seed = (uint64_t)whole_number(state, "seed", text, 0);
         break;
     case KEY_ROUTING:
         o->balanced = choice(state, "routing", text, ROUTINGS) == 1;
         break;
     case KEY_SAVE:
         for (size_t n = strlen(text); n > 1 && text[n - 1] == '/'; n--) text[n - 1] = '\0';
-        o->save = text;
+        o->save = file_name(state, "save", text);
         break;
     case KEY_EVERY:
-        o->save_every = whole_number(state, "save-every", text);
+        o->save_every = whole_number(state, "save-every", text, 1);
         break;
     case KEY_RESUME:
-        o->resume = text;
+        o->resume = file_name(state, "resume", text);
         break;
     case KEY_DUMP:
-        o->dump = text;
+        o->dump = file_name(state, "dump", text);
         break;
     case ARGP_KEY_ARG:
         if (o->plan) argp_error(state, "one plan is run at a time, not also %s", text);
@@ -146,6 +153,8 @@ int main(int argc, char **argv) {
     World world;
     Status status = world_join(&world);
     if (status.code == STATUS_OK) status = train(&options, &world);
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status.code == STATUS_OK)
+        status = status_error(STATUS_MACHINE, "standard output cannot be written");
     world_leave(&world, status);
     return (int)status.code;
 }

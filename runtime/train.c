@@ -68,6 +68,8 @@ static Status step_run(Trainer *t) {
 static Status trainer_begin(Trainer *t, const TrainOptions *options, World *world) {
     if (options->save && world->rank == 0) TRY(checkpoint_check(options->save));
     TRY(run_prepare(options, world, &t->run));
+    if (options->save && world->rank == 0)
+        TRY(checkpoint_check_model(&t->run.scenario, options->save, &t->run.arena));
     int64_t before = 0;
     if (options->resume)
         TRY(checkpoint_load(&t->run.rank, options->resume, options->seed, &t->run.arena, &before));
