@@ -34,7 +34,8 @@ static Status plan_read(Run *run) {
 // Messages that wait on the device for their other end must hold up nobody: work of streams that
 // share one of its queues waits for each other, and so does the loading of a kernel at its first
 // launch (CUDA C++ Programming Guide, "Lazy Loading", on kernels that run concurrently) and the
-// memory that NCCL allocates where a group connects at its first collective.
+// memory that NCCL allocates where a group connects at its first collective. (Groups that exchange
+// - experts, cp, tied words - connect at their first exchange in any case: docs/gpu.md.)
 static void messages_apart(void) {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
@@ -44,7 +45,8 @@ static void messages_apart(void) {
 static Status backend_open(Run *run) {
     const TrainOptions *o = run->options;
     const Dtype dtype = dtype_of(o, &run->scenario.training);
-    if (o->cuda && program_hides_messages(&run->scenario, &run->plan)) messages_apart();
+    const bool beside = run->plan.pp > 1 && program_hides_messages(&run->scenario, &run->plan);
+    if (o->cuda && beside) messages_apart();
     if (o->cuda) return cuda_backend_open(run->world->local_rank, dtype, &run->backend);
     if (dtype == DTYPE_BF16)
         return status_error(STATUS_INVALID, "--dtype bf16: the CPU has fp32 and fp64");

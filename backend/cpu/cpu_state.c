@@ -51,6 +51,17 @@ static void keep_memory(void) {
 #endif
 }
 
+#ifdef MESHWRIGHT_SANITIZE // which keeps what is freed, and watches what lies right behind an array
+static void *array_new(size_t bytes) {
+    if (bytes > SIZE_MAX - ALIGNMENT_BYTES) return NULL;
+    size_t rounded = (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+    return aligned_alloc(ALIGNMENT_BYTES, rounded == 0 ? ALIGNMENT_BYTES : rounded);
+}
+
+static void array_free(void *array) {
+    free(array);
+}
+#else
 // Over malloc, which is aligned to 16, with what it gave before the array: aligned_alloc of glibc
 // 2.36 leaves a crumb before each array, so that a freed one has no room for the next like it.
 static void *array_new(size_t bytes) {
@@ -68,6 +79,7 @@ static void array_free(void *array) {
     memcpy(&block, (char *)array - sizeof block, sizeof block);
     free(block);
 }
+#endif
 
 static const BackendTable *table_of(Dtype act, Dtype wide) {
     if (act == DTYPE_FP64) return &CPU_TABLE_FP64;

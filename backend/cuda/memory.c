@@ -187,14 +187,16 @@ static void fail_memory(Backend *backend, size_t bytes) {
 }
 
 // From the pool; where it is full, once more after all that is queued is over - but for messages
-// whose other ends may wait for what this process has not queued yet.
+// whose other ends may wait for what this process has not queued yet: what is computed waits only
+// for those that the schedule had it wait for.
 static cudaError_t pool_try(CudaBackend *cuda, cudaStream_t stream, size_t bytes, void **array) {
     cudaError_t error = cudaMallocAsync(array, at_least(bytes), stream);
     if (error != cudaErrorMemoryAllocation) return error;
     cudaGetLastError();
     held_free(cuda, true);
     cudaMemPool_t pool;
-    error = cuda->has_ways ? cudaSuccess : cudaDeviceSynchronize();
+    error =
+        cuda->has_ways ? cudaStreamSynchronize(cuda->base.stream->handle) : cudaDeviceSynchronize();
     if (error == cudaSuccess) error = cudaDeviceGetDefaultMemPool(&pool, cuda->device);
     if (error == cudaSuccess) error = cudaMemPoolTrimTo(pool, 0);
     return error == cudaSuccess ? cudaMallocAsync(array, at_least(bytes), stream) : error;

@@ -7,6 +7,7 @@
 #include "backend/cuda/nccl_comm.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct CommRequest {
     BackendEvent *done;
@@ -17,9 +18,22 @@ static const Nccl *nccl; // once there are ways
 // --- Opening
 
 // Work of streams that share one of the device's queues waits for each other.
+// What run_setup.c sets where nobody did (messages_apart) must not be set otherwise.
+static Status setting_check(const char *name, const char *bad) {
+    const char *set = getenv(name);
+    if (!set || strcmp(set, bad) != 0) return status_ok();
+    return status_error(
+        STATUS_INVALID,
+        "%s is %s: this schedule's messages are under way beside computation, which "
+        "might then wait for them; leave it unset",
+        name, bad);
+}
+
 static Status queues_check(int num_streams) {
     const char *set = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
     const int num_queues = set ? atoi(set) : 8; // CUDA's default
+    TRY(setting_check("CUDA_MODULE_LOADING", "LAZY"));
+    TRY(setting_check("NCCL_RUNTIME_CONNECT", "1"));
     if (num_queues >= num_streams) return status_ok();
     return status_error(STATUS_INVALID,
                         "CUDA_DEVICE_MAX_CONNECTIONS is %d: this schedule's messages need %d "
@@ -34,11 +48,12 @@ static Status way_connect(Backend *backend, const NcclWay *way) {
     void *array = backend->table->alloc(backend, bytes);
     backend->table->zero(backend, array, bytes, way->stream);
     if (!cuda_well(backend)) return backend->failure;
-    if (way->receives)
-        NCCL_TRY(nccl, nccl->ncclRecv(array, 1, ncclFloat32, 0, way->handle, way->stream->handle));
-    else
-        NCCL_TRY(nccl, nccl->ncclSend(array, 1, ncclFloat32, 1, way->handle, way->stream->handle));
-    const Status status = backend_sync(backend);
+    const ncclResult_t result =
+        way->receives ? nccl->ncclRecv(array, 1, ncclFloat32, 0, way->handle, way->stream->handle)
+                      : nccl->ncclSend(array, 1, ncclFloat32, 1, way->handle, way->stream->handle);
+    const Status status = result == ncclSuccess
+                              ? backend_sync(backend)
+                              : nccl_error(nccl, result, way->receives ? "ncclRecv" : "ncclSend");
     backend->table->release(backend, array, bytes);
     return status;
 }

@@ -24,6 +24,7 @@
 //   memory=MIB  of the device; else 1024
 //   gpus=N      there are so many; else 64
 //   nccl=K      NCCL refuses calls of OpKind K (nccl.c)
+//   after=N     but for the first N of them
 //   lose=K      of the waits of a stream for an event that order anything, the K-th is forgotten
 //   fault=K     the K-th call that is queued fails when it runs
 #pragma once
@@ -104,6 +105,8 @@ struct CUstream_st {
 Clock *checked_tick(cudaStream_t stream);
 // The K-th call fails; cudaSuccess until then.
 cudaError_t checked_failure(void);
+// Finds what was not given back: streams, events, arrays. The end of a process calls it too.
+void checked_left(void);
 // Runs all that is queued.
 void checked_drain(void);
 // Whether anything is queued that waits for other processes.

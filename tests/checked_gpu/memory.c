@@ -155,6 +155,21 @@ static void check_order(const Block *block, const Use *use, const Clock *clock) 
     }
 }
 
+// The later of two uses of one stream stands for both.
+static bool uses_join(Block *block) {
+    for (int i = 0; i < block->num_uses; i++)
+        for (int k = i + 1; k < block->num_uses; k++) {
+            Use *first = &block->uses[i], *second = &block->uses[k];
+            if (first->stream != second->stream || first->write != second->write) continue;
+            if (first->begin < second->begin) second->begin = first->begin;
+            if (first->end > second->end) second->end = first->end;
+            block->num_uses--;
+            memmove(first, first + 1, (size_t)(block->num_uses - i) * sizeof *first);
+            return true;
+        }
+    return false;
+}
+
 // The later of two uses of one stream stands for the earlier where it covers it; and where there is
 // no room for more, for both.
 static void note_use(Block *block, const Use *use) {
@@ -172,7 +187,8 @@ static void note_use(Block *block, const Use *use) {
         }
     }
     block->num_uses = num;
-    if (num < MOST_USES) block->uses[block->num_uses++] = whole;
+    if (num == MOST_USES && !uses_join(block)) abort();
+    block->uses[block->num_uses++] = whole;
 }
 
 static void use_block(Block *block, cudaStream_t stream, const char *what, size_t begin, size_t end,

@@ -206,8 +206,9 @@ static ncclResult_t group_queue(void) {
 }
 
 static ncclResult_t add(Op op, cudaStream_t stream) {
-    const int64_t refused = checked_option("nccl");
-    if (refused == (int64_t)op.kind) return ncclInternalError;
+    static int64_t num_refusable;
+    if (checked_option("nccl") == (int64_t)op.kind && num_refusable++ >= checked_option("after"))
+        return ncclInternalError;
     if (!group) {
         group = calloc(1, sizeof *group);
         if (!group) abort();

@@ -145,6 +145,7 @@ static int program_run(int seed) {
         }
     const bool well = m.backend->failure.code == STATUS_OK;
     machine_close(&m);
+    checked_left();
     return m.num_wrong + checked_count() + !well;
 }
 

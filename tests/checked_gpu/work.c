@@ -44,9 +44,9 @@ void checked_find(const char *format, ...) {
     va_start(arguments, format);
     num_findings++;
     if (!counts_findings || getenv("CHECKED_GPU_PRINT")) {
-        fputs("checked GPU: ", stderr);
-        vfprintf(stderr, format, arguments);
-        fputc('\n', stderr);
+        char text[500]; // at once, as other processes write too
+        vsnprintf(text, sizeof text, format, arguments);
+        fprintf(stderr, "checked GPU: %s\n", text);
     }
     va_end(arguments);
     if (counts_findings) return;
@@ -301,11 +301,15 @@ cudaError_t cudaEventElapsedTime(float *out_ms, cudaEvent_t from, cudaEvent_t to
 
 // --- The end of the process
 
-__attribute__((destructor)) static void left_behind(void) {
+void checked_left(void) {
     int num_streams = 0;
     for (int i = 0; i < MOST_STREAMS; i++) num_streams += streams[i] != NULL;
     if (failure != cudaSuccess) return;
     if (num_streams + num_events + memory_num_left() > 0)
-        checked_find("at the end %d streams, %d events and %d arrays are left", num_streams,
-                     num_events, memory_num_left());
+        checked_find("%d streams, %d events and %d arrays are left", num_streams, num_events,
+                     memory_num_left());
+}
+
+__attribute__((destructor)) static void left_behind(void) {
+    checked_left();
 }
