@@ -62,7 +62,10 @@ Status page_report_save(const ReportContents *contents, const char *path, Arena 
     Document document;
     OutputFile file;
     if (page.code != STATUS_OK) {
-        fprintf(stderr, "meshwright: %s is not written: this build has no HTML reports\n", path);
+        fprintf(stderr,
+                "meshwright: %s is not written: this build has no HTML reports (node and npm make "
+                "them)\n",
+                path);
         return status_ok();
     }
     TRY(report_document(contents, arena, &document));

@@ -7,17 +7,11 @@
 #include <math.h>
 #include <string.h>
 
-// What the peak leaves free and cannot use: that of the head, less what another block of its chunk
-// needs more than it.
+// What the peak leaves free and cannot use.
 static double unusable_bytes(const Plan *plan, const Workload *workload, int rank) {
-    const Block *head = &workload->blocks[BLOCK_HEAD];
     double most = 0;
-    for (int k = 0; k < plan->vpp; k++) {
-        const Chunk *chunk = &workload->chunks[plan_rank_chunk(plan, rank, k)];
-        if (chunk->num_blocks[BLOCK_HEAD] > 0)
-            most = fmax(most, head->unusable_bytes + head->backward_peak_bytes -
-                                  chunk->backward_peak_bytes);
-    }
+    for (int k = 0; k < plan->vpp; k++)
+        most = fmax(most, workload->chunks[plan_rank_chunk(plan, rank, k)].unusable_bytes);
     return most;
 }
 

@@ -16,10 +16,10 @@ typedef struct {
                          // no part of it is done best elsewhere than another
 } GroupCosts;
 
-// Of one search in one order of its groups.
 // ZeRO 0 and 1, 2, 3; whole and split backwards; both ends of a pipeline on one rank or not.
 enum { GROUP_PRICING_KINDS = 3 * 2 * 2 };
 
+// Of one search in one order of its groups.
 typedef struct {
     const Scenario *scenario;
     Pieces pieces;

@@ -24,8 +24,9 @@ typedef struct {
     double partial_parameters; // of dense_parameters: those that every tp rank holds whole, though
                                // it makes their gradients of its own tokens (sequence parallelism)
                                // or heads only: tp ranks add them up
-    int strategy;              // of its layers (plan/layer_plans.h)
-    double unusable_bytes;     // free at the peak of its backward, but in pieces too small for it
+    Phase gradients_phase; // of a split backward, in which the gradients of its weights are whole
+    int strategy;          // of its layers (plan/layer_plans.h)
+    double unusable_bytes; // free at the peak of its backward, but in pieces too small for it
 
     // Running sums of the lists (bytes)
     double saved_bytes;         // kept after the forward
@@ -74,6 +75,7 @@ typedef struct {
     // where ZeRO-2 and -3 cut them and no block is gathered ahead.
     double forward_peak_bytes;
     double backward_peak_bytes;
+    double unusable_bytes; // free at that of the backward, but in pieces too small for it
     double deferred_bytes; // of a split backward, and the peaks of its parts, as of a Block
     double input_peak_bytes, weight_peak_bytes;
 } Chunk;

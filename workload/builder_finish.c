@@ -145,7 +145,7 @@ static Op copy_out(double gathered_bytes, Phase phase) {
                 .pipelined_with = -1};
 }
 
-static Phase scatter_phase(const Op *ops, int num_ops) {
+static Phase gradients_phase(const Op *ops, int num_ops) {
     for (int i = 0; i < num_ops; i++)
         if (ops[i].phase == PHASE_BACKWARD_WEIGHT) return PHASE_BACKWARD_WEIGHT;
     return PHASE_BACKWARD_INPUT;
@@ -159,7 +159,7 @@ static Phase scatter_phase(const Op *ops, int num_ops) {
 // (an embedding) makes them in its input part.
 static int add_sharding(const Builder *b, Op *ops, int n, Phase phase) {
     if (b->plan->zero_stage < 2) return n;
-    const Phase scatter = scatter_phase(ops, n);
+    const Phase scatter = gradients_phase(ops, n);
     const bool shares = phase == PHASE_FORWARD || !b->table_stays;
     double gathered = gathered_weight_bytes(&b->scenario->training);
     double reduced = reduced_gradient_bytes(&b->scenario->training);
@@ -254,6 +254,7 @@ Block builder_finish(Builder *b, const char *name) {
                    .dense_parameters = b->dense_parameters,
                    .expert_parameters = b->expert_parameters,
                    .partial_parameters = b->partial_parameters,
+                   .gradients_phase = gradients_phase(backward, num_backward),
                    .unusable_bytes = b->unusable_bytes};
     block.saved_bytes = running_sum(forward, num_forward, &block.forward_peak_bytes);
     running_sum(backward, num_backward, &block.backward_peak_bytes);

@@ -115,40 +115,43 @@ static Peaks peaks_of(const Scenario *scenario, const Plan *plan, const Workload
     return (Peaks){scenario, plan, workload, shared ? vocab_rows(m, plan) * m->hidden_size : 0};
 }
 
-static bool has_weight_part(const Block *block) {
-    for (int i = 0; i < block->num_backward; i++)
-        if (block->backward[i].phase == PHASE_BACKWARD_WEIGHT) return true;
-    return false;
-}
-
 // Whether the gradients of a block's weights are whole while this is done.
 static bool makes_gradients(const Block *block, WorkKind work) {
     if (work == WORK_FORWARD || work == WORK_BACKWARD) return work == WORK_BACKWARD;
-    return has_weight_part(block) == (work == WORK_BACKWARD_WEIGHT);
+    return (block->gradients_phase == PHASE_BACKWARD_WEIGHT) == (work == WORK_BACKWARD_WEIGHT);
+}
+
+// Of a parameter that ZeRO shards as `plan` says and a block reads while it runs: the weight, but
+// for the weight part of a split backward, and where gradients of weights are made that too.
+static double whole_parameter_bytes(const Training *training, const Plan *plan, const Block *block,
+                                    WorkKind work) {
+    const bool weights = plan->zero_stage == 3 && work != WORK_BACKWARD_WEIGHT;
+    const bool gradients = plan->zero_stage >= 2 && makes_gradients(block, work);
+    return (weights ? gathered_weight_bytes(training) : 0) +
+           (gradients ? reduced_gradient_bytes(training) : 0);
 }
 
 // Of a block that runs, what ZeRO-2 and -3 bring together of all ranks and hold in no part of their
-// memory that is there anyway: weights, but for the weight part of a split backward, and where
-// gradients of weights are made those too. A stack that gathers ahead has buffers for it.
+// memory that is there anyway. A stack that gathers ahead has buffers for it. The word table is the
+// plan's own, whatever strategy the layers have that run while it stays.
 static double whole_bytes(const Peaks *p, int block, WorkKind work) {
     const Training *training = &p->scenario->training;
+    if (training->stack.gathers_ahead) return 0;
     const Block *b = &p->workload->blocks[block];
     const Plan *own = plan_strategy(p->plan, b->strategy);
-    if (own->zero_stage < 2 || training->stack.gathers_ahead) return 0;
-    const bool weights = own->zero_stage == 3 && work != WORK_BACKWARD_WEIGHT;
-    const double parameter = (weights ? gathered_weight_bytes(training) : 0) +
-                             (makes_gradients(b, work) ? reduced_gradient_bytes(training) : 0);
     // From the head on the table stays until the backward of the embedding, where it does.
     const bool stays =
         work == WORK_BACKWARD && workload_table_stays(p->plan) && block != BLOCK_EMBEDDING;
     const double table = block == BLOCK_HEAD || stays ? p->shared_table : 0;
-    return parameter *
-           plan_sharded_parameters(own, b->dense_parameters + table, b->expert_parameters);
+    return whole_parameter_bytes(training, own, b, work) *
+               plan_sharded_parameters(own, b->dense_parameters, b->expert_parameters) +
+           whole_parameter_bytes(training, p->plan, b, work) *
+               plan_sharded_parameters(p->plan, table, 0);
 }
 
 // Blocks run in order: while one runs, those before it (forward) or those left (backward) are kept.
 static void chunk_peaks(const Peaks *p, Chunk *chunk, const BlockRun *runs, int num_runs) {
-    double before = 0;
+    double before = 0, unusable = 0;
     for (int i = 0; i < num_runs; i++) {
         const int count = runs[i].count;
         const Block *b = &p->workload->blocks[runs[i].block];
@@ -158,10 +161,11 @@ static void chunk_peaks(const Peaks *p, Chunk *chunk, const BlockRun *runs, int 
         // The last block of the kind, in the backward the first to run: all before it are kept.
         chunk->forward_peak_bytes = fmax(
             chunk->forward_peak_bytes, before - b->saved_bytes + b->forward_peak_bytes + whole[0]);
-        chunk->backward_peak_bytes =
-            fmax(chunk->backward_peak_bytes,
-                 before - chunk->saved_bytes + b->backward_peak_bytes + whole[1]);
+        const double backward = before - chunk->saved_bytes + b->backward_peak_bytes + whole[1];
+        chunk->backward_peak_bytes = fmax(chunk->backward_peak_bytes, backward);
+        if (b->unusable_bytes > 0) unusable = fmax(unusable, backward + b->unusable_bytes);
     }
+    chunk->unusable_bytes = fmax(0, unusable - chunk->backward_peak_bytes);
 }
 
 // The same of a split backward. Of several blocks of a kind the input part peaks in the first to

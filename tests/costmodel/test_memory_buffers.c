@@ -163,8 +163,30 @@ static void holes_are_reserved(void) {
     }
 }
 
+// The head's own weights, gathered beside its loss, are no other block's need.
+static void holes_are_there_beside_gathered_weights(void) {
+    static const char MODEL[] =
+        "{\"model_type\": \"generic\", \"name\": \"words\", \"hidden_size\": 64, "
+        "\"intermediate_size\": 256, \"num_hidden_layers\": 1, \"num_attention_heads\": 1, "
+        "\"vocab_size\": 100000}";
+    for (int stage = 1; stage <= 3; stage++) {
+        Case c;
+        Arena arena = {0};
+        if (case_make(&c, MODEL, 8,
+                      "{\"seq_len\": 1024, \"global_batch\": 32, \"stack\": \"runtime\", "
+                      "\"cross_entropy_fused\": false}",
+                      arena_printf(&arena, "{\"zero_stage\": %d}", stage))) {
+            stack_bare(&c.scenario.training.stack);
+            const RankMemory m = account_of(&c, 0);
+            ASSERT_CLOSE(m.reserved_bytes - m.peak_bytes, 1024 * 100000 * 2.0);
+        }
+        case_free(&c);
+        arena_free(&arena);
+    }
+}
+
 // Dense layers and layers of experts in turn, four a rank of which two are recomputed: `f` of
-// "nffn". Ranks hold the same blocks, in another order: what is gathered meets another peak.
+// "nffn". Ranks hold the same blocks, in another order, and keep as much, with another peak.
 static void ranks_in_another_order_have_an_account_of_their_own(void) {
     static const char *const PATTERNS[] = {"nffn", "fnnf", "nnff"};
     static const char MODEL[] =
@@ -211,6 +233,7 @@ CU_TestInfo memory_buffers_tests[] = {
     {"sharded_weights_have_room_to_be_gathered", sharded_weights_have_room_to_be_gathered},
     {"the_largest_neighbours_are_gathered", the_largest_neighbours_are_gathered},
     {"whole_experts_are_not_gathered", whole_experts_are_not_gathered},
+    {"holes_are_there_beside_gathered_weights", holes_are_there_beside_gathered_weights},
     {"placeholders_are_one_for_each_shape", placeholders_are_one_for_each_shape},
     {"messages_take_room_beside_compute", messages_take_room_beside_compute},
     {"gathered_inputs_may_stay", gathered_inputs_may_stay},
