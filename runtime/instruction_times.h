@@ -2,7 +2,8 @@
 // compute stream before and behind each, seconds from the step's begin.
 //
 // All processes leave a step together (they agree on its peak of memory), so they begin the next
-// one within what such an agreement takes, and their times are shown on one axis.
+// one within what such an agreement takes, and their times are shown on one axis. CPUs of one
+// machine have one clock for it: there the first to begin is the axis' begin.
 #pragma once
 
 #include "backend/backend.h"
@@ -14,10 +15,11 @@ typedef struct {
     int num;               // instructions
     BackendEvent **events; // [1 + 2 num] the step's begin; begin and end of each instruction
     int *together;         // [num] how many ran with it
-    double *pairs;         // [2 most] begin and end
+    double *pairs;         // [2 most + 1] begin and end, and when the step began
     int most;              // instructions of the process that has most
     TimesFile file;        // of the first process: of all
-    double *all;           // the same: [processes][2 most]
+    double *all;           // the same: [processes][2 most + 1]
+    bool one_clock;        // of all processes
 } InstructionTimes;
 
 //   num_of  [world->size] instructions of each process
