@@ -12,6 +12,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 // One run of the Program and what its GPUs do with the step.
 typedef struct {
@@ -199,6 +200,11 @@ static void comparison_print(const Comparison *c) {
                units_bytes(c->peak_bytes, measured), c->peak_bytes / e->memory.peak_bytes);
     printf("(median of %d steps, the first %d left out; spread %.1f %%)\n",
            c->log.num_lines - RUN_LOG_WARM_UP, RUN_LOG_WARM_UP, 100 * c->log.spread);
+    const Cluster *cluster = &c->scenario->cluster;
+    const long num_cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (cluster->gpu.core && cluster->num_gpus > num_cores)
+        printf("(%d processes on %ld cores take turns, which no prediction knows of)\n",
+               cluster->num_gpus, num_cores);
     work_print(c);
 }
 

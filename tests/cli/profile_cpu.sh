@@ -150,6 +150,6 @@ answers 3 profile --device cpu --quick -o stopped
 kill -TERM "$first"
 code=0
 wait "$first" || code=$?
-[ "$code" -eq 3 ] && grep -q '^meshwright: interrupted; the same command goes on where it was' first.err ||
-    fail "stopped: exit $code: $(cat first.err)"
+[ "$code" -eq 3 ] || fail "stopped: exit $code"
+grep -q '^meshwright: interrupted; the same command goes on where it was' first.err || fail "$(cat first.err)"
 ! pgrep -f 'meshwright-mpi-probe stopped ' >/dev/null || fail "a process of what was stopped is still there"

@@ -59,18 +59,19 @@ tiny_job other.json 1 '{"dp": 1, "micro_batch": 1}'
 sed -i 's/"hidden_size": 64/"hidden_size": 32/' other.json
 code=0
 "$runtime" other.json --steps 1 --save saved >stdout 2>stderr || code=$?
-[ "$code" -eq 2 ] && grep -q '^saved/checkpoint.json: architecture.hidden_size: 64; ' stderr ||
-    fail "another model's checkpoint: exit $code: $(cat stderr)"
+[ "$code" -eq 2 ] || fail "another model's checkpoint: exit $code"
+grep -q '^saved/checkpoint.json: architecture.hidden_size: 64; ' stderr || fail "$(cat stderr)"
 diff -r before saved || fail "another model's checkpoint was replaced"
 for foreign in saved/notes saved.new/notes; do
     mkdir -p "${foreign%/*}"
     echo mine >"$foreign"
     code=0
     "$runtime" one.json --steps 1 --save saved >stdout 2>stderr || code=$?
-    [ "$code" -eq 2 ] && grep -q "^${foreign%/*}: holds notes, which is no part" stderr ||
-        fail "$foreign: exit $code: $(cat stderr)"
+    [ "$code" -eq 2 ] || fail "$foreign: exit $code"
+    grep -q "^${foreign%/*}: holds notes, which is no part" stderr || fail "$(cat stderr)"
     rm "$foreign"
 done
 code=0
 "$runtime" one.json --steps 1 >/dev/full 2>stderr || code=$?
-[ "$code" -eq 3 ] && grep -q '^standard output cannot be written' stderr || fail "/dev/full: $code"
+[ "$code" -eq 3 ] || fail "/dev/full: exit $code"
+grep -q '^standard output cannot be written' stderr || fail "/dev/full: $(cat stderr)"

@@ -52,11 +52,11 @@ END
         }
         sed 's/, "step_time_s.*//' "$device.log" >"$device.losses"
     done
-    [ "$(wc -l <cpu.losses)" -eq 3 ] && cmp -s cpu.losses cuda.losses || {
+    if [ "$(wc -l <cpu.losses)" -ne 3 ] || ! cmp -s cpu.losses cuda.losses; then
         echo "checked.sh: $parallel, $model: CPUs train otherwise" >&2
         paste cpu.losses cuda.losses >&2
         exit 1
-    }
+    fi
     num=$((num + 1))
 }
 
