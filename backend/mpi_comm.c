@@ -349,10 +349,16 @@ int mpi_size(void) {
     return size;
 }
 
+// The processes of this machine; to be freed.
+static Status machine_split(MPI_Comm *near) {
+    return mpi_status(
+        MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, near),
+        "MPI_Comm_split_type");
+}
+
 Status mpi_local_rank(int *out) {
     MPI_Comm near;
-    int failed = MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near);
-    if (failed) return mpi_status(failed, "MPI_Comm_split_type");
+    TRY(machine_split(&near));
     MPI_Comm_rank(near, out);
     MPI_Comm_free(&near);
     return status_ok();
@@ -361,9 +367,8 @@ Status mpi_local_rank(int *out) {
 Status mpi_machine_sum(double *number) {
     MPI_Comm near;
     const double own = *number;
-    int failed = MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near);
-    if (failed) return mpi_status(failed, "MPI_Comm_split_type");
-    failed = MPI_Allreduce(&own, number, 1, MPI_DOUBLE, MPI_SUM, near);
+    TRY(machine_split(&near));
+    const int failed = MPI_Allreduce(&own, number, 1, MPI_DOUBLE, MPI_SUM, near);
     MPI_Comm_free(&near);
     return mpi_status(failed, "a sum over the processes of a machine");
 }

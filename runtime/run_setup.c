@@ -196,12 +196,13 @@ static Status rank_create(Run *run, const World *world) {
     return run->options->times ? times_create(run) : status_ok();
 }
 
-// CPUs give a process memory that it has not written to, and end one when there is no more.
+// A system promises its processes more memory than it has, and kills one when they write to it.
 static Status memory_suffices(const Run *run) {
     double bytes = run->account.peak_bytes;
+    if (run->options->cuda) return status_ok();
     TRY(world_machine_sum(run->world, &bytes));
     const double gib = 1.0 / (1 << 30), has = (double)run->backend->memory_bytes;
-    if (run->options->cuda || bytes <= has) return status_ok();
+    if (bytes <= has) return status_ok();
     return status_error(
         STATUS_MACHINE,
         "%s: the plan's processes on this machine are to need %.1f GiB of memory, and it "

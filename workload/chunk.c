@@ -331,6 +331,7 @@ const Chunk *chunks_floor(const Scenario *scenario, const Plan *plan, const Work
         const int num_runs = runs_of(chunk, runs);
         double before = 0;
         chunk->backward_peak_bytes = chunk->input_peak_bytes = chunk->weight_peak_bytes = 0;
+        chunk->unusable_bytes = 0; // layers that need more than the head may use it
         for (int i = 0; i < num_runs; i++) {
             const Block *b = &workload->blocks[runs[i].block];
             before += runs[i].count * b->saved_bytes;

@@ -342,10 +342,6 @@ Workload workload_build_like(const Scenario *scenario, const Plan *plan, const W
 Workload workload_layers_floor(const Scenario *scenario, const Plan *plan, const Workload *like,
                                Arena *arena) {
     Workload w = *like;
-    Block *blocks = ARENA_ARRAY(arena, w.num_blocks, Block);
-    memcpy(blocks, like->blocks, (size_t)w.num_blocks * sizeof *blocks);
-    blocks[BLOCK_HEAD].unusable_bytes = 0;
-    w.blocks = blocks;
     w.chunks = chunks_floor(scenario, plan, like, arena);
     return w;
 }

@@ -17,7 +17,6 @@ static const Nccl *nccl; // once there are ways
 
 // --- Opening
 
-// Work of streams that share one of the device's queues waits for each other.
 // What run_setup.c sets where nobody did (messages_apart) must not be set otherwise.
 static Status setting_check(const char *name, const char *bad) {
     const char *set = getenv(name);
@@ -29,6 +28,7 @@ static Status setting_check(const char *name, const char *bad) {
         name, bad);
 }
 
+// Work of streams that share one of the device's queues waits for each other.
 static Status queues_check(int num_streams) {
     const char *set = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
     const int num_queues = set ? atoi(set) : 8; // CUDA's default

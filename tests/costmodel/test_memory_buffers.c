@@ -185,6 +185,29 @@ static void holes_are_there_beside_gathered_weights(void) {
     }
 }
 
+// The floor of a family of plans, made of one that recomputes all layers, has no hole: layers that
+// are kept may need more than the head, and use it.
+static void floors_have_no_holes(void) {
+    static const char MODEL[] =
+        "{\"model_type\": \"generic\", \"name\": \"words\", \"hidden_size\": 64, "
+        "\"intermediate_size\": 256, \"num_hidden_layers\": 1, \"num_attention_heads\": 1, "
+        "\"vocab_size\": 100000}";
+    Case c;
+    Arena arena = {0};
+    if (case_make(&c, MODEL, 8,
+                  "{\"seq_len\": 1024, \"global_batch\": 32, \"stack\": \"torchtitan\"}",
+                  "{\"recompute\": \"full\"}")) {
+        stack_bare(&c.scenario.training.stack);
+        CU_ASSERT(c.workload.chunks[0].unusable_bytes > 0);
+        const Workload floor = workload_layers_floor(&c.scenario, &c.plan, &c.workload, &arena);
+        const RankMemory m = memory_closed_form(&c.scenario, &c.plan, &floor, 0);
+        ASSERT_CLOSE(m.reserved_bytes, m.peak_bytes);
+        CU_ASSERT(m.peak_bytes <= account_of(&c, 0).peak_bytes);
+    }
+    case_free(&c);
+    arena_free(&arena);
+}
+
 // Dense layers and layers of experts in turn, four a rank of which two are recomputed: `f` of
 // "nffn". Ranks hold the same blocks, in another order, and keep as much, with another peak.
 static void ranks_in_another_order_have_an_account_of_their_own(void) {
@@ -234,6 +257,7 @@ CU_TestInfo memory_buffers_tests[] = {
     {"the_largest_neighbours_are_gathered", the_largest_neighbours_are_gathered},
     {"whole_experts_are_not_gathered", whole_experts_are_not_gathered},
     {"holes_are_there_beside_gathered_weights", holes_are_there_beside_gathered_weights},
+    {"floors_have_no_holes", floors_have_no_holes},
     {"placeholders_are_one_for_each_shape", placeholders_are_one_for_each_shape},
     {"messages_take_room_beside_compute", messages_take_room_beside_compute},
     {"gathered_inputs_may_stay", gathered_inputs_may_stay},
