@@ -101,9 +101,10 @@ static Arrays arrays_of(const CpuShape *s, int num_ranks) {
     } else if (s->op >= CPU_OP_RMSNORM_FORWARD && s->op <= CPU_OP_LAYERNORM_BACKWARD) {
         norm_arrays(s, s->op == CPU_OP_RMSNORM_BACKWARD || s->op == CPU_OP_LAYERNORM_BACKWARD, &a);
     } else if (s->op >= CPU_OP_ALL_REDUCE) {
+        bool in_place = s->op == CPU_OP_ALL_REDUCE || s->op == CPU_OP_ALL_GATHER;
         double elements = (double)s->message_bytes / (double)dtype_bytes(s->dtype) + num_ranks;
         want(&a, elements, FILL_ZERO); // sums of zeros stay what they are
-        want(&a, elements, FILL_ZERO);
+        if (!in_place) want(&a, elements, FILL_ZERO);
     } else {
         memory_arrays(s, &a);
     }
