@@ -25,8 +25,10 @@ typedef struct {
     const Scenario *scenario;
     const Plan *plan;
     RunLogKind kind;
-    double *step_s; // [num_lines]
-    int *line_of;   // [num_lines], of the file
+    double *step_s;        // [num_lines]
+    double *imbalance;     // [num_lines]; 0 where the line says none
+    int *line_of;          // [num_lines], of the file
+    double rank_imbalance; // the largest
     int num_lines, capacity;
     int64_t last_step;
     Arena *arena;
@@ -72,13 +74,15 @@ static Status step_add(Reader *r, RunLogKind kind, int64_t step, double step_s) 
                       RUN_LOG_NAMES[kind], RUN_LOG_NAMES[r->kind]);
     if (r->num_lines == r->capacity) {
         int capacity = r->capacity ? 2 * r->capacity : 256;
-        double *more = ARENA_ARRAY(r->arena, capacity, double);
+        double *more = ARENA_ARRAY(r->arena, 2 * capacity, double);
         int *more_lines = ARENA_ARRAY(r->arena, capacity, int);
         if (r->num_lines > 0) {
             memcpy(more, r->step_s, (size_t)r->num_lines * sizeof *more);
+            memcpy(more + capacity, r->imbalance, (size_t)r->num_lines * sizeof *more);
             memcpy(more_lines, r->line_of, (size_t)r->num_lines * sizeof *more_lines);
         }
         r->step_s = more;
+        r->imbalance = more + capacity;
         r->line_of = more_lines;
         r->capacity = capacity;
     }
@@ -131,6 +135,18 @@ static Status torchtitan_read(Reader *r, const char *line, int64_t step) {
                     tokens / tokens_per_s_per_gpu / r->scenario->cluster.num_gpus);
 }
 
+// Into the line that was added last.
+static Status imbalance_read(Reader *r, const JsonNode *root) {
+    JsonNode imbalance = json_get(root, "moe_imbalance");
+    JsonNode of_rank = json_get(root, "moe_imbalance_of_rank");
+    double largest;
+    if (!json_is_present(&imbalance)) return status_ok();
+    TRY(json_read_double(&imbalance, 1, 1e4, &r->imbalance[r->num_lines - 1]));
+    TRY(json_read_double(&of_rank, 1, 1e4, &largest));
+    r->rank_imbalance = fmax(r->rank_imbalance, largest);
+    return status_ok();
+}
+
 // One JSON object; time and rate together say of how many tokens a step is.
 static Status runtime_read(Reader *r, const char *line) {
     JsonNode root;
@@ -148,7 +164,8 @@ static Status runtime_read(Reader *r, const char *line) {
     if (fabs(step_s * tokens_per_s / tokens - 1) > 0.01)
         return REFUSE(r, "%.15g tokens a step, but those of %s have %.15g",
                       round(step_s * tokens_per_s), r->scenario->file, tokens);
-    return step_add(r, RUN_LOG_RUNTIME, step, step_s);
+    TRY(step_add(r, RUN_LOG_RUNTIME, step, step_s));
+    return imbalance_read(r, &root);
 }
 
 // A line of Megatron-LM begins its fields with "iteration N/ M |", one of torchtitan with
@@ -206,6 +223,9 @@ static Status summary(const Reader *r, RunLog *out) {
     out->line = r->line_of[RUN_LOG_WARM_UP + i];
     for (i = 0; i < n; i++) sorted[i] = fabs(log(steps[i] / out->step_s));
     out->spread = fit_median(sorted, n) / 0.6745;
+    memcpy(sorted, r->imbalance + RUN_LOG_WARM_UP, (size_t)n * sizeof *sorted);
+    out->moe_imbalance = fit_median(sorted, n);
+    out->moe_imbalance_of_rank = r->rank_imbalance;
     return status_ok();
 }
 

@@ -7,6 +7,7 @@
 //    step: 10  loss: 8.1  memory: 50.20GiB(63.41%)  tps: 5,762  tflops: 300.12  mfu: 30.35%
 // (torchtitan/components/metrics.py; `wps` before 2025), the bundled runtime a JSON object a step:
 //    {"step": 3, "loss": 8.1, ..., "step_time_s": 0.0645, "tokens_per_s": 507911, ...}
+// and, where a router chooses between ranks, "moe_imbalance" and "moe_imbalance_of_rank".
 // All other lines are skipped.
 // The first two lines of steps are warm-up (compilation, autotuning, the allocator) and dropped.
 #pragma once
@@ -29,6 +30,9 @@ typedef struct {
     double spread;     // robust standard deviation of the log of one line's
     int64_t num_steps; // the last step's number
     int line;          // of the file: the first step after the warm-up of at most step_s
+    // Of the bundled runtime's learned routing (runtime/expert_load.h); 0 where none is said.
+    double moe_imbalance;         // median without the warm-up, as training.moe_routing.imbalance
+    double moe_imbalance_of_rank; // the largest of all steps
 } RunLog;
 
 // Reads a log ("-" is standard input) of a run of this plan of a scenario, which says what

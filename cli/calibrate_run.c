@@ -209,6 +209,8 @@ static Status run_load(const char *scenario, const char *output, Arena *arena, R
         TRY(output_check_scenario(output, &run->scenario, arena));
     }
     TRY(run_log_load(run->log_path, &run->scenario, &run->plan, arena, &run->log));
+    if (run->log.moe_imbalance > 0) // what it cost is not the machine's
+        run->scenario.training.moe_imbalance = run->log.moe_imbalance;
     TRY(estimate_plan(&run->scenario, &run->plan, arena, &estimate, NULL));
     TRY(fit_check(&run->scenario, &estimate));
     return step_check(run, &estimate, arena);

@@ -24,7 +24,10 @@ typedef struct {
 typedef struct {
     const Scenario *scenario;
     const Plan *plan;
-    Estimate estimate;
+    Estimate estimate; // with the routing that was counted, where the log has it
+    Estimate planned;  // as the scenario has it
+    Scenario routed;   // with the routing that was counted, and
+    cJSON *document;   // what is simulated of it
     EstimateParts parts;
     RunLog log;
     double peak_bytes; // of the rank that held most; 0 where the log does not say
@@ -149,6 +152,26 @@ static Status simulated_collect(Comparison *c, Arena *arena) {
     return work_times_of(program, &c->simulated.timeline, &c->simulated.work);
 }
 
+// Counted routing stands in for the scenario's: of time that of each layer's busiest rank, of
+// memory that of the rank that is busiest over all layers.
+static Status routing_take(Comparison *c, Arena *arena) {
+    if (c->log.moe_imbalance <= 0) return status_ok();
+    c->routed = *c->scenario;
+    c->routed.training.moe_imbalance = c->log.moe_imbalance_of_rank;
+    TRY(estimate_plan(&c->routed, c->plan, arena, &c->estimate, NULL));
+    const RankMemory memory = c->estimate.memory;
+    c->routed.training.moe_imbalance = c->log.moe_imbalance;
+    TRY(estimate_plan(&c->routed, c->plan, arena, &c->estimate, &c->parts));
+    c->estimate.memory = memory;
+    c->routed.document = c->document = cJSON_Duplicate(c->scenario->document, true);
+    cJSON *training = cJSON_GetObjectItemCaseSensitive(c->document, "training");
+    cJSON_DeleteItemFromObjectCaseSensitive(training, "moe_routing");
+    json_add_number(cJSON_AddObjectToObject(training, "moe_routing"), "imbalance",
+                    c->log.moe_imbalance);
+    c->scenario = &c->routed;
+    return status_ok();
+}
+
 // --- The answer
 
 // The seconds of a class of the measured work; k MAX_WORK_CLASSES: of waiting. NAN: not known.
@@ -205,6 +228,12 @@ static void comparison_print(const Comparison *c) {
     if (cluster->gpu.core && cluster->num_gpus > num_cores)
         printf("(%d processes on %ld cores take turns, which no prediction knows of)\n",
                cluster->num_gpus, num_cores);
+    if (c->log.moe_imbalance > 0)
+        printf("(of a layer's tokens the busiest rank had %.3f times an even share, of all "
+               "layers' %.3f times;\n with routing as planned %s and %s were predicted)\n",
+               c->log.moe_imbalance, c->log.moe_imbalance_of_rank,
+               units_seconds(c->planned.step_time_s, text),
+               units_bytes(c->planned.memory.peak_bytes, measured));
     work_print(c);
 }
 
@@ -227,6 +256,13 @@ static Status comparison_print_json(const Comparison *c) {
     json_add_number(predicted, "step_time_high_s", e->step_time_high_s);
     json_add_number(predicted, "memory_peak_bytes", e->memory.peak_bytes);
     work_json(c, "work_s", &c->predicted, predicted);
+    if (c->log.moe_imbalance > 0) {
+        cJSON *planned = cJSON_AddObjectToObject(tree, "planned");
+        json_add_number(planned, "step_time_s", c->planned.step_time_s);
+        json_add_number(planned, "memory_peak_bytes", c->planned.memory.peak_bytes);
+        json_add_number(predicted, "moe_imbalance", c->log.moe_imbalance);
+        json_add_number(predicted, "moe_imbalance_of_rank", c->log.moe_imbalance_of_rank);
+    }
     if (c->simulated.known) {
         cJSON *simulated = cJSON_AddObjectToObject(tree, "simulated");
         json_add_number(simulated, "step_time_s", c->simulation.step_time_s);
@@ -256,7 +292,9 @@ static Status trace_write(const Comparison *c, const char *path) {
 
 static Status collect(Comparison *c, const RunCompare *compare, Arena *arena) {
     TRY(estimate_plan(c->scenario, c->plan, arena, &c->estimate, &c->parts));
+    c->planned = c->estimate;
     TRY(run_log_load(compare->log, c->scenario, c->plan, arena, &c->log));
+    TRY(routing_take(c, arena));
     TRY(peak_read(compare->log, arena, &c->peak_bytes));
     TRY(times_file_open(compare->times, arena, &c->times));
     TRY(measured_collect(c, arena));
@@ -274,5 +312,6 @@ Status run_compare(const RunCompare *compare, const Scenario *scenario, const Pl
     else if (status.code == STATUS_OK && compare->prints)
         comparison_print(&c);
     times_file_close(&c.times);
+    cJSON_Delete(c.document);
     return status;
 }

@@ -137,6 +137,9 @@ Tensor *experts_forward(Rank *rank, const ChunkState *chunk, const LayerParamete
     const Grouped up = grouped_of(rank, chunk, p, routes, true);
     const Grouped down = grouped_of(rank, chunk, p, routes, false);
     if (b->failure.code != STATUS_OK) return rank_tensor(rank, s->tokens_sp * s->hidden);
+    expert_load_add(&rank->expert_load,
+                    chunk->list.place->first_layer + (int)(p - chunk->list.layers),
+                    (double)routes->num_rows, (double)s->routed * rank->plan->etp);
     Tensor *moved = rows_to_send(rank, routes, x);
     stash->rows = routes_to_experts(rank, routes, kind, &moved);
     stash->up = grouped_forward(rank, &up, stash->rows);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/chunk_state.h"
+#include "runtime/expert_load.h"
 #include "runtime/rank_shape.h"
 #include "runtime/tensor.h"
 #include "runtime/world.h"
@@ -13,7 +14,7 @@ typedef struct {
     double gathered;      // over etp, of its whole group
 } RowsMoved;
 
-typedef struct {
+typedef struct Rank {
     const Scenario *scenario;
     const Plan *plan;
     Backend *backend;
@@ -23,6 +24,7 @@ typedef struct {
     RankShape shape;
     double beside_bytes[NUM_GROUPS]; // sent beside what the Program says (runtime/traffic.h)
     RowsMoved rows_moved;
+    ExpertLoad expert_load;  // counts where the router chooses between ranks
     const int32_t *balanced; // host [tokens_sp][experts_per_token]: the experts of each
                              // token, as many of each; NULL: the router chooses
     double loss_scale;       // 1 / tokens of the global batch
@@ -69,6 +71,8 @@ static inline bool rank_is_tp_first(const Rank *rank) {
     return rank->world->index[GROUP_TP] == 0;
 }
 
-// Sums or largest of a few (at most 8) numbers of the host, over all processes; waits for them.
-// In the format of wide numbers.
+enum { RANK_REDUCE_MOST = 64 };
+
+// Sums or largest of at most RANK_REDUCE_MOST numbers of the host, over all processes; waits for
+// them. In the format of wide numbers.
 Status rank_reduce(const Rank *rank, double *values, int num, ReduceOp op);

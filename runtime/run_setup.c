@@ -192,6 +192,8 @@ static Status rank_create(Run *run, const World *world) {
     TRY(chunks_create(run));
     TRY(tokens_create(run));
     TRY(balanced_create(run));
+    if (!run->rank.balanced && run->scenario.model.num_experts > 0 && run->plan.ep > 1)
+        run->rank.expert_load = expert_load_new(run->scenario.model.num_layers, &run->arena);
     TRY(engine_create(&run->rank, &run->program, &run->arena, &run->engine));
     return run->options->times ? times_create(run) : status_ok();
 }

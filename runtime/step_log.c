@@ -20,9 +20,13 @@ Status step_log_write(StepLog *log, const StepLine *line) {
     if (!log->file) return status_ok();
     fprintf(log->file,
             "{\"step\": %lld, \"loss\": %.17g, \"gradient_norm\": %.17g, \"step_time_s\": %.6g, "
-            "\"tokens_per_s\": %.6g, \"memory_peak_bytes\": %.0f, \"program_peak_bytes\": %.0f}\n",
+            "\"tokens_per_s\": %.6g, \"memory_peak_bytes\": %.0f, \"program_peak_bytes\": %.0f",
             (long long)line->step, line->values.loss, line->values.gradient_norm, line->step_time_s,
             line->tokens_per_s, line->memory_peak_bytes, line->program_peak_bytes);
+    if (line->imbalance.of_layers > 0)
+        fprintf(log->file, ", \"moe_imbalance\": %.6g, \"moe_imbalance_of_rank\": %.6g",
+                line->imbalance.of_layers, line->imbalance.of_rank);
+    fprintf(log->file, "}\n");
     if (fflush(log->file) != 0)
         return status_error(STATUS_MACHINE, "%s: %s", log->path, strerror(errno));
     return status_ok();

@@ -3,6 +3,7 @@
 
 #include "backend/backend.h"
 #include "config/scenario.h"
+#include "runtime/expert_load.h"
 #include "runtime/update.h"
 
 #include <stdio.h>
@@ -20,6 +21,7 @@ typedef struct {
     double tokens_per_s;       // of the whole run
     double memory_peak_bytes;  // allocated so far by the process that had most
     double program_peak_bytes; // the same by the Program's account
+    ExpertImbalance imbalance; // of learned routing over ep; else zeroed
 } StepLine;
 
 // path NULL: no file.

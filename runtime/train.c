@@ -56,6 +56,7 @@ static Status step_run(Trainer *t) {
     TRY(rank_reduce(&run->rank, most, 2, REDUCE_MAX));
     line.memory_peak_bytes = most[0];
     line.program_peak_bytes = most[1];
+    TRY(expert_load_of_step(&run->rank, &line.imbalance));
     if (o->times) TRY(instruction_times_write(&run->times, run->world));
     if (o->dump) TRY(dump_write(&run->rank, o->dump, GLOBAL_WEIGHTS, t->step));
     TRY(step_log_write(&t->log, &line));

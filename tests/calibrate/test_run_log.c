@@ -167,10 +167,30 @@ static void runtime_times_are_read(void) {
     arena_free(&arena);
 }
 
+#define ROUTED(step, layers, rank)                                                                 \
+    "{\"step\": " step                                                                             \
+    ", \"step_time_s\": 1, \"tokens_per_s\": 262144, \"moe_imbalance\": " layers                   \
+    ", \"moe_imbalance_of_rank\": " rank "}\n"
+
+// Of layers the median without the warm-up, of ranks the largest of all.
+static void counted_routing_is_read(void) {
+    Arena arena = {0};
+    RunLog run;
+    static const char TEXT[] = ROUTED("1", "3", "1.5") ROUTED("2", "1", "1") ROUTED("3", "1.2", "1")
+        ROUTED("4", "1.4", "1.1") ROUTED("5", "1.3", "1.2");
+    CU_ASSERT_EQUAL_FATAL(log_of(TEXT, &arena, &run).code, STATUS_OK);
+    CU_ASSERT_DOUBLE_EQUAL(run.moe_imbalance, 1.3, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(run.moe_imbalance_of_rank, 1.5, 1e-12);
+    ASSERT_REFUSED(log_of(ROUTED("1", "0.5", "1"), &arena, &run),
+                   ":1: moe_imbalance: 0.5 is out of range; expected 1 to 10000");
+    arena_free(&arena);
+}
+
 CU_TestInfo run_log_tests[] = {
     {"megatron_times_are_read", megatron_times_are_read},
     {"torchtitan_rates_are_of_one_gpu", torchtitan_rates_are_of_one_gpu},
     {"runtime_times_are_read", runtime_times_are_read},
+    {"counted_routing_is_read", counted_routing_is_read},
     {"bad_logs_are_refused", bad_logs_are_refused},
     CU_TEST_INFO_NULL,
 };

@@ -36,6 +36,22 @@ sed 's/"model_type": "llama"/"model_type": "mixtral", "num_local_experts": 4/' o
 answers 0 run experts.json --steps 2 --routing balanced
 grep -q '^step 2: loss' "$temp/stdout" || fail "experts: $(cat "$temp/stdout")"
 
+# A router's own choice is uneven: time and memory are predicted of what was counted.
+tiny_job routed.json 2 '{"dp": 2, "ep": 2, "micro_batch": 2}'
+sed -i 's/"model_type": "llama"/"model_type": "mixtral", "num_local_experts": 4/' routed.json
+answers 0 run routed.json --steps 6 --compare --json --data "$OLDPWD/LICENSE" --log routed.jsonl
+python3 - "$temp/stdout" routed.jsonl <<'PY'
+import json, statistics, sys
+answer = json.load(open(sys.argv[1]))
+steps = [json.loads(line) for line in open(sys.argv[2])]
+predicted, planned, measured = answer["predicted"], answer["planned"], answer["measured"]
+counted = statistics.median(step["moe_imbalance"] for step in steps[2:])
+assert counted > 1.01 and abs(predicted["moe_imbalance"] - counted) < 1e-9, (counted, answer)
+assert predicted["step_time_s"] != planned["step_time_s"], answer
+ratio = [measured["memory_peak_bytes"] / p["memory_peak_bytes"] for p in (predicted, planned)]
+assert abs(ratio[0] - 1) < 0.01 < ratio[1] - 1, ratio
+PY
+
 # A pipeline: what each does with a step, and the three timelines side by side.
 tiny_job pipeline.json 2 '{"pp": 2, "micro_batch": 1}'
 answers 0 run pipeline.json --steps 6 --compare --json --trace trace.json
