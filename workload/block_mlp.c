@@ -59,17 +59,36 @@ static void build_grouped(Builder *b, const char *name, double experts, double t
     op->bytes += (experts - 1) * n * k * weight_read_bytes(&b->scenario->training);
 }
 
+// Whether what comes from several ranks is sorted by this rank's experts.
+static bool sorts_by_expert(const Builder *b) {
+    return b->scenario->training.moe_dispatcher == DISPATCH_ALLTOALL &&
+           b->scenario->model.num_experts > b->plan->ep;
+}
+
+// Between the etp ranks' gather and the experts: the rows of all of them, once more by expert; and
+// back. Both orders are there meanwhile.
+static void build_sort_by_expert(Builder *b, const char *name, double values) {
+    double act = activation_bytes(&b->scenario->training), bytes = 2 * values * act;
+    if (!sorts_by_expert(b)) return;
+    MemoryWork work = {.name = name,
+                       .bytes = bytes,
+                       .backward_bytes = bytes,
+                       .kernels = 1,
+                       .backward_kernels = 1,
+                       .output_bytes = values * act};
+    build_memory(b, &work);
+}
+
 // Moves every routed token's vector: out of order before the experts, back after them. What an
-// all-to-all brings stands by the ranks that sent it and is sorted once more, by expert
+// all-to-all brings stands by the ranks that sent it and is sorted once more, by expert, here or,
+// with etp, behind what gathers it
 // (NVIDIA/Megatron-LM, megatron/core/transformer/moe/token_dispatcher.py, sort_chunks_by_idxs);
 // DeepEP's kernels write it where it belongs.
 //   backward_alive_bytes  gradients it reads and makes
 static void build_permutation(Builder *b, const char *name, double values,
                               double backward_alive_bytes) {
     double act = activation_bytes(&b->scenario->training);
-    const Plan *plan = b->plan;
-    const bool sorts = b->scenario->training.moe_dispatcher == DISPATCH_ALLTOALL && plan->ep > 1 &&
-                       b->scenario->model.num_experts > plan->ep;
+    const bool sorts = b->plan->ep > 1 && b->plan->etp == 1 && sorts_by_expert(b);
     double bytes = values * act * 2 * (1 + b->scenario->training.stack.moe_overhead_frac + sorts);
     MemoryWork work = {.name = name,
                        .bytes = bytes,
@@ -153,17 +172,21 @@ static void build_experts(Builder *b) {
     build_permutation(b, "permute", routed * hidden, routed_bytes + tokens_bytes);
     b->units[b->num_units - 1].op.awaited_by_host = host_awaits_counts(training);
     build_exchange(b, true, routed_bytes);
-    if (plan->etp > 1)
+    if (plan->etp > 1) {
         build_collective(b, "etp_all_gather", STREAM_TP, COLLECTIVE_ALL_GATHER,
                          COLLECTIVE_REDUCE_SCATTER, GROUP_ETP, received * hidden * act);
+        build_sort_by_expert(b, "sort_by_expert", received * hidden);
+    }
     build_grouped(b, "experts_fc1", experts, received, width * (m->gated_mlp ? 2 : 1), hidden,
                   received * hidden * b->input_bytes_per_value);
     build_activation(b, received, width);
     build_grouped(b, "experts_fc2", experts, received, hidden, width, 0);
     if (m->expert_bias) b->expert_parameters += experts * (width * (m->gated_mlp ? 2 : 1) + hidden);
-    if (plan->etp > 1)
+    if (plan->etp > 1) {
+        build_sort_by_expert(b, "unsort_by_expert", received * hidden);
         build_collective(b, "etp_reduce_scatter", STREAM_TP, COLLECTIVE_REDUCE_SCATTER,
                          COLLECTIVE_ALL_GATHER, GROUP_ETP, received * hidden * act);
+    }
     build_exchange(b, false, routed_bytes);
     build_permutation(b, "unpermute", routed * hidden, routed_bytes);
 }
