@@ -45,6 +45,8 @@ static Status mpirun_add(const RunStart *start, Arena *arena, Arguments *argumen
                             "%s: has %d processes, but there is no mpirun on the PATH (Open MPI)",
                             start->plan, start->num_ranks);
     argument_add(arguments, arena, mpirun, NULL);
+    // They meet in the computer's memory: Open MPI need not look for fabrics, which takes 0.2 s.
+    setenv("OMPI_MCA_pml", "^cm", false);
     if (geteuid() == 0) argument_add(arguments, arena, "--allow-run-as-root", NULL);
     argument_add(arguments, arena, "--oversubscribe", NULL);
     bool pinned = start->num_ranks <= sysconf(_SC_NPROCESSORS_ONLN);

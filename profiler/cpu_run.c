@@ -85,6 +85,7 @@ _Noreturn static void probe_exec(const CpuRun *run, int num_ranks, const char *k
                                 run->options->quick ? "quick" : "full",
                                 kinds,
                                 NULL};
+    setenv("OMPI_MCA_pml", "^cm", false); // as of `run`: fabrics are not looked for
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     setpgid(0, 0); // a terminal's interrupt comes by probe_stop: two at once end mpirun alone
     dup2(out, STDOUT_FILENO);

@@ -40,6 +40,7 @@ static void barrier(Comm *all) {
 }
 
 static Told batch(Comm *all, Work *work, int num_calls) {
+    if (work_is_renewed(work)) work_renew(work);
     barrier(all);
     Clock begin = clock_now();
     for (int i = 0; i < num_calls; i++) work_call(work);
@@ -59,7 +60,8 @@ static int calls_of_batch(Comm *all, Work *work) {
         Told told = batch(all, work, 1);
         if (i > 0) call_s = fmin(call_s, told.processor_s);
     }
-    double num_calls = call_s > 0 ? fmin(fmax(BATCH_S / call_s, 1), MOST_CALLS) : MOST_CALLS;
+    const double most = work_is_renewed(work) ? work->num_copies : MOST_CALLS;
+    double num_calls = call_s > 0 ? fmin(fmax(BATCH_S / call_s, 1), most) : most;
     int32_t calls = -(int32_t)num_calls;
     all->table->all_reduce(all, &calls, 1, DTYPE_INT32, REDUCE_MAX, all->backend->stream);
     return -calls;

@@ -184,6 +184,14 @@ void work_call(Work *work) {
         work_together(work, arrays);
 }
 
+bool work_is_renewed(const Work *work) {
+    return work->shape->kind == CPU_KIND_COMM && work->shape->message_bytes >= 4096;
+}
+
+void work_renew(Work *work) {
+    for (int c = 0; c < work->num_copies; c++) memset(work->arrays[c][0], 0, work->bytes[0]);
+}
+
 void work_release(Work *work) {
     for (int c = 0; c < work->num_copies; c++)
         for (int i = 0; i < work->num_arrays; i++)

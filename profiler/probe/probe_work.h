@@ -1,7 +1,9 @@
 // profiler/probe/probe_work.h - one operator of one shape on the CPU backend, ready to be called.
 //
 // Arrays are rotated among copies that together hold WORK_ROTATED_BYTES: a call finds its inputs
-// outside its core's own cache, as in a step that did other work in between.
+// outside its core's own cache, as in a step that did other work in between. What ranks send each
+// other was written since it was sent before, as in a step: lines that nobody wrote are in both
+// cores' caches, and a gather of them takes half the time.
 #pragma once
 
 #include "backend/comm.h"
@@ -22,7 +24,9 @@ typedef struct {
 
 // comm: NULL of what a rank does alone.
 Status work_prepare(Backend *backend, Comm *comm, const CpuShape *shape, Work *out);
-void work_call(Work *work); // once
+void work_call(Work *work);             // once
+bool work_is_renewed(const Work *work); // before every call: of messages of 4 KiB and more
+void work_renew(Work *work);            // of all copies
 void work_release(Work *work);
 
 // The parts (probe_calls.c). a: the arrays of one copy, in the order of arrays_of (probe_work.c).
