@@ -4,7 +4,7 @@
 The board's file is the bundled one of its GPU, but for the power that its products draw at full rate:
 from the long runs of `meshwright profile` on such a board (sustained.csv: rate of steady products over
 the first ones), not from published clusters, whose steps hold other losses too. Nothing is fitted to the
-runs. Prints the table of docs/loop.md.
+runs. Prints the table of docs/loop.md, and the products alone beside the bundled kernel measurements.
 
 usage: docs/gpu_runs.py PROGRAM [GPU RUNS.jsonl SUSTAINED.csv]
 """
@@ -86,11 +86,49 @@ def table(program, name, runs_file, sustained):
     print()
 
 
+# Tokens, hidden, queries with keys and values, MLP in and out, vocabulary: of tests/bench/bench_backend.c.
+PRODUCTS = {"gpt2-124m": (32768, 768, 2304, 3072, 3072, 50304),
+            "gpt2-1.5b": (16384, 1600, 4800, 6400, 6400, 50304),
+            "llama-3.2-1b": (16384, 2048, 3072, 16384, 8192, 128256)}
+
+
+def shapes(model):
+    """m, n, k of each product's three parts, as bench_backend names them."""
+    tokens, hidden, qkv, mlp_in, mlp_out, vocabulary = PRODUCTS[model]
+    for name, n, k in (("qkv", qkv, hidden), ("attention_out", hidden, hidden), ("ffn_in", mlp_in, hidden),
+                       ("ffn_out", hidden, mlp_out), ("head", vocabulary, hidden)):
+        yield "product %s forward" % name, (tokens, n, k)
+        yield "product %s backward_input" % name, (tokens, k, n)
+        yield "product %s backward_weight" % name, (n, k, tokens)
+
+
+def products(program, gpu, operations_file):
+    """Products alone beside what `meshwright kernel` says of their shapes."""
+    with open(operations_file, encoding="utf-8") as lines:
+        measured = {(row["model"], row["op"]): row
+                    for row in csv.DictReader(line for line in lines if not line.startswith("#"))}
+    named = [(model, *shape) for model in PRODUCTS for shape in shapes(model)]
+    asked = "gemm_dtype,m,n,k\n" + "".join("bfloat16,%d,%d,%d\n" % shape for _, _, shape in named)
+    answer = subprocess.run([program, "kernel", "--gpu", gpu, "--kind", "gemm", "-"], input=asked,
+                            capture_output=True, text=True, check=True).stdout
+    sums = {model: [0, 0] for model in PRODUCTS}
+    for (model, op, _), row in zip(named, csv.DictReader(answer.splitlines())):
+        times = int(measured[model, op]["times_per_step"])
+        sums[model][0] += times * float(measured[model, op]["median_us"]) * 1e-3
+        sums[model][1] += times * float(row["predicted_s"]) * 1e3
+    for model, (measured_ms, predicted_ms) in sums.items():
+        print("products of %s alone: %.1f ms a step, %.1f predicted of their shapes: %.3f"
+              % (model, measured_ms, predicted_ms, measured_ms / predicted_ms))
+    print()
+
+
 def main():
     if len(sys.argv) not in (2, 5):
         sys.exit(__doc__)
     for board in [sys.argv[2:]] if len(sys.argv) == 5 else BOARDS:
         table(os.path.abspath(sys.argv[1]), *board)
+    for gpu, runs, _ in [] if len(sys.argv) == 5 else BOARDS:
+        products(sys.argv[1], gpu, os.path.join(os.path.dirname(runs), "operations-cudnn.csv"))
 
 
 if __name__ == "__main__":
