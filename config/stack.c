@@ -15,7 +15,7 @@
 
 static const char *const LASTING_GATHERS_NAMES[] = {"none", "head", "all", NULL};
 static const char *const WEIGHT_GRADIENT_NAMES[] = {"separate", "in-place", "placeholder", NULL};
-static const char *const SHARDING_NAMES[] = {"plain", "flat", "per-parameter", NULL};
+static const char *const SHARDING_NAMES[] = {"plain", "flat", "per-parameter", "summed", NULL};
 
 // The first rows say what the file is; all that follow need an entry in `sources`.
 enum { NUM_HEAD_FIELDS = 5 };

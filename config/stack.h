@@ -23,6 +23,8 @@ typedef enum {
     SHARDING_PLAIN,         // gradients are copied into what is scattered
     SHARDING_FLAT,          // FSDP1: one flat tensor per block, of which weights are views
     SHARDING_PER_PARAMETER, // FSDP2: tensors of their own, copied out of what was gathered
+    SHARDING_SUMMED, // products add to a block's zeroed gradients, of which a rank's share is
+                     // added to those that it keeps once they are scattered
 } Sharding;
 
 // Which products gather their inputs over tp into one buffer that is never freed.

@@ -162,6 +162,7 @@ def rounds(program, folder, start):
         for index, row in random.Random(number).sample(list(enumerate(rows)), len(rows)):
             row.run(program, scenario(plan_path(folder, index), profiles[0], row.parallel))
         took, number = time.monotonic() - began, number + 1
+        print("round %d: %d plans in %.0f s" % (number, len(rows), took), flush=True)
     return rows, profiles, number
 
 

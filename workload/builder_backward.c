@@ -101,8 +101,9 @@ static void collective_backward(Backward *w, const Unit *unit) {
 
 // Whether each backward scatters its gradients from tensors of their own.
 static bool is_scattered(const Builder *b) {
-    const int stage = b->plan->zero_stage;
-    return stage == 3 || (stage == 2 && b->scenario->training.stack.sharding != SHARDING_PLAIN);
+    const int stage = b->plan->zero_stage, sharding = b->scenario->training.stack.sharding;
+    if (sharding == SHARDING_SUMMED) return false; // products add to what is scattered
+    return stage == 3 || (stage == 2 && sharding != SHARDING_PLAIN);
 }
 
 // Bytes moved for each gradient that is scattered, from the product's output to the collective's

@@ -145,6 +145,19 @@ static Op copy_out(double gathered_bytes, Phase phase) {
                 .pipelined_with = -1};
 }
 
+// A block's gradients are zeroed before products add to them, and of the sum over the group a
+// rank's share is read and added to what it keeps.
+static Op gradients_add(double gradients_bytes, int group_size, Phase phase) {
+    return (Op){.name = "grad_accumulate",
+                .kind = OP_MEMORY,
+                .phase = phase,
+                .stream = STREAM_COMPUTE,
+                .wait = WAIT_PREVIOUS,
+                .bytes = gradients_bytes * (1 + 3.0 / group_size),
+                .num_kernels = 2,
+                .pipelined_with = -1};
+}
+
 static Phase gradients_phase(const Op *ops, int num_ops) {
     for (int i = 0; i < num_ops; i++)
         if (ops[i].phase == PHASE_BACKWARD_WEIGHT) return PHASE_BACKWARD_WEIGHT;
@@ -178,9 +191,11 @@ static int add_sharding(const Builder *b, Op *ops, int n, Phase phase) {
         if (gather)
             ops[n++] = zero_collective("param_all_gather", COLLECTIVE_ALL_GATHER, groups[i],
                                        read * gathered, phase);
-        if (phase != PHASE_FORWARD)
-            ops[n++] = zero_collective("grad_reduce_scatter", COLLECTIVE_REDUCE_SCATTER, groups[i],
-                                       read * reduced, scatter);
+        if (phase == PHASE_FORWARD) continue;
+        if (b->scenario->training.stack.sharding == SHARDING_SUMMED)
+            ops[n++] = gradients_add(read * reduced, plan_group(b->plan, groups[i]).size, scatter);
+        ops[n++] = zero_collective("grad_reduce_scatter", COLLECTIVE_REDUCE_SCATTER, groups[i],
+                                   read * reduced, scatter);
     }
     return n;
 }

@@ -107,6 +107,27 @@ static void gathered_weights_are_copied_out(void) {
     case_free(&c);
 }
 
+// The bundled runtime's products add to whole gradients in fp32: 4 bytes each to zero them, and of
+// 8 ranks' shares of the sum 4 bytes read, 8 moved to add them. Where all is kept there is none.
+static void shares_of_gradients_are_added_up(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 8, TRAINING("fp32"), "{\"zero_stage\": 2}"))
+        for (int stage = 1; stage <= 3; stage++) {
+            c.scenario.training.stack.weight_gradient = WEIGHT_GRADIENT_IN_PLACE;
+            if (!shard(&c, stage, SHARDING_SUMMED)) continue;
+            const Block *b = layer_block_of(&c, 0);
+            double bytes = 0;
+            for (int i = 0; i < b->num_backward; i++)
+                if (strcmp(b->backward[i].name, "grad_accumulate") == 0)
+                    bytes += b->backward[i].bytes;
+            CU_ASSERT_EQUAL(bytes, stage < 2 ? 0 : b->dense_parameters * (4 + 12.0 / 8));
+            const Op *product = &op_named(b->backward, b->num_backward, "fc1")[1];
+            CU_ASSERT_EQUAL(product->after_bytes, 0);
+            CU_ASSERT_EQUAL(product->epilogue_bytes, FC1_WEIGHTS * (2 * 4 - 2));
+        }
+    case_free(&c);
+}
+
 // --- What a part of a backward needs
 
 #define RUNTIME "{\"seq_len\": 1024, \"global_batch\": 32, \"stack\": \"runtime\"}"
@@ -245,6 +266,7 @@ CU_TestInfo sharding_tests[] = {
     {"a_table_that_stays_is_of_the_plans_own_stage", a_table_that_stays_is_of_the_plans_own_stage},
     {"gradients_are_brought_to_the_reduction", gradients_are_brought_to_the_reduction},
     {"gathered_weights_are_copied_out", gathered_weights_are_copied_out},
+    {"shares_of_gradients_are_added_up", shares_of_gradients_are_added_up},
     {"partial_gradients_are_added_up_before", partial_gradients_are_added_up_before},
     CU_TEST_INFO_NULL,
 };
