@@ -190,8 +190,9 @@ def loop(program, folder):
         row.predict(program, best, plan_path(folder, index))
     print("\n" + call(program, "run", plan_path(folder, 0), "--compare").strip() + "\n")
     show(rows)
-    print("\n%d plans, %d rounds, %d steps of each, %.0f s"
-          % (len(rows), number, len(rows[0].measured), time.monotonic() - start))
+    above = statistics.median(statistics.median(row.measured) / min(row.measured) - 1 for row in rows)
+    print("\n%d plans, %d rounds, %d steps of each, %.0f s; steps were %.0f %% above their plan's fastest"
+          % (len(rows), number, len(rows[0].measured), time.monotonic() - start, 100 * above))
     summary("fastest step", [(row.predicted, min(row.measured)) for row in rows])
     summary("median step", [(row.predicted, statistics.median(row.measured)) for row in rows])
 
