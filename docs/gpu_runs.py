@@ -117,17 +117,19 @@ def products(program, gpu, operations_file):
         sums[model][0] += times * float(measured[model, op]["median_us"]) * 1e-3
         sums[model][1] += times * float(row["predicted_s"]) * 1e3
     for model, (measured_ms, predicted_ms) in sums.items():
-        print("products of %s alone: %.1f ms a step, %.1f predicted of their shapes: %.3f"
-              % (model, measured_ms, predicted_ms, measured_ms / predicted_ms))
+        print("%s: products of %s alone: %.1f ms a step, %.1f predicted of their shapes: %.3f"
+              % (gpu, model, measured_ms, predicted_ms, measured_ms / predicted_ms))
     print()
 
 
 def main():
     if len(sys.argv) not in (2, 5):
         sys.exit(__doc__)
-    for board in [sys.argv[2:]] if len(sys.argv) == 5 else BOARDS:
-        table(os.path.abspath(sys.argv[1]), *board)
-    for gpu, runs, _ in [] if len(sys.argv) == 5 else BOARDS:
+    if len(sys.argv) == 5:
+        table(os.path.abspath(sys.argv[1]), *sys.argv[2:])
+        return
+    for gpu, runs, sustained in BOARDS:
+        table(os.path.abspath(sys.argv[1]), gpu, runs, sustained)
         products(sys.argv[1], gpu, os.path.join(os.path.dirname(runs), "operations-cudnn.csv"))
 
 
