@@ -15,6 +15,10 @@
 // A table of 256 MiB holds five million rows; larger is a mistake.
 enum { TABLE_MAX_BYTES = 256 << 20, TABLE_MAX_COLUMNS = 64 };
 
+static const char *file_of(const KernelTable *table, int row) {
+    return table->files ? table->files[row] : table->file;
+}
+
 Status kernel_table_error(const KernelTable *table, int row, const char *format, ...) {
     char place[32], sentence[400];
     va_list args;
@@ -22,7 +26,7 @@ Status kernel_table_error(const KernelTable *table, int row, const char *format,
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
     snprintf(place, sizeof place, "row %d", table->line_numbers[row]);
-    return status_at(STATUS_INVALID, table->file, place, "%s", sentence);
+    return status_at(STATUS_INVALID, file_of(table, row), place, "%s", sentence);
 }
 
 // The whole text, unpacked where it is packed; text[*size] is NUL.
@@ -301,10 +305,12 @@ Status kernel_table_check_repeats(const KernelTable *table, const char *const *n
         if (first || latency_s[row] > latency_s[most]) most = row;
         if (latency_s[most] <= KERNEL_MOST_REPEAT * latency_s[least]) continue;
         int other = row == least ? most : least;
+        bool same_file = file_of(table, row) == file_of(table, other);
         status = kernel_table_error(table, row,
-                                    "latency_ms: %.6g ms, but row %d has the same shape and %.6g "
-                                    "ms; expected at most %.15g times between them",
+                                    "latency_ms: %.6g ms, but row %d%s%s has the same shape and "
+                                    "%.6g ms; expected at most %.15g times between them",
                                     latency_s[row] * 1e3, table->line_numbers[other],
+                                    same_file ? "" : " of ", same_file ? "" : file_of(table, other),
                                     latency_s[other] * 1e3, KERNEL_MOST_REPEAT);
     }
     arena_free(&scratch);

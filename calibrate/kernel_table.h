@@ -34,6 +34,7 @@ typedef struct {
     const char *const *lines; // [num_rows], as they stand, without the newline
     const char *const *cells; // [num_rows][num_columns], trimmed, without quotes
     const int *line_numbers;  // [num_rows], from 2 (blank lines count)
+    const char *const *files; // [num_rows], where rows of another file were added; or NULL
 } KernelTable;
 
 Status kernel_table_load(const char *path, Arena *arena, KernelTable *out);

@@ -1,5 +1,6 @@
 #include "calibrate/kinds.h"
 
+#include "calibrate/backward_rows.h"
 #include "calibrate/fit_attention.h"
 #include "calibrate/fit_gemm.h"
 #include "calibrate/fit_moe.h"
@@ -28,14 +29,15 @@ static const char *const NCCL_COLUMNS[] = {"op_name", "nccl_dtype", "num_gpus", 
                                            NULL};
 
 const Kind KINDS[] = {
-    {"gemm", GEMM_COLUMNS, 200, gemm_fit, gemm_price},
-    {"moe", MOE_COLUMNS, 200, moe_fit, moe_price},
-    {"nccl", NCCL_COLUMNS, 20, nccl_fit, nccl_price},
-    {"context_attention", CONTEXT_COLUMNS, 200, context_attention_fit, context_attention_price},
-    {"generation_attention", GENERATION_COLUMNS, 200, generation_attention_fit,
+    {"gemm", "gemm_backward", GEMM_COLUMNS, 200, gemm_fit, gemm_price},
+    {"moe", NULL, MOE_COLUMNS, 200, moe_fit, moe_price},
+    {"nccl", NULL, NCCL_COLUMNS, 20, nccl_fit, nccl_price},
+    {"context_attention", NULL, CONTEXT_COLUMNS, 200, context_attention_fit,
+     context_attention_price},
+    {"generation_attention", NULL, GENERATION_COLUMNS, 200, generation_attention_fit,
      generation_attention_price},
-    {"context_mla", CONTEXT_MLA_COLUMNS, 200, context_mla_fit, context_mla_price},
-    {"generation_mla", GENERATION_MLA_COLUMNS, 200, generation_mla_fit, generation_mla_price},
+    {"context_mla", NULL, CONTEXT_MLA_COLUMNS, 200, context_mla_fit, context_mla_price},
+    {"generation_mla", NULL, GENERATION_MLA_COLUMNS, 200, generation_mla_fit, generation_mla_price},
 };
 const int NUM_KINDS = sizeof KINDS / sizeof *KINDS;
 
@@ -63,13 +65,25 @@ static Status columns_check(const Kind *kind, const KernelTable *table) {
     return kernel_table_require(table, names);
 }
 
-Status kind_fit_file(const Kind *kind, const char *path, const Gpu *gpu, Arena *arena,
-                     int *num_rows, KindFit *out) {
+// The rows of a table and, where there is one, of that of its backward products.
+static Status table_load(const Kind *kind, const char *path, const char *backward, Arena *arena,
+                         KernelTable *table) {
+    KernelTable further;
+    TRY(kernel_table_load(path, arena, table));
+    TRY(columns_check(kind, table));
+    if (!backward) return status_ok();
+    TRY(kernel_table_load(backward, arena, &further));
+    TRY(kernel_table_require(&further, BACKWARD_COLUMNS));
+    backward_rows_add(&further, table, arena);
+    return status_ok();
+}
+
+Status kind_fit_file(const Kind *kind, const char *path, const char *backward, const Gpu *gpu,
+                     Arena *arena, int *num_rows, KindFit *out) {
     KernelTable table;
     double *latency_s;
     *out = (KindFit){0};
-    TRY(kernel_table_load(path, arena, &table));
-    TRY(columns_check(kind, &table));
+    TRY(table_load(kind, path, backward, arena, &table));
     TRY(kernel_table_latency_s(&table, arena, &latency_s));
     int num_shapes = kernel_table_num_shapes(&table, kind->columns);
     out->too_few = num_shapes < kind->min_shapes;

@@ -24,6 +24,7 @@ typedef struct {
 
 typedef struct {
     const char *name;           // of the file and of the profile's section
+    const char *backward;       // of a further file with its backward products; NULL: none
     const char *const *columns; // that a table must have beside latency_ms; ends with NULL
     int min_shapes;             // that differ in columns; fewer are refused
     // latency_s [num_rows] is checked already to be a time; the fit refuses what is beyond the
@@ -44,7 +45,8 @@ const Kind *kind_find(const char *name);
 // Names of all kinds, ending with NULL.
 const char *const *kind_names(Arena *arena);
 
-// Loads a table, checks columns, latencies, number of shapes and that rows of one shape agree,
-// fits, and checks that no row contradicts the fit.
-Status kind_fit_file(const Kind *kind, const char *path, const Gpu *gpu, Arena *arena,
-                     int *num_rows, KindFit *out);
+// Loads a table and, where backward is not NULL, its backward products (calibrate/backward_rows.h);
+// checks columns, latencies, number of shapes and that rows of one shape agree, fits, and checks
+// that no row contradicts the fit.
+Status kind_fit_file(const Kind *kind, const char *path, const char *backward, const Gpu *gpu,
+                     Arena *arena, int *num_rows, KindFit *out);

@@ -86,8 +86,8 @@ static void section_keep(const JsonNode *root, const char *name, Arena *arena,
 // others are fitted as well.
 static Status entry_fit(ProfileKind *entry, const Gpu *gpu, const Kind *only, Arena *arena,
                         ProfileFit *profile) {
-    Status status =
-        kind_fit_file(entry->kind, entry->path, gpu, arena, &entry->num_rows, &entry->fit);
+    Status status = kind_fit_file(entry->kind, entry->path, entry->backward, gpu, arena,
+                                  &entry->num_rows, &entry->fit);
     if (!only && entry->fit.too_few) {
         profile->few[profile->num_few++] = arena_strdup(arena, status.text);
         return status_ok();
@@ -154,6 +154,7 @@ Status profile_fit(const char *folder, const Gpu *gpu, const Kind *only, const c
         bool wanted = !only || only == &KINDS[i];
         *entry = (ProfileKind){.kind = &KINDS[i]};
         if (wanted) entry->path = table_path(folder, KINDS[i].name, arena);
+        if (KINDS[i].backward) entry->backward = table_path(folder, KINDS[i].backward, arena);
         if (entry->path) status = entry_fit(entry, gpu, only, arena, &profile);
         if (base && profile.num_kinds == num_before)
             section_keep(&root, KINDS[i].name, arena, &profile);

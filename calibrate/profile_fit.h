@@ -5,7 +5,7 @@
 
 typedef struct {
     const Kind *kind;
-    const char *path;
+    const char *path, *backward; // of its table and of its backward products; NULL: none
     int num_rows;
     KindFit fit; // fit.section is owned by the profile's tree
 } ProfileKind;
@@ -19,9 +19,9 @@ typedef struct {
     const char *kept; // kinds whose sections are those of base: "moe, nccl"; NULL for none
 } ProfileFit;
 
-// folder holds KIND.csv or KIND.csv.gz; only is one kind, or NULL for all that are there. Sections
-// of base (a profile's file; NULL for none) of kinds that are not fitted are kept; it is not read
-// where all are fitted. With only NULL, tables of too few shapes (of `profile --quick`) are left
-// out as long as another is fitted.
+// folder holds KIND.csv or KIND.csv.gz, and products' backward ones where they were measured; only
+// is one kind, or NULL for all that are there. Sections of base (a profile's file; NULL for none)
+// of kinds that are not fitted are kept; it is not read where all are fitted. With only NULL,
+// tables of too few shapes (of `profile --quick`) are left out as long as another is fitted.
 Status profile_fit(const char *folder, const Gpu *gpu, const Kind *only, const char *base,
                    Arena *arena, ProfileFit *out);

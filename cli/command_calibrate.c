@@ -166,9 +166,12 @@ static Status run_answer(const CalibrateOptions *options, Arena *arena) {
 
 static Status kernels_output_check(const CalibrateOptions *options, Arena *arena) {
     TRY(output_check(options->output, arena));
-    for (int i = 0; i < 2 * NUM_KINDS; i++) {
-        const char *table = arena_printf(arena, "%s/%s.%s", options->kernels, KINDS[i / 2].name,
-                                         i % 2 ? "csv.gz" : "csv");
+    for (int i = 0; i < 4 * NUM_KINDS; i++) {
+        const Kind *kind = &KINDS[i / 4];
+        const char *name = i / 2 % 2 ? kind->backward : kind->name;
+        if (!name) continue;
+        const char *table =
+            arena_printf(arena, "%s/%s.%s", options->kernels, name, i % 2 ? "csv.gz" : "csv");
         TRY(output_check_input(options->output, table, "table"));
     }
     return status_ok();

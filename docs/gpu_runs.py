@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 """Steps of the bundled runtime on one GPU beside what is predicted for that board.
 
-The board's file is the bundled one of its GPU, but for the power that its products draw at full rate:
-from the long runs of `meshwright profile` on such a board (sustained.csv: rate of steady products over
-the first ones), not from published clusters, whose steps hold other losses too. Nothing is fitted to the
-runs. Prints the table of docs/loop.md, and the products alone beside the bundled kernel measurements.
+Predicted from what `meshwright profile` measured on a GPU of that kind: its products (`calibrate --kernels`,
+short calls that the power limit leaves at full clock), and from products alone, back to back on the very
+board (operations.csv of tests/bench/bench_backend.c): what their sum keeps of those short calls is what the
+power limit leaves, with those of the other two models alone in a column of its own. All else is the bundled
+file's. Nothing is fitted to the runs.
+Prints the table of docs/loop.md, and each model's products alone beside the prediction of their shapes.
 
-usage: docs/gpu_runs.py PROGRAM [GPU RUNS.jsonl SUSTAINED.csv]
+usage: docs/gpu_runs.py PROGRAM [GPU RUNS.jsonl PROFILE OPERATIONS.csv]
 """
 
 import csv
 import json
-import math
 import os
 import statistics
 import subprocess
@@ -20,28 +21,42 @@ import tempfile
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 MEASURED = os.path.join(ROOT, "profiler", "measured")
-# GPU, steps of the runtime, long products of such a board
+# GPU, steps of the runtime, tables of `profile`, products alone on the runs' board
 BOARDS = [(gpu, os.path.join(MEASURED, gpu + "-2026-11-23", "runs.jsonl"),
-           os.path.join(MEASURED, gpu + "-2026-11-22", "profile", "sustained.csv"))
+           os.path.join(MEASURED, gpu + "-2026-11-22", "profile"),
+           os.path.join(MEASURED, gpu + "-2026-11-23", "operations-cudnn.csv"))
           for gpu in ("h100-sxm-80g", "h200-sxm-141g")]
 WARM_UP = 2
 
 
-def board_file(folder, name, sustained):
-    with open(sustained, encoding="utf-8") as table:
-        rates = [float(row["latency_ms_first"]) / float(row["latency_ms_steady"])
-                 for row in csv.DictReader(table) if row["data"] == "normal"]
-    rate = statistics.geometric_mean(rates)
-    path = os.path.join(ROOT, "hw-profiles", "gpus", name + ".json")
-    with open(path, encoding="utf-8") as source:
+def gpu_file(folder, name, rate=1):
+    """Writes FOLDER/board.json: the bundled GPU with kernels.json beside it and so much of their rate."""
+    with open(os.path.join(ROOT, "hw-profiles", "gpus", name + ".json"), encoding="utf-8") as source:
         gpu = json.load(source)
+    gpu.update(name="board", kernels_of="./kernels.json")
     watts = gpu["power_watts"] / rate ** 3  # the clock goes with the cube root: costmodel/compute.h
     gpu["efficiency"]["full_rate_watts"] = gpu["efficiency"]["light_rate_watts"] = watts
-    gpu["name"] = "board"
-    with open(os.path.join(folder, "board.json"), "w", encoding="utf-8") as out:
+    path = os.path.join(folder, "board.json")
+    with open(path, "w", encoding="utf-8") as out:
         json.dump(gpu, out)
-    print("%s: products of 3 s keep %.3f of the first ones' rate: %.0f W at full rate\n"
-          % (name, rate, watts))
+    return path
+
+
+def board_sums(program, folder, name, profile, operations):
+    """Writes FOLDER/kernels.json; milliseconds of each model's products alone and in short calls."""
+    subprocess.run([program, "calibrate", "--kernels", profile, "--gpu", name,
+                    "-o", os.path.join(folder, "kernels.json")], check=True, stdout=subprocess.DEVNULL)
+    sums = product_sums(program, gpu_file(folder, name), operations)
+    for model, (measured_ms, short_ms) in sums.items():
+        print("%s: products of %s alone: %.1f ms a step, %.1f in short calls: %.3f"
+              % (name, model, measured_ms, short_ms, measured_ms / short_ms))
+    print("%s: together they keep %.3f of short calls' rate\n" % (name, rate_of(sums)))
+    return sums
+
+
+def rate_of(sums, left_out=None):
+    used = [both for model, both in sums.items() if model != left_out]
+    return sum(short_ms for _, short_ms in used) / sum(measured_ms for measured_ms, _ in used)
 
 
 def scenario(run, gpu):
@@ -62,7 +77,7 @@ def estimate(program, folder, run, gpu):
                                      text=True, check=True).stdout)
 
 
-def table(program, name, runs_file, sustained):
+def table(program, name, runs_file, profile, operations):
     runs = {}
     with open(runs_file, encoding="utf-8") as lines:
         for line in lines:
@@ -70,17 +85,21 @@ def table(program, name, runs_file, sustained):
             key = tuple(step[k] for k in ("model", "seq_len", "global_batch", "micro_batch", "attention"))
             runs.setdefault(key, []).append(step)
     with tempfile.TemporaryDirectory() as folder:
-        board_file(folder, name, sustained)
+        sums = board_sums(program, folder, name, profile, operations)
         print("| model, tokens, batch, micro-batch | attention | tokens/s | step | predicted for this board "
-              "| for a cluster's | memory, measured over predicted |")
-        print("| --- | --- | --- | --- | --- | --- | --- |")
+              "| by the others' products | for a cluster's | memory, measured over predicted |")
+        print("| --- | --- | --- | --- | --- | --- | --- | --- |")
         for key, steps in runs.items():
             step_s = statistics.median(s["step_time_s"] for s in steps[WARM_UP:])
-            board = estimate(program, folder, steps[0], "board.json")
             cluster = estimate(program, folder, steps[0], name)
-            print("| %s, %d, %d, %d | %s | %.0f | %.1f ms | %.1f ms, %+.1f %% | %+.1f %% | %.4f |"
+            gpu_file(folder, name, rate_of(sums, key[0]))
+            others = estimate(program, folder, steps[0], "board.json")
+            gpu_file(folder, name, rate_of(sums))
+            board = estimate(program, folder, steps[0], "board.json")
+            print("| %s, %d, %d, %d | %s | %.0f | %.1f ms | %.1f ms, %+.1f %% | %+.1f %% | %+.1f %% | %.4f |"
                   % (*key, key[1] * key[2] / step_s, 1e3 * step_s, 1e3 * board["step_time_s"],
                      100 * (board["step_time_s"] / step_s - 1),
+                     100 * (others["step_time_s"] / step_s - 1),
                      100 * (cluster["step_time_s"] / step_s - 1),
                      steps[-1]["memory_peak_bytes"] / board["memory_peak_bytes"]))
     print()
@@ -102,8 +121,8 @@ def shapes(model):
         yield "product %s backward_weight" % name, (n, k, tokens)
 
 
-def products(program, gpu, operations_file):
-    """Products alone beside what `meshwright kernel` says of their shapes."""
+def product_sums(program, gpu, operations_file):
+    """Milliseconds of each model's products in a step: alone as measured, and as `kernel` has them."""
     with open(operations_file, encoding="utf-8") as lines:
         measured = {(row["model"], row["op"]): row
                     for row in csv.DictReader(line for line in lines if not line.startswith("#"))}
@@ -116,21 +135,15 @@ def products(program, gpu, operations_file):
         times = int(measured[model, op]["times_per_step"])
         sums[model][0] += times * float(measured[model, op]["median_us"]) * 1e-3
         sums[model][1] += times * float(row["predicted_s"]) * 1e3
-    for model, (measured_ms, predicted_ms) in sums.items():
-        print("%s: products of %s alone: %.1f ms a step, %.1f predicted of their shapes: %.3f"
-              % (gpu, model, measured_ms, predicted_ms, measured_ms / predicted_ms))
-    print()
+    return sums
 
 
 def main():
-    if len(sys.argv) not in (2, 5):
+    if len(sys.argv) not in (2, 6):
         sys.exit(__doc__)
-    if len(sys.argv) == 5:
-        table(os.path.abspath(sys.argv[1]), *sys.argv[2:])
-        return
-    for gpu, runs, sustained in BOARDS:
-        table(os.path.abspath(sys.argv[1]), gpu, runs, sustained)
-        products(sys.argv[1], gpu, os.path.join(os.path.dirname(runs), "operations-cudnn.csv"))
+    boards = [sys.argv[2:]] if len(sys.argv) == 6 else BOARDS
+    for board in boards:
+        table(os.path.abspath(sys.argv[1]), *board)
 
 
 if __name__ == "__main__":

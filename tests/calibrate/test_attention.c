@@ -136,7 +136,7 @@ static Status csv_fit(const char *kind, const Csv *csv, const Gpu *gpu, Arena *a
     CU_ASSERT_FATAL(descriptor >= 0);
     CU_ASSERT_EQUAL(write(descriptor, csv->text, csv->used), (ssize_t)csv->used);
     close(descriptor);
-    Status status = kind_fit_file(kind_find(kind), path, gpu, arena, &num_rows, fit);
+    Status status = kind_fit_file(kind_find(kind), path, NULL, gpu, arena, &num_rows, fit);
     unlink(path);
     return status;
 }

@@ -1,4 +1,6 @@
 #include "calibrate/kernel_table.h"
+
+#include "calibrate/backward_rows.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>
@@ -287,6 +289,41 @@ static void rows_that_contradict_the_others_are_refused(void) {
     arena_free(&arena);
 }
 
+// Of four rows one writes another format and one adds to what is there.
+static void plain_backward_products_are_added(void) {
+    static const char *const SHAPE[] = {"gemm_dtype", "m", "n", "k", NULL};
+    Arena arena = {0};
+    KernelTable table, backward;
+    double *m, *latency_s;
+    CU_ASSERT_EQUAL(
+        table_of("k,gemm_dtype,m,n,timer,latency_ms\n8,bfloat16,2,4,cupti,1\n", &arena, &table)
+            .code,
+        STATUS_OK);
+    CU_ASSERT_EQUAL(table_of("gemm_dtype,m,n,k,layout,out_dtype,beta,latency_ms\n"
+                             "bfloat16,3,4,8,backward_input,bfloat16,0,2\n"
+                             "bfloat16,4,4,8,backward_weight,float32,0,3\n"
+                             "bfloat16,5,4,8,backward_weight,bfloat16,1,4\n\n"
+                             "bfloat16,2,4,8,backward_weight,bfloat16,0,5\n",
+                             &arena, &backward)
+                        .code,
+                    STATUS_OK);
+    backward.file = "b.csv";
+    CU_ASSERT_EQUAL(kernel_table_require(&backward, BACKWARD_COLUMNS).code, STATUS_OK);
+    backward_rows_add(&backward, &table, &arena);
+    CU_ASSERT_EQUAL_FATAL(table.num_rows, 3);
+    CU_ASSERT_EQUAL(kernel_table_counts(&table, "m", 0, 100, &arena, &m).code, STATUS_OK);
+    CU_ASSERT_EQUAL(kernel_table_latency_s(&table, &arena, &latency_s).code, STATUS_OK);
+    CU_ASSERT_EQUAL(m[1], 3);
+    CU_ASSERT_DOUBLE_EQUAL(latency_s[1], 2e-3, 1e-12);
+    CU_ASSERT_STRING_EQUAL(kernel_table_texts(&table, "timer", &arena)[1], "");
+    CU_ASSERT_EQUAL(kernel_table_num_shapes(&table, SHAPE), 2);
+    ASSERT_REFUSED(kernel_table_check_repeats(&table, SHAPE, latency_s),
+                   "b.csv: row 6: latency_ms: 5 ms, but row 2 of t.csv has the same shape and 1 "
+                   "ms; expected at most 4 times between them");
+    ASSERT_REFUSED(kernel_table_error(&table, 0, "odd"), "t.csv: row 2: odd");
+    arena_free(&arena);
+}
+
 CU_TestInfo kernel_table_tests[] = {
     {"columns_are_found_by_name", columns_are_found_by_name},
     {"quoted_cells_are_read", quoted_cells_are_read},
@@ -297,6 +334,7 @@ CU_TestInfo kernel_table_tests[] = {
     {"unknown_names_are_listed", unknown_names_are_listed},
     {"shapes_are_counted_once", shapes_are_counted_once},
     {"repeats_that_differ_are_refused", repeats_that_differ_are_refused},
+    {"plain_backward_products_are_added", plain_backward_products_are_added},
     {"a_slip_is_rare_and_small", a_slip_is_rare_and_small},
     {"faster_than_the_hardware_is_refused", faster_than_the_hardware_is_refused},
     {"slower_than_any_kernel_is_refused", slower_than_any_kernel_is_refused},

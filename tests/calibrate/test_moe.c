@@ -72,7 +72,7 @@ static void table_write(const Gpu *gpu, double factor, const char *extra) {
 
 static Status table_fit(const Gpu *gpu, Arena *arena, KindFit *fit) {
     int num_rows;
-    return kind_fit_file(kind_find("moe"), table_path(), gpu, arena, &num_rows, fit);
+    return kind_fit_file(kind_find("moe"), table_path(), NULL, gpu, arena, &num_rows, fit);
 }
 
 static void a_made_up_kernel_is_found_again(void) {

@@ -37,7 +37,7 @@ static Status table_fit(Arena *arena, KindFit *fit, NcclKernels *kernels) {
     Gpu gpu;
     int num_rows;
     TRY(gpu_load_named("h100-sxm-80g", arena, &gpu));
-    TRY(kind_fit_file(kind_find("nccl"), table_path(), &gpu, arena, &num_rows, fit));
+    TRY(kind_fit_file(kind_find("nccl"), table_path(), NULL, &gpu, arena, &num_rows, fit));
     // Its points are raw text in the tree: read what a file would hold.
     char *text = cJSON_PrintUnformatted(fit->section);
     JsonNode node;

@@ -153,6 +153,24 @@ refused 'row 2: latency_ms: 4.01664 ms; expected at most 4.001 ms, a hundred tim
 timed 'NR % 7 ? t : t * 1000'
 refused 'row 7: latency_ms: 4.52851 ms; expected at most 4.032 ms, a hundred times what the work of the row takes; is it in microseconds?'
 
+# Backward products are rows of the same kind, of a file of their own.
+cp good.csv measured/gemm.csv
+backward=measured/gemm_backward.csv
+cut -d, -f1-4 good.csv | awk '{ print $0 (NR == 1 ? ",latency_ms" : ",1") }' >$backward
+refuses "$backward: row 1: the columns \"out_dtype\", \"beta\" are missing; found \"gemm_dtype,m,n,k,latency_ms\"" \
+    calibrate --kernels measured --gpu h100-sxm-80g --kind gemm -o new.json
+awk -F, -v OFS=, '{ print $1, $2, $3, $4, NR == 1 ? "out_dtype,beta,latency_ms" : "bfloat16,0," (NR == 9 ? "long" : $5) }' \
+    good.csv >$backward
+refuses "$backward: row 9: latency_ms: \"long\"; expected a time in milliseconds" \
+    calibrate --kernels measured --gpu h100-sxm-80g --kind gemm -o new.json
+sed -i 's/long/0.01/' $backward
+answers 0 calibrate --kernels measured --gpu h100-sxm-80g --kind gemm
+grep -q '^gemm  *490 ' stdout || fail "$(cat stdout)"
+sed -i '2,$s/,bfloat16,0,/,float32,1,/' $backward # what adds to what is there is not the product alone
+answers 0 calibrate --kernels measured --gpu h100-sxm-80g --kind gemm
+grep -q '^gemm  *245 ' stdout || fail "$(cat stdout)"
+rm $backward
+
 kind=moe
 table $kind >good.csv
 unknown moe_dtype 'bfloat16, fp8, fp8_block, nvfp4'
