@@ -138,7 +138,8 @@ del device["schema"]
 assert fitted["measured"] == device and device["nccl_version"] == 22703, fitted["measured"]
 assert "public" not in fitted["sources"], fitted["sources"]
 PY
-grep -Eq "^gemm +$(rows new/gemm.csv) " stdout || fail "$(cat stdout)"
+products=$(($(rows new/gemm.csv) + $(grep -c ',bfloat16,0,' new/gemm_backward.csv)))
+grep -Eq "^gemm +$products " stdout || fail "$(cat stdout)"
 grep -Eq '^left out: new/context_attention.csv: ([0-9]+) rows of \1 different shapes are too few to fit context_attention; expected at least 200 shapes$' \
     stderr || fail "$(cat stderr)"
 answers 0 calibrate --kernels new --gpu h100-sxm-80g --kind gemm -o fitted.json # reads it again
