@@ -1,11 +1,13 @@
 // `calibrate`: fits the kernel profile of a GPU to measured kernels.
 #include "calibrate/profile_fit.h"
+#include "calibrate/sustained.h"
 #include "cli/calibrate.h"
 #include "cli/command.h"
 #include "cli/kind_option.h"
 #include "cli/output.h"
 #include "report/table.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -89,7 +91,8 @@ static cJSON *score_to_json(const FitScore *score) {
     return object;
 }
 
-static Status fit_print_json(const ProfileFit *fit, const Gpu *gpu) {
+// sustained_frac: NAN where it was not measured.
+static Status fit_print_json(const ProfileFit *fit, const Gpu *gpu, double sustained_frac) {
     cJSON *tree = cJSON_CreateObject();
     json_add_number(tree, "schema", 1);
     cJSON_AddStringToObject(tree, "gpu", gpu->name);
@@ -104,10 +107,15 @@ static Status fit_print_json(const ProfileFit *fit, const Gpu *gpu) {
         cJSON_AddItemToObject(object, "all", score_to_json(&kind->fit.all));
         cJSON_AddItemToArray(kinds, object);
     }
+    if (!isnan(sustained_frac)) {
+        json_add_number(tree, "sustained_frac", sustained_frac);
+        json_add_number(tree, "full_rate_watts", sustained_full_rate_watts(gpu, sustained_frac));
+    }
     return answer_json(tree);
 }
 
-static void fit_print_table(const ProfileFit *fit, const Gpu *gpu, FILE *stream, Arena *arena) {
+static void fit_print_table(const ProfileFit *fit, const Gpu *gpu, double sustained_frac,
+                            FILE *stream, Arena *arena) {
     static const TableColumn COLUMNS[] = {
         {"kind", false, 0},          {"rows", true, 0},
         {"groups", true, 0},         {"left out: median", true, 0},
@@ -133,6 +141,13 @@ static void fit_print_table(const ProfileFit *fit, const Gpu *gpu, FILE *stream,
         table_add(&table, STYLE_PLAIN, cells, NULL);
     }
     table_print(&table, &paper);
+    if (isnan(sustained_frac)) return;
+    fprintf(
+        stream,
+        "\nLong products keep %.3f of short ones' rate (sustained.csv): full_rate_watts of this "
+        "board alone is %.0f; the file has %.0f.\n",
+        sustained_frac, sustained_full_rate_watts(gpu, sustained_frac),
+        gpu->efficiency.full_rate_watts);
 }
 
 // Of --steps and --run: no options of other fits, and an output that is a file.
@@ -195,7 +210,9 @@ static Status kernels_answer(const CalibrateOptions *options, Arena *arena) {
     bool keep = options->output && !to_stdout && access(options->output, F_OK) == 0;
     Gpu gpu;
     ProfileFit fit;
+    double long_frac;
     TRY(gpu_open(options->gpu, arena, &gpu));
+    TRY(sustained_frac_read(options->kernels, arena, &long_frac));
     TRY(profile_fit(options->kernels, &gpu, only, keep ? options->output : NULL, arena, &fit));
     Status status = options->output ? json_save(fit.tree, options->output) : status_ok();
     cJSON_Delete(fit.tree);
@@ -203,8 +220,8 @@ static Status kernels_answer(const CalibrateOptions *options, Arena *arena) {
     for (int i = 0; i < fit.num_few; i++) fprintf(stderr, "left out: %s\n", fit.few[i]);
     if (fit.kept && !only)
         fprintf(stderr, "kept: %s from %s; no tables for them\n", fit.kept, options->output);
-    if (options->common.json) return fit_print_json(&fit, &gpu);
-    fit_print_table(&fit, &gpu, to_stdout ? stderr : stdout, arena);
+    if (options->common.json) return fit_print_json(&fit, &gpu, long_frac);
+    fit_print_table(&fit, &gpu, long_frac, to_stdout ? stderr : stdout, arena);
     return status_ok();
 }
 

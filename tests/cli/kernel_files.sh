@@ -252,6 +252,24 @@ cmp kept.json both.json
 rm measured/gemm.csv
 refuses "$few" calibrate --kernels measured --gpu h100-sxm-80g
 
+# What long products keep of short ones: 0.8 and 0.9, together the square root of 0.72; 700 W over its
+# cube are 1146. Zeros draw less, and a shape that was not measured short says nothing.
+rm measured/*
+table gemm >measured/gemm.csv
+awk -F, -v OFS=, 'BEGIN { print "gemm_dtype,m,n,k,data,latency_ms_steady" }
+    NR == 245 || NR == 246 { print $1, $2, $3, $4, "normal", $5 / (NR == 245 ? 0.8 : 0.9)
+                             print $1, $2, $3, $4, "zeros", $5 }
+    END { print $1, 1000, 1000, 1000, "normal", 9 }' measured/gemm.csv >long.csv
+cp long.csv measured/sustained.csv
+said="Long products keep 0.849 of short ones' rate (sustained.csv): full_rate_watts of this board alone is 1146; the file has 1670."
+answers 0 calibrate --kernels measured --gpu h100-sxm-80g
+[ "$(tail -n 1 stdout)" = "$said" ] || fail "$(cat stdout)"
+answers 0 calibrate --kernels measured --gpu h100-sxm-80g --json
+grep -q '"full_rate_watts":[[:space:]]*114[56]' stdout || fail "$(cat stdout)"
+sed '2s/[^,]*$/0/' long.csv >measured/sustained.csv
+refuses 'measured/sustained.csv: row 2: latency_ms_steady: "0"; expected a number from 0.0001 to 600000' \
+    calibrate --kernels measured --gpu h100-sxm-80g
+
 # Rows without a price are counted, and the first is explained.
 printf 'gemm_dtype,m,n,k\nbfloat16,1,2,3\nbf16,1,2,3\nnvfp4,1,2,3\n' >shapes.csv
 answers 0 kernel --gpu h100-sxm-80g --kind gemm shapes.csv
