@@ -184,6 +184,8 @@ void build_batched_gemm(Builder *b, const char *name, double groups, double m, d
 void build_memory(Builder *b, const MemoryWork *work) {
     const Training *training = &b->scenario->training;
     double passes = memory_passes(training);
+    // What the next product keeps is the result itself, but where that is quantized.
+    const bool is_kept = work->product_input_bytes == work->output_bytes;
     Op op = {.name = work->name,
              .kind = OP_MEMORY,
              .stream = STREAM_COMPUTE,
@@ -191,7 +193,7 @@ void build_memory(Builder *b, const MemoryWork *work) {
              .bytes = work->bytes * passes,
              .num_kernels = work->kernels,
              .saved_bytes = work->saved_bytes,
-             .transient_bytes = work->output_bytes};
+             .transient_bytes = is_kept ? 0 : work->output_bytes};
     Unit *unit = unit_add(b, op);
     unit->product_input_bytes = work->product_input_bytes;
     unit->backward_bytes = work->backward_bytes * passes;
@@ -281,4 +283,5 @@ void build_residual(Builder *b, double values) {
     // gradient that comes through the branch. Dropout makes another of it.
     b->units[b->num_units - 1].backward_alive_bytes = stack->dropout ? values * act : 0;
     b->units[b->num_units - 1].residual_bytes = values * act;
+    if (!stack->adds_in_place) b->units[b->num_units - 1].op.transient_bytes += values * act;
 }

@@ -81,19 +81,30 @@ static void mark_recomputed(Builder *b) {
     keep_attention_output(b);
 }
 
+// What waits beside a branch that begins with units[first], to be added to its result.
+static double branch_input_bytes(const Builder *b, int first) {
+    int i = first;
+    while (i < b->num_units && b->units[i].residual_bytes == 0) i++;
+    return i < b->num_units ? b->units[i].residual_bytes : 0;
+}
+
 static int forward_list(const Builder *b, Op *forward) {
     int n = 0, index[BUILDER_MAX_OPS];
     bool before = false;
+    double beside = 0; // the branch's input, where nothing keeps it for the backward
     for (int i = 0; i < b->num_units; i++) {
         const Unit *unit = &b->units[i];
         index[i] = n;
         if (unit->op.kind != OP_COLLECTIVE || unit->op.collective != NUM_COLLECTIVES) {
             Op op = unit->op;
+            op.transient_bytes += beside;
             if (unit->recomputed) {
                 double kept = (before ? 0 : unit->kept_bytes) + unit->kept_outputs_bytes;
                 op.transient_bytes += fmax(0, op.saved_bytes - kept);
                 op.saved_bytes = kept;
+                if (unit->begins_branch && kept == 0) beside = branch_input_bytes(b, i);
             }
+            if (unit->residual_bytes > 0) beside = 0;
             forward[n++] = op;
         }
         if (unit->op.kind != OP_COLLECTIVE) before = unit->recomputed;
