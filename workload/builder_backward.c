@@ -13,6 +13,8 @@ typedef struct {
     double product_input_bytes[BUILDER_MAX_OPS]; // given back by this product
     double residual_bytes; // of the gradient that waits for the start of the branch
     int residual_at;       // the first operator that held one; -1: none yet
+    int residual_from;     // the operator whose result it is, unchanged; -1: none
+    double residual_read;  // of it, by a weight gradient
 } Backward;
 
 static int wait_for_data(const Backward *w) {
@@ -155,6 +157,7 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     double act = activation_bytes(training);
     int gather = WAIT_NOTHING;
     double gathered = 0;
+    const bool is_residual = w->residual_bytes > 0 && w->data == w->residual_from;
     if (unit->quantize_bytes > 0)
         data_add(w, (Op){.name = "quantize",
                          .kind = OP_MEMORY,
@@ -193,6 +196,7 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     weights.released_bytes += w->product_input_bytes[unit - w->b->units];
     weights.input_gradient_bytes = made;
     weights.shared_bytes = unit->shared_input_bytes;
+    if (is_residual) weights.residual_bytes = w->residual_read = w->residual_bytes;
     gradient_bytes_set(training, is_scattered(w->b), &weights);
     gradient_tensor_add(w, unit, &weights);
     backward_add(w, weights, PHASE_BACKWARD_WEIGHT, gather);
@@ -229,10 +233,12 @@ static void work_backward(Backward *w, const Unit *unit) {
     const int at = data_add(w, op);
     if (unit->residual_bytes > 0 && w->residual_bytes == 0) {
         w->ops[at].saved_bytes = w->residual_bytes = unit->residual_bytes;
+        w->residual_from = unit->backward_alive_bytes > 0 ? -1 : at; // dropout makes another
         if (w->residual_at < 0) w->residual_at = at;
     } else if (unit->begins_branch) {
         w->ops[at].released_bytes += w->residual_bytes;
-        w->residual_bytes = 0;
+        w->ops[at].residual_bytes = w->residual_read;
+        w->residual_bytes = w->residual_read = 0;
     }
 }
 
@@ -290,7 +296,7 @@ static void gather_keys_again(Backward *w, int i) {
 }
 
 int backward_derive(const Builder *b, Op *backward) {
-    Backward w = {.b = b, .ops = backward, .data = -1, .residual_at = -1};
+    Backward w = {.b = b, .ops = backward, .data = -1, .residual_at = -1, .residual_from = -1};
     product_inputs_assign(&w);
     recompute_add(&w);
     for (int i = b->num_units - 1; i >= 0; i--) {

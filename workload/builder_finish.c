@@ -229,17 +229,18 @@ static double awaited_bytes(const Builder *b, const Op *op) {
     return op->groups * op->m * op->k * activation_bytes(&b->scenario->training) + op->shared_bytes;
 }
 
-// The input part of a split backward: what weight gradients read stays.
+// The input part of a split backward: what weight gradients read stays. The gradient of a branch's
+// result is the residual's until the branch's own is added to that, and is there once so long.
 static void input_part(const Builder *b, Block *block) {
     double held = 0;
     for (int i = 0; i < block->num_backward; i++) {
         const Op *op = &block->backward[i];
         if (op->phase == PHASE_BACKWARD_WEIGHT) {
-            held += awaited_bytes(b, op);
+            held += awaited_bytes(b, op) - op->residual_bytes;
         } else {
             block->input_peak_bytes =
                 fmax(block->input_peak_bytes, held + op->saved_bytes + op->transient_bytes);
-            held += op->saved_bytes - op->released_bytes;
+            held += op->saved_bytes - op->released_bytes + op->residual_bytes;
         }
         block->input_peak_bytes = fmax(block->input_peak_bytes, held);
     }

@@ -146,7 +146,8 @@ static double expanded_peak(const Case *c, const Chunk *chunk, bool forward, dou
 
 // The same of one part of a split backward: a product's output gradient ([k x m] of the weight
 // gradient, in 16 bits) and what the weight gradient gives back pass from the first to the second,
-// and so does what it reads of another operator.
+// and so does what it reads of another operator. An output gradient that is the residual's is there
+// once until that is another.
 static double expanded_part_peak(const Case *c, const Chunk *chunk, bool weight, double *left) {
     double held = 0, peak = 0;
     for (int i = MAX_BLOCKS - 1; i >= 0; i--) {
@@ -159,9 +160,10 @@ static double expanded_part_peak(const Case *c, const Chunk *chunk, bool weight,
             if (later == weight) {
                 const double gone = later ? op->input_gradient_bytes : 0;
                 peak = fmax(peak, held + op->saved_bytes + op->transient_bytes - gone - gradient);
-                held += op->saved_bytes - op->released_bytes - gradient - op->shared_bytes;
+                held += op->saved_bytes - op->released_bytes - gradient - op->shared_bytes +
+                        (later ? 0 : op->residual_bytes);
             } else if (later) {
-                held += gradient + op->shared_bytes;
+                held += gradient + op->shared_bytes - op->residual_bytes;
             }
             peak = fmax(peak, held);
         }
