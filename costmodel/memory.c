@@ -1,6 +1,7 @@
 #include "costmodel/memory.h"
 
 #include "costmodel/memory_static.h"
+#include "costmodel/memory_walk.h"
 #include "workload/program_vocab.h"
 
 #include <assert.h>
@@ -54,49 +55,11 @@ static void account_finish(const Scenario *scenario, const Plan *plan, const Wor
     m->reserved_bytes = m->device_bytes - outside;
 }
 
-// Adds one unit of work to what is held and to the peak.
-static inline void activations_step(const Chunk *chunk, WorkKind kind, double *held, double *peak) {
-    double most = 0, kept = 0;
-    switch (kind) {
-    case WORK_FORWARD:
-        most = chunk->forward_peak_bytes;
-        kept = chunk->saved_bytes;
-        break;
-    case WORK_BACKWARD:
-        most = chunk->backward_peak_bytes;
-        kept = -chunk->saved_bytes;
-        break;
-    case WORK_BACKWARD_INPUT:
-        most = chunk->input_peak_bytes;
-        kept = chunk->deferred_bytes - chunk->saved_bytes;
-        break;
-    case WORK_BACKWARD_WEIGHT:
-        most = chunk->weight_peak_bytes;
-        kept = -chunk->deferred_bytes;
-        break;
-    case NUM_WORK_KINDS:
-        break;
-    }
-    if (*held + most > *peak) *peak = *held + most; // fmax is a call
-    *held += kept;
-}
-
-// The work of an instruction that computes.
-static WorkKind work_of(const Instruction *instruction) {
-    static const WorkKind WORK[] = {
-        [INSTRUCTION_FORWARD] = WORK_FORWARD,
-        [INSTRUCTION_BACKWARD] = WORK_BACKWARD,
-        [INSTRUCTION_BACKWARD_INPUT] = WORK_BACKWARD_INPUT,
-        [INSTRUCTION_BACKWARD_WEIGHT] = WORK_BACKWARD_WEIGHT,
-    };
-    return WORK[instruction->kind];
-}
-
 // The first micro-batches of a plan: every schedule that does not hold all of them is periodic
 // after its warm-up, which is shorter than 4 pp micro-batches, but for one with passes over the
-// vocabulary: they may drift through it for long. With one chunk a rank, whole
-// backwards and no passes over the vocabulary, what is in flight is equal, and the schedule's count
-// says it all.
+// vocabulary: they may drift through it for long. With one chunk a rank, whole backwards, no passes
+// over the vocabulary and no messages beside the compute, what is in flight is equal, nothing is on
+// its way meanwhile, and the schedule's count says it all.
 typedef struct {
     const Schedule *schedule; // NULL of a file's
     ScheduleShape shape;
@@ -114,26 +77,27 @@ static FirstItems first_items(const Scenario *scenario, const Plan *plan, const 
         return first;
     }
     first.counted = plan->vpp == 1 && !first.schedule->splits_backward &&
-                    !first.schedule->mixes_backwards && !plan->vocab_barriers;
+                    !first.schedule->mixes_backwards && !program_hides_messages(scenario, plan);
     if (first.counted) return first;
     const int bound = 4 * plan->pp;
     const bool holds_all =
         first.schedule->in_flight(shape, 0) == plan->vpp * shape->num_microbatches;
     if (!holds_all && !plan->vocab_barriers && shape->num_microbatches > bound)
         shape->num_microbatches = bound + shape->num_microbatches % plan->pp;
-    // What is held is the same after each period.
+    // What is held is the same after each period; the last item of one receives for the next.
     if (first.schedule->steady && !plan->vocab_barriers) {
         const SteadyOrder steady = first.schedule->steady(shape, 0);
-        if (steady.num_periods > 1)
-            shape->num_microbatches -= (steady.num_periods - 1) * steady.num_microbatches;
+        if (steady.num_periods > 2)
+            shape->num_microbatches -= (steady.num_periods - 2) * steady.num_microbatches;
     }
     if (first.schedule->orders || plan->vocab_barriers)
         first.orders = schedule_orders(first.schedule, shape, scratch);
     return first;
 }
 
-static double activations_closed_form(const Plan *plan, const Workload *workload,
-                                      const FirstItems *first, int rank, Arena *scratch) {
+static double activations_closed_form(const Scenario *scenario, const Plan *plan,
+                                      const Workload *workload, const FirstItems *first, int rank,
+                                      Arena *scratch) {
     if (first->counted) {
         const Chunk *chunk = &workload->chunks[plan_rank_chunk(plan, rank, 0)];
         double n = first->schedule->in_flight(&first->shape, rank);
@@ -148,11 +112,9 @@ static double activations_closed_form(const Plan *plan, const Workload *workload
         order.items = ARENA_ARRAY(scratch, order.num_items, WorkItem);
         first->schedule->order(&first->shape, rank, order.items);
     }
-    double held = 0, peak = 0;
-    for (int i = 0; i < order.num_items; i++)
-        activations_step(&workload->chunks[order.items[i].chunk], (WorkKind)order.items[i].kind,
-                         &held, &peak);
-    return peak;
+    HeldMessages messages;
+    return memory_order_peak(workload, &order,
+                             held_messages(scenario, plan, workload, rank, scratch, &messages));
 }
 
 // Whether two ranks hold the same.
@@ -170,10 +132,12 @@ static bool ranks_hold_alike(const Plan *plan, const Workload *workload, int a, 
 }
 
 // Whether a rank that holds what the one before it does (ranks_hold_alike) needs no larger part of
-// its memory.
+// its memory. Between the first rank and the last as many messages are on their way on one as on
+// the other.
 static bool needs_no_more(const Scenario *scenario, const Plan *plan, const Workload *workload,
                           const FirstItems *first, int rank) {
     if (!first->schedule || !first->schedule->first_holds_most || first->orders) return false;
+    if (!first->counted && (rank == 1 || rank == plan->pp - 1)) return false;
     for (int k = 0; k < plan->vpp; k++) {
         const Chunk *before = &workload->chunks[plan_rank_chunk(plan, rank - 1, k)];
         const Chunk *chunk = &workload->chunks[plan_rank_chunk(plan, rank, k)];
@@ -192,7 +156,7 @@ RankMemory memory_closed_form(const Scenario *scenario, const Plan *plan, const 
     const FirstItems first = first_items(scenario, plan, workload, &scratch);
     RankMemory m = {0};
     memory_static_account(scenario, plan, workload, rank, &m);
-    m.activations_bytes = activations_closed_form(plan, workload, &first, rank, &scratch);
+    m.activations_bytes = activations_closed_form(scenario, plan, workload, &first, rank, &scratch);
     account_finish(scenario, plan, workload, rank, &m);
     arena_free(&scratch);
     return m;
@@ -201,17 +165,14 @@ RankMemory memory_closed_form(const Scenario *scenario, const Plan *plan, const 
 RankMemory memory_running_sum(const Scenario *scenario, const Plan *plan, const Workload *workload,
                               const Program *program, int rank) {
     RankMemory m = {0};
+    Arena scratch = {0};
     memory_static_account(scenario, plan, workload, rank, &m);
-    const RankProgram *r = &program->ranks[rank];
-    double held = 0, peak = 0;
-    for (int i = 0; i < r->num_instructions; i++) {
-        const Instruction *in = &r->instructions[i];
-        bool last_part = in->part + 1 >= in->num_parts;
-        if (in->kind > INSTRUCTION_BACKWARD_WEIGHT || !last_part) continue;
-        activations_step(&workload->chunks[in->chunk], work_of(in), &held, &peak);
-    }
-    m.activations_bytes = peak;
+    HeldMessages messages;
+    m.activations_bytes =
+        memory_program_peak(workload, &program->ranks[rank],
+                            held_messages(scenario, plan, workload, rank, &scratch, &messages));
     account_finish(scenario, plan, workload, rank, &m);
+    arena_free(&scratch);
     return m;
 }
 
@@ -224,7 +185,7 @@ const double *memory_activations(const Scenario *scenario, const Plan *plan,
         const bool alike = r > 0 && ranks_hold_alike(plan, workload, r - 1, r);
         bytes[r] = alike && needs_no_more(scenario, plan, workload, &first, r)
                        ? MEMORY_NO_MORE
-                       : activations_closed_form(plan, workload, &first, r, &scratch);
+                       : activations_closed_form(scenario, plan, workload, &first, r, &scratch);
     }
     arena_free(&scratch);
     return bytes;

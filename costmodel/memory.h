@@ -15,9 +15,10 @@ typedef struct {
     double weights_bytes;
     double gradients_bytes;
     double optimizer_bytes;
-    double activations_bytes; // at the peak; with what is whole of the block that runs, where ZeRO
-                              // gathers nothing ahead
-    double buffers_bytes;     // messages, gathered weights, gradient placeholders, workspaces
+    double activations_bytes; // at the peak; with what is on its way between chunks, and what is
+                              // whole of the block that runs, where ZeRO gathers nothing ahead
+    double buffers_bytes;     // gathered weights, gradient placeholders, workspaces; messages
+                              // of passes over a spread vocabulary
     double peak_bytes;        // sum of the above: live tensors
     double reserved_bytes;    // with the allocator's slack, as far as there is room for it
     double device_bytes;      // with context and communication libraries

@@ -124,18 +124,17 @@ static double lasting_bytes(const Workload *workload, const bool *held) {
     return most;
 }
 
-// A message that was received is the first operator's input, which that keeps, or the gradient that
-// the backward starts with; one that was sent is given back as soon as that is done. Where messages
-// run beside the compute, one more of each kind is there: arriving and leaving; of the forward and
-// the backward that dual pipelines run together one each.
+// Where messages run beside the compute, they are counted where the work is walked
+// (costmodel/held_messages.h); elsewhere one that was received is the first operator's input or the
+// gradient that the backward starts with, and one that was sent is given back at once.
 //
-// Passes over a spread vocabulary hold four more: the output of the last chunk, arriving; the
-// gradient of it that is summed up; the rows that were looked up and wait for the first chunk; and
-// the gradient of its input, arriving. Dual pipelines have these four each.
-static double message_bytes(const Scenario *scenario, const Plan *plan, const Workload *workload) {
-    if (plan->pp == 1 || !program_hides_messages(scenario, plan)) return 0;
-    const int num_pipelines = plan_is_dual(plan) ? 2 : 1;
-    return num_pipelines * (plan->vocab_barriers ? 6 : 2) * workload->boundary_bytes;
+// Passes over a spread vocabulary drift through the order: there one message that arrives and one
+// that leaves count throughout, and with the passes four more: the output of the last chunk,
+// arriving; the gradient of it that is summed up; the rows that were looked up and wait for the
+// first chunk; and the gradient of its input, arriving. Dual pipelines have these six each.
+static double message_bytes(const Plan *plan, const Workload *workload) {
+    if (plan->pp == 1 || !plan->vocab_barriers) return 0;
+    return (plan_is_dual(plan) ? 2 : 1) * 6 * workload->boundary_bytes;
 }
 
 static double workspace_bytes(const Scenario *scenario, double expert_parameters) {
@@ -170,7 +169,7 @@ void memory_static_account(const Scenario *scenario, const Plan *plan, const Wor
     blocks_hold(plan, workload, rank, held);
     m->buffers_bytes = gathered_bytes(scenario, plan, workload, rank, held) +
                        placeholder_bytes(scenario, plan, workload, held) +
-                       lasting_bytes(workload, held) + message_bytes(scenario, plan, workload) +
+                       lasting_bytes(workload, held) + message_bytes(plan, workload) +
                        workspace_bytes(scenario, expert);
     arena_free(&scratch);
 }

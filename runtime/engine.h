@@ -29,8 +29,9 @@ typedef struct {
     Tensor **inputs, **outputs;            // of forwards: arrived or made here; to be sent
     Tensor **gradients, **input_gradients; // of outputs, of inputs: likewise
     CommRequest **input_requests, **gradient_requests; // of those that are still to arrive
-    Sent *sent;                                        // [num_sent] still under way
+    Sent *sent;                                        // [num_sent] not known to have left
     int num_sent;
+    int num_sent_last;   // of them, that left together last
     Way *ways;           // [num_ways] of messages that do not block, of all pipeline ranks
     uint8_t *way_phases; // [num_ways] what goes there: Phase
     int num_ways;
@@ -66,7 +67,7 @@ int engine_exchange(Engine *engine, int first);
 // Takes what has arrived at a place, waiting for it; NULL: nothing is to arrive there.
 Tensor *engine_take(Engine *engine, Tensor **place, CommRequest **request);
 
-// Gives back what has left; all: waits for it.
+// Gives back what has left, but not what was sent last; all: that too, and waits for it.
 void engine_sent_drop(Engine *engine, bool all);
 
 // Adds what the other holder of a tied matrix has to its gradient; nothing where there is none.

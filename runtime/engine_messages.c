@@ -11,7 +11,6 @@ typedef struct {
     Message message;
     Tensor **place; // NULL: gradients that are sent from where they are
     int order;      // of the sender's instruction
-    int part;       // of those of one instruction
     Tensor *added;  // received, to be added to `to`
     void *to;
 } Pending;
@@ -37,54 +36,86 @@ static Pending pending_of(Engine *e, const Instruction *i, int index) {
                      .order = receive ? i->match : index};
 }
 
-// Gradients of a chunk, exchanged with the rank that has its copy: of this rank's shard of block
-// `part`.
-static Pending pending_copies(Engine *e, const Instruction *i, int index, int part) {
+// Numbers of one block's gradients of a chunk that has a copy, of this rank's shard.
+typedef struct {
+    const FlatState *block;
+    int64_t begin, count; // in the shard
+} Slice;
+
+enum { LEAST_SLICE = 1 << 16 };
+
+// Copies are exchanged slice by slice, each about as large as a message between chunks: what
+// arrives needs no more room than those had.
+static int64_t slice_count(const Rank *rank) {
+    const int64_t count = rank->shape.tokens_sp * rank->shape.hidden;
+    return count > LEAST_SLICE ? count : LEAST_SLICE;
+}
+
+static int num_slices_of(const Rank *rank, const FlatState *block) {
+    const int64_t most = slice_count(rank);
+    return block->layout.count > 0 ? (int)((block->shard_count + most - 1) / most) : 0;
+}
+
+static int num_slices(const Rank *rank, const ChunkState *chunk) {
+    int num = 0;
+    for (int k = 0; k < chunk->list.num_blocks; k++) num += num_slices_of(rank, &chunk->blocks[k]);
+    return num;
+}
+
+// Slice `part` of a chunk that has more.
+static Slice slice_at(const Rank *rank, const ChunkState *chunk, int part) {
+    const FlatState *block = chunk->blocks;
+    for (int num; part >= (num = num_slices_of(rank, block)); block++) part -= num;
+    const int64_t most = slice_count(rank), begin = part * most, left = block->shard_count - begin;
+    return (Slice){block, begin, left < most ? left : most};
+}
+
+// A slice, exchanged with the rank that has the copy.
+static Pending pending_copies(Engine *e, const Instruction *i, int index, const Slice *slice) {
     Rank *rank = e->rank;
     Backend *b = rank->backend;
     const bool receive = i->kind == INSTRUCTION_RECV;
-    const ChunkState *chunk = &rank->chunks[e->local[i->chunk]];
-    const FlatState *f = &chunk->blocks[part];
-    Pending p = {
-        .to = gradient_at(b, f, f->shard_begin), .order = receive ? i->match : index, .part = part};
+    const FlatState *f = slice->block;
+    Pending p = {.to = gradient_at(b, f, f->shard_begin + slice->begin),
+                 .order = receive ? i->match : index};
     if (receive)
-        p.added = rank_wide(rank, f->shard_count);
-    else
+        p.added = rank_wide(rank, slice->count);
+    else if (slice->begin == 0)
         rank_padding_sent(rank, GROUP_PP, f, true, b->wide);
     p.message = (Message){.peer = i->peer,
                           .receive = receive,
                           .array = receive ? p.added->data : p.to,
-                          .count = f->shard_count,
+                          .count = slice->count,
                           .dtype = b->wide};
     return p;
 }
 
-// Adds what one instruction moves, of copies the blocks that hold anything. Returns how many.
-static int pending_add(Engine *e, int index, Pending *pending) {
+// What one instruction moves, of copies slice `part`. Returns whether it moves anything.
+static bool pending_find(Engine *e, int index, int part, Pending *pending) {
     const Instruction *i = &e->instructions[index];
-    if (i->embedding) return 0; // moved already
+    if (i->embedding) return false; // moved already
     if (!i->copies) {
         *pending = pending_of(e, i, index);
-        return 1;
+        return true;
     }
     const ChunkState *chunk = &e->rank->chunks[e->local[i->chunk]];
-    int num = 0;
-    for (int part = 0; part < chunk->list.num_blocks; part++)
-        if (chunk->blocks[part].layout.count > 0)
-            pending[num++] = pending_copies(e, i, index, part);
-    return num;
+    if (part >= num_slices(e->rank, chunk)) return false;
+    const Slice slice = slice_at(e->rank, chunk, part);
+    *pending = pending_copies(e, i, index, &slice);
+    return true;
 }
 
-// The messages from `first` on that follow each other as one group, and the most arrays that they
-// move. Returns how many messages there are.
-static int group_size(const Engine *e, int first, int *most_arrays) {
+// How many messages from `first` on follow each other as one group, and how many parts they have,
+// one after the other.
+static int group_size(const Engine *e, int first, int *num_parts) {
     const Instruction *list = e->instructions;
     int last = first;
-    for (*most_arrays = 0; last < e->num_instructions && is_message(&list[last]) &&
-                           list[last].p2p_group == list[first].p2p_group;
+    for (*num_parts = 1; last < e->num_instructions && is_message(&list[last]) &&
+                         list[last].p2p_group == list[first].p2p_group;
          last++) {
-        const bool copies = list[last].copies;
-        *most_arrays += copies ? e->rank->chunks[e->local[list[last].chunk]].list.num_blocks : 1;
+        if (!list[last].copies) continue;
+        const int num = num_slices(e->rank, &e->rank->chunks[e->local[list[last].chunk]]);
+        if (num > *num_parts) *num_parts = num;
     }
     return last - first;
 }
@@ -101,7 +132,7 @@ static void message_done(Engine *e, Pending *p) {
 
 static int compare(const void *a, const void *b) {
     const Pending *x = a, *y = b;
-    return x->order != y->order ? x->order - y->order : x->part - y->part;
+    return x->order - y->order;
 }
 
 // --- Messages that do not block
@@ -166,8 +197,18 @@ Status engine_open_ways(Engine *e, Arena *arena) {
     return pp->table->open_ways(pp, e->ways, e->num_ways);
 }
 
+// Those that leave together, of a pair of chunks, follow each other.
+static void sent_add(Engine *e, int index, Sent sent) {
+    const bool together = index > 0 && does_not_block(&e->instructions[index - 1]) &&
+                          e->instructions[index - 1].kind == INSTRUCTION_SEND;
+    e->num_sent_last = together ? e->num_sent_last + 1 : 1;
+    e->sent[e->num_sent++] = sent;
+    engine_sent_drop(e, false);
+}
+
 static void message_start(Engine *e, const Instruction *i, int index) {
     Comm *pp = rank_comm(e->rank, GROUP_PP);
+    engine_sent_drop(e, false);
     Pending p = pending_of(e, i, index);
     const int rank = e->rank->world->index[GROUP_PP];
     p.message.tag = p.order;
@@ -179,9 +220,8 @@ static void message_start(Engine *e, const Instruction *i, int index) {
         (forward ? e->input_requests : e->gradient_requests)[engine_place(e, i)] = request;
         return;
     }
-    e->sent[e->num_sent++] = (Sent){request, *p.place};
+    sent_add(e, index, (Sent){request, *p.place});
     *p.place = NULL;
-    engine_sent_drop(e, false);
 }
 
 Tensor *engine_take(Engine *e, Tensor **place, CommRequest **request) {
@@ -190,19 +230,24 @@ Tensor *engine_take(Engine *e, Tensor **place, CommRequest **request) {
     *request = NULL;
     Tensor *tensor = *place;
     *place = NULL;
+    engine_sent_drop(e, false);
     return tensor;
 }
 
+// The last ones are not asked: whether they have left is a matter of time, and the Program counts
+// them as held until the next leaves (costmodel/held_messages.h).
 void engine_sent_drop(Engine *e, bool all) {
     Comm *pp = rank_comm(e->rank, GROUP_PP);
+    const int num_asked = all ? e->num_sent : e->num_sent - e->num_sent_last;
     int left = 0;
     for (int i = 0; i < e->num_sent; i++) {
-        if (pp->table->finish(pp, e->sent[i].request, all))
+        if (i < num_asked && pp->table->finish(pp, e->sent[i].request, all))
             rank_drop(e->rank, &e->sent[i].tensor);
         else
             e->sent[left++] = e->sent[i];
     }
     e->num_sent = left;
+    if (all) e->num_sent_last = 0;
 }
 
 // --- Groups of messages
@@ -216,17 +261,21 @@ static void arrays_exchange(Engine *e, Pending *pending, Message *messages, int 
 }
 
 int engine_exchange(Engine *e, int first) {
-    int most_arrays, num = 0;
+    int num_parts;
     if (e->instructions[first].p2p_group < 0) {
         message_start(e, &e->instructions[first], first);
         return 1;
     }
-    const int num_messages = group_size(e, first, &most_arrays);
+    const int num_messages = group_size(e, first, &num_parts);
     Arena scratch = {0};
-    Pending *pending = ARENA_ARRAY(&scratch, most_arrays, Pending);
-    Message *messages = ARENA_ARRAY(&scratch, most_arrays, Message);
-    for (int i = first; i < first + num_messages; i++) num += pending_add(e, i, &pending[num]);
-    arrays_exchange(e, pending, messages, num);
+    Pending *pending = ARENA_ARRAY(&scratch, num_messages, Pending);
+    Message *messages = ARENA_ARRAY(&scratch, num_messages, Message);
+    for (int part = 0; part < num_parts; part++) {
+        int num = 0;
+        for (int i = first; i < first + num_messages; i++)
+            num += pending_find(e, i, part, &pending[num]);
+        arrays_exchange(e, pending, messages, num);
+    }
     arena_free(&scratch);
     return num_messages;
 }

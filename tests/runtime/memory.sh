@@ -19,6 +19,7 @@ qwen='"model_type": "qwen3_moe", "head_dim": 32, "num_experts": 8, "num_experts_
 narrow=$(echo "$qwen" | sed 's/512$/128/')
 layers=2
 tokens=256
+band=0.01
 
 # Ranks, members of `parallel`, members of the model, whether words are tied.
 check() {
@@ -39,7 +40,7 @@ END
     ratio=$(sed 's/.*"memory_peak_bytes": \([0-9]*\), "program_peak_bytes": \([0-9]*\).*/\1 \2/' log |
         awk '{ printf "%.4f", $1 / $2 }')
     echo "$1 ranks, $2: $ratio"
-    awk -v ratio="$ratio" 'BEGIN { exit !(ratio > 0.99 && ratio < 1.01) }' || {
+    awk -v ratio="$ratio" -v band="$band" 'BEGIN { exit !(ratio > 1 - band && ratio < 1 + band) }' || {
         echo "memory.sh: $2: the runtime held $ratio of what the Program says" >&2
         exit 1
     }
@@ -67,9 +68,23 @@ check 4 '"dp": 4, "ep": 2, "zero_stage": 3, "recompute": "full"'
 check 4 '"pp": 2, "dp": 2, "zero_stage": 3' "$dense"
 check 4 '"pp": 2, "dp": 2, "ep": 2, "schedule": "zb-h1", "zero_stage": 3'
 check 4 '"pp": 2, "dp": 2, "zero_stage": 2' "$dense" true
-# Whether a message that was sent is still held when the peak comes is a matter of time: here one
-# is 0.4 % of the memory.
+# Here a message is 0.7 to 1 % of the memory, and each schedule holds as many as are counted.
 layers=4
+band=0.003
+check 2 '"pp": 2, "schedule": "gpipe"' "$dense"
+check 2 '"pp": 2, "schedule": "zb-h1"' "$dense"
+check 4 '"pp": 4, "schedule": "zb-h1", "recompute": "full"' "$dense"
+check 2 '"pp": 2, "vpp": 2, "schedule": "interleaved"' "$dense"
+check 2 '"pp": 2, "vpp": 2, "schedule": "breadth-first"' "$dense"
+check 2 '"pp": 2, "vpp": 2, "schedule": "v-half"' "$dense"
+check 2 '"pp": 2, "vpp": 2, "schedule": "v-min"' "$dense"
+check 2 '"pp": 2, "vpp": 2, "schedule": "v-min", "recompute": "full"' "$dense"
+check 2 '"pp": 2, "schedule": "dualpipe"' "$dense"
+check 2 '"pp": 2, "schedule": "dualpipe", "recompute": "full"' "$dense"
+# Whether one more is held, for which the receiver is not ready yet, is a matter of time in these
+# two: here one is 0.4 % of the memory.
+band=0.01
+check 4 '"pp": 4, "schedule": "zb-h2"' "$dense"
 tokens=64
 check 4 '"pp": 2, "dp": 2, "vpp": 2, "schedule": "zb-v", "zero_stage": 2' "$dense" true
 check 4 '"pp": 2, "dp": 2, "vpp": 2, "schedule": "zb-v", "zero_stage": 3' "$dense" true
