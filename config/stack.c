@@ -51,6 +51,7 @@ static const JsonField STACK_FIELDS[] = {
     SWITCH(splits_positions),
     SWITCH(keeps_gradients),
     SWITCH(loss_in_place),
+    SWITCH(loss_gradient_in_forward),
     SWITCH(adds_in_place),
     NUMBER(loss_gradient_bytes, 0, 64),
     NUMBER(parallel_loss_gradient_bytes, 0, 64),

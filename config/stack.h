@@ -69,7 +69,8 @@ typedef struct {
                            // of a tp rank's tokens or of one rank only, and added up over tp
     bool keeps_gradients;  // from step to step; or the backward makes them anew
     bool loss_in_place;    // the gradient of a fused loss takes the place of the logits
-    bool adds_in_place;    // a branch's result becomes its sum with the residual
+    bool loss_gradient_in_forward; // a fused loss makes its gradient at once
+    bool adds_in_place;            // a branch's result becomes its sum with the residual
     // Of a logit, beside the fp32 softmax, while an unfused loss makes its gradient; the second
     // where the vocabulary is split by tp
     double loss_gradient_bytes, parallel_loss_gradient_bytes;

@@ -129,6 +129,11 @@ static void build_logits(Builder *b, double saved_input_bytes) {
                        .saved_bytes = logits * (fused ? act : 4),
                        .output_bytes = logits * (fused ? 0 : act + 4),
                        .backward_alive_bytes = logits * loss_gradient_bytes(b)};
+    if (fused && training->stack.loss_gradient_in_forward) {
+        loss.bytes += loss.backward_bytes;
+        loss.kernels += loss.backward_kernels;
+        loss.backward_bytes = loss.backward_kernels = 0;
+    }
     build_memory(b, &loss);
     b->unusable_bytes = loss_unusable_bytes(b, logits);
     // Over the parts of the vocabulary: the largest logit, the sum of exponentials, the target's.

@@ -27,6 +27,7 @@ typedef struct {
 #define GPT NULL
 #define TITAN ", \"stack\": \"torchtitan\", \"cross_entropy_fused\": false"
 #define OLD ", \"stack\": \"megatron-2022\", \"attention\": \"unfused\""
+#define RUNTIME ", \"stack\": \"runtime\", \"precision\": \"fp32\""
 #define QWEN "\"qwen3-30b-a3b\""
 enum { FIRST = -1, SECOND = -2 };
 
@@ -37,7 +38,7 @@ enum { FIRST = -1, SECOND = -2 };
 // Permutations move 2 vectors a token, and 30 % more (megatron-core). Not fused (torchtitan): norm
 // 5 passes, backward 8; rotary embedding 6; activation and gate 2 more; loss 2 + 4 to cast, 12 for
 // the softmax, backward 12 + 2; softmax 8 passes, backward 9. Dropout: masks of a byte. Qwen3:
-// norms of 36 heads of 128.
+// norms of 36 heads of 128. The runtime (4 bytes a value) makes the loss's gradient with the loss.
 static const WorkRow WORK[] = {
     {GPT, "", "embedding", BLOCK_EMBEDDING, 4096, 3, 10240, 3},
     {GPT, "", "input_norm", FIRST, 4096, 1, 6144, 2},
@@ -59,6 +60,7 @@ static const WorkRow WORK[] = {
     {"moe", TITAN, "input_norm", FIRST, 10240, 4, 16384, 7},
     {"moe", TITAN ", \"stack_version\": \"0.2\"", "input_norm", FIRST, 4096, 1, 6144, 2},
     {GPT, TITAN, "cross_entropy", BLOCK_HEAD, 18432, 9, 14336, 4},
+    {GPT, RUNTIME, "cross_entropy", BLOCK_HEAD, 16384, 4, 0, 0},
     {GPT, TITAN ", \"compile\": true", "cross_entropy", BLOCK_HEAD, 4096, 9, 4096, 4},
     {GPT, TITAN ", \"compile\": true", "input_norm", FIRST, 4096, 1, 6144, 2},
     {"moe", TITAN, "rope", FIRST, 15360, 8, 15360, 8},
