@@ -20,6 +20,29 @@ static void want(Arrays *arrays, double elements, Fill fill) {
 
 // --- Which arrays, in the order in which run_* read them
 
+// Which of them the operator before has just made, as bits: x, logits or queries, keys and values
+// of a forward, the gradient of the result of a backward.
+static const unsigned FRESH[NUM_CPU_OPS] = {
+    [CPU_OP_PRODUCT] = 1 << 0,
+    [CPU_OP_ATTENTION_FORWARD] = 1 << 0 | 1 << 1 | 1 << 2,
+    [CPU_OP_ATTENTION_BACKWARD] = 1 << 5,
+    [CPU_OP_RMSNORM_FORWARD] = 1 << 0,
+    [CPU_OP_RMSNORM_BACKWARD] = 1 << 3,
+    [CPU_OP_LAYERNORM_FORWARD] = 1 << 0,
+    [CPU_OP_LAYERNORM_BACKWARD] = 1 << 3,
+    [CPU_OP_SWIGLU_FORWARD] = 1 << 0,
+    [CPU_OP_SWIGLU_BACKWARD] = 1 << 1,
+    [CPU_OP_GELU_FORWARD] = 1 << 0,
+    [CPU_OP_GELU_BACKWARD] = 1 << 1,
+    [CPU_OP_ROPE] = 1 << 0,
+    [CPU_OP_EMBEDDING_BACKWARD] = 1 << 1,
+    [CPU_OP_CROSS_ENTROPY] = 1 << 0,
+};
+
+static bool is_fresh(const CpuShape *s, int array) {
+    return FRESH[s->op] >> array & 1;
+}
+
 static void product_arrays(const CpuShape *s, Arrays *a) {
     want(a, (double)(s->m * s->k), FILL_REAL);
     want(a, (double)(s->k * s->n), FILL_REAL);
@@ -149,25 +172,32 @@ static Status parts_prepare(Work *work) {
 
 // --- Work
 
+static void array_fill(Work *work, const Arrays *arrays, int copy, int i) {
+    void *const array = work->arrays[copy][i];
+    if (copy == 0)
+        fill(array, arrays->elements[i], arrays->fills[i], work->shape->dtype);
+    else
+        memcpy(array, work->arrays[0][i], work->bytes[i]);
+}
+
 Status work_prepare(Backend *backend, Comm *comm, const CpuShape *shape, Work *out) {
     *out = (Work){.backend = backend, .comm = comm, .shape = shape};
     Arrays arrays = arrays_of(shape, shape->num_ranks);
-    double total = 0;
+    double rotated = 0;
     out->num_arrays = arrays.num_arrays;
     for (int i = 0; i < arrays.num_arrays; i++) {
         out->bytes[i] = (size_t)arrays.elements[i] * dtype_bytes(shape->dtype);
-        total += (double)out->bytes[i];
+        if (!is_fresh(shape, i)) rotated += (double)out->bytes[i];
     }
-    int copies = (int)fmin(WORK_MAX_COPIES, ceil(WORK_ROTATED_BYTES / fmax(total, 1)));
+    int copies = (int)fmin(WORK_MAX_COPIES, ceil(WORK_ROTATED_BYTES / fmax(rotated, 1)));
     for (int c = 0; c < copies; c++) {
         out->num_copies = c + 1;
         for (int i = 0; i < arrays.num_arrays; i++) {
-            out->arrays[c][i] = backend->table->alloc(backend, out->bytes[i]);
+            const bool shared = c > 0 && is_fresh(shape, i);
+            out->arrays[c][i] =
+                shared ? out->arrays[0][i] : backend->table->alloc(backend, out->bytes[i]);
             if (!out->arrays[c][i]) return backend_sync(backend);
-            if (c == 0)
-                fill(out->arrays[c][i], arrays.elements[i], arrays.fills[i], shape->dtype);
-            else
-                memcpy(out->arrays[c][i], out->arrays[0][i], out->bytes[i]);
+            if (!shared) array_fill(out, &arrays, c, i);
         }
         if (shape->op == CPU_OP_ATTENTION_BACKWARD) // which reads o and lse
             work_attention(backend, shape, false, out->arrays[c]);
@@ -195,6 +225,7 @@ void work_renew(Work *work) {
 void work_release(Work *work) {
     for (int c = 0; c < work->num_copies; c++)
         for (int i = 0; i < work->num_arrays; i++)
-            work->backend->table->release(work->backend, work->arrays[c][i], work->bytes[i]);
+            if (c == 0 || !is_fresh(work->shape, i))
+                work->backend->table->release(work->backend, work->arrays[c][i], work->bytes[i]);
     free(work->parts);
 }

@@ -1,9 +1,10 @@
 // profiler/probe/probe_work.h - one operator of one shape on the CPU backend, ready to be called.
 //
-// Arrays are rotated among copies that together hold WORK_ROTATED_BYTES: a call finds its inputs
-// outside its core's own cache, as in a step that did other work in between. What ranks send each
-// other was written since it was sent before, as in a step: lines that nobody wrote are in both
-// cores' caches, and a gather of them takes half the time.
+// Arrays are rotated among copies that together hold WORK_ROTATED_BYTES: a call finds them outside
+// its core's own cache, as in a step that did other work in between. What the operator before has
+// just made is one array for all calls: in the cache as far as it fits, as in a step. What ranks
+// send each other was written since it was sent before, as in a step: lines that nobody wrote are
+// in both cores' caches, and a gather of them takes half the time.
 #pragma once
 
 #include "backend/comm.h"
