@@ -7,13 +7,20 @@ board (operations.csv of tests/bench/bench_backend.c): what their sum keeps of t
 power limit leaves, with those of the other two models alone in a column of its own. All else is the bundled
 file's. Nothing is fitted to the runs.
 Prints the table of docs/loop.md, and each model's products alone beside the prediction of their shapes.
+The profile of each board is in the repository beside its runs: board.json, a GPU file, and kernels.json.
 
-usage: docs/gpu_runs.py PROGRAM [GPU RUNS.jsonl PROFILE OPERATIONS.csv]
+usage: docs/gpu_runs.py PROGRAM             the table; exit 1 where a step with cuDNN's attention, which the
+                                            prediction is of, is missed by more than 5 %, or a profile is not
+                                            what its measurements give
+       docs/gpu_runs.py PROGRAM --write     writes the profiles anew
+       docs/gpu_runs.py PROGRAM GPU RUNS.jsonl PROFILE OPERATIONS.csv     of other measurements
 """
 
 import csv
 import json
+import math
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -27,18 +34,24 @@ BOARDS = [(gpu, os.path.join(MEASURED, gpu + "-2026-11-23", "runs.jsonl"),
            os.path.join(MEASURED, gpu + "-2026-11-23", "operations-cudnn.csv"))
           for gpu in ("h100-sxm-80g", "h200-sxm-141g")]
 WARM_UP = 2
+MOST_ERROR_FRAC = 0.05
+PROFILE_FILES = ("board.json", "kernels.json")
 
 
 def gpu_file(folder, name, rate=1):
     """Writes FOLDER/board.json: the bundled GPU with kernels.json beside it and so much of their rate."""
     with open(os.path.join(ROOT, "hw-profiles", "gpus", name + ".json"), encoding="utf-8") as source:
         gpu = json.load(source)
-    gpu.update(name="board", kernels_of="./kernels.json")
+    gpu.update(name=name + "-board", title=gpu["title"] + ", one board alone", kernels_of="./kernels.json")
     watts = gpu["power_watts"] / rate ** 3  # the clock goes with the cube root: costmodel/compute.h
-    gpu["efficiency"]["full_rate_watts"] = gpu["efficiency"]["light_rate_watts"] = watts
+    gpu["efficiency"]["full_rate_watts"] = gpu["efficiency"]["light_rate_watts"] = round(watts)
+    kept = "products alone, back to back on this board (operations-cudnn.csv), keep %.3f of short calls' rate" % rate
+    gpu["sources"].update(kernels_of="kernels.json says what was measured", full_rate_watts=kept,
+                          light_rate_watts=kept)
     path = os.path.join(folder, "board.json")
     with open(path, "w", encoding="utf-8") as out:
-        json.dump(gpu, out)
+        json.dump(gpu, out, indent=4)
+        out.write("\n")
     return path
 
 
@@ -77,8 +90,30 @@ def estimate(program, folder, run, gpu):
                                      text=True, check=True).stdout)
 
 
-def table(program, name, runs_file, profile, operations):
-    runs = {}
+def alike(a, b):
+    """Two parts of profiles; numbers that another compiler's fit gives are within 1 %."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(alike(a[key], b[key]) for key in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(alike, a, b))
+    if isinstance(a, float) and isinstance(b, (int, float)):
+        return math.isclose(a, b, rel_tol=0.01, abs_tol=1e-3)
+    return a == b
+
+
+def kept_profile(folder, runs_file, write):
+    """Whether the profile beside the runs is that of the folder; with write it is made so."""
+    kept = os.path.dirname(runs_file)
+    if write:
+        for file in PROFILE_FILES:
+            shutil.copy(os.path.join(folder, file), kept)
+    return all(alike(*(json.load(open(os.path.join(place, file), encoding="utf-8")) for place in (folder, kept)))
+               for file in PROFILE_FILES)
+
+
+def table(program, name, runs_file, profile, operations, keeps=None):
+    """Prints the table of a board; what is wrong with it. keeps: whether its profile is written, or compared."""
+    runs, wrong = {}, []
     with open(runs_file, encoding="utf-8") as lines:
         for line in lines:
             step = json.loads(line)
@@ -96,13 +131,18 @@ def table(program, name, runs_file, profile, operations):
             others = estimate(program, folder, steps[0], "board.json")
             gpu_file(folder, name, rate_of(sums))
             board = estimate(program, folder, steps[0], "board.json")
+            if key[4] == "cudnn" and abs(board["step_time_s"] / step_s - 1) > MOST_ERROR_FRAC:
+                wrong.append("%s: %s is missed by more than %.0f %%" % (name, key[0], 100 * MOST_ERROR_FRAC))
             print("| %s, %d, %d, %d | %s | %.0f | %.1f ms | %.1f ms, %+.1f %% | %+.1f %% | %+.1f %% | %.4f |"
                   % (*key, key[1] * key[2] / step_s, 1e3 * step_s, 1e3 * board["step_time_s"],
                      100 * (board["step_time_s"] / step_s - 1),
                      100 * (others["step_time_s"] / step_s - 1),
                      100 * (cluster["step_time_s"] / step_s - 1),
                      steps[-1]["memory_peak_bytes"] / board["memory_peak_bytes"]))
+        if keeps is not None and not kept_profile(folder, runs_file, keeps):
+            wrong.append("%s: its profile is not what its measurements give: --write" % name)
     print()
+    return wrong
 
 
 # Tokens, hidden, queries with keys and values, MLP in and out, vocabulary: of tests/bench/bench_backend.c.
@@ -139,11 +179,17 @@ def product_sums(program, gpu, operations_file):
 
 
 def main():
-    if len(sys.argv) not in (2, 6):
+    arguments = sys.argv[1:]
+    if len(arguments) not in (1, 2, 5) or len(arguments) == 2 and arguments[1] != "--write":
         sys.exit(__doc__)
-    boards = [sys.argv[2:]] if len(sys.argv) == 6 else BOARDS
-    for board in boards:
-        table(os.path.abspath(sys.argv[1]), *board)
+    program = os.path.abspath(arguments[0])
+    if len(arguments) == 5:
+        wrong = table(program, *arguments[1:])
+    else:
+        wrong = [line for board in BOARDS for line in table(program, *board, keeps=len(arguments) == 2)]
+    for line in wrong:
+        print(line, file=sys.stderr)
+    sys.exit(1 if wrong else 0)
 
 
 if __name__ == "__main__":
