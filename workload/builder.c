@@ -264,6 +264,7 @@ void build_norm(Builder *b, const char *name, double values, int keeps) {
     b->units[b->num_units - 1].kept_bytes = input;
     b->units[b->num_units - 1].op.subtracts_mean = b->scenario->model.norm == NORM_LAYERNORM;
     b->units[b->num_units - 1].begins_branch = (keeps & NORM_BEGINS_BRANCH) != 0;
+    b->units[b->num_units - 1].drops_input = !one_operator && !b->compiled;
     b->module = module;
 }
 

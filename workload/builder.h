@@ -27,6 +27,7 @@ typedef struct {
     double product_input_bytes; // of op.saved_bytes: given back by the product that reads it
     double shared_input_bytes;  // of its input: kept by an operator before for its own backward too
     bool begins_branch;         // its input is also added to the branch's result (residual)
+    bool drops_input;           // what it saves does not hold its input
     double residual_bytes;      // > 0: an addition; its gradient waits for the start of the branch
     bool has_weight;            // OP_GEMM: its backward has a weight part
     bool plain_gradient; // OP_GEMM: its weight gradient is a tensor of its own, whatever the stack
@@ -90,7 +91,8 @@ void build_batched_gemm(Builder *b, const char *name, double groups, double m, d
 // Memory-bound operator.
 //   bytes, kernels            of the forward
 //   backward_bytes, _kernels  of the backward; 0 kernels: none
-//   saved_bytes               kept for the backward; output_bytes alive until the next operator
+//   saved_bytes               kept for the backward; output_bytes alive until the next operator,
+//                             unless that is a product that keeps it
 //   product_input_bytes       of what it saves: the input of the next product with weights
 //   backward_alive_bytes      gradients read and made; 0 stands for twice output_bytes
 typedef struct {

@@ -157,7 +157,6 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     double act = activation_bytes(training);
     int gather = WAIT_NOTHING;
     double gathered = 0;
-    const bool is_residual = w->residual_bytes > 0 && w->data == w->residual_from;
     if (unit->quantize_bytes > 0)
         data_add(w, (Op){.name = "quantize",
                          .kind = OP_MEMORY,
@@ -165,6 +164,9 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
                          .bytes = unit->quantize_bytes,
                          .num_kernels = 1,
                          .backward = true});
+    // What the gradients read waits for the start of the branch anyway.
+    const bool is_residual = w->residual_bytes > 0 && w->data == w->residual_from;
+    const double waiting = is_residual ? w->residual_bytes : 0;
     if (column && column->gather_again) {
         Op again = column->op;
         gather = backward_add(w, again, PHASE_BACKWARD_WEIGHT, wait_for_data(w));
@@ -172,7 +174,7 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
         gathered = again.transient_bytes;
     }
     int at = data_add(w, input_gradient(&unit->op, act));
-    w->ops[at].transient_bytes += gathered;
+    w->ops[at].transient_bytes += gathered - waiting;
     // The input's gradient is there while the weight's is made, and so is what is scattered of it
     // where product and collectives are one function of autograd, whether that hides them or not.
     double made = unit->op.groups * unit->op.m * unit->op.k * act;
@@ -192,11 +194,12 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
                               PHASE_BACKWARD_WEIGHT, gather);
     double read = unit->quantize_bytes > 0 ? weight_read_bytes(training) : act;
     Op weights = weight_gradient(&unit->op, act, read, state_bytes(training).gradient);
-    weights.transient_bytes += gathered + made;
+    weights.transient_bytes += gathered + made - waiting;
     weights.released_bytes += w->product_input_bytes[unit - w->b->units];
     weights.input_gradient_bytes = made;
     weights.shared_bytes = unit->shared_input_bytes;
-    if (is_residual) weights.residual_bytes = w->residual_read = w->residual_bytes;
+    weights.residual_bytes = waiting;
+    if (is_residual) w->residual_read = waiting;
     gradient_bytes_set(training, is_scattered(w->b), &weights);
     gradient_tensor_add(w, unit, &weights);
     backward_add(w, weights, PHASE_BACKWARD_WEIGHT, gather);

@@ -91,20 +91,22 @@ static double branch_input_bytes(const Builder *b, int first) {
 static int forward_list(const Builder *b, Op *forward) {
     int n = 0, index[BUILDER_MAX_OPS];
     bool before = false;
-    double beside = 0; // the branch's input, where nothing keeps it for the backward
+    double branch_bytes = 0; // of its input, where nothing keeps that for the backward
     for (int i = 0; i < b->num_units; i++) {
         const Unit *unit = &b->units[i];
         index[i] = n;
         if (unit->op.kind != OP_COLLECTIVE || unit->op.collective != NUM_COLLECTIVES) {
             Op op = unit->op;
-            op.transient_bytes += beside;
+            bool drops_input = unit->drops_input;
+            op.transient_bytes += branch_bytes;
             if (unit->recomputed) {
                 double kept = (before ? 0 : unit->kept_bytes) + unit->kept_outputs_bytes;
+                drops_input = kept == 0;
                 op.transient_bytes += fmax(0, op.saved_bytes - kept);
                 op.saved_bytes = kept;
-                if (unit->begins_branch && kept == 0) beside = branch_input_bytes(b, i);
             }
-            if (unit->residual_bytes > 0) beside = 0;
+            if (unit->begins_branch && drops_input) branch_bytes = branch_input_bytes(b, i);
+            if (unit->residual_bytes > 0) branch_bytes = 0;
             forward[n++] = op;
         }
         if (unit->op.kind != OP_COLLECTIVE) before = unit->recomputed;
@@ -247,14 +249,16 @@ static void input_part(const Builder *b, Block *block) {
     block->deferred_bytes = block->saved_bytes + held;
 }
 
-// The weight part. The gradient of the product's input is gone by then.
+// The weight part. The gradient of the product's input is gone by then, and the residual's is there
+// for the weights' sake alone.
 static void weight_part(const Builder *b, Block *block) {
     double held = 0;
     for (int i = 0; i < block->num_backward; i++) {
         const Op *op = &block->backward[i];
         if (op->phase != PHASE_BACKWARD_WEIGHT) continue;
         const double awaited = awaited_bytes(b, op);
-        const double alive = op->transient_bytes - op->input_gradient_bytes + op->shared_bytes;
+        const double alive =
+            op->transient_bytes + op->residual_bytes - op->input_gradient_bytes + op->shared_bytes;
         block->weight_peak_bytes = fmax(block->weight_peak_bytes, held + alive - awaited);
         held -= awaited + op->released_bytes;
     }

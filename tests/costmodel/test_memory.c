@@ -159,7 +159,9 @@ static double expanded_part_peak(const Case *c, const Chunk *chunk, bool weight,
                 later && op->kind == OP_GEMM ? op->groups * op->m * op->k * 2 : 0;
             if (later == weight) {
                 const double gone = later ? op->input_gradient_bytes : 0;
-                peak = fmax(peak, held + op->saved_bytes + op->transient_bytes - gone - gradient);
+                const double waited = later ? op->residual_bytes : 0;
+                peak = fmax(peak, held + op->saved_bytes + op->transient_bytes + waited - gone -
+                                      gradient);
                 held += op->saved_bytes - op->released_bytes - gradient - op->shared_bytes +
                         (later ? 0 : op->residual_bytes);
             } else if (later) {
