@@ -38,7 +38,7 @@ void message_receive(HeldMessages *m, int chunk, WorkKind kind) {
 
 void message_take(HeldMessages *m, int chunk, WorkKind kind) {
     m->num_held -= m->ways[chunk][kind].in != WAY_NONE;
-    m->sends = false;
+    m->sent_just_now = false;
 }
 
 void message_make(HeldMessages *m, int chunk, WorkKind kind) {
@@ -47,14 +47,14 @@ void message_make(HeldMessages *m, int chunk, WorkKind kind) {
 
 void message_send(HeldMessages *m, int chunk, WorkKind kind) {
     if (m->ways[chunk][kind].out != WAY_MESSAGE) return;
-    if (!m->sends || !m->beside) {
-        m->num_held -= m->num_sent;
-        m->num_sent = 0;
-    }
-    if (!m->beside) {
+    if (!m->beside) { // it has left when the step ends
         m->num_held--;
         return;
     }
+    if (!m->sent_just_now) {
+        m->num_held -= m->num_sent;
+        m->num_sent = 0;
+    }
     m->num_sent++;
-    m->sends = true;
+    m->sent_just_now = true;
 }

@@ -11,7 +11,7 @@
 //     pair of items that run together sends once), else until its step ends;
 //   - one that is handed to another chunk of the rank until that runs.
 // Limit: that what was sent earlier has left by then is taken for granted. Where the receiver is
-// late (the V schedules) one more may be held.
+// late (zb-v, zb-h2, or a stage that is slower than the one before), more are held.
 #pragma once
 
 #include "base/arena.h"
@@ -31,9 +31,9 @@ typedef struct {
     const ItemWays (*ways)[NUM_WORK_KINDS]; // [num_chunks]; of the rank's alone
     bool beside;                            // messages run beside the compute
     double each_bytes;
-    int num_held; // arriving or arrived, handed on, to be sent or sent
-    int num_sent; // of them, last
-    bool sends;   // nothing was computed since then
+    int num_held;       // arriving or arrived, handed on, to be sent or sent
+    int num_sent;       // of them, last
+    bool sent_just_now; // nothing was computed since then
 } HeldMessages;
 
 // Writes *start, what is on its way at the start of a step, and returns it; NULL where passes over
@@ -48,6 +48,6 @@ void message_take(HeldMessages *messages, int chunk, WorkKind kind);
 void message_make(HeldMessages *messages, int chunk, WorkKind kind);
 void message_send(HeldMessages *messages, int chunk, WorkKind kind);
 
-static inline double messages_bytes(const HeldMessages *messages) {
+static inline double held_messages_bytes(const HeldMessages *messages) {
     return messages->num_held * messages->each_bytes;
 }

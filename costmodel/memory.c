@@ -84,12 +84,6 @@ static FirstItems first_items(const Scenario *scenario, const Plan *plan, const 
         first.schedule->in_flight(shape, 0) == plan->vpp * shape->num_microbatches;
     if (!holds_all && !plan->vocab_barriers && shape->num_microbatches > bound)
         shape->num_microbatches = bound + shape->num_microbatches % plan->pp;
-    // What is held is the same after each period; the last item of one receives for the next.
-    if (first.schedule->steady && !plan->vocab_barriers) {
-        const SteadyOrder steady = first.schedule->steady(shape, 0);
-        if (steady.num_periods > 2)
-            shape->num_microbatches -= (steady.num_periods - 2) * steady.num_microbatches;
-    }
     if (first.schedule->orders || plan->vocab_barriers)
         first.orders = schedule_orders(first.schedule, shape, scratch);
     return first;
@@ -132,12 +126,14 @@ static bool ranks_hold_alike(const Plan *plan, const Workload *workload, int a, 
 }
 
 // Whether a rank that holds what the one before it does (ranks_hold_alike) needs no larger part of
-// its memory. Between the first rank and the last as many messages are on their way on one as on
-// the other.
+// its memory. Where messages run beside the compute, as many are on their way on one rank as on the
+// other between the first and the last; where they block, a rank whose forward runs joined to a
+// backward holds one that its neighbour does not.
 static bool needs_no_more(const Scenario *scenario, const Plan *plan, const Workload *workload,
                           const FirstItems *first, int rank) {
     if (!first->schedule || !first->schedule->first_holds_most || first->orders) return false;
-    if (!first->counted && (rank == 1 || rank == plan->pp - 1)) return false;
+    const bool inner = rank > 1 && rank < plan->pp - 1;
+    if (!first->counted && !(inner && program_hides_messages(scenario, plan))) return false;
     for (int k = 0; k < plan->vpp; k++) {
         const Chunk *before = &workload->chunks[plan_rank_chunk(plan, rank - 1, k)];
         const Chunk *chunk = &workload->chunks[plan_rank_chunk(plan, rank, k)];

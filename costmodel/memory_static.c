@@ -124,11 +124,8 @@ static double lasting_bytes(const Workload *workload, const bool *held) {
     return most;
 }
 
-// Where messages run beside the compute, they are counted where the work is walked
-// (costmodel/held_messages.h); elsewhere one that was received is the first operator's input or the
-// gradient that the backward starts with, and one that was sent is given back at once.
-//
-// Passes over a spread vocabulary drift through the order: there one message that arrives and one
+// Messages are counted where the work is walked (costmodel/held_messages.h), but beside passes over
+// a spread vocabulary, which drift through the order: there one message that arrives and one
 // that leaves count throughout, and with the passes four more: the output of the last chunk,
 // arriving; the gradient of it that is summed up; the rows that were looked up and wait for the
 // first chunk; and the gradient of its input, arriving. Dual pipelines have these six each.

@@ -6,9 +6,9 @@ typedef struct {
 } Held;
 
 // Adds one unit of work.
-//   beside  what is held then that is not the chunks'
-static inline void work_add(const Chunk *chunk, WorkKind kind, double beside, Held *sum) {
-    double most = beside, kept = 0;
+//   messages_bytes  on their way then
+static inline void work_add(const Chunk *chunk, WorkKind kind, double messages_bytes, Held *sum) {
+    double most = messages_bytes, kept = 0;
     switch (kind) {
     case WORK_FORWARD:
         most += chunk->forward_peak_bytes;
@@ -36,7 +36,7 @@ static inline void work_add(const Chunk *chunk, WorkKind kind, double beside, He
 static void work_run(const Workload *workload, int chunk, WorkKind kind, HeldMessages *messages,
                      Held *sum) {
     if (messages) message_take(messages, chunk, kind);
-    work_add(&workload->chunks[chunk], kind, messages ? messages_bytes(messages) : 0, sum);
+    work_add(&workload->chunks[chunk], kind, messages ? held_messages_bytes(messages) : 0, sum);
     if (messages) message_make(messages, chunk, kind);
 }
 

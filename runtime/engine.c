@@ -73,6 +73,7 @@ static void compute_backward(Engine *e, const Instruction *i) {
 
 static void compute_weights(Engine *e, const Instruction *i) {
     const int64_t place = engine_place(e, i);
+    engine_sent_drop(e, false);
     chunk_weights(e->rank, e->local[i->chunk], e->stashes[place]);
     chunk_stash_free(e->rank, &e->stashes[place]);
 }

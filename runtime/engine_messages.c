@@ -44,8 +44,8 @@ typedef struct {
 
 enum { LEAST_SLICE = 1 << 16 };
 
-// Copies are exchanged slice by slice, each about as large as a message between chunks: what
-// arrives needs no more room than those had.
+// Copies are exchanged slice by slice, each of about as many numbers as a message between chunks:
+// what arrives needs no more room than a few of those had.
 static int64_t slice_count(const Rank *rank) {
     const int64_t count = rank->shape.tokens_sp * rank->shape.hidden;
     return count > LEAST_SLICE ? count : LEAST_SLICE;

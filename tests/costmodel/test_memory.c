@@ -213,13 +213,15 @@ static const char *const LAYERS_13 =
     " \"vocab_size\": 1000}";
 
 // One micro-batch and one plan: every rank's closed form against the sum over its instructions.
-static void assert_closed_form(int pp, int vpp, int num_microbatches, const char *rest) {
+static void assert_closed_form(int pp, int vpp, int num_microbatches, const char *rest,
+                               bool p2p_overlap) {
     Case c;
     Arena arena = {0};
     const char *training =
         arena_printf(&arena, "{\"seq_len\": 64, \"global_batch\": %d}", num_microbatches);
     const char *parallel = arena_printf(&arena, "{\"pp\": %d, \"vpp\": %d, %s}", pp, vpp, rest);
     if (case_make(&c, LAYERS_13, pp, training, parallel)) {
+        c.scenario.training.stack.p2p_overlap = p2p_overlap;
         const Program program = program_build(&c.scenario, &c.plan, &c.workload, &c.arena);
         double most = 0;
         for (int r = 0; r < pp; r++) {
@@ -238,35 +240,48 @@ static void assert_closed_form(int pp, int vpp, int num_microbatches, const char
     arena_free(&arena);
 }
 
+static void assert_closed_forms(int pp, int vpp, int num_microbatches, const char *rest) {
+    assert_closed_form(pp, vpp, num_microbatches, rest, true);
+    if (vpp > 1) assert_closed_form(pp, vpp, num_microbatches, rest, false);
+}
+
 static void closed_form_is_the_running_sum(void) {
     static const char *const RECOMPUTES[] = {"\"recompute\": \"none\"", "\"recompute\": \"full\"",
                                              "\"recompute\": \"full\", \"recompute_layers\": 2"};
+    static const char *const ONE_CHUNK[] = {"gpipe", "zb-h1", "zb-h2"};
+    static const char *const TWO_CHUNKS[] = {"breadth-first", "v-half", "v-min", "zb-v"};
     for (int pp = 1; pp <= 5; pp++)
-        for (int num_microbatches = 1; num_microbatches <= 20; num_microbatches++) {
+        for (int num_microbatches = 1; num_microbatches <= 24; num_microbatches++) {
             const char *rest = RECOMPUTES[(pp + num_microbatches) % 3];
-            assert_closed_form(pp, 1, num_microbatches, rest);
-            assert_closed_form(pp, 1, num_microbatches, "\"schedule\": \"gpipe\"");
-            assert_closed_form(pp, 1, num_microbatches, "\"schedule\": \"zb-h1\"");
-            assert_closed_form(pp, 1, num_microbatches, "\"schedule\": \"zb-h2\"");
-            if (pp * 2 <= 15) assert_closed_form(pp, 2, num_microbatches, rest);
-            if (pp * 2 <= 15 && pp > 1)
-                assert_closed_form(pp, 2, num_microbatches, "\"schedule\": \"breadth-first\"");
-            if (pp * 2 <= 15)
-                assert_closed_form(pp, 2, num_microbatches, "\"schedule\": \"v-min\"");
+            Arena arena = {0};
+            for (int vpp = 1; vpp <= 3 && pp * vpp <= 15; vpp++)
+                assert_closed_forms(pp, vpp, num_microbatches, rest);
+            for (int i = 0; i < 3; i++)
+                assert_closed_forms(pp, 1, num_microbatches,
+                                    arena_printf(&arena, "\"schedule\": \"%s\"", ONE_CHUNK[i]));
+            for (int i = pp > 1 ? 0 : 1; i < 4; i++)
+                assert_closed_forms(pp, 2, num_microbatches,
+                                    arena_printf(&arena, "\"schedule\": \"%s\"", TWO_CHUNKS[i]));
             if (pp % 2 == 0 && num_microbatches % 2 == 0 && num_microbatches >= 2 * pp)
-                assert_closed_form(pp, 2, num_microbatches, "\"schedule\": \"dualpipe\"");
-            if (pp * 3 <= 15) assert_closed_form(pp, 3, num_microbatches, rest);
+                assert_closed_forms(pp, 2, num_microbatches, "\"schedule\": \"dualpipe\"");
+            arena_free(&arena);
         }
 }
 
+// The last: where messages block, rank 2 holds one more than rank 1, which holds as many layers.
 static void uneven_stages_have_closed_forms(void) {
     for (int num_microbatches = 1; num_microbatches <= 20; num_microbatches++) {
-        assert_closed_form(3, 1, num_microbatches,
-                           "\"stages\": [{\"layers\": 0, \"embedding\": true}, {\"layers\": 12}, "
-                           "{\"layers\": 1, \"loss\": true}]");
-        assert_closed_form(2, 2, num_microbatches,
-                           "\"stages\": [{\"layers\": 1, \"embedding\": true}, {\"layers\": 9}, "
-                           "{\"layers\": 3}, {\"layers\": 0, \"loss\": true}]");
+        assert_closed_forms(3, 1, num_microbatches,
+                            "\"stages\": [{\"layers\": 0, \"embedding\": true}, {\"layers\": 12}, "
+                            "{\"layers\": 1, \"loss\": true}]");
+        assert_closed_forms(2, 2, num_microbatches,
+                            "\"stages\": [{\"layers\": 1, \"embedding\": true}, {\"layers\": 9}, "
+                            "{\"layers\": 3}, {\"layers\": 0, \"loss\": true}]");
+        assert_closed_forms(5, 2, num_microbatches,
+                            "\"stages\": [{\"layers\": 0, \"embedding\": true}, {\"layers\": 2}, "
+                            "{\"layers\": 2}, {\"layers\": 2}, {\"layers\": 1}, {\"layers\": 0}, "
+                            "{\"layers\": 2}, {\"layers\": 2}, {\"layers\": 2}, "
+                            "{\"layers\": 0, \"loss\": true}]");
     }
 }
 
