@@ -1,14 +1,12 @@
 // runtime/checkpoint.h - a training to be gone on with, by any plan of the same model.
 //
-// A folder: masters.f64, moment.f64 and (of AdamW) variance.f64 as runtime/global_file.h has them,
-// and checkpoint.json (runtime/checkpoint_head.h): step, seed, model, checksums. It is written
-// aside, as FOLDER.new, and takes its place when it is whole; until then the one before stays.
+// A folder (runtime/checkpoint_folder.h): masters.f64, moment.f64 and (of AdamW) variance.f64 as
+// runtime/global_file.h has them, and checkpoint.json (runtime/checkpoint_head.h): step, seed,
+// model, checksums of the others. It is written aside, as FOLDER.new, and takes
+// its place when it is whole; until then the one before stays.
 #pragma once
 
 #include "runtime/rank.h"
-
-// Refuses a folder that cannot be made, and one that holds something else.
-Status checkpoint_check(const char *folder);
 
 // Refuses to replace a checkpoint of another model. A folder that is not there is legal.
 Status checkpoint_check_model(const Scenario *scenario, const char *folder, Arena *arena);

@@ -52,6 +52,20 @@ static Status part_move(const Rank *rank, const Part *part, bool to_device) {
     return status;
 }
 
+// A disk that fills up takes a part of what is written before it takes nothing and says why.
+static bool bytes_move(int fd, double *values, size_t bytes, off_t place, bool write) {
+    for (char *next = (char *)values; bytes > 0;) {
+        const ssize_t moved =
+            write ? pwrite(fd, next, bytes, place) : pread(fd, next, bytes, place);
+        if (moved < 0 && errno == EINTR) continue;
+        if (moved <= 0) return false;
+        next += moved;
+        place += moved;
+        bytes -= (size_t)moved;
+    }
+    return true;
+}
+
 // The elements of one row of a parameter that lie in the part.
 static bool row_move(int fd, const Parameter *p, int64_t row, const Part *part, bool write) {
     int64_t first = p->offset + row * p->num_columns, last = first + p->num_columns;
@@ -66,10 +80,7 @@ static bool row_move(int fd, const Parameter *p, int64_t row, const Part *part, 
     const off_t place = (off_t)(p->global_offset + (p->first_row + row) * p->columns + column) *
                         (off_t)sizeof(double);
     const size_t bytes = (size_t)(last - first) * sizeof(double);
-    double *values = part->values + (first - part->begin);
-    const ssize_t moved =
-        write ? pwrite(fd, values, bytes, place) : pread(fd, values, bytes, place);
-    return moved == (ssize_t)bytes;
+    return bytes_move(fd, part->values + (first - part->begin), bytes, place, write);
 }
 
 static bool rows_move(int fd, const ChunkState *chunk, int block, const Part *part, bool write) {
@@ -111,7 +122,8 @@ static Status block_read(const Rank *rank, const ChunkState *chunk, int block, G
     Status status =
         part.values ? b->failure : status_error(STATUS_MACHINE, "no memory for a model");
     if (status.code == STATUS_OK && !rows_move(fd, chunk, block, &part, false))
-        status = status_error(STATUS_INVALID, "it ends too early");
+        status = errno ? status_error(STATUS_MACHINE, "%s", strerror(errno))
+                       : status_error(STATUS_INVALID, "it ends too early");
     if (status.code == STATUS_OK) status = part_move(rank, &part, true);
     if (casts && part.array) {
         b->table->cast(b, f->weights, b->act, part.array, b->wide, false, part.end - part.begin,

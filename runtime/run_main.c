@@ -67,6 +67,12 @@ static const char *file_name(struct argp_state *state, const char *what, const c
     return text;
 }
 
+// Names beside it are made of it.
+static const char *folder_name(struct argp_state *state, const char *what, char *text) {
+    for (size_t n = strlen(text); n > 1 && text[n - 1] == '/'; n--) text[n - 1] = '\0';
+    return file_name(state, what, text);
+}
+
 static int choice(struct argp_state *state, const char *what, const char *text,
                   const char *const *names) {
     for (int i = 0; names[i]; i++)
@@ -118,14 +124,13 @@ static error_t option_parse(int key, char *text, struct argp_state *state) {
         o->balanced = choice(state, "routing", text, ROUTINGS) == 1;
         break;
     case KEY_SAVE:
-        for (size_t n = strlen(text); n > 1 && text[n - 1] == '/'; n--) text[n - 1] = '\0';
-        o->save = file_name(state, "save", text);
+        o->save = folder_name(state, "save", text);
         break;
     case KEY_EVERY:
         o->save_every = whole_number(state, "save-every", text, 1);
         break;
     case KEY_RESUME:
-        o->resume = file_name(state, "resume", text);
+        o->resume = folder_name(state, "resume", text);
         break;
     case KEY_DUMP:
         o->dump = file_name(state, "dump", text);

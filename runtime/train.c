@@ -1,6 +1,7 @@
 #include "runtime/train.h"
 
 #include "runtime/checkpoint.h"
+#include "runtime/checkpoint_folder.h"
 #include "runtime/dump.h"
 #include "runtime/run_setup.h"
 #include "runtime/step_log.h"
@@ -67,7 +68,7 @@ static Status step_run(Trainer *t) {
 }
 
 static Status trainer_begin(Trainer *t, const TrainOptions *options, World *world) {
-    if (options->save && world->rank == 0) TRY(checkpoint_check(options->save));
+    if (options->save && world->rank == 0) TRY(checkpoint_folder_check(options->save));
     TRY(run_prepare(options, world, &t->run));
     if (options->save && world->rank == 0)
         TRY(checkpoint_check_model(&t->run.scenario, options->save, &t->run.arena));

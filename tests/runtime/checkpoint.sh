@@ -73,7 +73,7 @@ plan '"micro_batch": 1' 1
 
 "$run" plan.json --steps 1 --resume sharded --save sharded/ --log rest >/dev/null
 [ "$(wc -l <rest)" -eq 4 ] || fail "a log does not go on behind what is there"
-if [ -e sharded.new ] || [ -e sharded.old ]; then fail "saving over a checkpoint leaves folders"; fi
+if [ -e sharded.new ] || [ -e sharded.replaced ]; then fail "saving over a checkpoint leaves folders"; fi
 mkdir notes
 if "$run" plan.json --steps 1 --save notes >/dev/null 2>err; then fail "saved over a folder"; fi
 grep -q 'notes: is there already and no checkpoint' err || fail "$(cat err)"
