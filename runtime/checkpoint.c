@@ -71,7 +71,7 @@ static Status head_write(const Rank *rank, const char *folder, const CheckpointH
         cJSON_AddItemToArray(checksums, cJSON_CreateString(checksum));
     }
     checkpoint_path(path, folder, ".new", HEAD);
-    if (status.code == STATUS_OK) status = json_save(tree, path);
+    if (status.code == STATUS_OK) status = checkpoint_head_write(tree, path);
     cJSON_Delete(tree);
     return status;
 }
@@ -81,7 +81,7 @@ Status checkpoint_check_model(const Scenario *scenario, const char *folder, Aren
     JsonNode root;
     checkpoint_path(path, checkpoint_folder_find(folder, arena), "", HEAD);
     if (access(path, F_OK) != 0) return status_ok();
-    TRY(json_load(arena_strdup(arena, path), arena, &root));
+    TRY(checkpoint_head_open(arena_strdup(arena, path), arena, &root));
     return checkpoint_head_check_model(scenario, &root, arena);
 }
 
@@ -154,7 +154,7 @@ Status checkpoint_load(const Rank *rank, const char *folder, uint64_t seed, Aren
         fprintf(stderr, "%s: is not there; goes on with %s, which was about to be replaced\n",
                 folder, found);
     checkpoint_path(path, found, "", HEAD);
-    TRY(json_load(arena_strdup(arena, path), arena, &root));
+    TRY(checkpoint_head_open(arena_strdup(arena, path), arena, &root));
     TRY(checkpoint_head_read(rank->scenario, &root, arena, &head));
     TRY(checksums_check(rank, found, &root, head.elements, arena));
     for (int i = 0; i < num_files(rank); i++) {

@@ -2,7 +2,7 @@
 //
 // A folder (runtime/checkpoint_folder.h): masters.f64, moment.f64 and (of AdamW) variance.f64 as
 // runtime/global_file.h has them, and checkpoint.json (runtime/checkpoint_head.h): step, seed,
-// model, checksums of the others. It is written aside, as FOLDER.new, and takes
+// model, checksums of the others and of itself. It is written aside, as FOLDER.new, and takes
 // its place when it is whole; until then the one before stays.
 #pragma once
 

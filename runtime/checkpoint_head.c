@@ -1,8 +1,15 @@
 #include "runtime/checkpoint_head.h"
 
+#include "base/output_file.h"
+#include "runtime/checksum.h"
+
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+// --- What it says
 
 // What decides which function the weights compute, and which weight is where. Numbers are written
 // as texts, so that they are compared to the last bit.
@@ -84,6 +91,79 @@ cJSON *checkpoint_head_tree(const Scenario *scenario, const CheckpointHead *head
     return tree;
 }
 
+// --- The file
+
+// What the text ends with; zeros stand for the digits while their sum is made.
+static const char ENDING[] = "\"checksum\":\t\"0000000000000000\"\n}\n";
+
+enum { DIGITS = CHECKSUM_SIZE - 1, DIGITS_FROM_END = DIGITS + 4 };
+
+Status checkpoint_head_write(cJSON *tree, const char *path) {
+    char checksum[CHECKSUM_SIZE], *text = NULL;
+    size_t size = 0;
+    OutputFile file;
+    cJSON_AddStringToObject(tree, "checksum", "0000000000000000");
+    FILE *stream = open_memstream(&text, &size);
+    Status status =
+        stream ? json_write(tree, stream) : status_error(STATUS_MACHINE, "no memory for %s", path);
+    if (stream) fclose(stream);
+    if (status.code == STATUS_OK) status = output_open(path, &file);
+    if (status.code == STATUS_OK) {
+        checksum_print(checksum_add(0, text, size), checksum);
+        memcpy(text + size - DIGITS_FROM_END, checksum, DIGITS);
+        fwrite(text, 1, size, file.stream); // output_close sees whether that failed
+        status = output_close(&file, status);
+    }
+    free(text);
+    return status;
+}
+
+// More than is read of a document is nothing that was written.
+static Status text_read(const char *path, Arena *arena, char **text, size_t *size) {
+    struct stat info = {0};
+    FILE *file = fopen(path, "rb");
+    if (!file || fstat(fileno(file), &info) != 0) {
+        const int error = errno;
+        if (file) fclose(file);
+        return status_at(STATUS_INVALID, path, "", "cannot be read: %s", strerror(error));
+    }
+    const size_t most =
+        info.st_size < (off_t)JSON_MAX_BYTES ? (size_t)info.st_size : JSON_MAX_BYTES;
+    *text = arena_alloc(arena, most + 1); // zeros
+    *size = fread(*text, 1, most, file);
+    const bool good = !ferror(file);
+    const int error = errno;
+    fclose(file);
+    if (good) return status_ok();
+    return status_at(STATUS_MACHINE, path, "", "cannot be read: %s", strerror(error));
+}
+
+Status checkpoint_head_open(const char *path, Arena *arena, JsonNode *root) {
+    enum { ENDING_SIZE = sizeof ENDING - 1 };
+    char *text = NULL, expected[CHECKSUM_SIZE] = "", found[CHECKSUM_SIZE];
+    size_t size = 0;
+    bool ends = false;
+    TRY(text_read(path, arena, &text, &size));
+    if (size > ENDING_SIZE) {
+        char *digits = text + size - DIGITS_FROM_END;
+        memcpy(expected, digits, DIGITS);
+        memset(digits, '0', DIGITS);
+        ends = memcmp(text + size - ENDING_SIZE, ENDING, ENDING_SIZE) == 0;
+    }
+    if (!ends)
+        return status_at(STATUS_INVALID, path, "",
+                         "does not end with its checksum: the checkpoint is truncated or damaged, "
+                         "or of an older meshwright-run, which wrote none");
+    checksum_print(checksum_add(0, text, size), found);
+    if (strcmp(expected, found) != 0)
+        return status_at(STATUS_INVALID, path, "",
+                         "its checksum is %s, expected %s: the checkpoint is damaged", found,
+                         expected);
+    return json_parse(text, size, path, arena, root);
+}
+
+// --- Reading
+
 // What the file holds of the run's own; a text for what is no text.
 static const char *value_text(const cJSON *item, Arena *arena) {
     if (!item) return "not there";
@@ -127,6 +207,7 @@ static Status fields_read(const Scenario *scenario, const JsonNode *root, Arena 
         FIELD(step, JSON_FIELD_INT64, 0, 1e15),
         {"architecture", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
         {"checksums", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
+        {"checksum", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
     };
 #undef FIELD
     *out = (Fields){0};

@@ -1,4 +1,8 @@
 // runtime/checkpoint_head.h - checkpoint.json: what a checkpoint is of.
+//
+// Its last member is the checksum (runtime/checksum.h) of all its bytes, with zeros for the 16
+// digits of that checksum: one byte that is another is found, blanks included. A file without it is
+// refused, since it may be one that has lost it.
 #pragma once
 
 #include "base/arena.h"
@@ -11,8 +15,14 @@ typedef struct {
     uint64_t seed;    // of first weights and data
 } CheckpointHead;
 
-// The document without its checksums; free with cJSON_Delete.
+// The document without the checksums; free with cJSON_Delete.
 cJSON *checkpoint_head_tree(const Scenario *scenario, const CheckpointHead *head);
+
+// Adds the document's own checksum and writes it.
+Status checkpoint_head_write(cJSON *tree, const char *path);
+
+// Refuses a file that is not, to the last byte, what was written.
+Status checkpoint_head_open(const char *path, Arena *arena, JsonNode *root);
 
 // Refuses one of another model.
 Status checkpoint_head_check_model(const Scenario *scenario, const JsonNode *root, Arena *arena);

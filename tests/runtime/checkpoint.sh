@@ -9,6 +9,7 @@ set -eu
 run=$1
 mpirun --version >/dev/null 2>&1 || exit 77
 export OPENBLAS_NUM_THREADS=1
+page=$PWD/docs/simulation.md
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
 cd "$temp"
@@ -125,10 +126,82 @@ grep -q '2 files, expected 3: it is of another optimizer' err || fail "$(cat err
 tied=false
 plan '"micro_batch": 1' 1
 
-printf x | dd of=saved/moment.f64 bs=1 seek=400 conv=notrunc 2>/dev/null
-refused 'moment.f64: its checksum is .* the checkpoint is damaged'
-dd if=/dev/null of=saved/moment.f64 bs=1 seek=800 2>/dev/null
-refused 'moment.f64: 800 bytes, expected .* truncated'
+# The same plan over four processes is the same run, to the last bit of each gradient, weight and moment.
+four() {
+    mpirun --allow-run-as-root --oversubscribe -n 4 "$run" plan.json "$@" >out 2>err ||
+        fail "$*: $(cat err)"
+}
+goes_on() {
+    claim="$*"
+    rm -rf at-once in-two first
+    mkdir at-once in-two
+    four --steps 5 "$@" --dump at-once --save at-once/saved
+    four --steps 3 "$@" --save first
+    four --steps 2 "$@" --resume first --dump in-two --save in-two/saved
+    for file in gradients-4 gradients-5 weights-4 weights-5; do
+        cmp at-once/$file.f64 in-two/$file.f64 || fail "$claim: $file differs"
+    done
+    diff -r at-once/saved in-two/saved || fail "$claim: what is saved differs"
+}
+plan '"dp": 2, "pp": 2, "zero_stage": 1, "micro_batch": 1' 4
+goes_on --dtype fp64
+plan '"dp": 2, "tp": 2, "zero_stage": 3, "micro_batch": 1' 4
+goes_on --dtype fp32 --data "$page"
+plan '"micro_batch": 1' 1
+
+# Damage: of each file a bit in the middle, a half that is missing, a byte that is, all of it.
+flip() {
+    byte=$(od -An -tu1 -j "$2" -N 1 "$1")
+    # shellcheck disable=SC2059 # an octal escape
+    printf "\\$(printf %o $((byte ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null
+}
+refused_with() {
+    refused "$@"
+    grep -qx "$1" err || fail "expected no more than \"$1\", got: $(cat err)"
+}
+head_ends='saved/checkpoint.json: does not end with its checksum: the checkpoint is truncated or damaged, or of an older meshwright-run, which wrote none'
+number=0
+for file in masters.f64 moment.f64 variance.f64 checkpoint.json; do
+    number=$((number + 1))
+    sum=$(grep -o '"[0-9a-f]\{16\}"' saved/checkpoint.json | sed -n "${number}s/\"//gp")
+    size=$(wc -c <saved/$file)
+    cp saved/$file kept
+    flip saved/$file $((size / 2))
+    refused_with "saved/$file: its checksum is [0-9a-f]\{16\}, expected $sum: the checkpoint is damaged"
+    for left in $((size / 2)) $((size - 1)) 0; do
+        head -c $left kept >saved/$file
+        sentence="saved/$file: $left bytes, expected $size: the checkpoint is truncated or of another model"
+        [ $file != checkpoint.json ] || sentence=$head_ends
+        refused_with "$sentence"
+    done
+    rm saved/$file
+    sentence="saved/$file: No such file or directory"
+    [ $file != checkpoint.json ] ||
+        sentence="saved/checkpoint.json: cannot be read: No such file or directory"
+    refused_with "$sentence"
+    cp kept saved/$file
+done
+# Blanks count; a checkpoint from before there was the checksum is refused as one that has lost it.
+sed 's/^\t"step":\t/\t"step": /' kept >saved/checkpoint.json
+refused_with "saved/checkpoint.json: its checksum is [0-9a-f]\{16\}, expected $sum: the checkpoint is damaged"
+sed '/"checksum":/d; /"checksums":/s/,$//' kept >saved/checkpoint.json
+refused_with "$head_ends"
+# Two processes refuse it in one voice; it is not replaced by another either.
+flip saved/checkpoint.json 100
+plan '"dp": 2, "micro_batch": 1' 2
+code=0
+mpirun --allow-run-as-root --oversubscribe -n 2 "$run" plan.json --steps 1 --resume saved >out 2>err ||
+    code=$?
+[ "$code" -eq 2 ] || fail "two processes: exit $code, expected 2"
+[ "$(grep -cx "$head_ends" err)" -eq 1 ] || fail "two processes: $(cat err)"
+plan '"micro_batch": 1' 1
+code=0
+"$run" plan.json --steps 1 --save saved >out 2>err || code=$?
+[ "$code" -eq 2 ] || fail "a damaged checkpoint is replaced: exit $code"
+grep -qx "$head_ends" err || fail "$(cat err)"
+cp kept saved/checkpoint.json
+"$run" plan.json --steps 1 --resume saved >out 2>err || fail "whole again: $(cat err)"
+
 plan '"micro_batch": 1' 1 64
 refused 'architecture.hidden_size: 32; a checkpoint of small, the plan.s small has 64'
 # As many weights, which compute something else.
