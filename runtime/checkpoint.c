@@ -2,7 +2,6 @@
 
 #include "base/json.h"
 #include "runtime/checkpoint_folder.h"
-#include "runtime/checkpoint_head.h"
 #include "runtime/checksum.h"
 #include "runtime/global_file.h"
 
@@ -95,12 +94,11 @@ static Status files_write(const Rank *rank, const char *folder) {
 }
 
 // Who failed says why before another ends the run, and the first has tidied up before either.
-Status checkpoint_save(const Rank *rank, const char *folder, uint64_t seed, int64_t step) {
+Status checkpoint_save(const Rank *rank, const char *folder, const TrainedOn *on, int64_t step) {
     enum { FAILED_SPEAKS_S = 1 };
     const bool first = rank->world->rank == 0;
-    const CheckpointHead head = {.elements = model_parameter_elements(rank->scenario, rank->plan),
-                                 .step = step,
-                                 .seed = seed};
+    const CheckpointHead head = {
+        .elements = model_parameter_elements(rank->scenario, rank->plan), .step = step, .on = *on};
     Status own = first ? checkpoint_folder_make(folder) : status_ok();
     Status all = agree(rank, own, folder);
     if (all.code == STATUS_OK) {
@@ -142,12 +140,30 @@ static Status checksums_check(const Rank *rank, const char *folder, const JsonNo
     return status_ok();
 }
 
-Status checkpoint_load(const Rank *rank, const char *folder, uint64_t seed, Arena *arena,
+static void data_print(const DataMark *data) {
+    if (!data->name)
+        fprintf(stderr, "made-up tokens");
+    else
+        fprintf(stderr, "%s (%lld bytes, checksum %s)", data->name, (long long)data->num_bytes,
+                data->checksum);
+}
+
+// The name of a text may be another; what it says decides.
+static void data_compare(const char *folder, const DataMark *saved, const DataMark *now) {
+    if (saved->num_bytes == now->num_bytes && strcmp(saved->checksum, now->checksum) == 0) return;
+    fprintf(stderr, "%s: was trained on ", folder);
+    data_print(saved);
+    fprintf(stderr, "; goes on with ");
+    data_print(now);
+    fprintf(stderr, "\n");
+}
+
+Status checkpoint_load(const Rank *rank, const char *folder, const TrainedOn *on, Arena *arena,
                        int64_t *step) {
     char path[CHECKPOINT_PATH_SIZE];
     JsonNode root;
     CheckpointHead head = {.elements = model_parameter_elements(rank->scenario, rank->plan),
-                           .seed = seed};
+                           .on = *on};
     const bool first = rank->world->rank == 0;
     const char *found = checkpoint_folder_find(folder, arena);
     if (first && found != folder)
@@ -157,6 +173,7 @@ Status checkpoint_load(const Rank *rank, const char *folder, uint64_t seed, Aren
     TRY(checkpoint_head_open(arena_strdup(arena, path), arena, &root));
     TRY(checkpoint_head_read(rank->scenario, &root, arena, &head));
     TRY(checksums_check(rank, found, &root, head.elements, arena));
+    if (first) data_compare(folder, &head.on.data, &on->data);
     for (int i = 0; i < num_files(rank); i++) {
         checkpoint_path(path, found, "", CHECKPOINT_FILES[i]);
         TRY(global_file_read(rank, path, KINDS[i]));

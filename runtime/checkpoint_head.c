@@ -82,11 +82,17 @@ static cJSON *architecture_make(const Model *m) {
 cJSON *checkpoint_head_tree(const Scenario *scenario, const CheckpointHead *head) {
     char seed[24];
     cJSON *tree = cJSON_CreateObject();
-    snprintf(seed, sizeof seed, "%llu", (unsigned long long)head->seed);
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)head->on.seed);
     cJSON_AddStringToObject(tree, "model", scenario->model.name);
     json_add_number(tree, "elements", (double)head->elements);
     json_add_number(tree, "step", (double)head->step);
     cJSON_AddStringToObject(tree, "seed", seed);
+    if (head->on.data.name) {
+        cJSON *data = cJSON_AddObjectToObject(tree, "data");
+        cJSON_AddStringToObject(data, "name", head->on.data.name);
+        json_add_number(data, "num_bytes", (double)head->on.data.num_bytes);
+        cJSON_AddStringToObject(data, "checksum", head->on.data.checksum);
+    }
     cJSON_AddItemToObject(tree, "architecture", architecture_make(&scenario->model));
     return tree;
 }
@@ -206,6 +212,7 @@ static Status fields_read(const Scenario *scenario, const JsonNode *root, Arena 
         FIELD(elements, JSON_FIELD_INT64, 1, 1e15),
         FIELD(step, JSON_FIELD_INT64, 0, 1e15),
         {"architecture", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
+        {"data", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
         {"checksums", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
         {"checksum", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
     };
@@ -215,6 +222,22 @@ static Status fields_read(const Scenario *scenario, const JsonNode *root, Arena 
     const JsonNode architecture = json_get(root, "architecture");
     TRY(json_expect_object(&architecture));
     return architecture_check(scenario, out->model, &architecture, arena);
+}
+
+static Status data_read(const JsonNode *root, Arena *arena, DataMark *out) {
+    static const JsonField FIELDS[] = {
+        {"name", JSON_FIELD_STRING, offsetof(DataMark, name), 0, 0, NULL, true},
+        {"num_bytes", JSON_FIELD_INT64, offsetof(DataMark, num_bytes), 1, 1e15, NULL, true},
+        {"checksum", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
+    };
+    const JsonNode data = json_get(root, "data"), checksum = json_get(&data, "checksum");
+    const char *text;
+    *out = (DataMark){0};
+    if (!json_is_present(&data)) return status_ok(); // made-up tokens
+    TRY(json_read_object(&data, FIELDS, sizeof FIELDS / sizeof *FIELDS, arena, out));
+    TRY(json_read_string(&checksum, arena, &text));
+    snprintf(out->checksum, sizeof out->checksum, "%s", text);
+    return status_ok();
 }
 
 Status checkpoint_head_check_model(const Scenario *scenario, const JsonNode *root, Arena *arena) {
@@ -231,9 +254,9 @@ Status checkpoint_head_read(const Scenario *scenario, const JsonNode *root, Aren
         return json_error(root, "a checkpoint of %s with %lld parameters; the plan's %s has %lld",
                           fields.model, (long long)fields.elements, scenario->model.name,
                           (long long)head->elements);
-    if (strtoull(fields.seed, NULL, 10) != head->seed)
+    if (strtoull(fields.seed, NULL, 10) != head->on.seed)
         return json_error(&seed, "%s; this run has %llu, and would read other data", fields.seed,
-                          (unsigned long long)head->seed);
+                          (unsigned long long)head->on.seed);
     head->step = fields.step;
-    return status_ok();
+    return data_read(root, arena, &head->on.data);
 }

@@ -8,11 +8,18 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "config/scenario.h"
+#include "runtime/corpus.h"
+
+// What a run is trained on.
+typedef struct {
+    uint64_t seed; // of first weights and data
+    DataMark data;
+} TrainedOn;
 
 typedef struct {
     int64_t elements; // numbers of each file
     int64_t step;     // that it was saved behind
-    uint64_t seed;    // of first weights and data
+    TrainedOn on;
 } CheckpointHead;
 
 // The document without the checksums; free with cJSON_Delete.
@@ -28,6 +35,6 @@ Status checkpoint_head_open(const char *path, Arena *arena, JsonNode *root);
 Status checkpoint_head_check_model(const Scenario *scenario, const JsonNode *root, Arena *arena);
 
 // Reads it, and refuses one of another model (by the first size or function that differs) or seed.
-//   head  with the elements and the seed of this run; its step is set
+//   head  with the elements and the seed of this run; its step and its data are set
 Status checkpoint_head_read(const Scenario *scenario, const JsonNode *root, Arena *arena,
                             CheckpointHead *head);

@@ -29,7 +29,7 @@ static Status file_read(FILE *file, const char *path, Corpus *out) {
 }
 
 Status corpus_open(const char *path, int vocab_size, int64_t seq_len, uint64_t seed, Corpus *out) {
-    *out = (Corpus){.vocab_size = vocab_size, .seq_len = seq_len, .seed = seed};
+    *out = (Corpus){.path = path, .vocab_size = vocab_size, .seq_len = seq_len, .seed = seed};
     if (!path) return status_ok();
     if (vocab_size < BYTE_VALUES)
         return status_error(STATUS_INVALID,
@@ -45,6 +45,13 @@ Status corpus_open(const char *path, int vocab_size, int64_t seq_len, uint64_t s
 void corpus_free(Corpus *corpus) {
     free(corpus->text);
     *corpus = (Corpus){0};
+}
+
+DataMark corpus_mark(const Corpus *corpus) {
+    DataMark mark = {.name = corpus->path, .num_bytes = (int64_t)corpus->num_bytes};
+    if (corpus->text)
+        checksum_print(checksum_add(0, corpus->text, corpus->num_bytes), mark.checksum);
+    return mark;
 }
 
 // Steele, Lea, Flood, OOPSLA 2014, as in runtime/parameter.c.

@@ -23,6 +23,7 @@ UpdateSettings update_defaults(void) {
 typedef struct {
     Run run;
     StepLog log;
+    TrainedOn on;            // where a checkpoint is read or written
     int64_t step, last_step; // from 1
 } Trainer;
 
@@ -64,7 +65,7 @@ static Status step_run(Trainer *t) {
     if (!o->save) return status_ok();
     const bool due = o->save_every > 0 && t->step % o->save_every == 0;
     if (!due && t->step != t->last_step) return status_ok();
-    return checkpoint_save(&run->rank, o->save, o->seed, t->step);
+    return checkpoint_save(&run->rank, o->save, &t->on, t->step);
 }
 
 static Status trainer_begin(Trainer *t, const TrainOptions *options, World *world) {
@@ -73,8 +74,10 @@ static Status trainer_begin(Trainer *t, const TrainOptions *options, World *worl
     if (options->save && world->rank == 0)
         TRY(checkpoint_check_model(&t->run.scenario, options->save, &t->run.arena));
     int64_t before = 0;
+    if (options->save || options->resume)
+        t->on = (TrainedOn){.seed = options->seed, .data = corpus_mark(&t->run.corpus)};
     if (options->resume)
-        TRY(checkpoint_load(&t->run.rank, options->resume, options->seed, &t->run.arena, &before));
+        TRY(checkpoint_load(&t->run.rank, options->resume, &t->on, &t->run.arena, &before));
     t->step = before + 1;
     t->last_step = before + options->num_steps;
     if (options->dump) TRY(dump_list(&t->run.rank, options->dump));

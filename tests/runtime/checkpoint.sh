@@ -1,7 +1,7 @@
 #!/bin/sh
 # A training that is saved and gone on with is the same to the last bit, and with another plan to
-# rounding; a checkpoint that is damaged, truncated or of another model is refused, and the one
-# before stays when saving fails.
+# rounding; a checkpoint that is damaged, truncated or of another model is refused, of other data it
+# is gone on with in so many words, and the one before stays when saving fails.
 # Usage: checkpoint.sh RUN
 set -eu
 # shellcheck source=tests/runtime/cluster.sh
@@ -201,6 +201,29 @@ code=0
 grep -qx "$head_ends" err || fail "$(cat err)"
 cp kept saved/checkpoint.json
 "$run" plan.json --steps 1 --resume saved >out 2>err || fail "whole again: $(cat err)"
+
+# Other data is said, in one line, and no reason to stop; a text of another name is the same text.
+said() {
+    sentence=$1
+    shift
+    "$run" plan.json --steps 1 "$@" >out 2>err || fail "other data: $(cat err)"
+    [ "$(cat err)" = "$sentence" ] || fail "expected \"$sentence\", got: $(cat err)"
+}
+head -c 1000 "$page" >text
+head -c 999 "$page" >other
+cp text copy
+said '' --data text --save read
+said '' --data text --resume read
+said '' --data copy --resume read
+sum() {
+    sed -n "/$1/,/\"checksum\"/s/.*\"checksum\":.*\"\(.*\)\".*/\1/p" "$2" | head -n 1
+}
+said '' --data other --save read-other
+a="text (1000 bytes, checksum $(sum '"data"' read/checkpoint.json))"
+b="other (999 bytes, checksum $(sum '"data"' read-other/checkpoint.json))"
+said "read: was trained on $a; goes on with $b" --data other --resume read
+said "read: was trained on $a; goes on with made-up tokens" --resume read
+said "saved: was trained on made-up tokens; goes on with $a" --data text --resume saved
 
 plan '"micro_batch": 1' 1 64
 refused 'architecture.hidden_size: 32; a checkpoint of small, the plan.s small has 64'
