@@ -1,6 +1,7 @@
 #include "cli/run_start.h"
 
 #include "base/data_dir.h"
+#include "base/mpi_folder.h"
 #include "base/plugin.h"
 #include "sim/client_process.h"
 
@@ -103,7 +104,10 @@ Status run_start(const RunStart *start, Arena *arena) {
                         .output = start->quiet ? stderr : stdout,
                         .errors = stderr};
     ProcessEnd end;
-    Status status = process_run(&spec, &end);
+    MpiFolder folder = {0};
+    Status status = start->num_ranks > 1 ? mpi_folder_open(&folder) : status_ok();
+    if (status.code == STATUS_OK) status = process_run(&spec, &end);
+    mpi_folder_close(&folder);
     fclose(nothing);
     TRY(status);
     return end_status(start, &end);

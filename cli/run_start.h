@@ -1,4 +1,5 @@
-// cli/run_start.h - starts meshwright-run, by mpirun where a plan has several processes.
+// cli/run_start.h - starts meshwright-run, by mpirun where a plan has several processes; mpirun has
+// a folder of its own (base/mpi_folder.h).
 #pragma once
 
 #include "base/arena.h"

@@ -1,5 +1,6 @@
 #include "profiler/cpu_run.h"
 
+#include "base/mpi_folder.h"
 #include "profiler/result_file.h"
 
 #include <errno.h>
@@ -202,8 +203,11 @@ Status cpu_run(const CpuInfo *info, const CpuOptions *options, Arena *arena, Cpu
     *out = (CpuSummary){.info = *info};
     CpuRun run = {.info = info, .options = options, .arena = arena, .summary = out};
     int held;
+    MpiFolder folder = {0};
     Status status = result_folder_hold(options->folder, &held);
+    if (status.code == STATUS_OK) status = mpi_folder_open(&folder);
     if (status.code == STATUS_OK) status = kinds_run(&run);
+    mpi_folder_close(&folder);
     result_folder_release(held);
     return status;
 }

@@ -1,5 +1,5 @@
 // profiler/cpu_run.h - measures this computer's CPUs kind by kind into a folder: starts
-// meshwright-mpi-probe by mpirun, one rank a core.
+// meshwright-mpi-probe by mpirun, one rank a core, in a folder of its own (base/mpi_folder.h).
 #pragma once
 
 #include "base/json.h"
