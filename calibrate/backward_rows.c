@@ -10,12 +10,12 @@ static const char *cell_at(const KernelTable *table, int row, int column) {
                       : table->cells[(size_t)row * (size_t)table->num_columns + (size_t)column];
 }
 
-// Whether a row is a product and nothing else.
+// Whether a row is a product of the formats of the forward one, and nothing else.
 static bool is_plain(const KernelTable *backward, int row) {
     const char *in = cell_at(backward, row, kernel_table_column(backward, "gemm_dtype"));
     const char *out = cell_at(backward, row, kernel_table_column(backward, "out_dtype"));
     const char *beta = cell_at(backward, row, kernel_table_column(backward, "beta"));
-    return strcmp(in, out) == 0 && strcmp(beta, "0") == 0;
+    return strcmp(in, "bfloat16") == 0 && strcmp(out, in) == 0 && strcmp(beta, "0") == 0;
 }
 
 void backward_rows_add(const KernelTable *backward, KernelTable *products, Arena *arena) {

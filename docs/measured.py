@@ -89,7 +89,7 @@ def products(program, gpu, folder):
             print_errors("the same with %.1f us, %.1f bytes" % (1e6 * once_s, num_bytes),
                          [t / (r["seconds"] + once_s + num_bytes * r["m"] * r["k"] * byte_s)
                           for t, r in zip(times, rows)])
-    rows = table_of(folder, "gemm_backward")
+    rows = [row for row in table_of(folder, "gemm_backward") if row["gemm_dtype"] == "bfloat16"]
     times = priced_products(program, gpu, [("bfloat16", r["m"], r["n"], r["k"]) for r in rows])
     ratios = collections.defaultdict(list)
     for row, time in zip(rows, times):

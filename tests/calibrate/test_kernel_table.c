@@ -289,7 +289,8 @@ static void rows_that_contradict_the_others_are_refused(void) {
     arena_free(&arena);
 }
 
-// Of four rows one writes another format and one adds to what is there.
+// Of four rows in bfloat16 one writes another format and one adds to what is there; other formats
+// are left, whatever they write.
 static void plain_backward_products_are_added(void) {
     static const char *const SHAPE[] = {"gemm_dtype", "m", "n", "k", NULL};
     Arena arena = {0};
@@ -303,7 +304,11 @@ static void plain_backward_products_are_added(void) {
                              "bfloat16,3,4,8,backward_input,bfloat16,0,2\n"
                              "bfloat16,4,4,8,backward_weight,float32,0,3\n"
                              "bfloat16,5,4,8,backward_weight,bfloat16,1,4\n\n"
-                             "bfloat16,2,4,8,backward_weight,bfloat16,0,5\n",
+                             "bfloat16,2,4,8,backward_weight,bfloat16,0,5\n"
+                             "float16,6,4,8,backward_input,float16,0,6\n"
+                             "tf32,6,4,8,backward_input,float32,0,6\n"
+                             "fp8,6,4,8,backward_weight,bfloat16,0,6\n"
+                             "fp8,6,4,8,backward_weight,float32,1,6\n",
                              &arena, &backward)
                         .code,
                     STATUS_OK);
