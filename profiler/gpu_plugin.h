@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 // Changes with every change of this header, of memory_ops.h, attention_work.h or team_work.h.
-#define GPU_PLUGIN_ABI 3
+#define GPU_PLUGIN_ABI 4
 #define GPU_PLUGIN_SYMBOL "meshwright_gpu_plugin"
 
 enum { GPU_KERNEL_NAME = 160, GPU_MAX_CALLS = 256 };
@@ -48,6 +48,19 @@ typedef struct {
     bool accumulate; // beta = 1: adds to the output
     bool zeros;      // inputs of zeros instead of normal numbers
 } GemmRequest;
+
+// fp8 is what Transformer Engine trains with on Hopper (transformer_engine/common/recipe: format
+// HYBRID): gradients, the left operands of both backward products, are E5M2, all else E4M3.
+static inline Number gemm_left_dtype(const GemmRequest *request) {
+    bool is_gradient = request->layout != GEMM_FORWARD;
+    return request->dtype == NUMBER_FP8 && is_gradient ? NUMBER_FP8_E5M2 : request->dtype;
+}
+
+// How the operands lie. On Hopper cuBLASLt multiplies fp8 only where both are contiguous along the
+// sum (TN): of a backward product they are transposed beforehand, which is not timed.
+static inline GemmLayout gemm_operands(const GemmRequest *request) {
+    return request->dtype == NUMBER_FP8 ? GEMM_FORWARD : request->layout;
+}
 
 typedef struct {
     const char *op; // of MEMORY_OPS

@@ -11,8 +11,8 @@ static const struct {
 } NUMBERS[NUM_NUMBERS] = {
     [NUMBER_BFLOAT16] = {"bfloat16", 2}, [NUMBER_FLOAT16] = {"float16", 2},
     [NUMBER_FLOAT32] = {"float32", 4},   [NUMBER_TF32] = {"tf32", 4},
-    [NUMBER_FP8] = {"fp8", 1},           [NUMBER_INT32] = {"int32", 4},
-    [NUMBER_UINT8] = {"uint8", 1},
+    [NUMBER_FP8] = {"fp8", 1},           [NUMBER_FP8_E5M2] = {"fp8_e5m2", 1},
+    [NUMBER_INT32] = {"int32", 4},       [NUMBER_UINT8] = {"uint8", 1},
 };
 
 const char *number_name(Number dtype) {
@@ -32,6 +32,7 @@ typedef struct {
 static const Format BFLOAT16 = {8, 7, 127, 0x1.fep127};
 static const Format FLOAT16 = {5, 10, 15, 65504};
 static const Format E4M3 = {4, 3, 7, 448};
+static const Format E5M2 = {5, 2, 15, 57344};
 
 static uint32_t format_encode(const Format *format, double value) {
     uint32_t sign = signbit(value) ? 1u << (format->exponent_bits + format->mantissa_bits) : 0;
@@ -53,7 +54,7 @@ static double format_decode(const Format *format, uint32_t bits) {
     int exponent = (int)(bits >> format->mantissa_bits) & ((1 << format->exponent_bits) - 1);
     bool negative = bits >> (format->exponent_bits + format->mantissa_bits) & 1;
     int all_ones = (1 << format->exponent_bits) - 1;
-    if (exponent == all_ones && format == &FLOAT16)
+    if (exponent == all_ones && (format == &FLOAT16 || format == &E5M2))
         return mantissa ? NAN : negative ? -INFINITY : INFINITY;
     if (format == &E4M3 && (bits & 0x7f) == 0x7f) return NAN;
     double units = exponent ? (double)(mantissa + implicit) : (double)mantissa;
@@ -78,6 +79,8 @@ double number_read(Number dtype, const void *array, size_t i) {
         return format_decode(&FLOAT16, ((const uint16_t *)array)[i]);
     case NUMBER_FP8:
         return format_decode(&E4M3, ((const uint8_t *)array)[i]);
+    case NUMBER_FP8_E5M2:
+        return format_decode(&E5M2, ((const uint8_t *)array)[i]);
     case NUMBER_INT32:
         return ((const int32_t *)array)[i];
     case NUMBER_UINT8:
@@ -97,6 +100,9 @@ void number_write(Number dtype, void *array, size_t i, double value) {
         return;
     case NUMBER_FP8:
         ((uint8_t *)array)[i] = (uint8_t)format_encode(&E4M3, value);
+        return;
+    case NUMBER_FP8_E5M2:
+        ((uint8_t *)array)[i] = (uint8_t)format_encode(&E5M2, value);
         return;
     case NUMBER_INT32:
         ((int32_t *)array)[i] = (int32_t)value;

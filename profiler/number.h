@@ -2,7 +2,8 @@
 //
 // Source: IEEE 754-2019 (binary16, binary32); Kalamkar et al., "A Study of BFLOAT16 for Deep
 //         Learning Training", 2019; Micikevicius et al., "FP8 Formats for Deep Learning",
-//         arXiv:2209.05433, 2022, table 1 (E4M3: no infinity, largest 448).
+//         arXiv:2209.05433, 2022, table 1 (E4M3: no infinity, largest 448; E5M2: as IEEE's
+//         formats, largest 57344).
 #pragma once
 
 #include <stddef.h>
@@ -13,6 +14,7 @@ typedef enum {
     NUMBER_FLOAT32,
     NUMBER_TF32, // float32 in memory
     NUMBER_FP8,  // E4M3
+    NUMBER_FP8_E5M2,
     NUMBER_INT32,
     NUMBER_UINT8,
     NUM_NUMBERS

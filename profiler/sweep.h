@@ -14,7 +14,7 @@
 typedef enum {
     SWEEP_LAUNCH,
     SWEEP_GEMM,          // forward, bfloat16 and fp8: what `calibrate` reads
-    SWEEP_GEMM_BACKWARD, // bfloat16, both gradients
+    SWEEP_GEMM_BACKWARD, // both gradients, bfloat16 and, of fewer shapes, float16, tf32, fp8
     SWEEP_GEMM_OTHER,    // forward, float16 and tf32
     SWEEP_ATTENTION,     // forward, bfloat16: what `calibrate` reads
     SWEEP_ATTENTION_BACKWARD,

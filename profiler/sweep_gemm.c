@@ -61,18 +61,19 @@ static void add(Sweep *sweep, Arena *arena, GemmRequest gemm) {
     sweep_add(sweep, (GpuRequest){.kind = GPU_WORK_GEMM, .gemm = gemm}, arena);
 }
 
+// fp8 needs rows of 16 bytes everywhere, and gives bfloat16.
+static Number out_of(Number dtype) {
+    return dtype == NUMBER_FP8 ? NUMBER_BFLOAT16 : dtype == NUMBER_TF32 ? NUMBER_FLOAT32 : dtype;
+}
+
 // Every m (ends with 0) of every weight.
 static void add_forward(Sweep *sweep, Arena *arena, Number dtype, const Weights *weights,
                         const int *rows) {
-    // fp8 needs rows of 16 bytes everywhere, and gives bfloat16.
-    Number out = dtype == NUMBER_FP8    ? NUMBER_BFLOAT16
-                 : dtype == NUMBER_TF32 ? NUMBER_FLOAT32
-                                        : dtype;
     for (int i = 0; i < weights->num_weights; i++)
         for (const int *m = rows; *m; m++)
             add(sweep, arena,
                 (GemmRequest){.dtype = dtype,
-                              .out_dtype = out,
+                              .out_dtype = out_of(dtype),
                               .layout = GEMM_FORWARD,
                               .m = *m,
                               .n = weights->n[i],
@@ -87,6 +88,8 @@ static const int FP8_ROWS[] = {128, 512, 1024, 2048, 4096, 8192, 16384, 0};
 static const int BACKWARD_ROWS[] = {1024, 2048, 4096, 8192, 16384, 0};
 static const int QUICK_BACKWARD_ROWS[] = {1024, 4096, 0};
 static const int FEW_ROWS[] = {512, 2048, 8192, 0};
+static const int FEW_BACKWARD_ROWS[] = {1024, 4096, 16384, 0};
+static const int ONE_ROW[] = {4096, 0};
 
 void sweep_gemm(Sweep *sweep, bool quick, Arena *arena) {
     Weights weights = weights_for(quick, true), layers = weights_for(quick, false);
@@ -96,37 +99,45 @@ void sweep_gemm(Sweep *sweep, bool quick, Arena *arena) {
 
 void sweep_gemm_other(Sweep *sweep, bool quick, Arena *arena) {
     Weights layers = weights_for(true, false);
-    static const int ONE_ROW[] = {4096, 0};
     add_forward(sweep, arena, NUMBER_FLOAT16, &layers, quick ? ONE_ROW : FEW_ROWS);
     add_forward(sweep, arena, NUMBER_TF32, &layers, quick ? ONE_ROW : FEW_ROWS);
 }
 
-// Of y [t][out] = x [t][in] W [out][in]: dx [t][in] sums over out, dW [out][in] over t.
-void sweep_gemm_backward(Sweep *sweep, bool quick, Arena *arena) {
-    Weights weights = weights_for(quick, !quick);
-    const int *rows = quick ? QUICK_BACKWARD_ROWS : BACKWARD_ROWS;
-    for (int i = 0; i < weights.num_weights; i++) {
+// Of y [t][out] = x [t][in] W [out][in]: dx [t][in] sums over out, dW [out][in] over t. dW is added
+// up in float32, as Megatron-LM fuses it, or written by itself.
+static void add_backward(Sweep *sweep, Arena *arena, Number dtype, const Weights *weights,
+                         const int *rows) {
+    for (int i = 0; i < weights->num_weights; i++) {
         for (const int *tokens = rows; *tokens; tokens++) {
-            GemmRequest input = {.dtype = NUMBER_BFLOAT16,
-                                 .out_dtype = NUMBER_BFLOAT16,
+            GemmRequest input = {.dtype = dtype,
+                                 .out_dtype = out_of(dtype),
                                  .layout = GEMM_BACKWARD_INPUT,
                                  .m = *tokens,
-                                 .n = weights.k[i],
-                                 .k = weights.n[i]};
-            GemmRequest weight = {.dtype = NUMBER_BFLOAT16,
+                                 .n = weights->k[i],
+                                 .k = weights->n[i]};
+            GemmRequest weight = {.dtype = dtype,
                                   .out_dtype = NUMBER_FLOAT32,
                                   .layout = GEMM_BACKWARD_WEIGHT,
-                                  .m = weights.n[i],
-                                  .n = weights.k[i],
+                                  .m = weights->n[i],
+                                  .n = weights->k[i],
                                   .k = *tokens,
                                   .accumulate = true};
             add(sweep, arena, input);
             add(sweep, arena, weight);
-            weight.out_dtype = NUMBER_BFLOAT16;
+            weight.out_dtype = out_of(dtype);
             weight.accumulate = false;
             add(sweep, arena, weight);
         }
     }
+}
+
+void sweep_gemm_backward(Sweep *sweep, bool quick, Arena *arena) {
+    static const Number OTHERS[] = {NUMBER_FLOAT16, NUMBER_TF32, NUMBER_FP8};
+    Weights weights = weights_for(quick, !quick), layers = weights_for(true, false);
+    add_backward(sweep, arena, NUMBER_BFLOAT16, &weights,
+                 quick ? QUICK_BACKWARD_ROWS : BACKWARD_ROWS);
+    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)
+        add_backward(sweep, arena, OTHERS[i], &layers, quick ? ONE_ROW : FEW_BACKWARD_ROWS);
 }
 
 void sweep_sustained(Sweep *sweep, bool quick, Arena *arena) {

@@ -18,6 +18,9 @@ template <> __device__ __forceinline__ __half convert<__half>(float value) {
 template <> __device__ __forceinline__ __nv_fp8_e4m3 convert<__nv_fp8_e4m3>(float value) {
     return __nv_fp8_e4m3(value);
 }
+template <> __device__ __forceinline__ __nv_fp8_e5m2 convert<__nv_fp8_e5m2>(float value) {
+    return __nv_fp8_e5m2(value);
+}
 
 // Four numbers of the generator at a time (Philox 4x32-10).
 template <class T>
@@ -62,6 +65,9 @@ cudaError_t kernel_fill(void *array, Number dtype, size_t num_elements, BufferFi
         break;
     case NUMBER_FP8:
         fill_launch<__nv_fp8_e4m3>(array, num_elements, fill, limit, seed, stream);
+        break;
+    case NUMBER_FP8_E5M2:
+        fill_launch<__nv_fp8_e5m2>(array, num_elements, fill, limit, seed, stream);
         break;
     case NUMBER_INT32:
         fill_launch<int32_t>(array, num_elements, fill, limit, seed, stream);

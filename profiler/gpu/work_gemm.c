@@ -5,6 +5,7 @@
 //   forward          right is W [n][k]:   k x n to it, transposed;  left x [m][k]:  k x m   (TN)
 //   backward input   right is W [k][n]:   n x k;                    left dy [m][k]: k x m   (NN)
 //   backward weight  right is x [k][n]:   n x k;  left dy [k][m]: m x k, transposed         (NT)
+// and those of fp8 all as the forward one (gemm_operands).
 #include "profiler/gpu/gpu_kernels.h"
 #include "profiler/gpu/gpu_session.h"
 
@@ -30,6 +31,8 @@ static cudaDataType_t cuda_type(Number dtype) {
         return CUDA_R_16F;
     case NUMBER_FP8:
         return CUDA_R_8F_E4M3;
+    case NUMBER_FP8_E5M2:
+        return CUDA_R_8F_E5M2;
     default:
         return CUDA_R_32F;
     }
@@ -59,14 +62,15 @@ static Status call(GpuWork *work) {
 
 // --- Description
 
-static Status describe_scales(GemmWork *gemm, const GpuSession *session) {
+static Status describe_scales(GemmWork *gemm, const GpuSession *session, GemmLayout layout) {
     const void *one = session->one;
     CUBLAS_TRY(cublasLtMatmulDescSetAttribute(gemm->desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER,
                                               &one, sizeof one));
     CUBLAS_TRY(cublasLtMatmulDescSetAttribute(gemm->desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER,
                                               &one, sizeof one));
-    // As Transformer Engine's forward has it.
-    int8_t fast = 1;
+    // As Transformer Engine has it: fp8_gemm_fprop does without the split accumulator,
+    // fp8_gemm_dgrad and fp8_gemm_wgrad do not.
+    int8_t fast = layout == GEMM_FORWARD;
     CUBLAS_TRY(cublasLtMatmulDescSetAttribute(gemm->desc, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast,
                                               sizeof fast));
     return status_ok();
@@ -76,18 +80,21 @@ static Status describe(GemmWork *gemm, const GpuSession *session, const GemmRequ
     cublasComputeType_t compute =
         request->dtype == NUMBER_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     CUBLAS_TRY(cublasLtMatmulDescCreate(&gemm->desc, compute, CUDA_R_32F));
-    int32_t a = request->layout == GEMM_FORWARD ? CUBLAS_OP_T : CUBLAS_OP_N;
-    int32_t b = request->layout == GEMM_BACKWARD_WEIGHT ? CUBLAS_OP_T : CUBLAS_OP_N;
+    GemmLayout operands = gemm_operands(request);
+    int32_t a = operands == GEMM_FORWARD ? CUBLAS_OP_T : CUBLAS_OP_N;
+    int32_t b = operands == GEMM_BACKWARD_WEIGHT ? CUBLAS_OP_T : CUBLAS_OP_N;
     CUBLAS_TRY(
         cublasLtMatmulDescSetAttribute(gemm->desc, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a));
     CUBLAS_TRY(
         cublasLtMatmulDescSetAttribute(gemm->desc, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b));
-    if (request->dtype == NUMBER_FP8) TRY(describe_scales(gemm, session));
+    if (request->dtype == NUMBER_FP8) TRY(describe_scales(gemm, session, request->layout));
     uint64_t m = (uint64_t)request->m, n = (uint64_t)request->n, k = (uint64_t)request->k;
-    cudaDataType_t type = cuda_type(request->dtype);
+    cudaDataType_t a_type = cuda_type(request->dtype), b_type = cuda_type(gemm_left_dtype(request));
     uint64_t a_rows = a == CUBLAS_OP_T ? k : n, b_rows = b == CUBLAS_OP_T ? m : k;
-    CUBLAS_TRY(cublasLtMatrixLayoutCreate(&gemm->a, type, a_rows, n * k / a_rows, (int64_t)a_rows));
-    CUBLAS_TRY(cublasLtMatrixLayoutCreate(&gemm->b, type, b_rows, m * k / b_rows, (int64_t)b_rows));
+    CUBLAS_TRY(
+        cublasLtMatrixLayoutCreate(&gemm->a, a_type, a_rows, n * k / a_rows, (int64_t)a_rows));
+    CUBLAS_TRY(
+        cublasLtMatrixLayoutCreate(&gemm->b, b_type, b_rows, m * k / b_rows, (int64_t)b_rows));
     CUBLAS_TRY(
         cublasLtMatrixLayoutCreate(&gemm->d, cuda_type(request->out_dtype), n, m, (int64_t)n));
     return status_ok();
@@ -126,7 +133,7 @@ static Status place(GpuWork *work, int num_copies) {
     GemmWork *gemm = work->own;
     const GemmRequest *request = &work->request.gemm;
     size_t m = (size_t)request->m, n = (size_t)request->n, k = (size_t)request->k;
-    gemm->left_bytes = m * k * number_bytes(request->dtype);
+    gemm->left_bytes = m * k * number_bytes(gemm_left_dtype(request));
     gemm->right_bytes = n * k * number_bytes(request->dtype);
     gemm->output_bytes = m * n * number_bytes(request->out_dtype);
     gemm->right_at = gpu_aligned(gemm->left_bytes);
@@ -151,8 +158,8 @@ static Status fill(GpuWork *work) {
         CUDA_TRY(cudaMemsetAsync(copy, 0, work->copy_bytes, session->stream));
         if (request->zeros) continue;
         uint64_t seed = 2 * (uint64_t)i + 1;
-        CUDA_TRY(kernel_fill(copy + gemm->left_at, request->dtype, m * k, FILL_NORMAL, 1, seed,
-                             session->stream));
+        CUDA_TRY(kernel_fill(copy + gemm->left_at, gemm_left_dtype(request), m * k, FILL_NORMAL, 1,
+                             seed, session->stream));
         CUDA_TRY(kernel_fill(copy + gemm->right_at, request->dtype, n * k, FILL_NORMAL, 1, seed + 1,
                              session->stream));
     }

@@ -103,6 +103,13 @@ grep -q '^bfloat16,1024,4800,1600,0.0367[01][0-9]*,0.0377[01][0-9]*,0.00199[0-9]
     new/gemm.csv || fail "$(grep ^bfloat16,1024,4800,1600 new/gemm.csv)"
 grep -q '^bfloat16,4800,1600,1024,backward_weight,float32,1,0.0' new/gemm_backward.csv ||
     fail "$(head new/gemm_backward.csv)"
+# 62.91 GFLOP at 600 TFLOP/s, fp8 at twice that, 52.4 or 54.7 MB, and 3 us.
+for row in float16,4800,1600,4096,backward_weight,float16,0,0.12 \
+    tf32,4096,1600,4800,backward_input,float32,0,0.1[23] \
+    fp8,4096,1600,4800,backward_input,bfloat16,0,0.077 \
+    fp8,4800,1600,4096,backward_weight,float32,1,0.076; do
+    grep -q "^$row" new/gemm_backward.csv || fail "$row: $(cat new/gemm_backward.csv)"
+done
 grep -q '^copy,bfloat16,1024,4096,16777216,0.0087' new/memory_bound.csv ||
     fail "$(head new/memory_bound.csv)"
 # 16 MiB at 50 GB/s, and 10 us: 345.5 us.
@@ -138,7 +145,7 @@ del device["schema"]
 assert fitted["measured"] == device and device["nccl_version"] == 22703, fitted["measured"]
 assert "public" not in fitted["sources"], fitted["sources"]
 PY
-products=$(($(rows new/gemm.csv) + $(grep -c ',bfloat16,0,' new/gemm_backward.csv)))
+products=$(($(rows new/gemm.csv) + $(grep -c '^bfloat16,.*,bfloat16,0,' new/gemm_backward.csv)))
 grep -Eq "^gemm +$products " stdout || fail "$(cat stdout)"
 grep -Eq '^left out: new/context_attention.csv: ([0-9]+) rows of \1 different shapes are too few to fit context_attention; expected at least 200 shapes$' \
     stderr || fail "$(cat stderr)"
@@ -228,9 +235,9 @@ cmp lost/memory_bound.csv whole
 # What is missing is said once, and the rest measured.
 FAKE_GPU=fp8
 export FAKE_GPU
-answers 0 profile --quick -o few --kind gemm
-[ "$(grep -c 'no fp8 product' stderr)" -eq 1 ] || fail "$(cat stderr)"
-if grep -q '^fp8' few/gemm.csv; then fail "fp8 rows without fp8"; fi
+answers 0 profile --quick -o few --kind gemm,gemm_backward
+[ "$(grep -c 'no fp8 product' stderr)" -eq 2 ] || fail "$(cat stderr)"
+if grep -q '^fp8' few/gemm.csv few/gemm_backward.csv; then fail "fp8 rows without fp8"; fi
 FAKE_GPU=cupti
 answers 0 profile --quick -o events --kind gemm_other
 grep -q '^gemm_other: CUPTI cannot record, so events time it: it says so$' stderr ||
@@ -279,6 +286,7 @@ answers 0 profile --quick -o plain --kind launch,attention
 
 unset FAKE_GPU
 answers 0 profile --check
+[ "$(grep -c '^\(bfloat16\|float16\|tf32\|fp8\) ' stdout)" -eq 17 ] || fail "$(cat stdout)"
 if grep -q WRONG stdout; then fail "$(grep WRONG stdout)"; fi
 for op in rmsnorm_backward gradient_norm gemm; do
     FAKE_GPU=wrong:$op

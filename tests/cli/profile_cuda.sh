@@ -1,11 +1,14 @@
 #!/bin/sh
 # The GPU plugin itself, on a CUDA runtime that stands in for GPUs (tests/profiler/fake_cuda.h): what
-# `profile` says of attention, groups and contention is what the stand-in's laws say.
+# `profile` says of products, attention, groups and contention is what the stand-in's laws say.
 set -eu
 . tests/support.sh
 MESHWRIGHT_DATA=$PWD
 MESHWRIGHT_GPU_PLUGIN=${MESHWRIGHT%/*}/fake/fake_cuda.so
-[ -e "$MESHWRIGHT_GPU_PLUGIN" ] || exit 77 # no headers of CUDA here
+if [ ! -e "$MESHWRIGHT_GPU_PLUGIN" ]; then
+    echo "skipped: there are no headers of CUDA 13 and cuBLASLt to build $MESHWRIGHT_GPU_PLUGIN with"
+    exit 77
+fi
 export MESHWRIGHT_DATA MESHWRIGHT_GPU_PLUGIN
 cd "$temp"
 
@@ -39,6 +42,34 @@ is one/contention.csv $copy latency_ms 0.6301
 is one/contention.csv $copy slowdown_frac 0.1379
 is one/contention.csv $copy beside_alone_bytes_per_s 6.4e11
 is one/contention.csv $copy beside_bytes_per_s 6.4e11
+
+# Products of all formats and layouts, 62.91 GFLOP: 129.8 us, where fp8 accumulates fast half of
+# 125.8 less. cuBLASLt would refuse fp8 that is not TN or is E5M2 twice, and so does the stand-in.
+FAKE_CUDA=gpus=1
+export FAKE_CUDA
+answers 0 profile --timer events --quick -o products --kind gemm,gemm_backward,gemm_other
+for dtype in bfloat16 float16; do
+    is products/gemm_backward.csv $dtype,4096,1600,4800,backward_input,$dtype,0 latency_ms 0.1298
+    is products/gemm_backward.csv $dtype,4800,1600,4096,backward_weight,$dtype,0 latency_ms 0.1298
+    is products/gemm_backward.csv $dtype,4800,1600,4096,backward_weight,float32,1 latency_ms 0.1298
+done
+for beta in 0 1; do
+    is products/gemm_backward.csv tf32,4800,1600,4096,backward_weight,float32,$beta latency_ms 0.1298
+done
+is products/gemm_backward.csv tf32,4096,1600,4800,backward_input,float32,0 latency_ms 0.1298
+is products/gemm_backward.csv fp8,4096,1600,4800,backward_input,bfloat16,0 latency_ms 0.1298
+is products/gemm_backward.csv fp8,4800,1600,4096,backward_weight,bfloat16,0 latency_ms 0.1298
+is products/gemm_backward.csv fp8,4800,1600,4096,backward_weight,float32,1 latency_ms 0.1298
+is products/gemm.csv fp8,4096,4800,1600 latency_ms 0.0669
+if grep -q 'cuBLASLt has no' stderr; then fail "$(cat stderr)"; fi
+# What they give is right: small ones are multiplied as cuBLASLt was told to. The stand-in computes
+# nothing else.
+answers 1 profile --check
+[ "$(grep -c '^\(bfloat16\|float16\|tf32\|fp8\) ' stdout)" -eq 17 ] || fail "$(cat stdout)"
+if grep '^\(bfloat16\|float16\|tf32\|fp8\) .*WRONG' stdout; then fail "a product is wrong"; fi
+FAKE_CUDA=fp8=0
+answers 1 profile --check
+[ "$(grep -c '^\(bfloat16\|float16\|tf32\|fp8\) ' stdout)" -eq 13 ] || fail "$(cat stdout)"
 
 # device.json has the versions of what was loaded, 0 of what could not be.
 grep -q '"cudnn_version":[[:space:]]*91900,' one/device.json || fail "$(cat one/device.json)"

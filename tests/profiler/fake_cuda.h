@@ -3,11 +3,13 @@
 // hand.
 //
 // A stream is the second at which all that was queued on it is over; memory is of the host and not
-// touched. FAKE_CUDA names what is there and what goes wrong, joined by commas:
+// touched but by copies and small products. FAKE_CUDA names what is there and what goes wrong,
+// joined by commas:
 //   gpus=N        there are so many; else one
 //   memory=D      GPU D has 1 GB
 //   pinned=0      the host has no memory that it can pin
 //   late=D        the first 8 gates of GPU D wait too long
+//   fp8=0         as before Hopper
 //   group=missing NCCL cannot be loaded
 //   backend=missing
 #pragma once
@@ -20,9 +22,9 @@
 #include <stdbool.h>
 
 // The laws of the fake GPU.
-#define FAKE_FLOPS_PER_S 500e12      // of products and attention
-#define FAKE_CALL_S 4e-6             // added to both
-#define FAKE_COPY_BYTES_PER_S 40e9   // of each block that copies, read and written
+#define FAKE_FLOPS_PER_S 500e12    // of products and attention; of fp8 that accumulates fast twice
+#define FAKE_CALL_S 4e-6           // added to both
+#define FAKE_COPY_BYTES_PER_S 40e9 // of each block that copies, read and written
 #define FAKE_GROUP_BYTES_PER_S 100e9 // of what a rank holds in a group's call
 #define FAKE_GROUP_S 8e-6            // added to it
 #define FAKE_TO_DEVICE_BYTES_PER_S                                                                 \

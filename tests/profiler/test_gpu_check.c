@@ -3,6 +3,7 @@
 #include <CUnit/CUnit.h>
 
 #include <math.h>
+#include <stdint.h>
 
 // Root mean square of (3, 4, 0, 0) is 2.5: 0.55 off at 3 is 0.55 / (3 + 2.5) = 0.1.
 static void error_is_relative_to_value_and_size(void) {
@@ -49,9 +50,29 @@ static void products_of_all_layouts(void) {
     CU_ASSERT(output[0] == 6 && output[1] == 8);
 }
 
+// The same product in fp8, whose operands both lie along the sum: dy^T [2][3] = (1 1 1; 0 1 2) in
+// E5M2, where 1 is 0x3c and 2 0x40; x^T [1][3] = (1 2 3) in E4M3, 0x38, 0x40 and 0x44; added to
+// 100.
+static void fp8_gradients_are_transposed_beforehand(void) {
+    const uint8_t dy[] = {0x3c, 0x3c, 0x3c, 0, 0x3c, 0x40}, x[] = {0x38, 0x40, 0x44};
+    GemmRequest weight = {.dtype = NUMBER_FP8,
+                          .out_dtype = NUMBER_FLOAT32,
+                          .layout = GEMM_BACKWARD_WEIGHT,
+                          .m = 2,
+                          .n = 1,
+                          .k = 3,
+                          .accumulate = true};
+    float output[] = {100, 100};
+    gemm_reference(&weight, dy, x, output);
+    CU_ASSERT(output[0] == 106 && output[1] == 108);
+    weight.layout = GEMM_FORWARD; // no gradient: both are E4M3
+    CU_ASSERT_EQUAL(gemm_left_dtype(&weight), NUMBER_FP8);
+}
+
 CU_TestInfo gpu_check_tests[] = {
     {"error_is_relative_to_value_and_size", error_is_relative_to_value_and_size},
     {"zeros_are_checked_too", zeros_are_checked_too},
     {"products_of_all_layouts", products_of_all_layouts},
+    {"fp8_gradients_are_transposed_beforehand", fp8_gradients_are_transposed_beforehand},
     CU_TEST_INFO_NULL,
 };

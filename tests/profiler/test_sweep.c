@@ -181,16 +181,43 @@ static void groups_are_of_the_gpus_that_are_there(void) {
     arena_free(&arena);
 }
 
-// fp8 products need rows of 16 bytes of every operand.
+// fp8 products need rows of 16 bytes of every operand, and write bfloat16 or add to float32.
 static void fp8_shapes_are_aligned(void) {
     Arena arena = {0};
-    Sweep sweep = sweep_new(SWEEP_GEMM, false, 1, &arena);
-    for (int i = 0; i < sweep.num_requests; i++) {
-        const GemmRequest *gemm = &sweep.requests[i].gemm;
-        CU_ASSERT(gemm->n % 8 == 0 && gemm->k % 8 == 0);
-        if (gemm->dtype != NUMBER_FP8) continue;
-        CU_ASSERT(gemm->m % 16 == 0 && gemm->n % 16 == 0 && gemm->k % 16 == 0);
-        CU_ASSERT_EQUAL(gemm->out_dtype, NUMBER_BFLOAT16);
+    for (int kind = SWEEP_GEMM; kind <= SWEEP_GEMM_BACKWARD; kind++) {
+        Sweep sweep = sweep_new((SweepKind)kind, false, 1, &arena);
+        for (int i = 0; i < sweep.num_requests; i++) {
+            const GemmRequest *gemm = &sweep.requests[i].gemm;
+            CU_ASSERT(gemm->n % 8 == 0 && gemm->k % 8 == 0);
+            if (gemm->dtype != NUMBER_FP8) continue;
+            CU_ASSERT(gemm->m % 16 == 0 && gemm->n % 16 == 0 && gemm->k % 16 == 0);
+            CU_ASSERT_EQUAL(gemm->out_dtype, gemm->accumulate ? NUMBER_FLOAT32 : NUMBER_BFLOAT16);
+        }
+    }
+    arena_free(&arena);
+}
+
+// Forward and both backward products in bfloat16, float16, tf32 and fp8; the weight's gradient
+// added up in float32 and by itself.
+static void every_format_is_measured_both_ways(void) {
+    static const Number DTYPES[] = {NUMBER_BFLOAT16, NUMBER_FLOAT16, NUMBER_TF32, NUMBER_FP8};
+    Arena arena = {0};
+    for (int quick = 0; quick < 2; quick++) {
+        int found[NUM_NUMBERS][3][2] = {0}; // by format, layout, and whether it adds up
+        for (int kind = SWEEP_GEMM; kind <= SWEEP_GEMM_OTHER; kind++) {
+            Sweep sweep = sweep_new((SweepKind)kind, quick, 1, &arena);
+            for (int i = 0; i < sweep.num_requests; i++) {
+                const GemmRequest *gemm = &sweep.requests[i].gemm;
+                found[gemm->dtype][gemm->layout][gemm->accumulate]++;
+            }
+        }
+        for (size_t i = 0; i < sizeof DTYPES / sizeof *DTYPES; i++) {
+            CU_ASSERT(found[DTYPES[i]][GEMM_FORWARD][false] > 0);
+            int num = found[DTYPES[i]][GEMM_BACKWARD_INPUT][false];
+            CU_ASSERT(num > 0);
+            CU_ASSERT_EQUAL(found[DTYPES[i]][GEMM_BACKWARD_WEIGHT][false], num);
+            CU_ASSERT_EQUAL(found[DTYPES[i]][GEMM_BACKWARD_WEIGHT][true], num);
+        }
     }
     arena_free(&arena);
 }
@@ -232,6 +259,7 @@ CU_TestInfo sweep_tests[] = {
     {"quick_shapes_are_among_all", quick_shapes_are_among_all},
     {"groups_are_of_the_gpus_that_are_there", groups_are_of_the_gpus_that_are_there},
     {"fp8_shapes_are_aligned", fp8_shapes_are_aligned},
+    {"every_format_is_measured_both_ways", every_format_is_measured_both_ways},
     {"every_operator_is_measured", every_operator_is_measured},
     {"bytes_of_operators", bytes_of_operators},
     CU_TEST_INFO_NULL,
