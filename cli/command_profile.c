@@ -228,6 +228,8 @@ static Status print_json(const ProfileSummary *summary, const char *command) {
         json_add_number(object, "num_missing", kind->num_missing);
         json_add_number(object, "num_failed", kind->num_failed);
         json_add_number(object, "num_throttled", kind->num_throttled);
+        json_add_number(object, "num_by_events", kind->num_by_events);
+        json_add_number(object, "num_records_dropped", (double)kind->num_records_dropped);
         json_add_number(object, "span_s", kind->span_s);
         json_add_number(object, "best_flops_per_s", kind->best_flops_per_s);
         json_add_number(object, "best_bytes_per_s", kind->best_bytes_per_s);

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 // Changes with every change of this header, of memory_ops.h, attention_work.h or team_work.h.
-#define GPU_PLUGIN_ABI 4
+#define GPU_PLUGIN_ABI 5
 #define GPU_PLUGIN_SYMBOL "meshwright_gpu_plugin"
 
 enum { GPU_KERNEL_NAME = 160, GPU_MAX_CALLS = 256 };
@@ -119,7 +119,8 @@ typedef enum { GPU_TIMER_EVENTS, GPU_TIMER_CUPTI } GpuTimer;
 
 typedef struct {
     double batch_s;               // of all calls, by two events around them
-    int num_call_s;               // 0 without CUPTI, else the number of calls
+    int num_call_s;               // 0 where CUPTI does not tell them, else the number of calls
+    size_t num_dropped;           // records that CUPTI had no room for; num_call_s is then 0
     double call_s[GPU_MAX_CALLS]; // first start to last end of each call's kernels
     char kernel[GPU_KERNEL_NAME]; // the longest of a call; empty without CUPTI
     // Of GPU_WORK_BESIDE, else 0: what the neighbour did meanwhile. A copy counts bytes read and

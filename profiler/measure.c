@@ -15,7 +15,8 @@ typedef struct {
     double *calls, *batches; // [num_calls], [num_batches]
     double *beside;          // [num_batches], bytes/s of what ran beside
     size_t num_calls, num_batches;
-    bool by_call; // CUPTI told of every batch
+    size_t num_dropped; // records of these batches
+    bool by_call;       // CUPTI told of every batch
 } Samples;
 
 double measure_clock_s(void) {
@@ -54,6 +55,7 @@ static Status repeat(const GpuPlugin *plugin, GpuWork *work, const MeasureLimits
         samples->beside[samples->num_batches] = batch->beside_bytes_per_s;
         samples->batches[samples->num_batches++] = batch->batch_s / num_calls;
         if (batch->num_call_s != num_calls) samples->by_call = false;
+        samples->num_dropped += batch->num_dropped;
         for (int i = 0; i < batch->num_call_s; i++)
             samples->calls[samples->num_calls++] = batch->call_s[i];
         if (batch->kernel[0]) memcpy(kernel, batch->kernel, GPU_KERNEL_NAME);
@@ -74,6 +76,7 @@ static void conclude(Samples *samples, bool cupti, Measured *out) {
         out->num_samples = (int)samples->num_calls;
     }
     out->timer = samples->by_call && cupti ? GPU_TIMER_CUPTI : GPU_TIMER_EVENTS;
+    out->num_dropped = samples->num_dropped;
     out->latency_s = stats.median;
     out->batch_latency_s = batches.median;
     out->beside_bytes_per_s = sample_stats(samples->beside, samples->num_batches).median;

@@ -21,6 +21,7 @@ typedef struct {
     int num_samples;
     double beside_bytes_per_s;    // median of batches; 0: nothing ran beside
     GpuTimer timer;               // what latency_s is from
+    size_t num_dropped;           // records that CUPTI had no room for; timer is then events
     double begin_s, end_s;        // of the repetitions, by measure_clock_s
     char kernel[GPU_KERNEL_NAME]; // the longest; empty without CUPTI
 } Measured;

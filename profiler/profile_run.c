@@ -12,6 +12,7 @@ typedef struct {
     Nvml *nvml; // NULL: without
     DeviceMonitor *monitor;
     GpuSession *session;
+    GpuTimer timer; // of the session
     ProfileSummary *summary;
     Arena *arena, scratch;
     Status failed; // the first shape that did
@@ -47,6 +48,15 @@ static void rates(const GpuRequest *request, double latency_s, ProfileKindSummar
     }
 }
 
+// Where CUPTI was to tell and did not.
+static void count_events(const ProfileRun *run, const Measured *measured,
+                         ProfileKindSummary *kind) {
+    if (run->timer != GPU_TIMER_CUPTI || measured->timer == GPU_TIMER_CUPTI) return;
+    kind->num_by_events++;
+    kind->num_dropped += measured->num_dropped > 0;
+    kind->num_records_dropped += measured->num_dropped;
+}
+
 // Measures one shape; *cells is its row behind the key.
 static Status measure_one(ProfileRun *run, SweepKind sweep, const GpuRequest *request,
                           const char **cells) {
@@ -74,6 +84,7 @@ static Status measure_one(ProfileRun *run, SweepKind sweep, const GpuRequest *re
         window = monitor_window(run->monitor, measured.begin_s, measured.end_s);
         *cells = profile_cells(sweep, request, &measured, &window, &run->scratch);
         latency_s = measured.latency_s;
+        count_events(run, &measured, kind);
     }
     rates(request, latency_s, kind);
     kind->num_throttled += nvml_throttles(window.reasons) != 0;
@@ -165,6 +176,7 @@ static Status kind_measure(ProfileRun *run, SweepKind sweep, const Sweep *shapes
     GpuTimer wanted = timer_for(run->options, sweep), timer = wanted;
     char why[600];
     TRY(run->plugin->open(run->options->device, &timer, &run->session, why, sizeof why));
+    run->timer = timer;
     if (timer != wanted)
         note(run, arena_printf(run->arena, "%s: CUPTI cannot record, so events time it: %s",
                                SWEEP_NAMES[sweep], why));
@@ -173,6 +185,24 @@ static Status kind_measure(ProfileRun *run, SweepKind sweep, const Sweep *shapes
     run->plugin->close(run->session);
     run->session = NULL;
     return status;
+}
+
+// What events time instead of CUPTI, and why.
+static void events_note(const ProfileRun *run, SweepKind sweep) {
+    const ProfileKindSummary *kind = &run->summary->kinds[sweep];
+    int num_undivided = kind->num_by_events - kind->num_dropped;
+    if (kind->num_dropped)
+        note(run, arena_printf(run->arena,
+                               "%s: CUPTI dropped %zu records, so that events time %d of %d "
+                               "measurements, gaps included (column timer)",
+                               SWEEP_NAMES[sweep], kind->num_records_dropped, kind->num_dropped,
+                               kind->num_measured));
+    if (num_undivided)
+        note(run, arena_printf(run->arena,
+                               "%s: CUPTI's records of %d of %d measurements do not divide among "
+                               "their calls, so that events time them, gaps included (column "
+                               "timer)",
+                               SWEEP_NAMES[sweep], num_undivided, kind->num_measured));
 }
 
 static void kind_note(const ProfileRun *run, SweepKind sweep) {
@@ -185,6 +215,7 @@ static void kind_note(const ProfileRun *run, SweepKind sweep) {
                                "%s: the clocks were held back in %d of %d measurements (column "
                                "throttle_reasons)",
                                SWEEP_NAMES[sweep], kind->num_throttled, kind->num_measured));
+    events_note(run, sweep);
 }
 
 static DeviceReading reading(const ProfileRun *run) {

@@ -25,7 +25,11 @@ typedef struct {
     int num_missing;                        // the device has no such kernel
     int num_failed;                         // told; the answer is their first failure
     int num_throttled;                      // measured while something held the clocks back
-    bool torn;                              // a row cut off by an earlier end was removed
+    // Asked for CUPTI, but timed by events, as not all records came (num_dropped) or they do not
+    // divide among the calls. num_records_dropped: in all of those.
+    int num_by_events, num_dropped;
+    size_t num_records_dropped;
+    bool torn; // a row cut off by an earlier end was removed
     double span_s;
     DeviceReading first, last;                 // at the beginning and the end of the kind
     double best_flops_per_s, best_bytes_per_s; // of those measured now; 0: none

@@ -247,6 +247,7 @@ static Status prepare(GpuSession *session, const GpuRequest *request, GpuWork **
 
 static Status run(GpuWork *work, int num_calls, bool queued, GpuBatch *out) {
     out->num_call_s = 0;
+    out->num_dropped = 0;
     out->beside_bytes_per_s = 0;
     out->kernel[0] = '\0';
     if (num_calls < 1 || num_calls > GPU_MAX_CALLS)

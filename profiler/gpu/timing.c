@@ -14,6 +14,7 @@
 static Status batch_records(GpuSession *session, int num_calls, GpuBatch *out) {
     ActivityRecords all;
     TRY(activity_take(session->log, &all));
+    out->num_dropped += all.num_dropped;
     size_t num_records = 0;
     for (size_t i = 0; i < all.num_records; i++) num_records += all.records[i].tag == session->tag;
     if (all.num_dropped > 0 || num_records == 0 || num_records % (size_t)num_calls != 0)

@@ -206,6 +206,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
         multiply(&left, &right, k, *(const float *)beta, D, d);
     }
     double flops_per_s = desc->data[DESC_FAST] ? 2 * FAKE_FLOPS_PER_S : FAKE_FLOPS_PER_S;
-    fake_work(stream, FAKE_CALL_S + 2 * products / flops_per_s, true);
+    fake_product(stream, FAKE_CALL_S + 2 * products / flops_per_s, (int)d->data[MATRIX_COLUMNS]);
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -35,7 +35,8 @@ double fake_now_s(cudaStream_t stream) {
     return stream->end_s;
 }
 
-void fake_work(cudaStream_t stream, double work_s, bool product) {
+// Returns when it begins.
+static double stream_add(cudaStream_t stream, double work_s, bool product) {
     const FakeGpu *gpu = &gpus[stream->device];
     double begin_s = fake_now_s(stream), group_s = gpu->group_until_s - begin_s;
     if (product && gpu->copying) work_s *= (double)FAKE_NUM_SMS / (FAKE_NUM_SMS - gpu->num_blocks);
@@ -44,6 +45,17 @@ void fake_work(cudaStream_t stream, double work_s, bool product) {
         work_s += fmin(work_s, group_s / slower) * (slower - 1);
     }
     stream->end_s = begin_s + work_s + (gpu->is_late ? FAKE_LATE_S : 0);
+    return begin_s;
+}
+
+void fake_work(cudaStream_t stream, double work_s, bool product) {
+    double begin_s = stream_add(stream, work_s, product);
+    fake_record("fake_kernel", begin_s, stream->end_s);
+}
+
+void fake_product(cudaStream_t stream, double work_s, int rows) {
+    double begin_s = stream_add(stream, work_s, true);
+    fake_record_product(rows, begin_s, stream->end_s);
 }
 
 void fake_group_until(int device, double end_s) {

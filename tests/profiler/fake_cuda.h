@@ -12,6 +12,11 @@
 //   fp8=0         as before Hopper
 //   group=missing NCCL cannot be loaded
 //   backend=missing
+// and of what CUPTI records, where the one of fake_cupti.c is loaded:
+//   kernels=N     a product is so many kernels, one behind the other
+//   foreign=1     beside each product a kernel of another's tag
+//   dropped=M     of products of M rows the last kernel's record is dropped
+//   odd=M         of those every second has one more
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -24,6 +29,7 @@
 // The laws of the fake GPU.
 #define FAKE_FLOPS_PER_S 500e12    // of products and attention; of fp8 that accumulates fast twice
 #define FAKE_CALL_S 4e-6           // added to both
+#define FAKE_GAP_S 1e-6            // of it, before the first kernel begins
 #define FAKE_COPY_BYTES_PER_S 40e9 // of each block that copies, read and written
 #define FAKE_GROUP_BYTES_PER_S 100e9 // of what a rank holds in a group's call
 #define FAKE_GROUP_S 8e-6            // added to it
@@ -53,6 +59,13 @@ double fake_now_s(cudaStream_t stream);
 
 // Adds so long to a stream; products take longer while something runs beside them.
 void fake_work(cudaStream_t stream, double work_s, bool product);
+
+// A product of so many rows.
+void fake_product(cudaStream_t stream, double work_s, int rows);
+
+// Records of what took this time (fake_records.c).
+void fake_record(const char *name, double begin_s, double end_s);
+void fake_record_product(int rows, double begin_s, double end_s);
 
 // Until when a group's calls keep SMs of a GPU.
 void fake_group_until(int device, double end_s);

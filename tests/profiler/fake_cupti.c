@@ -1,6 +1,8 @@
 // A library with the functions of CUPTI that meshwright calls, for machines without a GPU: the
-// program itself says (fake_launch) which kernel "ran". Records are kept until a flush, which hands
-// over buffers of three records, in which a kernel may come apart from its call.
+// program itself says (fake_launch, fake_run) which kernel "ran". Records are kept until a flush,
+// or until there is no more room, and handed over in buffers of three, in which a kernel may come
+// apart from its call. They are made up after the layouts of CUPTI's headers: none is a recorded
+// one.
 #include "tests/profiler/made_up_buffer.h"
 
 #include <stdlib.h>
@@ -9,8 +11,11 @@
 #define EXPORTED __attribute__((visibility("default")))
 
 EXPORTED void fake_launch(const char *name, uint32_t thread, uint64_t duration_ns);
+EXPORTED void fake_run(const char *name, uint64_t start_ns, uint64_t end_ns);
 EXPORTED void fake_drop(size_t num_dropped);
 EXPORTED void fake_refuse(CUptiResult result);
+
+enum { ROOM_BYTES = 1024 }; // for the records of one call
 
 static struct {
     CUpti_BuffersCallbackRequestFunc requested;
@@ -116,17 +121,29 @@ CUptiResult cuptiActivityFlushAll(uint32_t flag) {
     return CUPTI_SUCCESS;
 }
 
-void fake_launch(const char *name, uint32_t thread, uint64_t duration_ns) {
+// A call at call_ns and its kernel.
+static void launch(const char *name, uint32_t thread, uint64_t call_ns, uint64_t start_ns,
+                   uint64_t end_ns) {
     uint32_t correlation_id = ++fake.correlation_id;
-    uint64_t start_ns = fake.now_ns += 10;
+    if (fake.buffer.valid_bytes + ROOM_BYTES > MADE_UP_BYTES) cuptiActivityFlushAll(0);
     if (fake.enabled[CUPTI_ACTIVITY_KIND_RUNTIME]) {
         if (fake.enabled[CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION] && fake.num_tags > 0)
             made_up_tag(&fake.buffer, correlation_id, fake.tags[fake.num_tags - 1]);
-        made_up_call(&fake.buffer, CUPTI_ACTIVITY_KIND_RUNTIME, correlation_id, thread, start_ns);
+        made_up_call(&fake.buffer, CUPTI_ACTIVITY_KIND_RUNTIME, correlation_id, thread, call_ns);
     }
     if (fake.enabled[CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL])
-        made_up_kernel(&fake.buffer, name, correlation_id, start_ns + 50,
-                       start_ns + 50 + duration_ns);
+        made_up_kernel(&fake.buffer, name, correlation_id, start_ns, end_ns);
+}
+
+void fake_launch(const char *name, uint32_t thread, uint64_t duration_ns) {
+    uint64_t now_ns = fake.now_ns += 10;
+    launch(name, thread, now_ns, now_ns + 50, now_ns + 50 + duration_ns);
+}
+
+// Of a GPU with a clock of its own; by several threads at once where nothing is recorded.
+void fake_run(const char *name, uint64_t start_ns, uint64_t end_ns) {
+    if (fake.enabled[CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL])
+        launch(name, 1, start_ns, start_ns, end_ns);
 }
 
 void fake_drop(size_t num_dropped) {
