@@ -1,6 +1,6 @@
 // A "CUDA program" on fake_cupti.c: loads the injection library as the driver does, marks ranges
-// through NVTX, launches in and outside of them. Usage: fake-program [EXIT_CODE | kill | idle |
-// refused]
+// through NVTX, launches in and outside of them. Usage: fake-program [EXIT_CODE | drop | kill |
+// idle | refused]
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
@@ -67,6 +67,14 @@ static void work(void) {
     nvtxRangePop();
 }
 
+// CUPTI loses as many records.
+static void drop(void *cupti, size_t num_dropped) {
+    void (*fake_drop)(size_t num_dropped);
+    void *found = symbol(cupti, "fake_drop");
+    memcpy(&fake_drop, &found, sizeof found);
+    fake_drop(num_dropped);
+}
+
 int main(int argc, char **argv) {
     const char *how = argc > 1 ? argv[1] : "0";
     void *cupti = dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
@@ -82,6 +90,7 @@ int main(int argc, char **argv) {
     driver_begin();
     if (strcmp(how, "idle") == 0) return 0;
     work();
+    if (strcmp(how, "drop") == 0) drop(cupti, 3);
     pid_t child = fork(); // of a data loader: it inherits everything and adds nothing
     if (child == 0) exit(0);
     waitpid(child, NULL, 0);

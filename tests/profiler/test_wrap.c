@@ -135,6 +135,26 @@ static void a_program_is_recorded(void) {
     assert_all_read();
 }
 
+static const char *const FILES[] = {"gemm.csv", "norm.csv", "step.csv", "kernels.csv", "gaps.csv"};
+enum { NUM_FILES = sizeof FILES / sizeof *FILES };
+
+// The answer says it, and what there is is reported.
+static void dropped_records_are_said(void) {
+    for (int json = 0; json < 2; json++) {
+        Status status = wraps(PROGRAM " drop", json);
+        CU_ASSERT_EQUAL(status.code, STATUS_OK);
+        CU_ASSERT_PTR_NOT_NULL(strstr(answer, json ? "\"num_dropped\":\t3,"
+                                                   : "\ndropped records  3: the figures are too "
+                                                     "low\n"));
+        for (int i = 0; i < NUM_FILES; i++) CU_ASSERT_TRUE(*text_of(FILES[i]) != 0);
+        assert_all_read();
+    }
+    CU_ASSERT_EQUAL(wraps(PROGRAM, false).code, STATUS_OK);
+    CU_ASSERT_PTR_NULL(strstr(answer, "dropped"));
+    for (int i = 0; i < NUM_FILES; i++) text_of(FILES[i]);
+    assert_all_read();
+}
+
 static void a_program_that_fails_is_reported_nevertheless(void) {
     Status status = wraps(PROGRAM " 5", true);
     CU_ASSERT_EQUAL(status.code, STATUS_MACHINE);
@@ -143,10 +163,7 @@ static void a_program_that_fails_is_reported_nevertheless(void) {
     CU_ASSERT_EQUAL(answer[0], '{');
     CU_ASSERT_PTR_NOT_NULL(strstr(answer, "\"exit_code\":\t5"));
     CU_ASSERT_PTR_NOT_NULL(strstr(answer, "\"num_kernels\":\t8"));
-    static const char *const FILES[] = {"gemm.csv", "norm.csv", "step.csv", "kernels.csv",
-                                        "gaps.csv"};
-    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++)
-        CU_ASSERT_TRUE(*text_of(FILES[i]) != 0);
+    for (int i = 0; i < NUM_FILES; i++) CU_ASSERT_TRUE(*text_of(FILES[i]) != 0);
     assert_all_read();
 }
 
@@ -171,6 +188,7 @@ CU_TestInfo wrap_tests[] = {
     {"a program that is not there is refused", a_program_that_is_not_there_is_refused},
     {"a missing library is said", a_missing_library_is_said},
     {"a program is recorded", a_program_is_recorded},
+    {"dropped records are said", dropped_records_are_said},
     {"a program that fails is reported nevertheless",
      a_program_that_fails_is_reported_nevertheless},
     {"the program does not print into the answer", the_program_does_not_print_into_the_answer},
