@@ -63,6 +63,11 @@ static void must(bool good, const char *what) {
     exit(1);
 }
 
+static _Noreturn void skip(const char *why) {
+    printf("skipped: %s\n", why);
+    exit(NO_GPU);
+}
+
 static void *symbol(void *library, const char *name) {
     void *found = dlsym(library, name);
     must(found != NULL, name);
@@ -77,7 +82,7 @@ static void *symbol(void *library, const char *name) {
 
 static void driver_load(void) {
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    if (!library) exit(NO_GPU);
+    if (!library) skip("there is no NVIDIA driver (libcuda.so.1)");
     SYMBOL(init, "cuInit");
     SYMBOL(device_get, "cuDeviceGet");
     SYMBOL(context_retain, "cuDevicePrimaryCtxRetain");
@@ -94,7 +99,7 @@ static void driver_load(void) {
 static void gpu_begin(void) {
     int device;
     void *module;
-    if (cuda.init(0) != 0 || cuda.device_get(&device, 0) != 0) exit(NO_GPU);
+    if (cuda.init(0) != 0 || cuda.device_get(&device, 0) != 0) skip("the driver has no GPU");
     must(cuda.context_retain(&cuda.context, device) == 0, "cuDevicePrimaryCtxRetain");
     must(cuda.context_set(cuda.context) == 0, "cuCtxSetCurrent");
     must(cuda.module_load(&module, PTX) == 0, "cuModuleLoadData");
@@ -250,7 +255,7 @@ int main(int argc, char **argv) {
         work();
     } else if (strcmp(what, "wrap") == 0 && argc == 4) {
         int device;
-        if (cuda.init(0) != 0 || cuda.device_get(&device, 0) != 0) return NO_GPU;
+        if (cuda.init(0) != 0 || cuda.device_get(&device, 0) != 0) skip("the driver has no GPU");
         wrap_check(argv[2], argv[3]);
     } else {
         fprintf(stderr, "usage: gpu-program activity | work | wrap LIBRARY DIR\n");
