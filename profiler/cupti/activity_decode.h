@@ -1,7 +1,8 @@
 // profiler/cupti/activity_decode.h - from the bytes of CUPTI's buffers to records with their tags.
 //
 // Touches no CUDA: the walk over a buffer is a function pointer, so that made-up buffers can be
-// replayed. A record and what tells its tag may come in any order and in different buffers.
+// read (tests/profiler/made_up_buffer.h). A record and what tells its tag may come in any order and
+// in different buffers.
 // Source: CUPTI 13.0, cupti_activity.h: CUpti_ActivityKernel10, Memcpy6, Memset4, Overhead3,
 //         ExternalCorrelation (of kind CUSTOM0, which precedes each record of an API call made
 //         under a tag and names that call's correlation id).

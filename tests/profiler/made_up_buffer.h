@@ -1,4 +1,8 @@
 // tests/profiler/made_up_buffer.h - buffers as CUPTI fills them, and the walk over them.
+//
+// They are made up after the layouts of CUPTI 13.0's headers (cupti_activity.h): none was recorded
+// on a GPU, and fields that nobody reads are 0. What CUPTI itself fills in is checked by
+// tests/profiler/gpu_program.c, where there is a GPU.
 #pragma once
 
 #include <cupti.h>
