@@ -9,6 +9,10 @@
 
 enum { MOST_POINTS = 64 };
 
+// What a profile may hold (config/kernel_nccl.h). More is no scatter of a machine that was measured
+// alone.
+static const double MOST_RESIDUAL_FRAC = 10;
+
 // --- Curves
 
 // The sizes of one collective among so many ranks, rising; returns how many.
@@ -83,6 +87,18 @@ static void curves_make(const CoreRows *rows, Arena *arena, CoreFit *fit) {
     fit->scores[CORE_SCORE_COLLECTIVES] = core_score(errors, num_errors);
 }
 
+static Status curves_check(const NcclKernels *curves, const char *folder) {
+    for (int i = 0; i < curves->num_curves; i++)
+        if (curves->curves[i].residual_p90_frac > MOST_RESIDUAL_FRAC)
+            return status_error(STATUS_MACHINE,
+                                "%s/comm.csv: times of %s scatter by a factor of %.0f: other "
+                                "programs took the cores; remove the table and measure again on "
+                                "an idle computer",
+                                folder, NCCL_OP_NAMES[curves->curves[i].op],
+                                1 + curves->curves[i].residual_p90_frac);
+    return status_ok();
+}
+
 // --- Messages
 
 // Latency, a byte, and the root of the bytes (of an exchange): of an exchange the rate rises as
@@ -135,6 +151,7 @@ Status core_comm_fit(const CoreRows *rows, const char *folder, Arena *arena, Cor
     curves_make(rows, arena, out);
     if (out->curves.num_curves < NUM_NCCL_OPS || one.byte_s <= 0 || step.byte_s <= 0)
         return status_error(STATUS_INVALID, "%s/comm.csv: not all collectives are there", folder);
+    TRY(curves_check(&out->curves, folder));
     out->scores[CORE_SCORE_MESSAGES] = core_score(errors, num_one + num_steps);
     Link *link = &out->link;
     double nominal = fit_round(fastest(rows, fmax(1 / one.byte_s, 1 / step.byte_s)));

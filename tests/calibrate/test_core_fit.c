@@ -133,6 +133,17 @@ static void missing_rows_are_named(void) {
     made_free(made);
 }
 
+// One size of a gather took 1,000 times as long, and its neighbours are predicted by it.
+static void collectives_of_a_busy_computer_are_refused(void) {
+    Made *made = make();
+    CoreFit fit;
+    made->rows.comm[5 * NUM_COMM_OPS].time_s *= 1000;
+    Status status = core_fit(&made->rows, "made", &made->arena, &fit);
+    CU_ASSERT_EQUAL(status.code, STATUS_MACHINE);
+    CU_ASSERT_PTR_NOT_NULL(strstr(status.text, "made/comm.csv: times of all_gather scatter by a"));
+    made_free(made);
+}
+
 // A product of the Program on a cluster that was written and read again: m 64, n 256, k 1024 take
 // 2e-7 s + 33.55 MFLOP / 100 GFLOP/s (1 + 20/64 + 30/256 + 10/1024) = 483.1 us; an all-reduce of
 // 4096 bytes among two 1 us + 2.048 us.
@@ -175,6 +186,7 @@ static void written_files_price_as_fitted(void) {
 CU_TestInfo core_fit_tests[] = {
     {"laws_come_back", laws_come_back},
     {"missing_rows_are_named", missing_rows_are_named},
+    {"collectives_of_a_busy_computer_are_refused", collectives_of_a_busy_computer_are_refused},
     {"written_files_price_as_fitted", written_files_price_as_fitted},
     CU_TEST_INFO_NULL,
 };
