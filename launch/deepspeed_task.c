@@ -44,7 +44,8 @@ Status deepspeed_task(const Scenario *scenario, const Plan *plan, Arena *arena, 
     Script config = {.arena = arena};
     if (strcmp(scenario->training.stack.name, "megatron-2021") != 0)
         return deepspeed_refuse(scenario, "training.stack", "megatron-2021",
-                                "the plan was priced for %s", scenario->training.stack.name);
+                                "the plan was priced for %s%s", scenario->training.stack.name,
+                                task_other_target(scenario));
     TRY(deepspeed_model_flags(scenario, &flags));
     TRY(deepspeed_plan_flags(scenario, plan, &flags));
     TRY(deepspeed_keys(scenario, plan, &keys));

@@ -150,7 +150,8 @@ Status megatron_command(const Scenario *scenario, const Plan *plan, Arena *arena
     *out = (MegatronCommand){.flags = {.arena = arena, .rows = MEGATRON_FLAGS}};
     if (strcmp(scenario->training.stack.name, "megatron-core") != 0)
         return megatron_refuse(scenario, "training.stack", "megatron-core",
-                               "the plan was priced for %s", scenario->training.stack.name);
+                               "the plan was priced for %s%s", scenario->training.stack.name,
+                               task_other_target(scenario));
     TRY(megatron_model_flags(scenario, &out->flags));
     TRY(megatron_moe_flags(scenario, plan, &out->flags));
     TRY(megatron_parallel_flags(scenario, plan, &out->flags));

@@ -34,6 +34,9 @@ typedef struct {
     int num_files;
 } LaunchTask;
 
+// ", which --for TARGET starts" of the software that the plan was priced for; "" where none does.
+const char *task_other_target(const Scenario *scenario);
+
 // "SENTENCE: SOFTWARE cannot run this plan as priced; nearest: NEAREST", of a key of the scenario.
 Status task_refuse(const Scenario *scenario, const char *software, const char *path,
                    const char *nearest, const char *format, va_list args);

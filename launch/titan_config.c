@@ -103,8 +103,9 @@ static void batch_keys(const Scenario *scenario, const Plan *plan, KeyList *keys
 
 Status titan_config(const Scenario *scenario, const Plan *plan, KeyList *keys, LaunchTask *notes) {
     if (strcmp(scenario->training.stack.name, "torchtitan") != 0)
-        return titan_refuse(scenario, "training.stack", "torchtitan", "the plan was priced for %s",
-                            scenario->training.stack.name);
+        return titan_refuse(scenario, "training.stack", "torchtitan",
+                            "the plan was priced for %s%s", scenario->training.stack.name,
+                            task_other_target(scenario));
     key_text(keys, "job", "description", plan_describe(plan, keys->arena));
     key_int(keys, "metrics", "log_freq", 1);
     key_text(keys, "optimizer", "name", "AdamW");

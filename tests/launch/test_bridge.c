@@ -87,7 +87,8 @@ static void what_cannot_run_is_refused(void) {
                    "training.seq_len: a table of 1024 learned positions at seq_len 512 has no "
                    "key: Megatron Bridge cannot run this plan as priced; nearest: 1024");
     expect_refused((LaunchJob){.training = TRAINING(", \"stack\": \"torchtitan\"")},
-                   "training.stack: the plan was priced for torchtitan: Megatron-LM cannot run "
+                   "training.stack: the plan was priced for torchtitan, which --for torchtitan "
+                   "starts: Megatron-LM cannot run "
                    "this plan as priced; nearest: megatron-core");
 }
 

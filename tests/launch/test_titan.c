@@ -117,7 +117,8 @@ static void what_cannot_run_is_refused(void) {
                    "parallel.sequence_parallel: tp 2 without sequence parallelism has no key: "
                    "torchtitan cannot run this plan as priced; nearest: true");
     expect_refused((LaunchJob){.training = "{\"seq_len\": 4096, \"global_batch\": 256}"},
-                   "training.stack: the plan was priced for megatron-core: torchtitan cannot run "
+                   "training.stack: the plan was priced for megatron-core, which --for "
+                   "megatron starts: torchtitan cannot run "
                    "this plan as priced; nearest: torchtitan");
 }
 
