@@ -185,6 +185,12 @@ static Status answer_is_no(const PlanAnswer *answer) {
                      units_bytes(answer->rival->found.miss.missing_bytes, missing));
 }
 
+// Nothing is written; what lies there is not of this scenario.
+static void note_earlier_plan(const char *folder, Arena *arena) {
+    const char *path = arena_printf(arena, "%s/plan.json", folder);
+    if (access(path, F_OK) == 0) fprintf(stderr, "%s: is of an earlier answer, and stays\n", path);
+}
+
 static Status plan_answer(PlanOptions *options, Arena *arena) {
     Scenario scenario;
     TRY(scenario_load(options->common.scenario, arena, &scenario));
@@ -199,6 +205,8 @@ static Status plan_answer(PlanOptions *options, Arena *arena) {
     if (options->folder && answer.result.num_entries > 0)
         TRY(plan_files_save(&answer, options->folder, arena, &launchable));
     TRY(plan_print(options, &answer, launchable));
+    if (options->folder && answer.result.num_entries == 0)
+        note_earlier_plan(options->folder, arena);
     return answer_is_no(&answer);
 }
 

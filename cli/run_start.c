@@ -50,7 +50,12 @@ static Status mpirun_add(const RunStart *start, Arena *arena, Arguments *argumen
     setenv("OMPI_MCA_pml", "^cm", false);
     if (geteuid() == 0) argument_add(arguments, arena, "--allow-run-as-root", NULL);
     argument_add(arguments, arena, "--oversubscribe", NULL);
-    bool pinned = start->num_ranks <= sysconf(_SC_NPROCESSORS_ONLN);
+    const long num_cores = sysconf(_SC_NPROCESSORS_ONLN);
+    const bool pinned = start->num_ranks <= num_cores;
+    if (!pinned && strcmp(start->device, "cpu") == 0)
+        fprintf(stderr,
+                "%s: %d processes on %ld cores take turns: right, but not as fast as priced\n",
+                start->plan, start->num_ranks, num_cores);
     argument_add(arguments, arena, "--bind-to", pinned ? "core" : "none");
     argument_add(arguments, arena, "-n", arena_printf(arena, "%d", start->num_ranks));
     return status_ok();
