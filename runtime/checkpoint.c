@@ -158,6 +158,15 @@ static void data_compare(const char *folder, const DataMark *saved, const DataMa
     fprintf(stderr, "\n");
 }
 
+// A step's number says which sequences come next: with others of them some come again or never.
+static void steps_compare(const char *folder, const TrainedOn *saved, const TrainedOn *now) {
+    if (saved->seq_len == now->seq_len && saved->global_batch == now->global_batch) return;
+    fprintf(stderr,
+            "%s: was trained with %lld sequences of %lld a step; goes on with %lld of %lld\n",
+            folder, (long long)saved->global_batch, (long long)saved->seq_len,
+            (long long)now->global_batch, (long long)now->seq_len);
+}
+
 Status checkpoint_load(const Rank *rank, const char *folder, const TrainedOn *on, Arena *arena,
                        int64_t *step) {
     char path[CHECKPOINT_PATH_SIZE];
@@ -174,6 +183,7 @@ Status checkpoint_load(const Rank *rank, const char *folder, const TrainedOn *on
     TRY(checkpoint_head_read(rank->scenario, &root, arena, &head));
     TRY(checksums_check(rank, found, &root, head.elements, arena));
     if (first) data_compare(folder, &head.on.data, &on->data);
+    if (first) steps_compare(folder, &head.on, on);
     for (int i = 0; i < num_files(rank); i++) {
         checkpoint_path(path, found, "", CHECKPOINT_FILES[i]);
         TRY(global_file_read(rank, path, KINDS[i]));

@@ -16,7 +16,8 @@ Status checkpoint_check_model(const Scenario *scenario, const char *folder, Aren
 Status checkpoint_save(const Rank *rank, const char *folder, const TrainedOn *on, int64_t step);
 
 // Refuses a checkpoint of another model, optimizer or seed, and one that is truncated or damaged.
-// Of other data it is gone on with; the first process says so on standard error.
+// Of other data, or with other steps, it is gone on with; the first process says so on standard
+// error.
 //   step  that it was saved behind
 Status checkpoint_load(const Rank *rank, const char *folder, const TrainedOn *on, Arena *arena,
                        int64_t *step);

@@ -86,6 +86,8 @@ cJSON *checkpoint_head_tree(const Scenario *scenario, const CheckpointHead *head
     cJSON_AddStringToObject(tree, "model", scenario->model.name);
     json_add_number(tree, "elements", (double)head->elements);
     json_add_number(tree, "step", (double)head->step);
+    json_add_number(tree, "seq_len", (double)head->on.seq_len);
+    json_add_number(tree, "global_batch", (double)head->on.global_batch);
     cJSON_AddStringToObject(tree, "seed", seed);
     if (head->on.data.name) {
         cJSON *data = cJSON_AddObjectToObject(tree, "data");
@@ -198,7 +200,7 @@ static Status architecture_check(const Scenario *scenario, const char *name, con
 
 typedef struct {
     const char *model, *seed;
-    int64_t elements, step;
+    int64_t elements, step, seq_len, global_batch;
 } Fields;
 
 // The members, of a checkpoint of the same model.
@@ -211,6 +213,8 @@ static Status fields_read(const Scenario *scenario, const JsonNode *root, Arena 
         FIELD(seed, JSON_FIELD_STRING, 0, 0),
         FIELD(elements, JSON_FIELD_INT64, 1, 1e15),
         FIELD(step, JSON_FIELD_INT64, 0, 1e15),
+        FIELD(seq_len, JSON_FIELD_INT64, 1, 1e15),
+        FIELD(global_batch, JSON_FIELD_INT64, 1, 1e15),
         {"architecture", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
         {"data", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
         {"checksums", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
@@ -258,5 +262,7 @@ Status checkpoint_head_read(const Scenario *scenario, const JsonNode *root, Aren
         return json_error(&seed, "%s; this run has %llu, and would read other data", fields.seed,
                           (unsigned long long)head->on.seed);
     head->step = fields.step;
+    head->on.seq_len = fields.seq_len;
+    head->on.global_batch = fields.global_batch;
     return data_read(root, arena, &head->on.data);
 }

@@ -14,6 +14,7 @@
 typedef struct {
     uint64_t seed; // of first weights and data
     DataMark data;
+    int64_t seq_len, global_batch; // of a step
 } TrainedOn;
 
 typedef struct {
@@ -35,6 +36,7 @@ Status checkpoint_head_open(const char *path, Arena *arena, JsonNode *root);
 Status checkpoint_head_check_model(const Scenario *scenario, const JsonNode *root, Arena *arena);
 
 // Reads it, and refuses one of another model (by the first size or function that differs) or seed.
-//   head  with the elements and the seed of this run; its step and its data are set
+//   head  with the elements and the seed of this run; its step, its data and what a step takes of
+//   them are set
 Status checkpoint_head_read(const Scenario *scenario, const JsonNode *root, Arena *arena,
                             CheckpointHead *head);

@@ -75,7 +75,10 @@ static Status trainer_begin(Trainer *t, const TrainOptions *options, World *worl
         TRY(checkpoint_check_model(&t->run.scenario, options->save, &t->run.arena));
     int64_t before = 0;
     if (options->save || options->resume)
-        t->on = (TrainedOn){.seed = options->seed, .data = corpus_mark(&t->run.corpus)};
+        t->on = (TrainedOn){.seed = options->seed,
+                            .data = corpus_mark(&t->run.corpus),
+                            .seq_len = t->run.scenario.training.seq_len,
+                            .global_batch = t->run.scenario.training.global_batch};
     if (options->resume)
         TRY(checkpoint_load(&t->run.rank, options->resume, &t->on, &t->run.arena, &before));
     t->step = before + 1;

@@ -224,6 +224,14 @@ b="other (999 bytes, checksum $(sum '"data"' read-other/checkpoint.json))"
 said "read: was trained on $a; goes on with $b" --data other --resume read
 said "read: was trained on $a; goes on with made-up tokens" --resume read
 said "saved: was trained on made-up tokens; goes on with $a" --data text --resume saved
+# So is a step of other sequences.
+cp plan.json same.json
+sed 's/"global_batch": [0-9]*/"global_batch": 2/' same.json >plan.json
+before=$(sed -n 's/.*"global_batch": \([0-9]*\).*/\1/p' same.json)
+length=$(sed -n 's/.*"seq_len": \([0-9]*\).*/\1/p' same.json)
+said "read: was trained with $before sequences of $length a step; goes on with 2 of $length" \
+    --data text --resume read
+mv same.json plan.json
 
 plan '"micro_batch": 1' 1 64
 refused 'architecture.hidden_size: 32; a checkpoint of small, the plan.s small has 64'
