@@ -115,8 +115,25 @@ error_t common_parse(int key, char *arg, struct argp_state *state) {
     return ARGP_ERR_UNKNOWN;
 }
 
-Status scenario_open(const char *path, Arena *arena, Scenario *out) {
+// ConnectX-8 and its like reach 800 Gbit/s, one direction: twice that is to come.
+static void note_fast_nic(const Scenario *scenario, const Cluster *cluster) {
+    static const double FASTEST_BYTES_PER_S = 2e11;
+    if (cluster->nic_bytes_per_s > FASTEST_BYTES_PER_S)
+        fprintf(
+            stderr,
+            "%s: cluster: nic_bytes_per_s %g is %.0f Gbit/s, more than any NIC: are these bits?\n",
+            scenario->file, cluster->nic_bytes_per_s, 8e-9 * cluster->nic_bytes_per_s);
+}
+
+Status scenario_take(const char *path, Arena *arena, Scenario *out) {
     TRY(scenario_load(path, arena, out));
+    for (int i = 0; i < cluster_num_groups(&out->cluster); i++)
+        note_fast_nic(out, cluster_group(&out->cluster, i));
+    return status_ok();
+}
+
+Status scenario_open(const char *path, Arena *arena, Scenario *out) {
+    TRY(scenario_take(path, arena, out));
     return scenario_refuse_unsupported(out);
 }
 

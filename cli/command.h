@@ -75,7 +75,10 @@ error_t parse_file(struct argp_state *state, const char *option, const char *tex
 // A refusal (STATUS_INVALID) of the command line: "meshwright: SENTENCE".
 Status usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-// Loads a scenario and refuses what nothing acts upon yet.
+// Loads a scenario; what is legal but most likely a slip is said on standard error.
+Status scenario_take(const char *path, Arena *arena, Scenario *out);
+
+// The same, and refuses what nothing acts upon yet.
 Status scenario_open(const char *path, Arena *arena, Scenario *out);
 
 // The same, with the one plan it describes.

@@ -193,7 +193,7 @@ static Status difference_check(const SimulateOptions *options, const Scenario *s
 
 static Status simulate_answer(const SimulateOptions *options, Arena *arena) {
     Question q = {0};
-    TRY(scenario_load(options->common.scenario, arena, &q.scenario));
+    TRY(scenario_take(options->common.scenario, arena, &q.scenario));
     TRY(scenario_refuse_unsimulated(&q.scenario));
     if (options->repetitions > 1 && q.scenario.num_disturb == 0)
         return status_at(STATUS_INVALID, q.scenario.file, "disturb",

@@ -114,7 +114,7 @@ static Status point_play(void *context, const Scenario *scenario, const Plan *pl
 // Reads the scenario; only a grid can be disturbed.
 static Status grid_scenario(const WhatifArguments *options, const WhatifAxis *axes, Arena *arena,
                             Scenario *scenario, bool *disturbed) {
-    TRY(scenario_load(options->common.scenario, arena, scenario));
+    TRY(scenario_take(options->common.scenario, arena, scenario));
     *disturbed = whatif_is_disturbed(scenario, axes, options->num_vary);
     if (options->repetitions > 0 && !*disturbed)
         return status_at(STATUS_INVALID, scenario->file, "disturb",

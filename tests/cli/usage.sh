@@ -83,6 +83,20 @@ refuses 'meshwright: unknown model "llama-3.1-71b"; the nearest is llama-3.1-70b
     models llama-3.1-71b
 refuses 'meshwright: unknown cluster "dgx-h10"; the nearest is dgx-h100' clusters dgx-h10
 
+# A legal slip of the unit is said, and priced.
+cat >fast.json <<'END'
+{"schema": 1, "model": "llama-3.1-8b",
+ "cluster": {"gpu": "h100-sxm-80g", "num_gpus": 16, "gpus_per_node": 8,
+  "scale_up": {"link": "nvlink4", "domain_gpus": 8},
+  "scale_out": {"nics_per_node": 8, "nic_bytes_per_s": 400e9}},
+ "training": {"seq_len": 4096, "global_batch": 64}, "parallel": {"tp": 8}}
+END
+for command in estimate simulate; do
+    answers 0 $command fast.json
+    grep -qxF 'fast.json: cluster: nic_bytes_per_s 4e+11 is 3200 Gbit/s, more than any NIC: are these bits?' \
+        "$temp/stderr" || fail "$(cat "$temp/stderr")"
+done
+
 # Scenarios: the file, the place, what was found and what is expected.
 refuses 'nofile.json: cannot be read: No such file or directory' estimate nofile.json
 refuses 'standard input: empty; expected one JSON document' estimate -
