@@ -1,7 +1,8 @@
 // Every split of a plan trains as one process does: fp64, five steps; loss, gradient norm, each
 // gradient before the optimizer and each weight behind it. And a mistake in each dimension is seen.
 //
-// Usage: runtime-equivalence alone|schedules|pairs|mutants|experts|expert_pairs RUN [FOLDER]
+// Usage: runtime-equivalence TABLE RUN [FOLDER]
+//   TABLE   alone, schedules, pairs, schedule_pairs, mutants, experts, expert_pairs
 //   RUN     meshwright-run; of mutants the one that was built with them
 //   FOLDER  for its files; by default one of its own, which is removed
 #include "base/json.h"
@@ -186,17 +187,31 @@ static bool cases_check(const Place *place, const Case *cases, size_t num) {
 
 // Each schedule of the table, with two chunks a rank where it holds so many; with experts, and
 // ZeRO-2 or -3 by turns.
+// One schedule alone: on two and on four stages, with more micro-batches than stages; and on four
+// with as few as they are, or fewer: sequences in each.
+static bool schedule_check(const Place *place, const char *name, int vpp, int sequences) {
+    bool good = true;
+    char parallel[128];
+    for (int pp = 2; pp <= 4; pp += 2) {
+        snprintf(parallel, sizeof parallel, "\"pp\": %d, \"vpp\": %d, \"schedule\": \"%s\"", pp,
+                 vpp, name);
+        good &= case_check(place, &(Case){pp * vpp > 4 ? "deep" : "gpt", parallel, pp, NULL});
+    }
+    snprintf(parallel, sizeof parallel,
+             "\"pp\": 4, \"vpp\": %d, \"schedule\": \"%s\", \"micro_batch\": %d", vpp, name,
+             sequences);
+    return good & case_check(place, &(Case){"deep", parallel, 4, NULL});
+}
+
 static bool schedules_check(const Place *place) {
     bool good = true;
     for (int kind = 0; kind < NUM_SCHEDULES; kind++) {
         const bool one = kind == SCHEDULE_GPIPE || kind == SCHEDULE_1F1B ||
                          kind == SCHEDULE_ZB_H1 || kind == SCHEDULE_ZB_H2;
         char parallel[128];
-        for (int pp = 2; pp <= (one ? 4 : 2); pp += 2) {
-            snprintf(parallel, sizeof parallel, "\"pp\": %d, \"vpp\": %d, \"schedule\": \"%s\"", pp,
-                     one ? 1 : 2, SCHEDULE_NAMES[kind]);
-            good &= case_check(place, &(Case){"gpt", parallel, pp, NULL});
-        }
+        const int sequences =
+            kind == SCHEDULE_DUALPIPE ? 2 : 8; // of 16: it wants 2 pp micro-batches
+        good &= schedule_check(place, SCHEDULE_NAMES[kind], one ? 1 : 2, sequences);
         snprintf(parallel, sizeof parallel,
                  "\"pp\": 2, \"vpp\": %d, \"schedule\": \"%s\", \"dp\": 2, \"ep\": 2, "
                  "\"zero_stage\": %d",
@@ -218,6 +233,8 @@ static bool table_check(const Place *place, const char *table) {
     if (strcmp(table, "schedules") == 0) return schedules_check(place);
     fprintf(stderr, "runtime-equivalence: no table %s\n", table);
     return false;
+    if (strcmp(table, "schedule_pairs") == 0)
+        return cases_check(place, SCHEDULE_PAIRS, sizeof SCHEDULE_PAIRS / sizeof *SCHEDULE_PAIRS);
 }
 
 int main(int argc, char **argv) {

@@ -13,6 +13,10 @@ typedef struct {
 static const char *const GPT =
     "{\"name\": \"gpt\", \"model_type\": \"gpt2\", \"activation_function\": \"gelu_new\", "
     "\"n_embd\": 32, \"n_layer\": 4, \"n_head\": 4, \"n_positions\": 16, \"vocab_size\": 260}";
+// Layers for four stages of two chunks, heads for eight ranks.
+static const char *const DEEP =
+    "{\"name\": \"deep\", \"model_type\": \"gpt2\", \"activation_function\": \"gelu_new\", "
+    "\"n_embd\": 32, \"n_layer\": 8, \"n_head\": 8, \"n_positions\": 16, \"vocab_size\": 260}";
 static const char *const LLAMA =
     "{\"name\": \"llama\", \"model_type\": \"llama\", \"hidden_size\": 32, "
     "\"num_hidden_layers\": 6, \"num_attention_heads\": 8, \"num_key_value_heads\": 4, "
@@ -23,6 +27,11 @@ static const char *const MIXTRAL =
     "{\"name\": \"mixtral\", \"model_type\": \"mixtral\", \"hidden_size\": 32, "
     "\"num_hidden_layers\": 4, \"num_attention_heads\": 8, \"num_key_value_heads\": 4, "
     "\"intermediate_size\": 24, \"num_local_experts\": 8, \"num_experts_per_tok\": 2, "
+    "\"vocab_size\": 260, \"tie_word_embeddings\": false}";
+static const char *const EIGHT_HEADS =
+    "{\"name\": \"eight-heads\", \"model_type\": \"mixtral\", \"hidden_size\": 32, "
+    "\"num_hidden_layers\": 2, \"num_attention_heads\": 8, \"num_key_value_heads\": 8, "
+    "\"intermediate_size\": 32, \"num_local_experts\": 8, \"num_experts_per_tok\": 2, "
     "\"vocab_size\": 260, \"tie_word_embeddings\": false}";
 // A dense layer, then two with experts beside one that every token goes to; plain MLPs.
 static const char *const SHARED =
@@ -53,6 +62,7 @@ static const Subject SUBJECTS[] = {
     {"mixtral", MIXTRAL, "", ""}, {"shared", SHARED, "", ""},
     {"qwen", QWEN, "", ""},       {"balanced", MIXTRAL, " --routing balanced", ""},
     {"sgd", GPT, CLIPPED, SGD},   {"sgd-experts", SHARED, CLIPPED, SGD},
+    {"deep", DEEP, "", ""},       {"eight-heads", EIGHT_HEADS, "", ""},
 };
 enum { NUM_SUBJECTS = sizeof SUBJECTS / sizeof *SUBJECTS };
 
@@ -132,9 +142,11 @@ static const Case PAIRS[] = {
      "\"recompute\": \"full\"",
      8, NULL},
     {"sgd", "\"pp\": 2, \"dp\": 2, \"zero_stage\": 3, \"schedule\": \"zb-h2\"", 4, NULL},
-    {"gpt", "\"cp\": 2, \"dp\": 2, \"zero_stage\": 3", 4, NULL},
+    {"gpt", "\"cp\": 2, \"dp\": 4, \"zero_stage\": 3", 8, NULL},
     {"gpt", "\"cp\": 2, \"tp\": 4", 8, NULL},
     {"llama", "\"cp\": 2, \"tp\": 2, \"cp_method\": \"ulysses\"", 4, NULL},
+    {"deep", "\"cp\": 2, \"tp\": 4, \"cp_method\": \"ulysses\"", 8, NULL},
+    {"deep", "\"cp\": 4, \"tp\": 2, \"cp_method\": \"ulysses\", \"micro_batch\": 4", 8, NULL},
     {"gpt", "\"cp\": 2, \"pp\": 4, \"schedule\": \"zb-h2\"", 8, NULL},
     {"llama", "\"cp\": 2, \"dp\": 4, \"cp_method\": \"all-gather\"", 8, NULL},
     {"llama", "\"cp\": 2, \"tp\": 4, \"cp_method\": \"all-gather\"", 8, NULL},
@@ -155,6 +167,35 @@ static const Case PAIRS[] = {
      8, NULL},
 };
 
+// Schedules that PAIRS does not have together with tp or cp.
+static const Case SCHEDULE_PAIRS[] = {
+    {"gpt", "\"tp\": 2, \"pp\": 4, \"schedule\": \"gpipe\"", 8, NULL},
+    {"llama", "\"cp\": 4, \"pp\": 2, \"schedule\": \"gpipe\"", 8, NULL},
+    {"deep", "\"tp\": 2, \"pp\": 4, \"vpp\": 2, \"schedule\": \"breadth-first\"", 8, NULL},
+    {"deep", "\"tp\": 2, \"pp\": 4, \"vpp\": 2, \"schedule\": \"v-half\"", 8, NULL},
+    {"deep",
+     "\"cp\": 2, \"pp\": 4, \"vpp\": 2, \"schedule\": \"v-half\", \"cp_method\": \"ulysses\"", 8,
+     NULL},
+    {"gpt",
+     "\"tp\": 4, \"pp\": 2, \"vpp\": 2, \"schedule\": \"v-min\", \"sequence_parallel\": false", 8,
+     NULL},
+    {"deep", "\"cp\": 2, \"pp\": 4, \"vpp\": 2, \"schedule\": \"v-min\"", 8, NULL},
+    {"llama", "\"tp\": 4, \"pp\": 2, \"vpp\": 2, \"schedule\": \"dualpipe\"", 8, NULL},
+    {"gpt",
+     "\"cp\": 2, \"pp\": 4, \"vpp\": 2, \"schedule\": \"dualpipe\", \"cp_method\": "
+     "\"all-gather\"",
+     8, NULL},
+    {"deep", "\"tp\": 2, \"pp\": 4, \"vpp\": 2, \"schedule\": \"zb-v\"", 8, NULL},
+    {"llama",
+     "\"cp\": 4, \"pp\": 2, \"vpp\": 3, \"schedule\": \"interleaved\", \"recompute\": "
+     "\"full\"",
+     8, NULL},
+    {"deep", "\"pp\": 2, \"vpp\": 4, \"schedule\": \"interleaved\"", 2, NULL},
+    {"deep", "\"pp\": 2, \"dp\": 2, \"vpp\": 4, \"schedule\": \"interleaved\", \"zero_stage\": 3",
+     4, NULL},
+};
+
+// Two splits without, to show that it is the mistake that is seen.
 static const Case MUTANTS[] = {
     {"gpt", "\"tp\": 2, \"sequence_parallel\": false", 2, "tp-no-input-sum"},
     {"gpt", "\"tp\": 2", 2, "sp-no-norm-sum"},
@@ -219,6 +260,9 @@ static const Case EXPERT_PAIRS[] = {
     {"mixtral", "\"dp\": 8, \"ep\": 4, \"etp\": 2", 8, NULL},
     {"balanced", "\"tp\": 2, \"dp\": 4, \"ep\": 2, \"etp\": 4", 8, NULL},
     {"mixtral", "\"tp\": 2, \"dp\": 4, \"etp\": 2", 8, NULL},
+    {"eight-heads", "\"tp\": 8, \"ep\": 4", 8, NULL},
+    {"eight-heads", "\"tp\": 8, \"etp\": 4", 8, NULL},
+    {"eight-heads", "\"tp\": 8, \"ep\": 2, \"etp\": 2, \"recompute\": \"full\"", 8, NULL},
     {"mixtral", "\"cp\": 4, \"tp\": 2, \"etp\": 4, \"zero_stage\": 0", 8, NULL},
     {"shared", "\"dp\": 8, \"etp\": 2, \"zero_stage\": 3", 8, NULL},
     {"qwen",
