@@ -20,6 +20,10 @@ Status engine_create(Rank *rank, const Program *program, Arena *arena, Engine *o
     e.local = ARENA_ARRAY(arena, rank->plan->num_chunks, int);
     for (int c = 0; c < rank->plan->num_chunks; c++) e.local[c] = -1;
     for (int k = 0; k < num_chunks; k++) e.local[rank->chunks[k].list.chunk] = k;
+    if (stage == 0 && num_chunks > 2 && mutant("chunks-swapped")) {
+        e.local[rank->chunks[1].list.chunk] = 2;
+        e.local[rank->chunks[2].list.chunk] = 1;
+    }
     e.stashes = ARENA_ARRAY(arena, (size_t)num_chunks * (size_t)num, ChunkStash *);
     e.inputs = tensor_table(arena, num_chunks, num);
     e.outputs = tensor_table(arena, num_chunks, num);
@@ -97,10 +101,11 @@ static void partial_gradients_sum(Rank *rank) {
 
 static void reduce(Rank *rank, const FlatState *f, const ProgramCollective *c) {
     Backend *b = rank->backend;
-    Comm *comm = rank_comm(rank, c->group);
     void *shard = gradient_at(b, f, f->shard_begin);
     if (mutant(f->layout.experts ? "experts-no-reduce" : "dp-no-reduce")) return;
     const bool replica = c->group == GROUP_REPLICA || c->group == GROUP_EREPLICA;
+    const bool wrong = replica && mutant("replica-sums-shards");
+    Comm *comm = rank_comm(rank, wrong ? GROUP_ZERO : c->group);
     if (c->kind == COLLECTIVE_REDUCE_SCATTER)
         comm->table->reduce_scatter(comm, shard, f->gradients, f->shard_count, b->wide,
                                     rank->stream);

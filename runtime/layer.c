@@ -3,6 +3,7 @@
 #include "runtime/context.h"
 #include "runtime/heads_norm.h"
 #include "runtime/mlp.h"
+#include "runtime/mutant.h"
 
 #include <math.h>
 
@@ -212,13 +213,15 @@ void layer_forward(Rank *rank, const ChunkState *chunk, int index, Residual *str
 
 static void run_again(Rank *rank, const ChunkState *chunk, int index, LayerStash *stash) {
     if (stash->keep == KEEP_INPUT) {
-        Residual stream = {.sum = tensor_hold(stash->x)};
+        const bool stale = index > 0 && mutant("recompute-stale-input"); // of the layer before
+        Residual stream = {.sum = tensor_hold(stale ? (stash - 1)->x : stash->x)};
         stash->keep = KEEP_ALL;
         layer_forward(rank, chunk, index, &stream, stash);
         rank_drop(rank, &stream.sum);
         rank_drop(rank, &stream.branch);
     } else if (stash->keep == KEEP_ATTENTION_OUTPUT) {
         rank_drop(rank, &stash->o);
+        if (mutant("recompute-rotates-again")) rotate(rank, stash->qkv, false);
         attend(rank, chunk, index, stash);
     }
 }

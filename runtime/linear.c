@@ -105,7 +105,7 @@ static void weight_work_run(Rank *rank, WeightWork *w) {
                        .b = all ? all->data : w->x->data,
                        .out = chunk_gradient(rank->backend, l->chunk, l->dweight),
                        .out_wide = true,
-                       .accumulate = true});
+                       .accumulate = !mutant("accumulation-overwrites")});
     rank_drop(rank, &all);
     const bool own = w->dy_own && w->dy_own != w->dy; // a row's bias: of this rank's tokens
     if (l->dbias)

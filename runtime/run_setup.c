@@ -3,6 +3,7 @@
 #include "backend/cpu_backend.h"
 #include "backend/cuda_backend.h"
 #include "runtime/context.h"
+#include "runtime/mutant.h"
 #include "workload/runtime_limits.h"
 
 #include <stdlib.h>
@@ -256,7 +257,10 @@ void run_upload(Run *run, int64_t step) {
     const RankShape *s = &rank->shape;
     const int cp = run->plan.cp, index = rank->world->index[GROUP_CP];
     const int64_t num = run->plan.num_microbatches * s->sequences, all = num * s->seq_len;
-    const int64_t first = rank->world->index[GROUP_DP] / cp * num;
+    const Plan *plan = rank->plan;
+    const int dp = mutant("order-other-batch") ? rank->world->rank / plan->tp % (plan->dp * cp)
+                                               : rank->world->index[GROUP_DP];
+    const int64_t first = dp / cp * num;
     for (int64_t i = 0; i < num; i++) {
         int32_t *tokens = run->host + i * s->seq_len, *whole = run->sequence;
         corpus_sequence(&run->corpus, step, first + i, whole, whole + run->corpus.seq_len);

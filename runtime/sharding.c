@@ -101,7 +101,8 @@ static void gradients_close(Rank *rank, FlatState *f) {
         zero->table->reduce_scatter(zero, shard, f->whole_gradients->data, f->shard_count, b->wide,
                                     rank->stream);
     rank_padding_sent(rank, shards_group(f), f, false, b->wide);
-    b->table->cast(b, f->gradients, b->wide, shard, b->wide, true, f->shard_count, rank->stream);
+    b->table->cast(b, f->gradients, b->wide, shard, b->wide,
+                   !mutant("shard-accumulation-overwrites"), f->shard_count, rank->stream);
     rank_drop(rank, &f->whole_gradients);
 }
 

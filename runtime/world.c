@@ -2,6 +2,7 @@
 
 #include "backend/cuda_backend.h"
 #include "backend/mpi_comm.h"
+#include "runtime/mutant.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +69,10 @@ static Status group_connect(World *world, const Plan *plan, GroupKind kind, Back
     if (group.size == 1) return status_ok();
     int *ranks = malloc((size_t)group.size * sizeof *ranks);
     if (!ranks) return status_error(STATUS_MACHINE, "no memory for a list of processes");
-    for (int i = 0; i < group.size; i++) ranks[i] = world->rank + (i - index) * group.stride;
+    const bool wrong = kind == GROUP_EP && mutant("ep-strided-as-replicas");
+    const int stride = wrong ? plan_group(plan, GROUP_EDP).stride : group.stride;
+    const int first = world->rank - world->rank / stride % group.size * stride;
+    for (int i = 0; i < group.size; i++) ranks[i] = first + i * stride;
     const Status status = ranks_connect(world, backend, ranks, group.size, &world->comms[kind]);
     free(ranks);
     return status;

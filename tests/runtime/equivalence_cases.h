@@ -197,6 +197,8 @@ static const Case SCHEDULE_PAIRS[] = {
 
 // Two splits without, to show that it is the mistake that is seen.
 static const Case MUTANTS[] = {
+    {"gpt", "\"tp\": 2, \"pp\": 2, \"schedule\": \"zb-h1\"", 4, NULL},
+    {"mixtral", "\"dp\": 2, \"ep\": 2, \"zero_stage\": 2", 2, NULL},
     {"gpt", "\"tp\": 2, \"sequence_parallel\": false", 2, "tp-no-input-sum"},
     {"gpt", "\"tp\": 2", 2, "sp-no-norm-sum"},
     {"gpt", "\"tp\": 2, \"dp\": 2, \"zero_stage\": 3", 4, "sp-no-norm-sum"},
@@ -222,6 +224,16 @@ static const Case MUTANTS[] = {
     {"mixtral", "\"dp\": 2, \"zero_stage\": 1", 2, "experts-no-reduce"},
     {"mixtral", "\"dp\": 2, \"zero_stage\": 3", 2, "experts-no-scatter"},
     {"mixtral", "\"dp\": 2, \"etp\": 2", 2, "etp-no-sum"},
+    {"mixtral", "\"dp\": 4, \"ep\": 2", 4, "ep-strided-as-replicas"},
+    {"gpt", "\"recompute\": \"full\"", 1, "recompute-stale-input"},
+    {"llama", "\"pp\": 2, \"recompute\": \"full\"", 2, "recompute-stale-input"},
+    {"llama", "\"recompute\": \"selective\"", 1, "recompute-rotates-again"},
+    {"llama", "\"micro_batch\": 1", 1, "accumulation-overwrites"},
+    {"llama", "\"dp\": 2, \"zero_stage\": 1", 2, "accumulation-overwrites"},
+    {"llama", "\"dp\": 2, \"zero_stage\": 2", 2, "shard-accumulation-overwrites"},
+    {"gpt", "\"dp\": 4, \"zero_stage\": 1, \"zero_group\": 2", 4, "replica-sums-shards"},
+    {"llama", "\"pp\": 2, \"vpp\": 3, \"schedule\": \"interleaved\"", 2, "chunks-swapped"},
+    {"gpt", "\"pp\": 2, \"dp\": 2, \"order\": \"tp-cp-ep-pp-dp\"", 4, "order-other-batch"},
 };
 
 // Experts, and each dimension that they are split over.
@@ -248,6 +260,9 @@ static const Case EXPERTS[] = {
 };
 
 static const Case EXPERT_PAIRS[] = {
+    {"eight-heads", "\"tp\": 8, \"ep\": 4", 8, NULL},
+    {"eight-heads", "\"tp\": 8, \"etp\": 4", 8, NULL},
+    {"eight-heads", "\"tp\": 8, \"ep\": 2, \"etp\": 2, \"recompute\": \"full\"", 8, NULL},
     {"qwen", "\"tp\": 2, \"dp\": 4, \"ep\": 4", 8, NULL},
     {"shared", "\"tp\": 4, \"dp\": 2, \"ep\": 4, \"zero_stage\": 0", 8, NULL},
     {"shared", "\"cp\": 4, \"dp\": 2, \"ep\": 4", 8, NULL},
@@ -260,9 +275,6 @@ static const Case EXPERT_PAIRS[] = {
     {"mixtral", "\"dp\": 8, \"ep\": 4, \"etp\": 2", 8, NULL},
     {"balanced", "\"tp\": 2, \"dp\": 4, \"ep\": 2, \"etp\": 4", 8, NULL},
     {"mixtral", "\"tp\": 2, \"dp\": 4, \"etp\": 2", 8, NULL},
-    {"eight-heads", "\"tp\": 8, \"ep\": 4", 8, NULL},
-    {"eight-heads", "\"tp\": 8, \"etp\": 4", 8, NULL},
-    {"eight-heads", "\"tp\": 8, \"ep\": 2, \"etp\": 2, \"recompute\": \"full\"", 8, NULL},
     {"mixtral", "\"cp\": 4, \"tp\": 2, \"etp\": 4, \"zero_stage\": 0", 8, NULL},
     {"shared", "\"dp\": 8, \"etp\": 2, \"zero_stage\": 3", 8, NULL},
     {"qwen",
