@@ -150,6 +150,16 @@ static void gradient_tensor_add(const Backward *w, const Unit *unit, Op *weights
         weights->placeholder_bytes = one;
 }
 
+// One pass over a gradient.
+static Op gradient_pass(const char *name, double bytes) {
+    return (Op){.name = name,
+                .kind = OP_MEMORY,
+                .stream = STREAM_COMPUTE,
+                .bytes = bytes,
+                .num_kernels = 1,
+                .backward = true};
+}
+
 // A product with weights. Where the unit before it is its column collective, that collective's
 // backward runs between the two gradients, beside the second.
 static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
@@ -157,13 +167,7 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     double act = activation_bytes(training);
     int gather = WAIT_NOTHING;
     double gathered = 0;
-    if (unit->quantize_bytes > 0)
-        data_add(w, (Op){.name = "quantize",
-                         .kind = OP_MEMORY,
-                         .stream = STREAM_COMPUTE,
-                         .bytes = unit->quantize_bytes,
-                         .num_kernels = 1,
-                         .backward = true});
+    if (unit->quantize_bytes > 0) data_add(w, gradient_pass("quantize", unit->quantize_bytes));
     // What the gradients read waits for the start of the branch anyway.
     const bool is_residual = w->residual_bytes > 0 && w->data == w->residual_from;
     const double waiting = is_residual ? w->residual_bytes : 0;
@@ -184,13 +188,7 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
         made *= 1 + 1.0 / w->b->plan->tp;
     if (async) collective_backward(w, column);
     if (unit->transpose_bytes > 0)
-        gather = backward_add(w,
-                              (Op){.name = "transpose",
-                                   .kind = OP_MEMORY,
-                                   .stream = STREAM_COMPUTE,
-                                   .bytes = unit->transpose_bytes,
-                                   .num_kernels = 1,
-                                   .backward = true},
+        gather = backward_add(w, gradient_pass("transpose", unit->transpose_bytes),
                               PHASE_BACKWARD_WEIGHT, gather);
     double read = unit->quantize_bytes > 0 ? weight_read_bytes(training) : act;
     Op weights = weight_gradient(&unit->op, act, read, state_bytes(training).gradient);

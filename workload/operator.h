@@ -92,7 +92,7 @@ typedef struct {
     double released_bytes; // of what the forward saved, given back after it (backward operators)
     double shared_bytes;   // of what a weight gradient reads, kept by an operator that releases it
     double residual_bytes; // of a gradient that a weight gradient reads and that is the residual's,
-                           // too; of the operator that ends the residual's: the same bytes
+                           // held already; of the operator that ends the residual's: the same bytes
     double placeholder_bytes;    // stays allocated once for each shape (m, n) of a weight gradient
     double lasting_bytes;        // of a buffer that is never freed; all operators share the largest
     double transient_bytes;      // alive during this operator only, beside what is kept
