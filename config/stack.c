@@ -53,6 +53,7 @@ static const JsonField STACK_FIELDS[] = {
     SWITCH(loss_in_place),
     SWITCH(loss_gradient_in_forward),
     SWITCH(adds_in_place),
+    SWITCH(copies_attention_steps),
     NUMBER(loss_gradient_bytes, 0, 64),
     NUMBER(parallel_loss_gradient_bytes, 0, 64),
     SWITCH(fused_norm),

@@ -71,6 +71,7 @@ typedef struct {
     bool loss_in_place;    // the gradient of a fused loss takes the place of the logits
     bool loss_gradient_in_forward; // a fused loss makes its gradient at once
     bool adds_in_place;            // a branch's result becomes its sum with the residual
+    bool copies_attention_steps;   // of gathered keys: results of two steps are kept beside a copy
     // Of a logit, beside the fp32 softmax, while an unfused loss makes its gradient; the second
     // where the vocabulary is split by tp
     double loss_gradient_bytes, parallel_loss_gradient_bytes;

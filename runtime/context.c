@@ -270,6 +270,7 @@ static Tensor *gathered_backward(const Context *c, const Gradients *g) {
     for (int source = 0; source < size; source++)
         source_backward(c, source, keys_at(c, keys->data, source * c->count),
                         (char *)all->data + source * c->count * c->act, g);
+    rank_drop(rank, &keys);
     Tensor *dkeys = rank_tensor(rank, c->count);
     if (mutant("gathered-keys-own"))
         rank->backend->table->copy(rank->backend, dkeys->data,
@@ -278,7 +279,6 @@ static Tensor *gathered_backward(const Context *c, const Gradients *g) {
     else
         c->cp->table->reduce_scatter(c->cp, dkeys->data, all->data, c->count, rank->backend->act,
                                      rank->stream);
-    rank_drop(rank, &keys);
     rank_drop(rank, &all);
     return dkeys;
 }

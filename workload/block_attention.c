@@ -102,6 +102,24 @@ static void build_context_exchange(Builder *b, const Heads *h, bool before) {
     b->module = 0;
 }
 
+// Keys and values that attention over cp ranks holds beside its inputs: gathered all, in a ring
+// those in use and those that arrive. Its backward holds their gradients, too, and what one step
+// made of the queries' and of one rank's (Transformer Engine, pytorch/attention/
+// dot_product_attention/context_parallel.py; runtime/context.c).
+static double context_keys_bytes(const Builder *b, const Heads *h) {
+    const Plan *plan = b->plan;
+    const double kv = b->tokens * (h->k_values + h->v_values);
+    if (plan->cp == 1 || plan->cp_method == CP_ULYSSES) return 0;
+    return kv * (plan->cp_method == CP_RING ? 2 : plan->cp) *
+           activation_bytes(&b->scenario->training);
+}
+
+static double context_gradients_bytes(const Builder *b, const Heads *h) {
+    const double keys = context_keys_bytes(b, h);
+    const double step = b->tokens * (h->q_values + h->k_values + h->v_values);
+    return keys > 0 ? keys + step * activation_bytes(&b->scenario->training) : 0;
+}
+
 static void build_flash(Builder *b, const Heads *h, const Keys *keys) {
     const Scenario *s = b->scenario;
     double act = activation_bytes(&s->training), window = b->kind->window;
@@ -122,13 +140,14 @@ static void build_flash(Builder *b, const Heads *h, const Keys *keys) {
     int steps = b->plan->cp == 1 || !split ? 1 : ring ? b->plan->cp : 2;
     double merge = ring ? (steps - 1) * b->tokens * h->o_values * 3 * 4 : 0;
     double length = split ? keys->length / b->plan->cp : keys->length;
+    const double others = context_keys_bytes(b, h);
     Unit *unit = &b->units[b->num_units++];
     *unit = (Unit){.module = MODULE_CORE_ATTN,
                    .backward_collective = NUM_COLLECTIVES,
                    .backward_flops = backward_flops,
                    .backward_bytes = 3 * io + merge,
                    .backward_kernels = 3 * steps,
-                   .backward_alive_bytes = io};
+                   .backward_alive_bytes = io + others + context_gradients_bytes(b, h)};
     unit->op = (Op){.name = "core_attn",
                     .kind = OP_ATTENTION,
                     .phase = PHASE_FORWARD,
@@ -141,7 +160,7 @@ static void build_flash(Builder *b, const Heads *h, const Keys *keys) {
                     .bytes = io + merge,
                     .num_kernels = steps,
                     .saved_bytes = saved,
-                    .transient_bytes = b->tokens * h->o_values * act,
+                    .transient_bytes = b->tokens * h->o_values * act + others,
                     .precision = s->training.precision,
                     .generation = s->training.stack.attention_generation};
 }
@@ -263,11 +282,14 @@ static void build_output(Builder *b, const Heads *h, const char *name) {
     const Model *m = &b->scenario->model;
     const double v_dim = m->attention == ATTENTION_MLA ? m->v_head_dim : m->head_dim;
     // Its input is a copy of the attention's output, which that keeps itself, where it is
-    // quantized; after Ulysses' exchange; and where the attention of gathered keys and values keeps
-    // the results of its two steps (Transformer Engine, pytorch/attention/dot_product_attention/
-    // context_parallel.py, AttnFuncWithCPAndQKVOA2A and AttnFuncWithCPAndKVAllGather).
-    bool copied =
-        precision_is_quantized(b->precision) || (b->plan->cp > 1 && b->plan->cp_method != CP_RING);
+    // quantized; after Ulysses' exchange (Transformer Engine,
+    // pytorch/attention/dot_product_attention/ context_parallel.py, AttnFuncWithCPAndQKVOA2A); and
+    // where the attention of gathered keys and values keeps the results of its two steps.
+    const Plan *plan = b->plan;
+    bool joined =
+        plan->cp_method == CP_ALL_GATHER && b->scenario->training.stack.copies_attention_steps;
+    bool copied = precision_is_quantized(b->precision) ||
+                  (plan->cp > 1 && (plan->cp_method == CP_ULYSSES || joined));
     double copy = copied ? b->tokens * h->o_values : 0;
     build_linear(b, name, SPLIT_ROW, b->tokens, m->hidden_size, m->num_heads * v_dim,
                  copy * b->input_bytes_per_value);
