@@ -20,9 +20,11 @@ Status step_log_write(StepLog *log, const StepLine *line) {
     if (!log->file) return status_ok();
     fprintf(log->file,
             "{\"step\": %lld, \"loss\": %.17g, \"gradient_norm\": %.17g, \"step_time_s\": %.6g, "
-            "\"tokens_per_s\": %.6g, \"memory_peak_bytes\": %.0f, \"program_peak_bytes\": %.0f",
+            "\"tokens_per_s\": %.6g, \"memory_peak_bytes\": %.0f, \"program_peak_bytes\": %.0f, "
+            "\"memory_off_frac\": %.4g",
             (long long)line->step, line->values.loss, line->values.gradient_norm, line->step_time_s,
-            line->tokens_per_s, line->memory_peak_bytes, line->program_peak_bytes);
+            line->tokens_per_s, line->memory_peak_bytes, line->program_peak_bytes,
+            line->memory_off_frac);
     if (line->imbalance.of_layers > 0)
         fprintf(log->file, ", \"moe_imbalance\": %.6g, \"moe_imbalance_of_rank\": %.6g",
                 line->imbalance.of_layers, line->imbalance.of_rank);

@@ -21,6 +21,7 @@ typedef struct {
     double tokens_per_s;       // of the whole run
     double memory_peak_bytes;  // allocated so far by the process that had most
     double program_peak_bytes; // the same by the Program's account
+    double memory_off_frac;    // |allocated / account - 1| of the process where it is largest
     ExpertImbalance imbalance; // of learned routing over ep; else zeroed
 } StepLine;
 

@@ -7,6 +7,7 @@
 #include "runtime/step_log.h"
 #include "runtime/traffic.h"
 
+#include <math.h>
 #include <time.h>
 
 UpdateSettings update_defaults(void) {
@@ -41,6 +42,17 @@ static double now_s(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+// Of all processes; so far.
+static Status memory_measure(const Run *run, StepLine *line) {
+    const double held = (double)run->backend->peak_bytes, program = run->account.peak_bytes;
+    double most[3] = {held, program, fabs(held / program - 1)};
+    TRY(rank_reduce(&run->rank, most, 3, REDUCE_MAX));
+    line->memory_peak_bytes = most[0];
+    line->program_peak_bytes = most[1];
+    line->memory_off_frac = most[2];
+    return status_ok();
+}
+
 static Status step_run(Trainer *t) {
     Run *run = &t->run;
     const TrainOptions *o = run->options;
@@ -54,10 +66,7 @@ static Status step_run(Trainer *t) {
     line.step_time_s = now_s() - start_s;
     line.tokens_per_s =
         (double)training->global_batch * (double)training->seq_len / line.step_time_s;
-    double most[2] = {(double)run->backend->peak_bytes, run->account.peak_bytes};
-    TRY(rank_reduce(&run->rank, most, 2, REDUCE_MAX));
-    line.memory_peak_bytes = most[0];
-    line.program_peak_bytes = most[1];
+    TRY(memory_measure(run, &line));
     TRY(expert_load_of_step(&run->rank, &line.imbalance));
     if (o->times) TRY(instruction_times_write(&run->times, run->world));
     if (o->dump) TRY(dump_write(&run->rank, o->dump, GLOBAL_WEIGHTS, t->step));

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What the rank that holds most held at its peak is within 1 % of what the Program says, with
-# experts and without.
+# What every rank held at its peak is within 1 % of what the Program says of it, with experts and
+# without.
 # Usage: memory.sh RUN
 set -eu
 # shellcheck source=tests/runtime/cluster.sh
@@ -13,6 +13,7 @@ trap 'rm -rf "$temp"' EXIT
 cd "$temp"
 dense='"model_type": "llama", "max_position_embeddings": 256'
 experts='"model_type": "mixtral", "num_local_experts": 8'
+gpt='"model_type": "gpt2", "n_positions": 256'
 qwen='"model_type": "qwen3_moe", "head_dim": 32, "num_experts": 8, "num_experts_per_tok": 2,
   "moe_intermediate_size": 512'
 
@@ -20,6 +21,7 @@ narrow=$(echo "$qwen" | sed 's/512$/128/')
 layers=2
 tokens=256
 band=0.01
+tries=1
 
 # Ranks, members of `parallel`, members of the model, whether words are tied.
 check() {
@@ -31,23 +33,50 @@ check() {
  "training": {"seq_len": $tokens, "global_batch": 4, "precision": "fp32", "stack": "runtime"},
  "parallel": {"micro_batch": 1, $2}}
 END
+    for try in $(seq $tries); do
+        measure "$1"
+        echo "$1 ranks, $2: the largest $ratio, any off by $off at most"
+        if awk -v off="$off" -v band="$band" 'BEGIN { exit !(off != "" && off < band) }'; then return; fi
+    done
+    echo "memory.sh: $2: a rank is off by $off of what the Program says it holds, try $try" >&2
+    exit 1
+}
+
+# Runs plan.json: the peak of the rank that holds most over the Program's, and how far any is off.
+measure() {
     rm -f log
     mpirun --allow-run-as-root --oversubscribe -n "$1" "$run" plan.json --steps 1 \
         --routing balanced --log log >out 2>&1 || {
         cat out >&2
         exit 1
     }
-    ratio=$(sed 's/.*"memory_peak_bytes": \([0-9]*\), "program_peak_bytes": \([0-9]*\).*/\1 \2/' log |
-        awk '{ printf "%.4f", $1 / $2 }')
-    echo "$1 ranks, $2: $ratio"
-    awk -v ratio="$ratio" -v band="$band" 'BEGIN { exit !(ratio > 1 - band && ratio < 1 + band) }' || {
-        echo "memory.sh: $2: the runtime held $ratio of what the Program says" >&2
-        exit 1
-    }
+    peaks='s/.*"memory_peak_bytes": \([0-9]*\), "program_peak_bytes": \([0-9]*\).*/\1 \2/p'
+    ratio=$(sed -n "$peaks" log | awk '{ printf "%.4f", $1 / $2 }')
+    off=$(sed -n 's/.*"memory_off_frac": \([-+.e0-9]*\).*/\1/p' log)
 }
 
 check 1 '"recompute": "none"' "$dense"
 check 2 '"tp": 2' "$dense"
+check 1 '"recompute": "selective"' "$dense"
+check 2 '"tp": 2, "sequence_parallel": false' "$dense"
+check 2 '"tp": 2, "sequence_parallel": false, "recompute": "full"' "$dense"
+for method in ring all-gather ulysses; do
+    check 2 '"cp": 2, "cp_method": "'$method'"' "$dense"
+    check 4 '"cp": 4, "cp_method": "'$method'"' "$dense"
+    check 4 '"tp": 2, "cp": 2, "recompute": "selective", "cp_method": "'$method'"' "$dense"
+done
+check 4 '"dp": 4, "zero_stage": 1, "zero_group": 2' "$dense"
+check 4 '"dp": 4, "zero_stage": 2, "zero_group": 2' "$dense"
+check 4 '"dp": 4, "zero_stage": 3, "zero_group": 2' "$dense"
+check 1 '"recompute": "none"' "$gpt" true
+check 1 '"recompute": "full"' "$gpt" true
+check 1 '"recompute": "selective"' "$gpt" true
+check 2 '"tp": 2' "$gpt" true
+check 2 '"tp": 2, "sequence_parallel": false' "$gpt" true
+check 2 '"cp": 2' "$gpt" true
+check 2 '"pp": 2' "$gpt" true
+check 2 '"dp": 2, "zero_stage": 2' "$gpt" true
+check 2 '"dp": 2, "zero_stage": 3' "$gpt" true
 check 1 '"recompute": "none"'
 check 1 '"recompute": "full"'
 check 2 '"tp": 2'
@@ -68,9 +97,11 @@ check 4 '"dp": 4, "ep": 2, "zero_stage": 3, "recompute": "full"'
 check 4 '"pp": 2, "dp": 2, "zero_stage": 3' "$dense"
 check 4 '"pp": 2, "dp": 2, "ep": 2, "schedule": "zb-h1", "zero_stage": 3'
 check 4 '"pp": 2, "dp": 2, "zero_stage": 2' "$dense" true
-# Here a message is 0.7 to 1 % of the memory, and each schedule holds as many as are counted.
+# Here a message is 0.7 to 1.5 % of the memory, and each schedule holds as many as are counted,
+# but for one more where a receiver is late, as on a computer that does other things.
 layers=4
 band=0.003
+tries=3
 check 2 '"pp": 2, "schedule": "gpipe"' "$dense"
 check 2 '"pp": 2, "schedule": "zb-h1"' "$dense"
 check 4 '"pp": 4, "schedule": "zb-h1", "recompute": "full"' "$dense"
@@ -81,8 +112,8 @@ check 2 '"pp": 2, "vpp": 2, "schedule": "v-min"' "$dense"
 check 2 '"pp": 2, "vpp": 2, "schedule": "v-min", "recompute": "full"' "$dense"
 check 2 '"pp": 2, "schedule": "dualpipe"' "$dense"
 check 2 '"pp": 2, "schedule": "dualpipe", "recompute": "full"' "$dense"
-# Whether one more is held, for which the receiver is not ready yet, is a matter of time in these
-# two: here one is 0.4 % of the memory.
+# Whether one more is held, for which the receiver is not ready yet, is always a matter of time in
+# these two: here one is 0.4 % of the memory.
 band=0.01
 check 4 '"pp": 4, "schedule": "zb-h2"' "$dense"
 tokens=64
@@ -90,5 +121,6 @@ check 4 '"pp": 2, "dp": 2, "vpp": 2, "schedule": "zb-v", "zero_stage": 2' "$dens
 check 4 '"pp": 2, "dp": 2, "vpp": 2, "schedule": "zb-v", "zero_stage": 3' "$dense" true
 layers=2
 tokens=256
+tries=1
 check 2 '"dp": 2, "zero_stage": 2' "$dense" true
 check 2 '"dp": 2, "zero_stage": 3' "$dense" true
