@@ -53,6 +53,15 @@ check 2 '"tp": 2, "sequence_parallel": false'
 check 2 '"tp": 2, "recompute": "full"'
 check 2 '"pp": 2'
 check 2 '"pp": 2, "schedule": "zb-h1"'
+check 2 '"pp": 2, "schedule": "gpipe"'
+check 2 '"pp": 2, "vpp": 2, "schedule": "breadth-first"'
+check 2 '"pp": 2, "vpp": 2, "schedule": "v-half"'
+check 2 '"pp": 2, "vpp": 2, "schedule": "v-min"'
+check 4 '"pp": 4, "schedule": "zb-h2"'
+check 4 '"tp": 2, "pp": 2, "vpp": 2, "schedule": "v-min", "recompute": "full"'
+check 4 '"pp": 2, "dp": 2, "vpp": 2, "schedule": "breadth-first", "zero_stage": 3' "$dense" "" true
+check 4 '"pp": 2, "dp": 2, "schedule": "gpipe", "zero_stage": 2' "$dense" "" true
+check 4 '"pp": 2, "dp": 2, "vpp": 2, "schedule": "v-half", "zero_stage": 3' "$gpt" "" true
 check 2 '"dp": 2, "zero_stage": 0'
 check 2 '"dp": 2, "zero_stage": 1'
 check 4 '"dp": 4, "zero_stage": 1, "zero_group": 2'
