@@ -48,6 +48,7 @@ static const JsonField STACK_FIELDS[] = {
     {"lasting_gathers", JSON_FIELD_NAME, offsetof(Stack, lasting_gathers), 0, 0,
      LASTING_GATHERS_NAMES, true},
     SWITCH(keeps_gathered_inputs),
+    SWITCH(scatters_beside_weights),
     SWITCH(splits_positions),
     SWITCH(keeps_gradients),
     SWITCH(loss_in_place),

@@ -62,9 +62,11 @@ typedef struct {
                          // is then all of dp x cp
 
     // What is kept and held beside what the operators need (workload/)
-    bool gathers_ahead;         // ZeRO-3: the next block's weights while one runs
-    int lasting_gathers;        // LastingGathers
-    bool keeps_gathered_inputs; // products keep their inputs as gathered over tp
+    bool gathers_ahead;           // ZeRO-3: the next block's weights while one runs
+    int lasting_gathers;          // LastingGathers
+    bool keeps_gathered_inputs;   // products keep their inputs as gathered over tp
+    bool scatters_beside_weights; // what is scattered of a product's input gradient is there while
+                                  // the weight's is made
     bool splits_positions; // with sequence parallelism the gradient of learned positions is one
                            // of a tp rank's tokens or of one rank only, and added up over tp
     bool keeps_gradients;  // from step to step; or the backward makes them anew

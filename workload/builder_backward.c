@@ -180,11 +180,11 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     int at = data_add(w, input_gradient(&unit->op, act));
     w->ops[at].transient_bytes += gathered - waiting;
     // The input's gradient is there while the weight's is made, and so is what is scattered of it
-    // where product and collectives are one function of autograd, whether that hides them or not.
+    // where the stack scatters beside the weight's, hidden or not.
     double made = unit->op.groups * unit->op.m * unit->op.k * act;
     bool async = column && column->backward_async;
     if (column && column->backward_collective == COLLECTIVE_REDUCE_SCATTER &&
-        !training->stack.keeps_gathered_inputs)
+        training->stack.scatters_beside_weights)
         made *= 1 + 1.0 / w->b->plan->tp;
     if (async) collective_backward(w, column);
     if (unit->transpose_bytes > 0)

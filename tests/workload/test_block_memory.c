@@ -163,6 +163,29 @@ static void every_second_product_is_kept(void) {
     }
 }
 
+// tp 4 with sequence parallelism, in values of 2048 x 1024: beside fc1's weight gradient there are
+// the gradient that it reads, 4 / 4, the gathered input, 1, and the input's gradient, 1, with what
+// is scattered of it, 1 / 4; the runtime scatters after it.
+static void what_is_scattered_may_wait(void) {
+    static const struct {
+        const char *training;
+        double bytes;
+    } ROWS[] = {{"{\"seq_len\": 2048, \"global_batch\": 8}", 3.25 * 2},
+                {"{\"seq_len\": 2048, \"global_batch\": 8, \"stack\": \"runtime\", "
+                 "\"precision\": \"fp32\"}",
+                 3 * 4}};
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        Case c;
+        if (case_make(&c, MADE_UP_GPT, 8, ROWS[i].training, "{\"tp\": 4}")) {
+            const Block *b = layer_block_of(&c, 0);
+            const Op *op = op_named(b->backward, b->num_backward, "fc1");
+            while (op->kind != OP_GEMM || op->phase != PHASE_BACKWARD_WEIGHT) op++;
+            ASSERT_CLOSE(op->transient_bytes, ROWS[i].bytes * 2048 * 1024);
+        }
+        case_free(&c);
+    }
+}
+
 // tp 4 with sequence parallelism, per token of 2048: torchtitan keeps the gathered inputs of two
 // products, 2 + 2 of 1024, where Transformer Engine keeps this rank's quarter. All else is split
 // (compiled: 28 / 4).
@@ -367,6 +390,7 @@ CU_TestInfo block_memory_tests[] = {
     {"fused_attention_keeps_one_number_a_row", fused_attention_keeps_one_number_a_row},
     {"kept_bytes_by_hand", kept_bytes_by_hand},
     {"every_second_product_is_kept", every_second_product_is_kept},
+    {"what_is_scattered_may_wait", what_is_scattered_may_wait},
     {"gathered_inputs_may_be_kept", gathered_inputs_may_be_kept},
     {"experts_keep_what_they_get", experts_keep_what_they_get},
     {"losses_hold_what_they_make", losses_hold_what_they_make},
