@@ -283,24 +283,22 @@ static Tensor *gathered_backward(const Context *c, const Gradients *g) {
     return dkeys;
 }
 
-void context_attend_backward(Rank *rank, const Attention *base, const LayerStash *stash,
-                             const Tensor *dout, Tensor *dqkv) {
-    if (rank->plan->cp_method == CP_ULYSSES) {
-        heads_attend_backward(rank, base, stash, dout, dqkv);
-        return;
-    }
+Tensor *context_attend_backward(Rank *rank, const Attention *base, const LayerStash *stash,
+                                Tensor **dout) {
+    if (rank->plan->cp_method == CP_ULYSSES) return heads_attend_backward(rank, base, stash, dout);
     const Context c = context_of(rank, base);
     const RankShape *s = &rank->shape;
+    Tensor *dqkv = zeroed(rank, s->tokens * s->qkv);
     Gradients g = {.stash = stash,
-                   .dout = dout,
+                   .dout = *dout,
                    .dq = dqkv,
                    .dq_part = zeroed(rank, s->tokens * s->qkv),
                    .dkeys_part = rank_tensor(rank, c.count)};
-    rank->backend->table->zero(rank->backend, dqkv->data, dqkv->bytes, rank->stream);
     Tensor *dkeys =
         rank->plan->cp_method == CP_RING ? ring_backward(&c, &g) : gathered_backward(&c, &g);
     keys_copy(&c, dkeys->data, dqkv->data, false);
     rank_drop(rank, &dkeys);
     rank_drop(rank, &g.dq_part);
     rank_drop(rank, &g.dkeys_part);
+    return dqkv;
 }

@@ -16,6 +16,6 @@ int64_t context_position(const RankShape *shape, int cp, int index, int64_t i);
 // the attention of this rank's tokens among themselves, which what is made is like.
 void context_attend(Rank *rank, const Attention *base, LayerStash *stash);
 
-// Writes the gradient of stash->qkv, still rotated.
-void context_attend_backward(Rank *rank, const Attention *base, const LayerStash *stash,
-                             const Tensor *dout, Tensor *dqkv);
+// Returns the gradient of stash->qkv, still rotated; may take *dout.
+Tensor *context_attend_backward(Rank *rank, const Attention *base, const LayerStash *stash,
+                                Tensor **dout);

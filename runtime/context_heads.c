@@ -78,16 +78,21 @@ static Tensor *to_heads(Rank *rank, const Columns *c, const Tensor *whole) {
     return parts;
 }
 
-static void to_tokens(Rank *rank, const Columns *c, const Tensor *heads, Tensor *whole) {
+// The other way; takes `heads`, and fills `whole` or, where that is NULL, a new one.
+static Tensor *to_tokens(Rank *rank, const Columns *c, Tensor *heads, Tensor *whole) {
     const int size = rank_comm(rank, GROUP_CP)->size;
     const int64_t count = rank->shape.tokens * c->total;
-    Tensor *sorted = rank_tensor(rank, count), *arrived = rank_tensor(rank, count);
+    Tensor *sorted = rank_tensor(rank, count);
     rows_permute(rank, sorted->data, heads->data, c->total / size,
                  mutant("ulysses-unsorted") ? rank->from_ranks : rank->to_ranks);
+    rank_drop(rank, &heads);
+    Tensor *arrived = rank_tensor(rank, count);
     exchange(rank, arrived->data, sorted->data, count / size);
-    parts_copy(rank, c, whole->data, arrived->data, false);
     rank_drop(rank, &sorted);
+    if (!whole) whole = rank_tensor(rank, count);
+    parts_copy(rank, c, whole->data, arrived->data, false);
     rank_drop(rank, &arrived);
+    return whole;
 }
 
 static void *columns_at(const Rank *rank, const Tensor *x, int64_t column) {
@@ -126,13 +131,14 @@ void heads_attend(Rank *rank, const Attention *base, LayerStash *stash) {
     call.o = stash->heads_o->data;
     call.lse = stash->lse->data;
     rank->backend->table->attention_forward(rank->backend, &call, rank->stream);
-    to_tokens(rank, &out, stash->heads_o, stash->o);
+    to_tokens(rank, &out, tensor_hold(stash->heads_o), stash->o);
 }
 
-void heads_attend_backward(Rank *rank, const Attention *base, const LayerStash *stash,
-                           const Tensor *dout, Tensor *dqkv) {
+Tensor *heads_attend_backward(Rank *rank, const Attention *base, const LayerStash *stash,
+                              Tensor **dout) {
     const Columns in = columns_qkv(&rank->shape), out = columns_out(&rank->shape);
-    Tensor *heads_dout = to_heads(rank, &out, dout);
+    Tensor *heads_dout = to_heads(rank, &out, *dout);
+    rank_drop(rank, dout);
     Tensor *heads_dqkv = rank_tensor(rank, rank->shape.tokens * rank->shape.qkv);
     Attention call = attention_of_heads(rank, base, stash->qkv);
     call.o = stash->heads_o->data;
@@ -142,7 +148,6 @@ void heads_attend_backward(Rank *rank, const Attention *base, const LayerStash *
     call.dk = columns_at(rank, heads_dqkv, call.o_stride);
     call.dv = columns_at(rank, heads_dqkv, call.o_stride + (int64_t)call.kv_heads * call.head_dim);
     rank->backend->table->attention_backward(rank->backend, &call, rank->stream);
-    to_tokens(rank, &in, heads_dqkv, dqkv);
     rank_drop(rank, &heads_dout);
-    rank_drop(rank, &heads_dqkv);
+    return to_tokens(rank, &in, heads_dqkv, NULL);
 }

@@ -8,5 +8,5 @@
 // keys and values after the exchange, and the output before and behind it.
 void heads_attend(Rank *rank, const Attention *base, LayerStash *stash);
 
-void heads_attend_backward(Rank *rank, const Attention *base, const LayerStash *stash,
-                           const Tensor *dout, Tensor *dqkv);
+Tensor *heads_attend_backward(Rank *rank, const Attention *base, const LayerStash *stash,
+                              Tensor **dout);

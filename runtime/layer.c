@@ -158,22 +158,25 @@ static void attend(Rank *rank, const ChunkState *chunk, int index, LayerStash *s
         rank->backend->table->attention_forward(rank->backend, &call, rank->stream);
 }
 
-// Returns the gradient of queries, keys and values before their rotation.
+// Takes the gradient of the output; returns that of queries, keys and values before their rotation.
 static Tensor *attend_backward(Rank *rank, const ChunkState *chunk, int index,
-                               const LayerStash *stash, const Tensor *dout) {
+                               const LayerStash *stash, Tensor **dout) {
     const RankShape *s = &rank->shape;
     Attention call = attention_of(rank, chunk, index, stash->qkv);
-    Tensor *dqkv = rank_tensor(rank, s->tokens * s->qkv);
+    Tensor *dqkv;
     call.o = stash->o->data;
     call.lse = stash->lse->data;
-    call.dout = dout->data;
-    call.dq = dqkv->data;
-    call.dk = values_at(rank, dqkv, s->attended);
-    call.dv = values_at(rank, dqkv, s->attended + (int64_t)s->kv_heads * s->head_dim);
-    if (rank_comm(rank, GROUP_CP))
-        context_attend_backward(rank, &call, stash, dout, dqkv);
-    else
+    call.dout = (*dout)->data;
+    if (rank_comm(rank, GROUP_CP)) {
+        dqkv = context_attend_backward(rank, &call, stash, dout);
+    } else {
+        dqkv = rank_tensor(rank, s->tokens * s->qkv);
+        call.dq = dqkv->data;
+        call.dk = values_at(rank, dqkv, s->attended);
+        call.dv = values_at(rank, dqkv, s->attended + (int64_t)s->kv_heads * s->head_dim);
         rank->backend->table->attention_backward(rank->backend, &call, rank->stream);
+    }
+    rank_drop(rank, dout);
     rotate(rank, dqkv, true);
     return dqkv;
 }
@@ -247,8 +250,7 @@ void layer_backward(Rank *rank, const ChunkState *chunk, int index, LayerStash *
     run_again(rank, chunk, index, stash);
     branch_backward(rank, chunk, index, stash, gradient, queue);
     Tensor *dout = linear_backward(rank, &w.out, stash->o, *gradient, queue);
-    Tensor *dqkv = attend_backward(rank, chunk, index, stash, dout);
-    rank_drop(rank, &dout);
+    Tensor *dqkv = attend_backward(rank, chunk, index, stash, &dout);
     rank_drop(rank, &stash->o);
     rank_drop(rank, &stash->lse);
     rank_drop(rank, &stash->heads_o);

@@ -89,6 +89,16 @@ static void grouped_work_run(Rank *rank, const WeightWork *w) {
     }
 }
 
+// A row's bias: of this rank's tokens.
+static void bias_work_run(Rank *rank, const WeightWork *w) {
+    Backend *b = rank->backend;
+    const Linear *l = &w->linear;
+    const int64_t rows = w->dy_gathered ? rank->shape.tokens_sp : rank->shape.tokens;
+    const int64_t first = w->dy_gathered ? rank->world->index[GROUP_TP] * rows : 0;
+    b->table->sum_rows(b, chunk_gradient(b, l->chunk, l->dbias),
+                       act_at(b, w->dy->data, first * l->outputs), rows, l->outputs, rank->stream);
+}
+
 static void weight_work_run(Rank *rank, WeightWork *w) {
     const Linear *l = &w->linear;
     if (w->grouped.num > 0) {
@@ -107,18 +117,12 @@ static void weight_work_run(Rank *rank, WeightWork *w) {
                        .out_wide = true,
                        .accumulate = !mutant("accumulation-overwrites")});
     rank_drop(rank, &all);
-    const bool own = w->dy_own && w->dy_own != w->dy; // a row's bias: of this rank's tokens
-    if (l->dbias)
-        rank->backend->table->sum_rows(
-            rank->backend, chunk_gradient(rank->backend, l->chunk, l->dbias),
-            own ? w->dy_own->data : w->dy->data, own ? rank->shape.tokens_sp : rank->shape.tokens,
-            l->outputs, rank->stream);
+    if (l->dbias) bias_work_run(rank, w);
 }
 
 static void weight_work_drop(Rank *rank, WeightWork *w) {
     rank_drop(rank, &w->x);
     rank_drop(rank, &w->dy);
-    rank_drop(rank, &w->dy_own);
 }
 
 void weight_queue_run(Rank *rank, WeightQueue *queue, int block) {
@@ -157,7 +161,7 @@ Tensor *linear_backward(Rank *rank, const Linear *l, Tensor *x, Tensor *dy, Weig
     WeightWork work = {.linear = *l,
                        .x = tensor_hold(x),
                        .dy = all ? all : tensor_hold(dy),
-                       .dy_own = row && l->dbias ? tensor_hold(dy) : NULL};
+                       .dy_gathered = all != NULL};
     Tensor *dx = input_gradient(rank, l, work.dy);
     weight_queue_add(rank, queue, work);
     if (row || mutant("tp-no-input-sum")) return dx;

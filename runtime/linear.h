@@ -37,11 +37,11 @@ typedef struct {
 // The gradient of a weight that is still to be made: it holds what it reads.
 typedef struct {
     Linear linear;
-    Grouped grouped; // instead of that where num is not 0
-    Tensor *x;       // [tokens] or, of a column with sequence parallelism, [tokens_sp]
-    Tensor *dy;      // [tokens][outputs]
-    Tensor *dy_own;  // of a row with a bias: before it was gathered
-    int block;       // of the queue
+    Grouped grouped;  // instead of that where num is not 0
+    Tensor *x;        // [tokens] or, of a column with sequence parallelism, [tokens_sp]
+    Tensor *dy;       // [tokens][outputs]
+    bool dy_gathered; // of all tp ranks' tokens, of a row with sequence parallelism
+    int block;        // of the queue
 } WeightWork;
 
 // Gradients of weights, made at once or, where a schedule delays them, when asked.

@@ -77,6 +77,9 @@ check 2 '"cp": 2' "$gpt" true
 check 2 '"pp": 2' "$gpt" true
 check 2 '"dp": 2, "zero_stage": 2' "$gpt" true
 check 2 '"dp": 2, "zero_stage": 3' "$gpt" true
+check 4 '"tp": 2, "pp": 2, "schedule": "zb-h1"' "$dense"
+check 4 '"cp": 2, "pp": 2, "schedule": "zb-h1", "cp_method": "ulysses"' "$gpt" true
+check 4 '"cp": 2, "pp": 2, "schedule": "zb-h1", "cp_method": "all-gather"' "$gpt" true
 check 1 '"recompute": "none"'
 check 1 '"recompute": "full"'
 check 2 '"tp": 2'
