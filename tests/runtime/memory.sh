@@ -21,6 +21,7 @@ narrow=$(echo "$qwen" | sed 's/512$/128/')
 layers=2
 tokens=256
 band=0.01
+late=0 # more than counted, as where a receiver is late
 tries=1
 
 # Ranks, members of `parallel`, members of the model, whether words are tied.
@@ -36,7 +37,8 @@ END
     for try in $(seq $tries); do
         measure "$1"
         echo "$1 ranks, $2: the largest $ratio, any off by $off at most"
-        if awk -v off="$off" -v band="$band" 'BEGIN { exit !(off != "" && off < band) }'; then return; fi
+        if awk -v off="$off" -v ratio="$ratio" -v band="$band" -v late="$late" \
+            'BEGIN { exit !(off != "" && off < (ratio > 1 ? band + late : band)) }'; then return; fi
     done
     echo "memory.sh: $2: a rank is off by $off of what the Program says it holds, try $try" >&2
     exit 1
@@ -100,10 +102,11 @@ check 4 '"dp": 4, "ep": 2, "zero_stage": 3, "recompute": "full"'
 check 4 '"pp": 2, "dp": 2, "zero_stage": 3' "$dense"
 check 4 '"pp": 2, "dp": 2, "ep": 2, "schedule": "zb-h1", "zero_stage": 3'
 check 4 '"pp": 2, "dp": 2, "zero_stage": 2' "$dense" true
-# Here a message is 0.7 to 1.5 % of the memory, and each schedule holds as many as are counted,
-# but for one more where a receiver is late, as on a computer that does other things.
+# Here a message is 0.4 to 1.5 % of the memory, and each schedule holds as many as are counted,
+# but for one more where a receiver is late, as on a computer that does other things: no fewer.
 layers=4
 band=0.003
+late=0.015
 tries=3
 check 2 '"pp": 2, "schedule": "gpipe"' "$dense"
 check 2 '"pp": 2, "schedule": "zb-h1"' "$dense"
@@ -118,6 +121,7 @@ check 2 '"pp": 2, "schedule": "dualpipe", "recompute": "full"' "$dense"
 # Whether one more is held, for which the receiver is not ready yet, is always a matter of time in
 # these two: here one is 0.4 % of the memory.
 band=0.01
+late=0
 check 4 '"pp": 4, "schedule": "zb-h2"' "$dense"
 tokens=64
 check 4 '"pp": 2, "dp": 2, "vpp": 2, "schedule": "zb-v", "zero_stage": 2' "$dense" true
