@@ -55,6 +55,7 @@ static const JsonField STACK_FIELDS[] = {
     SWITCH(loss_gradient_in_forward),
     SWITCH(adds_in_place),
     SWITCH(copies_attention_steps),
+    SWITCH(splits_heads),
     NUMBER(loss_gradient_bytes, 0, 64),
     NUMBER(parallel_loss_gradient_bytes, 0, 64),
     SWITCH(fused_norm),

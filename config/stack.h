@@ -74,6 +74,8 @@ typedef struct {
     bool loss_gradient_in_forward; // a fused loss makes its gradient at once
     bool adds_in_place;            // a branch's result becomes its sum with the residual
     bool copies_attention_steps;   // of gathered keys: results of two steps are kept beside a copy
+    bool splits_heads; // queries, keys and values are tensors of their own, and so are their
+                       // gradients; or they stay where their product wrote them, rotated in place
     // Of a logit, beside the fp32 softmax, while an unfused loss makes its gradient; the second
     // where the vocabulary is split by tp
     double loss_gradient_bytes, parallel_loss_gradient_bytes;

@@ -57,27 +57,36 @@ static void keys_copy(const Context *c, void *keys, void *qkv, bool out) {
                                        c->rank->stream);
 }
 
-// Sends arrays of keys' size to the next rank and receives those of the one before.
-static void ring_pass(const Context *c, Tensor **arrays[], int num) {
+// What goes round: the array in use, and the one that the next arrives in.
+typedef struct {
+    Tensor *now, *next; // [tokens][keys, values]
+} Ring;
+
+static Ring ring_make(const Context *c) {
+    return (Ring){rank_tensor(c->rank, c->count), rank_tensor(c->rank, c->count)};
+}
+
+static void ring_free(const Context *c, Ring *ring) {
+    rank_drop(c->rank, &ring->now);
+    rank_drop(c->rank, &ring->next);
+}
+
+// Sends what is in use to the next rank and receives that of the one before.
+static void ring_pass(const Context *c, Ring *rings[], int num) {
     enum { MOST = 2 };
     Message messages[2 * MOST];
-    Tensor *arrived[MOST];
     for (int i = 0; i < num; i++) {
-        arrived[i] = rank_tensor(c->rank, c->count);
         messages[2 * i] = (Message){.peer = (c->cp->rank + 1) % c->cp->size,
-                                    .array = (*arrays[i])->data,
+                                    .array = rings[i]->now->data,
                                     .count = c->count,
                                     .dtype = c->rank->backend->act};
         messages[2 * i + 1] = messages[2 * i];
         messages[2 * i + 1].peer = (c->cp->rank + c->cp->size - 1) % c->cp->size;
         messages[2 * i + 1].receive = true;
-        messages[2 * i + 1].array = arrived[i]->data;
+        messages[2 * i + 1].array = rings[i]->next->data;
     }
     c->cp->table->exchange(c->cp, messages, 2 * num, c->rank->stream);
-    for (int i = 0; i < num; i++) {
-        rank_drop(c->rank, arrays[i]);
-        *arrays[i] = arrived[i];
-    }
+    for (int i = 0; i < num; i++) *rings[i] = (Ring){rings[i]->next, rings[i]->now};
 }
 
 // --- One slice of queries and one of keys
@@ -149,6 +158,38 @@ static void source_attend(const Context *c, int source, const void *keys, Joinin
 
 // --- Forward
 
+static void ring_attend(const Context *c, Joining *j, const LayerStash *stash) {
+    const int size = c->cp->size, own = c->cp->rank;
+    Ring keys = ring_make(c);
+    keys_copy(c, keys.now->data, stash->qkv->data, true);
+    for (int step = 0; step < size; step++) {
+        if (step > 0) ring_pass(c, (Ring *[]){&keys}, 1);
+        source_attend(c, (own - step + size) % size, keys.now->data, j, stash->lse);
+    }
+    ring_free(c, &keys);
+}
+
+// Keys and values of all ranks, in their order.
+static Tensor *keys_gather(const Context *c, const LayerStash *stash) {
+    Rank *rank = c->rank;
+    Tensor *keys = rank_tensor(rank, c->count * c->cp->size);
+    void *own_keys = (char *)keys->data + c->cp->rank * c->count * c->act;
+    keys_copy(c, own_keys, stash->qkv->data, true);
+    c->cp->table->all_gather(c->cp, keys->data, own_keys, c->count, rank->backend->act,
+                             rank->stream);
+    return keys;
+}
+
+static void gathered_attend(const Context *c, Joining *j, const LayerStash *stash) {
+    const int size = c->cp->size, own = c->cp->rank;
+    Tensor *keys = keys_gather(c, stash);
+    for (int step = 0; step < size; step++) {
+        const int source = (own - step + size) % size;
+        source_attend(c, source, keys_at(c, keys->data, source * c->count), j, stash->lse);
+    }
+    rank_drop(c->rank, &keys);
+}
+
 void context_attend(Rank *rank, const Attention *base, LayerStash *stash) {
     if (rank->plan->cp_method == CP_ULYSSES) {
         heads_attend(rank, base, stash);
@@ -156,28 +197,16 @@ void context_attend(Rank *rank, const Attention *base, LayerStash *stash) {
     }
     const Context c = context_of(rank, base);
     const RankShape *s = &rank->shape;
-    const int size = c.cp->size, own = c.cp->rank;
-    const bool gathers = rank->plan->cp_method == CP_ALL_GATHER;
     Joining j = {.o = rank_tensor(rank, s->tokens * s->attended),
                  .lse = rank_wide(rank, s->tokens * s->heads),
                  .o_sum = rank_wide(rank, s->tokens * s->attended),
                  .first = {true, true}};
-    Tensor *keys = rank_tensor(rank, gathers ? c.count * size : c.count);
-    void *own_keys = gathers ? (char *)keys->data + own * c.count * c.act : keys->data;
-    keys_copy(&c, own_keys, stash->qkv->data, true);
-    if (gathers)
-        c.cp->table->all_gather(c.cp, keys->data, own_keys, c.count, rank->backend->act,
-                                rank->stream);
-    for (int step = 0; step < size; step++) {
-        const int source = (own - step + size) % size;
-        Tensor **passed[] = {&keys};
-        if (!gathers && step > 0) ring_pass(&c, passed, 1);
-        source_attend(&c, source, keys_at(&c, keys->data, gathers ? source * c.count : 0), &j,
-                      stash->lse);
-    }
+    if (rank->plan->cp_method == CP_RING)
+        ring_attend(&c, &j, stash);
+    else
+        gathered_attend(&c, &j, stash);
     rank->backend->table->cast(rank->backend, stash->o->data, rank->backend->act, j.o_sum->data,
                                rank->backend->wide, false, s->tokens * s->attended, rank->stream);
-    rank_drop(rank, &keys);
     rank_drop(rank, &j.o);
     rank_drop(rank, &j.lse);
     rank_drop(rank, &j.o_sum);
@@ -188,7 +217,7 @@ void context_attend(Rank *rank, const Attention *base, LayerStash *stash) {
 typedef struct {
     const LayerStash *stash;
     const Tensor *dout;
-    Tensor *dq, *dq_part; // [tokens][attended]
+    Tensor *dq, *dq_part; // [tokens][qkv], queries' columns only
     Tensor *dkeys_part;   // [tokens][keys, values]
 } Gradients;
 
@@ -239,34 +268,25 @@ static Tensor *zeroed(Rank *rank, int64_t count) {
 static Tensor *ring_backward(const Context *c, const Gradients *g) {
     Rank *rank = c->rank;
     const int size = c->cp->size, own = c->cp->rank;
-    Tensor *keys = rank_tensor(rank, c->count), *dkeys = zeroed(rank, c->count);
-    Tensor *own_keys;
-    keys_copy(c, keys->data, g->stash->qkv->data, true);
-    own_keys = tensor_hold(keys);
-    for (int step = 1; step <= size; step++) {
-        Tensor **passed[] = {&keys, &dkeys};
-        if (step == 1)
-            ring_pass(c, passed, 1);
-        else if (step < size)
-            ring_pass(c, passed, 2);
-        else
-            ring_pass(c, &passed[1], 1);
-        if (step < size) source_backward(c, (own - step + size) % size, keys->data, dkeys->data, g);
+    Ring keys = ring_make(c), dkeys = ring_make(c);
+    keys_copy(c, keys.now->data, g->stash->qkv->data, true);
+    rank->backend->table->zero(rank->backend, dkeys.now->data, dkeys.now->bytes, rank->stream);
+    for (int step = 1; step < size; step++) {
+        ring_pass(c, (Ring *[]){&keys, &dkeys}, step == 1 ? 1 : 2);
+        source_backward(c, (own - step + size) % size, keys.now->data, dkeys.now->data, g);
     }
-    source_backward(c, own, own_keys->data, dkeys->data, g);
-    rank_drop(rank, &keys);
-    rank_drop(rank, &own_keys);
-    return dkeys;
+    ring_pass(c, (Ring *[]){&dkeys}, 1);
+    keys_copy(c, keys.now->data, g->stash->qkv->data, true);
+    source_backward(c, own, keys.now->data, dkeys.now->data, g);
+    ring_free(c, &keys);
+    rank_drop(rank, &dkeys.next);
+    return dkeys.now;
 }
 
 static Tensor *gathered_backward(const Context *c, const Gradients *g) {
     Rank *rank = c->rank;
     const int size = c->cp->size, own = c->cp->rank;
-    Tensor *keys = rank_tensor(rank, c->count * size), *all = zeroed(rank, c->count * size);
-    void *own_keys = (char *)keys->data + own * c->count * c->act;
-    keys_copy(c, own_keys, g->stash->qkv->data, true);
-    c->cp->table->all_gather(c->cp, keys->data, own_keys, c->count, rank->backend->act,
-                             rank->stream);
+    Tensor *keys = keys_gather(c, g->stash), *all = zeroed(rank, c->count * size);
     for (int source = 0; source < size; source++)
         source_backward(c, source, keys_at(c, keys->data, source * c->count),
                         (char *)all->data + source * c->count * c->act, g);

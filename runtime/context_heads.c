@@ -66,12 +66,14 @@ static void rows_permute(Rank *rank, void *out, const void *in, int64_t columns,
         rank->stream);
 }
 
-// [tokens][total] to [all tokens][total / ranks], in the order of the sequences.
-static Tensor *to_heads(Rank *rank, const Columns *c, const Tensor *whole) {
+// [tokens][total] to [all tokens][total / ranks], in the order of the sequences; takes `whole`.
+static Tensor *to_heads(Rank *rank, const Columns *c, Tensor **whole) {
     const int size = rank_comm(rank, GROUP_CP)->size;
     const int64_t count = rank->shape.tokens * c->total;
-    Tensor *parts = rank_tensor(rank, count), *arrived = rank_tensor(rank, count);
-    parts_copy(rank, c, whole->data, parts->data, true);
+    Tensor *parts = rank_tensor(rank, count);
+    parts_copy(rank, c, (*whole)->data, parts->data, true);
+    rank_drop(rank, whole);
+    Tensor *arrived = rank_tensor(rank, count);
     exchange(rank, arrived->data, parts->data, count / size);
     rows_permute(rank, parts->data, arrived->data, c->total / size, rank->from_ranks);
     rank_drop(rank, &arrived);
@@ -120,9 +122,7 @@ static Attention attention_of_heads(const Rank *rank, const Attention *base, con
 void heads_attend(Rank *rank, const Attention *base, LayerStash *stash) {
     const Columns in = columns_qkv(&rank->shape), out = columns_out(&rank->shape);
     if (!stash->exchanged) { // else it runs again
-        Tensor *qkv = to_heads(rank, &in, stash->qkv);
-        rank_drop(rank, &stash->qkv);
-        stash->qkv = qkv;
+        stash->qkv = to_heads(rank, &in, &stash->qkv);
         stash->exchanged = true;
     }
     rank_drop(rank, &stash->heads_o);
@@ -131,14 +131,18 @@ void heads_attend(Rank *rank, const Attention *base, LayerStash *stash) {
     call.o = stash->heads_o->data;
     call.lse = stash->lse->data;
     rank->backend->table->attention_forward(rank->backend, &call, rank->stream);
-    to_tokens(rank, &out, tensor_hold(stash->heads_o), stash->o);
+    Tensor *heads_o = tensor_hold(stash->heads_o);
+    if (stash->keep == KEEP_INPUT) {
+        rank_drop(rank, &stash->qkv);
+        rank_drop(rank, &stash->heads_o);
+    }
+    to_tokens(rank, &out, heads_o, stash->o);
 }
 
 Tensor *heads_attend_backward(Rank *rank, const Attention *base, const LayerStash *stash,
                               Tensor **dout) {
     const Columns in = columns_qkv(&rank->shape), out = columns_out(&rank->shape);
-    Tensor *heads_dout = to_heads(rank, &out, *dout);
-    rank_drop(rank, dout);
+    Tensor *heads_dout = to_heads(rank, &out, dout);
     Tensor *heads_dqkv = rank_tensor(rank, rank->shape.tokens * rank->shape.qkv);
     Attention call = attention_of_heads(rank, base, stash->qkv);
     call.o = stash->heads_o->data;

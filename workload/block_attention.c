@@ -49,6 +49,16 @@ static Heads heads_of(const Model *model, const Plan *plan) {
     return h;
 }
 
+// Queries, keys and values as the attention reads them, which their product's result becomes: in
+// place, or as tensors of their own, whose gradients become one again.
+static void build_heads(Builder *b, MemoryWork *work, double values) {
+    const Training *training = &b->scenario->training;
+    work->saved_bytes = work->output_bytes = values * activation_bytes(training);
+    if (!training->stack.splits_heads) work->backward_alive_bytes = work->output_bytes;
+    build_memory(b, work);
+    if (!training->stack.splits_heads) b->units[b->num_units - 1].op.transient_bytes = 0;
+}
+
 // Rotary embedding of queries and keys. It keeps its results: the attention's inputs.
 static void build_rope(Builder *b, const Heads *h) {
     const Training *training = &b->scenario->training;
@@ -61,15 +71,13 @@ static void build_rope(Builder *b, const Heads *h) {
                        .bytes = rotated * act * (fused ? 2 : 6),
                        .backward_bytes = rotated * act * (fused ? 2 : 6),
                        .kernels = fused ? 2 : 8,
-                       .backward_kernels = fused ? 2 : 8,
-                       .saved_bytes = values * act,
-                       .output_bytes = values * act};
+                       .backward_kernels = fused ? 2 : 8};
     if (rotated <= 0) { // the projections' results as they are
         work.name = "split_heads";
         work.kernels = work.backward_kernels = 1;
         work.bytes = work.backward_bytes = 0;
     }
-    build_memory(b, &work);
+    build_heads(b, &work, values);
     // Of queries and of keys, half as many as a head has numbers.
     if (rotated > 0) b->units[b->num_units - 1].op.angles = b->tokens * h->qk_dim;
 }
@@ -105,7 +113,8 @@ static void build_context_exchange(Builder *b, const Heads *h, bool before) {
 // Keys and values that attention over cp ranks holds beside its inputs: gathered all, in a ring
 // those in use and those that arrive. Its backward holds their gradients, too, and what one step
 // made of the queries' and of one rank's (Transformer Engine, pytorch/attention/
-// dot_product_attention/context_parallel.py; runtime/context.c).
+// dot_product_attention/context_parallel.py; runtime/context.c): where queries, keys and values
+// share rows, the queries' take as much as all three.
 static double context_keys_bytes(const Builder *b, const Heads *h) {
     const Plan *plan = b->plan;
     const double kv = b->tokens * (h->k_values + h->v_values);
@@ -115,9 +124,10 @@ static double context_keys_bytes(const Builder *b, const Heads *h) {
 }
 
 static double context_gradients_bytes(const Builder *b, const Heads *h) {
-    const double keys = context_keys_bytes(b, h);
-    const double step = b->tokens * (h->q_values + h->k_values + h->v_values);
-    return keys > 0 ? keys + step * activation_bytes(&b->scenario->training) : 0;
+    const Training *training = &b->scenario->training;
+    const double keys = context_keys_bytes(b, h), kv = h->k_values + h->v_values;
+    const double step = h->q_values + kv * (training->stack.splits_heads ? 1 : 2);
+    return keys > 0 ? keys + b->tokens * step * activation_bytes(training) : 0;
 }
 
 static void build_flash(Builder *b, const Heads *h, const Keys *keys) {
@@ -327,7 +337,7 @@ void build_cross_attention(Builder *b) {
     const Model *m = &b->scenario->model;
     const Training *training = &b->scenario->training;
     const Heads h = heads_of(m, b->plan);
-    const double act = activation_bytes(training), length = (double)training->encoder_seq_len;
+    const double length = (double)training->encoder_seq_len;
     const int num_sequences = b->plan->micro_batch;
     const Keys keys = {length, length, num_sequences * length, num_sequences};
     const double values = b->tokens_sp * m->hidden_size;
@@ -344,12 +354,8 @@ void build_cross_attention(Builder *b) {
     build_linear(b, "cross_kv_proj", SPLIT_COLUMN, keys.tokens, key_value, m->hidden_size, copy);
     build_parts(b, key_value / 2 / b->plan->tp, key_value / 2 / b->plan->tp, 0);
     if (m->qkv_bias) b->dense_parameters += (query + key_value) / b->plan->tp;
-    MemoryWork heads = {.name = "split_heads",
-                        .kernels = 1,
-                        .backward_kernels = 1,
-                        .saved_bytes = split * act,
-                        .output_bytes = split * act};
-    build_memory(b, &heads);
+    build_heads(b, &(MemoryWork){.name = "split_heads", .kernels = 1, .backward_kernels = 1},
+                split);
     build_core(b, &h, &keys);
     build_output(b, &h, "cross_out_proj");
     build_residual(b, values);

@@ -179,6 +179,7 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     }
     int at = data_add(w, input_gradient(&unit->op, act));
     w->ops[at].transient_bytes += gathered - waiting;
+    w->ops[at].regathered_bytes = gathered;
     // The input's gradient is there while the weight's is made, and so is what is scattered of it
     // where the stack scatters beside the weight's, hidden or not.
     double made = unit->op.groups * unit->op.m * unit->op.k * act;

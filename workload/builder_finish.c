@@ -225,24 +225,29 @@ static double running_sum(const Op *ops, int num_ops, double *peak) {
 }
 
 // What a weight gradient keeps alive until it runs, beyond what it gives back: the gradient of the
-// product's result, dW [m x n] = dY^T [m x k] times X [k x n], and an input that is not its own.
-static double awaited_bytes(const Builder *b, const Op *op) {
-    if (op->kind != OP_GEMM) return 0;
-    return op->groups * op->m * op->k * activation_bytes(&b->scenario->training) + op->shared_bytes;
+// product's result, dW [m x n] = dY^T [m x k] times X [k x n].
+static double awaited_gradient_bytes(const Builder *b, const Op *op) {
+    return op->kind == OP_GEMM
+               ? op->groups * op->m * op->k * activation_bytes(&b->scenario->training)
+               : 0;
 }
 
-// The input part of a split backward: what weight gradients read stays. The gradient of a branch's
-// result is the residual's until the branch's own is added to that, and is there once so long.
+// The input part of a split backward: what weight gradients read stays, also where the operator
+// that keeps it gives it back. The gradient of a branch's result is the residual's until the
+// branch's own is added to that, and is there once so long.
 static void input_part(const Builder *b, Block *block) {
-    double held = 0;
+    double held = 0, shared = 0; // of an operator that has not given it back
     for (int i = 0; i < block->num_backward; i++) {
         const Op *op = &block->backward[i];
         if (op->phase == PHASE_BACKWARD_WEIGHT) {
-            held += awaited_bytes(b, op) - op->residual_bytes;
+            held += awaited_gradient_bytes(b, op) - op->residual_bytes;
+            shared += op->shared_bytes;
         } else {
-            block->input_peak_bytes =
-                fmax(block->input_peak_bytes, held + op->saved_bytes + op->transient_bytes);
-            held += op->saved_bytes - op->released_bytes + op->residual_bytes;
+            const double alive = op->transient_bytes - op->regathered_bytes;
+            block->input_peak_bytes = fmax(block->input_peak_bytes, held + op->saved_bytes + alive);
+            const double stays = op->released_bytes >= shared ? shared : 0;
+            held += op->saved_bytes - op->released_bytes + op->residual_bytes + stays;
+            shared -= stays;
         }
         block->input_peak_bytes = fmax(block->input_peak_bytes, held);
     }
@@ -256,7 +261,7 @@ static void weight_part(const Builder *b, Block *block) {
     for (int i = 0; i < block->num_backward; i++) {
         const Op *op = &block->backward[i];
         if (op->phase != PHASE_BACKWARD_WEIGHT) continue;
-        const double awaited = awaited_bytes(b, op);
+        const double awaited = awaited_gradient_bytes(b, op) + op->shared_bytes;
         const double alive =
             op->transient_bytes + op->residual_bytes - op->input_gradient_bytes + op->shared_bytes;
         block->weight_peak_bytes = fmax(block->weight_peak_bytes, held + alive - awaited);

@@ -98,4 +98,6 @@ typedef struct {
     double transient_bytes;      // alive during this operator only, beside what is kept
     double input_gradient_bytes; // of these, that a weight gradient finds as it follows the input's
                                  // at once
+    double regathered_bytes;     // of these, of an input gradient: gathered again for the weight's,
+                                 // which follows at once
 } Op;

@@ -144,10 +144,11 @@ static double expanded_peak(const Case *c, const Chunk *chunk, bool forward, dou
 
 // The same of one part of a split backward: a product's output gradient ([k x m] of the weight
 // gradient, in 16 bits) and what the weight gradient gives back pass from the first to the second,
-// and so does what it reads of another operator. An output gradient that is the residual's is there
+// and so does what it reads of another operator, which that operator does not give back then. An
+// output gradient that is the residual's is there
 // once until that is another.
 static double expanded_part_peak(const Case *c, const Chunk *chunk, bool weight, double *left) {
-    double held = 0, peak = 0;
+    double held = 0, peak = 0, shared = 0;
     for (int i = MAX_BLOCKS - 1; i >= 0; i--) {
         const Block *b = &c->workload.blocks[i];
         for (int n = 0; n < chunk->num_blocks[i] * b->num_backward; n++) {
@@ -156,14 +157,17 @@ static double expanded_part_peak(const Case *c, const Chunk *chunk, bool weight,
             const double gradient =
                 later && op->kind == OP_GEMM ? op->groups * op->m * op->k * 2 : 0;
             if (later == weight) {
-                const double gone = later ? op->input_gradient_bytes : 0;
+                const double gone = later ? op->input_gradient_bytes : op->regathered_bytes;
                 const double waited = later ? op->residual_bytes : 0;
                 peak = fmax(peak, held + op->saved_bytes + op->transient_bytes + waited - gone -
                                       gradient);
+                const double stays = !later && op->released_bytes >= shared ? shared : 0;
                 held += op->saved_bytes - op->released_bytes - gradient - op->shared_bytes +
-                        (later ? 0 : op->residual_bytes);
+                        (later ? 0 : op->residual_bytes) + stays;
+                shared -= stays;
             } else if (later) {
-                held += gradient + op->shared_bytes - op->residual_bytes;
+                held += gradient - op->residual_bytes;
+                shared += op->shared_bytes;
             }
             peak = fmax(peak, held);
         }

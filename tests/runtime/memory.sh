@@ -1,6 +1,6 @@
 #!/bin/sh
-# What every rank held at its peak is within 1 % of what the Program says of it, with experts and
-# without.
+# What every rank held at its peak is within 0.5 % of what the Program says of it, with experts and
+# without; within 1 % where it is a matter of time how many messages are held.
 # Usage: memory.sh RUN
 set -eu
 # shellcheck source=tests/runtime/cluster.sh
@@ -20,7 +20,7 @@ qwen='"model_type": "qwen3_moe", "head_dim": 32, "num_experts": 8, "num_experts_
 narrow=$(echo "$qwen" | sed 's/512$/128/')
 layers=2
 tokens=256
-band=0.01
+band=0.005
 late=0 # more than counted, as where a receiver is late
 tries=1
 
@@ -79,9 +79,15 @@ check 2 '"cp": 2' "$gpt" true
 check 2 '"pp": 2' "$gpt" true
 check 2 '"dp": 2, "zero_stage": 2' "$gpt" true
 check 2 '"dp": 2, "zero_stage": 3' "$gpt" true
-check 4 '"tp": 2, "pp": 2, "schedule": "zb-h1"' "$dense"
-check 4 '"cp": 2, "pp": 2, "schedule": "zb-h1", "cp_method": "ulysses"' "$gpt" true
-check 4 '"cp": 2, "pp": 2, "schedule": "zb-h1", "cp_method": "all-gather"' "$gpt" true
+check 4 '"cp": 4, "cp_method": "ring"' "$gpt" true
+for recompute in none selective full; do
+    check 4 '"tp": 2, "pp": 2, "schedule": "zb-h1", "recompute": "'$recompute'"' "$dense"
+    check 4 '"tp": 2, "pp": 2, "schedule": "zb-h1", "recompute": "'$recompute'"' "$gpt" true
+done
+for method in ring all-gather ulysses; do
+    check 4 '"cp": 2, "pp": 2, "schedule": "zb-h1", "cp_method": "'$method'"' "$dense"
+    check 4 '"cp": 2, "pp": 2, "schedule": "zb-h1", "cp_method": "'$method'"' "$gpt" true
+done
 check 1 '"recompute": "none"'
 check 1 '"recompute": "full"'
 check 2 '"tp": 2'
@@ -130,6 +136,7 @@ check 4 '"pp": 2, "dp": 2, "vpp": 2, "schedule": "zb-v", "zero_stage": 2' "$dens
 check 4 '"pp": 2, "dp": 2, "vpp": 2, "schedule": "zb-v", "zero_stage": 3' "$dense" true
 layers=2
 tokens=256
+band=0.005
 tries=1
 check 2 '"dp": 2, "zero_stage": 2' "$dense" true
 check 2 '"dp": 2, "zero_stage": 3' "$dense" true
