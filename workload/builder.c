@@ -202,8 +202,9 @@ void build_memory(Builder *b, const MemoryWork *work) {
         work->backward_alive_bytes > 0 ? work->backward_alive_bytes : 2 * work->output_bytes;
 }
 
-// Bytes of the buffer that a collective fills; an all-reduce works in place.
-static double result_bytes(const Plan *plan, CollectiveKind kind, GroupKind group,
+// Bytes of the buffer that a collective fills; an all-reduce works in place. What it reads is kept,
+// but for what is scattered: a product's result.
+static double buffer_bytes(const Plan *plan, CollectiveKind kind, GroupKind group,
                            double message_bytes) {
     switch (kind) {
     case COLLECTIVE_ALL_GATHER:
@@ -212,7 +213,7 @@ static double result_bytes(const Plan *plan, CollectiveKind kind, GroupKind grou
     case COLLECTIVE_COMBINE:
         return message_bytes;
     case COLLECTIVE_REDUCE_SCATTER:
-        return message_bytes / plan_group(plan, group).size;
+        return message_bytes * (1 + 1.0 / plan_group(plan, group).size);
     case COLLECTIVE_BROADCAST:
         return message_bytes;
     case COLLECTIVE_RING_EXCHANGE:
@@ -231,7 +232,7 @@ void build_collective(Builder *b, const char *name, Stream stream, CollectiveKin
              .group = group,
              .message_bytes = message_bytes,
              .num_kernels = 1,
-             .transient_bytes = result_bytes(b->plan, kind, group, message_bytes)};
+             .transient_bytes = buffer_bytes(b->plan, kind, group, message_bytes)};
     Unit *unit = unit_add(b, op);
     unit->backward_collective = backward_kind;
 }

@@ -88,23 +88,34 @@ static double branch_input_bytes(const Builder *b, int first) {
     return i < b->num_units ? b->units[i].residual_bytes : 0;
 }
 
+// What an operator that runs again leaves to the product that reads it.
+static double left_bytes(const Unit *unit, double kept) {
+    if (unit->product_input_bytes > 0) return unit->product_input_bytes;
+    return fmax(0, unit->op.saved_bytes - kept);
+}
+
 static int forward_list(const Builder *b, Op *forward) {
     int n = 0, index[BUILDER_MAX_OPS];
     bool before = false;
     double branch_bytes = 0; // of its input, where nothing keeps that for the backward
+    double read_bytes = 0;   // by the next products and collectives, where nothing keeps that
     for (int i = 0; i < b->num_units; i++) {
         const Unit *unit = &b->units[i];
         index[i] = n;
         if (unit->op.kind != OP_COLLECTIVE || unit->op.collective != NUM_COLLECTIVES) {
             Op op = unit->op;
             bool drops_input = unit->drops_input;
+            double kept = 0;
             op.transient_bytes += branch_bytes;
+            if (op.kind != OP_MEMORY) op.transient_bytes += read_bytes;
             if (unit->recomputed) {
-                double kept = (before ? 0 : unit->kept_bytes) + unit->kept_outputs_bytes;
+                kept = (before ? 0 : unit->kept_bytes) + unit->kept_outputs_bytes;
                 drops_input = kept == 0;
                 op.transient_bytes += fmax(0, op.saved_bytes - kept);
                 op.saved_bytes = kept;
             }
+            if (op.kind == OP_MEMORY || op.kind == OP_ATTENTION)
+                read_bytes = unit->recomputed ? left_bytes(unit, kept) : 0;
             if (unit->begins_branch && drops_input) branch_bytes = branch_input_bytes(b, i);
             if (unit->residual_bytes > 0) branch_bytes = 0;
             forward[n++] = op;

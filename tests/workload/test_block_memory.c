@@ -186,6 +186,33 @@ static void what_is_scattered_may_wait(void) {
     }
 }
 
+// In values of 2048 x 1024: a product that runs again reads what nothing keeps, the norm's result,
+// 1, and the activation's, 4, and makes 4 and 1, while the branch's input waits, 1. Attention reads
+// queries, keys and values, 3, of which nothing waits, and makes and leaves its result.
+static void what_is_dropped_is_held_while_it_is_read(void) {
+    static const struct {
+        const char *recompute, *name;
+        double bytes;
+    } ROWS[] = {{"none", "fc1", 4},       {"full", "fc1", 4 + 1 + 1},
+                {"none", "fc2", 1},       {"full", "fc2", 1 + 4 + 1},
+                {"none", "out_proj", 1},  {"full", "out_proj", 1 + 1},
+                {"none", "core_attn", 1}, {"full", "core_attn", 1 + 1 + 3}};
+    const double one = 2048 * 1024 * 2, log_sums = 2048 * 16 * 4;
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        Case c;
+        Arena arena = {0};
+        if (case_make(&c, MADE_UP_GPT, 8, "{\"seq_len\": 2048, \"global_batch\": 8}",
+                      arena_printf(&arena, "{\"recompute\": \"%s\"}", ROWS[i].recompute))) {
+            const Block *b = workload_layer_block(&c.workload, 0, i % 2 == 1);
+            const Op *op = op_named(b->forward, b->num_forward, ROWS[i].name);
+            const bool sums = i == 5 || i == 7;
+            ASSERT_CLOSE(op->transient_bytes, ROWS[i].bytes * one + (sums ? log_sums : 0));
+        }
+        case_free(&c);
+        arena_free(&arena);
+    }
+}
+
 // tp 4 with sequence parallelism, per token of 2048: torchtitan keeps the gathered inputs of two
 // products, 2 + 2 of 1024, where Transformer Engine keeps this rank's quarter. All else is split
 // (compiled: 28 / 4).
@@ -391,6 +418,7 @@ CU_TestInfo block_memory_tests[] = {
     {"kept_bytes_by_hand", kept_bytes_by_hand},
     {"every_second_product_is_kept", every_second_product_is_kept},
     {"what_is_scattered_may_wait", what_is_scattered_may_wait},
+    {"what_is_dropped_is_held_while_it_is_read", what_is_dropped_is_held_while_it_is_read},
     {"gathered_inputs_may_be_kept", gathered_inputs_may_be_kept},
     {"experts_keep_what_they_get", experts_keep_what_they_get},
     {"losses_hold_what_they_make", losses_hold_what_they_make},
