@@ -12,12 +12,24 @@ typedef struct CommTable CommTable;
 
 typedef enum { REDUCE_SUM, REDUCE_MAX } ReduceOp;
 
+// What bytes are sent by, of equal parts or not; COMM_MESSAGES: exchange and start.
+typedef enum {
+    COMM_ALL_REDUCE,
+    COMM_ALL_GATHER,
+    COMM_REDUCE_SCATTER,
+    COMM_ALL_TO_ALL,
+    COMM_BROADCAST,
+    COMM_MESSAGES,
+    NUM_COMM_KINDS
+} CommKind;
+
 typedef struct {
     const CommTable *table;
     Backend *backend;
     int rank, size;
     int64_t num_calls;
-    double sent_bytes; // by the convention of workload/operator.h: a collective's message_bytes
+    // By the convention of workload/operator.h: a collective's message_bytes.
+    double sent_bytes[NUM_COMM_KINDS];
 } Comm;
 
 // One message of a group; those of one call are under way together.

@@ -40,9 +40,9 @@ static bool may_run(Comm *comm, int64_t count, const char *what) {
     return false;
 }
 
-static void count_call(Comm *comm, double bytes) {
+static void count_call(Comm *comm, CommKind kind, double bytes) {
     comm->num_calls++;
-    comm->sent_bytes += bytes;
+    comm->sent_bytes[kind] += bytes;
 }
 
 static MPI_Datatype datatype(Dtype dtype) {
@@ -82,7 +82,7 @@ static void all_reduce(Comm *comm, void *array, int64_t count, Dtype dtype, Redu
                        BackendStream *stream) {
     (void)stream;
     if (!may_run(comm, count, "all_reduce") || !may_reduce(comm, dtype)) return;
-    count_call(comm, (double)count * (double)dtype_bytes(dtype));
+    count_call(comm, COMM_ALL_REDUCE, (double)count * (double)dtype_bytes(dtype));
     int error = MPI_Allreduce(MPI_IN_PLACE, array, (int)count, datatype(dtype),
                               op == REDUCE_SUM ? MPI_SUM : MPI_MAX, ((MpiComm *)comm)->group);
     keep(comm, mpi_status(error, "all_reduce"));
@@ -93,7 +93,7 @@ static void all_gather(Comm *comm, void *out, const void *in, int64_t count, Dty
     (void)stream;
     if (!may_run(comm, count, "all_gather")) return;
     size_t part_bytes = (size_t)count * dtype_bytes(dtype);
-    count_call(comm, (double)part_bytes * comm->size);
+    count_call(comm, COMM_ALL_GATHER, (double)part_bytes * comm->size);
     const char *place = (const char *)out + part_bytes * (size_t)comm->rank;
     int error = MPI_Allgather(in == place ? MPI_IN_PLACE : in, (int)count, datatype(dtype), out,
                               (int)count, datatype(dtype), ((MpiComm *)comm)->group);
@@ -107,7 +107,7 @@ static void reduce_scatter(Comm *comm, void *out, const void *in, int64_t count,
     if (!may_run(comm, count, "reduce_scatter") || !may_reduce(comm, dtype)) return;
     MpiComm *mpi = (MpiComm *)comm;
     size_t part_bytes = (size_t)count * dtype_bytes(dtype);
-    count_call(comm, (double)part_bytes * comm->size);
+    count_call(comm, COMM_REDUCE_SCATTER, (double)part_bytes * comm->size);
     bool in_place = out == (const char *)in + part_bytes * (size_t)comm->rank && count > 0;
     void *sum = in_place ? scratch_of(mpi, part_bytes) : out;
     if (in_place && sum == NULL) return;
@@ -138,7 +138,7 @@ static void all_to_all(Comm *comm, void *out, const int64_t *out_counts, const i
     }
     double elements = 0;
     for (int r = 0; r < size; r++) elements += (double)in_counts[r];
-    count_call(comm, elements * (double)dtype_bytes(dtype));
+    count_call(comm, COMM_ALL_TO_ALL, elements * (double)dtype_bytes(dtype));
     int error = MPI_Alltoallv(in, counts, counts + size, datatype(dtype), out, counts + 2 * size,
                               counts + 3 * size, datatype(dtype), mpi->group);
     keep(comm, mpi_status(error, "all_to_all"));
@@ -163,7 +163,7 @@ static void all_gather_parts(Comm *comm, void *out, const void *in, const int64_
     MpiComm *mpi = (MpiComm *)comm;
     const int64_t all = parts_of(comm, counts);
     if (all < 0) return;
-    count_call(comm, (double)all * (double)dtype_bytes(dtype));
+    count_call(comm, COMM_ALL_GATHER, (double)all * (double)dtype_bytes(dtype));
     int error = MPI_Allgatherv(in, mpi->counts[comm->rank], datatype(dtype), out, mpi->counts,
                                mpi->counts + comm->size, datatype(dtype), mpi->group);
     keep(comm, mpi_status(error, "all_gather_parts"));
@@ -176,7 +176,7 @@ static void reduce_scatter_parts(Comm *comm, void *out, const void *in, const in
     if (!may_reduce(comm, dtype)) return;
     const int64_t all = parts_of(comm, counts);
     if (all < 0) return;
-    count_call(comm, (double)all * (double)dtype_bytes(dtype));
+    count_call(comm, COMM_REDUCE_SCATTER, (double)all * (double)dtype_bytes(dtype));
     int error = MPI_Reduce_scatter(in, out, mpi->counts, datatype(dtype), MPI_SUM, mpi->group);
     keep(comm, mpi_status(error, "reduce_scatter_parts"));
 }
@@ -185,7 +185,7 @@ static void broadcast(Comm *comm, void *array, int64_t count, Dtype dtype, int r
                       BackendStream *stream) {
     (void)stream;
     if (!may_run(comm, count, "broadcast")) return;
-    count_call(comm, (double)count * (double)dtype_bytes(dtype));
+    count_call(comm, COMM_BROADCAST, (double)count * (double)dtype_bytes(dtype));
     int error = MPI_Bcast(array, (int)count, datatype(dtype), root, ((MpiComm *)comm)->group);
     keep(comm, mpi_status(error, "broadcast"));
 }
@@ -214,7 +214,7 @@ static void exchange(Comm *comm, const Message *messages, int num_messages, Back
     if (num_messages == 0 || comm->backend->failure.code != STATUS_OK) return;
     MPI_Request *requests = scratch_of(mpi, (size_t)num_messages * sizeof(MPI_Request));
     if (requests == NULL) return;
-    count_call(comm, sent_bytes);
+    count_call(comm, COMM_MESSAGES, sent_bytes);
     int started = 0, error = MPI_SUCCESS;
     while (started < num_messages && error == MPI_SUCCESS) {
         error = start_message(mpi, &messages[started], MESSAGE_TAG, &requests[started]);
@@ -238,7 +238,8 @@ static CommRequest *start(Comm *comm, const Message *message, BackendStream *str
         return NULL;
     }
     if (!message->receive)
-        count_call(comm, (double)message->count * (double)dtype_bytes(message->dtype));
+        count_call(comm, COMM_MESSAGES,
+                   (double)message->count * (double)dtype_bytes(message->dtype));
     int tag = MESSAGE_TAG + 1 + message->tag % NUM_TAGS;
     int error = start_message((MpiComm *)comm, message, tag, &request->request);
     keep(comm, mpi_status(error, "message"));

@@ -115,7 +115,8 @@ static void reduce(Rank *rank, const FlatState *f, const ProgramCollective *c) {
         comm->table->all_reduce(comm, f->gradients, f->layout.count, b->wide, REDUCE_SUM,
                                 rank->stream);
     if (c->kind == COLLECTIVE_REDUCE_SCATTER || replica)
-        rank_padding_sent(rank, c->group, f, replica, b->wide);
+        rank_padding_sent(rank, c->group, replica ? COMM_ALL_REDUCE : COMM_REDUCE_SCATTER, f,
+                          replica, b->wide);
 }
 
 static void gather(Rank *rank, const FlatState *f, const ProgramCollective *c) {
@@ -124,7 +125,7 @@ static void gather(Rank *rank, const FlatState *f, const ProgramCollective *c) {
     if (mutant("zero-stale-weights")) return;
     comm->table->all_gather(comm, f->weights, act_at(b, f->weights, f->shard_begin), f->shard_count,
                             b->act, rank->stream);
-    rank_padding_sent(rank, c->group, f, false, b->act);
+    rank_padding_sent(rank, c->group, COMM_ALL_GATHER, f, false, b->act);
 }
 
 static bool is_of_experts(GroupKind group) {

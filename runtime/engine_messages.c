@@ -81,7 +81,7 @@ static Pending pending_copies(Engine *e, const Instruction *i, int index, const 
     if (receive)
         p.added = rank_wide(rank, slice->count);
     else if (slice->begin == 0)
-        rank_padding_sent(rank, GROUP_PP, f, true, b->wide);
+        rank_padding_sent(rank, GROUP_PP, COMM_MESSAGES, f, true, b->wide);
     p.message = (Message){.peer = i->peer,
                           .receive = receive,
                           .array = receive ? p.added->data : p.to,
@@ -306,7 +306,7 @@ void engine_exchange_tied(Engine *e) {
     const int64_t count = shards ? f->shard_count : parameter_count(table);
     Tensor *other = rank_wide(rank, count);
     void *own = shards ? f->gradients : chunk_gradient(b, chunk, table);
-    if (shards) rank_padding_sent(rank, GROUP_PP, f, true, b->wide);
+    if (shards) rank_padding_sent(rank, GROUP_PP, COMM_MESSAGES, f, true, b->wide);
     Message both[2] = {{.peer = message->peer, .array = own, .count = count, .dtype = b->wide}};
     both[1] = both[0];
     both[1].receive = true;

@@ -22,7 +22,8 @@ typedef struct Rank {
     const World *world;
     TensorPool pool;
     RankShape shape;
-    double beside_bytes[NUM_GROUPS]; // sent beside what the Program says (runtime/traffic.h)
+    double beside_bytes[NUM_GROUPS][NUM_COMM_KINDS]; // sent beside what the Program says
+                                                     // (runtime/traffic.h)
     RowsMoved rows_moved;
     ExpertLoad expert_load;  // counts where the router chooses between ranks
     const int32_t *balanced; // host [tokens_sp][experts_per_token]: the experts of each
@@ -60,11 +61,11 @@ static inline Comm *rank_comm(const Rank *rank, GroupKind group) {
 
 // What a call over a flat buffer, or over the shard of one, sends of padding, which the Program
 // does not know.
-static inline void rank_padding_sent(Rank *rank, GroupKind group, const FlatState *f,
+static inline void rank_padding_sent(Rank *rank, GroupKind group, CommKind kind, const FlatState *f,
                                      bool shard_only, Dtype dtype) {
     const double padding = (double)(f->layout.capacity - f->layout.count);
     const double part = shard_only ? (double)f->shard_count / (double)f->layout.capacity : 1;
-    rank->beside_bytes[group] += padding * part * (double)dtype_bytes(dtype);
+    rank->beside_bytes[group][kind] += padding * part * (double)dtype_bytes(dtype);
 }
 
 static inline bool rank_is_tp_first(const Rank *rank) {

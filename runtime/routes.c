@@ -90,14 +90,14 @@ static void counts_exchange(Rank *rank, const Scratch *s, const int64_t *sent) {
         }
         ep->table->all_to_all(ep, from->data, counts[0], counts[1], told->data, counts[0],
                               counts[1], DTYPE_INT32, rank->stream);
-        rank->beside_bytes[GROUP_EP] += (double)own * sizeof(int32_t);
+        rank->beside_bytes[GROUP_EP][COMM_ALL_TO_ALL] += (double)own * sizeof(int32_t);
         rank_drop(rank, &told);
         told = from;
     }
     if (etp) {
         Tensor *of_all = tensor_new(&rank->pool, all, DTYPE_INT32);
         etp->table->all_gather(etp, of_all->data, told->data, own, DTYPE_INT32, rank->stream);
-        rank->beside_bytes[GROUP_ETP] += (double)all * sizeof(int32_t);
+        rank->beside_bytes[GROUP_ETP][COMM_ALL_GATHER] += (double)all * sizeof(int32_t);
         rank_drop(rank, &told);
         told = of_all;
     }
@@ -270,10 +270,11 @@ static Tensor *rows_exchange(Rank *rank, RowKind kind, Tensor **rows, const int6
         out_end += out[0][r];
     }
     Tensor *to = rows_new(rank, kind, num);
-    const double before = ep->sent_bytes;
+    const double before = ep->sent_bytes[COMM_ALL_TO_ALL];
     ep->table->all_to_all(ep, to->data, out[0], out[1], from->data, in[0], in[1],
                           row_dtype(rank, kind), rank->stream);
-    if (kind.wide) rank->beside_bytes[GROUP_EP] += ep->sent_bytes - before;
+    if (kind.wide)
+        rank->beside_bytes[GROUP_EP][COMM_ALL_TO_ALL] += ep->sent_bytes[COMM_ALL_TO_ALL] - before;
     rank_drop(rank, &from);
     return to;
 }
@@ -288,7 +289,8 @@ static Tensor *rows_share(Rank *rank, RowKind kind, Tensor **rows, const Routes 
     int64_t counts[MOST_RANKS];
     for (int r = 0; r < etp->size; r++) counts[r] = routes->gathered[r] * kind.columns;
     Tensor *to = rows_new(rank, kind, gather ? routes->num_rows : routes->num_arrived);
-    const double before = etp->sent_bytes;
+    const CommKind call = gather ? COMM_ALL_GATHER : COMM_REDUCE_SCATTER;
+    const double before = etp->sent_bytes[call];
     if (gather)
         etp->table->all_gather_parts(etp, to->data, from->data, counts, row_dtype(rank, kind),
                                      rank->stream);
@@ -297,7 +299,7 @@ static Tensor *rows_share(Rank *rank, RowKind kind, Tensor **rows, const Routes 
                                          rank->stream);
     else
         rank->backend->table->copy(rank->backend, to->data, from->data, to->bytes, rank->stream);
-    if (kind.wide) rank->beside_bytes[GROUP_ETP] += etp->sent_bytes - before;
+    if (kind.wide) rank->beside_bytes[GROUP_ETP][call] += etp->sent_bytes[call] - before;
     rank_drop(rank, &from);
     return to;
 }

@@ -73,7 +73,7 @@ static void weights_open(Rank *rank, FlatState *f) {
     f->whole_weights = rank_tensor(rank, f->layout.capacity);
     zero->table->all_gather(zero, f->whole_weights->data, f->weights, f->shard_count,
                             rank->backend->act, rank->stream);
-    rank_padding_sent(rank, shards_group(f), f, false, rank->backend->act);
+    rank_padding_sent(rank, shards_group(f), COMM_ALL_GATHER, f, false, rank->backend->act);
 }
 
 static void gradients_open(Rank *rank, FlatState *f) {
@@ -100,7 +100,7 @@ static void gradients_close(Rank *rank, FlatState *f) {
     if (!mutant(f->layout.experts ? "experts-no-scatter" : "zero-no-scatter"))
         zero->table->reduce_scatter(zero, shard, f->whole_gradients->data, f->shard_count, b->wide,
                                     rank->stream);
-    rank_padding_sent(rank, shards_group(f), f, false, b->wide);
+    rank_padding_sent(rank, shards_group(f), COMM_REDUCE_SCATTER, f, false, b->wide);
     b->table->cast(b, f->gradients, b->wide, shard, b->wide,
                    !mutant("shard-accumulation-overwrites"), f->shard_count, rank->stream);
     rank_drop(rank, &f->whole_gradients);

@@ -104,8 +104,7 @@ static Status traffic_say(const Run *run, int64_t num_steps) {
     Traffic program =
         traffic_of_program(&run->plan, &run->workload, &run->program, run->world->index[GROUP_PP]);
     traffic_feed(&program, &run->rank);
-    Traffic counted = traffic_of_comms(&run->rank);
-    for (int kind = 0; kind < NUM_GROUPS; kind++) counted.bytes[kind] /= (double)num_steps;
+    const Traffic counted = traffic_of_comms(&run->rank, num_steps);
     double off = traffic_difference(&program, &counted);
     TRY(rank_reduce(&run->rank, &off, 1, REDUCE_MAX));
     if (run->world->rank == 0) traffic_print(&program, &counted, off);

@@ -41,12 +41,12 @@ static ncclComm_t handle_of(const Comm *comm) {
     return ((const NcclComm *)comm)->handle;
 }
 
-static bool begin(Comm *comm, const void *in, const void *out, BackendStream *stream,
+static bool begin(Comm *comm, const void *in, const void *out, BackendStream *stream, CommKind kind,
                   double sent_bytes) {
     const void *arrays[] = {in, out};
     if (!cuda_begin(comm->backend, stream, arrays, 2)) return false;
     comm->num_calls++;
-    comm->sent_bytes += sent_bytes;
+    comm->sent_bytes[kind] += sent_bytes;
     return true;
 }
 
@@ -61,7 +61,7 @@ static double bytes_of(int64_t count, Dtype dtype) {
 
 static void all_reduce(Comm *comm, void *array, int64_t count, Dtype dtype, ReduceOp op,
                        BackendStream *stream) {
-    if (!begin(comm, array, array, stream, bytes_of(count, dtype))) return;
+    if (!begin(comm, array, array, stream, COMM_ALL_REDUCE, bytes_of(count, dtype))) return;
     end(comm, stream,
         nccl->ncclAllReduce(array, array, (size_t)count, nccl_type(dtype),
                             op == REDUCE_MAX ? ncclMax : ncclSum, handle_of(comm), stream->handle),
@@ -70,7 +70,7 @@ static void all_reduce(Comm *comm, void *array, int64_t count, Dtype dtype, Redu
 
 static void all_gather(Comm *comm, void *out, const void *in, int64_t count, Dtype dtype,
                        BackendStream *stream) {
-    if (!begin(comm, in, out, stream, comm->size * bytes_of(count, dtype))) return;
+    if (!begin(comm, in, out, stream, COMM_ALL_GATHER, comm->size * bytes_of(count, dtype))) return;
     end(comm, stream,
         nccl->ncclAllGather(in, out, (size_t)count, nccl_type(dtype), handle_of(comm),
                             stream->handle),
@@ -79,7 +79,8 @@ static void all_gather(Comm *comm, void *out, const void *in, int64_t count, Dty
 
 static void reduce_scatter(Comm *comm, void *out, const void *in, int64_t count, Dtype dtype,
                            BackendStream *stream) {
-    if (!begin(comm, in, out, stream, comm->size * bytes_of(count, dtype))) return;
+    if (!begin(comm, in, out, stream, COMM_REDUCE_SCATTER, comm->size * bytes_of(count, dtype)))
+        return;
     end(comm, stream,
         nccl->ncclReduceScatter(in, out, (size_t)count, nccl_type(dtype), ncclSum, handle_of(comm),
                                 stream->handle),
@@ -88,7 +89,7 @@ static void reduce_scatter(Comm *comm, void *out, const void *in, int64_t count,
 
 static void broadcast(Comm *comm, void *array, int64_t count, Dtype dtype, int root,
                       BackendStream *stream) {
-    if (!begin(comm, array, array, stream, bytes_of(count, dtype))) return;
+    if (!begin(comm, array, array, stream, COMM_BROADCAST, bytes_of(count, dtype))) return;
     end(comm, stream,
         nccl->ncclBroadcast(array, array, (size_t)count, nccl_type(dtype), root, handle_of(comm),
                             stream->handle),
@@ -110,7 +111,7 @@ static double parts_bytes(const Comm *comm, const int64_t *counts, Dtype dtype) 
 // NCCL has no gathers and scatters of unequal parts: each rank's part is a call of a group.
 static void all_gather_parts(Comm *comm, void *out, const void *in, const int64_t *counts,
                              Dtype dtype, BackendStream *stream) {
-    if (!begin(comm, in, out, stream, parts_bytes(comm, counts, dtype))) return;
+    if (!begin(comm, in, out, stream, COMM_ALL_GATHER, parts_bytes(comm, counts, dtype))) return;
     char *part = out;
     ncclResult_t result = nccl->ncclGroupStart();
     for (int i = 0; i < comm->size && result == ncclSuccess; i++) {
@@ -124,7 +125,8 @@ static void all_gather_parts(Comm *comm, void *out, const void *in, const int64_
 
 static void reduce_scatter_parts(Comm *comm, void *out, const void *in, const int64_t *counts,
                                  Dtype dtype, BackendStream *stream) {
-    if (!begin(comm, in, out, stream, parts_bytes(comm, counts, dtype))) return;
+    if (!begin(comm, in, out, stream, COMM_REDUCE_SCATTER, parts_bytes(comm, counts, dtype)))
+        return;
     const char *part = in;
     ncclResult_t result = nccl->ncclGroupStart();
     for (int i = 0; i < comm->size && result == ncclSuccess; i++) {
@@ -141,7 +143,7 @@ static void all_to_all(Comm *comm, void *out, const int64_t *out_counts, const i
                        Dtype dtype, BackendStream *stream) {
     double sent_bytes = 0;
     for (int i = 0; i < comm->size; i++) sent_bytes += bytes_of(in_counts[i], dtype);
-    if (!begin(comm, in, out, stream, sent_bytes)) return;
+    if (!begin(comm, in, out, stream, COMM_ALL_TO_ALL, sent_bytes)) return;
     int64_t bytes = (int64_t)dtype_bytes(dtype);
     ncclResult_t result = nccl->ncclGroupStart();
     for (int i = 0; i < comm->size && result == ncclSuccess; i++) {
@@ -163,12 +165,12 @@ static ncclResult_t message(const Comm *comm, const Message *m, cudaStream_t str
 }
 
 static void exchange(Comm *comm, const Message *messages, int num_messages, BackendStream *stream) {
-    if (num_messages == 0 || !begin(comm, NULL, NULL, stream, 0)) return;
+    if (num_messages == 0 || !begin(comm, NULL, NULL, stream, COMM_MESSAGES, 0)) return;
     ncclResult_t result = nccl->ncclGroupStart();
     for (int i = 0; i < num_messages && result == ncclSuccess; i++) {
         const Message *m = &messages[i];
         if (stream->index != 0) cuda_memory_used((CudaBackend *)comm->backend, stream, m->array);
-        if (!m->receive) comm->sent_bytes += bytes_of(m->count, m->dtype);
+        if (!m->receive) comm->sent_bytes[COMM_MESSAGES] += bytes_of(m->count, m->dtype);
         result = message(comm, m, stream->handle);
     }
     group_end(comm, stream, result, "exchange");

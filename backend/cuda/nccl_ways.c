@@ -152,7 +152,8 @@ static void message_queue(Comm *comm, const Message *m, const NcclWay *way) {
     Backend *backend = comm->backend;
     if (!cuda_begin(backend, way->stream, arrays, 1)) return;
     comm->num_calls++;
-    if (!m->receive) comm->sent_bytes += (double)m->count * (double)dtype_bytes(m->dtype);
+    if (!m->receive)
+        comm->sent_bytes[COMM_MESSAGES] += (double)m->count * (double)dtype_bytes(m->dtype);
     const ncclResult_t result =
         m->receive ? nccl->ncclRecv(m->array, (size_t)m->count, nccl_type(m->dtype), 0, way->handle,
                                     way->stream->handle)

@@ -286,7 +286,14 @@ static void test_counts(Backend *backend, const int *ranks, int num_ranks) {
                                 {comm->rank, true, out, 10, DTYPE_FP32, 0, 0}};
     comm->table->exchange(comm, messages, 2, NULL);
     EXPECT(comm->num_calls == 8);
-    EXPECT(comm->sent_bytes == 40 + 40 + 5 * 40.0 * num_ranks + 40);
+    const double sent_bytes[NUM_COMM_KINDS] = {[COMM_ALL_REDUCE] = 40,
+                                               [COMM_ALL_GATHER] = 80.0 * num_ranks,
+                                               [COMM_REDUCE_SCATTER] = 80.0 * num_ranks,
+                                               [COMM_ALL_TO_ALL] = 40.0 * num_ranks,
+                                               [COMM_BROADCAST] = 40,
+                                               [COMM_MESSAGES] = 40};
+    for (int kind = 0; kind < NUM_COMM_KINDS; kind++)
+        EXPECT(comm->sent_bytes[kind] == sent_bytes[kind]);
     comm->table->free(comm);
 }
 

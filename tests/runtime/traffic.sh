@@ -1,5 +1,5 @@
 #!/bin/sh
-# What each rank sends in a step, group by group, is to the byte what the Program says.
+# What each rank sends in a step, by group and collective, is to the byte what the Program says.
 # Usage: traffic.sh RUN
 set -eu
 # shellcheck source=tests/runtime/cluster.sh
@@ -38,11 +38,11 @@ END
         exit 1
     }
     sed -n 's/^sent in a step: //p' out | tr ',' '\n' |
-        awk '{ n++; sub(/\)$/, "", $6); if ($2 != $6) bad = 1 } END { exit bad || n == 0 }' || {
+        awk '{ n++; sub(/\)$/, "", $7); if ($3 != $7) bad = 1 } END { exit bad || n == 0 }' || {
         echo "traffic.sh: $2: $(tail -n 2 out)" >&2
         exit 1
     }
-    grep -qx 'the most that a group of any process is off: 0 bytes' out || {
+    grep -qx 'the most that a collective of any process is off: 0 bytes' out || {
         echo "traffic.sh: $2: $(tail -n 1 out)" >&2
         exit 1
     }
