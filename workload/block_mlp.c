@@ -77,6 +77,7 @@ static void build_sort_by_expert(Builder *b, const char *name, double values) {
                        .backward_kernels = 1,
                        .output_bytes = values * act};
     build_memory(b, &work);
+    b->units[b->num_units - 1].op.transient_bytes += values * act;
 }
 
 // Moves every routed token's vector: out of order before the experts, back after them. What an
@@ -123,6 +124,8 @@ static void build_exchange(Builder *b, bool dispatch, double routed_bytes) {
     build_collective(b, dispatch ? "ep_dispatch" : "ep_combine", STREAM_EP, kind, backward,
                      GROUP_EP, bytes);
     Op *op = &b->units[b->num_units - 1].op;
+    // Nobody keeps what is sent, copies in order or results of products.
+    if (kind == COLLECTIVE_ALL_TO_ALL || kind == COLLECTIVE_COMBINE) op->transient_bytes += bytes;
     op->routing = routing;
     op->hidden = b->scenario->training.ep_overlap;
 }
@@ -189,6 +192,7 @@ static void build_experts(Builder *b) {
     }
     build_exchange(b, false, routed_bytes);
     build_permutation(b, "unpermute", routed * hidden, routed_bytes);
+    b->units[b->num_units - 1].op.transient_bytes += tokens_bytes; // the tokens' results
 }
 
 void build_moe(Builder *b) {

@@ -125,6 +125,14 @@ check 2 '"pp": 2, "vpp": 2, "schedule": "v-min"' "$dense"
 check 2 '"pp": 2, "vpp": 2, "schedule": "v-min", "recompute": "full"' "$dense"
 check 2 '"pp": 2, "schedule": "dualpipe"' "$dense"
 check 2 '"pp": 2, "schedule": "dualpipe", "recompute": "full"' "$dense"
+# Whose peak is in a forward, which holds what its products and collectives read.
+tokens=256
+band=0.005
+late=0.005
+check 4 '"tp": 2, "pp": 2, "vpp": 2, "schedule": "v-min", "recompute": "full"' "$gpt" true
+check 4 '"cp": 2, "pp": 2, "vpp": 2, "schedule": "v-min", "recompute": "full", "cp_method": "ulysses"' "$gpt" true
+check 4 '"pp": 2, "dp": 2, "ep": 2, "vpp": 2, "schedule": "v-min"' "$qwen"
+check 4 '"tp": 2, "pp": 2, "etp": 2, "vpp": 2, "schedule": "v-min"' "$qwen"
 # Whether one more is held, for which the receiver is not ready yet, is always a matter of time in
 # these two: here one is 0.4 % of the memory.
 band=0.01

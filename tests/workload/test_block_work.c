@@ -166,58 +166,6 @@ static void rings_merge_their_steps(void) {
 
 // --- Piece by piece
 
-// A rank that sends its tokens to other ranks' experts by all-to-all sorts what comes by its own
-// experts: once more 2 vectors a token, each way. Not with one expert a rank, nor where the
-// dispatcher's kernels sort.
-static void assert_permuted(const char *dispatcher, const char *parallel, double vectors) {
-    Case c;
-    Arena arena = {0};
-    const char *training = arena_printf(
-        &arena, "{\"seq_len\": 2048, \"global_batch\": 8, \"moe_dispatcher\": \"%s\"}", dispatcher);
-    if (case_make(&c, MADE_UP_MOE, 8, training, parallel)) {
-        c.scenario.training.stack.moe_overhead_frac = 0;
-        case_resolve(&c);
-        const Block *b = layer_block_of(&c, 1);
-        const char *names[] = {"permute", "unpermute"};
-        for (int i = 0; i < 2; i++) {
-            const double bytes = TOKENS * 2 * vectors * 1024 * 2;
-            ASSERT_CLOSE(op_named(b->forward, b->num_forward, names[i])->bytes, bytes);
-            ASSERT_CLOSE(op_named(b->backward, b->num_backward, names[i])->bytes, bytes);
-        }
-    }
-    case_free(&c);
-    arena_free(&arena);
-}
-
-static void exchanged_tokens_are_sorted_by_expert(void) {
-    assert_permuted("alltoall", "{\"ep\": 4}", 4);
-    assert_permuted("alltoall", "{\"ep\": 8}", 2);
-    assert_permuted("alltoall", NULL, 2);
-    assert_permuted("deepep", "{\"ep\": 4}", 2);
-    assert_permuted("alltoall", "{\"ep\": 2, \"etp\": 2}", 2);
-}
-
-// With etp what is sorted is what the group's gather brought, and both orders are there: 2 ranks'
-// tokens, each at 2 experts.
-static void gathered_tokens_are_sorted_by_expert(void) {
-    static const char *const NAMES[] = {"sort_by_expert", "unsort_by_expert"};
-    Case c;
-    if (case_make(&c, MADE_UP_MOE, 8, "{\"seq_len\": 2048, \"global_batch\": 8}",
-                  "{\"ep\": 2, \"etp\": 2}")) {
-        const Block *b = layer_block_of(&c, 1);
-        const double vectors_bytes = TOKENS * 2 * 2 * 1024 * 2;
-        for (int i = 0; i < 2; i++) {
-            const Op *forward = op_named(b->forward, b->num_forward, NAMES[i]);
-            const Op *backward = op_named(b->backward, b->num_backward, NAMES[i]);
-            ASSERT_CLOSE(forward->bytes, 2 * vectors_bytes);
-            ASSERT_CLOSE(forward->transient_bytes, vectors_bytes);
-            ASSERT_CLOSE(backward->bytes, 2 * vectors_bytes);
-            ASSERT_CLOSE(backward->transient_bytes, 2 * vectors_bytes);
-        }
-    }
-    case_free(&c);
-}
-
 // The product that a collective runs beside: the next operator of a gather, the one before a
 // scatter; backward the next of a row's gather; a column's scatter runs beside the weight gradient
 // instead.
@@ -450,8 +398,6 @@ static void weight_gradients_are_held_while_made(void) {
 
 CU_TestInfo block_work_tests[] = {
     {"moved_bytes_by_hand", moved_bytes_by_hand},
-    {"exchanged_tokens_are_sorted_by_expert", exchanged_tokens_are_sorted_by_expert},
-    {"gathered_tokens_are_sorted_by_expert", gathered_tokens_are_sorted_by_expert},
     {"products_move_their_operands", products_move_their_operands},
     {"grouped_products_move_all_operands", grouped_products_move_all_operands},
     {"rings_merge_their_steps", rings_merge_their_steps},
