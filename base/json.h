@@ -30,6 +30,9 @@ typedef struct JsonNode {
 // column, trailing text, repeated key, number beyond double, text that is not UTF-8.
 Status json_load(const char *path, Arena *arena, JsonNode *root);
 
+// The file that a value names, at `path`: one that cannot be opened is the value's fault.
+Status json_load_named(const JsonNode *value, const char *path, Arena *arena, JsonNode *root);
+
 // The same, but the members of the root with these names (ending with NULL) that are objects or
 // arrays read as null: they are not parsed, nor are their mistakes seen.
 Status json_load_without(const char *path, const char *const *names, Arena *arena, JsonNode *root);

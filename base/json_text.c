@@ -222,6 +222,14 @@ Status json_load(const char *path, Arena *arena, JsonNode *root) {
     return json_load_without(path, NONE, arena, root);
 }
 
+Status json_load_named(const JsonNode *value, const char *path, Arena *arena, JsonNode *root) {
+    FILE *file = value->file ? fopen(path, "rb") : NULL;
+    if (value->file && !file)
+        return json_error(value, "%.200s cannot be read: %s", path, strerror(errno));
+    if (file) fclose(file);
+    return json_load(path, arena, root);
+}
+
 Status json_load_without(const char *path, const char *const *names, Arena *arena, JsonNode *root) {
     Arena scratch = {0}; // of the text, which the tree does not need
     char *text = NULL;

@@ -143,7 +143,7 @@ Status calibration_load(const JsonNode *value, Arena *arena, const Calibration *
     JsonNode root;
     TRY(json_read_string(value, arena, &path));
     path = path_beside(arena, value->file, path);
-    TRY(json_load(path, arena, &root));
+    TRY(json_load_named(value, path, arena, &root));
     return calibration_read(&root, path, arena, out);
 }
 

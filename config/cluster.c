@@ -320,7 +320,8 @@ static Status cluster_preset(const JsonNode *value, KernelShelf *shelf, Arena *a
 static Status cluster_file(const JsonNode *value, const char *path, KernelShelf *shelf,
                            Arena *arena, Cluster *out) {
     JsonNode root;
-    TRY(json_load(path_beside(arena, value->file ? value->file : "", path), arena, &root));
+    TRY(json_load_named(value, path_beside(arena, value->file ? value->file : "", path), arena,
+                        &root));
     TRY(cluster_object(&root, true, shelf, arena, out));
     if (out->num_gpus == 0) *out = cluster_with_gpus(out, out->gpus_per_node);
     return status_ok();

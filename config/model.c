@@ -102,7 +102,7 @@ static Status file_missing(const Status *reason, const char *path, Arena *arena)
 static Status model_load_file(const JsonNode *value, const char *path, Arena *arena, Model *out) {
     JsonNode root;
     const char *beside = value->file ? path_beside(arena, value->file, path) : path;
-    Status loaded = json_load(beside, arena, &root);
+    Status loaded = json_load_named(value, beside, arena, &root);
     if (loaded.code != STATUS_OK && access(beside, F_OK) != 0)
         return file_missing(&loaded, path, arena);
     TRY(loaded);

@@ -44,5 +44,6 @@ Status profile_load(const JsonNode *value, const char *what, const char *folder,
     const char *name;
     TRY(json_read_string(value, arena, &name));
     if (!value_is_path(name)) return profile_load_named(value, what, folder, name, arena, root);
-    return json_load(path_beside(arena, value->file ? value->file : "", name), arena, root);
+    return json_load_named(value, path_beside(arena, value->file ? value->file : "", name), arena,
+                           root);
 }

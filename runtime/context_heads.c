@@ -119,22 +119,22 @@ static Attention attention_of_heads(const Rank *rank, const Attention *base, con
     return a;
 }
 
+// Where the attention runs again, so do its exchanges: till then the stash has what it had before.
 void heads_attend(Rank *rank, const Attention *base, LayerStash *stash) {
     const Columns in = columns_qkv(&rank->shape), out = columns_out(&rank->shape);
-    if (!stash->exchanged) { // else it runs again
-        stash->qkv = to_heads(rank, &in, &stash->qkv);
-        stash->exchanged = true;
-    }
-    rank_drop(rank, &stash->heads_o);
-    stash->heads_o = rank_tensor(rank, rank->shape.tokens * rank->shape.attended);
-    Attention call = attention_of_heads(rank, base, stash->qkv);
-    call.o = stash->heads_o->data;
+    Tensor *whole = tensor_hold(stash->qkv);
+    if (stash->keep != KEEP_ATTENTION_OUTPUT) rank_drop(rank, &stash->qkv);
+    Tensor *qkv = to_heads(rank, &in, &whole);
+    Tensor *heads_o = rank_tensor(rank, rank->shape.tokens * rank->shape.attended);
+    Attention call = attention_of_heads(rank, base, qkv);
+    call.o = heads_o->data;
     call.lse = stash->lse->data;
     rank->backend->table->attention_forward(rank->backend, &call, rank->stream);
-    Tensor *heads_o = tensor_hold(stash->heads_o);
-    if (stash->keep == KEEP_INPUT) {
-        rank_drop(rank, &stash->qkv);
-        rank_drop(rank, &stash->heads_o);
+    if (stash->keep == KEEP_ALL) {
+        stash->qkv = qkv;
+        stash->heads_o = tensor_hold(heads_o);
+    } else {
+        rank_drop(rank, &qkv);
     }
     to_tokens(rank, &out, heads_o, stash->o);
 }

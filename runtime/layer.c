@@ -200,11 +200,7 @@ void layer_forward(Rank *rank, const ChunkState *chunk, int index, Residual *str
     rotate(rank, stash->qkv, false);
     attend(rank, chunk, index, stash);
     if (!all) rank_drop(rank, &stash->qkv);
-    if (!all) stash->exchanged = false;
-    if (stash->keep != KEEP_ALL) {
-        rank_drop(rank, &stash->lse);
-        rank_drop(rank, &stash->heads_o);
-    }
+    if (stash->keep != KEEP_ALL) rank_drop(rank, &stash->lse);
     stream->branch = linear_forward(rank, &w.out, stash->o);
     if (!all) rank_drop(rank, &stash->o);
     stash->norm[1] = residual_norm(rank, &w.norm[1], stream, &stash->middle, &stash->statistics[1]);
@@ -223,6 +219,7 @@ static void run_again(Rank *rank, const ChunkState *chunk, int index, LayerStash
         rank_drop(rank, &stream.sum);
         rank_drop(rank, &stream.branch);
     } else if (stash->keep == KEEP_ATTENTION_OUTPUT) {
+        stash->keep = KEEP_ALL;
         rank_drop(rank, &stash->o);
         if (mutant("recompute-rotates-again")) rotate(rank, stash->qkv, false);
         attend(rank, chunk, index, stash);

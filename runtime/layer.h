@@ -23,9 +23,10 @@ typedef struct {
     Tensor *heads[2];      // queries and keys before their norms, [tokens][heads][head_dim], and
     Tensor *heads_statistics[2]; // wide [tokens][heads]; NULL where the model has none
     Tensor *o, *lse;             // [tokens][attended], wide [sequences][heads][seq_len]
-    bool exchanged;              // qkv is of some heads of all cp ranks' tokens, and so is
-    Tensor *heads_o;             // the output before it was exchanged back; NULL without that
-    Tensor *middle;              // input and attention added up
+    // Where Ulysses exchanged them, and nothing runs again any more, qkv is of some heads of all cp
+    // ranks' tokens, and so is heads_o, the output before it was exchanged back; else NULL.
+    Tensor *heads_o;
+    Tensor *middle;     // input and attention added up
     Tensor *up, *inner; // [tokens][up], [tokens][inner]; of a layer with experts the shared ones'
     ExpertStash experts;
 } LayerStash;

@@ -181,7 +181,7 @@ static void a_missing_file_is_refused(void) {
     Arena arena = {0};
     Scenario scenario;
     ASSERT_REFUSED(scenario_of(arena_printf(&arena, JOB, "no/such.json"), &arena, &scenario),
-                   "no/such.json: cannot be read: No such file or directory");
+                   "job.json: calibration: no/such.json cannot be read: No such file or directory");
     arena_free(&arena);
 }
 

@@ -114,9 +114,10 @@ static void missing_file_names_presets_of_a_similar_name(void) {
     Model model;
     Status status = load("job.json", "\"meta-llama/Llama-3.1-70B\"", &model);
     CU_ASSERT_EQUAL(status.code, STATUS_INVALID);
-    CU_ASSERT_STRING_EQUAL(status.text, "meta-llama/Llama-3.1-70B: cannot be read: No such file or "
-                                        "directory; presets of a similar name are llama-3.1-70b, "
-                                        "llama-3.3-70b, llama-3-70b");
+    CU_ASSERT_STRING_EQUAL(
+        status.text, "job.json: model: meta-llama/Llama-3.1-70B cannot be read: No such file or "
+                     "directory; presets of a similar name are llama-3.1-70b, "
+                     "llama-3.3-70b, llama-3-70b");
     done();
 }
 

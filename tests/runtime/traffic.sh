@@ -71,6 +71,9 @@ check 2 '"cp": 2, "cp_method": "ring"'
 check 4 '"cp": 4, "cp_method": "ring"'
 check 2 '"cp": 2, "cp_method": "all-gather"'
 check 2 '"cp": 2, "cp_method": "ulysses"'
+for method in ring all-gather ulysses; do
+    check 2 '"cp": 2, "recompute": "selective", "cp_method": "'$method'"'
+done
 check 8 '"tp": 2, "pp": 2, "dp": 2, "vpp": 2, "schedule": "interleaved", "zero_stage": 1'
 check 8 '"tp": 2, "cp": 2, "dp": 2, "zero_stage": 3'
 check 4 '"tp": 2, "dp": 2, "zero_stage": 3' "$dense" "" true
