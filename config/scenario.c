@@ -141,19 +141,6 @@ static Status placement_take(const JsonNode *parallel, Arena *arena, Scenario *s
     return node_order_check(&placement, &scenario->cluster);
 }
 
-// Learned positions end with their table. A generic model that does not give its size has a row for
-// each position in use.
-static Status positions_take(const JsonNode *training, Scenario *scenario) {
-    Model *model = &scenario->model;
-    const int64_t length = scenario->training.seq_len;
-    if (model->position != POSITION_LEARNED) return status_ok();
-    if (model->max_position_embeddings == 0) model->max_position_embeddings = (int)length;
-    if (length <= model->max_position_embeddings) return status_ok();
-    const JsonNode seq_len = json_get(training, "seq_len");
-    return json_error(&seq_len, "%lld; expected at most the %d learned positions of the model",
-                      (long long)length, model->max_position_embeddings);
-}
-
 Status scenario_read_shared(const JsonNode *root, KernelShelf *shelf, Arena *arena, Scenario *out) {
     TRY(json_expect_object(root));
     TRY(json_refuse_unknown(root, SCENARIO_FIELDS,
@@ -176,7 +163,9 @@ Status scenario_read_shared(const JsonNode *root, KernelShelf *shelf, Arena *are
     TRY(training_load(&training, &scenario.cluster.gpu, arena, &scenario.training));
     TRY(groups_check(&training, &scenario));
     TRY(scenario_take_front(root, arena, &scenario));
-    TRY(positions_take(&training, &scenario));
+    // A generic model with learned positions and no table size has a row for each position in use.
+    if (scenario.model.position == POSITION_LEARNED && !scenario.model.max_position_embeddings)
+        scenario.model.max_position_embeddings = (int)scenario.training.seq_len;
     JsonNode parallel = json_get(root, "parallel");
     TRY(parallel_load(&parallel, arena, &scenario.parallel));
     TRY(parallel_check_lists(&parallel, scenario.cluster.num_nodes, scenario.model.num_layers));

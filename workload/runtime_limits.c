@@ -80,6 +80,15 @@ static const char *unsupported_plan(const Scenario *s, const Plan *p) {
     return NULL;
 }
 
+static Status check_positions(const Scenario *s) {
+    const Model *m = &s->model;
+    if (m->position != POSITION_LEARNED || s->training.seq_len <= m->max_position_embeddings)
+        return status_ok();
+    return status_at(STATUS_INVALID, s->file, "training.seq_len",
+                     "%lld; expected at most the %d learned positions of the model",
+                     (long long)s->training.seq_len, m->max_position_embeddings);
+}
+
 Status runtime_supports(const Scenario *s, const Plan *plan) {
     if (strcmp(s->training.stack.name, "runtime") != 0)
         return status_at(STATUS_INVALID, s->file, "training.stack",
@@ -88,6 +97,7 @@ Status runtime_supports(const Scenario *s, const Plan *plan) {
                          s->training.stack.name);
     const char *what = unsupported_model(&s->model);
     if (what) return status_at(STATUS_INVALID, s->file, "model", "%s is not run yet", what);
+    TRY(check_positions(s));
     what = unsupported_training(&s->training);
     if (what) return status_at(STATUS_INVALID, s->file, "training", "%s is not run yet", what);
     TRY(plan_refuse_layers(s, plan, "the bundled runtime"));

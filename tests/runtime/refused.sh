@@ -39,6 +39,8 @@ refused 'plan.json: model: a gate with ReLU is not run yet' \
     "$dense"', "hidden_act": "relu"' '"dp": 2'
 refused 'plan.json: model: an activation but SiLU, GELU and ReLU is not run yet' \
     "$dense"', "hidden_act": "quick_gelu"' '"dp": 2'
+refused 'plan.json: training.seq_len: 16; expected at most the 8 learned positions of the model' \
+    '"model_type": "gpt2", "n_positions": 8' '"dp": 2'
 
 refused 'plan.json: model: a gate of the shared experts is not run yet' \
     '"model_type": "qwen2_moe", "num_experts": 4, "num_experts_per_tok": 2,
