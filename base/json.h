@@ -30,7 +30,7 @@ typedef struct JsonNode {
 // column, trailing text, repeated key, number beyond double, text that is not UTF-8.
 Status json_load(const char *path, Arena *arena, JsonNode *root);
 
-// The file that a value names, at `path`: one that cannot be opened is the value's fault.
+// The file that a value names, at `path`; one that cannot be read is refused as the value.
 Status json_load_named(const JsonNode *value, const char *path, Arena *arena, JsonNode *root);
 
 // The same, but the members of the root with these names (ending with NULL) that are objects or

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { JSON_MAX_DEPTH = 64 };
 
@@ -223,10 +224,8 @@ Status json_load(const char *path, Arena *arena, JsonNode *root) {
 }
 
 Status json_load_named(const JsonNode *value, const char *path, Arena *arena, JsonNode *root) {
-    FILE *file = value->file ? fopen(path, "rb") : NULL;
-    if (value->file && !file)
+    if (value->file && access(path, R_OK) != 0)
         return json_error(value, "%.200s cannot be read: %s", path, strerror(errno));
-    if (file) fclose(file);
     return json_load(path, arena, root);
 }
 

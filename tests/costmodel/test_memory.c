@@ -145,8 +145,7 @@ static double expanded_peak(const Case *c, const Chunk *chunk, bool forward, dou
 // The same of one part of a split backward: a product's output gradient ([k x m] of the weight
 // gradient, in 16 bits) and what the weight gradient gives back pass from the first to the second,
 // and so does what it reads of another operator, which that operator does not give back then. An
-// output gradient that is the residual's is there
-// once until that is another.
+// output gradient that is the residual's is there once until that is another.
 static double expanded_part_peak(const Case *c, const Chunk *chunk, bool weight, double *left) {
     double held = 0, peak = 0, shared = 0;
     for (int i = MAX_BLOCKS - 1; i >= 0; i--) {

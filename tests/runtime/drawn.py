@@ -31,12 +31,14 @@ TWO_CHUNKS = ("interleaved", "breadth-first", "zb-v", "v-half", "v-min")
 SCHEDULES = ("1f1b", "gpipe", "zb-h1", "zb-h2", "dualpipe") + TWO_CHUNKS
 SEQ_LEN, HIDDEN = 256, 256
 BAND = 0.006
-CLUSTER = {
-    "gpu": "h100-sxm-80g", "gpus_per_node": 8,
-    "scale_up": {"link": "nvlink4", "domain_gpus": 8},
-    "scale_out": {"nics_per_node": 8, "nic_bytes_per_s": 50e9, "topology": "fat-tree",
-                  "oversubscription": 1.0},
-}
+MOST_REFUSED = 50  # for each plan that runs
+
+
+def cluster(ranks):
+    script = pathlib.Path(__file__).with_name("cluster.sh")
+    done = subprocess.run(["sh", "-c", '. "$0"; cluster "$1"', script, str(ranks)],
+                          capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
 
 
 def divisors(of, most):
@@ -76,7 +78,7 @@ def draw(rng):
                  num_attention_heads=8, num_key_value_heads=4, intermediate_size=512,
                  vocab_size=512, tie_word_embeddings=name == "gpt2" or rng.random() < 0.3)
     return ranks, {
-        "schema": 1, "model": model, "cluster": dict(CLUSTER, num_gpus=ranks),
+        "schema": 1, "model": model, "cluster": cluster(ranks),
         "training": {"seq_len": SEQ_LEN, "global_batch": 16, "precision": "fp32",
                      "stack": "runtime"},
         "parallel": parallel,
@@ -108,9 +110,10 @@ def run(program, ranks, folder):
 def check(scenario, log, printed):
     """How far the memory is off, and the sentence of what is wrong, if anything."""
     off = abs(float(re.findall(r'"memory_off_frac": ([-+.e0-9]+)', log)[-1]))
-    peak = int(re.findall(r'"program_peak_bytes": (\d+)', log)[-1])
+    peak, said = map(int, re.findall(
+        r'"memory_peak_bytes": (\d+), "program_peak_bytes": (\d+)', log)[-1])
     parallel = scenario["parallel"]
-    late = 2 * message_bytes(parallel) / peak if parallel["pp"] > 1 else 0
+    late = 2 * message_bytes(parallel) / said if parallel["pp"] > 1 and peak > said else 0
     sent = re.findall(r"a collective of any process is off: (\d+) bytes", printed)
     if sent not in ([], ["0"]):
         return off, f"a collective sends {sent[0]} bytes more or less than the Program says"
@@ -126,7 +129,8 @@ def main():
     count = 200 if os.environ.get("MESHWRIGHT_TEST_FULL") else 12
     count = int(sys.argv[2]) if len(sys.argv) > 2 else count
     rng = random.Random(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
-    furthest, wrong = (-1.0, ""), 0
+    furthest, wrong, refused = (-1.0, ""), 0, 0
+    most_refused = MOST_REFUSED * count
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         while count > 0:
@@ -134,6 +138,9 @@ def main():
             (folder / "plan.json").write_text(json.dumps(scenario))
             ran = run(program, ranks, folder)
             if ran is None:
+                refused += 1
+                if refused > most_refused:
+                    sys.exit("drawn.py: the runtime refuses nearly all plans")
                 continue
             count -= 1
             off, sentence = check(scenario, *ran)
