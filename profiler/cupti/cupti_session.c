@@ -1,7 +1,10 @@
 #include "profiler/cupti/cupti_session.h"
 
+#include "profiler/cupti/buffer_file.h"
+
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 // NVIDIA's advice is 1 to 10 MiB ("CUPTI Activity API", "Asynchronous buffering"). There is a
 // buffer per thread.
@@ -18,7 +21,51 @@ static struct {
     pthread_cond_t idle;
     uint8_t *pool[MAX_POOLED];
     int num_pooled;
-} session = {.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
+    pthread_mutex_t copy_lock; // of what is below
+    FILE *copy;                // what was asked for by MESHWRIGHT_CUPTI_RECORD
+    Status copy_status;
+    int num_copies; // made so far
+} session = {.lock = PTHREAD_MUTEX_INITIALIZER,
+             .idle = PTHREAD_COND_INITIALIZER,
+             .copy_lock = PTHREAD_MUTEX_INITIALIZER};
+
+// --- Buffers as they come, in a file
+
+static Status copy_begin(const CuptiLibrary *cupti) {
+    const char *prefix = getenv("MESHWRIGHT_CUPTI_RECORD");
+    if (!prefix || !*prefix) return status_ok();
+    char path[4096];
+    int length = snprintf(path, sizeof path, "%s.%ld.%d.cupti", prefix, (long)getpid(),
+                          session.num_copies++);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return status_error(STATUS_MACHINE, "MESHWRIGHT_CUPTI_RECORD is too long");
+    return cupti_file_new(cupti, path, &session.copy);
+}
+
+// After a failure nothing more is written.
+static void copy_add(CuptiNextRecord next, uint8_t *buffer, size_t valid_bytes) {
+    pthread_mutex_lock(&session.copy_lock);
+    if (session.copy && session.copy_status.code == STATUS_OK)
+        session.copy_status = cupti_file_add(session.copy, next, buffer, valid_bytes);
+    pthread_mutex_unlock(&session.copy_lock);
+}
+
+static Status copy_status(void) {
+    pthread_mutex_lock(&session.copy_lock);
+    Status status = session.copy_status;
+    pthread_mutex_unlock(&session.copy_lock);
+    return status;
+}
+
+static void copy_end(void) {
+    pthread_mutex_lock(&session.copy_lock);
+    if (session.copy) fclose(session.copy); // each buffer was flushed
+    session.copy = NULL;
+    session.copy_status = status_ok();
+    pthread_mutex_unlock(&session.copy_lock);
+}
+
+// --- Buffers to and from CUPTI
 
 static void CUPTIAPI buffer_requested(uint8_t **buffer, size_t *size, size_t *max_records) {
     *buffer = NULL;
@@ -51,7 +98,10 @@ static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_
     pthread_mutex_unlock(&session.lock);
 
     if (sink.on_buffer) {
-        if (valid_bytes > 0) sink.on_buffer(sink.user, cupti->next_record, buffer, valid_bytes);
+        if (valid_bytes > 0) {
+            copy_add(cupti->next_record, buffer, valid_bytes);
+            sink.on_buffer(sink.user, cupti->next_record, buffer, valid_bytes);
+        }
         size_t num_dropped = 0;
         CUptiResult result = cupti->num_dropped(NULL, 0, &num_dropped);
         if (result == CUPTI_SUCCESS && num_dropped > 0) sink.on_dropped(sink.user, num_dropped);
@@ -62,6 +112,8 @@ static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_
     if (sink.on_buffer && --session.num_readers == 0) pthread_cond_broadcast(&session.idle);
     pthread_mutex_unlock(&session.lock);
 }
+
+// --- The session
 
 // Takes the place of the one session.
 static Status session_occupy(const CuptiLibrary *cupti, CuptiSink sink) {
@@ -81,8 +133,10 @@ static Status session_occupy(const CuptiLibrary *cupti, CuptiSink sink) {
 Status cupti_session_start(const CuptiLibrary *cupti, const CUpti_ActivityKind *kinds,
                            int num_kinds, CuptiSink sink) {
     TRY(session_occupy(cupti, sink));
-    CUptiResult result = cupti->register_callbacks(buffer_requested, buffer_completed);
-    Status status = status_ok();
+    Status status = copy_begin(cupti);
+    CUptiResult result = CUPTI_SUCCESS;
+    if (status.code == STATUS_OK)
+        result = cupti->register_callbacks(buffer_requested, buffer_completed);
     if (result != CUPTI_SUCCESS)
         status = cupti_library_error(cupti, result, "cuptiActivityRegisterCallbacks");
     for (int i = 0; i < num_kinds && i < MAX_KINDS && status.code == STATUS_OK; i++) {
@@ -100,7 +154,7 @@ Status cupti_session_flush(void) {
     if (!session.sink.on_buffer) return status_error(STATUS_MACHINE, "nothing is being recorded");
     // Without the lock: CUPTI calls back from here.
     CUptiResult result = session.cupti->flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-    if (result == CUPTI_SUCCESS) return status_ok();
+    if (result == CUPTI_SUCCESS) return copy_status();
     return cupti_library_error(session.cupti, result, "cuptiActivityFlushAll");
 }
 
@@ -112,4 +166,5 @@ void cupti_session_stop(void) {
     while (session.num_readers > 0) pthread_cond_wait(&session.idle, &session.lock);
     while (session.num_pooled > 0) free(session.pool[--session.num_pooled]);
     pthread_mutex_unlock(&session.lock);
+    copy_end();
 }

@@ -1,9 +1,10 @@
 // A library with the functions of CUPTI that meshwright calls, for machines without a GPU: the
 // program itself says (fake_launch, fake_run) which kernel "ran". Records are kept until a flush,
 // or until there is no more room, and handed over in buffers of three, in which a kernel may come
-// apart from its call. They are made up after the layouts of CUPTI's headers: none is a recorded
-// one.
+// apart from its call. They are made up after the layouts of CUPTI's headers. Or a file of buffers
+// (profiler/cupti/buffer_file.h) is played: they come as they are.
 #include "tests/profiler/made_up_buffer.h"
+#include "tests/profiler/played_buffers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@ EXPORTED void fake_launch(const char *name, uint32_t thread, uint64_t duration_n
 EXPORTED void fake_run(const char *name, uint64_t start_ns, uint64_t end_ns);
 EXPORTED void fake_drop(size_t num_dropped);
 EXPORTED void fake_refuse(CUptiResult result);
+EXPORTED int fake_play(const char *path); // 0: the file cannot be read
 
 enum { ROOM_BYTES = 1024 }; // for the records of one call
 
@@ -106,16 +108,20 @@ static size_t piece_end(size_t first) {
     return end;
 }
 
+static void hand_over(const uint8_t *bytes, size_t size) {
+    uint8_t *piece = NULL;
+    size_t room = 0, most_records = 1;
+    fake.requested(&piece, &room, &most_records);
+    if (!piece || room < size || most_records != 0) abort();
+    memcpy(piece, bytes, size);
+    fake.completed(NULL, 0, piece, room, size);
+}
+
 CUptiResult cuptiActivityFlushAll(uint32_t flag) {
     (void)flag;
     for (size_t first = 0, size; first < fake.buffer.valid_bytes; first += size) {
-        uint8_t *piece = NULL;
-        size_t room = 0, most_records = 1;
-        fake.requested(&piece, &room, &most_records);
         size = piece_end(first);
-        if (!piece || room < size || most_records != 0) abort();
-        memcpy(piece, fake.buffer.bytes + first, size);
-        fake.completed(NULL, 0, piece, room, size);
+        hand_over(fake.buffer.bytes + first, size);
     }
     fake.buffer = (MadeUpBuffer){0};
     return CUPTI_SUCCESS;
@@ -152,4 +158,13 @@ void fake_drop(size_t num_dropped) {
 
 void fake_refuse(CUptiResult result) {
     fake.refusal = result;
+}
+
+int fake_play(const char *path) {
+    static PlayedBuffers played;
+    size_t first = played.num_buffers;
+    if (!played_buffers_read(path, &played)) return 0;
+    for (size_t i = first; i < played.num_buffers; i++)
+        hand_over(played.buffers[i].bytes, played.buffers[i].valid_bytes);
+    return 1;
 }

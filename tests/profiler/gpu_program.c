@@ -2,9 +2,12 @@
 // spins for a given time by the GPU's own clock, so that its duration is known. The driver is
 // loaded at run time: nothing links CUDA. Exit: 0 right, 1 wrong, 77 there is no GPU.
 //
-// Usage: gpu-program activity          tags, durations, bytes, by profiler/activity.h
-//        gpu-program wrap LIBRARY DIR  wraps itself in libmeshwright-wrap.so, and reads the tables
-//        gpu-program work              what is wrapped
+// Usage: gpu-program activity             tags, durations, bytes, by profiler/activity.h
+//        gpu-program played LIBRARY FILE  the same of buffers that "activity" recorded
+//                                         (MESHWRIGHT_CUPTI_RECORD), played by fake_cupti.c:
+//                                         without a GPU
+//        gpu-program wrap LIBRARY DIR     wraps itself in libmeshwright-wrap.so, and reads the
+//        tables gpu-program work                 what is wrapped
 #include "profiler/activity.h"
 #include "profiler/wrap.h"
 
@@ -132,10 +135,7 @@ static void must_be_ok(Status status) {
     must(status.code == STATUS_OK, status.text);
 }
 
-static void activity_check(void) {
-    ActivityLog *log;
-    ActivityRecords got;
-    must_be_ok(activity_start(&log));
+static void activity_work(ActivityLog *log) {
     gpu_begin();
     must_be_ok(activity_tag(log, 5));
     spin(100000);
@@ -147,15 +147,22 @@ static void activity_check(void) {
     spin(50000);
     copy_and_set();
     must(cuda.synchronize() == 0, "cuCtxSynchronize");
-    must_be_ok(activity_take(log, &got));
-    for (size_t i = 0; i < got.num_records; i++) {
-        const ActivityRecord *record = &got.records[i];
+}
+
+static void records_print(const ActivityRecords *got) {
+    for (size_t i = 0; i < got->num_records; i++) {
+        const ActivityRecord *record = &got->records[i];
         printf("%llu ns, tag %llu, device %u, stream %u, correlation %u, %.0f bytes, %s\n",
                (unsigned long long)(record->end_ns - record->start_ns),
                (unsigned long long)record->tag, record->device, record->stream,
                record->correlation_id, record->bytes, record->name);
     }
-    printf("dropped %zu, overhead %llu ns\n", got.num_dropped, (unsigned long long)got.overhead_ns);
+    printf("dropped %zu, overhead %llu ns\n", got->num_dropped,
+           (unsigned long long)got->overhead_ns);
+}
+
+// Of activity_work.
+static void records_check(const ActivityRecords *got) {
     static const struct {
         ActivityKind kind;
         uint64_t tag;
@@ -163,10 +170,10 @@ static void activity_check(void) {
     } EXPECTED[] = {{ACTIVITY_KERNEL, 5, 100000, 0},   {ACTIVITY_KERNEL, 6, 300000, 0},
                     {ACTIVITY_KERNEL, 5, 100000, 0},   {ACTIVITY_KERNEL, 0, 50000, 0},
                     {ACTIVITY_COPY, 0, 0, COPY_BYTES}, {ACTIVITY_SET, 0, 0, COPY_BYTES / 2}};
-    must(got.num_dropped == 0, "records were dropped");
-    must(got.num_records == sizeof EXPECTED / sizeof *EXPECTED, "not six records");
-    for (size_t i = 0; i < got.num_records; i++) {
-        const ActivityRecord *record = &got.records[i];
+    must(got->num_dropped == 0, "records were dropped");
+    must(got->num_records == sizeof EXPECTED / sizeof *EXPECTED, "not six records");
+    for (size_t i = 0; i < got->num_records; i++) {
+        const ActivityRecord *record = &got->records[i];
         must(record->kind == EXPECTED[i].kind, "another kind");
         must(record->tag == EXPECTED[i].tag, "another tag");
         must(record->bytes == EXPECTED[i].bytes, "other bytes");
@@ -175,8 +182,36 @@ static void activity_check(void) {
         must(about((double)(record->end_ns - record->start_ns), EXPECTED[i].duration_ns),
              "another duration");
     }
+}
+
+static void activity_check(void) {
+    ActivityLog *log;
+    ActivityRecords got;
+    must_be_ok(activity_start(&log));
+    activity_work(log);
+    must_be_ok(activity_take(log, &got));
+    records_print(&got);
+    records_check(&got);
     must_be_ok(activity_take(log, &got));
     must(got.num_records == 0, "records came twice");
+    activity_stop(log);
+}
+
+static void played_check(const char *library, const char *file) {
+    if (access(file, R_OK) != 0) skip("no GPU's buffers have been recorded");
+    setenv("MESHWRIGHT_CUPTI", library, 1);
+    void *fake = dlopen(library, RTLD_NOW);
+    must(fake != NULL, "the library that stands in for CUPTI");
+    int (*play)(const char *path);
+    void *found = symbol(fake, "fake_play");
+    memcpy(&play, &found, sizeof found);
+    ActivityLog *log;
+    ActivityRecords got;
+    must_be_ok(activity_start(&log));
+    must(play(file), file);
+    must_be_ok(activity_take(log, &got));
+    records_print(&got);
+    records_check(&got);
     activity_stop(log);
 }
 
@@ -248,6 +283,10 @@ static void wrap_check(const char *library, const char *dir) {
 
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
+    if (strcmp(what, "played") == 0 && argc == 4) {
+        played_check(argv[2], argv[3]);
+        return 0;
+    }
     driver_load();
     if (strcmp(what, "activity") == 0) {
         activity_check();
@@ -258,7 +297,8 @@ int main(int argc, char **argv) {
         if (cuda.init(0) != 0 || cuda.device_get(&device, 0) != 0) skip("the driver has no GPU");
         wrap_check(argv[2], argv[3]);
     } else {
-        fprintf(stderr, "usage: gpu-program activity | work | wrap LIBRARY DIR\n");
+        fprintf(stderr,
+                "usage: gpu-program activity | played LIBRARY FILE | work | wrap LIBRARY DIR\n");
         return 2;
     }
     return 0;
