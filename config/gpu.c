@@ -133,7 +133,8 @@ static Status gpu_read(const JsonNode *root, Arena *arena, Gpu *out) {
     return status_ok();
 }
 
-// A file of the user's; where it bears the name of a bundled GPU, that one is its datasheet.
+// A file of the user's; where it bears the name of a bundled GPU, that one is its datasheet. Of
+// CPUs there is none: the bundled one is a measured machine like the user's.
 static Status gpu_read_own(const JsonNode *root, Arena *arena, Gpu *out) {
     const char *const *names;
     int num_names;
@@ -144,6 +145,7 @@ static Status gpu_read_own(const JsonNode *root, Arena *arena, Gpu *out) {
         if (strcmp(names[i], gpu.name) != 0) continue;
         Gpu bundled;
         TRY(gpu_load_named(gpu.name, arena, &bundled));
+        if (bundled.core && gpu.core) continue;
         TRY(gpu_check_datasheet(root, &gpu, &bundled));
     }
     TRY(gpu_check_limits(root, &gpu));

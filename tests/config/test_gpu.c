@@ -14,7 +14,7 @@ static const char *const CONTRACT_GPUS[] = {
     "a100-pcie-80g", "h100-sxm-80g",   "h100-sxm-96g",  "h100-pcie-80g", "h800-sxm-80g",
     "h20-96g",       "h200-sxm-141g",  "b200-sxm-180g", "b300-sxm-288g", "gb200-186g",
     "gb300-288g",    "l40s-48g",       "rtx4090-24g",   "mi300x-192g",   "mi325x-256g",
-    "mi355x-288g",   "mi250x-gcd-64g",
+    "mi355x-288g",   "mi250x-gcd-64g", "cpu",
 };
 enum { NUM_CONTRACT_GPUS = sizeof CONTRACT_GPUS / sizeof *CONTRACT_GPUS };
 
