@@ -116,6 +116,9 @@ static Status kernels_open(const KernelOptions *options, Arena *arena, Gpu *gpu,
     const CalibratedKernels *kernels;
     TRY(gpu_open(options->gpu, arena, gpu));
     if (options->profile) return kernels_load(options->profile, gpu, arena, profile);
+    if (gpu->core)
+        return status_at(STATUS_INVALID, gpu->file, "core",
+                         "shapes on a CPU's core are legal, but not supported by kernel yet");
     TRY(kernels_load_whole(gpu, arena, &kernels));
     if (kernels->inherited && strcmp(options->kind->name, "nccl") == 0)
         TRY(link_check(kernels, arena));

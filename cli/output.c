@@ -4,6 +4,7 @@
 #include "config/scenario_inputs.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +20,23 @@ static Status folder_check_existing(const char *path, const char *wanted) {
     return status_at(STATUS_INVALID, wanted, "", "cannot be written: %s", strerror(errno));
 }
 
+// A name that is taken for one file's, as in "-o plan.json".
+static bool looks_like_file(const char *path) {
+    static const char *const ENDS[] = {".json", ".html", ".md", ".csv", ".txt", ".sh"};
+    const size_t length = strlen(path);
+    for (size_t i = 0; i < sizeof ENDS / sizeof *ENDS; i++) {
+        const size_t end = strlen(ENDS[i]);
+        if (length > end && strcmp(path + length - end, ENDS[i]) == 0) return true;
+    }
+    return false;
+}
+
 Status folder_check(const char *path) {
     char parent[4096];
     if (path[0] == '\0') return status_error(STATUS_INVALID, "meshwright: -o: the name is empty");
+    if (looks_like_file(path) && access(path, F_OK) != 0)
+        return status_at(STATUS_INVALID, path, "",
+                         "reads like a file; -o takes a folder here, for several files");
     if (snprintf(parent, sizeof parent, "%s", path) >= (int)sizeof parent)
         return status_at(STATUS_INVALID, path, "", "the path is too long");
     // Up to the nearest part that exists.

@@ -5,7 +5,8 @@
 #include "base/status.h"
 #include "config/scenario.h"
 
-// Refuses (STATUS_INVALID) a folder that cannot be made or written into; changes nothing.
+// Refuses (STATUS_INVALID) a folder that cannot be made or written into, and a new one whose name
+// is like a file's ("plan.json"); changes nothing.
 Status folder_check(const char *path);
 
 // Makes it and its parents where they are missing.

@@ -57,6 +57,13 @@ for arguments in "plan bad.json -o new" "plan job.json -o occupied/x" "plan job.
     find . | sort | cmp - "$temp/before" || fail "$arguments: left something behind"
 done
 
+# A name like a file's is one where there is no such folder.
+refuses 'new.json: reads like a file; -o takes a folder here, for several files' \
+    plan job.json -o new.json
+[ ! -e new.json ] || fail "plan -o new.json left something"
+mkdir old.json
+answers 0 plan job.json -o old.json
+
 # Launch files are kept unless --force says otherwise.
 mkdir launch
 "$MESHWRIGHT" launch again/plan.json -o launch >/dev/null

@@ -108,6 +108,7 @@ grep -q '^profiles/our-h100.json: name: unknown key' stderr || fail "$(cat stder
 
 for gpu in "$root"/hw-profiles/gpus/*.json; do
     name=$(basename "$gpu" .json)
+    [ "$name" != cpu ] || continue # has laws of its own
     relative=$(sed -n 's/.*"kernels_of": "\([a-z0-9-]*\)",/\1/p' "$gpu")
     answers 0 kernel --gpu "$name" --kind gemm shape.csv
     if [ "$relative" = "$name" ]; then
@@ -121,6 +122,8 @@ for gpu in "$root"/hw-profiles/gpus/*.json; do
     *) claim "$name has a price" "\"$(predicted)\" > 0" ;;
     esac
 done
+refuses "$root/hw-profiles/gpus/cpu.json: core: shapes on a CPU's core are legal, but not supported by kernel yet" \
+    kernel --gpu cpu --kind gemm shape.csv
 # 148 of 989 TFLOP/s: 6.7 times as long at the same share of the peak, of which it reaches more.
 answers 0 kernel --gpu h100-sxm-80g --kind gemm shape.csv
 h100_s=$(predicted)
