@@ -31,7 +31,8 @@ static void keep(Comm *comm, Status status) {
     if (comm->backend->failure.code == STATUS_OK) comm->backend->failure = status;
 }
 
-// Whether a call may go ahead: not after a failure, nor with more elements than MPI can count.
+// Whether a call may go ahead: not after a failure, nor with more elements than MPI can count. (Of
+// parts all together: Open MPI adds them up in an int.)
 static bool may_run(Comm *comm, int64_t count, const char *what) {
     if (comm->backend->failure.code != STATUS_OK) return false;
     if (count >= 0 && count <= INT_MAX) return true;
@@ -91,7 +92,7 @@ static void all_reduce(Comm *comm, void *array, int64_t count, Dtype dtype, Redu
 static void all_gather(Comm *comm, void *out, const void *in, int64_t count, Dtype dtype,
                        BackendStream *stream) {
     (void)stream;
-    if (!may_run(comm, count, "all_gather")) return;
+    if (!may_run(comm, count * comm->size, "all_gather")) return;
     size_t part_bytes = (size_t)count * dtype_bytes(dtype);
     count_call(comm, COMM_ALL_GATHER, (double)part_bytes * comm->size);
     const char *place = (const char *)out + part_bytes * (size_t)comm->rank;
@@ -104,7 +105,7 @@ static void all_gather(Comm *comm, void *out, const void *in, int64_t count, Dty
 static void reduce_scatter(Comm *comm, void *out, const void *in, int64_t count, Dtype dtype,
                            BackendStream *stream) {
     (void)stream;
-    if (!may_run(comm, count, "reduce_scatter") || !may_reduce(comm, dtype)) return;
+    if (!may_run(comm, count * comm->size, "reduce_scatter") || !may_reduce(comm, dtype)) return;
     MpiComm *mpi = (MpiComm *)comm;
     size_t part_bytes = (size_t)count * dtype_bytes(dtype);
     count_call(comm, COMM_REDUCE_SCATTER, (double)part_bytes * comm->size);

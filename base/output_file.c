@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -59,6 +61,27 @@ Status output_target(const char *path, char *target) {
             return status_at(STATUS_INVALID, path, "", "the path is too long");
     }
     return status_at(STATUS_INVALID, path, "", "cannot be written: %s", strerror(ELOOP));
+}
+
+// The folder's own path and the name behind it. False where there is no such folder.
+static bool place_of(const char *path, char *place) {
+    char copy[OUTPUT_PATH_SIZE], folder[PATH_MAX];
+    if (strlen(path) >= sizeof copy) return false;
+    strcpy(copy, path);
+    char *slash = strrchr(copy, '/');
+    const char *name = slash ? slash + 1 : copy;
+    if (slash) *slash = '\0';
+    if (!realpath(!slash ? "." : copy[0] ? copy : "/", folder)) return false;
+    return snprintf(place, OUTPUT_PATH_SIZE, "%s/%s", folder, name) < OUTPUT_PATH_SIZE;
+}
+
+bool output_is(const char *path, const char *other) {
+    struct stat one, two;
+    const bool first = stat(path, &one) == 0, second = stat(other, &two) == 0;
+    if (first && second) return one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+    char place[OUTPUT_PATH_SIZE], beside[OUTPUT_PATH_SIZE];
+    return !first && !second && place_of(path, place) && place_of(other, beside) &&
+           strcmp(place, beside) == 0;
 }
 
 // --- Opening

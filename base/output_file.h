@@ -32,6 +32,9 @@ typedef struct {
 // Refuses (STATUS_INVALID) what exists and is not a regular file: folders, devices, pipes.
 Status output_target(const char *path, char *target);
 
+// Whether two paths are one file, or will be: of what does not exist yet by folder and name.
+bool output_is(const char *path, const char *other);
+
 // Opens it for everybody to read and write, but for the process's umask; _program also to execute.
 Status output_open(const char *path, OutputFile *out);
 Status output_open_program(const char *path, OutputFile *out);

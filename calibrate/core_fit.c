@@ -39,16 +39,14 @@ static void solve(const Chosen *chosen, double *costs) {
     for (int j = 0; j < chosen->num_costs; j++) costs[j] = fit_round(costs[j]);
 }
 
-static Status missing(const char *folder, const char *table, const char *what, int dtype) {
-    return status_error(STATUS_INVALID, "%s/%s.csv: no rows of %s in %s", folder, table, what,
-                        DTYPE_NAMES[dtype]);
-}
-
 // --- Products
 
-// Without flops that take time, what remains tells nothing.
-static double rate_of(double cost_s) {
-    return cost_s > 0 ? fit_round(1 / cost_s) : 0;
+enum { NO_ROWS = 0, NO_RISE = -1 }; // in the place of a rate
+
+// Where times do not rise with the work, what remains of them tells nothing.
+static double rate_of(const Chosen *chosen, double cost_s) {
+    if (chosen->num_rows == 0) return NO_ROWS;
+    return cost_s > 0 ? fit_round(1 / cost_s) : NO_RISE;
 }
 
 static CoreProduct product_fit(const CoreRows *rows, int dtype, int layout, Arena *arena) {
@@ -61,7 +59,7 @@ static CoreProduct product_fit(const CoreRows *rows, int dtype, int layout, Aren
         if ((int)r->dtype == dtype && r->layout == layout) choose(&chosen, row, r->time_s);
     }
     solve(&chosen, costs);
-    double rate = rate_of(costs[0]);
+    double rate = rate_of(&chosen, costs[0]);
     return (CoreProduct){.flops_per_s = rate,
                          .half_m = fit_round(costs[1] * rate),
                          .half_n = fit_round(costs[2] * rate),
@@ -80,7 +78,7 @@ static CoreAttention attention_fit(const CoreRows *rows, int dtype, bool backwar
         if ((int)r->dtype == dtype && r->backward == backward) choose(&chosen, row, r->time_s);
     }
     solve(&chosen, costs);
-    double rate = rate_of(costs[0]);
+    double rate = rate_of(&chosen, costs[0]);
     return (CoreAttention){.flops_per_s = rate,
                            .half_tokens = fit_round(costs[1] * rate),
                            .half_head_dim = fit_round(costs[2] * rate),
@@ -103,24 +101,34 @@ static void loop_fit(const CoreRows *rows, int dtype, CoreLoop loop, int directi
             choose(&chosen, row, time_s);
     }
     solve(&chosen, costs);
-    laws->bytes_per_s[loop][direction] = rate_of(costs[0]);
+    laws->bytes_per_s[loop][direction] = rate_of(&chosen, costs[0]);
     if (rope) laws->angle_s = costs[1];
 }
 
 // --- All laws of a core
 
+static Status rate_check(double rate, const char *folder, const char *table, const char *what,
+                         int dtype) {
+    if (rate > 0) return status_ok();
+    if (rate == NO_ROWS)
+        return status_error(STATUS_INVALID, "%s/%s.csv: no rows of %s in %s", folder, table, what,
+                            DTYPE_NAMES[dtype]);
+    return status_error(STATUS_MACHINE,
+                        "%s/%s.csv: times of %s in %s do not rise with the work: other programs "
+                        "took the cores; remove the table and measure again",
+                        folder, table, what, DTYPE_NAMES[dtype]);
+}
+
 static Status laws_check(const CoreLaws *laws, const char *folder, int dtype) {
     for (int i = 0; i < CORE_NUM_PRODUCTS; i++)
-        if (laws->products[i].flops_per_s <= 0)
-            return missing(folder, i ? "gemm_backward" : "gemm_other", CORE_PRODUCT_NAMES[i],
-                           dtype);
+        TRY(rate_check(laws->products[i].flops_per_s, folder, i ? "gemm_backward" : "gemm_other",
+                       CORE_PRODUCT_NAMES[i], dtype));
     for (int i = 0; i < 2; i++)
-        if (laws->attention[i].flops_per_s <= 0)
-            return missing(folder, "attention", i ? "attention_backward" : "attention_forward",
-                           dtype);
+        TRY(rate_check(laws->attention[i].flops_per_s, folder, "attention",
+                       i ? "attention_backward" : "attention_forward", dtype));
     for (int i = 0; i < 2 * NUM_CORE_LOOPS; i++)
-        if (laws->bytes_per_s[i / 2][i % 2] <= 0)
-            return missing(folder, "memory_bound", CORE_LOOP_NAMES[i / 2], dtype);
+        TRY(rate_check(laws->bytes_per_s[i / 2][i % 2], folder, "memory_bound",
+                       CORE_LOOP_NAMES[i / 2], dtype));
     return status_ok();
 }
 

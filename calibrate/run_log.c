@@ -29,6 +29,7 @@ typedef struct {
     double *imbalance;     // [num_lines]; 0 where the line says none
     int *line_of;          // [num_lines], of the file
     double rank_imbalance; // the largest
+    double memory_peak_bytes;
     int num_lines, capacity;
     int64_t last_step;
     Arena *arena;
@@ -164,6 +165,8 @@ static Status runtime_read(Reader *r, const char *line) {
     if (fabs(step_s * tokens_per_s / tokens - 1) > 0.01)
         return REFUSE(r, "%.15g tokens a step, but those of %s have %.15g",
                       round(step_s * tokens_per_s), r->scenario->file, tokens);
+    JsonNode peak = json_get(&root, "memory_peak_bytes");
+    if (json_is_present(&peak)) TRY(json_read_double(&peak, 0, 1e18, &r->memory_peak_bytes));
     TRY(step_add(r, RUN_LOG_RUNTIME, step, step_s));
     return imbalance_read(r, &root);
 }
@@ -215,7 +218,10 @@ static Status summary(const Reader *r, RunLog *out) {
     int n = r->num_lines - RUN_LOG_WARM_UP;
     const double *steps = r->step_s + RUN_LOG_WARM_UP;
     double *sorted = ARENA_ARRAY(r->arena, n, double);
-    *out = (RunLog){.kind = r->kind, .num_lines = r->num_lines, .num_steps = r->last_step};
+    *out = (RunLog){.kind = r->kind,
+                    .num_lines = r->num_lines,
+                    .num_steps = r->last_step,
+                    .memory_peak_bytes = r->memory_peak_bytes};
     memcpy(sorted, steps, (size_t)n * sizeof *sorted);
     out->step_s = fit_median(sorted, n);
     int i = 0;

@@ -33,6 +33,7 @@ typedef struct {
     // Of the bundled runtime's learned routing (runtime/expert_load.h); 0 where none is said.
     double moe_imbalance;         // median without the warm-up, as training.moe_routing.imbalance
     double moe_imbalance_of_rank; // the largest of all steps
+    double memory_peak_bytes;     // of the rank that held most; 0 where the log does not say
 } RunLog;
 
 // Reads a log ("-" is standard input) of a run of this plan of a scenario, which says what

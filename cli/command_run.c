@@ -116,9 +116,11 @@ static Status options_check(const RunOptions *options, const Scenario *scenario,
     for (int i = 0; i < 2; i++) {
         if (!written[i]) continue;
         TRY(output_check_scenario(written[i], scenario, arena));
+        if (options->start.data) TRY(output_check_input(written[i], options->start.data, "text"));
         TRY(output_check(written[i], arena));
     }
-    return status_ok();
+    if (!written[0] || !written[1]) return status_ok();
+    return output_check_input(written[1], written[0], "log");
 }
 
 // Runs it with its times, and looks at them.
@@ -141,6 +143,27 @@ static Status run_measured(RunOptions *options, const Scenario *scenario, const 
     return status;
 }
 
+// What is predicted is what runs: --dtype in the place of the scenario's precision. Returns the
+// document with it, to be freed.
+static cJSON *dtype_take(const char *dtype, Scenario *scenario) {
+    int precision = 0;
+    while (strcmp(PRECISION_NAMES[precision], dtype) != 0) precision++; // it is one of them
+    const Gpu *gpu = &scenario->cluster.gpu;
+    if (precision == scenario->training.precision) return NULL;
+    if (gpu->peak_flops_per_s[precision] <= 0) {
+        fprintf(stderr, "%s: predicted in %s, since %s has no %s\n", scenario->file,
+                PRECISION_NAMES[scenario->training.precision], gpu->name, dtype);
+        return NULL;
+    }
+    cJSON *document = cJSON_Duplicate(scenario->document, true);
+    cJSON *training = cJSON_GetObjectItemCaseSensitive(document, "training");
+    cJSON_DeleteItemFromObjectCaseSensitive(training, "precision");
+    cJSON_AddStringToObject(training, "precision", dtype);
+    scenario->training.precision = precision;
+    scenario->document = document;
+    return document;
+}
+
 static Status run_answer(RunOptions *options, Arena *arena) {
     RunStart *start = &options->start;
     const bool measures = options->compare || options->trace;
@@ -158,7 +181,11 @@ static Status run_answer(RunOptions *options, Arena *arena) {
     start->plan = options->common.scenario;
     start->num_ranks = scenario.cluster.num_gpus;
     start->quiet = options->common.json;
-    return measures ? run_measured(options, &scenario, &plan, arena) : run_start(start, arena);
+    if (!measures) return run_start(start, arena);
+    cJSON *document = start->dtype ? dtype_take(start->dtype, &scenario) : NULL;
+    const Status status = run_measured(options, &scenario, &plan, arena);
+    cJSON_Delete(document);
+    return status;
 }
 
 Status command_run(int argc, char **argv) {

@@ -30,23 +30,10 @@ typedef struct {
     cJSON *document;   // what is simulated of it
     EstimateParts parts;
     RunLog log;
-    double peak_bytes; // of the rank that held most; 0 where the log does not say
     TimesFile times;
     SimResult simulation;
     Source predicted, simulated, measured;
 } Comparison;
-
-// --- The log
-
-static Status peak_read(const char *path, Arena *arena, double *peak_bytes) {
-    JsonNode *lines;
-    int num_lines;
-    TRY(json_load_lines(path, arena, &lines, &num_lines));
-    *peak_bytes = 0;
-    if (num_lines == 0) return status_ok();
-    JsonNode peak = json_get(&lines[num_lines - 1], "memory_peak_bytes");
-    return json_is_present(&peak) ? json_read_double(&peak, 0, 1e18, peak_bytes) : status_ok();
-}
 
 // --- Measured times
 
@@ -74,17 +61,20 @@ static Status times_check(const TimesFile *file, const Program *program) {
 }
 
 // The last end of any of its instructions.
-static Status step_end(const TraceTimeline *timeline, const Program *program, Arena *arena,
-                       double *end_s) {
+static Status step_end(const TraceTimeline *timeline, const Program *program, double *end_s) {
+    Arena scratch = {0};
+    Status status = status_ok();
     *end_s = 0;
-    for (int r = 0; r < timeline->num_rows; r++) {
+    for (int r = 0; r < timeline->num_rows && status.code == STATUS_OK; r++) {
         const TraceRow *row = &timeline->rows[r];
         const int num = program->ranks[row->stage].num_instructions;
-        double *start = ARENA_ARRAY(arena, num, double), *end = ARENA_ARRAY(arena, num, double);
-        TRY(timeline->read(timeline->context, row, start, end));
-        for (int i = 0; i < num; i++) *end_s = fmax(*end_s, end[i]);
+        double *start = ARENA_ARRAY(&scratch, num, double);
+        double *end = ARENA_ARRAY(&scratch, num, double);
+        status = timeline->read(timeline->context, row, start, end);
+        for (int i = 0; i < num && status.code == STATUS_OK; i++) *end_s = fmax(*end_s, end[i]);
     }
-    return status_ok();
+    arena_free(&scratch);
+    return status;
 }
 
 static const TraceRow *all_rows(const Program *program, Arena *arena, int *num_rows) {
@@ -110,7 +100,7 @@ static Status measured_collect(Comparison *c, Arena *arena) {
         MeasuredStep *m = ARENA_NEW(arena, MeasuredStep);
         *m = (MeasuredStep){&c->times, program, n + RUN_LOG_WARM_UP};
         step.context = m;
-        TRY(step_end(&step, program, arena, &step.step_time_s));
+        TRY(step_end(&step, program, &step.step_time_s));
         TRY(work_times_of(program, &step, &work[n]));
         const double beside_s = fabs(step.step_time_s - c->log.step_s);
         if (beside_s < least_s) c->measured.timeline = step;
@@ -218,9 +208,10 @@ static void comparison_print(const Comparison *c) {
     double tokens = e->tokens_per_s * e->step_time_s;
     printf("%-10s %12s %12s\n", "tokens/s", units_count(e->tokens_per_s, text),
            units_count(tokens / step_s, measured));
-    if (c->peak_bytes > 0)
+    if (c->log.memory_peak_bytes > 0)
         printf("%-10s %12s %12s  %.3f\n", "memory", units_bytes(e->memory.peak_bytes, text),
-               units_bytes(c->peak_bytes, measured), c->peak_bytes / e->memory.peak_bytes);
+               units_bytes(c->log.memory_peak_bytes, measured),
+               c->log.memory_peak_bytes / e->memory.peak_bytes);
     printf("(median of %d steps, the first %d left out; spread %.1f %%)\n",
            c->log.num_lines - RUN_LOG_WARM_UP, RUN_LOG_WARM_UP, 100 * c->log.spread);
     const Cluster *cluster = &c->scenario->cluster;
@@ -272,7 +263,8 @@ static Status comparison_print_json(const Comparison *c) {
     json_add_number(measured, "step_time_s", c->log.step_s);
     json_add_number(measured, "spread", c->log.spread);
     json_add_number(measured, "num_steps", c->log.num_lines);
-    if (c->peak_bytes > 0) json_add_number(measured, "memory_peak_bytes", c->peak_bytes);
+    if (c->log.memory_peak_bytes > 0)
+        json_add_number(measured, "memory_peak_bytes", c->log.memory_peak_bytes);
     work_json(c, "work_s", &c->measured, measured);
     return answer_json(tree);
 }
@@ -295,7 +287,6 @@ static Status collect(Comparison *c, const RunCompare *compare, Arena *arena) {
     c->planned = c->estimate;
     TRY(run_log_load(compare->log, c->scenario, c->plan, arena, &c->log));
     TRY(routing_take(c, arena));
-    TRY(peak_read(compare->log, arena, &c->peak_bytes));
     TRY(times_file_open(compare->times, arena, &c->times));
     TRY(measured_collect(c, arena));
     TRY(predicted_collect(c, arena));

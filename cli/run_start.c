@@ -27,7 +27,11 @@ static Status runtime_find(Arena *arena, const char **path) {
                         "beside meshwright nor on the PATH");
 }
 
-enum { MAX_ARGUMENTS = 40 };
+enum {
+    MAX_ARGUMENTS = 40,
+    ANSWER_NO =
+        10, // of a run of several processes, since mpirun ends with 1 for reasons of its own
+};
 
 typedef struct {
     char *list[MAX_ARGUMENTS];
@@ -48,6 +52,7 @@ static Status mpirun_add(const RunStart *start, Arena *arena, Arguments *argumen
     argument_add(arguments, arena, mpirun, NULL);
     // They meet in the computer's memory: Open MPI need not look for fabrics, which takes 0.2 s.
     setenv("OMPI_MCA_pml", "^cm", false);
+    setenv("MESHWRIGHT_RUN_ANSWER_NO", arena_printf(arena, "%d", ANSWER_NO), true);
     if (geteuid() == 0) argument_add(arguments, arena, "--allow-run-as-root", NULL);
     argument_add(arguments, arena, "--oversubscribe", NULL);
     const long num_cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -81,6 +86,12 @@ static const char *signal_meaning(int signal) {
     return signal == SIGKILL ? ", as the system does where memory ran out" : "";
 }
 
+// The code that the runtime meant.
+static StatusCode code_of(const RunStart *start, int exit_code) {
+    if (exit_code == (start->num_ranks > 1 ? ANSWER_NO : STATUS_NO)) return STATUS_NO;
+    return exit_code == STATUS_INVALID ? STATUS_INVALID : STATUS_MACHINE;
+}
+
 // What the runtime says of itself is on standard error already.
 static Status end_status(const RunStart *start, const ProcessEnd *end) {
     if (end->interrupted) return status_error(STATUS_MACHINE, "%s: interrupted", start->plan);
@@ -92,10 +103,9 @@ static Status end_status(const RunStart *start, const ProcessEnd *end) {
         return status_error(STATUS_MACHINE, "%s: a process of the run was ended by signal %d%s",
                             start->plan, end->exit_code - 128,
                             signal_meaning(end->exit_code - 128));
-    StatusCode code = end->exit_code == STATUS_NO || end->exit_code == STATUS_INVALID
-                          ? (StatusCode)end->exit_code
-                          : STATUS_MACHINE;
-    return status_error(code, "%s: the run ended with exit code %d", start->plan, end->exit_code);
+    const StatusCode code = code_of(start, end->exit_code);
+    return status_error(code, "%s: the run ended with exit code %d", start->plan,
+                        code == STATUS_NO ? STATUS_NO : end->exit_code);
 }
 
 Status run_start(const RunStart *start, Arena *arena) {
@@ -107,7 +117,8 @@ Status run_start(const RunStart *start, Arena *arena) {
     ProcessSpec spec = {.argv = arguments.list,
                         .input = nothing,
                         .output = start->quiet ? stderr : stdout,
-                        .errors = stderr};
+                        .errors = stderr,
+                        .grace_s = 3}; // mpirun removes the memory that its processes share
     ProcessEnd end;
     MpiFolder folder = {0};
     Status status = start->num_ranks > 1 ? mpi_folder_open(&folder) : status_ok();

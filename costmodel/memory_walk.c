@@ -33,11 +33,19 @@ static inline void work_add(const Chunk *chunk, WorkKind kind, double messages_b
     sum->held += kept;
 }
 
+// All that a chunk without layers has.
+static inline void messages_add(const HeldMessages *messages, Held *sum) {
+    const double most = sum->held + held_messages_bytes(messages);
+    if (most > sum->peak) sum->peak = most;
+}
+
 static void work_run(const Workload *workload, int chunk, WorkKind kind, HeldMessages *messages,
                      Held *sum) {
     if (messages) message_take(messages, chunk, kind);
     work_add(&workload->chunks[chunk], kind, messages ? held_messages_bytes(messages) : 0, sum);
-    if (messages) message_make(messages, chunk, kind);
+    if (!messages) return;
+    message_make(messages, chunk, kind);
+    messages_add(messages, sum);
 }
 
 // --- Along the order, whose messages are those that workload/program.c makes of it
@@ -51,9 +59,11 @@ static int step_end(const RankOrder *order, int first, bool beside) {
     return end;
 }
 
-static void step_receive(const RankOrder *order, int first, int end, HeldMessages *messages) {
+static void step_receive(const RankOrder *order, int first, int end, HeldMessages *messages,
+                         Held *sum) {
     for (int i = first; i < end; i++)
         message_receive(messages, order->items[i].chunk, (WorkKind)order->items[i].kind);
+    messages_add(messages, sum);
 }
 
 static void step_send(const RankOrder *order, int first, int end, HeldMessages *messages) {
@@ -65,10 +75,11 @@ double memory_order_peak(const Workload *workload, const RankOrder *order, HeldM
     Held sum = {0};
     const bool beside = messages && messages->beside;
     int end = step_end(order, 0, beside);
-    if (beside) step_receive(order, 0, end, messages);
+    if (beside) step_receive(order, 0, end, messages, &sum);
     for (int first = 0; first < order->num_items;) {
         const int next = step_end(order, end, beside);
-        if (messages) step_receive(order, beside ? end : first, beside ? next : end, messages);
+        if (messages)
+            step_receive(order, beside ? end : first, beside ? next : end, messages, &sum);
         for (int i = first; i < end; i++)
             work_run(workload, order->items[i].chunk, (WorkKind)order->items[i].kind, messages,
                      &sum);
@@ -99,6 +110,15 @@ static bool is_between_chunks(const Instruction *instruction) {
            !instruction->embedding && !instruction->copies;
 }
 
+static void message_run(const Instruction *in, HeldMessages *messages, Held *sum) {
+    if (in->kind == INSTRUCTION_SEND) {
+        message_send(messages, in->chunk, work_of(in));
+    } else {
+        message_receive(messages, in->chunk, work_of(in));
+        messages_add(messages, sum);
+    }
+}
+
 double memory_program_peak(const Workload *workload, const RankProgram *program,
                            HeldMessages *messages) {
     Held sum = {0};
@@ -107,10 +127,8 @@ double memory_program_peak(const Workload *workload, const RankProgram *program,
         const bool last_part = in->part + 1 >= in->num_parts;
         if (in->kind <= INSTRUCTION_BACKWARD_WEIGHT && last_part)
             work_run(workload, in->chunk, work_of(in), messages, &sum);
-        else if (messages && is_between_chunks(in) && in->kind == INSTRUCTION_RECV)
-            message_receive(messages, in->chunk, work_of(in));
         else if (messages && is_between_chunks(in))
-            message_send(messages, in->chunk, work_of(in));
+            message_run(in, messages, &sum);
     }
     return sum.peak;
 }

@@ -2,6 +2,7 @@
 
 #include "base/plugin.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const PluginSpec SPEC = {.file = "libmeshwright-gpu.so",
@@ -11,6 +12,9 @@ static const PluginSpec SPEC = {.file = "libmeshwright-gpu.so",
 
 Status gpu_library_load(const GpuPlugin **out) {
     void *library, *symbol;
+    // Read when CUDA begins. What runs beside a product must not share one of the GPU's queues with
+    // it; there are 8 else, for NCCL's streams too.
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     TRY(plugin_load(&SPEC, &library, &symbol));
     // POSIX has dlsym return functions as void *, which ISO C does not convert.
     GpuPluginGet get;

@@ -90,8 +90,9 @@ typedef struct {
 // Products while something else runs on the same GPU: a kernel that copies, or, with a team, its
 // call over and over on each of its GPUs.
 typedef struct {
-    bool alone;     // without the product: how fast the neighbour is by itself
-    int num_blocks; // of the kernel that copies, one an SM; 0: the team
+    bool alone;         // without the product: how fast the neighbour is by itself
+    bool product_alone; // of a team: without its calls, all GPUs at once
+    int num_blocks;     // of the kernel that copies, one an SM; 0: the team
 } BesideRequest;
 
 typedef enum {

@@ -5,6 +5,10 @@ Status profile_contend(const GpuPlugin *plugin, GpuSession *session, const GpuRe
                        const MeasureLimits *limits, Arena *scratch, Contention *out) {
     GpuRequest product = {.kind = GPU_WORK_GEMM, .gemm = request->gemm}, neighbour = *request;
     neighbour.beside.alone = true;
+    if (request->beside.num_blocks == 0) { // the slowest GPU counts, as beside the calls
+        product = *request;
+        product.beside.product_alone = true;
+    }
     Measured product_alone, neighbour_alone;
     TRY(measure_shape(plugin, session, &product, limits, scratch, &product_alone));
     TRY(measure_shape(plugin, session, &neighbour, limits, scratch, &neighbour_alone));

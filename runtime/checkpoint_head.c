@@ -55,7 +55,8 @@ static void layers_add(cJSON *tree, const Model *m) {
     }
 }
 
-static cJSON *architecture_make(const Model *m) {
+static cJSON *architecture_make(const Scenario *scenario) {
+    const Model *m = &scenario->model;
     cJSON *tree = cJSON_CreateObject();
     number_add(tree, "num_hidden_layers", m->num_layers);
     number_add(tree, "hidden_size", m->hidden_size);
@@ -73,6 +74,7 @@ static cJSON *architecture_make(const Model *m) {
     number_add(tree, "qkv_bias", m->qkv_bias);
     number_add(tree, "out_bias", m->attention_out_bias);
     number_add(tree, "mlp_bias", m->mlp_bias);
+    number_add(tree, "causal", scenario->training.causal);
     experts_add(tree, m);
     functions_add(tree, m);
     layers_add(tree, m);
@@ -95,7 +97,7 @@ cJSON *checkpoint_head_tree(const Scenario *scenario, const CheckpointHead *head
         json_add_number(data, "num_bytes", (double)head->on.data.num_bytes);
         cJSON_AddStringToObject(data, "checksum", head->on.data.checksum);
     }
-    cJSON_AddItemToObject(tree, "architecture", architecture_make(&scenario->model));
+    cJSON_AddItemToObject(tree, "architecture", architecture_make(scenario));
     return tree;
 }
 
@@ -185,7 +187,7 @@ static const char *value_text(const cJSON *item, Arena *arena) {
 static Status architecture_check(const Scenario *scenario, const char *name, const JsonNode *node,
                                  Arena *arena) {
     Status status = status_ok();
-    cJSON *own = architecture_make(&scenario->model), *item;
+    cJSON *own = architecture_make(scenario), *item;
     cJSON_ArrayForEach(item, own) {
         const cJSON *saved = cJSON_GetObjectItemCaseSensitive(node->item, item->string);
         if (status.code != STATUS_OK || cJSON_Compare(saved, item, true)) continue;

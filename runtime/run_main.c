@@ -52,13 +52,16 @@ static const struct argp_option OPTIONS[] = {
     {0},
 };
 
+#define MOST_STEPS ((int64_t)1000000000000000) // as a checkpoint may have behind it
+
 static int64_t whole_number(struct argp_state *state, const char *what, const char *text,
-                            int64_t least) {
+                            int64_t least, int64_t most) {
     char *end;
     errno = 0;
     const long long value = strtoll(text, &end, 10);
-    if (errno != 0 || *end != '\0' || end == text || value < least)
-        argp_error(state, "--%s %s: expected a whole number from %d on", what, text, (int)least);
+    if (errno != 0 || *end != '\0' || end == text || value < least || value > most)
+        argp_error(state, "--%s %s: expected a whole number from %lld to %lld", what, text,
+                   (long long)least, (long long)most);
     return value;
 }
 
@@ -95,7 +98,7 @@ static error_t option_parse(int key, char *text, struct argp_state *state) {
         o->dtype = choice(state, "dtype", text, DTYPES);
         break;
     case KEY_STEPS:
-        o->num_steps = whole_number(state, "steps", text, 1);
+        o->num_steps = whole_number(state, "steps", text, 1, MOST_STEPS);
         break;
     case KEY_DATA:
         o->data = file_name(state, "data", text);
@@ -118,7 +121,7 @@ static error_t option_parse(int key, char *text, struct argp_state *state) {
             argp_error(state, "--clip-norm %s: expected a number from 0 on", text);
         break;
     case KEY_SEED:
-        o->seed = (uint64_t)whole_number(state, "seed", text, 0);
+        o->seed = (uint64_t)whole_number(state, "seed", text, 0, INT64_MAX);
         break;
     case KEY_ROUTING:
         o->balanced = choice(state, "routing", text, ROUTINGS) == 1;
@@ -127,7 +130,7 @@ static error_t option_parse(int key, char *text, struct argp_state *state) {
         o->save = folder_name(state, "save", text);
         break;
     case KEY_EVERY:
-        o->save_every = whole_number(state, "save-every", text, 1);
+        o->save_every = whole_number(state, "save-every", text, 1, MOST_STEPS);
         break;
     case KEY_RESUME:
         o->resume = folder_name(state, "resume", text);

@@ -1,5 +1,6 @@
 #include "runtime/train.h"
 
+#include "base/output_file.h"
 #include "runtime/checkpoint.h"
 #include "runtime/checkpoint_folder.h"
 #include "runtime/dump.h"
@@ -45,7 +46,8 @@ static double now_s(void) {
 // Of all processes; so far.
 static Status memory_measure(const Run *run, StepLine *line) {
     const double held = (double)run->backend->peak_bytes, program = run->account.peak_bytes;
-    double most[3] = {held, program, fabs(held / program - 1)};
+    const double off_frac = program > 0 ? fabs(held / program - 1) : 0; // of nothing there is none
+    double most[3] = {held, program, off_frac};
     TRY(rank_reduce(&run->rank, most, 3, REDUCE_MAX));
     line->memory_peak_bytes = most[0];
     line->program_peak_bytes = most[1];
@@ -77,7 +79,21 @@ static Status step_run(Trainer *t) {
     return checkpoint_save(&run->rank, o->save, &t->on, t->step);
 }
 
+// What is written does not take the place of what is read, or of what else is written.
+static Status outputs_check(const TrainOptions *o) {
+    const char *const written[] = {o->log, o->times};
+    const char *const others[][2] = {
+        {"the plan", o->plan}, {"the text", o->data}, {"the log", o->log}};
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < (i == 0 ? 2 : 3) && written[i]; k++)
+            if (others[k][1] && output_is(written[i], others[k][1]))
+                return status_error(STATUS_INVALID, "%s: is %s; expected another file to write",
+                                    written[i], others[k][0]);
+    return status_ok();
+}
+
 static Status trainer_begin(Trainer *t, const TrainOptions *options, World *world) {
+    if (world->rank == 0) TRY(outputs_check(options));
     if (options->save && world->rank == 0) TRY(checkpoint_folder_check(options->save));
     TRY(run_prepare(options, world, &t->run));
     if (options->save && world->rank == 0)

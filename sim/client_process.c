@@ -24,6 +24,7 @@ static double now_s(void) {
 // Between fork and exec only what is safe in a child of a program with threads.
 static _Noreturn void child_start(const ProcessSpec *spec, int alive_fd) {
     prctl(PR_SET_PDEATHSIG, SIGKILL); // it must not outlive us
+    if (spec->grace_s > 0) setpgid(0, 0); // a terminal's signals come once, from us
     int from[NUM_FDS] = {fileno(spec->input), fileno(spec->output), fileno(spec->errors),
                          spec->extra ? fileno(spec->extra) : -1, alive_fd};
     // First above all targets, so that none is overwritten before it is copied.
@@ -57,12 +58,22 @@ static WaitEnd wait_until_closed(int alive_fd, int signal_fd, double deadline_s)
     }
 }
 
-static void child_wait(pid_t pid, int alive_fd, int signal_fd, double timeout_s, ProcessEnd *out) {
-    double start_s = now_s();
+// Its own children end with it.
+static void child_end(pid_t pid, int alive_fd, double grace_s) {
+    if (grace_s > 0) {
+        kill(pid, SIGTERM);
+        if (wait_until_closed(alive_fd, -1, now_s() + grace_s) == WAIT_CLOSED) return;
+    }
+    kill(pid, SIGKILL);
+}
+
+static void child_wait(pid_t pid, int alive_fd, int signal_fd, const ProcessSpec *spec,
+                       ProcessEnd *out) {
+    double start_s = now_s(), timeout_s = spec->timeout_s;
     WaitEnd end = wait_until_closed(alive_fd, signal_fd, timeout_s > 0 ? start_s + timeout_s : 0);
     out->timed_out = end == WAIT_TIMED_OUT;
     out->interrupted = end == WAIT_INTERRUPTED;
-    if (end != WAIT_CLOSED) kill(pid, SIGKILL); // its own children end with it
+    if (end != WAIT_CLOSED) child_end(pid, alive_fd, spec->grace_s);
     int state = 0;
     while (waitpid(pid, &state, 0) < 0 && errno == EINTR) continue;
     out->exit_code = WIFEXITED(state) ? WEXITSTATUS(state) : 0;
@@ -84,7 +95,7 @@ static Status child_run(const ProcessSpec *spec, int signal_fd, const sigset_t *
         child_start(spec, alive[1]);
     }
     close(alive[1]);
-    if (pid > 0) child_wait(pid, alive[0], signal_fd, spec->timeout_s, out);
+    if (pid > 0) child_wait(pid, alive[0], signal_fd, spec, out);
     close(alive[0]);
     if (pid > 0) return status_ok();
     return status_error(STATUS_MACHINE, "no process can be made: %s", strerror(errno));
@@ -97,6 +108,7 @@ Status process_run(const ProcessSpec *spec, ProcessEnd *out) {
     sigemptyset(&stops);
     sigaddset(&stops, SIGINT);
     sigaddset(&stops, SIGTERM);
+    sigaddset(&stops, SIGHUP);
     sigprocmask(SIG_BLOCK, &stops, &before);
     int signal_fd = signalfd(-1, &stops, SFD_CLOEXEC);
     Status status = signal_fd < 0 ? status_error(STATUS_MACHINE, "no signals can be awaited: %s",

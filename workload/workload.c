@@ -137,10 +137,10 @@ static void build_logits(Builder *b, double saved_input_bytes) {
     build_memory(b, &loss);
     b->unusable_bytes = loss_unusable_bytes(b, logits);
     // Over the parts of the vocabulary: the largest logit, the sum of exponentials, the target's.
-    // Over pipeline ranks a collective of the Program does it.
+    // Wide numbers: in fp64 of 8 bytes. Over pipeline ranks a collective of the Program does it.
     if (b->plan->tp > 1)
         build_collective(b, "loss_all_reduce", STREAM_TP, COLLECTIVE_ALL_REDUCE, NUM_COLLECTIVES,
-                         GROUP_TP, 3 * b->tokens * 4);
+                         GROUP_TP, 3 * b->tokens * (b->precision == PRECISION_FP64 ? 8 : 4));
 }
 
 // Final norm, then logits and loss.

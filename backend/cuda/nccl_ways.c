@@ -28,7 +28,15 @@ static Status setting_check(const char *name, const char *bad) {
         name, bad);
 }
 
-// Work of streams that share one of the device's queues waits for each other.
+enum { MOST_QUEUES = 32, NCCL_STREAMS = 2 }; // CUDA's limit; of each of NCCL's groups
+
+// Work of streams that share one of the device's queues waits for each other. NCCL's groups have
+// streams of their own beside the one that they are called on (init.cc: deviceStream, hostStream).
+static int queues_needed(int num_ways) {
+    const int num = 1 + num_ways * (1 + NCCL_STREAMS) + NCCL_STREAMS; // also of the group itself
+    return num < MOST_QUEUES ? num : MOST_QUEUES;
+}
+
 static Status queues_check(int num_streams) {
     const char *set = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
     const int num_queues = set ? atoi(set) : 8; // CUDA's default
@@ -108,7 +116,7 @@ static Status ways_open(NcclComm *comm, const Way *ways, int num_ways) {
     if (!nccl->ncclCommSplit)
         return status_error(STATUS_MACHINE, "meshwright: this schedule's messages need NCCL 2.18 "
                                             "(ncclCommSplit) or later");
-    TRY(queues_check(1 + most_ways(ways, num_ways, comm->base.size)));
+    TRY(queues_check(queues_needed(most_ways(ways, num_ways, comm->base.size))));
     comm->ways = calloc((size_t)num_ways, sizeof *comm->ways);
     bool *marks = calloc(2 * (size_t)num_ways, sizeof *marks); // opened, and in this round
     if (!comm->ways || !marks) {

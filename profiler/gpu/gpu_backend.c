@@ -6,8 +6,10 @@
 Status gpu_backend_open(GpuSession *session) {
     if (session->backend) return status_ok();
     Backend *backend = NULL;
-    Status status = cuda_backend_open(session->device, DTYPE_BF16, &backend);
-    if (status.code != STATUS_OK) return status_error(STATUS_NO, "%s", status.text);
+    CudaVersions versions;
+    const Status found = cuda_versions(&versions); // whether the library is there
+    if (found.code != STATUS_OK) return status_error(STATUS_NO, "%s", found.text);
+    TRY(cuda_backend_open(session->device, DTYPE_BF16, &backend));
     CUDA_TRY(cudaStreamSynchronize(session->stream));
     CUDA_TRY(cudaStreamDestroy(session->stream));
     session->backend = backend;

@@ -64,7 +64,10 @@ Status gpu_team_open(GpuSession *session, int num_ranks) {
     Meeting meeting;
     TRY(gpu_backend_open(session));
     Status status = cuda_comm_id(session->backend, meeting.id);
-    if (status.code != STATUS_OK) return status_error(STATUS_NO, "%s", status.text);
+    CudaVersions versions;
+    TRY(cuda_versions(&versions));
+    if (status.code != STATUS_OK)
+        return versions.nccl ? status : status_error(STATUS_NO, "%s", status.text);
     GpuTeam *team = calloc(1, sizeof *team);
     if (team) team->ranks = calloc((size_t)num_ranks, sizeof *team->ranks);
     if (!team || !team->ranks) {

@@ -133,6 +133,19 @@ static void missing_rows_are_named(void) {
     made_free(made);
 }
 
+// Products that take the same time whatever their size tell no rate, which is not their absence.
+static void times_that_do_not_rise_are_refused(void) {
+    Made *made = make();
+    CoreFit fit;
+    for (int i = 0; i < made->rows.num_products; i++)
+        if (made->rows.products[i].layout == 0) made->rows.products[i].time_s = 1e-3;
+    Status status = core_fit(&made->rows, "made", &made->arena, &fit);
+    CU_ASSERT_EQUAL(status.code, STATUS_MACHINE);
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(status.text, "made/gemm_other.csv: times of forward in float32 do not rise"));
+    made_free(made);
+}
+
 // One size of a gather took 1,000 times as long, and its neighbours are predicted by it.
 static void collectives_of_a_busy_computer_are_refused(void) {
     Made *made = make();
@@ -186,6 +199,7 @@ static void written_files_price_as_fitted(void) {
 CU_TestInfo core_fit_tests[] = {
     {"laws_come_back", laws_come_back},
     {"missing_rows_are_named", missing_rows_are_named},
+    {"times_that_do_not_rise_are_refused", times_that_do_not_rise_are_refused},
     {"collectives_of_a_busy_computer_are_refused", collectives_of_a_busy_computer_are_refused},
     {"written_files_price_as_fitted", written_files_price_as_fitted},
     CU_TEST_INFO_NULL,

@@ -100,6 +100,39 @@ refuses 'meshwright: --routing: "even" is unknown; expected learned or balanced'
 refuses 'meshwright: --device: "tpu" is unknown; expected cpu or cuda' run two.json --device tpu
 refuses 'two.json: is the scenario two.json; expected another file to write' \
     run two.json --log two.json
+# What is written takes no other file's place.
+cp "$OLDPWD/LICENSE" text
+refuses 'text: is the text text; expected another file to write' run two.json --data text --log text
+refuses './text: is the text text; expected another file to write' \
+    run two.json --steps 6 --data text --trace ./text
+refuses './new: is the log new; expected another file to write' \
+    run two.json --steps 6 --log new --trace ./new
+cmp text "$OLDPWD/LICENSE"
+[ ! -e new ] || fail "a refusal left a log"
+
+# A format of its own is predicted too, and its bytes are the Program's.
+tiny_job tp.json 2 '{"tp": 2}'
+answers 0 run tp.json --steps 6 --dtype fp64 --compare --json
+python3 - "$temp/stdout" <<'PY'
+import json, sys
+answer = json.load(open(sys.argv[1]))
+ratio = answer["measured"]["memory_peak_bytes"] / answer["predicted"]["memory_peak_bytes"]
+assert 0.95 < ratio < 1.05, ratio
+PY
+grep -qx 'the most that a collective of any process is off: 0 bytes' "$temp/stderr" ||
+    fail "fp64: $(cat "$temp/stderr")"
+
+# A rank without layers or ends.
+tiny_job empty.json 3 '{"pp": 3, "stages": [{"layers": 1, "embedding": true}, {"layers": 0}, {"layers": 1, "loss": true}]}'
+answers 0 run empty.json --steps 6 --compare --log empty.jsonl
+! grep -q 'inf\|nan' empty.jsonl || fail "$(tail -1 empty.jsonl)"
+
+# mpirun's own failure is no answer.
+OMPI_MCA_rmaps_base_mapping_policy=none_such
+export OMPI_MCA_rmaps_base_mapping_policy
+answers 3 run two.json --steps 1
+unset OMPI_MCA_rmaps_base_mapping_policy
+
 MESHWRIGHT_RUN=$temp/none
 export MESHWRIGHT_RUN
 answers 3 run one.json

@@ -77,6 +77,12 @@ grep -q '^step 3:' stdout || fail "step 3 is not there: $(cat stdout)"
 [ "$(wc -l <nan.jsonl)" -eq 1 ] || fail "the log: $(cat nan.jsonl)"
 diff -r trained-before trained || fail "a loss that is no number: the checkpoint before is another now"
 [ ! -e trained.new ] || fail "a loss that is no number: there is something beside the checkpoint"
+# Asked by run, which tells it from what mpirun ends with itself.
+MESHWRIGHT_RUN_ANSWER_NO=10
+export MESHWRIGHT_RUN_ANSWER_NO
+two --steps 2 --resume trained --learning-rate 1e30
+[ "$code" -eq 10 ] || fail "a loss that is no number, as run asks: exit $code: $(cat stderr)"
+unset MESHWRIGHT_RUN_ANSWER_NO
 two --steps 2 --resume trained --save went-on
 [ "$code" -eq 0 ] || fail "it cannot be gone on with: $(cat stderr)"
 two --steps 4 --save at-once

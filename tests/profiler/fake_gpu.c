@@ -92,6 +92,7 @@ static double call_s(const GpuRequest *request) {
         return 5e-6 + attention_flops(&request->attention) / 400e12;
     if (request->kind == GPU_WORK_BESIDE) {
         GpuRequest product = {.kind = GPU_WORK_GEMM, .gemm = request->gemm};
+        if (request->beside.product_alone) return call_s(&product);
         int num_blocks = request->beside.num_blocks > 0 ? request->beside.num_blocks : 16;
         return request->beside.alone ? 200e-6 : call_s(&product) * 132 / (132 - num_blocks);
     }

@@ -115,7 +115,7 @@ for after in 0 1 3; do # as the ways open, and in the middle of a step
     fails nccl=5,after=$after "NCCL failed: (ncclSend|a message): internal error: it was asked to fail $process"
 done
 CUDA_MODULE_LOADING=LAZY fails seed=1 "CUDA_MODULE_LOADING is LAZY: this schedule's messages" 2
-CUDA_DEVICE_MAX_CONNECTIONS=2 fails seed=1 "CUDA_DEVICE_MAX_CONNECTIONS is 2: .* need 3 queues" 2
+CUDA_DEVICE_MAX_CONNECTIONS=2 fails seed=1 "CUDA_DEVICE_MAX_CONNECTIONS is 2: .* need 9 queues" 2
 # Where a message is under way that the other rank cannot send before this one has computed.
 same 2 '"pp": 2, "vpp": 2, "schedule": "v-min"'
 fails memory=33 "out of GPU memory: 0.031 GiB were asked for on a checked GPU; .* $process"

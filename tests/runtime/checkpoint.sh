@@ -244,6 +244,9 @@ plan '"micro_batch": 1' 1
 refused 'architecture.activation: .*; a checkpoint of small'
 kind='"model_type": "llama"'
 plan '"micro_batch": 1' 1
+sed -i 's/"seq_len"/"causal": false, "seq_len"/' plan.json
+refused 'architecture.causal: 1; a checkpoint of small, the plan.s small has 0'
+plan '"micro_batch": 1' 1
 refused 'seed: 1; this run has 7, and would read other data' --seed 7
 plan '"micro_batch": 1' 1
 code=0
