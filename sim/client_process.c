@@ -23,7 +23,7 @@ static double now_s(void) {
 
 // Between fork and exec only what is safe in a child of a program with threads.
 static _Noreturn void child_start(const ProcessSpec *spec, int alive_fd) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL); // it must not outlive us
+    prctl(PR_SET_PDEATHSIG, SIGKILL);     // it must not outlive us
     if (spec->grace_s > 0) setpgid(0, 0); // a terminal's signals come once, from us
     int from[NUM_FDS] = {fileno(spec->input), fileno(spec->output), fileno(spec->errors),
                          spec->extra ? fileno(spec->extra) : -1, alive_fd};
