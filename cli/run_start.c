@@ -27,11 +27,8 @@ static Status runtime_find(Arena *arena, const char **path) {
                         "beside meshwright nor on the PATH");
 }
 
-enum {
-    MAX_ARGUMENTS = 40,
-    ANSWER_NO =
-        10, // of a run of several processes, since mpirun ends with 1 for reasons of its own
-};
+// ANSWER_NO is of a run of several processes: mpirun ends with 1 for reasons of its own.
+enum { MAX_ARGUMENTS = 40, ANSWER_NO = 10 };
 
 typedef struct {
     char *list[MAX_ARGUMENTS];
