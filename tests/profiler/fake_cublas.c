@@ -206,6 +206,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
         multiply(&left, &right, k, *(const float *)beta, D, d);
     }
     double flops_per_s = desc->data[DESC_FAST] ? 2 * FAKE_FLOPS_PER_S : FAKE_FLOPS_PER_S;
-    fake_product(stream, FAKE_CALL_S + 2 * products / flops_per_s, (int)d->data[MATRIX_COLUMNS]);
-    return CUBLAS_STATUS_SUCCESS;
+    const double work_s = FAKE_CALL_S + 2 * products / flops_per_s;
+    const cudaError_t error = fake_product(stream, work_s, (int)d->data[MATRIX_COLUMNS]);
+    return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

@@ -53,9 +53,12 @@ void fake_work(cudaStream_t stream, double work_s, bool product) {
     fake_record("fake_kernel", begin_s, stream->end_s);
 }
 
-void fake_product(cudaStream_t stream, double work_s, int rows) {
+cudaError_t fake_product(cudaStream_t stream, double work_s, int rows) {
+    const cudaError_t error = fake_load(stream, work_s, gpus[stream->device].copying != NULL);
+    if (error != cudaSuccess) return error;
     double begin_s = stream_add(stream, work_s, true);
     fake_record_product(rows, begin_s, stream->end_s);
+    return cudaSuccess;
 }
 
 void fake_group_until(int device, double end_s) {
@@ -333,7 +336,7 @@ cudaError_t kernel_empty(cudaStream_t stream) {
 
 cudaError_t kernel_pause(uint64_t pause_ns, cudaStream_t stream) {
     fake_work(stream, 1e-9 * (double)pause_ns, false);
-    return cudaSuccess;
+    return fake_load(stream, FAKE_PAUSE, gpus[stream->device].copying != NULL);
 }
 
 cudaError_t kernel_beside(const void *from, void *to, int num_blocks, BesideState *state,
@@ -351,7 +354,9 @@ cudaError_t kernel_beside(const void *from, void *to, int num_blocks, BesideStat
 
 cudaError_t kernel_await(const BesideState *state, int num_blocks, uint64_t most_ns,
                          cudaStream_t stream) {
-    (void)most_ns, (void)stream;
+    (void)most_ns;
+    const cudaError_t error = fake_load(stream, FAKE_AWAIT, gpus[stream->device].copying != NULL);
+    if (error != cudaSuccess) return error;
     return state->started == (unsigned)num_blocks ? cudaSuccess : cudaErrorNotReady;
 }
 

@@ -61,7 +61,13 @@ double fake_now_s(cudaStream_t stream);
 void fake_work(cudaStream_t stream, double work_s, bool product);
 
 // A product of so many rows.
-void fake_product(cudaStream_t stream, double work_s, int rows);
+cudaError_t fake_product(cudaStream_t stream, double work_s, int rows);
+
+// The first launch of a kernel; products have the seconds that they take for a name. Fails where
+// something spins on the GPU until the kernel has run (fake_loading.c).
+#define FAKE_PAUSE (-1.0)
+#define FAKE_AWAIT (-2.0)
+cudaError_t fake_load(cudaStream_t stream, double kernel, bool spins);
 
 // Records of what took this time (fake_records.c).
 void fake_record(const char *name, double begin_s, double end_s);
