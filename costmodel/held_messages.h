@@ -4,8 +4,8 @@
 // starts with it, and a result is its last operator's until then (workload/block.h). In between it
 // is counted here:
 //   - one that comes from another rank: where messages run beside the compute from the start of the
-//     step before on, which receives it (workload/program.c), else from its own step on, where
-//     other items of the step run first;
+//     step before on, which receives it (workload/program.c), else from the end of that: it has
+//     room before what that step sends has left, in one group of messages;
 //   - one that goes to another rank: where messages run beside the compute until the rank sends
 //     again, since not before then is it asked whether it has left (runtime/engine_messages.c; a
 //     pair of items that run together sends once), else until its step ends;

@@ -89,11 +89,18 @@ static FirstItems first_items(const Scenario *scenario, const Plan *plan, const 
     return first;
 }
 
+// What goes and what comes between two steps is less than what either of them holds; a chunk
+// without layers may have nothing else.
+static bool outweighs_messages(const Chunk *chunk, double each_bytes) {
+    return chunk->forward_peak_bytes >= 2 * each_bytes &&
+           chunk->backward_peak_bytes >= 2 * each_bytes;
+}
+
 static double activations_closed_form(const Scenario *scenario, const Plan *plan,
                                       const Workload *workload, const FirstItems *first, int rank,
                                       Arena *scratch) {
-    if (first->counted) {
-        const Chunk *chunk = &workload->chunks[plan_rank_chunk(plan, rank, 0)];
+    const Chunk *chunk = &workload->chunks[plan_rank_chunk(plan, rank, 0)];
+    if (first->counted && outweighs_messages(chunk, workload->boundary_bytes)) {
         double n = first->schedule->in_flight(&first->shape, rank);
         return fmax((n - 1) * chunk->saved_bytes + chunk->forward_peak_bytes,
                     n * chunk->saved_bytes + chunk->backward_peak_bytes);

@@ -75,14 +75,14 @@ double memory_order_peak(const Workload *workload, const RankOrder *order, HeldM
     Held sum = {0};
     const bool beside = messages && messages->beside;
     int end = step_end(order, 0, beside);
-    if (beside) step_receive(order, 0, end, messages, &sum);
+    if (messages) step_receive(order, 0, end, messages, &sum);
     for (int first = 0; first < order->num_items;) {
         const int next = step_end(order, end, beside);
-        if (messages)
-            step_receive(order, beside ? end : first, beside ? next : end, messages, &sum);
+        if (beside) step_receive(order, end, next, messages, &sum);
         for (int i = first; i < end; i++)
             work_run(workload, order->items[i].chunk, (WorkKind)order->items[i].kind, messages,
                      &sum);
+        if (messages && !beside) step_receive(order, end, next, messages, &sum);
         if (messages) step_send(order, first, end, messages);
         first = end;
         end = next;
@@ -110,13 +110,22 @@ static bool is_between_chunks(const Instruction *instruction) {
            !instruction->embedding && !instruction->copies;
 }
 
-static void message_run(const Instruction *in, HeldMessages *messages, Held *sum) {
-    if (in->kind == INSTRUCTION_SEND) {
-        message_send(messages, in->chunk, work_of(in));
-    } else {
-        message_receive(messages, in->chunk, work_of(in));
-        messages_add(messages, sum);
-    }
+// The messages that are started together from instruction `first` on: what comes has room before
+// what goes has left. Returns the last of them.
+static int group_run(const RankProgram *program, int first, HeldMessages *messages, Held *sum) {
+    const Instruction *list = program->instructions;
+    int last = first;
+    while (list[first].p2p_group >= 0 && last + 1 < program->num_instructions &&
+           list[last + 1].p2p_group == list[first].p2p_group)
+        last++;
+    for (int i = first; i <= last; i++)
+        if (is_between_chunks(&list[i]) && list[i].kind == INSTRUCTION_RECV)
+            message_receive(messages, list[i].chunk, work_of(&list[i]));
+    messages_add(messages, sum);
+    for (int i = first; i <= last; i++)
+        if (is_between_chunks(&list[i]) && list[i].kind == INSTRUCTION_SEND)
+            message_send(messages, list[i].chunk, work_of(&list[i]));
+    return last;
 }
 
 double memory_program_peak(const Workload *workload, const RankProgram *program,
@@ -128,7 +137,7 @@ double memory_program_peak(const Workload *workload, const RankProgram *program,
         if (in->kind <= INSTRUCTION_BACKWARD_WEIGHT && last_part)
             work_run(workload, in->chunk, work_of(in), messages, &sum);
         else if (messages && is_between_chunks(in))
-            message_run(in, messages, &sum);
+            i = group_run(program, i, messages, &sum);
     }
     return sum.peak;
 }

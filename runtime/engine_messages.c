@@ -292,6 +292,26 @@ static const ChunkState *tied_chunk(const Rank *rank, const Parameter **table) {
     return NULL;
 }
 
+// Adds what the other end has, a message's worth of numbers at a time: what arrives needs no more
+// room than a message had.
+static void gradient_exchange(Rank *rank, int peer, char *own, int64_t count) {
+    Backend *b = rank->backend;
+    Comm *pp = rank_comm(rank, GROUP_PP);
+    int64_t most = rank->shape.tokens_sp * rank->shape.hidden;
+    if (most > count) most = count;
+    Tensor *other = rank_wide(rank, most);
+    for (int64_t at = 0; at < count; at += most) {
+        const int64_t num = most < count - at ? most : count - at;
+        void *part = own + (size_t)at * dtype_bytes(b->wide);
+        const Message both[2] = {
+            {.peer = peer, .array = part, .count = num, .dtype = b->wide},
+            {.peer = peer, .array = other->data, .count = num, .dtype = b->wide, .receive = true}};
+        pp->table->exchange(pp, both, 2, rank->stream);
+        b->table->cast(b, part, b->wide, other->data, b->wide, true, num, rank->stream);
+    }
+    rank_drop(rank, &other);
+}
+
 void engine_exchange_tied(Engine *e) {
     Rank *rank = e->rank;
     Backend *b = rank->backend;
@@ -304,15 +324,7 @@ void engine_exchange_tied(Engine *e) {
     const FlatState *f = &chunk->blocks[table->block];
     const bool shards = f->zero_stage >= 2;
     const int64_t count = shards ? f->shard_count : parameter_count(table);
-    Tensor *other = rank_wide(rank, count);
     void *own = shards ? f->gradients : chunk_gradient(b, chunk, table);
     if (shards) rank_padding_sent(rank, GROUP_PP, COMM_MESSAGES, f, true, b->wide);
-    Message both[2] = {{.peer = message->peer, .array = own, .count = count, .dtype = b->wide}};
-    both[1] = both[0];
-    both[1].receive = true;
-    both[1].array = other->data;
-    Comm *pp = rank_comm(rank, GROUP_PP);
-    pp->table->exchange(pp, both, 2, rank->stream);
-    b->table->cast(b, own, b->wide, other->data, b->wide, true, count, rank->stream);
-    rank_drop(rank, &other);
+    gradient_exchange(rank, message->peer, own, count);
 }

@@ -154,6 +154,7 @@ static void forwards_may_be_the_peak(void) {
                                 .forward_peak_bytes = 1000,
                                 .backward_peak_bytes = 50};
         c.workload.chunks = chunks;
+        c.workload.boundary_bytes = 10;
         for (int r = 0; r < 4; r++)
             CU_ASSERT_EQUAL(account_of(&c, r).activations_bytes, (3 - r) * 100 + 1000);
     }

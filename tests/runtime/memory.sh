@@ -108,6 +108,13 @@ check 4 '"dp": 4, "ep": 2, "zero_stage": 3, "recompute": "full"'
 check 4 '"pp": 2, "dp": 2, "zero_stage": 3' "$dense"
 check 4 '"pp": 2, "dp": 2, "ep": 2, "schedule": "zb-h1", "zero_stage": 3'
 check 4 '"pp": 2, "dp": 2, "zero_stage": 2' "$dense" true
+# A stage without layers: what it holds most is messages, and what the tied matrix's other end sends.
+ends='"stages": [{"layers": 0, "embedding": true}, {"layers": 2, "loss": true}]'
+check 2 '"pp": 2, '"$ends" "$gpt" true
+check 2 '"pp": 2, '"$ends" "$dense"
+check 4 '"pp": 2, "dp": 2, "zero_stage": 2, '"$ends" "$gpt" true
+check 4 '"tp": 2, "pp": 2, '"$ends" "$gpt" true
+check 2 '"pp": 2, "schedule": "zb-h1", '"$ends" "$gpt" true
 # Here a message is 0.3 to 0.8 % of the memory, and each schedule holds as many as are counted, but
 # for one more where a receiver is late, as on a computer that does other things: no fewer.
 layers=4
