@@ -42,10 +42,10 @@ typedef struct {
     int64_t begin, count; // in the shard
 } Slice;
 
-enum { LEAST_SLICE = 1 << 16 };
+enum { LEAST_SLICE = 1 << 12 };
 
-// Copies are exchanged slice by slice, each of about as many numbers as a message between chunks:
-// what arrives needs no more room than a few of those had.
+// Gradients that two ranks hold are exchanged slice by slice, each of as many numbers as a message
+// between chunks, or a few thousand: what arrives needs no more room than such a message had.
 static int64_t slice_count(const Rank *rank) {
     const int64_t count = rank->shape.tokens_sp * rank->shape.hidden;
     return count > LEAST_SLICE ? count : LEAST_SLICE;
@@ -292,12 +292,11 @@ static const ChunkState *tied_chunk(const Rank *rank, const Parameter **table) {
     return NULL;
 }
 
-// Adds what the other end has, a message's worth of numbers at a time: what arrives needs no more
-// room than a message had.
+// Adds what the other end has, slice by slice.
 static void gradient_exchange(Rank *rank, int peer, char *own, int64_t count) {
     Backend *b = rank->backend;
     Comm *pp = rank_comm(rank, GROUP_PP);
-    int64_t most = rank->shape.tokens_sp * rank->shape.hidden;
+    int64_t most = slice_count(rank);
     if (most > count) most = count;
     Tensor *other = rank_wide(rank, most);
     for (int64_t at = 0; at < count; at += most) {
