@@ -44,6 +44,20 @@ error_t parse_double(struct argp_state *state, const char *option, const char *t
     return 0;
 }
 
+error_t parse_probability(struct argp_state *state, const char *text, double *out) {
+    double value;
+    const error_t error = parse_double(state, "fit-probability", text, 0, &value);
+    if (error) return error;
+    if (value < 0.5 || value > 0.999)
+        return parse_refuse(
+            state,
+            "--fit-probability: \"%.60s\" is not between 0.5 (as likely as not) and "
+            "0.999",
+            text);
+    *out = value;
+    return 0;
+}
+
 error_t parse_int(struct argp_state *state, const char *option, const char *text, int min, int max,
                   int *out) {
     char *end;

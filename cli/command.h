@@ -47,6 +47,13 @@ enum { KEY_LONG = 0x100, KEY_NOT_YET = 0x1000 };
 
 #define OPTION_JSON                                                                                \
     { "json", 'j', NULL, 0, "print one JSON document on standard output", 0 }
+#define OPTION_FIT_PROBABILITY(key, group)                                                         \
+    {                                                                                              \
+        "fit-probability", key, "P", 0,                                                            \
+            "a plan counts as fitting in memory where it does with this probability, 0.5 to "      \
+            "0.999 (default: 0.9)",                                                                \
+            group                                                                                  \
+    }
 #define OPTION_NOT_YET(name, number, argument)                                                     \
     { name, KEY_NOT_YET + (number), argument, OPTION_HIDDEN, NULL, 0 }
 
@@ -68,6 +75,8 @@ error_t parse_double(struct argp_state *state, const char *option, const char *t
                      double *out);
 error_t parse_name(struct argp_state *state, const char *option, const char *text,
                    const char *const *names, int *out);
+// That of OPTION_FIT_PROBABILITY.
+error_t parse_probability(struct argp_state *state, const char *text, double *out);
 // The name of a file to write, which cannot be standard output.
 error_t parse_file(struct argp_state *state, const char *option, const char *text,
                    const char **out);

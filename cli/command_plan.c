@@ -11,6 +11,7 @@
 #include "planner/frontier.h"
 #include "planner/group_answer.h"
 #include "planner/place_best.h"
+#include "planner/riskier.h"
 #include "report/units.h"
 #include "whatif/change.h"
 
@@ -100,6 +101,7 @@ static Status sizing_answer(const PlanOptions *options, Arena *arena, PlanAnswer
 // What would help the plans, what groups of different machines are worth, and which nodes run the
 // best.
 static Status best_finish(const PlanOptions *options, Arena *arena, PlanAnswer *answer) {
+    TRY(planner_find_riskier(answer->scenario, &options->planner, arena, &answer->result));
     planner_advise(answer->scenario, &options->planner, arena, &answer->result);
     TRY(planner_compare_groups(answer->scenario, &options->planner, arena, &answer->result));
     return planner_place_best(answer->scenario, &options->planner, arena, &answer->result);
@@ -109,8 +111,8 @@ static Status rival_answer(const PlanOptions *options, Arena *arena, PlanAnswer 
     Scenario *named = ARENA_NEW(arena, Scenario);
     TRY(named_scenario(answer->scenario, options->compare, arena, named));
     TRY(planner_search(answer->scenario, &options->planner, arena, &answer->result));
-    if (answer->result.num_entries == 0) return status_ok();
     TRY(best_finish(options, arena, answer));
+    if (answer->result.num_entries == 0) return status_ok();
     Rival *rival = ARENA_NEW(arena, Rival);
     TRY(planner_rival(named, &options->planner, &answer->result, arena, rival));
     answer->rival = rival;
@@ -173,6 +175,12 @@ static Status answer_is_no(const PlanAnswer *answer) {
     if (answer->lengths) return status_ok();
     if (answer->sizing && answer->sizing->num_gpus == 0)
         return status_at(STATUS_NO, file, "", "no number of GPUs looked at is fast enough");
+    if (result->num_entries == 0 && result->num_riskier > 0)
+        return status_at(STATUS_NO, file, "",
+                         "nothing fits with %g %%; the best that may fits with %.0f %%: "
+                         "--fit-probability 0.5 plans with it",
+                         result->fit_probability_frac * 100,
+                         floor(result->riskier[0].estimate.fits_probability_frac * 100));
     if (result->num_entries == 0)
         return status_at(STATUS_NO, file, "", "nothing fits; the closest plan misses by %s",
                          units_bytes(result->miss.missing_bytes, missing));

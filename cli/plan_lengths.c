@@ -34,6 +34,7 @@ Status plan_lengths_check(const PlanOptions *options) {
 Status plan_lengths_search(const PlanOptions *options, Arena *arena, PlanAnswer *answer) {
     const PlannerOptions *planner = &options->planner;
     const LengthsOptions lengths = {.max_memory_bytes = planner->max_memory_bytes,
+                                    .fit_probability_frac = planner->fit_probability_frac,
                                     .num_threads = planner->num_threads,
                                     .progress = planner->progress,
                                     .progress_context = planner->progress_context,

@@ -20,6 +20,7 @@ enum {
     KEY_WRITE_LP,
     KEY_PLACEMENT_MOVES,
     KEY_SEED,
+    KEY_FIT_PROBABILITY,
 };
 enum { MAX_TOP = 1000, MAX_MOVES = 1000000000 };
 
@@ -31,6 +32,7 @@ static const struct argp_option OPTIONS[] = {
     {"output", 'o', "DIR", 0,
      "writes plan.json, the launch files, trace.json, report.txt and report.html there", 0},
     {"max-memory", KEY_MAX_MEMORY, "BYTES", 0, "a plan may not need more on one GPU", 0},
+    OPTION_FIT_PROBABILITY(KEY_FIT_PROBABILITY, 0),
     {"pareto", KEY_PARETO, NULL, 0,
      "list every plan that no other beats in time, memory and energy together", 0},
     {"compare", KEY_COMPARE, "KEY=VALUE,...", 0,
@@ -110,6 +112,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return 0;
     case KEY_MAX_MEMORY:
         return parse_bytes(state, arg, &planner->max_memory_bytes);
+    case KEY_FIT_PROBABILITY:
+        return parse_probability(state, arg, &planner->fit_probability_frac);
     case KEY_BUDGET:
         return parse_double(state, "budget", arg, 0.001, &planner->budget_s);
     case KEY_EXHAUSTIVE:

@@ -182,8 +182,10 @@ static Status shared_start(const WhatifArguments *options, const Scenario *scena
     TRY(folder_make_noted(options->folder, arena, &shared->made));
     const bool disturbed = whatif_is_disturbed(scenario, axes, options->num_vary);
     const int num_repetitions = options->repetitions > 1 ? options->repetitions : 1;
-    const uint64_t question = whatif_question(scenario, axes, options->num_vary, options->replan,
-                                              disturbed ? num_repetitions : 0);
+    const PlannerOptions planner = {.fit_probability_frac = options->fit_probability_frac};
+    const uint64_t question = whatif_question(
+        scenario, axes, options->num_vary, options->replan ? planner_fit_probability(&planner) : 0,
+        disturbed ? num_repetitions : 0);
     return journal_open(options->folder, question, shared->ranks.job[0] ? shared->ranks.job : NULL,
                         arena, &shared->journal, &shared->finished);
 }
@@ -233,7 +235,9 @@ Status whatif_grid_answer(const WhatifArguments *options, Arena *arena) {
         .play_context = &own,
         .replan = options->replan,
         .num_threads = ranks_threads(&shared.ranks, SHARE_MAX_WORKERS),
-        .planner = {.progress = grid_progress, .progress_context = &progress},
+        .planner = {.fit_probability_frac = options->fit_probability_frac,
+                    .progress = grid_progress,
+                    .progress_context = &progress},
         .journal = shared.journal,
     };
     WhatifResult result;

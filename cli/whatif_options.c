@@ -16,6 +16,7 @@ enum {
     KEY_SPARES,
     KEY_RUNS,
     KEY_SEED,
+    KEY_FIT_PROBABILITY,
     KEY_NUMBER, // the first of NUMBERS
 };
 enum { MAX_SPARES = 100000, MAX_RUNS = 100000 };
@@ -45,6 +46,7 @@ static const struct argp_option OPTIONS[] = {
     {"days", KEY_DAYS, "D", 0,
      "with --tokens: the smallest cluster of each GPU type that trains them in so many days", 1},
     {"replan", KEY_REPLAN, NULL, 0, "search the best plan each time", 2},
+    OPTION_FIT_PROBABILITY(KEY_FIT_PROBABILITY, 2),
     {"repetitions", KEY_REPETITIONS, "N", 0,
      "of each point that is disturbed by chance (default: 1)", 2},
     {"percent", KEY_PERCENT, "X", 0, "how much --sensitivity changes (default: 10)", 2},
@@ -126,6 +128,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_REPLAN:
         options->replan = true;
         return 0;
+    case KEY_FIT_PROBABILITY:
+        return parse_probability(state, arg, &options->fit_probability_frac);
     case KEY_REPETITIONS:
         return parse_int(state, "repetitions", arg, 1, 1000000, &options->repetitions);
     case KEY_PERCENT:
@@ -201,6 +205,8 @@ static Status options_check(const WhatifArguments *o) {
         return usage_error("whatif --days: needs --tokens, as in --tokens 15e12 --days 60");
     if (o->tokens > 0 && o->days == 0 && !o->has_goodput)
         return usage_error("whatif --tokens: goes with --days or --goodput");
+    if (o->fit_probability_frac > 0 && !o->replan && o->days == 0)
+        return usage_error("whatif --fit-probability: goes with --replan or --days only");
     if (o->on && o->days == 0) return usage_error("whatif --on: goes with --days only");
     if (o->replan && o->days > 0)
         return usage_error("whatif --replan: --days searches the best plans anyway");

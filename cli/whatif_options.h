@@ -14,7 +14,8 @@ typedef struct {
     const char *vary[WHATIF_MAX_AXES];
     int num_vary;
     bool replan;
-    int repetitions; // of what is played; 0: not given
+    double fit_probability_frac; // with which a plan has to fit; 0: not given
+    int repetitions;             // of what is played; 0: not given
     const char *folder;
     double percent;             // of --sensitivity; 0: not given
     double tokens;              // 0: not given

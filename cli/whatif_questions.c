@@ -72,6 +72,7 @@ Status whatif_sensitivity_answer(const WhatifArguments *options, Arena *arena) {
     const SensitivityOptions what = {
         .change_frac = (options->percent > 0 ? options->percent : 10) / 100,
         .replan = options->replan,
+        .planner = {.fit_probability_frac = options->fit_probability_frac},
         .num_threads = threads(),
     };
     Sensitivity sensitivity;
@@ -103,7 +104,8 @@ static Status plan_find(const WhatifArguments *options, const Scenario *scenario
         TRY(plan_resolve(scenario, arena, &out->plan));
         return estimate_plan(scenario, &out->plan, arena, &out->estimate, NULL);
     }
-    const PlannerOptions planner = {.top = 1, .num_threads = threads()};
+    const PlannerOptions planner = {
+        .top = 1, .fit_probability_frac = options->fit_probability_frac, .num_threads = threads()};
     PlannerResult result;
     TRY(planner_search(scenario, &planner, arena, &result));
     if (result.num_entries == 0)
@@ -186,8 +188,10 @@ Status whatif_sizing_answer(const WhatifArguments *options, Arena *arena) {
     TRY(presets_read(options->on, arena, &presets, &num_presets));
     TRY(question_open(options, arena, &scenario));
     Progress progress = progress_start();
-    const PlannerOptions planner = {
-        .num_threads = threads(), .progress = progress_show, .progress_context = &progress};
+    const PlannerOptions planner = {.fit_probability_frac = options->fit_probability_frac,
+                                    .num_threads = threads(),
+                                    .progress = progress_show,
+                                    .progress_context = &progress};
     Fleet fleet;
     Status status = fleet_run(&scenario, presets, num_presets, options->tokens, options->days,
                               &planner, arena, &fleet);

@@ -7,6 +7,7 @@
 #include "config/calibration.h"
 #include "config/cluster.h"
 #include "config/disturb.h"
+#include "config/evidence.h"
 #include "config/model.h"
 #include "config/parallel.h"
 #include "config/training.h"
@@ -21,8 +22,9 @@ typedef struct {
                                     // a scenario that was not read: factors 1, no spread
     const Disturb *disturb;         // [num_disturb] acted upon by the simulator
     int num_disturb;
-    bool keeps_cached_blocks; // not read: memory is needed for all that the allocator caches,
-                              // so that it never has to give blocks back
+    const Evidence *evidence; // NULL in a scenario that was not read: memory is certain
+    double fit_deviates; // not read: by how many of its standard deviations a plan's memory has to
+                         // be less than there is; 0: it fits with a probability of a half
 
     const cJSON *document;       // the whole document, as read
     const cJSON *model_document; // the model as an object or preset name, never a path

@@ -1,6 +1,7 @@
 #include "costmodel/estimate.h"
 
 #include "costmodel/interval.h"
+#include "costmodel/memory_interval.h"
 #include "costmodel/step_parts.h"
 
 #include <math.h>
@@ -86,7 +87,10 @@ Status estimate_plan(const Scenario *scenario, const Plan *plan, Arena *arena, E
     for (int t = 0; t < NUM_TERMS; t++) out->term_s[t] = p->timeline.term_s[t];
     out->memory = memory_worst_rank(scenario, plan, &p->workload, &out->memory_rank);
     out->memory_available_bytes = rank_memory_available_bytes(scenario, plan, out->memory_rank);
-    out->fits = out->memory.device_bytes <= out->memory_available_bytes;
+    memory_interval(&out->memory, out->memory_available_bytes, &out->memory_low_bytes,
+                    &out->memory_high_bytes);
+    out->fits_probability_frac = memory_fit_probability(&out->memory, out->memory_available_bytes);
+    out->fits = out->memory.counted_bytes <= out->memory_available_bytes;
     rates_set(scenario, &p->workload, &p->timeline, out);
     step_parts(plan, &p->program, &p->prices, &p->timeline, out->part_s);
     out->known_variance =
@@ -100,7 +104,7 @@ RankMemory estimate_memory(const Scenario *scenario, const Plan *plan, const Wor
                            double *missing_bytes) {
     int rank;
     RankMemory m = memory_worst_rank(scenario, plan, workload, &rank);
-    *missing_bytes = fmax(0, m.device_bytes - rank_memory_available_bytes(scenario, plan, rank));
+    *missing_bytes = fmax(0, m.counted_bytes - rank_memory_available_bytes(scenario, plan, rank));
     return m;
 }
 
@@ -196,6 +200,9 @@ cJSON *estimate_to_json(const Estimate *e, const Plan *plan) {
     json_add_number(json, "memory_reserved_bytes", e->memory.reserved_bytes);
     json_add_number(json, "memory_device_bytes", e->memory.device_bytes);
     json_add_number(json, "memory_available_bytes", e->memory_available_bytes);
+    json_add_number(json, "memory_low_bytes", e->memory_low_bytes);
+    json_add_number(json, "memory_high_bytes", e->memory_high_bytes);
+    json_add_number(json, "fits_probability_frac", e->fits_probability_frac);
     cJSON_AddBoolToObject(json, "fits", e->fits);
     cJSON_AddItemToObject(json, "memory_bytes", memory_to_json(&e->memory));
     cJSON *terms = cJSON_AddObjectToObject(json, "breakdown_s");

@@ -19,7 +19,9 @@ typedef struct {
     RankMemory memory; // of the worst rank
     int memory_rank;   // which pipeline rank that is
     double memory_available_bytes;
-    bool fits;
+    double memory_low_bytes, memory_high_bytes; // 80 % interval of memory.device_bytes
+    double fits_probability_frac;               // costmodel/memory_interval.h
+    bool fits; // as surely as the scenario asks (fit_deviates): else with a half or more
     double term_s[NUM_TERMS]; // breakdown; adds up to step_time_s
     double part_s[NUM_PARTS]; // the same seconds by what predicts them (config/calibration.h)
     double known_variance;    // of the log of the step (costmodel/interval.h)

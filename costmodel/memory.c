@@ -1,5 +1,6 @@
 #include "costmodel/memory.h"
 
+#include "costmodel/memory_interval.h"
 #include "costmodel/memory_static.h"
 #include "costmodel/memory_walk.h"
 #include "workload/program_vocab.h"
@@ -20,6 +21,13 @@ double memory_lasting_bytes(const Scenario *scenario, const RankMemory *account)
     const Stack *stack = &scenario->training.stack;
     const double gradients = stack->keeps_gradients ? 0 : account->gradients_bytes;
     return account->peak_bytes - account->activations_bytes - gradients;
+}
+
+double memory_lasting_counted_bytes(const Scenario *scenario, const RankMemory *account) {
+    const double slack = scenario->training.stack.allocator_slack_frac * CACHED_NEEDED_FRAC;
+    const double outside = account->device_bytes - account->reserved_bytes;
+    return (memory_lasting_bytes(scenario, account) * (1 + slack) + outside) *
+           exp(scenario->fit_deviates * account->spread);
 }
 
 double rank_memory_available_bytes(const Scenario *scenario, const Plan *plan, int rank) {
@@ -44,14 +52,14 @@ static void account_finish(const Scenario *scenario, const Plan *plan, const Wor
                      memory_num_communicators(plan, workload, rank) * stack->comm_bytes_per_group;
     m->peak_bytes = m->weights_bytes + m->gradients_bytes + m->optimizer_bytes +
                     m->activations_bytes + m->buffers_bytes;
-    // What is cached and not used goes back to the device before an allocation fails
-    // (pytorch/pytorch, c10/cuda/CUDACachingAllocator.cpp, release_cached_blocks).
     const double cached =
         (m->peak_bytes + unusable_bytes(plan, workload, rank)) * (1 + stack->allocator_slack_frac);
-    const double available = scenario->keeps_cached_blocks
-                                 ? INFINITY
-                                 : rank_memory_available_bytes(scenario, plan, rank);
-    m->device_bytes = fmax(m->peak_bytes + outside, fmin(cached + outside, available));
+    const double available = rank_memory_available_bytes(scenario, plan, rank);
+    m->cached_bytes = cached + outside;
+    m->needs_bytes = m->peak_bytes + (cached - m->peak_bytes) * CACHED_NEEDED_FRAC + outside;
+    m->spread = memory_spread(scenario, plan);
+    m->counted_bytes = m->needs_bytes * exp(scenario->fit_deviates * m->spread);
+    m->device_bytes = fmax(m->needs_bytes, fmin(m->cached_bytes, available));
     m->reserved_bytes = m->device_bytes - outside;
 }
 

@@ -22,6 +22,11 @@ typedef struct {
     double peak_bytes;        // sum of the above: live tensors
     double reserved_bytes;    // with the allocator's slack, as far as there is room for it
     double device_bytes;      // with context and communication libraries
+    double cached_bytes;      // the same with room for all the slack
+    double needs_bytes;       // what there has to be for it to run, as likely as not
+    double spread;            // standard deviation of the log of the above
+    double counted_bytes;     // what there has to be for it to fit as surely as the scenario asks
+                              // (fit_deviates): of a plan that fits at most what is available
 } RankMemory;
 
 // What rank `rank` holds at its peak, in closed form: microseconds, no Program needed.
@@ -35,6 +40,9 @@ RankMemory memory_running_sum(const Scenario *scenario, const Plan *plan, const 
 // What of an account is held throughout the step, at least: neither activations nor, where the
 // stack lets go of them, gradients.
 double memory_lasting_bytes(const Scenario *scenario, const RankMemory *account);
+
+// What there has to be for that alone, as RankMemory.counted_bytes.
+double memory_lasting_counted_bytes(const Scenario *scenario, const RankMemory *account);
 
 // Of a rank's GPUs, for one process.
 double rank_memory_available_bytes(const Scenario *scenario, const Plan *plan, int rank);

@@ -102,7 +102,7 @@ void planner_advise(const Scenario *scenario, const PlannerOptions *options, Are
     int n = result->num_entries < ADVICE_MAX_ENTRIES ? result->num_entries : ADVICE_MAX_ENTRIES;
     for (int i = 0; i < n; i++) {
         PlannedEntry *entry = &result->entries[i];
-        limited[i] = plan_limited(scenario, options, result->gives_back, &entry->plan, &orders);
+        limited[i] = plan_limited(scenario, options, &entry->plan, &orders);
         advisers[i] = (Adviser){.scenario = &limited[i], .options = options, .entry = entry};
     }
     share_work(n, options->num_threads, entry_work, advisers);

@@ -44,7 +44,7 @@ static cJSON *stats_to_json(const SearchStats *stats) {
 static cJSON *miss_to_json(const ClosestMiss *miss) {
     cJSON *json = cJSON_CreateObject();
     cJSON_AddItemToObject(json, "parallel", plan_to_json(&miss->plan));
-    json_add_number(json, "memory_device_bytes", miss->memory.device_bytes);
+    json_add_number(json, "memory_device_bytes", miss->memory.needs_bytes);
     json_add_number(json, "missing_bytes", miss->missing_bytes);
     if (miss->would_fit_if)
         cJSON_AddStringToObject(json, "would_fit", miss->would_fit_if);
@@ -68,9 +68,13 @@ cJSON *planner_to_json(const PlannerResult *result) {
     else
         cJSON_AddStringToObject(json, "objective", OBJECTIVE_NAMES[result->objective]);
     if (result->robust) cJSON_AddBoolToObject(json, "robust", true);
+    json_add_number(json, "fit_probability_frac", result->fit_probability_frac);
     cJSON *plans = cJSON_AddArrayToObject(json, "plans");
     for (int i = 0; i < result->num_entries; i++)
         cJSON_AddItemToArray(plans, entry_to_json(&result->entries[i]));
+    cJSON *riskier = cJSON_AddArrayToObject(json, "riskier");
+    for (int i = 0; i < result->num_riskier; i++)
+        cJSON_AddItemToArray(riskier, entry_to_json(&result->riskier[i]));
     if (result->groups) cJSON_AddItemToObject(json, "groups", groups_answer_to_json(result));
     cJSON_AddItemToObject(json, "search", stats_to_json(&result->stats));
     if (result->num_entries == 0)
@@ -82,11 +86,14 @@ cJSON *planner_to_json(const PlannerResult *result) {
 
 const char *planner_miss_text(const PlannerResult *result, Arena *arena) {
     const ClosestMiss *miss = &result->miss;
+    const double asked = result->fit_probability_frac;
+    const char *with = asked > 0.5 ? arena_printf(arena, " with %g %%", asked * 100) : "";
     return arena_printf(arena,
-                        "nothing fits: the closest of %lld configurations (%s) needs %.2f GB on "
-                        "one GPU, %.2f GB more than there is%s%s",
-                        (long long)result->stats.considered, plan_describe(&miss->plan, arena),
-                        miss->memory.device_bytes / 1e9, miss->missing_bytes / 1e9,
-                        miss->would_fit_if ? "; it would fit " : "",
+                        "nothing fits%s: the closest of %lld configurations (%s) needs %.2f GB on "
+                        "one GPU, %s%.2f GB more than there is%s%s",
+                        with, (long long)result->stats.considered,
+                        plan_describe(&miss->plan, arena), miss->memory.needs_bytes / 1e9,
+                        asked > 0.5 ? "and as far as that is known up to " : "",
+                        miss->missing_bytes / 1e9, miss->would_fit_if ? "; it would fit " : "",
                         miss->would_fit_if ? miss->would_fit_if : "");
 }

@@ -276,12 +276,13 @@ Status planner_frontier(const Scenario *scenario, const PlannerOptions *options,
         *out = fastest;
         return status_ok();
     }
-    const Scenario limited = planner_limited(scenario, options, fastest.gives_back);
+    const Scenario limited = planner_limited(scenario, options);
     const double left_s = options->budget_s - (monotonic_s() - start_s);
     Frontier f = {.scenario = &limited, .options = options};
     frontier_init(&f, &fastest.entries[0], options->budget_s > 0 ? fmax(left_s, 1e-9) : 0);
     Status status = frontier_run(&f);
-    PlannerResult result = {.robust = options->robust, .gives_back = fastest.gives_back};
+    PlannerResult result = {.robust = options->robust,
+                            .fit_probability_frac = fastest.fit_probability_frac};
     if (status.code == STATUS_OK) entries_build(&f, arena, &result);
     result.stats = f.stats;
     result.stats.wanted = result.num_entries;

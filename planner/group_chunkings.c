@@ -107,7 +107,7 @@ static bool has_room(const Ranks *ranks, int rank, int count, Arena *scratch) {
     }
     probe.chunks = chunks;
     const Workload workload = pieces_workload(&ranks->pricing->pieces, &probe, scratch);
-    return memory_closed_form(scenario, &probe, &workload, rank).device_bytes <=
+    return memory_closed_form(scenario, &probe, &workload, rank).counted_bytes <=
            rank_memory_available_bytes(scenario, &probe, rank);
 }
 
@@ -159,7 +159,7 @@ static bool is_hopeless(const Ranks *ranks) {
     const Workload workload = pieces_workload(&ranks->pricing->pieces, plan, &scratch);
     bool hopeless = true;
     for (int r = plan->pp - 1; r >= 0 && hopeless; r--)
-        hopeless = memory_closed_form(scenario, plan, &workload, r).device_bytes >
+        hopeless = memory_closed_form(scenario, plan, &workload, r).counted_bytes >
                    rank_memory_available_bytes(scenario, plan, r);
     arena_free(&scratch);
     return hopeless;

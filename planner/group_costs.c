@@ -260,7 +260,7 @@ static bool has_room(Room *room, int stage, int from, int to) {
     room->chunks[stage].num_layers = to - from;
     arena_reset(&room->scratch);
     const Workload workload = pieces_workload(&room->pricing->pieces, &probe, &room->scratch);
-    return memory_closed_form(scenario, &probe, &workload, stage).device_bytes <=
+    return memory_closed_form(scenario, &probe, &workload, stage).counted_bytes <=
            rank_memory_available_bytes(scenario, &probe, stage);
 }
 

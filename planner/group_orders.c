@@ -1,5 +1,6 @@
 #include "planner/group_orders.h"
 
+#include "base/normal.h"
 #include "config/cluster_groups.h"
 #include "config/node_order.h"
 
@@ -58,12 +59,12 @@ int group_orders(const Scenario *scenario, Arena *arena, const int *const **out)
     return o.num_orders <= MAX_GROUP_ORDERS ? o.num_orders : 0;
 }
 
-Scenario group_limited(const Scenario *scenario, const PlannerOptions *options, bool gives_back,
-                       const int *order, Arena *arena) {
+Scenario group_limited(const Scenario *scenario, const PlannerOptions *options, const int *order,
+                       Arena *arena) {
     const int num_groups = cluster_num_groups(&scenario->cluster);
     Scenario limited = *scenario;
     Cluster *groups = ARENA_ARRAY(arena, num_groups, Cluster);
-    limited.keeps_cached_blocks = !gives_back;
+    limited.fit_deviates = normal_quantile(planner_fit_probability(options));
     for (int i = 0; i < num_groups; i++) {
         groups[i] = scenario->cluster.groups[i];
         double *available = &groups[i].gpu.memory_available_bytes;
@@ -89,11 +90,11 @@ Scenario group_plan_scenario(const Scenario *scenario, const Plan *plan, Arena *
     return own;
 }
 
-Scenario plan_limited(const Scenario *scenario, const PlannerOptions *options, bool gives_back,
-                      const Plan *plan, Arena *arena) {
-    if (!scenario->cluster.groups) return planner_limited(scenario, options, gives_back);
+Scenario plan_limited(const Scenario *scenario, const PlannerOptions *options, const Plan *plan,
+                      Arena *arena) {
+    if (!scenario->cluster.groups) return planner_limited(scenario, options);
     const Scenario own = group_plan_scenario(scenario, plan, arena);
     int *order = ARENA_ARRAY(arena, cluster_num_groups(&own.cluster), int);
     for (int i = 0; i < cluster_num_groups(&own.cluster); i++) order[i] = i;
-    return group_limited(&own, options, gives_back, order, arena);
+    return group_limited(&own, options, order, arena);
 }

@@ -16,13 +16,13 @@ int group_orders(const Scenario *scenario, Arena *arena, const int *const **out)
 
 // The scenario in which a search asks whether plans fit, with its groups in this order:
 // planner_limited of unlike groups.
-Scenario group_limited(const Scenario *scenario, const PlannerOptions *options, bool gives_back,
-                       const int *order, Arena *arena);
+Scenario group_limited(const Scenario *scenario, const PlannerOptions *options, const int *order,
+                       Arena *arena);
 
 // The scenario with its groups in a plan's order (Plan.node_order), of which it may be another; of
 // a cluster without such groups the scenario itself.
 Scenario group_plan_scenario(const Scenario *scenario, const Plan *plan, Arena *arena);
 
 // The scenario in which a search asked whether this plan fits, with the groups in its order.
-Scenario plan_limited(const Scenario *scenario, const PlannerOptions *options, bool gives_back,
-                      const Plan *plan, Arena *arena);
+Scenario plan_limited(const Scenario *scenario, const PlannerOptions *options, const Plan *plan,
+                      Arena *arena);

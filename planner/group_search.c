@@ -268,21 +268,22 @@ static Status options_check(const Scenario *scenario, const PlannerOptions *opti
 }
 
 static Status search_once(const Scenario *scenario, const PlannerOptions *options, bool even,
-                          bool gives_back, Arena *arena, PlannerResult *out) {
+                          Arena *arena, PlannerResult *out) {
     const double start_s = monotonic_s();
     GroupSearch s = {.options = options, .even = even, .open_s = INFINITY};
     const int *const *orders;
     s.num_orders = group_orders(scenario, &s.arena, &orders);
     s.orders = ARENA_ARRAY(&s.arena, s.num_orders, GroupOrder);
     for (int i = 0; i < s.num_orders; i++) {
-        s.orders[i].scenario = group_limited(scenario, options, gives_back, orders[i], &s.arena);
+        s.orders[i].scenario = group_limited(scenario, options, orders[i], &s.arena);
         s.orders[i].pricing = group_pricing_start(&s.orders[i].scenario);
     }
     deadline_start(&s.deadline, options->budget_s, options->end_soon);
     s.stats.wanted = even ? 1 : options->top > 0 ? options->top : DEFAULT_TOP;
     s.best = (Best){.top = s.stats.wanted, .distinct = options->distinct};
     s.best.items = ARENA_ARRAY(&s.arena, s.best.top, Priced);
-    PlannerResult result = {.objective = options->objective, .gives_back = gives_back};
+    PlannerResult result = {.objective = options->objective,
+                            .fit_probability_frac = planner_fit_probability(options)};
     Status status = search_run(&s, scenario, arena, &result);
     result.stats = s.stats;
     result.stats.wall_s = monotonic_s() - start_s;
@@ -304,25 +305,19 @@ static Status orders_check(const Scenario *scenario) {
                      MAX_GROUP_ORDERS, cluster_num_groups(&scenario->cluster));
 }
 
-// As planner_search: first with room for all that the allocator caches.
-static Status search_twice(const Scenario *scenario, const PlannerOptions *options, bool even,
-                           Arena *arena, PlannerResult *out) {
+static Status orders_search(const Scenario *scenario, const PlannerOptions *options, bool even,
+                            Arena *arena, PlannerResult *out) {
     TRY(options_check(scenario, options));
     TRY(orders_check(scenario));
-    TRY(search_once(scenario, options, even, false, arena, out));
-    if (out->num_entries > 0) return status_ok();
-    const double spent_s = out->stats.wall_s;
-    TRY(search_once(scenario, options, even, true, arena, out));
-    out->stats.wall_s += spent_s;
-    return status_ok();
+    return search_once(scenario, options, even, arena, out);
 }
 
 Status group_search(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
                     PlannerResult *out) {
-    return search_twice(scenario, options, false, arena, out);
+    return orders_search(scenario, options, false, arena, out);
 }
 
 Status group_search_even(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
                          PlannerResult *out) {
-    return search_twice(scenario, options, true, arena, out);
+    return orders_search(scenario, options, true, arena, out);
 }

@@ -64,7 +64,7 @@ static RankMemory account(FamilyParts *parts, const Plan *plan, const Workload *
         *activations = memory_activations(parts->scenario, plan, workload, parts->arena);
     const RankMemory memory = memory_worst_of(parts->scenario, plan, workload, *activations, &rank);
     const double available = rank_memory_available_bytes(parts->scenario, plan, rank);
-    *missing_bytes = fmax(0, memory.device_bytes - available);
+    *missing_bytes = fmax(0, memory.counted_bytes - available);
     return memory;
 }
 
@@ -83,5 +83,5 @@ double family_floor_missing(FamilyParts *parts, const Plan *plan) {
     double missing;
     const RankMemory memory =
         account(parts, plan, level->floor, &level->floor_activations[plan->schedule], &missing);
-    return missing > ROUNDING_FRAC * memory.device_bytes ? missing : 0;
+    return missing > ROUNDING_FRAC * memory.counted_bytes ? missing : 0;
 }

@@ -174,8 +174,9 @@ static double stages_bound_s(const BaseStages *b, int num, double num_microbatch
 // Chooses a stage; false where nothing fits.
 static bool stage_solve(BaseStages *b, int rank, Arena *arena, Found *found) {
     LayerStage *stage = &b->stages[rank];
-    stage->problem.limit_bytes =
-        b->limit_bytes[rank] + b->spare_bytes[rank] / (1 + stage->slack_frac);
+    stage->problem.limit_bytes = b->limit_bytes[rank] + b->spare_bytes[rank] /
+                                                            stage->counted_factor /
+                                                            (1 + stage->slack_frac);
     const LayerwiseAnswer answer = layerwise_solve(&stage->problem, 0, arena);
     found->num_states += answer.num_states;
     if (!answer.feasible) return false;
@@ -216,8 +217,8 @@ static bool spare_find(const Chooser *c, BaseStages *b, const Plan *plan, Arena 
     for (int r = 0; r < b->num; r++) {
         const LayerStage *stage = &b->stages[r];
         const double said =
-            layer_stage_device_bytes(stage, layerwise_memory_bytes(&stage->problem, b->rows[r]));
-        const double needed = memory_closed_form(c->scenario, plan, &workload, r).device_bytes;
+            layer_stage_counted_bytes(stage, layerwise_memory_bytes(&stage->problem, b->rows[r]));
+        const double needed = memory_closed_form(c->scenario, plan, &workload, r).counted_bytes;
         const double spare = said - needed;
         b->is_open[r] = fabs(spare - b->spare_bytes[r]) > NEAR_FRAC * stage->available_bytes;
         if (b->is_open[r]) b->spare_bytes[r] = spare;

@@ -310,7 +310,7 @@ Status layer_search(const Scenario *scenario, const PlannerOptions *options, Are
     PlannerResult uniform;
     TRY(planner_search(scenario, &one, arena, &uniform));
 
-    const Scenario limited = planner_limited(scenario, options, false);
+    const Scenario limited = planner_limited(scenario, options);
     const double left_s = options->budget_s - uniform.stats.wall_s;
     const double budget_s = options->budget_s > 0 ? fmax(left_s, LEAST_BUDGET_S) : 0;
     LayerSearch s = {.scenario = &limited,
@@ -339,7 +339,7 @@ Status layer_search(const Scenario *scenario, const PlannerOptions *options, Are
 
 Status layer_result_write_lp(const Scenario *scenario, const PlannerOptions *options,
                              const LayerResult *result, const char *path) {
-    const Scenario limited = planner_limited(scenario, options, false);
+    const Scenario limited = planner_limited(scenario, options);
     int best = 0;
     while (best < result->num_entries && result->entries[best].choice.is_uniform) best++;
     if (best == result->num_entries)

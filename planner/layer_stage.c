@@ -1,6 +1,7 @@
 #include "planner/layer_stage.h"
 
 #include "costmodel/memory.h"
+#include "costmodel/memory_interval.h"
 #include "plan/layer_plans.h"
 #include "workload/bytes.h"
 #include "workload/layout.h"
@@ -57,7 +58,7 @@ static double communicator_bytes(const Scenario *scenario, const Plan *plan) {
     double bytes = 0;
     for (int i = 0; i < 3; i++)
         if (plan_group(plan, kinds[i]).size > 1) bytes += stack->comm_bytes_per_group;
-    return bytes / (1 + stack->allocator_slack_frac);
+    return bytes / (1 + stack->allocator_slack_frac * CACHED_NEEDED_FRAC);
 }
 
 // Numbers the layouts; *first is the first strategy of each.
@@ -104,7 +105,6 @@ static void layouts_price(LayerMenu *menu, const int *first, Arena *arena) {
 LayerMenu layer_menu(const Scenario *scenario, const Plan *plans, int num_plans, Arena *arena) {
     const int num_kinds = scenario->model.num_kinds;
     LayerMenu menu = {.scenario = *scenario, .plans = plans, .num_strategies = num_plans};
-    menu.scenario.keeps_cached_blocks = true;
     menu.scenario.training.stack.keeps_gradients = true;
     Workload *workloads = ARENA_ARRAY(arena, num_plans, Workload);
     LayerCost *costs = ARENA_ARRAY(arena, num_plans * num_kinds, LayerCost);
@@ -246,13 +246,15 @@ static void limit_set(StageBuilder *b, int rank, Arena *arena) {
     int *strategy = ARENA_ARRAY(arena, b->num_layers, int);
     for (int l = 0; l < b->num_layers; l++) strategy[l] = b->base_index;
     const RankMemory account = memory_closed_form(scenario, b->base, b->workload, rank);
-    stage->slack_frac = scenario->training.stack.allocator_slack_frac;
+    stage->slack_frac = scenario->training.stack.allocator_slack_frac * CACHED_NEEDED_FRAC;
+    stage->counted_factor = account.counted_bytes / account.needs_bytes;
     stage->outside_bytes = account.device_bytes - account.reserved_bytes;
     stage->available_bytes = rank_memory_available_bytes(scenario, b->base, rank);
-    stage->beside_bytes = account.reserved_bytes / (1 + stage->slack_frac) -
+    stage->beside_bytes = (account.needs_bytes - stage->outside_bytes) / (1 + stage->slack_frac) -
                           layerwise_memory_bytes(&stage->problem, strategy);
     stage->problem.limit_bytes =
-        (stage->available_bytes - stage->outside_bytes) / (1 + stage->slack_frac) -
+        (stage->available_bytes / stage->counted_factor - stage->outside_bytes) /
+            (1 + stage->slack_frac) -
         stage->beside_bytes;
 }
 
@@ -284,6 +286,7 @@ LayerStage layer_stage(const LayerMenu *menu, int base, int rank, Arena *arena) 
     return b.stage;
 }
 
-double layer_stage_device_bytes(const LayerStage *stage, double memory_bytes) {
-    return (memory_bytes + stage->beside_bytes) * (1 + stage->slack_frac) + stage->outside_bytes;
+double layer_stage_counted_bytes(const LayerStage *stage, double memory_bytes) {
+    return ((memory_bytes + stage->beside_bytes) * (1 + stage->slack_frac) + stage->outside_bytes) *
+           stage->counted_factor;
 }

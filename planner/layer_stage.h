@@ -35,10 +35,11 @@ typedef struct {
     double beside_bytes;    // needed beside what the problem counts
     double available_bytes; // on the device
     double outside_bytes;   // of these not the allocator's
-    double slack_frac;      // of the allocator
+    double slack_frac;      // of what the allocator caches, what is needed
+    double counted_factor;  // of all that, what is counted on (RankMemory)
 } LayerStage;
 
 LayerStage layer_stage(const LayerMenu *menu, int base, int rank, Arena *arena);
 
-// Bytes of the device with a plan that the problem says needs so many.
-double layer_stage_device_bytes(const LayerStage *stage, double memory_bytes);
+// RankMemory.counted_bytes of a plan that the problem says needs so many.
+double layer_stage_counted_bytes(const LayerStage *stage, double memory_bytes);

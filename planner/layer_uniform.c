@@ -22,7 +22,7 @@ static void uniforms_bound(const Scenario *scenario, const LayerMenu *menu, Laye
         const Plan *plan = &menu->plans[s];
         const Workload *workload = &menu->workloads[s];
         double missing;
-        out->bytes[s] = estimate_memory(scenario, plan, workload, &missing).device_bytes;
+        out->bytes[s] = estimate_memory(scenario, plan, workload, &missing).counted_bytes;
         out->bound_s[s] = INFINITY;
         if (missing <= 0) {
             arena_reset(&scratch);

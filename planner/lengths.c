@@ -1,5 +1,6 @@
 #include "planner/lengths.h"
 
+#include "base/normal.h"
 #include "config/scenario_front.h"
 #include "planner/deadline.h"
 #include "planner/lengths_bound.h"
@@ -243,15 +244,11 @@ Status lengths_search(const Scenario *scenario, const LengthsOptions *options, A
     Scenario job = lengths_job(scenario, &result.buckets[0]);
     double *available = &job.cluster.gpu.memory_available_bytes;
     if (options->max_memory_bytes > 0) *available = fmin(*available, options->max_memory_bytes);
-    // As planner_search: first with room for what the allocator caches.
+    job.fit_deviates =
+        normal_quantile(options->fit_probability_frac > 0 ? options->fit_probability_frac
+                                                          : FIT_PROBABILITY_DEFAULT_FRAC);
     *out = result;
-    job.keeps_cached_blocks = true;
     search_once(&job, options, arena, out);
-    if (out->num_shapes > 0 && !lengths_fits(out)) {
-        *out = result;
-        job.keeps_cached_blocks = false;
-        search_once(&job, options, arena, out);
-    }
     if (out->num_shapes == 0)
         return status_at(STATUS_INVALID, scenario->file, "parallel",
                          "leaves no legal plan for training.sequence_lengths on %d GPUs without a "

@@ -41,7 +41,8 @@ typedef struct {
 } LengthsResult;
 
 typedef struct {
-    double max_memory_bytes; // of one GPU; 0: what it has
+    double max_memory_bytes;     // of one GPU; 0: what it has
+    double fit_probability_frac; // as PlannerOptions
     int num_threads;
     PlannerProgress progress; // of shapes worked out, out of those that hold every length; NULL
     void *progress_context;

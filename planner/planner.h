@@ -24,6 +24,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+// A plan counts as fitting where it does with this probability (costmodel/memory_interval.h).
+#define FIT_PROBABILITY_DEFAULT_FRAC 0.9
+
 // What is best. Ties are broken by step time, then memory, then by the order of generation.
 typedef enum {
     OBJECTIVE_THROUGHPUT, // least step_time_s
@@ -50,18 +53,19 @@ typedef struct {
 typedef struct {
     int top; // plans wanted; 0 means 5
     PlanObjective objective;
-    double max_memory_bytes;  // a plan may not need more on one GPU; 0: what the GPU has
-    double budget_s;          // end after so many seconds, once a plan is found; 0: never
-    double worst_value;       // plans beyond are not wanted, though they may fit; 0: all are
-    bool robust;              // rank by the upper end of the interval: of objectives that are
-                              // proportional to the step time (planner/robust.h)
-    bool exhaustive;          // price everything that fits; for tests and doubters
-    bool distinct;            // of plans with the same degrees and micro_batch, and selective
-                              // recomputation or another, list the best only; for
-                              // OBJECTIVE_MEMORY none that needs as much as a faster one
-    bool brief;               // where nothing fits, do not look for what would
-    int num_threads;          // 0 or 1: the calling one only; the result is the same
-    PlannerProgress progress; // may be NULL
+    double max_memory_bytes;     // a plan may not need more on one GPU; 0: what the GPU has
+    double fit_probability_frac; // with which a plan has to fit; 0: FIT_PROBABILITY_DEFAULT_FRAC
+    double budget_s;             // end after so many seconds, once a plan is found; 0: never
+    double worst_value;          // plans beyond are not wanted, though they may fit; 0: all are
+    bool robust;                 // rank by the upper end of the interval: of objectives that are
+                                 // proportional to the step time (planner/robust.h)
+    bool exhaustive;             // price everything that fits; for tests and doubters
+    bool distinct;               // of plans with the same degrees and micro_batch, and selective
+                                 // recomputation or another, list the best only; for
+                                 // OBJECTIVE_MEMORY none that needs as much as a faster one
+    bool brief;                  // where nothing fits, do not look for what would
+    int num_threads;             // 0 or 1: the calling one only; the result is the same
+    PlannerProgress progress;    // may be NULL
     void *progress_context;
     SearchStanding *standing;    // kept up to date before each call of progress; may be NULL
     const atomic_bool *end_soon; // set from elsewhere: end as if the budget were used up; or NULL
@@ -115,27 +119,31 @@ typedef struct {
 
 typedef struct {
     PlanObjective objective;
-    bool robust;           // as asked for
-    bool gives_back;       // only plans that give cached blocks back fit
-    int num_axes;          // of a frontier (planner/frontier.h); 0 for a ranking
-    PlannedEntry *entries; // [num_entries] best first
-    int num_entries;       // 0 where nothing fits; fewer than `top` where fewer fit
+    bool robust;                 // as asked for
+    double fit_probability_frac; // as asked for
+    int num_axes;                // of a frontier (planner/frontier.h); 0 for a ranking
+    PlannedEntry *entries;       // [num_entries] best first
+    int num_entries;             // 0 where nothing fits; fewer than `top` where fewer fit
+    PlannedEntry *riskier; // [num_riskier] better than entries[0], but less sure to fit than was
+    int num_riskier;       // asked for, best first (planner/riskier.h)
     SearchStats stats;
     const struct GroupsAnswer *groups; // on groups of different machines, once compared
                                        // (planner/group_answer.h); else NULL
     ClosestMiss miss; // set only where num_entries is 0 and, with worst_value, nothing fits
 } PlannerResult;
 
-// Searches plans with room for all that the allocator caches; where there are none, those for which
-// it has to give cached blocks back (costmodel/memory.h). The result lives in the arena.
+// Searches the best plans that fit. The result lives in the arena.
 //   returns  STATUS_OK, also where nothing fits (num_entries 0, an answer: the caller exits with
 //            1); STATUS_INVALID where the constraints leave no legal configuration: names them
 Status planner_search(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
                       PlannerResult *out);
 
-// The scenario in which the search asks whether plans fit: with max_memory_bytes, and room for all
-// that the allocator caches unless gives_back.
-Scenario planner_limited(const Scenario *scenario, const PlannerOptions *options, bool gives_back);
+// The scenario in which the search asks whether plans fit: with max_memory_bytes, and as surely as
+// is asked for.
+Scenario planner_limited(const Scenario *scenario, const PlannerOptions *options);
+
+// The probability that is asked for.
+double planner_fit_probability(const PlannerOptions *options);
 
 // The document of `plan --json`: plans, search, timing; where nothing fits, closest_miss. The
 // caller owns the tree.

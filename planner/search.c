@@ -1,5 +1,6 @@
 // The search: splits in the order of their loose bounds, in rounds that threads share; what fits
 // and may still be among the best is kept, then priced in the order of the tight bounds.
+#include "base/normal.h"
 #include "planner/best.h"
 #include "planner/conflict.h"
 #include "planner/group_search.h"
@@ -348,7 +349,7 @@ static Status search_once(const Scenario *limited, const PlannerOptions *options
 
     PlannerResult result = {.objective = options->objective,
                             .robust = options->robust,
-                            .gives_back = !limited->keeps_cached_blocks};
+                            .fit_probability_frac = planner_fit_probability(options)};
     Status status = search_run(&search, arena, &result);
     loose_free(&search.loose);
     arena_free(&search.arena);
@@ -359,32 +360,34 @@ static Status search_once(const Scenario *limited, const PlannerOptions *options
     return status;
 }
 
-Scenario planner_limited(const Scenario *scenario, const PlannerOptions *options, bool gives_back) {
+double planner_fit_probability(const PlannerOptions *options) {
+    return options->fit_probability_frac > 0 ? options->fit_probability_frac
+                                             : FIT_PROBABILITY_DEFAULT_FRAC;
+}
+
+Scenario planner_limited(const Scenario *scenario, const PlannerOptions *options) {
     Scenario limited = *scenario;
     double *available = &limited.cluster.gpu.memory_available_bytes;
     if (options->max_memory_bytes > 0) *available = fmin(*available, options->max_memory_bytes);
-    limited.keeps_cached_blocks = !gives_back;
+    limited.fit_deviates = normal_quantile(planner_fit_probability(options));
     return limited;
 }
 
-// Giving cached blocks back and asking for them again takes time that nobody has measured: such
-// plans are for those who have no other.
 Status planner_search(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
                       PlannerResult *out) {
     TRY(constraints_check(scenario));
     if (scenario->cluster.groups) return group_search(scenario, options, arena, out);
     TRY(objective_check(scenario, options->objective));
-    Scenario limited = planner_limited(scenario, options, false);
+    const Scenario limited = planner_limited(scenario, options);
+    if (options->worst_value <= 0) return search_once(&limited, options, arena, out);
     PlannerOptions first = *options;
     first.brief = true;
     TRY(search_once(&limited, &first, arena, out));
-    if (out->num_entries > 0) return status_ok();
-    if (options->worst_value > 0 &&
-        relax_reaches(&limited, HARVEST_FIT, options->num_threads, arena, NULL))
+    if (out->num_entries > 0 || options->brief) return status_ok();
+    // That something fits, but none that is wanted, is no miss.
+    if (relax_reaches(&limited, HARVEST_FIT, options->num_threads, arena, NULL)) {
+        out->miss = (ClosestMiss){0};
         return status_ok();
-    const double spent_s = out->stats.wall_s;
-    limited = planner_limited(scenario, options, true);
-    TRY(search_once(&limited, options, arena, out));
-    out->stats.wall_s += spent_s;
-    return status_ok();
+    }
+    return search_once(&limited, options, arena, out);
 }

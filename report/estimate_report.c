@@ -1,4 +1,5 @@
 #include "config/model_front.h"
+#include "report/fit_text.h"
 #include "report/report.h"
 #include "report/table.h"
 #include "report/units.h"
@@ -97,14 +98,21 @@ static void print_figures(const Paper *paper, const Estimate *e, int precision) 
             units_usd(e->usd_per_1e9_tokens, a), units_plain(e->joules_per_token, b));
 }
 
-static void print_fit(const Paper *paper, const Estimate *e) {
+static void print_fit(const Paper *paper, const Estimate *e, Arena *arena) {
     char a[UNITS_SIZE], b[UNITS_SIZE], c[UNITS_SIZE];
-    double spare = e->memory_available_bytes - e->memory.device_bytes;
-    Style style = e->fits ? STYLE_GOOD : STYLE_BAD;
-    fprintf(paper->stream, "%-*s%s of %s on the worst GPU: %s%s%s, %s %s\n", LABEL, "memory",
-            units_bytes(e->memory.device_bytes, a), units_bytes(e->memory_available_bytes, b),
-            paper_style(paper, style), e->fits ? "fits" : "does not fit", paper_plain(paper),
-            units_bytes(spare < 0 ? -spare : spare, c), spare < 0 ? "too much" : "to spare");
+    const double spare = e->memory_available_bytes - e->memory.device_bytes;
+    const bool sure = e->memory_high_bytes <= e->memory_available_bytes;
+    char low[UNITS_SIZE], high[UNITS_SIZE];
+    fprintf(paper->stream, "%-*s%s of %s on the worst GPU   (80 %% interval %s to %s)\n", LABEL,
+            "memory", units_bytes(e->memory.device_bytes, a),
+            units_bytes(e->memory_available_bytes, b), units_bytes(e->memory_low_bytes, low),
+            units_bytes(e->memory_high_bytes, high));
+    const Style style = sure ? STYLE_GOOD : STYLE_BAD;
+    const char *fits = fit_text(e->fits_probability_frac, arena), *room = "";
+    if (!e->fits) room = arena_printf(arena, ", %s too much", units_bytes(-spare, c));
+    if (sure) room = arena_printf(arena, ", %s to spare", units_bytes(spare, c));
+    fprintf(paper->stream, "%-*s%s%s%s%s\n", LABEL, "", paper_style(paper, style), fits,
+            paper_plain(paper), room);
 }
 
 static void print_breakdown(const Paper *paper, const Estimate *e) {
@@ -152,7 +160,7 @@ void report_estimate(const Scenario *scenario, const Plan *plan, const Estimate 
     const char *calibration = report_calibration(scenario, &arena);
     if (calibration) fprintf(stream, "%-*s%s\n", LABEL, "calibration", calibration);
     print_figures(&paper, estimate, scenario->training.precision);
-    print_fit(&paper, estimate);
+    print_fit(&paper, estimate, &arena);
     fputc('\n', stream);
     print_breakdown(&paper, estimate);
     fputc('\n', stream);

@@ -1,5 +1,6 @@
 #include "planner/advice.h"
 #include "planner/group_answer.h"
+#include "report/fit_text.h"
 #include "report/report.h"
 #include "report/table.h"
 #include "report/units.h"
@@ -36,9 +37,8 @@ static void interval_text(const Estimate *e, char *text, size_t size) {
     snprintf(text, size, "%s - %s", low, high);
 }
 
-// The account is right to a few percent (docs/accuracy.md): beyond this a plan may fail to
-// allocate.
-static const double TIGHT_MEMORY_FRAC = 0.95;
+// A plan that is less sure to fit says so.
+static const double SURE_FRAC = 0.99;
 
 static void add_entry(Table *table, const PlannedEntry *entry, int rank, Arena *arena) {
     const Estimate *e = &entry->estimate;
@@ -55,12 +55,12 @@ static void add_entry(Table *table, const PlannedEntry *entry, int rank, Arena *
     units_plain(e->usd_per_1e9_tokens, text[COLUMN_COST]);
     const char *why = entry->why ? entry->why : "";
     const char *advice = advice_text(&entry->advice, arena);
-    bool tight = e->memory.device_bytes > TIGHT_MEMORY_FRAC * e->memory_available_bytes;
+    const bool sure = e->fits_probability_frac >= SURE_FRAC;
     const char *note = arena_printf(
-        arena, "%s%sexposed: %s%s%s%s%s", why, why[0] ? "; " : "", report_exposed(e, arena),
+        arena, "%s%sexposed: %s%s%s%s%s%s", why, why[0] ? "; " : "", report_exposed(e, arena),
         advice ? "; " : "", advice ? advice : "",
         rank > 1 && entry->within_noise_of_best ? "; within the noise of the best" : "",
-        tight ? "; tight: over 95 % of the memory" : "");
+        sure ? "" : "; fits with ", sure ? "" : fit_percent(e->fits_probability_frac, arena));
     table_add(table, rank == 1 ? STYLE_GOOD : STYLE_PLAIN, cells, note);
 }
 
@@ -98,6 +98,30 @@ static void print_plans(const Scenario *scenario, const PlannerResult *result, c
     units_bytes(result->entries[0].estimate.memory_available_bytes, available);
     fprintf(paper->stream, "\nEach of the %d GPUs has %s for the job.\n",
             scenario->cluster.num_gpus, available);
+}
+
+// Faster than the best, and less sure to fit.
+static void print_riskier(const PlannerResult *result, const Paper *paper, Arena *arena) {
+    const char *asked = arena_printf(arena, "%g %%", result->fit_probability_frac * 100);
+    paper_wrap(paper, 0, STYLE_PLAIN,
+               result->num_entries > 0
+                   ? arena_printf(arena,
+                                  "Riskier, and faster (a plan counts as fitting where it does "
+                                  "with %s; --fit-probability):",
+                                  asked)
+                   : arena_printf(arena,
+                                  "No plan fits with %s. These may (--fit-probability 0.5 plans "
+                                  "with them):",
+                                  asked));
+    for (int i = 0; i < result->num_riskier; i++) {
+        const PlannedEntry *entry = &result->riskier[i];
+        char step[UNITS_SIZE], memory[UNITS_SIZE];
+        paper_wrap(paper, 2, STYLE_BAD,
+                   arena_printf(arena, "%s: %s, %s; %s", plan_describe(&entry->plan, arena),
+                                units_seconds(entry->estimate.step_time_s, step),
+                                units_bytes(entry->estimate.memory.device_bytes, memory),
+                                entry->why));
+    }
 }
 
 static void print_search(const SearchStats *stats, int num_entries, const Paper *paper,
@@ -172,6 +196,7 @@ void report_plans(const Scenario *scenario, const PlannerResult *result, FILE *s
         print_placement(result->entries[0].placement, result->num_entries, &paper, &arena);
     if (result->num_entries == 0)
         paper_wrap(&paper, 0, STYLE_BAD, planner_miss_text(result, &arena));
+    if (result->num_riskier > 0) print_riskier(result, &paper, &arena);
     print_search(&result->stats, result->num_entries, &paper, &arena);
     arena_free(&arena);
 }

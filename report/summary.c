@@ -1,5 +1,6 @@
 #include "report/summary.h"
 
+#include "report/fit_text.h"
 #include "report/report.h"
 #include "report/units.h"
 #include "whatif/compare.h"
@@ -44,15 +45,12 @@ static const char *saving_text(const Plan *plan, Arena *arena) {
                               : "");
 }
 
-static const char *fit_text(const Estimate *e, Arena *arena) {
+static const char *memory_text(const Estimate *e, Arena *arena) {
     char needed[UNITS_SIZE], available[UNITS_SIZE];
     units_bytes(e->memory.device_bytes, needed);
     units_bytes(e->memory_available_bytes, available);
-    if (e->fits)
-        return arena_printf(arena, "It fits: the fullest GPU needs %s of its %s.", needed,
-                            available);
-    return arena_printf(arena, "It does not fit: the fullest GPU needs %s and has %s.", needed,
-                        available);
+    return arena_printf(arena, "It %s: the fullest GPU needs %s and has %s.",
+                        fit_text(e->fits_probability_frac, arena), needed, available);
 }
 
 const char *summary_of_plan(const PlanView *view, Arena *arena) {
@@ -76,7 +74,7 @@ const char *summary_of_plan(const PlanView *view, Arena *arena) {
         "besides computing: %s.",
         scenario->model.name, scenario->cluster.num_gpus, splits_text(view->plan, arena),
         saving_text(view->plan, arena), (long long)training->global_batch, tokens, step, low, high,
-        rate, mfu, usd, fit_text(e, arena), report_exposed(e, arena));
+        rate, mfu, usd, memory_text(e, arena), report_exposed(e, arena));
 }
 
 const char *summary_of_simulation(const PlanView *view, Arena *arena) {

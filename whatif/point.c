@@ -124,7 +124,8 @@ static double known_step_s(const Grid *grid, const Scenario *scenario, const Wha
     if (parallel_load(&parallel, arena, &known.parallel).code != STATUS_OK) return 0;
     if (plan_resolve(&known, arena, &plan).code != STATUS_OK) return 0;
     if (estimate_plan(&known, &plan, arena, &estimate, NULL).code != STATUS_OK) return 0;
-    return estimate.fits ? estimate.step_time_s : 0;
+    const double asked_frac = planner_fit_probability(&grid->planner);
+    return estimate.fits_probability_frac >= asked_frac ? estimate.step_time_s : 0;
 }
 
 // Nothing slower than the known plan can be the best. That plan may be outside of what the search

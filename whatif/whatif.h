@@ -101,9 +101,10 @@ Status whatif_check(const Scenario *scenario, const WhatifAxis *axes, int num_ax
 bool whatif_is_disturbed(const Scenario *scenario, const WhatifAxis *axes, int num_axes);
 
 // A number that differs where the scenario, its files, the axes or the version do.
-//   num_repetitions  of what is played; 0: nothing is
+//   replan_probability_frac  with which plans that are searched anew have to fit; 0: none are
+//   num_repetitions          of what is played; 0: nothing is
 uint64_t whatif_question(const Scenario *scenario, const WhatifAxis *axes, int num_axes,
-                         bool replan, int num_repetitions);
+                         double replan_probability_frac, int num_repetitions);
 
 // Prices a grid, after whatif_check. A point that is refused is an entry of the result, not a
 // failure. With a journal it ends when every point is done, by this process or another.

@@ -89,11 +89,12 @@ bool whatif_is_disturbed(const Scenario *scenario, const WhatifAxis *axes, int n
 }
 
 uint64_t whatif_question(const Scenario *scenario, const WhatifAxis *axes, int num_axes,
-                         bool replan, int num_repetitions) {
+                         double replan_probability_frac, int num_repetitions) {
     uint64_t hash = 14695981039346656037u;
     Arena arena = {0};
     hash_text(&hash, "meshwright " MESHWRIGHT_VERSION);
-    hash_text(&hash, replan ? "replan" : "keep");
+    hash_text(&hash, replan_probability_frac > 0 ? "replan" : "keep");
+    hash_bytes(&hash, (const char *)&replan_probability_frac, sizeof replan_probability_frac);
     hash_bytes(&hash, (const char *)&num_repetitions, sizeof num_repetitions);
     hash_tree(&hash, scenario->document);
     hash_tree(&hash, scenario->model_document);

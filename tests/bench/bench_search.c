@@ -74,7 +74,6 @@ static Status fitting_find(const Job *job, Arena *arena, Fitting *out) {
     Space space;
     *out = (Fitting){.candidates = NULL};
     TRY(job_open(job, arena, &out->scenario));
-    out->scenario.keeps_cached_blocks = true; // as the search asks for it
     space_build(&out->scenario, arena, &space);
     const HarvestTask task = {.space = &space, .goal = HARVEST_BOUND, .value_limit = INFINITY};
     Harvest *harvests = ARENA_ARRAY(arena, space.num_splits, Harvest); // their chunks stay

@@ -23,7 +23,7 @@ for row in json.load(open(sys.argv[1])):
 whole, assumed = rows["ALL stated"], rows["ALL assumed"]
 bars = [("cases", whole["cases"] >= 500, whole["cases"]),
         ("refused", whole["refused"] == 0, whole["refused"]),
-        ("said not to fit", whole["said_oom"] <= 2, whole["said_oom"]),
+        ("said not to fit", whole["said_oom"] <= 0.02 * whole["cases"], whole["said_oom"]),
         ("mean of families", whole["mean_of_families"] < 0.050, whole["mean_of_families"]),
         ("mean of cases", whole["mape"] < 0.058, whole["mape"]),
         ("median", whole["median"] < 0.045, whole["median"]),

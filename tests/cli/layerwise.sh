@@ -52,7 +52,7 @@ cat >shards.json <<'END'
 {"schema": 1, "model": "deepseek-v2-lite", "cluster": "dgx-h100:2",
  "training": {"seq_len": 16384, "global_batch": 256, "precision": "bf16"}}
 END
-answers 0 plan shards.json --layerwise --top 1 --json -o shards
+answers 0 plan shards.json --layerwise --top 1 --fit-probability 0.5 --json -o shards
 mv stdout shards.out
 grep -q '^meshwright: no launch files: .*parallel.layers: layer 0 has zero_stage ' stderr ||
     fail "no word of the launch files: $(cat stderr)"

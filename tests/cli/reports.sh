@@ -25,7 +25,8 @@ step time N s (N % interval N s to N s)
 throughput N tokens/s, N tokens/s per GPU
 compute N TFLOP/s of model FLOPs per GPU, MFU N % of the dense bfN peak
 cost N USD per NeN tokens, N J per token
-memory N B of N B on the worst GPU: fits, N B to spare
+memory N B of N B on the worst GPU (N % interval N B to N GB)
+ fits (over N %), N B to spare
 
 Where the step of the slowest rank goes
  compute N s N %
@@ -74,7 +75,11 @@ def check(answer):
     assert near(sum(answer["memory_bytes"].values()), answer["memory_peak_bytes"])
     assert answer["memory_peak_bytes"] <= answer["memory_reserved_bytes"]
     assert answer["memory_reserved_bytes"] <= answer["memory_device_bytes"]
+    low, high = answer["memory_low_bytes"], answer["memory_high_bytes"]
+    sure = answer["fits_probability_frac"]
+    assert low < answer["memory_device_bytes"] < high
     assert answer["fits"] == (answer["memory_device_bytes"] <= answer["memory_available_bytes"])
+    assert answer["fits"] == (sure >= 0.5) and (sure >= 0.9) == (high <= answer["memory_available_bytes"])
 
 estimate = json.load(open("estimate.json"))
 assert estimate["schema"] == 1

@@ -288,7 +288,7 @@ static void published_allocations(void) {
 }
 
 // The slack of a half is reserved while the device has room for it, cached memory goes back before
-// an allocation fails, and what is live has to fit: with 1 GB outside of it.
+// an allocation fails, but half of it not: what is live and that have to fit, with 1 GB outside.
 static void cached_memory_is_given_back(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 8, TRAINING, NULL)) {
@@ -299,7 +299,7 @@ static void cached_memory_is_given_back(void) {
         stack->comm_bytes_per_group = 0;
         const double peak = account_of(&c, 0).peak_bytes;
         const double available_bytes[] = {2 * peak + 1e9, 1.25 * peak + 1e9, 0.5 * peak + 1e9};
-        const double reserved_bytes[] = {1.5 * peak, 1.25 * peak, peak};
+        const double reserved_bytes[] = {1.5 * peak, 1.25 * peak, 1.25 * peak};
         for (int i = 0; i < 3; i++) {
             *available = available_bytes[i];
             const RankMemory m = account_of(&c, 0);

@@ -131,7 +131,7 @@ static void the_frontier_is_that_of_pricing_everything(void) {
         CU_ASSERT_EQUAL(stats->considered,
                         stats->pruned_by_memory + stats->pruned_by_bound + stats->priced);
         if (result.num_entries > 0) {
-            const Scenario limited = planner_limited(&scenario, &options, result.gives_back);
+            const Scenario limited = planner_limited(&scenario, &options);
             Check check = check_all(&limited, &result);
             CU_ASSERT_TRUE(stats->optimal);
             CU_ASSERT_EQUAL(check.num_uncovered, 0);

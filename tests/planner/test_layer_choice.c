@@ -27,7 +27,6 @@ static bool job_open(Job *job, const char *model, const char *cluster, int seq_l
     const Status status =
         case_preset(model, cluster, seq_len, 64, NULL, &job->arena, &job->scenario);
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-    job->scenario.keeps_cached_blocks = true;
     return true;
 }
 
@@ -70,7 +69,7 @@ static void memory_between(Job *job, int lean, int rich) {
     for (int i = 0; i < 2; i++) {
         const Plan *plan = &job->plans[i ? rich : lean];
         const Workload workload = workload_build(&job->scenario, plan, &job->arena);
-        bytes += estimate_memory(&job->scenario, plan, &workload, &missing).device_bytes / 2;
+        bytes += estimate_memory(&job->scenario, plan, &workload, &missing).counted_bytes / 2;
     }
     job->scenario.cluster.gpu.memory_available_bytes = bytes;
 }
@@ -98,17 +97,17 @@ static void one_strategy_throughout_needs_what_the_account_says(void) {
                     int rows[256];
                     for (int l = 0; l < stage.problem.num_layers; l++) rows[l] = 0;
                     for (int l = 0; l < stage.num_rows; l++) rows[stage.first_row + l] = s;
-                    const double bytes = layer_stage_device_bytes(
+                    const double bytes = layer_stage_counted_bytes(
                         &stage, layerwise_memory_bytes(&stage.problem, rows));
                     Scenario caches = menu.scenario;
                     const RankMemory account =
                         memory_closed_form(&caches, &menu.plans[s], &menu.workloads[s], rank);
-                    if (s == 0) CU_ASSERT_DOUBLE_EQUAL(bytes / account.device_bytes, 1, 1e-9);
+                    if (s == 0) CU_ASSERT_DOUBLE_EQUAL(bytes / account.counted_bytes, 1, 1e-9);
                     // Embedding and head keep to the base, whose ZeRO stage and tp are the least
                     // sharded: never below the account.
-                    CU_ASSERT(bytes >= account.device_bytes * (1 - 1e-9));
+                    CU_ASSERT(bytes >= account.counted_bytes * (1 - 1e-9));
                     if (menu.plans[s].tp == 1 && menu.plans[s].zero_stage == 1)
-                        CU_ASSERT_DOUBLE_EQUAL(bytes / account.device_bytes, 1, 0.002);
+                        CU_ASSERT_DOUBLE_EQUAL(bytes / account.counted_bytes, 1, 0.002);
                     num_checked++;
                 }
             }

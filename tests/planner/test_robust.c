@@ -93,6 +93,7 @@ static void the_best_by_the_upper_end_are_those_of_pricing_everything(void) {
         PlannerOptions options = {.top = 1 + number % 4,
                                   .objective = number % 3 ? OBJECTIVE_THROUGHPUT : OBJECTIVE_COST,
                                   .max_memory_bytes = case_memory_bytes(number, &scenario),
+                                  .fit_probability_frac = 0.5,
                                   .brief = true};
         PlannerResult mean, found, all;
         CU_ASSERT_EQUAL(planner_search(&scenario, &options, &arena, &mean).code, STATUS_OK);

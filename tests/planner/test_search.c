@@ -23,6 +23,7 @@ static void case_options(int number, const Scenario *scenario, PlannerOptions *o
     *out = (PlannerOptions){.top = 1 + number % 6,
                             .objective = (PlanObjective)(number % NUM_OBJECTIVES),
                             .max_memory_bytes = case_memory_bytes(number, scenario),
+                            .fit_probability_frac = number % 3 ? 0.5 : 0.9,
                             .brief = true};
 }
 
@@ -40,7 +41,7 @@ static void the_order_is_that_of_pricing_everything(void) {
                                   "{\"pp\": 4, \"micro_batch\": 1, \"recompute\": \"none\"}"),
                     &arena, &scenario);
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-    PlannerOptions options = {.top = 6, .brief = true};
+    PlannerOptions options = {.top = 6, .fit_probability_frac = 0.5, .brief = true};
     const PlannerResult found = case_search(&scenario, &options, &arena);
     options.exhaustive = true;
     const PlannerResult all = case_search(&scenario, &options, &arena);

@@ -1,0 +1,12 @@
+// report/fit_text.h - whether a plan fits, and how surely, in words.
+#pragma once
+
+#include "base/arena.h"
+#include "costmodel/estimate.h"
+
+// "fits (97 %)", "may not fit (55 %)" below 90 %, "does not fit (32 %)" below a half. A percentage
+// is never said to be more than it is: 89.9 % is 89 %.
+const char *fit_text(double fits_probability_frac, Arena *arena);
+
+// "97 %", "over 99 %", "under 1 %".
+const char *fit_percent(double fits_probability_frac, Arena *arena);
