@@ -5,6 +5,7 @@
 
 #include "base/data_dir.h"
 #include "config/gpu.h"
+#include "config/rules.h"
 
 #define NUMBER(key, low, high)                                                                     \
     { #key, JSON_FIELD_DOUBLE, offsetof(Stack, key), low, high, NULL, true }
@@ -240,7 +241,7 @@ Status stack_load_named(const char *name, Arena *arena, Stack *out) {
         JsonNode own_name = json_get(&root, "name");
         return json_error(&own_name, "\"%.60s\" differs from the file's name", out->name);
     }
-    return status_ok();
+    return rules_load(name, arena, &out->rules);
 }
 
 Status stack_load(const JsonNode *value, Arena *arena, Stack *out) {

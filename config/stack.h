@@ -37,6 +37,7 @@ typedef enum {
 typedef struct {
     const char *name;
     const char *title;
+    const struct RuleTable *rules; // what it can run (config/rules.h); NULL: not known
     JsonNode releases; // what is different before or from a release; absent where nothing is said
 
     // Defaults of the scenario's switches

@@ -2,6 +2,7 @@
 
 #include "config/model_front.h"
 #include "plan/layer_plans.h"
+#include "plan/rule_check.h"
 
 #include <assert.h>
 #include <string.h>
@@ -296,9 +297,9 @@ static const char *legal_tps(const Scenario *scenario, Arena *arena) {
     return list;
 }
 
-// plan_check, and where tp is what it refuses, the values it could have.
-static Status rules_check(const Scenario *scenario, const Plan *plan, Arena *arena) {
-    Status status = plan_check(scenario, plan);
+// What no plan can be, and where tp is what it refuses, the values it could have.
+static Status degrees_check(const Scenario *scenario, const Plan *plan, Arena *arena) {
+    Status status = plan_check_degrees(scenario, plan);
     if (status.code == STATUS_OK) return status;
     Status of_tp = plan_check_tp(scenario, plan);
     if (strcmp(of_tp.text, status.text) != 0) return status;
@@ -328,8 +329,10 @@ Status plan_resolve(const Scenario *scenario, Arena *arena, Plan *out) {
     options_resolve(scenario, &plan);
     TRY(plan_order_find(scenario, &plan.order));
     TRY(chunks_resolve(scenario, arena, &plan));
-    TRY(rules_check(scenario, &plan, arena));
+    TRY(degrees_check(scenario, &plan, arena));
     plan_derive(scenario, &plan);
+    TRY(plan_check_rules(scenario, &plan, arena));
+    TRY(plan_check_supported(scenario, &plan));
     TRY(schedule_bind(arena, &plan));
     TRY(plan_resolve_layers(scenario, arena, &plan));
     *out = plan;

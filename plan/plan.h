@@ -60,9 +60,12 @@ typedef struct Plan {
 // model, cluster and training. Refusals name the field of the scenario.
 Status plan_resolve(const Scenario *scenario, Arena *arena, Plan *out);
 
-// Checks a plan whose degrees a search proposed: STATUS_INVALID says which rule it breaks.
+// Checks a plan whose degrees a search proposed: STATUS_INVALID says what no plan can be, or is not
+// supported yet, in that order. What its software can run is plan/rule_check.h's.
 // plan->chunks must be set (plan_default_chunks).
 Status plan_check(const Scenario *scenario, const Plan *plan);
+Status plan_check_degrees(const Scenario *scenario, const Plan *plan);
+Status plan_check_supported(const Scenario *scenario, const Plan *plan);
 
 // The rule of pp and vpp alone: no more chunks than layers + 2.
 Status plan_check_chunks(const Scenario *scenario, const Plan *plan);

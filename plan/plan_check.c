@@ -1,5 +1,6 @@
-// The rules a complete plan obeys, cheapest and most often broken first. Nothing is allocated and,
-// while all is well, nothing is formatted: the planner calls this for every proposal.
+// What a complete plan must be whatever runs it, cheapest and most often broken first. Nothing is
+// allocated and, while all is well, nothing is formatted: the planner calls this for every
+// proposal.
 #include "config/model_front.h"
 #include "plan/plan.h"
 
@@ -175,16 +176,21 @@ static Status front_check(const Scenario *scenario, const Plan *plan) {
     return status_ok();
 }
 
+// Ranks of cp trade sequences for heads, whole ones; key and value heads may be copied.
 static Status ulysses_check(const Scenario *scenario, const Plan *plan) {
     const Model *model = &scenario->model;
+    if (plan->cp == 1 || plan->cp_method != CP_ULYSSES) return status_ok();
     int heads = model->num_heads / plan->tp;
     if (heads % plan->cp != 0)
-        REFUSE("parallel.cp", "%d does not divide num_attention_heads %d / tp %d (ulysses)",
+        REFUSE("parallel.cp",
+               "%d does not divide num_attention_heads %d / tp %d (ulysses): heads in parts are "
+               "legal, but not supported yet",
                plan->cp, model->num_heads, plan->tp);
     int kv_heads = model->num_kv_heads > plan->tp ? model->num_kv_heads / plan->tp : 1;
     if (model->attention == ATTENTION_GQA && kv_heads % plan->cp != 0 && plan->cp % kv_heads != 0)
         REFUSE("parallel.cp",
-               "%d neither divides num_key_value_heads %d / tp %d nor is a multiple (ulysses)",
+               "%d neither divides num_key_value_heads %d / tp %d nor is a multiple (ulysses): "
+               "legal, but not supported yet",
                plan->cp, model->num_kv_heads, plan->tp);
     return status_ok();
 }
@@ -202,7 +208,6 @@ static Status sequence_check(const Scenario *scenario, const Plan *plan) {
         REFUSE("training.seq_len",
                "%lld / cp %d is not a multiple of tp %d; expected that, or sequence_parallel false",
                seq_len, plan->cp, plan->tp);
-    if (plan->cp > 1 && plan->cp_method == CP_ULYSSES) return ulysses_check(scenario, plan);
     return status_ok();
 }
 
@@ -225,25 +230,16 @@ static Status experts_check(const Scenario *scenario, const Plan *plan) {
     return status_ok();
 }
 
-// With tp-cp-ep-pp-dp Megatron-LM numbers attention and experts alike only where both have as many
-// data-parallel ranks, and has experts of one rank in a dense model too
-// (megatron/core/parallel_state.py, initialize_model_parallel: "When not using pp-last rank
-// ordering, the data parallel size of the attention and moe layers must be the same").
+// Groups of ranks lie in the blocks of a stage, or take the same place of each (workload/group.h).
 static Status order_check(const Scenario *scenario, const Plan *plan) {
     if (plan->order == ORDER_DP_PP || plan->pp == 1) return status_ok();
     if (scenario->cluster.groups)
         REFUSE("parallel.order",
                "tp-cp-ep-pp-dp on groups of different machines would have every stage in all of "
                "them; expected tp-cp-ep-dp-pp");
-    if (scenario->model.num_experts == 0 && plan->cp > 1)
-        REFUSE("parallel.order",
-               "Megatron-LM has no tp-cp-ep-pp-dp with cp %d and no experts; expected cp 1, or "
-               "tp-cp-ep-dp-pp",
-               plan->cp);
     if (scenario->model.num_experts > 0 && plan->ep * plan->etp != plan->tp * plan->cp)
         REFUSE("parallel.order",
-               "Megatron-LM has tp-cp-ep-pp-dp only where ep x etp is tp x cp; here they are %d "
-               "and %d",
+               "tp-cp-ep-pp-dp where ep x etp %d is not tp x cp %d is legal, but not supported yet",
                plan->ep * plan->etp, plan->tp * plan->cp);
     if (plan->cp > 1 && plan->dp > 1)
         REFUSE("parallel.order",
@@ -280,7 +276,7 @@ static Status vocab_check(const Scenario *scenario, const Plan *plan) {
     return status_ok();
 }
 
-Status plan_check(const Scenario *scenario, const Plan *plan) {
+Status plan_check_degrees(const Scenario *scenario, const Plan *plan) {
     TRY(gpus_check(scenario, plan));
     TRY(groups_check(scenario, plan));
     TRY(batch_check(scenario, plan));
@@ -289,7 +285,16 @@ Status plan_check(const Scenario *scenario, const Plan *plan) {
     TRY(sequence_check(scenario, plan));
     TRY(front_check(scenario, plan));
     TRY(experts_check(scenario, plan));
-    TRY(order_check(scenario, plan));
-    TRY(vocab_check(scenario, plan));
     return sharding_check(scenario, plan);
+}
+
+Status plan_check_supported(const Scenario *scenario, const Plan *plan) {
+    TRY(ulysses_check(scenario, plan));
+    TRY(order_check(scenario, plan));
+    return vocab_check(scenario, plan);
+}
+
+Status plan_check(const Scenario *scenario, const Plan *plan) {
+    TRY(plan_check_degrees(scenario, plan));
+    return plan_check_supported(scenario, plan);
 }

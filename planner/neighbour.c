@@ -1,12 +1,13 @@
 #include "planner/neighbour.h"
 
-#include "planner/stack_rules.h"
+#include "plan/rule_check.h"
+#include "planner/space.h"
 
 #include <stddef.h>
 
 typedef struct {
     const Scenario *scenario;
-    const StackRules *rules;
+    RulesInForce rules;
     const Plan *plan;
     NeighbourVisit visit;
     void *context;
@@ -43,15 +44,6 @@ static const char *number_text(Walk *w, const Plan *changed, const Number *numbe
                         value_of(w->plan, number));
 }
 
-// What the software has no flag for is no advice.
-static bool is_runnable(const Walk *w, const Plan *plan) {
-    if (!stack_has_plan(w->rules, plan)) return false;
-    if (w->rules->data_parallel_only && plan->tp * plan->pp * plan->cp > 1) return false;
-    if (plan->cp > 1 && !stack_has_cp(w->rules, &w->scenario->model, plan->cp_method)) return false;
-    const bool whole = plan->num_microbatches % plan->pp == 0;
-    return plan->schedule != SCHEDULE_INTERLEAVED || whole || !w->rules->whole_groups;
-}
-
 // Completes a changed plan and visits it where it is legal.
 static void plan_visit(Walk *w, Plan *plan, const char *change) {
     const Scenario *scenario = w->scenario;
@@ -70,7 +62,7 @@ static void plan_visit(Walk *w, Plan *plan, const char *change) {
         plan->order = ORDER_DP_PP; // the other goes with some degrees only
         legal = plan_check(scenario, plan).code == STATUS_OK;
     }
-    if (legal && is_runnable(w, plan)) w->visit(w->context, plan, change);
+    if (legal && plan_obeys(scenario, &w->rules, plan)) w->visit(w->context, plan, change);
 }
 
 static void degrees_visit(Walk *w) {
@@ -171,10 +163,10 @@ static void layers_visit(Walk *w) {
 
 // The next larger and the next smaller number of ranks that share the shards.
 static void groups_visit(Walk *w) {
-    int groups[STACK_MAX_ZERO_GROUPS];
+    int groups[SPACE_MAX_ZERO_GROUPS];
     Scenario open = *w->scenario;
     open.parallel.zero_group = ABSENT;
-    const int num = stack_zero_groups(w->rules, &open, w->plan, w->plan->zero_stage, groups);
+    const int num = space_zero_groups(&open, w->plan, w->plan->zero_stage, groups);
     for (int i = 0; i < num; i++) {
         const bool next_larger = i + 1 < num && groups[i + 1] == w->plan->zero_group;
         const bool next_smaller = i > 0 && groups[i - 1] == w->plan->zero_group;
@@ -192,11 +184,8 @@ void neighbours_visit(const Scenario *scenario, const Plan *plan, NeighbourVisit
                       void *context) {
     // Chunks of dual pipelines are copies, an order from a file is of one number of ranks.
     if (plan_is_dual(plan) || plan->schedule_file) return;
-    Walk w = {.scenario = scenario,
-              .rules = stack_rules(scenario),
-              .plan = plan,
-              .visit = visit,
-              .context = context};
+    Walk w = {.scenario = scenario, .plan = plan, .visit = visit, .context = context};
+    rules_in_force(scenario, &w.rules);
     degrees_visit(&w);
     factors_visit(&w);
     names_visit(&w);

@@ -1,7 +1,7 @@
 #include "planner/search_entries.h"
 
+#include "plan/rule_check.h"
 #include "planner/explain.h"
-#include "planner/stack_rules.h"
 
 #include <math.h>
 
@@ -16,7 +16,8 @@ static const char *best_text(const SearchFound *s, const Plan *best, Arena *aren
     if (!s->stats->optimal)
         return arena_printf(arena, "best of %lld priced in the time given",
                             (long long)s->stats->priced);
-    const bool known = stack_has_plan(stack_rules(s->scenario), best);
+    const Rule *broken[RULES_MAX];
+    const bool known = plan_broken_rules(s->scenario, NULL, best, broken) == 0;
     return arena_printf(arena, "best of %lld configurations%s%s can run%s",
                         (long long)s->stats->considered, known ? " that " : ", none of which ",
                         s->scenario->training.stack.name,

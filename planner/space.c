@@ -1,6 +1,7 @@
 #include "planner/space.h"
 
 #include "config/model_front.h"
+#include "plan/rule_values.h"
 #include "planner/balance.h"
 #include "planner/space_rules.h"
 #include "workload/schedule.h"
@@ -11,7 +12,8 @@
 
 typedef struct {
     const Scenario *scenario;
-    const StackRules *rules;
+    RuleLevels rules;
+    Plan plan;             // what is decided of a layout
     PlanOrder given_order; // or the default
     Arena *arena;
     SpaceSplit *splits;
@@ -51,21 +53,25 @@ static bool order_matters(const Cluster *cluster, int tp) {
                                               cluster->nics_per_node < cluster->gpus_per_node);
 }
 
-// plan_check's rules of the order, where it makes a difference.
 static bool stages_may_alternate(const SplitList *list, const SpaceSplit *split) {
     const Scenario *scenario = list->scenario;
-    if (!list->rules->stages_alternate || scenario->cluster.groups) return false;
-    if (split->pp == 1 || split->dp == 1 || split->cp > 1) return false;
-    if (scenario->model.num_experts > 0 && split->ep * split->etp != split->tp) return false;
+    if (scenario->cluster.groups || split->pp == 1 || split->dp == 1 || split->cp > 1) return false;
     return order_matters(&scenario->cluster, split->tp);
 }
 
+static void order_add(SplitList *list, SpaceSplit split, PlanOrder order) {
+    split.order = list->plan.order = order;
+    if (rule_levels_enter(&list->rules, list->scenario, &list->plan, RULE_GROUP_LAYOUT))
+        split_add(list, split);
+}
+
 static void add_orders(SplitList *list, SpaceSplit split) {
-    split.order = list->given_order;
-    split_add(list, split);
-    if (list->scenario->parallel.order || !stages_may_alternate(list, &split)) return;
-    split.order = ORDER_PP_DP;
-    split_add(list, split);
+    list->plan.ep = split.ep;
+    list->plan.etp = split.etp;
+    if (!rule_levels_enter(&list->rules, list->scenario, &list->plan, RULE_GROUP_EXPERTS)) return;
+    order_add(list, split, list->given_order);
+    if (!list->scenario->parallel.order && stages_may_alternate(list, &split))
+        order_add(list, split, ORDER_PP_DP);
 }
 
 static void add_experts(SplitList *list, SpaceSplit split) {
@@ -95,53 +101,69 @@ static bool cp_is_open(const SplitList *list, int cp) {
     int given = scenario->parallel.cp;
     if (given != ABSENT) return given == cp;
     if (cp > 1 && has_encoder(&scenario->model)) return false;
-    if (cp > 1 &&
-        (list->rules->data_parallel_only || !stack_has_any_cp(list->rules, &scenario->model)))
-        return false;
     return cp == 1 || scenario->training.seq_len / cp >= SPACE_MIN_CP_TOKENS;
 }
 
 static bool tp_is_open(const SplitList *list, int tp) {
-    const Scenario *scenario = list->scenario;
-    int given = scenario->parallel.tp;
+    int given = list->scenario->parallel.tp;
     if (given != ABSENT) return given == tp;
-    if (tp > 1 && list->rules->data_parallel_only) return false;
-    bool whole =
-        scenario->model.attention == ATTENTION_MLA || scenario->model.num_kv_heads % tp == 0;
-    if (list->rules->whole_kv_heads && !whole) return false;
-    return tp <= domain_gpus(&scenario->cluster);
+    return tp <= domain_gpus(&list->scenario->cluster);
 }
 
 static bool pp_is_open(const SplitList *list, int pp) {
     int given = list->scenario->parallel.pp;
     if (given != ABSENT) return given == pp;
-    if (pp > 1 && has_encoder(&list->scenario->model)) return false;
-    return pp == 1 || !list->rules->data_parallel_only;
+    return pp == 1 || !has_encoder(&list->scenario->model);
+}
+
+static bool splits_sequence(const Scenario *scenario, int tp) {
+    const int given = scenario->parallel.sequence_parallel;
+    return given == ABSENT ? tp > 1 : given;
+}
+
+static void add_replicas(SplitList *list, int replicas) {
+    const Scenario *scenario = list->scenario;
+    Plan *plan = &list->plan;
+    for (int cp = 1; cp <= replicas; cp++) {
+        if (replicas % cp != 0 || !cp_is_open(list, cp)) continue;
+        plan->cp = cp;
+        plan->dp = replicas / cp;
+        if (!may_be(scenario->parallel.dp, plan->dp)) continue;
+        if (scenario->training.global_batch % plan->dp != 0) continue;
+        if (rule_levels_enter(&list->rules, scenario, plan, RULE_GROUP_REPLICAS))
+            add_experts(list,
+                        (SpaceSplit){.tp = plan->tp, .pp = plan->pp, .cp = cp, .dp = plan->dp});
+    }
 }
 
 void space_build(const Scenario *scenario, Arena *arena, Space *out) {
-    const ParallelSpec *spec = &scenario->parallel;
-    const StackRules *rules = stack_rules(scenario);
-    SplitList list = {.scenario = scenario, .rules = rules, .arena = arena};
-    if (plan_order_find(scenario, &list.given_order).code != STATUS_OK)
-        list.given_order = ORDER_DP_PP;
-    int num_gpus = scenario->cluster.num_gpus;
-    int most_pp = model_own_layers(&scenario->model) + 2;
+    RulesInForce *rules = ARENA_NEW(arena, RulesInForce);
+    rules_in_force(scenario, rules);
+    SplitList *list = ARENA_NEW(arena, SplitList);
+    list->scenario = scenario;
+    list->arena = arena;
+    list->plan.reshard_after_forward = scenario->parallel.reshard_after_forward != 0;
+    rule_levels_start(rules, &list->rules);
+    if (plan_order_find(scenario, &list->given_order).code != STATUS_OK)
+        list->given_order = ORDER_DP_PP;
+    const int num_gpus = rules->never ? 0 : scenario->cluster.num_gpus;
+    const int most_pp = model_own_layers(&scenario->model) + 2;
     for (int tp = 1; tp <= num_gpus; tp++) {
-        if (num_gpus % tp != 0 || !tp_is_open(&list, tp)) continue;
+        if (num_gpus % tp != 0 || !tp_is_open(list, tp)) continue;
+        list->plan.tp = tp;
+        list->plan.sequence_parallel = splits_sequence(scenario, tp);
+        if (!rule_levels_enter(&list->rules, scenario, &list->plan, RULE_GROUP_TP)) continue;
         for (int pp = 1; pp <= num_gpus / tp && pp <= most_pp; pp++) {
-            if (num_gpus / tp % pp != 0 || !pp_is_open(&list, pp)) continue;
-            int replicas = num_gpus / tp / pp;
-            for (int cp = 1; cp <= replicas; cp++) {
-                if (replicas % cp != 0 || !cp_is_open(&list, cp)) continue;
-                SpaceSplit split = {.tp = tp, .pp = pp, .cp = cp, .dp = replicas / cp};
-                if (!may_be(spec->dp, split.dp)) continue;
-                if (scenario->training.global_batch % split.dp == 0) add_experts(&list, split);
-            }
+            if (num_gpus / tp % pp != 0 || !pp_is_open(list, pp)) continue;
+            list->plan.pp = pp;
+            if (rule_levels_enter(&list->rules, scenario, &list->plan, RULE_GROUP_PP))
+                add_replicas(list, num_gpus / tp / pp);
         }
     }
-    *out = (Space){
-        .scenario = scenario, .rules = rules, .splits = list.splits, .num_splits = list.num_splits};
+    *out = (Space){.scenario = scenario,
+                   .rules = rules,
+                   .splits = list->splits,
+                   .num_splits = list->num_splits};
 }
 
 const Scenario *space_one_order(const Scenario *scenario, Arena *arena) {
@@ -162,14 +184,13 @@ typedef struct {
 
 typedef struct {
     const Scenario *scenario;
-    const StackRules *rules;
-    SpaceRules open;
-    Plan base; // degrees of the split and what the scenario or the contract fixes
+    RuleLevels rules;
+    SpaceOpen open; // of the split
+    Plan base;      // degrees of the split and what the scenario or the contract fixes
     ChunkChoice chunks[SPACE_MAX_CHUNKINGS];
     int num_chunk_choices;
-    Plan *family; // [4 x NUM_SCHEDULES x zero groups]
+    Plan *family; // [open.num_zeros x NUM_SCHEDULES]
     int *num_layers;
-    int groups[STACK_MAX_ZERO_GROUPS];
     SpaceVisit visit;
     void (*visit_shape)(void *context, const Plan *shape); // in place of visit
     void *context;
@@ -184,8 +205,7 @@ static Plan base_plan(const Scenario *scenario, const SpaceSplit *split) {
         .dp = split->dp,
         .ep = split->ep,
         .etp = split->etp,
-        .sequence_parallel =
-            spec->sequence_parallel == ABSENT ? split->tp > 1 : spec->sequence_parallel,
+        .sequence_parallel = splits_sequence(scenario, split->tp),
         .zero_group = plan_zero_group(scenario, split->dp, split->cp),
         .reshard_after_forward = spec->reshard_after_forward != 0,
         .recompute_layers = spec->recompute_layers,
@@ -271,23 +291,22 @@ static void chunk_choices(Walk *walk, Arena *arena) {
         chunk_choice_add(walk, vpp, balance_chunks(&costs, pp, vpp, even, arena, &scratch));
     }
     arena_free(&scratch);
-    if (stack_has_schedule(walk->rules, SCHEDULE_DUALPIPE) ||
-        scenario->parallel.schedule == SCHEDULE_DUALPIPE)
-        dual_choices(walk, arena);
+    if (walk->open.schedules[SCHEDULE_DUALPIPE]) dual_choices(walk, arena);
 }
 
 // --- The dimensions inside
 
 // Adds the plans of one ZeRO stage and zero group.
-static int family_add(const Walk *walk, const Plan *shape, bool dual, int num_plans) {
+static int family_add(Walk *walk, const Plan *shape, bool dual, int num_plans) {
     for (int kind = 0; kind < NUM_SCHEDULES; kind++) {
-        if (!space_has_schedule(&walk->open, shape, kind) || !schedule_find((ScheduleKind)kind))
-            continue;
+        if (!space_has_schedule(&walk->open, shape, kind)) continue;
         Plan *plan = &walk->family[num_plans];
         *plan = *shape;
         plan->schedule = (ScheduleKind)kind;
         if (plan_is_dual(plan) != dual) continue;
-        if (plan_check(walk->scenario, plan).code == STATUS_OK) num_plans++;
+        if (!rule_levels_enter(&walk->rules, walk->scenario, plan, RULE_GROUP_SCHEDULE)) continue;
+        if (plan_check(walk->scenario, plan).code != STATUS_OK) continue;
+        walk->num_layers[num_plans++] = space_most_layers(&walk->open, &walk->rules, plan);
     }
     return num_plans;
 }
@@ -299,27 +318,21 @@ Plan space_first_layers(const Plan *plan, int num_layers) {
 }
 
 static bool visit_family(Walk *walk, const Plan *shape, bool dual, int series) {
-    int num_plans = 0, stages[4];
-    int num_stages = space_zero_stages(&walk->open, shape, stages);
-    for (int s = 0; s < num_stages; s++) {
+    int num_plans = 0;
+    for (int z = 0; z < walk->open.num_zeros; z++) {
         Plan plan = *shape;
-        plan.zero_stage = stages[s];
-        const int num_groups =
-            stack_zero_groups(walk->rules, walk->scenario, shape, stages[s], walk->groups);
-        for (int g = 0; g < num_groups; g++) {
-            plan.zero_group = walk->groups[g];
+        plan.zero_stage = walk->open.zeros[z].stage;
+        plan.zero_group = walk->open.zeros[z].group;
+        if (rule_levels_enter(&walk->rules, walk->scenario, &plan, RULE_GROUP_ZERO))
             num_plans = family_add(walk, &plan, dual, num_plans);
-        }
     }
     if (num_plans == 0) return true;
     SpaceFamily family = {.plans = walk->family,
                           .num_plans = num_plans,
                           .series = series,
                           .num_layers = walk->num_layers};
-    for (int i = 0; i < num_plans; i++) {
-        walk->num_layers[i] = space_most_layers(&walk->open, &walk->family[i]);
+    for (int i = 0; i < num_plans; i++)
         if (walk->num_layers[i] > family.most_layers) family.most_layers = walk->num_layers[i];
-    }
     return walk->visit(walk->context, &family);
 }
 
@@ -330,7 +343,7 @@ static bool visit_shape(const Walk *walk, Plan *shape) {
     plan_derive(walk->scenario, shape);
     if (plan_check(walk->scenario, shape).code != STATUS_OK) return true;
     walk->visit_shape(walk->context, shape);
-    if (space_has_first_layers(&walk->open, shape)) {
+    if (walk->open.first_layers && shape->recompute != RECOMPUTE_NONE) {
         const Plan some = space_first_layers(shape, 1);
         walk->visit_shape(walk->context, &some);
     }
@@ -339,15 +352,12 @@ static bool visit_shape(const Walk *walk, Plan *shape) {
 
 // All recomputations of one way to cut the layers; of the shape alone where there is none.
 static bool visit_recomputes(Walk *walk, Plan *shape, const ChunkChoice *chunks, int series) {
-    const ParallelSpec *spec = &walk->scenario->parallel;
     for (int recompute = 0; recompute < NUM_RECOMPUTES; recompute++) {
-        if (!may_be(spec->recompute, recompute)) continue;
+        if (!walk->open.recomputes[recompute]) continue;
         shape->recompute = (Recompute)recompute;
-        shape->recompute_modules = 0;
-        if (recompute == RECOMPUTE_SELECTIVE)
-            shape->recompute_modules = spec->recompute_modules == ABSENT
-                                           ? plan_default_modules(walk->scenario)
-                                           : spec->recompute_modules;
+        shape->recompute_modules = space_modules(walk->scenario, recompute);
+        if (!rule_levels_enter(&walk->rules, walk->scenario, shape, RULE_GROUP_RECOMPUTE)) continue;
+        if (!rule_levels_enter(&walk->rules, walk->scenario, shape, RULE_GROUP_LAYERS)) continue;
         if (!chunks && !visit_shape(walk, shape)) return false;
         if (!chunks) continue;
         const int own = recompute * NUM_CP_METHODS * SPACE_MAX_CHUNKINGS + series;
@@ -363,6 +373,7 @@ static bool visit_chunks(Walk *walk, Plan *shape) {
         shape->num_chunks = shape->pp * shape->vpp;
         shape->chunks = walk->chunks[c].chunks;
         plan_derive(walk->scenario, shape);
+        if (!rule_levels_enter(&walk->rules, walk->scenario, shape, RULE_GROUP_CHUNKS)) continue;
         if (!visit_recomputes(walk, shape, &walk->chunks[c], first + c)) return false;
     }
     return true;
@@ -370,8 +381,9 @@ static bool visit_chunks(Walk *walk, Plan *shape) {
 
 static bool visit_methods(Walk *walk, Plan *shape) {
     for (int method = 0; method < NUM_CP_METHODS; method++) {
-        if (!space_has_method(&walk->open, shape->cp, method)) continue;
+        if (!walk->open.methods[method]) continue;
         shape->cp_method = (CpMethod)method;
+        if (!rule_levels_enter(&walk->rules, walk->scenario, shape, RULE_GROUP_METHOD)) continue;
         const bool on =
             walk->visit_shape ? visit_recomputes(walk, shape, NULL, 0) : visit_chunks(walk, shape);
         if (!on) return false;
@@ -388,32 +400,29 @@ static bool visit_micro_batches(Walk *walk) {
         if (batch % micro_batch != 0) continue;
         Plan shape = walk->base;
         shape.micro_batch = micro_batch;
+        if (!rule_levels_enter(&walk->rules, scenario, &shape, RULE_GROUP_BATCH)) continue;
         if (!visit_methods(walk, &shape)) return false;
     }
     return true;
 }
 
-static Walk walk_start(const Space *space) {
-    return (Walk){.scenario = space->scenario,
-                  .rules = space->rules,
-                  .open = {space->scenario, space->rules}};
+static void walk_start(const Space *space, int split, Walk *walk) {
+    walk->scenario = space->scenario;
+    walk->base = base_plan(space->scenario, &space->splits[split]);
+    rule_levels_start(space->rules, &walk->rules);
+    for (int group = RULE_GROUP_TP; group <= RULE_GROUP_LAYOUT; group++)
+        rule_levels_enter(&walk->rules, walk->scenario, &walk->base, group); // space_build did
+    space_open_find(walk->scenario, &walk->rules, &walk->base, &walk->open);
 }
 
 bool space_visit(const Space *space, int split, Arena *arena, SpaceVisit visit, void *context) {
     Arena own = {0};
     Walk *walk = ARENA_NEW(&own, Walk);
-    *walk = walk_start(space);
+    walk_start(space, split, walk);
     walk->visit = visit;
     walk->context = context;
-    walk->base = base_plan(space->scenario, &space->splits[split]);
-    int num_groups = 1;
-    for (int stage = 1; stage <= 3; stage++) {
-        const int n =
-            stack_zero_groups(space->rules, space->scenario, &walk->base, stage, walk->groups);
-        if (n > num_groups) num_groups = n;
-    }
-    walk->family = ARENA_ARRAY(&own, 4 * NUM_SCHEDULES * num_groups, Plan);
-    walk->num_layers = ARENA_ARRAY(&own, 4 * NUM_SCHEDULES * num_groups, int);
+    walk->family = ARENA_ARRAY(&own, walk->open.num_zeros * NUM_SCHEDULES, Plan);
+    walk->num_layers = ARENA_ARRAY(&own, walk->open.num_zeros * NUM_SCHEDULES, int);
     chunk_choices(walk, arena);
     const bool walked = visit_micro_batches(walk);
     arena_free(&own);
@@ -422,9 +431,11 @@ bool space_visit(const Space *space, int split, Arena *arena, SpaceVisit visit, 
 
 void space_visit_shapes(const Space *space, int split, void (*visit)(void *context, const Plan *),
                         void *context) {
-    Walk walk = walk_start(space);
-    walk.visit_shape = visit;
-    walk.context = context;
-    walk.base = base_plan(space->scenario, &space->splits[split]);
-    visit_micro_batches(&walk);
+    Arena own = {0};
+    Walk *walk = ARENA_NEW(&own, Walk);
+    walk_start(space, split, walk);
+    walk->visit_shape = visit;
+    walk->context = context;
+    visit_micro_batches(walk);
+    arena_free(&own);
 }

@@ -13,8 +13,9 @@
 //   vpp          up to SPACE_MAX_UNEVEN_VPP any; above, those that split the layers evenly
 //   splits       of dual pipelines the default one
 //   sequence_parallel  on where tp > 1
-//   zero_stage, zero_group, recompute_layers, schedule, cp_method, splits
-//                what the scenario's stack can run (stack_rules.h); zero_group of ZeRO 1 to 3 only,
+//   all          what the rules of the scenario's stack allow (plan/rule_check.h); zero_group of
+//                ZeRO 1 to 3 only, one that shards, and that cuts no cp group where shards are over
+//                cp;
 //                recompute_layers where `recompute` is not stated either and machines are alike,
 //                from 1 to one less than the fullest rank has, or to what it has where MTP layers,
 //                which then are not recomputed, make a difference
@@ -23,13 +24,14 @@
 #include "base/arena.h"
 #include "config/scenario.h"
 #include "plan/plan.h"
-#include "planner/stack_rules.h"
+#include "plan/rule_check.h"
 
 enum {
     SPACE_MIN_CP_TOKENS = 256,
     SPACE_MAX_MICRO_BATCH = 64,
     SPACE_MAX_UNEVEN_VPP = 4,
     SPACE_MAX_CHUNKINGS = 128,
+    SPACE_MAX_ZERO_GROUPS = 256, // divisors of a number below 2^20: 240 at most
     SPACE_MAX_SERIES = NUM_RECOMPUTES * NUM_CP_METHODS * SPACE_MAX_CHUNKINGS,
 };
 
@@ -41,8 +43,8 @@ typedef struct {
 
 typedef struct {
     const Scenario *scenario;
-    const StackRules *rules;
-    const SpaceSplit *splits; // [num_splits]
+    const RulesInForce *rules; // of its stack
+    const SpaceSplit *splits;  // [num_splits]
     int num_splits;
 } Space;
 
@@ -52,6 +54,14 @@ void space_build(const Scenario *scenario, Arena *arena, Space *out);
 // The scenario with the order of ranks that it has where it states none, in the arena: for searches
 // that have no such dimension.
 const Scenario *space_one_order(const Scenario *scenario, Arena *arena);
+
+// The numbers of ranks that may share the shards of a ZeRO stage, the largest first: all of dp x
+// cp, then its divisors. Left out are 1, which shards nothing, and where the software always shards
+// over cp too what cuts a cp group, and dp, which there stands for all (plan_zero_group).
+//   plan    its dp and cp
+//   groups  [SPACE_MAX_ZERO_GROUPS]
+//   returns how many, >= 1; one where the scenario states it, and of stage 0
+int space_zero_groups(const Scenario *scenario, const Plan *plan, int zero_stage, int *groups);
 
 // Plans that differ in ZeRO stage, zero_group and schedule only: stages ascending, of each the
 // largest group first, of each all schedules.

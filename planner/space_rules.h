@@ -2,25 +2,49 @@
 // the scenario states, else what makes a difference and its software can run. For space.c.
 #pragma once
 
-#include "planner/stack_rules.h"
+#include "plan/rule_check.h"
+#include "plan/rule_values.h"
+#include "planner/space.h"
 
+// The rules that are still undecided at each level of a walk. A level is a group of variables that
+// a walk decides at once (plan/rule_values.h), in the order of these groups.
+typedef struct {
+    RuleValues values;
+    RuleSet groups[NUM_RULE_GROUPS];     // their variables
+    RuleSet known[NUM_RULE_GROUPS + 1];  // before each level
+    RuleList lists[NUM_RULE_GROUPS + 1]; // the same
+} RuleLevels;
+
+void rule_levels_start(const RulesInForce *rules, RuleLevels *out);
+
+// Decides a group of variables as the plan has them, below the groups before it; what was known of
+// those behind it is forgotten.
+//   returns  whether the rules that are decided by now hold
+bool rule_levels_enter(RuleLevels *levels, const Scenario *scenario, const Plan *plan, int group);
+
+// What is open within one split.
 typedef struct {
     const Scenario *scenario;
-    const StackRules *stack;
-} SpaceRules;
+    struct {
+        int stage, group;
+    } zeros[4 * SPACE_MAX_ZERO_GROUPS]; // [num_zeros] stages ascending, of each the largest first
+    int num_zeros;
+    bool schedules[NUM_SCHEDULES], methods[NUM_CP_METHODS], recomputes[NUM_RECOMPUTES];
+    bool first_layers; // some may be recomputed alone: recomputation that is stated is of all
+                       // layers, or of as many as are stated
+} SpaceOpen;
 
-// The ZeRO stages of plans with these degrees, ascending: fills stages, returns how many.
-int space_zero_stages(const SpaceRules *rules, const Plan *plan, int stages[4]);
+//   levels  up to RULE_GROUP_LAYOUT; rules that one of these dimensions decides alone are decided
+//           here, and leave its list
+void space_open_find(const Scenario *scenario, RuleLevels *levels, const Plan *base,
+                     SpaceOpen *out);
+
+// MODULE_* bits that go with a Recompute.
+int space_modules(const Scenario *scenario, int recompute);
 
 // Whether a schedule is open to a plan with these chunks; its legality is plan_check's.
-bool space_has_schedule(const SpaceRules *rules, const Plan *plan, int kind);
-
-// Whether first layers of each stage may be recomputed alone: recomputation that is stated is of
-// all layers, or of as many as are stated.
-bool space_has_first_layers(const SpaceRules *rules, const Plan *plan);
+bool space_has_schedule(const SpaceOpen *open, const Plan *plan, int kind);
 
 // Most first layers of each stage that may be recomputed alone; 0 where none may be.
-int space_most_layers(const SpaceRules *rules, const Plan *plan);
-
-// Whether sequences may be split over cp ranks by this method.
-bool space_has_method(const SpaceRules *rules, int cp, int method);
+//   levels  all of the plan's
+int space_most_layers(const SpaceOpen *open, RuleLevels *levels, const Plan *plan);

@@ -281,16 +281,25 @@ static void sequences_are_split_as_the_attention_allows(void) {
            "--cp-comm-type a2a");
     expect_refused((Job){.model = window, .parallel = "{\"cp\": 2}"},
                    "job.json: parallel.cp_method: sliding windows with ring context parallelism "
-                   "are not possible: Megatron-LM cannot run this plan as priced; nearest: "
-                   "all-gather, or ulysses");
+                   "are not possible; expected all-gather or ulysses (rule "
+                   "megatron-core/windows-by-ring: NVIDIA/TransformerEngine@v2.9, "
+                   "transformer_engine/pytorch/attention/dot_product_attention/"
+                   "context_parallel.py, attn_forward_func_with_cp: sliding window attention "
+                   "with a2a or all_gather only)");
     expect_refused((Job){.model = latent, .parallel = "{\"cp\": 2, \"cp_method\": \"ulysses\"}"},
                    "job.json: parallel.cp_method: latent attention with ulysses context "
-                   "parallelism is not possible: Megatron-LM cannot run this plan as priced; "
-                   "nearest: ring");
-    expect_refused((Job){.model = sinks, .parallel = "{\"cp\": 2}"},
-                   "job.json: parallel.cp_method: attention sinks with ring context parallelism "
-                   "are not possible: Megatron-LM cannot run this plan as priced; nearest: "
-                   "ulysses, or cp 1");
+                   "parallelism is not possible; expected ring (rule "
+                   "megatron-core/latent-attention-by-ring: NVIDIA/TransformerEngine@v2.9, "
+                   "transformer_engine/pytorch/attention/dot_product_attention/"
+                   "context_parallel.py, attn_forward_func_with_cp: MLA with p2p or "
+                   "a2a+p2p only)");
+    expect_refused((Job){.model = sinks, .parallel = "{\"cp\": 2, \"cp_method\": \"all-gather\"}"},
+                   "job.json: parallel.cp_method: attention sinks with all-gather context "
+                   "parallelism are not possible; expected ulysses, or cp 1 (rule "
+                   "megatron-core/sinks-by-ulysses: NVIDIA/TransformerEngine@v2.9, "
+                   "transformer_engine/pytorch/attention/dot_product_attention/"
+                   "context_parallel.py, attn_forward_func_with_cp: softmax_type other than "
+                   "vanilla with a2a only)");
 }
 
 static void what_is_no_multiple_is_not_interleaved(void) {
