@@ -12,6 +12,8 @@
 #include "planner/group_answer.h"
 #include "planner/place_best.h"
 #include "planner/riskier.h"
+#include "planner/switch_advice.h"
+#include "planner/tune.h"
 #include "report/units.h"
 #include "whatif/change.h"
 
@@ -98,11 +100,49 @@ static Status sizing_answer(const PlanOptions *options, Arena *arena, PlanAnswer
     return planner_search(resized, &planner, arena, &answer->result);
 }
 
+// The scenario with the switches that were chosen, as if it stated them.
+static Status scenario_tuned(const Scenario *scenario, const Tuning *tuning, Arena *arena,
+                             Scenario *out) {
+    const char *paths[MAX_SWITCHES];
+    for (int i = 0; i < tuning->num_choices; i++)
+        paths[i] = arena_printf(arena, "training.%s", tuning->choices[i].row->key);
+    const cJSON *document;
+    TRY(change_base(scenario, paths, tuning->num_choices, false, arena, &document));
+    for (int i = 0; i < tuning->num_choices; i++) {
+        cJSON *value = switch_to_json(tuning->choices[i]);
+        Status status = change_set(scenario, (cJSON *)document, paths[i], value);
+        cJSON_Delete(value);
+        TRY(status);
+    }
+    JsonNode *root = ARENA_NEW(arena, JsonNode);
+    *root = (JsonNode){.file = scenario->file, .item = document};
+    return scenario_read(root, arena, out);
+}
+
+static Status tuned_answer(const PlanOptions *options, Arena *arena, PlanAnswer *answer) {
+    Tuning *tuning = ARENA_NEW(arena, Tuning);
+    TRY(planner_tune(answer->scenario, &options->planner, arena, tuning));
+    answer->tuning_text = tuning_text(tuning, &answer->scenario->training, arena);
+    answer->tuning = tuning;
+    // What the budget or Ctrl-C ended was the look at other switches.
+    PlannerOptions planner = options->planner;
+    planner.budget_s = 0;
+    planner.end_soon = NULL;
+    if (tuning->num_choices > 0) {
+        Scenario *tuned = ARENA_NEW(arena, Scenario);
+        TRY(scenario_tuned(answer->scenario, tuning, arena, tuned));
+        answer->scenario = tuned;
+    }
+    return planner_search(answer->scenario, &planner, arena, &answer->result);
+}
+
 // What would help the plans, what groups of different machines are worth, and which nodes run the
 // best.
 static Status best_finish(const PlanOptions *options, Arena *arena, PlanAnswer *answer) {
     TRY(planner_find_riskier(answer->scenario, &options->planner, arena, &answer->result));
     planner_advise(answer->scenario, &options->planner, arena, &answer->result);
+    if (!options->tune)
+        TRY(planner_advise_switches(answer->scenario, &options->planner, arena, &answer->result));
     TRY(planner_compare_groups(answer->scenario, &options->planner, arena, &answer->result));
     return planner_place_best(answer->scenario, &options->planner, arena, &answer->result);
 }
@@ -132,6 +172,8 @@ static Status question_answer(const PlanOptions *options, Arena *arena, PlanAnsw
         return planner_frontier(answer->scenario, &options->planner, arena, &answer->result);
     if (options->min_tokens_per_s > 0 || options->deadline_tokens > 0)
         TRY(sizing_answer(options, arena, answer));
+    else if (options->tune)
+        TRY(tuned_answer(options, arena, answer));
     else
         TRY(planner_search(answer->scenario, &options->planner, arena, &answer->result));
     return best_finish(options, arena, answer);

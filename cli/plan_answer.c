@@ -24,6 +24,7 @@ void plan_answer_print(const PlanAnswer *answer, FILE *stream) {
         report_frontier(answer->scenario, result, stream);
     else
         report_plans(answer->scenario, result, stream);
+    if (answer->tuning) report_line(answer->tuning_text, stream);
     if (answer->rival) report_rival(answer->rival, answer->rival_text, result, stream);
 }
 
@@ -62,6 +63,7 @@ cJSON *plan_answer_to_json(const PlanAnswer *answer) {
     cJSON *timing = cJSON_DetachItemFromObjectCaseSensitive(tree, "timing"); // stays last
     if (answer->rival)
         cJSON_AddItemToObject(tree, "compare", rival_to_json(answer->rival, answer->rival_text));
+    if (answer->tuning) cJSON_AddItemToObject(tree, "tuned", tuning_to_json(answer->tuning));
     if (answer->sizing) {
         cJSON *sizing = sizing_to_json(answer->sizing);
         if (answer->run_tokens > 0 && answer->result.num_entries > 0)

@@ -6,6 +6,7 @@
 #include "planner/planner.h"
 #include "planner/rival.h"
 #include "planner/sizing.h"
+#include "planner/tune.h"
 
 #include <stdio.h>
 
@@ -16,6 +17,8 @@ typedef struct {
     const char *rival_text;       // how it was named
     const Sizing *sizing;         // of --min-gpus-for and --deadline; NULL
     double run_tokens;            // of --deadline; 0
+    const Tuning *tuning;         // of --tune; NULL
+    const char *tuning_text;
     const LayerResult *layers;    // of --layerwise; NULL
     const LengthsResult *lengths; // of training.sequence_lengths; NULL
 } PlanAnswer;

@@ -21,6 +21,7 @@ enum {
     KEY_PLACEMENT_MOVES,
     KEY_SEED,
     KEY_FIT_PROBABILITY,
+    KEY_TUNE,
 };
 enum { MAX_TOP = 1000, MAX_MOVES = 1000000000 };
 
@@ -54,6 +55,11 @@ static const struct argp_option OPTIONS[] = {
     {"variants", KEY_VARIANTS, NULL, 0,
      "also list plans that differ only in chunks, schedule, ZeRO stage or group, context-parallel "
      "method or order of ranks",
+     0},
+    {"tune", KEY_TUNE, NULL, 0,
+     "search the software's switches that the scenario leaves open, too (dispatcher, overlaps, "
+     "CUDA "
+     "graphs, FP8 recipe, formats of moments and gradients, fused loss)",
      0},
     {"exhaustive", KEY_EXHAUSTIVE, NULL, 0, "price everything that fits, for doubters", 0},
     OPTION_JSON,
@@ -136,6 +142,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return parse_double(state, "min-gpus-for", arg, 1e-3, &options->min_tokens_per_s);
     case KEY_DEADLINE:
         return parse_deadline(state, arg, options);
+    case KEY_TUNE:
+        options->tune = true;
+        return 0;
     case KEY_LAYERWISE:
         options->layerwise = true;
         return 0;
@@ -167,6 +176,7 @@ static const struct argp ARGP = {
            "  meshwright plan job.json --max-memory 70e9 --json\n"
            "  meshwright plan job.json --compare tp=4,pp=2\n"
            "  meshwright plan job.json --pareto\n"
+           "  meshwright plan job.json --tune\n"
            "  meshwright plan job.json --deadline 1e12,5e6\n\n"
            "Files of an earlier plan in DIR are replaced, but none that SCENARIO is made of. "
            "Ctrl-C ends a search with the best plan "
@@ -194,6 +204,7 @@ static Status pairs_check(const PlanOptions *o) {
     static const char TIME[] = "only a step's time has an interval and a rate";
     static const char RANK[] = "it ranks by step time, nothing else yet";
     static const char ORDER[] = "it leaves the nodes in their order";
+    static const char TUNED[] = "switches are searched for the best plan by time or cost only";
     static const char EXACT[] = "it lists the best choice of each combination, found exactly";
     const Pair pairs[] = {
         {o->pareto, o->has_top, "pareto", "top", ALL},
@@ -218,6 +229,11 @@ static Status pairs_check(const PlanOptions *o) {
         {o->pareto, places, "pareto", "placement-moves", ORDER},
         {o->pareto, o->has_seed, "pareto", "seed", ORDER},
         {o->planner.robust, !of_step, "robust", "objective", TIME},
+        {o->tune, !of_step, "tune", "objective", TUNED},
+        {o->tune, o->pareto, "tune", "pareto", TUNED},
+        {o->tune, o->layerwise, "tune", "layerwise", TUNED},
+        {o->tune, sizing, "tune", "min-gpus-for", TUNED},
+        {o->tune, deadline, "tune", "deadline", TUNED},
         {sizing, !of_step, "min-gpus-for", "objective", TIME},
         {deadline, !of_step, "deadline", "objective", TIME},
     };

@@ -15,6 +15,7 @@ typedef struct {
     double min_tokens_per_s;            // of --min-gpus-for; 0
     double deadline_tokens, deadline_s; // of --deadline; 0
     bool layerwise;
+    bool tune;
     PlacementOptions placement;
     const char *lp_file;                                 // of --write-lp; NULL
     bool has_top, has_objective, has_variants, has_seed; // stated

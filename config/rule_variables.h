@@ -140,6 +140,9 @@ static inline bool rule_sets_meet(RuleSet a, RuleSet b) {
 static inline RuleSet rule_set_union(RuleSet a, RuleSet b) {
     return (RuleSet){{a.bits[0] | b.bits[0], a.bits[1] | b.bits[1]}};
 }
+static inline RuleSet rule_set_without(RuleSet a, RuleSet b) {
+    return (RuleSet){{a.bits[0] & ~b.bits[0], a.bits[1] & ~b.bits[1]}};
+}
 static inline bool rule_set_holds(RuleSet all, RuleSet part) {
     return !(part.bits[0] & ~all.bits[0]) && !(part.bits[1] & ~all.bits[1]);
 }

@@ -10,6 +10,7 @@
 #include "config/evidence.h"
 #include "config/model.h"
 #include "config/parallel.h"
+#include "config/rule_variables.h"
 #include "config/training.h"
 
 typedef struct {
@@ -25,6 +26,9 @@ typedef struct {
     const Evidence *evidence; // NULL in a scenario that was not read: memory is certain
     double fit_deviates; // not read: by how many of its standard deviations a plan's memory has to
                          // be less than there is; 0: it fits with a probability of a half
+
+    RuleSet undecided; // not read: variables that rules are not to look at, for bounds of searches
+                       // over switches (planner/tune.h)
 
     const cJSON *document;       // the whole document, as read
     const cJSON *model_document; // the model as an object or preset name, never a path

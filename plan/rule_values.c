@@ -148,6 +148,7 @@ void rule_values_start(const Scenario *scenario, RuleValues *values) {
                                                 : architecture_of("other"));
     training_add(&scenario->training, values);
     model_add(&scenario->model, values);
+    values->known = rule_set_without(values->known, scenario->undecided);
 }
 
 // --- The plan

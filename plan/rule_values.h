@@ -5,7 +5,7 @@
 #include "config/rule_variables.h"
 #include "plan/plan.h"
 
-// All variables of the scenario; those of the plan are unknown.
+// All variables of the scenario but those that it leaves undecided; those of the plan are unknown.
 void rule_values_start(const Scenario *scenario, RuleValues *out);
 
 // Variables of a plan, by what a search decides at once. Each is set from its fields of the plan.

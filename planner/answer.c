@@ -3,6 +3,7 @@
 
 #include "planner/advice.h"
 #include "planner/group_answer.h"
+#include "planner/switch_advice.h"
 
 static cJSON *placement_to_json(const PlacementResult *placement) {
     cJSON *json = cJSON_CreateObject();
@@ -53,6 +54,13 @@ static cJSON *miss_to_json(const ClosestMiss *miss) {
     return json;
 }
 
+static cJSON *switches_to_json(const PlannerResult *result) {
+    cJSON *list = cJSON_CreateArray();
+    for (int i = 0; i < result->num_switches; i++)
+        cJSON_AddItemToArray(list, switch_advice_to_json(&result->switches[i]));
+    return list;
+}
+
 // What nothing in the list is beaten on.
 static cJSON *axes_to_json(const PlannerResult *result) {
     const char *const axes[] = {result->robust ? "step_time_high_s" : "step_time_s",
@@ -76,6 +84,7 @@ cJSON *planner_to_json(const PlannerResult *result) {
     for (int i = 0; i < result->num_riskier; i++)
         cJSON_AddItemToArray(riskier, entry_to_json(&result->riskier[i]));
     if (result->groups) cJSON_AddItemToObject(json, "groups", groups_answer_to_json(result));
+    if (result->switches) cJSON_AddItemToObject(json, "switches", switches_to_json(result));
     cJSON_AddItemToObject(json, "search", stats_to_json(&result->stats));
     if (result->num_entries == 0)
         cJSON_AddItemToObject(json, "closest_miss", miss_to_json(&result->miss));

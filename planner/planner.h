@@ -63,9 +63,11 @@ typedef struct {
     bool distinct;               // of plans with the same degrees and micro_batch, and selective
                                  // recomputation or another, list the best only; for
                                  // OBJECTIVE_MEMORY none that needs as much as a faster one
-    bool brief;                  // where nothing fits, do not look for what would
-    int num_threads;             // 0 or 1: the calling one only; the result is the same
-    PlannerProgress progress;    // may be NULL
+    bool only_better;         // look for plans of at most worst_value and no further: what cannot
+                              // reach it is not counted, and that nothing is legal is no error
+    bool brief;               // where nothing fits, do not look for what would
+    int num_threads;          // 0 or 1: the calling one only; the result is the same
+    PlannerProgress progress; // may be NULL
     void *progress_context;
     SearchStanding *standing;    // kept up to date before each call of progress; may be NULL
     const atomic_bool *end_soon; // set from elsewhere: end as if the budget were used up; or NULL
@@ -127,8 +129,10 @@ typedef struct {
     PlannedEntry *riskier; // [num_riskier] better than entries[0], but less sure to fit than was
     int num_riskier;       // asked for, best first (planner/riskier.h)
     SearchStats stats;
-    const struct GroupsAnswer *groups; // on groups of different machines, once compared
-                                       // (planner/group_answer.h); else NULL
+    const struct GroupsAnswer *groups;   // on groups of different machines, once compared
+                                         // (planner/group_answer.h); else NULL
+    const struct SwitchAdvice *switches; // [num_switches] open choices of the software that would
+    int num_switches;                    // help (planner/switch_advice.h); 0 before it was asked
     ClosestMiss miss; // set only where num_entries is 0 and, with worst_value, nothing fits
 } PlannerResult;
 

@@ -243,8 +243,14 @@ static Status harvest_round(Search *s, int *next) {
     return status;
 }
 
+// No split from here on can hold a plan that is wanted.
+static bool rest_is_unwanted(const Search *s, int first) {
+    return s->options->only_better &&
+           split_value(s, s->split_order[first]) > best_value_limit(&s->pricing.quick);
+}
+
 static Status harvest_all(Search *s) {
-    for (int first = 0; first < s->space.num_splits;) {
+    for (int first = 0; first < s->space.num_splits && !rest_is_unwanted(s, first);) {
         if (deadline_is_over(&s->deadline)) {
             stop_early(s, split_value(s, s->split_order[first]));
             break;
@@ -268,7 +274,7 @@ static void miss_build(const Search *s, Arena *arena, PlannerResult *out) {
 
 static Status search_run(Search *s, Arena *arena, PlannerResult *out) {
     TRY(harvest_all(s));
-    if (s->stats.considered == 0) return conflict_explain(s->scenario);
+    if (s->stats.considered == 0 && !s->options->only_better) return conflict_explain(s->scenario);
     TRY(price_all(s));
     TRY(pricing_finish(&s->pricing));
     proof_set(s);

@@ -1,5 +1,6 @@
 #include "planner/advice.h"
 #include "planner/group_answer.h"
+#include "planner/switch_advice.h"
 #include "report/fit_text.h"
 #include "report/report.h"
 #include "report/table.h"
@@ -183,6 +184,16 @@ static void print_placement(const PlacementResult *placement, int num_entries, c
                             others));
 }
 
+// What of the software the scenario leaves open, and what it would bring.
+static void print_switches(const PlannerResult *result, const Paper *paper, Arena *arena) {
+    if (result->num_switches == 0) return;
+    paper_wrap(paper, 0, STYLE_PLAIN,
+               "Switches that the scenario leaves open, each on top of those before (plan --tune "
+               "searches them all):");
+    for (int i = 0; i < result->num_switches; i++)
+        paper_wrap(paper, 2, STYLE_PLAIN, switch_advice_text(&result->switches[i], arena));
+}
+
 void report_plans(const Scenario *scenario, const PlannerResult *result, FILE *stream) {
     Arena arena = {0};
     Paper paper = paper_of(stream);
@@ -198,5 +209,11 @@ void report_plans(const Scenario *scenario, const PlannerResult *result, FILE *s
         paper_wrap(&paper, 0, STYLE_BAD, planner_miss_text(result, &arena));
     if (result->num_riskier > 0) print_riskier(result, &paper, &arena);
     print_search(&result->stats, result->num_entries, &paper, &arena);
+    print_switches(result, &paper, &arena);
     arena_free(&arena);
+}
+
+void report_line(const char *text, FILE *stream) {
+    const Paper paper = paper_of(stream);
+    paper_wrap(&paper, 0, STYLE_PLAIN, text);
 }

@@ -24,6 +24,9 @@ void report_estimate(const Scenario *scenario, const Plan *plan, const Estimate 
 // the closest miss and what would fit.
 void report_plans(const Scenario *scenario, const PlannerResult *result, FILE *stream);
 
+// A sentence by itself, wrapped.
+void report_line(const char *text, FILE *stream);
+
 // The best combinations with a strategy a layer, run by run, against one strategy throughout.
 void report_layers(const Scenario *scenario, const LayerResult *result, FILE *stream);
 

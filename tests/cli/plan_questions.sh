@@ -54,6 +54,33 @@ json 1 "d['plans'] == [] and d['closest_miss']['missing_bytes'] > 0" \
 json 0 "d['robust'] and [p['step_time_high_s'] for p in d['plans']] ==
     sorted(p['step_time_high_s'] for p in d['plans'])" plan "$job" --robust
 
+# --- Switches that the scenario leaves open
+answers 0 plan "$job"
+text '^Switches that the scenario leaves open'
+text '^  grad_reduce_dtype bf16 instead of fp32: [0-9.]+ % faster'
+json 0 "0 < len(d['switches']) <= 3 and all(s['gain_frac'] >= 0.01 for s in d['switches']) and
+    [s['step_time_s'] for s in d['switches']] ==
+    sorted((s['step_time_s'] for s in d['switches']), reverse=True)" plan "$job"
+untuned=$(python3 -c '
+import json, sys
+d = json.load(open(sys.argv[1]))
+print(d["switches"][-1]["step_time_s"])' "$temp/stdout")
+json 0 "d['tuned']['optimal'] and d['tuned']['combinations'] >= 32 and 'switches' not in d and
+    d['plans'][0]['step_time_s'] <= $untuned * (1 + 1e-9)" plan "$job" --tune
+# What was chosen stands in the plan's file, and is priced so.
+answers 0 plan "$job" --tune -o "$temp/tuned"
+text '^Tuned: .*grad_reduce_dtype bf16'
+json 0 "d['step_time_s'] <= $untuned * (1 + 1e-9)" estimate "$temp/tuned/plan.json"
+python3 -c '
+import json, sys
+assert json.load(open(sys.argv[1]))["training"]["grad_reduce_dtype"] == "bf16"' \
+    "$temp/tuned/plan.json" || fail "plan.json does not state what was chosen"
+# What is stated stays.
+sed 's/"precision"/"grad_reduce_dtype": "fp32", "precision"/' "$job" >"$temp/stated.json"
+json 0 "'grad_reduce_dtype' not in d['tuned']['training']" plan "$temp/stated.json" --tune
+answers 2 plan "$job" --tune --pareto
+answers 2 plan "$job" --tune --objective memory
+
 # --- A named plan
 json 0 "d['compare']['plan']['parallel']['tp'] == 4 and d['compare']['plan']['parallel']['pp'] == 2
     and d['compare']['loses_frac'] > 0 and abs(sum(d['compare']['difference_s'].values()) -
