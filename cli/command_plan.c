@@ -10,6 +10,7 @@
 #include "planner/advice.h"
 #include "planner/frontier.h"
 #include "planner/group_answer.h"
+#include "planner/idle.h"
 #include "planner/place_best.h"
 #include "planner/riskier.h"
 #include "planner/switch_advice.h"
@@ -147,10 +148,18 @@ static Status best_finish(const PlanOptions *options, Arena *arena, PlanAnswer *
     return planner_place_best(answer->scenario, &options->planner, arena, &answer->result);
 }
 
+// The best plans, on the GPUs that they use.
+static Status best_search(const PlanOptions *options, Arena *arena, PlanAnswer *answer) {
+    Scenario *used = ARENA_NEW(arena, Scenario);
+    TRY(planner_search_idle(answer->scenario, &options->planner, arena, used, &answer->result));
+    answer->scenario = used;
+    return status_ok();
+}
+
 static Status rival_answer(const PlanOptions *options, Arena *arena, PlanAnswer *answer) {
     Scenario *named = ARENA_NEW(arena, Scenario);
+    TRY(best_search(options, arena, answer));
     TRY(named_scenario(answer->scenario, options->compare, arena, named));
-    TRY(planner_search(answer->scenario, &options->planner, arena, &answer->result));
     TRY(best_finish(options, arena, answer));
     if (answer->result.num_entries == 0) return status_ok();
     Rival *rival = ARENA_NEW(arena, Rival);
@@ -175,7 +184,7 @@ static Status question_answer(const PlanOptions *options, Arena *arena, PlanAnsw
     else if (options->tune)
         TRY(tuned_answer(options, arena, answer));
     else
-        TRY(planner_search(answer->scenario, &options->planner, arena, &answer->result));
+        TRY(best_search(options, arena, answer));
     return best_finish(options, arena, answer);
 }
 

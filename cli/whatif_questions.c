@@ -4,6 +4,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
+#include "planner/idle.h"
 #include "planner/share.h"
 #include "report/fleet_report.h"
 #include "report/goodput_report.h"
@@ -107,9 +108,11 @@ static Status plan_find(const WhatifArguments *options, const Scenario *scenario
     const PlannerOptions planner = {
         .top = 1, .fit_probability_frac = options->fit_probability_frac, .num_threads = threads()};
     PlannerResult result;
-    TRY(planner_search(scenario, &planner, arena, &result));
+    Scenario *used = ARENA_NEW(arena, Scenario);
+    TRY(planner_search_idle(scenario, &planner, arena, used, &result));
     if (result.num_entries == 0)
         return status_at(STATUS_NO, scenario->file, "", "%s", planner_miss_text(&result, arena));
+    out->scenario = used;
     out->plan = result.entries[0].plan;
     out->estimate = result.entries[0].estimate;
     return status_ok();
@@ -123,7 +126,7 @@ Status whatif_goodput_answer(const WhatifArguments *options, Arena *arena) {
     TRY(plan_find(options, &scenario, arena, failures));
     GoodputOptions what = options->goodput;
     what.num_threads = threads();
-    TRY(goodput_run(&scenario, &failures->estimate, &what, &failures->goodput));
+    TRY(goodput_run(failures->scenario, &failures->estimate, &what, &failures->goodput));
     cJSON *tree = cJSON_CreateObject();
     json_add_number(tree, "schema", 1);
     cJSON_AddItemToObject(tree, "goodput", goodput_to_json(&failures->goodput));

@@ -126,10 +126,13 @@ static Status shape_read(const JsonNode *root, bool preset, Arena *arena, Shape 
 
 static Status shape_check(const JsonNode *root, const Shape *s) {
     JsonNode num_gpus = json_get(root, "num_gpus"), up = json_get(root, "scale_up");
-    JsonNode domain = json_get(&up, "domain_gpus");
-    if (s->num_gpus > s->gpus_per_node && s->num_gpus % s->gpus_per_node != 0)
-        return json_error(&num_gpus, "%d is not a multiple of gpus_per_node %d", s->num_gpus,
-                          s->gpus_per_node);
+    JsonNode domain = json_get(&up, "domain_gpus"), matrix = json_get(root, "bandwidth_matrix");
+    if (json_is_present(&matrix) && s->num_gpus > s->gpus_per_node &&
+        s->num_gpus % s->gpus_per_node != 0)
+        return json_error(&num_gpus,
+                          "%d is not a multiple of gpus_per_node %d, as it has to be beside a "
+                          "bandwidth_matrix",
+                          s->num_gpus, s->gpus_per_node);
     int a = s->domain_gpus, b = s->gpus_per_node;
     if (a % b != 0 && b % a != 0)
         return json_error(&domain, "%d neither divides gpus_per_node %d nor is a multiple of it", a,
@@ -265,28 +268,6 @@ static Status cluster_object(const JsonNode *root, bool preset, KernelShelf *she
     if (json_is_present(&between)) return json_error(&between, "there are no groups");
     if (!json_is_present(&matrix)) return status_ok();
     return bandwidth_matrix_read(&matrix, out->num_nodes, arena, &out->sites);
-}
-
-Cluster cluster_with_gpus(const Cluster *cluster, int num_gpus) {
-    Cluster c = *cluster;
-    c.num_gpus = num_gpus;
-    if (c.whole_node_gpus > 0) {
-        c.gpus_per_node = c.whole_node_gpus;
-        c.nics_per_node = c.whole_node_nics;
-        c.domain_gpus = c.whole_domain_gpus;
-    }
-    if (num_gpus > 0 && num_gpus < c.gpus_per_node) {
-        // One partial node keeps its share of the NICs' number, at least one.
-        int nics = c.nics_per_node * num_gpus / c.gpus_per_node;
-        c.nics_per_node = nics > 0 ? nics : 1;
-        c.gpus_per_node = num_gpus;
-    }
-    if (num_gpus > 0 && c.domain_gpus > num_gpus) c.domain_gpus = num_gpus;
-    c.wires = c.wires_of ? c.wires_of[c.domain_gpus] : NULL;
-    c.num_nodes = num_gpus / c.gpus_per_node;
-    if (c.sites && c.num_nodes > c.sites->num_nodes) c.sites = NULL;
-    if (c.order && c.num_nodes != c.order->num_nodes) c.order = NULL;
-    return c;
 }
 
 // "PRESET:NODES"; a preset without a number is one node.

@@ -28,10 +28,11 @@ typedef struct Cluster {
     Gpu gpu;
     const CalibratedKernels *kernels; // of gpu, once a whole scenario is read; NULL:
                                       // costmodel/compute.h has its compact formula
-    int num_gpus;
+    int num_gpus;                     // that run ranks: as many in each of num_nodes
+    int idle_gpus; // of the scenario's, but no rank runs on them; they are paid for
     int gpus_per_node;
     int num_nodes;
-    // Of a whole node, where num_gpus is less than one or than a domain; 0: as above.
+    // Of a whole node, where a part of it is used; 0: as above.
     int whole_node_gpus, whole_node_nics, whole_domain_gpus;
     Link scale_up;                      // inside a domain
     const NcclKernels *scale_up_curves; // measured over scale_up; NULL: its constants are all
@@ -81,11 +82,25 @@ typedef struct {
 // All bundled cluster presets, sorted by name.
 Status cluster_list(Arena *arena, ClusterSummary **out, int *num_clusters);
 
-// The same cluster with another number of GPUs; num_gpus was checked by the caller. A number below
-// a node's is a partial node with its share of the NICs; a larger one makes whole nodes of it
-// again. With more nodes than its sites have it is one network. Nodes run ranks as they are
-// numbered, unless their number is the same.
+// The same cluster with another number of GPUs; num_gpus was checked by the caller. Of nodes that
+// are not all whole as many GPUs of each are used: of 256 GPUs in racks of 72, 64 of each of 4
+// racks, the first, with their share of the NICs; so are those of domains that span nodes. Where
+// that does not work out (100 GPUs in nodes of 8) the whole nodes are used, and the others are
+// idle. A number below a node's is a partial node. With more nodes than its sites have it is one
+// network. Nodes run ranks as they are numbered, unless their number is the same. Source: NVIDIA,
+// "Unlock Exascale Performance on NVIDIA GB200 NVL72 with Slurm Topology-Aware Job
+//         Scheduling", technical blog, 2026: large jobs ask Slurm's topology/block plugin for
+//         segments of 16 of a rack's 18 trays (--segment=16), 64 GPUs of each rack.
 Cluster cluster_with_gpus(const Cluster *cluster, int num_gpus);
+
+// All GPUs of a cluster, idle ones too.
+int cluster_total_gpus(const Cluster *cluster);
+
+// The same cluster with ranks on num_gpus of its GPUs, and the others idle: as many of each of the
+// fewest nodes that can be used alike, no more than there are.
+//   returns  whether there is such a use; never another than the present one of joined groups and
+//            of a measured matrix, whose nodes differ
+bool cluster_use(const Cluster *cluster, int num_gpus, Cluster *out);
 
 // Of groups of different machines: the one that a GPU (node) is of, and the first GPU (node) of
 // one. 0 where all nodes are alike.

@@ -67,6 +67,7 @@ typedef struct {
 
 typedef struct {
     int tp, pp, dp, cp, ep, etp, vpp; // >= 1 or ABSENT
+    int idle_gpus;                    // of the cluster's, on which no rank runs
     int micro_batch;                  // sequences
     signed char sequence_parallel;    // ABSENT, 0, 1
     int zero_stage;                   // 0-3

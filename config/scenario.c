@@ -141,6 +141,37 @@ static Status placement_take(const JsonNode *parallel, Arena *arena, Scenario *s
     return node_order_check(&placement, &scenario->cluster);
 }
 
+// GPUs that the degrees leave idle: as stated; or where all of tp, cp, dp and pp are stated.
+static Status idle_take(const JsonNode *parallel, Scenario *scenario) {
+    const ParallelSpec *spec = &scenario->parallel;
+    const int total = cluster_total_gpus(&scenario->cluster);
+    const bool stated = spec->idle_gpus != ABSENT;
+    double used = (double)total - spec->idle_gpus;
+    if (!stated) {
+        if (spec->tp == ABSENT || spec->cp == ABSENT || spec->dp == ABSENT || spec->pp == ABSENT)
+            return status_ok();
+        used = (double)spec->tp * spec->cp * spec->dp * spec->pp;
+        if (used >= scenario->cluster.num_gpus) return status_ok(); // plan_resolve refuses more
+    }
+    const JsonNode at = json_get(parallel, stated ? "idle_gpus" : "dp");
+    Cluster cluster;
+    if (used >= 1 && cluster_use(&scenario->cluster, (int)used, &cluster)) {
+        scenario->cluster = cluster;
+        return status_ok();
+    }
+    if (stated && used < 1)
+        return json_error(&at, "%d; expected less than num_gpus %d", spec->idle_gpus, total);
+    if (scenario->cluster.sites || scenario->cluster.groups)
+        return json_error(&at,
+                          "%.0f of %d GPUs: idle GPUs are legal, but not supported yet in joined "
+                          "groups and beside a bandwidth_matrix",
+                          used, total);
+    return json_error(&at,
+                      "%.0f of %d GPUs cannot be the same number in each of at most %d nodes of %d",
+                      used, total, (total - 1) / scenario->cluster.whole_node_gpus + 1,
+                      scenario->cluster.whole_node_gpus);
+}
+
 Status scenario_read_shared(const JsonNode *root, KernelShelf *shelf, Arena *arena, Scenario *out) {
     TRY(json_expect_object(root));
     TRY(json_refuse_unknown(root, SCENARIO_FIELDS,
@@ -168,6 +199,7 @@ Status scenario_read_shared(const JsonNode *root, KernelShelf *shelf, Arena *are
         scenario.model.max_position_embeddings = (int)scenario.training.seq_len;
     JsonNode parallel = json_get(root, "parallel");
     TRY(parallel_load(&parallel, arena, &scenario.parallel));
+    TRY(idle_take(&parallel, &scenario));
     TRY(parallel_check_lists(&parallel, scenario.cluster.num_nodes, scenario.model.num_layers));
     TRY(placement_take(&parallel, arena, &scenario));
     TRY(scenario_check_front(root, &scenario));

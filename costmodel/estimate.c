@@ -54,7 +54,9 @@ static void rates_set(const Scenario *scenario, const Workload *workload, const 
     e->model_flops_per_s_per_gpu = workload->model_flops / e->step_time_s / cluster->num_gpus;
     const MeanGpu gpu = mean_gpu(cluster, training->precision);
     e->mfu_frac = e->model_flops_per_s_per_gpu / gpu.peak_flops_per_s;
-    e->usd_per_1e9_tokens = gpu.usd_per_hour * cluster->num_gpus / 3600 / e->tokens_per_s * 1e9;
+    e->usd_per_1e9_tokens =
+        gpu.usd_per_hour * cluster_total_gpus(cluster) / 3600 / e->tokens_per_s * 1e9;
+    e->idle_gpus = cluster->idle_gpus;
     e->joules_per_token = joules_per_token(cluster, &gpu, timeline, e);
 }
 
@@ -196,6 +198,7 @@ cJSON *estimate_to_json(const Estimate *e, const Plan *plan) {
     json_add_number(json, "usd_per_1e9_tokens", e->usd_per_1e9_tokens);
     json_add_number(json, "joules_per_token", e->joules_per_token);
     cJSON_AddItemToObject(json, "parallel", plan_to_json(plan));
+    json_add_number(json, "idle_gpus", e->idle_gpus);
     json_add_number(json, "memory_peak_bytes", e->memory.peak_bytes);
     json_add_number(json, "memory_reserved_bytes", e->memory.reserved_bytes);
     json_add_number(json, "memory_device_bytes", e->memory.device_bytes);

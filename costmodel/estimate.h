@@ -16,6 +16,7 @@ typedef struct {
     double mfu_frac;
     double usd_per_1e9_tokens;
     double joules_per_token;
+    int idle_gpus;     // of the cluster's; paid for, but in no figure per GPU and without energy
     RankMemory memory; // of the worst rank
     int memory_rank;   // which pipeline rank that is
     double memory_available_bytes;

@@ -5,6 +5,7 @@
 #include "plan/rule_check.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 const char *const PLAN_ORDER_NAMES[NUM_PLAN_ORDERS + 1] = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp",
@@ -98,6 +99,16 @@ static Status stages_to_chunks(const Scenario *scenario, Arena *arena, Plan *pla
     return status_ok();
 }
 
+// ", or idle_gpus 4": where so many of the cluster's GPUs could be used; text has 40 characters.
+static const char *idle_hint(const Scenario *scenario, double used, char *text) {
+    Cluster ignored;
+    const int total = cluster_total_gpus(&scenario->cluster);
+    text[0] = '\0';
+    if (used >= 1 && used < total && cluster_use(&scenario->cluster, (int)used, &ignored))
+        snprintf(text, 40, ", or idle_gpus %d", total - (int)used);
+    return text;
+}
+
 // Degrees as given, 1 where absent; dp fills the cluster.
 static Status degrees_resolve(const Scenario *scenario, Plan *plan) {
     const ParallelSpec *spec = &scenario->parallel;
@@ -110,19 +121,22 @@ static Status degrees_resolve(const Scenario *scenario, Plan *plan) {
     double model_ranks = (double)plan->tp * plan->cp * plan->pp;
     int num_gpus = scenario->cluster.num_gpus;
     double dp = num_gpus / model_ranks;
+    char text[40];
     if (dp != (int)dp) {
         double below = (int)dp * model_ranks, above = below + model_ranks;
         return status_at(STATUS_INVALID, scenario->file, "parallel",
-                         "tp %d x cp %d x pp %d = %.0f does not divide num_gpus %d; "
-                         "num_gpus %.0f would be filled",
+                         "tp %d x cp %d x pp %d = %.0f does not divide num_gpus %d%s; "
+                         "num_gpus %.0f would be filled%s",
                          plan->tp, plan->cp, plan->pp, model_ranks, num_gpus,
-                         below > 0 ? below : above);
+                         scenario->cluster.idle_gpus ? " that its nodes can use alike" : "",
+                         below > 0 ? below : above, idle_hint(scenario, below, text));
     }
     if (spec->dp != ABSENT && spec->dp != (int)dp)
-        return status_at(STATUS_INVALID, scenario->file, "parallel.dp",
-                         "tp %d x cp %d x dp %d x pp %d = %.0f, but num_gpus is %d; expected dp %d",
-                         plan->tp, plan->cp, spec->dp, plan->pp, model_ranks * spec->dp, num_gpus,
-                         (int)dp);
+        return status_at(
+            STATUS_INVALID, scenario->file, "parallel.dp",
+            "tp %d x cp %d x dp %d x pp %d = %.0f, but num_gpus is %d; expected dp %d%s", plan->tp,
+            plan->cp, spec->dp, plan->pp, model_ranks * spec->dp, num_gpus, (int)dp,
+            idle_hint(scenario, model_ranks * spec->dp, text));
     plan->dp = (int)dp;
     return status_ok();
 }
@@ -341,6 +355,7 @@ Status plan_resolve(const Scenario *scenario, Arena *arena, Plan *out) {
 
 void plan_derive(const Scenario *scenario, Plan *plan) {
     int64_t stage_ranks = (int64_t)plan->tp * plan->cp * plan->dp;
+    plan->idle_gpus = scenario->cluster.idle_gpus;
     plan->expert_dp = (int)(stage_ranks / ((int64_t)plan->ep * plan->etp));
     plan->num_microbatches =
         scenario->training.global_batch / ((int64_t)plan->micro_batch * plan->dp);

@@ -51,6 +51,7 @@ typedef struct Plan {
     const PlanChunk *chunks; // [num_chunks] in pipeline order
 
     // Derived
+    int idle_gpus;               // of the cluster's, beside tp x cp x dp x pp
     int expert_dp;               // tp x cp x dp / (ep x etp)
     const NodeOrder *node_order; // the cluster's (its `order` or `placed`), or NULL
     int64_t num_microbatches;    // per data-parallel replica
@@ -159,7 +160,7 @@ cJSON *plan_to_json(const Plan *plan);
 
 // Short text: "tp 8 pp 4 vpp 5 dp 4 mb 1 zero1 selective interleaved". Degrees of 1 other than tp
 // and pp, no recomputation, shards on all replicas and the ring of cp go without saying: "zero1:8"
-// is on 8 of them, "full:3" of the first 3 layers of each stage, "pp-dp" is order tp-cp-ep-pp-dp
+// is on 8 of them, "(32 idle)": GPUs of the cluster's and in no degree, "full:3" of the first 3 layers of each stage, "pp-dp" is order tp-cp-ep-pp-dp
 // where that makes a difference.
 const char *plan_describe(const Plan *plan, Arena *arena);
 

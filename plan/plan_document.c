@@ -46,6 +46,7 @@ cJSON *plan_to_json(const Plan *plan) {
     cJSON *parallel = cJSON_CreateObject();
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         cJSON_AddNumberToObject(parallel, counts[i].key, counts[i].value);
+    if (plan->idle_gpus) cJSON_AddNumberToObject(parallel, "idle_gpus", plan->idle_gpus);
     cJSON_AddBoolToObject(parallel, "sequence_parallel", plan->sequence_parallel);
     cJSON_AddNumberToObject(parallel, "zero_stage", plan->zero_stage);
     cJSON_AddNumberToObject(parallel, "zero_group", plan->zero_group);
@@ -94,11 +95,12 @@ const char *plan_describe(const Plan *plan, Arena *arena) {
                                           " gather"}; // the ring goes without saying
     const char *method = plan->cp > 1 ? METHODS[plan->cp_method] : "";
     const bool hybrid = plan->zero_stage > 0 && plan->zero_group != plan->dp * plan->cp;
+    const char *idle = plan->idle_gpus ? arena_printf(arena, " (%d idle)", plan->idle_gpus) : "";
     const char *group = hybrid ? arena_printf(arena, ":%d", plan->zero_group) : "";
     return arena_printf(
-        arena, "tp %d%s%s pp %d%s dp %d%s%s mb %d zero%d%s%s %s%s%s%s", plan->tp,
+        arena, "tp %d%s%s pp %d%s dp %d%s%s%s mb %d zero%d%s%s %s%s%s%s", plan->tp,
         degree_text(arena, "cp", plan->cp), method, plan->pp, degree_text(arena, "vpp", plan->vpp),
-        plan->dp, degree_text(arena, "ep", plan->ep), degree_text(arena, "etp", plan->etp),
+        plan->dp, degree_text(arena, "ep", plan->ep), degree_text(arena, "etp", plan->etp), idle,
         plan->micro_batch, plan->zero_stage, group, recompute_text(plan, arena),
         plan_schedule_name(plan), plan->vocab_barriers ? " vocab" : "",
         plan_stages_alternate(plan) ? " pp-dp" : "", plan_layers_describe(plan, arena));

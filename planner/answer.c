@@ -29,7 +29,22 @@ static cJSON *entry_to_json(const PlannedEntry *entry) {
     return json;
 }
 
-static cJSON *stats_to_json(const SearchStats *stats) {
+// The smaller numbers of GPUs that were looked at, the largest first.
+static cJSON *idle_to_json(const IdleAnswer *idle) {
+    cJSON *list = cJSON_CreateArray();
+    for (int i = 0; i < idle->num_looks; i++) {
+        cJSON *look = cJSON_CreateObject();
+        json_add_number(look, "num_gpus", idle->looks[i].num_gpus);
+        if (idle->looks[i].ruled_out_by)
+            cJSON_AddStringToObject(look, "ruled_out_by", idle->looks[i].ruled_out_by);
+        else
+            cJSON_AddNullToObject(look, "ruled_out_by");
+        cJSON_AddItemToArray(list, look);
+    }
+    return list;
+}
+
+static cJSON *stats_to_json(const SearchStats *stats, const IdleAnswer *idle) {
     cJSON *json = cJSON_CreateObject();
     json_add_number(json, "considered", (double)stats->considered);
     json_add_number(json, "pruned_by_memory", (double)stats->pruned_by_memory);
@@ -39,6 +54,7 @@ static cJSON *stats_to_json(const SearchStats *stats) {
     json_add_number(json, "gap_frac", stats->gap_frac);
     cJSON_AddBoolToObject(json, "stopped_early", stats->stopped_early);
     json_add_number(json, "wanted", stats->wanted);
+    if (idle->num_looks > 0) cJSON_AddItemToObject(json, "fewer_gpus", idle_to_json(idle));
     return json;
 }
 
@@ -85,7 +101,7 @@ cJSON *planner_to_json(const PlannerResult *result) {
         cJSON_AddItemToArray(riskier, entry_to_json(&result->riskier[i]));
     if (result->groups) cJSON_AddItemToObject(json, "groups", groups_answer_to_json(result));
     if (result->switches) cJSON_AddItemToObject(json, "switches", switches_to_json(result));
-    cJSON_AddItemToObject(json, "search", stats_to_json(&result->stats));
+    cJSON_AddItemToObject(json, "search", stats_to_json(&result->stats, &result->idle));
     if (result->num_entries == 0)
         cJSON_AddItemToObject(json, "closest_miss", miss_to_json(&result->miss));
     cJSON *timing = cJSON_AddObjectToObject(json, "timing");

@@ -31,8 +31,8 @@ double objective_bound(const Scenario *scenario, PlanObjective objective, double
     double extra_watts = cluster->power_watts_per_gpu - idle_watts;
     switch (objective) {
     case OBJECTIVE_COST:
-        return cluster->price_usd_per_gpu_hour * cluster->num_gpus / 3600 * step_time_s / tokens *
-               1e9;
+        return cluster->price_usd_per_gpu_hour * cluster_total_gpus(cluster) / 3600 * step_time_s /
+               tokens * 1e9;
     case OBJECTIVE_ENERGY:
         return (idle_watts * step_time_s + extra_watts * busy_s) * cluster->num_gpus / tokens;
     case OBJECTIVE_MEMORY:

@@ -84,6 +84,7 @@ typedef struct {
     double gap_frac;    // how much better than the best an unpriced one could be; 0 where optimal
     bool stopped_early; // by the budget or end_soon; what was not priced counts as pruned_by_bound
     int wanted;         // plans asked for; where stopped_early there may be fewer entries than fit
+    double loose_bound_s; // no step of the space is shorter; 0: not known
     double wall_s;
 } SearchStats;
 
@@ -119,6 +120,24 @@ typedef struct {
     const char *would_fit_if; // the smallest change found that fits; NULL where none was found
 } ClosestMiss;
 
+enum { IDLE_NEAR_NUMBERS = 12, IDLE_MAX_NUMBERS = IDLE_NEAR_NUMBERS + 24 };
+
+// A smaller number of GPUs that was looked at.
+typedef struct {
+    int num_gpus;
+    const char *ruled_out_by; // "bound", "search", ...; NULL: it was the best so far
+    bool is_open;             // not ruled out in the time given
+} IdleLook;
+
+// How many of the cluster's GPUs the answer uses, and why (planner/idle.h).
+typedef struct {
+    int total_gpus;     // 0: idle GPUs were not a question
+    int all_gpus;       // of them that can be used at most
+    bool all_are_legal; // there is a plan for these
+    IdleLook looks[IDLE_MAX_NUMBERS];
+    int num_looks;
+} IdleAnswer;
+
 typedef struct {
     PlanObjective objective;
     bool robust;                 // as asked for
@@ -129,6 +148,7 @@ typedef struct {
     PlannedEntry *riskier; // [num_riskier] better than entries[0], but less sure to fit than was
     int num_riskier;       // asked for, best first (planner/riskier.h)
     SearchStats stats;
+    IdleAnswer idle; // zeroed but of planner_search_idle
     const struct GroupsAnswer *groups;   // on groups of different machines, once compared
                                          // (planner/group_answer.h); else NULL
     const struct SwitchAdvice *switches; // [num_switches] open choices of the software that would

@@ -1,6 +1,7 @@
 #include "planner/rival.h"
 
 #include "planner/explain.h"
+#include "planner/idle.h"
 #include "planner/place_best.h"
 
 #include <string.h>
@@ -52,14 +53,15 @@ Status planner_rival(const Scenario *named, const PlannerOptions *options,
     Rival rival = {0};
     PlannerOptions one = *options;
     one.top = 1;
-    Status status = planner_search(named, &one, arena, &rival.found);
+    Scenario used;
+    Status status = planner_search_idle(named, &one, arena, &used, &rival.found);
     if (status.code == STATUS_INVALID) {
         *out = (Rival){.refusal = refusal_text(named, &status, arena)};
         return status_ok();
     }
     TRY(status);
-    TRY(planner_place_best(named, &one, arena, &rival.found));
-    if (rival.found.num_entries > 0) rival_compare(named, best, arena, &rival);
+    TRY(planner_place_best(&used, &one, arena, &rival.found));
+    if (rival.found.num_entries > 0) rival_compare(&used, best, arena, &rival);
     *out = rival;
     return status_ok();
 }

@@ -351,6 +351,9 @@ static Status search_once(const Scenario *limited, const PlannerOptions *options
     search.split_bound_s = ARENA_ARRAY(&search.arena, search.space.num_splits, double);
     loose_build(&search.space, options->num_threads, &search.deadline, &search.loose,
                 search.split_bound_s);
+    search.stats.loose_bound_s = search.space.num_splits > 0 ? INFINITY : 0;
+    for (int i = 0; i < search.space.num_splits; i++)
+        search.stats.loose_bound_s = fmin(search.stats.loose_bound_s, search.split_bound_s[i]);
     search.split_order = loose_order(search.split_bound_s, search.space.num_splits, &search.arena);
 
     PlannerResult result = {.objective = options->objective,

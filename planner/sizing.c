@@ -221,7 +221,7 @@ RunTotals run_totals(const Scenario *scenario, const Estimate *estimate, double 
     RunTotals totals = {.num_steps = ceil(num_tokens / step_tokens)};
     const double tokens = totals.num_steps * step_tokens;
     totals.run_s = totals.num_steps * estimate->step_time_s;
-    totals.gpu_hours = totals.run_s / 3600 * scenario->cluster.num_gpus;
+    totals.gpu_hours = totals.run_s / 3600 * cluster_total_gpus(&scenario->cluster);
     totals.cost_usd = estimate->usd_per_1e9_tokens / 1e9 * tokens;
     totals.energy_joules = estimate->joules_per_token * tokens;
     return totals;

@@ -37,7 +37,9 @@ const char *report_question(const Scenario *scenario, Arena *arena) {
     const char *front = front_text(scenario, arena), *gpus = "";
     for (int i = 0; i < cluster_num_groups(cluster); i++) {
         const Cluster *group = cluster_group(cluster, i);
-        gpus = arena_printf(arena, "%s%s%d x %s", gpus, i ? " + " : "", group->num_gpus,
+        const char *all =
+            group->idle_gpus ? arena_printf(arena, " of %d", cluster_total_gpus(group)) : "";
+        gpus = arena_printf(arena, "%s%s%d%s x %s", gpus, i ? " + " : "", group->num_gpus, all,
                             group->gpu.name);
     }
     return arena_printf(

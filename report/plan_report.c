@@ -125,6 +125,46 @@ static void print_riskier(const PlannerResult *result, const Paper *paper, Arena
     }
 }
 
+// "256 and 244": smaller numbers of GPUs that were ruled out, or not.
+static const char *numbers_text(const IdleAnswer *idle, bool late, Arena *arena) {
+    const char *text = "";
+    for (int i = 0; i < idle->num_looks; i++) {
+        const IdleLook *look = &idle->looks[i];
+        if (!look->ruled_out_by || look->is_open != late) continue;
+        text = arena_printf(arena, "%s%s%d", text, text[0] ? ", " : "", look->num_gpus);
+    }
+    return text;
+}
+
+// How many GPUs the plans use, and why.
+static void print_idle(const Scenario *scenario, const PlannerResult *result, const Paper *paper,
+                       Arena *arena) {
+    const Cluster *cluster = &scenario->cluster;
+    const IdleAnswer *idle = &result->idle;
+    if (cluster->idle_gpus > 0) {
+        const char *why = "";
+        if (cluster->num_gpus < idle->all_gpus)
+            why = idle->all_are_legal ? " No plan on all of them is faster."
+                                      : " No plan on all of them is legal.";
+        paper_wrap(paper, 0, STYLE_PLAIN,
+                   arena_printf(arena,
+                                "%d of %d GPUs stay idle: ranks run on %d of each of %d node%s. "
+                                "Prices are those of all %d.%s",
+                                cluster->idle_gpus, cluster_total_gpus(cluster),
+                                cluster->gpus_per_node, cluster->num_nodes,
+                                cluster->num_nodes == 1 ? "" : "s", cluster_total_gpus(cluster),
+                                why));
+    }
+    const char *slower = numbers_text(idle, false, arena), *open = numbers_text(idle, true, arena);
+    if (slower[0] && result->num_entries > 0)
+        paper_wrap(paper, 0, STYLE_PLAIN,
+                   arena_printf(arena, "Fewer GPUs were looked at, too: on %s no plan is faster.",
+                                slower));
+    if (open[0] && result->num_entries > 0)
+        paper_wrap(paper, 0, STYLE_PLAIN,
+                   arena_printf(arena, "The time given ended before %s GPUs were decided.", open));
+}
+
 static void print_search(const SearchStats *stats, int num_entries, const Paper *paper,
                          Arena *arena) {
     const char *counts = arena_printf(
@@ -209,6 +249,7 @@ void report_plans(const Scenario *scenario, const PlannerResult *result, FILE *s
         paper_wrap(&paper, 0, STYLE_BAD, planner_miss_text(result, &arena));
     if (result->num_riskier > 0) print_riskier(result, &paper, &arena);
     print_search(&result->stats, result->num_entries, &paper, &arena);
+    print_idle(scenario, result, &paper, &arena);
     print_switches(result, &paper, &arena);
     arena_free(&arena);
 }

@@ -60,7 +60,7 @@ static Status cluster_object(const Scenario *scenario, const char *preset, Arena
     char *name = arena_strdup(arena, preset);
     name[strcspn(name, ":")] = '\0';
     TRY(file_object(data_path(arena, "hw-profiles/clusters", name), arena, out));
-    member_replace(*out, "num_gpus", cJSON_CreateNumber(scenario->cluster.num_gpus));
+    member_replace(*out, "num_gpus", cJSON_CreateNumber(cluster_total_gpus(&scenario->cluster)));
     return status_ok();
 }
 
@@ -192,13 +192,20 @@ void change_derive(cJSON *document, const char *const *paths, int num_paths) {
     // A changed value of the first makes the second follow again.
     static const char *const FOLLOWS[][2] = {
         {"cluster", "dp"},
+        {"cluster", "idle_gpus"},
         {"cluster", "placement"},
         {"cluster", "zero_group"},
         {"cluster.num_gpus", "dp"},
+        {"cluster.num_gpus", "idle_gpus"},
+        {"cluster.gpus_per_node", "idle_gpus"},
         {"cluster.num_gpus", "placement"},
         {"cluster.gpus_per_node", "placement"},
         {"cluster.num_gpus", "zero_group"},
         {"parallel.tp", "dp"},
+        {"parallel.tp", "idle_gpus"},
+        {"parallel.cp", "idle_gpus"},
+        {"parallel.dp", "idle_gpus"},
+        {"parallel.pp", "idle_gpus"},
         {"parallel.tp", "zero_group"},
         {"parallel.pp", "dp"},
         {"parallel.pp", "zero_group"},

@@ -1,6 +1,7 @@
 #include "whatif/compare.h"
 
 #include "planner/explain.h"
+#include "planner/idle.h"
 
 #include <math.h>
 #include <string.h>
@@ -21,7 +22,9 @@ Status compare_side(const Scenario *scenario, const PlannerOptions *options, Are
     PlannerOptions one = *options;
     one.top = 1;
     PlannerResult result;
-    TRY(planner_search(scenario, &one, arena, &result));
+    Scenario *used = ARENA_NEW(arena, Scenario);
+    TRY(planner_search_idle(scenario, &one, arena, used, &result));
+    out->scenario = used;
     if (result.num_entries == 0) {
         out->miss = planner_miss_text(&result, arena);
         return status_ok();

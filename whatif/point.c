@@ -2,6 +2,7 @@
 
 #include "costmodel/estimate.h"
 #include "plan/plan.h"
+#include "planner/idle.h"
 #include "whatif/change.h"
 
 #include <stdlib.h>
@@ -131,13 +132,13 @@ static double known_step_s(const Grid *grid, const Scenario *scenario, const Wha
 // Nothing slower than the known plan can be the best. That plan may be outside of what the search
 // looks at; then the search is done again without it.
 static Status best_find(const Grid *grid, const Scenario *scenario, const WhatifPoint *like,
-                        Arena *arena, PlannerResult *out) {
+                        Arena *arena, Scenario *used, PlannerResult *out) {
     static const double ROUNDING = 1e-9;
     PlannerOptions options = grid->planner;
     options.worst_value = known_step_s(grid, scenario, like, arena) * (1 + ROUNDING);
-    TRY(planner_search(scenario, &options, arena, out));
+    TRY(planner_search_idle(scenario, &options, arena, used, out));
     if (out->num_entries > 0 || options.worst_value == 0) return status_ok();
-    return planner_search(scenario, &grid->planner, arena, out);
+    return planner_search_idle(scenario, &grid->planner, arena, used, out);
 }
 
 static Status point_replan(const Grid *grid, const Scenario *scenario, const WhatifPoint *like,
@@ -145,11 +146,14 @@ static Status point_replan(const Grid *grid, const Scenario *scenario, const Wha
     PlannerResult result;
     Scenario quiet = *scenario; // a search knows nothing of disturbances
     quiet.num_disturb = 0;
-    TRY(best_find(grid, &quiet, like, arena, &result));
+    Scenario used;
+    TRY(best_find(grid, &quiet, like, arena, &used, &result));
     if (result.num_entries == 0)
         return status_error(STATUS_NO, "%s", planner_miss_text(&result, arena));
     const PlannedEntry *best = &result.entries[0];
-    return plan_answer(grid, scenario, &best->plan, &best->estimate, arena, point);
+    Scenario played = *scenario;
+    played.cluster = used.cluster;
+    return plan_answer(grid, &played, &best->plan, &best->estimate, arena, point);
 }
 
 void point_run(const Grid *grid, int64_t index, const WhatifPoint *like, Arena *arena,

@@ -1,6 +1,7 @@
 #include "whatif/sensitivity.h"
 
 #include "plan/plan.h"
+#include "planner/idle.h"
 #include "planner/share.h"
 
 #include <math.h>
@@ -41,7 +42,8 @@ static Status case_estimate(const Scenario *scenario, Arena *arena, SensitivityC
 static Status case_replan(const Scenario *scenario, const PlannerOptions *planner, Arena *arena,
                           SensitivityCase *out) {
     PlannerResult result;
-    TRY(planner_search(scenario, planner, arena, &result));
+    Scenario used;
+    TRY(planner_search_idle(scenario, planner, arena, &used, &result));
     if (result.num_entries == 0) {
         out->code = STATUS_NO;
         out->message = planner_miss_text(&result, arena);

@@ -102,7 +102,7 @@ refuses 'nofile.json: cannot be read: No such file or directory' estimate nofile
 refuses 'standard input: empty; expected one JSON document' estimate -
 sed 's/"tp": 8/"tp": 3/' job.json >bad.json
 for command in estimate simulate launch; do
-    refuses 'bad.json: parallel: tp 3 x cp 1 x pp 1 = 3 does not divide num_gpus 8; num_gpus 6 would be filled' \
+    refuses 'bad.json: parallel: tp 3 x cp 1 x pp 1 = 3 does not divide num_gpus 8; num_gpus 6 would be filled, or idle_gpus 2' \
         $command bad.json
 done
 sed 's/"tp"/"pt"/' job.json >bad.json

@@ -40,6 +40,8 @@ refuses 'occupied/x: cannot be written: Not a directory' \
     whatif job.json --vary training.seq_len=1024 -o occupied/x
 # One contradictory point is an entry, and stops nothing.
 answers 0 whatif job.json --vary cluster.num_gpus=8,12,16 --replan --json
+[ "$(grep -c '"error":' stdout)" -eq 0 ] || fail "6 of each of 2 nodes: $(cat stdout)"
+answers 0 whatif job.json --vary cluster.num_gpus=8,0,16 --replan --json
 [ "$(grep -c '"error":.*num_gpus' stdout)" -eq 1 ] || fail "$(cat stdout)"
 [ "$(grep -c '"answer"' stdout)" -eq 2 ] || fail "$(cat stdout)"
 

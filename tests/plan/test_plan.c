@@ -150,11 +150,15 @@ static void illegal_plans_are_refused(void) {
         {LLAMA, TRAINING, "{\"tp\": 3}",
          "parallel: tp 3 x cp 1 x pp 1 = 3 does not divide num_gpus 16; num_gpus 15 would be "
          "filled"},
+        {LLAMA, TRAINING, "{\"tp\": 3, \"pp\": 2}",
+         "parallel: tp 3 x cp 1 x pp 2 = 6 does not divide num_gpus 16; num_gpus 12 would be "
+         "filled, or idle_gpus 4"},
         {LLAMA, TRAINING, "{\"tp\": 32}",
          "parallel: tp 32 x cp 1 x pp 1 = 32 does not divide num_gpus 16; num_gpus 32 would be "
          "filled"},
         {LLAMA, TRAINING, "{\"tp\": 2, \"dp\": 4}",
-         "parallel.dp: tp 2 x cp 1 x dp 4 x pp 1 = 8, but num_gpus is 16; expected dp 8"},
+         "parallel.dp: tp 2 x cp 1 x dp 4 x pp 1 = 8, but num_gpus is 16; expected dp 8, "
+         "or idle_gpus 8"},
         {LLAMA, TRAINING, "{\"tp\": 1048576, \"cp\": 1048576, \"pp\": 1048576}",
          "parallel: tp 1048576 x cp 1048576 x pp 1048576 = 1152921504606846976 does not divide "
          "num_gpus 16; num_gpus 1152921504606846976 would be filled"},

@@ -95,7 +95,7 @@ static void a_refused_point_is_an_entry(void) {
     CU_ASSERT_PTR_NULL(result.points[1].answer);
     CU_ASSERT_STRING_EQUAL(result.points[1].message,
                            "job.json: parallel: tp 3 x cp 1 x pp 2 = 6 does not divide num_gpus "
-                           "16; num_gpus 12 would be filled");
+                           "16; num_gpus 12 would be filled, or idle_gpus 4");
     CU_ASSERT_EQUAL(result.points[2].code, STATUS_INVALID);
     arena_free(&arena);
 }
