@@ -63,6 +63,10 @@ typedef struct {
     void *out;         // act, or wide
     bool out_wide;
     bool accumulate; // adds to out
+    // The rows that are summed over or written (k of a weight's gradient, else m) are others in
+    // each call, as a router has it: what a device plans for one number may serve for those near
+    // it.
+    bool rows_vary;
 } Product;
 
 // --- Norms, one row a token

@@ -8,10 +8,10 @@
 static const char *const LAYOUT_NAMES[] = {"forward", "backward input", "backward weight"};
 
 static void check_product(Checker *checker, Product call, bool with_bias) {
-    case_begin(checker, "product", "%s %lld x %lld x %lld%s%s%s", LAYOUT_NAMES[call.layout],
+    case_begin(checker, "product", "%s %lld x %lld x %lld%s%s%s%s", LAYOUT_NAMES[call.layout],
                (long long)call.m, (long long)call.n, (long long)call.k,
                call.out_wide ? ", wide" : "", call.accumulate ? ", added" : "",
-               with_bias ? ", bias" : "");
+               with_bias ? ", bias" : "", call.rows_vary ? ", rows vary" : "");
     CheckFormat format = call.out_wide ? CHECK_WIDE : CHECK_ACT;
     const CheckArray *a = case_random(checker, "a", CHECK_ACT, CHECK_READ, call.m * call.k, 1);
     const CheckArray *b =
@@ -30,7 +30,28 @@ static void check_product(Checker *checker, Product call, bool with_bias) {
     case_end(checker);
 }
 
+// As a router gives them to an expert: of one size after another, and of one as a whole.
+static void check_rows_that_vary(Checker *checker) {
+    static const int64_t ROWS[] = {1, 5, 18, 17, 24, 100, 103, 404, 401, 1000};
+    for (int layout = 0; layout <= PRODUCT_BACKWARD_WEIGHT; layout++) {
+        const bool weight = layout == PRODUCT_BACKWARD_WEIGHT;
+        for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+            Product call = {.layout = (ProductLayout)layout,
+                            .m = weight ? 192 : ROWS[i],
+                            .n = 256,
+                            .k = weight ? ROWS[i] : 192,
+                            .out_wide = weight,
+                            .accumulate = weight,
+                            .rows_vary = true};
+            check_product(checker, call, false);
+            call.rows_vary = false;
+            if (ROWS[i] == 24) check_product(checker, call, false);
+        }
+    }
+}
+
 void check_products(Checker *checker) {
+    check_rows_that_vary(checker);
     static const int64_t SIZES[][3] = {
         {64, 64, 64}, {37, 1600, 800}, {257, 768, 1536}, {1, 1600, 33}, {33, 7, 1}, {130, 65, 129},
     };

@@ -23,7 +23,8 @@ static Tensor *grouped_products(Rank *rank, const Grouped *g, ProductLayout layo
                                          .k = k,
                                          .a = act_at(b, x->data, row * k),
                                          .b = chunk_weight(b, g->chunk, g->matrices[e]),
-                                         .out = act_at(b, y->data, row * n)},
+                                         .out = act_at(b, y->data, row * n),
+                                         .rows_vary = true},
                               rank->stream);
         row += g->rows[e];
     }

@@ -84,7 +84,8 @@ static void grouped_work_run(Rank *rank, const WeightWork *w) {
                                      .b = act_at(b, w->x->data, row * g->inputs),
                                      .out = chunk_gradient(b, g->chunk, g->matrices[e]),
                                      .out_wide = true,
-                                     .accumulate = true});
+                                     .accumulate = true,
+                                     .rows_vary = true});
         row += g->rows[e];
     }
 }

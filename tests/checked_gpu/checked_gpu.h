@@ -78,6 +78,9 @@ void checked_find(const char *format, ...) __attribute__((format(printf, 1, 2)))
 // From now on findings are counted, not punished; the count so far, which begins anew.
 int checked_count(void);
 
+// How often cuBLASLt was asked for an algorithm so far.
+int checked_num_asked(void);
+
 // --- work.c: streams and events
 
 // Counts of calls of each stream that came before.

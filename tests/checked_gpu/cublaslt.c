@@ -1,9 +1,11 @@
 // tests/checked_gpu/cublaslt.c - products in fp32 by OpenBLAS, in column-major order as cuBLASLt's,
-// and what cuBLASLt asks of whoever calls it: an algorithm is one of these very matrices, arrays
+// and what cuBLASLt asks of whoever calls it: an algorithm is one of these matrices, arrays
 // lie as was promised when it was asked for, descriptions are still there.
 //
 // As cuBLASLt may, it has no product with a bias for some shapes (n not a multiple of 8), and of
-// some that it promised (k not one of 4) says only when it is called that there is none.
+// some that it promised (k not one of 4) says only when it is called that there is none. An
+// algorithm of more rows (columns to it) serves for fewer, but not for some numbers of them (3 more
+// than a multiple of 4).
 #include "tests/checked_gpu/checked_gpu.h"
 
 #include <cblas.h>
@@ -46,6 +48,11 @@ enum { DESC = 0x44455343, MATRIX = 0x4d415458, PREFERENCE = 0x50524546, WORKSPAC
 #define MAGIC UINT64_C(0x6d65736877726967)
 
 static int num_alive; // descriptions
+static int num_asked;
+
+int checked_num_asked(void) {
+    return num_asked;
+}
 
 static cublasStatus_t make(void *out, uint32_t kind, size_t bytes) {
     uint32_t *made = calloc(1, bytes);
@@ -128,6 +135,15 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaDataT
     return status;
 }
 
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t described,
+                                                cublasLtMatrixLayoutAttribute_t name,
+                                                const void *value, size_t bytes) {
+    Matrix *matrix = checked(described, MATRIX);
+    if (name != CUBLASLT_MATRIX_LAYOUT_COLS) return CUBLAS_STATUS_INVALID_VALUE;
+    memcpy(&matrix->columns, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t matrix) {
     return unmake(matrix, MATRIX);
 }
@@ -186,6 +202,7 @@ cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t des
                               checked(out, MATRIX));
     for (int i = 0; i < 4; i++) choice.alignment[i] = (uint16_t)preference->alignment[i];
     *num_results = 0;
+    num_asked++;
     if (choice.epilogue == CUBLASLT_EPILOGUE_BIAS && choice.n % 8 != 0)
         return CUBLAS_STATUS_NOT_SUPPORTED;
     if (preference->workspace_bytes < WORKSPACE_BYTES) return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -219,12 +236,17 @@ static void run_multiply(void *arguments) {
                 c->n);
 }
 
-static void check_choice(const Choice *is, const Choice *asked) {
-    if (is->magic != MAGIC || is->m != asked->m || is->n != asked->n || is->k != asked->k ||
-        is->epilogue != asked->epilogue || is->right_transposed != asked->right_transposed ||
+// Whether the algorithm is one of these very sizes.
+static bool check_choice(const Choice *is, const Choice *asked) {
+    const bool weight = asked->left_transposed; // its rows are summed over
+    const int32_t rows = weight ? asked->k : asked->m, most = weight ? is->k : is->m;
+    if (is->magic != MAGIC || (weight ? is->m != asked->m : is->k != asked->k) || most < rows ||
+        is->n != asked->n || is->epilogue != asked->epilogue ||
+        is->right_transposed != asked->right_transposed ||
         is->left_transposed != asked->left_transposed)
         checked_find("a product of m %d, n %d, k %d with the algorithm of another", asked->m,
                      asked->n, asked->k);
+    return most == rows;
 }
 
 static void check_alignment(const Choice *choice, int which, const void *array) {
@@ -245,7 +267,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     Choice choice;
     memcpy(&choice, algo, sizeof choice);
     const Choice asked = choice_of(desc, r, l, checked(outs, MATRIX));
-    check_choice(&choice, &asked);
+    const int32_t rows = asked.left_transposed ? asked.k : asked.m;
+    if (!check_choice(&choice, &asked) && rows % 4 == 3) return CUBLAS_STATUS_NOT_SUPPORTED;
+    choice.m = asked.m, choice.k = asked.k;
     const void *const arrays[] = {right, left, before, out};
     for (int i = 0; i < 4; i++) check_alignment(&choice, i, arrays[i]);
     const bool bias = choice.epilogue == CUBLASLT_EPILOGUE_BIAS;

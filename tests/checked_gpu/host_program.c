@@ -165,6 +165,43 @@ static void test_findings(void) {
     }
 }
 
+// --- Products
+
+// A forward product of each number of rows from 17 to 64; how many algorithms were asked for.
+static int asked_for_rows(Backend *b, float *arrays, bool rows_vary) {
+    enum { MOST_ROWS = 64, SIZE = 32 };
+    const int before = checked_num_asked();
+    for (int64_t rows = 17; rows <= MOST_ROWS; rows++)
+        b->table->product(b,
+                          &(Product){.layout = PRODUCT_FORWARD,
+                                     .m = rows,
+                                     .n = SIZE,
+                                     .k = SIZE,
+                                     .a = arrays,
+                                     .b = arrays + MOST_ROWS * SIZE,
+                                     .out = arrays + 2 * MOST_ROWS * SIZE,
+                                     .rows_vary = rows_vary},
+                          b->stream);
+    return checked_num_asked() - before;
+}
+
+// Eight classes an octave; 12 of the 48 numbers (3 more than a multiple of 4) are refused there and
+// asked for by themselves.
+static void test_rows_that_vary(void) {
+    enum { NUM_BYTES = 3 * 64 * 32 * 4 };
+    Backend *b;
+    expect(cuda_backend_open(0, DTYPE_FP32, &b).code == STATUS_OK, "a backend for products");
+    float *arrays = b->table->alloc(b, NUM_BYTES);
+    b->table->zero(b, arrays, NUM_BYTES, b->stream);
+    expect(asked_for_rows(b, arrays, true) == 16 + 12,
+           "algorithms are asked for by classes of rows");
+    expect(asked_for_rows(b, arrays, true) == 0, "once");
+    expect(asked_for_rows(b, arrays, false) == 48 - 12, "and by number where rows do not vary");
+    expect(b->failure.code == STATUS_OK, "products of varying rows");
+    b->table->release(b, arrays, NUM_BYTES);
+    b->table->close(b);
+}
+
 // --- Failures
 
 static void test_out_of_memory(void) {
@@ -194,6 +231,7 @@ int main(void) {
     test_programs();
     test_lost_waits();
     test_each_wait();
+    test_rows_that_vary();
     test_out_of_memory();
     checked_count();
     printf("%d failed\n", num_failed);
