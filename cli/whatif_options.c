@@ -44,7 +44,9 @@ static const struct argp_option OPTIONS[] = {
     {"goodput", KEY_GOODPUT, NULL, 0, "what failures leave: checkpoints, goodput, spare nodes", 1},
     {"tokens", KEY_TOKENS, "N", 0, "of a whole run: for --goodput and --days", 1},
     {"days", KEY_DAYS, "D", 0,
-     "with --tokens: the smallest cluster of each GPU type that trains them in so many days", 1},
+     "with --tokens: the smallest cluster of each GPU type that trains them in so many days; "
+     "Ctrl-C keeps the rows so far",
+     1},
     {"replan", KEY_REPLAN, NULL, 0, "search the best plan each time", 2},
     OPTION_FIT_PROBABILITY(KEY_FIT_PROBABILITY, 2),
     {"repetitions", KEY_REPETITIONS, "N", 0,

@@ -1,6 +1,7 @@
 #include "cli/whatif_questions.h"
 
 #include "base/output_file.h"
+#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
@@ -184,6 +185,14 @@ static Status presets_read(const char *list, Arena *arena, const char *const **n
     return status_ok();
 }
 
+// A row as soon as it is known; the table comes at the end.
+static void row_tell(void *context, const FleetEntry *entry) {
+    Arena arena = {0};
+    progress_end(context);
+    fprintf(stderr, "%s\n", report_fleet_row(entry, &arena));
+    arena_free(&arena);
+}
+
 Status whatif_sizing_answer(const WhatifArguments *options, Arena *arena) {
     Scenario scenario;
     const char *const *presets;
@@ -194,10 +203,12 @@ Status whatif_sizing_answer(const WhatifArguments *options, Arena *arena) {
     const PlannerOptions planner = {.fit_probability_frac = options->fit_probability_frac,
                                     .num_threads = threads(),
                                     .progress = progress_show,
-                                    .progress_context = &progress};
+                                    .progress_context = &progress,
+                                    .end_soon = interrupt_watch()};
     Fleet fleet;
     Status status = fleet_run(&scenario, presets, num_presets, options->tokens, options->days,
-                              &planner, arena, &fleet);
+                              &planner, row_tell, &progress, arena, &fleet);
+    interrupt_leave();
     progress_end(&progress);
     TRY(status);
     const Clusters clusters = {&scenario, &fleet};

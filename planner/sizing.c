@@ -40,14 +40,29 @@ static double value_of(const PlannerResult *result) {
     return estimate->step_time_s * (result->robust ? robust_raise(estimate) : 1);
 }
 
+// Whether no configuration can be fast enough by its loose bound.
+static bool is_bounded(Sizer *s) {
+    Space space;
+    space_build(&s->scenario, &s->scratch, &space);
+    double *bound_s = ARENA_ARRAY(&s->scratch, space.num_splits, double);
+    LooseCosts costs;
+    loose_build(&space, s->options->num_threads, NULL, &costs, bound_s);
+    loose_free(&costs);
+    double least_s = INFINITY;
+    for (int i = 0; i < space.num_splits; i++) least_s = fmin(least_s, bound_s[i]);
+    const double raise = s->options->robust ? robust_least_raise(s->scenario.calibration) : 1;
+    return least_s * raise > s->sizing.wanted_step_time_s;
+}
+
 // --- Doubling
 
 static Status trial_run(Sizer *s, int num_nodes, SizingTrial *out) {
     gpus_set(s, num_nodes);
     *out = (SizingTrial){s->scenario.cluster.num_gpus, INFINITY, true};
     if (!is_fillable(s)) return status_ok();
+    if (s->options->brief && is_bounded(s)) return status_ok();
     PlannerResult result;
-    s->each.worst_value = 0;
+    s->each.worst_value = s->options->brief ? s->sizing.wanted_step_time_s : 0;
     s->each.end_soon = NULL; // until a number is found there is no answer to end with
     TRY(planner_search(&s->scenario, &s->each, &s->scratch, &result));
     out->is_proven = result.stats.optimal;
@@ -58,9 +73,15 @@ static Status trial_run(Sizer *s, int num_nodes, SizingTrial *out) {
     return status_ok();
 }
 
+// Ctrl-C, before there is a number.
+static bool is_given_up(const Sizer *s) {
+    return s->options->end_soon && atomic_load(s->options->end_soon);
+}
+
 static Status nodes_double(Sizer *s, int first) {
     Sizing *sizing = &s->sizing;
     for (int64_t nodes = first; nodes * sizing->node_gpus <= SIZING_MAX_GPUS; nodes *= 2) {
+        if (s->options->brief && is_given_up(s)) return status_ok();
         SizingTrial *trial = &sizing->trials[sizing->num_trials++];
         TRY(trial_run(s, (int)nodes, trial));
         arena_reset(&s->scratch);
@@ -88,11 +109,28 @@ static int odd_numbers(const Scenario *scenario, int *odd) {
     return n;
 }
 
+// Between the number found and half of it, which is too slow: three quarters, then five or seven
+// eighths. What is cut short by the budget so has a near answer.
+static Status nodes_halve(Sizer *s) {
+    Sizing *sizing = &s->sizing;
+    const int found = sizing->num_gpus / sizing->node_gpus;
+    for (int eighths = 6, step = 1; step >= 0; step--) {
+        if (found % 8 != 0 || deadline_is_over(&s->deadline)) return status_ok();
+        SizingTrial *trial = &sizing->trials[sizing->num_trials++];
+        TRY(trial_run(s, found / 8 * eighths, trial));
+        arena_reset(&s->scratch);
+        const bool fast = trial->step_time_s <= sizing->wanted_step_time_s;
+        if (fast) sizing->num_gpus = trial->num_gpus;
+        eighths += fast ? -1 : 1;
+    }
+    return status_ok();
+}
+
 static Status nodes_find(Sizer *s) {
     int odd[SIZING_MAX_ODD];
     const int num_odd = odd_numbers(&s->scenario, odd);
     for (int i = 0; i < num_odd && s->sizing.num_gpus == 0; i++) TRY(nodes_double(s, odd[i]));
-    return status_ok();
+    return s->options->brief && s->sizing.num_gpus > 0 ? nodes_halve(s) : status_ok();
 }
 
 // --- What is below
@@ -101,20 +139,6 @@ static const SizingTrial *trial_of(const Sizing *sizing, int num_nodes) {
     for (int i = 0; i < sizing->num_trials; i++)
         if (sizing->trials[i].num_gpus == num_nodes * sizing->node_gpus) return &sizing->trials[i];
     return NULL;
-}
-
-// Whether no configuration can be fast enough by its loose bound.
-static bool is_bounded(Sizer *s) {
-    Space space;
-    space_build(&s->scenario, &s->scratch, &space);
-    double *bound_s = ARENA_ARRAY(&s->scratch, space.num_splits, double);
-    LooseCosts costs;
-    loose_build(&space, s->options->num_threads, NULL, &costs, bound_s);
-    loose_free(&costs);
-    double least_s = INFINITY;
-    for (int i = 0; i < space.num_splits; i++) least_s = fmin(least_s, bound_s[i]);
-    const double raise = s->options->robust ? robust_least_raise(s->scenario.calibration) : 1;
-    return least_s * raise > s->sizing.wanted_step_time_s;
 }
 
 // Looks at one number of nodes that is not a trial.

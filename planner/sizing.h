@@ -15,7 +15,7 @@
 
 #include "planner/planner.h"
 
-enum { SIZING_MAX_GPUS = 1 << 17, SIZING_MAX_ODD = 8, SIZING_MAX_TRIALS = 18 * SIZING_MAX_ODD };
+enum { SIZING_MAX_GPUS = 1 << 17, SIZING_MAX_ODD = 8, SIZING_MAX_TRIALS = 18 * SIZING_MAX_ODD + 2 };
 
 // One number of GPUs of the doubling.
 typedef struct {
@@ -39,7 +39,10 @@ typedef struct {
 
 // Looks for the fewest GPUs of the scenario's kind of nodes. Of options top, objective and
 // worst_value do not matter; with robust the upper end of the interval has to be fast enough;
-// the budget is that of all searches together, once a number was found.
+// the budget is that of all searches together, once a number was found. With brief the trials ask
+// only whether a plan is fast enough, so that the step times of those that are not stay unknown
+// (INFINITY), and end_soon ends them too, with no number; three quarters and five or seven eighths
+// of the number found are tried before all smaller ones.
 // planner_search itself, which is not part of it, has the plans of that number.
 //   returns  STATUS_OK, also where none is found; STATUS_INVALID where the cluster is of one size
 //            only (joined groups, a measured matrix), and as planner_search

@@ -43,6 +43,21 @@ static void size_add(Table *table, const FleetEntry *entry, const FleetSize *siz
     table_add(table, style, cells, NULL);
 }
 
+const char *report_fleet_row(const FleetEntry *entry, Arena *arena) {
+    char cost[UNITS_SIZE];
+    if (entry->num_sizes == 0)
+        return arena_printf(arena, "%s: %s (%.1f s)", entry->preset,
+                            entry->refusal ? "the job cannot run there" : "not fast enough",
+                            entry->wall_s);
+    const FleetSize *size = &entry->sizes[entry->wanted];
+    const char *price = size->run.cost_usd > 0
+                            ? arena_printf(arena, ", %s", units_usd(size->run.cost_usd, cost))
+                            : "";
+    return arena_printf(arena, "%s: %d GPUs%s, %.2f days%s (%.1f s)", entry->preset, size->num_gpus,
+                        entry->sizing.is_proven ? "" : " or fewer", size->run.run_s / 86400, price,
+                        entry->wall_s);
+}
+
 static void entry_add(Table *table, const FleetEntry *entry, Arena *arena) {
     if (entry->num_sizes > 0) {
         size_add(table, entry, &entry->sizes[entry->wanted], STYLE_PLAIN, arena);
@@ -80,6 +95,26 @@ static void frontier_print(const Fleet *fleet, const Paper *paper, Arena *arena)
     table_print(&table, paper);
 }
 
+// Where the time of a row, or the user's patience, ended before all was decided.
+static void print_unproven(const Fleet *fleet, const Paper *paper, Arena *arena) {
+    const char *names = "";
+    for (int e = 0; e < fleet->num_entries; e++) {
+        const FleetEntry *entry = &fleet->entries[e];
+        if (entry->num_sizes == 0 || entry->sizing.is_proven) continue;
+        names = arena_printf(arena, "%s%s%s", names, names[0] ? ", " : "", entry->preset);
+    }
+    if (names[0])
+        paper_wrap(paper, 0, STYLE_PLAIN,
+                   arena_printf(arena,
+                                "Fewer GPUs may do, as not every smaller number was decided in %d "
+                                "s: %s. plan --deadline on one of them takes the time it needs.",
+                                FLEET_BUDGET_S, names));
+    if (fleet->num_entries < fleet->num_asked)
+        paper_wrap(paper, 0, STYLE_PLAIN,
+                   arena_printf(arena, "Stopped early: %d of %d kinds of clusters were looked at.",
+                                fleet->num_entries, fleet->num_asked));
+}
+
 void report_fleet(const Scenario *scenario, const Fleet *fleet, FILE *stream) {
     Arena arena = {0};
     const Paper paper = paper_of(stream);
@@ -94,6 +129,7 @@ void report_fleet(const Scenario *scenario, const Fleet *fleet, FILE *stream) {
     Table table = table_new(&arena, COLUMNS, NUM_COLUMNS);
     for (int i = 0; i < fleet->num_entries; i++) entry_add(&table, &fleet->entries[i], &arena);
     table_print(&table, &paper);
+    print_unproven(fleet, &paper, &arena);
     frontier_print(fleet, &paper, &arena);
     arena_free(&arena);
 }

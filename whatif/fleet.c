@@ -79,13 +79,18 @@ typedef struct {
 } Sizer;
 
 // The best plan of a number of GPUs, where there is one.
-static Status size_add(const Sizer *s, const Scenario *scenario, int num_gpus, FleetEntry *entry) {
+//   worst_s  no plan is wanted that takes longer; 0: any is
+static Status size_add(const Sizer *s, const Scenario *scenario, int num_gpus, double worst_s,
+                       FleetEntry *entry) {
     Scenario sized = *scenario;
     sized.cluster = cluster_with_gpus(&scenario->cluster, num_gpus);
     PlannerOptions options = *s->planner;
     options.top = 1;
     options.brief = true;
     options.progress = NULL;
+    options.end_soon = NULL; // the sizes of a row go together
+    options.budget_s = FLEET_SIZE_BUDGET_S;
+    options.worst_value = worst_s;
     PlannerResult result;
     Status status = planner_search(&sized, &options, s->scratch, &result);
     if (status.code == STATUS_INVALID) return status_ok(); // no split of so many
@@ -106,8 +111,10 @@ static Status sizes_find(const Sizer *s, const Scenario *scenario, FleetEntry *e
         const double nodes = FACTORS[i] * num_nodes;
         const double num_gpus = nodes * entry->sizing.node_gpus;
         if (nodes != floor(nodes) || nodes < 1 || num_gpus > SIZING_MAX_GPUS) continue;
+        // Its plan is found again, and has to be as fast, however little time there is.
+        const double worst_s = FACTORS[i] == 1 ? entry->sizing.wanted_step_time_s : 0;
         if (FACTORS[i] == 1) entry->wanted = entry->num_sizes;
-        TRY(size_add(s, scenario, (int)num_gpus, entry));
+        TRY(size_add(s, scenario, (int)num_gpus, worst_s, entry));
     }
     return status_ok();
 }
@@ -121,6 +128,8 @@ static Status entry_run(const Sizer *s, const Scenario *scenario, FleetEntry *en
         const double step_s = s->days * SECONDS_PER_DAY / ceil(s->num_tokens / step_tokens);
         PlannerOptions options = *s->planner;
         options.progress = NULL;
+        options.brief = true;
+        options.budget_s = FLEET_BUDGET_S;
         status = planner_size(&own, step_s, &options, &entry->sizing);
     }
     if (status.code == STATUS_INVALID) {
@@ -153,34 +162,46 @@ static void frontier_mark(FleetEntry *entries, int num_entries) {
     }
 }
 
+static bool is_stopped(const PlannerOptions *planner) {
+    return planner->end_soon && atomic_load(planner->end_soon);
+}
+
+// One preset after the other, until they are done or the search is ended.
+static Status entries_run(const Scenario *scenario, const Sizer *sizer, FleetTell tell,
+                          void *tell_context, FleetEntry *entries, Fleet *fleet) {
+    for (int i = 0; i < fleet->num_asked && !is_stopped(sizer->planner); i++) {
+        const double start_s = now_s();
+        if (sizer->planner->progress)
+            sizer->planner->progress(sizer->planner->progress_context, "clusters", i,
+                                     fleet->num_asked);
+        TRY(entry_run(sizer, scenario, &entries[i]));
+        arena_reset(sizer->scratch);
+        const bool cut = is_stopped(sizer->planner) && entries[i].num_sizes == 0;
+        if (cut && !entries[i].refusal) return status_ok(); // it was not decided
+        entries[i].wall_s = now_s() - start_s;
+        fleet->num_found += entries[i].num_sizes > 0;
+        fleet->num_entries = i + 1;
+        if (tell) tell(tell_context, &entries[i]);
+    }
+    return status_ok();
+}
+
 Status fleet_run(const Scenario *scenario, const char *const *presets, int num_presets,
-                 double num_tokens, double days, const PlannerOptions *planner, Arena *arena,
-                 Fleet *out) {
+                 double num_tokens, double days, const PlannerOptions *planner, FleetTell tell,
+                 void *tell_context, Arena *arena, Fleet *out) {
     const double start_s = now_s();
     Arena scratch = {0};
     const Sizer sizer = {planner, num_tokens, days, arena, &scratch};
     FleetEntry *entries = ARENA_ARRAY(arena, num_presets, FleetEntry);
-    int num_found = 0;
-    for (int i = 0; i < num_presets; i++) {
-        if (planner->progress)
-            planner->progress(planner->progress_context, "clusters", i, num_presets);
-        entries[i].preset = arena_strdup(arena, presets[i]);
-        Status status = entry_run(&sizer, scenario, &entries[i]);
-        arena_reset(&scratch);
-        if (status.code != STATUS_OK) {
-            arena_free(&scratch);
-            return status;
-        }
-        num_found += entries[i].num_sizes > 0;
-    }
+    for (int i = 0; i < num_presets; i++) entries[i].preset = arena_strdup(arena, presets[i]);
+    Fleet fleet = {
+        .num_tokens = num_tokens, .days = days, .entries = entries, .num_asked = num_presets};
+    Status status = entries_run(scenario, &sizer, tell, tell_context, entries, &fleet);
     arena_free(&scratch);
-    frontier_mark(entries, num_presets);
-    *out = (Fleet){.num_tokens = num_tokens,
-                   .days = days,
-                   .entries = entries,
-                   .num_entries = num_presets,
-                   .num_found = num_found,
-                   .wall_s = now_s() - start_s};
+    TRY(status);
+    frontier_mark(entries, fleet.num_entries);
+    fleet.wall_s = now_s() - start_s;
+    *out = fleet;
     return status_ok();
 }
 
@@ -225,6 +246,7 @@ cJSON *fleet_to_json(const Fleet *fleet) {
     cJSON *object = cJSON_AddObjectToObject(json, "fleet");
     json_add_number(object, "tokens", fleet->num_tokens);
     json_add_number(object, "days", fleet->days);
+    cJSON_AddBoolToObject(object, "stopped_early", fleet->num_entries < fleet->num_asked);
     cJSON *clusters = cJSON_AddArrayToObject(object, "clusters");
     for (int i = 0; i < fleet->num_entries; i++)
         cJSON_AddItemToArray(clusters, entry_to_json(&fleet->entries[i]));

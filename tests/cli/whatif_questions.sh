@@ -78,6 +78,8 @@ for s in sizes:
                  (o['run_s'], o['cost_usd']) != (s['run_s'], s['cost_usd']) for o in sizes)
     assert s['on_frontier'] == (not beaten), s
 END
+[ "$(grep -cE '^dgx-(h|a)100.*: [0-9]+ GPUs, [0-9.]+ days, .* USD \([0-9.]+ s\)$' stderr)" -eq 2 ] ||
+    fail "$(cat stderr)"
 # The same as plan says of that cluster.
 "$MESHWRIGHT" plan job.json --deadline 1e11,1728000 --json >plan.json
 python3 -c '
@@ -90,7 +92,9 @@ answers 0 whatif job.json --tokens 1e11 --days 20 --on dgx-h100,dgx-1-v100
 text '^dgx-h100 +[0-9]+ +[0-9.]+ '
 text 'training.precision: bf16' # a V100 has none: told, and the others are answered
 answers 1 whatif job.json --tokens 1e15 --days 1 --on dgx-a100-80g
-[ "$(cat stderr)" = "job.json: no cluster looked at is fast enough" ] || fail "$(cat stderr)"
+[ "$(tail -n 1 stderr)" = "job.json: no cluster looked at is fast enough" ] || fail "$(cat stderr)"
+# Each row is told as soon as it is known.
+grep -q '^dgx-a100-80g: not fast enough (' stderr || fail "$(cat stderr)"
 
 # --- Two plans
 "$MESHWRIGHT" plan job.json -o out >plan.txt

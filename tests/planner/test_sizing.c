@@ -68,7 +68,8 @@ static void compare_all(bool robust, Sizing *sum) {
             CU_ASSERT_EQUAL_FATAL(job_of(2 * (1 + nodes % 4), NULL, &arena, &scenario).code,
                                   STATUS_OK);
             Sizing s;
-            const PlannerOptions options = {.robust = robust, .num_threads = 1 + nodes % 2};
+            const PlannerOptions options = {
+                .robust = robust, .num_threads = 1 + nodes % 2, .brief = nodes % 4 < 2};
             CU_ASSERT_EQUAL(planner_size(&scenario, wanted_s, &options, &s).code, STATUS_OK);
             if (expected > 0) {
                 CU_ASSERT_EQUAL(s.num_gpus, 2 * expected);
