@@ -58,7 +58,9 @@ static void position_flags(const Scenario *scenario, FlagList *flags) {
     flag_int(flags, "--max-position-embeddings", longest);
     if (model->position == POSITION_NONE) flag_switch(flags, "--no-position-embedding");
     if (model->position != POSITION_ROPE) return;
-    double base = megatron_model_number(scenario, "rope_theta", flags->arena, 10000);
+    double base = megatron_model_number(
+        scenario, "rope_theta", flags->arena,
+        megatron_model_number(scenario, "rotary_emb_base", flags->arena, 10000));
     flag_switch(flags, "--use-rotary-position-embeddings");
     flag_int(flags, "--rotary-position-embeddings-theta", (long long)base);
 }
@@ -82,8 +84,7 @@ Status deepspeed_model_flags(const Scenario *scenario, FlagList *flags) {
     flag_int(flags, "--seq-length", scenario->training.seq_len);
     position_flags(scenario, flags);
     flag_text(flags, "--normalization", rms ? "rmsnorm" : "layernorm");
-    double epsilon =
-        megatron_model_number(scenario, rms ? "rms_norm_eps" : "layer_norm_eps", flags->arena, 0);
+    double epsilon = megatron_norm_epsilon(scenario, flags->arena);
     if (epsilon > 0) flag_number(flags, "--layernorm-epsilon", epsilon);
     TRY(activation_flags(scenario, flags));
     if (!model->mlp_bias) flag_switch(flags, "--disable-bias-linear");

@@ -59,6 +59,9 @@ const cJSON *megatron_model_key(const Scenario *scenario, const char *key, Arena
 double megatron_model_number(const Scenario *scenario, const char *key, Arena *arena,
                              double absent);
 
+// The epsilon of the norms, by any of its names; 0 where the model states none.
+double megatron_norm_epsilon(const Scenario *scenario, Arena *arena);
+
 // The model's rope_scaling; type is NULL where positions are not scaled.
 typedef struct {
     const cJSON *keys; // NULL: none

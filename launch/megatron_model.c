@@ -25,6 +25,16 @@ double megatron_model_number(const Scenario *scenario, const char *key, Arena *a
     return cJSON_IsNumber(item) ? item->valuedouble : absent;
 }
 
+double megatron_norm_epsilon(const Scenario *scenario, Arena *arena) {
+    static const char *const KEYS[] = {"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon",
+                                       "norm_eps", "norm_epsilon"};
+    for (int i = 0; i < 5; i++) {
+        double value = megatron_model_number(scenario, KEYS[i], arena, 0);
+        if (value > 0) return value;
+    }
+    return 0;
+}
+
 Status megatron_lacks(const Scenario *scenario, const char *feature) {
     return status_at(STATUS_INVALID, scenario->file, "model",
                      "Megatron-LM's GPT lacks %s, which this model has", feature);
@@ -155,9 +165,8 @@ Status megatron_model_flags(const Scenario *scenario, FlagList *flags) {
     flag_int(flags, "--seq-length", scenario->training.seq_len);
     TRY(megatron_position_flags(scenario, flags));
     flag_text(flags, "--normalization", model->norm == NORM_RMSNORM ? "RMSNorm" : "LayerNorm");
-    const char *epsilon = model->norm == NORM_RMSNORM ? "rms_norm_eps" : "layer_norm_eps";
-    double value = megatron_model_number(scenario, epsilon, flags->arena, 0);
-    if (value > 0) flag_number(flags, "--norm-epsilon", value);
+    double epsilon = megatron_norm_epsilon(scenario, flags->arena);
+    if (epsilon > 0) flag_number(flags, "--norm-epsilon", epsilon);
     TRY(activation_flags(scenario, flags));
     TRY(bias_flags(scenario, flags));
     if (!model->tie_word_embeddings) flag_switch(flags, "--untie-embeddings-and-output-weights");

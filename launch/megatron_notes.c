@@ -116,7 +116,7 @@ void megatron_notes(const Scenario *scenario, MegatronCommand *command) {
     router_notes(scenario, command);
     key_notes(scenario, command);
     dropout_notes(scenario, command);
-    if (megatron_model_number(scenario, epsilon, arena, 0) <= 0)
+    if (megatron_norm_epsilon(scenario, arena) <= 0)
         note_add(command, "The model does not state %s: Megatron-LM's is 1e-5.", epsilon);
     note_add(command, "Initialisation, schedule of the learning rate, weight decay and the "
                       "optimizer's betas are Megatron-LM's defaults; it pads the vocabulary to a "

@@ -46,6 +46,7 @@ static void rope_flags(const Scenario *scenario, FlagList *flags) {
     RopeScaling scaling = megatron_rope_scaling(scenario, flags->arena);
     double base = megatron_model_number(scenario, "rope_theta", flags->arena,
                                         megatron_rope_number(&scaling, "rope_theta", 0));
+    base = megatron_model_number(scenario, "rotary_emb_base", flags->arena, base); // GPT-NeoX
     flag_text(flags, "--position-embedding-type", "rope");
     if (base > 0)
         flag_int(flags, "--rotary-base", (long long)base);

@@ -156,6 +156,70 @@ static void every_published_count_is_met_within_half_a_percent(void) {
     arena_free(&arena);
 }
 
+static bool states(const JsonNode *root, const char *const *keys) {
+    for (; *keys; keys++) {
+        JsonNode node = json_get(root, *keys);
+        if (cJSON_IsNumber(node.item)) return true;
+    }
+    return false;
+}
+
+// What launch writes of positions and norms is the published figure, not a default. Presets from
+// the table of a paper (generic) have what the table has.
+static void presets_state_what_a_launch_file_writes(void) {
+    static const char *const EPSILON[] = {"rms_norm_eps", "layer_norm_epsilon", NULL};
+    static const char *const BASE[] = {"rope_theta", "rotary_emb_base", NULL};
+    Arena arena = {0};
+    const char *const *names;
+    int num_names, num_rms = 0, num_rope = 0;
+    CU_ASSERT_EQUAL_FATAL(data_list(&arena, "models", &names, &num_names).code, STATUS_OK);
+    for (int i = 0; i < num_names; i++) {
+        Model model;
+        JsonNode root;
+        CU_ASSERT_EQUAL(model_load_preset(names[i], &arena, &model).code, STATUS_OK);
+        CU_ASSERT_EQUAL(json_load(data_path(&arena, "models", names[i]), &arena, &root).code,
+                        STATUS_OK);
+        if (strcmp(model.model_type, "generic") == 0) continue;
+        const bool rms = model.norm == NORM_RMSNORM, rope = model.position == POSITION_ROPE;
+        if ((rms && !states(&root, EPSILON)) || (rope && !states(&root, BASE)))
+            fprintf(stderr, "%s states no epsilon or no base\n", names[i]);
+        CU_ASSERT_TRUE(!rms || states(&root, EPSILON));
+        CU_ASSERT_TRUE(!rope || states(&root, BASE));
+        num_rms += rms;
+        num_rope += rope;
+    }
+    CU_ASSERT_TRUE(num_rms >= 60 && num_rope >= 60);
+    arena_free(&arena);
+}
+
+// Figures of the released files; Qwen2.5's base models differ by size.
+static void norms_and_positions_are_the_published_ones(void) {
+    static const struct {
+        const char *name;
+        double epsilon, base;
+    } ROWS[] = {
+        {"llama-7b", 1e-6, 1e4},     {"llama-65b", 1e-5, 1e4},   {"llama-2-70b", 1e-5, 1e4},
+        {"llama-3-8b", 1e-5, 5e5},   {"qwen2.5-7b", 1e-6, 1e6},  {"qwen2.5-72b", 1e-5, 1e6},
+        {"qwen3-8b", 1e-6, 1e6},     {"gemma-2-9b", 1e-6, 1e4},  {"gemma-3-27b", 1e-6, 1e6},
+        {"mixtral-8x7b", 1e-5, 1e6}, {"phi-4", 1e-5, 2.5e5},     {"yi-34b", 1e-5, 5e6},
+        {"gpt-neox-20b", 1e-5, 1e4}, {"deepseek-v3", 1e-6, 1e4}, {"t5-11b", 1e-6, 1e4},
+        {"internlm-7b", 1e-6, 1e4},
+    };
+    Arena arena = {0};
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        Model model;
+        CU_ASSERT_EQUAL_FATAL(model_load_preset(ROWS[i].name, &arena, &model).code, STATUS_OK);
+        CU_ASSERT_EQUAL(model.functions.norm_epsilon, ROWS[i].epsilon);
+        CU_ASSERT_EQUAL(model.functions.rope_theta, ROWS[i].base);
+    }
+    Model gemma, pythia;
+    CU_ASSERT_EQUAL(model_load_preset("gemma-3-4b", &arena, &gemma).code, STATUS_OK);
+    CU_ASSERT_EQUAL(gemma.functions.rope_factor, 8);
+    CU_ASSERT_EQUAL(model_load_preset("pythia-12b", &arena, &pythia).code, STATUS_OK);
+    CU_ASSERT_EQUAL(pythia.functions.rotary_frac, 0.25);
+    arena_free(&arena);
+}
+
 static double active_parameters(const char *name) {
     Arena arena = {0};
     Model model = {0};
@@ -223,6 +287,8 @@ static void parts_add_up_to_the_whole(void) {
 
 CU_TestInfo model_presets_tests[] = {
     {"every_preset_has_its_exact_count", every_preset_has_its_exact_count},
+    {"presets_state_what_a_launch_file_writes", presets_state_what_a_launch_file_writes},
+    {"norms_and_positions_are_the_published_ones", norms_and_positions_are_the_published_ones},
     {"every_published_count_is_met_within_half_a_percent",
      every_published_count_is_met_within_half_a_percent},
     {"active_counts_of_mixtures_are_the_published_ones",

@@ -129,6 +129,8 @@ static void positions_are_described(void) {
            "--use-rope-scaling&--rope-scaling-factor 8&--rotary-base 500000&--norm-epsilon 1e-05");
     expect((Job){.model = "\"llama-3.2-1b\""}, "--rope-scaling-factor 32");
     expect((Job){.model = "\"llama-3-8b\""}, "!--use-rope-scaling");
+    expect((Job){.model = "\"qwen3-8b\""}, "--norm-epsilon 1e-06&--rotary-base 1000000");
+    expect((Job){.model = "\"qwen2.5-14b\""}, "--norm-epsilon 1e-05&--rotary-base 1000000");
     expect((Job){.model = "\"deepseek-v2-lite\""},
            "--rope-type yarn&--rotary-scaling-factor 40&--mscale 0.707&--mscale-all-dim 0.707");
     // Megatron-LM's default for latent attention is yarn.
@@ -151,7 +153,9 @@ static void what_is_left_out_is_said(void) {
         {"\"gpt-oss-20b\"", "rope_scaling of type yarn is left out"},
         {"\"deepseek-v2-lite\"", "Experts are balanced by an auxiliary loss"},
         {"\"mixtral-8x7b\"", "does not state norm_topk_prob"},
-        {"\"llama-2-7b\"", "does not state rms_norm_eps"},
+        {"{\"model_type\": \"llama\", \"hidden_size\": 512, \"num_hidden_layers\": 2, "
+         "\"num_attention_heads\": 8, \"intermediate_size\": 1024, \"vocab_size\": 1024}",
+         "does not state rms_norm_eps"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         Written w = job_write((Job){.model = CASES[i].model});
