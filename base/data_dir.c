@@ -66,8 +66,13 @@ Status data_list(Arena *arena, const char *folder, const char *const **names, in
 }
 
 int value_is_json_path(const char *value) {
+    static const char *const ENDS[] = {".json", ".yaml", ".yml"};
     size_t length = strlen(value);
-    return length >= 5 && strcmp(value + length - 5, ".json") == 0;
+    for (int i = 0; i < 3; i++) {
+        size_t n = strlen(ENDS[i]);
+        if (length >= n && strcmp(value + length - n, ENDS[i]) == 0) return 1;
+    }
+    return 0;
 }
 
 int value_is_path(const char *value) {

@@ -18,10 +18,10 @@ const char *data_path(Arena *arena, const char *folder, const char *name);
 Status data_list(Arena *arena, const char *folder, const char *const **names, int *num_names);
 
 // True where the value of a model or gpu key is a path instead of a preset's name:
-// it has a '/' or ends in ".json".
+// it has a '/' or ends in ".json", ".yaml" or ".yml".
 int value_is_path(const char *value);
 
-// True where the value of a cluster key is a path instead of PRESET:NODES: it ends in ".json".
+// True where the value of a cluster key is a path instead of PRESET:NODES: it ends so.
 int value_is_json_path(const char *value);
 
 // path itself where absolute, else relative to the folder of base_file.

@@ -1,4 +1,6 @@
 #include "base/json.h"
+#include "base/aliases.h"
+#include "base/quantity.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -58,6 +60,7 @@ const char *json_type_name(const JsonNode *node) {
     if (cJSON_IsBool(node->item)) return "true or false";
     if (cJSON_IsObject(node->item)) return "an object";
     if (cJSON_IsArray(node->item)) return "a list";
+    if (cJSON_IsRaw(node->item)) return node->item->valuestring; // Infinity, NaN
     return "null";
 }
 
@@ -66,19 +69,42 @@ static Status json_missing_or(const JsonNode *node, const char *expected) {
     return json_error(node, "expected %s, found %s", expected, json_type_name(node));
 }
 
+// The key that says what a value is: its own, or that of the list it stands in.
+static const char *node_key(const JsonNode *node) {
+    while (node && !node->key) node = node->parent;
+    return node ? node->key : "";
+}
+
+// A number, or a text of a number with a unit.
+static Status json_number(const JsonNode *node, const char *expected, double *out) {
+    char why[300];
+    if (cJSON_IsNumber(node->item)) {
+        *out = node->item->valuedouble;
+        return status_ok();
+    }
+    if (!cJSON_IsString(node->item)) return json_missing_or(node, expected);
+    const QuantityKind kind = quantity_of_key(node_key(node));
+    if (quantity_parse(node->item->valuestring, kind, out, why, sizeof why)) return status_ok();
+    return why[0] ? json_error(node, "%s", why) : json_missing_or(node, expected);
+}
+
+static Status range_check(const JsonNode *node, double value, double min, double max) {
+    if (value >= min && value <= max) return status_ok(); // also refuses NaN
+    return json_error(node, "%.15g is out of range; expected %.15g to %.15g", value, min, max);
+}
+
 Status json_read_double(const JsonNode *node, double min, double max, double *out) {
-    if (!cJSON_IsNumber(node->item)) return json_missing_or(node, "a number");
-    double value = node->item->valuedouble;
-    if (!(value >= min && value <= max)) // also refuses NaN
-        return json_error(node, "%.15g is out of range; expected %.15g to %.15g", value, min, max);
+    double value;
+    TRY(json_number(node, "a number", &value));
+    TRY(range_check(node, value, min, max));
     *out = value;
     return status_ok();
 }
 
 Status json_read_int64(const JsonNode *node, int64_t min, int64_t max, int64_t *out) {
     double value;
-    if (!cJSON_IsNumber(node->item)) return json_missing_or(node, "a whole number");
-    TRY(json_read_double(node, (double)min, (double)max, &value));
+    TRY(json_number(node, "a whole number", &value));
+    TRY(range_check(node, value, (double)min, (double)max));
     if (value != floor(value)) return json_error(node, "%.15g is not a whole number", value);
     *out = (int64_t)value;
     return status_ok();
@@ -91,7 +117,22 @@ Status json_read_int(const JsonNode *node, int min, int max, int *out) {
     return status_ok();
 }
 
+// "false" for "no": words that are truths in YAML 1.1 and elsewhere, or NULL.
+static const char *truth_of(const char *text) {
+    static const char *const YES[] = {"yes", "Yes", "on", "On", "true", "True", "y", NULL};
+    static const char *const NO[] = {"no", "No", "off", "Off", "false", "False", "n", NULL};
+    for (int i = 0; YES[i]; i++) {
+        if (strcmp(text, YES[i]) == 0) return "true";
+        if (strcmp(text, NO[i]) == 0) return "false";
+    }
+    return NULL;
+}
+
 Status json_read_bool(const JsonNode *node, bool *out) {
+    const char *truth = cJSON_IsString(node->item) ? truth_of(node->item->valuestring) : NULL;
+    if (truth)
+        return json_error(node, "expected true or false, found the text \"%s\"; write %s",
+                          node->item->valuestring, truth);
     if (!cJSON_IsBool(node->item)) return json_missing_or(node, "true or false");
     *out = cJSON_IsTrue(node->item);
     return status_ok();
@@ -114,11 +155,11 @@ static void names_join(const char *const *names, char *text, size_t size) {
 Status json_read_name(const JsonNode *node, const char *const *names, int *out) {
     if (!cJSON_IsString(node->item)) return json_missing_or(node, "a name");
     const char *value = node->item->valuestring;
-    for (int i = 0; names[i]; i++)
-        if (strcmp(names[i], value) == 0) {
-            *out = i;
-            return status_ok();
-        }
+    int index = name_find(value, names);
+    if (index >= 0) {
+        *out = index;
+        return status_ok();
+    }
     char list[300];
     names_join(names, list, sizeof list);
     return json_error(node, "\"%.60s\" is unknown; expected one of %s", value, list);
@@ -144,8 +185,7 @@ static int min3(int a, int b, int c) {
     return least < c ? least : c;
 }
 
-// Optimal string alignment distance; names longer than the buffer count as far away.
-static int edit_distance(const char *a, const char *b) {
+int name_distance(const char *a, const char *b) {
     enum { MAX = 48 };
     int n = (int)strlen(a), m = (int)strlen(b);
     if (n > MAX || m > MAX) return MAX;
@@ -170,7 +210,7 @@ const char *name_nearest(const char *name, const char *const *names) {
     const char *best = NULL;
     int best_distance = 1 + ((int)strlen(name) + 1) / 3;
     for (int i = 0; names[i]; i++) {
-        int distance = edit_distance(name, names[i]);
+        int distance = name_distance(name, names[i]);
         // A name that begins like this one is near, however long its tail.
         if (strlen(name) >= 4 && strncmp(name, names[i], strlen(name)) == 0 && distance > 1)
             distance = 1;

@@ -64,13 +64,15 @@ Status json_error(const JsonNode *node, const char *format, ...)
 // "a string", "an object", ... of what stands there.
 const char *json_type_name(const JsonNode *node);
 
-// Single checked reads. Bounds are inclusive.
+// Single checked reads. Bounds are inclusive. A number may also be a text with a unit ("80GB"),
+// which the end of its key says (base/quantity.h).
 Status json_read_double(const JsonNode *node, double min, double max, double *out);
 Status json_read_int64(const JsonNode *node, int64_t min, int64_t max, int64_t *out);
 Status json_read_int(const JsonNode *node, int min, int max, int *out);
 Status json_read_bool(const JsonNode *node, bool *out);
 Status json_read_string(const JsonNode *node, Arena *arena, const char **out); // non-empty
-// One of a list of names that ends with NULL; out is its index.
+// One of a list of names that ends with NULL, in a usual spelling (base/aliases.h); out is its
+// index.
 Status json_read_name(const JsonNode *node, const char *const *names, int *out);
 Status json_expect_object(const JsonNode *node);
 Status json_expect_array(const JsonNode *node);
@@ -110,6 +112,9 @@ Status json_read_numbers(const JsonNode *node, const char *const *names, int num
 
 // Refuses keys that are not in the table (json_read_object does this itself).
 Status json_refuse_unknown(const JsonNode *node, const JsonField *fields, size_t num_fields);
+
+// Letters that differ (optimal string alignment distance); at least 48 where a name is longer.
+int name_distance(const char *a, const char *b);
 
 // The nearest of names (ends with NULL) by edit distance, or NULL where none is near: more than a
 // third of the letters differ.

@@ -1,4 +1,5 @@
 #include "base/json_skip.h"
+#include "base/json_parse.h"
 
 #include <string.h>
 
@@ -9,12 +10,24 @@ static char *string_end(char *at) {
     return *at ? at + 1 : at;
 }
 
+// Behind white space and comments; a comment that is not closed is left to the parser.
+static char *space_end(char *at) {
+    bool unclosed = false;
+    at += json_space_end(at, &unclosed) - at;
+    return unclosed ? at + strlen(at) : at;
+}
+
 // The end of an object or array: just behind its closing bracket.
 static char *brackets_end(char *at) {
     int depth = 0;
     while (*at) {
         if (*at == '"') {
             at = string_end(at);
+            continue;
+        }
+        if (*at == '/') {
+            char *behind = space_end(at);
+            at = behind > at ? behind : at + 1;
             continue;
         }
         depth += (*at == '{' || *at == '[') - (*at == '}' || *at == ']');
@@ -39,10 +52,10 @@ static void value_blank(char *value, const char *end) {
 }
 
 void json_blank_members(char *text, const char *const *names) {
-    char *at = strchr(text, '{');
-    if (!at) return;
+    char *at = space_end(text);
+    if (*at != '{') return;
     at++;
-    while (*at) {
+    while (*(at = space_end(at))) {
         if (*at != '"') { // between members, or a value that is no string
             at = *at == '{' || *at == '[' ? brackets_end(at) : at + 1;
             continue;
@@ -50,9 +63,9 @@ void json_blank_members(char *text, const char *const *names) {
         char *name = at + 1;
         at = string_end(at);
         size_t length = (size_t)(at - name) - 1;
-        char *value = at + strspn(at, " \t\r\n");
+        char *value = space_end(at);
         if (*value != ':') continue;
-        value += 1 + strspn(value + 1, " \t\r\n");
+        value = space_end(value + 1);
         at = value;
         if (*value != '{' && *value != '[') continue;
         at = brackets_end(value);

@@ -1,15 +1,15 @@
 // From bytes to a checked tree, and back to a file.
 #include "base/json.h"
+#include "base/json_parse.h"
 #include "base/json_skip.h"
 #include "base/output_file.h"
+#include "base/yaml.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { JSON_MAX_DEPTH = 64 };
 
 // What is parsed, and where it stands.
 typedef struct {
@@ -57,51 +57,15 @@ static size_t utf8_length(const unsigned char *s, size_t left) {
     return n;
 }
 
-// Refuses what the parser would accept or would recurse into: bad UTF-8, NUL bytes, deep nesting.
+// Refuses what the parser would take for text: bad UTF-8, NUL bytes.
 static Status text_check(const Source *source) {
     const char *text = source->text;
-    size_t size = source->size;
-    int depth = 0;
-    bool in_string = false;
-    for (size_t i = 0; i < size;) {
-        size_t n = utf8_length((const unsigned char *)text + i, size - i);
+    for (size_t i = 0, n; i < source->size; i += n) {
+        n = utf8_length((const unsigned char *)text + i, source->size - i);
         if (n == 0) return text_error(source, i, "not valid UTF-8");
-        char c = text[i];
-        if (c == '\0') return text_error(source, i, "syntax error: a NUL byte");
-        if (in_string && c == '\\' && i + 1 < size)
-            n = 2;
-        else if (c == '"')
-            in_string = !in_string;
-        else if (!in_string && (c == '[' || c == '{') && ++depth > JSON_MAX_DEPTH)
-            return text_error(source, i, "nested deeper than 64 levels");
-        else if (!in_string && (c == ']' || c == '}'))
-            depth--;
-        i += n;
+        if (text[i] == '\0') return text_error(source, i, "syntax error: a NUL byte");
     }
     return status_ok();
-}
-
-// Where the parser stopped, corrected: it steps over what stands in place of a key's quote.
-static size_t text_stop(const char *text, size_t at) {
-    char open[JSON_MAX_DEPTH + 2] = {0}; // brackets around the place
-    int depth = 0;
-    char before = '\0'; // the last character that is not white space
-    bool in_string = false;
-    if (at == 0) return 0;
-    for (size_t i = 0; i + 1 < at; i++) {
-        char c = text[i];
-        if (in_string && c == '\\')
-            i++;
-        else if (c == '"')
-            in_string = !in_string;
-        else if (!in_string && (c == '{' || c == '['))
-            open[++depth] = c;
-        else if (!in_string && (c == '}' || c == ']') && depth > 0)
-            depth--;
-        if (!strchr(" \t\r\n", c)) before = c;
-    }
-    bool key_expected = !in_string && open[depth] == '{' && (before == '{' || before == ',');
-    return key_expected && !strchr("\" \t\r\n", text[at - 1]) ? at - 1 : at;
 }
 
 static int compare_keys(const void *a, const void *b) {
@@ -139,22 +103,45 @@ static Status tree_check(const JsonNode *node, Arena *arena) {
     return status_ok();
 }
 
+// Whether a document is YAML: by its name; without such a name (standard input) by how it begins.
+static bool source_is_yaml(const Source *source) {
+    static const char *const ENDS[] = {".yaml", ".yml", ".json", ".jsonl"};
+    size_t length = strlen(source->file);
+    for (size_t i = 0; i < 4; i++) {
+        size_t n = strlen(ENDS[i]);
+        if (length > n && strcmp(source->file + length - n, ENDS[i]) == 0) return i < 2;
+    }
+    const char *begin = source->text + strspn(source->text, " \t\r\n");
+    return *begin == '#' || (strncmp(begin, "---", 3) == 0 && strchr(" \r\n", begin[3])) ||
+           (strspn(begin, "abcdefghijklmnopqrstuvwxyz_") > 0 &&
+            begin[strspn(begin, "abcdefghijklmnopqrstuvwxyz_")] == ':');
+}
+
+static Status yaml_tree(const Source *source, cJSON **tree) {
+    char message[400];
+    const YamlOptions options = {.strict = true};
+    *tree = yaml_parse_text(source->text, source->size, options, message, sizeof message);
+    if (*tree) return status_ok();
+    bool memory = strcmp(message, "out of memory") == 0;
+    return status_at(memory ? STATUS_MACHINE : STATUS_INVALID, source->file, "", "%s", message);
+}
+
+static Status json_tree(const Source *source, cJSON **tree) {
+    JsonMistake mistake;
+    *tree = json_parse_tree(source->text, source->size, &mistake);
+    if (*tree) return status_ok();
+    if (mistake.out_of_memory)
+        return status_at(STATUS_MACHINE, source->file, "", "out of memory while reading");
+    return text_error(source, mistake.at, mistake.sentence);
+}
+
 // The tree of a document; its nodes say that they stand in node_file.
 static Status source_parse(const Source *source, const char *node_file, Arena *arena,
                            JsonNode *root) {
-    const char *text = source->text;
-    size_t size = source->size;
     TRY(text_check(source));
-    const char *end = NULL;
-    errno = 0;
-    cJSON *tree = cJSON_ParseWithLengthOpts(text, size, &end, false);
-    if (!tree && errno == ENOMEM) // which cJSON does not tell from a mistake in the text
-        return status_at(STATUS_MACHINE, node_file, "", "out of memory while reading");
-    size_t at = end && end >= text && end <= text + size ? (size_t)(end - text) : 0;
-    if (!tree) return text_error(source, text_stop(text, at), "syntax error");
+    cJSON *tree = NULL;
+    TRY(source_is_yaml(source) ? yaml_tree(source, &tree) : json_tree(source, &tree));
     arena_own(arena, tree_free, tree);
-    at += strspn(text + at, " \t\r\n");
-    if (at < size) return text_error(source, at, "syntax error: text after the document");
     *root = (JsonNode){.file = arena_strdup(arena, node_file), .item = tree};
     Arena scratch = {0};
     Status status = tree_check(root, &scratch);
@@ -169,7 +156,9 @@ static Status source_begin(Source *source, const char *expected) {
                          JSON_MAX_BYTES >> 20, expected);
     if (source->size >= 3 && memcmp(source->text, "\xEF\xBB\xBF", 3) == 0)
         source->text += 3, source->size -= 3;
-    if (strspn(source->text, " \t\r\n") >= source->size)
+    bool unclosed = false; // a comment, which the parser refuses
+    const char *begin = json_space_end(source->text, &unclosed);
+    if (!unclosed && (size_t)(begin - source->text) >= source->size)
         return status_at(STATUS_INVALID, source->file, "", "empty; expected %s", expected);
     return status_ok();
 }
@@ -235,7 +224,7 @@ Status json_load_without(const char *path, const char *const *names, Arena *aren
     Source source;
     Status status = file_read(path, &scratch, &source, &text);
     if (status.code == STATUS_OK) {
-        if (names[0]) json_blank_members(text, names);
+        if (names[0] && !source_is_yaml(&source)) json_blank_members(text, names);
         status = json_parse(text, source.size, source.file, arena, root);
     }
     arena_free(&scratch);

@@ -1,5 +1,8 @@
 #include "cli/command.h"
 
+#include "base/aliases.h"
+#include "cli/job_options.h"
+#include "config/scenario_warn.h"
 #include "report/units.h"
 
 #include <errno.h>
@@ -44,9 +47,22 @@ error_t parse_double(struct argp_state *state, const char *option, const char *t
     return 0;
 }
 
+error_t parse_quantity(struct argp_state *state, const char *option, const char *text,
+                       QuantityKind kind, double min, double *out) {
+    char why[300];
+    double value;
+    bool good = quantity_parse(text, kind, &value, why, sizeof why);
+    if (!good && why[0]) return parse_refuse(state, "--%s: %s", option, why);
+    if (!good || value < min)
+        return parse_refuse(state, "--%s: \"%.60s\" is not a number of at least %g", option, text,
+                            min);
+    *out = value;
+    return 0;
+}
+
 error_t parse_probability(struct argp_state *state, const char *text, double *out) {
     double value;
-    const error_t error = parse_double(state, "fit-probability", text, 0, &value);
+    const error_t error = parse_quantity(state, "fit-probability", text, QUANTITY_FRAC, 0, &value);
     if (error) return error;
     if (value < 0.5 || value > 0.999)
         return parse_refuse(
@@ -82,11 +98,8 @@ static void names_text(const char *const *names, char *text, size_t size) {
 
 error_t parse_name(struct argp_state *state, const char *option, const char *text,
                    const char *const *names, int *out) {
-    for (int i = 0; names[i]; i++) {
-        if (strcmp(text, names[i]) != 0) continue;
-        *out = i;
-        return 0;
-    }
+    *out = name_find(text, names);
+    if (*out >= 0) return 0;
     char known[300];
     names_text(names, known, sizeof known);
     return parse_refuse(state, "--%s: \"%.60s\" is unknown; expected %s", option, text, known);
@@ -112,6 +125,7 @@ error_t common_parse(int key, char *arg, struct argp_state *state) {
     if (key >= KEY_NOT_YET && key < KEY_NOT_YET + 0x100)
         return parse_refuse(state, "%s --%s is not supported yet", command,
                             option_with_key(options->argp->options, key)->name);
+    if (job_option(key)) return job_parse(key, arg, state);
     if (key == 'j') {
         options->json = true;
         return 0;
@@ -129,20 +143,19 @@ error_t common_parse(int key, char *arg, struct argp_state *state) {
     return ARGP_ERR_UNKNOWN;
 }
 
-// ConnectX-8 and its like reach 800 Gbit/s, one direction: twice that is to come.
-static void note_fast_nic(const Scenario *scenario, const Cluster *cluster) {
-    static const double FASTEST_BYTES_PER_S = 2e11;
-    if (cluster->nic_bytes_per_s > FASTEST_BYTES_PER_S)
-        fprintf(
-            stderr,
-            "%s: cluster: nic_bytes_per_s %g is %.0f Gbit/s, more than any NIC: are these bits?\n",
-            scenario->file, cluster->nic_bytes_per_s, 8e-9 * cluster->nic_bytes_per_s);
+// Says them on standard error.
+static void warnings_print(const Scenario *scenario, Arena *arena) {
+    const char *const *texts;
+    const int num_texts = scenario_warnings(scenario, arena, &texts);
+    for (int i = 0; i < num_texts; i++) {
+        Status printable = status_error(STATUS_INVALID, "%s", texts[i]);
+        fprintf(stderr, "%s\n", printable.text);
+    }
 }
 
 Status scenario_take(const char *path, Arena *arena, Scenario *out) {
     TRY(scenario_load(path, arena, out));
-    for (int i = 0; i < cluster_num_groups(&out->cluster); i++)
-        note_fast_nic(out, cluster_group(&out->cluster, i));
+    warnings_print(out, arena);
     return status_ok();
 }
 
@@ -154,6 +167,33 @@ Status scenario_open(const char *path, Arena *arena, Scenario *out) {
 Status scenario_open_plan(const char *path, Arena *arena, Scenario *scenario, Plan *plan) {
     TRY(scenario_open(path, arena, scenario));
     return plan_resolve(scenario, arena, plan);
+}
+
+Status scenario_take_given(const CommonOptions *options, Arena *arena, Scenario *out) {
+    TRY(job_load(options, arena, out));
+    warnings_print(out, arena);
+    return status_ok();
+}
+
+Status scenario_open_given(const CommonOptions *options, Arena *arena, Scenario *out) {
+    TRY(scenario_take_given(options, arena, out));
+    return scenario_refuse_unsupported(out);
+}
+
+Status scenario_open_plan_given(const CommonOptions *options, Arena *arena, Scenario *scenario,
+                                Plan *plan) {
+    TRY(scenario_open_given(options, arena, scenario));
+    return plan_resolve(scenario, arena, plan);
+}
+
+cJSON *answer_with_warnings(cJSON *tree, const Scenario *scenario) {
+    Arena arena = {0};
+    const char *const *texts;
+    const int num_texts = scenario_warnings(scenario, &arena, &texts);
+    cJSON *list = num_texts > 0 ? cJSON_AddArrayToObject(tree, "warnings") : NULL;
+    for (int i = 0; i < num_texts; i++) cJSON_AddItemToArray(list, cJSON_CreateString(texts[i]));
+    arena_free(&arena);
+    return tree;
 }
 
 void answer_add_calibration(cJSON *tree, const Scenario *scenario) {

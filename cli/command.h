@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/quantity.h"
 #include "base/status.h"
 #include "config/scenario.h"
 #include "plan/plan.h"
@@ -33,17 +34,24 @@ Status command_validate(int argc, char **argv);
 Status command_profile(int argc, char **argv);
 Status command_run(int argc, char **argv);
 
+// What stands for a scenario beside a model alone (cli/job_options.h); NULL and 0: not given.
+typedef struct {
+    const char *cluster, *precision, *stack;
+    double seq_len, batch;
+} JobOptions;
+
 // The first member of every command's own struct of options.
 typedef struct {
     Status status;        // what the option parser refused
     const char *scenario; // the positional argument; NULL where the command has none
     bool json;
+    JobOptions job;
     const struct argp *argp; // the command's own; argp wraps it with --help
 } CommonOptions;
 
 // Keys of options that have no short form start here; those of options that the contract lists but
 // that nothing implements start at KEY_NOT_YET and are refused in those words.
-enum { KEY_LONG = 0x100, KEY_NOT_YET = 0x1000 };
+enum { KEY_LONG = 0x100, KEY_JOB = 0x800, KEY_NOT_YET = 0x1000 };
 
 #define OPTION_JSON                                                                                \
     { "json", 'j', NULL, 0, "print one JSON document on standard output", 0 }
@@ -73,6 +81,9 @@ error_t parse_int(struct argp_state *state, const char *option, const char *text
                   int *out);
 error_t parse_double(struct argp_state *state, const char *option, const char *text, double min,
                      double *out);
+// A number with or without a unit ("70GB", "15T"); one without a unit counts in SI base units.
+error_t parse_quantity(struct argp_state *state, const char *option, const char *text,
+                       QuantityKind kind, double min, double *out);
 error_t parse_name(struct argp_state *state, const char *option, const char *text,
                    const char *const *names, int *out);
 // That of OPTION_FIT_PROBABILITY.
@@ -92,6 +103,16 @@ Status scenario_open(const char *path, Arena *arena, Scenario *out);
 
 // The same, with the one plan it describes.
 Status scenario_open_plan(const char *path, Arena *arena, Scenario *scenario, Plan *plan);
+
+// The same three of what the command line names: a scenario, or a model and the options of a job.
+Status scenario_take_given(const CommonOptions *options, Arena *arena, Scenario *out);
+Status scenario_open_given(const CommonOptions *options, Arena *arena, Scenario *out);
+Status scenario_open_plan_given(const CommonOptions *options, Arena *arena, Scenario *scenario,
+                                Plan *plan);
+
+// Adds "warnings": what scenario_take said on standard error, where it said something; returns the
+// tree.
+cJSON *answer_with_warnings(cJSON *tree, const Scenario *scenario);
 
 // Adds "calibration": {"title", "path"} to an answer where the scenario names a document.
 void answer_add_calibration(cJSON *tree, const Scenario *scenario);

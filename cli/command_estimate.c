@@ -1,5 +1,5 @@
 #include "base/output_file.h"
-#include "cli/command.h"
+#include "cli/job_options.h"
 #include "cli/output.h"
 #include "cli/plan_check.h"
 #include "costmodel/estimate.h"
@@ -19,6 +19,7 @@ static const struct argp_option OPTIONS[] = {
     {"write-schedule", KEY_WRITE_SCHEDULE, "FILE", 0,
      "write the pipeline's order there, to be changed and given as schedule file:FILE", 0},
     OPTION_JSON,
+    OPTIONS_JOB,
     {0},
 };
 
@@ -59,7 +60,7 @@ static Status estimate_answer(const EstimateOptions *given, Arena *arena) {
     Scenario scenario;
     Plan plan;
     Estimate estimate;
-    TRY(scenario_open_plan(options->scenario, arena, &scenario, &plan));
+    TRY(scenario_open_plan_given(options, arena, &scenario, &plan));
     if (given->order_path) {
         TRY(output_check_scenario(given->order_path, &scenario, arena));
         TRY(output_check(given->order_path, arena));
@@ -70,6 +71,7 @@ static Status estimate_answer(const EstimateOptions *given, Arena *arena) {
     if (options->json) {
         cJSON *tree = estimate_to_json(&estimate, &plan);
         answer_add_calibration(tree, &scenario);
+        answer_with_warnings(tree, &scenario);
         TRY(answer_json(tree));
     } else {
         report_estimate(&scenario, &plan, &estimate, stdout);

@@ -252,7 +252,7 @@ static void note_earlier_plan(const char *folder, Arena *arena) {
 
 static Status plan_answer(PlanOptions *options, Arena *arena) {
     Scenario scenario;
-    TRY(scenario_take(options->common.scenario, arena, &scenario));
+    TRY(scenario_take_given(&options->common, arena, &scenario));
     TRY(has_lengths(&scenario) ? plan_lengths_check(options)
                                : scenario_refuse_unsupported(&scenario));
     if (options->folder) TRY(plan_files_check(&scenario, options->folder, arena));

@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "cli/job_options.h"
 #include "cli/output.h"
 #include "cli/plan_check.h"
 #include "cli/progress.h"
@@ -47,6 +48,7 @@ static const struct argp_option OPTIONS[] = {
     {"tolerance", KEY_TOLERANCE, "F", 0,
      "difference from the estimate that is accepted where nothing contends (default: 0.03)", 0},
     OPTION_JSON,
+    OPTIONS_JOB,
     {0},
 };
 
@@ -66,9 +68,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_REPETITIONS:
         return parse_int(state, "repetitions", arg, 1, 1000000, &options->repetitions);
     case KEY_TIMEOUT:
-        return parse_double(state, "timeout", arg, 0, &options->timeout_s);
+        return parse_quantity(state, "timeout", arg, QUANTITY_SECONDS, 0, &options->timeout_s);
     case KEY_TOLERANCE:
-        return parse_double(state, "tolerance", arg, 0, &options->tolerance_frac);
+        return parse_quantity(state, "tolerance", arg, QUANTITY_FRAC, 0, &options->tolerance_frac);
     case ARGP_KEY_END:
         if (options->operators && !options->trace)
             return parse_refuse(state, "simulate: --operators needs --trace FILE");
@@ -193,7 +195,7 @@ static Status difference_check(const SimulateOptions *options, const Scenario *s
 
 static Status simulate_answer(const SimulateOptions *options, Arena *arena) {
     Question q = {0};
-    TRY(scenario_take(options->common.scenario, arena, &q.scenario));
+    TRY(scenario_take_given(&options->common, arena, &q.scenario));
     TRY(scenario_refuse_unsimulated(&q.scenario));
     if (options->repetitions > 1 && q.scenario.num_disturb == 0)
         return status_at(STATUS_INVALID, q.scenario.file, "disturb",
@@ -212,11 +214,11 @@ static Status simulate_answer(const SimulateOptions *options, Arena *arena) {
     if (result.start_s) TRY(sim_timeline_check(&result, &q.parts.program));
     if (options->trace) TRY(simulate_trace(options, &q, &result, arena));
     if (options->common.json)
-        TRY(answer_json(sim_result_to_json(&result)));
+        TRY(answer_json(answer_with_warnings(sim_result_to_json(&result), &q.scenario)));
     else
-        report_simulation(
-            &(SimComparison){&q.scenario, &q.plan, &q.parts.program, &q.parts.timeline, &result},
-            stdout);
+        report_simulation(&(SimComparison){&q.scenario, &q.plan, &q.parts.program,
+                                           &q.parts.timeline, &q.estimate, &result},
+                          stdout);
     return difference_check(options, &q.scenario, &q.plan, &result);
 }
 

@@ -55,7 +55,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_WORST:
         return parse_int(state, "worst", arg, 0, 1000, &options->num_worst);
     case KEY_BOUND:
-        return parse_double(state, "bound", arg, 1e-6, &options->bound_frac);
+        return parse_quantity(state, "bound", arg, QUANTITY_FRAC, 1e-6, &options->bound_frac);
     default:
         return common_parse(key, arg, state);
     }

@@ -50,7 +50,7 @@ static void print_help(void) {
         "  meshwright launch out/plan.json --for megatron --scheduler slurm\n"
         "  meshwright whatif job.json --vary cluster.num_gpus=64,128,256 --replan\n"
         "  meshwright whatif out/plan.json --sensitivity    which resource limits it?\n\n"
-        "meshwright COMMAND --help explains each with examples; --version names this version.\n"
+        "meshwright help COMMAND explains each with examples; --version names this version.\n"
         "Exit codes: 0 done, 1 the answer is no, 2 bad usage or input, 3 the machine failed.\n");
 }
 
@@ -78,6 +78,12 @@ static Status command_start(int argc, char **argv) {
     return command_unknown(name);
 }
 
+// "help COMMAND" is "COMMAND --help".
+static Status command_help(const char *program, const char *name) {
+    char *argv[] = {(char *)program, (char *)name, "--help", NULL};
+    return command_start(3, argv);
+}
+
 static Status run(int argc, char **argv) {
     if (argc < 2) return usage_error("no command given; meshwright --help shows how to begin");
     const char *first = argv[1];
@@ -85,6 +91,8 @@ static Status run(int argc, char **argv) {
         printf("meshwright %s\n", MESHWRIGHT_VERSION);
         return status_ok();
     }
+    if (strcmp(first, "help") == 0 && argc > 2 && argv[2][0] != '-')
+        return command_help(argv[0], argv[2]);
     if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0 || strcmp(first, "help") == 0) {
         print_help();
         return status_ok();

@@ -52,7 +52,7 @@ static cJSON *sizing_only_to_json(const Sizing *sizing) {
 
 static cJSON *calibrated(cJSON *tree, const PlanAnswer *answer) {
     answer_add_calibration(tree, answer->scenario);
-    return tree;
+    return answer_with_warnings(tree, answer->scenario);
 }
 
 cJSON *plan_answer_to_json(const PlanAnswer *answer) {

@@ -1,4 +1,5 @@
 #include "cli/plan_options.h"
+#include "cli/job_options.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -32,7 +33,8 @@ static const struct argp_option OPTIONS[] = {
     {"robust", KEY_ROBUST, NULL, 0, "rank by the upper end of the step's interval", 0},
     {"output", 'o', "DIR", 0,
      "writes plan.json, the launch files, trace.json, report.txt and report.html there", 0},
-    {"max-memory", KEY_MAX_MEMORY, "BYTES", 0, "a plan may not need more on one GPU", 0},
+    {"max-memory", KEY_MAX_MEMORY, "BYTES", 0, "a plan may not need more on one GPU (70GB, 64GiB)",
+     0},
     OPTION_FIT_PROBABILITY(KEY_FIT_PROBABILITY, 0),
     {"pareto", KEY_PARETO, NULL, 0,
      "list every plan that no other beats in time, memory and energy together", 0},
@@ -41,7 +43,7 @@ static const struct argp_option OPTIONS[] = {
     {"min-gpus-for", KEY_MIN_GPUS_FOR, "TOKENS_PER_S", 0,
      "the fewest GPUs, in whole nodes, whose best plan is that fast", 0},
     {"deadline", KEY_DEADLINE, "TOKENS,SECONDS", 0,
-     "the fewest GPUs that train so many tokens in so many seconds", 0},
+     "the fewest GPUs that train so many tokens in so long (15T,60d)", 0},
     {"layerwise", KEY_LAYERWISE, NULL, 0,
      "a strategy for each layer: tp, cp, ZeRO stage, recomputation", 0},
     {"write-lp", KEY_WRITE_LP, "FILE", 0,
@@ -63,16 +65,17 @@ static const struct argp_option OPTIONS[] = {
      0},
     {"exhaustive", KEY_EXHAUSTIVE, NULL, 0, "price everything that fits, for doubters", 0},
     OPTION_JSON,
+    OPTIONS_JOB,
     {0},
 };
 
 // No plan runs in less than a megabyte: a smaller number is in other units.
 static error_t parse_bytes(struct argp_state *state, const char *text, double *out) {
-    error_t error = parse_double(state, "max-memory", text, 1, out);
+    error_t error = parse_quantity(state, "max-memory", text, QUANTITY_BYTES, 1, out);
     if (error || *out >= 1e6) return error;
     return parse_refuse(state,
                         "--max-memory: \"%.60s\" is less than a megabyte; write bytes, as in "
-                        "70e9",
+                        "70e9 or 70GB",
                         text);
 }
 
@@ -82,11 +85,14 @@ static error_t parse_deadline(struct argp_state *state, const char *text, PlanOp
     if (!comma || comma - text >= (int)sizeof tokens)
         return parse_refuse(state,
                             "--deadline: \"%.60s\" is not TOKENS,SECONDS; write both, as in "
-                            "15e12,5e6",
+                            "15T,60d",
                             text);
     snprintf(tokens, sizeof tokens, "%.*s", (int)(comma - text), text);
-    error_t error = parse_double(state, "deadline", tokens, 1, &options->deadline_tokens);
-    return error ? error : parse_double(state, "deadline", comma + 1, 1, &options->deadline_s);
+    error_t error =
+        parse_quantity(state, "deadline", tokens, QUANTITY_TOKENS, 1, &options->deadline_tokens);
+    return error ? error
+                 : parse_quantity(state, "deadline", comma + 1, QUANTITY_SECONDS, 1,
+                                  &options->deadline_s);
 }
 
 // 0 moves: nodes stay where they are.
@@ -121,7 +127,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_FIT_PROBABILITY:
         return parse_probability(state, arg, &planner->fit_probability_frac);
     case KEY_BUDGET:
-        return parse_double(state, "budget", arg, 0.001, &planner->budget_s);
+        return parse_quantity(state, "budget", arg, QUANTITY_SECONDS, 0.001, &planner->budget_s);
     case KEY_EXHAUSTIVE:
         planner->exhaustive = true;
         return 0;
@@ -139,7 +145,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         options->compare = arg;
         return 0;
     case KEY_MIN_GPUS_FOR:
-        return parse_double(state, "min-gpus-for", arg, 1e-3, &options->min_tokens_per_s);
+        return parse_quantity(state, "min-gpus-for", arg, QUANTITY_TOKENS_PER_S, 1e-3,
+                              &options->min_tokens_per_s);
     case KEY_DEADLINE:
         return parse_deadline(state, arg, options);
     case KEY_TUNE:
@@ -173,11 +180,11 @@ static const struct argp ARGP = {
            "  meshwright plan job.json\n"
            "  meshwright plan job.json -o out && meshwright launch out/plan.json --dry-run\n"
            "  meshwright plan job.json --top 10 --objective cost\n"
-           "  meshwright plan job.json --max-memory 70e9 --json\n"
+           "  meshwright plan job.json --max-memory 70GB --json\n"
            "  meshwright plan job.json --compare tp=4,pp=2\n"
            "  meshwright plan job.json --pareto\n"
            "  meshwright plan job.json --tune\n"
-           "  meshwright plan job.json --deadline 1e12,5e6\n\n"
+           "  meshwright plan job.json --deadline 1T,60d\n\n"
            "Files of an earlier plan in DIR are replaced, but none that SCENARIO is made of. "
            "Ctrl-C ends a search with the best plan "
            "so far and its gap. Exits with 1 where nothing fits, after saying what is missing and "

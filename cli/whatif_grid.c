@@ -114,7 +114,7 @@ static Status point_play(void *context, const Scenario *scenario, const Plan *pl
 // Reads the scenario; only a grid can be disturbed.
 static Status grid_scenario(const WhatifArguments *options, const WhatifAxis *axes, Arena *arena,
                             Scenario *scenario, bool *disturbed) {
-    TRY(scenario_take(options->common.scenario, arena, scenario));
+    TRY(scenario_take_given(&options->common, arena, scenario));
     *disturbed = whatif_is_disturbed(scenario, axes, options->num_vary);
     if (options->repetitions > 0 && !*disturbed)
         return status_at(STATUS_INVALID, scenario->file, "disturb",
@@ -162,7 +162,8 @@ static Status result_show(const WhatifArguments *options, const Scenario *scenar
                           const WhatifResult *result, Arena *arena) {
     TRY(result_legal(result));
     if (options->folder) TRY(whatif_save(scenario, result, options->folder, arena));
-    if (options->common.json) return answer_json(whatif_to_json(result));
+    if (options->common.json)
+        return answer_json(answer_with_warnings(whatif_to_json(result), scenario));
     report_whatif(scenario, result, stdout);
     return status_ok();
 }

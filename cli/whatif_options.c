@@ -1,7 +1,9 @@
 #include "cli/whatif_options.h"
+#include "cli/job_options.h"
 
 #include <limits.h>
 #include <stddef.h>
+#include <string.h>
 
 enum {
     KEY_VARY = KEY_LONG,
@@ -27,13 +29,15 @@ static const struct {
     const char *name;
     double min;
     size_t offset;
+    QuantityKind kind;
 } NUMBERS[] = {
-    {"failures-per-gpu-hour", 1e-12, offsetof(GoodputOptions, failures_per_gpu_hour)},
-    {"hardware-frac", 0, offsetof(GoodputOptions, hardware_frac)},
-    {"storage", 1, offsetof(GoodputOptions, storage_bytes_per_s)},
-    {"restart", 0, offsetof(GoodputOptions, restart_s)},
-    {"repair", 0, offsetof(GoodputOptions, repair_s)},
-    {"checkpoint", 1, offsetof(GoodputOptions, checkpoint_bytes)},
+    {"failures-per-gpu-hour", 1e-12, offsetof(GoodputOptions, failures_per_gpu_hour),
+     QUANTITY_PLAIN},
+    {"hardware-frac", 0, offsetof(GoodputOptions, hardware_frac), QUANTITY_FRAC},
+    {"storage", 1, offsetof(GoodputOptions, storage_bytes_per_s), QUANTITY_BYTES_PER_S},
+    {"restart", 0, offsetof(GoodputOptions, restart_s), QUANTITY_SECONDS},
+    {"repair", 0, offsetof(GoodputOptions, repair_s), QUANTITY_SECONDS},
+    {"checkpoint", 1, offsetof(GoodputOptions, checkpoint_bytes), QUANTITY_BYTES},
 };
 enum { NUM_NUMBERS = sizeof NUMBERS / sizeof *NUMBERS };
 
@@ -42,7 +46,7 @@ static const struct argp_option OPTIONS[] = {
      "a key of the scenario and its values; repeat for a grid", 1},
     {"sensitivity", KEY_SENSITIVITY, NULL, 0, "which resource limits the job", 1},
     {"goodput", KEY_GOODPUT, NULL, 0, "what failures leave: checkpoints, goodput, spare nodes", 1},
-    {"tokens", KEY_TOKENS, "N", 0, "of a whole run: for --goodput and --days", 1},
+    {"tokens", KEY_TOKENS, "N", 0, "of a whole run (15T): for --goodput and --days", 1},
     {"days", KEY_DAYS, "D", 0,
      "with --tokens: the smallest cluster of each GPU type that trains them in so many days; "
      "Ctrl-C keeps the rows so far",
@@ -56,6 +60,7 @@ static const struct argp_option OPTIONS[] = {
      "clusters that --days looks at (default: the best connected preset of each GPU)", 2},
     {"output", 'o', "DIR", 0, "writes whatif.json and whatif.txt there", 2},
     OPTION_JSON,
+    OPTIONS_JOB,
     {"failures-per-gpu-hour", KEY_NUMBER, "X", 0, "(default: 1.97e-5, Llama 3)", 3},
     {"hardware-frac", KEY_NUMBER + 1, "X", 0, "of them that take a node out (default: 0.78)", 3},
     {"storage", KEY_NUMBER + 2, "BYTES_PER_S", 0,
@@ -73,18 +78,30 @@ static const struct argp_option OPTIONS[] = {
     {0},
 };
 
-static error_t parse_bounded(struct argp_state *state, const char *option, const char *text,
-                             double most, double *out) {
-    error_t error = parse_double(state, option, text, 1e-6, out);
-    if (error || *out <= most) return error;
-    return parse_refuse(state, "--%s: \"%.60s\" is more than %g", option, text, most);
+// A number of days, or a text with a unit of time.
+static error_t parse_days(struct argp_state *state, const char *text, double *out) {
+    static const double DAY_S = 86400;
+    bool unit = strpbrk(text, "smhdwu") != NULL;
+    error_t error = parse_quantity(state, "days", text, unit ? QUANTITY_SECONDS : QUANTITY_PLAIN,
+                                   unit ? 1e-6 * DAY_S : 1e-6, out);
+    if (error) return error;
+    if (unit) *out /= DAY_S;
+    if (*out <= MAX_DAYS) return 0;
+    return parse_refuse(state, "--days: \"%.60s\" is more than %g", text, MAX_DAYS);
+}
+
+static error_t parse_tokens(struct argp_state *state, const char *text, double *out) {
+    error_t error = parse_quantity(state, "tokens", text, QUANTITY_TOKENS, 1e-6, out);
+    if (error || *out <= MAX_TOKENS) return error;
+    return parse_refuse(state, "--tokens: \"%.60s\" is more than %g", text, MAX_TOKENS);
 }
 
 static error_t parse_number(struct argp_state *state, int number, const char *text,
                             WhatifArguments *options) {
     double *out = (double *)(void *)((char *)&options->goodput + NUMBERS[number].offset);
     options->failure_option = NUMBERS[number].name;
-    error_t error = parse_double(state, NUMBERS[number].name, text, NUMBERS[number].min, out);
+    error_t error = parse_quantity(state, NUMBERS[number].name, text, NUMBERS[number].kind,
+                                   NUMBERS[number].min, out);
     if (error || *out <= 1 || NUMBERS[number].offset != offsetof(GoodputOptions, hardware_frac))
         return error;
     return parse_refuse(state, "--hardware-frac: \"%.60s\" is more than 1", text);
@@ -112,9 +129,9 @@ static error_t parse_question(int key, char *arg, struct argp_state *state) {
         options->has_goodput = true;
         return 0;
     case KEY_TOKENS:
-        return parse_bounded(state, "tokens", arg, MAX_TOKENS, &options->tokens);
+        return parse_tokens(state, arg, &options->tokens);
     case KEY_DAYS:
-        return parse_bounded(state, "days", arg, MAX_DAYS, &options->days);
+        return parse_days(state, arg, &options->days);
     default:
         return common_parse(key, arg, state);
     }
@@ -172,8 +189,8 @@ static const struct argp ARGP = {
            "      --vary parallel.recompute=none,full -o grid\n"
            "  meshwright whatif slow.json --vary disturb[0].jitter_frac=0,0.02,0.05\n"
            "  meshwright whatif out/plan.json --sensitivity\n"
-           "  meshwright whatif out/plan.json --goodput --storage 20e9 --tokens 1e12\n"
-           "  meshwright whatif job.json --tokens 1e12 --days 60 --on dgx-h100,dgx-h200\n\n"
+           "  meshwright whatif out/plan.json --goodput --storage 20GB/s --tokens 1T\n"
+           "  meshwright whatif job.json --tokens 1T --days 60 --on dgx-h100,dgx-h200\n\n"
            "With -o an interrupted grid goes on where it was when the same command is given again, "
            "and processes with the same command and folder share its points: mpirun -np 8 "
            "meshwright whatif ... -o DIR (docs/whatif.md). Exits with 1 where nothing fits or no "
@@ -204,7 +221,7 @@ static Status options_check(const WhatifArguments *o) {
     if (o->failure_option && !o->has_goodput)
         return usage_error("whatif --%s: goes with --goodput only", o->failure_option);
     if (o->days > 0 && o->tokens == 0)
-        return usage_error("whatif --days: needs --tokens, as in --tokens 15e12 --days 60");
+        return usage_error("whatif --days: needs --tokens, as in --tokens 15T --days 60");
     if (o->tokens > 0 && o->days == 0 && !o->has_goodput)
         return usage_error("whatif --tokens: goes with --days or --goodput");
     if (o->fit_probability_frac > 0 && !o->replan && o->days == 0)

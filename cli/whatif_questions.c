@@ -23,7 +23,7 @@ static int threads(void) {
 }
 
 static Status question_open(const WhatifArguments *options, Arena *arena, Scenario *out) {
-    TRY(scenario_open(options->common.scenario, arena, out));
+    TRY(scenario_open_given(&options->common, arena, out));
     if (options->replan) TRY(change_replan(out, arena, out));
     return options->folder ? folder_check_files(options->folder, FILE_NAMES, out, arena)
                            : status_ok();

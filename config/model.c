@@ -1,5 +1,6 @@
 #include "config/model.h"
 
+#include "base/aliases.h"
 #include "base/data_dir.h"
 #include "config/model_import.h"
 
@@ -81,10 +82,20 @@ static bool preset_exists(const char *name, Arena *arena) {
     return !strchr(name, '/') && access(data_path(arena, "models", name), F_OK) == 0;
 }
 
+// The preset's name as its file has it, without regard to capitals; NULL where there is none.
+static const char *preset_find(const char *name, Arena *arena) {
+    const char *const *names;
+    int num_names;
+    if (preset_exists(name, arena)) return name;
+    if (data_list(arena, "models", &names, &num_names).code != STATUS_OK) return NULL;
+    int index = name_find(name, names);
+    return index >= 0 ? names[index] : NULL;
+}
+
 Status model_load_preset(const char *name, Arena *arena, Model *out) {
     JsonNode root;
-    const char *sentence;
-    if (preset_exists(name, arena)) return preset_read(name, arena, &root, out);
+    const char *sentence, *found = preset_find(name, arena);
+    if (found) return preset_read(found, arena, &root, out);
     TRY(preset_unknown(name, arena, &sentence));
     return status_error(STATUS_INVALID, "model: %s", sentence);
 }
@@ -117,7 +128,7 @@ Status model_load(const JsonNode *value, Arena *arena, Model *out) {
     const char *name, *sentence;
     TRY(json_read_string(value, arena, &name));
     if (value_is_path(name)) return model_load_file(value, name, arena, out);
-    if (preset_exists(name, arena)) return model_load_preset(name, arena, out);
+    if (preset_find(name, arena)) return model_load_preset(name, arena, out);
     TRY(preset_unknown(name, arena, &sentence));
     return json_error(value, "%s", sentence);
 }

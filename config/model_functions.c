@@ -13,6 +13,12 @@ static Status read_double(const JsonNode *config, const char *const *keys, doubl
     return json_is_present(&node) ? json_read_double(&node, min, max, out) : status_ok();
 }
 
+// The same of what only a warning needs: what is no positive number is left.
+static void read_any(const JsonNode *config, const char *const *keys, double *out) {
+    JsonNode node = key_find(config, keys);
+    if (cJSON_IsNumber(node.item) && node.item->valuedouble > 0) *out = node.item->valuedouble;
+}
+
 static Status read_name(const JsonNode *config, const char *const *keys, Arena *arena,
                         const char **out) {
     JsonNode node = key_find(config, keys);
@@ -61,6 +67,8 @@ static Status read_rope(const JsonNode *config, Arena *arena, ModelFunctions *ou
     TRY(read_double(&scaling, THETA, 1, 1e12, &out->rope_theta));
     if (out->rope == ROPE_PLAIN) return status_ok();
     out->rope_name = name;
+    read_any(&scaling, FACTOR, &out->stated_factor);
+    read_any(&scaling, ORIGINAL, &out->scaled_from);
     if (out->rope == ROPE_OTHER) return status_ok();
     TRY(read_double(&scaling, FACTOR, 1, 1e6, &out->rope_factor));
     TRY(read_double(&scaling, LOW, 1e-6, 1e6, &out->low_freq_factor));
@@ -77,6 +85,7 @@ Status model_read_functions(const JsonNode *config, Arena *arena, ModelFunctions
     static KEYS(ACTIVATION, "hidden_act", "activation_function", "hidden_activation", "activation");
     static KEYS(EPSILON, "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps",
                 "norm_epsilon");
+    static KEYS(POSITIONS, "max_position_embeddings", "n_positions");
     static KEYS(ROTARY, "partial_rotary_factor", "rotary_pct");
     *out = (ModelFunctions){.norm_epsilon = 1e-5,
                             .rope_theta = 1e4,
@@ -84,10 +93,12 @@ Status model_read_functions(const JsonNode *config, Arena *arena, ModelFunctions
                             .rope_factor = 1,
                             .low_freq_factor = 1,
                             .high_freq_factor = 4,
-                            .original_positions = 8192};
+                            .original_positions = 8192,
+                            .stated_factor = 1};
     TRY(read_name(config, ACTIVATION, arena, &out->activation_name));
     out->activation = activation_of(out->activation_name);
     TRY(read_double(config, EPSILON, 0, 1, &out->norm_epsilon));
     TRY(read_double(config, ROTARY, 0, 1, &out->rotary_frac));
+    read_any(config, POSITIONS, &out->max_positions);
     return read_rope(config, arena, out);
 }

@@ -36,6 +36,9 @@ typedef struct {
     double low_freq_factor;    // wavelengths above original_positions / this are divided,
     double high_freq_factor;   // those below original_positions / this are not
     double original_positions; // tokens
+    double max_positions;      // max_position_embeddings; 0 where the file does not say
+    double stated_factor;      // of the scaling, whatever its kind; 1 where there is none
+    double scaled_from;        // original_max_position_embeddings; 0 where the file does not say
 } ModelFunctions;
 
 // What the file says; where it says nothing: 1e-5, 10000, the whole head, plain.

@@ -1,5 +1,6 @@
 #include "config/profile.h"
 
+#include "base/aliases.h"
 #include "base/data_dir.h"
 
 #include <string.h>
@@ -33,9 +34,8 @@ Status profile_load_named(const JsonNode *value, const char *what, const char *f
     const char *const *names;
     int num_names;
     TRY(data_list(arena, folder, &names, &num_names));
-    for (int i = 0; i < num_names; i++)
-        if (strcmp(names[i], name) == 0)
-            return json_load(data_path(arena, folder, name), arena, root);
+    int index = name_find(name, names);
+    if (index >= 0) return json_load(data_path(arena, folder, names[index]), arena, root);
     return unknown_name(value, what, name, names);
 }
 

@@ -36,8 +36,31 @@ static Status frame_check(const JsonNode *root, Arena *arena) {
     return status_ok();
 }
 
+// The model's file in place of a scenario.
+static Status model_config_refuse(const JsonNode *root) {
+    JsonNode schema = json_get(root, "schema"), architectures = json_get(root, "architectures");
+    JsonNode type = json_get(root, "model_type");
+    if (json_is_present(&schema) || (!json_is_present(&type) && !json_is_present(&architectures)))
+        return status_ok();
+    return json_error(root, "this is a Hugging Face config.json, no scenario: put its path under "
+                            "\"model\" of a scenario");
+}
+
 static void tree_free(void *tree) {
     cJSON_Delete(tree);
+}
+
+// Infinity and NaN, which no other reader need know, become null.
+static void words_remove(cJSON *tree) {
+    for (cJSON *child = tree->child, *next; child; child = next) {
+        next = child->next;
+        if (!cJSON_IsRaw(child))
+            words_remove(child);
+        else if (cJSON_IsArray(tree))
+            cJSON_ReplaceItemViaPointer(tree, child, cJSON_CreateNull());
+        else
+            cJSON_DeleteItemFromObjectCaseSensitive(tree, child->string);
+    }
 }
 
 // The model as it can stand in another folder's scenario: a file's content in place of its path,
@@ -52,6 +75,7 @@ static Status model_document(const JsonNode *value, const Model *model, Arena *a
     cJSON *copy = cJSON_Duplicate(root.item, true);
     if (!copy) return status_error(STATUS_MACHINE, "out of memory while copying the model");
     arena_own(arena, tree_free, copy);
+    words_remove(copy);
     JsonNode name = json_get(&root, "name");
     if (!json_is_present(&name)) {
         cJSON_DeleteItemFromObjectCaseSensitive(copy, "name"); // a null
@@ -174,6 +198,7 @@ static Status idle_take(const JsonNode *parallel, Scenario *scenario) {
 
 Status scenario_read_shared(const JsonNode *root, KernelShelf *shelf, Arena *arena, Scenario *out) {
     TRY(json_expect_object(root));
+    TRY(model_config_refuse(root));
     TRY(json_refuse_unknown(root, SCENARIO_FIELDS,
                             sizeof SCENARIO_FIELDS / sizeof *SCENARIO_FIELDS));
     TRY(frame_check(root, arena));

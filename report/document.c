@@ -134,6 +134,9 @@ const char *document_cell_text(const char *key, const cJSON *cell, Arena *arena)
         return arena_strdup(arena,
                             value >= LONG_S ? units_span(value, text) : units_seconds(value, text));
     if (ends_with(key, "_frac")) return arena_strdup(arena, units_percent(value, text));
+    if (ends_with(key, "usd_per_1e9_tokens")) return arena_strdup(arena, units_usd(value, text));
+    if (ends_with(key, "joules_per_token"))
+        return arena_printf(arena, "%s J", units_plain(value, text));
     if (ends_with(key, "_tokens")) return arena_strdup(arena, units_plain(value, text));
     return arena_printf(arena, "%.6g", value);
 }

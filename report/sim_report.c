@@ -12,6 +12,23 @@
 
 enum { LABEL = 16, MAX_LINKS = 8, MAX_DIFFERENCES = 8 };
 
+// Between uneven links and groups of machines exchanges inside layers are no flows
+// (sim/not_played.h): no link carries them, however much of the step they take.
+static void print_uncounted(const Paper *paper, const SimComparison *c, Arena *arena) {
+    static const double LEAST_FRAC = 0.005;
+    const Cluster *cluster = &c->scenario->cluster;
+    const double *term_s = c->estimate->term_s;
+    const double inside_s = term_s[TERM_TP] + term_s[TERM_CP] + term_s[TERM_EP];
+    if ((!cluster->wires && !cluster->groups) || inside_s < LEAST_FRAC * c->estimate->step_time_s)
+        return;
+    paper_wrap(
+        paper, 0, STYLE_PLAIN,
+        arena_printf(arena,
+                     "Not counted here: the exchanges of tp, cp and ep inside layers. Waiting "
+                     "for them takes %.1f %% of the step; it is part of the computations.",
+                     100 * inside_s / c->estimate->step_time_s));
+}
+
 static void print_links(const Paper *paper, const SimResult *result) {
     if (result->num_links == 0) return;
     paper_heading(paper, "Busiest links over the step");
@@ -169,7 +186,10 @@ void report_simulation(const SimComparison *comparison, FILE *stream) {
     if (comparison->result->start_s && comparison->result->disturbed.num_repetitions == 0)
         print_differences(&paper, comparison);
     print_links(&paper, comparison->result);
-    if (comparison->result->num_links > 0) fputc('\n', stream);
+    if (comparison->result->num_links > 0) {
+        print_uncounted(&paper, comparison, &arena);
+        fputc('\n', stream);
+    }
     report_path(comparison->result, &paper);
     arena_free(&arena);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "config/scenario.h"
+#include "costmodel/estimate.h"
 #include "costmodel/timeline.h"
 #include "plan/plan.h"
 #include "sim/sim.h"
@@ -14,6 +15,7 @@ typedef struct {
     const Plan *plan;
     const Program *program;
     const Timeline *timeline; // the estimate's, with its times
+    const Estimate *estimate; // of the same plan
     const SimResult *result;  // with times: also says which work takes another time
 } SimComparison;
 

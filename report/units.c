@@ -6,6 +6,7 @@
 // value in the largest unit in which it is at least 1; 1000 lies between neighbouring units.
 static const char *scaled(double value, const char *const *units, int num_units, char *text) {
     int unit = 0;
+    if (fabs(value) < 0.0005) value = 0; // what is left of a difference, also below 0
     // What would be rounded to 1000 belongs to the next unit.
     while (unit + 1 < num_units && fabs(value) >= 999.5) {
         value /= 1e3;
@@ -21,6 +22,8 @@ const char *units_plain(double value, char *text) {
     double size = fabs(value);
     int decimals = size >= 99.95 || size == 0 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
     if (size == floor(size) && size < 1000) decimals = 0;
+    if (size > 0 && size < 0.0995) decimals = 2 - (int)floor(log10(size));
+    if (decimals > 9) value = decimals = 0;
     snprintf(text, UNITS_SIZE, "%.*f", decimals, value);
     return text;
 }

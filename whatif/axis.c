@@ -62,9 +62,10 @@ static const char *value_end(const char *text) {
 typedef struct {
     double first, last, step;
     bool multiplies;
+    const char *bad_step; // what stands behind the numbers and is no step; NULL where all is well
 } Range;
 
-// Whether a whole value is a range; numbers must stand on both sides of "..".
+// Whether a value is a range: numbers stand on both sides of "..".
 static bool range_parse(const char *value, Range *out) {
     const char *dots = strstr(value, "..");
     if (!dots || dots == value) return false;
@@ -76,12 +77,30 @@ static bool range_parse(const char *value, Range *out) {
     if (end == dots + 2) return false;
     out->step = 1;
     out->multiplies = false;
+    out->bad_step = NULL;
     if (*end == '\0') return true;
-    if (end[0] != ':' || (end[1] != 'x' && end[1] != '+')) return false;
-    out->multiplies = end[1] == 'x';
-    const char *step = end + 2;
-    out->step = strtod(step, &end);
-    return end != step && *end == '\0';
+    const char *tail = end;
+    bool marked = tail[0] == ':' && (tail[1] == 'x' || tail[1] == '+');
+    if (marked) out->step = strtod(tail + 2, &end);
+    out->multiplies = marked && tail[1] == 'x';
+    if (!marked || end == tail + 2 || *end != '\0') out->bad_step = tail;
+    return true;
+}
+
+// "8..64:2" is the usual slip: times 2, or plus 2?
+static Status step_refuse(AxisBuilder *b, const char *value, const Range *range) {
+    const char *number = range->bad_step + 1;
+    char *end;
+    double step = range->bad_step[0] == ':' ? strtod(number, &end) : 0;
+    if (!(step > 0) || *end != '\0')
+        return axis_error(
+            b, arena_printf(b->arena, "in %s the step must be :xFACTOR (times) or :+STEP (plus)",
+                            value));
+    const char *ends = arena_printf(b->arena, "%.*s", (int)(range->bad_step - value), value);
+    return axis_error(b, arena_printf(b->arena,
+                                      "in %s, times %s or plus %s? write %s:x%s for the former, "
+                                      "%s:+%s for the latter",
+                                      value, number, number, ends, number, ends, number));
 }
 
 // How many values it has, or nearly.
@@ -112,7 +131,8 @@ static Status range_add(AxisBuilder *b, const Range *range) {
 static Status value_parse(AxisBuilder *b, const char *value) {
     if (!value[0]) return axis_error(b, "an empty value");
     Range range;
-    if (range_parse(value, &range)) return range_add(b, &range);
+    if (range_parse(value, &range))
+        return range.bad_step ? step_refuse(b, value, &range) : range_add(b, &range);
     cJSON *json = cJSON_ParseWithOpts(value, NULL, true);
     if (!json && (value[0] == '{' || value[0] == '[' || value[0] == '"'))
         return axis_error(b, arena_printf(b->arena, "%s is not JSON", value));

@@ -60,7 +60,8 @@ static void a_row_says_what_ran_and_what_it_took(void) {
 
 static void a_bad_row_is_refused_with_its_place(void) {
     assert_row_refused("", "t.jsonl: empty; expected one JSON document per line");
-    assert_row_refused(GOOD "{\"id\": }\n", "t.jsonl: line 2, column 8: syntax error");
+    assert_row_refused(GOOD "{\"id\": }\n", "t.jsonl: line 2, column 8: syntax error: expected a value, "
+                       "found \"}\"");
     assert_row_refused(GOOD "\n[1]\n", "t.jsonl:3: expected an object, found a list");
     assert_row_refused(GOOD "{\"family\": \"f\", \"scenario\": {}, \"truth\": {}}\n",
                        "t.jsonl:2: id: missing");
@@ -84,7 +85,7 @@ static void a_measurement_is_a_sane_number(void) {
     assert_row_refused(ROW("{}"), "t.jsonl:1: truth: has neither step_time_s nor mfu_frac");
     assert_row_refused(ROW("{\"memory_peak_bytes\": 1e10}"),
                        "t.jsonl:1: truth: has neither step_time_s nor mfu_frac");
-    assert_row_refused(ROW("{\"step_time_s\": \"1\"}"),
+    assert_row_refused(ROW("{\"step_time_s\": \"long\"}"),
                        "t.jsonl:1: truth.step_time_s: expected a number, found a string");
     assert_row_refused(ROW("{\"step_time_s\": 0}"),
                        "t.jsonl:1: truth.step_time_s: 0 is out of range; expected 1e-06 to 100000");

@@ -101,5 +101,5 @@ if [ -w /dev/full ]; then
     [ "$(cat "$temp/stderr")" = "meshwright: standard output cannot be written" ] || fail "$(cat "$temp/stderr")"
 fi
 
-refuses 'meshwright: --max-memory: "70" is less than a megabyte; write bytes, as in 70e9' \
+refuses 'meshwright: --max-memory: "70" is less than a megabyte; write bytes, as in 70e9 or 70GB' \
     plan job.json --max-memory 70

@@ -37,7 +37,7 @@ refuses 'meshwright: --budget: "0" is not a number of at least 0.001' plan job.j
 # Values of the questions, and questions that do not go together.
 refuses 'meshwright: --min-gpus-for: "0" is not a number of at least 0.001' \
     plan job.json --min-gpus-for 0
-refuses 'meshwright: --deadline: "15e12" is not TOKENS,SECONDS; write both, as in 15e12,5e6' \
+refuses 'meshwright: --deadline: "15e12" is not TOKENS,SECONDS; write both, as in 15T,60d' \
     plan job.json --deadline 15e12
 refuses 'meshwright: --deadline: "soon" is not a number of at least 1' \
     plan job.json --deadline 15e12,soon

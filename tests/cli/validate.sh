@@ -43,8 +43,9 @@ sed -n 3p "$bundled" | sed 's/"step_time_s"/"step_time"/' >>rows.jsonl
 refuses 'rows.jsonl:3: truth.step_time: unknown key; the nearest known one is "step_time_s"' \
     validate --data rows.jsonl
 head -n 2 "$bundled" >rows.jsonl
-echo '{"id": "x",}' >>rows.jsonl
-refuses 'rows.jsonl: line 3, column 12: syntax error' validate --data rows.jsonl
+echo '{"id": "x" 1}' >>rows.jsonl
+refuses 'rows.jsonl: line 3, column 12: syntax error: expected "," or "}", found "1"' \
+    validate --data rows.jsonl
 refuses 'nofile.jsonl: cannot be read: No such file or directory' validate --data nofile.jsonl
 head -n 2 "$bundled" >rows.jsonl
 sed -n 3p "$bundled" | sed 's/"tp": [0-9]*/"tp": 0/' >>rows.jsonl

@@ -123,7 +123,7 @@ refuses 'meshwright: compare: both are standard input; expected a file for one o
     compare - -
 refuses 'meshwright: whatif: --vary, --sensitivity, --goodput and --days are different questions; ask one at a time' \
     whatif job.json --sensitivity --goodput
-refuses 'meshwright: whatif --days: needs --tokens, as in --tokens 15e12 --days 60' \
+refuses 'meshwright: whatif --days: needs --tokens, as in --tokens 15T --days 60' \
     whatif job.json --days 60
 refuses 'meshwright: whatif --tokens: goes with --days or --goodput' \
     whatif job.json --tokens 1e12 --sensitivity

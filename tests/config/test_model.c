@@ -124,7 +124,7 @@ static void missing_file_names_presets_of_a_similar_name(void) {
 static void unknown_names_are_refused_with_the_nearest(void) {
     expect_message("\"llama-3.1-7b\"", "job.json: model: \"llama-3.1-7b\" is unknown; the nearest "
                                        "known ones are llama-3.1-70b, llama-3.1-8b, llama-3.2-1b");
-    expect_message("\"Mixtral-8x7B\"", "job.json: model: \"Mixtral-8x7B\" is unknown; the nearest "
+    expect_message("\"Mixtral-8x7C\"", "job.json: model: \"Mixtral-8x7C\" is unknown; the nearest "
                                        "known ones are mixtral-8x7b, mixtral-8x22b");
     expect_message("\"?\"", "job.json: model: \"?\" is unknown; `meshwright models` lists what is "
                             "known");
@@ -179,7 +179,7 @@ static void sizes_are_checked(void) {
                    "job.json: model.num_attention_heads: 0 is out of range; expected 1 to 16384");
     expect_message(LLAMA(SIZES ", \"num_attention_heads\": 2.5"),
                    "job.json: model.num_attention_heads: 2.5 is not a whole number");
-    expect_message(LLAMA(SIZES ", \"num_attention_heads\": \"8\""),
+    expect_message(LLAMA(SIZES ", \"num_attention_heads\": \"few\""),
                    "job.json: model.num_attention_heads: expected a whole number, found a string");
     expect_message(LLAMA(SIZES ", \"num_attention_heads\": 8, \"n_head\": 4"),
                    "job.json: model.n_head: 4 contradicts num_attention_heads 8");

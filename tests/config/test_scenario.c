@@ -285,8 +285,8 @@ static void bad_parallel_is_refused(void) {
         {"{\"recompute\": \"selective\", \"recompute_modules\": [\"attn\"]}",
          "recompute_modules[0]: \"attn\" is unknown; expected one of core_attn, mla_up_proj, "
          "layernorm, mlp, moe, moe_act, shared_experts"},
-        {"{\"schedule\": \"1F1B\"}",
-         "schedule: \"1F1B\" is unknown; expected one of gpipe, 1f1b, interleaved, zb-h1, zb-h2, "
+        {"{\"schedule\": \"2F2B\"}",
+         "schedule: \"2F2B\" is unknown; expected one of gpipe, 1f1b, interleaved, zb-h1, zb-h2, "
          "zb-v, v-half, v-min, dualpipe, breadth-first"},
         {"{\"schedule\": \"file:\"}", "schedule: expected a path after file:"},
         {"{\"order\": \"tp-cp-ep-dp\"}",

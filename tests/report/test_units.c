@@ -17,6 +17,10 @@ static void three_digits_are_kept(void) {
     ASSERT_TEXT(units_plain, 0.1234, "0.123");
     ASSERT_TEXT(units_plain, -12.34, "-12.3");
     ASSERT_TEXT(units_plain, 123456.0, "123456");
+    ASSERT_TEXT(units_plain, 0.0994, "0.0994");
+    ASSERT_TEXT(units_plain, 0.0996, "0.100");
+    ASSERT_TEXT(units_plain, 0.001234, "0.00123");
+    ASSERT_TEXT(units_plain, 1e-12, "0");
 }
 
 static void units_fit_the_size(void) {
@@ -29,6 +33,8 @@ static void units_fit_the_size(void) {
     ASSERT_TEXT(units_span, 7200, "2 h");
     ASSERT_TEXT(units_span, 1.84e6, "21.3 days");
     ASSERT_TEXT(units_seconds, 0.0, "0 ns");
+    ASSERT_TEXT(units_seconds, -1e-22, "0 ns"); // a difference of two equal times
+    ASSERT_TEXT(units_seconds, -0.4e-9, "-0.400 ns");
     ASSERT_TEXT(units_seconds, 4000.0, "4000 s");
     ASSERT_TEXT(units_bytes, 80e9, "80 GB");
     ASSERT_TEXT(units_bytes, 67.92e9, "67.9 GB");

@@ -66,6 +66,13 @@ static void malformed_axes_are_refused(void) {
     ASSERT_PARSED("a=0..64:x2", "--vary a=0..64:x2: a range that does not grow" HELP);
     ASSERT_PARSED("a=1..9:+0", "--vary a=1..9:+0: a range that does not grow" HELP);
     ASSERT_PARSED("a=1..9:+-1", "--vary a=1..9:+-1: a range that does not grow" HELP);
+    ASSERT_PARSED("a=8..64:2",
+                  "--vary a=8..64:2: in 8..64:2, times 2 or plus 2? write 8..64:x2 for "
+                  "the former, 8..64:+2 for the latter" HELP);
+    ASSERT_PARSED("a=8..64:*2", "--vary a=8..64:*2: in 8..64:*2 the step must be :xFACTOR (times) "
+                                "or :+STEP (plus)" HELP);
+    ASSERT_PARSED("a=8..64x2", "--vary a=8..64x2: in 8..64x2 the step must be :xFACTOR (times) or "
+                               ":+STEP (plus)" HELP);
     ASSERT_PARSED("a=9..1", "--vary a=9..1: a range that ends before it begins" HELP);
     ASSERT_PARSED("a=1..1e9", "--vary a=1..1e9: 1000000000 values are more than 1000000" HELP);
     ASSERT_PARSED("a=1..inf", "--vary a=1..inf: a range that does not grow" HELP);

@@ -5,11 +5,14 @@ const plain = (value) => {
   const size = Math.abs(value);
   let decimals = size >= 99.95 || size === 0 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
   if (Number.isInteger(value) && size < 1000) decimals = 0;
+  if (size > 0 && size < 0.0995) decimals = 2 - Math.floor(Math.log10(size));
+  if (decimals > 9) return "0";
   return value.toFixed(decimals);
 };
 
 const scaled = (value, units) => {
   let unit = 0;
+  if (Math.abs(value) < 0.0005) value = 0; // what is left of a difference, also below 0
   while (unit + 1 < units.length && Math.abs(value) >= 999.5) {
     value /= 1e3;
     unit++;
@@ -44,6 +47,8 @@ const RULES = [
   [/_per_s(_per_gpu)?$/, count],
   [/_s$/, span],
   [/_frac$/, percent],
+  [/usd_per_1e9_tokens$/, (value) => `${plain(value)} USD`],
+  [/joules_per_token$/, (value) => `${plain(value)} J`],
   [/_tokens$/, plain],
 ];
 

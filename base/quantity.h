@@ -1,0 +1,34 @@
+// base/quantity.h - quantities as people write them: "80GB", "400Gb/s", "15T", "60d", "5%".
+//
+// A text is a decimal number, white space if any, and a unit; without a unit it is in the SI base
+// unit. Prefixes: k (or K), M, G, T, P, E are powers of 1000; Ki, Mi, Gi, Ti, Pi, Ei powers of 1024
+// (IEC 80000-13). What two readers would read differently is refused with the question: Gb, gb or G
+// of a memory, k of a sequence length, m of a time.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum {
+    QUANTITY_PLAIN,        // no unit
+    QUANTITY_COUNT,        // Ki, Mi, Gi; k, M, G are refused: 1000 or 1024?
+    QUANTITY_TOKENS,       // of a budget: k, M, B, T are powers of 1000
+    QUANTITY_SECONDS,      // ns, us, ms, s, min, h, d, weeks
+    QUANTITY_BYTES,        // B, kB, GB, GiB, ...
+    QUANTITY_BYTES_PER_S,  // GB/s, GiB/s; Gb/s, Gbit/s, Gbps (bits)
+    QUANTITY_FLOPS,        // TFLOP
+    QUANTITY_FLOPS_PER_S,  // TFLOP/s, TFLOPS
+    QUANTITY_TOKENS_PER_S, // k, M
+    QUANTITY_FRAC,         // %
+    QUANTITY_USD,          // $2.5, 2.5 USD, 2.5 USD/h
+    QUANTITY_WATTS,        // W, kW, MW
+    NUM_QUANTITIES
+} QuantityKind;
+
+// What a key of a document holds, by the unit at the end of its name.
+QuantityKind quantity_of_key(const char *key);
+
+// Reads a text; false where it does not begin as a number does (then why is ""), or where its unit
+// is unknown or ambiguous (then why[why_size] says what would be legal: a sentence that begins with
+// the quoted text).
+bool quantity_parse(const char *text, QuantityKind kind, double *out, char *why, size_t why_size);

@@ -1,0 +1,30 @@
+// base/yaml.h - a YAML document as a tree.
+//
+// Plain scalars are read as YAML 1.2's core schema has them: true and false are the only truths
+// (yes, no, on, off are texts, as YAML 1.2 has it and YAML 1.1 has not), null, ~ and nothing are
+// null, numbers are decimal, with or without an exponent. .inf and .nan become cJSON_Raw, as
+// Infinity does in JSON. All others are texts.
+//
+// Aliases (*NAME) are copies of what their anchor holds, and << merges a mapping into another; what
+// they write out is limited. Refused: keys that are no scalars or stand there twice, an alias
+// inside its own anchor, more than YAML_MAX_VALUES values after aliases, nesting deeper than
+// YAML_MAX_DEPTH.
+#pragma once
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { YAML_MAX_DEPTH = 100, YAML_MAX_VALUES = 200000 };
+
+typedef struct {
+    // What YAML 1.1 and 1.2 read as different numbers (010, 1_000) is refused with both readings,
+    // and so is a second document. Else they are as in 1.2, or left out.
+    bool strict;
+} YamlOptions;
+
+// Parses the first document of text[size], which is UTF-8.
+//   returns  the tree, which the caller frees; NULL where the text is not such YAML: then message
+//            says "line L, column C: ..." (or "out of memory")
+cJSON *yaml_parse_text(const char *text, size_t size, YamlOptions options, char *message,
+                       size_t message_size);
