@@ -97,7 +97,7 @@ answers 0 plan hub/model --cluster dgx-h100:1 --seq-len 4096 --batch 8 --precisi
 grep -q '"hidden_size"' from-model/plan.json || fail "the plan does not hold its model"
 ! grep -q Infinity from-model/plan.json || fail "the plan holds a word that is no JSON"
 answers 0 estimate from-model/plan.json
-answers 0 whatif hub/model --cluster dgx-h100:1 --seq-len 4096 --batch 8 --vary training.global_batch=8,16
+answers 0 whatif hub/model --cluster dgx-h100:1 --seq-len 4096 --batch 8 --vary training.global_batch=8,16 --replan
 
 # --- Slips that are legal: said, priced, and in the answer.
 warns() {

@@ -229,8 +229,8 @@ changed 'model.tensor_model_parallel_size: tp 16 x pp 2 x cp 1 does not divide t
 changed 'model.pipeline_model_parallel_layout: is no value of this key' 's/, loss\]/, lost]/'
 changed 'model.cpu_offloading: activations in host memory: not supported yet' 's/deterministic_mode/cpu_offloading/'
 changed 'model: missing; expected keys of Megatron Bridge'"'"'s ConfigContainer' 's/^model:/models:/'
-changed 'line 4, column 15: an alias (*NAME) is not supported' 's/num_layers: 8/num_layers: *a/'
-changed 'line 5, column 3: a key that stands there twice' 's/  hidden_size: 1024/  num_layers: 9/'
+changed 'line 4, column 15: no anchor &a stands before this alias' 's/num_layers: 8/num_layers: *a/'
+changed 'line 5, column 3: the key num_layers stands here twice' 's/  hidden_size: 1024/  num_layers: 9/'
 changed 'line 3, column 3: a key that is no scalar' 's/  _target_.*/  [a]: 1/'
 printf 'model: [1, 2\n' >bad.yaml
 run_program import --from nemo bad.yaml --cluster dgx-h100:1

@@ -35,7 +35,7 @@ answers 1 validate --bound 0.0001
 cmp stdout bundled.txt
 grep -q '^meshwright: the mean of families is [0-9.]* %, above the bound of 0.0 %$' stderr ||
     fail "$(cat stderr)"
-refuses 'meshwright: --bound: "15%" is not a number of at least 1e-06' validate --bound 15%
+refuses 'meshwright: --bound: "15x": unknown unit "x"; expected a share from 0 to 1, or %' validate --bound 15x
 
 # Rows: bad ones are refused with their place, refused scenarios are counted.
 head -n 2 "$bundled" >rows.jsonl
