@@ -46,10 +46,10 @@ static bool refuse_memory(Parser *parser) {
     return false;
 }
 
-// Length of the word or the character at s.
+// Length of the word or the character at s; 0 at the end of the text.
 static size_t word_length(const char *s) {
     size_t n = strcspn(s, " \t\r\n,:[]{}\"");
-    if (n == 0) n = 1;
+    if (n == 0) n = s[0] != '\0';
     while (((unsigned char)s[n] & 0xC0) == 0x80) n++; // the rest of a UTF-8 character
     return n;
 }

@@ -38,16 +38,16 @@ static void seed_add(Seeds *seeds, const char *before, const char *path, const c
 }
 
 static void seeds_load(Seeds *seeds) {
-    static const char *const SCENARIOS[] = {"dense",     "experts", "fsdp",  "long_context",
-                                            "disturbed", "mixed",   "small", "sparse"};
+    static const char *const SCENARIOS[] = {
+        "dense.json", "experts.json", "fsdp.json",   "long_context.json", "disturbed.json",
+        "mixed.json", "small.json",   "sparse.json", "commented.jsonc",   "job.yaml"};
     static const char *const MODELS[] = {"llama-3.1-8b", "gpt2-124m",     "mixtral-8x7b",
                                          "deepseek-v3",  "qwen3-30b-a3b", "gpt-oss-120b"};
     Arena arena = {0};
     for (size_t i = 0; i < sizeof SCENARIOS / sizeof *SCENARIOS; i++)
-        seed_add(
-            seeds, "",
-            arena_printf(&arena, MESHWRIGHT_SOURCE_DIR "/tests/fuzz/seeds/%s.json", SCENARIOS[i]),
-            "");
+        seed_add(seeds, "",
+                 arena_printf(&arena, MESHWRIGHT_SOURCE_DIR "/tests/fuzz/seeds/%s", SCENARIOS[i]),
+                 "");
     for (size_t i = 0; i < sizeof MODELS / sizeof *MODELS; i++)
         seed_add(seeds, "{\"schema\": 1, \"model\": ", data_path(&arena, "models", MODELS[i]),
                  ", \"cluster\": \"dgx-h100:1\", \"training\": {\"seq_len\": 1024, "
@@ -59,12 +59,18 @@ static void seeds_free(Seeds *seeds) {
     for (int i = 0; i < seeds->num_seeds; i++) free(seeds->text[i]);
 }
 
+// The name that a document's format goes by: the seed in YAML begins with a comment.
+static const char *file_of(const char *text) {
+    return text[0] == '#' ? MESHWRIGHT_SOURCE_DIR "/tests/fuzz/case.yaml"
+                          : MESHWRIGHT_SOURCE_DIR "/tests/fuzz/case.json";
+}
+
 // Everything that is done with a document, as far as it goes.
 static Status document_use(const char *text, size_t size, Arena *arena) {
     JsonNode root;
     Scenario scenario;
     Plan plan;
-    TRY(json_parse(text, size, MESHWRIGHT_SOURCE_DIR "/tests/fuzz/case.json", arena, &root));
+    TRY(json_parse(text, size, file_of(text), arena, &root));
     TRY(scenario_read(&root, arena, &scenario));
     TRY(plan_resolve(&scenario, arena, &plan));
     CU_ASSERT_EQUAL(plan_check(&scenario, &plan).code, STATUS_OK);
@@ -110,7 +116,8 @@ static void seeds_themselves_are_read(void) {
         JsonNode root;
         Scenario scenario;
         Plan plan;
-        Status status = json_parse(seeds.text[i], seeds.size[i], "seed.json", &arena, &root);
+        Status status =
+            json_parse(seeds.text[i], seeds.size[i], file_of(seeds.text[i]), &arena, &root);
         if (status.code == STATUS_OK) status = scenario_read(&root, &arena, &scenario);
         if (status.code == STATUS_OK) status = plan_resolve(&scenario, &arena, &plan);
         CU_ASSERT_EQUAL(status.code, STATUS_OK);
