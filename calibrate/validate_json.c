@@ -33,14 +33,21 @@ static cJSON *part_to_json(const ValidatePart *part) {
 
 static void memory_to_json(cJSON *json, const ValidateCase *c) {
     const PublishedTruth *truth = &c->published->truth;
-    if (truth->memory_peak_bytes > 0) {
+    const Estimate *e = &c->estimate;
+    if (truth->memory_peak_bytes > 0)
         json_add_number(json, "measured_memory_peak_bytes", truth->memory_peak_bytes);
-        json_add_number(json, "memory_peak_bytes", c->estimate.memory.peak_bytes);
-    }
-    if (truth->memory_reserved_bytes > 0) {
+    if (truth->memory_reserved_bytes > 0)
         json_add_number(json, "measured_memory_reserved_bytes", truth->memory_reserved_bytes);
-        json_add_number(json, "memory_reserved_bytes", c->estimate.memory.reserved_bytes);
-    }
+    json_add_number(json, "memory_peak_bytes", e->memory.peak_bytes);
+    json_add_number(json, "memory_reserved_bytes", e->memory.reserved_bytes);
+    json_add_number(json, "memory_device_bytes", e->memory.device_bytes);
+    json_add_number(json, "memory_needs_bytes", e->memory.needs_bytes);
+    json_add_number(json, "memory_available_bytes", e->memory_available_bytes);
+    json_add_number(json, "memory_spread", e->memory.spread);
+    json_add_number(json, "memory_low_bytes", e->memory_low_bytes);
+    json_add_number(json, "memory_high_bytes", e->memory_high_bytes);
+    json_add_number(json, "fits_probability_frac", e->fits_probability_frac);
+    cJSON_AddItemToObject(json, "memory_bytes", memory_parts_to_json(&e->memory));
 }
 
 static cJSON *case_to_json(const ValidateCase *c) {

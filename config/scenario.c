@@ -232,7 +232,8 @@ Status scenario_read_shared(const JsonNode *root, KernelShelf *shelf, Arena *are
     TRY(calibration_load(&calibration, arena, &scenario.calibration));
     TRY(calibration_check(&calibration, scenario.calibration, scenario_gpus(&scenario, arena),
                           scenario.training.stack.name, scenario.training.stack_version));
-    TRY(evidence_find(&scenario.model, &scenario.training, arena, &scenario.evidence));
+    TRY(evidence_find(&scenario.model, &scenario.cluster, &scenario.training, arena,
+                      &scenario.evidence));
     JsonNode disturb = json_get(root, "disturb");
     TRY(disturb_read(&disturb, &scenario.cluster, arena, &scenario.disturb, &scenario.num_disturb));
     TRY(kernels_read(shelf, arena, &scenario.cluster)); // the largest file last

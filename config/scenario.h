@@ -24,8 +24,8 @@ typedef struct {
     const Disturb *disturb;         // [num_disturb] acted upon by the simulator
     int num_disturb;
     const Evidence *evidence; // NULL in a scenario that was not read: memory is certain
-    double fit_deviates; // not read: by how many of its standard deviations a plan's memory has to
-                         // be less than there is; 0: it fits with a probability of a half
+    double fit_deviates; // not read: by how many times its spread a plan's memory has to be less
+                         // than there is; 0: it fits with a probability of a half
 
     RuleSet undecided; // not read: variables that rules are not to look at, for bounds of searches
                        // over switches (planner/tune.h)

@@ -92,6 +92,8 @@ Status estimate_plan(const Scenario *scenario, const Plan *plan, Arena *arena, E
     memory_interval(&out->memory, out->memory_available_bytes, &out->memory_low_bytes,
                     &out->memory_high_bytes);
     out->fits_probability_frac = memory_fit_probability(&out->memory, out->memory_available_bytes);
+    out->evidence = scenario->evidence;
+    out->ingredients = plan_ingredients(plan);
     out->fits = out->memory.counted_bytes <= out->memory_available_bytes;
     rates_set(scenario, &p->workload, &p->timeline, out);
     step_parts(plan, &p->program, &p->prices, &p->timeline, out->part_s);
@@ -175,7 +177,7 @@ double estimate_lower_bound_s(const Scenario *scenario, const Plan *plan, const 
     return bound_s + update_s + prices->step_s;
 }
 
-static cJSON *memory_to_json(const RankMemory *m) {
+cJSON *memory_parts_to_json(const RankMemory *m) {
     cJSON *json = cJSON_CreateObject();
     json_add_number(json, "weights", m->weights_bytes);
     json_add_number(json, "gradients", m->gradients_bytes);
@@ -183,6 +185,16 @@ static cJSON *memory_to_json(const RankMemory *m) {
     json_add_number(json, "activations", m->activations_bytes);
     json_add_number(json, "buffers", m->buffers_bytes);
     return json;
+}
+
+static void reasons_to_json(const Estimate *e, cJSON *json) {
+    Arena scratch = {0};
+    int num;
+    const char *const *reasons = evidence_reasons(e->evidence, e->ingredients, &scratch, &num);
+    cJSON_AddBoolToObject(json, "extrapolated", num > 0);
+    if (num > 0)
+        cJSON_AddItemToObject(json, "extrapolated_because", cJSON_CreateStringArray(reasons, num));
+    arena_free(&scratch);
 }
 
 cJSON *estimate_to_json(const Estimate *e, const Plan *plan) {
@@ -207,7 +219,8 @@ cJSON *estimate_to_json(const Estimate *e, const Plan *plan) {
     json_add_number(json, "memory_high_bytes", e->memory_high_bytes);
     json_add_number(json, "fits_probability_frac", e->fits_probability_frac);
     cJSON_AddBoolToObject(json, "fits", e->fits);
-    cJSON_AddItemToObject(json, "memory_bytes", memory_to_json(&e->memory));
+    reasons_to_json(e, json);
+    cJSON_AddItemToObject(json, "memory_bytes", memory_parts_to_json(&e->memory));
     cJSON *terms = cJSON_AddObjectToObject(json, "breakdown_s");
     for (int t = 0; t < NUM_TERMS; t++) json_add_number(terms, TERM_NAMES[t], e->term_s[t]);
     cJSON *parts = cJSON_AddObjectToObject(json, "parts_s");

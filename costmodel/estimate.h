@@ -23,6 +23,8 @@ typedef struct {
     double memory_low_bytes, memory_high_bytes; // 80 % interval of memory.device_bytes
     double fits_probability_frac;               // costmodel/memory_interval.h
     bool fits; // as surely as the scenario asks (fit_deviates): else with a half or more
+    const Evidence *evidence; // of the job, and what the plan adds: why its figures are
+    Ingredients ingredients;  // extrapolated, where they are (evidence_covers)
     double term_s[NUM_TERMS]; // breakdown; adds up to step_time_s
     double part_s[NUM_PARTS]; // the same seconds by what predicts them (config/calibration.h)
     double known_variance;    // of the log of the step (costmodel/interval.h)
@@ -49,6 +51,9 @@ RankMemory estimate_memory(const Scenario *scenario, const Plan *plan, const Wor
 // messages and the pipeline's fill and drain.
 double estimate_lower_bound_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
                               const Prices *prices);
+
+// The parts of an account as `memory_bytes` of the contract has them. The caller owns the tree.
+cJSON *memory_parts_to_json(const RankMemory *account);
 
 // The answer object of the contract. The caller owns the tree.
 cJSON *estimate_to_json(const Estimate *estimate, const Plan *plan);

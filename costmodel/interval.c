@@ -2,6 +2,7 @@
 
 #include "config/cluster_groups.h"
 #include "costmodel/compute.h"
+#include "costmodel/memory_interval.h"
 
 #include <math.h>
 
@@ -65,10 +66,13 @@ double interval_known_variance(const Scenario *scenario, const Plan *plan, const
     double across = part_s[PART_ACROSS] / step_time_s;
     double kernels = products_spread(cluster, plan, workload);
     double relative = relative_spread(cluster, calibration);
+    // What one's own run told is of this machine and stack.
+    const bool known = calibration->gpu || plan_is_covered(scenario, plan);
+    const double other = known ? 0 : scenario->evidence->other_step_spread;
     double octaves = fmax(0, log2(cluster->num_nodes / calibration->num_nodes));
     double beyond = octaves * calibration->octave_spread;
     return products * products * (kernels * kernels + relative * relative) +
-           across * across * beyond * beyond;
+           across * across * beyond * beyond + other * other;
 }
 
 double interval_run_variance(const Calibration *calibration, const double *part_s,

@@ -3,7 +3,7 @@
 // Model:  the one of config/calibration.h. The log of the step has the variance
 //           s' C s + sum (s_k run_k)^2 + s_products^2 (kernels^2 + inherited^2) + s_across^2
 //           (octaves octave_spread)^2
-//           + step_spread^2
+//           + step_spread^2 + other^2
 //         with s the shares of the parts, C the covariance of their log factors and run_k what
 //         every run adds to them, and the interval is step x exp(+-1.2816 sqrt(variance)): a normal
 //         law leaves 10 % on either side.
@@ -13,6 +13,8 @@
 //           layer are of different shapes. Where products were not measured, the residual of the
 //           compact formula (config/gpu.h).
 // inherited where the GPU takes a relative's measured kernels: Calibration.inherited_spread.
+// other     where no published step is like the plan (config/evidence.h), and no run of one's own
+//           was taken: Evidence.other_step_spread.
 // octaves   by how many doublings the nodes of the scenario exceed those of the measured runs.
 // Source: Gelman et al., "Bayesian Data Analysis", 3rd ed., section 14.2 (linear normal model).
 #pragma once

@@ -23,11 +23,12 @@ double memory_lasting_bytes(const Scenario *scenario, const RankMemory *account)
     return account->peak_bytes - account->activations_bytes - gradients;
 }
 
-double memory_lasting_counted_bytes(const Scenario *scenario, const RankMemory *account) {
+double memory_lasting_counted_bytes(const Scenario *scenario, const Plan *plan,
+                                    const RankMemory *account) {
     const double slack = scenario->training.stack.allocator_slack_frac * CACHED_NEEDED_FRAC;
     const double outside = account->device_bytes - account->reserved_bytes;
     return (memory_lasting_bytes(scenario, account) * (1 + slack) + outside) *
-           exp(scenario->fit_deviates * account->spread);
+           exp(scenario->fit_deviates * memory_spread(scenario, plan));
 }
 
 double rank_memory_available_bytes(const Scenario *scenario, const Plan *plan, int rank) {
@@ -58,6 +59,9 @@ static void account_finish(const Scenario *scenario, const Plan *plan, const Wor
     m->cached_bytes = cached + outside;
     m->needs_bytes = m->peak_bytes + (cached - m->peak_bytes) * CACHED_NEEDED_FRAC + outside;
     m->spread = memory_spread(scenario, plan);
+    if (m->spread > 0)
+        m->spread = hypot(m->spread,
+                          memory_uneven_bytes(scenario, plan, workload, rank, m) / m->needs_bytes);
     m->counted_bytes = m->needs_bytes * exp(scenario->fit_deviates * m->spread);
     m->device_bytes = fmax(m->needs_bytes, fmin(m->cached_bytes, available));
     m->reserved_bytes = m->device_bytes - outside;

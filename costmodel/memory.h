@@ -24,7 +24,7 @@ typedef struct {
     double device_bytes;      // with context and communication libraries
     double cached_bytes;      // the same with room for all the slack
     double needs_bytes;       // what there has to be for it to run, as likely as not
-    double spread;            // standard deviation of the log of the above
+    double spread;            // scale of the log of the above (costmodel/memory_interval.h)
     double counted_bytes;     // what there has to be for it to fit as surely as the scenario asks
                               // (fit_deviates): of a plan that fits at most what is available
 } RankMemory;
@@ -42,7 +42,8 @@ RankMemory memory_running_sum(const Scenario *scenario, const Plan *plan, const 
 double memory_lasting_bytes(const Scenario *scenario, const RankMemory *account);
 
 // What there has to be for that alone, as RankMemory.counted_bytes.
-double memory_lasting_counted_bytes(const Scenario *scenario, const RankMemory *account);
+double memory_lasting_counted_bytes(const Scenario *scenario, const Plan *plan,
+                                    const RankMemory *account);
 
 // Of a rank's GPUs, for one process.
 double rank_memory_available_bytes(const Scenario *scenario, const Plan *plan, int rank);

@@ -1,6 +1,6 @@
 #include "planner/group_orders.h"
 
-#include "base/normal.h"
+#include "base/student.h"
 #include "config/cluster_groups.h"
 #include "config/node_order.h"
 
@@ -64,7 +64,7 @@ Scenario group_limited(const Scenario *scenario, const PlannerOptions *options, 
     const int num_groups = cluster_num_groups(&scenario->cluster);
     Scenario limited = *scenario;
     Cluster *groups = ARENA_ARRAY(arena, num_groups, Cluster);
-    limited.fit_deviates = normal_quantile(planner_fit_probability(options));
+    limited.fit_deviates = student_quantile(planner_fit_probability(options));
     for (int i = 0; i < num_groups; i++) {
         groups[i] = scenario->cluster.groups[i];
         double *available = &groups[i].gpu.memory_available_bytes;

@@ -174,7 +174,8 @@ static bool plan_visit(HarvestWalker *w, const SpaceFamily *family, const Plan *
         // What lasts never needs less memory with more sequences at once (a law of
         // tests/planner/test_harvest.c); activations may, by a little.
         if (plan->zero_group == family->plans[0].zero_group &&
-            memory_lasting_counted_bytes(w->task->space->scenario, &memory) > w->available_bytes)
+            memory_lasting_counted_bytes(w->task->space->scenario, plan, &memory) >
+                w->available_bytes)
             w->missed[family->series] |= bit;
         w->group_misses[plan->schedule] = (GroupMiss){plan->zero_stage, true};
         out->pruned_by_memory++;

@@ -1,6 +1,6 @@
 #include "planner/lengths.h"
 
-#include "base/normal.h"
+#include "base/student.h"
 #include "config/scenario_front.h"
 #include "planner/deadline.h"
 #include "planner/lengths_bound.h"
@@ -245,7 +245,7 @@ Status lengths_search(const Scenario *scenario, const LengthsOptions *options, A
     double *available = &job.cluster.gpu.memory_available_bytes;
     if (options->max_memory_bytes > 0) *available = fmin(*available, options->max_memory_bytes);
     job.fit_deviates =
-        normal_quantile(options->fit_probability_frac > 0 ? options->fit_probability_frac
+        student_quantile(options->fit_probability_frac > 0 ? options->fit_probability_frac
                                                           : FIT_PROBABILITY_DEFAULT_FRAC);
     *out = result;
     search_once(&job, options, arena, out);

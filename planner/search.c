@@ -1,6 +1,6 @@
 // The search: splits in the order of their loose bounds, in rounds that threads share; what fits
 // and may still be among the best is kept, then priced in the order of the tight bounds.
-#include "base/normal.h"
+#include "base/student.h"
 #include "planner/best.h"
 #include "planner/conflict.h"
 #include "planner/group_search.h"
@@ -378,7 +378,7 @@ Scenario planner_limited(const Scenario *scenario, const PlannerOptions *options
     Scenario limited = *scenario;
     double *available = &limited.cluster.gpu.memory_available_bytes;
     if (options->max_memory_bytes > 0) *available = fmin(*available, options->max_memory_bytes);
-    limited.fit_deviates = normal_quantile(planner_fit_probability(options));
+    limited.fit_deviates = student_quantile(planner_fit_probability(options));
     return limited;
 }
 

@@ -163,6 +163,11 @@ void report_estimate(const Scenario *scenario, const Plan *plan, const Estimate 
     if (calibration) fprintf(stream, "%-*s%s\n", LABEL, "calibration", calibration);
     print_figures(&paper, estimate, scenario->training.precision);
     print_fit(&paper, estimate, &arena);
+    const char *extrapolated = extrapolated_text(estimate, &arena);
+    if (extrapolated)
+        paper_wrap(
+            &paper, 0, STYLE_PLAIN,
+            arena_printf(&arena, "Extrapolated, so with wider intervals: %s.", extrapolated));
     fputc('\n', stream);
     print_breakdown(&paper, estimate);
     fputc('\n', stream);

@@ -1,6 +1,7 @@
 #include "report/fit_text.h"
 
 #include <math.h>
+#include <string.h>
 
 static const double SURE_FRAC = 0.9, EVEN_FRAC = 0.5;
 
@@ -16,4 +17,14 @@ const char *fit_text(double fits_probability_frac, Arena *arena) {
                        : fits_probability_frac >= EVEN_FRAC ? "may not fit"
                                                             : "does not fit";
     return arena_printf(arena, "%s (%s)", what, fit_percent(fits_probability_frac, arena));
+}
+
+const char *extrapolated_text(const Estimate *e, Arena *arena) {
+    static const char BEGIN[] = "no published step";
+    int num;
+    const char *const *reasons = evidence_reasons(e->evidence, e->ingredients, arena, &num);
+    const char *text = num > 0 ? BEGIN : NULL;
+    for (int i = 0; i < num; i++)
+        text = arena_printf(arena, "%s%s%s", text, i > 0 ? "," : "", reasons[i] + strlen(BEGIN));
+    return text;
 }

@@ -8,5 +8,9 @@
 // is never said to be more than it is: 89.9 % is 89 %.
 const char *fit_text(double fits_probability_frac, Arena *arena);
 
+// Why an estimate's figures are extrapolated (config/evidence.h): "no published step of ZeRO-3 with
+// experts, of ...". NULL where they are not.
+const char *extrapolated_text(const Estimate *estimate, Arena *arena);
+
 // "97 %", "over 99 %", "under 1 %".
 const char *fit_percent(double fits_probability_frac, Arena *arena);

@@ -57,11 +57,13 @@ static void add_entry(Table *table, const PlannedEntry *entry, int rank, Arena *
     const char *why = entry->why ? entry->why : "";
     const char *advice = advice_text(&entry->advice, arena);
     const bool sure = e->fits_probability_frac >= SURE_FRAC;
+    const bool covered = evidence_covers(e->evidence, e->ingredients);
     const char *note = arena_printf(
-        arena, "%s%sexposed: %s%s%s%s%s%s", why, why[0] ? "; " : "", report_exposed(e, arena),
+        arena, "%s%sexposed: %s%s%s%s%s%s%s", why, why[0] ? "; " : "", report_exposed(e, arena),
         advice ? "; " : "", advice ? advice : "",
         rank > 1 && entry->within_noise_of_best ? "; within the noise of the best" : "",
-        sure ? "" : "; fits with ", sure ? "" : fit_percent(e->fits_probability_frac, arena));
+        sure ? "" : "; fits with ", sure ? "" : fit_percent(e->fits_probability_frac, arena),
+        covered ? "" : "; extrapolated");
     table_add(table, rank == 1 ? STYLE_GOOD : STYLE_PLAIN, cells, note);
 }
 
@@ -82,6 +84,19 @@ static void print_groups(const Scenario *scenario, const PlannerResult *result, 
         paper_wrap(paper, 0, STYLE_PLAIN,
                    arena_printf(arena, "Each of the %d %s has %s for the job.",
                                 cluster->groups[i].num_gpus, gpu->name, available));
+    }
+}
+
+// Each reason once, whatever the plans.
+static void print_extrapolated(const PlannerResult *result, const Paper *paper, Arena *arena) {
+    const char *last = NULL;
+    for (int i = 0; i < result->num_entries; i++) {
+        const char *text = extrapolated_text(&result->entries[i].estimate, arena);
+        if (!text || (last && strcmp(text, last) == 0)) continue;
+        paper_wrap(paper, 0, STYLE_PLAIN,
+                   arena_printf(arena, "Plan %d is extrapolated, so with wider intervals: %s.",
+                                i + 1, text));
+        last = text;
     }
 }
 
@@ -243,6 +258,7 @@ void report_plans(const Scenario *scenario, const PlannerResult *result, FILE *s
         paper_wrap(&paper, 0, STYLE_PLAIN, arena_printf(&arena, "calibration: %s", calibration));
     fputc('\n', stream);
     if (result->num_entries > 0) print_plans(scenario, result, &paper, &arena);
+    print_extrapolated(result, &paper, &arena);
     if (result->num_entries > 0 && result->entries[0].placement)
         print_placement(result->entries[0].placement, result->num_entries, &paper, &arena);
     if (result->num_entries == 0)

@@ -26,7 +26,10 @@ static void figures_section(Document *document, const Estimate *e) {
         {"usd_per_1e9_tokens", "USD per 1e9 tokens"},
         {"joules_per_token", "joules per token"},
         {"memory_device_bytes", "memory of the fullest GPU"},
+        {"memory_low_bytes", "its 80 % interval from"},
+        {"memory_high_bytes", "to"},
         {"memory_available_bytes", "memory there is"},
+        {"fits_probability_frac", "fits with"},
     };
     const SectionSpec spec = {.id = "figures", .title = "The figures", SECTION_COLUMNS(columns)};
     cJSON *row = section_row(document_section(document, &spec));
@@ -41,7 +44,10 @@ static void figures_section(Document *document, const Estimate *e) {
         e->usd_per_1e9_tokens,
         e->joules_per_token,
         e->memory.device_bytes,
+        e->memory_low_bytes,
+        e->memory_high_bytes,
         e->memory_available_bytes,
+        e->fits_probability_frac,
     };
     _Static_assert(sizeof values / sizeof *values == sizeof columns / sizeof *columns,
                    "a cell each");

@@ -9,9 +9,16 @@ static const struct {
     const char *key;
     bool required;
 } FIGURES[] = {
-    {"step_time_s", true},         {"step_time_low_s", false},  {"step_time_high_s", false},
-    {"tokens_per_s", false},       {"mfu_frac", false},         {"memory_device_bytes", true},
-    {"usd_per_1e9_tokens", false}, {"joules_per_token", false}, {"loses_frac", false},
+    {"step_time_s", true},
+    {"step_time_low_s", false},
+    {"step_time_high_s", false},
+    {"tokens_per_s", false},
+    {"mfu_frac", false},
+    {"memory_device_bytes", true},
+    {"fits_probability_frac", false},
+    {"usd_per_1e9_tokens", false},
+    {"joules_per_token", false},
+    {"loses_frac", false},
 };
 enum { NUM_FIGURES = sizeof FIGURES / sizeof *FIGURES };
 
@@ -35,6 +42,12 @@ static const char *reasons_text(const JsonNode *plan, Arena *arena) {
         if (number_at(&advice, "missing_bytes", true, &missing).code == STATUS_OK && missing > 0)
             text =
                 arena_printf(arena, "%s, but needs %.2f GB more on each GPU", text, missing / 1e9);
+    }
+    const JsonNode extrapolated = json_get(plan, "extrapolated_because");
+    for (int i = 0; i < json_size(&extrapolated); i++) {
+        const JsonNode reason = json_at(&extrapolated, i);
+        text = arena_printf(arena, "%s; %s%s", text, i == 0 ? "extrapolated: " : "",
+                            cJSON_GetStringValue(reason.item));
     }
     if (cJSON_IsTrue(noise.item))
         text = arena_printf(arena, "%s; within the noise of the best", text);
@@ -67,6 +80,7 @@ static cJSON *plans_section(Document *document) {
         {"tokens_per_s", "tokens/s"},
         {"mfu_frac", "MFU"},
         {"memory_device_bytes", "memory"},
+        {"fits_probability_frac", "fits with"},
         {"usd_per_1e9_tokens", "USD per 1e9 tokens"},
         {"joules_per_token", "J per token"},
         {"loses_frac", "behind the best"},
@@ -140,6 +154,39 @@ static void search_text(cJSON *section, const JsonNode *root, Arena *arena) {
                          : ""));
 }
 
+// Better than the best, and less sure to fit.
+static Status riskier_list(Document *document, const Answer *answer, Arena *arena) {
+    static const DocumentColumn columns[] = {
+        {"plan", "plan"},
+        {"step_time_s", "step time"},
+        {"memory_device_bytes", "memory"},
+        {"fits_probability_frac", "fits with"},
+        {"why", "why"},
+    };
+    static const char *const keys[] = {"step_time_s", "memory_device_bytes",
+                                       "fits_probability_frac"};
+    const JsonNode plans = json_get(&answer->root, "riskier");
+    const SectionSpec spec = {.id = "riskier",
+                              .title = "Riskier",
+                              .text = "These plans may run out of memory: they are less sure to "
+                                      "fit than was asked for (`plan --fit-probability`).",
+                              SECTION_COLUMNS(columns)};
+    if (json_size(&plans) == 0) return status_ok();
+    cJSON *section = document_section(document, &spec);
+    for (int i = 0; i < json_size(&plans); i++) {
+        const JsonNode plan = json_at(&plans, i), parallel = json_get(&plan, "parallel");
+        cJSON *row = section_row(section);
+        row_text(row, parallel_text(parallel.item, arena));
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+            double value;
+            TRY(number_at(&plan, keys[k], true, &value));
+            row_number(row, value);
+        }
+        row_text(row, said(&plan, "why"));
+    }
+    return status_ok();
+}
+
 // Where nothing fits.
 static Status miss_part(Document *document, const Answer *answer, Arena *arena) {
     const JsonNode miss = json_get(&answer->root, "closest_miss");
@@ -163,7 +210,7 @@ static Status miss_part(Document *document, const Answer *answer, Arena *arena) 
     row_number(row, needed);
     row_number(row, missing);
     row_text(row, said(&miss, "would_fit"));
-    return status_ok();
+    return riskier_list(document, answer, arena);
 }
 
 static Status plan_list(Document *document, const JsonNode *plans, const Answer *answer,
@@ -181,6 +228,7 @@ static Status plan_list(Document *document, const JsonNode *plans, const Answer 
         const JsonNode plan = json_at(plans, i);
         TRY(plan_row(section, &plan, i + 1, arena));
     }
+    TRY(riskier_list(document, answer, arena));
     if (num_rows < 2) return status_ok();
     section = scatter_section(document, json_is_present(&axes));
     for (int i = 0; i < num_rows; i++) {

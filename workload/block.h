@@ -27,6 +27,9 @@ typedef struct {
     Phase gradients_phase; // of a split backward, in which the gradients of its weights are whole
     int strategy;          // of its layers (plan/layer_plans.h)
     double unusable_bytes; // free at the peak of its backward, but in pieces too small for it
+    // Of its experts' products, which grow with the tokens that the rank's experts are sent:
+    double received_bytes;       // of saved_bytes
+    double received_again_bytes; // kept while it is recomputed
 
     // Running sums of the lists (bytes)
     double saved_bytes;         // kept after the forward

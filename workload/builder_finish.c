@@ -286,6 +286,21 @@ static const Op *ops_copy(const Builder *b, const Op *ops, int num_ops) {
     return copy;
 }
 
+// What the experts' products and what lies between them keep: of the forward, or of what of it runs
+// again in the backward.
+static double received_bytes(const Op *ops, int num_ops, bool again) {
+    int first = num_ops, last = -1;
+    for (int i = 0; i < num_ops; i++) {
+        if (strncmp(ops[i].name, "experts_fc", strlen("experts_fc")) != 0) continue;
+        if (ops[i].again != again) continue;
+        if (first == num_ops) first = i;
+        last = i;
+    }
+    double bytes = 0;
+    for (int i = first; i <= last; i++) bytes += ops[i].saved_bytes;
+    return bytes;
+}
+
 Block builder_finish(Builder *b, const char *name) {
     mark_recomputed(b);
     Op ops[4 * BUILDER_MAX_OPS];
@@ -302,7 +317,9 @@ Block builder_finish(Builder *b, const char *name) {
                    .expert_parameters = b->expert_parameters,
                    .partial_parameters = b->partial_parameters,
                    .gradients_phase = gradients_phase(backward, num_backward),
-                   .unusable_bytes = b->unusable_bytes};
+                   .unusable_bytes = b->unusable_bytes,
+                   .received_bytes = received_bytes(forward, num_forward, false),
+                   .received_again_bytes = received_bytes(backward, num_backward, true)};
     block.saved_bytes = running_sum(forward, num_forward, &block.forward_peak_bytes);
     running_sum(backward, num_backward, &block.backward_peak_bytes);
     input_part(b, &block);

@@ -61,6 +61,7 @@ static void the_best_are_those_of_pricing_every_split(void) {
             PlannerOptions options = {
                 .top = 1 + number % 4,
                 .max_memory_bytes = group_case_memory_bytes(number, &scenario),
+                .fit_probability_frac = 0.5,
                 .objective = number % 2 ? OBJECTIVE_COST : OBJECTIVE_THROUGHPUT,
                 .brief = true};
             const PlannerResult found = search(&scenario, &options, &arena);
