@@ -68,8 +68,11 @@ static Status estimate_answer(const EstimateOptions *given, Arena *arena) {
     TRY(estimate_plan(&scenario, &plan, arena, &estimate, NULL));
     if (given->order_path) TRY(order_save(&plan, given->order_path, arena));
     plan_warn_changed(&scenario, &estimate);
+    plan_warn_rules(&scenario, &plan, arena);
     if (options->json) {
         cJSON *tree = estimate_to_json(&estimate, &plan);
+        cJSON *broken = plan_broken_rules_json(&scenario, &plan, arena);
+        if (broken) cJSON_AddItemToObject(tree, "broken_rules", broken);
         answer_add_calibration(tree, &scenario);
         answer_with_warnings(tree, &scenario);
         TRY(answer_json(tree));

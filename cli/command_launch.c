@@ -1,8 +1,10 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/plan_check.h"
+#include "cli/stack_choice.h"
 #include "costmodel/estimate.h"
 #include "launch/launch.h"
+#include "planner/planner.h"
 
 #include <stdio.h>
 
@@ -65,7 +67,8 @@ static const struct argp ARGP = {
         "  meshwright launch out/plan.json --scheduler slurm && sbatch launch.sbatch\n"
         "  meshwright launch out/plan.json --scheduler k8s --dry-run\n\n"
         "Every flag and key that is written, and its meaning: docs/launch/. A plan is written for "
-        "the software that it was priced for (training.stack). Exits with 1, and writes nothing, "
+        "the software that it was priced for (training.stack). Without parallel the best plan is "
+        "searched first. Exits with 1, and writes nothing, "
         "where the plan does not fit.",
 };
 
@@ -123,12 +126,38 @@ static Status files_save(const LaunchOptions *options, const Scenario *scenario,
     return launch_save(files, options->folder, options->force, arena, unchanged);
 }
 
+// The best plan of a scenario that states none.
+static Status plan_first(const Scenario *stated, Arena *arena, Scenario *scenario, Plan *plan) {
+    const PlannerOptions options = {.top = 1, .num_threads = 1};
+    StackChoice stack;
+    PlannerResult result;
+    TRY(stack_choose(stated, arena, scenario, &stack));
+    if (stack.note) fprintf(stderr, "%s\n", stack.note);
+    TRY(planner_search(scenario, &options, arena, &result));
+    if (result.num_entries == 0)
+        return status_at(STATUS_NO, scenario->file, "", "nothing fits: `plan` says what would");
+    *plan = result.entries[0].plan;
+    fprintf(stderr, "%s: parallel: absent, so planned first: %s (`plan` shows others)\n",
+            scenario->file, plan_describe(plan, arena));
+    return status_ok();
+}
+
+static Status plan_take(const LaunchOptions *options, Arena *arena, Scenario *scenario,
+                        Plan *plan) {
+    Scenario stated;
+    TRY(scenario_open(options->common.scenario, arena, &stated));
+    const cJSON *parallel = cJSON_GetObjectItemCaseSensitive(stated.document, "parallel");
+    if (!parallel || cJSON_IsNull(parallel)) return plan_first(&stated, arena, scenario, plan);
+    *scenario = stated;
+    return plan_resolve(scenario, arena, plan);
+}
+
 static Status launch_answer(const LaunchOptions *options, Arena *arena) {
     Scenario scenario;
     Plan plan;
     LaunchFiles files;
     bool unchanged[LAUNCH_MAX_FILES] = {false};
-    TRY(scenario_open_plan(options->common.scenario, arena, &scenario, &plan));
+    TRY(plan_take(options, arena, &scenario, &plan));
     TRY(launch_make(&scenario, &plan, (LaunchTarget)options->target,
                     (LaunchScheduler)options->scheduler, arena, &files));
     TRY(fit_check(options, &scenario, &plan, arena));

@@ -7,6 +7,8 @@
 #include "cli/plan_lengths.h"
 #include "cli/plan_options.h"
 #include "cli/progress.h"
+#include "cli/rule_question.h"
+#include "cli/stack_choice.h"
 #include "planner/advice.h"
 #include "planner/frontier.h"
 #include "planner/group_answer.h"
@@ -251,13 +253,16 @@ static void note_earlier_plan(const char *folder, Arena *arena) {
 }
 
 static Status plan_answer(PlanOptions *options, Arena *arena) {
-    Scenario scenario;
-    TRY(scenario_take_given(&options->common, arena, &scenario));
+    Scenario stated, scenario;
+    StackChoice stack;
+    TRY(scenario_take_given(&options->common, arena, &stated));
+    if (options->explain_rule) return rule_question_answer(options, &stated, arena);
+    TRY(stack_choose(&stated, arena, &scenario, &stack));
     TRY(has_lengths(&scenario) ? plan_lengths_check(options)
                                : scenario_refuse_unsupported(&scenario));
     if (options->folder) TRY(plan_files_check(&scenario, options->folder, arena));
     TRY(plan_layers_check(options, &scenario, arena));
-    PlanAnswer answer = {.scenario = &scenario};
+    PlanAnswer answer = {.scenario = &scenario, .stack = stack};
     TRY(question_search(options, arena, &answer));
     if (answer.layers) TRY(plan_layers_finish(options, &answer));
     bool launchable = false;

@@ -9,6 +9,7 @@
 
 void plan_answer_print(const PlanAnswer *answer, FILE *stream) {
     const PlannerResult *result = &answer->result;
+    if (answer->stack.note) fprintf(stream, "%s\n\n", answer->stack.note);
     if (answer->layers) {
         report_layers(answer->scenario, answer->layers, stream);
         return;
@@ -50,7 +51,10 @@ static cJSON *sizing_only_to_json(const Sizing *sizing) {
     return json;
 }
 
+// What every kind of answer says of its scenario.
 static cJSON *calibrated(cJSON *tree, const PlanAnswer *answer) {
+    cJSON *stack = stack_choice_to_json(&answer->stack);
+    if (stack) cJSON_AddItemToObject(tree, "stack", stack);
     answer_add_calibration(tree, answer->scenario);
     return answer_with_warnings(tree, answer->scenario);
 }

@@ -1,6 +1,7 @@
 // cli/plan_answer.h - what `plan` answers, whatever was asked, as text and as a document.
 #pragma once
 
+#include "cli/stack_choice.h"
 #include "planner/layer_search.h"
 #include "planner/lengths.h"
 #include "planner/planner.h"
@@ -12,6 +13,7 @@
 
 typedef struct {
     const Scenario *scenario; // of the plans: with --min-gpus-for that of the number found
+    StackChoice stack;        // where the model decided it
     PlannerResult result;
     const Rival *rival;           // of --compare; NULL
     const char *rival_text;       // how it was named

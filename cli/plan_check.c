@@ -1,6 +1,7 @@
 #include "cli/plan_check.h"
 
 #include "cli/command.h"
+#include "plan/rule_check.h"
 #include "report/units.h"
 
 #include <math.h>
@@ -40,4 +41,31 @@ void plan_warn_misfit(const Scenario *scenario, const Estimate *now) {
     Status misfit =
         status_does_not_fit(scenario->file, now->memory.device_bytes, now->memory_available_bytes);
     fprintf(stderr, "%s\n", misfit.text);
+}
+
+void plan_warn_rules(const Scenario *scenario, const Plan *plan, Arena *arena) {
+    const Rule *broken[RULES_MAX];
+    const int num = plan_broken_rules(scenario, NULL, plan, broken);
+    for (int i = 0; i < num; i++)
+        fprintf(stderr, "%s: %s: %s; priced all the same %s\n", scenario->file, broken[i]->key,
+                rule_says_text(scenario, plan, broken[i], arena),
+                rule_name_text(scenario->training.stack.rules, broken[i], arena));
+}
+
+cJSON *plan_broken_rules_json(const Scenario *scenario, const Plan *plan, Arena *arena) {
+    const Rule *broken[RULES_MAX];
+    const int num = plan_broken_rules(scenario, NULL, plan, broken);
+    if (num == 0) return NULL;
+    cJSON *list = cJSON_CreateArray();
+    for (int i = 0; i < num; i++) {
+        cJSON *entry = cJSON_CreateObject();
+        cJSON_AddStringToObject(
+            entry, "rule",
+            arena_printf(arena, "%s/%s", scenario->training.stack.name, broken[i]->id));
+        cJSON_AddStringToObject(entry, "key", broken[i]->key);
+        cJSON_AddStringToObject(entry, "text", rule_sentence(scenario, plan, broken[i], arena));
+        cJSON_AddStringToObject(entry, "source", rule_source_text(broken[i], arena));
+        cJSON_AddItemToArray(list, entry);
+    }
+    return list;
 }

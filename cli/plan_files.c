@@ -55,18 +55,17 @@ static Status plan_save(const Scenario *scenario, const PlannedEntry *best, cons
     return status;
 }
 
-// The launch files that go without asking: those of the plan's own software.
-static LaunchTarget target_of(const Scenario *scenario) {
-    if (strcmp(scenario->training.stack.name, "torchtitan") == 0) return LAUNCH_TORCHTITAN;
-    return strcmp(scenario->training.stack.name, "runtime") == 0 ? LAUNCH_RUNTIME : LAUNCH_MEGATRON;
-}
-
 static Status launch_files_save(const Scenario *scenario, const Plan *plan, const char *folder,
                                 Arena *arena, bool *launchable) {
-    LaunchTarget target = target_of(scenario);
+    LaunchTarget target;
+    *launchable = launch_target_of(scenario, &target);
+    if (!*launchable) {
+        fprintf(stderr, "meshwright: no launch files: nothing here starts %s\n",
+                scenario->training.stack.name);
+        return status_ok();
+    }
     const LaunchScheduler schedulers[] = {
         target == LAUNCH_RUNTIME ? LAUNCH_MPIRUN : LAUNCH_TORCHRUN, LAUNCH_SLURM};
-    *launchable = true;
     for (int i = 0; i < 2; i++) {
         LaunchFiles files;
         bool unchanged[LAUNCH_MAX_FILES];

@@ -23,6 +23,7 @@ enum {
     KEY_SEED,
     KEY_FIT_PROBABILITY,
     KEY_TUNE,
+    KEY_EXPLAIN_RULE,
 };
 enum { MAX_TOP = 1000, MAX_MOVES = 1000000000 };
 
@@ -40,6 +41,10 @@ static const struct argp_option OPTIONS[] = {
      "list every plan that no other beats in time, memory and energy together", 0},
     {"compare", KEY_COMPARE, "KEY=VALUE,...", 0,
      "why the best plan with these values of `parallel` loses, term by term", 0},
+    {"explain-rule", KEY_EXPLAIN_RULE, "KEY=VALUE,...", 0,
+     "which rule of the software forbids these values of `parallel` or `training` here, what is "
+     "legal, and where its source says so; no search",
+     0},
     {"min-gpus-for", KEY_MIN_GPUS_FOR, "TOKENS_PER_S", 0,
      "the fewest GPUs, in whole nodes, whose best plan is that fast", 0},
     {"deadline", KEY_DEADLINE, "TOKENS,SECONDS", 0,
@@ -143,6 +148,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return 0;
     case KEY_COMPARE:
         options->compare = arg;
+        return 0;
+    case KEY_EXPLAIN_RULE:
+        options->explain_rule = arg;
         return 0;
     case KEY_MIN_GPUS_FOR:
         return parse_quantity(state, "min-gpus-for", arg, QUANTITY_TOKENS_PER_S, 1e-3,

@@ -12,6 +12,7 @@ typedef struct {
     const char *folder;
     bool pareto;
     const char *compare;                // "tp=4,pp=8"; NULL
+    const char *explain_rule;           // "cp=16"; NULL
     double min_tokens_per_s;            // of --min-gpus-for; 0
     double deadline_tokens, deadline_s; // of --deadline; 0
     bool layerwise;

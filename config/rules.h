@@ -42,6 +42,7 @@ typedef struct RuleTable {
     const char *const *launch; // ends with NULL
     const Rule *rules;         // [num_rules]
     int num_rules;
+    bool strict; // set by who asks: no stated value lifts a rule
 } RuleTable;
 
 // Rules whose conditions are not decided yet.

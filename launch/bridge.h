@@ -42,16 +42,13 @@ typedef struct {
 
 extern const BridgeFlag BRIDGE_FLAGS[]; // ends with a zero row
 
-// Fills the configuration, or refuses naming the feature and the nearest that can be written.
+// Fills the configuration, or refuses what breaks a rule of this target
+// (stacks/rules/for-nemo.json).
 Status bridge_config(const Scenario *scenario, const Plan *plan, const MegatronCommand *command,
                      KeyList *keys);
 
 // The keys of the flags alone.
 Status bridge_flag_keys(const FlagList *flags, KeyList *keys);
-
-// Refuses: "FILE: PATH: SENTENCE: Megatron Bridge cannot run this plan as priced; nearest: ...".
-Status bridge_refuse(const Scenario *scenario, const char *path, const char *nearest,
-                     const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 // The program that reads the configuration.
 const char *bridge_program(const Scenario *scenario, const MegatronCommand *command, Arena *arena);

@@ -1,51 +1,15 @@
 // The whole configuration: keys of the flags, and what Megatron-LM's program sets by itself and the
 // dataclasses of Megatron Bridge do not.
 #include "launch/bridge.h"
+#include "launch/task.h"
 
-#include <stdarg.h>
 #include <string.h>
-
-Status bridge_refuse(const Scenario *scenario, const char *path, const char *nearest,
-                     const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    const Status status = task_refuse(scenario, "Megatron Bridge", path, nearest, format, args);
-    va_end(args);
-    return status;
-}
 
 static const char *flag_value(const FlagList *flags, const char *name) {
     for (int i = 0; i < flags->num_flags; i++)
         if (strcmp(flags->flags[i].row->flag, name) == 0)
             return flags->flags[i].plain ? flags->flags[i].plain : "";
     return NULL;
-}
-
-// What Megatron-LM can and the providers of this version cannot.
-static Status bridge_check(const Scenario *scenario, const FlagList *flags) {
-    const Model *model = &scenario->model;
-    if (model->position == POSITION_NONE)
-        return bridge_refuse(scenario, "model.position", "rope",
-                             "a model without positions has no key");
-    if (model->position == POSITION_LEARNED &&
-        model->max_position_embeddings > scenario->training.seq_len)
-        return bridge_refuse(scenario, "training.seq_len",
-                             arena_printf(flags->arena, "%d", model->max_position_embeddings),
-                             "a table of %d learned positions at seq_len %lld has no key",
-                             model->max_position_embeddings, (long long)scenario->training.seq_len);
-    if (flag_value(flags, "--quick-geglu"))
-        return bridge_refuse(scenario, "model.hidden_act", "silu",
-                             "gpt-oss's clamped quick GELU has no key");
-    if (scenario->training.optimizer == OPTIMIZER_MUON)
-        return bridge_refuse(scenario, "training.optimizer", "adam", "muon has no key");
-    // ConfigContainer.validate() asserts it.
-    if (flag_value(flags, "--use-tp-pp-dp-mapping") && flag_value(flags, "--use-megatron-fsdp"))
-        return bridge_refuse(scenario, "parallel.order", "tp-cp-ep-dp-pp, or zero_stage 1",
-                             "another order of the ranks is not possible with Megatron-FSDP");
-    if (scenario->training.cuda_graphs == GRAPH_LAYER)
-        return bridge_refuse(scenario, "training.cuda_graphs", "attn",
-                             "a graph of the whole layer has no key");
-    return status_ok();
 }
 
 // pretrain_gpt.py fuses by default what the dataclasses leave apart.
@@ -124,7 +88,8 @@ static void switch_keys(const Scenario *scenario, KeyList *keys) {
 
 Status bridge_config(const Scenario *scenario, const Plan *plan, const MegatronCommand *command,
                      KeyList *keys) {
-    TRY(bridge_check(scenario, &command->flags));
+    TRY(task_check_rules(scenario, plan, "Megatron Bridge", "megatron-core", "for-nemo", true,
+                         keys->arena)); // those of the stack: megatron_command
     TRY(bridge_flag_keys(&command->flags, keys));
     fusion_keys(scenario, &command->flags, keys);
     pipeline_keys(plan, keys);

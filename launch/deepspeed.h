@@ -19,11 +19,10 @@
 extern const FlagRow DEEPSPEED_FLAGS[];
 extern const KeyRow DEEPSPEED_KEYS[];
 
-// Fills flags and keys, or refuses naming the feature and the nearest that can be written.
-Status deepspeed_model_flags(const Scenario *scenario, FlagList *flags);
-Status deepspeed_plan_flags(const Scenario *scenario, const Plan *plan, FlagList *flags);
-Status deepspeed_keys(const Scenario *scenario, const Plan *plan, KeyList *keys);
+// Refuses a plan that breaks a rule of this target (stacks/rules/for-deepspeed.json).
+Status deepspeed_check(const Scenario *scenario, const Plan *plan, Arena *arena);
 
-// Refuses: "FILE: PATH: SENTENCE: Megatron-DeepSpeed cannot run this plan as priced; nearest: ..."
-Status deepspeed_refuse(const Scenario *scenario, const char *path, const char *nearest,
-                        const char *format, ...) __attribute__((format(printf, 4, 5)));
+// Flags and keys of a plan that breaks none.
+void deepspeed_model_flags(const Scenario *scenario, FlagList *flags);
+void deepspeed_plan_flags(const Scenario *scenario, const Plan *plan, FlagList *flags);
+void deepspeed_keys(const Scenario *scenario, const Plan *plan, KeyList *keys);

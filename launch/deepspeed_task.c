@@ -3,8 +3,6 @@
 #include "launch/flags.h"
 #include "launch/task.h"
 
-#include <string.h>
-
 static const char *arguments_text(const FlagList *flags) {
     Script script = {.arena = flags->arena};
     script_add(&script, "ARGS=(\n");
@@ -20,6 +18,12 @@ static const char *arguments_text(const FlagList *flags) {
                         "        --save-interval \"$SAVE_INTERVAL\")\n"
                         "fi\n");
     return script.text;
+}
+
+// Its table says all: megatron-2021 is also what trained before DeepSpeed had it.
+Status deepspeed_check(const Scenario *scenario, const Plan *plan, Arena *arena) {
+    return task_check_rules(scenario, plan, "Megatron-DeepSpeed", "megatron-2021", "for-deepspeed",
+                            true, arena);
 }
 
 Status deepspeed_task(const Scenario *scenario, const Plan *plan, Arena *arena, LaunchTask *out) {
@@ -42,13 +46,10 @@ Status deepspeed_task(const Scenario *scenario, const Plan *plan, Arena *arena, 
     FlagList flags = {.arena = arena, .rows = DEEPSPEED_FLAGS};
     KeyList keys = {.arena = arena, .rows = DEEPSPEED_KEYS};
     Script config = {.arena = arena};
-    if (strcmp(scenario->training.stack.name, "megatron-2021") != 0)
-        return deepspeed_refuse(scenario, "training.stack", "megatron-2021",
-                                "the plan was priced for %s%s", scenario->training.stack.name,
-                                task_other_target(scenario));
-    TRY(deepspeed_model_flags(scenario, &flags));
-    TRY(deepspeed_plan_flags(scenario, plan, &flags));
-    TRY(deepspeed_keys(scenario, plan, &keys));
+    TRY(deepspeed_check(scenario, plan, arena));
+    deepspeed_model_flags(scenario, &flags);
+    deepspeed_plan_flags(scenario, plan, &flags);
+    deepspeed_keys(scenario, plan, &keys);
     keys_write_json(&config, &keys);
     *out = (LaunchTask){.software = "deepspeedai/Megatron-DeepSpeed, " DEEPSPEED_VERSION,
                         .settings = settings,

@@ -4,7 +4,9 @@
 
 #include "base/output_file.h"
 #include "launch/job.h"
+#include "launch/titan.h"
 #include "plan/layer_plans.h"
+#include "plan/rule_check.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -46,6 +48,36 @@ static Status scheduler_check(const Job *job, LaunchScheduler scheduler) {
                          "a PyTorchJob does not say which node runs which pod: Kubernetes cannot "
                          "place this plan as priced; nearest: no placement, or --scheduler slurm");
     return status_ok();
+}
+
+bool launch_target_of(const Scenario *scenario, LaunchTarget *out) {
+    const RuleTable *table = scenario->training.stack.rules;
+    const char *name = table ? table->launch[0] : NULL;
+    for (int i = 0; name && i < NUM_LAUNCH_TARGETS; i++) {
+        if (strcmp(name, LAUNCH_TARGET_NAMES[i]) != 0) continue;
+        *out = (LaunchTarget)i;
+        return true;
+    }
+    return false;
+}
+
+// Rules about the model that a table breaks.
+static bool model_obeys(const Scenario *scenario, const RuleTable *table) {
+    const Rule *broken[RULES_MAX];
+    const int num = scenario_broken_rules(scenario, table, broken);
+    for (int i = 0; i < num; i++)
+        if (strncmp(broken[i]->key, "model", 5) == 0) return false;
+    return true;
+}
+
+bool launch_has_model(const Scenario *scenario, Arena *arena) {
+    const RuleTable *own;
+    LaunchTarget target;
+    if (!launch_target_of(scenario, &target) || !model_obeys(scenario, NULL)) return false;
+    if (target == LAUNCH_DEEPSPEED)
+        return rules_load("for-deepspeed", arena, &own).code == STATUS_OK &&
+               model_obeys(scenario, own);
+    return target != LAUNCH_TORCHTITAN || titan_has_model(scenario, arena);
 }
 
 Status launch_make(const Scenario *scenario, const Plan *plan, LaunchTarget target,

@@ -45,6 +45,13 @@ typedef struct {
     int num_files;
 } LaunchFiles;
 
+// What starts the scenario's software by default, as its table of rules says.
+//   returns  false where nothing does
+bool launch_target_of(const Scenario *scenario, LaunchTarget *out);
+
+// Whether files can be written for the scenario's model on its stack, as far as the model decides.
+bool launch_has_model(const Scenario *scenario, Arena *arena);
+
 // Writes the files in memory.
 //   returns  STATUS_INVALID: "FILE: parallel.zero_stage: ..." for what the target cannot express,
 //            a sentence for a scheduler that cannot start the target

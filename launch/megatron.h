@@ -26,28 +26,21 @@ typedef struct {
     int num_notes;
 } MegatronCommand;
 
-// Fills the command, or refuses naming the feature and the nearest that can be written.
+// Fills the command, or refuses what breaks a rule of megatron-core (stacks/rules).
 Status megatron_command(const Scenario *scenario, const Plan *plan, Arena *arena,
                         MegatronCommand *out);
 
-// Its parts, in the order of the command line.
-Status megatron_model_flags(const Scenario *scenario, FlagList *flags);
-Status megatron_position_flags(const Scenario *scenario, FlagList *flags); // part of the model's
-Status megatron_moe_flags(const Scenario *scenario, const Plan *plan, FlagList *flags);
-Status megatron_parallel_flags(const Scenario *scenario, const Plan *plan, FlagList *flags);
-Status megatron_pipeline_flags(const Scenario *scenario, const Plan *plan, FlagList *flags);
-Status megatron_recompute_flags(const Scenario *scenario, const Plan *plan, FlagList *flags);
-Status megatron_training_flags(const Scenario *scenario, const Plan *plan, FlagList *flags);
+// Its parts, in the order of the command line, of a plan that obeys the rules.
+void megatron_model_flags(const Scenario *scenario, FlagList *flags);
+void megatron_position_flags(const Scenario *scenario, FlagList *flags); // part of the model's
+void megatron_moe_flags(const Scenario *scenario, const Plan *plan, FlagList *flags);
+void megatron_parallel_flags(const Scenario *scenario, const Plan *plan, FlagList *flags);
+void megatron_pipeline_flags(const Scenario *scenario, const Plan *plan, FlagList *flags);
+void megatron_recompute_flags(const Plan *plan, FlagList *flags);
+void megatron_training_flags(const Scenario *scenario, const Plan *plan, FlagList *flags);
 
 // "E tttt | tttt L": the chunks of a plan as a --pipeline-model-parallel-layout.
 const char *megatron_layout(const Plan *plan, Arena *arena);
-
-// Refuses: "FILE: PATH: SENTENCE (Megatron-LM); nearest: NEAREST".
-Status megatron_refuse(const Scenario *scenario, const char *path, const char *nearest,
-                       const char *format, ...) __attribute__((format(printf, 4, 5)));
-
-// Refuses a model that no change of the plan helps: "Megatron-LM's GPT lacks FEATURE, ...".
-Status megatron_lacks(const Scenario *scenario, const char *feature);
 
 // Adds what of the model the script leaves out or assumes. None of it changes the speed.
 void megatron_notes(const Scenario *scenario, MegatronCommand *command);

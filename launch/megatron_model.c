@@ -35,69 +35,29 @@ double megatron_norm_epsilon(const Scenario *scenario, Arena *arena) {
     return 0;
 }
 
-Status megatron_lacks(const Scenario *scenario, const char *feature) {
-    return status_at(STATUS_INVALID, scenario->file, "model",
-                     "Megatron-LM's GPT lacks %s, which this model has", feature);
-}
-
-static Status refuse_unknown_layers(const Scenario *scenario) {
-    const Model *model = &scenario->model;
-    if (model->embedding_norm) return megatron_lacks(scenario, "a norm after the embedding");
-    if (model->parallel_residual)
-        return megatron_lacks(scenario,
-                              "attention and MLP in parallel branches (parallel residual)");
-    if (model->norms_per_layer > 2)
-        return megatron_lacks(scenario, "norms after the attention and after the MLP");
-    if (model->norms_per_layer != 2)
-        return megatron_lacks(scenario, "layers with fewer than two norms");
-    if (!model->final_norm) return megatron_lacks(scenario, "an end without a norm");
-    if (model->lm_head_bias) return megatron_lacks(scenario, "a bias in the output head");
-    if (model->norm == NORM_LAYERNORM && !model->norm_bias)
-        return megatron_lacks(scenario, "LayerNorm without a bias");
-    return status_ok();
-}
-
-static Status activation_flags(const Scenario *scenario, FlagList *flags) {
+static void activation_flags(const Scenario *scenario, FlagList *flags) {
     const cJSON *item = megatron_model_key(scenario, "hidden_act", flags->arena);
-    const char *name = cJSON_IsString(item) ? item->valuestring : NULL;
-    bool gated = scenario->model.gated_mlp;
+    const char *name = cJSON_IsString(item) ? item->valuestring : "";
     // gpt-oss: x sigmoid(1.702 x) of a clamped gate, times the other half plus 1 (quick GELU).
     double limit = megatron_model_number(scenario, "swiglu_limit", flags->arena, 0);
     if (strcmp(scenario->model.model_type, "gpt_oss") == 0 && limit > 0) {
         flag_switch(flags, "--quick-geglu");
         flag_number(flags, "--activation-func-clamp-value", limit);
         flag_number(flags, "--glu-linear-offset", 1);
-        return status_ok();
-    }
-    if (!name) name = gated ? "silu" : "gelu";
-    if (gated && (strcmp(name, "silu") == 0 || strcmp(name, "swiglu") == 0)) {
+    } else if (scenario->model.gated_mlp) {
         flag_switch(flags, "--swiglu");
-        return status_ok();
-    }
-    if (!gated && strcmp(name, "relu2") == 0) {
+    } else if (strcmp(name, "relu2") == 0) {
         flag_switch(flags, "--squared-relu");
-        return status_ok();
     }
-    if (!gated && strncmp(name, "gelu", 4) == 0) return status_ok();
-    return megatron_refuse(scenario, "model.hidden_act", gated ? "silu" : "gelu or relu2",
-                           "\"%.40s\" in a%s MLP has no flag", name,
-                           gated ? " gated" : "n ungated");
 }
 
-static Status bias_flags(const Scenario *scenario, FlagList *flags) {
-    const Model *model = &scenario->model;
+static void bias_flags(const Model *model, FlagList *flags) {
     bool dense = false;
     for (int k = 0; k < model->num_kinds; k++) dense |= !model->kinds[k].moe;
     bool mlp = (!dense || model->mlp_bias) && (model->num_experts == 0 || model->expert_bias);
-    bool no_mlp = (!dense || !model->mlp_bias) && (model->num_experts == 0 || !model->expert_bias);
-    if (model->qkv_bias && model->attention_out_bias && mlp) return status_ok();
-    if (model->attention_out_bias || !no_mlp)
-        return megatron_lacks(scenario,
-                              "biases in only some linear layers (it has them in all, none, or "
-                              "the query, key and value projection)");
+    if (model->qkv_bias && model->attention_out_bias && mlp) return;
     flag_switch(flags, "--disable-bias-linear");
     if (model->qkv_bias) flag_switch(flags, "--add-qkv-bias");
-    return status_ok();
 }
 
 static void mla_flags(const Model *model, FlagList *flags) {
@@ -112,20 +72,17 @@ static void mla_flags(const Model *model, FlagList *flags) {
 }
 
 // Which layers use the one window there may be: "[1,0]*12" is written out in full.
-static Status window_flags(const Scenario *scenario, FlagList *flags) {
-    const Model *model = &scenario->model;
+static void window_flags(const Model *model, FlagList *flags) {
     int window = 0, num_windowed = 0;
     for (int l = 0; l < model->num_layers; l++) {
         int own = model->kinds[model->layer_kind[l]].window;
         if (own == 0) continue;
-        if (window && own != window)
-            return megatron_lacks(scenario, "sliding windows of several sizes");
         window = own;
         num_windowed++;
     }
-    if (window == 0) return status_ok();
+    if (window == 0) return;
     flag_text(flags, "--window-size", arena_printf(flags->arena, "%d,0", window - 1));
-    if (num_windowed == model->num_layers) return status_ok();
+    if (num_windowed == model->num_layers) return;
     char *list = arena_alloc(flags->arena, 2 * (size_t)model->num_layers + 2), *at = list;
     for (int l = 0; l < model->num_layers; l++) {
         *at++ = l == 0 ? '[' : ',';
@@ -133,11 +90,9 @@ static Status window_flags(const Scenario *scenario, FlagList *flags) {
     }
     *at = ']';
     flag_text(flags, "--window-attn-skip-freq", list);
-    return status_ok();
 }
 
-static Status attention_flags(const Scenario *scenario, FlagList *flags) {
-    const Model *model = &scenario->model;
+static void attention_flags(const Model *model, FlagList *flags) {
     flag_int(flags, "--num-attention-heads", model->num_heads);
     if (model->attention == ATTENTION_MLA) {
         mla_flags(model, flags);
@@ -150,30 +105,28 @@ static Status attention_flags(const Scenario *scenario, FlagList *flags) {
         if (model->qk_norm) flag_switch(flags, "--qk-layernorm");
     }
     if (model->attention_sinks) flag_text(flags, "--softmax-type", "learnable");
-    return window_flags(scenario, flags);
+    window_flags(model, flags);
 }
 
-Status megatron_model_flags(const Scenario *scenario, FlagList *flags) {
+void megatron_model_flags(const Scenario *scenario, FlagList *flags) {
     const Model *model = &scenario->model;
-    TRY(refuse_unknown_layers(scenario));
     flag_int(flags, "--num-layers", model->num_layers);
     flag_int(flags, "--hidden-size", model->hidden_size);
     flag_int(flags, "--ffn-hidden-size",
              model->intermediate_size > 0 ? model->intermediate_size
                                           : model->moe_intermediate_size);
-    TRY(attention_flags(scenario, flags));
+    attention_flags(model, flags);
     flag_int(flags, "--seq-length", scenario->training.seq_len);
-    TRY(megatron_position_flags(scenario, flags));
+    megatron_position_flags(scenario, flags);
     flag_text(flags, "--normalization", model->norm == NORM_RMSNORM ? "RMSNorm" : "LayerNorm");
     double epsilon = megatron_norm_epsilon(scenario, flags->arena);
     if (epsilon > 0) flag_number(flags, "--norm-epsilon", epsilon);
-    TRY(activation_flags(scenario, flags));
-    TRY(bias_flags(scenario, flags));
+    activation_flags(scenario, flags);
+    bias_flags(model, flags);
     if (!model->tie_word_embeddings) flag_switch(flags, "--untie-embeddings-and-output-weights");
     if (model->num_mtp_layers > 0) flag_int(flags, "--mtp-num-layers", model->num_mtp_layers);
     if (!scenario->training.stack.dropout) {
         flag_int(flags, "--attention-dropout", 0);
         flag_int(flags, "--hidden-dropout", 0);
     }
-    return status_ok();
 }

@@ -34,7 +34,9 @@ static void score_flags(const Scenario *scenario, FlagList *flags) {
         if (biased) flag_switch(flags, "--moe-router-enable-expert-bias");
     }
     // After the selection, softmax makes the weights of the chosen experts add up to 1.
-    if (plain || (sigmoid && scale != 1)) flag_switch(flags, "--moe-router-pre-softmax");
+    // Of one expert they would all be 1, which Megatron-LM refuses (TransformerConfig).
+    const bool one = !sigmoid && scenario->model.num_experts_per_tok == 1;
+    if (plain || one || (sigmoid && scale != 1)) flag_switch(flags, "--moe-router-pre-softmax");
     if (scale != 1) flag_number(flags, "--moe-router-topk-scaling-factor", scale);
 }
 
@@ -51,53 +53,23 @@ static void router_flags(const Scenario *scenario, FlagList *flags) {
     flag_raw(flags, "--moe-aux-loss-coeff", "\"$MOE_AUX_LOSS_COEFF\"");
 }
 
-static Status dispatcher_flags(const Scenario *scenario, FlagList *flags) {
-    switch (scenario->training.moe_dispatcher) {
-    case DISPATCH_ALLTOALL:
-        flag_text(flags, "--moe-token-dispatcher-type", "alltoall");
-        break;
-    case DISPATCH_ALLGATHER:
-        flag_text(flags, "--moe-token-dispatcher-type", "allgather");
-        break;
-    case DISPATCH_DEEPEP:
-        flag_text(flags, "--moe-token-dispatcher-type", "flex");
-        flag_switch(flags, "--moe-enable-deepep");
-        break;
-    default:
-        return megatron_refuse(scenario, "training.moe_dispatcher", "deepep",
-                               "hybridep has no flag in this version");
-    }
-    if (scenario->training.capacity_factor > 0) {
-        flag_number(flags, "--moe-expert-capacity-factor", scenario->training.capacity_factor);
+static void dispatcher_flags(const Training *training, FlagList *flags) {
+    const bool deepep = training->moe_dispatcher == DISPATCH_DEEPEP;
+    const bool gathers = training->moe_dispatcher == DISPATCH_ALLGATHER;
+    flag_text(flags, "--moe-token-dispatcher-type",
+              deepep    ? "flex"
+              : gathers ? "allgather"
+                        : "alltoall");
+    if (deepep) flag_switch(flags, "--moe-enable-deepep");
+    if (training->capacity_factor > 0) {
+        flag_number(flags, "--moe-expert-capacity-factor", training->capacity_factor);
         flag_switch(flags, "--moe-pad-expert-input-to-capacity");
     }
-    return status_ok();
 }
 
-static Status overlap_flags(const Scenario *scenario, const Plan *plan, FlagList *flags) {
-    if (!scenario->training.ep_overlap || plan->ep == 1) return status_ok();
-    if (plan->pp > 1 && plan->vpp == 1)
-        return megatron_refuse(
-            scenario, "training.ep_overlap", "vpp 2 or more, or ep_overlap false",
-            "overlapping expert messages with pp %d needs interleaving", plan->pp);
-    if (plan->recompute == RECOMPUTE_FULL)
-        return megatron_refuse(scenario, "training.ep_overlap", "recompute selective",
-                               "expert messages do not overlap with full recomputation");
-    flag_switch(flags, "--overlap-moe-expert-parallel-comm");
-    return status_ok();
-}
-
-Status megatron_moe_flags(const Scenario *scenario, const Plan *plan, FlagList *flags) {
+void megatron_moe_flags(const Scenario *scenario, const Plan *plan, FlagList *flags) {
     const Model *model = &scenario->model;
-    if (model->num_experts == 0) return status_ok();
-    if (model->shared_expert_gate)
-        return megatron_lacks(scenario, "a gate before the shared experts");
-    if (plan->tp > 1 && !plan->sequence_parallel)
-        return megatron_refuse(scenario, "parallel.sequence_parallel", "true",
-                               "experts with tp %d need sequence parallelism", plan->tp);
-    if (scenario->training.precision == PRECISION_FP16 && plan->ep > 1)
-        return megatron_refuse(scenario, "training.precision", "bf16",
-                               "expert parallelism is not possible in fp16");
+    if (model->num_experts == 0) return;
     flag_int(flags, "--num-experts", model->num_experts);
     flag_int(flags, "--moe-ffn-hidden-size", model->moe_intermediate_size);
     bool all = true;
@@ -106,10 +78,11 @@ Status megatron_moe_flags(const Scenario *scenario, const Plan *plan, FlagList *
     if (model->shared_intermediate_size > 0)
         flag_int(flags, "--moe-shared-expert-intermediate-size", model->shared_intermediate_size);
     router_flags(scenario, flags);
-    TRY(dispatcher_flags(scenario, flags));
+    dispatcher_flags(&scenario->training, flags);
     if (scenario->training.precision != PRECISION_FP16 &&
         scenario->training.precision != PRECISION_FP32) // grouped products need bf16
         flag_switch(flags, "--moe-grouped-gemm");
     flag_switch(flags, "--moe-permute-fusion");
-    return overlap_flags(scenario, plan, flags);
+    if (scenario->training.ep_overlap && plan->ep > 1)
+        flag_switch(flags, "--overlap-moe-expert-parallel-comm");
 }

@@ -1,5 +1,7 @@
 #include "launch/task.h"
 
+#include "plan/rule_check.h"
+
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,16 +22,41 @@ void task_add_note(LaunchTask *task, Arena *arena, const char *format, ...) {
         task->notes[task->num_notes++] = arena_strdup(arena, text);
 }
 
-const char *task_other_target(const Scenario *scenario) {
-    static const struct {
-        const char *stack, *hint;
-    } HINTS[] = {{"megatron-core", ", which --for megatron starts"},
-                 {"megatron-2021", ", which --for deepspeed starts"},
-                 {"torchtitan", ", which --for torchtitan starts"},
-                 {"runtime", ", which --for runtime starts"}};
-    for (size_t i = 0; i < sizeof HINTS / sizeof *HINTS; i++)
-        if (strcmp(HINTS[i].stack, scenario->training.stack.name) == 0) return HINTS[i].hint;
-    return "";
+// ", or --for TARGET starts it" of the software that the plan was priced for; "" where none does.
+static const char *other_target(const Scenario *scenario, Arena *arena) {
+    const RuleTable *table = scenario->training.stack.rules;
+    if (!table || !table->launch[0]) return "";
+    return arena_printf(arena, ", or start it --for %s", table->launch[0]);
+}
+
+static Status rules_check(const Scenario *scenario, const Plan *plan, const RuleTable *table,
+                          const char *software, Arena *arena) {
+    const Rule *broken[RULES_MAX];
+    if (plan_broken_rules(scenario, table, plan, broken) == 0) return status_ok();
+    const Rule *rule = broken[0];
+    const char *legal = rule_legal_text(scenario, plan, rule, arena);
+    const char *says = rule_says_text(scenario, plan, rule, arena);
+    const char *name = rule_name_text(table, rule, arena);
+    if (strcmp(rule->key, "model") == 0 && !legal[0])
+        return status_at(STATUS_INVALID, scenario->file, rule->key, "%s %s", says, name);
+    return status_at(STATUS_INVALID, scenario->file, rule->key,
+                     "%s: %s cannot run this plan as priced%s%s %s", says, software,
+                     legal[0] ? "; nearest: " : "", legal, name);
+}
+
+Status task_check_rules(const Scenario *scenario, const Plan *plan, const char *software,
+                        const char *stack, const char *target, bool alone, Arena *arena) {
+    if (strcmp(scenario->training.stack.name, stack) != 0)
+        return status_at(STATUS_INVALID, scenario->file, "training.stack",
+                         "the plan is priced for %s, and %s would run it otherwise: plan again "
+                         "with training.stack %s%s",
+                         scenario->training.stack.name, software, stack,
+                         other_target(scenario, arena));
+    const RuleTable *own = NULL;
+    if (target) TRY(rules_load(target, arena, &own));
+    if (!alone && scenario->training.stack.rules)
+        TRY(rules_check(scenario, plan, scenario->training.stack.rules, software, arena));
+    return own ? rules_check(scenario, plan, own, software, arena) : status_ok();
 }
 
 Status task_refuse(const Scenario *scenario, const char *software, const char *path,

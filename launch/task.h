@@ -34,8 +34,13 @@ typedef struct {
     int num_files;
 } LaunchTask;
 
-// ", which --for TARGET starts" of the software that the plan was priced for; "" where none does.
-const char *task_other_target(const Scenario *scenario);
+// Refuses a plan that the software of a target cannot run as it was priced: one for another stack,
+// which is to be planned again, and one that breaks a rule of the stack or of the target.
+//   stack   that the target starts
+//   target  its own table, stacks/rules/TARGET.json; NULL: the stack's says all
+//   alone   of the two tables only the target's
+Status task_check_rules(const Scenario *scenario, const Plan *plan, const char *software,
+                        const char *stack, const char *target, bool alone, Arena *arena);
 
 // "SENTENCE: SOFTWARE cannot run this plan as priced; nearest: NEAREST", of a key of the scenario.
 Status task_refuse(const Scenario *scenario, const char *software, const char *path,

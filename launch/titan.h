@@ -24,13 +24,17 @@ typedef struct {
 
 extern const TitanModel TITAN_MODELS[]; // ends with a zero row
 
-// Fills the configuration, or refuses naming the feature and the nearest that can be written.
+// Fills the configuration, or refuses what breaks a rule of torchtitan (stacks/rules), and sizes of
+// which it has no flavor.
 Status titan_config(const Scenario *scenario, const Plan *plan, KeyList *keys, LaunchTask *notes);
 
 // Its parts.
 Status titan_model_keys(const Scenario *scenario, KeyList *keys);
-Status titan_parallel_keys(const Scenario *scenario, const Plan *plan, KeyList *keys);
-Status titan_pipeline_keys(const Scenario *scenario, const Plan *plan, KeyList *keys);
+void titan_parallel_keys(const Scenario *scenario, const Plan *plan, KeyList *keys);
+void titan_pipeline_keys(const Plan *plan, KeyList *keys);
+
+// Whether one of its flavors has the model's sizes.
+bool titan_has_model(const Scenario *scenario, Arena *arena);
 
 // Refuses: "FILE: PATH: SENTENCE: torchtitan cannot run this plan as priced; nearest: NEAREST".
 Status titan_refuse(const Scenario *scenario, const char *path, const char *nearest,

@@ -1,95 +1,32 @@
 // The whole configuration, and the task that reads it.
 #include "launch/titan.h"
 
-#include <string.h>
-
 #define CONFIG_FILE "torchtitan.toml"
 
-static Status recompute_keys(const Scenario *scenario, const Plan *plan, KeyList *keys) {
+static void recompute_keys(const Plan *plan, KeyList *keys) {
     static const char *const modes[] = {
         [RECOMPUTE_NONE] = "none", [RECOMPUTE_SELECTIVE] = "selective", [RECOMPUTE_FULL] = "full"};
-    if (plan->layer_recompute)
-        return titan_refuse(scenario, "parallel.layers", "recompute for all layers alike",
-                            "layers that are recomputed differently have no key");
-    if (plan->recompute != RECOMPUTE_NONE && plan->recompute_layers != ABSENT)
-        return titan_refuse(scenario, "parallel.recompute_layers", "all layers, or recompute none",
-                            "recomputation of %d layers a stage has no key",
-                            plan->recompute_layers);
-    if (plan->recompute == RECOMPUTE_SELECTIVE && plan->recompute_modules != 0)
-        return titan_refuse(scenario, "parallel.recompute_modules", "selective without modules",
-                            "recomputation by module has no key");
     key_text(keys, "activation_checkpoint", "mode", modes[plan->recompute]);
     if (plan->recompute == RECOMPUTE_SELECTIVE)
         key_text(keys, "activation_checkpoint", "selective_ac_option", "op");
-    return status_ok();
 }
 
-static Status fp8_keys(const Scenario *scenario, KeyList *keys) {
-    int recipe = scenario->training.fp8_recipe;
-    const char *name = recipe == FP8_TENSORWISE || recipe == FP8_CURRENT ? "tensorwise"
-                       : recipe == FP8_ROWWISE                           ? "rowwise"
-                                                                         : NULL;
-    if (!name)
-        return titan_refuse(scenario, "training.fp8_recipe", "tensorwise or rowwise",
-                            "%s has no key", FP8_RECIPE_NAMES[recipe]);
-    key_list(keys, "model", "converters", "[\"float8\"]");
-    key_text(keys, "float8", "recipe_name", name);
-    key_list(keys, "float8", "filter_fqns", "[\"output\"]");
-    return status_ok();
-}
-
-static Status precision_keys(const Scenario *scenario, KeyList *keys) {
-    const Training *training = &scenario->training;
-    int precision = training->precision;
-    if (precision == PRECISION_FP8) TRY(fp8_keys(scenario, keys));
+static void precision_keys(const Training *training, KeyList *keys) {
+    const int precision = training->precision;
+    if (precision == PRECISION_FP8) {
+        key_list(keys, "model", "converters", "[\"float8\"]");
+        key_text(keys, "float8", "recipe_name",
+                 training->fp8_recipe == FP8_ROWWISE ? "rowwise" : "tensorwise");
+        key_list(keys, "float8", "filter_fqns", "[\"output\"]");
+    }
     if (precision == PRECISION_MXFP8) {
         key_list(keys, "model", "converters", "[\"mx\"]");
         key_text(keys, "mx", "recipe_name", "mxfp8_cublas");
         key_list(keys, "mx", "filter_fqns", "[\"output\"]");
     }
-    if (precision != PRECISION_BF16 && precision != PRECISION_FP32 && precision != PRECISION_FP8 &&
-        precision != PRECISION_MXFP8)
-        return titan_refuse(scenario, "training.precision", "bf16", "%s has no key",
-                            PRECISION_NAMES[precision]);
-    if (training->grad_reduce_precision != PRECISION_FP32)
-        return titan_refuse(scenario, "training.grad_reduce_dtype", "fp32",
-                            "reducing gradients in bf16 has no key");
     key_text(keys, "training", "mixed_precision_param",
              precision == PRECISION_FP32 ? "float32" : "bfloat16");
     key_text(keys, "training", "mixed_precision_reduce", "float32");
-    return status_ok();
-}
-
-// What torchtitan always or never does.
-static Status switches_check(const Scenario *scenario, const Plan *plan) {
-    const Training *t = &scenario->training;
-    bool sharded = plan->zero_stage >= 2 && plan->dp * plan->cp > 1;
-    if (t->optimizer != OPTIMIZER_ADAM)
-        return titan_refuse(scenario, "training.optimizer", "adam", "%s has no key",
-                            OPTIMIZER_NAMES[t->optimizer]);
-    if (t->optimizer_precision != PRECISION_FP32)
-        return titan_refuse(scenario, "training.optimizer_dtype", "fp32",
-                            "bf16 moments have no "
-                            "key");
-    if (t->attention != ATTENTION_FLASH)
-        return titan_refuse(scenario, "training.attention", "flash",
-                            "unfused attention has no key");
-    if (t->cuda_graphs != GRAPH_NONE)
-        return titan_refuse(scenario, "training.cuda_graphs", "none", "CUDA graphs have no key");
-    if (!t->causal)
-        return titan_refuse(scenario, "training.causal", "true", "it trains causal models");
-    if (t->optimizer_post_validation)
-        return titan_refuse(scenario, "training.optimizer_post_validation", "false",
-                            "looking at the gradient norm after the step has no key");
-    if (sharded && (!t->overlap_grad_reduce || !t->overlap_param_gather))
-        return titan_refuse(scenario,
-                            t->overlap_grad_reduce ? "training.overlap_param_gather"
-                                                   : "training.overlap_grad_reduce",
-                            "true", "FSDP2 always overlaps");
-    if (t->cross_entropy_fused && !t->compile)
-        return titan_refuse(scenario, "training.cross_entropy_fused", "compile true",
-                            "a fused loss is a compiled one");
-    return status_ok();
 }
 
 static void batch_keys(const Scenario *scenario, const Plan *plan, KeyList *keys) {
@@ -102,21 +39,17 @@ static void batch_keys(const Scenario *scenario, const Plan *plan, KeyList *keys
 }
 
 Status titan_config(const Scenario *scenario, const Plan *plan, KeyList *keys, LaunchTask *notes) {
-    if (strcmp(scenario->training.stack.name, "torchtitan") != 0)
-        return titan_refuse(scenario, "training.stack", "torchtitan",
-                            "the plan was priced for %s%s", scenario->training.stack.name,
-                            task_other_target(scenario));
+    TRY(task_check_rules(scenario, plan, "torchtitan", "torchtitan", NULL, false, keys->arena));
     key_text(keys, "job", "description", plan_describe(plan, keys->arena));
     key_int(keys, "metrics", "log_freq", 1);
     key_text(keys, "optimizer", "name", "AdamW");
     key_text(keys, "optimizer", "implementation", "fused");
     TRY(titan_model_keys(scenario, keys));
-    TRY(switches_check(scenario, plan));
     batch_keys(scenario, plan, keys);
-    TRY(precision_keys(scenario, keys));
-    TRY(titan_parallel_keys(scenario, plan, keys));
-    TRY(titan_pipeline_keys(scenario, plan, keys));
-    TRY(recompute_keys(scenario, plan, keys));
+    precision_keys(&scenario->training, keys);
+    titan_parallel_keys(scenario, plan, keys);
+    titan_pipeline_keys(plan, keys);
+    recompute_keys(plan, keys);
     if (scenario->training.compile && !scenario->training.cross_entropy_fused)
         task_add_note(notes, keys->arena,
                       "training.compile also compiles the loss, which the plan prices unfused: "

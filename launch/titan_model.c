@@ -58,9 +58,6 @@ static double distance(const Model *a, const Model *b) {
 Status titan_model_keys(const Scenario *scenario, KeyList *keys) {
     const TitanModel *nearest = TITAN_MODELS;
     double least = INFINITY;
-    if (scenario->model.num_mtp_layers > 0)
-        return titan_refuse(scenario, "model.num_nextn_predict_layers", "0",
-                            "multi-token prediction has no key");
     for (const TitanModel *row = TITAN_MODELS; row->name; row++) {
         Model known;
         TRY(model_load_preset(row->preset, keys->arena, &known));
@@ -77,4 +74,9 @@ Status titan_model_keys(const Scenario *scenario, KeyList *keys) {
         scenario, "model",
         arena_printf(keys->arena, "%s (%s %s)", nearest->preset, nearest->name, nearest->flavor),
         "no flavor has these sizes");
+}
+
+bool titan_has_model(const Scenario *scenario, Arena *arena) {
+    KeyList keys = {.arena = arena, .rows = TITAN_KEYS};
+    return titan_model_keys(scenario, &keys).code == STATUS_OK;
 }

@@ -1,8 +1,6 @@
 // Pipeline and recomputation of torchtitan (pipeline_parallel.py, activation_checkpoint.py).
 #include "launch/titan.h"
 
-#include <string.h>
-
 // ["tok_embeddings", "layers.0", ...] of one chunk.
 static void add_chunk(Script *script, const PlanChunk *chunk) {
     const char *before = "";
@@ -30,7 +28,7 @@ static const char *parts_of(const Plan *plan, Arena *arena) {
     return script.text;
 }
 
-// The name of a schedule class of torch.distributed.pipelining; NULL: none runs it.
+// The name of a schedule class of torch.distributed.pipelining; the rules leave no other.
 static const char *schedule_class(const Plan *plan) {
     switch ((int)plan->schedule) {
     case SCHEDULE_GPIPE:
@@ -44,33 +42,14 @@ static const char *schedule_class(const Plan *plan) {
     case SCHEDULE_ZB_V:
         return "ZBVZeroBubble";
     default:
-        return NULL;
+        return "1F1B";
     }
 }
 
-Status titan_pipeline_keys(const Scenario *scenario, const Plan *plan, KeyList *keys) {
+void titan_pipeline_keys(const Plan *plan, KeyList *keys) {
     key_int(keys, "parallelism", "pipeline_parallel_degree", plan->pp);
-    if (plan->pp == 1) {
-        if (plan->vpp == 1) return status_ok();
-        return titan_refuse(scenario, "parallel.vpp", "1", "vpp %d needs more than one stage",
-                            plan->vpp);
-    }
-    if (plan->vocab_barriers)
-        return titan_refuse(scenario, "parallel.vocab_parallel", "false",
-                            "a vocabulary spread over stages has no key");
-    const char *schedule = schedule_class(plan);
-    if (!schedule)
-        return titan_refuse(
-            scenario, "parallel.schedule", plan->vpp > 1 ? "interleaved" : "1f1b", "%s has no key",
-            plan->schedule == SCHEDULE_FILE ? "file" : SCHEDULE_NAMES[plan->schedule]);
-    // torch.distributed.pipelining, schedules.py: Interleaved1F1B runs rounds of all ranks.
-    if (plan->schedule == SCHEDULE_INTERLEAVED && plan->num_microbatches % plan->pp != 0)
-        return titan_refuse(scenario, "parallel.schedule",
-                            "a global batch that gives a multiple of pp, or vpp 1",
-                            "interleaving %lld micro-batches over pp %d is not possible",
-                            (long long)plan->num_microbatches, plan->pp);
-    key_text(keys, "parallelism", "pipeline_parallel_schedule", schedule);
+    if (plan->pp == 1) return;
+    key_text(keys, "parallelism", "pipeline_parallel_schedule", schedule_class(plan));
     key_list(keys, "parallelism", "module_fqns_per_model_part", parts_of(plan, keys->arena));
     key_int(keys, "parallelism", "pipeline_parallel_microbatch_size", plan->micro_batch);
-    return status_ok();
 }

@@ -100,8 +100,10 @@ void rules_in_force(const Scenario *scenario, RulesInForce *out) {
         if (rule_condition_holds(&rule->holds, &out->values) == RULE_TRUE) continue;
         const RuleAnswer answer = rule_condition_holds(&rule->holds, &stated);
         if (answer == RULE_FALSE && rule->stops && !out->never) out->never = rule;
+        const bool fixed = rule_condition_holds(&rule->holds, &out->values) == RULE_FALSE;
         const bool lifted =
-            answer == RULE_FALSE || (!rule->firm && key_is_stated(scenario, rule->key));
+            fixed || (!table->strict && (answer == RULE_FALSE ||
+                                         (!rule->firm && key_is_stated(scenario, rule->key))));
         if (!rule->stops && lifted) continue;
         out->list.rules[out->list.num_rules++] = rule;
     }
@@ -248,17 +250,22 @@ const char *rule_legal_text(const Scenario *scenario, const Plan *plan, const Ru
 
 // --- Text
 
-const char *rule_sentence(const Scenario *scenario, const Plan *plan, const Rule *rule,
-                          Arena *arena) {
+const char *rule_says_text(const Scenario *scenario, const Plan *plan, const Rule *rule,
+                           Arena *arena) {
     RuleValues values;
     values_of(scenario, plan, &values);
+    return rule_text_print(&rule->says, &values, arena);
+}
+
+const char *rule_sentence(const Scenario *scenario, const Plan *plan, const Rule *rule,
+                          Arena *arena) {
     const char *legal = rule_legal_text(scenario, plan, rule, arena);
-    return arena_printf(arena, "%s%s%s", rule_text_print(&rule->says, &values, arena),
+    return arena_printf(arena, "%s%s%s", rule_says_text(scenario, plan, rule, arena),
                         legal[0] ? "; expected " : "", legal);
 }
 
-const char *rule_name_text(const Scenario *scenario, const Rule *rule, Arena *arena) {
-    return arena_printf(arena, "(rule %s/%s: %s)", table_of(scenario)->name, rule->id,
+const char *rule_name_text(const RuleTable *table, const Rule *rule, Arena *arena) {
+    return arena_printf(arena, "(rule %s/%s: %s)", table->name, rule->id,
                         rule_source_text(rule, arena));
 }
 
@@ -266,5 +273,5 @@ Status rule_refusal(StatusCode code, const Scenario *scenario, const Plan *plan,
                     Arena *arena) {
     return status_at(code, scenario->file, rule->key, "%s %s",
                      rule_sentence(scenario, plan, rule, arena),
-                     rule_name_text(scenario, rule, arena));
+                     rule_name_text(table_of(scenario), rule, arena));
 }

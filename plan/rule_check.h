@@ -43,8 +43,12 @@ const char *rule_sentence(const Scenario *scenario, const Plan *plan, const Rule
 const char *rule_legal_text(const Scenario *scenario, const Plan *plan, const Rule *rule,
                             Arena *arena);
 
-// "(rule megatron-core/a2a-kv-heads: NVIDIA/TransformerEngine@v2.9, ...)".
-const char *rule_name_text(const Scenario *scenario, const Rule *rule, Arena *arena);
+// The same without what would be legal.
+const char *rule_says_text(const Scenario *scenario, const Plan *plan, const Rule *rule,
+                           Arena *arena);
+
+// "(rule megatron-core/ulysses-heads: NVIDIA/TransformerEngine@v2.9, ...)".
+const char *rule_name_text(const RuleTable *table, const Rule *rule, Arena *arena);
 
 // The refusal: "FILE: KEY: SENTENCE (rule ...)".
 Status rule_refusal(StatusCode code, const Scenario *scenario, const Plan *plan, const Rule *rule,

@@ -1,6 +1,7 @@
 #include "planner/conflict.h"
 
 #include "planner/relax.h"
+#include "planner/rule_verdict.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -146,6 +147,24 @@ static Status explain_gpus(const Conflict *c) {
                      "no configuration is legal on %d GPUs, nor on a few less", num_gpus);
 }
 
+// The rule of the software without which something would be legal.
+static Status explain_rule(const Scenario *scenario, Arena *arena, bool *explained) {
+    RulesInForce rules;
+    RuleCulprit culprit;
+    rules_in_force(scenario, &rules);
+    *explained = rules.never != NULL;
+    if (rules.never) {
+        Plan plan;
+        Scenario without = *scenario;
+        without.training.stack.rules = NULL;
+        const bool found = relax_reaches(&without, HARVEST_LEGAL, 1, arena, &plan);
+        return rule_refusal(STATUS_INVALID, scenario, found ? &plan : NULL, rules.never, arena);
+    }
+    *explained = rule_blame(scenario, arena, &culprit);
+    if (!*explained) return status_ok();
+    return rule_refusal(STATUS_INVALID, scenario, culprit.plan, culprit.rule, arena);
+}
+
 Status conflict_explain(const Scenario *scenario) {
     Arena arena = {0};
     Conflict c = {.scenario = scenario, .arena = &arena};
@@ -153,7 +172,8 @@ Status conflict_explain(const Scenario *scenario) {
         if (constraint_is_given(&CONSTRAINTS[i], &scenario->parallel))
             c.given[c.num_given++] = &CONSTRAINTS[i];
     bool explained = false;
-    Status status = explain_one(&c, &explained);
+    Status status = explain_rule(scenario, &arena, &explained);
+    if (!explained) status = explain_one(&c, &explained);
     if (!explained) status = explain_two(&c, &explained);
     if (!explained && c.num_given > 2) {
         Scenario changed = *scenario;

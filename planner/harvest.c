@@ -196,6 +196,7 @@ static bool family_visit(void *context, const SpaceFamily *family) {
     }
     if (w->task->goal == HARVEST_LEGAL) {
         out->considered++;
+        *candidate_add(out) = (Candidate){.plan = family->plans[0]};
         return false;
     }
     arena_reset(&w->scratch);

@@ -54,7 +54,8 @@ typedef struct {
 
 // What one split holds.
 typedef struct {
-    Candidate *candidates; // [num_candidates]; of HARVEST_FIT the one found, without bounds
+    Candidate *candidates; // [num_candidates]; of HARVEST_LEGAL and _FIT the one found, without
+                           // bounds
     size_t num_candidates, capacity;
     int64_t considered, pruned_by_memory, pruned_by_bound;
     bool cut_short; // by the deadline: not all of the split was walked

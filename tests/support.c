@@ -21,3 +21,11 @@ void report_difference(const Status *status, const char *sentence, const char *f
     fprintf(stderr, "%s:%d: expected 2: %s\n%s:%d: found    %d: %s\n", file, line, sentence, file,
             line, status->code, status->code == STATUS_OK ? "" : status->text);
 }
+
+Status without_rule(Status status) {
+    char *rule = strstr(status.text, " (rule ");
+    if (rule && strstr(rule, "/") && strstr(rule, "@") &&
+        status.text[strlen(status.text) - 1] == ')')
+        *rule = '\0';
+    return status;
+}

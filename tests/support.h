@@ -19,5 +19,8 @@ const char *scenario_text(Arena *arena, const char *model, const char *cluster,
         report_difference(&refused_, (sentence), __FILE__, __LINE__);                              \
     } while (0)
 
+// A refusal without " (rule STACK/ID: SOURCE)", which must be its end.
+Status without_rule(Status status);
+
 // Prints both sentences where they differ: CUnit does not.
 void report_difference(const Status *status, const char *sentence, const char *file, int line);

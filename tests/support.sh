@@ -30,7 +30,9 @@ refuses() {
     sentence=$1
     shift
     run_program "$@"
-    if [ $rc -ne 2 ] || [ -s "$temp/stdout" ] || [ "$(cat "$temp/stderr")" != "$sentence" ]; then
+    # The rule of a refusal and its source have tests of their own (tests/planner/test_rule_tables.c).
+    if [ $rc -ne 2 ] || [ -s "$temp/stdout" ] ||
+        [ "$(sed 's| (rule [a-z0-9.-]*/[a-z0-9-]*: .*)$||' "$temp/stderr")" != "$sentence" ]; then
         echo "meshwright $*: exit $rc, $(cat "$temp/stdout" "$temp/stderr")"
         echo "    expected: exit 2, $sentence"
         num_refusals_missed=$((num_refusals_missed + 1))

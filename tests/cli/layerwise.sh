@@ -43,7 +43,7 @@ answers 0 estimate stages/plan.json --json
 same "$(step stages.out)" "$(step stdout)" ||
     fail "plan says $(step stages.out), estimate $(step stdout)"
 answers 0 simulate stages/plan.json
-refuses 'stages/plan.json: parallel.layers: layers that are recomputed differently have no flag: Megatron-LM cannot run this plan as priced; nearest: recompute for all layers alike' \
+refuses 'stages/plan.json: parallel.layers: layers with a strategy of their own are not possible: Megatron-LM cannot run this plan as priced; nearest: one strategy for all layers' \
     launch stages/plan.json --dry-run
 
 # Layers that differ in ZeRO stage: estimate and simulate take the answer, no launcher does, and it

@@ -78,7 +78,7 @@ cmp launch/launch.sh again/launch.sh
 # A plan that the launcher cannot write is still a plan.
 sed 's/"global_batch": 64/"global_batch": 64, "stack": "pytorch-fsdp"/' job.json >fsdp.json
 answers 0 plan fsdp.json -o fsdp
-grep -q "^meshwright: no launch files: fsdp.json: training.stack" "$temp/stderr" || fail "$(cat "$temp/stderr")"
+grep -q "^meshwright: no launch files: nothing here starts pytorch-fsdp" "$temp/stderr" || fail "$(cat "$temp/stderr")"
 if [ -e fsdp/launch.sh ] || [ ! -s fsdp/plan.json ]; then fail "files for another stack"; fi
 
 # No is an answer, in full: exit 1.

@@ -23,14 +23,16 @@ done
 "$MESHWRIGHT" clusters dgx-h100 | grep -q '"num_gpus"' || fail "no object after the table"
 "$MESHWRIGHT" clusters --help | grep -q 'clusters dgx-h100 --json' || fail "not in the help"
 
-# Where no launch file can be written, none is claimed.
+# What the default software cannot train is planned for another, which is said first; where no
+# launch file can be written, none is claimed.
 cat >job.json <<END
 {"schema": 1, "model": "gemma-2-2b", "cluster": "dgx-h100:1",
  "training": {"seq_len": 4096, "global_batch": 16, "precision": "bf16"}}
 END
 "$MESHWRIGHT" plan job.json -o out >stdout 2>stderr
-grep -q "no launch files: job.json: model: Megatron-LM's GPT lacks norms after" stderr ||
-    fail "$(cat stderr)"
+head -n 1 stdout | grep -q "^megatron-core cannot run gemma-2-2b: Megatron-LM's GPT lacks norms after .* (rule megatron-core/norms-after: NVIDIA/Megatron-LM@.*). Planned for pytorch-fsdp, which can; no launch files for this model; training.stack chooses another.$" ||
+    fail "$(head -n 1 stdout)"
+grep -q "no launch files: nothing here starts pytorch-fsdp" stderr || fail "$(cat stderr)"
 grep -q 'out/plan.json; its trace and this report are beside it' stdout || fail "$(tail -n 1 stdout)"
 [ ! -e out/launch.sh ] || fail "a launch file"
 [ -e out/plan.json ] || fail "no plan.json"

@@ -52,7 +52,7 @@ static void expect(Written w, int file, const char *lines) {
 }
 
 static void expect_refused(Written w, const char *sentence) {
-    ASSERT_REFUSED(w.status, arena_printf(&w.arena, "job.json: %s", sentence));
+    ASSERT_REFUSED(without_rule(w.status), arena_printf(&w.arena, "job.json: %s", sentence));
     arena_free(&w.arena);
 }
 
@@ -103,7 +103,7 @@ static void what_cannot_run_is_refused(void) {
                    "all of dp x cp");
     expect_refused(job_write("\"mixtral-8x7b\"", NULL, "{\"ep\": 8}"),
                    "model: Megatron-DeepSpeed's GPT lacks experts as they are priced (it has "
-                   "GShard's), which this model has; nearest: --for megatron");
+                   "GShard's), which this model has");
     expect_refused(job_write(NULL, ", \"stack_version\": null, \"optimizer\": \"muon\"", "{}"),
                    "training.optimizer: muon has no flag" CANNOT "adam");
 }
