@@ -15,11 +15,11 @@ typedef struct {
     const Scenario *scenario; // of the plans: with --min-gpus-for that of the number found
     StackChoice stack;        // where the model decided it
     PlannerResult result;
-    const Rival *rival;           // of --compare; NULL
-    const char *rival_text;       // how it was named
-    const Sizing *sizing;         // of --min-gpus-for and --deadline; NULL
-    double run_tokens;            // of --deadline; 0
-    const Tuning *tuning;         // of --tune; NULL
+    const Rival *rival;     // of --compare; NULL
+    const char *rival_text; // how it was named
+    const Sizing *sizing;   // of --min-gpus-for and --deadline; NULL
+    double run_tokens;      // of --deadline; 0
+    const Tuning *tuning;   // of --tune; NULL
     const char *tuning_text;
     const LayerResult *layers;    // of --layerwise; NULL
     const LengthsResult *lengths; // of training.sequence_lengths; NULL

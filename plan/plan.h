@@ -160,8 +160,8 @@ cJSON *plan_to_json(const Plan *plan);
 
 // Short text: "tp 8 pp 4 vpp 5 dp 4 mb 1 zero1 selective interleaved". Degrees of 1 other than tp
 // and pp, no recomputation, shards on all replicas and the ring of cp go without saying: "zero1:8"
-// is on 8 of them, "(32 idle)": GPUs of the cluster's and in no degree, "full:3" of the first 3 layers of each stage, "pp-dp" is order tp-cp-ep-pp-dp
-// where that makes a difference.
+// is on 8 of them, "(32 idle)": GPUs of the cluster's and in no degree, "full:3" of the first 3
+// layers of each stage, "pp-dp" is order tp-cp-ep-pp-dp where that makes a difference.
 const char *plan_describe(const Plan *plan, Arena *arena);
 
 // plan.json: the scenario with a complete `parallel` and the given provenance (both copied; NULL

@@ -148,7 +148,7 @@ typedef struct {
     PlannedEntry *riskier; // [num_riskier] better than entries[0], but less sure to fit than was
     int num_riskier;       // asked for, best first (planner/riskier.h)
     SearchStats stats;
-    IdleAnswer idle; // zeroed but of planner_search_idle
+    IdleAnswer idle;                     // zeroed but of planner_search_idle
     const struct GroupsAnswer *groups;   // on groups of different machines, once compared
                                          // (planner/group_answer.h); else NULL
     const struct SwitchAdvice *switches; // [num_switches] open choices of the software that would

@@ -61,7 +61,8 @@ static void zeros_find(const Scenario *scenario, RuleLevels *levels, const Plan 
             Plan plan = *base;
             plan.zero_stage = stage;
             plan.zero_group = groups[g];
-            if (!alone && !may_enter(levels, scenario, &plan, RULE_GROUP_ZERO)) continue;
+            if ((!alone || given != ABSENT) && !may_enter(levels, scenario, &plan, RULE_GROUP_ZERO))
+                continue;
             out->zeros[out->num_zeros].stage = stage;
             out->zeros[out->num_zeros++].group = groups[g];
         }
