@@ -107,8 +107,7 @@ static bool is_excluded(const HarvestTask *task, double memory_bytes, double ste
            task->excludes(task->excludes_context, memory_bytes, step_time_s, busy_s);
 }
 
-// The least that a plan can have of what the search ranks by.
-static double least_value(const HarvestTask *task, double step_time_s, double busy_s) {
+double least_value(const HarvestTask *task, double step_time_s, double busy_s) {
     return objective_bound(task->space->scenario, task->objective, step_time_s, busy_s) *
            (1 + task->raise_frac);
 }
@@ -170,6 +169,9 @@ static bool plan_visit(HarvestWalker *w, const SpaceFamily *family, const Plan *
     out->considered++;
     if (is_missed(w, family, plan) || group_missed(w, plan)) {
         out->pruned_by_memory++;
+    } else if (sketch_misses(w, plan)) {
+        w->group_misses[plan->schedule] = (GroupMiss){plan->zero_stage, true};
+        out->pruned_by_memory++;
     } else if (!plan_fits(w, plan, &memory)) {
         // What lasts never needs less memory with more sequences at once (a law of
         // tests/planner/test_harvest.c); activations may, by a little.
@@ -203,11 +205,12 @@ static bool family_visit(void *context, const SpaceFamily *family) {
     family_start(&w->parts, family);
     memset(w->group_misses, 0, sizeof w->group_misses);
     layers_start(w, family);
+    sketch_start(w, family);
     const bool excluded = loosely_excluded(w->task, &family->plans[0]);
     for (int i = 0; i < family->num_plans; i++) {
         const Plan *plan = &family->plans[i];
         if (family->num_layers[i] > 0 && !layers_visit(w, family, plan)) return false;
-        if (excluded || layers_beat(w, family, plan)) {
+        if (excluded || layers_beat(w, family, plan) || sketch_excludes(w, plan)) {
             out->considered++;
             out->pruned_by_bound++;
         } else if (!plan_visit(w, family, plan)) {
@@ -225,12 +228,16 @@ bool harvest_split(const HarvestTask *task, int split, Harvest *out) {
     walker->available_bytes = task->space->scenario->cluster.gpu.memory_available_bytes;
     walker->out = out;
     walker->pieces.scenario = task->space->scenario;
+    sketch_open(walker);
     walker->parts = (FamilyParts){
         .scenario = task->space->scenario, .pieces = &walker->pieces, .arena = &walker->scratch};
-    bool walked = space_visit(task->space, split, &out->chunks, family_visit, walker);
+    const SpaceFilter filter = {task->uncounted ? sketch_skips : NULL, walker};
+    const bool walked =
+        space_visit_wanted(task->space, split, &out->chunks, &filter, family_visit, walker);
     pieces_free(&walker->pieces);
     arena_free(&walker->scratch);
     arena_free(&walker->layers_arena);
+    sketch_end(walker);
     return !walked && !out->cut_short;
 }
 

@@ -45,6 +45,8 @@ typedef struct {
     double raise_frac;       // by which the ranking's values are above the objective's at least
     const LooseCosts *loose; // NULL: no configuration is passed over by it
     double value_limit;      // a configuration whose bound is above it is passed over; INFINITY
+    bool uncounted;          // what is passed over in great numbers does not count as considered
+    bool wants_miss;         // where nothing fits, the configuration that misses by least is asked
     Deadline *deadline;      // NULL: none
     // Whether a configuration that fits is of no use whatever its price, which is at least this
     // step time and busy time. Called from all threads. NULL: no.

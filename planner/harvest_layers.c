@@ -51,14 +51,14 @@ bool layers_beat(const HarvestWalker *w, const SpaceFamily *family, const Plan *
 
 // --- The smallest number
 
-// Below this nothing fits, by the floor, which falls with the number of layers; most_layers + 1
-// where nothing does at all.
-static int floor_least(HarvestWalker *w, const SpaceFamily *family, const Plan *plan, int from) {
-    int misses = from - 1, least = layers_of(family, plan) + 1;
-    Plan some = space_first_layers(plan, layers_of(family, plan));
-    if (from > layers_of(family, plan)) return least;
+// Below this nothing fits, by the floor, which falls with the number of layers; end + 1 where
+// nothing does up to `end`.
+static int floor_least(HarvestWalker *w, const Plan *plan, int from, int end) {
+    int misses = from - 1, least = end + 1;
+    Plan some = space_first_layers(plan, end);
+    if (from > end) return least;
     if (family_floor_missing(&w->parts, &some) > 0) return least;
-    for (least = layers_of(family, plan); least - misses > 1;) {
+    for (least = end; least - misses > 1;) {
         const int middle = misses + (least - misses) / 2;
         some = space_first_layers(plan, middle);
         if (family_floor_missing(&w->parts, &some) > 0)
@@ -81,24 +81,26 @@ static void closest_miss_find(HarvestWalker *w, const Plan *plan, int from, int 
     }
 }
 
-// The smallest number of layers with which a plan fits; most_layers + 1 where it does with none.
-static int least_layers(HarvestWalker *w, const SpaceFamily *family, const Plan *plan,
+// The smallest number of layers with which a plan fits, of `least` to `end`; end + 1 where it does
+// with none.
+static int least_layers(HarvestWalker *w, const Plan *plan, int least, int end,
                         RankMemory *memory) {
     const Scenario *scenario = w->task->space->scenario;
     LeastLayers *last = &w->least[plan->schedule];
     const bool known = last->least > 0 && last->zero_stage == plan->zero_stage;
-    const int from = known && smaller_groups_hold_more(w, plan) ? last->least : 1;
-    int least = from;
+    if (known && smaller_groups_hold_more(w, plan) && last->least > least) least = last->least;
+    if (least > end) return end + 1;
+    const int from = least;
     Plan some = space_first_layers(plan, 1);
     const bool falling = !scenario->cluster.groups &&
                          workload_layers_hold_less(scenario, family_workload(&w->parts, &some));
-    if (falling) least = floor_least(w, family, plan, from);
+    if (falling) least = floor_least(w, plan, from, end);
     const int floor = least;
-    for (; least <= layers_of(family, plan); least++) {
+    for (; least <= end; least++) {
         some = space_first_layers(plan, least);
         if (plan_fits(w, &some, memory)) break;
     }
-    if (falling && least > layers_of(family, plan)) closest_miss_find(w, plan, from, floor);
+    if (falling && least > end && w->task->wants_miss) closest_miss_find(w, plan, from, floor);
     *last = (LeastLayers){plan->zero_stage, least};
     return least;
 }
@@ -110,7 +112,9 @@ static bool all_visit(HarvestWalker *w, const SpaceFamily *family, const Plan *p
         const Plan some = space_first_layers(plan, k);
         RankMemory memory;
         w->out->considered++;
-        if (!plan_fits(w, &some, &memory))
+        if (sketch_excludes(w, &some))
+            w->out->pruned_by_bound++;
+        else if (sketch_misses(w, &some) || !plan_fits(w, &some, &memory))
             w->out->pruned_by_memory++;
         else
             plan_bound(w, &some, &memory);
@@ -121,10 +125,16 @@ static bool all_visit(HarvestWalker *w, const SpaceFamily *family, const Plan *p
 static bool least_visit(HarvestWalker *w, const SpaceFamily *family, const Plan *plan) {
     Harvest *out = w->out;
     RankMemory memory;
-    const int least = least_layers(w, family, plan, &memory);
+    int least, end;
+    sketch_layers(w, plan, layers_of(family, plan), &least, &end);
+    if (end > 0) least = least_layers(w, plan, least, end, &memory);
     out->considered += least - 1;
     out->pruned_by_memory += least - 1;
-    if (least > layers_of(family, plan)) return true;
+    if (least > end) {
+        out->considered += layers_of(family, plan) - end;
+        out->pruned_by_bound += layers_of(family, plan) - end;
+        return true;
+    }
     const Plan some = space_first_layers(plan, least);
     out->considered++;
     w->some_fit = true;

@@ -25,6 +25,24 @@ typedef struct {
     int least;      // 1 + most_layers where none suffice
 } LeastLayers;
 
+// Layouts of the ways to cut the layers that a split has, and what is known of the family.
+enum { SKETCH_SLOTS = 512 };
+
+typedef struct {
+    struct {
+        const PlanChunk *chunks; // NULL: free
+        bool is_v;
+        const SketchLayout *layout;
+    } slots[SKETCH_SLOTS];
+    int num_layouts;
+    unsigned other_schedules; // bits of those that are V, dual or split backwards
+    Arena arena;              // of the layouts
+    // Of the family by ZeRO stage, as its plans are and where they recompute the first layers
+    bool known[4], some_known[4];
+    SketchShape shape[4], some[4];
+    double bound_s[4][2][2]; // by whether plans are V and split backwards; -1: not asked yet
+} HarvestSketch;
+
 typedef struct {
     const HarvestTask *task;
     int split;
@@ -36,6 +54,7 @@ typedef struct {
     GroupMiss group_misses[NUM_SCHEDULES];
     LeastLayers least[NUM_SCHEDULES];
     FitsWithout without;
+    HarvestSketch sketch;
     bool some_fit; // recomputing some layers suffices for the plan looked at last
     Arena layers_arena;
     // Bit 10 zero_stage + schedule: not even what does not shrink with a larger micro_batch fits.
@@ -46,6 +65,9 @@ _Static_assert(4 * NUM_SCHEDULES <= 64, "a bit for each ZeRO stage and schedule"
 
 // Whether a plan fits; keeps what it misses by otherwise.
 bool plan_fits(HarvestWalker *w, const Plan *plan, RankMemory *memory);
+
+// The least that a plan can have of what the search ranks by.
+double least_value(const HarvestTask *task, double step_time_s, double busy_s);
 
 // Adds what was looked for; whether that ends the walk.
 bool fit_add(HarvestWalker *w, const Plan *plan);
@@ -62,6 +84,27 @@ bool smaller_groups_hold_more(const HarvestWalker *w, const Plan *plan);
 
 // Whether it is known from a smaller micro_batch that what lasts does not fit.
 bool is_missed(const HarvestWalker *w, const SpaceFamily *family, const Plan *plan);
+
+// --- harvest_sketch.c
+
+void sketch_open(HarvestWalker *w);
+void sketch_start(HarvestWalker *w, const SpaceFamily *family);
+void sketch_end(HarvestWalker *w);
+
+// Whether a plan of the family, or space_first_layers of one, is known to be above the limit.
+bool sketch_excludes(HarvestWalker *w, const Plan *plan);
+
+// Whether it is known not to fit, and not to be the closest miss where that is wanted.
+bool sketch_misses(HarvestWalker *w, const Plan *plan);
+
+// Whether no plan of a shape (planner/space.h, SpaceFilter) is below the limit, or none fits; of a
+// harvest that wants no miss.
+bool sketch_skips(void *walker, const SpaceShape *shape);
+
+// Of the first layers of a plan's stages, 1 to `most`: how many may be recomputed for the bound to
+// stay below the limit, and how many have to be for the plan to fit, at least; `*least` is more
+// than `*end` where no number is known to be left.
+void sketch_layers(HarvestWalker *w, const Plan *plan, int most, int *least, int *end);
 
 // --- harvest_layers.c
 

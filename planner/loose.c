@@ -12,10 +12,17 @@ typedef struct {
     int tp, cp, ep, etp, micro_batch, recompute, cp_method;
 } Shape;
 
+// Where ZeRO 3, and 2 of some stacks, scatters the gradients of each micro-batch, products do not
+// add them to those of the last one, which may take less time and room. What scatters them is not
+// in the bound.
+typedef enum { GRADIENTS_ADDED, GRADIENTS_SCATTERED, NUM_GRADIENTS } Gradients;
+
 struct LooseEntry {
     Shape shape;
-    Plan plan; // the first of this shape
-    double microbatch_s;
+    Plan plan;                     // the first of this shape
+    bool wanted[2][NUM_GRADIENTS]; // without a pipeline, with one
+    double microbatch_s[NUM_GRADIENTS];
+    SketchBlock *blocks; // [NUM_GRADIENTS][SKETCH_MAX_BLOCKS]; 0 where the deadline came first
 };
 
 // --- The table
@@ -65,17 +72,29 @@ static void table_grow(LooseCosts *costs) {
         *slot_find(costs, &costs->entries[i].shape) = i + 1;
 }
 
-static void shape_add(void *context, const Plan *plan) {
+static Gradients gradients_of(const Scenario *scenario, int zero_stage) {
+    const bool plain = scenario->training.stack.sharding == SHARDING_PLAIN;
+    return zero_stage == 3 || (zero_stage == 2 && !plain) ? GRADIENTS_SCATTERED : GRADIENTS_ADDED;
+}
+
+static void shape_add(void *context, const SpaceShape *open) {
     LooseCosts *costs = context;
     table_grow(costs);
-    Shape shape = shape_of(plan);
+    Shape shape = shape_of(open->plan);
     int *slot = slot_find(costs, &shape);
-    if (*slot) return;
-    costs->entries[costs->num_entries++] = (LooseEntry){.shape = shape, .plan = *plan};
-    *slot = costs->num_entries;
+    if (*slot == 0) {
+        costs->entries[costs->num_entries++] = (LooseEntry){.shape = shape, .plan = *open->plan};
+        *slot = costs->num_entries;
+    }
+    for (int stage = 0; stage <= 3; stage++)
+        if (open->zero_stages & 1u << stage)
+            costs->entries[*slot - 1]
+                .wanted[open->plan->pp > 1][gradients_of(costs->scenario, stage)] = true;
 }
 
 // --- Prices
+
+enum { BLOCKS_OF_ENTRY = NUM_GRADIENTS * SKETCH_MAX_BLOCKS };
 
 typedef struct {
     LooseCosts *costs;
@@ -87,36 +106,75 @@ typedef struct {
 // take less time than the whole. What ZeRO 3 adds once per rank is left out. Where the host sets
 // the pace of one chunk of several, it does so for longer: the sum of the larger is at least the
 // larger sum.
+static void gradients_price(const Scenario *scenario, LooseEntry *entry, Gradients gradients,
+                            Arena *scratch) {
+    Plan whole = entry->plan;
+    whole.pp = whole.vpp = whole.num_chunks = 1;
+    whole.zero_stage = gradients == GRADIENTS_SCATTERED ? 3 : 0;
+    whole.zero_group = 1;
+    if (whole.recompute_layers != ABSENT) whole.recompute = RECOMPUTE_NONE;
+    if (plan_default_chunks(&scenario->model, 1, scratch, &whole.chunks).code != STATUS_OK) return;
+    const PlanChunk layers = {.num_layers = scenario->model.num_layers};
+    if (scenario->parallel.vocab_parallel == 1) whole.chunks = &layers;
+    whole.vocab_barriers = 0;
+    const Workload workload = workload_build(scenario, &whole, scratch);
+    BlockPrices *blocks = block_prices_new(&scenario->cluster, scratch);
+    const Prices prices = chunks_price_shared(scenario, &whole, &workload, blocks, scratch);
+    entry->microbatch_s[gradients] = prices.forward[0].time_s + prices.backward[0].time_s -
+                                     sketch_host_less_s(scenario, &whole, &workload);
+    if (!scenario->cluster.groups)
+        sketch_blocks(scenario, &whole, &workload, blocks,
+                      entry->blocks + (int)gradients * SKETCH_MAX_BLOCKS);
+}
+
 static void entry_price(void *context, int worker, int item) {
     Pricing *pricing = context;
-    if (pricing->deadline && deadline_is_past(pricing->deadline)) return;
-    const Scenario *scenario = pricing->costs->scenario;
     LooseEntry *entry = &pricing->costs->entries[item];
-    Plan *whole = &entry->plan;
-    whole->pp = whole->vpp = whole->num_chunks = 1;
-    whole->zero_stage = 0;
-    if (whole->recompute_layers != ABSENT) whole->recompute = RECOMPUTE_NONE;
     Arena *scratch = &pricing->scratch[worker];
-    arena_reset(scratch);
-    if (plan_default_chunks(&scenario->model, 1, scratch, &whole->chunks).code != STATUS_OK) return;
-    const PlanChunk layers = {.num_layers = scenario->model.num_layers};
-    if (scenario->parallel.vocab_parallel == 1) whole->chunks = &layers;
-    whole->vocab_barriers = 0;
-    Workload workload = workload_build(scenario, whole, scratch);
-    Prices prices = chunks_price(scenario, whole, &workload, scratch);
-    entry->microbatch_s = prices.forward[0].time_s + prices.backward[0].time_s;
+    for (int i = 0; i < NUM_GRADIENTS; i++) {
+        if (pricing->deadline && deadline_is_past(pricing->deadline)) return;
+        arena_reset(scratch);
+        if (entry->wanted[0][i] || entry->wanted[1][i])
+            gradients_price(pricing->costs->scenario, entry, (Gradients)i, scratch);
+    }
 }
 
 static void entries_price(LooseCosts *costs, int num_threads, const Deadline *deadline) {
+    SketchBlock *blocks =
+        ARENA_ARRAY(&costs->arena, costs->num_entries * BLOCKS_OF_ENTRY, SketchBlock);
+    for (int i = 0; i < costs->num_entries; i++)
+        costs->entries[i].blocks = blocks + i * BLOCKS_OF_ENTRY;
     Pricing pricing = {.costs = costs, .deadline = deadline};
     share_work(costs->num_entries, num_threads, entry_price, &pricing);
     for (int i = 0; i < SHARE_MAX_WORKERS; i++) arena_free(&pricing.scratch[i]);
 }
 
+bool loose_has(const LooseCosts *costs, const Plan *plan) {
+    const Shape shape = shape_of(plan);
+    return costs->num_slots > 0 && *slot_find(costs, &shape) != 0;
+}
+
 double loose_bound_s(const LooseCosts *costs, const Plan *plan) {
     Shape shape = shape_of(plan);
     const LooseEntry *entry = &costs->entries[*slot_find(costs, &shape) - 1];
-    return entry->microbatch_s / plan->pp * (double)plan->num_microbatches;
+    double least_s = INFINITY;
+    for (int i = 0; i < NUM_GRADIENTS; i++)
+        if (entry->wanted[plan->pp > 1][i]) least_s = fmin(least_s, entry->microbatch_s[i]);
+    return least_s / plan->pp * (double)plan->num_microbatches;
+}
+
+bool loose_sketch(const LooseCosts *costs, const Plan *plan, SketchShape *out) {
+    Shape shape = shape_of(plan);
+    const int own = (int)gradients_of(costs->scenario, plan->zero_stage) * SKETCH_MAX_BLOCKS;
+    int slot = *slot_find(costs, &shape);
+    if (slot == 0) return false;
+    const SketchBlock *kept = costs->entries[slot - 1].blocks + own;
+    *out = (SketchShape){kept, kept, kept};
+    if (plan->recompute_layers == ABSENT) return true;
+    shape.recompute = (int)plan->recompute;
+    slot = *slot_find(costs, &shape);
+    if (slot > 0) out->recomputed = costs->entries[slot - 1].blocks + own;
+    return slot > 0;
 }
 
 typedef struct {
@@ -124,9 +182,9 @@ typedef struct {
     double least_s;
 } SplitBound;
 
-static void shape_bound(void *context, const Plan *plan) {
+static void shape_bound(void *context, const SpaceShape *shape) {
     SplitBound *bound = context;
-    bound->least_s = fmin(bound->least_s, loose_bound_s(bound->costs, plan));
+    bound->least_s = fmin(bound->least_s, loose_bound_s(bound->costs, shape->plan));
 }
 
 void loose_build(const Space *space, int num_threads, const Deadline *deadline, LooseCosts *out,

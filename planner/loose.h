@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "planner/deadline.h"
+#include "planner/sketch.h"
 #include "planner/space.h"
 
 typedef struct LooseEntry LooseEntry;
@@ -30,8 +31,16 @@ void loose_build(const Space *space, int num_threads, const Deadline *deadline, 
 
 void loose_free(LooseCosts *costs);
 
+// Whether the shape of a plan is in the table: of every one that some legal configuration has.
+bool loose_has(const LooseCosts *costs, const Plan *plan);
+
 // Less than any step of this plan can take. Its shape must be in the table.
 double loose_bound_s(const LooseCosts *costs, const Plan *plan);
+
+// The blocks of a plan's shape, and of the one that recomputes nothing where the plan recomputes
+// the first layers of each stage.
+//   returns  false where the table has not both
+bool loose_sketch(const LooseCosts *costs, const Plan *plan, SketchShape *out);
 
 // The splits in the order of their bounds: [num_splits] in the arena.
 int *loose_order(const double *split_bound_s, int num_splits, Arena *arena);

@@ -63,11 +63,15 @@ typedef struct {
     bool distinct;               // of plans with the same degrees and micro_batch, and selective
                                  // recomputation or another, list the best only; for
                                  // OBJECTIVE_MEMORY none that needs as much as a faster one
-    bool only_better;         // look for plans of at most worst_value and no further: what cannot
-                              // reach it is not counted, and that nothing is legal is no error
-    bool brief;               // where nothing fits, do not look for what would
-    int num_threads;          // 0 or 1: the calling one only; the result is the same
-    PlannerProgress progress; // may be NULL
+    bool only_better;            // look for plans of at most worst_value and no further: uncounted,
+                                 // and that nothing is legal is no error
+    bool uncounted;              // do not count what is passed over by thousands: for questions
+                                 // that search often and show no counts. Then, with worst_value,
+                                 // there is no closest miss either, and constraints without a
+                                 // legal configuration may be an empty result
+    bool brief;                  // where nothing fits, do not look for what would
+    int num_threads;             // 0 or 1: the calling one only; the result is the same
+    PlannerProgress progress;    // may be NULL
     void *progress_context;
     SearchStanding *standing;    // kept up to date before each call of progress; may be NULL
     const atomic_bool *end_soon; // set from elsewhere: end as if the budget were used up; or NULL

@@ -215,6 +215,20 @@ static bool first_layers_by_time(const PlannerOptions *options) {
     return !options->exhaustive && !options->robust && options->objective != OBJECTIVE_MEMORY;
 }
 
+static bool is_uncounted(const PlannerOptions *options) {
+    return (options->uncounted || options->only_better) && !options->exhaustive;
+}
+
+// Whether that nothing was considered does not say that nothing is legal.
+static bool may_be_empty(const PlannerOptions *options) {
+    return options->only_better || (is_uncounted(options) && options->worst_value > 0);
+}
+
+// Whether nothing may fit, as far as is known, and somebody wants to know by how much.
+static bool wants_miss(const Search *s) {
+    return s->pricing.quick.num_items == 0 && !may_be_empty(s->options);
+}
+
 // Walks the splits from *next on, and sets it behind them.
 static Status harvest_round(Search *s, int *next) {
     const int first = *next;
@@ -231,6 +245,8 @@ static Status harvest_round(Search *s, int *next) {
                                .raise_frac = s->raise_frac,
                                .loose = &s->loose,
                                .value_limit = INFINITY,
+                               .uncounted = is_uncounted(s->options),
+                               .wants_miss = wants_miss(s),
                                .deadline = &s->deadline};
     if (!s->options->exhaustive) round.task.value_limit = best_value_limit(&s->pricing.quick);
     share_work(round.num_splits, s->options->num_threads, round_work, &round);
@@ -245,7 +261,7 @@ static Status harvest_round(Search *s, int *next) {
 
 // No split from here on can hold a plan that is wanted.
 static bool rest_is_unwanted(const Search *s, int first) {
-    return s->options->only_better &&
+    return is_uncounted(s->options) &&
            split_value(s, s->split_order[first]) > best_value_limit(&s->pricing.quick);
 }
 
@@ -274,7 +290,7 @@ static void miss_build(const Search *s, Arena *arena, PlannerResult *out) {
 
 static Status search_run(Search *s, Arena *arena, PlannerResult *out) {
     TRY(harvest_all(s));
-    if (s->stats.considered == 0 && !s->options->only_better) return conflict_explain(s->scenario);
+    if (s->stats.considered == 0 && !may_be_empty(s->options)) return conflict_explain(s->scenario);
     TRY(price_all(s));
     TRY(pricing_finish(&s->pricing));
     proof_set(s);

@@ -224,6 +224,7 @@ Status planner_size(const Scenario *scenario, double wanted_step_time_s,
     s.each.top = 1;
     s.each.objective = OBJECTIVE_THROUGHPUT;
     s.each.brief = true;
+    s.each.uncounted = true;
     s.each.budget_s = 0;
     s.each.progress = NULL;
     s.each.standing = NULL;

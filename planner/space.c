@@ -191,8 +191,10 @@ typedef struct {
     int num_chunk_choices;
     Plan *family; // [open.num_zeros x NUM_SCHEDULES]
     int *num_layers;
+    SpaceFilter filter;
+    bool wanted[NUM_RECOMPUTES]; // of the shapes of one cp_method
     SpaceVisit visit;
-    void (*visit_shape)(void *context, const Plan *shape); // in place of visit
+    void (*visit_shape)(void *context, const SpaceShape *shape); // in place of visit
     void *context;
 } Walk;
 
@@ -336,26 +338,50 @@ static bool visit_family(Walk *walk, const Plan *shape, bool dual, int series) {
     return walk->visit(walk->context, &family);
 }
 
+static SpaceShape shape_open(const Walk *walk, const Plan *plan) {
+    SpaceShape shape = {.plan = plan, .some_layers = walk->open.first_layers};
+    for (int z = 0; z < walk->open.num_zeros; z++)
+        shape.zero_stages |= 1u << walk->open.zeros[z].stage;
+    for (int kind = 0; kind < NUM_SCHEDULES; kind++)
+        if (walk->open.schedules[kind]) shape.schedules |= 1u << kind;
+    if (plan->recompute == RECOMPUTE_NONE) shape.some_layers = false;
+    return shape;
+}
+
 static bool visit_shape(const Walk *walk, Plan *shape) {
     shape->vpp = 1;
     shape->num_chunks = shape->pp;
     shape->schedule = SCHEDULE_1F1B;
     plan_derive(walk->scenario, shape);
     if (plan_check(walk->scenario, shape).code != STATUS_OK) return true;
-    walk->visit_shape(walk->context, shape);
-    if (walk->open.first_layers && shape->recompute != RECOMPUTE_NONE) {
-        const Plan some = space_first_layers(shape, 1);
+    const SpaceShape all = shape_open(walk, shape);
+    walk->visit_shape(walk->context, &all);
+    if (all.some_layers) {
+        const Plan plan = space_first_layers(shape, 1);
+        SpaceShape some = all;
+        some.plan = &plan;
         walk->visit_shape(walk->context, &some);
     }
     return true;
 }
 
+static void recompute_set(const Walk *walk, Plan *shape, int recompute) {
+    shape->recompute = (Recompute)recompute;
+    shape->recompute_modules = space_modules(walk->scenario, recompute);
+}
+
+static bool is_skipped(const Walk *walk, const Plan *plan) {
+    if (!walk->filter.skips) return false;
+    const SpaceShape shape = shape_open(walk, plan);
+    return walk->filter.skips(walk->filter.context, &shape);
+}
+
 // All recomputations of one way to cut the layers; of the shape alone where there is none.
 static bool visit_recomputes(Walk *walk, Plan *shape, const ChunkChoice *chunks, int series) {
     for (int recompute = 0; recompute < NUM_RECOMPUTES; recompute++) {
-        if (!walk->open.recomputes[recompute]) continue;
-        shape->recompute = (Recompute)recompute;
-        shape->recompute_modules = space_modules(walk->scenario, recompute);
+        if (!walk->open.recomputes[recompute] || !walk->wanted[recompute]) continue;
+        recompute_set(walk, shape, recompute);
+        if (chunks && is_skipped(walk, shape)) continue;
         if (!rule_levels_enter(&walk->rules, walk->scenario, shape, RULE_GROUP_RECOMPUTE)) continue;
         if (!rule_levels_enter(&walk->rules, walk->scenario, shape, RULE_GROUP_LAYERS)) continue;
         if (!chunks && !visit_shape(walk, shape)) return false;
@@ -379,11 +405,27 @@ static bool visit_chunks(Walk *walk, Plan *shape) {
     return true;
 }
 
+// Whether some recomputation of a shape is wanted, however its layers are cut.
+static bool some_wanted(Walk *walk, Plan *shape) {
+    bool some = false;
+    shape->vpp = 1;
+    shape->num_chunks = shape->pp;
+    shape->chunks = NULL;
+    plan_derive(walk->scenario, shape);
+    for (int recompute = 0; recompute < NUM_RECOMPUTES; recompute++) {
+        recompute_set(walk, shape, recompute);
+        walk->wanted[recompute] = walk->open.recomputes[recompute] && !is_skipped(walk, shape);
+        some |= walk->wanted[recompute];
+    }
+    return some;
+}
+
 static bool visit_methods(Walk *walk, Plan *shape) {
     for (int method = 0; method < NUM_CP_METHODS; method++) {
         if (!walk->open.methods[method]) continue;
         shape->cp_method = (CpMethod)method;
         if (!rule_levels_enter(&walk->rules, walk->scenario, shape, RULE_GROUP_METHOD)) continue;
+        if (!some_wanted(walk, shape)) continue;
         const bool on =
             walk->visit_shape ? visit_recomputes(walk, shape, NULL, 0) : visit_chunks(walk, shape);
         if (!on) return false;
@@ -416,11 +458,17 @@ static void walk_start(const Space *space, int split, Walk *walk) {
 }
 
 bool space_visit(const Space *space, int split, Arena *arena, SpaceVisit visit, void *context) {
+    return space_visit_wanted(space, split, arena, &(SpaceFilter){0}, visit, context);
+}
+
+bool space_visit_wanted(const Space *space, int split, Arena *arena, const SpaceFilter *filter,
+                        SpaceVisit visit, void *context) {
     Arena own = {0};
     Walk *walk = ARENA_NEW(&own, Walk);
     walk_start(space, split, walk);
     walk->visit = visit;
     walk->context = context;
+    walk->filter = *filter;
     walk->family = ARENA_ARRAY(&own, walk->open.num_zeros * NUM_SCHEDULES, Plan);
     walk->num_layers = ARENA_ARRAY(&own, walk->open.num_zeros * NUM_SCHEDULES, int);
     chunk_choices(walk, arena);
@@ -429,8 +477,8 @@ bool space_visit(const Space *space, int split, Arena *arena, SpaceVisit visit, 
     return walked;
 }
 
-void space_visit_shapes(const Space *space, int split, void (*visit)(void *context, const Plan *),
-                        void *context) {
+void space_visit_shapes(const Space *space, int split,
+                        void (*visit)(void *context, const SpaceShape *), void *context) {
     Arena own = {0};
     Walk *walk = ARENA_NEW(&own, Walk);
     walk_start(space, split, walk);

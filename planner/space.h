@@ -90,7 +90,27 @@ typedef bool (*SpaceVisit)(void *context, const SpaceFamily *family);
 //   returns  false where visit ended the walk
 bool space_visit(const Space *space, int split, Arena *arena, SpaceVisit visit, void *context);
 
+// Plans of one split that cut, recompute and exchange alike, and what is open to them.
+typedef struct {
+    const Plan *plan;     // its ZeRO stage, zero_group and schedule say nothing
+    unsigned zero_stages; // bit s: stage s
+    unsigned schedules;   // bit k: ScheduleKind k, with chunks that it can have
+    bool some_layers;     // the first layers of each stage may be recomputed alone
+} SpaceShape;
+
+// What of a split is not visited.
+typedef struct {
+    // Whether no plan of a shape is wanted. Asked first without chunks (NULL, vpp 1), of all ways
+    // to cut the layers, then of each. NULL: all are wanted.
+    bool (*skips)(void *context, const SpaceShape *shape);
+    void *context;
+} SpaceFilter;
+
+// space_visit without what the filter skips.
+bool space_visit_wanted(const Space *space, int split, Arena *arena, const SpaceFilter *filter,
+                        SpaceVisit visit, void *context);
+
 // Calls visit with one legal plan for each micro_batch, recompute and cp_method of a split, and one
 // for recomputation of some first layers; its vpp is 1 and its chunks are not set.
-void space_visit_shapes(const Space *space, int split, void (*visit)(void *context, const Plan *),
-                        void *context);
+void space_visit_shapes(const Space *space, int split,
+                        void (*visit)(void *context, const SpaceShape *), void *context);

@@ -87,6 +87,7 @@ static Status size_add(const Sizer *s, const Scenario *scenario, int num_gpus, d
     PlannerOptions options = *s->planner;
     options.top = 1;
     options.brief = true;
+    options.uncounted = true;
     options.progress = NULL;
     options.end_soon = NULL; // the sizes of a row go together
     options.budget_s = FLEET_SIZE_BUDGET_S;

@@ -274,6 +274,7 @@ static void run_start(Run *run, int64_t num_points, const WhatifOptions *options
     run->grid.planner = options->planner;
     run->grid.planner.top = 1;
     run->grid.planner.brief = true;
+    run->grid.planner.uncounted = true;
     run->grid.planner.progress = NULL;
     // Threads are for points; where there are fewer of these, each gets several.
     const int64_t spare = options->num_threads / num_points;

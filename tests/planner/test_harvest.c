@@ -31,7 +31,8 @@ static HarvestTask case_task(const Case *c, PlanObjective objective) {
                          .goal = HARVEST_BOUND,
                          .objective = objective,
                          .loose = &c->loose,
-                         .value_limit = INFINITY};
+                         .value_limit = INFINITY,
+                         .wants_miss = true};
 }
 
 // The bound of a candidate from workload and prices of its own.

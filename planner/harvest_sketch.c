@@ -1,0 +1,178 @@
+// What a sketch of a configuration says (planner/sketch.h), before its workload is built.
+#include "planner/harvest_walker.h"
+
+#include "workload/schedule.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+static const double ROUNDING_FRAC = 1e-9; // sums in another order
+
+void sketch_open(HarvestWalker *w) {
+    for (int kind = 0; kind < NUM_SCHEDULES; kind++) {
+        const Schedule *schedule = schedule_find((ScheduleKind)kind);
+        const Plan plan = {.schedule = (ScheduleKind)kind};
+        if (!schedule || schedule->splits_backward || schedule->mixes_backwards ||
+            plan_is_v(&plan) || plan_is_dual(&plan))
+            w->sketch.other_schedules |= 1u << kind;
+    }
+}
+
+void sketch_start(HarvestWalker *w, const SpaceFamily *family) {
+    HarvestSketch *s = &w->sketch;
+    const LooseCosts *loose = w->task->loose;
+    memset(s->known, 0, sizeof s->known);
+    memset(s->some_known, 0, sizeof s->some_known);
+    if (!loose || w->task->goal != HARVEST_BOUND) return;
+    for (int i = 0; i < family->num_plans; i++) {
+        const Plan *plan = &family->plans[i], some = space_first_layers(plan, 1);
+        const int stage = plan->zero_stage;
+        if (i > 0 && stage == plan[-1].zero_stage) continue;
+        s->known[stage] = loose_sketch(loose, plan, &s->shape[stage]);
+        s->some_known[stage] =
+            family->most_layers > 0 && loose_sketch(loose, &some, &s->some[stage]);
+        for (int k = 0; k < 4; k++) s->bound_s[stage][k / 2][k % 2] = -1;
+    }
+}
+
+void sketch_end(HarvestWalker *w) {
+    arena_free(&w->sketch.arena);
+}
+
+// Fewer than half of the slots are taken.
+static const SketchLayout *layout_of(HarvestWalker *w, const Plan *plan) {
+    HarvestSketch *s = &w->sketch;
+    const bool is_v = plan_is_v(plan);
+    if (plan_is_dual(plan) || plan->vocab_barriers) return NULL;
+    if (2 * s->num_layouts >= SKETCH_SLOTS) {
+        memset(s->slots, 0, sizeof s->slots);
+        arena_reset(&s->arena);
+        s->num_layouts = 0;
+    }
+    size_t i = ((uintptr_t)plan->chunks >> 4) * 0x9e3779b97f4a7c15u >> 40;
+    for (i = (i + is_v) % SKETCH_SLOTS; s->slots[i].chunks; i = (i + 1) % SKETCH_SLOTS)
+        if (s->slots[i].chunks == plan->chunks && s->slots[i].is_v == is_v)
+            return s->slots[i].layout;
+    s->num_layouts++;
+    s->slots[i].chunks = plan->chunks;
+    s->slots[i].is_v = is_v;
+    s->slots[i].layout = sketch_layout(w->task->space->scenario, plan, &s->arena);
+    return s->slots[i].layout;
+}
+
+// The blocks of a plan; NULL where there is no sketch of it.
+static const SketchShape *shape_of(const HarvestWalker *w, const Plan *plan) {
+    const HarvestSketch *s = &w->sketch;
+    const int stage = plan->zero_stage;
+    if (plan->recompute_layers == w->parts.family->plans[0].recompute_layers)
+        return s->known[stage] ? &s->shape[stage] : NULL;
+    return s->some_known[stage] ? &s->some[stage] : NULL;
+}
+
+static bool is_above_limit(const HarvestTask *task, double bound_s) {
+    return least_value(task, bound_s, 0) > task->value_limit;
+}
+
+bool sketch_excludes(HarvestWalker *w, const Plan *plan) {
+    const SketchShape *shape = shape_of(w, plan);
+    const Scenario *scenario = w->task->space->scenario;
+    if (!shape || w->task->value_limit == INFINITY) return false;
+    const bool splits = schedule_find(plan->schedule)->splits_backward;
+    double some_s = -1, *bound_s = &w->sketch.bound_s[plan->zero_stage][plan_is_v(plan)][splits];
+    if (shape == &w->sketch.some[plan->zero_stage]) bound_s = &some_s;
+    if (*bound_s < 0) {
+        const SketchLayout *layout = layout_of(w, plan);
+        *bound_s = layout ? sketch_bound_s(scenario, plan, layout, shape) : 0;
+    }
+    return is_above_limit(w->task, *bound_s);
+}
+
+static double missing_of(HarvestWalker *w, const Plan *plan) {
+    const SketchShape *shape = shape_of(w, plan);
+    const SketchLayout *layout = shape ? layout_of(w, plan) : NULL;
+    if (!layout) return 0;
+    return sketch_missing_bytes(w->task->space->scenario, plan, layout, shape);
+}
+
+bool sketch_misses(HarvestWalker *w, const Plan *plan) {
+    const double missing_bytes = missing_of(w, plan), known_bytes = w->out->missing_bytes;
+    if (missing_bytes <= 0 || !w->task->wants_miss) return missing_bytes > 0;
+    return known_bytes > 0 && missing_bytes > known_bytes * (1 + ROUNDING_FRAC);
+}
+
+// The largest number of layers from 0 on for which the bound is below the limit: it rises with
+// each.
+static int last_below(HarvestWalker *w, const Plan *plan, int most) {
+    int below = 0;
+    for (int above = most + 1; above - below > 1;) {
+        const int middle = below + (above - below) / 2;
+        const Plan some = space_first_layers(plan, middle);
+        if (sketch_excludes(w, &some))
+            above = middle;
+        else
+            below = middle;
+    }
+    return below;
+}
+
+void sketch_layers(HarvestWalker *w, const Plan *plan, int most, int *least, int *end) {
+    Plan some = space_first_layers(plan, most);
+    *least = 1;
+    *end = sketch_excludes(w, &some) ? last_below(w, plan, most - 1) : most;
+    const SketchShape *shape = shape_of(w, &some);
+    if (*end == 0 || !shape || w->task->wants_miss) return;
+    if (!sketch_falls(w->task->space->scenario, shape)) return;
+    some = space_first_layers(plan, *end);
+    int misses = 0, fits = *end + 1;
+    if (missing_of(w, &some) <= 0) fits = *end;
+    while (fits - misses > 1 && fits <= *end) {
+        const int middle = misses + (fits - misses) / 2;
+        some = space_first_layers(plan, middle);
+        if (missing_of(w, &some) > 0)
+            misses = middle;
+        else
+            fits = middle;
+    }
+    *least = fits;
+}
+
+// --- Whole shapes
+
+// The plan of a shape that bounds all with these shards: 1F1B, or interleaved, holds least.
+static Plan leanest(const Plan *shape, int zero_stage) {
+    Plan plan = *shape;
+    plan.schedule = plan.vpp > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
+    plan.zero_stage = zero_stage;
+    plan.zero_group = plan.dp * plan.cp;
+    return plan;
+}
+
+// Whether plans of one ZeRO stage are ruled out.
+static bool stage_is_out(HarvestWalker *w, const SpaceShape *shape, int zero_stage) {
+    const HarvestTask *task = w->task;
+    const Scenario *scenario = task->space->scenario;
+    const Plan plan = leanest(shape->plan, zero_stage), some = space_first_layers(&plan, 1);
+    const SketchLayout *layout = layout_of(w, &plan);
+    SketchShape own, first;
+    if (!layout || !loose_sketch(task->loose, &plan, &own)) return false;
+    if (shape->some_layers && !loose_sketch(task->loose, &some, &first)) return false;
+    const double bound_s = shape->some_layers ? sketch_bound_s(scenario, &some, layout, &first)
+                                              : sketch_bound_s(scenario, &plan, layout, &own);
+    return is_above_limit(task, bound_s) || sketch_missing_bytes(scenario, &plan, layout, &own) > 0;
+}
+
+bool sketch_skips(void *walker, const SpaceShape *shape) {
+    HarvestWalker *w = walker;
+    const HarvestTask *task = w->task;
+    const Plan some = space_first_layers(shape->plan, 1);
+    if (!task->loose || task->goal != HARVEST_BOUND || task->wants_miss) return false;
+    if (!shape->plan->chunks) {
+        const Plan *least = shape->some_layers ? &some : shape->plan;
+        return !loose_has(task->loose, least) || loosely_excluded(task, least);
+    }
+    if (shape->schedules & w->sketch.other_schedules) return false;
+    for (int stage = 3; stage >= 0; stage--)
+        if (shape->zero_stages & 1u << stage && !stage_is_out(w, shape, stage)) return false;
+    return true;
+}
