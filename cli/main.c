@@ -51,6 +51,7 @@ static void print_help(void) {
         "  meshwright whatif job.json --vary cluster.num_gpus=64,128,256 --replan\n"
         "  meshwright whatif out/plan.json --sensitivity    which resource limits it?\n\n"
         "meshwright help COMMAND explains each with examples; --version names this version.\n"
+        "Tables are as wide as the terminal, or as COLUMNS in the environment says.\n"
         "Exit codes: 0 done, 1 the answer is no, 2 bad usage or input, 3 the machine failed.\n");
 }
 

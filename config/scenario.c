@@ -237,6 +237,9 @@ Status scenario_read_shared(const JsonNode *root, KernelShelf *shelf, Arena *are
     JsonNode disturb = json_get(root, "disturb");
     TRY(disturb_read(&disturb, &scenario.cluster, arena, &scenario.disturb, &scenario.num_disturb));
     TRY(kernels_read(shelf, arena, &scenario.cluster)); // the largest file last
+    JsonNode name = json_get(root, "name");
+    scenario.name =
+        json_is_present(&name) ? arena_strdup(arena, name.item->valuestring) : scenario.model.name;
     *out = scenario;
     return status_ok();
 }

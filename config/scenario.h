@@ -15,6 +15,7 @@
 
 typedef struct {
     const char *file; // as named by the user
+    const char *name; // of the job: its own, or its model's
     Model model;
     Cluster cluster;
     Training training;

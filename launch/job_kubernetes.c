@@ -97,7 +97,7 @@ static void add_replicas(Script *script, const Job *job, const char *name, const
 
 const char *job_kubernetes(const Job *job) {
     Script script = {.arena = job->arena};
-    const char *name = kubernetes_name(job->scenario->model.name, job->arena);
+    const char *name = kubernetes_name(job->scenario->name, job->arena);
     job_add_head(&script, job);
     script_comment(&script, "Needs the Kubeflow Training Operator (PyTorchJob, kubeflow.org/v1). "
                             "One pod a node; the operator's RANK is the number of the pod.");

@@ -4,7 +4,7 @@
 #include "launch/flags.h"
 
 static void add_directives(Script *script, const Job *job) {
-    const char *name = shell_name(job->scenario->model.name, script->arena);
+    const char *name = shell_name(job->scenario->name, script->arena);
     const Hosts *hosts = &job->hosts;
     script_add(script, "#SBATCH --job-name=%s\n", name);
     script_add(script, "#SBATCH --nodes=%d\n", hosts->num_hosts);

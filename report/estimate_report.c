@@ -25,6 +25,13 @@ static const char *front_text(const Scenario *scenario, Arena *arena) {
                         (long long)front_image_tokens(front, training->image_size));
 }
 
+const char *text_printable(const char *text, Arena *arena) {
+    char *copy = arena_strdup(arena, text);
+    for (char *c = copy; *c; c++)
+        if ((unsigned char)*c < 0x20 || (unsigned char)*c == 0x7f) *c = '?';
+    return copy;
+}
+
 const char *report_question(const Scenario *scenario, Arena *arena) {
     const Model *model = &scenario->model;
     const Cluster *cluster = &scenario->cluster;
@@ -42,11 +49,13 @@ const char *report_question(const Scenario *scenario, Arena *arena) {
         gpus = arena_printf(arena, "%s%s%d%s x %s", gpus, i ? " + " : "", group->num_gpus, all,
                             group->gpu.name);
     }
-    return arena_printf(
-        arena, "%s (%s parameters%s%s) on %s; seq_len %lld, global_batch %lld, %s, %s", model->name,
-        parameters, moe, front, gpus, (long long)scenario->training.seq_len,
-        (long long)scenario->training.global_batch, PRECISION_NAMES[scenario->training.precision],
-        scenario->training.stack.name);
+    const bool named = strcmp(scenario->name, model->name) != 0;
+    const char *text = arena_printf(
+        arena, "%s%s%s (%s parameters%s%s) on %s; seq_len %lld, global_batch %lld, %s, %s",
+        named ? scenario->name : "", named ? ": " : "", model->name, parameters, moe, front, gpus,
+        (long long)scenario->training.seq_len, (long long)scenario->training.global_batch,
+        PRECISION_NAMES[scenario->training.precision], scenario->training.stack.name);
+    return text_printable(text, arena);
 }
 
 const char *report_calibration(const Scenario *scenario, Arena *arena) {

@@ -80,7 +80,7 @@ static void print_groups(const Scenario *scenario, const PlannerResult *result, 
     if (result->groups) paper_wrap(paper, 0, STYLE_PLAIN, groups_answer_text(result, arena));
     for (int i = 0; i < cluster_num_groups(cluster); i++) {
         const Gpu *gpu = &cluster->groups[i].gpu;
-        units_bytes(gpu->memory_available_bytes, available);
+        units_memory(gpu->memory_available_bytes, available);
         paper_wrap(paper, 0, STYLE_PLAIN,
                    arena_printf(arena, "Each of the %d %s has %s for the job.",
                                 cluster->groups[i].num_gpus, gpu->name, available));
@@ -111,7 +111,7 @@ static void print_plans(const Scenario *scenario, const PlannerResult *result, c
         print_groups(scenario, result, paper, arena);
         return;
     }
-    units_bytes(result->entries[0].estimate.memory_available_bytes, available);
+    units_memory(result->entries[0].estimate.memory_available_bytes, available);
     fprintf(paper->stream, "\nEach of the %d GPUs has %s for the job.\n",
             scenario->cluster.num_gpus, available);
 }

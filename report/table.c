@@ -5,14 +5,27 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { MIN_WIDTH = 40, COLUMN_GAP = 2, LABEL_WIDTH = 16, TEXT_WIDTH = 12 };
+enum {
+    MIN_WIDTH = 40,
+    MAX_WIDTH = 10000,
+    MIN_TEXT = 12,
+    COLUMN_GAP = 2,
+    LABEL_WIDTH = 16,
+    TEXT_WIDTH = 12
+};
 
 Paper paper_of(FILE *stream) {
     Paper paper = {.stream = stream, .width = TABLE_PLAIN_WIDTH};
-    if (!isatty(fileno(stream))) return paper;
+    const char *columns = getenv("COLUMNS"); // shells set it, and export it only where asked to
+    const int stated = columns ? atoi(columns) : 0;
+    const bool terminal = isatty(fileno(stream));
     struct winsize size;
-    if (ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) paper.width = size.ws_col;
+    if (stated > 0 && stated <= MAX_WIDTH)
+        paper.width = stated;
+    else if (terminal && ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        paper.width = size.ws_col;
     if (paper.width < MIN_WIDTH) paper.width = MIN_WIDTH;
+    if (!terminal) return paper;
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
     paper.colour = !(no_color && no_color[0]) && term && strcmp(term, "dumb") != 0;
     return paper;
@@ -106,13 +119,25 @@ static int column_width(const Table *table, int column) {
     return (int)width;
 }
 
+// Takes room from the widest column of texts: its cells go on in further lines.
+static void text_shrink(const Table *table, int excess, int *widths) {
+    int widest = -1;
+    for (int c = 0; c < table->num_columns; c++)
+        if (!table->columns[c].right && (widest < 0 || widths[c] > widths[widest])) widest = c;
+    if (widest < 0 || widths[widest] <= MIN_TEXT) return;
+    widths[widest] -= excess;
+    if (widths[widest] < MIN_TEXT) widths[widest] = MIN_TEXT;
+}
+
 // Chooses which columns are shown: widths[c] is 0 for those left out.
-static void table_fit(const Table *table, int width, int *widths) {
+//   returns  whether there are any left out
+static bool table_fit(const Table *table, int width, int *widths) {
     int total = -COLUMN_GAP;
     for (int c = 0; c < table->num_columns; c++) {
         widths[c] = column_width(table, c);
         if (widths[c] > 0) total += widths[c] + COLUMN_GAP;
     }
+    bool hides = false;
     while (total > width) {
         int victim = -1;
         for (int c = 0; c < table->num_columns; c++) {
@@ -120,33 +145,72 @@ static void table_fit(const Table *table, int width, int *widths) {
             if (widths[c] == 0 || priority == 0) continue;
             if (victim < 0 || priority >= table->columns[victim].priority) victim = c;
         }
-        if (victim < 0) return;
+        if (victim < 0) break;
+        hides = true;
         total -= widths[victim] + COLUMN_GAP;
         widths[victim] = 0;
     }
+    if (total > width) text_shrink(table, total - width, widths);
+    return hides;
 }
 
-static void row_print(const Table *table, const Paper *paper, const int *widths, int row) {
-    Style style = row < 0 ? STYLE_BOLD : table->styles[row];
+// How much of a cell stands in a line of this width: all of it, or up to a space.
+static int cell_part(const char *cell, int width) {
+    int length = (int)strlen(cell);
+    if (length <= width) return length;
+    int part = width;
+    while (part > 0 && cell[part] != ' ') part--;
+    return part > 0 ? part : width;
+}
+
+// One line of a row; cells[c] moves over what was printed of it. Returns whether some are left.
+static bool line_print(const Table *table, const Paper *paper, const int *widths, Style style,
+                       const char **cells) {
+    bool left = false;
     fprintf(paper->stream, "%s", paper_style(paper, style));
     int pending = 0; // spaces owed: none are printed at the end of a line
     for (int c = 0; c < table->num_columns; c++) {
         if (widths[c] == 0) continue;
-        const char *cell = row < 0 ? table->columns[c].title : table->rows[row][c];
-        int padding = widths[c] - (int)strlen(cell);
+        int length = cell_part(cells[c], widths[c]), padding = widths[c] - length;
         int before = table->columns[c].right ? padding : 0;
-        if (cell[0]) fprintf(paper->stream, "%*s%s", pending + before, "", cell);
-        pending = (cell[0] ? padding - before : pending + widths[c]) + COLUMN_GAP;
+        if (length > 0) fprintf(paper->stream, "%*s%.*s", pending + before, "", length, cells[c]);
+        pending = (length > 0 ? padding - before : pending + widths[c]) + COLUMN_GAP;
+        cells[c] += length;
+        while (*cells[c] == ' ') cells[c]++;
+        left |= *cells[c] != '\0';
     }
     fprintf(paper->stream, "%s\n", paper_plain(paper));
+    return left;
+}
+
+static void row_print(const Table *table, const Paper *paper, const int *widths, int row) {
+    const char *cells[TABLE_MAX_COLUMNS];
+    for (int c = 0; c < table->num_columns; c++)
+        cells[c] = row < 0 ? table->columns[c].title : table->rows[row][c];
+    const Style style = row < 0 ? STYLE_BOLD : table->styles[row];
+    while (line_print(table, paper, widths, style, cells)) {
+    }
+}
+
+// "tokens/s 110 k; MFU 44.0 %": what of a row has no column on this paper.
+static void hidden_print(const Table *table, const Paper *paper, const int *widths, int row) {
+    const char *text = "";
+    for (int c = 0; c < table->num_columns; c++) {
+        const char *cell = table->rows[row][c];
+        if (widths[c] > 0 || !cell[0]) continue;
+        text = arena_printf(table->arena, "%s%s%s %s", text, text[0] ? "; " : "",
+                            table->columns[c].title, cell);
+    }
+    if (text[0]) paper_wrap(paper, widths[0] + COLUMN_GAP, STYLE_PLAIN, text);
 }
 
 void table_print(const Table *table, const Paper *paper) {
     int widths[TABLE_MAX_COLUMNS];
-    table_fit(table, paper->width, widths);
+    const bool hides = table_fit(table, paper->width, widths);
     row_print(table, paper, widths, -1);
     for (int r = 0; r < table->num_rows; r++) {
         row_print(table, paper, widths, r);
+        if (hides) hidden_print(table, paper, widths, r);
         const char *note = table->rows[r][table->num_columns];
         if (note) paper_wrap(paper, widths[0] + COLUMN_GAP, STYLE_DIM, note);
     }

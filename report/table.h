@@ -1,7 +1,8 @@
 // report/table.h - text for people: tables, bars and wrapped sentences on a stream of known width.
 //
-// Colour appears only on a terminal, never where NO_COLOR is set (no-color.org). Without a terminal
-// the width is fixed, so that the same input gives the same bytes.
+// Colour appears only on a terminal, never where NO_COLOR is set (no-color.org). The width is what
+// COLUMNS in the environment says (POSIX.1-2017, Base Definitions 8.3), else the terminal's;
+// without either it is fixed, so that the same input gives the same bytes.
 #pragma once
 
 #include "base/arena.h"
@@ -15,7 +16,7 @@ typedef struct {
     bool colour;
 } Paper;
 
-// What stream is: a terminal's width and colour, or TABLE_PLAIN_WIDTH columns without.
+// What stream is: its width, and a terminal's colour.
 Paper paper_of(FILE *stream);
 
 enum { TABLE_PLAIN_WIDTH = 130, TABLE_MAX_COLUMNS = 24 };
@@ -25,8 +26,8 @@ typedef enum { STYLE_PLAIN, STYLE_BOLD, STYLE_DIM, STYLE_GOOD, STYLE_BAD } Style
 typedef struct {
     const char *title;
     bool right;   // aligned, for numbers
-    int priority; // columns with the largest number are left out first where space is short; 0
-                  // never
+    int priority; // columns with the largest number have no room first where space is short (what
+                  // they hold stands below each row then); 0: never
 } TableColumn;
 
 typedef struct {

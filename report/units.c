@@ -53,6 +53,15 @@ const char *units_bytes(double bytes, char *text) {
     return scaled(bytes, units, 6, text);
 }
 
+const char *units_memory(double bytes, char *text) {
+    static const double GIB = 1073741824;
+    char decimal[UNITS_SIZE], binary[UNITS_SIZE];
+    units_bytes(bytes, decimal);
+    snprintf(text, UNITS_SIZE, bytes < GIB ? "%.12s" : "%.12s (%.10s GiB)", decimal,
+             units_plain(bytes / GIB, binary));
+    return text;
+}
+
 const char *units_count(double count, char *text) {
     static const char *const units[] = {"", "k", "M", "G", "T"};
     return scaled(count, units, 5, text);

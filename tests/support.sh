@@ -2,6 +2,7 @@
 # set -eu. $temp is a folder of the test's own; it goes when the test ends.
 # shellcheck shell=sh
 temp=$(mktemp -d)
+unset COLUMNS # or the answers would be of that width
 num_refusals_missed=0
 trap 'rm -rf "$temp"; [ $num_refusals_missed -eq 0 ] || exit 1' EXIT
 

@@ -125,3 +125,17 @@ cp stdout help.out
 answers 0 help plan
 cmp -s stdout help.out || fail "help plan is not plan --help"
 refuses 'meshwright: unknown command "plon"; the nearest is plan' help plon
+
+# --- At 80 columns: every line fits, and what has no column stands below its plan.
+COLUMNS=80 "$MESHWRIGHT" plan job.json >narrow
+awk 'length($0) > 80 { print; bad = 1 } END { exit bad }' narrow || fail "wider than 80 columns"
+for what in '80 % interval' 'tokens/s' 'MFU' 'memory' 'USD/1e9'; do
+    [ "$(grep -c "$what [0-9]" narrow)" -ge 1 ] || grep -q "^#.*$what" narrow || fail "no $what at 80 columns"
+done
+
+# --- The job's name is that of the job, its log and its report; odd characters do no harm.
+sed 's/"schema": 1/"schema": 1, "name": "our run;\\u001b[2J"/' job.json >named.json
+answers 0 launch named.json --scheduler slurm -o named
+grep -qxF '#SBATCH --job-name=our_run___2J' named/launch.sbatch || fail "$(grep job-name named/launch.sbatch)"
+answers 0 estimate named.json
+head -n 1 stdout | grep -qF 'our run;?[2J: llama-3.1-8b (' || fail "$(head -n 1 stdout)"

@@ -46,15 +46,32 @@ static void columns_line_up(void) {
                          "      below it\n");
 }
 
-// 18 columns are needed, 12 without the remark.
-static void the_least_important_column_goes_first(void) {
+// 18 columns are needed, 12 without the remark, which stands below its row then.
+static void the_least_important_column_goes_first_and_below(void) {
     Sheet sheet;
     sheet_open(&sheet, 17, false);
     print_two_rows(&sheet.paper);
     sheet_expect(&sheet, "name  size\n"
                          "a     1000\n"
+                         "      remark x y\n"
                          "long     7\n"
                          "      below it\n");
+}
+
+// 1 + 2 + 25 + 2 + 6 columns are needed: the texts get 14 of 25, and go on below.
+static void texts_go_on_in_further_lines(void) {
+    static const TableColumn columns[] = {{"#", true, 0}, {"plan", false, 0}, {"step", true, 0}};
+    Sheet sheet;
+    sheet_open(&sheet, 25, false);
+    Arena arena = {0};
+    Table table = table_new(&arena, columns, 3);
+    table_add(&table, STYLE_PLAIN,
+              (const char *const[]){"1", "tp 4 cp 2 pp 4 vpp 5 dp 4", "12.3 s"}, NULL);
+    table_print(&table, &sheet.paper);
+    arena_free(&arena);
+    sheet_expect(&sheet, "#  plan              step\n"
+                         "1  tp 4 cp 2 pp 4  12.3 s\n"
+                         "   vpp 5 dp 4\n");
 }
 
 static void colour_only_where_asked_for(void) {
@@ -108,7 +125,9 @@ static void a_file_is_no_terminal(void) {
 
 CU_TestInfo table_tests[] = {
     {"columns_line_up", columns_line_up},
-    {"the_least_important_column_goes_first", the_least_important_column_goes_first},
+    {"the_least_important_column_goes_first_and_below",
+     the_least_important_column_goes_first_and_below},
+    {"texts_go_on_in_further_lines", texts_go_on_in_further_lines},
     {"colour_only_where_asked_for", colour_only_where_asked_for},
     {"sentences_break_at_spaces", sentences_break_at_spaces},
     {"bars_grow_with_the_share", bars_grow_with_the_share},

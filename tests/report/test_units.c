@@ -38,6 +38,8 @@ static void units_fit_the_size(void) {
     ASSERT_TEXT(units_seconds, 4000.0, "4000 s");
     ASSERT_TEXT(units_bytes, 80e9, "80 GB");
     ASSERT_TEXT(units_bytes, 67.92e9, "67.9 GB");
+    ASSERT_TEXT(units_memory, 85.0e9, "85 GB (79.2 GiB)"); // 85e9 / 2^30 = 79.16
+    ASSERT_TEXT(units_memory, 5e8, "500 MB");
     ASSERT_TEXT(units_count, 1234567.0, "1.23 M");
     ASSERT_TEXT(units_count, 17.0, "17");
     ASSERT_TEXT(units_percent, 0.4123, "41.2 %");
