@@ -41,10 +41,12 @@ static void print_help(void) {
     for (int i = 0; i < NUM_COMMANDS; i++)
         if (COMMANDS[i].run) printf("  %-10s %s\n", COMMANDS[i].name, COMMANDS[i].help);
     printf(
-        "\nA scenario is one JSON file; save this as job.json:\n\n"
+        "\nA scenario is one JSON or YAML file; save this as job.json:\n\n"
         "  {\"schema\": 1, \"model\": \"llama-3.1-70b\", \"cluster\": \"dgx-h100:16\",\n"
         "   \"training\": {\"seq_len\": 8192, \"global_batch\": 1024, \"precision\": \"bf16\"}}\n\n"
         "Then:\n\n"
+        "  meshwright plan config.json --cluster dgx-h100:16 --seq-len 8192 --batch 1024\n"
+        "                                       the same question, of a Hugging Face config.json\n"
         "  meshwright plan job.json -o out      the five best plans; out/plan.json is the best\n"
         "  meshwright simulate out/plan.json    does a shared network change the answer?\n"
         "  meshwright launch out/plan.json --for megatron --scheduler slurm\n"

@@ -22,7 +22,7 @@ static Status folder_check_existing(const char *path, const char *wanted) {
 
 // A name that is taken for one file's, as in "-o plan.json".
 static bool looks_like_file(const char *path) {
-    static const char *const ENDS[] = {".json", ".html", ".md", ".csv", ".txt", ".sh"};
+    static const char *const ENDS[] = {".json", ".yaml", ".html", ".md", ".csv", ".txt", ".sh"};
     const size_t length = strlen(path);
     for (size_t i = 0; i < sizeof ENDS / sizeof *ENDS; i++) {
         const size_t end = strlen(ENDS[i]);
