@@ -33,15 +33,17 @@ static const struct argp ARGP = {
     .options = OPTIONS,
     .parser = parse,
     .args_doc = "SCENARIO",
-    .doc = "Prices the one parallel configuration that a scenario or plan.json states: step time, "
-           "throughput, memory of the worst GPU, and where the time goes. What `parallel` leaves "
-           "out has the defaults of the contract (1 for every degree).\v"
-           "Examples:\n"
-           "  meshwright estimate job.json\n"
-           "  meshwright estimate out/plan.json --json\n"
-           "  generate-job | meshwright estimate - --json\n"
-           "  meshwright estimate job.json --write-schedule order.txt\n\n"
-           "Exits with 1 where the configuration does not fit in memory, after the full answer.",
+    .doc =
+        "Prices the one parallel configuration that a scenario or plan.json states: step time, "
+        "throughput, memory of the worst GPU, and where the time goes. What `parallel` leaves "
+        "out has the defaults of the contract (1 for every degree).\v"
+        "Examples:\n"
+        "  meshwright estimate job.json\n"
+        "  meshwright estimate out/plan.json --json\n"
+        "  generate-job | meshwright estimate - --json\n"
+        "  meshwright estimate job.json --write-schedule order.txt\n\n"
+        "Whether it fits in memory is a probability: below 90 % it may not, below a half it does "
+        "not, and then exits with 1, after the full answer.",
 };
 
 static Status order_save(const Plan *plan, const char *path, Arena *arena) {

@@ -195,7 +195,9 @@ static const struct argp ARGP = {
            "  meshwright plan job.json --deadline 1T,60d\n\n"
            "Files of an earlier plan in DIR are replaced, but none that SCENARIO is made of. "
            "Ctrl-C ends a search with the best plan "
-           "so far and its gap. Exits with 1 where nothing fits, after saying what is missing and "
+           "so far and its gap. Plans that are better than the best but less sure to fit than "
+           "--fit-probability asks for are listed as riskier. Exits with 1 where nothing fits so "
+           "surely, after saying what is missing, what may fit and "
            "what would fit; where the plan of --compare is not legal or does not fit; and where no "
            "number of GPUs is fast enough.",
 };

@@ -46,3 +46,38 @@ for command in "launch --dry-run" estimate simulate; do
     grep -q '^edited.json: provenance: predicted a step of .*s, now it is .*s: ' stderr ||
         fail "$command: $(cat stderr)"
 done
+
+# Between a half and 90 %: estimate says that it may not fit, and it is no misfit; plan does not count
+# it as fitting, but lists it, and plans with it where that is asked for.
+cat >risky.json <<'END'
+{"schema": 1, "model": "llama-3.1-70b", "cluster": "dgx-h100:16",
+ "training": {"seq_len": 8192, "global_batch": 1024, "precision": "bf16"},
+ "parallel": {"tp": 4, "pp": 4, "cp": 1, "vpp": 1, "micro_batch": 1, "recompute": "none", "zero_stage": 1}}
+END
+answers 0 estimate risky.json
+grep -q 'may not fit ([5-8][0-9] %)$' stdout || fail "$(cat stdout)"
+! grep -q 'to spare' stdout || fail "to spare: $(cat stdout)"
+answers 0 estimate risky.json --json
+python3 - stdout <<'END'
+import json, sys
+answer = json.load(open(sys.argv[1]))
+assert 0.5 <= answer["fits_probability_frac"] < 0.9 and answer["fits"], answer["fits_probability_frac"]
+assert answer["memory_high_bytes"] > answer["memory_available_bytes"]
+END
+answers 1 plan risky.json --json -o risky
+python3 - stdout <<'END'
+import json, sys
+answer = json.load(open(sys.argv[1]))
+assert answer["plans"] == [] and answer["fit_probability_frac"] == 0.9
+assert answer["riskier"][0]["parallel"]["tp"] == 4 and 0.5 <= answer["riskier"][0]["fits_probability_frac"] < 0.9
+END
+grep -q 'nothing fits with 90 %; the best that may fits with [5-8][0-9] %: --fit-probability 0.5 plans with it$' \
+    stderr || fail "$(cat stderr)"
+[ ! -e risky/plan.json ] || fail "a plan that may not fit was written"
+answers 0 plan risky.json --fit-probability 0.5 --json
+refuses 'meshwright: --fit-probability: "0.3" is not between 0.5 (as likely as not) and 0.999' \
+    plan risky.json --fit-probability 0.3
+refuses 'meshwright: --fit-probability: "1" is not between 0.5 (as likely as not) and 0.999' \
+    plan risky.json --fit-probability 1
+refuses 'meshwright: whatif --fit-probability: goes with --replan or --days only' \
+    whatif risky.json --vary training.global_batch=1024 --fit-probability 0.5
