@@ -242,6 +242,8 @@ static Cluster cluster_of_shape(const Cluster *profiles, const Shape *s) {
     c.oversubscription = s->oversubscription;
     c.price_usd_per_gpu_hour =
         s->price_usd_per_gpu_hour >= 0 ? s->price_usd_per_gpu_hour : c.gpu.price_usd_per_gpu_hour;
+    c.price_is_stated = s->price_usd_per_gpu_hour >= 0;
+    c.price_source = c.price_is_stated ? "stated by the scenario" : c.gpu.price_source;
     c.power_watts_per_gpu = s->power_watts_per_gpu > 0 ? s->power_watts_per_gpu : c.gpu.power_watts;
     return cluster_with_gpus(&c, s->num_gpus);
 }

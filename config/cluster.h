@@ -45,6 +45,8 @@ typedef struct Cluster {
     Topology topology;
     double oversubscription; // >= 1, of the leaf uplinks
     double price_usd_per_gpu_hour;
+    const char *price_source; // list and date, or who states it; NULL: not known
+    bool price_is_stated;     // by the scenario's cluster itself
     double power_watts_per_gpu;
     const ClusterSites
         *sites; // joined groups, or a measured matrix; NULL: all nodes are one network

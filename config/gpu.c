@@ -127,6 +127,8 @@ static Status gpu_read(const JsonNode *root, Arena *arena, Gpu *out) {
     JsonNode frac = json_get(&efficiency, "gemm_max_frac");
     TRY(precisions_read(&frac, 0.001, 1, gpu.efficiency.gemm_max_frac));
     TRY(json_expect_object(&sources));
+    JsonNode priced = json_get(&sources, "price_usd_per_gpu_hour");
+    if (cJSON_IsString(priced.item)) TRY(json_read_string(&priced, arena, &gpu.price_source));
     TRY(gpu_check(root, &gpu));
     TRY(laws_read(root, arena, &gpu));
     *out = gpu;

@@ -60,6 +60,7 @@ typedef struct {
     double l2_bytes;
     double power_watts, idle_power_watts;
     double price_usd_per_gpu_hour;
+    const char *price_source; // list and date, or how it was estimated; NULL: the file has none
     double peak_flops_per_s[NUM_PRECISIONS]; // dense; 0 where the GPU has no such units
     GpuEfficiency efficiency;
     const CoreLaws *core; // [NUM_PRECISIONS], of a core of a CPU; NULL: a GPU

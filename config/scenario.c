@@ -4,6 +4,7 @@
 #include "config/cluster_groups.h"
 #include "config/kernel_shelf.h"
 #include "config/node_order.h"
+#include "config/prices.h"
 #include "config/scenario_front.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@
 static const JsonField SCENARIO_FIELDS[] = {
     OTHER("schema"),      OTHER("name"),       OTHER("description"), OTHER("model"),
     OTHER("cluster"),     OTHER("training"),   OTHER("parallel"),    OTHER("disturb"),
-    OTHER("calibration"), OTHER("provenance"),
+    OTHER("calibration"), OTHER("provenance"), OTHER("prices"),
 };
 
 // What says nothing about the job: version, texts, provenance.
@@ -214,6 +215,8 @@ Status scenario_read_shared(const JsonNode *root, KernelShelf *shelf, Arena *are
     if (!json_is_present(&cluster))
         return json_error(&cluster, "missing; expected PRESET:NODES or an object");
     TRY(cluster_load_shared(&cluster, shelf, arena, &scenario.cluster));
+    JsonNode prices = json_get(root, "prices");
+    TRY(prices_take(&prices, arena, &scenario.cluster));
 
     JsonNode training = json_get(root, "training");
     TRY(training_load(&training, &scenario.cluster.gpu, arena, &scenario.training));

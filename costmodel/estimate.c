@@ -56,6 +56,8 @@ static void rates_set(const Scenario *scenario, const Workload *workload, const 
     e->mfu_frac = e->model_flops_per_s_per_gpu / gpu.peak_flops_per_s;
     e->usd_per_1e9_tokens =
         gpu.usd_per_hour * cluster_total_gpus(cluster) / 3600 / e->tokens_per_s * 1e9;
+    e->price_usd_per_gpu_hour = gpu.usd_per_hour;
+    e->price_source = cluster->groups ? "the mean of the groups' prices" : cluster->price_source;
     e->idle_gpus = cluster->idle_gpus;
     e->joules_per_token = joules_per_token(cluster, &gpu, timeline, e);
 }
@@ -208,6 +210,8 @@ cJSON *estimate_to_json(const Estimate *e, const Plan *plan) {
     json_add_number(json, "model_flops_per_s_per_gpu", e->model_flops_per_s_per_gpu);
     json_add_number(json, "mfu_frac", e->mfu_frac);
     json_add_number(json, "usd_per_1e9_tokens", e->usd_per_1e9_tokens);
+    json_add_number(json, "price_usd_per_gpu_hour", e->price_usd_per_gpu_hour);
+    if (e->price_source) cJSON_AddStringToObject(json, "price_source", e->price_source);
     json_add_number(json, "joules_per_token", e->joules_per_token);
     cJSON_AddItemToObject(json, "parallel", plan_to_json(plan));
     json_add_number(json, "idle_gpus", e->idle_gpus);

@@ -16,6 +16,8 @@ typedef struct {
     double mfu_frac;
     double usd_per_1e9_tokens;
     double joules_per_token;
+    double price_usd_per_gpu_hour; // of the mean GPU
+    const char *price_source;      // of that price; NULL: not known
     int idle_gpus;     // of the cluster's; paid for, but in no figure per GPU and without energy
     RankMemory memory; // of the worst rank
     int memory_rank;   // which pipeline rank that is

@@ -155,6 +155,7 @@ cJSON *plan_document(const Scenario *scenario, const Plan *plan, const cJSON *pr
     if (cJSON_IsString(cluster) && value_is_json_path(cluster->valuestring))
         path_make_absolute(scenario, document, "cluster");
     path_make_absolute(scenario, document, "calibration");
+    path_make_absolute(scenario, document, "prices");
     cJSON *parallel = plan_to_json(plan);
     schedule_make_portable(plan, parallel);
     member_set(document, "parallel", parallel);

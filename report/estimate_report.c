@@ -109,6 +109,12 @@ static void print_figures(const Paper *paper, const Estimate *e, int precision) 
             units_usd(e->usd_per_1e9_tokens, a), units_plain(e->joules_per_token, b));
 }
 
+const char *report_price(const Estimate *e, Arena *arena) {
+    if (e->price_usd_per_gpu_hour <= 0) return NULL;
+    return arena_printf(arena, "%.4g USD a GPU hour (%s)", e->price_usd_per_gpu_hour,
+                        e->price_source ? e->price_source : "of unknown source");
+}
+
 static void print_fit(const Paper *paper, const Estimate *e, Arena *arena) {
     char a[UNITS_SIZE], b[UNITS_SIZE], c[UNITS_SIZE];
     const double spare = e->memory_available_bytes - e->memory.device_bytes;
@@ -171,6 +177,8 @@ void report_estimate(const Scenario *scenario, const Plan *plan, const Estimate 
     const char *calibration = report_calibration(scenario, &arena);
     if (calibration) fprintf(stream, "%-*s%s\n", LABEL, "calibration", calibration);
     print_figures(&paper, estimate, scenario->training.precision);
+    const char *price = report_price(estimate, &arena);
+    if (price) fprintf(stream, "%-*s%s\n", LABEL, "price", price);
     print_fit(&paper, estimate, &arena);
     const char *extrapolated = extrapolated_text(estimate, &arena);
     if (extrapolated)

@@ -1,10 +1,12 @@
 #include "report/fleet_report.h"
 
+#include "report/report.h"
 #include "report/table.h"
 #include "report/units.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     COLUMN_CLUSTER,
@@ -95,6 +97,27 @@ static void frontier_print(const Fleet *fleet, const Paper *paper, Arena *arena)
     table_print(&table, paper);
 }
 
+// What the dollars of the rows rest on; rows of one price and source share a line.
+static void print_prices(const Fleet *fleet, const Paper *paper, Arena *arena) {
+    bool *told = ARENA_ARRAY(arena, fleet->num_entries + 1, bool);
+    for (int e = 0; e < fleet->num_entries; e++) {
+        const FleetEntry *entry = &fleet->entries[e];
+        const char *price =
+            entry->num_sizes > 0 ? report_price(&entry->sizes[0].estimate, arena) : NULL;
+        if (!price || told[e]) continue;
+        const char *names = entry->preset;
+        for (int f = e + 1; f < fleet->num_entries; f++) {
+            const FleetEntry *other = &fleet->entries[f];
+            if (other->num_sizes == 0) continue;
+            const char *same = report_price(&other->sizes[0].estimate, arena);
+            if (!same || strcmp(same, price) != 0) continue;
+            names = arena_printf(arena, "%s, %s", names, other->preset);
+            told[f] = true;
+        }
+        paper_wrap(paper, 0, STYLE_PLAIN, arena_printf(arena, "%s: %s", names, price));
+    }
+}
+
 // Where the time of a row, or the user's patience, ended before all was decided.
 static void print_unproven(const Fleet *fleet, const Paper *paper, Arena *arena) {
     const char *names = "";
@@ -129,6 +152,7 @@ void report_fleet(const Scenario *scenario, const Fleet *fleet, FILE *stream) {
     Table table = table_new(&arena, COLUMNS, NUM_COLUMNS);
     for (int i = 0; i < fleet->num_entries; i++) entry_add(&table, &fleet->entries[i], &arena);
     table_print(&table, &paper);
+    print_prices(fleet, &paper, &arena);
     print_unproven(fleet, &paper, &arena);
     frontier_print(fleet, &paper, &arena);
     arena_free(&arena);

@@ -90,6 +90,17 @@ static bool only_cost_changes(const JsonNode *points) {
     return differs;
 }
 
+// "num_gpus and seq_len": the last keys of what varies.
+static const char *varied_text(const Axes *axes, Arena *arena) {
+    const char *text = "";
+    for (int i = 0; i < axes->num_axes; i++) {
+        const char *dot = strrchr(axes->paths[i], '.');
+        const char *join = i == 0 ? "" : i + 1 < axes->num_axes ? ", " : " and ";
+        text = arena_printf(arena, "%s%s%s", text, join, dot ? dot + 1 : axes->paths[i]);
+    }
+    return text;
+}
+
 Status grid_sections(Document *document, const Answer *answer, Arena *arena) {
     const JsonNode points = json_get(&answer->root, "points");
     const JsonNode replan = json_get(&answer->root, "replan");
@@ -105,9 +116,10 @@ Status grid_sections(Document *document, const Answer *answer, Arena *arena) {
     const int num_points = json_size(&points);
     const int num_rows = num_points < SECTION_MAX_ROWS ? num_points : SECTION_MAX_ROWS;
     const bool cost = only_cost_changes(&points);
+    const char *varied = varied_text(&axes, arena);
     const SectionSpec spec = {
         .id = "whatif",
-        .title = cost ? "Cost over the changes" : "Step time over the changes",
+        .title = arena_printf(arena, "%s over %s", cost ? "Cost" : "Step time", varied),
         .text = cost ? "The step is the same at every point; points that do not fit or are not "
                        "legal are in the table alone."
                      : "Lines are estimates, bands their 80 % intervals; points that do not fit "
@@ -117,7 +129,8 @@ Status grid_sections(Document *document, const Answer *answer, Arena *arena) {
         .num_columns = axes.num_axes + NUM_FIGURES + 2,
     };
     const JsonNode played = json_get(&answer->root, "played");
-    document_part(document, answer_title(answer, "What if", arena),
+    document_part(document,
+                  answer_title(answer, arena_printf(arena, "What if %s changes", varied), arena),
                   arena_printf(arena, "%s%s",
                                cJSON_IsTrue(replan.item) ? "Planned anew at each point."
                                                          : "The same plan at each point.",

@@ -78,6 +78,8 @@ static void gpus_draw(cJSON *section, const PlanView *view, Arena *arena) {
     cJSON *data = section_data(section);
     cJSON_AddNumberToObject(data, "gpus_per_node", cluster.gpus_per_node);
     cJSON_AddNumberToObject(data, "pp", plan->pp);
+    cJSON_AddNumberToObject(data, "stage_gpus", (double)of_stage);
+    cJSON_AddNumberToObject(data, "stage_gpus_drawn", (double)shown);
     cJSON *gpus = cJSON_AddArrayToObject(data, "gpus");
     for (int stage = 0; stage < plan->pp; stage++)
         for (int64_t i = 0; i < shown; i++)

@@ -114,6 +114,8 @@ static void print_plans(const Scenario *scenario, const PlannerResult *result, c
     units_memory(result->entries[0].estimate.memory_available_bytes, available);
     fprintf(paper->stream, "\nEach of the %d GPUs has %s for the job.\n",
             scenario->cluster.num_gpus, available);
+    const char *price = report_price(&result->entries[0].estimate, arena);
+    if (price) paper_wrap(paper, 0, STYLE_PLAIN, arena_printf(arena, "Price: %s.", price));
 }
 
 // Faster than the best, and less sure to fit.

@@ -30,6 +30,7 @@ static void figures_section(Document *document, const Estimate *e) {
         {"memory_high_bytes", "to"},
         {"memory_available_bytes", "memory there is"},
         {"fits_probability_frac", "fits with"},
+        {"idle_gpus", "GPUs left idle"},
     };
     const SectionSpec spec = {.id = "figures", .title = "The figures", SECTION_COLUMNS(columns)};
     cJSON *row = section_row(document_section(document, &spec));
@@ -48,6 +49,7 @@ static void figures_section(Document *document, const Estimate *e) {
         e->memory_high_bytes,
         e->memory_available_bytes,
         e->fits_probability_frac,
+        e->idle_gpus,
     };
     _Static_assert(sizeof values / sizeof *values == sizeof columns / sizeof *columns,
                    "a cell each");

@@ -37,3 +37,6 @@ void report_layers(const Scenario *scenario, const LayerResult *result, FILE *st
 // The exposed terms of an estimate, largest first, as shares of the step: "bubble 4.1 %, tp 3.0 %";
 // "nothing" where all are below one tenth of a per cent.
 const char *report_exposed(const Estimate *estimate, Arena *arena);
+
+// "3.95 USD a GPU hour (list and date)": what the dollars of an answer rest on; NULL: no price.
+const char *report_price(const Estimate *estimate, Arena *arena);

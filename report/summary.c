@@ -53,6 +53,40 @@ static const char *memory_text(const Estimate *e, Arena *arena) {
                         fit_text(e->fits_probability_frac, arena), needed, available);
 }
 
+// What a step waits for, in words, largest first; as report_exposed.
+static const char *waits_text(const Estimate *e, Arena *arena) {
+    static const char *const WORDS[NUM_TERMS] = {
+        [TERM_TP] = "tensor-parallel communication",
+        [TERM_CP] = "context-parallel communication",
+        [TERM_EP] = "expert-parallel communication",
+        [TERM_DP] = "data-parallel communication",
+        [TERM_PP] = "messages between pipeline stages",
+        [TERM_BUBBLE] = "work from other stages (the pipeline bubble)",
+        [TERM_OPTIMIZER] = "the optimizer",
+        [TERM_OTHER] = "the host and the rest",
+    };
+    const char *text = "";
+    bool told[NUM_TERMS] = {false};
+    for (int i = 0; i < NUM_TERMS; i++) {
+        int most = -1;
+        for (int t = 0; t < NUM_TERMS; t++)
+            if (WORDS[t] && !told[t] && (most < 0 || e->term_s[t] > e->term_s[most])) most = t;
+        if (most < 0 || e->term_s[most] < 1e-3 * e->step_time_s) break;
+        told[most] = true;
+        char percent[UNITS_SIZE];
+        text = arena_printf(arena, "%s%s%s %s", text, text[0] ? ", " : "", WORDS[most],
+                            units_percent(e->term_s[most] / e->step_time_s, percent));
+    }
+    return text[0] ? text : "nothing";
+}
+
+static const char *idle_text(const Scenario *scenario, Arena *arena) {
+    const Cluster *cluster = &scenario->cluster;
+    if (cluster->idle_gpus == 0) return "";
+    return arena_printf(arena, " (%d of %d stay idle, and are paid for)", cluster->idle_gpus,
+                        cluster_total_gpus(cluster));
+}
+
 const char *summary_of_plan(const PlanView *view, Arena *arena) {
     const Estimate *e = view->estimate;
     const Scenario *scenario = view->scenario;
@@ -68,13 +102,15 @@ const char *summary_of_plan(const PlanView *view, Arena *arena) {
     units_usd(e->usd_per_1e9_tokens, usd);
     return arena_printf(
         arena,
-        "To train %s on %d GPUs: %s. %sOne step of %lld sequences (%s tokens) should take %s; with "
+        "To train %s on %d GPUs%s: %s. %sOne step of %lld sequences (%s tokens) should take %s; "
+        "with "
         "80 %% certainty it takes between %s and %s. That is %s tokens a second, %s of what the "
         "GPUs could compute at their best, at %s for a billion tokens. %s What a step waits for "
         "besides computing: %s.",
-        scenario->model.name, scenario->cluster.num_gpus, splits_text(view->plan, arena),
-        saving_text(view->plan, arena), (long long)training->global_batch, tokens, step, low, high,
-        rate, mfu, usd, memory_text(e, arena), report_exposed(e, arena));
+        scenario->model.name, scenario->cluster.num_gpus, idle_text(scenario, arena),
+        splits_text(view->plan, arena), saving_text(view->plan, arena),
+        (long long)training->global_batch, tokens, step, low, high, rate, mfu, usd,
+        memory_text(e, arena), waits_text(e, arena));
 }
 
 const char *summary_of_simulation(const PlanView *view, Arena *arena) {

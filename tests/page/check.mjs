@@ -7,6 +7,7 @@ import { basename, join } from "node:path";
 import { launch, open, picture } from "./browser.mjs";
 
 const MAX_BYTES = 2.5e6;
+const WIDTHS = [360, 768, 1200, 1600];
 const SCRIPTS = 2; // the document and the page's own
 const [folder, ...files] = process.argv.slice(2);
 
@@ -28,6 +29,7 @@ const drawnOf = (page, id) =>
     }
     return {
       items: Number(place.dataset.items),
+      stands: Number(place.dataset.stands),
       points: series.reduce((sum, one) => sum + one.data.length, 0),
       shapes: place.querySelectorAll("svg path").length,
       colours,
@@ -46,6 +48,14 @@ function checkTop(section, top) {
   assert.ok(top >= most && top <= 2 * most, `${section.id}: an axis up to ${top} for at most ${most}`);
 }
 
+// Every GPU is drawn, or stood for by one that does the same in another node.
+function checkFold(section, drawn) {
+  const { gpus, stage_gpus: all, stage_gpus_drawn: some } = section.data;
+  assert.equal(drawn.stands, (gpus.length * all) / some, `${section.id}: GPUs that are stood for`);
+  if (drawn.stands <= 64) assert.equal(drawn.items, drawn.stands);
+  else assert.ok(drawn.items < drawn.stands, `${section.id}: repeats are folded`);
+}
+
 async function checkChart(page, section) {
   const drawn = await drawnOf(page, section.id);
   assert.ok(drawn.items > 0 && drawn.points >= drawn.items, `${section.id}: ${JSON.stringify(drawn)}`);
@@ -56,7 +66,7 @@ async function checkChart(page, section) {
   const rowItems = ["waterfall", "scatter", "goodput", "shares"];
   if (rowItems.includes(section.chart)) assert.equal(drawn.items, section.rows.length, section.id);
   if (section.chart === "curve") checkTop(section, drawn.top);
-  if (section.chart === "layout") assert.equal(drawn.items, section.data.gpus.length);
+  if (section.chart === "layout") checkFold(section, drawn);
   if (section.chart === "memory")
     assert.equal(drawn.items, section.rows.length * (section.columns.length - 3));
 }
@@ -75,6 +85,60 @@ async function checkSections(page, report) {
       charts++;
     }
   return charts;
+}
+
+// Texts of the charts that are cut off or lie over one another, and charts whose bars have no room.
+const faultsOf = (page) =>
+  page.evaluate(() => {
+    const faults = [];
+    const SLACK = 3; // pixels: boxes of letters are larger than the letters
+    for (const place of document.querySelectorAll(".chart")) {
+      const id = place.id.replace("chart-", "");
+      const grid = window.meshwrightCharts.instance(id).getModel().getComponent("grid");
+      const share = grid.coordinateSystem.getRect().width / place.clientWidth;
+      if (share < 0.3) faults.push(`${id}: ${Math.round(share * 100)} % of the width are left for the data`);
+      const svg = place.querySelector("svg");
+      if (!svg) continue;
+      const frame = svg.getBoundingClientRect();
+      const texts = [...svg.querySelectorAll("text")]
+        .map((text) => ({ text: text.textContent, box: text.getBoundingClientRect() }))
+        .filter(({ text, box }) => text.trim() && box.width > 0);
+      for (const { text, box } of texts)
+        if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1)
+          faults.push(`${id}: "${text}" is cut off`);
+      texts.forEach((a, index) => {
+        for (const b of texts.slice(index + 1)) {
+          const wide = Math.min(a.box.right, b.box.right) - Math.max(a.box.left, b.box.left);
+          const high = Math.min(a.box.bottom, b.box.bottom) - Math.max(a.box.top, b.box.top);
+          if (wide > SLACK && high > SLACK) faults.push(`${id}: "${a.text}" over "${b.text}"`);
+        }
+      });
+    }
+    if (document.documentElement.scrollWidth > window.innerWidth) faults.push("the page is wider than the window");
+    return faults;
+  });
+
+async function checkWidths(browser, file) {
+  for (const width of WIDTHS) {
+    const { page, complaints } = await open(browser, file, { colorScheme: "light", viewport: { width, height: 900 } });
+    assert.deepEqual(await faultsOf(page), [], `${basename(file)} at ${width} pixels`);
+    // The same after the window was made as wide.
+    await page.setViewportSize({ width: WIDTHS[0] + WIDTHS[WIDTHS.length - 1] - width, height: 900 });
+    assert.deepEqual(await faultsOf(page), [], `${basename(file)} after a change from ${width} pixels`);
+    assert.deepEqual(complaints, []);
+    await page.context().close();
+  }
+}
+
+// The answer at a glance stands above the prose.
+async function checkCards(page, report) {
+  const cards = await page.locator("header .card").count();
+  const figures = report.parts.flatMap((part) => part.sections).some((one) => one.id === "figures");
+  if (figures) assert.equal(cards, 5);
+  if (cards === 0) return;
+  const [card, prose] = await page.evaluate(() =>
+    [".cards", ".summary"].map((name) => document.querySelector(name).getBoundingClientRect().top));
+  assert.ok(card < prose, "the cards are above the prose");
 }
 
 async function checkKeys(page, report) {
@@ -127,10 +191,12 @@ async function checkFile(browser, file) {
   const charts = await checkSections(light.page, report);
   assert.ok(charts > 0, "no chart");
   await light.page.screenshot({ path: `${name}-light.png`, fullPage: true });
+  await checkCards(light.page, report);
   await checkKeys(light.page, report);
   await checkPictures(light.page, report);
   assert.deepEqual(light.complaints, []);
   await light.page.context().close();
+  await checkWidths(browser, file);
 
   console.log(`${basename(file)}: ${charts} charts`);
   if (file !== files[0]) return;

@@ -24,6 +24,7 @@ import { timeline } from "./charts/timeline.js";
 import { tornado } from "./charts/tornado.js";
 import { waterfall } from "./charts/waterfall.js";
 import { download, element } from "./dom.js";
+import { fitted } from "./fit.js";
 import { colours } from "./theme.js";
 
 echarts.use([
@@ -31,14 +32,19 @@ echarts.use([
   LegendComponent, MarkLineComponent, TooltipComponent, CanvasRenderer, SVGRenderer,
 ]);
 
-// Each gives {option, height, items, renderer, zoom} of a section: ECharts' option, pixels, how many
-// things are drawn, "canvas" where they are very many, and whether the time axis can be zoomed.
+// Each gives {option, height, items, renderer, zoom} of a section and the pixels across: ECharts'
+// option, pixels, how many things are drawn, "canvas" where they are very many, and whether the time
+// axis can be zoomed. `stands`: how many things those drawn stand for, where that is another number.
 const KINDS = {
   accuracy, compare, curve, goodput, intervals, layout, links, memory, scatter, shares, timeline,
   tornado, waterfall,
 };
 
+const PAPER = 1120; // pixels across of a picture for slides
+
 const drawn = []; // every chart of the page
+
+const made = (section, width) => fitted(KINDS[section.chart](section, width), width);
 
 // What all options share. Tooltips are drawn, not written as markup: names in them stay names.
 function completed(option) {
@@ -74,11 +80,12 @@ function completed(option) {
 // The chart once more on paper of its own, for slides.
 function exported(chart, renderer) {
   const sheet = element("div");
-  sheet.style.cssText = "position:absolute;left:-9999px;width:1120px";
-  sheet.style.height = `${chart.made.height}px`;
+  const once = made(chart.section, PAPER);
+  sheet.style.cssText = `position:absolute;left:-9999px;width:${PAPER}px`;
+  sheet.style.height = `${once.height}px`;
   document.body.append(sheet);
   const copy = echarts.init(sheet, null, { renderer });
-  const option = completed(KINDS[chart.section.chart](chart.section).option);
+  const option = completed(once.option);
   if (chart.made.zoom) option.dataZoom = chart.instance.getOption().dataZoom;
   copy.setOption(option);
   const url = copy.getDataURL({ type: renderer === "svg" ? "svg" : "png", pixelRatio: 2 });
@@ -116,12 +123,16 @@ function toolsOf(chart) {
 }
 
 function draw(chart) {
+  const zoom = chart.made?.zoom ? chart.instance?.getOption().dataZoom : undefined;
   chart.instance?.dispose();
-  chart.made = KINDS[chart.section.chart](chart.section);
+  chart.width = chart.place.clientWidth || PAPER;
+  chart.made = made(chart.section, chart.width);
   chart.place.style.height = `${chart.made.height}px`;
   chart.place.dataset.items = chart.made.items;
   chart.instance = echarts.init(chart.place, null, { renderer: chart.made.renderer ?? "svg" });
   chart.instance.setOption(completed(chart.made.option));
+  if (zoom) chart.instance.dispatchAction({ type: "dataZoom", start: zoom[0].start, end: zoom[0].end });
+  chart.place.dataset.stands = chart.made.stands ?? chart.made.items;
   // ECharts' own description lists raw numbers; the section's words and table say more.
   chart.place.setAttribute("role", "img");
   chart.place.setAttribute("aria-label", `Chart: ${chart.section.title}. The figures are in the table below.`);
@@ -129,13 +140,14 @@ function draw(chart) {
 
 export function chartOf(section) {
   const place = element("div", { class: "chart", "data-chart": section.chart, id: `chart-${section.id}` });
-  const chart = { section, place, instance: null, made: KINDS[section.chart](section) };
+  const chart = { section, place, instance: null, made: KINDS[section.chart](section, PAPER) };
   drawn.push(chart);
   return element("figure", {}, toolsOf(chart), place);
 }
 
 export const chartsRedraw = () => drawn.forEach(draw);
-export const chartsResize = () => drawn.forEach((chart) => chart.instance.resize());
+export const chartsResize = () =>
+  drawn.filter((chart) => chart.place.clientWidth !== chart.width).forEach(draw);
 
 // For tests and for pictures: the charts by their sections' names.
 window.meshwrightCharts = {

@@ -1,4 +1,5 @@
 // Builds the page of a report from the document that it carries (report/document.h).
+import { cardsOf } from "./cards.js";
 import { chartOf, chartsRedraw, chartsResize } from "./chart.js";
 import { element } from "./dom.js";
 import { tableOf } from "./table.js";
@@ -51,6 +52,7 @@ function pageOf(report, theme) {
       {},
       element("div", { class: "top" }, element("span", {}, report.report), toggle),
       element("h1", {}, report.title),
+      cardsOf(report),
       report.summary.length > 0
         ? element("div", { class: "summary" }, ...report.summary.map((text) => element("p", {}, text)))
         : null,

@@ -28,8 +28,7 @@ export function intervals(section) {
       yAxis: {
         type: "category",
         inverse: true,
-        data: rows.map((row) => `${row.rank}  ${row.plan}`),
-        axisLabel: { width: 330, overflow: "break" },
+        data: rows.map((row) => `${row.rank}: ${row.plan}`),
       },
       series: [
         {

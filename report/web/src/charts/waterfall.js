@@ -3,7 +3,10 @@ import { cellText } from "../format.js";
 import { rowsOf } from "../section.js";
 import { colours } from "../theme.js";
 
-export function waterfall(section) {
+const NARROW = 600; // pixels: below, the two figures of a bar stand above each other
+
+export function waterfall(section, width) {
+  const [right, join] = width < NARROW ? [62, "\n"] : [122, ", "];
   const rows = rowsOf(section);
   const c = colours();
   let sum = 0;
@@ -19,13 +22,13 @@ export function waterfall(section) {
     height: 60 + 34 * rows.length,
     items: rows.length,
     option: {
-      grid: { left: 10, right: 90, top: 10, bottom: 40, containLabel: true },
+      grid: { left: 10, right, top: 10, bottom: 40, containLabel: true },
       tooltip: {
         trigger: "item",
         formatter: ({ dataIndex }) =>
           `${rows[dataIndex].term}\n${cellText("_s", rows[dataIndex].time_s)}, ${cellText("_frac", rows[dataIndex].share_frac)}`,
       },
-      xAxis: { type: "value", axisLabel: { formatter: (value) => cellText("_s", value) } },
+      xAxis: { type: "value", max: "dataMax", axisLabel: { formatter: (value) => cellText("_s", value) } },
       yAxis: { type: "category", inverse: true, data: rows.map((row) => row.term) },
       series: [
         {
@@ -43,8 +46,9 @@ export function waterfall(section) {
             show: true,
             position: "right",
             color: c.text,
+            lineHeight: 14,
             formatter: ({ dataIndex }) =>
-              `${cellText("_s", rows[dataIndex].time_s)}, ${cellText("_frac", rows[dataIndex].share_frac)}`,
+              `${cellText("_s", rows[dataIndex].time_s)}${join}${cellText("_frac", rows[dataIndex].share_frac)}`,
           },
           data: bars.map((bar) => ({ value: bar.row.time_s, itemStyle: { color: colour(bar) } })),
         },
