@@ -359,5 +359,6 @@ void plan_derive(const Scenario *scenario, Plan *plan) {
     plan->expert_dp = (int)(stage_ranks / ((int64_t)plan->ep * plan->etp));
     plan->num_microbatches =
         scenario->training.global_batch / ((int64_t)plan->micro_batch * plan->dp);
+    plan->domain_gpus = scenario->cluster.domain_gpus;
     plan->node_order = scenario->cluster.order ? scenario->cluster.order : scenario->cluster.placed;
 }

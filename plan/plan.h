@@ -53,6 +53,7 @@ typedef struct Plan {
     // Derived
     int idle_gpus;               // of the cluster's, beside tp x cp x dp x pp
     int expert_dp;               // tp x cp x dp / (ep x etp)
+    int domain_gpus;             // of the cluster's scale-up domains; 0: not told
     const NodeOrder *node_order; // the cluster's (its `order` or `placed`), or NULL
     int64_t num_microbatches;    // per data-parallel replica
 } Plan;

@@ -241,11 +241,15 @@ static Status order_check(const Scenario *scenario, const Plan *plan) {
         REFUSE("parallel.order",
                "tp-cp-ep-pp-dp where ep x etp %d is not tp x cp %d is legal, but not supported yet",
                plan->ep * plan->etp, plan->tp * plan->cp);
-    if (plan->cp > 1 && plan->dp > 1)
+    const Cluster *cluster = &scenario->cluster;
+    const int block = plan->tp * plan->cp, domain = cluster->domain_gpus;
+    const bool whole = domain % block == 0 || block % domain == 0;
+    if (plan->cp > 1 && plan->dp > 1 && (cluster->sites || cluster->wires || !whole))
         REFUSE("parallel.order",
-               "tp-cp-ep-pp-dp with cp %d and dp %d is legal, but not supported yet; expected cp "
-               "1, or tp-cp-ep-dp-pp",
-               plan->cp, plan->dp);
+               "tp-cp-ep-pp-dp with cp %d and dp %d is legal, but not supported yet on nodes of "
+               "several networks, on domains without a switch, and where neither of tp x cp %d and "
+               "domain_gpus %d divides the other; expected cp 1, or tp-cp-ep-dp-pp",
+               plan->cp, plan->dp, block, domain);
     return status_ok();
 }
 

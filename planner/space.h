@@ -13,6 +13,7 @@
 //   vpp          up to SPACE_MAX_UNEVEN_VPP any; above, those that split the layers evenly
 //   splits       of dual pipelines the default one
 //   sequence_parallel  on where tp > 1
+//   order        tp-cp-ep-pp-dp beside the default at cp 1 only
 //   all          what the rules of the scenario's stack allow (plan/rule_check.h); zero_group of
 //                ZeRO 1 to 3 only, one that shards, and that cuts no cp group where shards are over
 //                cp;

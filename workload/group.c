@@ -26,13 +26,29 @@ RankSpan plan_stage_span(const Plan *plan, int stage) {
     return span;
 }
 
-// Groups lie in a block, or take the same place of each (plan_check).
+// Of ranks that are several in each block, and in several blocks (data parallelism over cp ranks
+// where stages alternate): the stride at which as many of them would lie in each scale-up domain
+// that holds some. With pp blocks, one of each stage, to a domain or a part of one, they are that
+// dense everywhere; with fewer, a domain holds the members of its one block of the stage; a block
+// of whole domains is as where stages do not alternate.
+static int spread_stride(const Plan *plan, int stride) {
+    const int block = (int)plan_block_gpus(plan), pitch = block * plan->pp;
+    const int num_in_block = block / stride, domain = plan->domain_gpus;
+    if (domain > 0 && domain % pitch == 0) return pitch / num_in_block;
+    if (domain > 0 && domain % block == 0) return domain / num_in_block;
+    return stride;
+}
+
+// Groups lie in a block, take the same place of each, or are spread over several.
 Group plan_group(const Plan *plan, GroupKind kind) {
     Group group = plan_lane_group(plan, kind);
     if (!plan_stages_alternate(plan)) return group;
     const int block = (int)plan_block_gpus(plan);
     if (group_base_kind(kind) == GROUP_PP) return (Group){plan->pp, block};
-    if (group.stride >= block) group.stride *= plan->pp;
+    if (group.stride >= block)
+        group.stride *= plan->pp;
+    else if ((int64_t)group.size * group.stride > block)
+        group.stride = spread_stride(plan, group.stride);
     return group;
 }
 

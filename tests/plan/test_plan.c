@@ -185,9 +185,6 @@ static void illegal_plans_are_refused(void) {
          "parallel.order: dp-tp-cp-ep-pp is an order that neither Megatron-LM nor TorchTitan nor "
          "DeepSpeed can number ranks in; expected tp-cp-ep-dp-pp, or tp-cp-ep-pp-dp (Megatron-LM's "
          "--use-tp-pp-dp-mapping)"},
-        {LLAMA, TRAINING, "{\"pp\": 2, \"cp\": 2, \"order\": \"tp-cp-ep-pp-dp\"}",
-         "parallel.order: tp-cp-ep-pp-dp with cp 2 and dp 4 is legal, but not supported yet; "
-         "expected cp 1, or tp-cp-ep-dp-pp"},
         {LLAMA, "{\"seq_len\": 100, \"global_batch\": 128}", "{\"cp\": 8}",
          "training.seq_len: 100 is not a multiple of 2 x cp 8"},
         {LLAMA, "{\"seq_len\": 100, \"global_batch\": 128, \"causal\": false}", "{\"cp\": 8}",

@@ -96,9 +96,10 @@ static int count_chunks(const Scenario *s, Plan *p) {
 }
 
 // Of the orders both where stages that alternate are elsewhere: not in one domain, which these
-// networks have no switchless ones of, and not where tp fills it.
+// networks have no switchless ones of, and not where tp fills it; with cp only where it is stated.
 static int count_orders(const Scenario *s, Plan *p) {
-    const bool alike = p->pp == 1 || p->dp == 1 || s->cluster.num_gpus == s->cluster.domain_gpus ||
+    const bool alike = p->pp == 1 || p->dp == 1 || p->cp > 1 ||
+                       s->cluster.num_gpus == s->cluster.domain_gpus ||
                        p->tp % s->cluster.domain_gpus == 0;
     int count = 0;
     for (int order = 0; order < (alike ? 1 : NUM_PLAN_ORDERS); order++) {

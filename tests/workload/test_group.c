@@ -96,6 +96,25 @@ static void groups_where_stages_alternate(void) {
     }
 }
 
+// With cp a data-parallel group has cp ranks in each block. Of tp 2, cp 2, pp 2, dp 4 rank 0 meets
+// 0 and 2, 8 and 10, 16 and 18, 24 and 26: two to a domain of 8, as at a stride of 4; of pp 4 0 and
+// 2, 16 and 18, ...: two to each domain that has any, the same; where a block is a domain, or
+// several, as if stages did not alternate.
+static void groups_of_several_ranks_to_a_block_are_spread(void) {
+    static const struct {
+        int pp, domain, stride;
+    } CASES[] = {{2, 8, 4}, {4, 8, 4}, {2, 16, 4}, {2, 4, 2}, {2, 2, 2}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        Plan plan = plan_of(2, 2, 4, CASES[i].pp, 1, 4, 8);
+        plan.order = ORDER_PP_DP;
+        plan.domain_gpus = CASES[i].domain;
+        CU_ASSERT_EQUAL(plan_group(&plan, GROUP_DP).size, 8);
+        CU_ASSERT_EQUAL(plan_group(&plan, GROUP_DP).stride, CASES[i].stride);
+        CU_ASSERT_EQUAL(plan_group(&plan, GROUP_CP).stride, 2);
+        CU_ASSERT_EQUAL(plan_group(&plan, GROUP_EDP).stride, 4 * CASES[i].pp);
+    }
+}
+
 // 12 replicas of the experts, shards over 8 ranks of 24: the most of 8, 7, 6, ... that divide 12.
 static void expert_shards_divide_their_replicas(void) {
     const Plan plan = plan_of(1, 1, 24, 1, 2, 1, 8);
@@ -109,6 +128,8 @@ CU_TestInfo group_tests[] = {
     {"groups_of_a_plan_by_hand", groups_of_a_plan_by_hand},
     {"groups_divide_the_ranks", groups_divide_the_ranks},
     {"groups_where_stages_alternate", groups_where_stages_alternate},
+    {"groups_of_several_ranks_to_a_block_are_spread",
+     groups_of_several_ranks_to_a_block_are_spread},
     {"expert_shards_divide_their_replicas", expert_shards_divide_their_replicas},
     CU_TEST_INFO_NULL,
 };
