@@ -33,8 +33,10 @@ static void plan_try(void *context, const Plan *plan, const char *change) {
 typedef struct {
     const PlannerOptions *options;
     const PlannerResult *result;
-    Scenario scenario; // with the choices before
-    Plan plan;         // the fastest then
+    Scenario scenario;               // with the choices before
+    SwitchChoice open[MAX_SWITCHES]; // [num_open] at what they stand
+    int num_open;
+    Plan plan; // the fastest then
     double step_time_s;
 } Standing;
 
@@ -42,6 +44,7 @@ static Status choice_try(const Standing *standing, SwitchChoice choice, double l
                          Arena *arena, Trial *best) {
     Scenario changed;
     TRY(switch_apply(&standing->scenario, choice, arena, &changed));
+    if (!switches_run(&changed, standing->open, standing->num_open)) return status_ok();
     const Scenario limited = planner_limited(&changed, standing->options);
     Trial trial = {.limited = &limited, .choice = choice, .step_time_s = least_s, .arena = arena};
     plan_try(&trial, &standing->plan, NULL);
@@ -54,9 +57,9 @@ static Status choice_try(const Standing *standing, SwitchChoice choice, double l
 }
 
 // The choice that saves most on top of what stands.
-static Status best_choice(const Standing *standing, Arena *arena, Trial *best) {
-    SwitchChoice open[MAX_SWITCHES];
-    const int num_open = switches_open(&standing->scenario, open);
+static Status best_choice(Standing *standing, Arena *arena, Trial *best) {
+    SwitchChoice *open = standing->open;
+    const int num_open = standing->num_open = switches_open(&standing->scenario, open);
     double least_s = standing->step_time_s * (1 - SWITCH_MIN_GAIN_FRAC);
     for (int i = 0; i < num_open; i++)
         for (int value = 0; open[i].row->values[value]; value++) {

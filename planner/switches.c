@@ -1,5 +1,7 @@
 #include "planner/switches.h"
 
+#include "plan/rule_check.h"
+
 #include <string.h>
 
 static const char *const BOOLS[] = {"false", "true", NULL};
@@ -153,6 +155,17 @@ int switches_open(const Scenario *scenario, SwitchChoice *choices) {
         if (value >= 0) choices[num++] = (SwitchChoice){row, value};
     }
     return num;
+}
+
+bool switches_run(const Scenario *scenario, const SwitchChoice *open, int num_open) {
+    const Rule *broken[RULES_MAX];
+    RuleSet variables = {0};
+    for (int i = 0; i < num_open; i++)
+        variables = rule_set_union(variables, open[i].row->variables);
+    const int num_broken = scenario_broken_rules(scenario, scenario->training.stack.rules, broken);
+    for (int i = 0; i < num_broken; i++)
+        if (rule_sets_meet(broken[i]->holds.reads, variables)) return false;
+    return true;
 }
 
 Status switch_apply(const Scenario *scenario, SwitchChoice choice, Arena *arena, Scenario *out) {

@@ -45,6 +45,11 @@ typedef struct {
 //   returns  how many
 int switches_open(const Scenario *scenario, SwitchChoice *choices);
 
+// Whether the stack can run the scenario as its open switches stand: no rule that speaks of them
+// forbids it whatever the plan. (What is stated may be priced although the stack lacks it; what is
+// chosen for somebody may not.)
+bool switches_run(const Scenario *scenario, const SwitchChoice *open, int num_open);
+
 // The scenario with one more choice made. Its document is the old one (switch_to_json).
 Status switch_apply(const Scenario *scenario, SwitchChoice choice, Arena *arena, Scenario *out);
 

@@ -27,7 +27,8 @@ typedef struct {
 typedef struct {
     const Scenario *scenario;
     const PlannerOptions *options;
-    SwitchChoice open[MAX_SWITCHES]; // at what the scenario has
+    SwitchChoice open[MAX_SWITCHES];             // at what the scenario has
+    bool legal[MAX_SWITCHES][MAX_SWITCH_VALUES]; // for some values of the others
     int num_open;
     Plan pool[MAX_POOL]; // plans by which nodes are put in order
     int num_pool;
@@ -63,6 +64,7 @@ static Status promise_set(const Tuner *t, Node *node, Arena *scratch) {
     arena_reset(scratch);
     node->promise_s = INFINITY;
     TRY(node_apply(t, node, scratch, &changed));
+    if (!switches_run(&changed, t->open, t->num_open)) return status_ok();
     const Scenario limited = planner_limited(&changed, t->options);
     for (int i = 0; i < t->num_pool; i++)
         node->promise_s =
@@ -90,6 +92,13 @@ static Status nodes_order(const Tuner *t, int num, Node *nodes) {
 
 // --- A node's best plan
 
+static bool plan_runs(const Tuner *t, const Scenario *changed, const Plan *plan) {
+    RulesInForce rules;
+    if (!switches_run(changed, t->open, t->num_open)) return false;
+    rules_in_force(changed, &rules);
+    return !rules.never && plan_obeys(changed, &rules, plan);
+}
+
 // A switch whose rules forbid the plan, though it was eased; -1: none does.
 static Status forbidden_find(const Tuner *t, const Node *node, const Plan *plan, int *forbidden) {
     Arena arena = {0};
@@ -102,9 +111,7 @@ static Status forbidden_find(const Tuner *t, const Node *node, const Plan *plan,
         decided.value[i] = (signed char)t->open[i].row->best;
         status = node_apply(t, &decided, &arena, &changed);
         if (status.code != STATUS_OK) break;
-        RulesInForce rules;
-        rules_in_force(&changed, &rules);
-        if (rules.never || !plan_obeys(&changed, &rules, plan)) *forbidden = i;
+        if (!plan_runs(t, &changed, plan)) *forbidden = i;
     }
     arena_free(&arena);
     return status;
@@ -119,11 +126,7 @@ static Status runs_decided(const Tuner *t, const Node *node, const Plan *plan, N
     for (int i = 0; i < t->num_open; i++)
         if (decided->value[i] == EASED) decided->value[i] = (signed char)t->open[i].row->best;
     const Status status = node_apply(t, decided, &arena, &changed);
-    if (status.code == STATUS_OK) {
-        RulesInForce rules;
-        rules_in_force(&changed, &rules);
-        *runs = !rules.never && plan_obeys(&changed, &rules, plan);
-    }
+    if (status.code == STATUS_OK) *runs = plan_runs(t, &changed, plan);
     arena_free(&arena);
     return status;
 }
@@ -185,9 +188,13 @@ static Status node_search(Tuner *t, const Node *node) {
     PlannerResult result = {0};
     int next = -1;
     if (!may_go_on(t)) return status_ok();
-    t->tuning->num_searches++;
     const PlannerOptions options = node_options(t);
     Status status = node_apply(t, node, &arena, &changed);
+    if (status.code == STATUS_OK && !switches_run(&changed, t->open, t->num_open)) {
+        arena_free(&arena);
+        return status;
+    }
+    t->tuning->num_searches++;
     if (status.code == STATUS_OK) status = planner_search(&changed, &options, &arena, &result);
     if (status.code == STATUS_OK && result.stats.stopped_early) t->tuning->proven = false;
     if (status.code == STATUS_OK && result.num_entries > 0)
@@ -196,6 +203,7 @@ static Status node_search(Tuner *t, const Node *node) {
     if (status.code != STATUS_OK || next < 0) return status;
     const SwitchRow *row = t->open[next].row;
     for (int value = num_values(row) - 1; value >= 0; value--) { // the best stands last
+        if (!t->legal[next][value]) continue;
         Node below = *node;
         below.value[next] = (signed char)value;
         TRY(node_search(t, &below));
@@ -205,20 +213,56 @@ static Status node_search(Tuner *t, const Node *node) {
 
 // --- Roots
 
+// Which values the stack can run whatever the other switches are.
+static Status legal_set(Tuner *t) {
+    Arena scratch = {0};
+    Status status = status_ok();
+    for (int i = 0; i < t->num_open; i++)
+        for (int value = 0; t->open[i].row->values[value]; value++) {
+            Scenario changed;
+            status = switch_apply(t->scenario, (SwitchChoice){t->open[i].row, value}, &scratch,
+                                  &changed);
+            if (status.code != STATUS_OK) break;
+            for (int k = 0; k < t->num_open; k++)
+                if (k != i)
+                    changed.undecided =
+                        rule_set_union(changed.undecided, t->open[k].row->variables);
+            t->legal[i][value] = switches_run(&changed, t->open, t->num_open);
+        }
+    arena_free(&scratch);
+    return status;
+}
+
+static bool is_eased(const Tuner *t, int i) {
+    const int best = t->open[i].row->best;
+    return best >= 0 && t->legal[i][best];
+}
+
+static int num_legal(const Tuner *t, int i) {
+    int num = 0;
+    for (int value = 0; t->open[i].row->values[value]; value++) num += t->legal[i][value];
+    return num;
+}
+
+static signed char nth_legal(const Tuner *t, int i, int64_t n) {
+    int value = 0;
+    while (!t->legal[i][value] || n-- > 0) value++;
+    return (signed char)value;
+}
+
 // Every combination of the switches of which no value is best, the others eased.
 static Node *roots_make(const Tuner *t, Arena *arena, int *num_roots) {
     int64_t num = 1;
     for (int i = 0; i < t->num_open; i++)
-        if (t->open[i].row->best < 0) num *= num_values(t->open[i].row);
-    Node *roots = ARENA_ARRAY(arena, num, Node);
+        if (!is_eased(t, i)) num *= num_legal(t, i);
+    Node *roots = ARENA_ARRAY(arena, num > 0 ? num : 1, Node);
     for (int64_t r = 0; r < num; r++) {
         int64_t rest = r;
         for (int i = 0; i < t->num_open; i++) {
-            const int values = num_values(t->open[i].row);
             roots[r].value[i] = EASED;
-            if (t->open[i].row->best >= 0) continue;
-            roots[r].value[i] = (signed char)(rest % values);
-            rest /= values;
+            if (is_eased(t, i)) continue;
+            roots[r].value[i] = nth_legal(t, i, rest % num_legal(t, i));
+            rest /= num_legal(t, i);
         }
     }
     *num_roots = (int)num;
@@ -262,6 +306,7 @@ Status planner_tune(const Scenario *scenario, const PlannerOptions *options, Are
         out->num_combinations *= num_values(t.open[i].row);
         t.best.value[i] = (signed char)t.open[i].value;
     }
+    TRY(legal_set(&t));
     TRY(base_search(&t));
     deadline_arm(&t.deadline);
     int num_roots;

@@ -7,7 +7,7 @@
 #include <CUnit/CUnit.h>
 #include <math.h>
 
-enum { NUM_CASES = 12 };
+enum { NUM_CASES = 24 };
 
 static int num_values(const SwitchRow *row) {
     int num = 0;
@@ -34,7 +34,8 @@ static double best_of_all_s(const Scenario *scenario, const PlannerOptions *opti
         }
         PlannerResult result = {0};
         // STATUS_INVALID where the software runs nothing so
-        if (planner_search(&changed, options, &arena, &result).code == STATUS_OK &&
+        if (switches_run(&changed, open, num_open) &&
+            planner_search(&changed, options, &arena, &result).code == STATUS_OK &&
             result.num_entries > 0)
             best_s = fmin(best_s, result.entries[0].estimate.step_time_s);
         arena_free(&arena);
