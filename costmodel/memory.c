@@ -233,6 +233,37 @@ RankMemory memory_worst_of(const Scenario *scenario, const Plan *plan, const Wor
     return worst;
 }
 
+static bool rank_fits(const Scenario *scenario, const Plan *plan, int rank,
+                      const RankMemory *account) {
+    return account->counted_bytes <= rank_memory_available_bytes(scenario, plan, rank);
+}
+
+bool memory_all_miss(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                     const double *activations_bytes) {
+    for (int r = plan->pp - 1; r >= 0; r--) {
+        if (activations_bytes[r] == MEMORY_NO_MORE) continue;
+        RankMemory m = {0};
+        memory_static_account(scenario, plan, workload, r, &m);
+        m.activations_bytes = activations_bytes[r];
+        account_finish(scenario, plan, workload, r, &m);
+        if (rank_fits(scenario, plan, r, &m)) return false;
+    }
+    // Of ranks that hold no more than the one before the last of several needs least.
+    for (int r = plan->pp - 1; r >= 0; r--) {
+        const bool more_follow = r + 1 < plan->pp && activations_bytes[r + 1] == MEMORY_NO_MORE;
+        if (activations_bytes[r] != MEMORY_NO_MORE || more_follow) continue;
+        const RankMemory m = memory_closed_form(scenario, plan, workload, r);
+        if (rank_fits(scenario, plan, r, &m)) return false;
+    }
+    return true;
+}
+
+double memory_states_bytes(const Scenario *scenario, const Plan *plan, const Workload *workload) {
+    const RankMemory m = memory_static_states(scenario, plan, workload);
+    return m.weights_bytes + m.optimizer_bytes +
+           (scenario->training.stack.keeps_gradients ? m.gradients_bytes : 0);
+}
+
 RankMemory memory_worst_rank(const Scenario *scenario, const Plan *plan, const Workload *workload,
                              int *rank) {
     Arena scratch = {0};

@@ -37,6 +37,15 @@ RankMemory memory_closed_form(const Scenario *scenario, const Plan *plan, const 
 RankMemory memory_running_sum(const Scenario *scenario, const Plan *plan, const Workload *workload,
                               const Program *program, int rank);
 
+// Whether every rank of a plan misses.
+//   activations_bytes  of memory_activations
+bool memory_all_miss(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                     const double *activations_bytes);
+
+// Weights, gradients where they are kept throughout the step, and optimizer of all ranks of a
+// pipeline together: the same however layers are split over them.
+double memory_states_bytes(const Scenario *scenario, const Plan *plan, const Workload *workload);
+
 // What of an account is held throughout the step, at least: neither activations nor, where the
 // stack lets go of them, gradients.
 double memory_lasting_bytes(const Scenario *scenario, const RankMemory *account);

@@ -171,6 +171,19 @@ void memory_static_account(const Scenario *scenario, const Plan *plan, const Wor
     arena_free(&scratch);
 }
 
+RankMemory memory_static_states(const Scenario *scenario, const Plan *plan,
+                                const Workload *workload) {
+    const StateBytes state = state_bytes(&scenario->training);
+    HeldParameters held = {0};
+    RankMemory m = {0};
+    for (int c = 0; c < plan->num_chunks; c++) {
+        held.dense += workload->chunks[c].dense_parameters;
+        held.expert += workload->chunks[c].expert_parameters;
+    }
+    states_add(plan, &state, &held, &m);
+    return m;
+}
+
 static const GroupKind COMMUNICATORS[] = {GROUP_TP, GROUP_CP,  GROUP_DP,
                                           GROUP_EP, GROUP_EDP, GROUP_PP};
 enum { NUM_COMMUNICATORS = sizeof COMMUNICATORS / sizeof *COMMUNICATORS };

@@ -52,6 +52,7 @@ static cJSON *stats_to_json(const SearchStats *stats, const IdleAnswer *idle) {
     json_add_number(json, "priced", (double)stats->priced);
     cJSON_AddBoolToObject(json, "optimal", stats->optimal);
     json_add_number(json, "gap_frac", stats->gap_frac);
+    if (stats->any_split) json_add_number(json, "splits_gap_frac", stats->splits_gap_frac);
     cJSON_AddBoolToObject(json, "stopped_early", stats->stopped_early);
     json_add_number(json, "wanted", stats->wanted);
     if (idle->num_looks > 0) cJSON_AddItemToObject(json, "fewer_gpus", idle_to_json(idle));

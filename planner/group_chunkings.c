@@ -10,6 +10,7 @@ typedef struct {
     Arena *arena;
     double *layer_s, *extra_s; // [pp] a layer in the mean, and beside the layers
     int *most;                 // [pp] layers
+    Workload like;             // of the plan
 } Ranks;
 
 static double sum_s(const double *passes_s) {
@@ -26,7 +27,8 @@ static Ranks ranks_of(GroupPricing *pricing, const Plan *plan, const GroupCosts 
                    .arena = arena,
                    .layer_s = ARENA_ARRAY(arena, plan->pp, double),
                    .extra_s = ARENA_ARRAY(arena, plan->pp, double),
-                   .most = ARENA_ARRAY(arena, plan->pp, int)};
+                   .most = ARENA_ARRAY(arena, plan->pp, int),
+                   .like = pieces_workload(&pricing->pieces, plan, arena)};
     for (int r = 0; r < plan->pp; r++) {
         const StageMachine *machine =
             &costs->machines[plan_rank_group(&pricing->scenario->cluster, plan, r)];
@@ -106,7 +108,7 @@ static bool has_room(const Ranks *ranks, int rank, int count, Arena *scratch) {
         chunks[c].num_layers = layers[c];
     }
     probe.chunks = chunks;
-    const Workload workload = pieces_workload(&ranks->pricing->pieces, &probe, scratch);
+    const Workload workload = workload_rank_like(scenario, &probe, &ranks->like, rank, scratch);
     return memory_closed_form(scenario, &probe, &workload, rank).counted_bytes <=
            rank_memory_available_bytes(scenario, &probe, rank);
 }

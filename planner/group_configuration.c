@@ -17,6 +17,9 @@ typedef struct {
     Arena *arena;
     Arena scratch; // of one price
     double limit_s;
+    double bound_s; // of all splits that fit, where it is known
+    double least_s; // of the prices, those beyond the limit among them
+    int *best;      // [num_chunks] items of the best split's chunks, once one is known
     Status status;
     GroupSplit *out;
 } Splitter;
@@ -86,6 +89,7 @@ static void split_price(Splitter *s, const Plan *plan, const Workload *workload,
     if (s->status.code != STATUS_OK) return;
     s->out->verdict = GROUP_PRICED;
     s->out->num_splits++;
+    s->least_s = fmin(s->least_s, step_time_s);
     if (step_time_s <= s->task->limit_s) split_keep(s, plan, step_time_s, memory->device_bytes);
 }
 
@@ -100,19 +104,47 @@ static void miss_keep(Splitter *s, const Plan *plan, const RankMemory *memory, d
 
 // --- One chunk a rank: all splits
 
-static bool stage_visit(void *context, const int *layers, double bound_s) {
-    Splitter *s = context;
+// Prices a split if it fits.
+//   items  [num_chunks] of the chain
+static void split_try(Splitter *s, const int *items) {
     Plan plan = *s->plan;
     double missing_bytes;
-    (void)bound_s;
-    if (!s->task->exhaustive && s->out->num_splits >= GROUP_MAX_SPLITS) return false;
-    if (s->out->num_splits > 0 && deadline_is_over(s->task->deadline)) return false;
     arena_reset(&s->scratch);
-    plan.chunks = group_chunks(&plan, layers, &s->scratch);
+    plan.chunks = chain_chunks(s->pricing, &plan, items, &s->scratch);
     const Workload workload = pieces_workload(&s->pricing->pieces, &plan, &s->scratch);
     const RankMemory memory =
         estimate_memory(s->pricing->scenario, &plan, &workload, &missing_bytes);
-    if (missing_bytes <= 0) split_price(s, &plan, &workload, &memory);
+    if (missing_bytes > 0) return;
+    const double before_s = s->least_s;
+    split_price(s, &plan, &workload, &memory);
+    if (s->least_s < before_s) memcpy(s->best, items, (size_t)plan.num_chunks * sizeof *items);
+}
+
+// What a bound leaves out - exchanges of gradients, waiting for messages - is about the same in all
+// splits: where it is little, and the best of the first few would have to lose more than this part
+// of it, the others are not looked at.
+static const double HOPELESS_FRAC = 0.3, LITTLE_FRAC = 0.03;
+enum { HOPELESS_SPLITS = 3, MAX_CLIMB_CHUNKS = 512 };
+
+static bool is_far(const Splitter *s) {
+    const double left_out_s = s->least_s - s->bound_s;
+    return left_out_s < LITTLE_FRAC * s->least_s &&
+           s->least_s - s->task->limit_s > HOPELESS_FRAC * left_out_s;
+}
+
+static bool is_enough(const Splitter *s) {
+    const int most = s->task->max_splits > 0 ? s->task->max_splits : GROUP_MAX_SPLITS;
+    const int64_t num = s->out->num_splits;
+    if (s->task->exhaustive) return s->task->max_splits > 0 && num >= most;
+    const bool far = s->task->max_steps > 0 && num >= HOPELESS_SPLITS && is_far(s);
+    return num >= most || far || (num > 0 && deadline_is_over(s->task->deadline));
+}
+
+static bool stage_visit(void *context, const int *items, double bound_s) {
+    Splitter *s = context;
+    (void)bound_s;
+    if (is_enough(s)) return false;
+    split_try(s, items);
     return s->status.code == STATUS_OK;
 }
 
@@ -122,7 +154,7 @@ static void staged_misses(Splitter *s, const int *layers) {
     for (int i = 0; i < 2; i++) {
         double missing_bytes;
         arena_reset(&s->scratch);
-        if (i == 1) plan.chunks = group_chunks(&plan, layers, &s->scratch);
+        if (i == 1) plan.chunks = chain_chunks(s->pricing, &plan, layers, &s->scratch);
         const Workload workload = pieces_workload(&s->pricing->pieces, &plan, &s->scratch);
         const RankMemory memory =
             estimate_memory(s->pricing->scenario, &plan, &workload, &missing_bytes);
@@ -142,42 +174,110 @@ static bool first_take(void *context, const int *layers, double bound_s) {
     return false;
 }
 
+// Whether a neighbour of the best split may be better: its bound is not above it.
+static bool may_be_better(const Splitter *s, const StageProblem *problem, const int *items) {
+    for (int r = 0, from = 0; problem->most && r < problem->num_stages; from += items[r++])
+        if (from + items[r] > problem->most[r][from]) return false;
+    return stage_split_bound_s(problem, items) <= s->limit_s;
+}
+
+// The same of several chunks a rank, by the work of the busiest.
+static bool chunks_may_be_better(const Splitter *s, const int *items) {
+    const Plan *plan = s->plan;
+    const GroupCosts *costs = group_costs_of(s->pricing, plan);
+    const double limit_s = s->limit_s / (double)plan_chunk_microbatches(plan);
+    double load_s[MAX_CLIMB_CHUNKS] = {0};
+    for (int c = 0, from = 0; c < plan->num_chunks; from += items[c++]) {
+        const int rank = plan_chunk_rank(plan, c);
+        const StageMachine *machine =
+            &costs->machines[plan_rank_group(&s->pricing->scenario->cluster, plan, rank)];
+        for (int pass = 0; pass < NUM_PASSES; pass++) {
+            if (!machine->device_s[pass]) continue;
+            load_s[rank] +=
+                machine->device_s[pass][from + items[c]] - machine->device_s[pass][from];
+            if (c == 0) load_s[rank] += machine->first_s[pass];
+            if (c == plan->num_chunks - 1) load_s[rank] += machine->last_s[pass];
+        }
+        if (load_s[rank] > limit_s) return false;
+    }
+    return true;
+}
+
+// One item more on one chunk and one less on another, until no such split is faster.
+//   problem  of one chunk a rank; else NULL
+static void splits_climb(Splitter *s, const StageProblem *problem) {
+    const int num = s->plan->num_chunks;
+    int left = s->task->max_steps, items[MAX_CLIMB_CHUNKS];
+    if (num > MAX_CLIMB_CHUNKS || s->least_s == INFINITY || is_far(s)) return;
+    for (int from = 0, unchanged = 0; unchanged < num && left > 0; from = (from + 1) % num) {
+        unchanged++;
+        for (int to = 0; to < num && left > 0; to++) {
+            memcpy(items, s->best, (size_t)num * sizeof *items);
+            if (from == to || items[from] == 0) continue;
+            items[from]--;
+            items[to]++;
+            if (problem ? !may_be_better(s, problem, items) : !chunks_may_be_better(s, items))
+                continue;
+            const double before_s = s->least_s;
+            split_try(s, items);
+            if (s->status.code != STATUS_OK) return;
+            left--;
+            if (s->least_s < before_s) unchanged = 0;
+        }
+    }
+}
+
+static void staged_visit(Splitter *s, const StageProblem *with_room, Arena *own) {
+    const StageBounds bounds = stage_bounds_solve(with_room, own);
+    s->bound_s = bounds.bound_s;
+    s->best = ARENA_ARRAY(own, s->plan->num_chunks, int);
+    s->out->has_room = true;
+    s->out->open_s = stage_splits_visit(&bounds, &s->limit_s, stage_visit, s, own);
+    if (s->out->open_s < s->limit_s && s->status.code == STATUS_OK) splits_climb(s, with_room);
+    if (s->out->open_s >= s->limit_s) s->out->open_s = INFINITY;
+}
+
 static void staged_split(Splitter *s) {
     const Plan *plan = s->plan;
-    GroupSplit *out = s->out;
     const GroupCosts *costs = group_costs_of(s->pricing, plan);
     Arena own = {0};
     StageProblem problem = group_stage_problem(s->pricing->scenario, plan, costs, &own);
+    if (isfinite(s->limit_s)) problem.limit_s = s->limit_s;
     const StageBounds free_bounds = stage_bounds_solve(&problem, &own);
-    if (!s->task->exhaustive && free_bounds.bound_s > s->limit_s) {
+    if (free_bounds.bound_s > s->limit_s) {
         arena_free(&own);
         return;
     }
-    StageProblem with_room = problem;
-    with_room.most = group_stage_room(s->pricing, plan, &own);
-    const StageBounds bounds = stage_bounds_solve(&with_room, &own);
-    if (bounds.bound_s == INFINITY) {
+    if (group_stages_fit(s->pricing, plan)) {
+        StageProblem with_room = problem;
+        with_room.most = group_stage_room(s->pricing, plan, &free_bounds, &own);
+        staged_visit(s, &with_room, &own);
+    } else {
         FirstSplit first = {ARENA_ARRAY(&own, plan->pp, int), plan->pp};
         const double any_s = INFINITY;
-        out->verdict = GROUP_NO_ROOM;
+        s->out->verdict = GROUP_NO_ROOM;
         stage_splits_visit(&free_bounds, &any_s, first_take, &first, &own);
         staged_misses(s, first.layers);
-    } else {
-        out->open_s = stage_splits_visit(&bounds, &s->limit_s, stage_visit, s, &own);
     }
     arena_free(&own);
 }
 
 // --- Several chunks a rank, or stated stages: a few splits
 
+// The chain's items of each chunk of a split that is listed.
+static void items_of(const Splitter *s, const PlanChunk *chunks, int *items) {
+    for (int c = 0; c < s->plan->num_chunks; c++) items[c] = chunks[c].num_layers;
+    items[0] -= s->pricing->scenario->model.num_front_layers;
+}
+
 static void listed_split(Splitter *s) {
     const PlanChunk *list[MAX_GROUP_CHUNKINGS] = {s->plan->chunks};
     const Scenario *scenario = s->pricing->scenario;
     Arena own = {0};
     int num = 1;
-    bool fits = false;
     if (!s->task->even)
         num = group_chunkings(s->pricing, s->plan, group_costs_of(s->pricing, s->plan), &own, list);
+    s->best = ARENA_ARRAY(&own, s->plan->num_chunks, int);
     for (int i = 0; i < num && s->status.code == STATUS_OK; i++) {
         Plan plan = *s->plan;
         double missing_bytes;
@@ -189,14 +289,17 @@ static void listed_split(Splitter *s) {
             miss_keep(s, &plan, &memory, missing_bytes);
             continue;
         }
-        fits = true;
+        s->out->has_room = true;
         const Prices prices = pieces_prices(&s->pricing->pieces, &plan, &workload, &s->scratch);
-        if (!s->task->exhaustive &&
-            estimate_lower_bound_s(scenario, &plan, &workload, &prices) > s->limit_s)
-            continue;
+        const double bound_s = estimate_lower_bound_s(scenario, &plan, &workload, &prices);
+        s->bound_s = s->bound_s > 0 ? fmin(s->bound_s, bound_s) : bound_s;
+        if (!s->task->exhaustive && bound_s > s->limit_s) continue;
+        const double before_s = s->least_s;
         split_price(s, &plan, &workload, &memory);
+        if (s->least_s < before_s) items_of(s, list[i], s->best);
     }
-    if (!fits) s->out->verdict = GROUP_NO_ROOM;
+    if (!s->out->has_room) s->out->verdict = GROUP_NO_ROOM;
+    if (s->status.code == STATUS_OK) splits_climb(s, NULL);
     arena_free(&own);
 }
 
@@ -207,6 +310,7 @@ Status group_configuration_split(GroupPricing *pricing, const Plan *plan, const 
                   .task = task,
                   .arena = arena,
                   .limit_s = task->exhaustive ? INFINITY : task->limit_s,
+                  .least_s = INFINITY,
                   .status = status_ok(),
                   .out = out};
     *out = (GroupSplit){.verdict = GROUP_ABOVE_LIMIT, .step_time_s = INFINITY, .open_s = INFINITY};

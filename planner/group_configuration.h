@@ -1,5 +1,5 @@
-// planner/group_configuration.h - the best split of one configuration on groups of different
-// machines.
+// planner/group_configuration.h - the best split of one configuration's layers, on groups of
+// different machines or on machines that are all alike.
 #pragma once
 
 #include "planner/best.h"
@@ -14,11 +14,16 @@ typedef struct {
     bool exhaustive;            // price every split that fits, by whole estimates
     double limit_s;             // a longer step is of no use
     double least_missing_bytes; // of those looked at before; 0: none missed
+    int max_splits;             // priced in the order of their bounds; 0: GROUP_MAX_SPLITS
+    // Splits then priced that differ from the best so far by one layer on another rank, until none
+    // of those is faster; 0: none
+    int max_steps;
     Deadline *deadline;
 } GroupTask;
 
 typedef struct {
     GroupVerdict verdict;
+    bool has_room;      // some split fits, though all that do may be above the limit
     Plan plan;          // the best split's; its chunks are in the arena
     double step_time_s; // INFINITY where none was priced below the limit
     double memory_bytes;

@@ -5,6 +5,7 @@
 #include "workload/program_sync.h"
 
 #include <math.h>
+#include <string.h>
 
 GroupPricing group_pricing_start(const Scenario *scenario) {
     return (GroupPricing){.scenario = scenario, .pieces = {.scenario = scenario}};
@@ -46,19 +47,25 @@ static int block_number(const Workload *workload, const Block *block) {
     return (int)(block - workload->blocks);
 }
 
-static PassPrice layer_price(const GroupBlocks *g, WorkKind work, int layer) {
+static PassPrice price_of(const GroupBlocks *g, WorkKind work, const Block *block) {
+    return block_pass_price(&g->own, g->plan, g->workload, g->prices, work,
+                            block_number(g->workload, block));
+}
+
+// Of an item of the chain, where a stage does not recompute it.
+//   again  what it takes more where it is one of the first layers of a stage, which are
+static PassPrice item_price(const GroupBlocks *g, WorkKind work, int item, PassPrice *again) {
     const Workload *w = g->workload;
-    const int kind = g->own.model.layer_kind[layer];
+    const Model *model = &g->own.model;
+    *again = (PassPrice){0, 0};
+    const int kind = model->layer_kind[model->num_front_layers + item];
     const bool whole = g->plan->recompute_layers == ABSENT;
     const bool recomputed = whole && g->plan->recompute != RECOMPUTE_NONE;
-    const Block *block = workload_layer_block(w, kind, recomputed);
-    PassPrice price =
-        block_pass_price(&g->own, g->plan, w, g->prices, work, block_number(w, block));
+    PassPrice price = price_of(g, work, workload_layer_block(w, kind, recomputed));
     if (whole || g->plan->recompute == RECOMPUTE_NONE) return price;
-    // Only some of a rank's layers are recomputed: none takes less than the other kind.
-    block = workload_layer_block(w, kind, true);
-    const PassPrice other =
-        block_pass_price(&g->own, g->plan, w, g->prices, work, block_number(w, block));
+    const PassPrice other = price_of(g, work, workload_layer_block(w, kind, true));
+    *again =
+        (PassPrice){fmax(0, other.device_s - price.device_s), fmax(0, other.host_s - price.host_s)};
     return (PassPrice){fmin(price.device_s, other.device_s), fmin(price.host_s, other.host_s)};
 }
 
@@ -69,28 +76,40 @@ static void ends_price(const GroupBlocks *g, WorkKind work, StagePass pass, Stag
         block_pass_price(&g->own, g->plan, g->workload, g->prices, work, BLOCK_HEAD);
     const PassPrice mtp =
         block_pass_price(&g->own, g->plan, g->workload, g->prices, work, BLOCK_MTP);
-    const int num_mtp = g->own.model.num_mtp_layers;
     machine->first_s[pass] = first.device_s;
     machine->first_host_s[pass] = first.host_s;
+    const int num_mtp = g->own.model.num_mtp_layers;
+    PassPrice again;
+    for (int l = 0; l < g->own.model.num_front_layers; l++) {
+        const PassPrice layer = item_price(g, work, l - g->own.model.num_front_layers, &again);
+        machine->first_s[pass] += layer.device_s;
+        machine->first_host_s[pass] += layer.host_s;
+    }
     machine->last_s[pass] = head.device_s + num_mtp * mtp.device_s;
     machine->last_host_s[pass] = head.host_s + num_mtp * mtp.host_s;
 }
 
-static void machine_price(const GroupBlocks *g, bool split, Arena *arena, StageMachine *machine) {
-    const int num_layers = g->own.model.num_layers;
+static void machine_price(const GroupBlocks *g, bool split, int num_items, Arena *arena,
+                          StageMachine *machine) {
+    const bool some = g->plan->recompute != RECOMPUTE_NONE && g->plan->recompute_layers != ABSENT;
     machine->pass_host_s = pass_host_s(&g->own);
     for (int pass = 0; pass < NUM_PASSES; pass++) {
         const WorkKind work = PASS_WORK[split][pass];
         if (work == NUM_WORK_KINDS) continue;
-        double *device_s = ARENA_ARRAY(arena, num_layers + 1, double);
-        double *host_s = ARENA_ARRAY(arena, num_layers + 1, double);
-        for (int l = 0; l < num_layers; l++) {
-            const PassPrice price = layer_price(g, work, l);
-            device_s[l + 1] = device_s[l] + price.device_s;
-            host_s[l + 1] = host_s[l] + price.host_s;
+        double *sums[4];
+        for (int i = 0; i < 4; i++) sums[i] = ARENA_ARRAY(arena, num_items + 1, double);
+        for (int l = 0; l < num_items; l++) {
+            PassPrice again;
+            const PassPrice price = item_price(g, work, l, &again);
+            sums[0][l + 1] = sums[0][l] + price.device_s;
+            sums[1][l + 1] = sums[1][l] + price.host_s;
+            sums[2][l + 1] = sums[2][l] + again.device_s;
+            sums[3][l + 1] = sums[3][l] + again.host_s;
         }
-        machine->device_s[pass] = device_s;
-        machine->host_s[pass] = host_s;
+        machine->device_s[pass] = sums[0];
+        machine->host_s[pass] = sums[1];
+        if (some) machine->again_s[pass] = sums[2];
+        if (some) machine->again_host_s[pass] = sums[3];
         ends_price(g, work, (StagePass)pass, machine);
     }
 }
@@ -116,7 +135,7 @@ static double part_s(const StageMachine *m, bool split, int part, int num_layers
 
 // Each part of the model - embedding, layers, head - is done on some group.
 static void speeds_set(const Scenario *scenario, bool split, Arena *arena, GroupCosts *costs) {
-    const int num_layers = scenario->model.num_layers;
+    const int num_layers = costs->num_items;
     const int num_groups = cluster_num_groups(&scenario->cluster);
     double *speed = ARENA_ARRAY(arena, num_groups, double);
     for (int g = 0; g < num_groups; g++) speed[g] = 1 / whole_s(&costs->machines[g], num_layers);
@@ -143,19 +162,23 @@ double group_costs_bound_s(const Scenario *scenario, const Plan *plan, const Gro
 
 static void first_weights(const Scenario *scenario, const Plan *plan, const Workload *workload,
                           Arena *arena, GroupCosts *costs) {
-    const int num_layers = scenario->model.num_layers;
-    double *dense = ARENA_ARRAY(arena, num_layers + 1, double);
-    double *expert = ARENA_ARRAY(arena, num_layers + 1, double);
+    const int num_items = costs->num_items, num_front = scenario->model.num_front_layers;
+    const bool recomputed = plan->recompute_layers == ABSENT && plan->recompute != RECOMPUTE_NONE;
+    double *dense = ARENA_ARRAY(arena, num_items + 1, double);
+    double *expert = ARENA_ARRAY(arena, num_items + 1, double);
     dense[0] = workload->blocks[BLOCK_EMBEDDING].dense_parameters;
-    for (int l = 0; l < num_layers; l++) {
-        const bool recomputed =
-            plan->recompute_layers == ABSENT && plan->recompute != RECOMPUTE_NONE;
-        const Block *b = workload_layer_block(workload, scenario->model.layer_kind[l], recomputed);
+    for (int l = 0; l < num_items; l++) {
+        const Block *b =
+            workload_layer_block(workload, scenario->model.layer_kind[num_front + l], recomputed);
         dense[l + 1] = dense[l] + b->dense_parameters;
         expert[l + 1] = expert[l] + b->expert_parameters;
     }
     costs->first_dense = dense;
     costs->first_expert = expert;
+}
+
+static int num_items_of(const GroupPricing *pricing) {
+    return model_own_layers(&pricing->scenario->model);
 }
 
 static GroupCosts costs_make(GroupPricing *pricing, const Plan *plan, bool split, Arena *arena) {
@@ -166,10 +189,14 @@ static GroupCosts costs_make(GroupPricing *pricing, const Plan *plan, bool split
     for (int i = 0; i < num_groups; i++) {
         GroupBlocks g = {.own = *scenario, .plan = plan, .workload = &workload};
         g.own.cluster = *cluster_group(&scenario->cluster, i);
-        g.prices = block_prices_new(&g.own.cluster, arena);
-        machine_price(&g, split, arena, &machines[i]);
+        g.prices = scenario->cluster.groups ? block_prices_new(&g.own.cluster, arena)
+                                            : pieces_block_prices(&pricing->pieces, plan);
+        machine_price(&g, split, num_items_of(pricing), arena, &machines[i]);
     }
-    GroupCosts costs = {.machines = machines, .message_bytes = workload.message_bytes};
+    GroupCosts costs = {.machines = machines,
+                        .num_items = num_items_of(pricing),
+                        .least_load = ARENA_NEW(arena, LeastLoad),
+                        .message_bytes = workload.message_bytes};
     speeds_set(scenario, split, arena, &costs);
     first_weights(scenario, plan, &workload, arena, &costs);
     return costs;
@@ -177,7 +204,9 @@ static GroupCosts costs_make(GroupPricing *pricing, const Plan *plan, bool split
 
 const GroupCosts *group_costs_of(GroupPricing *pricing, const Plan *plan) {
     const int zero = plan->zero_stage < 2 ? 0 : plan->zero_stage - 1;
-    const int kind = zero + 3 * (splits_backward(plan) + 2 * plan_joins_ends(plan));
+    const int recompute = 2 * (int)plan->recompute + (plan->recompute_layers >= 0);
+    const int kind =
+        zero + 3 * (splits_backward(plan) + 2 * (plan_joins_ends(plan) + 2 * recompute));
     Plan *known = &pricing->kinds[kind].plan;
     if (!pricing->kinds[kind].costs.machines || !plans_share_blocks(known, plan)) {
         arena_reset(&pricing->kinds[kind].arena);
@@ -206,7 +235,7 @@ static double stages_message_s(const Scenario *scenario, const Plan *plan, const
 // optimizer runs.
 static const double *tail_make(const Scenario *scenario, const Plan *plan, const GroupCosts *costs,
                                Arena *arena) {
-    double *tail_s = ARENA_ARRAY(arena, scenario->model.num_layers + 1, double);
+    double *tail_s = ARENA_ARRAY(arena, costs->num_items + 1, double);
     const Gpu *gpu = &cluster_group(&scenario->cluster, 0)->gpu;
     const double tied_bytes = sync_embedding_bytes(scenario, plan);
     const bool ends = !scenario->training.optimizer_post_validation && !splits_backward(plan);
@@ -214,7 +243,7 @@ static const double *tail_make(const Scenario *scenario, const Plan *plan, const
     if (ends && tied_bytes > 0)
         once_s += stages_message_s(scenario, plan, costs, plan->pp - 1, 0,
                                    tied_bytes / costs->message_bytes);
-    for (int l = 0; l <= scenario->model.num_layers; l++)
+    for (int l = 0; l <= costs->num_items; l++)
         tail_s[l] = once_s + (ends ? optimizer_update_s(scenario, plan, gpu, costs->first_dense[l],
                                                         costs->first_expert[l])
                                    : 0);
@@ -226,20 +255,48 @@ StageProblem group_stage_problem(const Scenario *scenario, const Plan *plan,
     const Cluster *cluster = &scenario->cluster;
     const StageMachine **machines = ARENA_ARRAY(arena, plan->pp, const StageMachine *);
     double *message_s = ARENA_ARRAY(arena, plan->pp, double);
-    for (int r = 0; r < plan->pp; r++) {
+    double *behind_s = ARENA_ARRAY(arena, plan->pp, double);
+    for (int r = plan->pp - 1; r >= 0; r--) {
         machines[r] = &costs->machines[plan_rank_group(cluster, plan, r)];
-        if (r < plan->pp - 1) message_s[r] = stages_message_s(scenario, plan, costs, r, r + 1, 1);
+        if (r == plan->pp - 1) continue;
+        message_s[r] = stages_message_s(scenario, plan, costs, r, r + 1, 1);
+        behind_s[r] = behind_s[r + 1] + 2 * message_s[r];
     }
+    const bool together = !scenario->training.optimizer_post_validation;
+    const bool some = plan->recompute != RECOMPUTE_NONE && plan->recompute_layers != ABSENT;
     return (StageProblem){
-        .num_layers = scenario->model.num_layers,
+        .num_layers = costs->num_items,
         .num_stages = plan->pp,
         .num_microbatches = (double)plan->num_microbatches,
         .blocking = !program_hides_messages(scenario, plan),
-        .together = !scenario->training.optimizer_post_validation,
+        .together = together,
+        .one_forward_ahead = together && plan->schedule == SCHEDULE_1F1B && !plan->vocab_barriers &&
+                             !cluster->groups,
+        .num_again = some ? plan->recompute_layers : 0,
         .machines = machines,
         .message_s = message_s,
+        .behind_message_s = behind_s,
         .tail_s = tail_make(scenario, plan, costs, arena),
     };
+}
+
+// --- Chunks of a chain
+
+// Chunk c with items [from, to).
+static PlanChunk chunk_of(const GroupPricing *pricing, const Plan *plan, int c, int from, int to) {
+    const int num_front = pricing->scenario->model.num_front_layers;
+    PlanChunk chunk = plan->chunks[c];
+    chunk.first_layer = c == 0 ? 0 : num_front + from;
+    chunk.num_layers = to - from + (c == 0 ? num_front : 0);
+    return chunk;
+}
+
+const PlanChunk *chain_chunks(const GroupPricing *pricing, const Plan *plan, const int *items,
+                              Arena *arena) {
+    PlanChunk *chunks = ARENA_ARRAY(arena, plan->num_chunks, PlanChunk);
+    for (int c = 0, from = 0; c < plan->num_chunks; from += items[c++])
+        chunks[c] = chunk_of(pricing, plan, c, from, from + items[c]);
+    return chunks;
 }
 
 // --- Memory
@@ -247,27 +304,40 @@ StageProblem group_stage_problem(const Scenario *scenario, const Plan *plan,
 typedef struct {
     GroupPricing *pricing;
     const Plan *plan;
+    Workload like;
     PlanChunk *chunks; // [pp]
+    int num_items;
     Arena scratch;
 } Room;
 
-// Whether the GPUs of a stage have room for layers [from, to).
+// Whether the GPUs of a stage have room for items [from, to).
 static bool has_room(Room *room, int stage, int from, int to) {
     const Scenario *scenario = room->pricing->scenario;
     Plan probe = *room->plan;
-    probe.chunks = room->chunks;
-    room->chunks[stage].first_layer = from < to ? from : 0;
-    room->chunks[stage].num_layers = to - from;
+    probe.chunks = room->chunks; // of the others nothing matters
+    room->chunks[stage] = chunk_of(room->pricing, room->plan, stage, from, to);
     arena_reset(&room->scratch);
-    const Workload workload = pieces_workload(&room->pricing->pieces, &probe, &room->scratch);
+    const Workload workload =
+        workload_rank_like(scenario, &probe, &room->like, stage, &room->scratch);
     return memory_closed_form(scenario, &probe, &workload, stage).counted_bytes <=
            rank_memory_available_bytes(scenario, &probe, stage);
 }
 
-// The last end up to which layers from `from` on fit: more never need less.
-static int most_from(Room *room, int stage, int from, int num_layers) {
-    if (!has_room(room, stage, from, from)) return from - 1;
-    int fits = from, misses = num_layers + 1;
+// The last end up to which items from `from` on fit: more never need less.
+//   guess  of how many do, >= 0
+static int most_from(Room *room, int stage, int from, int guess) {
+    int fits = from - 1, misses = room->num_items + 1;
+    for (int end = from + guess, step = 1; misses - fits > 1; step *= 2) {
+        if (end <= fits) end = fits + 1;
+        if (end >= misses) end = misses - 1;
+        const bool room_is = has_room(room, stage, from, end);
+        if (room_is)
+            fits = end;
+        else
+            misses = end;
+        end = room_is ? end + step : end - step;
+        if (fits >= from && misses <= room->num_items) break;
+    }
     while (misses - fits > 1) {
         const int middle = fits + (misses - fits) / 2;
         if (has_room(room, stage, from, middle))
@@ -278,37 +348,66 @@ static int most_from(Room *room, int stage, int from, int num_layers) {
     return fits;
 }
 
-static const int *stage_room(Room *room, int stage, Arena *arena) {
+//   first, last  where the stage may begin
+//   guess        of how many layers fit, >= 0
+static const int *stage_room(Room *room, int stage, int first, int last, int guess, Arena *arena) {
     const Model *model = &room->pricing->scenario->model;
-    int *most = ARENA_ARRAY(arena, model->num_layers + 1, int);
-    most[0] = most_from(room, stage, 0, model->num_layers);
-    for (int from = 1; from <= model->num_layers; from++) {
-        int end = most[from - 1];
-        if (model->num_kinds == 1 && most[0] >= 0) {
-            end = from + most[0] < model->num_layers ? from + most[0] : model->num_layers;
-        } else if (most[0] >= 0) {
-            if (end < from) end = from;
-            while (end < model->num_layers && has_room(room, stage, from, end + 1)) end++;
+    const int num_items = room->num_items;
+    int *most = ARENA_ARRAY(arena, num_items + 1, int), count = 0;
+    for (int from = first; from <= last; from++) {
+        if (from == first) {
+            most[from] = most_from(room, stage, from, guess);
+            count = most[from] - from;
+        } else if (count < 0) {
+            most[from] = from - 1;
+        } else if (model->num_kinds == 1 && from + count < num_items) {
+            most[from] = from + count;
+        } else {
+            int end = most[from - 1] < from ? from : most[from - 1];
+            while (end < num_items && has_room(room, stage, from, end + 1)) end++;
+            most[from] = end;
         }
-        most[from] = end;
     }
     return most;
 }
 
-const int *const *group_stage_room(GroupPricing *pricing, const Plan *plan, Arena *arena) {
-    const int **most = ARENA_ARRAY(arena, plan->pp, const int *);
-    Room room = {.pricing = pricing, .plan = plan};
+static Room room_start(GroupPricing *pricing, const Plan *plan, Arena *arena) {
+    Room room = {.pricing = pricing, .plan = plan, .num_items = num_items_of(pricing)};
+    room.like = pieces_workload(&pricing->pieces, plan, arena);
     room.chunks = ARENA_ARRAY(arena, plan->pp, PlanChunk);
+    memcpy(room.chunks, plan->chunks, (size_t)plan->pp * sizeof *room.chunks);
+    return room;
+}
+
+const int *const *group_stage_room(GroupPricing *pricing, const Plan *plan, const StageBounds *free,
+                                   Arena *arena) {
+    const int **most = ARENA_ARRAY(arena, plan->pp, const int *);
+    Room room = room_start(pricing, plan, arena);
+    int guess = room.num_items / plan->pp;
     for (int r = 0; r < plan->pp; r++) {
-        room.chunks[r] = plan->chunks[r];
-        room.chunks[r].num_layers = 0; // of the others nothing matters
-    }
-    for (int r = 0; r < plan->pp; r++) {
-        most[r] = stage_room(&room, r, arena);
-        room.chunks[r].num_layers = 0;
+        most[r] = stage_room(&room, r, free->first[r], free->last[r], guess, arena);
+        const int count = most[r][free->first[r]] - free->first[r];
+        if (free->first[r] <= free->last[r] && count > 0) guess = count;
     }
     arena_free(&room.scratch);
     return most;
+}
+
+bool group_stages_fit(GroupPricing *pricing, const Plan *plan) {
+    Arena own = {0};
+    Room room = room_start(pricing, plan, &own);
+    int from = 0, guess = room.num_items / plan->pp;
+    bool fits = true;
+    for (int r = 0; r < plan->pp && fits; r++) {
+        const int end = most_from(&room, r, from, guess);
+        fits = end >= from;
+        if (end > from && end < room.num_items) guess = end - from;
+        from = end;
+    }
+    fits = fits && from == room.num_items;
+    arena_free(&room.scratch);
+    arena_free(&own);
+    return fits;
 }
 
 const PlanChunk *group_chunks(const Plan *plan, const int *layers, Arena *arena) {

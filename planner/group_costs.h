@@ -6,20 +6,30 @@
 #include "planner/pieces.h"
 #include "planner/stage_split.h"
 
+// The least load of a plan's busiest rank: planner/split_bound.h.
+typedef struct {
+    int num_ranks, num_chunks, first_rank, last_rank, num_again; // 0 ranks: none is known
+    double load_s;
+} LeastLoad;
+
 // Times of the layers on each group's machines, of a plan and those that share its blocks.
 typedef struct {
-    const StageMachine *machines;             // [num_groups]
-    const double *first_dense, *first_expert; // [num_layers + 1] weights of a first stage's rank
+    const StageMachine *machines; // [num_groups]
+    int num_items; // of the chain that is cut: layers behind those of a tower, which stay with the
+                   // embedding
+    const double *first_dense, *first_expert; // [num_items + 1] weights of a first stage's rank
     double message_bytes;                     // that a rank sends to the next stage
-    const double *speed; // [num_groups] models a second of a rank: 1 / model on it
-    double least_model;  // of a model that ranks do at least, each at its speed: 1 where
-                         // no part of it is done best elsewhere than another
+    const double *speed;   // [num_groups] models a second of a rank: 1 / model on it
+    LeastLoad *least_load; // of the plan asked for last
+    double least_model;    // of a model that ranks do at least, each at its speed: 1 where
+                           // no part of it is done best elsewhere than another
 } GroupCosts;
 
-// ZeRO 0 and 1, 2, 3; whole and split backwards; both ends of a pipeline on one rank or not.
-enum { GROUP_PRICING_KINDS = 3 * 2 * 2 };
+// ZeRO 0 and 1, 2, 3; whole and split backwards; both ends of a pipeline on one rank or not;
+// recomputation of all and of some layers.
+enum { GROUP_PRICING_KINDS = 3 * 2 * 2 * NUM_RECOMPUTES * 2 };
 
-// Of one search in one order of its groups.
+// Of one search in one order of its groups, or on machines that are all alike.
 typedef struct {
     const Scenario *scenario;
     Pieces pieces;
@@ -57,8 +67,20 @@ StageProblem group_stage_problem(const Scenario *scenario, const Plan *plan,
                                  const GroupCosts *costs, Arena *arena);
 
 // Which layers each stage's machines have room for: StageProblem.most, in the arena.
-const int *const *group_stage_room(GroupPricing *pricing, const Plan *plan, Arena *arena);
+//   free  the bounds of the same problem where all fits: stages that can be no part of a split
+//         below its limit are not asked for
+const int *const *group_stage_room(GroupPricing *pricing, const Plan *plan, const StageBounds *free,
+                                   Arena *arena);
+
+// Whether any split fits: as many layers as there is room for on each stage in turn leave those
+// behind least.
+bool group_stages_fit(GroupPricing *pricing, const Plan *plan);
 
 // Chunks with these layers, else as those of the plan.
 //   layers  [plan->num_chunks] in pipeline order
 const PlanChunk *group_chunks(const Plan *plan, const int *layers, Arena *arena);
+
+// Chunks with so many items of the chain, else as those of the plan.
+//   items  [plan->num_chunks] in pipeline order
+const PlanChunk *chain_chunks(const GroupPricing *pricing, const Plan *plan, const int *items,
+                              Arena *arena);

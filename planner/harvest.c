@@ -1,4 +1,5 @@
 #include "planner/harvest_walker.h"
+#include "planner/split_search.h"
 
 #include "workload/schedule.h"
 
@@ -95,6 +96,13 @@ bool plan_fits(HarvestWalker *w, const Plan *plan, RankMemory *memory) {
     return false;
 }
 
+void candidate_keep(HarvestWalker *w, const Candidate *candidate) {
+    if (w->task->deadline && !candidate->any_split) deadline_arm(w->task->deadline);
+    Candidate *kept = candidate_add(w->out);
+    *kept = *candidate;
+    kept->index = (int64_t)w->split << 32 | w->out->considered;
+}
+
 bool fit_add(HarvestWalker *w, const Plan *plan) {
     if (w->task->goal != HARVEST_FIT) return false;
     *candidate_add(w->out) = (Candidate){.plan = *plan};
@@ -130,13 +138,11 @@ void plan_bound(HarvestWalker *w, const Plan *plan, const RankMemory *memory) {
         w->out->pruned_by_bound++;
         return;
     }
-    if (task->deadline) deadline_arm(task->deadline);
-    *candidate_add(w->out) = (Candidate){.plan = *plan,
-                                         .value = value,
-                                         .step_time_s = step_time_s,
-                                         .memory_bytes = memory->device_bytes,
-                                         .busy_s = busy_s,
-                                         .index = (int64_t)w->split << 32 | w->out->considered};
+    candidate_keep(w, &(Candidate){.plan = *plan,
+                                   .value = value,
+                                   .step_time_s = step_time_s,
+                                   .memory_bytes = memory->device_bytes,
+                                   .busy_s = busy_s});
 }
 
 bool loosely_excluded(const HarvestTask *task, const Plan *plan) {
@@ -189,6 +195,25 @@ static bool plan_visit(HarvestWalker *w, const SpaceFamily *family, const Plan *
     return true;
 }
 
+// A plan that stands for all splits, and what recomputes its first layers.
+static bool splits_family_visit(HarvestWalker *w, const SpaceFamily *family, int i, bool excluded) {
+    const Plan *plan = &family->plans[i];
+    const int most = family->num_layers[i];
+    // With another split more layers may take less time, but never compute less.
+    const bool ranks_by_time =
+        w->task->first_layers_by_time && w->task->objective != OBJECTIVE_ENERGY;
+    const bool by_time = ranks_by_time || w->task->goal == HARVEST_FIT;
+    if (most > 0 && by_time && !splits_visit(w, family, plan, most)) return false;
+    for (int k = 1; k <= most && !by_time; k++) {
+        const Plan some = space_first_layers(plan, k);
+        if (!splits_visit(w, family, &some, 0)) return false;
+    }
+    if (!excluded) return splits_visit(w, family, plan, 0);
+    w->out->considered++;
+    w->out->pruned_by_bound++;
+    return true;
+}
+
 static bool family_visit(void *context, const SpaceFamily *family) {
     HarvestWalker *w = context;
     Harvest *out = w->out;
@@ -209,6 +234,10 @@ static bool family_visit(void *context, const SpaceFamily *family) {
     const bool excluded = loosely_excluded(w->task, &family->plans[0]);
     for (int i = 0; i < family->num_plans; i++) {
         const Plan *plan = &family->plans[i];
+        if (family->any_split) {
+            if (!splits_family_visit(w, family, i, excluded)) return false;
+            continue;
+        }
         if (family->num_layers[i] > 0 && !layers_visit(w, family, plan)) return false;
         if (excluded || layers_beat(w, family, plan) || sketch_excludes(w, plan)) {
             out->considered++;
@@ -227,14 +256,15 @@ bool harvest_split(const HarvestTask *task, int split, Harvest *out) {
     walker->split = split;
     walker->available_bytes = task->space->scenario->cluster.gpu.memory_available_bytes;
     walker->out = out;
-    walker->pieces.scenario = task->space->scenario;
+    walker->pricing = group_pricing_start(task->space->scenario);
     sketch_open(walker);
-    walker->parts = (FamilyParts){
-        .scenario = task->space->scenario, .pieces = &walker->pieces, .arena = &walker->scratch};
+    walker->parts = (FamilyParts){.scenario = task->space->scenario,
+                                  .pieces = &walker->pricing.pieces,
+                                  .arena = &walker->scratch};
     const SpaceFilter filter = {task->uncounted ? sketch_skips : NULL, walker};
     const bool walked =
         space_visit_wanted(task->space, split, &out->chunks, &filter, family_visit, walker);
-    pieces_free(&walker->pieces);
+    group_pricing_free(&walker->pricing);
     arena_free(&walker->scratch);
     arena_free(&walker->layers_arena);
     sketch_end(walker);

@@ -20,6 +20,10 @@ typedef struct {
     double busy_s;       // exact but for rounding: what the mean rank computes
     int64_t index;       // order of generation
     bool priced;         // the search knows its price already
+    // Of a plan that stands for all splits of its layers, until it is priced: its chunks are the
+    // default ones, its memory is not known, its bounds are those of any split.
+    bool any_split;
+    int most_layers; // and for 1 to so many first layers of each stage recomputed; 0: as it says
 } Candidate;
 
 // By value, then step time, then order of generation: as qsort wants it.
@@ -60,6 +64,7 @@ typedef struct {
                            // bounds
     size_t num_candidates, capacity;
     int64_t considered, pruned_by_memory, pruned_by_bound;
+    bool any_split; // a configuration stood for all splits of its layers
     bool cut_short; // by the deadline: not all of the split was walked
     // The configuration that misses by least; missing_bytes is 0 where there is none
     Plan miss;

@@ -74,14 +74,33 @@ RankMemory family_memory(FamilyParts *parts, const Plan *plan, double *missing_b
                    missing_bytes);
 }
 
-double family_floor_missing(FamilyParts *parts, const Plan *plan) {
+bool family_all_miss(FamilyParts *parts, const Plan *plan) {
+    double missing;
     FamilyLevel *level = level_of(parts, plan);
+    account(parts, plan, level->workload, &level->activations[plan->schedule], &missing);
+    return missing > 0 && memory_all_miss(parts->scenario, plan, level->workload,
+                                          level->activations[plan->schedule]);
+}
+
+static const Workload *floor_of(FamilyParts *parts, const Plan *plan, FamilyLevel *level) {
     if (!level->floor) {
         level->floor = ARENA_NEW(parts->arena, Workload);
         *level->floor = workload_layers_floor(parts->scenario, plan, level->workload, parts->arena);
     }
+    return level->floor;
+}
+
+bool family_floor_all_misses(FamilyParts *parts, const Plan *plan) {
+    FamilyLevel *level = level_of(parts, plan);
+    const Workload *floor = floor_of(parts, plan, level);
+    return family_floor_missing(parts, plan) > 0 &&
+           memory_all_miss(parts->scenario, plan, floor, level->floor_activations[plan->schedule]);
+}
+
+double family_floor_missing(FamilyParts *parts, const Plan *plan) {
+    FamilyLevel *level = level_of(parts, plan);
     double missing;
-    const RankMemory memory =
-        account(parts, plan, level->floor, &level->floor_activations[plan->schedule], &missing);
+    const RankMemory memory = account(parts, plan, floor_of(parts, plan, level),
+                                      &level->floor_activations[plan->schedule], &missing);
     return missing > ROUNDING_FRAC * memory.counted_bytes ? missing : 0;
 }

@@ -41,6 +41,10 @@ Prices family_prices(FamilyParts *parts, const Plan *plan);
 // The account of the worst rank; *missing_bytes > 0 where that does not fit.
 RankMemory family_memory(FamilyParts *parts, const Plan *plan, double *missing_bytes);
 
+// Whether every rank of a plan misses, or of the floor of a plan with some layers recomputed.
+bool family_all_miss(FamilyParts *parts, const Plan *plan);
+bool family_floor_all_misses(FamilyParts *parts, const Plan *plan);
+
 // Bytes that a plan with some layers recomputed misses by at least, as does each that recomputes
 // fewer of them; 0 where it may fit.
 double family_floor_missing(FamilyParts *parts, const Plan *plan);

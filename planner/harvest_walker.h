@@ -1,6 +1,7 @@
 // planner/harvest_walker.h - the walk over one split. For harvest.c and harvest_layers.c.
 #pragma once
 
+#include "planner/group_costs.h"
 #include "planner/harvest.h"
 #include "planner/harvest_family.h"
 
@@ -48,8 +49,8 @@ typedef struct {
     int split;
     double available_bytes; // on one GPU
     Harvest *out;
-    Pieces pieces;
-    Arena scratch; // of one family
+    GroupPricing pricing; // its pieces are those of all families
+    Arena scratch;        // of one family
     FamilyParts parts;
     GroupMiss group_misses[NUM_SCHEDULES];
     LeastLayers least[NUM_SCHEDULES];
@@ -74,6 +75,12 @@ bool fit_add(HarvestWalker *w, const Plan *plan);
 
 // Bounds a plan that fits; keeps it unless the bound is above the limit.
 void plan_bound(HarvestWalker *w, const Plan *plan, const RankMemory *memory);
+
+// Keeps a plan that may be wanted.
+void candidate_keep(HarvestWalker *w, const Candidate *candidate);
+
+// The least that a plan can have of what the search ranks by.
+double least_value(const HarvestTask *task, double step_time_s, double busy_s);
 
 // Whether the loose bound of a plan is above the limit.
 bool loosely_excluded(const HarvestTask *task, const Plan *plan);
@@ -105,6 +112,13 @@ bool sketch_skips(void *walker, const SpaceShape *shape);
 // stay below the limit, and how many have to be for the plan to fit, at least; `*least` is more
 // than `*end` where no number is known to be left.
 void sketch_layers(HarvestWalker *w, const Plan *plan, int most, int *least, int *end);
+
+// --- harvest_splits.c
+
+// Visits a plan of a family that stands for all splits of its layers.
+//   most_layers  and for 1 to so many first layers of each stage recomputed; 0: for the plan alone
+//   returns      false to end the walk
+bool splits_visit(HarvestWalker *w, const SpaceFamily *family, const Plan *plan, int most_layers);
 
 // --- harvest_layers.c
 

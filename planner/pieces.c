@@ -22,6 +22,10 @@ Workload pieces_workload(Pieces *pieces, const Plan *plan, Arena *arena) {
     return workload_build_like(pieces->scenario, plan, &blocks->workload, arena);
 }
 
+BlockPrices *pieces_block_prices(Pieces *pieces, const Plan *plan) {
+    return pieces_find(pieces, plan)->prices;
+}
+
 Prices pieces_prices(Pieces *pieces, const Plan *plan, const Workload *workload, Arena *arena) {
     return chunks_price_shared(pieces->scenario, plan, workload, pieces_find(pieces, plan)->prices,
                                arena);

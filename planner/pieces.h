@@ -33,4 +33,6 @@ void pieces_free(Pieces *pieces);
 // A plan's workload and the prices of its chunks, as workload_build and chunks_price make them.
 //   arena  of their own parts; the blocks stay until one with others of its kind is asked for
 Workload pieces_workload(Pieces *pieces, const Plan *plan, Arena *arena);
+// The prices of a plan's blocks; they stay as long.
+BlockPrices *pieces_block_prices(Pieces *pieces, const Plan *plan);
 Prices pieces_prices(Pieces *pieces, const Plan *plan, const Workload *workload, Arena *arena);

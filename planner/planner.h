@@ -84,8 +84,11 @@ typedef struct {
     int64_t pruned_by_memory;
     int64_t pruned_by_bound;
     int64_t priced;
-    bool optimal;       // the best K are proven
-    double gap_frac;    // how much better than the best an unpriced one could be; 0 where optimal
+    bool optimal;    // the best K are proven
+    double gap_frac; // how much better than the best an unpriced one could be; 0 where optimal
+    bool any_split;  // a configuration stood for all splits of its layers (planner/space.h)
+    double splits_gap_frac; // how much faster than the best a split of the layers could be that was
+                            // left out of those of a configuration that was priced
     bool stopped_early; // by the budget or end_soon; what was not priced counts as pruned_by_bound
     int wanted;         // plans asked for; where stopped_early there may be fewer entries than fit
     double loose_bound_s; // no step of the space is shorter; 0: not known

@@ -3,26 +3,39 @@
 #include "costmodel/step_time.h"
 #include "planner/robust.h"
 #include "planner/share.h"
+#include "planner/split_search.h"
 
 #include <math.h>
 #include <string.h>
 
 typedef struct {
-    Pieces pieces;
+    GroupPricing pricing;
     Arena scratch;
+    Arena plans; // with the splits found
 } Worker;
 
 // A list while threads work on it.
 typedef struct {
     const Pricing *pricing;
-    Candidate *const *list;    // [<= PRICING_ROUND]
-    bool known[PRICING_ROUND]; // its step time alone
+    Candidate *const *list;           // [<= PRICING_ROUND]
+    bool known[PRICING_ROUND];        // its step time alone
+    bool useless[PRICING_ROUND];      // of all splits none fits, or none that does is of use
+    GroupSplit splits[PRICING_ROUND]; // of those that stand for all
+    double limit_s;                   // of their steps
     Priced priced[PRICING_ROUND];
     Status statuses[PRICING_ROUND];
     Worker *workers; // [num_workers]
     int num_workers;
     Arena arena;
 } Work;
+
+// Beyond it a step is of no use, whatever else is known of it.
+static double split_limit_s(const Pricing *pricing) {
+    const double limit = best_value_limit(&pricing->quick);
+    if (pricing->exhaustive || pricing->robust || !isfinite(limit)) return INFINITY;
+    const double per_s = objective_bound(pricing->scenario, pricing->objective, 1, 0);
+    return per_s > 0 ? limit / per_s : INFINITY;
+}
 
 static Work *work_start(const Pricing *pricing, Candidate *const *list) {
     const int most = pricing->num_threads;
@@ -32,16 +45,18 @@ static Work *work_start(const Pricing *pricing, Candidate *const *list) {
     work->list = list;
     work->num_workers = most < 1 ? 1 : most < SHARE_MAX_WORKERS ? most : SHARE_MAX_WORKERS;
     work->workers = ARENA_ARRAY(&arena, work->num_workers, Worker);
+    work->limit_s = split_limit_s(pricing);
     for (int i = 0; i < work->num_workers; i++)
-        work->workers[i].pieces.scenario = pricing->scenario;
+        work->workers[i].pricing = group_pricing_start(pricing->scenario);
     work->arena = arena;
     return work;
 }
 
 static void work_end(Work *work) {
     for (int i = 0; i < work->num_workers; i++) {
-        pieces_free(&work->workers[i].pieces);
+        group_pricing_free(&work->workers[i].pricing);
         arena_free(&work->workers[i].scratch);
+        arena_free(&work->workers[i].plans);
     }
     Arena arena = work->arena;
     arena_free(&arena);
@@ -65,11 +80,76 @@ bool candidate_raise(PlanObjective objective, Candidate *candidate, Pieces *piec
     return true;
 }
 
+// --- The best of all splits
+
+static void split_work(void *context, int worker, int item) {
+    Work *work = context;
+    Worker *own = &work->workers[worker];
+    const Candidate *candidate = work->list[item];
+    const SplitTask task = {.most_layers = candidate->most_layers,
+                            .limit_s = work->limit_s,
+                            .deadline = work->pricing->deadline};
+    if (candidate->any_split)
+        work->statuses[item] =
+            split_search(&own->pricing, &candidate->plan, &task, &own->plans, &work->splits[item]);
+}
+
+static void miss_take(Pricing *pricing, const GroupSplit *split) {
+    if (split->missing_bytes <= 0) return;
+    if (pricing->missing_bytes > 0 && split->missing_bytes >= pricing->missing_bytes) return;
+    pricing->miss = plan_copy(&split->miss, pricing->arena);
+    pricing->miss_memory = split->miss_memory;
+    pricing->missing_bytes = split->missing_bytes;
+}
+
+// As many layers as any stage has are all of them.
+static void layers_name(const Scenario *scenario, Plan *plan) {
+    const bool all = plan->recompute_layers >= plan_fullest_rank(plan);
+    if (all && scenario->model.num_mtp_layers == 0 && scenario->parallel.recompute_layers == ABSENT)
+        plan->recompute_layers = ABSENT;
+}
+
+// Makes the candidates the plans that were found; those of no use are marked.
+static Status splits_take(Pricing *pricing, Work *work, size_t num) {
+    for (size_t i = 0; i < num; i++) {
+        Candidate *candidate = work->list[i];
+        const GroupSplit *split = &work->splits[i];
+        if (!candidate->any_split) continue;
+        TRY(work->statuses[i]);
+        candidate->any_split = false;
+        pricing->open_s = fmin(pricing->open_s, split->open_s);
+        pricing->num_without_room += split->verdict == GROUP_NO_ROOM;
+        pricing->num_above += split->verdict == GROUP_ABOVE_LIMIT;
+        work->useless[i] = split->step_time_s == INFINITY;
+        miss_take(pricing, split);
+        if (work->useless[i]) continue;
+        candidate->plan = plan_copy(&split->plan, pricing->arena);
+        layers_name(pricing->scenario, &candidate->plan);
+        candidate->memory_bytes = split->memory_bytes;
+    }
+    return status_ok();
+}
+
+// Splits first, in lists that then hold those that are left.
+static Status list_split(Pricing *pricing, Candidate **list, size_t *num) {
+    size_t num_split = 0, num_left = 0;
+    for (size_t i = 0; i < *num; i++) num_split += list[i]->any_split;
+    if (num_split == 0) return status_ok();
+    Work *work = work_start(pricing, list);
+    share_work((int)*num, work->num_workers, split_work, work);
+    const Status status = splits_take(pricing, work, *num);
+    for (size_t i = 0; i < *num; i++)
+        if (!work->useless[i]) list[num_left++] = list[i];
+    *num = num_left;
+    work_end(work);
+    return status;
+}
+
 static void step_time_work(void *context, int worker, int item) {
     Work *work = context;
     Worker *own = &work->workers[worker];
-    work->known[item] =
-        candidate_raise(work->pricing->objective, work->list[item], &own->pieces, &own->scratch);
+    work->known[item] = candidate_raise(work->pricing->objective, work->list[item],
+                                        &own->pricing.pieces, &own->scratch);
 }
 
 // Of an estimate, what ranks it.
@@ -125,6 +205,7 @@ static Status list_estimate(Pricing *pricing, Candidate *const *list, size_t num
 
 Status pricing_run(Pricing *pricing, Candidate **list, size_t num_candidates) {
     for (size_t i = 0; i < num_candidates; i++) list[i]->priced = true;
+    if (num_candidates > 0) TRY(list_split(pricing, list, &num_candidates));
     if (num_candidates == 0) return status_ok();
     if (pricing->exhaustive || pricing->robust)
         return list_estimate(pricing, list, num_candidates, &pricing->quick);

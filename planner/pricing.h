@@ -4,6 +4,8 @@
 //         What it does not exclude waits for the end, when a handful is left that may be the best
 //         K: these get their whole estimates, and are ranked by them. The two agree to about 1e-12,
 //         and only what is worse by more than 1e-9 is excluded (planner/best.c).
+// Of a candidate that stands for all splits of its layers the best is found first
+//         (planner/split_search.h), and the candidate becomes that plan.
 // Which thread prices what changes nothing: what is excluded depends on the lists alone.
 #pragma once
 
@@ -27,6 +29,12 @@ typedef struct {
     Candidate *open; // [num_open] that may be among the best: no whole estimate yet
     size_t num_open, open_capacity;
     Arena *arena; // of the open ones
+    // Of candidates that stood for all splits:
+    int64_t num_without_room, num_above; // none fits, or none that does is of use by its bound
+    double open_s; // no step of a split that was left out is shorter; INFINITY
+    Plan miss;     // the plan that misses by least where no split fits; missing_bytes 0: none
+    RankMemory miss_memory;
+    double missing_bytes;
 } Pricing;
 
 // Prices a list and sets `priced` of its members.

@@ -107,6 +107,7 @@ bool relax_reaches(const Scenario *scenario, HarvestGoal goal, int num_threads, 
     Arena scratch = {0};
     Space space;
     space_build(scenario, &scratch, &space);
+    space.any_split = true;
     HarvestTask task = {.space = &space, .goal = goal, .value_limit = INFINITY};
     bool reached = false;
     // One thread looks at one split after the other and stops at the first that reaches; more look

@@ -89,6 +89,23 @@ static void proof_set(Search *s) {
         s->stats.gap_frac = fmax(0, 1 - s->left_value / s->pricing.best.items[0].value);
 }
 
+// What became of the candidates that stood for all splits of their layers.
+static void splits_count(Search *s) {
+    const Pricing *pricing = &s->pricing;
+    s->stats.priced -= pricing->num_without_room + pricing->num_above;
+    s->stats.pruned_by_memory += pricing->num_without_room;
+    if (pricing->missing_bytes > 0 &&
+        (s->missing_bytes == 0 || pricing->missing_bytes < s->missing_bytes)) {
+        s->miss = pricing->miss;
+        s->miss_memory = pricing->miss_memory;
+        s->missing_bytes = pricing->missing_bytes;
+    }
+    if (pricing->best.num_items > 0) {
+        const double best_s = pricing->best.items[0].estimate.step_time_s;
+        s->stats.splits_gap_frac = fmax(0, 1 - pricing->open_s / best_s);
+    }
+}
+
 // The next candidates in the order of the bounds, from *next on. One that cannot enter is passed
 // over: the next may still be a tie with a better step time.
 static size_t next_candidates(const Search *s, size_t *next, Candidate **list) {
@@ -185,6 +202,7 @@ static Status round_seed(Search *s, const Round *round) {
 static Status harvest_take(Search *s, Harvest *harvest) {
     s->stats.considered += harvest->considered;
     s->stats.pruned_by_memory += harvest->pruned_by_memory;
+    s->stats.any_split |= harvest->any_split;
     candidates_append(s, harvest);
     bool misses_less = harvest->missing_bytes > 0 &&
                        (s->missing_bytes == 0 || harvest->missing_bytes < s->missing_bytes);
@@ -294,6 +312,7 @@ static Status search_run(Search *s, Arena *arena, PlannerResult *out) {
     TRY(price_all(s));
     TRY(pricing_finish(&s->pricing));
     proof_set(s);
+    splits_count(s);
     s->stats.pruned_by_bound = s->stats.considered - s->stats.pruned_by_memory - s->stats.priced;
     const SearchFound found = {s->scenario, s->options, &s->stats, &s->pricing.best};
     if (s->pricing.best.num_items > 0)
@@ -349,6 +368,7 @@ static Pricing pricing_start(Search *s) {
                      .exhaustive = s->options->exhaustive,
                      .robust = s->options->robust,
                      .deadline = &s->deadline,
+                     .open_s = INFINITY,
                      .quick = best_start(s, &s->arena),
                      .best = best_start(s, &s->arena),
                      .arena = &s->arena};
@@ -364,6 +384,7 @@ static Status search_once(const Scenario *limited, const PlannerOptions *options
     search.stats.wanted = options->top > 0 ? options->top : DEFAULT_TOP;
     search.pricing = pricing_start(&search);
     space_build(limited, &search.arena, &search.space);
+    search.space.any_split = options->objective != OBJECTIVE_MEMORY;
     search.split_bound_s = ARENA_ARRAY(&search.arena, search.space.num_splits, double);
     loose_build(&search.space, options->num_threads, &search.deadline, &search.loose,
                 search.split_bound_s);

@@ -178,7 +178,9 @@ const Scenario *space_one_order(const Scenario *scenario, Arena *arena) {
 // One way to cut the layers into chunks.
 typedef struct {
     int vpp;
-    bool dual; // of dual pipelines: half of the chunks are copies
+    bool dual;               // of dual pipelines: half of the chunks are copies
+    const PlanChunk *uneven; // another split; where the software can run it, the choice stands for
+                             // all splits. NULL: it stands for itself
     const PlanChunk *chunks;
 } ChunkChoice;
 
@@ -189,6 +191,7 @@ typedef struct {
     Plan base;      // degrees of the split and what the scenario or the contract fixes
     ChunkChoice chunks[SPACE_MAX_CHUNKINGS];
     int num_chunk_choices;
+    bool any_split;
     Plan *family; // [open.num_zeros x NUM_SCHEDULES]
     int *num_layers;
     SpaceFilter filter;
@@ -273,6 +276,26 @@ static void dual_choices(Walk *walk, Arena *arena) {
         dual_choice_add(walk, stages, arena);
 }
 
+// Whether a plan with so many chunks a rank stands for all splits of its layers.
+static bool any_split_is_open(const Walk *walk, int vpp) {
+    const Model *model = &walk->scenario->model;
+    if (!walk->any_split || walk->base.vocab_barriers) return false;
+    return vpp == 1 || (model->num_kinds == 1 && model->num_mtp_layers == 0);
+}
+
+// A split with one layer more on the first chunk and one less on the last that has any.
+static const PlanChunk *chunks_shift(const PlanChunk *even, int num_chunks, Arena *arena) {
+    PlanChunk *chunks = ARENA_ARRAY(arena, num_chunks, PlanChunk);
+    memcpy(chunks, even, (size_t)num_chunks * sizeof *chunks);
+    int last = num_chunks - 1;
+    while (last > 0 && chunks[last].num_layers == 0) last--;
+    chunks[0].num_layers++;
+    chunks[last].num_layers--;
+    for (int c = 1; c < num_chunks; c++)
+        chunks[c].first_layer = chunks[c - 1].first_layer + chunks[c - 1].num_layers;
+    return chunks;
+}
+
 static void chunk_choices(Walk *walk, Arena *arena) {
     const Scenario *scenario = walk->scenario;
     int pp = walk->base.pp;
@@ -289,6 +312,11 @@ static void chunk_choices(Walk *walk, Arena *arena) {
             continue;
         chunk_choice_add(walk, vpp, even);
         if (pp == 1 || scenario->cluster.groups) continue; // planner/group_search.h sizes stages
+        if (any_split_is_open(walk, vpp)) {
+            ChunkChoice *choice = &walk->chunks[walk->num_chunk_choices - 1];
+            choice->uneven = chunks_shift(even, pp * vpp, arena);
+            continue;
+        }
         if (!costs.layer_s) costs = balance_costs(scenario, &walk->base, &scratch);
         chunk_choice_add(walk, vpp, balance_chunks(&costs, pp, vpp, even, arena, &scratch));
     }
@@ -319,22 +347,32 @@ Plan space_first_layers(const Plan *plan, int num_layers) {
     return some;
 }
 
-static bool visit_family(Walk *walk, const Plan *shape, bool dual, int series) {
+// Beyond so many a stage that recomputes not all of its layers has twice as many as another.
+static int any_split_most_layers(const Scenario *scenario, const Plan *plan) {
+    const int all = model_own_layers(&scenario->model) - 1, most = 2 * plan_fullest_rank(plan) - 1;
+    return most < all ? most : all;
+}
+
+static bool visit_family(Walk *walk, const Plan *shape, const ChunkChoice *chunks, int series) {
     int num_plans = 0;
     for (int z = 0; z < walk->open.num_zeros; z++) {
         Plan plan = *shape;
         plan.zero_stage = walk->open.zeros[z].stage;
         plan.zero_group = walk->open.zeros[z].group;
         if (rule_levels_enter(&walk->rules, walk->scenario, &plan, RULE_GROUP_ZERO))
-            num_plans = family_add(walk, &plan, dual, num_plans);
+            num_plans = family_add(walk, &plan, chunks->dual, num_plans);
     }
     if (num_plans == 0) return true;
     SpaceFamily family = {.plans = walk->family,
                           .num_plans = num_plans,
+                          .any_split = chunks->uneven != NULL,
                           .series = series,
                           .num_layers = walk->num_layers};
-    for (int i = 0; i < num_plans; i++)
+    for (int i = 0; i < num_plans; i++) {
+        if (family.any_split && walk->num_layers[i] > 0)
+            walk->num_layers[i] = any_split_most_layers(walk->scenario, &walk->family[i]);
         if (walk->num_layers[i] > family.most_layers) family.most_layers = walk->num_layers[i];
+    }
     return walk->visit(walk->context, &family);
 }
 
@@ -381,13 +419,14 @@ static bool visit_recomputes(Walk *walk, Plan *shape, const ChunkChoice *chunks,
     for (int recompute = 0; recompute < NUM_RECOMPUTES; recompute++) {
         if (!walk->open.recomputes[recompute] || !walk->wanted[recompute]) continue;
         recompute_set(walk, shape, recompute);
-        if (chunks && is_skipped(walk, shape)) continue;
+        // The filter knows the default split alone.
+        if (chunks && !chunks->uneven && is_skipped(walk, shape)) continue;
         if (!rule_levels_enter(&walk->rules, walk->scenario, shape, RULE_GROUP_RECOMPUTE)) continue;
         if (!rule_levels_enter(&walk->rules, walk->scenario, shape, RULE_GROUP_LAYERS)) continue;
         if (!chunks && !visit_shape(walk, shape)) return false;
         if (!chunks) continue;
         const int own = recompute * NUM_CP_METHODS * SPACE_MAX_CHUNKINGS + series;
-        if (!visit_family(walk, shape, chunks->dual, own)) return false;
+        if (!visit_family(walk, shape, chunks, own)) return false;
     }
     return true;
 }
@@ -397,10 +436,16 @@ static bool visit_chunks(Walk *walk, Plan *shape) {
     for (int c = 0; c < walk->num_chunk_choices; c++) {
         shape->vpp = walk->chunks[c].vpp;
         shape->num_chunks = shape->pp * shape->vpp;
-        shape->chunks = walk->chunks[c].chunks;
+        ChunkChoice choice = walk->chunks[c];
+        if (choice.uneven) {
+            shape->chunks = choice.uneven;
+            if (!rule_levels_enter(&walk->rules, walk->scenario, shape, RULE_GROUP_CHUNKS))
+                choice.uneven = NULL;
+        }
+        shape->chunks = choice.chunks;
         plan_derive(walk->scenario, shape);
         if (!rule_levels_enter(&walk->rules, walk->scenario, shape, RULE_GROUP_CHUNKS)) continue;
-        if (!visit_recomputes(walk, shape, &walk->chunks[c], first + c)) return false;
+        if (!visit_recomputes(walk, shape, &choice, first + c)) return false;
     }
     return true;
 }
@@ -469,6 +514,7 @@ bool space_visit_wanted(const Space *space, int split, Arena *arena, const Space
     walk->visit = visit;
     walk->context = context;
     walk->filter = *filter;
+    walk->any_split = space->any_split;
     walk->family = ARENA_ARRAY(&own, walk->open.num_zeros * NUM_SCHEDULES, Plan);
     walk->num_layers = ARENA_ARRAY(&own, walk->open.num_zeros * NUM_SCHEDULES, int);
     chunk_choices(walk, arena);

@@ -11,7 +11,7 @@
 //   cp           at least SPACE_MIN_CP_TOKENS tokens of a sequence per rank
 //   micro_batch  at most SPACE_MAX_MICRO_BATCH sequences
 //   vpp          up to SPACE_MAX_UNEVEN_VPP any; above, those that split the layers evenly
-//   splits       of dual pipelines the default one
+//   splits       of dual pipelines the default one; any_split says which of others
 //   sequence_parallel  on where tp > 1
 //   order        tp-cp-ep-pp-dp beside the default at cp 1 only
 //   all          what the rules of the scenario's stack allow (plan/rule_check.h); zero_group of
@@ -47,6 +47,11 @@ typedef struct {
     const RulesInForce *rules; // of its stack
     const SpaceSplit *splits;  // [num_splits]
     int num_splits;
+    // A plan stands for all contiguous splits of its layers where the software can run them and
+    // ranks hold one chunk each, or several of layers that are all alike; its chunks are then the
+    // default ones. Else, and where this is false, the default split and a balanced one are
+    // configurations of their own.
+    bool any_split;
 } Space;
 
 // Lays out the ranks in all ways the cluster, the model and the constraints allow.
@@ -69,6 +74,7 @@ int space_zero_groups(const Scenario *scenario, const Plan *plan, int zero_stage
 typedef struct {
     const Plan *plans; // [num_plans]; legal; their chunks lie in the arena given to space_visit
     int num_plans;     // >= 1
+    bool any_split;    // each stands for all splits of its layers
     // >= 0, < SPACE_MAX_SERIES; families of one series differ in micro_batch only and come in its
     // ascending order
     int series;
@@ -76,7 +82,9 @@ typedef struct {
     // configuration too; 0: none are. Legal like the plan itself, they are not walked one by one,
     // as there are many: space_first_layers.
     const int *num_layers; // [num_plans]
-    int most_layers;       // the largest of them
+    // Of plans that stand for all splits up to twice as many as the default split's fullest rank
+    // has.
+    int most_layers; // the largest of them
 } SpaceFamily;
 
 // The plan of a family with the first layers recomputed.

@@ -3,6 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+// Sums of the same seconds in another order.
+static const double ROUNDING_FRAC = 1e-9;
+
 // --- Costs
 
 // fmax is a call.
@@ -10,11 +13,21 @@ static inline double larger(double a, double b) {
     return a > b ? a : b;
 }
 
+// Where the layers end that a stage recomputes.
+static int again_end(const StageProblem *problem, int from, int to) {
+    return problem->num_again < to - from ? from + problem->num_again : to;
+}
+
 double stage_pass_s(const StageProblem *problem, int stage, StagePass pass, int from, int to) {
     const StageMachine *machine = problem->machines[stage];
     const double *device_s = machine->device_s[pass], *host_s = machine->host_s[pass];
     if (!device_s) return 0;
     double time_s = device_s[to] - device_s[from], launch_s = host_s[to] - host_s[from];
+    if (machine->again_s[pass] && problem->num_again > 0) {
+        const int end = again_end(problem, from, to);
+        time_s += machine->again_s[pass][end] - machine->again_s[pass][from];
+        launch_s += machine->again_host_s[pass][end] - machine->again_host_s[pass][from];
+    }
     if (stage == 0) {
         time_s += machine->first_s[pass];
         launch_s += machine->first_host_s[pass];
@@ -38,13 +51,41 @@ static double message_s(const StageProblem *problem, int stage) {
     return stage < problem->num_stages - 1 ? problem->message_s[stage] : 0;
 }
 
-// From the first micro-batch's arrival to the last gradient's departure.
-static double load_s(const StageProblem *problem, int stage, double work_s) {
+// The same stages' work on layers from `from` on, with what is beside the last; their messages.
+static double behind_s(const StageProblem *problem, int stage, int from) {
+    const StageMachine *machine = problem->machines[stage];
+    double sum_s = problem->behind_message_s[stage];
+    for (int pass = 0; pass < NUM_PASSES; pass++)
+        if (machine->device_s[pass])
+            sum_s += machine->device_s[pass][problem->num_layers] - machine->device_s[pass][from] +
+                     machine->last_s[pass];
+    return sum_s;
+}
+
+// With 1F1B, from the first micro-batch's arrival: until its gradient is back, and what the stage
+// then has still to run.
+static double back_first_s(const StageProblem *problem, int stage, int from, int to) {
+    const double n = problem->num_microbatches, most = problem->num_stages - stage;
+    const double ahead = most < n ? most : n;
+    return behind_s(problem, stage, to) +
+           (1 + n - ahead) * stage_pass_s(problem, stage, PASS_FORWARD, from, to) +
+           n * stage_pass_s(problem, stage, PASS_BACKWARD, from, to);
+}
+
+// What a stage does from the first micro-batch's arrival to the last gradient's departure.
+static double own_load_s(const StageProblem *problem, int stage, int from, int to) {
     const double n = problem->num_microbatches;
-    double sum_s = n * work_s;
+    double sum_s = n * stage_work_s(problem, stage, from, to);
     if (problem->blocking) sum_s += n * message_s(problem, stage);
     if (problem->blocking && stage > 0) sum_s += (n - 1) * message_s(problem, stage - 1);
     return sum_s;
+}
+
+// How long that takes at least.
+static double load_s(const StageProblem *problem, int stage, int from, int to) {
+    const double sum_s = own_load_s(problem, stage, from, to);
+    if (!problem->one_forward_ahead || stage == problem->num_stages - 1) return sum_s;
+    return larger(sum_s, back_first_s(problem, stage, from, to));
 }
 
 // What a stage adds to the way to those behind it, there and back.
@@ -69,7 +110,7 @@ double stage_split_bound_s(const StageProblem *problem, const int *layers) {
     double bound_s = 0, to_s = 0;
     for (int r = 0, from = 0; r < problem->num_stages; r++) {
         const int to = from + layers[r];
-        const double own_s = load_s(problem, r, stage_work_s(problem, r, from, to));
+        const double own_s = load_s(problem, r, from, to);
         bound_s = larger(bound_s, to_s + own_s);
         to_s += way_s(problem, r, from, to);
         from = to;
@@ -85,21 +126,53 @@ static double *row_of(const StageProblem *problem, double *rest_s, int stage) {
 
 // The bound of stages from r on where r takes layers [from, to).
 static double step_bound_s(const StageProblem *problem, double *rest_s, int r, int from, int to) {
-    const double own_s = load_s(problem, r, stage_work_s(problem, r, from, to));
+    const double own_s = load_s(problem, r, from, to);
     const double behind_s = way_s(problem, r, from, to) + row_of(problem, rest_s, r + 1)[to];
     return larger(own_s, behind_s) + (r == 0 ? tail_s(problem, to) : 0);
 }
 
+static double limit_of(const StageProblem *problem) {
+    return problem->limit_s > 0 ? problem->limit_s * (1 + ROUNDING_FRAC) : INFINITY;
+}
+
 static double rest_bound_s(const StageProblem *problem, double *rest_s, int r, int from) {
-    double least_s = INFINITY;
+    double least_s = limit_of(problem);
+    bool found = false;
     const int end = most_end(problem, r, from);
     for (int to = from; to <= end; to++) {
         // Work grows with the layers.
-        if (load_s(problem, r, stage_work_s(problem, r, from, to)) >= least_s) break;
+        if (own_load_s(problem, r, from, to) >= least_s) break;
         const double bound_s = step_bound_s(problem, rest_s, r, from, to);
-        if (bound_s < least_s) least_s = bound_s;
+        if (bound_s < least_s) {
+            least_s = bound_s;
+            found = true;
+        }
     }
-    return least_s;
+    return found ? least_s : INFINITY;
+}
+
+// Whether a stage may hold layers [from, to).
+static bool is_open(const StageProblem *problem, int r, int from, int to) {
+    return to <= most_end(problem, r, from) &&
+           own_load_s(problem, r, from, to) <= limit_of(problem);
+}
+
+// Where a stage may begin, so that neither those before it nor those from it on hold too much: with
+// fewer or more layers before, a stage may end no earlier.
+//   first, last  [num_stages]
+static void starts_find(const StageProblem *problem, int *first, int *last) {
+    const int num_layers = problem->num_layers, num_stages = problem->num_stages;
+    last[0] = 0;
+    for (int r = 0; r + 1 < num_stages; r++) {
+        last[r + 1] = last[r];
+        while (last[r + 1] < num_layers && is_open(problem, r, last[r], last[r + 1] + 1))
+            last[r + 1]++;
+    }
+    first[0] = 0;
+    for (int r = num_stages - 1, end = num_layers; r > 0; end = first[r--]) {
+        first[r] = end;
+        while (first[r] > 0 && is_open(problem, r, first[r] - 1, end)) first[r]--;
+    }
 }
 
 // Work of each stage where all take equally long and layers may be cut anywhere.
@@ -114,12 +187,18 @@ StageBounds stage_bounds_solve(const StageProblem *problem, Arena *arena) {
     const int num_layers = problem->num_layers, num_stages = problem->num_stages;
     double *rest_s =
         ARENA_ARRAY(arena, (size_t)(num_stages + 1) * (size_t)(num_layers + 1), double);
-    for (int l = 0; l < num_layers; l++) row_of(problem, rest_s, num_stages)[l] = INFINITY;
+    int *first = ARENA_ARRAY(arena, num_stages, int), *last = ARENA_ARRAY(arena, num_stages, int);
+    for (int i = 0; i < num_stages * (num_layers + 1) + num_layers; i++) rest_s[i] = INFINITY;
+    starts_find(problem, first, last);
     for (int r = num_stages - 1; r >= 0; r--)
-        for (int from = r > 0 ? num_layers : 0; from >= 0; from--)
+        for (int from = last[r]; from >= first[r]; from--)
             row_of(problem, rest_s, r)[from] = rest_bound_s(problem, rest_s, r, from);
-    return (StageBounds){
-        .problem = problem, .rest_s = rest_s, .bound_s = rest_s[0], .even_s = even_work_s(problem)};
+    return (StageBounds){.problem = problem,
+                         .rest_s = rest_s,
+                         .bound_s = rest_s[0],
+                         .even_s = even_work_s(problem),
+                         .first = first,
+                         .last = last};
 }
 
 // --- All splits
@@ -178,7 +257,7 @@ static double stage_walk(Walk *w, int r, int from, double to_s, double below_s) 
         if (r == problem->num_stages - 1) {
             w->ended = !w->visit(w->context, w->layers, choices[i].bound_s);
         } else {
-            const double own_s = load_s(problem, r, stage_work_s(problem, r, from, to));
+            const double own_s = load_s(problem, r, from, to);
             left_s = stage_walk(w, r + 1, to, to_s + way_s(problem, r, from, to),
                                 fmax(below_s, to_s + own_s));
         }

@@ -12,6 +12,11 @@
 //         the stages before r as its own layers leave it: the bound of the best way to cut the
 //         layers from l on over stages r, r + 1, .. is one number, whatever was done before, so
 //         that a dynamic program over (r, l) finds the least bound exactly.
+//         With 1F1B on machines that are alike a stage has run at most as many forwards as there
+//         are stages from it on before the first gradient comes to it, which has been through all
+//         those behind:
+//           step >= sum of all way_i but what r itself takes
+//                   + (the first forward, all backwards, and the forwards not yet run) of r
 // Memory: a stage holds layers [from, to) where to <= most[from]; more never need less.
 // Source: Bokhari 1988, as in planner/partition.h; with stages that are not alike, and the way to a
 //         stage, which adds up.
@@ -29,6 +34,8 @@ typedef struct {
     const double *host_s[NUM_PASSES];   // [num_layers + 1] to launch them
     double first_s[NUM_PASSES], first_host_s[NUM_PASSES]; // beside the layers of the first stage
     double last_s[NUM_PASSES], last_host_s[NUM_PASSES];   // beside those of the last
+    // What each layer before takes more where it is recomputed, as above; NULL: none is
+    const double *again_s[NUM_PASSES], *again_host_s[NUM_PASSES];
     double pass_host_s; // of the host in each pass but PASS_WEIGHT
 } StageMachine;
 
@@ -39,13 +46,17 @@ typedef struct {
     double num_microbatches;             // >= 1
     bool blocking;                       // a stage waits while its messages move
     bool together;                       // all stages begin a step together
+    bool one_forward_ahead;              // 1F1B, `together`, and all machines alike
+    int num_again;                       // first layers of each stage that are recomputed
+    double limit_s;                      // bounds above it are of no interest; 0: all are
     const StageMachine *const *machines; // [num_stages]
     const double *message_s;             // [num_stages] from a stage to the next
-    const double *tail_s;                // [num_layers + 1] of the step's end, after all of that,
-                                         // with so many layers on the first stage; NULL: nothing
-    const int *const *most;              // [num_stages][num_layers + 1]; below `from`: not even
-                                         // no layer fits. NULL: all fits
-} StageProblem;
+    const double *behind_message_s; // [num_stages] twice those from it on; of one_forward_ahead
+    const double *tail_s;           // [num_layers + 1] of the step's end, after all of that,
+                                    // with so many layers on the first stage; NULL: nothing
+    const int *const *most; // [num_stages][num_layers + 1] of where a stage may begin at all; below
+                            // `from`: not even no layer fits. NULL: all fits
+} StageProblem;             // a layer may stand for several that stay together
 
 // Seconds of one pass over a stage with layers [from, to), and of all of them.
 double stage_pass_s(const StageProblem *problem, int stage, StagePass pass, int from, int to);
@@ -62,6 +73,8 @@ typedef struct {
                     // over the stages from r on; INFINITY where they do not fit
     double bound_s; // of all splits; INFINITY where none fits
     double even_s;  // work of a stage where all had the same, were layers divisible
+    const int *first,
+        *last; // [num_stages] where a stage may begin, if any split is below the limit
 } StageBounds;
 
 StageBounds stage_bounds_solve(const StageProblem *problem, Arena *arena);

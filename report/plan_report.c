@@ -7,6 +7,7 @@
 #include "report/units.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -38,6 +39,22 @@ static void interval_text(const Estimate *e, char *text, size_t size) {
     snprintf(text, size, "%s - %s", low, high);
 }
 
+// "stages of 8, 10 x 2, 8 layers; " where they are not all alike.
+static const char *stages_text(const Plan *plan, Arena *arena) {
+    const char *text = "";
+    bool alike = true;
+    for (int c = 0, next; c < plan->num_chunks; c = next) {
+        const int layers = plan->chunks[c].num_layers;
+        for (next = c + 1; next < plan->num_chunks; next++)
+            if (plan->chunks[next].num_layers != layers) break;
+        alike = c == 0 && next == plan->num_chunks;
+        text = arena_printf(arena, "%s%s%d", text, c > 0 ? ", " : "", layers);
+        if (next - c > 1) text = arena_printf(arena, "%s x %d", text, next - c);
+    }
+    if (alike || plan_is_dual(plan)) return "";
+    return arena_printf(arena, "%s of %s layers; ", plan->vpp > 1 ? "chunks" : "stages", text);
+}
+
 // A plan that is less sure to fit says so.
 static const double SURE_FRAC = 0.99;
 
@@ -59,8 +76,9 @@ static void add_entry(Table *table, const PlannedEntry *entry, int rank, Arena *
     const bool sure = e->fits_probability_frac >= SURE_FRAC;
     const bool covered = evidence_covers(e->evidence, e->ingredients);
     const char *note = arena_printf(
-        arena, "%s%sexposed: %s%s%s%s%s%s%s", why, why[0] ? "; " : "", report_exposed(e, arena),
-        advice ? "; " : "", advice ? advice : "",
+        arena, "%s%s%sexposed: %s%s%s%s%s%s%s", why, why[0] ? "; " : "",
+        stages_text(&entry->plan, arena), report_exposed(e, arena), advice ? "; " : "",
+        advice ? advice : "",
         rank > 1 && entry->within_noise_of_best ? "; within the noise of the best" : "",
         sure ? "" : "; fits with ", sure ? "" : fit_percent(e->fits_probability_frac, arena),
         covered ? "" : "; extrapolated");
@@ -182,6 +200,22 @@ static void print_idle(const Scenario *scenario, const PlannerResult *result, co
                    arena_printf(arena, "The time given ended before %s GPUs were decided.", open));
 }
 
+// Which splits of the layers were searched, and what never is.
+static const char *splits_text(const SearchStats *stats, Arena *arena) {
+    if (!stats->any_split)
+        return "Searched of splits of the layers: the default one, and one with balanced stages; "
+               "not: offload to the host.";
+    const char *left = "";
+    if (stats->splits_gap_frac > 0)
+        left = arena_printf(arena, " (those that were not priced are at most %.1f %% faster)",
+                            ceil(stats->splits_gap_frac * 1000) / 10);
+    return arena_printf(arena,
+                        "Searched with each: splits of whole layers over the stages, of which the "
+                        "one whose busiest GPU has least to do, and those near it%s; not: offload "
+                        "to the host.",
+                        left);
+}
+
 static void print_search(const SearchStats *stats, int num_entries, const Paper *paper,
                          Arena *arena) {
     const char *counts = arena_printf(
@@ -204,6 +238,7 @@ static void print_search(const SearchStats *stats, int num_entries, const Paper 
         proof = arena_printf(arena, "%s; the budget ended before %d plans were priced", proof,
                              stats->wanted);
     paper_wrap(paper, 0, STYLE_PLAIN, arena_printf(arena, "%s%s.", counts, proof));
+    if (num_entries > 0) paper_wrap(paper, 0, STYLE_PLAIN, splits_text(stats, arena));
 }
 
 // "3 0 1-5 2": nodes in the order of their ranks.

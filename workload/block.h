@@ -103,6 +103,10 @@ Workload workload_build(const Scenario *scenario, const Plan *plan, Arena *arena
 Workload workload_build_like(const Scenario *scenario, const Plan *plan, const Workload *like,
                              Arena *arena);
 
+// The same with the chunks of one pipeline rank alone, the others left zero: what that rank holds.
+Workload workload_rank_like(const Scenario *scenario, const Plan *plan, const Workload *like,
+                            int rank, Arena *arena);
+
 // What a plan that recomputes the first layers of each stage holds at least, and all that recompute
 // fewer: its chunks without the backward of what is recomputed, without the parts of backwards that
 // are split, and without what a head leaves in pieces. Of these every chunk holds no more the more

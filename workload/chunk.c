@@ -321,6 +321,16 @@ const Chunk *chunks_build(const Scenario *scenario, const Plan *plan, const Work
     return chunks;
 }
 
+const Chunk *chunks_build_rank(const Scenario *scenario, const Plan *plan, const Workload *w,
+                               int rank, Arena *arena) {
+    Chunk *chunks = ARENA_ARRAY(arena, plan_all_chunks(plan), Chunk);
+    for (int k = 0; k < plan->vpp; k++) {
+        const int c = plan_rank_chunk(plan, rank, k);
+        chunks[c] = chunk_build(scenario, plan, w, c, arena);
+    }
+    return chunks;
+}
+
 const Chunk *chunks_floor(const Scenario *scenario, const Plan *plan, const Workload *workload,
                           Arena *arena) {
     Chunk *chunks = ARENA_ARRAY(arena, plan_all_chunks(plan), Chunk);

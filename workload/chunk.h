@@ -7,6 +7,10 @@
 const Chunk *chunks_build(const Scenario *scenario, const Plan *plan, const Workload *workload,
                           Arena *arena);
 
+// The same of the chunks of one rank alone; the others are zero.
+const Chunk *chunks_build_rank(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                               int rank, Arena *arena);
+
 // The same chunks for workload_layers_floor.
 //   workload  with its chunks
 const Chunk *chunks_floor(const Scenario *scenario, const Plan *plan, const Workload *workload,

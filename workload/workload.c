@@ -344,6 +344,14 @@ Workload workload_build_like(const Scenario *scenario, const Plan *plan, const W
     return w;
 }
 
+Workload workload_rank_like(const Scenario *scenario, const Plan *plan, const Workload *like,
+                            int rank, Arena *arena) {
+    Workload w = *like;
+    w.num_chunks = plan_all_chunks(plan);
+    w.chunks = chunks_build_rank(scenario, plan, &w, rank, arena);
+    return w;
+}
+
 Workload workload_layers_floor(const Scenario *scenario, const Plan *plan, const Workload *like,
                                Arena *arena) {
     Workload w = *like;

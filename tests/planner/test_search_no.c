@@ -39,7 +39,7 @@ static void fewer_nodes_than_twice_are_found(void) {
     CU_ASSERT_PTR_NOT_NULL_FATAL(result.miss.would_fit_if);
     CU_ASSERT_STRING_EQUAL(result.miss.would_fit_if,
                            "on 104 GPUs, the fewest found in whole nodes (tp 8 pp 13 dp 1 mb 1 "
-                           "zero1 full 1f1b)");
+                           "zero1 full:9 1f1b)");
     PlannerResult threads = case_search(
         &scenario, &(PlannerOptions){.fit_probability_frac = 0.5, .num_threads = 3}, &arena);
     CU_ASSERT_STRING_EQUAL(threads.miss.would_fit_if, result.miss.would_fit_if);

@@ -1,0 +1,178 @@
+#include "planner/split_bound.h"
+
+#include <math.h>
+
+// One chain of items, cut for ranks.
+typedef struct {
+    const StageMachine *machine;
+    int num_items, num_ranks, num_chunks; // chunks of a rank
+    int first_rank, last_rank;            // with the embedding, with the head
+    int num_again;
+} Chain;
+
+static double pass_s(const Chain *chain, StagePass pass, int rank, int from, int to) {
+    const StageMachine *m = chain->machine;
+    if (!m->device_s[pass]) return 0;
+    double time_s = m->device_s[pass][to] - m->device_s[pass][from];
+    double launch_s = m->host_s[pass][to] - m->host_s[pass][from];
+    if (m->again_s[pass] && chain->num_again > 0) {
+        const int end = chain->num_again < to - from ? from + chain->num_again : to;
+        time_s += m->again_s[pass][end] - m->again_s[pass][from];
+        launch_s += m->again_host_s[pass][end] - m->again_host_s[pass][from];
+    }
+    if (rank == chain->first_rank) {
+        time_s += m->first_s[pass];
+        launch_s += m->first_host_s[pass];
+    }
+    if (rank == chain->last_rank) {
+        time_s += m->last_s[pass];
+        launch_s += m->last_host_s[pass];
+    }
+    if (pass != PASS_WEIGHT) launch_s += chain->num_chunks * m->pass_host_s;
+    // Of several chunks the host may set the pace of some: the sum of the larger is no less.
+    return time_s > launch_s ? time_s : launch_s;
+}
+
+static double load_s(const Chain *chain, int rank, int from, int to) {
+    double sum_s = 0;
+    for (int pass = 0; pass < NUM_PASSES; pass++)
+        sum_s += pass_s(chain, (StagePass)pass, rank, from, to);
+    return sum_s;
+}
+
+// Whether ranks with loads up to this hold all items, each as many as it can.
+static bool is_enough(const Chain *chain, double limit_s) {
+    int from = 0;
+    for (int rank = 0; rank < chain->num_ranks; rank++) {
+        if (load_s(chain, rank, from, from) > limit_s) return false;
+        int fits = from, misses = chain->num_items + 1;
+        while (misses - fits > 1) {
+            const int middle = fits + (misses - fits) / 2;
+            if (load_s(chain, rank, from, middle) <= limit_s)
+                fits = middle;
+            else
+                misses = middle;
+        }
+        from = fits;
+    }
+    return from == chain->num_items;
+}
+
+// Of the whole model, on the device.
+static double device_s(const Chain *chain) {
+    const StageMachine *m = chain->machine;
+    double sum_s = 0;
+    for (int pass = 0; pass < NUM_PASSES; pass++)
+        if (m->device_s[pass])
+            sum_s += m->device_s[pass][chain->num_items] + m->first_s[pass] + m->last_s[pass];
+    return sum_s;
+}
+
+enum { NUM_HALVINGS = 14 };
+
+static double least_load_s(const Chain *chain) {
+    double all_s = 0, largest_s = 0;
+    for (int l = 0; l < chain->num_items; l++)
+        largest_s = fmax(largest_s, load_s(chain, -1, l, l + 1));
+    for (int rank = 0; rank < chain->num_ranks; rank++)
+        all_s += load_s(chain, rank, 0, rank == 0 ? chain->num_items : 0);
+    double low_s = device_s(chain) / chain->num_ranks,
+           high_s = all_s / chain->num_ranks + largest_s;
+    if (is_enough(chain, low_s)) return low_s;
+    for (int i = 0; i < NUM_HALVINGS; i++) {
+        const double middle_s = low_s + (high_s - low_s) / 2;
+        if (is_enough(chain, middle_s))
+            high_s = middle_s;
+        else
+            low_s = middle_s;
+    }
+    return low_s;
+}
+
+// Whether the host may take longer to launch a pass over a stage with layers than the device to run
+// it.
+static bool host_may_lead(const Chain *chain) {
+    const StageMachine *m = chain->machine;
+    for (int pass = 0; pass < NUM_PASSES; pass++) {
+        if (!m->device_s[pass]) continue;
+        const double beside_s = chain->num_chunks * m->pass_host_s +
+                                fmax(0, m->first_host_s[pass] - m->first_s[pass]) +
+                                fmax(0, m->last_host_s[pass] - m->last_s[pass]);
+        for (int l = 0; l < chain->num_items; l++) {
+            const double device_s = m->device_s[pass][l + 1] - m->device_s[pass][l];
+            const double host_s = m->host_s[pass][l + 1] - m->host_s[pass][l];
+            if (host_s + beside_s > device_s) return true;
+        }
+    }
+    return false;
+}
+
+static double frac_of(double there_s, double back_s) {
+    return there_s > 0 ? there_s / (there_s + back_s) : 0;
+}
+
+// The largest part of a forward in forward and backward, on the device, over all that is on the
+// chain.
+static double forward_frac(const Chain *chain) {
+    const StageMachine *m = chain->machine;
+    const double *there_s = m->device_s[PASS_FORWARD], *back_s = m->device_s[PASS_BACKWARD];
+    double most = fmax(frac_of(m->first_s[PASS_FORWARD], m->first_s[PASS_BACKWARD]),
+                       frac_of(m->last_s[PASS_FORWARD], m->last_s[PASS_BACKWARD]));
+    for (int l = 0; l < chain->num_items; l++)
+        most = fmax(most, frac_of(there_s[l + 1] - there_s[l], back_s[l + 1] - back_s[l]));
+    return most;
+}
+
+static Chain chain_of(const Plan *plan, const GroupCosts *costs) {
+    const bool some = plan->recompute != RECOMPUTE_NONE && plan->recompute_layers != ABSENT;
+    return (Chain){.machine = &costs->machines[0],
+                   .num_items = costs->num_items,
+                   .num_ranks = plan->pp,
+                   .num_chunks = plan->vpp,
+                   .first_rank = plan_chunk_rank(plan, 0),
+                   .last_rank = plan_chunk_rank(plan, plan->num_chunks - 1),
+                   .num_again = some ? plan->recompute_layers : 0};
+}
+
+// Stages with one chunk. The busiest has work w, of which f forward; with 1F1B at most pp forwards
+// run before its first backward, which all the rest of the model has come before:
+//   model - w + f + n w - pp f >= model + (n - 1) w - (pp - 1) f
+static double staged_bound_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs,
+                             const Chain *chain, double load, Arena *scratch) {
+    const StageProblem problem = group_stage_problem(scenario, plan, costs, scratch);
+    const double n = problem.num_microbatches;
+    double message_s = INFINITY;
+    for (int r = 0; r + 1 < plan->pp; r++) message_s = fmin(message_s, problem.message_s[r]);
+    double bound_s = n * load + (problem.blocking ? (n - 1) * message_s : 0);
+    if (problem.one_forward_ahead) {
+        const double model_s = device_s(chain), ahead = fmin(n, plan->pp);
+        const double busiest_s = host_may_lead(chain) ? model_s / plan->pp : load;
+        const double through_s = model_s + problem.behind_message_s[0] +
+                                 fmax(0, n - 1 - (ahead - 1) * forward_frac(chain)) * busiest_s;
+        bound_s = fmax(bound_s, through_s);
+    }
+    return bound_s + problem.tail_s[0];
+}
+
+// That of the plan asked for last is kept: plans that differ in ZeRO stage, group and schedule come
+// one after the other.
+static double known_load_s(const Chain *chain, LeastLoad *known) {
+    const LeastLoad asked = {chain->num_ranks, chain->num_chunks, chain->first_rank,
+                             chain->last_rank, chain->num_again,  0};
+    if (known->num_ranks != asked.num_ranks || known->num_chunks != asked.num_chunks ||
+        known->first_rank != asked.first_rank || known->last_rank != asked.last_rank ||
+        known->num_again != asked.num_again) {
+        *known = asked;
+        known->load_s = least_load_s(chain);
+    }
+    return known->load_s;
+}
+
+double split_bound_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs,
+                     Arena *scratch) {
+    const Chain chain = chain_of(plan, costs);
+    const double load = known_load_s(&chain, costs->least_load);
+    if (group_plan_is_staged(plan))
+        return staged_bound_s(scenario, plan, costs, &chain, load, scratch);
+    return (double)plan_chunk_microbatches(plan) * load + group_step_s(scenario);
+}

@@ -1,0 +1,17 @@
+// planner/split_bound.h - what no split of the layers of a plan can be faster than, in a
+// microsecond or two: for a search that looks at thousands of plans. Machines are all alike.
+//
+// Model:  the busiest rank has at least the least possible largest load. With one chunk a rank that
+//         is a chain cut into stages, with several, of equal layers, a number of layers for each
+//         rank; found by bisection from the mean on, of which the lower end counts. With 1F1B the
+//         first micro-batch runs through all stages before the busiest begins its first backward,
+//         as in planner/stage_split.h.
+// Source: Pinar and Aykanat 2004, as in planner/partition.h (bisection with a greedy probe).
+#pragma once
+
+#include "planner/group_costs.h"
+
+// Less than any step of the plan can take, whatever its split; chunks are not looked at.
+//   costs  group_costs_of the plan, on machines that are all alike
+double split_bound_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs,
+                     Arena *scratch);

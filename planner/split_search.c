@@ -1,0 +1,205 @@
+#include "planner/split_search.h"
+
+#include "costmodel/estimate.h"
+#include "planner/group_chunkings.h"
+#include "planner/space.h"
+#include "planner/split_bound.h"
+
+#include <math.h>
+#include <string.h>
+
+// --- Room
+
+typedef struct {
+    Arena *arena;
+    int *items; // [num_stages]
+    int num_stages;
+} First;
+
+static bool first_take(void *context, const int *items, double bound_s) {
+    First *first = context;
+    (void)bound_s;
+    memcpy(first->items, items, (size_t)first->num_stages * sizeof *items);
+    return false;
+}
+
+static bool plan_has_room(GroupPricing *pricing, const Plan *plan, RankMemory *memory,
+                          double *missing_bytes) {
+    Arena scratch = {0};
+    const Workload workload = pieces_workload(&pricing->pieces, plan, &scratch);
+    *memory = estimate_memory(pricing->scenario, plan, &workload, missing_bytes);
+    arena_free(&scratch);
+    return *missing_bytes <= 0;
+}
+
+// One chunk a rank: the split with the least bound of those that fit.
+static bool staged_fits(GroupPricing *pricing, const Plan *plan, Arena *arena, Plan *found) {
+    Arena scratch = {0};
+    const GroupCosts *costs = group_costs_of(pricing, plan);
+    StageProblem problem = group_stage_problem(pricing->scenario, plan, costs, &scratch);
+    const bool fits = group_stages_fit(pricing, plan);
+    if (fits && found) {
+        const StageBounds free = stage_bounds_solve(&problem, &scratch);
+        problem.most = group_stage_room(pricing, plan, &free, &scratch);
+        const StageBounds bounds = stage_bounds_solve(&problem, &scratch);
+        First first = {arena, ARENA_ARRAY(&scratch, plan->pp, int), plan->pp};
+        const double any_s = INFINITY;
+        stage_splits_visit(&bounds, &any_s, first_take, &first, &scratch);
+        *found = *plan;
+        found->chunks = chain_chunks(pricing, plan, first.items, arena);
+    }
+    arena_free(&scratch);
+    RankMemory memory;
+    double missing_bytes;
+    return fits && (!found || plan_has_room(pricing, found, &memory, &missing_bytes));
+}
+
+// Several: one of a few.
+static bool listed_fits(GroupPricing *pricing, const Plan *plan, Arena *arena, Plan *found) {
+    const PlanChunk *list[MAX_GROUP_CHUNKINGS];
+    Arena scratch = {0};
+    bool fits = false;
+    const int num = group_chunkings(pricing, plan, group_costs_of(pricing, plan), &scratch, list);
+    for (int i = 0; i < num && !fits; i++) {
+        Plan one = *plan;
+        RankMemory memory;
+        double missing_bytes;
+        one.chunks = list[i];
+        fits = plan_has_room(pricing, &one, &memory, &missing_bytes);
+        if (fits && found) *found = plan_copy(&one, arena);
+    }
+    arena_free(&scratch);
+    return fits;
+}
+
+static bool one_fits(GroupPricing *pricing, const Plan *plan, Arena *arena, Plan *found) {
+    return group_plan_is_staged(plan) ? staged_fits(pricing, plan, arena, found)
+                                      : listed_fits(pricing, plan, arena, found);
+}
+
+// Memory is not quite monotone in the number of recomputed layers (planner/harvest_layers.c): where
+// so many are looked at one by one, all that are fewer than one that fits.
+enum { FEW_LAYERS = 3 };
+
+// The fewest layers with which a split fits; most + 1 where there are none.
+static int fewest_layers(GroupPricing *pricing, const Plan *plan, int most) {
+    Plan some = space_first_layers(plan, most);
+    if (!one_fits(pricing, &some, NULL, NULL)) {
+        int least = most + 1;
+        for (int k = 1; k <= FEW_LAYERS && k < most && least > most; k++) {
+            some = space_first_layers(plan, k);
+            if (one_fits(pricing, &some, NULL, NULL)) least = k;
+        }
+        return least;
+    }
+    int misses = 0, fits = most;
+    while (fits - misses > 1) {
+        const int middle = misses + (fits - misses) / 2;
+        some = space_first_layers(plan, middle);
+        if (one_fits(pricing, &some, NULL, NULL))
+            fits = middle;
+        else
+            misses = middle;
+    }
+    for (int k = fits - 1; k >= 1 && k >= fits - FEW_LAYERS; k--) {
+        some = space_first_layers(plan, k);
+        if (one_fits(pricing, &some, NULL, NULL)) fits = k;
+    }
+    return fits;
+}
+
+bool split_fits(GroupPricing *pricing, const Plan *plan, int most_layers, Arena *arena,
+                Plan *found) {
+    if (most_layers == 0) return one_fits(pricing, plan, arena, found);
+    const int least = fewest_layers(pricing, plan, most_layers);
+    if (least > most_layers) return false;
+    const Plan some = space_first_layers(plan, least);
+    return one_fits(pricing, &some, arena, found);
+}
+
+// --- What is missing
+
+enum { NUM_HALVINGS = 24 };
+
+double split_least_missing(GroupPricing *pricing, const Plan *plan, Arena *arena, Plan *found,
+                           RankMemory *memory) {
+    double missing_bytes;
+    *found = plan_copy(plan, arena);
+    if (plan_has_room(pricing, plan, memory, &missing_bytes)) return 0;
+    Scenario larger = *pricing->scenario;
+    GroupPricing probe = *pricing;
+    probe.pieces = (Pieces){.scenario = &larger};
+    probe.scenario = &larger;
+    memset(probe.kinds, 0, sizeof probe.kinds);
+    const double available = larger.cluster.gpu.memory_available_bytes;
+    double low = 0, high = missing_bytes;
+    for (int i = 0; i < NUM_HALVINGS; i++) {
+        const double middle = low + (high - low) / 2;
+        larger.cluster.gpu.memory_available_bytes = available + middle;
+        Plan better;
+        if (!one_fits(&probe, plan, arena, &better)) {
+            low = middle;
+            continue;
+        }
+        high = middle;
+        *found = better;
+    }
+    group_pricing_free(&probe);
+    plan_has_room(pricing, found, memory, &missing_bytes);
+    return missing_bytes;
+}
+
+// --- The best
+
+static void split_merge(GroupSplit *out, const GroupSplit *one) {
+    const double open_s = fmin(out->open_s, one->open_s);
+    const int64_t num_splits = out->num_splits + one->num_splits;
+    const bool has_room = out->has_room || one->has_room;
+    const GroupVerdict verdict = one->verdict == GROUP_PRICED ? GROUP_PRICED : out->verdict;
+    if (one->step_time_s < out->step_time_s) *out = *one;
+    out->verdict = verdict;
+    out->open_s = open_s;
+    out->num_splits = num_splits;
+    out->has_room = has_room;
+}
+
+static double bound_of(GroupPricing *pricing, const Plan *plan) {
+    Arena scratch = {0};
+    const double bound_s =
+        split_bound_s(pricing->scenario, plan, group_costs_of(pricing, plan), &scratch);
+    arena_free(&scratch);
+    return bound_s;
+}
+
+// The time of a price grows with the chunks.
+static int most_steps(const Plan *plan) {
+    const int steps = SPLIT_STEPS_CHUNKS / plan->num_chunks;
+    return steps > SPLIT_MAX_STEPS   ? SPLIT_MAX_STEPS
+           : steps < SPLIT_MIN_STEPS ? SPLIT_MIN_STEPS
+                                     : steps;
+}
+
+Status split_search(GroupPricing *pricing, const Plan *plan, const SplitTask *task, Arena *arena,
+                    GroupSplit *out) {
+    GroupTask each = {.limit_s = task->limit_s,
+                      .deadline = task->deadline,
+                      .max_splits = SPLIT_MAX_PRICED,
+                      .max_steps = most_steps(plan)};
+    if (task->most_layers == 0) return group_configuration_split(pricing, plan, &each, arena, out);
+    *out = (GroupSplit){.verdict = GROUP_ABOVE_LIMIT, .step_time_s = INFINITY, .open_s = INFINITY};
+    for (int k = 1; k <= task->most_layers; k++) {
+        const Plan some = space_first_layers(plan, k);
+        GroupSplit one;
+        if (bound_of(pricing, &some) > each.limit_s) break; // more take longer
+        TRY(group_configuration_split(pricing, &some, &each, arena, &one));
+        if (one.verdict == GROUP_NO_ROOM) {
+            const int least = k == 1 ? fewest_layers(pricing, plan, task->most_layers) : 0;
+            if (k == 1 && least > task->most_layers) out->verdict = GROUP_NO_ROOM;
+            if (least > 2) k = least - 1;
+            continue;
+        }
+        split_merge(out, &one);
+        each.limit_s = fmin(each.limit_s, out->step_time_s);
+    }
+    return status_ok();
+}
