@@ -21,7 +21,8 @@ static void fusion_keys(const Scenario *scenario, const FlagList *flags, KeyList
     if (!key_is_set(keys, "model", "activation_func"))
         key_text(keys, "model", "activation_func", "gelu");
     key_bool(keys, "model", "bias_activation_fusion", gated || (biased && !squared));
-    key_bool(keys, "model", "bias_dropout_fusion", true);
+    if (!key_is_set(keys, "model", "bias_dropout_fusion"))
+        key_bool(keys, "model", "bias_dropout_fusion", true);
     key_bool(keys, "model", "persist_layer_norm", true);
     key_bool(keys, "model", "apply_rope_fusion", model->position == POSITION_ROPE && !latent);
     if (!scenario->training.cross_entropy_fused)

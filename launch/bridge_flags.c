@@ -75,6 +75,7 @@ const BridgeFlag BRIDGE_FLAGS[] = {
     SAME("--moe-router-load-balancing-type", "moe_router_load_balancing_type"),
     OWN("--moe-aux-loss-coeff"),
     YES("--moe-grouped-gemm", "moe_grouped_gemm"),
+    NO("--no-bias-dropout-fusion", "bias_dropout_fusion"),
     YES("--moe-permute-fusion", "moe_permute_fusion"),
     SAME("--moe-token-dispatcher-type", "moe_token_dispatcher_type"),
     {"--moe-enable-deepep", MODEL, "moe_flex_dispatcher_backend", FLAG_TEXT, "deepep"},

@@ -1,7 +1,7 @@
 // launch/deepspeed.h - a plan for DeepSpeed: arguments of Megatron-DeepSpeed's pretrain_gpt.py and
 // the configuration that it hands to DeepSpeed.
 //
-// Version: deepspeedai/Megatron-DeepSpeed as of DEEPSPEED_VERSION, with DeepSpeed 0.10.2 or later.
+// Version: deepspeedai/Megatron-DeepSpeed as of DEEPSPEED_VERSION, with DeepSpeed 0.16.1 or later.
 //          Source of the flags and of the rules between them: its megatron/arguments.py; of the
 //          keys: DeepSpeed's "DeepSpeed Configuration JSON" page.
 // The rows of DEEPSPEED_FLAGS and DEEPSPEED_KEYS are all that is ever written;

@@ -72,6 +72,7 @@ const FlagRow MEGATRON_FLAGS[] = {
      "Balancing by an auxiliary loss; others of an imported command."},
     {MOE, "--moe-aux-loss-coeff", "F", "Weight of that loss."},
     {MOE, "--moe-grouped-gemm", NULL, "All experts of a rank in grouped matrix products."},
+    {MOE, "--no-bias-dropout-fusion", NULL, "Needed by grouped products with biases."},
     {MOE, "--moe-permute-fusion", NULL, "One kernel to sort tokens by expert."},
     {MOE, "--moe-token-dispatcher-type", "alltoall|allgather|flex", "How tokens travel."},
     {MOE, "--moe-enable-deepep", NULL, "DeepEP under the flex dispatcher."},

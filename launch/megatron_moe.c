@@ -67,6 +67,13 @@ static void dispatcher_flags(const Training *training, FlagList *flags) {
     }
 }
 
+// Grouped products with a bias add it by themselves (megatron/core/transformer/moe/experts.py,
+// TEGroupedMLP: "bias_dropout_fusion is not supported in TEGroupedMLP when add_bias_linear=True").
+static void grouped_flags(const Model *model, FlagList *flags) {
+    flag_switch(flags, "--moe-grouped-gemm");
+    if (model->expert_bias) flag_switch(flags, "--no-bias-dropout-fusion");
+}
+
 void megatron_moe_flags(const Scenario *scenario, const Plan *plan, FlagList *flags) {
     const Model *model = &scenario->model;
     if (model->num_experts == 0) return;
@@ -81,7 +88,7 @@ void megatron_moe_flags(const Scenario *scenario, const Plan *plan, FlagList *fl
     dispatcher_flags(&scenario->training, flags);
     if (scenario->training.precision != PRECISION_FP16 &&
         scenario->training.precision != PRECISION_FP32) // grouped products need bf16
-        flag_switch(flags, "--moe-grouped-gemm");
+        grouped_flags(model, flags);
     flag_switch(flags, "--moe-permute-fusion");
     if (scenario->training.ep_overlap && plan->ep > 1)
         flag_switch(flags, "--overlap-moe-expert-parallel-comm");

@@ -106,6 +106,13 @@ static void expert_models_are_described(void) {
            "--activation-func-clamp-value 7&--glu-linear-offset 1");
 }
 
+static void grouped_products_with_biases_add_them_alone(void) {
+    expect((Job){.model = "\"gpt-oss-20b\"", .parallel = "{\"ep\": 8}"},
+           "--moe-grouped-gemm&--no-bias-dropout-fusion");
+    expect((Job){.model = "\"qwen3-30b-a3b\"", .parallel = "{\"ep\": 8}"},
+           "--moe-grouped-gemm&!--no-bias-dropout-fusion");
+}
+
 static void routers_are_described(void) {
     expect((Job){.model = "\"deepseek-v3\"",
                  .cluster = "\"dgx-h100:32\"",
@@ -426,6 +433,7 @@ static void hosts_are_counted_not_racks(void) {
 CU_TestInfo megatron_tests[] = {
     {"dense_models_are_described", dense_models_are_described},
     {"expert_models_are_described", expert_models_are_described},
+    {"grouped_products_with_biases_add_them_alone", grouped_products_with_biases_add_them_alone},
     {"routers_are_described", routers_are_described},
     {"positions_are_described", positions_are_described},
     {"what_is_left_out_is_said", what_is_left_out_is_said},

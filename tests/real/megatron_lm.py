@@ -7,6 +7,7 @@ In the order in which a job meets them, each by Megatron-LM's code:
   model      get_model (megatron/training/training.py): the layers of a rank of the first and of
              the last stage with all that their constructors check, Transformer Engine's among
              them, and their wrapping for data parallelism
+  shapes     Transformer Engine's checks of the shapes of 8-bit products, of those layers
   optimizer  OptimizerConfig, get_megatron_optimizer
   schedule   get_forward_backward_func up to the first forward (megatron/core/pipeline_parallel)
 """
@@ -86,6 +87,7 @@ class Megatron:
         import model_provider
         fsdp.MegatronFSDP = ShardedModule
         self.seen, self.deep, self.quick = collections.Counter(), True, False
+        self.products = 0
 
     def roots(self):
         return [self.root, self.te_root]
@@ -143,6 +145,23 @@ class Megatron:
         global_vars.set_args(args)
         return training.get_model(partial(model_provider, gpt_builder),
                                   ModelType.encoder_or_decoder, wrap_with_ddp=self.deep)
+
+    def shapes(self, args, model):
+        """What Transformer Engine's Linear and LayerNormLinear ask of their shapes in 8 bits."""
+        import transformer_engine.pytorch as te_pytorch  # pylint: disable=import-error
+        from transformer_engine.pytorch.utils import assert_dim_for_fp8_exec
+        if not (args.fp8 or args.fp4):
+            return
+        tokens = args.seq_length // args.context_parallel_size * args.micro_batch_size
+        products = [module for chunk in model for module in chunk.modules()
+                    if isinstance(module, (te_pytorch.Linear, te_pytorch.LayerNormLinear))]
+        for module in products:
+            split = module.sequence_parallel and module.parallel_mode == "column"
+            rows = tokens // args.tensor_model_parallel_size if split else tokens
+            for weight in module.parameters(recurse=False):
+                if weight.dim() == 2:
+                    assert_dim_for_fp8_exec(torch_standin.Tensor(rows, weight.shape[-1]), weight)
+        self.products += len(products)
 
     def optimizer(self, args, model):
         from megatron.core.optimizer import OptimizerConfig, get_megatron_optimizer
@@ -208,6 +227,8 @@ class Megatron:
                 self.groups(args)
             stage("model")
             model = self.model(args)
+            stage("shapes")
+            self.shapes(args, model)
             if rank == 0:
                 stage("optimizer")
                 if self.deep:
