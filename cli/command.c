@@ -143,8 +143,7 @@ error_t common_parse(int key, char *arg, struct argp_state *state) {
     return ARGP_ERR_UNKNOWN;
 }
 
-// Says them on standard error.
-static void warnings_print(const Scenario *scenario, Arena *arena) {
+void warnings_print(const Scenario *scenario, Arena *arena) {
     const char *const *texts;
     const int num_texts = scenario_warnings(scenario, arena, &texts);
     for (int i = 0; i < num_texts; i++) {
@@ -160,8 +159,10 @@ Status scenario_take(const char *path, Arena *arena, Scenario *out) {
 }
 
 Status scenario_open(const char *path, Arena *arena, Scenario *out) {
-    TRY(scenario_take(path, arena, out));
-    return scenario_refuse_unsupported(out);
+    TRY(scenario_load(path, arena, out));
+    TRY(scenario_refuse_unsupported(out));
+    warnings_print(out, arena);
+    return status_ok();
 }
 
 Status scenario_open_plan(const char *path, Arena *arena, Scenario *scenario, Plan *plan) {
@@ -170,14 +171,14 @@ Status scenario_open_plan(const char *path, Arena *arena, Scenario *scenario, Pl
 }
 
 Status scenario_take_given(const CommonOptions *options, Arena *arena, Scenario *out) {
-    TRY(job_load(options, arena, out));
-    warnings_print(out, arena);
-    return status_ok();
+    return job_load(options, arena, out);
 }
 
 Status scenario_open_given(const CommonOptions *options, Arena *arena, Scenario *out) {
-    TRY(scenario_take_given(options, arena, out));
-    return scenario_refuse_unsupported(out);
+    TRY(job_load(options, arena, out));
+    TRY(scenario_refuse_unsupported(out));
+    warnings_print(out, arena);
+    return status_ok();
 }
 
 Status scenario_open_plan_given(const CommonOptions *options, Arena *arena, Scenario *scenario,

@@ -105,7 +105,9 @@ Status scenario_open(const char *path, Arena *arena, Scenario *out);
 Status scenario_open_plan(const char *path, Arena *arena, Scenario *scenario, Plan *plan);
 
 // The same three of what the command line names: a scenario, or a model and the options of a job.
+// The first says nothing yet: warnings_print does, once nothing is refused.
 Status scenario_take_given(const CommonOptions *options, Arena *arena, Scenario *out);
+void warnings_print(const Scenario *scenario, Arena *arena);
 Status scenario_open_given(const CommonOptions *options, Arena *arena, Scenario *out);
 Status scenario_open_plan_given(const CommonOptions *options, Arena *arena, Scenario *scenario,
                                 Plan *plan);

@@ -260,6 +260,7 @@ static Status plan_answer(PlanOptions *options, Arena *arena) {
     TRY(stack_choose(&stated, arena, &scenario, &stack));
     TRY(has_lengths(&scenario) ? plan_lengths_check(options)
                                : scenario_refuse_unsupported(&scenario));
+    if (!has_lengths(&scenario)) warnings_print(&scenario, arena);
     if (options->folder) TRY(plan_files_check(&scenario, options->folder, arena));
     TRY(plan_layers_check(options, &scenario, arena));
     PlanAnswer answer = {.scenario = &scenario, .stack = stack};

@@ -197,6 +197,7 @@ static Status simulate_answer(const SimulateOptions *options, Arena *arena) {
     Question q = {0};
     TRY(scenario_take_given(&options->common, arena, &q.scenario));
     TRY(scenario_refuse_unsimulated(&q.scenario));
+    warnings_print(&q.scenario, arena);
     if (options->repetitions > 1 && q.scenario.num_disturb == 0)
         return status_at(STATUS_INVALID, q.scenario.file, "disturb",
                          "absent or empty: --repetitions would all be alike");

@@ -119,8 +119,9 @@ static Status grid_scenario(const WhatifArguments *options, const WhatifAxis *ax
     if (options->repetitions > 0 && !*disturbed)
         return status_at(STATUS_INVALID, scenario->file, "disturb",
                          "absent or empty: --repetitions would all be alike");
-    return *disturbed ? scenario_refuse_unsimulated(scenario)
-                      : scenario_refuse_unsupported(scenario);
+    TRY(*disturbed ? scenario_refuse_unsimulated(scenario) : scenario_refuse_unsupported(scenario));
+    warnings_print(scenario, arena);
+    return status_ok();
 }
 
 // --- The answer
