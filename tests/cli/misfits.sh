@@ -52,7 +52,8 @@ done
 cat >risky.json <<'END'
 {"schema": 1, "model": "llama-3.1-70b", "cluster": "dgx-h100:16",
  "training": {"seq_len": 8192, "global_batch": 1024, "precision": "bf16"},
- "parallel": {"tp": 4, "pp": 4, "cp": 1, "vpp": 1, "micro_batch": 1, "recompute": "none", "zero_stage": 1}}
+ "parallel": {"tp": 4, "pp": 4, "cp": 1, "vpp": 1, "micro_batch": 1, "recompute": "none", "zero_stage": 1,
+              "stages": [{"layers": 20, "embedding": true}, {"layers": 20}, {"layers": 20}, {"layers": 20, "loss": true}]}}
 END
 answers 0 estimate risky.json
 grep -q 'may not fit ([5-8][0-9] %)$' stdout || fail "$(cat stdout)"
