@@ -7,7 +7,7 @@
 #include <CUnit/CUnit.h>
 #include <math.h>
 
-enum { NUM_CASES = 24 };
+enum { NUM_CASES = 12, FIRST_CASE = 8 }; // the first in which a choice helps
 
 static int num_values(const SwitchRow *row) {
     int num = 0;
@@ -62,7 +62,8 @@ static double tuned_s(const Scenario *scenario, const PlannerOptions *options, T
 
 static void no_combination_is_better(void) {
     int num_tuned = 0;
-    for (int number = 0; number < case_count(NUM_CASES); number++) {
+    for (int i = 0; i < case_count(NUM_CASES); i++) {
+        const int number = FIRST_CASE + 2 * i;
         Arena arena = {0};
         Scenario scenario;
         Tuning tuning;
