@@ -185,7 +185,8 @@ static bool is_near_bound(const PlannerResult *result) {
 static Status fewer_look(Look *look) {
     const Cluster *cluster = &look->scenario->cluster;
     const bool near = is_near_bound(look->out);
-    const bool evenly = near && divides_evenly(look->scenario, cluster->num_gpus);
+    const bool evenly = divides_evenly(look->scenario, cluster->num_gpus);
+    if (evenly && !near) return status_ok(); // no bound would rule fewer out, and all are well used
     const double least_s = look->out->stats.loose_bound_s * cluster->num_gpus; // with one GPU
     const IdleAnswer *idle = &look->out->idle;
     for (int n = cluster->num_gpus - 1; n > 0 && idle->num_looks < IDLE_MAX_NUMBERS; n--) {
