@@ -179,18 +179,23 @@ static int most_steps(const Plan *plan) {
                                      : steps;
 }
 
+// What is found of a configuration that is looked at does not depend on the limit: of all splits
+// only some are priced, and which they are would else hang on what was found before.
 Status split_search(GroupPricing *pricing, const Plan *plan, const SplitTask *task, Arena *arena,
                     GroupSplit *out) {
-    GroupTask each = {.limit_s = task->limit_s,
+    GroupTask each = {.limit_s = INFINITY,
                       .deadline = task->deadline,
                       .max_splits = SPLIT_MAX_PRICED,
                       .max_steps = most_steps(plan)};
-    if (task->most_layers == 0) return group_configuration_split(pricing, plan, &each, arena, out);
     *out = (GroupSplit){.verdict = GROUP_ABOVE_LIMIT, .step_time_s = INFINITY, .open_s = INFINITY};
+    if (task->most_layers == 0) {
+        if (bound_of(pricing, plan) > task->limit_s) return status_ok();
+        return group_configuration_split(pricing, plan, &each, arena, out);
+    }
     for (int k = 1; k <= task->most_layers; k++) {
         const Plan some = space_first_layers(plan, k);
         GroupSplit one;
-        if (bound_of(pricing, &some) > each.limit_s) break; // more take longer
+        if (bound_of(pricing, &some) > fmin(task->limit_s, each.limit_s)) break; // more take longer
         TRY(group_configuration_split(pricing, &some, &each, arena, &one));
         if (one.verdict == GROUP_NO_ROOM) {
             const int least = k == 1 ? fewest_layers(pricing, plan, task->most_layers) : 0;

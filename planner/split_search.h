@@ -20,7 +20,7 @@ enum {
 
 typedef struct {
     int most_layers; // of each stage that may be recomputed alone; 0: the plan says how many are
-    double limit_s;  // a longer step is of no use
+    double limit_s;  // what cannot be as short is not looked at; what is found is the same for all
     Deadline *deadline;
 } SplitTask;
 
