@@ -14,6 +14,7 @@
 #include "planner/group_answer.h"
 #include "planner/idle.h"
 #include "planner/place_best.h"
+#include "planner/price_shelf.h"
 #include "planner/riskier.h"
 #include "planner/switch_advice.h"
 #include "planner/tune.h"
@@ -141,13 +142,17 @@ static Status tuned_answer(const PlanOptions *options, Arena *arena, PlanAnswer 
 
 // What would help the plans, what groups of different machines are worth, and which nodes run the
 // best.
-static Status best_finish(const PlanOptions *options, Arena *arena, PlanAnswer *answer) {
-    TRY(planner_find_riskier(answer->scenario, &options->planner, arena, &answer->result));
+static Status advice_finish(const PlanOptions *options, Arena *arena, PlanAnswer *answer) {
     planner_advise(answer->scenario, &options->planner, arena, &answer->result);
     if (!options->tune)
         TRY(planner_advise_switches(answer->scenario, &options->planner, arena, &answer->result));
     TRY(planner_compare_groups(answer->scenario, &options->planner, arena, &answer->result));
     return planner_place_best(answer->scenario, &options->planner, arena, &answer->result);
+}
+
+static Status best_finish(const PlanOptions *options, Arena *arena, PlanAnswer *answer) {
+    TRY(planner_find_riskier(answer->scenario, &options->planner, arena, &answer->result));
+    return advice_finish(options, arena, answer);
 }
 
 // The best plans, on the GPUs that they use.
@@ -171,6 +176,19 @@ static Status rival_answer(const PlanOptions *options, Arena *arena, PlanAnswer 
     return status_ok();
 }
 
+// The best plans and those that may fit; both searches are of one job and share its prices.
+static Status best_answer(const PlanOptions *options, Arena *arena, PlanAnswer *answer) {
+    PriceShelf *shelf = price_shelf_new();
+    const PriceSource source = {shelf, "", answer->scenario->cluster.num_gpus};
+    PlanOptions sharing = *options;
+    if (shelf) sharing.planner.prices = &source;
+    Status status = best_search(&sharing, arena, answer);
+    if (status.code == STATUS_OK)
+        status = planner_find_riskier(answer->scenario, &sharing.planner, arena, &answer->result);
+    price_shelf_free(shelf);
+    return status.code == STATUS_OK ? advice_finish(options, arena, answer) : status;
+}
+
 static bool has_lengths(const Scenario *scenario) {
     return scenario->training.num_sequence_lengths > 0;
 }
@@ -186,7 +204,7 @@ static Status question_answer(const PlanOptions *options, Arena *arena, PlanAnsw
     else if (options->tune)
         TRY(tuned_answer(options, arena, answer));
     else
-        TRY(best_search(options, arena, answer));
+        return best_answer(options, arena, answer);
     return best_finish(options, arena, answer);
 }
 

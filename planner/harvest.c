@@ -147,7 +147,9 @@ void plan_bound(HarvestWalker *w, const Plan *plan, const RankMemory *memory) {
 
 bool loosely_excluded(const HarvestTask *task, const Plan *plan) {
     if (!task->loose || task->goal != HARVEST_BOUND) return false;
-    return least_value(task, loose_bound_s(task->loose, plan), 0) > task->value_limit;
+    if (task->value_limit == INFINITY) return false;
+    return least_value(task, loose_first_bound_s(task->loose, plan), 0) > task->value_limit ||
+           least_value(task, loose_bound_s(task->loose, plan), 0) > task->value_limit;
 }
 
 // With ZeRO 2 and 3 experts may be in no group, and are not gathered then.
@@ -230,7 +232,7 @@ static bool family_visit(void *context, const SpaceFamily *family) {
     family_start(&w->parts, family);
     memset(w->group_misses, 0, sizeof w->group_misses);
     layers_start(w, family);
-    sketch_start(w, family);
+    sketch_start(w);
     const bool excluded = loosely_excluded(w->task, &family->plans[0]);
     for (int i = 0; i < family->num_plans; i++) {
         const Plan *plan = &family->plans[i];

@@ -19,21 +19,11 @@ void sketch_open(HarvestWalker *w) {
     }
 }
 
-void sketch_start(HarvestWalker *w, const SpaceFamily *family) {
+void sketch_start(HarvestWalker *w) {
     HarvestSketch *s = &w->sketch;
-    const LooseCosts *loose = w->task->loose;
-    memset(s->known, 0, sizeof s->known);
-    memset(s->some_known, 0, sizeof s->some_known);
-    if (!loose || w->task->goal != HARVEST_BOUND) return;
-    for (int i = 0; i < family->num_plans; i++) {
-        const Plan *plan = &family->plans[i], some = space_first_layers(plan, 1);
-        const int stage = plan->zero_stage;
-        if (i > 0 && stage == plan[-1].zero_stage) continue;
-        s->known[stage] = loose_sketch(loose, plan, &s->shape[stage]);
-        s->some_known[stage] =
-            family->most_layers > 0 && loose_sketch(loose, &some, &s->some[stage]);
-        for (int k = 0; k < 4; k++) s->bound_s[stage][k / 2][k % 2] = -1;
-    }
+    memset(s->asked, 0, sizeof s->asked);
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 4; k++) s->bound_s[i][k / 2][k % 2] = -1;
 }
 
 void sketch_end(HarvestWalker *w) {
@@ -61,13 +51,18 @@ static const SketchLayout *layout_of(HarvestWalker *w, const Plan *plan) {
     return s->slots[i].layout;
 }
 
-// The blocks of a plan; NULL where there is no sketch of it.
-static const SketchShape *shape_of(const HarvestWalker *w, const Plan *plan) {
-    const HarvestSketch *s = &w->sketch;
+// The blocks of a plan; NULL where there is no sketch of it. Found when a family asks for them:
+// most are excluded before.
+static const SketchShape *shape_of(HarvestWalker *w, const Plan *plan) {
+    HarvestSketch *s = &w->sketch;
     const int stage = plan->zero_stage;
-    if (plan->recompute_layers == w->parts.family->plans[0].recompute_layers)
-        return s->known[stage] ? &s->shape[stage] : NULL;
-    return s->some_known[stage] ? &s->some[stage] : NULL;
+    const bool some = plan->recompute_layers != w->parts.family->plans[0].recompute_layers;
+    if (!w->task->loose || w->task->goal != HARVEST_BOUND) return NULL;
+    if (!s->asked[some][stage]) {
+        s->asked[some][stage] = true;
+        s->known[some][stage] = loose_sketch(w->task->loose, plan, &s->shape[some][stage]);
+    }
+    return s->known[some][stage] ? &s->shape[some][stage] : NULL;
 }
 
 static bool is_above_limit(const HarvestTask *task, double bound_s) {
@@ -75,12 +70,13 @@ static bool is_above_limit(const HarvestTask *task, double bound_s) {
 }
 
 bool sketch_excludes(HarvestWalker *w, const Plan *plan) {
+    if (w->task->value_limit == INFINITY) return false;
     const SketchShape *shape = shape_of(w, plan);
     const Scenario *scenario = w->task->space->scenario;
-    if (!shape || w->task->value_limit == INFINITY) return false;
+    if (!shape) return false;
     const bool splits = schedule_find(plan->schedule)->splits_backward;
     double some_s = -1, *bound_s = &w->sketch.bound_s[plan->zero_stage][plan_is_v(plan)][splits];
-    if (shape == &w->sketch.some[plan->zero_stage]) bound_s = &some_s;
+    if (shape == &w->sketch.shape[true][plan->zero_stage]) bound_s = &some_s;
     if (*bound_s < 0) {
         const SketchLayout *layout = layout_of(w, plan);
         *bound_s = layout ? sketch_bound_s(scenario, plan, layout, shape) : 0;

@@ -38,9 +38,9 @@ typedef struct {
     int num_layouts;
     unsigned other_schedules; // bits of those that are V, dual or split backwards
     Arena arena;              // of the layouts
-    // Of the family by ZeRO stage, as its plans are and where they recompute the first layers
-    bool known[4], some_known[4];
-    SketchShape shape[4], some[4];
+    // Of the family by whether plans recompute the first layers and by ZeRO stage
+    bool asked[2][4], known[2][4];
+    SketchShape shape[2][4];
     double bound_s[4][2][2]; // by whether plans are V and split backwards; -1: not asked yet
 } HarvestSketch;
 
@@ -95,7 +95,7 @@ bool is_missed(const HarvestWalker *w, const SpaceFamily *family, const Plan *pl
 // --- harvest_sketch.c
 
 void sketch_open(HarvestWalker *w);
-void sketch_start(HarvestWalker *w, const SpaceFamily *family);
+void sketch_start(HarvestWalker *w);
 void sketch_end(HarvestWalker *w);
 
 // Whether a plan of the family, or space_first_layers of one, is known to be above the limit.

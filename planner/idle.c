@@ -85,7 +85,7 @@ static bool is_bounded(const Look *look, const Scenario *fewer) {
     LooseCosts costs;
     space_build(fewer, &scratch, &space);
     double *bound_s = ARENA_ARRAY(&scratch, space.num_splits, double);
-    loose_build(&space, look->options->num_threads, NULL, &costs, bound_s);
+    loose_build(&space, look->options->num_threads, NULL, NULL, &costs, bound_s);
     loose_free(&costs);
     double least_s = INFINITY;
     for (int i = 0; i < space.num_splits; i++) least_s = fmin(least_s, bound_s[i]);

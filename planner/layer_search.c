@@ -291,7 +291,7 @@ static void uniform_insert(LayerSearch *s, const PlannedEntry *uniform, bool opt
 static void search_run(LayerSearch *s, Arena *arena) {
     space_build(space_one_order(s->scenario, &s->arena), &s->arena, &s->space);
     double *split_bound_s = ARENA_ARRAY(&s->arena, s->space.num_splits, double);
-    loose_build(&s->space, s->options->num_threads, &s->deadline, &s->loose, split_bound_s);
+    loose_build(&s->space, s->options->num_threads, &s->deadline, NULL, &s->loose, split_bound_s);
     for (int i = 0; i < s->space.num_splits; i++)
         space_visit(&s->space, i, &s->arena, members_collect, s);
     combinations_build(s);

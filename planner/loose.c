@@ -1,46 +1,38 @@
 #include "planner/loose.h"
 
 #include "costmodel/price.h"
+#include "planner/loose_entry.h"
 #include "planner/share.h"
 #include "workload/block.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct {
-    int tp, cp, ep, etp, micro_batch, recompute, cp_method;
-} Shape;
+// One for several entries: while a price is worked out, for all that two threads ask for at once.
+enum { NUM_LOCKS = 64 };
 
-// Where ZeRO 3, and 2 of some stacks, scatters the gradients of each micro-batch, products do not
-// add them to those of the last one, which may take less time and room. What scatters them is not
-// in the bound.
-typedef enum { GRADIENTS_ADDED, GRADIENTS_SCATTERED, NUM_GRADIENTS } Gradients;
-
-struct LooseEntry {
-    Shape shape;
-    Plan plan;                     // the first of this shape
-    bool wanted[2][NUM_GRADIENTS]; // without a pipeline, with one
-    double microbatch_s[NUM_GRADIENTS];
-    SketchBlock *blocks; // [NUM_GRADIENTS][SKETCH_MAX_BLOCKS]; 0 where the deadline came first
+struct LooseLocks {
+    pthread_mutex_t mutexes[NUM_LOCKS];
 };
 
 // --- The table
 
-static Shape shape_of(const Plan *plan) {
+static LooseShape shape_of(const Plan *plan) {
     // Where only some layers of each rank are recomputed, none is a bound.
     bool whole = plan->recompute_layers == ABSENT;
-    return (Shape){plan->tp,
-                   plan->cp,
-                   plan->ep,
-                   plan->etp,
-                   plan->micro_batch,
-                   whole ? (int)plan->recompute : (int)RECOMPUTE_NONE,
-                   (int)plan->cp_method};
+    return (LooseShape){plan->tp,
+                        plan->cp,
+                        plan->ep,
+                        plan->etp,
+                        plan->micro_batch,
+                        whole ? (int)plan->recompute : (int)RECOMPUTE_NONE,
+                        (int)plan->cp_method};
 }
 
 // FNV-1a over the fields.
-static size_t shape_hash(const Shape *shape) {
+static size_t shape_hash(const LooseShape *shape) {
     const int fields[] = {shape->tp,          shape->cp,        shape->ep,       shape->etp,
                           shape->micro_batch, shape->recompute, shape->cp_method};
     uint64_t hash = 14695981039346656037u;
@@ -50,7 +42,7 @@ static size_t shape_hash(const Shape *shape) {
 }
 
 // The slot of a shape, or the free one where it belongs.
-static int *slot_find(const LooseCosts *costs, const Shape *shape) {
+static int *slot_find(const LooseCosts *costs, const LooseShape *shape) {
     size_t i = shape_hash(shape) & (costs->num_slots - 1);
     while (costs->slots[i] != 0 &&
            memcmp(&costs->entries[costs->slots[i] - 1].shape, shape, sizeof *shape) != 0)
@@ -80,7 +72,7 @@ static Gradients gradients_of(const Scenario *scenario, int zero_stage) {
 static void shape_add(void *context, const SpaceShape *open) {
     LooseCosts *costs = context;
     table_grow(costs);
-    Shape shape = shape_of(open->plan);
+    LooseShape shape = shape_of(open->plan);
     int *slot = slot_find(costs, &shape);
     if (*slot == 0) {
         costs->entries[costs->num_entries++] = (LooseEntry){.shape = shape, .plan = *open->plan};
@@ -93,8 +85,6 @@ static void shape_add(void *context, const SpaceShape *open) {
 }
 
 // --- Prices
-
-enum { BLOCKS_OF_ENTRY = NUM_GRADIENTS * SKETCH_MAX_BLOCKS };
 
 typedef struct {
     LooseCosts *costs;
@@ -120,60 +110,98 @@ static void gradients_price(const Scenario *scenario, LooseEntry *entry, Gradien
     const Workload workload = workload_build(scenario, &whole, scratch);
     BlockPrices *blocks = block_prices_new(&scenario->cluster, scratch);
     const Prices prices = chunks_price_shared(scenario, &whole, &workload, blocks, scratch);
-    entry->microbatch_s[gradients] = prices.forward[0].time_s + prices.backward[0].time_s -
-                                     sketch_host_less_s(scenario, &whole, &workload);
+    LoosePrice *price = &entry->prices[gradients];
+    price->microbatch_s = prices.forward[0].time_s + prices.backward[0].time_s -
+                          sketch_host_less_s(scenario, &whole, &workload);
     if (!scenario->cluster.groups)
-        sketch_blocks(scenario, &whole, &workload, blocks,
-                      entry->blocks + (int)gradients * SKETCH_MAX_BLOCKS);
+        sketch_blocks(scenario, &whole, &workload, blocks, price->blocks);
+    atomic_store_explicit(&entry->known[gradients], true, memory_order_release);
+}
+
+// The shape that recomputes nothing, which takes no longer; the entry itself where there is none.
+static LooseEntry *entry_without(const LooseCosts *costs, LooseEntry *entry) {
+    LooseShape shape = entry->shape;
+    shape.recompute = RECOMPUTE_NONE;
+    const int slot = *slot_find(costs, &shape);
+    return slot > 0 ? &costs->entries[slot - 1] : entry;
 }
 
 static void entry_price(void *context, int worker, int item) {
     Pricing *pricing = context;
     LooseEntry *entry = &pricing->costs->entries[item];
     Arena *scratch = &pricing->scratch[worker];
+    if (entry_without(pricing->costs, entry) != entry) return; // when it is asked for
     for (int i = 0; i < NUM_GRADIENTS; i++) {
         if (pricing->deadline && deadline_is_past(pricing->deadline)) return;
         arena_reset(scratch);
-        if (entry->wanted[0][i] || entry->wanted[1][i])
+        if ((entry->wanted[0][i] || entry->wanted[1][i]) && !entry->known[i])
             gradients_price(pricing->costs->scenario, entry, (Gradients)i, scratch);
     }
 }
 
-static void entries_price(LooseCosts *costs, int num_threads, const Deadline *deadline) {
-    SketchBlock *blocks =
-        ARENA_ARRAY(&costs->arena, costs->num_entries * BLOCKS_OF_ENTRY, SketchBlock);
-    for (int i = 0; i < costs->num_entries; i++)
-        costs->entries[i].blocks = blocks + i * BLOCKS_OF_ENTRY;
+static void entries_price(LooseCosts *costs, int num_threads, const Deadline *deadline,
+                          const PriceSource *source) {
+    LoosePrice *all = ARENA_ARRAY(&costs->arena, costs->num_entries * NUM_GRADIENTS, LoosePrice);
+    for (int i = 0; i < costs->num_entries; i++) costs->entries[i].prices = all + i * NUM_GRADIENTS;
+    const bool shared = source && price_shelf_take(source, costs->entries, costs->num_entries);
     Pricing pricing = {.costs = costs, .deadline = deadline};
     share_work(costs->num_entries, num_threads, entry_price, &pricing);
     for (int i = 0; i < SHARE_MAX_WORKERS; i++) arena_free(&pricing.scratch[i]);
+    costs->source = shared ? source : NULL;
+    if (shared) price_shelf_lay(source, costs->entries, costs->num_entries, true);
 }
 
 bool loose_has(const LooseCosts *costs, const Plan *plan) {
-    const Shape shape = shape_of(plan);
+    const LooseShape shape = shape_of(plan);
     return costs->num_slots > 0 && *slot_find(costs, &shape) != 0;
 }
 
-double loose_bound_s(const LooseCosts *costs, const Plan *plan) {
-    Shape shape = shape_of(plan);
-    const LooseEntry *entry = &costs->entries[*slot_find(costs, &shape) - 1];
+// A price, worked out where nobody has yet. Called from any thread.
+static const LoosePrice *price_of(const LooseCosts *costs, LooseEntry *entry, Gradients gradients) {
+    if (atomic_load_explicit(&entry->known[gradients], memory_order_acquire) ||
+        (costs->deadline && deadline_is_past(costs->deadline)))
+        return &entry->prices[gradients];
+    pthread_mutex_t *mutex = &costs->locks->mutexes[(size_t)(entry - costs->entries) % NUM_LOCKS];
+    pthread_mutex_lock(mutex);
+    if (!entry->known[gradients]) {
+        Arena scratch = {0};
+        gradients_price(costs->scenario, entry, gradients, &scratch);
+        arena_free(&scratch);
+    }
+    pthread_mutex_unlock(mutex);
+    return &entry->prices[gradients];
+}
+
+static double entry_bound_s(const LooseCosts *costs, LooseEntry *entry, const Plan *plan) {
     double least_s = INFINITY;
     for (int i = 0; i < NUM_GRADIENTS; i++)
-        if (entry->wanted[plan->pp > 1][i]) least_s = fmin(least_s, entry->microbatch_s[i]);
+        if (entry->wanted[plan->pp > 1][i])
+            least_s = fmin(least_s, price_of(costs, entry, (Gradients)i)->microbatch_s);
     return least_s / plan->pp * (double)plan->num_microbatches;
 }
 
+double loose_bound_s(const LooseCosts *costs, const Plan *plan) {
+    LooseShape shape = shape_of(plan);
+    return entry_bound_s(costs, &costs->entries[*slot_find(costs, &shape) - 1], plan);
+}
+
+double loose_first_bound_s(const LooseCosts *costs, const Plan *plan) {
+    LooseShape shape = shape_of(plan);
+    LooseEntry *entry = &costs->entries[*slot_find(costs, &shape) - 1];
+    return entry_bound_s(costs, entry_without(costs, entry), plan);
+}
+
 bool loose_sketch(const LooseCosts *costs, const Plan *plan, SketchShape *out) {
-    Shape shape = shape_of(plan);
-    const int own = (int)gradients_of(costs->scenario, plan->zero_stage) * SKETCH_MAX_BLOCKS;
+    LooseShape shape = shape_of(plan);
+    const Gradients own = gradients_of(costs->scenario, plan->zero_stage);
     int slot = *slot_find(costs, &shape);
     if (slot == 0) return false;
-    const SketchBlock *kept = costs->entries[slot - 1].blocks + own;
+    const SketchBlock *kept = price_of(costs, &costs->entries[slot - 1], own)->blocks;
     *out = (SketchShape){kept, kept, kept};
     if (plan->recompute_layers == ABSENT) return true;
     shape.recompute = (int)plan->recompute;
     slot = *slot_find(costs, &shape);
-    if (slot > 0) out->recomputed = costs->entries[slot - 1].blocks + own;
+    if (slot > 0) out->recomputed = price_of(costs, &costs->entries[slot - 1], own)->blocks;
     return slot > 0;
 }
 
@@ -184,14 +212,17 @@ typedef struct {
 
 static void shape_bound(void *context, const SpaceShape *shape) {
     SplitBound *bound = context;
-    bound->least_s = fmin(bound->least_s, loose_bound_s(bound->costs, shape->plan));
+    bound->least_s = fmin(bound->least_s, loose_first_bound_s(bound->costs, shape->plan));
 }
 
-void loose_build(const Space *space, int num_threads, const Deadline *deadline, LooseCosts *out,
-                 double *split_bound_s) {
+void loose_build(const Space *space, int num_threads, const Deadline *deadline,
+                 const PriceSource *source, LooseCosts *out, double *split_bound_s) {
     *out = (LooseCosts){.scenario = space->scenario};
     for (int i = 0; i < space->num_splits; i++) space_visit_shapes(space, i, shape_add, out);
-    entries_price(out, num_threads, deadline);
+    out->locks = ARENA_NEW(&out->arena, struct LooseLocks);
+    out->deadline = deadline;
+    for (int i = 0; i < NUM_LOCKS; i++) pthread_mutex_init(&out->locks->mutexes[i], NULL);
+    entries_price(out, num_threads, deadline, source);
     for (int i = 0; i < space->num_splits; i++) {
         SplitBound bound = {.costs = out, .least_s = INFINITY};
         space_visit_shapes(space, i, shape_bound, &bound);
@@ -200,6 +231,9 @@ void loose_build(const Space *space, int num_threads, const Deadline *deadline, 
 }
 
 void loose_free(LooseCosts *costs) {
+    if (costs->source) price_shelf_lay(costs->source, costs->entries, costs->num_entries, false);
+    for (int i = 0; costs->locks && i < NUM_LOCKS; i++)
+        pthread_mutex_destroy(&costs->locks->mutexes[i]);
     arena_free(&costs->arena);
     *costs = (LooseCosts){0};
 }

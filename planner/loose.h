@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "planner/deadline.h"
+#include "planner/price_shelf.h"
 #include "planner/sketch.h"
 #include "planner/space.h"
 
@@ -20,19 +21,28 @@ typedef struct {
     int num_entries, entry_capacity;
     int *slots; // [num_slots] open addressing: index into entries + 1; 0 is free
     size_t num_slots;
+    struct LooseLocks *locks;
+    const Deadline *deadline;
+    const PriceSource *source; // to lay prices down; NULL: none
     Arena arena;
 } LooseCosts;
 
-// Prices all shapes of a space; afterwards the table is only read.
+// Prices the shapes of a space that recompute nothing, and those of which there is no such; the
+// others are priced when they are asked for: that they take no less bounds most of them.
 //   deadline       what is not priced by then is bounded by 0; NULL: none
+//   source         of prices that are known already; NULL: none is
 //   split_bound_s  [num_splits] the least bound of each split's configurations
-void loose_build(const Space *space, int num_threads, const Deadline *deadline, LooseCosts *out,
-                 double *split_bound_s);
+void loose_build(const Space *space, int num_threads, const Deadline *deadline,
+                 const PriceSource *source, LooseCosts *out, double *split_bound_s);
 
 void loose_free(LooseCosts *costs);
 
 // Whether the shape of a plan is in the table: of every one that some legal configuration has.
 bool loose_has(const LooseCosts *costs, const Plan *plan);
+
+// The same as loose_bound_s of the plan without recomputation where there is that, which is no
+// more.
+double loose_first_bound_s(const LooseCosts *costs, const Plan *plan);
 
 // Less than any step of this plan can take. Its shape must be in the table.
 double loose_bound_s(const LooseCosts *costs, const Plan *plan);

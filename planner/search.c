@@ -374,6 +374,12 @@ static Pricing pricing_start(Search *s) {
                      .arena = &s->arena};
 }
 
+// Where the search may leave GPUs idle, or asks how many are needed, jobs are of several sizes.
+static const PriceSource *prices_of(const Scenario *scenario, const PlannerOptions *options) {
+    const PriceSource *source = options->prices;
+    return source && source->num_gpus == scenario->cluster.num_gpus ? source : NULL;
+}
+
 static Status search_once(const Scenario *limited, const PlannerOptions *options, Arena *arena,
                           PlannerResult *out) {
     const double start_s = monotonic_s();
@@ -386,8 +392,8 @@ static Status search_once(const Scenario *limited, const PlannerOptions *options
     space_build(limited, &search.arena, &search.space);
     search.space.any_split = options->objective != OBJECTIVE_MEMORY;
     search.split_bound_s = ARENA_ARRAY(&search.arena, search.space.num_splits, double);
-    loose_build(&search.space, options->num_threads, &search.deadline, &search.loose,
-                search.split_bound_s);
+    loose_build(&search.space, options->num_threads, &search.deadline, prices_of(limited, options),
+                &search.loose, search.split_bound_s);
     search.stats.loose_bound_s = search.space.num_splits > 0 ? INFINITY : 0;
     for (int i = 0; i < search.space.num_splits; i++)
         search.stats.loose_bound_s = fmin(search.stats.loose_bound_s, search.split_bound_s[i]);

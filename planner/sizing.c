@@ -46,7 +46,7 @@ static bool is_bounded(Sizer *s) {
     space_build(&s->scenario, &s->scratch, &space);
     double *bound_s = ARENA_ARRAY(&s->scratch, space.num_splits, double);
     LooseCosts costs;
-    loose_build(&space, s->options->num_threads, NULL, &costs, bound_s);
+    loose_build(&space, s->options->num_threads, NULL, NULL, &costs, bound_s);
     loose_free(&costs);
     double least_s = INFINITY;
     for (int i = 0; i < space.num_splits; i++) least_s = fmin(least_s, bound_s[i]);

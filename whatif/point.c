@@ -19,13 +19,31 @@ const cJSON *whatif_value(const WhatifAxis *axes, int num_axes, int64_t point, i
 
 // --- The answer
 
-static Status point_scenario(const Grid *grid, int64_t index, Arena *arena, Scenario *out) {
+// Of a search of this document: what the prices of its shapes do not depend on is left out.
+static const char *prices_key(cJSON *document, Arena *arena) {
+    static const char *const WITHOUT[][2] = {{"training", "global_batch"},
+                                             {"cluster", "price_usd_per_gpu_hour"}};
+    cJSON *copy = cJSON_Duplicate(document, true);
+    for (size_t i = 0; i < sizeof WITHOUT / sizeof *WITHOUT; i++)
+        cJSON_DeleteItemFromObjectCaseSensitive(
+            cJSON_GetObjectItemCaseSensitive(copy, WITHOUT[i][0]), WITHOUT[i][1]);
+    char *text = cJSON_PrintUnformatted(copy);
+    const char *key = text ? arena_strdup(arena, text) : NULL;
+    cJSON_free(text);
+    cJSON_Delete(copy);
+    return key;
+}
+
+//   key  of its prices
+static Status point_scenario(const Grid *grid, int64_t index, Arena *arena, Scenario *out,
+                             const char **key) {
     cJSON *document = cJSON_Duplicate(grid->base, true);
     arena_own(arena, tree_free, document);
     change_derive(document, grid->paths, grid->num_axes);
     for (int i = 0; i < grid->num_axes; i++)
         TRY(change_set(grid->scenario, document, grid->paths[i],
                        whatif_value(grid->axes, grid->num_axes, index, i)));
+    *key = grid->replan ? prices_key(document, arena) : NULL;
     JsonNode *root = ARENA_NEW(arena, JsonNode);
     *root = (JsonNode){.file = grid->scenario->file, .item = document};
     TRY(scenario_read_shared(root, grid->shelf, arena, out));
@@ -111,7 +129,7 @@ static bool parallel_is_varied(const Grid *grid) {
 static double known_step_s(const Grid *grid, const Scenario *scenario, const WhatifPoint *like,
                            Arena *arena) {
     static const char *const DERIVED[] = {"dp", "zero_group", "placement", "stages", "layers"};
-    if (!like || !like->answer || parallel_is_varied(grid)) return 0;
+    if (!like->answer || parallel_is_varied(grid)) return 0;
     cJSON *answer = cJSON_Parse(like->answer);
     arena_own(arena, tree_free, answer);
     const JsonNode root = {.file = scenario->file, .item = answer};
@@ -129,25 +147,45 @@ static double known_step_s(const Grid *grid, const Scenario *scenario, const Wha
     return estimate.fits_probability_frac >= asked_frac ? estimate.step_time_s : 0;
 }
 
-// Nothing slower than the known plan can be the best. That plan may be outside of what the search
+// What is known of a point before it is planned.
+typedef struct {
+    const WhatifPoint *const *likes; // [num_likes]
+    int num_likes;
+    PriceSource prices; // key NULL: none
+} Known;
+
+// The least that the plans of other points take at this one; 0: none is known.
+static double least_known_s(const Grid *grid, const Scenario *scenario, const Known *known,
+                            Arena *arena) {
+    double least_s = 0;
+    for (int i = 0; i < known->num_likes; i++) {
+        const double step_s = known_step_s(grid, scenario, known->likes[i], arena);
+        if (step_s > 0 && (least_s == 0 || step_s < least_s)) least_s = step_s;
+    }
+    return least_s;
+}
+
+// Nothing slower than a known plan can be the best. That plan may be outside of what the search
 // looks at; then the search is done again without it.
-static Status best_find(const Grid *grid, const Scenario *scenario, const WhatifPoint *like,
+static Status best_find(const Grid *grid, const Scenario *scenario, const Known *known,
                         Arena *arena, Scenario *used, PlannerResult *out) {
     static const double ROUNDING = 1e-9;
     PlannerOptions options = grid->planner;
-    options.worst_value = known_step_s(grid, scenario, like, arena) * (1 + ROUNDING);
+    if (known->prices.key) options.prices = &known->prices;
+    options.worst_value = least_known_s(grid, scenario, known, arena) * (1 + ROUNDING);
     TRY(planner_search_idle(scenario, &options, arena, used, out));
     if (out->num_entries > 0 || options.worst_value == 0) return status_ok();
-    return planner_search_idle(scenario, &grid->planner, arena, used, out);
+    options.worst_value = 0;
+    return planner_search_idle(scenario, &options, arena, used, out);
 }
 
-static Status point_replan(const Grid *grid, const Scenario *scenario, const WhatifPoint *like,
+static Status point_replan(const Grid *grid, const Scenario *scenario, const Known *known,
                            Arena *arena, WhatifPoint *point) {
     PlannerResult result;
     Scenario quiet = *scenario; // a search knows nothing of disturbances
     quiet.num_disturb = 0;
     Scenario used;
-    TRY(best_find(grid, &quiet, like, arena, &used, &result));
+    TRY(best_find(grid, &quiet, known, arena, &used, &result));
     if (result.num_entries == 0)
         return status_error(STATUS_NO, "%s", planner_miss_text(&result, arena));
     const PlannedEntry *best = &result.entries[0];
@@ -156,13 +194,16 @@ static Status point_replan(const Grid *grid, const Scenario *scenario, const Wha
     return plan_answer(grid, &played, &best->plan, &best->estimate, arena, point);
 }
 
-void point_run(const Grid *grid, int64_t index, const WhatifPoint *like, Arena *arena,
-               WhatifPoint *out) {
+void point_run(const Grid *grid, int64_t index, const WhatifPoint *const *likes, int num_likes,
+               Arena *arena, WhatifPoint *out) {
     *out = (WhatifPoint){.done = true};
     Scenario scenario;
-    Status status = point_scenario(grid, index, arena, &scenario);
+    Known known = {likes, num_likes, {grid->prices, NULL, 0}};
+    Status status = point_scenario(grid, index, arena, &scenario, &known.prices.key);
+    if (!grid->prices) known.prices.key = NULL;
+    known.prices.num_gpus = status.code == STATUS_OK ? scenario.cluster.num_gpus : 0;
     if (status.code == STATUS_OK)
-        status = grid->replan ? point_replan(grid, &scenario, like, arena, out)
+        status = grid->replan ? point_replan(grid, &scenario, &known, arena, out)
                               : point_estimate(grid, &scenario, arena, out);
     out->code = status.code;
     if (status.code != STATUS_OK) out->message = arena_strdup(arena, status.text);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "config/kernel_shelf.h"
+#include "planner/price_shelf.h"
 #include "whatif/whatif.h"
 
 // What all points of a grid share.
@@ -15,16 +16,16 @@ typedef struct {
     WhatifPlay play; // NULL: nothing is played
     void *play_context;
     PlannerOptions planner; // of one point
+    PriceShelf *prices;     // the same
     KernelShelf *shelf;     // taken from, and filled, by all threads
 } Grid;
 
 // Prices or plans a point. Called from any thread.
-//   like   a point that is done, or NULL: its plan, priced at this point, tells a search what is
-//   too
-//          slow to look at. The answer is the same without.
+//   likes  [num_likes] points that are done: their plans, priced at this point, tell a search what
+//          is too slow to look at. The answer is the same without.
 //   arena  owns what the point holds
-void point_run(const Grid *grid, int64_t index, const WhatifPoint *like, Arena *arena,
-               WhatifPoint *out);
+void point_run(const Grid *grid, int64_t index, const WhatifPoint *const *likes, int num_likes,
+               Arena *arena, WhatifPoint *out);
 
 // The point with its texts in this arena.
 WhatifPoint point_copy(const WhatifPoint *point, Arena *arena);

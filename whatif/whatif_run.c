@@ -118,7 +118,12 @@ uint64_t whatif_question(const Scenario *scenario, const WhatifAxis *axes, int n
 
 // --- Blocks of points
 
-enum { MAX_BLOCK_POINTS = 64, MIN_BLOCKS = 256, WAIT_NS = 20000000 };
+enum {
+    MAX_BLOCK_POINTS = 64,
+    MIN_BLOCKS = 256,
+    WAIT_NS = 20000000,
+    MAX_LIKES = 4 // each is priced before a search
+};
 
 typedef struct {
     Grid grid;
@@ -218,21 +223,48 @@ static bool point_done(Run *run, int64_t index, const WhatifPoint *point) {
     return goes_on;
 }
 
+// A point with a plan that none of the others has.
+static void like_add(const WhatifPoint *point, const WhatifPoint **likes, int *num) {
+    if (!point || !point->done || point->code != STATUS_OK || *num == MAX_LIKES) return;
+    for (int i = 0; i < *num; i++)
+        if (strcmp(likes[i]->plan, point->plan) == 0) return;
+    likes[(*num)++] = point;
+}
+
+// Points that are done and differ least from this one: its neighbours along each axis, and the one
+// that the thread did last.
+static int likes_find(Run *run, int64_t index, const WhatifPoint *last, const WhatifPoint **likes) {
+    int num = 0;
+    if (!run->grid.replan) return 0;
+    pthread_mutex_lock(&run->mutex);
+    int64_t stride = 1;
+    for (int axis = run->grid.num_axes - 1; axis >= 0; axis--) {
+        const int num_values = run->grid.axes[axis].num_values;
+        const int64_t place = index / stride % num_values;
+        if (place > 0) like_add(&run->points[index - stride], likes, &num);
+        if (place + 1 < num_values) like_add(&run->points[index + stride], likes, &num);
+        stride *= num_values;
+    }
+    like_add(last, likes, &num);
+    pthread_mutex_unlock(&run->mutex);
+    return num;
+}
+
 static void block_run(Run *run, int worker, int64_t block) {
     Arena *scratch = &run->scratch[worker], text = {0};
     const char *lines = "";
-    const WhatifPoint *like = run->like[worker];
+    const WhatifPoint *likes[MAX_LIKES];
     bool goes_on = true;
     for (int64_t i = block * run->block_points; i < block_end(run, block) && goes_on; i++) {
         WhatifPoint point;
-        point_run(&run->grid, i, like, scratch, &point);
+        const int num_likes = likes_find(run, i, run->like[worker], likes);
+        point_run(&run->grid, i, likes, num_likes, scratch, &point);
         if (run->options->journal && point.code != STATUS_MACHINE)
             lines = arena_printf(&text, "%s%s", lines, point_line(i, &point, scratch));
         goes_on = point_done(run, i, &point);
-        if (point.code == STATUS_OK) like = &run->points[i]; // it stays as it is
+        if (point.code == STATUS_OK) run->like[worker] = &run->points[i]; // it stays as it is
         arena_reset(scratch);
     }
-    run->like[worker] = like;
     pthread_mutex_lock(&run->mutex);
     if (run->options->journal && run->failure.code == STATUS_OK)
         run->failure = journal_add(run->options->journal, lines);
@@ -271,6 +303,7 @@ static void run_start(Run *run, int64_t num_points, const WhatifOptions *options
     run->caller = pthread_self();
     run->failure = status_ok();
     run->grid.shelf = kernel_shelf_new();
+    run->grid.prices = options->replan ? price_shelf_new() : NULL;
     run->grid.planner = options->planner;
     run->grid.planner.top = 1;
     run->grid.planner.brief = true;
@@ -285,6 +318,7 @@ static void run_start(Run *run, int64_t num_points, const WhatifOptions *options
 static void run_end(Run *run) {
     pthread_mutex_destroy(&run->mutex);
     kernel_shelf_free(run->grid.shelf);
+    price_shelf_free(run->grid.prices);
     for (int i = 0; i < SHARE_MAX_WORKERS; i++) arena_free(&run->scratch[i]);
     arena_free(&run->lines);
 }

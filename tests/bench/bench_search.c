@@ -31,6 +31,11 @@ static const Job JOBS[] = {
      "{\"seq_len\": 4096, \"global_batch\": 1024, \"precision\": \"bf16\"}", "null"},
     {"DeepSeek-V3, 2048 H800", "deepseek-v3", "hgx-h800:256",
      "{\"seq_len\": 4096, \"global_batch\": 15360, \"precision\": \"bf16\"}", "null"},
+    // Bars of two cores: 2 s and 1 s.
+    {"DeepSeek-V3 in fp8, 2048 H800", "deepseek-v3", "hgx-h800:256",
+     "{\"seq_len\": 4096, \"global_batch\": 15360, \"precision\": \"fp8\"}", "null"},
+    {"Llama-3.1-405B, 131072 H100", "llama-3.1-405b", "dgx-h100:16384",
+     "{\"seq_len\": 8192, \"global_batch\": 16384, \"precision\": \"bf16\"}", "null"},
     {"Llama-3.1-405B, 16 H100 (nothing fits)", "llama-3.1-405b", "dgx-h100:2",
      "{\"seq_len\": 8192, \"global_batch\": 128, \"precision\": \"bf16\"}", "null"},
 };

@@ -23,7 +23,7 @@ static void case_open(int number, Arena *arena, Scenario *scenario, Case *out) {
     *out = (Case){.scenario = scenario};
     space_build(scenario, arena, &out->space);
     out->split_bound_s = ARENA_ARRAY(arena, out->space.num_splits, double);
-    loose_build(&out->space, 2, NULL, &out->loose, out->split_bound_s);
+    loose_build(&out->space, 2, NULL, NULL, &out->loose, out->split_bound_s);
 }
 
 static HarvestTask case_task(const Case *c, PlanObjective objective) {

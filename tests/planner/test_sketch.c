@@ -63,7 +63,7 @@ static void space_check(Scenario *scenario, int every, Checks *c) {
     LooseCosts loose;
     space_build(scenario, &arena, &space);
     double *split_bound_s = ARENA_ARRAY(&arena, space.num_splits, double);
-    loose_build(&space, 2, NULL, &loose, split_bound_s);
+    loose_build(&space, 2, NULL, NULL, &loose, split_bound_s);
     c->scenario = scenario;
     c->loose = &loose;
     for (int split = 0; split < space.num_splits; split += every)
