@@ -1,7 +1,7 @@
 // A configuration of Megatron Bridge (keys of its ConfigContainer, as run_config.yaml and files of
 // overrides have them): read as the flags of Megatron-LM that its keys are (launch/bridge.h).
-#include "import/megatron.h"
 #include "base/yaml.h"
+#include "import/megatron.h"
 #include "import/nemo_values.h"
 #include "launch/bridge.h"
 
@@ -324,8 +324,9 @@ static void tree_free(void *tree) {
 
 Status import_nemo(const char *text, const ImportOptions *options, Imported *out) {
     char message[200];
-    NemoRead read = {.out = out, .config = yaml_parse_text(text, strlen(text), (YamlOptions){0},
-                                                           message, sizeof message)};
+    NemoRead read = {
+        .out = out,
+        .config = yaml_parse_text(text, strlen(text), (YamlOptions){0}, message, sizeof message)};
     if (!read.config) return import_refuse(out, "", "%s", message);
     arena_own(out->arena, tree_free, read.config);
     nemo_values_unwrap(read.config, out->arena);

@@ -53,8 +53,8 @@ void megatron_parallel_flags(const Scenario *scenario, const Plan *plan, FlagLis
         flag_int(flags, "--expert-tensor-parallel-size", plan->etp);
     }
     if (plan->order == ORDER_PP_DP) flag_switch(flags, "--use-tp-pp-dp-mapping");
-    // initialize_model_parallel asks as many data-parallel ranks of experts, which a dense model has
-    // by name only, as of the rest.
+    // initialize_model_parallel asks as many data-parallel ranks of experts, which a dense model
+    // has by name only, as of the rest.
     if (plan->order == ORDER_PP_DP && scenario->model.num_experts == 0 && plan->cp > 1)
         flag_int(flags, "--expert-tensor-parallel-size", plan->tp * plan->cp);
     sharding_flags(plan, flags);

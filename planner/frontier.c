@@ -257,7 +257,8 @@ static void frontier_init(Frontier *f, const PlannedEntry *fastest, double budge
                                               .point = price_point(f, &fastest->estimate)});
     space_build(f->scenario, &f->arena, &f->space);
     f->split_bound_s = ARENA_ARRAY(&f->arena, f->space.num_splits, double);
-    loose_build(&f->space, f->options->num_threads, &f->deadline, NULL, &f->loose, f->split_bound_s);
+    loose_build(&f->space, f->options->num_threads, &f->deadline, NULL, &f->loose,
+                f->split_bound_s);
     f->split_order = loose_order(f->split_bound_s, f->space.num_splits, &f->arena);
 }
 

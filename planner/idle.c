@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { IDLE_SMALL_GPUS = 128 }; // up to here each number is searched, whatever it takes
+
 // --- Numbers that divide well
 
 static int64_t odd_part(int64_t number) {
@@ -185,8 +187,10 @@ static bool is_near_bound(const PlannerResult *result) {
 static Status fewer_look(Look *look) {
     const Cluster *cluster = &look->scenario->cluster;
     const bool near = is_near_bound(look->out);
-    const bool evenly = divides_evenly(look->scenario, cluster->num_gpus);
-    if (evenly && !near) return status_ok(); // no bound would rule fewer out, and all are well used
+    const bool evenly = (near || cluster->num_gpus > IDLE_SMALL_GPUS) &&
+                        divides_evenly(look->scenario, cluster->num_gpus);
+    // No bound would rule fewer out, each would be searched as long as all, and all are well used.
+    if (evenly && !near && cluster->num_gpus > IDLE_SMALL_GPUS) return status_ok();
     const double least_s = look->out->stats.loose_bound_s * cluster->num_gpus; // with one GPU
     const IdleAnswer *idle = &look->out->idle;
     for (int n = cluster->num_gpus - 1; n > 0 && idle->num_looks < IDLE_MAX_NUMBERS; n--) {

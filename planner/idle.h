@@ -11,9 +11,9 @@
 //   divides well   the odd part of the number divides 3 x those of global_batch, num_hidden_layers,
 //                  heads and seq_len: what data, pipeline, tensor and context parallelism divide
 //   divides evenly the number divides global_batch x num_hidden_layers x the tp of a whole domain:
-//                  where all GPUs do, only fewer that do are looked at, and these only where the
-//                  best plan is near its bound: elsewhere the search of each would take as long
-//                  as that of all
+//                  where all GPUs do, and their best plan is near its bound, only fewer that do
+//                  are looked at; where all do and it is not near, and there are more than 128,
+//                  none are: the search of each would take as long as that of all
 // Both after division by the degrees that are stated.
 //
 // The answer is of one number of GPUs. No plan on another that was looked at is better than its

@@ -246,7 +246,7 @@ Status lengths_search(const Scenario *scenario, const LengthsOptions *options, A
     if (options->max_memory_bytes > 0) *available = fmin(*available, options->max_memory_bytes);
     job.fit_deviates =
         student_quantile(options->fit_probability_frac > 0 ? options->fit_probability_frac
-                                                          : FIT_PROBABILITY_DEFAULT_FRAC);
+                                                           : FIT_PROBABILITY_DEFAULT_FRAC);
     *out = result;
     search_once(&job, options, arena, out);
     if (out->num_shapes == 0)

@@ -75,7 +75,7 @@ typedef struct {
     void *progress_context;
     SearchStanding *standing;    // kept up to date before each call of progress; may be NULL
     const atomic_bool *end_soon; // set from elsewhere: end as if the budget were used up; or NULL
-    const struct PriceSource *prices; // shared by searches of like jobs (planner/price_shelf.h)
+    const struct PriceSource *prices;  // shared by searches of like jobs (planner/price_shelf.h)
     const PlacementOptions *placement; // for planner_place_best; NULL: nodes stay where they are
 } PlannerOptions;
 

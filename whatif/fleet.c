@@ -101,6 +101,8 @@ static Status size_add(const Sizer *s, const Scenario *scenario, int num_gpus, d
     *size = (FleetSize){.num_gpus = num_gpus,
                         .plan = plan_copy(&result.entries[0].plan, s->arena),
                         .estimate = result.entries[0].estimate};
+    const char *source = size->estimate.price_source; // of a scenario that does not stay
+    if (source) size->estimate.price_source = arena_strdup(s->arena, source);
     size->run = run_totals(&sized, &size->estimate, s->num_tokens);
     return status_ok();
 }

@@ -60,7 +60,8 @@ static void a_row_says_what_ran_and_what_it_took(void) {
 
 static void a_bad_row_is_refused_with_its_place(void) {
     assert_row_refused("", "t.jsonl: empty; expected one JSON document per line");
-    assert_row_refused(GOOD "{\"id\": }\n", "t.jsonl: line 2, column 8: syntax error: expected a value, "
+    assert_row_refused(GOOD "{\"id\": }\n",
+                       "t.jsonl: line 2, column 8: syntax error: expected a value, "
                        "found \"}\"");
     assert_row_refused(GOOD "\n[1]\n", "t.jsonl:3: expected an object, found a list");
     assert_row_refused(GOOD "{\"family\": \"f\", \"scenario\": {}, \"truth\": {}}\n",

@@ -154,7 +154,7 @@ static void a_refused_scenario_is_an_entry(void) {
     CU_ASSERT_EQUAL(result.stated.all.num_refused, 1);
     CU_ASSERT_STRING_EQUAL(result.cases[1].refusal,
                            "t.jsonl:1: scenario: parallel: tp 3 x cp 1 x pp 1 = 3 does not divide "
-                           "num_gpus 8; num_gpus 6 would be filled");
+                           "num_gpus 8; num_gpus 6 would be filled, or idle_gpus 2");
     arena_free(&arena);
 }
 

@@ -55,7 +55,7 @@ python3 - <<'END'
 import json
 report = json.load(open("said.json"))
 section = report["parts"][0]["sections"][0]
-assert section["title"] == "Cost over the changes" and section["data"]["figure"] == "usd_per_1e9_tokens", section
+assert section["title"] == "Cost over price_usd_per_gpu_hour" and section["data"]["figure"] == "usd_per_1e9_tokens", section
 costs, limits = report["summary"]
 assert costs.startswith("Of 2 changes that were asked 2 fit. A billion tokens cost least, "), costs
 assert costs.endswith(" USD, with cluster.price_usd_per_gpu_hour 2."), costs

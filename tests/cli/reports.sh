@@ -25,6 +25,7 @@ step time N s (N % interval N s to N s)
 throughput N tokens/s, N tokens/s per GPU
 compute N TFLOP/s of model FLOPs per GPU, MFU N % of the dense bfN peak
 cost N USD per NeN tokens, N J per token
+price N USD a GPU hour (Modal public on-demand list, N to N (HN N USD/s, as quoted on N-N-N))
 memory N B of N B on the worst GPU (N % interval N B to N GB)
  fits (over N %), N B to spare
 

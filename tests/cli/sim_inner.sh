@@ -49,7 +49,7 @@ job experts mixtral-8x7b "$two" "$apart" "$experts"
 job kernels deepseek-v3 "$two" "$apart, \"moe_dispatcher\": \"deepep\"" '"ep": 16'
 job shards llama-3.1-8b "$two" "$apart" "$shards"
 job context llama-3.1-8b "$two" "$apart" '"tp": 4, "cp": 4'
-job ulysses llama-3.1-8b "$two" "$apart" '"tp": 4, "cp": 4, "cp_method": "ulysses"'
+job ulysses llama-2-7b "$two" "$apart" '"tp": 4, "cp": 4, "cp_method": "ulysses"'
 job tensors llama-3.1-8b "$two" "$apart" '"tp": 16'
 alone experts ep
 alone kernels ep

@@ -118,12 +118,19 @@ const faultsOf = (page) =>
     return faults;
   });
 
+// Charts follow the window once its layout is done.
+const chartsAreAsWide = (page) =>
+  page.waitForFunction(() =>
+    [...document.querySelectorAll(".chart")].every((place) =>
+      Math.abs(window.meshwrightCharts.instance(place.id.replace("chart-", "")).getWidth() - place.clientWidth) < 2));
+
 async function checkWidths(browser, file) {
   for (const width of WIDTHS) {
     const { page, complaints } = await open(browser, file, { colorScheme: "light", viewport: { width, height: 900 } });
     assert.deepEqual(await faultsOf(page), [], `${basename(file)} at ${width} pixels`);
     // The same after the window was made as wide.
     await page.setViewportSize({ width: WIDTHS[0] + WIDTHS[WIDTHS.length - 1] - width, height: 900 });
+    await chartsAreAsWide(page);
     assert.deepEqual(await faultsOf(page), [], `${basename(file)} after a change from ${width} pixels`);
     assert.deepEqual(complaints, []);
     await page.context().close();

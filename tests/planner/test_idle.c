@@ -21,7 +21,7 @@ static Status search_on(const Scenario *scenario, int num_gpus, const PlannerOpt
 // The law that idle GPUs are for, over small jobs that nothing divides well.
 static void more_gpus_never_make_the_best_plan_slower(void) {
     int num_compared = 0, num_idle = 0;
-    for (int number = 0; number < case_count(36); number++) {
+    for (int number = 0; number < case_count(12); number++) {
         Arena arena = {0};
         Scenario scenario;
         CU_ASSERT_EQUAL_FATAL(case_scenario(number, &arena, &scenario).code, STATUS_OK);
@@ -45,7 +45,7 @@ static void more_gpus_never_make_the_best_plan_slower(void) {
         }
         arena_free(&arena);
     }
-    CU_ASSERT(num_compared > 50 && num_idle > 10);
+    CU_ASSERT(num_compared > 20 && num_idle > 4);
 }
 
 // What runs on fewer GPUs is a plan of that many: the same step, at the price of all.
@@ -54,20 +54,21 @@ static void idle_gpus_cost_and_do_nothing_else(void) {
     Scenario scenario, used;
     PlannerResult result, fewer;
     Status status =
-        case_preset("llama-3.1-70b", "dgx-h100:13", 8192, 1024, NULL, &arena, &scenario);
+        case_preset("llama-3.1-70b", "dgx-h100:13", 8192, 1024, "{\"pp\": 8}", &arena, &scenario);
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
     status = planner_search_idle(&scenario, &ONE, &arena, &used, &result);
     CU_ASSERT(status.code == STATUS_OK && result.num_entries == 1);
-    CU_ASSERT(used.cluster.num_gpus == 96 && used.cluster.idle_gpus == 8);
-    CU_ASSERT(result.idle.num_looks == 1 && result.idle.looks[0].num_gpus == 96);
-    CU_ASSERT_PTR_NULL(result.idle.looks[0].ruled_out_by);
-    CU_ASSERT(result.idle.total_gpus == 104 && result.idle.all_are_legal);
-    status = search_on(&scenario, 96, &ONE, &arena, &used, &fewer);
+    CU_ASSERT(used.cluster.num_gpus == 64 && used.cluster.idle_gpus == 40);
+    // 13 x 8 GPUs: of 13, 12 and 10 nothing divides 1024 sequences
+    CU_ASSERT(result.idle.num_looks > 2 && result.idle.looks[2].num_gpus == 64);
+    CU_ASSERT_PTR_NULL(result.idle.looks[2].ruled_out_by);
+    CU_ASSERT(result.idle.total_gpus == 104 && !result.idle.all_are_legal);
+    status = search_on(&scenario, 64, &ONE, &arena, &used, &fewer);
     CU_ASSERT(status.code == STATUS_OK && fewer.num_entries == 1);
     const Estimate *a = &result.entries[0].estimate, *b = &fewer.entries[0].estimate;
     CU_ASSERT_EQUAL(a->step_time_s, b->step_time_s);
-    CU_ASSERT(a->idle_gpus == 8 && b->idle_gpus == 0);
-    CU_ASSERT_DOUBLE_EQUAL(a->usd_per_1e9_tokens / b->usd_per_1e9_tokens, 104.0 / 96, 1e-12);
+    CU_ASSERT(a->idle_gpus == 40 && b->idle_gpus == 0);
+    CU_ASSERT_DOUBLE_EQUAL(a->usd_per_1e9_tokens / b->usd_per_1e9_tokens, 104.0 / 64, 1e-12);
     CU_ASSERT_EQUAL(a->tokens_per_s_per_gpu, b->tokens_per_s_per_gpu);
     CU_ASSERT_EQUAL(a->joules_per_token, b->joules_per_token);
     arena_free(&arena);
