@@ -138,7 +138,7 @@ static void memory_is_the_limit_where_it_forbids_most(void) {
     CU_ASSERT_EQUAL_FATAL(
         case_preset("llama-3.1-8b", "dgx-h100:1", 8192, 64, "{\"tp\": 1}", &arena, &scenario).code,
         STATUS_OK);
-    const PlannerOptions options = {.top = 1, .max_memory_bytes = 45e9};
+    const PlannerOptions options = {.top = 1, .max_memory_bytes = 33e9};
     PlannerResult result;
     CU_ASSERT_EQUAL(planner_search(&scenario, &options, &arena, &result).code, STATUS_OK);
     CU_ASSERT_EQUAL_FATAL(result.num_entries, 1);
