@@ -54,6 +54,7 @@ cluster='{"schema": 1, "model": "llama-3.1-8b", "training": {"seq_len": 4096, "g
   "scale_up": {"link": "nvlink4"}, "scale_out": {"nics_per_node": 8, "nic_bytes_per_s": RATE},
   "price_usd_per_gpu_hour": PRICE}}'
 echo "$cluster" | sed 's/RATE/50e9/; s/PRICE/2.5/' >si.json
+# shellcheck disable=SC2016 # a price in dollars
 echo "$cluster" | sed 's|RATE|"400Gb/s"|; s/PRICE/"$2.5"/' >units.json
 answers 0 estimate si.json --json
 cp stdout si.out
