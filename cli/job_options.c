@@ -45,12 +45,12 @@ error_t job_parse(int key, char *arg, struct argp_state *state) {
 }
 
 static const char *first_given(const JobOptions *job) {
-    return job->cluster     ? "cluster"
-           : job->seq_len   ? "seq-len"
-           : job->batch     ? "batch"
-           : job->precision ? "precision"
-           : job->stack     ? "stack"
-                            : NULL;
+    return job->cluster       ? "cluster"
+           : job->seq_len > 0 ? "seq-len"
+           : job->batch > 0   ? "batch"
+           : job->precision   ? "precision"
+           : job->stack       ? "stack"
+                              : NULL;
 }
 
 // What a model needs to become a job, joined as in a sentence; "" where all is there.

@@ -5,10 +5,16 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
-static Status condition_of(const char *text, Arena *arena, RuleExpression *out) {
+static const JsonNode *node_of(const char *text, Arena *arena) {
+    cJSON *item = ARENA_NEW(arena, cJSON);
+    *item = (cJSON){.type = cJSON_String, .valuestring = arena_strdup(arena, text)};
     JsonNode *node = ARENA_NEW(arena, JsonNode);
-    *node = (JsonNode){.file = "rules.json", .item = cJSON_CreateString(text)};
-    return rule_condition_read(node, arena, out);
+    *node = (JsonNode){.file = "rules.json", .item = item};
+    return node;
+}
+
+static Status condition_of(const char *text, Arena *arena, RuleExpression *out) {
+    return rule_condition_read(node_of(text, arena), arena, out);
 }
 
 // tp 4, pp 1, cp 2, heads 32, kv_heads 8, mla false, cp_method ulysses; nothing else is known.
@@ -111,11 +117,10 @@ static void conditions_do_not_nest_without_end(void) {
 
 static void a_sentence_prints_its_values(void) {
     Arena arena = {0};
-    const JsonNode node = {
-        .file = "rules.json",
-        .item = cJSON_CreateString("cp {cp} of {heads / tp} heads, {cp_method}, {mla}, {ep}")};
+    const JsonNode *node =
+        node_of("cp {cp} of {heads / tp} heads, {cp_method}, {mla}, {ep}", &arena);
     RuleText text;
-    CU_ASSERT_EQUAL_FATAL(rule_text_read(&node, &arena, &text).code, STATUS_OK);
+    CU_ASSERT_EQUAL_FATAL(rule_text_read(node, &arena, &text).code, STATUS_OK);
     const RuleValues values = some_values();
     CU_ASSERT_STRING_EQUAL(rule_text_print(&text, &values, &arena),
                            "cp 2 of 8 heads, ulysses, false, ?");
