@@ -3,7 +3,7 @@
 #include "base/data_dir.h"
 #include "config/cluster.h"
 #include "config/scenario.h"
-#include "plan/plan.h"
+#include "plan/rule_check.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static const char *text_spelled(const Imported *out, const char *text) {
 }
 
 void import_note(Imported *out, const char *format, ...) {
-    char text[500];
+    char text[1000];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -112,14 +112,33 @@ static void tree_free(void *tree) {
     cJSON_Delete(tree);
 }
 
-// That the scenario can be read and its plan is legal.
-static Status imported_check(const Imported *imported) {
-    JsonNode root = {.file = imported->file, .item = imported->scenario};
+// What the plan breaks of a table: the software lacks it at the version that the table is of.
+static void broken_rules_note(const Scenario *scenario, const Plan *plan, const RuleTable *table,
+                              Imported *out) {
+    const Rule *broken[RULES_MAX];
+    const int num = plan_broken_rules(scenario, table, plan, broken);
+    for (int i = 0; i < num; i++)
+        import_note(out, "%s: %s; read and priced all the same %s", broken[i]->key,
+                    rule_sentence(scenario, plan, broken[i], out->arena),
+                    rule_name_text(table, broken[i], out->arena));
+}
+
+// That the scenario can be read, its plan is legal, and no rule of the software says that it ends
+// with an error; the rules of what the software merely lacks are notes.
+static Status imported_check(ImportSource source, Imported *out) {
+    JsonNode root = {.file = out->file, .item = out->scenario};
+    const RuleTable *own = NULL;
     Scenario scenario;
     Plan plan;
-    TRY(scenario_read(&root, imported->arena, &scenario));
+    TRY(scenario_read(&root, out->arena, &scenario));
     TRY(scenario_refuse_unsupported(&scenario));
-    return plan_resolve(&scenario, imported->arena, &plan);
+    TRY(plan_resolve(&scenario, out->arena, &plan));
+    if (source == IMPORT_NEMO) TRY(rules_load("for-nemo", out->arena, &own));
+    if (source == IMPORT_DEEPSPEED) TRY(rules_load("for-deepspeed", out->arena, &own));
+    if (source != IMPORT_DEEPSPEED && scenario.training.stack.rules)
+        broken_rules_note(&scenario, &plan, scenario.training.stack.rules, out);
+    if (own) broken_rules_note(&scenario, &plan, own, out);
+    return status_ok();
 }
 
 Status import_file(ImportSource source, const char *path, const ImportOptions *options,
@@ -140,5 +159,5 @@ Status import_file(ImportSource source, const char *path, const ImportOptions *o
         TRY(import_deepspeed(text, options, out));
     else
         TRY(import_torchtitan(text, options, out));
-    return imported_check(out);
+    return imported_check(source, out);
 }

@@ -66,3 +66,33 @@ head -n 1 stdout | grep -q 'Planned for megatron-core all the same, as training.
     fail "$(head -n 1 stdout)"
 answers 0 plan gemma.json --top 1 --json
 grep -q '"cannot_run_model":.*"megatron-core"' stdout || fail "no stack in the answer"
+
+# import asks the same tables: a file that would stop the software is refused, with the rule; what the
+# software lacks is read, and said with the rule and its source.
+flags='--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --group-query-attention
+--num-query-groups 8 --ffn-hidden-size 14336 --swiglu --normalization RMSNorm --disable-bias-linear
+--position-embedding-type rope --untie-embeddings-and-output-weights --seq-length 8192
+--max-position-embeddings 8192 --micro-batch-size 1 --vocab-size 128256 --bf16
+--use-distributed-optimizer --attention-dropout 0 --hidden-dropout 0'
+flags=$(printf '%s' "$flags" | tr '\n' ' ')
+echo "torchrun pretrain_gpt.py $flags --global-batch-size 16 --context-parallel-size 16 --cp-comm-type a2a" >dies.sh
+refuses 'dies.sh: parallel.cp: 16 does not divide the 32 query and 8 key and value heads of a tensor-parallel rank (ulysses); expected 1, 2, 4 or 8' \
+    import --from megatron dies.sh --cluster dgx-h100:2
+grep -q '(rule megatron-core/ulysses-heads: NVIDIA/TransformerEngine@' stderr || fail "$(cat stderr)"
+echo "torchrun pretrain_gpt.py $flags --global-batch-size 12 --pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 2" >odd.sh
+answers 0 import --from megatron odd.sh --cluster dgx-h100:1 -o odd.json
+grep -q '^meshwright: odd.sh: parallel.schedule: interleaving 6 micro-batches over pp 4 is not possible; expected .*; read and priced all the same (rule megatron-core/interleaved-groups: NVIDIA/Megatron-LM@' stderr ||
+    fail "$(cat stderr)"
+answers 0 estimate odd.json
+# A stack's launcher has rules of its own.
+cat >quick.yaml <<'END'
+model: {num_layers: 8, hidden_size: 1024, num_attention_heads: 8, ffn_hidden_size: 4096, seq_length: 1024, vocab_size: 50304, position_embedding_type: none}
+train: {global_batch_size: 8, micro_batch_size: 1}
+mixed_precision: bf16_mixed
+END
+answers 0 import --from nemo quick.yaml --cluster dgx-h100:1
+grep -q '(rule for-nemo/positions: ' stderr || fail "$(cat stdout stderr)"
+# What the software can run is said nothing about.
+sed -i 's/batch-size 12 /batch-size 16 /' odd.sh
+answers 0 import --from megatron odd.sh --cluster dgx-h100:1
+if grep -q '(rule ' stderr; then fail "$(cat stderr)"; fi
