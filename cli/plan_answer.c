@@ -1,6 +1,7 @@
 #include "cli/plan_answer.h"
 
 #include "cli/command.h"
+#include "planner/space_text.h"
 #include "report/frontier_report.h"
 #include "report/lengths_report.h"
 #include "report/report.h"
@@ -59,11 +60,29 @@ static cJSON *calibrated(cJSON *tree, const PlanAnswer *answer) {
     return answer_with_warnings(tree, answer->scenario);
 }
 
+// Says beside the counts of a search what they were of.
+static cJSON *with_space(cJSON *tree, const char *text) {
+    cJSON *search = cJSON_GetObjectItemCaseSensitive(tree, "search");
+    cJSON_AddStringToObject(search, "space", text);
+    return tree;
+}
+
+static cJSON *result_to_json(const PlanAnswer *answer) {
+    Arena scratch = {0};
+    cJSON *tree = planner_to_json(&answer->result);
+    if (answer->result.num_entries > 0)
+        with_space(tree, space_text(answer->scenario, &answer->result, &scratch));
+    arena_free(&scratch);
+    return tree;
+}
+
 cJSON *plan_answer_to_json(const PlanAnswer *answer) {
-    if (answer->layers) return calibrated(layer_result_to_json(answer->layers), answer);
+    if (answer->layers)
+        return calibrated(with_space(layer_result_to_json(answer->layers), space_text_of_layers()),
+                          answer);
     if (answer->lengths) return calibrated(lengths_to_json(answer->lengths), answer);
     if (answer->sizing && answer->sizing->num_gpus == 0) return sizing_only_to_json(answer->sizing);
-    cJSON *tree = planner_to_json(&answer->result);
+    cJSON *tree = result_to_json(answer);
     cJSON *timing = cJSON_DetachItemFromObjectCaseSensitive(tree, "timing"); // stays last
     if (answer->rival)
         cJSON_AddItemToObject(tree, "compare", rival_to_json(answer->rival, answer->rival_text));

@@ -1,5 +1,6 @@
 #include "report/frontier_report.h"
 
+#include "planner/space_text.h"
 #include "report/report.h"
 #include "report/table.h"
 #include "report/units.h"
@@ -71,5 +72,6 @@ void report_frontier(const Scenario *scenario, const PlannerResult *result, FILE
                             result->num_axes > 2 ? ", memory and energy" : " and memory",
                             result->num_entries, stats->considered, stats->pruned_by_memory,
                             stats->priced, proof_text(stats, &arena)));
+    paper_wrap(&paper, 0, STYLE_PLAIN, space_text(scenario, result, &arena));
     arena_free(&arena);
 }

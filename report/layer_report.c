@@ -1,3 +1,4 @@
+#include "planner/space_text.h"
 #include "report/report.h"
 #include "report/table.h"
 #include "report/units.h"
@@ -96,5 +97,6 @@ void report_layers(const Scenario *scenario, const LayerResult *result, FILE *st
                                 ? "; the budget ended before the rest"
                                 : "; in the rest no strategy throughout, with free memory and even "
                                   "stages, is as fast"));
+    paper_wrap(&paper, 0, STYLE_PLAIN, space_text_of_layers());
     arena_free(&arena);
 }

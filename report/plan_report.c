@@ -1,5 +1,6 @@
 #include "planner/advice.h"
 #include "planner/group_answer.h"
+#include "planner/space_text.h"
 #include "planner/switch_advice.h"
 #include "report/fit_text.h"
 #include "report/report.h"
@@ -200,24 +201,10 @@ static void print_idle(const Scenario *scenario, const PlannerResult *result, co
                    arena_printf(arena, "The time given ended before %s GPUs were decided.", open));
 }
 
-// Which splits of the layers were searched, and what never is.
-static const char *splits_text(const SearchStats *stats, Arena *arena) {
-    if (!stats->any_split)
-        return "Searched of splits of the layers: the default one, and one with balanced stages; "
-               "not: offload to the host.";
-    const char *left = "";
-    if (stats->splits_gap_frac > 0)
-        left = arena_printf(arena, " (those that were not priced are at most %.1f %% faster)",
-                            ceil(stats->splits_gap_frac * 1000) / 10);
-    return arena_printf(arena,
-                        "Searched with each: splits of whole layers over the stages, of which the "
-                        "one whose busiest GPU has least to do, and those near it%s; not: offload "
-                        "to the host.",
-                        left);
-}
-
-static void print_search(const SearchStats *stats, int num_entries, const Paper *paper,
+static void print_search(const Scenario *scenario, const PlannerResult *result, const Paper *paper,
                          Arena *arena) {
+    const SearchStats *stats = &result->stats;
+    const int num_entries = result->num_entries;
     const char *counts = arena_printf(
         arena,
         "Searched %" PRId64 " configurations: %" PRId64 " do not fit in memory, %" PRId64
@@ -238,7 +225,7 @@ static void print_search(const SearchStats *stats, int num_entries, const Paper 
         proof = arena_printf(arena, "%s; the budget ended before %d plans were priced", proof,
                              stats->wanted);
     paper_wrap(paper, 0, STYLE_PLAIN, arena_printf(arena, "%s%s.", counts, proof));
-    if (num_entries > 0) paper_wrap(paper, 0, STYLE_PLAIN, splits_text(stats, arena));
+    if (num_entries > 0) paper_wrap(paper, 0, STYLE_PLAIN, space_text(scenario, result, arena));
 }
 
 // "3 0 1-5 2": nodes in the order of their ranks.
@@ -301,7 +288,7 @@ void report_plans(const Scenario *scenario, const PlannerResult *result, FILE *s
     if (result->num_entries == 0)
         paper_wrap(&paper, 0, STYLE_BAD, planner_miss_text(result, &arena));
     if (result->num_riskier > 0) print_riskier(result, &paper, &arena);
-    print_search(&result->stats, result->num_entries, &paper, &arena);
+    print_search(scenario, result, &paper, &arena);
     print_idle(scenario, result, &paper, &arena);
     print_switches(result, &paper, &arena);
     arena_free(&arena);

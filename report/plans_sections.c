@@ -152,6 +152,39 @@ static void search_text(cJSON *section, const JsonNode *root, Arena *arena) {
                      cJSON_IsTrue(optimal.item)
                          ? "; by this model of the machine nothing better was left out"
                          : ""));
+    const char *space = said(&search, "space");
+    if (space) section_add_text(section, space);
+}
+
+// Open choices of the software that would make the best plan faster.
+static Status switch_list(Document *document, const Answer *answer) {
+    static const DocumentColumn columns[] = {
+        {"change", "change"},         {"gain_frac", "less time"},
+        {"step_time_s", "step time"}, {"plan_change", "with, of the plan"},
+        {"caution", "caution"},
+    };
+    const JsonNode switches = json_get(&answer->root, "switches");
+    const SectionSpec spec = {
+        .id = "switches",
+        .title = "Switches that the scenario leaves open",
+        .text = "What each would save of the best plan's step, on top of those before it; "
+                "`plan --tune` searches them all.",
+        SECTION_COLUMNS(columns)};
+    if (json_size(&switches) == 0) return status_ok();
+    cJSON *section = document_section(document, &spec);
+    for (int i = 0; i < json_size(&switches); i++) {
+        const JsonNode choice = json_at(&switches, i);
+        cJSON *row = section_row(section);
+        double gain, step_s;
+        TRY(number_at(&choice, "gain_frac", true, &gain));
+        TRY(number_at(&choice, "step_time_s", true, &step_s));
+        row_text(row, said(&choice, "change"));
+        row_number(row, gain);
+        row_number(row, step_s);
+        row_text(row, said(&choice, "plan_change"));
+        row_text(row, said(&choice, "caution"));
+    }
+    return status_ok();
 }
 
 // Better than the best, and less sure to fit.
@@ -229,6 +262,7 @@ static Status plan_list(Document *document, const JsonNode *plans, const Answer 
         TRY(plan_row(section, &plan, i + 1, arena));
     }
     TRY(riskier_list(document, answer, arena));
+    TRY(switch_list(document, answer));
     if (num_rows < 2) return status_ok();
     section = scatter_section(document, json_is_present(&axes));
     for (int i = 0; i < num_rows; i++) {

@@ -63,6 +63,38 @@ assert limits == "What limits the step is compute: made 20 % better, it saves 10
 END
 answers 0 whatif job.json --vary cluster.price_usd_per_gpu_hour=2,4
 grep -q 'memory  *USD/1e9  plan$' stdout || fail "$(cat stdout)"
+# What plan says of its space and of open switches, the report says, too.
+cat >experts.json <<'END'
+{"schema": 1, "model": "mixtral-8x7b", "cluster": "dgx-h100:4",
+ "training": {"seq_len": 4096, "global_batch": 256, "precision": "bf16"}}
+END
+answers 0 plan experts.json --top 2 --json
+mv stdout experts-plans.json
+answers 0 plan experts.json --top 2 -o experts
+tr -s ' \n' ' ' <stdout >experts.txt
+answers 0 report experts-plans.json --format json
+mv stdout experts-report.json
+python3 - <<'END'
+import json
+answer, report = json.load(open("experts-plans.json")), json.load(open("experts-report.json"))
+sections = {s["id"]: s for s in report["parts"][0]["sections"]}
+space = answer["search"]["space"]
+assert space.startswith("Searched with each: splits of whole layers over the stages, of which "), space
+assert "; not: offload to the host" in space, space
+assert sections["alternatives"]["text"].endswith(" " + space), sections["alternatives"]["text"]
+assert space in open("experts.txt").read(), space
+rows = sections["switches"]["rows"]
+assert len(rows) == len(answer["switches"]) > 0, rows
+for row, switch in zip(rows, answer["switches"]):
+    assert row[:3] == [switch["change"], switch["gain_frac"], switch["step_time_s"]], (row, switch)
+    assert row[3:] == [switch.get("plan_change"), switch.get("caution")], (row, switch)
+    assert f"{row[0]}: " in open("experts.txt").read(), row
+END
+[ "$(grep -c 'Switches that the scenario leaves open' experts/report.html)" -gt 0 ] || fail "no switches in the page"
+# Other questions have spaces of their own.
+answers 0 plan job.json --pareto --json
+grep -q '"space":.*the default one, and one with balanced stages; not: offload to the host, GPUs left idle\.' stdout ||
+    fail "$(grep '"space"' stdout)"
 # A long value is shown where it differs.
 python3 - <<'END'
 import json
