@@ -2,6 +2,7 @@
 
 #include "planner/explain.h"
 #include "planner/harvest.h"
+#include "planner/miss.h"
 #include "planner/nondominated.h"
 #include "planner/robust.h"
 #include "planner/share.h"
@@ -275,6 +276,7 @@ Status planner_frontier(const Scenario *scenario, const PlannerOptions *options,
     TRY(planner_search(scenario, &one, arena, &fastest));
     if (fastest.num_entries == 0) {
         *out = fastest;
+        miss_narrow(scenario, options, arena, &out->miss);
         return status_ok();
     }
     const Scenario limited = planner_limited(scenario, options);

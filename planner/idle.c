@@ -2,6 +2,7 @@
 
 #include "planner/deadline.h"
 #include "planner/loose.h"
+#include "planner/miss.h"
 #include "planner/robust.h"
 #include "planner/space.h"
 
@@ -209,8 +210,8 @@ static Status fewer_look(Look *look) {
     return status_ok();
 }
 
-Status planner_search_idle(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
-                           Scenario *used, PlannerResult *out) {
+static Status numbers_search(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
+                             Scenario *used, PlannerResult *out) {
     Scenario all = *scenario;
     if (scenario->parallel.idle_gpus == ABSENT && !scenario->cluster.groups &&
         !scenario->cluster.sites)
@@ -236,4 +237,12 @@ Status planner_search_idle(const Scenario *scenario, const PlannerOptions *optio
     if (looked.code != STATUS_OK) return looked;
     if (look.legal) out->stats.wall_s += monotonic_s() - start_s;
     return look.legal ? status_ok() : status;
+}
+
+Status planner_search_idle(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
+                           Scenario *used, PlannerResult *out) {
+    TRY(numbers_search(scenario, options, arena, used, out));
+    if (out->num_entries == 0 && out->miss.missing_bytes > 0 && !options->brief)
+        miss_narrow(used, options, arena, &out->miss);
+    return status_ok();
 }

@@ -1,10 +1,48 @@
 #include "planner/miss.h"
 
+#include "planner/deadline.h"
 #include "planner/relax.h"
 
 #include <string.h>
 
 enum { MAX_TIMES_GPUS = 1024, MAX_GPUS = 1 << 20 };
+
+// The bytes that a plan lacks.
+static double missing_of(const Scenario *limited, const Plan *plan, RankMemory *memory) {
+    Arena scratch = {0};
+    double missing_bytes;
+    const Workload workload = workload_build(limited, plan, &scratch);
+    *memory = estimate_memory(limited, plan, &workload, &missing_bytes);
+    arena_free(&scratch);
+    return missing_bytes;
+}
+
+void miss_narrow(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
+                 ClosestMiss *miss) {
+    const Scenario limited = planner_limited(scenario, options);
+    const double available = limited.cluster.gpu.memory_available_bytes;
+    Scenario larger = limited;
+    Deadline deadline;
+    if (scenario->cluster.groups) return;
+    deadline_start(&deadline, options->budget_s, options->end_soon);
+    deadline_arm(&deadline);
+    for (double low = 0; miss->missing_bytes - low > MISS_CLOSE_FRAC * available;) {
+        const double middle = low + (miss->missing_bytes - low) / 2;
+        Plan plan;
+        RankMemory memory;
+        if (deadline_is_over(&deadline)) return;
+        larger.cluster.gpu.memory_available_bytes = available + middle;
+        if (!relax_reaches(&larger, HARVEST_FIT, options->num_threads, arena, &plan)) {
+            low = middle;
+            continue;
+        }
+        const double missing_bytes = missing_of(&limited, &plan, &memory);
+        if (missing_bytes <= 0 || missing_bytes >= miss->missing_bytes) return;
+        miss->plan = plan;
+        miss->memory = memory;
+        miss->missing_bytes = missing_bytes;
+    }
+}
 
 // What a plan that fits does in place of a constraint: "recompute full", "tp 8".
 static const char *instead_text(const Constraint *constraint, const Plan *plan, Arena *arena) {

@@ -2,6 +2,7 @@
 
 #include "plan/rule_check.h"
 #include "planner/space.h"
+#include "planner/split_choice.h"
 
 #include <stddef.h>
 
@@ -11,7 +12,8 @@ typedef struct {
     const Plan *plan;
     NeighbourVisit visit;
     void *context;
-    Arena arena; // of one neighbour
+    GroupPricing pricing; // of splits
+    Arena arena;          // of one neighbour
 } Walk;
 
 // A choice that is a number.
@@ -62,7 +64,10 @@ static void plan_visit(Walk *w, Plan *plan, const char *change) {
         plan->order = ORDER_DP_PP; // the other goes with some degrees only
         legal = plan_check(scenario, plan).code == STATUS_OK;
     }
-    if (legal && plan_obeys(scenario, &w->rules, plan)) w->visit(w->context, plan, change);
+    if (!legal || !plan_obeys(scenario, &w->rules, plan)) return;
+    if (plan->num_chunks != w->plan->num_chunks)
+        split_choose(&w->pricing, &w->rules, plan, &w->arena);
+    w->visit(w->context, plan, change);
 }
 
 static void degrees_visit(Walk *w) {
@@ -184,12 +189,17 @@ void neighbours_visit(const Scenario *scenario, const Plan *plan, NeighbourVisit
                       void *context) {
     // Chunks of dual pipelines are copies, an order from a file is of one number of ranks.
     if (plan_is_dual(plan) || plan->schedule_file) return;
-    Walk w = {.scenario = scenario, .plan = plan, .visit = visit, .context = context};
+    Walk w = {.scenario = scenario,
+              .plan = plan,
+              .visit = visit,
+              .context = context,
+              .pricing = group_pricing_start(scenario)};
     rules_in_force(scenario, &w.rules);
     degrees_visit(&w);
     factors_visit(&w);
     names_visit(&w);
     layers_visit(&w);
     groups_visit(&w);
+    group_pricing_free(&w.pricing);
     arena_free(&w.arena);
 }

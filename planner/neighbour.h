@@ -13,6 +13,7 @@ typedef void (*NeighbourVisit)(void *context, const Plan *plan, const char *chan
 // twice one of tp, pp, cp, dp and half of another; twice or half of ep, micro_batch or vpp; every
 // other recomputation, ZeRO stage and schedule; one recomputed layer of each stage less, or half of
 // them; the next larger and smaller zero_group. The scenario's constraints do not matter. Where the
-// number of chunks changes they are the default ones.
+// number of chunks changes, the layers are split as fits the scenario's memory with the least busy
+// ranks (planner/split_choice.h); by default where no split fits.
 void neighbours_visit(const Scenario *scenario, const Plan *plan, NeighbourVisit visit,
                       void *context);

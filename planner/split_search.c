@@ -117,38 +117,6 @@ bool split_fits(GroupPricing *pricing, const Plan *plan, int most_layers, Arena 
     return one_fits(pricing, &some, arena, found);
 }
 
-// --- What is missing
-
-enum { NUM_HALVINGS = 24 };
-
-double split_least_missing(GroupPricing *pricing, const Plan *plan, Arena *arena, Plan *found,
-                           RankMemory *memory) {
-    double missing_bytes;
-    *found = plan_copy(plan, arena);
-    if (plan_has_room(pricing, plan, memory, &missing_bytes)) return 0;
-    Scenario larger = *pricing->scenario;
-    GroupPricing probe = *pricing;
-    probe.pieces = (Pieces){.scenario = &larger};
-    probe.scenario = &larger;
-    memset(probe.kinds, 0, sizeof probe.kinds);
-    const double available = larger.cluster.gpu.memory_available_bytes;
-    double low = 0, high = missing_bytes;
-    for (int i = 0; i < NUM_HALVINGS; i++) {
-        const double middle = low + (high - low) / 2;
-        larger.cluster.gpu.memory_available_bytes = available + middle;
-        Plan better;
-        if (!one_fits(&probe, plan, arena, &better)) {
-            low = middle;
-            continue;
-        }
-        high = middle;
-        *found = better;
-    }
-    group_pricing_free(&probe);
-    plan_has_room(pricing, found, memory, &missing_bytes);
-    return missing_bytes;
-}
-
 // --- The best
 
 static void split_merge(GroupSplit *out, const GroupSplit *one) {

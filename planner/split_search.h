@@ -35,9 +35,3 @@ Status split_search(GroupPricing *pricing, const Plan *plan, const SplitTask *ta
 //   found        a plan that fits; its chunks are in the arena
 bool split_fits(GroupPricing *pricing, const Plan *plan, int most_layers, Arena *arena,
                 Plan *found);
-
-// The split that lacks the fewest bytes on its fullest GPU, where none fits.
-//   plan     with so many layers recomputed as it says
-//   returns  the bytes it lacks; 0 where it fits
-double split_least_missing(GroupPricing *pricing, const Plan *plan, Arena *arena, Plan *found,
-                           RankMemory *memory);

@@ -33,6 +33,51 @@ static void neighbour_note(void *context, const Plan *plan, const char *change) 
     arena_free(&arena);
 }
 
+typedef struct {
+    const Scenario *scenario;
+    int num_layers[8];
+    double missing_bytes, even_missing_bytes;
+} EightStages;
+
+static void eight_stages_note(void *context, const Plan *plan, const char *change) {
+    EightStages *seen = context;
+    Arena arena = {0};
+    if (strcmp(change, "pp 8 instead of 4, tp 1 instead of 2") == 0) {
+        for (int c = 0; c < 8; c++) seen->num_layers[c] = plan->chunks[c].num_layers;
+        Workload workload = workload_build(seen->scenario, plan, &arena);
+        estimate_memory(seen->scenario, plan, &workload, &seen->missing_bytes);
+        Plan even = *plan;
+        plan_default_chunks(&seen->scenario->model, 8, &arena, &even.chunks);
+        workload = workload_build(seen->scenario, &even, &arena);
+        estimate_memory(seen->scenario, &even, &workload, &seen->even_missing_bytes);
+    }
+    arena_free(&arena);
+}
+
+// Eight cards of 24 GB, a vocabulary of 151,936 at both ends of 36 layers: even stages miss, what
+// is named has few layers at the ends.
+static void a_neighbour_has_the_split_that_fits(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    Plan plan;
+    Status status =
+        case_preset("qwen3-8b", "rtx4090-node:1", 4096, 128,
+                    "{\"tp\": 2, \"pp\": 4, \"recompute\": \"full\"}", &arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    CU_ASSERT_EQUAL_FATAL(plan_resolve(&scenario, &arena, &plan).code, STATUS_OK);
+    const PlannerOptions options = {.fit_probability_frac = 0.5};
+    const Scenario limited = planner_limited(&scenario, &options);
+    EightStages seen = {.scenario = &limited};
+    neighbours_visit(&limited, &plan, eight_stages_note, &seen);
+    CU_ASSERT(seen.even_missing_bytes > 1e9);
+    CU_ASSERT(seen.missing_bytes <= 0);
+    int num_layers = 0;
+    for (int c = 0; c < 8; c++) num_layers += seen.num_layers[c];
+    CU_ASSERT_EQUAL(num_layers, 36);
+    CU_ASSERT(seen.num_layers[0] < seen.num_layers[4] && seen.num_layers[7] < seen.num_layers[4]);
+    arena_free(&arena);
+}
+
 static void neighbours_are_legal_and_differ(void) {
     int num_visited = 0;
     for (int number = 0; number < case_count(NUM_CASES); number++) {
@@ -180,6 +225,7 @@ static void there_is_none_for_memory_and_energy(void) {
 }
 
 CU_TestInfo advice_tests[] = {
+    {"a_neighbour_has_the_split_that_fits", a_neighbour_has_the_split_that_fits},
     {"neighbours_are_legal_and_differ", neighbours_are_legal_and_differ},
     {"the_best_has_no_change_that_fits", the_best_has_no_change_that_fits},
     {"a_constraint_in_the_way_is_told", a_constraint_in_the_way_is_told},

@@ -1,5 +1,6 @@
 // Answers of the search that are "no", and what they say would help.
-#include "planner/planner.h"
+#include "planner/idle.h"
+#include "planner/relax.h"
 
 #include "tests/planner/planner_case.h"
 #include "tests/support.h"
@@ -24,6 +25,37 @@ static void what_misses_is_told_with_what_would_fit(void) {
     static const char *const TEXT = "on 24 GPUs, the fewest found in whole nodes (";
     CU_ASSERT_EQUAL(strncmp(result.miss.would_fit_if, TEXT, strlen(TEXT)), 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(planner_miss_text(&result, &arena), "it would fit on 24 GPUs"));
+    arena_free(&arena);
+}
+
+// With the bytes that it lacks something fits, with one in 200 of a GPU less nothing does, of all
+// configurations and splits. The search itself kept what misses by six times as much.
+static void the_closest_miss_is_the_closest(void) {
+    Arena arena = {0};
+    Scenario scenario, used;
+    PlannerResult result;
+    Status status = case_preset("llama-3.1-70b", "dgx-a100-80g:2", 8192, 32,
+                                "{\"pp\": 8, \"micro_batch\": 2}", &arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    const PlannerOptions options = {0};
+    CU_ASSERT_EQUAL(planner_search_idle(&scenario, &options, &arena, &used, &result).code,
+                    STATUS_OK);
+    CU_ASSERT(result.num_entries == 0 && result.miss.missing_bytes > 0);
+    CU_ASSERT_EQUAL(case_num_layers(&result.miss.plan), 80);
+    Scenario larger = planner_limited(&scenario, &options);
+    double *available = &larger.cluster.gpu.memory_available_bytes;
+    double missing_bytes;
+    const Workload workload = workload_build(&larger, &result.miss.plan, &arena);
+    estimate_memory(&larger, &result.miss.plan, &workload, &missing_bytes);
+    CU_ASSERT_DOUBLE_EQUAL(missing_bytes, result.miss.missing_bytes, 1);
+    *available += missing_bytes + 1;
+    CU_ASSERT_TRUE(relax_reaches(&larger, HARVEST_FIT, 1, &arena, NULL));
+    *available -= 1 + 0.005 * used.cluster.gpu.memory_available_bytes;
+    CU_ASSERT_FALSE(relax_reaches(&larger, HARVEST_FIT, 1, &arena, NULL));
+    CU_ASSERT_EQUAL(case_search(&larger, &options, &arena).num_entries, 0);
+    // Which kept the bytes that stages of ten layers need without recomputation.
+    const PlannerResult kept = case_search(&scenario, &options, &arena);
+    CU_ASSERT(kept.miss.missing_bytes > 6 * result.miss.missing_bytes);
     arena_free(&arena);
 }
 
@@ -151,6 +183,7 @@ static void what_is_not_supported_yet_is_refused_in_those_words(void) {
 
 CU_TestInfo search_no_tests[] = {
     {"what_misses_is_told_with_what_would_fit", what_misses_is_told_with_what_would_fit},
+    {"the_closest_miss_is_the_closest", the_closest_miss_is_the_closest},
     {"fewer_nodes_than_twice_are_found", fewer_nodes_than_twice_are_found},
     {"a_part_of_a_node_grows_to_the_whole_node", a_part_of_a_node_grows_to_the_whole_node},
     {"a_constraint_that_costs_the_fit_is_named", a_constraint_that_costs_the_fit_is_named},
