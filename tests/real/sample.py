@@ -11,6 +11,7 @@ At the end it says what was drawn and what meshwright itself refused, with its r
 import argparse
 import collections
 import json
+import math
 import os
 import random
 import re
@@ -23,6 +24,7 @@ STACKS = {"megatron": "megatron-core", "nemo": "megatron-core", "torchtitan": "t
 TITAN_MODELS = ["llama-3-8b", "llama-3.1-8b", "llama-3-70b", "llama-3.1-70b", "llama-3.1-405b",
                 "deepseek-v2-lite", "deepseek-v2", "deepseek-v3"]
 SEQ_LENS = [1000, 1024, 2048, 4096, 4096, 8192, 8192, 16384, 32768, 131072]
+GIVES_UP = 10  # refusals of a model, without one launch, after which it is drawn no more
 LINE_S = 60  # longest time that one run of the program may take
 
 CAPTURE = """#!/bin/sh
@@ -161,7 +163,7 @@ def draw_whole(rng, target, num_gpus, training, experts):
         parallel["ep"] = rng.choice([1, 2, 4, 8, 16, 32])
     if rng.random() < (0.3 if experts else 0.02):
         parallel["etp"] = rng.choice([1, 2, 4])
-    if parallel["pp"] > 1 and rng.random() < 0.5:
+    if parallel["pp"] > 1 and rng.random() < (0.05 if target == "deepspeed" else 0.5):
         parallel["vpp"] = rng.choice([1, 2, 2, 3, 4, 5])
     parallel["micro_batch"] = rng.choice([1, 1, 2, 3, 4])
     draw_habits(rng, parallel)
@@ -236,6 +238,23 @@ def reason_of(message):
     return re.sub(r"\d[\d.,]*", "N", message)[:110]
 
 
+class Models:
+    """What is drawn from: models that the target refuses whatever the plan leave it."""
+
+    def __init__(self, models):
+        self.models, self.refusals = models, collections.Counter()
+
+    def launched(self, name):
+        self.refusals[name] = -math.inf
+
+    def refused(self, name, reason):
+        if not re.match(r"(-: |<stdin>: |standard input: )?model", reason):
+            return
+        self.refusals[name] += 1
+        if self.refusals[name] >= GIVES_UP:
+            self.models = [model for model in self.models if model["name"] != name]
+
+
 def plans_of(program, scenario, top):
     code, answer, message = program.run(scenario, "plan", "--json", "--top", str(top))
     if code != 0 or not answer:
@@ -262,6 +281,7 @@ def main():
     models, clusters = program.rows("models"), program.rows("clusters")
     if options.target == "torchtitan":
         models = [model for model in models if model["name"] in TITAN_MODELS]
+    models = Models(models)
     refused, made, drawn, seen = collections.Counter(), collections.Counter(), 0, set()
     with tempfile.TemporaryDirectory() as folder, \
             open(options.output, "w", encoding="utf-8") as out:
@@ -269,7 +289,7 @@ def main():
         while sum(made.values()) < options.count:
             whole = made["given"] < made["planned"]
             kind = "given" if whole else "planned"
-            scenario, gpu, num_gpus = draw(rng, options.target, models, clusters, whole)
+            scenario, gpu, num_gpus = draw(rng, options.target, models.models, clusters, whole)
             drawn += 1
             found, reason = ([scenario], None) if whole else \
                 plans_of(program, scenario, options.top)
@@ -283,8 +303,10 @@ def main():
                 ready, reason = launch(program, capture, one, options.target)
                 if not ready:
                     refused["launch: " + reason_of(reason)] += 1
+                    models.refused(one["model"], reason)
                     continue
                 made[kind] += 1
+                models.launched(one["model"])
                 ready.update(kind=kind, gpu=gpu, num_gpus=num_gpus)
                 out.write(json.dumps(ready) + "\n")
     print(f"seed {options.seed}, for {options.target}: {drawn} scenarios drawn, "
