@@ -149,9 +149,11 @@ class Megatron:
     def shapes(self, args, model):
         """What Transformer Engine's Linear and LayerNormLinear ask of their shapes in 8 bits."""
         import transformer_engine.pytorch as te_pytorch  # pylint: disable=import-error
-        from transformer_engine.pytorch.utils import assert_dim_for_fp8_exec
+        from transformer_engine.pytorch.utils import assert_dim_for_all_gather, \
+            assert_dim_for_fp8_exec
         if not (args.fp8 or args.fp4):
             return
+        quantizer = te.quantizer("nvfp4" if args.fp4 else args.fp8_recipe)
         tokens = args.seq_length // args.context_parallel_size * args.micro_batch_size
         products = [module for chunk in model for module in chunk.modules()
                     if isinstance(module, (te_pytorch.Linear, te_pytorch.LayerNormLinear))]
@@ -160,7 +162,9 @@ class Megatron:
             rows = tokens // args.tensor_model_parallel_size if split else tokens
             for weight in module.parameters(recurse=False):
                 if weight.dim() == 2:
-                    assert_dim_for_fp8_exec(torch_standin.Tensor(rows, weight.shape[-1]), weight)
+                    tensor = torch_standin.Tensor(rows, weight.shape[-1])
+                    assert_dim_for_fp8_exec(tensor, weight)
+                    assert_dim_for_all_gather(tensor, split, quantizer)
         self.products += len(products)
 
     def optimizer(self, args, model):

@@ -232,6 +232,14 @@ def launch(program, capture, scenario, target):
     return {"target": target, "scenario": scenario, "argv": argv, "env": env, "files": files}, None
 
 
+def ranks_of(made):
+    """Ranks that torchrun starts: a plan may leave GPUs of the cluster idle."""
+    def count(option):
+        words = made["argv"]
+        return int(words[words.index(option) + 1]) if option in words else 0
+    return count("--nnodes") * count("--nproc-per-node")
+
+
 def reason_of(message):
     """A refusal with its numbers and names taken out, to count by."""
     message = re.sub(r"^-: |^<stdin>: |^standard input: ", "", message)
@@ -307,7 +315,7 @@ def main():
                     continue
                 made[kind] += 1
                 models.launched(one["model"])
-                ready.update(kind=kind, gpu=gpu, num_gpus=num_gpus)
+                ready.update(kind=kind, gpu=gpu, num_gpus=ranks_of(ready) or num_gpus)
                 out.write(json.dumps(ready) + "\n")
     print(f"seed {options.seed}, for {options.target}: {drawn} scenarios drawn, "
           f"{sum(made.values())} launches ({made['planned']} of plans, {made['given']} as given), "

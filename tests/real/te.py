@@ -32,3 +32,16 @@ def load(checkout):
     compiled.get_cudnn_version = lambda: 91500  # 9.15.0
     compiled.get_cublasLt_version = lambda: 130000
     return root
+
+
+def quantizer(recipe):
+    """The quantizer of the activations of a recipe, without what its kernels need."""
+    from transformer_engine.pytorch.tensor.float8_blockwise_tensor import Float8BlockQuantizer
+    from transformer_engine.pytorch.tensor.float8_tensor import Float8Quantizer
+    from transformer_engine.pytorch.tensor.mxfp8_tensor import MXFP8Quantizer
+    from transformer_engine.pytorch.tensor.nvfp4_tensor import NVFP4Quantizer
+    made = {"blockwise": Float8BlockQuantizer, "mxfp8": MXFP8Quantizer,
+            "nvfp4": NVFP4Quantizer}.get(recipe, Float8Quantizer)
+    bare = made.__new__(made)
+    bare.block_len = 128  # of Float8BlockQuantizer
+    return bare
