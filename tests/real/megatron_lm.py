@@ -8,6 +8,8 @@ In the order in which a job meets them, each by Megatron-LM's code:
              the last stage with all that their constructors check, Transformer Engine's among
              them, and their wrapping for data parallelism
   shapes     Transformer Engine's checks of the shapes of 8-bit products, of those layers
+  attention  its checks of an attention whose sequence is split over ranks
+  experts    a layer of experts up to its router
   optimizer  OptimizerConfig, get_megatron_optimizer
   schedule   get_forward_backward_func up to the first forward (megatron/core/pipeline_parallel)
 """
@@ -147,7 +149,7 @@ class Megatron:
                                   ModelType.encoder_or_decoder, wrap_with_ddp=self.deep)
 
     def shapes(self, args, model):
-        """What Transformer Engine's Linear and LayerNormLinear ask of their shapes in 8 bits."""
+        """What Transformer Engine's products ask of their shapes in 8 bits, each shape once."""
         import transformer_engine.pytorch as te_pytorch  # pylint: disable=import-error
         from transformer_engine.pytorch.utils import assert_dim_for_all_gather, \
             assert_dim_for_fp8_exec
@@ -155,17 +157,48 @@ class Megatron:
             return
         quantizer = te.quantizer("nvfp4" if args.fp4 else args.fp8_recipe)
         tokens = args.seq_length // args.context_parallel_size * args.micro_batch_size
-        products = [module for chunk in model for module in chunk.modules()
-                    if isinstance(module, (te_pytorch.Linear, te_pytorch.LayerNormLinear))]
-        for module in products:
+        blocks = "nvfp4" if args.fp4 else args.fp8_recipe
+        asked = set()
+        for module in (module for chunk in model for module in chunk.modules()):
+            plain = isinstance(module, (te_pytorch.Linear, te_pytorch.LayerNormLinear))
+            if not plain and not isinstance(module, te_pytorch.GroupedLinear):
+                continue
             split = module.sequence_parallel and module.parallel_mode == "column"
             rows = tokens // args.tensor_model_parallel_size if split else tokens
             for weight in module.parameters(recurse=False):
-                if weight.dim() == 2:
+                if weight.dim() != 2 or (plain, rows, weight.shape) in asked:
+                    continue
+                asked.add((plain, rows, weight.shape))
+                if plain:
                     tensor = torch_standin.Tensor(rows, weight.shape[-1])
                     assert_dim_for_fp8_exec(tensor, weight)
                     assert_dim_for_all_gather(tensor, split, quantizer)
-        self.products += len(products)
+                if blocks in ("mxfp8", "nvfp4"):
+                    te.starts(quantizer.make_empty, (tokens, weight.shape[-1]))
+                    te.starts(quantizer.make_empty, tuple(weight.shape))
+        self.products += len(asked)
+
+    def attention(self, args, model):
+        """What Transformer Engine's attention asks of context parallelism, each kind once."""
+        import transformer_engine.pytorch as te_pytorch  # pylint: disable=import-error
+        if args.context_parallel_size == 1:
+            return
+        kinds = {}
+        for module in (module for chunk in model for module in chunk.modules()):
+            if isinstance(module, te_pytorch.DotProductAttention):
+                kinds.setdefault((module.window_size, module.softmax_type), module)
+        for module in kinds.values():
+            te.attention_over_cp(module, args)
+
+    def experts(self, args, model):
+        """A layer of experts up to its router."""
+        from megatron.core.transformer.moe.moe_layer import MoELayer
+        layer = next((module for chunk in model for module in chunk.modules()
+                      if isinstance(module, MoELayer)), None)
+        if layer:
+            layer.router = te.within
+            te.starts(layer.forward, torch_standin.Tensor(
+                args.seq_length, args.micro_batch_size, args.hidden_size))
 
     def optimizer(self, args, model):
         from megatron.core.optimizer import OptimizerConfig, get_megatron_optimizer
@@ -233,6 +266,10 @@ class Megatron:
             model = self.model(args)
             stage("shapes")
             self.shapes(args, model)
+            stage("attention")
+            self.attention(args, model)
+            stage("experts")
+            self.experts(args, model)
             if rank == 0:
                 stage("optimizer")
                 if self.deep:

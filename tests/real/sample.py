@@ -267,11 +267,10 @@ def plans_of(program, scenario, top):
     code, answer, message = program.run(scenario, "plan", "--json", "--top", str(top))
     if code != 0 or not answer:
         return [], message or "nothing fits"
-    made = []
-    for plan in answer["plans"]:
-        made.append(dict(scenario, parallel=plan["parallel"]))
-        if "stack" in answer:  # another stack than the scenario's can run the model
-            made[-1]["training"] = dict(scenario["training"], stack=answer["stack"])
+    other = answer.get("stack", {})
+    if other.get("planned_for", scenario["training"]["stack"]) != scenario["training"]["stack"]:
+        return [], "model: " + other["reason"]
+    made = [dict(scenario, parallel=plan["parallel"]) for plan in answer["plans"]]
     return made, None
 
 
@@ -303,6 +302,7 @@ def main():
                 plans_of(program, scenario, options.top)
             if reason:
                 refused[reason_of(reason)] += 1
+                models.refused(scenario["model"], reason)
             for one in found:
                 text = json.dumps(one, sort_keys=True)
                 if text in seen:

@@ -10,8 +10,8 @@ that does not know that rule, and the launch is given to the real code:
   accepted   it may be refused later (by a kernel), or be another computation than was priced
   no flag    it is the launch of the scenario that obeys the rule (`obeys`): there is no way to
              ask the software for the difference, which no launch can show
-  unwritten  meshwright refuses it for another reason, or the rule's example states the facts of
-             a model by themselves
+  unwritten  meshwright refuses it for another reason, or the rule's example states facts that no
+             scenario can
 Exits with 1 where a rule that stops the software (`stops`) was launched and accepted.
 """
 import argparse
@@ -28,6 +28,14 @@ import sample
 TABLES = {"megatron": ["megatron-core"], "torchtitan": ["torchtitan"],
           "deepspeed": ["for-deepspeed"]}
 DATA = ("models", "hw-profiles", "stacks")
+# Facts of an example that a config.json, or the scenario, can state.
+MODEL_KEYS = {"hidden": "hidden_size", "heads": "num_attention_heads", "ffn": "intermediate_size",
+              "kv_heads": "num_key_value_heads", "head_dim": "head_dim",
+              "kv_lora_rank": "kv_lora_rank", "expert_ffn": "moe_intermediate_size",
+              "shared_ffn": "shared_expert_intermediate_size", "mtp": "num_nextn_predict_layers",
+              "qkv_bias": "attention_bias", "mlp_bias": "mlp_bias"}
+SCENARIO_KEYS = {"order": "parallel", "recompute": "parallel", "fp8_recipe": "training"}
+OF_PRESETS = ("name", "source", "published_parameters", "parameters_source")
 
 
 def merge(document, over):
@@ -40,16 +48,31 @@ def merge(document, over):
             document[key] = value
 
 
-def scenario_of(rule, target, obeys):
+def scenario_of(rule, target, obeys, data):
     """The scenario that breaks a rule, as tests/planner/test_rule_tables.c makes it, or the one
-    that is like it and obeys; None where the model's facts are stated by themselves."""
+    that is like it and obeys; None where it states a fact that no scenario can."""
     scenario = {"schema": 1, "model": "llama-3.1-8b", "cluster": "dgx-h100:2",
                 "training": {"seq_len": 4096, "global_batch": 64,
                              "stack": sample.STACKS[target]}, "parallel": {}}
     merge(scenario, rule["breaks"])
     if obeys:
         merge(scenario, rule["obeys"])
-    return None if "facts" in scenario else scenario
+    facts = scenario.pop("facts", {})
+    for key, value in facts.items():
+        if key in SCENARIO_KEYS:
+            scenario[SCENARIO_KEYS[key]][key] = value
+        elif key not in MODEL_KEYS:
+            return None
+    sizes = {MODEL_KEYS[key]: value for key, value in facts.items() if key in MODEL_KEYS}
+    if sizes:
+        with open(os.path.join(data, "models", scenario["model"] + ".json"),
+                  encoding="utf-8") as file:
+            model = {key: value for key, value in json.load(file).items()
+                     if key not in OF_PRESETS}
+        if model["model_type"] == "llama":
+            model["head_dim"] = model["hidden_size"] // model["num_attention_heads"]
+        scenario["model"] = {**model, **sizes}
+    return scenario
 
 
 def data_without(folder, data, table, rule):
@@ -72,9 +95,9 @@ def data_without(folder, data, table, rule):
 
 def launch_without(program, data, table, rule, target):
     """(launch, None), or (None, why there is none)"""
-    scenarios = [scenario_of(rule, target, obeys) for obeys in (False, True)]
+    scenarios = [scenario_of(rule, target, obeys, data) for obeys in (False, True)]
     if not scenarios[0]:
-        return None, "facts of a model"
+        return None, "facts that no scenario states"
     with tempfile.TemporaryDirectory() as folder:
         data_without(folder, data, table, rule)
         os.environ["MESHWRIGHT_DATA"] = folder
@@ -105,12 +128,14 @@ def main():
     parser.add_argument("--te", help="a checkout of Transformer Engine; for deepspeed: of DeepSpeed")
     parser.add_argument("--data", default=os.path.join(os.path.dirname(__file__), "..", ".."),
                         help="the folder with models, hw-profiles and stacks")
+    parser.add_argument("--rule", help="only the rule of this id")
     options = parser.parse_args()
     data, program = os.path.abspath(options.data), sample.Program(options.program)
     rules = []
     for table in TABLES[options.stack]:
         with open(os.path.join(data, "stacks/rules", table + ".json"), encoding="utf-8") as file:
-            rules += [(table, rule) for rule in json.load(file)["rules"]]
+            rules += [(table, rule) for rule in json.load(file)["rules"]
+                      if options.rule in (None, rule["id"])]
     launches = [launch_without(program, data, table, rule, options.stack)
                 for table, rule in rules]
     stack = real.stack_of(options.stack, options.checkout, options.te)
