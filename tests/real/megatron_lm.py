@@ -196,9 +196,10 @@ class Megatron:
         layer = next((module for chunk in model for module in chunk.modules()
                       if isinstance(module, MoELayer)), None)
         if layer:
-            layer.router = te.within
+            router, layer.router = layer.router, te.within
             te.starts(layer.forward, torch_standin.Tensor(
                 args.seq_length, args.micro_batch_size, args.hidden_size))
+            layer.router = router
 
     def optimizer(self, args, model):
         from megatron.core.optimizer import OptimizerConfig, get_megatron_optimizer

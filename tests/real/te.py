@@ -89,6 +89,7 @@ def attention_over_cp(module, args):
                  "get_seq_chunk_ids_for_reordering_before_attn", "get_cu_seqlens_on_cp_rank"):
         setattr(context_parallel, name, within)
     context_parallel.dist_group_type = object
+    context_parallel.fa_utils.v2_3_plus = True  # FlashAttention 2.3 or later is installed
     starts(context_parallel.attn_forward_func_with_cp, True, query, key, value, None, None, tokens,
            tokens, None, None, 0.0, module.cp_group, module.cp_global_ranks, module.cp_stream,
            module.cp_comm_type, attn_mask_type="causal", window_size=module.window_size,
