@@ -197,6 +197,7 @@ class Megatron:
                       if isinstance(module, MoELayer)), None)
         if layer:
             router, layer.router = layer.router, te.within
+            layer.moe_layer_recompute = False  # PyTorch's checkpoint would call no forward
             te.starts(layer.forward, torch_standin.Tensor(
                 args.seq_length, args.micro_batch_size, args.hidden_size))
             layer.router = router
