@@ -36,7 +36,8 @@ static const Alias ALIASES[] = {
     {"mxfp8", SPELLINGS("mxfp8blockscaling")},
     // attention: the Hugging Face library's attn_implementation, Megatron-LM's backends
     {"flash", SPELLINGS("flash-attention", "flash-attention-2", "flash-attention-3", "flash-attn",
-                        "flashattention", "fa2", "fa3", "sdpa", "fused", "cudnn")},
+                        "flashattention", "flashattention-2", "flashattention-3", "fa2", "fa3",
+                        "sdpa", "fused", "cudnn")},
     {"unfused", SPELLINGS("eager", "naive", "math", "core")},
     // stacks
     {"megatron-core", SPELLINGS("megatron", "megatron-lm", "mcore", "nemo")},

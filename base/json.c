@@ -1,5 +1,6 @@
 #include "base/json.h"
 #include "base/aliases.h"
+#include "base/key_names.h"
 #include "base/quantity.h"
 
 #include <math.h>
@@ -90,7 +91,9 @@ static Status json_number(const JsonNode *node, const char *expected, double *ou
 
 static Status range_check(const JsonNode *node, double value, double min, double max) {
     if (value >= min && value <= max) return status_ok(); // also refuses NaN
-    return json_error(node, "%.15g is out of range; expected %.15g to %.15g", value, min, max);
+    const bool small_rate = quantity_of_key(node_key(node)) == QUANTITY_BYTES_PER_S && value < min;
+    return json_error(node, "%.15g is out of range; expected %.15g to %.15g%s", value, min, max,
+                      small_rate ? " bytes per second, as in 50e9 or \"400Gb/s\"" : "");
 }
 
 Status json_read_double(const JsonNode *node, double min, double max, double *out) {
@@ -229,6 +232,9 @@ static Status json_unknown_key(const JsonNode *node, const char *key, const Json
     for (size_t i = 0; i < n; i++) known[i] = fields[i].key;
     known[n] = NULL;
     JsonNode child = {.file = node->file, .parent = node, .key = key};
+    const char *meant = key_meant(key, known), *place = key_place(key);
+    if (meant) return json_error(&child, "unknown key; here it is called \"%s\"", meant);
+    if (place) return json_error(&child, "unknown key; it stands at \"%s\"", place);
     const char *nearest = name_nearest(key, known);
     if (nearest) return json_error(&child, "unknown key; the nearest known one is \"%s\"", nearest);
     char list[400];

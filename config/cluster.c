@@ -284,7 +284,11 @@ static Status cluster_preset(const JsonNode *value, KernelShelf *shelf, Arena *a
         *colon = '\0';
         nodes = strtol(colon + 1, &end, 10);
         if (end == colon + 1 || *end || nodes < 1)
-            return json_error(value, "\"%.60s\": expected PRESET:NODES with 1 or more nodes", text);
+            return json_error(value, "\"%.60s\": expected PRESET:NODES with 1 or more nodes%s",
+                              text,
+                              strchr(colon + 1, '.') ? "; part of a node is left idle by "
+                                                       "parallel.idle_gpus"
+                                                     : "");
     }
     JsonNode root;
     TRY(profile_load_named(value, "cluster", "hw-profiles/clusters", name, arena, &root));

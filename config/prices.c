@@ -1,8 +1,10 @@
 #include "config/prices.h"
 
 #include "base/data_dir.h"
+#include "base/quantity.h"
 
 #include <string.h>
+#include <strings.h>
 
 static const double MAX_USD_PER_GPU_HOUR = 1e5;
 
@@ -27,6 +29,14 @@ static bool is_gpu_of(const Cluster *cluster, const char *name) {
     return false;
 }
 
+// The first name that begins as this one does, whatever the capitals: "H100" of h100-pcie-80g.
+static const char *name_begins(const char *name, const char *const *names) {
+    const size_t length = strlen(name);
+    for (int i = 0; names[i] && length >= 4; i++)
+        if (strncasecmp(names[i], name, length) == 0) return names[i];
+    return NULL;
+}
+
 static Status name_check(const JsonNode *price, const char *name, const Cluster *cluster,
                          Arena *arena) {
     const char *const *names;
@@ -38,12 +48,25 @@ static Status name_check(const JsonNode *price, const char *name, const Cluster 
         known[i] = names[i];
         if (strcmp(names[i], name) == 0) return status_ok();
     }
-    const char *nearest = name_nearest(name, known);
+    const char *nearest = name_begins(name, known);
+    if (!nearest) nearest = name_nearest(name, known);
     return json_error(price,
                       "unknown GPU%s%s%s; expected names as in meshwright clusters, or "
                       "\"source\"",
                       nearest ? "; the nearest known one is \"" : "", nearest ? nearest : "",
                       nearest ? "\"" : "");
+}
+
+// A number, or a text in dollars: "$2.5", "2.5 USD/h".
+static Status usd_read(const JsonNode *price, double *usd) {
+    char why[200] = "";
+    if (!cJSON_IsString(price->item)) return json_read_double(price, 0, MAX_USD_PER_GPU_HOUR, usd);
+    if (!quantity_parse(price->item->valuestring, QUANTITY_USD, usd, why, sizeof why))
+        return json_error(
+            price, "%s", why[0] ? why : "expected US dollars a GPU hour, as in 2.1 or \"$2.10/h\"");
+    if (*usd >= 0 && *usd <= MAX_USD_PER_GPU_HOUR) return status_ok();
+    return json_error(price, "%.15g is out of range; expected 0 to %.15g", *usd,
+                      MAX_USD_PER_GPU_HOUR);
 }
 
 static void price_set(const char *name, double usd, const char *source, Cluster *cluster) {
@@ -68,7 +91,7 @@ Status prices_take(const JsonNode *value, Arena *arena, Cluster *cluster) {
         double usd;
         if (strcmp(item->string, "source") == 0) continue;
         TRY(name_check(&price, item->string, cluster, arena));
-        TRY(json_read_double(&price, 0, MAX_USD_PER_GPU_HOUR, &usd));
+        TRY(usd_read(&price, &usd));
         price_set(item->string, usd, source, cluster);
         for (int i = 0; i < num_groups; i++) price_set(item->string, usd, source, &groups[i]);
     }

@@ -79,6 +79,7 @@ const char *units_flops(double flops_per_s, char *text) {
 }
 
 const char *units_percent(double frac, char *text) {
+    if (fabs(frac) < 0.0005) frac = 0; // also below 0
     snprintf(text, UNITS_SIZE, "%.1f %%", frac * 100);
     return text;
 }

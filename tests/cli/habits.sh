@@ -140,3 +140,15 @@ answers 0 launch named.json --scheduler slurm -o named
 grep -qxF '#SBATCH --job-name=our_run___2J' named/launch.sbatch || fail "$(grep job-name named/launch.sbatch)"
 answers 0 estimate named.json
 head -n 1 stdout | grep -qF 'our run;?[2J: llama-3.1-8b (' || fail "$(head -n 1 stdout)"
+
+# --- Keys by the names that other software has for them: told what they are called here, and where.
+b='{"schema": 1, "model": "llama-3.1-8b", "cluster": "dgx-h100:2", "training": {"seq_len": 4096, "global_batch": 64'
+key() { # TEXT SENTENCE
+    echo "$b$1" >key.json
+    refuses "key.json: $2" estimate key.json
+}
+key ', "batch_size": 64}}' 'training.batch_size: unknown key; here it is called "global_batch"'
+key ', "micro_batch_size": 1}}' 'training.micro_batch_size: unknown key; it stands at "parallel.micro_batch"'
+key '}, "parallel": {"TP": 2}}' 'parallel.TP: unknown key; here it is called "tp"'
+key '}, "tp": 2}' 'tp: unknown key; it stands at "parallel.tp"'
+key '}, "prices": {"H100": 2}}' 'prices.H100: unknown GPU; the nearest known one is "h100-pcie-80g"; expected names as in meshwright clusters, or "source"'

@@ -54,7 +54,7 @@ refused $link "$(number efficiency_frac 1.05)" \
 refused $link "$(number p2p_efficiency_frac 1.05)" \
     'p2p_efficiency_frac: 1.05 is out of range; expected 0.01 to 1'
 refused $link "$(number bandwidth_bytes_per_s 0)" \
-    'bandwidth_bytes_per_s: 0 is out of range; expected 1000000 to 100000000000000'
+    'bandwidth_bytes_per_s: 0 is out of range; expected 1000000 to 100000000000000 bytes per second, as in 50e9 or "400Gb/s"'
 sed -i s/dgx-h100/dgx-1-v100/ job.json
 link=links/nvlink2.json
 refused $link 's/\[2, 0, 0, 0, 0, 1, 1, 2\]/[1, 0, 0, 0, 0, 1, 1, 3]/' \

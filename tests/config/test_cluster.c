@@ -191,6 +191,9 @@ static void bad_presets_are_refused(void) {
     is_refused("\"dgx-h300:2\"",
                ": unknown cluster \"dgx-h300\"; the nearest known one is \"dgx-b300\"");
     is_refused("\"dgx-h100:0\"", ": \"dgx-h100:0\": expected PRESET:NODES with 1 or more nodes");
+    is_refused("\"dgx-h100:1.5\"",
+               ": \"dgx-h100:1.5\": expected PRESET:NODES with 1 or more nodes; "
+               "part of a node is left idle by parallel.idle_gpus");
     is_refused("\"dgx-h100:2x\"", ": \"dgx-h100:2x\": expected PRESET:NODES with 1 or more nodes");
     is_refused(
         "\"dgx-h100:4000000\"",
@@ -228,7 +231,7 @@ static void bad_objects_are_refused(void) {
     is_refused("{" GPU ", \"num_gpus\": 16, \"gpus_per_node\": 8, " UP ", \"scale_out\": "
                "{\"nics_per_node\": 8, \"nic_bytes_per_s\": 400}}",
                ".scale_out.nic_bytes_per_s: 400 is out of range; expected 1000000 to "
-               "10000000000000");
+               "10000000000000 bytes per second, as in 50e9 or \"400Gb/s\"");
     is_refused(
         "{" GPU ", \"num_gpus\": 16, \"gpus_per_node\": 8, " UP ", \"scale_out\": "
         "{\"nics_per_node\": 8, \"nic_bytes_per_s\": 5e10, \"topology\": \"torus\"}}",

@@ -31,6 +31,22 @@ static void a_list_stands_before_the_profile(void) {
     arena_free(&arena);
 }
 
+static void a_price_may_be_a_text_in_dollars(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    CU_ASSERT_EQUAL(cluster_in(JOB("\"dgx-h100:2\"", "{\"h100-sxm-80g\": \"$2.10/h\"}"), &arena)
+                        .price_usd_per_gpu_hour,
+                    2.1);
+    ASSERT_REFUSED(
+        scenario_of(JOB("\"dgx-h100:2\"", "{\"h100-sxm-80g\": true}"), &arena, &scenario),
+        "job.json: prices.h100-sxm-80g: expected a number, found true or false");
+    ASSERT_REFUSED(
+        scenario_of(JOB("\"dgx-h100:2\"", "{\"H100\": 2}"), &arena, &scenario),
+        "job.json: prices.H100: unknown GPU; the nearest known one is \"h100-pcie-80g\"; expected "
+        "names as in meshwright clusters, or \"source\"");
+    arena_free(&arena);
+}
+
 static void a_price_of_the_cluster_stands_before_the_list(void) {
     Arena arena = {0};
     const Cluster c = cluster_in(
@@ -51,6 +67,7 @@ static void every_bundled_price_has_a_source(void) {
 }
 
 CU_TestInfo prices_tests[] = {
+    {"a_price_may_be_a_text_in_dollars", a_price_may_be_a_text_in_dollars},
     {"a_list_stands_before_the_profile", a_list_stands_before_the_profile},
     {"a_price_of_the_cluster_stands_before_the_list",
      a_price_of_the_cluster_stands_before_the_list},

@@ -43,6 +43,8 @@ static void units_fit_the_size(void) {
     ASSERT_TEXT(units_count, 1234567.0, "1.23 M");
     ASSERT_TEXT(units_count, 17.0, "17");
     ASSERT_TEXT(units_percent, 0.4123, "41.2 %");
+    ASSERT_TEXT(units_percent, -0.0004, "0.0 %");
+    ASSERT_TEXT(units_percent, -0.0006, "-0.1 %");
 }
 
 // 999.6 ms would be printed as "1000 ms": it is 1.000 s.
