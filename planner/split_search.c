@@ -139,6 +139,35 @@ static double bound_of(GroupPricing *pricing, const Plan *plan) {
     return bound_s;
 }
 
+// What the exact bounds of planner/stage_split.h say of a configuration before any split is priced.
+typedef enum {
+    LOOK_OPEN,      // nothing
+    LOOK_SLOW,      // every split is above the limit
+    LOOK_FULL,      // no split fits
+    LOOK_FITS_SLOW, // every split that fits is above the limit
+} Look;
+
+static Look first_look(GroupPricing *pricing, const Plan *plan, double limit_s) {
+    if (bound_of(pricing, plan) > limit_s) return LOOK_SLOW;
+    if (!isfinite(limit_s) || !group_plan_is_staged(plan)) return LOOK_OPEN;
+    Arena scratch = {0};
+    Look look = LOOK_SLOW;
+    StageProblem problem =
+        group_stage_problem(pricing->scenario, plan, group_costs_of(pricing, plan), &scratch);
+    problem.limit_s = limit_s;
+    const StageBounds free = stage_bounds_solve(&problem, &scratch);
+    if (free.bound_s < INFINITY) {
+        look = LOOK_FULL;
+        if (group_stages_fit(pricing, plan)) {
+            problem.most = group_stage_room(pricing, plan, &free, &scratch);
+            look = stage_bounds_solve(&problem, &scratch).bound_s < INFINITY ? LOOK_OPEN
+                                                                             : LOOK_FITS_SLOW;
+        }
+    }
+    arena_free(&scratch);
+    return look;
+}
+
 // The time of a price grows with the chunks.
 static int most_steps(const Plan *plan) {
     const int steps = SPLIT_STEPS_CHUNKS / plan->num_chunks;
@@ -157,14 +186,17 @@ Status split_search(GroupPricing *pricing, const Plan *plan, const SplitTask *ta
                       .max_steps = most_steps(plan)};
     *out = (GroupSplit){.verdict = GROUP_ABOVE_LIMIT, .step_time_s = INFINITY, .open_s = INFINITY};
     if (task->most_layers == 0) {
-        if (bound_of(pricing, plan) > task->limit_s) return status_ok();
+        const Look look = first_look(pricing, plan, task->limit_s);
+        if (look == LOOK_SLOW || look == LOOK_FITS_SLOW) return status_ok();
         return group_configuration_split(pricing, plan, &each, arena, out);
     }
     for (int k = 1; k <= task->most_layers; k++) {
         const Plan some = space_first_layers(plan, k);
-        GroupSplit one;
-        if (bound_of(pricing, &some) > fmin(task->limit_s, each.limit_s)) break; // more take longer
-        TRY(group_configuration_split(pricing, &some, &each, arena, &one));
+        const Look look = first_look(pricing, &some, fmin(task->limit_s, each.limit_s));
+        if (look == LOOK_SLOW) break; // more take longer
+        if (look == LOOK_FITS_SLOW) continue;
+        GroupSplit one = {.verdict = GROUP_NO_ROOM};
+        if (look == LOOK_OPEN) TRY(group_configuration_split(pricing, &some, &each, arena, &one));
         if (one.verdict == GROUP_NO_ROOM) {
             const int least = k == 1 ? fewest_layers(pricing, plan, task->most_layers) : 0;
             if (k == 1 && least > task->most_layers) out->verdict = GROUP_NO_ROOM;

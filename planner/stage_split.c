@@ -170,7 +170,7 @@ static void starts_find(const StageProblem *problem, int *first, int *last) {
     }
     first[0] = 0;
     for (int r = num_stages - 1, end = num_layers; r > 0; end = first[r--]) {
-        first[r] = end;
+        first[r] = end < last[r] ? end : last[r]; // of what is beyond, `most` says nothing
         while (first[r] > 0 && is_open(problem, r, first[r] - 1, end)) first[r]--;
     }
 }

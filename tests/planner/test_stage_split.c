@@ -186,6 +186,40 @@ static void the_walk_visits_what_is_below_the_limit(void) {
     CU_ASSERT(num_cut > 100);
 }
 
+// Of where a stage may begin at all the room is known, as planner/stage_split.h allows.
+static void a_limit_and_room_where_it_is_asked_lose_no_split(void) {
+    int num_below = 0, num_none = 0;
+    for (int number = 0; number < 600; number++) {
+        Arena arena = {0};
+        Case c;
+        Splits all = {.num = 0};
+        case_draw(number, &c);
+        if (!c.problem.most) continue;
+        every_split(&c.problem, 0, 0, &(Split){{0}, 0}, &all);
+        const double least_s = least_of(&all);
+        StageProblem free = c.problem, limited = c.problem;
+        free.most = NULL;
+        const double free_s = stage_bounds_solve(&free, &arena).bound_s;
+        free.limit_s = free_s * (1 + 0.1 * (1 + number % 9));
+        const StageBounds bounds = stage_bounds_solve(&free, &arena);
+        const int **most = ARENA_ARRAY(&arena, free.num_stages, const int *);
+        for (int r = 0; r < free.num_stages; r++) {
+            int *row = ARENA_ARRAY(&arena, free.num_layers + 1, int);
+            for (int from = bounds.first[r]; from <= bounds.last[r]; from++)
+                row[from] = c.problem.most[r][from];
+            most[r] = row;
+        }
+        limited.most = most;
+        limited.limit_s = free.limit_s;
+        const double found_s = stage_bounds_solve(&limited, &arena).bound_s;
+        CU_ASSERT_TRUE(same(found_s, least_s <= free.limit_s ? least_s : INFINITY));
+        num_below += least_s <= free.limit_s;
+        num_none += least_s > free.limit_s;
+        arena_free(&arena);
+    }
+    CU_ASSERT(num_below > 50 && num_none > 50);
+}
+
 // --- The referee: an integer program in interval form
 
 // The terms of the bound as planner/stage_split.h states them.
@@ -319,6 +353,8 @@ static void a_machine_of_half_the_speed_holds_a_third_of_the_layers_or_less(void
 CU_TestInfo stage_split_tests[] = {
     {"no_split_has_a_lower_bound", no_split_has_a_lower_bound},
     {"the_walk_visits_what_is_below_the_limit", the_walk_visits_what_is_below_the_limit},
+    {"a_limit_and_room_where_it_is_asked_lose_no_split",
+     a_limit_and_room_where_it_is_asked_lose_no_split},
     {"an_integer_program_agrees", an_integer_program_agrees},
     {"a_machine_of_half_the_speed_holds_a_third_of_the_layers_or_less",
      a_machine_of_half_the_speed_holds_a_third_of_the_layers_or_less},
