@@ -1,5 +1,6 @@
 #include "planner/advice.h"
 
+#include "costmodel/step_time.h"
 #include "planner/group_orders.h"
 #include "planner/neighbour.h"
 #include "planner/share.h"
@@ -17,6 +18,15 @@ typedef struct {
     double forbidden_frac;
 } Adviser;
 
+static double step_time_of(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                           const Prices *prices, Arena *scratch) {
+    const double step_time_s = plan_step_time_s(scenario, plan, workload, prices, scratch);
+    Estimate estimate;
+    if (!isnan(step_time_s)) return step_time_s;
+    if (estimate_plan(scenario, plan, scratch, &estimate, NULL).code != STATUS_OK) return INFINITY;
+    return estimate.step_time_s;
+}
+
 // What one change saves; nothing where its bound says that it cannot.
 static void change_try(void *context, const Plan *plan, const char *change) {
     Adviser *a = context;
@@ -30,9 +40,8 @@ static void change_try(void *context, const Plan *plan, const char *change) {
     Advice advice = {0};
     estimate_memory(scenario, plan, &workload, &advice.missing_bytes);
     if (advice.missing_bytes > 0 && a->lacks.change && a->fits.change) return;
-    Estimate estimate;
-    if (estimate_plan(scenario, plan, &a->scratch, &estimate, NULL).code != STATUS_OK) return;
-    advice.gain_frac = 1 - estimate.step_time_s / step_time_s;
+    const double changed_s = step_time_of(scenario, plan, &workload, &prices, &a->scratch);
+    advice.gain_frac = 1 - changed_s / step_time_s;
     if (advice.gain_frac < ADVICE_MIN_GAIN_FRAC) return;
     const bool fits = advice.missing_bytes <= 0;
     Advice *best = fits ? &a->fits : &a->lacks;

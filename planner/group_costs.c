@@ -250,6 +250,11 @@ static const double *tail_make(const Scenario *scenario, const Plan *plan, const
     return tail_s;
 }
 
+bool group_runs_one_ahead(const Scenario *scenario, const Plan *plan) {
+    return !scenario->training.optimizer_post_validation && plan->schedule == SCHEDULE_1F1B &&
+           !plan->vocab_barriers && !scenario->cluster.groups;
+}
+
 StageProblem group_stage_problem(const Scenario *scenario, const Plan *plan,
                                  const GroupCosts *costs, Arena *arena) {
     const Cluster *cluster = &scenario->cluster;
@@ -270,8 +275,7 @@ StageProblem group_stage_problem(const Scenario *scenario, const Plan *plan,
         .num_microbatches = (double)plan->num_microbatches,
         .blocking = !program_hides_messages(scenario, plan),
         .together = together,
-        .one_forward_ahead = together && plan->schedule == SCHEDULE_1F1B && !plan->vocab_barriers &&
-                             !cluster->groups,
+        .one_forward_ahead = group_runs_one_ahead(scenario, plan),
         .num_again = some ? plan->recompute_layers : 0,
         .machines = machines,
         .message_s = message_s,

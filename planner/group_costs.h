@@ -61,6 +61,9 @@ double group_costs_bound_s(const Scenario *scenario, const Plan *plan, const Gro
 // Whether the split of a plan's layers is a StageProblem: one chunk a rank, in a schedule by name.
 bool group_plan_is_staged(const Plan *plan);
 
+// 1F1B, of ranks that begin a step together and are alike: how far one may be ahead is known.
+bool group_runs_one_ahead(const Scenario *scenario, const Plan *plan);
+
 // The problem of a plan's layers over its stages; what it points to lies in costs and the arena.
 // Without memory: `most` is NULL.
 StageProblem group_stage_problem(const Scenario *scenario, const Plan *plan,

@@ -26,6 +26,14 @@ static double bound_s(HarvestWalker *w, const Plan *plan) {
     return least_s;
 }
 
+static bool is_quickly_excluded(HarvestWalker *w, const Plan *plan) {
+    const HarvestTask *task = w->task;
+    if (task->goal != HARVEST_BOUND || task->value_limit == INFINITY) return false;
+    const GroupCosts *costs = group_costs_of(&w->pricing, plan);
+    const double least_s = split_quick_bound_s(task->space->scenario, plan, costs);
+    return least_value(task, least_s, 0) > task->value_limit;
+}
+
 // What the mean rank computes depends on no split but in what first layers are recomputed: that is
 // not counted.
 static double busy_s(HarvestWalker *w, const Plan *plan, int most_layers) {
@@ -98,6 +106,10 @@ bool splits_visit(HarvestWalker *w, const SpaceFamily *family, const Plan *plan,
         return true;
     }
     if (task->goal == HARVEST_BOUND && loosely_excluded(task, &fastest)) {
+        out->pruned_by_bound += num;
+        return true;
+    }
+    if (is_quickly_excluded(w, &fastest)) {
         out->pruned_by_bound += num;
         return true;
     }

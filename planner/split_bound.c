@@ -8,6 +8,7 @@ typedef struct {
     int num_items, num_ranks, num_chunks; // chunks of a rank
     int first_rank, last_rank;            // with the embedding, with the head
     int num_again;
+    bool alike; // all items are
 } Chain;
 
 static double pass_s(const Chain *chain, StagePass pass, int rank, int from, int to) {
@@ -40,20 +41,41 @@ static double load_s(const Chain *chain, int rank, int from, int to) {
     return sum_s;
 }
 
+// The last end up to which a rank holds items from `from` on; below `from` where it holds not even
+// none.
+static int last_end(const Chain *chain, int rank, int from, double limit_s) {
+    int fits = from - 1, misses = chain->num_items + 1;
+    while (misses - fits > 1) {
+        const int middle = fits + (misses - fits + 1) / 2;
+        if (load_s(chain, rank, from, middle) <= limit_s)
+            fits = middle;
+        else
+            misses = middle;
+    }
+    return fits;
+}
+
+// Of items that are alike a rank holds as many wherever it begins, and all ranks between the first
+// and the last as many.
+static bool alike_are_enough(const Chain *chain, double limit_s) {
+    const int first = chain->first_rank, last = chain->last_rank;
+    const int num_ends = first == last ? 1 : 2;
+    const int most_first = last_end(chain, first, 0, limit_s);
+    const int most_last = num_ends == 2 ? last_end(chain, last, 0, limit_s) : 0;
+    const int most = last_end(chain, -1, 0, limit_s);
+    if (most_first < 0 || most_last < 0 || most < 0) return false;
+    const long between = (long)(chain->num_ranks - num_ends) * most;
+    return most_first + most_last + between >= chain->num_items;
+}
+
 // Whether ranks with loads up to this hold all items, each as many as it can.
 static bool is_enough(const Chain *chain, double limit_s) {
+    if (chain->alike) return alike_are_enough(chain, limit_s);
     int from = 0;
     for (int rank = 0; rank < chain->num_ranks; rank++) {
-        if (load_s(chain, rank, from, from) > limit_s) return false;
-        int fits = from, misses = chain->num_items + 1;
-        while (misses - fits > 1) {
-            const int middle = fits + (misses - fits) / 2;
-            if (load_s(chain, rank, from, middle) <= limit_s)
-                fits = middle;
-            else
-                misses = middle;
-        }
-        from = fits;
+        const int end = last_end(chain, rank, from, limit_s);
+        if (end < from) return false;
+        from = end;
     }
     return from == chain->num_items;
 }
@@ -123,7 +145,7 @@ static double forward_frac(const Chain *chain) {
     return most;
 }
 
-static Chain chain_of(const Plan *plan, const GroupCosts *costs) {
+static Chain chain_of(const Scenario *scenario, const Plan *plan, const GroupCosts *costs) {
     const bool some = plan->recompute != RECOMPUTE_NONE && plan->recompute_layers != ABSENT;
     return (Chain){.machine = &costs->machines[0],
                    .num_items = costs->num_items,
@@ -131,7 +153,8 @@ static Chain chain_of(const Plan *plan, const GroupCosts *costs) {
                    .num_chunks = plan->vpp,
                    .first_rank = plan_chunk_rank(plan, 0),
                    .last_rank = plan_chunk_rank(plan, plan->num_chunks - 1),
-                   .num_again = some ? plan->recompute_layers : 0};
+                   .num_again = some ? plan->recompute_layers : 0,
+                   .alike = scenario->model.num_kinds == 1};
 }
 
 // Stages with one chunk. The busiest has work w, of which f forward; with 1F1B at most pp forwards
@@ -170,9 +193,21 @@ static double known_load_s(const Chain *chain, LeastLoad *known) {
 
 double split_bound_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs,
                      Arena *scratch) {
-    const Chain chain = chain_of(plan, costs);
+    const Chain chain = chain_of(scenario, plan, costs);
     const double load = known_load_s(&chain, costs->least_load);
     if (group_plan_is_staged(plan))
         return staged_bound_s(scenario, plan, costs, &chain, load, scratch);
     return (double)plan_chunk_microbatches(plan) * load + group_step_s(scenario);
+}
+
+double split_quick_bound_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs) {
+    const Chain chain = chain_of(scenario, plan, costs);
+    const double mean_s = device_s(&chain) / plan->pp;
+    double times = (double)plan_chunk_microbatches(plan);
+    if (group_plan_is_staged(plan) && group_runs_one_ahead(scenario, plan)) {
+        // The whole model once, and what the busiest rank has then still to run.
+        const double ahead = fmin(times, plan->pp), forward = forward_frac(&chain);
+        times = fmax(times, plan->pp + fmax(0, times - 1 - (ahead - 1) * forward));
+    }
+    return times * mean_s + group_step_s(scenario);
 }

@@ -15,3 +15,6 @@
 //   costs  group_costs_of the plan, on machines that are all alike
 double split_bound_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs,
                      Arena *scratch);
+
+// The same from means alone, in a tenth of the time: never more.
+double split_quick_bound_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs);
