@@ -3,7 +3,6 @@
 #include "costmodel/step_time.h"
 #include "planner/robust.h"
 #include "planner/share.h"
-#include "planner/split_search.h"
 
 #include <math.h>
 #include <string.h>
@@ -21,7 +20,11 @@ typedef struct {
     bool known[PRICING_ROUND];        // its step time alone
     bool useless[PRICING_ROUND];      // of all splits none fits, or none that does is of use
     GroupSplit splits[PRICING_ROUND]; // of those that stand for all
-    double limit_s;                   // of their steps
+    SplitMemoEntry *known_splits[PRICING_ROUND];
+    int next_alike[PRICING_ROUND]; // the next member with the same entry; -1: none
+    int heads[PRICING_ROUND];      // members that no other comes before
+    int num_heads;
+    double limit_s; // of their steps
     Priced priced[PRICING_ROUND];
     Status statuses[PRICING_ROUND];
     Worker *workers; // [num_workers]
@@ -82,16 +85,42 @@ bool candidate_raise(PlanObjective objective, Candidate *candidate, Pieces *piec
 
 // --- The best of all splits
 
+static SplitTask split_task(const Work *work, const Candidate *candidate) {
+    return (SplitTask){.most_layers = candidate->most_layers,
+                       .limit_s = work->limit_s,
+                       .deadline = work->pricing->deadline};
+}
+
+// Members that share what is found go one after the other, on one thread.
+static void members_chain(Pricing *pricing, Work *work, size_t num) {
+    int last[PRICING_ROUND];
+    for (size_t i = 0; i < num; i++) {
+        const Candidate *candidate = work->list[i];
+        work->next_alike[i] = -1;
+        if (!candidate->any_split) continue;
+        SplitMemoEntry *entry = split_memo_entry(&pricing->splits, &candidate->plan,
+                                                 candidate->most_layers, pricing->arena);
+        work->known_splits[i] = entry;
+        int head = entry ? 0 : work->num_heads;
+        while (head < work->num_heads && work->known_splits[work->heads[head]] != entry) head++;
+        if (head == work->num_heads)
+            work->heads[work->num_heads++] = (int)i;
+        else
+            work->next_alike[last[head]] = (int)i;
+        last[head] = (int)i;
+    }
+}
+
 static void split_work(void *context, int worker, int item) {
     Work *work = context;
     Worker *own = &work->workers[worker];
-    const Candidate *candidate = work->list[item];
-    const SplitTask task = {.most_layers = candidate->most_layers,
-                            .limit_s = work->limit_s,
-                            .deadline = work->pricing->deadline};
-    if (candidate->any_split)
-        work->statuses[item] =
-            split_search(&own->pricing, &candidate->plan, &task, &own->plans, &work->splits[item]);
+    for (int i = work->heads[item]; i >= 0; i = work->next_alike[i]) {
+        const Candidate *candidate = work->list[i];
+        const SplitTask task = split_task(work, candidate);
+        work->statuses[i] =
+            split_memo_search(work->known_splits[i], &own->pricing, &candidate->plan, &task,
+                              &own->plans, &work->splits[i]);
+    }
 }
 
 static void miss_take(Pricing *pricing, const GroupSplit *split) {
@@ -109,6 +138,14 @@ static void layers_name(const Scenario *scenario, Plan *plan) {
         plan->recompute_layers = ABSENT;
 }
 
+// What is known of splits outlives the threads that found them.
+static void known_splits_keep(Pricing *pricing, Work *work) {
+    for (int i = 0; i < work->num_heads; i++) {
+        SplitMemoEntry *entry = work->known_splits[work->heads[i]];
+        if (entry && entry->known) entry->found = plan_copy(&entry->found, pricing->arena);
+    }
+}
+
 // Makes the candidates the plans that were found; those of no use are marked.
 static Status splits_take(Pricing *pricing, Work *work, size_t num) {
     for (size_t i = 0; i < num; i++) {
@@ -120,7 +157,7 @@ static Status splits_take(Pricing *pricing, Work *work, size_t num) {
         pricing->open_s = fmin(pricing->open_s, split->open_s);
         pricing->num_without_room += split->verdict == GROUP_NO_ROOM;
         pricing->num_above += split->verdict == GROUP_ABOVE_LIMIT;
-        work->useless[i] = split->step_time_s == INFINITY;
+        work->useless[i] = split->step_time_s == INFINITY || split->step_time_s > work->limit_s;
         miss_take(pricing, split);
         if (work->useless[i]) continue;
         candidate->plan = plan_copy(&split->plan, pricing->arena);
@@ -136,7 +173,9 @@ static Status list_split(Pricing *pricing, Candidate **list, size_t *num) {
     for (size_t i = 0; i < *num; i++) num_split += list[i]->any_split;
     if (num_split == 0) return status_ok();
     Work *work = work_start(pricing, list);
-    share_work((int)*num, work->num_workers, split_work, work);
+    members_chain(pricing, work, *num);
+    share_work(work->num_heads, work->num_workers, split_work, work);
+    known_splits_keep(pricing, work);
     const Status status = splits_take(pricing, work, *num);
     for (size_t i = 0; i < *num; i++)
         if (!work->useless[i]) list[num_left++] = list[i];

@@ -12,6 +12,7 @@
 #include "planner/best.h"
 #include "planner/deadline.h"
 #include "planner/harvest.h"
+#include "planner/split_memo.h"
 
 enum { PRICING_ROUND = 64 }; // most candidates of a list; worth starting threads for
 
@@ -29,6 +30,7 @@ typedef struct {
     Candidate *open; // [num_open] that may be among the best: no whole estimate yet
     size_t num_open, open_capacity;
     Arena *arena; // of the open ones
+    SplitMemo splits;
     // Of candidates that stood for all splits:
     int64_t num_without_room, num_above; // none fits, or none that does is of use by its bound
     double open_s; // no step of a split that was left out is shorter; INFINITY

@@ -139,6 +139,12 @@ static double bound_of(GroupPricing *pricing, const Plan *plan) {
     return bound_s;
 }
 
+double split_least_s(GroupPricing *pricing, const Plan *plan, const SplitTask *task) {
+    if (task->most_layers == 0) return bound_of(pricing, plan);
+    const Plan some = space_first_layers(plan, 1);
+    return bound_of(pricing, &some);
+}
+
 // What the exact bounds of planner/stage_split.h say of a configuration before any split is priced.
 typedef enum {
     LOOK_OPEN,      // nothing

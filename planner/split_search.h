@@ -30,6 +30,9 @@ typedef struct {
 Status split_search(GroupPricing *pricing, const Plan *plan, const SplitTask *task, Arena *arena,
                     GroupSplit *out);
 
+// No step of any of these is shorter.
+double split_least_s(GroupPricing *pricing, const Plan *plan, const SplitTask *task);
+
 // Whether any split fits; of first layers that are recomputed the fewest that suffice.
 //   most_layers  as in SplitTask
 //   found        a plan that fits; its chunks are in the arena

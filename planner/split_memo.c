@@ -1,0 +1,96 @@
+#include "planner/split_memo.h"
+
+#include "costmodel/step_time.h"
+
+#include <math.h>
+
+// --- Entries
+
+static unsigned bucket_of(const Plan *plan, int most_layers) {
+    const int fields[] = {plan->tp,        plan->pp,          plan->cp,        plan->dp,
+                          plan->ep,        plan->micro_batch, plan->vpp,       (int)plan->schedule,
+                          plan->recompute, most_layers,       (int)plan->order};
+    uint64_t hash = 0;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        hash = (hash ^ (uint64_t)(fields[i] + 1)) * 0x9e3779b97f4a7c15u;
+    return (unsigned)(hash >> 56) % SPLIT_MEMO_BUCKETS;
+}
+
+// Whether plans differ in ZeRO stage 0 or 1 and its group at most.
+static bool are_alike(const Plan *a, const Plan *b) {
+    return plans_share_blocks(a, b) && a->pp == b->pp && a->dp == b->dp && a->vpp == b->vpp &&
+           a->schedule == b->schedule && a->order == b->order &&
+           a->vocab_barriers == b->vocab_barriers && a->node_order == b->node_order &&
+           a->recompute_layers == b->recompute_layers && a->num_microbatches == b->num_microbatches;
+}
+
+SplitMemoEntry *split_memo_entry(SplitMemo *memo, const Plan *plan, int most_layers, Arena *arena) {
+    if (plan->zero_stage > 1 || group_plan_is_staged(plan)) return NULL;
+    SplitMemoEntry **first = &memo->buckets[bucket_of(plan, most_layers)];
+    for (SplitMemoEntry *e = *first; e; e = e->next)
+        if (e->most_layers == most_layers && are_alike(&e->asked, plan)) return e;
+    SplitMemoEntry *made = ARENA_NEW(arena, SplitMemoEntry);
+    *made = (SplitMemoEntry){.next = *first, .asked = *plan, .most_layers = most_layers};
+    *first = made;
+    return made;
+}
+
+// --- Searches
+
+// With fewer shards a rank holds no less.
+static bool holds_no_less(const Plan *plan, const Plan *other) {
+    if (other->zero_stage == 0) return plan->zero_stage == 0;
+    return plan->zero_stage == 0 || plan->zero_group <= other->zero_group;
+}
+
+static const GroupSplit NOTHING = {.step_time_s = INFINITY, .open_s = INFINITY};
+
+// The plan with the split that is known.
+//   returns  false where that does not fit, or its step time alone is not known
+static bool known_price(const SplitMemoEntry *entry, GroupPricing *pricing, const Plan *plan,
+                        Arena *arena, GroupSplit *out) {
+    const Scenario *scenario = pricing->scenario;
+    Arena scratch = {0};
+    Plan split = *plan;
+    double missing_bytes, step_time_s = NAN;
+    split.chunks = entry->found.chunks;
+    split.recompute_layers = entry->found.recompute_layers;
+    split.recompute = entry->found.recompute;
+    const Workload workload = pieces_workload(&pricing->pieces, &split, &scratch);
+    const RankMemory memory = estimate_memory(scenario, &split, &workload, &missing_bytes);
+    if (missing_bytes <= 0) {
+        const Prices prices = pieces_prices(&pricing->pieces, &split, &workload, &scratch);
+        step_time_s = plan_step_time_s(scenario, &split, &workload, &prices, &scratch);
+    }
+    arena_free(&scratch);
+    if (isnan(step_time_s)) return false;
+    *out = (GroupSplit){.verdict = GROUP_PRICED,
+                        .has_room = true,
+                        .plan = plan_copy(&split, arena),
+                        .step_time_s = step_time_s,
+                        .memory_bytes = memory.device_bytes,
+                        .open_s = INFINITY,
+                        .num_splits = 1};
+    return true;
+}
+
+Status split_memo_search(SplitMemoEntry *entry, GroupPricing *pricing, const Plan *plan,
+                         const SplitTask *task, Arena *arena, GroupSplit *out) {
+    if (entry && entry->known && entry->verdict == GROUP_NO_ROOM &&
+        holds_no_less(plan, &entry->found)) {
+        *out = NOTHING;
+        out->verdict = GROUP_NO_ROOM;
+        return status_ok();
+    }
+    if (entry && entry->known && entry->verdict == GROUP_PRICED) {
+        *out = NOTHING;
+        if (split_least_s(pricing, plan, task) > task->limit_s) return status_ok();
+        if (known_price(entry, pricing, plan, arena, out)) return status_ok();
+    }
+    TRY(split_search(pricing, plan, task, arena, out));
+    if (!entry || out->verdict == GROUP_ABOVE_LIMIT) return status_ok();
+    entry->found = out->verdict == GROUP_PRICED ? out->plan : *plan;
+    entry->verdict = out->verdict;
+    entry->known = true;
+    return status_ok();
+}

@@ -1,0 +1,38 @@
+// planner/split_memo.h - the splits found of configurations with several chunks a rank, for those
+// that differ from them in how the optimizer's state is sharded alone.
+//
+// With ZeRO 0 and 1 that changes neither what a chunk takes nor what it keeps for its backward; of
+// several chunks a rank only some splits are priced anyway (planner/split_search.h). So the first
+// of such configurations is searched, and the others try the split that it found: they are searched
+// themselves only where that does not fit.
+#pragma once
+
+#include "planner/split_search.h"
+
+enum { SPLIT_MEMO_BUCKETS = 256 };
+
+// What is known of a configuration and those like it.
+typedef struct SplitMemoEntry {
+    struct SplitMemoEntry *next; // of its bucket
+    Plan asked;                  // the first; others are like it
+    int most_layers;
+    Plan found; // by the last that was searched: its best split, or itself where none fits
+    GroupVerdict verdict;
+    bool known;
+} SplitMemoEntry;
+
+// Zero-initialise.
+typedef struct {
+    SplitMemoEntry *buckets[SPLIT_MEMO_BUCKETS];
+} SplitMemo;
+
+// The entry of a plan, made where there is none; NULL of plans that are always searched. What it
+// knows may be used, and changed, by one thread at a time.
+//   most_layers  as in SplitTask
+SplitMemoEntry *split_memo_entry(SplitMemo *memo, const Plan *plan, int most_layers, Arena *arena);
+
+// split_search, or what the entry knows instead.
+//   entry  NULL: search
+//   arena  of the entry's chunks and the plans in out
+Status split_memo_search(SplitMemoEntry *entry, GroupPricing *pricing, const Plan *plan,
+                         const SplitTask *task, Arena *arena, GroupSplit *out);
