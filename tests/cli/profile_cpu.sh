@@ -42,9 +42,20 @@ command -v mpirun >/dev/null || exit 77
 # --- A quick profile: under 40 s, where no other program takes the cores
 
 busy=$(awk '{ print ($1 > 0.5) }' /proc/loadavg)
-begin=$(date +%s)
-answers 0 profile --device cpu --quick -o new
-span=$(($(date +%s) - begin))
+# Times that scatter, as other programs take the cores, are refused: then all over again.
+for _ in 1 2 3; do
+    begin=$(date +%s)
+    run_program profile --device cpu --quick -o new
+    span=$(($(date +%s) - begin))
+    scattered=$(grep 'other programs took the cores' stderr || true)
+    [ -n "$scattered" ] || break
+    rm -r new
+done
+if [ -n "$scattered" ]; then
+    echo "skipped: $scattered"
+    exit 77
+fi
+[ $rc -eq 0 ] || fail "profile: exit $rc: $(cat stderr)"
 [ "$busy" -eq 1 ] || claim "a quick profile takes under 40 s" "$span < 40"
 for kind in launch gemm_other gemm_backward attention memory_bound comm sharing; do
     num=$(($(wc -l <new/$kind.csv) - 1))
