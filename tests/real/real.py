@@ -3,6 +3,7 @@
     real.py megatron CHECKOUT LAUNCHES.jsonl --te TRANSFORMER_ENGINE_CHECKOUT
     real.py torchtitan CHECKOUT LAUNCHES.jsonl
     real.py deepspeed MEGATRON_DEEPSPEED_CHECKOUT LAUNCHES.jsonl --te DEEPSPEED_CHECKOUT
+    real.py nemo MEGATRON_BRIDGE_CHECKOUT LAUNCHES.jsonl --te MEGATRON_CORE_CHECKOUT
 """
 import argparse
 import collections
@@ -23,6 +24,9 @@ def stack_of(name, checkout, te):
     if name == "torchtitan":
         from titan import Titan
         return Titan(checkout, te)
+    if name == "nemo":
+        from bridge import Bridge
+        return Bridge(checkout, te)
     raise SystemExit("no such stack: " + name)
 
 
@@ -31,7 +35,8 @@ def main():
     parser.add_argument("stack")
     parser.add_argument("checkout")
     parser.add_argument("launches")
-    parser.add_argument("--te", help="a checkout of Transformer Engine; for deepspeed: of DeepSpeed")
+    parser.add_argument("--te", help="a checkout of Transformer Engine; for deepspeed: of DeepSpeed; for "
+                        "nemo: of its Megatron Core")
     parser.add_argument("--first", type=int, help="only the launch of this number")
     parser.add_argument("--quick", action="store_true",
                         help="of megatron: up to the configuration, and build no model")
