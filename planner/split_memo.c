@@ -7,9 +7,17 @@
 // --- Entries
 
 static unsigned bucket_of(const Plan *plan, int most_layers) {
-    const int fields[] = {plan->tp,        plan->pp,          plan->cp,        plan->dp,
-                          plan->ep,        plan->micro_batch, plan->vpp,       (int)plan->schedule,
-                          plan->recompute, most_layers,       (int)plan->order};
+    const int fields[] = {plan->tp,
+                          plan->pp,
+                          plan->cp,
+                          plan->dp,
+                          plan->ep,
+                          plan->micro_batch,
+                          plan->vpp,
+                          (int)plan->schedule,
+                          (int)plan->recompute,
+                          most_layers,
+                          (int)plan->order};
     uint64_t hash = 0;
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         hash = (hash ^ (uint64_t)(fields[i] + 1)) * 0x9e3779b97f4a7c15u;
