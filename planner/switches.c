@@ -136,7 +136,10 @@ const SwitchRow SWITCH_ROWS[] = {
         "the optimizer's moments are rounded to 16 bits"),
     ROW("grad_reduce_dtype", DTYPES, reduce, GRAD_REDUCE_DTYPE, is_mixed,
         "gradients are added up in 16 bits"),
-    BOOL_ROW(ep_overlap, EP_OVERLAP, has_experts),
+    // What is hidden behind the exchange is not there to hide gradients behind: of few
+    // micro-batches that may cost more than it gains.
+    {"ep_overlap", BOOLS, true, has_experts, ep_overlap_get, ep_overlap_set, -1,
+     RULES_OF(EP_OVERLAP), NULL},
     BOOL_ROW(tp_comm_overlap, TP_COMM_OVERLAP, NULL),
     BOOL_ROW(cross_entropy_fused, CROSS_ENTROPY_FUSED, NULL),
     BOOL_ROW(compile, COMPILE, NULL),
