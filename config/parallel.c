@@ -254,3 +254,7 @@ Status parallel_check_lists(const JsonNode *value, int num_nodes, int num_layers
     }
     return status_ok();
 }
+
+bool parallel_degrees_stated(const ParallelSpec *spec) {
+    return spec->tp != ABSENT && spec->cp != ABSENT && spec->dp != ABSENT && spec->pp != ABSENT;
+}

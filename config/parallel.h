@@ -99,3 +99,6 @@ Status parallel_check_lists(const JsonNode *value, int num_nodes, int num_layers
 
 // "stages", in parallel_stages.c.
 Status parallel_stages_read(const JsonNode *node, Arena *arena, ParallelSpec *out);
+
+// Whether tp, cp, dp and pp are all stated.
+bool parallel_degrees_stated(const ParallelSpec *spec);

@@ -153,8 +153,7 @@ static Status number_search(Look *look, const Scenario *fewer, IdleLook *entry) 
 static bool may_leave_idle(const Scenario *scenario, const PlannerOptions *options, bool legal,
                            bool fits) {
     const ParallelSpec *spec = &scenario->parallel;
-    const bool all_stated =
-        spec->tp != ABSENT && spec->cp != ABSENT && spec->dp != ABSENT && spec->pp != ABSENT;
+    const bool all_stated = parallel_degrees_stated(spec);
     if (scenario->cluster.groups || scenario->cluster.sites || scenario->cluster.order)
         return false;
     if (spec->idle_gpus != ABSENT || (all_stated && legal)) return false;

@@ -54,6 +54,9 @@ typedef struct {
     bool any_split;
 } Space;
 
+// Whether every split of layers over so many chunks a rank can be in a space.
+bool space_splits_any(const Model *model, int vpp);
+
 // Lays out the ranks in all ways the cluster, the model and the constraints allow.
 void space_build(const Scenario *scenario, Arena *arena, Space *out);
 

@@ -1,23 +1,19 @@
 #include "planner/space_text.h"
 
-#include <math.h>
+#include "planner/space.h"
 
-static bool all_degrees_are_stated(const ParallelSpec *spec) {
-    return spec->tp != ABSENT && spec->cp != ABSENT && spec->dp != ABSENT && spec->pp != ABSENT;
-}
+#include <math.h>
 
 // Where fewer GPUs were looked at, or ruled out, the answer lists them (IdleAnswer).
 static bool idle_is_left_out(const Scenario *scenario, const PlannerResult *result) {
     const ParallelSpec *spec = &scenario->parallel;
-    const bool open = spec->idle_gpus == ABSENT && !all_degrees_are_stated(spec);
+    const bool open = spec->idle_gpus == ABSENT && !parallel_degrees_stated(spec);
     return open && result->idle.num_looks == 0 && cluster_total_gpus(&scenario->cluster) > 1;
 }
 
-// Chunks of which not every split is in the space: planner/space.c, any_split_is_open.
+// Chunks of which not every split is in the space.
 static const char *chunks_text(const Scenario *scenario) {
-    const Model *model = &scenario->model;
-    const bool alike = model->num_kinds == 1 && model->num_mtp_layers == 0;
-    if (alike || scenario->parallel.vpp == 1) return "";
+    if (space_splits_any(&scenario->model, 2) || scenario->parallel.vpp == 1) return "";
     return ", and with several chunks a rank, as the layers differ, the default split and a "
            "balanced one";
 }

@@ -1,13 +1,12 @@
 #include "planner/split_choice.h"
 
+#include "planner/space.h"
 #include "planner/split_search.h"
 
 static bool split_is_open(const Scenario *scenario, const Plan *plan) {
-    const Model *model = &scenario->model;
-    const bool alike = model->num_kinds == 1 && model->num_mtp_layers == 0;
     return plan->pp > 1 && !scenario->parallel.stages && !scenario->cluster.groups &&
            !plan->vocab_barriers && !plan_is_dual(plan) && !plan->schedule_file &&
-           !plan->layer_recompute && (plan->vpp == 1 || alike);
+           !plan->layer_recompute && space_splits_any(&scenario->model, plan->vpp);
 }
 
 void split_choose(GroupPricing *pricing, const RulesInForce *rules, Plan *plan, Arena *arena) {

@@ -6,30 +6,15 @@
 
 // --- Entries
 
-static unsigned bucket_of(const Plan *plan, int most_layers) {
-    const int fields[] = {plan->tp,
-                          plan->pp,
-                          plan->cp,
-                          plan->dp,
-                          plan->ep,
-                          plan->micro_batch,
-                          plan->vpp,
-                          (int)plan->schedule,
-                          (int)plan->recompute,
-                          most_layers,
-                          (int)plan->order};
-    uint64_t hash = 0;
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        hash = (hash ^ (uint64_t)(fields[i] + 1)) * 0x9e3779b97f4a7c15u;
-    return (unsigned)(hash >> 56) % SPLIT_MEMO_BUCKETS;
+static int bucket_of(const Plan *plan, int most_layers) {
+    const int shape = (plan->tp * 31 + plan->pp) * 31 + plan->cp * 7 + plan->micro_batch;
+    return (shape * 31 + plan->vpp * 7 + (int)plan->recompute + most_layers) % SPLIT_MEMO_BUCKETS;
 }
 
 // Whether plans differ in ZeRO stage 0 or 1 and its group at most.
 static bool are_alike(const Plan *a, const Plan *b) {
-    return plans_share_blocks(a, b) && a->pp == b->pp && a->dp == b->dp && a->vpp == b->vpp &&
-           a->schedule == b->schedule && a->order == b->order &&
-           a->vocab_barriers == b->vocab_barriers && a->node_order == b->node_order &&
-           a->recompute_layers == b->recompute_layers && a->num_microbatches == b->num_microbatches;
+    return plans_share_blocks(a, b) && a->vpp == b->vpp && a->schedule == b->schedule &&
+           a->node_order == b->node_order && a->recompute_layers == b->recompute_layers;
 }
 
 SplitMemoEntry *split_memo_entry(SplitMemo *memo, const Plan *plan, int most_layers, Arena *arena) {
