@@ -7,10 +7,12 @@
 // A grid over more machines than these reads the others as often as it meets them.
 enum { MAX_SHELVED = 64 };
 
+typedef enum { SHELVED_KERNELS, SHELVED_CURVES, SHELVED_STACK } ShelvedKind;
+
 typedef struct {
-    const char *name; // of kernels: the GPU's file; of curves: the GPU
-    const CalibratedKernels *kernels;
-    const NcclKernels *curves;
+    ShelvedKind kind;
+    const char *name;  // of kernels: the GPU's file; of curves: the GPU
+    const void *thing; // CalibratedKernels, NcclKernels, Stack
 } Shelved;
 
 struct KernelShelf {
@@ -35,16 +37,15 @@ void kernel_shelf_free(KernelShelf *shelf) {
     arena_free(&arena);
 }
 
-static const Shelved *shelved_find(const KernelShelf *shelf, const char *name, bool kernels) {
+static const void *shelved_find(const KernelShelf *shelf, ShelvedKind kind, const char *name) {
     for (int i = 0; i < shelf->num_items; i++)
-        if (kernels == (shelf->items[i].curves == NULL) && strcmp(shelf->items[i].name, name) == 0)
-            return &shelf->items[i];
+        if (shelf->items[i].kind == kind && strcmp(shelf->items[i].name, name) == 0)
+            return shelf->items[i].thing;
     return NULL;
 }
 
-static void shelved_add(KernelShelf *shelf, Shelved item) {
-    item.name = arena_strdup(&shelf->arena, item.name);
-    shelf->items[shelf->num_items++] = item;
+static void shelved_add(KernelShelf *shelf, ShelvedKind kind, const char *name, const void *thing) {
+    shelf->items[shelf->num_items++] = (Shelved){kind, arena_strdup(&shelf->arena, name), thing};
 }
 
 // The GPU with the texts that it points to; it has no laws of a core, as only CPUs do.
@@ -57,24 +58,12 @@ static Gpu gpu_copy(const Gpu *gpu, Arena *arena) {
     return copy;
 }
 
-Status kernel_shelf_kernels(KernelShelf *shelf, const Gpu *gpu, Arena *arena,
-                            const CalibratedKernels **out) {
-    if (!shelf || !gpu->kernels_of || gpu->core) return kernels_load_for(gpu, arena, out);
-    pthread_mutex_lock(&shelf->mutex);
-    const Shelved *found = shelved_find(shelf, gpu->file, true);
-    Status status = status_ok();
-    if (found) {
-        *out = found->kernels;
-    } else if (shelf->num_items == MAX_SHELVED) {
-        status = kernels_load_for(gpu, arena, out);
-    } else {
-        const Gpu own = gpu_copy(gpu, &shelf->arena);
-        status = kernels_load_for(&own, &shelf->arena, out);
-        if (status.code == STATUS_OK)
-            shelved_add(shelf, (Shelved){.name = gpu->file, .kernels = *out});
-    }
-    pthread_mutex_unlock(&shelf->mutex);
-    return status;
+static Status kernels_make(KernelShelf *shelf, const Gpu *gpu, const void **out) {
+    const Gpu own = gpu_copy(gpu, &shelf->arena);
+    const CalibratedKernels *kernels;
+    TRY(kernels_load_for(&own, &shelf->arena, &kernels));
+    *out = kernels;
+    return status_ok();
 }
 
 static Status curves_load(const char *gpu_name, Arena *arena, const NcclKernels **out) {
@@ -86,21 +75,60 @@ static Status curves_load(const char *gpu_name, Arena *arena, const NcclKernels 
     return status_ok();
 }
 
-Status kernel_shelf_curves(KernelShelf *shelf, const char *gpu_name, Arena *arena,
-                           const NcclKernels **out) {
-    if (!shelf) return curves_load(gpu_name, arena, out);
-    pthread_mutex_lock(&shelf->mutex);
-    const Shelved *found = shelved_find(shelf, gpu_name, false);
+static Status curves_make(KernelShelf *shelf, const char *gpu_name, const void **out) {
+    const NcclKernels *curves;
+    TRY(curves_load(gpu_name, &shelf->arena, &curves));
+    *out = curves;
+    return status_ok();
+}
+
+static Status stack_make(KernelShelf *shelf, const char *name, const void **out) {
+    Stack *stack = ARENA_NEW(&shelf->arena, Stack);
+    TRY(stack_load_named(name, &shelf->arena, stack));
+    *out = stack;
+    return status_ok();
+}
+
+// What is wanted, found or made; NULL where the shelf is full.
+//   gpu  of kernels
+static Status shelved_take(KernelShelf *shelf, ShelvedKind kind, const char *name, const Gpu *gpu,
+                           const void **out) {
     Status status = status_ok();
-    if (found) {
-        *out = found->curves;
-    } else if (shelf->num_items == MAX_SHELVED) {
-        status = curves_load(gpu_name, arena, out);
-    } else {
-        status = curves_load(gpu_name, &shelf->arena, out);
-        if (status.code == STATUS_OK)
-            shelved_add(shelf, (Shelved){.name = gpu_name, .curves = *out});
+    pthread_mutex_lock(&shelf->mutex);
+    *out = shelved_find(shelf, kind, name);
+    if (!*out && shelf->num_items < MAX_SHELVED) {
+        status = kind == SHELVED_KERNELS  ? kernels_make(shelf, gpu, out)
+                 : kind == SHELVED_CURVES ? curves_make(shelf, name, out)
+                                          : stack_make(shelf, name, out);
+        if (status.code == STATUS_OK) shelved_add(shelf, kind, name, *out);
     }
     pthread_mutex_unlock(&shelf->mutex);
     return status;
+}
+
+Status kernel_shelf_kernels(KernelShelf *shelf, const Gpu *gpu, Arena *arena,
+                            const CalibratedKernels **out) {
+    const void *found = NULL;
+    if (shelf && gpu->kernels_of && !gpu->core)
+        TRY(shelved_take(shelf, SHELVED_KERNELS, gpu->file, gpu, &found));
+    if (!found) return kernels_load_for(gpu, arena, out);
+    *out = found;
+    return status_ok();
+}
+
+Status kernel_shelf_curves(KernelShelf *shelf, const char *gpu_name, Arena *arena,
+                           const NcclKernels **out) {
+    const void *found = NULL;
+    if (shelf) TRY(shelved_take(shelf, SHELVED_CURVES, gpu_name, NULL, &found));
+    if (!found) return curves_load(gpu_name, arena, out);
+    *out = found;
+    return status_ok();
+}
+
+Status kernel_shelf_stack(KernelShelf *shelf, const char *name, Arena *arena, Stack *out) {
+    const void *found = NULL;
+    if (shelf) TRY(shelved_take(shelf, SHELVED_STACK, name, NULL, &found));
+    if (!found) return stack_load_named(name, arena, out);
+    *out = *(const Stack *)found;
+    return status_ok();
 }

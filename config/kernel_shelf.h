@@ -1,13 +1,16 @@
-// config/kernel_shelf.h - measured kernels that many scenarios share, each file read once.
+// config/kernel_shelf.h - measured kernels and software stacks that many scenarios share, each file
+// read once.
 //
-// A file of kernels holds 300 kB of JSON, which is most of the time of reading a scenario. Where
-// one question reads thousands of scenarios, on several threads, they take them from a shelf.
-// Without a shelf (NULL) the functions read the file into the caller's arena.
+// A file of kernels holds 300 kB of JSON and a stack's rules 40 kB, which is most of the time of
+// reading a scenario. Where one question reads thousands of scenarios, on several threads, they
+// take them from a shelf. Without a shelf (NULL) the functions read the file into the caller's
+// arena.
 #pragma once
 
 #include "base/arena.h"
 #include "base/status.h"
 #include "config/kernels.h"
+#include "config/stack.h"
 
 typedef struct KernelShelf KernelShelf;
 
@@ -21,3 +24,6 @@ Status kernel_shelf_kernels(KernelShelf *shelf, const Gpu *gpu, Arena *arena,
 // The collectives of a bundled GPU's profile, their times made to rise with the bytes.
 Status kernel_shelf_curves(KernelShelf *shelf, const char *gpu_name, Arena *arena,
                            const NcclKernels **out);
+
+// As stack_load_named, its rules among it.
+Status kernel_shelf_stack(KernelShelf *shelf, const char *name, Arena *arena, Stack *out);

@@ -219,7 +219,7 @@ Status scenario_read_shared(const JsonNode *root, KernelShelf *shelf, Arena *are
     TRY(prices_take(&prices, arena, &scenario.cluster));
 
     JsonNode training = json_get(root, "training");
-    TRY(training_load(&training, &scenario.cluster.gpu, arena, &scenario.training));
+    TRY(training_load(&training, &scenario.cluster.gpu, shelf, arena, &scenario.training));
     TRY(groups_check(&training, &scenario));
     TRY(scenario_take_front(root, arena, &scenario));
     // A generic model with learned positions and no table size has a row for each position in use.

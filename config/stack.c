@@ -244,10 +244,11 @@ Status stack_load_named(const char *name, Arena *arena, Stack *out) {
     return rules_load(name, arena, &out->rules);
 }
 
-Status stack_load(const JsonNode *value, Arena *arena, Stack *out) {
+Status stack_read_name(const JsonNode *value, Arena *arena, const char **out) {
     const char *const *names;
     int index;
     TRY(stack_names(arena, &names));
     TRY(json_read_name(value, names, &index));
-    return stack_load_named(names[index], arena, out);
+    *out = names[index];
+    return status_ok();
 }

@@ -121,7 +121,8 @@ typedef struct {
     double comm_bytes_per_group;    // NCCL channels and buffers per communicator
 } Stack;
 
-Status stack_load(const JsonNode *value, Arena *arena, Stack *out); // value: a name
+// The name of a bundled stack.
+Status stack_read_name(const JsonNode *value, Arena *arena, const char **out);
 
 // Refuses, at the node, what cannot be a release of a stack that has `releases`: not numbers with
 // dots. The names of others are theirs.

@@ -1,5 +1,7 @@
 #include "config/training.h"
 
+#include "config/kernel_shelf.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -194,14 +196,18 @@ Status training_check_gpu(const JsonNode *value, const Gpu *gpu, const Training 
     return precision_check(&precision, gpu, training->precision);
 }
 
-Status training_load(const JsonNode *value, const Gpu *gpu, Arena *arena, Training *out) {
+static Status stack_take(const JsonNode *value, KernelShelf *shelf, Arena *arena, Stack *out) {
+    const JsonNode node = json_get(value, "stack");
+    const char *name = "megatron-core";
+    if (json_is_present(&node)) TRY(stack_read_name(&node, arena, &name));
+    return kernel_shelf_stack(shelf, name, arena, out);
+}
+
+Status training_load(const JsonNode *value, const Gpu *gpu, KernelShelf *shelf, Arena *arena,
+                     Training *out) {
     TRY(json_expect_object(value));
-    JsonNode stack_node = json_get(value, "stack");
     Stack stack;
-    if (json_is_present(&stack_node))
-        TRY(stack_load(&stack_node, arena, &stack));
-    else
-        TRY(stack_load_named("megatron-core", arena, &stack));
+    TRY(stack_take(value, shelf, arena, &stack));
 
     JsonNode version_node = json_get(value, "stack_version");
     const char *version = NULL;

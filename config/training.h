@@ -85,7 +85,10 @@ typedef struct {
 
 // Reads the training object; switches that are absent take the stack's defaults.
 // The GPU must support the precision.
-Status training_load(const JsonNode *value, const Gpu *gpu, Arena *arena, Training *out);
+//   shelf  of stacks (config/kernel_shelf.h); NULL: none
+struct KernelShelf;
+Status training_load(const JsonNode *value, const Gpu *gpu, struct KernelShelf *shelf, Arena *arena,
+                     Training *out);
 
 // Refuses a precision that another GPU of the job does not support.
 Status training_check_gpu(const JsonNode *value, const Gpu *gpu, const Training *training);

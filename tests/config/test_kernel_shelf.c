@@ -53,6 +53,13 @@ static void a_file_is_read_once(void) {
     CU_ASSERT_EQUAL(kernel_shelf_curves(shelf, gpu.name, &arena, &curves).code, STATUS_OK);
     CU_ASSERT_EQUAL(kernel_shelf_curves(shelf, gpu.name, &arena, &again).code, STATUS_OK);
     CU_ASSERT_PTR_EQUAL(curves, again);
+    Stack own, same, unlike;
+    CU_ASSERT_EQUAL(kernel_shelf_stack(shelf, "megatron-core", &arena, &own).code, STATUS_OK);
+    CU_ASSERT_EQUAL(kernel_shelf_stack(shelf, "megatron-core", &arena, &same).code, STATUS_OK);
+    CU_ASSERT_EQUAL(kernel_shelf_stack(shelf, "torchtitan", &arena, &unlike).code, STATUS_OK);
+    CU_ASSERT_PTR_EQUAL(own.rules, same.rules);
+    CU_ASSERT_PTR_NOT_EQUAL(own.rules, unlike.rules);
+    CU_ASSERT_EQUAL(kernel_shelf_stack(shelf, "no-stack", &arena, &same).code, STATUS_INVALID);
     kernel_shelf_free(shelf);
     kernel_shelf_free(NULL);
     arena_free(&arena);
