@@ -12,6 +12,7 @@ cd "$temp"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1
 # What mpirun reaches other nodes by: here each is a shell of this computer that knows its name.
+# Daemons that share a folder for their sessions hinder each other, so each has one of its own.
 cat >agent <<'END'
 #!/bin/sh
 NODE_NAME=$1
@@ -22,6 +23,9 @@ shift
 exec sh -c "$*"
 END
 chmod +x agent
+unset OMPI_MCA_orte_tmpdir_base
+mkdir head
+export TMPDIR="$temp/head"
 export AGENT_TMP="$temp" OMPI_MCA_plm_rsh_agent="$temp/agent" OMPI_MCA_routed=direct
 
 mkdir -p "my megatron"
