@@ -121,8 +121,15 @@ double best_value_limit(const Best *best) {
     return last * (1 + ROUNDING_FRAC);
 }
 
+// A family has one place at most: whoever takes it has to be better than who has it now.
+double best_plan_limit(const Best *best, const Plan *plan) {
+    const int rival = best->distinct ? rival_of(best, plan) : -1;
+    const double limit = best_value_limit(best);
+    return rival < 0 ? limit : fmin(limit, best->items[rival].value * (1 + 2 * ROUNDING_FRAC));
+}
+
 bool best_excludes(const Best *best, const Candidate *candidate) {
-    if (candidate->value > best_value_limit(best)) return true;
+    if (candidate->value > best_plan_limit(best, &candidate->plan)) return true;
     if (best->num_items < best->top) return false;
     const Priced *last = &best->items[best->top - 1];
     return candidate->value >= last->value &&

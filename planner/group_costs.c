@@ -1,11 +1,9 @@
 #include "planner/group_costs.h"
 
-#include "costmodel/memory.h"
 #include "costmodel/message.h"
 #include "workload/program_sync.h"
 
 #include <math.h>
-#include <string.h>
 
 GroupPricing group_pricing_start(const Scenario *scenario) {
     return (GroupPricing){.scenario = scenario, .pieces = {.scenario = scenario}};
@@ -199,6 +197,7 @@ static GroupCosts costs_make(GroupPricing *pricing, const Plan *plan, bool split
                         .message_bytes = workload.message_bytes};
     speeds_set(scenario, split, arena, &costs);
     first_weights(scenario, plan, &workload, arena, &costs);
+    group_messages_make(scenario, plan, arena, &costs);
     return costs;
 }
 
@@ -230,23 +229,53 @@ static double stages_message_s(const Scenario *scenario, const Plan *plan, const
            part_factor(scenario, near ? PART_INSIDE : PART_ACROSS);
 }
 
+void group_messages_make(const Scenario *scenario, const Plan *plan, Arena *arena,
+                         GroupCosts *costs) {
+    double *message_s = ARENA_ARRAY(arena, plan->pp, double);
+    double *behind_s = ARENA_ARRAY(arena, plan->pp, double);
+    for (int r = plan->pp - 2; r >= 0; r--) {
+        message_s[r] = stages_message_s(scenario, plan, costs, r, r + 1, 1);
+        behind_s[r] = behind_s[r + 1] + 2 * message_s[r];
+    }
+    costs->message_s = message_s;
+    costs->behind_message_s = behind_s;
+}
+
 // What the host does once a step. Where the last gradient of all is the first stage's, then also
 // what follows it: gradients of tied embeddings are exchanged with the last stage, and the
 // optimizer runs.
+static bool first_stage_ends(const Scenario *scenario, const Plan *plan) {
+    return !scenario->training.optimizer_post_validation && !splits_backward(plan);
+}
+
+static double tail_once_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs) {
+    const double once_s = group_step_s(scenario);
+    const double tied_bytes = sync_embedding_bytes(scenario, plan);
+    if (!first_stage_ends(scenario, plan) || tied_bytes <= 0) return once_s;
+    return once_s + stages_message_s(scenario, plan, costs, plan->pp - 1, 0,
+                                     tied_bytes / costs->message_bytes);
+}
+
+static double first_update_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs,
+                             int num_first_items) {
+    if (!first_stage_ends(scenario, plan)) return 0;
+    return optimizer_update_s(scenario, plan, &cluster_group(&scenario->cluster, 0)->gpu,
+                              costs->first_dense[num_first_items],
+                              costs->first_expert[num_first_items]);
+}
+
+double group_tail_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs,
+                    int num_first_items) {
+    return tail_once_s(scenario, plan, costs) +
+           first_update_s(scenario, plan, costs, num_first_items);
+}
+
 static const double *tail_make(const Scenario *scenario, const Plan *plan, const GroupCosts *costs,
                                Arena *arena) {
     double *tail_s = ARENA_ARRAY(arena, costs->num_items + 1, double);
-    const Gpu *gpu = &cluster_group(&scenario->cluster, 0)->gpu;
-    const double tied_bytes = sync_embedding_bytes(scenario, plan);
-    const bool ends = !scenario->training.optimizer_post_validation && !splits_backward(plan);
-    double once_s = group_step_s(scenario);
-    if (ends && tied_bytes > 0)
-        once_s += stages_message_s(scenario, plan, costs, plan->pp - 1, 0,
-                                   tied_bytes / costs->message_bytes);
+    const double once_s = tail_once_s(scenario, plan, costs);
     for (int l = 0; l <= costs->num_items; l++)
-        tail_s[l] = once_s + (ends ? optimizer_update_s(scenario, plan, gpu, costs->first_dense[l],
-                                                        costs->first_expert[l])
-                                   : 0);
+        tail_s[l] = once_s + first_update_s(scenario, plan, costs, l);
     return tail_s;
 }
 
@@ -259,14 +288,8 @@ StageProblem group_stage_problem(const Scenario *scenario, const Plan *plan,
                                  const GroupCosts *costs, Arena *arena) {
     const Cluster *cluster = &scenario->cluster;
     const StageMachine **machines = ARENA_ARRAY(arena, plan->pp, const StageMachine *);
-    double *message_s = ARENA_ARRAY(arena, plan->pp, double);
-    double *behind_s = ARENA_ARRAY(arena, plan->pp, double);
-    for (int r = plan->pp - 1; r >= 0; r--) {
+    for (int r = 0; r < plan->pp; r++)
         machines[r] = &costs->machines[plan_rank_group(cluster, plan, r)];
-        if (r == plan->pp - 1) continue;
-        message_s[r] = stages_message_s(scenario, plan, costs, r, r + 1, 1);
-        behind_s[r] = behind_s[r + 1] + 2 * message_s[r];
-    }
     const bool together = !scenario->training.optimizer_post_validation;
     const bool some = plan->recompute != RECOMPUTE_NONE && plan->recompute_layers != ABSENT;
     return (StageProblem){
@@ -278,16 +301,15 @@ StageProblem group_stage_problem(const Scenario *scenario, const Plan *plan,
         .one_forward_ahead = group_runs_one_ahead(scenario, plan),
         .num_again = some ? plan->recompute_layers : 0,
         .machines = machines,
-        .message_s = message_s,
-        .behind_message_s = behind_s,
+        .message_s = costs->message_s,
+        .behind_message_s = costs->behind_message_s,
         .tail_s = tail_make(scenario, plan, costs, arena),
     };
 }
 
 // --- Chunks of a chain
 
-// Chunk c with items [from, to).
-static PlanChunk chunk_of(const GroupPricing *pricing, const Plan *plan, int c, int from, int to) {
+PlanChunk chain_chunk(const GroupPricing *pricing, const Plan *plan, int c, int from, int to) {
     const int num_front = pricing->scenario->model.num_front_layers;
     PlanChunk chunk = plan->chunks[c];
     chunk.first_layer = c == 0 ? 0 : num_front + from;
@@ -299,119 +321,8 @@ const PlanChunk *chain_chunks(const GroupPricing *pricing, const Plan *plan, con
                               Arena *arena) {
     PlanChunk *chunks = ARENA_ARRAY(arena, plan->num_chunks, PlanChunk);
     for (int c = 0, from = 0; c < plan->num_chunks; from += items[c++])
-        chunks[c] = chunk_of(pricing, plan, c, from, from + items[c]);
+        chunks[c] = chain_chunk(pricing, plan, c, from, from + items[c]);
     return chunks;
-}
-
-// --- Memory
-
-typedef struct {
-    GroupPricing *pricing;
-    const Plan *plan;
-    Workload like;
-    PlanChunk *chunks; // [pp]
-    int num_items;
-    Arena scratch;
-} Room;
-
-// Whether the GPUs of a stage have room for items [from, to).
-static bool has_room(Room *room, int stage, int from, int to) {
-    const Scenario *scenario = room->pricing->scenario;
-    Plan probe = *room->plan;
-    probe.chunks = room->chunks; // of the others nothing matters
-    room->chunks[stage] = chunk_of(room->pricing, room->plan, stage, from, to);
-    arena_reset(&room->scratch);
-    const Workload workload =
-        workload_rank_like(scenario, &probe, &room->like, stage, &room->scratch);
-    return memory_closed_form(scenario, &probe, &workload, stage).counted_bytes <=
-           rank_memory_available_bytes(scenario, &probe, stage);
-}
-
-// The last end up to which items from `from` on fit: more never need less.
-//   guess  of how many do, >= 0
-static int most_from(Room *room, int stage, int from, int guess) {
-    int fits = from - 1, misses = room->num_items + 1;
-    for (int end = from + guess, step = 1; misses - fits > 1; step *= 2) {
-        if (end <= fits) end = fits + 1;
-        if (end >= misses) end = misses - 1;
-        const bool room_is = has_room(room, stage, from, end);
-        if (room_is)
-            fits = end;
-        else
-            misses = end;
-        end = room_is ? end + step : end - step;
-        if (fits >= from && misses <= room->num_items) break;
-    }
-    while (misses - fits > 1) {
-        const int middle = fits + (misses - fits) / 2;
-        if (has_room(room, stage, from, middle))
-            fits = middle;
-        else
-            misses = middle;
-    }
-    return fits;
-}
-
-//   first, last  where the stage may begin
-//   guess        of how many layers fit, >= 0
-static const int *stage_room(Room *room, int stage, int first, int last, int guess, Arena *arena) {
-    const Model *model = &room->pricing->scenario->model;
-    const int num_items = room->num_items;
-    int *most = ARENA_ARRAY(arena, num_items + 1, int), count = 0;
-    for (int from = first; from <= last; from++) {
-        if (from == first) {
-            most[from] = most_from(room, stage, from, guess);
-            count = most[from] - from;
-        } else if (count < 0) {
-            most[from] = from - 1;
-        } else if (model->num_kinds == 1 && from + count < num_items) {
-            most[from] = from + count;
-        } else {
-            int end = most[from - 1] < from ? from : most[from - 1];
-            while (end < num_items && has_room(room, stage, from, end + 1)) end++;
-            most[from] = end;
-        }
-    }
-    return most;
-}
-
-static Room room_start(GroupPricing *pricing, const Plan *plan, Arena *arena) {
-    Room room = {.pricing = pricing, .plan = plan, .num_items = num_items_of(pricing)};
-    room.like = pieces_workload(&pricing->pieces, plan, arena);
-    room.chunks = ARENA_ARRAY(arena, plan->pp, PlanChunk);
-    memcpy(room.chunks, plan->chunks, (size_t)plan->pp * sizeof *room.chunks);
-    return room;
-}
-
-const int *const *group_stage_room(GroupPricing *pricing, const Plan *plan, const StageBounds *free,
-                                   Arena *arena) {
-    const int **most = ARENA_ARRAY(arena, plan->pp, const int *);
-    Room room = room_start(pricing, plan, arena);
-    int guess = room.num_items / plan->pp;
-    for (int r = 0; r < plan->pp; r++) {
-        most[r] = stage_room(&room, r, free->first[r], free->last[r], guess, arena);
-        const int count = most[r][free->first[r]] - free->first[r];
-        if (free->first[r] <= free->last[r] && count > 0) guess = count;
-    }
-    arena_free(&room.scratch);
-    return most;
-}
-
-bool group_stages_fit(GroupPricing *pricing, const Plan *plan) {
-    Arena own = {0};
-    Room room = room_start(pricing, plan, &own);
-    int from = 0, guess = room.num_items / plan->pp;
-    bool fits = true;
-    for (int r = 0; r < plan->pp && fits; r++) {
-        const int end = most_from(&room, r, from, guess);
-        fits = end >= from;
-        if (end > from && end < room.num_items) guess = end - from;
-        from = end;
-    }
-    fits = fits && from == room.num_items;
-    arena_free(&room.scratch);
-    arena_free(&own);
-    return fits;
 }
 
 const PlanChunk *group_chunks(const Plan *plan, const int *layers, Arena *arena) {

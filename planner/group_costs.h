@@ -17,8 +17,9 @@ typedef struct {
     const StageMachine *machines; // [num_groups]
     int num_items; // of the chain that is cut: layers behind those of a tower, which stay with the
                    // embedding
-    const double *first_dense, *first_expert; // [num_items + 1] weights of a first stage's rank
-    double message_bytes;                     // that a rank sends to the next stage
+    const double *first_dense, *first_expert;   // [num_items + 1] weights of a first stage's rank
+    double message_bytes;                       // that a rank sends to the next stage
+    const double *message_s, *behind_message_s; // [pp] as in StageProblem
     const double *speed;   // [num_groups] models a second of a rank: 1 / model on it
     LeastLoad *least_load; // of the plan asked for last
     double least_model;    // of a model that ranks do at least, each at its speed: 1 where
@@ -61,6 +62,14 @@ double group_costs_bound_s(const Scenario *scenario, const Plan *plan, const Gro
 // Whether the split of a plan's layers is a StageProblem: one chunk a rank, in a schedule by name.
 bool group_plan_is_staged(const Plan *plan);
 
+// Seconds of the messages between the stages of a plan with these costs; lies in the arena.
+void group_messages_make(const Scenario *scenario, const Plan *plan, Arena *arena,
+                         GroupCosts *costs);
+
+// What follows the last gradient of a step with so many items of the chain on the first stage.
+double group_tail_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs,
+                    int num_first_items);
+
 // 1F1B, of ranks that begin a step together and are alike: how far one may be ahead is known.
 bool group_runs_one_ahead(const Scenario *scenario, const Plan *plan);
 
@@ -82,6 +91,9 @@ bool group_stages_fit(GroupPricing *pricing, const Plan *plan);
 // Chunks with these layers, else as those of the plan.
 //   layers  [plan->num_chunks] in pipeline order
 const PlanChunk *group_chunks(const Plan *plan, const int *layers, Arena *arena);
+
+// Chunk c with items [from, to) of the chain, else as that of the plan.
+PlanChunk chain_chunk(const GroupPricing *pricing, const Plan *plan, int c, int from, int to);
 
 // Chunks with so many items of the chain, else as those of the plan.
 //   items  [plan->num_chunks] in pipeline order

@@ -6,6 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+// A limit divided and multiplied again.
+static const double ROUNDING_FRAC = 1e-12;
+
 // --- Bounds
 
 double objective_value(PlanObjective objective, const Estimate *estimate) {
@@ -118,6 +121,12 @@ static bool is_excluded(const HarvestTask *task, double memory_bytes, double ste
 double least_value(const HarvestTask *task, double step_time_s, double busy_s) {
     return objective_bound(task->space->scenario, task->objective, step_time_s, busy_s) *
            (1 + task->raise_frac);
+}
+
+double step_limit_s(const HarvestTask *task) {
+    const double per_s = least_value(task, 1, 0);
+    if (task->goal != HARVEST_BOUND || task->value_limit == INFINITY || per_s <= 0) return INFINITY;
+    return task->value_limit / per_s * (1 + ROUNDING_FRAC);
 }
 
 void plan_bound(HarvestWalker *w, const Plan *plan, const RankMemory *memory) {

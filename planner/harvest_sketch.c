@@ -27,6 +27,9 @@ void sketch_start(HarvestWalker *w) {
 }
 
 void sketch_end(HarvestWalker *w) {
+    ShapeChain *chains = &w->sketch.chains[0][0][0];
+    for (size_t i = 0; i < sizeof w->sketch.chains / sizeof *chains; i++)
+        arena_free(&chains[i].arena);
     arena_free(&w->sketch.arena);
 }
 
@@ -133,6 +136,42 @@ void sketch_layers(HarvestWalker *w, const Plan *plan, int most, int *least, int
     *least = fits;
 }
 
+// --- All splits of a plan's layers
+
+// The blocks of a plan's shape.
+//   returns  false where these say nothing of its splits
+static bool splits_shape(HarvestWalker *w, const Plan *plan, SketchShape *shape) {
+    if (!w->task->loose || plan->vocab_barriers || plan_is_dual(plan)) return false;
+    return loose_sketch(w->task->loose, plan, shape);
+}
+
+static const SketchChain *chain_of(HarvestWalker *w, const Plan *plan, const SketchShape *shape) {
+    const bool some = plan->recompute_layers != ABSENT;
+    ShapeChain *known = &w->sketch.chains[plan->recompute][some][plan->zero_stage];
+    if (known->shape.kept != shape->kept || known->shape.recomputed != shape->recomputed) {
+        arena_reset(&known->arena);
+        known->shape = *shape;
+        sketch_chain(w->task->space->scenario, plan, shape, &known->arena, &known->chain);
+    }
+    return &known->chain;
+}
+
+bool sketch_splits_slow(HarvestWalker *w, const Plan *plan) {
+    const Scenario *scenario = w->task->space->scenario;
+    const double limit_s = step_limit_s(w->task);
+    SketchShape shape;
+    if (limit_s == INFINITY || !splits_shape(w, plan, &shape)) return false;
+    return sketch_splits_mean_s(scenario, plan, &shape) > limit_s * (1 + ROUNDING_FRAC) ||
+           sketch_splits_exceed(scenario, plan, chain_of(w, plan, &shape), limit_s);
+}
+
+bool sketch_splits_full(HarvestWalker *w, const Plan *plan) {
+    SketchShape shape;
+    if (w->task->goal != HARVEST_BOUND || w->task->wants_miss || !splits_shape(w, plan, &shape))
+        return false;
+    return sketch_splits_miss(w->task->space->scenario, plan, chain_of(w, plan, &shape));
+}
+
 // --- Whole shapes
 
 // The plan of a shape that bounds all with these shards: 1F1B, or interleaved, holds least.
@@ -142,6 +181,28 @@ static Plan leanest(const Plan *shape, int zero_stage) {
     plan.zero_stage = zero_stage;
     plan.zero_group = plan.dp * plan.cp;
     return plan;
+}
+
+// Whether no split of a shape's layers is wanted, of one ZeRO stage and schedule.
+static bool splits_are_out(HarvestWalker *w, const SpaceShape *shape, int zero_stage,
+                           ScheduleKind schedule) {
+    Plan plan = leanest(shape->plan, zero_stage);
+    plan.schedule = schedule;
+    const Plan first = space_first_layers(&plan, 1);
+    if (sketch_splits_slow(w, shape->some_layers ? &first : &plan)) return true;
+    const Plan most = space_first_layers(&plan, w->task->space->scenario->model.num_layers);
+    return sketch_splits_full(w, &plan) && (!shape->some_layers || sketch_splits_full(w, &most));
+}
+
+static bool all_splits_are_out(HarvestWalker *w, const SpaceShape *shape) {
+    for (int kind = 0; kind < NUM_SCHEDULES; kind++) {
+        if (!(shape->schedules & 1u << kind)) continue;
+        for (int stage = 0; stage <= 3; stage++)
+            if (shape->zero_stages & 1u << stage &&
+                !splits_are_out(w, shape, stage, (ScheduleKind)kind))
+                return false;
+    }
+    return true;
 }
 
 // Whether plans of one ZeRO stage are ruled out.
@@ -167,6 +228,7 @@ bool sketch_skips(void *walker, const SpaceShape *shape) {
         const Plan *least = shape->some_layers ? &some : shape->plan;
         return !loose_has(task->loose, least) || loosely_excluded(task, least);
     }
+    if (shape->any_split) return all_splits_are_out(w, shape);
     if (shape->schedules & w->sketch.other_schedules) return false;
     for (int stage = 3; stage >= 0; stage--)
         if (shape->zero_stages & 1u << stage && !stage_is_out(w, shape, stage)) return false;

@@ -19,19 +19,16 @@ static Plan leanest_of(const Plan *plan, int most_layers) {
 }
 
 static double bound_s(HarvestWalker *w, const Plan *plan) {
-    Arena scratch = {0};
-    const double least_s =
-        split_bound_s(w->task->space->scenario, plan, group_costs_of(&w->pricing, plan), &scratch);
-    arena_free(&scratch);
-    return least_s;
+    return split_bound_s(w->task->space->scenario, plan, group_costs_of(&w->pricing, plan));
 }
 
-static bool is_quickly_excluded(HarvestWalker *w, const Plan *plan) {
-    const HarvestTask *task = w->task;
-    if (task->goal != HARVEST_BOUND || task->value_limit == INFINITY) return false;
+// Whether every split takes longer than the limit; what first layers compute again is not counted.
+static bool is_slow(HarvestWalker *w, const Plan *plan) {
+    const double limit_s = step_limit_s(w->task);
+    if (limit_s == INFINITY) return false;
+    if (sketch_splits_slow(w, plan)) return true;
     const GroupCosts *costs = group_costs_of(&w->pricing, plan);
-    const double least_s = split_quick_bound_s(task->space->scenario, plan, costs);
-    return least_value(task, least_s, 0) > task->value_limit;
+    return split_bound_exceeds(w->task->space->scenario, plan, costs, limit_s);
 }
 
 // What the mean rank computes depends on no split but in what first layers are recomputed: that is
@@ -109,7 +106,12 @@ bool splits_visit(HarvestWalker *w, const SpaceFamily *family, const Plan *plan,
         out->pruned_by_bound += num;
         return true;
     }
-    if (is_quickly_excluded(w, &fastest)) {
+    const Plan leanest = leanest_of(plan, most_layers);
+    if (sketch_splits_full(w, &leanest)) {
+        out->pruned_by_memory += num;
+        return true;
+    }
+    if (is_slow(w, &fastest)) {
         out->pruned_by_bound += num;
         return true;
     }

@@ -4,6 +4,7 @@
 #include "planner/group_costs.h"
 #include "planner/harvest.h"
 #include "planner/harvest_family.h"
+#include "planner/sketch_splits.h"
 
 // The last plan of a family with one schedule that does not fit.
 typedef struct {
@@ -29,6 +30,13 @@ typedef struct {
 // Layouts of the ways to cut the layers that a split has, and what is known of the family.
 enum { SKETCH_SLOTS = 512 };
 
+// The chain of the shape asked for last.
+typedef struct {
+    SketchShape shape; // NULL: none is known
+    SketchChain chain;
+    Arena arena;
+} ShapeChain;
+
 typedef struct {
     struct {
         const PlanChunk *chunks; // NULL: free
@@ -42,6 +50,8 @@ typedef struct {
     bool asked[2][4], known[2][4];
     SketchShape shape[2][4];
     double bound_s[4][2][2]; // by whether plans are V and split backwards; -1: not asked yet
+    // By recomputation, whether plans recompute the first layers, and ZeRO stage
+    ShapeChain chains[NUM_RECOMPUTES][2][4];
 } HarvestSketch;
 
 typedef struct {
@@ -67,9 +77,6 @@ _Static_assert(4 * NUM_SCHEDULES <= 64, "a bit for each ZeRO stage and schedule"
 // Whether a plan fits; keeps what it misses by otherwise.
 bool plan_fits(HarvestWalker *w, const Plan *plan, RankMemory *memory);
 
-// The least that a plan can have of what the search ranks by.
-double least_value(const HarvestTask *task, double step_time_s, double busy_s);
-
 // Adds what was looked for; whether that ends the walk.
 bool fit_add(HarvestWalker *w, const Plan *plan);
 
@@ -81,6 +88,9 @@ void candidate_keep(HarvestWalker *w, const Candidate *candidate);
 
 // The least that a plan can have of what the search ranks by.
 double least_value(const HarvestTask *task, double step_time_s, double busy_s);
+
+// The longest step that may be wanted; INFINITY where there is no limit.
+double step_limit_s(const HarvestTask *task);
 
 // Whether the loose bound of a plan is above the limit.
 bool loosely_excluded(const HarvestTask *task, const Plan *plan);
@@ -107,6 +117,10 @@ bool sketch_misses(HarvestWalker *w, const Plan *plan);
 // Whether no plan of a shape (planner/space.h, SpaceFilter) is below the limit, or none fits; of a
 // harvest that wants no miss.
 bool sketch_skips(void *walker, const SpaceShape *shape);
+
+// Whether no split of a plan's layers is below the limit, or none fits, as far as its shape says.
+bool sketch_splits_slow(HarvestWalker *w, const Plan *plan);
+bool sketch_splits_full(HarvestWalker *w, const Plan *plan);
 
 // Of the first layers of a plan's stages, 1 to `most`: how many may be recomputed for the bound to
 // stay below the limit, and how many have to be for the plan to fit, at least; `*least` is more

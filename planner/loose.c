@@ -93,15 +93,15 @@ typedef struct {
 } Pricing;
 
 // The whole model as one chunk, without a vocabulary that is spread: its parts on many ranks may
-// take less time than the whole. What ZeRO 3 adds once per rank is left out. Where the host sets
-// the pace of one chunk of several, it does so for longer: the sum of the larger is at least the
-// larger sum.
+// take less time than the whole. What ZeRO 2 and 3 gather and scatter is left out. Where the host
+// sets the pace of one chunk of several, it does so for longer: the sum of the larger is at least
+// the larger sum.
 static void gradients_price(const Scenario *scenario, LooseEntry *entry, Gradients gradients,
                             Arena *scratch) {
     Plan whole = entry->plan;
     whole.pp = whole.vpp = whole.num_chunks = 1;
     whole.zero_stage = gradients == GRADIENTS_SCATTERED ? 3 : 0;
-    whole.zero_group = 1;
+    whole.zero_group = whole.expert_dp = 1;
     if (whole.recompute_layers != ABSENT) whole.recompute = RECOMPUTE_NONE;
     if (plan_default_chunks(&scenario->model, 1, scratch, &whole.chunks).code != STATUS_OK) return;
     const PlanChunk layers = {.num_layers = scenario->model.num_layers};

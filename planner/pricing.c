@@ -24,7 +24,7 @@ typedef struct {
     int next_alike[PRICING_ROUND]; // the next member with the same entry; -1: none
     int heads[PRICING_ROUND];      // members that no other comes before
     int num_heads;
-    double limit_s; // of their steps
+    double limits_s[PRICING_ROUND]; // of the steps of those that stand for all splits
     Priced priced[PRICING_ROUND];
     Status statuses[PRICING_ROUND];
     Worker *workers; // [num_workers]
@@ -33,8 +33,8 @@ typedef struct {
 } Work;
 
 // Beyond it a step is of no use, whatever else is known of it.
-static double split_limit_s(const Pricing *pricing) {
-    const double limit = best_value_limit(&pricing->quick);
+static double split_limit_s(const Pricing *pricing, const Plan *plan) {
+    const double limit = best_plan_limit(&pricing->quick, plan);
     if (pricing->exhaustive || pricing->robust || !isfinite(limit)) return INFINITY;
     const double per_s = objective_bound(pricing->scenario, pricing->objective, 1, 0);
     return per_s > 0 ? limit / per_s : INFINITY;
@@ -48,7 +48,6 @@ static Work *work_start(const Pricing *pricing, Candidate *const *list) {
     work->list = list;
     work->num_workers = most < 1 ? 1 : most < SHARE_MAX_WORKERS ? most : SHARE_MAX_WORKERS;
     work->workers = ARENA_ARRAY(&arena, work->num_workers, Worker);
-    work->limit_s = split_limit_s(pricing);
     for (int i = 0; i < work->num_workers; i++)
         work->workers[i].pricing = group_pricing_start(pricing->scenario);
     work->arena = arena;
@@ -85,9 +84,9 @@ bool candidate_raise(PlanObjective objective, Candidate *candidate, Pieces *piec
 
 // --- The best of all splits
 
-static SplitTask split_task(const Work *work, const Candidate *candidate) {
-    return (SplitTask){.most_layers = candidate->most_layers,
-                       .limit_s = work->limit_s,
+static SplitTask split_task(const Work *work, int item) {
+    return (SplitTask){.most_layers = work->list[item]->most_layers,
+                       .limit_s = work->limits_s[item],
                        .deadline = work->pricing->deadline};
 }
 
@@ -98,6 +97,7 @@ static void members_chain(Pricing *pricing, Work *work, size_t num) {
         const Candidate *candidate = work->list[i];
         work->next_alike[i] = -1;
         if (!candidate->any_split) continue;
+        work->limits_s[i] = split_limit_s(pricing, &candidate->plan);
         SplitMemoEntry *entry = split_memo_entry(&pricing->splits, &candidate->plan,
                                                  candidate->most_layers, pricing->arena);
         work->known_splits[i] = entry;
@@ -116,7 +116,7 @@ static void split_work(void *context, int worker, int item) {
     Worker *own = &work->workers[worker];
     for (int i = work->heads[item]; i >= 0; i = work->next_alike[i]) {
         const Candidate *candidate = work->list[i];
-        const SplitTask task = split_task(work, candidate);
+        const SplitTask task = split_task(work, i);
         work->statuses[i] =
             split_memo_search(work->known_splits[i], &own->pricing, &candidate->plan, &task,
                               &own->plans, &work->splits[i]);
@@ -157,7 +157,7 @@ static Status splits_take(Pricing *pricing, Work *work, size_t num) {
         pricing->open_s = fmin(pricing->open_s, split->open_s);
         pricing->num_without_room += split->verdict == GROUP_NO_ROOM;
         pricing->num_above += split->verdict == GROUP_ABOVE_LIMIT;
-        work->useless[i] = split->step_time_s == INFINITY || split->step_time_s > work->limit_s;
+        work->useless[i] = split->step_time_s == INFINITY || split->step_time_s > work->limits_s[i];
         miss_take(pricing, split);
         if (work->useless[i]) continue;
         candidate->plan = plan_copy(&split->plan, pricing->arena);

@@ -28,7 +28,8 @@ enum {
     TIES_FACTOR = 4, // of the least memory there are many that only take longer: K among 4 K
     // The limit is the same for all splits of a round: results do not depend on which thread walks
     // which. Until something is priced there is none.
-    FIRST_ROUND_SPLITS = 16,
+    FIRST_SEEDS = 4,
+    FIRST_ROUND_SPLITS = 4,
     ROUND_SPLITS = 64,
 };
 
@@ -179,6 +180,26 @@ static void candidates_append(Search *s, const Harvest *harvest) {
     }
 }
 
+static int compare_listed(const void *a, const void *b) {
+    return candidate_compare(*(Candidate *const *)a, *(Candidate *const *)b);
+}
+
+// The most promising first, a few at a time: what they take is the limit of those behind them.
+static Status seeds_price(Search *s, Candidate **list, size_t num) {
+    size_t num_left = 0, most = FIRST_SEEDS;
+    if (num > 1) qsort(list, num, sizeof *list, compare_listed);
+    for (size_t i = 0; i < num; i += num_left, most *= 2) {
+        Candidate *some[PRICING_ROUND];
+        num_left = num - i < most ? num - i : most;
+        size_t num_some = 0;
+        for (size_t k = i; k < i + num_left; k++)
+            if (!best_excludes(&s->pricing.quick, list[k])) some[num_some++] = list[k];
+        s->stats.priced += (int64_t)num_some;
+        TRY(pricing_run(&s->pricing, some, num_some));
+    }
+    return status_ok();
+}
+
 // Prices the most promising candidates of a round's splits, so that the limit of the next round is
 // low: until K are known the first K of each, then one of each that may enter.
 // With a budget these are what the search can answer with.
@@ -194,8 +215,7 @@ static Status round_seed(Search *s, const Round *round) {
             if (num < PRICING_ROUND && !best_excludes(&s->pricing.quick, &harvest->candidates[k]))
                 list[num++] = &harvest->candidates[k];
     }
-    s->stats.priced += (int64_t)num;
-    return pricing_run(&s->pricing, list, num);
+    return seeds_price(s, list, num);
 }
 
 // Takes over what a split holds; the chunks of its plans move into the search's arena.

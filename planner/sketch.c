@@ -1,9 +1,6 @@
 #include "planner/sketch.h"
 
-#include "costmodel/memory_interval.h"
-#include "costmodel/memory_static.h"
-#include "workload/bytes.h"
-#include "workload/group.h"
+#include "planner/sketch_held.h"
 #include "workload/schedule.h"
 
 #include <limits.h>
@@ -195,33 +192,6 @@ double sketch_bound_s(const Scenario *scenario, const Plan *plan, const SketchLa
 
 // --- Memory
 
-// Chunks and micro-batches that a rank holds when its first backward begins, that of its last
-// chunk; of each chunk, [vpp]. Where that is not known, one of each: of the micro-batch that goes
-// back first.
-//   returns  whether it is
-static bool units_held(const Plan *plan, int rank, int *units) {
-    const Schedule *schedule = schedule_find(plan->schedule);
-    const int m = (int)plan->num_microbatches, pp = plan->pp;
-    const ScheduleShape shape = schedule_shape(pp, plan->vpp, m);
-    for (int k = 0; k < plan->vpp; k++) units[k] = 1;
-    if (schedule->kind != SCHEDULE_1F1B && schedule->kind != SCHEDULE_GPIPE &&
-        schedule->kind != SCHEDULE_INTERLEAVED)
-        return false;
-    int left = schedule->in_flight(&shape, rank);
-    if (plan->vpp == 1) units[0] = left;
-    if (plan->vpp == 1 || pp == 1) return plan->vpp == 1;
-    // Groups of pp micro-batches through one chunk, then the next.
-    memset(units, 0, (size_t)plan->vpp * sizeof *units);
-    for (int first = 0; first < m && left > 0; first += pp) {
-        const int group = m - first < pp ? m - first : pp;
-        for (int k = 0; k < plan->vpp && left > 0; k++) {
-            units[k] += left < group ? left : group;
-            left -= left < group ? left : group;
-        }
-    }
-    return true;
-}
-
 // The peak of what a rank's last chunk runs back first. Its layers count where not all of them may
 // be recomputed: what these hold then does not fall with their number.
 static double first_peak_bytes(const SketchLayout *layout, const SketchShape *shape,
@@ -241,7 +211,7 @@ static double activation_bytes_of(const Plan *plan, const SketchLayout *layout,
     Arena scratch = {0};
     if (layout->vpp > (int)(sizeof few / sizeof *few))
         units = ARENA_ARRAY(&scratch, layout->vpp, int);
-    const bool known = units_held(plan, ranks->first, units);
+    const bool known = sketch_units_held(plan, ranks->first, units);
     double bytes = 0;
     for (int k = 0; k < layout->vpp; k++) {
         const Counts *counts = &ranks->chunks[k];
@@ -254,58 +224,18 @@ static double activation_bytes_of(const Plan *plan, const SketchLayout *layout,
     return bytes;
 }
 
-// What does not depend on the rank.
-typedef struct {
-    StateBytes state;
-    int zero_stage;
-    double dense_parts, expert_parts; // that shards are cut into
-    double outside_bytes;
-    double counted_factor; // RankMemory.counted_bytes over needs_bytes
-    bool anew;             // gradients are made by the step's only backward
-} Held;
-
-static Held held_of(const Scenario *scenario, const Plan *plan) {
-    const Stack *stack = &scenario->training.stack;
-    return (Held){
-        .state = state_bytes(&scenario->training),
-        .zero_stage = plan->zero_stage,
-        .dense_parts = plan_group(plan, GROUP_ZERO).size,
-        .expert_parts = plan_group(plan, GROUP_EZERO).size,
-        .outside_bytes = stack->context_bytes +
-                         memory_num_communicators(plan, NULL, 0) * stack->comm_bytes_per_group,
-        .counted_factor = exp(scenario->fit_deviates * memory_spread(scenario, plan)),
-        .anew = !stack->keeps_gradients && plan->num_microbatches * plan->vpp <= 1,
-    };
-}
-
-// The sums of memory_static_account and of what follows from them in costmodel/memory.c.
-static double counted_bytes_of(const Scenario *scenario, const Held *held, const Sums *sums,
-                               double activation_bytes) {
-    const Stack *stack = &scenario->training.stack;
-    const double dense = sums->of[SKETCH_DENSE_PARAMETERS];
-    const double expert = sums->of[SKETCH_EXPERT_PARAMETERS], all = dense + expert;
-    const double shard = dense / held->dense_parts + expert / held->expert_parts;
-    const double gradients = (held->zero_stage >= 2 ? shard : all) * held->state.gradient;
-    double bytes =
-        (held->zero_stage >= 3 ? shard : all) * held->state.weight +
-        (held->zero_stage >= 1 ? shard : all) * (held->state.master + held->state.moments) +
-        stack->workspace_bytes + (expert > 0 ? stack->grouped_workspace_bytes : 0);
-    bytes += held->anew ? fmax(gradients, activation_bytes) : gradients + activation_bytes;
-    bytes *= 1 + stack->allocator_slack_frac * CACHED_NEEDED_FRAC;
-    return (bytes + held->outside_bytes) * held->counted_factor;
-}
-
 double sketch_missing_bytes(const Scenario *scenario, const Plan *plan, const SketchLayout *layout,
                             const SketchShape *shape) {
     const double available_bytes = scenario->cluster.gpu.memory_available_bytes;
     if (scenario->fit_deviates < 0) return 0; // what is more uneven is then counted as less
-    const Held held = held_of(scenario, plan);
+    const SketchHeld held = sketch_held(scenario, plan);
     double most_bytes = 0;
     for (int i = 0; i < layout->num_classes; i++) {
         const Ranks *ranks = &layout->classes[i];
         const Sums sums = counts_sums(layout, shape, &ranks->all, 0);
-        const double bytes = counted_bytes_of(scenario, &held, &sums,
-                                              activation_bytes_of(plan, layout, shape, ranks));
+        const double bytes = sketch_held_bytes(scenario, &held, sums.of[SKETCH_DENSE_PARAMETERS],
+                                               sums.of[SKETCH_EXPERT_PARAMETERS],
+                                               activation_bytes_of(plan, layout, shape, ranks));
         most_bytes = fmax(most_bytes, bytes);
     }
     const double missing_bytes = most_bytes - available_bytes;

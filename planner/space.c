@@ -209,12 +209,15 @@ static bool visit_family(Walk *walk, const Plan *shape, const ChunkChoice *chunk
     return walk->visit(walk->context, &family);
 }
 
-static SpaceShape shape_open(const Walk *walk, const Plan *plan) {
-    SpaceShape shape = {.plan = plan, .some_layers = walk->open.first_layers};
+static SpaceShape shape_open(const Walk *walk, const Plan *plan, bool any_split) {
+    SpaceShape shape = {
+        .plan = plan, .some_layers = walk->open.first_layers, .any_split = any_split};
     for (int z = 0; z < walk->open.num_zeros; z++)
         shape.zero_stages |= 1u << walk->open.zeros[z].stage;
     for (int kind = 0; kind < NUM_SCHEDULES; kind++)
-        if (walk->open.schedules[kind]) shape.schedules |= 1u << kind;
+        if (walk->open.schedules[kind] &&
+            (!any_split || space_has_schedule(&walk->open, plan, kind)))
+            shape.schedules |= 1u << kind;
     if (plan->recompute == RECOMPUTE_NONE) shape.some_layers = false;
     return shape;
 }
@@ -225,7 +228,7 @@ static bool visit_shape(const Walk *walk, Plan *shape) {
     shape->schedule = SCHEDULE_1F1B;
     plan_derive(walk->scenario, shape);
     if (plan_check(walk->scenario, shape).code != STATUS_OK) return true;
-    const SpaceShape all = shape_open(walk, shape);
+    const SpaceShape all = shape_open(walk, shape, false);
     walk->visit_shape(walk->context, &all);
     if (all.some_layers) {
         const Plan plan = space_first_layers(shape, 1);
@@ -241,9 +244,9 @@ static void recompute_set(const Walk *walk, Plan *shape, int recompute) {
     shape->recompute_modules = space_modules(walk->scenario, recompute);
 }
 
-static bool is_skipped(const Walk *walk, const Plan *plan) {
+static bool is_skipped(const Walk *walk, const Plan *plan, bool any_split) {
     if (!walk->filter.skips) return false;
-    const SpaceShape shape = shape_open(walk, plan);
+    const SpaceShape shape = shape_open(walk, plan, any_split);
     return walk->filter.skips(walk->filter.context, &shape);
 }
 
@@ -252,8 +255,7 @@ static bool visit_recomputes(Walk *walk, Plan *shape, const ChunkChoice *chunks,
     for (int recompute = 0; recompute < NUM_RECOMPUTES; recompute++) {
         if (!walk->open.recomputes[recompute] || !walk->wanted[recompute]) continue;
         recompute_set(walk, shape, recompute);
-        // The filter knows the default split alone.
-        if (chunks && !chunks->uneven && is_skipped(walk, shape)) continue;
+        if (chunks && is_skipped(walk, shape, chunks->uneven != NULL)) continue;
         if (!rule_levels_enter(&walk->rules, walk->scenario, shape, RULE_GROUP_RECOMPUTE)) continue;
         if (!rule_levels_enter(&walk->rules, walk->scenario, shape, RULE_GROUP_LAYERS)) continue;
         if (!chunks && !visit_shape(walk, shape)) return false;
@@ -292,7 +294,8 @@ static bool some_wanted(Walk *walk, Plan *shape) {
     plan_derive(walk->scenario, shape);
     for (int recompute = 0; recompute < NUM_RECOMPUTES; recompute++) {
         recompute_set(walk, shape, recompute);
-        walk->wanted[recompute] = walk->open.recomputes[recompute] && !is_skipped(walk, shape);
+        walk->wanted[recompute] =
+            walk->open.recomputes[recompute] && !is_skipped(walk, shape, false);
         some |= walk->wanted[recompute];
     }
     return some;

@@ -108,6 +108,7 @@ typedef struct {
     unsigned zero_stages; // bit s: stage s
     unsigned schedules;   // bit k: ScheduleKind k, with chunks that it can have
     bool some_layers;     // the first layers of each stage may be recomputed alone
+    bool any_split;       // they stand for all splits of their layers
 } SpaceShape;
 
 // What of a split is not visited.

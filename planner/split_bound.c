@@ -1,5 +1,7 @@
 #include "planner/split_bound.h"
 
+#include "planner/interleaved_bound.h"
+
 #include <math.h>
 
 // One chain of items, cut for ranks.
@@ -93,14 +95,15 @@ static double device_s(const Chain *chain) {
 enum { NUM_HALVINGS = 14 };
 
 static double least_load_s(const Chain *chain) {
-    double all_s = 0, largest_s = 0;
+    double largest_s = 0, low_s = device_s(chain) / chain->num_ranks;
+    if (is_enough(chain, low_s)) return low_s;
     for (int l = 0; l < chain->num_items; l++)
         largest_s = fmax(largest_s, load_s(chain, -1, l, l + 1));
-    for (int rank = 0; rank < chain->num_ranks; rank++)
-        all_s += load_s(chain, rank, 0, rank == 0 ? chain->num_items : 0);
-    double low_s = device_s(chain) / chain->num_ranks,
-           high_s = all_s / chain->num_ranks + largest_s;
-    if (is_enough(chain, low_s)) return low_s;
+    double high_s = low_s + largest_s;
+    for (int i = 0; i < NUM_HALVINGS && !is_enough(chain, high_s); i++) {
+        low_s = high_s;
+        high_s *= 2;
+    }
     for (int i = 0; i < NUM_HALVINGS; i++) {
         const double middle_s = low_s + (high_s - low_s) / 2;
         if (is_enough(chain, middle_s))
@@ -157,24 +160,52 @@ static Chain chain_of(const Scenario *scenario, const Plan *plan, const GroupCos
                    .alike = scenario->model.num_kinds == 1};
 }
 
+// Of a plan with one chunk a rank, what a bound is made of beside the load of the busiest.
+typedef struct {
+    double microbatches;
+    double beside_s; // of all ranks
+    // 1F1B: the whole model once and what follows, and how often the busiest's load comes on top;
+    // where its host may lead that of the mean rank
+    double through_s, busy_times;
+    bool host_leads;
+} Staged;
+
 // Stages with one chunk. The busiest has work w, of which f forward; with 1F1B at most pp forwards
 // run before its first backward, which all the rest of the model has come before:
 //   model - w + f + n w - pp f >= model + (n - 1) w - (pp - 1) f
-static double staged_bound_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs,
-                             const Chain *chain, double load, Arena *scratch) {
-    const StageProblem problem = group_stage_problem(scenario, plan, costs, scratch);
-    const double n = problem.num_microbatches;
-    double message_s = INFINITY;
-    for (int r = 0; r + 1 < plan->pp; r++) message_s = fmin(message_s, problem.message_s[r]);
-    double bound_s = n * load + (problem.blocking ? (n - 1) * message_s : 0);
-    if (problem.one_forward_ahead) {
-        const double model_s = device_s(chain), ahead = fmin(n, plan->pp);
-        const double busiest_s = host_may_lead(chain) ? model_s / plan->pp : load;
-        const double through_s = model_s + problem.behind_message_s[0] +
-                                 fmax(0, n - 1 - (ahead - 1) * forward_frac(chain)) * busiest_s;
-        bound_s = fmax(bound_s, through_s);
+static Staged staged_of(const Scenario *scenario, const Plan *plan, const GroupCosts *costs,
+                        const Chain *chain) {
+    const double n = (double)plan->num_microbatches;
+    const double tail_s = group_tail_s(scenario, plan, costs, 0);
+    Staged staged = {.microbatches = n, .beside_s = tail_s};
+    if (group_runs_one_ahead(scenario, plan)) {
+        const double ahead = fmin(n, plan->pp);
+        staged.through_s = device_s(chain) + costs->behind_message_s[0] + tail_s;
+        staged.busy_times = fmax(0, n - 1 - (ahead - 1) * forward_frac(chain));
+        staged.host_leads = host_may_lead(chain);
     }
-    return bound_s + problem.tail_s[0];
+    if (!program_hides_messages(scenario, plan)) {
+        double message_s = plan->pp > 1 ? INFINITY : 0;
+        for (int r = 0; r + 1 < plan->pp; r++) message_s = fmin(message_s, costs->message_s[r]);
+        staged.beside_s += (n - 1) * message_s;
+    }
+    return staged;
+}
+
+static double staged_bound_s(const Staged *staged, const Chain *chain, double load) {
+    const double bound_s = staged->microbatches * load + staged->beside_s;
+    const double busiest_s = staged->host_leads ? device_s(chain) / chain->num_ranks : load;
+    return fmax(bound_s, staged->through_s + staged->busy_times * busiest_s);
+}
+
+// The largest load with which the bound is not above a limit; negative where there is none.
+static double staged_load_s(const Staged *staged, const Chain *chain, double limit_s) {
+    const double load_s = (limit_s - staged->beside_s) / staged->microbatches;
+    const double left_s = limit_s - staged->through_s;
+    if (staged->host_leads)
+        return staged->busy_times * device_s(chain) / chain->num_ranks > left_s ? -1 : load_s;
+    if (staged->busy_times > 0) return fmin(load_s, left_s / staged->busy_times);
+    return left_s < 0 ? -1 : load_s;
 }
 
 // That of the plan asked for last is kept: plans that differ in ZeRO stage, group and schedule come
@@ -191,23 +222,62 @@ static double known_load_s(const Chain *chain, LeastLoad *known) {
     return known->load_s;
 }
 
-double split_bound_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs,
-                     Arena *scratch) {
+// Of a plan with several chunks a rank, by the order of its schedule; 0 where nothing is known.
+static double order_bound_s(const Scenario *scenario, const Plan *plan, const Chain *chain) {
+    const StageMachine *m = chain->machine;
+    const bool whole = plan->pp > 1 && plan->num_microbatches % plan->pp == 0;
+    if (plan->schedule != SCHEDULE_INTERLEAVED || plan->vpp < 2 || !whole || !chain->alike ||
+        scenario->training.optimizer_post_validation)
+        return 0;
+    double layers_s = 0, first_s = 0, last_s = 0;
+    for (int pass = PASS_FORWARD; pass <= PASS_BACKWARD; pass++) {
+        layers_s += m->device_s[pass][chain->num_items];
+        first_s += m->first_s[pass];
+        last_s += m->last_s[pass];
+    }
+    return interleaved_bound_s(plan->pp, plan->vpp, (double)plan->num_microbatches, layers_s,
+                               first_s, last_s) +
+           group_step_s(scenario);
+}
+
+double split_bound_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs) {
     const Chain chain = chain_of(scenario, plan, costs);
     const double load = known_load_s(&chain, costs->least_load);
-    if (group_plan_is_staged(plan))
-        return staged_bound_s(scenario, plan, costs, &chain, load, scratch);
-    return (double)plan_chunk_microbatches(plan) * load + group_step_s(scenario);
+    if (!group_plan_is_staged(plan))
+        return fmax((double)plan_chunk_microbatches(plan) * load + group_step_s(scenario),
+                    order_bound_s(scenario, plan, &chain));
+    const Staged staged = staged_of(scenario, plan, costs, &chain);
+    return staged_bound_s(&staged, &chain, load);
+}
+
+bool split_bound_exceeds(const Scenario *scenario, const Plan *plan, const GroupCosts *costs,
+                         double limit_s) {
+    if (split_quick_bound_s(scenario, plan, costs) > limit_s) return true;
+    const Chain chain = chain_of(scenario, plan, costs);
+    double load_s = (limit_s - group_step_s(scenario)) / (double)plan_chunk_microbatches(plan);
+    if (group_plan_is_staged(plan)) {
+        const Staged staged = staged_of(scenario, plan, costs, &chain);
+        load_s = staged_load_s(&staged, &chain, limit_s);
+    } else if (order_bound_s(scenario, plan, &chain) > limit_s) {
+        return true;
+    }
+    return load_s < 0 || !is_enough(&chain, load_s);
+}
+
+double split_mean_bound_s(const Plan *plan, double model_s, double forward, bool one_ahead) {
+    double times = (double)plan_chunk_microbatches(plan);
+    if (one_ahead) {
+        // The whole model once, and what the busiest rank has then still to run.
+        const double ahead = fmin(times, plan->pp);
+        times = fmax(times, plan->pp + fmax(0, times - 1 - (ahead - 1) * forward));
+    }
+    return times * model_s / plan->pp;
 }
 
 double split_quick_bound_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs) {
     const Chain chain = chain_of(scenario, plan, costs);
-    const double mean_s = device_s(&chain) / plan->pp;
-    double times = (double)plan_chunk_microbatches(plan);
-    if (group_plan_is_staged(plan) && group_runs_one_ahead(scenario, plan)) {
-        // The whole model once, and what the busiest rank has then still to run.
-        const double ahead = fmin(times, plan->pp), forward = forward_frac(&chain);
-        times = fmax(times, plan->pp + fmax(0, times - 1 - (ahead - 1) * forward));
-    }
-    return times * mean_s + group_step_s(scenario);
+    const bool one_ahead = group_plan_is_staged(plan) && group_runs_one_ahead(scenario, plan);
+    return split_mean_bound_s(plan, device_s(&chain), one_ahead ? forward_frac(&chain) : 0,
+                              one_ahead) +
+           group_step_s(scenario);
 }

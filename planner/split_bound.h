@@ -5,7 +5,7 @@
 //         is a chain cut into stages, with several, of equal layers, a number of layers for each
 //         rank; found by bisection from the mean on, of which the lower end counts. With 1F1B the
 //         first micro-batch runs through all stages before the busiest begins its first backward,
-//         as in planner/stage_split.h.
+//         as in planner/stage_split.h; with an interleaved schedule planner/interleaved_bound.h.
 // Source: Pinar and Aykanat 2004, as in planner/partition.h (bisection with a greedy probe).
 #pragma once
 
@@ -13,8 +13,17 @@
 
 // Less than any step of the plan can take, whatever its split; chunks are not looked at.
 //   costs  group_costs_of the plan, on machines that are all alike
-double split_bound_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs,
-                     Arena *scratch);
+double split_bound_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs);
+
+// Whether that is above a limit, in less time: the largest load that the limit leaves is tried.
+bool split_bound_exceeds(const Scenario *scenario, const Plan *plan, const GroupCosts *costs,
+                         double limit_s);
 
 // The same from means alone, in a tenth of the time: never more.
 double split_quick_bound_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs);
+
+// The same, without what the host does once a step, of a model by one number.
+//   model_s    one micro-batch there and back through all of it, on the device
+//   forward    the largest part of a forward in both
+//   one_ahead  group_runs_one_ahead, with one chunk a rank
+double split_mean_bound_s(const Plan *plan, double model_s, double forward, bool one_ahead);

@@ -131,18 +131,9 @@ static void split_merge(GroupSplit *out, const GroupSplit *one) {
     out->has_room = has_room;
 }
 
-static double bound_of(GroupPricing *pricing, const Plan *plan) {
-    Arena scratch = {0};
-    const double bound_s =
-        split_bound_s(pricing->scenario, plan, group_costs_of(pricing, plan), &scratch);
-    arena_free(&scratch);
-    return bound_s;
-}
-
 double split_least_s(GroupPricing *pricing, const Plan *plan, const SplitTask *task) {
-    if (task->most_layers == 0) return bound_of(pricing, plan);
-    const Plan some = space_first_layers(plan, 1);
-    return bound_of(pricing, &some);
+    const Plan fastest = task->most_layers == 0 ? *plan : space_first_layers(plan, 1);
+    return split_bound_s(pricing->scenario, &fastest, group_costs_of(pricing, &fastest));
 }
 
 // What the exact bounds of planner/stage_split.h say of a configuration before any split is priced.
@@ -154,12 +145,13 @@ typedef enum {
 } Look;
 
 static Look first_look(GroupPricing *pricing, const Plan *plan, double limit_s) {
-    if (bound_of(pricing, plan) > limit_s) return LOOK_SLOW;
-    if (!isfinite(limit_s) || !group_plan_is_staged(plan)) return LOOK_OPEN;
+    if (!isfinite(limit_s)) return LOOK_OPEN;
+    const GroupCosts *costs = group_costs_of(pricing, plan);
+    if (split_bound_exceeds(pricing->scenario, plan, costs, limit_s)) return LOOK_SLOW;
+    if (!group_plan_is_staged(plan)) return LOOK_OPEN;
     Arena scratch = {0};
     Look look = LOOK_SLOW;
-    StageProblem problem =
-        group_stage_problem(pricing->scenario, plan, group_costs_of(pricing, plan), &scratch);
+    StageProblem problem = group_stage_problem(pricing->scenario, plan, costs, &scratch);
     problem.limit_s = limit_s;
     const StageBounds free = stage_bounds_solve(&problem, &scratch);
     if (free.bound_s < INFINITY) {

@@ -98,8 +98,11 @@ typedef struct {
 // Splits the model by the plan; the plan was checked (plan_check).
 Workload workload_build(const Scenario *scenario, const Plan *plan, Arena *arena);
 
-// The same for a plan that shares its blocks with that of `like`: only its chunks are made anew.
-// What is of `like` stays in the arena that it was built in.
+// Workload.message_bytes of a plan.
+double workload_message_bytes(const Scenario *scenario, const Plan *plan);
+
+// workload_build for a plan that shares its blocks with that of `like`: only its chunks are made
+// anew. What is of `like` stays in the arena that it was built in.
 Workload workload_build_like(const Scenario *scenario, const Plan *plan, const Workload *like,
                              Arena *arena);
 

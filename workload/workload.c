@@ -321,6 +321,11 @@ static void blocks_build(const Scenario *scenario, const Plan *plan, Arena *aren
     blocks[BLOCK_VOCAB_OUTPUT] = vocab_output_block(scenario, plan, arena);
 }
 
+double workload_message_bytes(const Scenario *scenario, const Plan *plan) {
+    const bool scattered = scenario->training.stack.p2p_scatter_gather && !plan->sequence_parallel;
+    return layout_boundary_bytes(scenario, plan) / (scattered ? plan->tp : 1);
+}
+
 Workload workload_build(const Scenario *scenario, const Plan *plan, Arena *arena) {
     Workload w = {.num_blocks = chunk_num_blocks(plan), .num_chunks = plan_all_chunks(plan)};
     Block *blocks = ARENA_ARRAY(arena, w.num_blocks, Block);
@@ -329,8 +334,7 @@ Workload workload_build(const Scenario *scenario, const Plan *plan, Arena *arena
     w.tokens_per_microbatch =
         (double)plan->micro_batch * (double)scenario->training.seq_len / plan->cp;
     w.boundary_bytes = layout_boundary_bytes(scenario, plan);
-    bool scattered = scenario->training.stack.p2p_scatter_gather && !plan->sequence_parallel;
-    w.message_bytes = scattered ? w.boundary_bytes / plan->tp : w.boundary_bytes;
+    w.message_bytes = workload_message_bytes(scenario, plan);
     w.chunks = chunks_build(scenario, plan, &w, arena);
     w.model_flops = step_model_flops(scenario);
     return w;

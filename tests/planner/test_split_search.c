@@ -128,7 +128,7 @@ static void draws_compare(Job *job, GroupPricing *pricing, const GroupSplit *bes
     int layers[16];
     const GroupCosts *costs = group_costs_of(pricing, &job->plan);
     Arena scratch = {0};
-    const double cheap_s = split_bound_s(&job->scenario, &job->plan, costs, &scratch);
+    const double cheap_s = split_bound_s(&job->scenario, &job->plan, costs);
     const StageProblem problem = group_stage_problem(&job->scenario, &job->plan, costs, &scratch);
     for (int i = 0; i < num_draws; i++) {
         layers_draw(job, &state, layers);
