@@ -50,6 +50,13 @@ void *arena_alloc(Arena *arena, size_t size) {
     return memset(memory, 0, size);
 }
 
+size_t arena_used(const Arena *arena) {
+    size_t bytes = 0;
+    for (const ArenaBlock *block = arena->last; block; block = block->previous)
+        bytes += block->used;
+    return bytes;
+}
+
 void *arena_array(Arena *arena, size_t count, size_t element_size) {
     if (element_size && count > SIZE_MAX / 2 / element_size) arena_exhausted(SIZE_MAX);
     return arena_alloc(arena, count * element_size);

@@ -28,6 +28,9 @@ char *arena_strdup(Arena *arena, const char *text);
 
 char *arena_printf(Arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+// Bytes in use, alignment included.
+size_t arena_used(const Arena *arena);
+
 // Calls free_it(thing) when the arena is reset or freed: for what a library allocated.
 void arena_own(Arena *arena, void (*free_it)(void *thing), void *thing);
 

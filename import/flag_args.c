@@ -95,9 +95,7 @@ Status args_text(FlagArgs *args, const char *name, const char *absent, const cha
     *value = absent;
     kind_mark(args, name, true);
     if (!arg) return status_ok();
-    const char *text = arg->num_values > 0 ? arg->values[0] : "";
-    for (int i = 1; i < arg->num_values; i++)
-        text = arena_printf(args->out->arena, "%s %s", text, arg->values[i]);
+    const char *text = words_join(args->out->arena, arg->values, arg->num_values);
     if (arg->num_values == 0) return import_refuse(args->out, name, "a value is missing");
     if (strpbrk(text, "$`")) return unknown_refuse(args, name, text);
     *value = text;

@@ -145,6 +145,11 @@ static Status refuse_maybe(const ShellCommand *command, Imported *out) {
 
 // Settings that change nothing, and scripts that are too much.
 static Status refuse_unfollowed(const ShellCommand *command, Imported *out) {
+    if (command->too_large > 0)
+        return import_refuse(out, "",
+                             "line %d: a value grows beyond %d bytes, or all that are read beyond "
+                             "%d, which is more than is followed",
+                             command->too_large, SHELL_MAX_WORD_BYTES, SHELL_MAX_BYTES);
     if (command->overflow > 0)
         return import_refuse(out, "",
                              "line %d: blocks or calls are nested too deep, or there are too many "

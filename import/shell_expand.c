@@ -110,8 +110,8 @@ static void words_put(Shell *shell, const Expansion *e, const WordList *words, b
     }
     piece->begun = true;
     for (int i = 0; i < words->num_words; i++) {
-        if (i > 0) piece_add(shell->arena, piece, " ", 1);
-        piece_add(shell->arena, piece, words->words[i], strlen(words->words[i]));
+        if (i > 0) piece_add(shell, piece, " ", 1);
+        piece_add(shell, piece, words->words[i], strlen(words->words[i]));
     }
 }
 
@@ -263,7 +263,7 @@ static bool length_put(Shell *shell, const char *inside, Piece *piece) {
     const int count =
         e.many ? e.words.num_words : (e.words.num_words > 0 ? (int)strlen(e.words.words[0]) : 0);
     const char *text = arena_printf(shell->arena, "%d", count);
-    piece_add(shell->arena, piece, text, strlen(text));
+    piece_add(shell, piece, text, strlen(text));
     return true;
 }
 
@@ -284,7 +284,7 @@ void braces_add(Shell *shell, const char *inside, const char *whole, bool quoted
             e.unknown = true;
         done = expansion_put(shell, &e, quoted, piece, out);
     }
-    if (!done) piece_add(shell->arena, piece, whole, strlen(whole));
+    if (!done) piece_add(shell, piece, whole, strlen(whole));
 }
 
 size_t parameter_add(Shell *shell, const char *text, bool quoted, Piece *piece, WordList *out) {
@@ -292,7 +292,7 @@ size_t parameter_add(Shell *shell, const char *text, bool quoted, Piece *piece, 
     if (text[0] == '#') {
         if (!words_known(shell->args)) return 0;
         const char *number = arena_printf(shell->arena, "%d", shell->args->num_words);
-        piece_add(shell->arena, piece, number, strlen(number));
+        piece_add(shell, piece, number, strlen(number));
         return 1;
     }
     if (!isdigit((unsigned char)text[0]) && text[0] != '@' && text[0] != '*') return 0;

@@ -304,7 +304,7 @@ static bool step_run(Shell *shell, int least_blocks) {
 }
 
 static void script_run(Shell *shell, int least_blocks) {
-    while (*shell->at && shell->num_blocks >= least_blocks)
+    while (*shell->at && shell->num_blocks >= least_blocks && !shell_is_full(shell))
         if (!step_run(shell, least_blocks)) return;
 }
 
@@ -346,6 +346,7 @@ ShellCommand shell_command(const char *text, const char *name, const Setting *se
                            int num_settings, Arena *arena) {
     Shell *shell = ARENA_NEW(arena, Shell);
     *shell = (Shell){.arena = arena, .name = name, .line = 1, .out = {.program = -1}};
+    shell->used_before = arena_used(arena);
     shell->chain = shell->said = TRUTH_YES;
     shell->exited = shell->returned = TRUTH_NO;
     WordList args = {0};

@@ -74,6 +74,7 @@ typedef struct {
     const char *name; // in that of the program
     const char *at;
     int line;
+    size_t used_before;       // of the arena
     int nested, num_defaults; // scripts in words, words in ${NAME:-WORD}
     int in_function, num_calls;
     const char *output;   // the file that the command writes; NULL: none
@@ -134,7 +135,7 @@ void sum_changes(Shell *shell, const char *text);
 bool is_known(const char *text);
 
 // Adds to a word in the making, or ends it.
-void piece_add(Arena *arena, Piece *piece, const char *text, size_t length);
+void piece_add(Shell *shell, Piece *piece, const char *text, size_t length);
 void piece_end(Shell *shell, Piece *piece, WordList *out);
 
 // Adds words to the word in the making: unquoted, text parts at spaces.
@@ -157,6 +158,9 @@ bool assignment_is(const Shell *shell);
 // NAME=VALUE, NAME=(WORDS), NAME+=...: true where one stands at shell->at, and is read.
 // own: of a variable that is the function's own.
 bool assignment_read(Shell *shell, bool own);
+
+// Whether values take more room than they may: nothing is read any more.
+bool shell_is_full(Shell *shell);
 
 // Notes that the script is more than can be followed here.
 void shell_overflow(Shell *shell);

@@ -67,10 +67,8 @@ bool command_take(Shell *shell, const WordList *words, int line, Truth runs) {
 }
 
 bool eval_follow(Shell *shell, const WordList *words, int line, Truth runs) {
-    const char *text = "";
     if (strcmp(words->words[0], "eval") != 0) return false;
-    for (int i = 1; i < words->num_words; i++)
-        text = arena_printf(shell->arena, "%s %s", text, words->words[i]);
+    const char *text = words_join(shell->arena, words->words + 1, words->num_words - 1);
     if (runs == TRUTH_NO) return true;
     const Truth chain = shell->chain, before = shell->before;
     shell_block_open(shell, BLOCK_GROUP, runs, line);

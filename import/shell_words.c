@@ -17,10 +17,30 @@ void words_add(Arena *arena, WordList *list, const char *word) {
     list->words[list->num_words++] = word;
 }
 
-void piece_add(Arena *arena, Piece *piece, const char *text, size_t length) {
+const char *words_join(Arena *arena, const char *const *words, int num_words) {
+    size_t size = 1;
+    for (int i = 0; i < num_words; i++) size += strlen(words[i]) + 1;
+    char *text = arena_alloc(arena, size), *end = text;
+    for (int i = 0; i < num_words; i++) {
+        if (i > 0) *end++ = ' ';
+        end = stpcpy(end, words[i]);
+    }
+    return text;
+}
+
+bool shell_is_full(Shell *shell) {
+    const size_t used = arena_used(shell->arena) - shell->used_before;
+    if (shell->out.too_large == 0 && used > SHELL_MAX_BYTES) shell->out.too_large = shell->line;
+    return shell->out.too_large > 0;
+}
+
+void piece_add(Shell *shell, Piece *piece, const char *text, size_t length) {
+    if (shell->out.too_large == 0 && piece->size + length > SHELL_MAX_WORD_BYTES)
+        shell->out.too_large = shell->line;
+    if (shell_is_full(shell)) return;
     if (piece->size + length + 1 > piece->capacity) {
         size_t capacity = 2 * (piece->size + length + 1) + 32;
-        char *larger = arena_alloc(arena, capacity);
+        char *larger = arena_alloc(shell->arena, capacity);
         if (piece->size > 0) memcpy(larger, piece->text, piece->size);
         piece->text = larger;
         piece->capacity = capacity;
@@ -32,7 +52,8 @@ void piece_add(Arena *arena, Piece *piece, const char *text, size_t length) {
 }
 
 void piece_end(Shell *shell, Piece *piece, WordList *out) {
-    if (piece->begun) words_add(shell->arena, out, piece->size > 0 ? piece->text : "");
+    if (piece->begun && !shell_is_full(shell))
+        words_add(shell->arena, out, piece->size > 0 ? piece->text : "");
     *piece = (Piece){0};
 }
 
@@ -100,16 +121,16 @@ static size_t part_length(const char *text) {
 }
 
 void value_add(Shell *shell, const WordList *value, bool quoted, Piece *piece, WordList *out) {
-    for (int i = 0; i < value->num_words; i++) {
+    for (int i = 0; i < value->num_words && !shell_is_full(shell); i++) {
         const char *text = value->words[i];
         if (i > 0) piece_end(shell, piece, out);
         if (quoted || shell->whole) {
-            piece_add(shell->arena, piece, text, strlen(text));
+            piece_add(shell, piece, text, strlen(text));
             continue;
         }
         for (const char *space = " \t\n"; *text;) {
             size_t length = part_length(text), gap = strspn(text + length, space);
-            if (length > 0) piece_add(shell->arena, piece, text, length);
+            if (length > 0) piece_add(shell, piece, text, length);
             if (gap > 0) piece_end(shell, piece, out);
             text += length + gap;
         }
@@ -126,7 +147,7 @@ static bool sum_add(Shell *shell, const char *at, const char *end, Piece *piece)
         return false;
     }
     const char *text = arena_printf(shell->arena, "%lld", value);
-    piece_add(shell->arena, piece, text, strlen(text));
+    piece_add(shell, piece, text, strlen(text));
     return true;
 }
 
@@ -157,7 +178,7 @@ static const char *dollar_add(Shell *shell, const char *at, bool quoted, Piece *
             return end;
         }
     }
-    piece_add(shell->arena, piece, at, (size_t)(end - at));
+    piece_add(shell, piece, at, (size_t)(end - at));
     return end;
 }
 
@@ -172,12 +193,12 @@ static const char *quotes_add(Shell *shell, const char *at, char end, Piece *pie
         if (at[0] == '\\' && at[1] == '\n') {
             at += 2;
         } else if (at[0] == '\\' && at[1] && (strchr("$`\\", at[1]) || at[1] == end)) {
-            piece_add(shell->arena, piece, at + 1, 1);
+            piece_add(shell, piece, at + 1, 1);
             at += 2;
         } else if (*at == '$') {
             at = dollar_add(shell, at, true, piece, out);
         } else {
-            piece_add(shell->arena, piece, at++, 1);
+            piece_add(shell, piece, at++, 1);
         }
     }
     piece->begun = begun || !piece->vanished || piece->size > size;
@@ -205,14 +226,14 @@ static const char *word_step(Shell *shell, const char *at, bool quoted, Piece *p
         return at + 2;
     }
     if (*at == '\\' && at[1]) {
-        piece_add(shell->arena, piece, at + 1, 1);
+        piece_add(shell, piece, at + 1, 1);
         return at + 2;
     }
     if (*at == '\'' && !quoted) {
         const char *end = strchr(at + 1, '\'');
         size_t length = end ? (size_t)(end - at) - 1 : strlen(at + 1);
         for (size_t i = 0; i < length; i++) shell->line += at[1 + i] == '\n';
-        piece_add(shell->arena, piece, at + 1, length);
+        piece_add(shell, piece, at + 1, length);
         return end ? end + 1 : at + 1 + length;
     }
     if (*at == '"') return quotes_add(shell, at + 1, '"', piece, out);
@@ -220,10 +241,10 @@ static const char *word_step(Shell *shell, const char *at, bool quoted, Piece *p
     if (*at == '`') {
         const char *end = strchr(at + 1, '`');
         end = end ? end + 1 : at + strlen(at);
-        piece_add(shell->arena, piece, at, (size_t)(end - at));
+        piece_add(shell, piece, at, (size_t)(end - at));
         return end;
     }
-    piece_add(shell->arena, piece, at, 1);
+    piece_add(shell, piece, at, 1);
     return at + 1;
 }
 

@@ -24,6 +24,9 @@ typedef struct {
 
 void words_add(Arena *arena, WordList *list, const char *word);
 
+// Words with a space between each two.
+const char *words_join(Arena *arena, const char *const *words, int num_words);
+
 // A variable that a block sets which may or may not run.
 typedef struct {
     const char *name;
@@ -56,9 +59,13 @@ typedef struct {
     int num_nodes;         // of a queue's header ("#SBATCH --nodes=4"); 0: it does not say
     int exit_line;         // where the script ends before its last line; 0: it does not
     int overflow;          // line where it is more than can be followed here; 0: it is not
+    int too_large;         // line where values take more room than that below; 0: nowhere
     const char *unread;    // a setting that nothing reads; NULL: all are read
     Undecided overwritten; // a setting that a line sets before anything reads it; name NULL: none
 } ShellCommand;
+
+// Of a word, and of all that is read and expanded of a script: what doubles in every line ends.
+enum { SHELL_MAX_WORD_BYTES = 1 << 20, SHELL_MAX_BYTES = 32 << 20 };
 
 // A variable of the environment, or argument $NAME.
 typedef struct {

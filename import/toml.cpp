@@ -5,9 +5,12 @@
 #define TOML_HEADER_ONLY 1
 #include <toml++/toml.h>
 
+#include <cctype>
 #include <cstdio>
+#include <cstring>
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -39,9 +42,134 @@ cJSON *tree_of(const toml::node &node) {
     return cJSON_CreateString(date.str().c_str());
 }
 
+// How deep values of a text lie, without reading it: what toml++ makes of 100,000 parts of a dotted
+// key, and what walks that, is nested as deep, and each level takes room on the stack.
+class Nesting {
+  public:
+    explicit Nesting(const char *text) : at(text) {
+    }
+
+    // The line where it is more than most; 0: nowhere.
+    unsigned line_beyond(size_t most) {
+        while (*at) {
+            step();
+            if (depth() > most) return line;
+        }
+        return 0;
+    }
+
+  private:
+    const char *at;
+    unsigned line = 1;
+    size_t table = 0;         // parts of the last [header]
+    size_t parts = 0;         // of the key that is read, or was read last
+    bool joins = false;       // a dot came last: the next part is of the same key
+    bool starts = true;       // of a line
+    bool header = false;      // between the brackets of one
+    std::vector<size_t> open; // depth at each bracket that is open
+
+    size_t depth() const {
+        return (open.empty() ? (header ? 0 : table) : open.back()) + parts;
+    }
+
+    void part_add() {
+        parts = joins ? parts + 1 : 1;
+        joins = false;
+    }
+
+    void line_end() {
+        line++;
+        if (!open.empty()) return;
+        starts = true;
+        header = joins = false;
+        parts = 0;
+    }
+
+    // A text between one or three quotes.
+    void quoted_skip() {
+        const char quote = *at;
+        const size_t num = at[1] == quote && at[2] == quote ? 3 : 1;
+        for (at += num; *at; at++) {
+            if (*at == '\n' && num == 1) return;
+            if (*at == '\n') line++;
+            if (*at == '\\' && quote == '"' && at[1] && at[1] != '\n') {
+                at++;
+                continue;
+            }
+            if (*at == quote && (num == 1 || (at[1] == quote && at[2] == quote))) {
+                at += num;
+                return;
+            }
+        }
+    }
+
+    void bracket_open() {
+        if (starts && *at == '[') {
+            header = true;
+            at += at[1] == '[' ? 2 : 1;
+        } else {
+            open.push_back(depth() + 1);
+            at++;
+        }
+        parts = 0;
+        joins = starts = false;
+    }
+
+    void bracket_close() {
+        at++;
+        joins = false;
+        if (header) {
+            table = parts;
+            at += *at == ']';
+            header = false;
+        } else if (!open.empty()) {
+            open.pop_back();
+        }
+        parts = 0;
+    }
+
+    void step() {
+        const char c = *at;
+        if (c == '\n') {
+            at++;
+            line_end();
+        } else if (c == '#') {
+            at += std::strcspn(at, "\n");
+        } else if (c == '[' || c == '{') {
+            bracket_open();
+        } else if (c == ']' || c == '}') {
+            bracket_close();
+        } else if (c == '.') {
+            joins = parts > 0;
+            at++;
+        } else if (c == '"' || c == '\'') {
+            quoted_skip();
+            part_add();
+            starts = false;
+        } else if (std::isspace(static_cast<unsigned char>(c))) {
+            at++;
+        } else if (c == '=' || c == ',') {
+            at++;
+            if (c == ',') parts = 0;
+            joins = starts = false;
+        } else {
+            at += std::strcspn(at, " \t\r\n.=,[]{}#\"'");
+            part_add();
+            starts = false;
+        }
+    }
+};
+
+const size_t MAX_DEPTH = 256;
+
 } // namespace
 
 cJSON *toml_parse_text(const char *text, char *message, size_t message_size) {
+    if (const unsigned line = Nesting(text).line_beyond(MAX_DEPTH)) {
+        std::snprintf(message, message_size, "line %u: values are nested deeper than %zu", line,
+                      MAX_DEPTH);
+        return nullptr;
+    }
     const toml::parse_result result = toml::parse(std::string_view(text));
     if (result) return table_of(result.table());
     const auto &error = result.error();

@@ -32,7 +32,7 @@ static void add_torchrun(Script *script, const Job *job) {
     if (hosts->order) job_add_places(script, job);
     const char *first = hosts->order
                             ? arena_printf(script->arena, "sed -n %dp", host_at(hosts, 0) + 1)
-                            : "head -n 1";
+                            : "sed -n 1p"; // reads all: pipefail
     script_add(script,
                "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | %s)\n"
                "export MASTER_ADDR\n"

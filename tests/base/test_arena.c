@@ -75,11 +75,21 @@ static void owned_things_are_freed_once(void) {
     CU_ASSERT_EQUAL(num_freed, 3);
 }
 
+static void used_bytes_are_counted(void) {
+    Arena arena = {0};
+    CU_ASSERT_EQUAL(arena_used(&arena), 0);
+    for (int i = 0; i < 1000; i++) arena_alloc(&arena, 1000);
+    CU_ASSERT(arena_used(&arena) >= 1000000 && arena_used(&arena) < 1020000);
+    arena_free(&arena);
+    CU_ASSERT_EQUAL(arena_used(&arena), 0);
+}
+
 CU_TestInfo arena_tests[] = {
     {"memory_is_zeroed_and_aligned", memory_is_zeroed_and_aligned},
     {"reused_memory_is_zeroed", reused_memory_is_zeroed},
     {"allocations_larger_than_a_block_fit", allocations_larger_than_a_block_fit},
     {"a_growing_array_keeps_what_it_holds", a_growing_array_keeps_what_it_holds},
     {"owned_things_are_freed_once", owned_things_are_freed_once},
+    {"used_bytes_are_counted", used_bytes_are_counted},
     CU_TEST_INFO_NULL,
 };

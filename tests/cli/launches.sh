@@ -31,9 +31,14 @@ cat >bin/torchrun <<'END'
 #!/bin/sh
 printf '%s\n' "$@"
 END
+# Names one by one, and more than a pipe holds: who reads the first alone must not end it.
 cat >bin/scontrol <<'END'
 #!/bin/sh
-printf 'node0\nnode1\n'
+i=0
+while [ $i -lt 10000 ]; do
+    echo node$i
+    i=$((i + 1))
+done
 END
 cat >bin/srun <<'END'
 #!/bin/sh

@@ -195,6 +195,46 @@ static void what_is_not_followed_is_said(void) {
     arena_free(&arena);
 }
 
+static int too_large_at(const char *script) {
+    Arena arena = {0};
+    const ShellCommand command = shell_command(script, "pretrain", NULL, 0, &arena);
+    CU_ASSERT(arena_used(&arena) < 3 * SHELL_MAX_BYTES);
+    CU_ASSERT_EQUAL(command.too_large > 0, !command.found);
+    arena_free(&arena);
+    return command.too_large;
+}
+
+// `first`, a line so many times, and the program.
+static char *script_of(Arena *arena, const char *first, const char *line, int times) {
+    char *text = arena_alloc(arena, strlen(first) + strlen(line) * (size_t)times + 32);
+    char *end = stpcpy(text, first);
+    for (int i = 0; i < times; i++) end = stpcpy(end, line);
+    stpcpy(end, "pretrain.py --x\n");
+    return text;
+}
+
+// Of 2^20 letters in a word, and values that double in each line.
+static void values_have_limits(void) {
+    Arena arena = {0};
+    const char *doubles = script_of(&arena, "A=x\n", "A=$A$A\n", 20);
+    CU_ASSERT_EQUAL(too_large_at(doubles), 0);
+    doubles = script_of(&arena, "A=xy\n", "A=$A$A\n", 20);
+    CU_ASSERT_EQUAL(too_large_at(doubles), 21);
+    static const char *const LINES[] = {"A=$A$A\n",
+                                        "A+=$A\n",
+                                        "A=${A:+$A$A}\n",
+                                        "eval \"A=\\$A\\$A\"\n",
+                                        "A=(\"${A[@]}\" \"${A[@]}\")\n",
+                                        "A=\"$A $A\"; B=($A)\n",
+                                        "A=$A$A; B=$A$B; C=$B$A\n"};
+    for (size_t i = 0; i < sizeof LINES / sizeof *LINES; i++) {
+        const int line = too_large_at(script_of(&arena, "A=xy\n", LINES[i], 100));
+        CU_ASSERT(line > 10 && line < 30);
+    }
+    CU_ASSERT_EQUAL(too_large_at(script_of(&arena, "", "A=1\n", 20000)), 0);
+    arena_free(&arena);
+}
+
 CU_TestInfo shell_tests[] = {
     {"absent_values_have_others", absent_values_have_others},
     {"parts_of_texts", parts_of_texts},
@@ -207,5 +247,6 @@ CU_TestInfo shell_tests[] = {
     {"loops_run_once", loops_run_once},
     {"queue_headers_are_read", queue_headers_are_read},
     {"what_is_not_followed_is_said", what_is_not_followed_is_said},
+    {"values_have_limits", values_have_limits},
     CU_TEST_INFO_NULL,
 };
