@@ -52,9 +52,30 @@ static Status option_unknown(const char *command, const struct argp_option *opti
                        text, command);
 }
 
+// Options with a value that stand there.
+typedef struct {
+    const struct argp_option *options[MAX_OPTIONS];
+    int num_options;
+} Given;
+
+// An option that takes one value has one: of two the first would be lost without a word.
+static Status given_add(Given *given, const char *command, const struct argp_option *option) {
+    static const char *const REPEATED[] = {"vary", "set", NULL};
+    for (int i = 0; option->name && REPEATED[i]; i++)
+        if (strcmp(option->name, REPEATED[i]) == 0) return status_ok();
+    for (int i = 0; i < given->num_options; i++) {
+        if (given->options[i] != option) continue;
+        if (!option->name)
+            return usage_error("%s: -%c is given twice; it takes one value", command, option->key);
+        return usage_error("%s: --%s is given twice; it takes one value", command, option->name);
+    }
+    if (given->num_options < MAX_OPTIONS) given->options[given->num_options++] = option;
+    return status_ok();
+}
+
 // Checks argv[*i], a long option; moves *i over its value.
 static Status long_option_check(const struct argp_option *options, const char *command, int argc,
-                                char **argv, int *i) {
+                                char **argv, int *i, Given *given) {
     const char *name = argv[*i] + 2;
     size_t length = strcspn(name, "=");
     bool ambiguous;
@@ -73,12 +94,12 @@ static Status long_option_check(const struct argp_option *options, const char *c
                                option->name, option->arg);
         ++*i;
     }
-    return status_ok();
+    return option->arg ? given_add(given, command, option) : status_ok();
 }
 
 // The same for a bundle of short options.
 static Status short_options_check(const struct argp_option *options, const char *command, int argc,
-                                  char **argv, int *i) {
+                                  char **argv, int *i, Given *given) {
     for (const char *c = argv[*i] + 1; *c; c++) {
         if (*c == '?') return status_ok();
         if (strcmp(argv[*i], "-h") == 0) {
@@ -93,19 +114,20 @@ static Status short_options_check(const struct argp_option *options, const char 
         if (!o->arg) continue;
         if (c[1] == '\0' && ++*i >= argc)
             return usage_error("%s: -%c needs a value: -%c %s", command, *c, *c, o->arg);
-        return status_ok();
+        return given_add(given, command, o);
     }
     return status_ok();
 }
 
 static Status options_check(const struct argp_option *options, const char *command, int argc,
                             char **argv) {
+    Given given = {.num_options = 0};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--") == 0) break;
         if (strncmp(argv[i], "--", 2) == 0)
-            TRY(long_option_check(options, command, argc, argv, &i));
+            TRY(long_option_check(options, command, argc, argv, &i, &given));
         else if (argv[i][0] == '-' && argv[i][1] != '\0')
-            TRY(short_options_check(options, command, argc, argv, &i));
+            TRY(short_options_check(options, command, argc, argv, &i, &given));
     }
     return status_ok();
 }

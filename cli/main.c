@@ -7,7 +7,9 @@
 
 #include <argp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct {
     const char *name;
@@ -107,10 +109,24 @@ static Status run(int argc, char **argv) {
     return command_start(argc, argv);
 }
 
+static bool ended_in_main; // not in exit(), as what argp prints does (--help)
+
+static bool output_failed(void) {
+    return fflush(stdout) != 0 || ferror(stdout);
+}
+
+static void output_check(void) {
+    if (ended_in_main || !output_failed()) return;
+    fputs("meshwright: standard output cannot be written\n", stderr);
+    _exit(STATUS_MACHINE);
+}
+
 int main(int argc, char **argv) {
     argp_err_exit_status = STATUS_INVALID;
+    atexit(output_check);
     Status status = run(argc, argv);
-    if ((fflush(stdout) != 0 || ferror(stdout)) && status.code != STATUS_MACHINE)
+    ended_in_main = true;
+    if (output_failed() && status.code != STATUS_MACHINE)
         status = status_error(STATUS_MACHINE, "meshwright: standard output cannot be written");
     if (status.code != STATUS_OK) fprintf(stderr, "%s\n", status.text);
     return (int)status.code;

@@ -11,13 +11,28 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+// Whether the name is no good, or the machine refuses: a folder that is read-only, or full.
+static StatusCode write_failure(int error) {
+    switch (error) {
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case ENOSPC:
+    case EDQUOT:
+    case EIO:
+        return STATUS_MACHINE;
+    default:
+        return STATUS_INVALID;
+    }
+}
+
 // Makes a folder in `path` and removes it again: the one test that holds for every user and file
 // system.
 static Status folder_check_existing(const char *path, const char *wanted) {
     char probe[4200];
     snprintf(probe, sizeof probe, "%s/.meshwright-XXXXXX", path);
     if (mkdtemp(probe) && rmdir(probe) == 0) return status_ok();
-    return status_at(STATUS_INVALID, wanted, "", "cannot be written: %s", strerror(errno));
+    return status_at(write_failure(errno), wanted, "", "cannot be written: %s", strerror(errno));
 }
 
 // A name that is taken for one file's, as in "-o plan.json".
@@ -48,7 +63,8 @@ Status folder_check(const char *path) {
                              parent);
         }
         if (errno != ENOENT)
-            return status_at(STATUS_INVALID, path, "", "cannot be written: %s", strerror(errno));
+            return status_at(write_failure(errno), path, "", "cannot be written: %s",
+                             strerror(errno));
         char *slash = strrchr(parent, '/');
         while (slash && slash > parent && slash[1] == '\0') { // trailing slashes
             *slash = '\0';

@@ -24,6 +24,12 @@ refuses 'meshwright: plan: unknown option -z; meshwright plan --help lists the o
 refuses 'meshwright: plan: --top needs a value: --top K' plan job.json --top
 refuses 'meshwright: plan: -o needs a value: -o DIR' plan job.json -o
 refuses 'meshwright: plan: --json takes no value' plan job.json --json=yes
+# Of two values the first would be lost without a word.
+refuses 'meshwright: plan: --output is given twice; it takes one value' plan job.json -o a --output b
+refuses 'meshwright: plan: --output is given twice; it takes one value' plan job.json -oa -o a
+refuses 'meshwright: simulate: --trace is given twice; it takes one value' \
+    simulate job.json --trace=a --trace b
+refuses 'meshwright: whatif: --replan takes no value' whatif job.json --replan=yes
 refuses 'meshwright: simulate: --t could mean several options; meshwright simulate --help lists them' \
     simulate job.json --t 3
 refuses 'meshwright: --top: "0" is not a whole number from 1 to 1000' plan job.json --top 0
