@@ -92,8 +92,8 @@ typedef struct {
     double wall_s;
 } WhatifResult;
 
-// The number of points, once the grid is checked. Refused: no axis, a path given twice, an unknown
-// path (with the nearest key), more than WHATIF_MAX_POINTS points.
+// The number of points, once the grid is checked. Refused: no axis, a path given twice or inside
+// another, an unknown path (with the nearest key), more than WHATIF_MAX_POINTS points.
 Status whatif_check(const Scenario *scenario, const WhatifAxis *axes, int num_axes,
                     int64_t *num_points);
 

@@ -19,6 +19,22 @@ static double now_s(void) {
 
 // --- The grid
 
+// Whether a path is of something inside what another sets: "training.seq_len" in "training".
+static bool lies_in(const char *inner, const char *outer) {
+    const size_t length = strlen(outer);
+    return strncmp(inner, outer, length) == 0 && (inner[length] == '.' || inner[length] == '[');
+}
+
+// Of two paths that set the same the second would be priced, and the first shown beside it.
+static Status pair_check(const char *path, const char *other) {
+    if (strcmp(path, other) == 0)
+        return status_error(STATUS_INVALID, "--vary %s is given twice", path);
+    if (lies_in(other, path)) return pair_check(other, path);
+    if (!lies_in(path, other)) return status_ok();
+    return status_error(STATUS_INVALID, "--vary %s is part of --vary %s: vary one of them", path,
+                        other);
+}
+
 static Status axes_check(const WhatifAxis *axes, int num_axes, int64_t *num_points) {
     if (num_axes < 1)
         return status_error(STATUS_INVALID, "whatif needs at least one --vary PATH=v1,v2,...");
@@ -28,9 +44,7 @@ static Status axes_check(const WhatifAxis *axes, int num_axes, int64_t *num_poin
     double points = 1;
     for (int i = 0; i < num_axes; i++) {
         points *= axes[i].num_values;
-        for (int j = 0; j < i; j++)
-            if (strcmp(axes[i].path, axes[j].path) == 0)
-                return status_error(STATUS_INVALID, "--vary %s is given twice", axes[i].path);
+        for (int j = 0; j < i; j++) TRY(pair_check(axes[i].path, axes[j].path));
     }
     if (points > WHATIF_MAX_POINTS)
         return status_error(STATUS_INVALID, "the grid has %.0f points; expected at most %d", points,

@@ -157,6 +157,10 @@ static void bad_grids_are_refused_before_anything_is_priced(void) {
     WhatifResult result;
     ASSERT_REFUSED(run(PARALLEL, "parallel.tp=1", "parallel.tp=2", false, &arena, &result),
                    "--vary parallel.tp is given twice");
+    ASSERT_REFUSED(run(PARALLEL, "training.seq_len=512", "training={}", false, &arena, &result),
+                   "--vary training.seq_len is part of --vary training: vary one of them");
+    ASSERT_REFUSED(run(PARALLEL, "training={}", "training.seq_len=512", false, &arena, &result),
+                   "--vary training.seq_len is part of --vary training: vary one of them");
     ASSERT_REFUSED(run(PARALLEL, "training.seq_len=1..2000", "training.global_batch=1..2000", false,
                        &arena, &result),
                    "the grid has 4000000 points; expected at most 1000000");
