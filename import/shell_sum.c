@@ -1,6 +1,7 @@
 #include "import/shell_sum.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,45 @@ static void spaces_skip(Sum *sum) {
     sum->at += strspn(sum->at, " \t\n");
 }
 
+// 12, 014 and 0xc, as bash has them; 2#1100. What is none of these, 08 among it, ends the script.
+static long long number_read(const char *text, const char **end, bool *good) {
+    const char *digits = text;
+    int base = 10;
+    const size_t length = strspn(text, "0123456789");
+    if (text[length] == '#') {
+        base = length < 3 ? atoi(text) : 0;
+        if (base < 2 || base > 36) *good = false;
+        digits = text + length + 1;
+    } else if (text[0] == '0') {
+        base = text[1] == 'x' || text[1] == 'X' ? 16 : 8;
+        digits = text + (base == 16 ? 2 : 0);
+    }
+    *end = text + length;
+    if (!*good || !isalnum((unsigned char)*digits)) {
+        *good = false;
+        return 0;
+    }
+    char *stop;
+    errno = 0;
+    const long long number = strtoll(digits, &stop, base);
+    *end = stop;
+    if (errno != 0 || stop == digits || isalnum((unsigned char)*stop) ||
+        (*stop && strchr("_#@.", *stop)))
+        *good = false;
+    return number;
+}
+
+// The same of a variable's value, with a sign or without.
+static long long value_read(const char *text, bool *good) {
+    text += strspn(text, " \t\n");
+    const bool minus = *text == '-';
+    text += *text == '-' || *text == '+';
+    const char *end;
+    const long long number = number_read(text, &end, good);
+    if (end[strspn(end, " \t\n")] != '\0') *good = false;
+    return minus ? -number : number;
+}
+
 static long long name_read(Sum *sum) {
     bool braces = false;
     if (*sum->at == '$') braces = *++sum->at == '{';
@@ -35,10 +75,8 @@ static long long name_read(Sum *sum) {
     if (braces && *sum->at != '}') sum->good = false;
     sum->at += braces && *sum->at == '}';
     const char *text = length > 0 ? sum->value(sum->context, name) : NULL;
-    char *end = NULL;
-    long long number = text ? strtoll(text, &end, 10) : 0;
-    if (!text || end == text || *end) sum->good = false;
-    return number;
+    if (!text) sum->good = false;
+    return text ? value_read(text, &sum->good) : 0;
 }
 
 // A number, a name, what stands between brackets, or one of these with a sign before it.
@@ -48,10 +86,7 @@ static long long factor_read(Sum *sum) {
     const bool signs = sign == '-' || sign == '+' || (sign == '!' && sum->at[1] != '=');
     if (*sum->at != '(' && !signs && !isdigit((unsigned char)*sum->at)) return name_read(sum);
     if (isdigit((unsigned char)*sum->at)) {
-        char *end;
-        long long value = strtoll(sum->at, &end, 10);
-        sum->at = end;
-        return value;
+        return number_read(sum->at, &sum->at, &sum->good);
     }
     if (++sum->depth > MAX_DEPTH || (signs && sum->at[1] == sign)) sum->good = false;
     sum->at++;

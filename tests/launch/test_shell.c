@@ -150,6 +150,19 @@ static void what_only_names_the_program_is_not_it(void) {
 }
 
 // The run of a loop that runs at least once, where the next one would be the same.
+static void numbers_have_bases(void) {
+    static const Case cases[] = {
+        {"G=010; pretrain.py $((G*8)) $((010+1)) $((0x1F)) $((0XaB))", "64|9|31|171"},
+        {"G=0x10; H=-012; pretrain.py $((G)) $((H + 0)) $((2#101)) $((16#fF)) $((0))",
+         "16|-10|5|255|0"},
+        {"G=08; pretrain.py $((G)) $((09)) $((1.5)) $((3#5))", "$((G))|$((09))|$((1.5))|$((3#5))"},
+        {"G=12ab; pretrain.py $((G)) $((12ab)) $((0x))", "$((G))|$((12ab))|$((0x))"},
+        {"G=' 7 '; pretrain.py $((G)) $((99999999999999999999))", "7|$((99999999999999999999))"},
+        {"G=07; if (( G == 7 && 010 == 8 )); then pretrain.py a; fi", "a"},
+    };
+    EXPECT_ALL(cases);
+}
+
 static void loops_run_once(void) {
     static const Case cases[] = {
         {"while true; do pretrain.py 4 && break; done", "4"},
@@ -244,6 +257,7 @@ CU_TestInfo shell_tests[] = {
     {"changes_are_seen", changes_are_seen},
     {"conditions_of_more_kinds", conditions_of_more_kinds},
     {"what_only_names_the_program_is_not_it", what_only_names_the_program_is_not_it},
+    {"numbers_have_bases", numbers_have_bases},
     {"loops_run_once", loops_run_once},
     {"queue_headers_are_read", queue_headers_are_read},
     {"what_is_not_followed_is_said", what_is_not_followed_is_said},
