@@ -109,7 +109,7 @@ static Status run(int argc, char **argv) {
     return command_start(argc, argv);
 }
 
-static bool ended_in_main; // not in exit(), as what argp prints does (--help)
+static bool ended_in_main; // and not in exit(), where argp ends after --help
 
 static bool output_failed(void) {
     return fflush(stdout) != 0 || ferror(stdout);

@@ -1,6 +1,7 @@
 #include "planner/group_chunkings.h"
 
 #include "costmodel/estimate.h"
+#include "planner/last_fit.h"
 
 #include <math.h>
 
@@ -113,43 +114,28 @@ static bool has_room(const Ranks *ranks, int rank, int count, Arena *scratch) {
            rank_memory_available_bytes(scenario, &probe, rank);
 }
 
-// Most ranks have about as much room as the one before: from there on in steps that double, then
-// halving the distance.
-static int rank_room(const Ranks *ranks, int rank, int guess, Arena *scratch) {
-    const int most = ranks->pricing->scenario->model.num_layers;
-    int fits = guess, misses = guess + 1;
-    if (guess >= 0 && has_room(ranks, rank, guess, scratch)) {
-        for (int step = 1; misses <= most && has_room(ranks, rank, misses, scratch); step *= 2) {
-            fits = misses;
-            misses = misses + step <= most ? misses + step : most + 1;
-        }
-    } else {
-        for (int step = 1; fits >= 0; step *= 2) {
-            misses = fits;
-            fits = fits - step >= 0 ? fits - step : -1;
-            if (fits >= 0 && has_room(ranks, rank, fits, scratch)) break;
-        }
-    }
-    while (misses - fits > 1) {
-        const int middle = fits + (misses - fits) / 2;
-        if (has_room(ranks, rank, middle, scratch))
-            fits = middle;
-        else
-            misses = middle;
-    }
-    return fits;
+typedef struct {
+    const Ranks *ranks;
+    int rank;
+    Arena scratch;
+} Room;
+
+static bool room_fits(void *context, int count) {
+    Room *room = context;
+    return has_room(room->ranks, room->rank, count, &room->scratch);
 }
 
+// Most ranks have about as much room as the one before.
 static void room_find(Ranks *ranks) {
-    Arena scratch = {0};
+    Room room = {.ranks = ranks};
     const int num_layers = ranks->pricing->scenario->model.num_layers;
     int guess = num_layers / ranks->plan->pp;
     for (int r = 0; r < ranks->plan->pp; r++) {
-        guess = rank_room(ranks, r, guess, &scratch);
-        ranks->most[r] = guess > 0 ? guess : 0;
-        guess = guess > 0 ? guess : 0;
+        room.rank = r;
+        const int most = last_fit(0, num_layers, guess, room_fits, &room);
+        guess = ranks->most[r] = most > 0 ? most : 0;
     }
-    arena_free(&scratch);
+    arena_free(&room.scratch);
 }
 
 // Whether no rank has room for as many layers as it has of the plan's own: then none has for more,

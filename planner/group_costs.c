@@ -241,13 +241,14 @@ void group_messages_make(const Scenario *scenario, const Plan *plan, Arena *aren
     costs->behind_message_s = behind_s;
 }
 
-// What the host does once a step. Where the last gradient of all is the first stage's, then also
-// what follows it: gradients of tied embeddings are exchanged with the last stage, and the
-// optimizer runs.
+// Whether the last gradient of all is the first stage's.
 static bool first_stage_ends(const Scenario *scenario, const Plan *plan) {
     return !scenario->training.optimizer_post_validation && !splits_backward(plan);
 }
 
+// What the host does once a step. Where the last gradient is the first stage's, then also what
+// follows it: gradients of tied embeddings are exchanged with the last stage, and the optimizer
+// runs.
 static double tail_once_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs) {
     const double once_s = group_step_s(scenario);
     const double tied_bytes = sync_embedding_bytes(scenario, plan);

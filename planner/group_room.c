@@ -2,6 +2,7 @@
 #include "planner/group_costs.h"
 
 #include "costmodel/memory.h"
+#include "planner/last_fit.h"
 
 #include <string.h>
 
@@ -27,29 +28,21 @@ static bool has_room(Room *room, int stage, int from, int to) {
            rank_memory_available_bytes(scenario, &probe, stage);
 }
 
-// The last end up to which items from `from` on fit: more never need less.
+typedef struct {
+    Room *room;
+    int stage, from;
+} Stage;
+
+static bool stage_fits(void *context, int end) {
+    const Stage *asked = context;
+    return has_room(asked->room, asked->stage, asked->from, end);
+}
+
+// The last end up to which items from `from` on fit.
 //   guess  of how many do, >= 0
 static int most_from(Room *room, int stage, int from, int guess) {
-    int fits = from - 1, misses = room->num_items + 1;
-    for (int end = from + guess, step = 1; misses - fits > 1; step *= 2) {
-        if (end <= fits) end = fits + 1;
-        if (end >= misses) end = misses - 1;
-        const bool room_is = has_room(room, stage, from, end);
-        if (room_is)
-            fits = end;
-        else
-            misses = end;
-        end = room_is ? end + step : end - step;
-        if (fits >= from && misses <= room->num_items) break;
-    }
-    while (misses - fits > 1) {
-        const int middle = fits + (misses - fits) / 2;
-        if (has_room(room, stage, from, middle))
-            fits = middle;
-        else
-            misses = middle;
-    }
-    return fits;
+    Stage asked = {room, stage, from};
+    return last_fit(from, room->num_items, from + guess, stage_fits, &asked);
 }
 
 //   first, last  where the stage may begin

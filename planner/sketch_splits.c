@@ -1,5 +1,6 @@
 #include "planner/sketch_splits.h"
 
+#include "planner/last_fit.h"
 #include "planner/sketch_held.h"
 #include "planner/split_bound.h"
 #include "workload/block.h"
@@ -47,9 +48,9 @@ static double *again_make(const Scenario *scenario, const SketchShape *shape, in
 static void saved_make(const Scenario *scenario, const SketchShape *shape, Arena *arena,
                        SketchChain *out) {
     const Model *model = &scenario->model;
-    double *saved = ARENA_ARRAY(arena, out->num_items + 1, double);
-    double *again = ARENA_ARRAY(arena, out->num_items + 1, double);
-    for (int l = 0; l < out->num_items; l++) {
+    double *saved = ARENA_ARRAY(arena, out->costs.num_items + 1, double);
+    double *again = ARENA_ARRAY(arena, out->costs.num_items + 1, double);
+    for (int l = 0; l < out->costs.num_items; l++) {
         const int i = SKETCH_FIRST_LAYER + model->layer_kind[model->num_front_layers + l];
         const double kept = shape->kept[i].sums[SKETCH_SAVED_BYTES];
         saved[l + 1] = saved[l] + kept;
@@ -118,14 +119,13 @@ static const double *weights_behind(const double *parameters, double first, int 
 void sketch_chain(const Scenario *scenario, const Plan *plan, const SketchShape *shape,
                   Arena *arena, SketchChain *out) {
     const int num_items = model_own_layers(&scenario->model);
-    *out = (SketchChain){.num_items = num_items};
+    *out = (SketchChain){.costs = {.num_items = num_items}};
     out->dense_parameters = sums_make(scenario, shape, SKETCH_DENSE_PARAMETERS, arena);
     out->expert_parameters = sums_make(scenario, shape, SKETCH_EXPERT_PARAMETERS, arena);
     saved_make(scenario, shape, arena, out);
     ends_make(scenario, shape, arena, out);
     peaks_make(scenario, shape, out);
     machine_make(scenario, shape, arena, out);
-    out->costs.num_items = num_items;
     out->costs.first_dense = weights_behind(
         out->dense_parameters, shape->ends[SKETCH_EMBEDDING].sums[SKETCH_DENSE_PARAMETERS],
         num_items, arena);
@@ -238,30 +238,15 @@ static bool has_room(const Room *room, int rank, const Units *units, int from, i
            room->limit_bytes;
 }
 
-// The last end up to which a rank has room for items from `from` on; below it for not even none.
-static int last_end(const Room *room, int rank, int from, int guess) {
-    const Units units = units_of(room->plan, rank);
-    const int num_items = room->chain->num_items;
-    int fits = from - 1, misses = num_items + 1, end = from + guess;
-    for (int step = 1; misses - fits > 1; step *= 2) {
-        if (end <= fits) end = fits + 1;
-        if (end >= misses) end = misses - 1;
-        const bool room_is = has_room(room, rank, &units, from, end);
-        if (room_is)
-            fits = end;
-        else
-            misses = end;
-        if (fits >= from && misses <= num_items) break;
-        end = room_is ? end + step : end - step;
-    }
-    while (misses - fits > 1) {
-        const int middle = fits + (misses - fits) / 2;
-        if (has_room(room, rank, &units, from, middle))
-            fits = middle;
-        else
-            misses = middle;
-    }
-    return fits;
+typedef struct {
+    const Room *room;
+    int rank, from;
+    Units units;
+} Stage;
+
+static bool stage_fits(void *context, int end) {
+    const Stage *s = context;
+    return has_room(s->room, s->rank, &s->units, s->from, end);
 }
 
 bool sketch_splits_miss(const Scenario *scenario, const Plan *plan, const SketchChain *chain) {
@@ -274,12 +259,14 @@ bool sketch_splits_miss(const Scenario *scenario, const Plan *plan, const Sketch
                  .limit_bytes = scenario->cluster.gpu.memory_available_bytes * (1 + ROUNDING_FRAC),
                  .first_rank = plan_chunk_rank(plan, 0),
                  .last_rank = plan_chunk_rank(plan, plan->num_chunks - 1)};
-    int from = 0, guess = chain->num_items / plan->pp;
+    const int num_items = chain->costs.num_items;
+    int from = 0, guess = num_items / plan->pp;
     for (int r = 0; r < plan->pp; r++) {
-        const int end = last_end(&room, r, from, guess);
+        Stage stage = {&room, r, from, units_of(plan, r)};
+        const int end = last_fit(from, num_items, from + guess, stage_fits, &stage);
         if (end < from) return true;
-        if (end > from && end < chain->num_items) guess = end - from;
+        if (end > from && end < num_items) guess = end - from;
         from = end;
     }
-    return from < chain->num_items;
+    return from < num_items;
 }

@@ -15,8 +15,7 @@
 // A model's layers in a row, as plans of one shape run them, and both ends.
 typedef struct {
     GroupCosts costs; // of the blocks' seconds
-    int num_items;    // layers behind those of a tower, which stay with the embedding
-    // [num_items + 1] of the items before
+    // [costs.num_items + 1] of the items before
     const double *dense_parameters, *expert_parameters;
     const double *saved_bytes; // of items that are not recomputed, or all of them
     const double *again_bytes; // <= 0: what an item keeps less where it is of the first layers that
