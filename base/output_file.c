@@ -86,8 +86,10 @@ bool output_is(const char *path, const char *other) {
 
 // --- Opening
 
-// A file without a name in the folder of path; -1 where the file system has none such.
+// A file without a name in the folder of path; -1 where the file system has none such, or it could
+// not be given one later (a root of its own without /proc).
 static int nameless_open(const char *path, mode_t mode) {
+    if (access("/proc/self/fd", X_OK) != 0) return -1;
     char folder[OUTPUT_PATH_SIZE + 1];
     const char *slash = strrchr(path, '/');
     int length = slash ? (int)(slash - path) + 1 : 0;
