@@ -72,7 +72,8 @@ done
     exit 77
 }
 
-# torchrun: one line for each of its processes.
+# torchrun: one line for each of its processes. Both stand-ins stay for a while: srun may lose its
+# connection to a step that ends before all of its nodes have started.
 cat >bin/torchrun <<'END'
 #!/bin/sh
 while [ "${1#--}" != "$1" ]; do
@@ -87,25 +88,30 @@ done
 for local in $(seq 0 $((each - 1))); do
     echo "$((place * each + local)) $((nodes * each)) $local $SLURMD_NODENAME $master $1" >>"$SEEN/$SLURMD_NODENAME"
 done
+sleep 0.5
 END
 # The runtime: one process a GPU.
 cat >"bin/the runtime" <<'END'
 #!/bin/sh
 echo "$SLURM_PROCID $SLURM_NTASKS $SLURM_LOCALID $SLURMD_NODENAME ${1##*/}" >"$SEEN/rank$SLURM_PROCID"
+sleep 0.5
 END
 chmod +x bin/*
 export PATH="$temp/bin:$PATH" SEEN="$temp/seen" MEGATRON_PATH="$temp/my megatron"
 
-# submit FOLDER: runs its job to the end.
+# submit FOLDER: runs its job to the end, once more where Slurm itself lost a connection to a node.
 submit() {
-    (cd "$1" && sbatch --wait --time=1 launch.sbatch) >submitted 2>&1 ||
-        fail "$1: $(cat submitted "$1"/*.log; tail -n 20 slurmd-*.log)"
+    for _ in 1 2 3; do
+        rm -rf seen "$1"/*.log
+        mkdir seen
+        ! (cd "$1" && sbatch --wait --time=1 launch.sbatch) >submitted 2>&1 || return 0
+        grep -q 'step_launch_notify_io_failure\|Socket timed out' submitted "$1"/*.log || break
+    done
+    fail "$1: $(cat submitted "$1"/*.log; tail -n 20 slurmd-*.log)"
 }
 
 # submit_ranks FOLDER: what its ranks wrote down is in `ranks` then.
 submit_ranks() {
-    rm -rf seen
-    mkdir seen
     submit "$1"
     sort -n seen/* >ranks
 }
