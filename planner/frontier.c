@@ -87,7 +87,7 @@ static int compare_candidates(const void *a, const void *b) {
     return (x->index > y->index) - (x->index < y->index);
 }
 
-static void candidates_sort(Candidate *candidates, size_t num_candidates) {
+static void candidates_sort_by_step(Candidate *candidates, size_t num_candidates) {
     if (num_candidates > 1)
         qsort(candidates, num_candidates, sizeof *candidates, compare_candidates);
 }
@@ -190,7 +190,7 @@ static Status frontier_run(Frontier *f) {
         progress_call(f, "configurations of the frontier", f->stats.considered, 0);
         TRY(harvest_round(f, first));
     }
-    candidates_sort(f->open, f->num_open);
+    candidates_sort_by_step(f->open, f->num_open);
     for (size_t i = 0; i < f->num_open; i++) {
         Candidate *one = &f->open[i];
         if (candidate_is_covered(f, one)) continue;

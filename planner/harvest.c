@@ -4,6 +4,7 @@
 #include "workload/schedule.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 // A limit divided and multiplied again.
@@ -68,6 +69,15 @@ int candidate_compare(const Candidate *a, const Candidate *b) {
     if (a->value != b->value) return a->value < b->value ? -1 : 1;
     if (a->step_time_s != b->step_time_s) return a->step_time_s < b->step_time_s ? -1 : 1;
     return (a->index > b->index) - (a->index < b->index);
+}
+
+static int compare_candidates(const void *a, const void *b) {
+    return candidate_compare(a, b);
+}
+
+void candidates_sort(Candidate *candidates, size_t num_candidates) {
+    if (num_candidates > 1)
+        qsort(candidates, num_candidates, sizeof *candidates, compare_candidates);
 }
 
 // --- The walk

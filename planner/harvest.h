@@ -28,6 +28,7 @@ typedef struct {
 
 // By value, then step time, then order of generation: as qsort wants it.
 int candidate_compare(const Candidate *a, const Candidate *b);
+void candidates_sort(Candidate *candidates, size_t num_candidates);
 
 typedef enum {
     HARVEST_LEGAL, // end at the first legal configuration

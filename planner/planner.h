@@ -76,6 +76,8 @@ typedef struct {
     SearchStanding *standing;    // kept up to date before each call of progress; may be NULL
     const atomic_bool *end_soon; // set from elsewhere: end as if the budget were used up; or NULL
     const struct PriceSource *prices;  // shared by searches of like jobs (planner/price_shelf.h)
+    struct Shortlist *shortlist;       // of jobs that differ in how fast their links are
+                                       // (planner/shortlist.h); NULL: search them all
     const PlacementOptions *placement; // for planner_place_best; NULL: nodes stay where they are
 } PlannerOptions;
 

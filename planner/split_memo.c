@@ -30,10 +30,12 @@ SplitMemoEntry *split_memo_entry(SplitMemo *memo, const Plan *plan, int most_lay
 
 // --- Searches
 
-// With fewer shards a rank holds no less.
-static bool holds_no_less(const Plan *plan, const Plan *other) {
-    if (other->zero_stage == 0) return plan->zero_stage == 0;
-    return plan->zero_stage == 0 || plan->zero_group <= other->zero_group;
+// The plan with the most shards of those alike: of a split that any has room for, it has, too.
+static Plan leanest(const Plan *plan) {
+    Plan lean = *plan;
+    lean.zero_stage = 1;
+    lean.zero_group = plan->dp * plan->cp;
+    return lean;
 }
 
 static const GroupSplit NOTHING = {.step_time_s = INFINITY, .open_s = INFINITY};
@@ -67,23 +69,29 @@ static bool known_price(const SplitMemoEntry *entry, GroupPricing *pricing, cons
     return true;
 }
 
-Status split_memo_search(SplitMemoEntry *entry, GroupPricing *pricing, const Plan *plan,
-                         const SplitTask *task, Arena *arena, GroupSplit *out) {
-    if (entry && entry->known && entry->verdict == GROUP_NO_ROOM &&
-        holds_no_less(plan, &entry->found)) {
-        *out = NOTHING;
-        out->verdict = GROUP_NO_ROOM;
-        return status_ok();
-    }
-    if (entry && entry->known && entry->verdict == GROUP_PRICED) {
-        *out = NOTHING;
-        if (split_least_s(pricing, plan, task) > task->limit_s) return status_ok();
-        if (known_price(entry, pricing, plan, arena, out)) return status_ok();
-    }
-    TRY(split_search(pricing, plan, task, arena, out));
-    if (!entry || out->verdict == GROUP_ABOVE_LIMIT) return status_ok();
-    entry->found = out->verdict == GROUP_PRICED ? out->plan : *plan;
-    entry->verdict = out->verdict;
+// Whatever the limit of whoever asks first: what is found must not hang on it.
+static Status entry_search(SplitMemoEntry *entry, GroupPricing *pricing, const Plan *plan,
+                           const SplitTask *task, Arena *arena) {
+    const SplitTask all = {task->most_layers, INFINITY, task->deadline};
+    const Plan lean = leanest(plan);
+    GroupSplit found;
+    TRY(split_search(pricing, &lean, &all, arena, &found));
+    entry->found = found.verdict == GROUP_PRICED ? found.plan : lean;
+    entry->verdict = found.verdict;
     entry->known = true;
     return status_ok();
+}
+
+Status split_memo_search(SplitMemoEntry *entry, GroupPricing *pricing, const Plan *plan,
+                         const SplitTask *task, Arena *arena, GroupSplit *out) {
+    if (!entry) return split_search(pricing, plan, task, arena, out);
+    *out = NOTHING;
+    if (split_is_out(pricing, plan, task)) return status_ok();
+    if (!entry->known) TRY(entry_search(entry, pricing, plan, task, arena));
+    if (entry->verdict != GROUP_PRICED) {
+        out->verdict = entry->verdict;
+        return status_ok();
+    }
+    if (known_price(entry, pricing, plan, arena, out)) return status_ok();
+    return split_search(pricing, plan, task, arena, out);
 }

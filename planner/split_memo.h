@@ -2,9 +2,11 @@
 // that differ from them in how the optimizer's state is sharded alone.
 //
 // With ZeRO 0 and 1 that changes neither what a chunk takes nor what it keeps for its backward; of
-// several chunks a rank only some splits are priced anyway (planner/split_search.h). So the first
-// of such configurations is searched, and the others try the split that it found: they are searched
-// themselves only where that does not fit.
+// several chunks a rank only some splits are priced anyway (planner/split_search.h). So the one
+// with the most shards, which has room for most splits, is searched, whether it is legal or not,
+// and all try the split that it found: they are searched themselves only where that does not fit.
+// What is found of a configuration hangs neither on the order in which they are asked for nor on a
+// limit.
 #pragma once
 
 #include "planner/split_search.h"
@@ -16,7 +18,7 @@ typedef struct SplitMemoEntry {
     struct SplitMemoEntry *next; // of its bucket
     Plan asked;                  // the first; others are like it
     int most_layers;
-    Plan found; // by the last that was searched: its best split, or itself where none fits
+    Plan found; // the best split of the one with the most shards, or that one where none fits
     GroupVerdict verdict;
     bool known;
 } SplitMemoEntry;

@@ -131,11 +131,6 @@ static void split_merge(GroupSplit *out, const GroupSplit *one) {
     out->has_room = has_room;
 }
 
-double split_least_s(GroupPricing *pricing, const Plan *plan, const SplitTask *task) {
-    const Plan fastest = task->most_layers == 0 ? *plan : space_first_layers(plan, 1);
-    return split_bound_s(pricing->scenario, &fastest, group_costs_of(pricing, &fastest));
-}
-
 // What the exact bounds of planner/stage_split.h say of a configuration before any split is priced.
 typedef enum {
     LOOK_OPEN,      // nothing
@@ -164,6 +159,13 @@ static Look first_look(GroupPricing *pricing, const Plan *plan, double limit_s) 
     }
     arena_free(&scratch);
     return look;
+}
+
+bool split_is_out(GroupPricing *pricing, const Plan *plan, const SplitTask *task) {
+    const bool all = task->most_layers == 0;
+    const Plan fastest = all ? *plan : space_first_layers(plan, 1);
+    const Look look = first_look(pricing, &fastest, task->limit_s);
+    return look == LOOK_SLOW || (all && look == LOOK_FITS_SLOW);
 }
 
 // The time of a price grows with the chunks.

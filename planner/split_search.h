@@ -30,8 +30,8 @@ typedef struct {
 Status split_search(GroupPricing *pricing, const Plan *plan, const SplitTask *task, Arena *arena,
                     GroupSplit *out);
 
-// No step of any of these is shorter.
-double split_least_s(GroupPricing *pricing, const Plan *plan, const SplitTask *task);
+// Whether no split is below the limit, as far as is known before any is priced.
+bool split_is_out(GroupPricing *pricing, const Plan *plan, const SplitTask *task);
 
 // Whether any split fits; of first layers that are recomputed the fewest that suffice.
 //   most_layers  as in SplitTask

@@ -4,6 +4,7 @@
 #include "plan/plan.h"
 #include "planner/idle.h"
 #include "whatif/change.h"
+#include "whatif/rays.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,9 +35,8 @@ static const char *prices_key(cJSON *document, Arena *arena) {
     return key;
 }
 
-//   key  of its prices
-static Status point_scenario(const Grid *grid, int64_t index, Arena *arena, Scenario *out,
-                             const char **key) {
+Status point_scenario(const Grid *grid, int64_t index, Arena *arena, Scenario *out,
+                      const char **key) {
     cJSON *document = cJSON_Duplicate(grid->base, true);
     arena_own(arena, tree_free, document);
     change_derive(document, grid->paths, grid->num_axes);
@@ -124,11 +124,24 @@ static bool parallel_is_varied(const Grid *grid) {
     return false;
 }
 
-// What the plan of another point takes at this one, where it is legal and fits; 0 where not. What
-// follows from the machine and the model is derived anew.
-static double known_step_s(const Grid *grid, const Scenario *scenario, const WhatifPoint *like,
-                           Arena *arena) {
-    static const char *const DERIVED[] = {"dp", "zero_group", "placement", "stages", "layers"};
+// What a plan takes that is given as the `parallel` of an answer; 0 where it is not legal or does
+// not fit.
+static double parallel_step_s(const Grid *grid, const Scenario *scenario, const JsonNode *parallel,
+                              Arena *arena) {
+    Scenario known = *scenario;
+    Plan plan;
+    Estimate estimate;
+    if (parallel_load(parallel, arena, &known.parallel).code != STATUS_OK) return 0;
+    if (plan_resolve(&known, arena, &plan).code != STATUS_OK) return 0;
+    if (estimate_plan(&known, &plan, arena, &estimate, NULL).code != STATUS_OK) return 0;
+    const double asked_frac = planner_fit_probability(&grid->planner);
+    return estimate.fits_probability_frac >= asked_frac ? estimate.step_time_s : 0;
+}
+
+double point_known_step_s(const Grid *grid, const Scenario *scenario, const WhatifPoint *like,
+                          Arena *arena) {
+    static const char *const DERIVED[] = {"dp", "zero_group", "placement"};
+    static const char *const OF_LAYERS[] = {"stages", "layers"};
     if (!like->answer || parallel_is_varied(grid)) return 0;
     cJSON *answer = cJSON_Parse(like->answer);
     arena_own(arena, tree_free, answer);
@@ -137,30 +150,32 @@ static double known_step_s(const Grid *grid, const Scenario *scenario, const Wha
     if (!json_is_present(&parallel)) return 0;
     for (size_t i = 0; i < sizeof DERIVED / sizeof *DERIVED; i++)
         cJSON_DeleteItemFromObjectCaseSensitive((cJSON *)parallel.item, DERIVED[i]);
-    Scenario known = *scenario;
-    Plan plan;
-    Estimate estimate;
-    if (parallel_load(&parallel, arena, &known.parallel).code != STATUS_OK) return 0;
-    if (plan_resolve(&known, arena, &plan).code != STATUS_OK) return 0;
-    if (estimate_plan(&known, &plan, arena, &estimate, NULL).code != STATUS_OK) return 0;
-    const double asked_frac = planner_fit_probability(&grid->planner);
-    return estimate.fits_probability_frac >= asked_frac ? estimate.step_time_s : 0;
+    const double step_s = parallel_step_s(grid, scenario, &parallel, arena);
+    if (step_s > 0) return step_s;
+    for (size_t i = 0; i < sizeof OF_LAYERS / sizeof *OF_LAYERS; i++)
+        cJSON_DeleteItemFromObjectCaseSensitive((cJSON *)parallel.item, OF_LAYERS[i]);
+    return parallel_step_s(grid, scenario, &parallel, arena);
 }
 
 // What is known of a point before it is planned.
 typedef struct {
     const WhatifPoint *const *likes; // [num_likes]
     int num_likes;
+    int64_t index;
     PriceSource prices; // key NULL: none
 } Known;
 
 // The least that the plans of other points take at this one; 0: none is known.
+//   like  whose plan it is
 static double least_known_s(const Grid *grid, const Scenario *scenario, const Known *known,
-                            Arena *arena) {
+                            Arena *arena, const WhatifPoint **like) {
     double least_s = 0;
+    *like = NULL;
     for (int i = 0; i < known->num_likes; i++) {
-        const double step_s = known_step_s(grid, scenario, known->likes[i], arena);
-        if (step_s > 0 && (least_s == 0 || step_s < least_s)) least_s = step_s;
+        const double step_s = point_known_step_s(grid, scenario, known->likes[i], arena);
+        if (step_s <= 0 || (least_s > 0 && step_s >= least_s)) continue;
+        least_s = step_s;
+        *like = known->likes[i];
     }
     return least_s;
 }
@@ -171,11 +186,15 @@ static Status best_find(const Grid *grid, const Scenario *scenario, const Known 
                         Arena *arena, Scenario *used, PlannerResult *out) {
     static const double ROUNDING = 1e-9;
     PlannerOptions options = grid->planner;
+    const WhatifPoint *like;
+    const double known_s = least_known_s(grid, scenario, known, arena, &like);
     if (known->prices.key) options.prices = &known->prices;
-    options.worst_value = least_known_s(grid, scenario, known, arena) * (1 + ROUNDING);
+    if (grid->rays) options.shortlist = rays_list(grid->rays, known->index, like, known_s);
+    options.worst_value = known_s * (1 + ROUNDING);
     TRY(planner_search_idle(scenario, &options, arena, used, out));
     if (out->num_entries > 0 || options.worst_value == 0) return status_ok();
     options.worst_value = 0;
+    options.shortlist = NULL;
     return planner_search_idle(scenario, &options, arena, used, out);
 }
 
@@ -198,7 +217,7 @@ void point_run(const Grid *grid, int64_t index, const WhatifPoint *const *likes,
                Arena *arena, WhatifPoint *out) {
     *out = (WhatifPoint){.done = true};
     Scenario scenario;
-    Known known = {likes, num_likes, {grid->prices, NULL, 0}};
+    Known known = {likes, num_likes, index, {grid->prices, NULL, 0}};
     Status status = point_scenario(grid, index, arena, &scenario, &known.prices.key);
     if (!grid->prices) known.prices.key = NULL;
     known.prices.num_gpus = status.code == STATUS_OK ? scenario.cluster.num_gpus : 0;

@@ -5,6 +5,8 @@
 #include "planner/price_shelf.h"
 #include "whatif/whatif.h"
 
+typedef struct Rays Rays; // whatif/rays.h
+
 // What all points of a grid share.
 typedef struct {
     const Scenario *scenario;
@@ -18,7 +20,18 @@ typedef struct {
     PlannerOptions planner; // of one point
     PriceShelf *prices;     // the same
     KernelShelf *shelf;     // taken from, and filled, by all threads
+    Rays *rays;             // the same; NULL: none
 } Grid;
+
+// The scenario of a point.
+//   key  of its prices (planner/price_shelf.h); NULL where the grid does not plan anew
+Status point_scenario(const Grid *grid, int64_t index, Arena *arena, Scenario *out,
+                      const char **key);
+
+// What the plan of another point takes in the scenario of this one, where it is legal and fits; 0
+// where not. What follows from the machine and the model is derived anew.
+double point_known_step_s(const Grid *grid, const Scenario *scenario, const WhatifPoint *like,
+                          Arena *arena);
 
 // Prices or plans a point. Called from any thread.
 //   likes  [num_likes] points that are done: their plans, priced at this point, tell a search what

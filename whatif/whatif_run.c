@@ -5,6 +5,7 @@
 #include "whatif/change.h"
 #include "whatif/journal.h"
 #include "whatif/point.h"
+#include "whatif/rays.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -326,12 +327,14 @@ static void run_start(Run *run, int64_t num_points, const WhatifOptions *options
     // Threads are for points; where there are fewer of these, each gets several.
     const int64_t spare = options->num_threads / num_points;
     run->grid.planner.num_threads = spare > 1 ? (int)spare : 1;
+    run->grid.rays = rays_new(&run->grid, num_points);
     pthread_mutex_init(&run->mutex, NULL);
 }
 
 static void run_end(Run *run) {
     pthread_mutex_destroy(&run->mutex);
     kernel_shelf_free(run->grid.shelf);
+    rays_free(run->grid.rays);
     price_shelf_free(run->grid.prices);
     for (int i = 0; i < SHARE_MAX_WORKERS; i++) arena_free(&run->scratch[i]);
     arena_free(&run->lines);

@@ -96,6 +96,44 @@ static void what_is_shared_is_as_good_as_what_is_found(void) {
     CU_ASSERT(counts.num_without_room < counts.num_asked - 50);
 }
 
+// What a plan with so many shards is found to take, by a memo that is asked for it.
+static double asked_s(Job *job, GroupPricing *pricing, SplitMemo *memo, int group, double limit_s) {
+    Deadline none;
+    GroupSplit found;
+    Plan plan = job->plan;
+    plan.zero_group = group;
+    if (group == 1) plan.zero_stage = 0;
+    deadline_start(&none, 0, NULL);
+    const SplitTask task = {.limit_s = limit_s, .deadline = &none};
+    SplitMemoEntry *entry = split_memo_entry(memo, &plan, 0, &job->arena);
+    const Status status = split_memo_search(entry, pricing, &plan, &task, &job->arena, &found);
+    CU_ASSERT_EQUAL(status.code, STATUS_OK);
+    return found.step_time_s;
+}
+
+static void what_is_found_does_not_depend_on_who_asks_first(void) {
+    int num_priced = 0;
+    for (int number = 0; number < 33; number++) {
+        Job job;
+        SplitMemo up = {0}, down = {0};
+        CU_ASSERT_EQUAL_FATAL(job_open(number, &job).code, STATUS_OK);
+        GroupPricing pricing = group_pricing_start(&job.scenario);
+        const int most = job.plan.zero_group;
+        double up_s[32] = {0};
+        int n = 0;
+        asked_s(&job, &pricing, &up, 1, 1e-9); // nothing is so fast
+        for (int group = 1; group <= most; group *= 2)
+            up_s[n++] = asked_s(&job, &pricing, &up, group, INFINITY);
+        for (int group = most; group >= 1; group /= 2) {
+            CU_ASSERT_EQUAL(asked_s(&job, &pricing, &down, group, INFINITY), up_s[--n]);
+            num_priced += isfinite(up_s[n]);
+        }
+        group_pricing_free(&pricing);
+        arena_free(&job.arena);
+    }
+    CU_ASSERT(num_priced > 50);
+}
+
 // One chunk a rank has all its splits looked at; ZeRO 2 and 3 change what a chunk takes.
 static void others_are_searched(void) {
     Job job;
@@ -116,6 +154,8 @@ static void others_are_searched(void) {
 
 CU_TestInfo split_memo_tests[] = {
     {"what_is_shared_is_as_good_as_what_is_found", what_is_shared_is_as_good_as_what_is_found},
+    {"what_is_found_does_not_depend_on_who_asks_first",
+     what_is_found_does_not_depend_on_who_asks_first},
     {"others_are_searched", others_are_searched},
     CU_TEST_INFO_NULL,
 };

@@ -233,6 +233,32 @@ static void a_point_does_not_depend_on_the_others(void) {
     arena_free(&arena);
 }
 
+// Points that differ in the speed of their NICs share lists (whatif/rays.h), on any of the axes.
+static void a_point_of_a_ray_does_not_depend_on_the_others(void) {
+    static const char NICS[] = "cluster.scale_out.nic_bytes_per_s=1e10,2e10,2.1e10,400Gb/s,"
+                               "2.2e10,2.3e10,2.4e10,2.5e10,5.1e10";
+    static const char BATCHES[] = "training.global_batch=32,64";
+    for (int first = 0; first < 2; first++) {
+        Arena arena = {0};
+        const WhatifResult all =
+            ran(NULL, first ? NICS : BATCHES, first ? BATCHES : NICS, true, &arena);
+        for (int64_t i = 0; i < all.num_points; i++) {
+            const cJSON *nic = whatif_value(all.axes, 2, i, first ? 0 : 1);
+            const char *nics =
+                arena_printf(&arena,
+                             cJSON_IsString(nic) ? "cluster.scale_out.nic_bytes_per_s=%s"
+                                                 : "cluster.scale_out.nic_bytes_per_s=%s%g",
+                             cJSON_IsString(nic) ? nic->valuestring : "", nic->valuedouble);
+            const char *batch =
+                arena_printf(&arena, "training.global_batch=%g", value(&all, i, first ? 1 : 0));
+            const WhatifResult one = ran(NULL, nics, batch, true, &arena);
+            CU_ASSERT_EQUAL_FATAL(one.points[0].code, all.points[i].code);
+            CU_ASSERT_STRING_EQUAL(one.points[0].answer, all.points[i].answer);
+        }
+        arena_free(&arena);
+    }
+}
+
 static void a_question_is_known_by_all_that_it_asks(void) {
     Arena arena = {0};
     const Scenario scenario = opened(PARALLEL, &arena), other = opened(NULL, &arena);
@@ -261,6 +287,8 @@ CU_TestInfo whatif_run_tests[] = {
      bad_grids_are_refused_before_anything_is_priced},
     {"threads_do_not_change_the_answer", threads_do_not_change_the_answer},
     {"a_point_does_not_depend_on_the_others", a_point_does_not_depend_on_the_others},
+    {"a_point_of_a_ray_does_not_depend_on_the_others",
+     a_point_of_a_ray_does_not_depend_on_the_others},
     {"a_question_is_known_by_all_that_it_asks", a_question_is_known_by_all_that_it_asks},
     {"the_document_has_an_entry_for_each_point", the_document_has_an_entry_for_each_point},
     CU_TEST_INFO_NULL,
