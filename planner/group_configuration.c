@@ -227,13 +227,30 @@ static void splits_climb(Splitter *s, const StageProblem *problem) {
     }
 }
 
+// Of very many micro-batches the split whose busiest stage does least has the least bound; of few
+// ones it may be far behind others whose early stages do more, though its step is shorter.
+static void steady_try(Splitter *s, const StageProblem *with_room, Arena *own) {
+    static const double MANY = 1e6;
+    FirstSplit first = {ARENA_ARRAY(own, with_room->num_stages, int), with_room->num_stages};
+    const double any_s = INFINITY;
+    StageProblem steady = *with_room;
+    if (is_far(s)) return;
+    steady.num_microbatches = MANY;
+    steady.limit_s = 0;
+    const StageBounds bounds = stage_bounds_solve(&steady, own);
+    stage_splits_visit(&bounds, &any_s, first_take, &first, own);
+    if (may_be_better(s, with_room, first.layers)) split_try(s, first.layers);
+}
+
 static void staged_visit(Splitter *s, const StageProblem *with_room, Arena *own) {
     const StageBounds bounds = stage_bounds_solve(with_room, own);
     s->bound_s = bounds.bound_s;
     s->best = ARENA_ARRAY(own, s->plan->num_chunks, int);
     s->out->has_room = true;
     s->out->open_s = stage_splits_visit(&bounds, &s->limit_s, stage_visit, s, own);
-    if (s->out->open_s < s->limit_s && s->status.code == STATUS_OK) splits_climb(s, with_room);
+    const bool open = s->out->open_s < s->limit_s && s->task->max_steps > 0;
+    if (open && s->status.code == STATUS_OK) steady_try(s, with_room, own);
+    if (open && s->status.code == STATUS_OK) splits_climb(s, with_room);
     if (s->out->open_s >= s->limit_s) s->out->open_s = INFINITY;
 }
 
