@@ -83,6 +83,17 @@ static Status scenario_resize(const Scenario *scenario, int num_gpus, Arena *are
     return scenario_refuse_unsupported(out);
 }
 
+// Of the search for the plans of an answer that is chosen already: it has its own time, but not
+// much where somebody waits.
+static PlannerOptions last_search(const PlannerOptions *options) {
+    static const double LITTLE_S = 0.2;
+    PlannerOptions last = *options;
+    const bool waited_for = options->end_soon && atomic_load(options->end_soon);
+    last.budget_s = waited_for ? LITTLE_S : 0;
+    last.end_soon = NULL;
+    return last;
+}
+
 static Status sizing_answer(const PlanOptions *options, Arena *arena, PlanAnswer *answer) {
     const Training *training = &answer->scenario->training;
     const double step_tokens = (double)training->seq_len * (double)training->global_batch;
@@ -98,9 +109,7 @@ static Status sizing_answer(const PlanOptions *options, Arena *arena, PlanAnswer
     TRY(scenario_resize(answer->scenario, sizing->num_gpus, arena, resized));
     answer->scenario = resized;
     // What the budget or Ctrl-C ended was the look at other numbers.
-    PlannerOptions planner = options->planner;
-    planner.budget_s = 0;
-    planner.end_soon = NULL;
+    const PlannerOptions planner = last_search(&options->planner);
     return planner_search(resized, &planner, arena, &answer->result);
 }
 
@@ -129,9 +138,7 @@ static Status tuned_answer(const PlanOptions *options, Arena *arena, PlanAnswer 
     answer->tuning_text = tuning_text(tuning, &answer->scenario->training, arena);
     answer->tuning = tuning;
     // What the budget or Ctrl-C ended was the look at other switches.
-    PlannerOptions planner = options->planner;
-    planner.budget_s = 0;
-    planner.end_soon = NULL;
+    const PlannerOptions planner = last_search(&options->planner);
     if (tuning->num_choices > 0) {
         Scenario *tuned = ARENA_NEW(arena, Scenario);
         TRY(scenario_tuned(answer->scenario, tuning, arena, tuned));

@@ -44,6 +44,12 @@ static double joules_per_token(const Cluster *cluster, const MeanGpu *gpu, const
     return watts * cluster->num_gpus / e->tokens_per_s;
 }
 
+double estimate_least_step_s(const Scenario *scenario) {
+    const Cluster *cluster = &scenario->cluster;
+    const MeanGpu gpu = mean_gpu(cluster, scenario->training.precision);
+    return workload_model_flops(scenario) / gpu.peak_flops_per_s / cluster->num_gpus;
+}
+
 static void rates_set(const Scenario *scenario, const Workload *workload, const Timeline *timeline,
                       Estimate *e) {
     const Cluster *cluster = &scenario->cluster;

@@ -49,6 +49,9 @@ Status estimate_plan(const Scenario *scenario, const Plan *plan, Arena *arena, E
 RankMemory estimate_memory(const Scenario *scenario, const Plan *plan, const Workload *workload,
                            double *missing_bytes);
 
+// No plan of a scenario is faster: a step whose model FLOPs run at the peak of all GPUs.
+double estimate_least_step_s(const Scenario *scenario);
+
 // Less than any Program of this plan can take: the busiest rank's compute, its unavoidable
 // messages and the pipeline's fill and drain.
 double estimate_lower_bound_s(const Scenario *scenario, const Plan *plan, const Workload *workload,

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <time.h>
 
+static atomic_bool any_armed;
+
 double monotonic_s(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -15,7 +17,12 @@ void deadline_start(Deadline *deadline, double budget_s, const atomic_bool *end_
     atomic_init(&deadline->armed, false);
 }
 
+bool deadline_any_armed(void) {
+    return atomic_load_explicit(&any_armed, memory_order_relaxed);
+}
+
 void deadline_arm(Deadline *deadline) {
+    if (!deadline_any_armed()) atomic_store_explicit(&any_armed, true, memory_order_relaxed);
     atomic_store_explicit(&deadline->armed, true, memory_order_relaxed);
 }
 

@@ -120,6 +120,7 @@ static Status fewer_find(const Scenario *scenario, const PlannerOptions *options
             if (i < num_groups ? g == i : g != i - num_groups) order[size++] = g;
         TRY(alternative_find(scenario, options, order, size, arena, &fewer[i],
                              &answer->stopped_early));
+        if (!fewer[i].fits && answer->stopped_early) break; // it may fit
         answer->num_fewer = i + 1;
         if (!fewer[i].fits) continue;
         const int best = answer->best_fewer;
@@ -160,9 +161,11 @@ static Status replicas_find(const Scenario *scenario, const PlannerOptions *opti
 Status planner_compare_groups(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
                               PlannerResult *result) {
     if (!scenario->cluster.groups || result->num_entries == 0) return status_ok();
+    if (options->end_soon && atomic_load(options->end_soon)) return status_ok();
     GroupsAnswer *answer = ARENA_NEW(arena, GroupsAnswer);
     PlannerOptions one = *options;
     one.budget_s /= 2 + num_fewer(&scenario->cluster);
+    one.extra = true;
     if (!scenario->parallel.stages) TRY(even_find(scenario, &one, arena, answer));
     TRY(fewer_find(scenario, &one, arena, answer));
     TRY(replicas_find(scenario, &one, arena, answer));
@@ -202,7 +205,10 @@ static const char *usd_text(const Estimate *estimate, Arena *arena) {
 
 static const char *fewer_text(const PlannerResult *result, Arena *arena) {
     const GroupsAnswer *answer = result->groups;
-    if (answer->best_fewer < 0) return "none: no plan fits there.";
+    if (answer->best_fewer < 0)
+        return answer->stopped_early
+                   ? "not known: the search was ended before a plan was found there."
+                   : "none: no plan fits there.";
     const GroupAlternative *fewer = &answer->fewer[answer->best_fewer];
     const Estimate *best = &result->entries[0].estimate;
     const double gain = fewer->estimate.step_time_s / best->step_time_s - 1;

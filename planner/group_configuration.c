@@ -296,6 +296,10 @@ static void listed_split(Splitter *s) {
         num = group_chunkings(s->pricing, s->plan, group_costs_of(s->pricing, s->plan), &own, list);
     s->best = ARENA_ARRAY(&own, s->plan->num_chunks, int);
     for (int i = 0; i < num && s->status.code == STATUS_OK; i++) {
+        if (s->out->num_splits > 0 && deadline_is_over(s->task->deadline)) {
+            s->out->open_s = fmin(s->out->open_s, s->bound_s);
+            break;
+        }
         Plan plan = *s->plan;
         double missing_bytes;
         plan.chunks = list[i];

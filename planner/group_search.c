@@ -1,5 +1,7 @@
 #include "planner/group_search.h"
 
+#include "costmodel/estimate.h"
+
 #include "planner/conflict.h"
 #include "planner/explain.h"
 #include "planner/group_answer.h"
@@ -57,6 +59,7 @@ static bool family_collect(void *context, const SpaceFamily *family) {
     const Collector *c = context;
     GroupSearch *s = c->search;
     const double limit_s = limit_of(s);
+    if (deadline_is_over(&s->deadline)) return false;
     for (int i = 0; i < family->num_plans; i++) {
         const GroupOpen open = {
             .plan = family->plans[i],
@@ -108,7 +111,7 @@ static void split_take(GroupSearch *s, const GroupOpen *open, const GroupSplit *
 static const GroupOpen *next_open(GroupSearch *s, double limit_s) {
     while (s->open.num > 0 && s->open.items[0].bound_s <= limit_s) {
         GroupOpen *first = &s->open.items[0];
-        if (first->bounded) return first;
+        if (first->bounded || deadline_is_over(&s->deadline)) return first;
         const double bound_s =
             group_configuration_bound_s(&order_of(s, first->index)->pricing, &first->plan, s->even);
         first->bounded = true;
@@ -148,9 +151,11 @@ static Status configurations_price(GroupSearch *s, int most) {
 // --- All of them
 
 // Prices the most promising of many, so that others need not be kept: until as many as are wanted
-// are known, most of which have no room, and then some.
+// are known, most of which have no room, and then some. Of few only where somebody waits for the
+// first.
 static Status open_trim(GroupSearch *s) {
-    if (s->open.num < s->trim_at || s->options->exhaustive) return status_ok();
+    const bool is_late = s->best.num_items == 0 && deadline_is_past(&s->deadline);
+    if ((s->open.num < s->trim_at && !is_late) || s->options->exhaustive) return status_ok();
     while (s->best.num_items < s->best.top && s->open.num > 0 && !s->stats.stopped_early)
         TRY(configurations_price(s, NUM_SEEDS));
     TRY(configurations_price(s, NUM_SEEDS));
@@ -167,7 +172,11 @@ static Status configurations_collect(GroupSearch *s) {
         space_build(&s->orders[order].scenario, &s->arena, &space);
         for (int split = 0; split < space.num_splits; split++) {
             progress_call(s, "configurations", s->stats.considered, 0, 0);
-            space_visit(&space, split, &s->arena, family_collect, &c);
+            if (!space_visit(&space, split, &s->arena, family_collect, &c)) {
+                s->stats.stopped_early = true;
+                s->open_s = fmin(s->open_s, estimate_least_step_s(&s->orders[order].scenario));
+                return status_ok();
+            }
             TRY(open_trim(s));
         }
     }
@@ -236,7 +245,7 @@ static Status entries_build(const GroupSearch *s, Arena *arena, PlannerResult *o
 static Status search_run(GroupSearch *s, const Scenario *scenario, Arena *arena,
                          PlannerResult *out) {
     TRY(configurations_collect(s));
-    if (s->stats.considered == 0) return conflict_explain(scenario);
+    if (s->stats.considered == 0 && !s->stats.stopped_early) return conflict_explain(scenario);
     TRY(configurations_price(s, -1));
     s->stats.pruned_by_bound = s->stats.considered - s->stats.pruned_by_memory - s->stats.priced;
     proof_set(s);
@@ -279,6 +288,7 @@ static Status search_once(const Scenario *scenario, const PlannerOptions *option
         s.orders[i].pricing = group_pricing_start(&s.orders[i].scenario);
     }
     deadline_start(&s.deadline, options->budget_s, options->end_soon);
+    if (options->extra) deadline_arm(&s.deadline);
     s.stats.wanted = even ? 1 : options->top > 0 ? options->top : DEFAULT_TOP;
     s.best = (Best){.top = s.stats.wanted, .distinct = options->distinct};
     s.best.items = ARENA_ARRAY(&s.arena, s.best.top, Priced);

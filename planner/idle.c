@@ -108,6 +108,7 @@ static PlannerOptions options_left(const Look *look) {
     options.standing = NULL;
     options.progress = NULL;
     options.brief = true;
+    options.extra = look->out->num_entries > 0;
     return options;
 }
 

@@ -21,6 +21,7 @@ typedef struct {
     const LayerMenu *menu;
     Arena *arena;
     LayerUniforms uniforms;
+    Deadline *deadline; // NULL: none
 } Chooser;
 
 // A choice under one base.
@@ -191,13 +192,17 @@ static bool stage_solve(BaseStages *b, int rank, Arena *arena, Found *found) {
     return true;
 }
 
+static bool is_late(const Chooser *c) {
+    return c->deadline && deadline_is_over(c->deadline);
+}
+
 // Chooses the stages that are open and makes the plan of all; false where nothing fits, or what
 // does is too slow.
 static bool stages_solve(const Chooser *c, BaseStages *b, double enough_s, Arena *arena,
                          Found *found) {
     const double m = (double)c->menu->plans[found->base].num_microbatches;
     for (int r = 0; r < b->num; r++) {
-        if (b->is_open[r] && !stage_solve(b, r, arena, found)) return false;
+        if (is_late(c) || (b->is_open[r] && !stage_solve(b, r, arena, found))) return false;
         if (stages_bound_s(b, r + 1, m) > enough_s) return false;
     }
     found->strategy = ARENA_ARRAY(c->arena, c->scenario->model.num_layers, int);
@@ -299,10 +304,10 @@ static Found uniform_found(const Chooser *c) {
 }
 
 bool layer_choose(const Scenario *scenario, const Plan *plans, int num_plans, double limit_s,
-                  Arena *arena, LayerChoice *out) {
+                  Deadline *deadline, Arena *arena, LayerChoice *out) {
     Arena menu_arena = {0};
     const LayerMenu menu = layer_menu(scenario, plans, num_plans, &menu_arena);
-    Chooser c = {.scenario = scenario, .menu = &menu, .arena = arena};
+    Chooser c = {.scenario = scenario, .menu = &menu, .deadline = deadline, .arena = arena};
     c.uniforms = layer_uniforms(scenario, &menu, arena);
     Found best = {.estimate.step_time_s = INFINITY};
     if (c.uniforms.best >= 0) best = uniform_found(&c);
@@ -318,7 +323,7 @@ bool layer_choose(const Scenario *scenario, const Plan *plans, int num_plans, do
         if (found.estimate.step_time_s < best.estimate.step_time_s) best = found;
     }
     best.num_states = num_states;
-    best.optimal = optimal;
+    best.optimal = optimal && !is_late(&c);
     if (best.strategy) choice_set(&c, &best, out);
     arena_free(&menu_arena);
     return best.strategy != NULL;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "costmodel/estimate.h"
+#include "planner/deadline.h"
 #include "planner/layer_stage.h"
 
 typedef struct {
@@ -29,9 +30,10 @@ typedef struct {
 // The best of a combination.
 //   limit_s  slower ones need not be found; INFINITY: there is no such limit
 //   plans    [num_plans] as planner/layer_stage.h says, with one chunk a rank and 1f1b or gpipe
+//   deadline  when it is over the best so far is taken, and not proven; NULL: none
 //   returns  whether anything fits; *out lives in arena, but for what is of plans
 bool layer_choose(const Scenario *scenario, const Plan *plans, int num_plans, double limit_s,
-                  Arena *arena, LayerChoice *out);
+                  Deadline *deadline, Arena *arena, LayerChoice *out);
 
 // Writes the integer program of the stage of a choice that takes longest.
 Status layer_choice_write_lp(const Scenario *scenario, const Plan *plans, int num_plans,

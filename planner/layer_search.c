@@ -61,6 +61,7 @@ static double member_bound_s(const LayerSearch *s, const Plan *plan) {
 static bool members_collect(void *context, const SpaceFamily *family) {
     LayerSearch *s = context;
     const Plan *plans = family->plans;
+    if (deadline_is_over(&s->deadline)) return false;
     for (int i = 0; i < family->num_plans; i++) {
         if (plans[i].zero_group != plans[0].zero_group) continue;
         if (!may_be_strategy(s, &plans[i])) continue;
@@ -134,26 +135,29 @@ static void combinations_build(LayerSearch *s) {
 // --- Choices
 
 typedef struct {
-    const LayerSearch *search;
+    LayerSearch *search;
     const Combination *combinations; // of this round
     double limit_s;
     LayerEntry entries[ROUND_COMBINATIONS];
     bool fits[ROUND_COMBINATIONS];
+    bool skipped[ROUND_COMBINATIONS]; // there was no time
     Arena arenas[ROUND_COMBINATIONS];
 } Round;
 
 static void round_work(void *context, int worker, int item) {
     (void)worker;
     Round *round = context;
-    const LayerSearch *s = round->search;
+    LayerSearch *s = round->search;
     const Combination *own = &round->combinations[item];
+    round->skipped[item] = deadline_is_over(&s->deadline);
+    if (round->skipped[item]) return;
     Arena *arena = &round->arenas[item];
     Plan *plans = ARENA_ARRAY(arena, own->num, Plan);
     for (int i = 0; i < own->num; i++) plans[i] = s->members[own->first + i].plan;
     LayerEntry *entry = &round->entries[item];
     *entry = (LayerEntry){.plans = plans, .num_plans = own->num};
-    round->fits[item] =
-        layer_choose(s->scenario, plans, own->num, round->limit_s, arena, &entry->choice);
+    round->fits[item] = layer_choose(s->scenario, plans, own->num, round->limit_s, &s->deadline,
+                                     arena, &entry->choice);
 }
 
 static LayerEntry entry_copy(const LayerEntry *entry, int num_layers, Arena *arena) {
@@ -201,7 +205,7 @@ static void progress_call(const LayerSearch *s, int num_done) {
 static void combinations_choose(LayerSearch *s, Arena *arena) {
     for (int first = 0; first < s->num_combinations; first += ROUND_COMBINATIONS) {
         if (s->combinations[first].bound_s > limit_s(s)) break;
-        if (s->num_entries > 0 && deadline_is_over(&s->deadline)) {
+        if (deadline_is_over(&s->deadline)) {
             s->result.stopped_early = true;
             break;
         }
@@ -215,8 +219,9 @@ static void combinations_choose(LayerSearch *s, Arena *arena) {
                s->combinations[first + num].bound_s <= limit_s(s))
             num++;
         share_work(num, s->options->num_threads, round_work, round);
-        s->result.num_looked_at += num;
         for (int i = 0; i < num; i++) {
+            s->result.num_looked_at += !round->skipped[i];
+            s->result.stopped_early |= round->skipped[i];
             if (round->fits[i]) entry_insert(s, &round->entries[i], arena);
             arena_free(&round->arenas[i]);
         }
@@ -293,7 +298,8 @@ static void search_run(LayerSearch *s, Arena *arena) {
     double *split_bound_s = ARENA_ARRAY(&s->arena, s->space.num_splits, double);
     loose_build(&s->space, s->options->num_threads, &s->deadline, NULL, &s->loose, split_bound_s);
     for (int i = 0; i < s->space.num_splits; i++)
-        space_visit(&s->space, i, &s->arena, members_collect, s);
+        if (!space_visit(&s->space, i, &s->arena, members_collect, s))
+            s->result.stopped_early = true;
     combinations_build(s);
     combinations_choose(s, arena);
     loose_free(&s->loose);
@@ -319,6 +325,7 @@ Status layer_search(const Scenario *scenario, const PlannerOptions *options, Are
                      .uniform_s = uniform.num_entries > 0 ? uniform.entries[0].estimate.step_time_s
                                                           : INFINITY};
     deadline_start(&s.deadline, budget_s, options->end_soon);
+    if (uniform.num_entries > 0) deadline_arm(&s.deadline);
     s.entries = ARENA_ARRAY(arena, s.top + 1, LayerEntry);
     search_run(&s, arena);
     if (uniform.num_entries > 0)

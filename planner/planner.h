@@ -69,6 +69,7 @@ typedef struct {
                                  // that search often and show no counts. Then, with worst_value,
                                  // there is no closest miss either, and constraints without a
                                  // legal configuration may be an empty result
+    bool extra;                  // an answer is known already: when asked to, end without one
     bool brief;                  // where nothing fits, do not look for what would
     int num_threads;             // 0 or 1: the calling one only; the result is the same
     PlannerProgress progress;    // may be NULL

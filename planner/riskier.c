@@ -25,6 +25,7 @@ Status planner_find_riskier(const Scenario *scenario, const PlannerOptions *opti
     wide.exhaustive = false;
     wide.brief = true;
     wide.uncounted = true;
+    wide.extra = result->num_entries > 0;
     double best_value = INFINITY;
     if (result->num_entries > 0) {
         best_value = explain_value(result, &result->entries[0]);

@@ -92,7 +92,8 @@ static Status price_all(Search *s) {
     for (size_t next = 0;;) {
         const size_t num = next_candidates(s, &next, list);
         if (num == 0) return status_ok();
-        if (s->pricing.quick.num_items > 0 && deadline_is_over(&s->deadline)) {
+        const bool may_end = s->pricing.quick.num_items > 0 || s->options->extra;
+        if (may_end && deadline_is_over(&s->deadline)) {
             search_stop_early(s, list[0]->value);
             return status_ok();
         }
@@ -115,8 +116,8 @@ static void miss_build(const Search *s, Arena *arena, PlannerResult *out) {
 
 static Status search_run(Search *s, Arena *arena, PlannerResult *out) {
     TRY(search_harvest(s));
-    if (s->stats.considered == 0 && !search_may_be_empty(s->options))
-        return conflict_explain(s->scenario);
+    const bool none = s->stats.considered == 0 && !s->stats.stopped_early;
+    if (none && !search_may_be_empty(s->options)) return conflict_explain(s->scenario);
     TRY(price_all(s));
     TRY(pricing_finish(&s->pricing));
     proof_set(s);
@@ -165,6 +166,7 @@ static void search_start(const Scenario *limited, const PlannerOptions *options,
         .scenario = limited, .options = options, .left_value = INFINITY, .open_value = INFINITY};
     if (options->robust) search->raise_frac = robust_least_raise(limited->calibration) - 1;
     deadline_start(&search->deadline, options->budget_s, options->end_soon);
+    if (options->extra) deadline_arm(&search->deadline);
     search->stats.wanted = options->top > 0 ? options->top : DEFAULT_TOP;
     search->pricing = pricing_start(search);
 }

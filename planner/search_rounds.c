@@ -81,7 +81,8 @@ static Status round_seed(Search *s, const Round *round) {
     Candidate *list[PRICING_ROUND];
     size_t num = 0;
     if (s->options->exhaustive && s->options->budget_s <= 0) return status_ok();
-    if (s->pricing.quick.num_items > 0 && deadline_is_over(&s->deadline)) return status_ok();
+    const bool may_end = s->pricing.quick.num_items > 0 || s->options->extra;
+    if (may_end && deadline_is_over(&s->deadline)) return status_ok();
     const int wanted = s->pricing.quick.num_items < s->pricing.quick.top ? s->pricing.quick.top : 1;
     for (int i = 0; i < round->num_splits; i++) {
         const Harvest *harvest = &round->harvests[i];

@@ -175,6 +175,7 @@ static PlannerOptions node_options(const Tuner *t) {
     options.only_better = true;
     options.worst_value = t->best_value * (1 - ROUNDING);
     if (!isfinite(t->best_value)) options.worst_value = 0;
+    options.extra = isfinite(t->best_value);
     options.budget_s = 0; // the deadline is ours
     options.progress = NULL;
     options.standing = NULL;

@@ -98,6 +98,9 @@ typedef struct {
 // Splits the model by the plan; the plan was checked (plan_check).
 Workload workload_build(const Scenario *scenario, const Plan *plan, Arena *arena);
 
+// Workload.model_flops, the same for all plans.
+double workload_model_flops(const Scenario *scenario);
+
 // Workload.message_bytes of a plan.
 double workload_message_bytes(const Scenario *scenario, const Plan *plan);
 

@@ -231,7 +231,7 @@ static Block mtp_block(const Scenario *scenario, const Plan *plan, Arena *arena)
 
 // Model FLOPs of a step: 6 per token and parameter that multiplies (Kaplan et al. 2020,
 // arXiv:2001.08361, section 2.1), plus 3 x the forward's attention products, halved where causal.
-static double step_model_flops(const Scenario *scenario) {
+double workload_model_flops(const Scenario *scenario) {
     const Model *m = &scenario->model;
     const Training *training = &scenario->training;
     double seq = (double)training->seq_len, tokens = seq * (double)training->global_batch;
@@ -336,7 +336,7 @@ Workload workload_build(const Scenario *scenario, const Plan *plan, Arena *arena
     w.boundary_bytes = layout_boundary_bytes(scenario, plan);
     w.message_bytes = workload_message_bytes(scenario, plan);
     w.chunks = chunks_build(scenario, plan, &w, arena);
-    w.model_flops = step_model_flops(scenario);
+    w.model_flops = workload_model_flops(scenario);
     return w;
 }
 

@@ -189,7 +189,7 @@ static void no_mix_of_recomputation_is_faster(void) {
     memory_between(&job, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE);
     LayerChoice choice;
     CU_ASSERT_TRUE_FATAL(
-        layer_choose(&job.scenario, job.plans, job.num_plans, INFINITY, &job.arena, &choice));
+        layer_choose(&job.scenario, job.plans, job.num_plans, INFINITY, NULL, &job.arena, &choice));
     CU_ASSERT_TRUE_FATAL(choice.optimal && choice.estimate.fits);
     CU_ASSERT(choice.estimate.step_time_s < 0.99 * choice.uniform_step_s); // a mix is worth it
     CU_ASSERT(fabs(choice.cost_error_frac) < 0.002);
@@ -225,7 +225,7 @@ static void stages_recompute_by_what_they_hold(void) {
     memory_between(&job, RECOMPUTE_FULL, RECOMPUTE_NONE);
     LayerChoice choice;
     CU_ASSERT_TRUE_FATAL(
-        layer_choose(&job.scenario, job.plans, job.num_plans, INFINITY, &job.arena, &choice));
+        layer_choose(&job.scenario, job.plans, job.num_plans, INFINITY, NULL, &job.arena, &choice));
     CU_ASSERT_TRUE_FATAL(choice.estimate.fits);
     int recomputed[2] = {0};
     for (int l = 0; l < 16; l++) {
@@ -247,7 +247,7 @@ static void a_choice_is_never_slower_than_one_strategy(void) {
             job_open(&job, MODELS[m], "dgx-h100:1", 8192);
             job_strategies(&job, 4, pp, 8);
             LayerChoice choice;
-            if (layer_choose(&job.scenario, job.plans, job.num_plans, INFINITY, &job.arena,
+            if (layer_choose(&job.scenario, job.plans, job.num_plans, INFINITY, NULL, &job.arena,
                              &choice)) {
                 CU_ASSERT(choice.optimal);
                 CU_ASSERT(choice.estimate.step_time_s <= choice.uniform_step_s);
@@ -270,7 +270,8 @@ static void costs_say_what_the_estimate_does(void) {
             for (int r = 0; r < NUM_RECOMPUTES; r++) strategy_add(&job, tp, pp, 1, (Recompute)r, 4);
         memory_between(&job, 0, job.num_plans - 1);
         LayerChoice choice;
-        if (layer_choose(&job.scenario, job.plans, job.num_plans, INFINITY, &job.arena, &choice)) {
+        if (layer_choose(&job.scenario, job.plans, job.num_plans, INFINITY, NULL, &job.arena,
+                         &choice)) {
             CU_ASSERT(choice.estimate.fits);
             CU_ASSERT(fabs(choice.cost_error_frac) < 0.005);
             num_mixed += choice.plan.layers != NULL || choice.plan.layer_recompute != NULL;
@@ -293,7 +294,7 @@ static void the_written_program_has_the_optimum_it_states(void) {
     memory_between(&job, RECOMPUTE_FULL, RECOMPUTE_NONE);
     LayerChoice choice;
     CU_ASSERT_TRUE_FATAL(
-        layer_choose(&job.scenario, job.plans, job.num_plans, INFINITY, &job.arena, &choice));
+        layer_choose(&job.scenario, job.plans, job.num_plans, INFINITY, NULL, &job.arena, &choice));
     char path[] = "/tmp/meshwright-choice-XXXXXX";
     const int file = mkstemp(path);
     CU_ASSERT_FATAL(file >= 0);
