@@ -32,7 +32,9 @@ typedef struct {
     int num_layers; // those of the front included, where it is part of the model: the first
     int hidden_size;
     int vocab_size;
-    int max_position_embeddings; // rows of a learned position table; 0 where there is none
+    int max_position_embeddings; // rows of a learned position table; 0 where there is none. Of a
+                                 // scenario at least seq_len
+    int stated_positions; // rows that the model's own file gives it, where they are fewer; else 0
     PositionKind position;
     bool tie_word_embeddings;
     bool embedding_norm; // a norm right after the embedding (BLOOM)

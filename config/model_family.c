@@ -126,7 +126,7 @@ static const ModelFamily FAMILIES[] = {
         .traits = {LLAMA_KIND(2), .num_kv_heads = 8, .head_dim = 64, .qkv_bias = true,
                    .attention_out_bias = true, .attention_sinks = true, .num_experts = 128,
                    .num_experts_per_tok = 4, .norm_topk_prob = true, .router_bias = true,
-                   .expert_bias = true},
+                   .expert_bias = true, .functions = {.swiglu_limit = 7}},
         .moe_size_is_dense = true,
         .qkv_bias_key = "attention_bias",
         .out_bias_key = "attention_bias",

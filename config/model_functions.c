@@ -86,6 +86,7 @@ Status model_read_functions(const JsonNode *config, Arena *arena, ModelFunctions
     static KEYS(EPSILON, "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps",
                 "norm_epsilon");
     static KEYS(POSITIONS, "max_position_embeddings", "n_positions");
+    static KEYS(LIMIT, "swiglu_limit");
     static KEYS(ROTARY, "partial_rotary_factor", "rotary_pct");
     *out = (ModelFunctions){.norm_epsilon = 1e-5,
                             .rope_theta = 1e4,
@@ -97,6 +98,7 @@ Status model_read_functions(const JsonNode *config, Arena *arena, ModelFunctions
                             .stated_factor = 1};
     TRY(read_name(config, ACTIVATION, arena, &out->activation_name));
     out->activation = activation_of(out->activation_name);
+    TRY(read_double(config, LIMIT, 0, 1e6, &out->swiglu_limit));
     TRY(read_double(config, EPSILON, 0, 1, &out->norm_epsilon));
     TRY(read_double(config, ROTARY, 0, 1, &out->rotary_frac));
     read_any(config, POSITIONS, &out->max_positions);

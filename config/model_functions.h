@@ -27,6 +27,7 @@ typedef enum {
 typedef struct {
     FunctionKind activation;
     const char *activation_name; // "silu", "gelu_new", ...; NULL: not stated
+    double swiglu_limit;         // of gpt-oss's clamped quick GELU; 0: the MLP has none
     double norm_epsilon;         // of all norms
     double rope_theta;           // base of the rotary frequencies
     double rotary_frac;          // of a head that is rotated, 0 to 1

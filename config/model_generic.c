@@ -48,6 +48,8 @@ static const JsonField GENERIC_KEYS[] = {
     {.key = "linear_bias"},
     {.key = "qkv_bias"},
     {.key = "qk_norm"},
+    {.key = "attention_sinks"},
+    {.key = "swiglu_limit"},
     {.key = "n_group"},
     {.key = "topk_group"},
     // Of no price; launch/ writes them.
@@ -68,8 +70,8 @@ bool model_key_is_known(const char *key) {
     return false;
 }
 
-// gated_mlp, norm, position, linear_bias, qkv_bias (that of linear_bias), qk_norm and
-// tie_word_embeddings: defaults of the GPT-2 kind.
+// gated_mlp, norm, position, linear_bias, qkv_bias (that of linear_bias), qk_norm, attention_sinks
+// and tie_word_embeddings: defaults of the GPT-2 kind.
 static Status read_kind(const JsonNode *config, Model *model) {
     static const char *const NORMS[] = {"rmsnorm", "layernorm", NULL}; // as NormKind
     static const char *const POSITIONS[] = {"rope", "learned", "alibi", "none", NULL};
@@ -95,6 +97,7 @@ static Status read_kind(const JsonNode *config, Model *model) {
     model->mlp_bias = model->expert_bias = bias;
     TRY(key_read_bool(config, "qkv_bias", &model->qkv_bias));
     TRY(key_read_bool(config, "qk_norm", &model->qk_norm));
+    TRY(key_read_bool(config, "attention_sinks", &model->attention_sinks));
     return status_ok();
 }
 
@@ -115,6 +118,16 @@ static Status read_attention(const JsonNode *config, Model *model) {
     return model_read_attention(config, model);
 }
 
+// Balancing by a number an expert, beside sigmoid scores (DeepSeek-V3's noaux_tc).
+static bool scores_are_biased(const JsonNode *config) {
+    const JsonNode score = json_get(config, "scoring_func"),
+                   method = json_get(config, "topk_method");
+    const char *of_score = cJSON_GetStringValue(score.item);
+    const char *of_method = cJSON_GetStringValue(method.item);
+    return of_score && strcmp(of_score, "sigmoid") == 0 &&
+           (!of_method || strcmp(of_method, "noaux_tc") == 0);
+}
+
 static Status read_moe(const JsonNode *config, Model *model) {
     static const char *const MOE_KEYS[] = {"num_experts_per_tok", "moe_intermediate_size",
                                            "n_shared_experts", "shared_expert_intermediate_size",
@@ -125,7 +138,9 @@ static Status read_moe(const JsonNode *config, Model *model) {
                       &model->num_experts));
     model->norm_topk_prob = true;
     if (model->num_experts > 0) TRY(model_read_experts(config, model->intermediate_size, 0, model));
-    model->expert_bias = model->expert_bias && model->num_experts > 0;
+    if (model->num_experts == 0) model->expert_bias = false;
+    model->router_bias =
+        model->num_experts > 0 && (model->expert_bias || scores_are_biased(config));
     return status_ok();
 }
 

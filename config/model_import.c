@@ -115,6 +115,8 @@ static Status family_read(const ModelFamily *family, const JsonNode *config, Are
     TRY(read_positions(family, config, model));
     TRY(model_read_mtp(config, model));
     TRY(model_read_functions(config, arena, &model->functions));
+    if (model->functions.swiglu_limit <= 0)
+        model->functions.swiglu_limit = family->traits.functions.swiglu_limit;
     if (family->adjust) TRY(family->adjust(config, model));
     int window;
     TRY(read_window(family, config, &window));

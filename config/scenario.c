@@ -197,6 +197,25 @@ static Status idle_take(const JsonNode *parallel, Scenario *scenario) {
                       scenario->cluster.whole_node_gpus);
 }
 
+// FSDP2 shards the weights whatever it is told: its stage 2 is stage 3 that keeps what it gathered
+// (torchtitan, docs/fsdp.md: SHARD_GRAD_OP is reshard_after_forward=False). One name, one price.
+static void stages_of_fsdp2_take(Scenario *scenario) {
+    ParallelSpec *spec = &scenario->parallel;
+    if (scenario->training.stack.sharding != SHARDING_PER_PARAMETER || spec->zero_stage != 2)
+        return;
+    spec->zero_stage = 3;
+    spec->reshard_after_forward = 0;
+}
+
+// A learned table has a row for each position in use: no software trains on fewer.
+static void positions_extend(Scenario *scenario) {
+    Model *model = &scenario->model;
+    const int64_t seq_len = scenario->training.seq_len;
+    if (model->position != POSITION_LEARNED || model->max_position_embeddings >= seq_len) return;
+    model->stated_positions = model->max_position_embeddings;
+    model->max_position_embeddings = (int)seq_len;
+}
+
 Status scenario_read_shared(const JsonNode *root, KernelShelf *shelf, Arena *arena, Scenario *out) {
     TRY(json_expect_object(root));
     TRY(model_config_refuse(root));
@@ -222,11 +241,10 @@ Status scenario_read_shared(const JsonNode *root, KernelShelf *shelf, Arena *are
     TRY(training_load(&training, &scenario.cluster.gpu, shelf, arena, &scenario.training));
     TRY(groups_check(&training, &scenario));
     TRY(scenario_take_front(root, arena, &scenario));
-    // A generic model with learned positions and no table size has a row for each position in use.
-    if (scenario.model.position == POSITION_LEARNED && !scenario.model.max_position_embeddings)
-        scenario.model.max_position_embeddings = (int)scenario.training.seq_len;
+    positions_extend(&scenario);
     JsonNode parallel = json_get(root, "parallel");
     TRY(parallel_load(&parallel, arena, &scenario.parallel));
+    stages_of_fsdp2_take(&scenario);
     TRY(idle_take(&parallel, &scenario));
     TRY(parallel_check_lists(&parallel, scenario.cluster.num_nodes, scenario.model.num_layers));
     TRY(placement_take(&parallel, arena, &scenario));

@@ -51,7 +51,7 @@ static void warn_batch(Warnings *w) {
 // where that is stated, else max_position_embeddings (transformers, modeling_rope_utils.py).
 static double longest_sequence(const Model *model) {
     const ModelFunctions *f = &model->functions;
-    if (model->position == POSITION_LEARNED) return model->max_position_embeddings;
+    if (model->position == POSITION_LEARNED) return model->stated_positions;
     if (model->position != POSITION_ROPE || f->max_positions == 0) return 0;
     const double before = f->scaled_from > 0 ? f->scaled_from : f->max_positions;
     const double scaled = f->rope == ROPE_PLAIN ? 0 : before * f->stated_factor;
@@ -66,7 +66,8 @@ static void warn_positions(Warnings *w) {
     warn(w, s->file, "training.seq_len: %lld tokens on a model of %.0f positions (%s of %s)%s",
          (long long)s->training.seq_len, longest,
          learned ? "its table" : "max_position_embeddings and rope_scaling", s->model.name,
-         learned ? ": it cannot read them" : "; it was not made for them unless you extend it");
+         learned ? ": one of as many rows as seq_len is priced, and launched"
+                 : "; it was not made for them unless you extend it");
 }
 
 // --- Keys of the model's file

@@ -3,6 +3,7 @@
 #include "base/data_dir.h"
 #include "config/cluster.h"
 #include "config/scenario.h"
+#include "import/plan_lines_read.h"
 #include "plan/rule_check.h"
 
 #include <errno.h>
@@ -75,8 +76,8 @@ Status import_cluster(Imported *out, const ImportOptions *options, int num_nodes
     JsonNode node = {.file = out->file, .item = item, .parent = &root, .key = "cluster"};
     Cluster cluster;
     TRY(cluster_load(&node, out->arena, &cluster));
-    *num_gpus = cluster.num_gpus;
-    if (out->num_ranks == cluster.num_gpus) return status_ok();
+    *num_gpus = plan_lines_gpus(out, cluster.num_gpus);
+    if (out->num_ranks == *num_gpus) return status_ok();
     if (num_nodes > 0 && cluster.num_nodes != num_nodes)
         import_note(out, "It starts %d node%s, --cluster %s has %d: taken as %d GPUs.", num_nodes,
                     num_nodes == 1 ? "" : "s", options->cluster, cluster.num_nodes,
@@ -151,6 +152,7 @@ Status import_file(ImportSource source, const char *path, const ImportOptions *o
     if (options->num_settings > 0 && (source == IMPORT_NEMO || source == IMPORT_TORCHTITAN))
         return import_refuse(out, "", "--set %s: is for scripts (megatron, deepspeed)",
                              options->settings[0].name);
+    plan_lines_read(text, out);
     if (source == IMPORT_MEGATRON)
         TRY(import_megatron(text, options, out));
     else if (source == IMPORT_NEMO)
@@ -159,5 +161,6 @@ Status import_file(ImportSource source, const char *path, const ImportOptions *o
         TRY(import_deepspeed(text, options, out));
     else
         TRY(import_torchtitan(text, options, out));
+    plan_lines_finish(out);
     return imported_check(source, out);
 }

@@ -44,6 +44,9 @@ typedef struct {
     const Document *documents; // [num_documents] files that a script writes
     int num_documents;
     int num_ranks; // that the file starts; 0: it does not say
+    // Of comments that launch wrote (import/plan_lines_read.h)
+    int idle_gpus, idle_of; // so many of so many GPUs run no rank; 0: all do
+    cJSON *placement;       // NULL: nodes run ranks in their own order
     // How the file calls a flag of Megatron-LM, for what is said; NULL: as Megatron-LM does.
     const char *(*spell)(const char *flag, Arena *arena);
 } Imported;

@@ -43,14 +43,30 @@ static Status vocab_read(MegatronRead *read, int stated) {
     return status_ok();
 }
 
+// gpt-oss's MLP; transformer_config.py, glu_linear_offset and activation_func_clamp_value.
+static Status quick_geglu_read(MegatronRead *read, int hidden) {
+    FlagArgs *args = &read->args;
+    double limit, offset;
+    int size;
+    TRY(args_number(args, "--activation-func-clamp-value", 0, &limit));
+    TRY(args_number(args, "--glu-linear-offset", 0, &offset));
+    TRY(args_int(args, "--ffn-hidden-size", 1, 4 * hidden, &size));
+    if (limit <= 0 || offset != 1)
+        return import_refuse(args->out, "--quick-geglu",
+                             "is supported as gpt-oss has it: with --activation-func-clamp-value "
+                             "and --glu-linear-offset 1");
+    add_int(read->model, "intermediate_size", size);
+    cJSON_AddTrueToObject(read->model, "gated_mlp");
+    cJSON_AddStringToObject(read->model, "hidden_act", "silu");
+    cJSON_AddNumberToObject(read->model, "swiglu_limit", limit);
+    return status_ok();
+}
+
 static Status mlp_read(MegatronRead *read, int hidden) {
     FlagArgs *args = &read->args;
     bool gated = args_has(args, "--swiglu"), squared = args_has(args, "--squared-relu");
     int size;
-    if (args_has(args, "--quick-geglu"))
-        return import_refuse(args->out, "--quick-geglu",
-                             "gpt-oss's MLP is read of its config.json "
-                             "only; expected --swiglu or none");
+    if (args_has(args, "--quick-geglu")) return quick_geglu_read(read, hidden);
     // arguments.py: 4 h, of a gated one two thirds of it down to a multiple of 64.
     TRY(args_int(args, "--ffn-hidden-size", 1, gated ? 4 * hidden * 2 / 3 / 64 * 64 : 4 * hidden,
                  &size));
@@ -114,10 +130,12 @@ static Status window_read(MegatronRead *read) {
     TRY(args_text(args, "--window-size", NULL, &window));
     TRY(args_text(args, "--window-attn-skip-freq", NULL, &list));
     TRY(args_text(args, "--softmax-type", "vanilla", &softmax));
-    if (strcmp(softmax, "vanilla") != 0)
+    if (strcmp(softmax, "learnable") == 0)
+        cJSON_AddTrueToObject(read->model, "attention_sinks");
+    else if (strcmp(softmax, "vanilla") != 0)
         return import_refuse(args->out, "--softmax-type",
-                             "attention sinks are read of a "
-                             "config.json only; expected none");
+                             "\"%.40s\" is not supported yet; expected vanilla or learnable",
+                             softmax);
     if (!window) return status_ok();
     long left = strtol(window[0] == '(' ? window + 1 : window, NULL, 10);
     if (left < 1 || left > 1000000000)

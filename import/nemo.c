@@ -68,7 +68,7 @@ static void flag_add(NemoRead *read, const char *flag, const char *value) {
 
 // A number or text as a word. NULL: it is neither.
 static const char *scalar_text(const cJSON *item, Arena *arena) {
-    if (cJSON_IsNumber(item)) return arena_printf(arena, "%.10g", item->valuedouble);
+    if (cJSON_IsNumber(item)) return number_text(item->valuedouble, arena);
     return cJSON_IsString(item) ? item->valuestring : NULL;
 }
 

@@ -88,7 +88,7 @@ static Status sharding_read(TitanRead *read) {
         return import_refuse(read->out, "parallelism.data_parallel_shard_degree",
                              "%d copies of %d shards are not the %d data-parallel ranks", copies,
                              shard, read->dp);
-    bool sharded = shard > 1 || read->cp > 1 || copies == 1;
+    bool sharded = shard > 1 || read->cp > 1;
     cJSON_AddNumberToObject(read->parallel, "zero_stage", sharded ? 3 : 0);
     if (sharded && copies > 1)
         cJSON_AddNumberToObject(read->parallel, "zero_group", shard * read->cp);

@@ -1,14 +1,16 @@
 // Megatron Bridge's configuration and the program that reads it, as a task.
 #include "launch/bridge.h"
 #include "launch/megatron_script.h"
+#include "launch/plan_lines.h"
 
 #define CONFIG_FILE "megatron_bridge.yaml"
 #define PROGRAM_FILE "megatron_bridge.py"
 
-static const char *config_text(const KeyList *keys) {
+static const char *config_text(const Scenario *scenario, const Plan *plan, const KeyList *keys) {
     Script script = {.arena = keys->arena};
     script_comment(&script, "For NVIDIA-NeMo/Megatron-Bridge " BRIDGE_VERSION ". Written by "
                             "meshwright " MESHWRIGHT_VERSION ".");
+    plan_lines_add(&script, scenario, plan);
     keys_write_yaml(&script, keys);
     return script.text;
 }
@@ -48,7 +50,8 @@ Status nemo_task(const Scenario *scenario, const Plan *plan, Arena *arena, Launc
     megatron_add_settings(&settings, &command);
     out->settings = settings.text;
     out->arguments = arguments_text(&command, arena);
-    out->files[out->num_files++] = (LaunchFile){CONFIG_FILE, config_text(&keys), false};
+    out->files[out->num_files++] =
+        (LaunchFile){CONFIG_FILE, config_text(scenario, plan, &keys), false};
     out->files[out->num_files++] =
         (LaunchFile){PROGRAM_FILE, bridge_program(scenario, &command, arena), false};
     return status_ok();

@@ -25,6 +25,8 @@ static void position_flags(const Scenario *scenario, FlagList *flags) {
         megatron_model_number(scenario, "rotary_emb_base", flags->arena, 10000));
     flag_switch(flags, "--use-rotary-position-embeddings");
     flag_int(flags, "--rotary-position-embeddings-theta", (long long)base);
+    if (model->functions.rotary_frac < 1)
+        flag_number(flags, "--rotary-percent", model->functions.rotary_frac);
 }
 
 void deepspeed_model_flags(const Scenario *scenario, FlagList *flags) {
@@ -38,6 +40,7 @@ void deepspeed_model_flags(const Scenario *scenario, FlagList *flags) {
         flag_int(flags, "--num-key-value-heads", model->num_kv_heads);
     flag_int(flags, "--kv-channels", model->head_dim);
     flag_int(flags, "--seq-length", scenario->training.seq_len);
+    flag_int(flags, "--vocab-size", model->vocab_size);
     position_flags(scenario, flags);
     flag_text(flags, "--normalization", rms ? "rmsnorm" : "layernorm");
     double epsilon = megatron_norm_epsilon(scenario, flags->arena);

@@ -41,7 +41,7 @@ void flag_int(FlagList *list, const char *flag, long long value) {
 }
 
 void flag_number(FlagList *list, const char *flag, double value) {
-    flag_words(list, flag, arena_printf(list->arena, "%.10g", value));
+    flag_words(list, flag, number_text(value, list->arena));
 }
 
 void flag_text(FlagList *list, const char *flag, const char *value) {

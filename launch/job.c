@@ -1,6 +1,7 @@
 #include "launch/job.h"
 
 #include "launch/flags.h"
+#include "launch/plan_lines.h"
 
 #include <string.h>
 
@@ -13,6 +14,7 @@ void job_add_head(Script *script, const Job *job) {
                                 shell_name(scenario->cluster.gpu.name, arena),
                                 plan_describe(job->plan, arena), MESHWRIGHT_VERSION));
     script_comment(script, arena_printf(arena, "For %s.", job->task->software));
+    plan_lines_add(script, scenario, job->plan);
     if (job->task->num_notes == 0) return;
     script_comment(script, "");
     script_comment(script, "What of the model this script leaves out or assumes; none of it "

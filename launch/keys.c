@@ -41,7 +41,7 @@ void key_int(KeyList *list, const char *section, const char *key, long long valu
 }
 
 void key_float(KeyList *list, const char *section, const char *key, double value) {
-    const char *text = arena_printf(list->arena, "%.10g", value);
+    const char *text = number_text(value, list->arena);
     const size_t digits = strcspn(text, "e"); // YAML 1.1 takes 1e-06 for a text
     if (!memchr(text, '.', digits))
         text = arena_printf(list->arena, "%.*s.0%s", (int)digits, text, text + digits);

@@ -86,10 +86,19 @@ static void environment_set(const Scenario *scenario, const Plan *plan, Megatron
                  "Memory of a finished message is free at once.");
 }
 
+// The tokenizer of mock data adds a token of its own to those that it is told of.
+static Status vocabulary_check(const Scenario *scenario) {
+    if (scenario->model.vocab_size > 1) return status_ok();
+    return status_at(STATUS_INVALID, scenario->file, "model.vocab_size",
+                     "%d: no tokenizer of Megatron-LM has so few tokens; nearest: 2",
+                     scenario->model.vocab_size);
+}
+
 Status megatron_command(const Scenario *scenario, const Plan *plan, Arena *arena,
                         MegatronCommand *out) {
     *out = (MegatronCommand){.flags = {.arena = arena, .rows = MEGATRON_FLAGS}};
     TRY(task_check_rules(scenario, plan, "Megatron-LM", "megatron-core", NULL, false, arena));
+    TRY(vocabulary_check(scenario));
     megatron_model_flags(scenario, &out->flags);
     megatron_moe_flags(scenario, plan, &out->flags);
     megatron_parallel_flags(scenario, plan, &out->flags);

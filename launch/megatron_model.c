@@ -39,8 +39,8 @@ static void activation_flags(const Scenario *scenario, FlagList *flags) {
     const cJSON *item = megatron_model_key(scenario, "hidden_act", flags->arena);
     const char *name = cJSON_IsString(item) ? item->valuestring : "";
     // gpt-oss: x sigmoid(1.702 x) of a clamped gate, times the other half plus 1 (quick GELU).
-    double limit = megatron_model_number(scenario, "swiglu_limit", flags->arena, 0);
-    if (strcmp(scenario->model.model_type, "gpt_oss") == 0 && limit > 0) {
+    const double limit = scenario->model.functions.swiglu_limit;
+    if (limit > 0) {
         flag_switch(flags, "--quick-geglu");
         flag_number(flags, "--activation-func-clamp-value", limit);
         flag_number(flags, "--glu-linear-offset", 1);

@@ -24,9 +24,12 @@ static bool key_is(const Scenario *scenario, const char *key, const char *value,
 // How scores choose experts and weigh them.
 static void score_flags(const Scenario *scenario, FlagList *flags) {
     Arena *arena = flags->arena;
-    bool sigmoid = key_is(scenario, "scoring_func", "sigmoid", arena);
-    bool biased = key_is(scenario, "topk_method", "noaux_tc", arena) ||
-                  !megatron_model_key(scenario, "topk_method", arena);
+    const Model *model = &scenario->model;
+    // A bias of its own, beside linear layers without: of DeepSeek-V3's kind, whose files may leave
+    // the names of its scores out.
+    const bool biased = model->router_bias && !model->expert_bias;
+    const bool stated = megatron_model_key(scenario, "scoring_func", arena) != NULL;
+    const bool sigmoid = stated ? key_is(scenario, "scoring_func", "sigmoid", arena) : biased;
     double scale = megatron_model_number(scenario, "routed_scaling_factor", arena, 1);
     bool plain = cJSON_IsFalse(megatron_model_key(scenario, "norm_topk_prob", arena));
     if (sigmoid) {

@@ -61,8 +61,10 @@ static void rope_flags(const Scenario *scenario, FlagList *flags) {
 
 void megatron_position_flags(const Scenario *scenario, FlagList *flags) {
     const Model *model = &scenario->model;
-    double stated = megatron_model_number(scenario, "max_position_embeddings", flags->arena, 0);
-    int longest = stated > 0 && stated < 2e9 ? (int)stated : model->max_position_embeddings;
+    // Of a learned table the rows that are priced: OPT's has two more than it states.
+    double stated = model->functions.max_positions;
+    int longest = model->max_position_embeddings;
+    if (model->position != POSITION_LEARNED && stated > 0 && stated < 2e9) longest = (int)stated;
     if (longest < scenario->training.seq_len) longest = (int)scenario->training.seq_len;
     flag_int(flags, "--max-position-embeddings", longest);
     switch (model->position) {

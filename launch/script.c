@@ -1,7 +1,9 @@
 #include "launch/script.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void script_append(Script *script, const char *text) {
@@ -43,4 +45,14 @@ void script_comment(Script *script, const char *text) {
         text += length;
         while (*text == ' ') text++;
     }
+}
+
+const char *number_text(double value, Arena *arena) {
+    const char *text = "";
+    if (fabs(value) < 1e15 && value == floor(value)) return arena_printf(arena, "%.0f", value);
+    for (int digits = 6; digits <= 17; digits++) {
+        text = arena_printf(arena, "%.*g", digits, value);
+        if (memcmp(&(double){strtod(text, NULL)}, &value, sizeof value) == 0) break;
+    }
+    return text;
 }

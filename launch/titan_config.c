@@ -1,6 +1,8 @@
 // The whole configuration, and the task that reads it.
 #include "launch/titan.h"
 
+#include "launch/plan_lines.h"
+
 #define CONFIG_FILE "torchtitan.toml"
 
 static void recompute_keys(const Plan *plan, KeyList *keys) {
@@ -50,20 +52,17 @@ Status titan_config(const Scenario *scenario, const Plan *plan, KeyList *keys, L
     titan_parallel_keys(scenario, plan, keys);
     titan_pipeline_keys(plan, keys);
     recompute_keys(plan, keys);
-    if (scenario->training.compile && !scenario->training.cross_entropy_fused)
-        task_add_note(notes, keys->arena,
-                      "training.compile also compiles the loss, which the plan prices unfused: "
-                      "state cross_entropy_fused to have it priced so.");
     task_add_note(notes, keys->arena,
                   "Learning rate, its schedule, initialisation and data are torchtitan's defaults "
                   "or yours to set.");
     return status_ok();
 }
 
-static const char *config_text(const KeyList *keys) {
+static const char *config_text(const Scenario *scenario, const Plan *plan, const KeyList *keys) {
     Script script = {.arena = keys->arena};
     script_comment(&script, "For pytorch/torchtitan, " TITAN_VERSION ". Written by "
                             "meshwright " MESHWRIGHT_VERSION ".");
+    plan_lines_add(&script, scenario, plan);
     keys_write_toml(&script, keys);
     return script.text;
 }
@@ -97,7 +96,8 @@ Status titan_task(const Scenario *scenario, const Plan *plan, Arena *arena, Laun
                         .arguments = arguments,
                         .program = "-m torchtitan.train"};
     TRY(titan_config(scenario, plan, &keys, out));
-    out->files[out->num_files++] = (LaunchFile){CONFIG_FILE, config_text(&keys), false};
+    out->files[out->num_files++] =
+        (LaunchFile){CONFIG_FILE, config_text(scenario, plan, &keys), false};
     task_add_variable(out, "PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True",
                       "The allocator's blocks grow, so that little memory is lost between them.");
     return status_ok();

@@ -9,9 +9,8 @@ static void sharding_keys(const Plan *plan, KeyList *keys) {
         shard = plan->zero_group / plan->cp;
     key_int(keys, "parallelism", "data_parallel_replicate_degree", plan->dp / shard);
     key_int(keys, "parallelism", "data_parallel_shard_degree", shard);
-    // Stage 2 is what FSDP2 does where it keeps the gathered weights (torchtitan's docs/fsdp.md).
-    bool reshards = plan->zero_stage != 2 && plan->reshard_after_forward;
-    key_text(keys, "parallelism", "fsdp_reshard_after_forward", reshards ? "always" : "never");
+    key_text(keys, "parallelism", "fsdp_reshard_after_forward",
+             plan->reshard_after_forward ? "always" : "never");
 }
 
 static void tensor_keys(const Training *training, const Plan *plan, KeyList *keys) {

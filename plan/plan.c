@@ -277,10 +277,16 @@ int plan_zero_group(const Scenario *scenario, int dp, int cp) {
     return stated == dp && scenario->training.stack.shards_over_cp ? dp * cp : stated;
 }
 
+int plan_zero_stage(const Scenario *scenario, int dp, int cp) {
+    const Stack *stack = &scenario->training.stack;
+    if (stack->sharding == SHARDING_PER_PARAMETER && dp * cp == 1) return 0;
+    return value_or(scenario->parallel.zero_stage, stack->default_zero_stage);
+}
+
 static void options_resolve(const Scenario *scenario, Plan *plan) {
     const ParallelSpec *spec = &scenario->parallel;
     plan->sequence_parallel = value_or(spec->sequence_parallel, plan->tp > 1);
-    plan->zero_stage = value_or(spec->zero_stage, scenario->training.stack.default_zero_stage);
+    plan->zero_stage = plan_zero_stage(scenario, plan->dp, plan->cp);
     plan->zero_group = plan_zero_group(scenario, plan->dp, plan->cp);
     plan->reshard_after_forward = value_or(spec->reshard_after_forward, true);
     plan->recompute = (Recompute)value_or(spec->recompute, RECOMPUTE_NONE);

@@ -132,6 +132,10 @@ int plan_rank_chunk(const Plan *plan, int rank, int k);
 // where there is no pipeline to spread it over.
 int plan_vocab_barriers(const Scenario *scenario, int pp);
 
+// The ZeRO stage that the scenario states, else its software's own. Of FSDP2 over one rank 0: with
+// nobody to share with it wraps nothing.
+int plan_zero_stage(const Scenario *scenario, int dp, int cp);
+
 // "1f1b", "file:order.txt".
 const char *plan_schedule_name(const Plan *plan);
 

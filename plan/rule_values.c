@@ -133,7 +133,7 @@ static void model_add(const Model *m, RuleValues *values) {
     SET(FRONT, !front                            ? FRONT_NONE
                : m->front->kind == FRONT_ENCODER ? FRONT_IS_ENCODER
                                                  : FRONT_IS_VISION);
-    SET(GPT_OSS, m->model_type && strcmp(m->model_type, "gpt_oss") == 0);
+    SET(GPT_OSS, m->functions.swiglu_limit > 0);
     attention_add(m, values);
     mlp_add(m, values);
 }

@@ -52,7 +52,7 @@ static void zeros_find(const Scenario *scenario, RuleLevels *levels, const Plan 
     const bool has_experts = scenario->model.num_experts > 0;
     const int expert_dp = base->tp * base->cp * base->dp / (base->ep * base->etp);
     const bool alone = base->dp * base->cp == 1 && (!has_experts || expert_dp == 1);
-    const int only = given != ABSENT ? given : scenario->training.stack.default_zero_stage;
+    const int only = plan_zero_stage(scenario, base->dp, base->cp);
     int groups[SPACE_MAX_ZERO_GROUPS];
     for (int stage = 0; stage <= 3; stage++) {
         if ((given != ABSENT || alone) && stage != only) continue;

@@ -133,9 +133,10 @@ static void build_exchange(Builder *b, bool dispatch, double routed_bytes) {
 // Splits of an all-to-all, of DeepEP's buffers and of the experts' products are numbers that the
 // host passes. HybridEP's kernels read them on the device, experts of a given capacity and graphs
 // of whole layers have fixed ones, and beside another micro-batch's compute the device is not idle.
-static bool host_awaits_counts(const Training *training) {
+static bool host_awaits_counts(const Training *training, int ep) {
     return training->moe_dispatcher != DISPATCH_HYBRIDEP && training->capacity_factor == 0 &&
-           !training->ep_overlap && !(training->cuda_graphs & (GRAPH_FULL | GRAPH_LAYER));
+           !(training->ep_overlap && ep > 1) &&
+           !(training->cuda_graphs & (GRAPH_FULL | GRAPH_LAYER));
 }
 
 static void build_router(Builder *b) {
@@ -173,7 +174,7 @@ static void build_experts(Builder *b) {
     // The gradient of the tokens' results waits as the residual's.
     const double tokens_bytes = b->tokens_sp * hidden * act, routed_bytes = routed * hidden * act;
     build_permutation(b, "permute", routed * hidden, routed_bytes + tokens_bytes);
-    b->units[b->num_units - 1].op.awaited_by_host = host_awaits_counts(training);
+    b->units[b->num_units - 1].op.awaited_by_host = host_awaits_counts(training, b->plan->ep);
     build_exchange(b, true, routed_bytes);
     if (plan->etp > 1) {
         build_collective(b, "etp_all_gather", STREAM_TP, COLLECTIVE_ALL_GATHER,

@@ -44,7 +44,7 @@ static void sequences_beyond_the_positions_are_pointed_at(void) {
     warns(LLAMA(", \"max_position_embeddings\": 4096"), BATCH(4096, 16), "");
     warns("\"gpt2-124m\"", BATCH(2048, 16),
           "job.json: training.seq_len: 2048 tokens on a model of 1024 positions (its table of "
-          "gpt2-124m): it cannot read them\n");
+          "gpt2-124m): one of as many rows as seq_len is priced, and launched\n");
     warns("\"mpt-7b\"", BATCH(65536, 16), ""); // ALiBi has no end
 }
 

@@ -95,7 +95,7 @@ static void what_cannot_run_is_refused(void) {
     expect_refused(job_write(NULL, NULL, "{\"cp\": 2}"),
                    "parallel.cp_method: ring has no flag" CANNOT "ulysses");
     expect_refused(job_write(NULL, NULL, "{\"pp\": 2, \"vpp\": 2}"),
-                   "parallel.schedule: interleaved has no flag" CANNOT "1f1b or zb-h1");
+                   "parallel.schedule: interleaved has no flag" CANNOT "1f1b, or with pp zb-h1");
     expect_refused(job_write(NULL, NULL, "{\"recompute\": \"selective\"}"),
                    "parallel.recompute: selective has no flag" CANNOT "full or none");
     expect_refused(job_write(NULL, NULL, "{\"zero_group\": 8}"),

@@ -84,7 +84,7 @@ static void pipelines_name_every_module(void) {
     expect_refused(
         (LaunchJob){.parallel = "{\"pp\": 2, \"schedule\": \"zb-h1\"}"},
         "parallel.schedule: zb-h1 is none of its schedules: torchtitan cannot run this plan as "
-        "priced; nearest: 1f1b, gpipe, or with vpp interleaved, breadth-first or zb-v");
+        "priced; nearest: 1f1b, or with pp gpipe, interleaved, breadth-first or zb-v");
     expect_refused((LaunchJob){.parallel = "{\"pp\": 2, \"order\": \"tp-cp-ep-pp-dp\"}"},
                    "parallel.order: order tp-cp-ep-pp-dp is not possible: torchtitan cannot run "
                    "this plan as priced; nearest: tp-cp-ep-dp-pp");
@@ -109,7 +109,8 @@ static void recomputation_and_precision_are_written(void) {
 static void what_cannot_run_is_refused(void) {
     expect_refused((LaunchJob){.parallel = "{\"zero_stage\": 1}"},
                    "parallel.zero_stage: sharding the optimizer alone is not possible: torchtitan "
-                   "cannot run this plan as priced; nearest: 2 or 3");
+                   "cannot run this plan as priced; nearest: 3, with reshard_after_forward "
+                   "false where gathered weights shall stay");
     expect_refused((LaunchJob){.parallel = "{\"zero_stage\": 0, \"tp\": 2}"},
                    "parallel.zero_stage: unsharded weights beside tp 2, pp 1, cp 1 are not "
                    "possible: torchtitan cannot run this plan as priced; nearest: 3");
