@@ -33,7 +33,6 @@ static const JsonField STACK_FIELDS[] = {
     SWITCH(ep_overlap),
     SWITCH(compile),
     SWITCH(cross_entropy_fused),
-    SWITCH(compiles_loss),
     OTHER("grad_reduce_precision"),
     {"default_zero_stage", JSON_FIELD_INT, offsetof(Stack, default_zero_stage), 0, 3, NULL, true},
     SWITCH(checkpoint_early_stop),

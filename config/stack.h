@@ -47,10 +47,8 @@ typedef struct {
     bool ep_overlap;
     bool compile;
     bool cross_entropy_fused;
-    bool compiles_loss;        // where it compiles it also fuses the loss, unless the scenario says
-                               // otherwise
-    int grad_reduce_precision; // index into PRECISION_NAMES: fp32 or bf16
-    int default_zero_stage;    // 0-3
+    int grad_reduce_precision;   // index into PRECISION_NAMES: fp32 or bf16
+    int default_zero_stage;      // 0-3
     bool checkpoint_early_stop;  // recomputation ends with the last tensor that the backward needs
     bool selective_per_operator; // selective recompute saves GEMM outputs only, not core attention
 

@@ -220,9 +220,6 @@ Status training_load(const JsonNode *value, const Gpu *gpu, KernelShelf *shelf, 
     Training training = training_defaults(&released);
     TRY(json_read_object(value, TRAINING_FIELDS, sizeof TRAINING_FIELDS / sizeof *TRAINING_FIELDS,
                          arena, &training));
-    const JsonNode fused = json_get(value, "cross_entropy_fused");
-    if (!json_is_present(&fused) && training.compile && training.stack.compiles_loss)
-        training.cross_entropy_fused = true;
     TRY(training_check_gpu(value, gpu, &training));
     JsonNode recipe = json_get(value, "fp8_recipe");
     TRY(fp8_recipe_resolve(&recipe, training.precision, &training.fp8_recipe));

@@ -185,8 +185,8 @@ grep -q 'they change: optimizer.main_grads_dtype, mixed_precision.fp8_dot_produc
 sed 's/exp_avg_sq_dtype.*/exp_avg_sq_dtype: {_call_: false, _target_: torch.float16}/' run_config.yaml >bad.yaml
 refuses 'bad.yaml: optimizer.exp_avg_sq_dtype: is not priced; expected float32 or bfloat16' \
     import --from nemo bad.yaml --cluster dgx-h100:1
-sed 's/softmax_type: vanilla/softmax_type: learnable/' run_config.yaml >bad.yaml
-refuses 'bad.yaml: model.softmax_type: attention sinks are read of a config.json only; expected none' \
+sed 's/softmax_type: vanilla/softmax_type: off-by-one/' run_config.yaml >bad.yaml
+refuses 'bad.yaml: model.softmax_type: "off-by-one" is not supported yet; expected vanilla or learnable' \
     import --from nemo bad.yaml --cluster dgx-h100:1
 sed 's/^    - 3/    - 9/' run_config.yaml >bad.yaml
 refuses 'bad.yaml: model.attention_backend: is no value of this key' import --from nemo bad.yaml --cluster dgx-h100:1
