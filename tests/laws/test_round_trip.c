@@ -1,6 +1,10 @@
 // The law of launch/ and import/: what is launched is what was priced.
 //
-// MESHWRIGHT_LAW_SEED and MESHWRIGHT_LAW_NUMBER repeat one case of a failure.
+// MESHWRIGHT_LAW_SEED and MESHWRIGHT_LAW_NUMBER repeat one case of a failure, MESHWRIGHT_LAW_SHOW
+// prints each document.
+#include "base/data_dir.h"
+#include "base/json.h"
+#include "planner/planner.h"
 #include "tests/laws/round_trip.h"
 #include "tests/laws/shrink.h"
 
@@ -65,6 +69,33 @@ typedef struct {
     int made, refused, broken;
 } Tally;
 
+static void tree_free(void *tree) {
+    cJSON_Delete(tree);
+}
+
+// Of a case that states some keys the plan that a search finds best.
+static bool best_plan_take(TripPlace *place, Arena *arena, DrawnScenario *drawn) {
+    const PlannerOptions options = {.top = 1, .budget_s = 2, .brief = true};
+    PlannerResult found;
+    if (planner_search(&drawn->scenario, &options, arena, &found).code != STATUS_OK) return false;
+    if (found.num_entries == 0) return false;
+    cJSON *document = plan_document(&drawn->scenario, &found.entries[0].plan, NULL);
+    arena_own(arena, tree_free, document);
+    return scenario_take(document, place->shelf, arena, drawn).code == STATUS_OK;
+}
+
+// One in eight is a best plan, the others are any that is legal.
+static bool case_draw(TripPlace *place, ScenarioSpace space, uint64_t seed, uint32_t number,
+                      Arena *arena, DrawnScenario *drawn) {
+    const bool searched = number / NUM_TRIP_WAYS % 8 == 0;
+    if (searched) {
+        space.split = SPLIT_SOME;
+        space.max_gpus = 16;
+    }
+    if (!scenario_draw(&space, seed, number, place->shelf, arena, drawn)) return false;
+    return !searched || best_plan_take(place, arena, drawn);
+}
+
 static void case_run(TripPlace *place, uint64_t seed, uint32_t number, Tally *tallies) {
     const int way = (int)(number % NUM_TRIP_WAYS);
     const char *const stacks[] = {TRIP_WAYS[way].stack, NULL};
@@ -74,7 +105,7 @@ static void case_run(TripPlace *place, uint64_t seed, uint32_t number, Tally *ta
               (LaunchScheduler)draw_int(&draw, LAUNCH_TORCHRUN, LAUNCH_MPIRUN)};
     Arena arena = {0};
     DrawnScenario drawn;
-    if (scenario_draw(&space, seed, number, place->shelf, &arena, &drawn)) {
+    if (case_draw(place, space, seed, number, &arena, &drawn)) {
         if (getenv("MESHWRIGHT_LAW_SHOW")) {
             char *text = cJSON_PrintUnformatted(drawn.document);
             printf("%s\n", text);
@@ -120,7 +151,89 @@ static void what_is_launched_is_what_was_priced(void) {
     trip_place_free(&place);
 }
 
+// Cases that once came back otherwise.
+static void known_cases_come_back(void) {
+    static const struct {
+        int way;
+        const char *document;
+    } CASES[] = {
+        {0, "{\"model\": \"gpt2-124m\", \"training\": {\"seq_len\": 8192, \"global_batch\": 16}}"},
+        {0,
+         "{\"model\": \"gpt-oss-20b\", \"training\": {\"seq_len\": 1024, \"global_batch\": 16}}"},
+        {0, "{\"model\": \"kimi-k2\", \"training\": {\"seq_len\": 1024, \"global_batch\": 16}}"},
+        {3, "{\"model\": \"llama-3.1-8b\", \"training\": {\"seq_len\": 1024, \"global_batch\": 16, "
+            "\"stack\": \"torchtitan\"}, \"parallel\": {\"zero_stage\": 2}}"},
+        {3, "{\"model\": \"llama-3.1-8b\", \"training\": {\"seq_len\": 1024, \"global_batch\": 16, "
+            "\"stack\": \"torchtitan\"}, \"parallel\": {\"reshard_after_forward\": false}}"},
+        {3, "{\"model\": \"llama-3.1-8b\", \"training\": {\"seq_len\": 1024, \"global_batch\": 4, "
+            "\"stack\": \"torchtitan\"}, \"parallel\": {\"placement\": [1, 0], \"tp\": 4}}"},
+        {0, "{\"model\": \"llama-3.1-8b\", \"training\": {\"seq_len\": 1024, \"global_batch\": 4}, "
+            "\"parallel\": {\"placement\": [1, 0], \"tp\": 4}}"},
+    };
+    TripPlace place;
+    CU_ASSERT_EQUAL_FATAL(trip_place_init(&place).code, STATUS_OK);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        Arena arena = {0};
+        DrawnScenario drawn;
+        cJSON *document = cJSON_Parse(CASES[i].document);
+        arena_own(&arena, tree_free, document);
+        cJSON_AddNumberToObject(document, "schema", 1);
+        cJSON_AddStringToObject(document, "cluster", "dgx-h100:2");
+        const Status status = scenario_take(document, place.shelf, &arena, &drawn);
+        CU_ASSERT_EQUAL(status.code, STATUS_OK);
+        if (status.code == STATUS_OK) {
+            const Trip trip =
+                trip_make(&place, &TRIP_WAYS[CASES[i].way], LAUNCH_TORCHRUN, &drawn, &arena);
+            CU_ASSERT_EQUAL(trip.outcome, TRIP_EQUAL);
+            if (trip.outcome != TRIP_EQUAL) printf("\n%s: %s\n", CASES[i].document, trip.says);
+        } else {
+            printf("\n%s\n", status.text);
+        }
+        arena_free(&arena);
+    }
+    trip_place_free(&place);
+}
+
+static bool file_holds(const char *path, const char *text) {
+    FILE *stream = fopen(path, "rb");
+    char line[2000];
+    bool found = false;
+    while (stream && !found && fgets(line, sizeof line, stream)) found = strstr(line, text) != NULL;
+    if (stream) fclose(stream);
+    return found;
+}
+
+// Each names its file in sources and what stands there, and the target's page has a row for it.
+static void keys_without_a_flag_have_sources(void) {
+    for (int w = 0; w < NUM_TRIP_WAYS; w++) {
+        Arena arena = {0};
+        JsonNode root;
+        const char *name = LAUNCH_TARGET_NAMES[TRIP_WAYS[w].target];
+        CU_ASSERT_EQUAL_FATAL(
+            json_load(data_path(&arena, "stacks/no_flag", name), &arena, &root).code, STATUS_OK);
+        const JsonNode sources = json_get(&root, "sources"), keys = json_get(&root, "keys");
+        const char *page =
+            arena_printf(&arena, "%s/docs/launch/%s.md", MESHWRIGHT_SOURCE_DIR, name);
+        CU_ASSERT(json_size(&keys) > 0);
+        for (int i = 0; i < json_size(&keys); i++) {
+            const JsonNode entry = json_at(&keys, i), key = json_get(&entry, "key");
+            const JsonNode why = json_get(&entry, "why"), source = json_get(&entry, "source");
+            const JsonNode id = json_at(&source, 0);
+            CU_ASSERT(cJSON_IsString(key.item) && cJSON_IsString(why.item));
+            CU_ASSERT_EQUAL(json_size(&source), 3);
+            CU_ASSERT_PTR_NOT_NULL(json_get(&sources, cJSON_GetStringValue(id.item)).item);
+            const char *row =
+                arena_printf(&arena, "| `%s` | %s |", key.item->valuestring, why.item->valuestring);
+            CU_ASSERT(file_holds(page, row));
+            if (!file_holds(page, row)) printf("\n%s has no row %s\n", page, row);
+        }
+        arena_free(&arena);
+    }
+}
+
 CU_TestInfo round_trip_tests[] = {
+    {"known cases come back", known_cases_come_back},
+    {"keys without a flag have sources", keys_without_a_flag_have_sources},
     {"what is launched is what was priced", what_is_launched_is_what_was_priced},
     CU_TEST_INFO_NULL,
 };
