@@ -223,7 +223,7 @@ static void keys_without_a_flag_have_sources(void) {
             CU_ASSERT_EQUAL(json_size(&source), 3);
             CU_ASSERT_PTR_NOT_NULL(json_get(&sources, cJSON_GetStringValue(id.item)).item);
             const char *row =
-                arena_printf(&arena, "| `%s` | %s |", key.item->valuestring, why.item->valuestring);
+                arena_printf(&arena, "| %s | %s |", key.item->valuestring, why.item->valuestring);
             CU_ASSERT(file_holds(page, row));
             if (!file_holds(page, row)) printf("\n%s has no row %s\n", page, row);
         }
