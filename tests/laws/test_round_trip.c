@@ -14,7 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEED = 28, TRIPS = 200, TRIPS_FULL = 2400, MAX_DRAWS = 200000, MAX_SHOWN = 8 };
+// Under the sanitizers, five times as slow, a third of them.
+#ifdef MESHWRIGHT_SANITIZE
+enum { TRIPS = 72 };
+#else
+enum { TRIPS = 200 };
+#endif
+enum { SEED = 28, TRIPS_FULL = 2400, MAX_DRAWS = 200000, MAX_SHOWN = 8 };
 
 static const char *const TITAN_PRESETS[] = {
     "llama-3.1-8b",   "llama-3-8b",       "llama-3.1-70b", "llama-3-70b",
@@ -84,10 +90,12 @@ static bool best_plan_take(TripPlace *place, Arena *arena, DrawnScenario *drawn)
     return scenario_take(document, place->shelf, arena, drawn).code == STATUS_OK;
 }
 
-// One in eight is a best plan, the others are any that is legal.
+// One in eight is a best plan, the others are any that is legal. Of Megatron-DeepSpeed, which lacks
+// most of what is drawn, one in 64: a search of what is refused then takes long.
 static bool case_draw(TripPlace *place, ScenarioSpace space, uint64_t seed, uint32_t number,
                       Arena *arena, DrawnScenario *drawn) {
-    const bool searched = number / NUM_TRIP_WAYS % 8 == 0;
+    const bool rare = TRIP_WAYS[number % NUM_TRIP_WAYS].target == LAUNCH_DEEPSPEED;
+    const bool searched = number / NUM_TRIP_WAYS % (rare ? 64 : 8) == 0;
     if (searched) {
         space.split = SPLIT_SOME;
         space.max_gpus = 16;
