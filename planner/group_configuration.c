@@ -238,6 +238,7 @@ static void steady_try(Splitter *s, const StageProblem *with_room, Arena *own) {
     steady.num_microbatches = MANY;
     steady.limit_s = 0;
     const StageBounds bounds = stage_bounds_solve(&steady, own);
+    if (bounds.bound_s == INFINITY) return; // none of those whose room is known
     stage_splits_visit(&bounds, &any_s, first_take, &first, own);
     if (may_be_better(s, with_room, first.layers)) split_try(s, first.layers);
 }

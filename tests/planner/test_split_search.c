@@ -98,6 +98,8 @@ static GroupSplit best_of(Job *job, GroupPricing *pricing) {
     const SplitTask task = {.limit_s = INFINITY, .deadline = &none};
     CU_ASSERT_EQUAL_FATAL(split_search(pricing, &job->plan, &task, &job->arena, &best).code,
                           STATUS_OK);
+    if (best.verdict == GROUP_PRICED)
+        CU_ASSERT_EQUAL(case_num_layers(&best.plan), job->scenario.model.num_layers);
     return best;
 }
 
