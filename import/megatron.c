@@ -155,6 +155,12 @@ static Status refuse_unfollowed(const ShellCommand *command, Imported *out) {
                              "line %d: blocks or calls are nested too deep, or there are too many "
                              "variables or functions, to follow them",
                              command->overflow);
+    if (command->unended > 0)
+        return import_refuse(out, "", "line %d begins a block that nothing ends: bash refuses it",
+                             command->unended);
+    if (command->syntax.name)
+        return import_refuse(out, "", "line %d: bash stops at \"%s\", which has no block there",
+                             command->syntax.line, command->syntax.name);
     if (command->overwritten.name)
         return import_refuse(out, "", "line %d sets %s whatever --set %s says; change that line",
                              command->overwritten.line, command->overwritten.name,

@@ -81,6 +81,7 @@ static void variable_set(Shell *shell, const char *name, const WordList *value, 
     if (variable->given && !variable->read && !more && !shell->out.overwritten.name)
         shell->out.overwritten = (Undecided){name, line};
     variable->given = false;
+    variable->exported |= shell->exports_all;
     if (!more) variable->words = (WordList){0};
     for (int i = 0; i < value->num_words; i++)
         words_add(shell->arena, &variable->words, value->words[i]);

@@ -48,9 +48,51 @@ void shell_block_open(Shell *shell, BlockKind kind, Truth runs, int line) {
                                                  .around = shell->chain,
                                                  .before = shell->before,
                                                  .exited = shell->exited,
-                                                 .returned = shell->returned};
-    if (kind == BLOCK_SUBSHELL) shell->blocks[shell->num_blocks - 1].scope = scope_keep(shell);
+                                                 .returned = shell->returned,
+                                                 .piped = shell->piped};
+    Variable **kept = &shell->kept[shell->num_blocks - 1];
+    if (!*kept) *kept = ARENA_ARRAY(shell->arena, MAX_VARIABLES + 1, Variable);
+    shell->blocks[shell->num_blocks - 1].scope = scope_keep(shell, *kept);
     shell->chain = TRUTH_YES;
+    shell->piped = false;
+}
+
+void syntax_note(Shell *shell, const char *word, int line) {
+    if (!shell->out.syntax.name) shell->out.syntax = (Undecided){word, line};
+}
+
+// Behind a redirection's operator: its word.
+static const char *target_end(const char *at) {
+    at += strspn(at, " \t");
+    while (!word_ends(*at) && *at != '<' && *at != '>') {
+        const char quote = *at;
+        if (quote == '\\' && at[1]) {
+            at += 2;
+        } else if (quote == '\'' || quote == '"') {
+            for (at++; *at && *at != quote; at++)
+                if (*at == '\\' && quote == '"' && at[1]) at++;
+            at += *at != '\0';
+        } else if (at[0] == '$' && (at[1] == '(' || at[1] == '{')) {
+            at = bracket_end(at + 1, at[1], at[1] == '(' ? ')' : '}');
+        } else {
+            at++;
+        }
+    }
+    return at;
+}
+
+bool runs_apart(const Shell *shell, const char *text) {
+    if (shell->piped) return true;
+    for (const char *at = text;; at = target_end(at)) {
+        at += strspn(at, " \t");
+        const char *sign = at + strspn(at, "0123456789");
+        if (at[0] == '&' && at[1] == '>') sign = at + 1;
+        if (*sign != '<' && *sign != '>')
+            return (at[0] == '|' && at[1] != '|') || (at[0] == '&' && at[1] != '&');
+        at = sign + strspn(sign, "<>&|-");
+        at += strspn(at, " \t");
+        if (*at == '(') at = bracket_end(at, '(', ')');
+    }
 }
 
 void shell_block_close(Shell *shell) {
@@ -67,7 +109,9 @@ void shell_block_close(Shell *shell) {
         }
         shell->chain = block->around;
         shell->before = block->before;
-        if (block->kind == BLOCK_SUBSHELL) {
+        const bool apart = block->kind == BLOCK_SUBSHELL || block->piped;
+        shell->piped = false;
+        if (apart || runs_apart(shell, shell->at)) {
             scope_restore(shell, &block->scope);
             shell->exited = block->exited;
             shell->returned = block->returned;
@@ -174,6 +218,25 @@ static void case_open(Shell *shell, const WordList *words, int line) {
     if (words->num_words > 3) patterns_add(shell, block, words, 3); // on the line of "in"
 }
 
+// Whether a word that goes on with a block, or ends it, has one there.
+static bool has_place(const Shell *shell, const char *word) {
+    static const struct {
+        const char *word;
+        BlockKind kind;
+        int in_condition; // -1: either
+    } ROWS[] = {{"then", BLOCK_IF, 1},    {"elif", BLOCK_IF, 0},  {"else", BLOCK_IF, 0},
+                {"fi", BLOCK_IF, 0},      {"do", BLOCK_LOOP, -1}, {"done", BLOCK_LOOP, 0},
+                {"esac", BLOCK_CASE, -1}, {"}", BLOCK_GROUP, -1}};
+    if (shell->num_deeper > 0) return true;
+    if (shell->num_blocks <= shell->floor) return false;
+    const Block *block = &shell->blocks[shell->num_blocks - 1];
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
+        if (strcmp(word, ROWS[i].word) == 0)
+            return block->kind == ROWS[i].kind &&
+                   (ROWS[i].in_condition < 0 || block->in_condition == ROWS[i].in_condition);
+    return true;
+}
+
 static void if_open(Shell *shell, int line) {
     shell_block_open(shell, BLOCK_IF, TRUTH_NO, line);
     if (shell->num_deeper == 0) shell->blocks[shell->num_blocks - 1].in_condition = true;
@@ -201,6 +264,10 @@ bool blocks_follow(Shell *shell, const WordList *words, int line) {
     static const char *const closes[] = {"fi", "done", "esac", "}", NULL};
     if (words->num_words == 0) return true;
     const char *word = words->words[0];
+    if ((word_is(word, branches) || word_is(word, closes)) && !has_place(shell, word)) {
+        syntax_note(shell, word, line);
+        return true;
+    }
     if (strcmp(word, "if") == 0)
         if_open(shell, line);
     else if (word_is(word, loops))

@@ -77,6 +77,7 @@ static void here_document_read(Shell *shell, const char *word, bool expands,
 }
 
 void redirection_read(Shell *shell, const WordList *command) {
+    shell->at += strspn(shell->at, "0123456789"); // of the file that it is of
     const bool here = strncmp(shell->at, "<<", 2) == 0 && shell->at[2] != '<';
     const bool writes = *shell->at == '>' && shell->at[1] != '&';
     const bool appends = writes && shell->at[1] == '>';

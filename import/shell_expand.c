@@ -284,7 +284,9 @@ void braces_add(Shell *shell, const char *inside, const char *whole, bool quoted
             e.unknown = true;
         done = expansion_put(shell, &e, quoted, piece, out);
     }
-    if (!done) piece_add(shell, piece, whole, strlen(whole));
+    if (done) return;
+    shell->unsure = true;
+    piece_add(shell, piece, whole, strlen(whole));
 }
 
 size_t parameter_add(Shell *shell, const char *text, bool quoted, Piece *piece, WordList *out) {

@@ -96,6 +96,7 @@ void local_begin(Shell *shell, const char *name) {
 static void variable_restore(Variable *variable, const Variable *old) {
     variable->words = old->words;
     variable->absent = old->absent;
+    variable->exported = old->exported;
 }
 
 void variable_put(Shell *shell, const Variable *as) {
@@ -111,13 +112,13 @@ void locals_end(Shell *shell, int num_before) {
     }
 }
 
-Scope scope_keep(Shell *shell) {
-    if (++shell->num_scopes > MAX_SCOPES) {
+Scope scope_keep(Shell *shell, Variable *room) {
+    if (!room && ++shell->num_scopes > MAX_SCOPES) {
         shell_overflow(shell);
         return (Scope){0};
     }
     const int num = shell->num_variables;
-    Variable *kept = ARENA_ARRAY(shell->arena, num + 1, Variable);
+    Variable *kept = room ? room : ARENA_ARRAY(shell->arena, num + 1, Variable);
     memcpy(kept, shell->variables, (size_t)num * sizeof *kept);
     return (Scope){kept, num, shell->args};
 }
@@ -222,6 +223,39 @@ static void names_declare(Shell *shell, const WordList *words) {
     }
 }
 
+// "export NAME", "export -n NAME", "declare -x NAME": processes see it, or do so no more.
+static void names_export(Shell *shell, const WordList *words, Truth runs) {
+    bool exports = strcmp(words->words[0], "export") == 0, ends = false;
+    for (int i = 1; i < words->num_words; i++) {
+        const char *word = words->words[i];
+        const size_t length = name_length(word);
+        if (word[0] == '-' || word[0] == '+') {
+            exports |= word[0] == '-' && strchr(word, 'x') != NULL;
+            ends |= word[0] == '+' ? strchr(word, 'x') != NULL : strchr(word, 'n') != NULL;
+        }
+        if (length == 0 || (word[length] && word[length] != '=')) continue;
+        const char *name = text_part(shell, word, length);
+        Variable *variable = variable_find(shell, name);
+        if (!variable || (!exports && !ends) || variable->exported == !ends) continue;
+        if (runs == TRUTH_UNKNOWN)
+            variable_hide(shell, name);
+        else
+            variable->exported = !ends;
+    }
+}
+
+// "set -a", "set +a", "set -o allexport".
+static void options_change(Shell *shell, const WordList *words) {
+    for (int i = 1; i < words->num_words; i++) {
+        const char *word = words->words[i];
+        if (strcmp(word, "--") == 0) return;
+        const bool named = strcmp(word, "allexport") == 0 && i > 1;
+        const char sign = named ? words->words[i - 1][0] : word[0];
+        const bool letter = (sign == '-' || sign == '+') && strchr(word + 1, 'a');
+        if (named || (letter && word[1] != 'o')) shell->exports_all = sign == '-';
+    }
+}
+
 // "shift N" and "set -- WORDS".
 static void args_change(Shell *shell, const WordList *words, Truth runs) {
     const bool shifts = strcmp(words->words[0], "shift") == 0;
@@ -255,4 +289,6 @@ void command_changes(Shell *shell, const WordList *words) {
     for (int i = 1; i < words->num_words && strcmp(word, "let") == 0; i++)
         sum_changes(shell, words->words[i]);
     if (declares) names_declare(shell, words);
+    if (declares || strcmp(word, "export") == 0) names_export(shell, words, runs);
+    if (strcmp(word, "set") == 0) options_change(shell, words);
 }

@@ -21,8 +21,10 @@ static bool sign_read(Shell *shell, WordList *words) {
     return true;
 }
 
+// "2>FILE" and the like at text.
 static bool is_redirection(const char *at) {
-    return *at == '<' || *at == '>' || (at[0] == '&' && at[1] == '>');
+    const char *sign = at + strspn(at, "0123456789");
+    return *sign == '<' || *sign == '>' || (at[0] == '&' && at[1] == '>');
 }
 
 // A pattern between brackets of which a part is quoted, which would stand for itself, is not known.
@@ -68,14 +70,30 @@ static void prefixes_swap(Shell *shell, Prefixes *prefixes, bool out) {
     for (int i = 0; i < prefixes->num; i++) {
         Variable *old = &prefixes->old[out ? prefixes->num - 1 - i : i];
         const Variable *found = variable_find(shell, old->name);
-        const Variable now = found ? *found : (Variable){.name = old->name, .absent = true};
+        Variable now = found ? *found : (Variable){.name = old->name, .absent = true};
+        now.exported |= out; // what stands before a command is its own and what it starts sees it
         variable_put(shell, old);
         *old = now;
     }
 }
 
+// Whether a command has "!" before it: 1 or 0.
+static int is_negated(const WordList *words) {
+    return words->num_words > 0 && strcmp(words->words[0], "!") == 0;
+}
+
+// "export NAME=VALUE", "declare -x NAME=VALUE".
+static void assignment_export(Shell *shell, const WordList *words, const char *name) {
+    bool exports = strcmp(words->words[is_negated(words)], "export") == 0;
+    for (int i = 1; i < words->num_words; i++)
+        exports |= words->words[i][0] == '-' && strchr(words->words[i], 'x') != NULL;
+    Variable *variable = variable_find(shell, name);
+    if (variable && exports && shell_runs(shell) != TRUTH_NO) variable->exported = true;
+}
+
 // The words of a command up to its end.
-static void command_read(Shell *shell, WordList *words, Prefixes *prefixes) {
+//   sets  what "export NAME=VALUE" and the like set
+static void command_read(Shell *shell, WordList *words, Prefixes *prefixes, Prefixes *sets) {
     static const char *const setters[] = {"export",   "declare", "local",
                                           "readonly", "typeset", NULL};
     static const char *const owns[] = {"declare", "local", "typeset", NULL};
@@ -84,9 +102,10 @@ static void command_read(Shell *shell, WordList *words, Prefixes *prefixes) {
     for (;;) {
         if (words->num_words == 1 && word_is(words->words[0], alone)) return;
         gap_skip(shell, false);
+        const bool first = words->num_words == is_negated(words);
         bool brackets = between_brackets(shell, words);
         if (brackets && sign_read(shell, words)) continue;
-        if (is_redirection(shell->at)) {
+        if (!brackets && is_redirection(shell->at)) {
             redirection_read(shell, words);
             continue;
         }
@@ -95,11 +114,16 @@ static void command_read(Shell *shell, WordList *words, Prefixes *prefixes) {
             comment_skip(shell);
             return;
         }
-        bool start = words->num_words == 0 || word_is(words->words[0], setters);
-        bool own = words->num_words > 0 && word_is(words->words[0], owns);
-        if (words->num_words == 0 && assignment_is(shell)) prefix_note(shell, prefixes);
-        if (start && assignment_read(shell, own)) continue;
-        if (words->num_words == 0) prefixes_swap(shell, prefixes, true);
+        const char *begin = shell->at;
+        const char *setter = !first ? words->words[is_negated(words)] : "";
+        bool start = first || word_is(setter, setters), own = word_is(setter, owns);
+        if (start && assignment_is(shell)) prefix_note(shell, first ? prefixes : sets);
+        if (start && assignment_read(shell, own)) {
+            if (!first)
+                assignment_export(shell, words, text_part(shell, begin, name_length(begin)));
+            continue;
+        }
+        if (first) prefixes_swap(shell, prefixes, true);
         operand_read(shell, words, brackets);
     }
 }
@@ -133,6 +157,7 @@ static const Function *function_find(const Shell *shell, const char *name) {
 static void function_run(Shell *shell, const Function *function, const WordList *words) {
     const char *before = shell->at;
     const int line = shell->line, blocks = shell->num_blocks, locals = shell->num_locals;
+    const int floor = shell->floor;
     const WordList args = {.words = words->words + 1, .num_words = words->num_words - 1};
     const WordList *args_before = shell->args;
     const Truth chain = shell->chain, said = shell->before, returned = shell->returned;
@@ -146,11 +171,13 @@ static void function_run(Shell *shell, const Function *function, const WordList 
     shell->at = function->body;
     shell->line = function->line;
     shell->args = &args;
+    shell->floor = blocks;
     shell_block_open(shell, function->kind, TRUTH_YES, shell->line);
     script_run(shell, blocks + 1);
     locals_end(shell, locals);
     shell->args = args_before;
     shell->num_blocks = blocks;
+    shell->floor = floor;
     shell->in_function--;
     shell->nested--;
     shell->at = before;
@@ -161,13 +188,13 @@ static void function_run(Shell *shell, const Function *function, const WordList 
 }
 
 // "((SUM))" at shell->at, as a command. True where it is one.
-static bool sum_command(Shell *shell) {
+static bool sum_command(Shell *shell) { // of a process of its own it changes nothing
     if (shell->at[0] != '(' || shell->at[1] != '(') return false;
     const char *end = bracket_end(shell->at, '(', ')');
     if (end - shell->at < 5 || end[-1] != ')' || end[-2] != ')') return false;
     const char *sum = text_part(shell, shell->at + 2, (size_t)(end - shell->at) - 4);
     shell->said = sum_test_value(shell, sum);
-    sum_changes(shell, sum);
+    if (!runs_apart(shell, end)) sum_changes(shell, sum);
     if (block_asks(shell)) block_answer(shell, shell->said);
     shell->at = end;
     return true;
@@ -246,12 +273,14 @@ static void chain_join(Shell *shell, bool both) {
 // Reads what stands behind a command.
 static void chain_follow(Shell *shell) {
     bool both = strncmp(shell->at, "&&", 2) == 0;
+    shell->piped = false;
     const Block *inner = shell->num_blocks > 0 ? &shell->blocks[shell->num_blocks - 1] : NULL;
     if (both || strncmp(shell->at, "||", 2) == 0) {
         chain_join(shell, both);
     } else if (*shell->at == '|') { // the last of a pipeline says what it says
         shell->at += 1 + (shell->at[1] == '&');
         shell->said = TRUTH_YES;
+        shell->piped = true;
         gap_skip(shell, true);
     } else if (shell->brackets && *shell->at == '\n') {
         gap_skip(shell, true);
@@ -259,6 +288,7 @@ static void chain_follow(Shell *shell) {
         shell->at++;
         shell_block_close(shell);
     } else if (*shell->at && strchr(";&\n)", *shell->at)) {
+        if (*shell->at == ')' && shell->num_deeper == 0) syntax_note(shell, ")", shell->line);
         shell->line += *shell->at == '\n';
         shell->at++;
         shell->chain = shell->said = TRUTH_YES;
@@ -273,16 +303,32 @@ static void bracket_follow(Shell *shell) {
     shell_block_open(shell, BLOCK_SUBSHELL, TRUTH_YES, line);
 }
 
+// A command in a process of its own: what it changes, and whether it ends, is not seen outside.
+static Truth command_apart(Shell *shell, const WordList *words, int line) {
+    const Truth chain = shell->chain, before = shell->before;
+    const int num_blocks = shell->num_blocks;
+    shell_block_open(shell, BLOCK_SUBSHELL, TRUTH_YES, line);
+    const Truth said = command_run(shell, words, line);
+    if (shell->num_blocks > num_blocks || shell->num_deeper > 0) shell_block_close(shell);
+    shell->chain = chain;
+    shell->before = before;
+    return said;
+}
+
 // One command, or a pattern of case, and what stands behind it. False where a block ends that began
 // outside.
 static bool step_run(Shell *shell, int least_blocks) {
     WordList words = {0};
-    Prefixes prefixes = {0};
+    Prefixes prefixes = {0}, sets = {0};
     shell->output = NULL;
+    shell->unsure = false;
     gap_skip(shell, false);
     int line = shell->line;
-    command_read(shell, &words, &prefixes);
-    if (words.num_words > 0) prefixes_swap(shell, &prefixes, false);
+    command_read(shell, &words, &prefixes, &sets);
+    if (is_negated(&words) && shell->piped) syntax_note(shell, "!", line); // of whole pipes alone
+    const bool bare = words.num_words == is_negated(&words);               // assignments alone stay
+    const bool apart = runs_apart(shell, shell->at);
+    if (!bare) prefixes_swap(shell, &prefixes, false);
     if (case_follow(shell, &words)) { // behind it: ( | )
         shell->line += *shell->at == '\n';
         if (*shell->at) shell->at++;
@@ -294,8 +340,9 @@ static bool step_run(Shell *shell, int least_blocks) {
     else if (words.num_words == 0 && shell->said == TRUTH_UNKNOWN && block_asks(shell))
         block_answer(shell, shell->said); // NAME=$(COMMAND)
     else if (!blocks_follow(shell, &words, line))
-        shell->said = command_run(shell, &words, line);
-    if (words.num_words > 0) prefixes_swap(shell, &prefixes, true);
+        shell->said = (apart ? command_apart : command_run)(shell, &words, line);
+    if (!bare || apart) prefixes_swap(shell, &prefixes, true);
+    if (apart) prefixes_swap(shell, &sets, true);
     if (words.num_words > 0 && shell->num_blocks < least_blocks) return false;
     gap_skip(shell, false);
     case_next(shell);
@@ -310,7 +357,8 @@ static void script_run(Shell *shell, int least_blocks) {
 
 void script_read(Shell *shell, const char *text, int line) {
     const char *at = shell->at;
-    const int line_before = shell->line, blocks = shell->num_blocks;
+    const int line_before = shell->line, blocks = shell->num_blocks, floor = shell->floor;
+    const bool piped = shell->piped;
     const Truth chain = shell->chain, said = shell->before, exited = shell->exited;
     if (shell->nested == MAX_NESTED) {
         shell_overflow(shell);
@@ -320,8 +368,13 @@ void script_read(Shell *shell, const char *text, int line) {
     shell->at = text;
     shell->line = line;
     shell->chain = shell->said = TRUTH_YES;
+    shell->floor = blocks;
+    shell->piped = false;
     script_run(shell, blocks);
+    if (shell->num_blocks > blocks) shell->out.unended = shell->blocks[shell->num_blocks - 1].line;
     shell->num_blocks = blocks;
+    shell->floor = floor;
+    shell->piped = piped;
     shell->nested--;
     shell->at = at;
     shell->line = line_before;
@@ -358,7 +411,7 @@ ShellCommand shell_command(const char *text, const char *name, const Setting *se
         Variable *variable = variable_make(shell, settings[i].name);
         if (!variable) continue;
         variable->words = (WordList){0};
-        variable->given = true;
+        variable->given = variable->exported = true;
         words_add(arena, &variable->words, settings[i].value);
     }
     shell->args = &args;

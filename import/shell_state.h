@@ -15,7 +15,8 @@ typedef struct {
     WordList words; // one, where it is no array
     bool given;     // by --set, and as given
     bool read;
-    bool absent; // it was unset, or is another scope's
+    bool absent;   // it was unset, or is another scope's
+    bool exported; // processes see it
 } Variable;
 
 // What variables were: at the begin of a subshell, or of a function for its own.
@@ -53,8 +54,9 @@ typedef struct {
     int hides;              // and how many variables were unknown when it took the command, + 1
     Truth around;           // whether what stands before it in && and || lets it run
     Truth before;           // what that said
-    Truth exited, returned; // of a subshell: as Shell has them before it
-    Scope scope;            // of a subshell
+    Truth exited, returned; // as Shell has them before it, for a block in a process of its own
+    Scope scope;            // the same
+    bool piped;             // it reads from a pipe: it is in one
     const char *subject;    // of case
 } Block;
 
@@ -79,6 +81,7 @@ typedef struct {
     int in_function, num_calls;
     const char *output;   // the file that the command writes; NULL: none
     bool appends;         // to it
+    bool unsure;          // the command has words of which parts are unknown
     bool whole;           // in NAME=TEXT, between brackets: values are not parted at spaces
     const WordList *args; // $1, $2, ...; NULL: unknown
     Variable variables[MAX_VARIABLES];
@@ -88,7 +91,11 @@ typedef struct {
     Function functions[MAX_FUNCTIONS];
     int num_functions;
     Block blocks[MAX_BLOCKS];
+    Variable *kept[MAX_BLOCKS]; // [MAX_VARIABLES] room for the scopes of blocks; NULL: not yet
     int num_blocks, num_deeper; // deeper: blocks that found no place
+    int floor;                  // blocks that the text that is read now did not open
+    bool piped;                 // what is read next reads from a pipe
+    bool exports_all;           // set -a
     bool brackets;              // between "[[" and "]]", behind && or ||
     bool either;                // there, behind a ||
     Truth outer, outer_before;  // chain and before, as they stand around those
@@ -122,7 +129,8 @@ void local_begin(Shell *shell, const char *name);
 void locals_end(Shell *shell, int num_before);
 
 // Variables as they are, and back to that.
-Scope scope_keep(Shell *shell);
+//   room  [MAX_VARIABLES] for them; NULL: in the arena
+Scope scope_keep(Shell *shell, Variable *room);
 void scope_restore(Shell *shell, const Scope *scope);
 
 // What commands that change variables do to them: unset, read, let, shift, set --, NAME[KEY]=...
@@ -206,6 +214,13 @@ Truth shell_runs(const Shell *shell);
 
 // The same where a loop counts that runs at least once.
 Truth shell_runs_once(const Shell *shell);
+
+// Notes that bash stops here: the word has no place.
+void syntax_note(Shell *shell, const char *word, int line);
+
+// Whether what ends at text, but for its redirections, goes on into a pipe or the background: a
+// process of its own, as is what reads from a pipe.
+bool runs_apart(const Shell *shell, const char *text);
 
 // Opens and closes { ... } and ( ... ).
 void shell_block_open(Shell *shell, BlockKind kind, Truth runs, int line);

@@ -22,14 +22,39 @@ static bool only_names(const char *word) {
     return word_is(word, names);
 }
 
+// What outside is unknown stands in the text as it was written: it is no variable of the process.
+static void unsure_hide(Shell *shell, const char *text) {
+    for (int i = 0; i < shell->num_variables; i++) {
+        const Variable *variable = &shell->variables[i];
+        const size_t length = strlen(variable->name);
+        for (const char *at = strchr(text, '$'); at && !variable->absent;
+             at = strchr(at + 1, '$')) {
+            const char *name = at + 1 + (at[1] == '{');
+            if (strncmp(name, variable->name, length) == 0 && name_length(name) == length)
+                variable_hide(shell, variable->name);
+        }
+    }
+}
+
 void subscript_run(Shell *shell, const char *text, int line, Truth runs) {
     ShellCommand *out = &shell->out;
     if (runs == TRUTH_NO || !names_program(shell, text)) return;
     if (runs == TRUTH_UNKNOWN && out->hidden == 0) out->hidden = line;
     if (runs != TRUTH_YES) return;
-    const Scope scope = scope_keep(shell);
+    const Scope scope = scope_keep(shell, NULL);
+    const int num_functions = shell->num_functions;
+    const bool exports_all = shell->exports_all;
+    for (int i = 0; i < shell->num_variables; i++) {
+        Variable *variable = &shell->variables[i];
+        variable->absent |= !variable->exported || variable->words.num_words > 1;
+    }
+    if (shell->unsure) unsure_hide(shell, text);
     shell->args = NULL;
+    shell->num_functions = 0;
+    shell->exports_all = false;
     script_read(shell, text, line);
+    shell->num_functions = num_functions;
+    shell->exports_all = exports_all;
     scope_restore(shell, &scope);
 }
 
@@ -91,7 +116,9 @@ void source_note(Shell *shell, const WordList *words, int line) {
 static void default_set(Shell *shell, const char *name, const char *value) {
     if (variable_find(shell, name)) return;
     Variable *variable = variable_make(shell, name);
-    if (variable) words_add(shell->arena, &variable->words, value);
+    if (!variable) return;
+    variable->exported = true;
+    words_add(shell->arena, &variable->words, value);
 }
 
 // "--nodes=4", "--nodes 4", "-N 4", "-N4" in a line; NULL where there is none, or it is no number.

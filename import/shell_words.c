@@ -124,6 +124,7 @@ void value_add(Shell *shell, const WordList *value, bool quoted, Piece *piece, W
     for (int i = 0; i < value->num_words && !shell_is_full(shell); i++) {
         const char *text = value->words[i];
         if (i > 0) piece_end(shell, piece, out);
+        shell->unsure |= !is_known(text);
         if (quoted || shell->whole) {
             piece_add(shell, piece, text, strlen(text));
             continue;
@@ -178,6 +179,7 @@ static const char *dollar_add(Shell *shell, const char *at, bool quoted, Piece *
             return end;
         }
     }
+    shell->unsure = true;
     piece_add(shell, piece, at, (size_t)(end - at));
     return end;
 }

@@ -2,13 +2,14 @@
 //
 // Understood of bash: quotes, comments, lines that go on, variables and arrays that the script sets
 // itself or that are given, ${NAME:-WORD} and the like, $((sums)), ((sums)), here documents, a
-// command inside a quoted word (bash -c), eval; functions with their arguments and variables; if,
-// while, case, && and || where what they test is known: comparisons of texts and numbers; exit and
-// return. The script gets no arguments ($# is 0) but those given. Not followed: $(commands), read,
-// the passes of a loop, tests of files and of unknown variables, and what stands behind && and ||
-// of a command that may fail. What is set there is unknown, and an unknown variable stays in the
-// words as it was written ("$NAME"). An exit that may or may not run is taken not to: the command
-// that is looked for would not run.
+// command inside a quoted word (bash -c), which sees exported variables alone, eval; functions with
+// their arguments and variables; if, while, case, && and || where what they test is known:
+// comparisons of texts and numbers; exit and return; pipes, groups, subshells and the background,
+// with what they keep to themselves. The script gets no arguments ($# is 0) but those given. Not
+// followed: $(commands), read, the passes of a loop, tests of files and of unknown variables, and
+// what stands behind && and || of a command that may fail. What is set there is unknown, and an
+// unknown variable stays in the words as it was written ("$NAME"). An exit that may or may not run
+// is taken not to: the command that is looked for would not run.
 //
 // Source: what the words become, bash(1) 5.2; the variables of "#SBATCH" lines, sbatch(1).
 #pragma once
@@ -59,6 +60,8 @@ typedef struct {
     int num_nodes;         // of a queue's header ("#SBATCH --nodes=4"); 0: it does not say
     int exit_line;         // where the script ends before its last line; 0: it does not
     int overflow;          // line where it is more than can be followed here; 0: it is not
+    Undecided syntax;      // a word that bash stops at, as it has no place there; name NULL: none
+    int unended;           // line of a block that nothing ends; 0: there is none
     int too_large;         // line where values take more room than that below; 0: nowhere
     const char *unread;    // a setting that nothing reads; NULL: all are read
     Undecided overwritten; // a setting that a line sets before anything reads it; name NULL: none

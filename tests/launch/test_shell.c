@@ -139,7 +139,7 @@ static void what_only_names_the_program_is_not_it(void) {
         {"pretrain.py 4; python convert_pretrained.py 5", "4"},
         {"trap 'echo pretrain.py 5' EXIT; pretrain.py 4", "4"},
         {"T=4; bash <<E\npretrain.py $T \\$U\nE\n", "4|$U"},
-        {"T=4; sbatch <<'E'\npretrain.py $T\nE\n", "4"},
+        {"export T=4; sbatch <<'E'\npretrain.py $T\nE\n", "4"},
         {"cat <<E >x\npretrain.py 5\nE\n", "none"},
         {"T=4; cat >x.sh <<E\npretrain.py $T \\$U\nE\nsbatch --wait x.sh", "4|$U"},
         {"cat <<'E' > x.sh\npretrain.py 4\nE\nchmod +x x.sh; ./x.sh", "4"},
@@ -191,6 +191,80 @@ static void queue_headers_are_read(void) {
     Arena arena = {0};
     ShellCommand command = shell_command(cases[1].script, "pretrain", NULL, 0, &arena);
     CU_ASSERT_EQUAL(command.num_nodes, 4);
+    arena_free(&arena);
+}
+
+// Parts of pipes, groups in the background and subshells change nothing outside.
+static void processes_of_their_own_keep_what_they_set(void) {
+    static const Case cases[] = {
+        {"A=2\nA=4 &\nwait\npretrain.py $A", "2"},
+        {"A=2; A=4 | cat; echo 1 | A=5; A=6 2>&1 |& cat; pretrain.py $A", "2"},
+        {"A=2; f() { A=4; }; f | cat; f & wait; echo | f; pretrain.py $A", "2"},
+        {"A=2; { A=4; } | cat; if true; then A=5; fi >/dev/null 2>&1 & pretrain.py $A", "2"},
+        {"A=2; case 1 in 1) A=4;; esac 2>&1 | cat; (( A = 5 )) & pretrain.py $A", "2"},
+        {"A=2; export A=4 | cat; unset A & eval A=5 | cat; pretrain.py $A", "2"},
+        {"A=2; { A=4; } >\"a b\" 2>&1; { A=$((A+1)); } && true; pretrain.py $A", "5"},
+        {"exit 1 | cat; { exit 2; } & pretrain.py 4", "4"},
+        {"f() { return 1 | cat; A=4; }; f; pretrain.py $A", "4"},
+        {"A=2; pretrain.py $A 2>&1 | tee log & wait", "2"},
+        {"set -- 1 2; shift | cat; pretrain.py $1", "1"},
+    };
+    EXPECT_ALL(cases);
+}
+
+static void negation_is_no_command(void) {
+    static const Case cases[] = {
+        {"A=2; ! A=4; pretrain.py $A", "4"},
+        {"A=2; ! A=4 B=5; ! A=6 true; pretrain.py $A $B", "4|5"},
+        {"if ! [ 1 = 2 ]; then A=4; fi; pretrain.py $A", "4"},
+        {"! export A=4; pretrain.py $A", "4"},
+    };
+    EXPECT_ALL(cases);
+}
+
+static void processes_see_what_is_exported(void) {
+    static const Case cases[] = {
+        {"A=4; bash -c 'pretrain.py $A'", "$A"},
+        {"export A=4; bash -c 'pretrain.py $A'", "4"},
+        {"A=4; export A; bash -c 'pretrain.py $A'", "4"},
+        {"declare -x A=4; typeset -x B=5; bash -c 'pretrain.py $A $B'", "4|5"},
+        {"export A=4; export -n A; bash -c 'pretrain.py $A'", "$A"},
+        {"A=4 bash -c 'pretrain.py $A'", "4"},
+        {"set -a; A=4; set +a; B=5; bash -c 'pretrain.py $A $B'", "4|$B"},
+        {"A=4; bash -c \"pretrain.py $A\"", "4"},
+        {"export A=(4 5); bash -c 'pretrain.py $A'", "$A"},
+        {"A=$(x); B=6 bash -c \"pretrain.py ${A:-$B} \\$B\"", "$(x)|$B"}, // B, or 6,
+        {"f() { A=4; }; bash -c 'f; pretrain.py $A'", "$A"},
+    };
+    EXPECT_ALL(cases);
+}
+
+static void bash_stops_at(const char *script, const char *word, int line) {
+    Arena arena = {0};
+    const ShellCommand command = shell_command(script, "pretrain", NULL, 0, &arena);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(command.syntax.name);
+    CU_ASSERT_STRING_EQUAL(command.syntax.name, word);
+    CU_ASSERT_EQUAL(command.syntax.line, line);
+    arena_free(&arena);
+}
+
+static void words_of_blocks_have_their_place(void) {
+    static const char *const LONE[] = {"fi",   "done", "esac", "}",   ")",
+                                       "then", "do",   "else", "elif"};
+    Arena arena = {0};
+    for (size_t i = 0; i < sizeof LONE / sizeof *LONE; i++) {
+        bash_stops_at(arena_printf(&arena, "A=2\n%s\npretrain.py $A", LONE[i]), LONE[i], 2);
+        if (strcmp(LONE[i], ")") != 0)
+            bash_stops_at(arena_printf(&arena, "(\n\n%s\n)\npretrain.py", LONE[i]), LONE[i], 3);
+    }
+    bash_stops_at("if true; then\ndone\nfi\npretrain.py", "done", 2);
+    bash_stops_at("{ true; fi; }\npretrain.py", "fi", 1);
+    bash_stops_at("echo | ! true\npretrain.py", "!", 1);
+    static const char *const OPEN[] = {"if true; then", "while true; do", "case 1 in", "{", "("};
+    for (size_t i = 0; i < sizeof OPEN / sizeof *OPEN; i++) {
+        const char *script = arena_printf(&arena, "A=2\n%s\npretrain.py $A\n", OPEN[i]);
+        CU_ASSERT_EQUAL(shell_command(script, "pretrain", NULL, 0, &arena).unended, 2);
+    }
     arena_free(&arena);
 }
 
@@ -260,6 +334,10 @@ CU_TestInfo shell_tests[] = {
     {"numbers_have_bases", numbers_have_bases},
     {"loops_run_once", loops_run_once},
     {"queue_headers_are_read", queue_headers_are_read},
+    {"processes_of_their_own_keep_what_they_set", processes_of_their_own_keep_what_they_set},
+    {"negation_is_no_command", negation_is_no_command},
+    {"processes_see_what_is_exported", processes_see_what_is_exported},
+    {"words_of_blocks_have_their_place", words_of_blocks_have_their_place},
     {"what_is_not_followed_is_said", what_is_not_followed_is_said},
     {"values_have_limits", values_have_limits},
     CU_TEST_INFO_NULL,

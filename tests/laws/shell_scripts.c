@@ -1,0 +1,180 @@
+#include "tests/laws/shell_scripts.h"
+
+static const char *const NAMES[] = {"A", "B", "C", "TP", NULL};
+static const char *const FUNCTIONS[] = {"f", "g", NULL};
+
+enum { MOST_DEPTH = 3 };
+
+// A number or word, or what depends on another variable.
+static const char *value_draw(Draw *draw, Arena *arena) {
+    const char *name = draw_text(draw, NAMES);
+    const int n = draw_int(draw, 1, 9);
+    switch (draw_int(draw, 0, 11)) {
+    case 0:
+        return arena_printf(arena, "$%s", name);
+    case 1:
+        return arena_printf(arena, "\"${%s:-%d}\"", name, n);
+    case 2:
+        return arena_printf(arena, "$(( %d * %d + 1 ))", n, draw_int(draw, 1, 9));
+    case 3:
+        return arena_printf(arena, "'%d'", n);
+    case 4:
+        return arena_printf(arena, "\"%d\"", n);
+    case 5:
+        return arena_printf(arena, "$((0%d + 0x%d))", draw_int(draw, 1, 7), n);
+    case 6:
+        return arena_printf(arena, "${%s:+%d}", name, n);
+    case 7:
+        return arena_printf(arena, "${%s}%d", name, n);
+    case 8:
+        return arena_printf(arena, "\"$1\"");
+    default:
+        return arena_printf(arena, "%d", n);
+    }
+}
+
+static const char *test_draw(Draw *draw, Arena *arena) {
+    static const char *const SIGNS[] = {"-eq", "-ne", "-gt", "-lt", NULL};
+    const char *name = draw_text(draw, NAMES);
+    const int n = draw_int(draw, 1, 9);
+    switch (draw_int(draw, 0, 7)) {
+    case 0:
+        return arena_printf(arena, "[ -z \"$%s\" ]", name);
+    case 1:
+        return arena_printf(arena, "[[ $%s == %d* ]]", name, n);
+    case 2:
+        return arena_printf(arena, "! [ \"$%s\" = %d ]", name, n);
+    case 3:
+        return arena_printf(arena, "(( %d > %d ))", n, draw_int(draw, 1, 9));
+    case 4:
+        return draw_chance(draw, 0.5) ? "true" : "false";
+    default:
+        return arena_printf(arena, "[ \"${%s:-0}\" %s %d ]", name, draw_text(draw, SIGNS), n);
+    }
+}
+
+static const char *assignment_draw(Draw *draw, Arena *arena) {
+    const char *name = draw_text(draw, NAMES), *value = value_draw(draw, arena);
+    static const char *const SETTERS[] = {"export ", "readonly Z; ", "declare -x ", "! ", NULL};
+    switch (draw_int(draw, 0, 13)) {
+    case 0:
+    case 1:
+        return arena_printf(arena, "%s%s=%s", draw_text(draw, SETTERS), name, value);
+    case 2:
+        return arena_printf(arena, "%s+=%s", name, value);
+    case 3:
+        return arena_printf(arena, "unset %s", name);
+    case 4:
+        return arena_printf(arena, "export %s", name);
+    case 5:
+        return arena_printf(arena, "(( %s = %d ))", name, draw_int(draw, 1, 99));
+    case 6:
+        return arena_printf(arena, "eval \"%s=%s\"", name, "\\$B");
+    case 7:
+        return arena_printf(arena, "%s=%s %s=%s", name, value, draw_text(draw, NAMES),
+                            value_draw(draw, arena));
+    case 8:
+        return arena_printf(arena, "set -- %d %d", draw_int(draw, 1, 9), draw_int(draw, 1, 9));
+    case 9:
+        return arena_printf(arena, "%s=%s true", name, value);
+    default:
+        return arena_printf(arena, "%s=%s", name, value);
+    }
+}
+
+static const char *list_draw(Draw *draw, Arena *arena, int depth);
+
+// Something in braces, brackets or words, at the begin of a command.
+static const char *block_draw(Draw *draw, Arena *arena, int depth) {
+    const char *body = list_draw(draw, arena, depth + 1);
+    switch (draw_int(draw, 0, 6)) {
+    case 0:
+        return arena_printf(arena, "{\n%s}", body);
+    case 1:
+        return arena_printf(arena, "(\n%s)", body);
+    case 2:
+        return arena_printf(arena, "if %s; then\n%sfi", test_draw(draw, arena), body);
+    case 3:
+        return arena_printf(arena, "if %s; then\n%selif %s; then\n%selse\n%sfi",
+                            test_draw(draw, arena), body, test_draw(draw, arena),
+                            list_draw(draw, arena, depth + 1), list_draw(draw, arena, depth + 1));
+    case 4:
+        return arena_printf(arena, "case $%s in\n%d|%d) %s;;\n*) %s;;\nesac",
+                            draw_text(draw, NAMES), draw_int(draw, 1, 9), draw_int(draw, 1, 9),
+                            body, list_draw(draw, arena, depth + 1));
+    case 5:
+        return arena_printf(arena, "for i in 1 %d; do\n%sdone", draw_int(draw, 2, 9), body);
+    default:
+        return arena_printf(arena, "while %s; do\n%sbreak; done", test_draw(draw, arena), body);
+    }
+}
+
+static const char *command_draw(Draw *draw, Arena *arena, int depth) {
+    if (depth < MOST_DEPTH && draw_chance(draw, 0.3)) return block_draw(draw, arena, depth);
+    switch (draw_int(draw, 0, 9)) {
+    case 0:
+        return arena_printf(arena, "%s %d", draw_text(draw, FUNCTIONS), draw_int(draw, 1, 9));
+    case 1:
+        return draw_text(draw, FUNCTIONS);
+    case 2:
+        return arena_printf(arena, "%s && %s", test_draw(draw, arena),
+                            assignment_draw(draw, arena));
+    case 3:
+        return arena_printf(arena, "%s || %s", test_draw(draw, arena),
+                            assignment_draw(draw, arena));
+    case 4:
+        return arena_printf(arena, "%s=%s %s", draw_text(draw, NAMES), value_draw(draw, arena),
+                            draw_text(draw, FUNCTIONS));
+    default:
+        return assignment_draw(draw, arena);
+    }
+}
+
+// A command, what it writes to and what stands behind it.
+static const char *line_draw(Draw *draw, Arena *arena, int depth) {
+    static const char *const ENDS[] = {
+        "",        "",         "",        "",  "", " | cat", " &", " >/dev/null", " 2>&1 | cat",
+        " # text", " && true", " |& cat", NULL};
+    const char *before = draw_chance(draw, 0.08) ? "echo 1 | " : "";
+    const char *end = draw_text(draw, ENDS);
+    return arena_printf(arena, "%s%s%s\n", before, command_draw(draw, arena, depth), end);
+}
+
+static const char *list_draw(Draw *draw, Arena *arena, int depth) {
+    const char *text = "";
+    for (int i = draw_int(draw, 1, 3); i > 0; i--)
+        text = arena_printf(arena, "%s%s", text, line_draw(draw, arena, depth));
+    return text;
+}
+
+static const char *launch_draw(Draw *draw, Arena *arena) {
+    static const char LAUNCH[] = "pretrain.py --a $A --b \"$B\" --c ${C:-none} --tp=$TP \"$@\"";
+    switch (draw_int(draw, 0, 7)) {
+    case 0:
+        return arena_printf(arena, "bash -c 'pretrain.py --a $A --b \"$B\" --tp=$TP'\n");
+    case 1:
+        return arena_printf(arena, "A=5 %s\n", LAUNCH);
+    case 2:
+        return arena_printf(arena, "{ %s; } 2>&1 | cat\n", LAUNCH);
+    case 3:
+        return arena_printf(arena, "run() { %s; }\nrun 7 8\n", LAUNCH);
+    case 4:
+        return arena_printf(arena, "%s & wait\n", LAUNCH);
+    case 5:
+        return arena_printf(arena, "B=6 bash -c \"pretrain.py --a $A \\$B $TP\"\n");
+    default:
+        return arena_printf(arena, "%s\n", LAUNCH);
+    }
+}
+
+const char *shell_script_draw(Draw *draw, Arena *arena) {
+    const char *text = "A=1\nexport B=2\nTP=4\n";
+    for (int i = 0; FUNCTIONS[i]; i++)
+        text = arena_printf(arena, "%s%s() {\n%s%s}\n", text, FUNCTIONS[i],
+                            draw_chance(draw, 0.5) ? "local C=3 A\n" : "",
+                            draw_chance(draw, 0.8) ? "TP=$1\nB=${B}1\n"
+                                                   : "[ -n \"$1\" ] || return 1\nA=$1\n");
+    for (int i = draw_int(draw, 2, 6); i > 0; i--)
+        text = arena_printf(arena, "%s%s", text, line_draw(draw, arena, 0));
+    return arena_printf(arena, "%s%s", text, launch_draw(draw, arena));
+}
