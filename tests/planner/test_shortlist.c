@@ -77,14 +77,14 @@ static bool law_visit(void *context, const SpaceFamily *family) {
 
 static void no_plan_is_faster_on_slower_links(void) {
     int num_plans = 0, num_slowed = 0, num_broken = 0;
-    for (int number = 0; number < case_count(90); number++) {
+    for (int number = 0; num_plans < case_count(600); number++) {
         Arena arena = {0};
         Scenario scenario;
         if (case_scenario(number, &arena, &scenario).code == STATUS_OK &&
             scenario.cluster.num_gpus > scenario.cluster.gpus_per_node) {
             const int path = number % NUM_PATHS;
             Space space;
-            Law law = {.every = 499};
+            Law law = {.every = 199};
             for (int k = 0; k < NUM_SPEEDS; k++)
                 law.speeds[k] = changed(&scenario, path, k, &arena);
             space_build(&scenario, &arena, &space);
@@ -98,7 +98,7 @@ static void no_plan_is_faster_on_slower_links(void) {
         arena_free(&arena);
     }
     CU_ASSERT_EQUAL(num_broken, 0);
-    CU_ASSERT(num_plans > 200 && num_slowed > num_plans / 8);
+    CU_ASSERT(num_slowed > num_plans / 20);
 }
 
 // --- Searches
