@@ -6,5 +6,8 @@
 // FNV-1a of 64 bits as 16 hexadecimal digits; no secret. NULL where the file cannot be read.
 const char *file_hash(const char *path, Arena *arena);
 
+// The same of a text.
+const char *text_hash(const char *text, Arena *arena);
+
 // Of several as if they were one: paths[num].
 const char *files_hash(const char *const *paths, int num, Arena *arena);

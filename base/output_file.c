@@ -25,11 +25,18 @@ bool output_interrupted(void) {
     return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1;
 }
 
-// Gives the signals back; one that has come was dealt with.
-static void signals_release(const sigset_t *before) {
+void output_hold_signals(sigset_t *before) {
+    const sigset_t stops = stop_signals();
+    sigprocmask(SIG_BLOCK, &stops, before);
+}
+
+void output_release_signals(const sigset_t *before) {
     sigset_t stops = stop_signals();
     const struct timespec no_time = {0};
-    while (output_interrupted() && sigtimedwait(&stops, NULL, &no_time) > 0) continue;
+    const bool held_by_caller =
+        sigismember(before, SIGINT) == 1 && sigismember(before, SIGTERM) == 1;
+    while (!held_by_caller && output_interrupted() && sigtimedwait(&stops, NULL, &no_time) > 0)
+        continue;
     sigprocmask(SIG_SETMASK, before, NULL);
 }
 
@@ -124,8 +131,7 @@ static Status file_open(const char *path, mode_t mode, OutputFile *out) {
         snprintf(out->temporary, sizeof out->temporary, "%s.tmp%ld", out->target, (long)getpid());
     if (n < 0 || n >= (int)sizeof out->temporary)
         return status_at(STATUS_INVALID, path, "", "the path is too long");
-    sigset_t stops = stop_signals(); // before there is a file that they would leave
-    sigprocmask(SIG_BLOCK, &stops, &out->before);
+    output_hold_signals(&out->before); // before there is a file that they would leave
     out->fd = nameless_open(out->target, mode);
     if (out->fd < 0) {
         out->fd = open(out->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
@@ -176,6 +182,6 @@ Status output_close(OutputFile *file, Status status) {
                            strerror(file->error ? file->error : errno));
     if (status.code != STATUS_OK && file->named) unlink(file->temporary);
     fclose(file->stream);
-    signals_release(&file->before);
+    output_release_signals(&file->before);
     return status;
 }

@@ -42,5 +42,12 @@ Status output_open_program(const char *path, OutputFile *out);
 // Whether somebody asked this process to stop.
 bool output_interrupted(void);
 
+// Holds SIGINT and SIGTERM back, as an open file does, around several files: files that are opened
+// meanwhile leave a signal that has come to the one who holds.
+void output_hold_signals(sigset_t *before);
+
+// Gives them back; one that has come counts as dealt with.
+void output_release_signals(const sigset_t *before);
+
 // Ends it: good, it takes its place; else nothing of it is left and `status` is handed on.
 Status output_close(OutputFile *file, Status status);

@@ -62,6 +62,13 @@ enum { KEY_LONG = 0x100, KEY_JOB = 0x800, KEY_NOT_YET = 0x1000 };
             "0.999 (default: 0.9)",                                                                \
             group                                                                                  \
     }
+#define OPTION_FORCE(key, group)                                                                   \
+    {                                                                                              \
+        "force", key, NULL, 0,                                                                     \
+            "with -o: overwrite or remove what in DIR is not of an earlier answer of this "        \
+            "command, or was changed since it was written",                                        \
+            group                                                                                  \
+    }
 #define OPTION_NOT_YET(name, number, argument)                                                     \
     { name, KEY_NOT_YET + (number), argument, OPTION_HIDDEN, NULL, 0 }
 

@@ -1,4 +1,3 @@
-#include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -16,13 +15,15 @@ typedef struct {
     const char *other; // the second document
     bool replan;
     const char *folder;
+    bool force;
 } CompareArguments;
 
-enum { KEY_REPLAN = KEY_LONG };
+enum { KEY_REPLAN = KEY_LONG, KEY_FORCE };
 
 static const struct argp_option OPTIONS[] = {
     {"replan", KEY_REPLAN, NULL, 0, "search the best plan of each", 0},
     {"output", 'o', "DIR", 0, "writes compare.json and compare.txt there", 0},
+    OPTION_FORCE(KEY_FORCE, 0),
     OPTION_JSON,
     {0},
 };
@@ -35,6 +36,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return 0;
     case 'o':
         options->folder = arg;
+        return 0;
+    case KEY_FORCE:
+        options->force = true;
         return 0;
     case ARGP_KEY_ARG:
         if (!options->common.scenario || options->other) break;
@@ -64,16 +68,29 @@ static const struct argp ARGP = {
 
 static const char *const FILE_NAMES[] = {"compare.json", "compare.txt", NULL};
 
-static Status comparison_save(const Comparison *comparison, const char *folder, Arena *arena) {
-    TRY(folder_make(folder));
+static AnswerSpec answer_spec(const CompareArguments *options, const Scenario *a, const Scenario *b,
+                              Arena *arena) {
+    AnswerSpec spec = {.folder = options->folder,
+                       .parts = {{.name = "compare"}},
+                       .num_parts = 1,
+                       .force = options->force};
+    output_add_inputs(&spec, a, arena);
+    output_add_inputs(&spec, b, arena);
+    return spec;
+}
+
+static void comparison_print(const void *context, FILE *stream) {
+    report_comparison(context, stream);
+}
+
+static Status comparison_save(const CompareArguments *options, const Scenario *a, const Scenario *b,
+                              const Comparison *comparison, Arena *arena) {
     cJSON *tree = compare_to_json(comparison);
-    Status status = json_save(tree, arena_printf(arena, "%s/%s", folder, FILE_NAMES[0]));
+    const AnswerSpec spec = answer_spec(options, a, b, arena);
+    const OutputAnswer answer = {FILE_NAMES, tree, comparison_print, comparison, NULL};
+    const Status status = output_answer_save(&spec, &answer, arena);
     cJSON_Delete(tree);
-    TRY(status);
-    OutputFile file;
-    TRY(output_open(arena_printf(arena, "%s/%s", folder, FILE_NAMES[1]), &file));
-    report_comparison(comparison, file.stream);
-    return output_close(&file, status_ok());
+    return status;
 }
 
 static Status sides_price(const CompareArguments *options, const Scenario *a, const Scenario *b,
@@ -106,13 +123,18 @@ static Status compare_answer(const CompareArguments *options, Arena *arena) {
         return usage_error("compare: both are standard input; expected a file for one of them");
     TRY(scenario_open(options->common.scenario, arena, &a));
     TRY(scenario_open(options->other, arena, &b));
-    if (options->folder) TRY(folder_check_files(options->folder, FILE_NAMES, &a, arena));
-    if (options->folder) TRY(folder_check_files(options->folder, FILE_NAMES, &b, arena));
+    if (options->folder) {
+        const AnswerSpec spec = answer_spec(options, &a, &b, arena);
+        TRY(output_check_names(&spec, FILE_NAMES, &a, arena));
+        TRY(output_check_names(&spec, FILE_NAMES, &b, arena));
+        TRY(answer_folder_check(&spec, FILE_NAMES, arena));
+    }
+    const Scenario read_a = a, read_b = b;
     if (options->replan) TRY(change_replan(&a, arena, &a));
     if (options->replan) TRY(change_replan(&b, arena, &b));
     Comparison comparison;
     TRY(sides_price(options, &a, &b, arena, &comparison));
-    if (options->folder) TRY(comparison_save(&comparison, options->folder, arena));
+    if (options->folder) TRY(comparison_save(options, &read_a, &read_b, &comparison, arena));
     if (options->common.json)
         TRY(answer_json(compare_to_json(&comparison)));
     else

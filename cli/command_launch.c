@@ -88,13 +88,13 @@ static Status answer_files_json(const LaunchOptions *options, const LaunchFiles 
 }
 
 static Status answer(const LaunchOptions *options, const LaunchFiles *files,
-                     const bool *unchanged) {
+                     const AnswerFolder *folder) {
     if (options->common.json) return answer_files_json(options, files);
     for (int i = 0; i < files->num_files; i++) {
         const LaunchFile *file = &files->files[i];
         if (!options->dry_run) {
             printf("%s/%s %s\n", options->folder, file->name,
-                   unchanged[i] ? "unchanged" : "written");
+                   answer_folder_unchanged(folder, file->name) ? "unchanged" : "written");
             continue;
         }
         if (i > 0) printf("\n# --- %s ---\n\n", file->name);
@@ -117,13 +117,24 @@ static Status fit_check(const LaunchOptions *options, const Scenario *scenario, 
     return status_ok();
 }
 
-static Status files_save(const LaunchOptions *options, const Scenario *scenario,
-                         const LaunchFiles *files, Arena *arena, bool *unchanged) {
-    const char *names[LAUNCH_MAX_FILES + 1] = {NULL};
-    for (int i = 0; i < files->num_files; i++) names[i] = files->files[i].name;
-    TRY(folder_check_files(options->folder, names, scenario, arena));
-    TRY(folder_make(options->folder));
-    return launch_save(files, options->folder, options->force, arena, unchanged);
+static Status files_save(const LaunchOptions *options, const Scenario *scenario, const Plan *plan,
+                         const LaunchFiles *files, Arena *arena, AnswerFolder *folder) {
+    AnswerSpec spec = {.folder = options->folder,
+                       .parts = {launch_part(scenario, plan, (LaunchTarget)options->target, arena)},
+                       .num_parts = 1,
+                       .of = plan_id(scenario, plan, arena),
+                       .keeps = true,
+                       .force = options->force};
+    output_add_inputs(&spec, scenario, arena);
+    for (int i = 0; i < files->num_files; i++) {
+        const char *path = arena_printf(arena, "%s/%s", options->folder, files->files[i].name);
+        TRY(output_check_scenario(path, scenario, arena));
+    }
+    TRY(folder_check(options->folder)); // whether it is a folder, before one is made
+    TRY(answer_folder_open(&spec, arena, folder));
+    TRY(answer_folder_close(folder, launch_save(files, folder)));
+    output_tell_removed(folder);
+    return status_ok();
 }
 
 // The best plan of a scenario that states none.
@@ -156,13 +167,13 @@ static Status launch_answer(const LaunchOptions *options, Arena *arena) {
     Scenario scenario;
     Plan plan;
     LaunchFiles files;
-    bool unchanged[LAUNCH_MAX_FILES] = {false};
+    AnswerFolder folder = {0};
     TRY(plan_take(options, arena, &scenario, &plan));
     TRY(launch_make(&scenario, &plan, (LaunchTarget)options->target,
                     (LaunchScheduler)options->scheduler, arena, &files));
     TRY(fit_check(options, &scenario, &plan, arena));
-    if (!options->dry_run) TRY(files_save(options, &scenario, &files, arena, unchanged));
-    return answer(options, &files, unchanged);
+    if (!options->dry_run) TRY(files_save(options, &scenario, &plan, &files, arena, &folder));
+    return answer(options, &files, &folder);
 }
 
 Status command_launch(int argc, char **argv) {

@@ -286,14 +286,14 @@ static Status plan_answer(PlanOptions *options, Arena *arena) {
     TRY(has_lengths(&scenario) ? plan_lengths_check(options)
                                : scenario_refuse_unsupported(&scenario));
     if (!has_lengths(&scenario)) warnings_print(&scenario, arena);
-    if (options->folder) TRY(plan_files_check(&scenario, options->folder, arena));
+    if (options->folder) TRY(plan_files_check(&scenario, options->folder, options->force, arena));
     TRY(plan_layers_check(options, &scenario, arena));
     PlanAnswer answer = {.scenario = &scenario, .stack = stack};
     TRY(question_search(options, arena, &answer));
     if (answer.layers) TRY(plan_layers_finish(options, &answer));
     bool launchable = false;
     if (options->folder && answer.result.num_entries > 0)
-        TRY(plan_files_save(&answer, options->folder, arena, &launchable));
+        TRY(plan_files_save(&answer, options->folder, options->force, arena, &launchable));
     TRY(plan_print(options, &answer, launchable));
     if (options->folder && answer.result.num_entries == 0)
         note_earlier_plan(options->folder, arena);

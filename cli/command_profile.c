@@ -23,10 +23,11 @@ typedef struct {
     bool quick, check, timed; // timed: --timer is given
     int timer;                // index in TIMERS
     int device;               // index in DEVICES
-    char *const *wrap;        // the program and its arguments; NULL: none
+    bool force;
+    char *const *wrap; // the program and its arguments; NULL: none
 } ProfileCommand;
 
-enum { KEY_DEVICE = KEY_LONG, KEY_QUICK, KEY_KIND, KEY_TIMER, KEY_CHECK, KEY_WRAP };
+enum { KEY_DEVICE = KEY_LONG, KEY_QUICK, KEY_KIND, KEY_TIMER, KEY_CHECK, KEY_WRAP, KEY_FORCE };
 
 enum { DEVICE_CUDA, DEVICE_CPU };
 static const char *const DEVICES[] = {"cuda", "cpu", NULL};
@@ -51,6 +52,9 @@ static const struct argp_option OPTIONS[] = {
      "cuda (default): the first NVIDIA GPU; cpu: this computer's cores, one process each", 0},
     {"wrap", KEY_WRAP, "CMD ARGUMENT..", 0,
      "run this program, the rest of the line, and record what it does on its GPUs instead", 0},
+    {"force", KEY_FORCE, NULL, 0,
+     "with --wrap or --device cpu: overwrite what in DIR is of nobody's profile, or was changed",
+     0},
     OPTION_JSON,
     {0}};
 
@@ -62,6 +66,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return 0;
     case KEY_QUICK:
         options->quick = true;
+        return 0;
+    case KEY_FORCE:
+        options->force = true;
         return 0;
     case KEY_CHECK:
         options->check = true;
@@ -306,7 +313,8 @@ static Status measure_answer(const ProfileCommand *options, const char *command,
     GpuInfo info;
     TRY(gpu_library_load(&plugin));
     TRY(plugin->probe(profile.device, &info));
-    TRY(folder_make(options->output));
+    FolderMade made;
+    TRY(folder_make(options->output, arena, &made));
     ProfileSummary summary;
     Status status = profile_run(plugin, &profile, arena, &summary);
     if (isatty(STDERR_FILENO)) fprintf(stderr, "\r%34s\r", "");
@@ -339,7 +347,8 @@ static Status wrap_answer(const ProfileCommand *options, Arena *arena) {
     if (access(device, F_OK) == 0)
         return status_at(STATUS_INVALID, device, "",
                          "the folder holds what profile has measured; choose another for --wrap");
-    return wrap_run((const char *const *)options->wrap, options->output, options->common.json);
+    return wrap_run((const char *const *)options->wrap, options->output, options->common.json,
+                    options->force);
 }
 
 // Where the program begins that --wrap runs: everything behind it is the program's. argc where
@@ -358,6 +367,7 @@ static Status cpu_answer(const ProfileCommand *options, const char *command, Are
                           .command = command,
                           .quick = options->quick,
                           .json = options->common.json,
+                          .force = options->force,
                           .progress = tell_progress};
     return profile_cpu_answer(&profile, arena);
 }

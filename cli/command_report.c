@@ -132,6 +132,7 @@ static Status report_write(const ReportOptions *options, const Document *documen
     TRY(output_open(options->output, &file));
     TRY(output_close(&file,
                      document_write(document, (DocumentFormat)options->format, file.stream)));
+    answer_folder_rewrote(options->output);
     printf("The report is %s.\n", options->output);
     return status_ok();
 }

@@ -130,7 +130,9 @@ static Status simulate_trace(const SimulateOptions *options, const Question *que
         .workload = &parts->workload,
         .operators = options->operators,
     };
-    return trace_save(options->trace, &context, timelines, 2);
+    TRY(trace_save(options->trace, &context, timelines, 2));
+    answer_folder_rewrote(options->trace);
+    return status_ok();
 }
 
 // --- The simulation

@@ -35,6 +35,7 @@ static const char *profiles_hash(const Scenario *scenario, Arena *arena) {
 static cJSON *provenance(const Scenario *scenario, const PlannedEntry *best, Arena *arena) {
     cJSON *object = cJSON_CreateObject();
     cJSON_AddStringToObject(object, "version", "meshwright " MESHWRIGHT_VERSION);
+    cJSON_AddStringToObject(object, "answer", plan_id(scenario, &best->plan, arena));
     cJSON_AddStringToObject(object, "profile", scenario_gpus(scenario, arena));
     const char *hash = profiles_hash(scenario, arena);
     if (hash) cJSON_AddStringToObject(object, "profile_fnv1a64", hash);
@@ -55,39 +56,50 @@ static Status plan_save(const Scenario *scenario, const PlannedEntry *best, cons
     return status;
 }
 
-static Status launch_files_save(const Scenario *scenario, const Plan *plan, const char *folder,
-                                Arena *arena, bool *launchable) {
+// --- Launch files
+
+// What starts the scenario's software under two schedulers.
+typedef struct {
+    bool possible;
     LaunchTarget target;
-    *launchable = launch_target_of(scenario, &target);
-    if (!*launchable) {
+    LaunchFiles files[2];
+} Launches;
+
+static void launches_make(const Scenario *scenario, const Plan *plan, Arena *arena, Launches *out) {
+    *out = (Launches){0};
+    out->possible = launch_target_of(scenario, &out->target);
+    if (!out->possible) {
         fprintf(stderr, "meshwright: no launch files: nothing here starts %s\n",
                 scenario->training.stack.name);
-        return status_ok();
+        return;
     }
     const LaunchScheduler schedulers[] = {
-        target == LAUNCH_RUNTIME ? LAUNCH_MPIRUN : LAUNCH_TORCHRUN, LAUNCH_SLURM};
-    for (int i = 0; i < 2; i++) {
-        LaunchFiles files;
-        bool unchanged[LAUNCH_MAX_FILES];
-        Status status = launch_make(scenario, plan, target, schedulers[i], arena, &files);
-        if (status.code != STATUS_OK) {
-            *launchable = false;
-            fprintf(stderr, "meshwright: no launch files: %s\n", status.text);
-            return status_ok();
-        }
-        TRY(launch_save(&files, folder, true, arena, unchanged));
+        out->target == LAUNCH_RUNTIME ? LAUNCH_MPIRUN : LAUNCH_TORCHRUN, LAUNCH_SLURM};
+    for (int i = 0; i < 2 && out->possible; i++) {
+        const Status status =
+            launch_make(scenario, plan, out->target, schedulers[i], arena, &out->files[i]);
+        out->possible = status.code == STATUS_OK;
+        if (!out->possible) fprintf(stderr, "meshwright: no launch files: %s\n", status.text);
     }
+}
+
+static Status launches_save(const Launches *launches, AnswerFolder *folder) {
+    for (int i = 0; i < 2 && launches->possible; i++) TRY(launch_save(&launches->files[i], folder));
     return status_ok();
 }
 
-static Status estimate_trace_save(const PlanView *view, const char *path, Arena *arena) {
+// --- Trace and reports
+
+static Status estimate_trace_save(const PlanView *view, const char *path, const char *answer,
+                                  Arena *arena) {
     const EstimateParts *parts = view->parts;
     const TraceTimeline timeline =
         trace_estimate(&parts->program, &parts->prices, &parts->timeline, NULL, arena);
     const TraceContext context = {.scenario = view->scenario,
                                   .plan = view->plan,
                                   .program = &parts->program,
-                                  .workload = &parts->workload};
+                                  .workload = &parts->workload,
+                                  .answer = answer};
     return trace_save(path, &context, &timeline, 1);
 }
 
@@ -102,33 +114,85 @@ static Status page_save(const PlanAnswer *answer, const PlanView *view, const ch
     return status;
 }
 
-static Status report_save(const PlanAnswer *answer, const char *path) {
+static Status report_save(const PlanAnswer *answer, const char *path, const char *id) {
     OutputFile file;
     TRY(output_open(path, &file));
     plan_answer_print(answer, file.stream);
+    fprintf(file.stream, "Answer %s, as plan.json names it.\n", id);
     return output_close(&file, status_ok());
 }
 
-Status plan_files_check(const Scenario *scenario, const char *folder, Arena *arena) {
-    static const char *const NAMES[] = {
-        "plan.json",        "launch.sh",  "launch.sbatch", "launch-mpirun.sh", "torchtitan.toml",
-        "launch.plan.json", "trace.json", "report.txt",    "report.html",      NULL};
-    return folder_check_files(folder, NAMES, scenario, arena);
+// --- The folder
+
+static AnswerSpec plan_spec(const Scenario *scenario, const char *folder, bool force,
+                            Arena *arena) {
+    AnswerSpec spec = {.folder = folder,
+                       .parts = {{.name = "plan"}, {.name = "launch"}},
+                       .num_parts = 2,
+                       .force = force};
+    output_add_inputs(&spec, scenario, arena);
+    return spec;
 }
 
-Status plan_files_save(const PlanAnswer *answer, const char *folder, Arena *arena,
+// What may be written: the launch files are of the target's, whatever the plan is.
+static const char *const *file_names(const Scenario *scenario, Arena *arena) {
+    static const char *const OF_TARGET[NUM_LAUNCH_TARGETS] = {
+        [LAUNCH_TORCHTITAN] = "torchtitan.toml",
+        [LAUNCH_DEEPSPEED] = "ds_config.json",
+        [LAUNCH_RUNTIME] = "launch.plan.json",
+    };
+    LaunchTarget target;
+    const char **names = ARENA_ARRAY(arena, 8, const char *);
+    int n = 0;
+    names[n++] = "plan.json";
+    if (launch_target_of(scenario, &target)) {
+        names[n++] = target == LAUNCH_RUNTIME ? "launch-mpirun.sh" : "launch.sh";
+        names[n++] = "launch.sbatch";
+        if (OF_TARGET[target]) names[n++] = OF_TARGET[target];
+    }
+    names[n++] = "trace.json";
+    names[n++] = "report.txt";
+    if (document_check_format(FORMAT_HTML).code == STATUS_OK) names[n++] = "report.html";
+    return names;
+}
+
+Status plan_files_check(const Scenario *scenario, const char *folder, bool force, Arena *arena) {
+    const AnswerSpec spec = plan_spec(scenario, folder, force, arena);
+    const char *const *names = file_names(scenario, arena);
+    TRY(output_check_names(&spec, names, scenario, arena));
+    return answer_folder_check(&spec, names, arena);
+}
+
+static Status files_write(const PlanAnswer *answer, const PlanView *view, const Launches *launches,
+                          AnswerFolder *folder) {
+    Arena *arena = folder->arena;
+    const char *id = folder->spec.of;
+    TRY(plan_save(answer->scenario, &answer->result.entries[0],
+                  answer_folder_path(folder, "plan.json", "plan"), arena));
+    TRY(launches_save(launches, folder));
+    TRY(estimate_trace_save(view, answer_folder_path(folder, "trace.json", "plan"), id, arena));
+    TRY(report_save(answer, answer_folder_path(folder, "report.txt", "plan"), id));
+    return page_save(answer, view, answer_folder_path(folder, "report.html", "plan"), arena);
+}
+
+Status plan_files_save(const PlanAnswer *answer, const char *path, bool force, Arena *arena,
                        bool *launchable) {
     const Scenario *scenario = answer->scenario;
-    const PlannedEntry *best = &answer->result.entries[0];
+    const Plan *plan = &answer->result.entries[0].plan;
     const Scenario placed = scenario->cluster.groups
-                                ? group_plan_scenario(scenario, &best->plan, arena)
-                                : placement_scenario(scenario, best->plan.node_order);
-    TRY(folder_make(folder));
-    TRY(plan_save(scenario, best, arena_printf(arena, "%s/plan.json", folder), arena));
-    TRY(launch_files_save(&placed, &best->plan, folder, arena, launchable));
+                                ? group_plan_scenario(scenario, plan, arena)
+                                : placement_scenario(scenario, plan->node_order);
+    Launches launches;
     PlanView view;
-    TRY(plan_view_make(&placed, &best->plan, true, arena, &view));
-    TRY(estimate_trace_save(&view, arena_printf(arena, "%s/trace.json", folder), arena));
-    TRY(report_save(answer, arena_printf(arena, "%s/report.txt", folder)));
-    return page_save(answer, &view, arena_printf(arena, "%s/report.html", folder), arena);
+    launches_make(&placed, plan, arena, &launches);
+    *launchable = launches.possible;
+    TRY(plan_view_make(&placed, plan, true, arena, &view));
+    AnswerSpec spec = plan_spec(scenario, path, force, arena);
+    spec.of = spec.parts[0].id = plan_id(scenario, plan, arena);
+    spec.parts[1] = launch_part(scenario, plan, launches.target, arena);
+    AnswerFolder folder;
+    TRY(answer_folder_open(&spec, arena, &folder));
+    TRY(answer_folder_close(&folder, files_write(answer, &view, &launches, &folder)));
+    output_tell_removed(&folder);
+    return status_ok();
 }

@@ -9,10 +9,12 @@
 
 // Refuses (STATUS_INVALID) a folder that cannot be written into, or where one of these files is an
 // input of the scenario or is none that can be replaced.
-Status plan_files_check(const Scenario *scenario, const char *folder, Arena *arena);
+// Without force also one with files that the answer would clash with.
+Status plan_files_check(const Scenario *scenario, const char *folder, bool force, Arena *arena);
 
 // Makes the folder and writes the best plan as plan.json, its launch files, trace.json of its
 // estimate, report.txt and, in a build with its page, report.html. Launch files that cannot be
 // written for this plan are left out with a note on standard error, and *launchable is false.
-Status plan_files_save(const PlanAnswer *answer, const char *folder, Arena *arena,
+// All of them are written together, or none (base/answer_folder.h).
+Status plan_files_save(const PlanAnswer *answer, const char *path, bool force, Arena *arena,
                        bool *launchable);

@@ -24,6 +24,7 @@ enum {
     KEY_FIT_PROBABILITY,
     KEY_TUNE,
     KEY_EXPLAIN_RULE,
+    KEY_FORCE,
 };
 enum { MAX_TOP = 1000, MAX_MOVES = 1000000000 };
 
@@ -34,6 +35,7 @@ static const struct argp_option OPTIONS[] = {
     {"robust", KEY_ROBUST, NULL, 0, "rank by the upper end of the step's interval", 0},
     {"output", 'o', "DIR", 0,
      "writes plan.json, the launch files, trace.json, report.txt and report.html there", 0},
+    OPTION_FORCE(KEY_FORCE, 0),
     {"max-memory", KEY_MAX_MEMORY, "BYTES", 0, "a plan may not need more on one GPU (70GB, 64GiB)",
      0},
     OPTION_FIT_PROBABILITY(KEY_FIT_PROBABILITY, 0),
@@ -127,6 +129,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case 'o':
         options->folder = arg;
         return 0;
+    case KEY_FORCE:
+        options->force = true;
+        return 0;
     case KEY_MAX_MEMORY:
         return parse_bytes(state, arg, &planner->max_memory_bytes);
     case KEY_FIT_PROBABILITY:
@@ -193,7 +198,9 @@ static const struct argp ARGP = {
            "  meshwright plan job.json --pareto\n"
            "  meshwright plan job.json --tune\n"
            "  meshwright plan job.json --deadline 1T,60d\n\n"
-           "Files of an earlier plan in DIR are replaced, but none that SCENARIO is made of. "
+           "DIR gets all files of the answer or none. Those of an earlier plan there, with its "
+           "launch files, are replaced and removed; what is yours, what you have changed and what "
+           "SCENARIO is made of is not (--force; docs/reliability.md). "
            "Ctrl-C ends a search with the best plan "
            "so far and its gap. Plans that are better than the best but less sure to fit than "
            "--fit-probability asks for are listed as riskier. Exits with 1 where nothing fits so "

@@ -10,6 +10,7 @@ typedef struct {
     CommonOptions common;
     PlannerOptions planner;
     const char *folder;
+    bool force; // of -o
     bool pareto;
     const char *compare;                // "tp=4,pp=8"; NULL
     const char *explain_rule;           // "cp=16"; NULL

@@ -1,5 +1,6 @@
 #include "cli/plan_view.h"
 
+#include "base/answer_commit.h"
 #include "base/output_file.h"
 #include "cli/progress.h"
 
@@ -62,10 +63,12 @@ Status page_report_save(const ReportContents *contents, const char *path, Arena 
     Document document;
     OutputFile file;
     if (page.code != STATUS_OK) {
+        char *shown = arena_strdup(arena, path);
+        commit_clean_text(shown);
         fprintf(stderr,
                 "meshwright: %s is not written: this build has no HTML reports (node and npm make "
                 "them)\n",
-                path);
+                shown);
         return status_ok();
     }
     TRY(report_document(contents, arena, &document));

@@ -1,5 +1,7 @@
 #include "cli/profile_cpu.h"
 
+#include "base/answer_folder.h"
+#include "base/file_hash.h"
 #include "calibrate/core_files.h"
 #include "calibrate/kernel_table.h"
 #include "cli/command.h"
@@ -46,6 +48,27 @@ static bool tables_there(const char *folder, Arena *arena) {
     return true;
 }
 
+static AnswerSpec fit_spec(const ProfileCpu *options) {
+    return (AnswerSpec){.folder = options->output,
+                        .parts = {{.name = "profile"}},
+                        .num_parts = 1,
+                        .force = options->force};
+}
+
+static const char *const FIT_NAMES[] = {"cpu.json", "link.json", "cluster.json", NULL};
+
+static Status fit_save(const ProfileCpu *options, const CoreMachine *machine, const CoreFit *fit,
+                       Arena *arena) {
+    AnswerSpec spec = fit_spec(options);
+    AnswerFolder folder;
+    spec.of = spec.parts[0].id = text_hash(
+        arena_printf(arena, "%s %s %s", machine->cpu, machine->command, machine->date), arena);
+    TRY(answer_folder_open(&spec, arena, &folder));
+    for (int i = 0; FIT_NAMES[i]; i++) answer_folder_path(&folder, FIT_NAMES[i], "profile");
+    return answer_folder_close(
+        &folder, core_files_write(commit_path(options->output, "", arena), machine, fit));
+}
+
 static Status fit_write(const ProfileCpu *options, const CpuInfo *info, Arena *arena,
                         CpuAnswer *answer) {
     CoreRows rows;
@@ -64,7 +87,7 @@ static Status fit_write(const ProfileCpu *options, const CpuInfo *info, Arena *a
                            .memory_available_bytes = info->memory_available_bytes,
                            .cache_bytes = info->cache_bytes};
     answer->fitted = true;
-    return core_files_write(options->output, &machine, &answer->fit);
+    return fit_save(options, &machine, &answer->fit, arena);
 }
 
 // --- The answer
@@ -186,10 +209,13 @@ Status profile_cpu_answer(const ProfileCpu *options, Arena *arena) {
                       .progress = options->progress};
     TRY(kinds_read(options->kinds, arena, run.kinds));
     TRY(folder_check(options->output));
+    const AnswerSpec spec = fit_spec(options);
+    TRY(answer_folder_check(&spec, FIT_NAMES, arena));
     CpuAnswer *answer = ARENA_NEW(arena, CpuAnswer);
     CpuInfo info;
     TRY(cpu_probe(&info));
-    TRY(folder_make(options->output));
+    FolderMade made;
+    TRY(folder_make(options->output, arena, &made));
     Status status = cpu_run(&info, &run, arena, &answer->summary);
     if (isatty(STDERR_FILENO)) fprintf(stderr, "\r%32s\r", "");
     TRY(status);

@@ -12,6 +12,7 @@ typedef struct {
     const char *kinds;  // as given; NULL: all
     const char *command;
     bool quick, json;
+    bool force; // cpu.json, link.json and cluster.json take the place of files of others
     void (*progress)(const char *kind, int num_done, int num_shapes);
 } ProfileCpu;
 

@@ -1,11 +1,11 @@
 #include "cli/whatif_grid.h"
 
 #include "base/data_dir.h"
-#include "base/output_file.h"
 #include "cli/output.h"
 #include "cli/plan_view.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
+#include "cli/whatif_questions.h"
 #include "planner/share.h"
 #include "report/whatif_report.h"
 #include "sim/sim.h"
@@ -34,16 +34,26 @@ static Status values_check(const char *output, const WhatifAxis *axis, const Sce
     return status_ok();
 }
 
+// report.html where this build has its page.
+static const char *const *file_names(Arena *arena) {
+    const bool has_page = document_check_format(FORMAT_HTML).code == STATUS_OK;
+    const char **names = ARENA_ARRAY(arena, 4, const char *);
+    for (int i = 0; i < (has_page ? 3 : 2); i++) names[i] = FILE_NAMES[i];
+    return names;
+}
+
 // Nothing is written over the files of the scenario or of a point.
-static Status output_folder_check(const WhatifArguments *options, const WhatifAxis *axes,
-                                  const Scenario *scenario, Arena *arena) {
-    TRY(folder_check_files(options->folder, FILE_NAMES, scenario, arena));
+static Status grid_folder_check(const WhatifArguments *options, const WhatifAxis *axes,
+                                const Scenario *scenario, Arena *arena) {
+    const AnswerSpec spec = whatif_answer_spec(options, scenario, arena);
+    const char *const *names = file_names(arena);
+    TRY(output_check_names(&spec, names, scenario, arena));
     for (int f = 0; FILE_NAMES[f]; f++) {
         const char *file = arena_printf(arena, "%s/%s", options->folder, FILE_NAMES[f]);
         for (int i = 0; i < options->num_vary; i++)
             TRY(values_check(file, &axes[i], scenario, arena));
     }
-    return status_ok();
+    return answer_folder_check(&spec, names, arena);
 }
 
 static Status ranks_check(const Ranks *ranks, const char *folder) {
@@ -126,22 +136,35 @@ static Status grid_scenario(const WhatifArguments *options, const WhatifAxis *ax
 
 // --- The answer
 
-static Status whatif_save(const Scenario *scenario, const WhatifResult *result, const char *folder,
-                          Arena *arena) {
+typedef struct {
+    const Scenario *scenario;
+    const WhatifResult *result;
+    const cJSON *tree;
+} GridFiles;
+
+static void grid_print(const void *context, FILE *stream) {
+    const GridFiles *files = context;
+    report_whatif(files->scenario, files->result, stream);
+}
+
+static Status grid_page_save(AnswerFolder *folder, const void *context) {
+    const GridFiles *files = context;
+    const Answer grid = {.kind = ANSWER_GRID, .root = {.file = "whatif", .item = files->tree}};
+    const ReportContents contents = {
+        .answers = &grid, .num_answers = 1, .scenario = files->scenario};
+    return page_report_save(&contents, answer_folder_path(folder, FILE_NAMES[2], "whatif"),
+                            folder->arena);
+}
+
+static Status whatif_save(const WhatifArguments *options, const Scenario *scenario,
+                          const WhatifResult *result, Arena *arena) {
+    const AnswerSpec spec = whatif_answer_spec(options, scenario, arena);
     cJSON *tree = whatif_to_json(result);
-    Status status = json_save(tree, arena_printf(arena, "%s/%s", folder, FILE_NAMES[0]));
-    const Answer grid = {.kind = ANSWER_GRID, .root = {.file = "whatif", .item = tree}};
-    const ReportContents contents = {.answers = &grid, .num_answers = 1, .scenario = scenario};
-    if (status.code == STATUS_OK)
-        status =
-            page_report_save(&contents, arena_printf(arena, "%s/%s", folder, FILE_NAMES[2]), arena);
+    const GridFiles files = {scenario, result, tree};
+    const OutputAnswer answer = {FILE_NAMES, tree, grid_print, &files, grid_page_save};
+    const Status status = output_answer_save(&spec, &answer, arena);
     cJSON_Delete(tree);
-    TRY(status);
-    const char *path = arena_printf(arena, "%s/%s", folder, FILE_NAMES[1]);
-    OutputFile file;
-    TRY(output_open(path, &file));
-    report_whatif(scenario, result, file.stream);
-    return output_close(&file, status_ok());
+    return status;
 }
 
 // A grid of which nothing is legal is bad input: the first refusal stands for all.
@@ -162,7 +185,7 @@ static Status result_status(const Scenario *scenario, const WhatifResult *result
 static Status result_show(const WhatifArguments *options, const Scenario *scenario,
                           const WhatifResult *result, Arena *arena) {
     TRY(result_legal(result));
-    if (options->folder) TRY(whatif_save(scenario, result, options->folder, arena));
+    if (options->folder) TRY(whatif_save(options, scenario, result, arena));
     if (options->common.json)
         return answer_json(answer_with_warnings(whatif_to_json(result), scenario));
     report_whatif(scenario, result, stdout);
@@ -181,15 +204,18 @@ typedef struct {
 static Status shared_start(const WhatifArguments *options, const Scenario *scenario,
                            const WhatifAxis *axes, Arena *arena, Shared *shared) {
     if (!options->folder) return status_ok();
-    TRY(folder_make_noted(options->folder, arena, &shared->made));
+    TRY(folder_make(options->folder, arena, &shared->made));
     const bool disturbed = whatif_is_disturbed(scenario, axes, options->num_vary);
     const int num_repetitions = options->repetitions > 1 ? options->repetitions : 1;
     const PlannerOptions planner = {.fit_probability_frac = options->fit_probability_frac};
     const uint64_t question = whatif_question(
         scenario, axes, options->num_vary, options->replan ? planner_fit_probability(&planner) : 0,
         disturbed ? num_repetitions : 0);
-    return journal_open(options->folder, question, shared->ranks.job[0] ? shared->ranks.job : NULL,
-                        arena, &shared->journal, &shared->finished);
+    const JournalSpec spec = {.folder = options->folder,
+                              .question = question,
+                              .job = shared->ranks.job[0] ? shared->ranks.job : NULL,
+                              .force = options->force};
+    return journal_open(&spec, arena, &shared->journal, &shared->finished);
 }
 
 // Answers, unless another process does. What is bad input leaves no folder behind.
@@ -227,7 +253,7 @@ Status whatif_grid_answer(const WhatifArguments *options, Arena *arena) {
     TRY(ranks_check(&shared.ranks, options->folder));
     int64_t num_points;
     TRY(whatif_check(&scenario, axes, options->num_vary, &num_points));
-    if (options->folder) TRY(output_folder_check(options, axes, &scenario, arena));
+    if (options->folder) TRY(grid_folder_check(options, axes, &scenario, arena));
     TRY(shared_start(options, &scenario, axes, arena, &shared));
     if (shared.finished) return status_ok();
     GridProgress progress = {.line = progress_start(), .first = -1};

@@ -19,6 +19,7 @@ enum {
     KEY_RUNS,
     KEY_SEED,
     KEY_FIT_PROBABILITY,
+    KEY_FORCE,
     KEY_NUMBER, // the first of NUMBERS
 };
 enum { MAX_SPARES = 100000, MAX_RUNS = 100000 };
@@ -59,6 +60,7 @@ static const struct argp_option OPTIONS[] = {
     {"on", KEY_ON, "PRESET,...", 0,
      "clusters that --days looks at (default: the best connected preset of each GPU)", 2},
     {"output", 'o', "DIR", 0, "writes whatif.json and whatif.txt there", 2},
+    OPTION_FORCE(KEY_FORCE, 2),
     OPTION_JSON,
     OPTIONS_JOB,
     {"failures-per-gpu-hour", KEY_NUMBER, "X", 0, "(default: 1.97e-5, Llama 3)", 3},
@@ -160,6 +162,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return 0;
     case 'o':
         options->folder = arg;
+        return 0;
+    case KEY_FORCE:
+        options->force = true;
         return 0;
     case KEY_SPARES:
         return parse_count(state, "spares", arg, 0, MAX_SPARES, &options->goodput.num_spares);

@@ -17,6 +17,7 @@ typedef struct {
     double fit_probability_frac; // with which a plan has to fit; 0: not given
     int repetitions;             // of what is played; 0: not given
     const char *folder;
+    bool force;                 // of -o
     double percent;             // of --sensitivity; 0: not given
     double tokens;              // 0: not given
     double days;                // 0: not given

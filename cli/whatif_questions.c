@@ -1,6 +1,5 @@
 #include "cli/whatif_questions.h"
 
-#include "base/output_file.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -22,11 +21,23 @@ static int threads(void) {
     return ranks_threads(&alone, SHARE_MAX_WORKERS);
 }
 
+AnswerSpec whatif_answer_spec(const WhatifArguments *options, const Scenario *scenario,
+                              Arena *arena) {
+    AnswerSpec spec = {.folder = options->folder,
+                       .parts = {{.name = "whatif"}},
+                       .num_parts = 1,
+                       .force = options->force};
+    output_add_inputs(&spec, scenario, arena);
+    return spec;
+}
+
 static Status question_open(const WhatifArguments *options, Arena *arena, Scenario *out) {
     TRY(scenario_open_given(&options->common, arena, out));
     if (options->replan) TRY(change_replan(out, arena, out));
-    return options->folder ? folder_check_files(options->folder, FILE_NAMES, out, arena)
-                           : status_ok();
+    if (!options->folder) return status_ok();
+    const AnswerSpec spec = whatif_answer_spec(options, out, arena);
+    TRY(output_check_names(&spec, FILE_NAMES, out, arena));
+    return answer_folder_check(&spec, FILE_NAMES, arena);
 }
 
 // An answer as both a document and a text.
@@ -36,19 +47,15 @@ typedef struct {
     const void *context;
 } Answer;
 
-static Status answer_save(const Answer *answer, const char *folder, Arena *arena) {
-    OutputFile file;
-    TRY(folder_make(folder));
-    TRY(json_save(answer->tree, arena_printf(arena, "%s/%s", folder, FILE_NAMES[0])));
-    TRY(output_open(arena_printf(arena, "%s/%s", folder, FILE_NAMES[1]), &file));
-    answer->print(answer->context, file.stream);
-    return output_close(&file, status_ok());
-}
-
 // Frees the tree.
-static Status answer_give(const WhatifArguments *options, const Answer *answer, Arena *arena) {
+static Status answer_give(const WhatifArguments *options, const Scenario *scenario,
+                          const Answer *answer, Arena *arena) {
     Status status = status_ok();
-    if (options->folder) status = answer_save(answer, options->folder, arena);
+    if (options->folder) {
+        const AnswerSpec spec = whatif_answer_spec(options, scenario, arena);
+        const OutputAnswer files = {FILE_NAMES, answer->tree, answer->print, answer->context, NULL};
+        status = output_answer_save(&spec, &files, arena);
+    }
     if (status.code == STATUS_OK && options->common.json) return answer_json(answer->tree);
     cJSON_Delete(answer->tree);
     TRY(status);
@@ -81,7 +88,7 @@ Status whatif_sensitivity_answer(const WhatifArguments *options, Arena *arena) {
     TRY(sensitivity_run(&scenario, &what, arena, &sensitivity));
     const Limits limits = {&scenario, &sensitivity};
     const Answer answer = {sensitivity_to_json(&sensitivity), limits_print, &limits};
-    TRY(answer_give(options, &answer, arena));
+    TRY(answer_give(options, &scenario, &answer, arena));
     if (sensitivity.base.code == STATUS_OK) return status_ok();
     return status_at(STATUS_NO, scenario.file, "", "%s", sensitivity.base.message);
 }
@@ -133,7 +140,7 @@ Status whatif_goodput_answer(const WhatifArguments *options, Arena *arena) {
     cJSON_AddItemToObject(tree, "goodput", goodput_to_json(&failures->goodput));
     cJSON_AddItemToObject(tree, "answer", estimate_to_json(&failures->estimate, &failures->plan));
     const Answer answer = {tree, failures_print, failures};
-    TRY(answer_give(options, &answer, arena));
+    TRY(answer_give(options, &scenario, &answer, arena));
     if (failures->estimate.fits) return status_ok();
     return status_does_not_fit(scenario.file, failures->estimate.memory.device_bytes,
                                failures->estimate.memory_available_bytes);
@@ -213,7 +220,7 @@ Status whatif_sizing_answer(const WhatifArguments *options, Arena *arena) {
     TRY(status);
     const Clusters clusters = {&scenario, &fleet};
     const Answer answer = {fleet_to_json(&fleet), clusters_print, &clusters};
-    TRY(answer_give(options, &answer, arena));
+    TRY(answer_give(options, &scenario, &answer, arena));
     if (fleet.num_found > 0) return status_ok();
     return status_at(STATUS_NO, scenario.file, "", "no cluster looked at is fast enough");
 }

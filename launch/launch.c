@@ -2,6 +2,7 @@
 
 #include "config/scenario_front.h"
 
+#include "base/file_hash.h"
 #include "base/output_file.h"
 #include "launch/job.h"
 #include "launch/titan.h"
@@ -10,7 +11,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 const char *const LAUNCH_TARGET_NAMES[NUM_LAUNCH_TARGETS + 1] = {
     "megatron", "torchtitan", "deepspeed", "nemo", "runtime", NULL};
@@ -102,39 +102,21 @@ Status launch_make(const Scenario *scenario, const Plan *plan, LaunchTarget targ
     return status_ok();
 }
 
-static Status text_save(const char *path, const LaunchFile *from) {
-    OutputFile file;
-    TRY(from->program ? output_open_program(path, &file) : output_open(path, &file));
-    fputs(from->text, file.stream);
-    return output_close(&file, status_ok());
+AnswerPart launch_part(const Scenario *scenario, const Plan *plan, LaunchTarget target,
+                       Arena *arena) {
+    const char *text =
+        arena_printf(arena, "%s %s", plan_id(scenario, plan, arena), LAUNCH_TARGET_NAMES[target]);
+    return (AnswerPart){.name = "launch", .id = text_hash(text, arena), .adds = true};
 }
 
-// Whether a regular file, executable where it should be, holds exactly these bytes.
-static bool text_is_there(const char *path, const LaunchFile *file) {
-    struct stat info;
-    const char *text = file->text;
-    if (lstat(path, &info) != 0 || !S_ISREG(info.st_mode) ||
-        (file->program && !(info.st_mode & S_IXUSR)) || (size_t)info.st_size != strlen(text))
-        return false;
-    FILE *stream = fopen(path, "rb");
-    if (!stream) return false;
-    while (*text && fgetc(stream) == (unsigned char)*text) text++;
-    fclose(stream);
-    return *text == '\0';
-}
-
-Status launch_save(const LaunchFiles *files, const char *folder, bool force, Arena *arena,
-                   bool *unchanged) {
+Status launch_save(const LaunchFiles *files, AnswerFolder *folder) {
     for (int i = 0; i < files->num_files; i++) {
-        const char *path = arena_printf(arena, "%s/%s", folder, files->files[i].name);
-        struct stat info;
-        unchanged[i] = text_is_there(path, &files->files[i]);
-        if (!unchanged[i] && !force && lstat(path, &info) == 0)
-            return status_at(STATUS_INVALID, path, "", "is there already; --force overwrites it");
-    }
-    for (int i = 0; i < files->num_files; i++) {
-        const char *path = arena_printf(arena, "%s/%s", folder, files->files[i].name);
-        if (!unchanged[i]) TRY(text_save(path, &files->files[i]));
+        const LaunchFile *from = &files->files[i];
+        const char *path = answer_folder_path(folder, from->name, "launch");
+        OutputFile file;
+        TRY(from->program ? output_open_program(path, &file) : output_open(path, &file));
+        fputs(from->text, file.stream);
+        TRY(output_close(&file, status_ok()));
     }
     return status_ok();
 }

@@ -4,7 +4,7 @@
 // launch file never quietly runs something else.
 #pragma once
 
-#include "base/arena.h"
+#include "base/answer_folder.h"
 #include "base/status.h"
 #include "config/scenario.h"
 #include "plan/plan.h"
@@ -58,8 +58,9 @@ bool launch_has_model(const Scenario *scenario, Arena *arena);
 Status launch_make(const Scenario *scenario, const Plan *plan, LaunchTarget target,
                    LaunchScheduler scheduler, Arena *arena, LaunchFiles *out);
 
-// Saves them in an existing folder; where one of them exists with other bytes, none is written
-// unless force.
-//   unchanged[num_files]  the file was there with exactly these bytes: it is left as it is
-Status launch_save(const LaunchFiles *files, const char *folder, bool force, Arena *arena,
-                   bool *unchanged);
+// Their part of an answer (base/answer_folder.h): of one plan and target, for any schedulers.
+AnswerPart launch_part(const Scenario *scenario, const Plan *plan, LaunchTarget target,
+                       Arena *arena);
+
+// Writes them into an open folder.
+Status launch_save(const LaunchFiles *files, AnswerFolder *folder);

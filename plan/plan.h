@@ -172,3 +172,7 @@ const char *plan_describe(const Plan *plan, Arena *arena);
 // plan.json: the scenario with a complete `parallel` and the given provenance (both copied; NULL
 // for none); the model is written in full where it came from a file. The caller owns the tree.
 cJSON *plan_document(const Scenario *scenario, const Plan *plan, const cJSON *provenance);
+
+// Names a plan of a job, as what is written of it does: 16 hexadecimal digits that differ where
+// plan.json would, but for its provenance, or the version.
+const char *plan_id(const Scenario *scenario, const Plan *plan, Arena *arena);

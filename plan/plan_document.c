@@ -2,6 +2,7 @@
 #include "plan/plan.h"
 
 #include "base/data_dir.h"
+#include "base/file_hash.h"
 #include "plan/layer_plans.h"
 #include "plan/rank_place.h"
 
@@ -163,4 +164,14 @@ cJSON *plan_document(const Scenario *scenario, const Plan *plan, const cJSON *pr
     if (provenance)
         cJSON_AddItemToObject(document, "provenance", cJSON_Duplicate(provenance, true));
     return document;
+}
+
+const char *plan_id(const Scenario *scenario, const Plan *plan, Arena *arena) {
+    cJSON *document = plan_document(scenario, plan, NULL);
+    char *text = cJSON_PrintUnformatted(document);
+    const char *id = text_hash(
+        arena_printf(arena, "meshwright %s %s", MESHWRIGHT_VERSION, text ? text : ""), arena);
+    cJSON_free(text);
+    cJSON_Delete(document);
+    return id;
 }

@@ -1,5 +1,6 @@
 #include "profiler/wrap.h"
 
+#include "base/answer_folder.h"
 #include "base/data_dir.h"
 #include "profiler/cupti/cupti_find.h"
 #include "profiler/wrap_report.h"
@@ -50,32 +51,6 @@ static Status library_find(Arena *arena, const char **out) {
 }
 
 // --- The folder of records
-
-// Makes dir and its parents; *num_made counts those that were missing.
-static Status folder_make(const char *dir, Arena *arena, int *num_made) {
-    char *part = arena_strdup(arena, dir);
-    size_t length = strlen(part);
-    for (size_t end = 1; end <= length; end++) {
-        if (part[end] != '/' && part[end] != '\0') continue;
-        part[end] = '\0';
-        if (mkdir(part, 0777) == 0)
-            ++*num_made;
-        else if (errno != EEXIST)
-            return status_at(STATUS_MACHINE, dir, "", "cannot be made: %s", strerror(errno));
-        part[end] = dir[end];
-    }
-    return status_ok();
-}
-
-// Removes those that were made and are empty, from the innermost out.
-static void folder_unmake(const char *dir, Arena *arena, int num_made) {
-    char *part = arena_strdup(arena, dir), *end = part + strlen(part);
-    while (num_made-- > 0) {
-        while (end > part && end[-1] == '/') *--end = '\0';
-        if (rmdir(part) != 0) return;
-        while (end > part && end[-1] != '/') *--end = '\0';
-    }
-}
 
 static Status folder_open(const char *dir, Arena *arena, const char **records) {
     char *whole = realpath(dir, NULL);
@@ -228,13 +203,14 @@ static Status outcome_status(const WrapOutcome *outcome) {
     return status_ok();
 }
 
-static Status records_report(const char *records, const char *dir, WrapOutcome outcome, bool json) {
+static Status records_report(const char *records, const AnswerSpec *spec, WrapOutcome outcome,
+                             bool json) {
     Arena arena = {0};
     WrapReport report;
     Status status = wrap_report_make(records, outcome, &arena, &report);
     if (status.code == STATUS_OK && report.kernels.num_rows == 0)
         status = nothing_recorded(&report);
-    if (status.code == STATUS_OK) status = wrap_report_write(&report, dir, &arena);
+    if (status.code == STATUS_OK) status = wrap_report_write(&report, spec, &arena);
     if (status.code == STATUS_OK && json) status = wrap_report_print_json(&report, stdout);
     if (status.code == STATUS_OK && !json) wrap_report_print(&report, stdout);
     if (status.code == STATUS_OK) status = outcome_status(&outcome);
@@ -242,24 +218,28 @@ static Status records_report(const char *records, const char *dir, WrapOutcome o
     return status;
 }
 
-static Status run_in(const char *const argv[], const char *dir, bool json, Arena *arena) {
+static Status run_in(const char *const argv[], const AnswerSpec *spec, bool json, Arena *arena) {
     const char *library = NULL, *records = NULL;
     TRY(library_find(arena, &library));
-    TRY(folder_open(dir, arena, &records));
+    TRY(folder_open(spec->folder, arena, &records));
     char **environment = environment_make(argv[0], library, records, arena);
     WrapOutcome outcome = {.command = words_join(argv, arena)};
     Status status = program_run(argv, environment, json, &outcome);
-    if (status.code == STATUS_OK) status = records_report(records, dir, outcome, json);
+    if (status.code == STATUS_OK) status = records_report(records, spec, outcome, json);
     folder_remove(records, arena);
     return status;
 }
 
-Status wrap_run(const char *const argv[], const char *dir, bool json) {
+Status wrap_run(const char *const argv[], const char *dir, bool json, bool force) {
+    static const char *const NAMES[] = {"kernels.csv", "gaps.csv", NULL};
+    const AnswerSpec spec = {
+        .folder = dir, .parts = {{.name = "wrap"}}, .num_parts = 1, .force = force};
     Arena arena = {0};
-    int num_made = 0;
-    Status status = folder_make(dir, &arena, &num_made);
-    if (status.code == STATUS_OK) status = run_in(argv, dir, json, &arena);
-    folder_unmake(dir, &arena, num_made);
+    FolderMade made = {0};
+    Status status = answer_folder_check(&spec, NAMES, &arena);
+    if (status.code == STATUS_OK) status = folder_make(dir, &arena, &made);
+    if (status.code == STATUS_OK) status = run_in(argv, &spec, json, &arena);
+    folder_unmake(&made);
     arena_free(&arena);
     return status;
 }

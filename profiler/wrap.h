@@ -17,4 +17,5 @@
 //           tables are then written nevertheless
 // The library is the environment's MESHWRIGHT_WRAP, else beside this program, else in
 // ../lib. With MESHWRIGHT_WRAP_KEEP set, the records stay in the folder.
-Status wrap_run(const char *const argv[], const char *dir, bool json);
+//   force   tables take the place of files that are not of an earlier --wrap there
+Status wrap_run(const char *const argv[], const char *dir, bool json, bool force);

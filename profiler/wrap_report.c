@@ -1,11 +1,15 @@
 #include "profiler/wrap_report.h"
 
+#include "base/answer_folder.h"
+#include "base/file_hash.h"
 #include "base/json.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { NUM_LONGEST = 20 };
 
@@ -63,14 +67,26 @@ Status wrap_report_make(const char *records, WrapOutcome outcome, Arena *arena, 
     return status_ok();
 }
 
-Status wrap_report_write(const WrapReport *report, const char *folder, Arena *arena) {
-    TRY(kernel_totals_write(&report->kernels, arena_printf(arena, "%s/kernels.csv", folder)));
-    TRY(gaps_write(&report->gaps, arena_printf(arena, "%s/gaps.csv", folder)));
+static Status tables_write(const WrapReport *report, AnswerFolder *folder) {
+    TRY(kernel_totals_write(&report->kernels, answer_folder_path(folder, "kernels.csv", "wrap")));
+    TRY(gaps_write(&report->gaps, answer_folder_path(folder, "gaps.csv", "wrap")));
     for (int i = 0; i < report->ranges.num_tables; i++) {
         const RangeTable *table = &report->ranges.tables[i];
-        TRY(range_table_write(table, arena_printf(arena, "%s/%s.csv", folder, table->kind)));
+        const char *name = arena_printf(folder->arena, "%s.csv", table->kind);
+        TRY(range_table_write(table, answer_folder_path(folder, name, "wrap")));
     }
     return status_ok();
+}
+
+Status wrap_report_write(const WrapReport *report, const AnswerSpec *spec, Arena *arena) {
+    AnswerSpec named = *spec;
+    AnswerFolder folder;
+    // Two runs of a program differ, and so do their answers.
+    const char *text = arena_printf(arena, "%s %ld %ld", report->outcome.command, (long)time(NULL),
+                                    (long)getpid());
+    named.of = named.parts[0].id = text_hash(text, arena);
+    TRY(answer_folder_open(&named, arena, &folder));
+    return answer_folder_close(&folder, tables_write(report, &folder));
 }
 
 // --- Text

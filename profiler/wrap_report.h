@@ -2,6 +2,7 @@
 // summary.
 #pragma once
 
+#include "base/answer_folder.h"
 #include "profiler/wrap_gaps.h"
 #include "profiler/wrap_kernels.h"
 #include "profiler/wrap_table.h"
@@ -30,7 +31,7 @@ typedef struct {
 Status wrap_report_make(const char *records, WrapOutcome outcome, Arena *arena, WrapReport *out);
 
 // Writes kernels.csv, gaps.csv and the tables of ranges into the folder.
-Status wrap_report_write(const WrapReport *report, const char *folder, Arena *arena);
+Status wrap_report_write(const WrapReport *report, const AnswerSpec *spec, Arena *arena);
 
 // Prints the summary, with the longest kernels, as text or as one JSON document.
 void wrap_report_print(const WrapReport *report, FILE *stream);

@@ -110,7 +110,9 @@ static Status trace_write(FILE *stream, const TraceContext *context, const Trace
         writer.operators = context->operators && t == 0;
         status = timeline_write(&writer, &timelines[t], &scratch);
     }
-    fprintf(stream, "\n]}\n");
+    fprintf(stream, "\n]");
+    if (context->answer) fprintf(stream, ", \"otherData\": {\"answer\": \"%s\"}", context->answer);
+    fprintf(stream, "}\n");
     arena_free(&scratch);
     return status;
 }

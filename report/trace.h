@@ -43,6 +43,7 @@ typedef struct {
     const Program *program;
     const Workload *workload; // for operators
     bool operators;           // expands computations of the first timeline into their operators
+    const char *answer;       // names what it is of, 16 hexadecimal digits; NULL: nothing
 } TraceContext;
 
 // The estimate's timeline, a row for each stage.

@@ -12,6 +12,8 @@
 struct Journal {
     const char *path; // of whatif.journal
     const char *job;  // NULL: none
+    char first[64];   // the first line of a slot's file of this grid
+    bool force;
     int fd;           // of path, opened once: to close another one would give the locks back
     int slot, own_fd; // of this process's lines
     int num_slots;    // seen so far
@@ -62,11 +64,47 @@ static const char *slot_path(const Journal *journal, int slot, char *path, size_
     return path;
 }
 
-// At least so many of them, and those that follow without a gap.
+typedef enum {
+    SLOT_NONE,   // there is no such file
+    SLOT_BEGUN,  // it was cut off within its first line
+    SLOT_OWN,    // of this grid
+    SLOT_OTHER,  // of another grid
+    SLOT_FOREIGN // no slot's file
+} SlotKind;
+
+static const char FIRST_FORMAT[] = "meshwright whatif 2 points of %016" PRIx64 "\n";
+static const char FIRST_WORDS[] = "meshwright whatif 2 points of ";
+
+static SlotKind slot_kind(const Journal *journal, int fd) {
+    char text[sizeof journal->first] = "";
+    const size_t words = sizeof FIRST_WORDS - 1, whole = strlen(journal->first);
+    const ssize_t size = pread(fd, text, whole, 0);
+    if (size < 0) return SLOT_FOREIGN;
+    if ((size_t)size == whole && strcmp(text, journal->first) == 0) return SLOT_OWN;
+    if (strncmp(text, FIRST_WORDS, words < (size_t)size ? words : (size_t)size) != 0)
+        return SLOT_FOREIGN;
+    return (size_t)size < whole ? SLOT_BEGUN : SLOT_OTHER;
+}
+
+static SlotKind slot_look(const Journal *journal, int slot) {
+    char path[4200];
+    const int fd = open(slot_path(journal, slot, path, sizeof path),
+                        O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return errno == ENOENT ? SLOT_NONE : SLOT_FOREIGN;
+    const SlotKind kind = slot_kind(journal, fd);
+    close(fd);
+    return kind;
+}
+
+// Those of slots, of any grid: at least so many of them, and those that follow without a gap.
 static void slots_remove(const Journal *journal, int at_least) {
     char path[4200];
-    for (int slot = 0; slot < JOURNAL_MAX_SLOTS; slot++)
-        if (unlink(slot_path(journal, slot, path, sizeof path)) != 0 && slot >= at_least) return;
+    for (int slot = 0; slot < JOURNAL_MAX_SLOTS; slot++) {
+        const SlotKind kind = slot_look(journal, slot);
+        if (kind == SLOT_NONE && slot >= at_least) return;
+        if (kind != SLOT_NONE && kind != SLOT_FOREIGN)
+            unlink(slot_path(journal, slot, path, sizeof path));
+    }
 }
 
 // --- The first line
@@ -79,8 +117,8 @@ typedef struct {
     char job[HEADER_BYTES];
 } Header;
 
-static const char OPEN_FORMAT[] = "meshwright whatif 1 question %" SCNx64;
-static const char FINISHED_FORMAT[] = "meshwright whatif 1 finished %511s";
+static const char OPEN_FORMAT[] = "meshwright whatif 2 question %" SCNx64;
+static const char FINISHED_FORMAT[] = "meshwright whatif 2 finished %511s";
 
 static Status header_read(const Journal *journal, Header *out) {
     char text[HEADER_BYTES] = "";
@@ -91,9 +129,10 @@ static Status header_read(const Journal *journal, Header *out) {
         out->kind = HEADER_OPEN;
     else if (sscanf(text, FINISHED_FORMAT, out->job) == 1)
         out->kind = HEADER_FINISHED;
-    else if (size > 0)
+    else if (size > 0 && !journal->force)
         return status_at(STATUS_INVALID, journal->path, "",
-                         "is no journal of a grid; expected another folder");
+                         "is no journal of a grid; expected another folder, or --force, which "
+                         "overwrites it");
     return status_ok();
 }
 
@@ -105,6 +144,14 @@ static Status header_write(const Journal *journal, const char *text) {
     return status_ok();
 }
 
+// Whether the points of another grid may be given up: that is wanted, and nobody adds to them.
+static bool may_give_up(const Journal *journal) {
+    if (!journal->force || bytes_lock(journal->fd, 1, JOURNAL_MAX_SLOTS, F_WRLCK, false) != 0)
+        return false;
+    bytes_lock(journal->fd, 1, JOURNAL_MAX_SLOTS, F_UNLCK, false);
+    return true;
+}
+
 static Status header_start(Journal *journal, uint64_t question, bool *finished) {
     char text[HEADER_BYTES];
     Header header;
@@ -113,14 +160,13 @@ static Status header_start(Journal *journal, uint64_t question, bool *finished) 
         header.kind == HEADER_FINISHED && journal->job && strcmp(header.job, journal->job) == 0;
     if (*finished) return status_ok();
     if (header.kind == HEADER_OPEN && header.question == question) return status_ok();
-    if (header.kind == HEADER_OPEN)
+    if (header.kind == HEADER_OPEN && !may_give_up(journal))
         return status_at(STATUS_INVALID, journal->path, "",
                          "keeps the points of another grid, which was interrupted or is at work; "
                          "expected the same scenario and options to go on with it, another "
-                         "folder, or none of its files, %s*",
-                         journal->path);
+                         "folder, or --force, which gives up points that nobody adds to");
     slots_remove(journal, 0); // of a grid whose first line is gone
-    snprintf(text, sizeof text, "meshwright whatif 1 question %016" PRIx64 "\n", question);
+    snprintf(text, sizeof text, "meshwright whatif 2 question %016" PRIx64 "\n", question);
     return header_write(journal, text);
 }
 
@@ -146,6 +192,21 @@ static Status torn_cut(int fd, const char *path) {
     return status_ok();
 }
 
+// Makes the slot's file one of this grid, whose last line is whole.
+static Status slot_begin(Journal *journal, const char *path) {
+    const SlotKind kind = slot_kind(journal, journal->own_fd);
+    const size_t size = strlen(journal->first);
+    if (kind == SLOT_OWN) return torn_cut(journal->own_fd, path);
+    if (kind == SLOT_FOREIGN && !journal->force)
+        return status_at(STATUS_INVALID, path, "",
+                         "holds no points of a grid; expected another folder, or --force, which "
+                         "overwrites it");
+    if (ftruncate(journal->own_fd, 0) != 0 ||
+        write(journal->own_fd, journal->first, size) != (ssize_t)size)
+        return file_error(path, "written");
+    return status_ok();
+}
+
 static Status slot_take(Journal *journal) {
     char path[4200];
     for (int slot = 0; slot < JOURNAL_MAX_SLOTS; slot++) {
@@ -155,9 +216,9 @@ static Status slot_take(Journal *journal) {
         }
         journal->slot = slot;
         slot_path(journal, slot, path, sizeof path);
-        journal->own_fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+        journal->own_fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (journal->own_fd < 0) return file_error(path, "written");
-        return torn_cut(journal->own_fd, path);
+        return slot_begin(journal, path);
     }
     return status_at(STATUS_MACHINE, journal->path, "", "more than %d processes work on it",
                      JOURNAL_MAX_SLOTS);
@@ -174,7 +235,7 @@ static void journal_close(void *thing) {
 // Opens the file with byte 0 locked. Between both another process may have removed it.
 static Status file_open(Journal *journal) {
     for (int i = 0; i < MAX_TRIES; i++) {
-        journal->fd = open(journal->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        journal->fd = open(journal->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (journal->fd < 0) return file_error(journal->path, "written");
         if (byte_lock(journal->fd, 0, F_WRLCK, true) != 0)
             return file_error(journal->path, "locked");
@@ -186,18 +247,19 @@ static Status file_open(Journal *journal) {
                      "cannot be kept: it is removed all the time");
 }
 
-Status journal_open(const char *folder, uint64_t question, const char *job, Arena *arena,
-                    Journal **out, bool *finished) {
+Status journal_open(const JournalSpec *spec, Arena *arena, Journal **out, bool *finished) {
     Journal *journal = ARENA_NEW(arena, Journal);
-    *journal = (Journal){.path = arena_printf(arena, "%s/whatif.journal", folder),
-                         .job = job ? arena_strdup(arena, job) : NULL,
+    *journal = (Journal){.path = arena_printf(arena, "%s/whatif.journal", spec->folder),
+                         .job = spec->job ? arena_strdup(arena, spec->job) : NULL,
+                         .force = spec->force,
                          .fd = -1,
                          .own_fd = -1,
                          .synced_s = now_s(),
                          .arena = arena};
+    snprintf(journal->first, sizeof journal->first, FIRST_FORMAT, spec->question);
     arena_own(arena, journal_close, journal);
     TRY(file_open(journal));
-    TRY(header_start(journal, question, finished));
+    TRY(header_start(journal, spec->question, finished));
     if (*finished) return status_ok();
     TRY(slot_take(journal));
     byte_lock(journal->fd, 0, F_UNLCK, false);
@@ -225,6 +287,10 @@ static Status lines_visit(Journal *journal, int slot, int fd, const char *path,
     struct stat info;
     if (fstat(fd, &info) != 0) return file_error(path, "read");
     if (info.st_size <= *read_to) return status_ok();
+    if (*read_to == 0) {
+        if (slot_kind(journal, fd) != SLOT_OWN) return status_ok();
+        *read_to = (off_t)strlen(journal->first);
+    }
     const off_t size = info.st_size - *read_to;
     const size_t room = size < PIECE_BYTES ? (size_t)size : PIECE_BYTES;
     Arena scratch = {0};
@@ -306,7 +372,7 @@ Status journal_finish(Journal *journal, bool answered) {
         return file_error(journal->path, "locked");
     if (stays) {
         const char *text =
-            arena_printf(journal->arena, "meshwright whatif 1 finished %s\n", journal->job);
+            arena_printf(journal->arena, "meshwright whatif 2 finished %s\n", journal->job);
         TRY(header_write(journal, text));
     }
     slots_remove(journal, journal->num_slots);

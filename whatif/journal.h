@@ -3,7 +3,9 @@
 //
 // Files of the folder, beside the answer:
 //   whatif.journal    which grid it is; its bytes are locked, see below
-//   whatif.journal.K  the points that the process with slot K did, one JSON document a line
+//   whatif.journal.K  a line that says of which grid, then the points that the process with slot K
+//                     did, one JSON document a line
+// A file of these names that does not begin so is not ours: it is refused, and stays.
 // Any number of processes, on any machines that share the folder, may work on one grid: those that
 // mpirun or srun starts, or two started by hand. There is no connection between them and none of
 // them is special, so any may die. What they agree on are locks (fcntl, F_SETLK) on bytes of
@@ -29,14 +31,20 @@ enum { JOURNAL_MAX_SLOTS = 4096, JOURNAL_BLOCKS = 8192 };
 
 typedef struct Journal Journal;
 
-// Opens or starts the journal of a grid in a folder that exists.
-//   question  names the grid (whatif_question)
-//   job       of processes that were started together, without spaces: the answer is given once
-//             for all of them, also to those that begin when it is there already; NULL: none
-//   finished  set where it was; there is no journal then
-// Refused (STATUS_INVALID): a journal of another grid. Closed with the arena.
-Status journal_open(const char *folder, uint64_t question, const char *job, Arena *arena,
-                    Journal **out, bool *finished);
+typedef struct {
+    const char *folder; // exists
+    uint64_t question;  // names the grid (whatif_question)
+    // Of processes that were started together, without spaces: the answer is given once for all of
+    // them, also to those that begin when it is there already. NULL: none.
+    const char *job;
+    bool force; // gives up the points of another grid that nobody works on, and files of others
+} JournalSpec;
+
+// Opens or starts the journal of a grid.
+//   finished  set where the job has its answer; there is no journal then
+// Refused (STATUS_INVALID) unless forced: a journal of another grid, a file that is no journal.
+// Closed with the arena.
+Status journal_open(const JournalSpec *spec, Arena *arena, Journal **out, bool *finished);
 
 // Calls visit for every line that is in the journal and was not visited before, but for those that
 // this process added. The line ends with a NUL in place of its newline.

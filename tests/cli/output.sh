@@ -13,7 +13,7 @@ END
 
 # All files of a plan, in a folder with a space, made with its parents.
 answers 0 plan job.json -o "a b/c"
-files="plan.json launch.sh launch.sbatch trace.json report.txt"
+files="plan.json launch.sh launch.sbatch trace.json report.txt .meshwright.json"
 if grep -q "report.html is not written" "$temp/stderr"; then
     [ ! -e "a b/c/report.html" ] || fail "a page in a build without it"
 else

@@ -271,7 +271,7 @@ static void wrap_check(const char *library, const char *dir) {
     must(readlink("/proc/self/exe", self, sizeof self - 1) > 0, "/proc/self/exe");
     setenv("MESHWRIGHT_WRAP", library, 1);
     const char *const argv[] = {self, "work", NULL};
-    must_be_ok(wrap_run(argv, dir, false));
+    must_be_ok(wrap_run(argv, dir, false, false));
     must(about(cell(dir, "spin.csv", "100000,"), 100000), "spin.csv: 100000");
     must(about(cell(dir, "spin.csv", "500000,"), 500000), "spin.csv: 500000");
     must(about(cell(dir, "both.csv", "1,"), 500000), "both.csv: 1");

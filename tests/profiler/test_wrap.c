@@ -34,7 +34,7 @@ static Status wraps(const char *line, bool json) {
     fflush(stdout);
     int before = dup(STDOUT_FILENO);
     dup2(fileno(caught), STDOUT_FILENO);
-    Status status = wrap_run(argv, folder, json);
+    Status status = wrap_run(argv, folder, json, false);
     fflush(stdout);
     dup2(before, STDOUT_FILENO);
     close(before);
@@ -63,6 +63,9 @@ static const char *text_of(const char *name) {
 
 // The folder has nothing else than what was read.
 static void assert_all_read(void) {
+    char manifest[256];
+    snprintf(manifest, sizeof manifest, "%s/.meshwright.json", folder);
+    unlink(manifest);
     CU_ASSERT_EQUAL(rmdir(folder), 0);
 }
 
@@ -104,7 +107,7 @@ static void a_program_that_is_not_there_is_refused(void) {
 static void a_missing_library_is_said(void) {
     setenv("MESHWRIGHT_WRAP", "/nowhere/library.so", 1);
     const char *const argv[] = {"true", NULL};
-    Status status = wrap_run(argv, "/tmp/wrap-not-made", false);
+    Status status = wrap_run(argv, "/tmp/wrap-not-made", false, false);
     unsetenv("MESHWRIGHT_WRAP");
     CU_ASSERT_EQUAL(status.code, STATUS_MACHINE);
     CU_ASSERT_STRING_EQUAL(status.text, "/nowhere/library.so: No such file or directory");

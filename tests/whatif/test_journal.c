@@ -27,7 +27,8 @@ static void folder_remove(const char *folder) {
 static Journal *opened(const char *folder, const char *job, Arena *arena) {
     Journal *journal = NULL;
     bool finished;
-    const Status status = journal_open(folder, QUESTION, job, arena, &journal, &finished);
+    const Status status =
+        journal_open(&(JournalSpec){folder, QUESTION, job, false}, arena, &journal, &finished);
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
     CU_ASSERT_FALSE_FATAL(finished);
     return journal;
@@ -117,8 +118,10 @@ static void one_process_answers(void) {
     arena_free(&arena);
     // A process of the same job that begins late has nothing to do.
     Journal *late = NULL;
-    CU_ASSERT_EQUAL(journal_open(folder, QUESTION, "job-1", &arena, &late, &finished).code,
-                    STATUS_OK);
+    CU_ASSERT_EQUAL(
+        journal_open(&(JournalSpec){folder, QUESTION, "job-1", false}, &arena, &late, &finished)
+            .code,
+        STATUS_OK);
     CU_ASSERT_TRUE(finished);
     arena_free(&arena);
     // Anybody else starts anew.
@@ -151,7 +154,8 @@ static void a_journal_of_another_grid_is_refused(void) {
     Journal *journal;
     bool finished;
     opened(folder, NULL, &arena);
-    const Status status = journal_open(folder, QUESTION + 1, NULL, &arena, &journal, &finished);
+    const Status status = journal_open(&(JournalSpec){folder, QUESTION + 1, NULL, false}, &arena,
+                                       &journal, &finished);
     CU_ASSERT_EQUAL(status.code, STATUS_INVALID);
     CU_ASSERT_PTR_NOT_NULL(strstr(status.text, "/whatif.journal: keeps the points of another"));
     folder_remove(folder);
