@@ -40,9 +40,12 @@ static const char *in_old(const Commit *commit, const char *name) {
     return arena_printf(commit->arena, "%s/" STAGING "/old/%s", commit->folder, name);
 }
 
-static bool is_there(const char *path) {
+// What cannot be found out must not be taken for an absence: files would stay out of their places.
+static Status look(const char *path, bool *there) {
     struct stat info;
-    return lstat(path, &info) == 0;
+    *there = lstat(path, &info) == 0;
+    if (*there || errno == ENOENT) return status_ok();
+    return status_at(STATUS_MACHINE, path, "", "cannot be read: %s", strerror(errno));
 }
 
 const char *commit_path(const char *folder, const char *name, Arena *arena) {
@@ -71,9 +74,8 @@ static void files_remove(const char *folder, Arena *arena) {
 
 void commit_discard(const char *folder, Arena *arena) {
     static const char *const PARTS[] = {"new", "old", "."};
-    // What is decided but not done yet is for the next to finish.
-    if (!is_there(aside(folder, ".", arena)) || is_there(aside(folder, "manifest.json", arena)))
-        return;
+    bool decided = false; // and not done yet: it is for the next to finish
+    if (look(aside(folder, "manifest.json", arena), &decided).code != STATUS_OK || decided) return;
     for (int i = 0; i < 3; i++) {
         const char *part = aside(folder, PARTS[i], arena);
         files_remove(part, arena);
@@ -186,21 +188,26 @@ static Status place_check(const Commit *commit, const AnswerMove *move, const ch
 //   checks  some time has passed since the list was made
 static Status earlier_move(const Commit *commit, const AnswerMove *move, bool checks) {
     const char *path = place(commit, move->name), *old = in_old(commit, move->name);
-    const bool is_gone = is_there(old);
-    if (move->comes ? !is_there(in_new(commit, move->name)) : is_gone) return status_ok();
-    if (!is_there(path)) return status_ok();
+    bool is_gone, to_come, is_there;
+    TRY(look(old, &is_gone));
+    TRY(look(in_new(commit, move->name), &to_come));
+    TRY(look(path, &is_there));
+    if (!is_there || (move->comes ? !to_come : is_gone)) return status_ok();
     if (checks) TRY(place_check(commit, move, path));
     return rename(path, old) == 0 ? status_ok() : write_error(path);
 }
 
 static Status new_move(const Commit *commit, const AnswerMove *move) {
     const char *from = in_new(commit, move->name), *to = place(commit, move->name);
-    if (!move->comes || !is_there(from) || move_to(from, to)) return status_ok();
+    bool to_come;
+    TRY(look(from, &to_come));
+    if (!move->comes || !to_come || move_to(from, to)) return status_ok();
     return write_error(to);
 }
 
 // All of them; what was done before is left out.
-static Status moves_run(const Commit *commit, bool checks) {
+//   done  everything is in its place
+static Status moves_run(const Commit *commit, bool checks, bool *done) {
     for (int i = 0; i < commit->num_moves; i++)
         TRY(earlier_move(commit, &commit->moves[i], checks));
     for (int i = 0; i < commit->num_moves; i++) TRY(new_move(commit, &commit->moves[i]));
@@ -208,24 +215,33 @@ static Status moves_run(const Commit *commit, bool checks) {
     const char *to = place(commit, MANIFEST);
     if (rename(aside(commit->folder, "manifest.json", commit->arena), to) != 0)
         return write_error(to);
+    *done = true;
     return path_sync(commit->folder);
 }
 
-// Takes the moves back. Whether all of them.
-static bool moves_undo(const Commit *commit) {
-    bool good = true;
-    for (int i = commit->num_moves - 1; i >= 0; i--) {
-        const AnswerMove *move = &commit->moves[i];
-        const char *own = in_new(commit, move->name), *to = place(commit, move->name);
-        if (move->comes && !is_there(own) && is_there(to)) good = move_to(to, own) && good;
-    }
-    for (int i = commit->num_moves - 1; i >= 0; i--) {
-        const AnswerMove *move = &commit->moves[i];
-        const char *old = in_old(commit, move->name);
-        if (is_there(old)) good = move_to(old, place(commit, move->name)) && good;
-    }
+// Takes a new file back, out of its place.
+static Status new_undo(const Commit *commit, const AnswerMove *move) {
+    const char *own = in_new(commit, move->name), *to = place(commit, move->name);
+    bool is_aside, is_there;
+    TRY(look(own, &is_aside));
+    TRY(look(to, &is_there));
+    if (!move->comes || is_aside || !is_there || move_to(to, own)) return status_ok();
+    return write_error(own);
+}
+
+static Status earlier_undo(const Commit *commit, const AnswerMove *move) {
+    const char *old = in_old(commit, move->name), *to = place(commit, move->name);
+    bool is_aside;
+    TRY(look(old, &is_aside));
+    return !is_aside || move_to(old, to) ? status_ok() : write_error(to);
+}
+
+// Takes the moves back.
+static Status moves_undo(const Commit *commit) {
+    for (int i = 0; i < commit->num_moves; i++) TRY(new_undo(commit, &commit->moves[i]));
+    for (int i = 0; i < commit->num_moves; i++) TRY(earlier_undo(commit, &commit->moves[i]));
     const char *manifest = aside(commit->folder, "manifest.json", commit->arena);
-    return good && (unlink(manifest) == 0 || errno == ENOENT);
+    return unlink(manifest) == 0 || errno == ENOENT ? status_ok() : write_error(manifest);
 }
 
 // --- All
@@ -250,12 +266,10 @@ Status commit_run(const char *folder, const AnswerMove *moves, int num_moves,
     TRY(path_sync(aside(folder, ".", arena)));
     if (rename(draft, decided) != 0) return write_error(decided);
     Status status = path_sync(aside(folder, ".", arena));
-    if (status.code == STATUS_OK) status = moves_run(&commit, false);
-    if (status.code == STATUS_OK || !is_there(decided)) {
-        commit_discard(folder, arena); // of what has taken its place only the folders are left
-        return status_ok();
-    }
-    if (moves_undo(&commit)) return status;
+    bool done = false;
+    if (status.code == STATUS_OK) status = moves_run(&commit, false, &done);
+    if (done) return status_ok(); // that is known, if perhaps not that it outlives a power cut
+    if (moves_undo(&commit).code == STATUS_OK) return status;
     return status_error(STATUS_MACHINE,
                         "%.400s; the answer is half in its place: the next that is written there "
                         "finishes it",
@@ -264,16 +278,19 @@ Status commit_run(const char *folder, const AnswerMove *moves, int num_moves,
 
 Status commit_settle(const char *folder, bool force, Arena *arena) {
     struct stat info;
+    bool is_there, decided, done = false;
     const char *staging = arena_printf(arena, "%s/" STAGING, folder);
-    if (lstat(staging, &info) != 0) return status_ok();
+    TRY(look(staging, &is_there));
+    if (!is_there || lstat(staging, &info) != 0) return status_ok();
     if (!S_ISDIR(info.st_mode))
         return status_at(STATUS_INVALID, staging, "",
                          "is not a folder; expected none of that name");
-    if (is_there(aside(folder, "manifest.json", arena))) {
+    TRY(look(aside(folder, "manifest.json", arena), &decided));
+    if (decided) {
         Commit commit = {.folder = folder, .arena = arena};
         TRY(moves_read(aside(folder, "moves.json", arena), arena, &commit.moves,
                        &commit.num_moves));
-        TRY(moves_run(&commit, !force));
+        TRY(moves_run(&commit, !force, &done));
     }
     commit_discard(folder, arena);
     return status_ok();
