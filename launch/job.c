@@ -14,6 +14,8 @@ void job_add_head(Script *script, const Job *job) {
                                 shell_name(scenario->cluster.gpu.name, arena),
                                 plan_describe(job->plan, arena), MESHWRIGHT_VERSION));
     script_comment(script, arena_printf(arena, "For %s.", job->task->software));
+    script_comment(script, arena_printf(arena, "Answer %s, as plan.json names it.",
+                                        plan_id(scenario, job->plan, arena)));
     plan_lines_add(script, scenario, job->plan);
     if (job->task->num_notes == 0) return;
     script_comment(script, "");
