@@ -3,6 +3,7 @@
 #include "base/json_parse.h"
 #include "base/json_skip.h"
 #include "base/output_file.h"
+#include "base/shown_text.h"
 #include "base/yaml.h"
 
 #include <errno.h>
@@ -272,11 +273,30 @@ void json_add_number(cJSON *object, const char *key, double value) {
         cJSON_AddNullToObject(object, key);
 }
 
+// cJSON escapes the control characters of ASCII but for DEL. Of the others a terminal obeys some,
+// too; all of them stand in texts, where JSON's own escapes mean the same. Bytes that are no UTF-8
+// stay: JSON has no escape for them.
+static bool text_put(const char *text, FILE *stream) {
+    char out[SHOWN_MAX];
+    bool good = true;
+    while (*text && good) {
+        const char *plain = text;
+        while (*text && (unsigned char)*text < 0x7f) text++;
+        good = fwrite(plain, 1, (size_t)(text - plain), stream) == (size_t)(text - plain);
+        if (!*text || !good) break;
+        const char *at = text;
+        const size_t length = shown_next(&text, out);
+        good = out[0] == '\\' && out[1] == 'x' ? fputc(*at, stream) != EOF
+                                               : fwrite(out, 1, length, stream) == length;
+    }
+    return good;
+}
+
 // Fails where there is no memory; whether the stream takes it is not asked.
 static Status tree_put(const cJSON *tree, FILE *stream) {
     char *text = cJSON_Print(tree);
     if (!text) return status_error(STATUS_MACHINE, "out of memory while writing JSON");
-    if (fputs(text, stream) >= 0) fputc('\n', stream);
+    if (text_put(text, stream)) fputc('\n', stream);
     cJSON_free(text);
     return status_ok();
 }

@@ -1,13 +1,23 @@
 #include "base/status.h"
 
+#include "base/shown_character.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-// Replaces what would break a one-line message: control characters of quoted input.
-static void text_make_printable(char *text) {
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < 0x20 || (unsigned char)*c == 0x7f) *c = '?';
+// A sentence quotes what users write: what a terminal obeys, or what breaks the line, is shown
+// escaped. What has no room is cut off between characters.
+static void text_show(const char *text, char *out, size_t size) {
+    char next[SHOWN_MAX];
+    size_t used = 0;
+    while (*text) {
+        const size_t length = shown_next(&text, next);
+        if (used + length >= size) break;
+        memcpy(out + used, next, length);
+        used += length;
+    }
+    out[used] = '\0';
 }
 
 static Status status_format(StatusCode code, const char *prefix, const char *format, va_list args) {
@@ -16,7 +26,9 @@ static Status status_format(StatusCode code, const char *prefix, const char *for
     size_t at = used < 0 ? 0 : (size_t)used;
     if (at >= sizeof status.text) at = sizeof status.text - 1;
     vsnprintf(status.text + at, sizeof status.text - at, format, args);
-    text_make_printable(status.text);
+    char raw[sizeof status.text];
+    memcpy(raw, status.text, sizeof raw);
+    text_show(raw, status.text, sizeof status.text);
     return status;
 }
 

@@ -1,4 +1,5 @@
 // `calibrate --run`: the parts of a step after one measured run.
+#include "base/shown_text.h"
 #include "calibrate/run_log.h"
 #include "calibrate/run_update.h"
 #include "cli/calibrate.h"
@@ -65,9 +66,10 @@ static void run_print(const Run *run, Arena *arena) {
     const Estimate *before = &run->update.before, *after = &run->update.after;
     Paper paper = paper_of(stdout);
     char step[UNITS_SIZE];
-    printf("%s: %d lines of %s, the first %d left out as warm-up\n\n", run->log_path,
-           log->num_lines, RUN_LOG_NAMES[log->kind], RUN_LOG_WARM_UP);
-    printf("%-17s %s\n", "plan", plan_describe(&run->plan, arena));
+    printf("%s: %d lines of %s, the first %d left out as warm-up\n\n",
+           shown_text(run->log_path, arena), log->num_lines, RUN_LOG_NAMES[log->kind],
+           RUN_LOG_WARM_UP);
+    printf("%-17s %s\n", "plan", shown_text(plan_describe(&run->plan, arena), arena));
     printf("%-17s %s   (median; spread %.1f %%)\n", "measured", units_seconds(log->step_s, step),
            100 * log->spread);
     step_print("predicted before", before->step_time_s, before->step_time_low_s,

@@ -1,4 +1,5 @@
 // `calibrate`: fits the kernel profile of a GPU to measured kernels.
+#include "base/shown_text.h"
 #include "calibrate/profile_fit.h"
 #include "calibrate/sustained.h"
 #include "cli/calibrate.h"
@@ -124,7 +125,8 @@ static void fit_print_table(const ProfileFit *fit, const Gpu *gpu, double sustai
     };
     Paper paper = paper_of(stream);
     Table table = table_new(arena, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
-    fprintf(stream, "Kernels of %s: error of predictions\n\n", gpu->title);
+    shown_line(stream, "Kernels of %s: error of predictions", gpu->title);
+    fputc('\n', stream);
     for (int i = 0; i < fit->num_kinds; i++) {
         const ProfileKind *kind = &fit->kinds[i];
         const FitScore *out = &kind->fit.left_out, *all = &kind->fit.all;
@@ -217,9 +219,9 @@ static Status kernels_answer(const CalibrateOptions *options, Arena *arena) {
     Status status = options->output ? json_save(fit.tree, options->output) : status_ok();
     cJSON_Delete(fit.tree);
     TRY(status);
-    for (int i = 0; i < fit.num_few; i++) fprintf(stderr, "left out: %s\n", fit.few[i]);
+    for (int i = 0; i < fit.num_few; i++) shown_line(stderr, "left out: %s", fit.few[i]);
     if (fit.kept && !only)
-        fprintf(stderr, "kept: %s from %s; no tables for them\n", fit.kept, options->output);
+        shown_line(stderr, "kept: %s from %s; no tables for them", fit.kept, options->output);
     if (options->common.json) return fit_print_json(&fit, &gpu, long_frac);
     fit_print_table(&fit, &gpu, long_frac, to_stdout ? stderr : stdout, arena);
     return status_ok();

@@ -1,5 +1,6 @@
 // `import`: a user's command line or configuration as a scenario.
 #include "base/json.h"
+#include "base/shown_text.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "import/import.h"
@@ -116,16 +117,16 @@ static Status import_answer(const ImportCommand *options, Arena *arena) {
     }
     TRY(import_file((ImportSource)options->source, file, &options->import, arena, &imported));
     for (int i = 0; i < imported.num_notes; i++)
-        fprintf(stderr, "meshwright: %s: %s\n", imported.file, imported.notes[i]);
+        shown_line(stderr, "meshwright: %s: %s", imported.file, imported.notes[i]);
     const cJSON *parallel = cJSON_GetObjectItemCaseSensitive(imported.scenario, "parallel");
     const char *compare = compare_text(parallel, arena);
     if (options->search) cJSON_DeleteItemFromObjectCaseSensitive(imported.scenario, "parallel");
     if (!options->output) return json_write(imported.scenario, stdout);
     TRY(json_save(imported.scenario, options->output));
     if (options->search)
-        printf("meshwright plan %s --compare %s\n", options->output, compare);
+        shown_line(stdout, "meshwright plan %s --compare %s", options->output, compare);
     else if (!options->common.json)
-        printf("%s written\n", options->output);
+        shown_line(stdout, "%s written", options->output);
     return status_ok();
 }
 

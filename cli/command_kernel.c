@@ -1,4 +1,5 @@
 // `kernel`: prices rows of kernel shapes with a calibrated profile.
+#include "base/shown_text.h"
 #include "calibrate/unpriced.h"
 #include "cli/command.h"
 #include "cli/kind_option.h"
@@ -91,9 +92,9 @@ static void unpriced_warn(const Kind *kind, const KernelTable *table, const doub
         first = row;
     }
     if (num_unpriced > 0)
-        fprintf(stderr, "%s: %d of %d rows not priced: row %d: %s\n", table->file, num_unpriced,
-                table->num_rows, table->line_numbers[first],
-                unpriced_reason(kind, table, first, arena));
+        shown_line(stderr, "%s: %d of %d rows not priced: row %d: %s", table->file, num_unpriced,
+                   table->num_rows, table->line_numbers[first],
+                   unpriced_reason(kind, table, first, arena));
 }
 
 // A relative's collectives hold over the link that they were measured on.

@@ -1,3 +1,4 @@
+#include "base/shown_text.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/plan_check.h"
@@ -93,8 +94,8 @@ static Status answer(const LaunchOptions *options, const LaunchFiles *files,
     for (int i = 0; i < files->num_files; i++) {
         const LaunchFile *file = &files->files[i];
         if (!options->dry_run) {
-            printf("%s/%s %s\n", options->folder, file->name,
-                   answer_folder_unchanged(folder, file->name) ? "unchanged" : "written");
+            shown_line(stdout, "%s/%s %s", options->folder, file->name,
+                       answer_folder_unchanged(folder, file->name) ? "unchanged" : "written");
             continue;
         }
         if (i > 0) printf("\n# --- %s ---\n\n", file->name);
@@ -143,13 +144,13 @@ static Status plan_first(const Scenario *stated, Arena *arena, Scenario *scenari
     StackChoice stack;
     PlannerResult result;
     TRY(stack_choose(stated, arena, scenario, &stack));
-    if (stack.note) fprintf(stderr, "%s\n", stack.note);
+    if (stack.note) shown_line(stderr, "%s", stack.note);
     TRY(planner_search(scenario, &options, arena, &result));
     if (result.num_entries == 0)
         return status_at(STATUS_NO, scenario->file, "", "nothing fits: `plan` says what would");
     *plan = result.entries[0].plan;
-    fprintf(stderr, "%s: parallel: absent, so planned first: %s (`plan` shows others)\n",
-            scenario->file, plan_describe(plan, arena));
+    shown_line(stderr, "%s: parallel: absent, so planned first: %s (`plan` shows others)",
+               scenario->file, plan_describe(plan, arena));
     return status_ok();
 }
 

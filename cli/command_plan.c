@@ -1,3 +1,4 @@
+#include "base/shown_text.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/named_plan.h"
@@ -236,9 +237,10 @@ static Status plan_print(const PlanOptions *options, const PlanAnswer *answer, b
     if (options->common.json) return answer_json(plan_answer_to_json(answer));
     plan_answer_print(answer, stdout);
     if (options->folder && answer->result.num_entries > 0)
-        printf("The %s plan is %s/plan.json; its %strace and this report are beside it.\n",
-               options->pareto ? "fastest" : "best", options->folder,
-               launchable ? "launch files, " : "");
+        shown_line(stdout,
+                   "The %s plan is %s/plan.json; its %strace and this report are beside it.",
+                   options->pareto ? "fastest" : "best", options->folder,
+                   launchable ? "launch files, " : "");
     return status_ok();
 }
 
@@ -274,7 +276,7 @@ static Status answer_is_no(const PlanAnswer *answer) {
 // Nothing is written; what lies there is not of this scenario.
 static void note_earlier_plan(const char *folder, Arena *arena) {
     const char *path = arena_printf(arena, "%s/plan.json", folder);
-    if (access(path, F_OK) == 0) fprintf(stderr, "%s: is of an earlier answer, and stays\n", path);
+    if (access(path, F_OK) == 0) shown_line(stderr, "%s: is of an earlier answer, and stays", path);
 }
 
 static Status plan_answer(PlanOptions *options, Arena *arena) {

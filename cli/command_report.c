@@ -1,4 +1,5 @@
 #include "base/output_file.h"
+#include "base/shown_text.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/plan_check.h"
@@ -133,7 +134,7 @@ static Status report_write(const ReportOptions *options, const Document *documen
     TRY(output_close(&file,
                      document_write(document, (DocumentFormat)options->format, file.stream)));
     answer_folder_rewrote(options->output);
-    printf("The report is %s.\n", options->output);
+    shown_line(stdout, "The report is %s.", options->output);
     return status_ok();
 }
 

@@ -1,4 +1,5 @@
 // `run`: executes a plan with the bundled runtime and sets measured beside predicted.
+#include "base/shown_text.h"
 #include "calibrate/run_log.h"
 #include "cli/command.h"
 #include "cli/output.h"
@@ -151,8 +152,8 @@ static cJSON *dtype_take(const char *dtype, Scenario *scenario) {
     const Gpu *gpu = &scenario->cluster.gpu;
     if (precision == scenario->training.precision) return NULL;
     if (gpu->peak_flops_per_s[precision] <= 0) {
-        fprintf(stderr, "%s: predicted in %s, since %s has no %s\n", scenario->file,
-                PRECISION_NAMES[scenario->training.precision], gpu->name, dtype);
+        shown_line(stderr, "%s: predicted in %s, since %s has no %s", scenario->file,
+                   PRECISION_NAMES[scenario->training.precision], gpu->name, dtype);
         return NULL;
     }
     cJSON *document = cJSON_Duplicate(scenario->document, true);

@@ -4,6 +4,7 @@
 #include "base/folder.h"
 #include "base/json.h"
 #include "base/output_file.h"
+#include "base/shown_text.h"
 #include "config/scenario_inputs.h"
 
 #include <stdio.h>
@@ -94,6 +95,6 @@ Status output_answer_save(const AnswerSpec *spec, const OutputAnswer *answer, Ar
 
 void output_tell_removed(const AnswerFolder *folder) {
     for (int i = 0; i < folder->num_removed; i++)
-        fprintf(stderr, "%s/%s: was of an earlier answer, and is removed\n", folder->spec.folder,
-                folder->removed[i]);
+        shown_line(stderr, "%s/%s: was of an earlier answer, and is removed", folder->spec.folder,
+                   folder->removed[i]);
 }

@@ -1,5 +1,7 @@
 #include "cli/plan_answer.h"
 
+#include "base/shown_text.h"
+
 #include "cli/command.h"
 #include "planner/space_text.h"
 #include "report/frontier_report.h"
@@ -10,7 +12,8 @@
 
 void plan_answer_print(const PlanAnswer *answer, FILE *stream) {
     const PlannerResult *result = &answer->result;
-    if (answer->stack.note) fprintf(stream, "%s\n\n", answer->stack.note);
+    if (answer->stack.note) shown_line(stream, "%s", answer->stack.note);
+    if (answer->stack.note) fputc('\n', stream);
     if (answer->layers) {
         report_layers(answer->scenario, answer->layers, stream);
         return;

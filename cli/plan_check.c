@@ -1,5 +1,6 @@
 #include "cli/plan_check.h"
 
+#include "base/shown_text.h"
 #include "cli/command.h"
 #include "plan/rule_check.h"
 #include "report/units.h"
@@ -21,19 +22,21 @@ void plan_warn_changed(const Scenario *scenario, const Estimate *now) {
     const cJSON *predicted = cJSON_GetObjectItemCaseSensitive(origin, "predicted");
     const cJSON *version = cJSON_GetObjectItemCaseSensitive(origin, "version");
     double then_s, then_bytes;
-    char a[UNITS_SIZE], b[UNITS_SIZE];
+    char a[UNITS_SIZE], b[UNITS_SIZE], what[200];
     if (figure_differs(predicted, "step_time_s", now->step_time_s, &then_s))
-        fprintf(stderr, "%s: provenance: predicted a step of %s, now it is %s", scenario->file,
-                units_seconds(then_s, a), units_seconds(now->step_time_s, b));
+        snprintf(what, sizeof what, "predicted a step of %s, now it is %s",
+                 units_seconds(then_s, a), units_seconds(now->step_time_s, b));
     else if (figure_differs(predicted, "memory_device_bytes", now->memory.device_bytes,
                             &then_bytes))
-        fprintf(stderr, "%s: provenance: predicted %s on the worst GPU, now it is %s",
-                scenario->file, units_bytes(then_bytes, a),
-                units_bytes(now->memory.device_bytes, b));
+        snprintf(what, sizeof what, "predicted %s on the worst GPU, now it is %s",
+                 units_bytes(then_bytes, a), units_bytes(now->memory.device_bytes, b));
     else
         return;
-    fprintf(stderr, ": the file was changed since, or the prediction (it was written by %s)\n",
-            cJSON_IsString(version) ? version->valuestring : "an unknown version");
+    shown_line(stderr,
+               "%s: provenance: %s: the file was changed since, or the prediction (it was written "
+               "by %s)",
+               scenario->file, what,
+               cJSON_IsString(version) ? version->valuestring : "an unknown version");
 }
 
 void plan_warn_misfit(const Scenario *scenario, const Estimate *now) {
@@ -47,9 +50,9 @@ void plan_warn_rules(const Scenario *scenario, const Plan *plan, Arena *arena) {
     const Rule *broken[RULES_MAX];
     const int num = plan_broken_rules(scenario, NULL, plan, broken);
     for (int i = 0; i < num; i++)
-        fprintf(stderr, "%s: %s: %s; priced all the same %s\n", scenario->file, broken[i]->key,
-                rule_says_text(scenario, plan, broken[i], arena),
-                rule_name_text(scenario->training.stack.rules, broken[i], arena));
+        shown_line(stderr, "%s: %s: %s; priced all the same %s", scenario->file, broken[i]->key,
+                   rule_says_text(scenario, plan, broken[i], arena),
+                   rule_name_text(scenario->training.stack.rules, broken[i], arena));
 }
 
 cJSON *plan_broken_rules_json(const Scenario *scenario, const Plan *plan, Arena *arena) {

@@ -3,6 +3,7 @@
 #include "base/data_dir.h"
 #include "base/file_hash.h"
 #include "base/output_file.h"
+#include "base/shown_text.h"
 #include "cli/output.h"
 #include "cli/plan_view.h"
 #include "launch/launch.h"
@@ -69,8 +70,8 @@ static void launches_make(const Scenario *scenario, const Plan *plan, Arena *are
     *out = (Launches){0};
     out->possible = launch_target_of(scenario, &out->target);
     if (!out->possible) {
-        fprintf(stderr, "meshwright: no launch files: nothing here starts %s\n",
-                scenario->training.stack.name);
+        shown_line(stderr, "meshwright: no launch files: nothing here starts %s",
+                   scenario->training.stack.name);
         return;
     }
     const LaunchScheduler schedulers[] = {

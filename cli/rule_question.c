@@ -1,5 +1,6 @@
 #include "cli/rule_question.h"
 
+#include "base/shown_text.h"
 #include "planner/conflict.h"
 #include "planner/relax.h"
 #include "planner/rule_verdict.h"
@@ -177,12 +178,12 @@ static void answer_print(const Answer *a, const char *text) {
     const Scenario *scenario = a->scenario;
     const char *stack = scenario->training.stack.name;
     if (!a->verdict->forbidden) {
-        printf("No rule of %s forbids %s here: %s, for example, obeys all.\n", stack, text,
-               plan_describe(a->verdict->plan, a->arena));
+        shown_line(stdout, "No rule of %s forbids %s here: %s, for example, obeys all.", stack,
+                   text, plan_describe(a->verdict->plan, a->arena));
         return;
     }
-    if (a->other) printf("No rule of %s forbids %s: %s.\n", stack, text, a->other);
-    if (a->verdict->num_culprits > 0) printf("%s: forbidden here.\n", text);
+    if (a->other) shown_line(stdout, "No rule of %s forbids %s: %s.", stack, text, a->other);
+    if (a->verdict->num_culprits > 0) shown_line(stdout, "%s: forbidden here.", text);
     for (int i = 0; i < a->verdict->num_culprits; i++) {
         const RuleCulprit *culprit = &a->verdict->culprits[i];
         printf("rule %s/%s\n  %s: %s\n  holds where %s\n  source: %s\n", stack, culprit->rule->id,
@@ -190,7 +191,8 @@ static void answer_print(const Answer *a, const char *text) {
                culprit->rule->text, rule_source_text(culprit->rule, a->arena));
     }
     for (int i = 0; i < a->asked->num_asked; i++)
-        if (a->legal[i][0]) printf("legal here: %s %s\n", a->asked->paths[i], a->legal[i]);
+        if (a->legal[i][0])
+            shown_line(stdout, "legal here: %s %s", a->asked->paths[i], a->legal[i]);
 }
 
 Status rule_question_answer(const PlanOptions *options, const Scenario *scenario, Arena *arena) {

@@ -1,6 +1,7 @@
 #include "cli/run_compare.h"
 
 #include "base/json.h"
+#include "base/shown_text.h"
 #include "base/times_file.h"
 #include "calibrate/run_log.h"
 #include "cli/command.h"
@@ -130,7 +131,7 @@ static Status simulated_collect(Comparison *c, Arena *arena) {
     const Status status = sim_run(document, c->scenario->file, &options, arena, &c->simulation);
     cJSON_Delete(document);
     if (status.code != STATUS_OK) {
-        fprintf(stderr, "%s: not simulated: %s\n", c->scenario->file, status.text);
+        shown_line(stderr, "%s: not simulated: %s", c->scenario->file, status.text);
         return status_ok();
     }
     TRY(sim_timeline_check(&c->simulation, program));

@@ -1,6 +1,7 @@
 #include "cli/whatif_grid.h"
 
 #include "base/data_dir.h"
+#include "base/shown_text.h"
 #include "cli/output.h"
 #include "cli/plan_view.h"
 #include "cli/progress.h"
@@ -225,7 +226,7 @@ static Status shared_answer(const WhatifArguments *options, const Scenario *scen
     if (shared->journal) TRY(journal_answer(shared->journal, &is_mine));
     if (!is_mine) {
         if (shared->ranks.num_ranks == 1)
-            fprintf(stderr, "meshwright: another process has answered, in %s\n", options->folder);
+            shown_line(stderr, "meshwright: another process has answered, in %s", options->folder);
         return result_status(scenario, result);
     }
     Status status = result_show(options, scenario, result, arena);
@@ -238,8 +239,8 @@ static Status shared_answer(const WhatifArguments *options, const Scenario *scen
 
 static void kept_tell(const WhatifResult *result, const char *folder) {
     if (result->num_kept > 0)
-        fprintf(stderr, "meshwright: %lld of %lld points were done already (%s/whatif.journal)\n",
-                (long long)result->num_kept, (long long)result->num_points, folder);
+        shown_line(stderr, "meshwright: %lld of %lld points were done already (%s/whatif.journal)",
+                   (long long)result->num_kept, (long long)result->num_points, folder);
 }
 
 Status whatif_grid_answer(const WhatifArguments *options, Arena *arena) {

@@ -1,5 +1,7 @@
 #include "report/document.h"
 
+#include "base/shown_text.h"
+
 #include "report/page.h"
 #include "report/units.h"
 
@@ -148,8 +150,22 @@ Status document_check_format(DocumentFormat format) {
                         "install was missing when it was built; md, csv and json work");
 }
 
+// What is shown of users' texts, in place.
+static void texts_show(cJSON *item, Arena *arena) {
+    for (; item; item = item->next) {
+        const char *text = cJSON_GetStringValue(item);
+        const char *shown = text ? shown_text(text, arena) : NULL;
+        if (shown != text) cJSON_SetValuestring(item, shown);
+        texts_show(item->child, arena);
+        arena_reset(arena);
+    }
+}
+
 Status document_write(const Document *document, DocumentFormat format, FILE *stream) {
     TRY(document_check_format(format));
+    Arena scratch = {0};
+    if (format != FORMAT_JSON) texts_show(document->root, &scratch);
+    arena_free(&scratch);
     switch (format) {
     case FORMAT_HTML:
         document_write_html(document->root, stream);

@@ -1,6 +1,8 @@
 #include "config/model_front.h"
 #include "report/fit_text.h"
 #include "report/report.h"
+
+#include "base/shown_text.h"
 #include "report/table.h"
 #include "report/units.h"
 
@@ -23,13 +25,6 @@ static const char *front_text(const Scenario *scenario, Arena *arena) {
                         model->num_front_layers, training->images_per_sequence,
                         training->images_per_sequence == 1 ? "" : "s",
                         (long long)front_image_tokens(front, training->image_size));
-}
-
-const char *text_printable(const char *text, Arena *arena) {
-    char *copy = arena_strdup(arena, text);
-    for (char *c = copy; *c; c++)
-        if ((unsigned char)*c < 0x20 || (unsigned char)*c == 0x7f) *c = '?';
-    return copy;
 }
 
 const char *report_question(const Scenario *scenario, Arena *arena) {
@@ -55,7 +50,7 @@ const char *report_question(const Scenario *scenario, Arena *arena) {
         named ? scenario->name : "", named ? ": " : "", model->name, parameters, moe, front, gpus,
         (long long)scenario->training.seq_len, (long long)scenario->training.global_batch,
         PRECISION_NAMES[scenario->training.precision], scenario->training.stack.name);
-    return text_printable(text, arena);
+    return shown_text(text, arena);
 }
 
 const char *report_calibration(const Scenario *scenario, Arena *arena) {
@@ -173,12 +168,13 @@ void report_estimate(const Scenario *scenario, const Plan *plan, const Estimate 
     Arena arena = {0};
     Paper paper = paper_of(stream);
     paper_wrap(&paper, 0, STYLE_BOLD, report_question(scenario, &arena));
-    fprintf(stream, "%-*s%s\n", LABEL, "plan", plan_describe(plan, &arena));
+    fprintf(stream, "%-*s%s\n", LABEL, "plan", shown_text(plan_describe(plan, &arena), &arena));
     const char *calibration = report_calibration(scenario, &arena);
-    if (calibration) fprintf(stream, "%-*s%s\n", LABEL, "calibration", calibration);
+    if (calibration)
+        fprintf(stream, "%-*s%s\n", LABEL, "calibration", shown_text(calibration, &arena));
     print_figures(&paper, estimate, scenario->training.precision);
     const char *price = report_price(estimate, &arena);
-    if (price) fprintf(stream, "%-*s%s\n", LABEL, "price", price);
+    if (price) fprintf(stream, "%-*s%s\n", LABEL, "price", shown_text(price, &arena));
     print_fit(&paper, estimate, &arena);
     const char *extrapolated = extrapolated_text(estimate, &arena);
     if (extrapolated)

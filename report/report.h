@@ -10,9 +10,6 @@
 
 #include <stdio.h>
 
-// Names may hold what a terminal obeys: control characters become '?'.
-const char *text_printable(const char *text, Arena *arena);
-
 // The job's name where it has one of its own, then
 // "llama-3.1-70b (70.6 G parameters) on 128 x h100-sxm-80g, ...": what the question was.
 const char *report_question(const Scenario *scenario, Arena *arena);

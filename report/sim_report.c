@@ -1,5 +1,7 @@
 #include "report/sim_report.h"
 
+#include "base/shown_text.h"
+
 #include "report/path_report.h"
 #include "report/report.h"
 #include "report/table.h"
@@ -179,7 +181,8 @@ void report_simulation(const SimComparison *comparison, FILE *stream) {
     Arena arena = {0};
     Paper paper = paper_of(stream);
     paper_wrap(&paper, 0, STYLE_BOLD, report_question(comparison->scenario, &arena));
-    fprintf(stream, "%-*s%s\n", LABEL, "plan", plan_describe(comparison->plan, &arena));
+    fprintf(stream, "%-*s%s\n", LABEL, "plan",
+            shown_text(plan_describe(comparison->plan, &arena), &arena));
     print_outcome(&paper, comparison->result);
     print_unplayed(&paper, comparison->result);
     // The estimate knows nothing of disturbances: all that they touch would stand there.

@@ -1,5 +1,7 @@
 #include "report/table.h"
 
+#include "base/shown_text.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -44,10 +46,13 @@ const char *paper_plain(const Paper *paper) {
 }
 
 void paper_heading(const Paper *paper, const char *text) {
-    fprintf(paper->stream, "%s%s%s\n", paper_style(paper, STYLE_BOLD), text, paper_plain(paper));
+    Arena scratch = {0};
+    fprintf(paper->stream, "%s%s%s\n", paper_style(paper, STYLE_BOLD), shown_text(text, &scratch),
+            paper_plain(paper));
+    arena_free(&scratch);
 }
 
-void paper_wrap(const Paper *paper, int indent, Style style, const char *text) {
+static void text_wrap(const Paper *paper, int indent, Style style, const char *text) {
     int space = paper->width - indent;
     while (*text) {
         int length = (int)strlen(text);
@@ -62,6 +67,12 @@ void paper_wrap(const Paper *paper, int indent, Style style, const char *text) {
         text += length;
         while (*text == ' ') text++;
     }
+}
+
+void paper_wrap(const Paper *paper, int indent, Style style, const char *text) {
+    Arena scratch = {0};
+    text_wrap(paper, indent, style, shown_text(text, &scratch));
+    arena_free(&scratch);
 }
 
 void paper_bar(const Paper *paper, const char *label, const char *text, double frac, Style style) {
@@ -99,12 +110,16 @@ static void table_grow(Table *table) {
     table->capacity = capacity;
 }
 
+static const char *shown_copy(Arena *arena, const char *text) {
+    return arena_strdup(arena, shown_text(text, arena));
+}
+
 void table_add(Table *table, Style style, const char *const *cells, const char *note) {
     table_grow(table);
     const char **row = ARENA_ARRAY(table->arena, table->num_columns + 1, const char *);
     for (int c = 0; c < table->num_columns; c++)
-        row[c] = arena_strdup(table->arena, cells[c] ? cells[c] : "");
-    row[table->num_columns] = note ? arena_strdup(table->arena, note) : NULL;
+        row[c] = shown_copy(table->arena, cells[c] ? cells[c] : "");
+    row[table->num_columns] = note ? shown_copy(table->arena, note) : NULL;
     table->rows[table->num_rows] = row;
     table->styles[table->num_rows] = style;
     table->num_rows++;

@@ -46,6 +46,8 @@ void table_add(Table *table, Style style, const char *const *cells, const char *
 
 void table_print(const Table *table, const Paper *paper);
 
+// In all of these what a terminal obeys is shown escaped (base/shown_text.h).
+//
 // A heading in bold.
 void paper_heading(const Paper *paper, const char *text);
 
