@@ -28,7 +28,9 @@ static const struct argp_option OPTIONS[] = {
      "what starts it: torchrun (default), slurm, mpirun, k8s", 0},
     {"output", 'o', "DIR", 0, "folder for the files (default: the current one)", 0},
     {"dry-run", KEY_DRY_RUN, NULL, 0, "print the files instead of writing them", 0},
-    {"force", KEY_FORCE, NULL, 0, "overwrite existing files; write a plan that does not fit", 0},
+    {"force", KEY_FORCE, NULL, 0,
+     "overwrite existing files and remove those of another answer; write a plan that does not fit",
+     0},
     OPTION_JSON,
     {0},
 };
