@@ -139,7 +139,7 @@ sed 's/"schema": 1/"schema": 1, "name": "our run;\\u001b[2J"/' job.json >named.j
 answers 0 launch named.json --scheduler slurm -o named
 grep -qxF '#SBATCH --job-name=our_run___2J' named/launch.sbatch || fail "$(grep job-name named/launch.sbatch)"
 answers 0 estimate named.json
-head -n 1 stdout | grep -qF 'our run;?[2J: llama-3.1-8b (' || fail "$(head -n 1 stdout)"
+head -n 1 stdout | grep -qF 'our run;\u001b[2J: llama-3.1-8b (' || fail "$(head -n 1 stdout)"
 
 # --- Keys by the names that other software has for them: told what they are called here, and where.
 b='{"schema": 1, "model": "llama-3.1-8b", "cluster": "dgx-h100:2", "training": {"seq_len": 4096, "global_batch": 64'

@@ -113,7 +113,7 @@ for model in ./config.json llama-3.1-8b; do
 {"schema": 1, "model": "$model", "cluster": "dgx-h100:1",
  "training": {"seq_len": 4096, "global_batch": 16, "precision": "bf16"}, "parallel": {"tp": 8}}
 END
-    "$MESHWRIGHT" launch job.json --dry-run | sed '1,/^# For NVIDIA/d' >"script of $(basename $model)"
+    "$MESHWRIGHT" launch job.json --dry-run | sed -e '1,/^# For NVIDIA/d' -e '/^# Answer /d' >"script of $(basename $model)"
 done
 diff "script of config.json" "script of llama-3.1-8b" || fail "preset and config.json differ"
 

@@ -71,9 +71,14 @@ static void texts_are_no_markup(void) {
     Arena arena = {0};
     Document document = small_document("<b>|\n`x`");
     CU_ASSERT_PTR_NOT_NULL(
-        strstr(written(&document, FORMAT_MD, &arena), "| &lt;b&gt;\\| \\`x\\` | 1.50 s |\n"));
+        strstr(written(&document, FORMAT_MD, &arena), "| &lt;b&gt;\\|\\\\n\\`x\\` | 1.50 s |\n"));
     CU_ASSERT_STRING_EQUAL(written(&document, FORMAT_CSV, &arena),
-                           "section,row,column,value\ntimes,1,name,\"<b>|\n`x`\"\n"
+                           "section,row,column,value\ntimes,1,name,<b>|\\n`x`\n"
+                           "times,1,time_s,1.5\n");
+    cJSON_Delete(document.root);
+    document = small_document("a,\"b\"");
+    CU_ASSERT_STRING_EQUAL(written(&document, FORMAT_CSV, &arena),
+                           "section,row,column,value\ntimes,1,name,\"a,\"\"b\"\"\"\n"
                            "times,1,time_s,1.5\n");
     cJSON_Delete(document.root);
     arena_free(&arena);
