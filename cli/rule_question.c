@@ -27,7 +27,7 @@ static Status text_error(const char *text, const char *what) {
 static bool is_of_parallel(const char *key) {
     for (int i = 0; i < NUM_CONSTRAINTS; i++)
         if (strcmp(CONSTRAINTS[i].key, key) == 0) return true;
-    return strcmp(key, "recompute_modules") == 0 || strcmp(key, "reshard_after_forward") == 0;
+    return strcmp(key, "recompute_modules") == 0;
 }
 
 static Status asked_parse(const char *text, Arena *arena, Asked *out) {

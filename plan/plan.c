@@ -283,6 +283,16 @@ int plan_zero_stage(const Scenario *scenario, int dp, int cp) {
     return value_or(scenario->parallel.zero_stage, stack->default_zero_stage);
 }
 
+int plan_zero_level(const Plan *plan) {
+    if (plan->zero_stage < 3) return plan->zero_stage;
+    return plan->reshard_after_forward ? ZERO_LEVEL_RESHARDED : ZERO_LEVEL_KEPT;
+}
+
+void plan_set_zero_level(Plan *plan, int level) {
+    plan->zero_stage = level < ZERO_LEVEL_KEPT ? level : 3;
+    if (level >= ZERO_LEVEL_KEPT) plan->reshard_after_forward = level == ZERO_LEVEL_RESHARDED;
+}
+
 static void options_resolve(const Scenario *scenario, Plan *plan) {
     const ParallelSpec *spec = &scenario->parallel;
     plan->sequence_parallel = value_or(spec->sequence_parallel, plan->tp > 1);

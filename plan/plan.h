@@ -136,6 +136,15 @@ int plan_vocab_barriers(const Scenario *scenario, int pp);
 // nobody to share with it wraps nothing.
 int plan_zero_stage(const Scenario *scenario, int dp, int cp);
 
+// What a rank keeps whole under ZeRO, the most first: stages 0, 1 and 2, stage 3 whose gathered
+// weights stay after the forward (reshard_after_forward false; FSDP's SHARD_GRAD_OP), and stage 3.
+enum { ZERO_LEVEL_KEPT = 3, ZERO_LEVEL_RESHARDED, NUM_ZERO_LEVELS };
+
+int plan_zero_level(const Plan *plan);
+
+// Gives a plan the stage of a level, and from ZERO_LEVEL_KEPT on what becomes of gathered weights.
+void plan_set_zero_level(Plan *plan, int level);
+
 // "1f1b", "file:order.txt".
 const char *plan_schedule_name(const Plan *plan);
 

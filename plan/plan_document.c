@@ -99,10 +99,11 @@ const char *plan_describe(const Plan *plan, Arena *arena) {
     const char *idle = plan->idle_gpus ? arena_printf(arena, " (%d idle)", plan->idle_gpus) : "";
     const char *group = hybrid ? arena_printf(arena, ":%d", plan->zero_group) : "";
     return arena_printf(
-        arena, "tp %d%s%s pp %d%s dp %d%s%s%s mb %d zero%d%s%s %s%s%s%s", plan->tp,
+        arena, "tp %d%s%s pp %d%s dp %d%s%s%s mb %d zero%d%s%s%s %s%s%s%s", plan->tp,
         degree_text(arena, "cp", plan->cp), method, plan->pp, degree_text(arena, "vpp", plan->vpp),
         plan->dp, degree_text(arena, "ep", plan->ep), degree_text(arena, "etp", plan->etp), idle,
-        plan->micro_batch, plan->zero_stage, group, recompute_text(plan, arena),
+        plan->micro_batch, plan->zero_stage, group,
+        plan_zero_level(plan) == ZERO_LEVEL_KEPT ? " kept" : "", recompute_text(plan, arena),
         plan_schedule_name(plan), plan->vocab_barriers ? " vocab" : "",
         plan_stages_alternate(plan) ? " pp-dp" : "", plan_layers_describe(plan, arena));
 }

@@ -207,7 +207,6 @@ void rule_values_add(const Scenario *scenario, const Plan *plan, int group, Rule
         break;
     case RULE_GROUP_LAYOUT:
         SET(ORDER, plan->order);
-        SET(RESHARD_AFTER_FORWARD, plan->reshard_after_forward);
         break;
     case RULE_GROUP_BATCH:
         SET(MICRO_BATCH, plan->micro_batch);
@@ -230,6 +229,7 @@ void rule_values_add(const Scenario *scenario, const Plan *plan, int group, Rule
     case RULE_GROUP_ZERO:
         SET(ZERO_STAGE, plan->zero_stage);
         SET(ZERO_GROUP, plan->zero_group);
+        SET(RESHARD_AFTER_FORWARD, plan->reshard_after_forward);
         break;
     default:
         SET(SCHEDULE, plan->schedule);
@@ -249,7 +249,7 @@ RuleSet rule_group_set(int group) {
         [RULE_GROUP_PP] = {RULE_PP, RULE_VOCAB_PARALLEL},
         [RULE_GROUP_REPLICAS] = {RULE_CP, RULE_DP},
         [RULE_GROUP_EXPERTS] = {RULE_EP, RULE_ETP, RULE_EXPERT_DP},
-        [RULE_GROUP_LAYOUT] = {RULE_ORDER, RULE_RESHARD_AFTER_FORWARD},
+        [RULE_GROUP_LAYOUT] = {RULE_ORDER},
         [RULE_GROUP_BATCH] = {RULE_MICRO_BATCH, RULE_NUM_MICROBATCHES},
         [RULE_GROUP_METHOD] = {RULE_CP_METHOD},
         [RULE_GROUP_CHUNKS] = {RULE_VPP, RULE_ENDS_APART, RULE_MTP_CHUNKS, RULE_MTP_APART,
@@ -258,7 +258,7 @@ RuleSet rule_group_set(int group) {
                                   RULE_MODULE_LAYERNORM, RULE_MODULE_MLP, RULE_MODULE_MOE,
                                   RULE_MODULE_MOE_ACT, RULE_MODULE_SHARED_EXPERTS},
         [RULE_GROUP_LAYERS] = {RULE_SOME_LAYERS, RULE_LAYERS_DIFFER},
-        [RULE_GROUP_ZERO] = {RULE_ZERO_STAGE, RULE_ZERO_GROUP},
+        [RULE_GROUP_ZERO] = {RULE_ZERO_STAGE, RULE_ZERO_GROUP, RULE_RESHARD_AFTER_FORWARD},
         [RULE_GROUP_SCHEDULE] = {RULE_SCHEDULE},
     };
     int num = 0;

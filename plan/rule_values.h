@@ -14,13 +14,13 @@ enum {
     RULE_GROUP_PP,
     RULE_GROUP_REPLICAS,  // cp, dp
     RULE_GROUP_EXPERTS,   // ep, etp, expert_dp
-    RULE_GROUP_LAYOUT,    // order, sequence_parallel, vocab_parallel, reshard_after_forward
+    RULE_GROUP_LAYOUT,    // order
     RULE_GROUP_BATCH,     // micro_batch, num_microbatches
     RULE_GROUP_METHOD,    // cp_method
     RULE_GROUP_CHUNKS,    // vpp and what the chunks hold
     RULE_GROUP_RECOMPUTE, // recompute, modules
     RULE_GROUP_LAYERS,    // some_layers, layers_differ
-    RULE_GROUP_ZERO,      // zero_stage, zero_group
+    RULE_GROUP_ZERO,      // zero_stage, zero_group, reshard_after_forward
     RULE_GROUP_SCHEDULE,
     NUM_RULE_GROUPS
 };

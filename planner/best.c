@@ -45,7 +45,7 @@ static bool nodes_are_alike(const NodeOrder *a, const NodeOrder *b) {
 }
 
 static bool plans_are_like(const Plan *a, const Plan *b) {
-    return splits_are_like(a, b) && a->vpp == b->vpp && a->zero_stage == b->zero_stage &&
+    return splits_are_like(a, b) && a->vpp == b->vpp && plan_zero_level(a) == plan_zero_level(b) &&
            a->zero_group == b->zero_group && a->schedule == b->schedule &&
            a->cp_method == b->cp_method && a->order == b->order &&
            nodes_are_alike(a->node_order, b->node_order);

@@ -202,10 +202,10 @@ static GroupCosts costs_make(GroupPricing *pricing, const Plan *plan, bool split
 }
 
 const GroupCosts *group_costs_of(GroupPricing *pricing, const Plan *plan) {
-    const int zero = plan->zero_stage < 2 ? 0 : plan->zero_stage - 1;
+    const int zero = plan->zero_stage < 2 ? 0 : plan_zero_level(plan) - 1;
     const int recompute = 2 * (int)plan->recompute + (plan->recompute_layers >= 0);
     const int kind =
-        zero + 3 * (splits_backward(plan) + 2 * (plan_joins_ends(plan) + 2 * recompute));
+        zero + 4 * (splits_backward(plan) + 2 * (plan_joins_ends(plan) + 2 * recompute));
     Plan *known = &pricing->kinds[kind].plan;
     if (!pricing->kinds[kind].costs.machines || !plans_share_blocks(known, plan)) {
         arena_reset(&pricing->kinds[kind].arena);

@@ -26,9 +26,9 @@ typedef struct {
                            // no part of it is done best elsewhere than another
 } GroupCosts;
 
-// ZeRO 0 and 1, 2, 3; whole and split backwards; both ends of a pipeline on one rank or not;
-// recomputation of all and of some layers.
-enum { GROUP_PRICING_KINDS = 3 * 2 * 2 * NUM_RECOMPUTES * 2 };
+// ZeRO levels 0 and 1, and each above; whole and split backwards; both ends of a pipeline on one
+// rank or not; recomputation of all and of some layers.
+enum { GROUP_PRICING_KINDS = 4 * 2 * 2 * NUM_RECOMPUTES * 2 };
 
 // Of one search in one order of its groups, or on machines that are all alike.
 typedef struct {

@@ -177,7 +177,8 @@ bool smaller_groups_hold_more(const HarvestWalker *w, const Plan *plan) {
 }
 
 bool is_missed(const HarvestWalker *w, const SpaceFamily *family, const Plan *plan) {
-    const uint64_t bit = (uint64_t)1 << (NUM_SCHEDULES * plan->zero_stage + (int)plan->schedule);
+    const uint64_t bit = (uint64_t)1
+                         << (NUM_SCHEDULES * plan_zero_level(plan) + (int)plan->schedule);
     if (!(w->missed[family->series] & bit)) return false;
     return plan->zero_group == family->plans[0].zero_group || smaller_groups_hold_more(w, plan);
 }
@@ -185,19 +186,21 @@ bool is_missed(const HarvestWalker *w, const SpaceFamily *family, const Plan *pl
 // Whether the plan with the next larger group missed.
 static bool group_missed(const HarvestWalker *w, const Plan *plan) {
     const GroupMiss *last = &w->group_misses[plan->schedule];
-    return last->known && last->zero_stage == plan->zero_stage && smaller_groups_hold_more(w, plan);
+    return last->known && last->zero_level == plan_zero_level(plan) &&
+           smaller_groups_hold_more(w, plan);
 }
 
 // The plan of a family itself. Returns false to end the walk.
 static bool plan_visit(HarvestWalker *w, const SpaceFamily *family, const Plan *plan) {
     Harvest *out = w->out;
-    const uint64_t bit = (uint64_t)1 << (NUM_SCHEDULES * plan->zero_stage + (int)plan->schedule);
+    const uint64_t bit = (uint64_t)1
+                         << (NUM_SCHEDULES * plan_zero_level(plan) + (int)plan->schedule);
     RankMemory memory;
     out->considered++;
     if (is_missed(w, family, plan) || group_missed(w, plan)) {
         out->pruned_by_memory++;
     } else if (sketch_misses(w, plan)) {
-        w->group_misses[plan->schedule] = (GroupMiss){plan->zero_stage, true};
+        w->group_misses[plan->schedule] = (GroupMiss){plan_zero_level(plan), true};
         out->pruned_by_memory++;
     } else if (!plan_fits(w, plan, &memory)) {
         // What lasts never needs less memory with more sequences at once (a law of
@@ -206,7 +209,7 @@ static bool plan_visit(HarvestWalker *w, const SpaceFamily *family, const Plan *
             memory_lasting_counted_bytes(w->task->space->scenario, plan, &memory) >
                 w->available_bytes)
             w->missed[family->series] |= bit;
-        w->group_misses[plan->schedule] = (GroupMiss){plan->zero_stage, true};
+        w->group_misses[plan->schedule] = (GroupMiss){plan_zero_level(plan), true};
         out->pruned_by_memory++;
     } else {
         if (fit_add(w, plan)) return false;

@@ -18,7 +18,8 @@ static int placement_key(const Plan *plan) {
 }
 
 static FamilyLevel *level_of(FamilyParts *parts, const Plan *plan) {
-    const int zero = plan->zero_stage >= 2 ? 4 * plan->zero_group + plan->zero_stage : 0;
+    const int zero =
+        plan->zero_stage < 2 ? 0 : NUM_ZERO_LEVELS * plan->zero_group + plan_zero_level(plan);
     const int key = 3 * zero + placement_key(plan);
     if (parts->blocks_key != key) {
         const int num_levels = parts->family->most_layers + 1;

@@ -87,7 +87,7 @@ static int least_layers(HarvestWalker *w, const Plan *plan, int least, int end,
                         RankMemory *memory) {
     const Scenario *scenario = w->task->space->scenario;
     LeastLayers *last = &w->least[plan->schedule];
-    const bool known = last->least > 0 && last->zero_stage == plan->zero_stage;
+    const bool known = last->least > 0 && last->zero_level == plan_zero_level(plan);
     if (known && smaller_groups_hold_more(w, plan) && last->least > least) least = last->least;
     if (least > end) return end + 1;
     const int from = least;
@@ -101,7 +101,7 @@ static int least_layers(HarvestWalker *w, const Plan *plan, int least, int end,
         if (plan_fits(w, &some, memory)) break;
     }
     if (falling && least > end && w->task->wants_miss) closest_miss_find(w, plan, from, floor);
-    *last = (LeastLayers){plan->zero_stage, least};
+    *last = (LeastLayers){plan_zero_level(plan), least};
     return least;
 }
 

@@ -22,7 +22,7 @@ void sketch_open(HarvestWalker *w) {
 void sketch_start(HarvestWalker *w) {
     HarvestSketch *s = &w->sketch;
     memset(s->asked, 0, sizeof s->asked);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < NUM_ZERO_LEVELS; i++)
         for (int k = 0; k < 4; k++) s->bound_s[i][k / 2][k % 2] = -1;
 }
 
@@ -58,14 +58,14 @@ static const SketchLayout *layout_of(HarvestWalker *w, const Plan *plan) {
 // most are excluded before.
 static const SketchShape *shape_of(HarvestWalker *w, const Plan *plan) {
     HarvestSketch *s = &w->sketch;
-    const int stage = plan->zero_stage;
+    const int level = plan_zero_level(plan);
     const bool some = plan->recompute_layers != w->parts.family->plans[0].recompute_layers;
     if (!w->task->loose || w->task->goal != HARVEST_BOUND) return NULL;
-    if (!s->asked[some][stage]) {
-        s->asked[some][stage] = true;
-        s->known[some][stage] = loose_sketch(w->task->loose, plan, &s->shape[some][stage]);
+    if (!s->asked[some][level]) {
+        s->asked[some][level] = true;
+        s->known[some][level] = loose_sketch(w->task->loose, plan, &s->shape[some][level]);
     }
-    return s->known[some][stage] ? &s->shape[some][stage] : NULL;
+    return s->known[some][level] ? &s->shape[some][level] : NULL;
 }
 
 static bool is_above_limit(const HarvestTask *task, double bound_s) {
@@ -78,8 +78,9 @@ bool sketch_excludes(HarvestWalker *w, const Plan *plan) {
     const Scenario *scenario = w->task->space->scenario;
     if (!shape) return false;
     const bool splits = schedule_find(plan->schedule)->splits_backward;
-    double some_s = -1, *bound_s = &w->sketch.bound_s[plan->zero_stage][plan_is_v(plan)][splits];
-    if (shape == &w->sketch.shape[true][plan->zero_stage]) bound_s = &some_s;
+    double some_s = -1,
+           *bound_s = &w->sketch.bound_s[plan_zero_level(plan)][plan_is_v(plan)][splits];
+    if (shape == &w->sketch.shape[true][plan_zero_level(plan)]) bound_s = &some_s;
     if (*bound_s < 0) {
         const SketchLayout *layout = layout_of(w, plan);
         *bound_s = layout ? sketch_bound_s(scenario, plan, layout, shape) : 0;
@@ -147,7 +148,7 @@ static bool splits_shape(HarvestWalker *w, const Plan *plan, SketchShape *shape)
 
 static const SketchChain *chain_of(HarvestWalker *w, const Plan *plan, const SketchShape *shape) {
     const bool some = plan->recompute_layers != ABSENT;
-    ShapeChain *known = &w->sketch.chains[plan->recompute][some][plan->zero_stage];
+    ShapeChain *known = &w->sketch.chains[plan->recompute][some][plan_zero_level(plan)];
     if (known->shape.kept != shape->kept || known->shape.recomputed != shape->recomputed) {
         arena_reset(&known->arena);
         known->shape = *shape;
@@ -175,18 +176,18 @@ bool sketch_splits_full(HarvestWalker *w, const Plan *plan) {
 // --- Whole shapes
 
 // The plan of a shape that bounds all with these shards: 1F1B, or interleaved, holds least.
-static Plan leanest(const Plan *shape, int zero_stage) {
+static Plan leanest(const Plan *shape, int zero_level) {
     Plan plan = *shape;
     plan.schedule = plan.vpp > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
-    plan.zero_stage = zero_stage;
+    plan_set_zero_level(&plan, zero_level);
     plan.zero_group = plan.dp * plan.cp;
     return plan;
 }
 
-// Whether no split of a shape's layers is wanted, of one ZeRO stage and schedule.
-static bool splits_are_out(HarvestWalker *w, const SpaceShape *shape, int zero_stage,
+// Whether no split of a shape's layers is wanted, of one ZeRO level and schedule.
+static bool splits_are_out(HarvestWalker *w, const SpaceShape *shape, int zero_level,
                            ScheduleKind schedule) {
-    Plan plan = leanest(shape->plan, zero_stage);
+    Plan plan = leanest(shape->plan, zero_level);
     plan.schedule = schedule;
     const Plan first = space_first_layers(&plan, 1);
     if (sketch_splits_slow(w, shape->some_layers ? &first : &plan)) return true;
@@ -197,19 +198,19 @@ static bool splits_are_out(HarvestWalker *w, const SpaceShape *shape, int zero_s
 static bool all_splits_are_out(HarvestWalker *w, const SpaceShape *shape) {
     for (int kind = 0; kind < NUM_SCHEDULES; kind++) {
         if (!(shape->schedules & 1u << kind)) continue;
-        for (int stage = 0; stage <= 3; stage++)
-            if (shape->zero_stages & 1u << stage &&
-                !splits_are_out(w, shape, stage, (ScheduleKind)kind))
+        for (int level = 0; level < NUM_ZERO_LEVELS; level++)
+            if (shape->zero_levels & 1u << level &&
+                !splits_are_out(w, shape, level, (ScheduleKind)kind))
                 return false;
     }
     return true;
 }
 
-// Whether plans of one ZeRO stage are ruled out.
-static bool stage_is_out(HarvestWalker *w, const SpaceShape *shape, int zero_stage) {
+// Whether plans of one ZeRO level are ruled out.
+static bool level_is_out(HarvestWalker *w, const SpaceShape *shape, int zero_level) {
     const HarvestTask *task = w->task;
     const Scenario *scenario = task->space->scenario;
-    const Plan plan = leanest(shape->plan, zero_stage), some = space_first_layers(&plan, 1);
+    const Plan plan = leanest(shape->plan, zero_level), some = space_first_layers(&plan, 1);
     const SketchLayout *layout = layout_of(w, &plan);
     SketchShape own, first;
     if (!layout || !loose_sketch(task->loose, &plan, &own)) return false;
@@ -230,7 +231,7 @@ bool sketch_skips(void *walker, const SpaceShape *shape) {
     }
     if (shape->any_split) return all_splits_are_out(w, shape);
     if (shape->schedules & w->sketch.other_schedules) return false;
-    for (int stage = 3; stage >= 0; stage--)
-        if (shape->zero_stages & 1u << stage && !stage_is_out(w, shape, stage)) return false;
+    for (int level = NUM_ZERO_LEVELS - 1; level >= 0; level--)
+        if (shape->zero_levels & 1u << level && !level_is_out(w, shape, level)) return false;
     return true;
 }

@@ -68,7 +68,7 @@ static bool is_hopeless(HarvestWalker *w, const SpaceFamily *family, const Plan 
     *fits = false;
     if (states_miss(w, &leanest, workload)) {
         const uint64_t bit = (uint64_t)1
-                             << (NUM_SCHEDULES * plan->zero_stage + (int)plan->schedule);
+                             << (NUM_SCHEDULES * plan_zero_level(plan) + (int)plan->schedule);
         if (plan->zero_group == family->plans[0].zero_group) w->missed[family->series] |= bit;
         if (w->out->missing_bytes == 0) plan_fits(w, &leanest, &(RankMemory){0});
         return true;

@@ -8,7 +8,7 @@
 
 // The last plan of a family with one schedule that does not fit.
 typedef struct {
-    int zero_stage;
+    int zero_level;
     bool known;
 } GroupMiss;
 
@@ -23,7 +23,7 @@ typedef struct {
 
 // How many layers the family's last plan with one schedule recomputes at least.
 typedef struct {
-    int zero_stage; // that it is known of
+    int zero_level; // that it is known of
     int least;      // 1 + most_layers where none suffice
 } LeastLayers;
 
@@ -46,12 +46,13 @@ typedef struct {
     int num_layouts;
     unsigned other_schedules; // bits of those that are V, dual or split backwards
     Arena arena;              // of the layouts
-    // Of the family by whether plans recompute the first layers and by ZeRO stage
-    bool asked[2][4], known[2][4];
-    SketchShape shape[2][4];
-    double bound_s[4][2][2]; // by whether plans are V and split backwards; -1: not asked yet
-    // By recomputation, whether plans recompute the first layers, and ZeRO stage
-    ShapeChain chains[NUM_RECOMPUTES][2][4];
+    // Of the family by whether plans recompute the first layers and by ZeRO level
+    bool asked[2][NUM_ZERO_LEVELS], known[2][NUM_ZERO_LEVELS];
+    SketchShape shape[2][NUM_ZERO_LEVELS];
+    double bound_s[NUM_ZERO_LEVELS][2]
+                  [2]; // by whether plans are V and split backwards; -1: not asked yet
+    // By recomputation, whether plans recompute the first layers, and ZeRO level
+    ShapeChain chains[NUM_RECOMPUTES][2][NUM_ZERO_LEVELS];
 } HarvestSketch;
 
 typedef struct {
@@ -68,11 +69,12 @@ typedef struct {
     HarvestSketch sketch;
     bool some_fit; // recomputing some layers suffices for the plan looked at last
     Arena layers_arena;
-    // Bit 10 zero_stage + schedule: not even what does not shrink with a larger micro_batch fits.
+    // Bit NUM_SCHEDULES zero_level + schedule: not even what does not shrink with a larger
+    // micro_batch fits.
     uint64_t missed[SPACE_MAX_SERIES];
 } HarvestWalker;
 
-_Static_assert(4 * NUM_SCHEDULES <= 64, "a bit for each ZeRO stage and schedule");
+_Static_assert(NUM_ZERO_LEVELS *NUM_SCHEDULES <= 64, "a bit for each ZeRO level and schedule");
 
 // Whether a plan fits; keeps what it misses by otherwise.
 bool plan_fits(HarvestWalker *w, const Plan *plan, RankMemory *memory);

@@ -38,6 +38,7 @@ typedef struct {
     int num_combinations;
     LayerEntry *entries; // [top + 1]
     int num_entries, top;
+    bool reshards;    // as that plan does: layers have no such choice
     double uniform_s; // the best plan of the whole search, which is listed first if it is; INFINITY
     LayerResult result;
     Arena arena;
@@ -294,7 +295,7 @@ static void uniform_insert(LayerSearch *s, const PlannedEntry *uniform, bool opt
 }
 
 static void search_run(LayerSearch *s, Arena *arena) {
-    space_build(space_one_order(s->scenario, &s->arena), &s->arena, &s->space);
+    space_build(space_narrow(s->scenario, s->reshards, &s->arena), &s->arena, &s->space);
     double *split_bound_s = ARENA_ARRAY(&s->arena, s->space.num_splits, double);
     loose_build(&s->space, s->options->num_threads, &s->deadline, NULL, &s->loose, split_bound_s);
     for (int i = 0; i < s->space.num_splits; i++)
@@ -325,6 +326,7 @@ Status layer_search(const Scenario *scenario, const PlannerOptions *options, Are
                      .uniform_s = uniform.num_entries > 0 ? uniform.entries[0].estimate.step_time_s
                                                           : INFINITY};
     deadline_start(&s.deadline, budget_s, options->end_soon);
+    s.reshards = uniform.num_entries == 0 || uniform.entries[0].plan.reshard_after_forward;
     if (uniform.num_entries > 0) deadline_arm(&s.deadline);
     s.entries = ARENA_ARRAY(arena, s.top + 1, LayerEntry);
     search_run(&s, arena);

@@ -43,7 +43,8 @@ static bool plan_collect(void *context, const SpaceFamily *family) {
 
 // Whether two plans differ in the size of their groups only. Groups of one place have no method.
 static bool is_like(const Plan *a, const Plan *b) {
-    return a->tp == b->tp && a->recompute == b->recompute && a->zero_stage == b->zero_stage &&
+    return a->tp == b->tp && a->recompute == b->recompute &&
+           plan_zero_level(a) == plan_zero_level(b) &&
            a->sequence_parallel == b->sequence_parallel &&
            (a->cp == 1 || b->cp == 1 || a->cp_method == b->cp_method);
 }
@@ -81,7 +82,7 @@ LengthsShape *lengths_shapes(const Scenario *job, Arena *arena, int *num_shapes)
     Space space;
     Arena collected = {0};
     PlanList list = {.arena = &collected};
-    space_build(space_one_order(job, arena), arena, &space);
+    space_build(space_narrow(job, true, arena), arena, &space);
     for (int split = 0; split < space.num_splits; split++)
         space_visit(&space, split, arena, plan_collect, &list);
     LengthsShape *shapes = ARENA_ARRAY(arena, list.num_plans, LengthsShape);

@@ -78,10 +78,13 @@ static void shape_add(void *context, const SpaceShape *open) {
         costs->entries[costs->num_entries++] = (LooseEntry){.shape = shape, .plan = *open->plan};
         *slot = costs->num_entries;
     }
-    for (int stage = 0; stage <= 3; stage++)
-        if (open->zero_stages & 1u << stage)
-            costs->entries[*slot - 1]
-                .wanted[open->plan->pp > 1][gradients_of(costs->scenario, stage)] = true;
+    for (int level = 0; level < NUM_ZERO_LEVELS; level++) {
+        if (!(open->zero_levels & 1u << level)) continue;
+        Plan plan = *open->plan;
+        plan_set_zero_level(&plan, level);
+        costs->entries[*slot - 1]
+            .wanted[plan.pp > 1][gradients_of(costs->scenario, plan.zero_stage)] = true;
+    }
 }
 
 // --- Prices

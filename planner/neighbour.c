@@ -137,6 +137,14 @@ static void names_visit(Walk *w) {
             w, &plan,
             arena_printf(&w->arena, "zero_stage %d instead of %d", stage, w->plan->zero_stage));
     }
+    if (w->plan->zero_stage == 3) {
+        Plan plan = *w->plan;
+        plan.reshard_after_forward = !plan.reshard_after_forward;
+        arena_reset(&w->arena);
+        plan_visit(w, &plan,
+                   plan.reshard_after_forward ? "reshard_after_forward true instead of false"
+                                              : "reshard_after_forward false instead of true");
+    }
     for (int kind = 0; kind < NUM_SCHEDULES && w->plan->pp > 1; kind++) {
         Plan plan = *w->plan;
         if (kind == (int)plan.schedule) continue;

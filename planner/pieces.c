@@ -1,10 +1,10 @@
 #include "planner/pieces.h"
 
 static int kind_of(const Plan *plan) {
-    const int zero = plan->zero_stage < 2 ? 0 : plan->zero_stage - 1;
+    const int zero = plan->zero_stage < 2 ? 0 : plan_zero_level(plan) - 1;
     const int recompute = 2 * (int)plan->recompute + (plan->recompute_layers >= 0);
     const int placement = plan_is_dual(plan) ? 2 : plan_joins_ends(plan);
-    return zero + 3 * (placement + 3 * recompute);
+    return zero + 4 * (placement + 3 * recompute);
 }
 
 static BlockPieces *pieces_find(Pieces *pieces, const Plan *plan) {

@@ -18,9 +18,9 @@ typedef struct {
     Arena arena;
 } BlockPieces;
 
-// ZeRO 0 or 1, 2, 3; chunks in a line, both ends on one rank, dual; recomputation of all and of
-// some layers.
-enum { PIECES_KINDS = 3 * 3 * NUM_RECOMPUTES * 2 };
+// ZeRO levels 0 or 1, and each above; chunks in a line, both ends on one rank, dual; recomputation
+// of all and of some layers.
+enum { PIECES_KINDS = 4 * 3 * NUM_RECOMPUTES * 2 };
 
 // Of one thread; zero-initialise but for the scenario.
 typedef struct {

@@ -12,6 +12,8 @@ const Constraint CONSTRAINTS[NUM_CONSTRAINTS] = {
     FIELD(recompute, RECOMPUTE_NAMES),
     FIELD(zero_stage, NULL),
     FIELD(zero_group, NULL),
+    {"reshard_after_forward", CONSTRAINT_SWITCH, offsetof(ParallelSpec, reshard_after_forward),
+     NULL},
     FIELD(micro_batch, NULL),
     {"sequence_parallel", CONSTRAINT_SWITCH, offsetof(ParallelSpec, sequence_parallel), NULL},
     {"vocab_parallel", CONSTRAINT_SWITCH, offsetof(ParallelSpec, vocab_parallel), NULL},

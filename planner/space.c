@@ -190,7 +190,7 @@ static bool visit_family(Walk *walk, const Plan *shape, const ChunkChoice *chunk
     int num_plans = 0;
     for (int z = 0; z < walk->open.num_zeros; z++) {
         Plan plan = *shape;
-        plan.zero_stage = walk->open.zeros[z].stage;
+        plan_set_zero_level(&plan, walk->open.zeros[z].level);
         plan.zero_group = walk->open.zeros[z].group;
         if (rule_levels_enter(&walk->rules, walk->scenario, &plan, RULE_GROUP_ZERO))
             num_plans = family_add(walk, &plan, chunks->dual, num_plans);
@@ -213,7 +213,7 @@ static SpaceShape shape_open(const Walk *walk, const Plan *plan, bool any_split)
     SpaceShape shape = {
         .plan = plan, .some_layers = walk->open.first_layers, .any_split = any_split};
     for (int z = 0; z < walk->open.num_zeros; z++)
-        shape.zero_stages |= 1u << walk->open.zeros[z].stage;
+        shape.zero_levels |= 1u << walk->open.zeros[z].level;
     for (int kind = 0; kind < NUM_SCHEDULES; kind++)
         if (walk->open.schedules[kind] &&
             (!any_split || space_has_schedule(&walk->open, plan, kind)))

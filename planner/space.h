@@ -2,8 +2,8 @@
 //
 // The product of tp, pp, cp, dp, ep, etp, vpp, the split of layers over chunks, micro_batch,
 // recompute (none, selective, full; of all layers or of the first of each stage), cp_method, ZeRO
-// stage and group, and schedule, restricted to what the scenario's `parallel` leaves free and
-// plan_check allows. Degrees are any divisors, powers of two or not. Where a value
+// stage and group, reshard_after_forward and schedule, restricted to what the scenario's `parallel`
+// leaves free and plan_check allows. Degrees are any divisors, powers of two or not. Where a value
 // makes no difference it is not a dimension: no cp_method at cp 1, no sequence_parallel at tp 1, no
 // ZeRO stage where nothing is replicated, no schedule at pp 1 or with a single micro-batch.
 // Bounds of the space where the scenario does not say otherwise; a given value lifts its bound:
@@ -13,6 +13,8 @@
 //   vpp          up to SPACE_MAX_UNEVEN_VPP any; above, those that split the layers evenly
 //   splits       of dual pipelines the default one; any_split says which of others
 //   sequence_parallel  on where tp > 1
+//   reshard_after_forward  both at ZeRO 3 of software that shards parameter by parameter, whose
+//                ZeRO 2 is the one that keeps; else on
 //   order        tp-cp-ep-pp-dp beside the default at cp 1 only
 //   all          what the rules of the scenario's stack allow (plan/rule_check.h); zero_group of
 //                ZeRO 1 to 3 only, one that shards, and that cuts no cp group where shards are over
@@ -60,9 +62,9 @@ bool space_splits_any(const Model *model, int vpp);
 // Lays out the ranks in all ways the cluster, the model and the constraints allow.
 void space_build(const Scenario *scenario, Arena *arena, Space *out);
 
-// The scenario with the order of ranks that it has where it states none, in the arena: for searches
-// that have no such dimension.
-const Scenario *space_one_order(const Scenario *scenario, Arena *arena);
+// The scenario with the order of ranks that it has where it states none, and with this
+// reshard_after_forward, in the arena: for searches that have no such dimensions.
+const Scenario *space_narrow(const Scenario *scenario, bool reshards, Arena *arena);
 
 // The numbers of ranks that may share the shards of a ZeRO stage, the largest first: all of dp x
 // cp, then its divisors. Left out are 1, which shards nothing, and where the software always shards
@@ -72,7 +74,7 @@ const Scenario *space_one_order(const Scenario *scenario, Arena *arena);
 //   returns how many, >= 1; one where the scenario states it, and of stage 0
 int space_zero_groups(const Scenario *scenario, const Plan *plan, int zero_stage, int *groups);
 
-// Plans that differ in ZeRO stage, zero_group and schedule only: stages ascending, of each the
+// Plans that differ in ZeRO level, zero_group and schedule only: levels ascending, of each the
 // largest group first, of each all schedules.
 typedef struct {
     const Plan *plans; // [num_plans]; legal; their chunks lie in the arena given to space_visit
@@ -105,7 +107,7 @@ bool space_visit(const Space *space, int split, Arena *arena, SpaceVisit visit, 
 // Plans of one split that cut, recompute and exchange alike, and what is open to them.
 typedef struct {
     const Plan *plan;     // its ZeRO stage, zero_group and schedule say nothing
-    unsigned zero_stages; // bit s: stage s
+    unsigned zero_levels; // bit l: plan_zero_level l
     unsigned schedules;   // bit k: ScheduleKind k, with chunks that it can have
     bool some_layers;     // the first layers of each stage may be recomputed alone
     bool any_split;       // they stand for all splits of their layers

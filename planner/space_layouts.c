@@ -161,9 +161,11 @@ void space_build(const Scenario *scenario, Arena *arena, Space *out) {
                    .num_splits = list->num_splits};
 }
 
-const Scenario *space_one_order(const Scenario *scenario, Arena *arena) {
+const Scenario *space_narrow(const Scenario *scenario, bool reshards, Arena *arena) {
     Scenario *one = ARENA_NEW(arena, Scenario);
     *one = *scenario;
     if (!one->parallel.order) one->parallel.order = PLAN_ORDER_NAMES[ORDER_DP_PP];
+    if (one->parallel.reshard_after_forward == ABSENT)
+        one->parallel.reshard_after_forward = reshards;
     return one;
 }

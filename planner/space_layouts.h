@@ -1,5 +1,5 @@
 // planner/space_layouts.h - the ways to lay ranks out that a space has: space_build and
-// space_one_order of planner/space.h are in space_layouts.c.
+// space_narrow of planner/space.h are in space_layouts.c.
 #pragma once
 
 #include "planner/space.h"

@@ -46,6 +46,16 @@ int space_zero_groups(const Scenario *scenario, const Plan *plan, int zero_stage
     return num;
 }
 
+// Whether a level of ZeRO is a configuration of its own. Only software that shards parameter by
+// parameter may keep what it gathered where the scenario says nothing of it; its stage 2 is that.
+static bool level_is_open(const Scenario *scenario, int level) {
+    const int stated = scenario->parallel.reshard_after_forward;
+    const bool keeps = scenario->training.stack.sharding == SHARDING_PER_PARAMETER;
+    if (level == ZERO_LEVEL_KEPT) return stated == ABSENT ? keeps : !stated;
+    if (level == ZERO_LEVEL_RESHARDED) return stated != 0;
+    return level < 2 || !keeps;
+}
+
 static void zeros_find(const Scenario *scenario, RuleLevels *levels, const Plan *base,
                        SpaceOpen *out) {
     const int given = scenario->parallel.zero_stage;
@@ -54,16 +64,17 @@ static void zeros_find(const Scenario *scenario, RuleLevels *levels, const Plan 
     const bool alone = base->dp * base->cp == 1 && (!has_experts || expert_dp == 1);
     const int only = plan_zero_stage(scenario, base->dp, base->cp);
     int groups[SPACE_MAX_ZERO_GROUPS];
-    for (int stage = 0; stage <= 3; stage++) {
-        if ((given != ABSENT || alone) && stage != only) continue;
-        const int num_groups = space_zero_groups(scenario, base, stage, groups);
+    for (int level = 0; level < NUM_ZERO_LEVELS; level++) {
+        Plan plan = *base;
+        plan_set_zero_level(&plan, level);
+        if ((given != ABSENT || alone) && plan.zero_stage != only) continue;
+        if (!level_is_open(scenario, level)) continue;
+        const int num_groups = space_zero_groups(scenario, base, plan.zero_stage, groups);
         for (int g = 0; g < num_groups; g++) {
-            Plan plan = *base;
-            plan.zero_stage = stage;
             plan.zero_group = groups[g];
             if ((!alone || given != ABSENT) && !may_enter(levels, scenario, &plan, RULE_GROUP_ZERO))
                 continue;
-            out->zeros[out->num_zeros].stage = stage;
+            out->zeros[out->num_zeros].level = level;
             out->zeros[out->num_zeros++].group = groups[g];
         }
     }

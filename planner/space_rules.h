@@ -26,8 +26,9 @@ bool rule_levels_enter(RuleLevels *levels, const Scenario *scenario, const Plan 
 typedef struct {
     const Scenario *scenario;
     struct {
-        int stage, group;
-    } zeros[4 * SPACE_MAX_ZERO_GROUPS]; // [num_zeros] stages ascending, of each the largest first
+        int level, group;                             // plan_zero_level
+    } zeros[NUM_ZERO_LEVELS * SPACE_MAX_ZERO_GROUPS]; // [num_zeros] levels ascending, of each the
+                                                      // largest group first
     int num_zeros;
     bool schedules[NUM_SCHEDULES], methods[NUM_CP_METHODS], recomputes[NUM_RECOMPUTES];
     bool first_layers; // some may be recomputed alone: recomputation that is stated is of all

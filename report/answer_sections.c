@@ -77,6 +77,13 @@ static const char *zero_group_text(const cJSON *p, Arena *arena) {
     return arena_printf(arena, ":%d", group->valueint);
 }
 
+// Where gathered weights stay after the forward.
+static const char *kept_text(const cJSON *p) {
+    const cJSON *zero = cJSON_GetObjectItemCaseSensitive(p, "zero_stage");
+    const cJSON *reshard = cJSON_GetObjectItemCaseSensitive(p, "reshard_after_forward");
+    return cJSON_IsNumber(zero) && zero->valueint == 3 && cJSON_IsFalse(reshard) ? " kept" : "";
+}
+
 static bool stages_alternate(const cJSON *p) {
     return strcmp(text_of(p, "order", ""), PLAN_ORDER_NAMES[ORDER_PP_DP]) == 0 &&
            degree(p, "pp") > 1 && degree(p, "dp") > 1;
@@ -87,14 +94,14 @@ const char *parallel_text(const cJSON *p, Arena *arena) {
     const bool says_method = degree(p, "cp") > 1 && strcmp(method, "ring") != 0;
     const cJSON *zero = cJSON_GetObjectItemCaseSensitive(p, "zero_stage");
     return arena_printf(
-        arena, "tp %d%s%s%s pp %d%s dp %d%s%s mb %d zero%d%s%s %s%s%s", degree(p, "tp"),
+        arena, "tp %d%s%s%s pp %d%s dp %d%s%s mb %d zero%d%s%s%s %s%s%s", degree(p, "tp"),
         degree_text(p, "cp", arena), says_method ? " " : "",
         !says_method                        ? ""
         : strcmp(method, "all-gather") == 0 ? "gather"
                                             : method,
         degree(p, "pp"), degree_text(p, "vpp", arena), degree(p, "dp"), degree_text(p, "ep", arena),
         degree_text(p, "etp", arena), degree(p, "micro_batch"),
-        cJSON_IsNumber(zero) ? zero->valueint : 0, zero_group_text(p, arena),
+        cJSON_IsNumber(zero) ? zero->valueint : 0, zero_group_text(p, arena), kept_text(p),
         recompute_text(p, arena), text_of(p, "schedule", "1f1b"),
         cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(p, "vocab_parallel")) ? " vocab" : "",
         stages_alternate(p) ? " pp-dp" : "");

@@ -36,8 +36,11 @@ static const char *saving_text(const Plan *plan, Arena *arena) {
                                          "weights, gradients and the optimizer's state"};
     const char *shards = "";
     if (plan->zero_stage > 0 && plan->dp * plan->cp > 1)
-        shards = arena_printf(arena, "The copies share out %s (ZeRO-%d). ",
-                              SHARED[plan->zero_stage], plan->zero_stage);
+        shards = arena_printf(arena, "The copies share out %s (ZeRO-%d). %s",
+                              SHARED[plan->zero_stage], plan->zero_stage,
+                              plan_zero_level(plan) == ZERO_LEVEL_KEPT
+                                  ? "What a forward gathers stays until its backward. "
+                                  : "");
     const bool again = plan->recompute != RECOMPUTE_NONE || plan->layer_recompute;
     return arena_printf(arena, "%s%s", shards,
                         again ? "Part of the forward is computed again in the backward, to save "

@@ -116,7 +116,7 @@ static void a_bound_is_never_above_the_price(void) {
 
 typedef struct {
     const Scenario *scenario;
-    double last_bytes[SPACE_MAX_SERIES][4][NUM_SCHEDULES];
+    double last_bytes[SPACE_MAX_SERIES][NUM_ZERO_LEVELS][NUM_SCHEDULES];
     int num_falling;
     int64_t num_fitting;
 } Memory;
@@ -141,7 +141,7 @@ static bool memory_visit(void *context, const SpaceFamily *family) {
         estimate_memory(m->scenario, &plan, &workload, &missing);
         m->num_fitting += missing <= 0;
         if (plan.zero_group == family->plans[0].zero_group) {
-            double *last = &m->last_bytes[family->series][plan.zero_stage][plan.schedule];
+            double *last = &m->last_bytes[family->series][plan_zero_level(&plan)][plan.schedule];
             m->num_falling += bytes < *last * (1 - 1e-12);
             *last = bytes;
         }

@@ -73,6 +73,24 @@ static void a_stack_shards_over_the_groups_it_can(void) {
     CU_ASSERT_FALSE(stack_has("megatron-core", "{\"zero_group\": 2}", "zero1:4"));
 }
 
+static void a_stack_keeps_gathered_weights_where_it_can(void) {
+    const char *open = "{\"tp\": 1, \"pp\": 1}";
+    const char *second = "{\"tp\": 1, \"pp\": 1, \"zero_stage\": 2}";
+    const char *kept = "{\"tp\": 1, \"pp\": 1, \"reshard_after_forward\": false}";
+    const char *resharded = "{\"tp\": 1, \"pp\": 1, \"reshard_after_forward\": true}";
+    CU_ASSERT_TRUE(stack_has("torchtitan", open, "zero3 kept") &&
+                   stack_has("torchtitan", open, "zero3:8 kept") &&
+                   stack_has("torchtitan", open, "zero3 1f1b"));
+    CU_ASSERT_TRUE(stack_has("torchtitan", kept, "zero3 kept") &&
+                   !stack_has("torchtitan", kept, "zero3 1f1b"));
+    CU_ASSERT_TRUE(stack_has("torchtitan", resharded, "zero3 1f1b") &&
+                   !stack_has("torchtitan", resharded, "kept"));
+    CU_ASSERT_TRUE(!stack_has("torchtitan", second, "zero3 1f1b") &&
+                   stack_has("torchtitan", second, "zero3 kept"));
+    CU_ASSERT_FALSE(stack_has("pytorch-fsdp", open, "kept") ||
+                    stack_has("megatron-core", open, "kept") || stack_has("runtime", open, "kept"));
+}
+
 static void a_stack_recomputes_the_first_layers_where_it_can(void) {
     const char *plain = "{\"pp\": 4, \"vpp\": 1}", *chunks = "{\"pp\": 4, \"vpp\": 2}";
     CU_ASSERT_TRUE(stack_has("megatron-core", plain, "full:1 ") &&
@@ -162,6 +180,7 @@ CU_TestInfo space_stacks_tests[] = {
      a_stack_is_asked_for_nothing_it_has_no_flag_for},
     {"a_stack_numbers_ranks_as_it_can", a_stack_numbers_ranks_as_it_can},
     {"a_stack_shards_over_the_groups_it_can", a_stack_shards_over_the_groups_it_can},
+    {"a_stack_keeps_gathered_weights_where_it_can", a_stack_keeps_gathered_weights_where_it_can},
     {"a_stack_recomputes_the_first_layers_where_it_can",
      a_stack_recomputes_the_first_layers_where_it_can},
     {"a_stack_splits_sequences_only_in_the_ways_it_can",
