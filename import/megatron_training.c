@@ -87,23 +87,47 @@ static Status optimizer_read(MegatronRead *read) {
     return status_ok();
 }
 
+// Captured modules as Megatron's releases write them ("attn moe_router", "attn,moe_router"; none,
+// or "full": whole layers) as a value of cuda_graphs.
+//   returns  NULL where no value has them
+static const char *graphs_of_modules(const char *modules, Arena *arena) {
+    static const char *const KNOWN[] = {"attn", "moe_router", "moe_preprocess"};
+    const char *graphs = "";
+    char *rest = arena_strdup(arena, modules);
+    for (char *word; (word = strsep(&rest, " ,")) != NULL;) {
+        bool known = !word[0] || strcmp(modules, "full") == 0;
+        for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
+            known |= strcmp(word, KNOWN[i]) == 0;
+        if (!known) return NULL;
+        if (word[0] && strcmp(modules, "full") != 0)
+            graphs = arena_printf(arena, "%s%s%s", graphs, graphs[0] ? "," : "", word);
+    }
+    return graphs[0] ? graphs : "layer";
+}
+
+// Megatron-LM main of 2026 has --cuda-graph-modules and an implementation full_iteration
+// (megatron/core/transformer/cuda_graph_config.py), releases to core_v0.16 --cuda-graph-scope.
 static Status graphs_read(MegatronRead *read) {
     FlagArgs *args = &read->args;
-    const char *kind, *scope;
+    const char *kind, *scope, *modules;
     TRY(args_text(args, "--cuda-graph-impl",
                   args_has(args, "--enable-cuda-graph") ? "local" : "none", &kind));
     TRY(args_text(args, "--cuda-graph-scope", "full", &scope));
+    TRY(args_text(args, "--cuda-graph-modules", scope, &modules));
     if (strcmp(kind, "none") == 0) return status_ok();
-    bool local = strcmp(kind, "local") == 0;
-    const char *graphs = local && strcmp(scope, "full_iteration") == 0 ? "full"
-                         : !local && strcmp(scope, "full") == 0        ? "layer"
-                         : !local && strcmp(scope, "attn") == 0        ? "attn"
-                                                                       : NULL;
+    const bool all = strcmp(kind, "full_iteration") == 0 ||
+                     (strcmp(kind, "local") == 0 && strcmp(modules, "full_iteration") == 0);
+    const char *graphs = all ? "full"
+                         : strcmp(kind, "transformer_engine") == 0
+                             ? graphs_of_modules(modules, args->out->arena)
+                             : NULL;
     if (!graphs)
-        return import_refuse(args->out, "--cuda-graph-scope",
+        return import_refuse(args->out,
+                             modules == scope ? "--cuda-graph-scope" : "--cuda-graph-modules",
                              "%.40s of %.40s is not supported yet; expected full_iteration of "
-                             "local, full or attn of transformer_engine",
-                             scope, kind);
+                             "local, or full, attn, moe_router or moe_preprocess of "
+                             "transformer_engine",
+                             modules, kind);
     cJSON_AddStringToObject(read->training, "cuda_graphs", graphs);
     return status_ok();
 }

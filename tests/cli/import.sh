@@ -240,6 +240,22 @@ grep -q '^bad.toml: line 3, column 10: ' stderr || fail "$(cat stderr)"
 printf '[model]\nname = "llama3"\nflavor = "9B"\n' >bad.toml
 refuses "bad.toml: model.flavor: llama3 9B is not known; expected one of llama3 8B, llama3 70B, llama3 405B, \
 deepseek_v3 16B, deepseek_v3 236B, deepseek_v3 671B" import --from torchtitan bad.toml --cluster dgx-h100:1
+# Graphs by the names of releases and of main.
+graphs() { # FLAGS VALUE
+    echo "pretrain_gpt.py --num-layers 2 --hidden-size 1024 --num-attention-heads 8 --seq-length 1024 \
+        --max-position-embeddings 1024 --micro-batch-size 1 --global-batch-size 8 --vocab-size 32000 --bf16 $1" >graphs.sh
+    answers 0 import --from megatron graphs.sh --cluster dgx-h100:1 -o graphs.json
+    grep -q "\"cuda_graphs\":[^,]*\"$2\"" graphs.json || fail "$1: $(cat graphs.json)"
+}
+graphs "--cuda-graph-impl transformer_engine" layer
+graphs "--cuda-graph-impl transformer_engine --cuda-graph-scope attn" attn
+graphs "--cuda-graph-impl transformer_engine --cuda-graph-modules attn moe_router" attn,moe_router
+graphs "--cuda-graph-impl transformer_engine --cuda-graph-modules attn,moe_router" attn,moe_router
+graphs "--cuda-graph-impl local --cuda-graph-scope full_iteration" full
+graphs "--cuda-graph-impl full_iteration" full
+echo "$(cat graphs.sh) --cuda-graph-impl transformer_engine --cuda-graph-modules mlp" >mlp.sh
+refuses "mlp.sh: --cuda-graph-modules: mlp of transformer_engine is not supported yet; expected full_iteration of local, \
+or full, attn, moe_router or moe_preprocess of transformer_engine" import --from megatron mlp.sh --cluster dgx-h100:1
 # Keys that nobody reads are said, and degrees among them refused.
 cat >titan.toml <<'END'
 model = {name = "llama3", flavor = "8B"}
