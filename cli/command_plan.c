@@ -87,7 +87,7 @@ static Status scenario_resize(const Scenario *scenario, int num_gpus, Arena *are
 // Of the search for the plans of an answer that is chosen already: it has its own time, but not
 // much where somebody waits.
 static PlannerOptions last_search(const PlannerOptions *options) {
-    static const double LITTLE_S = 0.2;
+    static const double LITTLE_S = 0.1;
     PlannerOptions last = *options;
     const bool waited_for = options->end_soon && atomic_load(options->end_soon);
     last.budget_s = waited_for ? LITTLE_S : 0;
@@ -295,7 +295,8 @@ static Status plan_answer(PlanOptions *options, Arena *arena) {
     if (answer.layers) TRY(plan_layers_finish(options, &answer));
     bool launchable = false;
     if (options->folder && answer.result.num_entries > 0)
-        TRY(plan_files_save(&answer, options->folder, options->force, arena, &launchable));
+        TRY(plan_files_save(&answer, options->folder, options->force,
+                            atomic_load(options->planner.end_soon), arena, &launchable));
     TRY(plan_print(options, &answer, launchable));
     if (options->folder && answer.result.num_entries == 0)
         note_earlier_plan(options->folder, arena);

@@ -176,8 +176,8 @@ static Status files_write(const PlanAnswer *answer, const PlanView *view, const 
     return page_save(answer, view, answer_folder_path(folder, "report.html", "plan"), arena);
 }
 
-Status plan_files_save(const PlanAnswer *answer, const char *path, bool force, Arena *arena,
-                       bool *launchable) {
+Status plan_files_save(const PlanAnswer *answer, const char *path, bool force, bool interrupted,
+                       Arena *arena, bool *launchable) {
     const Scenario *scenario = answer->scenario;
     const Plan *plan = &answer->result.entries[0].plan;
     const Scenario placed = scenario->cluster.groups
@@ -187,7 +187,8 @@ Status plan_files_save(const PlanAnswer *answer, const char *path, bool force, A
     PlanView view;
     launches_make(&placed, plan, arena, &launches);
     *launchable = launches.possible;
-    TRY(plan_view_make(&placed, plan, true, arena, &view));
+    TRY(plan_view_make(&placed, plan, !interrupted, arena, &view));
+    if (interrupted) view.not_played = "the search was interrupted.";
     AnswerSpec spec = plan_spec(scenario, path, force, arena);
     spec.of = spec.parts[0].id = plan_id(scenario, plan, arena);
     spec.parts[1] = launch_part(scenario, plan, launches.target, arena);

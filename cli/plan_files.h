@@ -16,5 +16,6 @@ Status plan_files_check(const Scenario *scenario, const char *folder, bool force
 // estimate, report.txt and, in a build with its page, report.html. Launch files that cannot be
 // written for this plan are left out with a note on standard error, and *launchable is false.
 // All of them are written together, or none (base/answer_folder.h).
-Status plan_files_save(const PlanAnswer *answer, const char *path, bool force, Arena *arena,
-                       bool *launchable);
+//   interrupted  somebody waits: the report does without its simulation, and says so
+Status plan_files_save(const PlanAnswer *answer, const char *path, bool force, bool interrupted,
+                       Arena *arena, bool *launchable);

@@ -22,7 +22,8 @@ bool deadline_any_armed(void) {
 }
 
 void deadline_arm(Deadline *deadline) {
-    if (!deadline_any_armed()) atomic_store_explicit(&any_armed, true, memory_order_relaxed);
+    if (deadline->end_soon && !deadline_any_armed())
+        atomic_store_explicit(&any_armed, true, memory_order_relaxed);
     atomic_store_explicit(&deadline->armed, true, memory_order_relaxed);
 }
 

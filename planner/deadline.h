@@ -22,7 +22,8 @@ void deadline_start(Deadline *deadline, double budget_s, const atomic_bool *end_
 // Something was found: from now on late means stop. Any thread may call it.
 void deadline_arm(Deadline *deadline);
 
-// Whether any search of this process has found something. A signal handler may call it.
+// Whether any search of this process that may be ended early has found something: what others find
+// is a part of an answer at most. A signal handler may call it.
 bool deadline_any_armed(void);
 
 // Whether the time is up, found something or not: for work that only saves later work.

@@ -46,7 +46,8 @@ static bool is_bounded(Sizer *s) {
     space_build(&s->scenario, &s->scratch, &space);
     double *bound_s = ARENA_ARRAY(&s->scratch, space.num_splits, double);
     LooseCosts costs;
-    loose_build(&space, s->options->num_threads, NULL, NULL, &costs, bound_s);
+    const Deadline *deadline = s->sizing.num_gpus > 0 ? &s->deadline : NULL;
+    loose_build(&space, s->options->num_threads, deadline, NULL, &costs, bound_s);
     loose_free(&costs);
     double least_s = INFINITY;
     for (int i = 0; i < space.num_splits; i++) least_s = fmin(least_s, bound_s[i]);
@@ -63,7 +64,8 @@ static Status trial_run(Sizer *s, int num_nodes, SizingTrial *out) {
     if (s->options->brief && is_bounded(s)) return status_ok();
     PlannerResult result;
     s->each.worst_value = s->options->brief ? s->sizing.wanted_step_time_s : 0;
-    s->each.end_soon = NULL; // until a number is found there is no answer to end with
+    // Until a number is found there is no answer to end with.
+    s->each.end_soon = s->sizing.num_gpus > 0 ? s->options->end_soon : NULL;
     TRY(planner_search(&s->scenario, &s->each, &s->scratch, &result));
     out->is_proven = result.stats.optimal;
     if (result.num_entries == 0) return status_ok();
