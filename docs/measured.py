@@ -232,6 +232,8 @@ def main():
     folders = sys.argv[2:] or [entry.path for entry in sorted(os.scandir(root), key=lambda e: e.name)
                                if entry.is_dir()]
     for folder in folders:
+        if not os.path.exists(os.path.join(folder, "profile", "gemm.csv")):
+            continue  # docs/measured_training.py, or the tables that README.md names
         gpu = "-".join(os.path.basename(os.path.normpath(folder)).split("-")[:-3])
         print("== " + gpu)
         products(program, gpu, folder)
