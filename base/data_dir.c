@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,16 +25,30 @@ const char *program_dir(Arena *arena) {
     return arena_strdup(arena, program);
 }
 
+// Beside the program, which stays where it is while it runs.
+static const char *dir_beside = MESHWRIGHT_SOURCE_DIR;
+
+static void dir_beside_find(void) {
+    static char found[4200];
+    static const char *const BESIDE[] = {"..", "../share/meshwright"};
+    Arena scratch = {0};
+    const char *program = program_dir(&scratch);
+    for (int i = 0; program && i < 2; i++) {
+        const char *dir = arena_printf(&scratch, "%s/%s", program, BESIDE[i]);
+        if (!holds_data(dir, &scratch) || strlen(dir) >= sizeof found) continue;
+        memcpy(found, dir, strlen(dir) + 1);
+        dir_beside = found;
+        break;
+    }
+    arena_free(&scratch);
+}
+
 const char *data_dir(Arena *arena) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     const char *chosen = getenv("MESHWRIGHT_DATA");
     if (chosen && chosen[0]) return arena_strdup(arena, chosen);
-    const char *program = program_dir(arena);
-    static const char *const BESIDE[] = {"..", "../share/meshwright"};
-    for (int i = 0; program && i < 2; i++) {
-        char *dir = arena_printf(arena, "%s/%s", program, BESIDE[i]);
-        if (holds_data(dir, arena)) return dir;
-    }
-    return MESHWRIGHT_SOURCE_DIR;
+    pthread_once(&once, dir_beside_find);
+    return dir_beside;
 }
 
 const char *data_path(Arena *arena, const char *folder, const char *name) {

@@ -30,6 +30,9 @@ typedef struct JsonNode {
 // column, trailing text, repeated key, number beyond double, text that is not UTF-8.
 Status json_load(const char *path, Arena *arena, JsonNode *root);
 
+// The same, from the file itself where json_load may take it from a shelf (base/json_shelf.h).
+Status json_read_file(const char *path, Arena *arena, JsonNode *root);
+
 // The file that a value names, at `path`; one that cannot be read is refused as the value.
 Status json_load_named(const JsonNode *value, const char *path, Arena *arena, JsonNode *root);
 

@@ -1,6 +1,7 @@
 // From bytes to a checked tree, and back to a file.
 #include "base/json.h"
 #include "base/json_parse.h"
+#include "base/json_shelf.h"
 #include "base/json_skip.h"
 #include "base/output_file.h"
 #include "base/shown_text.h"
@@ -208,9 +209,14 @@ static Status file_read(const char *path, Arena *arena, Source *out, char **text
     return status;
 }
 
-Status json_load(const char *path, Arena *arena, JsonNode *root) {
+Status json_read_file(const char *path, Arena *arena, JsonNode *root) {
     static const char *const NONE[] = {NULL};
     return json_load_without(path, NONE, arena, root);
+}
+
+Status json_load(const char *path, Arena *arena, JsonNode *root) {
+    Status status;
+    return json_shelf_take(path, &status, root) ? status : json_read_file(path, arena, root);
 }
 
 Status json_load_named(const JsonNode *value, const char *path, Arena *arena, JsonNode *root) {

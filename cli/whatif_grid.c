@@ -263,6 +263,7 @@ Status whatif_grid_answer(const WhatifArguments *options, Arena *arena) {
         .play = disturbed ? point_play : NULL,
         .play_context = &own,
         .replan = options->replan,
+        .figures_only = !options->common.json && !options->folder,
         .num_threads = ranks_threads(&shared.ranks, SHARE_MAX_WORKERS),
         .planner = {.fit_probability_frac = options->fit_probability_frac,
                     .progress = grid_progress,

@@ -2,6 +2,7 @@
 
 #include "base/aliases.h"
 #include "base/data_dir.h"
+#include "base/json_shelf.h"
 
 #include <string.h>
 
@@ -33,6 +34,10 @@ Status profile_load_named(const JsonNode *value, const char *what, const char *f
                           const char *name, Arena *arena, JsonNode *root) {
     const char *const *names;
     int num_names;
+    Status shelved;
+    if (json_shelf_take(data_path(arena, folder, name), &shelved, root) &&
+        shelved.code == STATUS_OK)
+        return shelved;
     TRY(data_list(arena, folder, &names, &num_names));
     int index = name_find(name, names);
     if (index >= 0) return json_load(data_path(arena, folder, names[index]), arena, root);

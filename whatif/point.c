@@ -77,16 +77,22 @@ static const char *note_of(const cJSON *simulated, Arena *arena) {
     return note;
 }
 
-static void point_answer(const Plan *plan, const Estimate *estimate, const WhatifPlayed *played,
+static void document_add(const Plan *plan, const Estimate *estimate, const WhatifPlayed *played,
                          Arena *arena, WhatifPoint *point) {
     cJSON *tree = estimate_to_json(estimate, plan);
-    const double longer = played ? played->step_time_s / estimate->step_time_s : 1;
     if (played) played_add(tree, estimate, played);
     char *text = cJSON_PrintUnformatted(tree);
     point->answer = arena_strdup(arena, text ? text : "null");
     point->note = note_of(cJSON_GetObjectItemCaseSensitive(tree, "simulated"), arena);
     cJSON_free(text);
     cJSON_Delete(tree);
+}
+
+static void point_answer(const Grid *grid, const Plan *plan, const Estimate *estimate,
+                         const WhatifPlayed *played, Arena *arena, WhatifPoint *point) {
+    const double longer = played ? played->step_time_s / estimate->step_time_s : 1;
+    point->answer = "";
+    if (!grid->figures_only) document_add(plan, estimate, played, arena, point);
     point->plan = plan_describe(plan, arena);
     point->figures =
         (WhatifFigures){.step_time_s = played ? played->step_time_s : estimate->step_time_s,
@@ -102,7 +108,7 @@ static Status plan_answer(const Grid *grid, const Scenario *scenario, const Plan
                           const Estimate *estimate, Arena *arena, WhatifPoint *point) {
     WhatifPlayed played;
     if (grid->play) TRY(grid->play(grid->play_context, scenario, plan, arena, &played));
-    point_answer(plan, estimate, grid->play ? &played : NULL, arena, point);
+    point_answer(grid, plan, estimate, grid->play ? &played : NULL, arena, point);
     return status_ok();
 }
 
@@ -113,7 +119,7 @@ static Status point_estimate(const Grid *grid, const Scenario *scenario, Arena *
     TRY(plan_resolve(scenario, arena, &plan));
     TRY(estimate_plan(scenario, &plan, arena, &estimate, NULL));
     if (estimate.fits) return plan_answer(grid, scenario, &plan, &estimate, arena, point);
-    point_answer(&plan, &estimate, NULL, arena, point);
+    point_answer(grid, &plan, &estimate, NULL, arena, point);
     return status_error(STATUS_NO, "does not fit: needs %.2f GB of %.2f GB",
                         estimate.memory.device_bytes / 1e9, estimate.memory_available_bytes / 1e9);
 }

@@ -15,7 +15,8 @@ typedef struct {
     const char *paths[WHATIF_MAX_AXES];
     const cJSON *base; // the document with presets written out where a path leads into them
     bool replan;
-    WhatifPlay play; // NULL: nothing is played
+    bool figures_only; // points have no documents: their answer is an empty text
+    WhatifPlay play;   // NULL: nothing is played
     void *play_context;
     PlannerOptions planner; // of one point
     PriceShelf *prices;     // the same

@@ -52,7 +52,7 @@ typedef struct {
     StatusCode code;     // STATUS_OK, STATUS_NO (does not fit), STATUS_INVALID (refused)
     const char *message; // why not; NULL where code is STATUS_OK
     const char *plan;    // as plan_describe has it; NULL: no answer
-    const char *answer;  // the JSON of `estimate --json`; NULL: none
+    const char *answer;  // the JSON of `estimate --json`; NULL: none; empty: it is not kept
     const char *note;    // what was not played; NULL: nothing
     WhatifFigures figures;
 } WhatifPoint;
@@ -76,6 +76,7 @@ typedef struct {
     WhatifPlay play; // of every point that fits; NULL: nothing is played, disturb is refused
     void *play_context;
     bool replan;             // search at every point; otherwise the scenario's plan is kept
+    bool figures_only;       // answers are not wanted as documents, which are most of the memory
     PlannerOptions planner;  // for replan; its progress is called with points
     int num_threads;         // 0 or 1: the calling one only
     struct Journal *journal; // of this question (whatif_question); NULL: nothing is kept

@@ -1,5 +1,6 @@
 // Prices or plans every point of a grid, on threads, and beside other processes.
 #include "base/data_dir.h"
+#include "base/json_shelf.h"
 #include "config/scenario_inputs.h"
 #include "planner/share.h"
 #include "whatif/change.h"
@@ -317,6 +318,7 @@ static void run_start(Run *run, int64_t num_points, const WhatifOptions *options
     run->taken = ARENA_ARRAY(arena, run->num_blocks, bool);
     run->caller = pthread_self();
     run->failure = status_ok();
+    json_shelf_open();
     run->grid.shelf = kernel_shelf_new();
     run->grid.prices = options->replan ? price_shelf_new() : NULL;
     run->grid.planner = options->planner;
@@ -338,6 +340,7 @@ static void run_end(Run *run) {
     price_shelf_free(run->grid.prices);
     for (int i = 0; i < SHARE_MAX_WORKERS; i++) arena_free(&run->scratch[i]);
     arena_free(&run->lines);
+    json_shelf_close();
 }
 
 Status whatif_run(const Scenario *scenario, const WhatifAxis *axes, int num_axes,
@@ -348,6 +351,8 @@ Status whatif_run(const Scenario *scenario, const WhatifAxis *axes, int num_axes
     Run *run = ARENA_NEW(arena, Run);
     TRY(grid_build(scenario, axes, num_axes, options->replan, arena, &run->grid));
     run->grid.play = options->play;
+    run->grid.figures_only =
+        options->figures_only && !options->replan && !options->journal && !options->play;
     run->grid.play_context = options->play_context;
     run_start(run, num_points, options, arena);
     journal_look(run);
