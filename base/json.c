@@ -25,6 +25,13 @@ JsonNode json_at(const JsonNode *parent, int index) {
     return (JsonNode){.file = parent->file, .item = item, .parent = parent, .index = index};
 }
 
+JsonNode json_next(const JsonNode *element) {
+    JsonNode next = *element;
+    next.item = element->item ? element->item->next : NULL;
+    next.index++;
+    return next;
+}
+
 bool json_is_present(const JsonNode *node) {
     return node->item && !cJSON_IsNull(node->item);
 }

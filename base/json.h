@@ -54,8 +54,9 @@ Status json_load_lines(const char *path, Arena *arena, JsonNode **roots, int *nu
 // which must outlive it.
 JsonNode json_get(const JsonNode *parent, const char *key);
 JsonNode json_at(const JsonNode *parent, int index);
-bool json_is_present(const JsonNode *node); // there and not null
-int json_size(const JsonNode *node);        // members or elements
+JsonNode json_next(const JsonNode *element); // of the same array; walks long ones in linear time
+bool json_is_present(const JsonNode *node);  // there and not null
+int json_size(const JsonNode *node);         // members or elements
 
 // The dotted path of a node ("parallel.stages[3].layers"; "" for the root).
 void json_path(const JsonNode *node, char *path, size_t size);

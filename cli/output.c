@@ -62,14 +62,16 @@ Status output_check_names(const AnswerSpec *spec, const char *const *names,
 }
 
 static const char *tree_id(const cJSON *tree, Arena *arena) {
-    cJSON *timeless = cJSON_Duplicate(tree, true);
-    cJSON_DeleteItemFromObjectCaseSensitive(timeless, "timing");
-    char *text = cJSON_PrintUnformatted(timeless);
-    const char *id = text_hash(
-        arena_printf(arena, "meshwright %s %s", MESHWRIGHT_VERSION, text ? text : ""), arena);
-    cJSON_free(text);
-    cJSON_Delete(timeless);
-    return id;
+    const char *texts = "meshwright " MESHWRIGHT_VERSION;
+    const cJSON *member; // one by one: a grid has hundreds of megabytes
+    cJSON_ArrayForEach(member, tree) {
+        if (strcmp(member->string, "timing") == 0) continue;
+        char *text = cJSON_PrintUnformatted(member);
+        texts = arena_printf(arena, "%s %s %s", texts, member->string,
+                             text_hash(text ? text : "", arena));
+        cJSON_free(text);
+    }
+    return text_hash(texts, arena);
 }
 
 static Status answer_write(AnswerFolder *folder, const OutputAnswer *answer) {

@@ -74,8 +74,8 @@ static Status point_row(cJSON *section, const JsonNode *point, const Axes *axes,
 static bool only_cost_changes(const JsonNode *points) {
     double step_s = 0, usd = 0;
     bool first = true, differs = false;
-    for (int i = 0; i < json_size(points); i++) {
-        const JsonNode point = json_at(points, i), answer = json_get(&point, "answer");
+    for (JsonNode point = json_at(points, 0); point.item; point = json_next(&point)) {
+        const JsonNode answer = json_get(&point, "answer");
         double one_s, one_usd;
         if (!json_is_present(&answer)) continue;
         if (point_figure(&answer, 0, &one_s).code != STATUS_OK ||

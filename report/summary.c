@@ -201,8 +201,7 @@ static const char *grid_text(const JsonNode *root, Arena *arena) {
     JsonNode most = {0}, cheapest = {0};
     double best = 0, worst = INFINITY, usd = INFINITY, dearest = 0;
     int num_fit = 0;
-    for (int i = 0; i < json_size(&points); i++) {
-        const JsonNode point = json_at(&points, i);
+    for (JsonNode point = json_at(&points, 0); point.item; point = json_next(&point)) {
         const double rate = point_number(&point, "tokens_per_s");
         const double cost = point_number(&point, "usd_per_1e9_tokens");
         if (isnan(rate)) continue;

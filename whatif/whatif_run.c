@@ -266,9 +266,19 @@ static int likes_find(Run *run, int64_t index, const WhatifPoint *last, const Wh
     return num;
 }
 
+static const char *lines_join(const char *const *lines, int num_lines, Arena *arena) {
+    size_t size = 1;
+    for (int i = 0; i < num_lines; i++) size += strlen(lines[i]);
+    char *text = arena_alloc(arena, size), *end = text;
+    for (int i = 0; i < num_lines; i++) end = stpcpy(end, lines[i]);
+    *end = '\0';
+    return text;
+}
+
 static void block_run(Run *run, int worker, int64_t block) {
     Arena *scratch = &run->scratch[worker], text = {0};
-    const char *lines = "";
+    const char *lines[MAX_BLOCK_POINTS]; // of the journal
+    int num_lines = 0;
     const WhatifPoint *likes[MAX_LIKES];
     bool goes_on = true;
     for (int64_t i = block * run->block_points; i < block_end(run, block) && goes_on; i++) {
@@ -276,14 +286,14 @@ static void block_run(Run *run, int worker, int64_t block) {
         const int num_likes = likes_find(run, i, run->like[worker], likes);
         point_run(&run->grid, i, likes, num_likes, scratch, &point);
         if (run->options->journal && point.code != STATUS_MACHINE)
-            lines = arena_printf(&text, "%s%s", lines, point_line(i, &point, scratch));
+            lines[num_lines++] = point_line(i, &point, &text);
         goes_on = point_done(run, i, &point);
         if (point.code == STATUS_OK) run->like[worker] = &run->points[i]; // it stays as it is
         arena_reset(scratch);
     }
     pthread_mutex_lock(&run->mutex);
     if (run->options->journal && run->failure.code == STATUS_OK)
-        run->failure = journal_add(run->options->journal, lines);
+        run->failure = journal_add(run->options->journal, lines_join(lines, num_lines, &text));
     if (run->options->journal) journal_release(run->options->journal, block);
     pthread_mutex_unlock(&run->mutex);
     arena_free(&text);
