@@ -37,10 +37,76 @@ static const char *splits_text(const Scenario *scenario, const SearchStats *stat
                         left, chunks_text(scenario));
 }
 
+// --- What no plan of the space has, though a scenario may state it
+
+static bool splits_no_sequence(const Scenario *scenario) {
+    const ParallelSpec *spec = &scenario->parallel;
+    return spec->sequence_parallel == ABSENT && spec->tp != 1 && scenario->cluster.num_gpus > 1;
+}
+
+static bool keeps_gathered(const Scenario *scenario) {
+    const ParallelSpec *spec = &scenario->parallel;
+    return spec->reshard_after_forward == ABSENT &&
+           (spec->zero_stage == ABSENT || spec->zero_stage == 3) &&
+           scenario->training.stack.sharding != SHARDING_PER_PARAMETER; // else it is searched
+}
+
+static bool chooses_modules(const Scenario *scenario) {
+    const ParallelSpec *spec = &scenario->parallel;
+    return spec->recompute_modules == ABSENT &&
+           (spec->recompute == ABSENT || spec->recompute == RECOMPUTE_SELECTIVE);
+}
+
+// Recomputation that is stated is searched of all layers (planner/space_rules.h).
+static bool recomputes_some(const Scenario *scenario) {
+    const ParallelSpec *spec = &scenario->parallel;
+    return spec->recompute_layers == ABSENT && spec->recompute != ABSENT &&
+           spec->recompute != RECOMPUTE_NONE;
+}
+
+static bool orders_beside_cp(const Scenario *scenario) {
+    const ParallelSpec *spec = &scenario->parallel;
+    return !spec->order && spec->cp != 1 && spec->pp != 1 && scenario->cluster.num_gpus > 1;
+}
+
+static bool chunks_unevenly(const Scenario *scenario) {
+    const ParallelSpec *spec = &scenario->parallel;
+    return spec->vpp == ABSENT && spec->pp != 1 && !spec->stages && scenario->cluster.num_gpus > 1;
+}
+
+static bool has_large_batches(const Scenario *scenario) {
+    return scenario->parallel.micro_batch == ABSENT &&
+           scenario->training.global_batch > SPACE_MAX_MICRO_BATCH;
+}
+
+static const struct {
+    bool (*is_open)(const Scenario *scenario);
+    const char *text; // with the key of `parallel` that states it
+} LEFT_OUT[] = {
+    {splits_no_sequence, "sequence_parallel false"},
+    {keeps_gathered, "reshard_after_forward false"},
+    {chooses_modules, "other recompute_modules"},
+    {recomputes_some, "recompute_layers"},
+    {orders_beside_cp, "another order beside cp"},
+    {chunks_unevenly, "vpp above 4 with uneven chunks"},
+    {has_large_batches, "micro_batch above 64"},
+};
+
+static const char *left_out_text(const Scenario *scenario, Arena *arena) {
+    const char *text = "";
+    for (size_t i = 0; i < sizeof LEFT_OUT / sizeof *LEFT_OUT; i++)
+        if (LEFT_OUT[i].is_open(scenario))
+            text = arena_printf(arena, "%s, %s", text, LEFT_OUT[i].text);
+    return text;
+}
+
 const char *space_text(const Scenario *scenario, const PlannerResult *result, Arena *arena) {
-    return arena_printf(arena, "%s; not: offload to the host%s.",
+    return arena_printf(arena,
+                        "%s; not: offload to the host%s%s, nor what %s lacks; what is stated is "
+                        "searched.",
                         splits_text(scenario, &result->stats, arena),
-                        idle_is_left_out(scenario, result) ? ", GPUs left idle" : "");
+                        idle_is_left_out(scenario, result) ? ", GPUs left idle" : "",
+                        left_out_text(scenario, arena), scenario->training.stack.name);
 }
 
 const char *space_text_of_layers(void) {
