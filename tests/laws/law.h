@@ -1,0 +1,34 @@
+// tests/laws/law.h - runs a law over random sound scenarios, and shows a small one that breaks it.
+//
+// MESHWRIGHT_LAW_SEED and MESHWRIGHT_LAW_NUMBER repeat one case of a failure; with
+// MESHWRIGHT_TEST_FULL many more are drawn.
+#pragma once
+
+#include "config/kernel_shelf.h"
+#include "tests/laws/scenarios.h"
+
+// What one law says of one case.
+typedef struct {
+    bool asked;       // the law speaks of this case
+    const char *says; // how it is broken; NULL: it holds. Lives as long as the arena
+} LawVerdict;
+
+// The same case and choices give the same verdict.
+typedef LawVerdict (*LawCheck)(const DrawnScenario *drawn, KernelShelf *shelf, Draw *draw,
+                               Arena *arena);
+
+typedef struct {
+    const char *name;
+    ScenarioSpace space;
+    LawCheck check;
+    int num_cases, num_cases_full; // of which the law has to speak
+    int max_tries;                 // to make a failure smaller; 0: 300
+} Law;
+
+// Draws cases until the law spoke of as many as it has to; a CUnit failure for each that breaks it.
+void law_run(const Law *law);
+
+// {asked, says} as printf has it.
+__attribute__((format(printf, 2, 3))) LawVerdict law_broken(Arena *arena, const char *format, ...);
+
+static const LawVerdict LAW_HOLDS = {.asked = true}, LAW_SILENT = {.asked = false};
