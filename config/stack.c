@@ -244,6 +244,10 @@ Status stack_load_named(const char *name, Arena *arena, Stack *out) {
     return rules_load(name, arena, &out->rules);
 }
 
+bool stack_keeps_gathered(const Stack *stack) {
+    return stack->sharding == SHARDING_FLAT || stack->sharding == SHARDING_PER_PARAMETER;
+}
+
 Status stack_read_name(const JsonNode *value, Arena *arena, const char **out) {
     const char *const *names;
     int index;

@@ -121,6 +121,10 @@ typedef struct {
     double comm_bytes_per_group;    // NCCL channels and buffers per communicator
 } Stack;
 
+// Whether ZeRO 3 may keep what it gathered until the backward (FSDP's SHARD_GRAD_OP, FSDP2's
+// reshard_after_forward false), so that a search has the choice.
+bool stack_keeps_gathered(const Stack *stack);
+
 // The name of a bundled stack.
 Status stack_read_name(const JsonNode *value, Arena *arena, const char **out);
 

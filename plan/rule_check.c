@@ -37,7 +37,7 @@ static void stated_add(const Scenario *scenario, RuleValues *values) {
     stated_number(spec->cp_method, RULE_CP_METHOD, values);
     stated_number(spec->schedule, RULE_SCHEDULE, values);
     if (spec->reshard_after_forward != ABSENT ||
-        scenario->training.stack.sharding != SHARDING_PER_PARAMETER) // else it is searched
+        !stack_keeps_gathered(&scenario->training.stack)) // else it is searched
         rule_set_value(values, RULE_RESHARD_AFTER_FORWARD, spec->reshard_after_forward != 0);
     if (spec->order && plan_order_find(scenario, &order).code == STATUS_OK)
         rule_set_value(values, RULE_ORDER, order);

@@ -13,8 +13,8 @@
 //   vpp          up to SPACE_MAX_UNEVEN_VPP any; above, those that split the layers evenly
 //   splits       of dual pipelines the default one; any_split says which of others
 //   sequence_parallel  on where tp > 1
-//   reshard_after_forward  both at ZeRO 3 of software that shards parameter by parameter, whose
-//                ZeRO 2 is the one that keeps; else on
+//   reshard_after_forward  both at ZeRO 3 of FSDP (stack_keeps_gathered); where that shards
+//                parameter by parameter, ZeRO 2 is the one that keeps; else on
 //   order        tp-cp-ep-pp-dp beside the default at cp 1 only
 //   all          what the rules of the scenario's stack allow (plan/rule_check.h); zero_group of
 //                ZeRO 1 to 3 only, one that shards, and that cuts no cp group where shards are over

@@ -46,14 +46,14 @@ int space_zero_groups(const Scenario *scenario, const Plan *plan, int zero_stage
     return num;
 }
 
-// Whether a level of ZeRO is a configuration of its own. Only software that shards parameter by
-// parameter may keep what it gathered where the scenario says nothing of it; its stage 2 is that.
+// Whether a level of ZeRO is a configuration of its own. Only FSDP may keep what it gathered where
+// the scenario says nothing of it; that is stage 2 of the one that shards parameter by parameter.
 static bool level_is_open(const Scenario *scenario, int level) {
     const int stated = scenario->parallel.reshard_after_forward;
-    const bool keeps = scenario->training.stack.sharding == SHARDING_PER_PARAMETER;
-    if (level == ZERO_LEVEL_KEPT) return stated == ABSENT ? keeps : !stated;
+    const Stack *stack = &scenario->training.stack;
+    if (level == ZERO_LEVEL_KEPT) return stated == ABSENT ? stack_keeps_gathered(stack) : !stated;
     if (level == ZERO_LEVEL_RESHARDED) return stated != 0;
-    return level < 2 || !keeps;
+    return level < 2 || stack->sharding != SHARDING_PER_PARAMETER;
 }
 
 static void zeros_find(const Scenario *scenario, RuleLevels *levels, const Plan *base,

@@ -48,7 +48,7 @@ static bool keeps_gathered(const Scenario *scenario) {
     const ParallelSpec *spec = &scenario->parallel;
     return spec->reshard_after_forward == ABSENT &&
            (spec->zero_stage == ABSENT || spec->zero_stage == 3) &&
-           scenario->training.stack.sharding != SHARDING_PER_PARAMETER; // else it is searched
+           !stack_keeps_gathered(&scenario->training.stack); // else it is searched
 }
 
 static bool chooses_modules(const Scenario *scenario) {
