@@ -17,7 +17,8 @@ static const char MEGATRON_LABEL[] = "elapsed time per iteration (";
 static const char MEGATRON_TIME[] = "elapsed time per iteration (ms):";
 static const char MEGATRON_BATCH[] = "global batch size:";
 
-enum { MAX_LINE = 1 << 16 };
+enum { MAX_LINE = 1 << 16, MAX_LINES = 20000000 };
+static const char LIMITS[] = "a NUL byte, or more than 20000000 lines; expected a log as text";
 
 typedef struct {
     const char *file;
@@ -195,6 +196,7 @@ static Status lines_read(Reader *r, FILE *stream) {
     char *line = arena_alloc(r->arena, MAX_LINE);
     while (fgets(line, MAX_LINE, stream)) {
         r->line++;
+        if (!line[0] || r->line > MAX_LINES) return REFUSE(r, "%s", LIMITS);
         TRY(line_read(r, line));
     }
     if (ferror(stream))

@@ -1,11 +1,14 @@
 #include "config/cluster_matrix.h"
 
 #include "base/data_dir.h"
+#include "base/text_lines.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { MAX_LINE_BYTES = 1 << 20, MAX_FILE_BYTES = 1 << 28 };
 
 static const double MIN_BYTES_PER_S = 1e3, MAX_BYTES_PER_S = 1e14;
 
@@ -65,18 +68,23 @@ static Status line_read(const Matrix *matrix, int line, int from, const char *te
 }
 
 static Status rows_read(const Matrix *matrix, FILE *file) {
-    char *text = NULL;
-    size_t size = 0;
-    int line = 0, rows = 0;
+    TextLines lines = {.stream = file,
+                       .file = matrix->path,
+                       .max_line_bytes = MAX_LINE_BYTES,
+                       .max_bytes = MAX_FILE_BYTES};
+    Arena scratch = {0}; // of the lines
+    bool more = true;
+    int rows = 0;
     Status status = status_ok();
-    while (status.code == STATUS_OK && rows <= matrix->num_nodes &&
-           getline(&text, &size, file) >= 0) {
-        line++;
+    while (status.code == STATUS_OK && more && rows <= matrix->num_nodes) {
+        status = text_lines_next(&lines, &scratch, &more);
+        if (status.code != STATUS_OK || !more) break;
+        char *text = lines.line;
         if (text[0] == '#' || text[strspn(text, " \t\r\n")] == '\0') continue;
-        if (rows < matrix->num_nodes) status = line_read(matrix, line, rows, text);
+        if (rows < matrix->num_nodes) status = line_read(matrix, lines.number, rows, text);
         rows++;
     }
-    free(text);
+    arena_free(&scratch);
     int expected = matrix->num_nodes;
     if (status.code == STATUS_OK && rows != expected)
         return json_error(matrix->value,

@@ -2,6 +2,7 @@
 #include "plan/schedule_file.h"
 
 #include "base/data_dir.h"
+#include "base/text_lines.h"
 #include "plan/plan.h"
 
 #include <ctype.h>
@@ -14,7 +15,7 @@ static const char *const PLACEMENT_NAMES[] = {"round", "v", "dual", NULL};
 static const char *const MESSAGES_NAMES[] = {"blocking", "asynchronous", NULL};
 static const char *const SEPARATORS = " \t\r\n";
 
-enum { MAX_NUMBER = 1 << 22 };
+enum { MAX_NUMBER = 1 << 22, MAX_LINE_BYTES = 1 << 26, MAX_FILE_BYTES = 1 << 28 };
 
 typedef struct {
     ScheduleFile *out;
@@ -155,18 +156,19 @@ Status schedule_file_read(const char *base_file, const char *path, Arena *arena,
     if (!stream)
         return status_at(STATUS_INVALID, out->file, "", "cannot be read: %s", strerror(errno));
     Reader r = {.out = out, .arena = arena};
-    char *text = NULL;
-    size_t size = 0;
+    TextLines lines = {.stream = stream,
+                       .file = out->file,
+                       .max_line_bytes = MAX_LINE_BYTES,
+                       .max_bytes = MAX_FILE_BYTES};
+    Arena scratch = {0}; // of the lines
+    bool more = true;
     Status status = status_ok();
-    errno = 0;
-    ssize_t length;
-    for (r.line = 1; status.code == STATUS_OK && (length = getline(&text, &size, stream)) >= 0;
-         r.line++)
-        status = strlen(text) == (size_t)length ? line_read(&r, text)
-                                                : refuse_line(&r, "a NUL byte; expected text");
-    if (status.code == STATUS_OK && ferror(stream))
-        status = status_at(STATUS_INVALID, out->file, "", "cannot be read: %s", strerror(errno));
-    free(text);
+    while (status.code == STATUS_OK && more) {
+        status = text_lines_next(&lines, &scratch, &more);
+        r.line = lines.number;
+        if (status.code == STATUS_OK && more) status = line_read(&r, lines.line);
+    }
+    arena_free(&scratch);
     fclose(stream);
     out->orders = r.orders;
     out->lines = r.lines;
