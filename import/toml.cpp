@@ -3,6 +3,12 @@
 
 #define TOML_EXCEPTIONS 0
 #define TOML_HEADER_ONLY 1
+// toml++ asserts what texts can break ("[ =" and its kind): that is a refusal, never an abort.
+struct TomlFault {};
+[[noreturn]] static void toml_fault() {
+    throw TomlFault{};
+}
+#define TOML_ASSERT(expression) ((expression) ? void() : toml_fault())
 #include <toml++/toml.h>
 
 #include <cctype>
@@ -54,9 +60,13 @@ class Nesting {
         while (*at) {
             step();
             if (depth() > most) return line;
+            if (keyless_header > 0) return 0; // toml++ must not see it
         }
         return 0;
     }
+
+    // The line of a header whose bracket no key follows; 0: there is none.
+    unsigned keyless_header = 0;
 
   private:
     const char *at;
@@ -107,6 +117,10 @@ class Nesting {
         if (starts && *at == '[') {
             header = true;
             at += at[1] == '[' ? 2 : 1;
+            at += std::strspn(at, " \t");
+            const bool key =
+                std::isalnum(static_cast<unsigned char>(*at)) || std::strchr("-_\"']", *at);
+            if (!key) keyless_header = line;
         } else {
             open.push_back(depth() + 1);
             at++;
@@ -165,17 +179,27 @@ const size_t MAX_DEPTH = 256;
 } // namespace
 
 cJSON *toml_parse_text(const char *text, char *message, size_t message_size) {
-    if (const unsigned line = Nesting(text).line_beyond(MAX_DEPTH)) {
+    Nesting nesting(text);
+    if (const unsigned line = nesting.line_beyond(MAX_DEPTH)) {
         std::snprintf(message, message_size, "line %u: values are nested deeper than %zu", line,
                       MAX_DEPTH);
         return nullptr;
     }
-    const toml::parse_result result = toml::parse(std::string_view(text));
-    if (result) return table_of(result.table());
-    const auto &error = result.error();
-    std::snprintf(message, message_size, "line %u, column %u: %s",
-                  static_cast<unsigned>(error.source().begin.line),
-                  static_cast<unsigned>(error.source().begin.column),
-                  std::string(error.description()).c_str());
+    if (nesting.keyless_header > 0) {
+        std::snprintf(message, message_size, "line %u: expected a key behind \"[\"",
+                      nesting.keyless_header);
+        return nullptr;
+    }
+    try {
+        const toml::parse_result result = toml::parse(std::string_view(text));
+        if (result) return table_of(result.table());
+        const auto &error = result.error();
+        std::snprintf(message, message_size, "line %u, column %u: %s",
+                      static_cast<unsigned>(error.source().begin.line),
+                      static_cast<unsigned>(error.source().begin.column),
+                      std::string(error.description()).c_str());
+    } catch (const TomlFault &) {
+        std::snprintf(message, message_size, "line 1: the text is no TOML");
+    }
     return nullptr;
 }
