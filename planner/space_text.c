@@ -44,6 +44,11 @@ static bool splits_no_sequence(const Scenario *scenario) {
     return spec->sequence_parallel == ABSENT && spec->tp != 1 && scenario->cluster.num_gpus > 1;
 }
 
+static bool spreads_vocabulary(const Scenario *scenario) {
+    const ParallelSpec *spec = &scenario->parallel;
+    return spec->vocab_parallel == ABSENT && spec->pp != 1 && scenario->cluster.num_gpus > 1;
+}
+
 static bool keeps_gathered(const Scenario *scenario) {
     const ParallelSpec *spec = &scenario->parallel;
     return spec->reshard_after_forward == ABSENT &&
@@ -84,6 +89,7 @@ static const struct {
     const char *text; // with the key of `parallel` that states it
 } LEFT_OUT[] = {
     {splits_no_sequence, "sequence_parallel false"},
+    {spreads_vocabulary, "vocab_parallel"},
     {keeps_gathered, "reshard_after_forward false"},
     {chooses_modules, "other recompute_modules"},
     {recomputes_some, "recompute_layers"},
