@@ -12,6 +12,7 @@ typedef struct {
     JsonMistake *mistake;
     char *buffer; // of the string that is being read
     size_t capacity;
+    size_t *num_values;
 } Parser;
 
 static bool value_parse(Parser *parser, int depth, cJSON **out);
@@ -279,6 +280,8 @@ static bool object_parse(Parser *parser, int depth, cJSON *object) {
 static bool value_parse(Parser *parser, int depth, cJSON **out) {
     char c = *parser->at;
     bool object = c == '{', list = c == '[';
+    if (++*parser->num_values > JSON_MAX_VALUES)
+        return refuse(parser, "more than %d values", JSON_MAX_VALUES);
     if ((object || list) && depth > JSON_MAX_DEPTH)
         return refuse(parser, "nested deeper than %d levels", JSON_MAX_DEPTH);
     if (object) {
@@ -302,9 +305,10 @@ static bool document_parse(Parser *parser, cJSON **out) {
     return parser->at >= parser->end || refuse(parser, "syntax error: text after the document");
 }
 
-cJSON *json_parse_tree(const char *text, size_t size, JsonMistake *mistake) {
+cJSON *json_parse_tree(const char *text, size_t size, size_t *num_values, JsonMistake *mistake) {
     *mistake = (JsonMistake){0};
-    Parser parser = {.text = text, .at = text, .end = text + size, .mistake = mistake};
+    Parser parser = {
+        .text = text, .at = text, .end = text + size, .mistake = mistake, .num_values = num_values};
     cJSON *tree = NULL;
     bool good = document_parse(&parser, &tree);
     free(parser.buffer);

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { JSON_MAX_DEPTH = 64 };
+enum { JSON_MAX_DEPTH = 64, JSON_MAX_VALUES = 1000000 };
 
 // Why there is no tree.
 typedef struct {
@@ -21,7 +21,8 @@ typedef struct {
 
 // The tree of the one document in text [size], which is UTF-8 with a NUL at its end and none
 // before. The caller frees it; NULL where *mistake says why.
-cJSON *json_parse_tree(const char *text, size_t size, JsonMistake *mistake);
+//   num_values  read before, of at most JSON_MAX_VALUES; those of this text are added
+cJSON *json_parse_tree(const char *text, size_t size, size_t *num_values, JsonMistake *mistake);
 
 // The first byte at or behind `at` that is neither white space nor in a comment; where a comment
 // is not closed, its beginning, with *unclosed set.

@@ -18,8 +18,11 @@ typedef struct {
     const char *text; // NUL at text[size]
     size_t size;
     const char *file;
-    int first_line; // of file, from 1
+    int first_line;     // of file, from 1
+    size_t *num_values; // of all that is read of the file
 } Source;
+
+enum { JSON_MAX_LINES = 100000 }; // documents of a file with one a line
 
 static void tree_free(void *tree) {
     cJSON_Delete(tree);
@@ -130,7 +133,7 @@ static Status yaml_tree(const Source *source, cJSON **tree) {
 
 static Status json_tree(const Source *source, cJSON **tree) {
     JsonMistake mistake;
-    *tree = json_parse_tree(source->text, source->size, &mistake);
+    *tree = json_parse_tree(source->text, source->size, source->num_values, &mistake);
     if (*tree) return status_ok();
     if (mistake.out_of_memory)
         return status_at(STATUS_MACHINE, source->file, "", "out of memory while reading");
@@ -166,7 +169,9 @@ static Status source_begin(Source *source, const char *expected) {
 }
 
 Status json_parse(const char *text, size_t size, const char *file, Arena *arena, JsonNode *root) {
-    Source source = {.text = text, .size = size, .file = file, .first_line = 1};
+    size_t num_values = 0;
+    Source source = {
+        .text = text, .size = size, .file = file, .first_line = 1, .num_values = &num_values};
     TRY(source_begin(&source, "one JSON document"));
     return source_parse(&source, file, arena, root);
 }
@@ -253,9 +258,10 @@ Status json_load_lines(const char *path, Arena *arena, JsonNode **roots, int *nu
     Source whole;
     TRY(file_read(path, arena, &whole, &text));
     TRY(source_begin(&whole, "one JSON document per line"));
-    int num_lines = 1;
+    int num_lines = 1, capacity = 0;
     for (size_t i = 0; i < whole.size; i++) num_lines += whole.text[i] == '\n';
-    *roots = ARENA_ARRAY(arena, num_lines, JsonNode);
+    size_t num_values = 0;
+    *roots = NULL;
     *num_roots = 0;
     char *line = text + (whole.text - text);
     for (int number = 1; number <= num_lines; number++) {
@@ -263,9 +269,14 @@ Status json_load_lines(const char *path, Arena *arena, JsonNode **roots, int *nu
         char *end = memchr(line, '\n', left);
         size_t length = end ? (size_t)(end - line) : left;
         line[length] = '\0';
-        Source source = {line, length, whole.file, number};
+        Source source = {line, length, whole.file, number, &num_values};
         line += length + 1;
         if (strspn(source.text, " \t\r") >= length) continue;
+        if (*num_roots == JSON_MAX_LINES)
+            return text_error(&source, 0, "more than 100000 documents");
+        if (*num_roots == capacity)
+            *roots =
+                arena_grow(arena, *roots, (size_t)(capacity = 2 * capacity + 64) * sizeof **roots);
         char *place = arena_printf(arena, "%s:%d", whole.file, number);
         TRY(source_parse(&source, place, arena, &(*roots)[(*num_roots)++]));
     }

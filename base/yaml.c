@@ -154,9 +154,12 @@ static cJSON *alias_read(Reader *reader, const yaml_event_t *event, int depth) {
 }
 
 // Remembers the name; its node is known once it is read. Returns its index, or -1.
-static long anchor_begin(Reader *reader, const yaml_char_t *name) {
-    enum { MAX_ANCHORS = 10000 };
-    if (!name || reader->failed || reader->num_anchors >= MAX_ANCHORS) return -1;
+static long anchor_begin(Reader *reader, yaml_mark_t mark, const yaml_char_t *name) {
+    if (!name || reader->failed) return -1;
+    if (reader->num_anchors == YAML_MAX_ANCHORS) {
+        reader_fail(reader, mark, "more than %d anchors", YAML_MAX_ANCHORS);
+        return -1;
+    }
     Anchor *larger = realloc(reader->anchors, (reader->num_anchors + 1) * sizeof *larger);
     if (!larger) return -1;
     reader->anchors = larger;
@@ -224,14 +227,13 @@ static void member_read(Reader *reader, const yaml_event_t *key, int depth, cJSO
 }
 
 static cJSON *table_read(Reader *reader, int depth) {
-    enum { MAX_KEYS = 5000 };
     cJSON *table = cJSON_CreateObject(), *merged = cJSON_CreateObject();
     yaml_event_t key;
     int num_keys = 0;
     while (event_next(reader, &key)) {
         bool last = key.type == YAML_MAPPING_END_EVENT;
-        if (num_keys++ > MAX_KEYS)
-            reader_fail(reader, key.start_mark, "more than %d keys", MAX_KEYS);
+        if (!last && ++num_keys > YAML_MAX_KEYS)
+            reader_fail(reader, key.start_mark, "more than %d keys", YAML_MAX_KEYS);
         if (!last && !reader->failed) member_read(reader, &key, depth, table, merged);
         yaml_event_delete(&key);
         if (last) break;
@@ -267,10 +269,11 @@ static cJSON *node_of_kind(Reader *reader, const yaml_event_t *event, int depth)
 static cJSON *node_read(Reader *reader, const yaml_event_t *event, int depth) {
     if (depth > YAML_MAX_DEPTH)
         reader_fail(reader, event->start_mark, "nested deeper than %d levels", YAML_MAX_DEPTH);
+    if (++reader->num_values > YAML_MAX_VALUES)
+        reader_fail(reader, event->start_mark, "more than %d values", YAML_MAX_VALUES);
     if (reader->failed) return cJSON_CreateNull();
-    long anchor = anchor_begin(reader, event_anchor(event));
+    long anchor = anchor_begin(reader, event->start_mark, event_anchor(event));
     cJSON *node = node_of_kind(reader, event, depth);
-    reader->num_values++;
     if (anchor >= 0) reader->anchors[anchor].node = node;
     return node;
 }

@@ -7,15 +7,19 @@
 //
 // Aliases (*NAME) are copies of what their anchor holds, and << merges a mapping into another; what
 // they write out is limited. Refused: keys that are no scalars or stand there twice, an alias
-// inside its own anchor, more than YAML_MAX_VALUES values after aliases, nesting deeper than
-// YAML_MAX_DEPTH.
+// inside its own anchor, what is beyond the limits below.
 #pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { YAML_MAX_DEPTH = 100, YAML_MAX_VALUES = 200000 };
+enum {
+    YAML_MAX_DEPTH = 100,
+    YAML_MAX_VALUES = 200000, // what aliases write out included
+    YAML_MAX_KEYS = 2000,     // of one mapping
+    YAML_MAX_ANCHORS = 1000,
+};
 
 typedef struct {
     // What YAML 1.1 and 1.2 read as different numbers (010, 1_000) is refused with both readings,

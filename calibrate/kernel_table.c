@@ -12,8 +12,12 @@
 #include <unistd.h>
 #include <zlib.h>
 
-// A table of 256 MiB holds five million rows; larger is a mistake.
-enum { TABLE_MAX_BYTES = 256 << 20, TABLE_MAX_COLUMNS = 64 };
+// A sweep has some ten thousand rows; what is far larger is a mistake.
+enum {
+    TABLE_MAX_BYTES = 64 << 20, // unpacked
+    TABLE_MAX_COLUMNS = 64,
+    TABLE_MAX_ROWS = 1000000, // blank ones too
+};
 
 static const char *file_of(const KernelTable *table, int row) {
     return table->files ? table->files[row] : table->file;
@@ -83,11 +87,17 @@ static Status header_read(KernelTable *table, Arena *arena) {
 }
 
 // Cuts the text into records; blank lines are left out but counted.
-static void lines_read(KernelTable *table, char *text, int max_rows, Arena *arena) {
+static Status lines_read(KernelTable *table, char *text, int max_rows, Arena *arena) {
     const char **lines = ARENA_ARRAY(arena, max_rows, const char *);
     int *numbers = ARENA_ARRAY(arena, max_rows, int);
     for (int number = 1, num_lines; text; number += num_lines) {
         char *line = text;
+        if (number > TABLE_MAX_ROWS + 1) {
+            char place[32];
+            snprintf(place, sizeof place, "row %d", number);
+            return status_at(STATUS_INVALID, table->file, place, "more than %d rows",
+                             TABLE_MAX_ROWS);
+        }
         text = csv_record(text, &num_lines);
         if (!table->header) {
             table->header = line;
@@ -98,6 +108,7 @@ static void lines_read(KernelTable *table, char *text, int max_rows, Arena *aren
     }
     table->lines = lines;
     table->line_numbers = numbers;
+    return status_ok();
 }
 
 static Status cells_read(KernelTable *table, Arena *arena) {
@@ -130,8 +141,8 @@ Status kernel_table_load(const char *path, Arena *arena, KernelTable *out) {
     if (text[strspn(text, " \t\r\n")] == '\0')
         return status_at(STATUS_INVALID, file, "", "empty; expected a CSV text with a header");
     int max_rows = 1;
-    for (const char *c = text; *c; c++) max_rows += *c == '\n';
-    lines_read(&table, text, max_rows, arena);
+    for (const char *c = text; *c && max_rows <= TABLE_MAX_ROWS; c++) max_rows += *c == '\n';
+    TRY(lines_read(&table, text, max_rows, arena));
     TRY(header_read(&table, arena));
     TRY(cells_read(&table, arena));
     *out = table;

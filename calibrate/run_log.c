@@ -17,8 +17,8 @@ static const char MEGATRON_LABEL[] = "elapsed time per iteration (";
 static const char MEGATRON_TIME[] = "elapsed time per iteration (ms):";
 static const char MEGATRON_BATCH[] = "global batch size:";
 
-enum { MAX_LINE = 1 << 16, MAX_LINES = 20000000 };
-static const char LIMITS[] = "a NUL byte, or more than 20000000 lines; expected a log as text";
+enum { MAX_LINE = 1 << 16 };
+static const size_t MAX_BYTES = (size_t)256 << 20;
 
 typedef struct {
     const char *file;
@@ -150,10 +150,10 @@ static Status imbalance_read(Reader *r, const JsonNode *root) {
 }
 
 // One JSON object; time and rate together say of how many tokens a step is.
-static Status runtime_read(Reader *r, const char *line) {
+static Status runtime_fields(Reader *r, const char *line, Arena *scratch) {
     JsonNode root;
-    const char *place = arena_printf(r->arena, "%s:%d", r->file, r->line);
-    TRY(json_parse(line, strlen(line), place, r->arena, &root));
+    const char *place = arena_printf(scratch, "%s:%d", r->file, r->line);
+    TRY(json_parse(line, strlen(line), place, scratch, &root));
     JsonNode step_node = json_get(&root, "step"), time = json_get(&root, "step_time_s");
     JsonNode rate = json_get(&root, "tokens_per_s");
     int64_t step;
@@ -170,6 +170,13 @@ static Status runtime_read(Reader *r, const char *line) {
     if (json_is_present(&peak)) TRY(json_read_double(&peak, 0, 1e18, &r->memory_peak_bytes));
     TRY(step_add(r, RUN_LOG_RUNTIME, step, step_s));
     return imbalance_read(r, &root);
+}
+
+static Status runtime_read(Reader *r, const char *line) {
+    Arena scratch = {0}; // of the line's tree alone
+    const Status status = runtime_fields(r, line, &scratch);
+    arena_free(&scratch);
+    return status;
 }
 
 // A line of Megatron-LM begins its fields with "iteration N/ M |", one of torchtitan with
@@ -192,12 +199,30 @@ static Status line_read(Reader *r, char *line) {
     return status_ok();
 }
 
+// Of a line of more than MAX_LINE letters the beginning counts: what is no line of a step may be as
+// long as it likes.
+static Status rest_skip(const Reader *r, FILE *stream, size_t *used) {
+    for (int c; (c = getc_unlocked(stream)) != EOF && c != '\n';)
+        if (++*used > MAX_BYTES)
+            return REFUSE(r, "here the log is longer than %zu MiB", MAX_BYTES >> 20);
+    return status_ok();
+}
+
 static Status lines_read(Reader *r, FILE *stream) {
     char *line = arena_alloc(r->arena, MAX_LINE);
+    size_t used = 0;
+    r->line = 1;
     while (fgets(line, MAX_LINE, stream)) {
-        r->line++;
-        if (!line[0] || r->line > MAX_LINES) return REFUSE(r, "%s", LIMITS);
+        const size_t length = strlen(line);
+        // A NUL byte hides the rest of its line, of which fgets says no length.
+        const bool ends = length > 0 && line[length - 1] == '\n';
+        if (!ends && length + 1 < MAX_LINE && !feof(stream))
+            return REFUSE(r, "a NUL byte; expected text");
+        if ((used += length) > MAX_BYTES)
+            return REFUSE(r, "here the log is longer than %zu MiB", MAX_BYTES >> 20);
         TRY(line_read(r, line));
+        if (!ends) TRY(rest_skip(r, stream, &used));
+        r->line++;
     }
     if (ferror(stream))
         return status_at(STATUS_MACHINE, r->file, "", "cannot be read: %s", strerror(errno));

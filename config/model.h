@@ -22,7 +22,7 @@ typedef struct {
     bool cross; // it attends to what the encoder made, too
 } LayerKind;
 
-enum { MODEL_MAX_LAYERS = 4096, MODEL_MAX_LAYER_KINDS = 6 };
+enum { MODEL_MAX_LAYERS = 16384, MODEL_MAX_LAYER_KINDS = 6 };
 
 typedef struct {
     const char *name;       // preset name, the file's "name", or the file name

@@ -204,7 +204,7 @@ static void mixtures_are_checked(void) {
     expect_message(MIXTURE "\"num_experts_per_tok\": 2, \"first_k_dense_replace\": 3}",
                    "job.json: model.first_k_dense_replace: 3 is out of range; expected 0 to 2");
     expect_message(MIXTURE "\"num_experts_per_tok\": 2, \"decoder_sparse_step\": 0}",
-                   "job.json: model.decoder_sparse_step: 0 is out of range; expected 1 to 4096");
+                   "job.json: model.decoder_sparse_step: 0 is out of range; expected 1 to 16384");
     expect_message(MIXTURE "\"num_experts_per_tok\": 2, \"n_shared_experts\": 2, "
                            "\"shared_expert_intermediate_size\": 7}",
                    "job.json: model.shared_expert_intermediate_size: 7 contradicts "
