@@ -148,12 +148,12 @@ static void splits_that_no_stack_makes_are_refused(void) {
 static void layers_of_tower_and_text_are_bounded_together(void) {
     const char *model =
         "{\"model_type\": \"qwen2_5_vl\", \"hidden_size\": 64, \"intermediate_size\": 64, "
-        "\"num_hidden_layers\": 4000, \"num_attention_heads\": 1, "
+        "\"num_hidden_layers\": 16300, \"num_attention_heads\": 1, "
         "\"num_key_value_heads\": 1, \"vocab_size\": 64, \"vision_config\": {\"depth\": "
         "97, \"hidden_size\": 64, \"num_heads\": 1}}";
     expect_refusal(model, "{" TRAINING ", \"images_per_sequence\": 1, \"image_size\": 28}", NULL,
                    "job.json: training.images_per_sequence: a tower of 97 layers before a text of "
-                   "4000; expected at most 4096");
+                   "16300; expected at most 16384");
 }
 
 static void absent_keys_mean_what_they_do_in_that_family(void) {
