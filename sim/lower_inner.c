@@ -1,8 +1,7 @@
 #include "sim/lower_inner.h"
 
 #include "costmodel/collective.h"
-#include "costmodel/leaf_links.h"
-#include "costmodel/site_links.h"
+#include "sim/inner_pattern.h"
 #include "sim/lowering.h"
 
 #include <math.h>
@@ -72,113 +71,39 @@ int computation_timer(int begin, int end) {
 
 // --- Where flows go
 
-// To which members of its group a GPU sends.
-typedef struct {
-    Group group;
-    bool across;               // domains; else it goes round inside them
-    int first_step, last_step; // with a flow each: so many domains on
-    int ranks_per_domain;
-    double slowdown; // by links between sites
-} FlowPattern;
-
 struct InnerFlows {
-    int *next_lane;        // [num_lanes] that meets this one; -1: none
-    int num_patterns;      // 4 of each kind of group
-    FlowPattern *patterns; // [num_patterns] of a group of 0: not looked at yet
-    int32_t *routes;       // [num_ranks][num_patterns][num_lanes] the first of the flow's; NO_ROUTE
+    int *next_lane;         // [num_lanes] that meets this one; -1: none
+    int num_patterns;       // 4 of each kind of group
+    InnerPattern *patterns; // [num_patterns] of a group of 0: not looked at yet
+    int32_t *routes; // [num_ranks][num_patterns][num_lanes] the first of the flow's; NO_ROUTE
 };
-
-static int stepped_rank(Group group, int rank, int places) {
-    int place = rank / group.stride % group.size;
-    return rank + ((place + places) % group.size - place) * group.stride;
-}
 
 static int gpu_of(const Lowering *lowering, int rank) {
     return (int)cluster_gpu_of_rank(lowering->input->cluster, rank);
 }
 
-static int leaf_of(const Lowering *lowering, int rank) {
-    int links[GPU_LINKS];
-    network_gpu_links(&lowering->out->network, gpu_of(lowering, rank), links);
-    return links[GPU_LINKS - 2];
-}
-
-static double leaf_crossings(const Lowering *lowering, Group group, int places) {
-    double num = 0;
-    for (int rank = 0; rank < lowering->out->network.num_gpus; rank++)
-        num += leaf_of(lowering, rank) != leaf_of(lowering, stepped_rank(group, rank, places));
-    return num;
-}
-
-// The step whose flows leave their leaves as often as those of all steps do in the mean.
-static int leaf_step(const Lowering *lowering, Group group, const GroupLayout *layout) {
-    double *crossings = ARENA_ARRAY(lowering->arena, layout->num_domains, double), mean = 0;
-    int best = 1;
-    for (int step = 1; step < layout->num_domains; step++) {
-        crossings[step] = leaf_crossings(lowering, group, step * layout->ranks_per_domain);
-        mean += crossings[step] / (layout->num_domains - 1);
+static const InnerPattern *pattern_find(Lowering *lowering, const InnerCollective *inner,
+                                        bool across) {
+    InnerPattern *pattern = &lowering->flows->patterns[inner_pattern_key(inner, across)];
+    if (pattern->group.size == 0) {
+        *pattern =
+            inner_pattern(lowering->input, &lowering->out->network, inner, across, lowering->arena);
     }
-    for (int step = 2; step < layout->num_domains; step++)
-        if (fabs(crossings[step] - mean) < fabs(crossings[best] - mean)) best = step;
-    return best;
-}
-
-static FlowPattern pattern_of(const Lowering *lowering, const InnerCollective *inner, bool across) {
-    const Cluster *cluster = lowering->input->cluster;
-    const Network *network = &lowering->out->network;
-    const Group group = plan_group(lowering->input->plan, inner->group);
-    const GroupLayout layout = group_layout(cluster, group);
-    const CollectiveKind kind = inner->all_to_all ? COLLECTIVE_ALL_TO_ALL : COLLECTIVE_ALL_GATHER;
-    FlowPattern out = {
-        .group = group,
-        .across = across,
-        .first_step = 1,
-        .last_step = 1,
-        .ranks_per_domain = layout.ranks_per_domain,
-        .slowdown =
-            network_slowdown(cluster, kind, group, layout.ranks_per_domain, all_ranks(cluster)),
-    };
-    if (!across || !inner->all_to_all) return out;
-    out.last_step = layout.num_domains - 1;
-    if (network->sites) return out;
-    // Of the uplinks these flows get what all steps together do, in the time that the price says.
-    out.first_step = out.last_step = leaf_step(lowering, group, &layout);
-    out.slowdown = leaves_step_slowdown(cluster, group, out.first_step * out.ranks_per_domain);
-    return out;
-}
-
-static int pattern_key(const InnerCollective *inner, bool across) {
-    return 4 * (int)inner->group + 2 * inner->all_to_all + across;
-}
-
-static const FlowPattern *pattern_find(Lowering *lowering, const InnerCollective *inner,
-                                       bool across) {
-    FlowPattern *pattern = &lowering->flows->patterns[pattern_key(inner, across)];
-    if (pattern->group.size == 0) *pattern = pattern_of(lowering, inner, across);
     return pattern;
-}
-
-// The rank that a flow goes to.
-static int flow_target(const FlowPattern *pattern, int rank, int step) {
-    const Group group = pattern->group;
-    if (pattern->across) return stepped_rank(group, rank, step * pattern->ranks_per_domain);
-    int place = rank / group.stride % group.size;
-    int next = ring_next(place, group.size, pattern->ranks_per_domain, false);
-    return rank + (next - place) * group.stride;
 }
 
 // The first of the routes of a lane's flows, which stand one after the other.
 static int routes_find(Lowering *lowering, int rank, int lane, const InnerCollective *inner,
                        bool across) {
-    const FlowPattern *pattern = pattern_find(lowering, inner, across);
-    const int place = rank * lowering->flows->num_patterns + pattern_key(inner, across);
+    const InnerPattern *pattern = pattern_find(lowering, inner, across);
+    const int place = rank * lowering->flows->num_patterns + inner_pattern_key(inner, across);
     int32_t *route = &lowering->flows->routes[place * lowering->out->num_lanes + lane];
     if (*route != NO_ROUTE) return *route;
     DagBuilder *builder = &lowering->builder;
     const int from = lowering_rank(lowering, rank, lane);
     *route = builder->num_routes;
     for (int step = pattern->first_step; step <= pattern->last_step; step++) {
-        const int to = flow_target(pattern, from, step);
+        const int to = inner_target(pattern, from, step);
         int added = dag_add_route(builder, &lowering->out->network, gpu_of(lowering, from),
                                   gpu_of(lowering, to), pattern->slowdown);
         builder->routes[added].inner = 1 + (int)inner->group;
@@ -208,7 +133,7 @@ static void flows_add(const PassLowering *p, const InnerCollective *inner, bool 
                       double wire_s, int before, int end) {
     Lowering *lowering = p->lowering;
     DagBuilder *builder = &lowering->builder;
-    const FlowPattern *pattern = pattern_find(lowering, inner, across);
+    const InnerPattern *pattern = pattern_find(lowering, inner, across);
     for (int lane = p->first; lane >= 0; lane = lowering->flows->next_lane[lane]) {
         int route = routes_find(lowering, p->rank, lane, inner, across);
         for (int step = pattern->first_step; step <= pattern->last_step; step++, route++) {
@@ -340,7 +265,7 @@ void inner_start(Lowering *lowering) {
     if (!lowering->input->inner) return;
     struct InnerFlows *flows = lowering->flows = ARENA_NEW(lowering->arena, struct InnerFlows);
     flows->num_patterns = 4 * plan_num_group_kinds(lowering->input->plan);
-    flows->patterns = ARENA_ARRAY(lowering->arena, flows->num_patterns, FlowPattern);
+    flows->patterns = ARENA_ARRAY(lowering->arena, flows->num_patterns, InnerPattern);
     const size_t num_routes = (size_t)lowering->input->program->num_ranks *
                               (size_t)flows->num_patterns * (size_t)lowering->out->num_lanes;
     flows->next_lane = meetings_link(lowering);
