@@ -4,6 +4,8 @@ Status sim_timeline_check(const SimResult *result, const Program *program) {
     bool same = result->num_ranks == program->num_ranks;
     for (int r = 0; same && r < program->num_ranks; r++)
         same = result->num_instructions[r] == program->ranks[r].num_instructions;
+    if (result->lane_of)
+        same = same && result->num_blocks * result->num_folded == program->multiplicity;
     if (same) return status_ok();
     return status_error(STATUS_MACHINE,
                         "meshwright: the simulator played another program; are meshwright and "
@@ -13,15 +15,16 @@ Status sim_timeline_check(const SimResult *result, const Program *program) {
 static Status simulated_read(const void *context, const TraceRow *row, double *start_s,
                              double *end_s) {
     const SimResult *result = context;
-    int lane = row->replica / result->num_folded % result->num_lanes;
-    return sim_times_read(result, row->stage, lane, start_s, end_s);
+    return sim_times_read(result, row->stage, sim_lane_of(result, row->replica), start_s, end_s);
 }
 
 TraceTimeline sim_timeline(const SimResult *result, const Program *program, double host_s,
                            const bool *shown, Arena *arena) {
     const bool repeated = result->disturbed.num_repetitions > 0;
     const int num_gpus = program->num_ranks * program->multiplicity;
-    const int last = result->last_lane * result->num_folded;
+    int last = 0; // the first replica in the last lane
+    while (last < program->multiplicity && sim_lane_of(result, last) != result->last_lane)
+        last += result->num_folded;
     TraceRow *rows = ARENA_ARRAY(arena, num_gpus, TraceRow);
     int num_rows = 0;
     for (int gpu = 0; gpu < num_gpus; gpu++) {

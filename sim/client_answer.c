@@ -153,9 +153,35 @@ static Status numbers_read(const JsonNode *root, SimResult *out) {
     return json_read_int64(&activities, 0, INT64_MAX, &out->num_activities);
 }
 
-static Status lanes_read(const JsonNode *root, SimResult *out) {
+static Status lane_element(const JsonNode *node, Arena *arena, void *out) {
+    (void)arena;
+    return json_read_int(node, 0, INT_MAX, out);
+}
+
+// Every block is in a lane, every lane has a block.
+static Status lanes_check(const JsonNode *list, const SimResult *result) {
+    Arena scratch = {0};
+    bool *has_block = ARENA_ARRAY(&scratch, result->num_lanes, bool);
+    bool right = true;
+    for (int i = 0; right && i < result->num_blocks; i++) {
+        right = result->lane_of[i] < result->num_lanes;
+        if (right) has_block[result->lane_of[i]] = true;
+    }
+    for (int lane = 0; right && lane < result->num_lanes; lane++) right = has_block[lane];
+    arena_free(&scratch);
+    return right ? status_ok() : json_error(list, "it does not name %d lanes", result->num_lanes);
+}
+
+static Status lanes_read(const JsonNode *root, Arena *arena, SimResult *out) {
     TRY(int_read(root, "num_folded", 1, &out->num_folded));
     TRY(int_read(root, "num_lanes", 1, &out->num_lanes));
+    JsonNode list = json_get(root, "lane_of");
+    if (json_is_present(&list)) {
+        void *lanes;
+        TRY(list_read(root, "lane_of", sizeof(int), lane_element, arena, &lanes, &out->num_blocks));
+        out->lane_of = lanes;
+        TRY(lanes_check(&list, out));
+    }
     return int_read(root, "last_lane", 0, &out->last_lane);
 }
 
@@ -175,7 +201,7 @@ static Status result_read(const JsonNode *root, SimKeep keep, FILE *times, Arena
     TRY(list_read(root, "links", sizeof(SimLink), link_element, arena, &links, &out->num_links));
     out->links = links;
     TRY(path_read(root, arena, &out->path));
-    TRY(lanes_read(root, out));
+    TRY(lanes_read(root, arena, out));
     return times ? sim_times_open(root, times, keep, arena, out) : status_ok();
 }
 

@@ -14,6 +14,11 @@ static int64_t first_pair(const SimResult *result, int stage, int lane) {
     return all ? first + (int64_t)result->num_instructions[stage] * lane : first;
 }
 
+int sim_lane_of(const SimResult *result, int replica) {
+    const int block = replica / result->num_folded;
+    return result->lane_of ? result->lane_of[block] : block % result->num_lanes;
+}
+
 Status sim_times_read(const SimResult *result, int stage, int lane, double *start_s,
                       double *end_s) {
     double pair[2];

@@ -29,6 +29,8 @@ int dag_add_route(DagBuilder *builder, const Network *network, int from_gpu, int
                   double slowdown) {
     DagRoute route = {.from_gpu = from_gpu, .to_gpu = to_gpu};
     route.num_links = network_route(network, from_gpu, to_gpu, route.links);
+    for (int i = 0; network->link_unit && i < route.num_links; i++)
+        route.more[i] = (uint16_t)(network_num_crossings(network, from_gpu, route.links[i]) - 1);
     route.share_bytes_per_s = network_share_bytes_per_s(network, from_gpu, to_gpu);
     if (!network_share_domain(network, from_gpu, to_gpu)) route.share_bytes_per_s /= slowdown;
     return dag_add_links(builder, &route);

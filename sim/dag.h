@@ -20,6 +20,7 @@ typedef struct {
 typedef struct {
     int num_links;
     int links[MAX_HOPS];
+    uint16_t more[MAX_HOPS];  // times that it crosses a link beyond once: for flows like it
     double share_bytes_per_s; // what a flow gets where the estimate expects it
     int from_gpu, to_gpu;     // both 0 where it was made by dag_add_links
     int inner; // 1 + the GroupKind whose collectives inside computations it carries; 0: none

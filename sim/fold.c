@@ -3,9 +3,14 @@
 #include "costmodel/collective.h"
 #include "plan/layer_plans.h"
 #include "sim/disturb_network.h"
+#include "sim/likeness.h"
+#include "sim/lower.h"
 #include "sim/rotation.h"
 
-const char *const FOLD_NAMES[NUM_FOLD_MODES + 1] = {"auto", "none", "tp", "full", NULL};
+#include <math.h>
+
+const char *const FOLD_NAMES[NUM_FOLD_MODES + 1] = {"auto", "none",        "tp",
+                                                    "full", "approximate", NULL};
 
 // --- Tensor-parallel ranks
 
@@ -162,11 +167,133 @@ static const char *full_reason(const Folding *folding, const char *why_not_tp, i
                         why_not_tp ? why_not_tp : "");
 }
 
+// --- Replicas that nothing tells apart, or little
+
+// Instructions on all simulated GPUs that take about a second: where a rotation leaves more,
+// sorting pays.
+static const double SOME_INSTRUCTIONS = 1e5;
+
+// The same of some ten seconds: up to here all is played that no exact fold leaves out.
+static const double MANY_INSTRUCTIONS = 5e5;
+
+// The same where the fold is approximate: sorted as finely as a simulation of some seconds allows.
+static const double FEW_INSTRUCTIONS = 2e5;
+
+static int folding_num_lanes(const Folding *folding) {
+    if (folding->likeness) return folding->likeness->lanes.num_lanes;
+    return folding->period / folding->num_folded;
+}
+
+// On the simulated GPUs of a lane, one in each stage.
+static double lane_instructions(const Program *program) {
+    double num = 0;
+    for (int rank = 0; rank < program->num_ranks; rank++)
+        num += program->ranks[rank].num_instructions;
+    return num;
+}
+
+static double folding_instructions(const Folding *folding, const Program *program) {
+    return lane_instructions(program) * folding_num_lanes(folding);
+}
+
+static bool is_sortable(const Scenario *scenario, bool stepwise) {
+    const Cluster *cluster = &scenario->cluster;
+    return scenario->num_disturb == 0 && !stepwise && !cluster->sites && !cluster->wires &&
+           !cluster->order;
+}
+
+static const char *exact_sentence(int num_gpus, int num_lanes, Arena *arena) {
+    return arena_printf(arena,
+                        "the %d GPUs of a stage run in lockstep and are of %d sort%s by what "
+                        "shares links with what they send: one of each sort is simulated, and "
+                        "contends with as much on its links as each does",
+                        num_gpus, num_lanes, num_lanes == 1 ? "" : "s");
+}
+
+static const char *approximate_sentence(int num_gpus, int num_lanes, Arena *arena) {
+    return arena_printf(arena,
+                        "the %d GPUs of a stage run in lockstep but differ in what shares links "
+                        "with what they send, and are taken for %d sort%s: one of each sort is "
+                        "simulated, and contends with what its sort meets in the mean, so the "
+                        "answer is approximate",
+                        num_gpus, num_lanes, num_lanes == 1 ? "" : "s");
+}
+
+static const char *likeness_reason(const Likeness *likeness, bool exact, const char *why_not_tp,
+                                   Arena *arena) {
+    const Lanes *lanes = &likeness->lanes;
+    const int num_gpus = lanes->num_replicas * lanes->num_folded;
+    const char *what = exact ? exact_sentence(num_gpus, lanes->num_lanes, arena)
+                             : approximate_sentence(num_gpus, lanes->num_lanes, arena);
+    return arena_printf(arena, "%s%s%s%s", what,
+                        likeness->num_leaves_left_out > 0
+                            ? "; uplinks of leaf switches that carry all that their NICs can send "
+                              "limit nothing and are left out"
+                            : "",
+                        why_not_tp ? "; tensor-parallel ranks are not folded: " : "",
+                        why_not_tp ? why_not_tp : "");
+}
+
+// Folds by likeness where that leaves fewer lanes than the folding has.
+static bool likeness_fold(const LowerInput *input, int most_lanes, const char *why_not_tp,
+                          Arena *arena, Folding *folding) {
+    const bool exact = most_lanes == LIKENESS_EXACT;
+    Likeness *likeness = ARENA_NEW(arena, Likeness);
+    if (!likeness_find(input, folding->num_folded, most_lanes, arena, likeness)) return false;
+    if (likeness->lanes.num_lanes >= folding_num_lanes(folding)) return false;
+    folding->period = input->program->multiplicity;
+    folding->likeness = likeness;
+    folding->name = exact ? "full" : "approximate";
+    folding->reason = likeness_reason(likeness, exact, why_not_tp, arena);
+    return true;
+}
+
+// As finely as can be simulated in seconds; where that is asked for, as coarsely as there is.
+static bool approximate_fold(FoldMode mode, const LowerInput *input, const char *why_not_tp,
+                             Arena *arena, Folding *folding) {
+    const double few = FEW_INSTRUCTIONS / fmax(1, lane_instructions(input->program));
+    const int most_lanes = mode == FOLD_APPROXIMATE ? 1 : (int)fmax(1, few);
+    return likeness_fold(input, most_lanes, why_not_tp, arena, folding);
+}
+
+Lanes folding_lanes(const Folding *folding, const Program *program, Arena *arena) {
+    if (folding->likeness) return folding->likeness->lanes;
+    return lanes_by_period(folding->num_folded, program->multiplicity / folding->num_folded,
+                           folding_num_lanes(folding), arena);
+}
+
 // --- The choice
 
-Status folding_choose(FoldMode mode, const Scenario *scenario, const Plan *plan,
-                      const Program *program, Arena *arena, Folding *out) {
-    *out = (Folding){1, program->multiplicity, "none", "asked for"};
+// Folds replicas: exactly where that is possible, and where that is not enough, as is asked for.
+//   returns NULL, or why they are not
+static const char *replicas_fold(FoldMode mode, const Scenario *scenario, const LowerInput *input,
+                                 bool stepwise, const char *why_not_tp, Arena *arena,
+                                 Folding *folding) {
+    const Program *program = input->program;
+    const char *obstacle;
+    folding->period =
+        period_find(scenario, input->plan, program, folding->num_folded, arena, &obstacle);
+    if (!obstacle) {
+        folding->name = "full";
+        folding->reason = full_reason(folding, why_not_tp, program->multiplicity, arena);
+    }
+    if (!is_sortable(scenario, stepwise) || program->multiplicity == folding->num_folded)
+        return obstacle;
+    if (mode == FOLD_APPROXIMATE)
+        return approximate_fold(mode, input, why_not_tp, arena, folding) ? NULL : obstacle;
+    if (!obstacle && folding_instructions(folding, program) <= SOME_INSTRUCTIONS) return NULL;
+    if (likeness_fold(input, LIKENESS_EXACT, why_not_tp, arena, folding)) obstacle = NULL;
+    if (mode == FOLD_FULL || folding_instructions(folding, program) <= MANY_INSTRUCTIONS)
+        return obstacle;
+    return approximate_fold(mode, input, why_not_tp, arena, folding) ? NULL : obstacle;
+}
+
+Status folding_choose(FoldMode mode, const Scenario *scenario, const LowerInput *input,
+                      bool stepwise, Arena *arena, Folding *out) {
+    const Plan *plan = input->plan;
+    const Program *program = input->program;
+    *out = (Folding){
+        .num_folded = 1, .period = program->multiplicity, .name = "none", .reason = "asked for"};
     if (mode == FOLD_NONE) return status_ok();
     const char *why_not_tp = disturb_obstacle(scenario, arena);
     if (!why_not_tp) why_not_tp = tp_obstacle(&scenario->cluster, plan, program, arena);
@@ -179,18 +306,14 @@ Status folding_choose(FoldMode mode, const Scenario *scenario, const Plan *plan,
         *out = tp_folding(scenario, plan, program, arena);
     }
     if (mode == FOLD_TP) return status_ok();
-    const char *why_not_full;
-    out->period = period_find(scenario, plan, program, out->num_folded, arena, &why_not_full);
-    if (!why_not_full) {
-        out->name = "full";
-        out->reason = full_reason(out, why_not_tp, program->multiplicity, arena);
-        return status_ok();
-    }
-    if (mode == FOLD_FULL) {
+    const char *why_not_full =
+        replicas_fold(mode, scenario, input, stepwise, why_not_tp, arena, out);
+    if (!why_not_full) return status_ok();
+    if (mode == FOLD_FULL || mode == FOLD_APPROXIMATE) {
         return status_error(STATUS_INVALID,
-                            "--fold full is not possible: the data-parallel replicas cannot be "
+                            "--fold %s is not possible: the data-parallel replicas cannot be "
                             "folded: %s",
-                            why_not_full);
+                            FOLD_NAMES[mode], why_not_full);
     }
     out->reason = arena_printf(arena, "%s; the data-parallel replicas are not folded: %s",
                                out->reason, why_not_full);

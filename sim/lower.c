@@ -5,12 +5,10 @@
 
 #include "costmodel/collective.h"
 #include "costmodel/message.h"
+#include "sim/likeness.h"
 #include "sim/lower_inner.h"
 #include "sim/lowering.h"
-#include "sim/meeting.h"
 #include "sim/rotation.h"
-
-#include <assert.h>
 
 static bool is_message(const Instruction *instruction) {
     return instruction->kind == INSTRUCTION_SEND || instruction->kind == INSTRUCTION_RECV;
@@ -81,9 +79,14 @@ static void pipeline_collective_add(Lowering *lowering, int rank, int lane, int 
     const int place = (queue * lowering->max_meetings + n) * lowering->out->num_lanes + lane;
     if (rank == 0) {
         int *gpus = ARENA_ARRAY(lowering->arena, num_ranks, int);
-        for (int r = 0; r < num_ranks; r++) gpus[r] = lowering_gpu(lowering, r, lane);
+        int *places = ARENA_ARRAY(lowering->arena, num_ranks, int);
+        for (int r = 0; r < num_ranks; r++) {
+            gpus[r] = lowering_gpu(lowering, r, lane);
+            places[r] = r;
+        }
         const int collective = instruction_at(lowering, rank, i)->collective;
-        collective_lower(lowering, collective, gpus, num_ranks, begin, end);
+        const Members members = {.num = num_ranks, .gpus = gpus, .places = places};
+        collective_lower(lowering, collective, &members, begin, end);
         lowering->meeting[place][0] = *begin;
         lowering->meeting[place][1] = *end;
     }
@@ -91,14 +94,38 @@ static void pipeline_collective_add(Lowering *lowering, int rank, int lane, int 
     *end = lowering->meeting[place][1];
 }
 
-// Whether a collective of tp ranks is a timer, as what they exchange inside computations is: inside
-// a domain, unless a port is disturbed.
-static bool stays_in_timer(const Lowering *lowering, const ProgramCollective *what) {
-    const LowerInput *input = lowering->input;
+bool collective_is_timer(const LowerInput *input, const ProgramCollective *what) {
     if (group_base_kind(what->group) != GROUP_TP) return false;
     if (input->inner && input->inner->is_disturbed) return false;
     const Cluster *cluster = cluster_group(input->cluster, what->machines);
     return group_layout(cluster, plan_group(input->plan, what->group)).num_domains == 1;
+}
+
+static const int *group_firsts(Lowering *lowering, GroupKind kind) {
+    const int **firsts = &lowering->group_first[kind];
+    const Group group = plan_lane_group(lowering->input->plan, kind);
+    if (!*firsts) *firsts = lanes_group_firsts(&lowering->out->lanes, group, lowering->arena);
+    return *firsts;
+}
+
+// The lanes that share a collective with `first`, the first of them.
+static Members members_find(Lowering *lowering, GroupKind kind, int rank, int first) {
+    const Lanes *lanes = &lowering->out->lanes;
+    const int *firsts = group_firsts(lowering, kind);
+    const Group group = plan_lane_group(lowering->input->plan, kind);
+    int num = 0;
+    for (int lane = first; lane < lanes->num_lanes; lane++) num += firsts[lane] == first;
+    int *gpus = ARENA_ARRAY(lowering->arena, num, int);
+    int *places = ARENA_ARRAY(lowering->arena, num, int);
+    int *replicas = ARENA_ARRAY(lowering->arena, num, int);
+    for (int lane = first, k = 0; k < num; lane++) {
+        if (firsts[lane] != first) continue;
+        gpus[k] = lowering_gpu(lowering, rank, lane);
+        replicas[k] = lanes->replica[lane];
+        places[k] = replica_place(lanes, group, replicas[k]);
+        k++;
+    }
+    return (Members){num, gpus, places, replicas, rank};
 }
 
 // The activities of a collective are made once, when its first member comes by. Of those that a
@@ -106,27 +133,21 @@ static bool stays_in_timer(const Lowering *lowering, const ProgramCollective *wh
 static void collective_add(Lowering *lowering, int rank, int lane, int i) {
     int collective = instruction_at(lowering, rank, i)->collective;
     GroupKind kind = lowering->input->program->collectives[collective].group;
-    Group group = plan_lane_group(lowering->input->plan, kind);
-    int stride = group.size > 1 ? group.stride / lowering->num_folded : 1;
     int32_t *begin = lowering->out->begin_node[rank], *end = lowering->out->end_node[rank];
     int slot = lowering_slot(lowering, rank, lane, i);
-    int first = stride > 0 ? lane - lane / stride % group.size * stride : lane;
+    int first = group_firsts(lowering, kind)[lane];
     if (first != lane) {
         begin[slot] = begin[lowering_slot(lowering, rank, first, i)];
         end[slot] = end[lowering_slot(lowering, rank, first, i)];
         return;
     }
-    if (stays_in_timer(lowering, &lowering->input->program->collectives[collective])) {
+    if (collective_is_timer(lowering->input, &lowering->input->program->collectives[collective])) {
         const double price_s = lowering->input->prices->collective_s[collective];
         begin[slot] = end[slot] = dag_add_timer(&lowering->builder, price_s);
         return;
     }
-    assert(stride > 0);
-    int *gpus = ARENA_ARRAY(lowering->arena, group.size, int);
-    for (int k = 0; k < group.size; k++) gpus[k] = lowering_gpu(lowering, rank, lane + k * stride);
-    int num_played = lowering->out->num_lanes / stride; // of a group that the rotation turns
-    if (num_played > group.size) num_played = group.size;
-    collective_lower(lowering, collective, gpus, num_played, &begin[slot], &end[slot]);
+    const Members members = members_find(lowering, kind, rank, lane);
+    collective_lower(lowering, collective, &members, &begin[slot], &end[slot]);
 }
 
 // A group of messages begins at one meeting point and ends at another.
@@ -298,19 +319,23 @@ Status program_lower(const LowerInput *input, const Folding *folding, bool stepw
     const Program *program = input->program;
     *out = (Lowered){
         .network = network_build(input->cluster, folding->num_folded, arena),
-        .num_lanes = folding->period / folding->num_folded,
+        .lanes = folding_lanes(folding, program, arena),
     };
+    out->num_lanes = out->lanes.num_lanes;
     Rotation rotation = {program->num_ranks, program->multiplicity, program->block_gpus,
                          folding->period};
-    if (folding->period < program->multiplicity) network_rotate(&out->network, &rotation, arena);
+    if (folding->likeness) {
+        network_merge(&out->network, input, folding->likeness, arena);
+    } else if (folding->period < program->multiplicity) {
+        network_rotate(&out->network, &rotation, arena);
+    }
     Arena scratch = {0};
     Lowering lowering = {
         .input = input,
         .arena = &scratch,
-        .num_folded = folding->num_folded,
         .stepwise = stepwise,
-        .first_replica =
-            meeting_firsts(input->plan, program->multiplicity, folding->period, &scratch),
+        .first_lane = lanes_meeting_firsts(&out->lanes, input->plan, &scratch),
+        .group_first = ARENA_ARRAY(&scratch, plan_num_group_kinds(input->plan), const int *),
         .out = out,
         .builder = {.arena = arena},
     };

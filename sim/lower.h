@@ -15,13 +15,14 @@
 #include "plan/plan.h"
 #include "sim/dag.h"
 #include "sim/fold.h"
+#include "sim/lanes.h"
 #include "sim/network.h"
 #include "workload/program.h"
 
 typedef struct Inner Inner; // sim/lower_inner.h
 
 // What is played; all of it outlives the lowering.
-typedef struct {
+typedef struct LowerInput {
     const Cluster *cluster;
     const Plan *plan;
     const Program *program;
@@ -32,8 +33,8 @@ typedef struct {
 typedef struct {
     Network network;
     Dag dag;
-    int num_lanes; // simulated GPUs per pipeline rank; lane l is replica l x num_folded, one of the
-                   // first `period`
+    Lanes lanes;
+    int num_lanes; // of them: simulated GPUs per pipeline rank
     // The activities with which instruction i of lane l begins and ends (of messages in a group:
     // its own, and the one that ends the group), as Timeline.start_s and end_s are meant:
     int32_t **begin_node;  // [num_ranks][l x num_instructions + i]

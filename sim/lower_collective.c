@@ -29,18 +29,33 @@ int ring_next(int i, int num_ranks, int ranks_per_domain, bool across) {
     return first + (i - first + 1) % size;
 }
 
-// Adds the flows of one pass between begin and end: those of the first num_played members. In what
-// follows on a step, member i stands for all whose numbers differ by multiples of num_played.
-static void ring_add(Lowering *lowering, const int *gpus, const int *next, int num_played,
-                     const RingPass *pass, int begin, int end) {
+// The GPU at a place of the group of a member.
+static int member_gpu_at(const Lowering *lowering, const Members *members, Group group, int i,
+                         int place) {
+    if (!members->replicas) return members->gpus[place];
+    const Lanes *lanes = &lowering->out->lanes;
+    const int replica = replica_at_place(lanes, group, members->replicas[i], place);
+    const LowerInput *input = lowering->input;
+    return (int)cluster_gpu_of_rank(
+        input->cluster, program_gpu(input->program, members->rank, replica * lanes->num_folded));
+}
+
+// Adds the flows of one pass between begin and end: those of the members that are played. In what
+// follows on a step, member i stands for all whose places differ by multiples of their number
+// (sim/rotation.h; other folds are not played step by step).
+//   next      [num] the places that they send to
+//   next_gpu  [num] the same
+static void ring_add(Lowering *lowering, const Members *members, const int *next,
+                     const int *next_gpu, const RingPass *pass, int begin, int end) {
     DagBuilder *builder = &lowering->builder;
+    const int num_played = members->num;
     // Nodes of a step are neighbours in the order of their senders.
     int first = builder->num_nodes;
     for (int step = 0; step < pass->num_steps; step++) {
         for (int i = 0; i < num_played; i++) {
             int route = step > 0 ? builder->nodes[first + i].route
-                                 : dag_add_route(builder, &lowering->out->network, gpus[i],
-                                                 gpus[next[i]], pass->slowdown);
+                                 : dag_add_route(builder, &lowering->out->network, members->gpus[i],
+                                                 next_gpu[i], pass->slowdown);
             double bytes = pass->step_s * builder->routes[route].share_bytes_per_s;
             dag_add_flow(builder, pass->step_delay_s, bytes, route);
         }
@@ -71,8 +86,8 @@ static double inside_s(const Cluster *cluster, CollectiveKind kind, Group group,
     return ring ? busy_s * whole / of_part : busy_s;
 }
 
-void collective_lower(Lowering *lowering, int collective, const int *gpus, int num_played,
-                      int32_t *begin, int32_t *end) {
+void collective_lower(Lowering *lowering, int collective, const Members *members, int32_t *begin,
+                      int32_t *end) {
     const LowerInput *input = lowering->input;
     const ProgramCollective *what = &input->program->collectives[collective];
     const Cluster *cluster = cluster_group(input->cluster, what->machines);
@@ -88,7 +103,10 @@ void collective_lower(Lowering *lowering, int collective, const int *gpus, int n
     double slowdown = network_slowdown(cluster, what->kind, group, layout.ranks_per_domain, ranks);
 
     int inside = layout.ranks_per_domain;
-    int *next = ARENA_ARRAY(lowering->arena, num_played, int);
+    int *next = ARENA_ARRAY(lowering->arena, members->num, int);
+    int *next_gpu = ARENA_ARRAY(lowering->arena, members->num, int);
+    Group lane_group = group;
+    if (members->replicas) lane_group = plan_lane_group(input->plan, what->group);
     for (int across = 0; across < 2; across++) {
         if (across ? layout.num_domains == 1 : inside == 1) continue;
         double busy_s = transfer_s;
@@ -99,13 +117,16 @@ void collective_lower(Lowering *lowering, int collective, const int *gpus, int n
         int num_steps = lowering->stepwise ? ring_steps(what->kind, group.size) : 1;
         if (!across && cluster->wires) {
             const WiresPass wires = {
-                what->kind,          {inside, group.stride}, gpus, num_played, num_steps,
-                delay_s / num_steps, busy_s / num_steps,     ranks};
+                what->kind, {inside, group.stride}, members->gpus,      members->num,
+                num_steps,  delay_s / num_steps,    busy_s / num_steps, ranks};
             wires_lower(lowering, cluster, &wires, *begin, *end);
             continue;
         }
         RingPass pass = {num_steps, delay_s / num_steps, busy_s / num_steps, slowdown};
-        for (int i = 0; i < num_played; i++) next[i] = ring_next(i, group.size, inside, across);
-        ring_add(lowering, gpus, next, num_played, &pass, *begin, *end);
+        for (int i = 0; i < members->num; i++) {
+            next[i] = ring_next(members->places[i], group.size, inside, across);
+            next_gpu[i] = member_gpu_at(lowering, members, lane_group, i, next[i]);
+        }
+        ring_add(lowering, members, next, next_gpu, &pass, *begin, *end);
     }
 }

@@ -7,9 +7,10 @@
 typedef struct {
     const LowerInput *input;
     Arena *arena; // of what is only needed until the Dag is whole; builder.arena has the rest
-    int num_folded;
     bool stepwise;
-    const int *first_replica; // [period] of those that meet inside a computation
+    const int *first_lane;   // [num_lanes] of those that meet inside a computation
+    const int **group_first; // [plan_num_group_kinds] of those in groups of a kind (sim/lanes.h);
+                             // NULL until asked for
     Lowered *out;
     struct InnerFlows *flows; // of sim/lower_inner.c
     DagBuilder builder;
@@ -26,7 +27,8 @@ static inline int lowering_slot(const Lowering *lowering, int rank, int lane, in
 
 // The number of a simulated rank, and of the GPU that runs it.
 static inline int lowering_rank(const Lowering *lowering, int rank, int lane) {
-    return program_gpu(lowering->input->program, rank, lane * lowering->num_folded);
+    const Lanes *lanes = &lowering->out->lanes;
+    return program_gpu(lowering->input->program, rank, lanes->replica[lane] * lanes->num_folded);
 }
 
 static inline int lowering_gpu(const Lowering *lowering, int rank, int lane) {
@@ -35,7 +37,7 @@ static inline int lowering_gpu(const Lowering *lowering, int rank, int lane) {
 
 // The first simulated GPU of a pipeline rank among those that a lane meets inside a computation.
 static inline int lowering_first_lane(const Lowering *lowering, int lane) {
-    return lowering->first_replica[lane * lowering->num_folded] / lowering->num_folded;
+    return lowering->first_lane[lane];
 }
 
 // The member after i in its ring: beside it in its domain, or at its place in the next domain.
@@ -48,8 +50,22 @@ void inner_start(Lowering *lowering);
 void inner_lower(Lowering *lowering, int rank, int lane, const Instruction *instruction,
                  int32_t *begin, int32_t *end);
 
-// Makes the activities of one collective among the given GPUs, which are all of its group:
-// everything between *begin, which every member reaches, and *end.
-//   num_played  the first so many send; the others do what these do (sim/rotation.h)
-void collective_lower(Lowering *lowering, int collective, const int *gpus, int num_played,
-                      int32_t *begin, int32_t *end);
+// Whether a collective of tp ranks is a timer, as what they exchange inside computations is: inside
+// a domain, unless a port is disturbed.
+bool collective_is_timer(const LowerInput *input, const ProgramCollective *what);
+
+// Those of a collective's members that are played, by lane; the others do what these do.
+typedef struct {
+    int num;
+    const int *gpus;   // [num]
+    const int *places; // [num] in the group of each
+    // Among replicas of a stage: which, so that others of their groups can be found. NULL: among
+    // the pipeline ranks of one lane, which are all there.
+    const int *replicas;
+    int rank;
+} Members;
+
+// Makes the activities of one collective: everything between *begin, which every member reaches,
+// and *end.
+void collective_lower(Lowering *lowering, int collective, const Members *members, int32_t *begin,
+                      int32_t *end);

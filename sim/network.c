@@ -274,9 +274,20 @@ static int whole_route(const Network *network, int from_gpu, int to_gpu, int lin
 int network_route(const Network *network, int from_gpu, int to_gpu, int links[MAX_HOPS]) {
     assert(from_gpu != to_gpu);
     if (network->groups) return groups_route(network, from_gpu, to_gpu, links);
-    int num_links = whole_route(network, from_gpu, to_gpu, links);
-    for (int i = 0; network->stand_in && i < num_links; i++) links[i] = network->stand_in[links[i]];
-    return num_links;
+    const int num_links = whole_route(network, from_gpu, to_gpu, links);
+    if (!network->stand_in) return num_links;
+    int num = 0;
+    for (int i = 0; i < num_links; i++) {
+        const int link = network->stand_in[links[i]];
+        if (link != LINK_LEFT_OUT && network_num_crossings(network, from_gpu, link) > 0)
+            links[num++] = link;
+    }
+    return num;
+}
+
+int network_num_crossings(const Network *network, int from_gpu, int link) {
+    if (!network->link_unit) return 1;
+    return (int)lround(network->num_alike[from_gpu] * network->link_unit[link]);
 }
 
 int network_way_out(const Network *network, int gpu, int links[]) {

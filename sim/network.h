@@ -31,6 +31,7 @@
 #include <stdbool.h>
 
 enum { MAX_HOPS = 13 }; // links of the longest route
+enum { LINK_LEFT_OUT = -1 };
 enum { GPU_LINKS = 6 }; // of a GPU's traffic: port, NIC and leaf, each in two directions
 
 // A link that comes and goes: down at first_down_s, which may be before the start, and every
@@ -61,7 +62,10 @@ typedef struct {
     const int *nic_taken_by;  // [num_nodes * nics_per_node] the NIC of the node that carries its
                               // traffic; NULL: every NIC works; with groups not NULL where that
                               // of one of them is not
-    const int *stand_in;      // [num_links] the link that is played for each; NULL: each itself
+    const int *stand_in;      // [num_links] the link that is played for each, or LINK_LEFT_OUT;
+                              // NULL: each itself
+    const double *link_unit;  // [num_links] and
+    const int *num_alike;     // [num_gpus] with sim/likeness.h; NULL: a flow crosses a link once
     LinkFlap *flaps;          // [num_flaps]
     int num_flaps;
     // Where the machines of groups differ: their networks, whose GPUs, nodes, leaves, spines and
@@ -82,6 +86,9 @@ const char *network_folds(const Cluster *cluster, int num_folded);
 // Links from one GPU to another.
 //   returns how many it wrote to links[MAX_HOPS]
 int network_route(const Network *network, int from_gpu, int to_gpu, int links[MAX_HOPS]);
+
+// How often a flow from a GPU crosses a link of its route: for so many that it stands for.
+int network_num_crossings(const Network *network, int from_gpu, int link);
 
 // Links from a GPU to what joins its group to others, and from there: NIC and leaf.
 //   returns how many it wrote to links[]

@@ -15,16 +15,24 @@ double playback_step_s(const Dag *dag, const Playback *playback, double step_s) 
     return end_s + step_s;
 }
 
-static void flows_compare(const Dag *dag, const Playback *playback, Outcome *out) {
+// The flows that a played one stands for (sim/likeness.h; else each for as many).
+static double num_flows_of(const Lowered *lowered, int node) {
+    const int *num_alike = lowered->network.num_alike;
+    return num_alike ? num_alike[lowered->dag.routes[lowered->dag.nodes[node].route].from_gpu] : 1;
+}
+
+static void flows_compare(const Lowered *lowered, const Playback *playback, Outcome *out) {
+    const Dag *dag = &lowered->dag;
     double granted_s = 0, lost_s = 0, gained_s = 0;
     for (int i = 0; i < dag->num_nodes; i++) {
         double expected_s = dag_flow_s(dag, i);
         if (expected_s <= 0) continue;
         double taken_s = playback->end_s[i] - playback->start_s[i] - dag->nodes[i].delay_s;
         double beyond_s = taken_s - expected_s;
-        granted_s += expected_s;
-        lost_s += fmax(0, beyond_s);
-        gained_s += fmax(0, -beyond_s);
+        const double num = num_flows_of(lowered, i);
+        granted_s += num * expected_s;
+        lost_s += num * fmax(0, beyond_s);
+        gained_s += num * fmax(0, -beyond_s);
         if (beyond_s > CONTENDED_FRAC * expected_s + CONTENDED_S) out->contended = true;
     }
     if (granted_s <= 0) return;
@@ -63,7 +71,7 @@ static void links_measure(const Lowered *lowered, double step_time_s, Arena *are
         if (dag->nodes[i].route == NO_ROUTE) continue;
         const DagRoute *route = &dag->routes[dag->nodes[i].route];
         for (int hop = 0; hop < route->num_links; hop++) {
-            carried_bytes[route->links[hop]] += dag->nodes[i].bytes;
+            carried_bytes[route->links[hop]] += dag->nodes[i].bytes * (1 + route->more[hop]);
         }
     }
     links_rank(&lowered->network, carried_bytes, step_time_s, arena, out);
@@ -90,7 +98,7 @@ static int last_lane(const Lowered *lowered, const Program *program, const Playb
 Outcome playback_outcome(const Lowered *lowered, const Program *program, const Playback *playback,
                          double step_s, Arena *arena) {
     Outcome out = {.step_time_s = playback_step_s(&lowered->dag, playback, step_s)};
-    flows_compare(&lowered->dag, playback, &out);
+    flows_compare(lowered, playback, &out);
     if (out.step_time_s > 0) links_measure(lowered, out.step_time_s, arena, &out);
     out.last_lane = last_lane(lowered, program, playback);
     return out;

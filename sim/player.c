@@ -46,7 +46,8 @@ static void flow_start(Player *player, int node) {
     const DagNode *activity = &player->dag->nodes[node];
     const DagRoute *route = &player->dag->routes[activity->route];
     player->playback->num_activities++;
-    sgx_start_flow(route->links, route->num_links, activity->bytes, node);
+    const SgxRoute over = {route->links, route->more, route->num_links};
+    sgx_start_flow(&over, activity->bytes, node);
 }
 
 static void node_begin(Player *player, int node) {

@@ -103,11 +103,11 @@ static Status run_prepare(const RunOptions *options, const JsonNode *root, Arena
     TRY(scenario_refuse_unsimulated(&run->scenario));
     TRY(plan_resolve(&run->scenario, arena, &run->plan));
     TRY(estimate_plan(&run->scenario, &run->plan, arena, &run->estimate, &run->parts));
-    TRY(folding_choose(options->fold, &run->scenario, &run->plan, &run->parts.program, arena,
-                       &run->folding));
     if (inner_is_played(&run->scenario.cluster))
         run->inner = inner_prepare(&run->scenario, &run->plan, &run->parts.workload, arena);
     LowerInput input = lower_input(run);
+    TRY(folding_choose(options->fold, &run->scenario, &input, options->stepwise, arena,
+                       &run->folding));
     TRY(program_lower(&input, &run->folding, options->stepwise, arena, &run->lowered));
     return network_disturb(&run->scenario, &run->lowered.network, arena, &run->disturbed);
 }

@@ -50,8 +50,9 @@ static cJSON *path_item_json(const Run *run, const PathItem *item) {
     const Instruction *instruction = &program->ranks[item->stage].instructions[item->instruction];
     bool collective = instruction->kind == INSTRUCTION_COLLECTIVE;
     cJSON *json = cJSON_CreateObject();
+    const int replica = run->lowered.lanes.replica[item->lane];
     json_add_number(json, "rank",
-                    program_gpu(program, item->stage, item->lane * run->folding.num_folded));
+                    program_gpu(program, item->stage, replica * run->folding.num_folded));
     json_add_number(json, "stage", item->stage);
     cJSON_AddStringToObject(json, "instruction",
                             collective ? program->collectives[instruction->collective].name
@@ -111,6 +112,10 @@ cJSON *run_to_json(const Run *run) {
     json_add_number(json, "num_folded", run->folding.num_folded);
     json_add_number(json, "num_lanes", run->lowered.num_lanes);
     json_add_number(json, "last_lane", outcome->last_lane);
+    if (run->folding.likeness)
+        cJSON_AddItemToObject(
+            json, "lane_of",
+            cJSON_CreateIntArray(run->lowered.lanes.of, run->lowered.lanes.num_replicas));
     cJSON *counts = cJSON_AddArrayToObject(json, "num_instructions");
     for (int rank = 0; rank < run->parts.program.num_ranks; rank++) {
         int count = run->parts.program.ranks[rank].num_instructions;

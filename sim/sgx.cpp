@@ -204,11 +204,13 @@ void sgx_start_timer(double date_s, int id) {
     }
 }
 
-void sgx_start_flow(const int *links, int num_links, double bytes, int id) {
+void sgx_start_flow(const SgxRoute *route, double bytes, int id) {
+    const int *links = route->links, num_links = route->num_links;
     try {
         state.route.clear();
         for (int i = 0; i < num_links; i++) {
-            state.route.push_back(state.parts.at(static_cast<size_t>(links[i])));
+            auto *part = state.parts.at(static_cast<size_t>(links[i]));
+            state.route.insert(state.route.end(), 1U + route->more[i], part);
         }
         auto flow = s4u::Comm::sendto_init(state.from, state.to);
         flow->set_payload_size(static_cast<uint64_t>(bytes + 0.5));

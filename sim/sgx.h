@@ -14,6 +14,8 @@ extern "C" {
 
 #include "base/status.h"
 
+#include <stdint.h>
+
 // Creates the links; those of no capacity are left out and no flow may cross them.
 Status sgx_open(const double *link_bytes_per_s, int num_links);
 
@@ -30,7 +32,16 @@ Status sgx_run(const SgxEvents *events);
 // To be called before sgx_run or out of its events.
 double sgx_now_s(void);
 void sgx_start_timer(double date_s, int id); // after now
-void sgx_start_flow(const int *links, int num_links, double bytes, int id);
+
+// The links that a flow crosses, each once and so many times more: then it counts as so many flows
+// there, of its rate each.
+typedef struct {
+    const int *links;     // [num_links]
+    const uint16_t *more; // [num_links]
+    int num_links;
+} SgxRoute;
+
+void sgx_start_flow(const SgxRoute *route, double bytes, int id);
 void sgx_set_link(int link, double bytes_per_s); // > 0; does nothing where it was left out
 
 // Flushes the standard streams and leaves the process without SimGrid's own tidying up.

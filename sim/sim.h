@@ -20,7 +20,7 @@ typedef enum {
 } SimKeep;
 
 typedef struct {
-    const char *fold;    // "auto", "none", "tp", "full"; NULL is "auto"
+    const char *fold;    // "auto", "none", "tp", "full", "approximate"; NULL is "auto"
     int num_repetitions; // of what chance disturbs; 0 is 1
     double timeout_s;    // of wall time, after which the simulator is stopped; 0: none
     SimKeep keep;        // times of instructions
@@ -78,7 +78,7 @@ typedef struct {
     SimDifference difference;
     SimDisturbed disturbed;
     int64_t num_activities;
-    const char *folding;        // "none", "tp" or "full"
+    const char *folding;        // "none", "tp", "full" or "approximate"
     const char *folding_reason; // a sentence
     // Time that flows took beyond (or below) what the estimate grants them, over the latter's sum.
     double flow_lost_frac, flow_gained_frac;
@@ -90,10 +90,12 @@ typedef struct {
     SimPath path;
     double wall_s; // of the simulator's process
 
-    int num_folded; // tensor-parallel ranks that one simulated GPU (a lane) stands for
-    int num_lanes;  // simulated GPUs of a stage; replica r of it is in lane r / num_folded %
-                    // num_lanes
-    int last_lane;  // the one that ends last
+    int num_folded;     // tensor-parallel ranks that one simulated GPU (a lane) stands for
+    int num_lanes;      // simulated GPUs of a stage; replica r of it is in lane
+                        // sim_lane_of(result, r)
+    const int *lane_of; // [num_blocks] the lane of each block of num_folded replicas; NULL: they
+    int num_blocks;     // are in lanes 0 .. num_lanes - 1 in turn
+    int last_lane;      // the one that ends last
 
     // With `keep`, of the GPU of each pipeline rank that is in the last lane:
     int num_ranks;
@@ -111,6 +113,9 @@ typedef struct {
 // where it is missing, was stopped by the time limit, crashed or answered nonsense.
 Status sim_run(const cJSON *document, const char *file, const SimOptions *options, Arena *arena,
                SimResult *out);
+
+// The lane that shows what a replica (a GPU's place in its stage) does.
+int sim_lane_of(const SimResult *result, int replica);
 
 // Reads the times of one GPU, [num_instructions] of its stage. Without SIM_KEEP_ALL only of those
 // in the last lane. Fails (STATUS_MACHINE) where the file cannot be read.

@@ -1,7 +1,7 @@
 // meshwright-sim: plays one scenario in SimGrid. Started by meshwright (sim/sim.h).
 //
-// Usage: meshwright-sim [--file NAME] [--fold auto|none|tp|full] [--repetitions N] [--stepwise]
-//                       [--times|--all-times] < SCENARIO
+// Usage: meshwright-sim [--file NAME] [--fold auto|none|tp|full|approximate] [--repetitions N]
+//                       [--stepwise] [--times|--all-times] < SCENARIO
 // Reads the scenario on standard input; NAME is what to call it and where its relative paths start.
 // Writes one JSON document to standard output, or one line to standard error and ends with the
 // exit codes of the contract. A scenario that it refuses has both, and the document says no more
@@ -36,7 +36,8 @@ static Status fold_read(const char *text, FoldMode *out) {
         *out = (FoldMode)i;
         return status_ok();
     }
-    return status_error(STATUS_INVALID, "--fold %s: legal are auto, none, tp and full", text);
+    return status_error(STATUS_INVALID, "--fold %s: legal are auto, none, tp, full and approximate",
+                        text);
 }
 
 static Status repetitions_read(const char *text, int *out) {

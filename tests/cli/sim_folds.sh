@@ -5,66 +5,7 @@
 set -eu
 if [ ! -x "$MESHWRIGHT" ] || [ ! -x "$MESHWRIGHT_SIM" ]; then exit 77; fi
 . tests/support.sh
-simulator=$MESHWRIGHT_SIM
-unset MESHWRIGHT_SIM
-
-cat >"$temp/compare.py" <<'END_PY'
-# Arguments: answer and times of the folded, then of the unfolded simulation.
-import json
-import struct
-import sys
-
-
-def load(answer_path, times_path):
-    answer = json.load(open(answer_path))
-    times = struct.iter_unpack("dd", open(times_path, "rb").read())
-    lanes = range(answer["num_lanes"])
-    return answer, [[[next(times) for _ in range(count)] for _ in lanes]
-                    for count in answer["num_instructions"]]
-
-
-folded, folded_times = load(*sys.argv[1:3])
-whole, whole_times = load(*sys.argv[3:5])
-allowed_s = 1e-7 * whole["step_time_s"]
-assert folded["folding"] == "full" and whole["folding"] == "none"
-assert folded["num_lanes"] * folded["num_folded"] < whole["num_lanes"]
-assert abs(folded["step_time_s"] - whole["step_time_s"]) < allowed_s
-for stage, lanes in enumerate(whole_times):
-    for replica, instructions in enumerate(lanes):
-        lane = replica // folded["num_folded"] % folded["num_lanes"]
-        for i, times in enumerate(instructions):
-            others = folded_times[stage][lane][i]
-            off_s = max(abs(a - b) for a, b in zip(times, others))
-            assert off_s < allowed_s, f"stage {stage} replica {replica} instruction {i}: {off_s} s"
-print(whole["contended"], folded["num_folded"], folded["num_lanes"], len(whole_times[0]))
-END_PY
-
-# job PARALLEL [TRAINING [DISTURB]]: of $model on $cluster
-job() {
-    cat >"$temp/job.json" <<END
-{"schema": 1, "model": "$model", "cluster": $cluster,
- "training": {"seq_len": 4096, "global_batch": 64, "precision": "bf16"${2-}},
- "parallel": {$1}, "disturb": [${3-}]}
-END
-}
-
-# same PARALLEL [TRAINING [OPTION]]: folded and unfolded
-same() {
-    job "$1" "${2-}"
-    for fold in full none; do
-        "$simulator" --fold $fold --all-times ${3:+"$3"} <"$temp/job.json" >"$temp/$fold.json" \
-            3>"$temp/$fold.times" || fail "$1 on $cluster"
-    done
-    python3 "$temp/compare.py" "$temp/full.json" "$temp/full.times" "$temp/none.json" \
-        "$temp/none.times" >>"$temp/jobs" || fail "$model, $1 on $cluster"
-}
-
-# machine NODES SCALE_OUT [DOMAIN_GPUS]
-machine() {
-    cluster='{"gpu": "h100-sxm-80g", "num_gpus": '$((8 * $1))', "gpus_per_node": 8,
-              "scale_up": {"link": "nvlink4", "domain_gpus": '${3:-8}'},
-              "scale_out": {"nic_bytes_per_s": 5e10, '$2'}}'
-}
+. tests/folds.sh
 
 # Every schedule, on rails in one block, and on leaf switches of 4 nodes whose uplinks are short.
 model=llama-3.1-8b
@@ -170,16 +111,18 @@ for disturb in '{"slow_gpu": 1, "factor": 1.5}' '{"jitter_frac": 0.01, "seed": 1
     name=${disturb#??}
     refused "disturb[0].${name%%\"*} breaks their lockstep"
 done
-# 5 of 10 nodes a stage, on leaf switches of 4.
-machine 10 '"nics_per_node": 8, "topology": "fat-tree"'
-job '"tp": 8, "pp": 2' ', "global_batch": 40'
-sed -i 's/"global_batch": 64, //' "$temp/job.json"
+# 5 of 10 nodes a stage, on leaf switches of 4 whose uplinks are short (else they are alike:
+# tests/cli/sim_likeness.sh).
+machine 10 '"nics_per_node": 8, "topology": "fat-tree", "oversubscription": 4'
+global_batch=40
+job '"tp": 8, "pp": 2'
 refused 'they share leaf switches unevenly'
 # Stages of 12 GPUs, across domains of 8.
 machine 3 '"nics_per_node": 8'
-job '"tp": 4, "pp": 2' ', "global_batch": 48'
-sed -i 's/"global_batch": 64, //' "$temp/job.json"
+global_batch=48
+job '"tp": 4, "pp": 2'
 refused 'they lie across scale-up domains unevenly'
+global_batch=64
 group='{"gpu": "h100-sxm-80g", "num_gpus": 8, "gpus_per_node": 8, "scale_up": {"link": "nvlink4"},
         "scale_out": {"nics_per_node": 8, "nic_bytes_per_s": 5e10}}'
 cluster='{"groups": ['$group', '$group'], "between": {"bytes_per_s": 1e10, "latency_s": 1e-5}}'

@@ -29,7 +29,7 @@ output='{"schema":1,"refused":true}'
 says 2 "job.json: empty; expected one JSON document" "" --file job.json
 says 2 "--fold tp is not possible: there is one tensor-parallel rank" "$job" --fold tp
 output=
-says 2 "--fold all: legal are auto, none, tp and full" "$job" --fold all
+says 2 "--fold all: legal are auto, none, tp, full and approximate" "$job" --fold all
 says 2 "--repetitions 0: expected 1 to 1000000" "$job" --repetitions 0
 says 2 "--repetitions 2x: expected 1 to 1000000" "$job" --repetitions 2x
 says 2 "--nonsense: no such option" "$job" --nonsense

@@ -128,6 +128,33 @@ static void what_disturbances_cost_is_read(void) {
     arena_free(&arena);
 }
 
+// Blocks of two replicas each, of which the first and the last are alike.
+static void lanes_of_replicas_are_read(void) {
+    Arena arena = {0};
+    SimResult result;
+    SimOptions options = {.timeout_s = 60};
+    Status status =
+        run_script("echo '{\"lane_of\": [0, 1, 0], " ANSWER_REST "'", &options, &arena, &result);
+    CU_ASSERT_STRING_EQUAL(status.text, "");
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    CU_ASSERT_EQUAL(result.num_blocks, 3);
+    CU_ASSERT_EQUAL(sim_lane_of(&result, 1), 0);
+    CU_ASSERT_EQUAL(sim_lane_of(&result, 3), 1);
+    CU_ASSERT_EQUAL(sim_lane_of(&result, 4), 0);
+    // Without the list they are in lanes 0, 1, 0, 1, ...
+    status = run_script("echo '" ANSWER "'", &options, &arena, &result);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    CU_ASSERT_EQUAL(sim_lane_of(&result, 6), 1);
+    static const char *const wrong[] = {"[0, 2, 1]", "[0, 0]", "[]", "[0, -1, 1]"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        status =
+            run_script(arena_printf(&arena, "echo '{\"lane_of\": %s, %s'", wrong[i], ANSWER_REST),
+                       &options, &arena, &result);
+        CU_ASSERT_EQUAL(status.code, STATUS_MACHINE);
+    }
+    arena_free(&arena);
+}
+
 static void document_and_options_arrive(void) {
     SimOptions options = {.fold = "none", .stepwise = true, .num_repetitions = 7};
     assert_fails(REFUSED "read -r a; read -r b c; echo \"meshwright-sim: $* $a $b $c\" >&2; exit 2",
@@ -232,6 +259,7 @@ CU_TestInfo client_tests[] = {
     {"an_answer_is_read", an_answer_is_read},
     {"difference_and_critical_path_are_read", difference_and_critical_path_are_read},
     {"what_disturbances_cost_is_read", what_disturbances_cost_is_read},
+    {"lanes_of_replicas_are_read", lanes_of_replicas_are_read},
     {"document_and_options_arrive", document_and_options_arrive},
     {"times_come_beside_the_answer", times_come_beside_the_answer},
     {"its_refusals_are_passed_on", its_refusals_are_passed_on},

@@ -1,5 +1,6 @@
 #include "plan/layer_plans.h"
 #include "sim/fold.h"
+#include "sim/lower.h"
 #include "tests/sim/sim_case.h"
 #include "tests/support.h"
 
@@ -24,16 +25,25 @@ static Plan plan_of(int tp) {
                   .expert_dp = 8};
 }
 
+static const RankProgram NOTHING[1] = {{NULL, 0}};
+
+static Status choose_of(FoldMode mode, const Scenario *scenario, const Plan *plan,
+                        const Program *program, Arena *arena, Folding *out) {
+    LowerInput input = {.cluster = &scenario->cluster, .plan = plan, .program = program};
+    return folding_choose(mode, scenario, &input, false, arena, out);
+}
+
 static Status choose(FoldMode mode, int tp, const ProgramCollective *collective, Folding *out,
                      Arena *arena) {
     Scenario scenario = {.cluster = sim_cluster(2)};
     Plan plan = plan_of(tp);
     Program program = {.num_ranks = 1,
+                       .ranks = NOTHING,
                        .multiplicity = 16,
                        .block_gpus = 16,
                        .collectives = collective,
                        .num_collectives = 1};
-    return folding_choose(mode, &scenario, &plan, &program, arena, out);
+    return choose_of(mode, &scenario, &plan, &program, arena, out);
 }
 
 static void even_tensor_parallel_ranks_fold(void) {
@@ -57,15 +67,18 @@ static void even_tensor_parallel_ranks_fold(void) {
 static void ranks_fold_where_layers_lie_alike(void) {
     Arena arena = {0};
     Scenario scenario = {.cluster = sim_cluster(2)};
-    Program program = {
-        .num_ranks = 1, .multiplicity = 16, .collectives = &REDUCE, .num_collectives = 1};
+    Program program = {.num_ranks = 1,
+                       .ranks = NOTHING,
+                       .multiplicity = 16,
+                       .collectives = &REDUCE,
+                       .num_collectives = 1};
     Folding folding;
     for (int tp = 2; tp <= 4; tp += 2) {
         Plan plan = plan_of(4), own[2] = {plan, plan_of(tp)};
         own[1].zero_stage = 3;
         plan_set_layers(&plan, own, 2, &arena);
         CU_ASSERT_PTR_NOT_NULL(plan.layers);
-        const Status status = folding_choose(FOLD_TP, &scenario, &plan, &program, &arena, &folding);
+        const Status status = choose_of(FOLD_TP, &scenario, &plan, &program, &arena, &folding);
         if (tp == 4) CU_ASSERT(status.code == STATUS_OK && folding.num_folded == 4);
         if (tp == 2)
             ASSERT_REFUSED(status, "--fold tp is not possible: layers differ in the ranks that "
@@ -79,7 +92,7 @@ static void replicas_in_lockstep_fold(void) {
     Arena arena = {0};
     Folding folding;
     for (FoldMode mode = FOLD_AUTO; mode < NUM_FOLD_MODES; mode++) {
-        if (mode == FOLD_NONE || mode == FOLD_TP) continue;
+        if (mode != FOLD_AUTO && mode != FOLD_FULL) continue;
         CU_ASSERT_EQUAL(choose(mode, 4, &REDUCE, &folding, &arena).code, STATUS_OK);
         CU_ASSERT_EQUAL(folding.num_folded, 4);
         CU_ASSERT_EQUAL(folding.period, 8);
@@ -98,15 +111,16 @@ static void replicas_out_of_lockstep_do_not(void) {
     Scenario scenario = {.cluster = sim_cluster(2), .disturb = &disturb, .num_disturb = 1};
     Plan plan = plan_of(4);
     Program program = {.num_ranks = 1,
+                       .ranks = NOTHING,
                        .multiplicity = 16,
                        .block_gpus = 16,
                        .collectives = &REDUCE,
                        .num_collectives = 1};
     Folding folding;
-    ASSERT_REFUSED(folding_choose(FOLD_FULL, &scenario, &plan, &program, &arena, &folding),
+    ASSERT_REFUSED(choose_of(FOLD_FULL, &scenario, &plan, &program, &arena, &folding),
                    "--fold full is not possible: the data-parallel replicas cannot be folded: "
                    "disturb[0].jitter_frac breaks their lockstep");
-    CU_ASSERT_EQUAL(folding_choose(FOLD_AUTO, &scenario, &plan, &program, &arena, &folding).code,
+    CU_ASSERT_EQUAL(choose_of(FOLD_AUTO, &scenario, &plan, &program, &arena, &folding).code,
                     STATUS_OK);
     CU_ASSERT_EQUAL(folding.period, 16);
     CU_ASSERT_STRING_EQUAL(folding.name, "tp");
@@ -131,7 +145,7 @@ static void groups_across_them_do_not(void) {
 }
 
 // Experts over 4 of 12 ranks: 6 ranks further on a group would begin inside another, and 4 further
-// on a scale-up domain of 8 would.
+// on a scale-up domain of 8 would. Step by step only a rotation folds.
 static void groups_that_do_not_lie_alike_do_not(void) {
     Arena arena = {0};
     Scenario scenario = {.cluster = sim_cluster(2)};
@@ -139,9 +153,10 @@ static void groups_that_do_not_lie_alike_do_not(void) {
     plan.dp = plan.zero_group = 6;
     plan.ep = 4;
     plan.expert_dp = 3;
-    Program program = {.num_ranks = 1, .multiplicity = 12, .block_gpus = 12};
+    Program program = {.num_ranks = 1, .ranks = NOTHING, .multiplicity = 12, .block_gpus = 12};
+    LowerInput input = {.cluster = &scenario.cluster, .plan = &plan, .program = &program};
     Folding folding;
-    ASSERT_REFUSED(folding_choose(FOLD_FULL, &scenario, &plan, &program, &arena, &folding),
+    ASSERT_REFUSED(folding_choose(FOLD_FULL, &scenario, &input, true, &arena, &folding),
                    "--fold full is not possible: the data-parallel replicas cannot be folded: "
                    "their ep groups do not lie alike");
     arena_free(&arena);
@@ -155,8 +170,8 @@ static void one_rank_is_nothing_to_fold(void) {
     Scenario scenario = {.cluster = sim_cluster(1)};
     Plan plan = plan_of(8);
     plan.dp = plan.zero_group = plan.ep = 1;
-    Program program = {.num_ranks = 1, .multiplicity = 8, .block_gpus = 8};
-    ASSERT_REFUSED(folding_choose(FOLD_FULL, &scenario, &plan, &program, &arena, &folding),
+    Program program = {.num_ranks = 1, .ranks = NOTHING, .multiplicity = 8, .block_gpus = 8};
+    ASSERT_REFUSED(choose_of(FOLD_FULL, &scenario, &plan, &program, &arena, &folding),
                    "--fold full is not possible: the data-parallel replicas cannot be folded: "
                    "there is one of them");
     arena_free(&arena);
@@ -178,8 +193,8 @@ static void rings_across_domains_keep_to_blocks(void) {
     plan.dp = plan.zero_group = 8;
     plan.ep = 32;
     plan.expert_dp = 1;
-    Program program = {.num_ranks = 1, .multiplicity = 32, .block_gpus = 32};
-    CU_ASSERT_EQUAL(folding_choose(FOLD_TP, &scenario, &plan, &program, &arena, &folding).code,
+    Program program = {.num_ranks = 1, .ranks = NOTHING, .multiplicity = 32, .block_gpus = 32};
+    CU_ASSERT_EQUAL(choose_of(FOLD_TP, &scenario, &plan, &program, &arena, &folding).code,
                     STATUS_OK);
     CU_ASSERT_EQUAL(folding.num_folded, 4);
     arena_free(&arena);
@@ -191,23 +206,24 @@ static void an_uneven_network_does_not_fold(void) {
     Scenario scenario = {.cluster = sim_cluster(2), .disturb = disturb, .num_disturb = 2};
     Plan plan = plan_of(4);
     Program program = {.num_ranks = 1,
+                       .ranks = NOTHING,
                        .multiplicity = 16,
                        .block_gpus = 16,
                        .collectives = &REDUCE,
                        .num_collectives = 1};
     Folding folding;
-    CU_ASSERT_EQUAL(folding_choose(FOLD_AUTO, &scenario, &plan, &program, &arena, &folding).code,
+    CU_ASSERT_EQUAL(choose_of(FOLD_AUTO, &scenario, &plan, &program, &arena, &folding).code,
                     STATUS_OK);
     CU_ASSERT_EQUAL(folding.num_folded, 4);
     disturb[1] = (Disturb){.kind = DISTURB_LINK, .bandwidth_factor = 0.5};
-    CU_ASSERT_EQUAL(folding_choose(FOLD_AUTO, &scenario, &plan, &program, &arena, &folding).code,
+    CU_ASSERT_EQUAL(choose_of(FOLD_AUTO, &scenario, &plan, &program, &arena, &folding).code,
                     STATUS_OK);
     CU_ASSERT_EQUAL(folding.num_folded, 1);
     CU_ASSERT_STRING_EQUAL(folding.reason, "disturb[1].link makes the network of the "
                                            "tensor-parallel ranks uneven; the data-parallel "
                                            "replicas are not folded: disturb[0].jitter_frac breaks "
                                            "their lockstep");
-    ASSERT_REFUSED(folding_choose(FOLD_TP, &scenario, &plan, &program, &arena, &folding),
+    ASSERT_REFUSED(choose_of(FOLD_TP, &scenario, &plan, &program, &arena, &folding),
                    "--fold tp is not possible: disturb[1].link makes the network of the "
                    "tensor-parallel ranks uneven");
     arena_free(&arena);
