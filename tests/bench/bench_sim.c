@@ -1,7 +1,8 @@
 // Wall time of simulations, from starting the simulator's process to its answer: median and range
 // of five runs after one to warm up; the mean of all six in processor seconds, which other work on
 // the machine disturbs less; the simulator's peak memory; and the bars where there are any, for the
-// figures in docs/simulation.md. The last two jobs are a what-if of one repetition and of many.
+// figures in docs/simulation.md. Two jobs are a what-if of one repetition and of many; the last
+// ones are of 100,000 GPUs and more.
 //
 // Usage: bench_sim [TEXT]: only jobs with TEXT in their title.
 #include "sim/sim.h"
@@ -20,7 +21,9 @@ typedef struct {
     const char *fold;
     const char *disturb; // or NULL
     int num_repetitions;
-    double bar_s, bar_mb; // per repetition, at most; 0: none
+    double bar_s, bar_mb;  // per repetition, at most; 0: none
+    const char *model;     // NULL: llama-3.1-70b
+    const char *scale_out; // of the same nodes; NULL: of dgx-h100
 } Job;
 
 #define JITTER "{\"jitter_frac\": 0.05, \"seed\": 1}"
@@ -32,24 +35,63 @@ typedef struct {
 #define GPUS_16384 "16,384 GPUs", 2048, 16384, "\"tp\": 8, \"pp\": 8"
 #define STAGES_16 "16,384 GPUs, 16 stages", 2048, 16384, "\"tp\": 8, \"pp\": 16"
 
+// Stages of 10,000 and 16,384 GPUs; the first fill no leaf switches.
+#define LLAMA_100000                                                                               \
+    "100,000 GPUs", 12500, 12500,                                                                  \
+        "\"tp\": 8, \"cp\": 2, \"pp\": 10, \"vpp\": 4, \"micro_batch\": 1, \"zero_stage\": 1"
+#define DEEPSEEK_100000                                                                            \
+    "100,000 GPUs, DeepSeek-V3", 12500, 100000,                                                    \
+        "\"tp\": 2, \"pp\": 10, \"vpp\": 3, \"ep\": 8, \"micro_batch\": 1, \"zero_stage\": 1, "    \
+        "\"recompute\": \"full\""
+#define LLAMA_131072                                                                               \
+    "131,072 GPUs", 16384, 16384,                                                                  \
+        "\"tp\": 8, \"cp\": 2, \"pp\": 8, \"vpp\": 16, \"micro_batch\": 1, \"zero_stage\": 1, "    \
+        "\"zero_group\": 64"
+#define SHORT_RAILS "\"topology\": \"rail-fat-tree\", \"oversubscription\": 2"
+#define SHORT_TREE "\"topology\": \"fat-tree\", \"oversubscription\": 4"
+
 static const Job JOBS[] = {
-    {INTERLEAVED, "full", NULL, 1, 0, 0},   {INTERLEAVED, "tp", NULL, 1, 0, 0},
-    {INTERLEAVED, "none", NULL, 1, 0, 0},   {GPUS_1024, "full", NULL, 1, 0, 0},
-    {GPUS_1024, "tp", NULL, 1, 0.1, 45},    {GPUS_1024, "none", NULL, 1, 0.8, 80},
-    {WITHOUT_TP, "full", NULL, 1, 0, 0},    {WITHOUT_TP, "none", NULL, 1, 0, 0},
-    {GPUS_4096, "none", NULL, 1, 9, 200},   {GPUS_16384, "full", NULL, 1, 0.8, 110},
-    {GPUS_16384, "tp", NULL, 1, 3, 160},    {STAGES_16, "full", NULL, 1, 0, 0},
-    {STAGES_16, "tp", NULL, 1, 0, 0},       {GPUS_1024, "tp", JITTER, 1, 0.1, 0},
-    {GPUS_1024, "tp", JITTER, 40, 0.05, 0},
+    {INTERLEAVED, "full", NULL, 1, 0, 0, NULL, NULL},
+    {INTERLEAVED, "tp", NULL, 1, 0, 0, NULL, NULL},
+    {INTERLEAVED, "none", NULL, 1, 0, 0, NULL, NULL},
+    {GPUS_1024, "full", NULL, 1, 0, 0, NULL, NULL},
+    {GPUS_1024, "tp", NULL, 1, 0.1, 45, NULL, NULL},
+    {GPUS_1024, "none", NULL, 1, 0.8, 80, NULL, NULL},
+    {WITHOUT_TP, "full", NULL, 1, 0, 0, NULL, NULL},
+    {WITHOUT_TP, "none", NULL, 1, 0, 0, NULL, NULL},
+    {GPUS_4096, "none", NULL, 1, 9, 200, NULL, NULL},
+    {GPUS_16384, "full", NULL, 1, 0.8, 110, NULL, NULL},
+    {GPUS_16384, "tp", NULL, 1, 3, 160, NULL, NULL},
+    {STAGES_16, "full", NULL, 1, 0, 0, NULL, NULL},
+    {STAGES_16, "tp", NULL, 1, 0, 0, NULL, NULL},
+    {GPUS_1024, "tp", JITTER, 1, 0.1, 0, NULL, NULL},
+    {GPUS_1024, "tp", JITTER, 40, 0.05, 0, NULL, NULL},
+    {LLAMA_100000, "auto", NULL, 1, 20, 0, "llama-3.1-405b", NULL},
+    {LLAMA_100000, "auto", NULL, 1, 20, 0, "llama-3.1-405b", SHORT_RAILS},
+    {LLAMA_100000, "auto", NULL, 1, 20, 0, "llama-3.1-405b", SHORT_TREE},
+    {DEEPSEEK_100000, "auto", NULL, 1, 20, 0, "deepseek-v3", NULL},
+    {DEEPSEEK_100000, "auto", NULL, 1, 20, 0, "deepseek-v3", SHORT_RAILS},
+    {LLAMA_131072, "auto", NULL, 1, 20, 0, "llama-3.1-405b", NULL},
+    {LLAMA_131072, "auto", NULL, 1, 20, 0, "llama-3.1-405b", SHORT_RAILS},
 };
+
+static const char *job_cluster(const Job *job, Arena *arena) {
+    if (!job->scale_out) return arena_printf(arena, "\"dgx-h100:%d\"", job->num_nodes);
+    return arena_printf(arena,
+                        "{\"gpu\": \"h100-sxm-80g\", \"num_gpus\": %d, \"gpus_per_node\": 8, "
+                        "\"scale_up\": {\"link\": \"nvlink4\"}, \"scale_out\": "
+                        "{\"nics_per_node\": 8, \"nic_bytes_per_s\": 5e10, %s}}",
+                        8 * job->num_nodes, job->scale_out);
+}
 
 static cJSON *job_document(const Job *job, Arena *arena) {
     return cJSON_Parse(arena_printf(
         arena,
-        "{\"schema\": 1, \"model\": \"llama-3.1-70b\", \"cluster\": \"dgx-h100:%d\", \"training\": "
+        "{\"schema\": 1, \"model\": \"%s\", \"cluster\": %s, \"training\": "
         "{\"seq_len\": 8192, \"global_batch\": %d, \"precision\": \"bf16\"}, \"parallel\": {%s}, "
         "\"disturb\": [%s]}",
-        job->num_nodes, job->global_batch, job->parallel, job->disturb ? job->disturb : ""));
+        job->model ? job->model : "llama-3.1-70b", job_cluster(job, arena), job->global_batch,
+        job->parallel, job->disturb ? job->disturb : ""));
 }
 
 static double cpu_s(const struct rusage *usage) {
@@ -69,6 +111,7 @@ static void job_print(const Job *job, const SimResult *result, const Spread *wal
            job->title, result->folding, (long long)result->num_activities, wall_s->median,
            wall_s->least, wall_s->most, cpu_s(&usage) / (NUM_RUNS + 1), peak_mb);
     double each_s = wall_s->median / job->num_repetitions;
+    if (job->scale_out) printf("    with {%s}\n", job->scale_out);
     if (job->disturb) {
         printf("    with jitter, %d repetitions beside the undisturbed run: %.3f s each\n",
                job->num_repetitions, each_s);
