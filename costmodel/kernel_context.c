@@ -80,13 +80,17 @@ const ContextKernel *context_kernel_find(const ContextKernels *kernels,
     return nearest;
 }
 
-double kernel_context_s(const Gpu *gpu, const ContextKernels *kernels,
-                        const AttentionShape *shape) {
-    const ContextKernel *kernel = context_kernel_find(kernels, &shape->variant);
-    if (!kernel || attention_peak_flops_per_s(gpu, shape->variant.attn_dtype) <= 0) return NAN;
+double context_price_s(const Gpu *gpu, const ContextKernel *kernel, const AttentionShape *shape) {
     ContextWork work = context_work(gpu->num_sms, kernel->tile_tokens, shape);
     double place[3];
     context_place(shape, place);
     return context_formula_s(gpu, kernel, shape, &work) *
            exp(surface_log_ratio(&kernel->surface, place));
+}
+
+double kernel_context_s(const Gpu *gpu, const ContextKernels *kernels,
+                        const AttentionShape *shape) {
+    const ContextKernel *kernel = context_kernel_find(kernels, &shape->variant);
+    if (!kernel || attention_peak_flops_per_s(gpu, shape->variant.attn_dtype) <= 0) return NAN;
+    return context_price_s(gpu, kernel, shape);
 }

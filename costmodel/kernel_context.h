@@ -36,5 +36,8 @@ void context_place(const AttentionShape *shape, double place[3]);
 const ContextKernel *context_kernel_find(const ContextKernels *kernels,
                                          const AttentionVariant *variant);
 
+// Seconds by the formula and the grid.
+double context_price_s(const Gpu *gpu, const ContextKernel *kernel, const AttentionShape *shape);
+
 // Seconds on the device; NAN where the profile or the GPU lacks the number formats.
 double kernel_context_s(const Gpu *gpu, const ContextKernels *kernels, const AttentionShape *shape);

@@ -90,14 +90,19 @@ const GenerationKernel *generation_kernel_find(const GenerationKernels *kernels,
     return nearest;
 }
 
+double generation_price_s(const Gpu *gpu, const GenerationKernel *kernel,
+                          const AttentionShape *shape) {
+    double place[3];
+    generation_place(kernel, shape, place);
+    return generation_formula_s(gpu, kernel, shape) *
+           exp(surface_log_ratio(&kernel->surface, place));
+}
+
 double kernel_generation_s(const Gpu *gpu, const GenerationKernels *kernels,
                            const AttentionShape *shape) {
     double min_blocks = kernels->shared_min_blocks_per_sm[shape->variant.kv_cache_dtype];
     GenerationSharing sharing = generation_sharing(gpu, min_blocks, shape);
     const GenerationKernel *kernel = generation_kernel_find(kernels, &shape->variant, sharing);
     if (!kernel || attention_peak_flops_per_s(gpu, shape->variant.attn_dtype) <= 0) return NAN;
-    double place[3];
-    generation_place(kernel, shape, place);
-    return generation_formula_s(gpu, kernel, shape) *
-           exp(surface_log_ratio(&kernel->surface, place));
+    return generation_price_s(gpu, kernel, shape);
 }

@@ -34,6 +34,10 @@ const GenerationKernel *generation_kernel_find(const GenerationKernels *kernels,
                                                const AttentionVariant *variant,
                                                GenerationSharing sharing);
 
+// Seconds by the formula and the grid.
+double generation_price_s(const Gpu *gpu, const GenerationKernel *kernel,
+                          const AttentionShape *shape);
+
 // Seconds on the device; NAN where the profile or the GPU lacks the number formats. A section
 // whose kernels are all shared (latent attention) has no other to take.
 double kernel_generation_s(const Gpu *gpu, const GenerationKernels *kernels,

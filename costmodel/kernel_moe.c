@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-static const double TILE_COLUMNS = 128;
-
 double moe_peak_flops_per_s(const Gpu *gpu, MoeDtype dtype) {
     static const Precision PRECISIONS[NUM_MOE_DTYPES] = {PRECISION_BF16, PRECISION_FP8,
                                                          PRECISION_FP8, PRECISION_NVFP4};
@@ -40,10 +38,10 @@ static double product_s(const Gpu *gpu, const MoeKernel *kernel, const MoeLoad *
                   (1 + kernel->half_rows / 256) / gpu->num_sms;
     double compute_s = INFINITY;
     for (int i = 0; i < MOE_NUM_TILES; i++) {
-        double waves = load->num_tiles[i] * ceil(n / TILE_COLUMNS) / gpu->num_sms;
+        double waves = load->num_tiles[i] * ceil(n / MOE_TILE_COLUMNS) / gpu->num_sms;
         waves = fmax(1, waves + kernel->tail_frac * (ceil(waves) - waves));
         double tile_flops =
-            2 * (MOE_TILE_ROWS[i] + kernel->half_rows) * TILE_COLUMNS * (k + kernel->half_k);
+            2 * (MOE_TILE_ROWS[i] + kernel->half_rows) * MOE_TILE_COLUMNS * (k + kernel->half_k);
         compute_s = fmin(compute_s, waves * tile_flops / rate);
     }
     double p = kernel->overlap_power;
@@ -72,13 +70,18 @@ void kernel_moe_place(const MoeShape *shape, const MoeLoad *load, double place[M
     place[2] = log2(shape->inter_size);
 }
 
+double kernel_moe_load_s(const Gpu *gpu, const MoeKernel *kernel, const MoeShape *shape,
+                         const MoeLoad *load) {
+    double place[MOE_NUM_AXES];
+    kernel_moe_place(shape, load, place);
+    return kernel_moe_formula_s(gpu, kernel, shape, load) *
+           exp(surface_log_ratio(&kernel->surface, place));
+}
+
 double kernel_moe_s(const Gpu *gpu, const MoeKernel *kernel, const MoeShape *shape) {
     if (moe_peak_flops_per_s(gpu, (MoeDtype)kernel->moe_dtype) <= 0) return NAN;
-    double place[MOE_NUM_AXES];
     MoeLoad load = moe_load(&shape->routing);
-    kernel_moe_place(shape, &load, place);
-    return kernel_moe_formula_s(gpu, kernel, shape, &load) *
-           exp(surface_log_ratio(&kernel->surface, place));
+    return kernel_moe_load_s(gpu, kernel, shape, &load);
 }
 
 double kernel_moe_least_s(const Gpu *gpu, const MoeKernel *kernel, const MoeShape *shape,

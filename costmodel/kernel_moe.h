@@ -22,6 +22,9 @@
 #include "config/kernel_moe.h"
 #include "costmodel/moe_load.h"
 
+// Columns of a tile of the products.
+#define MOE_TILE_COLUMNS 128.0
+
 // One rank's share of a layer.
 typedef struct {
     double hidden_size;
@@ -38,6 +41,10 @@ double kernel_moe_formula_s(const Gpu *gpu, const MoeKernel *kernel, const MoeSh
 
 // Where the shape lies on the kernel's surface, log2.
 void kernel_moe_place(const MoeShape *shape, const MoeLoad *load, double place[MOE_NUM_AXES]);
+
+// Seconds of formula and surface, on a GPU that has the number format.
+double kernel_moe_load_s(const Gpu *gpu, const MoeKernel *kernel, const MoeShape *shape,
+                         const MoeLoad *load);
 
 // Seconds on the device; NAN where the GPU lacks the number format.
 double kernel_moe_s(const Gpu *gpu, const MoeKernel *kernel, const MoeShape *shape);
