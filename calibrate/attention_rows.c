@@ -37,16 +37,25 @@ static void rows_finish(const double *latency_s, Arena *arena, AttentionRows *ro
     rows->num_groups = fit_folds(rows->num_rows, keys, ATTENTION_FOLDS, rows->folds);
 }
 
+static void rows_start(AttentionRows *rows, Arena *arena) {
+    rows->shapes = ARENA_ARRAY(arena, rows->num_rows, AttentionShape);
+    rows->problems = ARENA_ARRAY(arena, rows->num_rows, const char *);
+    rows->prompt_tokens = ARENA_ARRAY(arena, rows->num_rows, double);
+    rows->heads_alone = ARENA_ARRAY(arena, rows->num_rows, bool);
+}
+
 // Batch, and the tokens of a prompt or the keys of a step.
 static Status read_sizes(const KernelTable *table, bool isl, bool step, Arena *arena,
-                         AttentionShape *shapes) {
+                         AttentionRows *rows) {
+    AttentionShape *shapes = rows->shapes;
     double *batch, *tokens = NULL, *steps = NULL;
     TRY(kernel_table_counts(table, "batch_size", 1, 1e6, arena, &batch));
     if (isl) TRY(kernel_table_counts(table, "isl", 1, 1e8, arena, &tokens));
     if (step) TRY(kernel_table_counts(table, "step", 0, 1e8, arena, &steps));
     for (int row = 0; row < table->num_rows; row++) {
+        rows->prompt_tokens[row] = isl ? tokens[row] : 1;
         shapes[row].batch = batch[row];
-        shapes[row].tokens = (isl ? tokens[row] : 1) + (step ? steps[row] : 0);
+        shapes[row].tokens = rows->prompt_tokens[row] + (step ? steps[row] : 0);
     }
     return status_ok();
 }
@@ -55,9 +64,8 @@ Status attention_rows(const KernelTable *table, const double *latency_s, bool st
                       AttentionRows *out) {
     AttentionRows rows = {.num_rows = table->num_rows};
     double *heads, *kv_heads, *head_dim, *window;
-    rows.shapes = ARENA_ARRAY(arena, rows.num_rows, AttentionShape);
-    rows.problems = ARENA_ARRAY(arena, rows.num_rows, const char *);
-    TRY(read_sizes(table, true, step, arena, rows.shapes));
+    rows_start(&rows, arena);
+    TRY(read_sizes(table, true, step, arena, &rows));
     const int *attn = read_dtypes(table, "attn_dtype", rows.problems, arena);
     const int *cache = read_dtypes(table, "kv_cache_dtype", rows.problems, arena);
     TRY(kernel_table_counts(table, "num_heads", 1, 1e5, arena, &heads));
@@ -69,7 +77,8 @@ Status attention_rows(const KernelTable *table, const double *latency_s, bool st
         shape->variant =
             (AttentionVariant){attn[row], cache[row], (int)head_dim[row], (int)window[row]};
         shape->heads = heads[row];
-        shape->kv_heads = kv_heads[row] > 0 ? kv_heads[row] : heads[row];
+        rows.heads_alone[row] = kv_heads[row] == 0;
+        shape->kv_heads = rows.heads_alone[row] ? heads[row] : kv_heads[row];
         if (shape->kv_heads > shape->heads)
             rows.problems[row] = arena_printf(arena,
                                               "num_key_value_heads: %.0f; expected at most "
@@ -85,9 +94,8 @@ Status mla_rows(const KernelTable *table, const double *latency_s, bool step, Ar
                 AttentionRows *out) {
     AttentionRows rows = {.num_rows = table->num_rows, .latent = true};
     double *heads, *tp;
-    rows.shapes = ARENA_ARRAY(arena, rows.num_rows, AttentionShape);
-    rows.problems = ARENA_ARRAY(arena, rows.num_rows, const char *);
-    TRY(read_sizes(table, !step, step, arena, rows.shapes));
+    rows_start(&rows, arena);
+    TRY(read_sizes(table, !step, step, arena, &rows));
     const int *cache = read_dtypes(table, "kv_cache_dtype", rows.problems, arena);
     TRY(kernel_table_counts(table, "num_heads", 1, 1e5, arena, &heads));
     TRY(kernel_table_counts(table, "tp_size", 1, 1e5, arena, &tp));

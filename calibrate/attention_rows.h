@@ -17,9 +17,11 @@
 
 typedef struct {
     int num_rows;
-    bool latent;               // generation on the latent of MLA: always the shared kernel
-    AttentionShape *shapes;    // [num_rows]
-    const char **problems;     // [num_rows], why a row is no attention; NULL where it is
+    bool latent;            // generation on the latent of MLA: always the shared kernel
+    AttentionShape *shapes; // [num_rows]
+    double *prompt_tokens;  // [num_rows], those of a step's tokens that its column does not count
+    bool *heads_alone;      // [num_rows]: as many key-value heads as heads, however many
+    const char **problems;  // [num_rows], why a row is no attention; NULL where it is
     const double *log_latency; // [num_rows]; NULL without measurements
     const double *latency_s;
     int *folds; // [num_rows]: rows of one (heads, kv_heads, head_dim, window) share a fold

@@ -1,8 +1,10 @@
 #include "calibrate/fit_attention.h"
 
 #include "calibrate/attention_phase.h"
+#include "costmodel/rising_attention.h"
 
 #include <math.h>
+#include <string.h>
 
 static Status limits_check(const AttentionPhase *phase, const KernelTable *table,
                            const AttentionRows *rows, const Gpu *gpu, Arena *arena) {
@@ -48,12 +50,44 @@ static Status table_fit(const AttentionPhase *phase, AttentionRead *read, const 
     return status_ok();
 }
 
-static Status table_price(const AttentionPhase *phase, AttentionRead *read,
-                          const KernelTable *table, const Gpu *gpu, const void *kernels,
-                          Arena *arena, double *predicted_s) {
+// The edges of a shape by its row's columns.
+static void edges_name(const AttentionPhase *phase, double prompt_tokens, KernelEdges *edges) {
+    for (int i = 0; i < edges->num_edges; i++) {
+        KernelEdge *edge = &edges->edges[i];
+        if (strcmp(edge->dimension, "heads") == 0) {
+            edge->dimension = "num_heads";
+        } else if (strcmp(edge->dimension, "batch") == 0) {
+            edge->dimension = "batch_size";
+        } else if (phase->step) {
+            edge->dimension = "step";
+            edge->at -= prompt_tokens;
+        } else {
+            edge->dimension = "isl";
+        }
+    }
+}
+
+typedef struct {
+    const AttentionPhase *phase;
+    AttentionRead *read;
+    const ContextKernels *context;
+    const GenerationKernels *generation; // one of the two
+} TableKind;
+
+static Status table_price(const TableKind *kind, const KernelTable *table, const Gpu *gpu,
+                          Arena *arena, double *predicted_s, RowEdges *edges) {
     AttentionRows rows;
-    TRY(read(table, NULL, phase->step, arena, &rows));
-    rows_price(phase, &rows, gpu, kernels, -1, predicted_s);
+    RisingAttention *attention = rising_attention_new(gpu, kind->context, kind->generation, arena);
+    TRY(kind->read(table, NULL, kind->phase->step, arena, &rows));
+    for (int row = 0; row < rows.num_rows; row++) {
+        predicted_s[row] =
+            rows.problems[row] ? NAN : rising_attention_s(attention, &rows.shapes[row]);
+        if (!edges || isnan(predicted_s[row])) continue;
+        KernelEdges found = {0};
+        rising_attention_edges(attention, &rows.shapes[row], rows.heads_alone[row], &found);
+        edges_name(kind->phase, rows.prompt_tokens[row], &found);
+        edges[row] = row_edges(&found, arena);
+    }
     return status_ok();
 }
 
@@ -63,9 +97,10 @@ Status context_attention_fit(const KernelTable *table, const double *latency_s, 
 }
 
 Status context_attention_price(const KernelTable *table, const Gpu *gpu,
-                               const KernelProfile *profile, Arena *arena, double *predicted_s) {
-    return table_price(&CONTEXT_PHASE, attention_rows, table, gpu, &profile->context_attention,
-                       arena, predicted_s);
+                               const KernelProfile *profile, Arena *arena, double *predicted_s,
+                               RowEdges *edges) {
+    const TableKind kind = {&CONTEXT_PHASE, attention_rows, .context = &profile->context_attention};
+    return table_price(&kind, table, gpu, arena, predicted_s, edges);
 }
 
 Status context_mla_fit(const KernelTable *table, const double *latency_s, const Gpu *gpu,
@@ -74,9 +109,9 @@ Status context_mla_fit(const KernelTable *table, const double *latency_s, const 
 }
 
 Status context_mla_price(const KernelTable *table, const Gpu *gpu, const KernelProfile *profile,
-                         Arena *arena, double *predicted_s) {
-    return table_price(&CONTEXT_PHASE, mla_rows, table, gpu, &profile->context_mla, arena,
-                       predicted_s);
+                         Arena *arena, double *predicted_s, RowEdges *edges) {
+    const TableKind kind = {&CONTEXT_PHASE, mla_rows, .context = &profile->context_mla};
+    return table_price(&kind, table, gpu, arena, predicted_s, edges);
 }
 
 Status generation_attention_fit(const KernelTable *table, const double *latency_s, const Gpu *gpu,
@@ -85,9 +120,11 @@ Status generation_attention_fit(const KernelTable *table, const double *latency_
 }
 
 Status generation_attention_price(const KernelTable *table, const Gpu *gpu,
-                                  const KernelProfile *profile, Arena *arena, double *predicted_s) {
-    return table_price(&GENERATION_PHASE, attention_rows, table, gpu,
-                       &profile->generation_attention, arena, predicted_s);
+                                  const KernelProfile *profile, Arena *arena, double *predicted_s,
+                                  RowEdges *edges) {
+    const TableKind kind = {&GENERATION_PHASE, attention_rows,
+                            .generation = &profile->generation_attention};
+    return table_price(&kind, table, gpu, arena, predicted_s, edges);
 }
 
 Status generation_mla_fit(const KernelTable *table, const double *latency_s, const Gpu *gpu,
@@ -96,7 +133,7 @@ Status generation_mla_fit(const KernelTable *table, const double *latency_s, con
 }
 
 Status generation_mla_price(const KernelTable *table, const Gpu *gpu, const KernelProfile *profile,
-                            Arena *arena, double *predicted_s) {
-    return table_price(&GENERATION_PHASE, mla_rows, table, gpu, &profile->generation_mla, arena,
-                       predicted_s);
+                            Arena *arena, double *predicted_s, RowEdges *edges) {
+    const TableKind kind = {&GENERATION_PHASE, mla_rows, .generation = &profile->generation_mla};
+    return table_price(&kind, table, gpu, arena, predicted_s, edges);
 }

@@ -12,16 +12,18 @@
 Status context_attention_fit(const KernelTable *table, const double *latency_s, const Gpu *gpu,
                              Arena *arena, KindFit *out);
 Status context_attention_price(const KernelTable *table, const Gpu *gpu,
-                               const KernelProfile *profile, Arena *arena, double *predicted_s);
+                               const KernelProfile *profile, Arena *arena, double *predicted_s,
+                               RowEdges *edges);
 Status context_mla_fit(const KernelTable *table, const double *latency_s, const Gpu *gpu,
                        Arena *arena, KindFit *out);
 Status context_mla_price(const KernelTable *table, const Gpu *gpu, const KernelProfile *profile,
-                         Arena *arena, double *predicted_s);
+                         Arena *arena, double *predicted_s, RowEdges *edges);
 Status generation_attention_fit(const KernelTable *table, const double *latency_s, const Gpu *gpu,
                                 Arena *arena, KindFit *out);
 Status generation_attention_price(const KernelTable *table, const Gpu *gpu,
-                                  const KernelProfile *profile, Arena *arena, double *predicted_s);
+                                  const KernelProfile *profile, Arena *arena, double *predicted_s,
+                                  RowEdges *edges);
 Status generation_mla_fit(const KernelTable *table, const double *latency_s, const Gpu *gpu,
                           Arena *arena, KindFit *out);
 Status generation_mla_price(const KernelTable *table, const Gpu *gpu, const KernelProfile *profile,
-                            Arena *arena, double *predicted_s);
+                            Arena *arena, double *predicted_s, RowEdges *edges);

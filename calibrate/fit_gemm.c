@@ -2,6 +2,7 @@
 
 #include "calibrate/fit_surface.h"
 #include "costmodel/kernel_gemm.h"
+#include "costmodel/rising_gemm.h"
 #include "costmodel/surface_value.h"
 
 #include <math.h>
@@ -330,14 +331,24 @@ Status gemm_fit(const KernelTable *table, const double *latency_s, const Gpu *gp
 }
 
 Status gemm_price(const KernelTable *table, const Gpu *gpu, const KernelProfile *profile,
-                  Arena *arena, double *predicted_s) {
+                  Arena *arena, double *predicted_s, RowEdges *edges) {
     GemmTable shapes;
+    RisingGemm *gemms[NUM_GEMM_DTYPES] = {NULL};
     TRY(table_read(table, arena, &shapes));
     for (int row = 0; row < table->num_rows; row++) {
         int dtype = shapes.dtypes[row];
-        predicted_s[row] = dtype < 0 ? NAN
-                                     : kernel_gemm_s(gpu, &profile->gemm, (GemmDtype)dtype,
-                                                     shapes.m[row], shapes.n[row], shapes.k[row]);
+        double m = shapes.m[row], n = shapes.n[row], k = shapes.k[row];
+        predicted_s[row] = NAN;
+        if (dtype < 0 || !profile->gemm.dtypes[dtype].present ||
+            gemm_peak_flops_per_s(gpu, (GemmDtype)dtype) <= 0)
+            continue;
+        if (!gemms[dtype])
+            gemms[dtype] = rising_gemm_new(gpu, &profile->gemm, (GemmDtype)dtype, arena);
+        predicted_s[row] = rising_gemm_s(gemms[dtype], m, n, k);
+        if (!edges) continue;
+        KernelEdges found = {0};
+        rising_gemm_edges(gemms[dtype], m, n, k, &found);
+        edges[row] = row_edges(&found, arena);
     }
     return status_ok();
 }

@@ -11,4 +11,4 @@ Status gemm_fit(const KernelTable *table, const double *latency_s, const Gpu *gp
                 KindFit *out);
 
 Status gemm_price(const KernelTable *table, const Gpu *gpu, const KernelProfile *profile,
-                  Arena *arena, double *predicted_s);
+                  Arena *arena, double *predicted_s, RowEdges *edges);

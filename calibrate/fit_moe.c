@@ -2,6 +2,7 @@
 
 #include "calibrate/fit_surface.h"
 #include "calibrate/moe_rows.h"
+#include "costmodel/rising_moe.h"
 #include "costmodel/surface_value.h"
 
 #include <math.h>
@@ -306,8 +307,9 @@ Status moe_fit(const KernelTable *table, const double *latency_s, const Gpu *gpu
 }
 
 Status moe_price(const KernelTable *table, const Gpu *gpu, const KernelProfile *profile,
-                 Arena *arena, double *predicted_s) {
+                 Arena *arena, double *predicted_s, RowEdges *edges) {
     MoeRow *rows;
+    RisingMoe *moe = rising_moe_new(gpu, arena);
     TRY(moe_rows_read(table, arena, &rows));
     for (int i = 0; i < table->num_rows; i++) {
         const MoeKernel *kernel =
@@ -315,7 +317,11 @@ Status moe_price(const KernelTable *table, const Gpu *gpu, const KernelProfile *
         predicted_s[i] = NAN;
         if (!kernel || rows[i].problem) continue;
         rows[i].shape.routing.group_limited = kernel->group_limited;
-        predicted_s[i] = kernel_moe_s(gpu, kernel, &rows[i].shape);
+        predicted_s[i] = rising_moe_s(moe, kernel, &rows[i].shape);
+        if (!edges || isnan(predicted_s[i])) continue;
+        KernelEdges found = {0};
+        rising_moe_edges(moe, kernel, &rows[i].shape, rows[i].num_splits, &found);
+        edges[i] = row_edges(&found, arena);
     }
     return status_ok();
 }

@@ -13,4 +13,4 @@ Status moe_fit(const KernelTable *table, const double *latency_s, const Gpu *gpu
                KindFit *out);
 
 Status moe_price(const KernelTable *table, const Gpu *gpu, const KernelProfile *profile,
-                 Arena *arena, double *predicted_s);
+                 Arena *arena, double *predicted_s, RowEdges *edges);

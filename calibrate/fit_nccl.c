@@ -3,6 +3,7 @@
 #include "calibrate/fit_surface.h"
 #include "config/gpu_link.h"
 #include "costmodel/kernel_nccl.h"
+#include "costmodel/rising_nccl.h"
 #include "costmodel/surface_value.h"
 
 #include <math.h>
@@ -16,7 +17,7 @@ static const double OUTLIER = 0.05; // of the log, Cauchy's scale
 typedef struct {
     int op, dtype; // NcclOp and NCCL_HALF or NCCL_INT8; negative where unknown
     int num_gpus;
-    double bytes;
+    double element_bytes, num_elements, bytes;
 } NcclRow;
 
 // What bytes of an element a format has, and whose curve it takes.
@@ -37,7 +38,9 @@ static Status rows_read(const KernelTable *table, Arena *arena, NcclRow **out) {
         rows[i].op = ops[i];
         rows[i].dtype = dtypes[i] < 0 ? -1 : ELEMENTS[dtypes[i]].dtype;
         rows[i].num_gpus = (int)num_gpus[i];
-        rows[i].bytes = dtypes[i] < 0 ? 0 : sizes[i] * ELEMENTS[dtypes[i]].bytes;
+        rows[i].element_bytes = dtypes[i] < 0 ? 0 : ELEMENTS[dtypes[i]].bytes;
+        rows[i].num_elements = sizes[i];
+        rows[i].bytes = sizes[i] * rows[i].element_bytes;
     }
     *out = rows;
     return status_ok();
@@ -224,15 +227,22 @@ Status nccl_fit(const KernelTable *table, const double *latency_s, const Gpu *gp
 }
 
 Status nccl_price(const KernelTable *table, const Gpu *gpu, const KernelProfile *profile,
-                  Arena *arena, double *predicted_s) {
+                  Arena *arena, double *predicted_s, RowEdges *edges) {
     (void)gpu;
     NcclRow *rows;
+    RisingNccl *nccl = rising_nccl_new(&profile->nccl, arena);
     TRY(rows_read(table, arena, &rows));
-    for (int i = 0; i < table->num_rows; i++)
-        predicted_s[i] =
-            rows[i].op < 0 || rows[i].dtype < 0
-                ? NAN
-                : kernel_nccl_s(&profile->nccl, (NcclOp)rows[i].op, (NcclDtype)rows[i].dtype,
-                                rows[i].num_gpus, rows[i].bytes);
+    for (int i = 0; i < table->num_rows; i++) {
+        const NcclRow *row = &rows[i];
+        predicted_s[i] = NAN;
+        if (row->op < 0 || row->dtype < 0) continue;
+        const NcclCall call = {(NcclOp)row->op, (NcclDtype)row->dtype, row->element_bytes,
+                               row->num_gpus, row->num_elements};
+        predicted_s[i] = rising_nccl_s(nccl, &call);
+        if (!edges || isnan(predicted_s[i])) continue;
+        KernelEdges found = {0};
+        rising_nccl_edges(nccl, &call, &found);
+        edges[i] = row_edges(&found, arena);
+    }
     return status_ok();
 }

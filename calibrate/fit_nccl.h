@@ -14,4 +14,4 @@ Status nccl_fit(const KernelTable *table, const double *latency_s, const Gpu *gp
                 KindFit *out);
 
 Status nccl_price(const KernelTable *table, const Gpu *gpu, const KernelProfile *profile,
-                  Arena *arena, double *predicted_s);
+                  Arena *arena, double *predicted_s, RowEdges *edges);

@@ -53,6 +53,12 @@ const char *const *kind_names(Arena *arena) {
     return names;
 }
 
+RowEdges row_edges(const KernelEdges *edges, Arena *arena) {
+    KernelEdge *kept = ARENA_ARRAY(arena, edges->num_edges, KernelEdge);
+    memcpy(kept, edges->edges, (size_t)edges->num_edges * sizeof *kept);
+    return (RowEdges){edges->num_edges, kept};
+}
+
 // Columns of a table to fit.
 static Status columns_check(const Kind *kind, const KernelTable *table) {
     const char *names[16] = {NULL};

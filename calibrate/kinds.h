@@ -11,6 +11,7 @@
 #include "calibrate/kernel_table.h"
 #include "config/gpu.h"
 #include "config/kernels.h" // cJSON comes with it
+#include "costmodel/kernel_edge.h"
 
 // What a fit hands back.
 typedef struct {
@@ -22,6 +23,15 @@ typedef struct {
     bool too_few;           // refused because of min_shapes alone
 } KindFit;
 
+// The edges of one row's dimensions, by their columns.
+typedef struct {
+    int num_edges;
+    const KernelEdge *edges; // [num_edges]
+} RowEdges;
+
+// A copy.
+RowEdges row_edges(const KernelEdges *edges, Arena *arena);
+
 typedef struct {
     const char *name;           // of the file and of the profile's section
     const char *backward;       // of a further file with its backward products; NULL: none
@@ -31,9 +41,10 @@ typedef struct {
     // hardware (kernel_table_check_limits).
     Status (*fit)(const KernelTable *table, const double *latency_s, const Gpu *gpu, Arena *arena,
                   KindFit *out);
-    // predicted_s [num_rows]; NAN where the row cannot be priced.
+    // predicted_s [num_rows]; NAN where the row cannot be priced. edges [num_rows], zeroed: those
+    // of the row's dimensions, by their columns, up to twice each; NULL: nobody asks.
     Status (*price)(const KernelTable *table, const Gpu *gpu, const KernelProfile *profile,
-                    Arena *arena, double *predicted_s);
+                    Arena *arena, double *predicted_s, RowEdges *edges);
 } Kind;
 
 extern const Kind KINDS[];

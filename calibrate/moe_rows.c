@@ -78,6 +78,7 @@ static MoeRow row_make(double *const *columns, int row, const char *dtype, const
                       columns[EXPERTS][row]};
     out.shape.hidden_size = columns[HIDDEN][row];
     out.shape.inter_size = columns[INTER][row] / columns[TP][row];
+    out.num_splits = columns[TP][row];
     out.shape.routing = (MoeRouting){.num_tokens = columns[TOKENS][row],
                                      .topk = (int)columns[TOPK][row],
                                      .num_experts = (int)columns[EXPERTS][row],

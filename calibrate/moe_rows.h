@@ -12,6 +12,7 @@ typedef struct {
     int moe_dtype;             // MoeDtype, or -1 where unknown
     const char *kernel_source; // as in the table
     MoeShape shape;            // without group_limited, which is the kernel's
+    double num_splits;         // of inter_size, moe_tp_size
     uint64_t group;            // of its hidden_size, inter_size, topk, num_experts
     const char *problem;       // why it is no layer, or NULL
 } MoeRow;

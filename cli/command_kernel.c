@@ -46,28 +46,47 @@ static const struct argp ARGP = {
     .options = OPTIONS,
     .parser = parse,
     .args_doc = "FILE.csv",
-    .doc = "Prints the rows of a table of kernel shapes in their order with the column predicted_s "
-           "added: seconds of one call on one GPU. A row that cannot be priced (a number format "
-           "that the GPU or its measurements lack) gets an empty cell, and standard error says "
-           "how many there are and why the first. A GPU without kernels of its own (kernels_of in "
-           "its file) is priced as estimate does it: by those of its nearest relative, scaled, "
-           "which standard error says. FILE.csv may be packed "
-           "(FILE.csv.gz), or - for standard input; columns that do not matter are kept.\v"
-           "Examples:\n"
-           "  meshwright kernel --gpu h100-sxm-80g --kind gemm shapes.csv\n"
-           "  meshwright kernel --gpu h20-96g --kind gemm shapes.csv\n"
-           "  meshwright kernel --gpu ./our-h100.json --kind gemm shapes.csv\n"
-           "  printf 'gemm_dtype,m,n,k\\nbfloat16,4096,8192,8192\\n' | \\\n"
-           "      meshwright kernel --gpu h100-sxm-80g --kind gemm -\n",
+    .doc =
+        "Prints the rows of a table of kernel shapes in their order with the column predicted_s "
+        "added: seconds of one call on one GPU. A row that cannot be priced (a number format "
+        "that the GPU or its measurements lack) gets an empty cell, and standard error says "
+        "how many there are and why the first. A GPU without kernels of its own (kernels_of in "
+        "its file) is priced as estimate does it: by those of its nearest relative, scaled, "
+        "which standard error says. One per cent more of a dimension is neither faster nor more "
+        "than 30 % slower but at an edge, where the library takes another kernel or tile: --json "
+        "names those up to twice each dimension, with the size from which on it holds and the "
+        "time there over that of one less. FILE.csv may be packed "
+        "(FILE.csv.gz), or - for standard input; columns that do not matter are kept.\v"
+        "Examples:\n"
+        "  meshwright kernel --gpu h100-sxm-80g --kind gemm shapes.csv\n"
+        "  meshwright kernel --gpu h20-96g --kind gemm shapes.csv\n"
+        "  meshwright kernel --gpu ./our-h100.json --kind gemm shapes.csv\n"
+        "  printf 'gemm_dtype,m,n,k\\nbfloat16,4096,8192,8192\\n' | \\\n"
+        "      meshwright kernel --gpu h100-sxm-80g --kind gemm -\n",
 };
 
-static Status kernel_print_json(const KernelTable *table, const double *predicted_s) {
+static void edges_add(const RowEdges *edges, cJSON *rows) {
+    cJSON *row = cJSON_CreateArray();
+    cJSON_AddItemToArray(rows, row);
+    for (int i = 0; i < edges->num_edges; i++) {
+        cJSON *edge = cJSON_CreateObject();
+        cJSON_AddStringToObject(edge, "dimension", edges->edges[i].dimension);
+        json_add_number(edge, "at", edges->edges[i].at);
+        json_add_number(edge, "ratio", edges->edges[i].ratio);
+        cJSON_AddItemToArray(row, edge);
+    }
+}
+
+static Status kernel_print_json(const KernelTable *table, const double *predicted_s,
+                                const RowEdges *edges) {
     cJSON *tree = cJSON_CreateObject();
     json_add_number(tree, "schema", 1);
     cJSON *rows = cJSON_AddArrayToObject(tree, "predicted_s");
     for (int row = 0; row < table->num_rows; row++)
         cJSON_AddItemToArray(rows, isnan(predicted_s[row]) ? cJSON_CreateNull()
                                                            : cJSON_CreateNumber(predicted_s[row]));
+    cJSON *of_rows = cJSON_AddArrayToObject(tree, "edges");
+    for (int row = 0; row < table->num_rows; row++) edges_add(&edges[row], of_rows);
     return answer_json(tree);
 }
 
@@ -146,9 +165,10 @@ static Status kernel_answer(const KernelOptions *options, Arena *arena) {
     if (kernel_table_column(&table, "predicted_s") >= 0)
         return status_at(STATUS_INVALID, table.file, "row 1", "has a column predicted_s already");
     double *predicted_s = ARENA_ARRAY(arena, table.num_rows, double);
-    TRY(options->kind->price(&table, &gpu, &profile, arena, predicted_s));
+    RowEdges *edges = options->common.json ? ARENA_ARRAY(arena, table.num_rows, RowEdges) : NULL;
+    TRY(options->kind->price(&table, &gpu, &profile, arena, predicted_s, edges));
     unpriced_warn(options->kind, &table, predicted_s, arena);
-    if (options->common.json) return kernel_print_json(&table, predicted_s);
+    if (options->common.json) return kernel_print_json(&table, predicted_s, edges);
     kernel_print_csv(&table, predicted_s);
     return status_ok();
 }

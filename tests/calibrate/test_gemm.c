@@ -82,7 +82,7 @@ static void fit_recovers_a_known_kernel(void) {
     CU_ASSERT_EQUAL(json_parse(text, strlen(text), "p.json", &arena, &root).code, STATUS_OK);
     CU_ASSERT_EQUAL(gemm_kernels_read(&root, &arena, &profile.gemm).code, STATUS_OK);
     double *predicted_s = ARENA_ARRAY(&arena, table.num_rows, double);
-    CU_ASSERT_EQUAL(gemm_price(&table, &gpu, &profile, &arena, predicted_s).code, STATUS_OK);
+    CU_ASSERT_EQUAL(gemm_price(&table, &gpu, &profile, &arena, predicted_s, NULL).code, STATUS_OK);
     CU_ASSERT(fit_score(table.num_rows, predicted_s, latency_s).median_frac < 0.015);
     // The launch is what the smallest shapes show; the file is the same on a second run.
     CU_ASSERT_DOUBLE_EQUAL(profile.gemm.dtypes[GEMM_BFLOAT16].launch_s, 4e-6, 0.3e-6);
@@ -194,7 +194,7 @@ static void bundled_profiles_price_the_public_tables(void) {
                                   STATUS_OK);
             CU_ASSERT_EQUAL(kernel_table_latency_s(&table, &arena, &latency_s).code, STATUS_OK);
             double *predicted_s = ARENA_ARRAY(&arena, table.num_rows, double);
-            CU_ASSERT_EQUAL(gemm_price(&table, &gpu, &profile, &arena, predicted_s).code,
+            CU_ASSERT_EQUAL(gemm_price(&table, &gpu, &profile, &arena, predicted_s, NULL).code,
                             STATUS_OK);
             FitScore score = fit_score(table.num_rows, predicted_s, latency_s);
             if (!profile.gemm.dtypes[GEMM_BFLOAT16].present) score.num_priced = table.num_rows;

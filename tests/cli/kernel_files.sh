@@ -282,3 +282,18 @@ answers 0 kernel --gpu h100-sxm-80g --kind gemm shapes.csv
 printf 'm,gemm_dtype\n1,bfloat16\n' >shapes.csv
 refuses 'shapes.csv: row 1: the columns "n", "k" are missing; found "m,gemm_dtype"' \
     kernel --gpu h100-sxm-80g --kind gemm shapes.csv
+
+# An edge is named with the column, the size and the ratio of both times: two sequences with 8
+# key-value heads share keys from 385 on (the new one is not in step).
+columns=attn_dtype,kv_cache_dtype,batch_size,isl,step,num_heads,num_key_value_heads,head_dim,window_size
+printf '%s\nbfloat16,bfloat16,2,1,%s,64,8,128,0\n' $columns 300 >shapes.csv
+for step in 383 384; do printf 'bfloat16,bfloat16,2,1,%s,64,8,128,0\n' $step >>shapes.csv; done
+answers 0 kernel --gpu h100-sxm-80g --kind generation_attention --json shapes.csv
+python3 - stdout <<'END' || fail "$(cat stdout)"
+import json, sys
+answer = json.load(open(sys.argv[1]))
+before, after = answer["predicted_s"][1:]
+edge = [e for e in answer["edges"][0] if e["dimension"] == "step"]
+assert len(edge) == 1 and edge[0]["at"] == 384 and abs(edge[0]["ratio"] / (after / before) - 1) < 1e-9
+assert after < 0.8 * before
+END
