@@ -84,6 +84,14 @@ static uint64_t number_of(const char *name, uint64_t absent) {
     return text ? strtoull(text, NULL, 10) : absent;
 }
 
+LawNumbers law_numbers(int num_cases, int num_cases_full) {
+    const bool only = getenv("MESHWRIGHT_LAW_NUMBER") != NULL;
+    const int all = getenv("MESHWRIGHT_TEST_FULL") ? num_cases_full : num_cases;
+    const uint32_t first = (uint32_t)number_of("MESHWRIGHT_LAW_NUMBER", 0);
+    return (LawNumbers){number_of("MESHWRIGHT_LAW_SEED", SEED), first,
+                        only ? first + 1 : (uint32_t)(all / FEWER)};
+}
+
 void law_run(const Law *law) {
     const char *only = getenv("MESHWRIGHT_LAW_NUMBER");
     const int all = getenv("MESHWRIGHT_TEST_FULL") ? law->num_cases_full : law->num_cases;

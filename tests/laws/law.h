@@ -28,6 +28,14 @@ typedef struct {
 // Draws cases until the law spoke of as many as it has to; a CUnit failure for each that breaks it.
 void law_run(const Law *law);
 
+// Numbers of cases that a law without scenarios draws: from the first up to, not with, the end.
+typedef struct {
+    uint64_t seed;
+    uint32_t first, end;
+} LawNumbers;
+
+LawNumbers law_numbers(int num_cases, int num_cases_full);
+
 // {asked, says} as printf has it.
 __attribute__((format(printf, 2, 3))) LawVerdict law_broken(Arena *arena, const char *format, ...);
 
