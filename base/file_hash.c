@@ -2,10 +2,7 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
-
-#define FNV_START UINT64_C(14695981039346656037)
 
 // Fowler, Noll, Vo, RFC 9923.
 static void byte_add(int byte, uint64_t *hash) {
@@ -22,17 +19,25 @@ static bool hash_add(const char *path, uint64_t *hash) {
     return good;
 }
 
-const char *text_hash(const char *text, Arena *arena) {
-    uint64_t hash = FNV_START;
-    for (; *text; text++) byte_add((unsigned char)*text, &hash);
+void text_hash_add(const char *piece, uint64_t *hash) {
+    for (; *piece; piece++) byte_add((unsigned char)*piece, hash);
+}
+
+const char *text_hash_name(uint64_t hash, Arena *arena) {
     return arena_printf(arena, "%016" PRIx64, hash);
 }
 
+const char *text_hash(const char *text, Arena *arena) {
+    uint64_t hash = TEXT_HASH_START;
+    text_hash_add(text, &hash);
+    return text_hash_name(hash, arena);
+}
+
 const char *files_hash(const char *const *paths, int num, Arena *arena) {
-    uint64_t hash = FNV_START;
+    uint64_t hash = TEXT_HASH_START;
     for (int i = 0; i < num; i++)
         if (!hash_add(paths[i], &hash)) return NULL;
-    return arena_printf(arena, "%016" PRIx64, hash);
+    return text_hash_name(hash, arena);
 }
 
 const char *file_hash(const char *path, Arena *arena) {

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 enum { JSON_MAX_DEPTH = 64, JSON_MAX_VALUES = 1000000 };
+enum { JSON_MAX_LINES = 100000 }; // documents of a file with one a line
 
 // Why there is no tree.
 typedef struct {

@@ -4,7 +4,6 @@
 #include "base/json_shelf.h"
 #include "base/json_skip.h"
 #include "base/output_file.h"
-#include "base/shown_text.h"
 #include "base/yaml.h"
 
 #include <errno.h>
@@ -21,8 +20,6 @@ typedef struct {
     int first_line;     // of file, from 1
     size_t *num_values; // of all that is read of the file
 } Source;
-
-enum { JSON_MAX_LINES = 100000 }; // documents of a file with one a line
 
 static void tree_free(void *tree) {
     cJSON_Delete(tree);
@@ -48,6 +45,12 @@ static Status text_error(const Source *source, size_t at, const char *sentence) 
     char path[64];
     snprintf(path, sizeof path, "line %d, column %d", line, column);
     return status_at(STATUS_INVALID, source->file, path, "%s", sentence);
+}
+
+static Status lines_error(const Source *source) {
+    char sentence[64];
+    snprintf(sentence, sizeof sentence, "more than %d documents", JSON_MAX_LINES);
+    return text_error(source, 0, sentence);
 }
 
 // Length of the UTF-8 character at s (RFC 3629), 0 where it is none.
@@ -272,8 +275,7 @@ Status json_load_lines(const char *path, Arena *arena, JsonNode **roots, int *nu
         Source source = {line, length, whole.file, number, &num_values};
         line += length + 1;
         if (strspn(source.text, " \t\r") >= length) continue;
-        if (*num_roots == JSON_MAX_LINES)
-            return text_error(&source, 0, "more than 100000 documents");
+        if (*num_roots == JSON_MAX_LINES) return lines_error(&source);
         if (*num_roots == capacity)
             *roots =
                 arena_grow(arena, *roots, (size_t)(capacity = 2 * capacity + 64) * sizeof **roots);
@@ -281,52 +283,4 @@ Status json_load_lines(const char *path, Arena *arena, JsonNode **roots, int *nu
         TRY(source_parse(&source, place, arena, &(*roots)[(*num_roots)++]));
     }
     return status_ok();
-}
-
-void json_add_number(cJSON *object, const char *key, double value) {
-    if (isfinite(value))
-        cJSON_AddNumberToObject(object, key, value);
-    else
-        cJSON_AddNullToObject(object, key);
-}
-
-// cJSON escapes the control characters of ASCII but for DEL. Of the others a terminal obeys some,
-// too; all of them stand in texts, where JSON's own escapes mean the same. Bytes that are no UTF-8
-// stay: JSON has no escape for them.
-static bool text_put(const char *text, FILE *stream) {
-    char out[SHOWN_MAX];
-    bool good = true;
-    while (*text && good) {
-        const char *plain = text;
-        while (*text && (unsigned char)*text < 0x7f) text++;
-        good = fwrite(plain, 1, (size_t)(text - plain), stream) == (size_t)(text - plain);
-        if (!*text || !good) break;
-        const char *at = text;
-        const size_t length = shown_next(&text, out);
-        good = out[0] == '\\' && out[1] == 'x' ? fputc(*at, stream) != EOF
-                                               : fwrite(out, 1, length, stream) == length;
-    }
-    return good;
-}
-
-// Fails where there is no memory; whether the stream takes it is not asked.
-static Status tree_put(const cJSON *tree, FILE *stream) {
-    char *text = cJSON_Print(tree);
-    if (!text) return status_error(STATUS_MACHINE, "out of memory while writing JSON");
-    if (text_put(text, stream)) fputc('\n', stream);
-    cJSON_free(text);
-    return status_ok();
-}
-
-Status json_write(const cJSON *tree, FILE *stream) {
-    TRY(tree_put(tree, stream));
-    if (!ferror(stream) && fflush(stream) == 0) return status_ok();
-    return status_error(STATUS_MACHINE, "cannot write: %s", strerror(errno));
-}
-
-Status json_save(const cJSON *tree, const char *path) {
-    if (strcmp(path, "-") == 0) return json_write(tree, stdout);
-    OutputFile file;
-    TRY(output_open(path, &file));
-    return output_close(&file, tree_put(tree, file.stream));
 }

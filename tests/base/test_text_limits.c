@@ -56,8 +56,9 @@ static void lines_end(int num, StatusCode code, const char *sentence) {
 }
 
 static void json_lines_have_so_many_documents(void) {
-    lines_end(100000, STATUS_OK, "");
-    lines_end(100001, STATUS_INVALID, "line 200001, column 1: more than 100000 documents");
+    lines_end(JSON_MAX_LINES, STATUS_OK, "");
+    lines_end(JSON_MAX_LINES + 1, STATUS_INVALID,
+              "line 200001, column 1: more than 100000 documents");
 }
 
 // What YAML says of `num` lines, each with its number in place of %d; "" where it reads them.
