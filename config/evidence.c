@@ -37,28 +37,57 @@ typedef struct {
     const char *values[INGREDIENT_ZERO_0];
 } Names;
 
-static const char *const NAME_COLUMNS[INGREDIENT_ZERO_0] = {
-    [INGREDIENT_STACK] = "stack",         [INGREDIENT_ARCHITECTURE] = "architecture",
-    [INGREDIENT_LINK] = "link",           [INGREDIENT_MODEL] = "model",
-    [INGREDIENT_PRECISION] = "precision",
+// In the order of the file.
+static const struct {
+    const char *key;
+    int ingredient;
+} COLUMNS[] = {
+    {"stack", INGREDIENT_STACK},
+    {"architecture", INGREDIENT_ARCHITECTURE},
+    {"link", INGREDIENT_LINK},
+    {"model", INGREDIENT_MODEL},
+    {"precision", INGREDIENT_PRECISION},
+    {"zero_stage", INGREDIENT_ZERO_0},
+    {"tp", INGREDIENT_TP},
+    {"pp", INGREDIENT_PP},
+    {"cp", INGREDIENT_CP},
+    {"ep", INGREDIENT_EP},
 };
-static const char *const WAY_COLUMNS[] = {"tp", "pp", "cp", "ep"};
+enum { NUM_COLUMNS = sizeof COLUMNS / sizeof *COLUMNS };
+
+// Looks from *at on, which becomes the column behind: a whole row is one walk.
+//   returns  NUM_COLUMNS: none
+static int column_find(const char *key, int *at) {
+    for (int tries = 0; tries < NUM_COLUMNS; tries++) {
+        const int column = (*at + tries) % NUM_COLUMNS;
+        if (strcmp(key, COLUMNS[column].key) != 0) continue;
+        *at = column + 1;
+        return column;
+    }
+    return NUM_COLUMNS;
+}
+
+static Ingredients value_ingredients(const JsonNode *value, int of, const Names *job) {
+    if (of < INGREDIENT_ZERO_0) {
+        const char *text = cJSON_GetStringValue(value->item);
+        return text && job->values[of] && strcmp(text, job->values[of]) == 0 ? bit(of) : 0;
+    }
+    int stage;
+    if (of == INGREDIENT_ZERO_0)
+        return json_read_int(value, 0, 3, &stage).code == STATUS_OK ? bit(of + stage) : 0;
+    return cJSON_IsTrue(value->item) ? bit(of) : 0;
+}
 
 // What of a published step the job shares.
 static Ingredients step_ingredients(const JsonNode *step, const Names *job) {
     Ingredients shared = 0;
-    for (int i = 0; i < INGREDIENT_ZERO_0; i++) {
-        const JsonNode value = json_get(step, NAME_COLUMNS[i]);
-        const char *text = cJSON_GetStringValue(value.item);
-        if (text && job->values[i] && strcmp(text, job->values[i]) == 0) shared |= bit(i);
-    }
-    const JsonNode zero = json_get(step, "zero_stage");
-    int stage;
-    if (json_read_int(&zero, 0, 3, &stage).code == STATUS_OK)
-        shared |= bit(INGREDIENT_ZERO_0 + stage);
-    for (int i = INGREDIENT_TP; i < NUM_INGREDIENTS; i++) {
-        const JsonNode way = json_get(step, WAY_COLUMNS[i - INGREDIENT_TP]);
-        if (cJSON_IsTrue(way.item)) shared |= bit(i);
+    const cJSON *item;
+    int at = 0;
+    cJSON_ArrayForEach(item, step->item) {
+        const int column = column_find(item->string, &at);
+        const JsonNode value = {.file = step->file, .item = item};
+        if (column < NUM_COLUMNS)
+            shared |= value_ingredients(&value, COLUMNS[column].ingredient, job);
     }
     return shared;
 }
