@@ -87,7 +87,7 @@ static Status comparison_save(const CompareArguments *options, const Scenario *a
                               const Comparison *comparison, Arena *arena) {
     cJSON *tree = compare_to_json(comparison);
     const AnswerSpec spec = answer_spec(options, a, b, arena);
-    const OutputAnswer answer = {FILE_NAMES, tree, comparison_print, comparison, NULL};
+    const OutputAnswer answer = {FILE_NAMES, {.tree = tree}, comparison_print, comparison, NULL};
     const Status status = output_answer_save(&spec, &answer, arena);
     cJSON_Delete(tree);
     return status;

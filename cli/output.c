@@ -61,23 +61,23 @@ Status output_check_names(const AnswerSpec *spec, const char *const *names,
     return status_ok();
 }
 
-static const char *tree_id(const cJSON *tree, Arena *arena) {
-    const char *texts = "meshwright " MESHWRIGHT_VERSION;
-    const cJSON *member; // one by one: a grid has hundreds of megabytes
-    cJSON_ArrayForEach(member, tree) {
+// Of all members but "timing".
+static Status document_id(const JsonDocument *document, Arena *arena, const char **out) {
+    const char *texts = "meshwright " MESHWRIGHT_VERSION, *hash;
+    const cJSON *member;
+    cJSON_ArrayForEach(member, document->tree) {
         if (strcmp(member->string, "timing") == 0) continue;
-        char *text = cJSON_PrintUnformatted(member);
-        texts = arena_printf(arena, "%s %s %s", texts, member->string,
-                             text_hash(text ? text : "", arena));
-        cJSON_free(text);
+        TRY(json_document_hash(document, member, arena, &hash));
+        texts = arena_printf(arena, "%s %s %s", texts, member->string, hash);
     }
-    return text_hash(texts, arena);
+    *out = text_hash(texts, arena);
+    return status_ok();
 }
 
 static Status answer_write(AnswerFolder *folder, const OutputAnswer *answer) {
     const char *part = folder->spec.parts[0].name;
     OutputFile file;
-    TRY(json_save(answer->tree, answer_folder_path(folder, answer->names[0], part)));
+    TRY(json_document_save(&answer->document, answer_folder_path(folder, answer->names[0], part)));
     TRY(output_open(answer_folder_path(folder, answer->names[1], part), &file));
     answer->print(answer->context, file.stream);
     TRY(output_close(&file, status_ok()));
@@ -87,7 +87,7 @@ static Status answer_write(AnswerFolder *folder, const OutputAnswer *answer) {
 Status output_answer_save(const AnswerSpec *spec, const OutputAnswer *answer, Arena *arena) {
     AnswerSpec named = *spec;
     AnswerFolder folder;
-    if (!named.parts[0].id) named.parts[0].id = tree_id(answer->tree, arena);
+    if (!named.parts[0].id) TRY(document_id(&answer->document, arena, &named.parts[0].id));
     if (!named.of) named.of = named.parts[0].id;
     TRY(answer_folder_open(&named, arena, &folder));
     TRY(answer_folder_close(&folder, answer_write(&folder, answer)));

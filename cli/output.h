@@ -3,10 +3,10 @@
 
 #include "base/answer_folder.h"
 #include "base/arena.h"
+#include "base/json_document.h"
 #include "base/status.h"
 #include "config/scenario.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 
 // Refuses what cannot be written as a file (base/output_file.h), and a folder in which nothing can
@@ -33,7 +33,7 @@ Status output_check_names(const AnswerSpec *spec, const char *const *names,
 // part.
 typedef struct {
     const char *const *names;
-    const cJSON *tree;
+    JsonDocument document;
     void (*print)(const void *context, FILE *stream);
     const void *context;
     Status (*more)(AnswerFolder *folder, const void *context); // writes further files; NULL: none

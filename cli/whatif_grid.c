@@ -140,7 +140,6 @@ static Status grid_scenario(const WhatifArguments *options, const WhatifAxis *ax
 typedef struct {
     const Scenario *scenario;
     const WhatifResult *result;
-    const cJSON *tree;
 } GridFiles;
 
 static void grid_print(const void *context, FILE *stream) {
@@ -148,23 +147,36 @@ static void grid_print(const void *context, FILE *stream) {
     report_whatif(files->scenario, files->result, stream);
 }
 
+// The page shows so many points, and says of all what their figures are.
 static Status grid_page_save(AnswerFolder *folder, const void *context) {
     const GridFiles *files = context;
-    const Answer grid = {.kind = ANSWER_GRID, .root = {.file = "whatif", .item = files->tree}};
+    cJSON *tree = whatif_to_brief_json(files->result, SECTION_MAX_ROWS);
+    const Answer grid = {.kind = ANSWER_GRID, .root = {.file = "whatif", .item = tree}};
     const ReportContents contents = {
         .answers = &grid, .num_answers = 1, .scenario = files->scenario};
-    return page_report_save(&contents, answer_folder_path(folder, FILE_NAMES[2], "whatif"),
-                            folder->arena);
+    const Status status = page_report_save(
+        &contents, answer_folder_path(folder, FILE_NAMES[2], "whatif"), folder->arena);
+    cJSON_Delete(tree);
+    return status;
 }
 
 static Status whatif_save(const WhatifArguments *options, const Scenario *scenario,
                           const WhatifResult *result, Arena *arena) {
     const AnswerSpec spec = whatif_answer_spec(options, scenario, arena);
-    cJSON *tree = whatif_to_json(result);
-    const GridFiles files = {scenario, result, tree};
-    const OutputAnswer answer = {FILE_NAMES, tree, grid_print, &files, grid_page_save};
+    cJSON *frame = whatif_to_frame(result);
+    const GridFiles files = {scenario, result};
+    const OutputAnswer answer = {FILE_NAMES, whatif_document(result, frame), grid_print, &files,
+                                 grid_page_save};
     const Status status = output_answer_save(&spec, &answer, arena);
-    cJSON_Delete(tree);
+    cJSON_Delete(frame);
+    return status;
+}
+
+static Status grid_json(const Scenario *scenario, const WhatifResult *result) {
+    cJSON *frame = answer_with_warnings(whatif_to_frame(result), scenario);
+    const JsonDocument document = whatif_document(result, frame);
+    const Status status = json_document_write(&document, stdout);
+    cJSON_Delete(frame);
     return status;
 }
 
@@ -187,8 +199,7 @@ static Status result_show(const WhatifArguments *options, const Scenario *scenar
                           const WhatifResult *result, Arena *arena) {
     TRY(result_legal(result));
     if (options->folder) TRY(whatif_save(options, scenario, result, arena));
-    if (options->common.json)
-        return answer_json(answer_with_warnings(whatif_to_json(result), scenario));
+    if (options->common.json) return grid_json(scenario, result);
     report_whatif(scenario, result, stdout);
     return status_ok();
 }

@@ -53,7 +53,8 @@ static Status answer_give(const WhatifArguments *options, const Scenario *scenar
     Status status = status_ok();
     if (options->folder) {
         const AnswerSpec spec = whatif_answer_spec(options, scenario, arena);
-        const OutputAnswer files = {FILE_NAMES, answer->tree, answer->print, answer->context, NULL};
+        const OutputAnswer files = {
+            FILE_NAMES, {.tree = answer->tree}, answer->print, answer->context, NULL};
         status = output_answer_save(&spec, &files, arena);
     }
     if (status.code == STATUS_OK && options->common.json) return answer_json(answer->tree);

@@ -240,13 +240,12 @@ static const char *text_copy(const char *text, Arena *arena) {
     return text ? arena_strdup(arena, text) : NULL;
 }
 
-WhatifPoint point_copy(const WhatifPoint *point, Arena *arena) {
-    WhatifPoint copy = *point;
-    copy.message = text_copy(point->message, arena);
-    copy.plan = text_copy(point->plan, arena);
-    copy.answer = text_copy(point->answer, arena);
-    copy.note = text_copy(point->note, arena);
-    return copy;
+Status point_copy(const WhatifPoint *point, Arena *arena, Spill *answers, WhatifPoint *out) {
+    *out = *point;
+    out->message = text_copy(point->message, arena);
+    out->plan = text_copy(point->plan, arena);
+    out->note = text_copy(point->note, arena);
+    return point->answer ? spill_add(answers, point->answer, &out->answer) : status_ok();
 }
 
 static const struct {

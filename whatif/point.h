@@ -41,8 +41,8 @@ double point_known_step_s(const Grid *grid, const Scenario *scenario, const What
 void point_run(const Grid *grid, int64_t index, const WhatifPoint *const *likes, int num_likes,
                Arena *arena, WhatifPoint *out);
 
-// The point with its texts in this arena.
-WhatifPoint point_copy(const WhatifPoint *point, Arena *arena);
+// The point with its texts in this arena, and its answer with the others.
+Status point_copy(const WhatifPoint *point, Arena *arena, Spill *answers, WhatifPoint *out);
 
 // A line with its newline: {"point": INDEX, "code", "error", "plan", "answer"}.
 const char *point_line(int64_t index, const WhatifPoint *point, Arena *arena);

@@ -18,7 +18,8 @@
 #pragma once
 
 #include "base/arena.h"
-#include "base/json.h"
+#include "base/json_document.h"
+#include "base/spill.h"
 #include "base/status.h"
 #include "config/scenario.h"
 #include "planner/planner.h"
@@ -52,7 +53,7 @@ typedef struct {
     StatusCode code;     // STATUS_OK, STATUS_NO (does not fit), STATUS_INVALID (refused)
     const char *message; // why not; NULL where code is STATUS_OK
     const char *plan;    // as plan_describe has it; NULL: no answer
-    const char *answer;  // the JSON of `estimate --json`; NULL: none; empty: it is not kept
+    const char *answer;  // the JSON of `estimate --json`, unformatted; NULL: none; empty: not kept
     const char *note;    // what was not played; NULL: nothing
     WhatifFigures figures;
 } WhatifPoint;
@@ -87,7 +88,8 @@ typedef struct {
     int num_axes;
     const WhatifPoint *points; // [num_points]
     int64_t num_points;
-    int64_t num_kept; // of them, found in the journal when the work began
+    int64_t num_kept;     // of them, found in the journal when the work began
+    const Spill *answers; // where those of the points are
     bool replan;
     bool played;
     double wall_s;
@@ -121,3 +123,16 @@ const cJSON *whatif_value(const WhatifAxis *axes, int num_axes, int64_t point, i
 // "p95_step_time_s", "undisturbed_step_time_s", "num_repetitions", "not_played"}. The caller owns
 // the tree.
 cJSON *whatif_to_json(const WhatifResult *result);
+
+// The same, but its points are made when it is written.
+//   tree    whatif_to_frame's, to which members may be added
+//   result  outlives it
+JsonDocument whatif_document(const WhatifResult *result, const cJSON *tree);
+
+// The tree without its points. The caller owns it.
+cJSON *whatif_to_frame(const WhatifResult *result);
+
+// The tree with whole points for the first num_whole alone. The others have figures (fits,
+// step_time_s, tokens_per_s, usd_per_1e9_tokens), and values where a figure is the best so far. The
+// caller owns it.
+cJSON *whatif_to_brief_json(const WhatifResult *result, int64_t num_whole);

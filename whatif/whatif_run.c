@@ -151,6 +151,7 @@ typedef struct {
     Status failure;   // of the machine: ends it all
     pthread_t caller; // may call progress
     Arena *arena;     // of the points
+    Spill *answers;   // of the points
     Arena lines;      // of what is read from the journal
     Arena scratch[SHARE_MAX_WORKERS];
     const WhatifPoint *like[SHARE_MAX_WORKERS]; // the last good point of each thread
@@ -168,9 +169,13 @@ static bool block_is_done(const Run *run, int64_t block) {
     return true;
 }
 
+// Where it cannot be kept the run has failed.
 static void point_keep(Run *run, int64_t index, const WhatifPoint *point) {
-    if (run->points[index].done) return;
-    run->points[index] = point_copy(point, run->arena);
+    WhatifPoint copy;
+    if (run->points[index].done || run->failure.code != STATUS_OK) return;
+    run->failure = point_copy(point, run->arena, run->answers, &copy);
+    if (run->failure.code != STATUS_OK) return;
+    run->points[index] = copy;
     run->num_done++;
 }
 
@@ -185,7 +190,8 @@ static void line_visit(void *context, const char *line) {
 
 static void journal_look(Run *run) {
     if (!run->options->journal || run->failure.code != STATUS_OK) return;
-    run->failure = journal_read(run->options->journal, line_visit, run);
+    const Status status = journal_read(run->options->journal, line_visit, run);
+    if (run->failure.code == STATUS_OK) run->failure = status;
 }
 
 // Takes a block that is open and that nobody has.
@@ -321,6 +327,7 @@ static int64_t block_size(int64_t num_points) {
 static void run_start(Run *run, int64_t num_points, const WhatifOptions *options, Arena *arena) {
     run->options = options;
     run->arena = arena;
+    run->answers = spill_new(arena);
     run->num_points = num_points;
     run->points = ARENA_ARRAY(arena, num_points, WhatifPoint);
     run->block_points = block_size(num_points);
@@ -377,6 +384,7 @@ Status whatif_run(const Scenario *scenario, const WhatifAxis *axes, int num_axes
                           .points = run->points,
                           .num_points = num_points,
                           .num_kept = num_kept,
+                          .answers = run->answers,
                           .replan = options->replan,
                           .played = options->play != NULL,
                           .wall_s = now_s() - start_s};
