@@ -12,13 +12,6 @@
 #include <unistd.h>
 #include <zlib.h>
 
-// A sweep has some ten thousand rows; what is far larger is a mistake.
-enum {
-    TABLE_MAX_BYTES = 64 << 20, // unpacked
-    TABLE_MAX_COLUMNS = 64,
-    TABLE_MAX_ROWS = 1000000, // blank ones too
-};
-
 static const char *file_of(const KernelTable *table, int row) {
     return table->files ? table->files[row] : table->file;
 }
@@ -42,7 +35,7 @@ static Status text_load(const char *path, const char *file, Arena *arena, char *
     size_t capacity = 1 << 20, used = 0;
     char *buffer = malloc(capacity);
     int got = 1;
-    while (buffer && got > 0 && used < TABLE_MAX_BYTES) {
+    while (buffer && got > 0 && used <= KERNEL_TABLE_MAX_BYTES) {
         if (capacity - used < (1 << 16)) {
             char *larger = realloc(buffer, capacity *= 2);
             if (!larger) free(buffer);
@@ -60,8 +53,9 @@ static Status text_load(const char *path, const char *file, Arena *arena, char *
         return status_at(STATUS_INVALID, file, "",
                          "cannot be read to its end: the packing is cut off or broken; expected a "
                          "CSV text, plain or packed by gzip");
-    if (used >= TABLE_MAX_BYTES)
-        return status_at(STATUS_INVALID, file, "", "larger than %d MiB", TABLE_MAX_BYTES >> 20);
+    if (used > KERNEL_TABLE_MAX_BYTES)
+        return status_at(STATUS_INVALID, file, "", "larger than %d MiB",
+                         KERNEL_TABLE_MAX_BYTES >> 20);
     buffer[used] = '\0';
     *text = buffer;
     *size = used;
@@ -69,14 +63,14 @@ static Status text_load(const char *path, const char *file, Arena *arena, char *
 }
 
 static Status header_read(KernelTable *table, Arena *arena) {
-    const char **names = ARENA_ARRAY(arena, TABLE_MAX_COLUMNS, const char *);
+    const char **names = ARENA_ARRAY(arena, KERNEL_TABLE_MAX_COLUMNS, const char *);
     CsvFault fault;
     table->num_columns =
-        csv_cells(arena_strdup(arena, table->header), names, TABLE_MAX_COLUMNS, &fault);
+        csv_cells(arena_strdup(arena, table->header), names, KERNEL_TABLE_MAX_COLUMNS, &fault);
     if (fault) return status_at(STATUS_INVALID, table->file, "row 1", "%s", CSV_FAULT_TEXTS[fault]);
-    if (table->num_columns > TABLE_MAX_COLUMNS)
+    if (table->num_columns > KERNEL_TABLE_MAX_COLUMNS)
         return status_at(STATUS_INVALID, table->file, "row 1", "more than %d columns",
-                         TABLE_MAX_COLUMNS);
+                         KERNEL_TABLE_MAX_COLUMNS);
     for (int i = 0; i < table->num_columns; i++)
         for (int j = 0; j < i; j++)
             if (strcmp(names[i], names[j]) == 0)
@@ -90,13 +84,13 @@ static Status header_read(KernelTable *table, Arena *arena) {
 static Status lines_read(KernelTable *table, char *text, int max_rows, Arena *arena) {
     const char **lines = ARENA_ARRAY(arena, max_rows, const char *);
     int *numbers = ARENA_ARRAY(arena, max_rows, int);
-    for (int number = 1, num_lines; text; number += num_lines) {
+    for (int number = 1, num_lines; text && *text; number += num_lines) {
         char *line = text;
-        if (number > TABLE_MAX_ROWS + 1) {
+        if (number > KERNEL_TABLE_MAX_ROWS + 1) {
             char place[32];
             snprintf(place, sizeof place, "row %d", number);
             return status_at(STATUS_INVALID, table->file, place, "more than %d rows",
-                             TABLE_MAX_ROWS);
+                             KERNEL_TABLE_MAX_ROWS);
         }
         text = csv_record(text, &num_lines);
         if (!table->header) {
@@ -141,7 +135,7 @@ Status kernel_table_load(const char *path, Arena *arena, KernelTable *out) {
     if (text[strspn(text, " \t\r\n")] == '\0')
         return status_at(STATUS_INVALID, file, "", "empty; expected a CSV text with a header");
     int max_rows = 1;
-    for (const char *c = text; *c && max_rows <= TABLE_MAX_ROWS; c++) max_rows += *c == '\n';
+    for (const char *c = text; *c && max_rows <= KERNEL_TABLE_MAX_ROWS; c++) max_rows += *c == '\n';
     TRY(lines_read(&table, text, max_rows, arena));
     TRY(header_read(&table, arena));
     TRY(cells_read(&table, arena));

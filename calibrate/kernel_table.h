@@ -26,6 +26,13 @@
 #define KERNEL_MOST_ERROR 250.0
 #define KERNEL_MOST_REPEAT 4.0
 
+// A sweep has some ten thousand rows; what is far larger is a mistake.
+enum {
+    KERNEL_TABLE_MAX_BYTES = 64 << 20, // unpacked
+    KERNEL_TABLE_MAX_COLUMNS = 64,
+    KERNEL_TABLE_MAX_ROWS = 1000000, // beside the header; blank ones too
+};
+
 typedef struct {
     const char *file;
     int num_rows, num_columns;

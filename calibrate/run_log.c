@@ -17,9 +17,6 @@ static const char MEGATRON_LABEL[] = "elapsed time per iteration (";
 static const char MEGATRON_TIME[] = "elapsed time per iteration (ms):";
 static const char MEGATRON_BATCH[] = "global batch size:";
 
-enum { MAX_LINE = 1 << 16 };
-static const size_t MAX_BYTES = (size_t)256 << 20;
-
 typedef struct {
     const char *file;
     int line;
@@ -199,30 +196,33 @@ static Status line_read(Reader *r, char *line) {
     return status_ok();
 }
 
-// Of a line of more than MAX_LINE letters the beginning counts: what is no line of a step may be as
-// long as it likes.
-static Status rest_skip(const Reader *r, FILE *stream, size_t *used) {
-    for (int c; (c = getc_unlocked(stream)) != EOF && c != '\n';)
-        if (++*used > MAX_BYTES)
-            return REFUSE(r, "here the log is longer than %zu MiB", MAX_BYTES >> 20);
+// The beginning of the next line, with its newline where that is near enough.
+//   line [RUN_LOG_MAX_LINE_BYTES + 1]
+//   used  bytes of the log so far
+static Status line_take(const Reader *r, FILE *stream, char *line, size_t *used, bool *more) {
+    size_t length = 0;
+    int c;
+    *more = false;
+    while ((c = getc_unlocked(stream)) != EOF) {
+        *more = true;
+        if (c == '\0') return REFUSE(r, "a NUL byte; expected text");
+        if (++*used > RUN_LOG_MAX_BYTES)
+            return REFUSE(r, "here the log is longer than %zu MiB", RUN_LOG_MAX_BYTES >> 20);
+        if (length < RUN_LOG_MAX_LINE_BYTES) line[length++] = (char)c;
+        if (c == '\n') break;
+    }
+    line[length] = '\0';
     return status_ok();
 }
 
 static Status lines_read(Reader *r, FILE *stream) {
-    char *line = arena_alloc(r->arena, MAX_LINE);
+    char *line = arena_alloc(r->arena, RUN_LOG_MAX_LINE_BYTES + 1);
     size_t used = 0;
-    r->line = 1;
-    while (fgets(line, MAX_LINE, stream)) {
-        const size_t length = strlen(line);
-        // A NUL byte hides the rest of its line, of which fgets says no length.
-        const bool ends = length > 0 && line[length - 1] == '\n';
-        if (!ends && length + 1 < MAX_LINE && !feof(stream))
-            return REFUSE(r, "a NUL byte; expected text");
-        if ((used += length) > MAX_BYTES)
-            return REFUSE(r, "here the log is longer than %zu MiB", MAX_BYTES >> 20);
+    bool more = true;
+    for (r->line = 1;; r->line++) {
+        TRY(line_take(r, stream, line, &used, &more));
+        if (!more) break;
         TRY(line_read(r, line));
-        if (!ends) TRY(rest_skip(r, stream, &used));
-        r->line++;
     }
     if (ferror(stream))
         return status_at(STATUS_MACHINE, r->file, "", "cannot be read: %s", strerror(errno));

@@ -23,6 +23,10 @@ extern const char *const RUN_LOG_NAMES[NUM_RUN_LOGS + 1]; // ends with NULL
 
 enum { RUN_LOG_WARM_UP = 2, RUN_LOG_LEAST_STEPS = 5 };
 
+// Of a longer line the beginning counts: what is no line of a step may be as long as it likes.
+enum { RUN_LOG_MAX_LINE_BYTES = 1 << 16 };
+#define RUN_LOG_MAX_BYTES ((size_t)256 << 20)
+
 typedef struct {
     RunLogKind kind;
     int num_lines;     // of steps
@@ -38,9 +42,9 @@ typedef struct {
 
 // Reads a log ("-" is standard input) of a run of this plan of a scenario, which says what
 // torchtitan's rate is of.
-// Refusals (STATUS_INVALID), with FILE:LINE where there is one: unreadable, no or too few lines of
-// steps, a line that ends before its time, a time or rate that is not a positive number, lines of
-// several programs, a time in another unit, a global batch or another size (calibrate/run_claims.h)
-// that is not that of the plan.
+// Refusals (STATUS_INVALID), with FILE:LINE where there is one: unreadable, too long, a NUL byte,
+// no or too few lines of steps, a line that ends before its time, a time or rate that is not a
+// positive number, lines of several programs, a time in another unit, a global batch or another
+// size (calibrate/run_claims.h) that is not that of the plan.
 Status run_log_load(const char *path, const Scenario *scenario, const Plan *plan, Arena *arena,
                     RunLog *out);

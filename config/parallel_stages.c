@@ -1,13 +1,13 @@
 // The list `stages`: what each chunk of the pipeline holds, in pipeline order.
 #include "config/parallel.h"
 
-enum { MAX_LAYERS = 4096 }; // as many as a model may have
+#include "config/model.h"
 
 static Status stage_read(const JsonNode *node, Arena *arena, StageSpec *out) {
     static const JsonField FIELDS[] = {
-        {"layers", JSON_FIELD_INT, offsetof(StageSpec, layers), 0, MAX_LAYERS, NULL, true},
+        {"layers", JSON_FIELD_INT, offsetof(StageSpec, layers), 0, MODEL_MAX_LAYERS, NULL, true},
         {"embedding", JSON_FIELD_BOOL, offsetof(StageSpec, embedding), 0, 0, NULL, false},
-        {"mtp", JSON_FIELD_INT, offsetof(StageSpec, mtp), 0, MAX_LAYERS, NULL, false},
+        {"mtp", JSON_FIELD_INT, offsetof(StageSpec, mtp), 0, MODEL_MAX_LAYERS, NULL, false},
         {"loss", JSON_FIELD_BOOL, offsetof(StageSpec, loss), 0, 0, NULL, false},
     };
     return json_read_object(node, FIELDS, sizeof FIELDS / sizeof *FIELDS, arena, out);
@@ -51,8 +51,8 @@ Status parallel_stages_read(const JsonNode *node, Arena *arena, ParallelSpec *ou
     TRY(json_expect_array(node));
     int n = json_size(node);
     if (n == 0) return json_error(node, "is empty; expected pp x vpp entries");
-    if (n > MAX_LAYERS + 2)
-        return json_error(node, "%d entries; expected at most %d", n, MAX_LAYERS + 2);
+    if (n > MODEL_MAX_LAYERS + 2)
+        return json_error(node, "%d entries; expected at most %d", n, MODEL_MAX_LAYERS + 2);
     StageSpec *stages = ARENA_ARRAY(arena, n, StageSpec);
     int i = 0;
     const cJSON *item;

@@ -3,6 +3,7 @@
 
 #include "base/data_dir.h"
 #include "config/model.h"
+#include "config/model_limits.h"
 #include "import/layer_list.h"
 
 #include <stdlib.h>
@@ -230,7 +231,7 @@ Status megatron_read_model(MegatronRead *read, int vocab_size) {
     TRY(args_int(args, "--mtp-num-layers", 0, 0, &read->num_mtp));
     if (read->num_layers == 0) return import_refuse(args->out, "--num-layers", "missing");
     if (hidden == 0) return import_refuse(args->out, "--hidden-size", "missing");
-    if (read->num_layers > MODEL_MAX_LAYERS || hidden > 1 << 20)
+    if (read->num_layers > MODEL_MAX_LAYERS || hidden > MODEL_MAX_WIDTH)
         return import_refuse(args->out, "--num-layers", "%d layers of width %d are too many",
                              read->num_layers, hidden);
     add_int(read->model, "num_hidden_layers", read->num_layers);

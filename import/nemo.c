@@ -1,6 +1,7 @@
 // A configuration of Megatron Bridge (keys of its ConfigContainer, as run_config.yaml and files of
 // overrides have them): read as the flags of Megatron-LM that its keys are (launch/bridge.h).
 #include "base/yaml.h"
+#include "config/model_limits.h"
 #include "import/megatron.h"
 #include "import/nemo_values.h"
 #include "launch/bridge.h"
@@ -339,7 +340,7 @@ Status import_nemo(const char *text, const ImportOptions *options, Imported *out
     ImportOptions own = *options;
     const cJSON *vocab = key_of(&read, "model", "vocab_size");
     if (own.vocab_size == 0 && cJSON_IsNumber(vocab) && vocab->valuedouble >= 1 &&
-        vocab->valuedouble < 1 << 26)
+        vocab->valuedouble <= MODEL_MAX_VOCAB)
         own.vocab_size = (int)vocab->valuedouble;
     FlagArgs args = flag_args(&read.words, 0, read.words.num_words, out);
     TRY(megatron_read_flags(args, 0, &own));
