@@ -80,9 +80,80 @@ static void texts_and_comments_are_not_deep(void) {
     arena_free(&arena);
 }
 
+// Characters at both ends of what toml++ cannot tell from spaces, and some that are.
+static const char *const LETTERS[] = {
+    "\u00a1", "\u0430", "\u0499", "\u049a", "\u2c5e",     "\u3056",
+    "\u3058", "\ufb26", "\ufefe", "\u4e00", "\U0001f600",
+};
+static const char *const SPACES[] = {"\u00a0", "\u1680", "\u2003", "\u3000"};
+
+// A text with the character in place of %s is refused at this line.
+static void refused_at(const char *format, const char *letter, int expected) {
+    Arena arena = {0};
+    char message[200] = "";
+    int line = 0;
+    cJSON *tree = toml_parse_text(arena_printf(&arena, format, letter), message, sizeof message);
+    CU_ASSERT_PTR_NULL(tree);
+    CU_ASSERT_EQUAL(sscanf(message, "line %d", &line), 1);
+    CU_ASSERT_EQUAL(line, expected);
+    cJSON_Delete(tree);
+    arena_free(&arena);
+}
+
+static void bare_letters_of_no_key_are_refused(void) {
+    static const char *const FORMATS[] = {
+        "x = 1\n%s = 1\n",
+        "x = 1\n%s",
+        "x = 1\n  %s=1\n",
+        "x = 1\ny %s= 1\n",
+        "x = 1\ny.%s = 1\n",
+        "x = 1\ny = 1 %s\n",
+        "x = 1\ny = [%s]\n",
+        "x = 1\n[y]%s\n",
+        "x = 1\ny = {%s}\n",
+        "x = 1\ny = 1%s\n",
+        "x = 1\n[%s]\n",
+        "x = 1\n[y.%s]\n",
+        "x = 1\ny = \"\"\"z\"\"\"\" %s\n",
+    };
+    for (size_t i = 0; i < sizeof FORMATS / sizeof *FORMATS; i++) {
+        for (size_t j = 0; j < sizeof LETTERS / sizeof *LETTERS; j++)
+            refused_at(FORMATS[i], LETTERS[j], 2);
+        for (size_t j = 0; j < sizeof SPACES / sizeof *SPACES; j++)
+            refused_at(FORMATS[i], SPACES[j], 2);
+    }
+}
+
+// Between quotes they are texts, also where spaces before them are skipped.
+static void quoted_letters_are_read(void) {
+    static const char *const FORMATS[] = {
+        "x = \"%s\"\n",
+        "x = '%s'\n",
+        "x = \"\"\"%s\"\"\"\n",
+        "x = \"\"\"\\\n%s\"\"\"\n",
+        "x = \"\"\"\\  \n \n  %s\"\"\"\n",
+        "# %s\nx = \"%s\" # %s\n",
+    };
+    for (size_t i = 0; i < sizeof FORMATS / sizeof *FORMATS; i++)
+        for (size_t j = 0; j < sizeof LETTERS / sizeof *LETTERS; j++) {
+            Arena arena = {0};
+            char message[200] = "";
+            const char *letter = LETTERS[j];
+            const char *text = arena_printf(&arena, FORMATS[i], letter, letter, letter);
+            cJSON *tree = toml_parse_text(text, message, sizeof message);
+            CU_ASSERT_PTR_NOT_NULL_FATAL(tree);
+            CU_ASSERT_STRING_EQUAL(
+                cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(tree, "x")), letter);
+            cJSON_Delete(tree);
+            arena_free(&arena);
+        }
+}
+
 CU_TestInfo toml_tests[] = {
     {"documents_are_at_most_256_deep", documents_are_at_most_256_deep},
     {"a_line_is_named", a_line_is_named},
     {"texts_and_comments_are_not_deep", texts_and_comments_are_not_deep},
+    {"bare_letters_of_no_key_are_refused", bare_letters_of_no_key_are_refused},
+    {"quoted_letters_are_read", quoted_letters_are_read},
     CU_TEST_INFO_NULL,
 };
