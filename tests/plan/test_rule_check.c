@@ -63,6 +63,11 @@ static void nothing_lifts_what_stops_the_software(void) {
     rules_in_force(&scenario, &rules);
     CU_ASSERT_PTR_NOT_NULL_FATAL(rules.never);
     CU_ASSERT_STRING_EQUAL(rules.never->id, "windows-by-ring");
+    job_of(&arena, LLAMA, TRAINING, "{\"pp\": 1, \"vpp\": 2, \"schedule\": \"interleaved\"}",
+           &scenario);
+    rules_in_force(&scenario, &rules);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(rules.never);
+    CU_ASSERT_STRING_EQUAL(rules.never->id, "interleaving-without-pipeline");
     arena_free(&arena);
 }
 
