@@ -57,8 +57,10 @@ static void array_read(Shell *shell, WordList *value) {
     if (*shell->at) shell->at++;
 }
 
-// One text at shell->at. *more: it is added to the variable; false where value has all of it.
-static void text_read(Shell *shell, const char *name, bool *more, WordList *value) {
+// One text at shell->at, behind what the variable has where there is more. Of an array it is the
+// first element: value has the others, too.
+//   old  the variable; NULL: there is none
+static void text_read(Shell *shell, const Variable *old, bool more, WordList *value) {
     WordList parts = {0};
     const char *text = "";
     shell->whole = true;
@@ -66,25 +68,36 @@ static void text_read(Shell *shell, const char *name, bool *more, WordList *valu
     shell->whole = false;
     for (int i = 0; i < parts.num_words; i++)
         text = arena_printf(shell->arena, "%s%s%s", text, i ? " " : "", parts.words[i]);
-    const Variable *old = *more ? variable_read(shell, name) : NULL;
-    if (old && old->words.num_words == 1) {
-        text = arena_printf(shell->arena, "%s%s", old->words.words[0], text);
-        *more = false;
-    }
+    const WordList none = {0}, *words = old ? &old->words : &none;
+    if (more && words->num_words > 0)
+        text = arena_printf(shell->arena, "%s%s", words->words[0], text);
     words_add(shell->arena, value, text);
+    for (int i = 1; i < words->num_words; i++) words_add(shell->arena, value, words->words[i]);
 }
 
-static void variable_set(Shell *shell, const char *name, const WordList *value, bool more,
-                         int line) {
+// Whether its elements have keys.
+static bool is_keyed(const Variable *variable) {
+    return variable && variable->words.num_words > 0 && variable->words.words[0][0] == '[';
+}
+
+typedef struct {
+    WordList words;
+    bool array; // between brackets
+    bool more;  // words behind those that it has
+    int line;
+} Value;
+
+static void variable_set(Shell *shell, const char *name, const Value *value) {
     Variable *variable = variable_make(shell, name);
     if (!variable) return;
-    if (variable->given && !variable->read && !more && !shell->out.overwritten.name)
-        shell->out.overwritten = (Undecided){name, line};
+    if (variable->given && !variable->read && !value->more && !shell->out.overwritten.name)
+        shell->out.overwritten = (Undecided){name, value->line};
     variable->given = false;
+    variable->array |= value->array;
     variable->exported |= shell->exports_all;
-    if (!more) variable->words = (WordList){0};
-    for (int i = 0; i < value->num_words; i++)
-        words_add(shell->arena, &variable->words, value->words[i]);
+    if (!value->more) variable->words = (WordList){0};
+    for (int i = 0; i < value->words.num_words; i++)
+        words_add(shell->arena, &variable->words, value->words.words[i]);
 }
 
 bool assignment_is(const Shell *shell) {
@@ -95,23 +108,32 @@ bool assignment_is(const Shell *shell) {
 bool assignment_read(Shell *shell, bool own) {
     size_t length = name_length(shell->at);
     const char *rest = shell->at + length;
-    bool more = rest[0] == '+' && rest[1] == '=';
+    const bool more = rest[0] == '+' && rest[1] == '=';
     if (!assignment_is(shell)) return false;
     const char *name = text_part(shell, shell->at, length);
-    WordList value = {0};
-    int line = shell->line;
+    Value value = {.line = shell->line};
     shell->at = rest + 1 + more;
     if (own) local_begin(shell, name);
-    if (*shell->at == '(')
-        array_read(shell, &value);
-    else
-        text_read(shell, name, &more, &value);
-    for (int i = 0; i < value.num_words; i++) // a command, which may fail
-        if (strstr(value.words[i], "$(") || strchr(value.words[i], '`'))
+    const bool fresh = own && shell->in_function > 0;
+    const Variable *old = fresh ? NULL : variable_find(shell, name);
+    value.array = *shell->at == '(';
+    value.more = value.array && more && !fresh;
+    if (value.array) {
+        array_read(shell, &value.words);
+    } else {
+        if (more && !fresh) variable_read(shell, name);
+        text_read(shell, old && (more || old->array) ? old : NULL, more, &value.words);
+    }
+    for (int i = 0; i < value.words.num_words; i++) // a command, which may fail
+        if (strstr(value.words.words[i], "$(") || strchr(value.words.words[i], '`'))
             shell->said = TRUTH_UNKNOWN;
-    Truth runs = shell_runs(shell);
-    if (runs == TRUTH_UNKNOWN && !flags_maybe(shell, name, &value, more))
+    const Truth runs = shell_runs(shell);
+    if (runs == TRUTH_NO) return true;
+    if (!value.array && is_keyed(old))
         variable_hide(shell, name);
-    if (runs == TRUTH_YES) variable_set(shell, name, &value, more, line);
+    else if (runs == TRUTH_YES)
+        variable_set(shell, name, &value);
+    else if (!flags_maybe(shell, name, &value.words, value.more))
+        variable_hide(shell, name);
     return true;
 }

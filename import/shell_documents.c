@@ -26,18 +26,27 @@ static void document_keep(Shell *shell, const char *name, const char *text) {
         out->documents[out->num_documents++] = (Document){name, text};
 }
 
-static void here_document_take(Shell *shell, const WordList *words, const char *text, bool expands,
-                               int line) {
+// Whether a document may reach a shell by another command than it stands behind: a function, a
+// block or a pipe.
+static bool feeds_others(const Shell *shell, const WordList *words) {
+    const bool passes = words->num_words > 0 && strcmp(words->words[0], "cat") == 0;
+    return words->num_words == 0 || function_is(shell, words->words[0]) ||
+           (passes && *shell->at == '|' && shell->at[1] != '|');
+}
+
+void here_document_take(Shell *shell, const WordList *words) {
     static const char *const readers[] = {"bash", "sh",   "zsh",  "sbatch",
                                           "ssh",  "srun", "sudo", NULL};
+    const char *text = shell->here;
+    shell->here = NULL;
+    if (!text || shell_runs(shell) == TRUTH_NO) return;
     const char *name = document_name(shell, words);
-    const bool reads = words->num_words > 0 && word_is(words->words[0], readers);
-    if (!name && !reads) return;
-    if (expands) text = here_text(shell, text);
-    if (reads)
-        subscript_run(shell, text, line, shell_runs(shell));
-    else if (shell_runs(shell) != TRUTH_NO)
+    if (words->num_words > 0 && word_is(words->words[0], readers))
+        subscript_run(shell, text, shell->here_line, shell_runs(shell));
+    else if (name)
         document_keep(shell, name, shell_runs(shell) == TRUTH_YES ? text : "$");
+    else if (feeds_others(shell, words) && subscript_is(shell, text))
+        shell_overflow(shell);
 }
 
 void document_run(Shell *shell, const WordList *words, int line, Truth runs) {
@@ -52,33 +61,91 @@ void document_run(Shell *shell, const WordList *words, int line, Truth runs) {
     }
 }
 
-// The lines up to the one that is the word, for the command of these words. Of the rest of its own
-// line, only the file that it writes is read.
-static void here_document_read(Shell *shell, const char *word, bool expands,
-                               const WordList *words) {
-    const int line = shell->line + 1;
-    while (*shell->at && !strchr("\n>#", *shell->at)) shell->at++;
-    if (*shell->at == '>') redirection_read(shell, words);
-    comment_skip(shell);
-    const char *body = *shell->at ? shell->at + 1 : shell->at, *end = body;
-    while (*shell->at) {
-        shell->at++;
-        shell->line++;
-        const size_t length = strcspn(shell->at, "\n"), tabs = strspn(shell->at, "\t");
-        const bool last = tabs <= length && length - tabs == strlen(word) &&
-                          strncmp(shell->at + tabs, word, length - tabs) == 0;
-        if (last) end = shell->at;
-        shell->at += length;
-        if (last) break;
-        end = shell->at;
+// The newline at the end of a command's line, or the end of the text.
+static const char *line_end(const char *at) {
+    for (char before = ' '; *at && *at != '\n'; before = at[-1]) {
+        if (*at == '\\' && at[1]) {
+            at += 2;
+        } else if (*at == '\'') {
+            at += strcspn(at + 1, "'") + 1;
+            at += *at != '\0';
+        } else if (*at == '"') {
+            for (at++; *at && *at != '"'; at++) at += *at == '\\' && at[1];
+            at += *at != '\0';
+        } else if (*at == '$' && at[1] == '(') {
+            at = bracket_end(at + 1, '(', ')');
+        } else if (*at == '#' && strchr(" \t;&|()", before)) {
+            at += strcspn(at, "\n");
+        } else {
+            at++;
+        }
     }
-    const char *text = text_part(shell, body, (size_t)(end - body));
-    here_document_take(shell, words, text, expands, line);
+    return at;
 }
 
-void redirection_read(Shell *shell, const WordList *command) {
+// Whether the line goes on behind its newline: where the document expands.
+static bool line_goes_on(const char *line, size_t length) {
+    size_t num = 0;
+    while (num < length && line[length - 1 - num] == '\\') num++;
+    return num % 2 == 1;
+}
+
+typedef struct {
+    const char *word; // that ends it
+    bool expands;
+    bool tabs; // of "<<-": lines are without those at their begin
+} Here;
+
+// The lines of a document up to the one that is the word.
+//   returns  the place behind that one
+static const char *body_read(Shell *shell, const char *at, const Here *here, Piece *body) {
+    bool joined = false;
+    while (*at) {
+        const char *line = here->tabs && !joined ? at + strspn(at, "\t") : at;
+        const size_t length = strcspn(line, "\n");
+        const char *next = line + length + (line[length] == '\n');
+        const bool ends = length == strlen(here->word) && strncmp(line, here->word, length) == 0;
+        if (ends && !joined) return next;
+        piece_add(shell, body, line, (size_t)(next - line));
+        joined = here->expands && line_goes_on(line, length);
+        at = next;
+    }
+    return at;
+}
+
+static size_t lines_between(const char *begin, const char *end) {
+    size_t num = 0;
+    for (; begin < end; begin++) num += *begin == '\n';
+    return num;
+}
+
+// At the end of "<<WORD". What is read then is the rest of the line and what stands behind the
+// document, with as many lines between as it has: others may begin on the same line.
+static void here_document_read(Shell *shell, const Here *here) {
+    const char *end = line_end(shell->at);
+    const size_t before = end == shell->here_end ? shell->here_num_lines : 0;
+    const char *begin = *end ? end + 1 + before : end;
+    Piece body = {0};
+    const char *behind = body_read(shell, begin, here, &body);
+    const char *text = body.size > 0 ? body.text : "";
+    shell->here_line = shell->line + 1;
+    shell->here = here->expands ? here_text(shell, text) : text;
+    const size_t rest = (size_t)(end - shell->at);
+    const size_t lines = before + lines_between(begin, behind);
+    char *joined = arena_alloc(shell->arena, rest + 1 + lines + strlen(behind) + 1);
+    memcpy(joined, shell->at, rest);
+    memset(joined + rest, '\n', 1 + lines);
+    strcpy(joined + rest + 1 + lines, behind);
+    shell->at = joined;
+    shell->here_end = joined + rest;
+    shell->here_num_lines = lines;
+    shell_is_full(shell);
+}
+
+void redirection_read(Shell *shell) {
     shell->at += strspn(shell->at, "0123456789"); // of the file that it is of
     const bool here = strncmp(shell->at, "<<", 2) == 0 && shell->at[2] != '<';
+    const bool tabs = here && shell->at[2] == '-';
     const bool writes = *shell->at == '>' && shell->at[1] != '&';
     const bool appends = writes && shell->at[1] == '>';
     WordList words = {0};
@@ -95,5 +162,6 @@ void redirection_read(Shell *shell, const WordList *command) {
         shell->output = words.words[0];
         shell->appends = appends;
     }
-    if (here && words.num_words == 1) here_document_read(shell, words.words[0], !quoted, command);
+    if (!here || words.num_words != 1) return;
+    here_document_read(shell, &(Here){words.words[0], .expands = !quoted, .tabs = tabs});
 }

@@ -48,7 +48,10 @@ Variable *variable_make(Shell *shell, const char *name) {
         variable = &shell->variables[shell->num_variables++];
         *variable = (Variable){.name = name};
     }
-    if (variable->absent) variable->words = (WordList){0};
+    if (variable->absent) {
+        variable->words = (WordList){0};
+        variable->array = false;
+    }
     variable->absent = false;
     return variable;
 }
@@ -81,6 +84,13 @@ static void variable_unset(Shell *shell, const char *name) {
     if (variable) variable->absent = true;
 }
 
+// "unset NAME[KEY]"
+static void element_unset(Shell *shell, const char *word) {
+    const size_t length = name_length(word);
+    const char *name = text_part(shell, word, length);
+    if (length > 0 && word[length] == '[' && variable_find(shell, name)) variable_hide(shell, name);
+}
+
 void local_begin(Shell *shell, const char *name) {
     if (shell->in_function == 0 || shell_runs(shell) == TRUTH_NO) return;
     if (shell->num_locals == MAX_LOCALS) {
@@ -97,6 +107,7 @@ static void variable_restore(Variable *variable, const Variable *old) {
     variable->words = old->words;
     variable->absent = old->absent;
     variable->exported = old->exported;
+    variable->array = old->array;
 }
 
 void variable_put(Shell *shell, const Variable *as) {
@@ -148,6 +159,8 @@ static bool element_set(Shell *shell, const char *word) {
         variable_hide(shell, name);
     else
         words_add(shell->arena, &variable_make(shell, name)->words, word + length);
+    if (shell_runs(shell) != TRUTH_NO && variable_find(shell, name))
+        variable_find(shell, name)->array = true;
     return true;
 }
 
@@ -202,6 +215,7 @@ void sum_changes(Shell *shell, const char *text) {
 static void names_change(Shell *shell, const WordList *words, bool hide) {
     for (int i = 1; i < words->num_words; i++) {
         const char *name = words->words[i];
+        if (strcmp(words->words[0], "unset") == 0) element_unset(shell, name);
         if (name[0] == '-' || name_length(name) != strlen(name)) continue;
         if (hide)
             variable_hide(shell, name);
@@ -219,7 +233,8 @@ static void names_declare(Shell *shell, const WordList *words) {
         if (name[0] == '-' || name_length(name) != strlen(name)) continue;
         local_begin(shell, name);
         if (shell->in_function > 0) variable_unset(shell, name);
-        if (keyed) variable_make(shell, name);
+        Variable *array = keyed ? variable_make(shell, name) : NULL;
+        if (array) array->array = true;
     }
 }
 

@@ -106,7 +106,7 @@ static void command_read(Shell *shell, WordList *words, Prefixes *prefixes, Pref
         bool brackets = between_brackets(shell, words);
         if (brackets && sign_read(shell, words)) continue;
         if (!brackets && is_redirection(shell->at)) {
-            redirection_read(shell, words);
+            redirection_read(shell);
             continue;
         }
         if (word_ends(*shell->at)) return;
@@ -151,6 +151,10 @@ static const Function *function_find(const Shell *shell, const char *name) {
     for (int i = shell->num_functions - 1; i >= 0; i--)
         if (strcmp(shell->functions[i].name, name) == 0) return &shell->functions[i];
     return NULL;
+}
+
+bool function_is(const Shell *shell, const char *name) {
+    return function_find(shell, name) != NULL;
 }
 
 // The body of a function up to its "}".
@@ -329,6 +333,7 @@ static bool step_run(Shell *shell, int least_blocks) {
     const bool bare = words.num_words == is_negated(&words);               // assignments alone stay
     const bool apart = runs_apart(shell, shell->at);
     if (!bare) prefixes_swap(shell, &prefixes, false);
+    here_document_take(shell, &words);
     if (case_follow(shell, &words)) { // behind it: ( | )
         shell->line += *shell->at == '\n';
         if (*shell->at) shell->at++;

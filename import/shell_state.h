@@ -16,7 +16,8 @@ typedef struct {
     bool given;     // by --set, and as given
     bool read;
     bool absent;   // it was unset, or is another scope's
-    bool exported; // processes see it
+    bool exported; // processes see it, but for arrays
+    bool array;
 } Variable;
 
 // What variables were: at the begin of a subshell, or of a function for its own.
@@ -79,11 +80,15 @@ typedef struct {
     size_t used_before;       // of the arena
     int nested, num_defaults; // scripts in words, words in ${NAME:-WORD}
     int in_function, num_calls;
-    const char *output;   // the file that the command writes; NULL: none
-    bool appends;         // to it
-    bool unsure;          // the command has words of which parts are unknown
-    bool whole;           // in NAME=TEXT, between brackets: values are not parted at spaces
-    const WordList *args; // $1, $2, ...; NULL: unknown
+    const char *here;      // the here document that the command reads; NULL: none
+    int here_line;         // where it begins
+    const char *here_end;  // the newline behind which documents stood; NULL: there was none yet
+    size_t here_num_lines; // of them: as many empty ones stand there instead
+    const char *output;    // the file that the command writes; NULL: none
+    bool appends;          // to it
+    bool unsure;           // the command has words of which parts are unknown
+    bool whole;            // in NAME=TEXT, between brackets: values are not parted at spaces
+    const WordList *args;  // $1, $2, ...; NULL: unknown
     Variable variables[MAX_VARIABLES];
     int num_variables;
     Variable locals[MAX_LOCALS]; // what a function's own variables were outside
@@ -252,14 +257,23 @@ void script_read(Shell *shell, const char *text, int line);
 // Whether it is the command that was looked for, or runs it.
 bool command_take(Shell *shell, const WordList *words, int line, Truth runs);
 
+// Whether there is a function of the name.
+bool function_is(const Shell *shell, const char *name);
+
+// Whether a text names the program, so that it may run it.
+bool subscript_is(const Shell *shell, const char *text);
+
 // A script in a process of its own, where it names the program: what it sets is not seen outside.
 void subscript_run(Shell *shell, const char *text, int line, Truth runs);
 
 // Runs a file that the script wrote and now gives to a shell or a queue.
 void document_run(Shell *shell, const WordList *words, int line, Truth runs);
 
-// A redirection at shell->at, of the command of these words: its operator and its word.
-void redirection_read(Shell *shell, const WordList *command);
+// A redirection at shell->at: its operator and its word.
+void redirection_read(Shell *shell);
+
+// What the here document of a command does: it becomes a file or runs as a script.
+void here_document_take(Shell *shell, const WordList *words);
 
 // A here document with its variables.
 const char *here_text(Shell *shell, const char *text);

@@ -12,6 +12,10 @@ static bool names_program(const Shell *shell, const char *word) {
     return false;
 }
 
+bool subscript_is(const Shell *shell, const char *text) {
+    return names_program(shell, text);
+}
+
 // Commands that name a program without running it.
 static bool only_names(const char *word) {
     static const char *const names[] = {
@@ -46,7 +50,7 @@ void subscript_run(Shell *shell, const char *text, int line, Truth runs) {
     const bool exports_all = shell->exports_all;
     for (int i = 0; i < shell->num_variables; i++) {
         Variable *variable = &shell->variables[i];
-        variable->absent |= !variable->exported || variable->words.num_words > 1;
+        variable->absent |= !variable->exported || variable->array;
     }
     if (shell->unsure) unsure_hide(shell, text);
     shell->args = NULL;

@@ -143,8 +143,46 @@ static void what_only_names_the_program_is_not_it(void) {
         {"cat <<E >x\npretrain.py 5\nE\n", "none"},
         {"T=4; cat >x.sh <<E\npretrain.py $T \\$U\nE\nsbatch --wait x.sh", "4|$U"},
         {"cat <<'E' > x.sh\npretrain.py 4\nE\nchmod +x x.sh; ./x.sh", "4"},
-        {"tee x.sh <<E\npretrain.py \\\nE\ncat >>x.sh <<E\n  4\nE\nbash x.sh", "4"},
+        {"tee x.sh <<'E'\npretrain.py \\\nE\ncat >>x.sh <<E\n  4\nE\nbash x.sh", "4"},
         {"[ -f y ] && cat >x.sh <<E\npretrain.py 4\nE\nbash x.sh", "none"},
+    };
+    EXPECT_ALL(cases);
+}
+
+// What stands behind "<<WORD" on its line is read, documents of one line follow each other, and
+// only the word itself ends one.
+static void documents_stand_behind_their_line(void) {
+    static const Case cases[] = {
+        {"A=1; cat >/dev/null <<E; A=2\nx\nE\npretrain.py $A", "2"},
+        {"f() { A=$1; }; A=1; f 2 <<E | cat\nE\npretrain.py $A", "1"},
+        {"A=1; A=2 <<E &\nE\npretrain.py $A", "1"},
+        {"cat <<E >x <<F\n1\nE\npretrain.py 2\nF\npretrain.py 3", "3"},
+        {"cat <<E >x; cat <<F # >y\nF\nE\nE\nF\npretrain.py 3", "3"},
+        {"cat <<E \\\n >x\npretrain.py 5\nE\npretrain.py 4", "4"},
+        {"cat >x <<E\n\tE\npretrain.py 5\nE\npretrain.py 4", "4"},
+        {"cat >x <<E\n1 \\\nE\npretrain.py 5\nE\npretrain.py 4", "4"},
+        {"cat >x <<'E'\n1 \\\nE\npretrain.py 4", "4"},
+        {"cat >x.sh <<-E\n\tpretrain.py 4\n\tE\nbash x.sh", "4"},
+        {"B=2; B=6 bash <<E\npretrain.py $B\nE\n", "2"},
+        {"export B=2; B=6 bash <<'E'\npretrain.py $B\nE\n", "6"},
+        {"cat <<E | bash\npretrain.py 4\nE\n", "none"},
+        {"f() { bash; }; f <<E\npretrain.py 4\nE\n", "none"},
+    };
+    EXPECT_ALL(cases);
+}
+
+// Of an array NAME=VALUE sets the first element; no process sees it.
+static void arrays_stay_arrays(void) {
+    static const Case cases[] = {
+        {"R=(1 2); R=3; pretrain.py ${R[@]}", "3|2"},
+        {"R=(1 2); R+=3; pretrain.py ${R[@]}", "13|2"},
+        {"R=(1); R=3; R+=(4); pretrain.py ${R[@]}", "3|4"},
+        {"R=(1 2); unset R; R=3; pretrain.py ${R[@]}", "3"},
+        {"R=(1 2); unset R[0]; pretrain.py ${R[@]}", "$R"},
+        {"declare -A R=([a]=1); R=3; pretrain.py ${R[@]}", "$R"},
+        {"R=(1 2); f() { local R=3; pretrain.py ${R[@]}; }; f", "3"},
+        {"export R=(5); bash -c 'pretrain.py $R'", "$R"},
+        {"export R=5; bash -c 'pretrain.py $R'", "5"},
     };
     EXPECT_ALL(cases);
 }
@@ -331,6 +369,8 @@ CU_TestInfo shell_tests[] = {
     {"changes_are_seen", changes_are_seen},
     {"conditions_of_more_kinds", conditions_of_more_kinds},
     {"what_only_names_the_program_is_not_it", what_only_names_the_program_is_not_it},
+    {"documents_stand_behind_their_line", documents_stand_behind_their_line},
+    {"arrays_stay_arrays", arrays_stay_arrays},
     {"numbers_have_bases", numbers_have_bases},
     {"loops_run_once", loops_run_once},
     {"queue_headers_are_read", queue_headers_are_read},

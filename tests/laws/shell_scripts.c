@@ -53,7 +53,115 @@ static const char *test_draw(Draw *draw, Arena *arena) {
     }
 }
 
+// --- Arrays
+
+static const char *const ARRAYS[] = {"R", "S", NULL};
+
+static const char *elements_draw(Draw *draw, Arena *arena) {
+    const char *text = "";
+    for (int i = draw_int(draw, 0, 3); i > 0; i--) {
+        const char *array = draw_text(draw, ARRAYS);
+        switch (draw_int(draw, 0, 7)) {
+        case 0:
+            text = arena_printf(arena, "%s \"${%s[@]}\"", text, array);
+            break;
+        case 1:
+            text = arena_printf(arena, "%s ${%s[*]}", text, array);
+            break;
+        case 2:
+            text =
+                arena_printf(arena, "%s '%d %d'", text, draw_int(draw, 1, 9), draw_int(draw, 1, 9));
+            break;
+        case 3:
+            text = arena_printf(arena, "%s%s--e", text, draw_chance(draw, 0.5) ? "\n" : " ");
+            break;
+        default:
+            text = arena_printf(arena, "%s %s", text, value_draw(draw, arena));
+        }
+    }
+    return text;
+}
+
+static const char *array_draw(Draw *draw, Arena *arena) {
+    static const char *const SETTERS[] = {"", "", "declare -a ", "export ", "readonly Z; ", NULL};
+    const char *array = draw_text(draw, ARRAYS), *name = draw_text(draw, NAMES);
+    const char *elements = elements_draw(draw, arena), *value = value_draw(draw, arena);
+    const int n = draw_int(draw, 0, 3);
+    switch (draw_int(draw, 0, 13)) {
+    case 0:
+    case 1:
+        return arena_printf(arena, "%s%s=(%s)", draw_text(draw, SETTERS), array, elements);
+    case 2:
+    case 3:
+        return arena_printf(arena, "%s+=(%s)", array, elements);
+    case 4:
+        return arena_printf(arena, "%s[%d]=%s", array, n, value);
+    case 5:
+        return arena_printf(arena, "%s[%d]+=%s", array, n, value);
+    case 6:
+        return arena_printf(arena, "%s=${%s[%d]}", name, array, n);
+    case 7:
+        return arena_printf(arena, "%s=${#%s[@]}", name, array);
+    case 8:
+        return arena_printf(arena, "%s=\"${%s[*]}\"", name, array);
+    case 9:
+        return arena_printf(arena, "unset %s%s", array, draw_chance(draw, 0.5) ? "" : "[1]");
+    case 10:
+        return arena_printf(arena, "%s=%s", array, value);
+    case 11:
+        return arena_printf(arena, "%s=(\"${%s[@]:%d}\")", array, array, n);
+    case 12:
+        return arena_printf(arena, "set -- \"${%s[@]}\"", array);
+    default:
+        return arena_printf(arena, "%s=$%s", name, array);
+    }
+}
+
+// --- Here documents
+
+static const char *document_line_draw(Draw *draw, Arena *arena) {
+    static const char *const LINES[] = {
+        "A=9",           "export B=8", "$A ${B:-3}", "pretrain.py --h \"$A\" $TP",
+        "don't",         "EOF ",       " EOF",       "\\$A \\\\$B",
+        "$((1 + 2)) $R", "}",          "\"",         "one \\",
+        "# fi",          "",           NULL};
+    (void)arena;
+    return draw_text(draw, LINES);
+}
+
+// What stands behind a command, and the lines behind that one's line.
+static const char *document_draw(Draw *draw, Arena *arena, const char **body) {
+    static const char *const WORDS[] = {"<<EOF",   "<<EOF",    "<<'EOF'",  "<<\"EOF\"", "<<\\EOF",
+                                        "<<- EOF", "<<-'EOF'", "<< E'O'F", NULL};
+    const char *word = draw_text(draw, WORDS), *tab = word[2] == '-' ? "\t" : "";
+    *body = "";
+    for (int i = draw_int(draw, 0, 3); i > 0; i--)
+        *body = arena_printf(arena, "%s%s%s\n", *body, draw_chance(draw, 0.7) ? tab : "",
+                             document_line_draw(draw, arena));
+    *body = arena_printf(arena, "%s%sEOF\n", *body, tab);
+    return word;
+}
+
+// A command that a document may stand behind.
+static const char *reader_draw(Draw *draw, Arena *arena) {
+    switch (draw_int(draw, 0, 7)) {
+    case 0:
+        return "bash";
+    case 1:
+        return "bash -s 3 4";
+    case 2:
+        return arena_printf(arena, "read %s", draw_text(draw, NAMES));
+    case 3:
+        return arena_printf(arena, "read %s <<< \"%s\"", draw_text(draw, NAMES), "$B 5");
+    case 4:
+        return ":";
+    default:
+        return "cat >/dev/null";
+    }
+}
+
 static const char *assignment_draw(Draw *draw, Arena *arena) {
+    if (draw_chance(draw, 0.25)) return array_draw(draw, arena);
     const char *name = draw_text(draw, NAMES), *value = value_draw(draw, arena);
     static const char *const SETTERS[] = {"export ", "readonly Z; ", "declare -x ", "! ", NULL};
     switch (draw_int(draw, 0, 13)) {
@@ -103,6 +211,9 @@ static const char *block_draw(Draw *draw, Arena *arena, int depth) {
                             draw_text(draw, NAMES), draw_int(draw, 1, 9), draw_int(draw, 1, 9),
                             body, list_draw(draw, arena, depth + 1));
     case 5:
+        if (draw_chance(draw, 0.3))
+            return arena_printf(arena, "for i in \"${%s[@]}\"; do\n%sdone", draw_text(draw, ARRAYS),
+                                body);
         return arena_printf(arena, "for i in 1 %d; do\n%sdone", draw_int(draw, 2, 9), body);
     default:
         return arena_printf(arena, "while %s; do\n%sbreak; done", test_draw(draw, arena), body);
@@ -111,7 +222,9 @@ static const char *block_draw(Draw *draw, Arena *arena, int depth) {
 
 static const char *command_draw(Draw *draw, Arena *arena, int depth) {
     if (depth < MOST_DEPTH && draw_chance(draw, 0.3)) return block_draw(draw, arena, depth);
-    switch (draw_int(draw, 0, 9)) {
+    switch (draw_int(draw, 0, 10)) {
+    case 10:
+        return reader_draw(draw, arena);
     case 0:
         return arena_printf(arena, "%s %d", draw_text(draw, FUNCTIONS), draw_int(draw, 1, 9));
     case 1:
@@ -130,14 +243,17 @@ static const char *command_draw(Draw *draw, Arena *arena, int depth) {
     }
 }
 
-// A command, what it writes to and what stands behind it.
+// A command, a document that it reads, what it writes to and what stands behind it.
 static const char *line_draw(Draw *draw, Arena *arena, int depth) {
     static const char *const ENDS[] = {
         "",        "",         "",        "",  "", " | cat", " &", " >/dev/null", " 2>&1 | cat",
         " # text", " && true", " |& cat", NULL};
     const char *before = draw_chance(draw, 0.08) ? "echo 1 | " : "";
-    const char *end = draw_text(draw, ENDS);
-    return arena_printf(arena, "%s%s%s\n", before, command_draw(draw, arena, depth), end);
+    const char *end = draw_text(draw, ENDS), *command = command_draw(draw, arena, depth);
+    const char *body = "", *word = "";
+    if (draw_chance(draw, 0.15)) word = document_draw(draw, arena, &body);
+    return arena_printf(arena, "%s%s%s%s%s\n%s", before, command, *word ? " " : "", word, end,
+                        body);
 }
 
 static const char *list_draw(Draw *draw, Arena *arena, int depth) {
@@ -148,8 +264,18 @@ static const char *list_draw(Draw *draw, Arena *arena, int depth) {
 }
 
 static const char *launch_draw(Draw *draw, Arena *arena) {
-    static const char LAUNCH[] = "pretrain.py --a $A --b \"$B\" --c ${C:-none} --tp=$TP \"$@\"";
-    switch (draw_int(draw, 0, 7)) {
+    static const char LAUNCH[] =
+        "pretrain.py --a $A --b \"$B\" --c ${C:-none} --tp=$TP \"${R[@]}\" ${S[*]} \"$@\"";
+    switch (draw_int(draw, 0, 11)) {
+    case 6:
+        return "bash <<EOF\npretrain.py --a $A --b \\$B ${R[@]} $1\nEOF\n";
+    case 7:
+        return "bash -s \"$A\" <<'EOF'\npretrain.py --b $B \"$1\" $TP $R\nEOF\n";
+    case 8:
+        return arena_printf(arena, "S=(%s --s)\npretrain.py \"${S[@]}\" ${R[1]} ${#R[@]} $S\n",
+                            elements_draw(draw, arena));
+    case 9:
+        return arena_printf(arena, "%s <<EOF\n$A\nEOF\n", LAUNCH);
     case 0:
         return arena_printf(arena, "bash -c 'pretrain.py --a $A --b \"$B\" --tp=$TP'\n");
     case 1:
@@ -168,7 +294,7 @@ static const char *launch_draw(Draw *draw, Arena *arena) {
 }
 
 const char *shell_script_draw(Draw *draw, Arena *arena) {
-    const char *text = "A=1\nexport B=2\nTP=4\n";
+    const char *text = "A=1\nexport B=2\nTP=4\nR=(1 '2 3')\nS=(6)\n";
     for (int i = 0; FUNCTIONS[i]; i++)
         text = arena_printf(arena, "%s%s() {\n%s%s}\n", text, FUNCTIONS[i],
                             draw_chance(draw, 0.5) ? "local C=3 A\n" : "",
