@@ -75,11 +75,6 @@ static void text_read(Shell *shell, const Variable *old, bool more, WordList *va
     for (int i = 1; i < words->num_words; i++) words_add(shell->arena, value, words->words[i]);
 }
 
-// Whether its elements have keys.
-static bool is_keyed(const Variable *variable) {
-    return variable && variable->words.num_words > 0 && variable->words.words[0][0] == '[';
-}
-
 typedef struct {
     WordList words;
     bool array; // between brackets
@@ -129,7 +124,7 @@ bool assignment_read(Shell *shell, bool own) {
             shell->said = TRUTH_UNKNOWN;
     const Truth runs = shell_runs(shell);
     if (runs == TRUTH_NO) return true;
-    if (!value.array && is_keyed(old))
+    if (!value.array && variable_is_keyed(old))
         variable_hide(shell, name);
     else if (runs == TRUTH_YES)
         variable_set(shell, name, &value);

@@ -84,6 +84,7 @@ static void expansion_find(Shell *shell, const char *inside, bool quoted, Expans
     const Variable *variable = variable_read(shell, out->name);
     out->rest = inside + length;
     out->set = variable != NULL;
+    out->unknown = variable_is_keyed(variable) && *out->rest != '[';
     if (*out->rest != '[') { // of an array its first element
         if (variable && variable->words.num_words > 0)
             words_add(shell->arena, &out->words, variable->words.words[0]);
@@ -95,6 +96,7 @@ static void expansion_find(Shell *shell, const char *inside, bool quoted, Expans
     out->rest = end;
     out->many = strcmp(index, "@") == 0 || strcmp(index, "*") == 0;
     out->joined = index[0] == '*' && quoted;
+    out->unknown = variable_is_keyed(variable) && out->many; // their order is the shell's
     if (variable && out->many)
         out->words = variable->words;
     else if (variable)

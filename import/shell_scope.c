@@ -18,6 +18,11 @@ Variable *variable_find(Shell *shell, const char *name) {
     return variable && !variable->absent ? variable : NULL;
 }
 
+bool variable_is_keyed(const Variable *variable) {
+    return variable && variable->array && variable->words.num_words > 0 &&
+           variable->words.words[0][0] == '[';
+}
+
 const Variable *variable_read(Shell *shell, const char *name) {
     Variable *variable = variable_find(shell, name);
     if (variable) variable->read = true;

@@ -117,6 +117,9 @@ typedef struct {
 Variable *variable_find(Shell *shell, const char *name);
 const Variable *variable_read(Shell *shell, const char *name);
 
+// Whether it is an array whose elements have keys; NULL is none.
+bool variable_is_keyed(const Variable *variable);
+
 // The same, made where it is not set; NULL where there is no place for it.
 Variable *variable_make(Shell *shell, const char *name);
 

@@ -172,7 +172,7 @@ static const char *dollar_add(Shell *shell, const char *at, bool quoted, Piece *
         if (parameter > 0) return at + 1 + parameter;
         end = at + 1 + (length > 0 ? length : isdigit((unsigned char)at[1]) || at[1] == '@');
         const Variable *variable = variable_read(shell, text_part(shell, at + 1, length));
-        if (length > 0 && variable) {
+        if (length > 0 && variable && !variable_is_keyed(variable)) {
             const WordList first = {.words = variable->words.words,
                                     .num_words = variable->words.num_words > 0};
             value_add(shell, &first, quoted, piece, out);

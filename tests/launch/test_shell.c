@@ -181,6 +181,7 @@ static void arrays_stay_arrays(void) {
         {"R=(1 2); unset R[0]; pretrain.py ${R[@]}", "$R"},
         {"declare -A R=([a]=1); R=3; pretrain.py ${R[@]}", "$R"},
         {"R=(1 2); f() { local R=3; pretrain.py ${R[@]}; }; f", "3"},
+        {"R=([3]=1 2); pretrain.py ${R[@]} $R", "${R[@]}|$R"},
         {"export R=(5); bash -c 'pretrain.py $R'", "$R"},
         {"export R=5; bash -c 'pretrain.py $R'", "5"},
     };
