@@ -58,16 +58,46 @@ double group_configuration_bound_s(GroupPricing *pricing, const Plan *plan, bool
 
 // --- Prices
 
-static Status step_time_find(Splitter *s, const Plan *plan, const Workload *workload,
-                             const Prices *prices, double *step_time_s) {
+// A split of the plan's layers, with what is made of it; it lies in the scratch arena.
+typedef struct {
+    Plan plan;
+    Workload workload;
+    Prices prices;
+} Attempt;
+
+static Attempt attempt_start(Splitter *s, const PlanChunk *chunks) {
+    Attempt attempt = {.plan = *s->plan};
+    attempt.plan.chunks = chunks;
+    attempt.workload = pieces_workload(&s->pricing->pieces, &attempt.plan, &s->scratch);
+    return attempt;
+}
+
+static double attempt_bound_s(Splitter *s, Attempt *attempt) {
+    attempt->prices =
+        pieces_prices(&s->pricing->pieces, &attempt->plan, &attempt->workload, &s->scratch);
+    return estimate_lower_bound_s(s->pricing->scenario, &attempt->plan, &attempt->workload,
+                                  &attempt->prices);
+}
+
+static RankMemory attempt_memory(const Splitter *s, const Attempt *attempt, double *missing_bytes) {
+    return estimate_memory(s->pricing->scenario, &attempt->plan, &attempt->workload, missing_bytes);
+}
+
+static Status step_time_find(Splitter *s, const Attempt *attempt, double *step_time_s) {
     *step_time_s = NAN;
     if (!s->task->exhaustive)
-        *step_time_s = plan_step_time_s(s->pricing->scenario, plan, workload, prices, &s->scratch);
+        *step_time_s = plan_step_time_s(s->pricing->scenario, &attempt->plan, &attempt->workload,
+                                        &attempt->prices, &s->scratch);
     if (!isnan(*step_time_s)) return status_ok();
     Estimate estimate;
-    TRY(estimate_plan(s->pricing->scenario, plan, &s->scratch, &estimate, NULL));
+    TRY(estimate_plan(s->pricing->scenario, &attempt->plan, &s->scratch, &estimate, NULL));
     *step_time_s = estimate.step_time_s;
     return status_ok();
+}
+
+// Whether a bound rules out that a split is as fast as the best so far.
+static bool is_slower(const Splitter *s, double bound_s) {
+    return !s->task->exhaustive && bound_s > s->least_s * (1 + ROUNDING_FRAC);
 }
 
 static void split_keep(Splitter *s, const Plan *plan, double step_time_s, double memory_bytes) {
@@ -80,17 +110,20 @@ static void split_keep(Splitter *s, const Plan *plan, double step_time_s, double
     if (!s->task->exhaustive) s->limit_s = fmin(s->limit_s, step_time_s * (1 - ROUNDING_FRAC));
 }
 
-// A plan with its own chunks, which fits.
-static void split_price(Splitter *s, const Plan *plan, const Workload *workload,
-                        const RankMemory *memory) {
-    const Prices prices = pieces_prices(&s->pricing->pieces, plan, workload, &s->scratch);
-    double step_time_s;
-    s->status = step_time_find(s, plan, workload, &prices, &step_time_s);
-    if (s->status.code != STATUS_OK) return;
+static void price_keep(Splitter *s, const Attempt *attempt, double step_time_s,
+                       double memory_bytes) {
     s->out->verdict = GROUP_PRICED;
-    s->out->num_splits++;
     s->least_s = fmin(s->least_s, step_time_s);
-    if (step_time_s <= s->task->limit_s) split_keep(s, plan, step_time_s, memory->device_bytes);
+    if (step_time_s <= s->task->limit_s) split_keep(s, &attempt->plan, step_time_s, memory_bytes);
+}
+
+// Prices a split that fits, unless its bound says that it is not the best.
+static void split_price(Splitter *s, const Attempt *attempt, double bound_s, double memory_bytes) {
+    double step_time_s;
+    s->out->num_splits++;
+    if (is_slower(s, bound_s)) return;
+    s->status = step_time_find(s, attempt, &step_time_s);
+    if (s->status.code == STATUS_OK) price_keep(s, attempt, step_time_s, memory_bytes);
 }
 
 static void miss_keep(Splitter *s, const Plan *plan, const RankMemory *memory, double missing) {
@@ -104,20 +137,40 @@ static void miss_keep(Splitter *s, const Plan *plan, const RankMemory *memory, d
 
 // --- One chunk a rank: all splits
 
+static Attempt items_start(Splitter *s, const int *items) {
+    arena_reset(&s->scratch);
+    return attempt_start(s, chain_chunks(s->pricing, s->plan, items, &s->scratch));
+}
+
+static void best_note(Splitter *s, const int *items, double before_s) {
+    if (s->least_s < before_s) memcpy(s->best, items, (size_t)s->plan->num_chunks * sizeof *items);
+}
+
 // Prices a split if it fits.
 //   items  [num_chunks] of the chain
 static void split_try(Splitter *s, const int *items) {
-    Plan plan = *s->plan;
-    double missing_bytes;
-    arena_reset(&s->scratch);
-    plan.chunks = chain_chunks(s->pricing, &plan, items, &s->scratch);
-    const Workload workload = pieces_workload(&s->pricing->pieces, &plan, &s->scratch);
-    const RankMemory memory =
-        estimate_memory(s->pricing->scenario, &plan, &workload, &missing_bytes);
-    if (missing_bytes > 0) return;
     const double before_s = s->least_s;
-    split_price(s, &plan, &workload, &memory);
-    if (s->least_s < before_s) memcpy(s->best, items, (size_t)plan.num_chunks * sizeof *items);
+    double missing_bytes;
+    Attempt attempt = items_start(s, items);
+    const RankMemory memory = attempt_memory(s, &attempt, &missing_bytes);
+    if (missing_bytes > 0) return;
+    split_price(s, &attempt, attempt_bound_s(s, &attempt), memory.device_bytes);
+    best_note(s, items, before_s);
+}
+
+// The same where only a split that is as fast as the best is of interest: few are, so that memory
+// is asked last.
+static void neighbour_try(Splitter *s, const int *items) {
+    const double before_s = s->least_s;
+    double step_time_s, missing_bytes;
+    Attempt attempt = items_start(s, items);
+    if (is_slower(s, attempt_bound_s(s, &attempt))) return;
+    s->status = step_time_find(s, &attempt, &step_time_s);
+    if (s->status.code != STATUS_OK || step_time_s > s->least_s) return;
+    const RankMemory memory = attempt_memory(s, &attempt, &missing_bytes);
+    if (missing_bytes > 0) return;
+    price_keep(s, &attempt, step_time_s, memory.device_bytes);
+    best_note(s, items, before_s);
 }
 
 // What a bound leaves out - exchanges of gradients, waiting for messages - is about the same in all
@@ -150,15 +203,12 @@ static bool stage_visit(void *context, const int *items, double bound_s) {
 
 // Where no split fits: by how much the plan's own does not, and that with the least bound.
 static void staged_misses(Splitter *s, const int *layers) {
-    Plan plan = *s->plan;
     for (int i = 0; i < 2; i++) {
         double missing_bytes;
         arena_reset(&s->scratch);
-        if (i == 1) plan.chunks = chain_chunks(s->pricing, &plan, layers, &s->scratch);
-        const Workload workload = pieces_workload(&s->pricing->pieces, &plan, &s->scratch);
-        const RankMemory memory =
-            estimate_memory(s->pricing->scenario, &plan, &workload, &missing_bytes);
-        miss_keep(s, &plan, &memory, missing_bytes);
+        const Attempt attempt = i == 0 ? attempt_start(s, s->plan->chunks) : items_start(s, layers);
+        const RankMemory memory = attempt_memory(s, &attempt, &missing_bytes);
+        miss_keep(s, &attempt.plan, &memory, missing_bytes);
     }
 }
 
@@ -219,7 +269,7 @@ static void splits_climb(Splitter *s, const StageProblem *problem) {
             if (problem ? !may_be_better(s, problem, items) : !chunks_may_be_better(s, items))
                 continue;
             const double before_s = s->least_s;
-            split_try(s, items);
+            neighbour_try(s, items);
             if (s->status.code != STATUS_OK) return;
             left--;
             if (s->least_s < before_s) unchanged = 0;
@@ -290,7 +340,6 @@ static void items_of(const Splitter *s, const PlanChunk *chunks, int *items) {
 
 static void listed_split(Splitter *s) {
     const PlanChunk *list[MAX_GROUP_CHUNKINGS] = {s->plan->chunks};
-    const Scenario *scenario = s->pricing->scenario;
     Arena own = {0};
     int num = 1;
     if (!s->task->even)
@@ -301,23 +350,19 @@ static void listed_split(Splitter *s) {
             s->out->open_s = fmin(s->out->open_s, s->bound_s);
             break;
         }
-        Plan plan = *s->plan;
         double missing_bytes;
-        plan.chunks = list[i];
         arena_reset(&s->scratch);
-        const Workload workload = pieces_workload(&s->pricing->pieces, &plan, &s->scratch);
-        const RankMemory memory = estimate_memory(scenario, &plan, &workload, &missing_bytes);
+        Attempt attempt = attempt_start(s, list[i]);
+        const RankMemory memory = attempt_memory(s, &attempt, &missing_bytes);
         if (missing_bytes > 0) {
-            miss_keep(s, &plan, &memory, missing_bytes);
+            miss_keep(s, &attempt.plan, &memory, missing_bytes);
             continue;
         }
         s->out->has_room = true;
-        const Prices prices = pieces_prices(&s->pricing->pieces, &plan, &workload, &s->scratch);
-        const double bound_s = estimate_lower_bound_s(scenario, &plan, &workload, &prices);
+        const double bound_s = attempt_bound_s(s, &attempt), before_s = s->least_s;
         s->bound_s = s->bound_s > 0 ? fmin(s->bound_s, bound_s) : bound_s;
         if (!s->task->exhaustive && bound_s > s->limit_s) continue;
-        const double before_s = s->least_s;
-        split_price(s, &plan, &workload, &memory);
+        split_price(s, &attempt, bound_s, memory.device_bytes);
         if (s->least_s < before_s) items_of(s, list[i], s->best);
     }
     if (!s->out->has_room) s->out->verdict = GROUP_NO_ROOM;

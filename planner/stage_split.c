@@ -40,11 +40,27 @@ double stage_pass_s(const StageProblem *problem, int stage, StagePass pass, int 
     return larger(time_s, launch_s);
 }
 
-double stage_work_s(const StageProblem *problem, int stage, int from, int to) {
-    double sum_s = 0;
+// Seconds of all passes over a stage.
+typedef struct {
+    double of[NUM_PASSES];
+} Passes;
+
+static Passes passes_of(const StageProblem *problem, int stage, int from, int to) {
+    Passes passes;
     for (int pass = 0; pass < NUM_PASSES; pass++)
-        sum_s += stage_pass_s(problem, stage, (StagePass)pass, from, to);
+        passes.of[pass] = stage_pass_s(problem, stage, (StagePass)pass, from, to);
+    return passes;
+}
+
+static double passes_sum_s(const Passes *passes) {
+    double sum_s = 0;
+    for (int pass = 0; pass < NUM_PASSES; pass++) sum_s += passes->of[pass];
     return sum_s;
+}
+
+double stage_work_s(const StageProblem *problem, int stage, int from, int to) {
+    const Passes passes = passes_of(problem, stage, from, to);
+    return passes_sum_s(&passes);
 }
 
 static double message_s(const StageProblem *problem, int stage) {
@@ -64,38 +80,35 @@ static double behind_s(const StageProblem *problem, int stage, int from) {
 
 // With 1F1B, from the first micro-batch's arrival: until its gradient is back, and what the stage
 // then has still to run.
-static double back_first_s(const StageProblem *problem, int stage, int from, int to) {
+static double back_first_s(const StageProblem *problem, int stage, int to, const Passes *passes) {
     const double n = problem->num_microbatches, most = problem->num_stages - stage;
     const double ahead = most < n ? most : n;
-    return behind_s(problem, stage, to) +
-           (1 + n - ahead) * stage_pass_s(problem, stage, PASS_FORWARD, from, to) +
-           n * stage_pass_s(problem, stage, PASS_BACKWARD, from, to);
+    return behind_s(problem, stage, to) + (1 + n - ahead) * passes->of[PASS_FORWARD] +
+           n * passes->of[PASS_BACKWARD];
 }
 
 // What a stage does from the first micro-batch's arrival to the last gradient's departure.
-static double own_load_s(const StageProblem *problem, int stage, int from, int to) {
+static double own_load_s(const StageProblem *problem, int stage, const Passes *passes) {
     const double n = problem->num_microbatches;
-    double sum_s = n * stage_work_s(problem, stage, from, to);
+    double sum_s = n * passes_sum_s(passes);
     if (problem->blocking) sum_s += n * message_s(problem, stage);
     if (problem->blocking && stage > 0) sum_s += (n - 1) * message_s(problem, stage - 1);
     return sum_s;
 }
 
-// How long that takes at least.
-static double load_s(const StageProblem *problem, int stage, int from, int to) {
-    const double sum_s = own_load_s(problem, stage, from, to);
+// How long that takes at least with layers up to `to`.
+static double load_s(const StageProblem *problem, int stage, int to, const Passes *passes) {
+    const double sum_s = own_load_s(problem, stage, passes);
     if (!problem->one_forward_ahead || stage == problem->num_stages - 1) return sum_s;
-    return larger(sum_s, back_first_s(problem, stage, from, to));
+    return larger(sum_s, back_first_s(problem, stage, to, passes));
 }
 
 // What a stage adds to the way to those behind it, there and back.
-static double way_s(const StageProblem *problem, int stage, int from, int to) {
+static double way_s(const StageProblem *problem, int stage, const Passes *passes) {
     if (!problem->together) return 0;
-    const double there_s =
-        stage_pass_s(problem, stage, PASS_FORWARD, from, to) + message_s(problem, stage);
+    const double there_s = passes->of[PASS_FORWARD] + message_s(problem, stage);
     if (problem->machines[stage]->device_s[PASS_WEIGHT]) return there_s;
-    return there_s + stage_pass_s(problem, stage, PASS_BACKWARD, from, to) +
-           message_s(problem, stage);
+    return there_s + passes->of[PASS_BACKWARD] + message_s(problem, stage);
 }
 
 static double tail_s(const StageProblem *problem, int layers) {
@@ -110,9 +123,10 @@ double stage_split_bound_s(const StageProblem *problem, const int *layers) {
     double bound_s = 0, to_s = 0;
     for (int r = 0, from = 0; r < problem->num_stages; r++) {
         const int to = from + layers[r];
-        const double own_s = load_s(problem, r, from, to);
+        const Passes passes = passes_of(problem, r, from, to);
+        const double own_s = load_s(problem, r, to, &passes);
         bound_s = larger(bound_s, to_s + own_s);
-        to_s += way_s(problem, r, from, to);
+        to_s += way_s(problem, r, &passes);
         from = to;
     }
     return bound_s + tail_s(problem, layers[0]);
@@ -124,10 +138,11 @@ static double *row_of(const StageProblem *problem, double *rest_s, int stage) {
     return rest_s + (size_t)stage * (size_t)(problem->num_layers + 1);
 }
 
-// The bound of stages from r on where r takes layers [from, to).
-static double step_bound_s(const StageProblem *problem, double *rest_s, int r, int from, int to) {
-    const double own_s = load_s(problem, r, from, to);
-    const double behind_s = way_s(problem, r, from, to) + row_of(problem, rest_s, r + 1)[to];
+// The bound of stages from r on where r takes layers up to `to`.
+static double step_bound_s(const StageProblem *problem, double *rest_s, int r, int to,
+                           const Passes *passes) {
+    const double own_s = load_s(problem, r, to, passes);
+    const double behind_s = way_s(problem, r, passes) + row_of(problem, rest_s, r + 1)[to];
     return larger(own_s, behind_s) + (r == 0 ? tail_s(problem, to) : 0);
 }
 
@@ -135,26 +150,11 @@ static double limit_of(const StageProblem *problem) {
     return problem->limit_s > 0 ? problem->limit_s * (1 + ROUNDING_FRAC) : INFINITY;
 }
 
-static double rest_bound_s(const StageProblem *problem, double *rest_s, int r, int from) {
-    double least_s = limit_of(problem);
-    bool found = false;
-    const int end = most_end(problem, r, from);
-    for (int to = from; to <= end; to++) {
-        // Work grows with the layers.
-        if (own_load_s(problem, r, from, to) >= least_s) break;
-        const double bound_s = step_bound_s(problem, rest_s, r, from, to);
-        if (bound_s < least_s) {
-            least_s = bound_s;
-            found = true;
-        }
-    }
-    return found ? least_s : INFINITY;
-}
-
 // Whether a stage may hold layers [from, to).
 static bool is_open(const StageProblem *problem, int r, int from, int to) {
-    return to <= most_end(problem, r, from) &&
-           own_load_s(problem, r, from, to) <= limit_of(problem);
+    if (to > most_end(problem, r, from)) return false;
+    const Passes passes = passes_of(problem, r, from, to);
+    return own_load_s(problem, r, &passes) <= limit_of(problem);
 }
 
 // Where a stage may begin, so that neither those before it nor those from it on hold too much: with
@@ -183,6 +183,104 @@ static double even_work_s(const StageProblem *problem) {
     return speed > 0 ? 1 / speed : 0;
 }
 
+// The least bounds of rows of layers, to pass over many ends of a stage at once: level 0 is the
+// bounds of a row of rest_s themselves, each number of the next the least of SPAN of the one below.
+enum { SPAN = 8, MAX_LEVELS = 11 }; // 8^11 is more than any int
+
+typedef struct {
+    double *level_s[MAX_LEVELS];
+    int num[MAX_LEVELS];
+    int num_levels;
+} RowLeast;
+
+static RowLeast row_least_new(const StageProblem *problem, Arena *arena) {
+    RowLeast least = {.num = {problem->num_layers + 1}, .num_levels = 1};
+    while (least.num[least.num_levels - 1] > SPAN) {
+        const int num = (least.num[least.num_levels - 1] + SPAN - 1) / SPAN;
+        least.level_s[least.num_levels] = ARENA_ARRAY(arena, num, double);
+        least.num[least.num_levels++] = num;
+    }
+    return least;
+}
+
+static void row_least_set(RowLeast *least, double *row_s) {
+    least->level_s[0] = row_s;
+    for (int k = 1; k < least->num_levels; k++) {
+        const double *below_s = least->level_s[k - 1];
+        for (int i = 0; i < least->num[k]; i++) least->level_s[k][i] = INFINITY;
+        for (int i = 0; i < least->num[k - 1]; i++)
+            if (below_s[i] < least->level_s[k][i / SPAN]) least->level_s[k][i / SPAN] = below_s[i];
+    }
+}
+
+// The search for the best end of stage r that begins with layer `from`.
+typedef struct {
+    const StageProblem *problem;
+    double *rest_s;
+    const RowLeast *behind; // of row r + 1
+    int r, from, end;       // it holds at most layers up to `end`
+    double least_s;         // so far
+    int best;               // the end that it is of; -1: none is below the limit
+} EndSearch;
+
+//   returns  false where no end after this one is better: work grows with the layers
+static bool end_try(EndSearch *s, int to) {
+    const Passes passes = passes_of(s->problem, s->r, s->from, to);
+    if (own_load_s(s->problem, s->r, &passes) >= s->least_s) return false;
+    const double bound_s = step_bound_s(s->problem, s->rest_s, s->r, to, &passes);
+    if (bound_s >= s->least_s) return true;
+    s->least_s = bound_s;
+    s->best = to;
+    return true;
+}
+
+// Whether none of the ends from `first` to `last` is better, though the stages behind take no more
+// than `behind_least_s`. Work and way grow with the layers, what is left behind falls, and so do
+// their sums in floating point: no end that is passed over would have been taken.
+//   *over  nor is any end after them
+static bool ends_are_out(const EndSearch *s, int first, int last, double behind_least_s,
+                         bool *over) {
+    const StageProblem *problem = s->problem;
+    const Passes passes = passes_of(problem, s->r, s->from, first);
+    *over = own_load_s(problem, s->r, &passes) >= s->least_s;
+    return *over || way_s(problem, s->r, &passes) + behind_least_s >= s->least_s ||
+           load_s(problem, s->r, last, &passes) >= s->least_s;
+}
+
+// Tries the ends below number i of a level.
+//   returns  false where no end after them is better
+static bool ends_search(EndSearch *s, int level, int i, int width) {
+    if (s->behind->level_s[level][i] == INFINITY) return true;
+    const int begin = i * width, stop = begin + width - 1;
+    const int first = begin > s->from ? begin : s->from, last = stop < s->end ? stop : s->end;
+    bool over;
+    if (first > last) return begin <= s->end;
+    if (level == 0) return end_try(s, first);
+    if (ends_are_out(s, first, last, s->behind->level_s[level][i], &over)) return !over;
+    const int next = i * SPAN + SPAN, num = s->behind->num[level - 1];
+    for (int below = i * SPAN; below < next && below < num; below++)
+        if (!ends_search(s, level - 1, below, width / SPAN)) return false;
+    return true;
+}
+
+//   guess  of the best end; set to it
+static double rest_bound_s(EndSearch *s, int from, int *guess) {
+    s->from = from;
+    s->end = most_end(s->problem, s->r, from);
+    s->least_s = limit_of(s->problem);
+    s->best = -1;
+    for (int to = *guess; to >= *guess - 1; to--)
+        if (to >= from && to <= s->end) end_try(s, to);
+    const int top = s->behind->num_levels - 1;
+    int width = 1;
+    for (int k = 0; k < top; k++) width *= SPAN;
+    for (int i = 0; i < s->behind->num[top] && ends_search(s, top, i, width); i++) {
+    }
+    if (s->best < 0) return INFINITY;
+    *guess = s->best;
+    return s->least_s;
+}
+
 StageBounds stage_bounds_solve(const StageProblem *problem, Arena *arena) {
     const int num_layers = problem->num_layers, num_stages = problem->num_stages;
     double *rest_s =
@@ -190,9 +288,14 @@ StageBounds stage_bounds_solve(const StageProblem *problem, Arena *arena) {
     int *first = ARENA_ARRAY(arena, num_stages, int), *last = ARENA_ARRAY(arena, num_stages, int);
     for (int i = 0; i < num_stages * (num_layers + 1) + num_layers; i++) rest_s[i] = INFINITY;
     starts_find(problem, first, last);
-    for (int r = num_stages - 1; r >= 0; r--)
+    RowLeast behind = row_least_new(problem, arena);
+    for (int r = num_stages - 1; r >= 0; r--) {
+        EndSearch search = {.problem = problem, .rest_s = rest_s, .behind = &behind, .r = r};
+        int guess = num_layers;
+        row_least_set(&behind, row_of(problem, rest_s, r + 1));
         for (int from = last[r]; from >= first[r]; from--)
-            row_of(problem, rest_s, r)[from] = rest_bound_s(problem, rest_s, r, from);
+            row_of(problem, rest_s, r)[from] = rest_bound_s(&search, from, &guess);
+    }
     return (StageBounds){.problem = problem,
                          .rest_s = rest_s,
                          .bound_s = rest_s[0],
@@ -230,15 +333,18 @@ static int compare_choices(const void *a, const void *b) {
 static int choices_list(const Walk *w, int r, int from, double to_s, double below_s,
                         Choice *choices) {
     const StageProblem *problem = w->bounds->problem;
+    const double *rest_s = row_of(problem, w->bounds->rest_s, r + 1);
     const int end = most_end(problem, r, from);
     const double tail = r > 0 ? tail_s(problem, w->layers[0]) : 0;
     int num = 0;
     for (int to = from; to <= end; to++) {
-        const double own_s = to_s + tail + step_bound_s(problem, w->bounds->rest_s, r, from, to);
+        if (rest_s[to] == INFINITY) continue;
+        const Passes passes = passes_of(problem, r, from, to);
+        const double own_s = to_s + tail + step_bound_s(problem, w->bounds->rest_s, r, to, &passes);
         const double bound_s = fmax(own_s, below_s + tail);
-        if (bound_s == INFINITY || bound_s > *w->limit_s) continue;
-        const double work_s = stage_work_s(problem, r, from, to);
-        choices[num++] = (Choice){bound_s, fabs(work_s - w->bounds->even_s), to};
+        if (bound_s > *w->limit_s) continue;
+        const double uneven_s = fabs(passes_sum_s(&passes) - w->bounds->even_s);
+        choices[num++] = (Choice){bound_s, uneven_s, to};
     }
     if (num > 1) qsort(choices, (size_t)num, sizeof *choices, compare_choices);
     return num;
@@ -257,9 +363,9 @@ static double stage_walk(Walk *w, int r, int from, double to_s, double below_s) 
         if (r == problem->num_stages - 1) {
             w->ended = !w->visit(w->context, w->layers, choices[i].bound_s);
         } else {
-            const double own_s = load_s(problem, r, from, to);
-            left_s = stage_walk(w, r + 1, to, to_s + way_s(problem, r, from, to),
-                                fmax(below_s, to_s + own_s));
+            const Passes passes = passes_of(problem, r, from, to);
+            left_s = stage_walk(w, r + 1, to, to_s + way_s(problem, r, &passes),
+                                fmax(below_s, to_s + load_s(problem, r, to, &passes)));
         }
         if (w->ended) return i + 1 < num ? fmin(left_s, choices[i + 1].bound_s) : left_s;
     }

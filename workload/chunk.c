@@ -72,25 +72,37 @@ static ChunkBuilder chunk_start(const Plan *plan, const Workload *workload, Aren
     return b;
 }
 
-static void chunk_hold(ChunkBuilder *builder, int strategy, HeldParameters held) {
-    builder->chunk.dense_parameters += held.dense;
-    builder->chunk.expert_parameters += held.expert;
-    builder->chunk.partial_parameters += held.partial;
+// What is added once for each of `count` blocks, one after the other. Whole numbers, as nearly all
+// bytes are, add up exactly: their sum is a product.
+static double added(double sum, int count, double each) {
+    static const double EXACT = 9007199254740992; // 2^53
+    const double all = count * each;
+    if (sum == trunc(sum) && each == trunc(each) && fabs(sum) + fabs(all) < EXACT) return sum + all;
+    for (int i = 0; i < count; i++) sum += each;
+    return sum;
+}
+
+//   held  by each of `count` blocks
+static void chunk_hold(ChunkBuilder *builder, int strategy, int count, HeldParameters held) {
+    Chunk *chunk = &builder->chunk;
+    chunk->dense_parameters = added(chunk->dense_parameters, count, held.dense);
+    chunk->expert_parameters = added(chunk->expert_parameters, count, held.expert);
+    chunk->partial_parameters = added(chunk->partial_parameters, count, held.partial);
     if (!builder->of_strategy) return;
-    builder->of_strategy[strategy].dense += held.dense;
-    builder->of_strategy[strategy].expert += held.expert;
-    builder->of_strategy[strategy].partial += held.partial;
+    HeldParameters *own = &builder->of_strategy[strategy];
+    own->dense = added(own->dense, count, held.dense);
+    own->expert = added(own->expert, count, held.expert);
+    own->partial = added(own->partial, count, held.partial);
 }
 
 static void chunk_add(ChunkBuilder *builder, const Workload *workload, int block, int count) {
     const Block *b = &workload->blocks[block];
     Chunk *chunk = &builder->chunk;
     builder->num_blocks[block] += count;
-    chunk_hold(builder, b->strategy,
-               (HeldParameters){count * b->dense_parameters, count * b->expert_parameters,
-                                count * b->partial_parameters});
-    chunk->saved_bytes += count * b->saved_bytes;
-    chunk->deferred_bytes += count * b->deferred_bytes;
+    chunk_hold(builder, b->strategy, count,
+               (HeldParameters){b->dense_parameters, b->expert_parameters, b->partial_parameters});
+    chunk->saved_bytes = added(chunk->saved_bytes, count, b->saved_bytes);
+    chunk->deferred_bytes = added(chunk->deferred_bytes, count, b->deferred_bytes);
 }
 
 // The chunk's blocks in the order of their numbers.
@@ -227,23 +239,39 @@ static void change_add(const Plan *plan, BlockRun *runs, int *num_runs, int from
 
 enum { MAX_RUNS = 2 * MODEL_MAX_LAYERS + 4 };
 
+// How many layers of a chunk from its i-th on are of one block: of one kind, and all of them
+// recomputed or none.
+static int equal_layers(const Scenario *scenario, const Plan *plan, const PlanChunk *chunk, int i,
+                        int recomputed) {
+    const uint8_t *kinds = scenario->model.layer_kind + chunk->first_layer;
+    const int end = i < recomputed ? recomputed : chunk->num_layers;
+    if (plan->layers || plan->layer_recompute) return 1;
+    if (scenario->model.num_kinds == 1) return end - i;
+    int next = i + 1;
+    while (next < end && kinds[next] == kinds[i]) next++;
+    return next - i;
+}
+
 // Embedding, layer by layer with the changes of layout between them, MTP layers, head. What comes
 // into the chunk and what leaves it is laid out as the plan's own strategy has it.
-static int layers_run(const Scenario *scenario, const Plan *plan, int index, BlockRun *runs) {
+//   together  layers of one block are one run
+static int layers_run(const Scenario *scenario, const Plan *plan, int index, bool together,
+                      BlockRun *runs) {
     const PlanChunk *spec = &plan->chunks[index];
     const int recomputed = recomputed_layers(plan, index, spec->num_layers);
     int num_runs = 0, before = PLAN_OWN;
     run_add(runs, &num_runs, BLOCK_EMBEDDING, spec->embedding);
-    for (int i = 0; i < spec->num_layers; i++) {
+    for (int i = 0, num = 0; i < spec->num_layers; i += num) {
         const int layer = spec->first_layer + i, kind = scenario->model.layer_kind[layer];
         const int strategy = plan_layer_strategy(plan, layer);
+        num = together ? equal_layers(scenario, plan, spec, i, recomputed) : 1;
         change_add(plan, runs, &num_runs, before, strategy);
         before = strategy;
         run_add(runs, &num_runs,
                 strategy != PLAN_OWN    ? strategy_block_index(kind, strategy)
                 : plan->layer_recompute ? recompute_block_index(kind, plan->layer_recompute[layer])
                                         : layer_block_index(kind, i < recomputed),
-                1);
+                num);
     }
     change_add(plan, runs, &num_runs, before, PLAN_OWN);
     run_add(runs, &num_runs, BLOCK_MTP, spec->num_mtp);
@@ -256,7 +284,7 @@ int workload_runs(const Scenario *scenario, const Plan *plan, int chunk, Arena *
     BlockRun found[MAX_RUNS];
     int num_runs = 1;
     if (chunk < plan->num_chunks)
-        num_runs = layers_run(scenario, plan, chunk, found);
+        num_runs = layers_run(scenario, plan, chunk, false, found);
     else
         found[0] = (BlockRun){BLOCK_VOCAB_INPUT + chunk - plan->num_chunks, 1};
     BlockRun *copy = ARENA_ARRAY(arena, num_runs, BlockRun);
@@ -267,11 +295,12 @@ int workload_runs(const Scenario *scenario, const Plan *plan, int chunk, Arena *
 static Chunk chunk_build(const Scenario *scenario, const Plan *plan, const Workload *workload,
                          int index, Arena *arena) {
     BlockRun runs[MAX_RUNS];
-    int num_runs = layers_run(scenario, plan, index, runs);
+    int num_runs = layers_run(scenario, plan, index, true, runs);
     ChunkBuilder b = chunk_start(plan, workload, arena);
     b.chunk.num_layers = plan->chunks[index].num_layers;
     for (int i = 0; i < num_runs; i++) chunk_add(&b, workload, runs[i].block, runs[i].count);
-    chunk_hold(&b, PLAN_OWN, (HeldParameters){table_copy_parameters(scenario, plan, index), 0, 0});
+    chunk_hold(&b, PLAN_OWN, 1,
+               (HeldParameters){table_copy_parameters(scenario, plan, index), 0, 0});
     if (!plan->layer_recompute && !plan->layers) num_runs = runs_of(&b.chunk, runs);
     const Peaks peaks = peaks_of(scenario, plan, workload);
     peaks_set(&peaks, &b.chunk, runs, num_runs);
