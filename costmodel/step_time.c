@@ -1,11 +1,15 @@
 // Set-up of the durations, what ends a step, and the search for a state that repeats itself.
 #include "costmodel/step_time.h"
 
+#include "costmodel/step_left.h"
 #include "costmodel/step_run.h"
 #include "workload/program_sync.h"
 
 #include <math.h>
 #include <string.h>
+
+// A limit is one of doubles, added up in another order.
+static const double ROUNDING_FRAC = 1e-9;
 
 // A plan and what its step is made of, in seconds.
 typedef struct {
@@ -17,6 +21,7 @@ typedef struct {
     double embedding_bytes;     // that first and last rank exchange at the end; 0: nothing
     double message_bytes;
     bool asynchronous;
+    double limit_s; // a step that takes longer is of no interest
     Arena *scratch;
 } Step;
 
@@ -323,11 +328,27 @@ static bool messages_repeat(const StepRun *run, const Snapshot *before, Ticks sp
     return true;
 }
 
+// A step of few periods.
+typedef struct {
+    Ticks end;
+    Ticks span; // of a period more
+    double per_s;
+    bool above; // the limit, however it goes on: no more is known
+} Periods;
+
+// Where it goes on, a step can end within the limit.
+static bool run_to(const Step *s, StepRun *run, int periods, int64_t left_out, Periods *out) {
+    limits_set(schedule_find(s->plan->schedule), run, periods);
+    if (!step_run(run, s->asynchronous)) return false;
+    const double optimizer = s->prices->optimizer_s[0] * run->ticks_per_s;
+    const double limit = s->limit_s * run->ticks_per_s;
+    out->above = isfinite(limit) && step_least_ticks(run, (double)left_out) + optimizer > limit;
+    return true;
+}
+
 // Runs a step of so few micro-batches that it has `periods` periods, at least one. Returns whether
-// its state was the same at the end of the last two, but for *span.
-static bool run_periods(const Step *s, int periods, const SteadyOrder *steady, Ticks *end,
-                        Ticks *span, double *per_s) {
-    const Schedule *schedule = schedule_find(s->plan->schedule);
+// its state was the same at the end of the last two, but for the span, or is above the limit.
+static bool run_periods(const Step *s, int periods, const SteadyOrder *steady, Periods *out) {
     const int64_t left_out = (int64_t)(steady->num_periods - periods) * steady->num_microbatches;
     // The first forward and the last backward of a chunk are told by their number.
     Plan fewer = *s->plan;
@@ -335,19 +356,19 @@ static bool run_periods(const Step *s, int periods, const SteadyOrder *steady, T
     Step part = *s;
     part.plan = &fewer;
     StepRun run = run_create(&part, (int)fewer.num_microbatches);
-    limits_set(schedule, &run, periods - 1);
-    if (!step_run(&run, s->asynchronous)) return false;
+    out->per_s = run.ticks_per_s;
+    if (!run_to(&part, &run, periods - 1, left_out, out)) return false;
+    if (out->above) return true;
     const Snapshot before = snapshot_take(&run, s->scratch);
-    limits_set(schedule, &run, periods);
-    if (!step_run(&run, s->asynchronous)) return false;
-    *span = run.ranks[0].compute - before.ranks[0].compute;
-    if (!ranks_repeat(&run, &before, *span)) return false;
-    if (s->asynchronous && !messages_repeat(&run, &before, *span, steady->num_microbatches))
+    if (!run_to(&part, &run, periods, left_out, out)) return false;
+    if (out->above) return true;
+    out->span = run.ranks[0].compute - before.ranks[0].compute;
+    if (!ranks_repeat(&run, &before, out->span)) return false;
+    if (s->asynchronous && !messages_repeat(&run, &before, out->span, steady->num_microbatches))
         return false;
-    limits_set(schedule, &run, -1);
+    limits_set(NULL, &run, -1);
     if (!step_run(&run, s->asynchronous)) return false;
-    *end = step_finish(&part, &run);
-    *per_s = run.ticks_per_s;
+    out->end = step_finish(&part, &run);
     return true;
 }
 
@@ -366,16 +387,21 @@ static double step_run_s(const Step *s) {
         schedule_shape(s->plan->pp, s->plan->vpp, (int)s->plan->num_microbatches);
     const SteadyOrder steady = schedule->steady ? schedule->steady(&shape, 0) : (SteadyOrder){0};
     for (int n = FIRST_PERIODS; n < steady.num_periods; n *= 2) {
-        Ticks end, span;
-        double per_s;
-        if (run_periods(s, n, &steady, &end, &span, &per_s))
-            return ((double)end + (double)(steady.num_periods - n) * (double)span) / per_s;
+        Periods few;
+        if (!run_periods(s, n, &steady, &few)) continue;
+        if (few.above) return INFINITY;
+        return ((double)few.end + (double)(steady.num_periods - n) * (double)few.span) / few.per_s;
     }
     return run_whole(s);
 }
 
 double plan_step_time_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
                         const Prices *prices, Arena *scratch) {
+    return plan_step_time_below_s(scenario, plan, workload, prices, INFINITY, scratch);
+}
+
+double plan_step_time_below_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                              const Prices *prices, double limit_s, Arena *scratch) {
     if (!is_known(scenario, plan)) return NAN;
     Step s = {.scenario = scenario,
               .plan = plan,
@@ -384,6 +410,7 @@ double plan_step_time_s(const Scenario *scenario, const Plan *plan, const Worklo
               .embedding_bytes = sync_embedding_bytes(scenario, plan),
               .message_bytes = workload->message_bytes,
               .asynchronous = program_hides_messages(scenario, plan),
+              .limit_s = limit_s * (1 + ROUNDING_FRAC) - prices->step_s,
               .scratch = scratch};
     s.collective_s = collectives_price(scenario, plan, s.sync.collectives, s.sync.num_collectives,
                                        scratch, &(const StepPart *){NULL});

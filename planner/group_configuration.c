@@ -83,11 +83,13 @@ static RankMemory attempt_memory(const Splitter *s, const Attempt *attempt, doub
     return estimate_memory(s->pricing->scenario, &attempt->plan, &attempt->workload, missing_bytes);
 }
 
+// INFINITY of one that is slower than the best so far, too.
 static Status step_time_find(Splitter *s, const Attempt *attempt, double *step_time_s) {
     *step_time_s = NAN;
     if (!s->task->exhaustive)
-        *step_time_s = plan_step_time_s(s->pricing->scenario, &attempt->plan, &attempt->workload,
-                                        &attempt->prices, &s->scratch);
+        *step_time_s =
+            plan_step_time_below_s(s->pricing->scenario, &attempt->plan, &attempt->workload,
+                                   &attempt->prices, s->least_s, &s->scratch);
     if (!isnan(*step_time_s)) return status_ok();
     Estimate estimate;
     TRY(estimate_plan(s->pricing->scenario, &attempt->plan, &s->scratch, &estimate, NULL));

@@ -17,7 +17,8 @@ static const double SAME_FRAC = 1e-12;
 typedef struct {
     int num, num_experts, num_interleaved, num_blocking, num_split, num_uneven, num_tied;
     int num_cp, num_sharded, num_repeating, num_unknown, num_wrong;
-    int num_spaces; // looked at
+    int num_limited, num_cut; // asked for with a limit below it; of these, found to be above
+    int num_spaces;           // looked at
 } Seen;
 
 static bool is_uneven(const Plan *plan) {
@@ -45,6 +46,20 @@ static void kind_note(const Scenario *scenario, const Plan *plan, Seen *seen) {
     seen->num_repeating += repeats(plan);
 }
 
+// With a limit the time is the same, or above it.
+static void limits_compare(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                           const Prices *prices, double time_s, Arena *arena, Seen *seen) {
+    static const double FRACS[] = {0.5, 0.9, 0.999, 1, 1.01};
+    for (size_t i = 0; i < sizeof FRACS / sizeof *FRACS; i++) {
+        const double limit_s = FRACS[i] * time_s;
+        const double found_s =
+            plan_step_time_below_s(scenario, plan, workload, prices, limit_s, arena);
+        seen->num_wrong += found_s != time_s && (found_s != INFINITY || FRACS[i] >= 1);
+        seen->num_limited += FRACS[i] < 1;
+        seen->num_cut += found_s == INFINITY;
+    }
+}
+
 static void plan_compare(const Scenario *scenario, const Plan *plan, Seen *seen) {
     Arena arena = {0};
     Estimate estimate;
@@ -57,6 +72,8 @@ static void plan_compare(const Scenario *scenario, const Plan *plan, Seen *seen)
         seen->num_unknown++;
     else
         kind_note(scenario, plan, seen);
+    if (!isnan(time_s))
+        limits_compare(scenario, plan, &parts.workload, &prices, time_s, &arena, seen);
     seen->num_wrong += fabs(time_s / estimate.step_time_s - 1) > SAME_FRAC;
     arena_free(&arena);
 }
@@ -136,6 +153,7 @@ static void it_is_that_of_the_estimate(void) {
                       &seen);
     CU_ASSERT_EQUAL(seen.num_wrong, 0);
     CU_ASSERT(seen.num > 300);
+    CU_ASSERT(seen.num_cut > seen.num_limited / 10);
     const int kinds[] = {seen.num_experts, seen.num_interleaved, seen.num_blocking,
                          seen.num_split,   seen.num_uneven,      seen.num_tied,
                          seen.num_cp,      seen.num_sharded,     seen.num_repeating,
