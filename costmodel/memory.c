@@ -193,15 +193,17 @@ RankMemory memory_running_sum(const Scenario *scenario, const Plan *plan, const 
 
 const double *memory_activations(const Scenario *scenario, const Plan *plan,
                                  const Workload *workload, Arena *arena) {
-    Arena scratch = {0};
+    Arena scratch = {0}, own = {0}; // own: of one rank
     const FirstItems first = first_items(scenario, plan, workload, &scratch);
     double *bytes = ARENA_ARRAY(arena, plan->pp, double);
     for (int r = 0; r < plan->pp; r++) {
         const bool alike = r > 0 && ranks_hold_alike(plan, workload, r - 1, r);
+        arena_reset(&own);
         bytes[r] = alike && needs_no_more(scenario, plan, workload, &first, r)
                        ? MEMORY_NO_MORE
-                       : activations_closed_form(scenario, plan, workload, &first, r, &scratch);
+                       : activations_closed_form(scenario, plan, workload, &first, r, &own);
     }
+    arena_free(&own);
     arena_free(&scratch);
     return bytes;
 }

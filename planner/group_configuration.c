@@ -313,12 +313,13 @@ static void staged_split(Splitter *s) {
     Arena own = {0};
     StageProblem problem = group_stage_problem(s->pricing->scenario, plan, costs, &own);
     if (isfinite(s->limit_s)) problem.limit_s = s->limit_s;
-    const StageBounds free_bounds = stage_bounds_solve(&problem, &own);
+    const StageBounds free_bounds =
+        s->task->fits ? stage_starts(&problem, &own) : stage_bounds_solve(&problem, &own);
     if (free_bounds.bound_s > s->limit_s) {
         arena_free(&own);
         return;
     }
-    if (group_stages_fit(s->pricing, plan)) {
+    if (s->task->fits || group_stages_fit(s->pricing, plan)) {
         StageProblem with_room = problem;
         with_room.most = group_stage_room(s->pricing, plan, &free_bounds, &own);
         staged_visit(s, &with_room, &own);

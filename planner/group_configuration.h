@@ -14,6 +14,7 @@ typedef struct {
     bool exhaustive;            // price every split that fits, by whole estimates
     double limit_s;             // a longer step is of no use
     double least_missing_bytes; // of those looked at before; 0: none missed
+    bool fits;                  // known: the bound of a split that fits is not above limit_s
     int max_splits;             // priced in the order of their bounds; 0: GROUP_MAX_SPLITS
     // Splits then priced that differ from the best so far by one layer on another rank, until none
     // of those is faster; 0: none

@@ -137,26 +137,39 @@ typedef enum {
     LOOK_SLOW,      // every split is above the limit
     LOOK_FULL,      // no split fits
     LOOK_FITS_SLOW, // every split that fits is above the limit
+    LOOK_FITS,      // the bound of some split that fits is not
 } Look;
 
-static Look first_look(GroupPricing *pricing, const Plan *plan, double limit_s) {
+// Whether some split that fits is not above the limit of a problem.
+//   free  of the problem where all fits
+static bool fits_below(GroupPricing *pricing, const Plan *plan, const StageProblem *problem,
+                       const StageBounds *free, Arena *scratch) {
+    StageProblem with_room = *problem;
+    with_room.most = group_stage_room(pricing, plan, free, scratch);
+    return stage_bounds_solve(&with_room, scratch).bound_s < INFINITY;
+}
+
+static Look staged_look(GroupPricing *pricing, const Plan *plan, const StageProblem *problem,
+                        bool likely, Arena *scratch) {
+    const StageBounds starts = stage_starts(problem, scratch);
+    const bool fits = likely && group_stages_fit(pricing, plan);
+    if (fits && fits_below(pricing, plan, problem, &starts, scratch)) return LOOK_FITS;
+    if (stage_bounds_solve(problem, scratch).bound_s == INFINITY) return LOOK_SLOW;
+    if (fits) return LOOK_FITS_SLOW;
+    if (likely || !group_stages_fit(pricing, plan)) return LOOK_FULL;
+    return fits_below(pricing, plan, problem, &starts, scratch) ? LOOK_FITS : LOOK_FITS_SLOW;
+}
+
+//   likely  whether a split that fits is expected, which then is asked for first
+static Look first_look(GroupPricing *pricing, const Plan *plan, double limit_s, bool likely) {
     if (!isfinite(limit_s)) return LOOK_OPEN;
     const GroupCosts *costs = group_costs_of(pricing, plan);
     if (split_bound_exceeds(pricing->scenario, plan, costs, limit_s)) return LOOK_SLOW;
     if (!group_plan_is_staged(plan)) return LOOK_OPEN;
     Arena scratch = {0};
-    Look look = LOOK_SLOW;
     StageProblem problem = group_stage_problem(pricing->scenario, plan, costs, &scratch);
     problem.limit_s = limit_s;
-    const StageBounds free = stage_bounds_solve(&problem, &scratch);
-    if (free.bound_s < INFINITY) {
-        look = LOOK_FULL;
-        if (group_stages_fit(pricing, plan)) {
-            problem.most = group_stage_room(pricing, plan, &free, &scratch);
-            look = stage_bounds_solve(&problem, &scratch).bound_s < INFINITY ? LOOK_OPEN
-                                                                             : LOOK_FITS_SLOW;
-        }
-    }
+    const Look look = staged_look(pricing, plan, &problem, likely, &scratch);
     arena_free(&scratch);
     return look;
 }
@@ -164,7 +177,7 @@ static Look first_look(GroupPricing *pricing, const Plan *plan, double limit_s) 
 bool split_is_out(GroupPricing *pricing, const Plan *plan, const SplitTask *task) {
     const bool all = task->most_layers == 0;
     const Plan fastest = all ? *plan : space_first_layers(plan, 1);
-    const Look look = first_look(pricing, &fastest, task->limit_s);
+    const Look look = first_look(pricing, &fastest, task->limit_s, false);
     return look == LOOK_SLOW || (all && look == LOOK_FITS_SLOW);
 }
 
@@ -186,17 +199,20 @@ Status split_search(GroupPricing *pricing, const Plan *plan, const SplitTask *ta
                       .max_steps = most_steps(plan)};
     *out = (GroupSplit){.verdict = GROUP_ABOVE_LIMIT, .step_time_s = INFINITY, .open_s = INFINITY};
     if (task->most_layers == 0) {
-        const Look look = first_look(pricing, plan, task->limit_s);
+        const Look look = first_look(pricing, plan, task->limit_s, false);
         if (look == LOOK_SLOW || look == LOOK_FITS_SLOW) return status_ok();
+        each.fits = look == LOOK_FITS;
         return group_configuration_split(pricing, plan, &each, arena, out);
     }
     for (int k = 1; k <= task->most_layers; k++) {
         const Plan some = space_first_layers(plan, k);
-        const Look look = first_look(pricing, &some, fmin(task->limit_s, each.limit_s));
-        if (look == LOOK_SLOW) break; // more take longer
+        const double limit_s = fmin(task->limit_s, each.limit_s);
+        const Look look = first_look(pricing, &some, limit_s, each.fits);
+        each.fits = look == LOOK_FITS; // then the next number is likely to
+        if (look == LOOK_SLOW) break;  // more take longer
         if (look == LOOK_FITS_SLOW) continue;
         GroupSplit one = {.verdict = GROUP_NO_ROOM};
-        if (look == LOOK_OPEN) TRY(group_configuration_split(pricing, &some, &each, arena, &one));
+        if (look != LOOK_FULL) TRY(group_configuration_split(pricing, &some, &each, arena, &one));
         if (one.verdict == GROUP_NO_ROOM) {
             const int least = k == 1 ? fewest_layers(pricing, plan, task->most_layers) : 0;
             if (k == 1 && least > task->most_layers) out->verdict = GROUP_NO_ROOM;

@@ -281,27 +281,31 @@ static double rest_bound_s(EndSearch *s, int from, int *guess) {
     return s->least_s;
 }
 
+StageBounds stage_starts(const StageProblem *problem, Arena *arena) {
+    int *first = ARENA_ARRAY(arena, problem->num_stages, int);
+    int *last = ARENA_ARRAY(arena, problem->num_stages, int);
+    starts_find(problem, first, last);
+    return (StageBounds){.problem = problem, .first = first, .last = last};
+}
+
 StageBounds stage_bounds_solve(const StageProblem *problem, Arena *arena) {
     const int num_layers = problem->num_layers, num_stages = problem->num_stages;
     double *rest_s =
         ARENA_ARRAY(arena, (size_t)(num_stages + 1) * (size_t)(num_layers + 1), double);
-    int *first = ARENA_ARRAY(arena, num_stages, int), *last = ARENA_ARRAY(arena, num_stages, int);
     for (int i = 0; i < num_stages * (num_layers + 1) + num_layers; i++) rest_s[i] = INFINITY;
-    starts_find(problem, first, last);
+    StageBounds bounds = stage_starts(problem, arena);
     RowLeast behind = row_least_new(problem, arena);
     for (int r = num_stages - 1; r >= 0; r--) {
         EndSearch search = {.problem = problem, .rest_s = rest_s, .behind = &behind, .r = r};
         int guess = num_layers;
         row_least_set(&behind, row_of(problem, rest_s, r + 1));
-        for (int from = last[r]; from >= first[r]; from--)
+        for (int from = bounds.last[r]; from >= bounds.first[r]; from--)
             row_of(problem, rest_s, r)[from] = rest_bound_s(&search, from, &guess);
     }
-    return (StageBounds){.problem = problem,
-                         .rest_s = rest_s,
-                         .bound_s = rest_s[0],
-                         .even_s = even_work_s(problem),
-                         .first = first,
-                         .last = last};
+    bounds.rest_s = rest_s;
+    bounds.bound_s = rest_s[0];
+    bounds.even_s = even_work_s(problem);
+    return bounds;
 }
 
 // --- All splits

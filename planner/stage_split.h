@@ -79,6 +79,9 @@ typedef struct {
 
 StageBounds stage_bounds_solve(const StageProblem *problem, Arena *arena);
 
+// Only where stages may begin: `first` and `last`.
+StageBounds stage_starts(const StageProblem *problem, Arena *arena);
+
 // Called for each split in turn.
 //   layers   [num_stages]
 //   bound_s  of it
