@@ -128,7 +128,7 @@ static Status torchtitan_read(Reader *r, const char *line, int64_t step) {
         return REFUSE(r, "the line ends before its rate; expected \"tps: 5,762 ... mfu: 30.35%%\"");
     double tokens_per_s_per_gpu;
     TRY(label_read(r, label, rate, &tokens_per_s_per_gpu));
-    const Training *training = &r->scenario->training;
+    const TrainingJob *training = &r->scenario->training;
     double tokens = (double)training->seq_len * (double)training->global_batch;
     return step_add(r, RUN_LOG_TORCHTITAN, step,
                     tokens / tokens_per_s_per_gpu / r->scenario->cluster.num_gpus);
@@ -158,7 +158,7 @@ static Status runtime_fields(Reader *r, const char *line, Arena *scratch) {
     TRY(json_read_int64(&step_node, 0, INT64_MAX, &step));
     TRY(json_read_double(&time, 1e-9, 1e9, &step_s));
     TRY(json_read_double(&rate, 1e-9, 1e18, &tokens_per_s));
-    const Training *training = &r->scenario->training;
+    const TrainingJob *training = &r->scenario->training;
     double tokens = (double)training->seq_len * (double)training->global_batch;
     if (fabs(step_s * tokens_per_s / tokens - 1) > 0.01)
         return REFUSE(r, "%.15g tokens a step, but those of %s have %.15g",

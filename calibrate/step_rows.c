@@ -20,7 +20,7 @@ const StepQuantity STEP_QUANTITIES[] = {
 const int NUM_STEP_QUANTITIES = sizeof STEP_QUANTITIES / sizeof *STEP_QUANTITIES;
 
 static double *quantity_of(const StepQuantity *quantity, Scenario *scenario) {
-    char *owner = quantity->of_stack ? (char *)&scenario->training.stack
+    char *owner = quantity->of_stack ? (char *)&scenario->execution.stack
                                      : (char *)&scenario->cluster.gpu.efficiency;
     return (double *)(void *)(owner + quantity->offset);
 }
@@ -30,7 +30,7 @@ static double *quantity_of(const StepQuantity *quantity, Scenario *scenario) {
 static int parameter_of(StepRows *rows, const StepQuantity *quantity, Scenario *scenario,
                         Arena *arena) {
     const char *owner =
-        quantity->of_stack ? scenario->training.stack.name : scenario->cluster.gpu.architecture;
+        quantity->of_stack ? scenario->execution.stack.name : scenario->cluster.gpu.architecture;
     double value = *quantity_of(quantity, scenario);
     if (value <= 0) return -1;
     int i = 0;

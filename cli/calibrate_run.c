@@ -172,7 +172,7 @@ static Status step_check(const Run *run, const Estimate *estimate, Arena *arena)
         return status_at(
             STATUS_INVALID, arena_printf(arena, "%s:%d", log_name(run), log->line), "",
             "a step of %s needs %s of the GPUs' peak rate in %s; %s", step,
-            units_percent(peak_frac, percent), PRECISION_NAMES[run->scenario.training.precision],
+            units_percent(peak_frac, percent), PRECISION_NAMES[run->scenario.execution.precision],
             log->kind == RUN_LOG_TORCHTITAN ? "is tps that of all GPUs?" : "is it in seconds?");
     const double ratio = log->step_s / estimate->step_time_s;
     if (ratio > MAX_STEP_RATIO || ratio < 1 / MAX_STEP_RATIO)
@@ -229,8 +229,8 @@ Status calibrate_run(const char *log, const char *scenario, const char *output, 
     TRY(factors_check(&run));
     run.update.posterior.title = arena_printf(arena, "after the run of %s", log);
     run.update.posterior.gpu = scenario_gpus(&run.scenario, arena);
-    run.update.posterior.stack = run.scenario.training.stack.name;
-    run.update.posterior.stack_version = run.scenario.training.stack_version;
+    run.update.posterior.stack = run.scenario.execution.stack.name;
+    run.update.posterior.stack_version = run.scenario.execution.stack_version;
     if (output) {
         cJSON *tree = document(&run);
         Status status = json_save(tree, output);

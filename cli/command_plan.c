@@ -96,7 +96,7 @@ static PlannerOptions last_search(const PlannerOptions *options) {
 }
 
 static Status sizing_answer(const PlanOptions *options, Arena *arena, PlanAnswer *answer) {
-    const Training *training = &answer->scenario->training;
+    const TrainingJob *training = &answer->scenario->training;
     const double step_tokens = (double)training->seq_len * (double)training->global_batch;
     double step_time_s = step_tokens / options->min_tokens_per_s;
     if (options->deadline_tokens > 0)
@@ -136,7 +136,7 @@ static Status scenario_tuned(const Scenario *scenario, const Tuning *tuning, Are
 static Status tuned_answer(const PlanOptions *options, Arena *arena, PlanAnswer *answer) {
     Tuning *tuning = ARENA_NEW(arena, Tuning);
     TRY(planner_tune(answer->scenario, &options->planner, arena, tuning));
-    answer->tuning_text = tuning_text(tuning, &answer->scenario->training, arena);
+    answer->tuning_text = tuning_text(tuning, &answer->scenario->execution, arena);
     answer->tuning = tuning;
     // What the budget or Ctrl-C ended was the look at other switches.
     const PlannerOptions planner = last_search(&options->planner);

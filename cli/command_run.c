@@ -150,17 +150,17 @@ static cJSON *dtype_take(const char *dtype, Scenario *scenario) {
     int precision = 0;
     while (strcmp(PRECISION_NAMES[precision], dtype) != 0) precision++; // it is one of them
     const Gpu *gpu = &scenario->cluster.gpu;
-    if (precision == scenario->training.precision) return NULL;
+    if (precision == scenario->execution.precision) return NULL;
     if (gpu->peak_flops_per_s[precision] <= 0) {
         shown_line(stderr, "%s: predicted in %s, since %s has no %s", scenario->file,
-                   PRECISION_NAMES[scenario->training.precision], gpu->name, dtype);
+                   PRECISION_NAMES[scenario->execution.precision], gpu->name, dtype);
         return NULL;
     }
     cJSON *document = cJSON_Duplicate(scenario->document, true);
     cJSON *training = cJSON_GetObjectItemCaseSensitive(document, "training");
     cJSON_DeleteItemFromObjectCaseSensitive(training, "precision");
     cJSON_AddStringToObject(training, "precision", dtype);
-    scenario->training.precision = precision;
+    scenario->execution.precision = precision;
     scenario->document = document;
     return document;
 }

@@ -52,7 +52,7 @@ void plan_warn_rules(const Scenario *scenario, const Plan *plan, Arena *arena) {
     for (int i = 0; i < num; i++)
         shown_line(stderr, "%s: %s: %s; priced all the same %s", scenario->file, broken[i]->key,
                    rule_says_text(scenario, plan, broken[i], arena),
-                   rule_name_text(scenario->training.stack.rules, broken[i], arena));
+                   rule_name_text(scenario->execution.stack.rules, broken[i], arena));
 }
 
 cJSON *plan_broken_rules_json(const Scenario *scenario, const Plan *plan, Arena *arena) {
@@ -64,7 +64,7 @@ cJSON *plan_broken_rules_json(const Scenario *scenario, const Plan *plan, Arena 
         cJSON *entry = cJSON_CreateObject();
         cJSON_AddStringToObject(
             entry, "rule",
-            arena_printf(arena, "%s/%s", scenario->training.stack.name, broken[i]->id));
+            arena_printf(arena, "%s/%s", scenario->execution.stack.name, broken[i]->id));
         cJSON_AddStringToObject(entry, "key", broken[i]->key);
         cJSON_AddStringToObject(entry, "text", rule_sentence(scenario, plan, broken[i], arena));
         cJSON_AddStringToObject(entry, "source", rule_source_text(broken[i], arena));

@@ -71,7 +71,7 @@ static void launches_make(const Scenario *scenario, const Plan *plan, Arena *are
     out->possible = launch_target_of(scenario, &out->target);
     if (!out->possible) {
         shown_line(stderr, "meshwright: no launch files: nothing here starts %s",
-                   scenario->training.stack.name);
+                   scenario->execution.stack.name);
         return;
     }
     const LaunchScheduler schedulers[] = {

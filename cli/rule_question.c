@@ -150,7 +150,7 @@ static cJSON *culprit_to_json(const Answer *a, const RuleCulprit *culprit) {
     const Rule *rule = culprit->rule;
     cJSON *json = cJSON_CreateObject();
     cJSON_AddStringToObject(
-        json, "rule", arena_printf(a->arena, "%s/%s", scenario->training.stack.name, rule->id));
+        json, "rule", arena_printf(a->arena, "%s/%s", scenario->execution.stack.name, rule->id));
     cJSON_AddStringToObject(json, "key", rule->key);
     cJSON_AddStringToObject(json, "text", rule_sentence(scenario, culprit->plan, rule, a->arena));
     cJSON_AddStringToObject(json, "holds", rule->text);
@@ -161,7 +161,7 @@ static cJSON *culprit_to_json(const Answer *a, const RuleCulprit *culprit) {
 static Status answer_as_json(const Answer *a) {
     cJSON *json = cJSON_CreateObject();
     cJSON_AddNumberToObject(json, "schema", 1);
-    cJSON_AddStringToObject(json, "stack", a->scenario->training.stack.name);
+    cJSON_AddStringToObject(json, "stack", a->scenario->execution.stack.name);
     cJSON_AddBoolToObject(json, "forbidden", a->verdict->forbidden);
     cJSON *rules = cJSON_AddArrayToObject(json, "rules");
     for (int i = 0; i < a->verdict->num_culprits; i++)
@@ -176,7 +176,7 @@ static Status answer_as_json(const Answer *a) {
 
 static void answer_print(const Answer *a, const char *text) {
     const Scenario *scenario = a->scenario;
-    const char *stack = scenario->training.stack.name;
+    const char *stack = scenario->execution.stack.name;
     if (!a->verdict->forbidden) {
         shown_line(stdout, "No rule of %s forbids %s here: %s, for example, obeys all.", stack,
                    text, plan_describe(a->verdict->plan, a->arena));

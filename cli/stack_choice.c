@@ -56,7 +56,7 @@ static StackFound candidate_find(const Scenario *scenario, Arena *arena) {
     const Rule *ignored;
     for (int i = 0; i < NUM_STACKS && !found.launchable; i++) {
         Scenario other;
-        if (strcmp(STACKS[i], scenario->training.stack.name) == 0) continue;
+        if (strcmp(STACKS[i], scenario->execution.stack.name) == 0) continue;
         if (scenario_with(scenario, STACKS[i], arena, &other).code != STATUS_OK) continue;
         if (model_rules(&other, &ignored) > 0) continue;
         const bool launchable = launch_has_model(&other, arena);
@@ -85,12 +85,12 @@ static const char *note_of(const StackChoice *choice, const char *other, Arena *
 Status stack_choose(const Scenario *scenario, Arena *arena, Scenario *out, StackChoice *choice) {
     const Rule *first;
     *out = *scenario;
-    *choice = (StackChoice){.stack = scenario->training.stack.name, .launchable = true};
+    *choice = (StackChoice){.stack = scenario->execution.stack.name, .launchable = true};
     if (model_rules(scenario, &first) == 0) return status_ok();
     const StackFound found = candidate_find(scenario, arena);
     choice->stated = states_stack(scenario);
-    choice->refused = scenario->training.stack.name;
-    choice->rule = rule_name_text(scenario->training.stack.rules, first, arena);
+    choice->refused = scenario->execution.stack.name;
+    choice->rule = rule_name_text(scenario->execution.stack.rules, first, arena);
     choice->reason =
         arena_printf(arena, "%s cannot run %s: %s", choice->refused, scenario->model.name,
                      rule_says_text(scenario, NULL, first, arena));

@@ -126,7 +126,7 @@ static GroupEvidence group_evidence(const JsonNode *steps, const Names *job, Are
     return group;
 }
 
-static Status coverage_read(const Cluster *cluster, const Training *training, int kind,
+static Status coverage_read(const Cluster *cluster, const Execution *execution, int kind,
                             Arena *arena, Evidence *out) {
     JsonNode root;
     TRY(json_load(data_path(arena, "hw-profiles", "coverage"), arena, &root));
@@ -138,12 +138,12 @@ static Status coverage_read(const Cluster *cluster, const Training *training, in
     for (int i = 0; i < out->num_groups; i++) {
         const Cluster *machines = cluster_group(cluster, i);
         const Names job = {{
-            [INGREDIENT_STACK] = training->stack.name,
+            [INGREDIENT_STACK] = execution->stack.name,
             [INGREDIENT_ARCHITECTURE] = machines->gpu.architecture,
             [INGREDIENT_LINK] =
                 machines->num_gpus > 1 ? link_family(machines->scale_up.name) : NULL,
             [INGREDIENT_MODEL] = MODEL_KINDS[kind],
-            [INGREDIENT_PRECISION] = PRECISION_NAMES[training->precision],
+            [INGREDIENT_PRECISION] = PRECISION_NAMES[execution->precision],
         }};
         groups[i] = group_evidence(&steps, &job, arena);
     }
@@ -151,12 +151,12 @@ static Status coverage_read(const Cluster *cluster, const Training *training, in
     return status_ok();
 }
 
-Status evidence_find(const Model *model, const Cluster *cluster, const Training *training,
+Status evidence_find(const Model *model, const Cluster *cluster, const Execution *execution,
                      Arena *arena, const Evidence **out) {
     Evidence *evidence = ARENA_NEW(arena, Evidence);
     const int kind = model->num_experts > 0 ? EXPERTS : DENSE;
-    TRY(spreads_read(training->stack.name, kind, arena, evidence));
-    TRY(coverage_read(cluster, training, kind, arena, evidence));
+    TRY(spreads_read(execution->stack.name, kind, arena, evidence));
+    TRY(coverage_read(cluster, execution, kind, arena, evidence));
     *out = evidence;
     return status_ok();
 }

@@ -53,7 +53,7 @@ typedef struct {
 } Evidence;
 
 // Reads what is bundled and finds what is of this job.
-Status evidence_find(const Model *model, const Cluster *cluster, const Training *training,
+Status evidence_find(const Model *model, const Cluster *cluster, const Execution *execution,
                      Arena *arena, const Evidence **out);
 
 // What a plan adds.

@@ -90,7 +90,7 @@ static Status model_document(const JsonNode *value, const Model *model, Arena *a
 static Status groups_check(const JsonNode *training, const Scenario *scenario) {
     const Cluster *cluster = &scenario->cluster;
     for (int i = 1; i < cluster_num_groups(cluster); i++)
-        TRY(training_check_gpu(training, &cluster->groups[i].gpu, &scenario->training));
+        TRY(execution_check_gpu(training, &cluster->groups[i].gpu, &scenario->execution));
     return status_ok();
 }
 
@@ -201,7 +201,7 @@ static Status idle_take(const JsonNode *parallel, Scenario *scenario) {
 // (torchtitan, docs/fsdp.md: SHARD_GRAD_OP is reshard_after_forward=False). One name, one price.
 static void stages_of_fsdp2_take(Scenario *scenario) {
     ParallelSpec *spec = &scenario->parallel;
-    if (scenario->training.stack.sharding != SHARDING_PER_PARAMETER || spec->zero_stage != 2)
+    if (scenario->execution.stack.sharding != SHARDING_PER_PARAMETER || spec->zero_stage != 2)
         return;
     spec->zero_stage = 3;
     spec->reshard_after_forward = 0;
@@ -238,7 +238,8 @@ Status scenario_read_shared(const JsonNode *root, KernelShelf *shelf, Arena *are
     TRY(prices_take(&prices, arena, &scenario.cluster));
 
     JsonNode training = json_get(root, "training");
-    TRY(training_load(&training, &scenario.cluster.gpu, shelf, arena, &scenario.training));
+    TRY(training_load(&training, &scenario.cluster.gpu, shelf, arena, &scenario.training,
+                      &scenario.execution));
     TRY(groups_check(&training, &scenario));
     TRY(scenario_take_front(root, arena, &scenario));
     positions_extend(&scenario);
@@ -252,8 +253,8 @@ Status scenario_read_shared(const JsonNode *root, KernelShelf *shelf, Arena *are
     JsonNode calibration = json_get(root, "calibration");
     TRY(calibration_load(&calibration, arena, &scenario.calibration));
     TRY(calibration_check(&calibration, scenario.calibration, scenario_gpus(&scenario, arena),
-                          scenario.training.stack.name, scenario.training.stack_version));
-    TRY(evidence_find(&scenario.model, &scenario.cluster, &scenario.training, arena,
+                          scenario.execution.stack.name, scenario.execution.stack_version));
+    TRY(evidence_find(&scenario.model, &scenario.cluster, &scenario.execution, arena,
                       &scenario.evidence));
     JsonNode disturb = json_get(root, "disturb");
     TRY(disturb_read(&disturb, &scenario.cluster, arena, &scenario.disturb, &scenario.num_disturb));
@@ -278,13 +279,13 @@ Status scenario_load(const char *path, Arena *arena, Scenario *out) {
 // What 8-bit products need beside them depends on the architecture (workload/builder_quantize.c).
 static Status architectures_refuse(const Scenario *scenario) {
     const Cluster *cluster = &scenario->cluster;
-    if (scenario->training.precision < PRECISION_FP8) return status_ok();
+    if (scenario->execution.precision < PRECISION_FP8) return status_ok();
     for (int i = 1; i < cluster_num_groups(cluster); i++)
         if (strcmp(cluster->groups[i].gpu.architecture, cluster->gpu.architecture) != 0)
             return status_at(STATUS_INVALID, scenario->file, "training.precision",
                              "%s on groups of different architectures (%s and %s) is legal, but "
                              "not supported yet",
-                             PRECISION_NAMES[scenario->training.precision],
+                             PRECISION_NAMES[scenario->execution.precision],
                              cluster->gpu.architecture, cluster->groups[i].gpu.architecture);
     return status_ok();
 }
@@ -333,7 +334,7 @@ Status scenario_refuse_unsimulated(const Scenario *scenario) {
         return status_at(STATUS_INVALID, scenario->file, "disturb",
                          "legal, but not supported yet beside a placement of groups of different "
                          "machines");
-    if (scenario->training.optimizer_post_validation)
+    if (scenario->execution.optimizer_post_validation)
         return status_at(STATUS_INVALID, scenario->file, "training.optimizer_post_validation",
                          "true is legal, but not supported by simulate yet");
     return unsupported_refuse(scenario);

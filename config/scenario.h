@@ -8,6 +8,7 @@
 #include "config/cluster.h"
 #include "config/disturb.h"
 #include "config/evidence.h"
+#include "config/execution.h"
 #include "config/model.h"
 #include "config/parallel.h"
 #include "config/rule_variables.h"
@@ -18,7 +19,8 @@ typedef struct {
     const char *name; // of the job: its own, or its model's
     Model model;
     Cluster cluster;
-    Training training;
+    Execution execution;
+    TrainingJob training;
     ParallelSpec parallel;
     const Calibration *calibration; // the bundled one, or that of the key `calibration`; NULL in
                                     // a scenario that was not read: factors 1, no spread

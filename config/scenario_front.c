@@ -24,7 +24,7 @@ static Status refuse_others(const JsonNode *training, const Model *model) {
     return status_ok();
 }
 
-static Status image_size_take(const JsonNode *training, const ModelFront *front, Training *out) {
+static Status image_size_take(const JsonNode *training, const ModelFront *front, TrainingJob *out) {
     JsonNode node = json_get(training, "image_size");
     const int unit = front->patch_size * front->merge_size;
     if (out->image_size == 0) out->image_size = front->image_size;
@@ -40,7 +40,7 @@ static Status image_size_take(const JsonNode *training, const ModelFront *front,
     return status_ok();
 }
 
-static Status images_take(const JsonNode *training, const Model *model, Training *out) {
+static Status images_take(const JsonNode *training, const Model *model, TrainingJob *out) {
     const ModelFront *front = model->front;
     TRY(image_size_take(training, front, out));
     const int64_t tokens = front_image_tokens(front, out->image_size);
@@ -56,7 +56,7 @@ static Status images_take(const JsonNode *training, const Model *model, Training
 
 Status scenario_take_front(const JsonNode *root, Arena *arena, Scenario *scenario) {
     JsonNode training = json_get(root, "training");
-    Training *out = &scenario->training;
+    TrainingJob *out = &scenario->training;
     const ModelFront *front = scenario->model.front;
     TRY(refuse_others(&training, &scenario->model));
     if (!front) return status_ok();

@@ -34,7 +34,7 @@ static void warn(Warnings *w, const char *file, const char *format, ...) {
 // 15,360 sequences of 4,096 tokens are 6.3e7); four times that is no batch but a slip.
 static void warn_batch(Warnings *w) {
     static const double MOST_TOKENS = 2.5e8;
-    const Training *t = &w->scenario->training;
+    const TrainingJob *t = &w->scenario->training;
     const double tokens = (double)t->global_batch * (double)t->seq_len;
     if (tokens < MOST_TOKENS || t->global_batch < t->seq_len) return;
     warn(w, w->scenario->file,

@@ -46,19 +46,20 @@ static double joules_per_token(const Cluster *cluster, const MeanGpu *gpu, const
 
 double estimate_least_step_s(const Scenario *scenario) {
     const Cluster *cluster = &scenario->cluster;
-    const MeanGpu gpu = mean_gpu(cluster, scenario->training.precision);
+    const MeanGpu gpu = mean_gpu(cluster, scenario->execution.precision);
     return workload_model_flops(scenario) / gpu.peak_flops_per_s / cluster->num_gpus;
 }
 
 static void rates_set(const Scenario *scenario, const Workload *workload, const Timeline *timeline,
                       Estimate *e) {
     const Cluster *cluster = &scenario->cluster;
-    const Training *training = &scenario->training;
+    const Execution *execution = &scenario->execution;
+    const TrainingJob *training = &scenario->training;
     double tokens = (double)training->seq_len * (double)training->global_batch;
     e->tokens_per_s = tokens / e->step_time_s;
     e->tokens_per_s_per_gpu = e->tokens_per_s / cluster->num_gpus;
     e->model_flops_per_s_per_gpu = workload->model_flops / e->step_time_s / cluster->num_gpus;
-    const MeanGpu gpu = mean_gpu(cluster, training->precision);
+    const MeanGpu gpu = mean_gpu(cluster, execution->precision);
     e->mfu_frac = e->model_flops_per_s_per_gpu / gpu.peak_flops_per_s;
     e->usd_per_1e9_tokens =
         gpu.usd_per_hour * cluster_total_gpus(cluster) / 3600 / e->tokens_per_s * 1e9;
@@ -89,7 +90,7 @@ Status estimate_plan(const Scenario *scenario, const Plan *plan, Arena *arena, E
     p->program = program_build(scenario, plan, &p->workload, arena);
     p->prices = chunks_price(scenario, plan, &p->workload, arena);
     program_price(scenario, plan, &p->program, arena, &p->prices);
-    const bool apart = scenario->training.optimizer_post_validation;
+    const bool apart = scenario->execution.optimizer_post_validation;
     const Status ran = (apart ? timeline_run_steady : timeline_run)(
         &p->program, &p->prices, parts != NULL, arena, &p->timeline);
     TRY(circle_refuse(plan, &p->program, &p->timeline, ran));
@@ -150,7 +151,7 @@ static double dual_bound_s(const Plan *plan, const Prices *prices, int rank, boo
 double estimate_lower_bound_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
                               const Prices *prices) {
     (void)workload;
-    const bool together = !scenario->training.optimizer_post_validation;
+    const bool together = !scenario->execution.optimizer_post_validation;
     const bool split = schedule_find(plan->schedule)->splits_backward;
     const Price *back = split ? prices->backward_input : prices->backward;
     const double num_microbatches = (double)plan->num_microbatches;

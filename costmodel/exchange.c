@@ -51,7 +51,7 @@ static bool is_exchange(const Op *op) {
 
 static Exchange op_exchange(const Scenario *scenario, const Plan *plan, const Op *op) {
     return (Exchange){
-        .kernels = &scenario->training.dispatcher,
+        .kernels = &scenario->execution.dispatcher,
         .routing = op->routing,
         .group = plan_group(plan, op->group),
         .combine = op->collective == COLLECTIVE_COMBINE,

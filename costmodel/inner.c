@@ -73,7 +73,7 @@ static void collective_note(ListInner *l, int i, bool inside) {
     inner->latency_s += wire.latency_s * factor;
     inner->wire_s += wire.wire_s * factor;
     inner->inside_s += wire.inside_s * factor;
-    if (op->stream == STREAM_DP && shards_are_awaited(&scenario->training, op))
+    if (op->stream == STREAM_DP && shards_are_awaited(&scenario->execution, op))
         inner->exposed_s += wire.time_s * factor;
     else if (runs_beside(inner->queue))
         l->beside_s[inner - l->pass->list] += wire.time_s * factor;

@@ -50,7 +50,7 @@ double op_price_s(const Scenario *scenario, const Plan *plan, const Op *op) {
 
 double op_sync_s(const Scenario *scenario, const Op *op) {
     if (!op->awaited_by_host) return 0;
-    return scenario->training.stack.moe_sync_s * part_factor(scenario, PART_HOST);
+    return scenario->execution.stack.moe_sync_s * part_factor(scenario, PART_HOST);
 }
 
 static double op_s(const Streams *s, int i) {
@@ -71,13 +71,13 @@ static double pipelined_s(const Streams *s, const Op *op, double duration_s) {
     return fmax(0, duration_s - product_s) + fmin(duration_s, product_s) / pieces;
 }
 
-bool shards_are_awaited(const Training *training, const Op *op) {
-    return op->collective == COLLECTIVE_ALL_GATHER ? !training->overlap_param_gather
-                                                   : !training->overlap_grad_reduce;
+bool shards_are_awaited(const Execution *execution, const Op *op) {
+    return op->collective == COLLECTIVE_ALL_GATHER ? !execution->overlap_param_gather
+                                                   : !execution->overlap_grad_reduce;
 }
 
 static void sharding_run(Streams *s, const Op *op, double duration_s) {
-    if (shards_are_awaited(&s->scenario->training, op)) {
+    if (shards_are_awaited(&s->scenario->execution, op)) {
         streams_add(s, TERM_DP, s->part[STREAM_DP], duration_s);
         return;
     }
@@ -166,12 +166,12 @@ static void compute_slow_down(Streams *s, double time_s) {
 
 // Host time of one pass over a block run eagerly, less what CUDA graphs replay. Recomputed kernels
 // are a pass of their own.
-static double host_s(const Training *training, double num_kernels, double num_passes) {
-    const Stack *stack = &training->stack;
-    if (training->cuda_graphs & (GRAPH_FULL | GRAPH_LAYER)) return 0;
+static double host_s(const Execution *execution, double num_kernels, double num_passes) {
+    const Stack *stack = &execution->stack;
+    if (execution->cuda_graphs & (GRAPH_FULL | GRAPH_LAYER)) return 0;
     double time_s = num_kernels * stack->host_launch_s + num_passes * stack->host_layer_s;
-    if (training->compile) time_s *= stack->host_compiled_frac;
-    int scopes = training->cuda_graphs & (GRAPH_ATTN | GRAPH_MOE_ROUTER | GRAPH_MOE_PREPROCESS);
+    if (execution->compile) time_s *= stack->host_compiled_frac;
+    int scopes = execution->cuda_graphs & (GRAPH_ATTN | GRAPH_MOE_ROUTER | GRAPH_MOE_PREPROCESS);
     return time_s * (scopes ? 0.5 : 1);
 }
 
@@ -187,7 +187,7 @@ ListPrice list_price(const OpList *list) {
             s.end_s[i] = i > 0 ? s.end_s[i - 1] : 0;
     }
     tail_run(&s);
-    const Stack *stack = &scenario->training.stack;
+    const Stack *stack = &scenario->execution.stack;
     double serial_s = terms_sum(s.term_s);
     double exposed_s = s.term_s[TERM_TP] + s.term_s[TERM_CP] + s.term_s[TERM_EP];
     double beside_s = fmax(0, s.communication_s - exposed_s) + fmin(s.hidden_s, serial_s) +
@@ -201,7 +201,7 @@ ListPrice list_price(const OpList *list) {
         .edge_s = s.first_gather_s + s.last_scatter_s,
         .serial_s = serial_s,
         .busy_s = busy_s,
-        .host_s = host_s(&scenario->training, s.num_kernels,
+        .host_s = host_s(&scenario->execution, s.num_kernels,
                          1 + (double)s.num_again / list->num_forward) *
                   part_factor(scenario, PART_HOST),
     };

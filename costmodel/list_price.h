@@ -53,7 +53,7 @@ struct BlockPrices {
 };
 
 // Whether compute waits for a gather or scatter of shards.
-bool shards_are_awaited(const Training *training, const Op *op);
+bool shards_are_awaited(const Execution *execution, const Op *op);
 
 // Seconds of one operator alone.
 double op_price_s(const Scenario *scenario, const Plan *plan, const Op *op);

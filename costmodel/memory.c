@@ -18,14 +18,14 @@ static double unusable_bytes(const Plan *plan, const Workload *workload, int ran
 }
 
 double memory_lasting_bytes(const Scenario *scenario, const RankMemory *account) {
-    const Stack *stack = &scenario->training.stack;
+    const Stack *stack = &scenario->execution.stack;
     const double gradients = stack->keeps_gradients ? 0 : account->gradients_bytes;
     return account->peak_bytes - account->activations_bytes - gradients;
 }
 
 double memory_lasting_counted_bytes(const Scenario *scenario, const Plan *plan,
                                     const RankMemory *account) {
-    const double slack = scenario->training.stack.allocator_slack_frac * CACHED_NEEDED_FRAC;
+    const double slack = scenario->execution.stack.allocator_slack_frac * CACHED_NEEDED_FRAC;
     const double outside = account->device_bytes - account->reserved_bytes;
     return (memory_lasting_bytes(scenario, account) * (1 + slack) + outside) *
            exp(scenario->fit_deviates * memory_spread(scenario, plan));
@@ -38,7 +38,7 @@ double rank_memory_available_bytes(const Scenario *scenario, const Plan *plan, i
 // Gradients that the step's only backward makes come as what it reads goes: of the two the larger
 // is held at the peak.
 static void make_gradients_anew(const Scenario *scenario, const Plan *plan, RankMemory *m) {
-    if (scenario->training.stack.keeps_gradients || plan->num_microbatches * plan->vpp > 1) return;
+    if (scenario->execution.stack.keeps_gradients || plan->num_microbatches * plan->vpp > 1) return;
     if (m->activations_bytes >= m->gradients_bytes)
         m->gradients_bytes = 0;
     else
@@ -47,7 +47,7 @@ static void make_gradients_anew(const Scenario *scenario, const Plan *plan, Rank
 
 static void account_finish(const Scenario *scenario, const Plan *plan, const Workload *workload,
                            int rank, RankMemory *m) {
-    const Stack *stack = &scenario->training.stack;
+    const Stack *stack = &scenario->execution.stack;
     make_gradients_anew(scenario, plan, m);
     double outside = stack->context_bytes +
                      memory_num_communicators(plan, workload, rank) * stack->comm_bytes_per_group;
@@ -263,7 +263,7 @@ bool memory_all_miss(const Scenario *scenario, const Plan *plan, const Workload 
 double memory_states_bytes(const Scenario *scenario, const Plan *plan, const Workload *workload) {
     const RankMemory m = memory_static_states(scenario, plan, workload);
     return m.weights_bytes + m.optimizer_bytes +
-           (scenario->training.stack.keeps_gradients ? m.gradients_bytes : 0);
+           (scenario->execution.stack.keeps_gradients ? m.gradients_bytes : 0);
 }
 
 RankMemory memory_worst_rank(const Scenario *scenario, const Plan *plan, const Workload *workload,

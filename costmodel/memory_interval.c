@@ -19,13 +19,13 @@ double memory_spread(const Scenario *scenario, const Plan *plan) {
     if (!evidence) return 0;
     const double own =
         plan_is_covered(scenario, plan) ? evidence->memory_spread : evidence->other_memory_spread;
-    const double slack = scenario->training.stack.allocator_slack_frac;
+    const double slack = scenario->execution.stack.allocator_slack_frac;
     return sqrt(own * own + slack * slack / 12);
 }
 
 double memory_uneven_bytes(const Scenario *scenario, const Plan *plan, const Workload *workload,
                            int rank, const RankMemory *account) {
-    const Training *training = &scenario->training;
+    const TrainingJob *training = &scenario->training;
     if (plan->ep == 1 || training->capacity_factor > 0 || training->moe_imbalance > 1) return 0;
     double saved = 0, received = 0, again = 0, layers = 0;
     for (int k = 0; k < plan_rank_chunks(plan); k++) {

@@ -58,7 +58,7 @@ static HeldParameters rank_parameters(const Plan *plan, const Workload *workload
 // that gathers nothing ahead the block that runs is in the peaks of its chunk.
 static double gathered_bytes(const Scenario *scenario, const Plan *plan, const Workload *workload,
                              int rank, const bool *held) {
-    if (!scenario->training.stack.gathers_ahead || !gathers_weights(plan)) return 0;
+    if (!scenario->execution.stack.gathers_ahead || !gathers_weights(plan)) return 0;
     const double layer =
         fmax(largest_gathered(plan, workload, held, BLOCK_FIRST_LAYER, BLOCK_MTP + 1),
              largest_gathered(plan, workload, held, MAX_BLOCKS, workload->num_blocks));
@@ -71,8 +71,8 @@ static double gathered_bytes(const Scenario *scenario, const Plan *plan, const W
         all += gathered_parameters(plan_strategy(plan, s), own.dense, own.expert);
     }
     if (!plan->reshard_after_forward) gathered = fmax(gathered, all);
-    return gathered * gathered_weight_bytes(&scenario->training) +
-           fmax(layer, edge) * reduced_gradient_bytes(&scenario->training);
+    return gathered * gathered_weight_bytes(&scenario->execution) +
+           fmax(layer, edge) * reduced_gradient_bytes(&scenario->execution);
 }
 
 enum { MAX_SHAPES = 128 }; // of layers that have one strategy
@@ -96,7 +96,7 @@ static void shape_add(Shapes *shapes, const Op *op) {
 // Placeholders of the gradients of all weights on a rank.
 static double placeholder_bytes(const Scenario *scenario, const Plan *plan,
                                 const Workload *workload, const bool *held) {
-    if (scenario->training.stack.weight_gradient != WEIGHT_GRADIENT_PLACEHOLDER) return 0;
+    if (scenario->execution.stack.weight_gradient != WEIGHT_GRADIENT_PLACEHOLDER) return 0;
     Arena scratch = {0};
     double few[MAX_SHAPES][2];
     const int num_strategies = plan_num_strategies(plan);
@@ -135,7 +135,7 @@ static double message_bytes(const Plan *plan, const Workload *workload) {
 }
 
 static double workspace_bytes(const Scenario *scenario, double expert_parameters) {
-    const Stack *stack = &scenario->training.stack;
+    const Stack *stack = &scenario->execution.stack;
     return stack->workspace_bytes + (expert_parameters > 0 ? stack->grouped_workspace_bytes : 0);
 }
 
@@ -152,7 +152,7 @@ static void states_add(const Plan *own, const StateBytes *state, const HeldParam
 
 void memory_static_account(const Scenario *scenario, const Plan *plan, const Workload *workload,
                            int rank, RankMemory *m) {
-    const StateBytes state = state_bytes(&scenario->training);
+    const StateBytes state = state_bytes(&scenario->execution, scenario->training.optimizer);
     double expert = 0;
     for (int s = 0; s < plan_num_strategies(plan); s++) {
         const HeldParameters held = rank_parameters(plan, workload, rank, s);
@@ -173,7 +173,7 @@ void memory_static_account(const Scenario *scenario, const Plan *plan, const Wor
 
 RankMemory memory_static_states(const Scenario *scenario, const Plan *plan,
                                 const Workload *workload) {
-    const StateBytes state = state_bytes(&scenario->training);
+    const StateBytes state = state_bytes(&scenario->execution, scenario->training.optimizer);
     HeldParameters held = {0};
     RankMemory m = {0};
     for (int c = 0; c < plan->num_chunks; c++) {

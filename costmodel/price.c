@@ -64,7 +64,7 @@ static void vocab_overheads(const Scenario *scenario, const Plan *plan, const Wo
             time_s += collective_s(&scenario->cluster, c.kind, plan_group(plan, c.group),
                                    c.message_bytes);
     }
-    time_s *= scenario->training.stack.overlap_slowdown_frac * part_factor(scenario, part);
+    time_s *= scenario->execution.stack.overlap_slowdown_frac * part_factor(scenario, part);
     price_add_term(chunk, TERM_PP, part, time_s);
 }
 
@@ -73,7 +73,7 @@ static void vocab_overheads(const Scenario *scenario, const Plan *plan, const Wo
 // time) take from compute while they move.
 static void chunk_overheads(const Scenario *scenario, const Plan *plan, const Workload *workload,
                             const WorkItem *item, double launch_s, Price *chunk) {
-    const Stack *stack = &scenario->training.stack;
+    const Stack *stack = &scenario->execution.stack;
     if (item->chunk >= plan->num_chunks) {
         host_wait(chunk, launch_s);
         vocab_overheads(scenario, plan, workload, item, chunk);
@@ -150,7 +150,7 @@ PassPrice block_pass_price(const Scenario *scenario, const Plan *plan, const Wor
 }
 
 double pass_host_s(const Scenario *scenario) {
-    return scenario->training.stack.host_microbatch_s / 2 * part_factor(scenario, PART_HOST);
+    return scenario->execution.stack.host_microbatch_s / 2 * part_factor(scenario, PART_HOST);
 }
 
 // ZeRO 3's groups under a strategy.
@@ -221,7 +221,7 @@ static Price *phase_price(const Pricing *p, WorkKind work, Arena *arena) {
 // Bytes that the optimizer moves for weights that a rank holds before ZeRO.
 static double optimizer_bytes(const Scenario *scenario, const Plan *own, double dense,
                               double expert) {
-    const StateBytes state = state_bytes(&scenario->training);
+    const StateBytes state = state_bytes(&scenario->execution, scenario->training.optimizer);
     double all = dense + expert, shard = all;
     if (own->zero_stage >= 1)
         shard =
@@ -233,12 +233,12 @@ static double optimizer_bytes(const Scenario *scenario, const Plan *own, double 
     double bytes = shard * (2 * state.gradient + 2 * state.moments + trained);
     bytes += (own->zero_stage >= 2 ? shard : all) * state.gradient;
     // One kernel per operation instead of one for all.
-    return scenario->training.stack.fused_optimizer ? bytes : 3 * bytes;
+    return scenario->execution.stack.fused_optimizer ? bytes : 3 * bytes;
 }
 
 static double optimizer_bytes_s(const Scenario *scenario, const Gpu *gpu, double bytes) {
     if (gpu->core)
-        return core_optimizer_s(gpu, scenario->training.precision, bytes) *
+        return core_optimizer_s(gpu, scenario->execution.precision, bytes) *
                part_factor(scenario, PART_OPTIMIZER);
     return bytes / (gpu->memory_bandwidth_bytes_per_s * gpu->efficiency.memory_frac) *
            part_factor(scenario, PART_OPTIMIZER);
@@ -335,7 +335,7 @@ Prices chunks_price_shared(const Scenario *scenario, const Plan *plan, const Wor
                            BlockPrices *blocks, Arena *arena) {
     const Pricing p = {scenario, plan, workload, blocks};
     Prices prices = {.step_s =
-                         scenario->training.stack.host_step_s * part_factor(scenario, PART_HOST)};
+                         scenario->execution.stack.host_step_s * part_factor(scenario, PART_HOST)};
     prices.forward = phase_price(&p, WORK_FORWARD, arena);
     const ScheduleTraits schedule = plan_schedule_traits(plan);
     const bool splits = schedule.splits_backward;

@@ -27,7 +27,7 @@ typedef struct {
 
 static bool is_known(const Scenario *scenario, const Plan *plan) {
     return !plan->schedule_file && !plan_is_dual(plan) && !plan->vocab_barriers &&
-           !scenario->training.optimizer_post_validation;
+           !scenario->execution.optimizer_post_validation;
 }
 
 // --- Durations
@@ -77,7 +77,7 @@ static Ticks sync_ticks(const Step *s, const StepRun *run, const ChunkSync *sync
 
 // What collectives beside the pieces of an item take from each: costmodel/price_program.c.
 static double stretch_s(const Step *s, const ChunkSync *sync, double whole_s) {
-    const double slowdown = s->scenario->training.stack.overlap_slowdown_frac;
+    const double slowdown = s->scenario->execution.stack.overlap_slowdown_frac;
     const double n = sync->num_parts;
     double piece_s = 0;
     if (sync->num_parts < 2) return 0;
@@ -94,18 +94,18 @@ static Ticks piece_ticks(const Step *s, const StepRun *run, const ChunkSync *syn
 }
 
 static void pieces_set(const Step *s, const StepRun *run, int c, StepChunk *chunk) {
-    const Training *training = &s->scenario->training;
+    const Execution *execution = &s->scenario->execution;
     const ChunkSync *gather = &s->sync.gather[c], *reduce = &s->sync.reduce[c];
     const Ticks gathers = sync_ticks(s, run, gather), reductions = sync_ticks(s, run, reduce);
     for (int k = 0; k < NUM_COUNTS; k++) chunk->pieces[k] = (StepPieces){.special = -1};
     chunk->reduces = reduce->num_collectives > 0;
-    if (!training->overlap_param_gather) {
+    if (!execution->overlap_param_gather) {
         chunk->gather_late = gathers * gather->num_parts;
     } else if (gather->num_collectives > 0) {
         chunk->pieces[COUNT_FORWARD] = (StepPieces){gather->num_parts, 0, gathers, 0};
         chunk->piece_work[WORK_FORWARD] = piece_ticks(s, run, gather, s->prices->forward[c].time_s);
     }
-    if (!training->overlap_grad_reduce) {
+    if (!execution->overlap_grad_reduce) {
         chunk->reduce_late = reductions;
     } else if (chunk->reduces) {
         const int due = (int)plan_chunk_microbatches(s->plan);

@@ -136,8 +136,8 @@ static Status imported_check(ImportSource source, Imported *out) {
     TRY(plan_resolve(&scenario, out->arena, &plan));
     if (source == IMPORT_NEMO) TRY(rules_load("for-nemo", out->arena, &own));
     if (source == IMPORT_DEEPSPEED) TRY(rules_load("for-deepspeed", out->arena, &own));
-    if (source != IMPORT_DEEPSPEED && scenario.training.stack.rules)
-        broken_rules_note(&scenario, &plan, scenario.training.stack.rules, out);
+    if (source != IMPORT_DEEPSPEED && scenario.execution.stack.rules)
+        broken_rules_note(&scenario, &plan, scenario.execution.stack.rules, out);
     if (own) broken_rules_note(&scenario, &plan, own, out);
     return status_ok();
 }

@@ -25,7 +25,7 @@ static void fusion_keys(const Scenario *scenario, const FlagList *flags, KeyList
         key_bool(keys, "model", "bias_dropout_fusion", true);
     key_bool(keys, "model", "persist_layer_norm", true);
     key_bool(keys, "model", "apply_rope_fusion", model->position == POSITION_ROPE && !latent);
-    if (!scenario->training.cross_entropy_fused)
+    if (!scenario->execution.cross_entropy_fused)
         key_bool(keys, "model", "cross_entropy_loss_fusion", false);
 }
 
@@ -39,7 +39,7 @@ static void pipeline_keys(const Plan *plan, KeyList *keys) {
 }
 
 static void precision_keys(const Scenario *scenario, KeyList *keys) {
-    int precision = scenario->training.precision;
+    int precision = scenario->execution.precision;
     const char *type = precision == PRECISION_FP32   ? "float32"
                        : precision == PRECISION_FP16 ? "float16"
                                                      : "bfloat16";

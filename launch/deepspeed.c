@@ -48,7 +48,7 @@ void deepspeed_model_flags(const Scenario *scenario, FlagList *flags) {
     activation_flags(scenario, flags);
     if (!model->mlp_bias) flag_switch(flags, "--disable-bias-linear");
     if (!model->tie_word_embeddings) flag_switch(flags, "--untie-embeddings-and-output-weights");
-    if (!scenario->training.stack.dropout) {
+    if (!scenario->execution.stack.dropout) {
         flag_int(flags, "--attention-dropout", 0);
         flag_int(flags, "--hidden-dropout", 0);
     }
@@ -79,7 +79,8 @@ static void recompute_flags(const Plan *plan, FlagList *flags) {
 }
 
 static void training_flags(const Scenario *scenario, const Plan *plan, FlagList *flags) {
-    const Training *t = &scenario->training;
+    const Execution *execution = &scenario->execution;
+    const TrainingJob *t = &scenario->training;
     flag_switch(flags, "--deepspeed");
     flag_raw(flags, "--deepspeed_config", "\"$LAUNCH_DIR/ds_config.json\"");
     flag_int(flags, "--micro-batch-size", plan->micro_batch);
@@ -90,9 +91,9 @@ static void training_flags(const Scenario *scenario, const Plan *plan, FlagList 
     flag_raw(flags, "--eval-iters", "\"$EVAL_ITERS\"");
     flag_int(flags, "--log-interval", 1);
     flag_text(flags, "--optimizer", OPTIMIZER_NAMES[t->optimizer]);
-    if (t->precision == PRECISION_BF16) flag_switch(flags, "--bf16");
-    if (t->precision == PRECISION_FP16) flag_switch(flags, "--fp16");
-    if (t->attention == ATTENTION_FLASH) flag_switch(flags, "--use-flash-attn-v2");
+    if (execution->precision == PRECISION_BF16) flag_switch(flags, "--bf16");
+    if (execution->precision == PRECISION_FP16) flag_switch(flags, "--fp16");
+    if (execution->attention == ATTENTION_FLASH) flag_switch(flags, "--use-flash-attn-v2");
 }
 
 void deepspeed_plan_flags(const Scenario *scenario, const Plan *plan, FlagList *flags) {
@@ -103,8 +104,9 @@ void deepspeed_plan_flags(const Scenario *scenario, const Plan *plan, FlagList *
 }
 
 void deepspeed_keys(const Scenario *scenario, const Plan *plan, KeyList *keys) {
-    const Training *t = &scenario->training;
-    const char *reduce = t->grad_reduce_precision == PRECISION_BF16 ? "bf16" : "fp32";
+    const Execution *execution = &scenario->execution;
+    const TrainingJob *t = &scenario->training;
+    const char *reduce = execution->grad_reduce_precision == PRECISION_BF16 ? "bf16" : "fp32";
     key_int(keys, "", "train_batch_size", t->global_batch);
     key_int(keys, "", "train_micro_batch_size_per_gpu", plan->micro_batch);
     key_int(keys, "", "gradient_accumulation_steps", plan->num_microbatches);
@@ -113,11 +115,11 @@ void deepspeed_keys(const Scenario *scenario, const Plan *plan, KeyList *keys) {
     key_text(keys, "", "communication_data_type", reduce);
     key_int(keys, "zero_optimization", "stage", plan->zero_stage);
     if (plan->zero_stage > 0) {
-        key_bool(keys, "zero_optimization", "overlap_comm", t->overlap_grad_reduce);
+        key_bool(keys, "zero_optimization", "overlap_comm", execution->overlap_grad_reduce);
         key_bool(keys, "zero_optimization", "contiguous_gradients", true);
     }
-    if (t->precision == PRECISION_FP16) key_bool(keys, "fp16", "enabled", true);
-    if (t->precision == PRECISION_BF16) {
+    if (execution->precision == PRECISION_FP16) key_bool(keys, "fp16", "enabled", true);
+    if (execution->precision == PRECISION_BF16) {
         key_bool(keys, "bf16", "enabled", true);
         key_text(keys, "data_types", "grad_accum_dtype", reduce);
     }

@@ -51,7 +51,7 @@ static Status scheduler_check(const Job *job, LaunchScheduler scheduler) {
 }
 
 bool launch_target_of(const Scenario *scenario, LaunchTarget *out) {
-    const RuleTable *table = scenario->training.stack.rules;
+    const RuleTable *table = scenario->execution.stack.rules;
     const char *name = table ? table->launch[0] : NULL;
     for (int i = 0; name && i < NUM_LAUNCH_TARGETS; i++) {
         if (strcmp(name, LAUNCH_TARGET_NAMES[i]) != 0) continue;

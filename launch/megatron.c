@@ -27,11 +27,11 @@ static void sharding_flags(const Plan *plan, FlagList *flags) {
 }
 
 static void overlap_flags(const Scenario *scenario, const Plan *plan, FlagList *flags) {
-    const Training *training = &scenario->training;
-    if (training->overlap_grad_reduce) flag_switch(flags, "--overlap-grad-reduce");
-    if (training->overlap_param_gather && plan->zero_stage > 0)
+    const Execution *execution = &scenario->execution;
+    if (execution->overlap_grad_reduce) flag_switch(flags, "--overlap-grad-reduce");
+    if (execution->overlap_param_gather && plan->zero_stage > 0)
         flag_switch(flags, "--overlap-param-gather");
-    if (training->tp_comm_overlap && plan->tp > 1) flag_switch(flags, "--tp-comm-overlap");
+    if (execution->tp_comm_overlap && plan->tp > 1) flag_switch(flags, "--tp-comm-overlap");
 }
 
 // The name of a method is Transformer Engine's: Megatron-LM hands it through, and its own help text
@@ -68,7 +68,7 @@ static void variable_add(MegatronCommand *command, const char *name, const char 
 
 // What arguments.py demands of the environment.
 static void environment_set(const Scenario *scenario, const Plan *plan, MegatronCommand *command) {
-    bool expert_overlap = scenario->training.ep_overlap && plan->ep > 1;
+    bool expert_overlap = scenario->execution.ep_overlap && plan->ep > 1;
     if (plan->zero_stage > 1)
         variable_add(command, "CUDA_DEVICE_MAX_CONNECTIONS", "8",
                      "Shards are gathered and reduced beside the compute: FSDP refuses 1.");
@@ -79,7 +79,7 @@ static void environment_set(const Scenario *scenario, const Plan *plan, Megatron
         variable_add(command, "CUDA_DEVICE_MAX_CONNECTIONS", "1",
                      "Kernels start in the order of their launch, so that a message starts before "
                      "the product that hides it.");
-    if (scenario->training.cuda_graphs == GRAPH_NONE)
+    if (scenario->execution.cuda_graphs == GRAPH_NONE)
         variable_add(command, "PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True",
                      "The allocator's blocks grow, so that little memory is lost between them.");
     variable_add(command, "TORCH_NCCL_AVOID_RECORD_STREAMS", "1",

@@ -66,17 +66,17 @@ static bool value_is_legal(const KeptFlag *kept, const cJSON *value) {
 // Whether the plan as it is now still lets the flag be as it was.
 static bool flag_applies(const Scenario *scenario, const Plan *plan, const FlagList *list,
                          const char *flag, const cJSON *value) {
-    const Training *training = &scenario->training;
+    const Execution *execution = &scenario->execution;
     if (strcmp(flag, "--attention-backend") == 0) {
         const char *text = cJSON_IsString(value) ? value->valuestring : "auto";
         bool unfused = strcmp(text, "unfused") == 0 || strcmp(text, "local") == 0;
-        return unfused == (training->attention == ATTENTION_UNFUSED);
+        return unfused == (execution->attention == ATTENTION_UNFUSED);
     }
-    if (strcmp(flag, "--cross-entropy-fusion-impl") == 0) return training->cross_entropy_fused;
+    if (strcmp(flag, "--cross-entropy-fusion-impl") == 0) return execution->cross_entropy_fused;
     if (strcmp(flag, "--fp8-param-gather") == 0)
         return flag_index(list, "--fp8-format") >= 0 && plan->zero_stage > 0;
     if (strcmp(flag, "--accumulate-allreduce-grads-in-fp32") == 0)
-        return training->precision == PRECISION_FP16;
+        return execution->precision == PRECISION_FP16;
     if (strcmp(flag, "--no-gradient-accumulation-fusion") == 0) return plan->zero_stage < 2;
     if (strncmp(flag, "--moe-", 6) == 0) return scenario->model.num_experts > 0;
     return true;

@@ -56,16 +56,18 @@ static void router_flags(const Scenario *scenario, FlagList *flags) {
     flag_raw(flags, "--moe-aux-loss-coeff", "\"$MOE_AUX_LOSS_COEFF\"");
 }
 
-static void dispatcher_flags(const Training *training, FlagList *flags) {
-    const bool deepep = training->moe_dispatcher == DISPATCH_DEEPEP;
-    const bool gathers = training->moe_dispatcher == DISPATCH_ALLGATHER;
+static void dispatcher_flags(const Scenario *scenario, FlagList *flags) {
+    const int dispatcher = scenario->execution.moe_dispatcher;
+    const double capacity_factor = scenario->training.capacity_factor;
+    const bool deepep = dispatcher == DISPATCH_DEEPEP;
+    const bool gathers = dispatcher == DISPATCH_ALLGATHER;
     flag_text(flags, "--moe-token-dispatcher-type",
               deepep    ? "flex"
               : gathers ? "allgather"
                         : "alltoall");
     if (deepep) flag_switch(flags, "--moe-enable-deepep");
-    if (training->capacity_factor > 0) {
-        flag_number(flags, "--moe-expert-capacity-factor", training->capacity_factor);
+    if (capacity_factor > 0) {
+        flag_number(flags, "--moe-expert-capacity-factor", capacity_factor);
         flag_switch(flags, "--moe-pad-expert-input-to-capacity");
     }
 }
@@ -88,11 +90,11 @@ void megatron_moe_flags(const Scenario *scenario, const Plan *plan, FlagList *fl
     if (model->shared_intermediate_size > 0)
         flag_int(flags, "--moe-shared-expert-intermediate-size", model->shared_intermediate_size);
     router_flags(scenario, flags);
-    dispatcher_flags(&scenario->training, flags);
-    if (scenario->training.precision != PRECISION_FP16 &&
-        scenario->training.precision != PRECISION_FP32) // grouped products need bf16
+    dispatcher_flags(scenario, flags);
+    if (scenario->execution.precision != PRECISION_FP16 &&
+        scenario->execution.precision != PRECISION_FP32) // grouped products need bf16
         grouped_flags(model, flags);
     flag_switch(flags, "--moe-permute-fusion");
-    if (scenario->training.ep_overlap && plan->ep > 1)
+    if (scenario->execution.ep_overlap && plan->ep > 1)
         flag_switch(flags, "--overlap-moe-expert-parallel-comm");
 }

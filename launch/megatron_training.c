@@ -1,7 +1,7 @@
 // Batch, precision, optimizer, kernels.
 #include "launch/megatron.h"
 
-static void fp8_flags(const Training *training, FlagList *flags) {
+static void fp8_flags(const Execution *execution, FlagList *flags) {
     static const char *const recipes[NUM_FP8_RECIPES][2] = {
         [FP8_DELAYED] = {"hybrid", "delayed"},
         [FP8_CURRENT] = {"hybrid", "tensorwise"},
@@ -9,38 +9,41 @@ static void fp8_flags(const Training *training, FlagList *flags) {
         [FP8_BLOCK] = {"e4m3", "blockwise"},
         [FP8_MXFP8] = {"e4m3", "mxfp8"},
     };
-    flag_text(flags, "--fp8-format", recipes[training->fp8_recipe][0]);
-    flag_text(flags, "--fp8-recipe", recipes[training->fp8_recipe][1]);
+    flag_text(flags, "--fp8-format", recipes[execution->fp8_recipe][0]);
+    flag_text(flags, "--fp8-recipe", recipes[execution->fp8_recipe][1]);
 }
 
-static void precision_flags(const Training *training, FlagList *flags) {
-    const int precision = training->precision;
+static void precision_flags(const Execution *execution, FlagList *flags) {
+    const int precision = execution->precision;
     if (precision == PRECISION_FP32) return;
     flag_switch(flags, precision == PRECISION_FP16 ? "--fp16" : "--bf16");
-    if (precision == PRECISION_FP8 || precision == PRECISION_MXFP8) fp8_flags(training, flags);
+    if (precision == PRECISION_FP8 || precision == PRECISION_MXFP8) fp8_flags(execution, flags);
     if (precision != PRECISION_NVFP4) return;
     flag_text(flags, "--fp4-format", "e2m1");
     flag_text(flags, "--fp4-recipe", "nvfp4");
 }
 
-static void reduction_flags(const Training *training, FlagList *flags) {
-    bool bf16 = training->grad_reduce_precision == PRECISION_BF16;
-    if (training->precision != PRECISION_FP32)
+static void reduction_flags(const Execution *execution, FlagList *flags) {
+    bool bf16 = execution->grad_reduce_precision == PRECISION_BF16;
+    if (execution->precision != PRECISION_FP32)
         flag_switch(flags, bf16 ? "--grad-reduce-in-bf16" : "--accumulate-allreduce-grads-in-fp32");
-    if (training->optimizer_precision == PRECISION_BF16) {
+    if (execution->optimizer_precision == PRECISION_BF16) {
         flag_switch(flags, "--use-precision-aware-optimizer");
         flag_text(flags, "--exp-avg-dtype", "bf16");
         flag_text(flags, "--exp-avg-sq-dtype", "bf16");
     }
-    if (training->optimizer == OPTIMIZER_SGD) flag_text(flags, "--optimizer", "sgd");
-    if (training->optimizer == OPTIMIZER_MUON) {
+}
+
+static void optimizer_flags(int optimizer, FlagList *flags) {
+    if (optimizer == OPTIMIZER_SGD) flag_text(flags, "--optimizer", "sgd");
+    if (optimizer == OPTIMIZER_MUON) {
         flag_text(flags, "--optimizer", "muon");
         flag_text(flags, "--ckpt-format", "torch");
     }
 }
 
-static void graph_flags(const Training *training, FlagList *flags) {
-    const int graphs = training->cuda_graphs;
+static void graph_flags(const Execution *execution, FlagList *flags) {
+    const int graphs = execution->cuda_graphs;
     if (graphs == GRAPH_NONE) return;
     if (graphs == GRAPH_FULL) {
         flag_text(flags, "--cuda-graph-impl", "local");
@@ -54,14 +57,14 @@ static void graph_flags(const Training *training, FlagList *flags) {
 }
 
 static void kernel_flags(const Scenario *scenario, FlagList *flags) {
-    const Training *training = &scenario->training;
+    const Execution *execution = &scenario->execution;
     bool plain = scenario->model.attention == ATTENTION_GQA && !scenario->model.attention_sinks;
     // Latent attention and sinks: Transformer Engine takes the kernel that can do them.
-    const char *backend = training->attention == ATTENTION_UNFUSED ? "unfused"
-                          : plain                                  ? "flash"
-                                                                   : "auto";
+    const char *backend = execution->attention == ATTENTION_UNFUSED ? "unfused"
+                          : plain                                   ? "flash"
+                                                                    : "auto";
     flag_text(flags, "--attention-backend", backend);
-    if (training->cross_entropy_fused) {
+    if (execution->cross_entropy_fused) {
         flag_switch(flags, "--cross-entropy-loss-fusion");
         flag_text(flags, "--cross-entropy-fusion-impl", "te");
     }
@@ -76,8 +79,9 @@ void megatron_training_flags(const Scenario *scenario, const Plan *plan, FlagLis
     flag_raw(flags, "--eval-iters", "\"$EVAL_ITERS\"");
     flag_int(flags, "--log-interval", 1);
     flag_switch(flags, "--log-throughput");
-    precision_flags(&scenario->training, flags);
-    reduction_flags(&scenario->training, flags);
-    graph_flags(&scenario->training, flags);
+    precision_flags(&scenario->execution, flags);
+    reduction_flags(&scenario->execution, flags);
+    optimizer_flags(scenario->training.optimizer, flags);
+    graph_flags(&scenario->execution, flags);
     kernel_flags(scenario, flags);
 }

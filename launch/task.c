@@ -24,7 +24,7 @@ void task_add_note(LaunchTask *task, Arena *arena, const char *format, ...) {
 
 // ", or --for TARGET starts it" of the software that the plan was priced for; "" where none does.
 static const char *other_target(const Scenario *scenario, Arena *arena) {
-    const RuleTable *table = scenario->training.stack.rules;
+    const RuleTable *table = scenario->execution.stack.rules;
     if (!table || !table->launch[0]) return "";
     return arena_printf(arena, ", or start it --for %s", table->launch[0]);
 }
@@ -46,16 +46,16 @@ static Status rules_check(const Scenario *scenario, const Plan *plan, const Rule
 
 Status task_check_rules(const Scenario *scenario, const Plan *plan, const char *software,
                         const char *stack, const char *target, bool alone, Arena *arena) {
-    if (strcmp(scenario->training.stack.name, stack) != 0)
+    if (strcmp(scenario->execution.stack.name, stack) != 0)
         return status_at(STATUS_INVALID, scenario->file, "training.stack",
                          "the plan is priced for %s, and %s would run it otherwise: plan again "
                          "with training.stack %s%s",
-                         scenario->training.stack.name, software, stack,
+                         scenario->execution.stack.name, software, stack,
                          other_target(scenario, arena));
     const RuleTable *own = NULL;
     if (target) TRY(rules_load(target, arena, &own));
-    if (!alone && scenario->training.stack.rules)
-        TRY(rules_check(scenario, plan, scenario->training.stack.rules, software, arena));
+    if (!alone && scenario->execution.stack.rules)
+        TRY(rules_check(scenario, plan, scenario->execution.stack.rules, software, arena));
     return own ? rules_check(scenario, plan, own, software, arena) : status_ok();
 }
 

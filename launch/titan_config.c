@@ -13,12 +13,12 @@ static void recompute_keys(const Plan *plan, KeyList *keys) {
         key_text(keys, "activation_checkpoint", "selective_ac_option", "op");
 }
 
-static void precision_keys(const Training *training, KeyList *keys) {
-    const int precision = training->precision;
+static void precision_keys(const Execution *execution, KeyList *keys) {
+    const int precision = execution->precision;
     if (precision == PRECISION_FP8) {
         key_list(keys, "model", "converters", "[\"float8\"]");
         key_text(keys, "float8", "recipe_name",
-                 training->fp8_recipe == FP8_ROWWISE ? "rowwise" : "tensorwise");
+                 execution->fp8_recipe == FP8_ROWWISE ? "rowwise" : "tensorwise");
         key_list(keys, "float8", "filter_fqns", "[\"output\"]");
     }
     if (precision == PRECISION_MXFP8) {
@@ -37,7 +37,7 @@ static void batch_keys(const Scenario *scenario, const Plan *plan, KeyList *keys
     key_int(keys, "training", "local_batch_size", local);
     key_int(keys, "training", "global_batch_size", scenario->training.global_batch);
     key_int(keys, "training", "seq_len", scenario->training.seq_len);
-    key_bool(keys, "training", "compile", scenario->training.compile);
+    key_bool(keys, "training", "compile", scenario->execution.compile);
 }
 
 Status titan_config(const Scenario *scenario, const Plan *plan, KeyList *keys, LaunchTask *notes) {
@@ -48,7 +48,7 @@ Status titan_config(const Scenario *scenario, const Plan *plan, KeyList *keys, L
     key_text(keys, "optimizer", "implementation", "fused");
     TRY(titan_model_keys(scenario, keys));
     batch_keys(scenario, plan, keys);
-    precision_keys(&scenario->training, keys);
+    precision_keys(&scenario->execution, keys);
     titan_parallel_keys(scenario, plan, keys);
     titan_pipeline_keys(plan, keys);
     recompute_keys(plan, keys);

@@ -13,11 +13,11 @@ static void sharding_keys(const Plan *plan, KeyList *keys) {
              plan->reshard_after_forward ? "always" : "never");
 }
 
-static void tensor_keys(const Training *training, const Plan *plan, KeyList *keys) {
+static void tensor_keys(const Execution *execution, const Plan *plan, KeyList *keys) {
     key_int(keys, "parallelism", "tensor_parallel_degree", plan->tp);
     if (plan->tp == 1) return;
     key_bool(keys, "parallelism", "disable_loss_parallel", false);
-    key_bool(keys, "parallelism", "enable_async_tensor_parallel", training->tp_comm_overlap);
+    key_bool(keys, "parallelism", "enable_async_tensor_parallel", execution->tp_comm_overlap);
 }
 
 static void context_keys(const Plan *plan, KeyList *keys) {
@@ -30,7 +30,7 @@ static void context_keys(const Plan *plan, KeyList *keys) {
 // "dp2ep": experts split the ranks of FSDP, and tp inside each.
 void titan_parallel_keys(const Scenario *scenario, const Plan *plan, KeyList *keys) {
     sharding_keys(plan, keys);
-    tensor_keys(&scenario->training, plan, keys);
+    tensor_keys(&scenario->execution, plan, keys);
     context_keys(plan, keys);
     if (scenario->model.num_experts > 0)
         key_int(keys, "parallelism", "expert_parallel_degree", plan->ep);

@@ -6,7 +6,7 @@
 
 static const RuleTable *table_of(const Scenario *scenario) {
     static const RuleTable NONE = {.name = "", .software = ""};
-    return scenario->training.stack.rules ? scenario->training.stack.rules : &NONE;
+    return scenario->execution.stack.rules ? scenario->execution.stack.rules : &NONE;
 }
 
 // --- What the scenario states
@@ -37,7 +37,7 @@ static void stated_add(const Scenario *scenario, RuleValues *values) {
     stated_number(spec->cp_method, RULE_CP_METHOD, values);
     stated_number(spec->schedule, RULE_SCHEDULE, values);
     if (spec->reshard_after_forward != ABSENT ||
-        !stack_keeps_gathered(&scenario->training.stack)) // else it is searched
+        !stack_keeps_gathered(&scenario->execution.stack)) // else it is searched
         rule_set_value(values, RULE_RESHARD_AFTER_FORWARD, spec->reshard_after_forward != 0);
     if (spec->order && plan_order_find(scenario, &order).code == STATUS_OK)
         rule_set_value(values, RULE_ORDER, order);

@@ -53,28 +53,31 @@ static bool has_dense_mlp(const Model *model) {
     return false;
 }
 
-static void training_add(const Training *t, RuleValues *values) {
+static void execution_add(const Execution *e, RuleValues *values) {
+    SET(PRECISION, e->precision);
+    SET(FP8_RECIPE, e->fp8_recipe);
+    SET(OPTIMIZER_DTYPE, e->optimizer_precision);
+    SET(GRAD_REDUCE_DTYPE, e->grad_reduce_precision);
+    SET(ATTENTION, e->attention);
+    SET(OVERLAP_GRAD_REDUCE, e->overlap_grad_reduce);
+    SET(OVERLAP_PARAM_GATHER, e->overlap_param_gather);
+    SET(TP_COMM_OVERLAP, e->tp_comm_overlap);
+    SET(EP_OVERLAP, e->ep_overlap);
+    SET(COMPILE, e->compile);
+    SET(CROSS_ENTROPY_FUSED, e->cross_entropy_fused);
+    SET(OPTIMIZER_POST_VALIDATION, e->optimizer_post_validation);
+    SET(GRAPH_FULL, (e->cuda_graphs & GRAPH_FULL) != 0);
+    SET(GRAPH_LAYER, (e->cuda_graphs & GRAPH_LAYER) != 0);
+    SET(GRAPH_ATTN, (e->cuda_graphs & GRAPH_ATTN) != 0);
+    SET(GRAPH_MOE, (e->cuda_graphs & (GRAPH_MOE_ROUTER | GRAPH_MOE_PREPROCESS)) != 0);
+    SET(MOE_DISPATCHER, e->moe_dispatcher);
+}
+
+static void job_add(const TrainingJob *t, RuleValues *values) {
     SET(SEQ_LEN, t->seq_len);
     SET(GLOBAL_BATCH, t->global_batch);
-    SET(PRECISION, t->precision);
-    SET(FP8_RECIPE, t->fp8_recipe);
     SET(OPTIMIZER, t->optimizer);
-    SET(OPTIMIZER_DTYPE, t->optimizer_precision);
-    SET(GRAD_REDUCE_DTYPE, t->grad_reduce_precision);
-    SET(ATTENTION, t->attention);
-    SET(OVERLAP_GRAD_REDUCE, t->overlap_grad_reduce);
-    SET(OVERLAP_PARAM_GATHER, t->overlap_param_gather);
-    SET(TP_COMM_OVERLAP, t->tp_comm_overlap);
-    SET(EP_OVERLAP, t->ep_overlap);
-    SET(COMPILE, t->compile);
-    SET(CROSS_ENTROPY_FUSED, t->cross_entropy_fused);
-    SET(OPTIMIZER_POST_VALIDATION, t->optimizer_post_validation);
-    SET(GRAPH_FULL, (t->cuda_graphs & GRAPH_FULL) != 0);
-    SET(GRAPH_LAYER, (t->cuda_graphs & GRAPH_LAYER) != 0);
-    SET(GRAPH_ATTN, (t->cuda_graphs & GRAPH_ATTN) != 0);
-    SET(GRAPH_MOE, (t->cuda_graphs & (GRAPH_MOE_ROUTER | GRAPH_MOE_PREPROCESS)) != 0);
     SET(CAUSAL, t->causal);
-    SET(MOE_DISPATCHER, t->moe_dispatcher);
     SET(CAPACITY, t->capacity_factor > 0);
     SET(SEVERAL_LENGTHS, t->num_sequence_lengths > 0);
 }
@@ -146,7 +149,8 @@ void rule_values_start(const Scenario *scenario, RuleValues *values) {
     SET(AMD, cluster->gpu.vendor && strcmp(cluster->gpu.vendor, "AMD") == 0);
     SET(ARCHITECTURE, cluster->gpu.architecture ? architecture_of(cluster->gpu.architecture)
                                                 : architecture_of("other"));
-    training_add(&scenario->training, values);
+    execution_add(&scenario->execution, values);
+    job_add(&scenario->training, values);
     model_add(&scenario->model, values);
     values->known = rule_set_without(values->known, scenario->undecided);
 }

@@ -156,7 +156,7 @@ static Status explain_rule(const Scenario *scenario, Arena *arena, bool *explain
     if (rules.never) {
         Plan plan;
         Scenario without = *scenario;
-        without.training.stack.rules = NULL;
+        without.execution.stack.rules = NULL;
         const bool found = relax_reaches(&without, HARVEST_LEGAL, 1, arena, &plan);
         return rule_refusal(STATUS_INVALID, scenario, found ? &plan : NULL, rules.never, arena);
     }

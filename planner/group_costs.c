@@ -25,7 +25,7 @@ bool group_plan_is_staged(const Plan *plan) {
 // --- Times of layers
 
 double group_step_s(const Scenario *scenario) {
-    return scenario->training.stack.host_step_s * part_factor(scenario, PART_HOST);
+    return scenario->execution.stack.host_step_s * part_factor(scenario, PART_HOST);
 }
 
 static const WorkKind PASS_WORK[2][NUM_PASSES] = {
@@ -149,7 +149,7 @@ static void speeds_set(const Scenario *scenario, bool split, Arena *arena, Group
 double group_costs_bound_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs) {
     const double n = (double)plan_chunk_microbatches(plan);
     const bool way_back = group_plan_is_staged(plan) && !splits_backward(plan) &&
-                          !scenario->training.optimizer_post_validation;
+                          !scenario->execution.optimizer_post_validation;
     double sum = 0; // of y_j, j > r
     for (int r = plan->pp - 1; r >= 0; r--) {
         const double speed = costs->speed[plan_rank_group(&scenario->cluster, plan, r)];
@@ -243,7 +243,7 @@ void group_messages_make(const Scenario *scenario, const Plan *plan, Arena *aren
 
 // Whether the last gradient of all is the first stage's.
 static bool first_stage_ends(const Scenario *scenario, const Plan *plan) {
-    return !scenario->training.optimizer_post_validation && !splits_backward(plan);
+    return !scenario->execution.optimizer_post_validation && !splits_backward(plan);
 }
 
 // What the host does once a step. Where the last gradient is the first stage's, then also what
@@ -281,7 +281,7 @@ static const double *tail_make(const Scenario *scenario, const Plan *plan, const
 }
 
 bool group_runs_one_ahead(const Scenario *scenario, const Plan *plan) {
-    return !scenario->training.optimizer_post_validation && plan->schedule == SCHEDULE_1F1B &&
+    return !scenario->execution.optimizer_post_validation && plan->schedule == SCHEDULE_1F1B &&
            !plan->vocab_barriers && !scenario->cluster.groups;
 }
 
@@ -291,7 +291,7 @@ StageProblem group_stage_problem(const Scenario *scenario, const Plan *plan,
     const StageMachine **machines = ARENA_ARRAY(arena, plan->pp, const StageMachine *);
     for (int r = 0; r < plan->pp; r++)
         machines[r] = &costs->machines[plan_rank_group(cluster, plan, r)];
-    const bool together = !scenario->training.optimizer_post_validation;
+    const bool together = !scenario->execution.optimizer_post_validation;
     const bool some = plan->recompute != RECOMPUTE_NONE && plan->recompute_layers != ABSENT;
     return (StageProblem){
         .num_layers = costs->num_items,

@@ -32,7 +32,7 @@ double replicas_exchange_s(const Scenario *scenario) {
     const int num_groups = cluster_num_groups(cluster);
     const Model *model = &scenario->model;
     const double bytes = (model_num_parameters(model) + model_mtp_parameters(model)) *
-                         reduced_gradient_bytes(&scenario->training);
+                         reduced_gradient_bytes(&scenario->execution);
     const double to_each_bytes = 2 * bytes / num_groups;
     double most_s = 0;
     for (int a = 0; a < num_groups; a++) {
@@ -101,7 +101,7 @@ static void answer_fill(const Scenario *scenario, const Replicas *replicas, cons
                                    .plan = entry->plan,
                                    .estimate = entry->estimate};
     }
-    const Training *training = &scenario->training;
+    const TrainingJob *training = &scenario->training;
     out->groups = groups;
     out->num_groups = num_groups;
     out->exchange_s = replicas_exchange_s(scenario);

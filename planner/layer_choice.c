@@ -94,7 +94,7 @@ static double step_predict(const Chooser *c, int base, const LayerStage *stages,
     parts.prices.forward = forward;
     parts.prices.backward = backward;
     parts.prices.optimizer_s = optimizer_s;
-    const bool apart = c->scenario->training.optimizer_post_validation;
+    const bool apart = c->scenario->execution.optimizer_post_validation;
     Timeline timeline;
     const Status ran = (apart ? timeline_run_steady : timeline_run)(&parts.program, &parts.prices,
                                                                     false, &scratch, &timeline);

@@ -44,9 +44,9 @@ static double reduction_s(const Scenario *scenario, const Cluster *cluster, cons
                           double parameters, bool expert) {
     const GroupKind zero = expert ? GROUP_EZERO : GROUP_ZERO;
     const GroupKind replica = expert ? GROUP_EREPLICA : GROUP_REPLICA;
-    const double bytes = parameters * reduced_gradient_bytes(&scenario->training);
+    const double bytes = parameters * reduced_gradient_bytes(&scenario->execution);
     if (plan->zero_stage == 0 ||
-        (plan->zero_stage == 1 && scenario->training.stack.weights_by_broadcast))
+        (plan->zero_stage == 1 && scenario->execution.stack.weights_by_broadcast))
         return group_collective_s(scenario, cluster, plan, COLLECTIVE_ALL_REDUCE,
                                   expert ? GROUP_EDP : GROUP_DP, bytes);
     double time_s = group_collective_s(scenario, cluster, plan, COLLECTIVE_ALL_REDUCE, replica,
@@ -62,13 +62,13 @@ static double gathering_s(const Scenario *scenario, const Cluster *cluster, cons
     if (plan->zero_stage != 1 && plan->zero_stage != 2) return 0;
     return group_collective_s(scenario, cluster, plan, COLLECTIVE_ALL_GATHER,
                               expert ? GROUP_EZERO : GROUP_ZERO,
-                              parameters * gathered_weight_bytes(&scenario->training));
+                              parameters * gathered_weight_bytes(&scenario->execution));
 }
 
 // Its part of the one sum over tp of all partial gradients of a rank, at the end of a step.
 static double partial_sum_s(const Scenario *scenario, const Cluster *cluster, const Plan *plan,
                             double parameters) {
-    const double bytes = partial_sum_bytes(&scenario->training, plan, parameters);
+    const double bytes = partial_sum_bytes(&scenario->execution, plan, parameters);
     if (bytes <= 1) return 0;
     const double all_s =
         group_collective_s(scenario, cluster, plan, COLLECTIVE_ALL_REDUCE, GROUP_TP, bytes);
@@ -83,16 +83,16 @@ static double exposed_s(double time_s, double compute_s, bool overlaps, double s
 
 static double sync_s(const Scenario *scenario, const Cluster *cluster, const Plan *plan,
                      const Block *block, double forward_s, double backward_s) {
-    const Training *training = &scenario->training;
+    const Execution *execution = &scenario->execution;
     const double parameters[2] = {block->dense_parameters, block->expert_parameters};
     double reduce_s = 0, gather_s = 0;
     for (int expert = 0; expert < 2; expert++) {
         reduce_s += reduction_s(scenario, cluster, plan, parameters[expert], expert);
         gather_s += gathering_s(scenario, cluster, plan, parameters[expert], expert);
     }
-    const double slowdown = training->stack.overlap_slowdown_frac;
-    return exposed_s(reduce_s, backward_s, training->overlap_grad_reduce, slowdown) +
-           exposed_s(gather_s, forward_s, training->overlap_param_gather, slowdown) +
+    const double slowdown = execution->stack.overlap_slowdown_frac;
+    return exposed_s(reduce_s, backward_s, execution->overlap_grad_reduce, slowdown) +
+           exposed_s(gather_s, forward_s, execution->overlap_param_gather, slowdown) +
            partial_sum_s(scenario, cluster, plan, block->partial_parameters);
 }
 
@@ -100,7 +100,7 @@ static double sync_s(const Scenario *scenario, const Cluster *cluster, const Pla
 // costmodel/memory_static.c).
 static double parameters_state_bytes(const Scenario *scenario, const Plan *plan, double dense,
                                      double expert) {
-    const StateBytes state = state_bytes(&scenario->training);
+    const StateBytes state = state_bytes(&scenario->execution, scenario->training.optimizer);
     const double all = dense + expert;
     const double own =
         dense / plan_group(plan, GROUP_ZERO).size + expert / plan_group(plan, GROUP_EZERO).size;

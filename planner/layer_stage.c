@@ -23,7 +23,7 @@ enum { MAX_SHAPES = 128 };
 // Placeholders for the gradients of layers, one for each shape (costmodel/memory_static.c).
 static double placeholder_bytes(const Scenario *scenario, const Plan *plan,
                                 const Workload *workload) {
-    if (scenario->training.stack.weight_gradient != WEIGHT_GRADIENT_PLACEHOLDER) return 0;
+    if (scenario->execution.stack.weight_gradient != WEIGHT_GRADIENT_PLACEHOLDER) return 0;
     double m[MAX_SHAPES], n[MAX_SHAPES], bytes = 0;
     int num = 0;
     for (int k = 0; k < scenario->model.num_kinds; k++) {
@@ -54,7 +54,7 @@ static double gather_buffer_bytes(const Scenario *scenario, const Plan *plan,
 // What the allocator has to hold that much less of, for the communicators of a layout.
 static double communicator_bytes(const Scenario *scenario, const Plan *plan) {
     const GroupKind kinds[] = {GROUP_TP, GROUP_CP, GROUP_DP};
-    const Stack *stack = &scenario->training.stack;
+    const Stack *stack = &scenario->execution.stack;
     double bytes = 0;
     for (int i = 0; i < 3; i++)
         if (plan_group(plan, kinds[i]).size > 1) bytes += stack->comm_bytes_per_group;
@@ -105,7 +105,7 @@ static void layouts_price(LayerMenu *menu, const int *first, Arena *arena) {
 LayerMenu layer_menu(const Scenario *scenario, const Plan *plans, int num_plans, Arena *arena) {
     const int num_kinds = scenario->model.num_kinds;
     LayerMenu menu = {.scenario = *scenario, .plans = plans, .num_strategies = num_plans};
-    menu.scenario.training.stack.keeps_gradients = true;
+    menu.scenario.execution.stack.keeps_gradients = true;
     Workload *workloads = ARENA_ARRAY(arena, num_plans, Workload);
     LayerCost *costs = ARENA_ARRAY(arena, num_plans * num_kinds, LayerCost);
     for (int s = 0; s < num_plans; s++) {
@@ -149,7 +149,7 @@ static void cell_set(StageBuilder *b, int row, int strategy, const LayerCost *co
     b->edge_s[i] = cost->edge_s;
     // What ZeRO 3 does not give back after the forward stays gathered.
     if (cost->gathered > 0 && !b->base->reshard_after_forward)
-        b->lasts[i] += cost->gathered * gathered_weight_bytes(&b->menu->scenario.training);
+        b->lasts[i] += cost->gathered * gathered_weight_bytes(&b->menu->scenario.execution);
 }
 
 // A row that runs under the base only. What ZeRO 3 gathers of an embedding or head is no level.
@@ -201,8 +201,8 @@ static void levels_build(StageBuilder *b, Arena *arena) {
     for (int i = 1; i <= cells; i++)
         if (sizes[i] > sizes[num - 1]) sizes[num++] = sizes[i];
     const double edge = fmax(b->edges[EDGE_EMBEDDING].gathered, b->edges[EDGE_HEAD].gathered);
-    const double weight = gathered_weight_bytes(&scenario->training);
-    const double gradient = reduced_gradient_bytes(&scenario->training);
+    const double weight = gathered_weight_bytes(&scenario->execution);
+    const double gradient = reduced_gradient_bytes(&scenario->execution);
     double *bytes = ARENA_ARRAY(arena, num, double), *level_s = ARENA_ARRAY(arena, num, double);
     int *level = ARENA_ARRAY(arena, cells, int);
     for (int k = 0; k < num; k++) {
@@ -246,7 +246,7 @@ static void limit_set(StageBuilder *b, int rank, Arena *arena) {
     int *strategy = ARENA_ARRAY(arena, b->num_layers, int);
     for (int l = 0; l < b->num_layers; l++) strategy[l] = b->base_index;
     const RankMemory account = memory_closed_form(scenario, b->base, b->workload, rank);
-    stage->slack_frac = scenario->training.stack.allocator_slack_frac * CACHED_NEEDED_FRAC;
+    stage->slack_frac = scenario->execution.stack.allocator_slack_frac * CACHED_NEEDED_FRAC;
     stage->counted_factor = account.counted_bytes / account.needs_bytes;
     stage->outside_bytes = account.device_bytes - account.reserved_bytes;
     stage->available_bytes = rank_memory_available_bytes(scenario, b->base, rank);

@@ -31,7 +31,7 @@ static int compare_remainders(const void *a, const void *b) {
 }
 
 // Whole numbers of sequences that add up to the batch: the largest remainders are rounded up.
-static void buckets_set(const Training *training, Arena *arena, LengthsResult *out) {
+static void buckets_set(const TrainingJob *training, Arena *arena, LengthsResult *out) {
     const int n = training->num_sequence_lengths;
     LengthBucket *buckets = ARENA_ARRAY(arena, n, LengthBucket);
     Remainder *remainders = ARENA_ARRAY(arena, n, Remainder);
@@ -69,7 +69,8 @@ static Status not_yet(const Scenario *scenario, const char *path, const char *fo
 
 static Status constraints_check(const Scenario *scenario) {
     const ParallelSpec *spec = &scenario->parallel;
-    const Training *training = &scenario->training;
+    const Execution *execution = &scenario->execution;
+    const TrainingJob *training = &scenario->training;
     const struct {
         bool stated;
         const char *path, *found;
@@ -85,7 +86,7 @@ static Status constraints_check(const Scenario *scenario) {
         {spec->order && strcmp(spec->order, "tp-cp-ep-dp-pp") != 0, "parallel.order",
          "another order than tp-cp-ep-dp-pp"},
         {scenario->num_disturb > 0, "disturb", "a disturbance"},
-        {training->attention == ATTENTION_UNFUSED, "training.attention", "unfused"},
+        {execution->attention == ATTENTION_UNFUSED, "training.attention", "unfused"},
         {training->global_batch > 1000000, "training.global_batch", "more than 1000000"},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -267,6 +268,6 @@ Status lengths_refuse(const Scenario *scenario, const LengthsResult *result) {
     return status_at(STATUS_NO, scenario->file, "training.sequence_lengths",
                      "length %lld fits on no group of up to %d GPUs that %s can run; at most %.0f "
                      "tokens do",
-                     length, scenario->cluster.num_gpus, scenario->training.stack.name,
+                     length, scenario->cluster.num_gpus, scenario->execution.stack.name,
                      result->longest_tokens);
 }

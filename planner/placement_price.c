@@ -29,7 +29,7 @@ double placement_step_s(const PlacementPricer *pricer, const double *slowdown) {
     program_price(&scenario, pricer->plan, pricer->program, pricer->scratch, &prices);
     Timeline timeline;
     const Status ran =
-        (scenario.training.optimizer_post_validation ? timeline_run_steady : timeline_run)(
+        (scenario.execution.optimizer_post_validation ? timeline_run_steady : timeline_run)(
             pricer->program, &prices, false, pricer->scratch, &timeline);
     return ran.code == STATUS_OK ? timeline.step_time_s : INFINITY;
 }

@@ -9,17 +9,17 @@ static Scenario scenario_with(const Scenario *scenario, const Rule *rules, int n
                               bool strict, Arena *arena) {
     Scenario changed = *scenario;
     RuleTable *table = ARENA_NEW(arena, RuleTable);
-    if (scenario->training.stack.rules) *table = *scenario->training.stack.rules;
+    if (scenario->execution.stack.rules) *table = *scenario->execution.stack.rules;
     table->rules = rules;
     table->num_rules = num_rules;
     table->strict = strict;
-    changed.training.stack.rules = table;
+    changed.execution.stack.rules = table;
     return changed;
 }
 
 static Scenario scenario_without(const Scenario *scenario, int left_out, bool strict,
                                  Arena *arena) {
-    const RuleTable *table = scenario->training.stack.rules;
+    const RuleTable *table = scenario->execution.stack.rules;
     Rule *rules = ARENA_ARRAY(arena, table->num_rules, Rule);
     int num = 0;
     for (int i = 0; i < table->num_rules; i++)
@@ -28,7 +28,7 @@ static Scenario scenario_without(const Scenario *scenario, int left_out, bool st
 }
 
 bool rules_leave_any(const Scenario *scenario, Arena *arena, Plan *found) {
-    const RuleTable *table = scenario->training.stack.rules;
+    const RuleTable *table = scenario->execution.stack.rules;
     if (!table) return relax_reaches(scenario, HARVEST_LEGAL, 1, arena, found);
     const Scenario strict = scenario_with(scenario, table->rules, table->num_rules, true, arena);
     return relax_reaches(&strict, HARVEST_LEGAL, 1, arena, found);
@@ -62,7 +62,7 @@ static bool is_open(const Scenario *scenario, const Rule *rule) {
 // The rules that forbid it alone, else those that all together do.
 static void culprits_find(const Scenario *scenario, RuleCulprit *culprits, Arena *arena,
                           RuleVerdict *out) {
-    const RuleTable *table = scenario->training.stack.rules;
+    const RuleTable *table = scenario->execution.stack.rules;
     const Scenario strict = scenario_with(scenario, table->rules, table->num_rules, true, arena);
     Plan plan;
     for (int i = 0; i < table->num_rules; i++) {
@@ -86,7 +86,7 @@ void rule_verdict(const Scenario *scenario, const char *const *keys, int num_key
     RuleCulprit *culprits = ARENA_ARRAY(arena, RULES_MAX, RuleCulprit);
     const Rule *broken[RULES_MAX];
     out->culprits = culprits;
-    if (scenario->training.stack.rules) {
+    if (scenario->execution.stack.rules) {
         const int num = scenario_broken_rules(scenario, NULL, broken);
         for (int i = 0; i < num; i++)
             if (key_is_asked(broken[i]->key, keys, num_keys))
@@ -98,13 +98,13 @@ void rule_verdict(const Scenario *scenario, const char *const *keys, int num_key
         Plan *kept = ARENA_NEW(arena, Plan);
         *kept = found;
         out->plan = kept;
-    } else if (out->num_culprits == 0 && scenario->training.stack.rules) {
+    } else if (out->num_culprits == 0 && scenario->execution.stack.rules) {
         culprits_find(scenario, culprits, arena, out);
     }
 }
 
 bool rule_blame(const Scenario *scenario, Arena *arena, RuleCulprit *out) {
-    const RuleTable *table = scenario->training.stack.rules;
+    const RuleTable *table = scenario->execution.stack.rules;
     Plan *plan = ARENA_NEW(arena, Plan);
     *out = (RuleCulprit){0};
     if (!table) return false;

@@ -20,7 +20,7 @@ static const char *best_text(const SearchFound *s, const Plan *best, Arena *aren
     const bool known = plan_broken_rules(s->scenario, NULL, best, broken) == 0;
     return arena_printf(arena, "best of %lld configurations%s%s can run%s",
                         (long long)s->stats->considered, known ? " that " : ", none of which ",
-                        s->scenario->training.stack.name,
+                        s->scenario->execution.stack.name,
                         s->options->robust ? ", by the upper ends of their intervals" : "");
 }
 

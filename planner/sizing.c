@@ -175,7 +175,7 @@ static Status nodes_decide(Sizer *s, int num_nodes, bool *reaches) {
 static Status nodes_ascend(Sizer *s) {
     Sizing *sizing = &s->sizing;
     const Scenario *scenario = &s->scenario;
-    const double peak = scenario->cluster.gpu.peak_flops_per_s[scenario->training.precision];
+    const double peak = scenario->cluster.gpu.peak_flops_per_s[scenario->execution.precision];
     const int most = sizing->num_gpus / sizing->node_gpus;
     const double least = s->model_flops / (peak * sizing->wanted_step_time_s * sizing->node_gpus);
     int nodes = 1;

@@ -9,9 +9,9 @@
 #include <string.h>
 
 SketchHeld sketch_held(const Scenario *scenario, const Plan *plan) {
-    const Stack *stack = &scenario->training.stack;
+    const Stack *stack = &scenario->execution.stack;
     return (SketchHeld){
-        .state = state_bytes(&scenario->training),
+        .state = state_bytes(&scenario->execution, scenario->training.optimizer),
         .zero_stage = plan->zero_stage,
         .dense_parts = plan_group(plan, GROUP_ZERO).size,
         .expert_parts = plan_group(plan, GROUP_EZERO).size,
@@ -25,7 +25,7 @@ SketchHeld sketch_held(const Scenario *scenario, const Plan *plan) {
 // The sums of memory_static_account and of what follows from them in costmodel/memory.c.
 double sketch_held_bytes(const Scenario *scenario, const SketchHeld *held, double dense_parameters,
                          double expert_parameters, double activation_bytes) {
-    const Stack *stack = &scenario->training.stack;
+    const Stack *stack = &scenario->execution.stack;
     const double dense = dense_parameters, expert = expert_parameters, all = dense + expert;
     const double shard = dense / held->dense_parts + expert / held->expert_parts;
     const double gradients = (held->zero_stage >= 2 ? shard : all) * held->state.gradient;

@@ -33,7 +33,7 @@ static bool may_enter(RuleLevels *levels, const Scenario *scenario, const Plan *
 
 int space_zero_groups(const Scenario *scenario, const Plan *plan, int zero_stage, int *groups) {
     const int all = plan->dp * plan->cp;
-    const bool over_cp = scenario->training.stack.shards_over_cp && plan->cp > 1;
+    const bool over_cp = scenario->execution.stack.shards_over_cp && plan->cp > 1;
     int num = 0;
     groups[num++] = plan_zero_group(scenario, plan->dp, plan->cp);
     if (scenario->parallel.zero_group != ABSENT || zero_stage == 0) return num;
@@ -50,7 +50,7 @@ int space_zero_groups(const Scenario *scenario, const Plan *plan, int zero_stage
 // the scenario says nothing of it; that is stage 2 of the one that shards parameter by parameter.
 static bool level_is_open(const Scenario *scenario, int level) {
     const int stated = scenario->parallel.reshard_after_forward;
-    const Stack *stack = &scenario->training.stack;
+    const Stack *stack = &scenario->execution.stack;
     if (level == ZERO_LEVEL_KEPT) return stated == ABSENT ? stack_keeps_gathered(stack) : !stated;
     if (level == ZERO_LEVEL_RESHARDED) return stated != 0;
     return level < 2 || stack->sharding != SHARDING_PER_PARAMETER;

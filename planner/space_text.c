@@ -53,7 +53,7 @@ static bool keeps_gathered(const Scenario *scenario) {
     const ParallelSpec *spec = &scenario->parallel;
     return spec->reshard_after_forward == ABSENT &&
            (spec->zero_stage == ABSENT || spec->zero_stage == 3) &&
-           !stack_keeps_gathered(&scenario->training.stack); // else it is searched
+           !stack_keeps_gathered(&scenario->execution.stack); // else it is searched
 }
 
 static bool chooses_modules(const Scenario *scenario) {
@@ -112,7 +112,7 @@ const char *space_text(const Scenario *scenario, const PlannerResult *result, Ar
                         "searched.",
                         splits_text(scenario, &result->stats, arena),
                         idle_is_left_out(scenario, result) ? ", GPUs left idle" : "",
-                        left_out_text(scenario, arena), scenario->training.stack.name);
+                        left_out_text(scenario, arena), scenario->execution.stack.name);
 }
 
 const char *space_text_of_layers(void) {

@@ -227,7 +227,7 @@ static double order_bound_s(const Scenario *scenario, const Plan *plan, const Ch
     const StageMachine *m = chain->machine;
     const bool whole = plan->pp > 1 && plan->num_microbatches % plan->pp == 0;
     if (plan->schedule != SCHEDULE_INTERLEAVED || plan->vpp < 2 || !whole || !chain->alike ||
-        scenario->training.optimizer_post_validation)
+        scenario->execution.optimizer_post_validation)
         return 0;
     double layers_s = 0, first_s = 0, last_s = 0;
     for (int pass = PASS_FORWARD; pass <= PASS_BACKWARD; pass++) {

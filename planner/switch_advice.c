@@ -89,7 +89,7 @@ Status planner_advise_switches(const Scenario *scenario, const PlannerOptions *o
         if (!best.found) break;
         list[num++] = (SwitchAdvice){
             .choice = best.choice,
-            .text = switch_text(best.choice, &standing.scenario.training, arena),
+            .text = switch_text(best.choice, &standing.scenario.execution, arena),
             .change = best.change,
             .gain_frac = 1 - best.step_time_s / standing.step_time_s,
             .step_time_s = best.step_time_s,

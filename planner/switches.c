@@ -17,12 +17,12 @@ static bool has_experts(const Scenario *scenario) {
 
 // mxfp8 and nvfp4 are recipes of their own (config/training.c).
 static bool has_recipes(const Scenario *scenario) {
-    return scenario->training.precision == PRECISION_FP8;
+    return scenario->execution.precision == PRECISION_FP8;
 }
 
 // Training in 4 or 8 bytes has nothing smaller to keep or to add.
 static bool is_mixed(const Scenario *scenario) {
-    const int precision = scenario->training.precision;
+    const int precision = scenario->execution.precision;
     return precision != PRECISION_FP64 && precision != PRECISION_FP32 &&
            precision != PRECISION_TF32;
 }
@@ -34,12 +34,12 @@ static bool has_moments(const Scenario *scenario) {
 // --- Values
 
 #define BOOL_SWITCH(field)                                                                         \
-    static int field##_get(const Training *training) {                                             \
-        return training->field;                                                                    \
+    static int field##_get(const Execution *execution) {                                           \
+        return execution->field;                                                                   \
     }                                                                                              \
-    static Status field##_set(Training *training, int value, Arena *arena) {                       \
+    static Status field##_set(Execution *execution, int value, Arena *arena) {                     \
         (void)arena;                                                                               \
-        training->field = value;                                                                   \
+        execution->field = value;                                                                  \
         return status_ok();                                                                        \
     }
 
@@ -48,35 +48,35 @@ BOOL_SWITCH(tp_comm_overlap)
 BOOL_SWITCH(cross_entropy_fused)
 BOOL_SWITCH(compile)
 
-static int dispatcher_get(const Training *training) {
-    return training->moe_dispatcher;
+static int dispatcher_get(const Execution *execution) {
+    return execution->moe_dispatcher;
 }
 
-static Status dispatcher_set(Training *training, int value, Arena *arena) {
-    training->moe_dispatcher = value;
+static Status dispatcher_set(Execution *execution, int value, Arena *arena) {
+    execution->moe_dispatcher = value;
     if (value != DISPATCH_DEEPEP && value != DISPATCH_HYBRIDEP) return status_ok();
-    return dispatcher_load_named(MOE_DISPATCHER_NAMES[value], arena, &training->dispatcher);
+    return dispatcher_load_named(MOE_DISPATCHER_NAMES[value], arena, &execution->dispatcher);
 }
 
-static int graphs_get(const Training *training) {
+static int graphs_get(const Execution *execution) {
     for (int i = 0; GRAPHS[i]; i++)
-        if (training->cuda_graphs == GRAPH_BITS[i]) return i;
+        if (execution->cuda_graphs == GRAPH_BITS[i]) return i;
     return -1;
 }
 
-static Status graphs_set(Training *training, int value, Arena *arena) {
+static Status graphs_set(Execution *execution, int value, Arena *arena) {
     (void)arena;
-    training->cuda_graphs = GRAPH_BITS[value];
+    execution->cuda_graphs = GRAPH_BITS[value];
     return status_ok();
 }
 
-static int recipe_get(const Training *training) {
-    return training->fp8_recipe;
+static int recipe_get(const Execution *execution) {
+    return execution->fp8_recipe;
 }
 
-static Status recipe_set(Training *training, int value, Arena *arena) {
+static Status recipe_set(Execution *execution, int value, Arena *arena) {
     (void)arena;
-    training->fp8_recipe = value;
+    execution->fp8_recipe = value;
     return status_ok();
 }
 
@@ -84,23 +84,23 @@ static int dtype_get(int precision) {
     return precision == PRECISION_FP32 ? 0 : precision == PRECISION_BF16 ? 1 : -1;
 }
 
-static int moments_get(const Training *training) {
-    return dtype_get(training->optimizer_precision);
+static int moments_get(const Execution *execution) {
+    return dtype_get(execution->optimizer_precision);
 }
 
-static Status moments_set(Training *training, int value, Arena *arena) {
+static Status moments_set(Execution *execution, int value, Arena *arena) {
     (void)arena;
-    training->optimizer_precision = value ? PRECISION_BF16 : PRECISION_FP32;
+    execution->optimizer_precision = value ? PRECISION_BF16 : PRECISION_FP32;
     return status_ok();
 }
 
-static int reduce_get(const Training *training) {
-    return dtype_get(training->grad_reduce_precision);
+static int reduce_get(const Execution *execution) {
+    return dtype_get(execution->grad_reduce_precision);
 }
 
-static Status reduce_set(Training *training, int value, Arena *arena) {
+static Status reduce_set(Execution *execution, int value, Arena *arena) {
     (void)arena;
-    training->grad_reduce_precision = value ? PRECISION_BF16 : PRECISION_FP32;
+    execution->grad_reduce_precision = value ? PRECISION_BF16 : PRECISION_FP32;
     return status_ok();
 }
 
@@ -154,7 +154,7 @@ int switches_open(const Scenario *scenario, SwitchChoice *choices) {
         const cJSON *stated = cJSON_GetObjectItemCaseSensitive(training, row->key);
         if (stated && !cJSON_IsNull(stated)) continue;
         if (row->matters && !row->matters(scenario)) continue;
-        const int value = row->get(&scenario->training);
+        const int value = row->get(&scenario->execution);
         if (value >= 0) choices[num++] = (SwitchChoice){row, value};
     }
     return num;
@@ -165,7 +165,7 @@ bool switches_run(const Scenario *scenario, const SwitchChoice *open, int num_op
     RuleSet variables = {0};
     for (int i = 0; i < num_open; i++)
         variables = rule_set_union(variables, open[i].row->variables);
-    const int num_broken = scenario_broken_rules(scenario, scenario->training.stack.rules, broken);
+    const int num_broken = scenario_broken_rules(scenario, scenario->execution.stack.rules, broken);
     for (int i = 0; i < num_broken; i++)
         if (rule_sets_meet(broken[i]->holds.reads, variables)) return false;
     return true;
@@ -173,7 +173,7 @@ bool switches_run(const Scenario *scenario, const SwitchChoice *open, int num_op
 
 Status switch_apply(const Scenario *scenario, SwitchChoice choice, Arena *arena, Scenario *out) {
     *out = *scenario;
-    return choice.row->set(&out->training, choice.value, arena);
+    return choice.row->set(&out->execution, choice.value, arena);
 }
 
 cJSON *switch_to_json(SwitchChoice choice) {
@@ -181,7 +181,7 @@ cJSON *switch_to_json(SwitchChoice choice) {
     return cJSON_CreateString(choice.row->values[choice.value]);
 }
 
-const char *switch_text(SwitchChoice choice, const Training *before, Arena *arena) {
+const char *switch_text(SwitchChoice choice, const Execution *before, Arena *arena) {
     const SwitchRow *row = choice.row;
     if (row->is_bool && choice.value) return row->key;
     if (row->is_bool) return arena_printf(arena, "no %s", row->key);

@@ -21,8 +21,8 @@ typedef struct {
     const char *const *values;                 // as the key spells them; ends with NULL
     bool is_bool;                              // values are "false", "true"
     bool (*matters)(const Scenario *scenario); // of this model and these formats; NULL: always
-    int (*get)(const Training *training);      // which of the values; -1: another than these
-    Status (*set)(Training *training, int value, Arena *arena);
+    int (*get)(const Execution *execution);    // which of the values; -1: another than these
+    Status (*set)(Execution *execution, int value, Arena *arena);
     // The value with which no plan takes longer or needs more memory than with another, as far as
     // this model of the machine goes (tests/planner/test_switches.c draws plans); -1: none is.
     // What is left to decide is where a stack can run it.
@@ -57,4 +57,4 @@ Status switch_apply(const Scenario *scenario, SwitchChoice choice, Arena *arena,
 cJSON *switch_to_json(SwitchChoice choice);
 
 // "moe_dispatcher deepep instead of alltoall".
-const char *switch_text(SwitchChoice choice, const Training *before, Arena *arena);
+const char *switch_text(SwitchChoice choice, const Execution *before, Arena *arena);

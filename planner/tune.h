@@ -36,4 +36,4 @@ Status planner_tune(const Scenario *scenario, const PlannerOptions *options, Are
 cJSON *tuning_to_json(const Tuning *tuning);
 
 // One sentence for people.
-const char *tuning_text(const Tuning *tuning, const Training *before, Arena *arena);
+const char *tuning_text(const Tuning *tuning, const Execution *before, Arena *arena);

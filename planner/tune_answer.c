@@ -14,7 +14,7 @@ cJSON *tuning_to_json(const Tuning *tuning) {
     return json;
 }
 
-const char *tuning_text(const Tuning *tuning, const Training *before, Arena *arena) {
+const char *tuning_text(const Tuning *tuning, const Execution *before, Arena *arena) {
     const char *list = "";
     for (int i = 0; i < tuning->num_choices; i++) {
         const SwitchChoice choice = tuning->choices[i];

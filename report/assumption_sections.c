@@ -84,7 +84,7 @@ static void files_find(FileList *list, const Scenario *scenario) {
     }
     for (int i = 0; i < cluster_num_groups(&scenario->cluster); i++)
         machines_add(list, cluster_group(&scenario->cluster, i));
-    bundled_add(list, "software", "stacks", scenario->training.stack.name, true);
+    bundled_add(list, "software", "stacks", scenario->execution.stack.name, true);
     if (!scenario->calibration || !scenario->calibration->path)
         bundled_add(list, "errors of whole steps", "hw-profiles", "steps", true);
 }

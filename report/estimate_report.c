@@ -14,7 +14,7 @@ enum { LABEL = 16 };
 // What stands before the layers of the text, and what of it the job has.
 static const char *front_text(const Scenario *scenario, Arena *arena) {
     const Model *model = &scenario->model;
-    const Training *training = &scenario->training;
+    const TrainingJob *training = &scenario->training;
     const ModelFront *front = model->front;
     if (!front) return "";
     if (front->kind == FRONT_ENCODER)
@@ -49,7 +49,7 @@ const char *report_question(const Scenario *scenario, Arena *arena) {
         arena, "%s%s%s (%s parameters%s%s) on %s; seq_len %lld, global_batch %lld, %s, %s",
         named ? scenario->name : "", named ? ": " : "", model->name, parameters, moe, front, gpus,
         (long long)scenario->training.seq_len, (long long)scenario->training.global_batch,
-        PRECISION_NAMES[scenario->training.precision], scenario->training.stack.name);
+        PRECISION_NAMES[scenario->execution.precision], scenario->execution.stack.name);
     return shown_text(text, arena);
 }
 
@@ -172,7 +172,7 @@ void report_estimate(const Scenario *scenario, const Plan *plan, const Estimate 
     const char *calibration = report_calibration(scenario, &arena);
     if (calibration)
         fprintf(stream, "%-*s%s\n", LABEL, "calibration", shown_text(calibration, &arena));
-    print_figures(&paper, estimate, scenario->training.precision);
+    print_figures(&paper, estimate, scenario->execution.precision);
     const char *price = report_price(estimate, &arena);
     if (price) fprintf(stream, "%-*s%s\n", LABEL, "price", shown_text(price, &arena));
     print_fit(&paper, estimate, &arena);

@@ -93,7 +93,7 @@ static const char *idle_text(const Scenario *scenario, Arena *arena) {
 const char *summary_of_plan(const PlanView *view, Arena *arena) {
     const Estimate *e = view->estimate;
     const Scenario *scenario = view->scenario;
-    const Training *training = &scenario->training;
+    const TrainingJob *training = &scenario->training;
     char step[UNITS_SIZE], low[UNITS_SIZE], high[UNITS_SIZE], rate[UNITS_SIZE], mfu[UNITS_SIZE];
     char tokens[UNITS_SIZE], usd[UNITS_SIZE];
     units_seconds(e->step_time_s, step);

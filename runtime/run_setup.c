@@ -8,10 +8,10 @@
 
 #include <stdlib.h>
 
-static Dtype dtype_of(const TrainOptions *options, const Training *training) {
+static Dtype dtype_of(const TrainOptions *options, const Execution *execution) {
     if (options->dtype != NUM_DTYPES) return (Dtype)options->dtype;
-    if (training->precision == PRECISION_FP64) return DTYPE_FP64;
-    if (training->precision == PRECISION_BF16 && options->cuda) return DTYPE_BF16;
+    if (execution->precision == PRECISION_FP64) return DTYPE_FP64;
+    if (execution->precision == PRECISION_BF16 && options->cuda) return DTYPE_BF16;
     return DTYPE_FP32;
 }
 
@@ -22,11 +22,11 @@ static Status plan_read(Run *run) {
     TRY(scenario_refuse_unsupported(&run->scenario));
     TRY(plan_resolve(&run->scenario, &run->arena, &run->plan));
     TRY(runtime_supports(&run->scenario, &run->plan));
-    const Dtype dtype = dtype_of(o, &run->scenario.training);
+    const Dtype dtype = dtype_of(o, &run->scenario.execution);
     const int precision = dtype == DTYPE_FP64   ? PRECISION_FP64
                           : dtype == DTYPE_FP32 ? PRECISION_FP32
                                                 : PRECISION_BF16;
-    run->scenario.training.precision = precision;
+    run->scenario.execution.precision = precision;
     run->workload = workload_build(&run->scenario, &run->plan, &run->arena);
     run->program = program_build(&run->scenario, &run->plan, &run->workload, &run->arena);
     return status_ok();
@@ -45,7 +45,7 @@ static void messages_apart(void) {
 
 static Status backend_open(Run *run) {
     const TrainOptions *o = run->options;
-    const Dtype dtype = dtype_of(o, &run->scenario.training);
+    const Dtype dtype = dtype_of(o, &run->scenario.execution);
     const bool beside = run->plan.pp > 1 && program_hides_messages(&run->scenario, &run->plan);
     if (o->cuda && beside) messages_apart();
     if (o->cuda) return cuda_backend_open(run->world->local_rank, dtype, &run->backend);
@@ -181,7 +181,7 @@ static Status times_create(Run *run) {
 }
 
 static Status rank_create(Run *run, const World *world) {
-    const Training *training = &run->scenario.training;
+    const TrainingJob *training = &run->scenario.training;
     run->rank = (Rank){.scenario = &run->scenario,
                        .plan = &run->plan,
                        .backend = run->backend,

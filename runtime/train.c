@@ -59,7 +59,7 @@ static Status step_run(Trainer *t) {
     Run *run = &t->run;
     const TrainOptions *o = run->options;
     const EngineHook hook = {o->dump ? gradients_dump : NULL, t};
-    const Training *training = &run->scenario.training;
+    const TrainingJob *training = &run->scenario.training;
     StepLine line = {.step = t->step};
     const double start_s = now_s();
     run_upload(run, t->step);

@@ -174,8 +174,8 @@ Scenario resource_scaled(const Scenario *scenario, Resource resource, double fac
     Scenario copy = *scenario;
     copy.cluster = cluster_scaled(&scenario->cluster, resource, factor, arena);
     if (resource == RESOURCE_LATENCY) {
-        copy.training.dispatcher.latency_s *= factor;
-        copy.training.dispatcher.domain_latency_s *= factor;
+        copy.execution.dispatcher.latency_s *= factor;
+        copy.execution.dispatcher.domain_latency_s *= factor;
     }
     return copy;
 }

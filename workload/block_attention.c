@@ -52,21 +52,21 @@ static Heads heads_of(const Model *model, const Plan *plan) {
 // Queries, keys and values as the attention reads them, which their product's result becomes: in
 // place, or as tensors of their own, whose gradients become one again.
 static void build_heads(Builder *b, MemoryWork *work, double values) {
-    const Training *training = &b->scenario->training;
-    work->saved_bytes = work->output_bytes = values * activation_bytes(training);
-    if (!training->stack.splits_heads) work->backward_alive_bytes = work->output_bytes;
+    const Execution *execution = &b->scenario->execution;
+    work->saved_bytes = work->output_bytes = values * activation_bytes(execution);
+    if (!execution->stack.splits_heads) work->backward_alive_bytes = work->output_bytes;
     build_memory(b, work);
-    if (!training->stack.splits_heads) b->units[b->num_units - 1].op.transient_bytes = 0;
+    if (!execution->stack.splits_heads) b->units[b->num_units - 1].op.transient_bytes = 0;
 }
 
 // Rotary embedding of queries and keys. It keeps its results: the attention's inputs.
 static void build_rope(Builder *b, const Heads *h) {
-    const Training *training = &b->scenario->training;
-    double act = activation_bytes(training);
+    const Execution *execution = &b->scenario->execution;
+    double act = activation_bytes(execution);
     double values = b->tokens * (h->q_values + h->k_values + h->v_values);
     double rotated =
         b->scenario->model.position == POSITION_ROPE ? b->tokens * (h->q_values + h->k_values) : 0;
-    bool fused = training->stack.fused_rope || training->compile;
+    bool fused = execution->stack.fused_rope || execution->compile;
     MemoryWork work = {.name = "rope",
                        .bytes = rotated * act * (fused ? 2 : 6),
                        .backward_bytes = rotated * act * (fused ? 2 : 6),
@@ -86,7 +86,7 @@ static void build_rope(Builder *b, const Heads *h) {
 // arXiv:2310.01889; Jacobs et al. 2023, "DeepSpeed Ulysses", arXiv:2309.14509, section 3.1).
 static void build_context_exchange(Builder *b, const Heads *h, bool before) {
     const Plan *plan = b->plan;
-    double act = activation_bytes(&b->scenario->training);
+    double act = activation_bytes(&b->scenario->execution);
     double kv = b->tokens * (h->k_values + h->v_values) * act;
     if (plan->cp == 1) return;
     b->module = MODULE_CORE_ATTN;
@@ -120,19 +120,19 @@ static double context_keys_bytes(const Builder *b, const Heads *h) {
     const double kv = b->tokens * (h->k_values + h->v_values);
     if (plan->cp == 1 || plan->cp_method == CP_ULYSSES) return 0;
     return kv * (plan->cp_method == CP_RING ? 2 : plan->cp) *
-           activation_bytes(&b->scenario->training);
+           activation_bytes(&b->scenario->execution);
 }
 
 static double context_gradients_bytes(const Builder *b, const Heads *h) {
-    const Training *training = &b->scenario->training;
+    const Execution *execution = &b->scenario->execution;
     const double keys = context_keys_bytes(b, h), kv = h->k_values + h->v_values;
-    const double step = h->q_values + kv * (training->stack.splits_heads ? 1 : 2);
-    return keys > 0 ? keys + b->tokens * step * activation_bytes(training) : 0;
+    const double step = h->q_values + kv * (execution->stack.splits_heads ? 1 : 2);
+    return keys > 0 ? keys + b->tokens * step * activation_bytes(execution) : 0;
 }
 
 static void build_flash(Builder *b, const Heads *h, const Keys *keys) {
     const Scenario *s = b->scenario;
-    double act = activation_bytes(&s->training), window = b->kind->window;
+    double act = activation_bytes(&s->execution), window = b->kind->window;
     // Two products of 2 x keys x dim per query and head (Dao et al. 2022, arXiv:2205.14135). The
     // backward has five: the scores again, and the gradients of probabilities, queries, keys and
     // values (Dao 2023, "FlashAttention-2", arXiv:2307.08691, section 3.1.2).
@@ -171,16 +171,16 @@ static void build_flash(Builder *b, const Heads *h, const Keys *keys) {
                     .num_kernels = steps,
                     .saved_bytes = saved,
                     .transient_bytes = b->tokens * h->o_values * act + others,
-                    .precision = s->training.precision,
-                    .generation = s->training.stack.attention_generation};
+                    .precision = s->execution.precision,
+                    .generation = s->execution.stack.attention_generation};
 }
 
 // Softmax of s x s scores in memory, as before fused attention: every score is computed, also
 // masked ones, and 2 + 2 + 1 bytes of each are kept (Korthikanti et al. 2022, section 4.1).
 static void build_unfused(Builder *b, const Heads *h, const Keys *keys) {
     const Scenario *s = b->scenario;
-    const Stack *stack = &s->training.stack;
-    double act = activation_bytes(&s->training);
+    const Stack *stack = &s->execution.stack;
+    double act = activation_bytes(&s->execution);
     double groups = keys->num_sequences * h->heads, queries = b->tokens / keys->num_sequences;
     double num_keys = keys->length, scores = groups * queries * num_keys;
     b->module = MODULE_CORE_ATTN;
@@ -227,7 +227,7 @@ static void build_gqa_projections(Builder *b) {
     // One norm for all heads, of which each tp rank has some, whatever it has of the tokens.
     if (b->plan->tp > 1 && !b->plan->sequence_parallel)
         b->partial_parameters += model_heads_norm_parameters(m);
-    double act = activation_bytes(&b->scenario->training);
+    double act = activation_bytes(&b->scenario->execution);
     double values = b->tokens * (q + kv) / b->plan->tp;
     MemoryWork norm = {.name = "qk_norm",
                        .bytes = values * act * 2,
@@ -243,7 +243,7 @@ static void build_gqa_projections(Builder *b) {
 // are replicated over tp, the up projections split by head.
 static void build_mla_projections(Builder *b) {
     const Model *m = &b->scenario->model;
-    double heads = m->num_heads, act = activation_bytes(&b->scenario->training);
+    double heads = m->num_heads, act = activation_bytes(&b->scenario->execution);
     double qk_dim = m->qk_nope_head_dim + m->qk_rope_head_dim;
     double in = b->input_bytes_per_value;
     double kv_down = m->kv_lora_rank + m->qk_rope_head_dim;
@@ -281,7 +281,7 @@ static void input_share(Builder *b, double bytes) {
 }
 
 static void build_core(Builder *b, const Heads *h, const Keys *keys) {
-    if (b->scenario->training.attention == ATTENTION_FLASH)
+    if (b->scenario->execution.attention == ATTENTION_FLASH)
         build_flash(b, h, keys);
     else
         build_unfused(b, h, keys);
@@ -297,13 +297,14 @@ static void build_output(Builder *b, const Heads *h, const char *name) {
     // where the attention of gathered keys and values keeps the results of its two steps.
     const Plan *plan = b->plan;
     bool joined =
-        plan->cp_method == CP_ALL_GATHER && b->scenario->training.stack.copies_attention_steps;
+        plan->cp_method == CP_ALL_GATHER && b->scenario->execution.stack.copies_attention_steps;
     bool copied = precision_is_quantized(b->precision) ||
                   (plan->cp > 1 && (plan->cp_method == CP_ULYSSES || joined));
     double copy = copied ? b->tokens * h->o_values : 0;
     build_linear(b, name, SPLIT_ROW, b->tokens, m->hidden_size, m->num_heads * v_dim,
                  copy * b->input_bytes_per_value);
-    if (!copied) input_share(b, b->tokens * h->o_values * activation_bytes(&b->scenario->training));
+    if (!copied)
+        input_share(b, b->tokens * h->o_values * activation_bytes(&b->scenario->execution));
     if (m->attention_out_bias) build_whole_parameters(b, m->hidden_size);
 }
 
@@ -335,7 +336,8 @@ void build_attention(Builder *b) {
 // Engine, module/linear.py).
 void build_cross_attention(Builder *b) {
     const Model *m = &b->scenario->model;
-    const Training *training = &b->scenario->training;
+    const Execution *execution = &b->scenario->execution;
+    const TrainingJob *training = &b->scenario->training;
     const Heads h = heads_of(m, b->plan);
     const double length = (double)training->encoder_seq_len;
     const int num_sequences = b->plan->micro_batch;
@@ -345,7 +347,7 @@ void build_cross_attention(Builder *b) {
     const double key_value = 2.0 * m->num_kv_heads * m->head_dim;
     const double split = b->tokens * h.q_values + keys.tokens * (h.k_values + h.v_values);
     const bool copied = precision_is_quantized(b->precision) ||
-                        (b->plan->sequence_parallel && training->stack.keeps_gathered_inputs);
+                        (b->plan->sequence_parallel && execution->stack.keeps_gathered_inputs);
     const double copy = copied ? keys.tokens / (b->plan->sequence_parallel ? b->plan->tp : 1) *
                                      m->hidden_size * b->input_bytes_per_value
                                : 0;

@@ -6,9 +6,9 @@
 // Activation (and gate) between two products; it keeps its input, and its output for the second.
 static void build_activation(Builder *b, double tokens, double width) {
     const Model *m = &b->scenario->model;
-    const Training *training = &b->scenario->training;
-    bool fused = training->stack.fused_activation || training->compile;
-    double act = activation_bytes(training), inputs = tokens * width * (m->gated_mlp ? 2 : 1);
+    const Execution *execution = &b->scenario->execution;
+    bool fused = execution->stack.fused_activation || execution->compile;
+    double act = activation_bytes(execution), inputs = tokens * width * (m->gated_mlp ? 2 : 1);
     double outputs = tokens * width;
     // Unfused, activation and gate are kernels of their own, and the activation's result is kept.
     bool split = m->gated_mlp && !fused;
@@ -56,19 +56,19 @@ static void build_grouped(Builder *b, const char *name, double experts, double t
     op->groups = experts;
     op->separate = experts > 1;
     op->m = tokens / experts;
-    op->bytes += (experts - 1) * n * k * weight_read_bytes(&b->scenario->training);
+    op->bytes += (experts - 1) * n * k * weight_read_bytes(&b->scenario->execution);
 }
 
 // Whether what comes from several ranks is sorted by this rank's experts.
 static bool sorts_by_expert(const Builder *b) {
-    return b->scenario->training.moe_dispatcher == DISPATCH_ALLTOALL &&
+    return b->scenario->execution.moe_dispatcher == DISPATCH_ALLTOALL &&
            b->scenario->model.num_experts > b->plan->ep;
 }
 
 // Between the etp ranks' gather and the experts: the rows of all of them, once more by expert; and
 // back. Both orders are there meanwhile.
 static void build_sort_by_expert(Builder *b, const char *name, double values) {
-    double act = activation_bytes(&b->scenario->training), bytes = 2 * values * act;
+    double act = activation_bytes(&b->scenario->execution), bytes = 2 * values * act;
     if (!sorts_by_expert(b)) return;
     MemoryWork work = {.name = name,
                        .bytes = bytes,
@@ -88,9 +88,9 @@ static void build_sort_by_expert(Builder *b, const char *name, double values) {
 //   backward_alive_bytes  gradients it reads and makes
 static void build_permutation(Builder *b, const char *name, double values,
                               double backward_alive_bytes) {
-    double act = activation_bytes(&b->scenario->training);
+    double act = activation_bytes(&b->scenario->execution);
     const bool sorts = b->plan->ep > 1 && b->plan->etp == 1 && sorts_by_expert(b);
-    double bytes = values * act * 2 * (1 + b->scenario->training.stack.moe_overhead_frac + sorts);
+    double bytes = values * act * 2 * (1 + b->scenario->execution.stack.moe_overhead_frac + sorts);
     MemoryWork work = {.name = name,
                        .bytes = bytes,
                        .backward_bytes = bytes,
@@ -105,12 +105,12 @@ static void build_permutation(Builder *b, const char *name, double values,
 // with DeepEP's kernels, once per rank; or gathered and summed whole.
 static void build_exchange(Builder *b, bool dispatch, double routed_bytes) {
     const Model *m = &b->scenario->model;
-    const int ep = b->plan->ep, dispatcher = b->scenario->training.moe_dispatcher;
+    const int ep = b->plan->ep, dispatcher = b->scenario->execution.moe_dispatcher;
     if (ep == 1) return;
     // The rank that receives most is waited for.
     double bytes = routed_bytes * b->scenario->training.moe_imbalance;
     const Routing routing = model_routing(m);
-    double act = activation_bytes(&b->scenario->training);
+    double act = activation_bytes(&b->scenario->execution);
     CollectiveKind kind = COLLECTIVE_ALL_TO_ALL, backward = COLLECTIVE_ALL_TO_ALL;
     if (dispatcher == DISPATCH_ALLGATHER) {
         bytes = b->tokens_sp * ep * m->hidden_size * act;
@@ -127,23 +127,24 @@ static void build_exchange(Builder *b, bool dispatch, double routed_bytes) {
     // Nobody keeps what is sent, copies in order or results of products.
     if (kind == COLLECTIVE_ALL_TO_ALL || kind == COLLECTIVE_COMBINE) op->transient_bytes += bytes;
     op->routing = routing;
-    op->hidden = b->scenario->training.ep_overlap;
+    op->hidden = b->scenario->execution.ep_overlap;
 }
 
 // Splits of an all-to-all, of DeepEP's buffers and of the experts' products are numbers that the
 // host passes. HybridEP's kernels read them on the device, experts of a given capacity and graphs
 // of whole layers have fixed ones, and beside another micro-batch's compute the device is not idle.
-static bool host_awaits_counts(const Training *training, int ep) {
-    return training->moe_dispatcher != DISPATCH_HYBRIDEP && training->capacity_factor == 0 &&
-           !(training->ep_overlap && ep > 1) &&
-           !(training->cuda_graphs & (GRAPH_FULL | GRAPH_LAYER));
+static bool host_awaits_counts(const Scenario *scenario, int ep) {
+    const Execution *execution = &scenario->execution;
+    return execution->moe_dispatcher != DISPATCH_HYBRIDEP &&
+           scenario->training.capacity_factor == 0 && !(execution->ep_overlap && ep > 1) &&
+           !(execution->cuda_graphs & (GRAPH_FULL | GRAPH_LAYER));
 }
 
 static void build_router(Builder *b) {
     const Model *m = &b->scenario->model;
-    double act = activation_bytes(&b->scenario->training), tokens = b->tokens_sp;
+    double act = activation_bytes(&b->scenario->execution), tokens = b->tokens_sp;
     int precision = b->precision;
-    b->precision = unquantized_precision(&b->scenario->training);
+    b->precision = unquantized_precision(&b->scenario->execution);
     build_linear(b, "router", SPLIT_NONE, tokens, m->num_experts, m->hidden_size, 0);
     b->precision = precision;
     b->units[b->num_units - 1].plain_gradient = true;
@@ -163,8 +164,9 @@ static void build_router(Builder *b) {
 static void build_experts(Builder *b) {
     const Model *m = &b->scenario->model;
     const Plan *plan = b->plan;
-    const Training *training = &b->scenario->training;
-    double act = activation_bytes(training), hidden = m->hidden_size;
+    const Execution *execution = &b->scenario->execution;
+    const TrainingJob *training = &b->scenario->training;
+    double act = activation_bytes(execution), hidden = m->hidden_size;
     double routed = b->tokens_sp * m->num_experts_per_tok; // tokens this rank sends, and receives
     if (training->capacity_factor > 0) routed *= training->capacity_factor;
     // The busiest rank receives more where the routing is skewed, less the more experts it holds.
@@ -174,7 +176,7 @@ static void build_experts(Builder *b) {
     // The gradient of the tokens' results waits as the residual's.
     const double tokens_bytes = b->tokens_sp * hidden * act, routed_bytes = routed * hidden * act;
     build_permutation(b, "permute", routed * hidden, routed_bytes + tokens_bytes);
-    b->units[b->num_units - 1].op.awaited_by_host = host_awaits_counts(training, b->plan->ep);
+    b->units[b->num_units - 1].op.awaited_by_host = host_awaits_counts(b->scenario, b->plan->ep);
     build_exchange(b, true, routed_bytes);
     if (plan->etp > 1) {
         build_collective(b, "etp_all_gather", STREAM_TP, COLLECTIVE_ALL_GATHER,

@@ -10,7 +10,8 @@
 
 void builder_start(const Scenario *scenario, const Plan *plan, const LayerKind *kind,
                    bool recomputed, Arena *arena, Builder *out) {
-    const Training *training = &scenario->training;
+    const Execution *execution = &scenario->execution;
+    const TrainingJob *training = &scenario->training;
     memset(out, 0, offsetof(Builder, units)); // units are large, and set when they are added
     out->scenario = scenario;
     out->plan = plan;
@@ -19,11 +20,11 @@ void builder_start(const Scenario *scenario, const Plan *plan, const LayerKind *
     out->recomputed = recomputed;
     out->tokens = (double)plan->micro_batch * (double)training->seq_len / plan->cp;
     out->tokens_sp = plan->sequence_parallel ? out->tokens / plan->tp : out->tokens;
-    out->precision = training->precision;
-    out->compiled = training->compile;
-    out->lasting_gathers = training->stack.lasting_gathers == LASTING_GATHERS_ALL;
-    out->input_bytes_per_value = quantized_input_bytes(training);
-    out->gathered_bytes_per_value = quantized_gathered_bytes(training);
+    out->precision = execution->precision;
+    out->compiled = execution->compile;
+    out->lasting_gathers = execution->stack.lasting_gathers == LASTING_GATHERS_ALL;
+    out->input_bytes_per_value = quantized_input_bytes(execution);
+    out->gathered_bytes_per_value = quantized_gathered_bytes(execution);
 }
 
 static Unit *unit_add(Builder *b, Op op) {
@@ -39,8 +40,8 @@ static Unit *unit_add(Builder *b, Op op) {
 }
 
 // Bytes that memory-bound operators move over the least.
-static double memory_passes(const Training *training) {
-    return training->compile ? 1 : 1 + training->stack.eager_overhead_frac;
+static double memory_passes(const Execution *execution) {
+    return execution->compile ? 1 : 1 + execution->stack.eager_overhead_frac;
 }
 
 static void build_quantize(Builder *b, double values) {
@@ -51,8 +52,8 @@ static void build_quantize(Builder *b, double values) {
 
 static void build_gemm(Builder *b, const char *name, double tokens, double n, double k,
                        double saved_input_bytes) {
-    const Training *training = &b->scenario->training;
-    double act = activation_bytes(training), weight = weight_read_bytes(training);
+    const Execution *execution = &b->scenario->execution;
+    double act = activation_bytes(execution), weight = weight_read_bytes(execution);
     Op op = {.name = name,
              .kind = OP_GEMM,
              .stream = STREAM_COMPUTE,
@@ -61,7 +62,7 @@ static void build_gemm(Builder *b, const char *name, double tokens, double n, do
              .n = n,
              .k = k,
              .precision = b->precision,
-             .fp8_recipe = training->fp8_recipe,
+             .fp8_recipe = execution->fp8_recipe,
              .flops = 2 * tokens * n * k,
              .bytes = tokens * k * fmin(act, weight) + n * k * weight + tokens * n * act,
              .saved_bytes = saved_input_bytes,
@@ -81,8 +82,8 @@ static void build_tp_collective(Builder *b, const char *name, CollectiveKind kin
 // values are gathered quantized (Transformer Engine, module/linear.py), gradients summed in 16
 // bits.
 static void build_column_input(Builder *b, double tokens, double k) {
-    double act = activation_bytes(&b->scenario->training), bytes = tokens * k * act;
-    bool async = b->scenario->training.stack.tp_backward_overlap;
+    double act = activation_bytes(&b->scenario->execution), bytes = tokens * k * act;
+    bool async = b->scenario->execution.stack.tp_backward_overlap;
     if (b->plan->sequence_parallel)
         build_tp_collective(b, "tp_all_gather", COLLECTIVE_ALL_GATHER, COLLECTIVE_REDUCE_SCATTER,
                             tokens * k * b->gathered_bytes_per_value);
@@ -103,7 +104,7 @@ static void build_gathered_input(Builder *b, int gather, int gemm) {
     if (b->lasting_gathers) {
         op->lasting_bytes = gathered_bytes;
         b->units[gather].op.transient_bytes = 0;
-    } else if (b->scenario->training.stack.keeps_gathered_inputs) {
+    } else if (b->scenario->execution.stack.keeps_gathered_inputs) {
         op->saved_bytes += gathered_bytes * (1 - 1.0 / b->plan->tp);
     } else {
         op->transient_bytes += gathered_bytes;
@@ -111,7 +112,7 @@ static void build_gathered_input(Builder *b, int gather, int gemm) {
 }
 
 static void build_row_output(Builder *b, double tokens, double n) {
-    double bytes = tokens * n * activation_bytes(&b->scenario->training);
+    double bytes = tokens * n * activation_bytes(&b->scenario->execution);
     if (b->plan->sequence_parallel)
         build_tp_collective(b, "tp_reduce_scatter", COLLECTIVE_REDUCE_SCATTER,
                             COLLECTIVE_ALL_GATHER, bytes);
@@ -136,16 +137,16 @@ void build_linear(Builder *b, const char *name, Split split, double tokens, doub
     double local_n = split == SPLIT_COLUMN ? n / tp : n, local_k = split == SPLIT_ROW ? k / tp : k;
     b->dense_parameters += local_n * local_k;
     if (split == SPLIT_NONE) build_partial_parameters(b, n * k);
-    const Training *training = &b->scenario->training;
+    const Execution *execution = &b->scenario->execution;
     const QuantizedValues values = quantized_values(b, split, tokens, local_n, local_k);
     build_quantize(b, values.input);
-    bool overlap = training->tp_comm_overlap && b->plan->sequence_parallel;
+    bool overlap = execution->tp_comm_overlap && b->plan->sequence_parallel;
     if (split == SPLIT_COLUMN && tp > 1) build_column_input(b, tokens, k);
     int gather = b->num_units - 1;
     build_gemm(b, name, tokens, local_n, local_k, saved_input_bytes);
     int gemm = b->num_units - 1;
     if (split == SPLIT_COLUMN && tp > 1) build_gathered_input(b, gather, gemm);
-    b->units[gemm].quantize_bytes = quantize_bytes(b, values.gradient) * memory_passes(training);
+    b->units[gemm].quantize_bytes = quantize_bytes(b, values.gradient) * memory_passes(execution);
     b->units[gemm].transpose_bytes = transpose_bytes(b, values.transposed);
     if (split == SPLIT_COLUMN && tp > 1 && overlap) b->units[gather].op.pipelined_with = gemm;
     if (split == SPLIT_ROW && tp > 1) {
@@ -164,8 +165,8 @@ void build_parts(Builder *b, double first_n, double second_n, double third_n) {
 
 void build_batched_gemm(Builder *b, const char *name, double groups, double m, double n, double k,
                         double saved_bytes) {
-    double act = activation_bytes(&b->scenario->training);
-    int precision = unquantized_precision(&b->scenario->training);
+    double act = activation_bytes(&b->scenario->execution);
+    int precision = unquantized_precision(&b->scenario->execution);
     Op op = {.name = name,
              .kind = OP_GEMM,
              .stream = STREAM_COMPUTE,
@@ -182,14 +183,14 @@ void build_batched_gemm(Builder *b, const char *name, double groups, double m, d
 }
 
 void build_memory(Builder *b, const MemoryWork *work) {
-    const Training *training = &b->scenario->training;
-    double passes = memory_passes(training);
+    const Execution *execution = &b->scenario->execution;
+    double passes = memory_passes(execution);
     // What the next product keeps is the result itself, but where that is quantized.
     const bool is_kept = work->product_input_bytes == work->output_bytes;
     Op op = {.name = work->name,
              .kind = OP_MEMORY,
              .stream = STREAM_COMPUTE,
-             .precision = training->precision,
+             .precision = execution->precision,
              .bytes = work->bytes * passes,
              .num_kernels = work->kernels,
              .saved_bytes = work->saved_bytes,
@@ -238,11 +239,11 @@ void build_collective(Builder *b, const char *name, Stream stream, CollectiveKin
 }
 
 void build_norm(Builder *b, const char *name, double values, int keeps) {
-    const Stack *stack = &b->scenario->training.stack;
-    double act = activation_bytes(&b->scenario->training);
+    const Stack *stack = &b->scenario->execution.stack;
+    double act = activation_bytes(&b->scenario->execution);
     // PyTorch has always had a kernel for LayerNorm (native_layer_norm).
     bool one_operator = stack->fused_norm || b->scenario->model.norm == NORM_LAYERNORM;
-    bool fused = one_operator || b->scenario->training.compile;
+    bool fused = one_operator || b->scenario->execution.compile;
     double input = keeps & NORM_INPUT ? values * act : 0;
     double output = keeps & NORM_OUTPUT ? values * b->input_bytes_per_value : 0;
     // A chain of operators keeps, instead of its input, that in fp32 and the normalized values,
@@ -270,8 +271,8 @@ void build_norm(Builder *b, const char *name, double values, int keeps) {
 }
 
 void build_residual(Builder *b, double values) {
-    const Stack *stack = &b->scenario->training.stack;
-    double act = activation_bytes(&b->scenario->training);
+    const Stack *stack = &b->scenario->execution.stack;
+    double act = activation_bytes(&b->scenario->execution);
     double mask = stack->dropout ? 1 : 0; // one byte a value
     MemoryWork work = {.name = stack->dropout ? "dropout_add" : "residual_add",
                        .bytes = values * (3 * act + mask),

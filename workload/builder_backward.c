@@ -103,7 +103,7 @@ static void collective_backward(Backward *w, const Unit *unit) {
 
 // Whether each backward scatters its gradients from tensors of their own.
 static bool is_scattered(const Builder *b) {
-    const int stage = b->plan->zero_stage, sharding = b->scenario->training.stack.sharding;
+    const int stage = b->plan->zero_stage, sharding = b->scenario->execution.stack.sharding;
     if (sharding == SHARDING_SUMMED) return false; // products add to what is scattered
     return stage == 3 || (stage == 2 && sharding != SHARDING_PLAIN);
 }
@@ -111,9 +111,9 @@ static bool is_scattered(const Builder *b) {
 // Bytes moved for each gradient that is scattered, from the product's output to the collective's
 // input (config/stack.h, Sharding): copied; or concatenated, cast and divided, each a pass of its
 // own; or written in the format of the reduction.
-static double scattered_copy_bytes(const Training *training) {
-    const double act = activation_bytes(training), reduced = reduced_gradient_bytes(training);
-    switch (training->stack.sharding) {
+static double scattered_copy_bytes(const Execution *execution) {
+    const double act = activation_bytes(execution), reduced = reduced_gradient_bytes(execution);
+    switch (execution->stack.sharding) {
     case SHARDING_FLAT:
         return 2 * act + (reduced != act ? act + reduced : 0) + 2 * reduced;
     case SHARDING_PER_PARAMETER:
@@ -126,12 +126,12 @@ static double scattered_copy_bytes(const Training *training) {
 // Bytes moved to bring a weight gradient to where gradients are kept, beyond writing the product
 // once in 16 bits: in place, the buffer is read and written by the product itself; a tensor of its
 // own is read once more and added to it, or (ZeRO-2 and -3) brought into what is scattered.
-static void gradient_bytes_set(const Training *training, bool sharded, Op *weights) {
-    const double act = activation_bytes(training), kept = state_bytes(training).gradient;
+static void gradient_bytes_set(const Execution *execution, bool sharded, Op *weights) {
+    const double act = activation_bytes(execution), kept = kept_gradient_bytes(execution);
     const double num_weights = weights->groups * weights->m * weights->n;
     if (sharded)
-        weights->after_bytes = num_weights * scattered_copy_bytes(training);
-    else if (training->stack.weight_gradient == WEIGHT_GRADIENT_SEPARATE)
+        weights->after_bytes = num_weights * scattered_copy_bytes(execution);
+    else if (execution->stack.weight_gradient == WEIGHT_GRADIENT_SEPARATE)
         weights->after_bytes = num_weights * (act + 2 * kept);
     else
         weights->epilogue_bytes = num_weights * (2 * kept - act);
@@ -140,9 +140,9 @@ static void gradient_bytes_set(const Training *training, bool sharded, Op *weigh
 // What the gradient of a weight takes beside the gradient buffer. With ZeRO-3 the memory account
 // holds the gradients of whole blocks.
 static void gradient_tensor_add(const Backward *w, const Unit *unit, Op *weights) {
-    const Training *training = &w->b->scenario->training;
-    const int kind = training->stack.weight_gradient;
-    const double one = weights->m * weights->n * activation_bytes(training);
+    const Execution *execution = &w->b->scenario->execution;
+    const int kind = execution->stack.weight_gradient;
+    const double one = weights->m * weights->n * activation_bytes(execution);
     if (w->b->plan->zero_stage == 3 || kind == WEIGHT_GRADIENT_IN_PLACE) return;
     if (kind == WEIGHT_GRADIENT_SEPARATE || unit->plain_gradient)
         weights->transient_bytes += weights->groups * one;
@@ -163,8 +163,8 @@ static Op gradient_pass(const char *name, double bytes) {
 // A product with weights. Where the unit before it is its column collective, that collective's
 // backward runs between the two gradients, beside the second.
 static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
-    const Training *training = &w->b->scenario->training;
-    double act = activation_bytes(training);
+    const Execution *execution = &w->b->scenario->execution;
+    double act = activation_bytes(execution);
     int gather = WAIT_NOTHING;
     double gathered = 0;
     if (unit->quantize_bytes > 0) data_add(w, gradient_pass("quantize", unit->quantize_bytes));
@@ -185,21 +185,21 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     double made = unit->op.groups * unit->op.m * unit->op.k * act;
     bool async = column && column->backward_async;
     if (column && column->backward_collective == COLLECTIVE_REDUCE_SCATTER &&
-        training->stack.scatters_beside_weights)
+        execution->stack.scatters_beside_weights)
         made *= 1 + 1.0 / w->b->plan->tp;
     if (async) collective_backward(w, column);
     if (unit->transpose_bytes > 0)
         gather = backward_add(w, gradient_pass("transpose", unit->transpose_bytes),
                               PHASE_BACKWARD_WEIGHT, gather);
-    double read = unit->quantize_bytes > 0 ? weight_read_bytes(training) : act;
-    Op weights = weight_gradient(&unit->op, act, read, state_bytes(training).gradient);
+    double read = unit->quantize_bytes > 0 ? weight_read_bytes(execution) : act;
+    Op weights = weight_gradient(&unit->op, act, read, kept_gradient_bytes(execution));
     weights.transient_bytes += gathered + made - waiting;
     weights.released_bytes += w->product_input_bytes[unit - w->b->units];
     weights.input_gradient_bytes = made;
     weights.shared_bytes = unit->shared_input_bytes;
     weights.residual_bytes = waiting;
     if (is_residual) w->residual_read = waiting;
-    gradient_bytes_set(training, is_scattered(w->b), &weights);
+    gradient_bytes_set(execution, is_scattered(w->b), &weights);
     gradient_tensor_add(w, unit, &weights);
     backward_add(w, weights, PHASE_BACKWARD_WEIGHT, gather);
     if (column && !async) {
@@ -212,7 +212,7 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
 // dB = A^T times dC.
 static void batched_backward(Backward *w, const Unit *unit) {
     const Op *forward = &unit->op;
-    const double act = activation_bytes(&w->b->scenario->training);
+    const double act = activation_bytes(&w->b->scenario->execution);
     data_add(w, input_gradient(forward, act));
     Op op = *forward;
     op.m = forward->k;

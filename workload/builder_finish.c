@@ -20,7 +20,7 @@ static double kept_outputs(const Unit *unit, int *num_products) {
 // product's result is cached like any other; compiled, it is not, as no operator of the backward
 // reads it.
 static void mark_per_operator(Builder *b) {
-    double act = activation_bytes(&b->scenario->training);
+    double act = activation_bytes(&b->scenario->execution);
     int num_products = 0;
     Unit *last = NULL;
     for (int i = b->recomputable_begin; i < b->recomputable_end; i++) {
@@ -33,7 +33,7 @@ static void mark_per_operator(Builder *b) {
         unit->all_kept = kept >= unit->op.n;
         unit->kept_outputs_bytes = unit->op.m * kept * unit->op.groups * act;
     }
-    if (last && b->scenario->training.compile) last->kept_outputs_bytes = 0;
+    if (last && b->scenario->execution.compile) last->kept_outputs_bytes = 0;
 }
 
 // Where the attention runs again but the output projection does not, that keeps its input, unless
@@ -53,7 +53,7 @@ static void keep_attention_output(Builder *b) {
 // Recomputation that ends with the last tensor the backward needs does not run what comes after
 // it: a product's input is saved before the product runs.
 static void stop_early(Builder *b) {
-    if (!b->scenario->training.stack.checkpoint_early_stop) return;
+    if (!b->scenario->execution.stack.checkpoint_early_stop) return;
     for (int i = b->recomputable_end - 1; i >= b->recomputable_begin; i--) {
         const Unit *unit = &b->units[i];
         b->units[i].recomputed = false;
@@ -70,7 +70,7 @@ static void mark_recomputed(Builder *b) {
     if (!b->recomputed || plan->recompute == RECOMPUTE_NONE) return;
     if (b->recomputable_end == 0) b->recomputable_end = b->num_units;
     if (plan->recompute == RECOMPUTE_SELECTIVE && plan->recompute_modules == 0 &&
-        b->scenario->training.stack.selective_per_operator) {
+        b->scenario->execution.stack.selective_per_operator) {
         mark_per_operator(b);
         return;
     }
@@ -147,9 +147,9 @@ static Op zero_collective(const char *name, CollectiveKind kind, GroupKind group
 // _fully_shard/_fsdp_param.py, _get_grad_inner_tensor: as the backward made them, a parameter at a
 // time; here in one piece).
 static Op partial_sum(const Builder *b, Phase phase) {
-    const Training *training = &b->scenario->training;
-    const bool as_made = training->stack.sharding == SHARDING_PER_PARAMETER;
-    const double width = as_made ? activation_bytes(training) : reduced_gradient_bytes(training);
+    const Execution *execution = &b->scenario->execution;
+    const bool as_made = execution->stack.sharding == SHARDING_PER_PARAMETER;
+    const double width = as_made ? activation_bytes(execution) : reduced_gradient_bytes(execution);
     Op op = zero_collective("tp_grad_all_reduce", COLLECTIVE_ALL_REDUCE, GROUP_TP,
                             b->partial_parameters * width, phase);
     op.stream = STREAM_TP;
@@ -198,25 +198,25 @@ static int add_sharding(const Builder *b, Op *ops, int n, Phase phase) {
     if (b->plan->zero_stage < 2) return n;
     const Phase scatter = gradients_phase(ops, n);
     const bool shares = phase == PHASE_FORWARD || !b->table_stays;
-    double gathered = gathered_weight_bytes(&b->scenario->training);
-    double reduced = reduced_gradient_bytes(&b->scenario->training);
+    double gathered = gathered_weight_bytes(&b->scenario->execution);
+    double reduced = reduced_gradient_bytes(&b->scenario->execution);
     const double parameters[2] = {b->dense_parameters, b->expert_parameters};
     const GroupKind groups[2] = {GROUP_ZERO, GROUP_EZERO};
     bool gather =
         b->plan->zero_stage == 3 && (phase == PHASE_FORWARD || b->plan->reshard_after_forward);
     if (phase != PHASE_FORWARD && b->partial_parameters > 0 &&
-        sums_partial_in_blocks(&b->scenario->training, b->plan))
+        sums_partial_in_blocks(&b->scenario->execution, b->plan))
         ops[n++] = partial_sum(b, scatter);
     for (int i = 0; i < 2; i++) {
         const double read = parameters[i] + (shares && i == 0 ? b->shared_table : 0);
         if (read <= 0 || plan_group(b->plan, groups[i]).size == 1) continue;
-        if (gather && b->scenario->training.stack.sharding == SHARDING_PER_PARAMETER)
+        if (gather && b->scenario->execution.stack.sharding == SHARDING_PER_PARAMETER)
             ops[n++] = copy_out(read * gathered, phase);
         if (gather)
             ops[n++] = zero_collective("param_all_gather", COLLECTIVE_ALL_GATHER, groups[i],
                                        read * gathered, phase);
         if (phase == PHASE_FORWARD) continue;
-        if (b->scenario->training.stack.sharding == SHARDING_SUMMED)
+        if (b->scenario->execution.stack.sharding == SHARDING_SUMMED)
             ops[n++] = gradients_add(read * reduced, plan_group(b->plan, groups[i]).size, scatter);
         ops[n++] = zero_collective("grad_reduce_scatter", COLLECTIVE_REDUCE_SCATTER, groups[i],
                                    read * reduced, scatter);
@@ -239,7 +239,7 @@ static double running_sum(const Op *ops, int num_ops, double *peak) {
 // product's result, dW [m x n] = dY^T [m x k] times X [k x n].
 static double awaited_gradient_bytes(const Builder *b, const Op *op) {
     return op->kind == OP_GEMM
-               ? op->groups * op->m * op->k * activation_bytes(&b->scenario->training)
+               ? op->groups * op->m * op->k * activation_bytes(&b->scenario->execution)
                : 0;
 }
 

@@ -3,17 +3,17 @@
 #include <string.h>
 
 // 4-bit values have a scale of one byte for 16.
-double quantized_input_bytes(const Training *training) {
-    if (training->precision == PRECISION_NVFP4) return 0.5 + 1.0 / 16;
-    return precision_is_quantized(training->precision) ? 1 : activation_bytes(training);
+double quantized_input_bytes(const Execution *execution) {
+    if (execution->precision == PRECISION_NVFP4) return 0.5 + 1.0 / 16;
+    return precision_is_quantized(execution->precision) ? 1 : activation_bytes(execution);
 }
 
 // Scales of rows are those of whole rows on one rank and of whole columns on another: such products
 // gather 16 bits (pytorch/torchtitan, models/llama3/infra/parallelize.py: float8 all-gather with
 // tensorwise recipes only).
-double quantized_gathered_bytes(const Training *training) {
-    if (training->fp8_recipe == FP8_ROWWISE) return activation_bytes(training);
-    return quantized_input_bytes(training);
+double quantized_gathered_bytes(const Execution *execution) {
+    if (execution->fp8_recipe == FP8_ROWWISE) return activation_bytes(execution);
+    return quantized_input_bytes(execution);
 }
 
 // 8-bit products of Ada and Hopper take both operands with the summed index contiguous (NVIDIA,
@@ -21,7 +21,7 @@ double quantized_gathered_bytes(const Training *training) {
 // block-scaled formats are gathered in the layout that is needed.
 static bool sums_along_rows_only(const Scenario *scenario) {
     const char *architecture = scenario->cluster.gpu.architecture;
-    return scenario->training.precision == PRECISION_FP8 &&
+    return scenario->execution.precision == PRECISION_FP8 &&
            (strcmp(architecture, "hopper") == 0 || strcmp(architecture, "ada") == 0);
 }
 
@@ -45,11 +45,11 @@ QuantizedValues quantized_values(const Builder *b, Split split, double tokens, d
 // tensor needs a pass that finds the largest value first; scales of rows and of columns are two
 // such pairs of passes. What writes columns takes transpose_overhead_frac longer.
 double quantize_bytes(const Builder *b, double values) {
-    const Training *training = &b->scenario->training;
-    const Stack *stack = &training->stack;
+    const Execution *execution = &b->scenario->execution;
+    const Stack *stack = &execution->stack;
     const double plain = 1 + stack->quantize_overhead_frac,
                  transposing = 1 + stack->transpose_overhead_frac;
-    switch (training->fp8_recipe) {
+    switch (execution->fp8_recipe) {
     case FP8_CURRENT:
     case FP8_TENSORWISE:
         return values * (2 * plain + 4 * transposing);
@@ -61,13 +61,13 @@ double quantize_bytes(const Builder *b, double values) {
 }
 
 double transpose_bytes(const Builder *b, double values) {
-    return values * 2 * (1 + b->scenario->training.stack.transpose_overhead_frac);
+    return values * 2 * (1 + b->scenario->execution.stack.transpose_overhead_frac);
 }
 
 // Products with scales of rows wait for their whole gather: async tensor parallelism joins gathers
 // of values with one scale only (pytorch/pytorch issue 149990).
 bool runs_in_pieces(const Builder *b, const Op *op) {
-    const bool rows = b->scenario->training.fp8_recipe == FP8_ROWWISE &&
+    const bool rows = b->scenario->execution.fp8_recipe == FP8_ROWWISE &&
                       op->collective == COLLECTIVE_ALL_GATHER && op->stream == STREAM_TP;
     return op->pipelined_with >= 0 && !rows;
 }

@@ -4,8 +4,9 @@
 
 #include "workload/builder.h"
 
-double quantized_input_bytes(const Training *training);    // of a product's input as it is kept
-double quantized_gathered_bytes(const Training *training); // of it as tensor parallelism gathers it
+double quantized_input_bytes(const Execution *execution); // of a product's input as it is kept
+double
+quantized_gathered_bytes(const Execution *execution); // of it as tensor parallelism gathers it
 
 // Values of one linear layer on one rank; all 0 where its product is not quantized.
 typedef struct {

@@ -9,18 +9,18 @@ bool precision_is_quantized(int precision);
 
 // Of products that are never quantized (router, head, attention scores): the training's own
 // precision, bf16 where that is quantized.
-int unquantized_precision(const Training *training);
+int unquantized_precision(const Execution *execution);
 
-double activation_bytes(const Training *training);       // of one activation
-double weight_read_bytes(const Training *training);      // of one weight as a product reads it
-double reduced_gradient_bytes(const Training *training); // of one gradient while it is reduced
-double gathered_weight_bytes(const Training *training);  // of one weight while it is gathered
+double activation_bytes(const Execution *execution);       // of one activation
+double weight_read_bytes(const Execution *execution);      // of one weight as a product reads it
+double reduced_gradient_bytes(const Execution *execution); // of one gradient while it is reduced
+double gathered_weight_bytes(const Execution *execution);  // of one weight while it is gathered
 
 // Whether a plan's backwards add up partial gradients (workload/block.h) over tp before they
 // scatter them; and what a rank adds up at the end of a step, of so many parameters of its own: of
 // shards that backwards have scattered, as much as its share is on average.
-bool sums_partial_in_blocks(const Training *training, const Plan *plan);
-double partial_sum_bytes(const Training *training, const Plan *plan, double partial_parameters);
+bool sums_partial_in_blocks(const Execution *execution, const Plan *plan);
+double partial_sum_bytes(const Execution *execution, const Plan *plan, double partial_parameters);
 
 // What is stored for one parameter. Mixed precision as the stack has it (Micikevicius et al. 2018,
 // arXiv:1710.03740; Rajbhandari et al. 2020, arXiv:1910.02054, section 3.1); training in fp32, tf32
@@ -32,4 +32,8 @@ typedef struct {
     double gradient; // gradient buffer
 } StateBytes;
 
-StateBytes state_bytes(const Training *training);
+//   optimizer  Optimizer
+StateBytes state_bytes(const Execution *execution, int optimizer);
+
+// StateBytes.gradient, whatever the optimizer.
+double kept_gradient_bytes(const Execution *execution);

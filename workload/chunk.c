@@ -135,29 +135,29 @@ static bool makes_gradients(const Block *block, WorkKind work) {
 
 // Of a parameter that ZeRO shards as `plan` says and a block reads while it runs: the weight, but
 // for the weight part of a split backward, and where gradients of weights are made that too.
-static double whole_parameter_bytes(const Training *training, const Plan *plan, const Block *block,
-                                    WorkKind work) {
+static double whole_parameter_bytes(const Execution *execution, const Plan *plan,
+                                    const Block *block, WorkKind work) {
     const bool weights = plan->zero_stage == 3 && work != WORK_BACKWARD_WEIGHT;
     const bool gradients = plan->zero_stage >= 2 && makes_gradients(block, work);
-    return (weights ? gathered_weight_bytes(training) : 0) +
-           (gradients ? reduced_gradient_bytes(training) : 0);
+    return (weights ? gathered_weight_bytes(execution) : 0) +
+           (gradients ? reduced_gradient_bytes(execution) : 0);
 }
 
 // Of a block that runs, what ZeRO-2 and -3 bring together of all ranks and hold in no part of their
 // memory that is there anyway. A stack that gathers ahead has buffers for it. The word table is the
 // plan's own, whatever strategy the layers have that run while it stays.
 static double whole_bytes(const Peaks *p, int block, WorkKind work) {
-    const Training *training = &p->scenario->training;
-    if (training->stack.gathers_ahead) return 0;
+    const Execution *execution = &p->scenario->execution;
+    if (execution->stack.gathers_ahead) return 0;
     const Block *b = &p->workload->blocks[block];
     const Plan *own = plan_strategy(p->plan, b->strategy);
     // From the head on the table stays until the backward of the embedding, where it does.
     const bool stays =
         work == WORK_BACKWARD && workload_table_stays(p->plan) && block != BLOCK_EMBEDDING;
     const double table = block == BLOCK_HEAD || stays ? p->shared_table : 0;
-    return whole_parameter_bytes(training, own, b, work) *
+    return whole_parameter_bytes(execution, own, b, work) *
                plan_sharded_parameters(own, b->dense_parameters, b->expert_parameters) +
-           whole_parameter_bytes(training, p->plan, b, work) *
+           whole_parameter_bytes(execution, p->plan, b, work) *
                plan_sharded_parameters(p->plan, table, 0);
 }
 

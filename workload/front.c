@@ -7,7 +7,7 @@
 // Tokens of one image, or that the encoder reads of a sequence; how many of those a sequence has.
 static double item_tokens(const Scenario *scenario, int *num_items) {
     const ModelFront *front = scenario->model.front;
-    const Training *training = &scenario->training;
+    const TrainingJob *training = &scenario->training;
     const bool vision = front->kind == FRONT_VISION;
     *num_items = vision ? training->images_per_sequence : 1;
     return (double)(vision ? front_image_patches(front, training->image_size)
@@ -30,7 +30,7 @@ void front_job(const Scenario *scenario, const Plan *plan, FrontJob *out) {
     out->plan.tp = divides ? tp : 1;
     out->plan.cp = 1;
     out->plan.sequence_parallel = false;
-    out->scenario.training.tp_comm_overlap = false;
+    out->scenario.execution.tp_comm_overlap = false;
 }
 
 // Numbers of one patch.
@@ -46,7 +46,7 @@ static double merged_width(const ModelFront *front) {
 
 // Patches become tokens by one product, as a convolution whose steps are its width does.
 static void build_patches(Builder *b, const ModelFront *front, double patches) {
-    const double width = front->model->hidden_size, act = activation_bytes(&b->scenario->training);
+    const double width = front->model->hidden_size, act = activation_bytes(&b->scenario->execution);
     const double pixels = patch_values(front);
     build_linear(b, "patch_embedding", SPLIT_NONE, patches, width, pixels, patches * pixels * act);
     if (front->num_positions == 0) return;
@@ -61,7 +61,7 @@ static void build_patches(Builder *b, const ModelFront *front, double patches) {
 
 // Several patches become one token of the text: averaged, or laid side by side.
 static void build_merge(Builder *b, const ModelFront *front, double patches, double tokens) {
-    const double act = activation_bytes(&b->scenario->training), width = front->model->hidden_size;
+    const double act = activation_bytes(&b->scenario->execution), width = front->model->hidden_size;
     const double out = b->scenario->model.hidden_size, inner = front->merge_hidden_size;
     const double merged = merged_width(front);
     if (front->tokens_per_image > 0) {
@@ -100,12 +100,13 @@ static void build_merge(Builder *b, const ModelFront *front, double patches, dou
 
 // Its products are not quantized, as those beside a text's layers are not.
 static void build_tower_ends(Builder *b, const ModelFront *front) {
-    const Training *training = &b->scenario->training;
+    const Execution *execution = &b->scenario->execution;
+    const TrainingJob *training = &b->scenario->training;
     const int image_size = training->image_size;
     const double images = (double)b->plan->micro_batch * training->images_per_sequence;
     const double patches = images * (double)front_image_patches(front, image_size);
-    b->precision = unquantized_precision(training);
-    b->input_bytes_per_value = b->gathered_bytes_per_value = activation_bytes(training);
+    b->precision = unquantized_precision(execution);
+    b->input_bytes_per_value = b->gathered_bytes_per_value = activation_bytes(execution);
     build_patches(b, front, patches);
     if (front->model->final_norm)
         build_norm(b, "tower_final_norm", patches * front->model->hidden_size, NORM_INPUT);
@@ -113,14 +114,15 @@ static void build_tower_ends(Builder *b, const ModelFront *front) {
 }
 
 static void build_encoder_ends(Builder *b) {
-    const Training *training = &b->scenario->training;
+    const Execution *execution = &b->scenario->execution;
+    const TrainingJob *training = &b->scenario->training;
     const double tokens = (double)b->plan->micro_batch * (double)training->encoder_seq_len;
     const double values = tokens * b->scenario->model.hidden_size;
     const double own = values / (b->plan->sequence_parallel ? b->plan->tp : 1);
     build_embedding_lookup(b, "encoder_embedding", tokens);
     build_norm(b, "encoder_final_norm", own, NORM_INPUT);
     // Read by every layer behind.
-    b->units[b->num_units - 1].op.saved_bytes += own * activation_bytes(training);
+    b->units[b->num_units - 1].op.saved_bytes += own * activation_bytes(execution);
 }
 
 void build_front_ends(Builder *b) {

@@ -10,7 +10,7 @@ double layout_boundary_bytes(const Scenario *scenario, const Plan *plan) {
     const double tokens = (double)plan->micro_batch * (double)scenario->training.seq_len / plan->cp;
     const double values =
         tokens * scenario->model.hidden_size / (plan->sequence_parallel ? plan->tp : 1);
-    return values * activation_bytes(&scenario->training);
+    return values * activation_bytes(&scenario->execution);
 }
 
 // Whether each rank holds a part of the tokens that no other holds.
@@ -36,7 +36,7 @@ static Op change_op(const Scenario *scenario, const Plan *from, const Plan *to, 
              .phase = phase,
              .stream = of_cp ? STREAM_CP : STREAM_TP,
              .wait = WAIT_PREVIOUS,
-             .precision = scenario->training.precision,
+             .precision = scenario->execution.precision,
              .num_kernels = 1,
              .group = kind,
              .pipelined_with = -1,

@@ -128,7 +128,7 @@ static void compute_emit(ProgramBuilder *b, const WorkItem *item, int message, i
         gather = &b->sync.gather[chunk];
     const int num_due = chunk < b->num_chunks ? b->num_gradients_due : b->num_microbatches;
     if (makes_gradients(item) && ++b->num_gradients[chunk] == num_due &&
-        b->training->overlap_grad_reduce)
+        b->execution->overlap_grad_reduce)
         reduce = &b->sync.reduce[chunk];
     const int num_parts = gather ? gather->num_parts : reduce ? reduce->num_parts : 1;
     Instruction compute = compute_instruction(item, num_parts);
@@ -240,7 +240,7 @@ static void optimizer_emit(ProgramBuilder *b, int tied_message) {
         .waits = {tied_message, b->last_reduce},
     };
     const int index = program_emit(b, &optimizer);
-    if (!b->training->overlap_param_gather) gathers_emit(b, index);
+    if (!b->execution->overlap_param_gather) gathers_emit(b, index);
 }
 
 static void rank_build(ProgramBuilder *b, const WorkItem *items, int num_items, bool asynchronous) {
@@ -253,12 +253,12 @@ static void rank_build(ProgramBuilder *b, const WorkItem *items, int num_items, 
         b->num_forwards[chunk] = b->num_gradients[chunk] = 0;
     }
     vocab_receive_first(b, items, num_items);
-    if (b->training->overlap_param_gather) gathers_emit(b, -1);
+    if (b->execution->overlap_param_gather) gathers_emit(b, -1);
     if (asynchronous)
         steps_emit_asynchronous(b, items, num_items);
     else
         steps_emit_blocking(b, items, num_items);
-    if (!b->training->overlap_grad_reduce) reduces_emit(b);
+    if (!b->execution->overlap_grad_reduce) reduces_emit(b);
     sums_emit(b);
     optimizer_emit(b, b->copies_bytes ? program_emit_copies(b) : program_emit_tied(b));
 }
@@ -299,7 +299,7 @@ static ProgramBuilder builder_start(const Scenario *scenario, const Plan *plan,
                                     Arena *arena) {
     ProgramBuilder b = {
         .plan = plan,
-        .training = &scenario->training,
+        .execution = &scenario->execution,
         .sync = sync_plan(scenario, plan, workload, arena),
         .num_chunks = plan->num_chunks,
         .num_microbatches = (int)plan->num_microbatches,
@@ -322,7 +322,7 @@ static ProgramBuilder builder_start(const Scenario *scenario, const Plan *plan,
 // (sail-sg/zero-bubble-pipeline-parallelism, zerobubble/runtime.py) never blocks on a send.
 bool program_hides_messages(const Scenario *scenario, const Plan *plan) {
     return plan->vocab_barriers || plan_schedule_traits(plan).receives_ahead ||
-           (scenario->training.stack.p2p_overlap && plan->vpp > 1);
+           (scenario->execution.stack.p2p_overlap && plan->vpp > 1);
 }
 
 Program program_build(const Scenario *scenario, const Plan *plan, const Workload *workload,

@@ -8,7 +8,7 @@
 // The whole, and the rank that is being built: ranks are one after the other.
 typedef struct {
     const Plan *plan;
-    const Training *training;
+    const Execution *execution;
     SyncPlan sync;
     int num_chunks, num_microbatches;
     int num_gradients_due; // of each chunk but those of a spread vocabulary

@@ -19,7 +19,7 @@ typedef struct {
 } SyncBuilder;
 
 static double grad_bytes(const Scenario *scenario) {
-    return reduced_gradient_bytes(&scenario->training);
+    return reduced_gradient_bytes(&scenario->execution);
 }
 
 // Chunks are mostly alike: equal collectives share an entry, so that each is priced once. A name
@@ -133,7 +133,7 @@ static void gather_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool exper
 static int num_parts(const Scenario *scenario, const Chunk *chunk) {
     const double bytes =
         (chunk->dense_parameters + chunk->expert_parameters) * grad_bytes(scenario);
-    double parts = ceil(bytes / scenario->training.stack.bucket_bytes);
+    double parts = ceil(bytes / scenario->execution.stack.bucket_bytes);
     int most = chunk->num_layers < MAX_PARTS ? chunk->num_layers : MAX_PARTS;
     if (most < 1 || parts < 1) return 1;
     return parts < most ? (int)parts : most;
@@ -152,7 +152,7 @@ static void chunk_find(SyncBuilder *b, const Cluster *cluster, int chunk) {
 static void strategy_add(SyncBuilder *b, const Scenario *scenario, const Workload *workload,
                          int chunk, ChunkSync *reduce, ChunkSync *gather) {
     const HeldParameters held = sync_parameters(b->plan, &workload->chunks[chunk], b->strategy);
-    const double weight_bytes = gathered_weight_bytes(&scenario->training);
+    const double weight_bytes = gathered_weight_bytes(&scenario->execution);
     const double gradient_bytes = grad_bytes(scenario);
     reduce_add(b, reduce, held.dense * gradient_bytes, false);
     reduce_add(b, reduce, held.expert * gradient_bytes, true);
@@ -179,7 +179,7 @@ static int sum_strategy(const Plan *plan, int strategy) {
 }
 
 // Of a rank's chunks, what layers of a strategy and those like it add up at the end of a step.
-static double sum_bytes(const Training *training, const Plan *plan, const Workload *workload,
+static double sum_bytes(const Execution *execution, const Plan *plan, const Workload *workload,
                         int rank, int strategy) {
     double bytes = 0;
     for (int s = strategy; s < plan_num_strategies(plan); s++) {
@@ -187,7 +187,7 @@ static double sum_bytes(const Training *training, const Plan *plan, const Worklo
         double partial = 0;
         for (int k = 0; k < plan->vpp; k++)
             partial += chunk_held(&workload->chunks[plan_rank_chunk(plan, rank, k)], s).partial;
-        bytes += partial_sum_bytes(training, plan_strategy(plan, s), partial);
+        bytes += partial_sum_bytes(execution, plan_strategy(plan, s), partial);
     }
     return bytes;
 }
@@ -198,7 +198,7 @@ static void rank_sum(SyncBuilder *b, const Scenario *scenario, const Workload *w
     for (b->strategy = 0; b->strategy < plan_num_strategies(b->plan); b->strategy++) {
         if (sum_strategy(b->plan, b->strategy) != b->strategy) continue;
         b->own = plan_strategy(b->plan, b->strategy);
-        const double bytes = sum_bytes(&scenario->training, b->plan, workload, rank, b->strategy);
+        const double bytes = sum_bytes(&scenario->execution, b->plan, workload, rank, b->strategy);
         sync_add(b, sum, COLLECTIVE_ALL_REDUCE, GROUP_TP, bytes, "tp_grad_all_reduce");
     }
 }
@@ -211,9 +211,9 @@ static ChunkSync sync_start(int num_parts, int num_strategies, Arena *arena) {
 
 SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *workload,
                    Arena *arena) {
-    const Training *training = &scenario->training;
+    const Execution *execution = &scenario->execution;
     const int num_chunks = workload->num_chunks, num_strategies = plan_num_strategies(plan);
-    SyncBuilder b = {.plan = plan, .weights_by_broadcast = training->stack.weights_by_broadcast};
+    SyncBuilder b = {.plan = plan, .weights_by_broadcast = execution->stack.weights_by_broadcast};
     b.collectives =
         ARENA_ARRAY(arena, (6 * num_chunks + plan->pp) * num_strategies, ProgramCollective);
     ChunkSync *reduce = ARENA_ARRAY(arena, num_chunks, ChunkSync);
@@ -222,8 +222,8 @@ SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *w
         const int parts = num_parts(scenario, &workload->chunks[c]);
         if (c < plan->num_chunks) chunk_find(&b, &scenario->cluster, c);
         if (c == plan->num_chunks) b.stage = 0; // of every rank
-        reduce[c] = sync_start(training->overlap_grad_reduce ? parts : 1, num_strategies, arena);
-        gather[c] = sync_start(training->overlap_param_gather ? parts : 1, num_strategies, arena);
+        reduce[c] = sync_start(execution->overlap_grad_reduce ? parts : 1, num_strategies, arena);
+        gather[c] = sync_start(execution->overlap_param_gather ? parts : 1, num_strategies, arena);
         for (b.strategy = 0; b.strategy < num_strategies; b.strategy++) {
             if (sync_strategy(plan, b.strategy) != b.strategy) continue;
             b.own = plan_strategy(plan, b.strategy);

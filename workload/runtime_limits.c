@@ -17,11 +17,11 @@ static Status recompute_check(const Scenario *s, const Plan *p) {
 }
 
 Status runtime_supports(const Scenario *s, const Plan *plan) {
-    if (strcmp(s->training.stack.name, "runtime") != 0)
+    if (strcmp(s->execution.stack.name, "runtime") != 0)
         return status_at(STATUS_INVALID, s->file, "training.stack",
                          "meshwright-run executes plans of the stack \"runtime\", this one is of "
                          "\"%s\": plan again with training.stack runtime",
-                         s->training.stack.name);
+                         s->execution.stack.name);
     Arena arena = {0};
     const Rule *broken[RULES_MAX];
     Status status = status_ok();

@@ -43,7 +43,7 @@ static Block layer_block(const Scenario *scenario, const Plan *plan, const Layer
 // pipeline ranks by a collective of the Program.
 void build_embedding_lookup(Builder *b, const char *name, double tokens) {
     const bool scatters = b->plan->sequence_parallel;
-    double act = activation_bytes(&b->scenario->training);
+    double act = activation_bytes(&b->scenario->execution);
     double values = tokens * b->scenario->model.hidden_size;
     // Forward: read a row and write it per token. Backward: rows are added to the fp32 gradient.
     MemoryWork lookup = {.name = name,
@@ -68,7 +68,7 @@ static Block embedding_block(const Scenario *scenario, const Plan *plan, Arena *
     const bool spread = plan->vocab_barriers > 0;
     if (m->num_front_layers > 0) build_front_ends(&b);
     if (!spread) build_embedding_lookup(&b, "embedding", b.tokens);
-    if (scenario->training.stack.dropout) {
+    if (scenario->execution.stack.dropout) {
         build_residual(&b, b.tokens_sp * m->hidden_size);
         b.units[b.num_units - 1].residual_bytes = 0; // nothing is added
     }
@@ -77,7 +77,7 @@ static Block embedding_block(const Scenario *scenario, const Plan *plan, Arena *
     double rest = model_embedding_parameters(m) - (double)m->vocab_size * m->hidden_size;
     b.dense_parameters += (spread ? 0 : vocab_rows(m, plan) * m->hidden_size) + rest;
     if (m->embedding_norm) build_partial_parameters(&b, model_norm_parameters(m));
-    if (scenario->training.stack.splits_positions)
+    if (scenario->execution.stack.splits_positions)
         build_partial_parameters(&b, (double)m->max_position_embeddings * m->hidden_size);
     return builder_finish(&b, "embedding");
 }
@@ -85,9 +85,10 @@ static Block embedding_block(const Scenario *scenario, const Plan *plan, Arena *
 // What the loss holds of a logit while it makes the gradient, beside what it keeps: the logits
 // where fused, else their fp32 softmax.
 static double loss_gradient_bytes(const Builder *b) {
-    const Training *training = &b->scenario->training;
-    const Stack *stack = &training->stack;
-    if (training->cross_entropy_fused) return stack->loss_in_place ? 0 : activation_bytes(training);
+    const Execution *execution = &b->scenario->execution;
+    const Stack *stack = &execution->stack;
+    if (execution->cross_entropy_fused)
+        return stack->loss_in_place ? 0 : activation_bytes(execution);
     return vocab_parts(b->plan) > 1 ? stack->parallel_loss_gradient_bytes
                                     : stack->loss_gradient_bytes;
 }
@@ -95,32 +96,32 @@ static double loss_gradient_bytes(const Builder *b) {
 // The 16-bit logits are freed before the backward, but the place between what else the loss made
 // holds no fp32 tensor. Where the gradient takes the softmax's place, its 16-bit copy goes there.
 static double loss_unusable_bytes(const Builder *b, double logits) {
-    const double act = activation_bytes(&b->scenario->training);
-    if (b->scenario->training.cross_entropy_fused || act >= 4) return 0;
+    const double act = activation_bytes(&b->scenario->execution);
+    if (b->scenario->execution.cross_entropy_fused || act >= 4) return 0;
     return loss_gradient_bytes(b) > act ? logits * act : 0;
 }
 
 // What follows the layers, which alone are compiled, one by one.
 static void begin_head(Builder *b) {
-    const Training *training = &b->scenario->training;
-    b->precision = unquantized_precision(training);
-    b->input_bytes_per_value = b->gathered_bytes_per_value = activation_bytes(training);
-    b->lasting_gathers = training->stack.lasting_gathers != LASTING_GATHERS_NONE;
+    const Execution *execution = &b->scenario->execution;
+    b->precision = unquantized_precision(execution);
+    b->input_bytes_per_value = b->gathered_bytes_per_value = activation_bytes(execution);
+    b->lasting_gathers = execution->stack.lasting_gathers != LASTING_GATHERS_NONE;
     b->compiled = false;
 }
 
 // Logits and cross-entropy over this rank's part of the vocabulary. Unfused, the logits are cast to
 // fp32, whose softmax is kept for the backward; fused, the gradient replaces the logits.
 static void build_logits(Builder *b, double saved_input_bytes) {
-    const Training *training = &b->scenario->training;
-    const double act = activation_bytes(training), dense = b->dense_parameters;
+    const Execution *execution = &b->scenario->execution;
+    const double act = activation_bytes(execution), dense = b->dense_parameters;
     const double rows = vocab_rows(&b->scenario->model, b->plan);
     build_linear(b, "lm_head", SPLIT_COLUMN, b->tokens, rows * b->plan->tp,
                  b->scenario->model.hidden_size, saved_input_bytes);
     b->units[b->num_units - 1].plain_gradient = true;
     b->dense_parameters = dense;
     double logits = b->tokens * rows;
-    bool fused = training->cross_entropy_fused, one_pass = fused || training->compile;
+    bool fused = execution->cross_entropy_fused, one_pass = fused || execution->compile;
     MemoryWork loss = {.name = "cross_entropy",
                        .bytes = logits * (one_pass ? 2 * act : act + 4 + 12),
                        .backward_bytes = logits * (one_pass ? 2 * act : 12 + act),
@@ -129,7 +130,7 @@ static void build_logits(Builder *b, double saved_input_bytes) {
                        .saved_bytes = logits * (fused ? act : 4),
                        .output_bytes = logits * (fused ? 0 : act + 4),
                        .backward_alive_bytes = logits * loss_gradient_bytes(b)};
-    if (fused && training->stack.loss_gradient_in_forward) {
+    if (fused && execution->stack.loss_gradient_in_forward) {
         loss.bytes += loss.backward_bytes;
         loss.kernels += loss.backward_kernels;
         loss.backward_bytes = loss.backward_kernels = 0;
@@ -149,7 +150,7 @@ static void build_head(Builder *b, const char *norm_name) {
     const double input = b->tokens_sp * m->hidden_size;
     begin_head(b);
     if (m->final_norm) build_norm(b, norm_name, input, NORM_INPUT | NORM_OUTPUT);
-    build_logits(b, m->final_norm ? 0 : input * activation_bytes(&b->scenario->training));
+    build_logits(b, m->final_norm ? 0 : input * activation_bytes(&b->scenario->execution));
 }
 
 // The last rank's part of the head where the vocabulary is spread: what it sends to all.
@@ -181,7 +182,7 @@ static Block head_block(const Scenario *scenario, const Plan *plan, Arena *arena
     b.dense_parameters = (shared ? 0 : matrix) + norm;
     if (m->final_norm) build_partial_parameters(&b, model_norm_parameters(m));
     b.table_stays = shared && workload_table_stays(plan);
-    if (shared && !(b.table_stays && scenario->training.stack.gathers_ahead))
+    if (shared && !(b.table_stays && scenario->execution.stack.gathers_ahead))
         b.shared_table = matrix;
     return builder_finish(&b, "head");
 }
@@ -201,7 +202,7 @@ static Block vocab_output_block(const Scenario *scenario, const Plan *plan, Aren
     Builder b;
     builder_start(scenario, plan, NULL, false, arena, &b);
     begin_head(&b);
-    build_logits(&b, b.tokens_sp * m->hidden_size * activation_bytes(&scenario->training));
+    build_logits(&b, b.tokens_sp * m->hidden_size * activation_bytes(&scenario->execution));
     if (!m->tie_word_embeddings) b.dense_parameters = vocab_rows(m, plan) * m->hidden_size;
     return builder_finish(&b, "vocab_output");
 }
@@ -233,7 +234,7 @@ static Block mtp_block(const Scenario *scenario, const Plan *plan, Arena *arena)
 // arXiv:2001.08361, section 2.1), plus 3 x the forward's attention products, halved where causal.
 double workload_model_flops(const Scenario *scenario) {
     const Model *m = &scenario->model;
-    const Training *training = &scenario->training;
+    const TrainingJob *training = &scenario->training;
     double seq = (double)training->seq_len, tokens = seq * (double)training->global_batch;
     double matrices = (double)m->vocab_size * m->hidden_size, attention = 0, cross = 0;
     double dims = m->attention == ATTENTION_MLA
@@ -322,7 +323,7 @@ static void blocks_build(const Scenario *scenario, const Plan *plan, Arena *aren
 }
 
 double workload_message_bytes(const Scenario *scenario, const Plan *plan) {
-    const bool scattered = scenario->training.stack.p2p_scatter_gather && !plan->sequence_parallel;
+    const bool scattered = scenario->execution.stack.p2p_scatter_gather && !plan->sequence_parallel;
     return layout_boundary_bytes(scenario, plan) / (scattered ? plan->tp : 1);
 }
 

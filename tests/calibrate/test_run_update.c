@@ -65,7 +65,7 @@ static void more_runs_narrow(void) {
 static void a_slower_run_slows_its_parts(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 1, TRAINING, NULL)) {
-        stack_bare(&c.scenario.training.stack);
+        stack_bare(&c.scenario.execution.stack);
         Estimate before;
         RunUpdate u;
         CU_ASSERT_EQUAL(estimate_plan(&c.scenario, &c.plan, &c.arena, &before, NULL).code,

@@ -133,7 +133,7 @@ static void steps_apart_are_not_simulated(void) {
                                      "\"optimizer_post_validation\": true}",
                                      NULL);
     CU_ASSERT_EQUAL_FATAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
-    CU_ASSERT(scenario.training.optimizer_post_validation);
+    CU_ASSERT(scenario.execution.optimizer_post_validation);
     CU_ASSERT_EQUAL(scenario_refuse_unsupported(&scenario).code, STATUS_OK);
     ASSERT_REFUSED(scenario_refuse_unsimulated(&scenario),
                    "job.json: training.optimizer_post_validation: true is legal, but not supported "

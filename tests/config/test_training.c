@@ -3,18 +3,24 @@
 
 #include <CUnit/CUnit.h>
 
+// What a training object says.
+typedef struct {
+    TrainingJob job;
+    Execution execution;
+} Read;
+
 // Reads a training object for an 8-GPU node of H100s.
-static Status training_of(const char *training, Arena *arena, Training *out) {
+static Status training_of(const char *training, Arena *arena, Read *out) {
     Scenario scenario;
     const char *text = scenario_text(arena, "\"gpt2-124m\"", "\"dgx-h100:1\"", training, NULL);
     TRY(scenario_of(text, arena, &scenario));
-    *out = scenario.training;
+    *out = (Read){scenario.training, scenario.execution};
     return status_ok();
 }
 
-static Training training_read(const char *training) {
+static Read training_read(const char *training) {
     Arena arena = {0};
-    Training out = {0};
+    Read out = {0};
     Status status = training_of(training, &arena, &out);
     CU_ASSERT_EQUAL(status.code, STATUS_OK);
     if (status.code) fprintf(stderr, "%s\n", status.text);
@@ -24,46 +30,47 @@ static Training training_read(const char *training) {
 
 static void assert_training_refused(const char *training, const char *sentence) {
     Arena arena = {0};
-    Training out;
+    Read out;
     ASSERT_REFUSED(training_of(training, &arena, &out), sentence);
     arena_free(&arena);
 }
 
 static void absent_switches_are_the_stacks(void) {
-    Training core = training_read("{\"seq_len\": 1024, \"global_batch\": 8}");
-    CU_ASSERT_EQUAL(core.seq_len, 1024);
-    CU_ASSERT_EQUAL(core.global_batch, 8);
-    CU_ASSERT_EQUAL(core.precision, PRECISION_BF16);
-    CU_ASSERT_EQUAL(core.optimizer, OPTIMIZER_ADAM);
-    CU_ASSERT_EQUAL(core.optimizer_precision, PRECISION_FP32);
-    CU_ASSERT_EQUAL(core.grad_reduce_precision, core.stack.grad_reduce_precision);
-    CU_ASSERT_EQUAL(core.attention, ATTENTION_FLASH);
-    CU_ASSERT_EQUAL(core.overlap_grad_reduce, core.stack.overlap_grad_reduce);
-    CU_ASSERT_EQUAL(core.cuda_graphs, GRAPH_NONE);
-    CU_ASSERT_TRUE(core.causal);
-    CU_ASSERT_EQUAL(core.moe_imbalance, 1);
-    CU_ASSERT_EQUAL(core.capacity_factor, 0);
-    CU_ASSERT_EQUAL(core.num_sequence_lengths, 0);
-    Training old =
+    Read core = training_read("{\"seq_len\": 1024, \"global_batch\": 8}");
+    CU_ASSERT_EQUAL(core.job.seq_len, 1024);
+    CU_ASSERT_EQUAL(core.job.global_batch, 8);
+    CU_ASSERT_EQUAL(core.execution.precision, PRECISION_BF16);
+    CU_ASSERT_EQUAL(core.job.optimizer, OPTIMIZER_ADAM);
+    CU_ASSERT_EQUAL(core.execution.optimizer_precision, PRECISION_FP32);
+    CU_ASSERT_EQUAL(core.execution.grad_reduce_precision,
+                    core.execution.stack.grad_reduce_precision);
+    CU_ASSERT_EQUAL(core.execution.attention, ATTENTION_FLASH);
+    CU_ASSERT_EQUAL(core.execution.overlap_grad_reduce, core.execution.stack.overlap_grad_reduce);
+    CU_ASSERT_EQUAL(core.execution.cuda_graphs, GRAPH_NONE);
+    CU_ASSERT_TRUE(core.job.causal);
+    CU_ASSERT_EQUAL(core.job.moe_imbalance, 1);
+    CU_ASSERT_EQUAL(core.job.capacity_factor, 0);
+    CU_ASSERT_EQUAL(core.job.num_sequence_lengths, 0);
+    Read old =
         training_read("{\"seq_len\": 1024, \"global_batch\": 8, \"stack\": \"megatron-2021\"}");
-    CU_ASSERT_FALSE(old.overlap_grad_reduce);
-    Training told = training_read("{\"seq_len\": 1024, \"global_batch\": 8, \"stack\": "
-                                  "\"megatron-2021\", \"overlap_grad_reduce\": true}");
-    CU_ASSERT_TRUE(told.overlap_grad_reduce);
+    CU_ASSERT_FALSE(old.execution.overlap_grad_reduce);
+    Read told = training_read("{\"seq_len\": 1024, \"global_batch\": 8, \"stack\": "
+                              "\"megatron-2021\", \"overlap_grad_reduce\": true}");
+    CU_ASSERT_TRUE(told.execution.overlap_grad_reduce);
 }
 
 static void recipe_follows_the_precision(void) {
-    CU_ASSERT_EQUAL(
-        training_read("{\"seq_len\": 1, \"global_batch\": 1, \"precision\": \"fp8\"}").fp8_recipe,
-        FP8_DELAYED);
+    CU_ASSERT_EQUAL(training_read("{\"seq_len\": 1, \"global_batch\": 1, \"precision\": \"fp8\"}")
+                        .execution.fp8_recipe,
+                    FP8_DELAYED);
     CU_ASSERT_EQUAL(training_read("{\"seq_len\": 1, \"global_batch\": 1, \"precision\": \"fp8\", "
                                   "\"fp8_recipe\": \"rowwise\"}")
-                        .fp8_recipe,
+                        .execution.fp8_recipe,
                     FP8_ROWWISE);
     // Without effect, hence accepted.
     CU_ASSERT_EQUAL(training_read("{\"seq_len\": 1, \"global_batch\": 1, \"precision\": \"bf16\", "
                                   "\"fp8_recipe\": \"mxfp8\"}")
-                        .precision,
+                        .execution.precision,
                     PRECISION_BF16);
     assert_training_refused(
         "{\"seq_len\": 1, \"global_batch\": 1, \"precision\": \"fp8\", \"fp8_recipe\": \"mxfp8\"}",
@@ -78,7 +85,7 @@ static void blackwell_recipes_are_their_own(void) {
         scenario_text(&arena, "\"gpt2-124m\"", "\"dgx-b200:1\"",
                       "{\"seq_len\": 8, \"global_batch\": 8, \"precision\": \"nvfp4\"}", NULL);
     CU_ASSERT_EQUAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
-    CU_ASSERT_EQUAL(scenario.training.fp8_recipe, FP8_NVFP4);
+    CU_ASSERT_EQUAL(scenario.execution.fp8_recipe, FP8_NVFP4);
     text = scenario_text(&arena, "\"gpt2-124m\"", "\"dgx-b200:1\"",
                          "{\"seq_len\": 8, \"global_batch\": 8, \"precision\": \"mxfp8\", "
                          "\"fp8_recipe\": \"block\"}",
@@ -105,7 +112,7 @@ static int graphs_of(const char *value) {
     char training[200];
     snprintf(training, sizeof training,
              "{\"seq_len\": 1, \"global_batch\": 1, \"cuda_graphs\": \"%s\"}", value);
-    return training_read(training).cuda_graphs;
+    return training_read(training).execution.cuda_graphs;
 }
 
 static void cuda_graphs_are_a_word_or_scopes(void) {
@@ -133,11 +140,11 @@ static void cuda_graphs_are_a_word_or_scopes(void) {
 static void moe_routing_is_balanced_or_a_factor(void) {
     CU_ASSERT_EQUAL(training_read("{\"seq_len\": 1, \"global_batch\": 1, \"moe_routing\": "
                                   "\"balanced\"}")
-                        .moe_imbalance,
+                        .job.moe_imbalance,
                     1);
     CU_ASSERT_EQUAL(training_read("{\"seq_len\": 1, \"global_batch\": 1, \"moe_routing\": "
                                   "{\"imbalance\": 1.5}}")
-                        .moe_imbalance,
+                        .job.moe_imbalance,
                     1.5);
     assert_training_refused(
         "{\"seq_len\": 1, \"global_batch\": 1, \"moe_routing\": {\"imbalance\": 0.5}}",
@@ -154,7 +161,7 @@ static void sequence_lengths_add_up_to_one(void) {
     CU_ASSERT_EQUAL(training_read("{\"seq_len\": 8192, \"global_batch\": 1, \"sequence_lengths\": "
                                   "[{\"length\": 4096, \"frac\": 0.9}, {\"length\": 8192, "
                                   "\"frac\": 0.1}]}")
-                        .num_sequence_lengths,
+                        .job.num_sequence_lengths,
                     2);
     assert_training_refused("{\"seq_len\": 8192, \"global_batch\": 1, \"sequence_lengths\": "
                             "[{\"length\": 4096, \"frac\": 0.9}]}",

@@ -111,9 +111,10 @@ static Status case_read(Case *c, const char *text, int num_gpus) {
     c->scenario.cluster = made_up_cluster(num_gpus);
     c->scenario.calibration = &MADE_UP_CALIBRATION;
     TRY(model_load(&model, &c->arena, &c->scenario.model));
-    TRY(training_load(&training, &c->scenario.cluster.gpu, NULL, &c->arena, &c->scenario.training));
+    TRY(training_load(&training, &c->scenario.cluster.gpu, NULL, &c->arena, &c->scenario.training,
+                      &c->scenario.execution));
     TRY(scenario_take_front(root, &c->arena, &c->scenario));
-    c->scenario.training.stack.rules = NULL; // the laws hold whatever some software can run
+    c->scenario.execution.stack.rules = NULL; // the laws hold whatever some software can run
     return parallel_load(&parallel, &c->arena, &c->scenario.parallel);
 }
 

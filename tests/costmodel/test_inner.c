@@ -35,7 +35,7 @@ static bool inner_case(Case *c, int i) {
          NULL},
     };
     if (!case_make(c, cases[i].model, 16, cases[i].training, cases[i].parallel)) return false;
-    stack_bare(&c->scenario.training.stack);
+    stack_bare(&c->scenario.execution.stack);
     return true;
 }
 

@@ -213,7 +213,7 @@ static void expanded_operators_give_the_chunks_memory(void) {
 static void parts_add_up(void) {
     Case c;
     if (case_make(&c, MADE_UP_MOE, 16, TRAINING, "{\"tp\": 2, \"pp\": 2, \"ep\": 4}")) {
-        Stack *stack = &c.scenario.training.stack;
+        Stack *stack = &c.scenario.execution.stack;
         stack->allocator_slack_frac = 0.5;
         stack->context_bytes = 1e9;
         stack->comm_bytes_per_group = 1e8;
@@ -292,7 +292,7 @@ static void published_allocations(void) {
 static void cached_memory_is_given_back(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 8, TRAINING, NULL)) {
-        Stack *stack = &c.scenario.training.stack;
+        Stack *stack = &c.scenario.execution.stack;
         double *available = &c.scenario.cluster.gpu.memory_available_bytes;
         stack->allocator_slack_frac = 0.5;
         stack->context_bytes = 1e9;

@@ -22,7 +22,7 @@ static void sharded_weights_have_room_to_be_gathered(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 8,
                   "{\"seq_len\": 1024, \"global_batch\": 32, \"stack\": \"torchtitan\"}", NULL)) {
-        stack_bare(&c.scenario.training.stack);
+        stack_bare(&c.scenario.execution.stack);
         ASSERT_CLOSE(account_of(&c, 0).buffers_bytes, 2 * 2 * layer + 4 * layer);
         c.scenario.parallel.reshard_after_forward = 0;
         if (case_resolve(&c))
@@ -46,7 +46,7 @@ static void the_largest_neighbours_are_gathered(void) {
     if (case_make(&c, model, 8,
                   "{\"seq_len\": 1024, \"global_batch\": 32, \"stack\": \"torchtitan\"}",
                   "{\"pp\": 2}")) {
-        stack_bare(&c.scenario.training.stack);
+        stack_bare(&c.scenario.execution.stack);
         ASSERT_CLOSE(account_of(&c, 0).buffers_bytes, 2 * (layer + table) + 4 * table);
         ASSERT_CLOSE(account_of(&c, 1).buffers_bytes,
                      2 * (layer + table + norm) + 4 * (table + norm));
@@ -60,7 +60,7 @@ static void whole_experts_are_not_gathered(void) {
     if (case_make(&c, MADE_UP_MOE, 8,
                   "{\"seq_len\": 1024, \"global_batch\": 32, \"stack\": \"torchtitan\"}",
                   "{\"ep\": 8}")) {
-        stack_bare(&c.scenario.training.stack);
+        stack_bare(&c.scenario.execution.stack);
         c.scenario.model.moe_intermediate_size = 1 << 16; // an expert is larger than a dense layer
         case_resolve(&c);
         const double first = workload_layer_block(&c.workload, 0, false)->dense_parameters;
@@ -77,11 +77,11 @@ static void whole_experts_are_not_gathered(void) {
 static void placeholders_are_one_for_each_shape(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 8, TRAINING, "{\"pp\": 2}")) {
-        stack_bare(&c.scenario.training.stack);
+        stack_bare(&c.scenario.execution.stack);
         const double h2 = 1024 * 1024;
         for (int rank = 0; rank < 2; rank++)
             ASSERT_CLOSE(account_of(&c, rank).buffers_bytes, 2 * 12 * h2);
-        c.scenario.training.stack.weight_gradient = WEIGHT_GRADIENT_SEPARATE;
+        c.scenario.execution.stack.weight_gradient = WEIGHT_GRADIENT_SEPARATE;
         ASSERT_CLOSE(account_of(&c, 0).buffers_bytes, 0.0);
     }
     case_free(&c);
@@ -95,7 +95,7 @@ static const int NO_BLOCKS[MAX_BLOCKS] = {0};
 static void messages_take_room(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 8, TRAINING, "{\"pp\": 2, \"vpp\": 2}")) {
-        Stack *stack = &c.scenario.training.stack;
+        Stack *stack = &c.scenario.execution.stack;
         Chunk chunks[4];
         for (int k = 0; k < 4; k++)
             chunks[k] = (Chunk){.num_blocks = NO_BLOCKS,
@@ -119,7 +119,7 @@ static void gathered_inputs_may_stay(void) {
     for (int all = 0; all < 2; all++) {
         Case c;
         if (case_make(&c, MADE_UP_GPT, 8, TRAINING, "{\"pp\": 2, \"tp\": 2}")) {
-            Stack *stack = &c.scenario.training.stack;
+            Stack *stack = &c.scenario.execution.stack;
             stack_bare(stack);
             stack->weight_gradient = WEIGHT_GRADIENT_IN_PLACE;
             CU_ASSERT_EQUAL(stack->lasting_gathers, LASTING_GATHERS_HEAD);
@@ -140,7 +140,7 @@ static void experts_have_workspaces(void) {
     for (int i = 0; i < 2; i++) {
         Case c;
         if (case_make(&c, models[i], 8, TRAINING, NULL)) {
-            Stack *stack = &c.scenario.training.stack;
+            Stack *stack = &c.scenario.execution.stack;
             stack->weight_gradient = WEIGHT_GRADIENT_IN_PLACE;
             CU_ASSERT_EQUAL(stack->grouped_workspace_bytes, 4 * 32 * 1024 * 1024);
             ASSERT_CLOSE(account_of(&c, 0).buffers_bytes,
@@ -163,7 +163,7 @@ static void holes_are_reserved(void) {
         if (case_make(&c, arena_printf(&arena, model, wide ? 1 << 20 : 256), 8,
                       "{\"seq_len\": 1024, \"global_batch\": 32, \"stack\": \"torchtitan\"}",
                       NULL)) {
-            stack_bare(&c.scenario.training.stack);
+            stack_bare(&c.scenario.execution.stack);
             const RankMemory m = account_of(&c, 0);
             ASSERT_CLOSE(m.reserved_bytes - m.peak_bytes, wide ? 0.0 : 1024 * 100000 * 2.0);
         }
@@ -185,7 +185,7 @@ static void holes_are_there_beside_gathered_weights(void) {
                       "{\"seq_len\": 1024, \"global_batch\": 32, \"stack\": \"runtime\", "
                       "\"cross_entropy_fused\": false}",
                       arena_printf(&arena, "{\"zero_stage\": %d}", stage))) {
-            stack_bare(&c.scenario.training.stack);
+            stack_bare(&c.scenario.execution.stack);
             const RankMemory m = account_of(&c, 0);
             ASSERT_CLOSE(m.reserved_bytes - m.peak_bytes, 1024 * 100000 * 2.0);
         }
@@ -206,7 +206,7 @@ static void floors_have_no_holes(void) {
     if (case_make(&c, MODEL, 8,
                   "{\"seq_len\": 1024, \"global_batch\": 32, \"stack\": \"torchtitan\"}",
                   "{\"recompute\": \"full\"}")) {
-        stack_bare(&c.scenario.training.stack);
+        stack_bare(&c.scenario.execution.stack);
         CU_ASSERT(c.workload.chunks[0].unusable_bytes > 0);
         const Workload floor = workload_layers_floor(&c.scenario, &c.plan, &c.workload, &arena);
         const RankMemory m = memory_closed_form(&c.scenario, &c.plan, &floor, 0);

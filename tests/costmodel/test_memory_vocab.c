@@ -174,7 +174,7 @@ static void a_huge_vocabulary_is_worth_spreading(void) {
             arena_printf(&arena, "\"pp\": 4, \"schedule\": %s, \"vocab_barriers\": %d",
                          SCHEDULES[i % NUM_NAMED], 1 + i / NUM_NAMED);
         if (spread_make(&c, MODEL(256000, "false"), 4, 64, parallel, &arena)) {
-            stack_bare(&c.scenario.training.stack);
+            stack_bare(&c.scenario.execution.stack);
             const Estimate spread = case_estimate(&c, NULL);
             c.scenario.parallel.vocab_parallel = 0;
             if (case_resolve(&c)) {

@@ -83,7 +83,7 @@ static void assert_parts(Case *c) {
 static void assert_expanded(const char *model, const char *parallel) {
     Case c;
     if (case_make(&c, model, 16, TRAINING, parallel)) {
-        stack_bare(&c.scenario.training.stack);
+        stack_bare(&c.scenario.execution.stack);
         const Prices prices = prices_of(&c);
         for (int i = 0; i < c.workload.num_chunks; i++) {
             const Chunk *chunk = &c.workload.chunks[i];
@@ -177,7 +177,7 @@ static void terms_add_up(void) {
 static void one_gpu_only_computes(void) {
     Case c;
     if (case_make(&c, MADE_UP_MLA, 1, TRAINING, NULL)) {
-        stack_bare(&c.scenario.training.stack);
+        stack_bare(&c.scenario.execution.stack);
         const Prices prices = prices_of(&c);
         ASSERT_CLOSE(prices.forward[0].term_s[TERM_COMPUTE], prices.forward[0].time_s);
         ASSERT_CLOSE(prices.backward[0].term_s[TERM_COMPUTE], prices.backward[0].time_s);
@@ -205,9 +205,9 @@ static void hosts_wait_for_counts(void) {
         const char *training =
             arena_printf(&arena, "{\"seq_len\": 2048, \"global_batch\": 8, %s}", CASES[i].training);
         if (case_make(&c, MADE_UP_MOE, 2, training, CASES[i].parallel)) {
-            stack_bare(&c.scenario.training.stack);
+            stack_bare(&c.scenario.execution.stack);
             const Prices before = prices_of(&c);
-            c.scenario.training.stack.moe_sync_s = 10;
+            c.scenario.execution.stack.moe_sync_s = 10;
             const Prices after = prices_of(&c);
             const int layers = c.scenario.model.num_layers - 1; // the first is dense
             ASSERT_CLOSE(after.forward[0].time_s,
@@ -230,7 +230,7 @@ static double kernels_of(const Op *ops, int num_ops) {
 static void slow_hosts_bound_the_gpu(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 1, TRAINING, NULL)) {
-        Stack *stack = &c.scenario.training.stack;
+        Stack *stack = &c.scenario.execution.stack;
         stack_bare(stack);
         const double free_s = prices_of(&c).forward[0].time_s;
         stack->host_launch_s = 1;
@@ -243,7 +243,7 @@ static void slow_hosts_bound_the_gpu(void) {
         const Price bound = prices_of(&c).forward[0];
         ASSERT_CLOSE(bound.time_s, expected_s);
         ASSERT_CLOSE(bound.term_s[TERM_OTHER], expected_s - free_s);
-        c.scenario.training.cuda_graphs = GRAPH_FULL;
+        c.scenario.execution.cuda_graphs = GRAPH_FULL;
         ASSERT_CLOSE(prices_of(&c).forward[0].time_s, free_s);
     }
     case_free(&c);
@@ -280,7 +280,7 @@ static void overlap_and_keeping_save_time(void) {
 static void pieces_hide_all_but_one(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 16, WITH("\"tp_comm_overlap\": true"), "{\"tp\": 4}")) {
-        stack_bare(&c.scenario.training.stack);
+        stack_bare(&c.scenario.execution.stack);
         const Block *b = workload_layer_block(&c.workload, 0, false);
         double expected_s = 0;
         for (int i = 0; i < b->num_forward; i++) {
@@ -304,7 +304,7 @@ static void pieces_hide_all_but_one(void) {
 static void hiding_slows_compute(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 16, TRAINING, "{\"tp\": 2, \"cp\": 2}")) {
-        stack_bare(&c.scenario.training.stack);
+        stack_bare(&c.scenario.execution.stack);
         const Block *b = workload_layer_block(&c.workload, 0, false);
         const int one[MAX_BLOCKS] = {[BLOCK_FIRST_LAYER + 1] = 1};
         const Chunk layer = {.num_blocks = one};
@@ -315,7 +315,7 @@ static void hiding_slows_compute(void) {
         const Price before = prices_of(&c).backward[0];
         const double exposed_s = before.term_s[TERM_TP] + before.term_s[TERM_CP];
         CU_ASSERT_TRUE(before.term_s[TERM_TP] > 0 && before.term_s[TERM_CP] > 0);
-        c.scenario.training.stack.overlap_slowdown_frac = 1;
+        c.scenario.execution.stack.overlap_slowdown_frac = 1;
         const Price after = prices_of(&c).backward[0];
         CU_ASSERT_TRUE(collectives_s > exposed_s);
         ASSERT_CLOSE(after.time_s, before.time_s + collectives_s - exposed_s);
@@ -328,15 +328,15 @@ static void hiding_slows_compute(void) {
 static void micro_batches_cost_the_host(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 1, TRAINING, NULL)) {
-        stack_bare(&c.scenario.training.stack);
+        stack_bare(&c.scenario.execution.stack);
         const Prices before = prices_of(&c);
-        c.scenario.training.stack.host_microbatch_s = 2;
+        c.scenario.execution.stack.host_microbatch_s = 2;
         const Prices after = prices_of(&c);
         CU_ASSERT_TRUE(before.backward[0].time_s < 1);
         ASSERT_CLOSE(after.forward[0].time_s, 1.0);
         ASSERT_CLOSE(after.backward[0].time_s, 1.0);
         ASSERT_CLOSE(after.forward[0].term_s[TERM_OTHER], 1 - before.forward[0].time_s);
-        c.scenario.training.stack.host_microbatch_s = before.forward[0].time_s;
+        c.scenario.execution.stack.host_microbatch_s = before.forward[0].time_s;
         ASSERT_CLOSE(prices_of(&c).forward[0].time_s, before.forward[0].time_s);
     }
     case_free(&c);
@@ -349,7 +349,7 @@ static void micro_batches_cost_the_host(void) {
 static void sharding_hides_behind_compute(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 16, WITH("\"stack\": \"torchtitan\""), NULL)) {
-        stack_bare(&c.scenario.training.stack);
+        stack_bare(&c.scenario.execution.stack);
         const Block *layer = workload_layer_block(&c.workload, 0, false);
         const Group all = plan_group(&c.plan, GROUP_ZERO);
         const Cluster *cluster = &c.scenario.cluster;
@@ -382,7 +382,7 @@ static void optimizer_moves_its_bytes(void) {
         c.scenario.cluster.gpu.efficiency.memory_frac = 0.5;
         ASSERT_CLOSE(prices_of(&c).optimizer_s[0], p / 8 * 38 / 5e11);
         c.scenario.cluster.gpu.efficiency.memory_frac = 1;
-        c.scenario.training.precision = PRECISION_FP32;
+        c.scenario.execution.precision = PRECISION_FP32;
         ASSERT_CLOSE(prices_of(&c).optimizer_s[0], p / 8 * 36 / 1e12);
     }
     case_free(&c);

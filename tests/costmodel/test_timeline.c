@@ -81,7 +81,7 @@ static void one_f_one_b_with_blocking_messages(void) {
 // Rank 0 waits 2-3, 5-8, 10-11, 15-16; the last 0.5 s of each for a message on its way.
 static void interleaved_with_overlapped_messages(void) {
     PipelineCase c = pipeline_new(SCHEDULE_INTERLEAVED, 2, 2, 2);
-    c.scenario.training.stack.p2p_overlap = true;
+    c.scenario.execution.stack.p2p_overlap = true;
     messages_take(&c, 0.5);
     pipeline_build(&c, 0);
     Timeline t = pipeline_run(&c);
@@ -100,7 +100,7 @@ static void interleaved_with_overlapped_messages(void) {
 // The first message leaves 1-2.5; the second is ready at 2 and leaves 2.5-4.
 static void a_direction_carries_one_message_at_a_time(void) {
     PipelineCase c = pipeline_new(SCHEDULE_INTERLEAVED, 2, 2, 2);
-    c.scenario.training.stack.p2p_overlap = true;
+    c.scenario.execution.stack.p2p_overlap = true;
     messages_take(&c, 1.5);
     pipeline_build(&c, 0);
     Timeline t = pipeline_run(&c);
@@ -163,7 +163,7 @@ static PipelineCase two_pieces(void) {
     PipelineCase c = pipeline_new(SCHEDULE_1F1B, 1, 1, 1);
     c.plan.dp = c.plan.zero_group = 2;
     c.chunks[0].num_layers = 2;
-    c.scenario.training.stack.bucket_bytes = 2000;
+    c.scenario.execution.stack.bucket_bytes = 2000;
     return c;
 }
 
@@ -171,7 +171,7 @@ static PipelineCase two_pieces(void) {
 // gather 5-6.5: 2 s of the reductions are exposed, and the gather.
 static void overlapped_reductions_hide_behind_the_backward(void) {
     PipelineCase c = two_pieces();
-    c.scenario.training.overlap_grad_reduce = true;
+    c.scenario.execution.overlap_grad_reduce = true;
     pipeline_build(&c, 1.5);
     Timeline t = pipeline_run(&c);
     ASSERT_TIME(t.step_time_s, 6.5);
@@ -184,7 +184,7 @@ static void overlapped_reductions_hide_behind_the_backward(void) {
 // 4-4.75. Exposed: 0.75, 0.25 and 0.75.
 static void overlapped_gathers_hide_behind_the_forward(void) {
     PipelineCase c = two_pieces();
-    c.scenario.training.overlap_param_gather = true;
+    c.scenario.execution.overlap_param_gather = true;
     pipeline_build(&c, 0.75);
     Timeline t = pipeline_run(&c);
     ASSERT_TIME(t.step_time_s, 4.75);
@@ -238,7 +238,7 @@ static void sums_over_tp_precede_tied_embeddings(void) {
 static void terms_of_prices_are_kept(void) {
     PipelineCase c = two_pieces();
     c.plan.num_microbatches = 2;
-    c.scenario.training.overlap_grad_reduce = true;
+    c.scenario.execution.overlap_grad_reduce = true;
     c.backward[0] = (Price){.time_s = 2};
     c.backward[0].term_s[TERM_COMPUTE] = 1.25;
     c.backward[0].term_s[TERM_TP] = 0.5;

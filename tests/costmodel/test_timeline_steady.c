@@ -126,7 +126,7 @@ static void check_laws(PipelineCase *c) {
     }
     CU_ASSERT(first_s >= 0);
     CU_ASSERT(apart.begin_s >= 0);
-    c->scenario.training.optimizer_post_validation = true;
+    c->scenario.execution.optimizer_post_validation = true;
     CU_ASSERT(estimate_lower_bound_s(&c->scenario, &c->plan, &c->workload, &c->prices) <=
               apart.step_time_s + 1e-9);
     pipeline_free(c);

@@ -168,46 +168,51 @@ static void graph_keys(int bits, cJSON *keys) {
     add_text(keys, "training.cuda_graphs", text[0] ? text : "none");
 }
 
-static void routing_keys(const Training *t, const Plan *plan, cJSON *keys) {
-    add_text(keys, "training.moe_dispatcher", MOE_DISPATCHER_NAMES[t->moe_dispatcher]);
+static void routing_keys(const Scenario *scenario, const Plan *plan, cJSON *keys) {
+    const Execution *e = &scenario->execution;
+    const TrainingJob *t = &scenario->training;
+    add_text(keys, "training.moe_dispatcher", MOE_DISPATCHER_NAMES[e->moe_dispatcher]);
     add_positive(keys, "training.capacity_factor", t->capacity_factor);
-    if (plan->ep > 1) cJSON_AddBoolToObject(keys, "training.ep_overlap", t->ep_overlap);
+    if (plan->ep > 1) cJSON_AddBoolToObject(keys, "training.ep_overlap", e->ep_overlap);
     if (t->moe_imbalance > 1)
         add_number(cJSON_AddObjectToObject(keys, "training.moe_routing"), "imbalance",
                    t->moe_imbalance);
 }
 
 // Messages that a switch may overlap: none of one rank.
-static void overlap_keys(const Training *t, const Plan *plan, cJSON *keys) {
+static void overlap_keys(const Execution *e, const Plan *plan, cJSON *keys) {
     if (plan->dp * plan->cp > 1)
-        cJSON_AddBoolToObject(keys, "training.overlap_grad_reduce", t->overlap_grad_reduce);
+        cJSON_AddBoolToObject(keys, "training.overlap_grad_reduce", e->overlap_grad_reduce);
     if (plan->dp * plan->cp > 1 && plan->zero_stage > 0)
-        cJSON_AddBoolToObject(keys, "training.overlap_param_gather", t->overlap_param_gather);
-    if (plan->tp > 1) cJSON_AddBoolToObject(keys, "training.tp_comm_overlap", t->tp_comm_overlap);
+        cJSON_AddBoolToObject(keys, "training.overlap_param_gather", e->overlap_param_gather);
+    if (plan->tp > 1) cJSON_AddBoolToObject(keys, "training.tp_comm_overlap", e->tp_comm_overlap);
 }
 
 static void training_keys(const Scenario *scenario, const Plan *plan, cJSON *keys) {
-    const Training *t = &scenario->training;
+    const Execution *execution = &scenario->execution;
+    const TrainingJob *t = &scenario->training;
     add_number(keys, "training.seq_len", (double)t->seq_len);
     add_number(keys, "training.global_batch", (double)t->global_batch);
-    add_text(keys, "training.precision", PRECISION_NAMES[t->precision]);
+    add_text(keys, "training.precision", PRECISION_NAMES[execution->precision]);
     // tensorwise is what torchtitan and Transformer Engine call scaling by the current values.
-    if (t->precision == PRECISION_FP8)
+    if (execution->precision == PRECISION_FP8)
         add_text(keys, "training.fp8_recipe",
-                 FP8_RECIPE_NAMES[t->fp8_recipe == FP8_CURRENT ? FP8_TENSORWISE : t->fp8_recipe]);
+                 FP8_RECIPE_NAMES[execution->fp8_recipe == FP8_CURRENT ? FP8_TENSORWISE
+                                                                       : execution->fp8_recipe]);
     add_text(keys, "training.optimizer", OPTIMIZER_NAMES[t->optimizer]);
-    add_text(keys, "training.optimizer_dtype", PRECISION_NAMES[t->optimizer_precision]);
-    add_text(keys, "training.grad_reduce_dtype", PRECISION_NAMES[t->grad_reduce_precision]);
-    add_text(keys, "training.stack", t->stack.name);
-    if (t->stack_version) add_text(keys, "training.stack_version", t->stack_version);
-    add_text(keys, "training.attention", ATTENTION_NAMES[t->attention]);
-    overlap_keys(t, plan, keys);
-    cJSON_AddBoolToObject(keys, "training.compile", t->compile);
-    cJSON_AddBoolToObject(keys, "training.cross_entropy_fused", t->cross_entropy_fused);
-    add_true(keys, "training.optimizer_post_validation", t->optimizer_post_validation);
-    graph_keys(t->cuda_graphs, keys);
+    add_text(keys, "training.optimizer_dtype", PRECISION_NAMES[execution->optimizer_precision]);
+    add_text(keys, "training.grad_reduce_dtype", PRECISION_NAMES[execution->grad_reduce_precision]);
+    add_text(keys, "training.stack", execution->stack.name);
+    if (execution->stack_version)
+        add_text(keys, "training.stack_version", execution->stack_version);
+    add_text(keys, "training.attention", ATTENTION_NAMES[execution->attention]);
+    overlap_keys(execution, plan, keys);
+    cJSON_AddBoolToObject(keys, "training.compile", execution->compile);
+    cJSON_AddBoolToObject(keys, "training.cross_entropy_fused", execution->cross_entropy_fused);
+    add_true(keys, "training.optimizer_post_validation", execution->optimizer_post_validation);
+    graph_keys(execution->cuda_graphs, keys);
     if (!t->causal) cJSON_AddFalseToObject(keys, "training.causal");
-    if (scenario->model.num_experts > 0) routing_keys(t, plan, keys);
+    if (scenario->model.num_experts > 0) routing_keys(scenario, plan, keys);
 }
 
 static void stage_keys(const Plan *plan, cJSON *keys) {

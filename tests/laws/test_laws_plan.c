@@ -73,7 +73,7 @@ static Status question_read(const cJSON *document, KernelShelf *shelf, Arena *ar
 // Whether the software lacks what a plan needs: searched only where it is stated.
 static bool is_lacking(const Scenario *scenario, const Plan *plan) {
     const Rule *broken[RULES_MAX];
-    const RuleTable *table = scenario->training.stack.rules;
+    const RuleTable *table = scenario->execution.stack.rules;
     return table && plan_broken_rules(scenario, table, plan, broken) > 0;
 }
 

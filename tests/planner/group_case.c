@@ -58,7 +58,7 @@ Status group_case(int number, Arena *arena, Scenario *out) {
 }
 
 double group_case_memory_bytes(int number, const Scenario *scenario) {
-    const Stack *stack = &scenario->training.stack;
+    const Stack *stack = &scenario->execution.stack;
     const double all = 18 * model_num_parameters(&scenario->model);
     const double activations = 40.0 * (double)scenario->training.seq_len *
                                scenario->model.hidden_size * scenario->model.num_layers;

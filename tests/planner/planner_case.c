@@ -57,7 +57,7 @@ Status case_scenario(int number, Arena *arena, Scenario *out) {
 }
 
 double case_memory_bytes(int number, const Scenario *scenario) {
-    const Stack *stack = &scenario->training.stack;
+    const Stack *stack = &scenario->execution.stack;
     double all = 18 * model_num_parameters(&scenario->model);
     double activations = 40.0 * (double)scenario->training.seq_len * scenario->model.hidden_size *
                          scenario->model.num_layers;

@@ -60,10 +60,10 @@ static bool values_of(const Case *c, const Rule *rule, bool obeys, RuleValues *o
     Plan plan;
     Status status = scenario_of(printed, c->arena, &scenario);
     if (status.code == STATUS_OK) {
-        const RuleTable *rules = scenario.training.stack.rules;
-        scenario.training.stack.rules = NULL; // or what stops it is refused before it is a plan
+        const RuleTable *rules = scenario.execution.stack.rules;
+        scenario.execution.stack.rules = NULL; // or what stops it is refused before it is a plan
         status = plan_resolve(&scenario, c->arena, &plan);
-        scenario.training.stack.rules = rules;
+        scenario.execution.stack.rules = rules;
     }
     if (status.code == STATUS_OK) {
         rule_values_complete(&scenario, &plan, out);

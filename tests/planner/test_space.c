@@ -66,7 +66,7 @@ static int count_options(const Scenario *s, Plan *p) {
                     p->cp_method = (CpMethod)method;
                     if (!schedule_find(p->schedule)) continue;
                     if (p->cp == 1 && method != CP_RING) continue;
-                    if (alone && p->zero_stage != s->training.stack.default_zero_stage) continue;
+                    if (alone && p->zero_stage != s->execution.stack.default_zero_stage) continue;
                     bool one_order = p->vpp == 1 && (p->pp == 1 || p->num_microbatches == 1);
                     if (one_order && kind != SCHEDULE_1F1B) continue;
                     bool alternates =
@@ -135,7 +135,7 @@ static void nothing_legal_is_left_out(void) {
         Scenario scenario;
         Status status = case_scenario(number, &arena, &scenario);
         CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-        if (strcmp(scenario.training.stack.name, "runtime") == 0) {
+        if (strcmp(scenario.execution.stack.name, "runtime") == 0) {
             Plan plan = {.recompute_layers = ABSENT};
             CU_ASSERT_EQUAL(space_walk(&scenario, &arena)->num_default_chunks,
                             count_from(&scenario, &plan));

@@ -76,7 +76,7 @@ static void what_is_stated_is_not_open(void) {
 
 static void a_choice_reads_like_the_scenario(void) {
     Arena arena = {0};
-    const Training before = {.optimizer_precision = PRECISION_FP32};
+    const Execution before = {.optimizer_precision = PRECISION_FP32};
     for (const SwitchRow *row = SWITCH_ROWS; row->key; row++) {
         const char *wanted = strcmp(row->key, "optimizer_dtype") == 0
                                  ? "optimizer_dtype bf16 instead of fp32"

@@ -67,9 +67,9 @@ static void every_instruction_runs_when_the_timeline_says(void) {
                 for (int overlap = 0; overlap < 2; overlap++) {
                     if (!schedule_takes((ScheduleKind)kind, pp, vpp, 2 * pp)) continue;
                     PipelineCase c = case_new((ScheduleKind)kind, pp, vpp, 2 * pp);
-                    c.scenario.training.overlap_grad_reduce = overlap;
-                    c.scenario.training.overlap_param_gather = overlap;
-                    c.scenario.training.stack.p2p_overlap = overlap;
+                    c.scenario.execution.overlap_grad_reduce = overlap;
+                    c.scenario.execution.overlap_param_gather = overlap;
+                    c.scenario.execution.stack.p2p_overlap = overlap;
                     if (pp % 2 == 0) sums_add(&c);
                     assert_agrees(&c, schedule->name);
                     pipeline_free(&c);
@@ -87,8 +87,8 @@ static void so_do_passes_over_a_spread_vocabulary(void) {
         if (!schedule_takes(kind, pp, vpp, num_microbatches)) continue;
         PipelineCase c = case_new(kind, pp, vpp, num_microbatches);
         c.plan.vocab_barriers = 1 + k / 6 % 2;
-        c.scenario.training.overlap_grad_reduce = k / 12;
-        c.scenario.training.overlap_param_gather = k / 12;
+        c.scenario.execution.overlap_grad_reduce = k / 12;
+        c.scenario.execution.overlap_param_gather = k / 12;
         assert_agrees(&c, schedule_find(kind)->name);
         pipeline_free(&c);
     }

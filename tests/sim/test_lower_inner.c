@@ -79,8 +79,8 @@ static void uncontended_passes_take_their_price(void) {
         const int pp = 1 + i % 3, vpp = 1 + i / 3 % 2, overlap = i / 6 % 2;
         if (!schedule_find(kind) || !schedule_takes(kind, pp, vpp, 2 * pp)) continue;
         PipelineCase c = case_new(kind, pp, vpp, 2 * pp);
-        c.scenario.training.overlap_grad_reduce = overlap;
-        c.scenario.training.overlap_param_gather = overlap;
+        c.scenario.execution.overlap_grad_reduce = overlap;
+        c.scenario.execution.overlap_param_gather = overlap;
         pipeline_build(&c, 0.75);
         // The host takes a quarter of a second longer than the device.
         for (int k = 0; overlap && k < c.plan.num_chunks; k++) {

@@ -53,12 +53,12 @@ PipelineCase pipeline_new(ScheduleKind kind, int pp, int vpp, int num_microbatch
     c.plan.schedule = kind;
     c.plan.num_chunks = pp * vpp;
     c.plan.num_microbatches = num_microbatches;
-    c.scenario.training.precision = PRECISION_BF16;
-    c.scenario.training.precision = PRECISION_BF16;
-    c.scenario.training.grad_reduce_precision = PRECISION_FP32;
-    c.scenario.training.stack.weight_bytes_per_param = 2;
-    c.scenario.training.stack.weight_bytes_per_param = 2;
-    c.scenario.training.stack.bucket_bytes = 1e9;
+    c.scenario.execution.precision = PRECISION_BF16;
+    c.scenario.execution.precision = PRECISION_BF16;
+    c.scenario.execution.grad_reduce_precision = PRECISION_FP32;
+    c.scenario.execution.stack.weight_bytes_per_param = 2;
+    c.scenario.execution.stack.weight_bytes_per_param = 2;
+    c.scenario.execution.stack.bucket_bytes = 1e9;
     c.workload.boundary_bytes = c.workload.message_bytes = 8;
     chunks_fill(&c);
     prices_fill(&c);

@@ -302,10 +302,10 @@ static void losses_keep_logits(void) {
     const double norm = 2048 * 1024 * 4.0;
     Case c;
     if (case_make(&c, MADE_UP_GPT, 8, "{\"seq_len\": 2048, \"global_batch\": 8}", NULL)) {
-        c.scenario.training.cross_entropy_fused = true;
+        c.scenario.execution.cross_entropy_fused = true;
         if (case_resolve(&c))
             ASSERT_CLOSE(c.workload.blocks[BLOCK_HEAD].saved_bytes, norm + 2048 * 1024 * 2);
-        c.scenario.training.cross_entropy_fused = false;
+        c.scenario.execution.cross_entropy_fused = false;
         if (case_resolve(&c))
             ASSERT_CLOSE(c.workload.blocks[BLOCK_HEAD].saved_bytes, norm + 2048 * 1024 * 4);
     }

@@ -37,7 +37,7 @@ static bool quantize_case(Case *c, const char *training, const char *parallel,
         arena_printf(&arena, "{\"seq_len\": 2048, \"global_batch\": 8, %s}", training);
     const bool made = case_make(c, MADE_UP_GPT, 8, whole, parallel);
     arena_free(&arena);
-    Stack *stack = &c->scenario.training.stack;
+    Stack *stack = &c->scenario.execution.stack;
     stack->eager_overhead_frac = overheads->eager;
     stack->quantize_overhead_frac = overheads->quantize;
     stack->transpose_overhead_frac = overheads->transpose;

@@ -90,8 +90,8 @@ static void moved_bytes_by_hand(void) {
                                             : &c.workload.blocks[row->block];
             const Op *forward = op_named(b->forward, b->num_forward, row->name);
             const Op *backward = op_named(b->backward, b->num_backward, row->name);
-            const Training *loaded = &c.scenario.training;
-            double passes = loaded->compile ? 1 : 1 + loaded->stack.eager_overhead_frac;
+            const Execution *execution = &c.scenario.execution;
+            double passes = execution->compile ? 1 : 1 + execution->stack.eager_overhead_frac;
             ASSERT_CLOSE(forward->bytes, TOKENS * row->bytes * passes);
             CU_ASSERT_EQUAL(forward->num_kernels, row->kernels);
             if (strcmp(row->name, "quantize") != 0) // the backward's first is another product's
@@ -115,7 +115,7 @@ static void products_move_their_operands(void) {
         const Op *input = op_named(b->backward, b->num_backward, "fc1"), *weights = input + 1;
         ASSERT_CLOSE(input->bytes, 2 * (in + weight + out));
         ASSERT_CLOSE(weights->bytes, 2 * (in + out) + 8 * weight);
-        c.scenario.training.precision = PRECISION_FP8;
+        c.scenario.execution.precision = PRECISION_FP8;
         if (case_resolve(&c)) b = layer_block_of(&c, 0);
         ASSERT_CLOSE(op_named(b->forward, b->num_forward, "fc1")->bytes, in + weight + 2 * out);
         const Op *quantized = op_named(b->backward, b->num_backward, "fc1") - 1;
@@ -175,7 +175,7 @@ static void assert_pieces(const char *parallel) {
     if (case_make(&c, MADE_UP_GPT, 8,
                   "{\"seq_len\": 2048, \"global_batch\": 8, \"tp_comm_overlap\": true}",
                   parallel)) {
-        c.scenario.training.stack.tp_backward_overlap = true;
+        c.scenario.execution.stack.tp_backward_overlap = true;
         case_resolve(&c);
         const Block *b = layer_block_of(&c, 0);
         for (int list = 0; list < 2; list++) {
@@ -378,17 +378,17 @@ static void weight_gradients_are_held_while_made(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 8,
                   "{\"seq_len\": 2048, \"global_batch\": 8, \"stack\": \"megatron-2022\"}", NULL)) {
-        c.scenario.training.stack.weight_gradient = WEIGHT_GRADIENT_SEPARATE;
+        c.scenario.execution.stack.weight_gradient = WEIGHT_GRADIENT_SEPARATE;
         if (!case_resolve(&c)) return;
         const Block *b = layer_block_of(&c, 0), *head = &c.workload.blocks[BLOCK_HEAD];
         const Op *fc1 = op_named(b->backward, b->num_backward, "fc1") + 1;
         CU_ASSERT_EQUAL(fc1->transient_bytes, TOKENS * 5120 * 2 + 4096 * 1024 * 2);
         CU_ASSERT_EQUAL(fc1->placeholder_bytes, 0);
-        c.scenario.training.stack.weight_gradient = WEIGHT_GRADIENT_IN_PLACE;
+        c.scenario.execution.stack.weight_gradient = WEIGHT_GRADIENT_IN_PLACE;
         if (case_resolve(&c)) b = layer_block_of(&c, 0);
         fc1 = op_named(b->backward, b->num_backward, "fc1") + 1;
         CU_ASSERT_EQUAL(fc1->transient_bytes, TOKENS * 5120 * 2);
-        c.scenario.training.stack.weight_gradient = WEIGHT_GRADIENT_PLACEHOLDER;
+        c.scenario.execution.stack.weight_gradient = WEIGHT_GRADIENT_PLACEHOLDER;
         if (case_resolve(&c)) head = &c.workload.blocks[BLOCK_HEAD];
         const Op *logits = op_named(head->backward, head->num_backward, "lm_head") + 1;
         CU_ASSERT_EQUAL(logits->transient_bytes, TOKENS * 2048 * 2 + 1024 * 1024 * 2);

@@ -157,7 +157,7 @@ static const Chunk *inner_chunk(const Case *c) {
 }
 
 static Prices prices_of(Case *c) {
-    stack_bare(&c->scenario.training.stack);
+    stack_bare(&c->scenario.execution.stack);
     return chunks_price(&c->scenario, &c->plan, &c->workload, &c->arena);
 }
 
@@ -303,7 +303,7 @@ static double buffers_without_zero_3(const Case *from) {
     double bytes = 0;
     if (case_make(&c, MADE_UP_GPT, 8, TRAINING,
                   "{\"tp\": 2, \"layers\": [{\"from\": 1, \"to\": 1, \"tp\": 4}]}")) {
-        c.scenario.training.stack = from->scenario.training.stack;
+        c.scenario.execution.stack = from->scenario.execution.stack;
         if (case_resolve(&c))
             bytes = memory_closed_form(&c.scenario, &c.plan, &c.workload, 0).buffers_bytes;
     }
@@ -321,7 +321,7 @@ static void memory_by_hand(void) {
                   "3}]}")) {
         const double h = 1024, own = 6 * h * h + 4 * h + h * h / 2 + 2 * h;
         const double other = 3 * h * h + 4 * h;
-        c.scenario.training.stack.weight_gradient = WEIGHT_GRADIENT_IN_PLACE;
+        c.scenario.execution.stack.weight_gradient = WEIGHT_GRADIENT_IN_PLACE;
         CU_ASSERT_FATAL(case_resolve(&c));
         const RankMemory m = memory_closed_form(&c.scenario, &c.plan, &c.workload, 0);
         ASSERT_CLOSE(m.weights_bytes, 2 * own + 2 * other / 2);
@@ -381,7 +381,7 @@ static void communicators_are_of_the_ranks_that_have_the_layers(void) {
     Case c;
     if (case_make(&c, LLAMA, 16, TRAINING,
                   "{\"tp\": 2, \"pp\": 2, \"layers\": [{\"from\": 8, \"to\": 9, \"tp\": 4}]}")) {
-        Stack *stack = &c.scenario.training.stack;
+        Stack *stack = &c.scenario.execution.stack;
         stack_bare(stack);
         stack->comm_bytes_per_group = 1e6;
         const int wanted[] = {4, 7};

@@ -162,10 +162,10 @@ static void programs_are_complete_and_consistent(void) {
         const int num_microbatches = MICROBATCHES[shape / 18 % 8];
         if (!schedule_takes(kind, pp, vpp, num_microbatches)) continue;
         PipelineCase c = pipeline_new(kind, pp, vpp, num_microbatches);
-        Training *training = &c.scenario.training;
-        training->overlap_grad_reduce = training->overlap_param_gather = overlap;
-        training->stack.p2p_overlap = overlap;
-        training->stack.bucket_bytes = 1500;
+        Execution *execution = &c.scenario.execution;
+        execution->overlap_grad_reduce = execution->overlap_param_gather = overlap;
+        execution->stack.p2p_overlap = overlap;
+        execution->stack.bucket_bytes = 1500;
         c.scenario.model.tie_word_embeddings = true;
         c.scenario.model.vocab_size = c.scenario.model.hidden_size = 10;
         c.plan.dp = c.plan.zero_group = 2;

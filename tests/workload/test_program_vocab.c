@@ -161,7 +161,7 @@ static void bubble_is_the_closed_form_where_passes_take_no_time(void) {
 static void gradients_of_the_rows_are_reduced_once(void) {
     PipelineCase c = spread_new(SCHEDULE_DUALPIPE, 4, 2, 8, 1);
     c.plan.dp = c.plan.zero_group = 2;
-    c.scenario.training.overlap_grad_reduce = true;
+    c.scenario.execution.overlap_grad_reduce = true;
     for (int v = 0; v < NUM_VOCAB_CHUNKS; v++)
         c.chunks[c.plan.num_chunks + v] = (Chunk){.dense_parameters = 500};
     pipeline_build(&c, 0);
