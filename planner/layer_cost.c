@@ -3,6 +3,7 @@
 #include "costmodel/collective.h"
 #include "costmodel/list_price.h"
 #include "workload/bytes.h"
+#include "workload/split.h"
 
 #include <math.h>
 
@@ -68,7 +69,8 @@ static double gathering_s(const Scenario *scenario, const Cluster *cluster, cons
 // Its part of the one sum over tp of all partial gradients of a rank, at the end of a step.
 static double partial_sum_s(const Scenario *scenario, const Cluster *cluster, const Plan *plan,
                             double parameters) {
-    const double bytes = partial_sum_bytes(&scenario->execution, plan, parameters);
+    const double bytes =
+        partial_sum_bytes(&scenario->execution, plan_num_scattered(plan), parameters);
     if (bytes <= 1) return 0;
     const double all_s =
         group_collective_s(scenario, cluster, plan, COLLECTIVE_ALL_REDUCE, GROUP_TP, bytes);

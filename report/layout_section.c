@@ -98,12 +98,11 @@ static const char *front_text(const Scenario *scenario, const Plan *plan, Arena 
     const int last = model->num_front_layers - 1;
     if (model->front->kind == FRONT_ENCODER)
         return arena_printf(arena, " Layers 0-%d are the encoder's.", last);
-    FrontJob job;
-    front_job(scenario, plan, &job);
+    const int tp = front_split(model, plan).tp;
     return arena_printf(arena,
                         " Layers 0-%d are the tower's, which works on images: each is split over "
                         "%d GPU%s, and over no cp.",
-                        last, job.plan.tp, job.plan.tp > 1 ? "s" : "");
+                        last, tp, tp > 1 ? "s" : "");
 }
 
 static const char *layout_text(const Scenario *scenario, const Plan *plan, Arena *arena) {

@@ -3,13 +3,6 @@
 
 #include <math.h>
 
-// Keys a query sees on average: all, half where causal, fewer inside a window.
-static double average_keys(const Scenario *scenario, double seq_len, double window) {
-    if (!scenario->training.causal) return window > 0 ? fmin(window, seq_len) : seq_len;
-    if (window > 0 && window < seq_len) return window - window * window / (2 * seq_len);
-    return (seq_len + 1) / 2;
-}
-
 // What queries see: keys on average, tokens of the sequence that those are of, how many of these
 // the rank has, and of how many sequences.
 typedef struct {
@@ -18,10 +11,12 @@ typedef struct {
 
 // A window of a tower is a sequence of its own: a square of the image, which no other overlaps.
 static Keys own_keys(const Builder *b) {
-    const double seq = (double)b->scenario->training.seq_len, window = b->kind->window;
-    const double mean = average_keys(b->scenario, seq, window);
-    if (!b->kind->front || window <= 0) return (Keys){mean, seq, b->tokens, b->plan->micro_batch};
-    const double length = fmin(window, seq);
+    const Pass *pass = &b->pass;
+    const double window = b->kind->window, mean = pass_average_keys(pass, window);
+    if (!b->kind->front || window <= 0)
+        return (Keys){mean, pass->keys, pass->sequences * pass->keys / b->split.cp,
+                      pass->sequences};
+    const double length = fmin(window, pass->keys);
     return (Keys){mean, length, b->tokens, b->tokens / length};
 }
 
@@ -32,14 +27,14 @@ typedef struct {
     double q_values, k_values, v_values, o_values; // per token
 } Heads;
 
-static Heads heads_of(const Model *model, const Plan *plan) {
-    Heads h = {.heads = (double)model->num_heads / plan->tp};
+static Heads heads_of(const Model *model, int tp) {
+    Heads h = {.heads = (double)model->num_heads / tp};
     if (model->attention == ATTENTION_MLA) {
         h.kv_heads = h.heads;
         h.qk_dim = model->qk_nope_head_dim + model->qk_rope_head_dim;
         h.v_dim = model->v_head_dim;
     } else {
-        h.kv_heads = fmax(1, (double)model->num_kv_heads / plan->tp);
+        h.kv_heads = fmax(1, (double)model->num_kv_heads / tp);
         h.qk_dim = h.v_dim = model->head_dim;
     }
     h.q_values = h.heads * h.qk_dim;
@@ -52,7 +47,7 @@ static Heads heads_of(const Model *model, const Plan *plan) {
 // Queries, keys and values as the attention reads them, which their product's result becomes: in
 // place, or as tensors of their own, whose gradients become one again.
 static void build_heads(Builder *b, MemoryWork *work, double values) {
-    const Execution *execution = &b->scenario->execution;
+    const Execution *execution = b->execution;
     work->saved_bytes = work->output_bytes = values * activation_bytes(execution);
     if (!execution->stack.splits_heads) work->backward_alive_bytes = work->output_bytes;
     build_memory(b, work);
@@ -61,11 +56,11 @@ static void build_heads(Builder *b, MemoryWork *work, double values) {
 
 // Rotary embedding of queries and keys. It keeps its results: the attention's inputs.
 static void build_rope(Builder *b, const Heads *h) {
-    const Execution *execution = &b->scenario->execution;
+    const Execution *execution = b->execution;
     double act = activation_bytes(execution);
     double values = b->tokens * (h->q_values + h->k_values + h->v_values);
     double rotated =
-        b->scenario->model.position == POSITION_ROPE ? b->tokens * (h->q_values + h->k_values) : 0;
+        b->model->position == POSITION_ROPE ? b->tokens * (h->q_values + h->k_values) : 0;
     bool fused = execution->stack.fused_rope || execution->compile;
     MemoryWork work = {.name = "rope",
                        .bytes = rotated * act * (fused ? 2 : 6),
@@ -85,19 +80,19 @@ static void build_rope(Builder *b, const Heads *h) {
 // Context parallelism: keys and values of the other ranks (Liu et al. 2023, "Ring Attention",
 // arXiv:2310.01889; Jacobs et al. 2023, "DeepSpeed Ulysses", arXiv:2309.14509, section 3.1).
 static void build_context_exchange(Builder *b, const Heads *h, bool before) {
-    const Plan *plan = b->plan;
-    double act = activation_bytes(&b->scenario->execution);
+    const Split *split = &b->split;
+    double act = activation_bytes(b->execution);
     double kv = b->tokens * (h->k_values + h->v_values) * act;
-    if (plan->cp == 1) return;
+    if (split->cp == 1) return;
     b->module = MODULE_CORE_ATTN;
-    if (plan->cp_method == CP_ULYSSES) {
+    if (split->cp_method == CP_ULYSSES) {
         double values = before ? h->q_values + h->k_values + h->v_values : h->o_values;
         build_collective(b, before ? "cp_all_to_all_qkv" : "cp_all_to_all_out", STREAM_CP,
                          COLLECTIVE_ALL_TO_ALL, COLLECTIVE_ALL_TO_ALL, GROUP_CP,
                          b->tokens * values * act);
-    } else if (before && plan->cp_method == CP_ALL_GATHER) {
+    } else if (before && split->cp_method == CP_ALL_GATHER) {
         build_collective(b, "cp_all_gather_kv", STREAM_CP, COLLECTIVE_ALL_GATHER,
-                         COLLECTIVE_REDUCE_SCATTER, GROUP_CP, kv * plan->cp);
+                         COLLECTIVE_REDUCE_SCATTER, GROUP_CP, kv * split->cp);
         b->units[b->num_units - 1].gather_again = true;
     } else if (before) {
         // The ring's steps run beside the attention of the step before. In the backward the
@@ -116,23 +111,22 @@ static void build_context_exchange(Builder *b, const Heads *h, bool before) {
 // dot_product_attention/context_parallel.py; runtime/context.c): where queries, keys and values
 // share rows, the queries' take as much as all three.
 static double context_keys_bytes(const Builder *b, const Heads *h) {
-    const Plan *plan = b->plan;
+    const Split *split = &b->split;
     const double kv = b->tokens * (h->k_values + h->v_values);
-    if (plan->cp == 1 || plan->cp_method == CP_ULYSSES) return 0;
-    return kv * (plan->cp_method == CP_RING ? 2 : plan->cp) *
-           activation_bytes(&b->scenario->execution);
+    if (split->cp == 1 || split->cp_method == CP_ULYSSES) return 0;
+    return kv * (split->cp_method == CP_RING ? 2 : split->cp) * activation_bytes(b->execution);
 }
 
 static double context_gradients_bytes(const Builder *b, const Heads *h) {
-    const Execution *execution = &b->scenario->execution;
+    const Execution *execution = b->execution;
     const double keys = context_keys_bytes(b, h), kv = h->k_values + h->v_values;
     const double step = h->q_values + kv * (execution->stack.splits_heads ? 1 : 2);
     return keys > 0 ? keys + b->tokens * step * activation_bytes(execution) : 0;
 }
 
 static void build_flash(Builder *b, const Heads *h, const Keys *keys) {
-    const Scenario *s = b->scenario;
-    double act = activation_bytes(&s->execution), window = b->kind->window;
+    const Execution *execution = b->execution;
+    double act = activation_bytes(execution), window = b->kind->window;
     // Two products of 2 x keys x dim per query and head (Dao et al. 2022, arXiv:2205.14135). The
     // backward has five: the scores again, and the gradients of probabilities, queries, keys and
     // values (Dao 2023, "FlashAttention-2", arXiv:2307.08691, section 3.1.2).
@@ -146,10 +140,10 @@ static void build_flash(Builder *b, const Heads *h, const Keys *keys) {
     // A ring computes in steps, each on one rank's keys, and merges their fp32 results. With
     // gathered keys the rank's early and late part of the sequence are a step each. Either way the
     // kernels are as short as the rank's own part.
-    bool ring = b->plan->cp_method == CP_RING, split = b->plan->cp_method != CP_ULYSSES;
-    int steps = b->plan->cp == 1 || !split ? 1 : ring ? b->plan->cp : 2;
+    bool ring = b->split.cp_method == CP_RING, split = b->split.cp_method != CP_ULYSSES;
+    int steps = b->split.cp == 1 || !split ? 1 : ring ? b->split.cp : 2;
     double merge = ring ? (steps - 1) * b->tokens * h->o_values * 3 * 4 : 0;
-    double length = split ? keys->length / b->plan->cp : keys->length;
+    double length = split ? keys->length / b->split.cp : keys->length;
     const double others = context_keys_bytes(b, h);
     Unit *unit = &b->units[b->num_units++];
     *unit = (Unit){.module = MODULE_CORE_ATTN,
@@ -171,16 +165,16 @@ static void build_flash(Builder *b, const Heads *h, const Keys *keys) {
                     .num_kernels = steps,
                     .saved_bytes = saved,
                     .transient_bytes = b->tokens * h->o_values * act + others,
-                    .precision = s->execution.precision,
-                    .generation = s->execution.stack.attention_generation};
+                    .precision = execution->precision,
+                    .generation = execution->stack.attention_generation};
 }
 
 // Softmax of s x s scores in memory, as before fused attention: every score is computed, also
 // masked ones, and 2 + 2 + 1 bytes of each are kept (Korthikanti et al. 2022, section 4.1).
 static void build_unfused(Builder *b, const Heads *h, const Keys *keys) {
-    const Scenario *s = b->scenario;
-    const Stack *stack = &s->execution.stack;
-    double act = activation_bytes(&s->execution);
+    const Execution *execution = b->execution;
+    const Stack *stack = &execution->stack;
+    double act = activation_bytes(execution);
     double groups = keys->num_sequences * h->heads, queries = b->tokens / keys->num_sequences;
     double num_keys = keys->length, scores = groups * queries * num_keys;
     b->module = MODULE_CORE_ATTN;
@@ -194,7 +188,7 @@ static void build_unfused(Builder *b, const Heads *h, const Keys *keys) {
                           .saved_bytes = scores * act,
                           .output_bytes = scores * act};
     build_memory(b, &softmax);
-    if (stack->dropout) {
+    if (drops_out(b)) {
         MemoryWork dropout = {.name = "attention_dropout",
                               .bytes = scores * (2 * act + 1),
                               .backward_bytes = scores * (2 * act + 1),
@@ -217,18 +211,18 @@ static void build_unfused(Builder *b, const Heads *h, const Keys *keys) {
 }
 
 static void build_gqa_projections(Builder *b) {
-    const Model *m = &b->scenario->model;
+    const Model *m = b->model;
     double q = (double)m->num_heads * m->head_dim;
-    double kv = fmax(m->num_kv_heads, b->plan->tp) * (double)m->head_dim;
+    double kv = fmax(m->num_kv_heads, b->split.tp) * (double)m->head_dim;
     build_linear(b, "qkv_proj", SPLIT_COLUMN, b->tokens, q + 2 * kv, m->hidden_size, 0);
-    build_parts(b, q / b->plan->tp, kv / b->plan->tp, kv / b->plan->tp);
-    if (m->qkv_bias) b->dense_parameters += (q + 2 * kv) / b->plan->tp;
+    build_parts(b, q / b->split.tp, kv / b->split.tp, kv / b->split.tp);
+    if (m->qkv_bias) b->dense_parameters += (q + 2 * kv) / b->split.tp;
     if (!m->qk_norm) return;
     // One norm for all heads, of which each tp rank has some, whatever it has of the tokens.
-    if (b->plan->tp > 1 && !b->plan->sequence_parallel)
+    if (b->split.tp > 1 && !b->split.sequence_parallel)
         b->partial_parameters += model_heads_norm_parameters(m);
-    double act = activation_bytes(&b->scenario->execution);
-    double values = b->tokens * (q + kv) / b->plan->tp;
+    double act = activation_bytes(b->execution);
+    double values = b->tokens * (q + kv) / b->split.tp;
     MemoryWork norm = {.name = "qk_norm",
                        .bytes = values * act * 2,
                        .kernels = 2,
@@ -242,8 +236,8 @@ static void build_gqa_projections(Builder *b) {
 // Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1.2). The down projections
 // are replicated over tp, the up projections split by head.
 static void build_mla_projections(Builder *b) {
-    const Model *m = &b->scenario->model;
-    double heads = m->num_heads, act = activation_bytes(&b->scenario->execution);
+    const Model *m = b->model;
+    double heads = m->num_heads, act = activation_bytes(b->execution);
     double qk_dim = m->qk_nope_head_dim + m->qk_rope_head_dim;
     double in = b->input_bytes_per_value;
     double kv_down = m->kv_lora_rank + m->qk_rope_head_dim;
@@ -251,7 +245,7 @@ static void build_mla_projections(Builder *b) {
     if (m->q_lora_rank > 0)
         build_linear(b, "q_down_proj", SPLIT_NONE, b->tokens_sp, m->q_lora_rank, m->hidden_size, 0);
     build_linear(b, "kv_down_proj", SPLIT_NONE, b->tokens_sp, kv_down, m->hidden_size, 0);
-    if (b->plan->sequence_parallel && b->plan->tp > 1) // the key part that all heads share
+    if (b->split.sequence_parallel && b->split.tp > 1) // the key part that all heads share
         build_collective(b, "tp_all_gather", STREAM_TP, COLLECTIVE_ALL_GATHER,
                          COLLECTIVE_REDUCE_SCATTER, GROUP_TP,
                          b->tokens * m->qk_rope_head_dim * act);
@@ -281,7 +275,7 @@ static void input_share(Builder *b, double bytes) {
 }
 
 static void build_core(Builder *b, const Heads *h, const Keys *keys) {
-    if (b->scenario->execution.attention == ATTENTION_FLASH)
+    if (b->execution->attention == ATTENTION_FLASH)
         build_flash(b, h, keys);
     else
         build_unfused(b, h, keys);
@@ -289,28 +283,26 @@ static void build_core(Builder *b, const Heads *h, const Keys *keys) {
 
 // Output projection and addition.
 static void build_output(Builder *b, const Heads *h, const char *name) {
-    const Model *m = &b->scenario->model;
+    const Model *m = b->model;
     const double v_dim = m->attention == ATTENTION_MLA ? m->v_head_dim : m->head_dim;
     // Its input is a copy of the attention's output, which that keeps itself, where it is
     // quantized; after Ulysses' exchange (Transformer Engine,
     // pytorch/attention/dot_product_attention/ context_parallel.py, AttnFuncWithCPAndQKVOA2A); and
     // where the attention of gathered keys and values keeps the results of its two steps.
-    const Plan *plan = b->plan;
-    bool joined =
-        plan->cp_method == CP_ALL_GATHER && b->scenario->execution.stack.copies_attention_steps;
+    const Split *split = &b->split;
+    bool joined = split->cp_method == CP_ALL_GATHER && b->execution->stack.copies_attention_steps;
     bool copied = precision_is_quantized(b->precision) ||
-                  (plan->cp > 1 && (plan->cp_method == CP_ULYSSES || joined));
+                  (split->cp > 1 && (split->cp_method == CP_ULYSSES || joined));
     double copy = copied ? b->tokens * h->o_values : 0;
     build_linear(b, name, SPLIT_ROW, b->tokens, m->hidden_size, m->num_heads * v_dim,
                  copy * b->input_bytes_per_value);
-    if (!copied)
-        input_share(b, b->tokens * h->o_values * activation_bytes(&b->scenario->execution));
+    if (!copied) input_share(b, b->tokens * h->o_values * activation_bytes(b->execution));
     if (m->attention_out_bias) build_whole_parameters(b, m->hidden_size);
 }
 
 void build_attention(Builder *b) {
-    const Model *m = &b->scenario->model;
-    Heads h = heads_of(m, b->plan);
+    const Model *m = b->model;
+    Heads h = heads_of(m, b->split.tp);
     const Keys keys = own_keys(b);
     bool mla = m->attention == ATTENTION_MLA;
     double values = b->tokens_sp * m->hidden_size;
@@ -335,27 +327,26 @@ void build_attention(Builder *b) {
 // 3.2.3). Quantized, or as gathered over tp, every layer keeps a copy of its own (Transformer
 // Engine, module/linear.py).
 void build_cross_attention(Builder *b) {
-    const Model *m = &b->scenario->model;
-    const Execution *execution = &b->scenario->execution;
-    const TrainingJob *training = &b->scenario->training;
-    const Heads h = heads_of(m, b->plan);
-    const double length = (double)training->encoder_seq_len;
-    const int num_sequences = b->plan->micro_batch;
+    const Model *m = b->model;
+    const Execution *execution = b->execution;
+    const Heads h = heads_of(m, b->split.tp);
+    const double length = b->pass.encoded;
+    const double num_sequences = b->pass.sequences;
     const Keys keys = {length, length, num_sequences * length, num_sequences};
     const double values = b->tokens_sp * m->hidden_size;
     const double query = (double)m->num_heads * m->head_dim;
     const double key_value = 2.0 * m->num_kv_heads * m->head_dim;
     const double split = b->tokens * h.q_values + keys.tokens * (h.k_values + h.v_values);
     const bool copied = precision_is_quantized(b->precision) ||
-                        (b->plan->sequence_parallel && execution->stack.keeps_gathered_inputs);
-    const double copy = copied ? keys.tokens / (b->plan->sequence_parallel ? b->plan->tp : 1) *
+                        (b->split.sequence_parallel && execution->stack.keeps_gathered_inputs);
+    const double copy = copied ? keys.tokens / (b->split.sequence_parallel ? b->split.tp : 1) *
                                      m->hidden_size * b->input_bytes_per_value
                                : 0;
     build_norm(b, "cross_norm", values, NORM_INPUT | NORM_OUTPUT | NORM_BEGINS_BRANCH);
     build_linear(b, "cross_q_proj", SPLIT_COLUMN, b->tokens, query, m->hidden_size, 0);
     build_linear(b, "cross_kv_proj", SPLIT_COLUMN, keys.tokens, key_value, m->hidden_size, copy);
-    build_parts(b, key_value / 2 / b->plan->tp, key_value / 2 / b->plan->tp, 0);
-    if (m->qkv_bias) b->dense_parameters += (query + key_value) / b->plan->tp;
+    build_parts(b, key_value / 2 / b->split.tp, key_value / 2 / b->split.tp, 0);
+    if (m->qkv_bias) b->dense_parameters += (query + key_value) / b->split.tp;
     build_heads(b, &(MemoryWork){.name = "split_heads", .kernels = 1, .backward_kernels = 1},
                 split);
     build_core(b, &h, &keys);

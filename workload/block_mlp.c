@@ -5,8 +5,8 @@
 
 // Activation (and gate) between two products; it keeps its input, and its output for the second.
 static void build_activation(Builder *b, double tokens, double width) {
-    const Model *m = &b->scenario->model;
-    const Execution *execution = &b->scenario->execution;
+    const Model *m = b->model;
+    const Execution *execution = b->execution;
     bool fused = execution->stack.fused_activation || execution->compile;
     double act = activation_bytes(execution), inputs = tokens * width * (m->gated_mlp ? 2 : 1);
     double outputs = tokens * width;
@@ -32,15 +32,15 @@ static void build_activation(Builder *b, double tokens, double width) {
 }
 
 void build_dense_mlp(Builder *b, double intermediate_size) {
-    const Model *m = &b->scenario->model;
+    const Model *m = b->model;
     double up = intermediate_size * (m->gated_mlp ? 2 : 1);
     build_linear(b, "fc1", SPLIT_COLUMN, b->tokens, up, m->hidden_size, 0);
     if (m->gated_mlp)
-        build_parts(b, intermediate_size / b->plan->tp, intermediate_size / b->plan->tp, 0);
-    build_activation(b, b->tokens, intermediate_size / b->plan->tp);
+        build_parts(b, intermediate_size / b->split.tp, intermediate_size / b->split.tp, 0);
+    build_activation(b, b->tokens, intermediate_size / b->split.tp);
     build_linear(b, "fc2", SPLIT_ROW, b->tokens, m->hidden_size, intermediate_size, 0);
     if (!m->mlp_bias) return;
-    b->dense_parameters += up / b->plan->tp;
+    b->dense_parameters += up / b->split.tp;
     build_whole_parameters(b, m->hidden_size);
 }
 
@@ -56,19 +56,18 @@ static void build_grouped(Builder *b, const char *name, double experts, double t
     op->groups = experts;
     op->separate = experts > 1;
     op->m = tokens / experts;
-    op->bytes += (experts - 1) * n * k * weight_read_bytes(&b->scenario->execution);
+    op->bytes += (experts - 1) * n * k * weight_read_bytes(b->execution);
 }
 
 // Whether what comes from several ranks is sorted by this rank's experts.
 static bool sorts_by_expert(const Builder *b) {
-    return b->scenario->execution.moe_dispatcher == DISPATCH_ALLTOALL &&
-           b->scenario->model.num_experts > b->plan->ep;
+    return b->execution->moe_dispatcher == DISPATCH_ALLTOALL && b->model->num_experts > b->split.ep;
 }
 
 // Between the etp ranks' gather and the experts: the rows of all of them, once more by expert; and
 // back. Both orders are there meanwhile.
 static void build_sort_by_expert(Builder *b, const char *name, double values) {
-    double act = activation_bytes(&b->scenario->execution), bytes = 2 * values * act;
+    double act = activation_bytes(b->execution), bytes = 2 * values * act;
     if (!sorts_by_expert(b)) return;
     MemoryWork work = {.name = name,
                        .bytes = bytes,
@@ -88,9 +87,9 @@ static void build_sort_by_expert(Builder *b, const char *name, double values) {
 //   backward_alive_bytes  gradients it reads and makes
 static void build_permutation(Builder *b, const char *name, double values,
                               double backward_alive_bytes) {
-    double act = activation_bytes(&b->scenario->execution);
-    const bool sorts = b->plan->ep > 1 && b->plan->etp == 1 && sorts_by_expert(b);
-    double bytes = values * act * 2 * (1 + b->scenario->execution.stack.moe_overhead_frac + sorts);
+    double act = activation_bytes(b->execution);
+    const bool sorts = b->split.ep > 1 && b->split.etp == 1 && sorts_by_expert(b);
+    double bytes = values * act * 2 * (1 + b->execution->stack.moe_overhead_frac + sorts);
     MemoryWork work = {.name = name,
                        .bytes = bytes,
                        .backward_bytes = bytes,
@@ -104,13 +103,13 @@ static void build_permutation(Builder *b, const char *name, double values,
 // Tokens to their experts (dispatch) or back: by all-to-all, each as often as it has experts or,
 // with DeepEP's kernels, once per rank; or gathered and summed whole.
 static void build_exchange(Builder *b, bool dispatch, double routed_bytes) {
-    const Model *m = &b->scenario->model;
-    const int ep = b->plan->ep, dispatcher = b->scenario->execution.moe_dispatcher;
+    const Model *m = b->model;
+    const int ep = b->split.ep, dispatcher = b->execution->moe_dispatcher;
     if (ep == 1) return;
     // The rank that receives most is waited for.
-    double bytes = routed_bytes * b->scenario->training.moe_imbalance;
+    double bytes = routed_bytes * b->pass.moe_imbalance;
     const Routing routing = model_routing(m);
-    double act = activation_bytes(&b->scenario->execution);
+    double act = activation_bytes(b->execution);
     CollectiveKind kind = COLLECTIVE_ALL_TO_ALL, backward = COLLECTIVE_ALL_TO_ALL;
     if (dispatcher == DISPATCH_ALLGATHER) {
         bytes = b->tokens_sp * ep * m->hidden_size * act;
@@ -127,24 +126,24 @@ static void build_exchange(Builder *b, bool dispatch, double routed_bytes) {
     // Nobody keeps what is sent, copies in order or results of products.
     if (kind == COLLECTIVE_ALL_TO_ALL || kind == COLLECTIVE_COMBINE) op->transient_bytes += bytes;
     op->routing = routing;
-    op->hidden = b->scenario->execution.ep_overlap;
+    op->hidden = b->execution->ep_overlap;
 }
 
 // Splits of an all-to-all, of DeepEP's buffers and of the experts' products are numbers that the
 // host passes. HybridEP's kernels read them on the device, experts of a given capacity and graphs
 // of whole layers have fixed ones, and beside another micro-batch's compute the device is not idle.
-static bool host_awaits_counts(const Scenario *scenario, int ep) {
-    const Execution *execution = &scenario->execution;
-    return execution->moe_dispatcher != DISPATCH_HYBRIDEP &&
-           scenario->training.capacity_factor == 0 && !(execution->ep_overlap && ep > 1) &&
+static bool host_awaits_counts(const Builder *b) {
+    const Execution *execution = b->execution;
+    return execution->moe_dispatcher != DISPATCH_HYBRIDEP && b->pass.capacity_factor == 0 &&
+           !(execution->ep_overlap && b->split.ep > 1) &&
            !(execution->cuda_graphs & (GRAPH_FULL | GRAPH_LAYER));
 }
 
 static void build_router(Builder *b) {
-    const Model *m = &b->scenario->model;
-    double act = activation_bytes(&b->scenario->execution), tokens = b->tokens_sp;
+    const Model *m = b->model;
+    double act = activation_bytes(b->execution), tokens = b->tokens_sp;
     int precision = b->precision;
-    b->precision = unquantized_precision(&b->scenario->execution);
+    b->precision = unquantized_precision(b->execution);
     build_linear(b, "router", SPLIT_NONE, tokens, m->num_experts, m->hidden_size, 0);
     b->precision = precision;
     b->units[b->num_units - 1].plain_gradient = true;
@@ -162,23 +161,22 @@ static void build_router(Builder *b) {
 
 // Routed experts (Shazeer et al. 2017; GShard's all-to-all, arXiv:2006.16668, section 3).
 static void build_experts(Builder *b) {
-    const Model *m = &b->scenario->model;
-    const Plan *plan = b->plan;
-    const Execution *execution = &b->scenario->execution;
-    const TrainingJob *training = &b->scenario->training;
+    const Model *m = b->model;
+    const Split *split = &b->split;
+    const Execution *execution = b->execution;
     double act = activation_bytes(execution), hidden = m->hidden_size;
     double routed = b->tokens_sp * m->num_experts_per_tok; // tokens this rank sends, and receives
-    if (training->capacity_factor > 0) routed *= training->capacity_factor;
+    if (b->pass.capacity_factor > 0) routed *= b->pass.capacity_factor;
     // The busiest rank receives more where the routing is skewed, less the more experts it holds.
-    double experts = (double)m->num_experts / plan->ep;
-    double received = routed * plan->etp * training->moe_imbalance;
-    double width = (double)m->moe_intermediate_size / plan->etp;
+    double experts = (double)m->num_experts / split->ep;
+    double received = routed * split->etp * b->pass.moe_imbalance;
+    double width = (double)m->moe_intermediate_size / split->etp;
     // The gradient of the tokens' results waits as the residual's.
     const double tokens_bytes = b->tokens_sp * hidden * act, routed_bytes = routed * hidden * act;
     build_permutation(b, "permute", routed * hidden, routed_bytes + tokens_bytes);
-    b->units[b->num_units - 1].op.awaited_by_host = host_awaits_counts(b->scenario, b->plan->ep);
+    b->units[b->num_units - 1].op.awaited_by_host = host_awaits_counts(b);
     build_exchange(b, true, routed_bytes);
-    if (plan->etp > 1) {
+    if (split->etp > 1) {
         build_collective(b, "etp_all_gather", STREAM_TP, COLLECTIVE_ALL_GATHER,
                          COLLECTIVE_REDUCE_SCATTER, GROUP_ETP, received * hidden * act);
         build_sort_by_expert(b, "sort_by_expert", received * hidden);
@@ -188,7 +186,7 @@ static void build_experts(Builder *b) {
     build_activation(b, received, width);
     build_grouped(b, "experts_fc2", experts, received, hidden, width, 0);
     if (m->expert_bias) b->expert_parameters += experts * (width * (m->gated_mlp ? 2 : 1) + hidden);
-    if (plan->etp > 1) {
+    if (split->etp > 1) {
         build_sort_by_expert(b, "unsort_by_expert", received * hidden);
         build_collective(b, "etp_reduce_scatter", STREAM_TP, COLLECTIVE_REDUCE_SCATTER,
                          COLLECTIVE_ALL_GATHER, GROUP_ETP, received * hidden * act);
@@ -199,7 +197,7 @@ static void build_experts(Builder *b) {
 }
 
 void build_moe(Builder *b) {
-    const Model *m = &b->scenario->model;
+    const Model *m = b->model;
     b->module = MODULE_MOE;
     build_router(b);
     build_experts(b);
@@ -212,7 +210,7 @@ void build_moe(Builder *b) {
 }
 
 void build_mlp(Builder *b) {
-    const Model *m = &b->scenario->model;
+    const Model *m = b->model;
     double values = b->tokens_sp * m->hidden_size;
     // With a parallel residual its input is the layer's, which the first norm keeps.
     if (m->norms_per_layer > 1)
@@ -228,4 +226,14 @@ void build_mlp(Builder *b) {
     }
     if (m->norms_per_layer == 4) build_norm(b, "post_mlp_norm", values, NORM_INPUT);
     build_residual(b, values);
+}
+
+Block layer_build(const LayerWork *work, const LayerKind *kind, Arena *arena) {
+    Builder b;
+    builder_start(work, kind, arena, &b);
+    build_attention(&b);
+    if (kind->cross) build_cross_attention(&b);
+    build_mlp(&b);
+    build_whole_parameters(&b, model_layer_norm_parameters(work->model));
+    return builder_finish(&b, kind->front ? "front_layer" : kind->moe ? "moe_layer" : "layer");
 }

@@ -8,18 +8,20 @@
 #include <stddef.h>
 #include <string.h>
 
-void builder_start(const Scenario *scenario, const Plan *plan, const LayerKind *kind,
-                   bool recomputed, Arena *arena, Builder *out) {
-    const Execution *execution = &scenario->execution;
-    const TrainingJob *training = &scenario->training;
+void builder_start(const LayerWork *work, const LayerKind *kind, Arena *arena, Builder *out) {
+    const Execution *execution = work->execution;
+    const Pass *pass = &work->pass;
+    const Split *split = &work->split;
     memset(out, 0, offsetof(Builder, units)); // units are large, and set when they are added
-    out->scenario = scenario;
-    out->plan = plan;
+    out->model = work->model;
+    out->gpu = work->gpu;
+    out->execution = execution;
+    out->pass = *pass;
+    out->split = *split;
     out->kind = kind;
     out->arena = arena;
-    out->recomputed = recomputed;
-    out->tokens = (double)plan->micro_batch * (double)training->seq_len / plan->cp;
-    out->tokens_sp = plan->sequence_parallel ? out->tokens / plan->tp : out->tokens;
+    out->tokens = pass->sequences * pass->queries / split->cp;
+    out->tokens_sp = split->sequence_parallel ? out->tokens / split->tp : out->tokens;
     out->precision = execution->precision;
     out->compiled = execution->compile;
     out->lasting_gathers = execution->stack.lasting_gathers == LASTING_GATHERS_ALL;
@@ -52,7 +54,7 @@ static void build_quantize(Builder *b, double values) {
 
 static void build_gemm(Builder *b, const char *name, double tokens, double n, double k,
                        double saved_input_bytes) {
-    const Execution *execution = &b->scenario->execution;
+    const Execution *execution = b->execution;
     double act = activation_bytes(execution), weight = weight_read_bytes(execution);
     Op op = {.name = name,
              .kind = OP_GEMM,
@@ -82,16 +84,16 @@ static void build_tp_collective(Builder *b, const char *name, CollectiveKind kin
 // values are gathered quantized (Transformer Engine, module/linear.py), gradients summed in 16
 // bits.
 static void build_column_input(Builder *b, double tokens, double k) {
-    double act = activation_bytes(&b->scenario->execution), bytes = tokens * k * act;
-    bool async = b->scenario->execution.stack.tp_backward_overlap;
-    if (b->plan->sequence_parallel)
+    double act = activation_bytes(b->execution), bytes = tokens * k * act;
+    bool async = b->execution->stack.tp_backward_overlap;
+    if (b->split.sequence_parallel)
         build_tp_collective(b, "tp_all_gather", COLLECTIVE_ALL_GATHER, COLLECTIVE_REDUCE_SCATTER,
                             tokens * k * b->gathered_bytes_per_value);
     else
         build_tp_collective(b, "tp_identity", NUM_COLLECTIVES, COLLECTIVE_ALL_REDUCE, bytes);
     Unit *unit = &b->units[b->num_units - 1];
     unit->backward_async = async;
-    unit->gather_again = b->plan->sequence_parallel;
+    unit->gather_again = b->split.sequence_parallel;
     if (unit->gather_again) unit->backward_frac = act / b->gathered_bytes_per_value;
 }
 
@@ -104,16 +106,16 @@ static void build_gathered_input(Builder *b, int gather, int gemm) {
     if (b->lasting_gathers) {
         op->lasting_bytes = gathered_bytes;
         b->units[gather].op.transient_bytes = 0;
-    } else if (b->scenario->execution.stack.keeps_gathered_inputs) {
-        op->saved_bytes += gathered_bytes * (1 - 1.0 / b->plan->tp);
+    } else if (b->execution->stack.keeps_gathered_inputs) {
+        op->saved_bytes += gathered_bytes * (1 - 1.0 / b->split.tp);
     } else {
         op->transient_bytes += gathered_bytes;
     }
 }
 
 static void build_row_output(Builder *b, double tokens, double n) {
-    double bytes = tokens * n * activation_bytes(&b->scenario->execution);
-    if (b->plan->sequence_parallel)
+    double bytes = tokens * n * activation_bytes(b->execution);
+    if (b->split.sequence_parallel)
         build_tp_collective(b, "tp_reduce_scatter", COLLECTIVE_REDUCE_SCATTER,
                             COLLECTIVE_ALL_GATHER, bytes);
     else
@@ -123,7 +125,7 @@ static void build_row_output(Builder *b, double tokens, double n) {
 
 // What is whole on every tp rank is read by its own tokens where these are split.
 void build_partial_parameters(Builder *b, double parameters) {
-    if (b->plan->sequence_parallel && b->plan->tp > 1) b->partial_parameters += parameters;
+    if (b->split.sequence_parallel && b->split.tp > 1) b->partial_parameters += parameters;
 }
 
 void build_whole_parameters(Builder *b, double parameters) {
@@ -131,16 +133,16 @@ void build_whole_parameters(Builder *b, double parameters) {
     build_partial_parameters(b, parameters);
 }
 
-void build_linear(Builder *b, const char *name, Split split, double tokens, double n, double k,
-                  double saved_input_bytes) {
-    int tp = b->plan->tp;
+void build_linear(Builder *b, const char *name, WeightSplit split, double tokens, double n,
+                  double k, double saved_input_bytes) {
+    int tp = b->split.tp;
     double local_n = split == SPLIT_COLUMN ? n / tp : n, local_k = split == SPLIT_ROW ? k / tp : k;
     b->dense_parameters += local_n * local_k;
     if (split == SPLIT_NONE) build_partial_parameters(b, n * k);
-    const Execution *execution = &b->scenario->execution;
+    const Execution *execution = b->execution;
     const QuantizedValues values = quantized_values(b, split, tokens, local_n, local_k);
     build_quantize(b, values.input);
-    bool overlap = execution->tp_comm_overlap && b->plan->sequence_parallel;
+    bool overlap = execution->tp_comm_overlap && b->split.sequence_parallel;
     if (split == SPLIT_COLUMN && tp > 1) build_column_input(b, tokens, k);
     int gather = b->num_units - 1;
     build_gemm(b, name, tokens, local_n, local_k, saved_input_bytes);
@@ -165,8 +167,8 @@ void build_parts(Builder *b, double first_n, double second_n, double third_n) {
 
 void build_batched_gemm(Builder *b, const char *name, double groups, double m, double n, double k,
                         double saved_bytes) {
-    double act = activation_bytes(&b->scenario->execution);
-    int precision = unquantized_precision(&b->scenario->execution);
+    double act = activation_bytes(b->execution);
+    int precision = unquantized_precision(b->execution);
     Op op = {.name = name,
              .kind = OP_GEMM,
              .stream = STREAM_COMPUTE,
@@ -183,7 +185,7 @@ void build_batched_gemm(Builder *b, const char *name, double groups, double m, d
 }
 
 void build_memory(Builder *b, const MemoryWork *work) {
-    const Execution *execution = &b->scenario->execution;
+    const Execution *execution = b->execution;
     double passes = memory_passes(execution);
     // What the next product keeps is the result itself, but where that is quantized.
     const bool is_kept = work->product_input_bytes == work->output_bytes;
@@ -205,8 +207,7 @@ void build_memory(Builder *b, const MemoryWork *work) {
 
 // Bytes of the buffer that a collective fills; an all-reduce works in place. What it reads is kept,
 // but for what is scattered: a product's result.
-static double buffer_bytes(const Plan *plan, CollectiveKind kind, GroupKind group,
-                           double message_bytes) {
+static double buffer_bytes(CollectiveKind kind, Group group, double message_bytes) {
     switch (kind) {
     case COLLECTIVE_ALL_GATHER:
     case COLLECTIVE_ALL_TO_ALL:
@@ -214,7 +215,7 @@ static double buffer_bytes(const Plan *plan, CollectiveKind kind, GroupKind grou
     case COLLECTIVE_COMBINE:
         return message_bytes;
     case COLLECTIVE_REDUCE_SCATTER:
-        return message_bytes * (1 + 1.0 / plan_group(plan, group).size);
+        return message_bytes * (1 + 1.0 / group.size);
     case COLLECTIVE_BROADCAST:
         return message_bytes;
     case COLLECTIVE_RING_EXCHANGE:
@@ -233,17 +234,17 @@ void build_collective(Builder *b, const char *name, Stream stream, CollectiveKin
              .group = group,
              .message_bytes = message_bytes,
              .num_kernels = 1,
-             .transient_bytes = buffer_bytes(b->plan, kind, group, message_bytes)};
+             .transient_bytes = buffer_bytes(kind, b->split.groups[group], message_bytes)};
     Unit *unit = unit_add(b, op);
     unit->backward_collective = backward_kind;
 }
 
 void build_norm(Builder *b, const char *name, double values, int keeps) {
-    const Stack *stack = &b->scenario->execution.stack;
-    double act = activation_bytes(&b->scenario->execution);
+    const Stack *stack = &b->execution->stack;
+    double act = activation_bytes(b->execution);
     // PyTorch has always had a kernel for LayerNorm (native_layer_norm).
-    bool one_operator = stack->fused_norm || b->scenario->model.norm == NORM_LAYERNORM;
-    bool fused = one_operator || b->scenario->execution.compile;
+    bool one_operator = stack->fused_norm || b->model->norm == NORM_LAYERNORM;
+    bool fused = one_operator || b->execution->compile;
     double input = keeps & NORM_INPUT ? values * act : 0;
     double output = keeps & NORM_OUTPUT ? values * b->input_bytes_per_value : 0;
     // A chain of operators keeps, instead of its input, that in fp32 and the normalized values,
@@ -264,27 +265,32 @@ void build_norm(Builder *b, const char *name, double values, int keeps) {
     b->module |= MODULE_LAYERNORM;
     build_memory(b, &work);
     b->units[b->num_units - 1].kept_bytes = input;
-    b->units[b->num_units - 1].op.subtracts_mean = b->scenario->model.norm == NORM_LAYERNORM;
+    b->units[b->num_units - 1].op.subtracts_mean = b->model->norm == NORM_LAYERNORM;
     b->units[b->num_units - 1].begins_branch = (keeps & NORM_BEGINS_BRANCH) != 0;
     b->units[b->num_units - 1].drops_input = !one_operator && !b->compiled;
     b->module = module;
 }
 
+bool drops_out(const Builder *b) {
+    return b->pass.trains && b->execution->stack.dropout;
+}
+
 void build_residual(Builder *b, double values) {
-    const Stack *stack = &b->scenario->execution.stack;
-    double act = activation_bytes(&b->scenario->execution);
-    double mask = stack->dropout ? 1 : 0; // one byte a value
-    MemoryWork work = {.name = stack->dropout ? "dropout_add" : "residual_add",
+    const Stack *stack = &b->execution->stack;
+    const bool dropout = drops_out(b);
+    double act = activation_bytes(b->execution);
+    double mask = dropout ? 1 : 0; // one byte a value
+    MemoryWork work = {.name = dropout ? "dropout_add" : "residual_add",
                        .bytes = values * (3 * act + mask),
                        .kernels = 1,
-                       .backward_bytes = values * (stack->dropout ? 2 * act + mask : 3 * act),
+                       .backward_bytes = values * (dropout ? 2 * act + mask : 3 * act),
                        .backward_kernels = 1,
                        .saved_bytes = values * mask,
                        .output_bytes = values * act};
     build_memory(b, &work);
     // Its gradient is that of the branch's result and of the branch's input: it waits there for the
     // gradient that comes through the branch. Dropout makes another of it.
-    b->units[b->num_units - 1].backward_alive_bytes = stack->dropout ? values * act : 0;
+    b->units[b->num_units - 1].backward_alive_bytes = dropout ? values * act : 0;
     b->units[b->num_units - 1].residual_bytes = values * act;
     if (!stack->adds_in_place) b->units[b->num_units - 1].op.transient_bytes += values * act;
 }

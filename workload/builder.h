@@ -4,6 +4,8 @@
 
 #include "workload/block.h"
 #include "workload/bytes.h"
+#include "workload/pass.h"
+#include "workload/split.h"
 
 enum { BUILDER_MAX_OPS = 96 };
 
@@ -12,7 +14,7 @@ typedef enum {
     SPLIT_NONE,   // every rank holds all of it
     SPLIT_COLUMN, // outputs are split: the input must be whole, its gradient is summed
     SPLIT_ROW,    // inputs are split: the output is summed
-} Split;
+} WeightSplit;
 
 // One forward operator and what its backward needs to know.
 typedef struct {
@@ -44,13 +46,24 @@ typedef struct {
     bool backward_async;  // the backward collective runs beside the weight gradient
 } Unit;
 
+// What operators are built from.
 typedef struct {
-    const Scenario *scenario;
-    const Plan *plan;
+    const Model *model;
+    const Gpu *gpu; // on which 8-bit products are laid out
+    const Execution *execution;
+    Pass pass;
+    Split split;
+} LayerWork;
+
+typedef struct {
+    const Model *model;
+    const Gpu *gpu;
+    const Execution *execution;
+    Pass pass;
+    Split split;
     Arena *arena;
     const LayerKind *kind;           // NULL for embedding and head
-    bool recomputed;                 // the plan's recomputation applies to this block
-    double tokens;                   // of one micro-batch on this rank, after cp
+    double tokens;                   // of the pass on this rank, after cp
     double tokens_sp;                // the same after sequence parallelism
     double gathered_bytes_per_value; // of it where it is gathered over tp
     double input_bytes_per_value;    // of a GEMM's saved input: 2, or 1 where it is kept in 8 bits
@@ -68,13 +81,12 @@ typedef struct {
     Unit units[BUILDER_MAX_OPS]; // [num_units], the others are not set
 } Builder;
 
-void builder_start(const Scenario *scenario, const Plan *plan, const LayerKind *kind,
-                   bool recomputed, Arena *arena, Builder *out);
+void builder_start(const LayerWork *work, const LayerKind *kind, Arena *arena, Builder *out);
 
 // Linear layer with its collectives. n, k of the whole matrix; tokens of this rank.
 //   saved_input_bytes  kept for the weight gradient; 0 where the operator before keeps it
-void build_linear(Builder *b, const char *name, Split split, double tokens, double n, double k,
-                  double saved_input_bytes);
+void build_linear(Builder *b, const char *name, WeightSplit split, double tokens, double n,
+                  double k, double saved_input_bytes);
 
 // Parameters beside the products' that every tp rank holds whole; and of what is counted elsewhere
 // those whose gradients are partial (Block) with sequence parallelism.
@@ -113,11 +125,15 @@ void build_collective(Builder *b, const char *name, Stream stream, CollectiveKin
 enum { NORM_INPUT = 1, NORM_OUTPUT = 2, NORM_BEGINS_BRANCH = 4 };
 void build_norm(Builder *b, const char *name, double values, int keeps);
 
+bool drops_out(const Builder *b); // the pass has dropout
+
 // Residual addition, with dropout where the stack trains with it.
 void build_residual(Builder *b, double values);
 
 // Rows of the word table, which is split by tp, for `tokens` of this rank (workload.c).
 void build_embedding_lookup(Builder *b, const char *name, double tokens);
+
+Block layer_build(const LayerWork *work, const LayerKind *kind, Arena *arena); // block_mlp.c
 
 void build_attention(Builder *b);       // block_attention.c: from the input norm to the residual
 void build_cross_attention(Builder *b); // the same of what attends to the encoder
@@ -125,7 +141,7 @@ void build_dense_mlp(Builder *b, double intermediate_size); // block_mlp.c
 void build_moe(Builder *b); // block_mlp.c: router, dispatch, experts, combine
 void build_mlp(Builder *b); // norm, MLP or MoE by b->kind, residual
 
-// Derives the backward, adds ZeRO-3 gathers, sums the memory.
+// Derives the backward of a pass that trains, adds ZeRO-3 gathers, sums the memory.
 Block builder_finish(Builder *b, const char *name);
 
 // The backward operators of b->units, in order. Returns their number (<= 3 BUILDER_MAX_OPS).

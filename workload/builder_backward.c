@@ -71,7 +71,7 @@ static const char *backward_name(const Unit *unit) {
 
 // Gradients that a collective reads and makes. The buffers of a ring's steps are left out.
 static double exchanged_bytes(const Backward *w, const Op *op) {
-    const int size = plan_group(w->b->plan, op->group).size;
+    const int size = w->b->split.groups[op->group].size;
     switch (op->collective) {
     case COLLECTIVE_ALL_GATHER:
     case COLLECTIVE_REDUCE_SCATTER:
@@ -103,7 +103,7 @@ static void collective_backward(Backward *w, const Unit *unit) {
 
 // Whether each backward scatters its gradients from tensors of their own.
 static bool is_scattered(const Builder *b) {
-    const int stage = b->plan->zero_stage, sharding = b->scenario->execution.stack.sharding;
+    const int stage = b->split.zero_stage, sharding = b->execution->stack.sharding;
     if (sharding == SHARDING_SUMMED) return false; // products add to what is scattered
     return stage == 3 || (stage == 2 && sharding != SHARDING_PLAIN);
 }
@@ -140,10 +140,10 @@ static void gradient_bytes_set(const Execution *execution, bool sharded, Op *wei
 // What the gradient of a weight takes beside the gradient buffer. With ZeRO-3 the memory account
 // holds the gradients of whole blocks.
 static void gradient_tensor_add(const Backward *w, const Unit *unit, Op *weights) {
-    const Execution *execution = &w->b->scenario->execution;
+    const Execution *execution = w->b->execution;
     const int kind = execution->stack.weight_gradient;
     const double one = weights->m * weights->n * activation_bytes(execution);
-    if (w->b->plan->zero_stage == 3 || kind == WEIGHT_GRADIENT_IN_PLACE) return;
+    if (w->b->split.zero_stage == 3 || kind == WEIGHT_GRADIENT_IN_PLACE) return;
     if (kind == WEIGHT_GRADIENT_SEPARATE || unit->plain_gradient)
         weights->transient_bytes += weights->groups * one;
     else
@@ -163,7 +163,7 @@ static Op gradient_pass(const char *name, double bytes) {
 // A product with weights. Where the unit before it is its column collective, that collective's
 // backward runs between the two gradients, beside the second.
 static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
-    const Execution *execution = &w->b->scenario->execution;
+    const Execution *execution = w->b->execution;
     double act = activation_bytes(execution);
     int gather = WAIT_NOTHING;
     double gathered = 0;
@@ -186,7 +186,7 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     bool async = column && column->backward_async;
     if (column && column->backward_collective == COLLECTIVE_REDUCE_SCATTER &&
         execution->stack.scatters_beside_weights)
-        made *= 1 + 1.0 / w->b->plan->tp;
+        made *= 1 + 1.0 / w->b->split.tp;
     if (async) collective_backward(w, column);
     if (unit->transpose_bytes > 0)
         gather = backward_add(w, gradient_pass("transpose", unit->transpose_bytes),
@@ -212,7 +212,7 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
 // dB = A^T times dC.
 static void batched_backward(Backward *w, const Unit *unit) {
     const Op *forward = &unit->op;
-    const double act = activation_bytes(&w->b->scenario->execution);
+    const double act = activation_bytes(w->b->execution);
     data_add(w, input_gradient(forward, act));
     Op op = *forward;
     op.m = forward->k;

@@ -20,7 +20,7 @@ static double kept_outputs(const Unit *unit, int *num_products) {
 // product's result is cached like any other; compiled, it is not, as no operator of the backward
 // reads it.
 static void mark_per_operator(Builder *b) {
-    double act = activation_bytes(&b->scenario->execution);
+    double act = activation_bytes(b->execution);
     int num_products = 0;
     Unit *last = NULL;
     for (int i = b->recomputable_begin; i < b->recomputable_end; i++) {
@@ -33,7 +33,7 @@ static void mark_per_operator(Builder *b) {
         unit->all_kept = kept >= unit->op.n;
         unit->kept_outputs_bytes = unit->op.m * kept * unit->op.groups * act;
     }
-    if (last && b->scenario->execution.compile) last->kept_outputs_bytes = 0;
+    if (last && b->execution->compile) last->kept_outputs_bytes = 0;
 }
 
 // Where the attention runs again but the output projection does not, that keeps its input, unless
@@ -53,7 +53,7 @@ static void keep_attention_output(Builder *b) {
 // Recomputation that ends with the last tensor the backward needs does not run what comes after
 // it: a product's input is saved before the product runs.
 static void stop_early(Builder *b) {
-    if (!b->scenario->execution.stack.checkpoint_early_stop) return;
+    if (!b->execution->stack.checkpoint_early_stop) return;
     for (int i = b->recomputable_end - 1; i >= b->recomputable_begin; i--) {
         const Unit *unit = &b->units[i];
         b->units[i].recomputed = false;
@@ -65,19 +65,27 @@ static void stop_early(Builder *b) {
     }
 }
 
+// Without a backward nothing is kept: what an operator would keep is there until it was read.
+static void keep_nothing(Builder *b) {
+    for (int i = 0; i < b->num_units; i++) {
+        b->units[i].recomputed = true;
+        b->units[i].kept_bytes = 0;
+    }
+}
+
 static void mark_recomputed(Builder *b) {
-    const Plan *plan = b->plan;
-    if (!b->recomputed || plan->recompute == RECOMPUTE_NONE) return;
+    const Recompute recompute = b->pass.recompute;
+    const int modules = b->pass.recompute_modules;
+    if (recompute == RECOMPUTE_NONE) return;
     if (b->recomputable_end == 0) b->recomputable_end = b->num_units;
-    if (plan->recompute == RECOMPUTE_SELECTIVE && plan->recompute_modules == 0 &&
-        b->scenario->execution.stack.selective_per_operator) {
+    if (recompute == RECOMPUTE_SELECTIVE && modules == 0 &&
+        b->execution->stack.selective_per_operator) {
         mark_per_operator(b);
         return;
     }
     for (int i = b->recomputable_begin; i < b->recomputable_end; i++)
-        b->units[i].recomputed = plan->recompute == RECOMPUTE_FULL ||
-                                 (b->units[i].module & plan->recompute_modules) != 0;
-    if (plan->recompute == RECOMPUTE_FULL) stop_early(b);
+        b->units[i].recomputed = recompute == RECOMPUTE_FULL || (b->units[i].module & modules) != 0;
+    if (recompute == RECOMPUTE_FULL) stop_early(b);
     keep_attention_output(b);
 }
 
@@ -147,7 +155,7 @@ static Op zero_collective(const char *name, CollectiveKind kind, GroupKind group
 // _fully_shard/_fsdp_param.py, _get_grad_inner_tensor: as the backward made them, a parameter at a
 // time; here in one piece).
 static Op partial_sum(const Builder *b, Phase phase) {
-    const Execution *execution = &b->scenario->execution;
+    const Execution *execution = b->execution;
     const bool as_made = execution->stack.sharding == SHARDING_PER_PARAMETER;
     const double width = as_made ? activation_bytes(execution) : reduced_gradient_bytes(execution);
     Op op = zero_collective("tp_grad_all_reduce", COLLECTIVE_ALL_REDUCE, GROUP_TP,
@@ -195,29 +203,29 @@ static Phase gradients_phase(const Op *ops, int num_ops) {
 // gradients of weights are whole in the weight part, and scattered there. A block without products
 // (an embedding) makes them in its input part.
 static int add_sharding(const Builder *b, Op *ops, int n, Phase phase) {
-    if (b->plan->zero_stage < 2) return n;
+    if (b->split.zero_stage < 2) return n;
     const Phase scatter = gradients_phase(ops, n);
     const bool shares = phase == PHASE_FORWARD || !b->table_stays;
-    double gathered = gathered_weight_bytes(&b->scenario->execution);
-    double reduced = reduced_gradient_bytes(&b->scenario->execution);
+    double gathered = gathered_weight_bytes(b->execution);
+    double reduced = reduced_gradient_bytes(b->execution);
     const double parameters[2] = {b->dense_parameters, b->expert_parameters};
     const GroupKind groups[2] = {GROUP_ZERO, GROUP_EZERO};
     bool gather =
-        b->plan->zero_stage == 3 && (phase == PHASE_FORWARD || b->plan->reshard_after_forward);
+        b->split.zero_stage == 3 && (phase == PHASE_FORWARD || b->split.reshard_after_forward);
     if (phase != PHASE_FORWARD && b->partial_parameters > 0 &&
-        sums_partial_in_blocks(&b->scenario->execution, b->plan))
+        sums_partial_in_blocks(b->execution, split_num_scattered(&b->split)))
         ops[n++] = partial_sum(b, scatter);
     for (int i = 0; i < 2; i++) {
         const double read = parameters[i] + (shares && i == 0 ? b->shared_table : 0);
-        if (read <= 0 || plan_group(b->plan, groups[i]).size == 1) continue;
-        if (gather && b->scenario->execution.stack.sharding == SHARDING_PER_PARAMETER)
+        if (read <= 0 || b->split.groups[groups[i]].size == 1) continue;
+        if (gather && b->execution->stack.sharding == SHARDING_PER_PARAMETER)
             ops[n++] = copy_out(read * gathered, phase);
         if (gather)
             ops[n++] = zero_collective("param_all_gather", COLLECTIVE_ALL_GATHER, groups[i],
                                        read * gathered, phase);
         if (phase == PHASE_FORWARD) continue;
-        if (b->scenario->execution.stack.sharding == SHARDING_SUMMED)
-            ops[n++] = gradients_add(read * reduced, plan_group(b->plan, groups[i]).size, scatter);
+        if (b->execution->stack.sharding == SHARDING_SUMMED)
+            ops[n++] = gradients_add(read * reduced, b->split.groups[groups[i]].size, scatter);
         ops[n++] = zero_collective("grad_reduce_scatter", COLLECTIVE_REDUCE_SCATTER, groups[i],
                                    read * reduced, scatter);
     }
@@ -238,9 +246,7 @@ static double running_sum(const Op *ops, int num_ops, double *peak) {
 // What a weight gradient keeps alive until it runs, beyond what it gives back: the gradient of the
 // product's result, dW [m x n] = dY^T [m x k] times X [k x n].
 static double awaited_gradient_bytes(const Builder *b, const Op *op) {
-    return op->kind == OP_GEMM
-               ? op->groups * op->m * op->k * activation_bytes(&b->scenario->execution)
-               : 0;
+    return op->kind == OP_GEMM ? op->groups * op->m * op->k * activation_bytes(b->execution) : 0;
 }
 
 // The input part of a split backward: what weight gradients read stays, also where the operator
@@ -301,7 +307,22 @@ static double received_bytes(const Op *ops, int num_ops, bool again) {
     return bytes;
 }
 
+// A pass that does not train.
+static Block forward_block(Builder *b, const char *name) {
+    keep_nothing(b);
+    Op ops[4 * BUILDER_MAX_OPS];
+    const int num = add_sharding(b, ops, forward_list(b, ops), PHASE_FORWARD);
+    Block block = {.name = name,
+                   .forward = ops_copy(b, ops, num),
+                   .num_forward = num,
+                   .dense_parameters = b->dense_parameters,
+                   .expert_parameters = b->expert_parameters};
+    running_sum(block.forward, num, &block.forward_peak_bytes);
+    return block;
+}
+
 Block builder_finish(Builder *b, const char *name) {
+    if (!b->pass.trains) return forward_block(b, name);
     mark_recomputed(b);
     Op ops[4 * BUILDER_MAX_OPS];
     int num_forward = add_sharding(b, ops, forward_list(b, ops), PHASE_FORWARD);

@@ -19,24 +19,24 @@ double quantized_gathered_bytes(const Execution *execution) {
 // 8-bit products of Ada and Hopper take both operands with the summed index contiguous (NVIDIA,
 // cuBLAS library, cublasLtMatmul: the TN format for FP8 kernels); Blackwell takes any, and its
 // block-scaled formats are gathered in the layout that is needed.
-static bool sums_along_rows_only(const Scenario *scenario) {
-    const char *architecture = scenario->cluster.gpu.architecture;
-    return scenario->execution.precision == PRECISION_FP8 &&
+static bool sums_along_rows_only(const Builder *b) {
+    const char *architecture = b->gpu->architecture;
+    return b->execution->precision == PRECISION_FP8 &&
            (strcmp(architecture, "hopper") == 0 || strcmp(architecture, "ada") == 0);
 }
 
-QuantizedValues quantized_values(const Builder *b, Split split, double tokens, double local_n,
+QuantizedValues quantized_values(const Builder *b, WeightSplit split, double tokens, double local_n,
                                  double local_k) {
     if (!precision_is_quantized(b->precision)) return (QuantizedValues){0};
     QuantizedValues values = {.input = tokens * local_k, .gradient = tokens * local_n};
     // What is gathered (a column's input, the gradient of a row's output) is quantized before where
     // that is what is gathered.
     const bool before = b->gathered_bytes_per_value == b->input_bytes_per_value;
-    if (split == SPLIT_NONE || b->plan->tp == 1 || !b->plan->sequence_parallel || !before)
+    if (split == SPLIT_NONE || b->split.tp == 1 || !b->split.sequence_parallel || !before)
         return values;
     double *gathered = split == SPLIT_COLUMN ? &values.input : &values.gradient;
-    if (sums_along_rows_only(b->scenario)) values.transposed = *gathered;
-    *gathered /= b->plan->tp;
+    if (sums_along_rows_only(b)) values.transposed = *gathered;
+    *gathered /= b->split.tp;
     return values;
 }
 
@@ -45,7 +45,7 @@ QuantizedValues quantized_values(const Builder *b, Split split, double tokens, d
 // tensor needs a pass that finds the largest value first; scales of rows and of columns are two
 // such pairs of passes. What writes columns takes transpose_overhead_frac longer.
 double quantize_bytes(const Builder *b, double values) {
-    const Execution *execution = &b->scenario->execution;
+    const Execution *execution = b->execution;
     const Stack *stack = &execution->stack;
     const double plain = 1 + stack->quantize_overhead_frac,
                  transposing = 1 + stack->transpose_overhead_frac;
@@ -61,13 +61,13 @@ double quantize_bytes(const Builder *b, double values) {
 }
 
 double transpose_bytes(const Builder *b, double values) {
-    return values * 2 * (1 + b->scenario->execution.stack.transpose_overhead_frac);
+    return values * 2 * (1 + b->execution->stack.transpose_overhead_frac);
 }
 
 // Products with scales of rows wait for their whole gather: async tensor parallelism joins gathers
 // of values with one scale only (pytorch/pytorch issue 149990).
 bool runs_in_pieces(const Builder *b, const Op *op) {
-    const bool rows = b->scenario->execution.fp8_recipe == FP8_ROWWISE &&
+    const bool rows = b->execution->fp8_recipe == FP8_ROWWISE &&
                       op->collective == COLLECTIVE_ALL_GATHER && op->stream == STREAM_TP;
     return op->pipelined_with >= 0 && !rows;
 }

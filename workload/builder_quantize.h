@@ -15,7 +15,7 @@ typedef struct {
     double transposed; // gathered quantized, then laid out anew for the product of the weight
                        // gradient, by GPUs whose 8-bit products sum along rows only
 } QuantizedValues;
-QuantizedValues quantized_values(const Builder *b, Split split, double tokens, double local_n,
+QuantizedValues quantized_values(const Builder *b, WeightSplit split, double tokens, double local_n,
                                  double local_k);
 
 // Bytes moved, those of slower kernels counted as more.

@@ -49,17 +49,13 @@ double gathered_weight_bytes(const Execution *execution) {
     return stack->weight_bytes_per_param;
 }
 
-static int num_scattered(const Plan *plan) {
-    return plan->zero_stage >= 2 ? plan_group(plan, GROUP_ZERO).size : 1;
+bool sums_partial_in_blocks(const Execution *execution, int num_scattered) {
+    return execution->stack.sums_in_backward && num_scattered > 1;
 }
 
-bool sums_partial_in_blocks(const Execution *execution, const Plan *plan) {
-    return execution->stack.sums_in_backward && num_scattered(plan) > 1;
-}
-
-double partial_sum_bytes(const Execution *execution, const Plan *plan, double partial_parameters) {
-    if (sums_partial_in_blocks(execution, plan)) return 0;
-    return partial_parameters * reduced_gradient_bytes(execution) / num_scattered(plan);
+double partial_sum_bytes(const Execution *execution, int num_scattered, double partial_parameters) {
+    if (sums_partial_in_blocks(execution, num_scattered)) return 0;
+    return partial_parameters * reduced_gradient_bytes(execution) / num_scattered;
 }
 
 double kept_gradient_bytes(const Execution *execution) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "config/training.h"
-#include "workload/group.h"
 
 // Whether products read inputs that were quantized to 8 bits or less.
 bool precision_is_quantized(int precision);
@@ -16,11 +15,12 @@ double weight_read_bytes(const Execution *execution);      // of one weight as a
 double reduced_gradient_bytes(const Execution *execution); // of one gradient while it is reduced
 double gathered_weight_bytes(const Execution *execution);  // of one weight while it is gathered
 
-// Whether a plan's backwards add up partial gradients (workload/block.h) over tp before they
-// scatter them; and what a rank adds up at the end of a step, of so many parameters of its own: of
-// shards that backwards have scattered, as much as its share is on average.
-bool sums_partial_in_blocks(const Execution *execution, const Plan *plan);
-double partial_sum_bytes(const Execution *execution, const Plan *plan, double partial_parameters);
+// Whether backwards add up partial gradients (workload/block.h) over tp before they scatter them;
+// and what a rank adds up at the end of a step, of so many parameters of its own: of shards that
+// backwards have scattered, as much as its share is on average.
+//   num_scattered  split_num_scattered (workload/split.h)
+bool sums_partial_in_blocks(const Execution *execution, int num_scattered);
+double partial_sum_bytes(const Execution *execution, int num_scattered, double partial_parameters);
 
 // What is stored for one parameter. Mixed precision as the stack has it (Micikevicius et al. 2018,
 // arXiv:1710.03740; Rajbhandari et al. 2020, arXiv:1910.02054, section 3.1); training in fp32, tf32

@@ -14,23 +14,28 @@ static double item_tokens(const Scenario *scenario, int *num_items) {
                            : training->encoder_seq_len);
 }
 
-void front_job(const Scenario *scenario, const Plan *plan, FrontJob *out) {
-    const ModelFront *front = scenario->model.front;
-    const Model *own = front->model;
-    int num_items;
-    *out = (FrontJob){.scenario = *scenario, .plan = *plan};
-    out->scenario.training.seq_len = (int64_t)item_tokens(scenario, &num_items);
-    out->scenario.training.causal = false;
-    out->scenario.model = *own;
-    out->plan.micro_batch = plan->micro_batch * num_items;
-    if (front->kind == FRONT_ENCODER) return;
+Split front_split(const Model *model, const Plan *plan) {
+    const Model *own = model->front->model;
+    Split split = plan_split(plan);
+    if (model->front->kind == FRONT_ENCODER) return split;
     const int tp = plan->tp;
     const bool divides =
         own->num_heads % tp == 0 && own->intermediate_size % tp == 0 && own->hidden_size % tp == 0;
-    out->plan.tp = divides ? tp : 1;
-    out->plan.cp = 1;
-    out->plan.sequence_parallel = false;
-    out->scenario.execution.tp_comm_overlap = false;
+    split.tp = divides ? tp : 1;
+    split.cp = 1;
+    split.sequence_parallel = false;
+    split.groups[GROUP_TP] = (Group){split.tp, 1};
+    return split;
+}
+
+Pass front_pass(const Scenario *scenario, const Plan *plan) {
+    int num_items;
+    const double tokens = item_tokens(scenario, &num_items);
+    Pass pass = text_pass(scenario, plan);
+    pass.sequences *= num_items;
+    pass.queries = pass.keys = tokens;
+    pass.causal = false;
+    return pass;
 }
 
 // Numbers of one patch.
@@ -46,7 +51,7 @@ static double merged_width(const ModelFront *front) {
 
 // Patches become tokens by one product, as a convolution whose steps are its width does.
 static void build_patches(Builder *b, const ModelFront *front, double patches) {
-    const double width = front->model->hidden_size, act = activation_bytes(&b->scenario->execution);
+    const double width = front->model->hidden_size, act = activation_bytes(b->execution);
     const double pixels = patch_values(front);
     build_linear(b, "patch_embedding", SPLIT_NONE, patches, width, pixels, patches * pixels * act);
     if (front->num_positions == 0) return;
@@ -61,8 +66,8 @@ static void build_patches(Builder *b, const ModelFront *front, double patches) {
 
 // Several patches become one token of the text: averaged, or laid side by side.
 static void build_merge(Builder *b, const ModelFront *front, double patches, double tokens) {
-    const double act = activation_bytes(&b->scenario->execution), width = front->model->hidden_size;
-    const double out = b->scenario->model.hidden_size, inner = front->merge_hidden_size;
+    const double act = activation_bytes(b->execution), width = front->model->hidden_size;
+    const double out = b->model->hidden_size, inner = front->merge_hidden_size;
     const double merged = merged_width(front);
     if (front->tokens_per_image > 0) {
         MemoryWork pool = {.name = "image_pool",
@@ -99,41 +104,37 @@ static void build_merge(Builder *b, const ModelFront *front, double patches, dou
 }
 
 // Its products are not quantized, as those beside a text's layers are not.
-static void build_tower_ends(Builder *b, const ModelFront *front) {
-    const Execution *execution = &b->scenario->execution;
-    const TrainingJob *training = &b->scenario->training;
-    const int image_size = training->image_size;
-    const double images = (double)b->plan->micro_batch * training->images_per_sequence;
-    const double patches = images * (double)front_image_patches(front, image_size);
-    b->precision = unquantized_precision(execution);
-    b->input_bytes_per_value = b->gathered_bytes_per_value = activation_bytes(execution);
+static void build_tower_ends(Builder *b, const TrainingJob *job) {
+    const ModelFront *front = b->model->front;
+    const double images = b->pass.sequences * job->images_per_sequence;
+    const double patches = images * (double)front_image_patches(front, job->image_size);
+    b->precision = unquantized_precision(b->execution);
+    b->input_bytes_per_value = b->gathered_bytes_per_value = activation_bytes(b->execution);
     build_patches(b, front, patches);
     if (front->model->final_norm)
         build_norm(b, "tower_final_norm", patches * front->model->hidden_size, NORM_INPUT);
-    build_merge(b, front, patches, images * (double)front_image_tokens(front, image_size));
+    build_merge(b, front, patches, images * (double)front_image_tokens(front, job->image_size));
 }
 
 static void build_encoder_ends(Builder *b) {
-    const Execution *execution = &b->scenario->execution;
-    const TrainingJob *training = &b->scenario->training;
-    const double tokens = (double)b->plan->micro_batch * (double)training->encoder_seq_len;
-    const double values = tokens * b->scenario->model.hidden_size;
-    const double own = values / (b->plan->sequence_parallel ? b->plan->tp : 1);
+    const double tokens = b->pass.sequences * b->pass.encoded;
+    const double values = tokens * b->model->hidden_size;
+    const double own = values / (b->split.sequence_parallel ? b->split.tp : 1);
     build_embedding_lookup(b, "encoder_embedding", tokens);
     build_norm(b, "encoder_final_norm", own, NORM_INPUT);
     // Read by every layer behind.
-    b->units[b->num_units - 1].op.saved_bytes += own * activation_bytes(execution);
+    b->units[b->num_units - 1].op.saved_bytes += own * activation_bytes(b->execution);
 }
 
-void build_front_ends(Builder *b) {
-    const ModelFront *front = b->scenario->model.front;
+void build_front_ends(Builder *b, const TrainingJob *job) {
+    const ModelFront *front = b->model->front;
     const double dense = b->dense_parameters, partial = b->partial_parameters;
     if (front->kind == FRONT_ENCODER)
         build_encoder_ends(b);
     else
-        build_tower_ends(b, front);
+        build_tower_ends(b, job);
     // All tp ranks work on whole images, and an encoder's biases of distances are of heads.
-    b->dense_parameters = dense + model_front_parameters(&b->scenario->model);
+    b->dense_parameters = dense + model_front_parameters(b->model);
     b->partial_parameters = partial;
     if (front->kind == FRONT_ENCODER && front->model->final_norm)
         build_partial_parameters(b, model_norm_parameters(front->model));

@@ -1,5 +1,5 @@
-// workload/front.h - an encoder or a tower for images as a scenario of its own: its sizes, its
-// tokens and how a plan splits it. For workload.c.
+// workload/front.h - an encoder or a tower for images: the pass that it makes of a micro-batch, and
+// how a plan splits it.
 //
 // A tower lies on the first stage, with the word table. It is split by tp as the text is, but not
 // by cp, and without sequence parallelism; where tp does not divide its heads or its MLP, it is
@@ -10,17 +10,15 @@
 
 #include "workload/builder.h"
 
-typedef struct {
-    Scenario
-        scenario; // its model is the front's, its sequences are images or what an encoder reads
-    Plan plan;    // a micro-batch is of so many of those
-} FrontJob;
+// Images, or what the encoder reads of each sequence.
+Pass front_pass(const Scenario *scenario, const Plan *plan);
 
-void front_job(const Scenario *scenario, const Plan *plan, FrontJob *out);
+Split front_split(const Model *model, const Plan *plan);
 
-// What the front does beside its layers: patches become tokens, and those become the text's; or the
-// encoder's words and its last norm. Its weights are whole on every tensor-parallel rank.
-void build_front_ends(Builder *b);
+// What the front of a builder's model does beside its layers, in a pass of the text: patches become
+// tokens, and those become the text's; or the encoder's words and its last norm. Its weights are
+// whole on every tensor-parallel rank.
+void build_front_ends(Builder *b, const TrainingJob *job);
 
 // Values between two layers of the front over those between two of the text; 0 without a front.
 double front_values_frac(const Scenario *scenario);

@@ -3,6 +3,7 @@
 #include "plan/layer_plans.h"
 #include "workload/bytes.h"
 #include "workload/chunk.h"
+#include "workload/split.h"
 
 #include <math.h>
 
@@ -187,7 +188,7 @@ static double sum_bytes(const Execution *execution, const Plan *plan, const Work
         double partial = 0;
         for (int k = 0; k < plan->vpp; k++)
             partial += chunk_held(&workload->chunks[plan_rank_chunk(plan, rank, k)], s).partial;
-        bytes += partial_sum_bytes(execution, plan_strategy(plan, s), partial);
+        bytes += partial_sum_bytes(execution, plan_num_scattered(plan_strategy(plan, s)), partial);
     }
     return bytes;
 }

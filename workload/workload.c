@@ -1,6 +1,7 @@
 // The blocks of a model under a plan.
 #include "workload/block.h"
 
+#include "config/model_front.h"
 #include "plan/layer_plans.h"
 #include "workload/builder.h"
 #include "workload/chunk.h"
@@ -11,40 +12,44 @@
 #include <math.h>
 #include <string.h>
 
-// Ranks that share the vocabulary.
-static int vocab_parts(const Plan *plan) {
-    return plan->tp * (plan->vocab_barriers ? plan->pp : 1);
+static double padded_rows(double vocab_size, int parts) {
+    const double multiple = 128.0 * parts;
+    return parts == 1 ? vocab_size : ceil(vocab_size / multiple) * multiple / parts;
 }
 
 double vocab_rows(const Model *model, const Plan *plan) {
-    const int parts = vocab_parts(plan);
-    const double multiple = 128.0 * parts;
-    return parts == 1 ? model->vocab_size : ceil(model->vocab_size / multiple) * multiple / parts;
+    return padded_rows(model->vocab_size, plan_vocab_parts(plan));
+}
+
+// A micro-batch of the text, of which nothing runs again: all but layers are built so.
+static LayerWork text_work(const Scenario *scenario, const Plan *plan) {
+    LayerWork work = {.model = &scenario->model,
+                      .gpu = &scenario->cluster.gpu,
+                      .execution = &scenario->execution,
+                      .pass = text_pass(scenario, plan),
+                      .split = plan_split(plan)};
+    work.pass.recompute = RECOMPUTE_NONE;
+    return work;
 }
 
 static Block layer_block(const Scenario *scenario, const Plan *plan, const LayerKind *kind,
                          bool recomputed, Arena *arena) {
-    Builder b;
-    FrontJob job;
+    LayerWork work = text_work(scenario, plan);
     if (kind->front) {
-        front_job(scenario, plan, &job);
-        scenario = &job.scenario;
-        plan = &job.plan;
+        work.model = scenario->model.front->model;
+        work.pass = front_pass(scenario, plan);
+        work.split = front_split(&scenario->model, plan);
     }
-    builder_start(scenario, plan, kind, recomputed, arena, &b);
-    build_attention(&b);
-    if (kind->cross) build_cross_attention(&b);
-    build_mlp(&b);
-    build_whole_parameters(&b, model_layer_norm_parameters(&scenario->model));
-    return builder_finish(&b, kind->front ? "front_layer" : kind->moe ? "moe_layer" : "layer");
+    work.pass.recompute = recomputed ? plan->recompute : RECOMPUTE_NONE;
+    return layer_build(&work, kind, arena);
 }
 
 // Rows of the word table, which is split by tp: what other ranks hold is added up, over the
 // pipeline ranks by a collective of the Program.
 void build_embedding_lookup(Builder *b, const char *name, double tokens) {
-    const bool scatters = b->plan->sequence_parallel;
-    double act = activation_bytes(&b->scenario->execution);
-    double values = tokens * b->scenario->model.hidden_size;
+    const bool scatters = b->split.sequence_parallel;
+    double act = activation_bytes(b->execution);
+    double values = tokens * b->model->hidden_size;
     // Forward: read a row and write it per token. Backward: rows are added to the fp32 gradient.
     MemoryWork lookup = {.name = name,
                          .bytes = 2 * values * act,
@@ -54,7 +59,7 @@ void build_embedding_lookup(Builder *b, const char *name, double tokens) {
                          .output_bytes = values * act,
                          .backward_alive_bytes = values * act};
     build_memory(b, &lookup);
-    if (b->plan->tp > 1)
+    if (b->split.tp > 1)
         build_collective(b, scatters ? "tp_reduce_scatter" : "tp_all_reduce", STREAM_TP,
                          scatters ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE,
                          scatters ? COLLECTIVE_ALL_GATHER : NUM_COLLECTIVES, GROUP_TP,
@@ -63,10 +68,11 @@ void build_embedding_lookup(Builder *b, const char *name, double tokens) {
 
 static Block embedding_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
     const Model *m = &scenario->model;
+    const LayerWork work = text_work(scenario, plan);
     Builder b;
-    builder_start(scenario, plan, NULL, false, arena, &b);
+    builder_start(&work, NULL, arena, &b);
     const bool spread = plan->vocab_barriers > 0;
-    if (m->num_front_layers > 0) build_front_ends(&b);
+    if (m->num_front_layers > 0) build_front_ends(&b, &scenario->training);
     if (!spread) build_embedding_lookup(&b, "embedding", b.tokens);
     if (scenario->execution.stack.dropout) {
         build_residual(&b, b.tokens_sp * m->hidden_size);
@@ -85,25 +91,25 @@ static Block embedding_block(const Scenario *scenario, const Plan *plan, Arena *
 // What the loss holds of a logit while it makes the gradient, beside what it keeps: the logits
 // where fused, else their fp32 softmax.
 static double loss_gradient_bytes(const Builder *b) {
-    const Execution *execution = &b->scenario->execution;
+    const Execution *execution = b->execution;
     const Stack *stack = &execution->stack;
     if (execution->cross_entropy_fused)
         return stack->loss_in_place ? 0 : activation_bytes(execution);
-    return vocab_parts(b->plan) > 1 ? stack->parallel_loss_gradient_bytes
+    return b->split.vocab_parts > 1 ? stack->parallel_loss_gradient_bytes
                                     : stack->loss_gradient_bytes;
 }
 
 // The 16-bit logits are freed before the backward, but the place between what else the loss made
 // holds no fp32 tensor. Where the gradient takes the softmax's place, its 16-bit copy goes there.
 static double loss_unusable_bytes(const Builder *b, double logits) {
-    const double act = activation_bytes(&b->scenario->execution);
-    if (b->scenario->execution.cross_entropy_fused || act >= 4) return 0;
+    const double act = activation_bytes(b->execution);
+    if (b->execution->cross_entropy_fused || act >= 4) return 0;
     return loss_gradient_bytes(b) > act ? logits * act : 0;
 }
 
 // What follows the layers, which alone are compiled, one by one.
 static void begin_head(Builder *b) {
-    const Execution *execution = &b->scenario->execution;
+    const Execution *execution = b->execution;
     b->precision = unquantized_precision(execution);
     b->input_bytes_per_value = b->gathered_bytes_per_value = activation_bytes(execution);
     b->lasting_gathers = execution->stack.lasting_gathers != LASTING_GATHERS_NONE;
@@ -113,11 +119,11 @@ static void begin_head(Builder *b) {
 // Logits and cross-entropy over this rank's part of the vocabulary. Unfused, the logits are cast to
 // fp32, whose softmax is kept for the backward; fused, the gradient replaces the logits.
 static void build_logits(Builder *b, double saved_input_bytes) {
-    const Execution *execution = &b->scenario->execution;
+    const Execution *execution = b->execution;
     const double act = activation_bytes(execution), dense = b->dense_parameters;
-    const double rows = vocab_rows(&b->scenario->model, b->plan);
-    build_linear(b, "lm_head", SPLIT_COLUMN, b->tokens, rows * b->plan->tp,
-                 b->scenario->model.hidden_size, saved_input_bytes);
+    const double rows = padded_rows(b->model->vocab_size, b->split.vocab_parts);
+    build_linear(b, "lm_head", SPLIT_COLUMN, b->tokens, rows * b->split.tp, b->model->hidden_size,
+                 saved_input_bytes);
     b->units[b->num_units - 1].plain_gradient = true;
     b->dense_parameters = dense;
     double logits = b->tokens * rows;
@@ -139,23 +145,23 @@ static void build_logits(Builder *b, double saved_input_bytes) {
     b->unusable_bytes = loss_unusable_bytes(b, logits);
     // Over the parts of the vocabulary: the largest logit, the sum of exponentials, the target's.
     // Wide numbers: in fp64 of 8 bytes. Over pipeline ranks a collective of the Program does it.
-    if (b->plan->tp > 1)
+    if (b->split.tp > 1)
         build_collective(b, "loss_all_reduce", STREAM_TP, COLLECTIVE_ALL_REDUCE, NUM_COLLECTIVES,
                          GROUP_TP, 3 * b->tokens * (b->precision == PRECISION_FP64 ? 8 : 4));
 }
 
 // Final norm, then logits and loss.
 static void build_head(Builder *b, const char *norm_name) {
-    const Model *m = &b->scenario->model;
+    const Model *m = b->model;
     const double input = b->tokens_sp * m->hidden_size;
     begin_head(b);
     if (m->final_norm) build_norm(b, norm_name, input, NORM_INPUT | NORM_OUTPUT);
-    build_logits(b, m->final_norm ? 0 : input * activation_bytes(&b->scenario->execution));
+    build_logits(b, m->final_norm ? 0 : input * activation_bytes(b->execution));
 }
 
 // The last rank's part of the head where the vocabulary is spread: what it sends to all.
 static void build_final_norm(Builder *b) {
-    const Model *m = &b->scenario->model;
+    const Model *m = b->model;
     begin_head(b);
     if (m->final_norm) build_norm(b, "final_norm", b->tokens_sp * m->hidden_size, NORM_INPUT);
 }
@@ -167,8 +173,9 @@ bool workload_table_stays(const Plan *plan) {
 
 static Block head_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
     const Model *m = &scenario->model;
+    const LayerWork work = text_work(scenario, plan);
     Builder b;
-    builder_start(scenario, plan, NULL, false, arena, &b);
+    builder_start(&work, NULL, arena, &b);
     const bool spread = plan->vocab_barriers > 0;
     if (spread)
         build_final_norm(&b);
@@ -189,8 +196,9 @@ static Block head_block(const Scenario *scenario, const Plan *plan, Arena *arena
 
 // A rank's rows of the word table where the vocabulary is spread. A tied matrix is counted here.
 static Block vocab_input_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
+    const LayerWork work = text_work(scenario, plan);
     Builder b;
-    builder_start(scenario, plan, NULL, false, arena, &b);
+    builder_start(&work, NULL, arena, &b);
     build_embedding_lookup(&b, "embedding", b.tokens);
     b.dense_parameters = vocab_rows(&scenario->model, plan) * scenario->model.hidden_size;
     return builder_finish(&b, "vocab_input");
@@ -199,8 +207,9 @@ static Block vocab_input_block(const Scenario *scenario, const Plan *plan, Arena
 // A rank's part of logits and loss; the input comes from the last rank and is kept.
 static Block vocab_output_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
     const Model *m = &scenario->model;
+    const LayerWork work = text_work(scenario, plan);
     Builder b;
-    builder_start(scenario, plan, NULL, false, arena, &b);
+    builder_start(&work, NULL, arena, &b);
     begin_head(&b);
     build_logits(&b, b.tokens_sp * m->hidden_size * activation_bytes(&scenario->execution));
     if (!m->tie_word_embeddings) b.dense_parameters = vocab_rows(m, plan) * m->hidden_size;
@@ -213,8 +222,10 @@ static Block vocab_output_block(const Scenario *scenario, const Plan *plan, Aren
 static Block mtp_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
     const Model *m = &scenario->model;
     const LayerKind *kind = &m->kinds[m->layer_kind[m->num_layers - 1]];
+    LayerWork work = text_work(scenario, plan);
+    if (plan->recompute_layers < 0) work.pass.recompute = plan->recompute;
     Builder b;
-    builder_start(scenario, plan, kind, plan->recompute_layers < 0, arena, &b);
+    builder_start(&work, kind, arena, &b);
     double values = b.tokens_sp * m->hidden_size;
     build_embedding_lookup(&b, "embedding", b.tokens);
     b.recomputable_begin = b.num_units;
