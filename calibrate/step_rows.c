@@ -11,7 +11,7 @@ static const double DIFFERENCE = 0.05; // of the log, for slopes
 #define OF_GPU(key, unit)                                                                          \
     { #key, unit, false, offsetof(GpuEfficiency, key) }
 #define OF_STACK(key, unit)                                                                        \
-    { #key, unit, true, offsetof(Stack, key) }
+    { #key, unit, true, offsetof(Stack, launch.key) }
 
 const StepQuantity STEP_QUANTITIES[] = {
     OF_GPU(full_rate_watts, "W"), OF_GPU(light_rate_watts, "W"), OF_GPU(power_exponent, ""),

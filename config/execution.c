@@ -112,13 +112,13 @@ static Execution defaults_of(const Stack *stack, const char *version) {
         .precision = PRECISION_BF16,
         .fp8_recipe = -1, // by the precision, once it is known
         .optimizer_precision = PRECISION_FP32,
-        .grad_reduce_precision = stack->grad_reduce_precision,
-        .overlap_grad_reduce = stack->overlap_grad_reduce,
-        .overlap_param_gather = stack->overlap_param_gather,
-        .tp_comm_overlap = stack->tp_comm_overlap,
-        .ep_overlap = stack->ep_overlap,
-        .compile = stack->compile,
-        .cross_entropy_fused = stack->cross_entropy_fused,
+        .grad_reduce_precision = stack->defaults.grad_reduce_precision,
+        .overlap_grad_reduce = stack->defaults.overlap_grad_reduce,
+        .overlap_param_gather = stack->defaults.overlap_param_gather,
+        .tp_comm_overlap = stack->defaults.tp_comm_overlap,
+        .ep_overlap = stack->defaults.ep_overlap,
+        .compile = stack->defaults.compile,
+        .cross_entropy_fused = stack->defaults.cross_entropy_fused,
     };
 }
 

@@ -201,7 +201,8 @@ static Status idle_take(const JsonNode *parallel, Scenario *scenario) {
 // (torchtitan, docs/fsdp.md: SHARD_GRAD_OP is reshard_after_forward=False). One name, one price.
 static void stages_of_fsdp2_take(Scenario *scenario) {
     ParallelSpec *spec = &scenario->parallel;
-    if (scenario->execution.stack.sharding != SHARDING_PER_PARAMETER || spec->zero_stage != 2)
+    if (scenario->execution.stack.training.sharding != SHARDING_PER_PARAMETER ||
+        spec->zero_stage != 2)
         return;
     spec->zero_stage = 3;
     spec->reshard_after_forward = 0;

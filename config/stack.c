@@ -7,90 +7,129 @@
 #include "config/gpu.h"
 #include "config/rules.h"
 
-#define NUMBER(key, low, high)                                                                     \
-    { #key, JSON_FIELD_DOUBLE, offsetof(Stack, key), low, high, NULL, true }
-#define SWITCH(key)                                                                                \
-    { #key, JSON_FIELD_BOOL, offsetof(Stack, key), 0, 0, NULL, true }
-#define OTHER(key)                                                                                 \
+#define NUMBER(section, key, low, high)                                                            \
+    { #key, JSON_FIELD_DOUBLE, offsetof(Stack, section.key), low, high, NULL, true }
+#define INTEGER(section, key, low, high)                                                           \
+    { #key, JSON_FIELD_INT, offsetof(Stack, section.key), low, high, NULL, true }
+#define SWITCH(section, key)                                                                       \
+    { #key, JSON_FIELD_BOOL, offsetof(Stack, section.key), 0, 0, NULL, true }
+#define NAME(section, key, names)                                                                  \
+    { #key, JSON_FIELD_NAME, offsetof(Stack, section.key), 0, 0, names, true }
+#define REQUIRED(key)                                                                              \
     { key, JSON_FIELD_OTHER, 0, 0, 0, NULL, true }
+#define OTHER(key)                                                                                 \
+    { key, JSON_FIELD_OTHER, 0, 0, 0, NULL, false }
 
 static const char *const LASTING_GATHERS_NAMES[] = {"none", "head", "all", NULL};
 static const char *const WEIGHT_GRADIENT_NAMES[] = {"separate", "in-place", "placeholder", NULL};
 static const char *const SHARDING_NAMES[] = {"plain", "flat", "per-parameter", "summed", NULL};
 
-// The first rows say what the file is; all that follow need an entry in `sources`.
-enum { NUM_HEAD_FIELDS = 5 };
-
-static const JsonField STACK_FIELDS[] = {
-    OTHER("schema"),
+static const JsonField HEAD_FIELDS[] = {
+    REQUIRED("schema"),
     {"name", JSON_FIELD_STRING, offsetof(Stack, name), 0, 0, NULL, true},
     {"title", JSON_FIELD_STRING, offsetof(Stack, title), 0, 0, NULL, true},
-    OTHER("sources"),
-    {"releases", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
-    SWITCH(overlap_grad_reduce),
-    SWITCH(overlap_param_gather),
-    SWITCH(tp_comm_overlap),
-    SWITCH(ep_overlap),
-    SWITCH(compile),
-    SWITCH(cross_entropy_fused),
-    OTHER("grad_reduce_precision"),
-    {"default_zero_stage", JSON_FIELD_INT, offsetof(Stack, default_zero_stage), 0, 3, NULL, true},
-    SWITCH(checkpoint_early_stop),
-    SWITCH(selective_per_operator),
-    NUMBER(weight_bytes_per_param, 1, 8),
-    NUMBER(master_bytes_per_param, 0, 8),
-    NUMBER(grad_bytes_per_param, 0, 8),
-    {"weight_gradient", JSON_FIELD_NAME, offsetof(Stack, weight_gradient), 0, 0,
-     WEIGHT_GRADIENT_NAMES, true},
-    SWITCH(gathers_in_compute_dtype),
-    {"sharding", JSON_FIELD_NAME, offsetof(Stack, sharding), 0, 0, SHARDING_NAMES, true},
-    SWITCH(shards_over_cp),
-    SWITCH(gathers_ahead),
-    {"lasting_gathers", JSON_FIELD_NAME, offsetof(Stack, lasting_gathers), 0, 0,
-     LASTING_GATHERS_NAMES, true},
-    SWITCH(keeps_gathered_inputs),
-    SWITCH(scatters_beside_weights),
-    SWITCH(splits_positions),
-    SWITCH(keeps_gradients),
-    SWITCH(loss_in_place),
-    SWITCH(loss_gradient_in_forward),
-    SWITCH(adds_in_place),
-    SWITCH(copies_attention_steps),
-    SWITCH(splits_heads),
-    NUMBER(loss_gradient_bytes, 0, 64),
-    NUMBER(parallel_loss_gradient_bytes, 0, 64),
-    SWITCH(fused_norm),
-    SWITCH(fused_activation),
-    {"attention_generation", JSON_FIELD_INT, offsetof(Stack, attention_generation), 1, 4, NULL,
-     true},
-    SWITCH(fused_softmax),
-    SWITCH(fused_rope),
-    SWITCH(dropout),
-    SWITCH(fused_optimizer),
-    NUMBER(host_launch_s, 0, 1e-3),
-    NUMBER(host_compiled_frac, 0, 1),
-    NUMBER(host_layer_s, 0, 1),
-    NUMBER(host_microbatch_s, 0, 1),
-    NUMBER(host_step_s, 0, 10),
-    NUMBER(moe_sync_s, 0, 1),
-    SWITCH(tp_backward_overlap),
-    SWITCH(p2p_overlap),
-    SWITCH(p2p_scatter_gather),
-    SWITCH(sums_in_backward),
-    NUMBER(bucket_bytes, 1, 1e12),
-    SWITCH(weights_by_broadcast),
-    NUMBER(overlap_slowdown_frac, 0, 1),
-    NUMBER(eager_overhead_frac, 0, 10),
-    NUMBER(quantize_overhead_frac, 0, 10),
-    NUMBER(transpose_overhead_frac, 0, 10),
-    NUMBER(moe_overhead_frac, 0, 10),
-    NUMBER(workspace_bytes, 0, 1e10),
-    NUMBER(grouped_workspace_bytes, 0, 1e10),
-    NUMBER(allocator_slack_frac, 0, 1),
-    NUMBER(context_bytes, 0, 1e11),
-    NUMBER(comm_bytes_per_group, 0, 1e11),
+    REQUIRED("launch"),
+    REQUIRED("communication"),
+    REQUIRED("residency"),
+    OTHER("training"),
+    OTHER("defaults"),
+    REQUIRED("sources"),
+    OTHER("releases"),
 };
-enum { NUM_STACK_FIELDS = sizeof STACK_FIELDS / sizeof *STACK_FIELDS };
+
+static const JsonField LAUNCH_FIELDS[] = {
+    SWITCH(launch, fused_norm),
+    SWITCH(launch, fused_activation),
+    INTEGER(launch, attention_generation, 1, 4),
+    SWITCH(launch, fused_softmax),
+    SWITCH(launch, fused_rope),
+    NUMBER(launch, host_launch_s, 0, 1e-3),
+    NUMBER(launch, host_compiled_frac, 0, 1),
+    NUMBER(launch, host_layer_s, 0, 1),
+    NUMBER(launch, host_step_s, 0, 10),
+    NUMBER(launch, moe_sync_s, 0, 1),
+    NUMBER(launch, eager_overhead_frac, 0, 10),
+    NUMBER(launch, quantize_overhead_frac, 0, 10),
+    NUMBER(launch, transpose_overhead_frac, 0, 10),
+    NUMBER(launch, moe_overhead_frac, 0, 10),
+};
+
+static const JsonField COMMUNICATION_FIELDS[] = {
+    SWITCH(communication, p2p_overlap),
+    SWITCH(communication, p2p_scatter_gather),
+    NUMBER(communication, overlap_slowdown_frac, 0, 1),
+};
+
+static const JsonField RESIDENCY_FIELDS[] = {
+    NAME(residency, lasting_gathers, LASTING_GATHERS_NAMES),
+    SWITCH(residency, keeps_gathered_inputs),
+    SWITCH(residency, adds_in_place),
+    SWITCH(residency, copies_attention_steps),
+    SWITCH(residency, splits_heads),
+    NUMBER(residency, workspace_bytes, 0, 1e10),
+    NUMBER(residency, grouped_workspace_bytes, 0, 1e10),
+    NUMBER(residency, allocator_slack_frac, 0, 1),
+    NUMBER(residency, context_bytes, 0, 1e11),
+    NUMBER(residency, comm_bytes_per_group, 0, 1e11),
+};
+
+static const JsonField TRAINING_FIELDS[] = {
+    NUMBER(training, weight_bytes_per_param, 1, 8),
+    NUMBER(training, master_bytes_per_param, 0, 8),
+    NUMBER(training, grad_bytes_per_param, 0, 8),
+    NAME(training, weight_gradient, WEIGHT_GRADIENT_NAMES),
+    SWITCH(training, keeps_gradients),
+    SWITCH(training, gathers_in_compute_dtype),
+    NAME(training, sharding, SHARDING_NAMES),
+    SWITCH(training, shards_over_cp),
+    SWITCH(training, gathers_ahead),
+    SWITCH(training, checkpoint_early_stop),
+    SWITCH(training, selective_per_operator),
+    SWITCH(training, scatters_beside_weights),
+    SWITCH(training, splits_positions),
+    SWITCH(training, sums_in_backward),
+    NUMBER(training, bucket_bytes, 1, 1e12),
+    SWITCH(training, weights_by_broadcast),
+    SWITCH(training, tp_backward_overlap),
+    SWITCH(training, loss_in_place),
+    SWITCH(training, loss_gradient_in_forward),
+    NUMBER(training, loss_gradient_bytes, 0, 64),
+    NUMBER(training, parallel_loss_gradient_bytes, 0, 64),
+    SWITCH(training, dropout),
+    SWITCH(training, fused_optimizer),
+    NUMBER(training, host_microbatch_s, 0, 1),
+};
+
+static const JsonField DEFAULTS_FIELDS[] = {
+    SWITCH(defaults, overlap_grad_reduce),
+    SWITCH(defaults, overlap_param_gather),
+    SWITCH(defaults, tp_comm_overlap),
+    SWITCH(defaults, ep_overlap),
+    SWITCH(defaults, compile),
+    SWITCH(defaults, cross_entropy_fused),
+    REQUIRED("grad_reduce_precision"),
+    INTEGER(defaults, default_zero_stage, 0, 3),
+};
+
+// The sections of a file. All that they state needs an entry in `sources`.
+typedef struct {
+    const char *key;
+    const JsonField *fields;
+    int num_fields;
+    bool of_training; // not there in the file of an inference engine
+} Section;
+
+#define SECTION(key, fields, of_training)                                                          \
+    { key, fields, sizeof fields / sizeof *fields, of_training }
+
+static const Section SECTIONS[] = {
+    SECTION("launch", LAUNCH_FIELDS, false),
+    SECTION("communication", COMMUNICATION_FIELDS, false),
+    SECTION("residency", RESIDENCY_FIELDS, false),
+    SECTION("training", TRAINING_FIELDS, true),
+    SECTION("defaults", DEFAULTS_FIELDS, true),
+};
+enum { NUM_SECTIONS = sizeof SECTIONS / sizeof *SECTIONS, MAX_FACTS = 80 };
 
 Status dtype_read(const JsonNode *node, int *precision) {
     static const char *const NAMES[] = {"fp32", "bf16", NULL};
@@ -100,29 +139,55 @@ Status dtype_read(const JsonNode *node, int *precision) {
     return status_ok();
 }
 
+// The facts of a stack that trains, or of one that does not.
+static int facts_of(bool trains, JsonField facts[MAX_FACTS]) {
+    int num = 0;
+    for (int i = 0; i < NUM_SECTIONS; i++) {
+        if (SECTIONS[i].of_training && !trains) continue;
+        for (int k = 0; k < SECTIONS[i].num_fields; k++) facts[num++] = SECTIONS[i].fields[k];
+    }
+    return num;
+}
+
 // Every property of the software has a text that says where it is from.
-static Status sources_check(const JsonNode *sources, Arena *arena) {
+static Status sources_check(const JsonNode *sources, bool trains, Arena *arena) {
+    JsonField facts[MAX_FACTS];
+    const int num_facts = facts_of(trains, facts);
     TRY(json_expect_object(sources));
-    TRY(json_refuse_unknown(sources, STACK_FIELDS + NUM_HEAD_FIELDS,
-                            NUM_STACK_FIELDS - NUM_HEAD_FIELDS));
-    for (int i = NUM_HEAD_FIELDS; i < NUM_STACK_FIELDS; i++) {
-        JsonNode source = json_get(sources, STACK_FIELDS[i].key);
+    TRY(json_refuse_unknown(sources, facts, (size_t)num_facts));
+    for (int i = 0; i < num_facts; i++) {
+        JsonNode source = json_get(sources, facts[i].key);
         const char *text;
         TRY(json_read_string(&source, arena, &text));
     }
     return status_ok();
 }
 
+static Status sections_read(const JsonNode *root, Arena *arena, Stack *stack) {
+    const JsonNode training = json_get(root, "training"), defaults = json_get(root, "defaults");
+    stack->trains = json_is_present(&training) || json_is_present(&defaults);
+    for (int i = 0; i < NUM_SECTIONS; i++) {
+        const Section *section = &SECTIONS[i];
+        if (section->of_training && !stack->trains) continue;
+        const JsonNode node = json_get(root, section->key);
+        TRY(json_expect_object(&node));
+        TRY(json_read_object(&node, section->fields, (size_t)section->num_fields, arena, stack));
+    }
+    if (!stack->trains) return status_ok();
+    const JsonNode precision = json_get(&defaults, "grad_reduce_precision");
+    return dtype_read(&precision, &stack->defaults.grad_reduce_precision);
+}
+
 Status stack_read(const JsonNode *root, Arena *arena, Stack *out) {
     Stack stack = {0};
-    TRY(json_read_object(root, STACK_FIELDS, NUM_STACK_FIELDS, arena, &stack));
+    TRY(json_read_object(root, HEAD_FIELDS, sizeof HEAD_FIELDS / sizeof *HEAD_FIELDS, arena,
+                         &stack));
     JsonNode schema = json_get(root, "schema");
     int version;
     TRY(json_read_int(&schema, 1, 1, &version));
-    JsonNode precision = json_get(root, "grad_reduce_precision");
-    TRY(dtype_read(&precision, &stack.grad_reduce_precision));
+    TRY(sections_read(root, arena, &stack));
     JsonNode sources = json_get(root, "sources");
-    TRY(sources_check(&sources, arena));
+    TRY(sources_check(&sources, stack.trains, arena));
     JsonNode *kept = ARENA_NEW(arena, JsonNode); // what its members point to
     *kept = *root;
     stack.releases = json_get(kept, "releases");
@@ -163,13 +228,15 @@ typedef struct {
 
 // Reads one entry over a copy of the stack.
 static Status release_read(const JsonNode *entry, const Stack *stack, Arena *arena, Release *out) {
-    JsonField fields[3 + NUM_STACK_FIELDS] = {{"before", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
-                                              {"from", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
-                                              {"source", JSON_FIELD_OTHER, 0, 0, 0, NULL, true}};
+    JsonField fields[3 + MAX_FACTS] = {{"before", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
+                                       {"from", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
+                                       {"source", JSON_FIELD_OTHER, 0, 0, 0, NULL, true}};
+    JsonField facts[MAX_FACTS];
+    const int num_facts = facts_of(stack->trains, facts);
     size_t num_fields = 3;
-    for (int i = NUM_HEAD_FIELDS; i < NUM_STACK_FIELDS; i++) {
-        if (STACK_FIELDS[i].kind == JSON_FIELD_OTHER) continue;
-        fields[num_fields] = STACK_FIELDS[i];
+    for (int i = 0; i < num_facts; i++) {
+        if (facts[i].kind == JSON_FIELD_OTHER) continue;
+        fields[num_fields] = facts[i];
         fields[num_fields++].required = false;
     }
     out->stack = *stack;
@@ -245,7 +312,8 @@ Status stack_load_named(const char *name, Arena *arena, Stack *out) {
 }
 
 bool stack_keeps_gathered(const Stack *stack) {
-    return stack->sharding == SHARDING_FLAT || stack->sharding == SHARDING_PER_PARAMETER;
+    return stack->training.sharding == SHARDING_FLAT ||
+           stack->training.sharding == SHARDING_PER_PARAMETER;
 }
 
 Status stack_read_name(const JsonNode *value, Arena *arena, const char **out) {

@@ -50,7 +50,7 @@ double op_price_s(const Scenario *scenario, const Plan *plan, const Op *op) {
 
 double op_sync_s(const Scenario *scenario, const Op *op) {
     if (!op->awaited_by_host) return 0;
-    return scenario->execution.stack.moe_sync_s * part_factor(scenario, PART_HOST);
+    return scenario->execution.stack.launch.moe_sync_s * part_factor(scenario, PART_HOST);
 }
 
 static double op_s(const Streams *s, int i) {
@@ -169,8 +169,9 @@ static void compute_slow_down(Streams *s, double time_s) {
 static double host_s(const Execution *execution, double num_kernels, double num_passes) {
     const Stack *stack = &execution->stack;
     if (execution->cuda_graphs & (GRAPH_FULL | GRAPH_LAYER)) return 0;
-    double time_s = num_kernels * stack->host_launch_s + num_passes * stack->host_layer_s;
-    if (execution->compile) time_s *= stack->host_compiled_frac;
+    double time_s =
+        num_kernels * stack->launch.host_launch_s + num_passes * stack->launch.host_layer_s;
+    if (execution->compile) time_s *= stack->launch.host_compiled_frac;
     int scopes = execution->cuda_graphs & (GRAPH_ATTN | GRAPH_MOE_ROUTER | GRAPH_MOE_PREPROCESS);
     return time_s * (scopes ? 0.5 : 1);
 }
@@ -192,7 +193,7 @@ ListPrice list_price(const OpList *list) {
     double exposed_s = s.term_s[TERM_TP] + s.term_s[TERM_CP] + s.term_s[TERM_EP];
     double beside_s = fmax(0, s.communication_s - exposed_s) + fmin(s.hidden_s, serial_s) +
                       fmin(s.sharding_s, serial_s);
-    compute_slow_down(&s, stack->overlap_slowdown_frac * fmin(beside_s, serial_s));
+    compute_slow_down(&s, stack->communication.overlap_slowdown_frac * fmin(beside_s, serial_s));
     double busy_s = terms_sum(s.term_s);
     streams_add(&s, TERM_EP, s.part[STREAM_EP], fmax(0, s.hidden_s - busy_s));
     streams_add(&s, TERM_DP, s.part[STREAM_DP], fmax(0, s.sharding_s - busy_s));

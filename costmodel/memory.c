@@ -19,13 +19,14 @@ static double unusable_bytes(const Plan *plan, const Workload *workload, int ran
 
 double memory_lasting_bytes(const Scenario *scenario, const RankMemory *account) {
     const Stack *stack = &scenario->execution.stack;
-    const double gradients = stack->keeps_gradients ? 0 : account->gradients_bytes;
+    const double gradients = stack->training.keeps_gradients ? 0 : account->gradients_bytes;
     return account->peak_bytes - account->activations_bytes - gradients;
 }
 
 double memory_lasting_counted_bytes(const Scenario *scenario, const Plan *plan,
                                     const RankMemory *account) {
-    const double slack = scenario->execution.stack.allocator_slack_frac * CACHED_NEEDED_FRAC;
+    const double slack =
+        scenario->execution.stack.residency.allocator_slack_frac * CACHED_NEEDED_FRAC;
     const double outside = account->device_bytes - account->reserved_bytes;
     return (memory_lasting_bytes(scenario, account) * (1 + slack) + outside) *
            exp(scenario->fit_deviates * memory_spread(scenario, plan));
@@ -38,7 +39,9 @@ double rank_memory_available_bytes(const Scenario *scenario, const Plan *plan, i
 // Gradients that the step's only backward makes come as what it reads goes: of the two the larger
 // is held at the peak.
 static void make_gradients_anew(const Scenario *scenario, const Plan *plan, RankMemory *m) {
-    if (scenario->execution.stack.keeps_gradients || plan->num_microbatches * plan->vpp > 1) return;
+    if (scenario->execution.stack.training.keeps_gradients ||
+        plan->num_microbatches * plan->vpp > 1)
+        return;
     if (m->activations_bytes >= m->gradients_bytes)
         m->gradients_bytes = 0;
     else
@@ -49,12 +52,13 @@ static void account_finish(const Scenario *scenario, const Plan *plan, const Wor
                            int rank, RankMemory *m) {
     const Stack *stack = &scenario->execution.stack;
     make_gradients_anew(scenario, plan, m);
-    double outside = stack->context_bytes +
-                     memory_num_communicators(plan, workload, rank) * stack->comm_bytes_per_group;
+    double outside =
+        stack->residency.context_bytes +
+        memory_num_communicators(plan, workload, rank) * stack->residency.comm_bytes_per_group;
     m->peak_bytes = m->weights_bytes + m->gradients_bytes + m->optimizer_bytes +
                     m->activations_bytes + m->buffers_bytes;
-    const double cached =
-        (m->peak_bytes + unusable_bytes(plan, workload, rank)) * (1 + stack->allocator_slack_frac);
+    const double cached = (m->peak_bytes + unusable_bytes(plan, workload, rank)) *
+                          (1 + stack->residency.allocator_slack_frac);
     const double available = rank_memory_available_bytes(scenario, plan, rank);
     m->cached_bytes = cached + outside;
     m->needs_bytes = m->peak_bytes + (cached - m->peak_bytes) * CACHED_NEEDED_FRAC + outside;
@@ -263,7 +267,7 @@ bool memory_all_miss(const Scenario *scenario, const Plan *plan, const Workload 
 double memory_states_bytes(const Scenario *scenario, const Plan *plan, const Workload *workload) {
     const RankMemory m = memory_static_states(scenario, plan, workload);
     return m.weights_bytes + m.optimizer_bytes +
-           (scenario->execution.stack.keeps_gradients ? m.gradients_bytes : 0);
+           (scenario->execution.stack.training.keeps_gradients ? m.gradients_bytes : 0);
 }
 
 RankMemory memory_worst_rank(const Scenario *scenario, const Plan *plan, const Workload *workload,

@@ -19,7 +19,7 @@ double memory_spread(const Scenario *scenario, const Plan *plan) {
     if (!evidence) return 0;
     const double own =
         plan_is_covered(scenario, plan) ? evidence->memory_spread : evidence->other_memory_spread;
-    const double slack = scenario->execution.stack.allocator_slack_frac;
+    const double slack = scenario->execution.stack.residency.allocator_slack_frac;
     return sqrt(own * own + slack * slack / 12);
 }
 

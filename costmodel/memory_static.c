@@ -58,7 +58,7 @@ static HeldParameters rank_parameters(const Plan *plan, const Workload *workload
 // that gathers nothing ahead the block that runs is in the peaks of its chunk.
 static double gathered_bytes(const Scenario *scenario, const Plan *plan, const Workload *workload,
                              int rank, const bool *held) {
-    if (!scenario->execution.stack.gathers_ahead || !gathers_weights(plan)) return 0;
+    if (!scenario->execution.stack.training.gathers_ahead || !gathers_weights(plan)) return 0;
     const double layer =
         fmax(largest_gathered(plan, workload, held, BLOCK_FIRST_LAYER, BLOCK_MTP + 1),
              largest_gathered(plan, workload, held, MAX_BLOCKS, workload->num_blocks));
@@ -96,7 +96,7 @@ static void shape_add(Shapes *shapes, const Op *op) {
 // Placeholders of the gradients of all weights on a rank.
 static double placeholder_bytes(const Scenario *scenario, const Plan *plan,
                                 const Workload *workload, const bool *held) {
-    if (scenario->execution.stack.weight_gradient != WEIGHT_GRADIENT_PLACEHOLDER) return 0;
+    if (scenario->execution.stack.training.weight_gradient != WEIGHT_GRADIENT_PLACEHOLDER) return 0;
     Arena scratch = {0};
     double few[MAX_SHAPES][2];
     const int num_strategies = plan_num_strategies(plan);
@@ -136,7 +136,8 @@ static double message_bytes(const Plan *plan, const Workload *workload) {
 
 static double workspace_bytes(const Scenario *scenario, double expert_parameters) {
     const Stack *stack = &scenario->execution.stack;
-    return stack->workspace_bytes + (expert_parameters > 0 ? stack->grouped_workspace_bytes : 0);
+    return stack->residency.workspace_bytes +
+           (expert_parameters > 0 ? stack->residency.grouped_workspace_bytes : 0);
 }
 
 // Weights, gradients and optimizer of the layers that have one strategy.

@@ -64,7 +64,8 @@ static void vocab_overheads(const Scenario *scenario, const Plan *plan, const Wo
             time_s += collective_s(&scenario->cluster, c.kind, plan_group(plan, c.group),
                                    c.message_bytes);
     }
-    time_s *= scenario->execution.stack.overlap_slowdown_frac * part_factor(scenario, part);
+    time_s *=
+        scenario->execution.stack.communication.overlap_slowdown_frac * part_factor(scenario, part);
     price_add_term(chunk, TERM_PP, part, time_s);
 }
 
@@ -86,7 +87,8 @@ static void chunk_overheads(const Scenario *scenario, const Plan *plan, const Wo
     StepPart part = ranks_share_domain(cluster, plan, 0, 1) ? PART_INSIDE : PART_ACROSS;
     double message_s = ranks_message_s(cluster, plan, 0, 1, workload->message_bytes, &(double){0});
     price_add_term(chunk, TERM_PP, part,
-                   stack->overlap_slowdown_frac * message_s * part_factor(scenario, part));
+                   stack->communication.overlap_slowdown_frac * message_s *
+                       part_factor(scenario, part));
 }
 
 // One kind of work of a plan: what its chunks are priced from.
@@ -150,7 +152,8 @@ PassPrice block_pass_price(const Scenario *scenario, const Plan *plan, const Wor
 }
 
 double pass_host_s(const Scenario *scenario) {
-    return scenario->execution.stack.host_microbatch_s / 2 * part_factor(scenario, PART_HOST);
+    return scenario->execution.stack.training.host_microbatch_s / 2 *
+           part_factor(scenario, PART_HOST);
 }
 
 // ZeRO 3's groups under a strategy.
@@ -233,7 +236,7 @@ static double optimizer_bytes(const Scenario *scenario, const Plan *own, double 
     double bytes = shard * (2 * state.gradient + 2 * state.moments + trained);
     bytes += (own->zero_stage >= 2 ? shard : all) * state.gradient;
     // One kernel per operation instead of one for all.
-    return scenario->execution.stack.fused_optimizer ? bytes : 3 * bytes;
+    return scenario->execution.stack.training.fused_optimizer ? bytes : 3 * bytes;
 }
 
 static double optimizer_bytes_s(const Scenario *scenario, const Gpu *gpu, double bytes) {
@@ -334,8 +337,8 @@ bool backward_is_parts(const Plan *plan, int chunk) {
 Prices chunks_price_shared(const Scenario *scenario, const Plan *plan, const Workload *workload,
                            BlockPrices *blocks, Arena *arena) {
     const Pricing p = {scenario, plan, workload, blocks};
-    Prices prices = {.step_s =
-                         scenario->execution.stack.host_step_s * part_factor(scenario, PART_HOST)};
+    Prices prices = {.step_s = scenario->execution.stack.launch.host_step_s *
+                               part_factor(scenario, PART_HOST)};
     prices.forward = phase_price(&p, WORK_FORWARD, arena);
     const ScheduleTraits schedule = plan_schedule_traits(plan);
     const bool splits = schedule.splits_backward;

@@ -17,7 +17,7 @@ static const Price *backward_beside(const Prices *prices, const RankProgram *ran
 // none beside it; a piece has them beside it no longer than it runs.
 static void pieces_stretch(const Scenario *scenario, const Plan *plan, const Program *program,
                            Arena *arena, Prices *prices) {
-    const double slowdown = scenario->execution.stack.overlap_slowdown_frac;
+    const double slowdown = scenario->execution.stack.communication.overlap_slowdown_frac;
     double *stretch_s[2];
     for (int b = 0; b < 2; b++)
         prices->stretch_s[b] = stretch_s[b] = ARENA_ARRAY(arena, plan_all_chunks(plan), double);

@@ -77,7 +77,7 @@ static Ticks sync_ticks(const Step *s, const StepRun *run, const ChunkSync *sync
 
 // What collectives beside the pieces of an item take from each: costmodel/price_program.c.
 static double stretch_s(const Step *s, const ChunkSync *sync, double whole_s) {
-    const double slowdown = s->scenario->execution.stack.overlap_slowdown_frac;
+    const double slowdown = s->scenario->execution.stack.communication.overlap_slowdown_frac;
     const double n = sync->num_parts;
     double piece_s = 0;
     if (sync->num_parts < 2) return 0;

@@ -178,7 +178,7 @@ def half_width(scale, slack):
 
 
 def slack_of(stack):
-    return json.load(open(os.path.join(ROOT, "stacks", stack + ".json")))["allocator_slack_frac"]
+    return json.load(open(os.path.join(ROOT, "stacks", stack + ".json")))["residency"]["allocator_slack_frac"]
 
 
 def held(rows, raw, width_of):

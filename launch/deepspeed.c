@@ -48,7 +48,7 @@ void deepspeed_model_flags(const Scenario *scenario, FlagList *flags) {
     activation_flags(scenario, flags);
     if (!model->mlp_bias) flag_switch(flags, "--disable-bias-linear");
     if (!model->tie_word_embeddings) flag_switch(flags, "--untie-embeddings-and-output-weights");
-    if (!scenario->execution.stack.dropout) {
+    if (!scenario->execution.stack.training.dropout) {
         flag_int(flags, "--attention-dropout", 0);
         flag_int(flags, "--hidden-dropout", 0);
     }

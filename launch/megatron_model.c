@@ -125,7 +125,7 @@ void megatron_model_flags(const Scenario *scenario, FlagList *flags) {
     bias_flags(model, flags);
     if (!model->tie_word_embeddings) flag_switch(flags, "--untie-embeddings-and-output-weights");
     if (model->num_mtp_layers > 0) flag_int(flags, "--mtp-num-layers", model->num_mtp_layers);
-    if (!scenario->execution.stack.dropout) {
+    if (!scenario->execution.stack.training.dropout) {
         flag_int(flags, "--attention-dropout", 0);
         flag_int(flags, "--hidden-dropout", 0);
     }

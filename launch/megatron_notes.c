@@ -98,7 +98,7 @@ static void dropout_notes(const Scenario *scenario, MegatronCommand *command) {
     static const char *const keys[] = {"attention_dropout", "attn_pdrop", "hidden_dropout",
                                        "resid_pdrop"};
     Arena *arena = command->flags.arena;
-    if (scenario->execution.stack.dropout) return;
+    if (scenario->execution.stack.training.dropout) return;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (megatron_model_number(scenario, keys[i], arena, 0) > 0) {
             note_add(command, "The model's dropout is left out.");

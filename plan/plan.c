@@ -16,7 +16,7 @@ static int value_or(int given, int otherwise) {
 }
 
 int plan_default_modules(const Scenario *scenario) {
-    return scenario->execution.stack.selective_per_operator ? 0 : MODULE_CORE_ATTN;
+    return scenario->execution.stack.training.selective_per_operator ? 0 : MODULE_CORE_ATTN;
 }
 
 // Layers of chunk c by the contract's default (header).
@@ -274,13 +274,13 @@ static Status schedule_bind(Arena *arena, Plan *plan) {
 int plan_zero_group(const Scenario *scenario, int dp, int cp) {
     const int stated = scenario->parallel.zero_group;
     if (stated == ABSENT) return dp * cp;
-    return stated == dp && scenario->execution.stack.shards_over_cp ? dp * cp : stated;
+    return stated == dp && scenario->execution.stack.training.shards_over_cp ? dp * cp : stated;
 }
 
 int plan_zero_stage(const Scenario *scenario, int dp, int cp) {
     const Stack *stack = &scenario->execution.stack;
-    if (stack->sharding == SHARDING_PER_PARAMETER && dp * cp == 1) return 0;
-    return value_or(scenario->parallel.zero_stage, stack->default_zero_stage);
+    if (stack->training.sharding == SHARDING_PER_PARAMETER && dp * cp == 1) return 0;
+    return value_or(scenario->parallel.zero_stage, stack->defaults.default_zero_stage);
 }
 
 int plan_zero_level(const Plan *plan) {

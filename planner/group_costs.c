@@ -25,7 +25,7 @@ bool group_plan_is_staged(const Plan *plan) {
 // --- Times of layers
 
 double group_step_s(const Scenario *scenario) {
-    return scenario->execution.stack.host_step_s * part_factor(scenario, PART_HOST);
+    return scenario->execution.stack.launch.host_step_s * part_factor(scenario, PART_HOST);
 }
 
 static const WorkKind PASS_WORK[2][NUM_PASSES] = {

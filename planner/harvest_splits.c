@@ -51,7 +51,7 @@ static double busy_s(HarvestWalker *w, const Plan *plan, int most_layers) {
 // they have together: it is the same however layers are split, and whatever the micro-batch.
 static bool states_miss(const HarvestWalker *w, const Plan *plan, const Workload *workload) {
     const Scenario *scenario = w->task->space->scenario;
-    const double outside = plan->pp * scenario->execution.stack.context_bytes;
+    const double outside = plan->pp * scenario->execution.stack.residency.context_bytes;
     const double counted = (memory_states_bytes(scenario, plan, workload) + outside) *
                            exp(scenario->fit_deviates * memory_spread(scenario, plan));
     return counted > plan->pp * w->available_bytes;

@@ -47,7 +47,7 @@ static double reduction_s(const Scenario *scenario, const Cluster *cluster, cons
     const GroupKind replica = expert ? GROUP_EREPLICA : GROUP_REPLICA;
     const double bytes = parameters * reduced_gradient_bytes(&scenario->execution);
     if (plan->zero_stage == 0 ||
-        (plan->zero_stage == 1 && scenario->execution.stack.weights_by_broadcast))
+        (plan->zero_stage == 1 && scenario->execution.stack.training.weights_by_broadcast))
         return group_collective_s(scenario, cluster, plan, COLLECTIVE_ALL_REDUCE,
                                   expert ? GROUP_EDP : GROUP_DP, bytes);
     double time_s = group_collective_s(scenario, cluster, plan, COLLECTIVE_ALL_REDUCE, replica,
@@ -92,7 +92,7 @@ static double sync_s(const Scenario *scenario, const Cluster *cluster, const Pla
         reduce_s += reduction_s(scenario, cluster, plan, parameters[expert], expert);
         gather_s += gathering_s(scenario, cluster, plan, parameters[expert], expert);
     }
-    const double slowdown = execution->stack.overlap_slowdown_frac;
+    const double slowdown = execution->stack.communication.overlap_slowdown_frac;
     return exposed_s(reduce_s, backward_s, execution->overlap_grad_reduce, slowdown) +
            exposed_s(gather_s, forward_s, execution->overlap_param_gather, slowdown) +
            partial_sum_s(scenario, cluster, plan, block->partial_parameters);

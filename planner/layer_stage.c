@@ -23,7 +23,7 @@ enum { MAX_SHAPES = 128 };
 // Placeholders for the gradients of layers, one for each shape (costmodel/memory_static.c).
 static double placeholder_bytes(const Scenario *scenario, const Plan *plan,
                                 const Workload *workload) {
-    if (scenario->execution.stack.weight_gradient != WEIGHT_GRADIENT_PLACEHOLDER) return 0;
+    if (scenario->execution.stack.training.weight_gradient != WEIGHT_GRADIENT_PLACEHOLDER) return 0;
     double m[MAX_SHAPES], n[MAX_SHAPES], bytes = 0;
     int num = 0;
     for (int k = 0; k < scenario->model.num_kinds; k++) {
@@ -57,8 +57,8 @@ static double communicator_bytes(const Scenario *scenario, const Plan *plan) {
     const Stack *stack = &scenario->execution.stack;
     double bytes = 0;
     for (int i = 0; i < 3; i++)
-        if (plan_group(plan, kinds[i]).size > 1) bytes += stack->comm_bytes_per_group;
-    return bytes / (1 + stack->allocator_slack_frac * CACHED_NEEDED_FRAC);
+        if (plan_group(plan, kinds[i]).size > 1) bytes += stack->residency.comm_bytes_per_group;
+    return bytes / (1 + stack->residency.allocator_slack_frac * CACHED_NEEDED_FRAC);
 }
 
 // Numbers the layouts; *first is the first strategy of each.
@@ -105,7 +105,7 @@ static void layouts_price(LayerMenu *menu, const int *first, Arena *arena) {
 LayerMenu layer_menu(const Scenario *scenario, const Plan *plans, int num_plans, Arena *arena) {
     const int num_kinds = scenario->model.num_kinds;
     LayerMenu menu = {.scenario = *scenario, .plans = plans, .num_strategies = num_plans};
-    menu.scenario.execution.stack.keeps_gradients = true;
+    menu.scenario.execution.stack.training.keeps_gradients = true;
     Workload *workloads = ARENA_ARRAY(arena, num_plans, Workload);
     LayerCost *costs = ARENA_ARRAY(arena, num_plans * num_kinds, LayerCost);
     for (int s = 0; s < num_plans; s++) {
@@ -246,7 +246,8 @@ static void limit_set(StageBuilder *b, int rank, Arena *arena) {
     int *strategy = ARENA_ARRAY(arena, b->num_layers, int);
     for (int l = 0; l < b->num_layers; l++) strategy[l] = b->base_index;
     const RankMemory account = memory_closed_form(scenario, b->base, b->workload, rank);
-    stage->slack_frac = scenario->execution.stack.allocator_slack_frac * CACHED_NEEDED_FRAC;
+    stage->slack_frac =
+        scenario->execution.stack.residency.allocator_slack_frac * CACHED_NEEDED_FRAC;
     stage->counted_factor = account.counted_bytes / account.needs_bytes;
     stage->outside_bytes = account.device_bytes - account.reserved_bytes;
     stage->available_bytes = rank_memory_available_bytes(scenario, b->base, rank);

@@ -65,7 +65,7 @@ static void table_grow(LooseCosts *costs) {
 }
 
 static Gradients gradients_of(const Scenario *scenario, int zero_stage) {
-    const bool plain = scenario->execution.stack.sharding == SHARDING_PLAIN;
+    const bool plain = scenario->execution.stack.training.sharding == SHARDING_PLAIN;
     return zero_stage == 3 || (zero_stage == 2 && !plain) ? GRADIENTS_SCATTERED : GRADIENTS_ADDED;
 }
 

@@ -19,7 +19,7 @@ static double host_less_s(const Scenario *scenario, const Plan *plan, const Bloc
     static const double MOST_GATHERING = 4;
     if (plan->zero_stage < 2 || plan->recompute == RECOMPUTE_NONE) return 0;
     return MOST_GATHERING / (block->num_forward + MOST_GATHERING) *
-           scenario->execution.stack.host_layer_s * part_factor(scenario, PART_HOST);
+           scenario->execution.stack.launch.host_layer_s * part_factor(scenario, PART_HOST);
 }
 
 double sketch_host_less_s(const Scenario *scenario, const Plan *plan, const Workload *workload) {
@@ -174,7 +174,8 @@ double sketch_bound_s(const Scenario *scenario, const Plan *plan, const SketchLa
                       const SketchShape *shape) {
     const bool together = !scenario->execution.optimizer_post_validation &&
                           !schedule_find(plan->schedule)->splits_backward;
-    const double host_s = pass_host_s(scenario), step_s = scenario->execution.stack.host_step_s;
+    const double host_s = pass_host_s(scenario),
+                 step_s = scenario->execution.stack.launch.host_step_s;
     const int num = recomputed_layers(plan), before = num == INT_MAX ? num : 0;
     double bound_s = 0;
     for (int i = 0; i < layout->num_classes; i++) {

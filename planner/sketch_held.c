@@ -15,10 +15,10 @@ SketchHeld sketch_held(const Scenario *scenario, const Plan *plan) {
         .zero_stage = plan->zero_stage,
         .dense_parts = plan_group(plan, GROUP_ZERO).size,
         .expert_parts = plan_group(plan, GROUP_EZERO).size,
-        .outside_bytes = stack->context_bytes +
-                         memory_num_communicators(plan, NULL, 0) * stack->comm_bytes_per_group,
+        .outside_bytes = stack->residency.context_bytes + memory_num_communicators(plan, NULL, 0) *
+                                                              stack->residency.comm_bytes_per_group,
         .counted_factor = exp(scenario->fit_deviates * memory_spread(scenario, plan)),
-        .anew = !stack->keeps_gradients && plan->num_microbatches * plan->vpp <= 1,
+        .anew = !stack->training.keeps_gradients && plan->num_microbatches * plan->vpp <= 1,
     };
 }
 
@@ -32,9 +32,10 @@ double sketch_held_bytes(const Scenario *scenario, const SketchHeld *held, doubl
     double bytes =
         (held->zero_stage >= 3 ? shard : all) * held->state.weight +
         (held->zero_stage >= 1 ? shard : all) * (held->state.master + held->state.moments) +
-        stack->workspace_bytes + (expert > 0 ? stack->grouped_workspace_bytes : 0);
+        stack->residency.workspace_bytes +
+        (expert > 0 ? stack->residency.grouped_workspace_bytes : 0);
     bytes += held->anew ? fmax(gradients, activation_bytes) : gradients + activation_bytes;
-    bytes *= 1 + stack->allocator_slack_frac * CACHED_NEEDED_FRAC;
+    bytes *= 1 + stack->residency.allocator_slack_frac * CACHED_NEEDED_FRAC;
     return (bytes + held->outside_bytes) * held->counted_factor;
 }
 

@@ -33,7 +33,7 @@ static bool may_enter(RuleLevels *levels, const Scenario *scenario, const Plan *
 
 int space_zero_groups(const Scenario *scenario, const Plan *plan, int zero_stage, int *groups) {
     const int all = plan->dp * plan->cp;
-    const bool over_cp = scenario->execution.stack.shards_over_cp && plan->cp > 1;
+    const bool over_cp = scenario->execution.stack.training.shards_over_cp && plan->cp > 1;
     int num = 0;
     groups[num++] = plan_zero_group(scenario, plan->dp, plan->cp);
     if (scenario->parallel.zero_group != ABSENT || zero_stage == 0) return num;
@@ -53,7 +53,7 @@ static bool level_is_open(const Scenario *scenario, int level) {
     const Stack *stack = &scenario->execution.stack;
     if (level == ZERO_LEVEL_KEPT) return stated == ABSENT ? stack_keeps_gathered(stack) : !stated;
     if (level == ZERO_LEVEL_RESHARDED) return stated != 0;
-    return level < 2 || stack->sharding != SHARDING_PER_PARAMETER;
+    return level < 2 || stack->training.sharding != SHARDING_PER_PARAMETER;
 }
 
 static void zeros_find(const Scenario *scenario, RuleLevels *levels, const Plan *base,

@@ -49,9 +49,9 @@ static Heads heads_of(const Model *model, int tp) {
 static void build_heads(Builder *b, MemoryWork *work, double values) {
     const Execution *execution = b->execution;
     work->saved_bytes = work->output_bytes = values * activation_bytes(execution);
-    if (!execution->stack.splits_heads) work->backward_alive_bytes = work->output_bytes;
+    if (!execution->stack.residency.splits_heads) work->backward_alive_bytes = work->output_bytes;
     build_memory(b, work);
-    if (!execution->stack.splits_heads) b->units[b->num_units - 1].op.transient_bytes = 0;
+    if (!execution->stack.residency.splits_heads) b->units[b->num_units - 1].op.transient_bytes = 0;
 }
 
 // Rotary embedding of queries and keys. It keeps its results: the attention's inputs.
@@ -61,7 +61,7 @@ static void build_rope(Builder *b, const Heads *h) {
     double values = b->tokens * (h->q_values + h->k_values + h->v_values);
     double rotated =
         b->model->position == POSITION_ROPE ? b->tokens * (h->q_values + h->k_values) : 0;
-    bool fused = execution->stack.fused_rope || execution->compile;
+    bool fused = execution->stack.launch.fused_rope || execution->compile;
     MemoryWork work = {.name = "rope",
                        .bytes = rotated * act * (fused ? 2 : 6),
                        .backward_bytes = rotated * act * (fused ? 2 : 6),
@@ -120,7 +120,7 @@ static double context_keys_bytes(const Builder *b, const Heads *h) {
 static double context_gradients_bytes(const Builder *b, const Heads *h) {
     const Execution *execution = b->execution;
     const double keys = context_keys_bytes(b, h), kv = h->k_values + h->v_values;
-    const double step = h->q_values + kv * (execution->stack.splits_heads ? 1 : 2);
+    const double step = h->q_values + kv * (execution->stack.residency.splits_heads ? 1 : 2);
     return keys > 0 ? keys + b->tokens * step * activation_bytes(execution) : 0;
 }
 
@@ -166,7 +166,7 @@ static void build_flash(Builder *b, const Heads *h, const Keys *keys) {
                     .saved_bytes = saved,
                     .transient_bytes = b->tokens * h->o_values * act + others,
                     .precision = execution->precision,
-                    .generation = execution->stack.attention_generation};
+                    .generation = execution->stack.launch.attention_generation};
 }
 
 // Softmax of s x s scores in memory, as before fused attention: every score is computed, also
@@ -179,12 +179,12 @@ static void build_unfused(Builder *b, const Heads *h, const Keys *keys) {
     double num_keys = keys->length, scores = groups * queries * num_keys;
     b->module = MODULE_CORE_ATTN;
     build_batched_gemm(b, "scores", groups, queries, num_keys, h->qk_dim, 0);
-    int passes = stack->fused_softmax ? 2 : 8;
+    int passes = stack->launch.fused_softmax ? 2 : 8;
     MemoryWork softmax = {.name = "softmax",
                           .bytes = scores * act * passes,
                           .backward_bytes = scores * act * (passes + 1),
-                          .kernels = stack->fused_softmax ? 1 : 4,
-                          .backward_kernels = stack->fused_softmax ? 1 : 4,
+                          .kernels = stack->launch.fused_softmax ? 1 : 4,
+                          .backward_kernels = stack->launch.fused_softmax ? 1 : 4,
                           .saved_bytes = scores * act,
                           .output_bytes = scores * act};
     build_memory(b, &softmax);
@@ -290,7 +290,8 @@ static void build_output(Builder *b, const Heads *h, const char *name) {
     // pytorch/attention/dot_product_attention/ context_parallel.py, AttnFuncWithCPAndQKVOA2A); and
     // where the attention of gathered keys and values keeps the results of its two steps.
     const Split *split = &b->split;
-    bool joined = split->cp_method == CP_ALL_GATHER && b->execution->stack.copies_attention_steps;
+    bool joined =
+        split->cp_method == CP_ALL_GATHER && b->execution->stack.residency.copies_attention_steps;
     bool copied = precision_is_quantized(b->precision) ||
                   (split->cp > 1 && (split->cp_method == CP_ULYSSES || joined));
     double copy = copied ? b->tokens * h->o_values : 0;
@@ -337,8 +338,9 @@ void build_cross_attention(Builder *b) {
     const double query = (double)m->num_heads * m->head_dim;
     const double key_value = 2.0 * m->num_kv_heads * m->head_dim;
     const double split = b->tokens * h.q_values + keys.tokens * (h.k_values + h.v_values);
-    const bool copied = precision_is_quantized(b->precision) ||
-                        (b->split.sequence_parallel && execution->stack.keeps_gathered_inputs);
+    const bool copied =
+        precision_is_quantized(b->precision) ||
+        (b->split.sequence_parallel && execution->stack.residency.keeps_gathered_inputs);
     const double copy = copied ? keys.tokens / (b->split.sequence_parallel ? b->split.tp : 1) *
                                      m->hidden_size * b->input_bytes_per_value
                                : 0;

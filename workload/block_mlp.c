@@ -7,7 +7,7 @@
 static void build_activation(Builder *b, double tokens, double width) {
     const Model *m = b->model;
     const Execution *execution = b->execution;
-    bool fused = execution->stack.fused_activation || execution->compile;
+    bool fused = execution->stack.launch.fused_activation || execution->compile;
     double act = activation_bytes(execution), inputs = tokens * width * (m->gated_mlp ? 2 : 1);
     double outputs = tokens * width;
     // Unfused, activation and gate are kernels of their own, and the activation's result is kept.
@@ -89,7 +89,7 @@ static void build_permutation(Builder *b, const char *name, double values,
                               double backward_alive_bytes) {
     double act = activation_bytes(b->execution);
     const bool sorts = b->split.ep > 1 && b->split.etp == 1 && sorts_by_expert(b);
-    double bytes = values * act * 2 * (1 + b->execution->stack.moe_overhead_frac + sorts);
+    double bytes = values * act * 2 * (1 + b->execution->stack.launch.moe_overhead_frac + sorts);
     MemoryWork work = {.name = name,
                        .bytes = bytes,
                        .backward_bytes = bytes,

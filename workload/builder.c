@@ -24,7 +24,7 @@ void builder_start(const LayerWork *work, const LayerKind *kind, Arena *arena, B
     out->tokens_sp = split->sequence_parallel ? out->tokens / split->tp : out->tokens;
     out->precision = execution->precision;
     out->compiled = execution->compile;
-    out->lasting_gathers = execution->stack.lasting_gathers == LASTING_GATHERS_ALL;
+    out->lasting_gathers = execution->stack.residency.lasting_gathers == LASTING_GATHERS_ALL;
     out->input_bytes_per_value = quantized_input_bytes(execution);
     out->gathered_bytes_per_value = quantized_gathered_bytes(execution);
 }
@@ -43,7 +43,7 @@ static Unit *unit_add(Builder *b, Op op) {
 
 // Bytes that memory-bound operators move over the least.
 static double memory_passes(const Execution *execution) {
-    return execution->compile ? 1 : 1 + execution->stack.eager_overhead_frac;
+    return execution->compile ? 1 : 1 + execution->stack.launch.eager_overhead_frac;
 }
 
 static void build_quantize(Builder *b, double values) {
@@ -85,7 +85,7 @@ static void build_tp_collective(Builder *b, const char *name, CollectiveKind kin
 // bits.
 static void build_column_input(Builder *b, double tokens, double k) {
     double act = activation_bytes(b->execution), bytes = tokens * k * act;
-    bool async = b->execution->stack.tp_backward_overlap;
+    bool async = b->execution->stack.training.tp_backward_overlap;
     if (b->split.sequence_parallel)
         build_tp_collective(b, "tp_all_gather", COLLECTIVE_ALL_GATHER, COLLECTIVE_REDUCE_SCATTER,
                             tokens * k * b->gathered_bytes_per_value);
@@ -106,7 +106,7 @@ static void build_gathered_input(Builder *b, int gather, int gemm) {
     if (b->lasting_gathers) {
         op->lasting_bytes = gathered_bytes;
         b->units[gather].op.transient_bytes = 0;
-    } else if (b->execution->stack.keeps_gathered_inputs) {
+    } else if (b->execution->stack.residency.keeps_gathered_inputs) {
         op->saved_bytes += gathered_bytes * (1 - 1.0 / b->split.tp);
     } else {
         op->transient_bytes += gathered_bytes;
@@ -243,7 +243,7 @@ void build_norm(Builder *b, const char *name, double values, int keeps) {
     const Stack *stack = &b->execution->stack;
     double act = activation_bytes(b->execution);
     // PyTorch has always had a kernel for LayerNorm (native_layer_norm).
-    bool one_operator = stack->fused_norm || b->model->norm == NORM_LAYERNORM;
+    bool one_operator = stack->launch.fused_norm || b->model->norm == NORM_LAYERNORM;
     bool fused = one_operator || b->execution->compile;
     double input = keeps & NORM_INPUT ? values * act : 0;
     double output = keeps & NORM_OUTPUT ? values * b->input_bytes_per_value : 0;
@@ -272,7 +272,7 @@ void build_norm(Builder *b, const char *name, double values, int keeps) {
 }
 
 bool drops_out(const Builder *b) {
-    return b->pass.trains && b->execution->stack.dropout;
+    return b->pass.trains && b->execution->stack.training.dropout;
 }
 
 void build_residual(Builder *b, double values) {
@@ -292,5 +292,6 @@ void build_residual(Builder *b, double values) {
     // gradient that comes through the branch. Dropout makes another of it.
     b->units[b->num_units - 1].backward_alive_bytes = dropout ? values * act : 0;
     b->units[b->num_units - 1].residual_bytes = values * act;
-    if (!stack->adds_in_place) b->units[b->num_units - 1].op.transient_bytes += values * act;
+    if (!stack->residency.adds_in_place)
+        b->units[b->num_units - 1].op.transient_bytes += values * act;
 }

@@ -103,7 +103,7 @@ static void collective_backward(Backward *w, const Unit *unit) {
 
 // Whether each backward scatters its gradients from tensors of their own.
 static bool is_scattered(const Builder *b) {
-    const int stage = b->split.zero_stage, sharding = b->execution->stack.sharding;
+    const int stage = b->split.zero_stage, sharding = b->execution->stack.training.sharding;
     if (sharding == SHARDING_SUMMED) return false; // products add to what is scattered
     return stage == 3 || (stage == 2 && sharding != SHARDING_PLAIN);
 }
@@ -113,7 +113,7 @@ static bool is_scattered(const Builder *b) {
 // own; or written in the format of the reduction.
 static double scattered_copy_bytes(const Execution *execution) {
     const double act = activation_bytes(execution), reduced = reduced_gradient_bytes(execution);
-    switch (execution->stack.sharding) {
+    switch (execution->stack.training.sharding) {
     case SHARDING_FLAT:
         return 2 * act + (reduced != act ? act + reduced : 0) + 2 * reduced;
     case SHARDING_PER_PARAMETER:
@@ -131,7 +131,7 @@ static void gradient_bytes_set(const Execution *execution, bool sharded, Op *wei
     const double num_weights = weights->groups * weights->m * weights->n;
     if (sharded)
         weights->after_bytes = num_weights * scattered_copy_bytes(execution);
-    else if (execution->stack.weight_gradient == WEIGHT_GRADIENT_SEPARATE)
+    else if (execution->stack.training.weight_gradient == WEIGHT_GRADIENT_SEPARATE)
         weights->after_bytes = num_weights * (act + 2 * kept);
     else
         weights->epilogue_bytes = num_weights * (2 * kept - act);
@@ -141,7 +141,7 @@ static void gradient_bytes_set(const Execution *execution, bool sharded, Op *wei
 // holds the gradients of whole blocks.
 static void gradient_tensor_add(const Backward *w, const Unit *unit, Op *weights) {
     const Execution *execution = w->b->execution;
-    const int kind = execution->stack.weight_gradient;
+    const int kind = execution->stack.training.weight_gradient;
     const double one = weights->m * weights->n * activation_bytes(execution);
     if (w->b->split.zero_stage == 3 || kind == WEIGHT_GRADIENT_IN_PLACE) return;
     if (kind == WEIGHT_GRADIENT_SEPARATE || unit->plain_gradient)
@@ -185,7 +185,7 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     double made = unit->op.groups * unit->op.m * unit->op.k * act;
     bool async = column && column->backward_async;
     if (column && column->backward_collective == COLLECTIVE_REDUCE_SCATTER &&
-        execution->stack.scatters_beside_weights)
+        execution->stack.training.scatters_beside_weights)
         made *= 1 + 1.0 / w->b->split.tp;
     if (async) collective_backward(w, column);
     if (unit->transpose_bytes > 0)

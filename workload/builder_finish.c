@@ -53,7 +53,7 @@ static void keep_attention_output(Builder *b) {
 // Recomputation that ends with the last tensor the backward needs does not run what comes after
 // it: a product's input is saved before the product runs.
 static void stop_early(Builder *b) {
-    if (!b->execution->stack.checkpoint_early_stop) return;
+    if (!b->execution->stack.training.checkpoint_early_stop) return;
     for (int i = b->recomputable_end - 1; i >= b->recomputable_begin; i--) {
         const Unit *unit = &b->units[i];
         b->units[i].recomputed = false;
@@ -79,7 +79,7 @@ static void mark_recomputed(Builder *b) {
     if (recompute == RECOMPUTE_NONE) return;
     if (b->recomputable_end == 0) b->recomputable_end = b->num_units;
     if (recompute == RECOMPUTE_SELECTIVE && modules == 0 &&
-        b->execution->stack.selective_per_operator) {
+        b->execution->stack.training.selective_per_operator) {
         mark_per_operator(b);
         return;
     }
@@ -156,7 +156,7 @@ static Op zero_collective(const char *name, CollectiveKind kind, GroupKind group
 // time; here in one piece).
 static Op partial_sum(const Builder *b, Phase phase) {
     const Execution *execution = b->execution;
-    const bool as_made = execution->stack.sharding == SHARDING_PER_PARAMETER;
+    const bool as_made = execution->stack.training.sharding == SHARDING_PER_PARAMETER;
     const double width = as_made ? activation_bytes(execution) : reduced_gradient_bytes(execution);
     Op op = zero_collective("tp_grad_all_reduce", COLLECTIVE_ALL_REDUCE, GROUP_TP,
                             b->partial_parameters * width, phase);
@@ -218,13 +218,13 @@ static int add_sharding(const Builder *b, Op *ops, int n, Phase phase) {
     for (int i = 0; i < 2; i++) {
         const double read = parameters[i] + (shares && i == 0 ? b->shared_table : 0);
         if (read <= 0 || b->split.groups[groups[i]].size == 1) continue;
-        if (gather && b->execution->stack.sharding == SHARDING_PER_PARAMETER)
+        if (gather && b->execution->stack.training.sharding == SHARDING_PER_PARAMETER)
             ops[n++] = copy_out(read * gathered, phase);
         if (gather)
             ops[n++] = zero_collective("param_all_gather", COLLECTIVE_ALL_GATHER, groups[i],
                                        read * gathered, phase);
         if (phase == PHASE_FORWARD) continue;
-        if (b->execution->stack.sharding == SHARDING_SUMMED)
+        if (b->execution->stack.training.sharding == SHARDING_SUMMED)
             ops[n++] = gradients_add(read * reduced, b->split.groups[groups[i]].size, scatter);
         ops[n++] = zero_collective("grad_reduce_scatter", COLLECTIVE_REDUCE_SCATTER, groups[i],
                                    read * reduced, scatter);

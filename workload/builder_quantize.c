@@ -47,8 +47,8 @@ QuantizedValues quantized_values(const Builder *b, WeightSplit split, double tok
 double quantize_bytes(const Builder *b, double values) {
     const Execution *execution = b->execution;
     const Stack *stack = &execution->stack;
-    const double plain = 1 + stack->quantize_overhead_frac,
-                 transposing = 1 + stack->transpose_overhead_frac;
+    const double plain = 1 + stack->launch.quantize_overhead_frac,
+                 transposing = 1 + stack->launch.transpose_overhead_frac;
     switch (execution->fp8_recipe) {
     case FP8_CURRENT:
     case FP8_TENSORWISE:
@@ -61,7 +61,7 @@ double quantize_bytes(const Builder *b, double values) {
 }
 
 double transpose_bytes(const Builder *b, double values) {
-    return values * 2 * (1 + b->execution->stack.transpose_overhead_frac);
+    return values * 2 * (1 + b->execution->stack.launch.transpose_overhead_frac);
 }
 
 // Products with scales of rows wait for their whole gather: async tensor parallelism joins gathers

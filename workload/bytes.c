@@ -45,12 +45,13 @@ double reduced_gradient_bytes(const Execution *execution) {
 
 double gathered_weight_bytes(const Execution *execution) {
     const Stack *stack = &execution->stack;
-    if (!is_mixed(execution) || stack->gathers_in_compute_dtype) return activation_bytes(execution);
-    return stack->weight_bytes_per_param;
+    if (!is_mixed(execution) || stack->training.gathers_in_compute_dtype)
+        return activation_bytes(execution);
+    return stack->training.weight_bytes_per_param;
 }
 
 bool sums_partial_in_blocks(const Execution *execution, int num_scattered) {
-    return execution->stack.sums_in_backward && num_scattered > 1;
+    return execution->stack.training.sums_in_backward && num_scattered > 1;
 }
 
 double partial_sum_bytes(const Execution *execution, int num_scattered, double partial_parameters) {
@@ -60,7 +61,7 @@ double partial_sum_bytes(const Execution *execution, int num_scattered, double p
 
 double kept_gradient_bytes(const Execution *execution) {
     if (!is_mixed(execution)) return activation_bytes(execution);
-    const double own = execution->stack.grad_bytes_per_param;
+    const double own = execution->stack.training.grad_bytes_per_param;
     return own > 0 ? own : reduced_gradient_bytes(execution);
 }
 
@@ -74,8 +75,8 @@ StateBytes state_bytes(const Execution *execution, int optimizer) {
     if (!is_mixed(execution))
         return (StateBytes){.weight = full, .moments = num_moments * moment, .gradient = full};
     return (StateBytes){
-        .weight = stack->weight_bytes_per_param,
-        .master = stack->master_bytes_per_param,
+        .weight = stack->training.weight_bytes_per_param,
+        .master = stack->training.master_bytes_per_param,
         .moments = num_moments * moment,
         .gradient = kept_gradient_bytes(execution),
     };

@@ -148,7 +148,7 @@ static double whole_parameter_bytes(const Execution *execution, const Plan *plan
 // plan's own, whatever strategy the layers have that run while it stays.
 static double whole_bytes(const Peaks *p, int block, WorkKind work) {
     const Execution *execution = &p->scenario->execution;
-    if (execution->stack.gathers_ahead) return 0;
+    if (execution->stack.training.gathers_ahead) return 0;
     const Block *b = &p->workload->blocks[block];
     const Plan *own = plan_strategy(p->plan, b->strategy);
     // From the head on the table stays until the backward of the embedding, where it does.

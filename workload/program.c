@@ -322,7 +322,7 @@ static ProgramBuilder builder_start(const Scenario *scenario, const Plan *plan,
 // (sail-sg/zero-bubble-pipeline-parallelism, zerobubble/runtime.py) never blocks on a send.
 bool program_hides_messages(const Scenario *scenario, const Plan *plan) {
     return plan->vocab_barriers || plan_schedule_traits(plan).receives_ahead ||
-           (scenario->execution.stack.p2p_overlap && plan->vpp > 1);
+           (scenario->execution.stack.communication.p2p_overlap && plan->vpp > 1);
 }
 
 Program program_build(const Scenario *scenario, const Plan *plan, const Workload *workload,

@@ -134,7 +134,7 @@ static void gather_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool exper
 static int num_parts(const Scenario *scenario, const Chunk *chunk) {
     const double bytes =
         (chunk->dense_parameters + chunk->expert_parameters) * grad_bytes(scenario);
-    double parts = ceil(bytes / scenario->execution.stack.bucket_bytes);
+    double parts = ceil(bytes / scenario->execution.stack.training.bucket_bytes);
     int most = chunk->num_layers < MAX_PARTS ? chunk->num_layers : MAX_PARTS;
     if (most < 1 || parts < 1) return 1;
     return parts < most ? (int)parts : most;
@@ -214,7 +214,8 @@ SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *w
                    Arena *arena) {
     const Execution *execution = &scenario->execution;
     const int num_chunks = workload->num_chunks, num_strategies = plan_num_strategies(plan);
-    SyncBuilder b = {.plan = plan, .weights_by_broadcast = execution->stack.weights_by_broadcast};
+    SyncBuilder b = {.plan = plan,
+                     .weights_by_broadcast = execution->stack.training.weights_by_broadcast};
     b.collectives =
         ARENA_ARRAY(arena, (6 * num_chunks + plan->pp) * num_strategies, ProgramCollective);
     ChunkSync *reduce = ARENA_ARRAY(arena, num_chunks, ChunkSync);

@@ -74,7 +74,7 @@ static Block embedding_block(const Scenario *scenario, const Plan *plan, Arena *
     const bool spread = plan->vocab_barriers > 0;
     if (m->num_front_layers > 0) build_front_ends(&b, &scenario->training);
     if (!spread) build_embedding_lookup(&b, "embedding", b.tokens);
-    if (scenario->execution.stack.dropout) {
+    if (scenario->execution.stack.training.dropout) {
         build_residual(&b, b.tokens_sp * m->hidden_size);
         b.units[b.num_units - 1].residual_bytes = 0; // nothing is added
     }
@@ -83,7 +83,7 @@ static Block embedding_block(const Scenario *scenario, const Plan *plan, Arena *
     double rest = model_embedding_parameters(m) - (double)m->vocab_size * m->hidden_size;
     b.dense_parameters += (spread ? 0 : vocab_rows(m, plan) * m->hidden_size) + rest;
     if (m->embedding_norm) build_partial_parameters(&b, model_norm_parameters(m));
-    if (scenario->execution.stack.splits_positions)
+    if (scenario->execution.stack.training.splits_positions)
         build_partial_parameters(&b, (double)m->max_position_embeddings * m->hidden_size);
     return builder_finish(&b, "embedding");
 }
@@ -94,9 +94,9 @@ static double loss_gradient_bytes(const Builder *b) {
     const Execution *execution = b->execution;
     const Stack *stack = &execution->stack;
     if (execution->cross_entropy_fused)
-        return stack->loss_in_place ? 0 : activation_bytes(execution);
-    return b->split.vocab_parts > 1 ? stack->parallel_loss_gradient_bytes
-                                    : stack->loss_gradient_bytes;
+        return stack->training.loss_in_place ? 0 : activation_bytes(execution);
+    return b->split.vocab_parts > 1 ? stack->training.parallel_loss_gradient_bytes
+                                    : stack->training.loss_gradient_bytes;
 }
 
 // The 16-bit logits are freed before the backward, but the place between what else the loss made
@@ -112,7 +112,7 @@ static void begin_head(Builder *b) {
     const Execution *execution = b->execution;
     b->precision = unquantized_precision(execution);
     b->input_bytes_per_value = b->gathered_bytes_per_value = activation_bytes(execution);
-    b->lasting_gathers = execution->stack.lasting_gathers != LASTING_GATHERS_NONE;
+    b->lasting_gathers = execution->stack.residency.lasting_gathers != LASTING_GATHERS_NONE;
     b->compiled = false;
 }
 
@@ -136,7 +136,7 @@ static void build_logits(Builder *b, double saved_input_bytes) {
                        .saved_bytes = logits * (fused ? act : 4),
                        .output_bytes = logits * (fused ? 0 : act + 4),
                        .backward_alive_bytes = logits * loss_gradient_bytes(b)};
-    if (fused && execution->stack.loss_gradient_in_forward) {
+    if (fused && execution->stack.training.loss_gradient_in_forward) {
         loss.bytes += loss.backward_bytes;
         loss.kernels += loss.backward_kernels;
         loss.backward_bytes = loss.backward_kernels = 0;
@@ -189,7 +189,7 @@ static Block head_block(const Scenario *scenario, const Plan *plan, Arena *arena
     b.dense_parameters = (shared ? 0 : matrix) + norm;
     if (m->final_norm) build_partial_parameters(&b, model_norm_parameters(m));
     b.table_stays = shared && workload_table_stays(plan);
-    if (shared && !(b.table_stays && scenario->execution.stack.gathers_ahead))
+    if (shared && !(b.table_stays && scenario->execution.stack.training.gathers_ahead))
         b.shared_table = matrix;
     return builder_finish(&b, "head");
 }
@@ -334,7 +334,8 @@ static void blocks_build(const Scenario *scenario, const Plan *plan, Arena *aren
 }
 
 double workload_message_bytes(const Scenario *scenario, const Plan *plan) {
-    const bool scattered = scenario->execution.stack.p2p_scatter_gather && !plan->sequence_parallel;
+    const bool scattered =
+        scenario->execution.stack.communication.p2p_scatter_gather && !plan->sequence_parallel;
     return layout_boundary_bytes(scenario, plan) / (scattered ? plan->tp : 1);
 }
 

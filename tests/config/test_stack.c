@@ -27,7 +27,7 @@ static void all_stacks_of_the_contract_load(void) {
         CU_ASSERT_EQUAL(status.code, STATUS_OK);
         if (status.code) fprintf(stderr, "%s\n", status.text);
         CU_ASSERT_STRING_EQUAL(stack.name, STACKS[i].name);
-        CU_ASSERT_EQUAL(stack.default_zero_stage, STACKS[i].zero_stage);
+        CU_ASSERT_EQUAL(stack.defaults.default_zero_stage, STACKS[i].zero_stage);
     }
     CU_ASSERT_PTR_NULL(names[NUM_STACKS]);
     arena_free(&arena);
@@ -39,8 +39,8 @@ static void masters_complement_weights(void) {
     for (int i = 0; i < NUM_STACKS; i++) {
         Stack stack;
         CU_ASSERT_EQUAL_FATAL(stack_load_named(STACKS[i].name, &arena, &stack).code, STATUS_OK);
-        double expected = stack.weight_bytes_per_param == 4 ? 0 : 4;
-        CU_ASSERT_EQUAL(stack.master_bytes_per_param, expected);
+        double expected = stack.training.weight_bytes_per_param == 4 ? 0 : 4;
+        CU_ASSERT_EQUAL(stack.training.master_bytes_per_param, expected);
     }
     arena_free(&arena);
 }
@@ -89,16 +89,48 @@ static void facts_without_a_source_are_refused(void) {
 
 static void bad_facts_are_refused(void) {
     Arena arena = {0};
-    ASSERT_REFUSED(stack_changed(&arena, NULL, "host_step_s", NULL),
-                   "s.json: host_step_s: missing");
-    ASSERT_REFUSED(stack_changed(&arena, NULL, "host_step_s", cJSON_CreateNumber(-1)),
-                   "s.json: host_step_s: -1 is out of range; expected 0 to 10");
+    ASSERT_REFUSED(stack_changed(&arena, "launch", "host_step_s", NULL),
+                   "s.json: launch.host_step_s: missing");
+    ASSERT_REFUSED(stack_changed(&arena, "launch", "host_step_s", cJSON_CreateNumber(-1)),
+                   "s.json: launch.host_step_s: -1 is out of range; expected 0 to 10");
     ASSERT_REFUSED(stack_changed(&arena, NULL, "schema", cJSON_CreateNumber(2)),
                    "s.json: schema: 2 is out of range; expected 1 to 1");
-    ASSERT_REFUSED(stack_changed(&arena, NULL, "grad_reduce_precision", cJSON_CreateString("fp8")),
-                   "s.json: grad_reduce_precision: \"fp8\" is unknown; expected one of fp32, bf16");
-    ASSERT_REFUSED(stack_changed(&arena, NULL, "fused_rop", cJSON_CreateTrue()),
-                   "s.json: fused_rop: unknown key; the nearest known one is \"fused_rope\"");
+    ASSERT_REFUSED(
+        stack_changed(&arena, "defaults", "grad_reduce_precision", cJSON_CreateString("fp8")),
+        "s.json: defaults.grad_reduce_precision: \"fp8\" is unknown; expected one of fp32, bf16");
+    ASSERT_REFUSED(
+        stack_changed(&arena, "launch", "fused_rop", cJSON_CreateTrue()),
+        "s.json: launch.fused_rop: unknown key; the nearest known one is \"fused_rope\"");
+    arena_free(&arena);
+}
+
+// An inference engine's file: without the sections of training, nor their sources.
+static void what_serves_need_not_train(void) {
+    Arena arena = {0};
+    JsonNode root;
+    Stack stack;
+    CU_ASSERT_EQUAL_FATAL(json_load(data_path(&arena, "stacks", "runtime"), &arena, &root).code,
+                          STATUS_OK);
+    cJSON *tree = (cJSON *)root.item; // this test's own copy
+    cJSON *sources = cJSON_GetObjectItemCaseSensitive(tree, "sources");
+    root.file = "s.json";
+    static const char *const SECTIONS[] = {"training", "defaults"};
+    CU_ASSERT_EQUAL(stack_read(&root, &arena, &stack).code, STATUS_OK);
+    CU_ASSERT_TRUE(stack.trains);
+    for (int i = 0; i < 2; i++) {
+        cJSON *section = cJSON_DetachItemFromObjectCaseSensitive(tree, SECTIONS[i]);
+        for (cJSON *fact = section->child; fact; fact = fact->next)
+            cJSON_DeleteItemFromObjectCaseSensitive(sources, fact->string);
+        cJSON_Delete(section);
+        if (i == 0)
+            ASSERT_REFUSED(stack_read(&root, &arena, &stack),
+                           "s.json: training: missing; expected an object");
+    }
+    const Status status = stack_read(&root, &arena, &stack);
+    CU_ASSERT_EQUAL(status.code, STATUS_OK);
+    if (status.code) fprintf(stderr, "%s\n", status.text);
+    CU_ASSERT_FALSE(stack.trains);
+    CU_ASSERT_TRUE(stack.launch.host_launch_s > 0);
     arena_free(&arena);
 }
 
@@ -164,8 +196,8 @@ static void the_earliest_later_release_applies(void) {
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         CU_ASSERT_EQUAL(stack_at_release(&newest, ROWS[i].version, &arena, &stack).code, STATUS_OK);
-        CU_ASSERT_EQUAL(stack.eager_overhead_frac, ROWS[i].eager_overhead_frac);
-        CU_ASSERT_EQUAL(stack.dropout, ROWS[i].eager_overhead_frac == 2);
+        CU_ASSERT_EQUAL(stack.launch.eager_overhead_frac, ROWS[i].eager_overhead_frac);
+        CU_ASSERT_EQUAL(stack.training.dropout, ROWS[i].eager_overhead_frac == 2);
     }
     arena_free(&arena);
 }
@@ -185,7 +217,7 @@ static void the_latest_earlier_release_applies(void) {
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         CU_ASSERT_EQUAL(stack_at_release(&usual, ROWS[i].version, &arena, &stack).code, STATUS_OK);
-        CU_ASSERT_EQUAL(stack.eager_overhead_frac, ROWS[i].eager_overhead_frac);
+        CU_ASSERT_EQUAL(stack.launch.eager_overhead_frac, ROWS[i].eager_overhead_frac);
     }
     arena_free(&arena);
 }
@@ -219,6 +251,7 @@ CU_TestInfo stack_tests[] = {
     {"unknown_name_lists_the_known", unknown_name_lists_the_known},
     {"facts_without_a_source_are_refused", facts_without_a_source_are_refused},
     {"bad_facts_are_refused", bad_facts_are_refused},
+    {"what_serves_need_not_train", what_serves_need_not_train},
     {"the_earliest_later_release_applies", the_earliest_later_release_applies},
     {"the_latest_earlier_release_applies", the_latest_earlier_release_applies},
     {"what_is_no_release_is_refused", what_is_no_release_is_refused},

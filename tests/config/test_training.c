@@ -43,9 +43,10 @@ static void absent_switches_are_the_stacks(void) {
     CU_ASSERT_EQUAL(core.job.optimizer, OPTIMIZER_ADAM);
     CU_ASSERT_EQUAL(core.execution.optimizer_precision, PRECISION_FP32);
     CU_ASSERT_EQUAL(core.execution.grad_reduce_precision,
-                    core.execution.stack.grad_reduce_precision);
+                    core.execution.stack.defaults.grad_reduce_precision);
     CU_ASSERT_EQUAL(core.execution.attention, ATTENTION_FLASH);
-    CU_ASSERT_EQUAL(core.execution.overlap_grad_reduce, core.execution.stack.overlap_grad_reduce);
+    CU_ASSERT_EQUAL(core.execution.overlap_grad_reduce,
+                    core.execution.stack.defaults.overlap_grad_reduce);
     CU_ASSERT_EQUAL(core.execution.cuda_graphs, GRAPH_NONE);
     CU_ASSERT_TRUE(core.job.causal);
     CU_ASSERT_EQUAL(core.job.moe_imbalance, 1);

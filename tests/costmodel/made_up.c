@@ -154,9 +154,11 @@ void case_free(Case *c) {
 }
 
 void stack_bare(Stack *stack) {
-    stack->host_launch_s = stack->host_layer_s = stack->host_microbatch_s = stack->host_step_s = 0;
-    stack->moe_sync_s = 0;
-    stack->overlap_slowdown_frac = stack->allocator_slack_frac = 0;
-    stack->context_bytes = stack->comm_bytes_per_group = stack->workspace_bytes = 0;
-    stack->grouped_workspace_bytes = 0;
+    stack->launch.host_launch_s = stack->launch.host_layer_s = stack->training.host_microbatch_s =
+        stack->launch.host_step_s = 0;
+    stack->launch.moe_sync_s = 0;
+    stack->communication.overlap_slowdown_frac = stack->residency.allocator_slack_frac = 0;
+    stack->residency.context_bytes = stack->residency.comm_bytes_per_group =
+        stack->residency.workspace_bytes = 0;
+    stack->residency.grouped_workspace_bytes = 0;
 }

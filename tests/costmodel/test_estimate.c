@@ -19,7 +19,7 @@ static void one_gpu_does_all_work_in_turn(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 1, TRAINING, NULL)) {
         stack_bare(&c.scenario.execution.stack);
-        c.scenario.execution.stack.host_step_s = 0;
+        c.scenario.execution.stack.launch.host_step_s = 0;
         EstimateParts parts;
         const Estimate e = case_estimate(&c, &parts);
         const double tokens = 64 * 2048, step_s = e.step_time_s;
@@ -42,7 +42,7 @@ static void waiting_gpus_draw_less(void) {
     if (case_make(&c, MADE_UP_GPT, 1, TRAINING, NULL)) {
         stack_bare(&c.scenario.execution.stack);
         const double busy_s = case_estimate(&c, NULL).step_time_s;
-        c.scenario.execution.stack.host_step_s = busy_s;
+        c.scenario.execution.stack.launch.host_step_s = busy_s;
         const Estimate e = case_estimate(&c, NULL);
         ASSERT_CLOSE(e.step_time_s, 2 * busy_s);
         ASSERT_CLOSE(e.joules_per_token, 550 / e.tokens_per_s);
@@ -75,7 +75,7 @@ static void fits_to_the_byte(void) {
     if (case_make(&c, MADE_UP_GPT, 8, TRAINING, NULL)) {
         Gpu *gpu = &c.scenario.cluster.gpu;
         double missing;
-        c.scenario.execution.stack.allocator_slack_frac = 0;
+        c.scenario.execution.stack.residency.allocator_slack_frac = 0;
         gpu->memory_available_bytes = ceil(case_estimate(&c, NULL).memory.device_bytes);
         CU_ASSERT_TRUE(case_estimate(&c, NULL).fits);
         estimate_memory(&c.scenario, &c.plan, &c.workload, &missing);
@@ -193,8 +193,8 @@ static void twice_the_batch_nearly_doubles(void) {
         Case once, twice;
         const bool made = random_case(&once, seed, 1024);
         if (random_case(&twice, seed, 2048) && made) {
-            once.scenario.execution.stack.host_step_s = 0;
-            twice.scenario.execution.stack.host_step_s = 0;
+            once.scenario.execution.stack.launch.host_step_s = 0;
+            twice.scenario.execution.stack.launch.host_step_s = 0;
             const double ratio =
                 case_estimate(&twice, NULL).step_time_s / case_estimate(&once, NULL).step_time_s;
             CU_ASSERT_TRUE(ratio > 1.6 && ratio < 2 + 1e-9);

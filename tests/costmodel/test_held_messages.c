@@ -12,7 +12,7 @@ static const char *const INTERLEAVED = "{\"pp\": 2, \"vpp\": 2}"; // rank 0 has 
 static HeldMessages *start(Case *c, const char *parallel, int rank, bool beside,
                            HeldMessages *messages) {
     if (!case_make(c, MADE_UP_MOE, 8, TRAINING, parallel)) return NULL;
-    c->scenario.execution.stack.p2p_overlap = beside;
+    c->scenario.execution.stack.communication.p2p_overlap = beside;
     return held_messages(&c->scenario, &c->plan, &c->workload, rank, &c->arena, messages);
 }
 

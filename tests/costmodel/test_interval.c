@@ -122,7 +122,7 @@ static void shares_are_what_factors_change(void) {
                           "false, \"overlap_param_gather\": false}",
                           plan ? "{\"tp\": 2, \"pp\": 4}" : "{}")) {
                 stack_bare(&c.scenario.execution.stack);
-                c.scenario.execution.stack.tp_backward_overlap = false;
+                c.scenario.execution.stack.training.tp_backward_overlap = false;
                 if (!case_resolve(&c)) continue;
                 const Estimate before = estimate_of(&c);
                 Calibration calibration = *c.scenario.calibration;
@@ -139,7 +139,7 @@ static void shares_are_what_factors_change(void) {
 static void a_slow_host_is_the_whole_step(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 1, TRAINING, NULL)) {
-        c.scenario.execution.stack.host_launch_s = 60;
+        c.scenario.execution.stack.launch.host_launch_s = 60;
         const Estimate e = estimate_of(&c);
         CU_ASSERT_DOUBLE_EQUAL(e.part_s[PART_HOST], e.step_time_s, 1e-3 * e.step_time_s);
     }

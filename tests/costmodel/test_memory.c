@@ -214,9 +214,9 @@ static void parts_add_up(void) {
     Case c;
     if (case_make(&c, MADE_UP_MOE, 16, TRAINING, "{\"tp\": 2, \"pp\": 2, \"ep\": 4}")) {
         Stack *stack = &c.scenario.execution.stack;
-        stack->allocator_slack_frac = 0.5;
-        stack->context_bytes = 1e9;
-        stack->comm_bytes_per_group = 1e8;
+        stack->residency.allocator_slack_frac = 0.5;
+        stack->residency.context_bytes = 1e9;
+        stack->residency.comm_bytes_per_group = 1e8;
         const RankMemory m = account_of(&c, 0);
         CU_ASSERT_TRUE(m.weights_bytes > 0 && m.gradients_bytes > 0 && m.optimizer_bytes > 0);
         CU_ASSERT_TRUE(m.activations_bytes > 0 && m.buffers_bytes > 0);
@@ -294,9 +294,9 @@ static void cached_memory_is_given_back(void) {
     if (case_make(&c, MADE_UP_GPT, 8, TRAINING, NULL)) {
         Stack *stack = &c.scenario.execution.stack;
         double *available = &c.scenario.cluster.gpu.memory_available_bytes;
-        stack->allocator_slack_frac = 0.5;
-        stack->context_bytes = 1e9;
-        stack->comm_bytes_per_group = 0;
+        stack->residency.allocator_slack_frac = 0.5;
+        stack->residency.context_bytes = 1e9;
+        stack->residency.comm_bytes_per_group = 0;
         const double peak = account_of(&c, 0).peak_bytes;
         const double available_bytes[] = {2 * peak + 1e9, 1.25 * peak + 1e9, 0.5 * peak + 1e9};
         const double reserved_bytes[] = {1.5 * peak, 1.25 * peak, 1.25 * peak};

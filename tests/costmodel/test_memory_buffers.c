@@ -81,7 +81,7 @@ static void placeholders_are_one_for_each_shape(void) {
         const double h2 = 1024 * 1024;
         for (int rank = 0; rank < 2; rank++)
             ASSERT_CLOSE(account_of(&c, rank).buffers_bytes, 2 * 12 * h2);
-        c.scenario.execution.stack.weight_gradient = WEIGHT_GRADIENT_SEPARATE;
+        c.scenario.execution.stack.training.weight_gradient = WEIGHT_GRADIENT_SEPARATE;
         ASSERT_CLOSE(account_of(&c, 0).buffers_bytes, 0.0);
     }
     case_free(&c);
@@ -105,9 +105,9 @@ static void messages_take_room(void) {
         stack_bare(stack);
         c.workload.chunks = chunks;
         c.workload.boundary_bytes = 1;
-        stack->p2p_overlap = false;
+        stack->communication.p2p_overlap = false;
         ASSERT_CLOSE(account_of(&c, 0).activations_bytes, 500 + 50 + 1.0);
-        stack->p2p_overlap = true;
+        stack->communication.p2p_overlap = true;
         ASSERT_CLOSE(account_of(&c, 0).activations_bytes, 500 + 50 + 2.0);
     }
     case_free(&c);
@@ -121,9 +121,9 @@ static void gathered_inputs_may_stay(void) {
         if (case_make(&c, MADE_UP_GPT, 8, TRAINING, "{\"pp\": 2, \"tp\": 2}")) {
             Stack *stack = &c.scenario.execution.stack;
             stack_bare(stack);
-            stack->weight_gradient = WEIGHT_GRADIENT_IN_PLACE;
-            CU_ASSERT_EQUAL(stack->lasting_gathers, LASTING_GATHERS_HEAD);
-            if (all) stack->lasting_gathers = LASTING_GATHERS_ALL;
+            stack->training.weight_gradient = WEIGHT_GRADIENT_IN_PLACE;
+            CU_ASSERT_EQUAL(stack->residency.lasting_gathers, LASTING_GATHERS_HEAD);
+            if (all) stack->residency.lasting_gathers = LASTING_GATHERS_ALL;
             if (case_resolve(&c)) {
                 ASSERT_CLOSE(account_of(&c, 0).buffers_bytes, all ? 1024 * 1024 * 2.0 : 0.0);
                 ASSERT_CLOSE(account_of(&c, 1).buffers_bytes, 1024 * 1024 * 2.0);
@@ -141,10 +141,11 @@ static void experts_have_workspaces(void) {
         Case c;
         if (case_make(&c, models[i], 8, TRAINING, NULL)) {
             Stack *stack = &c.scenario.execution.stack;
-            stack->weight_gradient = WEIGHT_GRADIENT_IN_PLACE;
-            CU_ASSERT_EQUAL(stack->grouped_workspace_bytes, 4 * 32 * 1024 * 1024);
+            stack->training.weight_gradient = WEIGHT_GRADIENT_IN_PLACE;
+            CU_ASSERT_EQUAL(stack->residency.grouped_workspace_bytes, 4 * 32 * 1024 * 1024);
             ASSERT_CLOSE(account_of(&c, 0).buffers_bytes,
-                         stack->workspace_bytes + (i ? stack->grouped_workspace_bytes : 0));
+                         stack->residency.workspace_bytes +
+                             (i ? stack->residency.grouped_workspace_bytes : 0));
         }
         case_free(&c);
     }

@@ -60,7 +60,7 @@ static void a_search_counts_on_the_quantile(void) {
     if (case_make(&c, MADE_UP_GPT, 8, "{\"seq_len\": 2048, \"global_batch\": 64}",
                   "{\"micro_batch\": 1}")) {
         stack_bare(&c.scenario.execution.stack);
-        c.scenario.execution.stack.allocator_slack_frac = 0.12;
+        c.scenario.execution.stack.residency.allocator_slack_frac = 0.12;
         c.scenario.evidence = &evidence;
         c.scenario.fit_deviates = student_quantile(0.9);
         const RankMemory m = memory_closed_form(&c.scenario, &c.plan, &c.workload, 0);

@@ -30,7 +30,7 @@ static void assert_closed_form(int pp, int vpp, int num_microbatches, const char
         arena_printf(&arena, "{\"seq_len\": 64, \"global_batch\": %d}", num_microbatches);
     const char *parallel = arena_printf(&arena, "{\"pp\": %d, \"vpp\": %d, %s}", pp, vpp, rest);
     if (case_make(&c, LAYERS_13, pp, training, parallel)) {
-        c.scenario.execution.stack.p2p_overlap = p2p_overlap;
+        c.scenario.execution.stack.communication.p2p_overlap = p2p_overlap;
         const Program program = program_build(&c.scenario, &c.plan, &c.workload, &c.arena);
         double most = 0;
         for (int r = 0; r < pp; r++) {

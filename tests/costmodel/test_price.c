@@ -207,7 +207,7 @@ static void hosts_wait_for_counts(void) {
         if (case_make(&c, MADE_UP_MOE, 2, training, CASES[i].parallel)) {
             stack_bare(&c.scenario.execution.stack);
             const Prices before = prices_of(&c);
-            c.scenario.execution.stack.moe_sync_s = 10;
+            c.scenario.execution.stack.launch.moe_sync_s = 10;
             const Prices after = prices_of(&c);
             const int layers = c.scenario.model.num_layers - 1; // the first is dense
             ASSERT_CLOSE(after.forward[0].time_s,
@@ -233,8 +233,8 @@ static void slow_hosts_bound_the_gpu(void) {
         Stack *stack = &c.scenario.execution.stack;
         stack_bare(stack);
         const double free_s = prices_of(&c).forward[0].time_s;
-        stack->host_launch_s = 1;
-        stack->host_layer_s = 10;
+        stack->launch.host_launch_s = 1;
+        stack->launch.host_layer_s = 10;
         double expected_s = 4 * 10; // embedding, 2 layers, head
         for (int i = 0; i < MAX_BLOCKS; i++)
             expected_s +=
@@ -315,7 +315,7 @@ static void hiding_slows_compute(void) {
         const Price before = prices_of(&c).backward[0];
         const double exposed_s = before.term_s[TERM_TP] + before.term_s[TERM_CP];
         CU_ASSERT_TRUE(before.term_s[TERM_TP] > 0 && before.term_s[TERM_CP] > 0);
-        c.scenario.execution.stack.overlap_slowdown_frac = 1;
+        c.scenario.execution.stack.communication.overlap_slowdown_frac = 1;
         const Price after = prices_of(&c).backward[0];
         CU_ASSERT_TRUE(collectives_s > exposed_s);
         ASSERT_CLOSE(after.time_s, before.time_s + collectives_s - exposed_s);
@@ -330,13 +330,13 @@ static void micro_batches_cost_the_host(void) {
     if (case_make(&c, MADE_UP_GPT, 1, TRAINING, NULL)) {
         stack_bare(&c.scenario.execution.stack);
         const Prices before = prices_of(&c);
-        c.scenario.execution.stack.host_microbatch_s = 2;
+        c.scenario.execution.stack.training.host_microbatch_s = 2;
         const Prices after = prices_of(&c);
         CU_ASSERT_TRUE(before.backward[0].time_s < 1);
         ASSERT_CLOSE(after.forward[0].time_s, 1.0);
         ASSERT_CLOSE(after.backward[0].time_s, 1.0);
         ASSERT_CLOSE(after.forward[0].term_s[TERM_OTHER], 1 - before.forward[0].time_s);
-        c.scenario.execution.stack.host_microbatch_s = before.forward[0].time_s;
+        c.scenario.execution.stack.training.host_microbatch_s = before.forward[0].time_s;
         ASSERT_CLOSE(prices_of(&c).forward[0].time_s, before.forward[0].time_s);
     }
     case_free(&c);

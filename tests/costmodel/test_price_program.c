@@ -53,7 +53,7 @@ static void scattered_messages_are_gathered(void) {
         Prices prices = prices_of(&c); // all of it from every rank
         ASSERT_CLOSE(prices.message_s[0], 2e-6 + bytes / 1e11);
         CU_ASSERT_EQUAL(prices.message_alpha_s[0], 2e-6);
-        c.scenario.execution.stack.p2p_scatter_gather = true;
+        c.scenario.execution.stack.communication.p2p_scatter_gather = true;
         if (case_resolve(&c)) prices = prices_of(&c);
         for (int r = 0; r < 4; r++) {
             const double alpha_s = r % 2 ? 2e-5 : 2e-6, rate = r % 2 ? 1e10 : 1e11;
@@ -83,8 +83,8 @@ static void pieces_are_equal_shares(void) {
 static bool pieces_make(Case *c, int pp, double whole_s, Prices *prices) {
     const char *training = WITH("\"overlap_grad_reduce\": true, \"overlap_param_gather\": true");
     if (!case_make(c, MADE_UP_MOE, 8, training, pp == 1 ? "{}" : "{\"pp\": 2}")) return false;
-    c->scenario.execution.stack.bucket_bytes = 1;
-    c->scenario.execution.stack.overlap_slowdown_frac = 0.5;
+    c->scenario.execution.stack.training.bucket_bytes = 1;
+    c->scenario.execution.stack.communication.overlap_slowdown_frac = 0.5;
     Price *whole = ARENA_ARRAY(&c->arena, pp, Price);
     for (int i = 0; i < pp; i++) whole[i].time_s = whole_s;
     *prices = prices_of(c);
@@ -179,8 +179,8 @@ static void reductions_stretch_the_weight_part(void) {
     Case c;
     if (case_make(&c, MADE_UP_MOE, 8, WITH("\"overlap_grad_reduce\": true"),
                   "{\"pp\": 2, \"schedule\": \"zb-h1\"}")) {
-        c.scenario.execution.stack.bucket_bytes = 1;
-        c.scenario.execution.stack.overlap_slowdown_frac = 0.5;
+        c.scenario.execution.stack.training.bucket_bytes = 1;
+        c.scenario.execution.stack.communication.overlap_slowdown_frac = 0.5;
         Price weight[2] = {{.time_s = 1e-6}, {.time_s = 1e-6}};
         Prices prices = prices_of(&c);
         prices.backward_weight = weight;
@@ -201,7 +201,7 @@ static void late_collectives_stretch_nothing(void) {
     if (case_make(&c, MADE_UP_MOE, 8,
                   WITH("\"overlap_grad_reduce\": false, \"overlap_param_gather\": false"), NULL)) {
         Prices prices = prices_of(&c);
-        c.scenario.execution.stack.bucket_bytes = 1;
+        c.scenario.execution.stack.training.bucket_bytes = 1;
         const Program program = program_build(&c.scenario, &c.plan, &c.workload, &c.arena);
         program_price(&c.scenario, &c.plan, &program, &c.arena, &prices);
         CU_ASSERT_TRUE(program.num_collectives > 0);

@@ -81,7 +81,7 @@ static void one_f_one_b_with_blocking_messages(void) {
 // Rank 0 waits 2-3, 5-8, 10-11, 15-16; the last 0.5 s of each for a message on its way.
 static void interleaved_with_overlapped_messages(void) {
     PipelineCase c = pipeline_new(SCHEDULE_INTERLEAVED, 2, 2, 2);
-    c.scenario.execution.stack.p2p_overlap = true;
+    c.scenario.execution.stack.communication.p2p_overlap = true;
     messages_take(&c, 0.5);
     pipeline_build(&c, 0);
     Timeline t = pipeline_run(&c);
@@ -100,7 +100,7 @@ static void interleaved_with_overlapped_messages(void) {
 // The first message leaves 1-2.5; the second is ready at 2 and leaves 2.5-4.
 static void a_direction_carries_one_message_at_a_time(void) {
     PipelineCase c = pipeline_new(SCHEDULE_INTERLEAVED, 2, 2, 2);
-    c.scenario.execution.stack.p2p_overlap = true;
+    c.scenario.execution.stack.communication.p2p_overlap = true;
     messages_take(&c, 1.5);
     pipeline_build(&c, 0);
     Timeline t = pipeline_run(&c);
@@ -163,7 +163,7 @@ static PipelineCase two_pieces(void) {
     PipelineCase c = pipeline_new(SCHEDULE_1F1B, 1, 1, 1);
     c.plan.dp = c.plan.zero_group = 2;
     c.chunks[0].num_layers = 2;
-    c.scenario.execution.stack.bucket_bytes = 2000;
+    c.scenario.execution.stack.training.bucket_bytes = 2000;
     return c;
 }
 

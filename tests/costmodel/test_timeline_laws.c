@@ -25,7 +25,7 @@ static void for_all_programs(void (*check)(PipelineCase *c)) {
                     for (int overlap = 0; overlap < 2; overlap++) {
                         if (!schedule_takes((ScheduleKind)kind, pp, vpp, m)) continue;
                         PipelineCase c = pipeline_new((ScheduleKind)kind, pp, vpp, m);
-                        c.scenario.execution.stack.p2p_overlap = overlap;
+                        c.scenario.execution.stack.communication.p2p_overlap = overlap;
                         check(&c);
                         pipeline_free(&c);
                     }
@@ -91,7 +91,7 @@ static void scramble(PipelineCase *c, uint64_t seed) {
     Execution *execution = &c->scenario.execution;
     execution->overlap_grad_reduce = uniform(&state) < 0.5;
     execution->overlap_param_gather = uniform(&state) < 0.5;
-    execution->stack.bucket_bytes = 1500;
+    execution->stack.training.bucket_bytes = 1500;
     c->scenario.model.tie_word_embeddings = uniform(&state) < 0.5;
     c->scenario.model.vocab_size = c->scenario.model.hidden_size = 2;
     c->plan.dp = c->plan.zero_group = 2;

@@ -1,7 +1,8 @@
 // tests/laws/shell_scripts.h - random start scripts within what `import` reads of bash.
 //
 // They set a few variables and arrays in all the ways that scripts have, with here documents behind
-// commands, and end with one command: pretrain.py with flags made of these. They write nothing and end by themselves.
+// commands, and end with one command: pretrain.py with flags made of these. They write nothing and
+// end by themselves.
 #pragma once
 
 #include "base/arena.h"

@@ -63,5 +63,6 @@ double group_case_memory_bytes(int number, const Scenario *scenario) {
     const double activations = 40.0 * (double)scenario->training.seq_len *
                                scenario->model.hidden_size * scenario->model.num_layers;
     const double frac = 0.2 + 0.2 * (number % 5);
-    return stack->context_bytes + 2 * stack->comm_bytes_per_group + frac * (all + activations);
+    return stack->residency.context_bytes + 2 * stack->residency.comm_bytes_per_group +
+           frac * (all + activations);
 }

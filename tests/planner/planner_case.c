@@ -62,7 +62,8 @@ double case_memory_bytes(int number, const Scenario *scenario) {
     double activations = 40.0 * (double)scenario->training.seq_len * scenario->model.hidden_size *
                          scenario->model.num_layers;
     double frac = 0.25 + 0.25 * (number % 5);
-    return stack->context_bytes + 2 * stack->comm_bytes_per_group + frac * (all + activations);
+    return stack->residency.context_bytes + 2 * stack->residency.comm_bytes_per_group +
+           frac * (all + activations);
 }
 
 Status case_preset(const char *model, const char *cluster, int seq_len, int global_batch,

@@ -33,7 +33,8 @@ static void pieces_add_up_to_the_model(void) {
         Status status = case_preset(MODELS[i], "dgx-h100:1", 4096, 64, NULL, &arena, &scenario);
         CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
         Stack *stack = &scenario.execution.stack;
-        stack->host_microbatch_s = stack->host_layer_s = stack->host_launch_s = 0;
+        stack->training.host_microbatch_s = stack->launch.host_layer_s =
+            stack->launch.host_launch_s = 0;
         Plan plan = plan_of(&scenario, 2, 1, &arena);
         BalanceCosts costs = balance_costs(&scenario, &plan, &arena);
         double sum = costs.first_s + costs.last_s;

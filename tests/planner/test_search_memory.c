@@ -26,7 +26,7 @@ static void what_is_cached_is_needed_by_half(void) {
         const PlannerOptions sure = {.top = 1, .brief = true, .fit_probability_frac = 0.9};
         double *available = &c.scenario.cluster.gpu.memory_available_bytes;
         stack_bare(&c.scenario.execution.stack);
-        c.scenario.execution.stack.allocator_slack_frac = 0.5;
+        c.scenario.execution.stack.residency.allocator_slack_frac = 0.5;
         c.scenario.evidence = &certain;
         *available = 80e9;
         const PlannedEntry fastest = search(&c.scenario, &even, &c.arena).entries[0];

@@ -66,7 +66,8 @@ static int count_options(const Scenario *s, Plan *p) {
                     p->cp_method = (CpMethod)method;
                     if (!schedule_find(p->schedule)) continue;
                     if (p->cp == 1 && method != CP_RING) continue;
-                    if (alone && p->zero_stage != s->execution.stack.default_zero_stage) continue;
+                    if (alone && p->zero_stage != s->execution.stack.defaults.default_zero_stage)
+                        continue;
                     bool one_order = p->vpp == 1 && (p->pp == 1 || p->num_microbatches == 1);
                     if (one_order && kind != SCHEDULE_1F1B) continue;
                     bool alternates =

@@ -69,7 +69,7 @@ static void every_instruction_runs_when_the_timeline_says(void) {
                     PipelineCase c = case_new((ScheduleKind)kind, pp, vpp, 2 * pp);
                     c.scenario.execution.overlap_grad_reduce = overlap;
                     c.scenario.execution.overlap_param_gather = overlap;
-                    c.scenario.execution.stack.p2p_overlap = overlap;
+                    c.scenario.execution.stack.communication.p2p_overlap = overlap;
                     if (pp % 2 == 0) sums_add(&c);
                     assert_agrees(&c, schedule->name);
                     pipeline_free(&c);

@@ -56,9 +56,9 @@ PipelineCase pipeline_new(ScheduleKind kind, int pp, int vpp, int num_microbatch
     c.scenario.execution.precision = PRECISION_BF16;
     c.scenario.execution.precision = PRECISION_BF16;
     c.scenario.execution.grad_reduce_precision = PRECISION_FP32;
-    c.scenario.execution.stack.weight_bytes_per_param = 2;
-    c.scenario.execution.stack.weight_bytes_per_param = 2;
-    c.scenario.execution.stack.bucket_bytes = 1e9;
+    c.scenario.execution.stack.training.weight_bytes_per_param = 2;
+    c.scenario.execution.stack.training.weight_bytes_per_param = 2;
+    c.scenario.execution.stack.training.bucket_bytes = 1e9;
     c.workload.boundary_bytes = c.workload.message_bytes = 8;
     chunks_fill(&c);
     prices_fill(&c);

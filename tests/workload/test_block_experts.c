@@ -19,7 +19,7 @@ static void assert_permuted(const char *dispatcher, const char *parallel, double
     const char *training = arena_printf(
         &arena, "{\"seq_len\": 2048, \"global_batch\": 8, \"moe_dispatcher\": \"%s\"}", dispatcher);
     if (case_make(&c, MADE_UP_MOE, 8, training, parallel)) {
-        c.scenario.execution.stack.moe_overhead_frac = 0;
+        c.scenario.execution.stack.launch.moe_overhead_frac = 0;
         case_resolve(&c);
         const Block *b = layer_block_of(&c, 1);
         const char *names[] = {"permute", "unpermute"};

@@ -38,9 +38,9 @@ static bool quantize_case(Case *c, const char *training, const char *parallel,
     const bool made = case_make(c, MADE_UP_GPT, 8, whole, parallel);
     arena_free(&arena);
     Stack *stack = &c->scenario.execution.stack;
-    stack->eager_overhead_frac = overheads->eager;
-    stack->quantize_overhead_frac = overheads->quantize;
-    stack->transpose_overhead_frac = overheads->transpose;
+    stack->launch.eager_overhead_frac = overheads->eager;
+    stack->launch.quantize_overhead_frac = overheads->quantize;
+    stack->launch.transpose_overhead_frac = overheads->transpose;
     return made && case_resolve(c);
 }
 

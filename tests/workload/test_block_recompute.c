@@ -66,7 +66,7 @@ static void collectives_after_the_last_tensor_are_left_out(void) {
         const Block *b = layer_block_of(&c, 0);
         const double whole = gemm_flops(b->backward, num_again(b));
         CU_ASSERT_EQUAL(whole, gemm_flops(b->forward, b->num_forward));
-        c.scenario.execution.stack.checkpoint_early_stop = true;
+        c.scenario.execution.stack.training.checkpoint_early_stop = true;
         if (case_resolve(&c)) {
             b = layer_block_of(&c, 0);
             assert_not_again(b, LEFT_OUT, 3);
@@ -82,7 +82,7 @@ static void experts_stop_before_their_last_product(void) {
                                            "residual_add"};
     Case c;
     if (case_make(&c, MADE_UP_MOE, 8, TRAINING, "{\"ep\": 4, \"recompute\": \"full\"}")) {
-        c.scenario.execution.stack.checkpoint_early_stop = true;
+        c.scenario.execution.stack.training.checkpoint_early_stop = true;
         c.scenario.model.shared_intermediate_size = 0; // these would run after the routed ones
         if (case_resolve(&c)) assert_not_again(layer_block_of(&c, 1), LEFT_OUT, 4);
     }
@@ -95,8 +95,8 @@ static void dropout_is_run_again(void) {
     if (case_make(&c, MADE_UP_GPT, 8,
                   "{\"seq_len\": 2048, \"global_batch\": 8, \"stack\": \"megatron-2022\"}",
                   "{\"recompute\": \"full\"}")) {
-        CU_ASSERT_TRUE(c.scenario.execution.stack.dropout);
-        c.scenario.execution.stack.checkpoint_early_stop = true;
+        CU_ASSERT_TRUE(c.scenario.execution.stack.training.dropout);
+        c.scenario.execution.stack.training.checkpoint_early_stop = true;
         if (case_resolve(&c)) assert_not_again(layer_block_of(&c, 0), NULL, 0);
     }
     case_free(&c);

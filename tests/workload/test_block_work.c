@@ -91,7 +91,8 @@ static void moved_bytes_by_hand(void) {
             const Op *forward = op_named(b->forward, b->num_forward, row->name);
             const Op *backward = op_named(b->backward, b->num_backward, row->name);
             const Execution *execution = &c.scenario.execution;
-            double passes = execution->compile ? 1 : 1 + execution->stack.eager_overhead_frac;
+            double passes =
+                execution->compile ? 1 : 1 + execution->stack.launch.eager_overhead_frac;
             ASSERT_CLOSE(forward->bytes, TOKENS * row->bytes * passes);
             CU_ASSERT_EQUAL(forward->num_kernels, row->kernels);
             if (strcmp(row->name, "quantize") != 0) // the backward's first is another product's
@@ -175,7 +176,7 @@ static void assert_pieces(const char *parallel) {
     if (case_make(&c, MADE_UP_GPT, 8,
                   "{\"seq_len\": 2048, \"global_batch\": 8, \"tp_comm_overlap\": true}",
                   parallel)) {
-        c.scenario.execution.stack.tp_backward_overlap = true;
+        c.scenario.execution.stack.training.tp_backward_overlap = true;
         case_resolve(&c);
         const Block *b = layer_block_of(&c, 0);
         for (int list = 0; list < 2; list++) {
@@ -378,17 +379,17 @@ static void weight_gradients_are_held_while_made(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 8,
                   "{\"seq_len\": 2048, \"global_batch\": 8, \"stack\": \"megatron-2022\"}", NULL)) {
-        c.scenario.execution.stack.weight_gradient = WEIGHT_GRADIENT_SEPARATE;
+        c.scenario.execution.stack.training.weight_gradient = WEIGHT_GRADIENT_SEPARATE;
         if (!case_resolve(&c)) return;
         const Block *b = layer_block_of(&c, 0), *head = &c.workload.blocks[BLOCK_HEAD];
         const Op *fc1 = op_named(b->backward, b->num_backward, "fc1") + 1;
         CU_ASSERT_EQUAL(fc1->transient_bytes, TOKENS * 5120 * 2 + 4096 * 1024 * 2);
         CU_ASSERT_EQUAL(fc1->placeholder_bytes, 0);
-        c.scenario.execution.stack.weight_gradient = WEIGHT_GRADIENT_IN_PLACE;
+        c.scenario.execution.stack.training.weight_gradient = WEIGHT_GRADIENT_IN_PLACE;
         if (case_resolve(&c)) b = layer_block_of(&c, 0);
         fc1 = op_named(b->backward, b->num_backward, "fc1") + 1;
         CU_ASSERT_EQUAL(fc1->transient_bytes, TOKENS * 5120 * 2);
-        c.scenario.execution.stack.weight_gradient = WEIGHT_GRADIENT_PLACEHOLDER;
+        c.scenario.execution.stack.training.weight_gradient = WEIGHT_GRADIENT_PLACEHOLDER;
         if (case_resolve(&c)) head = &c.workload.blocks[BLOCK_HEAD];
         const Op *logits = op_named(head->backward, head->num_backward, "lm_head") + 1;
         CU_ASSERT_EQUAL(logits->transient_bytes, TOKENS * 2048 * 2 + 1024 * 1024 * 2);

@@ -321,7 +321,7 @@ static void memory_by_hand(void) {
                   "3}]}")) {
         const double h = 1024, own = 6 * h * h + 4 * h + h * h / 2 + 2 * h;
         const double other = 3 * h * h + 4 * h;
-        c.scenario.execution.stack.weight_gradient = WEIGHT_GRADIENT_IN_PLACE;
+        c.scenario.execution.stack.training.weight_gradient = WEIGHT_GRADIENT_IN_PLACE;
         CU_ASSERT_FATAL(case_resolve(&c));
         const RankMemory m = memory_closed_form(&c.scenario, &c.plan, &c.workload, 0);
         ASSERT_CLOSE(m.weights_bytes, 2 * own + 2 * other / 2);
@@ -383,7 +383,7 @@ static void communicators_are_of_the_ranks_that_have_the_layers(void) {
                   "{\"tp\": 2, \"pp\": 2, \"layers\": [{\"from\": 8, \"to\": 9, \"tp\": 4}]}")) {
         Stack *stack = &c.scenario.execution.stack;
         stack_bare(stack);
-        stack->comm_bytes_per_group = 1e6;
+        stack->residency.comm_bytes_per_group = 1e6;
         const int wanted[] = {4, 7};
         for (int rank = 0; rank < 2; rank++) {
             const RankMemory m = memory_closed_form(&c.scenario, &c.plan, &c.workload, rank);

@@ -41,7 +41,7 @@ static void interleaved_exchanges_pairs(void) {
 // their own computation waits for them.
 static void overlapped_messages_are_received_one_ahead(void) {
     PipelineCase c = pipeline_new(SCHEDULE_INTERLEAVED, 2, 2, 2);
-    c.scenario.execution.stack.p2p_overlap = true;
+    c.scenario.execution.stack.communication.p2p_overlap = true;
     pipeline_build(&c, 0);
     assert_text(&c, 1,
                 "rF1.0 rF1.1 F1.0<0 sF1.0<2 rF3.0 F1.1<1 sF1.1<5 F3.0<4 rF3.1 B3.0 sB3.0<9 "
@@ -51,7 +51,7 @@ static void overlapped_messages_are_received_one_ahead(void) {
 
 static void other_whole_backwards_block_even_so(void) {
     PipelineCase c = pipeline_new(SCHEDULE_1F1B, 2, 1, 2);
-    c.scenario.execution.stack.p2p_overlap = true;
+    c.scenario.execution.stack.communication.p2p_overlap = true;
     pipeline_build(&c, 0);
     CU_ASSERT_EQUAL(c.program.ranks[0].instructions[1].p2p_group, 0);
     pipeline_free(&c);
@@ -74,7 +74,7 @@ static void reductions_follow_the_last_weight_part(void) {
     c.plan.dp = c.plan.zero_group = 2;
     c.chunks[0].num_layers = 2;
     c.scenario.execution.overlap_grad_reduce = true;
-    c.scenario.execution.stack.bucket_bytes = 2000;
+    c.scenario.execution.stack.training.bucket_bytes = 2000;
     pipeline_build(&c, 0);
     assert_text(&c, 0,
                 "F0.0 I0.0 W0.0 F0.1 I0.1 W0.1/1of2 cgrad_reduce_scatter/1of2<5 W0.1/2of2 "
@@ -169,7 +169,7 @@ static void zero_1_scatters_gradients_and_gathers_weights(void) {
 // all-reduced whole, each owner sends 2000 / 4 bytes. The expert weights have 2 owners.
 static void owners_broadcast_their_weights(void) {
     PipelineCase c = sync_case(1, 4);
-    c.scenario.execution.stack.weights_by_broadcast = true;
+    c.scenario.execution.stack.training.weights_by_broadcast = true;
     c.scenario.model.gated_mlp = true;
     c.scenario.model.norms_per_layer = 2;
     c.chunks[0].num_layers = 1;
@@ -228,7 +228,7 @@ static void overlapped_gradients_go_in_buckets(void) {
     c.chunks[0].num_layers = 4;
     c.chunks[0].dense_parameters = 4000;
     c.scenario.execution.overlap_grad_reduce = true;
-    c.scenario.execution.stack.bucket_bytes = 6000;
+    c.scenario.execution.stack.training.bucket_bytes = 6000;
     pipeline_build(&c, 0);
     assert_text(&c, 0,
                 "F0.0 B0.0 F0.1 B0.1/1of3 cgrad_reduce_scatter/1of3<3 B0.1/2of3 "
@@ -238,7 +238,7 @@ static void overlapped_gradients_go_in_buckets(void) {
     const double buckets[] = {20000, 1};
     const int num_parts[] = {1, 4};
     for (int i = 0; i < 2; i++) {
-        c.scenario.execution.stack.bucket_bytes = buckets[i];
+        c.scenario.execution.stack.training.bucket_bytes = buckets[i];
         pipeline_build(&c, 0);
         const int first = instruction_find(&c.program, 0, INSTRUCTION_BACKWARD, 0, 1);
         CU_ASSERT_EQUAL(c.program.ranks[0].instructions[first].num_parts, num_parts[i]);
@@ -251,7 +251,7 @@ static void overlapped_gathers_precede_the_first_forward(void) {
     c.plan.dp = c.plan.zero_group = 2;
     c.chunks[0].num_layers = 2;
     c.scenario.execution.overlap_param_gather = true;
-    c.scenario.execution.stack.bucket_bytes = 2000;
+    c.scenario.execution.stack.training.bucket_bytes = 2000;
     pipeline_build(&c, 0);
     assert_text(&c, 0,
                 "cparam_all_gather/1of2 cparam_all_gather/2of2 F0.0/1of2<0 F0.0/2of2<1 B0.0 "
@@ -265,7 +265,7 @@ static void pieces_wait_for_both_kinds_of_weights(void) {
     PipelineCase c = sync_case(1, 4);
     c.chunks[0].num_layers = 2;
     c.scenario.execution.overlap_param_gather = c.scenario.execution.overlap_grad_reduce = true;
-    c.scenario.execution.stack.bucket_bytes = 2400;
+    c.scenario.execution.stack.training.bucket_bytes = 2400;
     pipeline_build(&c, 0);
     assert_text(&c, 0,
                 "cparam_all_gather/1of2 cexpert_param_all_gather/1of2 cparam_all_gather/2of2 "
@@ -324,7 +324,7 @@ static void partial_gradients_follow_the_reductions(void) {
     pipeline_build(&c, 0);
     assert_text(&c, 0, "F0.0 B0.0 ctp_grad_all_reduce<1 O<2 cparam_all_gather<3");
     assert_collective(&c, 1, "tp_grad_all_reduce", GROUP_TP, 60);
-    c.scenario.execution.stack.sums_in_backward = true;
+    c.scenario.execution.stack.training.sums_in_backward = true;
     pipeline_build(&c, 0);
     assert_text(&c, 0, "F0.0 B0.0 O cparam_all_gather<2");
     c.plan.dp = c.plan.zero_group = 1;

@@ -164,8 +164,8 @@ static void programs_are_complete_and_consistent(void) {
         PipelineCase c = pipeline_new(kind, pp, vpp, num_microbatches);
         Execution *execution = &c.scenario.execution;
         execution->overlap_grad_reduce = execution->overlap_param_gather = overlap;
-        execution->stack.p2p_overlap = overlap;
-        execution->stack.bucket_bytes = 1500;
+        execution->stack.communication.p2p_overlap = overlap;
+        execution->stack.training.bucket_bytes = 1500;
         c.scenario.model.tie_word_embeddings = true;
         c.scenario.model.vocab_size = c.scenario.model.hidden_size = 10;
         c.plan.dp = c.plan.zero_group = 2;

@@ -12,7 +12,7 @@
 static const double FC1_WEIGHTS = 4096.0 * 1024;
 
 static bool shard(Case *c, int zero_stage, Sharding sharding) {
-    c->scenario.execution.stack.sharding = (int)sharding;
+    c->scenario.execution.stack.training.sharding = (int)sharding;
     c->scenario.parallel.zero_stage = zero_stage;
     return case_resolve(c);
 }
@@ -29,7 +29,7 @@ static void partial_gradients_are_added_up_before(void) {
     if (case_make(&c, MADE_UP_GPT, 8, TRAINING("fp32"), "{\"tp\": 2, \"zero_stage\": 3}"))
         for (int i = 0; i < 6; i++) {
             const bool each = i % 2, none = i >= 2;
-            c.scenario.execution.stack.sums_in_backward = i < 4; // else once a step
+            c.scenario.execution.stack.training.sums_in_backward = i < 4; // else once a step
             if (!shard(&c, i / 2 == 1 ? 1 : 3, each ? SHARDING_PER_PARAMETER : SHARDING_PLAIN))
                 continue;
             const Block *b = layer_block_of(&c, 0);
@@ -113,7 +113,7 @@ static void shares_of_gradients_are_added_up(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 8, TRAINING("fp32"), "{\"zero_stage\": 2}"))
         for (int stage = 1; stage <= 3; stage++) {
-            c.scenario.execution.stack.weight_gradient = WEIGHT_GRADIENT_IN_PLACE;
+            c.scenario.execution.stack.training.weight_gradient = WEIGHT_GRADIENT_IN_PLACE;
             if (!shard(&c, stage, SHARDING_SUMMED)) continue;
             const Block *b = layer_block_of(&c, 0);
             double bytes = 0;

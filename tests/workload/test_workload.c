@@ -241,7 +241,8 @@ static void boundaries_carry_activations(void) {
         c.scenario.parallel.sequence_parallel = 0;
         if (case_resolve(&c)) CU_ASSERT_EQUAL(c.workload.boundary_bytes, 2048 * 1024 * 2);
         CU_ASSERT_EQUAL(c.workload.message_bytes, c.workload.boundary_bytes);
-        c.scenario.execution.stack.p2p_scatter_gather = true; // each of 4 ranks sends a quarter
+        c.scenario.execution.stack.communication.p2p_scatter_gather =
+            true; // each of 4 ranks sends a quarter
         if (case_resolve(&c)) CU_ASSERT_EQUAL(c.workload.message_bytes, 2048 * 1024 * 2 / 4);
         CU_ASSERT_EQUAL(c.workload.boundary_bytes, 2048 * 1024 * 2);
     }
