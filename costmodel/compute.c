@@ -29,7 +29,8 @@ static double gemm_sustained_frac(const Cluster *cluster, int precision) {
 // Share of the SMs' time that the tiles of a product fill: the last wave is part empty.
 static double wave_frac(const Gpu *gpu, const Op *op) {
     const GpuEfficiency *e = &gpu->efficiency;
-    double tiles = op->groups * ceil(op->m / e->gemm_tile_m) * ceil(op->n / e->gemm_tile_n);
+    double tiles =
+        op->gemm.groups * ceil(op->gemm.m / e->gemm_tile_m) * ceil(op->gemm.n / e->gemm_tile_n);
     double waves = ceil(tiles / gpu->num_sms);
     return tiles / (gpu->num_sms * waves);
 }
@@ -43,7 +44,7 @@ static double compact_gemm_s(const Cluster *cluster, const Op *op) {
     const GpuEfficiency *e = &gpu->efficiency;
     double rate = gpu->peak_flops_per_s[op->precision] * e->gemm_max_frac[op->precision] *
                   gemm_sustained_frac(cluster, op->precision);
-    rate *= op->k / (op->k + e->gemm_half_k) * wave_frac(gpu, op);
+    rate *= op->gemm.k / (op->gemm.k + e->gemm_half_k) * wave_frac(gpu, op);
     return op->num_kernels * e->launch_s + fmax(op->flops / rate, memory_s(gpu, op->bytes));
 }
 
@@ -54,8 +55,9 @@ static GemmDtype gemm_dtype(const Op *op) {
     case PRECISION_BF16:
         return GEMM_BFLOAT16;
     case PRECISION_FP8:
-        return op->fp8_recipe == FP8_BLOCK || op->fp8_recipe == FP8_ROWWISE ? GEMM_FP8_BLOCK
-                                                                            : GEMM_FP8;
+        return op->gemm.fp8_recipe == FP8_BLOCK || op->gemm.fp8_recipe == FP8_ROWWISE
+                   ? GEMM_FP8_BLOCK
+                   : GEMM_FP8;
     case PRECISION_MXFP8:
         return GEMM_FP8;
     case PRECISION_NVFP4:
@@ -67,17 +69,19 @@ static GemmDtype gemm_dtype(const Op *op) {
 
 static double products_price(const Gpu *gpu, const GemmKernels *kernels, GemmDtype dtype,
                              const Op *op) {
-    if (!op->separate)
-        return kernel_gemm_product_s(gpu, kernels, dtype, op->groups * op->m, op->n, op->k);
+    if (!op->gemm.separate)
+        return kernel_gemm_product_s(gpu, kernels, dtype, op->gemm.groups * op->gemm.m, op->gemm.n,
+                                     op->gemm.k);
     double launch_s = kernels->dtypes[GEMM_BFLOAT16].launch_s;
-    double one_s =
-        kernel_gemm_product_s(gpu, kernels, dtype, fmax(1, op->m), op->n, fmax(1, op->k));
-    return launch_s + op->groups * fmax(0.5 * one_s, one_s - launch_s);
+    double one_s = kernel_gemm_product_s(gpu, kernels, dtype, fmax(1, op->gemm.m), op->gemm.n,
+                                         fmax(1, op->gemm.k));
+    return launch_s + op->gemm.groups * fmax(0.5 * one_s, one_s - launch_s);
 }
 
 // The same shapes come up again and again in a search.
 static double products_s(const CalibratedKernels *kernels, GemmDtype dtype, const Op *op) {
-    const double inputs[] = {dtype, op->separate, op->groups, op->m, op->n, op->k};
+    const double inputs[] = {dtype,      op->gemm.separate, op->gemm.groups,
+                             op->gemm.m, op->gemm.n,        op->gemm.k};
     uint64_t key = memo_key(inputs, sizeof inputs / sizeof *inputs);
     double time_s;
     if (kernels->products && memo_find(kernels->products, key, &time_s)) return time_s;
@@ -96,9 +100,9 @@ static double gemm_s(const Cluster *cluster, const Op *op) {
     if (kernels && dtype != NUM_GEMM_DTYPES)
         product_s = products_s(kernels, dtype, op) / gemm_sustained_frac(cluster, op->precision);
     if (isnan(product_s)) return compact_gemm_s(cluster, op);
-    double exposed_frac = op->separate ? 1 : EPILOGUE_EXPOSED_FRAC;
+    double exposed_frac = op->gemm.separate ? 1 : EPILOGUE_EXPOSED_FRAC;
     double epilogue_s =
-        memory_s(&cluster->gpu, exposed_frac * op->epilogue_bytes + op->after_bytes);
+        memory_s(&cluster->gpu, exposed_frac * op->gemm.epilogue_bytes + op->gemm.after_bytes);
     return fmax(product_s, memory_s(&cluster->gpu, op->bytes)) + epilogue_s;
 }
 
@@ -108,8 +112,8 @@ double gemm_residual_p90_frac(const Cluster *cluster, const Op *op) {
     if (!kernels || dtype == NUM_GEMM_DTYPES || !kernels->profile.gemm.dtypes[dtype].present)
         return cluster->gpu.efficiency.residual_p90_frac;
     const GemmKernel *kernel = &kernels->profile.gemm.dtypes[dtype];
-    double rows = op->separate ? fmax(1, op->m) : op->groups * op->m;
-    double place[] = {log2(rows), log2(op->n), log2(op->k)};
+    double rows = op->gemm.separate ? fmax(1, op->gemm.m) : op->gemm.groups * op->gemm.m;
+    double place[] = {log2(rows), log2(op->gemm.n), log2(op->gemm.k)};
     double octaves = surface_outside_octaves(&kernel->surface, place);
     return kernel->residual_p90_frac * (1 + octaves);
 }
@@ -156,7 +160,7 @@ static AttentionLaw newest_attention(const GpuEfficiency *e, bool backward) {
 static AttentionLaw attention_law(const Gpu *gpu, const Op *op) {
     AttentionLaw law = newest_attention(&gpu->efficiency, op->backward);
     for (size_t i = 0; i < sizeof OLDER_ATTENTION / sizeof *OLDER_ATTENTION; i++) {
-        if (OLDER_ATTENTION[i].generation != op->generation ||
+        if (OLDER_ATTENTION[i].generation != op->attention.generation ||
             strcmp(OLDER_ATTENTION[i].architecture, gpu->architecture) != 0)
             continue;
         AttentionLaw older =
@@ -165,7 +169,7 @@ static AttentionLaw attention_law(const Gpu *gpu, const Op *op) {
         if (older.head64_frac == 0) older.head64_frac = law.head64_frac;
         return older;
     }
-    if (op->generation == 1) law.frac *= op->backward ? 0.62 : 0.70; // 2 is the newest
+    if (op->attention.generation == 1) law.frac *= op->backward ? 0.62 : 0.70; // 2 is the newest
     return law;
 }
 
@@ -175,16 +179,17 @@ static AttentionLaw attention_law(const Gpu *gpu, const Op *op) {
 // NVIDIA/cudnn-frontend, benchmark/sdpa_benchmark_training/results).
 static double head_frac(const Gpu *gpu, const Op *op, double head64_frac) {
     const double backward_192_frac = strcmp(gpu->architecture, "blackwell") == 0 ? 0.95 : 0.82;
-    if (op->head_dim < 128) return 1 - (1 - head64_frac) * (128 - op->head_dim) / 64;
+    if (op->attention.head_dim < 128)
+        return 1 - (1 - head64_frac) * (128 - op->attention.head_dim) / 64;
     if (!op->backward) return 1;
-    return 1 - (1 - backward_192_frac) * fmin(1, (op->head_dim - 128) / 64);
+    return 1 - (1 - backward_192_frac) * fmin(1, (op->attention.head_dim - 128) / 64);
 }
 
 // Of the bf16 peak.
 static double attention_frac(const Gpu *gpu, const Op *op) {
     const AttentionLaw law = attention_law(gpu, op);
-    return law.frac * op->tokens / (op->tokens + law.half_tokens) *
-           head_frac(gpu, op, law.head64_frac);
+    const double tokens = attention_op_tokens(&op->attention);
+    return law.frac * tokens / (tokens + law.half_tokens) * head_frac(gpu, op, law.head64_frac);
 }
 
 // Attention runs in 16 bits where the products run in 16 or fewer.

@@ -37,7 +37,7 @@ CoreLoop core_loop(const Op *op) {
         if (strcmp(op->name, LOOPS[i].name) == 0) return LOOPS[i].loop;
     size_t length = strlen(op->name), end = sizeof NORM - 1;
     if (length >= end && strcmp(op->name + length - end, NORM) == 0)
-        return op->subtracts_mean ? CORE_LAYERNORM : CORE_RMSNORM;
+        return op->memory.subtracts_mean ? CORE_LAYERNORM : CORE_RMSNORM;
     return CORE_ADD;
 }
 
@@ -48,7 +48,7 @@ static bool is_backward(const Op *op) {
 
 static double product_s(const CoreLaws *laws, const Op *op) {
     const CoreProduct *law = &laws->products[is_backward(op) ? op->phase : PHASE_FORWARD];
-    return op->groups * core_product_s(law, op->m, op->n, op->k);
+    return op->gemm.groups * core_product_s(law, op->gemm.m, op->gemm.n, op->gemm.k);
 }
 
 double core_op_s(const Gpu *gpu, const Op *op) {
@@ -57,11 +57,11 @@ double core_op_s(const Gpu *gpu, const Op *op) {
     case OP_GEMM:
         return product_s(laws, op);
     case OP_ATTENTION:
-        return core_attention_s(&laws->attention[op->backward], op->flops, op->tokens,
-                                op->head_dim);
+        return core_attention_s(&laws->attention[op->backward], op->flops,
+                                attention_op_tokens(&op->attention), op->attention.head_dim);
     case OP_MEMORY:
         if (op->bytes <= 0) return 0;
-        return core_loop_s(laws, core_loop(op), is_backward(op), op->bytes, op->angles);
+        return core_loop_s(laws, core_loop(op), is_backward(op), op->bytes, op->memory.angles);
     case OP_COLLECTIVE:
         break;
     }

@@ -46,23 +46,23 @@ double exchange_s(const Cluster *cluster, const Exchange *exchange) {
 }
 
 static bool is_exchange(const Op *op) {
-    return op->collective == COLLECTIVE_DISPATCH || op->collective == COLLECTIVE_COMBINE;
+    return op->collective.kind == COLLECTIVE_DISPATCH || op->collective.kind == COLLECTIVE_COMBINE;
 }
 
 static Exchange op_exchange(const Scenario *scenario, const Plan *plan, const Op *op) {
     return (Exchange){
         .kernels = &scenario->execution.dispatcher,
-        .routing = op->routing,
-        .group = plan_group(plan, op->group),
-        .combine = op->collective == COLLECTIVE_COMBINE,
-        .message_bytes = op->message_bytes,
+        .routing = op->collective.routing,
+        .group = plan_group(plan, op->collective.group),
+        .combine = op->collective.kind == COLLECTIVE_COMBINE,
+        .message_bytes = op->collective.message_bytes,
     };
 }
 
 double op_collective_s(const Scenario *scenario, const Plan *plan, const Op *op) {
     if (!is_exchange(op))
-        return collective_s(&scenario->cluster, op->collective, plan_group(plan, op->group),
-                            op->message_bytes);
+        return collective_s(&scenario->cluster, op->collective.kind,
+                            plan_group(plan, op->collective.group), op->collective.message_bytes);
     const Exchange exchange = op_exchange(scenario, plan, op);
     return exchange_s(&scenario->cluster, &exchange);
 }
@@ -73,11 +73,11 @@ WireTime op_wire_time(const Scenario *scenario, const Plan *plan, const Op *op) 
         return exchange_wire_time(&scenario->cluster, &exchange);
     }
     // A message of one byte is latency.
-    const Group group = plan_group(plan, op->group);
+    const Group group = plan_group(plan, op->collective.group);
     const double time_s = op_collective_s(scenario, plan, op);
     const double latency_s =
-        fmin(time_s, collective_s(&scenario->cluster, op->collective, group, 1));
-    const double inside_s =
-        collective_inside_s(&scenario->cluster, op->collective, group, op->message_bytes);
+        fmin(time_s, collective_s(&scenario->cluster, op->collective.kind, group, 1));
+    const double inside_s = collective_inside_s(&scenario->cluster, op->collective.kind, group,
+                                                op->collective.message_bytes);
     return (WireTime){time_s, latency_s, time_s - latency_s, fmin(inside_s, time_s - latency_s)};
 }

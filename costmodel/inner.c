@@ -25,7 +25,7 @@ typedef struct {
 
 static InnerQueue queue_of(const Op *op) {
     if (op->stream == STREAM_DP) return INNER_SHARDS;
-    if (op->hidden) return INNER_HIDDEN;
+    if (op->collective.hidden) return INNER_HIDDEN;
     return op->stream == STREAM_EP ? INNER_EP : op->stream == STREAM_CP ? INNER_CP : INNER_TP;
 }
 
@@ -56,19 +56,21 @@ static InnerCollective *pass_find(InnerPass *pass, const InnerCollective *what) 
 static void collective_note(ListInner *l, int i, bool inside) {
     const Op *op = &l->list.ops[i];
     const Scenario *scenario = l->list.scenario;
-    const Group group = plan_group(l->list.plan, op->group);
+    const Group group = plan_group(l->list.plan, op->collective.group);
     if (op->kind != OP_COLLECTIVE || !(l->list.phases & 1 << op->phase)) return;
-    if (group.size == 1 || op->message_bytes <= 0) return;
+    if (group.size == 1 || op->collective.message_bytes <= 0) return;
     if (!inside && group_layout(&scenario->cluster, group).num_domains == 1) return;
     const InnerCollective what = {
-        .group = op->group,
+        .group = op->collective.group,
         .queue = queue_of(op),
-        .all_to_all = op->collective == COLLECTIVE_ALL_TO_ALL ||
-                      op->collective == COLLECTIVE_DISPATCH || op->collective == COLLECTIVE_COMBINE,
+        .all_to_all = op->collective.kind == COLLECTIVE_ALL_TO_ALL ||
+                      op->collective.kind == COLLECTIVE_DISPATCH ||
+                      op->collective.kind == COLLECTIVE_COMBINE,
     };
     InnerCollective *inner = l->inner[i] = pass_find(l->pass, &what);
     const WireTime wire = op_wire_time(scenario, l->list.plan, op);
-    const double factor = part_factor(scenario, group_part(scenario, l->list.plan, op->group));
+    const double factor =
+        part_factor(scenario, group_part(scenario, l->list.plan, op->collective.group));
     inner->time_s += wire.time_s * factor;
     inner->latency_s += wire.latency_s * factor;
     inner->wire_s += wire.wire_s * factor;
@@ -85,7 +87,8 @@ static void collective_note(ListInner *l, int i, bool inside) {
 static int ran_before(const ListInner *l, int i) {
     for (; i >= 0; i--) {
         const Op *op = &l->list.ops[i];
-        if (l->list.phases & 1 << op->phase && op->stream != STREAM_DP && !op->hidden) break;
+        if (l->list.phases & 1 << op->phase && op->stream != STREAM_DP && !op->collective.hidden)
+            break;
     }
     return i;
 }

@@ -39,7 +39,7 @@ static StepPart op_part(const Scenario *scenario, const Plan *plan, const Op *op
     case OP_COLLECTIVE:
         break;
     }
-    return group_part(scenario, plan, op->group);
+    return group_part(scenario, plan, op->collective.group);
 }
 
 double op_price_s(const Scenario *scenario, const Plan *plan, const Op *op) {
@@ -66,14 +66,14 @@ static void streams_add(Streams *s, Term term, StepPart part, double time_s) {
 // What is left exposed of a collective that runs piece by piece beside its product: the longer of
 // the two hides the shorter, but for one piece.
 static double pipelined_s(const Streams *s, const Op *op, double duration_s) {
-    int pieces = plan_group(s->plan, op->group).size;
+    int pieces = plan_group(s->plan, op->collective.group).size;
     double product_s = op_s(s, op->pipelined_with);
     return fmax(0, duration_s - product_s) + fmin(duration_s, product_s) / pieces;
 }
 
 bool shards_are_awaited(const Execution *execution, const Op *op) {
-    return op->collective == COLLECTIVE_ALL_GATHER ? !execution->overlap_param_gather
-                                                   : !execution->overlap_grad_reduce;
+    return op->collective.kind == COLLECTIVE_ALL_GATHER ? !execution->overlap_param_gather
+                                                        : !execution->overlap_grad_reduce;
 }
 
 static void sharding_run(Streams *s, const Op *op, double duration_s) {
@@ -82,7 +82,7 @@ static void sharding_run(Streams *s, const Op *op, double duration_s) {
         return;
     }
     s->sharding_s += duration_s;
-    if (op->collective == COLLECTIVE_ALL_GATHER)
+    if (op->collective.kind == COLLECTIVE_ALL_GATHER)
         s->first_gather_s += duration_s;
     else
         s->last_scatter_s += duration_s;
@@ -112,7 +112,7 @@ static void op_run(Streams *s, int i) {
         sharding_run(s, op, duration_s);
         return;
     }
-    if (op->hidden) {
+    if (op->collective.hidden) {
         s->hidden_s += duration_s;
         return;
     }

@@ -86,10 +86,10 @@ typedef struct {
 
 static void shape_add(Shapes *shapes, const Op *op) {
     for (int i = 0; i < shapes->num; i++)
-        if (shapes->shapes[i][0] == op->m && shapes->shapes[i][1] == op->n) return;
+        if (shapes->shapes[i][0] == op->gemm.m && shapes->shapes[i][1] == op->gemm.n) return;
     assert(shapes->num < shapes->capacity);
-    shapes->shapes[shapes->num][0] = op->m;
-    shapes->shapes[shapes->num++][1] = op->n;
+    shapes->shapes[shapes->num][0] = op->gemm.m;
+    shapes->shapes[shapes->num++][1] = op->gemm.n;
     shapes->bytes += op->placeholder_bytes;
 }
 
@@ -202,7 +202,7 @@ static int num_layer_communicators(const Plan *plan, const Workload *workload, i
         const bool change = b->strategy == PLAN_OWN;
         for (int k = 0; held[i] && k < (change ? 1 : NUM_COMMUNICATORS); k++) {
             const GroupKind kind = change
-                                       ? b->forward->group
+                                       ? b->forward->collective.group
                                        : strategy_group_kind(plan, b->strategy, COMMUNICATORS[k]);
             n += (int)kind >= NUM_GROUPS && plan_group(plan, kind).size > 1 && !seen[kind];
             seen[kind] = true;

@@ -31,10 +31,10 @@ static double placeholder_bytes(const Scenario *scenario, const Plan *plan,
         for (int i = 0; i < b->num_backward && num < MAX_SHAPES; i++) {
             const Op *op = &b->backward[i];
             int same = 0;
-            while (same < num && (m[same] != op->m || n[same] != op->n)) same++;
+            while (same < num && (m[same] != op->gemm.m || n[same] != op->gemm.n)) same++;
             if (op->placeholder_bytes <= 0 || same < num) continue;
-            m[num] = op->m;
-            n[num++] = op->n;
+            m[num] = op->gemm.m;
+            n[num++] = op->gemm.n;
             bytes += op->placeholder_bytes;
         }
     }

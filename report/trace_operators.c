@@ -22,7 +22,7 @@ typedef struct {
 } Expansion;
 
 static double operator_s(const Expansion *e, const Op *op) {
-    if (op->hidden) return 0;
+    if (op->collective.hidden) return 0;
     if (op->kind != OP_COLLECTIVE)
         return op_compute_s(&e->scenario->cluster, op) + op_sync_s(e->scenario, op);
     return op_collective_s(e->scenario, e->writer->context->plan, op);
@@ -37,7 +37,7 @@ static void operator_write(Expansion *e, const Op *op, double time_s, const char
     trace_slice(e->writer, e->tid, op->name, STREAM_NAMES[op->stream], e->at_ns, end_ns);
     if (op->kind == OP_COLLECTIVE)
         fprintf(e->writer->stream, "\"block\": \"%s\", \"bytes\": %.15g, \"group\": \"%s\"}}",
-                where, op->message_bytes, group_name(op->group));
+                where, op->collective.message_bytes, group_name(op->collective.group));
     else
         fprintf(e->writer->stream, "\"block\": \"%s\", \"flops\": %.15g, \"bytes\": %.15g}}", where,
                 op->flops, op->bytes);

@@ -25,12 +25,12 @@ static CommKind comm_kind(CollectiveKind collective) {
 }
 
 static void op_add(const Plan *plan, const Op *op, Traffic *traffic) {
-    if (op->kind != OP_COLLECTIVE || op->collective == NUM_COLLECTIVES) return;
-    const int size = plan_group(plan, op->group).size;
+    if (op->kind != OP_COLLECTIVE || op->collective.kind == NUM_COLLECTIVES) return;
+    const int size = plan_group(plan, op->collective.group).size;
     if (size < 2) return;
-    const bool ring = op->collective == COLLECTIVE_RING_EXCHANGE;
-    traffic->bytes[op->group][comm_kind(op->collective)] +=
-        op->message_bytes * (ring ? size - 1 : 1);
+    const bool ring = op->collective.kind == COLLECTIVE_RING_EXCHANGE;
+    traffic->bytes[op->collective.group][comm_kind(op->collective.kind)] +=
+        op->collective.message_bytes * (ring ? size - 1 : 1);
 }
 
 // Operators of all blocks of a chunk; kind: InstructionKind of a computation.

@@ -7,6 +7,7 @@
 // the rank has, and of how many sequences.
 typedef struct {
     double mean, length, tokens, num_sequences;
+    bool causal;
 } Keys;
 
 // A window of a tower is a sequence of its own: a square of the image, which no other overlaps.
@@ -14,10 +15,10 @@ static Keys own_keys(const Builder *b) {
     const Pass *pass = &b->pass;
     const double window = b->kind->window, mean = pass_average_keys(pass, window);
     if (!b->kind->front || window <= 0)
-        return (Keys){mean, pass->keys, pass->sequences * pass->keys / b->split.cp,
-                      pass->sequences};
+        return (Keys){mean, pass->keys, pass->sequences * pass->keys / b->split.cp, pass->sequences,
+                      pass->causal};
     const double length = fmin(window, pass->keys);
-    return (Keys){mean, length, b->tokens, b->tokens / length};
+    return (Keys){mean, length, b->tokens, b->tokens / length, pass->causal};
 }
 
 // Sizes of one rank's heads. Key-value heads are replicated where there are fewer than tp.
@@ -74,7 +75,7 @@ static void build_rope(Builder *b, const Heads *h) {
     }
     build_heads(b, &work, values);
     // Of queries and of keys, half as many as a head has numbers.
-    if (rotated > 0) b->units[b->num_units - 1].op.angles = b->tokens * h->qk_dim;
+    if (rotated > 0) b->units[b->num_units - 1].op.memory.angles = b->tokens * h->qk_dim;
 }
 
 // Context parallelism: keys and values of the other ranks (Liu et al. 2023, "Ring Attention",
@@ -124,9 +125,30 @@ static double context_gradients_bytes(const Builder *b, const Heads *h) {
     return keys > 0 ? keys + b->tokens * step * activation_bytes(execution) : 0;
 }
 
+// One step of the attention over cp ranks: a ring's is on one rank's keys; with gathered keys the
+// rank's early and late part of the sequence are a step each, as short as that part; Ulysses' ranks
+// have whole sequences, of heads of their own.
+static AttentionOp attention_step(const Builder *b, const Heads *h, const Keys *keys) {
+    const int cp = b->split.cp;
+    const bool whole = cp == 1 || b->split.cp_method == CP_ULYSSES;
+    const int parts = whole ? 1 : cp,
+              halves = !whole && b->split.cp_method == CP_ALL_GATHER ? 2 : 1;
+    const double own = b->tokens / keys->num_sequences, heads_split = whole ? cp : 1;
+    return (AttentionOp){.sequences = keys->num_sequences,
+                         .heads = h->heads / heads_split,
+                         .kv_heads = h->kv_heads / heads_split,
+                         .queries = own * heads_split / halves,
+                         .keys = keys->length / parts,
+                         .window = b->kind->window,
+                         .head_dim = h->qk_dim,
+                         .v_head_dim = h->v_dim,
+                         .causal = keys->causal,
+                         .generation = b->execution->stack.launch.attention_generation};
+}
+
 static void build_flash(Builder *b, const Heads *h, const Keys *keys) {
     const Execution *execution = b->execution;
-    double act = activation_bytes(execution), window = b->kind->window;
+    double act = activation_bytes(execution);
     // Two products of 2 x keys x dim per query and head (Dao et al. 2022, arXiv:2205.14135). The
     // backward has five: the scores again, and the gradients of probabilities, queries, keys and
     // values (Dao 2023, "FlashAttention-2", arXiv:2307.08691, section 3.1.2).
@@ -137,13 +159,10 @@ static void build_flash(Builder *b, const Heads *h, const Keys *keys) {
         (b->tokens * (h->q_values + h->o_values) + keys->tokens * (h->k_values + h->v_values)) *
         act;
     double saved = b->tokens * (h->o_values * act + h->heads * 4); // output, log-sum-exp in fp32
-    // A ring computes in steps, each on one rank's keys, and merges their fp32 results. With
-    // gathered keys the rank's early and late part of the sequence are a step each. Either way the
-    // kernels are as short as the rank's own part.
+    // A ring merges its steps' fp32 results.
     bool ring = b->split.cp_method == CP_RING, split = b->split.cp_method != CP_ULYSSES;
     int steps = b->split.cp == 1 || !split ? 1 : ring ? b->split.cp : 2;
     double merge = ring ? (steps - 1) * b->tokens * h->o_values * 3 * 4 : 0;
-    double length = split ? keys->length / b->split.cp : keys->length;
     const double others = context_keys_bytes(b, h);
     Unit *unit = &b->units[b->num_units++];
     *unit = (Unit){.module = MODULE_CORE_ATTN,
@@ -158,15 +177,13 @@ static void build_flash(Builder *b, const Heads *h, const Keys *keys) {
                     .stream = STREAM_COMPUTE,
                     .wait = WAIT_PREVIOUS,
                     .pipelined_with = -1,
-                    .tokens = window > 0 ? fmin(window, length) : length,
-                    .head_dim = h->qk_dim,
+                    .attention = attention_step(b, h, keys),
                     .flops = flops,
                     .bytes = io + merge,
                     .num_kernels = steps,
                     .saved_bytes = saved,
                     .transient_bytes = b->tokens * h->o_values * act + others,
-                    .precision = execution->precision,
-                    .generation = execution->stack.launch.attention_generation};
+                    .precision = execution->precision};
 }
 
 // Softmax of s x s scores in memory, as before fused attention: every score is computed, also
@@ -333,7 +350,7 @@ void build_cross_attention(Builder *b) {
     const Heads h = heads_of(m, b->split.tp);
     const double length = b->pass.encoded;
     const double num_sequences = b->pass.sequences;
-    const Keys keys = {length, length, num_sequences * length, num_sequences};
+    const Keys keys = {length, length, num_sequences * length, num_sequences, false};
     const double values = b->tokens_sp * m->hidden_size;
     const double query = (double)m->num_heads * m->head_dim;
     const double key_value = 2.0 * m->num_kv_heads * m->head_dim;

@@ -53,9 +53,9 @@ static void build_grouped(Builder *b, const char *name, double experts, double t
     b->partial_parameters = partial;
     b->expert_parameters += experts * n * k;
     Op *op = &b->units[b->num_units - 1].op;
-    op->groups = experts;
-    op->separate = experts > 1;
-    op->m = tokens / experts;
+    op->gemm.groups = experts;
+    op->gemm.separate = experts > 1;
+    op->gemm.m = tokens / experts;
     op->bytes += (experts - 1) * n * k * weight_read_bytes(b->execution);
 }
 
@@ -125,8 +125,8 @@ static void build_exchange(Builder *b, bool dispatch, double routed_bytes) {
     Op *op = &b->units[b->num_units - 1].op;
     // Nobody keeps what is sent, copies in order or results of products.
     if (kind == COLLECTIVE_ALL_TO_ALL || kind == COLLECTIVE_COMBINE) op->transient_bytes += bytes;
-    op->routing = routing;
-    op->hidden = b->execution->ep_overlap;
+    op->collective.routing = routing;
+    op->collective.hidden = b->execution->ep_overlap;
 }
 
 // Splits of an all-to-all, of DeepEP's buffers and of the experts' products are numbers that the

@@ -59,12 +59,12 @@ static void build_gemm(Builder *b, const char *name, double tokens, double n, do
     Op op = {.name = name,
              .kind = OP_GEMM,
              .stream = STREAM_COMPUTE,
-             .groups = 1,
-             .m = tokens,
-             .n = n,
-             .k = k,
+             .gemm.groups = 1,
+             .gemm.m = tokens,
+             .gemm.n = n,
+             .gemm.k = k,
              .precision = b->precision,
-             .fp8_recipe = execution->fp8_recipe,
+             .gemm.fp8_recipe = execution->fp8_recipe,
              .flops = 2 * tokens * n * k,
              .bytes = tokens * k * fmin(act, weight) + n * k * weight + tokens * n * act,
              .saved_bytes = saved_input_bytes,
@@ -172,10 +172,10 @@ void build_batched_gemm(Builder *b, const char *name, double groups, double m, d
     Op op = {.name = name,
              .kind = OP_GEMM,
              .stream = STREAM_COMPUTE,
-             .groups = groups,
-             .m = m,
-             .n = n,
-             .k = k,
+             .gemm.groups = groups,
+             .gemm.m = m,
+             .gemm.n = n,
+             .gemm.k = k,
              .precision = precision,
              .flops = groups * 2 * m * n * k,
              .bytes = groups * act * (m * k + k * n + m * n),
@@ -230,9 +230,9 @@ void build_collective(Builder *b, const char *name, Stream stream, CollectiveKin
     Op op = {.name = name,
              .kind = OP_COLLECTIVE,
              .stream = stream,
-             .collective = kind,
-             .group = group,
-             .message_bytes = message_bytes,
+             .collective.kind = kind,
+             .collective.group = group,
+             .collective.message_bytes = message_bytes,
              .num_kernels = 1,
              .transient_bytes = buffer_bytes(kind, b->split.groups[group], message_bytes)};
     Unit *unit = unit_add(b, op);
@@ -265,7 +265,7 @@ void build_norm(Builder *b, const char *name, double values, int keeps) {
     b->module |= MODULE_LAYERNORM;
     build_memory(b, &work);
     b->units[b->num_units - 1].kept_bytes = input;
-    b->units[b->num_units - 1].op.subtracts_mean = b->model->norm == NORM_LAYERNORM;
+    b->units[b->num_units - 1].op.memory.subtracts_mean = b->model->norm == NORM_LAYERNORM;
     b->units[b->num_units - 1].begins_branch = (keeps & NORM_BEGINS_BRANCH) != 0;
     b->units[b->num_units - 1].drops_input = !one_operator && !b->compiled;
     b->module = module;

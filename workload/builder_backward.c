@@ -36,23 +36,25 @@ static int data_add(Backward *w, Op op) {
 
 static Op input_gradient(const Op *forward, double act) {
     Op op = *forward; // dX [m x k] = dY [m x n] times W^T
-    op.n = forward->k;
-    op.k = forward->n;
+    op.gemm.n = forward->gemm.k;
+    op.gemm.k = forward->gemm.n;
     op.released_bytes = 0;
-    op.transient_bytes = forward->groups * forward->m * (forward->n + forward->k) * act;
+    op.transient_bytes =
+        forward->gemm.groups * forward->gemm.m * (forward->gemm.n + forward->gemm.k) * act;
     return op;
 }
 
 // dW [n x k] = dY^T [n x m] times X [m x k], added to the gradient buffer.
 static Op weight_gradient(const Op *forward, double act, double read, double gradient_bytes) {
     Op op = *forward;
-    op.m = forward->n;
-    op.n = forward->k;
-    op.k = forward->m;
-    op.bytes = forward->groups * (forward->m * (forward->n + forward->k) * read +
-                                  2 * forward->n * forward->k * gradient_bytes);
+    op.gemm.m = forward->gemm.n;
+    op.gemm.n = forward->gemm.k;
+    op.gemm.k = forward->gemm.m;
+    op.bytes =
+        forward->gemm.groups * (forward->gemm.m * (forward->gemm.n + forward->gemm.k) * read +
+                                2 * forward->gemm.n * forward->gemm.k * gradient_bytes);
     op.released_bytes = forward->saved_bytes;
-    op.transient_bytes = forward->groups * forward->m * forward->n * act;
+    op.transient_bytes = forward->gemm.groups * forward->gemm.m * forward->gemm.n * act;
     return op;
 }
 
@@ -71,15 +73,15 @@ static const char *backward_name(const Unit *unit) {
 
 // Gradients that a collective reads and makes. The buffers of a ring's steps are left out.
 static double exchanged_bytes(const Backward *w, const Op *op) {
-    const int size = w->b->split.groups[op->group].size;
-    switch (op->collective) {
+    const int size = w->b->split.groups[op->collective.group].size;
+    switch (op->collective.kind) {
     case COLLECTIVE_ALL_GATHER:
     case COLLECTIVE_REDUCE_SCATTER:
-        return op->message_bytes * (1 + 1.0 / size);
+        return op->collective.message_bytes * (1 + 1.0 / size);
     case COLLECTIVE_ALL_TO_ALL:
-        return 2 * op->message_bytes;
+        return 2 * op->collective.message_bytes;
     case COLLECTIVE_ALL_REDUCE:
-        return op->message_bytes;
+        return op->collective.message_bytes;
     default:
         return 0;
     }
@@ -91,8 +93,8 @@ static void collective_backward(Backward *w, const Unit *unit) {
     if (unit->backward_collective == NUM_COLLECTIVES) return;
     Op op = unit->op;
     op.name = backward_name(unit);
-    op.collective = unit->backward_collective;
-    op.message_bytes *= unit->backward_frac;
+    op.collective.kind = unit->backward_collective;
+    op.collective.message_bytes *= unit->backward_frac;
     op.transient_bytes = exchanged_bytes(w, &op);
     const int at = data_add(w, op);
     op.pipelined_with = unit->op.pipelined_with;
@@ -128,13 +130,13 @@ static double scattered_copy_bytes(const Execution *execution) {
 // own is read once more and added to it, or (ZeRO-2 and -3) brought into what is scattered.
 static void gradient_bytes_set(const Execution *execution, bool sharded, Op *weights) {
     const double act = activation_bytes(execution), kept = kept_gradient_bytes(execution);
-    const double num_weights = weights->groups * weights->m * weights->n;
+    const double num_weights = weights->gemm.groups * weights->gemm.m * weights->gemm.n;
     if (sharded)
-        weights->after_bytes = num_weights * scattered_copy_bytes(execution);
+        weights->gemm.after_bytes = num_weights * scattered_copy_bytes(execution);
     else if (execution->stack.training.weight_gradient == WEIGHT_GRADIENT_SEPARATE)
-        weights->after_bytes = num_weights * (act + 2 * kept);
+        weights->gemm.after_bytes = num_weights * (act + 2 * kept);
     else
-        weights->epilogue_bytes = num_weights * (2 * kept - act);
+        weights->gemm.epilogue_bytes = num_weights * (2 * kept - act);
 }
 
 // What the gradient of a weight takes beside the gradient buffer. With ZeRO-3 the memory account
@@ -142,10 +144,10 @@ static void gradient_bytes_set(const Execution *execution, bool sharded, Op *wei
 static void gradient_tensor_add(const Backward *w, const Unit *unit, Op *weights) {
     const Execution *execution = w->b->execution;
     const int kind = execution->stack.training.weight_gradient;
-    const double one = weights->m * weights->n * activation_bytes(execution);
+    const double one = weights->gemm.m * weights->gemm.n * activation_bytes(execution);
     if (w->b->split.zero_stage == 3 || kind == WEIGHT_GRADIENT_IN_PLACE) return;
     if (kind == WEIGHT_GRADIENT_SEPARATE || unit->plain_gradient)
-        weights->transient_bytes += weights->groups * one;
+        weights->transient_bytes += weights->gemm.groups * one;
     else
         weights->placeholder_bytes = one;
 }
@@ -182,7 +184,7 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     w->ops[at].regathered_bytes = gathered;
     // The input's gradient is there while the weight's is made, and so is what is scattered of it
     // where the stack scatters beside the weight's, hidden or not.
-    double made = unit->op.groups * unit->op.m * unit->op.k * act;
+    double made = unit->op.gemm.groups * unit->op.gemm.m * unit->op.gemm.k * act;
     bool async = column && column->backward_async;
     if (column && column->backward_collective == COLLECTIVE_REDUCE_SCATTER &&
         execution->stack.training.scatters_beside_weights)
@@ -215,10 +217,11 @@ static void batched_backward(Backward *w, const Unit *unit) {
     const double act = activation_bytes(w->b->execution);
     data_add(w, input_gradient(forward, act));
     Op op = *forward;
-    op.m = forward->k;
-    op.k = forward->m;
+    op.gemm.m = forward->gemm.k;
+    op.gemm.k = forward->gemm.m;
     op.released_bytes = forward->saved_bytes;
-    op.transient_bytes = forward->groups * forward->n * (forward->m + forward->k) * act;
+    op.transient_bytes =
+        forward->gemm.groups * forward->gemm.n * (forward->gemm.m + forward->gemm.k) * act;
     data_add(w, op);
 }
 
@@ -258,7 +261,8 @@ static void product_inputs_assign(Backward *w) {
 
 static bool is_column_of(const Unit *unit) {
     return unit->op.kind == OP_COLLECTIVE && unit->op.stream == STREAM_TP &&
-           (unit->backward_async || unit->gather_again || unit->op.collective == NUM_COLLECTIVES);
+           (unit->backward_async || unit->gather_again ||
+            unit->op.collective.kind == NUM_COLLECTIVES);
 }
 
 // What runs again, in forward order. Saved once more, except what was kept.
@@ -267,7 +271,7 @@ static void recompute_add(Backward *w) {
     for (int i = 0; i < w->b->num_units; i++) {
         const Unit *unit = &w->b->units[i];
         bool run = unit->recomputed;
-        if (run && unit->op.collective != NUM_COLLECTIVES) {
+        if (run && unit->op.collective.kind != NUM_COLLECTIVES) {
             int at = data_add(w, unit->op);
             Op *again = &w->ops[at];
             again->again = true;
@@ -279,7 +283,7 @@ static void recompute_add(Backward *w) {
                 again->kind = OP_MEMORY;
                 again->flops = again->bytes = again->num_kernels = 0;
             } else if (unit->again_frac > 0) {
-                again->n *= unit->again_frac;
+                again->gemm.n *= unit->again_frac;
                 again->flops *= unit->again_frac;
                 again->bytes *= unit->again_frac;
             }

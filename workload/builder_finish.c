@@ -8,7 +8,7 @@
 // second one, beginning with the first.
 static double kept_outputs(const Unit *unit, int *num_products) {
     double kept = 0;
-    if (unit->part_n[0] <= 0) return (*num_products)++ % 2 == 0 ? unit->op.n : 0;
+    if (unit->part_n[0] <= 0) return (*num_products)++ % 2 == 0 ? unit->op.gemm.n : 0;
     for (int i = 0; i < 3 && unit->part_n[i] > 0; i++)
         if ((*num_products)++ % 2 == 0) kept += unit->part_n[i];
     return kept;
@@ -29,9 +29,9 @@ static void mark_per_operator(Builder *b) {
         if (unit->op.kind != OP_GEMM || !unit->has_weight) continue;
         last = unit;
         double kept = kept_outputs(unit, &num_products);
-        unit->again_frac = 1 - kept / unit->op.n;
-        unit->all_kept = kept >= unit->op.n;
-        unit->kept_outputs_bytes = unit->op.m * kept * unit->op.groups * act;
+        unit->again_frac = 1 - kept / unit->op.gemm.n;
+        unit->all_kept = kept >= unit->op.gemm.n;
+        unit->kept_outputs_bytes = unit->op.gemm.m * kept * unit->op.gemm.groups * act;
     }
     if (last && b->execution->compile) last->kept_outputs_bytes = 0;
 }
@@ -110,7 +110,7 @@ static int forward_list(const Builder *b, Op *forward) {
     for (int i = 0; i < b->num_units; i++) {
         const Unit *unit = &b->units[i];
         index[i] = n;
-        if (unit->op.kind != OP_COLLECTIVE || unit->op.collective != NUM_COLLECTIVES) {
+        if (unit->op.kind != OP_COLLECTIVE || unit->op.collective.kind != NUM_COLLECTIVES) {
             Op op = unit->op;
             bool drops_input = unit->drops_input;
             double kept = 0;
@@ -131,7 +131,7 @@ static int forward_list(const Builder *b, Op *forward) {
         if (unit->op.kind != OP_COLLECTIVE) before = unit->recomputed;
     }
     for (int i = 0; i < b->num_units; i++) // indices of units become indices of the list
-        if (b->units[i].op.pipelined_with >= 0 && b->units[i].op.collective != NUM_COLLECTIVES)
+        if (b->units[i].op.pipelined_with >= 0 && b->units[i].op.collective.kind != NUM_COLLECTIVES)
             forward[index[i]].pipelined_with =
                 runs_in_pieces(b, &b->units[i].op) ? index[b->units[i].op.pipelined_with] : -1;
     return n;
@@ -145,9 +145,9 @@ static Op zero_collective(const char *name, CollectiveKind kind, GroupKind group
                 .stream = STREAM_DP,
                 .wait = WAIT_NOTHING,
                 .num_kernels = 1,
-                .collective = kind,
-                .group = group,
-                .message_bytes = bytes,
+                .collective.kind = kind,
+                .collective.group = group,
+                .collective.message_bytes = bytes,
                 .pipelined_with = -1};
 }
 
@@ -246,7 +246,9 @@ static double running_sum(const Op *ops, int num_ops, double *peak) {
 // What a weight gradient keeps alive until it runs, beyond what it gives back: the gradient of the
 // product's result, dW [m x n] = dY^T [m x k] times X [k x n].
 static double awaited_gradient_bytes(const Builder *b, const Op *op) {
-    return op->kind == OP_GEMM ? op->groups * op->m * op->k * activation_bytes(b->execution) : 0;
+    return op->kind == OP_GEMM
+               ? op->gemm.groups * op->gemm.m * op->gemm.k * activation_bytes(b->execution)
+               : 0;
 }
 
 // The input part of a split backward: what weight gradients read stays, also where the operator

@@ -38,19 +38,20 @@ static Op change_op(const Scenario *scenario, const Plan *from, const Plan *to, 
              .wait = WAIT_PREVIOUS,
              .precision = scenario->execution.precision,
              .num_kernels = 1,
-             .group = kind,
+             .collective.group = kind,
              .pipelined_with = -1,
              .transient_bytes = held + wanted};
     if (is_split(from) && is_split(to)) {
-        op.collective = COLLECTIVE_ALL_TO_ALL;
-        op.message_bytes = held;
+        op.collective.kind = COLLECTIVE_ALL_TO_ALL;
+        op.collective.message_bytes = held;
     } else if (!is_split(from) && holds_all(from, to)) {
         op.kind = OP_MEMORY; // its own part is copied
         op.stream = STREAM_COMPUTE;
         op.bytes = 2 * wanted;
     } else {
-        op.collective = COLLECTIVE_ALL_GATHER;
-        op.message_bytes = held * plans_layout_span(from, to) / (is_split(from) ? 1 : from->tp);
+        op.collective.kind = COLLECTIVE_ALL_GATHER;
+        op.collective.message_bytes =
+            held * plans_layout_span(from, to) / (is_split(from) ? 1 : from->tp);
     }
     return op;
 }

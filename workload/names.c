@@ -1,6 +1,12 @@
 #include "workload/operator.h"
 #include "workload/program.h"
 
+#include <math.h>
+
+double attention_op_tokens(const AttentionOp *attention) {
+    return attention->window > 0 ? fmin(attention->window, attention->keys) : attention->keys;
+}
+
 const char *const STREAM_NAMES[NUM_STREAMS] = {"compute", "tp", "cp", "ep", "dp", "pp"};
 
 const char *const COLLECTIVE_NAMES[NUM_COLLECTIVES] = {

@@ -50,6 +50,41 @@ enum {
     WAIT_NOTHING = -2,  // may start as soon as its stream is free
 };
 
+// Several batched or grouped products.
+typedef struct {
+    double groups, m, n, k; // m tokens, n outputs, k inputs of each
+    bool separate;          // each is a kernel of its own (experts), else one batched kernel
+    int fp8_recipe;         // Fp8Recipe, where the operator's precision is quantized
+    double epilogue_bytes;  // read and written by the product's own epilogue: a gradient added up
+    double after_bytes;     // read and written by a kernel that follows: the same as one of its own
+} GemmOp;
+
+// Fused attention; where a context-parallel rank takes several steps, each of them.
+typedef struct {
+    double sequences;
+    double heads, kv_heads; // of this rank
+    double queries, keys;   // tokens of one sequence
+    double window;          // keys that a query sees at most; 0: all
+    double head_dim;        // of query and key
+    double v_head_dim;
+    bool causal;
+    int generation; // of the kernel: StackLaunch.attention_generation
+} AttentionOp;
+
+// Bound by the bytes it moves.
+typedef struct {
+    double angles;       // of which sine and cosine are taken
+    bool subtracts_mean; // a norm that does, LayerNorm
+} MemoryOp;
+
+typedef struct {
+    CollectiveKind kind;
+    GroupKind group;
+    double message_bytes;
+    Routing routing; // of COLLECTIVE_DISPATCH and COLLECTIVE_COMBINE
+    bool hidden;     // runs beside another micro-batch's compute (overlap of expert all-to-all)
+} CollectiveOp;
+
 typedef struct {
     const char *name; // as the field calls it: "qkv_proj", "core_attn", ...
     OpKind kind;
@@ -57,35 +92,21 @@ typedef struct {
     Stream stream;
     int wait; // index of the operator of this list that must be done, or WAIT_*
 
-    // OP_GEMM
-    double groups, m, n,
-        k;                 // m tokens, n outputs, k inputs; groups > 1 for batched and MoE products
-    bool separate;         // each group is a kernel of its own (experts), else one batched kernel
-    int precision;         // Precision; of other operators too
-    int fp8_recipe;        // Fp8Recipe, where precision is quantized
-    double epilogue_bytes; // read and written by the product's own epilogue: a gradient added up
-    double after_bytes;    // read and written by a kernel that follows: the same as one of its own
-    // OP_ATTENTION
-    double tokens;   // sequence length on the key side
-    double head_dim; // of query and key
-    bool backward;   // prices with the backward efficiency
-    int generation;  // of the kernel: Stack.attention_generation
-    // work of OP_GEMM, OP_ATTENTION, OP_MEMORY
+    // The one of its kind is set, the others are zero.
+    GemmOp gemm;
+    AttentionOp attention;
+    MemoryOp memory;
+    CollectiveOp collective;
+
+    int precision;        // Precision
+    bool backward;        // attention and memory: runs in the backward, at the rates of that
     double flops;         // executed
     double bytes;         // read and written in device memory
-    double angles;        // OP_MEMORY: of which sine and cosine are taken
-    bool subtracts_mean;  // OP_MEMORY: a norm that does, LayerNorm
     int num_kernels;      // launched, >= 1
     bool awaited_by_host; // the host waits for what it makes, and then the device for the host:
-                          // Stack.moe_sync_s
-    // OP_COLLECTIVE
-    CollectiveKind collective;
-    GroupKind group;
-    double message_bytes;
-    Routing routing;    // of COLLECTIVE_DISPATCH and COLLECTIVE_COMBINE
-    int pipelined_with; // index of the GEMM it is overlapped with piece by piece, or -1
-    bool again;         // recomputed: a forward operator in the backward list
-    bool hidden;        // runs beside another micro-batch's compute (overlap of expert all-to-all)
+                          // StackLaunch.moe_sync_s
+    int pipelined_with;   // index of the GEMM it is overlapped with piece by piece, or -1
+    bool again;           // recomputed: a forward operator in the backward list
 
     // memory of this rank
     double saved_bytes;    // kept from here until this micro-batch's backward (forward operators)
@@ -101,3 +122,6 @@ typedef struct {
     double regathered_bytes;     // of these, of an input gradient: gathered again for the weight's,
                                  // which follows at once
 } Op;
+
+// Keys that a kernel of attention goes over for a query at most.
+double attention_op_tokens(const AttentionOp *attention);

@@ -11,7 +11,8 @@ static const Op *ops_bind(const Plan *plan, int strategy, const Op *ops, int num
     memcpy(bound, ops, (size_t)num_ops * sizeof *bound);
     for (int i = 0; i < num_ops; i++)
         if (bound[i].kind == OP_COLLECTIVE)
-            bound[i].group = strategy_group_kind(plan, strategy, bound[i].group);
+            bound[i].collective.group =
+                strategy_group_kind(plan, strategy, bound[i].collective.group);
     return bound;
 }
 

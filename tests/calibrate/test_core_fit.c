@@ -177,10 +177,10 @@ static void written_files_price_as_fitted(void) {
     if (status.code == STATUS_OK) {
         Op op = {.kind = OP_GEMM,
                  .precision = PRECISION_FP32,
-                 .groups = 1,
-                 .m = 64,
-                 .n = 256,
-                 .k = 1024};
+                 .gemm.groups = 1,
+                 .gemm.m = 64,
+                 .gemm.n = 256,
+                 .gemm.k = 1024};
         CU_ASSERT_DOUBLE_EQUAL(op_compute_s(&cluster, &op), 483.1e-6, 0.5e-6);
         CU_ASSERT_EQUAL(cluster.num_gpus, 2);
         CU_ASSERT_EQUAL(cluster.price_usd_per_gpu_hour, 0);

@@ -13,10 +13,10 @@ static double gpu_compute_s(const Gpu *gpu, const Op *op) {
 
 static Op gemm(double groups, double m, double n, double k) {
     return (Op){.kind = OP_GEMM,
-                .groups = groups,
-                .m = m,
-                .n = n,
-                .k = k,
+                .gemm.groups = groups,
+                .gemm.m = m,
+                .gemm.n = n,
+                .gemm.k = k,
                 .precision = PRECISION_BF16,
                 .flops = 2 * groups * m * n * k,
                 .num_kernels = 1};
@@ -61,11 +61,11 @@ static void memory_work_is_launches_and_bytes(void) {
 
 static Op attention(int precision, bool backward) {
     return (Op){.kind = OP_ATTENTION,
-                .tokens = 4096,
-                .head_dim = 128,
+                .attention.keys = 4096,
+                .attention.head_dim = 128,
                 .precision = precision,
                 .backward = backward,
-                .generation = 3,
+                .attention.generation = 3,
                 .flops = 1e12,
                 .num_kernels = 1};
 }
@@ -100,7 +100,7 @@ static void newer_attention_is_never_slower(void) {
         double before = 1e9;
         for (int generation = 1; generation <= 4; generation++) {
             Op op = attention(PRECISION_BF16, i % 2);
-            op.generation = generation;
+            op.attention.generation = generation;
             CU_ASSERT_TRUE(gpu_compute_s(&gpu, &op) <= before);
             before = gpu_compute_s(&gpu, &op);
         }
@@ -114,17 +114,17 @@ static void older_attention_has_rates_of_its_own(void) {
     Gpu gpu = made_up_gpu();
     gpu.architecture = "hopper";
     Op forward = attention(PRECISION_BF16, false), backward = attention(PRECISION_BF16, true);
-    forward.tokens = backward.tokens = 385;
+    forward.attention.keys = backward.attention.keys = 385;
     ASSERT_CLOSE(gpu_compute_s(&gpu, &forward), 2 * 0.02 / 0.849);
     ASSERT_CLOSE(gpu_compute_s(&gpu, &backward), 2 * 0.04 / 0.816);
-    forward.generation = 4;
+    forward.attention.generation = 4;
     ASSERT_CLOSE(gpu_compute_s(&gpu, &forward), 0.02);
-    forward.generation = backward.generation = 2;
-    forward.tokens = 431;
-    backward.tokens = 762;
+    forward.attention.generation = backward.attention.generation = 2;
+    forward.attention.keys = 431;
+    backward.attention.keys = 762;
     ASSERT_CLOSE(gpu_compute_s(&gpu, &forward), 2 * 0.02 / 0.516);
     ASSERT_CLOSE(gpu_compute_s(&gpu, &backward), 2 * 0.04 / 0.551);
-    forward.head_dim = backward.head_dim = 64; // not the 0.75 of the newest
+    forward.attention.head_dim = backward.attention.head_dim = 64; // not the 0.75 of the newest
     ASSERT_CLOSE(gpu_compute_s(&gpu, &forward), 2 * 0.02 / 0.516 / 0.855);
     ASSERT_CLOSE(gpu_compute_s(&gpu, &backward), 2 * 0.04 / 0.551 / 0.835);
 }
@@ -135,14 +135,14 @@ static void forward_and_backward_attention_may_differ(void) {
     Gpu gpu = made_up_gpu();
     gpu.efficiency.attention_half_tokens = 1000;
     Op forward = attention(PRECISION_BF16, false), backward = attention(PRECISION_BF16, true);
-    forward.tokens = backward.tokens = 1000;
+    forward.attention.keys = backward.attention.keys = 1000;
     ASSERT_CLOSE(gpu_compute_s(&gpu, &forward), 2 * 0.02);
     ASSERT_CLOSE(gpu_compute_s(&gpu, &backward), 2 * 0.04);
     gpu.efficiency.attention_forward_half_tokens = 250; // 1000 / (1000 + 250) = 0.8
     ASSERT_CLOSE(gpu_compute_s(&gpu, &forward), 0.02 / 0.8);
     ASSERT_CLOSE(gpu_compute_s(&gpu, &backward), 2 * 0.04);
     gpu.efficiency.attention_backward_head64_frac = 0.5;
-    forward.head_dim = backward.head_dim = 64;
+    forward.attention.head_dim = backward.attention.head_dim = 64;
     ASSERT_CLOSE(gpu_compute_s(&gpu, &forward), 0.02 / 0.8 / 0.75);
     ASSERT_CLOSE(gpu_compute_s(&gpu, &backward), 2 * 0.04 / 0.5);
 }
@@ -157,14 +157,14 @@ static void head_sizes_change_the_rate(void) {
     Gpu gpu = made_up_gpu();
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         Op forward = attention(PRECISION_BF16, false), backward = attention(PRECISION_BF16, true);
-        forward.head_dim = backward.head_dim = ROWS[i][0];
+        forward.attention.head_dim = backward.attention.head_dim = ROWS[i][0];
         ASSERT_CLOSE(gpu_compute_s(&gpu, &forward), 0.02 / ROWS[i][1]);
         ASSERT_CLOSE(gpu_compute_s(&gpu, &backward), 0.04 / ROWS[i][2]);
     }
     Op backward = attention(PRECISION_BF16, true);
     gpu.architecture = "blackwell";
-    backward.head_dim = 192;
-    backward.generation = 4;
+    backward.attention.head_dim = 192;
+    backward.attention.generation = 4;
     ASSERT_CLOSE(gpu_compute_s(&gpu, &backward), 0.04 / 0.95);
 }
 
@@ -215,7 +215,7 @@ static void laws_of_the_roofline(void) {
 
 static void collectives_are_no_compute(void) {
     const Gpu gpu = made_up_gpu();
-    const Op op = {.kind = OP_COLLECTIVE, .message_bytes = 1e9, .num_kernels = 1};
+    const Op op = {.kind = OP_COLLECTIVE, .collective.message_bytes = 1e9, .num_kernels = 1};
     CU_ASSERT_EQUAL(gpu_compute_s(&gpu, &op), 0);
 }
 

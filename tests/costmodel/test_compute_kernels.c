@@ -48,10 +48,10 @@ static Cluster cluster_with(const CalibratedKernels *kernels) {
 
 static Op gemm(int precision, double groups, double m, double n, double k) {
     return (Op){.kind = OP_GEMM,
-                .groups = groups,
-                .m = m,
-                .n = n,
-                .k = k,
+                .gemm.groups = groups,
+                .gemm.m = m,
+                .gemm.n = n,
+                .gemm.k = k,
                 .precision = precision,
                 .flops = 2 * groups * m * n * k,
                 .num_kernels = 1};
@@ -102,7 +102,7 @@ static void formats_are_priced_by_the_nearest_measured(void) {
     const Cluster cluster = cluster_with(&kernels);
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         Op op = square(ROWS[i].precision);
-        op.fp8_recipe = ROWS[i].recipe;
+        op.gemm.fp8_recipe = ROWS[i].recipe;
         const double compact = cluster.gpu.peak_flops_per_s[op.precision] * 676 / 700;
         const double rate = ROWS[i].rate > 0 ? ROWS[i].rate : compact;
         ASSERT_CLOSE(op_compute_s(&cluster, &op), LAUNCH_S + SQUARE_FLOPS / rate);
@@ -117,7 +117,7 @@ static void experts_run_one_by_one(void) {
     const Cluster cluster = cluster_with(&kernels);
     const Op grouped = gemm(PRECISION_BF16, 8, 1280, 1280, 1e4);
     Op separate = grouped;
-    separate.separate = true;
+    separate.gemm.separate = true;
     ASSERT_CLOSE(op_compute_s(&cluster, &grouped), LAUNCH_S + grouped.flops / 5e13);
     ASSERT_CLOSE(op_compute_s(&cluster, &separate), LAUNCH_S + 2 * separate.flops / 5e13);
 }
@@ -129,7 +129,7 @@ static void short_experts_take_half_a_product(void) {
     kernels.profile.gemm.dtypes[GEMM_BFLOAT16].launch_s = 1e-3;
     const Cluster cluster = cluster_with(&kernels);
     Op op = gemm(PRECISION_BF16, 8, 1280, 1280, 1000);
-    op.separate = true;
+    op.gemm.separate = true;
     ASSERT_CLOSE(op_compute_s(&cluster, &op), 1e-3 + 8 * 0.5 * (1e-3 + 131.072e-6));
 }
 
@@ -142,9 +142,9 @@ static void epilogues_add_to_products(void) {
     cluster.gpu.efficiency.memory_frac = 0.5;
     Op op = square(PRECISION_BF16);
     const double product_s = LAUNCH_S + SQUARE_FLOPS / 5e13;
-    op.epilogue_bytes = 4e8;
+    op.gemm.epilogue_bytes = 4e8;
     ASSERT_CLOSE(op_compute_s(&cluster, &op), product_s + 4e-4);
-    op.after_bytes = 1e8;
+    op.gemm.after_bytes = 1e8;
     ASSERT_CLOSE(op_compute_s(&cluster, &op), product_s + 4e-4 + 2e-4);
     op.bytes = 1e10;
     ASSERT_CLOSE(op_compute_s(&cluster, &op), 20e-3 + 4e-4 + 2e-4);
@@ -156,10 +156,10 @@ static void epilogues_of_experts_are_exposed(void) {
     Cluster cluster = cluster_with(&kernels);
     cluster.gpu.efficiency.memory_frac = 0.5;
     Op op = square(PRECISION_BF16);
-    op.separate = true;
-    op.groups = 4;
+    op.gemm.separate = true;
+    op.gemm.groups = 4;
     const double products_s = op_compute_s(&cluster, &op);
-    op.epilogue_bytes = 4e8;
+    op.gemm.epilogue_bytes = 4e8;
     ASSERT_CLOSE(op_compute_s(&cluster, &op), products_s + 8e-4);
 }
 
@@ -171,7 +171,7 @@ static void power_limits_stretch_measured_products(void) {
     cluster.gpu.efficiency.full_rate_watts = 800;
     cluster.gpu.efficiency.light_rate_watts = 2700;
     Op bf16 = square(PRECISION_BF16), fp8 = square(PRECISION_FP8);
-    bf16.after_bytes = 1e8;
+    bf16.gemm.after_bytes = 1e8;
     ASSERT_CLOSE(op_compute_s(&cluster, &bf16), 2 * (LAUNCH_S + SQUARE_FLOPS / 5e13) + 1e-4);
     ASSERT_CLOSE(op_compute_s(&cluster, &fp8), 3 * (LAUNCH_S + SQUARE_FLOPS / 8e13));
 }
@@ -193,7 +193,7 @@ static void products_outside_the_measured_are_less_certain(void) {
     const Op deep = gemm(PRECISION_BF16, 1, 1024, 1024, 4096);
     const Op compact = gemm(PRECISION_FP32, 8, 1024, 1024, 1024);
     Op separate = grouped;
-    separate.separate = true;
+    separate.gemm.separate = true;
     ASSERT_CLOSE(gemm_residual_p90_frac(&cluster, &inside), 0.1);
     ASSERT_CLOSE(gemm_residual_p90_frac(&cluster, &grouped), 0.4);
     ASSERT_CLOSE(gemm_residual_p90_frac(&cluster, &separate), 0.1);
@@ -207,11 +207,11 @@ enum { NUM_DIFFERENT = 7 };
 static void different_products(Op *ops) {
     for (int i = 0; i < NUM_DIFFERENT; i++) ops[i] = gemm(PRECISION_BF16, 2, 1280, 1280, 1e4);
     ops[1].precision = PRECISION_FP8;
-    ops[2].separate = true;
-    ops[3].groups = 4;
-    ops[4].m = 2560;
-    ops[5].n = 2560;
-    ops[6].k = 2e4;
+    ops[2].gemm.separate = true;
+    ops[3].gemm.groups = 4;
+    ops[4].gemm.m = 2560;
+    ops[5].gemm.n = 2560;
+    ops[6].gemm.k = 2e4;
 }
 
 // Seconds are kept from the first time on: they stay where the kernels change below them, and no

@@ -30,11 +30,11 @@ static double op_s(const Gpu *gpu, Op op) {
 static void products_pay_their_copies(void) {
     CoreLaws laws[NUM_PRECISIONS] = {0};
     Gpu gpu = core_of(laws);
-    Op op = {.kind = OP_GEMM, .groups = 1, .m = 100, .n = 200, .k = 400};
+    Op op = {.kind = OP_GEMM, .gemm.groups = 1, .gemm.m = 100, .gemm.n = 200, .gemm.k = 400};
     CU_ASSERT_DOUBLE_EQUAL(op_s(&gpu, op), 20.8e-3 + 1e-6, 1e-12);
     op.phase = PHASE_BACKWARD_WEIGHT;
     CU_ASSERT_DOUBLE_EQUAL(op_s(&gpu, op), 20.8e-3 / 3 + 1e-6, 1e-12);
-    op.groups = 2;
+    op.gemm.groups = 2;
     CU_ASSERT_DOUBLE_EQUAL(op_s(&gpu, op), 2 * (20.8e-3 / 3 + 1e-6), 1e-12);
 }
 
@@ -42,7 +42,7 @@ static void products_pay_their_copies(void) {
 static void recomputed_products_are_forward_ones(void) {
     CoreLaws laws[NUM_PRECISIONS] = {0};
     Gpu gpu = core_of(laws);
-    Op op = {.kind = OP_GEMM, .groups = 1, .m = 100, .n = 200, .k = 400};
+    Op op = {.kind = OP_GEMM, .gemm.groups = 1, .gemm.m = 100, .gemm.n = 200, .gemm.k = 400};
     double forward_s = op_s(&gpu, op);
     op.phase = PHASE_BACKWARD_INPUT;
     CU_ASSERT(op_s(&gpu, op) < forward_s);
@@ -54,7 +54,7 @@ static void recomputed_products_are_forward_ones(void) {
 static void attention_pays_blocks_and_exponentials(void) {
     CoreLaws laws[NUM_PRECISIONS] = {0};
     Gpu gpu = core_of(laws);
-    Op op = {.kind = OP_ATTENTION, .flops = 1e6, .tokens = 200, .head_dim = 50};
+    Op op = {.kind = OP_ATTENTION, .flops = 1e6, .attention.keys = 200, .attention.head_dim = 50};
     CU_ASSERT_DOUBLE_EQUAL(op_s(&gpu, op), 2.502e-3, 1e-12);
     op.backward = true;
     CU_ASSERT_DOUBLE_EQUAL(op_s(&gpu, op), 1.252e-3, 1e-12);
@@ -78,7 +78,7 @@ static void loops_are_known_by_name(void) {
         Op op = {.name = NAMES[i].name, .kind = OP_MEMORY};
         CU_ASSERT_EQUAL(core_loop(&op), NAMES[i].loop);
     }
-    Op norm = {.name = "final_norm", .kind = OP_MEMORY, .subtracts_mean = true};
+    Op norm = {.name = "final_norm", .kind = OP_MEMORY, .memory.subtracts_mean = true};
     CU_ASSERT_EQUAL(core_loop(&norm), CORE_LAYERNORM);
 }
 
@@ -87,7 +87,7 @@ static void loops_are_known_by_name(void) {
 static void loops_pay_bytes_and_angles(void) {
     CoreLaws laws[NUM_PRECISIONS] = {0};
     Gpu gpu = core_of(laws);
-    Op op = {.name = "rope", .kind = OP_MEMORY, .bytes = 6e6, .angles = 1e5};
+    Op op = {.name = "rope", .kind = OP_MEMORY, .bytes = 6e6, .memory.angles = 1e5};
     CU_ASSERT_DOUBLE_EQUAL(op_s(&gpu, op), 1e-3 + 1e-3 + 1e-6, 1e-12);
     op.phase = PHASE_BACKWARD_INPUT;
     CU_ASSERT_DOUBLE_EQUAL(op_s(&gpu, op), 0.5e-3 + 1e-3 + 1e-6, 1e-12);

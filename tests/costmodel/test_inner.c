@@ -120,9 +120,9 @@ static void an_all_to_all_takes_both_networks(void) {
     Case c;
     if (case_make(&c, MADE_UP_MOE, 16, WITH(), "{\"tp\": 2, \"etp\": 2, \"ep\": 8}")) {
         const Op op = {.kind = OP_COLLECTIVE,
-                       .collective = COLLECTIVE_ALL_TO_ALL,
-                       .group = GROUP_EP,
-                       .message_bytes = 1.6e9};
+                       .collective.kind = COLLECTIVE_ALL_TO_ALL,
+                       .collective.group = GROUP_EP,
+                       .collective.message_bytes = 1.6e9};
         const WireTime wire = op_wire_time(&c.scenario, &c.plan, &op);
         ASSERT_CLOSE(wire.time_s, 0.08011);
         CU_ASSERT_DOUBLE_EQUAL(wire.latency_s, 1.1e-4, 1e-9);

@@ -154,7 +154,7 @@ static double expanded_part_peak(const Case *c, const Chunk *chunk, bool weight,
             const Op *op = &b->backward[n % b->num_backward];
             const bool later = op->phase == PHASE_BACKWARD_WEIGHT;
             const double gradient =
-                later && op->kind == OP_GEMM ? op->groups * op->m * op->k * 2 : 0;
+                later && op->kind == OP_GEMM ? op->gemm.groups * op->gemm.m * op->gemm.k * 2 : 0;
             if (later == weight) {
                 const double gone = later ? op->input_gradient_bytes : op->regathered_bytes;
                 const double waited = later ? op->residual_bytes : 0;

@@ -30,7 +30,8 @@ double gemm_flops(const Op *ops, int num_ops) {
 double collective_bytes(const Op *ops, int num_ops, CollectiveKind kind, GroupKind group) {
     double sum = 0;
     for (int i = 0; i < num_ops; i++)
-        if (ops[i].kind == OP_COLLECTIVE && ops[i].collective == kind && ops[i].group == group)
-            sum += ops[i].message_bytes;
+        if (ops[i].kind == OP_COLLECTIVE && ops[i].collective.kind == kind &&
+            ops[i].collective.group == group)
+            sum += ops[i].collective.message_bytes;
     return sum;
 }

@@ -48,10 +48,10 @@ static void experts_work_on_routed_tokens(void) {
         ASSERT_CLOSE(gemm_flops(b->backward, b->num_backward), 4 * TOKENS * weights);
         // 2 of 8 experts on a rank; 4096 tokens arrive, 2048 for each.
         const Op *fc1 = op_named(b->forward, b->num_forward, "experts_fc1");
-        CU_ASSERT_EQUAL(fc1->groups, 2);
-        CU_ASSERT_EQUAL(fc1->m, 2048);
-        CU_ASSERT_EQUAL(fc1->n, 1024);
-        CU_ASSERT_EQUAL(fc1->k, 1024);
+        CU_ASSERT_EQUAL(fc1->gemm.groups, 2);
+        CU_ASSERT_EQUAL(fc1->gemm.m, 2048);
+        CU_ASSERT_EQUAL(fc1->gemm.n, 1024);
+        CU_ASSERT_EQUAL(fc1->gemm.k, 1024);
     }
     case_free(&c);
 }
@@ -129,7 +129,7 @@ static void key_value_heads_are_replicated(void) {
     if (case_make(&c, MADE_UP_MOE, 8, TRAINING, "{\"tp\": 8}")) {
         const Block *b = layer_block_of(&c, 0);
         const Op *qkv = op_named(b->forward, b->num_forward, "qkv_proj");
-        CU_ASSERT_EQUAL(qkv->n, 2 * 64 + 64 + 64);
+        CU_ASSERT_EQUAL(qkv->gemm.n, 2 * 64 + 64 + 64);
     }
     case_free(&c);
 }
@@ -170,7 +170,7 @@ static void windows_bound_the_keys(void) {
             const Block *b = layer_block_of(&c, 0);
             const Op *attention = op_named(b->forward, b->num_forward, "core_attn");
             ASSERT_CLOSE(attention->flops, TOKENS * 448 * 16 * 2 * 128);
-            CU_ASSERT_EQUAL(attention->tokens, 512);
+            CU_ASSERT_EQUAL(attention->attention.keys, 512);
         }
     }
     case_free(&c);
@@ -187,9 +187,9 @@ static void unfused_attention_is_four_products(void) {
         ASSERT_CLOSE(gemm_flops(b->forward, b->num_forward), weights + scores * 2 * 128);
         ASSERT_CLOSE(gemm_flops(b->backward, b->num_backward), 2 * weights + scores * 4 * 128);
         const Op *dq = op_named(b->backward, b->num_backward, "scores");
-        CU_ASSERT_EQUAL(dq->m, 2048);
-        CU_ASSERT_EQUAL(dq->n, 64);
-        CU_ASSERT_EQUAL(dq->k, 2048);
+        CU_ASSERT_EQUAL(dq->gemm.m, 2048);
+        CU_ASSERT_EQUAL(dq->gemm.n, 64);
+        CU_ASSERT_EQUAL(dq->gemm.k, 2048);
     }
     case_free(&c);
 }
@@ -259,9 +259,9 @@ static void only_expert_messages_are_hidden(void) {
                   "{\"ep\": 2, \"tp\": 2}")) {
         const Block *b = layer_block_of(&c, 1);
         for (int i = 0; i < b->num_forward; i++)
-            CU_ASSERT_EQUAL(b->forward[i].hidden, b->forward[i].stream == STREAM_EP);
+            CU_ASSERT_EQUAL(b->forward[i].collective.hidden, b->forward[i].stream == STREAM_EP);
         for (int i = 0; i < b->num_backward; i++)
-            CU_ASSERT_EQUAL(b->backward[i].hidden, b->backward[i].stream == STREAM_EP);
+            CU_ASSERT_EQUAL(b->backward[i].collective.hidden, b->backward[i].stream == STREAM_EP);
     }
     case_free(&c);
 }
@@ -278,8 +278,8 @@ static void split_experts_gather_their_tokens(void) {
         CU_ASSERT_EQUAL(backward_bytes(b, COLLECTIVE_ALL_GATHER, GROUP_ETP), bytes);
         CU_ASSERT_EQUAL(backward_bytes(b, COLLECTIVE_REDUCE_SCATTER, GROUP_ETP), bytes);
         const Op *fc1 = op_named(b->forward, b->num_forward, "experts_fc1");
-        CU_ASSERT_EQUAL(fc1->groups * fc1->m, 8192); // of 4 experts, each half as wide
-        CU_ASSERT_EQUAL(fc1->n, 512);
+        CU_ASSERT_EQUAL(fc1->gemm.groups * fc1->gemm.m, 8192); // of 4 experts, each half as wide
+        CU_ASSERT_EQUAL(fc1->gemm.n, 512);
     }
     case_free(&c);
 }

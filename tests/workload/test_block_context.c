@@ -67,8 +67,41 @@ static void attention_holds_what_comes_from_others(void) {
     }
 }
 
+// 16 query heads and 4 of keys and values over tp 2, of 2 sequences of 2048 tokens over cp 2.
+static void each_step_is_a_kernel_of_its_own(void) {
+    static const struct {
+        const char *method;
+        double heads, kv_heads, queries, keys;
+        int steps;
+    } ROWS[] = {{"ring", 8, 2, 1024, 1024, 2},
+                {"all-gather", 8, 2, 512, 1024, 2},
+                {"ulysses", 4, 1, 2048, 2048, 1}};
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        Case c;
+        Arena arena = {0};
+        const char *parallel = arena_printf(
+            &arena, "{\"tp\": 2, \"cp\": 2, \"micro_batch\": 2, \"cp_method\": \"%s\"}",
+            ROWS[i].method);
+        if (case_make(&c, MADE_UP_MOE, 8, "{\"seq_len\": 2048, \"global_batch\": 8}", parallel)) {
+            const Block *b = layer_block_of(&c, 0);
+            const Op *core = op_named(b->forward, b->num_forward, "core_attn");
+            const AttentionOp *attention = &core->attention;
+            CU_ASSERT_EQUAL(core->num_kernels, ROWS[i].steps);
+            CU_ASSERT_EQUAL(attention->sequences, 2);
+            CU_ASSERT_EQUAL(attention->heads, ROWS[i].heads);
+            CU_ASSERT_EQUAL(attention->kv_heads, ROWS[i].kv_heads);
+            CU_ASSERT_EQUAL(attention->queries, ROWS[i].queries);
+            CU_ASSERT_EQUAL(attention->keys, ROWS[i].keys);
+            CU_ASSERT_TRUE(attention->causal);
+        }
+        case_free(&c);
+        arena_free(&arena);
+    }
+}
+
 CU_TestInfo block_context_tests[] = {
     {"context_parallelism_may_copy_the_result", context_parallelism_may_copy_the_result},
     {"attention_holds_what_comes_from_others", attention_holds_what_comes_from_others},
+    {"each_step_is_a_kernel_of_its_own", each_step_is_a_kernel_of_its_own},
     CU_TEST_INFO_NULL,
 };

@@ -85,8 +85,8 @@ static void exchanges_hold_what_they_read(void) {
                          ROWS[i].vectors * TOKENS * 1024 * 2);
             const Op *sent = op_named(b->forward, b->num_forward, "ep_dispatch");
             const Op *back = op_named(b->forward, b->num_forward, "ep_combine");
-            ASSERT_CLOSE(sent->transient_bytes, (i < 3 ? 2 : 1) * sent->message_bytes);
-            ASSERT_CLOSE(back->transient_bytes, 2 * back->message_bytes);
+            ASSERT_CLOSE(sent->transient_bytes, (i < 3 ? 2 : 1) * sent->collective.message_bytes);
+            ASSERT_CLOSE(back->transient_bytes, 2 * back->collective.message_bytes);
         }
         case_free(&c);
         arena_free(&arena);

@@ -334,11 +334,13 @@ static double list_check(const Op *ops, int num_ops, const Plan *plan, double *p
         CU_ASSERT_TRUE(op->saved_bytes >= -1e-6 && op->released_bytes >= 0);
         CU_ASSERT_TRUE(op->transient_bytes >= 0 && op->bytes >= 0 && op->flops >= 0);
         if (op->kind == OP_COLLECTIVE) {
-            CU_ASSERT_NOT_EQUAL(op->collective, NUM_COLLECTIVES);
-            CU_ASSERT_TRUE(plan_group(plan, op->group).size > 1 && op->message_bytes > 0);
+            CU_ASSERT_NOT_EQUAL(op->collective.kind, NUM_COLLECTIVES);
+            CU_ASSERT_TRUE(plan_group(plan, op->collective.group).size > 1 &&
+                           op->collective.message_bytes > 0);
         }
         if (op->kind == OP_GEMM)
-            CU_ASSERT_TRUE(op->groups >= 1 && op->m > 0 && op->n >= 1 && op->k > 0);
+            CU_ASSERT_TRUE(op->gemm.groups >= 1 && op->gemm.m > 0 && op->gemm.n >= 1 &&
+                           op->gemm.k > 0);
         *peak = fmax(*peak, held + op->saved_bytes + op->transient_bytes);
         held += op->saved_bytes - op->released_bytes;
     }

@@ -146,7 +146,7 @@ static int num_in_pieces(const char *recipe) {
             if (b->backward[i].pipelined_with >= 0) {
                 num++;
                 if (strstr(recipe, "rowwise"))
-                    CU_ASSERT_NOT_EQUAL(b->backward[i].collective, COLLECTIVE_ALL_GATHER);
+                    CU_ASSERT_NOT_EQUAL(b->backward[i].collective.kind, COLLECTIVE_ALL_GATHER);
             }
     }
     case_free(&c);

@@ -159,7 +159,7 @@ static void rings_merge_their_steps(void) {
         const Block *b = layer_block_of(&c, 0);
         const Op *attention = op_named(b->forward, b->num_forward, "core_attn");
         CU_ASSERT_EQUAL(attention->num_kernels, 4);
-        CU_ASSERT_EQUAL(attention->tokens, 512);
+        CU_ASSERT_EQUAL(attention->attention.keys, 512);
         ASSERT_CLOSE(attention->bytes, 512 * 1024 * (4 * 2 + 3 * 12.0));
     }
     case_free(&c);
@@ -183,7 +183,7 @@ static void assert_pieces(const char *parallel) {
             const Op *ops = list ? b->backward : b->forward;
             for (int i = 0; i < (list ? b->num_backward : b->num_forward); i++) {
                 if (ops[i].pipelined_with < 0) continue;
-                const bool gather = ops[i].collective == COLLECTIVE_ALL_GATHER;
+                const bool gather = ops[i].collective.kind == COLLECTIVE_ALL_GATHER;
                 num_pieces++;
                 CU_ASSERT_EQUAL(ops[i].pipelined_with, gather ? i + 1 : i - 1);
                 CU_ASSERT_EQUAL(ops[ops[i].pipelined_with].kind, OP_GEMM);
@@ -226,8 +226,8 @@ static void backward_collectives_have_their_own_names(void) {
             if (op->kind != OP_COLLECTIVE) continue;
             const bool gather = strstr(op->name, "all_gather") != NULL;
             const bool scatter = strstr(op->name, "reduce_scatter") != NULL;
-            CU_ASSERT_EQUAL(gather, op->collective == COLLECTIVE_ALL_GATHER);
-            CU_ASSERT_EQUAL(scatter, op->collective == COLLECTIVE_REDUCE_SCATTER);
+            CU_ASSERT_EQUAL(gather, op->collective.kind == COLLECTIVE_ALL_GATHER);
+            CU_ASSERT_EQUAL(scatter, op->collective.kind == COLLECTIVE_REDUCE_SCATTER);
         }
     }
     case_free(&c);
@@ -242,8 +242,8 @@ static void looked_up_rows_are_summed(void) {
         const Block *b = &c.workload.blocks[BLOCK_EMBEDDING];
         const Op *scatter = op_named(b->forward, b->num_forward, "tp_reduce_scatter");
         const Op *gather = op_named(b->backward, b->num_backward, "tp_all_gather");
-        CU_ASSERT_EQUAL(scatter->message_bytes, TOKENS * 1024 * 2);
-        CU_ASSERT_EQUAL(gather->message_bytes, TOKENS * 1024 * 2);
+        CU_ASSERT_EQUAL(scatter->collective.message_bytes, TOKENS * 1024 * 2);
+        CU_ASSERT_EQUAL(gather->collective.message_bytes, TOKENS * 1024 * 2);
         b = layer_block_of(&c, 0);
         CU_ASSERT_EQUAL(op_named(b->forward, b->num_forward, "fc1")->transient_bytes,
                         TOKENS * (1024 + 2048) * 2);
@@ -266,8 +266,9 @@ static void rows_with_scales_are_gathered_in_16_bits(void) {
                          RECIPES[i]);
         if (case_make(&c, MADE_UP_GPT, 8, training, "{\"tp\": 4}")) {
             const Block *b = layer_block_of(&c, 0);
-            CU_ASSERT_EQUAL(op_named(b->forward, b->num_forward, "tp_all_gather")->message_bytes,
-                            TOKENS * 1024 * gathered[i]);
+            CU_ASSERT_EQUAL(
+                op_named(b->forward, b->num_forward, "tp_all_gather")->collective.message_bytes,
+                TOKENS * 1024 * gathered[i]);
             CU_ASSERT_EQUAL(op_named(b->forward, b->num_forward, "quantize")->bytes,
                             TOKENS * 1024 * quantized[i]);
         }

@@ -64,16 +64,17 @@ static void a_tower_works_on_patches(void) {
         const double patches = 2 * 3 * 1024, text = 2 * 3 * 256;
         const Block *all = layer_block_of(&c, 0), *windowed = layer_block_of(&c, 1);
         const Op *fc1 = op_named(all->forward, all->num_forward, "fc1");
-        CU_ASSERT(fc1->m == patches && fc1->n == 2 * 600 && fc1->k == 256);
+        CU_ASSERT(fc1->gemm.m == patches && fc1->gemm.n == 2 * 600 && fc1->gemm.k == 256);
         const Op *core = op_named(all->forward, all->num_forward, "core_attn");
         ASSERT_CLOSE(core->flops, 4 * patches * 1024 * 256);
         core = op_named(windowed->forward, windowed->num_forward, "core_attn");
         ASSERT_CLOSE(core->flops, 4 * patches * 16 * 256);
         const Block *ends = &c.workload.blocks[BLOCK_EMBEDDING];
         const Op *patch = op_named(ends->forward, ends->num_forward, "patch_embedding");
-        CU_ASSERT(patch->m == patches && patch->n == 256 && patch->k == 14 * 14 * 3 * 2);
+        CU_ASSERT(patch->gemm.m == patches && patch->gemm.n == 256 &&
+                  patch->gemm.k == 14 * 14 * 3 * 2);
         const Op *merge = op_named(ends->forward, ends->num_forward, "image_fc1");
-        CU_ASSERT(merge->m == text && merge->n == 1024 && merge->k == 1024);
+        CU_ASSERT(merge->gemm.m == text && merge->gemm.n == 1024 && merge->gemm.k == 1024);
         const Op *words = op_named(ends->forward, ends->num_forward, "embedding");
         CU_ASSERT(words->bytes > 0);
     }
@@ -88,7 +89,7 @@ static void a_tower_is_split_as_far_as_it_goes(void) {
     if (case_make(&c, QWEN, 8, QWEN_TRAINING, "{\"tp\": 4, \"cp\": 2}")) {
         const Block *b = layer_block_of(&c, 0);
         ASSERT_CLOSE(b->dense_parameters, (attention + mlp + split) / 4 + replicated);
-        CU_ASSERT_EQUAL(op_named(b->forward, b->num_forward, "fc1")->m, 3 * 1024);
+        CU_ASSERT_EQUAL(op_named(b->forward, b->num_forward, "fc1")->gemm.m, 3 * 1024);
         ASSERT_CLOSE(collective_bytes(b->forward, b->num_forward, COLLECTIVE_ALL_REDUCE, GROUP_TP),
                      2 * 3 * 1024 * 256 * 2);
     }
@@ -165,18 +166,18 @@ static void a_decoder_attends_to_what_the_encoder_made(void) {
     if (case_make(&c, T5, 2, T5_TRAINING, "{\"tp\": 2, \"micro_batch\": 4}")) {
         const Block *encoder = layer_block_of(&c, 0), *decoder = layer_block_of(&c, 3);
         const double read = 4 * 512, written = 4 * 2048, width = 16 * 64 / 2;
-        CU_ASSERT_EQUAL(op_named(encoder->forward, encoder->num_forward, "fc1")->m, read);
+        CU_ASSERT_EQUAL(op_named(encoder->forward, encoder->num_forward, "fc1")->gemm.m, read);
         const Op *q = op_named(decoder->forward, decoder->num_forward, "cross_q_proj");
         const Op *kv = op_named(decoder->forward, decoder->num_forward, "cross_kv_proj");
-        CU_ASSERT(q->m == written && q->n == width && q->k == 1024);
-        CU_ASSERT(kv->m == read && kv->n == 2 * width && kv->k == 1024);
+        CU_ASSERT(q->gemm.m == written && q->gemm.n == width && q->gemm.k == 1024);
+        CU_ASSERT(kv->gemm.m == read && kv->gemm.n == 2 * width && kv->gemm.k == 1024);
         const Op *core = NULL; // the second
         for (int i = 0; i < decoder->num_forward; i++)
             if (decoder->forward[i].kind == OP_ATTENTION) core = &decoder->forward[i];
         CU_ASSERT_PTR_NOT_NULL_FATAL(core);
         ASSERT_CLOSE(core->flops, 4 * written * 512 * width);
         ASSERT_CLOSE(core->bytes, 2 * (written * 2 * width + read * 2 * width));
-        CU_ASSERT_EQUAL(core->tokens, 512);
+        CU_ASSERT_EQUAL(core->attention.keys, 512);
         CU_ASSERT_NOT_EQUAL(core, op_named(decoder->forward, decoder->num_forward, "core_attn"));
     }
     case_free(&c);
@@ -224,10 +225,10 @@ static void unfused_scores_are_those_of_a_window(void) {
     if (case_make(&c, QWEN, 1, training, NULL)) {
         const Block *all = layer_block_of(&c, 0), *windowed = layer_block_of(&c, 1);
         const Op *scores = op_named(all->forward, all->num_forward, "scores");
-        CU_ASSERT(scores->groups * scores->m == 3 * 1024 * 4 && scores->n == 1024);
+        CU_ASSERT(scores->gemm.groups * scores->gemm.m == 3 * 1024 * 4 && scores->gemm.n == 1024);
         scores = op_named(windowed->forward, windowed->num_forward, "scores");
-        CU_ASSERT(scores->groups * scores->m == 3 * 1024 * 4 && scores->n == 16);
-        CU_ASSERT_EQUAL(scores->m, 16);
+        CU_ASSERT(scores->gemm.groups * scores->gemm.m == 3 * 1024 * 4 && scores->gemm.n == 16);
+        CU_ASSERT_EQUAL(scores->gemm.m, 16);
     }
     case_free(&c);
 }

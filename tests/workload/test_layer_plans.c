@@ -188,10 +188,12 @@ static void all_layers_otherwise_are_that_plan(void) {
         if (CASES[i].changes) {
             const Op *in = workload_change_block(&a.workload, &a.plan, 0, 1)->forward;
             const Op *out = workload_change_block(&a.workload, &a.plan, 1, 0)->forward;
-            there_s = collective_s(&a.scenario.cluster, in->collective,
-                                   plan_group(&a.plan, in->group), in->message_bytes);
-            back_s = collective_s(&a.scenario.cluster, out->collective,
-                                  plan_group(&a.plan, out->group), out->message_bytes);
+            there_s = collective_s(&a.scenario.cluster, in->collective.kind,
+                                   plan_group(&a.plan, in->collective.group),
+                                   in->collective.message_bytes);
+            back_s = collective_s(&a.scenario.cluster, out->collective.kind,
+                                  plan_group(&a.plan, out->collective.group),
+                                  out->collective.message_bytes);
             CU_ASSERT(there_s > 0 && back_s > 0);
         }
         ASSERT_CLOSE(x.forward[1].time_s, y.forward[1].time_s + there_s + back_s);
@@ -225,9 +227,9 @@ static void each_layer_adds_its_own(void) {
     CU_ASSERT_FATAL(read);
     const Prices m = prices_of(&mixed), x = prices_of(&two), y = prices_of(&four);
     const Op *change = workload_change_block(&mixed.workload, &mixed.plan, 0, 1)->forward;
-    const double change_s =
-        2 * collective_s(&mixed.scenario.cluster, change->collective,
-                         plan_group(&mixed.plan, change->group), change->message_bytes);
+    const double change_s = 2 * collective_s(&mixed.scenario.cluster, change->collective.kind,
+                                             plan_group(&mixed.plan, change->collective.group),
+                                             change->collective.message_bytes);
     ASSERT_CLOSE(m.forward[1].time_s,
                  0.75 * x.forward[1].time_s + 0.25 * y.forward[1].time_s + change_s);
     ASSERT_CLOSE(m.backward[1].time_s,
@@ -283,12 +285,13 @@ static void layouts_change_by_hand(void) {
         const Op *op = &b->forward[0];
         const bool copies = CASES[i].collective == NUM_COLLECTIVES;
         CU_ASSERT_EQUAL(op->kind, copies ? OP_MEMORY : OP_COLLECTIVE);
-        CU_ASSERT_EQUAL(copies ? op->bytes : op->message_bytes, CASES[i].bytes);
-        if (!copies) CU_ASSERT_EQUAL(op->collective, CASES[i].collective);
-        CU_ASSERT_EQUAL(plan_group(&c.plan, op->group).size,
+        CU_ASSERT_EQUAL(copies ? op->bytes : op->collective.message_bytes, CASES[i].bytes);
+        if (!copies) CU_ASSERT_EQUAL(op->collective.kind, CASES[i].collective);
+        CU_ASSERT_EQUAL(plan_group(&c.plan, op->collective.group).size,
                         c.plan.layers->spans[c.plan.layers->num_spans - 1]);
         // The gradient goes the other way.
-        CU_ASSERT_EQUAL(b->backward[0].message_bytes, reverse->forward[0].message_bytes);
+        CU_ASSERT_EQUAL(b->backward[0].collective.message_bytes,
+                        reverse->forward[0].collective.message_bytes);
         CU_ASSERT_EQUAL(b->backward[0].bytes, reverse->forward[0].bytes);
         CU_ASSERT_EQUAL(b->backward[0].phase, PHASE_BACKWARD_INPUT);
         case_free(&c);
@@ -403,7 +406,8 @@ static void only_what_differs_is_apart(void) {
                   "\"recompute\": \"full\"}]}")) {
         CU_ASSERT_EQUAL(plan_num_group_kinds(&c.plan), 2 * NUM_GROUPS);
         const Block *b = workload_strategy_block(&c.workload, 0, 1);
-        for (int i = 0; i < b->num_backward; i++) CU_ASSERT(b->backward[i].group < NUM_GROUPS);
+        for (int i = 0; i < b->num_backward; i++)
+            CU_ASSERT(b->backward[i].collective.group < NUM_GROUPS);
         const Program program = program_build(&c.scenario, &c.plan, &c.workload, &c.arena);
         CU_ASSERT_EQUAL(program.num_collectives, 3);
         // Of layer 0 and the last norm; of a quarter of layer 1.

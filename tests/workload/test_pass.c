@@ -85,7 +85,7 @@ static void what_does_not_train_has_no_backward(void) {
                 CU_ASSERT_STRING_EQUAL(a->name, b->name);
                 CU_ASSERT_EQUAL(a->flops, b->flops);
                 CU_ASSERT_EQUAL(a->bytes, b->bytes);
-                CU_ASSERT_EQUAL(a->message_bytes, b->message_bytes);
+                CU_ASSERT_EQUAL(a->collective.message_bytes, b->collective.message_bytes);
                 CU_ASSERT_EQUAL(a->saved_bytes, 0);
             }
         }

@@ -19,7 +19,7 @@ static bool shard(Case *c, int zero_stage, Sharding sharding) {
 
 static double gradient_copy_bytes(const Case *c) {
     const Block *b = layer_block_of(c, 0);
-    return op_named(b->backward, b->num_backward, "fc1")[1].after_bytes / FC1_WEIGHTS;
+    return op_named(b->backward, b->num_backward, "fc1")[1].gemm.after_bytes / FC1_WEIGHTS;
 }
 
 // The sum over tp before gradients are scattered, as they are made where parameters are sharded one
@@ -41,9 +41,9 @@ static void partial_gradients_are_added_up_before(void) {
             }
             CU_ASSERT_STRING_EQUAL(last->name, "grad_reduce_scatter");
             const Op *sum = op_named(b->backward, b->num_backward, "tp_grad_all_reduce");
-            CU_ASSERT(sum < last && sum->group == GROUP_TP && sum->stream == STREAM_TP);
+            CU_ASSERT(sum < last && sum->collective.group == GROUP_TP && sum->stream == STREAM_TP);
             CU_ASSERT_EQUAL(sum->phase, PHASE_BACKWARD_WEIGHT);
-            CU_ASSERT_EQUAL(sum->message_bytes, 4 * 1024 * (each ? 2 : 4));
+            CU_ASSERT_EQUAL(sum->collective.message_bytes, 4 * 1024 * (each ? 2 : 4));
         }
     case_free(&c);
 }
@@ -122,8 +122,8 @@ static void shares_of_gradients_are_added_up(void) {
                     bytes += b->backward[i].bytes;
             CU_ASSERT_EQUAL(bytes, stage < 2 ? 0 : b->dense_parameters * (4 + 12.0 / 8));
             const Op *product = &op_named(b->backward, b->num_backward, "fc1")[1];
-            CU_ASSERT_EQUAL(product->after_bytes, 0);
-            CU_ASSERT_EQUAL(product->epilogue_bytes, FC1_WEIGHTS * (2 * 4 - 2));
+            CU_ASSERT_EQUAL(product->gemm.after_bytes, 0);
+            CU_ASSERT_EQUAL(product->gemm.epilogue_bytes, FC1_WEIGHTS * (2 * 4 - 2));
         }
     case_free(&c);
 }
@@ -140,9 +140,9 @@ static double part_bytes(const Block *block, CollectiveKind kind, Phase phase) {
     double bytes = 0;
     for (int i = 0; i < block->num_backward; i++) {
         const Op *op = &block->backward[i];
-        if (op->kind == OP_COLLECTIVE && op->group == GROUP_ZERO && op->collective == kind &&
-            op->phase == phase)
-            bytes += op->message_bytes;
+        if (op->kind == OP_COLLECTIVE && op->collective.group == GROUP_ZERO &&
+            op->collective.kind == kind && op->phase == phase)
+            bytes += op->collective.message_bytes;
     }
     return bytes;
 }
