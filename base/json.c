@@ -232,8 +232,8 @@ const char *name_nearest(const char *name, const char *const *names) {
     return best;
 }
 
-static Status json_unknown_key(const JsonNode *node, const char *key, const JsonField *fields,
-                               size_t num_fields) {
+static Status unknown_key_refuse(const JsonNode *node, const char *key, const JsonField *fields,
+                                 size_t num_fields) {
     const char *known[128];
     size_t n = num_fields < 127 ? num_fields : 127;
     for (size_t i = 0; i < n; i++) known[i] = fields[i].key;
@@ -247,6 +247,11 @@ static Status json_unknown_key(const JsonNode *node, const char *key, const Json
     char list[400];
     names_join(known, list, sizeof list);
     return json_error(&child, "unknown key; known are %s", list);
+}
+
+static Status json_unknown_key(const JsonNode *node, const char *key, const JsonField *fields,
+                               size_t num_fields) {
+    return status_because(unknown_key_refuse(node, key, fields, num_fields), REASON_UNKNOWN_KEY);
 }
 
 Status json_refuse_unknown(const JsonNode *node, const JsonField *fields, size_t num_fields) {

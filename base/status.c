@@ -21,7 +21,7 @@ static void text_show(const char *text, char *out, size_t size) {
 }
 
 static Status status_format(StatusCode code, const char *prefix, const char *format, va_list args) {
-    Status status = {.code = code};
+    Status status = {.code = code, .reason = REASON_ANY};
     int used = snprintf(status.text, sizeof status.text, "%s", prefix);
     size_t at = used < 0 ? 0 : (size_t)used;
     if (at >= sizeof status.text) at = sizeof status.text - 1;
@@ -35,6 +35,7 @@ static Status status_format(StatusCode code, const char *prefix, const char *for
 Status status_ok(void) {
     Status status;
     status.code = STATUS_OK;
+    status.reason = REASON_ANY;
     status.text[0] = '\0';
     return status;
 }
@@ -55,5 +56,19 @@ Status status_at(StatusCode code, const char *file, const char *path, const char
     va_start(args, format);
     Status status = status_format(code, prefix, format, args);
     va_end(args);
+    return status;
+}
+
+const char *status_text_within(const Status *status, const char *file) {
+    char shown[sizeof status->text];
+    text_show(file, shown, sizeof shown);
+    const size_t length = strlen(shown);
+    if (strncmp(status->text, shown, length) != 0 || strncmp(status->text + length, ": ", 2) != 0)
+        return status->text;
+    return status->text + length + 2;
+}
+
+Status status_because(Status status, StatusReason reason) {
+    if (status.code != STATUS_OK) status.reason = reason;
     return status;
 }

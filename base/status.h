@@ -11,9 +11,19 @@ typedef enum {
     STATUS_MACHINE = 3, // the machine failed us: file, memory, missing component
 } StatusCode;           // the values are the exit codes
 
+// What a caller may want to know of a refusal, besides that it is one.
+typedef enum {
+    REASON_ANY,
+    REASON_UNKNOWN_KEY,
+    REASON_TENSOR_PARALLEL,       // tp does not divide what it must
+    REASON_TENSOR_PARALLEL_VALUES // the same, and the sentence names those that do
+} StatusReason;
+
+// All but the code is only set where that is not STATUS_OK.
 typedef struct {
     StatusCode code;
-    char text[600]; // one sentence without a newline; only set where code is not STATUS_OK
+    StatusReason reason;
+    char text[600]; // one sentence without a newline
 } Status;
 
 // Success.
@@ -25,6 +35,12 @@ Status status_error(StatusCode code, const char *format, ...) __attribute__((for
 // A failure at a place of a document: "FILE: PATH: SENTENCE", or "FILE: SENTENCE" where path is "".
 Status status_at(StatusCode code, const char *file, const char *path, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+// The sentence without the name of this file, where it begins with that.
+const char *status_text_within(const Status *status, const char *file);
+
+// The same failure, of which a caller may know the reason; success stays success.
+Status status_because(Status status, StatusReason reason);
 
 // Hands a failure to the caller unchanged.
 #define TRY(expression)                                                                            \

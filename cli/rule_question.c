@@ -205,9 +205,7 @@ Status rule_question_answer(const PlanOptions *options, const Scenario *scenario
     Answer answer = {.scenario = &with, .asked = &asked, .verdict = &verdict, .arena = arena};
     if (verdict.forbidden && verdict.num_culprits == 0) {
         const Status why = conflict_explain(&with);
-        const size_t length = strlen(with.file);
-        const bool named = strncmp(why.text, with.file, length) == 0 && why.text[length] == ':';
-        answer.other = arena_strdup(arena, why.text + (named ? length + 2 : 0));
+        answer.other = arena_strdup(arena, status_text_within(&why, with.file));
     }
     for (int i = 0; i < asked.num_asked; i++)
         answer.legal[i] = verdict.forbidden ? legal_text(&with, asked.paths[i], arena) : "";

@@ -2,7 +2,6 @@
 #include "plan/layer_plans.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static int value_or(int given, int otherwise) {
     return given == ABSENT ? otherwise : given;
@@ -103,9 +102,7 @@ static void options_resolve(Entry *e) {
 static Status rules_check(const Entry *e) {
     const Status status = plan_check(e->scenario, &e->own);
     if (status.code == STATUS_OK) return status;
-    const size_t length = strlen(e->scenario->file);
-    const bool named = strncmp(status.text, e->scenario->file, length) == 0;
-    REFUSE("", "as a plan throughout: %.300s", status.text + (named ? length + 2 : 0));
+    REFUSE("", "as a plan throughout: %.300s", status_text_within(&status, e->scenario->file));
 }
 
 static Status entry_resolve(Entry *e) {

@@ -329,12 +329,11 @@ static const char *legal_tps(const Scenario *scenario, Arena *arena) {
 
 // What no plan can be, and where tp is what it refuses, the values it could have.
 static Status degrees_check(const Scenario *scenario, const Plan *plan, Arena *arena) {
-    Status status = plan_check_degrees(scenario, plan);
-    if (status.code == STATUS_OK) return status;
-    Status of_tp = plan_check_tp(scenario, plan);
-    if (strcmp(of_tp.text, status.text) != 0) return status;
-    return status_error(status.code, "%s; expected one of %s", of_tp.text,
-                        legal_tps(scenario, arena));
+    const Status status = plan_check_degrees(scenario, plan);
+    if (status.code == STATUS_OK || status.reason != REASON_TENSOR_PARALLEL) return status;
+    return status_because(status_error(status.code, "%s; expected one of %s", status.text,
+                                       legal_tps(scenario, arena)),
+                          REASON_TENSOR_PARALLEL_VALUES);
 }
 
 Status plan_order_find(const Scenario *scenario, PlanOrder *out) {

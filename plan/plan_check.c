@@ -128,7 +128,7 @@ static bool model_has_dense_mlp(const Model *model) {
     return false;
 }
 
-Status plan_check_tp(const Scenario *scenario, const Plan *plan) {
+static Status tp_check(const Scenario *scenario, const Plan *plan) {
     const Model *model = &scenario->model;
     const int tp = plan->tp, kv_heads = model->num_kv_heads;
     if (tp == 1) return status_ok();
@@ -149,6 +149,10 @@ Status plan_check_tp(const Scenario *scenario, const Plan *plan) {
         REFUSE("parallel.tp", "%d does not divide shared_expert_intermediate_size %d", tp,
                model->shared_intermediate_size);
     return status_ok();
+}
+
+Status plan_check_tp(const Scenario *scenario, const Plan *plan) {
+    return status_because(tp_check(scenario, plan), REASON_TENSOR_PARALLEL);
 }
 
 // A tower that tp does not divide is whole on every rank (workload/front.h).

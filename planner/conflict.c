@@ -46,19 +46,19 @@ static const char *degree_text(const Conflict *c) {
 // What is wrong with the constraints: a single degree, else what plan_resolve finds with everything
 // else at its default; "" where that is nothing. With dp given and other degrees free, those
 // defaults would be found wrong, not the constraints.
-static const char *rule_text(const Conflict *c) {
+//   names_tps  whether it names the values that tp could have
+static const char *rule_text(const Conflict *c, bool *names_tps) {
     const ParallelSpec *spec = &c->scenario->parallel;
     const char *degree = degree_text(c);
+    *names_tps = false;
     if (degree[0]) return degree;
     if (spec->dp != ABSENT && (spec->tp == ABSENT || spec->pp == ABSENT || spec->cp == ABSENT))
         return "";
     Plan ignored;
-    Status status = plan_resolve(c->scenario, c->arena, &ignored);
+    const Status status = plan_resolve(c->scenario, c->arena, &ignored);
     if (status.code == STATUS_OK) return "";
-    const char *text = status.text;
-    size_t length = strlen(c->scenario->file);
-    if (strncmp(text, c->scenario->file, length) == 0 && text[length] == ':') text += length + 2;
-    return arena_printf(c->arena, " (%s)", text);
+    *names_tps = status.reason == REASON_TENSOR_PARALLEL_VALUES;
+    return arena_printf(c->arena, " (%s)", status_text_within(&status, c->scenario->file));
 }
 
 // "; expected tp 1, 2 or 4": the values with which something is legal, where only tp is at fault.
@@ -77,8 +77,9 @@ static const char *tps_text(const Conflict *c) {
 
 static Status refuse_with(const Conflict *c, const Constraint *first, const char *text) {
     char path[64];
+    bool ignored;
     snprintf(path, sizeof path, "parallel.%s", first->key);
-    return status_at(STATUS_INVALID, c->scenario->file, path, "%s%s", text, rule_text(c));
+    return status_at(STATUS_INVALID, c->scenario->file, path, "%s%s", text, rule_text(c, &ignored));
 }
 
 static Status explain_one(const Conflict *c, bool *explained) {
@@ -94,8 +95,9 @@ static Status explain_one(const Conflict *c, bool *explained) {
     }
     *explained = first != NULL;
     if (!first) return status_ok();
-    bool only_tp =
-        num_found == 1 && strcmp(first->key, "tp") == 0 && !strstr(rule_text(c), "expected one of");
+    bool names_tps;
+    rule_text(c, &names_tps);
+    bool only_tp = num_found == 1 && strcmp(first->key, "tp") == 0 && !names_tps;
     return refuse_with(c, first,
                        arena_printf(c->arena,
                                     "no configuration of %d GPUs is legal with these constraints; "

@@ -356,7 +356,7 @@ Status change_check_path(const Scenario *scenario, const cJSON *base, const char
         JsonNode root = {.file = scenario->file, .item = copy};
         Scenario ignored;
         Status read = scenario_read(&root, &scratch, &ignored);
-        if (read.code != STATUS_OK && strstr(read.text, ": unknown key; ")) status = read;
+        if (read.code != STATUS_OK && read.reason == REASON_UNKNOWN_KEY) status = read;
     }
     arena_free(&scratch);
     return status;

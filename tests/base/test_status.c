@@ -35,6 +35,21 @@ static void sentence_is_one_printable_line(void) {
     CU_ASSERT_STRING_EQUAL(status.text, "a\\nb: \"x\\ty\" is \\u001b[31munknown");
 }
 
+static void text_goes_on_behind_its_own_file(void) {
+    const Status ours = status_at(STATUS_INVALID, "a\nb.json", "plan", "is bad");
+    const Status other = status_at(STATUS_INVALID, "order.txt", "", "line 3");
+    CU_ASSERT_STRING_EQUAL(status_text_within(&ours, "a\nb.json"), "plan: is bad");
+    CU_ASSERT_STRING_EQUAL(status_text_within(&other, "a\nb.json"), "order.txt: line 3");
+    CU_ASSERT_STRING_EQUAL(status_text_within(&other, "order"), "order.txt: line 3");
+}
+
+static void a_reason_is_of_failures_alone(void) {
+    const Status no = status_error(STATUS_NO, "no");
+    CU_ASSERT_EQUAL(no.reason, REASON_ANY);
+    CU_ASSERT_EQUAL(status_because(no, REASON_UNKNOWN_KEY).reason, REASON_UNKNOWN_KEY);
+    CU_ASSERT_EQUAL(status_because(status_ok(), REASON_UNKNOWN_KEY).reason, REASON_ANY);
+}
+
 static void long_sentence_is_cut(void) {
     char name[2000];
     memset(name, 'n', sizeof name - 1);
@@ -68,6 +83,8 @@ CU_TestInfo status_tests[] = {
     {"place_comes_before_the_sentence", place_comes_before_the_sentence},
     {"empty_path_is_left_out", empty_path_is_left_out},
     {"sentence_is_one_printable_line", sentence_is_one_printable_line},
+    {"text_goes_on_behind_its_own_file", text_goes_on_behind_its_own_file},
+    {"a_reason_is_of_failures_alone", a_reason_is_of_failures_alone},
     {"long_sentence_is_cut", long_sentence_is_cut},
     {"try_hands_a_failure_on_unchanged", try_hands_a_failure_on_unchanged},
     CU_TEST_INFO_NULL,
