@@ -1,18 +1,13 @@
 #include "cli/progress.h"
 
+#include "base/clock.h"
+
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
-static double now_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 Progress progress_start(void) {
-    return (Progress){.terminal = isatty(STDERR_FILENO) == 1, .start_s = now_s()};
+    return (Progress){.terminal = isatty(STDERR_FILENO) == 1, .start_s = clock_now_s()};
 }
 
 void progress_show(void *context, const char *what, int64_t done, int64_t total) {
@@ -22,7 +17,7 @@ void progress_show(void *context, const char *what, int64_t done, int64_t total)
 void progress_tell(Progress *progress, const char *what, int64_t done, int64_t total,
                    const char *tail) {
     if (!progress->terminal) return;
-    double now = now_s();
+    double now = clock_now_s();
     if (now - progress->start_s < 1 || now - progress->last_s < 0.1) return;
     progress->last_s = now;
     progress->shown = true;

@@ -1,5 +1,6 @@
 #include "cli/whatif_grid.h"
 
+#include "base/clock.h"
 #include "base/data_dir.h"
 #include "base/shown_text.h"
 #include "cli/output.h"
@@ -14,7 +15,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static const char *const FILE_NAMES[] = {"whatif.json", "whatif.txt", "report.html", NULL};
@@ -72,15 +72,9 @@ typedef struct {
     double start_s;
 } GridProgress;
 
-static double now_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static void grid_progress(void *context, const char *what, int64_t done, int64_t total) {
     GridProgress *progress = context;
-    const double time_s = now_s();
+    const double time_s = clock_now_s();
     char tail[64] = "";
     if (progress->first < 0) {
         progress->first = done;

@@ -1,18 +1,13 @@
 #include "planner/deadline.h"
 
+#include "base/clock.h"
+
 #include <math.h>
-#include <time.h>
 
 static atomic_bool any_armed;
 
-double monotonic_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 void deadline_start(Deadline *deadline, double budget_s, const atomic_bool *end_soon) {
-    deadline->end_s = budget_s > 0 ? monotonic_s() + budget_s : INFINITY;
+    deadline->end_s = budget_s > 0 ? clock_now_s() + budget_s : INFINITY;
     deadline->end_soon = end_soon;
     atomic_init(&deadline->armed, false);
 }
@@ -30,7 +25,7 @@ void deadline_arm(Deadline *deadline) {
 bool deadline_is_past(const Deadline *deadline) {
     if (deadline->end_soon && atomic_load_explicit(deadline->end_soon, memory_order_relaxed))
         return true;
-    return isfinite(deadline->end_s) && monotonic_s() > deadline->end_s;
+    return isfinite(deadline->end_s) && clock_now_s() > deadline->end_s;
 }
 
 bool deadline_is_over(Deadline *deadline) {

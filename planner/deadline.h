@@ -8,13 +8,10 @@
 #include <stdbool.h>
 
 typedef struct {
-    double end_s;                // of monotonic_s(); INFINITY without a budget
+    double end_s;                // of clock_now_s(); INFINITY without a budget
     const atomic_bool *end_soon; // set from elsewhere: the time is up; NULL: never
     atomic_bool armed;           // something was found
 } Deadline;
-
-// Seconds of a clock that only runs forward.
-double monotonic_s(void);
 
 //   budget_s  from now; 0: no end
 void deadline_start(Deadline *deadline, double budget_s, const atomic_bool *end_soon);

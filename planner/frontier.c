@@ -1,5 +1,6 @@
 #include "planner/frontier.h"
 
+#include "base/clock.h"
 #include "planner/explain.h"
 #include "planner/harvest.h"
 #include "planner/miss.h"
@@ -271,7 +272,7 @@ Status planner_frontier(const Scenario *scenario, const PlannerOptions *options,
     one.objective = OBJECTIVE_THROUGHPUT;
     one.exhaustive = false;
     one.worst_value = 0;
-    const double start_s = monotonic_s();
+    const double start_s = clock_now_s();
     PlannerResult fastest;
     TRY(planner_search(scenario, &one, arena, &fastest));
     if (fastest.num_entries == 0) {
@@ -280,7 +281,7 @@ Status planner_frontier(const Scenario *scenario, const PlannerOptions *options,
         return status_ok();
     }
     const Scenario limited = planner_limited(scenario, options);
-    const double left_s = options->budget_s - (monotonic_s() - start_s);
+    const double left_s = options->budget_s - (clock_now_s() - start_s);
     Frontier f = {.scenario = &limited, .options = options};
     frontier_init(&f, &fastest.entries[0], options->budget_s > 0 ? fmax(left_s, 1e-9) : 0);
     Status status = frontier_run(&f);
@@ -289,7 +290,7 @@ Status planner_frontier(const Scenario *scenario, const PlannerOptions *options,
     if (status.code == STATUS_OK) entries_build(&f, arena, &result);
     result.stats = f.stats;
     result.stats.wanted = result.num_entries;
-    result.stats.wall_s = monotonic_s() - start_s;
+    result.stats.wall_s = clock_now_s() - start_s;
     nondominated_free(&f.set);
     loose_free(&f.loose);
     arena_free(&f.arena);

@@ -1,5 +1,6 @@
 #include "planner/group_search.h"
 
+#include "base/clock.h"
 #include "costmodel/estimate.h"
 
 #include "planner/conflict.h"
@@ -278,7 +279,7 @@ static Status options_check(const Scenario *scenario, const PlannerOptions *opti
 
 static Status search_once(const Scenario *scenario, const PlannerOptions *options, bool even,
                           Arena *arena, PlannerResult *out) {
-    const double start_s = monotonic_s();
+    const double start_s = clock_now_s();
     GroupSearch s = {.options = options, .even = even, .open_s = INFINITY};
     const int *const *orders;
     s.num_orders = group_orders(scenario, &s.arena, &orders);
@@ -296,7 +297,7 @@ static Status search_once(const Scenario *scenario, const PlannerOptions *option
                             .fit_probability_frac = planner_fit_probability(options)};
     Status status = search_run(&s, scenario, arena, &result);
     result.stats = s.stats;
-    result.stats.wall_s = monotonic_s() - start_s;
+    result.stats.wall_s = clock_now_s() - start_s;
     for (int i = 0; i < s.num_orders; i++) group_pricing_free(&s.orders[i].pricing);
     arena_free(&s.arena);
     if (status.code == STATUS_OK) *out = result;

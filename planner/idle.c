@@ -1,5 +1,6 @@
 #include "planner/idle.h"
 
+#include "base/clock.h"
 #include "planner/deadline.h"
 #include "planner/loose.h"
 #include "planner/miss.h"
@@ -99,12 +100,12 @@ static bool is_bounded(const Look *look, const Scenario *fewer) {
 
 static bool is_late(const Look *look) {
     const atomic_bool *end_soon = look->options->end_soon;
-    return (end_soon && atomic_load(end_soon)) || monotonic_s() > look->end_s;
+    return (end_soon && atomic_load(end_soon)) || clock_now_s() > look->end_s;
 }
 
 static PlannerOptions options_left(const Look *look) {
     PlannerOptions options = *look->options;
-    if (options.budget_s > 0) options.budget_s = fmax(1e-9, look->end_s - monotonic_s());
+    if (options.budget_s > 0) options.budget_s = fmax(1e-9, look->end_s - clock_now_s());
     options.standing = NULL;
     options.progress = NULL;
     options.brief = true;
@@ -223,7 +224,7 @@ static Status numbers_search(const Scenario *scenario, const PlannerOptions *opt
                  .arena = arena,
                  .used = used,
                  .out = out,
-                 .end_s = options->budget_s > 0 ? monotonic_s() + options->budget_s : INFINITY};
+                 .end_s = options->budget_s > 0 ? clock_now_s() + options->budget_s : INFINITY};
     Status status = planner_search(&all, options, arena, out);
     if (status.code != STATUS_OK && status.code != STATUS_INVALID) return status;
     look.legal = status.code == STATUS_OK;
@@ -232,10 +233,10 @@ static Status numbers_search(const Scenario *scenario, const PlannerOptions *opt
                              .all_gpus = all.cluster.num_gpus,
                              .all_are_legal = look.legal};
     if (!may_leave_idle(&all, options, look.legal, out->num_entries > 0)) return status;
-    const double start_s = monotonic_s();
+    const double start_s = clock_now_s();
     Status looked = fewer_look(&look);
     if (looked.code != STATUS_OK) return looked;
-    if (look.legal) out->stats.wall_s += monotonic_s() - start_s;
+    if (look.legal) out->stats.wall_s += clock_now_s() - start_s;
     return look.legal ? status_ok() : status;
 }
 

@@ -1,5 +1,6 @@
 // The search: splits in the order of their loose bounds, in rounds that threads share; what fits
 // and may still be among the best is kept, then priced in the order of the tight bounds.
+#include "base/clock.h"
 #include "base/student.h"
 #include "planner/best.h"
 #include "planner/conflict.h"
@@ -211,14 +212,14 @@ static Status search_close(Search *search, const ShortlistPart *list, double sta
     loose_free(&search->loose);
     arena_free(&search->arena);
     if (status.code != STATUS_OK) return status;
-    result.stats.wall_s = monotonic_s() - start_s;
+    result.stats.wall_s = clock_now_s() - start_s;
     *out = result;
     return status;
 }
 
 static Status search_once(const Scenario *limited, const PlannerOptions *options, Arena *arena,
                           PlannerResult *out) {
-    const double start_s = monotonic_s();
+    const double start_s = clock_now_s();
     Search search;
     search_start(limited, options, &search);
     search_all_open(&search);
@@ -229,7 +230,7 @@ static Status search_once(const Scenario *limited, const PlannerOptions *options
 static Status search_listed(const Scenario *limited, const PlannerOptions *options,
                             const ShortlistPart *list, Arena *arena, bool *answers,
                             PlannerResult *out) {
-    const double start_s = monotonic_s(), limit_s = shortlist_limit_s(options->shortlist);
+    const double start_s = clock_now_s(), limit_s = shortlist_limit_s(options->shortlist);
     PlannerOptions listed = *options;
     Search search;
     listed.only_better = true; // an empty list is no conflict

@@ -1,5 +1,6 @@
 #include "planner/sizing.h"
 
+#include "base/clock.h"
 #include "planner/deadline.h"
 #include "planner/loose.h"
 #include "planner/relax.h"
@@ -160,7 +161,7 @@ static Status nodes_decide(Sizer *s, int num_nodes, bool *reaches) {
     PlannerResult result;
     s->each.worst_value = sizing->wanted_step_time_s;
     s->each.end_soon = s->options->end_soon;
-    if (isfinite(s->end_s)) s->each.budget_s = fmax(1e-9, s->end_s - monotonic_s());
+    if (isfinite(s->end_s)) s->each.budget_s = fmax(1e-9, s->end_s - clock_now_s());
     TRY(planner_search(&s->scenario, &s->each, &s->scratch, &result));
     *reaches = result.num_entries > 0;
     if (*reaches) return status_ok();
@@ -216,7 +217,7 @@ static Status cluster_check(const Scenario *scenario) {
 Status planner_size(const Scenario *scenario, double wanted_step_time_s,
                     const PlannerOptions *options, Sizing *out) {
     TRY(cluster_check(scenario));
-    const double start_s = monotonic_s();
+    const double start_s = clock_now_s();
     const Cluster *cluster = &scenario->cluster;
     Sizer s = {.scenario = *scenario, .options = options, .each = *options, .end_s = INFINITY};
     s.sizing.wanted_step_time_s = wanted_step_time_s;
@@ -235,7 +236,7 @@ Status planner_size(const Scenario *scenario, double wanted_step_time_s,
     Status status = nodes_find(&s);
     if (status.code == STATUS_OK && s.sizing.num_gpus > 0) status = nodes_ascend(&s);
     arena_free(&s.scratch);
-    s.sizing.wall_s = monotonic_s() - start_s;
+    s.sizing.wall_s = clock_now_s() - start_s;
     if (status.code == STATUS_OK) *out = s.sizing;
     return status;
 }

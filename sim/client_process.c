@@ -1,5 +1,7 @@
 #include "sim/client_process.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,17 +11,10 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 // The write end of a pipe in the child shows by its closing that the child has ended.
 enum { NUM_FDS = 5, EXIT_NOT_STARTED = 127 };
-
-static double now_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 // Between fork and exec only what is safe in a child of a program with threads.
 static _Noreturn void child_start(const ProcessSpec *spec, int alive_fd) {
@@ -46,7 +41,7 @@ static WaitEnd wait_until_closed(int alive_fd, int signal_fd, double deadline_s)
     for (;;) {
         int wait_ms = -1;
         if (deadline_s > 0) {
-            double left_ms = (deadline_s - now_s()) * 1e3;
+            double left_ms = (deadline_s - clock_now_s()) * 1e3;
             if (left_ms <= 0) return WAIT_TIMED_OUT;
             wait_ms = left_ms < INT_MAX / 2 ? (int)left_ms + 1 : INT_MAX / 2;
         }
@@ -62,14 +57,14 @@ static WaitEnd wait_until_closed(int alive_fd, int signal_fd, double deadline_s)
 static void child_end(pid_t pid, int alive_fd, double grace_s) {
     if (grace_s > 0) {
         kill(pid, SIGTERM);
-        if (wait_until_closed(alive_fd, -1, now_s() + grace_s) == WAIT_CLOSED) return;
+        if (wait_until_closed(alive_fd, -1, clock_now_s() + grace_s) == WAIT_CLOSED) return;
     }
     kill(pid, SIGKILL);
 }
 
 static void child_wait(pid_t pid, int alive_fd, int signal_fd, const ProcessSpec *spec,
                        ProcessEnd *out) {
-    double start_s = now_s(), timeout_s = spec->timeout_s;
+    double start_s = clock_now_s(), timeout_s = spec->timeout_s;
     WaitEnd end = wait_until_closed(alive_fd, signal_fd, timeout_s > 0 ? start_s + timeout_s : 0);
     out->timed_out = end == WAIT_TIMED_OUT;
     out->interrupted = end == WAIT_INTERRUPTED;
@@ -78,7 +73,7 @@ static void child_wait(pid_t pid, int alive_fd, int signal_fd, const ProcessSpec
     while (waitpid(pid, &state, 0) < 0 && errno == EINTR) continue;
     out->exit_code = WIFEXITED(state) ? WEXITSTATUS(state) : 0;
     out->signal = WIFSIGNALED(state) ? WTERMSIG(state) : 0;
-    out->wall_s = now_s() - start_s;
+    out->wall_s = clock_now_s() - start_s;
 }
 
 // Starts the child and waits for it; `before` is its signal mask.

@@ -1,19 +1,13 @@
 #include "whatif/fleet.h"
 
+#include "base/clock.h"
 #include "config/cluster.h"
 #include "whatif/change.h"
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 static const double SECONDS_PER_DAY = 86400;
-
-static double now_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static void tree_free(void *tree) {
     cJSON_Delete(tree);
@@ -173,7 +167,7 @@ static bool is_stopped(const PlannerOptions *planner) {
 static Status entries_run(const Scenario *scenario, const Sizer *sizer, FleetTell tell,
                           void *tell_context, FleetEntry *entries, Fleet *fleet) {
     for (int i = 0; i < fleet->num_asked && !is_stopped(sizer->planner); i++) {
-        const double start_s = now_s();
+        const double start_s = clock_now_s();
         if (sizer->planner->progress)
             sizer->planner->progress(sizer->planner->progress_context, "clusters", i,
                                      fleet->num_asked);
@@ -181,7 +175,7 @@ static Status entries_run(const Scenario *scenario, const Sizer *sizer, FleetTel
         arena_reset(sizer->scratch);
         const bool cut = is_stopped(sizer->planner) && entries[i].num_sizes == 0;
         if (cut && !entries[i].refusal) return status_ok(); // it was not decided
-        entries[i].wall_s = now_s() - start_s;
+        entries[i].wall_s = clock_now_s() - start_s;
         fleet->num_found += entries[i].num_sizes > 0;
         fleet->num_entries = i + 1;
         if (tell) tell(tell_context, &entries[i]);
@@ -192,7 +186,7 @@ static Status entries_run(const Scenario *scenario, const Sizer *sizer, FleetTel
 Status fleet_run(const Scenario *scenario, const char *const *presets, int num_presets,
                  double num_tokens, double days, const PlannerOptions *planner, FleetTell tell,
                  void *tell_context, Arena *arena, Fleet *out) {
-    const double start_s = now_s();
+    const double start_s = clock_now_s();
     Arena scratch = {0};
     const Sizer sizer = {planner, num_tokens, days, arena, &scratch};
     FleetEntry *entries = ARENA_ARRAY(arena, num_presets, FleetEntry);
@@ -203,7 +197,7 @@ Status fleet_run(const Scenario *scenario, const char *const *presets, int num_p
     arena_free(&scratch);
     TRY(status);
     frontier_mark(entries, fleet.num_entries);
-    fleet.wall_s = now_s() - start_s;
+    fleet.wall_s = clock_now_s() - start_s;
     *out = fleet;
     return status_ok();
 }

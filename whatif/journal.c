@@ -1,12 +1,13 @@
 #include "whatif/journal.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 struct Journal {
@@ -24,12 +25,6 @@ struct Journal {
 
 enum { HEADER_BYTES = 512, MAX_TRIES = 100, PIECE_BYTES = 8 << 20 };
 static const double SYNC_EVERY_S = 1;
-
-static double now_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static Status file_error(const char *path, const char *what) {
     return status_at(STATUS_MACHINE, path, "", "cannot be %s: %s", what, strerror(errno));
@@ -254,7 +249,7 @@ Status journal_open(const JournalSpec *spec, Arena *arena, Journal **out, bool *
                          .force = spec->force,
                          .fd = -1,
                          .own_fd = -1,
-                         .synced_s = now_s(),
+                         .synced_s = clock_now_s(),
                          .arena = arena};
     snprintf(journal->first, sizeof journal->first, FIRST_FORMAT, spec->question);
     arena_own(arena, journal_close, journal);
@@ -340,7 +335,7 @@ Status journal_add(Journal *journal, const char *lines) {
     struct stat info;
     if (fstat(journal->own_fd, &info) == 0) journal->read_to[journal->slot] = info.st_size;
     // Another process sees them at once; alone, an interruption may cost a second of work.
-    const double time_s = now_s();
+    const double time_s = clock_now_s();
     if (journal->num_slots < 2 && time_s - journal->synced_s < SYNC_EVERY_S) return status_ok();
     journal->synced_s = time_s;
     if (fdatasync(journal->own_fd) != 0)

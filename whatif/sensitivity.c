@@ -1,12 +1,12 @@
 #include "whatif/sensitivity.h"
 
+#include "base/clock.h"
 #include "plan/plan.h"
 #include "planner/idle.h"
 #include "planner/share.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { NUM_CASES = 1 + 2 * NUM_RESOURCES };
 
@@ -18,12 +18,6 @@ typedef struct {
     Status statuses[NUM_CASES];
     Arena arenas[NUM_CASES]; // of what the cases hold
 } Cases;
-
-static double now_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 // --- One case
 
@@ -114,7 +108,7 @@ static void rows_build(const Cases *cases, Arena *arena, Sensitivity *out) {
 
 Status sensitivity_run(const Scenario *scenario, const SensitivityOptions *options, Arena *arena,
                        Sensitivity *out) {
-    const double start_s = now_s();
+    const double start_s = clock_now_s();
     Cases *cases = ARENA_NEW(arena, Cases);
     *cases = (Cases){.scenario = scenario, .options = options, .planner = options->planner};
     cases->planner.top = 1;
@@ -129,7 +123,7 @@ Status sensitivity_run(const Scenario *scenario, const SensitivityOptions *optio
                              .replan = options->replan,
                              .base = case_copy(&cases->cases[0], arena)};
         if (out->base.has_answer) rows_build(cases, arena, out);
-        out->wall_s = now_s() - start_s;
+        out->wall_s = clock_now_s() - start_s;
     }
     for (int i = 0; i < NUM_CASES; i++) arena_free(&cases->arenas[i]);
     return status;

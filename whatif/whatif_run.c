@@ -1,4 +1,5 @@
 // Prices or plans every point of a grid, on threads, and beside other processes.
+#include "base/clock.h"
 #include "base/data_dir.h"
 #include "base/json_shelf.h"
 #include "config/scenario_inputs.h"
@@ -12,12 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-static double now_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 // --- The grid
 
@@ -362,7 +357,7 @@ static void run_end(Run *run) {
 
 Status whatif_run(const Scenario *scenario, const WhatifAxis *axes, int num_axes,
                   const WhatifOptions *options, Arena *arena, WhatifResult *out) {
-    const double start_s = now_s();
+    const double start_s = clock_now_s();
     int64_t num_points;
     TRY(whatif_check(scenario, axes, num_axes, &num_points));
     Run *run = ARENA_NEW(arena, Run);
@@ -387,6 +382,6 @@ Status whatif_run(const Scenario *scenario, const WhatifAxis *axes, int num_axes
                           .answers = run->answers,
                           .replan = options->replan,
                           .played = options->play != NULL,
-                          .wall_s = now_s() - start_s};
+                          .wall_s = clock_now_s() - start_s};
     return status_ok();
 }
