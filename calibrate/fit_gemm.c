@@ -349,6 +349,7 @@ Status gemm_price(const KernelTable *table, const Gpu *gpu, const KernelProfile 
         KernelEdges found = {0};
         rising_gemm_edges(gemms[dtype], m, n, k, &found);
         edges[row] = row_edges(&found, arena);
+        edges[row].formula_s = kernel_gemm_s(gpu, &profile->gemm, (GemmDtype)dtype, m, n, k);
     }
     return status_ok();
 }

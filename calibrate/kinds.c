@@ -56,7 +56,7 @@ const char *const *kind_names(Arena *arena) {
 RowEdges row_edges(const KernelEdges *edges, Arena *arena) {
     KernelEdge *kept = ARENA_ARRAY(arena, edges->num_edges, KernelEdge);
     memcpy(kept, edges->edges, (size_t)edges->num_edges * sizeof *kept);
-    return (RowEdges){edges->num_edges, kept};
+    return (RowEdges){edges->num_edges, kept, 0};
 }
 
 // Columns of a table to fit.

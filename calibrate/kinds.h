@@ -27,6 +27,7 @@ typedef struct {
 typedef struct {
     int num_edges;
     const KernelEdge *edges; // [num_edges]
+    double formula_s; // of a product: before it was made to rise, as estimate takes it; else 0
 } RowEdges;
 
 // A copy.

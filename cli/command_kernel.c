@@ -55,7 +55,8 @@ static const struct argp ARGP = {
         "which standard error says. One per cent more of a dimension is neither faster nor more "
         "than 30 % slower but at an edge, where the library takes another kernel or tile: --json "
         "names those up to twice each dimension, with the size from which on it holds and the "
-        "time there over that of one less. FILE.csv may be packed "
+        "time there over that of one less, and of products formula_s, which estimate takes: "
+        "the same before falls between measured sizes were levelled. FILE.csv may be packed "
         "(FILE.csv.gz), or - for standard input; columns that do not matter are kept.\v"
         "Examples:\n"
         "  meshwright kernel --gpu h100-sxm-80g --kind gemm shapes.csv\n"
@@ -77,8 +78,17 @@ static void edges_add(const RowEdges *edges, cJSON *rows) {
     }
 }
 
-static Status kernel_print_json(const KernelTable *table, const double *predicted_s,
-                                const RowEdges *edges) {
+// What estimate takes for products of these shapes.
+static void formulas_add(int num_rows, const RowEdges *edges, cJSON *tree) {
+    cJSON *rows = cJSON_AddArrayToObject(tree, "formula_s");
+    for (int row = 0; row < num_rows; row++)
+        cJSON_AddItemToArray(rows, edges[row].formula_s > 0
+                                       ? cJSON_CreateNumber(edges[row].formula_s)
+                                       : cJSON_CreateNull());
+}
+
+static Status kernel_print_json(const Kind *kind, const KernelTable *table,
+                                const double *predicted_s, const RowEdges *edges) {
     cJSON *tree = cJSON_CreateObject();
     json_add_number(tree, "schema", 1);
     cJSON *rows = cJSON_AddArrayToObject(tree, "predicted_s");
@@ -87,6 +97,7 @@ static Status kernel_print_json(const KernelTable *table, const double *predicte
                                                            : cJSON_CreateNumber(predicted_s[row]));
     cJSON *of_rows = cJSON_AddArrayToObject(tree, "edges");
     for (int row = 0; row < table->num_rows; row++) edges_add(&edges[row], of_rows);
+    if (kind == kind_find("gemm")) formulas_add(table->num_rows, edges, tree);
     return answer_json(tree);
 }
 
@@ -168,7 +179,7 @@ static Status kernel_answer(const KernelOptions *options, Arena *arena) {
     RowEdges *edges = options->common.json ? ARENA_ARRAY(arena, table.num_rows, RowEdges) : NULL;
     TRY(options->kind->price(&table, &gpu, &profile, arena, predicted_s, edges));
     unpriced_warn(options->kind, &table, predicted_s, arena);
-    if (options->common.json) return kernel_print_json(&table, predicted_s, edges);
+    if (options->common.json) return kernel_print_json(options->kind, &table, predicted_s, edges);
     kernel_print_csv(&table, predicted_s);
     return status_ok();
 }

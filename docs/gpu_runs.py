@@ -162,19 +162,19 @@ def shapes(model):
 
 
 def product_sums(program, gpu, operations_file):
-    """Milliseconds of each model's products in a step: alone as measured, and as `kernel` has them."""
+    """Milliseconds of each model's products in a step: alone as measured, and as `estimate` has them in short calls."""
     with open(operations_file, encoding="utf-8") as lines:
         measured = {(row["model"], row["op"]): row
                     for row in csv.DictReader(line for line in lines if not line.startswith("#"))}
     named = [(model, *shape) for model in PRODUCTS for shape in shapes(model)]
     asked = "gemm_dtype,m,n,k\n" + "".join("bfloat16,%d,%d,%d\n" % shape for _, _, shape in named)
-    answer = subprocess.run([program, "kernel", "--gpu", gpu, "--kind", "gemm", "-"], input=asked,
+    answer = subprocess.run([program, "kernel", "--gpu", gpu, "--kind", "gemm", "--json", "-"], input=asked,
                             capture_output=True, text=True, check=True).stdout
     sums = {model: [0, 0] for model in PRODUCTS}
-    for (model, op, _), row in zip(named, csv.DictReader(answer.splitlines())):
+    for (model, op, _), short_s in zip(named, json.loads(answer)["formula_s"]):
         times = int(measured[model, op]["times_per_step"])
         sums[model][0] += times * float(measured[model, op]["median_us"]) * 1e-3
-        sums[model][1] += times * float(row["predicted_s"]) * 1e3
+        sums[model][1] += times * short_s * 1e3
     return sums
 
 

@@ -23,8 +23,8 @@ trap '[ -z "$program" ] || kill -KILL "$program" 2>/dev/null || true
 # Starts a simulation with the options given and waits until the simulator is at work: program and
 # simulator are their process ids.
 start() {
-    env --default-signal=INT,TERM "$MESHWRIGHT" simulate job.json --json --trace trace.json \
-        --trace-ranks all "$@" >out 2>err &
+    env --default-signal=INT,TERM "$MESHWRIGHT" simulate job.json --json --fold none \
+        --trace trace.json --trace-ranks all "$@" >out 2>err &
     program=$!
     simulator=
     while [ -z "$simulator" ] && is_alive $program; do

@@ -117,7 +117,7 @@ static void what_does_not_train_drops_nothing_out(void) {
     case_free(&c);
 }
 
-CU_TestInfo workload_pass_tests[] = {
+CU_TestInfo pass_tests[] = {
     {"queries_see_what_came_before_them", queries_see_what_came_before_them},
     {"a_step_of_decoding_reads_the_cache", a_step_of_decoding_reads_the_cache},
     {"what_does_not_train_has_no_backward", what_does_not_train_has_no_backward},
