@@ -50,6 +50,9 @@ Status json_load_stream(FILE *stream, const char *file, Arena *arena, JsonNode *
 // "FILE:LINE"; a syntax error says "FILE: line L, column C". The same refusals.
 Status json_load_lines(const char *path, Arena *arena, JsonNode **roots, int *num_roots);
 
+// A tree that lives as long as the arena from now on; NULL is accepted.
+void json_own(Arena *arena, cJSON *tree);
+
 // The member or element; item is NULL where absent or null. The result points to parent and key,
 // which must outlive it.
 JsonNode json_get(const JsonNode *parent, const char *key);

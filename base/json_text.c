@@ -25,6 +25,10 @@ static void tree_free(void *tree) {
     cJSON_Delete(tree);
 }
 
+void json_own(Arena *arena, cJSON *tree) {
+    arena_own(arena, tree_free, tree);
+}
+
 // Line and column (from 1) of a byte of a text that begins in first_line.
 static void text_place(const char *text, size_t at, int first_line, int *line, int *column) {
     *line = first_line;
@@ -149,7 +153,7 @@ static Status source_parse(const Source *source, const char *node_file, Arena *a
     TRY(text_check(source));
     cJSON *tree = NULL;
     TRY(source_is_yaml(source) ? yaml_tree(source, &tree) : json_tree(source, &tree));
-    arena_own(arena, tree_free, tree);
+    json_own(arena, tree);
     *root = (JsonNode){.file = arena_strdup(arena, node_file), .item = tree};
     Arena scratch = {0};
     Status status = tree_check(root, &scratch);

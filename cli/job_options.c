@@ -66,10 +66,6 @@ static const char *missing_options(const JobOptions *job, Arena *arena) {
     return text;
 }
 
-static void tree_free(void *tree) {
-    cJSON_Delete(tree);
-}
-
 // The path of a cluster's file, which a scenario would take for one beside the model's.
 static const char *cluster_value(const char *cluster, Arena *arena) {
     char *whole = value_is_json_path(cluster) ? realpath(cluster, NULL) : NULL;
@@ -81,7 +77,7 @@ static const char *cluster_value(const char *cluster, Arena *arena) {
 // Takes the model's item.
 static cJSON *job_document(const JobOptions *job, cJSON *model, Arena *arena) {
     cJSON *tree = cJSON_CreateObject();
-    arena_own(arena, tree_free, tree);
+    json_own(arena, tree);
     cJSON_AddNumberToObject(tree, "schema", 1);
     cJSON_AddItemToObject(tree, "model", model);
     cJSON_AddStringToObject(tree, "cluster", cluster_value(job->cluster, arena));

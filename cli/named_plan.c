@@ -12,10 +12,6 @@ typedef struct {
     cJSON *values; // an object: key -> value
 } Named;
 
-static void tree_free(void *tree) {
-    cJSON_Delete(tree);
-}
-
 static Status text_error(const char *text, const char *what) {
     return status_error(STATUS_INVALID,
                         "meshwright: --compare: \"%.200s\": %s; expected KEY=VALUE,..., as in "
@@ -42,7 +38,7 @@ static Status pair_add(Named *named, const char *text, char *pair, Arena *arena)
 
 static Status named_parse(const char *text, Arena *arena, Named *out) {
     *out = (Named){.values = cJSON_CreateObject()};
-    arena_own(arena, tree_free, out->values);
+    json_own(arena, out->values);
     char *rest = arena_strdup(arena, text);
     for (char *pair; (pair = strsep(&rest, ",")) != NULL;) TRY(pair_add(out, text, pair, arena));
     return status_ok();
@@ -66,7 +62,7 @@ Status named_scenario(const Scenario *scenario, const char *text, Arena *arena, 
     const cJSON *base;
     TRY(change_base(scenario, named.paths, named.num_named, false, arena, &base));
     cJSON *document = cJSON_Duplicate(base, true);
-    arena_own(arena, tree_free, document);
+    json_own(arena, document);
     change_derive(document, named.paths, named.num_named);
     const cJSON *value = named.values->child;
     for (int i = 0; i < named.num_named; i++, value = value->next)

@@ -50,17 +50,13 @@ static Status asked_parse(const char *text, Arena *arena, Asked *out) {
     return status_ok();
 }
 
-static void tree_free(void *tree) {
-    cJSON_Delete(tree);
-}
-
 // The scenario with what is asked about in place of its own.
 static Status asked_scenario(const Scenario *scenario, const Asked *asked, Arena *arena,
                              Scenario *out) {
     const cJSON *base;
     TRY(change_base(scenario, asked->paths, asked->num_asked, false, arena, &base));
     cJSON *document = cJSON_Duplicate(base, true);
-    arena_own(arena, tree_free, document);
+    json_own(arena, document);
     change_derive(document, asked->paths, asked->num_asked);
     for (int i = 0; i < asked->num_asked; i++) {
         cJSON *value = cJSON_ParseWithOpts(asked->values[i], NULL, true);

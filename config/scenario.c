@@ -47,10 +47,6 @@ static Status model_config_refuse(const JsonNode *root) {
                             "\"model\" of a scenario");
 }
 
-static void tree_free(void *tree) {
-    cJSON_Delete(tree);
-}
-
 // Infinity and NaN, which no other reader need know, become null.
 static void words_remove(cJSON *tree) {
     for (cJSON *child = tree->child, *next; child; child = next) {
@@ -75,7 +71,7 @@ static Status model_document(const JsonNode *value, const Model *model, Arena *a
     TRY(json_load(path_beside(arena, value->file, value->item->valuestring), arena, &root));
     cJSON *copy = cJSON_Duplicate(root.item, true);
     if (!copy) return status_error(STATUS_MACHINE, "out of memory while copying the model");
-    arena_own(arena, tree_free, copy);
+    json_own(arena, copy);
     words_remove(copy);
     JsonNode name = json_get(&root, "name");
     if (!json_is_present(&name)) {

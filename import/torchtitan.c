@@ -139,15 +139,11 @@ Status titan_read_degrees(TitanRead *read) {
     return experts_read(read);
 }
 
-static void tree_free(void *tree) {
-    cJSON_Delete(tree);
-}
-
 Status import_torchtitan(const char *text, const ImportOptions *options, Imported *out) {
     char message[300];
     cJSON *config = toml_parse_text(text, message, sizeof message);
     if (!config) return status_at(STATUS_INVALID, out->file, "", "%s", message);
-    arena_own(out->arena, tree_free, config);
+    json_own(out->arena, config);
     TitanRead read = {.out = out, .config = config};
     TRY(titan_read_model(&read));
     TRY(import_cluster(out, options, 0, &read.num_gpus));

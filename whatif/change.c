@@ -5,10 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void tree_free(void *tree) {
-    cJSON_Delete(tree);
-}
-
 static bool starts_with(const char *text, const char *start) {
     return strncmp(text, start, strlen(start)) == 0;
 }
@@ -79,7 +75,7 @@ static Status model_object(const Scenario *scenario, Arena *arena, cJSON **out) 
 Status change_base(const Scenario *scenario, const char *const *paths, int num_paths, bool replan,
                    Arena *arena, const cJSON **out) {
     cJSON *copy = cJSON_Duplicate(scenario->document, true);
-    arena_own(arena, tree_free, copy);
+    json_own(arena, copy);
     for (int i = 0; i < num_paths; i++) {
         cJSON *model = cJSON_GetObjectItemCaseSensitive(copy, "model");
         cJSON *cluster = cJSON_GetObjectItemCaseSensitive(copy, "cluster");
@@ -349,7 +345,7 @@ Status change_check_path(const Scenario *scenario, const cJSON *base, const char
     if (starts_with(path, "model.")) return model_path_check(scenario, base, path);
     Arena scratch = {0};
     cJSON *copy = cJSON_Duplicate(base, true);
-    arena_own(&scratch, tree_free, copy);
+    json_own(&scratch, copy);
     Status status = change_set(scenario, copy, path, value);
     if (status.code == STATUS_OK) {
         // The reader knows all keys; any other refusal belongs to the value.

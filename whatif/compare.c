@@ -6,10 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-static void tree_free(void *tree) {
-    cJSON_Delete(tree);
-}
-
 // --- One side
 
 Status compare_side(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
@@ -102,13 +98,13 @@ static cJSON *job_of(const CompareSide *side, Arena *arena) {
     for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)
         cJSON_DeleteItemFromObjectCaseSensitive(copy, OTHERS[i]);
     cJSON_AddItemToObject(copy, "model", cJSON_Duplicate(side->scenario->model_document, true));
-    arena_own(arena, tree_free, copy);
+    json_own(arena, copy);
     return copy;
 }
 
 static cJSON *parallel_of(const CompareSide *side, Arena *arena) {
     cJSON *json = side->miss ? cJSON_CreateObject() : plan_to_json(&side->plan);
-    arena_own(arena, tree_free, json);
+    json_own(arena, json);
     return json;
 }
 

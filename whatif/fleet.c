@@ -9,10 +9,6 @@
 
 static const double SECONDS_PER_DAY = 86400;
 
-static void tree_free(void *tree) {
-    cJSON_Delete(tree);
-}
-
 // --- Presets
 
 static double nic_share(const ClusterSummary *c) {
@@ -52,10 +48,10 @@ static Status preset_scenario(const Scenario *scenario, const char *preset, Aren
     const cJSON *base;
     TRY(change_base(scenario, &path, 1, true, arena, &base));
     cJSON *document = cJSON_Duplicate(base, true);
-    arena_own(arena, tree_free, document);
+    json_own(arena, document);
     change_derive(document, &path, 1);
     cJSON *value = cJSON_CreateString(preset);
-    arena_own(arena, tree_free, value);
+    json_own(arena, value);
     TRY(change_set(scenario, document, path, value));
     JsonNode *root = ARENA_NEW(arena, JsonNode);
     *root = (JsonNode){.file = scenario->file, .item = document};

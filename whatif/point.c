@@ -9,10 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void tree_free(void *tree) {
-    cJSON_Delete(tree);
-}
-
 const cJSON *whatif_value(const WhatifAxis *axes, int num_axes, int64_t point, int axis) {
     for (int i = num_axes - 1; i > axis; i--) point /= axes[i].num_values;
     return axes[axis].values[point % axes[axis].num_values];
@@ -38,7 +34,7 @@ static const char *prices_key(cJSON *document, Arena *arena) {
 Status point_scenario(const Grid *grid, int64_t index, Arena *arena, Scenario *out,
                       const char **key) {
     cJSON *document = cJSON_Duplicate(grid->base, true);
-    arena_own(arena, tree_free, document);
+    json_own(arena, document);
     change_derive(document, grid->paths, grid->num_axes);
     for (int i = 0; i < grid->num_axes; i++)
         TRY(change_set(grid->scenario, document, grid->paths[i],
@@ -150,7 +146,7 @@ double point_known_step_s(const Grid *grid, const Scenario *scenario, const What
     static const char *const OF_LAYERS[] = {"stages", "layers"};
     if (!like->answer || parallel_is_varied(grid)) return 0;
     cJSON *answer = cJSON_Parse(like->answer);
-    arena_own(arena, tree_free, answer);
+    json_own(arena, answer);
     const JsonNode root = {.file = scenario->file, .item = answer};
     const JsonNode parallel = json_get(&root, "parallel");
     if (!json_is_present(&parallel)) return 0;

@@ -30,13 +30,9 @@ const char *fuzz_path(void) {
     return input_path;
 }
 
-static void tree_free(void *tree) {
-    cJSON_Delete(tree);
-}
-
 JsonNode fuzz_path_node(Arena *arena) {
     cJSON *name = cJSON_CreateString(fuzz_path());
-    arena_own(arena, tree_free, name);
+    json_own(arena, name);
     return (JsonNode){.file = "input", .item = name};
 }
 

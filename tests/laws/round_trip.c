@@ -164,16 +164,12 @@ static Status prices_differ(const DrawnScenario *a, const DrawnScenario *b, Aren
     return status_ok();
 }
 
-static void tree_free(void *tree) {
-    cJSON_Delete(tree);
-}
-
 // Imported keys and prices beside those of the case.
 static Status imported_compare(const TripPlace *place, int way, const DrawnScenario *drawn,
                                const cJSON *imported, Arena *arena, const char **text) {
     DrawnScenario back, whole;
     cJSON *restored = cJSON_Duplicate(imported, true);
-    arena_own(arena, tree_free, restored);
+    json_own(arena, restored);
     TRY(scenario_take(imported, place->shelf, arena, &back));
     const char *keys = keys_differ(drawn, &back, place->no_flag[way], restored, arena);
     TRY(scenario_take(restored, place->shelf, arena, &whole));

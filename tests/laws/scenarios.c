@@ -4,10 +4,6 @@
 
 enum { MAX_ATTEMPTS = 100 };
 
-static void tree_free(void *tree) {
-    cJSON_Delete(tree);
-}
-
 Status scenario_take(const cJSON *document, KernelShelf *shelf, Arena *arena, DrawnScenario *out) {
     JsonNode *root = ARENA_NEW(arena, JsonNode);
     *root = (JsonNode){.file = "drawn.json", .item = document};
@@ -55,7 +51,7 @@ bool scenario_draw(const ScenarioSpace *space, uint64_t seed, uint32_t number, K
     for (uint32_t attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
         Draw draw = draw_start(seed, number, attempt);
         cJSON *document = cJSON_CreateObject();
-        arena_own(arena, tree_free, document);
+        json_own(arena, document);
         if (document_draw(space, &draw, arena, document) &&
             scenario_take(document, shelf, arena, out).code == STATUS_OK)
             return true;

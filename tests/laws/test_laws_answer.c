@@ -14,10 +14,6 @@
 
 enum { MAX_MEMBERS = 512 };
 
-static void tree_free(void *tree) {
-    cJSON_Delete(tree);
-}
-
 static const char *text_of(cJSON *tree, Arena *arena) {
     char *text = cJSON_PrintUnformatted(tree);
     const char *copy = arena_strdup(arena, text);
@@ -105,7 +101,7 @@ static const char *const WRITTEN_NAMES[] = {"keys in another order", "defaults s
 
 static cJSON *rewritten(const DrawnScenario *drawn, Written way, Draw *draw, Arena *arena) {
     cJSON *document = cJSON_Duplicate(drawn->document, true);
-    arena_own(arena, tree_free, document);
+    json_own(arena, document);
     if (way == WRITTEN_SHUFFLED) keys_shuffle(document, draw);
     if (way == WRITTEN_DEFAULTS) defaults_state(drawn, document);
     if (way == WRITTEN_PLAN) plan_state(drawn, document);
@@ -215,7 +211,7 @@ static LawVerdict listed_check(const DrawnScenario *drawn, KernelShelf *shelf, D
     for (int i = 0; i < found.num_entries; i++) {
         const PlannedEntry *entry = &found.entries[i];
         cJSON *document = plan_document(&drawn->scenario, &entry->plan, NULL);
-        arena_own(arena, tree_free, document);
+        json_own(arena, document);
         DrawnScenario alone;
         const Status status = scenario_take(document, shelf, arena, &alone);
         if (status.code != STATUS_OK)

@@ -18,10 +18,6 @@ enum { LISTED = 4 };
 // Beyond rounding of sums in another order.
 static const double ROUNDING_FRAC = 1e-9;
 
-static void tree_free(void *tree) {
-    cJSON_Delete(tree);
-}
-
 static bool search(const Scenario *scenario, int top, Arena *arena, PlannerResult *out) {
     const PlannerOptions options = {.top = top, .brief = true, .uncounted = top == 1};
     return planner_search(scenario, &options, arena, out).code == STATUS_OK && out->num_entries > 0;
@@ -53,7 +49,7 @@ static const char *const KEYS[] = {"tp",
 static cJSON *constrained(const DrawnScenario *drawn, const char *key, const cJSON *value,
                           Arena *arena) {
     cJSON *document = cJSON_Duplicate(drawn->document, true);
-    arena_own(arena, tree_free, document);
+    json_own(arena, document);
     cJSON *parallel = cJSON_GetObjectItemCaseSensitive(document, "parallel");
     if (!parallel) parallel = cJSON_AddObjectToObject(document, "parallel");
     if (cJSON_GetObjectItemCaseSensitive(parallel, key)) return NULL;
@@ -94,7 +90,7 @@ static LawVerdict constraint_check(const DrawnScenario *drawn, KernelShelf *shel
     const PlannedEntry *entry = &found.entries[draw_int(draw, 0, found.num_entries - 1)];
     const char *key = draw_text(draw, KEYS);
     cJSON *whole = plan_document(&drawn->scenario, &entry->plan, NULL);
-    arena_own(arena, tree_free, whole);
+    json_own(arena, whole);
     const cJSON *value =
         cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(whole, "parallel"), key);
     const cJSON *document = value ? constrained(drawn, key, value, arena) : NULL;
@@ -148,7 +144,7 @@ static LawVerdict unsearched_check(const DrawnScenario *drawn, KernelShelf *shel
     const size_t at = (size_t)draw_int(draw, 0, (int)(sizeof STATED / sizeof *STATED) - 1);
     const char *key = STATED[at].key;
     cJSON *value = cJSON_Parse(STATED[at].value);
-    arena_own(arena, tree_free, value);
+    json_own(arena, value);
     const cJSON *document = constrained(drawn, key, value, arena);
     PlannerResult found, again;
     Scenario narrow;
@@ -257,7 +253,7 @@ static LawVerdict nodes_check(const DrawnScenario *drawn, KernelShelf *shelf, Dr
     const char *name = arena_printf(arena, "%.*s:%d", length, cluster->valuestring,
                                     atoi(colon + 1) + draw_int(draw, 1, 2));
     cJSON *document = cJSON_Duplicate(drawn->document, true);
-    arena_own(arena, tree_free, document);
+    json_own(arena, document);
     cJSON_ReplaceItemInObjectCaseSensitive(document, "cluster", cJSON_CreateString(name));
     if (question_read(document, shelf, arena, &larger).code != STATUS_OK) return LAW_SILENT;
     const Status status = planner_search_idle(&larger, &options, arena, &used, &again);

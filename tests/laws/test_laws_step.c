@@ -13,10 +13,6 @@
 #include <math.h>
 #include <string.h>
 
-static void tree_free(void *tree) {
-    cJSON_Delete(tree);
-}
-
 // --- Memory
 
 // What a rank holds while it runs an item: of each chunk the inputs whose backward is to come, and
@@ -97,7 +93,7 @@ static bool schedule_says_why(const DrawnScenario *fewer, const DrawnScenario *m
 static bool with_microbatches(const DrawnScenario *drawn, int num, KernelShelf *shelf, Arena *arena,
                               DrawnScenario *out) {
     cJSON *document = cJSON_Duplicate(drawn->document, true);
-    arena_own(arena, tree_free, document);
+    json_own(arena, document);
     cJSON *training = cJSON_GetObjectItemCaseSensitive(document, "training");
     cJSON_ReplaceItemInObjectCaseSensitive(
         training, "global_batch",
@@ -158,7 +154,7 @@ static void a_schedule_says_why_two_micro_batches_hold_more(void) {
             cJSON_Parse("{\"schema\": 1, \"model\": \"gpt2-124m\", \"cluster\": \"l40s-node:2\","
                         "\"training\": {\"seq_len\": 8192}, \"parallel\": {\"tp\": 4, \"pp\": 2,"
                         "\"micro_batch\": 4, \"vpp\": 2, \"schedule\": \"zb-v\"}}");
-        arena_own(&arena, tree_free, document);
+        json_own(&arena, document);
         cJSON_AddNumberToObject(cJSON_GetObjectItemCaseSensitive(document, "training"),
                                 "global_batch", (2 + i) * 4 * 2);
         cases[i] = known_take(document, &arena);
@@ -190,7 +186,7 @@ static void a_schedule_says_why_a_message_less_is_held(void) {
                         "\"training\": {\"seq_len\": 1024}, \"parallel\": {\"pp\": 2, \"vpp\": 3,"
                         "\"recompute\": \"full\", \"recompute_layers\": 5, \"micro_batch\": 4}}");
         Estimate estimate;
-        arena_own(&arena, tree_free, document);
+        json_own(&arena, document);
         cJSON_AddNumberToObject(cJSON_GetObjectItemCaseSensitive(document, "training"),
                                 "global_batch", (6 + i) * 4 * 16);
         cases[i] = known_take(document, &arena);

@@ -75,10 +75,6 @@ typedef struct {
     int made, refused, broken;
 } Tally;
 
-static void tree_free(void *tree) {
-    cJSON_Delete(tree);
-}
-
 // Of a case that states some keys the plan that a search finds best.
 static bool best_plan_take(TripPlace *place, Arena *arena, DrawnScenario *drawn) {
     const PlannerOptions options = {.top = 1, .budget_s = 2, .brief = true};
@@ -86,7 +82,7 @@ static bool best_plan_take(TripPlace *place, Arena *arena, DrawnScenario *drawn)
     if (planner_search(&drawn->scenario, &options, arena, &found).code != STATUS_OK) return false;
     if (found.num_entries == 0) return false;
     cJSON *document = plan_document(&drawn->scenario, &found.entries[0].plan, NULL);
-    arena_own(arena, tree_free, document);
+    json_own(arena, document);
     return scenario_take(document, place->shelf, arena, drawn).code == STATUS_OK;
 }
 
@@ -184,7 +180,7 @@ static void known_cases_come_back(void) {
         Arena arena = {0};
         DrawnScenario drawn;
         cJSON *document = cJSON_Parse(CASES[i].document);
-        arena_own(&arena, tree_free, document);
+        json_own(&arena, document);
         cJSON_AddNumberToObject(document, "schema", 1);
         cJSON_AddStringToObject(document, "cluster", "dgx-h100:2");
         const Status status = scenario_take(document, place.shelf, &arena, &drawn);

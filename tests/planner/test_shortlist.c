@@ -18,10 +18,6 @@ static const char *const PATHS[] = {"cluster.scale_out.nic_bytes_per_s",
 static const double VALUES[][NUM_SPEEDS] = {{2e11, 1.6e11, 1.5e11, 3e9}, {1, 1.2, 1.3, 8}};
 enum { NUM_PATHS = sizeof PATHS / sizeof *PATHS };
 
-static void tree_free(void *tree) {
-    cJSON_Delete(tree);
-}
-
 // The scenario with a number at a path.
 static const Scenario *changed(const Scenario *scenario, int path, int speed, Arena *arena) {
     Scenario *out = ARENA_NEW(arena, Scenario);
@@ -31,8 +27,8 @@ static const Scenario *changed(const Scenario *scenario, int path, int speed, Ar
     CU_ASSERT_EQUAL_FATAL(opened.code, STATUS_OK);
     cJSON *document = cJSON_Duplicate(base, true);
     cJSON *value = cJSON_CreateNumber(VALUES[path][speed]);
-    arena_own(arena, tree_free, document);
-    arena_own(arena, tree_free, value);
+    json_own(arena, document);
+    json_own(arena, value);
     CU_ASSERT_EQUAL_FATAL(change_set(scenario, document, PATHS[path], value).code, STATUS_OK);
     *root = (JsonNode){.file = scenario->file, .item = document};
     CU_ASSERT_EQUAL_FATAL(scenario_read(root, arena, out).code, STATUS_OK);
