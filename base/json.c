@@ -98,6 +98,7 @@ static Status json_number(const JsonNode *node, const char *expected, double *ou
 
 static Status range_check(const JsonNode *node, double value, double min, double max) {
     if (value >= min && value <= max) return status_ok(); // also refuses NaN
+    if (isinf(value)) return json_error(node, "the number is beyond what a double holds");
     const bool small_rate = quantity_of_key(node_key(node)) == QUANTITY_BYTES_PER_S && value < min;
     return json_error(node, "%.15g is out of range; expected %.15g to %.15g%s", value, min, max,
                       small_rate ? " bytes per second, as in 50e9 or \"400Gb/s\"" : "");

@@ -168,6 +168,9 @@ static bool string_parse(Parser *parser) {
 }
 
 static bool number_parse(Parser *parser, cJSON **out) {
+    const char *first = parser->at + (*parser->at == '-');
+    if (first[0] == '0' && first[1] >= '0' && first[1] <= '9') // 8, or 10?
+        return refuse_expected(parser, "a number that does not begin with 0");
     size_t length = strspn(parser->at, "+-.0123456789eE");
     char digits[64], *own = length < sizeof digits ? digits : malloc(length + 1), *end;
     if (!own) return refuse_memory(parser);

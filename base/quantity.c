@@ -41,6 +41,16 @@ static bool ends_with(const char *text, const char *end) {
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
+double decimal_read(const char *text, char **end) {
+    const char *at = text + strspn(text, " \t\r\n\v\f");
+    at += *at == '-' || *at == '+';
+    const bool hexadecimal = at[0] == '0' && (at[1] == 'x' || at[1] == 'X');
+    at += *at == '.';
+    if (*at >= '0' && *at <= '9' && !hexadecimal) return strtod(text, end);
+    *end = (char *)text;
+    return 0;
+}
+
 QuantityKind quantity_of_key(const char *key) {
     static const struct {
         const char *end;
@@ -94,9 +104,13 @@ static double tabled(const char *unit, const Unit *units) {
     return 0;
 }
 
+static bool refuse_beyond(const Quantity *q) {
+    return refuse(q, " is beyond what a double holds");
+}
+
 static bool take(const Quantity *q, double unit, double *out) {
     *out = q->number * unit;
-    return true;
+    return isfinite(*out) || refuse_beyond(q);
 }
 
 static bool seconds_take(const Quantity *q, double *out) {
@@ -276,7 +290,7 @@ bool quantity_parse(const char *text, QuantityKind kind, double *out, char *why,
     char *end;
     q.number = strtod(begin, &end);
     if (end == begin) return false;
-    if (!isfinite(q.number)) return refuse(&q, " is beyond what a double holds");
+    if (!isfinite(q.number)) return refuse_beyond(&q);
     if (*end == '_' || *end == ',' || *end == '\'')
         return refuse(&q, ": expected digits without \"%c\"", *end);
     end += strspn(end, " \t");

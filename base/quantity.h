@@ -25,6 +25,10 @@ typedef enum {
     NUM_QUANTITIES
 } QuantityKind;
 
+// strtod for what others wrote: decimal numbers alone, with white space before them. Neither 0x10,
+// which some read as 16 and some as 0, nor inf and nan; then *end is text.
+double decimal_read(const char *text, char **end);
+
 // What a key of a document holds, by the unit at the end of its name.
 QuantityKind quantity_of_key(const char *key);
 

@@ -1,9 +1,9 @@
 #include "calibrate/moe_rows.h"
 
+#include "base/quantity.h"
 #include "calibrate/fit.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { CACHE_SIZE = 1 << 14 };
@@ -42,7 +42,7 @@ static double distribution_skew(const char *text) {
     if (strcmp(text, "balanced") == 0) return 0;
     if (strncmp(text, PREFIX, sizeof PREFIX - 1) != 0) return -1;
     char *end;
-    double skew = strtod(text + sizeof PREFIX - 1, &end);
+    double skew = decimal_read(text + sizeof PREFIX - 1, &end);
     return *end == '\0' && skew > 0 && skew <= 10 ? skew : -1;
 }
 

@@ -1,6 +1,7 @@
 #include "calibrate/run_claims.h"
 
-#include <stdlib.h>
+#include "base/quantity.h"
+
 #include <string.h>
 
 // Where a size stands: in the sentence behind its name and a colon, in the list behind `argument`.
@@ -16,7 +17,7 @@ static bool size_read(const char *line, const char *label, double *out) {
     at += strlen(label);
     at += strspn(at, " :.");
     char *end;
-    *out = strtod(at, &end);
+    *out = decimal_read(at, &end);
     return end != at && strchr(" ,\r\n", *end);
 }
 

@@ -1,5 +1,6 @@
 #include "calibrate/run_log.h"
 
+#include "base/quantity.h"
 #include "calibrate/fit.h"
 #include "calibrate/run_claims.h"
 
@@ -7,7 +8,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 const char *const RUN_LOG_NAMES[NUM_RUN_LOGS + 1] = {"Megatron-LM", "torchtitan", "meshwright-run",
@@ -63,7 +63,7 @@ static bool number_read(const char *text, double *out) {
         if (*text != ',') digits[n++] = *text;
     digits[n] = '\0';
     char *end;
-    *out = strtod(digits, &end);
+    *out = decimal_read(digits, &end);
     return n > 0 && *end == '\0';
 }
 
@@ -225,7 +225,8 @@ static Status lines_read(Reader *r, FILE *stream) {
         TRY(line_read(r, line));
     }
     if (ferror(stream))
-        return status_at(STATUS_MACHINE, r->file, "", "cannot be read: %s", strerror(errno));
+        return status_at(errno == EIO ? STATUS_MACHINE : STATUS_INVALID, r->file, "",
+                         "cannot be read: %s", strerror(errno));
     return status_ok();
 }
 

@@ -1,6 +1,7 @@
 #include "cli/command.h"
 
 #include "base/aliases.h"
+#include "base/quantity.h"
 #include "cli/job_options.h"
 #include "config/scenario_warn.h"
 #include "report/units.h"
@@ -39,7 +40,7 @@ error_t parse_double(struct argp_state *state, const char *option, const char *t
                      double *out) {
     char *end;
     errno = 0;
-    double value = strtod(text, &end);
+    double value = decimal_read(text, &end);
     if (end == text || *end || errno || !isfinite(value) || value < min)
         return parse_refuse(state, "--%s: \"%.60s\" is not a number of at least %g", option, text,
                             min);

@@ -283,7 +283,7 @@ static Status cluster_preset(const JsonNode *value, KernelShelf *shelf, Arena *a
         char *end;
         *colon = '\0';
         nodes = strtol(colon + 1, &end, 10);
-        if (end == colon + 1 || *end || nodes < 1)
+        if (strspn(colon + 1, "0123456789") == 0 || *end || nodes < 1)
             return json_error(value, "\"%.60s\": expected PRESET:NODES with 1 or more nodes%s",
                               text,
                               strchr(colon + 1, '.') ? "; part of a node is left idle by "

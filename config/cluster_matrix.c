@@ -1,11 +1,11 @@
 #include "config/cluster_matrix.h"
 
 #include "base/data_dir.h"
+#include "base/quantity.h"
 #include "base/text_lines.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_LINE_BYTES = 1 << 20, MAX_FILE_BYTES = 1 << 28 };
@@ -49,7 +49,7 @@ static Status line_read(const Matrix *matrix, int line, int from, const char *te
     int n = 0;
     for (const char *at = text;; n++) {
         char *end;
-        double bytes_per_s = strtod(at, &end);
+        double bytes_per_s = decimal_read(at, &end);
         bool is_number = end != at;
         end += strspn(end, " \t\r\n");
         if (!is_number || (*end && *end != ',')) return cell_refuse(matrix, line, n + 1, at);

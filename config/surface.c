@@ -1,5 +1,7 @@
 #include "config/surface.h"
 
+#include "base/quantity.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +58,7 @@ static double number_parse(const char *text, char **end) {
             num_decimals++;
         }
     }
-    if (num_digits == 0 || (*at && *at != ',')) return strtod(text, end);
+    if (num_digits == 0 || (*at && *at != ',')) return decimal_read(text, end);
     *end = (char *)at;
     double value = (double)digits / POWERS[num_decimals];
     return *text == '-' ? -value : value;

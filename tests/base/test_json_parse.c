@@ -112,6 +112,15 @@ static void numbers_are_read_as_the_c_library_reads_them(void) {
     READS("{\"a\": [0, 1e999]}", "a.json: a[1]: the number is beyond what a double holds");
 }
 
+// Octal in JavaScript, decimal elsewhere.
+static void a_leading_zero_is_refused(void) {
+    READS("[010]", "a.json: line 1, column 2: syntax error: expected a number that does not begin "
+                   "with 0, found \"010\"");
+    READS("{\"a\": -00.5}", "a.json: line 1, column 7: syntax error: expected a number that does "
+                            "not begin with 0, found \"-00.5\"");
+    READS("[0, -0.5, 0e1, 100]", "[0,-0.5,0,100]");
+}
+
 CU_TestInfo json_parse_tests[] = {
     {"comments_and_a_last_comma_are_read", comments_and_a_last_comma_are_read},
     {"a_refusal_says_what_could_have_stood_there", a_refusal_says_what_could_have_stood_there},
@@ -119,5 +128,6 @@ CU_TestInfo json_parse_tests[] = {
     {"strings_are_read_with_their_escapes", strings_are_read_with_their_escapes},
     {"infinity_is_only_legal_where_nobody_reads_it", infinity_is_only_legal_where_nobody_reads_it},
     {"numbers_are_read_as_the_c_library_reads_them", numbers_are_read_as_the_c_library_reads_them},
+    {"a_leading_zero_is_refused", a_leading_zero_is_refused},
     CU_TEST_INFO_NULL,
 };

@@ -137,6 +137,31 @@ static void documents_hold_texts_with_units(void) {
     arena_free(&arena);
 }
 
+static void numbers_of_others_are_decimal(void) {
+    static const struct {
+        const char *text;
+        int length; // of the number, with white space before it; 0: none
+        double number;
+    } CASES[] = {
+        {"12,3", 2, 12}, {" -1.5e3x", 7, -1500}, {".5", 2, 0.5}, {"5.", 2, 5},
+        {"0", 1, 0},     {"+7", 2, 7},           {"0x10", 0, 0}, {"-0X1p3", 0, 0},
+        {"inf", 0, 0},   {"nan", 0, 0},          {"", 0, 0},     {"-", 0, 0},
+        {".", 0, 0},     {"x1", 0, 0},           {"00x1", 2, 0},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char *end;
+        CU_ASSERT_EQUAL(decimal_read(CASES[i].text, &end), CASES[i].number);
+        CU_ASSERT_EQUAL(end - CASES[i].text, CASES[i].length);
+    }
+}
+
+// 1e300 x 1e9 is beyond 1.8e308.
+static void a_unit_does_not_lead_beyond_a_double(void) {
+    refused("1e300GB", QUANTITY_BYTES, "\"1e300GB\" is beyond what a double holds");
+    refused("1e308d", QUANTITY_SECONDS, "\"1e308d\" is beyond what a double holds");
+    reads("1e290GB", QUANTITY_BYTES, 1e299);
+}
+
 CU_TestInfo quantity_tests[] = {
     {"sizes_are_decimal_or_binary", sizes_are_decimal_or_binary},
     {"rates_are_of_bytes_or_of_bits", rates_are_of_bytes_or_of_bits},
@@ -144,5 +169,7 @@ CU_TestInfo quantity_tests[] = {
     {"counts_ask_which_thousand_is_meant", counts_ask_which_thousand_is_meant},
     {"a_key_says_its_unit", a_key_says_its_unit},
     {"documents_hold_texts_with_units", documents_hold_texts_with_units},
+    {"numbers_of_others_are_decimal", numbers_of_others_are_decimal},
+    {"a_unit_does_not_lead_beyond_a_double", a_unit_does_not_lead_beyond_a_double},
     CU_TEST_INFO_NULL,
 };
