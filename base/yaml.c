@@ -25,6 +25,7 @@ typedef struct {
     Anchor *anchors; // [num_anchors]; a later one of the same name hides an earlier
     size_t num_anchors;
     size_t num_values;
+    size_t alias_bytes; // of keys and texts that aliases wrote out
     cJSON *merged_from; // a list of what << named: anchors may lie in it
 } Reader;
 
@@ -108,24 +109,61 @@ static cJSON *plain_scalar(Reader *reader, const yaml_event_t *event, const char
     return cJSON_CreateString(text);
 }
 
+// Whether a text holds a NUL ("\0" in quotes): all behind it would be lost.
+static bool refuse_nul(Reader *reader, const yaml_event_t *event) {
+    const char *text = (const char *)event->data.scalar.value;
+    if (strlen(text) == event->data.scalar.length) return false;
+    reader_fail(reader, event->start_mark, "a text with a NUL byte (\\0)");
+    return true;
+}
+
 static cJSON *scalar_read(Reader *reader, const yaml_event_t *event) {
     const char *text = (const char *)event->data.scalar.value;
+    if (refuse_nul(reader, event)) return cJSON_CreateNull();
     const char *tag = (const char *)event->data.scalar.tag;
     bool plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     if (!plain || (tag && strcmp(tag, YAML_STR_TAG) == 0)) return cJSON_CreateString(text);
     return plain_scalar(reader, event, text);
 }
 
-// Adds the values of a tree to *num_values; returns how many levels it has.
-static int tree_measure(const cJSON *tree, size_t *num_values) {
-    int levels = 0;
+typedef struct {
+    int levels;
+    size_t num_values, text_bytes;
+} TreeSize;
+
+static TreeSize tree_measure(const cJSON *tree) {
+    TreeSize size = {.num_values = 1};
     const cJSON *child;
-    ++*num_values;
+    if (tree->string) size.text_bytes += strlen(tree->string);
+    if (tree->valuestring) size.text_bytes += strlen(tree->valuestring);
     cJSON_ArrayForEach(child, tree) {
-        int below = tree_measure(child, num_values);
-        if (below > levels) levels = below;
+        const TreeSize below = tree_measure(child);
+        if (below.levels > size.levels) size.levels = below.levels;
+        size.num_values += below.num_values;
+        size.text_bytes += below.text_bytes;
     }
-    return levels + (cJSON_IsObject(tree) || cJSON_IsArray(tree));
+    size.levels += cJSON_IsObject(tree) || cJSON_IsArray(tree);
+    return size;
+}
+
+// Counts what an alias writes out.
+//   returns  whether that is within the limits
+static bool alias_fits(Reader *reader, const yaml_event_t *event, const cJSON *node, int depth) {
+    const char *name = (const char *)event->data.alias.anchor;
+    const TreeSize size = tree_measure(node);
+    reader->num_values += size.num_values;
+    reader->alias_bytes += size.text_bytes;
+    if (depth + size.levels > YAML_MAX_DEPTH)
+        reader_fail(reader, event->start_mark, "*%.60s nests deeper than %d levels", name,
+                    YAML_MAX_DEPTH);
+    else if (reader->num_values > YAML_MAX_VALUES)
+        reader_fail(reader, event->start_mark, "with *%.60s aliases write out more than %d values",
+                    name, YAML_MAX_VALUES);
+    else if (reader->alias_bytes > YAML_MAX_ALIAS_BYTES)
+        reader_fail(reader, event->start_mark,
+                    "with *%.60s aliases write out more than %d MiB of text", name,
+                    YAML_MAX_ALIAS_BYTES >> 20);
+    return !reader->failed;
 }
 
 static Anchor *anchor_find(Reader *reader, const char *name) {
@@ -137,18 +175,11 @@ static Anchor *anchor_find(Reader *reader, const char *name) {
 static cJSON *alias_read(Reader *reader, const yaml_event_t *event, int depth) {
     const char *name = (const char *)event->data.alias.anchor;
     const Anchor *anchor = anchor_find(reader, name);
-    size_t num_values = 0;
     if (!anchor)
         reader_fail(reader, event->start_mark, "no anchor &%.60s stands before this alias", name);
     else if (!anchor->node)
         reader_fail(reader, event->start_mark, "*%.60s stands inside its own anchor", name);
-    else if (depth + tree_measure(anchor->node, &num_values) > YAML_MAX_DEPTH)
-        reader_fail(reader, event->start_mark, "*%.60s nests deeper than %d levels", name,
-                    YAML_MAX_DEPTH);
-    else if ((reader->num_values += num_values) > YAML_MAX_VALUES)
-        reader_fail(reader, event->start_mark, "with *%.60s aliases write out more than %d values",
-                    name, YAML_MAX_VALUES);
-    else
+    else if (alias_fits(reader, event, anchor->node, depth))
         return cJSON_Duplicate(anchor->node, true);
     return cJSON_CreateNull();
 }
@@ -213,7 +244,7 @@ static void member_read(Reader *reader, const yaml_event_t *key, int depth, cJSO
         reader_fail(reader, key->start_mark, "a key that is no scalar");
         return;
     }
-    if (!event_next(reader, &value)) return;
+    if (refuse_nul(reader, key) || !event_next(reader, &value)) return;
     const char *name = (const char *)key->data.scalar.value;
     bool merge = strcmp(name, "<<") == 0 && key->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     if (!merge && cJSON_GetObjectItemCaseSensitive(table, name))

@@ -7,7 +7,7 @@
 //
 // Aliases (*NAME) are copies of what their anchor holds, and << merges a mapping into another; what
 // they write out is limited. Refused: keys that are no scalars or stand there twice, an alias
-// inside its own anchor, what is beyond the limits below.
+// inside its own anchor, a NUL in a text ("\0"), what is beyond the limits below.
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -19,6 +19,7 @@ enum {
     YAML_MAX_VALUES = 200000, // what aliases write out included
     YAML_MAX_KEYS = 2000,     // of one mapping
     YAML_MAX_ANCHORS = 1000,
+    YAML_MAX_ALIAS_BYTES = 16 << 20, // of keys and texts that aliases write out
 };
 
 typedef struct {

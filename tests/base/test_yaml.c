@@ -73,6 +73,40 @@ static void aliases_cannot_explode(void) {
 }
 
 // Each anchor nests the one before: 100,000 levels in a text of 2 MB.
+// What is said of so many aliases of 1 MiB each; alias writes one with its number.
+static void text_of_a_megabyte(int num, const char *alias, char *out, size_t size) {
+    enum { TEXT_BYTES = 1 << 20 };
+    char *text = malloc(TEXT_BYTES + 64 + 20 * (size_t)num), *end = text;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+    end = stpcpy(end, "a: &a {k: ");
+    memset(end, 'x', TEXT_BYTES - 2); // with both keys 1 MiB
+    end = stpcpy(end + TEXT_BYTES - 2, "}\n");
+    for (int i = 0; i < num; i++) end += sprintf(end, alias, i);
+    char message[400] = "";
+    cJSON *tree = yaml_parse_text(text, strlen(text), STRICT, message, sizeof message);
+    snprintf(out, size, "%s", tree ? "read" : message);
+    cJSON_Delete(tree);
+    free(text);
+}
+
+static void aliases_of_long_texts_cannot_explode(void) {
+    char out[400];
+    text_of_a_megabyte(16, "b%d: *a\n", out, sizeof out);
+    CU_ASSERT_STRING_EQUAL(out, "read");
+    text_of_a_megabyte(17, "b%d: *a\n", out, sizeof out);
+    CU_ASSERT_STRING_EQUAL(out,
+                           "line 18, column 6: with *a aliases write out more than 16 MiB of text");
+    text_of_a_megabyte(17, "b%d: {<<: *a}\n", out, sizeof out);
+    CU_ASSERT_STRING_EQUAL(
+        out, "line 18, column 11: with *a aliases write out more than 16 MiB of text");
+}
+
+static void a_nul_is_refused(void) {
+    READS("a: \"b\\0c\"\n", "line 1, column 4: a text with a NUL byte (\\0)");
+    READS("\"a\\0b\": 1\n", "line 1, column 1: a text with a NUL byte (\\0)");
+    READS("a: \"b\\e\"\n", "{\"a\":\"b\\u001b\"}");
+}
+
 static void anchors_cannot_nest_without_end(void) {
     enum { NUM = 9000, LINE = 40 };
     char *text = malloc((size_t)NUM * LINE), *at = text, out[600];
@@ -103,6 +137,8 @@ CU_TestInfo yaml_tests[] = {
     {"numbers_that_have_two_readings_are_refused", numbers_that_have_two_readings_are_refused},
     {"aliases_are_copies_and_merges_give_way", aliases_are_copies_and_merges_give_way},
     {"aliases_cannot_explode", aliases_cannot_explode},
+    {"aliases_of_long_texts_cannot_explode", aliases_of_long_texts_cannot_explode},
+    {"a_nul_is_refused", a_nul_is_refused},
     {"anchors_cannot_nest_without_end", anchors_cannot_nest_without_end},
     {"refusals_name_line_and_column", refusals_name_line_and_column},
     CU_TEST_INFO_NULL,
