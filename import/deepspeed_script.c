@@ -307,7 +307,7 @@ static Status configuration_note(const DeepspeedRead *read) {
                                         NULL};
     static const char *const optimizers[] = {"Adam", "AdamW", "FusedAdam", "SGD", NULL};
     const cJSON *type = config_key(read, "optimizer", "type"), *item;
-    const char *names = "";
+    NoteNames names = {.length = 0};
     if (cJSON_IsString(type) && !text_among(type->valuestring, optimizers))
         return import_refuse(read->out, "optimizer.type of the configuration",
                              "\"%.40s\" is not supported yet; expected Adam, AdamW or SGD",
@@ -315,13 +315,13 @@ static Status configuration_note(const DeepspeedRead *read) {
     cJSON_ArrayForEach(item, read->config) {
         const bool off = cJSON_IsFalse(item) || cJSON_IsNull(item);
         if (off || text_among(item->string, known)) continue;
-        names = arena_printf(read->out->arena, "%s%s%s", names, names[0] ? ", " : "", item->string);
+        note_names_add(&names, item->string, "");
     }
-    if (names[0])
+    if (names.length > 0)
         import_note(read->out,
                     "Of the configuration not read, for meshwright does not know what they change: "
-                    "%.300s.",
-                    names);
+                    "%s.",
+                    note_names_text(&names, read->out->arena));
     return status_ok();
 }
 

@@ -1,5 +1,6 @@
 #include "import/flag_args.h"
 
+#include "base/quantity.h"
 #include "import/name_pattern.h"
 
 #include <ctype.h>
@@ -123,7 +124,7 @@ Status args_number(FlagArgs *args, const char *name, double absent, double *valu
     TRY(args_text(args, name, NULL, &text));
     if (!text) return status_ok();
     char *end;
-    double number = strtod(text, &end);
+    double number = decimal_read(text, &end);
     if (end == text || *end || !isfinite(number) || number < 0)
         return import_refuse(args->out, name, "\"%.60s\" is not a number from 0 on", text);
     *value = number;
@@ -157,13 +158,12 @@ static Status open_refuse(const FlagArgs *args, const char *word) {
 
 // words of a flag behind its value, or in front of all flags.
 static Status words_refuse_open(const FlagArgs *args, const char *const *words, int num_words,
-                                const char **unset) {
+                                NoteNames *unset) {
     for (int i = 0; i < num_words; i++) {
         if (words[i][0] != '$' && words[i][0] != '`') continue;
         if (!is_variable(words[i]) || undecided_in(args, words[i]))
             return open_refuse(args, words[i]);
-        *unset =
-            arena_printf(args->out->arena, "%s%s%s", *unset, (*unset)[0] ? ", " : "", words[i]);
+        note_names_add(unset, words[i], "");
     }
     return status_ok();
 }
@@ -172,7 +172,7 @@ Status args_refuse_open(const FlagArgs *args, const char *const *switches) {
     static const char *const lists[] = {"--data-path",         "--train-data-path",
                                         "--valid-data-path",   "--test-data-path",
                                         "--rampup-batch-size", NULL};
-    const char *unset = "";
+    NoteNames unset = {.length = 0};
     TRY(words_refuse_open(args, args->first, args->num_first, &unset));
     for (int i = 0; i < args->num_args; i++) {
         const FlagArg *arg = &args->args[i];
@@ -182,11 +182,11 @@ Status args_refuse_open(const FlagArgs *args, const char *const *switches) {
         if (name_is_among(arg->name, lists)) continue;
         TRY(words_refuse_open(args, arg->values + from, arg->num_values - from, &unset));
     }
-    if (unset[0])
+    if (unset.length > 0)
         import_note(args->out,
-                    "%.200s: set nowhere in the file, and taken as empty; --set NAME=VALUE says "
+                    "%s: set nowhere in the file, and taken as empty; --set NAME=VALUE says "
                     "otherwise.",
-                    unset);
+                    note_names_text(&unset, args->out->arena));
     return status_ok();
 }
 
@@ -195,10 +195,8 @@ void args_use(FlagArgs *args, const char *const *names) {
 }
 
 const char *args_unused(const FlagArgs *args) {
-    const char *text = "";
+    NoteNames names = {.length = 0};
     for (int i = 0; i < args->num_args; i++)
-        if (!args->args[i].used)
-            text = arena_printf(args->out->arena, "%s%s%s", text, text[0] ? ", " : "",
-                                args->args[i].name);
-    return text;
+        if (!args->args[i].used) note_names_add(&names, args->args[i].name, "");
+    return note_names_text(&names, args->out->arena);
 }

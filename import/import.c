@@ -42,6 +42,23 @@ void import_note(Imported *out, const char *format, ...) {
         out->notes[out->num_notes++] = arena_strdup(out->arena, text_spelled(out, text));
 }
 
+void note_names_add(NoteNames *names, const char *first, const char *second) {
+    char name[201];
+    snprintf(name, sizeof name, "%s%s", first, second);
+    const char *join = names->length ? ", " : "";
+    if (names->num_left_out == 0 &&
+        names->length + strlen(join) + strlen(name) < sizeof names->text)
+        names->length += (size_t)snprintf(names->text + names->length,
+                                          sizeof names->text - names->length, "%s%s", join, name);
+    else
+        names->num_left_out++;
+}
+
+const char *note_names_text(const NoteNames *names, Arena *arena) {
+    if (names->num_left_out == 0) return arena_strdup(arena, names->text);
+    return arena_printf(arena, "%s and %d more", names->text, names->num_left_out);
+}
+
 Status import_refuse(const Imported *out, const char *where, const char *format, ...) {
     char text[400];
     va_list args;
@@ -98,19 +115,15 @@ static Status text_read(const char *path, Arena *arena, const char **file, const
     if (!stream) return status_at(STATUS_INVALID, *file, "", "cannot be read: %s", strerror(errno));
     char *buffer = arena_alloc(arena, MOST + 1);
     size_t size = fread(buffer, 1, MOST + 1, stream);
-    bool failed = ferror(stream) != 0;
+    const int error = ferror(stream) ? errno : 0;
     if (!standard_input) fclose(stream);
-    if (failed) return status_at(STATUS_INVALID, *file, "", "cannot be read");
+    if (error) return status_at(STATUS_INVALID, *file, "", "cannot be read: %s", strerror(error));
     if (size > MOST) return status_at(STATUS_INVALID, *file, "", "is longer than 1 MiB");
     if (size == 0) return status_at(STATUS_INVALID, *file, "", "is empty");
     if (memchr(buffer, '\0', size)) return status_at(STATUS_INVALID, *file, "", "is no text");
     buffer[size] = '\0';
     *text = buffer;
     return status_ok();
-}
-
-static void tree_free(void *tree) {
-    cJSON_Delete(tree);
 }
 
 // What the plan breaks of a table: the software lacks it at the version that the table is of.
@@ -146,7 +159,7 @@ Status import_file(ImportSource source, const char *path, const ImportOptions *o
                    Arena *arena, Imported *out) {
     const char *text = NULL;
     *out = (Imported){.arena = arena, .scenario = cJSON_CreateObject()};
-    arena_own(arena, tree_free, out->scenario);
+    json_own(arena, out->scenario);
     cJSON_AddNumberToObject(out->scenario, "schema", 1);
     TRY(text_read(path, arena, &out->file, &text));
     if (options->num_settings > 0 && (source == IMPORT_NEMO || source == IMPORT_TORCHTITAN))

@@ -67,6 +67,20 @@ Status import_torchtitan(const char *text, const ImportOptions *options, Importe
 
 void import_note(Imported *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+// Names that a note lists: as many as have room, and how many more there are. A file of a megabyte
+// may have tens of thousands.
+typedef struct {
+    char text[400];
+    size_t length;
+    int num_left_out;
+} NoteNames; // zero-initialise
+
+// Adds FIRST and SECOND in one piece; a name of more than 200 bytes is cut off.
+void note_names_add(NoteNames *names, const char *first, const char *second);
+
+// "A, B", "A, B and 7 more", or "" where there are none.
+const char *note_names_text(const NoteNames *names, Arena *arena);
+
 // A refusal at a flag or key.
 Status import_refuse(const Imported *out, const char *where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

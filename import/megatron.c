@@ -86,8 +86,7 @@ Status megatron_read_flags(FlagArgs args, int num_nodes, const ImportOptions *op
     TRY(args_refuse_open(&read.args, MEGATRON_SWITCHES));
     const char *unused = args_unused(&read.args);
     if (unused[0])
-        import_note(out, "Not read, for meshwright does not know what they change: %.400s.",
-                    unused);
+        import_note(out, "Not read, for meshwright does not know what they change: %s.", unused);
     return status_ok();
 }
 

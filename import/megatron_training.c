@@ -92,15 +92,16 @@ static Status optimizer_read(MegatronRead *read) {
 //   returns  NULL where no value has them
 static const char *graphs_of_modules(const char *modules, Arena *arena) {
     static const char *const KNOWN[] = {"attn", "moe_router", "moe_preprocess"};
-    const char *graphs = "";
     char *rest = arena_strdup(arena, modules);
+    char *graphs = arena_alloc(arena, strlen(modules) + 1), *end = graphs;
     for (char *word; (word = strsep(&rest, " ,")) != NULL;) {
         bool known = !word[0] || strcmp(modules, "full") == 0;
         for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
             known |= strcmp(word, KNOWN[i]) == 0;
         if (!known) return NULL;
-        if (word[0] && strcmp(modules, "full") != 0)
-            graphs = arena_printf(arena, "%s%s%s", graphs, graphs[0] ? "," : "", word);
+        if (!word[0] || strcmp(modules, "full") == 0) continue;
+        if (end > graphs) *end++ = ',';
+        end = stpcpy(end, word);
     }
     return graphs[0] ? graphs : "layer";
 }

@@ -75,14 +75,22 @@ static const char *scalar_text(const cJSON *item, Arena *arena) {
 
 // The elements of a list with `between` between them; NULL where one is no scalar.
 static const char *list_text(const cJSON *item, const char *between, Arena *arena) {
-    const char *text = "";
+    const char **texts = ARENA_ARRAY(arena, cJSON_GetArraySize(item), const char *);
     const cJSON *element;
+    size_t size = 1;
+    int num_texts = 0;
     cJSON_ArrayForEach(element, item) {
-        const char *one = scalar_text(element, arena);
-        if (!one) return NULL;
-        text = arena_printf(arena, "%s%s%s", text, text[0] ? between : "", one);
+        const char *text = scalar_text(element, arena);
+        if (!text) return NULL;
+        texts[num_texts++] = text;
+        size += strlen(text) + strlen(between);
     }
-    return text;
+    char *all = arena_alloc(arena, size), *end = all;
+    for (int i = 0; i < num_texts; i++) {
+        if (end > all) end = stpcpy(end, between);
+        end = stpcpy(end, texts[i]);
+    }
+    return all;
 }
 
 // [["embedding", "decoder"], ["decoder", "loss"]] as "Et|tL"; NULL where it is no such list.
@@ -90,16 +98,18 @@ static const char *layout_text(const cJSON *item, Arena *arena) {
     static const struct {
         const char *name, *letter;
     } LAYERS[] = {{"embedding", "E"}, {"decoder", "t"}, {"mtp", "m"}, {"loss", "L"}};
-    const char *text = "";
     const cJSON *stage, *layer;
+    size_t size = 1;
+    cJSON_ArrayForEach(stage, item) size += 1 + (size_t)cJSON_GetArraySize(stage);
+    char *text = arena_alloc(arena, size), *end = text;
     cJSON_ArrayForEach(stage, item) {
-        if (stage != item->child) text = arena_printf(arena, "%s|", text);
+        if (stage != item->child) *end++ = '|';
         cJSON_ArrayForEach(layer, stage) {
             const char *letter = NULL;
             for (size_t i = 0; cJSON_IsString(layer) && i < sizeof LAYERS / sizeof *LAYERS; i++)
                 if (strcmp(layer->valuestring, LAYERS[i].name) == 0) letter = LAYERS[i].letter;
             if (!letter) return NULL;
-            text = arena_printf(arena, "%s%s", text, letter);
+            *end++ = letter[0];
         }
     }
     return text;
@@ -238,7 +248,7 @@ static void unread_note(NemoRead *read) {
     static const char *const sections[] = {
         "model", "ddp", "dist", "comm_overlap", "optimizer", "mixed_precision", NULL};
     Arena *arena = read->out->arena;
-    const char *names = "";
+    NoteNames names = {.length = 0};
     for (const char *const *section = sections; *section; section++) {
         const cJSON *table = cJSON_GetObjectItemCaseSensitive(read->config, *section), *item;
         cJSON_ArrayForEach(item, table) {
@@ -246,13 +256,12 @@ static void unread_note(NemoRead *read) {
                        (cJSON_IsNumber(item) && item->valuedouble == 0);
             if (off || key_is_known(*section, item->string)) continue;
             if (nemo_key_is_own(*section, item)) continue;
-            names = arena_printf(arena, "%s%s%s.%s", names, names[0] ? ", " : "", *section,
-                                 item->string);
+            note_names_add(&names, arena_printf(arena, "%s.", *section), item->string);
         }
     }
-    if (names[0])
-        import_note(read->out, "Not read, for meshwright does not know what they change: %.400s.",
-                    names);
+    if (names.length > 0)
+        import_note(read->out, "Not read, for meshwright does not know what they change: %s.",
+                    note_names_text(&names, arena));
 }
 
 // The moments of the optimizer.
@@ -319,17 +328,13 @@ static Status flags_read(NemoRead *read) {
     return status_ok();
 }
 
-static void tree_free(void *tree) {
-    cJSON_Delete(tree);
-}
-
 Status import_nemo(const char *text, const ImportOptions *options, Imported *out) {
     char message[200];
     NemoRead read = {
         .out = out,
         .config = yaml_parse_text(text, strlen(text), (YamlOptions){0}, message, sizeof message)};
     if (!read.config) return import_refuse(out, "", "%s", message);
-    arena_own(out->arena, tree_free, read.config);
+    json_own(out->arena, read.config);
     nemo_values_unwrap(read.config, out->arena);
     if (!cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(read.config, "model")))
         return import_refuse(out, "model",

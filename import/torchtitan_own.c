@@ -95,7 +95,7 @@ static Status degree_refuse(const TitanRead *read, const char *place, const char
 
 Status titan_refuse_unread(const TitanRead *read) {
     Arena *arena = read->out->arena;
-    const char *names = "";
+    NoteNames names = {.length = 0};
     const cJSON *section, *item;
     cJSON_ArrayForEach(section, read->config) {
         if (!cJSON_IsObject(section)) continue;
@@ -106,11 +106,11 @@ Status titan_refuse_unread(const TitanRead *read) {
             const size_t length = strlen(item->string);
             if (length > 7 && strcmp(item->string + length - 7, "_degree") == 0)
                 return degree_refuse(read, place, item->string);
-            names = arena_printf(arena, "%s%s%s", names, names[0] ? ", " : "", place);
+            note_names_add(&names, place, "");
         }
     }
-    if (names[0])
-        import_note(read->out, "Not read, for meshwright does not know what they change: %.400s.",
-                    names);
+    if (names.length > 0)
+        import_note(read->out, "Not read, for meshwright does not know what they change: %s.",
+                    note_names_text(&names, arena));
     return status_ok();
 }

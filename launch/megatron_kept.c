@@ -1,8 +1,8 @@
 #include "launch/megatron_kept.h"
 
 #include "base/json.h"
+#include "base/quantity.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 const KeptFlag MEGATRON_KEPT[] = {
@@ -54,13 +54,19 @@ static bool value_is_legal(const KeptFlag *kept, const cJSON *value) {
     const char *text = value->valuestring;
     if (strcmp(kept->legal, "0") == 0) {
         char *end;
-        double number = strtod(text, &end);
-        return end != text && *end == '\0' && number >= 0 && number < 1;
+        double number = decimal_read(text, &end);
+        const bool plain = strspn(text, "+-.0123456789eE") == strlen(text);
+        return plain && end != text && *end == '\0' && number >= 0 && number < 1;
     }
     const char *at = strstr(kept->legal, text);
     size_t length = strlen(text);
     return length > 0 && at && (at == kept->legal || at[-1] == '|') &&
            (at[length] == '\0' || at[length] == '|');
+}
+
+static const char *legal_text(const KeptFlag *kept) {
+    if (!kept->legal) return "true or false";
+    return strcmp(kept->legal, "0") == 0 ? "a number from 0 to less than 1" : kept->legal;
 }
 
 // Whether the plan as it is now still lets the flag be as it was.
@@ -105,7 +111,7 @@ Status megatron_keep_flags(const Scenario *scenario, const Plan *plan, MegatronC
         if (!value_is_legal(kept, value))
             return status_at(STATUS_INVALID, scenario->file,
                              arena_printf(arena, "provenance.imported.megatron.%s", kept->flag),
-                             "expected %s", kept->legal ? kept->legal : "true or false");
+                             "expected %s", legal_text(kept));
         if (!flag_applies(scenario, plan, &command->flags, kept->flag, value)) continue;
         flag_keep(&command->flags, kept->flag, value);
         names = arena_printf(arena, "%s%s%s", names, names[0] ? ", " : "", kept->flag);

@@ -1,4 +1,5 @@
 // Reading scripts: words, sums, lists and layouts.
+#include "import/import.h"
 #include "import/layer_list.h"
 #include "import/shell_sum.h"
 #include "import/shell_words.h"
@@ -396,6 +397,24 @@ static void layouts_are_unfolded(void) {
     arena_free(&arena);
 }
 
+static void a_note_counts_the_names_that_have_no_room(void) {
+    Arena arena = {0};
+    NoteNames names = {.length = 0};
+    CU_ASSERT_STRING_EQUAL(note_names_text(&names, &arena), "");
+    note_names_add(&names, "model.", "a");
+    note_names_add(&names, "b", "");
+    CU_ASSERT_STRING_EQUAL(note_names_text(&names, &arena), "model.a, b");
+    char name[300] = "";
+    memset(name, 'x', sizeof name - 1);
+    note_names_add(&names, name, ""); // of which 200 bytes count
+    for (int i = 0; i < 100000; i++) note_names_add(&names, name, "y");
+    const char *text = note_names_text(&names, &arena);
+    CU_ASSERT_EQUAL(strlen(text), strlen("model.a, b, ") + 200 + strlen(" and 100000 more"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "x and 100000 more"));
+    CU_ASSERT(arena_used(&arena) < 10000);
+    arena_free(&arena);
+}
+
 CU_TestInfo import_tests[] = {
     {"quotes_keep_words_together", quotes_keep_words_together},
     {"variables_are_split_where_a_shell_would", variables_are_split_where_a_shell_would},
@@ -414,5 +433,6 @@ CU_TestInfo import_tests[] = {
     {"sums_are_whole_numbers", sums_are_whole_numbers},
     {"lists_are_written_out", lists_are_written_out},
     {"layouts_are_unfolded", layouts_are_unfolded},
+    {"a_note_counts_the_names_that_have_no_room", a_note_counts_the_names_that_have_no_room},
     CU_TEST_INFO_NULL,
 };
