@@ -211,12 +211,12 @@ static Status moves_run(const Commit *commit, bool checks, bool *done) {
     for (int i = 0; i < commit->num_moves; i++)
         TRY(earlier_move(commit, &commit->moves[i], checks));
     for (int i = 0; i < commit->num_moves; i++) TRY(new_move(commit, &commit->moves[i]));
-    TRY(path_sync(commit->folder));
+    TRY(path_sync(place(commit, "."))); // the folder itself may be named by a link
     const char *to = place(commit, MANIFEST);
     if (rename(aside(commit->folder, "manifest.json", commit->arena), to) != 0)
         return write_error(to);
     *done = true;
-    return path_sync(commit->folder);
+    return path_sync(place(commit, "."));
 }
 
 // Takes a new file back, out of its place.

@@ -54,6 +54,7 @@ Status folder_check(const char *path) {
                          "reads like a file; -o takes a folder here, for several files");
     if (snprintf(parent, sizeof parent, "%s", path) >= (int)sizeof parent)
         return status_at(STATUS_INVALID, path, "", "the path is too long");
+    for (size_t end = strlen(parent); end > 1 && parent[end - 1] == '/';) parent[--end] = '\0';
     // Up to the nearest part that exists.
     for (;;) {
         struct stat info;
@@ -65,6 +66,9 @@ Status folder_check(const char *path) {
         if (errno != ENOENT)
             return status_at(folder_write_failure(errno), path, "", "cannot be written: %s",
                              strerror(errno));
+        if (lstat(parent, &info) == 0)
+            return status_at(STATUS_INVALID, path, "",
+                             "cannot be written: %s is a link that leads nowhere", parent);
         char *slash = strrchr(parent, '/');
         while (slash && slash > parent && slash[1] == '\0') { // trailing slashes
             *slash = '\0';

@@ -51,7 +51,7 @@ Status folder_lock(const char *folder, Arena *arena, FolderLock *out) {
         if (errno == ENOENT) // a writer that had made the folder has taken it away again
             TRY(folder_make(folder, arena, &made));
         else if (errno != 0)
-            return status_at(folder_write_failure(errno), folder, "", "cannot be written: %s",
+            return status_at(folder_write_failure(errno), lock.path, "", "cannot be written: %s",
                              strerror(errno));
         if (output_interrupted()) return status_error(STATUS_MACHINE, "interrupted: no answer");
         nanosleep(&wait, NULL);

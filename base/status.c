@@ -49,9 +49,14 @@ Status status_error(StatusCode code, const char *format, ...) {
 }
 
 Status status_at(StatusCode code, const char *file, const char *path, const char *format, ...) {
+    // A name that is too long is cut off, not what parts it from the sentence.
+    enum { MOST_OF_PATH = 190, PARTS = 7 }; // "...: " and ": "
     char prefix[400];
-    const char *join = path[0] ? ": " : "";
-    snprintf(prefix, sizeof prefix, "%s: %s%s", file, path, join);
+    const char *join = path[0] ? ": " : "", *shown = file[0] ? file : "\"\"";
+    const size_t path_bytes = strlen(path) < MOST_OF_PATH ? strlen(path) : MOST_OF_PATH;
+    const size_t room = sizeof prefix - 1 - PARTS - path_bytes;
+    snprintf(prefix, sizeof prefix, "%.*s%s: %.*s%s", (int)room, shown,
+             strlen(shown) > room ? "..." : "", (int)path_bytes, path, join);
     va_list args;
     va_start(args, format);
     Status status = status_format(code, prefix, format, args);

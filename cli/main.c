@@ -6,6 +6,7 @@
 #include "cli/command.h"
 
 #include <argp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,6 +124,7 @@ static void output_check(void) {
 
 int main(int argc, char **argv) {
     argp_err_exit_status = STATUS_INVALID;
+    signal(SIGXFSZ, SIG_IGN); // a file beyond `ulimit -f` is a write that fails, not the end
     atexit(output_check);
     Status status = run(argc, argv);
     ended_in_main = true;

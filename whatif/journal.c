@@ -1,6 +1,7 @@
 #include "whatif/journal.h"
 
 #include "base/clock.h"
+#include "base/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +28,8 @@ enum { HEADER_BYTES = 512, MAX_TRIES = 100, PIECE_BYTES = 8 << 20 };
 static const double SYNC_EVERY_S = 1;
 
 static Status file_error(const char *path, const char *what) {
-    return status_at(STATUS_MACHINE, path, "", "cannot be %s: %s", what, strerror(errno));
+    return status_at(folder_write_failure(errno), path, "", "cannot be %s: %s", what,
+                     strerror(errno));
 }
 
 // --- Locks
@@ -235,7 +237,11 @@ static Status file_open(Journal *journal) {
         if (byte_lock(journal->fd, 0, F_WRLCK, true) != 0)
             return file_error(journal->path, "locked");
         struct stat info;
-        if (fstat(journal->fd, &info) == 0 && info.st_nlink > 0) return status_ok();
+        const bool known = fstat(journal->fd, &info) == 0;
+        if (known && !S_ISREG(info.st_mode))
+            return status_at(STATUS_INVALID, journal->path, "",
+                             "cannot be written: it is not a regular file");
+        if (known && info.st_nlink > 0) return status_ok();
         close(journal->fd);
     }
     return status_at(STATUS_MACHINE, journal->path, "",
@@ -309,7 +315,7 @@ Status journal_read(Journal *journal, void (*visit)(void *context, const char *l
     for (int slot = 0; slot < JOURNAL_MAX_SLOTS; slot++) {
         slot_path(journal, slot, path, sizeof path);
         // Opened anew each time: that makes network file systems look at the server.
-        const int fd = open(path, O_RDONLY | O_CLOEXEC);
+        const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         if (fd < 0 && errno == ENOENT && slot >= journal->num_slots) break;
         if (fd < 0 && errno == ENOENT) continue;
         if (fd < 0) return file_error(path, "read");

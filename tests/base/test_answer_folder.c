@@ -1,3 +1,4 @@
+#include "base/folder.h"
 #include "tests/base/folder_case.h"
 
 #include <CUnit/CUnit.h>
@@ -233,6 +234,40 @@ static void a_file_written_by_itself_stays_one_of_the_answer(void) {
     folder_case_free(&c);
 }
 
+static void a_folder_may_be_named_by_a_link(void) {
+    FolderCase c;
+    folder_case_build(&c);
+    Arena arena = {0};
+    const FolderAnswer plan = folder_answer_plan(&c, "A"), next = folder_answer_plan(&c, "B");
+    const char *real = arena_printf(&arena, "%s/real", c.root);
+    CU_ASSERT_EQUAL(mkdir(real, 0777), 0);
+    CU_ASSERT_EQUAL(symlink("real", c.path), 0);
+    folder_answer_expect_given(&plan);
+    folder_case_expect(&c, FOLDER_PLAN_A);
+    folder_answer_expect_given(&next);
+    folder_case_expect(&c, FOLDER_PLAN_B);
+    CU_ASSERT_EQUAL(access(arena_printf(&arena, "%s/c", real), F_OK), 0);
+    arena_free(&arena);
+    folder_case_free(&c);
+}
+
+// Before any search.
+static void a_link_that_leads_nowhere_is_refused(void) {
+    FolderCase c;
+    folder_case_build(&c);
+    Arena arena = {0};
+    CU_ASSERT_EQUAL(symlink("nowhere", c.path), 0);
+    const char *const asked[] = {c.path, arena_printf(&arena, "%s/", c.path),
+                                 arena_printf(&arena, "%s/deeper", c.path)};
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        const Status status = folder_check(asked[i]);
+        CU_ASSERT_EQUAL(status.code, STATUS_INVALID);
+        CU_ASSERT_PTR_NOT_NULL(strstr(status.text, "is a link that leads nowhere"));
+    }
+    arena_free(&arena);
+    folder_case_free(&c);
+}
+
 CU_TestInfo answer_folder_tests[] = {
     {"an earlier answer is replaced and removed", an_earlier_answer_is_replaced_and_removed},
     {"launch files of the same plan are added", launch_files_of_the_same_plan_are_added},
@@ -247,5 +282,7 @@ CU_TestInfo answer_folder_tests[] = {
     {"a new folder goes where nothing was written", a_new_folder_goes_where_nothing_was_written},
     {"a file written by itself stays one of the answer",
      a_file_written_by_itself_stays_one_of_the_answer},
+    {"a folder may be named by a link", a_folder_may_be_named_by_a_link},
+    {"a link that leads nowhere is refused", a_link_that_leads_nowhere_is_refused},
     CU_TEST_INFO_NULL,
 };

@@ -60,6 +60,18 @@ static void long_sentence_is_cut(void) {
     CU_ASSERT_EQUAL(strlen(placed.text), sizeof placed.text - 1);
 }
 
+static void a_long_file_is_parted_from_its_sentence(void) {
+    char name[5000];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    Status status = status_at(STATUS_INVALID, name, "", "the path is too long");
+    CU_ASSERT_PTR_NOT_NULL(strstr(status.text, "nnn...: the path is too long"));
+    status = status_at(STATUS_INVALID, name, "a.b", "unknown");
+    CU_ASSERT_PTR_NOT_NULL(strstr(status.text, "nnn...: a.b: unknown"));
+    status = status_at(STATUS_INVALID, "", "", "cannot be read");
+    CU_ASSERT_STRING_EQUAL(status.text, "\"\": cannot be read");
+}
+
 static Status tries(Status inner, int *went_on) {
     TRY(inner);
     *went_on = 1;
@@ -86,6 +98,7 @@ CU_TestInfo status_tests[] = {
     {"text_goes_on_behind_its_own_file", text_goes_on_behind_its_own_file},
     {"a_reason_is_of_failures_alone", a_reason_is_of_failures_alone},
     {"long_sentence_is_cut", long_sentence_is_cut},
+    {"a_long_file_is_parted_from_its_sentence", a_long_file_is_parted_from_its_sentence},
     {"try_hands_a_failure_on_unchanged", try_hands_a_failure_on_unchanged},
     CU_TEST_INFO_NULL,
 };

@@ -174,6 +174,47 @@ static void points_of_a_journal_that_was_removed_are_not_taken(void) {
     arena_free(&arena);
 }
 
+// A folder, a link, a pipe of the journal's name is somebody's, and no fault of the machine.
+static void what_is_no_file_is_refused(void) {
+    char path[64], command[200];
+    static const char *const MAKE[] = {"mkdir", "ln -s /etc/hostname", "mkfifo"};
+    static const char *const NAMES[] = {"whatif.journal", "whatif.journal.0"};
+    for (size_t i = 0; i < sizeof MAKE / sizeof *MAKE; i++)
+        for (size_t n = 0; n < sizeof NAMES / sizeof *NAMES; n++) {
+            Arena arena = {0};
+            const char *folder = folder_new(path);
+            snprintf(command, sizeof command, "%s %s/%s", MAKE[i], folder, NAMES[n]);
+            CU_ASSERT_EQUAL_FATAL(system(command), 0);
+            for (int force = 0; force < 2; force++) {
+                Journal *journal = NULL;
+                bool finished;
+                const JournalSpec spec = {folder, QUESTION, NULL, force};
+                const Status status = journal_open(&spec, &arena, &journal, &finished);
+                CU_ASSERT_EQUAL(status.code, STATUS_INVALID);
+                CU_ASSERT_PTR_NOT_NULL(strstr(status.text, NAMES[n]));
+            }
+            arena_free(&arena);
+            folder_remove(folder);
+        }
+}
+
+// Another process's file is looked at without waiting for who writes to it.
+static void a_pipe_among_the_slots_is_passed_over(void) {
+    Arena arena = {0};
+    char path[64], command[200], text[100];
+    const char *folder = folder_new(path);
+    IN_ANOTHER_PROCESS({
+        Journal *journal = opened(folder, NULL, &arena);
+        good = journal_add(journal, "one\n").code == STATUS_OK;
+    });
+    Journal *journal = opened(folder, NULL, &arena);
+    snprintf(command, sizeof command, "mkfifo %s/whatif.journal.1", folder);
+    CU_ASSERT_EQUAL_FATAL(system(command), 0);
+    CU_ASSERT_STRING_EQUAL(lines(journal, text), "one;");
+    arena_free(&arena);
+    folder_remove(folder);
+}
+
 CU_TestInfo journal_tests[] = {
     {"lines_outlive_their_process", lines_outlive_their_process},
     {"processes_have_slots_and_blocks_of_their_own", processes_have_slots_and_blocks_of_their_own},
@@ -182,5 +223,7 @@ CU_TestInfo journal_tests[] = {
     {"points_of_a_journal_that_was_removed_are_not_taken",
      points_of_a_journal_that_was_removed_are_not_taken},
     {"a_journal_of_another_grid_is_refused", a_journal_of_another_grid_is_refused},
+    {"what_is_no_file_is_refused", what_is_no_file_is_refused},
+    {"a_pipe_among_the_slots_is_passed_over", a_pipe_among_the_slots_is_passed_over},
     CU_TEST_INFO_NULL,
 };
