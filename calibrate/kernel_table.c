@@ -1,5 +1,7 @@
 #include "calibrate/kernel_table.h"
 
+#include "base/quantity.h"
+#include "base/shown_character.h"
 #include "calibrate/csv.h"
 
 #include <errno.h>
@@ -45,10 +47,14 @@ static Status text_load(const char *path, const char *file, Arena *arena, char *
         got = gzread(stream, buffer + used, (unsigned)(capacity - used - 1));
         if (got > 0) used += (size_t)got;
     }
+    int fault = Z_OK;
+    if (got < 0) gzerror(stream, &fault);
+    const int error = fault == Z_ERRNO ? errno : 0; // of the file, not of its packing
     bool broken = got < 0 || (gzclose(stream) != Z_OK && got >= 0);
     if (got < 0) gzclose(stream);
     if (!buffer) return status_at(STATUS_MACHINE, file, "", "out of memory while reading");
     arena_own(arena, free, buffer);
+    if (error) return status_at(STATUS_INVALID, file, "", "cannot be read: %s", strerror(error));
     if (broken)
         return status_at(STATUS_INVALID, file, "",
                          "cannot be read to its end: the packing is cut off or broken; expected a "
@@ -59,6 +65,26 @@ static Status text_load(const char *path, const char *file, Arena *arena, char *
     buffer[used] = '\0';
     *text = buffer;
     *size = used;
+    return status_ok();
+}
+
+// Rows are printed as they were read: what a terminal would obey, or is no text, is refused.
+static Status characters_check(const char *file, const char *text) {
+    int row = 1;
+    for (const char *at = text; *at;) {
+        uint32_t c = 0;
+        const bool plain = (*at >= ' ' && *at <= '~') || strchr("\t\r\n", *at);
+        const size_t length = plain ? 1 : shown_character_read(at, &c);
+        if (length == 0 || (!plain && shown_needs_escape(c))) {
+            char place[32], shown[SHOWN_MAX];
+            snprintf(place, sizeof place, "row %d", row);
+            shown_next(&at, shown);
+            return status_at(STATUS_INVALID, file, place,
+                             "the character %s; expected UTF-8 without control characters", shown);
+        }
+        row += *at == '\n';
+        at += length;
+    }
     return status_ok();
 }
 
@@ -134,6 +160,7 @@ Status kernel_table_load(const char *path, Arena *arena, KernelTable *out) {
     if (size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) text += 3;
     if (text[strspn(text, " \t\r\n")] == '\0')
         return status_at(STATUS_INVALID, file, "", "empty; expected a CSV text with a header");
+    TRY(characters_check(file, text));
     int max_rows = 1;
     for (const char *c = text; *c && max_rows <= KERNEL_TABLE_MAX_ROWS; c++) max_rows += *c == '\n';
     TRY(lines_read(&table, text, max_rows, arena));
@@ -206,7 +233,7 @@ Status kernel_table_check_choices(const KernelTable *table, const char *column, 
 // The number of a cell; false where it holds none.
 static bool cell_number(const char *text, double *out) {
     char *end;
-    *out = strtod(text, &end);
+    *out = decimal_read(text, &end);
     return end != text && !*end && isfinite(*out);
 }
 

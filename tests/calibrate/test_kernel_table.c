@@ -329,6 +329,54 @@ static void plain_backward_products_are_added(void) {
     arena_free(&arena);
 }
 
+static void expect_table_refused(const char *text, const char *sentence) {
+    Arena arena = {0};
+    KernelTable table;
+    const Status status = table_of(text, &arena, &table);
+    CU_ASSERT_EQUAL(status.code, STATUS_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(status.text, sentence));
+    if (!strstr(status.text, sentence)) printf("%s\n  not %s\n", status.text, sentence);
+    arena_free(&arena);
+}
+
+// Rows are printed as they were read.
+static void what_a_terminal_obeys_is_refused(void) {
+    Arena arena = {0};
+    KernelTable table;
+    expect_table_refused("m,note\n1,a\n2,\x1b[2J\n", ": row 3: the character \\u001b;");
+    expect_table_refused("m,no\x07te\n1,a\n", ": row 1: the character \\u0007;");
+    expect_table_refused("m,note\n1,\xe2\x80\xae\n", ": row 2: the character \\u202e;");
+    expect_table_refused("m,note\n1,\xe9\n", ": row 2: the character \\xe9;");
+    CU_ASSERT_EQUAL(table_of("\xef\xbb\xbfm,note\r\n1,\t\xc3\xa9\r\n", &arena, &table).code,
+                    STATUS_OK);
+    arena_free(&arena);
+}
+
+static void numbers_are_decimal(void) {
+    static const char *const CELLS[] = {"0x10", "inf", "nan", "1_0", "\xef\xbc\x91"};
+    for (size_t i = 0; i < sizeof CELLS / sizeof *CELLS; i++) {
+        Arena arena = {0};
+        KernelTable table;
+        double *m;
+        const char *text = arena_printf(&arena, "m\n%s\n", CELLS[i]);
+        CU_ASSERT_EQUAL_FATAL(table_of(text, &arena, &table).code, STATUS_OK);
+        ASSERT_REFUSED(kernel_table_counts(&table, "m", 1, 100, &arena, &m),
+                       arena_printf(&arena,
+                                    "t.csv: row 2: m: \"%s\"; expected a whole number from 1 to "
+                                    "100",
+                                    CELLS[i]));
+        arena_free(&arena);
+    }
+}
+
+static void a_folder_is_no_table(void) {
+    Arena arena = {0};
+    KernelTable table;
+    ASSERT_REFUSED(kernel_table_load("/tmp", &arena, &table),
+                   "/tmp: cannot be read: Is a directory");
+    arena_free(&arena);
+}
+
 CU_TestInfo kernel_table_tests[] = {
     {"columns_are_found_by_name", columns_are_found_by_name},
     {"quoted_cells_are_read", quoted_cells_are_read},
@@ -344,5 +392,8 @@ CU_TestInfo kernel_table_tests[] = {
     {"faster_than_the_hardware_is_refused", faster_than_the_hardware_is_refused},
     {"slower_than_any_kernel_is_refused", slower_than_any_kernel_is_refused},
     {"rows_that_contradict_the_others_are_refused", rows_that_contradict_the_others_are_refused},
+    {"what_a_terminal_obeys_is_refused", what_a_terminal_obeys_is_refused},
+    {"numbers_are_decimal", numbers_are_decimal},
+    {"a_folder_is_no_table", a_folder_is_no_table},
     CU_TEST_INFO_NULL,
 };
