@@ -159,15 +159,10 @@ static void clusters_print(const void *context, FILE *stream) {
     report_fleet(clusters->scenario, clusters->fleet, stream);
 }
 
-static Status preset_check(const char *name, Arena *arena) {
-    ClusterSummary *clusters;
-    int num_clusters;
-    TRY(cluster_list(arena, &clusters, &num_clusters));
-    const char **names = ARENA_ARRAY(arena, num_clusters + 1, const char *);
-    for (int i = 0; i < num_clusters; i++) {
-        names[i] = clusters[i].name;
+// names ends with NULL.
+static Status preset_check(const char *name, const char *const *names) {
+    for (int i = 0; names[i]; i++)
         if (strcmp(names[i], name) == 0) return status_ok();
-    }
     const char *nearest = name_nearest(name, names);
     if (nearest)
         return usage_error("--on: unknown cluster \"%.60s\"; the nearest is %s", name, nearest);
@@ -176,16 +171,31 @@ static Status preset_check(const char *name, Arena *arena) {
                        name);
 }
 
+static Status presets_known(Arena *arena, const char *const **names) {
+    ClusterSummary *clusters;
+    int num_clusters;
+    TRY(cluster_list(arena, &clusters, &num_clusters));
+    const char **known = ARENA_ARRAY(arena, num_clusters + 1, const char *);
+    for (int i = 0; i < num_clusters; i++) known[i] = clusters[i].name;
+    *names = known;
+    return status_ok();
+}
+
 static Status presets_read(const char *list, Arena *arena, const char *const **names,
                            int *num_names) {
     if (!list) return fleet_presets(arena, names, num_names);
+    const char *const *known;
+    TRY(presets_known(arena, &known));
     const char **found = ARENA_ARRAY(arena, FLEET_MAX_PRESETS, const char *);
     char *rest = arena_strdup(arena, list);
     int n = 0;
     for (char *name; (name = strsep(&rest, ",")) != NULL;) {
+        TRY(preset_check(name, known));
+        for (int i = 0; i < n; i++)
+            if (strcmp(found[i], name) == 0)
+                return usage_error("--on: %s stands there twice", name);
         if (n == FLEET_MAX_PRESETS)
             return usage_error("--on: more than %d clusters", FLEET_MAX_PRESETS);
-        TRY(preset_check(name, arena));
         found[n++] = name;
     }
     *names = found;

@@ -1,6 +1,9 @@
 // Reads "PATH=v1,v2,...".
 #include "whatif/whatif.h"
 
+#include "base/quantity.h"
+
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +15,8 @@ typedef struct {
     int num_values, capacity;
 } AxisBuilder;
 
-static void tree_free(void *tree) {
-    cJSON_Delete(tree);
-}
-
 static void value_add(AxisBuilder *b, cJSON *value) {
-    arena_own(b->arena, tree_free, value);
+    json_own(b->arena, value);
     if (b->num_values == b->capacity) {
         int capacity = b->capacity ? 2 * b->capacity : 8;
         const cJSON **grown = ARENA_ARRAY(b->arena, capacity, const cJSON *);
@@ -65,15 +64,22 @@ typedef struct {
     const char *bad_step; // what stands behind the numbers and is no step; NULL where all is well
 } Range;
 
+// A number; inf and nan too, so that a range of them is refused as one.
+static double number_read(const char *text, char **end) {
+    const double number = decimal_read(text, end);
+    if (*end == text && isalpha((unsigned char)text[*text == '-'])) return strtod(text, end);
+    return number;
+}
+
 // Whether a value is a range: numbers stand on both sides of "..".
 static bool range_parse(const char *value, Range *out) {
     const char *dots = strstr(value, "..");
     if (!dots || dots == value) return false;
     char *end;
-    out->first = strtod(value, &end);
+    out->first = number_read(value, &end);
     // strtod takes the first dot of "1..4" for a decimal point.
     if (end != dots && !(end == dots + 1 && dots[1] == '.')) return false;
-    out->last = strtod(dots + 2, &end);
+    out->last = number_read(dots + 2, &end);
     if (end == dots + 2) return false;
     out->step = 1;
     out->multiplies = false;
@@ -81,7 +87,7 @@ static bool range_parse(const char *value, Range *out) {
     if (*end == '\0') return true;
     const char *tail = end;
     bool marked = tail[0] == ':' && (tail[1] == 'x' || tail[1] == '+');
-    if (marked) out->step = strtod(tail + 2, &end);
+    if (marked) out->step = number_read(tail + 2, &end);
     out->multiplies = marked && tail[1] == 'x';
     if (!marked || end == tail + 2 || *end != '\0') out->bad_step = tail;
     return true;
@@ -91,7 +97,7 @@ static bool range_parse(const char *value, Range *out) {
 static Status step_refuse(AxisBuilder *b, const char *value, const Range *range) {
     const char *number = range->bad_step + 1;
     char *end;
-    double step = range->bad_step[0] == ':' ? strtod(number, &end) : 0;
+    double step = range->bad_step[0] == ':' ? number_read(number, &end) : 0;
     if (!(step > 0) || *end != '\0')
         return axis_error(
             b, arena_printf(b->arena, "in %s the step must be :xFACTOR (times) or :+STEP (plus)",
@@ -146,8 +152,7 @@ Status whatif_parse_axis(const char *text, Arena *arena, WhatifAxis *out) {
     if (!equals || equals == text) return axis_error(&b, equals ? "no path" : "no '='");
     for (const char *start = equals + 1;; start++) {
         const char *end = value_end(start);
-        char *value = arena_strdup(arena, start);
-        value[end - start] = '\0';
+        const char *value = arena_printf(arena, "%.*s", (int)(end - start), start);
         TRY(value_parse(&b, value));
         if (!*end) break;
         start = end;

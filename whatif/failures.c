@@ -4,6 +4,7 @@
 #include "base/random.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 enum { DRAW_TIME, DRAW_KIND };
 
@@ -60,8 +61,12 @@ static void failure_take(Player *p) {
 
 // --- What the job does
 
+static bool goes_on(const Player *p) {
+    return p->time_s < p->most_s && p->out.num_failures < FAILURES_MAX_OF_RUN;
+}
+
 static void restart(Player *p) {
-    while (p->time_s < p->most_s) {
+    while (goes_on(p)) {
         const double end_s = p->time_s + p->model->restart_s;
         if (end_s <= p->failure_s) {
             p->out.restart_s += p->model->restart_s;
@@ -115,7 +120,7 @@ FailureRun failures_play(const FailureModel *model, int64_t num_steps, int64_t i
     p.most_s = FAILURES_MAX_WALL * (double)num_steps * model->step_s;
     p.back_s = ARENA_ARRAY(&arena, model->num_spares + 1, double);
     failure_next(&p);
-    while (left > 0 && p.time_s < p.most_s) {
+    while (left > 0 && goes_on(&p)) {
         intervals_run(&p, interval_steps, &left, interval_s);
         if (left > 0) interval_try(&p, interval_steps, &left);
     }
@@ -126,11 +131,22 @@ FailureRun failures_play(const FailureModel *model, int64_t num_steps, int64_t i
 
 // --- Many runs
 
+// Means of the runs that were played, where they are fewer than was asked for.
+static void means_correct(FailureRun *mean, double factor) {
+    mean->wall_s *= factor;
+    mean->useful_s *= factor;
+    mean->write_s *= factor;
+    mean->lost_s *= factor;
+    mean->restart_s *= factor;
+    mean->wait_s *= factor;
+}
+
 FailureStatistics failures_repeat(const FailureModel *model, int64_t num_steps,
                                   int64_t interval_steps, uint64_t seed, int num_runs) {
-    FailureStatistics out = {.num_runs = num_runs};
+    FailureStatistics out = {.num_runs = 0};
     double sum = 0, squares = 0;
-    for (int i = 0; i < num_runs; i++) {
+    bool given_up = false;
+    for (int i = 0; i < num_runs && (!given_up || i < 2); i++) {
         const FailureRun run = failures_play(model, num_steps, interval_steps, seed, (uint32_t)i);
         const double goodput = run.wall_s > 0 ? run.useful_s / run.wall_s : 0;
         sum += goodput;
@@ -143,9 +159,13 @@ FailureStatistics failures_repeat(const FailureModel *model, int64_t num_steps,
         out.mean.wait_s += run.wait_s / num_runs;
         out.mean.num_failures += run.num_failures;
         out.mean.num_steps += run.num_steps;
+        out.num_runs++;
+        given_up |= run.num_steps < num_steps;
     }
-    out.goodput_frac = sum / num_runs;
-    const double variance = squares / num_runs - out.goodput_frac * out.goodput_frac;
-    if (num_runs > 1) out.goodput_error_frac = sqrt(fmax(0, variance) / (num_runs - 1));
+    const int n = out.num_runs;
+    if (n < num_runs) means_correct(&out.mean, (double)num_runs / n);
+    out.goodput_frac = sum / n;
+    const double variance = squares / n - out.goodput_frac * out.goodput_frac;
+    if (n > 1) out.goodput_error_frac = sqrt(fmax(0, variance) / (n - 1));
     return out;
 }

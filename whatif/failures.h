@@ -34,16 +34,18 @@ typedef struct {
     int64_t num_steps; // done; fewer than asked for where the run was given up
 } FailureRun;
 
-enum { FAILURES_MAX_WALL = 1000 }; // a run is given up after so many times its useful time
+// A run is given up after so many times its useful time, or so many failures.
+enum { FAILURES_MAX_WALL = 1000, FAILURES_MAX_OF_RUN = 1000000 };
 
 // Plays a run of num_steps with a checkpoint every interval_steps.
 //   seed, run  name the random numbers
 FailureRun failures_play(const FailureModel *model, int64_t num_steps, int64_t interval_steps,
                          uint64_t seed, uint32_t run);
 
-// Means over runs, and the standard error of the mean goodput (useful over wall).
+// Means over runs, and the standard error of the mean goodput (useful over wall). Behind a run that
+// was given up none is played, but the second: the long one says how little stays.
 typedef struct {
-    int num_runs;
+    int num_runs; // played
     double goodput_frac, goodput_error_frac;
     FailureRun mean; // counts are sums over the runs
 } FailureStatistics;

@@ -135,4 +135,6 @@ refuses 'meshwright: --percent: "100" is more than 90' \
     whatif job.json --sensitivity --percent 100
 refuses 'meshwright: --on: unknown cluster "dgx-h10"; the nearest is dgx-h100' \
     whatif job.json --tokens 1e12 --days 60 --on dgx-h10
+refuses 'meshwright: --on: dgx-h100 stands there twice' \
+    whatif job.json --tokens 1e12 --days 60 --on dgx-h100,dgx-h200,dgx-h100
 refuses 'meshwright: --tokens: "1e30" is more than 1e+17' whatif job.json --goodput --tokens 1e30

@@ -79,9 +79,31 @@ static void malformed_axes_are_refused(void) {
     arena_free(&arena);
 }
 
+// Memory that grows with their number: 60,000 values took 3.5 GB.
+static void long_lists_take_little(void) {
+    enum { NUM_VALUES = 100000 };
+    Arena arena = {0};
+    char *text = malloc(2 * NUM_VALUES + 8), *end = stpcpy(text, "a.b=");
+    for (int i = 0; i < NUM_VALUES; i++) end = stpcpy(end, i > 0 ? ",1" : "1");
+    WhatifAxis axis;
+    CU_ASSERT_EQUAL(whatif_parse_axis(text, &arena, &axis).code, STATUS_OK);
+    CU_ASSERT_EQUAL(axis.num_values, NUM_VALUES);
+    CU_ASSERT(arena_used(&arena) < 200 * (size_t)NUM_VALUES);
+    free(text);
+    arena_free(&arena);
+}
+
+static void ranges_are_decimal(void) {
+    Arena arena = {0};
+    ASSERT_PARSED("n=0x8..0x40:x2", "n \"0x8..0x40:x2\""); // which no key takes
+    arena_free(&arena);
+}
+
 CU_TestInfo axis_tests[] = {
     {"values_are_json_or_strings", values_are_json_or_strings},
     {"ranges_are_written_out", ranges_are_written_out},
     {"malformed_axes_are_refused", malformed_axes_are_refused},
+    {"long_lists_take_little", long_lists_take_little},
+    {"ranges_are_decimal", ranges_are_decimal},
     CU_TEST_INFO_NULL,
 };

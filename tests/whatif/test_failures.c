@@ -81,6 +81,26 @@ static void a_run_without_hope_is_given_up(void) {
     CU_ASSERT(run.wall_s >= FAILURES_MAX_WALL * 1000 * model.step_s);
 }
 
+// Failures so near to each other that time stands still would never end; and two runs that are
+// given up say as much as 200.
+static void a_run_ends_however_often_it_fails(void) {
+    static const double MTBF_S[] = {300, 1, 1e-300};
+    for (int i = 0; i < 3; i++) {
+        FailureModel model = MODEL; // restarts take 600 s
+        model.mtbf_s = MTBF_S[i];
+        model.hardware_frac = 0;
+        const FailureRun run = failures_play(&model, 1000000, 100, 1, 0);
+        CU_ASSERT(run.num_steps < 1000000);
+        CU_ASSERT(run.num_failures <= FAILURES_MAX_OF_RUN + 1);
+        const FailureStatistics s = failures_repeat(&model, 1000000, 100, 1, 1000000);
+        CU_ASSERT_EQUAL(s.num_runs, 2);
+        const FailureRun other = failures_play(&model, 1000000, 100, 1, 1);
+        CU_ASSERT_DOUBLE_EQUAL(s.mean.wall_s, (run.wall_s + other.wall_s) / 2,
+                               1e-9 * s.mean.wall_s);
+        CU_ASSERT_EQUAL(s.mean.num_failures, run.num_failures + other.num_failures);
+    }
+}
+
 CU_TestInfo failures_tests[] = {
     {"without_failures_only_checkpoints_cost", without_failures_only_checkpoints_cost},
     {"seconds_add_up", seconds_add_up},
@@ -88,5 +108,6 @@ CU_TestInfo failures_tests[] = {
     {"runs_agree_with_dalys_formula", runs_agree_with_dalys_formula},
     {"waiting_agrees_with_erlang", waiting_agrees_with_erlang},
     {"a_run_without_hope_is_given_up", a_run_without_hope_is_given_up},
+    {"a run ends however often it fails", a_run_ends_however_often_it_fails},
     CU_TEST_INFO_NULL,
 };
