@@ -4,8 +4,10 @@
 #include "base/quantity.h"
 #include "base/text_lines.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_LINE_BYTES = 1 << 20, MAX_FILE_BYTES = 1 << 28 };
@@ -44,12 +46,18 @@ static Status cell_refuse(const Matrix *matrix, int line, int number, const char
                       matrix->path, line, number, length < 40 ? length : 40, at);
 }
 
+// inf stands on diagonals: what a node exchanges with itself.
+static double number_read(const char *at, char **end) {
+    const char *word = at + strspn(at, " \t+-");
+    return isalpha((unsigned char)*word) ? strtod(at, end) : decimal_read(at, end);
+}
+
 // The numbers from one node.
 static Status line_read(const Matrix *matrix, int line, int from, const char *text) {
     int n = 0;
     for (const char *at = text;; n++) {
         char *end;
-        double bytes_per_s = decimal_read(at, &end);
+        double bytes_per_s = number_read(at, &end);
         bool is_number = end != at;
         end += strspn(end, " \t\r\n");
         if (!is_number || (*end && *end != ',')) return cell_refuse(matrix, line, n + 1, at);

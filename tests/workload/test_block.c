@@ -170,7 +170,7 @@ static void windows_bound_the_keys(void) {
             const Block *b = layer_block_of(&c, 0);
             const Op *attention = op_named(b->forward, b->num_forward, "core_attn");
             ASSERT_CLOSE(attention->flops, TOKENS * 448 * 16 * 2 * 128);
-            CU_ASSERT_EQUAL(attention->attention.keys, 512);
+            CU_ASSERT_EQUAL(attention_op_tokens(&attention->attention), 512);
         }
     }
     case_free(&c);
