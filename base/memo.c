@@ -1,5 +1,7 @@
 #include "base/memo.h"
 
+#include "base/numbers.h"
+
 #include <stdatomic.h>
 #include <string.h>
 
@@ -18,20 +20,12 @@ Memo *memo_new(Arena *arena) {
     return ARENA_NEW(arena, Memo);
 }
 
-// The finalizer of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
-// generators", OOPSLA 2014).
-static uint64_t mix(uint64_t x) {
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
 uint64_t memo_key(const double *numbers, int num_numbers) {
     uint64_t key = 0x9e3779b97f4a7c15u;
     for (int i = 0; i < num_numbers; i++) {
         uint64_t bits;
         memcpy(&bits, &numbers[i], sizeof bits);
-        key = mix(key + bits + 0x9e3779b97f4a7c15u);
+        key = mix64(key + bits);
     }
     return key ? key : 1;
 }

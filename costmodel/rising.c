@@ -1,5 +1,7 @@
 #include "costmodel/rising.h"
 
+#include "base/numbers.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -39,17 +41,11 @@ void rising_axis_fill(RisingAxis *axis, double least, double most) {
 
 int rising_axis_locate(const RisingAxis *axis, double x, double *frac) {
     const double *knots = axis->knots;
-    int low = 0, high = axis->num_knots - 1;
+    const int last = axis->num_knots - 1;
     *frac = 0;
     if (x <= knots[0]) return 0;
-    if (x >= knots[high]) return high;
-    while (high - low > 1) {
-        int middle = (low + high) / 2;
-        if (knots[middle] <= x)
-            low = middle;
-        else
-            high = middle;
-    }
+    if (x >= knots[last]) return last;
+    const int low = knot_below(knots, axis->num_knots, x), high = low + 1;
     if (x > knots[low]) *frac = log(x / knots[low]) / log(knots[high] / knots[low]);
     return low;
 }

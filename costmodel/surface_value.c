@@ -1,21 +1,17 @@
 #include "costmodel/surface_value.h"
 
+#include "base/numbers.h"
+
 #include <math.h>
 
 // The knot below x, and how far x lies towards the next one (0 to 1; 0 at and beyond the edges).
 static int axis_locate(const SurfaceAxis *axis, double x, double *frac) {
     const double *knots = axis->knots;
-    int low = 0, high = axis->num_knots - 1;
+    const int last = axis->num_knots - 1;
     *frac = 0;
     if (x <= knots[0]) return 0;
-    if (x >= knots[high]) return high;
-    while (high - low > 1) {
-        int middle = (low + high) / 2;
-        if (knots[middle] <= x)
-            low = middle;
-        else
-            high = middle;
-    }
+    if (x >= knots[last]) return last;
+    const int low = knot_below(knots, axis->num_knots, x), high = low + 1;
     *frac = (x - knots[low]) / (knots[high] - knots[low]);
     return low;
 }

@@ -1,6 +1,7 @@
 #include "planner/idle.h"
 
 #include "base/clock.h"
+#include "base/numbers.h"
 #include "planner/deadline.h"
 #include "planner/loose.h"
 #include "planner/miss.h"
@@ -17,15 +18,6 @@ enum { IDLE_SMALL_GPUS = 128 }; // up to here each number is searched, whatever 
 static int64_t odd_part(int64_t number) {
     while (number > 1 && number % 2 == 0) number /= 2;
     return number > 0 ? number : 1;
-}
-
-static int64_t common_divisor(int64_t a, int64_t b) {
-    while (b) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
 }
 
 // What of a number is left after each of these factors has divided what it can.

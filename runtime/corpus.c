@@ -1,5 +1,7 @@
 #include "runtime/corpus.h"
 
+#include "base/numbers.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,17 +56,9 @@ DataMark corpus_mark(const Corpus *corpus) {
     return mark;
 }
 
-// Steele, Lea, Flood, OOPSLA 2014, as in runtime/parameter.c.
-static uint64_t mix(uint64_t x) {
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
 void corpus_sequence(const Corpus *c, int64_t step, int64_t sequence, int32_t *tokens,
                      int32_t *targets) {
-    const uint64_t key = mix(mix(mix(c->seed) ^ (uint64_t)step) ^ (uint64_t)sequence);
+    const uint64_t key = mix64(mix64(mix64(c->seed) ^ (uint64_t)step) ^ (uint64_t)sequence);
     if (c->text) {
         const unsigned char *first = c->text + key % (c->num_bytes - (size_t)c->seq_len);
         for (int64_t i = 0; i < c->seq_len; i++) {
@@ -74,7 +68,7 @@ void corpus_sequence(const Corpus *c, int64_t step, int64_t sequence, int32_t *t
         return;
     }
     for (int64_t i = 0; i <= c->seq_len; i++) {
-        const int32_t token = (int32_t)(mix(key + (uint64_t)i) % (uint64_t)c->vocab_size);
+        const int32_t token = (int32_t)(mix64(key + (uint64_t)i) % (uint64_t)c->vocab_size);
         if (i < c->seq_len) tokens[i] = token;
         if (i > 0) targets[i - 1] = token;
     }

@@ -2,6 +2,8 @@
 // of the chunk are kept.
 #include "runtime/parameter.h"
 
+#include "base/numbers.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -323,24 +325,16 @@ int64_t model_parameter_elements(const Scenario *scenario, const Plan *plan) {
 
 // --- First values
 
-// Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014 (its mixer).
-static uint64_t mix(uint64_t x) {
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
 static uint64_t name_key(const char *name, uint64_t seed) {
-    uint64_t key = mix(seed);
-    for (; *name; name++) key = mix(key ^ (uint64_t)(unsigned char)*name);
+    uint64_t key = mix64(seed);
+    for (; *name; name++) key = mix64(key ^ (uint64_t)(unsigned char)*name);
     return key;
 }
 
 // Nearly normal: the sum of eight uniform numbers of 16 bits, whose variance is 8 / 12 of 2^32.
 static double normal_value(uint64_t key, uint64_t index) {
     const double deviation = 53510.0; // 65536 sqrt(8 / 12)
-    const uint64_t a = mix(key + 2 * index), b = mix(key + 2 * index + 1);
+    const uint64_t a = mix64(key + 2 * index), b = mix64(key + 2 * index + 1);
     double sum = 0;
     for (int shift = 0; shift < 64; shift += 16)
         sum += (double)(a >> shift & 0xffff) + (double)(b >> shift & 0xffff);

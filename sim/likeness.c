@@ -1,5 +1,6 @@
 #include "sim/likeness.h"
 
+#include "base/numbers.h"
 #include "config/node_order.h"
 #include "sim/job_flows.h"
 
@@ -24,16 +25,8 @@ typedef struct {
 
 // --- Numbers that tell apart
 
-// The finalizer of splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
-static uint64_t mix(uint64_t x) {
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
 static uint64_t mix_both(uint64_t a, uint64_t b) {
-    return mix(a ^ mix(b));
+    return mix64(a ^ mix64(b));
 }
 
 // Of links that carry nothing yet: what they are and what they can carry.
@@ -112,7 +105,7 @@ static void links_add(const Sorting *sorting, uint64_t *marks) {
                 if (sorting->is_left_out[link]) continue;
                 marks[replica] = mix_both(marks[replica], sorting->link_sort[link]);
             }
-            marks[replica] = mix(marks[replica]);
+            marks[replica] = mix64(marks[replica]);
         }
     }
 }
@@ -132,7 +125,7 @@ static void group_add(const Sorting *sorting, const int *firsts, uint64_t *marks
         uint64_t all = 0;
         for (int i = head[group]; i >= 0; i = next[i]) {
             int *last = &seen[sorting->sort[i]];
-            if (*last != group + 1) all += mix((uint64_t)sorting->sort[i]);
+            if (*last != group + 1) all += mix64((uint64_t)sorting->sort[i]);
             *last = group + 1;
         }
         for (int i = head[group]; i >= 0; i = next[i]) marks[i] = mix_both(marks[i], all);
@@ -170,7 +163,7 @@ static void round_go(Sorting *sorting) {
     Arena scratch = {0};
     const int num = sorting->flows->num_replicas;
     uint64_t *marks = ARENA_ARRAY(&scratch, num, uint64_t);
-    for (int i = 0; i < num; i++) marks[i] = mix((uint64_t)sorting->sort[i]);
+    for (int i = 0; i < num; i++) marks[i] = mix64((uint64_t)sorting->sort[i]);
     links_sort(sorting);
     links_add(sorting, marks);
     for (int i = 0; i < sorting->flows->num_groups; i++)
@@ -245,15 +238,6 @@ static int *links_stand_in(const Sorting *sorting, int *num_alike, Arena *arena)
     return stand_in;
 }
 
-static int common_divisor(int a, int b) {
-    while (b > 0) {
-        const int rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 // Of the replicas that the played flows over a link stand for: common divisor, and most.
 static void crossings_find(const JobFlows *flows, const Likeness *likeness, int *divisor,
                            int *most) {
@@ -265,7 +249,7 @@ static void crossings_find(const JobFlows *flows, const Likeness *likeness, int 
             for (int i = flows->first_link[flow]; i < flows->first_link[flow + 1]; i++) {
                 const int link = likeness->stand_in[flows->links[i]];
                 if (link == LINK_LEFT_OUT) continue;
-                divisor[link] = common_divisor(num, divisor[link]);
+                divisor[link] = (int)common_divisor(num, divisor[link]);
                 if (num > most[link]) most[link] = num;
             }
         }
