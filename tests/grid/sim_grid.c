@@ -103,8 +103,10 @@ static const char *images_text(const Job *job, Arena *arena) {
 
 static const char *job_text(const Job *job, int tp, int pp, int ep, Arena *arena) {
     int dp = filling_dp(job, tp, pp);
-    bool chunked =
-        strcmp(job->schedule, "interleaved") == 0 || strcmp(job->schedule, "breadth-first") == 0;
+    // Chunks and their schedules are of pipelines.
+    const char *schedule = pp > 1 ? job->schedule : SCHEDULE_NAMES[SCHEDULE_1F1B];
+    const bool chunked =
+        strcmp(schedule, "interleaved") == 0 || strcmp(schedule, "breadth-first") == 0;
     return arena_printf(
         arena,
         "{\"schema\": 1, \"model\": \"%s\", \"cluster\": \"%s:%d\", \"training\": {\"seq_len\": "
@@ -112,7 +114,7 @@ static const char *job_text(const Job *job, int tp, int pp, int ep, Arena *arena
         "\"global_batch\": %d, \"precision\": \"%s\"%s}, \"parallel\": {\"tp\": %d, \"pp\": %d%s, "
         "\"schedule\": \"%s\", \"order\": \"%s\"%s}}",
         job->model, job->cluster, tp * pp * dp / job->node_gpus, 3 * pp * dp, job->precision,
-        images_text(job, arena), tp, pp, chunked ? ", \"vpp\": 2" : "", job->schedule,
+        images_text(job, arena), tp, pp, chunked ? ", \"vpp\": 2" : "", schedule,
         PLAN_ORDER_NAMES[job->order], experts_text(job, tp, ep, arena));
 }
 
@@ -144,7 +146,8 @@ static Status job_play(void *context, int number) {
     Job job = job_at(grid, number);
     Result *result = &grid->results[number];
     Arena arena = {0};
-    for (int ep = job.ep; ep >= (job.order == ORDER_PP_DP ? 0 : 1); ep /= 2) {
+    const int least_ep = job.order == ORDER_PP_DP ? 0 : 1;
+    for (int ep = job.ep; ep >= least_ep; ep--) {
         for (int pp = job.pp; pp >= 1; pp /= 2) {
             for (int tp = job.tp; tp >= 1; tp /= 2) {
                 Status status = plan_play(job_text(&job, tp, pp, ep, &arena), result);
