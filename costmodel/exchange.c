@@ -49,35 +49,36 @@ static bool is_exchange(const Op *op) {
     return op->collective.kind == COLLECTIVE_DISPATCH || op->collective.kind == COLLECTIVE_COMBINE;
 }
 
-static Exchange op_exchange(const Scenario *scenario, const Plan *plan, const Op *op) {
+static Exchange op_exchange(const PricingContext *context, const Op *op) {
     return (Exchange){
-        .kernels = &scenario->execution.dispatcher,
+        .kernels = &context->execution->dispatcher,
         .routing = op->collective.routing,
-        .group = plan_group(plan, op->collective.group),
+        .group = context_group(context, op->collective.group),
         .combine = op->collective.kind == COLLECTIVE_COMBINE,
         .message_bytes = op->collective.message_bytes,
     };
 }
 
-double op_collective_s(const Scenario *scenario, const Plan *plan, const Op *op) {
+double op_collective_s(const PricingContext *context, const Op *op) {
     if (!is_exchange(op))
-        return collective_s(&scenario->cluster, op->collective.kind,
-                            plan_group(plan, op->collective.group), op->collective.message_bytes);
-    const Exchange exchange = op_exchange(scenario, plan, op);
-    return exchange_s(&scenario->cluster, &exchange);
+        return collective_s(context->cluster, op->collective.kind,
+                            context_group(context, op->collective.group),
+                            op->collective.message_bytes);
+    const Exchange exchange = op_exchange(context, op);
+    return exchange_s(context->cluster, &exchange);
 }
 
-WireTime op_wire_time(const Scenario *scenario, const Plan *plan, const Op *op) {
+WireTime op_wire_time(const PricingContext *context, const Op *op) {
     if (is_exchange(op)) {
-        const Exchange exchange = op_exchange(scenario, plan, op);
-        return exchange_wire_time(&scenario->cluster, &exchange);
+        const Exchange exchange = op_exchange(context, op);
+        return exchange_wire_time(context->cluster, &exchange);
     }
     // A message of one byte is latency.
-    const Group group = plan_group(plan, op->collective.group);
-    const double time_s = op_collective_s(scenario, plan, op);
+    const Group group = context_group(context, op->collective.group);
+    const double time_s = op_collective_s(context, op);
     const double latency_s =
-        fmin(time_s, collective_s(&scenario->cluster, op->collective.kind, group, 1));
-    const double inside_s = collective_inside_s(&scenario->cluster, op->collective.kind, group,
+        fmin(time_s, collective_s(context->cluster, op->collective.kind, group, 1));
+    const double inside_s = collective_inside_s(context->cluster, op->collective.kind, group,
                                                 op->collective.message_bytes);
     return (WireTime){time_s, latency_s, time_s - latency_s, fmin(inside_s, time_s - latency_s)};
 }

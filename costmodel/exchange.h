@@ -11,7 +11,7 @@
 
 #include "config/cluster.h"
 #include "config/dispatcher.h"
-#include "config/scenario.h"
+#include "costmodel/pricing_context.h"
 #include "workload/operator.h"
 
 typedef struct {
@@ -26,7 +26,7 @@ typedef struct {
 double exchange_s(const Cluster *cluster, const Exchange *exchange);
 
 // Seconds of an OP_COLLECTIVE of any kind.
-double op_collective_s(const Scenario *scenario, const Plan *plan, const Op *op);
+double op_collective_s(const PricingContext *context, const Op *op);
 
 // What it takes of the network. While bytes move on the links between domains (inside one, on its
 // links), SMs may copy for longer: latency_s + wire_s is at most time_s.
@@ -37,4 +37,4 @@ typedef struct {
     double inside_s; // of the links inside each domain, where several are crossed
 } WireTime;
 
-WireTime op_wire_time(const Scenario *scenario, const Plan *plan, const Op *op);
+WireTime op_wire_time(const PricingContext *context, const Op *op);

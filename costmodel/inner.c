@@ -55,11 +55,11 @@ static InnerCollective *pass_find(InnerPass *pass, const InnerCollective *what) 
 
 static void collective_note(ListInner *l, int i, bool inside) {
     const Op *op = &l->list.ops[i];
-    const Scenario *scenario = l->list.scenario;
-    const Group group = plan_group(l->list.plan, op->collective.group);
+    const PricingContext *context = l->list.context;
+    const Group group = context_group(context, op->collective.group);
     if (op->kind != OP_COLLECTIVE || !(l->list.phases & 1 << op->phase)) return;
     if (group.size == 1 || op->collective.message_bytes <= 0) return;
-    if (!inside && group_layout(&scenario->cluster, group).num_domains == 1) return;
+    if (!inside && group_layout(context->cluster, group).num_domains == 1) return;
     const InnerCollective what = {
         .group = op->collective.group,
         .queue = queue_of(op),
@@ -68,14 +68,13 @@ static void collective_note(ListInner *l, int i, bool inside) {
                       op->collective.kind == COLLECTIVE_COMBINE,
     };
     InnerCollective *inner = l->inner[i] = pass_find(l->pass, &what);
-    const WireTime wire = op_wire_time(scenario, l->list.plan, op);
-    const double factor =
-        part_factor(scenario, group_part(scenario, l->list.plan, op->collective.group));
+    const WireTime wire = op_wire_time(context, op);
+    const double factor = part_factor(context->calibration, group_part(context->cluster, group));
     inner->time_s += wire.time_s * factor;
     inner->latency_s += wire.latency_s * factor;
     inner->wire_s += wire.wire_s * factor;
     inner->inside_s += wire.inside_s * factor;
-    if (op->stream == STREAM_DP && shards_are_awaited(&scenario->execution, op))
+    if (op->stream == STREAM_DP && shards_are_awaited(context->execution, op))
         inner->exposed_s += wire.time_s * factor;
     else if (runs_beside(inner->queue))
         l->beside_s[inner - l->pass->list] += wire.time_s * factor;
@@ -203,13 +202,13 @@ static InnerPass *phase_inner(const Scenario *scenario, const Plan *plan, const 
                               int phases, bool inside, Arena *arena) {
     const bool forward = phases == 1 << PHASE_FORWARD;
     Arena scratch = {0};
+    const PricingContext context = pricing_context(scenario, plan, &scratch);
     InnerPass *blocks = ARENA_ARRAY(&scratch, workload->num_blocks, InnerPass);
     for (int i = 0; i < workload->num_blocks; i++) {
         const Block *b = &workload->blocks[i];
         blocks[i] = pass_new(MAX_INNER, &scratch);
         const OpList list = {
-            .scenario = scenario,
-            .plan = plan,
+            .context = &context,
             .ops = forward ? b->forward : b->backward,
             .num_ops = forward ? b->num_forward : b->num_backward,
             .num_forward = b->num_forward,

@@ -11,8 +11,7 @@ static const Term STREAM_TERM[NUM_STREAMS] = {TERM_COMPUTE, TERM_TP, TERM_CP,
 
 // The streams of one rank while it runs a list of operators.
 typedef struct {
-    const Scenario *scenario;
-    const Plan *plan;
+    const PricingContext *context;
     const OpList *list;
     int last[NUM_STREAMS];      // operator that each ran last; -1
     double free_s[NUM_STREAMS]; // when each stream is done with what it has
@@ -28,7 +27,7 @@ typedef struct {
     int num_again; // operators that are recomputed
 } Streams;
 
-static StepPart op_part(const Scenario *scenario, const Plan *plan, const Op *op) {
+static StepPart op_part(const PricingContext *context, const Op *op) {
     switch (op->kind) {
     case OP_GEMM:
         return PART_PRODUCTS;
@@ -39,22 +38,23 @@ static StepPart op_part(const Scenario *scenario, const Plan *plan, const Op *op
     case OP_COLLECTIVE:
         break;
     }
-    return group_part(scenario, plan, op->collective.group);
+    return group_part(context->cluster, context_group(context, op->collective.group));
 }
 
-double op_price_s(const Scenario *scenario, const Plan *plan, const Op *op) {
-    double time_s = op->kind == OP_COLLECTIVE ? op_collective_s(scenario, plan, op)
-                                              : op_compute_s(&scenario->cluster, op);
-    return time_s * part_factor(scenario, op_part(scenario, plan, op));
+double op_price_s(const PricingContext *context, const Op *op) {
+    double time_s = op->kind == OP_COLLECTIVE ? op_collective_s(context, op)
+                                              : op_compute_s(context->cluster, op);
+    return time_s * part_factor(context->calibration, op_part(context, op));
 }
 
-double op_sync_s(const Scenario *scenario, const Op *op) {
+double op_sync_s(const PricingContext *context, const Op *op) {
     if (!op->awaited_by_host) return 0;
-    return scenario->execution.stack.launch.moe_sync_s * part_factor(scenario, PART_HOST);
+    return context->execution->stack.launch.moe_sync_s *
+           part_factor(context->calibration, PART_HOST);
 }
 
 static double op_s(const Streams *s, int i) {
-    double time_s = op_price_s(s->scenario, s->plan, &s->list->ops[i]);
+    double time_s = op_price_s(s->context, &s->list->ops[i]);
     return s->list->factors ? time_s * s->list->factors[i] : time_s;
 }
 
@@ -66,7 +66,7 @@ static void streams_add(Streams *s, Term term, StepPart part, double time_s) {
 // What is left exposed of a collective that runs piece by piece beside its product: the longer of
 // the two hides the shorter, but for one piece.
 static double pipelined_s(const Streams *s, const Op *op, double duration_s) {
-    int pieces = plan_group(s->plan, op->collective.group).size;
+    int pieces = context_group(s->context, op->collective.group).size;
     double product_s = op_s(s, op->pipelined_with);
     return fmax(0, duration_s - product_s) + fmin(duration_s, product_s) / pieces;
 }
@@ -77,7 +77,7 @@ bool shards_are_awaited(const Execution *execution, const Op *op) {
 }
 
 static void sharding_run(Streams *s, const Op *op, double duration_s) {
-    if (shards_are_awaited(&s->scenario->execution, op)) {
+    if (shards_are_awaited(s->context->execution, op)) {
         streams_add(s, TERM_DP, s->part[STREAM_DP], duration_s);
         return;
     }
@@ -105,7 +105,7 @@ static void op_run(Streams *s, int i) {
     const Op *ops = s->list->ops, *op = &ops[i];
     double duration_s = op_s(s, i), previous_s = i > 0 ? s->end_s[i - 1] : 0;
     s->end_s[i] = previous_s;
-    s->part[op->stream] = op_part(s->scenario, s->plan, op);
+    s->part[op->stream] = op_part(s->context, op);
     s->num_kernels += op->num_kernels;
     s->num_again += op->again;
     if (op->stream == STREAM_DP) {
@@ -131,7 +131,7 @@ static void op_run(Streams *s, int i) {
         streams_add(s, STREAM_TERM[cause], s->part[cause], idle_s);
         streams_add(s, TERM_COMPUTE, s->part[STREAM_COMPUTE], duration_s);
     }
-    double sync_s = op_sync_s(s->scenario, op);
+    double sync_s = op_sync_s(s->context, op);
     streams_add(s, TERM_OTHER, PART_HOST, sync_s);
     duration_s += sync_s;
     s->end_s[i] = start_s + duration_s;
@@ -177,8 +177,8 @@ static double host_s(const Execution *execution, double num_kernels, double num_
 }
 
 ListPrice list_price(const OpList *list) {
-    const Scenario *scenario = list->scenario;
-    Streams s = {.scenario = scenario, .plan = list->plan, .list = list};
+    const PricingContext *context = list->context;
+    Streams s = {.context = context, .list = list};
     for (int stream = 0; stream < NUM_STREAMS; stream++) s.last[stream] = -1;
     for (int i = 0; i < list->num_ops; i++) {
         if (list->runs) list->runs[i] = (OpRun){.before = -1};
@@ -188,7 +188,7 @@ ListPrice list_price(const OpList *list) {
             s.end_s[i] = i > 0 ? s.end_s[i - 1] : 0;
     }
     tail_run(&s);
-    const Stack *stack = &scenario->execution.stack;
+    const Stack *stack = &context->execution->stack;
     double serial_s = terms_sum(s.term_s);
     double exposed_s = s.term_s[TERM_TP] + s.term_s[TERM_CP] + s.term_s[TERM_EP];
     double beside_s = fmax(0, s.communication_s - exposed_s) + fmin(s.hidden_s, serial_s) +
@@ -202,9 +202,9 @@ ListPrice list_price(const OpList *list) {
         .edge_s = s.first_gather_s + s.last_scatter_s,
         .serial_s = serial_s,
         .busy_s = busy_s,
-        .host_s = host_s(&scenario->execution, s.num_kernels,
-                         1 + (double)s.num_again / list->num_forward) *
-                  part_factor(scenario, PART_HOST),
+        .host_s =
+            host_s(context->execution, s.num_kernels, 1 + (double)s.num_again / list->num_forward) *
+            part_factor(context->calibration, PART_HOST),
     };
     memcpy(out.price.term_s, s.term_s, sizeof s.term_s);
     memcpy(out.price.part_s, s.part_s, sizeof s.part_s);

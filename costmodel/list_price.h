@@ -22,8 +22,7 @@ typedef struct {
 } OpRun;
 
 typedef struct {
-    const Scenario *scenario;
-    const Plan *plan;
+    const PricingContext *context;
     const Op *ops; // [num_ops]
     int num_ops;
     int num_forward;       // length of the block's forward list
@@ -56,9 +55,9 @@ struct BlockPrices {
 bool shards_are_awaited(const Execution *execution, const Op *op);
 
 // Seconds of one operator alone.
-double op_price_s(const Scenario *scenario, const Plan *plan, const Op *op);
+double op_price_s(const PricingContext *context, const Op *op);
 
 // Seconds for which the device is idle after an operator because the host waited for it.
-double op_sync_s(const Scenario *scenario, const Op *op);
+double op_sync_s(const PricingContext *context, const Op *op);
 
 double terms_sum(const double *term_s);

@@ -16,15 +16,6 @@ const char *const TERM_NAMES[NUM_TERMS] = {
     "pp_exposed", "bubble",     "optimizer",  "other",
 };
 
-double part_factor(const Scenario *scenario, StepPart part) {
-    return scenario->calibration ? scenario->calibration->factor[part] : 1;
-}
-
-StepPart group_part(const Scenario *scenario, const Plan *plan, GroupKind kind) {
-    GroupLayout layout = group_layout(&scenario->cluster, plan_group(plan, kind));
-    return layout.num_domains > 1 ? PART_ACROSS : PART_INSIDE;
-}
-
 static void price_add(Price *sum, const Price *part, double times) {
     for (int t = 0; t < NUM_TERMS; t++) sum->term_s[t] += times * part->term_s[t];
     for (int k = 0; k < NUM_PARTS; k++) sum->part_s[k] += times * part->part_s[k];
@@ -47,57 +38,59 @@ static void host_wait(Price *chunk, double launch_s) {
     chunk->part_s[PART_HOST] = launch_s;
 }
 
-// What the collectives among pipeline ranks that follow a pass over the vocabulary, or bring its
-// input, take from compute while they move.
-static void vocab_overheads(const Scenario *scenario, const Plan *plan, const Workload *workload,
-                            const WorkItem *item, Price *chunk) {
-    const VocabCollective awaited = vocab_awaited(plan, item);
-    const VocabCollectives following = vocab_following(plan, item);
-    const StepPart part = group_part(scenario, plan, GROUP_PP);
-    double time_s = 0;
-    for (int k = 0; k < NUM_VOCAB_COLLECTIVES; k++) {
-        bool own = (int)awaited == k && vocab_is_broadcast((VocabCollective)k);
-        for (int i = 0; following.which[i] != NUM_VOCAB_COLLECTIVES; i++)
-            own |= (int)following.which[i] == k;
-        const ProgramCollective c = vocab_collective(plan, workload, (VocabCollective)k);
-        if (own)
-            time_s += collective_s(&scenario->cluster, c.kind, plan_group(plan, c.group),
-                                   c.message_bytes);
-    }
-    time_s *=
-        scenario->execution.stack.communication.overlap_slowdown_frac * part_factor(scenario, part);
-    price_add_term(chunk, TERM_PP, part, time_s);
-}
-
-// What one chunk pays beside its blocks in each pass: where the host needs longer for all of it
-// than the device, the difference, and what its asynchronous messages (one in, one out, at the same
-// time) take from compute while they move.
-static void chunk_overheads(const Scenario *scenario, const Plan *plan, const Workload *workload,
-                            const WorkItem *item, double launch_s, Price *chunk) {
-    const Stack *stack = &scenario->execution.stack;
-    if (item->chunk >= plan->num_chunks) {
-        host_wait(chunk, launch_s);
-        vocab_overheads(scenario, plan, workload, item, chunk);
-        return;
-    }
-    launch_s += pass_host_s(scenario);
-    host_wait(chunk, launch_s);
-    if (plan->pp == 1 || !program_hides_messages(scenario, plan)) return;
-    const Cluster *cluster = &scenario->cluster;
-    StepPart part = ranks_share_domain(cluster, plan, 0, 1) ? PART_INSIDE : PART_ACROSS;
-    double message_s = ranks_message_s(cluster, plan, 0, 1, workload->message_bytes, &(double){0});
-    price_add_term(chunk, TERM_PP, part,
-                   stack->communication.overlap_slowdown_frac * message_s *
-                       part_factor(scenario, part));
-}
-
-// One kind of work of a plan: what its chunks are priced from.
+// What the chunks of a plan are priced from.
 typedef struct {
     const Scenario *scenario;
     const Plan *plan;
     const Workload *workload;
     BlockPrices *blocks;
+    const PricingContext *context; // of the machines that they lie on
 } Pricing;
+
+static double beside_compute_frac(const Pricing *p, StepPart part) {
+    return p->context->execution->stack.communication.overlap_slowdown_frac *
+           part_factor(p->context->calibration, part);
+}
+
+// What the collectives among pipeline ranks that follow a pass over the vocabulary, or bring its
+// input, take from compute while they move.
+static void vocab_overheads(const Pricing *p, const WorkItem *item, Price *chunk) {
+    const VocabCollective awaited = vocab_awaited(p->plan, item);
+    const VocabCollectives following = vocab_following(p->plan, item);
+    const Cluster *cluster = p->context->cluster;
+    const StepPart part = group_part(cluster, context_group(p->context, GROUP_PP));
+    double time_s = 0;
+    for (int k = 0; k < NUM_VOCAB_COLLECTIVES; k++) {
+        bool own = (int)awaited == k && vocab_is_broadcast((VocabCollective)k);
+        for (int i = 0; following.which[i] != NUM_VOCAB_COLLECTIVES; i++)
+            own |= (int)following.which[i] == k;
+        const ProgramCollective c = vocab_collective(p->plan, p->workload, (VocabCollective)k);
+        if (own)
+            time_s +=
+                collective_s(cluster, c.kind, context_group(p->context, c.group), c.message_bytes);
+    }
+    price_add_term(chunk, TERM_PP, part, time_s * beside_compute_frac(p, part));
+}
+
+// What one chunk pays beside its blocks in each pass: where the host needs longer for all of it
+// than the device, the difference, and what its asynchronous messages (one in, one out, at the same
+// time) take from compute while they move.
+static void chunk_overheads(const Pricing *p, const WorkItem *item, double launch_s, Price *chunk) {
+    const Plan *plan = p->plan;
+    if (item->chunk >= plan->num_chunks) {
+        host_wait(chunk, launch_s);
+        vocab_overheads(p, item, chunk);
+        return;
+    }
+    launch_s += pass_host_s(p->context->execution, p->context->calibration);
+    host_wait(chunk, launch_s);
+    if (plan->pp == 1 || !program_hides_messages(p->scenario, plan)) return;
+    const Cluster *cluster = p->context->cluster;
+    const StepPart part = ranks_share_domain(cluster, plan, 0, 1) ? PART_INSIDE : PART_ACROSS;
+    const double message_s =
+        ranks_message_s(cluster, plan, 0, 1, p->workload->message_bytes, &(double){0});
+    price_add_term(chunk, TERM_PP, part, message_s * beside_compute_frac(p, part));
+}
 
 // The operators that a kind of work is: bit p for those of Phase p.
 static const int WORK_PHASES[NUM_WORK_KINDS] = {
@@ -132,8 +125,7 @@ static void lists_price(const Pricing *p, WorkKind work) {
         const Block *b = &p->workload->blocks[i];
         if (b->num_forward == 0) continue;
         *list_at(p, work, i) = list_price(&(OpList){
-            .scenario = p->scenario,
-            .plan = p->plan,
+            .context = p->context,
             .ops = forward ? b->forward : b->backward,
             .num_ops = forward ? b->num_forward : b->num_backward,
             .num_forward = b->num_forward,
@@ -143,22 +135,22 @@ static void lists_price(const Pricing *p, WorkKind work) {
     p->blocks->known[work] = true;
 }
 
-PassPrice block_pass_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
+PassPrice block_pass_price(const PricingContext *context, const Workload *workload,
                            BlockPrices *blocks, WorkKind work, int block) {
-    const Pricing pricing = {scenario, plan, workload, blocks};
+    const Pricing pricing = {.workload = workload, .blocks = blocks, .context = context};
     lists_price(&pricing, work);
     const ListPrice *list = list_at(&pricing, work, block);
     return (PassPrice){.device_s = list->price.time_s, .host_s = list->host_s};
 }
 
-double pass_host_s(const Scenario *scenario) {
-    return scenario->execution.stack.training.host_microbatch_s / 2 *
-           part_factor(scenario, PART_HOST);
+double pass_host_s(const Execution *execution, const Calibration *calibration) {
+    return execution->stack.training.host_microbatch_s / 2 * part_factor(calibration, PART_HOST);
 }
 
 // ZeRO 3's groups under a strategy.
 static StepPart shards_part(const Pricing *p, int strategy) {
-    return group_part(p->scenario, p->plan, strategy_group_kind(p->plan, strategy, GROUP_ZERO));
+    const GroupKind zero = strategy_group_kind(p->plan, strategy, GROUP_ZERO);
+    return group_part(p->context->cluster, context_group(p->context, zero));
 }
 
 static Price chunk_price(const Pricing *p, WorkKind work, int c) {
@@ -181,7 +173,7 @@ static Price chunk_price(const Pricing *p, WorkKind work, int c) {
     if (work == WORK_BACKWARD_WEIGHT) // the input part has met the other chunks
         host_wait(&price, launch_s);
     else
-        chunk_overheads(p->scenario, p->plan, p->workload, &item, launch_s, &price);
+        chunk_overheads(p, &item, launch_s, &price);
     return price;
 }
 
@@ -196,12 +188,14 @@ static Price *phase_price(const Pricing *p, WorkKind work, Arena *arena);
 
 // On groups of different machines a chunk has the price of those that it lies on.
 static Price *phase_price_groups(const Pricing *p, WorkKind work, Arena *arena) {
-    const Cluster *cluster = &p->scenario->cluster;
+    const Cluster *cluster = p->context->cluster;
     Price *chunks = ARENA_ARRAY(arena, p->workload->num_chunks, Price);
     for (int group = 0; group < cluster->sites->num_sites; group++) {
-        Scenario own = *p->scenario;
-        own.cluster = *cluster_group(cluster, group);
-        const Pricing of_own = {&own, p->plan, p->workload, &p->blocks->of_groups[group]};
+        PricingContext own = *p->context;
+        own.cluster = cluster_group(cluster, group);
+        Pricing of_own = *p;
+        of_own.context = &own;
+        of_own.blocks = &p->blocks->of_groups[group];
         const Price *of_group = phase_price(&of_own, work, arena);
         for (int c = 0; c < p->workload->num_chunks; c++) {
             const int rank = plan_chunk_rank(p->plan, c);
@@ -212,7 +206,7 @@ static Price *phase_price_groups(const Pricing *p, WorkKind work, Arena *arena) 
 }
 
 static Price *phase_price(const Pricing *p, WorkKind work, Arena *arena) {
-    if (p->scenario->cluster.groups) return phase_price_groups(p, work, arena);
+    if (p->context->cluster->groups) return phase_price_groups(p, work, arena);
     lists_price(p, work);
     Price *chunks = ARENA_ARRAY(arena, p->workload->num_chunks, Price);
     for (int c = 0; c < p->workload->num_chunks; c++)
@@ -242,9 +236,9 @@ static double optimizer_bytes(const Scenario *scenario, const Plan *own, double 
 static double optimizer_bytes_s(const Scenario *scenario, const Gpu *gpu, double bytes) {
     if (gpu->core)
         return core_optimizer_s(gpu, scenario->execution.precision, bytes) *
-               part_factor(scenario, PART_OPTIMIZER);
+               part_factor(scenario->calibration, PART_OPTIMIZER);
     return bytes / (gpu->memory_bandwidth_bytes_per_s * gpu->efficiency.memory_frac) *
-           part_factor(scenario, PART_OPTIMIZER);
+           part_factor(scenario->calibration, PART_OPTIMIZER);
 }
 
 double optimizer_update_s(const Scenario *scenario, const Plan *plan, const Gpu *gpu, double dense,
@@ -285,7 +279,7 @@ static void copies_price(const Scenario *scenario, const Plan *plan, const Workl
     for (int r = 0; r < plan->pp; r++) {
         const int peer = plan->pp - 1 - r;
         const bool near = ranks_share_domain(cluster, plan, r, peer);
-        const double factor = part_factor(scenario, near ? PART_INSIDE : PART_ACROSS);
+        const double factor = part_factor(scenario->calibration, near ? PART_INSIDE : PART_ACROSS);
         time_s[r] =
             factor * ranks_message_s(cluster, plan, r, peer, workload->message_bytes, &alpha_s[r]);
         alpha_s[r] *= factor;
@@ -313,7 +307,7 @@ static void messages_price(const Scenario *scenario, const Plan *plan, const Wor
         const int next = (r + 1) % plan->pp;
         bool near = ranks_share_domain(cluster, plan, r, next);
         parts[r] = near ? PART_INSIDE : PART_ACROSS;
-        double factor = part_factor(scenario, parts[r]);
+        double factor = part_factor(scenario->calibration, parts[r]);
         if (cluster->groups) // messages go both ways
             gathered_s = fmax(gather_s(scenario, plan, workload, r),
                               gather_s(scenario, plan, workload, next));
@@ -336,9 +330,10 @@ bool backward_is_parts(const Plan *plan, int chunk) {
 
 Prices chunks_price_shared(const Scenario *scenario, const Plan *plan, const Workload *workload,
                            BlockPrices *blocks, Arena *arena) {
-    const Pricing p = {scenario, plan, workload, blocks};
+    const PricingContext context = pricing_context(scenario, plan, arena);
+    const Pricing p = {scenario, plan, workload, blocks, &context};
     Prices prices = {.step_s = scenario->execution.stack.launch.host_step_s *
-                               part_factor(scenario, PART_HOST)};
+                               part_factor(scenario->calibration, PART_HOST)};
     prices.forward = phase_price(&p, WORK_FORWARD, arena);
     const ScheduleTraits schedule = plan_schedule_traits(plan);
     const bool splits = schedule.splits_backward;

@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "config/calibration.h"
-#include "config/scenario.h"
+#include "costmodel/pricing_context.h"
 #include "plan/plan.h"
 #include "workload/block.h"
 #include "workload/program.h"
@@ -56,12 +56,6 @@ typedef struct {
     const StepPart *collective_part; // [num_collectives]
 } Prices;
 
-// What the scenario's calibration multiplies a part by.
-double part_factor(const Scenario *scenario, StepPart part);
-
-// The part of a step that collectives of a group are.
-StepPart group_part(const Scenario *scenario, const Plan *plan, GroupKind kind);
-
 // Prices the chunks by running their operator templates on the streams of one rank.
 Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
                     Arena *arena);
@@ -85,11 +79,10 @@ typedef struct {
     double device_s, host_s;
 } PassPrice;
 
-//   scenario  all its machines alike
-//   block     of workload->blocks; one without operators takes nothing
-PassPrice block_pass_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
+//   block  of workload->blocks; one without operators takes nothing
+PassPrice block_pass_price(const PricingContext *context, const Workload *workload,
                            BlockPrices *blocks, WorkKind work, int block);
-double pass_host_s(const Scenario *scenario);
+double pass_host_s(const Execution *execution, const Calibration *calibration);
 
 // Seconds of the optimizer for weights that a rank holds before ZeRO: it is bound by the bytes of
 // gradients, moments and weights.

@@ -52,9 +52,9 @@ const double *collectives_price(const Scenario *scenario, const Plan *plan,
         const Cluster *cluster = cluster_group(&scenario->cluster, c->machines);
         const Group group = plan_group(plan, c->group);
         const RankSpan ranks = program_collective_ranks(plan, c, cluster);
-        part[i] = group_layout(cluster, group).num_domains > 1 ? PART_ACROSS : PART_INSIDE;
+        part[i] = group_part(cluster, group);
         time_s[i] = span_collective_s(cluster, c->kind, group, ranks, c->message_bytes) *
-                    c->num_calls * part_factor(scenario, part[i]);
+                    c->num_calls * part_factor(scenario->calibration, part[i]);
     }
     *parts = part;
     return time_s;

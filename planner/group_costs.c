@@ -25,7 +25,8 @@ bool group_plan_is_staged(const Plan *plan) {
 // --- Times of layers
 
 double group_step_s(const Scenario *scenario) {
-    return scenario->execution.stack.launch.host_step_s * part_factor(scenario, PART_HOST);
+    return scenario->execution.stack.launch.host_step_s *
+           part_factor(scenario->calibration, PART_HOST);
 }
 
 static const WorkKind PASS_WORK[2][NUM_PASSES] = {
@@ -35,10 +36,11 @@ static const WorkKind PASS_WORK[2][NUM_PASSES] = {
 
 // A group by itself, and what its blocks are priced from.
 typedef struct {
-    Scenario own;
+    const Model *model;
     const Plan *plan;
     const Workload *workload;
     BlockPrices *prices;
+    PricingContext context;
 } GroupBlocks;
 
 static int block_number(const Workload *workload, const Block *block) {
@@ -46,7 +48,7 @@ static int block_number(const Workload *workload, const Block *block) {
 }
 
 static PassPrice price_of(const GroupBlocks *g, WorkKind work, const Block *block) {
-    return block_pass_price(&g->own, g->plan, g->workload, g->prices, work,
+    return block_pass_price(&g->context, g->workload, g->prices, work,
                             block_number(g->workload, block));
 }
 
@@ -54,7 +56,7 @@ static PassPrice price_of(const GroupBlocks *g, WorkKind work, const Block *bloc
 //   again  what it takes more where it is one of the first layers of a stage, which are
 static PassPrice item_price(const GroupBlocks *g, WorkKind work, int item, PassPrice *again) {
     const Workload *w = g->workload;
-    const Model *model = &g->own.model;
+    const Model *model = g->model;
     *again = (PassPrice){0, 0};
     const int kind = model->layer_kind[model->num_front_layers + item];
     const bool whole = g->plan->recompute_layers == ABSENT;
@@ -69,17 +71,15 @@ static PassPrice item_price(const GroupBlocks *g, WorkKind work, int item, PassP
 
 static void ends_price(const GroupBlocks *g, WorkKind work, StagePass pass, StageMachine *machine) {
     const PassPrice first =
-        block_pass_price(&g->own, g->plan, g->workload, g->prices, work, BLOCK_EMBEDDING);
-    const PassPrice head =
-        block_pass_price(&g->own, g->plan, g->workload, g->prices, work, BLOCK_HEAD);
-    const PassPrice mtp =
-        block_pass_price(&g->own, g->plan, g->workload, g->prices, work, BLOCK_MTP);
+        block_pass_price(&g->context, g->workload, g->prices, work, BLOCK_EMBEDDING);
+    const PassPrice head = block_pass_price(&g->context, g->workload, g->prices, work, BLOCK_HEAD);
+    const PassPrice mtp = block_pass_price(&g->context, g->workload, g->prices, work, BLOCK_MTP);
     machine->first_s[pass] = first.device_s;
     machine->first_host_s[pass] = first.host_s;
-    const int num_mtp = g->own.model.num_mtp_layers;
+    const int num_mtp = g->model->num_mtp_layers;
     PassPrice again;
-    for (int l = 0; l < g->own.model.num_front_layers; l++) {
-        const PassPrice layer = item_price(g, work, l - g->own.model.num_front_layers, &again);
+    for (int l = 0; l < g->model->num_front_layers; l++) {
+        const PassPrice layer = item_price(g, work, l - g->model->num_front_layers, &again);
         machine->first_s[pass] += layer.device_s;
         machine->first_host_s[pass] += layer.host_s;
     }
@@ -90,7 +90,7 @@ static void ends_price(const GroupBlocks *g, WorkKind work, StagePass pass, Stag
 static void machine_price(const GroupBlocks *g, bool split, int num_items, Arena *arena,
                           StageMachine *machine) {
     const bool some = g->plan->recompute != RECOMPUTE_NONE && g->plan->recompute_layers != ABSENT;
-    machine->pass_host_s = pass_host_s(&g->own);
+    machine->pass_host_s = pass_host_s(g->context.execution, g->context.calibration);
     for (int pass = 0; pass < NUM_PASSES; pass++) {
         const WorkKind work = PASS_WORK[split][pass];
         if (work == NUM_WORK_KINDS) continue;
@@ -185,9 +185,11 @@ static GroupCosts costs_make(GroupPricing *pricing, const Plan *plan, bool split
     const Workload workload = pieces_workload(&pricing->pieces, plan, arena);
     StageMachine *machines = ARENA_ARRAY(arena, num_groups, StageMachine);
     for (int i = 0; i < num_groups; i++) {
-        GroupBlocks g = {.own = *scenario, .plan = plan, .workload = &workload};
-        g.own.cluster = *cluster_group(&scenario->cluster, i);
-        g.prices = scenario->cluster.groups ? block_prices_new(&g.own.cluster, arena)
+        const Cluster *machines_of = cluster_group(&scenario->cluster, i);
+        GroupBlocks g = {.model = &scenario->model, .plan = plan, .workload = &workload};
+        g.context = pricing_context(scenario, plan, arena);
+        g.context.cluster = machines_of;
+        g.prices = scenario->cluster.groups ? block_prices_new(machines_of, arena)
                                             : pieces_block_prices(&pricing->pieces, plan);
         machine_price(&g, split, num_items_of(pricing), arena, &machines[i]);
     }
@@ -226,7 +228,7 @@ static double stages_message_s(const Scenario *scenario, const Plan *plan, const
     double alpha_s;
     const double time_s = ranks_message_s(cluster, plan, from, to, costs->message_bytes, &alpha_s);
     return (alpha_s + (time_s - alpha_s) * times) *
-           part_factor(scenario, near ? PART_INSIDE : PART_ACROSS);
+           part_factor(scenario->calibration, near ? PART_INSIDE : PART_ACROSS);
 }
 
 void group_messages_make(const Scenario *scenario, const Plan *plan, Arena *arena,

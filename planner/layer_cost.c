@@ -13,12 +13,11 @@ void layer_price_add(Price *sum, const Price *part, double times) {
     sum->time_s = terms_sum(sum->term_s);
 }
 
-Price layer_pass_price(const Scenario *scenario, const Plan *plan, const Block *block, bool forward,
+Price layer_pass_price(const PricingContext *context, const Block *block, bool forward,
                        double *edge_s) {
     const int backward = 1 << PHASE_BACKWARD_INPUT | 1 << PHASE_BACKWARD_WEIGHT;
     const ListPrice list = list_price(&(OpList){
-        .scenario = scenario,
-        .plan = plan,
+        .context = context,
         .ops = forward ? block->forward : block->backward,
         .num_ops = forward ? block->num_forward : block->num_backward,
         .num_forward = block->num_forward,
@@ -36,8 +35,9 @@ Price layer_pass_price(const Scenario *scenario, const Plan *plan, const Block *
 
 static double group_collective_s(const Scenario *scenario, const Cluster *cluster, const Plan *plan,
                                  CollectiveKind collective, GroupKind group, double bytes) {
-    return collective_s(cluster, collective, plan_group(plan, group), bytes) *
-           part_factor(scenario, group_part(scenario, plan, group));
+    const Group ranks = plan_group(plan, group);
+    return collective_s(cluster, collective, ranks, bytes) *
+           part_factor(scenario->calibration, group_part(cluster, ranks));
 }
 
 // Reduction of the gradients of parameters of one sort (workload/program_sync.h has the rules).
@@ -125,8 +125,9 @@ LayerCost layer_cost(const Scenario *scenario, const Plan *plan, const Block *bl
                                          : plan_sharded_parameters(plan, block->dense_parameters,
                                                                    block->expert_parameters),
     };
-    cost.forward = layer_pass_price(scenario, plan, block, true, &cost.edge_s);
-    cost.backward = layer_pass_price(scenario, plan, block, false, &cost.edge_s);
+    const PricingContext context = pricing_context(scenario, plan, NULL);
+    cost.forward = layer_pass_price(&context, block, true, &cost.edge_s);
+    cost.backward = layer_pass_price(&context, block, false, &cost.edge_s);
     cost.sync_s = sync_s(scenario, cluster, plan, block, cost.forward.time_s, cost.backward.time_s);
     return cost;
 }

@@ -33,7 +33,7 @@ LayerCost layer_cost(const Scenario *scenario, const Plan *plan, const Block *bl
 
 // One pass over a block; the host's time where that is more. What of ZeRO 3 has nothing to hide
 // behind is added to *edge_s.
-Price layer_pass_price(const Scenario *scenario, const Plan *plan, const Block *block, bool forward,
+Price layer_pass_price(const PricingContext *context, const Block *block, bool forward,
                        double *edge_s);
 
 // Seconds of a whole step with so many micro-batches, without edge_s.

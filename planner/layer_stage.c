@@ -81,8 +81,9 @@ static double change_s(const Scenario *scenario, const Plan *from, const Plan *t
     among.tp = plans_layout_span(from, to);
     among.cp = 1;
     const Block block = layout_change_block(scenario, from, to, GROUP_TP, scratch);
-    return layer_pass_price(scenario, &among, &block, true, &(double){0}).time_s +
-           layer_pass_price(scenario, &among, &block, false, &(double){0}).time_s;
+    const PricingContext context = pricing_context(scenario, &among, scratch);
+    return layer_pass_price(&context, &block, true, &(double){0}).time_s +
+           layer_pass_price(&context, &block, false, &(double){0}).time_s;
 }
 
 static void layouts_price(LayerMenu *menu, const int *first, Arena *arena) {

@@ -19,7 +19,8 @@ static double host_less_s(const Scenario *scenario, const Plan *plan, const Bloc
     static const double MOST_GATHERING = 4;
     if (plan->zero_stage < 2 || plan->recompute == RECOMPUTE_NONE) return 0;
     return MOST_GATHERING / (block->num_forward + MOST_GATHERING) *
-           scenario->execution.stack.launch.host_layer_s * part_factor(scenario, PART_HOST);
+           scenario->execution.stack.launch.host_layer_s *
+           part_factor(scenario->calibration, PART_HOST);
 }
 
 double sketch_host_less_s(const Scenario *scenario, const Plan *plan, const Workload *workload) {
@@ -36,15 +37,15 @@ void sketch_blocks(const Scenario *scenario, const Plan *plan, const Workload *w
     static const int ENDS[] = {BLOCK_EMBEDDING, BLOCK_MTP, BLOCK_HEAD};
     const bool recomputed = plan->recompute != RECOMPUTE_NONE;
     const int num_blocks = SKETCH_FIRST_LAYER + scenario->model.num_kinds;
+    const PricingContext context = pricing_context(scenario, plan, NULL);
     for (int i = 0; i < num_blocks; i++) {
         const Block *b = i < SKETCH_FIRST_LAYER
                              ? &workload->blocks[ENDS[i]]
                              : workload_layer_block(workload, i - SKETCH_FIRST_LAYER, recomputed);
         const int block = (int)(b - workload->blocks);
-        const PassPrice forward =
-            block_pass_price(scenario, plan, workload, blocks, WORK_FORWARD, block);
+        const PassPrice forward = block_pass_price(&context, workload, blocks, WORK_FORWARD, block);
         const PassPrice backward =
-            block_pass_price(scenario, plan, workload, blocks, WORK_BACKWARD, block);
+            block_pass_price(&context, workload, blocks, WORK_BACKWARD, block);
         const double host_s = fmax(0, backward.host_s - host_less_s(scenario, plan, b));
         out[i] = (SketchBlock){{forward.device_s, backward.device_s, forward.host_s, host_s,
                                 b->saved_bytes, b->dense_parameters, b->expert_parameters},
@@ -174,7 +175,7 @@ double sketch_bound_s(const Scenario *scenario, const Plan *plan, const SketchLa
                       const SketchShape *shape) {
     const bool together = !scenario->execution.optimizer_post_validation &&
                           !schedule_find(plan->schedule)->splits_backward;
-    const double host_s = pass_host_s(scenario),
+    const double host_s = pass_host_s(&scenario->execution, scenario->calibration),
                  step_s = scenario->execution.stack.launch.host_step_s;
     const int num = recomputed_layers(plan), before = num == INT_MAX ? num : 0;
     double bound_s = 0;
@@ -188,7 +189,7 @@ double sketch_bound_s(const Scenario *scenario, const Plan *plan, const SketchLa
         }
         bound_s = fmax(bound_s, rank_s);
     }
-    return bound_s + step_s * part_factor(scenario, PART_HOST);
+    return bound_s + step_s * part_factor(scenario->calibration, PART_HOST);
 }
 
 // --- Memory

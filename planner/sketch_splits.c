@@ -92,7 +92,7 @@ static void machine_make(const Scenario *scenario, const SketchShape *shape, Are
     static const int DEVICE[] = {SKETCH_FORWARD_S, SKETCH_BACKWARD_S};
     static const int HOST[] = {SKETCH_FORWARD_HOST_S, SKETCH_BACKWARD_HOST_S};
     StageMachine *machine = ARENA_NEW(arena, StageMachine);
-    machine->pass_host_s = pass_host_s(scenario);
+    machine->pass_host_s = pass_host_s(&scenario->execution, scenario->calibration);
     for (int pass = PASS_FORWARD; pass <= PASS_BACKWARD; pass++) {
         machine->device_s[pass] = sums_make(scenario, shape, DEVICE[pass], arena);
         machine->host_s[pass] = sums_make(scenario, shape, HOST[pass], arena);

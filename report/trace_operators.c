@@ -10,7 +10,7 @@
 
 typedef struct {
     TraceWriter *writer;
-    const Scenario *scenario; // with the machines that the stage lies on
+    const PricingContext *context; // with the machines that the stage lies on
     int tid;
     const Instruction *instruction;
     double total_s;           // sum of all prices
@@ -24,8 +24,8 @@ typedef struct {
 static double operator_s(const Expansion *e, const Op *op) {
     if (op->collective.hidden) return 0;
     if (op->kind != OP_COLLECTIVE)
-        return op_compute_s(&e->scenario->cluster, op) + op_sync_s(e->scenario, op);
-    return op_collective_s(e->scenario, e->writer->context->plan, op);
+        return op_compute_s(e->context->cluster, op) + op_sync_s(e->context, op);
+    return op_collective_s(e->context, op);
 }
 
 static void operator_write(Expansion *e, const Op *op, double time_s, const char *where) {
@@ -77,20 +77,20 @@ static void chunk_expand(Expansion *e, const BlockRun *runs, int num_runs) {
 
 void trace_operators(TraceWriter *writer, int tid, const Instruction *instruction, int64_t start_ns,
                      int64_t end_ns) {
-    const TraceContext *context = writer->context;
-    Scenario own = *context->scenario;
-    own.cluster =
-        *plan_rank_cluster(&context->scenario->cluster, context->plan, writer->row->stage);
+    const Scenario *scenario = writer->context->scenario;
+    const Plan *plan = writer->context->plan;
+    Arena scratch = {0};
+    PricingContext context = pricing_context(scenario, plan, &scratch);
+    context.cluster = plan_rank_cluster(&scenario->cluster, plan, writer->row->stage);
     Expansion e = {.writer = writer,
-                   .scenario = &own,
+                   .context = &context,
                    .tid = tid,
                    .instruction = instruction,
                    .start_ns = start_ns,
                    .end_ns = end_ns,
                    .at_ns = start_ns};
-    Arena scratch = {0};
     const BlockRun *runs;
-    const int num_runs = workload_runs(&own, context->plan, instruction->chunk, &scratch, &runs);
+    const int num_runs = workload_runs(scenario, plan, instruction->chunk, &scratch, &runs);
     chunk_expand(&e, runs, num_runs);
     int num_parts = instruction->num_parts > 1 ? instruction->num_parts : 1;
     e.from_s = e.total_s * instruction->part / num_parts;

@@ -19,9 +19,10 @@ static Prices prices_of(Case *c) {
 }
 
 static double op_s(const Case *c, const Op *op) {
+    const PricingContext context = pricing_context(&c->scenario, &c->plan, NULL);
     if (op->kind != OP_COLLECTIVE)
-        return op_compute_s(&c->scenario.cluster, op) + op_sync_s(&c->scenario, op);
-    return op_collective_s(&c->scenario, &c->plan, op);
+        return op_compute_s(&c->scenario.cluster, op) + op_sync_s(&context, op);
+    return op_collective_s(&context, op);
 }
 
 // --- The operator level and the chunk level
