@@ -117,6 +117,7 @@ static Status laws_read(const JsonNode *root, Arena *arena, Gpu *gpu) {
 static Status gpu_read(const JsonNode *root, Arena *arena, Gpu *out) {
     Gpu gpu = {.file = root->file};
     TRY(json_read_object(root, GPU_FIELDS, COUNT(GPU_FIELDS), arena, &gpu));
+    TRY(architecture_load(gpu.architecture, arena, &gpu.shared));
     JsonNode schema = json_get(root, "schema"), peak = json_get(root, "peak_flops_per_s");
     JsonNode efficiency = json_get(root, "efficiency"), sources = json_get(root, "sources");
     int version;

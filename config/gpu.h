@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/status.h"
+#include "config/architecture.h"
 #include "config/core.h"
 
 #include <stdbool.h>
@@ -49,7 +50,8 @@ typedef struct {
     const char *title;
     const char *vendor;
     const char *architecture;
-    const char *file;       // it was read from, as named in messages
+    const GpuArchitecture *shared; // by all GPUs of it; of one without a file those of "other"
+    const char *file;              // it was read from, as named in messages
     const char *kernels_of; // whose measured kernels it takes: a bundled GPU's (itself, or its
                             // nearest relative), or the path of a kernel profile, relative to
                             // file; NULL: none

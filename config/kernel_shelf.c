@@ -55,6 +55,10 @@ static Gpu gpu_copy(const Gpu *gpu, Arena *arena) {
                             &copy.architecture, &copy.file,  &copy.kernels_of};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (*texts[i]) *texts[i] = arena_strdup(arena, *texts[i]);
+    GpuArchitecture *shared = ARENA_NEW(arena, GpuArchitecture);
+    *shared = *gpu->shared;
+    shared->name = arena_strdup(arena, shared->name);
+    copy.shared = shared;
     return copy;
 }
 

@@ -194,9 +194,24 @@ static void warn_nics(Warnings *w) {
     }
 }
 
+// --- GPUs
+
+static void warn_architectures(Warnings *w) {
+    const Cluster *cluster = &w->scenario->cluster;
+    for (int i = 0; i < cluster_num_groups(cluster); i++) {
+        const Gpu *gpu = &cluster_group(cluster, i)->gpu;
+        if (strcmp(gpu->architecture, gpu->shared->name) != 0)
+            warn(w, gpu->file,
+                 "architecture \"%.60s\" has no file in hw-profiles/architectures: older kernels "
+                 "of attention, large heads and operands of 8 bits are priced as \"%s\" has them",
+                 gpu->architecture, gpu->shared->name);
+    }
+}
+
 int scenario_warnings(const Scenario *scenario, Arena *arena, const char *const **out) {
     Warnings w = {.scenario = scenario, .arena = arena};
     w.texts = ARENA_ARRAY(arena, MAX_WARNINGS, const char *);
+    warn_architectures(&w);
     warn_nics(&w);
     warn_batch(&w);
     warn_positions(&w);

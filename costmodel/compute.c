@@ -6,7 +6,6 @@
 #include "costmodel/surface_value.h"
 
 #include <math.h>
-#include <string.h>
 
 // Share of an epilogue's traffic that the main loops of other tiles do not hide: on B200 weight
 // gradients of [10240 x 8192] and [57344 x 8192] from 4096 tokens take 0.4 and 0.5 of the time of
@@ -118,35 +117,10 @@ double gemm_residual_p90_frac(const Cluster *cluster, const Op *op) {
     return kernel->residual_p90_frac * (1 + octaves);
 }
 
-// The rate of an attention kernel in one direction: frac at head size 128 and any length, half of
-// it at half_tokens, head64_frac of it at head size 64.
-typedef struct {
-    double frac, half_tokens, head64_frac;
-} AttentionLaw;
-
-// Older fused attention kernels: frac over that of the newest for their architecture, which the
-// profile holds; head64_frac 0 as the newest. Generation 4 is cuDNN 9.18, 3 cuDNN 9.0 on Hopper
-// (Shah et al. 2024, "FlashAttention-3", arXiv:2407.08608, figures 5 and 6) and that of 2025 on
-// Blackwell, 2 FlashAttention-2 (on Hopper measured, profiler/measured/README.md; on Blackwell, as
-// cuDNN of 2025, from NVIDIA/cudnn-frontend, benchmark/sdpa_benchmark_training/artifacts), 1 its
-// first version or Triton's: over 2 after Dao 2023, "FlashAttention-2", arXiv:2307.08691.
-static const struct {
-    const char *architecture;
-    int generation;
-    AttentionLaw forward, backward;
-} OLDER_ATTENTION[] = {
-    {"hopper", 3, {0.849, 385, 0}, {0.816, 385, 0}},
-    {"hopper", 2, {0.516, 431, 0.855}, {0.551, 762, 0.835}},
-    {"hopper", 1, {0.345, 385, 0.855}, {0.314, 385, 0.835}},
-    {"blackwell", 3, {0.93, 2300, 0}, {0.89, 2300, 0}},
-    {"blackwell", 2, {0.28, 1300, 0}, {0.27, 1300, 0}},
-    {"blackwell", 1, {0.196, 1300, 0}, {0.167, 1300, 0}},
-};
-
-static AttentionLaw newest_attention(const GpuEfficiency *e, bool backward) {
-    AttentionLaw law = {.frac = e->attention_forward_frac,
-                        .half_tokens = e->attention_half_tokens,
-                        .head64_frac = e->attention_head64_frac};
+static AttentionShare newest_attention(const GpuEfficiency *e, bool backward) {
+    AttentionShare law = {.frac = e->attention_forward_frac,
+                          .half_tokens = e->attention_half_tokens,
+                          .head64_frac = e->attention_head64_frac};
     if (backward) {
         law.frac = e->attention_backward_frac;
         if (e->attention_backward_head64_frac > 0)
@@ -157,37 +131,33 @@ static AttentionLaw newest_attention(const GpuEfficiency *e, bool backward) {
     return law;
 }
 
-static AttentionLaw attention_law(const Gpu *gpu, const Op *op) {
-    AttentionLaw law = newest_attention(&gpu->efficiency, op->backward);
-    for (size_t i = 0; i < sizeof OLDER_ATTENTION / sizeof *OLDER_ATTENTION; i++) {
-        if (OLDER_ATTENTION[i].generation != op->attention.generation ||
-            strcmp(OLDER_ATTENTION[i].architecture, gpu->architecture) != 0)
-            continue;
-        AttentionLaw older =
-            op->backward ? OLDER_ATTENTION[i].backward : OLDER_ATTENTION[i].forward;
-        older.frac *= law.frac;
-        if (older.head64_frac == 0) older.head64_frac = law.head64_frac;
-        return older;
+// The rate of the kernel: `frac` of the bf16 peak with heads of 128 and any length.
+static AttentionShare attention_law(const Gpu *gpu, const Op *op) {
+    AttentionShare law = newest_attention(&gpu->efficiency, op->backward);
+    const GpuArchitecture *shared = gpu->shared;
+    for (int i = 0; i < shared->num_older; i++) {
+        const OlderAttention *older = &shared->older[i];
+        if (older->generation != op->attention.generation) continue;
+        const AttentionShare *share = op->backward ? &older->backward : &older->forward;
+        law.frac *= share->frac;
+        if (share->half_tokens > 0) law.half_tokens = share->half_tokens;
+        if (share->head64_frac > 0) law.head64_frac = share->head64_frac;
     }
-    if (op->attention.generation == 1) law.frac *= op->backward ? 0.62 : 0.70; // 2 is the newest
     return law;
 }
 
 // Rate by head size over that of 128. Smaller heads do less work per softmax exponential. The
-// backward of larger ones has less room for its tiles: with 192 (and values of 128) cuDNN 9.18
-// and 9.19 reach 1,217 TFLOP/s on GB200, 442 on H200, with 128 1,279 and 541 (causal, 8192 tokens;
-// NVIDIA/cudnn-frontend, benchmark/sdpa_benchmark_training/results).
+// backward of larger ones has less room for its tiles.
 static double head_frac(const Gpu *gpu, const Op *op, double head64_frac) {
-    const double backward_192_frac = strcmp(gpu->architecture, "blackwell") == 0 ? 0.95 : 0.82;
     if (op->attention.head_dim < 128)
         return 1 - (1 - head64_frac) * (128 - op->attention.head_dim) / 64;
     if (!op->backward) return 1;
-    return 1 - (1 - backward_192_frac) * fmin(1, (op->attention.head_dim - 128) / 64);
+    return 1 - (1 - gpu->shared->backward_192_frac) * fmin(1, (op->attention.head_dim - 128) / 64);
 }
 
 // Of the bf16 peak.
 static double attention_frac(const Gpu *gpu, const Op *op) {
-    const AttentionLaw law = attention_law(gpu, op);
+    const AttentionShare law = attention_law(gpu, op);
     const double tokens = attention_op_tokens(&op->attention);
     return law.frac * tokens / (tokens + law.half_tokens) * head_frac(gpu, op, law.head64_frac);
 }

@@ -1,7 +1,5 @@
 #include "workload/builder_quantize.h"
 
-#include <string.h>
-
 // 4-bit values have a scale of one byte for 16.
 double quantized_input_bytes(const Execution *execution) {
     if (execution->precision == PRECISION_NVFP4) return 0.5 + 1.0 / 16;
@@ -16,13 +14,8 @@ double quantized_gathered_bytes(const Execution *execution) {
     return quantized_input_bytes(execution);
 }
 
-// 8-bit products of Ada and Hopper take both operands with the summed index contiguous (NVIDIA,
-// cuBLAS library, cublasLtMatmul: the TN format for FP8 kernels); Blackwell takes any, and its
-// block-scaled formats are gathered in the layout that is needed.
 static bool sums_along_rows_only(const Builder *b) {
-    const char *architecture = b->gpu->architecture;
-    return b->execution->precision == PRECISION_FP8 &&
-           (strcmp(architecture, "hopper") == 0 || strcmp(architecture, "ada") == 0);
+    return b->execution->precision == PRECISION_FP8 && b->gpu->shared->fp8_sums_along_rows_only;
 }
 
 QuantizedValues quantized_values(const Builder *b, WeightSplit split, double tokens, double local_n,

@@ -75,7 +75,27 @@ static void a_key_that_nearly_matters_is_named(void) {
           BATCH(4096, 16), "");
 }
 
+static void an_unknown_architecture_is_pointed_at(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    const char *const *texts;
+    const char *text = scenario_text(&arena, LLAMA(), "\"dgx-h100:2\"", BATCH(4096, 16), NULL);
+    CU_ASSERT_EQUAL_FATAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
+    Gpu *gpu = &scenario.cluster.gpu;
+    gpu->file = "rdna.json";
+    gpu->architecture = "rdna9";
+    CU_ASSERT_EQUAL(architecture_load(gpu->architecture, &arena, &gpu->shared).code, STATUS_OK);
+    CU_ASSERT_EQUAL_FATAL(scenario_warnings(&scenario, &arena, &texts), 1);
+    CU_ASSERT_STRING_EQUAL(
+        texts[0],
+        "rdna.json: architecture \"rdna9\" has no file in hw-profiles/architectures: older "
+        "kernels of attention, large heads and operands of 8 bits are priced as \"other\" "
+        "has them");
+    arena_free(&arena);
+}
+
 CU_TestInfo scenario_warn_tests[] = {
+    {"an_unknown_architecture_is_pointed_at", an_unknown_architecture_is_pointed_at},
     {"a_batch_in_tokens_is_asked_about", a_batch_in_tokens_is_asked_about},
     {"sequences_beyond_the_positions_are_pointed_at",
      sequences_beyond_the_positions_are_pointed_at},

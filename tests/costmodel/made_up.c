@@ -28,9 +28,17 @@ const char *const MADE_UP_MLA =
     " \"qk_nope_head_dim\": 64, \"qk_rope_head_dim\": 32, \"v_head_dim\": 64,"
     " \"num_nextn_predict_layers\": 1, " MADE_UP_EXPERTS "}";
 
+static const GpuArchitecture MADE_UP_ARCHITECTURE = {
+    .name = "made-up",
+    .backward_192_frac = 0.82,
+    .num_older = 1,
+    .older = {{1, {.frac = 0.7}, {.frac = 0.62}}},
+};
+
 Gpu made_up_gpu(void) {
     Gpu gpu = {.name = "made-up",
                .architecture = "made-up",
+               .shared = &MADE_UP_ARCHITECTURE,
                .num_sms = 100,
                .memory_bytes = 80e9,
                .memory_available_bytes = 80e9,

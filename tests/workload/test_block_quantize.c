@@ -107,7 +107,9 @@ static void assert_transposed(const char *architecture, const char *training, co
     Case c;
     const Overheads slow = {0, 0, 0.5};
     if (quantize_case(&c, training, parallel, &slow)) {
-        c.scenario.cluster.gpu.architecture = architecture;
+        Gpu *gpu = &c.scenario.cluster.gpu;
+        CU_ASSERT_EQUAL_FATAL(architecture_load(architecture, &c.arena, &gpu->shared).code,
+                              STATUS_OK);
         case_resolve(&c);
         const Block *b = layer_block_of(&c, 0);
         double bytes = 0;
