@@ -3,8 +3,8 @@
 #include "cli/output.h"
 #include "cli/plan_check.h"
 #include "costmodel/estimate.h"
+#include "plan/plan_orders.h"
 #include "report/report.h"
-#include "workload/schedule.h"
 
 #include <stdio.h>
 

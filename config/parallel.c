@@ -6,9 +6,11 @@
 const char *const RECOMPUTE_NAMES[] = {"none", "selective", "full", NULL};
 const char *const RECOMPUTE_MODULE_NAMES[] = {"core_attn", "mla_up_proj", "layernorm",      "mlp",
                                               "moe",       "moe_act",     "shared_experts", NULL};
-const char *const SCHEDULE_NAMES[] = {"gpipe",    "1f1b",          "interleaved", "zb-h1",
-                                      "zb-h2",    "zb-v",          "v-half",      "v-min",
-                                      "dualpipe", "breadth-first", NULL};
+const char *const SCHEDULE_NAMES[] = {
+#define X(kind, name) name,
+#include "config/schedules.def"
+#undef X
+    NULL};
 const char *const CP_METHOD_NAMES[] = {"ring", "ulysses", "all-gather", NULL};
 
 #define COUNT(key, low, high)                                                                      \

@@ -26,16 +26,9 @@ enum {
 };
 
 typedef enum {
-    SCHEDULE_GPIPE,
-    SCHEDULE_1F1B,
-    SCHEDULE_INTERLEAVED,
-    SCHEDULE_ZB_H1,
-    SCHEDULE_ZB_H2,
-    SCHEDULE_ZB_V,
-    SCHEDULE_V_HALF,
-    SCHEDULE_V_MIN,
-    SCHEDULE_DUALPIPE,
-    SCHEDULE_BREADTH_FIRST,
+#define X(kind, name) SCHEDULE_##kind,
+#include "config/schedules.def"
+#undef X
     NUM_SCHEDULES,
     SCHEDULE_FILE = NUM_SCHEDULES
 } ScheduleKind;

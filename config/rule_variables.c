@@ -9,7 +9,6 @@
 #include <string.h>
 
 static_assert(NUM_RULE_VARIABLES <= 128, "a RuleSet holds 128");
-static_assert(NUM_SCHEDULES == 10, "RULE_SCHEDULE_NAMES lists all schedules");
 
 const char *const RULE_SWITCH_NAMES[] = {"false", "true", NULL};
 const char *const RULE_ARCHITECTURE_NAMES[] = {"volta",     "ampere", "ada",   "hopper",
@@ -21,9 +20,11 @@ const char *const RULE_ACTIVATION_NAMES[] = {"unstated", "silu",  "gelu", "relu"
                                              "relu2",    "other", NULL};
 const char *const RULE_ROPE_NAMES[] = {"plain", "linear", "llama3", "other", NULL};
 const char *const RULE_FRONT_NAMES[] = {"none", "encoder", "vision", NULL};
-const char *const RULE_SCHEDULE_NAMES[] = {"gpipe",    "1f1b",          "interleaved", "zb-h1",
-                                           "zb-h2",    "zb-v",          "v-half",      "v-min",
-                                           "dualpipe", "breadth-first", "file",        NULL};
+const char *const RULE_SCHEDULE_NAMES[] = {
+#define X(kind, name) name,
+#include "config/schedules.def"
+#undef X
+    "file", NULL};
 
 // As in plan/plan.h, which stands above.
 static const char *const PLAN_ORDER_NAMES[] = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp", NULL};

@@ -69,7 +69,7 @@ static void rates_set(const Scenario *scenario, const Workload *workload, const 
     e->joules_per_token = joules_per_token(cluster, &gpu, timeline, e);
 }
 
-// The orders of workload/schedules.c never wait in a circle; a user's own is refused where it
+// The orders of plan/schedule/schedules.c never wait in a circle; a user's own is refused where it
 // stands.
 static Status circle_refuse(const Plan *plan, const Program *program, const Timeline *timeline,
                             Status status) {

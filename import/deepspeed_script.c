@@ -4,6 +4,7 @@
 #include "base/data_dir.h"
 #include "base/json.h"
 #include "import/megatron.h"
+#include "plan/schedule/schedule.h"
 
 #include <string.h>
 
@@ -235,8 +236,11 @@ static void scenario_finish(DeepspeedRead *read) {
     if (read->zero_stage == 3)
         cJSON_DeleteItemFromObjectCaseSensitive(training, "overlap_param_gather");
     member_set(parallel, "zero_stage", cJSON_CreateNumber(read->zero_stage));
-    if (args_has(&read->args, "--enable-zbh1-pipeline"))
-        member_set(parallel, "schedule", cJSON_CreateString("zb-h1"));
+    for (int kind = 0; kind < NUM_SCHEDULES; kind++) {
+        const char *flag = schedule_find((ScheduleKind)kind)->megatron_deepspeed_flag;
+        if (flag && args_has(&read->args, flag))
+            member_set(parallel, "schedule", cJSON_CreateString(SCHEDULE_NAMES[kind]));
+    }
     cJSON_DeleteItemFromObjectCaseSensitive(scenario, "provenance"); // of Megatron-LM's flags
 }
 

@@ -1,32 +1,35 @@
 // Schedule and stages.
 #include "import/torchtitan.h"
 
+#include "plan/schedule/schedule.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+// The classes that some schedule is.
+static const char *classes_text(Arena *arena) {
+    const char *text = "";
+    for (int kind = 0; kind < NUM_SCHEDULES; kind++) {
+        const char *name = schedule_find((ScheduleKind)kind)->torch_class;
+        if (name) text = arena_printf(arena, "%s%s%s", text, *text ? ", " : "", name);
+    }
+    return text;
+}
+
 static Status schedule_read(TitanRead *read, bool *looped) {
-    static const struct {
-        const char *name, *ours;
-        bool looped;
-    } SCHEDULES[] = {{"1F1B", "1f1b", false},
-                     {"GPipe", "gpipe", false},
-                     {"Interleaved1F1B", "interleaved", true},
-                     {"LoopedBFS", "breadth-first", true},
-                     {"ZBVZeroBubble", "zb-v", true},
-                     {0}};
     const char *name;
     TRY(titan_text(read, "parallelism", "pipeline_parallel_schedule", "1F1B", &name));
-    for (int i = 0; SCHEDULES[i].name; i++) {
-        if (strcasecmp(SCHEDULES[i].name, name) != 0) continue;
-        cJSON_AddStringToObject(read->parallel, "schedule", SCHEDULES[i].ours);
-        *looped = SCHEDULES[i].looped;
+    for (int kind = 0; kind < NUM_SCHEDULES; kind++) {
+        const Schedule *schedule = schedule_find((ScheduleKind)kind);
+        if (!schedule->torch_class || strcasecmp(schedule->torch_class, name) != 0) continue;
+        cJSON_AddStringToObject(read->parallel, "schedule", SCHEDULE_NAMES[kind]);
+        *looped = schedule->num_chunks != 1;
         return status_ok();
     }
     return import_refuse(read->out, "parallelism.pipeline_parallel_schedule",
-                         "\"%.40s\" is not supported yet; expected 1F1B, GPipe, Interleaved1F1B, "
-                         "LoopedBFS or ZBVZeroBubble",
-                         name);
+                         "\"%.40s\" is not supported yet; expected one of %s", name,
+                         classes_text(read->out->arena));
 }
 
 static void stage_add(cJSON *stages, int layers, bool embedding, bool loss) {

@@ -61,7 +61,8 @@ static void pipeline_flags(const Plan *plan, FlagList *flags) {
         return;
     }
     flag_int(flags, "--pipeline-model-parallel-size", plan->pp);
-    if (plan->schedule == SCHEDULE_ZB_H1) flag_switch(flags, "--enable-zbh1-pipeline");
+    const char *flag = schedule_find(plan->schedule)->megatron_deepspeed_flag;
+    if (flag) flag_switch(flags, flag);
 }
 
 static void degree_flags(const Plan *plan, FlagList *flags) {

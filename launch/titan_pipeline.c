@@ -30,20 +30,9 @@ static const char *parts_of(const Plan *plan, Arena *arena) {
 
 // The name of a schedule class of torch.distributed.pipelining; the rules leave no other.
 static const char *schedule_class(const Plan *plan) {
-    switch ((int)plan->schedule) {
-    case SCHEDULE_GPIPE:
-        return "GPipe";
-    case SCHEDULE_1F1B:
-        return "1F1B";
-    case SCHEDULE_INTERLEAVED:
-        return "Interleaved1F1B";
-    case SCHEDULE_BREADTH_FIRST:
-        return plan->vpp > 1 ? "LoopedBFS" : "GPipe";
-    case SCHEDULE_ZB_V:
-        return "ZBVZeroBubble";
-    default:
-        return "1F1B";
-    }
+    const Schedule *schedule = schedule_find(plan->schedule);
+    const bool one = plan->vpp == 1 && schedule->torch_class_one_chunk;
+    return one ? schedule->torch_class_one_chunk : schedule->torch_class;
 }
 
 void titan_pipeline_keys(const Plan *plan, KeyList *keys) {

@@ -142,11 +142,8 @@ static Status degrees_resolve(const Scenario *scenario, Plan *plan) {
 }
 
 static Placement placement_of(const Plan *plan) {
-    const ScheduleKind kind = plan->schedule;
     if (plan->schedule_file) return plan->schedule_file->placement;
-    if (kind == SCHEDULE_DUALPIPE) return PLACEMENT_DUAL;
-    const bool v = kind == SCHEDULE_ZB_V || kind == SCHEDULE_V_HALF || kind == SCHEDULE_V_MIN;
-    return v ? PLACEMENT_V : PLACEMENT_ROUND;
+    return schedule_find(plan->schedule)->placement;
 }
 
 bool plan_is_v(const Plan *plan) {
@@ -248,7 +245,7 @@ static Status schedule_resolve(const Scenario *scenario, Arena *arena, Plan *pla
     const ParallelSpec *spec = &scenario->parallel;
     if (spec->schedule == ABSENT) {
         plan->vpp = value_or(spec->vpp, 1);
-        plan->schedule = plan->vpp > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
+        plan->schedule = schedule_default(plan->vpp);
         return status_ok();
     }
     plan->schedule = (ScheduleKind)spec->schedule;
@@ -258,7 +255,7 @@ static Status schedule_resolve(const Scenario *scenario, Arena *arena, Plan *pla
         plan->schedule_file = file;
     }
     plan->vpp = value_or(spec->vpp, placement_of(plan) == PLACEMENT_ROUND ? 1 : 2);
-    if (plan->schedule == SCHEDULE_INTERLEAVED && plan->vpp == 1) plan->schedule = SCHEDULE_1F1B;
+    if (plan->vpp == 1) plan->schedule = schedule_with_chunks(plan->schedule, 1);
     return status_ok();
 }
 

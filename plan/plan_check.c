@@ -75,7 +75,8 @@ Status plan_check_chunks(const Scenario *scenario, const Plan *plan) {
 static Status dual_check(const Scenario *scenario, const Plan *plan) {
     if (!plan_is_dual(plan)) return status_ok();
     const char *schedule = plan_schedule_name(plan);
-    const int64_t least = plan->schedule_file ? 2 : 2 * (int64_t)plan->pp;
+    const Schedule *row = schedule_find(plan->schedule);
+    const int64_t least = row ? (int64_t)row->least_microbatches * plan->pp : 2;
     const int64_t num = scenario->training.global_batch / ((int64_t)plan->micro_batch * plan->dp);
     if (plan->pp % 2 != 0)
         REFUSE("parallel.pp", "%d is odd; schedule %s runs on an even number of ranks", plan->pp,
@@ -90,35 +91,18 @@ static Status dual_check(const Scenario *scenario, const Plan *plan) {
 static Status pipeline_check(const Scenario *scenario, const Plan *plan) {
     TRY(plan_check_chunks(scenario, plan));
     const char *schedule = plan_schedule_name(plan);
-    switch (plan->schedule) {
-    case SCHEDULE_GPIPE:
-    case SCHEDULE_1F1B:
-    case SCHEDULE_ZB_H1:
-    case SCHEDULE_ZB_H2:
-        if (plan->vpp > 1)
-            REFUSE("parallel.vpp",
-                   "%d, but schedule %s holds 1 chunk a rank; expected 1 or "
-                   "schedule interleaved",
-                   plan->vpp, schedule);
-        break;
-    case SCHEDULE_ZB_V:
-    case SCHEDULE_V_HALF:
-    case SCHEDULE_V_MIN:
-    case SCHEDULE_DUALPIPE:
-        if (plan->vpp != 2 && plan->pp > 1)
-            REFUSE("parallel.vpp",
-                   "%d, but schedule %s holds 2 chunks a rank; expected 2 or absent", plan->vpp,
-                   schedule);
-        break;
-    case SCHEDULE_FILE:
-        if (plan->vpp != 2 && (plan_is_v(plan) || plan_is_dual(plan)))
-            REFUSE("parallel.vpp",
-                   "%d, but the placement in %s holds 2 chunks a rank; expected 2 or absent",
-                   plan->vpp, plan->schedule_file->file);
-        break;
-    default:
-        break;
-    }
+    const Schedule *row = schedule_find(plan->schedule);
+    if (!row && plan->vpp != 2 && (plan_is_v(plan) || plan_is_dual(plan)))
+        REFUSE("parallel.vpp",
+               "%d, but the placement in %s holds 2 chunks a rank; expected 2 or absent", plan->vpp,
+               plan->schedule_file->file);
+    if (row && row->num_chunks == 1 && plan->vpp > 1)
+        REFUSE("parallel.vpp",
+               "%d, but schedule %s holds 1 chunk a rank; expected 1 or schedule %s", plan->vpp,
+               schedule, SCHEDULE_NAMES[schedule_default(2)]);
+    if (row && row->num_chunks > 1 && plan->vpp != row->num_chunks && plan->pp > 1)
+        REFUSE("parallel.vpp", "%d, but schedule %s holds %d chunks a rank; expected %d or absent",
+               plan->vpp, schedule, row->num_chunks, row->num_chunks);
     return dual_check(scenario, plan);
 }
 

@@ -18,17 +18,9 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "plan/work_item.h"
+#include "plan/schedule/schedule.h"
 
 #include <stdbool.h>
-
-// Chunk k of rank r, of pp ranks, is in pipeline order
-typedef enum {
-    PLACEMENT_ROUND, // k pp + r
-    PLACEMENT_V,     // r, and 2 pp - 1 - r
-    PLACEMENT_DUAL,  // the same, but chunks pp to 2 pp - 1 are copies of 0 to pp - 1 (plan_is_dual)
-    NUM_PLACEMENTS
-} Placement;
 
 typedef struct {
     const char *name; // of the contract, "file:PATH"

@@ -283,7 +283,8 @@ static const double *tail_make(const Scenario *scenario, const Plan *plan, const
 }
 
 bool group_runs_one_ahead(const Scenario *scenario, const Plan *plan) {
-    return !scenario->execution.optimizer_post_validation && plan->schedule == SCHEDULE_1F1B &&
+    const Schedule *schedule = schedule_find(plan->schedule);
+    return !scenario->execution.optimizer_post_validation && schedule && schedule->runs_one_ahead &&
            !plan->vocab_barriers && !scenario->cluster.groups;
 }
 

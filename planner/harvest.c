@@ -1,7 +1,7 @@
 #include "planner/harvest_walker.h"
 #include "planner/split_search.h"
 
-#include "workload/schedule.h"
+#include "plan/plan_orders.h"
 
 #include <math.h>
 #include <stdlib.h>

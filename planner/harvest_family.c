@@ -1,6 +1,6 @@
 #include "planner/harvest_family.h"
 
-#include "workload/schedule.h"
+#include "plan/plan_orders.h"
 
 #include <math.h>
 

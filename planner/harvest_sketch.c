@@ -1,7 +1,7 @@
 // What a sketch of a configuration says (planner/sketch.h), before its workload is built.
 #include "planner/harvest_walker.h"
 
-#include "workload/schedule.h"
+#include "plan/plan_orders.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -178,7 +178,7 @@ bool sketch_splits_full(HarvestWalker *w, const Plan *plan) {
 // The plan of a shape that bounds all with these shards: 1F1B, or interleaved, holds least.
 static Plan leanest(const Plan *shape, int zero_level) {
     Plan plan = *shape;
-    plan.schedule = plan.vpp > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
+    plan.schedule = schedule_default(plan.vpp);
     plan_set_zero_level(&plan, zero_level);
     plan.zero_group = plan.dp * plan.cp;
     return plan;

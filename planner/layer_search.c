@@ -47,10 +47,13 @@ typedef struct {
 
 // --- Combinations
 
+static ScheduleKind of_one_chunk(const ParallelSpec *spec) {
+    if (spec->schedule == ABSENT) return schedule_default(1);
+    return schedule_with_chunks((ScheduleKind)spec->schedule, 1);
+}
+
 static bool may_be_strategy(const LayerSearch *s, const Plan *plan) {
-    const int given = s->scenario->parallel.schedule;
-    const ScheduleKind schedule = given == SCHEDULE_GPIPE ? SCHEDULE_GPIPE : SCHEDULE_1F1B;
-    return plan->vpp == 1 && plan->schedule == schedule;
+    return plan->vpp == 1 && plan->schedule == of_one_chunk(&s->scenario->parallel);
 }
 
 // Time of the fill and drain of 1F1B with equal stages, and no messages.
@@ -251,8 +254,8 @@ static Status scope_check(const Scenario *scenario) {
                          "--layerwise chooses the layers itself; expected none");
     if (spec->vocab_parallel == 1)
         return option_refuse(scenario, "parallel.vocab_parallel", "true");
-    if (spec->schedule != ABSENT && spec->schedule != SCHEDULE_GPIPE &&
-        spec->schedule != SCHEDULE_1F1B && spec->schedule != SCHEDULE_INTERLEAVED)
+    const Schedule *schedule = schedule_find(of_one_chunk(spec));
+    if (!schedule || !schedule->layerwise)
         return option_refuse(scenario, "parallel.schedule", "a schedule but gpipe and 1f1b");
     return status_ok();
 }

@@ -87,8 +87,7 @@ static void degrees_visit(Walk *w) {
 
 // One chunk a rank runs as 1f1b, more of them as interleaved.
 static void schedule_follow(Plan *plan) {
-    if (plan->schedule == SCHEDULE_INTERLEAVED && plan->vpp == 1) plan->schedule = SCHEDULE_1F1B;
-    if (plan->schedule == SCHEDULE_1F1B && plan->vpp > 1) plan->schedule = SCHEDULE_INTERLEAVED;
+    plan->schedule = schedule_with_chunks(plan->schedule, plan->vpp);
 }
 
 static void factors_visit(Walk *w) {

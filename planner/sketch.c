@@ -1,7 +1,7 @@
 #include "planner/sketch.h"
 
+#include "plan/plan_orders.h"
 #include "planner/sketch_held.h"
-#include "workload/schedule.h"
 
 #include <limits.h>
 #include <math.h>

@@ -2,8 +2,8 @@
 
 #include "costmodel/memory_interval.h"
 #include "costmodel/memory_static.h"
+#include "plan/plan_orders.h"
 #include "workload/group.h"
-#include "workload/schedule.h"
 
 #include <math.h>
 #include <string.h>
@@ -44,9 +44,7 @@ bool sketch_units_held(const Plan *plan, int rank, int *units) {
     const int m = (int)plan->num_microbatches, pp = plan->pp;
     const ScheduleShape shape = schedule_shape(pp, plan->vpp, m);
     for (int k = 0; k < plan->vpp; k++) units[k] = 1;
-    if (schedule->kind != SCHEDULE_1F1B && schedule->kind != SCHEDULE_GPIPE &&
-        schedule->kind != SCHEDULE_INTERLEAVED)
-        return false;
+    if (!schedule->holds_in_groups) return false;
     int left = schedule->in_flight(&shape, rank);
     if (plan->vpp == 1) units[0] = left;
     if (plan->vpp == 1 || pp == 1) return plan->vpp == 1;

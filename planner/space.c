@@ -1,10 +1,10 @@
 #include "planner/space.h"
 
+#include "plan/plan_orders.h"
 #include "plan/rule_values.h"
 #include "planner/balance.h"
 #include "planner/space_layouts.h"
 #include "planner/space_rules.h"
-#include "workload/schedule.h"
 
 #include <string.h>
 
@@ -154,7 +154,7 @@ static void chunk_choices(Walk *walk, Arena *arena) {
         chunk_choice_add(walk, vpp, balance_chunks(&costs, pp, vpp, even, arena, &scratch));
     }
     arena_free(&scratch);
-    if (walk->open.schedules[SCHEDULE_DUALPIPE]) dual_choices(walk, arena);
+    if (space_has_dual(&walk->open)) dual_choices(walk, arena);
 }
 
 // --- The dimensions inside
@@ -225,7 +225,7 @@ static SpaceShape shape_open(const Walk *walk, const Plan *plan, bool any_split)
 static bool visit_shape(const Walk *walk, Plan *shape) {
     shape->vpp = 1;
     shape->num_chunks = shape->pp;
-    shape->schedule = SCHEDULE_1F1B;
+    shape->schedule = schedule_default(1);
     plan_derive(walk->scenario, shape);
     if (plan_check(walk->scenario, shape).code != STATUS_OK) return true;
     const SpaceShape all = shape_open(walk, shape, false);

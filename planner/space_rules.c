@@ -1,7 +1,7 @@
 // What is open in the dimensions of the space.
 #include "planner/space_rules.h"
 
-#include "workload/schedule.h"
+#include "plan/plan_orders.h"
 
 void rule_levels_start(const RulesInForce *rules, RuleLevels *out) {
     out->values = rules->values;
@@ -110,9 +110,8 @@ void space_open_find(const Scenario *scenario, RuleLevels *levels, const Plan *b
         plan.schedule = (ScheduleKind)kind;
         const bool open =
             spec->schedule == ABSENT || spec->schedule == kind ||
-            (spec->schedule == SCHEDULE_INTERLEAVED && kind == SCHEDULE_1F1B); // of one chunk
-        out->schedules[kind] = open && schedule_find((ScheduleKind)kind) &&
-                               may_enter(levels, scenario, &plan, RULE_GROUP_SCHEDULE);
+            schedule_with_chunks((ScheduleKind)spec->schedule, 1) == (ScheduleKind)kind;
+        out->schedules[kind] = open && may_enter(levels, scenario, &plan, RULE_GROUP_SCHEDULE);
     }
     for (int method = 0; method < NUM_CP_METHODS; method++) {
         plan.cp_method = (CpMethod)method;
@@ -141,14 +140,21 @@ int space_modules(const Scenario *scenario, int recompute) {
 bool space_has_schedule(const SpaceOpen *open, const Plan *plan, int kind) {
     int given = open->scenario->parallel.schedule;
     if (!open->schedules[kind]) return false;
-    // The contract runs interleaved with one chunk a rank as 1f1b.
-    if (given == SCHEDULE_INTERLEAVED && plan->vpp == 1) given = SCHEDULE_1F1B;
+    if (given != ABSENT && plan->vpp == 1)
+        given = (int)schedule_with_chunks((ScheduleKind)given, 1);
     if (given != ABSENT) return given == kind;
     if (plan->vpp == 1 && (plan->pp == 1 || plan->num_microbatches == 1))
-        return kind == SCHEDULE_1F1B;
-    if (kind == SCHEDULE_1F1B) return plan->vpp == 1; // else plan_check refuses it, at length
-    if (kind == SCHEDULE_BREADTH_FIRST || kind == SCHEDULE_INTERLEAVED) return plan->vpp > 1;
-    return true;
+        return kind == (int)schedule_default(1);
+    const int num_chunks = schedule_find((ScheduleKind)kind)->num_chunks;
+    if (num_chunks == 0) return plan->vpp > 1;
+    return plan->vpp == num_chunks || (num_chunks > 1 && plan->pp == 1);
+}
+
+bool space_has_dual(const SpaceOpen *open) {
+    for (int kind = 0; kind < NUM_SCHEDULES; kind++)
+        if (open->schedules[kind] && schedule_find((ScheduleKind)kind)->placement == PLACEMENT_DUAL)
+            return true;
+    return false;
 }
 
 int space_most_layers(const SpaceOpen *open, RuleLevels *levels, const Plan *plan) {

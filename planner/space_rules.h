@@ -46,6 +46,9 @@ int space_modules(const Scenario *scenario, int recompute);
 // Whether a schedule is open to a plan with these chunks; its legality is plan_check's.
 bool space_has_schedule(const SpaceOpen *open, const Plan *plan, int kind);
 
+// Whether some schedule is open that runs two pipelines against each other.
+bool space_has_dual(const SpaceOpen *open);
+
 // Most first layers of each stage that may be recomputed alone; 0 where none may be.
 //   levels  all of the plan's
 int space_most_layers(const SpaceOpen *open, RuleLevels *levels, const Plan *plan);

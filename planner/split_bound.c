@@ -226,7 +226,8 @@ static double known_load_s(const Chain *chain, LeastLoad *known) {
 static double order_bound_s(const Scenario *scenario, const Plan *plan, const Chain *chain) {
     const StageMachine *m = chain->machine;
     const bool whole = plan->pp > 1 && plan->num_microbatches % plan->pp == 0;
-    if (plan->schedule != SCHEDULE_INTERLEAVED || plan->vpp < 2 || !whole || !chain->alike ||
+    const Schedule *schedule = schedule_find(plan->schedule);
+    if (!schedule || !schedule->takes_turns || plan->vpp < 2 || !whole || !chain->alike ||
         scenario->execution.optimizer_post_validation)
         return 0;
     double layers_s = 0, first_s = 0, last_s = 0;

@@ -14,8 +14,8 @@
 
 #include "base/arena.h"
 #include "plan/plan.h"
+#include "plan/plan_orders.h"
 #include "workload/block.h"
-#include "workload/schedule.h"
 
 #include <stdint.h>
 

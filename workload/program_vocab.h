@@ -1,5 +1,5 @@
 // workload/program_vocab.h - the collectives among the pipeline ranks that go with the passes of
-// workload/schedule_vocab.h, and how long the passes take beside the chunks' work.
+// plan/schedule/schedule_vocab.h, and how long the passes take beside the chunks' work.
 //
 // Source: sail-sg/VocabularyParallelism, megatron/core/pipeline_parallel/schedules.py: what is
 // broadcast and what is summed up, each on a stream of its own beside the computation.

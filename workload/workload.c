@@ -3,10 +3,10 @@
 
 #include "config/model_front.h"
 #include "plan/layer_plans.h"
+#include "plan/plan_orders.h"
 #include "workload/builder.h"
 #include "workload/chunk.h"
 #include "workload/front.h"
-#include "workload/schedule.h"
 #include "workload/strategy_blocks.h"
 
 #include <math.h>

@@ -4,9 +4,9 @@
 
 #include "costmodel/estimate.h"
 #include "costmodel/message.h"
+#include "plan/plan_orders.h"
 #include "sim/sim.h"
 #include "workload/layout.h"
-#include "workload/schedule.h"
 
 #include <CUnit/CUnit.h>
 

@@ -1,8 +1,8 @@
 #include "planner/space.h"
 
+#include "plan/plan_orders.h"
 #include "tests/planner/space_case.h"
 #include "tests/support.h"
-#include "workload/schedule.h"
 
 #include <CUnit/CUnit.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 // Critical paths of lowered pipelines, replayed without SimGrid.
+#include "plan/plan_orders.h"
 #include "sim/critical_path.h"
 #include "tests/sim/sim_case.h"
 #include "tests/workload/pipeline_case.h"
-#include "workload/schedule.h"
 
 #include <CUnit/CUnit.h>
 
@@ -95,7 +95,7 @@ static void it_reaches_from_begin_to_end_in_all_schedules(void) {
             CriticalPath path = path_of(&c, &playback);
             bool good = is_a_chain(&path, c.timeline.step_time_s);
             CU_ASSERT(good);
-            if (!good) fprintf(stderr, "\n%s vpp %d\n", schedule->name, vpp);
+            if (!good) fprintf(stderr, "\n%s vpp %d\n", SCHEDULE_NAMES[schedule->kind], vpp);
             CU_ASSERT_DOUBLE_EQUAL(total_of(&path), c.timeline.step_time_s + 0.125, 1e-9);
             CU_ASSERT_DOUBLE_EQUAL(path.slack_s, 0, 1e-9);
             pipeline_free(&c.pipeline);

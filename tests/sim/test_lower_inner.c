@@ -1,9 +1,9 @@
 // Collectives inside computations, lowered without SimGrid.
+#include "plan/plan_orders.h"
 #include "sim/disturb_compute.h"
 #include "sim/lower_inner.h"
 #include "tests/sim/sim_case.h"
 #include "tests/workload/pipeline_case.h"
-#include "workload/schedule.h"
 
 #include <CUnit/CUnit.h>
 
@@ -95,8 +95,8 @@ static void uncontended_passes_take_their_price(void) {
             int num = sim_count_differences(&c.program, &lowered, &timeline, &c.arena);
             CU_ASSERT_EQUAL(num, 0);
             if (num > 0)
-                fprintf(stderr, "\n%s pp %d vpp %d: %d differ\n", schedule_find(kind)->name, pp,
-                        vpp, num);
+                fprintf(stderr, "\n%s pp %d vpp %d: %d differ\n", SCHEDULE_NAMES[kind], pp, vpp,
+                        num);
         }
         pipeline_free(&c);
     }

@@ -1,6 +1,6 @@
 // V-min: a third of the activation memory of 1F1B, the least of the V shape, at two thirds of its
 // bubble.
-#include "workload/schedule_v.h"
+#include "plan/schedule/schedule_v.h"
 
 // The delay keeps the passes of a rank on units of their own.
 static VBlock block_of(int pp) {
@@ -26,8 +26,9 @@ static double v_min_bubble_frac(const ScheduleShape *shape) {
 }
 
 const Schedule SCHEDULE_ROW_V_MIN = {
-    .name = "v-min",
     .kind = SCHEDULE_V_MIN,
+    .placement = PLACEMENT_V,
+    .num_chunks = 2,
     .splits_backward = true,
     .receives_ahead = true,
     .num_items = schedule_num_items_split,

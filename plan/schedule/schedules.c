@@ -1,24 +1,30 @@
-#include "workload/schedule_rows.h"
-#include "workload/schedule_vocab.h"
+#include "plan/schedule/schedule_rows.h"
+#include "plan/schedule/schedule_vocab.h"
 
 #include <stddef.h>
 
-static const Schedule *const ROWS[] = {
-    &SCHEDULE_ROW_GPIPE,    &SCHEDULE_ROW_1F1B,   &SCHEDULE_ROW_INTERLEAVED,
-    &SCHEDULE_ROW_ZB_H1,    &SCHEDULE_ROW_ZB_H2,  &SCHEDULE_ROW_BREADTH_FIRST,
-    &SCHEDULE_ROW_ZB_V,     &SCHEDULE_ROW_V_HALF, &SCHEDULE_ROW_V_MIN,
-    &SCHEDULE_ROW_DUALPIPE,
+static const Schedule *const ROWS[NUM_SCHEDULES] = {
+#define X(kind, name) [SCHEDULE_##kind] = &SCHEDULE_ROW_##kind,
+#include "config/schedules.def"
+#undef X
 };
 
 const Schedule *schedule_find(ScheduleKind kind) {
-    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
-        if (ROWS[i]->kind == kind) return ROWS[i];
-    return NULL;
+    return (int)kind >= 0 && kind < NUM_SCHEDULES ? ROWS[kind] : NULL;
 }
 
-// The work of the chunks alone.
-static const RankOrder *chunk_orders(const Schedule *schedule, const ScheduleShape *shape,
-                                     Arena *arena) {
+ScheduleKind schedule_with_chunks(ScheduleKind kind, int vpp) {
+    const Schedule *row = schedule_find(kind);
+    const Schedule *other = !row ? NULL : vpp == 1 ? row->with_one_chunk : row->with_more_chunks;
+    return other ? other->kind : kind;
+}
+
+ScheduleKind schedule_default(int vpp) {
+    return schedule_with_chunks(SCHEDULE_1F1B, vpp);
+}
+
+const RankOrder *schedule_chunk_orders(const Schedule *schedule, const ScheduleShape *shape,
+                                       Arena *arena) {
     RankOrder *orders = ARENA_ARRAY(arena, shape->pp, RankOrder);
     for (int rank = 0; rank < shape->pp; rank++) {
         const int num_items = schedule->num_items(shape, rank);
@@ -31,28 +37,9 @@ static const RankOrder *chunk_orders(const Schedule *schedule, const ScheduleSha
 
 const RankOrder *schedule_orders(const Schedule *schedule, const ScheduleShape *shape,
                                  Arena *arena) {
-    const RankOrder *orders = chunk_orders(schedule, shape, arena);
+    const RankOrder *orders = schedule_chunk_orders(schedule, shape, arena);
     if (!shape->vocab.barriers) return orders;
     return vocab_orders(shape, orders, schedule->num_pipelines == 2 ? 2 : 1, arena);
-}
-
-ScheduleTraits plan_schedule_traits(const Plan *plan) {
-    const ScheduleFile *file = plan->schedule_file;
-    if (file)
-        return (ScheduleTraits){file->splits_backward, file->mixes_backwards, file->receives_ahead};
-    const Schedule *row = schedule_find(plan->schedule);
-    return (ScheduleTraits){row->splits_backward, row->mixes_backwards, row->receives_ahead};
-}
-
-const RankOrder *plan_chunk_orders(const Plan *plan, const ScheduleShape *shape, Arena *arena) {
-    if (plan->schedule_file) return plan->schedule_file->orders;
-    return chunk_orders(schedule_find(plan->schedule), shape, arena);
-}
-
-const RankOrder *plan_orders(const Plan *plan, const ScheduleShape *shape, Arena *arena) {
-    const RankOrder *orders = plan_chunk_orders(plan, shape, arena);
-    if (!shape->vocab.barriers) return orders;
-    return vocab_orders(shape, orders, plan_is_dual(plan) ? 2 : 1, arena);
 }
 
 int schedule_num_items_fb(const ScheduleShape *shape, int rank) {

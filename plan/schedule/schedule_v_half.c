@@ -1,5 +1,5 @@
 // V-half: half the activation memory of 1F1B at half its bubble.
-#include "workload/schedule_v.h"
+#include "plan/schedule/schedule_v.h"
 
 // The delays keep the passes of a rank on units of their own.
 static VBlock block_of(int pp) {
@@ -25,8 +25,9 @@ static double v_half_bubble_frac(const ScheduleShape *shape) {
 }
 
 const Schedule SCHEDULE_ROW_V_HALF = {
-    .name = "v-half",
     .kind = SCHEDULE_V_HALF,
+    .placement = PLACEMENT_V,
+    .num_chunks = 2,
     .splits_backward = true,
     .receives_ahead = true,
     .num_items = schedule_num_items_split,

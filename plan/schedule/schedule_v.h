@@ -1,5 +1,5 @@
-// workload/schedule_v.h - schedules of the V shape: a rank holds chunk r on the way down and chunk
-// 2 pp - 1 - r on the way back up; backwards are split. Included by schedule_v*.c and
+// plan/schedule/schedule_v.h - schedules of the V shape: a rank holds chunk r on the way down and
+// chunk 2 pp - 1 - r on the way back up; backwards are split. Included by schedule_v*.c and
 // schedule_zb_v.c only.
 //
 // Qi et al. 2024, "Pipeline Parallelism with Controllable Memory", arXiv:2405.15362, section 3: one
@@ -13,7 +13,7 @@
 // stays the same for other times, as a static schedule's does.
 #pragma once
 
-#include "workload/schedule_rows.h"
+#include "plan/schedule/schedule_rows.h"
 
 typedef struct {
     int step[4];  // units from rank to rank: chunk 1 forward, 2 forward, 2 backward, 1 backward

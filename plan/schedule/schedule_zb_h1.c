@@ -1,7 +1,7 @@
 // ZB-H1: 1F1B with the backward in two parts. The input part (B) takes the place of the backward;
 // the weight part (W) of rank r follows r micro-batches later, so that every rank holds as many
 // inputs as the first one of 1F1B, and the drain of the pipeline is filled with W.
-#include "workload/schedule_rows.h"
+#include "plan/schedule/schedule_rows.h"
 
 static void zb_h1_order(const ScheduleShape *shape, int rank, WorkItem *items) {
     schedule_order_split(shape, rank, shape->pp - rank - 1, rank, items);
@@ -24,8 +24,9 @@ static double zb_h1_bubble_frac(const ScheduleShape *shape) {
 }
 
 const Schedule SCHEDULE_ROW_ZB_H1 = {
-    .name = "zb-h1",
     .kind = SCHEDULE_ZB_H1,
+    .num_chunks = 1,
+    .megatron_deepspeed_flag = "--enable-zbh1-pipeline",
     .splits_backward = true,
     .receives_ahead = true,
     .num_items = schedule_num_items_split,

@@ -2,7 +2,7 @@
 // micro-batch is back, rank r runs 2 pp - 1 - r forwards of its first chunk and r of its second.
 // Ranks begin and end one unit after the other, which a step that all begin together pays, and one
 // with training.optimizer_post_validation does not.
-#include "workload/schedule_v.h"
+#include "plan/schedule/schedule_v.h"
 
 static VBlock block_of(int pp) {
     return (VBlock){.step = {1, 5, 1, 5}, .limit = 2 * pp, .fills = true};
@@ -25,8 +25,10 @@ static double zb_v_bubble_frac(const ScheduleShape *shape) {
 }
 
 const Schedule SCHEDULE_ROW_ZB_V = {
-    .name = "zb-v",
     .kind = SCHEDULE_ZB_V,
+    .placement = PLACEMENT_V,
+    .num_chunks = 2,
+    .torch_class = "ZBVZeroBubble",
     .splits_backward = true,
     .receives_ahead = true,
     .num_items = schedule_num_items_split,

@@ -16,7 +16,7 @@
 // Messages are asynchronous, as the paper says ("both all-to-all and PP communication can be fully
 // hidden"). What F&B hides inside its layers is the training's `ep_overlap`: here it takes as long
 // as F and B.
-#include "workload/schedule_rows.h"
+#include "plan/schedule/schedule_rows.h"
 
 #include <assert.h>
 
@@ -207,8 +207,10 @@ static double dualpipe_bubble_frac(const ScheduleShape *shape) {
 }
 
 const Schedule SCHEDULE_ROW_DUALPIPE = {
-    .name = "dualpipe",
     .kind = SCHEDULE_DUALPIPE,
+    .placement = PLACEMENT_DUAL,
+    .num_chunks = 2,
+    .least_microbatches = 2,
     .mixes_backwards = true,
     .receives_ahead = true,
     .num_pipelines = 2,

@@ -14,7 +14,7 @@
 // kept and nothing is done in them. Any order of this kind is legal: micro-batches do not depend
 // on each other, so leaving some out of a legal order leaves a legal order. Where pp divides the
 // number of micro-batches the order is Megatron-LM's.
-#include "workload/schedule_rows.h"
+#include "plan/schedule/schedule_rows.h"
 
 // A position in the order of the forwards (or backwards) of one rank, missing ones included.
 typedef struct {
@@ -112,8 +112,11 @@ static double interleaved_bubble_frac(const ScheduleShape *shape) {
 }
 
 const Schedule SCHEDULE_ROW_INTERLEAVED = {
-    .name = "interleaved",
     .kind = SCHEDULE_INTERLEAVED,
+    .with_one_chunk = &SCHEDULE_ROW_1F1B,
+    .holds_in_groups = true,
+    .takes_turns = true,
+    .torch_class = "Interleaved1F1B",
     .first_holds_most = true,
     .num_items = schedule_num_items_fb,
     .order = interleaved_order,

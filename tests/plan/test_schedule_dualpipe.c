@@ -1,6 +1,6 @@
 // DualPipe over a grid of shapes: complete, legal, with the memory and the bubble of its source,
 // where a forward and each part of a backward take 1 second and messages none.
-#include "workload/schedule.h"
+#include "plan/plan_orders.h"
 
 #include "plan/plan.h"
 

@@ -1,5 +1,5 @@
 // GPipe: all forwards, then all backwards. One chunk a rank.
-#include "workload/schedule_rows.h"
+#include "plan/schedule/schedule_rows.h"
 
 // Backwards run in the order of their forwards, as PyTorch's ScheduleGPipe does. Reverse order
 // would take as long, but its first gradient would be that of the micro-batch that comes last.
@@ -27,8 +27,11 @@ static double gpipe_bubble_frac(const ScheduleShape *shape) {
 }
 
 const Schedule SCHEDULE_ROW_GPIPE = {
-    .name = "gpipe",
     .kind = SCHEDULE_GPIPE,
+    .num_chunks = 1,
+    .holds_in_groups = true,
+    .layerwise = true,
+    .torch_class = "GPipe",
     .first_holds_most = true,
     .num_items = schedule_num_items_fb,
     .order = gpipe_order,

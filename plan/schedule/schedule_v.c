@@ -1,4 +1,4 @@
-#include "workload/schedule_v.h"
+#include "plan/schedule/schedule_v.h"
 
 #include <limits.h>
 

@@ -1,6 +1,6 @@
 // 1F1B with a flush (PipeDream-flush): each rank runs as many forwards ahead as there are ranks
 // behind it, then one forward and one backward in turn. One chunk a rank.
-#include "workload/schedule_rows.h"
+#include "plan/schedule/schedule_rows.h"
 
 static int warmup(const ScheduleShape *shape, int rank) {
     int ahead = shape->pp - rank - 1 + shape->vocab.barriers;
@@ -44,8 +44,13 @@ static double one_f_one_b_bubble_frac(const ScheduleShape *shape) {
 }
 
 const Schedule SCHEDULE_ROW_1F1B = {
-    .name = "1f1b",
     .kind = SCHEDULE_1F1B,
+    .num_chunks = 1,
+    .with_more_chunks = &SCHEDULE_ROW_INTERLEAVED,
+    .holds_in_groups = true,
+    .runs_one_ahead = true,
+    .layerwise = true,
+    .torch_class = "1F1B",
     .first_holds_most = true,
     .num_items = schedule_num_items_fb,
     .order = one_f_one_b_order,

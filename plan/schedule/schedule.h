@@ -1,14 +1,26 @@
-// workload/schedule.h - pipeline orders: what each rank computes in which order.
+// plan/schedule/schedule.h - pipeline orders: what each rank computes in which order.
 #pragma once
 
 #include "base/arena.h"
-#include "plan/plan.h"
+#include "config/parallel.h"
 #include "plan/work_item.h"
 
 #include <stdbool.h>
 
-// Passes over a vocabulary that is spread over all ranks (workload/schedule_vocab.h), and how long
-// they and the work of a chunk take, in units of which a forward has about 16.
+// Chunk k of rank r, of pp ranks, is in pipeline order
+typedef enum {
+    PLACEMENT_ROUND, // k pp + r
+    PLACEMENT_V,     // r, and 2 pp - 1 - r
+    PLACEMENT_DUAL,  // the same, but chunks pp to 2 pp - 1 are copies of 0 to pp - 1 (plan_is_dual)
+    NUM_PLACEMENTS
+} Placement;
+
+// Of a vocabulary that is spread over all ranks: its rows of the word table, and of the matrix of
+// the logits with the loss.
+enum { VOCAB_INPUT, VOCAB_OUTPUT, NUM_VOCAB_CHUNKS };
+
+// Passes over a vocabulary that is spread over all ranks (plan/schedule/schedule_vocab.h), and how
+// long they and the work of a chunk take, in units of which a forward has about 16.
 typedef struct {
     int barriers; // 0: there are none; 1, 2: each keeps a micro-batch more in flight
     int chunk_units[NUM_WORK_KINDS];
@@ -38,11 +50,17 @@ typedef struct {
     int num_periods; // the same on all ranks, >= 0
 } SteadyOrder;
 
-typedef struct Schedule {
-    const char *name; // of the contract
+typedef struct Schedule Schedule;
+struct Schedule {
     ScheduleKind kind;
-    bool splits_backward; // work is F, B (input), W instead of F, B
-    bool mixes_backwards; // some backwards are split like that, others whole
+    Placement placement; // which chunks a rank holds
+    int num_chunks;      // of a rank, where there is a pipeline; 0: any number, and worth a search
+                         // from 2 on
+    const Schedule *with_one_chunk;   // what it is called with one chunk a rank; NULL: itself
+    const Schedule *with_more_chunks; // and with more; NULL: as num_chunks says
+    int least_microbatches;           // of a replica, for each rank; 0: any number
+    bool splits_backward;             // work is F, B (input), W instead of F, B
+    bool mixes_backwards;             // some backwards are split like that, others whole
     bool receives_ahead; // more than the next item's inputs arrive before it: where messages block,
                          // ranks would wait for each other in a circle
     int num_pipelines;   // 2: run against each other over the same ranks (plan_is_dual); else 0
@@ -50,6 +68,13 @@ typedef struct Schedule {
     // So where all ranks do their forwards in one order, their backwards in one order, and before
     // each backward as many forwards more or fewer as the rank before does.
     bool first_holds_most;
+    bool holds_in_groups; // what a rank holds are groups of pp micro-batches through one of its
+                          // chunks, then the next, whole ones first
+    bool runs_one_ahead;  // a rank does one more forward ahead of its backwards than the rank after
+                          // it, and then one backward after each forward
+    bool takes_turns;     // groups of pp micro-batches go through one of a rank's chunks, then the
+                          // next; one backward after each forward (planner/interleaved_bound.h)
+    bool layerwise;       // plan --layerwise knows how long it fills and drains
 
     // All below but the orders of schedule_orders is of the chunks alone, vocabulary apart.
 
@@ -74,26 +99,26 @@ typedef struct Schedule {
     // what they add, the V schedules, and ZB-H1 and ZB-H2 below 2 pp micro-batches: not stated.
     double (*bubble_frac)(const ScheduleShape *shape);
     const char *source; // of the order and the closed forms
-} Schedule;
+
+    // What other software calls it; NULL: it has no such schedule.
+    const char *torch_class;           // of torch.distributed.pipelining, without "Schedule"
+    const char *torch_class_one_chunk; // the same with one chunk a rank, where that is another
+    const char *megatron_deepspeed_flag;
+};
 
 // The row of a kind; NULL of SCHEDULE_FILE.
 const Schedule *schedule_find(ScheduleKind kind);
 
-// The orders of all ranks, passes over the vocabulary put in: [pp].
+// What is run with so many chunks a rank where nothing is stated.
+ScheduleKind schedule_default(int vpp);
+
+// The same schedule by the name that it has with so many chunks a rank.
+ScheduleKind schedule_with_chunks(ScheduleKind kind, int vpp);
+
+// The orders of all ranks, of the work of the chunks alone: [pp].
+const RankOrder *schedule_chunk_orders(const Schedule *schedule, const ScheduleShape *shape,
+                                       Arena *arena);
+
+// The same with passes over a spread vocabulary put in: [pp].
 const RankOrder *schedule_orders(const Schedule *schedule, const ScheduleShape *shape,
                                  Arena *arena);
-
-// What the schedule of a plan does, a row's or a file's; the fields are those of Schedule.
-typedef struct {
-    bool splits_backward, mixes_backwards, receives_ahead;
-} ScheduleTraits;
-
-ScheduleTraits plan_schedule_traits(const Plan *plan);
-
-// The orders of all ranks of a plan: [pp].
-//   shape  schedule_shape of it; where its vocabulary is spread, program_shape
-const RankOrder *plan_orders(const Plan *plan, const ScheduleShape *shape, Arena *arena);
-
-// The same without the passes over a spread vocabulary: of the shape's `vocab` only the barriers
-// count. A file's order is as it was read.
-const RankOrder *plan_chunk_orders(const Plan *plan, const ScheduleShape *shape, Arena *arena);

@@ -5,7 +5,7 @@
 //
 // Ranks never wait for each other in a circle: a pass asks for nothing but work of the base order
 // before it and passes before it in the queue, and a rank takes it as soon as that is done.
-#include "workload/schedule_vocab.h"
+#include "plan/schedule/schedule_vocab.h"
 
 #include <assert.h>
 #include <limits.h>

@@ -8,7 +8,7 @@
 // and are checked afterwards (training.optimizer_post_validation). Where a step begins and ends on
 // all ranks at once, the last rank's late start is left: with F = B = W no more and no less than of
 // ZB-H1. What the longer warm-up then buys is slack, where messages or unequal parts need it.
-#include "workload/schedule_rows.h"
+#include "plan/schedule/schedule_rows.h"
 
 static void zb_h2_order(const ScheduleShape *shape, int rank, WorkItem *items) {
     schedule_order_split(shape, rank, 2 * (shape->pp - rank - 1), 2 * rank, items);
@@ -29,8 +29,8 @@ static double zb_h2_bubble_frac(const ScheduleShape *shape) {
 }
 
 const Schedule SCHEDULE_ROW_ZB_H2 = {
-    .name = "zb-h2",
     .kind = SCHEDULE_ZB_H2,
+    .num_chunks = 1,
     .splits_backward = true,
     .receives_ahead = true,
     .num_items = schedule_num_items_split,

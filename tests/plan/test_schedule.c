@@ -1,6 +1,6 @@
-// Every row of workload/schedules.c over a grid of shapes: the order is complete and legal, holds
-// as many inputs as stated, and idles as long as stated on equal chunks.
-#include "workload/schedule.h"
+// Every row of plan/schedule/schedules.c over a grid of shapes: the order is complete and legal,
+// holds as many inputs as stated, and idles as long as stated on equal chunks.
+#include "plan/plan_orders.h"
 
 #include "tests/workload/pipeline_case.h"
 
@@ -386,14 +386,24 @@ static void bubbles_of_the_papers(void) {
     CU_ASSERT_DOUBLE_EQUAL(schedule_find(SCHEDULE_ZB_H2)->bubble_frac(&one), 0.125, 1e-15);
 }
 
-static void rows_carry_the_names_of_the_contract(void) {
+static void rows_say_all_about_their_schedule(void) {
     for (int kind = 0; kind < NUM_SCHEDULES; kind++) {
         const Schedule *schedule = schedule_find((ScheduleKind)kind);
-        if (!schedule) continue;
         CU_ASSERT_EQUAL((int)schedule->kind, kind);
-        CU_ASSERT_STRING_EQUAL(schedule->name, SCHEDULE_NAMES[kind]);
+        CU_ASSERT(schedule->order || schedule->orders);
         CU_ASSERT(strlen(schedule->source) > 0);
+        if (schedule->placement != PLACEMENT_ROUND) CU_ASSERT_EQUAL(schedule->num_chunks, 2);
+        CU_ASSERT_EQUAL(schedule->placement == PLACEMENT_DUAL, schedule->num_pipelines == 2);
+        if (schedule->with_one_chunk) CU_ASSERT_EQUAL(schedule->with_one_chunk->num_chunks, 1);
+        if (schedule->with_more_chunks) CU_ASSERT_EQUAL(schedule->with_more_chunks->num_chunks, 0);
+        if (schedule->layerwise) CU_ASSERT_EQUAL(schedule->num_chunks, 1);
     }
+    CU_ASSERT_EQUAL(schedule_default(1), SCHEDULE_1F1B);
+    CU_ASSERT_EQUAL(schedule_default(2), SCHEDULE_INTERLEAVED);
+    CU_ASSERT_EQUAL(schedule_with_chunks(SCHEDULE_INTERLEAVED, 1), SCHEDULE_1F1B);
+    CU_ASSERT_EQUAL(schedule_with_chunks(SCHEDULE_BREADTH_FIRST, 1), SCHEDULE_BREADTH_FIRST);
+    CU_ASSERT_EQUAL(schedule_with_chunks(SCHEDULE_GPIPE, 4), SCHEDULE_GPIPE);
+    CU_ASSERT_EQUAL(schedule_with_chunks(SCHEDULE_FILE, 1), SCHEDULE_FILE);
     CU_ASSERT_PTR_NULL(schedule_find(SCHEDULE_FILE));
 }
 
@@ -412,7 +422,7 @@ static void hundred_thousand_microbatches_are_laid_out(void) {
 }
 
 CU_TestInfo schedule_tests[] = {
-    {"rows_carry_the_names_of_the_contract", rows_carry_the_names_of_the_contract},
+    {"rows_say_all_about_their_schedule", rows_say_all_about_their_schedule},
     {"gpipe_runs_all_forwards_first", gpipe_runs_all_forwards_first},
     {"one_f_one_b_is_figure_4", one_f_one_b_is_figure_4},
     {"zb_h1_is_figure_3", zb_h1_is_figure_3},

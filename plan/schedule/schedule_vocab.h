@@ -1,5 +1,5 @@
-// workload/schedule_vocab.h - puts passes over the vocabulary between the work of a schedule, where
-// embedding and output layer are spread over all pipeline ranks.
+// plan/schedule/schedule_vocab.h - puts passes over the vocabulary between the work of a schedule,
+// where embedding and output layer are spread over all pipeline ranks.
 //
 // Source: Yeung et al., "Balancing Pipeline Parallelism with Vocabulary Parallelism", MLSys 2025,
 //         arXiv:2411.05288: the output layer as passes S and T with one or two communication
@@ -13,10 +13,10 @@
 //                  of their input, which is corrected by what the other ranks say
 //   T              VOCAB_OUTPUT, with one barrier backward-weight, with two backward
 //   rows' gradient VOCAB_INPUT, backward
-// Included by schedule*.c only.
+// Included by makers of orders only.
 #pragma once
 
-#include "workload/schedule.h"
+#include "plan/schedule/schedule.h"
 
 // The orders of all ranks with the passes put in.
 //   base           [pp] work of the chunks alone

@@ -10,7 +10,7 @@
 //
 // Limit: ZeRO 2 and 3 are priced with a gather and a scatter for every micro-batch, not once for
 // all micro-batches of a chunk.
-#include "workload/schedule_rows.h"
+#include "plan/schedule/schedule_rows.h"
 
 static void breadth_first_order(const ScheduleShape *shape, int rank, WorkItem *items) {
     if (shape->pp == 1) {
@@ -42,8 +42,9 @@ static double breadth_first_bubble_frac(const ScheduleShape *shape) {
 }
 
 const Schedule SCHEDULE_ROW_BREADTH_FIRST = {
-    .name = "breadth-first",
     .kind = SCHEDULE_BREADTH_FIRST,
+    .torch_class = "LoopedBFS",
+    .torch_class_one_chunk = "GPipe",
     .receives_ahead = true,
     .first_holds_most = true,
     .num_items = schedule_num_items_fb,

@@ -1,12 +1,12 @@
-// workload/schedule_rows.h - the rows of workload/schedules.c. Included by schedule*.c only.
+// plan/schedule/schedule_rows.h - the rows of plan/schedule/schedules.c. Included by schedule*.c
+// only.
 #pragma once
 
-#include "workload/schedule.h"
+#include "plan/schedule/schedule.h"
 
-extern const Schedule SCHEDULE_ROW_GPIPE, SCHEDULE_ROW_1F1B, SCHEDULE_ROW_INTERLEAVED;
-extern const Schedule SCHEDULE_ROW_ZB_H1, SCHEDULE_ROW_ZB_H2, SCHEDULE_ROW_BREADTH_FIRST;
-extern const Schedule SCHEDULE_ROW_ZB_V, SCHEDULE_ROW_V_HALF, SCHEDULE_ROW_V_MIN,
-    SCHEDULE_ROW_DUALPIPE;
+#define X(kind, name) extern const Schedule SCHEDULE_ROW_##kind;
+#include "config/schedules.def"
+#undef X
 
 // Items of a schedule with undivided backwards: one forward and one backward for each chunk of a
 // rank and micro-batch.
