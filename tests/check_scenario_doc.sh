@@ -25,8 +25,12 @@ for file in config/scenario.c config/training.c config/parallel.c config/cluster
     done
 done
 for file in config/training.c config/parallel.c config/cluster.c; do
-    for name in $(sed -n '/_NAMES\[[A-Z_ +1]*\] *= *{/,/};/p' $file | grep -oE '"[^"]+"' | tr -d '"'); do
+    for name in $(sed -n '/_NAMES\[[A-Z_ +1]*\] *= *{/,/};/{/#include/!p}' $file |
+        grep -oE '"[^"]+"' | tr -d '"'); do
         want "$name" $file
     done
+done
+for name in $(sed -n 's/^X([A-Z0-9_]*, "\(.*\)")$/\1/p' config/schedules.def); do
+    want "$name" config/schedules.def
 done
 [ $num_missing -eq 0 ]
