@@ -2,7 +2,8 @@
 //
 // Sources: weights, gradients, optimizer by ZeRO stage: Rajbhandari et al. 2020, arXiv:1910.02054,
 // section 3. Activations: Korthikanti et al. 2022, arXiv:2205.05198, section 4, then operator by
-// operator from what is saved (workload/block.h). Micro-batches in flight: plan/schedule/schedule.h.
+// operator from what is saved (workload/block.h). Micro-batches in flight:
+// plan/schedule/schedule.h.
 #pragma once
 
 #include "base/arena.h"

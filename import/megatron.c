@@ -158,7 +158,9 @@ static Status refuse_unfollowed(const ShellCommand *command, Imported *out) {
         return import_refuse(out, "", "line %d begins a block that nothing ends: bash refuses it",
                              command->unended);
     if (command->syntax.name)
-        return import_refuse(out, "", "line %d: bash stops at \"%s\", which has no block there",
+        return import_refuse(out, "",
+                             "line %d: bash stops at \"%s\", which has no block there, or an empty "
+                             "one",
                              command->syntax.line, command->syntax.name);
     if (command->overwritten.name)
         return import_refuse(out, "", "line %d sets %s whatever --set %s says; change that line",

@@ -124,7 +124,9 @@ bool assignment_read(Shell *shell, bool own) {
             shell->said = TRUTH_UNKNOWN;
     const Truth runs = shell_runs(shell);
     if (runs == TRUTH_NO) return true;
-    if (!value.array && variable_is_keyed(old))
+    // Of an array the first element is set: others that are not known stay.
+    const bool hides = variable_is_keyed(old) || (old && old->array && !words_known(&old->words));
+    if (!value.array && hides)
         variable_hide(shell, name);
     else if (runs == TRUTH_YES)
         variable_set(shell, name, &value);

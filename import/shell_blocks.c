@@ -35,6 +35,7 @@ int undecided_line(const Shell *shell) {
 }
 
 void shell_block_open(Shell *shell, BlockKind kind, Truth runs, int line) {
+    shell->filled = false;
     if (shell->num_blocks == MAX_BLOCKS) {
         shell_overflow(shell);
         shell->num_deeper++;
@@ -97,6 +98,7 @@ bool runs_apart(const Shell *shell, const char *text) {
 
 void shell_block_close(Shell *shell) {
     shell->chain = TRUTH_YES;
+    shell->filled = true;
     shell->said = TRUTH_UNKNOWN;
     if (shell->num_deeper > 0) {
         shell->num_deeper--;
@@ -182,6 +184,7 @@ static void loop_open(Shell *shell, const WordList *words, int line) {
     const char *word = words->words[0];
     bool counted = strcmp(word, "for") == 0 || strcmp(word, "select") == 0;
     shell_block_open(shell, BLOCK_LOOP, TRUTH_UNKNOWN, line);
+    shell->filled = counted; // its words are what "do" follows
     if (counted && words->num_words > 1 && shell_runs(shell) != TRUTH_NO)
         variable_hide(shell, words->words[1]);
     if (shell->num_deeper > 0) return;
@@ -215,7 +218,9 @@ static void case_open(Shell *shell, const WordList *words, int line) {
     block->subject = words->num_words > 1 ? words->words[1] : "$";
     block->in_condition = true;
     block->condition = TRUTH_NO;
-    if (words->num_words > 3) patterns_add(shell, block, words, 3); // on the line of "in"
+    if (words->num_words <= 3) return;
+    patterns_add(shell, block, words, 3); // on the line of "in"
+    if (*shell->at == ')' || *shell->at == '|') shell->at++;
 }
 
 // Whether a word that goes on with a block, or ends it, has one there.
@@ -244,6 +249,7 @@ static void if_open(Shell *shell, int line) {
 
 // "then", "do", "elif" and "else" of the innermost block.
 static void branch_follow(Shell *shell, const char *word, int line) {
+    shell->filled = false;
     if (shell->num_deeper > 0 || shell->num_blocks == 0) return;
     Block *block = &shell->blocks[shell->num_blocks - 1];
     if (strcmp(word, "then") == 0 || strcmp(word, "do") == 0) {
@@ -268,6 +274,9 @@ bool blocks_follow(Shell *shell, const WordList *words, int line) {
         syntax_note(shell, word, line);
         return true;
     }
+    // Lists of commands are not empty, but for those of case.
+    const bool ends = word_is(word, branches) || word_is(word, closes);
+    if (ends && !shell->filled && strcmp(word, "esac") != 0) syntax_note(shell, word, line);
     if (strcmp(word, "if") == 0)
         if_open(shell, line);
     else if (word_is(word, loops))

@@ -22,12 +22,6 @@ bool is_known(const char *text) {
     return !strpbrk(text, "$`");
 }
 
-static bool words_known(const WordList *words) {
-    for (int i = 0; i < words->num_words; i++)
-        if (!is_known(words->words[i])) return false;
-    return true;
-}
-
 // All of a text as one; NULL where it is not known.
 static const char *text_expand(Shell *shell, const char *text) {
     Piece piece = {0};

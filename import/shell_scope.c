@@ -23,6 +23,12 @@ bool variable_is_keyed(const Variable *variable) {
            variable->words.words[0][0] == '[';
 }
 
+bool words_known(const WordList *words) {
+    for (int i = 0; i < words->num_words; i++)
+        if (!is_known(words->words[i])) return false;
+    return true;
+}
+
 const Variable *variable_read(Shell *shell, const char *name) {
     Variable *variable = variable_find(shell, name);
     if (variable) variable->read = true;

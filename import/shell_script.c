@@ -289,6 +289,7 @@ static void chain_follow(Shell *shell) {
     } else if (shell->brackets && *shell->at == '\n') {
         gap_skip(shell, true);
     } else if (*shell->at == ')' && inner && inner->kind == BLOCK_SUBSHELL) {
+        if (!shell->filled) syntax_note(shell, ")", shell->line);
         shell->at++;
         shell_block_close(shell);
     } else if (*shell->at && strchr(";&\n)", *shell->at)) {
@@ -302,7 +303,10 @@ static void chain_follow(Shell *shell) {
 // At a "(" that begins a command.
 static void bracket_follow(Shell *shell) {
     int line = shell->line;
-    if (sum_command(shell)) return;
+    if (sum_command(shell)) {
+        shell->filled = true;
+        return;
+    }
     shell->at++;
     shell_block_open(shell, BLOCK_SUBSHELL, TRUTH_YES, line);
 }
@@ -328,11 +332,13 @@ static bool step_run(Shell *shell, int least_blocks) {
     shell->unsure = false;
     gap_skip(shell, false);
     int line = shell->line;
+    const bool redirects = is_redirection(shell->at);
     command_read(shell, &words, &prefixes, &sets);
     if (is_negated(&words) && shell->piped) syntax_note(shell, "!", line); // of whole pipes alone
     const bool bare = words.num_words == is_negated(&words);               // assignments alone stay
     const bool apart = runs_apart(shell, shell->at);
     if (!bare) prefixes_swap(shell, &prefixes, false);
+    if (bare && (prefixes.num > 0 || redirects)) shell->filled = true;
     here_document_take(shell, &words);
     if (case_follow(shell, &words)) { // behind it: ( | )
         shell->line += *shell->at == '\n';
@@ -344,8 +350,10 @@ static bool step_run(Shell *shell, int least_blocks) {
         bracket_follow(shell);
     else if (words.num_words == 0 && shell->said == TRUTH_UNKNOWN && block_asks(shell))
         block_answer(shell, shell->said); // NAME=$(COMMAND)
-    else if (!blocks_follow(shell, &words, line))
+    else if (!blocks_follow(shell, &words, line)) {
         shell->said = (apart ? command_apart : command_run)(shell, &words, line);
+        shell->filled = true;
+    }
     if (!bare || apart) prefixes_swap(shell, &prefixes, true);
     if (apart) prefixes_swap(shell, &sets, true);
     if (words.num_words > 0 && shell->num_blocks < least_blocks) return false;

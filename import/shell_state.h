@@ -100,6 +100,7 @@ typedef struct {
     int num_blocks, num_deeper; // deeper: blocks that found no place
     int floor;                  // blocks that the text that is read now did not open
     bool piped;                 // what is read next reads from a pipe
+    bool filled;                // a command stands since the list that is read now began
     bool exports_all;           // set -a
     bool brackets;              // between "[[" and "]]", behind && or ||
     bool either;                // there, behind a ||
@@ -149,6 +150,7 @@ void sum_changes(Shell *shell, const char *text);
 
 // Whether a value is unknown: it has what was not expanded.
 bool is_known(const char *text);
+bool words_known(const WordList *words);
 
 // Adds to a word in the making, or ends it.
 void piece_add(Shell *shell, Piece *piece, const char *text, size_t length);

@@ -30,7 +30,8 @@ for file in config/training.c config/parallel.c config/cluster.c; do
         want "$name" $file
     done
 done
-for name in $(sed -n 's/^X([A-Z0-9_]*, "\(.*\)")$/\1/p' config/schedules.def); do
+schedules=$(sed -n 's/^X([A-Z0-9_]*, "\(.*\)")$/\1/p' config/schedules.def)
+for name in $schedules; do
     want "$name" config/schedules.def
 done
 [ $num_missing -eq 0 ]

@@ -192,6 +192,9 @@ static const char *assignment_draw(Draw *draw, Arena *arena) {
 
 static const char *list_draw(Draw *draw, Arena *arena, int depth);
 
+static const char *const GAPS[] = {"\n", " ", NULL};
+static const char *const CASE_ENDS[] = {";;", "", NULL};
+
 // Something in braces, brackets or words, at the begin of a command.
 static const char *block_draw(Draw *draw, Arena *arena, int depth) {
     const char *body = list_draw(draw, arena, depth + 1);
@@ -207,9 +210,10 @@ static const char *block_draw(Draw *draw, Arena *arena, int depth) {
                             test_draw(draw, arena), body, test_draw(draw, arena),
                             list_draw(draw, arena, depth + 1), list_draw(draw, arena, depth + 1));
     case 4:
-        return arena_printf(arena, "case $%s in\n%d|%d) %s;;\n*) %s;;\nesac",
-                            draw_text(draw, NAMES), draw_int(draw, 1, 9), draw_int(draw, 1, 9),
-                            body, list_draw(draw, arena, depth + 1));
+        return arena_printf(arena, "case $%s in%s%d|%d) %s;;%s*) %s%s\nesac",
+                            draw_text(draw, NAMES), draw_text(draw, GAPS), draw_int(draw, 1, 9),
+                            draw_int(draw, 1, 9), body, draw_text(draw, GAPS),
+                            list_draw(draw, arena, depth + 1), draw_text(draw, CASE_ENDS));
     case 5:
         if (draw_chance(draw, 0.3))
             return arena_printf(arena, "for i in \"${%s[@]}\"; do\n%sdone", draw_text(draw, ARRAYS),
@@ -256,8 +260,10 @@ static const char *line_draw(Draw *draw, Arena *arena, int depth) {
                         body);
 }
 
+// At times an empty one, which bash takes in a case alone.
 static const char *list_draw(Draw *draw, Arena *arena, int depth) {
     const char *text = "";
+    if (depth > 0 && draw_chance(draw, 0.005)) return text;
     for (int i = draw_int(draw, 1, 3); i > 0; i--)
         text = arena_printf(arena, "%s%s", text, line_draw(draw, arena, depth));
     return text;

@@ -1,0 +1,101 @@
+#!/bin/sh
+# Adds a second example of what a user of this tree may want to add - a GPU of a datasheet, a
+# stack, a pipeline schedule of a paper - to a copy of it, as docs/architecture.md says ("Where to
+# add"), and sees that the commands find it. Counts the files that this takes.
+#
+# Usage: second_examples.sh PROGRAM [BUILD]: with a second argument the schedule, too, for which
+# the copy is built (some minutes).
+set -eu
+program=$(realpath "$1")
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(realpath "$here/../..")
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+
+fail() {
+    echo "second_examples.sh: $*" >&2
+    exit 1
+}
+
+# found WORDS FILE: the answer has them.
+found() {
+    grep -qF -- "$1" "$2" || fail "no \"$1\" in: $(cat "$2")"
+}
+
+# touched COUNT WHAT: so many files of the copy are not as in this tree.
+touched() {
+    num=$(diff -rq "$root" "$copy/tree" --exclude=.git --exclude='build*' --exclude='.*' |
+        wc -l)
+    echo "$2: $num files touched"
+    [ "$num" -le "$1" ] || fail "more than $1"
+}
+
+mkdir "$copy/tree"
+(cd "$root" && tar --exclude=./.git --exclude='./build*' -cf - .) | (cd "$copy/tree" && tar -xf -)
+cd "$copy"
+export MESHWRIGHT_DATA="$copy/tree"
+
+# --- A GPU: one file
+cp "$here/gpu.json" tree/hw-profiles/gpus/l4-24g.json
+touched 1 "a GPU of a datasheet"
+
+# --- A stack: what it is, and the rules of what it can run
+sed 's/"name": "megatron-core"/"name": "house"/' tree/stacks/megatron-core.json >tree/stacks/house.json
+cat >tree/stacks/rules/house.json <<'EOF'
+{
+    "schema": 1,
+    "name": "house",
+    "software": "the house's own",
+    "launch": [],
+    "sources": {"house": "house@1.0"},
+    "rules": [
+        {
+            "id": "no-context-parallelism",
+            "key": "parallel.cp",
+            "holds": "cp == 1",
+            "says": "{cp} ranks of context parallelism; it has none",
+            "source": ["house", "split.py", "asserts cp == 1"],
+            "breaks": {"parallel": {"cp": 2}},
+            "obeys": {"parallel": {"cp": 1}}
+        }
+    ]
+}
+EOF
+touched 3 "with a stack and its rules"
+
+"$program" plan "$here/job.json" >answer 2>said || fail "plan: $(cat said)"
+found "tinyllama-1.1b" answer
+found "x l4-24g" answer
+found "house" answer
+sed 's/"stack": "house"}/"stack": "house"}, "parallel": {"cp": 2}/' "$here/job.json" >cp.json
+"$program" estimate cp.json >answer 2>said && fail "its rule forbids cp 2"
+found "house/no-context-parallelism" said
+"$program" estimate "$here/job.json" >answer 2>said || [ $? -eq 1 ] || fail "estimate: $(cat said)"
+found "l4-24g" answer
+[ $# -gt 1 ] || exit 0
+
+# --- A schedule: one file, and one row
+cp "$here/schedule_eager_1f1b.c.example" tree/plan/schedule/schedule_eager_1f1b.c
+echo 'X(EAGER_1F1B, "eager-1f1b")' >>tree/config/schedules.def
+# shellcheck disable=SC2016 # the page's own
+sed -i 's/`breadth-first`; or `file:PATH`/`breadth-first`, `eager-1f1b`; or `file:PATH`/' \
+    tree/docs/scenario.md
+touched 6 "with a schedule, and its name in docs/scenario.md"
+(
+    cd tree
+    sh tests/check_scenario_doc.sh || exit 1
+    cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DWERROR=ON >/dev/null
+    cmake --build build -- --quiet meshwright meshwright-sim
+) || fail "the copy does not build"
+built=$copy/tree/build/meshwright
+sed 's/"stack": "house"/"stack": "house"}, "parallel": {"tp": 2, "pp": 4, "zero_stage": 0, "recompute": "full", "schedule": "eager-1f1b"/' \
+    "$here/job.json" >eager.json
+"$built" plan eager.json >answer 2>said || fail "plan: $(cat said)"
+found "eager-1f1b" answer
+"$built" estimate eager.json >answer 2>said || fail "estimate: $(cat said)"
+found "eager-1f1b" answer
+"$built" simulate eager.json >answer 2>said || fail "simulate: $(cat said)"
+found "simulated" answer
+sed 's/eager-1f1b/eager-1f1c/' eager.json >wrong.json
+"$built" estimate wrong.json >answer 2>said && fail "a schedule of no row was taken"
+found "eager-1f1b" said
