@@ -68,8 +68,10 @@ found "tinyllama-1.1b" answer
 found "x l4-24g" answer
 found "house" answer
 sed 's/"stack": "house"}/"stack": "house"}, "parallel": {"cp": 2}/' "$here/job.json" >cp.json
-"$program" estimate cp.json >answer 2>said && fail "its rule forbids cp 2"
-found "house/no-context-parallelism" said
+"$program" plan cp.json >answer 2>said || fail "plan: $(cat said)"
+found "none of which house can run" answer
+"$program" plan --explain-rule cp=2 cp.json >answer 2>said && fail "its rule forbids cp 2"
+found "rule house/no-context-parallelism" answer
 "$program" estimate "$here/job.json" >answer 2>said || [ $? -eq 1 ] || fail "estimate: $(cat said)"
 found "l4-24g" answer
 [ $# -gt 1 ] || exit 0
