@@ -11,11 +11,8 @@ static const char FOLDER[] = "hw-profiles/architectures";
 
 #define OTHER(key)                                                                                 \
     { key, JSON_FIELD_OTHER, 0, 0, 0, NULL, true }
-#define SHARE(direction, key, low, high, required)                                                 \
-    {                                                                                              \
-#direction "_" #key, JSON_FIELD_DOUBLE, offsetof(OlderAttention, direction.key), low,      \
-            high, NULL, required                                                                   \
-    }
+#define SHARE(key, field, low, high, required)                                                     \
+    { key, JSON_FIELD_DOUBLE, offsetof(OlderAttention, field), low, high, NULL, required }
 
 static const JsonField FIELDS[] = {
     OTHER("schema"),
@@ -35,12 +32,12 @@ static const JsonField ATTENTION_FIELDS[] = {
 
 static const JsonField OLDER_FIELDS[] = {
     {"generation", JSON_FIELD_INT, offsetof(OlderAttention, generation), 1, 100, NULL, true},
-    SHARE(forward, frac, 0.01, 1, true),
-    SHARE(forward, half_tokens, 1, 1e6, false),
-    SHARE(forward, head64_frac, 0.1, 1, false),
-    SHARE(backward, frac, 0.01, 1, true),
-    SHARE(backward, half_tokens, 1, 1e6, false),
-    SHARE(backward, head64_frac, 0.1, 1, false),
+    SHARE("forward_frac", forward.frac, 0.01, 1, true),
+    SHARE("forward_half_tokens", forward.half_tokens, 1, 1e6, false),
+    SHARE("forward_head64_frac", forward.head64_frac, 0.1, 1, false),
+    SHARE("backward_frac", backward.frac, 0.01, 1, true),
+    SHARE("backward_half_tokens", backward.half_tokens, 1, 1e6, false),
+    SHARE("backward_head64_frac", backward.head64_frac, 0.1, 1, false),
 };
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))

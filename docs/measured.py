@@ -21,10 +21,7 @@ import subprocess
 import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-# costmodel/compute.c; of FlashAttention 2 the share of cuDNN's rate, that at head size 64, and tokens
-# at half of it.
-EPILOGUE_EXPOSED_FRAC = 0.5
-FLASH_ATTENTION_2 = [(0.516, 0.855, 431), (0.551, 0.835, 762)]
+EPILOGUE_EXPOSED_FRAC = 0.5  # costmodel/compute.c
 KINDS = [("products", ("nvjet", "splitk", "gemm", "cutlass")),
          ("attention", ("sdpa", "flash", "dot_do_o", "convert_dq")),
          ("optimizer", ("fusedopti", "tensorlis", "lpnorm")),
@@ -34,6 +31,16 @@ KINDS = [("products", ("nvjet", "splitk", "gemm", "cutlass")),
 def rows_of(folder, name):
     with open(os.path.join(folder, name), encoding="ascii") as lines:
         return [json.loads(line) for line in lines]
+
+
+def flash_attention_2():
+    """On Hopper the share of cuDNN's rate, that at head size 64, and tokens at half of it."""
+    path = os.path.join(ROOT, "hw-profiles/architectures/hopper.json")
+    with open(path, encoding="ascii") as text:
+        older = json.load(text)["attention"]["older"]
+    law = next(one for one in older if one["generation"] == 2)
+    return [tuple(law[f"{way}_{key}"] for key in ("frac", "head64_frac", "half_tokens"))
+            for way in ("forward", "backward")]
 
 
 def profile(gpu):
@@ -134,7 +141,7 @@ def attention(gpu, folder):
               (e["attention_backward_frac"], e["attention_backward_head64_frac"],
                e["attention_half_tokens"])]
     flash = [(law[0] * frac, head, half)
-             for law, (frac, head, half) in zip(newest, FLASH_ATTENTION_2)]
+             for law, (frac, head, half) in zip(newest, flash_attention_2())]
     print("Attention, predicted over measured")
     for backend, laws in ("cudnn", newest), ("flash", flash):
         rows = [row for row in rows_of(folder, "attention.jsonl")

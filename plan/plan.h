@@ -117,8 +117,7 @@ int64_t plan_chunk_microbatches(const Plan *plan);
 // What every rank holds beside its chunks where the vocabulary is spread over the pipeline: its
 // rows of the word table, and of the matrix of the logits with the loss. They are numbered behind
 // the chunks, num_chunks + VOCAB_INPUT and num_chunks + VOCAB_OUTPUT, and are of no one rank.
-
-// Chunks with those of the vocabulary, where there are any: of the plan, and of one rank.
+// Chunks with these, where there are any: of the plan, and of one rank.
 int plan_all_chunks(const Plan *plan);
 int plan_rank_chunks(const Plan *plan);
 

@@ -63,7 +63,6 @@ struct Schedule {
     bool mixes_backwards;             // some backwards are split like that, others whole
     bool receives_ahead; // more than the next item's inputs arrive before it: where messages block,
                          // ranks would wait for each other in a circle
-    int num_pipelines;   // 2: run against each other over the same ranks (plan_is_dual); else 0
     // A rank holds no more at its peak than the rank before it whose chunks are alike, one by one.
     // So where all ranks do their forwards in one order, their backwards in one order, and before
     // each backward as many forwards more or fewer as the rank before does.

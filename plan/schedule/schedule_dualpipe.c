@@ -213,7 +213,6 @@ const Schedule SCHEDULE_ROW_DUALPIPE = {
     .least_microbatches = 2,
     .mixes_backwards = true,
     .receives_ahead = true,
-    .num_pipelines = 2,
     .num_items = dualpipe_num_items,
     .order = dualpipe_order,
     .in_flight = dualpipe_in_flight,

@@ -39,7 +39,7 @@ const RankOrder *schedule_orders(const Schedule *schedule, const ScheduleShape *
                                  Arena *arena) {
     const RankOrder *orders = schedule_chunk_orders(schedule, shape, arena);
     if (!shape->vocab.barriers) return orders;
-    return vocab_orders(shape, orders, schedule->num_pipelines == 2 ? 2 : 1, arena);
+    return vocab_orders(shape, orders, schedule->placement == PLACEMENT_DUAL ? 2 : 1, arena);
 }
 
 int schedule_num_items_fb(const ScheduleShape *shape, int rank) {
