@@ -11,8 +11,10 @@
 #define MEMORY_MOST_BYTES_PER_S (16 * 2048 / 8 * 8e9)
 
 // Flops at the highest peak for each byte from memory. The bundled profiles have 74 (h20-96g) to
-// 1875 (gb300-288g in nvfp4); beyond five times that, or less than one, a unit is wrong.
-#define RIDGE_LEAST_FLOPS_PER_BYTE 1.0
+// 1875 (gb300-288g in nvfp4); beyond five times that a unit is wrong. Two cores of a server that
+// `profile --device cpu` measured have 0.997, as few cores share the memory of many; below a tenth
+// a unit is wrong.
+#define RIDGE_LEAST_FLOPS_PER_BYTE 0.1
 #define RIDGE_MOST_FLOPS_PER_BYTE 1e4
 
 // What a profile may state above the bundled one of its name: datasheets round, and drivers count
