@@ -3,9 +3,20 @@
 
 #include <string.h>
 
+// Notes a flag that may or may not be there.
+static void flag_maybe(Shell *shell, const char *flag) {
+    ShellCommand *out = &shell->out;
+    const int line = undecided_line(shell);
+    for (int i = 0; i < out->num_maybe; i++) // as of a loop that is read again
+        if (out->maybe[i].line == line && strcmp(out->maybe[i].name, flag) == 0) return;
+    if (out->num_maybe == MAX_MAYBE)
+        shell_overflow(shell);
+    else
+        out->maybe[out->num_maybe++] = (Undecided){flag, line};
+}
+
 // Notes the flags of a text, which may or may not be there. True where there are some.
 static bool text_maybe(Shell *shell, const char *text) {
-    ShellCommand *out = &shell->out;
     bool found = false;
     char *words = arena_strdup(shell->arena, text), *rest = NULL;
     for (char *word = strtok_r(words, " \t\n", &rest); word;
@@ -13,11 +24,7 @@ static bool text_maybe(Shell *shell, const char *text) {
         if (strncmp(word, "--", 2) != 0) continue;
         found = true;
         word[strcspn(word, "=")] = '\0';
-        if (out->num_maybe == MAX_MAYBE) {
-            shell_overflow(shell);
-            return found;
-        }
-        out->maybe[out->num_maybe++] = (Undecided){word, undecided_line(shell)};
+        flag_maybe(shell, word);
     }
     return found;
 }

@@ -104,11 +104,7 @@ void shell_block_close(Shell *shell) {
         shell->num_deeper--;
     } else if (shell->num_blocks > 0) {
         const Block *block = &shell->blocks[--shell->num_blocks];
-        // Of a command in a loop that sets variables behind it, the next one is another.
-        if (block->hides > 0 && block->hides != shell->num_hides + 1 && shell->out.found) {
-            shell->out.found = false;
-            shell->out.hidden = shell->taken_line;
-        }
+        if (block->kind == BLOCK_LOOP) loop_close(shell, block);
         shell->chain = block->around;
         shell->before = block->before;
         const bool apart = block->kind == BLOCK_SUBSHELL || block->piped;
@@ -147,11 +143,11 @@ static void skipped_count(Shell *shell, Block *block) {
 }
 
 // At "then" or "do": the condition is read, its branch begins.
-static void branch_begin(Shell *shell, Block *block) {
+void branch_begin(Shell *shell, Block *block) {
     Truth value = block->negated ? truth_not(block->condition) : block->condition;
     block->in_condition = false;
     block->runs = truth_and(truth_not(block->taken), value);
-    block->once = block->runs;
+    block->once = block->turn.once = block->runs;
     // A loop that runs at all runs an unknown number of times.
     if (block->kind == BLOCK_LOOP && block->runs != TRUTH_NO) block->runs = TRUTH_UNKNOWN;
     skipped_count(shell, block);
@@ -170,29 +166,6 @@ void block_answer(Shell *shell, Truth value) {
     bool other = shell->chain == TRUTH_NO; // behind "a &&" where a does not hold: not asked
     block->condition = other ? block->condition : value;
     if (shell->chain == TRUTH_UNKNOWN) block->condition = TRUTH_UNKNOWN;
-}
-
-// Whether "for NAME in WORDS" has words. A pattern of files may have none; what is not known, too.
-static Truth list_has(const WordList *words) {
-    if (words->num_words < 3 || strcmp(words->words[2], "in") != 0) return TRUTH_UNKNOWN;
-    for (int i = 3; i < words->num_words; i++)
-        if (!strpbrk(words->words[i], "$`*?[")) return TRUTH_YES;
-    return words->num_words == 3 ? TRUTH_NO : TRUTH_UNKNOWN;
-}
-
-static void loop_open(Shell *shell, const WordList *words, int line) {
-    const char *word = words->words[0];
-    bool counted = strcmp(word, "for") == 0 || strcmp(word, "select") == 0;
-    shell_block_open(shell, BLOCK_LOOP, TRUTH_UNKNOWN, line);
-    shell->filled = counted; // its words are what "do" follows
-    if (counted && words->num_words > 1 && shell_runs(shell) != TRUTH_NO)
-        variable_hide(shell, words->words[1]);
-    if (shell->num_deeper > 0) return;
-    Block *block = &shell->blocks[shell->num_blocks - 1];
-    block->negated = strcmp(word, "until") == 0;
-    block->condition = counted ? list_has(words) : TRUTH_YES;
-    block->in_condition = !counted;
-    if (counted) branch_begin(shell, block);
 }
 
 // A pattern of the innermost case, and whether the subject matches it.
@@ -253,7 +226,10 @@ static void branch_follow(Shell *shell, const char *word, int line) {
     if (shell->num_deeper > 0 || shell->num_blocks == 0) return;
     Block *block = &shell->blocks[shell->num_blocks - 1];
     if (strcmp(word, "then") == 0 || strcmp(word, "do") == 0) {
-        if (block->in_condition && block->kind != BLOCK_CASE) branch_begin(shell, block);
+        if (block->in_condition && block->kind != BLOCK_CASE)
+            branch_begin(shell, block);
+        else if (block->kind == BLOCK_LOOP)
+            loop_do(block);
         return;
     }
     if (block->kind != BLOCK_IF) return;
@@ -287,9 +263,10 @@ bool blocks_follow(Shell *shell, const WordList *words, int line) {
         shell_block_open(shell, BLOCK_GROUP, TRUTH_YES, line);
     else if (word_is(word, branches))
         branch_follow(shell, word, line);
-    else if (word_is(word, closes))
+    else if (word_is(word, closes)) {
+        if (strcmp(word, "done") == 0 && loop_again(shell)) return true;
         shell_block_close(shell);
-    else
+    } else
         return false;
     if (!word_is(word, closes)) shell->chain = TRUTH_YES;
     return true;

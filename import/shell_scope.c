@@ -69,7 +69,6 @@ Variable *variable_make(Shell *shell, const char *name) {
 
 void undecided_note(Shell *shell, const char *name) {
     ShellCommand *out = &shell->out;
-    shell->num_hides++;
     for (int i = 0; i < out->num_undecided; i++)
         if (strcmp(out->undecided[i].name, name) == 0) {
             out->undecided[i].line = undecided_line(shell);
@@ -79,6 +78,12 @@ void undecided_note(Shell *shell, const char *name) {
         shell_overflow(shell);
     else
         out->undecided[out->num_undecided++] = (Undecided){name, undecided_line(shell)};
+}
+
+bool variable_is_hidden(const Variable *variable) {
+    const WordList *words = &variable->words;
+    return words->num_words == 1 && words->words[0][0] == '$' &&
+           strcmp(words->words[0] + 1, variable->name) == 0;
 }
 
 void variable_hide(Shell *shell, const char *name) {

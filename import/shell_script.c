@@ -82,6 +82,16 @@ static int is_negated(const WordList *words) {
     return words->num_words > 0 && strcmp(words->words[0], "!") == 0;
 }
 
+// The command without that.
+static WordList negation_strip(const WordList *words) {
+    WordList rest = *words;
+    while (is_negated(&rest)) {
+        rest.words++;
+        rest.num_words--;
+    }
+    return rest;
+}
+
 // "export NAME=VALUE", "declare -x NAME=VALUE".
 static void assignment_export(Shell *shell, const WordList *words, const char *name) {
     bool exports = strcmp(words->words[is_negated(words)], "export") == 0;
@@ -239,21 +249,25 @@ static bool succeeds(const char *word) {
 }
 
 // What the command says to && and ||: tests what they say; others may fail.
-static Truth command_run(Shell *shell, const WordList *words, int line) {
+static Truth command_run(Shell *shell, const WordList *all, int line) {
     Truth value = TRUTH_UNKNOWN, runs = shell_runs(shell);
-    bool inside = shell->brackets, test = test_follow(shell, words), asks = block_asks(shell);
-    const Function *function = test ? NULL : function_find(shell, words->words[0]);
+    bool inside = shell->brackets, test = test_follow(shell, all), asks = block_asks(shell);
+    const WordList plain = negation_strip(all), *words = &plain;
+    const Function *function =
+        test || words->num_words == 0 ? NULL : function_find(shell, words->words[0]);
     if (test) {
-        value = part_value(shell, inside, test_value(words));
+        value = part_value(shell, inside, test_value(all));
+    } else if (words->num_words == 0) {
+        value = TRUTH_UNKNOWN; // "!" alone
     } else if (function) {
         if (runs != TRUTH_NO) function_run(shell, function, words);
     } else if (eval_follow(shell, words, line, runs)) {
         value = TRUTH_UNKNOWN;
-    } else if (!end_follow(shell, words->words[0])) {
+    } else if (!end_follow(shell, words->words[0]) && !turn_follow(shell, words)) {
         command_changes(shell, words);
         source_note(shell, words, line);
         bool done = command_take(shell, words, line, runs) || succeeds(words->words[0]);
-        if (done && !asks && strcmp(words->words[0], "!") != 0) value = TRUTH_YES;
+        if (done && !asks && !is_negated(all)) value = TRUTH_YES;
     }
     if (asks && !shell->brackets) block_answer(shell, value);
     return value;
@@ -328,6 +342,7 @@ static Truth command_apart(Shell *shell, const WordList *words, int line) {
 static bool step_run(Shell *shell, int least_blocks) {
     WordList words = {0};
     Prefixes prefixes = {0}, sets = {0};
+    loop_step(shell);
     shell->output = NULL;
     shell->unsure = false;
     gap_skip(shell, false);
@@ -339,7 +354,8 @@ static bool step_run(Shell *shell, int least_blocks) {
     const bool apart = runs_apart(shell, shell->at);
     if (!bare) prefixes_swap(shell, &prefixes, false);
     if (bare && (prefixes.num > 0 || redirects)) shell->filled = true;
-    here_document_take(shell, &words);
+    const WordList plain = negation_strip(&words);
+    here_document_take(shell, &plain);
     if (case_follow(shell, &words)) { // behind it: ( | )
         shell->line += *shell->at == '\n';
         if (*shell->at) shell->at++;

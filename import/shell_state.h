@@ -43,6 +43,20 @@ typedef struct {
     int line;
 } Function;
 
+// Where a loop's body is read from again, and what was noted before it.
+typedef struct {
+    const char *at; // behind "while" and "until": their condition runs in each turn; or the words
+    int line;
+    const char *here_end; // as Shell has it
+    size_t here_num_lines;
+    bool counted;    // of "for" and "select"
+    int num_unknown; // when it was last read from there
+    int num_skipped, num_documents, num_sourced;
+    Truth once;       // as Block has it at "do"
+    bool again;       // it is read again
+    bool took, takes; // a turn, and the last one that was read, has the command
+} Turn;
+
 typedef struct {
     BlockKind kind;
     int line;               // of the condition that decides
@@ -52,7 +66,7 @@ typedef struct {
     Truth taken;            // whether a branch before this one ran
     Truth runs;             // whether this branch runs
     Truth once;             // of a loop: whether it runs at least once
-    int hides;              // and how many variables were unknown when it took the command, + 1
+    Turn turn;              // of a loop
     Truth around;           // whether what stands before it in && and || lets it run
     Truth before;           // what that said
     Truth exited, returned; // as Shell has them before it, for a block in a process of its own
@@ -69,7 +83,8 @@ enum {
     MAX_CALLS = 200,
     MAX_LOCALS = 200,
     MAX_SCOPES = 500,
-    MAX_PREFIXES = 16
+    MAX_PREFIXES = 16,
+    MAX_STEPS_AGAIN = 20000
 };
 
 typedef struct {
@@ -92,7 +107,8 @@ typedef struct {
     Variable variables[MAX_VARIABLES];
     int num_variables;
     Variable locals[MAX_LOCALS]; // what a function's own variables were outside
-    int num_locals, num_scopes, num_hides;
+    int num_locals, num_scopes;
+    int num_again, num_steps_again; // loops that are read again; commands that were
     Function functions[MAX_FUNCTIONS];
     int num_functions;
     Block blocks[MAX_BLOCKS];
@@ -147,6 +163,9 @@ void command_changes(Shell *shell, const WordList *words);
 
 // The same of a sum: "((i += 2))", "((i++))".
 void sum_changes(Shell *shell, const char *text);
+
+// Whether nothing of it is known: variable_hide made it so.
+bool variable_is_hidden(const Variable *variable);
 
 // Whether a value is unknown: it has what was not expanded.
 bool is_known(const char *text);
@@ -242,6 +261,28 @@ bool end_follow(Shell *shell, const char *word);
 // Keywords of blocks at the start of a command, and commands of a condition. True where the words
 // are such and nothing to run.
 bool blocks_follow(Shell *shell, const WordList *words, int line);
+
+// At "then" or "do": the condition is read, its branch begins.
+void branch_begin(Shell *shell, Block *block);
+
+// "for", "while", "until", "select", and their "do" where it is read again.
+void loop_open(Shell *shell, const WordList *words, int line);
+void loop_do(Block *block);
+
+// At "done" of the innermost loop: whether its body is read again, as more became unknown.
+bool loop_again(Shell *shell);
+
+// Behind it: a command that not every turn has is none.
+void loop_close(Shell *shell, const Block *block);
+
+// Notes a command of a loop that is read again: there is a limit to them.
+void loop_step(Shell *shell);
+
+// "break" and "continue". True where the command is one.
+bool turn_follow(Shell *shell, const WordList *words);
+
+// That the loops around have the command that is looked for.
+void loops_take(Shell *shell);
 
 // What the value of a condition's command, or of "((...))", does to the block that asks for it.
 bool block_asks(const Shell *shell);

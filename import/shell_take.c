@@ -78,9 +78,7 @@ bool command_take(Shell *shell, const WordList *words, int line, Truth runs) {
             out->program = i;
             out->found = true;
             shell->taken_line = line;
-            for (int b = 0; b < shell->num_blocks; b++)
-                if (shell->blocks[b].kind == BLOCK_LOOP)
-                    shell->blocks[b].hides = shell->num_hides + 1;
+            loops_take(shell);
             return true;
         }
         if (strpbrk(word, " \n")) subscript_run(shell, word, line, runs);

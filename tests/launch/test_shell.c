@@ -188,7 +188,6 @@ static void arrays_stay_arrays(void) {
     EXPECT_ALL(cases);
 }
 
-// The run of a loop that runs at least once, where the next one would be the same.
 static void numbers_have_bases(void) {
     static const Case cases[] = {
         {"G=010; pretrain.py $((G*8)) $((010+1)) $((0x1F)) $((0XaB))", "64|9|31|171"},
@@ -202,16 +201,63 @@ static void numbers_have_bases(void) {
     EXPECT_ALL(cases);
 }
 
+// The run of a loop that runs at least once: what its turns change is unknown.
 static void loops_run_once(void) {
     static const Case cases[] = {
         {"while true; do pretrain.py 4 && break; done", "4"},
         {"for i in 1 2 3; do pretrain.py 4; done", "4"},
         {"for T in 1 2; do pretrain.py $T; done", "$T"},
-        {"T=1; for i in 1 2; do pretrain.py $T; T=$((T * 2)); done", "none"},
+        {"T=1; for i in 1 2; do pretrain.py $T; T=$((T * 2)); done", "$T"},
+        {"R=0; while true; do pretrain.py 4; R=$((R + 1)); [ $R -gt 3 ] && break; done", "4"},
+        {"while ! pretrain.py 4; do sleep 1; done", "4"},
         {"for i in *.json; do pretrain.py 4; done", "none"},
         {"while [ -f x ]; do pretrain.py 4; done", "none"},
     };
     EXPECT_ALL(cases);
+}
+
+// A later turn takes other branches, and ends where the first does not.
+static void loops_are_read_until_nothing_changes(void) {
+    static const Case cases[] = {
+        {"X=a; for i in 1 2; do case $X in a) X=b;; b) Y=2;; esac; done; pretrain.py $X $Y",
+         "$X|$Y"},
+        {"X=1; Y=1; for i in 1 2 3; do [ $X = 2 ] && Y=2; X=2; done; pretrain.py $Y", "$Y"},
+        {"X=1; Y=1; Z=1; for i in 1 2 3; do [ $Y = 2 ] && Z=2; [ $X = 2 ] && Y=2; X=2; done; "
+         "pretrain.py $Z",
+         "$Z"},
+        {"X=1; Y=1; for i in 1 2; do for k in 1 2; do [ $X = 2 ] && Y=2; done; X=2; done; "
+         "pretrain.py $Y",
+         "$Y"},
+        {"i=0; while (( i++ < 3 )); do true; done; pretrain.py $i", "$i"},
+        {"X=1; while (( 2 > 3 )); do X=2; done; pretrain.py $X", "1"},
+        {"X=1; for i in 1 2; do [ $X = 2 ] && pretrain.py 4; X=2; done", "none"},
+        {"X=1; for i in 1 2; do [ $X = 1 ] && pretrain.py 4; X=2; done", "none"},
+        {"for i in 1 2; do break; pretrain.py 4; done", "none"},
+        {"for i in 1 2; do [ -f x ] && continue; pretrain.py 4; done", "none"},
+        {"for i in 1 2; do for k in 1 2; do break; done; pretrain.py 4; done", "4"},
+        {"for i in 1 2; do for k in 1 2; do break 2; done; pretrain.py 4; done", "none"},
+        {"for i in 1 2; do (break); pretrain.py 4; done", "none"},
+        {"X=1; while read x <<E; do X=2; cat <<F; done\n1\nE\npretrain.py 9\nF\npretrain.py $X",
+         "$X"},
+    };
+    EXPECT_ALL(cases);
+}
+
+// 20,000 commands of bodies that are read again: nested loops double them.
+static void what_is_read_again_has_a_limit(void) {
+    Arena arena = {0};
+    for (int deep = 0; deep < 2; deep++) {
+        const char *script = "X=1; Y=$X; ";
+        for (int i = 0; i < (deep ? 30 : 8); i++)
+            script = arena_printf(&arena, "%swhile (( A%d++ < 3 )); do ", script, i);
+        script = arena_printf(&arena, "%strue; ", script);
+        for (int i = 0; i < (deep ? 30 : 8); i++) script = arena_printf(&arena, "%sdone; ", script);
+        script = arena_printf(&arena, "%s\npretrain.py 4", script);
+        const ShellCommand command = shell_command(script, "pretrain", NULL, 0, &arena);
+        CU_ASSERT_EQUAL(command.overflow, deep);
+        CU_ASSERT(command.found);
+    }
+    arena_free(&arena);
 }
 
 static void queue_headers_are_read(void) {
@@ -257,6 +303,12 @@ static void negation_is_no_command(void) {
         {"A=2; ! A=4 B=5; ! A=6 true; pretrain.py $A $B", "4|5"},
         {"if ! [ 1 = 2 ]; then A=4; fi; pretrain.py $A", "4"},
         {"! export A=4; pretrain.py $A", "4"},
+        {"A=2; ! let A+=1; pretrain.py $A", "3"},
+        {"A=2; f() { A=4; }; ! f; pretrain.py $A", "4"},
+        {"A=2; ! eval A=4; ! unset B; pretrain.py $A", "4"},
+        {"set -- 1 2; ! shift; pretrain.py $1", "2"},
+        {"! bash <<E\npretrain.py 4\nE\n", "4"},
+        {"! pretrain.py 4", "4"},
     };
     EXPECT_ALL(cases);
 }
@@ -374,6 +426,8 @@ CU_TestInfo shell_tests[] = {
     {"arrays_stay_arrays", arrays_stay_arrays},
     {"numbers_have_bases", numbers_have_bases},
     {"loops_run_once", loops_run_once},
+    {"loops_are_read_until_nothing_changes", loops_are_read_until_nothing_changes},
+    {"what_is_read_again_has_a_limit", what_is_read_again_has_a_limit},
     {"queue_headers_are_read", queue_headers_are_read},
     {"processes_of_their_own_keep_what_they_set", processes_of_their_own_keep_what_they_set},
     {"negation_is_no_command", negation_is_no_command},

@@ -195,6 +195,29 @@ static const char *list_draw(Draw *draw, Arena *arena, int depth);
 static const char *const GAPS[] = {"\n", " ", NULL};
 static const char *const CASE_ENDS[] = {";;", "", NULL};
 
+// A loop whose later turns may take other branches, end before their end, or end it. Each depth has
+// a counter of its own, so that all loops end.
+static const char *loop_draw(Draw *draw, Arena *arena, const char *body, int depth) {
+    static const char *const ENDS[] = {"break", "continue", "break 2", "break 1", NULL};
+    const char *more = "";
+    if (draw_chance(draw, 0.3))
+        more = arena_printf(arena, "%s && %s\n%s", test_draw(draw, arena), draw_text(draw, ENDS),
+                            list_draw(draw, arena, depth + 1));
+    switch (draw_int(draw, 0, 5)) {
+    case 0:
+        return arena_printf(arena, "for i in \"${%s[@]}\"; do\n%s%sdone", draw_text(draw, ARRAYS),
+                            body, more);
+    case 1:
+        return arena_printf(arena, "W%d=0; while (( W%d++ < %d )); do\n%s%sdone; %s=$W%d", depth,
+                            depth, draw_int(draw, 0, 2), body, more, draw_text(draw, NAMES), depth);
+    case 2:
+        return arena_printf(arena, "{ W%d=3; until ! let W%d-=1; do\n%s%sdone; %s=$W%d; }", depth,
+                            depth, body, more, draw_text(draw, NAMES), depth);
+    default:
+        return arena_printf(arena, "for i in 1 %d; do\n%s%sdone", draw_int(draw, 2, 9), body, more);
+    }
+}
+
 // Something in braces, brackets or words, at the begin of a command.
 static const char *block_draw(Draw *draw, Arena *arena, int depth) {
     const char *body = list_draw(draw, arena, depth + 1);
@@ -215,10 +238,7 @@ static const char *block_draw(Draw *draw, Arena *arena, int depth) {
                             draw_int(draw, 1, 9), body, draw_text(draw, GAPS),
                             list_draw(draw, arena, depth + 1), draw_text(draw, CASE_ENDS));
     case 5:
-        if (draw_chance(draw, 0.3))
-            return arena_printf(arena, "for i in \"${%s[@]}\"; do\n%sdone", draw_text(draw, ARRAYS),
-                                body);
-        return arena_printf(arena, "for i in 1 %d; do\n%sdone", draw_int(draw, 2, 9), body);
+        return loop_draw(draw, arena, body, depth);
     default:
         return arena_printf(arena, "while %s; do\n%sbreak; done", test_draw(draw, arena), body);
     }
