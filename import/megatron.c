@@ -159,8 +159,8 @@ static Status refuse_unfollowed(const ShellCommand *command, Imported *out) {
                              command->unended);
     if (command->syntax.name)
         return import_refuse(out, "",
-                             "line %d: bash stops at \"%s\", which has no block there, or an empty "
-                             "one",
+                             "line %d: bash stops at \"%s\", which has no block there, an empty "
+                             "one, or nothing between the block before and itself",
                              command->syntax.line, command->syntax.name);
     if (command->overwritten.name)
         return import_refuse(out, "", "line %d sets %s whatever --set %s says; change that line",

@@ -240,10 +240,16 @@ static void branch_follow(Shell *shell, const char *word, int line) {
     if (!block->in_condition) branch_begin(shell, block);
 }
 
+static const char *const branches[] = {"then", "do", "elif", "else", NULL};
+static const char *const closes[] = {"fi", "done", "esac", "}", NULL};
+
+void block_end_check(Shell *shell, const char *word, int line) {
+    if (!word && *shell->at == '(') word = "(";
+    if (word && !word_is(word, branches) && !word_is(word, closes)) syntax_note(shell, word, line);
+}
+
 bool blocks_follow(Shell *shell, const WordList *words, int line) {
-    static const char *const branches[] = {"then", "do", "elif", "else", NULL};
     static const char *const loops[] = {"for", "while", "until", "select", NULL};
-    static const char *const closes[] = {"fi", "done", "esac", "}", NULL};
     if (words->num_words == 0) return true;
     const char *word = words->words[0];
     if ((word_is(word, branches) || word_is(word, closes)) && !has_place(shell, word)) {
@@ -266,6 +272,7 @@ bool blocks_follow(Shell *shell, const WordList *words, int line) {
     else if (word_is(word, closes)) {
         if (strcmp(word, "done") == 0 && loop_again(shell)) return true;
         shell_block_close(shell);
+        shell->closed = true;
     } else
         return false;
     if (!word_is(word, closes)) shell->chain = TRUTH_YES;

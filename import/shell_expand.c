@@ -104,9 +104,11 @@ static void words_put(Shell *shell, const Expansion *e, const WordList *words, b
         value_add(shell, words, quoted, piece, out);
         return;
     }
+    const char *ifs = separators(shell);
     piece->begun = true;
+    if (ifs && !is_known(ifs)) unknown_add(shell, piece, "$IFS");
     for (int i = 0; i < words->num_words; i++) {
-        if (i > 0) piece_add(shell, piece, " ", 1);
+        if (i > 0) piece_add(shell, piece, ifs ? ifs : " ", ifs ? *ifs != '\0' : 1);
         piece_add(shell, piece, words->words[i], strlen(words->words[i]));
     }
 }

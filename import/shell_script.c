@@ -4,85 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Whether the next word stands between "[[" and "]]", where < and > are no redirections.
-static bool between_brackets(const Shell *shell, const WordList *words) {
-    int first = words->num_words > 0 && strcmp(words->words[0], "!") == 0;
-    bool opened = words->num_words > first && strcmp(words->words[first], "[[") == 0;
-    bool closed = words->num_words > 0 && strcmp(words->words[words->num_words - 1], "]]") == 0;
-    return (opened || shell->brackets) && !closed;
-}
-
-// "<", ">", "(", ")" or "|" between them. True where one stands at shell->at, and is read.
-static bool sign_read(Shell *shell, WordList *words) {
-    if (!*shell->at || !strchr("<>()|", *shell->at) || strncmp(shell->at, "||", 2) == 0)
-        return false;
-    words_add(shell->arena, words, text_part(shell, shell->at, 1));
-    shell->at++;
-    return true;
-}
-
-// "2>FILE" and the like at text.
-static bool is_redirection(const char *at) {
-    const char *sign = at + strspn(at, "0123456789");
-    return *sign == '<' || *sign == '>' || (at[0] == '&' && at[1] == '>');
-}
-
-// A pattern between brackets of which a part is quoted, which would stand for itself, is not known.
-static void pattern_hide(Shell *shell, WordList *words, const char *begin) {
-    const size_t length = (size_t)(shell->at - begin);
-    const char *last = words->num_words > 0 ? words->words[words->num_words - 1] : "";
-    const bool quoted = strcspn(begin, "'\"\\") < length && strpbrk(last, "*?[");
-    if (quoted && strcmp(last, "[[") != 0 && strcmp(last, "[") != 0)
-        words->words[words->num_words - 1] = arena_printf(shell->arena, "$%s", last);
-}
-
-// One word of a command, which a redirection may follow: 2>&1.
-static void operand_read(Shell *shell, WordList *words, bool brackets) {
-    const char *begin = shell->at;
-    const bool subject = words->num_words == 1 && strcmp(words->words[0], "case") == 0;
-    shell->whole = brackets || subject;
-    word_read(shell, words);
-    shell->whole = false;
-    if (brackets) pattern_hide(shell, words, begin);
-    bool redirects = !brackets && (*shell->at == '<' || *shell->at == '>');
-    const char *last = words->num_words > 0 ? words->words[words->num_words - 1] : "";
-    if (redirects && last[0] && last[strspn(last, "0123456789")] == '\0') words->num_words--;
-}
-
-// NAME=VALUE in front of a command, which has them alone; its own words are read without them.
-typedef struct {
-    Variable old[MAX_PREFIXES];
-    int num;
-} Prefixes;
-
-static void prefix_note(Shell *shell, Prefixes *prefixes) {
-    const char *name = text_part(shell, shell->at, name_length(shell->at));
-    const Variable *variable = variable_find(shell, name);
-    if (prefixes->num == MAX_PREFIXES)
-        shell_overflow(shell);
-    else
-        prefixes->old[prefixes->num++] =
-            variable ? *variable : (Variable){.name = name, .absent = true};
-}
-
-// Sets them as they were before, and keeps what they are for the next time.
-static void prefixes_swap(Shell *shell, Prefixes *prefixes, bool out) {
-    for (int i = 0; i < prefixes->num; i++) {
-        Variable *old = &prefixes->old[out ? prefixes->num - 1 - i : i];
-        const Variable *found = variable_find(shell, old->name);
-        Variable now = found ? *found : (Variable){.name = old->name, .absent = true};
-        now.exported |= out; // what stands before a command is its own and what it starts sees it
-        variable_put(shell, old);
-        *old = now;
-    }
-}
-
-// Whether a command has "!" before it: 1 or 0.
-static int is_negated(const WordList *words) {
-    return words->num_words > 0 && strcmp(words->words[0], "!") == 0;
-}
-
-// The command without that.
+// The command without "!".
 static WordList negation_strip(const WordList *words) {
     WordList rest = *words;
     while (is_negated(&rest)) {
@@ -90,52 +12,6 @@ static WordList negation_strip(const WordList *words) {
         rest.num_words--;
     }
     return rest;
-}
-
-// "export NAME=VALUE", "declare -x NAME=VALUE".
-static void assignment_export(Shell *shell, const WordList *words, const char *name) {
-    bool exports = strcmp(words->words[is_negated(words)], "export") == 0;
-    for (int i = 1; i < words->num_words; i++)
-        exports |= words->words[i][0] == '-' && strchr(words->words[i], 'x') != NULL;
-    Variable *variable = variable_find(shell, name);
-    if (variable && exports && shell_runs(shell) != TRUTH_NO) variable->exported = true;
-}
-
-// The words of a command up to its end.
-//   sets  what "export NAME=VALUE" and the like set
-static void command_read(Shell *shell, WordList *words, Prefixes *prefixes, Prefixes *sets) {
-    static const char *const setters[] = {"export",   "declare", "local",
-                                          "readonly", "typeset", NULL};
-    static const char *const owns[] = {"declare", "local", "typeset", NULL};
-    static const char *const alone[] = {"if", "then", "elif", "else", "while", "until",
-                                        "do", "{",    "}",    "fi",   "done",  NULL};
-    for (;;) {
-        if (words->num_words == 1 && word_is(words->words[0], alone)) return;
-        gap_skip(shell, false);
-        const bool first = words->num_words == is_negated(words);
-        bool brackets = between_brackets(shell, words);
-        if (brackets && sign_read(shell, words)) continue;
-        if (!brackets && is_redirection(shell->at)) {
-            redirection_read(shell);
-            continue;
-        }
-        if (word_ends(*shell->at)) return;
-        if (*shell->at == '#') {
-            comment_skip(shell);
-            return;
-        }
-        const char *begin = shell->at;
-        const char *setter = !first ? words->words[is_negated(words)] : "";
-        bool start = first || word_is(setter, setters), own = word_is(setter, owns);
-        if (start && assignment_is(shell)) prefix_note(shell, first ? prefixes : sets);
-        if (start && assignment_read(shell, own)) {
-            if (!first)
-                assignment_export(shell, words, text_part(shell, begin, name_length(begin)));
-            continue;
-        }
-        if (first) prefixes_swap(shell, prefixes, true);
-        operand_read(shell, words, brackets);
-    }
 }
 
 // At "NAME ()" or "function NAME": the function, whose body is not run yet. True where it is one.
@@ -199,6 +75,7 @@ static void function_run(Shell *shell, const Function *function, const WordList 
     shell->chain = chain;
     shell->before = said;
     shell->returned = returned;
+    shell->closed = false;
 }
 
 // "((SUM))" at shell->at, as a command. True where it is one.
@@ -290,6 +167,7 @@ static void chain_join(Shell *shell, bool both) {
 
 // Reads what stands behind a command.
 static void chain_follow(Shell *shell) {
+    const char *begin = shell->at;
     bool both = strncmp(shell->at, "&&", 2) == 0;
     shell->piped = false;
     const Block *inner = shell->num_blocks > 0 ? &shell->blocks[shell->num_blocks - 1] : NULL;
@@ -306,19 +184,22 @@ static void chain_follow(Shell *shell) {
         if (!shell->filled) syntax_note(shell, ")", shell->line);
         shell->at++;
         shell_block_close(shell);
+        shell->closed = true;
+        return;
     } else if (*shell->at && strchr(";&\n)", *shell->at)) {
         if (*shell->at == ')' && shell->num_deeper == 0) syntax_note(shell, ")", shell->line);
         shell->line += *shell->at == '\n';
         shell->at++;
         shell->chain = shell->said = TRUTH_YES;
     }
+    shell->closed &= shell->at == begin;
 }
 
 // At a "(" that begins a command.
 static void bracket_follow(Shell *shell) {
     int line = shell->line;
     if (sum_command(shell)) {
-        shell->filled = true;
+        shell->filled = shell->closed = true;
         return;
     }
     shell->at++;
@@ -347,8 +228,12 @@ static bool step_run(Shell *shell, int least_blocks) {
     shell->unsure = false;
     gap_skip(shell, false);
     int line = shell->line;
-    const bool redirects = is_redirection(shell->at);
+    const bool redirects = redirection_is(shell->at), closed = shell->closed;
     command_read(shell, &words, &prefixes, &sets);
+    const char *first = prefixes.num > 0 ? prefixes.old[0].name : NULL;
+    if (words.num_words > 0) first = words.words[0];
+    if (closed) block_end_check(shell, first, line);
+    shell->closed = closed && !first;
     if (is_negated(&words) && shell->piped) syntax_note(shell, "!", line); // of whole pipes alone
     const bool bare = words.num_words == is_negated(&words);               // assignments alone stay
     const bool apart = runs_apart(shell, shell->at);
@@ -398,12 +283,13 @@ void script_read(Shell *shell, const char *text, int line) {
     shell->line = line;
     shell->chain = shell->said = TRUTH_YES;
     shell->floor = blocks;
-    shell->piped = false;
+    shell->piped = shell->closed = false;
     script_run(shell, blocks);
     if (shell->num_blocks > blocks) shell->out.unended = shell->blocks[shell->num_blocks - 1].line;
     shell->num_blocks = blocks;
     shell->floor = floor;
     shell->piped = piped;
+    shell->closed = false;
     shell->nested--;
     shell->at = at;
     shell->line = line_before;

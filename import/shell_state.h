@@ -1,6 +1,6 @@
 // import/shell_state.h - what shell_words.c (words), shell_expand.c (${...}), shell_assign.c and
-// shell_scope.c (variables), shell_test.c (conditions), shell_blocks.c (which commands run) and
-// shell_script.c (commands) share.
+// shell_scope.c (variables), shell_test.c (conditions), shell_blocks.c and shell_loops.c (which
+// commands run), shell_command.c and shell_script.c (commands) share.
 #pragma once
 
 #include "import/shell_words.h"
@@ -117,6 +117,7 @@ typedef struct {
     int floor;                  // blocks that the text that is read now did not open
     bool piped;                 // what is read next reads from a pipe
     bool filled;                // a command stands since the list that is read now began
+    bool closed;                // a block, or "((SUM))", ends right before
     bool exports_all;           // set -a
     bool brackets;              // between "[[" and "]]", behind && or ||
     bool either;                // there, behind a ||
@@ -174,6 +175,12 @@ bool words_known(const WordList *words);
 // Adds to a word in the making, or ends it.
 void piece_add(Shell *shell, Piece *piece, const char *text, size_t length);
 void piece_end(Shell *shell, Piece *piece, WordList *out);
+
+// What parts unquoted values: IFS; NULL: spaces, tabs and newlines.
+const char *separators(Shell *shell);
+
+// Adds what stands for something that is not known, as "$NAME".
+void unknown_add(Shell *shell, Piece *piece, const char *text);
 
 // Adds words to the word in the making: unquoted, text parts at spaces.
 void value_add(Shell *shell, const WordList *value, bool quoted, Piece *piece, WordList *out);
@@ -258,6 +265,10 @@ void shell_block_close(Shell *shell);
 // "exit" and "return", which end the script or the function. True where the command is one.
 bool end_follow(Shell *shell, const char *word);
 
+// Notes where a command stands right behind a block, with nothing between: `(a) b`, `fi A=1`.
+//   word  the first that was read; NULL: none
+void block_end_check(Shell *shell, const char *word, int line);
+
 // Keywords of blocks at the start of a command, and commands of a condition. True where the words
 // are such and nothing to run.
 bool blocks_follow(Shell *shell, const WordList *words, int line);
@@ -314,6 +325,25 @@ void subscript_run(Shell *shell, const char *text, int line, Truth runs);
 
 // Runs a file that the script wrote and now gives to a shell or a queue.
 void document_run(Shell *shell, const WordList *words, int line, Truth runs);
+
+// NAME=VALUE in front of a command, which has them alone; its own words are read without them.
+typedef struct {
+    Variable old[MAX_PREFIXES];
+    int num;
+} Prefixes;
+
+// Sets them as they were before, and keeps what they are for the next time.
+void prefixes_swap(Shell *shell, Prefixes *prefixes, bool out);
+
+// The words of a command up to its end.
+//   sets  what "export NAME=VALUE" and the like set
+void command_read(Shell *shell, WordList *words, Prefixes *prefixes, Prefixes *sets);
+
+// Whether a command has "!" before it: 1 or 0.
+int is_negated(const WordList *words);
+
+// "2>FILE" and the like at text.
+bool redirection_is(const char *at);
 
 // A redirection at shell->at: its operator and its word.
 void redirection_read(Shell *shell);

@@ -51,6 +51,7 @@ void subscript_run(Shell *shell, const char *text, int line, Truth runs) {
     for (int i = 0; i < shell->num_variables; i++) {
         Variable *variable = &shell->variables[i];
         variable->absent |= !variable->exported || variable->array;
+        variable->absent |= strcmp(variable->name, "IFS") == 0; // each bash begins with its own
     }
     if (shell->unsure) unsure_hide(shell, text);
     shell->args = NULL;

@@ -4,6 +4,7 @@
 #include "import/shell_sum.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 void words_add(Arena *arena, WordList *list, const char *word) {
@@ -120,13 +121,42 @@ static size_t part_length(const char *text) {
     return (size_t)(at - text);
 }
 
+const char *separators(Shell *shell) {
+    const Variable *variable = variable_find(shell, "IFS");
+    if (!variable) return NULL;
+    const char *text = variable->words.num_words > 0 ? variable->words.words[0] : "";
+    return strcmp(text, " \t\n") == 0 ? NULL : text;
+}
+
+void unknown_add(Shell *shell, Piece *piece, const char *text) {
+    shell->unsure = true;
+    piece_add(shell, piece, text, strlen(text));
+}
+
+// An unquoted value where IFS is set: one word where none of its letters part it, or not followed.
+static void unparted_add(Shell *shell, const char *text, const char *ifs, Piece *piece) {
+    if (!is_known(ifs) || strpbrk(text, ifs))
+        unknown_add(shell, piece, "$IFS");
+    else if (*text)
+        piece_add(shell, piece, text, strlen(text));
+}
+
 void value_add(Shell *shell, const WordList *value, bool quoted, Piece *piece, WordList *out) {
+    const char *ifs = separators(shell);
+    if (ifs && shell->whole && value->num_words > 1) { // "$*" has it between its words
+        unknown_add(shell, piece, "$IFS");
+        return;
+    }
     for (int i = 0; i < value->num_words && !shell_is_full(shell); i++) {
         const char *text = value->words[i];
         if (i > 0) piece_end(shell, piece, out);
         shell->unsure |= !is_known(text);
         if (quoted || shell->whole) {
             piece_add(shell, piece, text, strlen(text));
+            continue;
+        }
+        if (ifs) {
+            unparted_add(shell, text, ifs, piece);
             continue;
         }
         for (const char *space = " \t\n"; *text;) {
@@ -220,6 +250,42 @@ const char *here_text(Shell *shell, const char *text) {
     return all;
 }
 
+// One letter of $'TEXT' at the backslash. Returns the place behind it; NULL: not followed.
+static const char *escape_add(Shell *shell, const char *at, Piece *piece) {
+    static const char LETTERS[] = "abefnrtv\\'\"?E", MEANT[] = "\a\b\033\f\n\r\t\v\\'\"?\033";
+    const char *letter = at[1] ? strchr(LETTERS, at[1]) : NULL, *end = at + 2;
+    long code = letter ? MEANT[letter - LETTERS] : 0;
+    if (!letter && at[1] == 'x' && isxdigit((unsigned char)at[2])) {
+        const char digits[] = {at[2], isxdigit((unsigned char)at[3]) ? at[3] : '\0', '\0'};
+        code = strtol(digits, NULL, 16);
+        end = at + 2 + strlen(digits);
+    } else if (!letter) {
+        const size_t num = strspn(at + 1, "01234567");
+        const char digits[] = {at[1], num > 1 ? at[2] : '\0', num > 2 ? at[3] : '\0', '\0'};
+        if (num == 0) return NULL;
+        code = strtol(digits, NULL, 8);
+        end = at + 1 + strlen(digits);
+    }
+    if (code <= 0 || code > 127) return NULL;
+    piece_add(shell, piece, (const char[]){(char)code}, 1);
+    return end;
+}
+
+// $'TEXT', whose escapes are letters. Returns the place behind it.
+static const char *escapes_add(Shell *shell, const char *at, Piece *piece) {
+    piece->begun = true;
+    for (at += 2; *at && *at != '\'';) {
+        const char *end = *at == '\\' ? escape_add(shell, at, piece) : NULL;
+        shell->line += *at == '\n';
+        if (*at != '\\')
+            piece_add(shell, piece, at, 1);
+        else if (!end) // what it stands for is not followed
+            unknown_add(shell, piece, "$");
+        at = end ? end : at + 1 + (at[0] == '\\' && at[1] != '\0');
+    }
+    return *at ? at + 1 : at;
+}
+
 // One step of a word: a quoted part, an expansion or a letter. Returns the place behind it.
 static const char *word_step(Shell *shell, const char *at, bool quoted, Piece *piece,
                              WordList *out) {
@@ -238,6 +304,8 @@ static const char *word_step(Shell *shell, const char *at, bool quoted, Piece *p
         piece_add(shell, piece, at + 1, length);
         return end ? end + 1 : at + 1 + length;
     }
+    if (at[0] == '$' && at[1] == '"' && !quoted) at++; // translated, which is here the same
+    if (at[0] == '$' && at[1] == '\'' && !quoted) return escapes_add(shell, at, piece);
     if (*at == '"') return quotes_add(shell, at + 1, '"', piece, out);
     if (*at == '$') return dollar_add(shell, at, quoted, piece, out);
     if (*at == '`') {

@@ -171,6 +171,35 @@ static void documents_stand_behind_their_line(void) {
     EXPECT_ALL(cases);
 }
 
+// Where IFS is set, values that it parts are not followed.
+static void separators_are_minded(void) {
+    static const Case cases[] = {
+        {"A='1 2'; IFS=,; pretrain.py $A '3 4'", "1 2|3 4"},
+        {"IFS=$'\\n\\t'; A='--x 4'; B=5; pretrain.py $A $B", "--x 4|5"},
+        {"A=1,2; IFS=,; pretrain.py $A \"$A\"", "$IFS|1,2"},
+        {"A='1 2'; IFS=; pretrain.py $A $B", "1 2|$B"},
+        {"A='1 2'; IFS=' '$'\\t\\n'; pretrain.py $A", "1|2"},
+        {"A='1 2'; IFS=,; unset IFS; pretrain.py $A", "1|2"},
+        {"A='1 2'; IFS=, true; pretrain.py $A", "1|2"},
+        {"A='1 2'; IFS=, read B C; pretrain.py $A", "1|2"},
+        {"A='1 2'; f() { local IFS=,; }; f; pretrain.py $A", "1|2"},
+        {"A='1 2'; read IFS; pretrain.py $A \"$A\"", "$IFS|1 2"},
+        {"A=(1 2); IFS=,; pretrain.py \"${A[*]}\" \"${A[@]}\" ${A[*]}", "1,2|1|2|1|2"},
+        {"A=(1 2); IFS=,; B=${A[*]}; C=\"${A[*]}\"; pretrain.py \"$B\" \"$C\"", "$IFS|1,2"},
+        {"A=(1 2); IFS=; pretrain.py \"${A[*]}\"", "12"},
+        {"export A='1 2'; export IFS=,; bash -c 'pretrain.py $A'", "1|2"},
+    };
+    EXPECT_ALL(cases);
+}
+
+static void escapes_are_letters(void) {
+    static const Case cases[] = {
+        {"pretrain.py $'a\\tb' $'\\x41\\101\\'' $\"4\" \"$'4'\"", "a\tb|AA'|4|$'4'"},
+        {"pretrain.py $'a\\u0041'", "a$0041"},
+    };
+    EXPECT_ALL(cases);
+}
+
 // Of an array NAME=VALUE sets the first element; no process sees it.
 static void arrays_stay_arrays(void) {
     static const Case cases[] = {
@@ -351,6 +380,23 @@ static void words_of_blocks_have_their_place(void) {
     bash_stops_at("if true; then\ndone\nfi\npretrain.py", "done", 2);
     bash_stops_at("{ true; fi; }\npretrain.py", "fi", 1);
     bash_stops_at("echo | ! true\npretrain.py", "!", 1);
+    static const char *const CLOSED[] = {"(true)",
+                                         "{ true; }",
+                                         "((1 > 2))",
+                                         "f() { true; }",
+                                         "if true; then true; fi",
+                                         "for i in 1; do true; done",
+                                         "case 1 in 1) true;; esac"};
+    for (size_t i = 0; i < sizeof CLOSED / sizeof *CLOSED; i++) {
+        bash_stops_at(arena_printf(&arena, "%s echo\npretrain.py", CLOSED[i]), "echo", 1);
+        bash_stops_at(arena_printf(&arena, "%s >x 2>&1 echo\npretrain.py", CLOSED[i]), "echo", 1);
+        bash_stops_at(arena_printf(&arena, "%s (true)\npretrain.py", CLOSED[i]), "(", 1);
+        bash_stops_at(arena_printf(&arena, "%s A=1\npretrain.py", CLOSED[i]), "A", 1);
+        const char *legal = arena_printf(
+            &arena, "if %s then { %s } >y; fi; (%s) & %s | cat; %s && %s\npretrain.py 4", CLOSED[i],
+            CLOSED[i], CLOSED[i], CLOSED[i], CLOSED[i], CLOSED[i]);
+        CU_ASSERT_PTR_NULL(shell_command(legal, "pretrain", NULL, 0, &arena).syntax.name);
+    }
     static const char *const OPEN[] = {"if true; then", "while true; do", "case 1 in", "{", "("};
     for (size_t i = 0; i < sizeof OPEN / sizeof *OPEN; i++) {
         const char *script = arena_printf(&arena, "A=2\n%s\npretrain.py $A\n", OPEN[i]);
@@ -423,6 +469,8 @@ CU_TestInfo shell_tests[] = {
     {"conditions_of_more_kinds", conditions_of_more_kinds},
     {"what_only_names_the_program_is_not_it", what_only_names_the_program_is_not_it},
     {"documents_stand_behind_their_line", documents_stand_behind_their_line},
+    {"separators_are_minded", separators_are_minded},
+    {"escapes_are_letters", escapes_are_letters},
     {"arrays_stay_arrays", arrays_stay_arrays},
     {"numbers_have_bases", numbers_have_bases},
     {"loops_run_once", loops_run_once},

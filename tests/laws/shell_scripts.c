@@ -28,6 +28,8 @@ static const char *value_draw(Draw *draw, Arena *arena) {
         return arena_printf(arena, "${%s}%d", name, n);
     case 8:
         return arena_printf(arena, "\"$1\"");
+    case 9:
+        return arena_printf(arena, "$'%d\\t\\x3%d'", n, n);
     default:
         return arena_printf(arena, "%d", n);
     }
@@ -160,7 +162,16 @@ static const char *reader_draw(Draw *draw, Arena *arena) {
     }
 }
 
+static const char *separator_draw(Draw *draw, Arena *arena) {
+    static const char *const VALUES[] = {",",  "$'\\n\\t'", "2",     "' '", "",
+                                         "$A", "1,",        "$', '", NULL};
+    static const char *const ENDS[] = {"", "; unset IFS", " true", " read Z", NULL};
+    return arena_printf(arena, "%sIFS=%s%s", draw_chance(draw, 0.2) ? "export " : "",
+                        draw_text(draw, VALUES), draw_text(draw, ENDS));
+}
+
 static const char *assignment_draw(Draw *draw, Arena *arena) {
+    if (draw_chance(draw, 0.02)) return separator_draw(draw, arena);
     if (draw_chance(draw, 0.25)) return array_draw(draw, arena);
     const char *name = draw_text(draw, NAMES), *value = value_draw(draw, arena);
     static const char *const SETTERS[] = {"export ", "readonly Z; ", "declare -x ", "! ", NULL};
