@@ -208,6 +208,7 @@ static bool has_place(const Shell *shell, const char *word) {
     if (shell->num_deeper > 0) return true;
     if (shell->num_blocks <= shell->floor) return false;
     const Block *block = &shell->blocks[shell->num_blocks - 1];
+    if (block->last && word[0] == 'e' && word[1] == 'l') return false; // else, elif
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
         if (strcmp(word, ROWS[i].word) == 0)
             return block->kind == ROWS[i].kind &&
@@ -237,6 +238,7 @@ static void branch_follow(Shell *shell, const char *word, int line) {
     if (decided) block->line = line;
     block->condition = TRUTH_YES;
     block->in_condition = strcmp(word, "elif") == 0;
+    block->last = !block->in_condition;
     if (!block->in_condition) branch_begin(shell, block);
 }
 

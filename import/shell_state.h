@@ -62,6 +62,7 @@ typedef struct {
     int line;               // of the condition that decides
     bool in_condition;      // up to "then" or "do"; of case: in a pattern
     bool negated;           // until
+    bool last;              // behind "else"
     Truth condition;        // as far as it was read
     Truth taken;            // whether a branch before this one ran
     Truth runs;             // whether this branch runs

@@ -379,6 +379,9 @@ static void words_of_blocks_have_their_place(void) {
     }
     bash_stops_at("if true; then\ndone\nfi\npretrain.py", "done", 2);
     bash_stops_at("{ true; fi; }\npretrain.py", "fi", 1);
+    bash_stops_at("if true; then true; else true\nelse true; fi\npretrain.py", "else", 2);
+    bash_stops_at("if true; then true; else true\nelif true; then true; fi\npretrain.py", "elif",
+                  2);
     bash_stops_at("echo | ! true\npretrain.py", "!", 1);
     static const char *const CLOSED[] = {"(true)",
                                          "{ true; }",
