@@ -160,7 +160,7 @@ static Status refuse_unfollowed(const ShellCommand *command, Imported *out) {
     if (command->syntax.name)
         return import_refuse(out, "",
                              "line %d: bash stops at \"%s\", which has no block there, an empty "
-                             "one, or nothing between the block before and itself",
+                             "one, no end, or nothing between the block before and itself",
                              command->syntax.line, command->syntax.name);
     if (command->overwritten.name)
         return import_refuse(out, "", "line %d sets %s whatever --set %s says; change that line",

@@ -61,6 +61,7 @@ static void array_read(Shell *shell, WordList *value) {
         word_read(shell, value);
         if (shell->at == before) shell->at++;
     }
+    if (!*shell->at) syntax_note(shell, "=(", shell->line);
     if (*shell->at) shell->at++;
 }
 

@@ -98,10 +98,26 @@ char *text_part(Shell *shell, const char *text, size_t length) {
     return copy;
 }
 
+// The place of the quote that closes the one at text; NULL: there is none.
+static const char *quote_end(const char *text) {
+    if (*text == '\'') return strchr(text + 1, '\'');
+    for (const char *at = text + 1; *at; at++) {
+        if (*at == '\\' && at[1])
+            at++;
+        else if (*at == '"')
+            return at;
+    }
+    return NULL;
+}
+
 const char *bracket_end(const char *text, char open, char close) {
     int depth = 0;
     for (; *text; text++) {
         if (*text == '\\' && text[1]) text++;
+        // A command has quotes of its own; in ${...} between quotes one may be a letter.
+        const bool quotes = open == '(' && (*text == '\'' || *text == '"');
+        const char *end = quotes ? quote_end(text) : NULL;
+        if (end) text = end;
         if (*text == open) depth++;
         if (*text == close && --depth == 0) return text + 1;
     }
@@ -188,9 +204,11 @@ static const char *dollar_add(Shell *shell, const char *at, bool quoted, Piece *
     const char *end = at + 1;
     if (at[1] == '(') {
         end = bracket_end(at + 1, '(', ')');
+        if (end[-1] != ')') syntax_note(shell, "$(", shell->line);
         if (at[2] == '(' && sum_add(shell, at, end, piece)) return end;
     } else if (at[1] == '{') {
         end = bracket_end(at + 1, '{', '}');
+        if (end[-1] != '}') syntax_note(shell, "${", shell->line);
         if (end - at > 3 && end[-1] == '}') {
             braces_add(shell, text_part(shell, at + 2, (size_t)(end - at) - 3),
                        text_part(shell, at, (size_t)(end - at)), quoted, piece, out);
@@ -219,6 +237,7 @@ static const char *dollar_add(Shell *shell, const char *at, bool quoted, Piece *
 static const char *quotes_add(Shell *shell, const char *at, char end, Piece *piece, WordList *out) {
     const bool begun = piece->begun;
     const size_t size = piece->size;
+    const int line = shell->line;
     piece->vanished = false;
     while (*at && *at != end) {
         if (*at == '\n' || (at[0] == '\\' && at[1] == '\n')) shell->line++;
@@ -234,6 +253,7 @@ static const char *quotes_add(Shell *shell, const char *at, char end, Piece *pie
         }
     }
     piece->begun = begun || !piece->vanished || piece->size > size;
+    if (!*at && end) syntax_note(shell, "\"", line);
     return *at ? at + 1 : at;
 }
 
@@ -283,6 +303,7 @@ static const char *escapes_add(Shell *shell, const char *at, Piece *piece) {
             unknown_add(shell, piece, "$");
         at = end ? end : at + 1 + (at[0] == '\\' && at[1] != '\0');
     }
+    if (!*at) syntax_note(shell, "$'", shell->line);
     return *at ? at + 1 : at;
 }
 
@@ -299,6 +320,7 @@ static const char *word_step(Shell *shell, const char *at, bool quoted, Piece *p
     }
     if (*at == '\'' && !quoted) {
         const char *end = strchr(at + 1, '\'');
+        if (!end) syntax_note(shell, "'", shell->line);
         size_t length = end ? (size_t)(end - at) - 1 : strlen(at + 1);
         for (size_t i = 0; i < length; i++) shell->line += at[1 + i] == '\n';
         piece_add(shell, piece, at + 1, length);
@@ -310,6 +332,7 @@ static const char *word_step(Shell *shell, const char *at, bool quoted, Piece *p
     if (*at == '$') return dollar_add(shell, at, quoted, piece, out);
     if (*at == '`') {
         const char *end = strchr(at + 1, '`');
+        if (!end) syntax_note(shell, "`", shell->line);
         end = end ? end + 1 : at + strlen(at);
         piece_add(shell, piece, at, (size_t)(end - at));
         return end;

@@ -1,5 +1,6 @@
 # tests/folds.sh - what the tests of folds share. They source it after tests/support.sh.
 # shellcheck shell=sh disable=SC2154 # $temp is of that
+. tests/sample.sh
 simulator=$MESHWRIGHT_SIM
 unset MESHWRIGHT_SIM
 model=llama-3.1-8b
@@ -14,8 +15,9 @@ job() {
 END
 }
 
-# same PARALLEL [TRAINING [OPTION]]: folded and unfolded
+# same PARALLEL [TRAINING [OPTION]]: folded and unfolded, one case in three
 same() {
+    one_of 3 || return 0
     job "$1" "${2-}"
     for fold in full none; do
         "$simulator" --fold $fold --all-times ${3:+"$3"} <"$temp/job.json" >"$temp/$fold.json" \
@@ -23,6 +25,11 @@ same() {
     done
     python3 tests/cli/folds_compare.py "$temp/full.json" "$temp/full.times" "$temp/none.json" \
         "$temp/none.times" >>"$temp/jobs" || fail "$model, $1 on $cluster"
+}
+
+# sampled COUNT: what is left at least of so many cases
+sampled() {
+    if [ -n "${MESHWRIGHT_TEST_FULL-}" ]; then echo "$1"; else echo $(($1 / 4)); fi
 }
 
 # machine NODES SCALE_OUT [DOMAIN_GPUS]

@@ -1,10 +1,11 @@
 #!/bin/sh
-# Over a grid of small jobs: the simulation agrees with the estimate within 1 % where nothing
+# Over a grid of small jobs, of which a run takes a third: the simulation agrees with the estimate within 1 % where nothing
 # contends (and 10 % where something does), folded GPUs with unfolded, single steps with flows,
 # and the same input gives the same bytes.
 set -eu
 [ -x "$MESHWRIGHT_SIM" ] || exit 77
 . tests/support.sh
+. tests/sample.sh
 
 # Simulates parallel $1 with the options that follow into $temp/out.json; sets step_s, estimate_s,
 # contended and folding.
@@ -54,6 +55,7 @@ for nodes in 2 4; do
         '"tp": 2, "pp": 2, "vpp": 2, "layers": [{"from": 8, "to": 20, "cp": 2, "zero_stage": 3}]' \
         '"tp": 4, "layers": [{"from": 0, "to": 7, "tp": 2, "cp": 2, "zero_stage": 0}]' \
         '"tp": 4, "pp": 2, "vpp": 4' '"tp": 2, "pp": 2, "cp": 2' '"tp": 2, "zero_group": 4'; do
+        one_of 3 || continue
         simulate "$parallel" --fold none
         unfolded_s=$step_s
         if [ "$contended" = false ]; then
@@ -76,7 +78,7 @@ for nodes in 2 4; do
     near "flows and single steps" "$flows_s" "$step_s" 0.001
 done
 # The grid must keep testing what it is for.
-if [ "$num_uncontended" -lt 8 ] || [ "$num_folded" -lt 16 ]; then
+if [ "$num_uncontended" -lt 2 ] || [ "$num_folded" -lt 4 ]; then
     echo "only $num_uncontended jobs uncontended, $num_folded folded"
     exit 1
 fi

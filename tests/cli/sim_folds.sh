@@ -84,7 +84,7 @@ done
 # The grid must keep testing what it is for: contention, and replicas that differ before they repeat.
 num_contended=$(grep -c '^True' "$temp/jobs")
 num_uneven=$(grep -cv ' 1 [0-9]*$' "$temp/jobs")
-if [ "$num_contended" -lt 40 ] || [ "$num_uneven" -lt 40 ]; then
+if [ "$num_contended" -lt "$(sampled 40)" ] || [ "$num_uneven" -lt "$(sampled 40)" ]; then
     fail "only $num_contended jobs contended, $num_uneven of several replicas"
 fi
 

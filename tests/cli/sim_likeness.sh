@@ -50,7 +50,7 @@ same '"tp": 4, "etp": 2, "ep": 8, "pp": 2'
 
 num_sorted=$(grep -c ' sorted ' "$temp/jobs")
 num_contended=$(grep -c '^True sorted ' "$temp/jobs")
-if [ "$num_sorted" -lt 20 ] || [ "$num_contended" -lt 15 ]; then
+if [ "$num_sorted" -lt "$(sampled 20)" ] || [ "$num_contended" -lt "$(sampled 15)" ]; then
     fail "only $num_sorted jobs folded by likeness, of which $num_contended contended: $(cat "$temp/jobs")"
 fi
 

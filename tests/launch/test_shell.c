@@ -383,6 +383,13 @@ static void words_of_blocks_have_their_place(void) {
     bash_stops_at("if true; then true; else true\nelif true; then true; fi\npretrain.py", "elif",
                   2);
     bash_stops_at("echo | ! true\npretrain.py", "!", 1);
+    static const char *const UNENDED[] = {"'", "\"", "`", "${", "$(", "$'"};
+    for (size_t i = 0; i < sizeof UNENDED / sizeof *UNENDED; i++)
+        bash_stops_at(arena_printf(&arena, "pretrain.py\necho %sa", UNENDED[i]), UNENDED[i], 2);
+    bash_stops_at("A=(1 2\npretrain.py", "=(", 2);
+    bash_stops_at("bash <<E\ndon't\npretrain.py\nE\n", "'", 2);
+    const char *quoted = "A=$(echo ')' \")\" | sed \"s/'//\"); B=\"${A:-'}\"; pretrain.py \"it's\"";
+    CU_ASSERT_PTR_NULL(shell_command(quoted, "pretrain", NULL, 0, &arena).syntax.name);
     static const char *const CLOSED[] = {"(true)",
                                          "{ true; }",
                                          "((1 > 2))",

@@ -1,13 +1,12 @@
 #include "tests/planner/planner_case.h"
 
+#include "tests/sample.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>
 
-#include <stdlib.h>
-
 int case_count(int all) {
-    return getenv("MESHWRIGHT_TEST_FULL") ? all : all / 3;
+    return sample_first(all, 3);
 }
 
 // Knuth's linear congruential generator (TAOCP 2, 3.3.4); the high bits.
