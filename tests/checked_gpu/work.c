@@ -169,17 +169,20 @@ bool checked_waits(void) {
 static void run_until(cudaStream_t stream, cudaEvent_t event, uint64_t number) {
     const double most_s = 60;
     double begin_s = now_s(); // of what has not come to its end yet
+    int num_vain = 0;         // works in a row that have to be asked again
     memory_open(true);
     while (!(stream && !stream->first) && !(event && event->num_passed >= number)) {
         cudaStream_t next = stream_choose();
         if (!next) break;
         if (work_run(next)) {
             begin_s = now_s();
+            num_vain = 0;
             continue;
         }
         if (now_s() - begin_s > most_s)
             checked_find("the host waits for what never comes to its end: %s", next->first->what);
-        usleep(20); // others have the cores meanwhile
+        // Once every stream was asked, as a rule: others have the cores meanwhile.
+        if (++num_vain > 2 * MOST_STREAMS) usleep(20);
     }
     memory_open(false);
 }

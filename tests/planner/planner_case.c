@@ -6,6 +6,10 @@
 #include <CUnit/CUnit.h>
 
 int case_count(int all) {
+    return sample_is_full() ? all : all / 3;
+}
+
+int case_count_slow(int all) {
     return sample_first(all, 3);
 }
 

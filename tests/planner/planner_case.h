@@ -8,6 +8,9 @@
 // third.
 int case_count(int all);
 
+// How many where each is a search that takes seconds under the sanitizers: there a ninth.
+int case_count_slow(int all);
+
 // Scenario number `number` of an endless list: small models (dense, with experts, uneven), 1 to 24
 // GPUs (powers of two or not), several stacks.
 Status case_scenario(int number, Arena *arena, Scenario *out);

@@ -50,7 +50,7 @@ static bool adds_up(const SearchStats *stats) {
 static void the_best_are_those_of_pricing_every_split(void) {
     int num_pruned = 0, num_found = 0, num_uneven = 0, num_moved = 0;
     int num_proven = 0;
-    for (int number = 0; number < case_count(NUM_CASES); number++) {
+    for (int number = 0; number < case_count_slow(NUM_CASES); number++) {
         Arena arena = {0};
         Scenario scenario;
         CU_ASSERT_EQUAL_FATAL(group_case(number, &arena, &scenario).code, STATUS_OK);
@@ -90,8 +90,8 @@ static void the_best_are_those_of_pricing_every_split(void) {
         }
         arena_free(&arena);
     }
-    CU_ASSERT(num_pruned > case_count(NUM_CASES) / 3);
-    CU_ASSERT(num_found > case_count(NUM_CASES) / 3);
+    CU_ASSERT(num_pruned > case_count_slow(NUM_CASES) / 3);
+    CU_ASSERT(num_found > case_count_slow(NUM_CASES) / 3);
     CU_ASSERT(num_proven >= num_found - 1); // of many stages more splits may be left than are tried
     CU_ASSERT(num_uneven > 0 && num_moved > 0);
 }
@@ -169,7 +169,7 @@ static void orders_try(const Scenario *scenario, const PlannerOptions *options, 
 // Every order, degree and split, priced by estimate alone; and no price is below its bounds.
 static void no_split_of_any_plan_in_any_order_is_faster(void) {
     int num_jobs = 0, num_fitting = 0;
-    for (int number = 0; num_jobs < case_count(18); number++) {
+    for (int number = 0; num_jobs < case_count_slow(18); number++) {
         Arena arena = {0};
         Scenario scenario;
         CU_ASSERT_EQUAL_FATAL(group_case(number, &arena, &scenario).code, STATUS_OK);

@@ -46,7 +46,7 @@ static double fresh_bound_s(const Scenario *scenario, const Plan *plan) {
 }
 
 static void pieces_shared_by_a_family_are_those_of_each_plan(void) {
-    for (int number = 0; number < case_count(60); number++) {
+    for (int number = 0; number < case_count_slow(60); number++) {
         Arena arena = {0};
         Scenario scenario;
         Case c;
@@ -88,7 +88,7 @@ static void candidate_check(const Case *c, const Candidate *candidate, PlanObjec
 }
 
 static void a_bound_is_never_above_the_price(void) {
-    for (int number = 0; number < case_count(60); number++) {
+    for (int number = 0; number < case_count_slow(60); number++) {
         Arena arena = {0};
         Scenario scenario;
         Case c;
@@ -151,7 +151,7 @@ static bool memory_visit(void *context, const SpaceFamily *family) {
 }
 
 static void more_sequences_at_once_never_need_less_static_memory(void) {
-    for (int number = 0; number < case_count(60); number++) {
+    for (int number = 0; number < case_count_slow(60); number++) {
         Arena arena = {0};
         Scenario scenario;
         Case c;
@@ -246,7 +246,7 @@ static bool layers_check(void *context, const SpaceFamily *family) {
 
 static void more_recomputed_layers_take_longer_and_have_a_falling_floor(void) {
     Layers l = {0};
-    for (int number = 0; number < case_count(60); number += 2) {
+    for (int number = 0; number < case_count_slow(60); number += 2) {
         Arena arena = {0};
         Scenario scenario;
         Case c;
@@ -269,7 +269,7 @@ static void more_recomputed_layers_take_longer_and_have_a_falling_floor(void) {
 
 static void the_fewest_layers_that_fit_are_kept_alone(void) {
     int num_some = 0, num_pruned = 0;
-    for (int number = 0; number < case_count(60); number++) {
+    for (int number = 0; number < case_count_slow(60); number++) {
         Arena arena = {0};
         Scenario scenario;
         Case c;

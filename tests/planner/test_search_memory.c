@@ -58,7 +58,7 @@ static void the_surer_the_slower(void) {
     static const double ASKED[] = {0.5, 0.7, 0.9, 0.99};
     enum { NUM_ASKED = sizeof ASKED / sizeof *ASKED };
     int num_slower = 0, num_none = 0;
-    for (int number = 0; number < case_count(NUM_CASES); number++) {
+    for (int number = 0; number < case_count_slow(NUM_CASES); number++) {
         Arena arena = {0};
         Scenario scenario;
         CU_ASSERT_EQUAL_FATAL(case_scenario(number, &arena, &scenario).code, STATUS_OK);
@@ -92,7 +92,7 @@ static void the_surer_the_slower(void) {
 // What a search that asks for a half finds, where it is better than the best and less sure.
 static void riskier_plans_are_those_that_a_half_would_find(void) {
     int num_riskier = 0, num_alone = 0;
-    for (int number = 0; number < case_count(NUM_CASES); number++) {
+    for (int number = 0; number < case_count_slow(NUM_CASES); number++) {
         Arena arena = {0};
         Scenario scenario;
         CU_ASSERT_EQUAL_FATAL(case_scenario(number, &arena, &scenario).code, STATUS_OK);

@@ -73,7 +73,7 @@ static bool law_visit(void *context, const SpaceFamily *family) {
 
 static void no_plan_is_faster_on_slower_links(void) {
     int num_plans = 0, num_slowed = 0, num_broken = 0;
-    for (int number = 0; num_plans < case_count(600); number++) {
+    for (int number = 0; num_plans < case_count_slow(600); number++) {
         Arena arena = {0};
         Scenario scenario;
         if (case_scenario(number, &arena, &scenario).code == STATUS_OK &&
@@ -135,7 +135,7 @@ static void ray_check(const Scenario *scenario, int path, int *num_listed, Arena
 
 static void a_list_has_the_answers_of_whole_searches(void) {
     int num_listed = 0;
-    for (int number = 0; number < case_count(72); number++) {
+    for (int number = 0; number < case_count_slow(72); number++) {
         Arena arena = {0};
         Scenario scenario;
         if (case_scenario(number, &arena, &scenario).code == STATUS_OK &&
