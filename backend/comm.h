@@ -61,7 +61,7 @@ struct CommTable {
     // `count` for each rank, size x count in; out may lie at its place in `in`.
     void (*reduce_scatter)(Comm *, void *out, const void *in, int64_t count, Dtype dtype,
                            BackendStream *);
-    // The same with `counts` of each rank, one part behind the other; in and out lie apart.
+    // With `counts` of each rank, one part behind the other; in and out lie apart.
     void (*all_gather_parts)(Comm *, void *out, const void *in, const int64_t *counts, Dtype dtype,
                              BackendStream *);
     void (*reduce_scatter_parts)(Comm *, void *out, const void *in, const int64_t *counts,

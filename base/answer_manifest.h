@@ -42,7 +42,7 @@ bool manifest_name_is_legal(const char *name);
 // A missing file lists nothing. STATUS_INVALID: it is no such list, or lists what is outside.
 Status manifest_read(const char *path, Arena *arena, AnswerManifest *out);
 
-// The same entries are the same bytes.
+// Its bytes follow from the entries alone.
 Status manifest_save(const AnswerManifest *manifest, const char *path);
 
 // NULL where it is not listed.

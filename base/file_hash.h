@@ -8,10 +8,10 @@
 // FNV-1a of 64 bits as 16 hexadecimal digits; no secret. NULL where the file cannot be read.
 const char *file_hash(const char *path, Arena *arena);
 
-// The same of a text.
+// The hash of a text.
 const char *text_hash(const char *text, Arena *arena);
 
-// The same of a text that comes in pieces: begins with TEXT_HASH_START.
+// The hash of a text that comes in pieces: it begins with TEXT_HASH_START.
 #define TEXT_HASH_START UINT64_C(14695981039346656037)
 void text_hash_add(const char *piece, uint64_t *hash);
 const char *text_hash_name(uint64_t hash, Arena *arena);

@@ -30,20 +30,20 @@ typedef struct JsonNode {
 // column, trailing text, repeated key, number beyond double, text that is not UTF-8.
 Status json_load(const char *path, Arena *arena, JsonNode *root);
 
-// The same, from the file itself where json_load may take it from a shelf (base/json_shelf.h).
+// Reads the file itself, where json_load may take its document from a shelf (base/json_shelf.h).
 Status json_read_file(const char *path, Arena *arena, JsonNode *root);
 
 // The file that a value names, at `path`; one that cannot be read is refused as the value.
 Status json_load_named(const JsonNode *value, const char *path, Arena *arena, JsonNode *root);
 
-// The same, but the members of the root with these names (ending with NULL) that are objects or
-// arrays read as null: they are not parsed, nor are their mistakes seen.
+// Reads a file without those members of the root, of these names (ending with NULL), that are
+// objects or arrays: they read as null, are not parsed, and their mistakes are not seen.
 Status json_load_without(const char *path, const char *const *names, Arena *arena, JsonNode *root);
 
-// The same for text in memory, with a NUL at text[size]; file is the name used in messages.
+// Parses a text in memory, with a NUL at text[size]; file is the name used in messages.
 Status json_parse(const char *text, size_t size, const char *file, Arena *arena, JsonNode *root);
 
-// The same for a stream that is open, to its end.
+// Parses what an open stream gives, to its end.
 Status json_load_stream(FILE *stream, const char *file, Arena *arena, JsonNode *root);
 
 // The documents of a file with one per line (JSON Lines); blank lines are skipped. Their file is

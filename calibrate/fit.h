@@ -69,7 +69,7 @@ typedef struct {
 
 FitScore fit_score(int num_rows, const double *predicted_s, const double *measured_s);
 
-// The same of some rows [num_rows] of longer predictions and measurements.
+// The score of some rows [num_rows] of longer predictions and measurements.
 FitScore fit_score_rows(int num_rows, const int *rows, const double *predicted_s,
                         const double *measured_s);
 

@@ -105,13 +105,13 @@ Status usage_error(const char *format, ...) __attribute__((format(printf, 1, 2))
 // Loads a scenario; what is legal but most likely a slip is said on standard error.
 Status scenario_take(const char *path, Arena *arena, Scenario *out);
 
-// The same, and refuses what nothing acts upon yet.
+// Reads one and refuses what nothing acts upon yet.
 Status scenario_open(const char *path, Arena *arena, Scenario *out);
 
-// The same, with the one plan it describes.
+// Reads one with the one plan that it describes.
 Status scenario_open_plan(const char *path, Arena *arena, Scenario *scenario, Plan *plan);
 
-// The same three of what the command line names: a scenario, or a model and the options of a job.
+// These three read what the command line names: a scenario, or a model and the options of a job.
 // The first says nothing yet: warnings_print does, once nothing is refused.
 Status scenario_take_given(const CommonOptions *options, Arena *arena, Scenario *out);
 void warnings_print(const Scenario *scenario, Arena *arena);

@@ -97,7 +97,7 @@ static Status long_option_check(const struct argp_option *options, const char *c
     return option->arg ? given_add(given, command, option) : status_ok();
 }
 
-// The same for a bundle of short options.
+// Reads a bundle of short options.
 static Status short_options_check(const struct argp_option *options, const char *command, int argc,
                                   char **argv, int *i, Given *given) {
     for (const char *c = argv[*i] + 1; *c; c++) {

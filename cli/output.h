@@ -17,7 +17,7 @@ Status output_check(const char *file, Arena *arena);
 //   what  the input is, as in "scenario"
 Status output_check_input(const char *output, const char *input, const char *what);
 
-// The same for all files that a scenario is made of.
+// Refuses to write over any file that a scenario is made of.
 Status output_check_scenario(const char *output, const Scenario *scenario, Arena *arena);
 
 // What is read of a scenario, and so is never removed from the folder of an answer.

@@ -17,7 +17,7 @@ Progress progress_start(void);
 // A PlannerProgress; context is the Progress. total 0: unknown.
 void progress_show(void *context, const char *what, int64_t done, int64_t total);
 
-// The same with more to say behind it: "configurations: 9000 of 12000, best 12.3 s (4 s)".
+// Progress with more to say behind it: "configurations: 9000 of 12000, best 12.3 s (4 s)".
 void progress_tell(Progress *progress, const char *what, int64_t done, int64_t total,
                    const char *tail);
 

@@ -65,7 +65,8 @@ typedef struct Cluster {
 // file of value), or an object.
 Status cluster_load(const JsonNode *value, Arena *arena, Cluster *out);
 
-// The same with measured kernels from a shelf (config/kernel_shelf.h), which must outlive it.
+// Reads one that takes its measured kernels from a shelf (config/kernel_shelf.h), which must
+// outlive it.
 struct KernelShelf;
 Status cluster_load_shared(const JsonNode *value, struct KernelShelf *shelf, Arena *arena,
                            Cluster *out);
@@ -84,7 +85,7 @@ typedef struct {
 // All bundled cluster presets, sorted by name.
 Status cluster_list(Arena *arena, ClusterSummary **out, int *num_clusters);
 
-// The same cluster with another number of GPUs; num_gpus was checked by the caller. Of nodes that
+// A cluster of such machines with another number of GPUs, which the caller checked. Of nodes that
 // are not all whole as many GPUs of each are used: of 256 GPUs in racks of 72, 64 of each of 4
 // racks, the first, with their share of the NICs; so are those of domains that span nodes. Where
 // that does not work out (100 GPUs in nodes of 8) the whole nodes are used, and the others are
@@ -98,8 +99,8 @@ Cluster cluster_with_gpus(const Cluster *cluster, int num_gpus);
 // All GPUs of a cluster, idle ones too.
 int cluster_total_gpus(const Cluster *cluster);
 
-// The same cluster with ranks on num_gpus of its GPUs, and the others idle: as many of each of the
-// fewest nodes that can be used alike, no more than there are.
+// A cluster that runs ranks on num_gpus of its GPUs and leaves the others idle: as many of each of
+// the fewest nodes that can be used alike, no more than there are.
 //   returns  whether there is such a use; never another than the present one of joined groups and
 //            of a measured matrix, whose nodes differ
 bool cluster_use(const Cluster *cluster, int num_gpus, Cluster *out);

@@ -74,6 +74,6 @@ typedef struct {
 Status gpu_load(const JsonNode *value, Arena *arena, Gpu *out);
 Status gpu_load_named(const char *name, Arena *arena, Gpu *out);
 
-// The same of a name or path that no document states (relative to the current folder).
+// Reads the profile of a name or path that no document states (relative to the current folder).
 Status gpu_open(const char *name, Arena *arena, Gpu *out);
 Status gpu_list(Arena *arena, Gpu **out, int *num_gpus);

@@ -91,6 +91,6 @@ typedef struct {
 Status context_kernels_read(const JsonNode *node, Arena *arena, ContextKernels *out);
 Status generation_kernels_read(const JsonNode *node, Arena *arena, GenerationKernels *out);
 
-// The same documents again.
+// Write them as the documents that the functions above read.
 cJSON *context_kernels_to_json(const ContextKernels *kernels);
 cJSON *generation_kernels_to_json(const GenerationKernels *kernels);

@@ -42,7 +42,7 @@ typedef struct {
 // there are.
 Status kernels_load_for(const Gpu *gpu, Arena *arena, const CalibratedKernels **out);
 
-// The same with all sections; a GPU without kernels_of is refused.
+// Reads all sections, those that no training step needs too; a GPU without kernels_of is refused.
 Status kernels_load_whole(const Gpu *gpu, Arena *arena, const CalibratedKernels **out);
 
 // True where hw-profiles/kernels has a file for this GPU.
@@ -54,6 +54,6 @@ Status kernels_load_named(const char *gpu_name, Arena *arena, KernelProfile *out
 // Reads a file, which must be of that GPU.
 Status kernels_load(const char *path, const Gpu *gpu, Arena *arena, KernelProfile *out);
 
-// The same of a text in memory, with a NUL at text[size]; file is its name in messages.
+// Reads a profile from a text in memory, with a NUL at text[size]; file is its name in messages.
 Status kernels_parse(const char *text, size_t size, const char *file, const Gpu *gpu, Arena *arena,
                      KernelProfile *out);

@@ -13,7 +13,7 @@ static Status read_double(const JsonNode *config, const char *const *keys, doubl
     return json_is_present(&node) ? json_read_double(&node, min, max, out) : status_ok();
 }
 
-// The same of what only a warning needs: what is no positive number is left.
+// Reads what only a warning needs: what is no positive number is left.
 static void read_any(const JsonNode *config, const char *const *keys, double *out) {
     JsonNode node = key_find(config, keys);
     if (cJSON_IsNumber(node.item) && node.item->valuedouble > 0) *out = node.item->valuedouble;

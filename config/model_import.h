@@ -10,7 +10,7 @@
 // Reads everything but the model's name, by its model_type.
 Status model_import(const JsonNode *config, Arena *arena, Model *model);
 
-// The same for "model_type": "generic" (CONTRACT.md, section "model").
+// Reads a model of "model_type": "generic" (CONTRACT.md, section "model").
 Status model_import_generic(const JsonNode *config, Arena *arena, Model *model);
 
 // "a, b, c": the up to three of names (ends with NULL) nearest to name; "" where none is near.

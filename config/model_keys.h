@@ -27,7 +27,8 @@ bool key_is_null(const JsonNode *config, const char *const *keys);
 // Reads a size. Two spellings that say different things are refused.
 Status key_read_size(const JsonNode *config, const SizeKey *size, int *out);
 
-// The same of a size of at least 1 that absent and null mean alike: `otherwise`, or KEY_REQUIRED.
+// Reads a size of at least 1. Absent and null both mean `otherwise`, or are refused where that is
+// KEY_REQUIRED.
 Status key_read_size_or(const JsonNode *config, const char *const *keys, int max, int otherwise,
                         int *out);
 

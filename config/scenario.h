@@ -40,10 +40,11 @@ typedef struct {
 // Reads a scenario or plan.json; "-" is standard input.
 Status scenario_load(const char *path, Arena *arena, Scenario *out);
 
-// The same from a parsed document; root and arena must outlive the scenario.
+// Reads a scenario from a parsed document; root and arena must outlive it.
 Status scenario_read(const JsonNode *root, Arena *arena, Scenario *out);
 
-// The same with measured kernels from a shelf (config/kernel_shelf.h), which must outlive it.
+// Reads one that takes its measured kernels from a shelf (config/kernel_shelf.h), which must
+// outlive it.
 Status scenario_read_shared(const JsonNode *root, struct KernelShelf *shelf, Arena *arena,
                             Scenario *out);
 
@@ -56,7 +57,8 @@ const char *scenario_gpus(const Scenario *scenario, Arena *arena);
 // architectures; and sequence_lengths, upon which only `plan` does (planner/lengths.h).
 Status scenario_refuse_unsupported(const Scenario *scenario);
 
-// The same for a simulation, which acts upon disturb, but begins a step on all ranks together.
+// Refuses what a simulation does not act upon. Unlike the others it takes disturb, but it begins a
+// step on all ranks together.
 Status scenario_refuse_unsimulated(const Scenario *scenario);
 
 // Refuses groups of different machines; what: the command that cannot take them.

@@ -95,7 +95,7 @@ static const char *name_skip(const char *text, const char *name) {
     return strncmp(text, name, length) == 0 && text[length] == ':' ? text + length + 1 : NULL;
 }
 
-// The same for the name of a kind; a port goes by what any port is.
+// name_skip of a kind of links; a port goes by what any port is.
 static const char *kind_skip(const char *text, LinkKind kind) {
     if (LINK_FORMS[kind].name) return name_skip(text, LINK_FORMS[kind].name);
     const char *place = NULL;

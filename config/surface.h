@@ -35,5 +35,5 @@ int surface_num_values(const Surface *surface);
 Status surface_read(const JsonNode *node, const char *const *names_expected, Arena *arena,
                     Surface *out);
 
-// The same document again; values rounded to thousandths.
+// Writes a surface as the document that surface_read takes; values are rounded to thousandths.
 cJSON *surface_to_json(const Surface *surface);

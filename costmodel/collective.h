@@ -35,7 +35,8 @@ bool collective_is_ring(CollectiveKind kind);
 // Dispatch and combine are priced as an all-to-all here; costmodel/exchange.h knows their kernels.
 double collective_s(const Cluster *cluster, CollectiveKind kind, Group group, double message_bytes);
 
-// The same of the groups of some ranks, such as those of a stage, where links between nodes differ.
+// Seconds of a collective of the groups of some ranks, such as those of a stage: where links
+// between nodes differ it matters which.
 double span_collective_s(const Cluster *cluster, CollectiveKind kind, Group group, RankSpan ranks,
                          double message_bytes);
 

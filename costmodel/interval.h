@@ -37,5 +37,5 @@ void interval_set(const Calibration *calibration, const double *part_s, double k
 double interval_run_variance(const Calibration *calibration, const double *part_s,
                              double step_time_s);
 
-// The same + s' C s.
+// That, and what the fit leaves unknown: + s' C s.
 double interval_variance(const Calibration *calibration, const double *part_s, double step_time_s);

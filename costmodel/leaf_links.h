@@ -22,11 +22,11 @@
 double leaves_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
                        int ranks_per_domain, RankSpan ranks);
 
-// The same of flows that all go on by so many places of their group.
+// By how much flows are slowed that all go on by so many places of their group.
 double leaves_step_slowdown(const Cluster *cluster, Group group, int places);
 
-// The same of the messages of all GPUs of a pipeline rank to a peer, and back; below 1 where the
-// uplinks have more left.
+// By how much the messages of all GPUs of a pipeline rank to a peer, and back, are slowed; below 1
+// where the uplinks have more left.
 double ranks_leaves_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer);
 
 // With what links between sites take, too (costmodel/site_links.h): the larger of both; or what is

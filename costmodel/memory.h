@@ -34,7 +34,8 @@ typedef struct {
 RankMemory memory_closed_form(const Scenario *scenario, const Plan *plan, const Workload *workload,
                               int rank);
 
-// The same by running the rank's instructions and adding what each keeps and gives back.
+// What rank `rank` holds at its peak, by running its instructions and adding what each keeps and
+// gives back.
 RankMemory memory_running_sum(const Scenario *scenario, const Plan *plan, const Workload *workload,
                               const Program *program, int rank);
 
@@ -62,10 +63,10 @@ double rank_memory_available_bytes(const Scenario *scenario, const Plan *plan, i
 RankMemory memory_worst_rank(const Scenario *scenario, const Plan *plan, const Workload *workload,
                              int *rank);
 
-// The same in two steps: activations at the peak of each rank, [pp], which plans share that differ
-// in nothing but ZeRO stage below 2 and, there, zero_group; then the accounts that they are part
-// of. Of a rank that holds no more than the one before it, which then is not the worst,
-// MEMORY_NO_MORE.
+// That account in two steps. First activations at the peak of each rank, [pp]: plans share them
+// that differ in nothing but ZeRO stage below 2 and, there, zero_group. A rank that holds no more
+// than the one before it, and so is not the worst, has MEMORY_NO_MORE. Then the accounts of which
+// activations are part.
 static const double MEMORY_NO_MORE = -1;
 const double *memory_activations(const Scenario *scenario, const Plan *plan,
                                  const Workload *workload, Arena *arena);

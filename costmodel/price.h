@@ -60,8 +60,8 @@ typedef struct {
 Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
                     Arena *arena);
 
-// The same for several plans that share their blocks (plans_share_blocks): `blocks` keeps what is
-// priced for one of them for the others.
+// Prices the chunks of one of several plans that share their blocks (plans_share_blocks): `blocks`
+// keeps for the others what is priced for it.
 typedef struct BlockPrices BlockPrices;
 BlockPrices *block_prices_new(const Cluster *cluster, Arena *arena);
 Prices chunks_price_shared(const Scenario *scenario, const Plan *plan, const Workload *workload,

@@ -23,7 +23,6 @@
 double plan_step_time_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
                         const Prices *prices, Arena *scratch);
 
-// The same; INFINITY, too, of a step that is longer than limit_s and was found to be so before its
-// end.
+// The step time; INFINITY of a step that is found to be longer than limit_s before its end.
 double plan_step_time_below_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
                               const Prices *prices, double limit_s, Arena *scratch);

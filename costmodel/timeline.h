@@ -33,7 +33,7 @@ typedef struct {
 Status timeline_run(const Program *program, const Prices *prices, bool keep_times, Arena *arena,
                     Timeline *out);
 
-// The same for steps one after the other, each of which a rank begins when it has ended its last
+// Runs steps one after the other, each of which a rank begins when it has ended its last
 // one, whatever the others do: step_time_s is what one takes once they follow each other evenly,
 // the cycle time of the max-plus system "ends of a step from those of the last" (Baccelli et al.,
 // Synchronization and Linearity, 1992, section 3.2), found by running steps until all ranks take

@@ -139,7 +139,7 @@ const Variable *variable_read(Shell *shell, const char *name);
 // Whether it is an array whose elements have keys; NULL is none.
 bool variable_is_keyed(const Variable *variable);
 
-// The same, made where it is not set; NULL where there is no place for it.
+// The variable of a name, which is made where it is not set; NULL where there is no place for it.
 Variable *variable_make(Shell *shell, const char *name);
 
 // That a line sets the variable to what is not known, or may set it.
@@ -163,7 +163,7 @@ void scope_restore(Shell *shell, const Scope *scope);
 // What commands that change variables do to them: unset, read, let, shift, set --, NAME[KEY]=...
 void command_changes(Shell *shell, const WordList *words);
 
-// The same of a sum: "((i += 2))", "((i++))".
+// What a sum changes: "((i += 2))", "((i++))".
 void sum_changes(Shell *shell, const char *text);
 
 // Whether nothing of it is known: variable_hide made it so.
@@ -239,7 +239,7 @@ void word_read(Shell *shell, WordList *out);
 bool test_is(const WordList *words);
 Truth test_value(const WordList *words);
 
-// The same of "((SUM OPERATOR SUM))"; text is what stands between the brackets.
+// What "((SUM OPERATOR SUM))" says; text is what stands between the brackets.
 Truth sum_test_value(Shell *shell, const char *text);
 
 Truth truth_not(Truth a);
@@ -249,7 +249,7 @@ Truth truth_and(Truth a, Truth b);
 // it.
 Truth shell_runs(const Shell *shell);
 
-// The same where a loop counts that runs at least once.
+// Whether it runs at least once: a loop that does counts.
 Truth shell_runs_once(const Shell *shell);
 
 // Notes that bash stops here: the word has no place.

@@ -51,7 +51,7 @@ static long long number_read(const char *text, const char **end, bool *good) {
     return number;
 }
 
-// The same of a variable's value, with a sign or without.
+// A number that a variable's value is, with a sign or without.
 static long long value_read(const char *text, bool *good) {
     text += strspn(text, " \t\n");
     const bool minus = *text == '-';

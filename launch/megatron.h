@@ -48,7 +48,7 @@ void megatron_notes(const Scenario *scenario, MegatronCommand *command);
 // A key of the model's own file that the planner has no use for ("rope_theta"); NULL where absent.
 const cJSON *megatron_model_key(const Scenario *scenario, const char *key, Arena *arena);
 
-// The same as a number; absent where it is none.
+// Such a key as a number; absent where it is none.
 double megatron_model_number(const Scenario *scenario, const char *key, Arena *arena,
                              double absent);
 

@@ -15,6 +15,6 @@ ScheduleTraits plan_schedule_traits(const Plan *plan);
 //   shape  schedule_shape of it; where its vocabulary is spread, program_shape
 const RankOrder *plan_orders(const Plan *plan, const ScheduleShape *shape, Arena *arena);
 
-// The same without the passes over a spread vocabulary: of the shape's `vocab` only the barriers
+// The orders without the passes over a spread vocabulary: of the shape's `vocab` only the barriers
 // count. A file's order is as it was read.
 const RankOrder *plan_chunk_orders(const Plan *plan, const ScheduleShape *shape, Arena *arena);

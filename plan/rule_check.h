@@ -43,7 +43,7 @@ const char *rule_sentence(const Scenario *scenario, const Plan *plan, const Rule
 const char *rule_legal_text(const Scenario *scenario, const Plan *plan, const Rule *rule,
                             Arena *arena);
 
-// The same without what would be legal.
+// rule_sentence without what would be legal.
 const char *rule_says_text(const Scenario *scenario, const Plan *plan, const Rule *rule,
                            Arena *arena);
 

@@ -23,8 +23,8 @@ void best_insert(Best *best, const Priced *priced);
 // A value above it cannot enter any more; INFINITY while fewer than K are known and all are wanted.
 double best_value_limit(const Best *best);
 
-// The same for one plan: never more. Of a list of distinct plans it is also what the best of the
-// plan's variants has, which only something better takes the place of.
+// A value above which this plan cannot enter: never more than best_value_limit. In a list of
+// distinct plans only something better takes the place of the best of its variants.
 double best_plan_limit(const Best *best, const Plan *plan);
 
 // Whether a candidate with these bounds cannot enter any more.

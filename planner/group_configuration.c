@@ -160,7 +160,7 @@ static void split_try(Splitter *s, const int *items) {
     best_note(s, items, before_s);
 }
 
-// The same where only a split that is as fast as the best is of interest: few are, so that memory
+// Tries a split that is of interest only where it is as fast as the best: few are, so that memory
 // is asked last.
 static void neighbour_try(Splitter *s, const int *items) {
     const double before_s = s->least_s;
@@ -233,7 +233,7 @@ static bool may_be_better(const Splitter *s, const StageProblem *problem, const 
     return stage_split_bound_s(problem, items) <= s->limit_s;
 }
 
-// The same of several chunks a rank, by the work of the busiest.
+// may_be_better of several chunks a rank: by the work of the busiest.
 static bool chunks_may_be_better(const Splitter *s, const int *items) {
     const Plan *plan = s->plan;
     const GroupCosts *costs = group_costs_of(s->pricing, plan);

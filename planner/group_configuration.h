@@ -41,7 +41,7 @@ typedef struct {
 // work of the whole model.
 double group_configuration_mean_s(GroupPricing *pricing, const Plan *plan);
 
-// The same from where layers may be cut; memory is not asked.
+// No step is shorter either, from where layers may be cut; memory is not asked.
 double group_configuration_bound_s(GroupPricing *pricing, const Plan *plan, bool even);
 
 // The best split of a configuration's layers.

@@ -40,8 +40,8 @@ void loose_free(LooseCosts *costs);
 // Whether the shape of a plan is in the table: of every one that some legal configuration has.
 bool loose_has(const LooseCosts *costs, const Plan *plan);
 
-// The same as loose_bound_s of the plan without recomputation where there is that, which is no
-// more.
+// loose_bound_s of the plan without recomputation, which is no more, where the table has that one;
+// else of the plan.
 double loose_first_bound_s(const LooseCosts *costs, const Plan *plan);
 
 // Less than any step of this plan can take. Its shape must be in the table.

@@ -9,7 +9,7 @@
 //         somewhere.
 // Source: Yim, Song, Choi, Lee, Jung, Jang, "Pipette: automatic fine-grained large language model
 //         training configurator for real-world clusters", DATE 2024.
-// The same scenario, plan, seed and number of moves give the same placement, whatever the number of
+// The placement follows from scenario, plan, seed and number of moves, whatever the number of
 // threads.
 #pragma once
 

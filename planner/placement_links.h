@@ -50,7 +50,7 @@ typedef struct {
 PlacementLinks placement_links(const Scenario *scenario, const Plan *plan, const Program *program,
                                Arena *arena);
 
-// The same without some of the traffics.
+// Those links without some of the traffics.
 //   keep  [num_traffics]
 PlacementLinks placement_links_of(const PlacementLinks *links, const bool *keep, Arena *arena);
 

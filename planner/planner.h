@@ -8,7 +8,7 @@
 //         result says so (optimal).
 // Source: Land and Doig, "An automatic method of solving discrete programming problems",
 //         Econometrica 28(3), 1960 (branch and bound).
-// The same scenario gives the same result, whatever the number of threads; with a budget in
+// The result follows from the scenario alone, whatever the number of threads; with a budget in
 // seconds that holds only where the budget was not reached.
 #pragma once
 

@@ -9,5 +9,5 @@
 //   result    of planner_search, planner_search_idle or planner_frontier
 const char *space_text(const Scenario *scenario, const PlannerResult *result, Arena *arena);
 
-// The same of planner/layer_search.h.
+// The sentence of a search for a strategy of each layer (planner/layer_search.h).
 const char *space_text_of_layers(void);

@@ -19,10 +19,11 @@ double split_bound_s(const Scenario *scenario, const Plan *plan, const GroupCost
 bool split_bound_exceeds(const Scenario *scenario, const Plan *plan, const GroupCosts *costs,
                          double limit_s);
 
-// The same from means alone, in a tenth of the time: never more.
+// A bound from means alone, in a tenth of the time: never more than split_bound_s.
 double split_quick_bound_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs);
 
-// The same, without what the host does once a step, of a model by one number.
+// A bound from means that knows the model by one number; what the host does once a step is not
+// in it.
 //   model_s    one micro-batch there and back through all of it, on the device
 //   forward    the largest part of a forward in both
 //   one_ahead  group_runs_one_ahead, with one chunk a rank

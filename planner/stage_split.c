@@ -67,7 +67,7 @@ static double message_s(const StageProblem *problem, int stage) {
     return stage < problem->num_stages - 1 ? problem->message_s[stage] : 0;
 }
 
-// The same stages' work on layers from `from` on, with what is beside the last; their messages.
+// These stages' work on layers from `from` on, with what is beside the last; their messages.
 static double behind_s(const StageProblem *problem, int stage, int from) {
     const StageMachine *machine = problem->machines[stage];
     double sum_s = problem->behind_message_s[stage];

@@ -74,5 +74,5 @@ typedef double (*DagDuration)(const void *context, int node);
 //   returns how many activities are reached; fewer than num_nodes where some wait in a circle
 int dag_replay(const Dag *dag, DagDuration duration_s, const void *context, double *end_s);
 
-// The same if no flow ever slows another.
+// When every activity would end if no flow ever slowed another.
 int dag_critical_path(const Dag *dag, double *end_s);

@@ -32,5 +32,5 @@ int replica_at_place(const Lanes *lanes, Group group, int replica, int place);
 // [num_lanes]. Where the ranks of the groups are folded, and where there is one, each lane itself.
 const int *lanes_group_firsts(const Lanes *lanes, Group group, Arena *arena);
 
-// The same of replicas that meet inside computations (sim/meeting.h).
+// The first lanes of those that meet inside computations (sim/meeting.h), in the same form.
 const int *lanes_meeting_firsts(const Lanes *lanes, const Plan *plan, Arena *arena);

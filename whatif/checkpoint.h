@@ -20,7 +20,7 @@ double daly_interval_s(double write_s, double mtbf_s);
 // Share of the time that is progress: T_s / T. mtbf_s INFINITY: no failures.
 double daly_goodput_frac(double interval_s, double write_s, double restart_s, double mtbf_s);
 
-// The same, by what takes the rest of the time: the shares and the goodput add up to 1.
+// The goodput beside what takes the rest of the time: all shares add up to 1.
 typedef struct {
     double goodput_frac;
     double write_frac;   // of checkpoints that count

@@ -7,7 +7,7 @@
 //                     restarts; a share of them, hardware_frac, takes a node out for repair_s
 // Events: the next failure, the end of what the job is doing, the return of a node. Between
 //         failures intervals are counted, not walked, so that a run costs its failures.
-// The same seed gives the same failures in every run of that number, whatever the interval is.
+// Failures follow from the seed and the number of the run, whatever the interval is.
 #pragma once
 
 #include <stdint.h>

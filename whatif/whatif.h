@@ -124,7 +124,7 @@ const cJSON *whatif_value(const WhatifAxis *axes, int num_axes, int64_t point, i
 // the tree.
 cJSON *whatif_to_json(const WhatifResult *result);
 
-// The same, but its points are made when it is written.
+// The document, whose points are made when it is written.
 //   tree    whatif_to_frame's, to which members may be added
 //   result  outlives it
 JsonDocument whatif_document(const WhatifResult *result, const cJSON *tree);

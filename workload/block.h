@@ -109,7 +109,8 @@ double workload_message_bytes(const Scenario *scenario, const Plan *plan);
 Workload workload_build_like(const Scenario *scenario, const Plan *plan, const Workload *like,
                              Arena *arena);
 
-// The same with the chunks of one pipeline rank alone, the others left zero: what that rank holds.
+// workload_build_like with the chunks of one pipeline rank alone, for what that rank holds; the
+// others are zero.
 Workload workload_rank_like(const Scenario *scenario, const Plan *plan, const Workload *like,
                             int rank, Arena *arena);
 
@@ -139,11 +140,11 @@ bool plans_share_blocks(const Plan *a, const Plan *b);
 // The block of a layer kind, as this chunk runs it.
 const Block *workload_layer_block(const Workload *workload, int layer_kind, bool recomputed);
 
-// The same of a plan that says of each layer how it is recomputed.
+// The block of a layer kind in a plan that says of each layer how it is recomputed.
 const Block *workload_recompute_block(const Workload *workload, int layer_kind, int recompute);
 
-// The same of a strategy that is not the plan's own, and the change from one strategy's layout of
-// activations to another's, which are not alike.
+// The block of a layer kind with a strategy that is not the plan's own, and the change from one
+// strategy's layout of activations to another's, which are not alike.
 const Block *workload_strategy_block(const Workload *workload, int layer_kind, int strategy);
 const Block *workload_change_block(const Workload *workload, const Plan *plan, int from, int to);
 

@@ -7,11 +7,11 @@
 const Chunk *chunks_build(const Scenario *scenario, const Plan *plan, const Workload *workload,
                           Arena *arena);
 
-// The same of the chunks of one rank alone; the others are zero.
+// [plan_all_chunks(plan)], of which only those of one rank are built; the others are zero.
 const Chunk *chunks_build_rank(const Scenario *scenario, const Plan *plan, const Workload *workload,
                                int rank, Arena *arena);
 
-// The same chunks for workload_layers_floor.
+// [plan_all_chunks(plan)] with what workload_layers_floor counts of each.
 //   workload  with its chunks
 const Chunk *chunks_floor(const Scenario *scenario, const Plan *plan, const Workload *workload,
                           Arena *arena);

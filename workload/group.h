@@ -64,7 +64,8 @@ GroupKind layout_group_kind(const Plan *plan, int span);
 // The group of one kind that holds rank 0; all groups of the kind have its shape.
 Group plan_group(const Plan *plan, GroupKind kind);
 
-// The same by lanes of a stage (plan/rank_place.h); not of GROUP_PP, which is of one lane.
+// The group of one kind by lanes of a stage (plan/rank_place.h); not of GROUP_PP, which is of one
+// lane.
 Group plan_lane_group(const Plan *plan, GroupKind kind);
 
 // Of parameters that a rank holds, those that ranks of a zero group could share: 0 of a kind whose

@@ -289,7 +289,7 @@ static void layer_blocks_build(const Scenario *scenario, const Plan *plan, Arena
     }
 }
 
-// The same where it says of each layer how it is recomputed.
+// Builds the blocks of a plan that says of each layer how it is recomputed.
 static void recompute_blocks_build(const Scenario *scenario, const Plan *plan, Arena *arena,
                                    Block *blocks) {
     const Model *m = &scenario->model;

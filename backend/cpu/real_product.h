@@ -32,7 +32,7 @@ static void place_bias(const Product *call) {
     }
 }
 
-// The same into an array of Wide, where that is not the product's own type.
+// Puts a product into an array of Wide, where that is not its own type.
 static void widen(const Product *call, const Real *in) {
     Wide *out = call->out;
     for (int64_t i = 0; i < call->m * call->n; i++)

@@ -111,13 +111,13 @@ const Schedule *schedule_find(ScheduleKind kind);
 // What is run with so many chunks a rank where nothing is stated.
 ScheduleKind schedule_default(int vpp);
 
-// The same schedule by the name that it has with so many chunks a rank.
+// The name that a schedule has with so many chunks a rank.
 ScheduleKind schedule_with_chunks(ScheduleKind kind, int vpp);
 
 // The orders of all ranks, of the work of the chunks alone: [pp].
 const RankOrder *schedule_chunk_orders(const Schedule *schedule, const ScheduleShape *shape,
                                        Arena *arena);
 
-// The same with passes over a spread vocabulary put in: [pp].
+// Those orders with the passes over a spread vocabulary put in: [pp].
 const RankOrder *schedule_orders(const Schedule *schedule, const ScheduleShape *shape,
                                  Arena *arena);
