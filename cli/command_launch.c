@@ -20,9 +20,11 @@ enum { KEY_FOR = KEY_LONG, KEY_SCHEDULER, KEY_DRY_RUN, KEY_FORCE };
 
 static const struct argp_option OPTIONS[] = {
     {"for", KEY_FOR, "STACK", 0,
-     "software that shall run it: megatron (default), torchtitan, deepspeed, nemo (Megatron "
-     "Bridge), "
-     "runtime",
+     "software that shall run it (default: megatron; nemo is Megatron Bridge), one of"
+#define X(kind, name) " " name
+#include "launch/targets.def"
+#undef X
+     ,
      0},
     {"scheduler", KEY_SCHEDULER, "NAME", 0,
      "what starts it: torchrun (default), slurm, mpirun, k8s", 0},

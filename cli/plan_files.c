@@ -74,8 +74,7 @@ static void launches_make(const Scenario *scenario, const Plan *plan, Arena *are
                    scenario->execution.stack.name);
         return;
     }
-    const LaunchScheduler schedulers[] = {
-        out->target == LAUNCH_RUNTIME ? LAUNCH_MPIRUN : LAUNCH_TORCHRUN, LAUNCH_SLURM};
+    const LaunchScheduler schedulers[] = {launch_plain_scheduler(out->target), LAUNCH_SLURM};
     for (int i = 0; i < 2 && out->possible; i++) {
         const Status status =
             launch_make(scenario, plan, out->target, schedulers[i], arena, &out->files[i]);
@@ -137,20 +136,11 @@ static AnswerSpec plan_spec(const Scenario *scenario, const char *folder, bool f
 
 // What may be written: the launch files are of the target's, whatever the plan is.
 static const char *const *file_names(const Scenario *scenario, Arena *arena) {
-    static const char *const OF_TARGET[NUM_LAUNCH_TARGETS] = {
-        [LAUNCH_TORCHTITAN] = "torchtitan.toml",
-        [LAUNCH_DEEPSPEED] = "ds_config.json",
-        [LAUNCH_RUNTIME] = "launch.plan.json",
-    };
     LaunchTarget target;
-    const char **names = ARENA_ARRAY(arena, 8, const char *);
+    const char **names = ARENA_ARRAY(arena, 8 + LAUNCH_MAX_FILES, const char *);
     int n = 0;
     names[n++] = "plan.json";
-    if (launch_target_of(scenario, &target)) {
-        names[n++] = target == LAUNCH_RUNTIME ? "launch-mpirun.sh" : "launch.sh";
-        names[n++] = "launch.sbatch";
-        if (OF_TARGET[target]) names[n++] = OF_TARGET[target];
-    }
+    if (launch_target_of(scenario, &target)) n += launch_file_names(target, names + n);
     names[n++] = "trace.json";
     names[n++] = "report.txt";
     if (document_check_format(FORMAT_HTML).code == STATUS_OK) names[n++] = "report.html";

@@ -37,7 +37,7 @@ static const char *arguments_text(const MegatronCommand *command, Arena *arena) 
     return script.text;
 }
 
-Status nemo_task(const Scenario *scenario, const Plan *plan, Arena *arena, LaunchTask *out) {
+static Status nemo_task(const Scenario *scenario, const Plan *plan, Arena *arena, LaunchTask *out) {
     MegatronCommand command;
     Script settings = {.arena = arena};
     KeyList keys = {.arena = arena, .rows = BRIDGE_KEYS};
@@ -56,3 +56,5 @@ Status nemo_task(const Scenario *scenario, const Plan *plan, Arena *arena, Launc
         (LaunchFile){PROGRAM_FILE, bridge_program(scenario, &command, arena), false};
     return status_ok();
 }
+
+const Target TARGET_NEMO = {.make = nemo_task};

@@ -26,7 +26,8 @@ Status deepspeed_check(const Scenario *scenario, const Plan *plan, Arena *arena)
                             true, arena);
 }
 
-Status deepspeed_task(const Scenario *scenario, const Plan *plan, Arena *arena, LaunchTask *out) {
+static Status deepspeed_task(const Scenario *scenario, const Plan *plan, Arena *arena,
+                             LaunchTask *out) {
     static const char settings[] =
         ": \"${MEGATRON_DEEPSPEED_PATH:?set it to your checkout of Megatron-DeepSpeed}\"\n"
         "# DATA_PATH: prefix of your indexed data; this version makes up none. TOKENIZER_MODEL: "
@@ -67,3 +68,12 @@ Status deepspeed_task(const Scenario *scenario, const Plan *plan, Arena *arena, 
         "Kernels start in the order of their launch: sequence parallelism asserts it.");
     return status_ok();
 }
+
+static bool has_model(const Scenario *scenario, Arena *arena) {
+    const RuleTable *own;
+    return rules_load("for-deepspeed", arena, &own).code == STATUS_OK &&
+           task_model_obeys(scenario, own);
+}
+
+const Target TARGET_DEEPSPEED = {
+    .make = deepspeed_task, .has_model = has_model, .file = "ds_config.json"};

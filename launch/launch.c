@@ -5,7 +5,7 @@
 #include "base/file_hash.h"
 #include "base/output_file.h"
 #include "launch/job.h"
-#include "launch/titan.h"
+#include "launch/task.h"
 #include "plan/layer_plans.h"
 #include "plan/rule_check.h"
 
@@ -13,14 +13,17 @@
 #include <string.h>
 
 const char *const LAUNCH_TARGET_NAMES[NUM_LAUNCH_TARGETS + 1] = {
-    "megatron", "torchtitan", "deepspeed", "nemo", "runtime", NULL};
+#define X(kind, name) name,
+#include "launch/targets.def"
+#undef X
+    NULL};
 const char *const LAUNCH_SCHEDULER_NAMES[NUM_LAUNCH_SCHEDULERS + 1] = {"torchrun", "slurm",
                                                                        "mpirun", "k8s", NULL};
 
-static const TaskMake TARGETS[NUM_LAUNCH_TARGETS] = {
-    [LAUNCH_MEGATRON] = megatron_task,   [LAUNCH_TORCHTITAN] = titan_task,
-    [LAUNCH_DEEPSPEED] = deepspeed_task, [LAUNCH_NEMO] = nemo_task,
-    [LAUNCH_RUNTIME] = runtime_task,
+static const Target *const TARGETS[NUM_LAUNCH_TARGETS] = {
+#define X(kind, name) &TARGET_##kind,
+#include "launch/targets.def"
+#undef X
 };
 
 typedef struct {
@@ -37,12 +40,14 @@ static const Scheduler SCHEDULERS[NUM_LAUNCH_SCHEDULERS] = {
 };
 
 static Status scheduler_check(const Job *job, LaunchScheduler scheduler) {
+    const char *software = job->task->software;
     if (job->task->mpi && !SCHEDULERS[scheduler].starts_mpi)
         return status_error(STATUS_INVALID,
                             "meshwright: launch --scheduler %s: starts Python under torchrun; the "
-                            "processes of the bundled runtime are MPI's own; nearest: --scheduler "
+                            "processes of %.*s are MPI's own; nearest: --scheduler "
                             "mpirun or slurm",
-                            LAUNCH_SCHEDULER_NAMES[scheduler]);
+                            LAUNCH_SCHEDULER_NAMES[scheduler], (int)strcspn(software, ","),
+                            software);
     if (job->hosts.order && scheduler == LAUNCH_K8S)
         return status_at(STATUS_INVALID, job->scenario->file, "parallel.placement",
                          "a PyTorchJob does not say which node runs which pod: Kubernetes cannot "
@@ -61,8 +66,7 @@ bool launch_target_of(const Scenario *scenario, LaunchTarget *out) {
     return false;
 }
 
-// Rules about the model that a table breaks.
-static bool model_obeys(const Scenario *scenario, const RuleTable *table) {
+bool task_model_obeys(const Scenario *scenario, const RuleTable *table) {
     const Rule *broken[RULES_MAX];
     const int num = scenario_broken_rules(scenario, table, broken);
     for (int i = 0; i < num; i++)
@@ -71,13 +75,21 @@ static bool model_obeys(const Scenario *scenario, const RuleTable *table) {
 }
 
 bool launch_has_model(const Scenario *scenario, Arena *arena) {
-    const RuleTable *own;
     LaunchTarget target;
-    if (!launch_target_of(scenario, &target) || !model_obeys(scenario, NULL)) return false;
-    if (target == LAUNCH_DEEPSPEED)
-        return rules_load("for-deepspeed", arena, &own).code == STATUS_OK &&
-               model_obeys(scenario, own);
-    return target != LAUNCH_TORCHTITAN || titan_has_model(scenario, arena);
+    if (!launch_target_of(scenario, &target) || !task_model_obeys(scenario, NULL)) return false;
+    return !TARGETS[target]->has_model || TARGETS[target]->has_model(scenario, arena);
+}
+
+LaunchScheduler launch_plain_scheduler(LaunchTarget target) {
+    return TARGETS[target]->mpi ? LAUNCH_MPIRUN : LAUNCH_TORCHRUN;
+}
+
+int launch_file_names(LaunchTarget target, const char **names) {
+    int num = 0;
+    names[num++] = SCHEDULERS[launch_plain_scheduler(target)].file;
+    names[num++] = SCHEDULERS[LAUNCH_SLURM].file;
+    if (TARGETS[target]->file) names[num++] = TARGETS[target]->file;
+    return num;
 }
 
 Status launch_make(const Scenario *scenario, const Plan *plan, LaunchTarget target,
@@ -87,7 +99,7 @@ Status launch_make(const Scenario *scenario, const Plan *plan, LaunchTarget targ
     TRY(plan_refuse_layers(scenario, plan,
                            arena_printf(arena, "a launch for %s", LAUNCH_TARGET_NAMES[target])));
     LaunchTask task;
-    TRY(TARGETS[target](scenario, plan, arena, &task));
+    TRY(TARGETS[target]->make(scenario, plan, arena, &task));
     Job job = {.scenario = scenario,
                .plan = plan,
                .task = &task,

@@ -12,11 +12,9 @@
 #include <stdbool.h>
 
 typedef enum {
-    LAUNCH_MEGATRON,
-    LAUNCH_TORCHTITAN,
-    LAUNCH_DEEPSPEED,
-    LAUNCH_NEMO,
-    LAUNCH_RUNTIME,
+#define X(kind, name) LAUNCH_##kind,
+#include "launch/targets.def"
+#undef X
     NUM_LAUNCH_TARGETS
 } LaunchTarget;
 
@@ -48,6 +46,14 @@ typedef struct {
 // What starts the scenario's software by default, as its table of rules says.
 //   returns  false where nothing does
 bool launch_target_of(const Scenario *scenario, LaunchTarget *out);
+
+// Names of the files that launch_make may give for a target under torchrun (mpirun where its
+// processes are MPI's own) and Slurm, in `names`.
+//   returns  how many, at most LAUNCH_MAX_FILES + 1
+int launch_file_names(LaunchTarget target, const char **names);
+
+// The scheduler that starts a target on machines without a queue.
+LaunchScheduler launch_plain_scheduler(LaunchTarget target);
 
 // Whether files can be written for the scenario's model on its stack, as far as the model decides.
 bool launch_has_model(const Scenario *scenario, Arena *arena);

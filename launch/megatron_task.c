@@ -17,7 +17,8 @@ static void add_data(Script *script, const Scenario *scenario) {
                        "fi\n");
 }
 
-Status megatron_task(const Scenario *scenario, const Plan *plan, Arena *arena, LaunchTask *out) {
+static Status megatron_task(const Scenario *scenario, const Plan *plan, Arena *arena,
+                            LaunchTask *out) {
     MegatronCommand command;
     Script settings = {.arena = arena}, arguments = {.arena = arena};
     *out = (LaunchTask){.software = "NVIDIA/Megatron-LM, " MEGATRON_VERSION,
@@ -39,3 +40,5 @@ Status megatron_task(const Scenario *scenario, const Plan *plan, Arena *arena, L
     out->arguments = arguments.text;
     return status_ok();
 }
+
+const Target TARGET_MEGATRON = {.make = megatron_task};

@@ -23,7 +23,8 @@ static Status plan_text(const Scenario *scenario, const Plan *plan, Arena *arena
     return status;
 }
 
-Status runtime_task(const Scenario *scenario, const Plan *plan, Arena *arena, LaunchTask *out) {
+static Status runtime_task(const Scenario *scenario, const Plan *plan, Arena *arena,
+                           LaunchTask *out) {
     static const char settings[] =
         "# The runtime, where it is not on the PATH; every node needs it at the same place.\n"
         "MESHWRIGHT_RUN=${MESHWRIGHT_RUN:-meshwright-run}\n"
@@ -54,3 +55,5 @@ Status runtime_task(const Scenario *scenario, const Plan *plan, Arena *arena, La
                         .num_files = 1};
     return status_ok();
 }
+
+const Target TARGET_RUNTIME = {.make = runtime_task, .file = PLAN_FILE, .mpi = true};

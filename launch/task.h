@@ -4,6 +4,7 @@
 // Kubernetes) writes the script around it. Neither knows the other.
 #pragma once
 
+#include "config/rules.h"
 #include "launch/launch.h"
 #include "launch/script.h"
 
@@ -46,14 +47,22 @@ Status task_check_rules(const Scenario *scenario, const Plan *plan, const char *
 Status task_refuse(const Scenario *scenario, const char *software, const char *path,
                    const char *nearest, const char *format, va_list args);
 
-typedef Status (*TaskMake)(const Scenario *scenario, const Plan *plan, Arena *arena,
-                           LaunchTask *out);
+// What starts plans: a row of launch/targets.def and TARGET_KIND in the file that makes its task.
+typedef struct {
+    Status (*make)(const Scenario *scenario, const Plan *plan, Arena *arena, LaunchTask *out);
+    // Whether its software has the scenario's model, beyond the rules of the stack; NULL: it does.
+    bool (*has_model)(const Scenario *scenario, Arena *arena);
+    const char *file; // that its processes read beside the script; NULL: none
+    bool mpi;         // LaunchTask.mpi of its tasks
+} Target;
 
-Status megatron_task(const Scenario *scenario, const Plan *plan, Arena *arena, LaunchTask *out);
-Status titan_task(const Scenario *scenario, const Plan *plan, Arena *arena, LaunchTask *out);
-Status deepspeed_task(const Scenario *scenario, const Plan *plan, Arena *arena, LaunchTask *out);
-Status nemo_task(const Scenario *scenario, const Plan *plan, Arena *arena, LaunchTask *out);
-Status runtime_task(const Scenario *scenario, const Plan *plan, Arena *arena, LaunchTask *out);
+#define X(kind, name) extern const Target TARGET_##kind;
+#include "launch/targets.def"
+#undef X
+
+// Whether the model breaks none of the rules about models that a table has.
+//   table  NULL: of the stack
+bool task_model_obeys(const Scenario *scenario, const RuleTable *table);
 
 void task_add_variable(LaunchTask *task, const char *name, const char *value, const char *why);
 void task_add_note(LaunchTask *task, Arena *arena, const char *format, ...)

@@ -67,7 +67,8 @@ static const char *config_text(const Scenario *scenario, const Plan *plan, const
     return script.text;
 }
 
-Status titan_task(const Scenario *scenario, const Plan *plan, Arena *arena, LaunchTask *out) {
+static Status titan_task(const Scenario *scenario, const Plan *plan, Arena *arena,
+                         LaunchTask *out) {
     static const char settings[] =
         "# Folder in which outputs and checkpoints are written.\n"
         "OUTPUT_DIR=${OUTPUT_DIR:-./outputs}\n"
@@ -102,3 +103,6 @@ Status titan_task(const Scenario *scenario, const Plan *plan, Arena *arena, Laun
                       "The allocator's blocks grow, so that little memory is lost between them.");
     return status_ok();
 }
+
+const Target TARGET_TORCHTITAN = {
+    .make = titan_task, .has_model = titan_has_model, .file = CONFIG_FILE};
