@@ -83,6 +83,12 @@ echo 'X(EAGER_1F1B, "eager-1f1b")' >>tree/config/schedules.def
 sed -i 's/`breadth-first`; or `file:PATH`/`breadth-first`, `eager-1f1b`; or `file:PATH`/' \
     tree/docs/scenario.md
 touched 6 "with a schedule, and its name in docs/scenario.md"
+
+# --- A launch target: one file, one row, and its name in the rules of the stack that it starts
+cp "$here/llmc_task.c.example" tree/launch/llmc_task.c
+echo 'X(LLMC, "llm.c")' >>tree/launch/targets.def
+sed -i 's/"launch": \[\]/"launch": ["llm.c"]/' tree/stacks/rules/llm.c.json
+touched 9 "with a launch target, and its name in the stack's rules"
 (
     cd tree
     sh tests/check_scenario_doc.sh || exit 1
@@ -101,3 +107,14 @@ found "simulated" answer
 sed 's/eager-1f1b/eager-1f1c/' eager.json >wrong.json
 "$built" estimate wrong.json >answer 2>said && fail "a schedule of no row was taken"
 found "eager-1f1b" said
+
+"$built" launch --help >answer
+found "runtime llm.c" answer
+printf '%s' '{"schema": 1, "model": "gpt2-124m", "cluster": "dgx-a100-80g:1", "training": {"seq_len": 1024,
+ "global_batch": 512, "stack": "llm.c"}}' >gpt2.json
+"$built" plan gpt2.json -o gpt2 >answer 2>said || fail "plan of a new target's stack: $(cat said)"
+found 'LLMC_PATH/train_gpt2cu' gpt2/launch-mpirun.sh
+found '-e d12' gpt2/launch-mpirun.sh
+bash -n gpt2/launch-mpirun.sh || fail "the script is none"
+"$built" launch gpt2/plan.json --for llm.c --dry-run >answer 2>said && fail "torchrun starts no MPI"
+found "the processes of karpathy/llm.c are MPI's own" said
