@@ -57,4 +57,4 @@ static Status nemo_task(const Scenario *scenario, const Plan *plan, Arena *arena
     return status_ok();
 }
 
-const Target TARGET_NEMO = {.make = nemo_task};
+const Target TARGET_NEMO = {.make = nemo_task, .files = {CONFIG_FILE, PROGRAM_FILE}};

@@ -76,4 +76,4 @@ static bool has_model(const Scenario *scenario, Arena *arena) {
 }
 
 const Target TARGET_DEEPSPEED = {
-    .make = deepspeed_task, .has_model = has_model, .file = "ds_config.json"};
+    .make = deepspeed_task, .has_model = has_model, .files = {"ds_config.json"}};

@@ -88,7 +88,7 @@ int launch_file_names(LaunchTarget target, const char **names) {
     int num = 0;
     names[num++] = SCHEDULERS[launch_plain_scheduler(target)].file;
     names[num++] = SCHEDULERS[LAUNCH_SLURM].file;
-    if (TARGETS[target]->file) names[num++] = TARGETS[target]->file;
+    for (int i = 0; TARGETS[target]->files[i]; i++) names[num++] = TARGETS[target]->files[i];
     return num;
 }
 
@@ -100,6 +100,7 @@ Status launch_make(const Scenario *scenario, const Plan *plan, LaunchTarget targ
                            arena_printf(arena, "a launch for %s", LAUNCH_TARGET_NAMES[target])));
     LaunchTask task;
     TRY(TARGETS[target]->make(scenario, plan, arena, &task));
+    task.mpi = TARGETS[target]->mpi;
     Job job = {.scenario = scenario,
                .plan = plan,
                .task = &task,

@@ -50,10 +50,9 @@ static Status runtime_task(const Scenario *scenario, const Plan *plan, Arena *ar
                         .settings = arena_printf(arena, settings, cpu ? "cpu" : "cuda"),
                         .arguments = arguments,
                         .program = "\"$MESHWRIGHT_RUN\"",
-                        .mpi = true,
                         .files = {{PLAN_FILE, text, false}},
                         .num_files = 1};
     return status_ok();
 }
 
-const Target TARGET_RUNTIME = {.make = runtime_task, .file = PLAN_FILE, .mpi = true};
+const Target TARGET_RUNTIME = {.make = runtime_task, .files = {PLAN_FILE}, .mpi = true};

@@ -28,7 +28,7 @@ typedef struct {
     const char *settings;  // shell: what is the user's to set
     const char *arguments; // shell: fills the array ARGS
     const char *program;   // shell words behind "torchrun", or "python3": "-m torchtitan.train"
-    bool mpi;              // its processes are MPI's own: a program, not Python
+    bool mpi;              // as its target has it
     const char *needs;     // a name of the user's settings that has no default; NULL: none
     const char *needs_in_container;   // its value in a container
     LaunchFile files[TASK_MAX_FILES]; // read by the processes, beside the script: $LAUNCH_DIR
@@ -52,8 +52,9 @@ typedef struct {
     Status (*make)(const Scenario *scenario, const Plan *plan, Arena *arena, LaunchTask *out);
     // Whether its software has the scenario's model, beyond the rules of the stack; NULL: it does.
     bool (*has_model)(const Scenario *scenario, Arena *arena);
-    const char *file; // that its processes read beside the script; NULL: none
-    bool mpi;         // LaunchTask.mpi of its tasks
+    const char *files[TASK_MAX_FILES + 1]; // that its processes read beside the script; ends with
+                                           // NULL
+    bool mpi;                              // its processes are MPI's own: a program, not Python
 } Target;
 
 #define X(kind, name) extern const Target TARGET_##kind;

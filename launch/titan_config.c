@@ -105,4 +105,4 @@ static Status titan_task(const Scenario *scenario, const Plan *plan, Arena *aren
 }
 
 const Target TARGET_TORCHTITAN = {
-    .make = titan_task, .has_model = titan_has_model, .file = CONFIG_FILE};
+    .make = titan_task, .has_model = titan_has_model, .files = {CONFIG_FILE}};

@@ -27,11 +27,6 @@ same() {
         "$temp/none.times" >>"$temp/jobs" || fail "$model, $1 on $cluster"
 }
 
-# sampled COUNT: what is left at least of so many cases
-sampled() {
-    if [ -n "${MESHWRIGHT_TEST_FULL-}" ]; then echo "$1"; else echo $(($1 / 4)); fi
-}
-
 # machine NODES SCALE_OUT [DOMAIN_GPUS]
 machine() {
     cluster='{"gpu": "h100-sxm-80g", "num_gpus": '$((8 * $1))', "gpus_per_node": 8,

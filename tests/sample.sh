@@ -8,3 +8,8 @@ one_of() {
     num_offered=$((num_offered + 1))
     [ -n "${MESHWRIGHT_TEST_FULL-}" ] || [ $(((num_offered + ${MESHWRIGHT_TEST_SEED:-0}) % $1)) -eq 0 ]
 }
+
+# sampled COUNT: of so many cases of a kind, how many a sample of one in three has at least.
+sampled() {
+    if [ -n "${MESHWRIGHT_TEST_FULL-}" ]; then echo "$1"; else echo $(($1 / 4)); fi
+}

@@ -3,9 +3,14 @@
 
 #include "config/node_order.h"
 #include "config/scenario.h"
+#include "config/scenario_inputs.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #define GROUP(gpu, link, num_gpus, per_node)                                                       \
     "{\"gpu\": \"" gpu "\", \"num_gpus\": " num_gpus ", \"gpus_per_node\": " per_node              \
@@ -21,6 +26,33 @@ static Status three_of(const char *parallel, Arena *arena, Scenario *out) {
     const char *training = "{\"seq_len\": 1024, \"global_batch\": 8, \"precision\": \"fp16\"}";
     return scenario_of(scenario_text(arena, "\"llama-3.1-8b\"", cluster, training, parallel), arena,
                        out);
+}
+
+// Of a cluster in a file, the GPU files of all its groups are read, and so are inputs.
+static void every_group_of_a_file_is_an_input(void) {
+    Arena arena = {0};
+    char path[] = "/tmp/meshwright-groups-XXXXXX.json";
+    const int file = mkstemps(path, 5);
+    CU_ASSERT_FATAL(file >= 0);
+    dprintf(file,
+            "{\"groups\": [%s, %s], \"between\": {\"bytes_per_s\": 1e9, \"latency_s\": 1e-5}}",
+            GROUP("h100-sxm-80g", "nvlink4", "8", "8"), GROUP("a100-sxm-80g", "nvlink3", "8", "8"));
+    close(file);
+    Scenario s;
+    const Status status =
+        scenario_of(scenario_text(&arena, "\"llama-3.1-8b\"", arena_printf(&arena, "\"%s\"", path),
+                                  "{\"seq_len\": 1024, \"global_batch\": 8}", NULL),
+                    &arena, &s);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    const ScenarioInput *inputs;
+    const int num = scenario_inputs(&s, &arena, &inputs);
+    int num_found = 0;
+    for (int i = 0; i < num; i++)
+        num_found += strstr(inputs[i].path, "h100-sxm-80g.json") != NULL ||
+                     strstr(inputs[i].path, "a100-sxm-80g.json") != NULL;
+    CU_ASSERT_EQUAL(num_found, 2);
+    remove(path);
+    arena_free(&arena);
 }
 
 static void a_placement_of_whole_groups_is_their_order(void) {
@@ -105,6 +137,7 @@ static void fewer_groups_are_a_cluster_of_their_own(void) {
 }
 
 CU_TestInfo cluster_groups_tests[] = {
+    {"every_group_of_a_file_is_an_input", every_group_of_a_file_is_an_input},
     {"a_placement_of_whole_groups_is_their_order", a_placement_of_whole_groups_is_their_order},
     {"any_other_placement_is_not_acted_upon", any_other_placement_is_not_acted_upon},
     {"orders_follow_one_another", orders_follow_one_another},

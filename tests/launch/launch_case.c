@@ -7,6 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
+// Names of a target's files say all that it gives.
+static void expect_named_files(const LaunchFiles *files, LaunchTarget target) {
+    const char *names[LAUNCH_MAX_FILES + 2] = {NULL};
+    launch_file_names(target, names);
+    for (int i = 0; i < files->num_files; i++) {
+        int n = 0;
+        while (names[n] && strcmp(names[n], files->files[i].name) != 0) n++;
+        CU_ASSERT_PTR_NOT_NULL(names[n]);
+    }
+}
+
 LaunchCase launch_case(LaunchJob job, LaunchTarget target, const char *training) {
     LaunchCase c = {0};
     const char *text = scenario_text(&c.arena, job.model ? job.model : "\"llama-3.1-8b\"",
@@ -16,6 +27,7 @@ LaunchCase launch_case(LaunchJob job, LaunchTarget target, const char *training)
     if (c.status.code == STATUS_OK) c.status = plan_resolve(&c.scenario, &c.arena, &c.plan);
     if (c.status.code == STATUS_OK)
         c.status = launch_make(&c.scenario, &c.plan, target, LAUNCH_TORCHRUN, &c.arena, &c.files);
+    if (c.status.code == STATUS_OK) expect_named_files(&c.files, target);
     return c;
 }
 

@@ -25,7 +25,8 @@ qwen='"model_type": "qwen3_moe", "head_dim": 8, "intermediate_size": 128, "num_e
 
 vocab=512
 
-# One in three: ranks, members of `parallel`, members of the model, options of the run, whether words are tied.
+# One in three: ranks, members of `parallel`, members of the model, options of the run, whether
+# words are tied.
 check() {
     one_of 3 || return 0
     cat >plan.json <<END
