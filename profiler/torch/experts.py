@@ -268,4 +268,5 @@ def main():
             print(part, round(time.monotonic() - begin, 1), "s", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

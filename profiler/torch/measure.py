@@ -58,6 +58,35 @@ def graph_seconds(call, num_copies, target_s=0.004, repeats=9):
     return median, (times[(3 * repeats) // 4] - times[repeats // 4]) / median
 
 
+def queued_seconds(call, num_copies, target_s=0.004, repeats=9):
+    """As graph_seconds, of calls that no graph can record: the host queues them while a kernel spins.
+
+    Calls whose host time is longer than the queue holds (1,024 kernels) would wait for the host: few calls a time.
+    """
+    for i in range(min(3, num_copies)):
+        call(i)
+    torch.cuda.synchronize()
+    begin_s = time.monotonic()
+    call(0)
+    host_s = time.monotonic() - begin_s
+    torch.cuda.synchronize()
+    once_s = time.monotonic() - begin_s
+    num_calls = int(max(2, min(12, target_s / once_s)))
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    times = []
+    for _ in range(repeats):
+        torch.cuda._sleep(int(2e9 * (1.5 * host_s * num_calls + 0.001)))
+        begin.record()
+        for i in range(num_calls):
+            call(i % num_copies)
+        end.record()
+        torch.cuda.synchronize()
+        times.append(begin.elapsed_time(end) * 1e-3 / num_calls)
+    times.sort()
+    median = statistics.median(times)
+    return median, (times[(3 * repeats) // 4] - times[repeats // 4]) / median
+
+
 class Board:
     """Clock, power and temperature of the GPU, sampled beside the work in between."""
 

@@ -152,15 +152,16 @@ MIXERS = {  # part: (mixer, options, shapes), the first of a mixer before its va
     "nsa": [(nsa, {}, SHAPES[:1])],
     "variants": [
         *((gdn, {"key_heads": 16 // tp, "value_heads": 32 // tp}, SHAPES[:2]) for tp in (8, 2, 4)),
-        (mamba2, {"heads": 64}, FEW), (mamba2, {"chunk": 256}, FEW),
-        (mamba2, {"heads": 16, "groups": 1}, SHAPES[:2]), (kda, {"safe_gate": True}, FEW),
+        (kda, {"safe_gate": True}, FEW),
         *((kda, {"heads": 32 // tp}, SHAPES[:2]) for tp in (8, 2)),
         (gdn, {"key_heads": 32, "value_heads": 32}, SHAPES[:2]),
         *((conv, {"channels": channels}, SHAPES[:2]) for channels in (1024, 4096, 6144, 10240)),
         (gla, {"heads": 8}, SHAPES[:2])],
+    "mamba2_variants": [(mamba2, {"heads": 64}, FEW), (mamba2, {"chunk": 256}, FEW),
+                        (mamba2, {"heads": 16, "groups": 1}, SHAPES[:2])],
 }
 STEPS = {"gdn": step_gdn, "kda": step_kda, "mamba2": step_mamba2}
-COMPILED = ("gdn", "mamba2", "kda", "conv", "norm", "gla", "decode", "rwkv7", "nsa")
+COMPILED = ("gdn", "mamba2", "kda", "conv", "norm", "gla", "decode", "rwkv7", "nsa", "mamba2_variants")
 
 
 class Tuner:

@@ -130,9 +130,9 @@ def host_adam(out):
 
 # --- FSDP2
 
-FSDP_CASES = [("llama-1b", 2048, 2, "none"), ("llama-1b", 2048, 2, "cpu_offload"),
-              ("llama-1b", 2048, 2, "cpu_offload_pinned"), ("llama-1b", 2048, 2, "activations"),
-              ("llama-1b", 2048, 2, "full"), ("llama-1b", 2048, 2, "full_activations")]
+FSDP_CASES = [("llama-1b", 2048, 2, "none"), ("llama-1b", 2048, 2, "cpu_offload_pinned"),
+              ("llama-1b", 2048, 2, "activations"), ("llama-1b", 2048, 2, "full_activations"),
+              ("llama-1b", 2048, 2, "full"), ("llama-1b", 2048, 2, "cpu_offload")]
 
 
 def fsdp_one(out_path, number):
@@ -141,8 +141,10 @@ def fsdp_one(out_path, number):
     from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy, fully_shard
     from decoder import SHAPES, Decoder
     name, seq, batch, how = FSDP_CASES[number]
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29521", RANK="0", WORLD_SIZE="1")
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29521", RANK="0", WORLD_SIZE="1",
+                      GLOO_SOCKET_IFNAME="lo", NCCL_SOCKET_IFNAME="lo")
     torch.cuda.set_device(0)
+    torch.set_num_threads(os.cpu_count())
     torch.distributed.init_process_group("cpu:gloo,cuda:nccl")
     mesh = torch.distributed.init_device_mesh("cuda", (1,))
     offloads = how.startswith("cpu_offload")
@@ -174,6 +176,7 @@ def fsdp_one(out_path, number):
         times.append(time.monotonic() - begin)
         parts["forward_backward"].append(middle - begin)
         parts["optimizer"].append(times[-1] - parts["forward_backward"][-1])
+        print(how, "step", step, [round(values[-1], 4) for values in parts.values()], flush=True)
     row = {"seconds": statistics.median(times[2:]), "peak_bytes": torch.cuda.max_memory_allocated(),
            "reserved_bytes": torch.cuda.max_memory_reserved(), "parameters": sum(p.numel() for p in model.parameters()),
            **{f"{part}_s": statistics.median(values[2:]) for part, values in parts.items()}}
