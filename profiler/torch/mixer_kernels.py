@@ -210,6 +210,7 @@ class Tuner:
         self.chosen.setdefault(f"{self.mixer} {tuned.base_fn.__name__}", str(config))
         if config.pre_hook is not None:
             config.pre_hook({**tuned.nargs, **kwargs, **config.all_kwargs()})
+        tuned.nargs = {}  # or the arrays of this call would live until the next
         return tuned.fn.run(*args, **kwargs, **config.all_kwargs())
 
     def fastest(self, tuned, args, kwargs, configs):

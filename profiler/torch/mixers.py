@@ -36,7 +36,6 @@ parts that are left.
 """
 
 import argparse
-import gc
 import itertools
 import json
 import os
@@ -147,7 +146,6 @@ def timings(make, options, batch, sequence, profiled):
 
     backward(y, 0)
     del y
-    gc.collect()  # a function that saves its own result is freed no earlier
     base = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
     torch.cuda.synchronize()
