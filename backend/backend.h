@@ -119,7 +119,7 @@ typedef struct {
 // --- Attention
 
 // What is done to rotary frequencies for contexts longer than a model was first trained on
-// (config/model_functions.h).
+// (config/model/model_functions.h).
 typedef struct {
     double factor;                          // frequencies are divided by it; 0: as they are
     double low_wavelength, high_wavelength; // tokens: longer waves than low_wavelength wholly,

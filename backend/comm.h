@@ -28,7 +28,7 @@ typedef struct {
     Backend *backend;
     int rank, size;
     int64_t num_calls;
-    // By the convention of workload/operator.h: a collective's message_bytes.
+    // By the convention of workload/pass/operator.h: a collective's message_bytes.
     double sent_bytes[NUM_COMM_KINDS];
 } Comm;
 

@@ -11,7 +11,7 @@
 #pragma once
 
 #include "calibrate/kinds.h"
-#include "costmodel/kernel_attention.h"
+#include "costmodel/kernel/kernel_attention.h"
 
 #include <stdint.h>
 

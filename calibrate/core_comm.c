@@ -2,15 +2,15 @@
 #include "calibrate/core_fit.h"
 #include "calibrate/fit.h"
 #include "calibrate/fit_linear.h"
-#include "costmodel/kernel_nccl.h"
+#include "costmodel/kernel/kernel_nccl.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 enum { MOST_POINTS = 64 };
 
-// What a profile may hold (config/kernel_nccl.h). More is no scatter of a machine that was measured
-// alone.
+// What a profile may hold (config/kernels/kernel_nccl.h). More is no scatter of a machine that was
+// measured alone.
 static const double MOST_RESIDUAL_FRAC = 10;
 
 // --- Curves

@@ -1,7 +1,7 @@
 #include "calibrate/core_files.h"
 
 #include "calibrate/fit.h"
-#include "config/gpu.h"
+#include "config/machine/gpu.h"
 
 #include <math.h>
 
@@ -44,7 +44,8 @@ static double share(double part, double whole) {
     return fit_round(fmin(1, fmax(0.001, part / whole)));
 }
 
-// The compact constants of a GPU file (costmodel/compute.h), for readers: the section core prices.
+// The compact constants of a GPU file (costmodel/kernel/compute.h), for readers: the section core
+// prices.
 static void efficiency_add(const Writer *w, cJSON *tree) {
     const CoreFit *fit = w->fit;
     const CoreLaws *laws = &fit->laws[CORE_FP32];

@@ -2,7 +2,7 @@
 
 #include "calibrate/fit.h"
 #include "calibrate/fit_linear.h"
-#include "costmodel/core_op.h"
+#include "costmodel/kernel/core_op.h"
 
 #include <math.h>
 #include <stdlib.h>

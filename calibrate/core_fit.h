@@ -1,15 +1,16 @@
 // calibrate/core_fit.h - the laws of a CPU's core and of the memory between its cores, fitted to
 // measurements.
 //
-// Model:  costmodel/core_op.h for what a core does; collectives as curves through the measured
-//         sizes (costmodel/kernel_nccl.h); one message, and each step of a ring's exchange, by
-//         alpha and beta (costmodel/collective.h).
+// Model:  costmodel/kernel/core_op.h for what a core does; collectives as curves through the
+// measured
+//         sizes (costmodel/kernel/kernel_nccl.h); one message, and each step of a ring's exchange,
+//         by alpha and beta (costmodel/network/collective.h).
 // Source: calibrate/fit_linear.h (least absolute errors, no cost below 0).
 #pragma once
 
 #include "calibrate/core_rows.h"
-#include "config/kernel_nccl.h"
-#include "config/link.h"
+#include "config/kernels/kernel_nccl.h"
+#include "config/machine/link.h"
 
 typedef enum {
     CORE_SCORE_FORWARD, // products

@@ -3,13 +3,14 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "config/core.h"
+#include "config/machine/core.h"
 
 typedef enum { CORE_FP32, CORE_FP64, NUM_CORE_DTYPES } CoreDtype; // "float32", "float64"
 
 typedef struct {
     CoreDtype dtype;
-    int layout; // 0 forward, 1 backward_input, 2 backward_weight, as workload/operator.h's phases
+    int layout; // 0 forward, 1 backward_input, 2 backward_weight, as workload/pass/operator.h's
+                // phases
     double m, n, k, time_s;
 } ProductRow;
 

@@ -1,7 +1,7 @@
 #include "calibrate/fit_attention.h"
 
 #include "calibrate/attention_phase.h"
-#include "costmodel/rising_attention.h"
+#include "costmodel/kernel/rising_attention.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // calibrate/fit_attention.h - fits and prices tables of measured attention, plain and latent (MLA),
-// of prompts and of generation (costmodel/kernel_context.h, costmodel/kernel_generation.h; shapes:
-// calibrate/attention_rows.h).
+// of prompts and of generation (costmodel/kernel/kernel_context.h,
+// costmodel/kernel/kernel_generation.h; shapes: calibrate/attention_rows.h).
 //
 // Per kernel: physical parameters, then a residual grid over batch x heads, tokens and heads per
 // key-value head; groups that cross-validation leaves out are whole (heads, kv_heads, head_dim,

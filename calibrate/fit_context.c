@@ -1,7 +1,7 @@
-// Prompts (costmodel/kernel_context.h) for calibrate/attention_phase.h.
+// Prompts (costmodel/kernel/kernel_context.h) for calibrate/attention_phase.h.
 #include "calibrate/attention_part.h"
 #include "calibrate/attention_phase.h"
-#include "costmodel/kernel_context.h"
+#include "costmodel/kernel/kernel_context.h"
 
 #include <math.h>
 #include <string.h>

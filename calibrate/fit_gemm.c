@@ -1,9 +1,9 @@
 #include "calibrate/fit_gemm.h"
 
 #include "calibrate/fit_surface.h"
-#include "costmodel/kernel_gemm.h"
-#include "costmodel/rising_gemm.h"
-#include "costmodel/surface_value.h"
+#include "costmodel/kernel/kernel_gemm.h"
+#include "costmodel/kernel/rising_gemm.h"
+#include "costmodel/kernel/surface_value.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // calibrate/fit_gemm.h - fits and prices tables of measured matrix products
-// (costmodel/kernel_gemm.h).
+// (costmodel/kernel/kernel_gemm.h).
 //
 // Per gemm_dtype: physical parameters by Nelder-Mead, then a residual grid over m, n, k; groups
 // that cross-validation leaves out are whole (n, k).

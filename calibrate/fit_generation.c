@@ -1,7 +1,7 @@
-// Generation (costmodel/kernel_generation.h) for calibrate/attention_phase.h.
+// Generation (costmodel/kernel/kernel_generation.h) for calibrate/attention_phase.h.
 #include "calibrate/attention_part.h"
 #include "calibrate/attention_phase.h"
-#include "costmodel/kernel_generation.h"
+#include "costmodel/kernel/kernel_generation.h"
 
 #include <math.h>
 #include <string.h>

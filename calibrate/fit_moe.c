@@ -2,8 +2,8 @@
 
 #include "calibrate/fit_surface.h"
 #include "calibrate/moe_rows.h"
-#include "costmodel/rising_moe.h"
-#include "costmodel/surface_value.h"
+#include "costmodel/kernel/rising_moe.h"
+#include "costmodel/kernel/surface_value.h"
 
 #include <math.h>
 #include <string.h>

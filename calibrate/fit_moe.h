@@ -1,5 +1,5 @@
 // calibrate/fit_moe.h - fits and prices tables of measured expert layers
-// (costmodel/kernel_moe.h).
+// (costmodel/kernel/kernel_moe.h).
 //
 // Per kernel_source and moe_dtype: physical parameters by least squares with Cauchy weights (some
 // runs of the public tables took a wrong variant of the kernel and are 3 to 5 times as long; they

@@ -1,10 +1,10 @@
 #include "calibrate/fit_nccl.h"
 
 #include "calibrate/fit_surface.h"
-#include "config/gpu_link.h"
-#include "costmodel/kernel_nccl.h"
-#include "costmodel/rising_nccl.h"
-#include "costmodel/surface_value.h"
+#include "config/machine/gpu_link.h"
+#include "costmodel/kernel/kernel_nccl.h"
+#include "costmodel/kernel/rising_nccl.h"
+#include "costmodel/kernel/surface_value.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // calibrate/fit_nccl.h - fits and prices tables of measured collectives
-// (costmodel/kernel_nccl.h).
+// (costmodel/kernel/kernel_nccl.h).
 //
 // Per op_name, num_gpus and, where numbers are added, nccl_dtype: a curve through its sizes,
 // fitted robustly to log time. message_size counts elements. Groups that cross-validation leaves

@@ -1,6 +1,6 @@
 #include "calibrate/fit_surface.h"
 
-#include "costmodel/surface_value.h"
+#include "costmodel/kernel/surface_value.h"
 
 #include <math.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "config/surface.h"
+#include "config/kernels/surface.h"
 
 // One grid to fit. stiffness of an axis is in rows: that many rows must disagree with a straight
 // line before the grid bends. prior likewise: that many rows stand at 0 beside every knot.

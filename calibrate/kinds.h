@@ -1,7 +1,7 @@
 // calibrate/kinds.h - the kinds of measured kernels: one row each in kinds.c.
 //
-// A kind is a file KIND.csv[.gz] and a section KIND of a kernel profile (config/kernels.h). To add
-// one: a reader of its section in config/, its formula in costmodel/kernel_KIND.h, a file
+// A kind is a file KIND.csv[.gz] and a section KIND of a kernel profile (config/kernels/kernels.h).
+// To add one: a reader of its section in config/, its formula in costmodel/kernel/kernel_KIND.h, a file
 // calibrate/fit_*.c with the two functions below, and a row in kinds.c.
 #pragma once
 
@@ -9,9 +9,9 @@
 #include "base/status.h"
 #include "calibrate/fit.h"
 #include "calibrate/kernel_table.h"
-#include "config/gpu.h"
-#include "config/kernels.h" // cJSON comes with it
-#include "costmodel/kernel_edge.h"
+#include "config/kernels/kernels.h" // cJSON comes with it
+#include "config/machine/gpu.h"
+#include "costmodel/kernel/kernel_edge.h"
 
 // What a fit hands back.
 typedef struct {

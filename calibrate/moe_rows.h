@@ -4,7 +4,7 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "calibrate/kernel_table.h"
-#include "costmodel/kernel_moe.h"
+#include "costmodel/kernel/kernel_moe.h"
 
 #include <stdint.h>
 

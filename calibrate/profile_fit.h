@@ -11,7 +11,7 @@ typedef struct {
 } ProfileKind;
 
 typedef struct {
-    cJSON *tree; // the document of config/kernels.h; owned by the caller
+    cJSON *tree; // the document of config/kernels/kernels.h; owned by the caller
     int num_kinds;
     ProfileKind *kinds; // [num_kinds], in the order of KINDS
     int num_few;

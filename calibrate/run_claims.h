@@ -7,7 +7,7 @@
 // form that lasts from version to version.
 #pragma once
 
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "plan/plan.h"
 
 typedef struct {

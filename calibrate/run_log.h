@@ -14,7 +14,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "plan/plan.h"
 
 typedef enum { RUN_LOG_MEGATRON, RUN_LOG_TORCHTITAN, RUN_LOG_RUNTIME, NUM_RUN_LOGS } RunLogKind;

@@ -1,6 +1,6 @@
 #include "calibrate/run_update.h"
 
-#include "costmodel/interval.h"
+#include "costmodel/step/interval.h"
 
 #include <math.h>
 #include <string.h>

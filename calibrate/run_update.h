@@ -2,9 +2,10 @@
 //
 // Model:  log t_measured = log t(theta) + e, theta ~ N(prior), e ~ N(0, noise) with noise = what
 //         every run has of its own (interval_run_variance) + what is known to be uncertain of this
-//         step (costmodel/interval.h) + the variance of the log's median. t(theta) is the estimate
-//         with the factors exp(theta), overlap worked out anew.
-// Method: which part the run speaks of is that of the linear model of config/calibration.h, with
+//         step (costmodel/step/interval.h) + the variance of the log's median. t(theta) is the
+//         estimate with the factors exp(theta), overlap worked out anew.
+// Method: which part the run speaks of is that of the linear model of config/job/calibration.h,
+// with
 //         the slopes s of log t at the prior (central differences):
 //           theta = theta0 + a C s,  C' = C - C s s' C / (s' C s + noise),
 //         and how far, a, solves  a noise + log t(theta0 + a C s) = log t_measured.  Where log t is
@@ -19,8 +20,8 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "config/scenario.h"
-#include "costmodel/estimate.h"
+#include "config/job/scenario.h"
+#include "costmodel/step/estimate.h"
 
 typedef struct {
     Calibration posterior;

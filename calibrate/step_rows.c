@@ -1,6 +1,6 @@
 #include "calibrate/step_rows.h"
 
-#include "costmodel/estimate.h"
+#include "costmodel/step/estimate.h"
 #include "plan/plan.h"
 
 #include <math.h>

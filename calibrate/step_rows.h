@@ -10,8 +10,8 @@
 #include "base/status.h"
 #include "calibrate/published.h"
 #include "calibrate/validate.h"
-#include "config/calibration.h"
-#include "config/scenario.h"
+#include "config/job/calibration.h"
+#include "config/job/scenario.h"
 
 enum { STEP_MAX_PARAMETERS = 64, STEP_ROW_PARAMETERS = 8 };
 

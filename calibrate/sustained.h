@@ -9,11 +9,11 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "config/gpu.h"
+#include "config/machine/gpu.h"
 
 // *out is NAN where folder has not both tables, or they no shape in common. Refuses what is no
 // time.
 Status sustained_frac_read(const char *folder, Arena *arena, double *out);
 
-// What products would draw at full rate, so that costmodel/compute.h has that share of it.
+// What products would draw at full rate, so that costmodel/kernel/compute.h has that share of it.
 double sustained_full_rate_watts(const Gpu *gpu, double frac);

@@ -1,7 +1,7 @@
 #include "calibrate/unpriced.h"
 
 #include "calibrate/fit_nccl.h"
-#include "costmodel/kernel_gemm.h"
+#include "costmodel/kernel/kernel_gemm.h"
 
 #include <string.h>
 

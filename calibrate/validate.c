@@ -1,6 +1,6 @@
 #include "calibrate/validate.h"
 
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "plan/plan.h"
 
 #include <math.h>

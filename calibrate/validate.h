@@ -13,7 +13,7 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "calibrate/published.h"
-#include "costmodel/estimate.h"
+#include "costmodel/step/estimate.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 #include "base/aliases.h"
 #include "base/quantity.h"
 #include "cli/job_options.h"
-#include "config/scenario_warn.h"
+#include "config/job/scenario_warn.h"
 #include "report/units.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "base/quantity.h"
 #include "base/status.h"
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "plan/plan.h"
 
 #include <argp.h>

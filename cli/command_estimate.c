@@ -2,7 +2,7 @@
 #include "cli/job_options.h"
 #include "cli/output.h"
 #include "cli/plan_check.h"
-#include "costmodel/estimate.h"
+#include "costmodel/step/estimate.h"
 #include "plan/plan_orders.h"
 #include "report/report.h"
 

@@ -3,7 +3,7 @@
 #include "calibrate/unpriced.h"
 #include "cli/command.h"
 #include "cli/kind_option.h"
-#include "config/gpu_link.h"
+#include "config/machine/gpu_link.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "cli/output.h"
 #include "cli/plan_check.h"
 #include "cli/stack_choice.h"
-#include "costmodel/estimate.h"
+#include "costmodel/step/estimate.h"
 #include "launch/launch.h"
 #include "planner/planner.h"
 

@@ -1,6 +1,6 @@
 #include "cli/interrupt.h"
 
-#include "planner/deadline.h"
+#include "base/deadline.h"
 
 #include <errno.h>
 #include <signal.h>

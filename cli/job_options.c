@@ -2,7 +2,7 @@
 
 #include "base/data_dir.h"
 #include "base/json.h"
-#include "config/model.h"
+#include "config/model/model.h"
 
 #include <math.h>
 #include <stdio.h>

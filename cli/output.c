@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/output_file.h"
 #include "base/shown_text.h"
-#include "config/scenario_inputs.h"
+#include "config/job/scenario_inputs.h"
 
 #include <stdio.h>
 #include <string.h>

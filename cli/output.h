@@ -5,7 +5,7 @@
 #include "base/arena.h"
 #include "base/json_document.h"
 #include "base/status.h"
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 
 #include <stdio.h>
 

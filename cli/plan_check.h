@@ -1,8 +1,8 @@
 // cli/plan_check.h - what a command says on standard error about the plan it was given.
 #pragma once
 
-#include "config/scenario.h"
-#include "costmodel/estimate.h"
+#include "config/job/scenario.h"
+#include "costmodel/step/estimate.h"
 #include "plan/plan.h"
 
 // Warns where the prediction in a plan.json is not the one of now: the file was edited, or another
@@ -13,7 +13,7 @@ void plan_warn_changed(const Scenario *scenario, const Estimate *now);
 void plan_warn_misfit(const Scenario *scenario, const Estimate *now);
 
 // Says which rules of its software a plan breaks that is priced all the same: the software lacks
-// what it asks for (config/rules.h).
+// what it asks for (config/software/rules.h).
 void plan_warn_rules(const Scenario *scenario, const Plan *plan, Arena *arena);
 
 // The member "broken_rules" of an answer: [{"rule", "key", "text", "source"}]; NULL where there are

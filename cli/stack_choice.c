@@ -2,7 +2,7 @@
 
 #include "launch/launch.h"
 #include "plan/rule_check.h"
-#include "planner/relax.h"
+#include "planner/why/relax.h"
 #include "whatif/change.h"
 
 #include <string.h>

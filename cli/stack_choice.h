@@ -2,7 +2,7 @@
 // default one cannot.
 #pragma once
 
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 
 typedef struct {
     const char *note;    // sentences for people; NULL: the scenario's stack runs the model

@@ -20,7 +20,7 @@ import subprocess
 import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-# As config/evidence.c has them.
+# As config/job/evidence.c has them.
 NAMES = ("stack", "architecture", "link", "model", "precision", "zero_stage")
 WAYS = ("tp", "pp", "cp", "ep")  # whether there is more than one
 

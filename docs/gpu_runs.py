@@ -43,7 +43,7 @@ def gpu_file(folder, name, rate=1):
     with open(os.path.join(ROOT, "hw-profiles", "gpus", name + ".json"), encoding="utf-8") as source:
         gpu = json.load(source)
     gpu.update(name=name + "-board", title=gpu["title"] + ", one board alone", kernels_of="./kernels.json")
-    watts = gpu["power_watts"] / rate ** 3  # the clock goes with the cube root: costmodel/compute.h
+    watts = gpu["power_watts"] / rate ** 3  # the clock goes with the cube root: costmodel/kernel/compute.h
     gpu["efficiency"]["full_rate_watts"] = gpu["efficiency"]["light_rate_watts"] = round(watts)
     kept = "products alone, back to back on this board (operations-cudnn.csv), keep %.3f of short calls' rate" % rate
     gpu["sources"].update(kernels_of="kernels.json says what was measured", full_rate_watts=kept,

@@ -2,8 +2,8 @@
 """Sets predictions beside what was measured on one GPU (profiler/measured/README.md).
 
 Products: those of `meshwright profile`, timed by CUPTI. The gradient of a weight that is summed in fp32
-has costmodel/compute.c's share of the further bytes; fp8 is shown with and without what the public
-tables hold of quantization, which is fitted here. Attention: the law of costmodel/compute.c, in the
+has costmodel/kernel/compute.c's share of the further bytes; fp8 is shown with and without what the public
+tables hold of quantization, which is fitted here. Attention: the law of costmodel/kernel/compute.c, in the
 mean of short tests. Power: rates of long runs over those of the kernel profile, beside the share that
 whole published steps were fitted to. Beside: products while another kernel moves bytes. Steps: kernels
 of each kind, summed over a step, beside the parts of the prediction.
@@ -21,7 +21,7 @@ import subprocess
 import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-EPILOGUE_EXPOSED_FRAC = 0.5  # costmodel/compute.c
+EPILOGUE_EXPOSED_FRAC = 0.5  # costmodel/kernel/compute.c
 KINDS = [("products", ("nvjet", "splitk", "gemm", "cutlass")),
          ("attention", ("sdpa", "flash", "dot_do_o", "convert_dq")),
          ("optimizer", ("fusedopti", "tensorlis", "lpnorm")),

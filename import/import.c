@@ -1,8 +1,8 @@
 #include "import/import.h"
 
 #include "base/data_dir.h"
-#include "config/cluster.h"
-#include "config/scenario.h"
+#include "config/cluster/cluster.h"
+#include "config/job/scenario.h"
 #include "import/plan_lines_read.h"
 #include "plan/rule_check.h"
 

@@ -53,7 +53,7 @@ typedef struct {
 
 // Reads a file ("-" is standard input). The scenario has a complete `parallel`, without what
 // follows from the rest; it is legal, but need not fit. What the software lacks at the version of
-// its rules (config/rules.h) is a note with the rule and its source.
+// its rules (config/software/rules.h) is a note with the rule and its source.
 //   returns  STATUS_INVALID: "FILE: FLAG: ..." for what is missing, contradicts itself or cannot be
 //            modelled; "FILE: KEY: ... (rule ...)" for what ends the software with an error
 Status import_file(ImportSource source, const char *path, const ImportOptions *options,

@@ -1,7 +1,7 @@
 // The experts: layers, routing, dispatch.
 #include "import/megatron.h"
 
-#include "config/model.h"
+#include "config/model/model.h"
 #include "import/layer_list.h"
 
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #include "import/megatron.h"
 
 #include "base/data_dir.h"
-#include "config/model.h"
-#include "config/model_limits.h"
+#include "config/model/model.h"
+#include "config/model/model_limits.h"
 #include "import/layer_list.h"
 
 #include <stdlib.h>

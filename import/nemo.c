@@ -1,7 +1,7 @@
 // A configuration of Megatron Bridge (keys of its ConfigContainer, as run_config.yaml and files of
 // overrides have them): read as the flags of Megatron-LM that its keys are (launch/bridge.h).
 #include "base/yaml.h"
-#include "config/model_limits.h"
+#include "config/model/model_limits.h"
 #include "import/megatron.h"
 #include "import/nemo_values.h"
 #include "launch/bridge.h"

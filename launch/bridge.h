@@ -12,7 +12,7 @@
 #pragma once
 
 #include "base/status.h"
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "launch/keys.h"
 #include "launch/megatron.h"
 #include "plan/plan.h"

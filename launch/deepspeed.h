@@ -9,7 +9,7 @@
 #pragma once
 
 #include "base/status.h"
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "launch/flags.h"
 #include "launch/keys.h"
 #include "plan/plan.h"

@@ -2,7 +2,7 @@
 // GPUs.
 #pragma once
 
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "plan/plan.h"
 
 typedef struct {

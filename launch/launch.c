@@ -1,6 +1,6 @@
 #include "launch/launch.h"
 
-#include "config/scenario_front.h"
+#include "config/job/scenario_front.h"
 
 #include "base/file_hash.h"
 #include "base/output_file.h"

@@ -6,7 +6,7 @@
 
 #include "base/answer_folder.h"
 #include "base/status.h"
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "plan/plan.h"
 
 #include <stdbool.h>

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/status.h"
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "launch/flags.h"
 #include "launch/task.h"
 #include "plan/plan.h"

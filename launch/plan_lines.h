@@ -2,7 +2,7 @@
 // back: GPUs on which no rank runs, and which node runs which ranks.
 #pragma once
 
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "launch/script.h"
 #include "plan/plan.h"
 

@@ -1,7 +1,7 @@
 // The bundled runtime: it reads the plan itself.
 #include "base/json.h"
 #include "launch/task.h"
-#include "workload/runtime_limits.h"
+#include "workload/step/runtime_limits.h"
 
 #include <stdio.h>
 #include <stdlib.h>

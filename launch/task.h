@@ -4,7 +4,7 @@
 // Kubernetes) writes the script around it. Neither knows the other.
 #pragma once
 
-#include "config/rules.h"
+#include "config/software/rules.h"
 #include "launch/launch.h"
 #include "launch/script.h"
 

@@ -6,7 +6,7 @@
 // each with half of them. Embedding, head, MTP layers and the messages between stages keep to the
 // plan itself, which is strategy 0, PLAN_OWN.
 //
-// A layer's collectives run in its strategy's groups (workload/group.h).
+// A layer's collectives run in its strategy's groups (workload/pass/group.h).
 #pragma once
 
 #include "plan/plan.h"

@@ -1,6 +1,6 @@
 #include "plan/plan.h"
 
-#include "config/model_front.h"
+#include "config/model/model_front.h"
 #include "plan/layer_plans.h"
 #include "plan/rule_check.h"
 

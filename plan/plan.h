@@ -3,8 +3,8 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "config/node_order.h"
-#include "config/scenario.h"
+#include "config/cluster/node_order.h"
+#include "config/job/scenario.h"
 #include "plan/schedule_file.h"
 
 #include <stdbool.h>
@@ -149,8 +149,8 @@ const char *plan_schedule_name(const Plan *plan);
 // GPUs of one pipeline rank: tp x cp x dp.
 int64_t plan_stage_gpus(const Plan *plan);
 
-// The group that a pipeline rank lies in, and its machines (config/cluster.h); 0 and the cluster
-// itself where all nodes are alike.
+// The group that a pipeline rank lies in, and its machines (config/cluster/cluster.h); 0 and the
+// cluster itself where all nodes are alike.
 int plan_rank_group(const Cluster *cluster, const Plan *plan, int rank);
 const Cluster *plan_rank_cluster(const Cluster *cluster, const Plan *plan, int rank);
 

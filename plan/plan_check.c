@@ -1,7 +1,7 @@
 // What a complete plan must be whatever runs it, cheapest and most often broken first. Nothing is
 // allocated and, while all is well, nothing is formatted: the planner calls this for every
 // proposal.
-#include "config/model_front.h"
+#include "config/model/model_front.h"
 #include "plan/plan.h"
 
 // Work items (micro-batches x chunks) of one step: a Program of that many fits in a gigabyte.
@@ -139,7 +139,7 @@ Status plan_check_tp(const Scenario *scenario, const Plan *plan) {
     return status_because(tp_check(scenario, plan), REASON_TENSOR_PARALLEL);
 }
 
-// A tower that tp does not divide is whole on every rank (workload/front.h).
+// A tower that tp does not divide is whole on every rank (workload/pass/front.h).
 static Status images_check(const Scenario *scenario, const Plan *plan) {
     const int64_t images = scenario->training.images_per_sequence;
     if (images * plan->micro_batch > MAX_IMAGES)
@@ -218,7 +218,8 @@ static Status experts_check(const Scenario *scenario, const Plan *plan) {
     return status_ok();
 }
 
-// Groups of ranks lie in the blocks of a stage, or take the same place of each (workload/group.h).
+// Groups of ranks lie in the blocks of a stage, or take the same place of each
+// (workload/pass/group.h).
 static Status order_check(const Scenario *scenario, const Plan *plan) {
     if (plan->order == ORDER_DP_PP || plan->pp == 1) return status_ok();
     if (scenario->cluster.groups)

@@ -1,8 +1,8 @@
 // plan/rule_check.h - a scenario and its plans against the rules of their software
-// (config/rules.h).
+// (config/software/rules.h).
 #pragma once
 
-#include "config/rules.h"
+#include "config/software/rules.h"
 #include "plan/plan.h"
 
 // The rules that bound the plans of a scenario, and its values.

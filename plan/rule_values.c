@@ -1,6 +1,6 @@
 #include "plan/rule_values.h"
 
-#include "config/model_front.h"
+#include "config/model/model_front.h"
 #include "plan/layer_plans.h"
 
 #include <string.h>

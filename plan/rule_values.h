@@ -1,8 +1,8 @@
 // plan/rule_values.h - a scenario and a plan as the variables that rules speak of
-// (config/rule_variables.h).
+// (config/software/rule_variables.h).
 #pragma once
 
-#include "config/rule_variables.h"
+#include "config/software/rule_variables.h"
 #include "plan/plan.h"
 
 // All variables of the scenario but those that it leaves undecided; those of the plan are unknown.

@@ -1,10 +1,11 @@
 // planner/planner.h - the best ways to split and schedule a training job, with a proof.
 //
-// Method: every legal configuration is generated once (planner/space.h). Where its loose bound
-//         (planner/loose.h) cannot beat the K-th best price so far it is passed over; else it is
-//         asked for its memory in closed form, then for a lower bound of its step time; the rest
-//         is priced in the order of the bounds until the next bound is worse than the K-th best
-//         price. What was not priced cannot be among the best K: the ranking is exact, and the
+// Method: every legal configuration is generated once (planner/space/space.h). Where its loose
+// bound
+//         (planner/harvest/loose.h) cannot beat the K-th best price so far it is passed over; else
+//         it is asked for its memory in closed form, then for a lower bound of its step time; the
+//         rest is priced in the order of the bounds until the next bound is worse than the K-th
+//         best price. What was not priced cannot be among the best K: the ranking is exact, and the
 //         result says so (optimal).
 // Source: Land and Doig, "An automatic method of solving discrete programming problems",
 //         Econometrica 28(3), 1960 (branch and bound).
@@ -15,16 +16,17 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/status.h"
-#include "config/scenario.h"
-#include "costmodel/estimate.h"
+#include "config/job/scenario.h"
+#include "costmodel/step/estimate.h"
 #include "plan/plan.h"
-#include "planner/placement.h"
+#include "planner/placement/placement.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-// A plan counts as fitting where it does with this probability (costmodel/memory_interval.h).
+// A plan counts as fitting where it does with this probability
+// (costmodel/memory/memory_interval.h).
 #define FIT_PROBABILITY_DEFAULT_FRAC 0.9
 
 // What is best. Ties are broken by step time, then memory, then by the order of generation.
@@ -58,7 +60,7 @@ typedef struct {
     double budget_s;             // end after so many seconds, once a plan is found; 0: never
     double worst_value;          // plans beyond are not wanted, though they may fit; 0: all are
     bool robust;                 // rank by the upper end of the interval: of objectives that are
-                                 // proportional to the step time (planner/robust.h)
+                                 // proportional to the step time (planner/why/robust.h)
     bool exhaustive;             // price everything that fits; for tests and doubters
     bool distinct;               // of plans with the same degrees and micro_batch, and selective
                                  // recomputation or another, list the best only; for
@@ -76,9 +78,10 @@ typedef struct {
     void *progress_context;
     SearchStanding *standing;    // kept up to date before each call of progress; may be NULL
     const atomic_bool *end_soon; // set from elsewhere: end as if the budget were used up; or NULL
-    const struct PriceSource *prices;  // shared by searches of like jobs (planner/price_shelf.h)
-    struct Shortlist *shortlist;       // of jobs that differ in how fast their links are
-                                       // (planner/shortlist.h); NULL: search them all
+    const struct PriceSource
+        *prices;                 // shared by searches of like jobs (planner/harvest/price_shelf.h)
+    struct Shortlist *shortlist; // of jobs that differ in how fast their links are
+                                 // (planner/search/shortlist.h); NULL: search them all
     const PlacementOptions *placement; // for planner_place_best; NULL: nodes stay where they are
 } PlannerOptions;
 
@@ -90,7 +93,7 @@ typedef struct {
     int64_t priced;
     bool optimal;    // the best K are proven
     double gap_frac; // how much better than the best an unpriced one could be; 0 where optimal
-    bool any_split;  // a configuration stood for all splits of its layers (planner/space.h)
+    bool any_split;  // a configuration stood for all splits of its layers (planner/space/space.h)
     double splits_gap_frac; // how much faster than the best a split of the layers could be that was
                             // left out of those of a configuration that was priced
     bool stopped_early; // by the budget or end_soon; what was not priced counts as pruned_by_bound
@@ -99,7 +102,7 @@ typedef struct {
     double wall_s;
 } SearchStats;
 
-// What holds a plan back, and the nearest change that would help (planner/advice.h).
+// What holds a plan back, and the nearest change that would help (planner/questions/advice.h).
 typedef struct {
     const char *limit;    // "bubble", "tp_exposed", ..., "memory", "compute"; NULL: not looked at
     double limit_frac;    // share of the step it takes, or that only memory forbids to save
@@ -113,14 +116,15 @@ typedef struct {
     Plan plan;
     Estimate estimate;
     double loses_frac;         // objective over the best plan's, minus 1; 0 for the best
-    bool within_noise_of_best; // the estimate cannot tell them apart (planner/explain.h)
+    bool within_noise_of_best; // the estimate cannot tell them apart (planner/why/explain.h)
     int variant_of;            // the first entry with the same degrees, micro_batch and recompute
                                // (other chunks, schedule, ZeRO stage, cp_method); -1 for none
     const char *why;           // "4.1 % slower: +310 ms bubble, ..."; for the best, what it wins by
     Advice advice;             // set by planner_advise, of the nodes' own order
-    const struct GroupShare *shares;  // [num_shares] on groups of different machines: where its
-    int num_shares;                   // stages lie (planner/group_answer.h)
-    const PlacementResult *placement; // of its nodes (planner/place_best.h); NULL: their own order
+    const struct GroupShare *shares; // [num_shares] on groups of different machines: where its
+    int num_shares;                  // stages lie (planner/groups/group_answer.h)
+    const PlacementResult
+        *placement; // of its nodes (planner/questions/place_best.h); NULL: their own order
 } PlannedEntry;
 
 // Where nothing fits: the configuration that misses by the fewest bytes.
@@ -140,7 +144,7 @@ typedef struct {
     bool is_open;             // not ruled out in the time given
 } IdleLook;
 
-// How many of the cluster's GPUs the answer uses, and why (planner/idle.h).
+// How many of the cluster's GPUs the answer uses, and why (planner/questions/idle.h).
 typedef struct {
     int total_gpus;     // 0: idle GPUs were not a question
     int all_gpus;       // of them that can be used at most
@@ -153,17 +157,17 @@ typedef struct {
     PlanObjective objective;
     bool robust;                 // as asked for
     double fit_probability_frac; // as asked for
-    int num_axes;                // of a frontier (planner/frontier.h); 0 for a ranking
+    int num_axes;                // of a frontier (planner/questions/frontier.h); 0 for a ranking
     PlannedEntry *entries;       // [num_entries] best first
     int num_entries;             // 0 where nothing fits; fewer than `top` where fewer fit
     PlannedEntry *riskier; // [num_riskier] better than entries[0], but less sure to fit than was
-    int num_riskier;       // asked for, best first (planner/riskier.h)
+    int num_riskier;       // asked for, best first (planner/questions/riskier.h)
     SearchStats stats;
     IdleAnswer idle;                     // zeroed but of planner_search_idle
     const struct GroupsAnswer *groups;   // on groups of different machines, once compared
-                                         // (planner/group_answer.h); else NULL
+                                         // (planner/groups/group_answer.h); else NULL
     const struct SwitchAdvice *switches; // [num_switches] open choices of the software that would
-    int num_switches;                    // help (planner/switch_advice.h); 0 before it was asked
+    int num_switches; // help (planner/questions/switch_advice.h); 0 before it was asked
     ClosestMiss miss; // set only where num_entries is 0 and, with worst_value, nothing fits
 } PlannerResult;
 

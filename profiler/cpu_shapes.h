@@ -2,7 +2,7 @@
 // their tables: those of small models as a computer of a few cores trains them.
 //
 // Each operator is one function of backend/backend.h. `bytes` of the memory-bound ones is what the
-// Program says that they move (workload/block_*.c, workload/workload.c; optimizer: costmodel/
+// Program says that they move (workload/block_*.c, workload/pass/workload.c; optimizer: costmodel/
 // price.c), so that a rate fitted to it prices the Program's operators.
 #pragma once
 
@@ -69,7 +69,7 @@ typedef struct {
     int batch, tokens, heads, kv_heads, head_dim;
     // of memory-bound operators; rows are tokens
     int64_t rows, columns;
-    // of what ranks do together: workload/operator.h says of what
+    // of what ranks do together: workload/pass/operator.h says of what
     int64_t message_bytes;
     int num_ranks; // of the group, and of CPU_KIND_SHARING
 } CpuShape;

@@ -4,7 +4,7 @@
 
 #include "backend/comm.h"
 
-// In the order of the names; the first four are those of config/kernel_nccl.h.
+// In the order of the names; the first four are those of config/kernels/kernel_nccl.h.
 typedef enum {
     TEAM_ALL_GATHER,
     TEAM_ALL_REDUCE,

@@ -2,7 +2,7 @@
 
 #include "base/data_dir.h"
 #include "base/file_hash.h"
-#include "config/scenario_inputs.h"
+#include "config/job/scenario_inputs.h"
 
 #include <string.h>
 #include <sys/stat.h>

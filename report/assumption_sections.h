@@ -1,7 +1,7 @@
 // report/assumption_sections.h - what the figures of a report rest on.
 #pragma once
 
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "plan/plan.h"
 #include "report/document.h"
 

@@ -1,4 +1,4 @@
-#include "config/model_front.h"
+#include "config/model/model_front.h"
 #include "report/fit_text.h"
 #include "report/report.h"
 

@@ -2,14 +2,14 @@
 #pragma once
 
 #include "base/arena.h"
-#include "costmodel/estimate.h"
+#include "costmodel/step/estimate.h"
 
 // "fits (97 %)", "may not fit (55 %)" below 90 %, "does not fit (32 %)" below a half. A percentage
 // is never said to be more than it is: 89.9 % is 89 %.
 const char *fit_text(double fits_probability_frac, Arena *arena);
 
-// Why an estimate's figures are extrapolated (config/evidence.h): "no published step of ZeRO-3 with
-// experts, of ...". NULL where they are not.
+// Why an estimate's figures are extrapolated (config/job/evidence.h): "no published step of ZeRO-3
+// with experts, of ...". NULL where they are not.
 const char *extrapolated_text(const Estimate *estimate, Arena *arena);
 
 // "97 %", "over 99 %", "under 1 %".

@@ -1,7 +1,7 @@
 // report/fleet_report.h - which cluster is large enough, for people.
 #pragma once
 
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "whatif/fleet.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "report/frontier_report.h"
 
-#include "planner/space_text.h"
+#include "planner/space/space_text.h"
 #include "report/report.h"
 #include "report/table.h"
 #include "report/units.h"

@@ -1,7 +1,7 @@
 // report/frontier_report.h - a frontier of plans as a table.
 #pragma once
 
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "planner/planner.h"
 
 #include <stdio.h>

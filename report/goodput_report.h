@@ -1,8 +1,8 @@
 // report/goodput_report.h - what failures leave of a job, for people.
 #pragma once
 
-#include "config/scenario.h"
-#include "costmodel/estimate.h"
+#include "config/job/scenario.h"
+#include "costmodel/step/estimate.h"
 #include "plan/plan.h"
 #include "whatif/goodput.h"
 

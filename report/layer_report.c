@@ -1,4 +1,4 @@
-#include "planner/space_text.h"
+#include "planner/space/space_text.h"
 #include "report/report.h"
 #include "report/table.h"
 #include "report/units.h"

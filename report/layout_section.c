@@ -1,8 +1,8 @@
-#include "config/model_front.h"
-#include "config/node_order.h"
+#include "config/cluster/node_order.h"
+#include "config/model/model_front.h"
 #include "plan/rank_place.h"
 #include "report/plan_sections.h"
-#include "workload/front.h"
+#include "workload/pass/front.h"
 
 static const char *stage_layers(const Plan *plan, int stage, Arena *arena) {
     const char *text = "";

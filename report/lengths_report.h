@@ -1,8 +1,8 @@
 // report/lengths_report.h - plans for sequences of many lengths as text for people.
 #pragma once
 
-#include "config/scenario.h"
-#include "planner/lengths.h"
+#include "config/job/scenario.h"
+#include "planner/lengths/lengths.h"
 
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 // report/plan_sections.h - the sections of a report about one plan that was priced here.
 #pragma once
 
-#include "config/scenario.h"
-#include "costmodel/estimate.h"
+#include "config/job/scenario.h"
+#include "costmodel/step/estimate.h"
 #include "plan/plan.h"
 #include "report/document.h"
 #include "sim/sim.h"

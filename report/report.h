@@ -2,10 +2,10 @@
 #pragma once
 
 #include "base/arena.h"
-#include "config/scenario.h"
-#include "costmodel/estimate.h"
+#include "config/job/scenario.h"
+#include "costmodel/step/estimate.h"
 #include "plan/plan.h"
-#include "planner/layer_search.h"
+#include "planner/layerwise/layer_search.h"
 #include "planner/planner.h"
 
 #include <stdio.h>

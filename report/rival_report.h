@@ -1,7 +1,7 @@
 // report/rival_report.h - why the plan that the user named loses, as text.
 #pragma once
 
-#include "planner/rival.h"
+#include "planner/questions/rival.h"
 
 #include <stdio.h>
 

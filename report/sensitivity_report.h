@@ -1,7 +1,7 @@
 // report/sensitivity_report.h - what limits a job, as a ranked list drawn as a tornado.
 #pragma once
 
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "whatif/sensitivity.h"
 
 #include <stdio.h>

@@ -1,12 +1,12 @@
 // report/sim_report.h - a simulation beside its estimate, for people.
 #pragma once
 
-#include "config/scenario.h"
-#include "costmodel/estimate.h"
-#include "costmodel/timeline.h"
+#include "config/job/scenario.h"
+#include "costmodel/step/estimate.h"
+#include "costmodel/step/timeline.h"
 #include "plan/plan.h"
 #include "sim/sim.h"
-#include "workload/program.h"
+#include "workload/step/program.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 // report/sizing_report.h - how many GPUs are needed, as text.
 #pragma once
 
-#include "planner/sizing.h"
+#include "planner/questions/sizing.h"
 
 #include <stdio.h>
 

@@ -11,12 +11,12 @@
 #pragma once
 
 #include "base/status.h"
-#include "config/scenario.h"
-#include "costmodel/price.h"
-#include "costmodel/timeline.h"
+#include "config/job/scenario.h"
+#include "costmodel/pass/price.h"
+#include "costmodel/step/timeline.h"
 #include "plan/plan.h"
-#include "workload/block.h"
-#include "workload/program.h"
+#include "workload/pass/block.h"
+#include "workload/step/program.h"
 
 // What a group of tracks shows: one GPU, or all GPUs of a stage where they do the same.
 typedef struct {

@@ -1,9 +1,9 @@
 // The operators of one computation, nested in its slice. Their prices give the proportions: what
 // runs beside other work is shown after it, and the whole is scaled to the slice. An operator that
 // lies on the border of two pieces of a computation is shown in both.
-#include "costmodel/compute.h"
-#include "costmodel/exchange.h"
-#include "costmodel/list_price.h"
+#include "costmodel/kernel/compute.h"
+#include "costmodel/network/exchange.h"
+#include "costmodel/pass/list_price.h"
 #include "report/trace_event.h"
 
 #include <string.h>

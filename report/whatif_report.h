@@ -1,7 +1,7 @@
 // report/whatif_report.h - a grid of changes as a table for people.
 #pragma once
 
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "whatif/whatif.h"
 
 #include <stdio.h>

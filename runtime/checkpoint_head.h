@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/json.h"
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "runtime/corpus.h"
 
 // What a run is trained on.

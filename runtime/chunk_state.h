@@ -8,7 +8,7 @@
 #pragma once
 
 #include "backend/backend.h"
-#include "config/training.h"
+#include "config/job/training.h"
 #include "runtime/parameter.h"
 #include "runtime/tensor.h"
 

@@ -9,7 +9,7 @@
 #include "runtime/chunk_run.h"
 #include "runtime/instruction_times.h"
 #include "runtime/update.h"
-#include "workload/program.h"
+#include "workload/step/program.h"
 
 // A message that left while other work goes on.
 typedef struct {

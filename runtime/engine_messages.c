@@ -235,7 +235,7 @@ Tensor *engine_take(Engine *e, Tensor **place, CommRequest **request) {
 }
 
 // The last ones are not asked: whether they have left is a matter of time, and the Program counts
-// them as held until the next leaves (costmodel/held_messages.h).
+// them as held until the next leaves (costmodel/memory/held_messages.h).
 void engine_sent_drop(Engine *e, bool all) {
     Comm *pp = rank_comm(e->rank, GROUP_PP);
     const int num_asked = all ? e->num_sent : e->num_sent - e->num_sent_last;

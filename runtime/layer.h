@@ -2,7 +2,7 @@
 //
 // The residual stream is handed on in two parts, what was added up and the branch that is still to
 // be added: the next norm adds them as it reads them. What a layer keeps is what its Block in
-// workload/block.h says is saved.
+// workload/pass/block.h says is saved.
 #pragma once
 
 #include "runtime/experts.h"

@@ -1,6 +1,6 @@
 #include "runtime/rank_shape.h"
 
-// As workload/workload.c pads them.
+// As workload/pass/workload.c pads them.
 static int64_t vocab_rows(const Model *m, int tp) {
     const int64_t multiple = 128 * (int64_t)tp;
     return tp == 1 ? m->vocab_size : (m->vocab_size + multiple - 1) / multiple * multiple / tp;

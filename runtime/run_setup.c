@@ -4,7 +4,7 @@
 #include "backend/cuda_backend.h"
 #include "runtime/context.h"
 #include "runtime/mutant.h"
-#include "workload/runtime_limits.h"
+#include "workload/step/runtime_limits.h"
 
 #include <stdlib.h>
 

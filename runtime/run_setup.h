@@ -2,7 +2,7 @@
 // the groups, weights with their first values.
 #pragma once
 
-#include "costmodel/memory.h"
+#include "costmodel/memory/memory.h"
 #include "runtime/corpus.h"
 #include "runtime/engine.h"
 #include "runtime/train.h"

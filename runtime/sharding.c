@@ -1,7 +1,7 @@
 #include "runtime/sharding.h"
 
 #include "runtime/mutant.h"
-#include "workload/block.h"
+#include "workload/pass/block.h"
 
 static GroupKind shards_group(const FlatState *f) {
     return f->layout.experts ? GROUP_EZERO : GROUP_ZERO;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backend/backend.h"
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "runtime/expert_load.h"
 #include "runtime/update.h"
 

@@ -1,5 +1,5 @@
 // runtime/traffic.h - what a rank sends in a step, by group and collective: as the Program says and
-// as its Comms counted, both by the convention of workload/operator.h.
+// as its Comms counted, both by the convention of workload/pass/operator.h.
 //
 // Beyond the Program a rank sends over ep and etp how many rows come and a number a row that the
 // router's gradient is made of (runtime/experts.h), and pads the flat buffers that ZeRO cuts to
@@ -7,7 +7,7 @@
 #pragma once
 
 #include "runtime/rank.h"
-#include "workload/program.h"
+#include "workload/step/program.h"
 
 typedef struct {
     double bytes[NUM_GROUPS][NUM_COMM_KINDS];

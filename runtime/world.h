@@ -1,11 +1,12 @@
 // runtime/world.h - the processes of a run, and the groups in which they talk.
 //
-// Ranks are numbered as workload/group.h says. A process that was started alone does without MPI.
+// Ranks are numbered as workload/pass/group.h says. A process that was started alone does without
+// MPI.
 #pragma once
 
 #include "backend/comm.h"
 #include "plan/plan.h"
-#include "workload/group.h"
+#include "workload/pass/group.h"
 
 typedef struct {
     int rank, size;              // of all processes

@@ -1,7 +1,7 @@
 #include "sim/disturb_compute.h"
 
 #include "base/random.h"
-#include "config/node_order.h"
+#include "config/cluster/node_order.h"
 #include "sim/lower_inner.h"
 #include "sim/meeting.h"
 

@@ -10,7 +10,7 @@
 // Source: log-normal, as its factor is positive and products of factors stay in the family.
 #pragma once
 
-#include "config/disturb.h"
+#include "config/job/disturb.h"
 #include "sim/lower.h"
 
 #include <stdbool.h>

@@ -16,7 +16,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "sim/network.h"
 
 // Whether an entry is about the network.

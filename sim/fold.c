@@ -1,6 +1,6 @@
 #include "sim/fold.h"
 
-#include "costmodel/collective.h"
+#include "costmodel/network/collective.h"
 #include "plan/layer_plans.h"
 #include "sim/disturb_network.h"
 #include "sim/likeness.h"

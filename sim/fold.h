@@ -12,10 +12,10 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "plan/plan.h"
 #include "sim/lanes.h"
-#include "workload/program.h"
+#include "workload/step/program.h"
 
 typedef enum {
     FOLD_AUTO,

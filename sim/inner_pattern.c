@@ -1,8 +1,8 @@
 #include "sim/inner_pattern.h"
 
-#include "costmodel/collective.h"
-#include "costmodel/leaf_links.h"
-#include "costmodel/site_links.h"
+#include "costmodel/network/collective.h"
+#include "costmodel/network/leaf_links.h"
+#include "costmodel/network/site_links.h"
 #include "sim/lowering.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 // layers move (sim/lower_inner.h).
 #pragma once
 
-#include "costmodel/inner.h"
+#include "costmodel/pass/inner.h"
 #include "sim/lower.h"
 
 typedef struct {

@@ -1,6 +1,6 @@
 #include "sim/job_flows.h"
 
-#include "costmodel/collective.h"
+#include "costmodel/network/collective.h"
 #include "sim/inner_pattern.h"
 #include "sim/lower_inner.h"
 #include "sim/lowering.h"

@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "plan/plan.h"
-#include "workload/group.h"
+#include "workload/pass/group.h"
 
 typedef struct {
     int num_folded;

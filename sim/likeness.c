@@ -1,7 +1,7 @@
 #include "sim/likeness.h"
 
 #include "base/numbers.h"
-#include "config/node_order.h"
+#include "config/cluster/node_order.h"
 #include "sim/job_flows.h"
 
 #include <math.h>

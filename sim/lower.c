@@ -1,10 +1,10 @@
 // Passes over all instructions of all simulated GPUs: messages first, then all other activities,
 // then what waits for what. So the ends of a message can be met in any order. The rules are those
-// of workload/program.h, as costmodel/timeline.c applies them.
+// of workload/step/program.h, as costmodel/step/timeline.c applies them.
 #include "sim/lower.h"
 
-#include "costmodel/collective.h"
-#include "costmodel/message.h"
+#include "costmodel/network/collective.h"
+#include "costmodel/network/message.h"
 #include "sim/likeness.h"
 #include "sim/lower_inner.h"
 #include "sim/lowering.h"

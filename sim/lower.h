@@ -10,14 +10,14 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "config/cluster.h"
-#include "costmodel/price.h"
+#include "config/cluster/cluster.h"
+#include "costmodel/pass/price.h"
 #include "plan/plan.h"
 #include "sim/dag.h"
 #include "sim/fold.h"
 #include "sim/lanes.h"
 #include "sim/network.h"
-#include "workload/program.h"
+#include "workload/step/program.h"
 
 typedef struct Inner Inner; // sim/lower_inner.h
 

@@ -1,10 +1,11 @@
-// A collective across domains is played as the cost model prices it (costmodel/collective.c): the
-// ring enters and leaves a domain once per channel, the channels spread over the NICs of all the
-// group's members there, and what moves inside the domain moves at the same time.
+// A collective across domains is played as the cost model prices it
+// (costmodel/network/collective.c): the ring enters and leaves a domain once per channel, the
+// channels spread over the NICs of all the group's members there, and what moves inside the domain
+// moves at the same time.
 #include "sim/lower_wires.h"
 
-#include "costmodel/collective.h"
-#include "costmodel/leaf_links.h"
+#include "costmodel/network/collective.h"
+#include "costmodel/network/leaf_links.h"
 
 #include <math.h>
 

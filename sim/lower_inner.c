@@ -1,6 +1,6 @@
 #include "sim/lower_inner.h"
 
-#include "costmodel/collective.h"
+#include "costmodel/network/collective.h"
 #include "sim/inner_pattern.h"
 #include "sim/lowering.h"
 

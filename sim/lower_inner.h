@@ -1,7 +1,7 @@
 // sim/lower_inner.h - collectives inside the layers as flows: those of tensor, context and expert
 // parallelism, and the shards of ZeRO 2 and 3.
 //
-// A pass over a chunk moves what its layers move in one piece (costmodel/inner.h):
+// A pass over a chunk moves what its layers move in one piece (costmodel/pass/inner.h):
 //   - beside its computation, from its begin on, what the price hides; what outlasts what it hides
 //     behind holds up the pass;
 //   - after its computation, one kind after the other, what the price says it waits for.
@@ -15,11 +15,12 @@
 //               and spine carry what they carry there); between sites to every other domain.
 // Played are groups that cross scale-up domains, on the links between these. What moves inside them
 // stays in the computation's timer, but where a GPU that takes part has a disturbed port.
-// Source: that an all-to-all keeps to its rail: NCCL 2.12, PXN; DeepEP (costmodel/exchange.h).
-// Limits: layers are not told apart, so flows of a pass are bunched, not spread over it.
+// Source: that an all-to-all keeps to its rail: NCCL 2.12, PXN; DeepEP
+// (costmodel/network/exchange.h). Limits: layers are not told apart, so flows of a pass are
+// bunched, not spread over it.
 #pragma once
 
-#include "costmodel/inner.h"
+#include "costmodel/pass/inner.h"
 #include "sim/lower.h"
 
 // What the passes of a plan move; outlives the lowering.

@@ -1,6 +1,6 @@
 #include "sim/lower_wires.h"
 
-#include "costmodel/collective.h"
+#include "costmodel/network/collective.h"
 
 typedef struct {
     Lowering *lowering;

@@ -1,5 +1,5 @@
 // sim/lower_wires.h - the part of a collective inside scale-up domains without a switch: flows on
-// the rings that its members make (config/wires.h), or between all of them.
+// the rings that its members make (config/machine/wires.h), or between all of them.
 #pragma once
 
 #include "sim/lowering.h"

@@ -1,7 +1,7 @@
 // sim/lowering.h - what lower.c and lower_collective.c share while they build one Dag.
 #pragma once
 
-#include "config/node_order.h"
+#include "config/cluster/node_order.h"
 #include "sim/lower.h"
 
 typedef struct {

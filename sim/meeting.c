@@ -1,7 +1,7 @@
 #include "sim/meeting.h"
 
 #include "plan/layer_plans.h"
-#include "workload/group.h"
+#include "workload/pass/group.h"
 
 static int first_of(const int *firsts, int replica) {
     while (firsts[replica] != replica) replica = firsts[replica];

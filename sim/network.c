@@ -1,6 +1,6 @@
 #include "sim/network.h"
 
-#include "config/leaves.h"
+#include "config/cluster/leaves.h"
 #include "sim/network_groups.h"
 #include "sim/network_wires.h"
 

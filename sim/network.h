@@ -1,7 +1,7 @@
 // sim/network.h - the cluster as links that flows share: which links a message crosses.
 //
 // A GPU has one port to its scale-up domain (out and in); where that has no switch, wires of the
-// domain lie between ports (config/wires.h). A node has NICs (out and in), GPU g of a
+// domain lie between ports (config/machine/wires.h). A node has NICs (out and in), GPU g of a
 // node uses NIC g * nics / gpus. NICs hang on leaf switches, leaves on a spine that never limits;
 // what limits is the sum of a leaf's uplinks, divided by the oversubscription.
 //   rail-fat-tree  one leaf per rail and 32 nodes
@@ -12,8 +12,8 @@
 // (beyond that each stands for a plane of switches): 4 for 32 nodes of 8 NICs, 16 for 128. All
 // leaves are joined to all of them alike, with rail-only all leaves of one rail; groups have spines
 // of their own, one after the other.
-// Sites (config/sites.h) are joined by a link per pair and direction. Those of groups join the
-// spines of networks of their own; those of a matrix stand in the place of leaves and spines.
+// Sites (config/machine/sites.h) are joined by a link per pair and direction. Those of groups join
+// the spines of networks of their own; those of a matrix stand in the place of leaves and spines.
 // Groups of different machines are networks each by itself (sim/network_groups.h).
 //
 // Source: NVIDIA, "DGX SuperPOD Reference Architecture (DGX H100)", RA-11333-001, 2023: scalable
@@ -25,8 +25,8 @@
 #pragma once
 
 #include "base/arena.h"
-#include "config/cluster.h"
-#include "config/disturb.h"
+#include "config/cluster/cluster.h"
+#include "config/job/disturb.h"
 
 #include <stdbool.h>
 

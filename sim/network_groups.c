@@ -1,6 +1,6 @@
 #include "sim/network_groups.h"
 
-#include "config/cluster_groups.h"
+#include "config/cluster/cluster_groups.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-// sim/network_wires.h - links inside scale-up domains without one switch (config/wires.h), as part
-// of routes and by their names.
+// sim/network_wires.h - links inside scale-up domains without one switch (config/machine/wires.h),
+// as part of routes and by their names.
 #pragma once
 
 #include "sim/network.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "plan/plan.h"
 
 #include <stdbool.h>

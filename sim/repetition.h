@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "config/disturb.h"
+#include "config/job/disturb.h"
 
 #include <stdbool.h>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "costmodel/estimate.h"
+#include "costmodel/step/estimate.h"
 #include "sim/critical_path.h"
 #include "sim/difference.h"
 #include "sim/fold.h"

@@ -11,8 +11,8 @@ want() {
     num_missing=$((num_missing + 1))
 }
 
-for file in config/scenario.c config/training.c config/parallel.c config/cluster.c \
-    config/scenario_disturb.c; do
+for file in config/job/scenario.c config/job/training.c config/job/parallel.c config/cluster/cluster.c \
+    config/job/scenario_disturb.c; do
     keys=$(sed -n '/_FIELDS\[\] = {/,/^};/p; /^    {[a-z_]*_read,/,/},/p' $file |
         grep -oE '([A-Z]+\("?|\{")[a-z_0-9]+' | sed -E 's/.*[("]//' | sort -u)
     [ -n "$keys" ] || num_missing=$((num_missing + 1))
@@ -24,14 +24,14 @@ for file in config/scenario.c config/training.c config/parallel.c config/cluster
         esac
     done
 done
-for file in config/training.c config/parallel.c config/cluster.c; do
+for file in config/job/training.c config/job/parallel.c config/cluster/cluster.c; do
     for name in $(sed -n '/_NAMES\[[A-Z_ +1]*\] *= *{/,/};/{/#include/!p}' $file |
         grep -oE '"[^"]+"' | tr -d '"'); do
         want "$name" $file
     done
 done
-schedules=$(sed -n 's/^X([A-Z0-9_]*, "\(.*\)")$/\1/p' config/schedules.def)
+schedules=$(sed -n 's/^X([A-Z0-9_]*, "\(.*\)")$/\1/p' config/job/schedules.def)
 for name in $schedules; do
-    want "$name" config/schedules.def
+    want "$name" config/job/schedules.def
 done
 [ $num_missing -eq 0 ]

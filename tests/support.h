@@ -1,7 +1,7 @@
 // tests/support.h - what several tests need.
 #pragma once
 
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 
 // Reads a scenario from text; messages name it job.json.
 Status scenario_of(const char *text, Arena *arena, Scenario *out);

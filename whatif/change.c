@@ -278,7 +278,7 @@ static const char *const MODEL_KEYS[] = {
     NULL,
 };
 
-// Those of encoders and decoders (config/model_encoder.c).
+// Those of encoders and decoders (config/model/model_encoder.c).
 static const char *const T5_KEYS[] = {
     "model_type",
     "name",
@@ -295,7 +295,7 @@ static const char *const T5_KEYS[] = {
     NULL,
 };
 
-// Those of a vision_config (config/model_vision.c).
+// Those of a vision_config (config/model/model_vision.c).
 static const char *const VISION_KEYS[] = {
     "depth",       "hidden_size", "embed_dim",           "intermediate_size",
     "mlp_ratio",   "num_heads",   "num_attention_heads", "num_hidden_layers",

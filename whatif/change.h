@@ -3,7 +3,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 
 // A copy of the scenario's document that can be changed at the given paths: what they go into and
 // is only named there (a preset, a model file) is written out. Owned by the arena.

@@ -1,7 +1,7 @@
 #include "whatif/compare.h"
 
-#include "planner/explain.h"
-#include "planner/idle.h"
+#include "planner/questions/idle.h"
+#include "planner/why/explain.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "costmodel/estimate.h"
+#include "costmodel/step/estimate.h"
 #include "planner/planner.h"
 
 // One of the two.

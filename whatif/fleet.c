@@ -1,7 +1,7 @@
 #include "whatif/fleet.h"
 
 #include "base/clock.h"
-#include "config/cluster.h"
+#include "config/cluster/cluster.h"
 #include "whatif/change.h"
 
 #include <math.h>

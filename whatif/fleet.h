@@ -2,18 +2,18 @@
 // smallest, and what more or fewer of them would cost and take.
 //
 // Method: the job is put on each preset in turn; the fewest nodes whose best plan is fast enough by
-//         planner/sizing.h; then the best plans of a quarter, half, twice and four times as many.
-//         Of all these sizes the frontier holds those that no other one beats in both time and
-//         cost.
-//         Each kind of machine has FLEET_BUDGET_S from the moment that a number is found: what the
-//         search has not ruled out by then leaves the number unproven (sizing.is_proven false).
+//         planner/questions/sizing.h; then the best plans of a quarter, half, twice and four times
+//         as many. Of all these sizes the frontier holds those that no other one beats in both time
+//         and cost. Each kind of machine has FLEET_BUDGET_S from the moment that a number is found:
+//         what the search has not ruled out by then leaves the number unproven (sizing.is_proven
+//         false).
 // Limits: computing alone; whatif/goodput.h has what failures take. Prices and powers are those of
 //         the GPUs' profiles, of all hours of the run.
 #pragma once
 
 #include "base/json.h"
 #include "planner/planner.h"
-#include "planner/sizing.h"
+#include "planner/questions/sizing.h"
 
 enum { FLEET_MAX_PRESETS = 128, FLEET_NUM_SIZES = 5 };
 enum { FLEET_BUDGET_S = 4, FLEET_SIZE_BUDGET_S = 1 }; // of a row, and of each of its sizes

@@ -1,7 +1,7 @@
 #include "whatif/goodput.h"
 
-#include "costmodel/memory.h"
-#include "planner/share.h"
+#include "base/share.h"
+#include "costmodel/memory/memory.h"
 
 #include <math.h>
 

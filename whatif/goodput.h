@@ -2,9 +2,10 @@
 // the time that is progress, and how many spare nodes are worth their price.
 //
 // Method: the checkpoint is the weights and the optimizer's state of the whole model by the memory
-//         account (costmodel/memory.h), written to and read from storage at its bandwidth while the
-//         job stands still. The best interval by Young's and Daly's formulas (whatif/checkpoint.h),
-//         and of whole steps by playing runs (whatif/failures.h) around them.
+//         account (costmodel/memory/memory.h), written to and read from storage at its bandwidth
+//         while the job stands still. The best interval by Young's and Daly's formulas
+//         (whatif/checkpoint.h), and of whole steps by playing runs (whatif/failures.h) around
+//         them.
 // Defaults, each with its source:
 //   failures   419 unexpected interruptions in 54 days on 16,384 GPUs: 1.97e-5 per GPU-hour.
 //              Llama Team, "The Llama 3 Herd of Models", arXiv:2407.21783, 2024, section 3.3.4.
@@ -20,8 +21,8 @@
 #pragma once
 
 #include "base/json.h"
-#include "config/scenario.h"
-#include "costmodel/estimate.h"
+#include "config/job/scenario.h"
+#include "costmodel/step/estimate.h"
 #include "plan/plan.h"
 #include "whatif/checkpoint.h"
 #include "whatif/failures.h"

@@ -1,8 +1,8 @@
 #include "whatif/point.h"
 
-#include "costmodel/estimate.h"
+#include "costmodel/step/estimate.h"
 #include "plan/plan.h"
-#include "planner/idle.h"
+#include "planner/questions/idle.h"
 #include "whatif/change.h"
 #include "whatif/rays.h"
 

@@ -1,8 +1,8 @@
 // whatif/point.h - one point of a grid: from its number to its answer, and as a line of a journal.
 #pragma once
 
-#include "config/kernel_shelf.h"
-#include "planner/price_shelf.h"
+#include "config/software/kernel_shelf.h"
+#include "planner/harvest/price_shelf.h"
 #include "whatif/whatif.h"
 
 typedef struct Rays Rays; // whatif/rays.h
@@ -25,7 +25,7 @@ typedef struct {
 } Grid;
 
 // The scenario of a point.
-//   key  of its prices (planner/price_shelf.h); NULL where the grid does not plan anew
+//   key  of its prices (planner/harvest/price_shelf.h); NULL where the grid does not plan anew
 Status point_scenario(const Grid *grid, int64_t index, Arena *arena, Scenario *out,
                       const char **key);
 

@@ -2,12 +2,11 @@
 //
 // A ray is the points that differ in one axis only, along which links get slower or stay as they
 // are. A segment of it is planned at its fastest point, where all configurations are kept that may
-// take no longer than a known plan takes at its slowest (planner/shortlist.h); its points then
-// choose among these. Their answers are the same, and proven as well.
-// Called from any thread.
+// take no longer than a known plan takes at its slowest (planner/search/shortlist.h); its points
+// then choose among these. Their answers are the same, and proven as well. Called from any thread.
 #pragma once
 
-#include "planner/shortlist.h"
+#include "planner/search/shortlist.h"
 #include "whatif/point.h"
 
 // The rays of a grid whose points are planned anew; NULL where it has none. The grid has to outlive

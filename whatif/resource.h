@@ -15,7 +15,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 
 typedef enum {
     RESOURCE_COMPUTE,

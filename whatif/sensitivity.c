@@ -1,9 +1,9 @@
 #include "whatif/sensitivity.h"
 
 #include "base/clock.h"
+#include "base/share.h"
 #include "plan/plan.h"
-#include "planner/idle.h"
-#include "planner/share.h"
+#include "planner/questions/idle.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "costmodel/estimate.h"
+#include "costmodel/step/estimate.h"
 #include "planner/planner.h"
 #include "whatif/resource.h"
 

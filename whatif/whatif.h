@@ -21,7 +21,7 @@
 #include "base/json_document.h"
 #include "base/spill.h"
 #include "base/status.h"
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "planner/planner.h"
 
 #include <stdbool.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "config/parallel.h"
+#include "config/job/parallel.h"
 #include "plan/work_item.h"
 
 #include <stdbool.h>
@@ -72,8 +72,8 @@ struct Schedule {
     bool runs_one_ahead;  // a rank does one more forward ahead of its backwards than the rank after
                           // it, and then one backward after each forward
     bool takes_turns;     // groups of pp micro-batches go through one of a rank's chunks, then the
-                          // next; one backward after each forward (planner/interleaved_bound.h)
-    bool layerwise;       // plan --layerwise knows how long it fills and drains
+                      // next; one backward after each forward (planner/stages/interleaved_bound.h)
+    bool layerwise; // plan --layerwise knows how long it fills and drains
 
     // All below but the orders of schedule_orders is of the chunks alone, vocabulary apart.
 

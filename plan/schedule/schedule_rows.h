@@ -5,7 +5,7 @@
 #include "plan/schedule/schedule.h"
 
 #define X(kind, name) extern const Schedule SCHEDULE_ROW_##kind;
-#include "config/schedules.def"
+#include "config/job/schedules.def"
 #undef X
 
 // Items of a schedule with undivided backwards: one forward and one backward for each chunk of a

@@ -5,7 +5,7 @@
 
 static const Schedule *const ROWS[NUM_SCHEDULES] = {
 #define X(kind, name) [SCHEDULE_##kind] = &SCHEDULE_ROW_##kind,
-#include "config/schedules.def"
+#include "config/job/schedules.def"
 #undef X
 };
 

@@ -1,7 +1,7 @@
 // bench_layerwise - how fast layer-wise strategies are chosen, with the proof. Median of 5 runs and
 // their range, after one to warm up, over the limits of memory from where the leanest strategy just
 // fits to where the fastest does; one thread.
-#include "planner/layerwise.h"
+#include "planner/layerwise/layerwise.h"
 #include "tests/bench/measure.h"
 
 #include <math.h>

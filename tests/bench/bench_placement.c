@@ -4,7 +4,7 @@
 //   comm   the part of the step that the placement changes: seconds over those of endless links
 //   /best  that over the planted placement's, or over a run of 8 times the moves with another seed
 //   /bound that over the bound's
-#include "planner/placement.h"
+#include "planner/placement/placement.h"
 #include "tests/bench/measure.h"
 #include "tests/planner/placement_case.h"
 

@@ -5,7 +5,7 @@
 //   order of the space (neighbours share their blocks) and in that of their bounds (as the search
 //   asks for them: they share little); beside it how many whole estimates there would be
 #include "planner/planner.h"
-#include "planner/pricing.h"
+#include "planner/search/pricing.h"
 #include "tests/bench/measure.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 // tests/bench/bench_timeline.c - nanoseconds per instruction to build a Program and to run its
 // timeline. Prints median and range of nine runs after a warm-up, and names the machine.
-#include "costmodel/timeline.h"
+#include "costmodel/step/timeline.h"
 #include "tests/bench/measure.h"
 
 enum { NUM_RUNS = 9, INSTRUCTIONS_PER_RUN = 2000000 };

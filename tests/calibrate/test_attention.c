@@ -1,7 +1,7 @@
 #include "calibrate/attention_rows.h"
 #include "calibrate/kinds.h"
-#include "costmodel/kernel_context.h"
-#include "costmodel/kernel_generation.h"
+#include "costmodel/kernel/kernel_context.h"
+#include "costmodel/kernel/kernel_generation.h"
 
 #include <CUnit/CUnit.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 #include "calibrate/core_files.h"
 #include "calibrate/core_fit.h"
-#include "config/cluster.h"
-#include "costmodel/collective.h"
-#include "costmodel/compute.h"
+#include "config/cluster/cluster.h"
+#include "costmodel/kernel/compute.h"
+#include "costmodel/network/collective.h"
 
 #include <CUnit/CUnit.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 #include "calibrate/fit.h"
 
 #include "calibrate/fit_surface.h"
-#include "costmodel/surface_value.h"
+#include "costmodel/kernel/surface_value.h"
 
 #include <CUnit/CUnit.h>
 #include <math.h>

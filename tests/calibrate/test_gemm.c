@@ -1,6 +1,6 @@
 #include "calibrate/fit_gemm.h"
 
-#include "costmodel/kernel_gemm.h"
+#include "costmodel/kernel/kernel_gemm.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

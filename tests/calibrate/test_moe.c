@@ -1,7 +1,7 @@
 #include "calibrate/fit_moe.h"
 
 #include "calibrate/kinds.h"
-#include "costmodel/kernel_moe.h"
+#include "costmodel/kernel/kernel_moe.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

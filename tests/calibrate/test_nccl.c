@@ -1,7 +1,7 @@
 #include "calibrate/fit_nccl.h"
 
 #include "calibrate/kinds.h"
-#include "costmodel/kernel_nccl.h"
+#include "costmodel/kernel/kernel_nccl.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

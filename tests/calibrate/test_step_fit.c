@@ -1,6 +1,6 @@
 #include "calibrate/step_fit.h"
 #include "calibrate/step_spread.h"
-#include "costmodel/estimate.h"
+#include "costmodel/step/estimate.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

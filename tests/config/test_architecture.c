@@ -1,7 +1,7 @@
-#include "config/architecture.h"
+#include "config/machine/architecture.h"
 
 #include "base/data_dir.h"
-#include "config/gpu.h"
+#include "config/machine/gpu.h"
 
 #include <CUnit/CUnit.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-#include "config/calibration.h"
-#include "config/scenario.h"
+#include "config/job/calibration.h"
+#include "config/job/scenario.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

@@ -1,6 +1,6 @@
 #include "base/data_dir.h"
-#include "config/cluster.h"
-#include "config/kernels.h"
+#include "config/cluster/cluster.h"
+#include "config/kernels/kernels.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

@@ -1,9 +1,9 @@
 // Groups of different machines in another order, and some of them without the others.
-#include "config/cluster_groups.h"
+#include "config/cluster/cluster_groups.h"
 
-#include "config/node_order.h"
-#include "config/scenario.h"
-#include "config/scenario_inputs.h"
+#include "config/cluster/node_order.h"
+#include "config/job/scenario.h"
+#include "config/job/scenario_inputs.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

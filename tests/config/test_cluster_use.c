@@ -1,5 +1,5 @@
 // Parts of clusters: which GPUs of which nodes a job has.
-#include "config/cluster.h"
+#include "config/cluster/cluster.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

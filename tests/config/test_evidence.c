@@ -1,6 +1,6 @@
-#include "config/evidence.h"
+#include "config/job/evidence.h"
 
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

@@ -1,5 +1,5 @@
 #include "base/data_dir.h"
-#include "config/gpu.h"
+#include "config/machine/gpu.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

@@ -1,5 +1,5 @@
 #include "base/data_dir.h"
-#include "config/gpu_limits.h"
+#include "config/machine/gpu_limits.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

@@ -1,7 +1,7 @@
-#include "config/kernel_shelf.h"
+#include "config/software/kernel_shelf.h"
 
-#include "config/scenario.h"
-#include "costmodel/estimate.h"
+#include "config/job/scenario.h"
+#include "costmodel/step/estimate.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

@@ -1,5 +1,5 @@
 #include "base/data_dir.h"
-#include "config/kernels.h"
+#include "config/kernels/kernels.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

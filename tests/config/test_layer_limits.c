@@ -1,5 +1,5 @@
 // The most layers of a model that are read, and the first that are refused.
-#include "config/model.h"
+#include "config/model/model.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

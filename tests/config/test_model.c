@@ -1,5 +1,5 @@
 // Loading a model by name, path or in place, and every refusal with its exact words.
-#include "config/model.h"
+#include "config/model/model.h"
 
 #include "base/arena.h"
 #include "base/json.h"

@@ -1,5 +1,5 @@
 // Encoders and towers: their sizes, and what of them is refused.
-#include "config/model_front.h"
+#include "config/model/model_front.h"
 #include "plan/plan.h"
 #include "tests/support.h"
 

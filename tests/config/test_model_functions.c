@@ -1,5 +1,5 @@
 // What of a model file changes its numbers only: activation, epsilon, rotary frequencies.
-#include "config/model_functions.h"
+#include "config/model/model_functions.h"
 
 #include <CUnit/CUnit.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // What Hugging Face files of each family say, and what their absent keys mean.
 #include "base/arena.h"
 #include "base/json.h"
-#include "config/model.h"
+#include "config/model/model.h"
 
 #include <CUnit/CUnit.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // Every bundled model: its parameter count against an exact one, and against what is published.
 #include "base/arena.h"
 #include "base/data_dir.h"
-#include "config/model_front.h"
+#include "config/model/model_front.h"
 
 #include <CUnit/CUnit.h>
 #include <math.h>
@@ -9,8 +9,8 @@
 #include <string.h>
 
 // Counted from the shapes of the tensors in modeling_*.py of Hugging Face transformers, by a
-// program of its own that shares no code with config/model_count.c. Those of released models are
-// the counts that their pages state, but for what "parameters_source" in models/ says.
+// program of its own that shares no code with config/model/model_count.c. Those of released models
+// are the counts that their pages state, but for what "parameters_source" in models/ says.
 static const struct {
     const char *name;
     double num_parameters;

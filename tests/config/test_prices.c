@@ -1,4 +1,4 @@
-#include "config/prices.h"
+#include "config/cluster/prices.h"
 
 #include "tests/support.h"
 

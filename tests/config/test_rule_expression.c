@@ -1,5 +1,5 @@
 // Conditions and sentences of rules: what they mean, what they refuse.
-#include "config/rule_expression.h"
+#include "config/software/rule_expression.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

@@ -1,6 +1,6 @@
 // Tables of rules: what is read, what is refused.
 #include "base/data_dir.h"
-#include "config/rules.h"
+#include "config/software/rules.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

@@ -1,5 +1,5 @@
 #include "base/data_dir.h"
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

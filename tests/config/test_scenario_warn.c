@@ -1,4 +1,4 @@
-#include "config/scenario_warn.h"
+#include "config/job/scenario_warn.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

@@ -1,6 +1,6 @@
 #include "base/data_dir.h"
-#include "config/gpu.h"
-#include "config/stack.h"
+#include "config/machine/gpu.h"
+#include "config/software/stack.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

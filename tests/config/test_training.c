@@ -1,4 +1,4 @@
-#include "config/training.h"
+#include "config/job/training.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

@@ -1,6 +1,6 @@
 // The hybrid cube mesh of hw-profiles/links/nvlink2.json: 6 NVLinks a GPU, of 25 GB/s each way; and
 // a tree of PCIe switches.
-#include "config/wires.h"
+#include "config/machine/wires.h"
 
 #include <CUnit/CUnit.h>
 

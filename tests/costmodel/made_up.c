@@ -1,6 +1,6 @@
 #include "tests/costmodel/made_up.h"
 
-#include "config/scenario_front.h"
+#include "config/job/scenario_front.h"
 
 #include <CUnit/CUnit.h>
 

@@ -2,10 +2,10 @@
 // so that expected values can be worked out by hand and do not move with the bundled profiles.
 #pragma once
 
-#include "config/scenario.h"
-#include "costmodel/estimate.h"
+#include "config/job/scenario.h"
+#include "costmodel/step/estimate.h"
 #include "plan/plan.h"
-#include "workload/block.h"
+#include "workload/pass/block.h"
 
 // 100 SMs with output tiles of 100 x 100; 1e14 flop/s in 16 bits, 2e14 in 8, half of it in tf32, a
 // quarter in fp32 and fp64; 1e12 B/s and 80e9 bytes of memory. Nothing takes longer than that: no

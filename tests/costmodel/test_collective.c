@@ -1,4 +1,4 @@
-#include "costmodel/collective.h"
+#include "costmodel/network/collective.h"
 #include "tests/costmodel/made_up.h"
 #include "tests/support.h"
 
@@ -143,7 +143,7 @@ static void small_messages_move_slowly(void) {
 // 2 ranks of measured: all-gather 1e-5 s to 1e3 bytes, 1e-2 s for 1e9 bytes; 2e9 bytes twice that.
 // Measured at twice the link's 1e11 B/s: 1e9 bytes on the wire take 5e-3 s longer. Ring exchanges
 // are not measured. 4 ranks of an all-gather: latency 1 + 2 x 0.17 times, the rest 3/4 over 1/2
-// (costmodel/kernel_nccl.c).
+// (costmodel/kernel/kernel_nccl.c).
 static void measured_curves_price_the_inside(void) {
     static const double BYTES[] = {1e3, 1e9}, SECONDS[] = {1e-5, 1e-2};
     const NcclCurve curve = {NCCL_ALL_GATHER, NCCL_ANY, 2, 2, BYTES, SECONDS, 0, 0};

@@ -2,8 +2,8 @@
 // where those are at hand.
 #include "calibrate/fit.h"
 #include "calibrate/kernel_table.h"
-#include "costmodel/collective.h"
-#include "costmodel/exchange.h"
+#include "costmodel/network/collective.h"
+#include "costmodel/network/exchange.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

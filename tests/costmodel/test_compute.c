@@ -1,4 +1,4 @@
-#include "costmodel/compute.h"
+#include "costmodel/kernel/compute.h"
 #include "tests/costmodel/made_up.h"
 
 #include <CUnit/CUnit.h>

@@ -1,5 +1,5 @@
 // Products priced by the measured kernels of a GPU.
-#include "costmodel/compute.h"
+#include "costmodel/kernel/compute.h"
 #include "tests/costmodel/made_up.h"
 
 #include <CUnit/CUnit.h>

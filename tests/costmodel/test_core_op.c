@@ -1,6 +1,6 @@
-#include "costmodel/core_op.h"
+#include "costmodel/kernel/core_op.h"
 
-#include "costmodel/compute.h"
+#include "costmodel/kernel/compute.h"
 
 #include <CUnit/CUnit.h>
 

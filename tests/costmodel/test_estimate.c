@@ -1,4 +1,4 @@
-#include "costmodel/estimate.h"
+#include "costmodel/step/estimate.h"
 #include "tests/costmodel/made_up.h"
 
 #include <CUnit/CUnit.h>

@@ -1,4 +1,4 @@
-#include "costmodel/exchange.h"
+#include "costmodel/network/exchange.h"
 #include "tests/costmodel/made_up.h"
 
 #include <CUnit/CUnit.h>

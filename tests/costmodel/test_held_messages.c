@@ -1,5 +1,5 @@
 // What a rank holds on its way between two chunks.
-#include "costmodel/held_messages.h"
+#include "costmodel/memory/held_messages.h"
 
 #include "tests/costmodel/made_up.h"
 

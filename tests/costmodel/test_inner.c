@@ -1,6 +1,6 @@
-#include "costmodel/inner.h"
+#include "costmodel/pass/inner.h"
 
-#include "costmodel/exchange.h"
+#include "costmodel/network/exchange.h"
 #include "tests/costmodel/made_up.h"
 
 #include <CUnit/CUnit.h>

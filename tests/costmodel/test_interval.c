@@ -1,5 +1,5 @@
-#include "costmodel/estimate.h"
-#include "costmodel/interval.h"
+#include "costmodel/step/estimate.h"
+#include "costmodel/step/interval.h"
 #include "tests/costmodel/made_up.h"
 
 #include <CUnit/CUnit.h>

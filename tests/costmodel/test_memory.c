@@ -1,4 +1,4 @@
-#include "costmodel/memory.h"
+#include "costmodel/memory/memory.h"
 #include "tests/costmodel/made_up.h"
 
 #include <CUnit/CUnit.h>

@@ -1,5 +1,5 @@
 // What a rank holds beside weights, gradients, moments and activations.
-#include "costmodel/memory.h"
+#include "costmodel/memory/memory.h"
 #include "tests/costmodel/made_up.h"
 
 #include <CUnit/CUnit.h>

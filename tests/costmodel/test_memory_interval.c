@@ -1,4 +1,4 @@
-#include "costmodel/memory_interval.h"
+#include "costmodel/memory/memory_interval.h"
 
 #include "base/student.h"
 #include "tests/workload/block_case.h"

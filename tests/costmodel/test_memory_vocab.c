@@ -1,5 +1,5 @@
 // A vocabulary spread over the pipeline: memory, work and time of whole plans.
-#include "costmodel/estimate.h"
+#include "costmodel/step/estimate.h"
 #include "tests/costmodel/made_up.h"
 
 #include <CUnit/CUnit.h>

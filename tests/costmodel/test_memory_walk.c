@@ -1,6 +1,6 @@
 // What a rank's chunks hold along the order of its work, and along its Program.
-#include "costmodel/memory.h"
-#include "costmodel/memory_walk.h"
+#include "costmodel/memory/memory.h"
+#include "costmodel/memory/memory_walk.h"
 #include "tests/costmodel/made_up.h"
 
 #include <CUnit/CUnit.h>

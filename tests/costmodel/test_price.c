@@ -1,8 +1,8 @@
-#include "costmodel/collective.h"
-#include "costmodel/compute.h"
-#include "costmodel/exchange.h"
-#include "costmodel/list_price.h"
-#include "costmodel/price.h"
+#include "costmodel/kernel/compute.h"
+#include "costmodel/network/collective.h"
+#include "costmodel/network/exchange.h"
+#include "costmodel/pass/list_price.h"
+#include "costmodel/pass/price.h"
 #include "tests/costmodel/made_up.h"
 
 #include <CUnit/CUnit.h>

@@ -1,6 +1,6 @@
 // Messages, pieces and collectives of a Program.
-#include "costmodel/collective.h"
-#include "costmodel/price.h"
+#include "costmodel/network/collective.h"
+#include "costmodel/pass/price.h"
 #include "tests/costmodel/made_up.h"
 
 #include <CUnit/CUnit.h>

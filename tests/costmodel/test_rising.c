@@ -1,5 +1,5 @@
 // Laws on lattices that rise but at edges.
-#include "costmodel/rising.h"
+#include "costmodel/kernel/rising.h"
 
 #include <CUnit/CUnit.h>
 

@@ -1,9 +1,9 @@
 // Measured kernels of bundled GPUs that rise but at edges, and the edges' names.
-#include "config/kernels.h"
-#include "costmodel/rising_attention.h"
-#include "costmodel/rising_gemm.h"
-#include "costmodel/rising_moe.h"
-#include "costmodel/rising_nccl.h"
+#include "config/kernels/kernels.h"
+#include "costmodel/kernel/rising_attention.h"
+#include "costmodel/kernel/rising_gemm.h"
+#include "costmodel/kernel/rising_moe.h"
+#include "costmodel/kernel/rising_nccl.h"
 
 #include <CUnit/CUnit.h>
 

@@ -1,8 +1,8 @@
-#include "costmodel/site_links.h"
+#include "costmodel/network/site_links.h"
 
-#include "config/node_order.h"
-#include "costmodel/collective.h"
-#include "costmodel/message.h"
+#include "config/cluster/node_order.h"
+#include "costmodel/network/collective.h"
+#include "costmodel/network/message.h"
 #include "tests/costmodel/made_up.h"
 
 #include <CUnit/CUnit.h>

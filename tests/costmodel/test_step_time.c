@@ -1,9 +1,9 @@
 // The step time alone is that of the whole estimate, over configurations of all kinds.
-#include "costmodel/step_time.h"
+#include "costmodel/step/step_time.h"
 
-#include "config/node_order.h"
-#include "costmodel/estimate.h"
-#include "planner/harvest.h"
+#include "config/cluster/node_order.h"
+#include "costmodel/step/estimate.h"
+#include "planner/harvest/harvest.h"
 #include "tests/planner/placement_case.h"
 #include "tests/support.h"
 

@@ -1,4 +1,4 @@
-#include "costmodel/surface_value.h"
+#include "costmodel/kernel/surface_value.h"
 
 #include "tests/support.h"
 

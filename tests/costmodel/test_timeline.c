@@ -1,5 +1,5 @@
 // Timelines worked out by hand.
-#include "costmodel/timeline.h"
+#include "costmodel/step/timeline.h"
 
 #include "tests/workload/pipeline_case.h"
 

@@ -1,5 +1,5 @@
 // Hand-made messages that wait for each other in a circle, and that do not.
-#include "costmodel/timeline.h"
+#include "costmodel/step/timeline.h"
 
 #include "tests/workload/pipeline_case.h"
 

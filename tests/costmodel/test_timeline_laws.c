@@ -1,6 +1,6 @@
 // Laws of timelines over a grid of programs.
-#include "costmodel/estimate.h"
-#include "costmodel/timeline.h"
+#include "costmodel/step/estimate.h"
+#include "costmodel/step/timeline.h"
 
 #include "tests/workload/pipeline_case.h"
 

@@ -1,5 +1,5 @@
 // Steps one after the other, in which no rank waits for the others to begin.
-#include "costmodel/estimate.h"
+#include "costmodel/step/estimate.h"
 
 #include "tests/workload/pipeline_case.h"
 

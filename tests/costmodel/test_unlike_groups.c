@@ -1,6 +1,6 @@
 // Groups of different machines: every stage is priced as on a cluster of its own machines.
-#include "costmodel/estimate.h"
-#include "costmodel/message.h"
+#include "costmodel/network/message.h"
+#include "costmodel/step/estimate.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

@@ -1,6 +1,6 @@
 // The log of a training run.
 #include "calibrate/run_log.h"
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>

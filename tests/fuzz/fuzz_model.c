@@ -1,5 +1,5 @@
 // The config.json of a model, as Hugging Face has it.
-#include "config/model.h"
+#include "config/model/model.h"
 #include "tests/fuzz/fuzz.h"
 
 void fuzz_read(char *text, size_t size, Arena *arena) {

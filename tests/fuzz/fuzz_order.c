@@ -1,5 +1,5 @@
 // Orders of work (plan/schedule_file.h) and tables of bandwidth between nodes.
-#include "config/cluster_matrix.h"
+#include "config/cluster/cluster_matrix.h"
 #include "plan/schedule_file.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,9 +1,9 @@
 // Files of GPUs, links, clusters, kernels and calibrations.
-#include "config/calibration.h"
-#include "config/cluster.h"
-#include "config/gpu.h"
-#include "config/kernels.h"
-#include "config/link.h"
+#include "config/cluster/cluster.h"
+#include "config/job/calibration.h"
+#include "config/kernels/kernels.h"
+#include "config/machine/gpu.h"
+#include "config/machine/link.h"
 #include "tests/fuzz/fuzz.h"
 
 void fuzz_read(char *text, size_t size, Arena *arena) {

@@ -1,5 +1,5 @@
 // Scenarios as JSON, to a plan that is checked.
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "plan/plan.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 // Scenarios as YAML, and YAML as NeMo's files have it.
 #include "base/yaml.h"
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "tests/fuzz/fuzz.h"
 
 void fuzz_read(char *text, size_t size, Arena *arena) {

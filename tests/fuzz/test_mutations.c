@@ -3,7 +3,7 @@
 // Scenarios of tests/fuzz/seeds and bundled model files are spoiled and read. Under the sanitizers
 // this also proves the absence of overruns, undefined arithmetic and leaks.
 #include "base/data_dir.h"
-#include "costmodel/estimate.h"
+#include "costmodel/step/estimate.h"
 #include "plan/plan.h"
 #include "tests/fuzz/mutate.h"
 #include "tests/sample.h"

@@ -9,8 +9,8 @@
 // the clusters alone whose domains have no switch: links differ there, so the plan decides which
 // ones a job gets. Each is played in a child of its own: SimGrid lives once in a process.
 #include "base/data_dir.h"
-#include "config/model_front.h"
-#include "costmodel/message.h"
+#include "config/model/model_front.h"
+#include "costmodel/network/message.h"
 #include "sim/children.h"
 #include "sim/run.h"
 

@@ -2,7 +2,7 @@
 // refusals, and its documented keys.
 #pragma once
 
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "launch/keys.h"
 #include "launch/launch.h"
 #include "plan/plan.h"

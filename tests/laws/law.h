@@ -4,7 +4,7 @@
 // MESHWRIGHT_TEST_FULL many more are drawn.
 #pragma once
 
-#include "config/kernel_shelf.h"
+#include "config/software/kernel_shelf.h"
 #include "tests/laws/scenarios.h"
 
 // What one law says of one case.

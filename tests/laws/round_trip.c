@@ -2,7 +2,7 @@
 
 #include "base/data_dir.h"
 #include "base/json.h"
-#include "costmodel/estimate.h"
+#include "costmodel/step/estimate.h"
 #include "tests/laws/scenario_keys.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 // has no effect beside the others (a method of context parallelism at cp 1) is left out.
 #pragma once
 
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 #include "plan/plan.h"
 
 #include <cjson/cJSON.h>

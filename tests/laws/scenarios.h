@@ -8,8 +8,8 @@
 #pragma once
 
 #include "base/arena.h"
-#include "config/kernel_shelf.h"
-#include "config/scenario.h"
+#include "config/job/scenario.h"
+#include "config/software/kernel_shelf.h"
 #include "plan/plan.h"
 #include "tests/laws/draw.h"
 

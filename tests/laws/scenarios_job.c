@@ -1,8 +1,8 @@
 // Job and plan of a random scenario.
 #include "tests/laws/scenarios.h"
 
-#include "config/parallel.h"
-#include "config/training.h"
+#include "config/job/parallel.h"
+#include "config/job/training.h"
 
 #include <string.h>
 

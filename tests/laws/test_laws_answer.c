@@ -2,7 +2,7 @@
 // it is asked for.
 #include "tests/laws/law.h"
 
-#include "costmodel/estimate.h"
+#include "costmodel/step/estimate.h"
 #include "planner/planner.h"
 #include "tests/laws/scenario_keys.h"
 #include "whatif/compare.h"

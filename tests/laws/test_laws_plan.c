@@ -2,9 +2,9 @@
 #include "tests/laws/law.h"
 
 #include "plan/rule_check.h"
-#include "planner/idle.h"
 #include "planner/planner.h"
-#include "planner/space_text.h"
+#include "planner/questions/idle.h"
+#include "planner/space/space_text.h"
 #include "whatif/resource.h"
 
 #include <CUnit/CUnit.h>
@@ -95,7 +95,7 @@ static LawVerdict constraint_check(const DrawnScenario *drawn, KernelShelf *shel
         cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(whole, "parallel"), key);
     const cJSON *document = value ? constrained(drawn, key, value, arena) : NULL;
     if (!document) return LAW_SILENT;
-    // Stated alone it is of all layers (planner/space.h): the plan has another.
+    // Stated alone it is of all layers (planner/space/space.h): the plan has another.
     if (strcmp(key, "recompute") == 0 && entry->plan.recompute_layers != ABSENT) return LAW_SILENT;
     const Status status = question_read(document, shelf, arena, &narrow);
     const char *stated = arena_printf(arena, "%s %s", key, value_text(value, arena));

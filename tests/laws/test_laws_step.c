@@ -2,11 +2,11 @@
 // the simulator agrees with the estimate.
 #include "tests/laws/law.h"
 
-#include "costmodel/estimate.h"
-#include "costmodel/message.h"
+#include "costmodel/network/message.h"
+#include "costmodel/step/estimate.h"
 #include "plan/plan_orders.h"
 #include "sim/sim.h"
-#include "workload/layout.h"
+#include "workload/pass/layout.h"
 
 #include <CUnit/CUnit.h>
 

@@ -1,6 +1,6 @@
 #include "plan/rank_place.h"
 
-#include "workload/group.h"
+#include "workload/pass/group.h"
 
 #include <CUnit/CUnit.h>
 

@@ -2,7 +2,7 @@
 // and what is not an order is refused where it stands.
 #include "plan/schedule_file.h"
 
-#include "costmodel/estimate.h"
+#include "costmodel/step/estimate.h"
 #include "tests/support.h"
 #include "tests/workload/pipeline_case.h"
 

@@ -1,7 +1,7 @@
 // tests/planner/group_case.h - small jobs on groups of different machines, the same in every run.
 #pragma once
 
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 
 // Scenario number `number` of an endless list: small models (dense, with experts, uneven), two or
 // three groups of H100, A100 and V100 with few GPUs, several stacks.

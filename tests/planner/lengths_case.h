@@ -1,7 +1,7 @@
 // tests/planner/lengths_case.h - small problems of many lengths, the same in every run.
 #pragma once
 
-#include "planner/lengths_problem.h"
+#include "planner/lengths/lengths_problem.h"
 
 enum { LENGTHS_CASE_SIZES = 3, LENGTHS_CASE_BUCKETS = 3 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/random.h"
-#include "config/scenario.h"
+#include "config/job/scenario.h"
 
 #include <math.h>
 #include <stdio.h>

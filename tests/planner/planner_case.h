@@ -2,7 +2,7 @@
 #pragma once
 
 #include "planner/planner.h"
-#include "planner/space.h"
+#include "planner/space/space.h"
 
 // How many scenarios a test looks at: all with MESHWRIGHT_TEST_FULL in the environment, else a
 // third.

@@ -1,6 +1,6 @@
-#include "planner/advice.h"
+#include "planner/questions/advice.h"
 
-#include "planner/neighbour.h"
+#include "planner/questions/neighbour.h"
 #include "tests/planner/planner_case.h"
 #include "tests/support.h"
 

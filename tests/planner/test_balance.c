@@ -1,6 +1,6 @@
-#include "planner/balance.h"
+#include "planner/stages/balance.h"
 
-#include "costmodel/price.h"
+#include "costmodel/pass/price.h"
 #include "tests/planner/planner_case.h"
 #include "tests/support.h"
 

@@ -1,5 +1,5 @@
 // A batch over groups that train side by side, against every split.
-#include "planner/batch_split.h"
+#include "planner/groups/batch_split.h"
 
 #include "base/random.h"
 #include "tests/support.h"

@@ -1,4 +1,4 @@
-#include "planner/explain.h"
+#include "planner/why/explain.h"
 
 #include "tests/planner/planner_case.h"
 

@@ -1,8 +1,8 @@
-#include "planner/frontier.h"
+#include "planner/questions/frontier.h"
 
-#include "planner/harvest.h"
-#include "planner/nondominated.h"
-#include "planner/space.h"
+#include "planner/harvest/harvest.h"
+#include "planner/questions/nondominated.h"
+#include "planner/space/space.h"
 #include "tests/planner/planner_case.h"
 #include "tests/support.h"
 

@@ -1,4 +1,4 @@
-#include "planner/group_heap.h"
+#include "planner/groups/group_heap.h"
 
 #include <CUnit/CUnit.h>
 

@@ -1,7 +1,7 @@
 // Replicas in groups of different machines, each with a plan and a part of the batch of its own.
-#include "planner/group_replicas.h"
+#include "planner/groups/group_replicas.h"
 
-#include "config/cluster_groups.h"
+#include "config/cluster/cluster_groups.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

@@ -1,12 +1,12 @@
 // The search on groups of different machines: against pricing everything, against every split and
 // order by hand, and its answers as documents.
-#include "planner/group_search.h"
+#include "planner/groups/group_search.h"
 
-#include "config/cluster_groups.h"
-#include "planner/group_answer.h"
-#include "planner/group_configuration.h"
-#include "planner/group_orders.h"
-#include "planner/space.h"
+#include "config/cluster/cluster_groups.h"
+#include "planner/groups/group_answer.h"
+#include "planner/groups/group_orders.h"
+#include "planner/space/space.h"
+#include "planner/stages/group_configuration.h"
 #include "tests/planner/group_case.h"
 #include "tests/planner/planner_case.h"
 #include "tests/support.h"

@@ -1,9 +1,9 @@
 // What the search takes for granted: bounds are bounds, and shared pieces are the same.
-#include "planner/harvest.h"
+#include "planner/harvest/harvest.h"
 
-#include "planner/best.h"
-#include "planner/harvest_family.h"
-#include "planner/loose.h"
+#include "planner/harvest/best.h"
+#include "planner/harvest/harvest_family.h"
+#include "planner/harvest/loose.h"
 #include "tests/planner/planner_case.h"
 
 #include <CUnit/CUnit.h>
@@ -188,7 +188,7 @@ static double worst_peak_bytes(const Scenario *scenario, const Plan *plan,
     return worst;
 }
 
-// What is said of memory in planner/harvest_family.h and workload/block.h.
+// What is said of memory in planner/harvest/harvest_family.h and workload/pass/block.h.
 static void layers_memory_check(Layers *l, FamilyParts *parts, const Plan *plan,
                                 double *last_floor) {
     Arena arena = {0};

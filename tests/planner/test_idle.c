@@ -1,4 +1,4 @@
-#include "planner/idle.h"
+#include "planner/questions/idle.h"
 
 #include "tests/planner/planner_case.h"
 #include "tests/support.h"

@@ -1,5 +1,5 @@
 // The last number that fits, from any guess, in as many questions as its distance has digits.
-#include "planner/last_fit.h"
+#include "planner/stages/last_fit.h"
 
 #include <CUnit/CUnit.h>
 

@@ -1,5 +1,5 @@
 // How a layer-wise answer is told.
-#include "planner/layer_search.h"
+#include "planner/layerwise/layer_search.h"
 
 #include "base/arena.h"
 

@@ -1,7 +1,7 @@
-#include "planner/layer_choice.h"
+#include "planner/layerwise/layer_choice.h"
 
 #include "plan/layer_plans.h"
-#include "planner/layer_search.h"
+#include "planner/layerwise/layer_search.h"
 #include "tests/planner/lp_referee.h"
 #include "tests/planner/planner_case.h"
 #include "tests/support.h"

@@ -1,4 +1,4 @@
-#include "planner/layerwise.h"
+#include "planner/layerwise/layerwise.h"
 
 #include "tests/planner/lp_referee.h"
 

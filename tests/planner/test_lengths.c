@@ -1,6 +1,6 @@
-#include "planner/lengths.h"
+#include "planner/lengths/lengths.h"
 
-#include "costmodel/price.h"
+#include "costmodel/pass/price.h"
 #include "tests/planner/lengths_case.h"
 #include "tests/support.h"
 

@@ -1,6 +1,6 @@
-#include "planner/lengths_schedule.h"
+#include "planner/lengths/lengths_schedule.h"
 
-#include "planner/lengths_bound.h"
+#include "planner/lengths/lengths_bound.h"
 #include "tests/planner/lengths_case.h"
 
 #include <CUnit/CUnit.h>

@@ -1,4 +1,4 @@
-#include "planner/partition.h"
+#include "planner/stages/partition.h"
 
 #include <CUnit/CUnit.h>
 #include <glpk.h>

@@ -1,8 +1,8 @@
-#include "planner/placement.h"
+#include "planner/placement/placement.h"
 
-#include "costmodel/estimate.h"
-#include "costmodel/site_links.h"
-#include "planner/placement_state.h"
+#include "costmodel/network/site_links.h"
+#include "costmodel/step/estimate.h"
+#include "planner/placement/placement_state.h"
 #include "tests/planner/placement_case.h"
 #include "tests/planner/planner_case.h"
 #include "tests/support.h"

@@ -1,5 +1,5 @@
 // Prices from a shelf change no answer, and are worked out once.
-#include "planner/price_shelf.h"
+#include "planner/harvest/price_shelf.h"
 
 #include "tests/planner/planner_case.h"
 

@@ -1,5 +1,5 @@
 // What is excluded by a step time alone is excluded rightly.
-#include "planner/pricing.h"
+#include "planner/search/pricing.h"
 
 #include "tests/planner/planner_case.h"
 

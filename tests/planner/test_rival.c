@@ -1,4 +1,4 @@
-#include "planner/rival.h"
+#include "planner/questions/rival.h"
 
 #include "tests/planner/planner_case.h"
 #include "tests/support.h"

@@ -1,8 +1,8 @@
-#include "planner/robust.h"
+#include "planner/why/robust.h"
 
 #include "base/random.h"
-#include "costmodel/interval.h"
-#include "planner/explain.h"
+#include "costmodel/step/interval.h"
+#include "planner/why/explain.h"
 #include "tests/planner/planner_case.h"
 #include "tests/support.h"
 

@@ -1,7 +1,7 @@
 // Every rule of every table refuses a scenario that only it refuses, and leaves one that is like
 // it.
 #include "base/data_dir.h"
-#include "config/rules.h"
+#include "config/software/rules.h"
 #include "plan/rule_check.h"
 #include "plan/rule_values.h"
 #include "tests/support.h"

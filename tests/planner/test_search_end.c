@@ -1,6 +1,6 @@
 // What a search tells and answers when it is ended early, or wants no more than some value.
-#include "planner/harvest.h"
-#include "planner/layer_search.h"
+#include "planner/harvest/harvest.h"
+#include "planner/layerwise/layer_search.h"
 #include "planner/planner.h"
 #include "tests/planner/group_case.h"
 #include "tests/planner/planner_case.h"

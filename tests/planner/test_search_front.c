@@ -2,8 +2,8 @@
 #include "planner/planner.h"
 
 #include "plan/rule_values.h"
-#include "planner/balance.h"
-#include "planner/lengths.h"
+#include "planner/lengths/lengths.h"
+#include "planner/stages/balance.h"
 #include "tests/planner/planner_case.h"
 #include "tests/support.h"
 

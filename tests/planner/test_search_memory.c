@@ -1,6 +1,6 @@
 // Plans near the limit of memory: those that fit as surely as is asked for, and riskier ones.
-#include "costmodel/memory_interval.h"
-#include "planner/riskier.h"
+#include "costmodel/memory/memory_interval.h"
+#include "planner/questions/riskier.h"
 #include "tests/planner/planner_case.h"
 #include "tests/workload/block_case.h"
 

@@ -1,6 +1,6 @@
 // Answers of the search that are "no", and what they say would help.
-#include "planner/idle.h"
-#include "planner/relax.h"
+#include "planner/questions/idle.h"
+#include "planner/why/relax.h"
 
 #include "tests/planner/planner_case.h"
 #include "tests/support.h"

@@ -1,8 +1,8 @@
 // Jobs that differ in how fast their links are: the law that shortlists stand on, and searches that
 // take their configurations from one.
-#include "planner/shortlist.h"
+#include "planner/search/shortlist.h"
 
-#include "costmodel/step_time.h"
+#include "costmodel/step/step_time.h"
 #include "tests/planner/planner_case.h"
 #include "whatif/change.h"
 

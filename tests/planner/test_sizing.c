@@ -1,4 +1,4 @@
-#include "planner/sizing.h"
+#include "planner/questions/sizing.h"
 
 #include "tests/planner/planner_case.h"
 #include "tests/support.h"

@@ -1,8 +1,8 @@
 // A sketch never claims more than the whole account: no bound above the tight one, no floor above
 // the memory; and it decides most of what it is for.
-#include "planner/sketch.h"
+#include "planner/harvest/sketch.h"
 
-#include "planner/loose.h"
+#include "planner/harvest/loose.h"
 #include "tests/planner/planner_case.h"
 
 #include <CUnit/CUnit.h>

@@ -1,11 +1,11 @@
 // What is said of all splits of a configuration's layers from its shape alone: no split drawn at
 // random is faster than the bound, or fits where none is said to.
-#include "planner/sketch_splits.h"
+#include "planner/harvest/sketch_splits.h"
 
-#include "costmodel/step_time.h"
-#include "planner/interleaved_bound.h"
-#include "planner/loose.h"
-#include "planner/split_bound.h"
+#include "costmodel/step/step_time.h"
+#include "planner/harvest/loose.h"
+#include "planner/stages/interleaved_bound.h"
+#include "planner/stages/split_bound.h"
 #include "tests/planner/planner_case.h"
 
 #include <CUnit/CUnit.h>

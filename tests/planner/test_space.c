@@ -1,4 +1,4 @@
-#include "planner/space.h"
+#include "planner/space/space.h"
 
 #include "plan/plan_orders.h"
 #include "tests/planner/space_case.h"
@@ -30,7 +30,7 @@ static void every_configuration_is_legal_and_comes_once(void) {
 }
 
 // Counts the plans with default chunks by trying every number in every field, in the words of
-// planner/space.h; the stack `runtime` has no rules of its own.
+// planner/space/space.h; the stack `runtime` has no rules of its own.
 static int count_layers(const Scenario *s, const Plan *p) {
     if (p->recompute == RECOMPUTE_NONE) return 1;
     const PlanChunk *even;

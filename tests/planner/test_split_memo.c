@@ -1,5 +1,5 @@
 // Splits that configurations share which differ in their shards alone, beside searches of each.
-#include "planner/split_memo.h"
+#include "planner/harvest/split_memo.h"
 
 #include "tests/planner/planner_case.h"
 #include "tests/support.h"

@@ -1,9 +1,9 @@
 // The best of all splits of a configuration's layers: beside every split, splits drawn at random
 // and an integer program that GLPK solves.
-#include "planner/split_search.h"
+#include "planner/harvest/split_search.h"
 
-#include "costmodel/estimate.h"
-#include "planner/split_bound.h"
+#include "costmodel/step/estimate.h"
+#include "planner/stages/split_bound.h"
 #include "tests/planner/lp_referee.h"
 #include "tests/planner/planner_case.h"
 #include "tests/support.h"

@@ -1,6 +1,6 @@
 // Layers over stages of different machines: the least bound and the splits below a limit, against
 // every split and against an integer program that GLPK solves.
-#include "planner/stage_split.h"
+#include "planner/stages/stage_split.h"
 
 #include "tests/planner/lp_referee.h"
 
@@ -186,7 +186,7 @@ static void the_walk_visits_what_is_below_the_limit(void) {
     CU_ASSERT(num_cut > 100);
 }
 
-// Of where a stage may begin at all the room is known, as planner/stage_split.h allows.
+// Of where a stage may begin at all the room is known, as planner/stages/stage_split.h allows.
 static void a_limit_and_room_where_it_is_asked_lose_no_split(void) {
     int num_below = 0, num_none = 0;
     for (int number = 0; number < 600; number++) {
@@ -222,7 +222,7 @@ static void a_limit_and_room_where_it_is_asked_lose_no_split(void) {
 
 // --- The referee: an integer program in interval form
 
-// The terms of the bound as planner/stage_split.h states them.
+// The terms of the bound as planner/stages/stage_split.h states them.
 static double way_of(const StageProblem *p, int r, int from, int to) {
     const double message = r < p->num_stages - 1 ? p->message_s[r] : 0;
     if (!p->together) return 0;

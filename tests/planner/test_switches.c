@@ -1,6 +1,6 @@
-#include "planner/switches.h"
+#include "planner/questions/switches.h"
 
-#include "costmodel/estimate.h"
+#include "costmodel/step/estimate.h"
 #include "tests/planner/planner_case.h"
 #include "tests/support.h"
 

@@ -1,6 +1,6 @@
-#include "planner/tune.h"
+#include "planner/questions/tune.h"
 
-#include "planner/harvest.h"
+#include "planner/harvest/harvest.h"
 #include "tests/planner/planner_case.h"
 #include "tests/support.h"
 

@@ -2,7 +2,7 @@
 // kept, and what it would send is set beside the message size of the table.
 #include "profiler/team_work.h"
 
-#include "config/kernel_nccl.h"
+#include "config/kernels/kernel_nccl.h"
 
 #include <CUnit/CUnit.h>
 

@@ -1,7 +1,7 @@
 // Traces parse, cover the timeline, and never overlap on a track.
 #include "report/trace.h"
 
-#include "costmodel/estimate.h"
+#include "costmodel/step/estimate.h"
 #include "tests/support.h"
 
 #include <CUnit/CUnit.h>

@@ -78,7 +78,7 @@ found "l4-24g" answer
 
 # --- A schedule: one file, and one row
 cp "$here/schedule_eager_1f1b.c.example" tree/plan/schedule/schedule_eager_1f1b.c
-echo 'X(EAGER_1F1B, "eager-1f1b")' >>tree/config/schedules.def
+echo 'X(EAGER_1F1B, "eager-1f1b")' >>tree/config/job/schedules.def
 # shellcheck disable=SC2016 # the page's own
 sed -i 's/`breadth-first`; or `file:PATH`/`breadth-first`, `eager-1f1b`; or `file:PATH`/' \
     tree/docs/scenario.md

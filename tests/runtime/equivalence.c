@@ -6,7 +6,7 @@
 //   RUN     meshwright-run; of mutants the one that was built with them
 //   FOLDER  for its files; by default one of its own, which is removed
 #include "base/json.h"
-#include "config/parallel.h"
+#include "config/job/parallel.h"
 #include "tests/runtime/equivalence_cases.h"
 #include "tests/sample.h"
 

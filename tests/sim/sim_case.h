@@ -1,8 +1,8 @@
 // tests/sim/sim_case.h - a cluster of round numbers, and shorthands for what is lowered onto it.
 #pragma once
 
-#include "config/cluster.h"
-#include "costmodel/timeline.h"
+#include "config/cluster/cluster.h"
+#include "costmodel/step/timeline.h"
 #include "sim/lower.h"
 
 // Nodes of 8 GPUs on one NVLink domain (100 GB/s) and 8 NICs (10 GB/s) on rails; collectives reach

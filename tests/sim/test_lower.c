@@ -1,6 +1,6 @@
 // The lowering without SimGrid: along the critical path of its activities every instruction of
-// every lane begins and ends when costmodel/timeline.c says.
-#include "costmodel/collective.h"
+// every lane begins and ends when costmodel/step/timeline.c says.
+#include "costmodel/network/collective.h"
 #include "plan/plan_orders.h"
 #include "sim/lower.h"
 #include "sim/lowering.h"

@@ -2,7 +2,7 @@
 // programs and timelines. Change what a test is about, then call pipeline_build.
 #pragma once
 
-#include "costmodel/timeline.h"
+#include "costmodel/step/timeline.h"
 
 typedef struct {
     Arena arena;

@@ -1,7 +1,7 @@
 // Blocks of encoders and towers: work, weights, and how plans split them.
-#include "config/model_front.h"
+#include "config/model/model_front.h"
 #include "tests/workload/block_case.h"
-#include "workload/front.h"
+#include "workload/pass/front.h"
 
 #include <CUnit/CUnit.h>
 #include <math.h>

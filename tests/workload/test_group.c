@@ -1,4 +1,4 @@
-#include "workload/group.h"
+#include "workload/pass/group.h"
 
 #include <CUnit/CUnit.h>
 

@@ -1,11 +1,11 @@
 // Plans whose layers differ in more than recomputation: what is read, refused and written, and what
 // their chunks, collectives, memory and prices are made of.
-#include "costmodel/collective.h"
-#include "costmodel/estimate.h"
+#include "costmodel/network/collective.h"
+#include "costmodel/step/estimate.h"
 #include "plan/layer_plans.h"
 #include "tests/costmodel/made_up.h"
 #include "tests/support.h"
-#include "workload/layout.h"
+#include "workload/pass/layout.h"
 
 #include <CUnit/CUnit.h>
 

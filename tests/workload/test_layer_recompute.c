@@ -1,5 +1,5 @@
 // Plans that say of each layer how it is recomputed.
-#include "costmodel/estimate.h"
+#include "costmodel/step/estimate.h"
 #include "tests/costmodel/made_up.h"
 #include "tests/support.h"
 

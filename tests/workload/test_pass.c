@@ -1,6 +1,6 @@
 // Passes of other jobs than training: what a layer's operators are then.
 #include "tests/workload/block_case.h"
-#include "workload/builder.h"
+#include "workload/pass/builder.h"
 
 #include <CUnit/CUnit.h>
 

@@ -1,6 +1,6 @@
 // A vocabulary spread over the pipeline ranks: collectives among them, and when they run.
 #include "tests/workload/pipeline_case.h"
-#include "workload/program_vocab.h"
+#include "workload/step/program_vocab.h"
 
 #include <CUnit/CUnit.h>
 

@@ -1,4 +1,4 @@
-#include "workload/routing.h"
+#include "workload/pass/routing.h"
 
 #include <CUnit/CUnit.h>
 

@@ -1,0 +1,133 @@
+// config/model/model.h - the architecture of one transformer, read from a preset or a Hugging Face
+// config.json (CONTRACT.md, section "model"), checked, with every default filled in.
+#pragma once
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/status.h"
+#include "config/model/model_functions.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum { ATTENTION_GQA, ATTENTION_MLA } AttentionKind; // GQA covers MHA and MQA
+typedef enum { NORM_RMSNORM, NORM_LAYERNORM } NormKind;
+typedef enum { POSITION_ROPE, POSITION_LEARNED, POSITION_ALIBI, POSITION_NONE } PositionKind;
+
+// Layers of one kind are identical in shape; a model has few kinds.
+typedef struct {
+    bool moe;   // its MLP is a mixture of experts
+    int window; // sliding attention window in tokens; 0 is full attention
+    bool front; // one of Model.front, with the sizes and tokens of that
+    bool cross; // it attends to what the encoder made, too
+} LayerKind;
+
+enum { MODEL_MAX_LAYERS = 16384, MODEL_MAX_LAYER_KINDS = 6 };
+
+typedef struct {
+    const char *name;       // preset name, the file's "name", or the file name
+    const char *model_type; // as written
+    const char *source;     // where the preset's figures are from; NULL for a user's file
+
+    int num_layers; // those of the front included, where it is part of the model: the first
+    int hidden_size;
+    int vocab_size;
+    int max_position_embeddings; // rows of a learned position table; 0 where there is none. Of a
+                                 // scenario at least seq_len
+    int stated_positions; // rows that the model's own file gives it, where they are fewer; else 0
+    PositionKind position;
+    bool tie_word_embeddings;
+    bool embedding_norm; // a norm right after the embedding (BLOOM)
+
+    AttentionKind attention;
+    int num_heads;
+    int num_kv_heads; // GQA; equals num_heads for MHA
+    int head_dim;     // GQA
+    // MLA (DeepSeek-V2, arXiv:2405.04434, section 2.1); 0 for GQA
+    int q_lora_rank; // 0: the query is projected directly
+    int kv_lora_rank;
+    int qk_nope_head_dim;
+    int qk_rope_head_dim;
+    int v_head_dim;
+    bool qkv_bias, attention_out_bias;
+    bool qk_norm;         // a norm over each head of query and key (Qwen3, Gemma 3)
+    bool attention_sinks; // one learned logit per head (GPT-OSS)
+
+    int intermediate_size; // of dense MLPs
+    bool gated_mlp;        // three matrices (SwiGLU, GeGLU) instead of two
+    bool mlp_bias;
+
+    // Mixture of experts; 0 experts for a dense model
+    int num_experts;
+    int num_experts_per_tok;
+    bool norm_topk_prob;       // the weights of a token's experts are divided by their sum
+    int num_expert_groups;     // of equal size; a token's experts are chosen among those
+    int expert_groups_per_tok; // of so many groups; 0 and 0 without such a limit
+    int moe_intermediate_size;
+    int shared_intermediate_size; // of all shared experts together; 0 where there are none
+    bool shared_expert_gate;      // a linear gate of one output (Qwen2-MoE)
+    bool router_bias;             // one number an expert
+    bool expert_bias;             // biases in the experts' matrices (GPT-OSS)
+
+    NormKind norm;
+    bool norm_bias;         // LayerNorm with a bias vector
+    int norms_per_layer;    // 2; 4 for Gemma 2 and 3; 1 for Falcon-7B's shared norm
+    bool final_norm;        // a norm before the head
+    bool parallel_residual; // attention and MLP read the same input (GPT-NeoX, Falcon)
+    bool lm_head_bias;
+
+    LayerKind kinds[MODEL_MAX_LAYER_KINDS];
+    int num_kinds;
+    const uint8_t *layer_kind; // [num_layers] index into kinds
+    int num_mtp_layers;        // multi-token-prediction layers (DeepSeek-V3, section 2.2)
+
+    // What stands before the layers of the text (config/model/model_front.h); NULL where there is
+    // none. A tower for images is part of the model once the training has images.
+    const struct ModelFront *front;
+    int num_front_layers;     // of num_layers, the first; 0 where the front is no part
+    int num_relative_buckets; // of learned distances, one number a head each (T5); 0: none
+
+    ModelFunctions functions;
+} Model;
+
+// Reads a scenario's model: a preset's name, a path (relative to the file of value), or an object.
+Status model_load(const JsonNode *value, Arena *arena, Model *out);
+
+// Reads a preset by name; the error lists the nearest names.
+Status model_load_preset(const char *name, Arena *arena, Model *out);
+
+// Parameter counts (exact integers held in double). Embedding and head count once where tied.
+double model_attention_parameters(const Model *model);     // one layer, no norms
+double model_mlp_parameters(const Model *model);           // one dense MLP
+double model_expert_parameters(const Model *model);        // one routed expert
+double model_router_parameters(const Model *model);        // router and shared gate
+double model_shared_expert_parameters(const Model *model); // all shared experts
+double model_norm_parameters(const Model *model);          // one norm of the hidden size
+double model_heads_norm_parameters(const Model *model);    // of queries and keys, one layer
+double model_layer_norm_parameters(const Model *model);    // all norms of one layer
+double model_layer_parameters(const Model *model, const LayerKind *kind); // one whole layer
+double model_embedding_parameters(const Model *model); // word and position tables, embedding norm
+double model_head_parameters(const Model *model);      // head and final norm; 0 head where tied
+double model_cross_parameters(const Model *model);     // of a layer's cross attention, its norm too
+double model_front_parameters(const Model *model);     // of the front, all but its layers
+double model_mtp_parameters(const Model *model);       // all MTP layers
+double model_num_parameters(const Model *model);       // without MTP layers
+double model_active_parameters(const Model *model);    // per token, without MTP layers
+
+// Layers that are not the front's.
+static inline int model_own_layers(const Model *model) {
+    return model->num_layers - model->num_front_layers;
+}
+
+// A line of `meshwright models`.
+typedef struct {
+    const char *name;
+    const char *model_type;
+    double num_parameters;
+    double active_parameters;
+    double published_parameters; // 0 where the preset states none
+    const char *source;
+} ModelSummary;
+
+// All bundled presets, sorted by name.
+Status model_list(Arena *arena, ModelSummary **out, int *num_models);

@@ -1,0 +1,181 @@
+#include "config/model/model_import.h"
+
+#include "config/model/model_keys.h"
+#include "config/model/model_limits.h"
+#include "config/model/model_read.h"
+
+#include <string.h>
+
+// Every key of a generic model; each is read below or in model_read.c.
+static const JsonField GENERIC_KEYS[] = {
+    {.key = "model_type"},
+    {.key = "name"},
+    {.key = "source"},
+    {.key = "published_parameters"},
+    {.key = "parameters_source"},
+    {.key = "hidden_size"},
+    {.key = "intermediate_size"},
+    {.key = "num_hidden_layers"},
+    {.key = "num_attention_heads"},
+    {.key = "num_key_value_heads"},
+    {.key = "head_dim"},
+    {.key = "vocab_size"},
+    {.key = "tie_word_embeddings"},
+    {.key = "hidden_act"},
+    {.key = "sliding_window"},
+    {.key = "use_sliding_window"},
+    {.key = "layer_types"},
+    {.key = "mlp_only_layers"},
+    {.key = "max_position_embeddings"},
+    {.key = "num_experts"},
+    {.key = "num_local_experts"},
+    {.key = "n_routed_experts"},
+    {.key = "num_experts_per_tok"},
+    {.key = "moe_intermediate_size"},
+    {.key = "n_shared_experts"},
+    {.key = "shared_expert_intermediate_size"},
+    {.key = "first_k_dense_replace"},
+    {.key = "decoder_sparse_step"},
+    {.key = "num_nextn_predict_layers"},
+    {.key = "q_lora_rank"},
+    {.key = "kv_lora_rank"},
+    {.key = "qk_nope_head_dim"},
+    {.key = "qk_rope_head_dim"},
+    {.key = "v_head_dim"},
+    {.key = "gated_mlp"},
+    {.key = "norm"},
+    {.key = "position"},
+    {.key = "linear_bias"},
+    {.key = "qkv_bias"},
+    {.key = "qk_norm"},
+    {.key = "attention_sinks"},
+    {.key = "swiglu_limit"},
+    {.key = "n_group"},
+    {.key = "topk_group"},
+    // Of no price; launch/ writes them.
+    {.key = "rope_theta"},
+    {.key = "rope_scaling"},
+    {.key = "partial_rotary_factor"},
+    {.key = "rms_norm_eps"},
+    {.key = "layer_norm_eps"},
+    {.key = "scoring_func"},
+    {.key = "topk_method"},
+    {.key = "norm_topk_prob"},
+    {.key = "routed_scaling_factor"},
+};
+
+bool model_key_is_known(const char *key) {
+    for (size_t i = 0; i < sizeof GENERIC_KEYS / sizeof *GENERIC_KEYS; i++)
+        if (strcmp(GENERIC_KEYS[i].key, key) == 0) return true;
+    return false;
+}
+
+// gated_mlp, norm, position, linear_bias, qkv_bias (that of linear_bias), qk_norm, attention_sinks
+// and tie_word_embeddings: defaults of the GPT-2 kind.
+static Status read_kind(const JsonNode *config, Model *model) {
+    static const char *const NORMS[] = {"rmsnorm", "layernorm", NULL}; // as NormKind
+    static const char *const POSITIONS[] = {"rope", "learned", "alibi", "none", NULL};
+    // The names of Hugging Face for element-wise functions that cost alike.
+    static const char *const ACTIVATIONS[] = {
+        "gelu",       "gelu_new", "gelu_fast", "gelu_pytorch_tanh",
+        "quick_gelu", "relu",     "relu2",     "silu",
+        "swish",      "tanh",     NULL};
+    int norm = NORM_LAYERNORM, position = POSITION_LEARNED, activation;
+    bool bias = true;
+    JsonNode norm_node = json_get(config, "norm"), position_node = json_get(config, "position");
+    JsonNode act_node = json_get(config, "hidden_act");
+    if (json_is_present(&act_node)) TRY(json_read_name(&act_node, ACTIVATIONS, &activation));
+    if (json_is_present(&norm_node)) TRY(json_read_name(&norm_node, NORMS, &norm));
+    if (json_is_present(&position_node)) TRY(json_read_name(&position_node, POSITIONS, &position));
+    TRY(key_read_bool(config, "linear_bias", &bias));
+    TRY(key_read_bool(config, "gated_mlp", &model->gated_mlp));
+    TRY(key_read_bool(config, "tie_word_embeddings", &model->tie_word_embeddings));
+    model->norm = (NormKind)norm;
+    model->norm_bias = model->norm == NORM_LAYERNORM;
+    model->position = (PositionKind)position;
+    model->qkv_bias = model->attention_out_bias = bias;
+    model->mlp_bias = model->expert_bias = bias;
+    TRY(key_read_bool(config, "qkv_bias", &model->qkv_bias));
+    TRY(key_read_bool(config, "qk_norm", &model->qk_norm));
+    TRY(key_read_bool(config, "attention_sinks", &model->attention_sinks));
+    return status_ok();
+}
+
+// Learned positions without a number of rows: 0, as many as the training's seq_len needs.
+static Status read_positions(const JsonNode *config, Model *model) {
+    int rows;
+    TRY(key_read_size(config, &(SizeKey){POSITIONS_KEYS, 1, MODEL_MAX_POSITIONS, 0, 0}, &rows));
+    model->max_position_embeddings = model->position == POSITION_LEARNED ? rows : 0;
+    return status_ok();
+}
+
+// A model with any of the MLA keys has MLA, and then needs all of them but q_lora_rank.
+static Status read_attention(const JsonNode *config, Model *model) {
+    static const char *const MLA_KEYS[] = {"kv_lora_rank",     "q_lora_rank", "qk_nope_head_dim",
+                                           "qk_rope_head_dim", "v_head_dim",  NULL};
+    JsonNode node = key_find(config, MLA_KEYS);
+    model->attention = json_is_present(&node) ? ATTENTION_MLA : ATTENTION_GQA;
+    return model_read_attention(config, model);
+}
+
+// Balancing by a number an expert, beside sigmoid scores (DeepSeek-V3's noaux_tc).
+static bool scores_are_biased(const JsonNode *config) {
+    const JsonNode score = json_get(config, "scoring_func"),
+                   method = json_get(config, "topk_method");
+    const char *of_score = cJSON_GetStringValue(score.item);
+    const char *of_method = cJSON_GetStringValue(method.item);
+    return of_score && strcmp(of_score, "sigmoid") == 0 &&
+           (!of_method || strcmp(of_method, "noaux_tc") == 0);
+}
+
+static Status read_moe(const JsonNode *config, Model *model) {
+    static const char *const MOE_KEYS[] = {"num_experts_per_tok", "moe_intermediate_size",
+                                           "n_shared_experts", "shared_expert_intermediate_size",
+                                           NULL};
+    JsonNode any = key_find(config, MOE_KEYS);
+    const int absent = json_is_present(&any) ? KEY_REQUIRED : 0;
+    TRY(key_read_size(config, &(SizeKey){EXPERTS_KEYS, 0, MODEL_MAX_EXPERTS, absent, absent},
+                      &model->num_experts));
+    model->norm_topk_prob = true;
+    if (model->num_experts > 0) TRY(model_read_experts(config, model->intermediate_size, 0, model));
+    if (model->num_experts == 0) model->expert_bias = false;
+    model->router_bias =
+        model->num_experts > 0 && (model->expert_bias || scores_are_biased(config));
+    return status_ok();
+}
+
+static Status read_intermediate(const JsonNode *config, int *size) {
+    return key_read_size(config, &(SizeKey){INTERMEDIATE_KEYS, 1, MODEL_MAX_INTERMEDIATE, 0, 0},
+                         size);
+}
+
+// The MLP's size may be left out where every layer is a mixture of experts.
+static Status check_intermediate(const JsonNode *config, const Model *model) {
+    JsonNode node = json_get(config, "intermediate_size");
+    if (model->intermediate_size > 0) return status_ok();
+    for (int i = 0; i < model->num_kinds; i++)
+        if (!model->kinds[i].moe) return json_error(&node, "missing; expected a whole number");
+    return status_ok();
+}
+
+Status model_import_generic(const JsonNode *config, Arena *arena, Model *model) {
+    *model = (Model){.tie_word_embeddings = true, .norms_per_layer = 2, .final_norm = true};
+    TRY(json_refuse_unknown(config, GENERIC_KEYS, sizeof GENERIC_KEYS / sizeof *GENERIC_KEYS));
+    TRY(read_kind(config, model));
+    TRY(model_read_sizes(config, model));
+    TRY(read_attention(config, model));
+    TRY(read_intermediate(config, &model->intermediate_size));
+    TRY(read_moe(config, model));
+    TRY(model_read_expert_groups(config, model));
+    TRY(read_positions(config, model));
+    TRY(model_read_mtp(config, model));
+    TRY(model_read_functions(config, arena, &model->functions));
+
+    bool window_used = true;
+    int window;
+    TRY(key_read_bool(config, "use_sliding_window", &window_used));
+    TRY(key_read_size(config, &(SizeKey){WINDOW_KEYS, 0, MODEL_MAX_POSITIONS, 0, 0}, &window));
+    TRY(model_read_layers(config, 0, WINDOW_ALL, window_used ? window : 0, arena, model));
+    TRY(check_intermediate(config, model));
+    return model_check(config, model);
+}

@@ -1,0 +1,155 @@
+#include "config/model/model_import.h"
+
+#include "config/model/model_family.h"
+#include "config/model/model_keys.h"
+#include "config/model/model_limits.h"
+#include "config/model/model_read.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static const char *lower_case(const char *text, Arena *arena) {
+    char *copy = arena_strdup(arena, text);
+    for (char *c = copy; *c; c++) *c = (char)tolower((unsigned char)*c);
+    return copy;
+}
+
+const char *names_near(const char *name, const char *const *names, Arena *arena) {
+    enum { MOST = 3 };
+    int num_names = 0;
+    while (names[num_names]) num_names++;
+    const char **left = ARENA_ARRAY(arena, num_names + 1, const char *); // ends with NULL
+    memcpy(left, names, (size_t)num_names * sizeof *left);
+    const char *lower = lower_case(name, arena), *list = "";
+    for (int found = 0; found < MOST; found++) {
+        const char *nearest = name_nearest(lower, left);
+        if (!nearest) break;
+        list = arena_printf(arena, "%s%s%s", list, found ? ", " : "", nearest);
+        int at = 0;
+        while (left[at] != nearest) at++;
+        for (; left[at]; at++) left[at] = left[at + 1];
+    }
+    return list;
+}
+
+static Status refuse_model_type(const JsonNode *node, const char *model_type, Arena *arena) {
+    const char *const *names = model_family_names(arena);
+    const char *near = names_near(model_type, names, arena);
+    if (near[0])
+        return json_error(node, "\"%.60s\" is unknown; the nearest known ones are %s", model_type,
+                          near);
+    const char *all = names[0];
+    for (int i = 1; names[i]; i++) all = arena_printf(arena, "%s, %s", all, names[i]);
+    return json_error(node, "\"%.60s\" is unknown; known are %s", model_type, all);
+}
+
+static Status read_mlp(const ModelFamily *family, const JsonNode *config, Model *model) {
+    int otherwise = model->intermediate_size > 0 ? model->intermediate_size : KEY_REQUIRED;
+    if (family->intermediate_ratio > 0) otherwise = family->intermediate_ratio * model->hidden_size;
+    model->intermediate_size = otherwise;
+    if (family->intermediate_fixed) return status_ok();
+    return key_read_size(
+        config, &(SizeKey){INTERMEDIATE_KEYS, 1, MODEL_MAX_INTERMEDIATE, otherwise, otherwise},
+        &model->intermediate_size);
+}
+
+static Status read_moe(const ModelFamily *family, const JsonNode *config, Model *model) {
+    if (family->traits.num_experts == 0) return status_ok();
+    const int experts = family->traits.num_experts;
+    TRY(key_read_size(config, &(SizeKey){EXPERTS_KEYS, 0, MODEL_MAX_EXPERTS, experts, 0},
+                      &model->num_experts));
+    if (model->num_experts == 0) { // DeepSeek's n_routed_experts null: every layer is dense
+        model->num_experts_per_tok = model->moe_intermediate_size = 0;
+        model->shared_intermediate_size = 0;
+        model->router_bias = model->expert_bias = model->shared_expert_gate = false;
+        return status_ok();
+    }
+    if (family->moe_size_is_dense) {
+        model->moe_intermediate_size = model->intermediate_size;
+        TRY(key_read_size(config,
+                          &(SizeKey){EXPERTS_PER_TOKEN_KEYS, 1, MODEL_MAX_EXPERTS,
+                                     model->num_experts_per_tok, KEY_REQUIRED},
+                          &model->num_experts_per_tok));
+        return status_ok();
+    }
+    return model_read_experts(config, model->moe_intermediate_size, family->num_shared_experts,
+                              model);
+}
+
+static Status read_switches(const ModelFamily *family, const JsonNode *config, Model *model) {
+    TRY(key_read_bool(config, "tie_word_embeddings", &model->tie_word_embeddings));
+    TRY(key_read_bool(config, family->qkv_bias_key, &model->qkv_bias));
+    TRY(key_read_bool(config, family->out_bias_key, &model->attention_out_bias));
+    return key_read_bool(config, family->mlp_bias_key, &model->mlp_bias);
+}
+
+// Rows of the table of learned positions; 0 for every other kind of position.
+static Status read_positions(const ModelFamily *family, const JsonNode *config, Model *model) {
+    if (family->traits.position != POSITION_LEARNED) return status_ok();
+    const int rows = family->traits.max_position_embeddings;
+    TRY(key_read_size(config, &(SizeKey){POSITIONS_KEYS, 1, MODEL_MAX_POSITIONS, rows, rows},
+                      &model->max_position_embeddings));
+    model->max_position_embeddings += family->position_extra_rows;
+    return status_ok();
+}
+
+static Status read_window(const ModelFamily *family, const JsonNode *config, int *window) {
+    bool used = !family->window_needs_switch;
+    if (family->window_needs_switch) TRY(key_read_bool(config, "use_sliding_window", &used));
+    TRY(key_read_size(config, &(SizeKey){WINDOW_KEYS, 0, MODEL_MAX_POSITIONS, family->window, 0},
+                      window));
+    if (!used) *window = 0;
+    return status_ok();
+}
+
+static Status family_read(const ModelFamily *family, const JsonNode *config, Arena *arena,
+                          Model *model) {
+    *model = family->traits;
+    TRY(model_refuse_unsupported(config));
+    TRY(model_read_sizes(config, model));
+    TRY(model_read_attention(config, model));
+    TRY(read_mlp(family, config, model));
+    TRY(read_moe(family, config, model));
+    TRY(model_read_expert_groups(config, model));
+    TRY(read_switches(family, config, model));
+    TRY(read_positions(family, config, model));
+    TRY(model_read_mtp(config, model));
+    TRY(model_read_functions(config, arena, &model->functions));
+    if (model->functions.swiglu_limit <= 0)
+        model->functions.swiglu_limit = family->traits.functions.swiglu_limit;
+    if (family->adjust) TRY(family->adjust(config, model));
+    int window;
+    TRY(read_window(family, config, &window));
+    TRY(model_read_layers(config, family->first_k_dense, family->window_rule, window, arena,
+                          model));
+    return model_check(config, model);
+}
+
+Status model_import(const JsonNode *config, Arena *arena, Model *model) {
+    TRY(json_expect_object(config));
+    JsonNode type = json_get(config, "model_type");
+    const char *model_type;
+    TRY(json_read_string(&type, arena, &model_type));
+    if (strcmp(model_type, "generic") == 0) {
+        TRY(model_import_generic(config, arena, model));
+        model->model_type = model_type;
+        return status_ok();
+    }
+    if (strcmp(model_type, "t5") == 0 || strcmp(model_type, "mt5") == 0) {
+        TRY(model_import_t5(config, model_type, arena, model));
+        model->model_type = model_type;
+        return status_ok();
+    }
+    const ModelFamily *family = model_family_find(model_type);
+    if (!family) return refuse_model_type(&type, model_type, arena);
+
+    // A model that also sees images may keep its language model in text_config.
+    JsonNode text = json_get(config, "text_config");
+    if (json_is_present(&text)) TRY(json_expect_object(&text));
+    TRY(family_read(family, json_is_present(&text) ? &text : config, arena, model));
+    if (json_is_present(&text))
+        TRY(key_read_bool(config, "tie_word_embeddings", &model->tie_word_embeddings));
+    TRY(model_read_vision(config, family->vision, arena, model));
+    model->model_type = model_type;
+    return status_ok();
+}

@@ -1,0 +1,189 @@
+#include "costmodel/kernel/compute.h"
+
+#include "config/job/training.h"
+#include "costmodel/kernel/core_op.h"
+#include "costmodel/kernel/kernel_gemm.h"
+#include "costmodel/kernel/surface_value.h"
+
+#include <math.h>
+
+// Share of an epilogue's traffic that the main loops of other tiles do not hide: on B200 weight
+// gradients of [10240 x 8192] and [57344 x 8192] from 4096 tokens take 0.4 and 0.5 of the time of
+// their fp32 reads and writes longer than products that write 16 bits. Those of experts, one by
+// one, take all of it longer: 32 of [4096 x 7168] from 1024 tokens 2.96 ms, 2.46 with sums in 16
+// bits (MooreThreads/SimuMax, configs/system/b200_bf16_ceperm.json).
+static const double EPILOGUE_EXPOSED_FRAC = 0.5;
+
+double sustained_frac(const Cluster *cluster, bool light) {
+    const GpuEfficiency *e = &cluster->gpu.efficiency;
+    double full_watts = light ? e->light_rate_watts : e->full_rate_watts;
+    double exponent = e->power_exponent > 0 ? e->power_exponent : 1.0 / 3;
+    return fmin(1, pow(cluster->power_watts_per_gpu / full_watts, exponent));
+}
+
+static double gemm_sustained_frac(const Cluster *cluster, int precision) {
+    return sustained_frac(cluster, precision > PRECISION_BF16);
+}
+
+// Share of the SMs' time that the tiles of a product fill: the last wave is part empty.
+static double wave_frac(const Gpu *gpu, const Op *op) {
+    const GpuEfficiency *e = &gpu->efficiency;
+    double tiles =
+        op->gemm.groups * ceil(op->gemm.m / e->gemm_tile_m) * ceil(op->gemm.n / e->gemm_tile_n);
+    double waves = ceil(tiles / gpu->num_sms);
+    return tiles / (gpu->num_sms * waves);
+}
+
+static double memory_s(const Gpu *gpu, double bytes) {
+    return bytes / (gpu->memory_bandwidth_bytes_per_s * gpu->efficiency.memory_frac);
+}
+
+static double compact_gemm_s(const Cluster *cluster, const Op *op) {
+    const Gpu *gpu = &cluster->gpu;
+    const GpuEfficiency *e = &gpu->efficiency;
+    double rate = gpu->peak_flops_per_s[op->precision] * e->gemm_max_frac[op->precision] *
+                  gemm_sustained_frac(cluster, op->precision);
+    rate *= op->gemm.k / (op->gemm.k + e->gemm_half_k) * wave_frac(gpu, op);
+    return op->num_kernels * e->launch_s + fmax(op->flops / rate, memory_s(gpu, op->bytes));
+}
+
+// The measured number format nearest to a product's; NUM_GEMM_DTYPES where none is.
+static GemmDtype gemm_dtype(const Op *op) {
+    switch (op->precision) {
+    case PRECISION_FP16:
+    case PRECISION_BF16:
+        return GEMM_BFLOAT16;
+    case PRECISION_FP8:
+        return op->gemm.fp8_recipe == FP8_BLOCK || op->gemm.fp8_recipe == FP8_ROWWISE
+                   ? GEMM_FP8_BLOCK
+                   : GEMM_FP8;
+    case PRECISION_MXFP8:
+        return GEMM_FP8;
+    case PRECISION_NVFP4:
+        return GEMM_NVFP4;
+    default:
+        return NUM_GEMM_DTYPES;
+    }
+}
+
+static double products_price(const Gpu *gpu, const GemmKernels *kernels, GemmDtype dtype,
+                             const Op *op) {
+    if (!op->gemm.separate)
+        return kernel_gemm_product_s(gpu, kernels, dtype, op->gemm.groups * op->gemm.m, op->gemm.n,
+                                     op->gemm.k);
+    double launch_s = kernels->dtypes[GEMM_BFLOAT16].launch_s;
+    double one_s = kernel_gemm_product_s(gpu, kernels, dtype, fmax(1, op->gemm.m), op->gemm.n,
+                                         fmax(1, op->gemm.k));
+    return launch_s + op->gemm.groups * fmax(0.5 * one_s, one_s - launch_s);
+}
+
+// The same shapes come up again and again in a search.
+static double products_s(const CalibratedKernels *kernels, GemmDtype dtype, const Op *op) {
+    const double inputs[] = {dtype,      op->gemm.separate, op->gemm.groups,
+                             op->gemm.m, op->gemm.n,        op->gemm.k};
+    uint64_t key = memo_key(inputs, sizeof inputs / sizeof *inputs);
+    double time_s;
+    if (kernels->products && memo_find(kernels->products, key, &time_s)) return time_s;
+    time_s = products_price(&kernels->gpu, &kernels->profile.gemm, dtype, op);
+    if (kernels->products) memo_keep(kernels->products, key, time_s);
+    return time_s;
+}
+
+// A batched product is priced as one with all rows, but reads every group's operands. Products of
+// experts run one by one, launched beside each other. The whole time is stretched by the power
+// limit: short products are part of the same long step.
+static double gemm_s(const Cluster *cluster, const Op *op) {
+    const CalibratedKernels *kernels = cluster->kernels;
+    GemmDtype dtype = gemm_dtype(op);
+    double product_s = NAN;
+    if (kernels && dtype != NUM_GEMM_DTYPES)
+        product_s = products_s(kernels, dtype, op) / gemm_sustained_frac(cluster, op->precision);
+    if (isnan(product_s)) return compact_gemm_s(cluster, op);
+    double exposed_frac = op->gemm.separate ? 1 : EPILOGUE_EXPOSED_FRAC;
+    double epilogue_s =
+        memory_s(&cluster->gpu, exposed_frac * op->gemm.epilogue_bytes + op->gemm.after_bytes);
+    return fmax(product_s, memory_s(&cluster->gpu, op->bytes)) + epilogue_s;
+}
+
+double gemm_residual_p90_frac(const Cluster *cluster, const Op *op) {
+    const CalibratedKernels *kernels = cluster->kernels;
+    GemmDtype dtype = gemm_dtype(op);
+    if (!kernels || dtype == NUM_GEMM_DTYPES || !kernels->profile.gemm.dtypes[dtype].present)
+        return cluster->gpu.efficiency.residual_p90_frac;
+    const GemmKernel *kernel = &kernels->profile.gemm.dtypes[dtype];
+    double rows = op->gemm.separate ? fmax(1, op->gemm.m) : op->gemm.groups * op->gemm.m;
+    double place[] = {log2(rows), log2(op->gemm.n), log2(op->gemm.k)};
+    double octaves = surface_outside_octaves(&kernel->surface, place);
+    return kernel->residual_p90_frac * (1 + octaves);
+}
+
+static AttentionShare newest_attention(const GpuEfficiency *e, bool backward) {
+    AttentionShare law = {.frac = e->attention_forward_frac,
+                          .half_tokens = e->attention_half_tokens,
+                          .head64_frac = e->attention_head64_frac};
+    if (backward) {
+        law.frac = e->attention_backward_frac;
+        if (e->attention_backward_head64_frac > 0)
+            law.head64_frac = e->attention_backward_head64_frac;
+    } else if (e->attention_forward_half_tokens > 0) {
+        law.half_tokens = e->attention_forward_half_tokens;
+    }
+    return law;
+}
+
+// The rate of the kernel: `frac` of the bf16 peak with heads of 128 and any length.
+static AttentionShare attention_law(const Gpu *gpu, const Op *op) {
+    AttentionShare law = newest_attention(&gpu->efficiency, op->backward);
+    const GpuArchitecture *shared = gpu->shared;
+    for (int i = 0; i < shared->num_older; i++) {
+        const OlderAttention *older = &shared->older[i];
+        if (older->generation != op->attention.generation) continue;
+        const AttentionShare *share = op->backward ? &older->backward : &older->forward;
+        law.frac *= share->frac;
+        if (share->half_tokens > 0) law.half_tokens = share->half_tokens;
+        if (share->head64_frac > 0) law.head64_frac = share->head64_frac;
+    }
+    return law;
+}
+
+// Rate by head size over that of 128. Smaller heads do less work per softmax exponential. The
+// backward of larger ones has less room for its tiles.
+static double head_frac(const Gpu *gpu, const Op *op, double head64_frac) {
+    if (op->attention.head_dim < 128)
+        return 1 - (1 - head64_frac) * (128 - op->attention.head_dim) / 64;
+    if (!op->backward) return 1;
+    return 1 - (1 - gpu->shared->backward_192_frac) * fmin(1, (op->attention.head_dim - 128) / 64);
+}
+
+// Of the bf16 peak.
+static double attention_frac(const Gpu *gpu, const Op *op) {
+    const AttentionShare law = attention_law(gpu, op);
+    const double tokens = attention_op_tokens(&op->attention);
+    return law.frac * tokens / (tokens + law.half_tokens) * head_frac(gpu, op, law.head64_frac);
+}
+
+// Attention runs in 16 bits where the products run in 16 or fewer.
+static double attention_s(const Cluster *cluster, const Op *op) {
+    const Gpu *gpu = &cluster->gpu;
+    int precision = gpu->peak_flops_per_s[PRECISION_BF16] > 0 ? PRECISION_BF16 : PRECISION_FP16;
+    if (op->precision <= PRECISION_TF32) precision = op->precision;
+    double rate =
+        gpu->peak_flops_per_s[precision] * sustained_frac(cluster, true) * attention_frac(gpu, op);
+    return fmax(op->flops / rate, memory_s(gpu, op->bytes));
+}
+
+double op_compute_s(const Cluster *cluster, const Op *op) {
+    if (cluster->gpu.core) return core_op_s(&cluster->gpu, op);
+    double launches_s = op->num_kernels * cluster->gpu.efficiency.launch_s;
+    switch (op->kind) {
+    case OP_GEMM:
+        return gemm_s(cluster, op);
+    case OP_ATTENTION:
+        return launches_s + attention_s(cluster, op);
+    case OP_MEMORY:
+        return launches_s + memory_s(&cluster->gpu, op->bytes);
+    case OP_COLLECTIVE:
+        break;
+    }
+    return 0;
+}

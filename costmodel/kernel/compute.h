@@ -1,0 +1,40 @@
+// costmodel/kernel/compute.h - seconds of one operator on one GPU.
+//
+// Calibrated (the GPU or its nearest relative has measured kernels, config/kernels/kernels.h):
+//   gemm_s      = kernel_gemm_product_s / sustained_frac
+//                 + (part of epilogue_bytes + after_bytes) / (bandwidth memory_frac)
+// and for formats that were not measured (tf32, fp32, fp64), or without measured kernels, compact:
+//   gemm_s      = launch + max(flops / rate, bytes / (bandwidth memory_frac))
+//     rate      = peak max_frac sustained_frac k / (k + half_k) wave
+//     wave      = tiles / (num_sms ceil(tiles / num_sms))
+//     tiles     = groups ceil(m / tile_m) ceil(n / tile_n)
+//   attention_s = launches + max(flops / rate, bytes / (bandwidth memory_frac))
+//     rate      = peak frac sustained_frac tokens / (tokens + half_tokens)
+//   memory_s    = launches + bytes / (bandwidth memory_frac)
+// One core of a CPU has laws of its own: costmodel/kernel/core_op.h.
+// sustained_frac = min(1, (power_watts_per_gpu / W)^e), W full_rate_watts or light_rate_watts, e
+// power_exponent: in a long step the power limit holds the clock below that of short tests. Power
+// goes with the clock times the square of the voltage: e is 1/3 where the voltage falls with the
+// clock, 1 where it has reached its floor. Boards of one power tell nothing of e: then it is 1/3.
+// W is fitted to published steps of clusters and holds whatever else slows their products: on
+// single H100 and H200 long runs of products reach 0.81 to 0.97 of short tests, where the fit has
+// 0.75, and products of whole steps all of it (profiler/measured/README.md).
+//
+// Source: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009; wave quantization: NVIDIA,
+//         "Matrix Multiplication Background User's Guide". Constants: config/machine/gpu.h.
+#pragma once
+
+#include "config/cluster/cluster.h"
+#include "workload/pass/operator.h"
+
+// Rate of a whole step's products and attention over that of short tests.
+//   light  products of 8 bits and less, and attention
+double sustained_frac(const Cluster *cluster, bool light);
+
+// The 90th percentile of a product's |error|: of the measured kernels of its format on left-out
+// shapes, times 1 + the octaves by which it lies outside the measured ones; of the compact formula
+// where that prices it.
+double gemm_residual_p90_frac(const Cluster *cluster, const Op *op);
+
+// Seconds on the device of a GEMM, attention or memory-bound operator; without host effects.
+double op_compute_s(const Cluster *cluster, const Op *op);

@@ -1,0 +1,199 @@
+#include "costmodel/network/site_links.h"
+
+#include "config/cluster/node_order.h"
+#include "costmodel/network/collective.h"
+
+#include <math.h>
+#include <string.h>
+
+static int site_of(const Cluster *cluster, int64_t rank) {
+    const int64_t gpu = cluster_gpu_of_rank(cluster, rank);
+    if (cluster->groups) return cluster_group_of_gpu(cluster, gpu);
+    return cluster->sites->site_of_node[gpu / cluster->gpus_per_node];
+}
+
+// What a GPU has of its node's NICs when all of the node send.
+static double nic_share_bytes_per_s(const Cluster *cluster) {
+    return cluster->nics_per_node * cluster->nic_bytes_per_s / cluster->gpus_per_node;
+}
+
+// --- Flows
+
+SiteTraffic collective_traffic(CollectiveKind kind, Group group, int ranks_per_domain,
+                               RankSpan ranks) {
+    return (SiteTraffic){
+        .ranks = ranks,
+        .first_peer = -1,
+        .size = group.size,
+        .stride = group.stride,
+        .ranks_per_domain = ranks_per_domain,
+        .all_to_all = !collective_is_ring(kind),
+    };
+}
+
+SiteTraffic message_traffic(const Plan *plan, int rank, int peer) {
+    const int low = rank < peer ? rank : peer, high = rank < peer ? peer : rank;
+    return (SiteTraffic){.ranks = plan_stage_span(plan, low),
+                         .first_peer = high * plan_block_gpus(plan)};
+}
+
+// A ring has one flow a rank; in an all-to-all each reaches all ranks of other domains.
+static void rank_flows(const SiteTraffic *t, int64_t rank, FlowVisit visit, void *context) {
+    const int place = (int)(rank / t->stride % t->size);
+    const int64_t first = rank - (int64_t)place * t->stride;
+    const int num_steps = t->all_to_all ? t->size - 1 : 1;
+    for (int step = 1; step <= num_steps; step++) {
+        const int to = (place + (t->all_to_all ? step : t->ranks_per_domain)) % t->size;
+        visit(context, rank, first + (int64_t)to * t->stride);
+    }
+}
+
+// From one rank, to those of its group or to its peer.
+static void flows_from(const SiteTraffic *t, int64_t rank, int64_t to_peer, FlowVisit visit,
+                       void *context) {
+    if (t->first_peer < 0)
+        rank_flows(t, rank, visit, context);
+    else
+        visit(context, rank, rank + to_peer);
+}
+
+int traffic_ways(const SiteTraffic *t) {
+    return t->first_peer < 0 ? 1 : 2;
+}
+
+void traffic_flows(const Cluster *cluster, const SiteTraffic *t, int way, FlowVisit visit,
+                   void *context) {
+    RankSpan ranks = t->ranks;
+    if (way) ranks.first = t->first_peer;
+    const int64_t to_peer = t->ranks.first + t->first_peer - 2 * ranks.first;
+    if (!cluster->order) {
+        for (int64_t i = 0; i < ranks.num; i++)
+            flows_from(t, span_rank(&ranks, i), to_peer, visit, context);
+        return;
+    }
+    for (int node = 0; node < cluster->num_nodes; node++) {
+        const int64_t low = cluster_first_rank(cluster, node);
+        for (int64_t rank = low; rank < low + cluster->gpus_per_node; rank++)
+            if (span_holds(&ranks, rank)) flows_from(t, rank, to_peer, visit, context);
+    }
+}
+
+double traffic_flow_bytes_per_s(const Cluster *cluster, const SiteTraffic *t) {
+    if (t->first_peer < 0)
+        return nic_share_bytes_per_s(cluster) / (t->all_to_all ? t->size - t->ranks_per_domain : 1);
+    const Cluster *low = cluster_group(cluster, cluster_group_of_gpu(cluster, t->ranks.first));
+    const Cluster *high = cluster_group(cluster, cluster_group_of_gpu(cluster, t->first_peer));
+    return fmin(nic_share_bytes_per_s(low), nic_share_bytes_per_s(high));
+}
+
+// --- What links between sites make of them
+
+// Flows from one site after the other, counted by where they go.
+typedef struct {
+    const Cluster *cluster;
+    double flow_bytes_per_s;
+    int site; // -1 at first
+    int num_to[MAX_SITES];
+    double slowdown; // the largest so far
+} SiteFlows;
+
+static void flow_count(void *context, int64_t from_rank, int64_t to_rank) {
+    SiteFlows *flows = context;
+    const ClusterSites *sites = flows->cluster->sites;
+    const int from = site_of(flows->cluster, from_rank), to = site_of(flows->cluster, to_rank);
+    if (from != flows->site) memset(flows->num_to, 0, (size_t)sites->num_sites * sizeof(int));
+    flows->site = from;
+    if (from == to) return;
+    double wanted_bytes_per_s = ++flows->num_to[to] * flows->flow_bytes_per_s;
+    flows->slowdown =
+        fmax(flows->slowdown, wanted_bytes_per_s / sites_bytes_per_s(sites, from, to));
+}
+
+bool traffic_is(const SiteTraffic *a, const SiteTraffic *b) {
+    return spans_are_equal(&a->ranks, &b->ranks) && a->first_peer == b->first_peer &&
+           a->size == b->size && a->stride == b->stride &&
+           a->ranks_per_domain == b->ranks_per_domain && a->all_to_all == b->all_to_all;
+}
+
+const KnownSlowdown *known_slowdown(const Cluster *cluster, const SiteTraffic *traffic) {
+    for (int i = 0; i < cluster->num_known; i++)
+        if (traffic_is(&cluster->known[i].traffic, traffic)) return &cluster->known[i];
+    return NULL;
+}
+
+double traffic_slowdown(const Cluster *cluster, const SiteTraffic *traffic) {
+    const bool message = traffic->first_peer >= 0;
+    if (!cluster->sites) return message ? 0 : 1;
+    SiteFlows flows = {.cluster = cluster};
+    flows.flow_bytes_per_s = traffic_flow_bytes_per_s(cluster, traffic);
+    for (int way = 0; way < traffic_ways(traffic); way++) {
+        flows.site = -1;
+        traffic_flows(cluster, traffic, way, flow_count, &flows);
+    }
+    return message ? flows.slowdown : fmax(1, flows.slowdown);
+}
+
+RankSpan all_ranks(const Cluster *cluster) {
+    return (RankSpan){.num = cluster->num_gpus};
+}
+
+double sites_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
+                      int ranks_per_domain, RankSpan ranks) {
+    const SiteTraffic traffic = collective_traffic(kind, group, ranks_per_domain, ranks);
+    return traffic_slowdown(cluster, &traffic);
+}
+
+double ranks_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer) {
+    const SiteTraffic traffic = message_traffic(plan, rank, peer);
+    return traffic_slowdown(cluster, &traffic);
+}
+
+// --- Latency
+
+// Most crossings between sites in a ring of this shape.
+static int num_crossings(const Cluster *cluster, Group group, RankSpan ranks) {
+    int most = 0;
+    for (int64_t k = 0; k < ranks.num; k++) {
+        const int64_t first = span_rank(&ranks, k);
+        if (first / group.stride % group.size != 0) continue;
+        int num = 0;
+        for (int i = 0; i < group.size; i++) {
+            int64_t from = first + (int64_t)i * group.stride;
+            int64_t to = first + (int64_t)((i + 1) % group.size) * group.stride;
+            num += site_of(cluster, from) != site_of(cluster, to);
+        }
+        if (num > most) most = num;
+    }
+    return most;
+}
+
+double sites_latency_s(const Cluster *cluster, CollectiveKind kind, Group group, RankSpan ranks) {
+    if (!cluster->sites || cluster->sites->latency_s == 0) return 0;
+    int crossings = num_crossings(cluster, group, ranks), latencies = crossings;
+    if (crossings == 0) return 0;
+    switch (kind) {
+    case COLLECTIVE_ALL_REDUCE:
+        latencies = 2 * crossings;
+        break;
+    case COLLECTIVE_BROADCAST: // a chain, which does not return to its root
+        latencies = crossings - 1;
+        break;
+    case COLLECTIVE_ALL_TO_ALL:
+    case COLLECTIVE_DISPATCH:
+    case COLLECTIVE_COMBINE:
+        latencies = 1;
+        break;
+    default:
+        break;
+    }
+    return latencies * cluster->sites->latency_s;
+}
+
+double ranks_latency_s(const Cluster *cluster, const Plan *plan, int rank, int peer) {
+    if (!cluster->sites) return 0;
+    const RankSpan ranks = plan_stage_span(plan, rank), peers = plan_stage_span(plan, peer);
+    for (int64_t i = 0; i < ranks.num; i++)
+        if (site_of(cluster, span_rank(&ranks, i)) != site_of(cluster, span_rank(&peers, i)))
+            return cluster->sites->latency_s;
+    return 0;
+}

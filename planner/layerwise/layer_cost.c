@@ -1,0 +1,139 @@
+#include "planner/layerwise/layer_cost.h"
+
+#include "costmodel/network/collective.h"
+#include "costmodel/pass/list_price.h"
+#include "workload/pass/bytes.h"
+#include "workload/pass/split.h"
+
+#include <math.h>
+
+void layer_price_add(Price *sum, const Price *part, double times) {
+    for (int t = 0; t < NUM_TERMS; t++) sum->term_s[t] += times * part->term_s[t];
+    for (int k = 0; k < NUM_PARTS; k++) sum->part_s[k] += times * part->part_s[k];
+    sum->time_s = terms_sum(sum->term_s);
+}
+
+Price layer_pass_price(const PricingContext *context, const Block *block, bool forward,
+                       double *edge_s) {
+    const int backward = 1 << PHASE_BACKWARD_INPUT | 1 << PHASE_BACKWARD_WEIGHT;
+    const ListPrice list = list_price(&(OpList){
+        .context = context,
+        .ops = forward ? block->forward : block->backward,
+        .num_ops = forward ? block->num_forward : block->num_backward,
+        .num_forward = block->num_forward,
+        .phases = forward ? 1 << PHASE_FORWARD : backward,
+    });
+    Price price = list.price;
+    *edge_s += list.edge_s;
+    const double waits_s = list.host_s - price.time_s;
+    if (waits_s <= 0) return price;
+    price.term_s[TERM_OTHER] += waits_s;
+    price.part_s[PART_HOST] += waits_s;
+    price.time_s = terms_sum(price.term_s);
+    return price;
+}
+
+static double group_collective_s(const Scenario *scenario, const Cluster *cluster, const Plan *plan,
+                                 CollectiveKind collective, GroupKind group, double bytes) {
+    const Group ranks = plan_group(plan, group);
+    return collective_s(cluster, collective, ranks, bytes) *
+           part_factor(scenario->calibration, group_part(cluster, ranks));
+}
+
+// Reduction of the gradients of parameters of one sort (workload/step/program_sync.h has the
+// rules).
+static double reduction_s(const Scenario *scenario, const Cluster *cluster, const Plan *plan,
+                          double parameters, bool expert) {
+    const GroupKind zero = expert ? GROUP_EZERO : GROUP_ZERO;
+    const GroupKind replica = expert ? GROUP_EREPLICA : GROUP_REPLICA;
+    const double bytes = parameters * reduced_gradient_bytes(&scenario->execution);
+    if (plan->zero_stage == 0 ||
+        (plan->zero_stage == 1 && scenario->execution.stack.training.weights_by_broadcast))
+        return group_collective_s(scenario, cluster, plan, COLLECTIVE_ALL_REDUCE,
+                                  expert ? GROUP_EDP : GROUP_DP, bytes);
+    double time_s = group_collective_s(scenario, cluster, plan, COLLECTIVE_ALL_REDUCE, replica,
+                                       bytes / plan_group(plan, zero).size);
+    if (plan->zero_stage == 1)
+        time_s +=
+            group_collective_s(scenario, cluster, plan, COLLECTIVE_REDUCE_SCATTER, zero, bytes);
+    return time_s;
+}
+
+static double gathering_s(const Scenario *scenario, const Cluster *cluster, const Plan *plan,
+                          double parameters, bool expert) {
+    if (plan->zero_stage != 1 && plan->zero_stage != 2) return 0;
+    return group_collective_s(scenario, cluster, plan, COLLECTIVE_ALL_GATHER,
+                              expert ? GROUP_EZERO : GROUP_ZERO,
+                              parameters * gathered_weight_bytes(&scenario->execution));
+}
+
+// Its part of the one sum over tp of all partial gradients of a rank, at the end of a step.
+static double partial_sum_s(const Scenario *scenario, const Cluster *cluster, const Plan *plan,
+                            double parameters) {
+    const double bytes =
+        partial_sum_bytes(&scenario->execution, plan_num_scattered(plan), parameters);
+    if (bytes <= 1) return 0;
+    const double all_s =
+        group_collective_s(scenario, cluster, plan, COLLECTIVE_ALL_REDUCE, GROUP_TP, bytes);
+    return all_s - group_collective_s(scenario, cluster, plan, COLLECTIVE_ALL_REDUCE, GROUP_TP, 1);
+}
+
+// What a collective adds to a step of which compute_s may run beside it.
+static double exposed_s(double time_s, double compute_s, bool overlaps, double slowdown_frac) {
+    if (!overlaps) return time_s;
+    return fmax(0, time_s - compute_s) + slowdown_frac * fmin(time_s, compute_s);
+}
+
+static double sync_s(const Scenario *scenario, const Cluster *cluster, const Plan *plan,
+                     const Block *block, double forward_s, double backward_s) {
+    const Execution *execution = &scenario->execution;
+    const double parameters[2] = {block->dense_parameters, block->expert_parameters};
+    double reduce_s = 0, gather_s = 0;
+    for (int expert = 0; expert < 2; expert++) {
+        reduce_s += reduction_s(scenario, cluster, plan, parameters[expert], expert);
+        gather_s += gathering_s(scenario, cluster, plan, parameters[expert], expert);
+    }
+    const double slowdown = execution->stack.communication.overlap_slowdown_frac;
+    return exposed_s(reduce_s, backward_s, execution->overlap_grad_reduce, slowdown) +
+           exposed_s(gather_s, forward_s, execution->overlap_param_gather, slowdown) +
+           partial_sum_s(scenario, cluster, plan, block->partial_parameters);
+}
+
+// Bytes of weights, gradients and optimizer (Rajbhandari et al. 2020, as
+// costmodel/memory/memory_static.c).
+static double parameters_state_bytes(const Scenario *scenario, const Plan *plan, double dense,
+                                     double expert) {
+    const StateBytes state = state_bytes(&scenario->execution, scenario->training.optimizer);
+    const double all = dense + expert;
+    const double own =
+        dense / plan_group(plan, GROUP_ZERO).size + expert / plan_group(plan, GROUP_EZERO).size;
+    return (plan->zero_stage >= 3 ? own : all) * state.weight +
+           (plan->zero_stage >= 2 ? own : all) * state.gradient +
+           (plan->zero_stage >= 1 ? own : all) * (state.master + state.moments);
+}
+
+LayerCost layer_cost(const Scenario *scenario, const Plan *plan, const Block *block) {
+    const Cluster *cluster = &scenario->cluster;
+    LayerCost cost = {
+        .update_s = optimizer_update_s(scenario, plan, &cluster->gpu, block->dense_parameters,
+                                       block->expert_parameters),
+        .state_bytes = parameters_state_bytes(scenario, plan, block->dense_parameters,
+                                              block->expert_parameters),
+        .saved_bytes = block->saved_bytes,
+        .peak_bytes = fmax(block->forward_peak_bytes,
+                           block->saved_bytes + block->unusable_bytes + block->backward_peak_bytes),
+        .gathered = plan->zero_stage < 3 ? 0
+                                         : plan_sharded_parameters(plan, block->dense_parameters,
+                                                                   block->expert_parameters),
+    };
+    const PricingContext context = pricing_context(scenario, plan, NULL);
+    cost.forward = layer_pass_price(&context, block, true, &cost.edge_s);
+    cost.backward = layer_pass_price(&context, block, false, &cost.edge_s);
+    cost.sync_s = sync_s(scenario, cluster, plan, block, cost.forward.time_s, cost.backward.time_s);
+    return cost;
+}
+
+double layer_step_s(const LayerCost *cost, double num_microbatches) {
+    return num_microbatches * (cost->forward.time_s + cost->backward.time_s) + cost->sync_s +
+           cost->update_s;
+}

@@ -1,0 +1,375 @@
+// The attention half of a layer: norm, projections, core attention, output projection.
+#include "workload/pass/builder.h"
+
+#include <math.h>
+
+// What queries see: keys on average, tokens of the sequence that those are of, how many of these
+// the rank has, and of how many sequences.
+typedef struct {
+    double mean, length, tokens, num_sequences;
+    bool causal;
+} Keys;
+
+// A window of a tower is a sequence of its own: a square of the image, which no other overlaps.
+static Keys own_keys(const Builder *b) {
+    const Pass *pass = &b->pass;
+    const double window = b->kind->window, mean = pass_average_keys(pass, window);
+    if (!b->kind->front || window <= 0)
+        return (Keys){mean, pass->keys, pass->sequences * pass->keys / b->split.cp, pass->sequences,
+                      pass->causal};
+    const double length = fmin(window, pass->keys);
+    return (Keys){mean, length, b->tokens, b->tokens / length, pass->causal};
+}
+
+// Sizes of one rank's heads. Key-value heads are replicated where there are fewer than tp.
+typedef struct {
+    double heads, kv_heads;
+    double qk_dim, v_dim;                          // of one head
+    double q_values, k_values, v_values, o_values; // per token
+} Heads;
+
+static Heads heads_of(const Model *model, int tp) {
+    Heads h = {.heads = (double)model->num_heads / tp};
+    if (model->attention == ATTENTION_MLA) {
+        h.kv_heads = h.heads;
+        h.qk_dim = model->qk_nope_head_dim + model->qk_rope_head_dim;
+        h.v_dim = model->v_head_dim;
+    } else {
+        h.kv_heads = fmax(1, (double)model->num_kv_heads / tp);
+        h.qk_dim = h.v_dim = model->head_dim;
+    }
+    h.q_values = h.heads * h.qk_dim;
+    h.k_values = h.kv_heads * h.qk_dim;
+    h.v_values = h.kv_heads * h.v_dim;
+    h.o_values = h.heads * h.v_dim;
+    return h;
+}
+
+// Queries, keys and values as the attention reads them, which their product's result becomes: in
+// place, or as tensors of their own, whose gradients become one again.
+static void build_heads(Builder *b, MemoryWork *work, double values) {
+    const Execution *execution = b->execution;
+    work->saved_bytes = work->output_bytes = values * activation_bytes(execution);
+    if (!execution->stack.residency.splits_heads) work->backward_alive_bytes = work->output_bytes;
+    build_memory(b, work);
+    if (!execution->stack.residency.splits_heads) b->units[b->num_units - 1].op.transient_bytes = 0;
+}
+
+// Rotary embedding of queries and keys. It keeps its results: the attention's inputs.
+static void build_rope(Builder *b, const Heads *h) {
+    const Execution *execution = b->execution;
+    double act = activation_bytes(execution);
+    double values = b->tokens * (h->q_values + h->k_values + h->v_values);
+    double rotated =
+        b->model->position == POSITION_ROPE ? b->tokens * (h->q_values + h->k_values) : 0;
+    bool fused = execution->stack.launch.fused_rope || execution->compile;
+    MemoryWork work = {.name = "rope",
+                       .bytes = rotated * act * (fused ? 2 : 6),
+                       .backward_bytes = rotated * act * (fused ? 2 : 6),
+                       .kernels = fused ? 2 : 8,
+                       .backward_kernels = fused ? 2 : 8};
+    if (rotated <= 0) { // the projections' results as they are
+        work.name = "split_heads";
+        work.kernels = work.backward_kernels = 1;
+        work.bytes = work.backward_bytes = 0;
+    }
+    build_heads(b, &work, values);
+    // Of queries and of keys, half as many as a head has numbers.
+    if (rotated > 0) b->units[b->num_units - 1].op.memory.angles = b->tokens * h->qk_dim;
+}
+
+// Context parallelism: keys and values of the other ranks (Liu et al. 2023, "Ring Attention",
+// arXiv:2310.01889; Jacobs et al. 2023, "DeepSpeed Ulysses", arXiv:2309.14509, section 3.1).
+static void build_context_exchange(Builder *b, const Heads *h, bool before) {
+    const Split *split = &b->split;
+    double act = activation_bytes(b->execution);
+    double kv = b->tokens * (h->k_values + h->v_values) * act;
+    if (split->cp == 1) return;
+    b->module = MODULE_CORE_ATTN;
+    if (split->cp_method == CP_ULYSSES) {
+        double values = before ? h->q_values + h->k_values + h->v_values : h->o_values;
+        build_collective(b, before ? "cp_all_to_all_qkv" : "cp_all_to_all_out", STREAM_CP,
+                         COLLECTIVE_ALL_TO_ALL, COLLECTIVE_ALL_TO_ALL, GROUP_CP,
+                         b->tokens * values * act);
+    } else if (before && split->cp_method == CP_ALL_GATHER) {
+        build_collective(b, "cp_all_gather_kv", STREAM_CP, COLLECTIVE_ALL_GATHER,
+                         COLLECTIVE_REDUCE_SCATTER, GROUP_CP, kv * split->cp);
+        b->units[b->num_units - 1].gather_again = true;
+    } else if (before) {
+        // The ring's steps run beside the attention of the step before. In the backward the
+        // gradients of keys and values go round with them.
+        build_collective(b, "cp_ring_kv", STREAM_CP, COLLECTIVE_RING_EXCHANGE,
+                         COLLECTIVE_RING_EXCHANGE, GROUP_CP, kv);
+        b->units[b->num_units - 1].op.pipelined_with = b->num_units;
+        b->units[b->num_units - 1].backward_frac = 2;
+    }
+    b->module = 0;
+}
+
+// Keys and values that attention over cp ranks holds beside its inputs: gathered all, in a ring
+// those in use and those that arrive. Its backward holds their gradients, too, and what one step
+// made of the queries' and of one rank's (Transformer Engine, pytorch/attention/
+// dot_product_attention/context_parallel.py; runtime/context.c): where queries, keys and values
+// share rows, the queries' take as much as all three.
+static double context_keys_bytes(const Builder *b, const Heads *h) {
+    const Split *split = &b->split;
+    const double kv = b->tokens * (h->k_values + h->v_values);
+    if (split->cp == 1 || split->cp_method == CP_ULYSSES) return 0;
+    return kv * (split->cp_method == CP_RING ? 2 : split->cp) * activation_bytes(b->execution);
+}
+
+static double context_gradients_bytes(const Builder *b, const Heads *h) {
+    const Execution *execution = b->execution;
+    const double keys = context_keys_bytes(b, h), kv = h->k_values + h->v_values;
+    const double step = h->q_values + kv * (execution->stack.residency.splits_heads ? 1 : 2);
+    return keys > 0 ? keys + b->tokens * step * activation_bytes(execution) : 0;
+}
+
+// One step of the attention over cp ranks: a ring's is on one rank's keys; with gathered keys the
+// rank's early and late part of the sequence are a step each, as short as that part; Ulysses' ranks
+// have whole sequences, of heads of their own.
+static AttentionOp attention_step(const Builder *b, const Heads *h, const Keys *keys) {
+    const int cp = b->split.cp;
+    const bool whole = cp == 1 || b->split.cp_method == CP_ULYSSES;
+    const int parts = whole ? 1 : cp,
+              halves = !whole && b->split.cp_method == CP_ALL_GATHER ? 2 : 1;
+    const double own = b->tokens / keys->num_sequences, heads_split = whole ? cp : 1;
+    return (AttentionOp){.sequences = keys->num_sequences,
+                         .heads = h->heads / heads_split,
+                         .kv_heads = h->kv_heads / heads_split,
+                         .queries = own * heads_split / halves,
+                         .keys = keys->length / parts,
+                         .window = b->kind->window,
+                         .head_dim = h->qk_dim,
+                         .v_head_dim = h->v_dim,
+                         .causal = keys->causal,
+                         .generation = b->execution->stack.launch.attention_generation};
+}
+
+static void build_flash(Builder *b, const Heads *h, const Keys *keys) {
+    const Execution *execution = b->execution;
+    double act = activation_bytes(execution);
+    // Two products of 2 x keys x dim per query and head (Dao et al. 2022, arXiv:2205.14135). The
+    // backward has five: the scores again, and the gradients of probabilities, queries, keys and
+    // values (Dao 2023, "FlashAttention-2", arXiv:2307.08691, section 3.1.2).
+    double pairs = b->tokens * keys->mean * h->heads;
+    double flops = 2 * pairs * (h->qk_dim + h->v_dim);
+    double backward_flops = 2 * pairs * (3 * h->qk_dim + 2 * h->v_dim);
+    double io =
+        (b->tokens * (h->q_values + h->o_values) + keys->tokens * (h->k_values + h->v_values)) *
+        act;
+    double saved = b->tokens * (h->o_values * act + h->heads * 4); // output, log-sum-exp in fp32
+    // A ring merges its steps' fp32 results.
+    bool ring = b->split.cp_method == CP_RING, split = b->split.cp_method != CP_ULYSSES;
+    int steps = b->split.cp == 1 || !split ? 1 : ring ? b->split.cp : 2;
+    double merge = ring ? (steps - 1) * b->tokens * h->o_values * 3 * 4 : 0;
+    const double others = context_keys_bytes(b, h);
+    Unit *unit = &b->units[b->num_units++];
+    *unit = (Unit){.module = MODULE_CORE_ATTN,
+                   .backward_collective = NUM_COLLECTIVES,
+                   .backward_flops = backward_flops,
+                   .backward_bytes = 3 * io + merge,
+                   .backward_kernels = 3 * steps,
+                   .backward_alive_bytes = io + others + context_gradients_bytes(b, h)};
+    unit->op = (Op){.name = "core_attn",
+                    .kind = OP_ATTENTION,
+                    .phase = PHASE_FORWARD,
+                    .stream = STREAM_COMPUTE,
+                    .wait = WAIT_PREVIOUS,
+                    .pipelined_with = -1,
+                    .attention = attention_step(b, h, keys),
+                    .flops = flops,
+                    .bytes = io + merge,
+                    .num_kernels = steps,
+                    .saved_bytes = saved,
+                    .transient_bytes = b->tokens * h->o_values * act + others,
+                    .precision = execution->precision};
+}
+
+// Softmax of s x s scores in memory, as before fused attention: every score is computed, also
+// masked ones, and 2 + 2 + 1 bytes of each are kept (Korthikanti et al. 2022, section 4.1).
+static void build_unfused(Builder *b, const Heads *h, const Keys *keys) {
+    const Execution *execution = b->execution;
+    const Stack *stack = &execution->stack;
+    double act = activation_bytes(execution);
+    double groups = keys->num_sequences * h->heads, queries = b->tokens / keys->num_sequences;
+    double num_keys = keys->length, scores = groups * queries * num_keys;
+    b->module = MODULE_CORE_ATTN;
+    build_batched_gemm(b, "scores", groups, queries, num_keys, h->qk_dim, 0);
+    int passes = stack->launch.fused_softmax ? 2 : 8;
+    MemoryWork softmax = {.name = "softmax",
+                          .bytes = scores * act * passes,
+                          .backward_bytes = scores * act * (passes + 1),
+                          .kernels = stack->launch.fused_softmax ? 1 : 4,
+                          .backward_kernels = stack->launch.fused_softmax ? 1 : 4,
+                          .saved_bytes = scores * act,
+                          .output_bytes = scores * act};
+    build_memory(b, &softmax);
+    if (drops_out(b)) {
+        MemoryWork dropout = {.name = "attention_dropout",
+                              .bytes = scores * (2 * act + 1),
+                              .backward_bytes = scores * (2 * act + 1),
+                              .kernels = 1,
+                              .backward_kernels = 1,
+                              .saved_bytes = scores * (act + 1),
+                              .output_bytes = scores * act};
+        build_memory(b, &dropout);
+    }
+    build_batched_gemm(b, "context", groups, queries, h->v_dim, num_keys, 0);
+    b->module = 0;
+    MemoryWork transpose = {.name = "merge_heads",
+                            .bytes = b->tokens * h->o_values * act * 2,
+                            .backward_bytes = b->tokens * h->o_values * act * 2,
+                            .kernels = 1,
+                            .backward_kernels = 1,
+                            .saved_bytes = b->tokens * h->o_values * act,
+                            .output_bytes = b->tokens * h->o_values * act};
+    build_memory(b, &transpose);
+}
+
+static void build_gqa_projections(Builder *b) {
+    const Model *m = b->model;
+    double q = (double)m->num_heads * m->head_dim;
+    double kv = fmax(m->num_kv_heads, b->split.tp) * (double)m->head_dim;
+    build_linear(b, "qkv_proj", SPLIT_COLUMN, b->tokens, q + 2 * kv, m->hidden_size, 0);
+    build_parts(b, q / b->split.tp, kv / b->split.tp, kv / b->split.tp);
+    if (m->qkv_bias) b->dense_parameters += (q + 2 * kv) / b->split.tp;
+    if (!m->qk_norm) return;
+    // One norm for all heads, of which each tp rank has some, whatever it has of the tokens.
+    if (b->split.tp > 1 && !b->split.sequence_parallel)
+        b->partial_parameters += model_heads_norm_parameters(m);
+    double act = activation_bytes(b->execution);
+    double values = b->tokens * (q + kv) / b->split.tp;
+    MemoryWork norm = {.name = "qk_norm",
+                       .bytes = values * act * 2,
+                       .kernels = 2,
+                       .backward_bytes = values * act * 3,
+                       .backward_kernels = 4,
+                       .saved_bytes = values * act,
+                       .output_bytes = values * act};
+    build_memory(b, &norm);
+}
+
+// Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1.2). The down projections
+// are replicated over tp, the up projections split by head.
+static void build_mla_projections(Builder *b) {
+    const Model *m = b->model;
+    double heads = m->num_heads, act = activation_bytes(b->execution);
+    double qk_dim = m->qk_nope_head_dim + m->qk_rope_head_dim;
+    double in = b->input_bytes_per_value;
+    double kv_down = m->kv_lora_rank + m->qk_rope_head_dim;
+    if (m->qkv_bias) build_whole_parameters(b, m->q_lora_rank + kv_down);
+    if (m->q_lora_rank > 0)
+        build_linear(b, "q_down_proj", SPLIT_NONE, b->tokens_sp, m->q_lora_rank, m->hidden_size, 0);
+    build_linear(b, "kv_down_proj", SPLIT_NONE, b->tokens_sp, kv_down, m->hidden_size, 0);
+    if (b->split.sequence_parallel && b->split.tp > 1) // the key part that all heads share
+        build_collective(b, "tp_all_gather", STREAM_TP, COLLECTIVE_ALL_GATHER,
+                         COLLECTIVE_REDUCE_SCATTER, GROUP_TP,
+                         b->tokens * m->qk_rope_head_dim * act);
+    int num_norms = m->q_lora_rank > 0 ? 2 : 1;
+    double latent = b->tokens_sp * (m->q_lora_rank + m->kv_lora_rank);
+    MemoryWork norm = {.name = "latent_norm",
+                       .bytes = latent * act * 2,
+                       .kernels = num_norms,
+                       .backward_bytes = latent * act * 3,
+                       .backward_kernels = 2 * num_norms,
+                       .saved_bytes = latent * (act + in),
+                       .product_input_bytes = latent * in,
+                       .output_bytes = latent * act};
+    build_memory(b, &norm);
+    b->module = MODULE_MLA_UP_PROJ;
+    double q_in = m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden_size;
+    build_linear(b, "q_up_proj", SPLIT_COLUMN, b->tokens, heads * qk_dim, q_in, 0);
+    build_linear(b, "kv_up_proj", SPLIT_COLUMN, b->tokens,
+                 heads * (m->qk_nope_head_dim + m->v_head_dim), m->kv_lora_rank, 0);
+}
+
+// The product just built reads what an operator before it keeps.
+static void input_share(Builder *b, double bytes) {
+    int product = b->num_units - 1;
+    while (!b->units[product].has_weight) product--;
+    b->units[product].shared_input_bytes = bytes;
+}
+
+static void build_core(Builder *b, const Heads *h, const Keys *keys) {
+    if (b->execution->attention == ATTENTION_FLASH)
+        build_flash(b, h, keys);
+    else
+        build_unfused(b, h, keys);
+}
+
+// Output projection and addition.
+static void build_output(Builder *b, const Heads *h, const char *name) {
+    const Model *m = b->model;
+    const double v_dim = m->attention == ATTENTION_MLA ? m->v_head_dim : m->head_dim;
+    // Its input is a copy of the attention's output, which that keeps itself, where it is
+    // quantized; after Ulysses' exchange (Transformer Engine,
+    // pytorch/attention/dot_product_attention/ context_parallel.py, AttnFuncWithCPAndQKVOA2A); and
+    // where the attention of gathered keys and values keeps the results of its two steps.
+    const Split *split = &b->split;
+    bool joined =
+        split->cp_method == CP_ALL_GATHER && b->execution->stack.residency.copies_attention_steps;
+    bool copied = precision_is_quantized(b->precision) ||
+                  (split->cp > 1 && (split->cp_method == CP_ULYSSES || joined));
+    double copy = copied ? b->tokens * h->o_values : 0;
+    build_linear(b, name, SPLIT_ROW, b->tokens, m->hidden_size, m->num_heads * v_dim,
+                 copy * b->input_bytes_per_value);
+    if (!copied) input_share(b, b->tokens * h->o_values * activation_bytes(b->execution));
+    if (m->attention_out_bias) build_whole_parameters(b, m->hidden_size);
+}
+
+void build_attention(Builder *b) {
+    const Model *m = b->model;
+    Heads h = heads_of(m, b->split.tp);
+    const Keys keys = own_keys(b);
+    bool mla = m->attention == ATTENTION_MLA;
+    double values = b->tokens_sp * m->hidden_size;
+    build_norm(b, "input_norm", values, NORM_INPUT | NORM_OUTPUT | NORM_BEGINS_BRANCH);
+    if (mla)
+        build_mla_projections(b);
+    else
+        build_gqa_projections(b);
+    build_rope(b, &h);
+    b->module = 0;
+    build_context_exchange(b, &h, true);
+    build_core(b, &h, &keys);
+    build_context_exchange(b, &h, false);
+    build_output(b, &h, "out_proj");
+    if (m->attention_sinks) b->dense_parameters += h.heads;
+    if (m->norms_per_layer == 4) build_norm(b, "post_attention_norm", values, NORM_INPUT);
+    build_residual(b, values);
+}
+
+// Queries of the decoder, keys and values of what the encoder made of its tokens: the output of its
+// last norm, which that keeps, once for all layers (Vaswani et al. 2017, arXiv:1706.03762, section
+// 3.2.3). Quantized, or as gathered over tp, every layer keeps a copy of its own (Transformer
+// Engine, module/linear.py).
+void build_cross_attention(Builder *b) {
+    const Model *m = b->model;
+    const Execution *execution = b->execution;
+    const Heads h = heads_of(m, b->split.tp);
+    const double length = b->pass.encoded;
+    const double num_sequences = b->pass.sequences;
+    const Keys keys = {length, length, num_sequences * length, num_sequences, false};
+    const double values = b->tokens_sp * m->hidden_size;
+    const double query = (double)m->num_heads * m->head_dim;
+    const double key_value = 2.0 * m->num_kv_heads * m->head_dim;
+    const double split = b->tokens * h.q_values + keys.tokens * (h.k_values + h.v_values);
+    const bool copied =
+        precision_is_quantized(b->precision) ||
+        (b->split.sequence_parallel && execution->stack.residency.keeps_gathered_inputs);
+    const double copy = copied ? keys.tokens / (b->split.sequence_parallel ? b->split.tp : 1) *
+                                     m->hidden_size * b->input_bytes_per_value
+                               : 0;
+    build_norm(b, "cross_norm", values, NORM_INPUT | NORM_OUTPUT | NORM_BEGINS_BRANCH);
+    build_linear(b, "cross_q_proj", SPLIT_COLUMN, b->tokens, query, m->hidden_size, 0);
+    build_linear(b, "cross_kv_proj", SPLIT_COLUMN, keys.tokens, key_value, m->hidden_size, copy);
+    build_parts(b, key_value / 2 / b->split.tp, key_value / 2 / b->split.tp, 0);
+    if (m->qkv_bias) b->dense_parameters += (query + key_value) / b->split.tp;
+    build_heads(b, &(MemoryWork){.name = "split_heads", .kernels = 1, .backward_kernels = 1},
+                split);
+    build_core(b, &h, &keys);
+    build_output(b, &h, "cross_out_proj");
+    build_residual(b, values);
+    build_whole_parameters(b, (m->norm_bias ? 2.0 : 1.0) * m->hidden_size); // its norm
+}

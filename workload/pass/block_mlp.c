@@ -1,0 +1,239 @@
+// The MLP half of a layer: dense, or routed to experts.
+#include "workload/pass/builder.h"
+
+#include <math.h>
+
+// Activation (and gate) between two products; it keeps its input, and its output for the second.
+static void build_activation(Builder *b, double tokens, double width) {
+    const Model *m = b->model;
+    const Execution *execution = b->execution;
+    bool fused = execution->stack.launch.fused_activation || execution->compile;
+    double act = activation_bytes(execution), inputs = tokens * width * (m->gated_mlp ? 2 : 1);
+    double outputs = tokens * width;
+    // Unfused, activation and gate are kernels of their own, and the activation's result is kept.
+    bool split = m->gated_mlp && !fused;
+    double extra = split ? 2 * outputs * act : 0;
+    MemoryWork work = {.name = m->gated_mlp ? "gated_activation" : "activation",
+                       .bytes = (inputs + outputs) * act + extra,
+                       .backward_bytes = (2 * inputs + outputs) * act + 2 * extra,
+                       .kernels = split ? 2 : 1,
+                       .backward_kernels = split ? 3 : 1,
+                       .saved_bytes = inputs * act + outputs * b->input_bytes_per_value +
+                                      (split ? outputs * act : 0),
+                       .product_input_bytes = outputs * b->input_bytes_per_value,
+                       .output_bytes = outputs * act,
+                       .backward_alive_bytes = (inputs + outputs) * act};
+    int module = b->module;
+    if ((b->module & (MODULE_MOE | MODULE_SHARED_EXPERTS)) == MODULE_MOE)
+        b->module |= MODULE_MOE_ACT;
+    build_memory(b, &work);
+    b->units[b->num_units - 1].kept_bytes = inputs * act;
+    b->module = module;
+}
+
+void build_dense_mlp(Builder *b, double intermediate_size) {
+    const Model *m = b->model;
+    double up = intermediate_size * (m->gated_mlp ? 2 : 1);
+    build_linear(b, "fc1", SPLIT_COLUMN, b->tokens, up, m->hidden_size, 0);
+    if (m->gated_mlp)
+        build_parts(b, intermediate_size / b->split.tp, intermediate_size / b->split.tp, 0);
+    build_activation(b, b->tokens, intermediate_size / b->split.tp);
+    build_linear(b, "fc2", SPLIT_ROW, b->tokens, m->hidden_size, intermediate_size, 0);
+    if (!m->mlp_bias) return;
+    b->dense_parameters += up / b->split.tp;
+    build_whole_parameters(b, m->hidden_size);
+}
+
+// One grouped product over this rank's experts.
+static void build_grouped(Builder *b, const char *name, double experts, double tokens, double n,
+                          double k, double saved) {
+    const double dense = b->dense_parameters, partial = b->partial_parameters;
+    build_linear(b, name, SPLIT_NONE, tokens, n, k, saved);
+    b->dense_parameters = dense;
+    b->partial_parameters = partial;
+    b->expert_parameters += experts * n * k;
+    Op *op = &b->units[b->num_units - 1].op;
+    op->gemm.groups = experts;
+    op->gemm.separate = experts > 1;
+    op->gemm.m = tokens / experts;
+    op->bytes += (experts - 1) * n * k * weight_read_bytes(b->execution);
+}
+
+// Whether what comes from several ranks is sorted by this rank's experts.
+static bool sorts_by_expert(const Builder *b) {
+    return b->execution->moe_dispatcher == DISPATCH_ALLTOALL && b->model->num_experts > b->split.ep;
+}
+
+// Between the etp ranks' gather and the experts: the rows of all of them, once more by expert; and
+// back. Both orders are there meanwhile.
+static void build_sort_by_expert(Builder *b, const char *name, double values) {
+    double act = activation_bytes(b->execution), bytes = 2 * values * act;
+    if (!sorts_by_expert(b)) return;
+    MemoryWork work = {.name = name,
+                       .bytes = bytes,
+                       .backward_bytes = bytes,
+                       .kernels = 1,
+                       .backward_kernels = 1,
+                       .output_bytes = values * act};
+    build_memory(b, &work);
+    b->units[b->num_units - 1].op.transient_bytes += values * act;
+}
+
+// Moves every routed token's vector: out of order before the experts, back after them. What an
+// all-to-all brings stands by the ranks that sent it and is sorted once more, by expert, here or,
+// with etp, behind what gathers it
+// (NVIDIA/Megatron-LM, megatron/core/transformer/moe/token_dispatcher.py, sort_chunks_by_idxs);
+// DeepEP's kernels write it where it belongs.
+//   backward_alive_bytes  gradients it reads and makes
+static void build_permutation(Builder *b, const char *name, double values,
+                              double backward_alive_bytes) {
+    double act = activation_bytes(b->execution);
+    const bool sorts = b->split.ep > 1 && b->split.etp == 1 && sorts_by_expert(b);
+    double bytes = values * act * 2 * (1 + b->execution->stack.launch.moe_overhead_frac + sorts);
+    MemoryWork work = {.name = name,
+                       .bytes = bytes,
+                       .backward_bytes = bytes,
+                       .kernels = 2,
+                       .backward_kernels = 2,
+                       .output_bytes = values * act,
+                       .backward_alive_bytes = backward_alive_bytes};
+    build_memory(b, &work);
+}
+
+// Tokens to their experts (dispatch) or back: by all-to-all, each as often as it has experts or,
+// with DeepEP's kernels, once per rank; or gathered and summed whole.
+static void build_exchange(Builder *b, bool dispatch, double routed_bytes) {
+    const Model *m = b->model;
+    const int ep = b->split.ep, dispatcher = b->execution->moe_dispatcher;
+    if (ep == 1) return;
+    // The rank that receives most is waited for.
+    double bytes = routed_bytes * b->pass.moe_imbalance;
+    const Routing routing = model_routing(m);
+    double act = activation_bytes(b->execution);
+    CollectiveKind kind = COLLECTIVE_ALL_TO_ALL, backward = COLLECTIVE_ALL_TO_ALL;
+    if (dispatcher == DISPATCH_ALLGATHER) {
+        bytes = b->tokens_sp * ep * m->hidden_size * act;
+        kind = dispatch ? COLLECTIVE_ALL_GATHER : COLLECTIVE_REDUCE_SCATTER;
+        backward = dispatch ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_GATHER;
+    } else if (dispatcher != DISPATCH_ALLTOALL) {
+        bytes *= routing_parts_reached(&routing, ep) / m->num_experts_per_tok;
+        kind = dispatch ? COLLECTIVE_DISPATCH : COLLECTIVE_COMBINE;
+        backward = dispatch ? COLLECTIVE_COMBINE : COLLECTIVE_DISPATCH;
+    }
+    build_collective(b, dispatch ? "ep_dispatch" : "ep_combine", STREAM_EP, kind, backward,
+                     GROUP_EP, bytes);
+    Op *op = &b->units[b->num_units - 1].op;
+    // Nobody keeps what is sent, copies in order or results of products.
+    if (kind == COLLECTIVE_ALL_TO_ALL || kind == COLLECTIVE_COMBINE) op->transient_bytes += bytes;
+    op->collective.routing = routing;
+    op->collective.hidden = b->execution->ep_overlap;
+}
+
+// Splits of an all-to-all, of DeepEP's buffers and of the experts' products are numbers that the
+// host passes. HybridEP's kernels read them on the device, experts of a given capacity and graphs
+// of whole layers have fixed ones, and beside another micro-batch's compute the device is not idle.
+static bool host_awaits_counts(const Builder *b) {
+    const Execution *execution = b->execution;
+    return execution->moe_dispatcher != DISPATCH_HYBRIDEP && b->pass.capacity_factor == 0 &&
+           !(execution->ep_overlap && b->split.ep > 1) &&
+           !(execution->cuda_graphs & (GRAPH_FULL | GRAPH_LAYER));
+}
+
+static void build_router(Builder *b) {
+    const Model *m = b->model;
+    double act = activation_bytes(b->execution), tokens = b->tokens_sp;
+    int precision = b->precision;
+    b->precision = unquantized_precision(b->execution);
+    build_linear(b, "router", SPLIT_NONE, tokens, m->num_experts, m->hidden_size, 0);
+    b->precision = precision;
+    b->units[b->num_units - 1].plain_gradient = true;
+    if (m->router_bias) build_whole_parameters(b, m->num_experts);
+    double scores = tokens * m->num_experts;
+    MemoryWork top = {.name = "router_top_k",
+                      .bytes = scores * 16,
+                      .backward_bytes = scores * 8,
+                      .kernels = 8,
+                      .backward_kernels = 4,
+                      .saved_bytes = scores * 4,
+                      .output_bytes = scores * act};
+    build_memory(b, &top);
+}
+
+// Routed experts (Shazeer et al. 2017; GShard's all-to-all, arXiv:2006.16668, section 3).
+static void build_experts(Builder *b) {
+    const Model *m = b->model;
+    const Split *split = &b->split;
+    const Execution *execution = b->execution;
+    double act = activation_bytes(execution), hidden = m->hidden_size;
+    double routed = b->tokens_sp * m->num_experts_per_tok; // tokens this rank sends, and receives
+    if (b->pass.capacity_factor > 0) routed *= b->pass.capacity_factor;
+    // The busiest rank receives more where the routing is skewed, less the more experts it holds.
+    double experts = (double)m->num_experts / split->ep;
+    double received = routed * split->etp * b->pass.moe_imbalance;
+    double width = (double)m->moe_intermediate_size / split->etp;
+    // The gradient of the tokens' results waits as the residual's.
+    const double tokens_bytes = b->tokens_sp * hidden * act, routed_bytes = routed * hidden * act;
+    build_permutation(b, "permute", routed * hidden, routed_bytes + tokens_bytes);
+    b->units[b->num_units - 1].op.awaited_by_host = host_awaits_counts(b);
+    build_exchange(b, true, routed_bytes);
+    if (split->etp > 1) {
+        build_collective(b, "etp_all_gather", STREAM_TP, COLLECTIVE_ALL_GATHER,
+                         COLLECTIVE_REDUCE_SCATTER, GROUP_ETP, received * hidden * act);
+        build_sort_by_expert(b, "sort_by_expert", received * hidden);
+    }
+    build_grouped(b, "experts_fc1", experts, received, width * (m->gated_mlp ? 2 : 1), hidden,
+                  received * hidden * b->input_bytes_per_value);
+    build_activation(b, received, width);
+    build_grouped(b, "experts_fc2", experts, received, hidden, width, 0);
+    if (m->expert_bias) b->expert_parameters += experts * (width * (m->gated_mlp ? 2 : 1) + hidden);
+    if (split->etp > 1) {
+        build_sort_by_expert(b, "unsort_by_expert", received * hidden);
+        build_collective(b, "etp_reduce_scatter", STREAM_TP, COLLECTIVE_REDUCE_SCATTER,
+                         COLLECTIVE_ALL_GATHER, GROUP_ETP, received * hidden * act);
+    }
+    build_exchange(b, false, routed_bytes);
+    build_permutation(b, "unpermute", routed * hidden, routed_bytes);
+    b->units[b->num_units - 1].op.transient_bytes += tokens_bytes; // the tokens' results
+}
+
+void build_moe(Builder *b) {
+    const Model *m = b->model;
+    b->module = MODULE_MOE;
+    build_router(b);
+    build_experts(b);
+    if (m->shared_intermediate_size > 0) {
+        b->module = MODULE_MOE | MODULE_SHARED_EXPERTS;
+        build_dense_mlp(b, m->shared_intermediate_size);
+        if (m->shared_expert_gate) build_whole_parameters(b, m->hidden_size);
+    }
+    b->module = 0;
+}
+
+void build_mlp(Builder *b) {
+    const Model *m = b->model;
+    double values = b->tokens_sp * m->hidden_size;
+    // With a parallel residual its input is the layer's, which the first norm keeps.
+    if (m->norms_per_layer > 1)
+        build_norm(b, "pre_mlp_norm", values,
+                   m->parallel_residual ? NORM_OUTPUT
+                                        : NORM_INPUT | NORM_OUTPUT | NORM_BEGINS_BRANCH);
+    if (b->kind->moe) {
+        build_moe(b);
+    } else {
+        b->module = MODULE_MLP;
+        build_dense_mlp(b, m->intermediate_size);
+        b->module = 0;
+    }
+    if (m->norms_per_layer == 4) build_norm(b, "post_mlp_norm", values, NORM_INPUT);
+    build_residual(b, values);
+}
+
+Block layer_build(const LayerWork *work, const LayerKind *kind, Arena *arena) {
+    Builder b;
+    builder_start(work, kind, arena, &b);
+    build_attention(&b);
+    if (kind->cross) build_cross_attention(&b);
+    build_mlp(&b);
+    build_whole_parameters(&b, model_layer_norm_parameters(work->model));
+    return builder_finish(&b, kind->front ? "front_layer" : kind->moe ? "moe_layer" : "layer");
+}

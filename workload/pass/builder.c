@@ -1,0 +1,297 @@
+// Constructors of forward units. The backward of each is derived in builder_backward.c.
+#include "workload/pass/builder.h"
+
+#include "workload/pass/builder_quantize.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+void builder_start(const LayerWork *work, const LayerKind *kind, Arena *arena, Builder *out) {
+    const Execution *execution = work->execution;
+    const Pass *pass = &work->pass;
+    const Split *split = &work->split;
+    memset(out, 0, offsetof(Builder, units)); // units are large, and set when they are added
+    out->model = work->model;
+    out->gpu = work->gpu;
+    out->execution = execution;
+    out->pass = *pass;
+    out->split = *split;
+    out->kind = kind;
+    out->arena = arena;
+    out->tokens = pass->sequences * pass->queries / split->cp;
+    out->tokens_sp = split->sequence_parallel ? out->tokens / split->tp : out->tokens;
+    out->precision = execution->precision;
+    out->compiled = execution->compile;
+    out->lasting_gathers = execution->stack.residency.lasting_gathers == LASTING_GATHERS_ALL;
+    out->input_bytes_per_value = quantized_input_bytes(execution);
+    out->gathered_bytes_per_value = quantized_gathered_bytes(execution);
+}
+
+static Unit *unit_add(Builder *b, Op op) {
+    assert(b->num_units < BUILDER_MAX_OPS);
+    Unit *unit = &b->units[b->num_units++];
+    *unit = (Unit){
+        .op = op, .module = b->module, .backward_collective = NUM_COLLECTIVES, .backward_frac = 1};
+    unit->op.phase = PHASE_FORWARD;
+    unit->op.wait = WAIT_PREVIOUS;
+    unit->op.pipelined_with = -1;
+    if (unit->op.num_kernels == 0) unit->op.num_kernels = 1;
+    return unit;
+}
+
+// Bytes that memory-bound operators move over the least.
+static double memory_passes(const Execution *execution) {
+    return execution->compile ? 1 : 1 + execution->stack.launch.eager_overhead_frac;
+}
+
+static void build_quantize(Builder *b, double values) {
+    if (values == 0) return;
+    MemoryWork cast = {.name = "quantize", .bytes = quantize_bytes(b, values), .kernels = 1};
+    build_memory(b, &cast);
+}
+
+static void build_gemm(Builder *b, const char *name, double tokens, double n, double k,
+                       double saved_input_bytes) {
+    const Execution *execution = b->execution;
+    double act = activation_bytes(execution), weight = weight_read_bytes(execution);
+    Op op = {.name = name,
+             .kind = OP_GEMM,
+             .stream = STREAM_COMPUTE,
+             .gemm.groups = 1,
+             .gemm.m = tokens,
+             .gemm.n = n,
+             .gemm.k = k,
+             .precision = b->precision,
+             .gemm.fp8_recipe = execution->fp8_recipe,
+             .flops = 2 * tokens * n * k,
+             .bytes = tokens * k * fmin(act, weight) + n * k * weight + tokens * n * act,
+             .saved_bytes = saved_input_bytes,
+             .transient_bytes = tokens * n * act};
+    Unit *unit = unit_add(b, op);
+    unit->has_weight = true;
+    unit->kept_bytes = saved_input_bytes;
+}
+
+static void build_tp_collective(Builder *b, const char *name, CollectiveKind kind,
+                                CollectiveKind backward_kind, double bytes) {
+    build_collective(b, name, STREAM_TP, kind, backward_kind, GROUP_TP, bytes);
+}
+
+// Column split: the input is gathered (sequence parallelism) or already whole; its gradient is
+// scattered or summed beside the weight gradient (Korthikanti et al. 2022, section 4.2). Quantized
+// values are gathered quantized (Transformer Engine, module/linear.py), gradients summed in 16
+// bits.
+static void build_column_input(Builder *b, double tokens, double k) {
+    double act = activation_bytes(b->execution), bytes = tokens * k * act;
+    bool async = b->execution->stack.training.tp_backward_overlap;
+    if (b->split.sequence_parallel)
+        build_tp_collective(b, "tp_all_gather", COLLECTIVE_ALL_GATHER, COLLECTIVE_REDUCE_SCATTER,
+                            tokens * k * b->gathered_bytes_per_value);
+    else
+        build_tp_collective(b, "tp_identity", NUM_COLLECTIVES, COLLECTIVE_ALL_REDUCE, bytes);
+    Unit *unit = &b->units[b->num_units - 1];
+    unit->backward_async = async;
+    unit->gather_again = b->split.sequence_parallel;
+    if (unit->gather_again) unit->backward_frac = act / b->gathered_bytes_per_value;
+}
+
+// Where a column's gathered input lies: in a tensor of its own while the product runs; in one
+// buffer for all, which is never freed; or, gathered by an operator of autograd's, as what the
+// product keeps, in place of this rank's part (which the operator before keeps in this account).
+static void build_gathered_input(Builder *b, int gather, int gemm) {
+    const double gathered_bytes = b->units[gather].op.transient_bytes;
+    Op *op = &b->units[gemm].op;
+    if (b->lasting_gathers) {
+        op->lasting_bytes = gathered_bytes;
+        b->units[gather].op.transient_bytes = 0;
+    } else if (b->execution->stack.residency.keeps_gathered_inputs) {
+        op->saved_bytes += gathered_bytes * (1 - 1.0 / b->split.tp);
+    } else {
+        op->transient_bytes += gathered_bytes;
+    }
+}
+
+static void build_row_output(Builder *b, double tokens, double n) {
+    double bytes = tokens * n * activation_bytes(b->execution);
+    if (b->split.sequence_parallel)
+        build_tp_collective(b, "tp_reduce_scatter", COLLECTIVE_REDUCE_SCATTER,
+                            COLLECTIVE_ALL_GATHER, bytes);
+    else
+        build_tp_collective(b, "tp_all_reduce", COLLECTIVE_ALL_REDUCE, NUM_COLLECTIVES, bytes);
+    b->units[b->num_units - 1].backward_frac = tokens * n * b->gathered_bytes_per_value / bytes;
+}
+
+// What is whole on every tp rank is read by its own tokens where these are split.
+void build_partial_parameters(Builder *b, double parameters) {
+    if (b->split.sequence_parallel && b->split.tp > 1) b->partial_parameters += parameters;
+}
+
+void build_whole_parameters(Builder *b, double parameters) {
+    b->dense_parameters += parameters;
+    build_partial_parameters(b, parameters);
+}
+
+void build_linear(Builder *b, const char *name, WeightSplit split, double tokens, double n,
+                  double k, double saved_input_bytes) {
+    int tp = b->split.tp;
+    double local_n = split == SPLIT_COLUMN ? n / tp : n, local_k = split == SPLIT_ROW ? k / tp : k;
+    b->dense_parameters += local_n * local_k;
+    if (split == SPLIT_NONE) build_partial_parameters(b, n * k);
+    const Execution *execution = b->execution;
+    const QuantizedValues values = quantized_values(b, split, tokens, local_n, local_k);
+    build_quantize(b, values.input);
+    bool overlap = execution->tp_comm_overlap && b->split.sequence_parallel;
+    if (split == SPLIT_COLUMN && tp > 1) build_column_input(b, tokens, k);
+    int gather = b->num_units - 1;
+    build_gemm(b, name, tokens, local_n, local_k, saved_input_bytes);
+    int gemm = b->num_units - 1;
+    if (split == SPLIT_COLUMN && tp > 1) build_gathered_input(b, gather, gemm);
+    b->units[gemm].quantize_bytes = quantize_bytes(b, values.gradient) * memory_passes(execution);
+    b->units[gemm].transpose_bytes = transpose_bytes(b, values.transposed);
+    if (split == SPLIT_COLUMN && tp > 1 && overlap) b->units[gather].op.pipelined_with = gemm;
+    if (split == SPLIT_ROW && tp > 1) {
+        build_row_output(b, tokens, n);
+        if (overlap) b->units[b->num_units - 1].op.pipelined_with = gemm;
+    }
+}
+
+void build_parts(Builder *b, double first_n, double second_n, double third_n) {
+    Unit *unit = &b->units[b->num_units - 1];
+    assert(unit->has_weight);
+    unit->part_n[0] = first_n;
+    unit->part_n[1] = second_n;
+    unit->part_n[2] = third_n;
+}
+
+void build_batched_gemm(Builder *b, const char *name, double groups, double m, double n, double k,
+                        double saved_bytes) {
+    double act = activation_bytes(b->execution);
+    int precision = unquantized_precision(b->execution);
+    Op op = {.name = name,
+             .kind = OP_GEMM,
+             .stream = STREAM_COMPUTE,
+             .gemm.groups = groups,
+             .gemm.m = m,
+             .gemm.n = n,
+             .gemm.k = k,
+             .precision = precision,
+             .flops = groups * 2 * m * n * k,
+             .bytes = groups * act * (m * k + k * n + m * n),
+             .saved_bytes = saved_bytes,
+             .transient_bytes = groups * m * n * act};
+    unit_add(b, op)->kept_bytes = saved_bytes;
+}
+
+void build_memory(Builder *b, const MemoryWork *work) {
+    const Execution *execution = b->execution;
+    double passes = memory_passes(execution);
+    // What the next product keeps is the result itself, but where that is quantized.
+    const bool is_kept = work->product_input_bytes == work->output_bytes;
+    Op op = {.name = work->name,
+             .kind = OP_MEMORY,
+             .stream = STREAM_COMPUTE,
+             .precision = execution->precision,
+             .bytes = work->bytes * passes,
+             .num_kernels = work->kernels,
+             .saved_bytes = work->saved_bytes,
+             .transient_bytes = is_kept ? 0 : work->output_bytes};
+    Unit *unit = unit_add(b, op);
+    unit->product_input_bytes = work->product_input_bytes;
+    unit->backward_bytes = work->backward_bytes * passes;
+    unit->backward_kernels = work->backward_kernels;
+    unit->backward_alive_bytes =
+        work->backward_alive_bytes > 0 ? work->backward_alive_bytes : 2 * work->output_bytes;
+}
+
+// Bytes of the buffer that a collective fills; an all-reduce works in place. What it reads is kept,
+// but for what is scattered: a product's result.
+static double buffer_bytes(CollectiveKind kind, Group group, double message_bytes) {
+    switch (kind) {
+    case COLLECTIVE_ALL_GATHER:
+    case COLLECTIVE_ALL_TO_ALL:
+    case COLLECTIVE_DISPATCH:
+    case COLLECTIVE_COMBINE:
+        return message_bytes;
+    case COLLECTIVE_REDUCE_SCATTER:
+        return message_bytes * (1 + 1.0 / group.size);
+    case COLLECTIVE_BROADCAST:
+        return message_bytes;
+    case COLLECTIVE_RING_EXCHANGE:
+        return 2 * message_bytes; // in use, arriving
+    default:
+        return 0;
+    }
+}
+
+void build_collective(Builder *b, const char *name, Stream stream, CollectiveKind kind,
+                      CollectiveKind backward_kind, GroupKind group, double message_bytes) {
+    Op op = {.name = name,
+             .kind = OP_COLLECTIVE,
+             .stream = stream,
+             .collective.kind = kind,
+             .collective.group = group,
+             .collective.message_bytes = message_bytes,
+             .num_kernels = 1,
+             .transient_bytes = buffer_bytes(kind, b->split.groups[group], message_bytes)};
+    Unit *unit = unit_add(b, op);
+    unit->backward_collective = backward_kind;
+}
+
+void build_norm(Builder *b, const char *name, double values, int keeps) {
+    const Stack *stack = &b->execution->stack;
+    double act = activation_bytes(b->execution);
+    // PyTorch has always had a kernel for LayerNorm (native_layer_norm).
+    bool one_operator = stack->launch.fused_norm || b->model->norm == NORM_LAYERNORM;
+    bool fused = one_operator || b->execution->compile;
+    double input = keeps & NORM_INPUT ? values * act : 0;
+    double output = keeps & NORM_OUTPUT ? values * b->input_bytes_per_value : 0;
+    // A chain of operators keeps, instead of its input, that in fp32 and the normalized values,
+    // which the product with the scale reads (pytorch/pytorch, aten/src/ATen/native/
+    // layer_norm.cpp, rms_norm of 2024, and autograd's formulas of pow and mul).
+    double chain = one_operator || b->compiled ? input : values * (act < 4 ? 4 + act : 2 * act);
+    // Forward: read input, write output. Backward: read input and gradient, write gradient; the
+    // gradient of the scale is reduced in a second kernel.
+    MemoryWork work = {.name = name,
+                       .bytes = values * act * (fused ? 2 : 5),
+                       .backward_bytes = values * act * (fused ? 3 : 8),
+                       .kernels = fused ? 1 : 4,
+                       .backward_kernels = fused ? 2 : 7,
+                       .saved_bytes = chain + output,
+                       .product_input_bytes = output,
+                       .output_bytes = values * act};
+    int module = b->module;
+    b->module |= MODULE_LAYERNORM;
+    build_memory(b, &work);
+    b->units[b->num_units - 1].kept_bytes = input;
+    b->units[b->num_units - 1].op.memory.subtracts_mean = b->model->norm == NORM_LAYERNORM;
+    b->units[b->num_units - 1].begins_branch = (keeps & NORM_BEGINS_BRANCH) != 0;
+    b->units[b->num_units - 1].drops_input = !one_operator && !b->compiled;
+    b->module = module;
+}
+
+bool drops_out(const Builder *b) {
+    return b->pass.trains && b->execution->stack.training.dropout;
+}
+
+void build_residual(Builder *b, double values) {
+    const Stack *stack = &b->execution->stack;
+    const bool dropout = drops_out(b);
+    double act = activation_bytes(b->execution);
+    double mask = dropout ? 1 : 0; // one byte a value
+    MemoryWork work = {.name = dropout ? "dropout_add" : "residual_add",
+                       .bytes = values * (3 * act + mask),
+                       .kernels = 1,
+                       .backward_bytes = values * (dropout ? 2 * act + mask : 3 * act),
+                       .backward_kernels = 1,
+                       .saved_bytes = values * mask,
+                       .output_bytes = values * act};
+    build_memory(b, &work);
+    // Its gradient is that of the branch's result and of the branch's input: it waits there for the
+    // gradient that comes through the branch. Dropout makes another of it.
+    b->units[b->num_units - 1].backward_alive_bytes = dropout ? values * act : 0;
+    b->units[b->num_units - 1].residual_bytes = values * act;
+    if (!stack->residency.adds_in_place)
+        b->units[b->num_units - 1].op.transient_bytes += values * act;
+}

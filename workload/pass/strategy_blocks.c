@@ -1,0 +1,35 @@
+#include "workload/pass/strategy_blocks.h"
+
+#include "plan/layer_plans.h"
+#include "workload/pass/chunk.h"
+
+#include <string.h>
+
+static const Op *ops_bind(const Plan *plan, int strategy, const Op *ops, int num_ops,
+                          Arena *arena) {
+    Op *bound = ARENA_ARRAY(arena, num_ops, Op);
+    memcpy(bound, ops, (size_t)num_ops * sizeof *bound);
+    for (int i = 0; i < num_ops; i++)
+        if (bound[i].kind == OP_COLLECTIVE)
+            bound[i].collective.group =
+                strategy_group_kind(plan, strategy, bound[i].collective.group);
+    return bound;
+}
+
+void strategy_block_bind(const Plan *plan, int strategy, Arena *arena, Block *block) {
+    block->forward = ops_bind(plan, strategy, block->forward, block->num_forward, arena);
+    block->backward = ops_bind(plan, strategy, block->backward, block->num_backward, arena);
+    block->strategy = strategy;
+}
+
+void change_blocks_build(const Scenario *scenario, const Plan *plan, Arena *arena, Block *blocks) {
+    const LayerPlans *layers = plan->layers;
+    for (int from = 0; from < layers->num_strategies; from++)
+        for (int to = 0; to < layers->num_strategies; to++) {
+            Block *block = &blocks[change_block_index(plan, from, to)];
+            if (layers->layout[from] == layers->layout[to] || block->num_forward > 0) continue;
+            const Plan *one = plan_strategy(plan, from), *other = plan_strategy(plan, to);
+            const GroupKind kind = layout_group_kind(plan, plans_layout_span(one, other));
+            *block = layout_change_block(scenario, one, other, kind, arena);
+        }
+}

@@ -1,0 +1,268 @@
+#include "workload/step/program_sync.h"
+
+#include "plan/layer_plans.h"
+#include "workload/pass/bytes.h"
+#include "workload/pass/chunk.h"
+#include "workload/pass/split.h"
+
+#include <math.h>
+
+enum { MAX_PARTS = 32 };
+
+typedef struct {
+    ProgramCollective *collectives;
+    int num_collectives;
+    const Plan *plan;
+    bool weights_by_broadcast;
+    int machines, stage; // of the chunk at hand
+    int strategy;        // of its layers at hand
+    const Plan *own;     // plan throughout
+} SyncBuilder;
+
+static double grad_bytes(const Scenario *scenario) {
+    return reduced_gradient_bytes(&scenario->execution);
+}
+
+// Chunks are mostly alike: equal collectives share an entry, so that each is priced once. A name
+// stands for one kind.
+static int collective_find(SyncBuilder *b, const ProgramCollective *wanted) {
+    for (int i = b->num_collectives - 1; i >= 0; i--) {
+        const ProgramCollective *c = &b->collectives[i];
+        if (c->message_bytes == wanted->message_bytes && c->num_calls == wanted->num_calls &&
+            c->name == wanted->name && c->group == wanted->group &&
+            c->machines == wanted->machines && c->stage == wanted->stage)
+            return i;
+    }
+    b->collectives[b->num_collectives] = *wanted;
+    return b->num_collectives++;
+}
+
+// Groups of one rank and empty messages leave no trace.
+static void sync_add_calls(SyncBuilder *b, ChunkSync *sync, ProgramCollective wanted) {
+    if (plan_group(b->own, wanted.group).size < 2 || wanted.message_bytes <= 0) return;
+    wanted.group = strategy_group_kind(b->plan, b->strategy, wanted.group);
+    wanted.machines = b->machines;
+    wanted.stage = b->stage;
+    sync->collectives[sync->num_collectives++] = collective_find(b, &wanted);
+}
+
+static void sync_add(SyncBuilder *b, ChunkSync *sync, CollectiveKind kind, GroupKind group,
+                     double message_bytes, const char *name) {
+    sync_add_calls(
+        b, sync,
+        (ProgramCollective){kind, group, message_bytes / sync->num_parts, name, 1, 0, 0, 0});
+}
+
+// Strategies whose layers are reduced and gathered together: the first of those like this one.
+static int sync_strategy(const Plan *plan, int strategy) {
+    static const GroupKind GROUPS[] = {GROUP_DP,  GROUP_ZERO,  GROUP_REPLICA,
+                                       GROUP_EDP, GROUP_EZERO, GROUP_EREPLICA};
+    const Plan *own = plan_strategy(plan, strategy);
+    for (int s = 0; s < strategy; s++) {
+        const Plan *other = plan_strategy(plan, s);
+        bool alike = own->zero_stage == other->zero_stage;
+        for (size_t k = 0; k < sizeof GROUPS / sizeof *GROUPS && alike; k++) {
+            const Group x = plan_group(own, GROUPS[k]), y = plan_group(other, GROUPS[k]);
+            alike = x.size == y.size && x.stride == y.stride;
+        }
+        if (alike) return s;
+    }
+    return strategy;
+}
+
+// What a chunk holds under this strategy and those like it.
+static HeldParameters sync_parameters(const Plan *plan, const Chunk *chunk, int strategy) {
+    HeldParameters sum = chunk_held(chunk, strategy);
+    for (int s = strategy + 1; s < plan_num_strategies(plan); s++) {
+        if (sync_strategy(plan, s) != strategy) continue;
+        const HeldParameters own = chunk_held(chunk, s);
+        sum.dense += own.dense;
+        sum.expert += own.expert;
+    }
+    return sum;
+}
+
+static void reduce_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool expert) {
+    const GroupKind all = expert ? GROUP_EDP : GROUP_DP;
+    const GroupKind zero = expert ? GROUP_EZERO : GROUP_ZERO;
+    const GroupKind replica = expert ? GROUP_EREPLICA : GROUP_REPLICA;
+    if (b->own->zero_stage == 0 || (b->own->zero_stage == 1 && b->weights_by_broadcast)) {
+        sync_add(b, sync, COLLECTIVE_ALL_REDUCE, all, bytes,
+                 expert ? "expert_grad_all_reduce" : "grad_all_reduce");
+        return;
+    }
+    if (b->own->zero_stage == 1) // from 2 on every backward scatters its own
+        sync_add(b, sync, COLLECTIVE_REDUCE_SCATTER, zero, bytes,
+                 expert ? "expert_grad_reduce_scatter" : "grad_reduce_scatter");
+    sync_add(b, sync, COLLECTIVE_ALL_REDUCE, replica, bytes / plan_group(b->own, zero).size,
+             expert ? "expert_grad_shard_all_reduce" : "grad_shard_all_reduce");
+}
+
+// Weights of a chunk that are tensors of their own: two products and the MLP's of each layer, its
+// norms, the embedding and its counterpart with the last norm.
+static double num_tensors(const SyncBuilder *b, const Model *model, int chunk) {
+    const double layer = 2 + (model->gated_mlp ? 3 : 2) + model->norms_per_layer;
+    if (chunk >= b->plan->num_chunks) return 1;
+    const PlanChunk *place = &b->plan->chunks[chunk];
+    double tensors = b->strategy == PLAN_OWN ? place->embedding + 2 * place->loss : 0;
+    for (int l = 0; l < place->num_layers; l++) {
+        const int strategy = plan_layer_strategy(b->plan, place->first_layer + l);
+        if (sync_strategy(b->plan, strategy) == b->strategy) tensors += layer;
+    }
+    return tensors;
+}
+
+// Each rank that owns tensors sends them to the others.
+static void broadcast_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool expert,
+                          double tensors) {
+    const GroupKind group = expert ? GROUP_EZERO : GROUP_ZERO;
+    int calls = (int)fmax(1, fmin(plan_group(b->own, group).size, tensors) / sync->num_parts);
+    double call_bytes = bytes / sync->num_parts / calls;
+    sync_add_calls(b, sync,
+                   (ProgramCollective){COLLECTIVE_BROADCAST, group, call_bytes,
+                                       expert ? "expert_param_broadcast" : "param_broadcast", calls,
+                                       0, 0, 0});
+}
+
+static void gather_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool expert) {
+    if (b->own->zero_stage != 1 && b->own->zero_stage != 2) return;
+    sync_add(b, sync, COLLECTIVE_ALL_GATHER, expert ? GROUP_EZERO : GROUP_ZERO, bytes,
+             expert ? "expert_param_all_gather" : "param_all_gather");
+}
+
+// Pieces that are worth a collective each: buckets of the stack, no finer than layers.
+static int num_parts(const Scenario *scenario, const Chunk *chunk) {
+    const double bytes =
+        (chunk->dense_parameters + chunk->expert_parameters) * grad_bytes(scenario);
+    double parts = ceil(bytes / scenario->execution.stack.training.bucket_bytes);
+    int most = chunk->num_layers < MAX_PARTS ? chunk->num_layers : MAX_PARTS;
+    if (most < 1 || parts < 1) return 1;
+    return parts < most ? (int)parts : most;
+}
+
+// Whose collectives those of a chunk are.
+static void chunk_find(SyncBuilder *b, const Cluster *cluster, int chunk) {
+    const int rank = plan_chunk_rank(b->plan, chunk);
+    b->machines = plan_rank_group(cluster, b->plan, rank);
+    const bool uneven = cluster->sites || cluster->oversubscription > 1 ||
+                        (cluster->wires && plan_block_gpus(b->plan) < cluster->domain_gpus);
+    b->stage = uneven && !cluster->groups ? rank + 1 : 0;
+}
+
+// The collectives of a chunk's layers that have this strategy.
+static void strategy_add(SyncBuilder *b, const Scenario *scenario, const Workload *workload,
+                         int chunk, ChunkSync *reduce, ChunkSync *gather) {
+    const HeldParameters held = sync_parameters(b->plan, &workload->chunks[chunk], b->strategy);
+    const double weight_bytes = gathered_weight_bytes(&scenario->execution);
+    const double gradient_bytes = grad_bytes(scenario);
+    reduce_add(b, reduce, held.dense * gradient_bytes, false);
+    reduce_add(b, reduce, held.expert * gradient_bytes, true);
+    for (int expert = 0; expert < 2; expert++) {
+        const double bytes = (expert ? held.expert : held.dense) * weight_bytes;
+        if (b->own->zero_stage == 1 && b->weights_by_broadcast)
+            broadcast_add(b, gather, bytes, expert, num_tensors(b, &scenario->model, chunk));
+        else
+            gather_add(b, gather, bytes, expert);
+    }
+}
+
+// Whether the tp ranks of two strategies are the same.
+static bool same_tp(const Plan *a, const Plan *b) {
+    const Group x = plan_group(a, GROUP_TP), y = plan_group(b, GROUP_TP);
+    return x.size == y.size && x.stride == y.stride;
+}
+
+// Strategies whose partial gradients are added up in one piece: the first of those like this one.
+static int sum_strategy(const Plan *plan, int strategy) {
+    for (int s = 0; s < strategy; s++)
+        if (same_tp(plan_strategy(plan, s), plan_strategy(plan, strategy))) return s;
+    return strategy;
+}
+
+// Of a rank's chunks, what layers of a strategy and those like it add up at the end of a step.
+static double sum_bytes(const Execution *execution, const Plan *plan, const Workload *workload,
+                        int rank, int strategy) {
+    double bytes = 0;
+    for (int s = strategy; s < plan_num_strategies(plan); s++) {
+        if (sum_strategy(plan, s) != strategy) continue;
+        double partial = 0;
+        for (int k = 0; k < plan->vpp; k++)
+            partial += chunk_held(&workload->chunks[plan_rank_chunk(plan, rank, k)], s).partial;
+        bytes += partial_sum_bytes(execution, plan_num_scattered(plan_strategy(plan, s)), partial);
+    }
+    return bytes;
+}
+
+static void rank_sum(SyncBuilder *b, const Scenario *scenario, const Workload *workload, int rank,
+                     ChunkSync *sum) {
+    chunk_find(b, &scenario->cluster, plan_rank_chunk(b->plan, rank, 0));
+    for (b->strategy = 0; b->strategy < plan_num_strategies(b->plan); b->strategy++) {
+        if (sum_strategy(b->plan, b->strategy) != b->strategy) continue;
+        b->own = plan_strategy(b->plan, b->strategy);
+        const double bytes = sum_bytes(&scenario->execution, b->plan, workload, rank, b->strategy);
+        sync_add(b, sum, COLLECTIVE_ALL_REDUCE, GROUP_TP, bytes, "tp_grad_all_reduce");
+    }
+}
+
+static ChunkSync sync_start(int num_parts, int num_strategies, Arena *arena) {
+    return (ChunkSync){.num_parts = num_parts,
+                       .collectives =
+                           ARENA_ARRAY(arena, SYNC_MAX_COLLECTIVES * num_strategies, int)};
+}
+
+SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                   Arena *arena) {
+    const Execution *execution = &scenario->execution;
+    const int num_chunks = workload->num_chunks, num_strategies = plan_num_strategies(plan);
+    SyncBuilder b = {.plan = plan,
+                     .weights_by_broadcast = execution->stack.training.weights_by_broadcast};
+    b.collectives =
+        ARENA_ARRAY(arena, (6 * num_chunks + plan->pp) * num_strategies, ProgramCollective);
+    ChunkSync *reduce = ARENA_ARRAY(arena, num_chunks, ChunkSync);
+    ChunkSync *gather = ARENA_ARRAY(arena, num_chunks, ChunkSync);
+    for (int c = 0; c < num_chunks; c++) {
+        const int parts = num_parts(scenario, &workload->chunks[c]);
+        if (c < plan->num_chunks) chunk_find(&b, &scenario->cluster, c);
+        if (c == plan->num_chunks) b.stage = 0; // of every rank
+        reduce[c] = sync_start(execution->overlap_grad_reduce ? parts : 1, num_strategies, arena);
+        gather[c] = sync_start(execution->overlap_param_gather ? parts : 1, num_strategies, arena);
+        for (b.strategy = 0; b.strategy < num_strategies; b.strategy++) {
+            if (sync_strategy(plan, b.strategy) != b.strategy) continue;
+            b.own = plan_strategy(plan, b.strategy);
+            strategy_add(&b, scenario, workload, c, &reduce[c], &gather[c]);
+        }
+        if (reduce[c].num_collectives == 0) reduce[c].num_parts = 1;
+        if (gather[c].num_collectives == 0) gather[c].num_parts = 1;
+    }
+    ChunkSync *sums = ARENA_ARRAY(arena, plan->pp, ChunkSync);
+    for (int r = 0; r < plan->pp; r++) {
+        sums[r] = sync_start(1, num_strategies, arena);
+        rank_sum(&b, scenario, workload, r, &sums[r]);
+    }
+    return (SyncPlan){reduce, gather, sums, b.collectives, b.num_collectives};
+}
+
+double sync_embedding_bytes(const Scenario *scenario, const Plan *plan) {
+    const Model *model = &scenario->model;
+    // One rank holds both where the vocabulary is spread, too.
+    if (!model->tie_word_embeddings || plan_joins_ends(plan) || plan->vocab_barriers) return 0;
+    double bytes = vocab_rows(model, plan) * model->hidden_size * grad_bytes(scenario);
+    return plan->zero_stage >= 2 ? bytes / plan_group(plan, GROUP_ZERO).size : bytes;
+}
+
+const double *sync_copies_bytes(const Scenario *scenario, const Plan *plan,
+                                const Workload *workload, Arena *arena) {
+    if (!plan_is_dual(plan)) return NULL;
+    double *bytes = ARENA_ARRAY(arena, plan->num_chunks, double);
+    for (int c = 0; c < plan->num_chunks; c++)
+        for (int s = 0; s < plan_num_strategies(plan); s++) {
+            const Plan *own = plan_strategy(plan, s);
+            const HeldParameters held = chunk_held(&workload->chunks[c], s);
+            const bool sharded = own->zero_stage >= 1;
+            const int dense_shards = sharded ? plan_group(own, GROUP_ZERO).size : 1;
+            const int expert_shards = sharded ? plan_group(own, GROUP_EZERO).size : 1;
+            bytes[c] +=
+                (held.dense / dense_shards + held.expert / expert_shards) * grad_bytes(scenario);
+        }
+    return bytes;
+}
