@@ -1,8 +1,8 @@
 // calibrate/kinds.h - the kinds of measured kernels: one row each in kinds.c.
 //
 // A kind is a file KIND.csv[.gz] and a section KIND of a kernel profile (config/kernels/kernels.h).
-// To add one: a reader of its section in config/, its formula in costmodel/kernel/kernel_KIND.h, a file
-// calibrate/fit_*.c with the two functions below, and a row in kinds.c.
+// To add one: a reader of its section in config/, its formula in costmodel/kernel/kernel_KIND.h, a
+// file calibrate/fit_*.c with the two functions below, and a row in kinds.c.
 #pragma once
 
 #include "base/arena.h"

@@ -50,8 +50,8 @@ typedef struct Cluster {
     double power_watts_per_gpu;
     const ClusterSites
         *sites; // joined groups, or a measured matrix; NULL: all nodes are one network
-    const struct NodeOrder *order; // which node runs which ranks (config/cluster/node_order.h);
-                                   // NULL: as they are numbered
+    const struct NodeOrder *order;  // which node runs which ranks (config/cluster/node_order.h);
+                                    // NULL: as they are numbered
     const struct NodeOrder *placed; // groups of different machines stand in another order than the
                                     // scenario's: its nodes in the order of theirs; else NULL
     const KnownSlowdown *known;     // [num_known] of this traffic, whatever the links say
