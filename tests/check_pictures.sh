@@ -1,13 +1,13 @@
 #!/bin/sh
 # docs/schedules has a picture of every schedule that the program supports, shown in
 # docs/simulation.md; what they say still holds: the bubble within one per cent of the step, the
-# activations in flight exactly. (docs/draw_schedules.py draws them anew.)
+# activations in flight exactly. (tools/figures/draw_schedules.py draws them anew.)
 set -eu
 if [ ! -x "$MESHWRIGHT" ] || [ ! -x "$MESHWRIGHT_SIM" ]; then exit 77; fi
 command -v python3 >/dev/null || exit 77
 . tests/support.sh
 
-python3 docs/draw_schedules.py "$MESHWRIGHT" "$temp/schedules" >"$temp/captions"
+python3 tools/figures/draw_schedules.py "$MESHWRIGHT" "$temp/schedules" >"$temp/captions"
 [ "$(wc -l <"$temp/captions")" -ge 9 ] || fail "captions: $(cat "$temp/captions")"
 (cd "$temp/schedules" && find . -name "*.svg" | sort) >"$temp/drawn"
 (cd docs/schedules && find . -type f | sort) | diff - "$temp/drawn" || fail "docs/schedules is not what there is to draw"

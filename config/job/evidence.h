@@ -5,10 +5,11 @@
 //         scale-up domain, kind of model, precision, ZeRO stage, and which ways to split it uses.
 //         It is covered where each two of them were together in some published step; else its
 //         figures are extrapolated, and their spreads larger.
-// Files:  hw-profiles/memory.json (docs/memory_spreads.py fits it): scales of a natural log, of
+// Files:  hw-profiles/memory.json (tools/figures/memory_spreads.py fits it): scales of a natural
+// log, of
 //         Student's law (base/student.h), by stack and kind of model; a stack that it does not name
-//         has `other`. hw-profiles/coverage.json (docs/coverage.py): what steps were made of, and
-//         the standard deviation that the log of a step has beyond them.
+//         has `other`. hw-profiles/coverage.json (tools/figures/coverage.py): what steps were made
+//         of, and the standard deviation that the log of a step has beyond them.
 #pragma once
 
 #include "base/arena.h"

@@ -4,7 +4,7 @@
 set -eu
 . tests/support.sh
 
-python3 docs/gpu_runs.py "$MESHWRIGHT" >"$temp/table" || fail "$(cat "$temp/table")"
+python3 tools/figures/gpu_runs.py "$MESHWRIGHT" >"$temp/table" || fail "$(cat "$temp/table")"
 [ "$(grep -c '| cudnn |' "$temp/table")" -eq 10 ] || fail "not ten steps: $(cat "$temp/table")"
 
 for gpu in h100-sxm-80g h200-sxm-141g; do

@@ -74,7 +74,7 @@ assert abs(error) < float(sys.argv[3]), f"{100 * error} % off"
 END_PY
 }
 
-# docs/fold_errors.py measures more of them.
+# tools/figures/fold_errors.py measures more of them.
 model=llama-3.1-8b
 for network in '"topology": "rail-fat-tree"' '"topology": "fat-tree"'; do
     for oversubscription in 2 4; do

@@ -1,6 +1,6 @@
 #!/bin/sh
 # `validate` and the scorer of docs/accuracy.md say the same of the same measurements. Skips where
-# those are not here (SCORER and TRAINING_ROWS name them, as for docs/accuracy.sh).
+# those are not here (SCORER and TRAINING_ROWS name them, as for tools/figures/accuracy.sh).
 set -eu
 
 scorer=${SCORER:-../shared/tools/score_training.py}

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Memory and throughput of the V schedules, predicted and published.
 
-usage: docs/published_v_schedules.py PROGRAM
+usage: tools/figures/published_v_schedules.py PROGRAM
 Qi et al. 2024, "Pipeline Parallelism with Controllable Memory", arXiv:2405.15362: GPT models (table 2) on A100-SXM-80GB,
 8 to a node, a pipeline over all of them, sequences of 1,024 tokens; unfused attention and 16 bits, as in Qi et al. 2023
-(docs/published_schedules.py). Steps apart for the schedules of the authors' program. ACTIVATIONS and SAMPLES are of the
+(tools/figures/published_schedules.py). Steps apart for the schedules of the authors' program. ACTIVATIONS and SAMPLES are of the
 paper's table 4, as others transcribed it (activations: the range over models and micro-batches); FIGURE_7 is what others
 read off that figure, to about half a percent of MFU. NICs are taken as four of 200 Gb/s a node.
 """

@@ -5,7 +5,7 @@ What a source states of its configuration is held fixed (`plan --compare`); what
 interleaving, micro-batch or recomputation) is chosen for it as for ours. Prints the table of
 docs/production.md; with --renew writes it there.
 
-usage: docs/production.py PROGRAM [--renew]
+usage: tools/figures/production.py PROGRAM [--renew]
 """
 
 import json
@@ -144,7 +144,7 @@ def main():
         lines.append("| " + " | ".join(row(sys.argv[1], job)) + " |")
         print(lines[-1], flush=True)
     if len(sys.argv) == 3:
-        page = os.path.join(os.path.dirname(os.path.abspath(__file__)), "production.md")
+        page = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "production.md")
         text = open(page, encoding="utf-8").read()
         begin, end = text.index(BEGIN) + len(BEGIN), text.index(END)
         with open(page, "w", encoding="utf-8") as out:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints what profiler/measured says of fine-tuning, of torchtitan's experts, of token mixers and of memory of the host.
 
-usage: docs/measured_training.py [FOLDER]    (default: profiler/measured/h100-sxm-80g-2026-11-27)
+usage: tools/figures/measured_training.py [FOLDER]    (default: profiler/measured/h100-sxm-80g-2026-11-27)
 """
 
 import collections
@@ -10,7 +10,7 @@ import os
 import statistics
 import sys
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profiler", "measured")
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "profiler", "measured")
 CLASSES = [  # of kernels by name, the first that holds
     ("attention", ("fmha", "flash", "sdpa", "attention")), ("experts' products", ("cutlass", "grouped")),
     ("products", ("nvjet", "splitk", "gemm")), ("optimizer and norm of gradients", ("multi_tensor", "fusedopti", "lpnorm")),

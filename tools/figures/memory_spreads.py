@@ -26,7 +26,7 @@ import sys
 
 FREEDOM, QUANTILE_90, FAMILY_ROWS, PRIOR_ROWS = 4, 1.5332062740589, 8, 2
 KINDS = ("dense", "experts")
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 # Software or machines that no file here describes, priced by the nearest: which account their
 # figure is compared with (where the source does not say, the most that it can mean).
 UNLIKE = {"nanotron": "memory_peak_bytes", "bigscience-a100": "memory_device_bytes",
@@ -267,14 +267,14 @@ def save(output, scales, stacks, rows):
         "stacks": {stack: {kind: round(scales.of(stack, kind), 4) for kind in KINDS}
                    for stack in stacks},
         "other": {kind: round(scales.other, 4) for kind in KINDS},
-        "measured": {"command": "docs/memory_spreads.py PROGRAM CASES.jsonl ROWS.jsonl -o FILE",
+        "measured": {"command": "tools/figures/memory_spreads.py PROGRAM CASES.jsonl ROWS.jsonl -o FILE",
                      "num_memories": sum(row.ran is None for row in rows),
                      "num_runs": sum(row.ran is not None for row in rows),
                      "num_families": len({row.family for row in rows})},
         "sources": {
             "stacks": "scales of log(measured / predicted) of published memories, Student's law "
                       "with four degrees of freedom, and runs that ran or ran out of memory as "
-                      "bounds; docs/memory_spreads.py",
+                      "bounds; tools/figures/memory_spreads.py",
             "other": "the same of software that no file of stacks/ describes, priced by the "
                      "nearest: " + ", ".join(sorted(UNLIKE))}}
     with open(output, "w", encoding="utf-8") as out:

@@ -5,7 +5,7 @@ The first table is that of `meshwright calibrate --kernels`, which leaves out wh
 The second leaves out one number of heads of generation_mla after the other: a profile is fitted to the
 rows of the others (`calibrate`), and prices those of this one (`kernel --profile`).
 
-usage: docs/kernel_errors.py PROGRAM KERNELS    (a folder for each GPU, KIND.csv.gz in it)
+usage: tools/figures/kernel_errors.py PROGRAM KERNELS    (a folder for each GPU, KIND.csv.gz in it)
 """
 
 import csv

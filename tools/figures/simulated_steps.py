@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Published steps of several nodes: error of the simulator beside that of the estimate.
 
-usage: docs/simulated_steps.py PROGRAM CASES.jsonl    (cases as `meshwright validate --data` takes them)
+usage: tools/figures/simulated_steps.py PROGRAM CASES.jsonl    (cases as `meshwright validate --data` takes them)
 Only cases whose source states every setting. Prints the mean absolute error of each family, and the steps that the
 simulator misses by half a point more than the estimate does.
 """

@@ -2,9 +2,9 @@
 # Renews docs/gallery: the charts of a report of the demo's job, as the report's own buttons save
 # them, and the top of its page.
 #
-# usage: docs/gallery.sh [PROGRAM]      (needs node, npm and Chromium)
+# usage: tools/figures/gallery.sh [PROGRAM]      (needs node, npm and Chromium)
 set -eu
-root=$(cd "$(dirname "$0")/.." && pwd)
+root=$(cd "$(dirname "$0")/../.." && pwd)
 program=$(realpath "${1:-$root/build/meshwright}")
 job=$root/docs/examples/llama-3.1-70b-128xh100.json
 CHROMIUM=${CHROMIUM-$(command -v chromium)}

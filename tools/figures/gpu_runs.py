@@ -9,11 +9,11 @@ file's. Nothing is fitted to the runs.
 Prints the table of docs/loop.md, and each model's products alone beside the prediction of their shapes.
 The profile of each board is in the repository beside its runs: board.json, a GPU file, and kernels.json.
 
-usage: docs/gpu_runs.py PROGRAM             the table; exit 1 where a step with cuDNN's attention, which the
+usage: tools/figures/gpu_runs.py PROGRAM             the table; exit 1 where a step with cuDNN's attention, which the
                                             prediction is of, is missed by more than 5 %, or a profile is not
                                             what its measurements give
-       docs/gpu_runs.py PROGRAM --write     writes the profiles anew
-       docs/gpu_runs.py PROGRAM GPU RUNS.jsonl PROFILE OPERATIONS.csv     of other measurements
+       tools/figures/gpu_runs.py PROGRAM --write     writes the profiles anew
+       tools/figures/gpu_runs.py PROGRAM GPU RUNS.jsonl PROFILE OPERATIONS.csv     of other measurements
 """
 
 import csv
@@ -26,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 MEASURED = os.path.join(ROOT, "profiler", "measured")
 # GPU, steps of the runtime, tables of `profile`, products alone on the runs' board
 BOARDS = [(gpu, os.path.join(MEASURED, gpu + "-2026-11-23", "runs.jsonl"),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Groups of different machines, planned: what each mixture gains, and Holmes' setting.
 
-Usage: docs/groups.py [MESHWRIGHT]     (default build/meshwright)
+Usage: tools/figures/groups.py [MESHWRIGHT]     (default build/meshwright)
 
 First jobs on H100, A100 and V100 nodes joined by 100 Gbit/s: the best plan beside the best with even
 stages, the best on the fastest group alone, replicas in each group with its part of the batch, what is proven,

@@ -9,7 +9,7 @@ beside the measured time of one micro-batch: the difference of 32 and 8 micro-ba
 what a step does once cancels. The third gives the host more time for a layer and pass, and shows which
 steps of all sources that changes.
 
-usage: docs/missed_steps.py PROGRAM CASES.jsonl    (cases as `meshwright validate --data` takes them)
+usage: tools/figures/missed_steps.py PROGRAM CASES.jsonl    (cases as `meshwright validate --data` takes them)
 """
 
 import csv
@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 GPU = "b200-sxm-180g"
 PEAK = 2250e12
 FAMILY = "simumax-b200"

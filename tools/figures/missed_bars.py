@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How rough measured kernels are: what no smooth curve through them can meet (docs/accuracy.md).
 
-usage: docs/missed_bars.py KERNELS    (a folder with one folder a GPU that holds gemm.csv[.gz], nccl.csv[.gz])
+usage: tools/figures/missed_bars.py KERNELS    (a folder with one folder a GPU that holds gemm.csv[.gz], nccl.csv[.gz])
 
 Three errors, each without any fit, as median and 90th percentile:
   same bytes   half the difference of two measurements of one collective on the same bytes (as half

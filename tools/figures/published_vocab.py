@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Throughput and memory of a vocabulary spread over the pipeline, predicted and published.
 
-usage: docs/published_vocab.py PROGRAM
+usage: tools/figures/published_vocab.py PROGRAM
 Yeung et al., "Balancing Pipeline Parallelism with Vocabulary Parallelism", MLSys 2025, arXiv:2411.05288: GPT models of
 about 4 G parameters on one server of eight A100-SXM-80GB, a pipeline over all of them, 128 micro-batches of one
 sequence, 1F1B. The published figures are those of the authors' artifact, which match the paper's table 5

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Interleaving against 1F1B, predicted and published.
 
-usage: docs/published_interleaving.py PROGRAM
+usage: tools/figures/published_interleaving.py PROGRAM
 Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM",
 arXiv:2104.04473, figures 12 and 18: GPT-3 of 175 G parameters on 12 DGX A100-80GB, tensor parallelism 8, a pipeline of 12,
 micro-batches of one sequence, all activations recomputed; interleaved with 2 layers a chunk (NVIDIA/Megatron-LM,
@@ -53,7 +53,7 @@ def run(program, command, batch, vpp, data=None):
 
 def changed_data(folder, path, pattern, change):
     """A copy of the bundled data in which `change` replaces what matches in the files of a folder."""
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
     for part in ("models", "stacks", "hw-profiles", "published"):
         shutil.copytree(os.path.join(root, part), os.path.join(folder, part))
     path = os.path.join(folder, path)

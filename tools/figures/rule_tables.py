@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes docs/rules/NAME.md, the tables of rules as people read them, from stacks/rules/NAME.json.
 
-Usage: docs/rule_tables.py [--check]    from the root of the tree
+Usage: tools/figures/rule_tables.py [--check]    from the root of the tree
 --check writes nothing and ends with 1 where a page is not what its file says.
 """
 import json
@@ -25,7 +25,7 @@ def page(table, file):
     lines = [
         "# Rules of `%s`" % table["name"],
         "",
-        "%s, %s. Generated from [%s](../../%s) by `docs/rule_tables.py`; how a rule is written and"
+        "%s, %s. Generated from [%s](../../%s) by `tools/figures/rule_tables.py`; how a rule is written and"
         % (table["software"], started, file.name, file.as_posix()),
         "asked: [rules.md](../rules.md).",
         "",
@@ -65,7 +65,7 @@ def main():
             out.write_text(text, encoding="utf-8")
     differs += [old.as_posix() for old in sorted(folder.glob("*.md")) if old.name not in names]
     if differs:
-        print("not as stacks/rules says (docs/rule_tables.py writes them): " + ", ".join(differs))
+        print("not as stacks/rules says (tools/figures/rule_tables.py writes them): " + ", ".join(differs))
         sys.exit(1)
 
 

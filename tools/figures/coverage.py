@@ -19,7 +19,7 @@ import statistics
 import subprocess
 import sys
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 # As config/job/evidence.c has them.
 NAMES = ("stack", "architecture", "link", "model", "precision", "zero_stage")
 WAYS = ("tp", "pp", "cp", "ep")  # whether there is more than one
@@ -98,12 +98,12 @@ def main():
         rows.append({**dict(items), "num_steps": count})
     document = {"schema": 1, "title": "what published steps cover",
                 "step_spread": round(extra, 4), "steps": rows,
-                "measured": {"command": "docs/coverage.py PROGRAM CASES.jsonl -o FILE",
+                "measured": {"command": "tools/figures/coverage.py PROGRAM CASES.jsonl -o FILE",
                              "num_steps": len(cases),
                              "num_families": len({case["family"] for case in cases})},
                 "sources": {"steps": "ingredients of published steps whose sources state all "
                                      "settings (published/training.jsonl is a part of them)",
-                            "step_spread": "docs/coverage.py: errors of steps that no fit saw, those "
+                            "step_spread": "tools/figures/coverage.py: errors of steps that no fit saw, those "
                                            "that are not covered beside those that are"}}
     text = json.dumps({**document, "steps": None}, indent=4)
     lines = ",\n        ".join(json.dumps(row) for row in rows)

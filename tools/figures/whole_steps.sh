@@ -4,7 +4,7 @@
 # hw-profiles/gpus, with their sources) and the spreads of the
 # interval (hw-profiles/steps.json) into the data files. Those of stacks are only printed.
 #
-# usage: docs/whole_steps.sh PROGRAM ROWS.jsonl    (rows as `meshwright validate --data` takes them)
+# usage: tools/figures/whole_steps.sh PROGRAM ROWS.jsonl    (rows as `meshwright validate --data` takes them)
 # PROGRAM must be built from this source tree. Twice in a row changes nothing but the last digit.
 set -eu
 
@@ -12,7 +12,7 @@ set -eu
     sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
-root=$(cd "$(dirname "$0")/.." && pwd)
+root=$(cd "$(dirname "$0")/../.." && pwd)
 fit=$(mktemp)
 trap 'rm -f "$fit"' EXIT
 "$1" calibrate --steps "$2" --json >"$fit"
@@ -44,11 +44,11 @@ def value_and_source(gpu, key):
     if not row:
         value = gpu["efficiency"][key]
         return value, ("estimate: %.2g times the board's power; no published step of this "
-                       "architecture is among the rows of docs/whole_steps.sh, and those that are "
+                       "architecture is among the rows of tools/figures/whole_steps.sh, and those that are "
                        "fitted draw 1.2 to 3.5 times theirs" % (value / gpu["power_watts"]))
     reference = by_name[REFERENCE[gpu["architecture"]]]
     value = digits(min(LARGEST.get(key, inf), reference["efficiency"][key] * row["factor"]))
-    how = ("fitted by meshwright calibrate --steps (docs/whole_steps.sh) to %d published steps of "
+    how = ("fitted by meshwright calibrate --steps (tools/figures/whole_steps.sh) to %d published steps of "
            "%d families; spread %.0f %% over families left out"
            % (row["num_rows"], row["num_families"], 100 * row["spread"]))
     if gpu["name"].startswith(WITH_ROWS):

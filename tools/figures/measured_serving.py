@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints what profiler/measured says of whole steps of serving, of sizes that tensor cores dislike, of Mamba-2 and FSDP2 with the host's memory.
 
-usage: docs/measured_serving.py [FOLDER..]    (default: the two of 2026-11-28)
+usage: tools/figures/measured_serving.py [FOLDER..]    (default: the two of 2026-11-28)
 """
 
 import json
@@ -9,7 +9,7 @@ import os
 import statistics
 import sys
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profiler", "measured")
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "profiler", "measured")
 FOLDERS = ["h100-sxm-80g-2026-11-28", "h200-sxm-141g-2026-11-28"]
 
 

@@ -3,13 +3,13 @@
 # those of docs/calibration.md, one step calibrated by another (`validate --pairs`), and the scores
 # that reports show (published/accuracy.json).
 #
-# usage: docs/accuracy.sh [PROGRAM]
+# usage: tools/figures/accuracy.sh [PROGRAM]
 # The bundled set is always there. The larger set is not part of this repository; TRAINING_ROWS names
 # it and TRAINING_CASES the program that turns its rows into cases (default: training_open.jsonl and
 # training_cases.py of a folder `shared` beside the project). Without it its tables stay as they are.
 set -eu
 
-root=$(cd "$(dirname "$0")/.." && pwd)
+root=$(cd "$(dirname "$0")/../.." && pwd)
 program=${1:-$root/build/meshwright}
 cases=${TRAINING_CASES:-$root/../shared/tools/training_cases.py}
 rows=${TRAINING_ROWS:-$root/../shared/data/training_open.jsonl}
@@ -58,5 +58,5 @@ else
 fi
 page=$root/docs/calibration.md
 renew bundled-pairs "$folder/bundled-pairs"
-python3 "$root/docs/accuracy_data.py" "$root/published/accuracy.json" \
+python3 "$root/tools/figures/accuracy_data.py" "$root/published/accuracy.json" \
     "The larger set=$larger" "The bundled set=$folder/bundled.json"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every schedule with embedding and head on their stages, and spread over all of them.
 
-usage: docs/vocab_schedules.py PROGRAM
+usage: tools/figures/vocab_schedules.py PROGRAM
 Llama 3.1 8B (vocabulary 128,256) as a pipeline of eight H100, 64 micro-batches of one sequence of 4,096 tokens. Writes
 a table: step, its bubble and the memory of the worst GPU, estimated; and by how much the simulated step differs.
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sequences of many lengths: the settings of FlexSP (Wang et al., ASPLOS 2025) planned anew.
 
-Usage: docs/lengths.py [MESHWRIGHT]     (default build/meshwright)
+Usage: tools/figures/lengths.py [MESHWRIGHT]     (default build/meshwright)
 
 64 A100 of 40 GB on nodes of 8 with 400 Gb/s each, 512 sequences a step, ZeRO 3, Ulysses. The
 lengths are not published as a list. Here so many are longer than x as (512 / x)^a, up to the context:

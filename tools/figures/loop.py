@@ -10,7 +10,7 @@ profile or a plan. So all of it is done in rounds: of each kernel the fastest of
 plan the fastest step of all rounds, in another order each: both are of the undisturbed computer. The median
 step is beside it.
 
-usage: docs/loop.py PROGRAM [FOLDER]    (FOLDER keeps the profile, plans and logs)
+usage: tools/figures/loop.py PROGRAM [FOLDER]    (FOLDER keeps the profile, plans and logs)
 """
 
 import csv

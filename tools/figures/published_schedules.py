@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Throughput and memory of pipeline schedules against 1F1B, predicted and published.
 
-usage: docs/published_schedules.py PROGRAM
+usage: tools/figures/published_schedules.py PROGRAM
 Qi et al. 2023, "Zero Bubble Pipeline Parallelism", arXiv:2401.10241, tables 3 to 5: GPT models on A100-SXM-80GB, 8 to a
 node, RoCE, sequences of 1,024 tokens, a pipeline over all GPUs. Attention is not fused (table 1 counts the bytes of its
 scores) and precision fp16 (the authors' script). ZB-1p is zb-h1 (table 5 has the same bubbles for both) and ZB-2p zb-h2 with

@@ -8,7 +8,7 @@ mean of short tests. Power: rates of long runs over those of the kernel profile,
 whole published steps were fitted to. Beside: products while another kernel moves bytes. Steps: kernels
 of each kind, summed over a step, beside the parts of the prediction.
 
-usage: docs/measured.py PROGRAM [FOLDER..]    (default: all of profiler/measured)
+usage: tools/figures/measured.py PROGRAM [FOLDER..]    (default: all of profiler/measured)
 """
 
 import collections
@@ -20,7 +20,7 @@ import statistics
 import subprocess
 import sys
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 EPILOGUE_EXPOSED_FRAC = 0.5  # costmodel/kernel/compute.c
 KINDS = [("products", ("nvjet", "splitk", "gemm", "cutlass")),
          ("attention", ("sdpa", "flash", "dot_do_o", "convert_dq")),
@@ -240,7 +240,7 @@ def main():
                                if entry.is_dir()]
     for folder in folders:
         if not os.path.exists(os.path.join(folder, "profile", "gemm.csv")):
-            continue  # docs/measured_training.py, or the tables that README.md names
+            continue  # tools/figures/measured_training.py, or the tables that README.md names
         gpu = "-".join(os.path.basename(os.path.normpath(folder)).split("-")[:-3])
         print("== " + gpu)
         products(program, gpu, folder)

@@ -4,7 +4,7 @@
 Each GPU that has a table of products takes the kernels of each other one in turn (`kernels_of`), scaled
 to its own peaks, bandwidth, SMs and cache, as GPUs without a table of their own do.
 
-usage: docs/inherited_kernels.py PROGRAM KERNELS    (a folder for each GPU, gemm.csv.gz in it)
+usage: tools/figures/inherited_kernels.py PROGRAM KERNELS    (a folder for each GPU, gemm.csv.gz in it)
 """
 
 import csv
@@ -45,7 +45,7 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     program, kernels = sys.argv[1:]
-    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "hw-profiles", "gpus")
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "hw-profiles", "gpus")
     means, spreads = {True: [], False: []}, {True: [], False: []}
     gpus = {name: json.load(open(os.path.join(root, name + ".json"), encoding="utf-8"))
             for name in GPUS.values()}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Pictures of all pipeline schedules, drawn from the traces of simulations.
 
-usage: docs/draw_schedules.py PROGRAM [FOLDER]
+usage: tools/figures/draw_schedules.py PROGRAM [FOLDER]
 Writes FOLDER/SCHEDULE.svg (docs/schedules) for each schedule that PROGRAM, a meshwright, supports, all on one time scale,
 and, without FOLDER, the section between the two marks in docs/simulation.md that shows them.
 """
@@ -12,8 +12,8 @@ import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-MARKS = ("<!-- written by docs/draw_schedules.py -->", "<!-- end of what it writes -->")
+DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs")
+MARKS = ("<!-- written by tools/figures/draw_schedules.py -->", "<!-- end of what it writes -->")
 # Layers alike, and so few words that embedding and loss do not show.
 SCENARIO = {
     "schema": 1,
@@ -159,7 +159,7 @@ def legend(boxes, y):
 
 
 def section_write(captions):
-    path = os.path.join(HERE, "simulation.md")
+    path = os.path.join(DOCS, "simulation.md")
     with open(path) as file:
         text = file.read()
     begin, end = text.index(MARKS[0]) + len(MARKS[0]), text.index(MARKS[1])
@@ -172,7 +172,7 @@ def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     program = sys.argv[1]
-    folder = sys.argv[2] if len(sys.argv) > 2 else os.path.join(HERE, "schedules")
+    folder = sys.argv[2] if len(sys.argv) > 2 else os.path.join(DOCS, "schedules")
     os.makedirs(folder, exist_ok=True)
     all_boxes = {schedule: simulated(program, schedule) for schedule in schedules(program)}
     ms_width = max(box[1] for boxes in all_boxes.values() for row in boxes for box in row)

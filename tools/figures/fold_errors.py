@@ -9,7 +9,7 @@ the step.
 With --large: steps of jobs of 100,000 GPUs and more, which an exact fold (--fold full) plays in the place of
 every GPU.
 
-usage: docs/fold_errors.py MESHWRIGHT_SIM [--jobs | --large]    (with --jobs a line for each)
+usage: tools/figures/fold_errors.py MESHWRIGHT_SIM [--jobs | --large]    (with --jobs a line for each)
 """
 
 import json

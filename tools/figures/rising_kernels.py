@@ -4,7 +4,7 @@
 A row of the table for each GPU, a column for each kind: median and mean of |predicted / measured - 1| in %.
 With a second PROGRAM (an older one, say) its figures stand before an arrow.
 
-usage: docs/rising_kernels.py PROGRAM KERNELS [PROGRAM]    (a folder for each GPU, KIND.csv.gz in it)
+usage: tools/figures/rising_kernels.py PROGRAM KERNELS [PROGRAM]    (a folder for each GPU, KIND.csv.gz in it)
 """
 
 import csv
