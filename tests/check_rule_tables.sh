@@ -4,8 +4,9 @@ set -eu
 python3 tools/figures/rule_tables.py --check
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-mkdir -p "$copy/docs" "$copy/stacks"
-cp -r docs/rules tools/figures/rule_tables.py "$copy/docs"
+mkdir -p "$copy/docs" "$copy/stacks" "$copy/tools/figures"
+cp -r docs/rules "$copy/docs"
+cp tools/figures/rule_tables.py "$copy/tools/figures"
 cp -r stacks/rules "$copy/stacks"
 sed -i 's/"id": "no-tp"/"id": "no-tensors"/' "$copy/stacks/rules/pytorch-fsdp.json"
 cd "$copy"
