@@ -19,6 +19,7 @@ static const JsonField FIELDS[] = {
     {"name", JSON_FIELD_STRING, offsetof(GpuArchitecture, name), 0, 0, NULL, true},
     OTHER("title"),
     OTHER("attention"),
+    OTHER("products"),
     {"fp8_sums_along_rows_only", JSON_FIELD_BOOL,
      offsetof(GpuArchitecture, fp8_sums_along_rows_only), 0, 0, NULL, true},
     OTHER("sources"),
@@ -28,6 +29,12 @@ static const JsonField ATTENTION_FIELDS[] = {
     {"backward_192_frac", JSON_FIELD_DOUBLE, offsetof(GpuArchitecture, backward_192_frac), 0.1, 1,
      NULL, true},
     OTHER("older"),
+};
+
+static const JsonField PRODUCT_FIELDS[] = {
+    {"unaligned_frac", JSON_FIELD_DOUBLE, offsetof(GpuArchitecture, unaligned_frac), 0.01, 1, NULL,
+     true},
+    {"odd_frac", JSON_FIELD_DOUBLE, offsetof(GpuArchitecture, odd_frac), 0.01, 1, NULL, true},
 };
 
 static const JsonField OLDER_FIELDS[] = {
@@ -45,11 +52,13 @@ static const JsonField OLDER_FIELDS[] = {
 static Status architecture_read(const JsonNode *root, Arena *arena, GpuArchitecture *out) {
     GpuArchitecture own = {0};
     const JsonNode schema = json_get(root, "schema"), attention = json_get(root, "attention");
+    const JsonNode products = json_get(root, "products");
     const JsonNode older = json_get(&attention, "older"), sources = json_get(root, "sources");
     int version;
     TRY(json_read_object(root, FIELDS, COUNT(FIELDS), arena, &own));
     TRY(json_read_int(&schema, 1, 1, &version));
     TRY(json_read_object(&attention, ATTENTION_FIELDS, COUNT(ATTENTION_FIELDS), arena, &own));
+    TRY(json_read_object(&products, PRODUCT_FIELDS, COUNT(PRODUCT_FIELDS), arena, &own));
     TRY(json_expect_items(&older, "kernels", MAX_OLDER_ATTENTION, &own.num_older));
     for (int i = 0; i < own.num_older; i++) {
         const JsonNode one = json_at(&older, i);

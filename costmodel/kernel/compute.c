@@ -38,12 +38,20 @@ static double memory_s(const Gpu *gpu, double bytes) {
     return bytes / (gpu->memory_bandwidth_bytes_per_s * gpu->efficiency.memory_frac);
 }
 
+// Tensor cores take rows of 16 bytes at a time: other kernels run where rows do not begin at
+// multiples of that (profiler/torch/alignment.py). Products of 8 bits have to be aligned.
+static double aligned_frac(const Gpu *gpu, const Op *op) {
+    if (op->precision != PRECISION_BF16 && op->precision != PRECISION_FP16) return 1;
+    if (op->gemm.aligned == 0 || op->gemm.aligned >= 8) return 1;
+    return op->gemm.aligned > 1 ? gpu->shared->unaligned_frac : gpu->shared->odd_frac;
+}
+
 static double compact_gemm_s(const Cluster *cluster, const Op *op) {
     const Gpu *gpu = &cluster->gpu;
     const GpuEfficiency *e = &gpu->efficiency;
     double rate = gpu->peak_flops_per_s[op->precision] * e->gemm_max_frac[op->precision] *
                   gemm_sustained_frac(cluster, op->precision);
-    rate *= op->gemm.k / (op->gemm.k + e->gemm_half_k) * wave_frac(gpu, op);
+    rate *= op->gemm.k / (op->gemm.k + e->gemm_half_k) * wave_frac(gpu, op) * aligned_frac(gpu, op);
     return op->num_kernels * e->launch_s + fmax(op->flops / rate, memory_s(gpu, op->bytes));
 }
 
@@ -97,7 +105,8 @@ static double gemm_s(const Cluster *cluster, const Op *op) {
     GemmDtype dtype = gemm_dtype(op);
     double product_s = NAN;
     if (kernels && dtype != NUM_GEMM_DTYPES)
-        product_s = products_s(kernels, dtype, op) / gemm_sustained_frac(cluster, op->precision);
+        product_s = products_s(kernels, dtype, op) /
+                    (gemm_sustained_frac(cluster, op->precision) * aligned_frac(&cluster->gpu, op));
     if (isnan(product_s)) return compact_gemm_s(cluster, op);
     double exposed_frac = op->gemm.separate ? 1 : EPILOGUE_EXPOSED_FRAC;
     double epilogue_s =
@@ -115,6 +124,21 @@ double gemm_residual_p90_frac(const Cluster *cluster, const Op *op) {
     double place[] = {log2(rows), log2(op->gemm.n), log2(op->gemm.k)};
     double octaves = surface_outside_octaves(&kernel->surface, place);
     return kernel->residual_p90_frac * (1 + octaves);
+}
+
+// Kernels of cuDNN refuse heads that are no multiple of 8; FlashAttention 2 fills them up.
+static int attention_generation(const Op *op) {
+    const int generation = op->attention.generation;
+    return generation > 2 && fmod(op->attention.head_dim, 8) > 0 ? 2 : generation;
+}
+
+double attention_kernel_head_dim(int generation, double head_dim) {
+    static const double FLASH_2[] = {32, 64, 96, 128, 192, 256}, CUDNN[] = {64, 128, 192, 256};
+    const double *sizes = generation <= 2 ? FLASH_2 : CUDNN;
+    const int num_sizes = generation <= 2 ? 6 : 4;
+    for (int i = 0; i < num_sizes; i++)
+        if (head_dim <= sizes[i]) return sizes[i];
+    return head_dim;
 }
 
 static AttentionShare newest_attention(const GpuEfficiency *e, bool backward) {
@@ -137,7 +161,7 @@ static AttentionShare attention_law(const Gpu *gpu, const Op *op) {
     const GpuArchitecture *shared = gpu->shared;
     for (int i = 0; i < shared->num_older; i++) {
         const OlderAttention *older = &shared->older[i];
-        if (older->generation != op->attention.generation) continue;
+        if (older->generation != attention_generation(op)) continue;
         const AttentionShare *share = op->backward ? &older->backward : &older->forward;
         law.frac *= share->frac;
         if (share->half_tokens > 0) law.half_tokens = share->half_tokens;
@@ -147,12 +171,14 @@ static AttentionShare attention_law(const Gpu *gpu, const Op *op) {
 }
 
 // Rate by head size over that of 128. Smaller heads do less work per softmax exponential. The
-// backward of larger ones has less room for its tiles.
+// backward of larger ones has less room for its tiles. A kernel exists for some sizes alone and
+// takes for those between what it takes for the next.
 static double head_frac(const Gpu *gpu, const Op *op, double head64_frac) {
-    if (op->attention.head_dim < 128)
-        return 1 - (1 - head64_frac) * (128 - op->attention.head_dim) / 64;
-    if (!op->backward) return 1;
-    return 1 - (1 - gpu->shared->backward_192_frac) * fmin(1, (op->attention.head_dim - 128) / 64);
+    const double own = op->attention.head_dim;
+    const double size = attention_kernel_head_dim(attention_generation(op), own);
+    if (size < 128) return own / size * (1 - (1 - head64_frac) * (128 - size) / 64);
+    if (!op->backward) return own / size;
+    return own / size * (1 - (1 - gpu->shared->backward_192_frac) * fmin(1, (size - 128) / 64));
 }
 
 // Of the bf16 peak.

@@ -2,14 +2,17 @@
 //
 // Calibrated (the GPU or its nearest relative has measured kernels, config/kernels/kernels.h):
 //   gemm_s      = kernel_gemm_product_s / sustained_frac
+//                   (over unaligned_frac or odd_frac where rows are no multiple of 16 bytes)
 //                 + (part of epilogue_bytes + after_bytes) / (bandwidth memory_frac)
 // and for formats that were not measured (tf32, fp32, fp64), or without measured kernels, compact:
 //   gemm_s      = launch + max(flops / rate, bytes / (bandwidth memory_frac))
 //     rate      = peak max_frac sustained_frac k / (k + half_k) wave
-//     wave      = tiles / (num_sms ceil(tiles / num_sms))
+//     wave      = tiles / (num_sms ceil(tiles / num_sms)), times unaligned_frac or odd_frac
 //     tiles     = groups ceil(m / tile_m) ceil(n / tile_n)
 //   attention_s = launches + max(flops / rate, bytes / (bandwidth memory_frac))
-//     rate      = peak frac sustained_frac tokens / (tokens + half_tokens)
+//     rate      = peak frac sustained_frac tokens / (tokens + half_tokens) head
+//     head      = own size / size of the kernel, times the line through 64 and 128 (forward) or
+//                 128 and 192 (backward) at the size of the kernel
 //   memory_s    = launches + bytes / (bandwidth memory_frac)
 // One core of a CPU has laws of its own: costmodel/kernel/core_op.h.
 // sustained_frac = min(1, (power_watts_per_gpu / W)^e), W full_rate_watts or light_rate_watts, e
@@ -20,8 +23,11 @@
 // single H100 and H200 long runs of products reach 0.81 to 0.97 of short tests, where the fit has
 // 0.75, and products of whole steps all of it (profiler/measured/README.md).
 //
-// Source: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009; wave quantization: NVIDIA,
-//         "Matrix Multiplication Background User's Guide". Constants: config/machine/gpu.h.
+// Source: Sizes of attention's kernels: of FlashAttention 2 those that it is compiled for
+//         (Dao-AILab/flash-attention, csrc/flash_attn/src/static_switch.h); of cuDNN where times
+//         measured on an H200 rise (profiler/measured/README.md). Williams, Waterman, Patterson,
+//         "Roofline", CACM 52(4), 2009; wave quantization: NVIDIA, "Matrix Multiplication
+//         Background User's Guide". Constants: config/machine/gpu.h.
 #pragma once
 
 #include "config/cluster/cluster.h"
@@ -35,6 +41,10 @@ double sustained_frac(const Cluster *cluster, bool light);
 // shapes, times 1 + the octaves by which it lies outside the measured ones; of the compact formula
 // where that prices it.
 double gemm_residual_p90_frac(const Cluster *cluster, const Op *op);
+
+// The size of heads that a kernel of a generation (StackLaunch.attention_generation) computes for
+// heads of this size: the next it exists for.
+double attention_kernel_head_dim(int generation, double head_dim);
 
 // Seconds on the device of a GEMM, attention or memory-bound operator; without host effects.
 double op_compute_s(const Cluster *cluster, const Op *op);

@@ -29,6 +29,8 @@ const char *const MADE_UP_MLA =
     " \"num_nextn_predict_layers\": 1, " MADE_UP_EXPERTS "}";
 
 static const GpuArchitecture MADE_UP_ARCHITECTURE = {
+    .unaligned_frac = 0.5,
+    .odd_frac = 0.25,
     .name = "made-up",
     .backward_192_frac = 0.82,
     .num_older = 1,

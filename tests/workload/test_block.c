@@ -194,6 +194,29 @@ static void unfused_attention_is_four_products(void) {
     case_free(&c);
 }
 
+// What divides the numbers of a row: 8 heads of 108 and their 864 values; backward as forward. The
+// vocabulary counts as filled up.
+static void rows_that_are_no_multiple_of_8_are_seen(void) {
+    static const char MODEL[] = "{\"model_type\": \"generic\", \"hidden_size\": 864, "
+                                "\"num_hidden_layers\": 2, \"num_attention_heads\": 8, "
+                                "\"intermediate_size\": 3457, \"vocab_size\": 1003}";
+    Case c;
+    if (case_make(&c, MODEL, 8,
+                  "{\"seq_len\": 2048, \"global_batch\": 64, \"attention\": \"unfused\"}", NULL)) {
+        static const char *const NAMES[] = {"qkv_proj", "scores", "context", "fc1", "fc2"};
+        static const int ALIGNED[] = {8, 4, 4, 1, 1};
+        const Block *b = layer_block_of(&c, 0), *head = &c.workload.blocks[BLOCK_HEAD];
+        for (int i = 0; i < 5; i++) {
+            CU_ASSERT_EQUAL(op_named(b->forward, b->num_forward, NAMES[i])->gemm.aligned,
+                            ALIGNED[i]);
+            CU_ASSERT_EQUAL(op_named(b->backward, b->num_backward, NAMES[i])->gemm.aligned,
+                            ALIGNED[i]);
+        }
+        CU_ASSERT_EQUAL(op_named(head->forward, head->num_forward, "lm_head")->gemm.aligned, 8);
+    }
+    case_free(&c);
+}
+
 static void assert_context(const char *method, CollectiveKind kind, double forward, double backward,
                            double scattered) {
     Case c;
@@ -325,6 +348,7 @@ CU_TestInfo block_tests[] = {
     {"attention_flops", attention_flops},
     {"windows_bound_the_keys", windows_bound_the_keys},
     {"unfused_attention_is_four_products", unfused_attention_is_four_products},
+    {"rows_that_are_no_multiple_of_8_are_seen", rows_that_are_no_multiple_of_8_are_seen},
     {"context_parallel_messages", context_parallel_messages},
     {"dispatchers_move_tokens", dispatchers_move_tokens},
     {"only_expert_messages_are_hidden", only_expert_messages_are_hidden},

@@ -52,6 +52,14 @@ static void build_quantize(Builder *b, double values) {
     build_memory(b, &cast);
 }
 
+// GemmOp.aligned. Means over ranks that have unlike numbers are not asked.
+static int alignment(double n, double k) {
+    int aligned = 8;
+    if (n != floor(n) || k != floor(k)) return aligned;
+    while (aligned > 1 && (fmod(n, aligned) > 0 || fmod(k, aligned) > 0)) aligned /= 2;
+    return aligned;
+}
+
 static void build_gemm(Builder *b, const char *name, double tokens, double n, double k,
                        double saved_input_bytes) {
     const Execution *execution = b->execution;
@@ -63,6 +71,7 @@ static void build_gemm(Builder *b, const char *name, double tokens, double n, do
              .gemm.m = tokens,
              .gemm.n = n,
              .gemm.k = k,
+             .gemm.aligned = alignment(n, k),
              .precision = b->precision,
              .gemm.fp8_recipe = execution->fp8_recipe,
              .flops = 2 * tokens * n * k,
@@ -176,6 +185,7 @@ void build_batched_gemm(Builder *b, const char *name, double groups, double m, d
              .gemm.m = m,
              .gemm.n = n,
              .gemm.k = k,
+             .gemm.aligned = alignment(n, k),
              .precision = precision,
              .flops = groups * 2 * m * n * k,
              .bytes = groups * act * (m * k + k * n + m * n),

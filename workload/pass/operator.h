@@ -55,6 +55,8 @@ enum {
 // Several batched or grouped products.
 typedef struct {
     double groups, m, n, k; // m tokens, n outputs, k inputs of each
+    int aligned;            // largest of 1, 2, 4, 8 that divides the forward's n and k, along which
+                            // its operands' rows lie
     bool separate;          // each is a kernel of its own (experts), else one batched kernel
     int fp8_recipe;         // Fp8Recipe, where the operator's precision is quantized
     double epilogue_bytes;  // read and written by the product's own epilogue: a gradient added up

@@ -125,6 +125,8 @@ static void build_logits(Builder *b, double saved_input_bytes) {
     build_linear(b, "lm_head", SPLIT_COLUMN, b->tokens, rows * b->split.tp, b->model->hidden_size,
                  saved_input_bytes);
     b->units[b->num_units - 1].plain_gradient = true;
+    // Most software fills the vocabulary up; one that does not is priced as if it did.
+    b->units[b->num_units - 1].op.gemm.aligned = 8;
     b->dense_parameters = dense;
     double logits = b->tokens * rows;
     bool fused = execution->cross_entropy_fused, one_pass = fused || execution->compile;
