@@ -55,6 +55,17 @@ static double compact_gemm_s(const Cluster *cluster, const Op *op) {
     return op->num_kernels * e->launch_s + fmax(op->flops / rate, memory_s(gpu, op->bytes));
 }
 
+// What a product of unaligned rows takes longer: its arithmetic does, not what memory bounds.
+static double unaligned_s(const Cluster *cluster, const Op *op) {
+    const Gpu *gpu = &cluster->gpu;
+    const double frac = aligned_frac(gpu, op);
+    if (frac >= 1) return 0;
+    double rate = gpu->peak_flops_per_s[op->precision] *
+                  gpu->efficiency.gemm_max_frac[op->precision] *
+                  gemm_sustained_frac(cluster, op->precision);
+    return op->flops / rate * (1 / frac - 1);
+}
+
 // The measured number format nearest to a product's; NUM_GEMM_DTYPES where none is.
 static GemmDtype gemm_dtype(const Op *op) {
     switch (op->precision) {
@@ -105,8 +116,8 @@ static double gemm_s(const Cluster *cluster, const Op *op) {
     GemmDtype dtype = gemm_dtype(op);
     double product_s = NAN;
     if (kernels && dtype != NUM_GEMM_DTYPES)
-        product_s = products_s(kernels, dtype, op) /
-                    (gemm_sustained_frac(cluster, op->precision) * aligned_frac(&cluster->gpu, op));
+        product_s = products_s(kernels, dtype, op) / gemm_sustained_frac(cluster, op->precision) +
+                    unaligned_s(cluster, op);
     if (isnan(product_s)) return compact_gemm_s(cluster, op);
     double exposed_frac = op->gemm.separate ? 1 : EPILOGUE_EXPOSED_FRAC;
     double epilogue_s =

@@ -206,7 +206,7 @@ static void heads_that_are_no_multiple_of_8_have_an_older_kernel(void) {
 }
 
 // Rows of an operand that are no multiple of 16 bytes: 0.37 of the rate, where of 2 bytes 0.18;
-// 8-bit products have to be aligned, and tf32's rows are aligned by 4.
+// 8-bit products have to be aligned, and what memory bounds takes no longer.
 static void products_of_unaligned_rows_are_slower(void) {
     Arena arena = {0};
     const Gpu gpu = gpu_of_architecture("hopper", &arena);
@@ -221,6 +221,11 @@ static void products_of_unaligned_rows_are_slower(void) {
     const double fp8_s = gpu_compute_s(&gpu, &op);
     op.gemm.aligned = 8;
     ASSERT_CLOSE(gpu_compute_s(&gpu, &op), fp8_s);
+    op.precision = PRECISION_BF16;
+    op.bytes = 1e12;
+    const double memory_bound_s = gpu_compute_s(&gpu, &op);
+    op.gemm.aligned = 1;
+    ASSERT_CLOSE(gpu_compute_s(&gpu, &op), memory_bound_s);
     arena_free(&arena);
 }
 
