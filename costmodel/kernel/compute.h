@@ -2,7 +2,8 @@
 //
 // Calibrated (the GPU or its nearest relative has measured kernels, config/kernels/kernels.h):
 //   gemm_s      = kernel_gemm_product_s / sustained_frac
-//                 + flops / (peak max_frac sustained_frac) (1 / f - 1), f unaligned_frac or odd_frac
+//                 + flops / (peak max_frac sustained_frac) (1 / f - 1), f unaligned_frac or
+//                 odd_frac
 //                   where rows are no multiple of 16 bytes, else 1
 //                 + (part of epilogue_bytes + after_bytes) / (bandwidth memory_frac)
 // and for formats that were not measured (tf32, fp32, fp64), or without measured kernels, compact:
