@@ -145,8 +145,8 @@ static void add_main(Script *script, const MegatronCommand *command) {
 
 const char *bridge_program(const Scenario *scenario, const MegatronCommand *command, Arena *arena) {
     Script script = {.arena = arena};
-    bool latent = scenario->model.attention == ATTENTION_MLA;
-    bool block = latent || scenario->model.num_experts > 0;
+    bool latent = model_mixer(&scenario->model)->kind == MIXER_LATENT_ATTENTION;
+    bool block = latent || model_is_moe(&scenario->model);
     script_comment(&script,
                    "For NVIDIA-NeMo/Megatron-Bridge " BRIDGE_VERSION ": trains with the "
                    "configuration beside it. Written by meshwright " MESHWRIGHT_VERSION ".");

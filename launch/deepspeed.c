@@ -7,7 +7,7 @@
 static void activation_flags(const Scenario *scenario, FlagList *flags) {
     const cJSON *item = megatron_model_key(scenario, "hidden_act", flags->arena);
     const char *name = cJSON_IsString(item) ? item->valuestring : "";
-    if (scenario->model.gated_mlp)
+    if (model_ffn(&scenario->model)->gated)
         flag_switch(flags, "--swiglu");
     else if (strcmp(name, "relu2") == 0)
         flag_switch(flags, "--squared-relu");
@@ -31,14 +31,16 @@ static void position_flags(const Scenario *scenario, FlagList *flags) {
 
 void deepspeed_model_flags(const Scenario *scenario, FlagList *flags) {
     const Model *model = &scenario->model;
+    const Mixer *mixer = model_mixer(model);
+    const FeedForward *ffn = model_ffn(model);
     bool rms = model->norm == NORM_RMSNORM;
     flag_int(flags, "--num-layers", model->num_layers);
     flag_int(flags, "--hidden-size", model->hidden_size);
-    flag_int(flags, "--ffn-hidden-size", model->intermediate_size);
-    flag_int(flags, "--num-attention-heads", model->num_heads);
-    if (model->num_kv_heads != model->num_heads)
-        flag_int(flags, "--num-key-value-heads", model->num_kv_heads);
-    flag_int(flags, "--kv-channels", model->head_dim);
+    flag_int(flags, "--ffn-hidden-size", ffn->intermediate_size);
+    flag_int(flags, "--num-attention-heads", mixer->num_heads);
+    if (mixer->num_kv_heads != mixer->num_heads)
+        flag_int(flags, "--num-key-value-heads", mixer->num_kv_heads);
+    flag_int(flags, "--kv-channels", mixer->head_dim);
     flag_int(flags, "--seq-length", scenario->training.seq_len);
     flag_int(flags, "--vocab-size", model->vocab_size);
     position_flags(scenario, flags);
@@ -46,7 +48,7 @@ void deepspeed_model_flags(const Scenario *scenario, FlagList *flags) {
     double epsilon = megatron_norm_epsilon(scenario, flags->arena);
     if (epsilon > 0) flag_number(flags, "--layernorm-epsilon", epsilon);
     activation_flags(scenario, flags);
-    if (!model->mlp_bias) flag_switch(flags, "--disable-bias-linear");
+    if (!ffn->bias) flag_switch(flags, "--disable-bias-linear");
     if (!model->tie_word_embeddings) flag_switch(flags, "--untie-embeddings-and-output-weights");
     if (!scenario->execution.stack.training.dropout) {
         flag_int(flags, "--attention-dropout", 0);

@@ -48,14 +48,14 @@ void megatron_parallel_flags(const Scenario *scenario, const Plan *plan, FlagLis
     flag_int(flags, "--tensor-model-parallel-size", plan->tp);
     if (plan->tp > 1 && plan->sequence_parallel) flag_switch(flags, "--sequence-parallel");
     context_flags(plan, flags);
-    if (scenario->model.num_experts > 0) {
+    if (model_is_moe(&scenario->model)) {
         flag_int(flags, "--expert-model-parallel-size", plan->ep);
         flag_int(flags, "--expert-tensor-parallel-size", plan->etp);
     }
     if (plan->order == ORDER_PP_DP) flag_switch(flags, "--use-tp-pp-dp-mapping");
     // initialize_model_parallel asks as many data-parallel ranks of experts, which a dense model
     // has by name only, as of the rest.
-    if (plan->order == ORDER_PP_DP && scenario->model.num_experts == 0 && plan->cp > 1)
+    if (plan->order == ORDER_PP_DP && !model_is_moe(&scenario->model) && plan->cp > 1)
         flag_int(flags, "--expert-tensor-parallel-size", plan->tp * plan->cp);
     sharding_flags(plan, flags);
     overlap_flags(scenario, plan, flags);

@@ -84,7 +84,7 @@ static bool flag_applies(const Scenario *scenario, const Plan *plan, const FlagL
     if (strcmp(flag, "--accumulate-allreduce-grads-in-fp32") == 0)
         return execution->precision == PRECISION_FP16;
     if (strcmp(flag, "--no-gradient-accumulation-fusion") == 0) return plan->zero_stage < 2;
-    if (strncmp(flag, "--moe-", 6) == 0) return scenario->model.num_experts > 0;
+    if (strncmp(flag, "--moe-", 6) == 0) return model_is_moe(&scenario->model);
     return true;
 }
 

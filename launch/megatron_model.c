@@ -44,7 +44,7 @@ static void activation_flags(const Scenario *scenario, FlagList *flags) {
         flag_switch(flags, "--quick-geglu");
         flag_number(flags, "--activation-func-clamp-value", limit);
         flag_number(flags, "--glu-linear-offset", 1);
-    } else if (scenario->model.gated_mlp) {
+    } else if (model_ffn(&scenario->model)->gated) {
         flag_switch(flags, "--swiglu");
     } else if (strcmp(name, "relu2") == 0) {
         flag_switch(flags, "--squared-relu");
@@ -52,22 +52,24 @@ static void activation_flags(const Scenario *scenario, FlagList *flags) {
 }
 
 static void bias_flags(const Model *model, FlagList *flags) {
+    const Mixer *mixer = model_mixer(model);
+    const FeedForward *ffn = model_ffn(model);
     bool dense = false;
-    for (int k = 0; k < model->num_kinds; k++) dense |= !model->kinds[k].moe;
-    bool mlp = (!dense || model->mlp_bias) && (model->num_experts == 0 || model->expert_bias);
-    if (model->qkv_bias && model->attention_out_bias && mlp) return;
+    for (int k = 0; k < model->num_kinds; k++) dense |= !kind_is_moe(&model->kinds[k]);
+    bool mlp = (!dense || ffn->bias) && (ffn->num_experts == 0 || ffn->expert_bias);
+    if (mixer->qkv_bias && mixer->out_bias && mlp) return;
     flag_switch(flags, "--disable-bias-linear");
-    if (model->qkv_bias) flag_switch(flags, "--add-qkv-bias");
+    if (mixer->qkv_bias) flag_switch(flags, "--add-qkv-bias");
 }
 
-static void mla_flags(const Model *model, FlagList *flags) {
+static void latent_flags(const Mixer *mixer, FlagList *flags) {
     flag_switch(flags, "--multi-latent-attention");
-    if (model->q_lora_rank > 0) flag_int(flags, "--q-lora-rank", model->q_lora_rank);
-    flag_int(flags, "--kv-lora-rank", model->kv_lora_rank);
-    flag_int(flags, "--qk-head-dim", model->qk_nope_head_dim);
-    flag_int(flags, "--qk-pos-emb-head-dim", model->qk_rope_head_dim);
-    flag_int(flags, "--v-head-dim", model->v_head_dim);
-    flag_int(flags, "--kv-channels", model->v_head_dim);
+    if (mixer->q_lora_rank > 0) flag_int(flags, "--q-lora-rank", mixer->q_lora_rank);
+    flag_int(flags, "--kv-lora-rank", mixer->kv_lora_rank);
+    flag_int(flags, "--qk-head-dim", mixer->qk_nope_head_dim);
+    flag_int(flags, "--qk-pos-emb-head-dim", mixer->qk_rope_head_dim);
+    flag_int(flags, "--v-head-dim", mixer->v_head_dim);
+    flag_int(flags, "--kv-channels", mixer->v_head_dim);
     flag_switch(flags, "--qk-layernorm");
 }
 
@@ -75,7 +77,7 @@ static void mla_flags(const Model *model, FlagList *flags) {
 static void window_flags(const Model *model, FlagList *flags) {
     int window = 0, num_windowed = 0;
     for (int l = 0; l < model->num_layers; l++) {
-        int own = model->kinds[model->layer_kind[l]].window;
+        int own = model->kinds[model->layer_kind[l]].mixer.window;
         if (own == 0) continue;
         window = own;
         num_windowed++;
@@ -86,35 +88,36 @@ static void window_flags(const Model *model, FlagList *flags) {
     char *list = arena_alloc(flags->arena, 2 * (size_t)model->num_layers + 2), *at = list;
     for (int l = 0; l < model->num_layers; l++) {
         *at++ = l == 0 ? '[' : ',';
-        *at++ = model->kinds[model->layer_kind[l]].window ? '1' : '0';
+        *at++ = model->kinds[model->layer_kind[l]].mixer.window ? '1' : '0';
     }
     *at = ']';
     flag_text(flags, "--window-attn-skip-freq", list);
 }
 
 static void attention_flags(const Model *model, FlagList *flags) {
-    flag_int(flags, "--num-attention-heads", model->num_heads);
-    if (model->attention == ATTENTION_MLA) {
-        mla_flags(model, flags);
+    const Mixer *mixer = model_mixer(model);
+    flag_int(flags, "--num-attention-heads", mixer->num_heads);
+    if (mixer->kind == MIXER_LATENT_ATTENTION) {
+        latent_flags(mixer, flags);
     } else {
-        if (model->num_kv_heads != model->num_heads) {
+        if (mixer->num_kv_heads != mixer->num_heads) {
             flag_switch(flags, "--group-query-attention");
-            flag_int(flags, "--num-query-groups", model->num_kv_heads);
+            flag_int(flags, "--num-query-groups", mixer->num_kv_heads);
         }
-        flag_int(flags, "--kv-channels", model->head_dim);
-        if (model->qk_norm) flag_switch(flags, "--qk-layernorm");
+        flag_int(flags, "--kv-channels", mixer->head_dim);
+        if (mixer->qk_norm) flag_switch(flags, "--qk-layernorm");
     }
-    if (model->attention_sinks) flag_text(flags, "--softmax-type", "learnable");
+    if (mixer->sinks) flag_text(flags, "--softmax-type", "learnable");
     window_flags(model, flags);
 }
 
 void megatron_model_flags(const Scenario *scenario, FlagList *flags) {
     const Model *model = &scenario->model;
+    const FeedForward *ffn = model_ffn(model);
     flag_int(flags, "--num-layers", model->num_layers);
     flag_int(flags, "--hidden-size", model->hidden_size);
     flag_int(flags, "--ffn-hidden-size",
-             model->intermediate_size > 0 ? model->intermediate_size
-                                          : model->moe_intermediate_size);
+             ffn->intermediate_size > 0 ? ffn->intermediate_size : ffn->moe_intermediate_size);
     attention_flags(model, flags);
     flag_int(flags, "--seq-length", scenario->training.seq_len);
     megatron_position_flags(scenario, flags);

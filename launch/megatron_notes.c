@@ -22,7 +22,7 @@ static void rope_notes(const Scenario *scenario, MegatronCommand *command) {
     Arena *arena = command->flags.arena;
     RopeScaling scaling = megatron_rope_scaling(scenario, arena);
     if (scenario->model.position != POSITION_ROPE || !scaling.type) return;
-    bool latent = scenario->model.attention == ATTENTION_MLA;
+    bool latent = model_mixer(&scenario->model)->kind == MIXER_LATENT_ATTENTION;
     double low = megatron_rope_number(&scaling, "low_freq_factor", 1);
     double high = megatron_rope_number(&scaling, "high_freq_factor", 4);
     double fast = megatron_rope_number(&scaling, "beta_fast", 32);
@@ -50,7 +50,7 @@ static void rope_notes(const Scenario *scenario, MegatronCommand *command) {
 
 static void router_notes(const Scenario *scenario, MegatronCommand *command) {
     Arena *arena = command->flags.arena;
-    if (scenario->model.num_experts == 0) return;
+    if (!model_is_moe(&scenario->model)) return;
     const cJSON *score = megatron_model_key(scenario, "scoring_func", arena);
     const cJSON *method = megatron_model_key(scenario, "topk_method", arena);
     const cJSON *norm = megatron_model_key(scenario, "norm_topk_prob", arena);

@@ -58,7 +58,8 @@ static void graph_flags(const Execution *execution, FlagList *flags) {
 
 static void kernel_flags(const Scenario *scenario, FlagList *flags) {
     const Execution *execution = &scenario->execution;
-    bool plain = scenario->model.attention == ATTENTION_GQA && !scenario->model.attention_sinks;
+    bool plain = model_mixer(&scenario->model)->kind == MIXER_ATTENTION &&
+                 !model_mixer(&scenario->model)->sinks;
     // Latent attention and sinks: Transformer Engine takes the kernel that can do them.
     const char *backend = execution->attention == ATTENTION_UNFUSED ? "unfused"
                           : plain                                   ? "flash"

@@ -16,17 +16,18 @@ Status titan_refuse(const Scenario *scenario, const char *path, const char *near
     return status;
 }
 
-static bool attention_is_same(const Model *a, const Model *b) {
-    return a->attention == b->attention && a->num_heads == b->num_heads &&
+static bool mixer_is_same(const Mixer *a, const Mixer *b) {
+    return a->kind == b->kind && a->num_heads == b->num_heads &&
            a->num_kv_heads == b->num_kv_heads && a->head_dim == b->head_dim &&
            a->q_lora_rank == b->q_lora_rank && a->kv_lora_rank == b->kv_lora_rank &&
            a->qk_nope_head_dim == b->qk_nope_head_dim &&
            a->qk_rope_head_dim == b->qk_rope_head_dim && a->v_head_dim == b->v_head_dim &&
-           a->qk_norm == b->qk_norm && a->qkv_bias == b->qkv_bias;
+           a->qk_norm == b->qk_norm && a->qkv_bias == b->qkv_bias && a->window == b->window;
 }
 
-static bool experts_are_same(const Model *a, const Model *b) {
-    return a->num_experts == b->num_experts && a->num_experts_per_tok == b->num_experts_per_tok &&
+static bool ffn_is_same(const FeedForward *a, const FeedForward *b) {
+    return a->intermediate_size == b->intermediate_size && a->gated == b->gated &&
+           a->num_experts == b->num_experts && a->num_experts_per_tok == b->num_experts_per_tok &&
            a->moe_intermediate_size == b->moe_intermediate_size &&
            a->shared_intermediate_size == b->shared_intermediate_size &&
            a->num_expert_groups == b->num_expert_groups &&
@@ -37,17 +38,15 @@ static bool layers_are_same(const Model *a, const Model *b) {
     if (a->num_layers != b->num_layers) return false;
     for (int l = 0; l < a->num_layers; l++) {
         const LayerKind *x = &a->kinds[a->layer_kind[l]], *y = &b->kinds[b->layer_kind[l]];
-        if (x->moe != y->moe || x->window != y->window) return false;
+        if (!mixer_is_same(&x->mixer, &y->mixer) || !ffn_is_same(&x->ffn, &y->ffn)) return false;
     }
     return true;
 }
 
 static bool model_is_same(const Model *a, const Model *b) {
     return layers_are_same(a, b) && a->hidden_size == b->hidden_size &&
-           a->vocab_size == b->vocab_size && a->intermediate_size == b->intermediate_size &&
-           a->gated_mlp == b->gated_mlp && a->norm == b->norm && a->position == b->position &&
-           a->tie_word_embeddings == b->tie_word_embeddings && attention_is_same(a, b) &&
-           experts_are_same(a, b);
+           a->vocab_size == b->vocab_size && a->norm == b->norm && a->position == b->position &&
+           a->tie_word_embeddings == b->tie_word_embeddings;
 }
 
 // How far the numbers of parameters are apart, as a factor's logarithm.

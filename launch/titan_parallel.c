@@ -32,6 +32,6 @@ void titan_parallel_keys(const Scenario *scenario, const Plan *plan, KeyList *ke
     sharding_keys(plan, keys);
     tensor_keys(&scenario->execution, plan, keys);
     context_keys(plan, keys);
-    if (scenario->model.num_experts > 0)
+    if (model_is_moe(&scenario->model))
         key_int(keys, "parallelism", "expert_parallel_degree", plan->ep);
 }

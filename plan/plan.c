@@ -318,7 +318,7 @@ static Status chunks_resolve(const Scenario *scenario, Arena *arena, Plan *plan)
 // "1, 2, 4, 8": what tp can be with this model.
 static const char *legal_tps(const Scenario *scenario, Arena *arena) {
     const char *list = "";
-    for (int tp = 1; tp <= scenario->model.num_heads; tp++)
+    for (int tp = 1; tp <= model_mixer(&scenario->model)->num_heads; tp++)
         if (plan_check_tp(scenario, &(Plan){.tp = tp}).code == STATUS_OK)
             list = arena_printf(arena, "%s%s%d", list, tp > 1 ? ", " : "", tp);
     return list;

@@ -106,32 +106,40 @@ static Status pipeline_check(const Scenario *scenario, const Plan *plan) {
     return dual_check(scenario, plan);
 }
 
-static bool model_has_dense_mlp(const Model *model) {
-    for (int k = 0; k < model->num_kinds; k++)
-        if (!model->kinds[k].moe && !model->kinds[k].front) return true;
-    return false;
+static Status mixer_tp_check(const Scenario *scenario, const Mixer *mixer, int tp) {
+    const int kv_heads = mixer->num_kv_heads;
+    if (mixer->num_heads % tp != 0)
+        REFUSE("parallel.tp", "%d does not divide num_attention_heads %d", tp, mixer->num_heads);
+    if (mixer->kind != MIXER_ATTENTION) return status_ok();
+    if (tp <= kv_heads && kv_heads % tp != 0)
+        REFUSE("parallel.tp", "%d does not divide num_key_value_heads %d", tp, kv_heads);
+    if (tp > kv_heads && tp % kv_heads != 0) // each kv head stands on tp / kv_heads ranks
+        REFUSE("parallel.tp", "%d is not a multiple of num_key_value_heads %d", tp, kv_heads);
+    return status_ok();
 }
 
+static Status ffn_tp_check(const Scenario *scenario, const FeedForward *ffn, int tp) {
+    if (ffn->num_experts == 0 && ffn->intermediate_size % tp != 0)
+        REFUSE("parallel.tp", "%d does not divide intermediate_size %d", tp,
+               ffn->intermediate_size);
+    if (ffn->shared_intermediate_size % tp != 0)
+        REFUSE("parallel.tp", "%d does not divide shared_expert_intermediate_size %d", tp,
+               ffn->shared_intermediate_size);
+    return status_ok();
+}
+
+// Of every kind of layer; a front that tp does not divide is whole on every rank
+// (workload/pass/front.h).
 static Status tp_check(const Scenario *scenario, const Plan *plan) {
     const Model *model = &scenario->model;
-    const int tp = plan->tp, kv_heads = model->num_kv_heads;
+    const int tp = plan->tp;
     if (tp == 1) return status_ok();
-    if (model->num_heads % tp != 0)
-        REFUSE("parallel.tp", "%d does not divide num_attention_heads %d", tp, model->num_heads);
-    if (model->attention == ATTENTION_GQA) {
-        if (tp <= kv_heads && kv_heads % tp != 0)
-            REFUSE("parallel.tp", "%d does not divide num_key_value_heads %d", tp, kv_heads);
-        if (tp > kv_heads && tp % kv_heads != 0) // each kv head stands on tp / kv_heads ranks
-            REFUSE("parallel.tp", "%d is not a multiple of num_key_value_heads %d", tp, kv_heads);
-    }
+    for (int k = 0; k < model->num_kinds; k++)
+        if (!model->kinds[k].front) TRY(mixer_tp_check(scenario, &model->kinds[k].mixer, tp));
     if (model->hidden_size % tp != 0)
         REFUSE("parallel.tp", "%d does not divide hidden_size %d", tp, model->hidden_size);
-    if (model->intermediate_size % tp != 0 && model_has_dense_mlp(model))
-        REFUSE("parallel.tp", "%d does not divide intermediate_size %d", tp,
-               model->intermediate_size);
-    if (model->shared_intermediate_size % tp != 0)
-        REFUSE("parallel.tp", "%d does not divide shared_expert_intermediate_size %d", tp,
-               model->shared_intermediate_size);
+    for (int k = 0; k < model->num_kinds; k++)
+        if (!model->kinds[k].front) TRY(ffn_tp_check(scenario, &model->kinds[k].ffn, tp));
     return status_ok();
 }
 
@@ -165,21 +173,27 @@ static Status front_check(const Scenario *scenario, const Plan *plan) {
 }
 
 // Ranks of cp trade sequences for heads, whole ones; key and value heads may be copied.
-static Status ulysses_check(const Scenario *scenario, const Plan *plan) {
-    const Model *model = &scenario->model;
-    if (plan->cp == 1 || plan->cp_method != CP_ULYSSES) return status_ok();
-    int heads = model->num_heads / plan->tp;
-    if (heads % plan->cp != 0)
+static Status mixer_ulysses_check(const Scenario *scenario, const Mixer *mixer, int tp, int cp) {
+    if (mixer->num_heads / tp % cp != 0)
         REFUSE("parallel.cp",
                "%d does not divide num_attention_heads %d / tp %d (ulysses): heads in parts are "
                "legal, but not supported yet",
-               plan->cp, model->num_heads, plan->tp);
-    int kv_heads = model->num_kv_heads > plan->tp ? model->num_kv_heads / plan->tp : 1;
-    if (model->attention == ATTENTION_GQA && kv_heads % plan->cp != 0 && plan->cp % kv_heads != 0)
+               cp, mixer->num_heads, tp);
+    int kv_heads = mixer->num_kv_heads > tp ? mixer->num_kv_heads / tp : 1;
+    if (mixer->kind == MIXER_ATTENTION && kv_heads % cp != 0 && cp % kv_heads != 0)
         REFUSE("parallel.cp",
                "%d neither divides num_key_value_heads %d / tp %d nor is a multiple (ulysses): "
                "legal, but not supported yet",
-               plan->cp, model->num_kv_heads, plan->tp);
+               cp, mixer->num_kv_heads, tp);
+    return status_ok();
+}
+
+static Status ulysses_check(const Scenario *scenario, const Plan *plan) {
+    const Model *model = &scenario->model;
+    if (plan->cp == 1 || plan->cp_method != CP_ULYSSES) return status_ok();
+    for (int k = 0; k < model->num_kinds; k++)
+        if (!model->kinds[k].front)
+            TRY(mixer_ulysses_check(scenario, &model->kinds[k].mixer, plan->tp, plan->cp));
     return status_ok();
 }
 
@@ -199,18 +213,25 @@ static Status sequence_check(const Scenario *scenario, const Plan *plan) {
     return status_ok();
 }
 
+static Status ffn_experts_check(const Scenario *scenario, const FeedForward *ffn, int ep, int etp) {
+    if (ffn->num_experts % ep != 0)
+        REFUSE("parallel.ep", "%d does not divide num_experts %d", ep, ffn->num_experts);
+    if (ffn->moe_intermediate_size % etp != 0)
+        REFUSE("parallel.etp", "%d does not divide moe_intermediate_size %d", etp,
+               ffn->moe_intermediate_size);
+    return status_ok();
+}
+
 static Status experts_check(const Scenario *scenario, const Plan *plan) {
     const Model *model = &scenario->model;
     const int ep = plan->ep, etp = plan->etp;
     if (ep == 1 && etp == 1) return status_ok();
-    if (model->num_experts == 0)
+    if (!model_is_moe(model))
         REFUSE(ep > 1 ? "parallel.ep" : "parallel.etp", "%d, but %s has no experts; expected 1",
                ep > 1 ? ep : etp, model->name);
-    if (model->num_experts % ep != 0)
-        REFUSE("parallel.ep", "%d does not divide num_experts %d", ep, model->num_experts);
-    if (model->moe_intermediate_size % etp != 0)
-        REFUSE("parallel.etp", "%d does not divide moe_intermediate_size %d", etp,
-               model->moe_intermediate_size);
+    for (int k = 0; k < model->num_kinds; k++)
+        if (kind_is_moe(&model->kinds[k]))
+            TRY(ffn_experts_check(scenario, &model->kinds[k].ffn, ep, etp));
     int64_t stage_ranks = (int64_t)plan->tp * plan->cp * plan->dp;
     if (stage_ranks % ((int64_t)ep * etp) != 0)
         REFUSE("parallel.ep", "ep %d x etp %d does not divide tp %d x cp %d x dp %d = %lld", ep,
@@ -226,7 +247,7 @@ static Status order_check(const Scenario *scenario, const Plan *plan) {
         REFUSE("parallel.order",
                "tp-cp-ep-pp-dp on groups of different machines would have every stage in all of "
                "them; expected tp-cp-ep-dp-pp");
-    if (scenario->model.num_experts > 0 && plan->ep * plan->etp != plan->tp * plan->cp)
+    if (model_is_moe(&scenario->model) && plan->ep * plan->etp != plan->tp * plan->cp)
         REFUSE("parallel.order",
                "tp-cp-ep-pp-dp where ep x etp %d is not tp x cp %d is legal, but not supported yet",
                plan->ep * plan->etp, plan->tp * plan->cp);

@@ -40,16 +40,16 @@ static int activation_of(const Model *model) {
 static int num_windows(const Model *model) {
     int windows[MODEL_MAX_LAYER_KINDS], num = 0;
     for (int k = 0; k < model->num_kinds; k++) {
-        bool known = model->kinds[k].front || model->kinds[k].window == 0;
-        for (int i = 0; i < num && !known; i++) known = windows[i] == model->kinds[k].window;
-        if (!known) windows[num++] = model->kinds[k].window;
+        bool known = model->kinds[k].front || model->kinds[k].mixer.window == 0;
+        for (int i = 0; i < num && !known; i++) known = windows[i] == model->kinds[k].mixer.window;
+        if (!known) windows[num++] = model->kinds[k].mixer.window;
     }
     return num;
 }
 
 static bool has_dense_mlp(const Model *model) {
     for (int k = 0; k < model->num_kinds; k++)
-        if (!model->kinds[k].moe && !model->kinds[k].front) return true;
+        if (!kind_is_moe(&model->kinds[k]) && !model->kinds[k].front) return true;
     return false;
 }
 
@@ -83,19 +83,20 @@ static void job_add(const TrainingJob *t, RuleValues *values) {
 }
 
 static void attention_add(const Model *m, RuleValues *values) {
-    SET(HEADS, m->num_heads);
-    SET(KV_HEADS, m->num_kv_heads);
-    SET(HEAD_DIM, m->head_dim);
-    SET(MLA, m->attention == ATTENTION_MLA);
-    SET(Q_LORA_RANK, m->q_lora_rank);
-    SET(KV_LORA_RANK, m->kv_lora_rank);
-    SET(QK_NOPE_HEAD_DIM, m->qk_nope_head_dim);
-    SET(QK_ROPE_HEAD_DIM, m->qk_rope_head_dim);
-    SET(V_HEAD_DIM, m->v_head_dim);
-    SET(QK_NORM, m->qk_norm);
-    SET(QKV_BIAS, m->qkv_bias);
-    SET(ATTENTION_OUT_BIAS, m->attention_out_bias);
-    SET(ATTENTION_SINKS, m->attention_sinks);
+    const Mixer *mixer = model_mixer(m);
+    SET(HEADS, mixer->num_heads);
+    SET(KV_HEADS, mixer->num_kv_heads);
+    SET(HEAD_DIM, mixer->head_dim);
+    SET(MLA, mixer->kind == MIXER_LATENT_ATTENTION);
+    SET(Q_LORA_RANK, mixer->q_lora_rank);
+    SET(KV_LORA_RANK, mixer->kv_lora_rank);
+    SET(QK_NOPE_HEAD_DIM, mixer->qk_nope_head_dim);
+    SET(QK_ROPE_HEAD_DIM, mixer->qk_rope_head_dim);
+    SET(V_HEAD_DIM, mixer->v_head_dim);
+    SET(QK_NORM, mixer->qk_norm);
+    SET(QKV_BIAS, mixer->qkv_bias);
+    SET(ATTENTION_OUT_BIAS, mixer->out_bias);
+    SET(ATTENTION_SINKS, mixer->sinks);
     SET(WINDOWS, num_windows(m));
     SET(POSITION, m->position);
     SET(MAX_POSITIONS, m->max_position_embeddings);
@@ -104,19 +105,20 @@ static void attention_add(const Model *m, RuleValues *values) {
 }
 
 static void mlp_add(const Model *m, RuleValues *values) {
-    SET(FFN, m->intermediate_size);
-    SET(GATED_MLP, m->gated_mlp);
+    const FeedForward *ffn = model_ffn(m);
+    SET(FFN, ffn->intermediate_size);
+    SET(GATED_MLP, ffn->gated);
     SET(ACTIVATION, activation_of(m));
     SET(DENSE_MLP, has_dense_mlp(m));
-    SET(MLP_BIAS, m->mlp_bias);
-    SET(EXPERTS, m->num_experts);
-    SET(TOPK, m->num_experts_per_tok);
-    SET(EXPERT_FFN, m->moe_intermediate_size);
-    SET(SHARED_FFN, m->shared_intermediate_size);
-    SET(EXPERT_GROUPS, m->num_expert_groups);
-    SET(SHARED_EXPERT_GATE, m->shared_expert_gate);
-    SET(ROUTER_BIAS, m->router_bias);
-    SET(EXPERT_BIAS, m->expert_bias);
+    SET(MLP_BIAS, ffn->bias);
+    SET(EXPERTS, ffn->num_experts);
+    SET(TOPK, ffn->num_experts_per_tok);
+    SET(EXPERT_FFN, ffn->moe_intermediate_size);
+    SET(SHARED_FFN, ffn->shared_intermediate_size);
+    SET(EXPERT_GROUPS, ffn->num_expert_groups);
+    SET(SHARED_EXPERT_GATE, ffn->shared_expert_gate);
+    SET(ROUTER_BIAS, ffn->router_bias);
+    SET(EXPERT_BIAS, ffn->expert_bias);
 }
 
 static void model_add(const Model *m, RuleValues *values) {

@@ -33,7 +33,7 @@ const char *report_question(const Scenario *scenario, Arena *arena) {
     char parameters[UNITS_SIZE], active[UNITS_SIZE];
     units_count(model_num_parameters(model), parameters);
     const char *moe = "";
-    if (model->num_experts > 0)
+    if (model_is_moe(model))
         moe =
             arena_printf(arena, ", %s active", units_count(model_active_parameters(model), active));
     const char *front = front_text(scenario, arena), *gpus = "";

@@ -19,13 +19,13 @@ static void number_add(cJSON *tree, const char *key, double value) {
     cJSON_AddStringToObject(tree, key, text);
 }
 
-static void experts_add(cJSON *tree, const Model *m) {
-    number_add(tree, "num_experts", m->num_experts);
-    if (m->num_experts == 0) return;
-    number_add(tree, "num_experts_per_tok", m->num_experts_per_tok);
-    number_add(tree, "moe_intermediate_size", m->moe_intermediate_size);
-    number_add(tree, "shared_expert_intermediate_size", m->shared_intermediate_size);
-    number_add(tree, "norm_topk_prob", m->norm_topk_prob);
+static void experts_add(cJSON *tree, const FeedForward *ffn) {
+    number_add(tree, "num_experts", ffn->num_experts);
+    if (ffn->num_experts == 0) return;
+    number_add(tree, "num_experts_per_tok", ffn->num_experts_per_tok);
+    number_add(tree, "moe_intermediate_size", ffn->moe_intermediate_size);
+    number_add(tree, "shared_expert_intermediate_size", ffn->shared_intermediate_size);
+    number_add(tree, "norm_topk_prob", ffn->norm_topk_prob);
 }
 
 static void functions_add(cJSON *tree, const Model *m) {
@@ -50,32 +50,34 @@ static void layers_add(cJSON *tree, const Model *m) {
     for (int i = 0; i < m->num_layers; i++) {
         const LayerKind *kind = &m->kinds[m->layer_kind[i]];
         char text[32];
-        snprintf(text, sizeof text, "%s%d", kind->moe ? "moe " : "", kind->window);
+        snprintf(text, sizeof text, "%s%d", kind_is_moe(kind) ? "moe " : "", kind->mixer.window);
         cJSON_AddItemToArray(list, cJSON_CreateString(text));
     }
 }
 
 static cJSON *architecture_make(const Scenario *scenario) {
     const Model *m = &scenario->model;
+    const Mixer *mixer = model_mixer(m);
+    const FeedForward *ffn = model_ffn(m);
     cJSON *tree = cJSON_CreateObject();
     number_add(tree, "num_hidden_layers", m->num_layers);
     number_add(tree, "hidden_size", m->hidden_size);
     number_add(tree, "vocab_size", m->vocab_size);
-    number_add(tree, "num_attention_heads", m->num_heads);
-    number_add(tree, "num_key_value_heads", m->num_kv_heads);
-    number_add(tree, "head_dim", m->head_dim);
-    number_add(tree, "intermediate_size", m->intermediate_size);
+    number_add(tree, "num_attention_heads", mixer->num_heads);
+    number_add(tree, "num_key_value_heads", mixer->num_kv_heads);
+    number_add(tree, "head_dim", mixer->head_dim);
+    number_add(tree, "intermediate_size", ffn->intermediate_size);
     number_add(tree, "position", m->position);
     number_add(tree, "max_position_embeddings", m->max_position_embeddings);
     number_add(tree, "tie_word_embeddings", m->tie_word_embeddings);
-    number_add(tree, "gated_mlp", m->gated_mlp);
+    number_add(tree, "gated_mlp", ffn->gated);
     number_add(tree, "norm", m->norm);
-    number_add(tree, "qk_norm", m->qk_norm);
-    number_add(tree, "qkv_bias", m->qkv_bias);
-    number_add(tree, "out_bias", m->attention_out_bias);
-    number_add(tree, "mlp_bias", m->mlp_bias);
+    number_add(tree, "qk_norm", mixer->qk_norm);
+    number_add(tree, "qkv_bias", mixer->qkv_bias);
+    number_add(tree, "out_bias", mixer->out_bias);
+    number_add(tree, "mlp_bias", ffn->bias);
     number_add(tree, "causal", scenario->training.causal);
-    experts_add(tree, m);
+    experts_add(tree, ffn);
     functions_add(tree, m);
     layers_add(tree, m);
     return tree;

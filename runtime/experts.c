@@ -8,9 +8,9 @@
 static Router router_of(const Rank *rank, const ExpertStash *stash) {
     const RankShape *s = &rank->shape;
     return (Router){.rows = s->tokens_sp,
-                    .num_experts = rank->scenario->model.num_experts,
+                    .num_experts = model_ffn(&rank->scenario->model)->num_experts,
                     .num_chosen = s->experts_per_token,
-                    .normalised = rank->scenario->model.norm_topk_prob,
+                    .normalised = model_ffn(&rank->scenario->model)->norm_topk_prob,
                     .chosen_given = rank->balanced != NULL,
                     .probabilities = stash->probabilities->data,
                     .chosen = stash->chosen->data,
@@ -21,12 +21,12 @@ static void route(Rank *rank, const ChunkState *chunk, const LayerParameters *p,
                   ExpertStash *stash) {
     Backend *b = rank->backend;
     const RankShape *s = &rank->shape;
-    const int64_t scores = s->tokens_sp * rank->scenario->model.num_experts;
+    const int64_t scores = s->tokens_sp * model_ffn(&rank->scenario->model)->num_experts;
     Tensor *logits = rank_wide(rank, scores);
     b->table->product(b,
                       &(Product){.layout = PRODUCT_FORWARD,
                                  .m = s->tokens_sp,
-                                 .n = rank->scenario->model.num_experts,
+                                 .n = model_ffn(&rank->scenario->model)->num_experts,
                                  .k = s->hidden,
                                  .a = x->data,
                                  .b = chunk_weight(b, chunk, p->router),
@@ -52,7 +52,7 @@ static void router_backward(Rank *rank, const ChunkState *chunk, const LayerPara
                             WeightQueue *queue) {
     Backend *b = rank->backend;
     const RankShape *s = &rank->shape;
-    const int64_t num = rank->scenario->model.num_experts, scores = s->tokens_sp * num;
+    const int64_t num = model_ffn(&rank->scenario->model)->num_experts, scores = s->tokens_sp * num;
     Linear linear = linear_of(rank, chunk, LINEAR_WHOLE, p->router, NULL);
     linear.outputs = num, linear.inputs = s->hidden;
     Tensor *wide = rank_wide(rank, scores), *dlogits = rank_tensor(rank, scores);

@@ -35,7 +35,7 @@ static void heads_copy(Rank *rank, const Part *part, Tensor *qkv, Tensor *own, b
 void heads_norm(Rank *rank, const ChunkState *chunk, int index, LayerStash *stash) {
     const RankShape *s = &rank->shape;
     Part parts[NUM_KINDS];
-    if (!rank->scenario->model.qk_norm) return;
+    if (!model_mixer(&rank->scenario->model)->qk_norm) return;
     parts_of(rank, chunk, index, stash, parts);
     for (int i = 0; i < NUM_KINDS; i++) {
         const int64_t rows = s->tokens * parts[i].heads;
@@ -66,7 +66,7 @@ void heads_norm_backward(Rank *rank, const ChunkState *chunk, int index, LayerSt
     const RankShape *s = &rank->shape;
     Backend *b = rank->backend;
     Part parts[NUM_KINDS];
-    if (!rank->scenario->model.qk_norm) return;
+    if (!model_mixer(&rank->scenario->model)->qk_norm) return;
     parts_of(rank, chunk, index, stash, parts);
     for (int i = 0; i < NUM_KINDS; i++) {
         const int64_t rows = s->tokens * parts[i].heads;

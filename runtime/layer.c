@@ -122,26 +122,26 @@ static Attention attention_of(const Rank *rank, const ChunkState *chunk, int ind
     const RankShape *s = &rank->shape;
     const Model *m = &rank->scenario->model;
     const int64_t keys = s->attended, values = keys + (int64_t)s->kv_heads * s->head_dim;
-    return (Attention){.batch = (int)s->sequences,
-                       .heads = s->heads,
-                       .kv_heads = s->kv_heads,
-                       .head_dim = s->head_dim,
-                       .num_queries = s->seq_len,
-                       .num_keys = s->seq_len,
-                       .causal = rank->scenario->training.causal,
-                       .window =
-                           m->kinds[m->layer_kind[chunk->list.place->first_layer + index]].window,
-                       .scale = 1 / sqrt(s->head_dim),
-                       .q = qkv->data,
-                       .k = values_at(rank, qkv, keys),
-                       .v = values_at(rank, qkv, values),
-                       .q_stride = s->qkv,
-                       .q_batch_stride = s->seq_len * s->qkv,
-                       .kv_stride = s->qkv,
-                       .kv_batch_stride = s->seq_len * s->qkv,
-                       .o_stride = s->attended,
-                       .o_batch_stride = s->seq_len * s->attended,
-                       .lse_stride = s->seq_len};
+    return (Attention){
+        .batch = (int)s->sequences,
+        .heads = s->heads,
+        .kv_heads = s->kv_heads,
+        .head_dim = s->head_dim,
+        .num_queries = s->seq_len,
+        .num_keys = s->seq_len,
+        .causal = rank->scenario->training.causal,
+        .window = m->kinds[m->layer_kind[chunk->list.place->first_layer + index]].mixer.window,
+        .scale = 1 / sqrt(s->head_dim),
+        .q = qkv->data,
+        .k = values_at(rank, qkv, keys),
+        .v = values_at(rank, qkv, values),
+        .q_stride = s->qkv,
+        .q_batch_stride = s->seq_len * s->qkv,
+        .kv_stride = s->qkv,
+        .kv_batch_stride = s->seq_len * s->qkv,
+        .o_stride = s->attended,
+        .o_batch_stride = s->seq_len * s->attended,
+        .lse_stride = s->seq_len};
 }
 
 // Makes the output and its log-sum-exp of rotated queries, keys and values.

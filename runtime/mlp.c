@@ -7,7 +7,7 @@ typedef struct {
 
 static ActivationOp activation_op(const Model *model) {
     const FunctionKind kind = model->functions.activation;
-    if (model->gated_mlp)
+    if (model_ffn(model)->gated)
         return kind == FUNCTION_GELU ? ACTIVATION_GELU_GATED : ACTIVATION_SILU_GATED;
     return kind == FUNCTION_RELU ? ACTIVATION_RELU : ACTIVATION_GELU;
 }

@@ -119,40 +119,40 @@ static const Parameter *walk_row(Walk *w, int layer, const char *name, int64_t i
 typedef struct {
     const char *name;
     int64_t inner;
-    bool bias;
+    bool gated, bias;
     const Parameter **up, **up_bias, **down, **down_bias;
 } Mlp;
 
 static void walk_mlp(Walk *w, int layer, const Mlp *mlp) {
-    const bool gated = w->model->gated_mlp;
     char gate[64], up[64], down[64];
     snprintf(gate, sizeof gate, "%s.gate", mlp->name);
     snprintf(up, sizeof up, "%s.up", mlp->name);
     snprintf(down, sizeof down, "%s.down", mlp->name);
-    const Joint joint = {{gated ? gate : up, up}, {mlp->inner, mlp->inner}, 1 + gated, mlp->bias};
+    const Joint joint = {
+        {mlp->gated ? gate : up, up}, {mlp->inner, mlp->inner}, 1 + mlp->gated, mlp->bias};
     *mlp->up = walk_joint(w, layer, &joint, mlp->up_bias);
     *mlp->down = walk_row(w, layer, down, mlp->inner, mlp->bias, mlp->down_bias);
 }
 
 // Router and experts: those of this rank are kept.
-static void walk_experts(Walk *w, int layer, LayerParameters *l) {
+static void walk_experts(Walk *w, int layer, const FeedForward *ffn, LayerParameters *l) {
     const Walk outside = *w;
     char name[64];
     snprintf(name, sizeof name, "layers.%d.router.weight", layer);
-    l->router =
-        walk_matrix(w, name, w->model->num_experts, w->model->hidden_size, SPLIT_NOT, false);
+    l->router = walk_matrix(w, name, ffn->num_experts, w->model->hidden_size, SPLIT_NOT, false);
     l->expert_up = ARENA_ARRAY(w->arena, w->keep ? w->num_experts : 0, const Parameter *);
     l->expert_down = ARENA_ARRAY(w->arena, w->keep ? w->num_experts : 0, const Parameter *);
     w->parts = w->etp;
     w->part = w->etp_index;
     w->block = w->expert_block;
-    for (int i = 0; i < w->model->num_experts; i++) {
+    for (int i = 0; i < ffn->num_experts; i++) {
         const int own = i - w->first_expert;
         const Parameter *up = NULL, *down = NULL, *bias = NULL;
         w->keep = outside.keep && own >= 0 && own < w->num_experts;
         snprintf(name, sizeof name, "experts.%d", i);
-        walk_mlp(w, layer,
-                 &(Mlp){name, w->model->moe_intermediate_size, false, &up, &bias, &down, &bias});
+        walk_mlp(
+            w, layer,
+            &(Mlp){name, ffn->moe_intermediate_size, ffn->gated, false, &up, &bias, &down, &bias});
         if (w->keep) l->expert_up[own] = up, l->expert_down[own] = down;
     }
     w->parts = outside.parts;
@@ -162,16 +162,19 @@ static void walk_experts(Walk *w, int layer, LayerParameters *l) {
 }
 
 static LayerParameters walk_layer(Walk *w, int layer) {
-    const Model *m = w->model;
-    const int64_t q = (int64_t)m->num_heads * m->head_dim,
-                  kv = (int64_t)m->num_kv_heads * m->head_dim;
-    const bool moe = m->kinds[m->layer_kind[layer]].moe;
+    const LayerKind *kind = &w->model->kinds[w->model->layer_kind[layer]];
+    const Mixer *mixer = &kind->mixer;
+    const FeedForward *ffn = &kind->ffn;
+    const int64_t q = (int64_t)mixer->num_heads * mixer->head_dim,
+                  kv = (int64_t)mixer->num_kv_heads * mixer->head_dim;
+    const bool moe = kind_is_moe(kind);
     const Joint qkv = {
-        {"attention.query", "attention.key", "attention.value"}, {q, kv, kv}, 3, m->qkv_bias};
+        {"attention.query", "attention.key", "attention.value"}, {q, kv, kv}, 3, mixer->qkv_bias};
     LayerParameters l = {0};
     const Mlp mlp = {moe ? "shared" : "mlp",
-                     moe ? m->shared_intermediate_size : m->intermediate_size,
-                     m->mlp_bias,
+                     moe ? ffn->shared_intermediate_size : ffn->intermediate_size,
+                     ffn->gated,
+                     ffn->bias,
                      &l.up,
                      &l.up_bias,
                      &l.down,
@@ -180,16 +183,16 @@ static LayerParameters walk_layer(Walk *w, int layer) {
     snprintf(text, sizeof text, "layers.%d.attention_norm", layer);
     l.norm[0] = walk_norm(w, text, &l.norm_bias[0]);
     l.qkv = walk_joint(w, layer, &qkv, &l.qkv_bias);
-    for (int i = 0; i < 2 && m->qk_norm; i++) {
+    for (int i = 0; i < 2 && mixer->qk_norm; i++) {
         snprintf(text, sizeof text, "layers.%d.attention.%s_norm.weight", layer,
                  i == 0 ? "query" : "key");
-        l.heads_norm[i] = walk_vector(w, text, m->head_dim, SPLIT_NOT);
+        l.heads_norm[i] = walk_vector(w, text, mixer->head_dim, SPLIT_NOT);
         if (l.heads_norm[i]) w->parameters[w->num - 1].constant = 1;
     }
-    l.out = walk_row(w, layer, "attention.out", q, m->attention_out_bias, &l.out_bias);
+    l.out = walk_row(w, layer, "attention.out", q, mixer->out_bias, &l.out_bias);
     snprintf(text, sizeof text, "layers.%d.mlp_norm", layer);
     l.norm[1] = walk_norm(w, text, &l.norm_bias[1]);
-    if (moe) walk_experts(w, layer, &l);
+    if (moe) walk_experts(w, layer, ffn, &l);
     if (mlp.inner > 0) walk_mlp(w, layer, &mlp);
     return l;
 }

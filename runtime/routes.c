@@ -150,7 +150,7 @@ static void scratch_free(Scratch *s) {
 
 static bool scratch_make(const Rank *rank, Scratch *s) {
     const RankShape *shape = &rank->shape;
-    *s = (Scratch){.num_experts = rank->scenario->model.num_experts,
+    *s = (Scratch){.num_experts = model_ffn(&rank->scenario->model)->num_experts,
                    .experts = shape->experts,
                    .ep = rank->plan->ep,
                    .etp = rank->plan->etp,

@@ -69,7 +69,7 @@ static Status chunks_create(Run *run) {
                         .zero_stage = plan->zero_stage,
                         .seed = run->options->seed};
     start.num_shards = shards_of(run, GROUP_ZERO, &start.shard);
-    const bool experts = run->scenario.model.num_experts > 0;
+    const bool experts = model_is_moe(&run->scenario.model);
     start.num_expert_shards = shards_of(run, GROUP_EZERO, &start.expert_shard);
     const bool sharded = start.num_shards > 1 || (experts && start.num_expert_shards > 1);
     const ParameterShare share = {.tp_index = index[GROUP_TP],
@@ -95,7 +95,8 @@ static Status chunks_create(Run *run) {
 static Status balanced_create(Run *run) {
     Rank *rank = &run->rank;
     const RankShape *s = &rank->shape;
-    const int num_experts = run->scenario.model.num_experts, *index = rank->world->index;
+    const int num_experts = model_ffn(&run->scenario.model)->num_experts,
+              *index = rank->world->index;
     if (!run->options->balanced || num_experts == 0) return status_ok();
     int32_t *chosen = ARENA_ARRAY(&run->arena, s->routed, int32_t);
     int64_t *tokens = ARENA_ARRAY(&run->arena, num_experts, int64_t);
@@ -193,7 +194,7 @@ static Status rank_create(Run *run, const World *world) {
     TRY(chunks_create(run));
     TRY(tokens_create(run));
     TRY(balanced_create(run));
-    if (!run->rank.balanced && run->scenario.model.num_experts > 0 && run->plan.ep > 1)
+    if (!run->rank.balanced && model_is_moe(&run->scenario.model) && run->plan.ep > 1)
         run->rank.expert_load = expert_load_new(run->scenario.model.num_layers, &run->arena);
     TRY(engine_create(&run->rank, &run->program, &run->arena, &run->engine));
     return run->options->times ? times_create(run) : status_ok();
@@ -225,7 +226,7 @@ Status run_prepare(const TrainOptions *o, World *world, Run *run) {
     run->account = memory_running_sum(&run->scenario, &run->plan, &run->workload, &run->program,
                                       world->rank / pp.stride % pp.size);
     TRY(memory_suffices(run));
-    TRY(world_connect(world, &run->plan, run->scenario.model.num_experts > 0, o->cuda,
+    TRY(world_connect(world, &run->plan, model_is_moe(&run->scenario.model), o->cuda,
                       run->backend));
     return rank_create(run, world);
 }

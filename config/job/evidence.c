@@ -154,7 +154,7 @@ static Status coverage_read(const Cluster *cluster, const Execution *execution, 
 Status evidence_find(const Model *model, const Cluster *cluster, const Execution *execution,
                      Arena *arena, const Evidence **out) {
     Evidence *evidence = ARENA_NEW(arena, Evidence);
-    const int kind = model->num_experts > 0 ? EXPERTS : DENSE;
+    const int kind = model_is_moe(model) ? EXPERTS : DENSE;
     TRY(spreads_read(execution->stack.name, kind, arena, evidence));
     TRY(coverage_read(cluster, execution, kind, arena, evidence));
     *out = evidence;

@@ -133,6 +133,26 @@ Status model_load(const JsonNode *value, Arena *arena, Model *out) {
     return json_error(value, "%s", sentence);
 }
 
+// The kind that model_mixer and model_ffn speak of.
+static const LayerKind *main_kind(const Model *model) {
+    const LayerKind *first = NULL;
+    for (int i = 0; i < model->num_kinds; i++) {
+        const LayerKind *kind = &model->kinds[i];
+        if (kind->front) continue;
+        if (kind_is_moe(kind)) return kind;
+        if (!first) first = kind;
+    }
+    return first ? first : &model->kinds[0];
+}
+
+const Mixer *model_mixer(const Model *model) {
+    return &main_kind(model)->mixer;
+}
+
+const FeedForward *model_ffn(const Model *model) {
+    return &main_kind(model)->ffn;
+}
+
 static Status summary_read(const char *name, Arena *arena, ModelSummary *out) {
     JsonNode root;
     Model model;

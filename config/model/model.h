@@ -10,14 +10,56 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum { ATTENTION_GQA, ATTENTION_MLA } AttentionKind; // GQA covers MHA and MQA
 typedef enum { NORM_RMSNORM, NORM_LAYERNORM } NormKind;
 typedef enum { POSITION_ROPE, POSITION_LEARNED, POSITION_ALIBI, POSITION_NONE } PositionKind;
 
+// What mixes the tokens of a sequence in a layer.
+typedef enum {
+    MIXER_ATTENTION,       // of heads that share keys and values in groups (GQA, with MHA and MQA)
+    MIXER_LATENT_ATTENTION // MLA (DeepSeek-V2, arXiv:2405.04434, section 2.1)
+} MixerKind;
+
+typedef struct {
+    MixerKind kind;
+    int num_heads;
+    int num_kv_heads; // equals num_heads for MHA and MLA
+    int head_dim;     // of a query head
+    // Of MIXER_LATENT_ATTENTION, else 0
+    int q_lora_rank; // 0: the query is projected directly
+    int kv_lora_rank;
+    int qk_nope_head_dim;
+    int qk_rope_head_dim;
+    int v_head_dim;
+    bool qkv_bias, out_bias;
+    bool qk_norm; // a norm over each head of query and key (Qwen3, Gemma 3)
+    bool sinks;   // one learned logit per head (GPT-OSS)
+    int window;   // sliding attention window in tokens; 0 is full attention
+} Mixer;
+
+// What follows the mixer in a layer: a dense MLP, or a mixture of experts.
+typedef struct {
+    int intermediate_size; // of a dense MLP; with experts, what the file says of such layers, even
+                           // where there are none: launchers are asked for it. 0: it says nothing
+    bool gated;            // three matrices (SwiGLU, GeGLU) instead of two, of each expert too
+    bool bias;             // of a dense MLP and of shared experts
+
+    // Mixture of experts; 0 experts: a dense MLP
+    int num_experts;
+    int num_experts_per_tok;
+    bool norm_topk_prob;       // the weights of a token's experts are divided by their sum
+    int num_expert_groups;     // of equal size; a token's experts are chosen among those
+    int expert_groups_per_tok; // of so many groups; 0 and 0 without such a limit
+    int moe_intermediate_size;
+    int shared_intermediate_size; // of all shared experts together; 0 where there are none
+    bool shared_expert_gate;      // a linear gate of one output (Qwen2-MoE)
+    bool router_bias;             // one number an expert
+    bool expert_bias;             // biases in the experts' matrices (GPT-OSS)
+} FeedForward;
+
 // Layers of one kind are identical in shape; a model has few kinds.
 typedef struct {
-    bool moe;   // its MLP is a mixture of experts
-    int window; // sliding attention window in tokens; 0 is full attention
+    Mixer mixer;
+    FeedForward ffn;
     bool front; // one of Model.front, with the sizes and tokens of that
     bool cross; // it attends to what the encoder made, too
 } LayerKind;
@@ -38,36 +80,6 @@ typedef struct {
     PositionKind position;
     bool tie_word_embeddings;
     bool embedding_norm; // a norm right after the embedding (BLOOM)
-
-    AttentionKind attention;
-    int num_heads;
-    int num_kv_heads; // GQA; equals num_heads for MHA
-    int head_dim;     // GQA
-    // MLA (DeepSeek-V2, arXiv:2405.04434, section 2.1); 0 for GQA
-    int q_lora_rank; // 0: the query is projected directly
-    int kv_lora_rank;
-    int qk_nope_head_dim;
-    int qk_rope_head_dim;
-    int v_head_dim;
-    bool qkv_bias, attention_out_bias;
-    bool qk_norm;         // a norm over each head of query and key (Qwen3, Gemma 3)
-    bool attention_sinks; // one learned logit per head (GPT-OSS)
-
-    int intermediate_size; // of dense MLPs
-    bool gated_mlp;        // three matrices (SwiGLU, GeGLU) instead of two
-    bool mlp_bias;
-
-    // Mixture of experts; 0 experts for a dense model
-    int num_experts;
-    int num_experts_per_tok;
-    bool norm_topk_prob;       // the weights of a token's experts are divided by their sum
-    int num_expert_groups;     // of equal size; a token's experts are chosen among those
-    int expert_groups_per_tok; // of so many groups; 0 and 0 without such a limit
-    int moe_intermediate_size;
-    int shared_intermediate_size; // of all shared experts together; 0 where there are none
-    bool shared_expert_gate;      // a linear gate of one output (Qwen2-MoE)
-    bool router_bias;             // one number an expert
-    bool expert_bias;             // biases in the experts' matrices (GPT-OSS)
 
     NormKind norm;
     bool norm_bias;         // LayerNorm with a bias vector
@@ -96,23 +108,37 @@ Status model_load(const JsonNode *value, Arena *arena, Model *out);
 // Reads a preset by name; the error lists the nearest names.
 Status model_load_preset(const char *name, Arena *arena, Model *out);
 
+// The mixer and the feed-forward of the layers that are not the front's, for software that gives
+// all layers the same: those of the first such layer with experts, where any has them, else of the
+// first. What may differ between layers (window, dense layers among others) is read by layer.
+const Mixer *model_mixer(const Model *model);
+const FeedForward *model_ffn(const Model *model);
+
+// Whether a layer of the kind has experts, and whether any layer of the model has.
+static inline bool kind_is_moe(const LayerKind *kind) {
+    return kind->ffn.num_experts > 0;
+}
+static inline bool model_is_moe(const Model *model) {
+    return model_ffn(model)->num_experts > 0;
+}
+
 // Parameter counts (exact integers held in double). Embedding and head count once where tied.
-double model_attention_parameters(const Model *model);     // one layer, no norms
-double model_mlp_parameters(const Model *model);           // one dense MLP
-double model_expert_parameters(const Model *model);        // one routed expert
-double model_router_parameters(const Model *model);        // router and shared gate
-double model_shared_expert_parameters(const Model *model); // all shared experts
-double model_norm_parameters(const Model *model);          // one norm of the hidden size
-double model_heads_norm_parameters(const Model *model);    // of queries and keys, one layer
-double model_layer_norm_parameters(const Model *model);    // all norms of one layer
-double model_layer_parameters(const Model *model, const LayerKind *kind); // one whole layer
+double model_mixer_parameters(const Model *model, const Mixer *mixer);      // no norms
+double model_mlp_parameters(const Model *model, const FeedForward *ffn);    // one dense MLP
+double model_expert_parameters(const Model *model, const FeedForward *ffn); // one routed expert
+double model_router_parameters(const Model *model, const FeedForward *ffn); // and shared gate
+double model_shared_expert_parameters(const Model *model, const FeedForward *ffn); // all of them
+double model_norm_parameters(const Model *model); // one norm of the hidden size
+double model_heads_norm_parameters(const Model *model, const Mixer *mixer); // queries and keys
+double model_layer_norm_parameters(const Model *model, const Mixer *mixer); // all of one layer
+double model_layer_parameters(const Model *model, const LayerKind *kind);   // one whole layer
 double model_embedding_parameters(const Model *model); // word and position tables, embedding norm
 double model_head_parameters(const Model *model);      // head and final norm; 0 head where tied
-double model_cross_parameters(const Model *model);     // of a layer's cross attention, its norm too
-double model_front_parameters(const Model *model);     // of the front, all but its layers
-double model_mtp_parameters(const Model *model);       // all MTP layers
-double model_num_parameters(const Model *model);       // without MTP layers
-double model_active_parameters(const Model *model);    // per token, without MTP layers
+double model_cross_parameters(const Model *model, const Mixer *mixer); // cross attention, and norm
+double model_front_parameters(const Model *model);  // of the front, all but its layers
+double model_mtp_parameters(const Model *model);    // all MTP layers
+double model_num_parameters(const Model *model);    // without MTP layers
+double model_active_parameters(const Model *model); // per token, without MTP layers
 
 // Layers that are not the front's.
 static inline int model_own_layers(const Model *model) {

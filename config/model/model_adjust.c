@@ -13,71 +13,73 @@ static Status refuse_if_true(const JsonNode *config, const char *key, const char
     return on ? json_error(&node, "%s is not supported yet", what) : status_ok();
 }
 
-Status gpt_neox_adjust(const JsonNode *config, Model *model) {
-    model->parallel_residual = true;
-    return key_read_bool(config, "use_parallel_residual", &model->parallel_residual);
+Status gpt_neox_adjust(const JsonNode *config, ModelDraft *draft) {
+    draft->model.parallel_residual = true;
+    return key_read_bool(config, "use_parallel_residual", &draft->model.parallel_residual);
 }
 
 // OPT: post-norm models and some conversions have no norm before the head.
-Status opt_adjust(const JsonNode *config, Model *model) {
+Status opt_adjust(const JsonNode *config, ModelDraft *draft) {
     bool norm_before = true, final_norm_removed = false, norm_has_weights = true;
     TRY(key_read_bool(config, "do_layer_norm_before", &norm_before));
     TRY(key_read_bool(config, "_remove_final_layer_norm", &final_norm_removed));
     TRY(key_read_bool(config, "layer_norm_elementwise_affine", &norm_has_weights));
-    model->final_norm = norm_before && !final_norm_removed;
+    draft->model.final_norm = norm_before && !final_norm_removed;
     JsonNode affine = json_get(config, "layer_norm_elementwise_affine");
     if (!norm_has_weights)
         return json_error(&affine, "a norm without weights is not supported yet");
 
     static const char *const KEYS[] = {"word_embed_proj_dim", NULL};
     int width;
-    TRY(key_read_size(config,
-                      &(SizeKey){KEYS, 1, MODEL_MAX_WIDTH, model->hidden_size, model->hidden_size},
-                      &width));
+    TRY(key_read_size(
+        config,
+        &(SizeKey){KEYS, 1, MODEL_MAX_WIDTH, draft->model.hidden_size, draft->model.hidden_size},
+        &width));
     JsonNode node = json_get(config, KEYS[0]);
-    if (width != model->hidden_size)
+    if (width != draft->model.hidden_size)
         return json_error(&node,
                           "%d differs from hidden_size %d; a projected embedding is not "
                           "supported yet",
-                          width, model->hidden_size);
+                          width, draft->model.hidden_size);
     return status_ok();
 }
 
 // Falcon, modeling_falcon.py: FalconAttention (key and value heads), FalconDecoderLayer (norms).
-Status falcon_adjust(const JsonNode *config, Model *model) {
+Status falcon_adjust(const JsonNode *config, ModelDraft *draft) {
     bool new_architecture = false, multi_query = true, alibi = false;
-    model->parallel_residual = true;
+    draft->model.parallel_residual = true;
     TRY(key_read_bool(config, "new_decoder_architecture", &new_architecture));
     TRY(key_read_bool(config, "multi_query", &multi_query));
-    TRY(key_read_bool(config, "parallel_attn", &model->parallel_residual));
+    TRY(key_read_bool(config, "parallel_attn", &draft->model.parallel_residual));
     TRY(key_read_bool(config, "alibi", &alibi));
-    model->position = alibi ? POSITION_ALIBI : POSITION_ROPE;
-    if (multi_query && !new_architecture) model->num_kv_heads = 1;
+    draft->model.position = alibi ? POSITION_ALIBI : POSITION_ROPE;
+    if (multi_query && !new_architecture) draft->mixer.num_kv_heads = 1;
 
     static const char *const KEYS[] = {"num_ln_in_parallel_attn", NULL};
     int norms = new_architecture ? 2 : 1;
     TRY(key_read_size(config, &(SizeKey){KEYS, 1, 2, norms, norms}, &norms));
-    model->norms_per_layer = model->parallel_residual ? norms : 2;
+    draft->model.norms_per_layer = draft->model.parallel_residual ? norms : 2;
     return status_ok();
 }
 
 // Position of an MPT: ALiBi before rotary before learned, as in llm-foundry.
-static Status mpt_read_position(const JsonNode *config, const JsonNode *attention, Model *model) {
+static Status mpt_read_position(const JsonNode *config, const JsonNode *attention,
+                                ModelDraft *draft) {
     bool alibi = true, rope = false, learned = true;
     TRY(key_read_bool(attention, "alibi", &alibi));
     TRY(key_read_bool(attention, "rope", &rope));
     TRY(key_read_bool(config, "learned_pos_emb", &learned));
-    model->position = alibi     ? POSITION_ALIBI
-                      : rope    ? POSITION_ROPE
-                      : learned ? POSITION_LEARNED
-                                : POSITION_NONE;
+    draft->model.position = alibi     ? POSITION_ALIBI
+                            : rope    ? POSITION_ROPE
+                            : learned ? POSITION_LEARNED
+                                      : POSITION_NONE;
     static const char *const KEYS[] = {"max_seq_len", NULL};
-    if (model->position != POSITION_LEARNED) return status_ok();
+    if (draft->model.position != POSITION_LEARNED) return status_ok();
     return key_read_size(config, &(SizeKey){KEYS, 1, MODEL_MAX_POSITIONS, 2048, 2048},
-                         &model->max_position_embeddings);
+                         &draft->model.max_position_embeddings);
 }
 
-static Status mpt_read_attention(const JsonNode *config, Model *model) {
+static Status mpt_read_attention(const JsonNode *config, ModelDraft *draft) {
     JsonNode attention = json_get(config, "attn_config");
     if (json_is_present(&attention)) TRY(json_expect_object(&attention));
     TRY(refuse_if_true(&attention, "qk_ln", "a norm over all heads of query and key"));
@@ -91,22 +93,22 @@ static Status mpt_read_attention(const JsonNode *config, Model *model) {
     JsonNode type = json_get(&attention, "attn_type");
     int kind = 0, window;
     if (json_is_present(&type)) TRY(json_read_name(&type, TYPES, &kind));
-    if (kind == 1) model->num_kv_heads = 1;
+    if (kind == 1) draft->mixer.num_kv_heads = 1;
     if (kind == 2)
         TRY(key_read_size(&attention,
                           &(SizeKey){KV_KEYS, 1, MODEL_MAX_HEADS, KEY_REQUIRED, KEY_REQUIRED},
-                          &model->num_kv_heads));
+                          &draft->mixer.num_kv_heads));
     TRY(key_read_size(&attention, &(SizeKey){WINDOW_KEYS, -1, MODEL_MAX_POSITIONS, 0, 0}, &window));
     JsonNode window_node = json_get(&attention, WINDOW_KEYS[0]);
     if (window > 0) return json_error(&window_node, "a sliding window is not supported yet");
-    return mpt_read_position(config, &attention, model);
+    return mpt_read_position(config, &attention, draft);
 }
 
-static Status mpt_read_mlp(const JsonNode *config, Model *model) {
+static Status mpt_read_mlp(const JsonNode *config, ModelDraft *draft) {
     JsonNode ratio_node = json_get(config, "expansion_ratio");
     double ratio = 4.0;
     if (json_is_present(&ratio_node)) TRY(json_read_double(&ratio_node, 0.01, 64.0, &ratio));
-    model->intermediate_size = (int)(ratio * model->hidden_size);
+    draft->ffn.intermediate_size = (int)(ratio * draft->model.hidden_size);
 
     JsonNode mlp = json_get(config, "ffn_config");
     JsonNode type = json_get(&mlp, "ffn_type");
@@ -115,26 +117,26 @@ static Status mpt_read_mlp(const JsonNode *config, Model *model) {
         if (!cJSON_IsString(type.item) || strcmp(type.item->valuestring, "mptmlp") != 0)
             return json_error(&type, "an MLP other than \"mptmlp\" is not supported yet");
     }
-    int size = model->intermediate_size;
+    int size = draft->ffn.intermediate_size;
     return key_read_size(&mlp, &(SizeKey){KEYS, 1, MODEL_MAX_INTERMEDIATE, size, size},
-                         &model->intermediate_size);
+                         &draft->ffn.intermediate_size);
 }
 
 // MPT, configuration_mpt.py; the values that transformers ignores as llm-foundry reads them.
-Status mpt_adjust(const JsonNode *config, Model *model) {
+Status mpt_adjust(const JsonNode *config, ModelDraft *draft) {
     bool no_bias = true;
     TRY(key_read_bool(config, "no_bias", &no_bias));
-    model->qkv_bias = model->attention_out_bias = model->mlp_bias = !no_bias;
-    model->norm_bias = !no_bias;
+    draft->mixer.qkv_bias = draft->mixer.out_bias = draft->ffn.bias = !no_bias;
+    draft->model.norm_bias = !no_bias;
     static const char *const NORMS[] = {"low_precision_layernorm", "layernorm",
                                         "low_precision_rmsnorm", "rmsnorm", NULL};
     JsonNode norm = json_get(config, "norm_type");
     int kind = 0;
     if (json_is_present(&norm)) TRY(json_read_name(&norm, NORMS, &kind));
     if (kind >= 2) {
-        model->norm = NORM_RMSNORM;
-        model->norm_bias = false;
+        draft->model.norm = NORM_RMSNORM;
+        draft->model.norm_bias = false;
     }
-    TRY(mpt_read_mlp(config, model));
-    return mpt_read_attention(config, model);
+    TRY(mpt_read_mlp(config, draft));
+    return mpt_read_attention(config, draft);
 }

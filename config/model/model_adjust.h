@@ -4,9 +4,9 @@
 
 #include "base/json.h"
 #include "base/status.h"
-#include "config/model/model.h"
+#include "config/model/model_draft.h"
 
-Status gpt_neox_adjust(const JsonNode *config, Model *model);
-Status mpt_adjust(const JsonNode *config, Model *model);
-Status opt_adjust(const JsonNode *config, Model *model);
-Status falcon_adjust(const JsonNode *config, Model *model);
+Status gpt_neox_adjust(const JsonNode *config, ModelDraft *draft);
+Status mpt_adjust(const JsonNode *config, ModelDraft *draft);
+Status opt_adjust(const JsonNode *config, ModelDraft *draft);
+Status falcon_adjust(const JsonNode *config, ModelDraft *draft);

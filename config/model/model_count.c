@@ -15,105 +15,111 @@ static double norm_parameters(const Model *model, double width) {
 }
 
 // Query, key, value and output projections; one logit per head where there are sinks.
-static double gqa_parameters(const Model *model) {
+static double attention_parameters(const Model *model, const Mixer *m) {
     const double hidden = model->hidden_size;
-    const double query = (double)model->num_heads * model->head_dim;
-    const double key_value = 2.0 * model->num_kv_heads * model->head_dim;
+    const double query = (double)m->num_heads * m->head_dim;
+    const double key_value = 2.0 * m->num_kv_heads * m->head_dim;
     double sum = matrix(hidden, query + key_value) + matrix(query, hidden);
-    if (model->qkv_bias) sum += query + key_value;
-    if (model->attention_out_bias) sum += hidden;
-    return model->attention_sinks ? sum + model->num_heads : sum;
+    if (m->qkv_bias) sum += query + key_value;
+    if (m->out_bias) sum += hidden;
+    return m->sinks ? sum + m->num_heads : sum;
 }
 
 // DeepSeek-V2, arXiv:2405.04434, section 2.1 and appendix C: W^DQ, W^UQ with W^QR, W^DKV with
 // W^KR, W^UK with W^UV, W^O. Biases, where a file has them, are on the down-projections and W^O.
-static double mla_parameters(const Model *model) {
-    const double hidden = model->hidden_size, heads = model->num_heads;
-    const double query = heads * (model->qk_nope_head_dim + model->qk_rope_head_dim);
-    const double q_rank = model->q_lora_rank;
-    const double kv_down = model->kv_lora_rank + model->qk_rope_head_dim;
-    const double kv_up = heads * (model->qk_nope_head_dim + model->v_head_dim);
+static double latent_parameters(const Model *model, const Mixer *m) {
+    const double hidden = model->hidden_size, heads = m->num_heads;
+    const double query = heads * (m->qk_nope_head_dim + m->qk_rope_head_dim);
+    const double q_rank = m->q_lora_rank;
+    const double kv_down = m->kv_lora_rank + m->qk_rope_head_dim;
+    const double kv_up = heads * (m->qk_nope_head_dim + m->v_head_dim);
     double sum =
         q_rank > 0 ? matrix(hidden, q_rank) + matrix(q_rank, query) : matrix(hidden, query);
-    sum += matrix(hidden, kv_down) + matrix(model->kv_lora_rank, kv_up);
-    sum += matrix(heads * model->v_head_dim, hidden);
-    if (model->qkv_bias) sum += q_rank + kv_down;
-    return model->attention_out_bias ? sum + hidden : sum;
+    sum += matrix(hidden, kv_down) + matrix(m->kv_lora_rank, kv_up);
+    sum += matrix(heads * m->v_head_dim, hidden);
+    if (m->qkv_bias) sum += q_rank + kv_down;
+    return m->out_bias ? sum + hidden : sum;
 }
 
-double model_attention_parameters(const Model *model) {
-    return model->attention == ATTENTION_MLA ? mla_parameters(model) : gqa_parameters(model);
+double model_mixer_parameters(const Model *model, const Mixer *mixer) {
+    return mixer->kind == MIXER_LATENT_ATTENTION ? latent_parameters(model, mixer)
+                                                 : attention_parameters(model, mixer);
 }
 
-static double feed_forward_parameters(const Model *model, double intermediate, bool bias) {
-    const double hidden = model->hidden_size, num_in = model->gated_mlp ? 2 : 1;
+static double mlp_parameters(double hidden, bool gated, double intermediate, bool bias) {
+    const double num_in = gated ? 2 : 1;
     double sum = (num_in + 1) * matrix(hidden, intermediate);
     return bias ? sum + num_in * intermediate + hidden : sum;
 }
 
-double model_mlp_parameters(const Model *model) {
-    return feed_forward_parameters(model, model->intermediate_size, model->mlp_bias);
+double model_mlp_parameters(const Model *model, const FeedForward *ffn) {
+    return mlp_parameters(model->hidden_size, ffn->gated, ffn->intermediate_size, ffn->bias);
 }
 
-double model_expert_parameters(const Model *model) {
-    if (model->num_experts == 0) return 0;
-    return feed_forward_parameters(model, model->moe_intermediate_size, model->expert_bias);
+double model_expert_parameters(const Model *model, const FeedForward *ffn) {
+    if (ffn->num_experts == 0) return 0;
+    return mlp_parameters(model->hidden_size, ffn->gated, ffn->moe_intermediate_size,
+                          ffn->expert_bias);
 }
 
-double model_router_parameters(const Model *model) {
-    if (model->num_experts == 0) return 0;
-    double sum = matrix(model->hidden_size, model->num_experts);
-    if (model->router_bias) sum += model->num_experts;
-    return model->shared_expert_gate ? sum + model->hidden_size : sum;
+double model_router_parameters(const Model *model, const FeedForward *ffn) {
+    if (ffn->num_experts == 0) return 0;
+    double sum = matrix(model->hidden_size, ffn->num_experts);
+    if (ffn->router_bias) sum += ffn->num_experts;
+    return ffn->shared_expert_gate ? sum + model->hidden_size : sum;
 }
 
-double model_shared_expert_parameters(const Model *model) {
-    if (model->shared_intermediate_size == 0) return 0;
-    return feed_forward_parameters(model, model->shared_intermediate_size, model->mlp_bias);
+double model_shared_expert_parameters(const Model *model, const FeedForward *ffn) {
+    if (ffn->shared_intermediate_size == 0) return 0;
+    return mlp_parameters(model->hidden_size, ffn->gated, ffn->shared_intermediate_size, ffn->bias);
 }
 
 double model_norm_parameters(const Model *model) {
     return norm_parameters(model, model->hidden_size);
 }
 
-double model_heads_norm_parameters(const Model *model) {
-    return model->qk_norm ? 2 * norm_parameters(model, model->head_dim) : 0;
+double model_heads_norm_parameters(const Model *model, const Mixer *mixer) {
+    return mixer->qk_norm ? 2 * norm_parameters(model, mixer->head_dim) : 0;
 }
 
-double model_layer_norm_parameters(const Model *model) {
+double model_layer_norm_parameters(const Model *model, const Mixer *mixer) {
     double sum = model->norms_per_layer * norm_parameters(model, model->hidden_size) +
-                 model_heads_norm_parameters(model);
-    if (model->attention == ATTENTION_MLA)
-        sum += norm_parameters(model, model->q_lora_rank) +
-               norm_parameters(model, model->kv_lora_rank);
+                 model_heads_norm_parameters(model, mixer);
+    if (mixer->kind == MIXER_LATENT_ATTENTION)
+        sum += norm_parameters(model, mixer->q_lora_rank) +
+               norm_parameters(model, mixer->kv_lora_rank);
     return sum;
 }
 
 // Queries of the decoder's width, keys and values of the encoder's, which is the same, and a norm.
-double model_cross_parameters(const Model *model) {
-    return model_attention_parameters(model) + norm_parameters(model, model->hidden_size);
+double model_cross_parameters(const Model *model, const Mixer *mixer) {
+    return model_mixer_parameters(model, mixer) + norm_parameters(model, model->hidden_size);
 }
 
-// One layer that holds num_experts of its routed experts.
-static double layer_parameters(const Model *model, const LayerKind *kind, double num_experts) {
+// One layer, with all of its routed experts or those that a token is sent to.
+static double layer_parameters(const Model *model, const LayerKind *kind, bool active) {
     if (kind->front) {
-        const LayerKind own = {.window = kind->window};
-        return layer_parameters(model->front->model, &own, 0);
+        LayerKind own = *kind;
+        own.front = false;
+        return layer_parameters(model->front->model, &own, active);
     }
-    double sum = model_attention_parameters(model) + model_layer_norm_parameters(model);
-    if (kind->cross) sum += model_cross_parameters(model);
-    if (!kind->moe) return sum + model_mlp_parameters(model);
-    return sum + num_experts * model_expert_parameters(model) + model_router_parameters(model) +
-           model_shared_expert_parameters(model);
+    const FeedForward *ffn = &kind->ffn;
+    double sum = model_mixer_parameters(model, &kind->mixer) +
+                 model_layer_norm_parameters(model, &kind->mixer);
+    if (kind->cross) sum += model_cross_parameters(model, &kind->mixer);
+    if (!kind_is_moe(kind)) return sum + model_mlp_parameters(model, ffn);
+    const double num_experts = active ? ffn->num_experts_per_tok : ffn->num_experts;
+    return sum + num_experts * model_expert_parameters(model, ffn) +
+           model_router_parameters(model, ffn) + model_shared_expert_parameters(model, ffn);
 }
 
 double model_layer_parameters(const Model *model, const LayerKind *kind) {
-    return layer_parameters(model, kind, model->num_experts);
+    return layer_parameters(model, kind, false);
 }
 
 double model_embedding_parameters(const Model *model) {
     const double rows = (double)model->vocab_size + model->max_position_embeddings;
-    const double distances = (double)model->num_relative_buckets * model->num_heads;
+    const double distances = (double)model->num_relative_buckets * model_mixer(model)->num_heads;
     const double sum = rows * model->hidden_size + distances;
     return model->embedding_norm ? sum + norm_parameters(model, model->hidden_size) : sum;
 }
@@ -155,22 +161,22 @@ double model_front_parameters(const Model *model) {
     const Model *own = front->model;
     double sum = own->final_norm ? norm_parameters(own, own->hidden_size) : 0;
     if (front->kind == FRONT_ENCODER)
-        return sum + (double)own->num_relative_buckets * own->num_heads;
+        return sum + (double)own->num_relative_buckets * model_mixer(own)->num_heads;
     return sum + vision_parameters(front, model->hidden_size);
 }
 
-static double sum_over_layers(const Model *model, double num_experts) {
+static double sum_over_layers(const Model *model, bool active) {
     double sum = model_embedding_parameters(model) + model_head_parameters(model);
     if (model->num_front_layers > 0) sum += model_front_parameters(model);
     for (int i = 0; i < model->num_layers; i++)
-        sum += layer_parameters(model, &model->kinds[model->layer_kind[i]], num_experts);
+        sum += layer_parameters(model, &model->kinds[model->layer_kind[i]], active);
     return sum;
 }
 
 double model_num_parameters(const Model *model) {
-    return sum_over_layers(model, model->num_experts);
+    return sum_over_layers(model, false);
 }
 
 double model_active_parameters(const Model *model) {
-    return sum_over_layers(model, model->num_experts_per_tok);
+    return sum_over_layers(model, true);
 }

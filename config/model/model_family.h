@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/status.h"
+#include "config/model/model_draft.h"
 #include "config/model/model_front.h"
 
 // Which layers look at a sliding window where the file has no layer_types.
@@ -26,7 +27,7 @@ typedef struct ModelFamily {
     // What every model of the family has. Sizes in here are the defaults of absent keys; 0 stands
     // for "derived" (num_kv_heads = num_heads, head_dim = hidden_size / num_heads) or, for the
     // sizes that make up a model, "must be there". Not 0: num_experts only where it has experts.
-    Model traits;
+    ModelDraft traits;
 
     int intermediate_ratio;   // intermediate_size over hidden_size where absent; 0: required
     bool intermediate_fixed;  // the file's intermediate size is not used (BLOOM)
@@ -45,7 +46,7 @@ typedef struct ModelFamily {
     VisionKind vision; // what its vision_config describes
 
     // Reads what the fields above cannot say; NULL where nothing is left.
-    Status (*adjust)(const JsonNode *config, Model *model);
+    Status (*adjust)(const JsonNode *config, ModelDraft *draft);
 } ModelFamily;
 
 // The row of a model_type, or NULL. Rows do not include `generic` (config/model/model_import.h),

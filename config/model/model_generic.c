@@ -72,7 +72,7 @@ bool model_key_is_known(const char *key) {
 
 // gated_mlp, norm, position, linear_bias, qkv_bias (that of linear_bias), qk_norm, attention_sinks
 // and tie_word_embeddings: defaults of the GPT-2 kind.
-static Status read_kind(const JsonNode *config, Model *model) {
+static Status read_kind(const JsonNode *config, ModelDraft *draft) {
     static const char *const NORMS[] = {"rmsnorm", "layernorm", NULL}; // as NormKind
     static const char *const POSITIONS[] = {"rope", "learned", "alibi", "none", NULL};
     // The names of Hugging Face for element-wise functions that cost alike.
@@ -88,34 +88,34 @@ static Status read_kind(const JsonNode *config, Model *model) {
     if (json_is_present(&norm_node)) TRY(json_read_name(&norm_node, NORMS, &norm));
     if (json_is_present(&position_node)) TRY(json_read_name(&position_node, POSITIONS, &position));
     TRY(key_read_bool(config, "linear_bias", &bias));
-    TRY(key_read_bool(config, "gated_mlp", &model->gated_mlp));
-    TRY(key_read_bool(config, "tie_word_embeddings", &model->tie_word_embeddings));
-    model->norm = (NormKind)norm;
-    model->norm_bias = model->norm == NORM_LAYERNORM;
-    model->position = (PositionKind)position;
-    model->qkv_bias = model->attention_out_bias = bias;
-    model->mlp_bias = model->expert_bias = bias;
-    TRY(key_read_bool(config, "qkv_bias", &model->qkv_bias));
-    TRY(key_read_bool(config, "qk_norm", &model->qk_norm));
-    TRY(key_read_bool(config, "attention_sinks", &model->attention_sinks));
+    TRY(key_read_bool(config, "gated_mlp", &draft->ffn.gated));
+    TRY(key_read_bool(config, "tie_word_embeddings", &draft->model.tie_word_embeddings));
+    draft->model.norm = (NormKind)norm;
+    draft->model.norm_bias = draft->model.norm == NORM_LAYERNORM;
+    draft->model.position = (PositionKind)position;
+    draft->mixer.qkv_bias = draft->mixer.out_bias = bias;
+    draft->ffn.bias = draft->ffn.expert_bias = bias;
+    TRY(key_read_bool(config, "qkv_bias", &draft->mixer.qkv_bias));
+    TRY(key_read_bool(config, "qk_norm", &draft->mixer.qk_norm));
+    TRY(key_read_bool(config, "attention_sinks", &draft->mixer.sinks));
     return status_ok();
 }
 
 // Learned positions without a number of rows: 0, as many as the training's seq_len needs.
-static Status read_positions(const JsonNode *config, Model *model) {
+static Status read_positions(const JsonNode *config, ModelDraft *draft) {
     int rows;
     TRY(key_read_size(config, &(SizeKey){POSITIONS_KEYS, 1, MODEL_MAX_POSITIONS, 0, 0}, &rows));
-    model->max_position_embeddings = model->position == POSITION_LEARNED ? rows : 0;
+    draft->model.max_position_embeddings = draft->model.position == POSITION_LEARNED ? rows : 0;
     return status_ok();
 }
 
 // A model with any of the MLA keys has MLA, and then needs all of them but q_lora_rank.
-static Status read_attention(const JsonNode *config, Model *model) {
+static Status read_attention(const JsonNode *config, ModelDraft *draft) {
     static const char *const MLA_KEYS[] = {"kv_lora_rank",     "q_lora_rank", "qk_nope_head_dim",
                                            "qk_rope_head_dim", "v_head_dim",  NULL};
     JsonNode node = key_find(config, MLA_KEYS);
-    model->attention = json_is_present(&node) ? ATTENTION_MLA : ATTENTION_GQA;
-    return model_read_attention(config, model);
+    draft->mixer.kind = json_is_present(&node) ? MIXER_LATENT_ATTENTION : MIXER_ATTENTION;
+    return model_read_attention(config, draft);
 }
 
 // Balancing by a number an expert, beside sigmoid scores (DeepSeek-V3's noaux_tc).
@@ -128,19 +128,20 @@ static bool scores_are_biased(const JsonNode *config) {
            (!of_method || strcmp(of_method, "noaux_tc") == 0);
 }
 
-static Status read_moe(const JsonNode *config, Model *model) {
+static Status read_moe(const JsonNode *config, ModelDraft *draft) {
     static const char *const MOE_KEYS[] = {"num_experts_per_tok", "moe_intermediate_size",
                                            "n_shared_experts", "shared_expert_intermediate_size",
                                            NULL};
     JsonNode any = key_find(config, MOE_KEYS);
     const int absent = json_is_present(&any) ? KEY_REQUIRED : 0;
     TRY(key_read_size(config, &(SizeKey){EXPERTS_KEYS, 0, MODEL_MAX_EXPERTS, absent, absent},
-                      &model->num_experts));
-    model->norm_topk_prob = true;
-    if (model->num_experts > 0) TRY(model_read_experts(config, model->intermediate_size, 0, model));
-    if (model->num_experts == 0) model->expert_bias = false;
-    model->router_bias =
-        model->num_experts > 0 && (model->expert_bias || scores_are_biased(config));
+                      &draft->ffn.num_experts));
+    draft->ffn.norm_topk_prob = true;
+    if (draft->ffn.num_experts > 0)
+        TRY(model_read_experts(config, draft->ffn.intermediate_size, 0, draft));
+    if (draft->ffn.num_experts == 0) draft->ffn.expert_bias = false;
+    draft->ffn.router_bias =
+        draft->ffn.num_experts > 0 && (draft->ffn.expert_bias || scores_are_biased(config));
     return status_ok();
 }
 
@@ -150,32 +151,37 @@ static Status read_intermediate(const JsonNode *config, int *size) {
 }
 
 // The MLP's size may be left out where every layer is a mixture of experts.
-static Status check_intermediate(const JsonNode *config, const Model *model) {
+static Status check_intermediate(const JsonNode *config, const ModelDraft *draft) {
     JsonNode node = json_get(config, "intermediate_size");
-    if (model->intermediate_size > 0) return status_ok();
-    for (int i = 0; i < model->num_kinds; i++)
-        if (!model->kinds[i].moe) return json_error(&node, "missing; expected a whole number");
+    if (draft->ffn.intermediate_size > 0) return status_ok();
+    for (int i = 0; i < draft->model.num_kinds; i++)
+        if (!kind_is_moe(&draft->model.kinds[i]))
+            return json_error(&node, "missing; expected a whole number");
     return status_ok();
 }
 
 Status model_import_generic(const JsonNode *config, Arena *arena, Model *model) {
-    *model = (Model){.tie_word_embeddings = true, .norms_per_layer = 2, .final_norm = true};
+    ModelDraft own = {.model = {.tie_word_embeddings = true,
+                                .norms_per_layer = 2,
+                                .final_norm = true}},
+               *draft = &own;
     TRY(json_refuse_unknown(config, GENERIC_KEYS, sizeof GENERIC_KEYS / sizeof *GENERIC_KEYS));
-    TRY(read_kind(config, model));
-    TRY(model_read_sizes(config, model));
-    TRY(read_attention(config, model));
-    TRY(read_intermediate(config, &model->intermediate_size));
-    TRY(read_moe(config, model));
-    TRY(model_read_expert_groups(config, model));
-    TRY(read_positions(config, model));
-    TRY(model_read_mtp(config, model));
-    TRY(model_read_functions(config, arena, &model->functions));
+    TRY(read_kind(config, draft));
+    TRY(model_read_sizes(config, draft));
+    TRY(read_attention(config, draft));
+    TRY(read_intermediate(config, &draft->ffn.intermediate_size));
+    TRY(read_moe(config, draft));
+    TRY(model_read_expert_groups(config, draft));
+    TRY(read_positions(config, draft));
+    TRY(model_read_mtp(config, draft));
+    TRY(model_read_functions(config, arena, &draft->model.functions));
 
     bool window_used = true;
     int window;
     TRY(key_read_bool(config, "use_sliding_window", &window_used));
     TRY(key_read_size(config, &(SizeKey){WINDOW_KEYS, 0, MODEL_MAX_POSITIONS, 0, 0}, &window));
-    TRY(model_read_layers(config, 0, WINDOW_ALL, window_used ? window : 0, arena, model));
-    TRY(check_intermediate(config, model));
+    TRY(model_read_layers(config, 0, WINDOW_ALL, window_used ? window : 0, arena, draft));
+    TRY(check_intermediate(config, draft));
+    *model = draft->model;
     return model_check(config, model);
 }

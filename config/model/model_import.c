@@ -43,53 +43,54 @@ static Status refuse_model_type(const JsonNode *node, const char *model_type, Ar
     return json_error(node, "\"%.60s\" is unknown; known are %s", model_type, all);
 }
 
-static Status read_mlp(const ModelFamily *family, const JsonNode *config, Model *model) {
-    int otherwise = model->intermediate_size > 0 ? model->intermediate_size : KEY_REQUIRED;
-    if (family->intermediate_ratio > 0) otherwise = family->intermediate_ratio * model->hidden_size;
-    model->intermediate_size = otherwise;
+static Status read_mlp(const ModelFamily *family, const JsonNode *config, ModelDraft *draft) {
+    int otherwise = draft->ffn.intermediate_size > 0 ? draft->ffn.intermediate_size : KEY_REQUIRED;
+    if (family->intermediate_ratio > 0)
+        otherwise = family->intermediate_ratio * draft->model.hidden_size;
+    draft->ffn.intermediate_size = otherwise;
     if (family->intermediate_fixed) return status_ok();
     return key_read_size(
         config, &(SizeKey){INTERMEDIATE_KEYS, 1, MODEL_MAX_INTERMEDIATE, otherwise, otherwise},
-        &model->intermediate_size);
+        &draft->ffn.intermediate_size);
 }
 
-static Status read_moe(const ModelFamily *family, const JsonNode *config, Model *model) {
-    if (family->traits.num_experts == 0) return status_ok();
-    const int experts = family->traits.num_experts;
+static Status read_moe(const ModelFamily *family, const JsonNode *config, ModelDraft *draft) {
+    if (family->traits.ffn.num_experts == 0) return status_ok();
+    const int experts = family->traits.ffn.num_experts;
     TRY(key_read_size(config, &(SizeKey){EXPERTS_KEYS, 0, MODEL_MAX_EXPERTS, experts, 0},
-                      &model->num_experts));
-    if (model->num_experts == 0) { // DeepSeek's n_routed_experts null: every layer is dense
-        model->num_experts_per_tok = model->moe_intermediate_size = 0;
-        model->shared_intermediate_size = 0;
-        model->router_bias = model->expert_bias = model->shared_expert_gate = false;
+                      &draft->ffn.num_experts));
+    if (draft->ffn.num_experts == 0) { // DeepSeek's n_routed_experts null: every layer is dense
+        draft->ffn.num_experts_per_tok = draft->ffn.moe_intermediate_size = 0;
+        draft->ffn.shared_intermediate_size = 0;
+        draft->ffn.router_bias = draft->ffn.expert_bias = draft->ffn.shared_expert_gate = false;
         return status_ok();
     }
     if (family->moe_size_is_dense) {
-        model->moe_intermediate_size = model->intermediate_size;
+        draft->ffn.moe_intermediate_size = draft->ffn.intermediate_size;
         TRY(key_read_size(config,
                           &(SizeKey){EXPERTS_PER_TOKEN_KEYS, 1, MODEL_MAX_EXPERTS,
-                                     model->num_experts_per_tok, KEY_REQUIRED},
-                          &model->num_experts_per_tok));
+                                     draft->ffn.num_experts_per_tok, KEY_REQUIRED},
+                          &draft->ffn.num_experts_per_tok));
         return status_ok();
     }
-    return model_read_experts(config, model->moe_intermediate_size, family->num_shared_experts,
-                              model);
+    return model_read_experts(config, draft->ffn.moe_intermediate_size, family->num_shared_experts,
+                              draft);
 }
 
-static Status read_switches(const ModelFamily *family, const JsonNode *config, Model *model) {
-    TRY(key_read_bool(config, "tie_word_embeddings", &model->tie_word_embeddings));
-    TRY(key_read_bool(config, family->qkv_bias_key, &model->qkv_bias));
-    TRY(key_read_bool(config, family->out_bias_key, &model->attention_out_bias));
-    return key_read_bool(config, family->mlp_bias_key, &model->mlp_bias);
+static Status read_switches(const ModelFamily *family, const JsonNode *config, ModelDraft *draft) {
+    TRY(key_read_bool(config, "tie_word_embeddings", &draft->model.tie_word_embeddings));
+    TRY(key_read_bool(config, family->qkv_bias_key, &draft->mixer.qkv_bias));
+    TRY(key_read_bool(config, family->out_bias_key, &draft->mixer.out_bias));
+    return key_read_bool(config, family->mlp_bias_key, &draft->ffn.bias);
 }
 
 // Rows of the table of learned positions; 0 for every other kind of position.
-static Status read_positions(const ModelFamily *family, const JsonNode *config, Model *model) {
-    if (family->traits.position != POSITION_LEARNED) return status_ok();
-    const int rows = family->traits.max_position_embeddings;
+static Status read_positions(const ModelFamily *family, const JsonNode *config, ModelDraft *draft) {
+    if (family->traits.model.position != POSITION_LEARNED) return status_ok();
+    const int rows = family->traits.model.max_position_embeddings;
     TRY(key_read_size(config, &(SizeKey){POSITIONS_KEYS, 1, MODEL_MAX_POSITIONS, rows, rows},
-                      &model->max_position_embeddings));
-    model->max_position_embeddings += family->position_extra_rows;
+                      &draft->model.max_position_embeddings));
+    draft->model.max_position_embeddings += family->position_extra_rows;
     return status_ok();
 }
 
@@ -103,26 +104,26 @@ static Status read_window(const ModelFamily *family, const JsonNode *config, int
 }
 
 static Status family_read(const ModelFamily *family, const JsonNode *config, Arena *arena,
-                          Model *model) {
-    *model = family->traits;
+                          ModelDraft *draft) {
+    *draft = family->traits;
     TRY(model_refuse_unsupported(config));
-    TRY(model_read_sizes(config, model));
-    TRY(model_read_attention(config, model));
-    TRY(read_mlp(family, config, model));
-    TRY(read_moe(family, config, model));
-    TRY(model_read_expert_groups(config, model));
-    TRY(read_switches(family, config, model));
-    TRY(read_positions(family, config, model));
-    TRY(model_read_mtp(config, model));
-    TRY(model_read_functions(config, arena, &model->functions));
-    if (model->functions.swiglu_limit <= 0)
-        model->functions.swiglu_limit = family->traits.functions.swiglu_limit;
-    if (family->adjust) TRY(family->adjust(config, model));
+    TRY(model_read_sizes(config, draft));
+    TRY(model_read_attention(config, draft));
+    TRY(read_mlp(family, config, draft));
+    TRY(read_moe(family, config, draft));
+    TRY(model_read_expert_groups(config, draft));
+    TRY(read_switches(family, config, draft));
+    TRY(read_positions(family, config, draft));
+    TRY(model_read_mtp(config, draft));
+    TRY(model_read_functions(config, arena, &draft->model.functions));
+    if (draft->model.functions.swiglu_limit <= 0)
+        draft->model.functions.swiglu_limit = family->traits.model.functions.swiglu_limit;
+    if (family->adjust) TRY(family->adjust(config, draft));
     int window;
     TRY(read_window(family, config, &window));
     TRY(model_read_layers(config, family->first_k_dense, family->window_rule, window, arena,
-                          model));
-    return model_check(config, model);
+                          draft));
+    return model_check(config, &draft->model);
 }
 
 Status model_import(const JsonNode *config, Arena *arena, Model *model) {
@@ -143,10 +144,12 @@ Status model_import(const JsonNode *config, Arena *arena, Model *model) {
     const ModelFamily *family = model_family_find(model_type);
     if (!family) return refuse_model_type(&type, model_type, arena);
 
+    ModelDraft draft;
     // A model that also sees images may keep its language model in text_config.
     JsonNode text = json_get(config, "text_config");
     if (json_is_present(&text)) TRY(json_expect_object(&text));
-    TRY(family_read(family, json_is_present(&text) ? &text : config, arena, model));
+    TRY(family_read(family, json_is_present(&text) ? &text : config, arena, &draft));
+    *model = draft.model;
     if (json_is_present(&text))
         TRY(key_read_bool(config, "tie_word_embeddings", &model->tie_word_embeddings));
     TRY(model_read_vision(config, family->vision, arena, model));

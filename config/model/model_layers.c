@@ -110,28 +110,39 @@ static Status read_rules(const JsonNode *config, int first_k_dense, Arena *arena
     return read_layer_types(config, arena, rules);
 }
 
-static int kind_index(Model *model, LayerKind kind) {
+FeedForward model_dense_ffn(const FeedForward *ffn) {
+    return (FeedForward){
+        .intermediate_size = ffn->intermediate_size, .gated = ffn->gated, .bias = ffn->bias};
+}
+
+// The kind of the layers with this window, with experts or without; a new one where there is none.
+static int kind_index(ModelDraft *draft, bool moe, int window) {
+    Model *model = &draft->model;
     for (int i = 0; i < model->num_kinds; i++)
-        if (model->kinds[i].moe == kind.moe && model->kinds[i].window == kind.window) return i;
-    model->kinds[model->num_kinds] = kind; // two choices of each: at most MODEL_MAX_LAYER_KINDS
+        if (kind_is_moe(&model->kinds[i]) == moe && model->kinds[i].mixer.window == window)
+            return i;
+    LayerKind *kind = &model->kinds[model->num_kinds]; // two choices of each: they are few enough
+    *kind = (LayerKind){.mixer = draft->mixer, .ffn = draft->ffn};
+    kind->mixer.window = window;
+    if (!moe) kind->ffn = model_dense_ffn(&draft->ffn);
     return model->num_kinds++;
 }
 
 Status model_read_layers(const JsonNode *config, int first_k_dense, WindowRule rule, int window,
-                         Arena *arena, Model *model) {
-    LayerRules rules = {
-        .num_layers = model->num_layers, .has_experts = model->num_experts > 0, .rule = rule};
+                         Arena *arena, ModelDraft *draft) {
+    LayerRules rules = {.num_layers = draft->model.num_layers,
+                        .has_experts = draft->ffn.num_experts > 0,
+                        .rule = rule};
     TRY(read_rules(config, first_k_dense, arena, &rules));
-    uint8_t *layer_kind = ARENA_ARRAY(arena, model->num_layers, uint8_t);
-    for (int i = 0; i < model->num_layers; i++) {
+    uint8_t *layer_kind = ARENA_ARRAY(arena, draft->model.num_layers, uint8_t);
+    for (int i = 0; i < draft->model.num_layers; i++) {
         const bool sliding = layer_is_sliding(&rules, i);
         if (sliding && rules.sliding && window == 0) {
             JsonNode node = key_find(config, WINDOW_KEYS);
             return json_error(&node, "missing or switched off; layer_types has sliding_attention");
         }
-        LayerKind kind = {.moe = layer_is_moe(&rules, i), .window = sliding ? window : 0};
-        layer_kind[i] = (uint8_t)kind_index(model, kind);
+        layer_kind[i] = (uint8_t)kind_index(draft, layer_is_moe(&rules, i), sliding ? window : 0);
     }
-    model->layer_kind = layer_kind;
+    draft->model.layer_kind = layer_kind;
     return status_ok();
 }

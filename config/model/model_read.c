@@ -27,103 +27,106 @@ static Status read_size(const JsonNode *config, const char *const *keys, int max
     return key_read_size(config, &(SizeKey){keys, 1, max, otherwise, otherwise}, out);
 }
 
-Status model_read_sizes(const JsonNode *config, Model *model) {
-    TRY(read_size(config, HIDDEN_KEYS, MODEL_MAX_WIDTH, &model->hidden_size));
-    TRY(read_size(config, LAYERS_KEYS, MODEL_MAX_LAYERS, &model->num_layers));
-    TRY(read_size(config, HEADS_KEYS, MODEL_MAX_HEADS, &model->num_heads));
-    return read_size(config, VOCAB_KEYS, MODEL_MAX_VOCAB, &model->vocab_size);
+Status model_read_sizes(const JsonNode *config, ModelDraft *draft) {
+    TRY(read_size(config, HIDDEN_KEYS, MODEL_MAX_WIDTH, &draft->model.hidden_size));
+    TRY(read_size(config, LAYERS_KEYS, MODEL_MAX_LAYERS, &draft->model.num_layers));
+    TRY(read_size(config, HEADS_KEYS, MODEL_MAX_HEADS, &draft->mixer.num_heads));
+    return read_size(config, VOCAB_KEYS, MODEL_MAX_VOCAB, &draft->model.vocab_size);
 }
 
 // MLA (DeepSeek-V2, arXiv:2405.04434, section 2.1). q_lora_rank null: no query compression.
-static Status read_mla(const JsonNode *config, Model *model) {
+static Status read_mla(const JsonNode *config, ModelDraft *draft) {
     static KEYS(Q_RANK, "q_lora_rank");
     static KEYS(KV_RANK, "kv_lora_rank");
     static KEYS(NOPE, "qk_nope_head_dim");
     static KEYS(ROPE, "qk_rope_head_dim");
     static KEYS(VALUE, "v_head_dim");
-    const int q_rank = model->q_lora_rank;
+    const int q_rank = draft->mixer.q_lora_rank;
     TRY(key_read_size(config, &(SizeKey){Q_RANK, 1, MODEL_MAX_WIDTH, q_rank, 0},
-                      &model->q_lora_rank));
-    TRY(read_size(config, KV_RANK, MODEL_MAX_WIDTH, &model->kv_lora_rank));
-    TRY(read_size(config, NOPE, MODEL_MAX_HEAD_DIM, &model->qk_nope_head_dim));
-    TRY(read_size(config, ROPE, MODEL_MAX_HEAD_DIM, &model->qk_rope_head_dim));
-    TRY(read_size(config, VALUE, MODEL_MAX_HEAD_DIM, &model->v_head_dim));
-    model->num_kv_heads = model->num_heads;
-    model->head_dim = model->qk_nope_head_dim + model->qk_rope_head_dim;
+                      &draft->mixer.q_lora_rank));
+    TRY(read_size(config, KV_RANK, MODEL_MAX_WIDTH, &draft->mixer.kv_lora_rank));
+    TRY(read_size(config, NOPE, MODEL_MAX_HEAD_DIM, &draft->mixer.qk_nope_head_dim));
+    TRY(read_size(config, ROPE, MODEL_MAX_HEAD_DIM, &draft->mixer.qk_rope_head_dim));
+    TRY(read_size(config, VALUE, MODEL_MAX_HEAD_DIM, &draft->mixer.v_head_dim));
+    draft->mixer.num_kv_heads = draft->mixer.num_heads;
+    draft->mixer.head_dim = draft->mixer.qk_nope_head_dim + draft->mixer.qk_rope_head_dim;
     return status_ok();
 }
 
-Status model_read_attention(const JsonNode *config, Model *model) {
-    if (model->attention == ATTENTION_MLA) return read_mla(config, model);
-    const int heads = model->num_heads;
-    const int kv_heads = model->num_kv_heads > 0 ? model->num_kv_heads : heads;
+Status model_read_attention(const JsonNode *config, ModelDraft *draft) {
+    if (draft->mixer.kind == MIXER_LATENT_ATTENTION) return read_mla(config, draft);
+    const int heads = draft->mixer.num_heads;
+    const int kv_heads = draft->mixer.num_kv_heads > 0 ? draft->mixer.num_kv_heads : heads;
     TRY(key_read_size(config, &(SizeKey){KV_HEADS_KEYS, 1, MODEL_MAX_HEADS, kv_heads, heads},
-                      &model->num_kv_heads));
-    const int even = model->hidden_size / heads; // that it divides is checked where it is used
+                      &draft->mixer.num_kv_heads));
+    const int even =
+        draft->model.hidden_size / heads; // that it divides is checked where it is used
     JsonNode head_dim = key_find(config, HEAD_DIM_KEYS);
-    if (!json_is_present(&head_dim) && model->head_dim == 0 && model->hidden_size % heads) {
+    if (!json_is_present(&head_dim) && draft->mixer.head_dim == 0 &&
+        draft->model.hidden_size % heads) {
         JsonNode node = key_find(config, HEADS_KEYS);
         return json_error(&node, "%d does not divide %s %d", heads,
-                          key_find(config, HIDDEN_KEYS).key, model->hidden_size);
+                          key_find(config, HIDDEN_KEYS).key, draft->model.hidden_size);
     }
-    const int otherwise = model->head_dim > 0 ? model->head_dim : even;
+    const int otherwise = draft->mixer.head_dim > 0 ? draft->mixer.head_dim : even;
     return key_read_size(config, &(SizeKey){HEAD_DIM_KEYS, 1, MODEL_MAX_HEAD_DIM, otherwise, even},
-                         &model->head_dim);
+                         &draft->mixer.head_dim);
 }
 
 // The shared experts, as their number (DeepSeek) or as the size of all together (Qwen).
-static Status read_shared_experts(const JsonNode *config, int num_shared, Model *model) {
+static Status read_shared_experts(const JsonNode *config, int num_shared, ModelDraft *draft) {
     static KEYS(NUMBER, "n_shared_experts");
     static KEYS(SIZE, "shared_expert_intermediate_size");
-    const int size_default = model->shared_intermediate_size;
+    const int size_default = draft->ffn.shared_intermediate_size;
     int size, number;
     TRY(key_read_size(config, &(SizeKey){NUMBER, 0, 1024, num_shared, 0}, &number));
     TRY(key_read_size(config, &(SizeKey){SIZE, 0, MODEL_MAX_INTERMEDIATE, size_default, 0}, &size));
     JsonNode number_node = key_find(config, NUMBER), size_node = key_find(config, SIZE);
-    const double product = (double)number * model->moe_intermediate_size;
+    const double product = (double)number * draft->ffn.moe_intermediate_size;
     if (product > MODEL_MAX_INTERMEDIATE)
         return json_error(&number_node, "%d x moe_intermediate_size %d is more than %d", number,
-                          model->moe_intermediate_size, MODEL_MAX_INTERMEDIATE);
+                          draft->ffn.moe_intermediate_size, MODEL_MAX_INTERMEDIATE);
     if (json_is_present(&number_node) && json_is_present(&size_node) && (int)product != size)
         return json_error(&size_node,
                           "%d contradicts n_shared_experts %d x moe_intermediate_size %d", size,
-                          number, model->moe_intermediate_size);
-    model->shared_intermediate_size = size > 0 ? size : (int)product;
+                          number, draft->ffn.moe_intermediate_size);
+    draft->ffn.shared_intermediate_size = size > 0 ? size : (int)product;
     return status_ok();
 }
 
-Status model_read_experts(const JsonNode *config, int moe_size, int num_shared, Model *model) {
+Status model_read_experts(const JsonNode *config, int moe_size, int num_shared, ModelDraft *draft) {
     static KEYS(SIZE, "moe_intermediate_size");
-    model->moe_intermediate_size = moe_size;
-    TRY(read_size(config, EXPERTS_PER_TOKEN_KEYS, MODEL_MAX_EXPERTS, &model->num_experts_per_tok));
-    TRY(read_size(config, SIZE, MODEL_MAX_INTERMEDIATE, &model->moe_intermediate_size));
-    TRY(key_read_bool(config, "norm_topk_prob", &model->norm_topk_prob));
-    return read_shared_experts(config, num_shared, model);
+    draft->ffn.moe_intermediate_size = moe_size;
+    TRY(read_size(config, EXPERTS_PER_TOKEN_KEYS, MODEL_MAX_EXPERTS,
+                  &draft->ffn.num_experts_per_tok));
+    TRY(read_size(config, SIZE, MODEL_MAX_INTERMEDIATE, &draft->ffn.moe_intermediate_size));
+    TRY(key_read_bool(config, "norm_topk_prob", &draft->ffn.norm_topk_prob));
+    return read_shared_experts(config, num_shared, draft);
 }
 
-Status model_read_expert_groups(const JsonNode *config, Model *model) {
+Status model_read_expert_groups(const JsonNode *config, ModelDraft *draft) {
     static KEYS(GROUPS, "n_group");
     static KEYS(CHOSEN, "topk_group");
     int groups, chosen;
     JsonNode groups_node = key_find(config, GROUPS), chosen_node = key_find(config, CHOSEN);
     TRY(key_read_size(config, &(SizeKey){GROUPS, 1, MODEL_MAX_EXPERTS, 1, 1}, &groups));
     TRY(key_read_size(config, &(SizeKey){CHOSEN, 1, MODEL_MAX_EXPERTS, groups, groups}, &chosen));
-    if (model->num_experts == 0 || chosen >= groups) return status_ok();
-    if (model->num_experts % groups)
+    if (draft->ffn.num_experts == 0 || chosen >= groups) return status_ok();
+    if (draft->ffn.num_experts % groups)
         return json_error(&groups_node, "%d does not divide the %d experts", groups,
-                          model->num_experts);
-    if (model->num_experts / groups * chosen < model->num_experts_per_tok)
+                          draft->ffn.num_experts);
+    if (draft->ffn.num_experts / groups * chosen < draft->ffn.num_experts_per_tok)
         return json_error(&chosen_node, "%d of %d groups hold fewer than %d experts", chosen,
-                          groups, model->num_experts_per_tok);
-    model->num_expert_groups = groups;
-    model->expert_groups_per_tok = chosen;
+                          groups, draft->ffn.num_experts_per_tok);
+    draft->ffn.num_expert_groups = groups;
+    draft->ffn.expert_groups_per_tok = chosen;
     return status_ok();
 }
 
-Status model_read_mtp(const JsonNode *config, Model *model) {
+Status model_read_mtp(const JsonNode *config, ModelDraft *draft) {
     static KEYS(MTP, "num_nextn_predict_layers");
     return key_read_size(config, &(SizeKey){MTP, 0, MODEL_MAX_MTP_LAYERS, 0, 0},
-                         &model->num_mtp_layers);
+                         &draft->model.num_mtp_layers);
 }
 
 // True where a key says something: not absent, null, false, 0 or empty.
@@ -153,17 +156,24 @@ Status model_refuse_unsupported(const JsonNode *config) {
     return status_ok();
 }
 
-Status model_check(const JsonNode *config, const Model *model) {
-    if (model->attention == ATTENTION_GQA && model->num_heads % model->num_kv_heads) {
+static Status kind_check(const JsonNode *config, const LayerKind *kind) {
+    const Mixer *mixer = &kind->mixer;
+    const FeedForward *ffn = &kind->ffn;
+    if (mixer->kind == MIXER_ATTENTION && mixer->num_heads % mixer->num_kv_heads) {
         JsonNode node = key_find(config, KV_HEADS_KEYS);
-        return json_error(&node, "%d does not divide %s %d", model->num_kv_heads,
-                          key_find(config, HEADS_KEYS).key, model->num_heads);
+        return json_error(&node, "%d does not divide %s %d", mixer->num_kv_heads,
+                          key_find(config, HEADS_KEYS).key, mixer->num_heads);
     }
-    if (model->num_experts_per_tok > model->num_experts) {
+    if (ffn->num_experts_per_tok > ffn->num_experts) {
         JsonNode node = key_find(config, EXPERTS_PER_TOKEN_KEYS);
-        return json_error(&node, "%d is more than the %d experts", model->num_experts_per_tok,
-                          model->num_experts);
+        return json_error(&node, "%d is more than the %d experts", ffn->num_experts_per_tok,
+                          ffn->num_experts);
     }
+    return status_ok();
+}
+
+Status model_check(const JsonNode *config, const Model *model) {
+    for (int i = 0; i < model->num_kinds; i++) TRY(kind_check(config, &model->kinds[i]));
     const double total = model_num_parameters(model) + model_mtp_parameters(model);
     if (total > MODEL_MAX_PARAMETERS)
         return json_error(config, "the sizes give %.3g parameters; expected at most %.0e", total,

@@ -4,7 +4,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/status.h"
-#include "config/model/model.h"
+#include "config/model/model_draft.h"
 #include "config/model/model_family.h"
 
 // The spellings of one size, see model_keys.h.
@@ -20,29 +20,30 @@ extern const char *const EXPERTS_KEYS[];
 extern const char *const EXPERTS_PER_TOKEN_KEYS[];
 extern const char *const WINDOW_KEYS[];
 
-// Hidden size, layers, heads and vocabulary. What *model holds is the default; 0 is "required".
-Status model_read_sizes(const JsonNode *config, Model *model);
+// Hidden size, layers, heads and vocabulary. What *draft holds is the default; 0 is "required".
+Status model_read_sizes(const JsonNode *config, ModelDraft *draft);
 
-// Key and value heads and head size; for MLA the ranks. What *model holds is the default; 0
+// Key and value heads and head size; for MLA the ranks. What *draft holds is the default; 0
 // derives it. With MLA, head_dim becomes the size of a query head.
-Status model_read_attention(const JsonNode *config, Model *model);
+Status model_read_attention(const JsonNode *config, ModelDraft *draft);
 
 // Experts per token, their size and the shared experts of a model with num_experts > 0.
 //   moe_size      default of moe_intermediate_size
 //   num_shared    default of n_shared_experts
-Status model_read_experts(const JsonNode *config, int moe_size, int num_shared, Model *model);
+Status model_read_experts(const JsonNode *config, int moe_size, int num_shared, ModelDraft *draft);
 
 // Groups of experts to which a token's choice is limited (DeepSeek's n_group, topk_group).
-Status model_read_expert_groups(const JsonNode *config, Model *model);
+Status model_read_expert_groups(const JsonNode *config, ModelDraft *draft);
 
-// Which layers are MoE and which look at a window: fills kinds, num_kinds and layer_kind.
+// Which layers are MoE and which look at a window: fills the model's kinds, num_kinds and
+// layer_kind.
 //   first_k_dense   default of first_k_dense_replace
 //   rule, window    as in ModelFamily; window is what the file says, 0 is none
 Status model_read_layers(const JsonNode *config, int first_k_dense, WindowRule rule, int window,
-                         Arena *arena, Model *model);
+                         Arena *arena, ModelDraft *draft);
 
 // Multi-token-prediction layers, 0 where the file says nothing.
-Status model_read_mtp(const JsonNode *config, Model *model);
+Status model_read_mtp(const JsonNode *config, ModelDraft *draft);
 
 // Refuses keys that change the architecture in a way nothing here models.
 Status model_refuse_unsupported(const JsonNode *config);

@@ -1,4 +1,5 @@
 // Towers that make tokens of images, by vision_config.
+#include "config/model/model_draft.h"
 #include "config/model/model_front.h"
 #include "config/model/model_keys.h"
 #include "config/model/model_limits.h"
@@ -18,7 +19,7 @@ static const struct {
 
 // Width, depth and heads. The layers of all families have norms before both halves, biases, and as
 // many key and value heads as query heads.
-static Status tower_sizes(const JsonNode *config, VisionKind kind, Model *out) {
+static Status tower_sizes(const JsonNode *config, VisionKind kind, ModelDraft *draft) {
     KEYS(WIDTH, "hidden_size");
     KEYS(EMBED, "embed_dim"); // of Qwen2-VL, whose hidden_size is the text's
     KEYS(DEPTH, "depth", "num_hidden_layers");
@@ -28,52 +29,53 @@ static Status tower_sizes(const JsonNode *config, VisionKind kind, Model *out) {
     const bool qwen2 = kind == VISION_QWEN2;
     int ratio = 4;
     TRY(key_read_size_or(config, qwen2 ? EMBED : WIDTH, MODEL_MAX_WIDTH, DEFAULTS[kind].width,
-                         &out->hidden_size));
+                         &draft->model.hidden_size));
     TRY(key_read_size_or(config, DEPTH, MODEL_MAX_LAYERS / 2, DEFAULTS[kind].depth,
-                         &out->num_layers));
-    TRY(key_read_size_or(config, HEADS, MODEL_MAX_HEADS, DEFAULTS[kind].heads, &out->num_heads));
+                         &draft->model.num_layers));
+    TRY(key_read_size_or(config, HEADS, MODEL_MAX_HEADS, DEFAULTS[kind].heads,
+                         &draft->mixer.num_heads));
     if (qwen2) TRY(key_read_size_or(config, RATIO, 64, 4, &ratio));
-    const int otherwise = qwen2 ? ratio * out->hidden_size : DEFAULTS[kind].intermediate;
+    const int otherwise = qwen2 ? ratio * draft->model.hidden_size : DEFAULTS[kind].intermediate;
     TRY(key_read_size_or(config, INTERMEDIATE, MODEL_MAX_INTERMEDIATE, otherwise,
-                         &out->intermediate_size));
-    if (out->hidden_size % out->num_heads != 0) {
+                         &draft->ffn.intermediate_size));
+    if (draft->model.hidden_size % draft->mixer.num_heads != 0) {
         JsonNode heads = key_find(config, HEADS);
-        return json_error(&heads, "%d does not divide the tower's width %d", out->num_heads,
-                          out->hidden_size);
+        return json_error(&heads, "%d does not divide the tower's width %d", draft->mixer.num_heads,
+                          draft->model.hidden_size);
     }
-    out->num_kv_heads = out->num_heads;
-    out->head_dim = out->hidden_size / out->num_heads;
+    draft->mixer.num_kv_heads = draft->mixer.num_heads;
+    draft->mixer.head_dim = draft->model.hidden_size / draft->mixer.num_heads;
     return status_ok();
 }
 
-static Model tower_traits(VisionKind kind) {
+static ModelDraft tower_traits(VisionKind kind) {
     const bool siglip = kind == VISION_SIGLIP, rms = kind == VISION_QWEN2_5;
-    return (Model){.name = "vision tower",
-                   .norm = rms ? NORM_RMSNORM : NORM_LAYERNORM,
-                   .norm_bias = !rms,
-                   .norms_per_layer = 2,
-                   .final_norm = siglip,
-                   .gated_mlp = rms,
-                   .position = siglip ? POSITION_LEARNED : POSITION_ROPE,
-                   .qkv_bias = true,
-                   .attention_out_bias = true,
-                   .mlp_bias = true};
+    return (ModelDraft){.model = {.name = "vision tower",
+                                  .norm = rms ? NORM_RMSNORM : NORM_LAYERNORM,
+                                  .norm_bias = !rms,
+                                  .norms_per_layer = 2,
+                                  .final_norm = siglip,
+                                  .position = siglip ? POSITION_LEARNED : POSITION_ROPE},
+                        .mixer = {.qkv_bias = true, .out_bias = true},
+                        .ffn = {.gated = rms, .bias = true}};
 }
 
 // Which layers see whole images, and how many patches the others see: of Qwen2.5-VL all but those
 // of fullatt_block_indexes look at squares of window_size pixels.
 static Status tower_layers(const JsonNode *config, VisionKind kind, int patch_size, Arena *arena,
-                           Model *out) {
+                           ModelDraft *draft) {
     KEYS(WINDOW, "window_size");
+    Model *out = &draft->model;
     uint8_t *layer_kind = ARENA_ARRAY(arena, out->num_layers, uint8_t);
     out->layer_kind = layer_kind;
     out->num_kinds = 1;
+    out->kinds[0] = out->kinds[1] = (LayerKind){.mixer = draft->mixer, .ffn = draft->ffn};
     if (kind != VISION_QWEN2_5) return status_ok();
     int pixels;
     TRY(key_read_size_or(config, WINDOW, MAX_PIXELS, 112, &pixels));
     const int side = pixels / patch_size > 0 ? pixels / patch_size : 1;
     JsonNode list = json_get(config, "fullatt_block_indexes");
-    out->kinds[0].window = side * side;
+    out->kinds[0].mixer.window = side * side;
     out->num_kinds = 2; // the second sees all
     if (!json_is_present(&list)) {
         for (int layer = 7; layer < out->num_layers; layer += 8) layer_kind[layer] = 1;
@@ -142,16 +144,17 @@ Status model_read_vision(const JsonNode *config, VisionKind kind, Arena *arena, 
     if (kind == VISION_NONE || !json_is_present(&vision)) return status_ok();
     TRY(json_expect_object(&vision));
     Model *tower = ARENA_NEW(arena, Model);
-    *tower = tower_traits(kind);
+    ModelDraft draft = tower_traits(kind);
     ModelFront *front = ARENA_NEW(arena, ModelFront);
     *front = (ModelFront){.kind = FRONT_VISION,
                           .model = tower,
                           .patch_bias = kind == VISION_SIGLIP,
                           .merge_size = 1,
                           .merge_norm_bias = kind == VISION_QWEN2};
-    TRY(tower_sizes(&vision, kind, tower));
+    TRY(tower_sizes(&vision, kind, &draft));
     TRY(patches_read(&vision, front));
-    TRY(tower_layers(&vision, kind, front->patch_size, arena, tower));
+    TRY(tower_layers(&vision, kind, front->patch_size, arena, &draft));
+    *tower = draft.model;
     if (kind != VISION_SIGLIP) TRY(width_check(&vision, kind, model->hidden_size));
     TRY(kind == VISION_SIGLIP ? siglip_read(&vision, config, front)
                               : qwen_read(&vision, tower->hidden_size, front));

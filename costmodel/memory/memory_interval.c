@@ -40,7 +40,7 @@ double memory_uneven_bytes(const Scenario *scenario, const Plan *plan, const Wor
         }
     }
     if (layers == 0) return 0;
-    const double experts = (double)scenario->model.num_experts / plan->ep;
+    const double experts = (double)model_ffn(&scenario->model)->num_experts / plan->ep;
     const double more = EXPERT_VARIATION * sqrt(2 * log(plan->ep) / experts);
     const double kept = saved > 0 ? account->activations_bytes * received / saved : 0;
     return more * (kept / sqrt(layers) + again);

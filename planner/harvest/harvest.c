@@ -173,7 +173,7 @@ bool loosely_excluded(const HarvestTask *task, const Plan *plan) {
 
 // With ZeRO 2 and 3 experts may be in no group, and are not gathered then.
 bool smaller_groups_hold_more(const HarvestWalker *w, const Plan *plan) {
-    return plan->zero_stage < 2 || w->task->space->scenario->model.num_experts == 0;
+    return plan->zero_stage < 2 || !model_is_moe(&w->task->space->scenario->model);
 }
 
 bool is_missed(const HarvestWalker *w, const SpaceFamily *family, const Plan *plan) {

@@ -39,15 +39,15 @@ static bool divides_well(const Scenario *scenario, int num_gpus) {
     if (num_gpus % product != 0) return false;
     const int64_t factors[] = {
         3, odd_part(scenario->training.global_batch), odd_part(model_own_layers(&scenario->model)),
-        odd_part(scenario->model.num_heads), odd_part(scenario->training.seq_len)};
+        odd_part(model_mixer(&scenario->model)->num_heads), odd_part(scenario->training.seq_len)};
     return rest_of(odd_part(num_gpus / product), factors, sizeof factors / sizeof *factors) == 1;
 }
 
 static bool divides_evenly(const Scenario *scenario, int num_gpus) {
     const int64_t product = stated_product(&scenario->parallel);
     if (num_gpus % product != 0) return false;
-    const int64_t heads =
-        common_divisor(scenario->model.num_heads, scenario->cluster.whole_domain_gpus);
+    const int64_t heads = common_divisor(model_mixer(&scenario->model)->num_heads,
+                                         scenario->cluster.whole_domain_gpus);
     const int64_t factors[] = {scenario->training.global_batch, model_own_layers(&scenario->model),
                                heads};
     return rest_of(num_gpus / product, factors, sizeof factors / sizeof *factors) == 1;

@@ -12,7 +12,7 @@ static const int GRAPH_BITS[] = {GRAPH_NONE, GRAPH_ATTN, GRAPH_LAYER, GRAPH_FULL
 // --- What matters
 
 static bool has_experts(const Scenario *scenario) {
-    return scenario->model.num_experts > 0;
+    return model_is_moe(&scenario->model);
 }
 
 // mxfp8 and nvfp4 are recipes of their own (config/job/training.c).

@@ -72,7 +72,8 @@ static void add_orders(SplitList *list, SpaceSplit split) {
 static void add_experts(SplitList *list, SpaceSplit split) {
     const Scenario *scenario = list->scenario;
     const ParallelSpec *spec = &scenario->parallel;
-    int num_experts = scenario->model.num_experts, domain = domain_gpus(&scenario->cluster);
+    int num_experts = model_ffn(&scenario->model)->num_experts,
+        domain = domain_gpus(&scenario->cluster);
     int64_t ranks = (int64_t)split.tp * split.cp * split.dp;
     int most_ep = num_experts ? num_experts : 1, most_etp = num_experts ? domain : 1;
     if (spec->ep != ABSENT) most_ep = spec->ep;

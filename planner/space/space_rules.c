@@ -59,7 +59,7 @@ static bool level_is_open(const Scenario *scenario, int level) {
 static void zeros_find(const Scenario *scenario, RuleLevels *levels, const Plan *base,
                        SpaceOpen *out) {
     const int given = scenario->parallel.zero_stage;
-    const bool has_experts = scenario->model.num_experts > 0;
+    const bool has_experts = model_is_moe(&scenario->model);
     const int expert_dp = base->tp * base->cp * base->dp / (base->ep * base->etp);
     const bool alone = base->dp * base->cp == 1 && (!has_experts || expert_dp == 1);
     const int only = plan_zero_stage(scenario, base->dp, base->cp);

@@ -65,7 +65,7 @@ static const char *rule_text(const Conflict *c, bool *names_tps) {
 static const char *tps_text(const Conflict *c) {
     const char *list = "";
     Scenario changed = *c->scenario;
-    for (int tp = 1; tp <= changed.model.num_heads; tp++) {
+    for (int tp = 1; tp <= model_mixer(&changed.model)->num_heads; tp++) {
         changed.parallel.tp = tp;
         if (changed.cluster.num_gpus % tp != 0) continue;
         if (plan_check_tp(&changed, &(Plan){.tp = tp}).code != STATUS_OK) continue;

@@ -155,17 +155,17 @@ static void time_activation(Bench *bench) {
 
 static void time_attention(Bench *bench) {
     const BenchModel *model = bench->model;
-    int64_t q = (int64_t)model->heads * model->head_dim;
-    int64_t kv = (int64_t)model->kv_heads * model->head_dim, token = q + 2 * kv;
+    int64_t q = (int64_t)model->heads * model_mixer(model)->head_dim;
+    int64_t kv = (int64_t)model->kv_heads * model_mixer(model)->head_dim, token = q + 2 * kv;
     uint16_t *qkv = bench->act[0], *dqkv = bench->act[2];
     Attention call = {.batch = model->batch,
                       .heads = model->heads,
                       .kv_heads = model->kv_heads,
-                      .head_dim = model->head_dim,
+                      .head_dim = model_mixer(model)->head_dim,
                       .num_queries = model->sequence,
                       .num_keys = model->sequence,
                       .causal = true,
-                      .scale = 1 / sqrt(model->head_dim),
+                      .scale = 1 / sqrt(model_mixer(model)->head_dim),
                       .q = qkv,
                       .k = qkv + q,
                       .v = qkv + q + kv,
@@ -194,7 +194,7 @@ static void time_attention(Bench *bench) {
     if (!model->llama) return;
     Rope rope = {.tokens = bench->rows,
                  .heads = model->heads + model->kv_heads,
-                 .head_dim = model->head_dim,
+                 .head_dim = model_mixer(model)->head_dim,
                  .x = qkv,
                  .stride = token,
                  .positions = bench->positions,
@@ -346,8 +346,8 @@ static size_t act_bytes(const Bench *bench, int i) {
 
 static void time_step(Bench *bench) {
     const BenchModel *model = bench->model;
-    int64_t kv = (int64_t)model->kv_heads * model->head_dim;
-    int64_t q = (int64_t)model->heads * model->head_dim;
+    int64_t kv = (int64_t)model->kv_heads * model_mixer(model)->head_dim;
+    int64_t q = (int64_t)model->heads * model_mixer(model)->head_dim;
     bool bias = !model->llama;
     time_product(bench, "qkv", model->layers, q + 2 * kv, model->hidden, bias);
     time_product(bench, "attention_out", model->layers, model->hidden, q, bias);

@@ -44,7 +44,7 @@ static void preset_is_found_by_name(void) {
     CU_ASSERT_STRING_EQUAL(model.model_type, "llama");
     CU_ASSERT_PTR_NOT_NULL(model.source);
     CU_ASSERT_EQUAL(model.num_layers, 80);
-    CU_ASSERT_EQUAL(model.head_dim, 128);
+    CU_ASSERT_EQUAL(model_mixer(&model)->head_dim, 128);
     done();
 }
 

@@ -79,7 +79,7 @@ static void images_become_tokens(void) {
     for (int layer = 0; layer < 32; layer++) {
         const LayerKind *kind = &s.model.kinds[s.model.layer_kind[layer]];
         CU_ASSERT_TRUE(kind->front);
-        CU_ASSERT_EQUAL(kind->window, layer % 8 == 7 ? 0 : 64);
+        CU_ASSERT_EQUAL(kind->mixer.window, layer % 8 == 7 ? 0 : 64);
     }
     CU_ASSERT_FALSE(s.model.kinds[s.model.layer_kind[32]].front);
     arena_free(&arena);

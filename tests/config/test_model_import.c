@@ -28,8 +28,8 @@ static const char *layers_of(const Model *model) {
     char *text = arena_alloc(&arena, (size_t)model->num_layers + 1);
     for (int i = 0; i < model->num_layers; i++) {
         const LayerKind *kind = &model->kinds[model->layer_kind[i]];
-        const char *letters = kind->moe ? "FS" : "fs";
-        text[i] = letters[kind->window > 0];
+        const char *letters = kind_is_moe(kind) ? "FS" : "fs";
+        text[i] = letters[kind->mixer.window > 0];
     }
     return text;
 }
@@ -40,11 +40,12 @@ static const char *layers_of(const Model *model) {
 
 static void llama_without_kv_heads_is_multi_head(void) {
     Model model = import("{\"model_type\": \"llama\", " SMALL "}");
-    CU_ASSERT_EQUAL(model.num_kv_heads, 8);
-    CU_ASSERT_EQUAL(model.head_dim, 8);
+    CU_ASSERT_EQUAL(model_mixer(&model)->num_kv_heads, 8);
+    CU_ASSERT_EQUAL(model_mixer(&model)->head_dim, 8);
     CU_ASSERT_FALSE(model.tie_word_embeddings);
-    CU_ASSERT_TRUE(model.gated_mlp);
-    CU_ASSERT_FALSE(model.qkv_bias || model.attention_out_bias || model.mlp_bias);
+    CU_ASSERT_TRUE(model_ffn(&model)->gated);
+    CU_ASSERT_FALSE(model_mixer(&model)->qkv_bias || model_mixer(&model)->out_bias ||
+                    model_ffn(&model)->bias);
     CU_ASSERT_EQUAL(model.position, POSITION_ROPE);
     CU_ASSERT_EQUAL(model.max_position_embeddings, 0);
     CU_ASSERT_EQUAL(model.num_kinds, 1);
@@ -57,11 +58,12 @@ static void llama_biases_are_switches(void) {
         import("{\"model_type\": \"llama\", \"attention_bias\": true, \"mlp_bias\": true, "
                "\"num_key_value_heads\": null, \"torch_dtype\": \"bfloat16\", "
                "\"rope_scaling\": {\"factor\": 8.0}, " SMALL "}");
-    CU_ASSERT_TRUE(model.qkv_bias && model.attention_out_bias && model.mlp_bias);
-    CU_ASSERT_EQUAL(model.num_kv_heads, 8);
+    CU_ASSERT_TRUE(model_mixer(&model)->qkv_bias && model_mixer(&model)->out_bias &&
+                   model_ffn(&model)->bias);
+    CU_ASSERT_EQUAL(model_mixer(&model)->num_kv_heads, 8);
     // attention 4 x 64 x 64 + 4 x 64, MLP 3 x 64 x 128 + 2 x 128 + 64
-    CU_ASSERT_EQUAL(model_attention_parameters(&model), 16640);
-    CU_ASSERT_EQUAL(model_mlp_parameters(&model), 24896);
+    CU_ASSERT_EQUAL(model_mixer_parameters(&model, model_mixer(&model)), 16640);
+    CU_ASSERT_EQUAL(model_mlp_parameters(&model, model_ffn(&model)), 24896);
     done();
 }
 
@@ -69,7 +71,7 @@ static void llama_biases_are_switches(void) {
 static void mistral_absent_and_null_differ(void) {
     Model absent = import("{\"model_type\": \"mistral\", " SMALL "}");
     CU_ASSERT_STRING_EQUAL(layers_of(&absent), "ssssss");
-    CU_ASSERT_EQUAL(absent.kinds[0].window, 4096);
+    CU_ASSERT_EQUAL(absent.kinds[0].mixer.window, 4096);
     Model null = import("{\"model_type\": \"mistral\", \"sliding_window\": null, " SMALL "}");
     CU_ASSERT_STRING_EQUAL(layers_of(&null), "ffffff");
     done();
@@ -77,10 +79,10 @@ static void mistral_absent_and_null_differ(void) {
 
 static void mixtral_experts_have_the_dense_size(void) {
     Model model = import("{\"model_type\": \"mixtral\", \"num_local_experts\": 4, " SMALL "}");
-    CU_ASSERT_EQUAL(model.num_experts, 4);
-    CU_ASSERT_EQUAL(model.num_experts_per_tok, 2);
-    CU_ASSERT_EQUAL(model.moe_intermediate_size, 128);
-    CU_ASSERT_EQUAL(model_router_parameters(&model), 256);
+    CU_ASSERT_EQUAL(model_ffn(&model)->num_experts, 4);
+    CU_ASSERT_EQUAL(model_ffn(&model)->num_experts_per_tok, 2);
+    CU_ASSERT_EQUAL(model_ffn(&model)->moe_intermediate_size, 128);
+    CU_ASSERT_EQUAL(model_router_parameters(&model, model_ffn(&model)), 256);
     CU_ASSERT_STRING_EQUAL(layers_of(&model), "FFFFFF");
     done();
 }
@@ -91,12 +93,13 @@ static void qwen2_window_needs_its_switch(void) {
         "\"num_key_value_heads\": 2, \"tie_word_embeddings\": true, " SMALL "}";
     Model model = import(off);
     CU_ASSERT_STRING_EQUAL(layers_of(&model), "ffffff");
-    CU_ASSERT_TRUE(model.qkv_bias && !model.attention_out_bias && model.tie_word_embeddings);
+    CU_ASSERT_TRUE(model_mixer(&model)->qkv_bias && !model_mixer(&model)->out_bias &&
+                   model.tie_word_embeddings);
     Model on = import("{\"model_type\": \"qwen2\", \"use_sliding_window\": true, "
                       "\"sliding_window\": 32, \"max_window_layers\": 4, "
                       "\"num_key_value_heads\": 2, " SMALL "}");
     CU_ASSERT_STRING_EQUAL(layers_of(&on), "ffffss");
-    CU_ASSERT_EQUAL(on.kinds[1].window, 32);
+    CU_ASSERT_EQUAL(on.kinds[1].mixer.window, 32);
     done();
 }
 
@@ -107,18 +110,19 @@ static void qwen2_moe_has_a_gated_shared_expert(void) {
                          "\"decoder_sparse_step\": 2, \"mlp_only_layers\": [5], " SMALL "}");
     CU_ASSERT_STRING_EQUAL(layers_of(&model), "fFfFff");
     CU_ASSERT_EQUAL(model.num_kinds, 2);
-    CU_ASSERT_EQUAL(model_expert_parameters(&model), 3 * 64 * 32);
-    CU_ASSERT_EQUAL(model_shared_expert_parameters(&model), 3 * 64 * 96);
-    CU_ASSERT_EQUAL(model_router_parameters(&model), 64 * 8 + 64);
+    CU_ASSERT_EQUAL(model_expert_parameters(&model, model_ffn(&model)), 3 * 64 * 32);
+    CU_ASSERT_EQUAL(model_shared_expert_parameters(&model, model_ffn(&model)), 3 * 64 * 96);
+    CU_ASSERT_EQUAL(model_router_parameters(&model, model_ffn(&model)), 64 * 8 + 64);
     done();
 }
 
 static void qwen3_norms_each_head(void) {
     Model model = import("{\"model_type\": \"qwen3\", \"num_key_value_heads\": 4, " SMALL "}");
-    CU_ASSERT_EQUAL(model.head_dim, 128); // not hidden_size / num_attention_heads
-    CU_ASSERT_TRUE(model.qk_norm);
-    CU_ASSERT_EQUAL(model_layer_norm_parameters(&model), 2 * 64 + 2 * 128);
-    CU_ASSERT_EQUAL(model_attention_parameters(&model), 64 * (8 + 4 + 4) * 128 + 8 * 128 * 64);
+    CU_ASSERT_EQUAL(model_mixer(&model)->head_dim, 128); // not hidden_size / num_attention_heads
+    CU_ASSERT_TRUE(model_mixer(&model)->qk_norm);
+    CU_ASSERT_EQUAL(model_layer_norm_parameters(&model, model_mixer(&model)), 2 * 64 + 2 * 128);
+    CU_ASSERT_EQUAL(model_mixer_parameters(&model, model_mixer(&model)),
+                    64 * (8 + 4 + 4) * 128 + 8 * 128 * 64);
     done();
 }
 
@@ -132,13 +136,13 @@ static void deepseek_v2_lite_projects_the_query_directly(void) {
     Model model = import("{\"model_type\": \"deepseek_v2\", \"q_lora_rank\": null, "
                          "\"n_shared_experts\": 2, \"first_k_dense_replace\": 1, "
                          "\"moe_layer_freq\": 1, " DEEPSEEK "}");
-    CU_ASSERT_EQUAL(model.attention, ATTENTION_MLA);
-    CU_ASSERT_EQUAL(model.q_lora_rank, 0);
-    CU_ASSERT_EQUAL(model.shared_intermediate_size, 64);
-    CU_ASSERT_FALSE(model.router_bias);
+    CU_ASSERT_EQUAL(model_mixer(&model)->kind, MIXER_LATENT_ATTENTION);
+    CU_ASSERT_EQUAL(model_mixer(&model)->q_lora_rank, 0);
+    CU_ASSERT_EQUAL(model_ffn(&model)->shared_intermediate_size, 64);
+    CU_ASSERT_FALSE(model_ffn(&model)->router_bias);
     CU_ASSERT_STRING_EQUAL(layers_of(&model), "fFFFFF");
-    CU_ASSERT_EQUAL(model_attention_parameters(&model), 6144 + 1280 + 2048 + 4096);
-    CU_ASSERT_EQUAL(model_layer_norm_parameters(&model), 2 * 64 + 16);
+    CU_ASSERT_EQUAL(model_mixer_parameters(&model, model_mixer(&model)), 6144 + 1280 + 2048 + 4096);
+    CU_ASSERT_EQUAL(model_layer_norm_parameters(&model, model_mixer(&model)), 2 * 64 + 16);
     done();
 }
 
@@ -148,21 +152,22 @@ static void deepseek_v3_counts_ranks_biases_and_mtp(void) {
         import("{\"model_type\": \"deepseek_v3\", \"q_lora_rank\": 24, "
                "\"attention_bias\": true, \"num_nextn_predict_layers\": 1, " DEEPSEEK "}");
     CU_ASSERT_STRING_EQUAL(layers_of(&model), "fffFFF"); // first_k_dense_replace is 3
-    CU_ASSERT_TRUE(model.router_bias);
-    CU_ASSERT_EQUAL(model.shared_intermediate_size, 32);
-    CU_ASSERT_EQUAL(model_attention_parameters(&model), 3840 + 1280 + 2048 + 4096 + 24 + 20 + 64);
-    CU_ASSERT_EQUAL(model_layer_norm_parameters(&model), 2 * 64 + 24 + 16);
-    const LayerKind moe = {.moe = true};
+    CU_ASSERT_TRUE(model_ffn(&model)->router_bias);
+    CU_ASSERT_EQUAL(model_ffn(&model)->shared_intermediate_size, 32);
+    CU_ASSERT_EQUAL(model_mixer_parameters(&model, model_mixer(&model)),
+                    3840 + 1280 + 2048 + 4096 + 24 + 20 + 64);
+    CU_ASSERT_EQUAL(model_layer_norm_parameters(&model, model_mixer(&model)), 2 * 64 + 24 + 16);
+    const LayerKind *last = &model.kinds[model.layer_kind[model.num_layers - 1]];
     CU_ASSERT_EQUAL(model_mtp_parameters(&model),
-                    2 * 64 * 64 + 3 * 64 + model_layer_parameters(&model, &moe));
+                    2 * 64 * 64 + 3 * 64 + model_layer_parameters(&model, last));
     done();
 }
 
 static void deepseek_without_experts_is_dense(void) {
     Model model =
         import("{\"model_type\": \"deepseek_v2\", \"n_routed_experts\": null, " SMALL "}");
-    CU_ASSERT_EQUAL(model.num_experts, 0);
-    CU_ASSERT_EQUAL(model.shared_intermediate_size, 0);
+    CU_ASSERT_EQUAL(model_ffn(&model)->num_experts, 0);
+    CU_ASSERT_EQUAL(model_ffn(&model)->shared_intermediate_size, 0);
     CU_ASSERT_STRING_EQUAL(layers_of(&model), "ffffff");
     done();
 }
@@ -172,11 +177,13 @@ static void gpt_oss_has_sinks_and_biases_everywhere(void) {
                          "\"experts_per_token\": 2, \"num_experts_per_tok\": 2, "
                          "\"head_dim\": 16, \"num_key_value_heads\": 2, " SMALL "}");
     CU_ASSERT_STRING_EQUAL(layers_of(&model), "SFSFSF");
-    CU_ASSERT_EQUAL(model.kinds[0].window, 128);
+    CU_ASSERT_EQUAL(model.kinds[0].mixer.window, 128);
     // 64 x (8 + 2 + 2) x 16 and its bias, 8 x 16 x 64 and its bias, 8 sinks
-    CU_ASSERT_EQUAL(model_attention_parameters(&model), 12288 + 192 + 8192 + 64 + 8);
-    CU_ASSERT_EQUAL(model_expert_parameters(&model), 3 * 64 * 128 + 2 * 128 + 64);
-    CU_ASSERT_EQUAL(model_router_parameters(&model), 64 * 4 + 4);
+    CU_ASSERT_EQUAL(model_mixer_parameters(&model, model_mixer(&model)),
+                    12288 + 192 + 8192 + 64 + 8);
+    CU_ASSERT_EQUAL(model_expert_parameters(&model, model_ffn(&model)),
+                    3 * 64 * 128 + 2 * 128 + 64);
+    CU_ASSERT_EQUAL(model_router_parameters(&model, model_ffn(&model)), 64 * 4 + 4);
     done();
 }
 
@@ -185,7 +192,7 @@ static void gemma2_alternates_and_ties(void) {
                          "\"num_key_value_heads\": 4, " SMALL "}");
     CU_ASSERT_STRING_EQUAL(layers_of(&model), "sfsfsf");
     CU_ASSERT_TRUE(model.tie_word_embeddings);
-    CU_ASSERT_EQUAL(model_layer_norm_parameters(&model), 4 * 64);
+    CU_ASSERT_EQUAL(model_layer_norm_parameters(&model, model_mixer(&model)), 4 * 64);
     CU_ASSERT_EQUAL(model_head_parameters(&model), 64); // the final norm
     done();
 }
@@ -198,11 +205,11 @@ static void gemma3_reads_its_text(void) {
                          "\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 34, "
                          "\"sliding_window\": 1024}}");
     CU_ASSERT_EQUAL(model_num_parameters(&model), 3880263168.0);
-    CU_ASSERT_EQUAL(model.num_heads, 8);
-    CU_ASSERT_EQUAL(model.num_kv_heads, 4);
-    CU_ASSERT_EQUAL(model.head_dim, 256);
+    CU_ASSERT_EQUAL(model_mixer(&model)->num_heads, 8);
+    CU_ASSERT_EQUAL(model_mixer(&model)->num_kv_heads, 4);
+    CU_ASSERT_EQUAL(model_mixer(&model)->head_dim, 256);
     CU_ASSERT_STRING_EQUAL(layers_of(&model), "sssssfsssssfsssssfsssssfsssssfssss");
-    CU_ASSERT_EQUAL(model.kinds[0].window, 1024);
+    CU_ASSERT_EQUAL(model.kinds[0].mixer.window, 1024);
     done();
 }
 
@@ -219,7 +226,7 @@ static void phi3_window_is_everywhere(void) {
     Model model = import("{\"model_type\": \"phi3\", \"sliding_window\": 2047, "
                          "\"attention_bias\": false, " SMALL "}");
     CU_ASSERT_STRING_EQUAL(layers_of(&model), "ssssss");
-    CU_ASSERT_EQUAL(model.kinds[0].window, 2047);
+    CU_ASSERT_EQUAL(model.kinds[0].mixer.window, 2047);
     done();
 }
 
@@ -229,30 +236,32 @@ static void gpt2_keys_have_their_own_spelling(void) {
                "\"n_positions\": 128, \"n_ctx\": 128, \"n_inner\": null, "
                "\"vocab_size\": 1000}");
     CU_ASSERT_EQUAL(model.hidden_size, 64);
-    CU_ASSERT_EQUAL(model.intermediate_size, 256);
+    CU_ASSERT_EQUAL(model_ffn(&model)->intermediate_size, 256);
     CU_ASSERT_EQUAL(model.max_position_embeddings, 128);
     CU_ASSERT_EQUAL(model_embedding_parameters(&model), 64 * (1000 + 128));
     CU_ASSERT_EQUAL(model_head_parameters(&model), 2 * 64);
     Model wide = import("{\"model_type\": \"gpt2\", \"hidden_size\": 64, \"n_layer\": 2, "
                         "\"n_head\": 4, \"n_inner\": 100, \"vocab_size\": 1000}");
-    CU_ASSERT_EQUAL(wide.intermediate_size, 100);
+    CU_ASSERT_EQUAL(model_ffn(&wide)->intermediate_size, 100);
     CU_ASSERT_EQUAL(wide.max_position_embeddings, 1024);
     done();
 }
 
 static void gpt_neox_is_parallel_and_untied(void) {
     Model model = import("{\"model_type\": \"gpt_neox\", " SMALL "}");
-    CU_ASSERT_TRUE(model.parallel_residual && !model.tie_word_embeddings && model.qkv_bias);
+    CU_ASSERT_TRUE(model.parallel_residual && !model.tie_word_embeddings &&
+                   model_mixer(&model)->qkv_bias);
     Model serial = import("{\"model_type\": \"gpt_neox\", \"use_parallel_residual\": false, "
                           "\"attention_bias\": false, " SMALL "}");
-    CU_ASSERT_TRUE(!serial.parallel_residual && !serial.qkv_bias && serial.mlp_bias);
+    CU_ASSERT_TRUE(!serial.parallel_residual && !model_mixer(&serial)->qkv_bias &&
+                   model_ffn(&serial)->bias);
     done();
 }
 
 static void bloom_ignores_n_inner_and_norms_its_embedding(void) {
     Model model = import("{\"model_type\": \"bloom\", \"n_embed\": 64, \"n_layer\": 2, "
                          "\"num_attention_heads\": 4, \"n_inner\": 100, \"vocab_size\": 1000}");
-    CU_ASSERT_EQUAL(model.intermediate_size, 256);
+    CU_ASSERT_EQUAL(model_ffn(&model)->intermediate_size, 256);
     CU_ASSERT_EQUAL(model.position, POSITION_ALIBI);
     CU_ASSERT_EQUAL(model_embedding_parameters(&model), 64 * 1000 + 2 * 64);
     done();
@@ -264,21 +273,21 @@ static void mpt_position_and_biases_are_choices(void) {
     Model model = import("{\"model_type\": \"mpt\", \"no_bias\": true, \"learned_pos_emb\": true, "
                          "\"attn_config\": {\"alibi\": true, \"qk_ln\": false}, " MPT "}");
     CU_ASSERT_EQUAL(model.position, POSITION_ALIBI);
-    CU_ASSERT_FALSE(model.qkv_bias || model.mlp_bias || model.norm_bias);
+    CU_ASSERT_FALSE(model_mixer(&model)->qkv_bias || model_ffn(&model)->bias || model.norm_bias);
     CU_ASSERT_EQUAL(model_embedding_parameters(&model), 64 * 1000);
     Model learned =
         import("{\"model_type\": \"mpt\", \"no_bias\": false, \"max_seq_len\": 512, "
                "\"expansion_ratio\": 2.5, \"attn_config\": {\"alibi\": false, "
                "\"attn_type\": \"grouped_query_attention\", \"kv_n_heads\": 2}, " MPT "}");
     CU_ASSERT_EQUAL(learned.max_position_embeddings, 512);
-    CU_ASSERT_EQUAL(learned.intermediate_size, 160);
-    CU_ASSERT_EQUAL(learned.num_kv_heads, 2);
-    CU_ASSERT_TRUE(learned.qkv_bias && learned.norm_bias);
+    CU_ASSERT_EQUAL(model_ffn(&learned)->intermediate_size, 160);
+    CU_ASSERT_EQUAL(model_mixer(&learned)->num_kv_heads, 2);
+    CU_ASSERT_TRUE(model_mixer(&learned)->qkv_bias && learned.norm_bias);
     Model rope = import("{\"model_type\": \"mpt\", \"norm_type\": \"rmsnorm\", \"attn_config\": "
                         "{\"alibi\": false, \"rope\": true, \"sliding_window_size\": -1, "
                         "\"attn_type\": \"multiquery_attention\"}, " MPT "}");
     CU_ASSERT_EQUAL(rope.position, POSITION_ROPE);
-    CU_ASSERT_EQUAL(rope.num_kv_heads, 1);
+    CU_ASSERT_EQUAL(model_mixer(&rope)->num_kv_heads, 1);
     CU_ASSERT_EQUAL(rope.norm, NORM_RMSNORM);
     done();
 }
@@ -294,7 +303,7 @@ static void opt_table_has_two_more_rows(void) {
     CU_ASSERT_TRUE(model.final_norm);
     Model post = import("{\"model_type\": \"opt\", \"do_layer_norm_before\": false, "
                         "\"enable_bias\": false, " OPT "}");
-    CU_ASSERT_FALSE(post.final_norm || post.qkv_bias || post.mlp_bias);
+    CU_ASSERT_FALSE(post.final_norm || model_mixer(&post)->qkv_bias || model_ffn(&post)->bias);
     CU_ASSERT_EQUAL(model_head_parameters(&post), 0);
     done();
 }
@@ -305,28 +314,31 @@ static void opt_table_has_two_more_rows(void) {
 
 static void falcon_has_three_shapes(void) {
     Model small = import("{\"model_type\": \"falcon\", \"num_kv_heads\": 8, " FALCON "}");
-    CU_ASSERT_EQUAL(small.num_kv_heads, 1); // multi_query
+    CU_ASSERT_EQUAL(model_mixer(&small)->num_kv_heads, 1); // multi_query
     CU_ASSERT_EQUAL(small.norms_per_layer, 1);
-    CU_ASSERT_TRUE(small.parallel_residual && small.tie_word_embeddings && !small.qkv_bias);
-    CU_ASSERT_EQUAL(small.intermediate_size, 256);
+    CU_ASSERT_TRUE(small.parallel_residual && small.tie_word_embeddings &&
+                   !model_mixer(&small)->qkv_bias);
+    CU_ASSERT_EQUAL(model_ffn(&small)->intermediate_size, 256);
     Model large = import("{\"model_type\": \"falcon\", \"new_decoder_architecture\": true, "
                          "\"num_kv_heads\": 2, \"ffn_hidden_size\": 200, " FALCON "}");
-    CU_ASSERT_EQUAL(large.num_kv_heads, 2);
+    CU_ASSERT_EQUAL(model_mixer(&large)->num_kv_heads, 2);
     CU_ASSERT_EQUAL(large.norms_per_layer, 2);
-    CU_ASSERT_EQUAL(large.intermediate_size, 200);
+    CU_ASSERT_EQUAL(model_ffn(&large)->intermediate_size, 200);
     Model refined = import("{\"model_type\": \"falcon\", \"alibi\": true, \"bias\": true, "
                            "\"multi_query\": false, \"parallel_attn\": false, " FALCON "}");
-    CU_ASSERT_EQUAL(refined.num_kv_heads, 8);
+    CU_ASSERT_EQUAL(model_mixer(&refined)->num_kv_heads, 8);
     CU_ASSERT_EQUAL(refined.norms_per_layer, 2);
     CU_ASSERT_EQUAL(refined.position, POSITION_ALIBI);
-    CU_ASSERT_TRUE(refined.qkv_bias && refined.mlp_bias && !refined.parallel_residual);
+    CU_ASSERT_TRUE(model_mixer(&refined)->qkv_bias && model_ffn(&refined)->bias &&
+                   !refined.parallel_residual);
     done();
 }
 
 static void generic_defaults_are_those_of_gpt2(void) {
     Model model = import("{\"model_type\": \"generic\", " SMALL "}");
-    CU_ASSERT_TRUE(!model.gated_mlp && model.qkv_bias && model.attention_out_bias);
-    CU_ASSERT_TRUE(model.mlp_bias && model.norm_bias && model.tie_word_embeddings);
+    CU_ASSERT_TRUE(!model_ffn(&model)->gated && model_mixer(&model)->qkv_bias &&
+                   model_mixer(&model)->out_bias);
+    CU_ASSERT_TRUE(model_ffn(&model)->bias && model.norm_bias && model.tie_word_embeddings);
     CU_ASSERT_EQUAL(model.norm, NORM_LAYERNORM);
     CU_ASSERT_EQUAL(model.position, POSITION_LEARNED);
     CU_ASSERT_EQUAL(model.max_position_embeddings, 0); // as many as the training needs
@@ -349,15 +361,15 @@ static void generic_takes_experts_and_mla(void) {
                        "\"shared_expert_intermediate_size\": 32, "
                        "\"num_nextn_predict_layers\": 1, " SMALL "}");
     CU_ASSERT_STRING_EQUAL(layers_of(&moe), "ffFFFF");
-    CU_ASSERT_EQUAL(moe.moe_intermediate_size, 128);
-    CU_ASSERT_EQUAL(moe.shared_intermediate_size, 32);
+    CU_ASSERT_EQUAL(model_ffn(&moe)->moe_intermediate_size, 128);
+    CU_ASSERT_EQUAL(model_ffn(&moe)->shared_intermediate_size, 32);
     CU_ASSERT_EQUAL(moe.num_mtp_layers, 1);
     Model mla = import("{\"model_type\": \"generic\", \"kv_lora_rank\": 16, "
                        "\"qk_nope_head_dim\": 8, \"qk_rope_head_dim\": 4, \"v_head_dim\": 8, "
                        "\"num_key_value_heads\": 8, " SMALL "}");
-    CU_ASSERT_EQUAL(mla.attention, ATTENTION_MLA);
-    CU_ASSERT_EQUAL(mla.q_lora_rank, 0);
-    CU_ASSERT_EQUAL(mla.head_dim, 12);
+    CU_ASSERT_EQUAL(model_mixer(&mla)->kind, MIXER_LATENT_ATTENTION);
+    CU_ASSERT_EQUAL(model_mixer(&mla)->q_lora_rank, 0);
+    CU_ASSERT_EQUAL(model_mixer(&mla)->head_dim, 12);
     done();
 }
 

@@ -269,13 +269,16 @@ static void parts_add_up_to_the_whole(void) {
         for (int layer = 0; layer < model.num_layers; layer++) {
             const LayerKind *kind = &model.kinds[model.layer_kind[layer]];
             const Model *own = kind->front ? model.front->model : &model;
-            double part = model_attention_parameters(own) + model_layer_norm_parameters(own);
-            if (kind->cross) part += model_cross_parameters(&model);
-            if (kind->moe)
-                part += model.num_experts * model_expert_parameters(&model) +
-                        model_router_parameters(&model) + model_shared_expert_parameters(&model);
+            double part = model_mixer_parameters(own, model_mixer(own)) +
+                          model_layer_norm_parameters(own, model_mixer(own));
+            if (kind->cross) part += model_cross_parameters(&model, model_mixer(&model));
+            if (kind_is_moe(kind))
+                part += model_ffn(&model)->num_experts *
+                            model_expert_parameters(&model, model_ffn(&model)) +
+                        model_router_parameters(&model, model_ffn(&model)) +
+                        model_shared_expert_parameters(&model, model_ffn(&model));
             else
-                part += model_mlp_parameters(own);
+                part += model_mlp_parameters(own, model_ffn(own));
             CU_ASSERT_EQUAL(part, model_layer_parameters(&model, kind));
             sum += part;
         }

@@ -229,8 +229,8 @@ static void every_preset_has_an_answer(void) {
         Model model = {0};
         CU_ASSERT_EQUAL(model_load_preset(models[i].name, &arena, &model).code, STATUS_OK);
         int ep = 64;
-        while (model.num_experts % ep != 0) ep /= 2;
-        if (model.num_experts == 0) ep = 1;
+        while (model_ffn(&model)->num_experts % ep != 0) ep /= 2;
+        if (model_ffn(&model)->num_experts == 0) ep = 1;
         const char *parallel =
             arena_printf(&arena, "{\"zero_stage\": 3, \"recompute\": \"full\", \"ep\": %d}", ep);
         if (case_make(&c, arena_printf(&arena, "\"%s\"", models[i].name), 1024,

@@ -279,7 +279,7 @@ static void published_allocations(void) {
             const double gib =
                 memory_worst_rank(&c.scenario, &c.plan, &c.workload, &rank).peak_bytes /
                 1073741824.0;
-            const double bound = c.scenario.model.num_experts > 0 ? 0.01 : 0.002;
+            const double bound = model_ffn(&c.scenario.model)->num_experts > 0 ? 0.01 : 0.002;
             CU_ASSERT_DOUBLE_EQUAL(gib, row->gib, bound * row->gib);
         }
         case_free(&c);

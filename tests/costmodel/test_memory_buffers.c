@@ -61,7 +61,9 @@ static void whole_experts_are_not_gathered(void) {
                   "{\"seq_len\": 1024, \"global_batch\": 32, \"stack\": \"torchtitan\"}",
                   "{\"ep\": 8}")) {
         stack_bare(&c.scenario.execution.stack);
-        c.scenario.model.moe_intermediate_size = 1 << 16; // an expert is larger than a dense layer
+        Model *model = &c.scenario.model;
+        for (int k = 0; k < model->num_kinds; k++) // an expert is larger than a dense layer
+            if (kind_is_moe(&model->kinds[k])) model->kinds[k].ffn.moe_intermediate_size = 1 << 16;
         case_resolve(&c);
         const double first = workload_layer_block(&c.workload, 0, false)->dense_parameters;
         const RankMemory m = account_of(&c, 0);

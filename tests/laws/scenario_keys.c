@@ -50,7 +50,7 @@ static void position_keys(const Model *model, cJSON *keys) {
 static void function_keys(const Model *model, cJSON *keys) {
     const ModelFunctions *f = &model->functions;
     const char *name = f->activation_name;
-    if (f->activation == FUNCTION_UNSTATED) name = model->gated_mlp ? "silu" : "gelu";
+    if (f->activation == FUNCTION_UNSTATED) name = model_ffn(model)->gated ? "silu" : "gelu";
     if (f->activation == FUNCTION_SILU) name = "silu";
     if (f->activation == FUNCTION_GELU) name = "gelu";
     add_text(keys, "model.hidden_act", name);
@@ -59,35 +59,37 @@ static void function_keys(const Model *model, cJSON *keys) {
 }
 
 static void attention_keys(const Model *model, cJSON *keys) {
-    add_number(keys, "model.num_attention_heads", model->num_heads);
-    if (model->attention == ATTENTION_MLA) {
-        add_positive(keys, "model.q_lora_rank", model->q_lora_rank);
-        add_number(keys, "model.kv_lora_rank", model->kv_lora_rank);
-        add_number(keys, "model.qk_nope_head_dim", model->qk_nope_head_dim);
-        add_number(keys, "model.qk_rope_head_dim", model->qk_rope_head_dim);
-        add_number(keys, "model.v_head_dim", model->v_head_dim);
+    const Mixer *mixer = model_mixer(model);
+    add_number(keys, "model.num_attention_heads", mixer->num_heads);
+    if (mixer->kind == MIXER_LATENT_ATTENTION) {
+        add_positive(keys, "model.q_lora_rank", mixer->q_lora_rank);
+        add_number(keys, "model.kv_lora_rank", mixer->kv_lora_rank);
+        add_number(keys, "model.qk_nope_head_dim", mixer->qk_nope_head_dim);
+        add_number(keys, "model.qk_rope_head_dim", mixer->qk_rope_head_dim);
+        add_number(keys, "model.v_head_dim", mixer->v_head_dim);
     } else {
-        add_number(keys, "model.num_key_value_heads", model->num_kv_heads);
-        add_number(keys, "model.head_dim", model->head_dim);
-        add_true(keys, "model.qk_norm", model->qk_norm);
+        add_number(keys, "model.num_key_value_heads", mixer->num_kv_heads);
+        add_number(keys, "model.head_dim", mixer->head_dim);
+        add_true(keys, "model.qk_norm", mixer->qk_norm);
     }
-    add_true(keys, "model.qkv_bias", model->qkv_bias);
-    add_true(keys, "model.attention_out_bias", model->attention_out_bias);
-    add_true(keys, "model.attention_sinks", model->attention_sinks);
+    add_true(keys, "model.qkv_bias", mixer->qkv_bias);
+    add_true(keys, "model.attention_out_bias", mixer->out_bias);
+    add_true(keys, "model.attention_sinks", mixer->sinks);
 }
 
 static void expert_keys(const Model *model, cJSON *keys) {
-    if (model->num_experts == 0) return;
-    add_number(keys, "model.num_experts", model->num_experts);
-    add_number(keys, "model.num_experts_per_tok", model->num_experts_per_tok);
-    cJSON_AddBoolToObject(keys, "model.norm_topk_prob", model->norm_topk_prob);
-    add_positive(keys, "model.n_group", model->num_expert_groups);
-    add_positive(keys, "model.topk_group", model->expert_groups_per_tok);
-    add_number(keys, "model.moe_intermediate_size", model->moe_intermediate_size);
-    add_positive(keys, "model.shared_expert_intermediate_size", model->shared_intermediate_size);
-    add_true(keys, "model.shared_expert_gate", model->shared_expert_gate);
-    add_true(keys, "model.router_bias", model->router_bias);
-    add_true(keys, "model.expert_bias", model->expert_bias);
+    const FeedForward *ffn = model_ffn(model);
+    if (ffn->num_experts == 0) return;
+    add_number(keys, "model.num_experts", ffn->num_experts);
+    add_number(keys, "model.num_experts_per_tok", ffn->num_experts_per_tok);
+    cJSON_AddBoolToObject(keys, "model.norm_topk_prob", ffn->norm_topk_prob);
+    add_positive(keys, "model.n_group", ffn->num_expert_groups);
+    add_positive(keys, "model.topk_group", ffn->expert_groups_per_tok);
+    add_number(keys, "model.moe_intermediate_size", ffn->moe_intermediate_size);
+    add_positive(keys, "model.shared_expert_intermediate_size", ffn->shared_intermediate_size);
+    add_true(keys, "model.shared_expert_gate", ffn->shared_expert_gate);
+    add_true(keys, "model.router_bias", ffn->router_bias);
+    add_true(keys, "model.expert_bias", ffn->expert_bias);
 }
 
 // Of every layer whether it has experts, and its window.
@@ -96,15 +98,15 @@ static void layer_keys(const Model *model, cJSON *keys) {
     cJSON *experts = cJSON_CreateArray(), *windows = cJSON_CreateArray();
     for (int l = 0; l < model->num_layers; l++) {
         const LayerKind *kind = &model->kinds[model->layer_kind[l]];
-        cJSON_AddItemToArray(experts, cJSON_CreateBool(kind->moe));
-        cJSON_AddItemToArray(windows, cJSON_CreateNumber(kind->window));
-        moe |= kind->moe;
-        dense |= !kind->moe;
-        window |= kind->window > 0;
+        cJSON_AddItemToArray(experts, cJSON_CreateBool(kind_is_moe(kind)));
+        cJSON_AddItemToArray(windows, cJSON_CreateNumber(kind->mixer.window));
+        moe |= kind_is_moe(kind);
+        dense |= !kind_is_moe(kind);
+        window |= kind->mixer.window > 0;
     }
     if (dense) {
-        add_number(keys, "model.intermediate_size", model->intermediate_size);
-        add_true(keys, "model.mlp_bias", model->mlp_bias);
+        add_number(keys, "model.intermediate_size", model_ffn(model)->intermediate_size);
+        add_true(keys, "model.mlp_bias", model_ffn(model)->bias);
     }
     if (moe) cJSON_AddItemToObject(keys, "model.layers_with_experts", experts);
     if (window) cJSON_AddItemToObject(keys, "model.windows", windows);
@@ -117,7 +119,7 @@ static void model_keys(const Model *model, cJSON *keys) {
     add_number(keys, "model.hidden_size", model->hidden_size);
     add_number(keys, "model.vocab_size", model->vocab_size);
     add_true(keys, "model.tie_word_embeddings", model->tie_word_embeddings);
-    add_true(keys, "model.gated_mlp", model->gated_mlp);
+    add_true(keys, "model.gated_mlp", model_ffn(model)->gated);
     add_text(keys, "model.norm", model->norm == NORM_RMSNORM ? "rmsnorm" : "layernorm");
     add_true(keys, "model.norm_bias", model->norm_bias);
     add_number(keys, "model.norms_per_layer", model->norms_per_layer);
@@ -136,11 +138,11 @@ static void model_keys(const Model *model, cJSON *keys) {
 
 // What routes tokens, of which Model knows nothing: it has no price.
 static void score_keys(const Scenario *scenario, cJSON *keys) {
-    const Model *model = &scenario->model;
+    const FeedForward *ffn = model_ffn(&scenario->model);
     Arena arena = {0};
-    if (model->num_experts == 0) return;
+    if (ffn->num_experts == 0) return;
     const cJSON *score = megatron_model_key(scenario, "scoring_func", &arena);
-    const bool biased = model->router_bias && !model->expert_bias;
+    const bool biased = ffn->router_bias && !ffn->expert_bias;
     add_text(keys, "model.scoring_func",
              cJSON_IsString(score) ? score->valuestring
              : biased              ? "sigmoid"
@@ -212,7 +214,7 @@ static void training_keys(const Scenario *scenario, const Plan *plan, cJSON *key
     add_true(keys, "training.optimizer_post_validation", execution->optimizer_post_validation);
     graph_keys(execution->cuda_graphs, keys);
     if (!t->causal) cJSON_AddFalseToObject(keys, "training.causal");
-    if (scenario->model.num_experts > 0) routing_keys(scenario, plan, keys);
+    if (model_is_moe(&scenario->model)) routing_keys(scenario, plan, keys);
 }
 
 static void stage_keys(const Plan *plan, cJSON *keys) {
@@ -254,7 +256,7 @@ static void parallel_keys(const Scenario *scenario, const Plan *plan, cJSON *key
     add_number(keys, "parallel.dp", plan->dp);
     add_positive(keys, "parallel.idle_gpus", plan->idle_gpus);
     add_number(keys, "parallel.micro_batch", plan->micro_batch);
-    if (scenario->model.num_experts > 0) {
+    if (model_is_moe(&scenario->model)) {
         add_number(keys, "parallel.ep", plan->ep);
         add_number(keys, "parallel.etp", plan->etp);
     }

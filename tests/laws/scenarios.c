@@ -23,11 +23,11 @@ static bool sizes_of(const cJSON *document, Arena *arena, DrawnSizes *out) {
     if (cluster_load(&cluster_node, arena, &cluster).code != STATUS_OK) return false;
     *out = (DrawnSizes){.num_gpus = cluster.num_gpus,
                         .num_layers = model.num_layers,
-                        .num_heads = model.num_heads,
-                        .num_kv_heads = model.num_kv_heads,
-                        .num_experts = model.num_experts,
+                        .num_heads = model_mixer(&model)->num_heads,
+                        .num_kv_heads = model_mixer(&model)->num_kv_heads,
+                        .num_experts = model_ffn(&model)->num_experts,
                         .num_mtp = model.num_mtp_layers,
-                        .latent = model.attention == ATTENTION_MLA};
+                        .latent = model_mixer(&model)->kind == MIXER_LATENT_ATTENTION};
     return true;
 }
 

@@ -137,7 +137,7 @@ static void windows_of_a_tower_leave_the_text_its_ring(void) {
     RuleValues values;
     rule_values_start(&tower, &values);
     CU_ASSERT_EQUAL(values.value[RULE_WINDOWS], 0);
-    CU_ASSERT_TRUE(tower.model.kinds[tower.model.layer_kind[0]].window > 0);
+    CU_ASSERT_TRUE(tower.model.kinds[tower.model.layer_kind[0]].mixer.window > 0);
     job_read(1, 8, &arena, &text); // Gemma's text has windows
     rule_values_start(&text, &values);
     CU_ASSERT_EQUAL(values.value[RULE_WINDOWS], 1);

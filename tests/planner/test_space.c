@@ -57,7 +57,8 @@ static int count_groups(const Plan *p) {
 
 static int count_options(const Scenario *s, Plan *p) {
     int count = 0;
-    bool alone = p->dp * p->cp == 1 && (s->model.num_experts == 0 || p->expert_dp == 1);
+    bool alone =
+        p->dp * p->cp == 1 && (model_ffn(&s->model)->num_experts == 0 || p->expert_dp == 1);
     for (p->recompute = 0; p->recompute < NUM_RECOMPUTES; p->recompute++)
         for (p->zero_stage = 0; p->zero_stage <= 3; p->zero_stage++)
             for (int kind = 0; kind < NUM_SCHEDULES; kind++)

@@ -165,7 +165,7 @@ static void attention_flops(void) {
 static void windows_bound_the_keys(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 8, TRAINING, NULL)) {
-        c.scenario.model.kinds[0].window = 512;
+        c.scenario.model.kinds[0].mixer.window = 512;
         if (case_resolve(&c)) {
             const Block *b = layer_block_of(&c, 0);
             const Op *attention = op_named(b->forward, b->num_forward, "core_attn");

@@ -83,7 +83,9 @@ static void experts_stop_before_their_last_product(void) {
     Case c;
     if (case_make(&c, MADE_UP_MOE, 8, TRAINING, "{\"ep\": 4, \"recompute\": \"full\"}")) {
         c.scenario.execution.stack.training.checkpoint_early_stop = true;
-        c.scenario.model.shared_intermediate_size = 0; // these would run after the routed ones
+        Model *model = &c.scenario.model;
+        for (int k = 0; k < model->num_kinds; k++) // these would run after the routed ones
+            model->kinds[k].ffn.shared_intermediate_size = 0;
         if (case_resolve(&c)) assert_not_again(layer_block_of(&c, 1), LEFT_OUT, 4);
     }
     case_free(&c);

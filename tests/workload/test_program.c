@@ -170,7 +170,9 @@ static void zero_1_scatters_gradients_and_gathers_weights(void) {
 static void owners_broadcast_their_weights(void) {
     PipelineCase c = sync_case(1, 4);
     c.scenario.execution.stack.training.weights_by_broadcast = true;
-    c.scenario.model.gated_mlp = true;
+    static const uint8_t LAYER_KIND[1] = {0};
+    c.scenario.model.layer_kind = LAYER_KIND;
+    c.scenario.model.kinds[0].ffn.gated = true;
     c.scenario.model.norms_per_layer = 2;
     c.chunks[0].num_layers = 1;
     pipeline_build(&c, 0);

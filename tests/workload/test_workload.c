@@ -26,13 +26,14 @@ static double parameters_held(const Case *c) {
 // summed, router, and the down-projections of latent attention.
 static double layer_replicated(const Model *m, const LayerKind *kind) {
     const double hidden = m->hidden_size;
-    const bool mlp = !kind->moe || m->shared_intermediate_size > 0;
-    double sum = model_layer_norm_parameters(m);
-    if (m->attention_out_bias) sum += hidden;
-    if (mlp && m->mlp_bias) sum += hidden;
-    if (kind->moe) sum += model_router_parameters(m);
-    if (m->attention == ATTENTION_MLA)
-        sum += hidden * (m->q_lora_rank + m->kv_lora_rank + m->qk_rope_head_dim);
+    const bool mlp = !kind_is_moe(kind) || model_ffn(m)->shared_intermediate_size > 0;
+    double sum = model_layer_norm_parameters(m, model_mixer(m));
+    if (model_mixer(m)->out_bias) sum += hidden;
+    if (mlp && model_ffn(m)->bias) sum += hidden;
+    if (kind_is_moe(kind)) sum += model_router_parameters(m, model_ffn(m));
+    if (model_mixer(m)->kind == MIXER_LATENT_ATTENTION)
+        sum += hidden * (model_mixer(m)->q_lora_rank + model_mixer(m)->kv_lora_rank +
+                         model_mixer(m)->qk_rope_head_dim);
     return sum;
 }
 
@@ -106,7 +107,8 @@ static void assert_partial(const char *model, int ep, const char *stack, bool po
         c.scenario.parallel.sequence_parallel = 0;
         // Every rank then has all tokens, but of the heads it has some.
         if (case_resolve(&c))
-            CU_ASSERT_EQUAL(parameters_partial(&c), m->num_layers * model_heads_norm_parameters(m));
+            CU_ASSERT_EQUAL(parameters_partial(&c),
+                            m->num_layers * model_heads_norm_parameters(m, model_mixer(m)));
         c.scenario.parallel.sequence_parallel = ABSENT;
         c.scenario.parallel.tp = 1;
         if (case_resolve(&c)) CU_ASSERT_EQUAL(parameters_partial(&c), 0);
@@ -207,7 +209,7 @@ static void windows_save_flops(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 8, TRAINING, NULL)) {
         const double whole = c.workload.model_flops;
-        c.scenario.model.kinds[0].window = 512;
+        c.scenario.model.kinds[0].mixer.window = 512;
         if (case_resolve(&c))
             ASSERT_CLOSE(whole - c.workload.model_flops,
                          tokens * 2 * 3 * 4.0 * 16 * 64 * (1024 - 448));

@@ -13,7 +13,7 @@ typedef struct {
 // A window of a tower is a sequence of its own: a square of the image, which no other overlaps.
 static Keys own_keys(const Builder *b) {
     const Pass *pass = &b->pass;
-    const double window = b->kind->window, mean = pass_average_keys(pass, window);
+    const double window = b->kind->mixer.window, mean = pass_average_keys(pass, window);
     if (!b->kind->front || window <= 0)
         return (Keys){mean, pass->keys, pass->sequences * pass->keys / b->split.cp, pass->sequences,
                       pass->causal};
@@ -28,15 +28,15 @@ typedef struct {
     double q_values, k_values, v_values, o_values; // per token
 } Heads;
 
-static Heads heads_of(const Model *model, int tp) {
-    Heads h = {.heads = (double)model->num_heads / tp};
-    if (model->attention == ATTENTION_MLA) {
+static Heads heads_of(const Mixer *mixer, int tp) {
+    Heads h = {.heads = (double)mixer->num_heads / tp};
+    if (mixer->kind == MIXER_LATENT_ATTENTION) {
         h.kv_heads = h.heads;
-        h.qk_dim = model->qk_nope_head_dim + model->qk_rope_head_dim;
-        h.v_dim = model->v_head_dim;
+        h.qk_dim = mixer->qk_nope_head_dim + mixer->qk_rope_head_dim;
+        h.v_dim = mixer->v_head_dim;
     } else {
-        h.kv_heads = fmax(1, (double)model->num_kv_heads / tp);
-        h.qk_dim = h.v_dim = model->head_dim;
+        h.kv_heads = fmax(1, (double)mixer->num_kv_heads / tp);
+        h.qk_dim = h.v_dim = mixer->head_dim;
     }
     h.q_values = h.heads * h.qk_dim;
     h.k_values = h.kv_heads * h.qk_dim;
@@ -139,7 +139,7 @@ static AttentionOp attention_step(const Builder *b, const Heads *h, const Keys *
                          .kv_heads = h->kv_heads / heads_split,
                          .queries = own * heads_split / halves,
                          .keys = keys->length / parts,
-                         .window = b->kind->window,
+                         .window = b->kind->mixer.window,
                          .head_dim = h->qk_dim,
                          .v_head_dim = h->v_dim,
                          .causal = keys->causal,
@@ -229,15 +229,16 @@ static void build_unfused(Builder *b, const Heads *h, const Keys *keys) {
 
 static void build_gqa_projections(Builder *b) {
     const Model *m = b->model;
-    double q = (double)m->num_heads * m->head_dim;
-    double kv = fmax(m->num_kv_heads, b->split.tp) * (double)m->head_dim;
+    const Mixer *mixer = &b->kind->mixer;
+    double q = (double)mixer->num_heads * mixer->head_dim;
+    double kv = fmax(mixer->num_kv_heads, b->split.tp) * (double)mixer->head_dim;
     build_linear(b, "qkv_proj", SPLIT_COLUMN, b->tokens, q + 2 * kv, m->hidden_size, 0);
     build_parts(b, q / b->split.tp, kv / b->split.tp, kv / b->split.tp);
-    if (m->qkv_bias) b->dense_parameters += (q + 2 * kv) / b->split.tp;
-    if (!m->qk_norm) return;
+    if (mixer->qkv_bias) b->dense_parameters += (q + 2 * kv) / b->split.tp;
+    if (!mixer->qk_norm) return;
     // One norm for all heads, of which each tp rank has some, whatever it has of the tokens.
     if (b->split.tp > 1 && !b->split.sequence_parallel)
-        b->partial_parameters += model_heads_norm_parameters(m);
+        b->partial_parameters += model_heads_norm_parameters(m, mixer);
     double act = activation_bytes(b->execution);
     double values = b->tokens * (q + kv) / b->split.tp;
     MemoryWork norm = {.name = "qk_norm",
@@ -254,20 +255,22 @@ static void build_gqa_projections(Builder *b) {
 // are replicated over tp, the up projections split by head.
 static void build_mla_projections(Builder *b) {
     const Model *m = b->model;
-    double heads = m->num_heads, act = activation_bytes(b->execution);
-    double qk_dim = m->qk_nope_head_dim + m->qk_rope_head_dim;
+    const Mixer *mixer = &b->kind->mixer;
+    double heads = mixer->num_heads, act = activation_bytes(b->execution);
+    double qk_dim = mixer->qk_nope_head_dim + mixer->qk_rope_head_dim;
     double in = b->input_bytes_per_value;
-    double kv_down = m->kv_lora_rank + m->qk_rope_head_dim;
-    if (m->qkv_bias) build_whole_parameters(b, m->q_lora_rank + kv_down);
-    if (m->q_lora_rank > 0)
-        build_linear(b, "q_down_proj", SPLIT_NONE, b->tokens_sp, m->q_lora_rank, m->hidden_size, 0);
+    double kv_down = mixer->kv_lora_rank + mixer->qk_rope_head_dim;
+    if (mixer->qkv_bias) build_whole_parameters(b, mixer->q_lora_rank + kv_down);
+    if (mixer->q_lora_rank > 0)
+        build_linear(b, "q_down_proj", SPLIT_NONE, b->tokens_sp, mixer->q_lora_rank, m->hidden_size,
+                     0);
     build_linear(b, "kv_down_proj", SPLIT_NONE, b->tokens_sp, kv_down, m->hidden_size, 0);
     if (b->split.sequence_parallel && b->split.tp > 1) // the key part that all heads share
         build_collective(b, "tp_all_gather", STREAM_TP, COLLECTIVE_ALL_GATHER,
                          COLLECTIVE_REDUCE_SCATTER, GROUP_TP,
-                         b->tokens * m->qk_rope_head_dim * act);
-    int num_norms = m->q_lora_rank > 0 ? 2 : 1;
-    double latent = b->tokens_sp * (m->q_lora_rank + m->kv_lora_rank);
+                         b->tokens * mixer->qk_rope_head_dim * act);
+    int num_norms = mixer->q_lora_rank > 0 ? 2 : 1;
+    double latent = b->tokens_sp * (mixer->q_lora_rank + mixer->kv_lora_rank);
     MemoryWork norm = {.name = "latent_norm",
                        .bytes = latent * act * 2,
                        .kernels = num_norms,
@@ -278,10 +281,10 @@ static void build_mla_projections(Builder *b) {
                        .output_bytes = latent * act};
     build_memory(b, &norm);
     b->module = MODULE_MLA_UP_PROJ;
-    double q_in = m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden_size;
+    double q_in = mixer->q_lora_rank > 0 ? mixer->q_lora_rank : m->hidden_size;
     build_linear(b, "q_up_proj", SPLIT_COLUMN, b->tokens, heads * qk_dim, q_in, 0);
     build_linear(b, "kv_up_proj", SPLIT_COLUMN, b->tokens,
-                 heads * (m->qk_nope_head_dim + m->v_head_dim), m->kv_lora_rank, 0);
+                 heads * (mixer->qk_nope_head_dim + mixer->v_head_dim), mixer->kv_lora_rank, 0);
 }
 
 // The product just built reads what an operator before it keeps.
@@ -301,7 +304,9 @@ static void build_core(Builder *b, const Heads *h, const Keys *keys) {
 // Output projection and addition.
 static void build_output(Builder *b, const Heads *h, const char *name) {
     const Model *m = b->model;
-    const double v_dim = m->attention == ATTENTION_MLA ? m->v_head_dim : m->head_dim;
+    const Mixer *mixer = &b->kind->mixer;
+    const double v_dim =
+        mixer->kind == MIXER_LATENT_ATTENTION ? mixer->v_head_dim : mixer->head_dim;
     // Its input is a copy of the attention's output, which that keeps itself, where it is
     // quantized; after Ulysses' exchange (Transformer Engine,
     // pytorch/attention/dot_product_attention/ context_parallel.py, AttnFuncWithCPAndQKVOA2A); and
@@ -312,17 +317,18 @@ static void build_output(Builder *b, const Heads *h, const char *name) {
     bool copied = precision_is_quantized(b->precision) ||
                   (split->cp > 1 && (split->cp_method == CP_ULYSSES || joined));
     double copy = copied ? b->tokens * h->o_values : 0;
-    build_linear(b, name, SPLIT_ROW, b->tokens, m->hidden_size, m->num_heads * v_dim,
+    build_linear(b, name, SPLIT_ROW, b->tokens, m->hidden_size, mixer->num_heads * v_dim,
                  copy * b->input_bytes_per_value);
     if (!copied) input_share(b, b->tokens * h->o_values * activation_bytes(b->execution));
-    if (m->attention_out_bias) build_whole_parameters(b, m->hidden_size);
+    if (mixer->out_bias) build_whole_parameters(b, m->hidden_size);
 }
 
 void build_attention(Builder *b) {
     const Model *m = b->model;
-    Heads h = heads_of(m, b->split.tp);
+    const Mixer *mixer = &b->kind->mixer;
+    Heads h = heads_of(mixer, b->split.tp);
     const Keys keys = own_keys(b);
-    bool mla = m->attention == ATTENTION_MLA;
+    bool mla = mixer->kind == MIXER_LATENT_ATTENTION;
     double values = b->tokens_sp * m->hidden_size;
     build_norm(b, "input_norm", values, NORM_INPUT | NORM_OUTPUT | NORM_BEGINS_BRANCH);
     if (mla)
@@ -335,7 +341,7 @@ void build_attention(Builder *b) {
     build_core(b, &h, &keys);
     build_context_exchange(b, &h, false);
     build_output(b, &h, "out_proj");
-    if (m->attention_sinks) b->dense_parameters += h.heads;
+    if (mixer->sinks) b->dense_parameters += h.heads;
     if (m->norms_per_layer == 4) build_norm(b, "post_attention_norm", values, NORM_INPUT);
     build_residual(b, values);
 }
@@ -346,14 +352,15 @@ void build_attention(Builder *b) {
 // Engine, module/linear.py).
 void build_cross_attention(Builder *b) {
     const Model *m = b->model;
+    const Mixer *mixer = &b->kind->mixer;
     const Execution *execution = b->execution;
-    const Heads h = heads_of(m, b->split.tp);
+    const Heads h = heads_of(mixer, b->split.tp);
     const double length = b->pass.encoded;
     const double num_sequences = b->pass.sequences;
     const Keys keys = {length, length, num_sequences * length, num_sequences, false};
     const double values = b->tokens_sp * m->hidden_size;
-    const double query = (double)m->num_heads * m->head_dim;
-    const double key_value = 2.0 * m->num_kv_heads * m->head_dim;
+    const double query = (double)mixer->num_heads * mixer->head_dim;
+    const double key_value = 2.0 * mixer->num_kv_heads * mixer->head_dim;
     const double split = b->tokens * h.q_values + keys.tokens * (h.k_values + h.v_values);
     const bool copied =
         precision_is_quantized(b->precision) ||
@@ -365,7 +372,7 @@ void build_cross_attention(Builder *b) {
     build_linear(b, "cross_q_proj", SPLIT_COLUMN, b->tokens, query, m->hidden_size, 0);
     build_linear(b, "cross_kv_proj", SPLIT_COLUMN, keys.tokens, key_value, m->hidden_size, copy);
     build_parts(b, key_value / 2 / b->split.tp, key_value / 2 / b->split.tp, 0);
-    if (m->qkv_bias) b->dense_parameters += (query + key_value) / b->split.tp;
+    if (mixer->qkv_bias) b->dense_parameters += (query + key_value) / b->split.tp;
     build_heads(b, &(MemoryWork){.name = "split_heads", .kernels = 1, .backward_kernels = 1},
                 split);
     build_core(b, &h, &keys);

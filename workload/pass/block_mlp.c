@@ -5,15 +5,15 @@
 
 // Activation (and gate) between two products; it keeps its input, and its output for the second.
 static void build_activation(Builder *b, double tokens, double width) {
-    const Model *m = b->model;
+    const FeedForward *ffn = &b->kind->ffn;
     const Execution *execution = b->execution;
     bool fused = execution->stack.launch.fused_activation || execution->compile;
-    double act = activation_bytes(execution), inputs = tokens * width * (m->gated_mlp ? 2 : 1);
+    double act = activation_bytes(execution), inputs = tokens * width * (ffn->gated ? 2 : 1);
     double outputs = tokens * width;
     // Unfused, activation and gate are kernels of their own, and the activation's result is kept.
-    bool split = m->gated_mlp && !fused;
+    bool split = ffn->gated && !fused;
     double extra = split ? 2 * outputs * act : 0;
-    MemoryWork work = {.name = m->gated_mlp ? "gated_activation" : "activation",
+    MemoryWork work = {.name = ffn->gated ? "gated_activation" : "activation",
                        .bytes = (inputs + outputs) * act + extra,
                        .backward_bytes = (2 * inputs + outputs) * act + 2 * extra,
                        .kernels = split ? 2 : 1,
@@ -33,13 +33,14 @@ static void build_activation(Builder *b, double tokens, double width) {
 
 void build_dense_mlp(Builder *b, double intermediate_size) {
     const Model *m = b->model;
-    double up = intermediate_size * (m->gated_mlp ? 2 : 1);
+    const FeedForward *ffn = &b->kind->ffn;
+    double up = intermediate_size * (ffn->gated ? 2 : 1);
     build_linear(b, "fc1", SPLIT_COLUMN, b->tokens, up, m->hidden_size, 0);
-    if (m->gated_mlp)
+    if (ffn->gated)
         build_parts(b, intermediate_size / b->split.tp, intermediate_size / b->split.tp, 0);
     build_activation(b, b->tokens, intermediate_size / b->split.tp);
     build_linear(b, "fc2", SPLIT_ROW, b->tokens, m->hidden_size, intermediate_size, 0);
-    if (!m->mlp_bias) return;
+    if (!ffn->bias) return;
     b->dense_parameters += up / b->split.tp;
     build_whole_parameters(b, m->hidden_size);
 }
@@ -61,7 +62,8 @@ static void build_grouped(Builder *b, const char *name, double experts, double t
 
 // Whether what comes from several ranks is sorted by this rank's experts.
 static bool sorts_by_expert(const Builder *b) {
-    return b->execution->moe_dispatcher == DISPATCH_ALLTOALL && b->model->num_experts > b->split.ep;
+    return b->execution->moe_dispatcher == DISPATCH_ALLTOALL &&
+           b->kind->ffn.num_experts > b->split.ep;
 }
 
 // Between the etp ranks' gather and the experts: the rows of all of them, once more by expert; and
@@ -104,11 +106,12 @@ static void build_permutation(Builder *b, const char *name, double values,
 // with DeepEP's kernels, once per rank; or gathered and summed whole.
 static void build_exchange(Builder *b, bool dispatch, double routed_bytes) {
     const Model *m = b->model;
+    const FeedForward *ffn = &b->kind->ffn;
     const int ep = b->split.ep, dispatcher = b->execution->moe_dispatcher;
     if (ep == 1) return;
     // The rank that receives most is waited for.
     double bytes = routed_bytes * b->pass.moe_imbalance;
-    const Routing routing = model_routing(m);
+    const Routing routing = ffn_routing(ffn);
     double act = activation_bytes(b->execution);
     CollectiveKind kind = COLLECTIVE_ALL_TO_ALL, backward = COLLECTIVE_ALL_TO_ALL;
     if (dispatcher == DISPATCH_ALLGATHER) {
@@ -116,7 +119,7 @@ static void build_exchange(Builder *b, bool dispatch, double routed_bytes) {
         kind = dispatch ? COLLECTIVE_ALL_GATHER : COLLECTIVE_REDUCE_SCATTER;
         backward = dispatch ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_GATHER;
     } else if (dispatcher != DISPATCH_ALLTOALL) {
-        bytes *= routing_parts_reached(&routing, ep) / m->num_experts_per_tok;
+        bytes *= routing_parts_reached(&routing, ep) / ffn->num_experts_per_tok;
         kind = dispatch ? COLLECTIVE_DISPATCH : COLLECTIVE_COMBINE;
         backward = dispatch ? COLLECTIVE_COMBINE : COLLECTIVE_DISPATCH;
     }
@@ -141,14 +144,15 @@ static bool host_awaits_counts(const Builder *b) {
 
 static void build_router(Builder *b) {
     const Model *m = b->model;
+    const FeedForward *ffn = &b->kind->ffn;
     double act = activation_bytes(b->execution), tokens = b->tokens_sp;
     int precision = b->precision;
     b->precision = unquantized_precision(b->execution);
-    build_linear(b, "router", SPLIT_NONE, tokens, m->num_experts, m->hidden_size, 0);
+    build_linear(b, "router", SPLIT_NONE, tokens, ffn->num_experts, m->hidden_size, 0);
     b->precision = precision;
     b->units[b->num_units - 1].plain_gradient = true;
-    if (m->router_bias) build_whole_parameters(b, m->num_experts);
-    double scores = tokens * m->num_experts;
+    if (ffn->router_bias) build_whole_parameters(b, ffn->num_experts);
+    double scores = tokens * ffn->num_experts;
     MemoryWork top = {.name = "router_top_k",
                       .bytes = scores * 16,
                       .backward_bytes = scores * 8,
@@ -162,15 +166,16 @@ static void build_router(Builder *b) {
 // Routed experts (Shazeer et al. 2017; GShard's all-to-all, arXiv:2006.16668, section 3).
 static void build_experts(Builder *b) {
     const Model *m = b->model;
+    const FeedForward *ffn = &b->kind->ffn;
     const Split *split = &b->split;
     const Execution *execution = b->execution;
     double act = activation_bytes(execution), hidden = m->hidden_size;
-    double routed = b->tokens_sp * m->num_experts_per_tok; // tokens this rank sends, and receives
+    double routed = b->tokens_sp * ffn->num_experts_per_tok; // tokens this rank sends, and receives
     if (b->pass.capacity_factor > 0) routed *= b->pass.capacity_factor;
     // The busiest rank receives more where the routing is skewed, less the more experts it holds.
-    double experts = (double)m->num_experts / split->ep;
+    double experts = (double)ffn->num_experts / split->ep;
     double received = routed * split->etp * b->pass.moe_imbalance;
-    double width = (double)m->moe_intermediate_size / split->etp;
+    double width = (double)ffn->moe_intermediate_size / split->etp;
     // The gradient of the tokens' results waits as the residual's.
     const double tokens_bytes = b->tokens_sp * hidden * act, routed_bytes = routed * hidden * act;
     build_permutation(b, "permute", routed * hidden, routed_bytes + tokens_bytes);
@@ -181,11 +186,11 @@ static void build_experts(Builder *b) {
                          COLLECTIVE_REDUCE_SCATTER, GROUP_ETP, received * hidden * act);
         build_sort_by_expert(b, "sort_by_expert", received * hidden);
     }
-    build_grouped(b, "experts_fc1", experts, received, width * (m->gated_mlp ? 2 : 1), hidden,
+    build_grouped(b, "experts_fc1", experts, received, width * (ffn->gated ? 2 : 1), hidden,
                   received * hidden * b->input_bytes_per_value);
     build_activation(b, received, width);
     build_grouped(b, "experts_fc2", experts, received, hidden, width, 0);
-    if (m->expert_bias) b->expert_parameters += experts * (width * (m->gated_mlp ? 2 : 1) + hidden);
+    if (ffn->expert_bias) b->expert_parameters += experts * (width * (ffn->gated ? 2 : 1) + hidden);
     if (split->etp > 1) {
         build_sort_by_expert(b, "unsort_by_expert", received * hidden);
         build_collective(b, "etp_reduce_scatter", STREAM_TP, COLLECTIVE_REDUCE_SCATTER,
@@ -198,30 +203,32 @@ static void build_experts(Builder *b) {
 
 void build_moe(Builder *b) {
     const Model *m = b->model;
+    const FeedForward *ffn = &b->kind->ffn;
     b->module = MODULE_MOE;
     build_router(b);
     build_experts(b);
-    if (m->shared_intermediate_size > 0) {
+    if (ffn->shared_intermediate_size > 0) {
         b->module = MODULE_MOE | MODULE_SHARED_EXPERTS;
-        build_dense_mlp(b, m->shared_intermediate_size);
-        if (m->shared_expert_gate) build_whole_parameters(b, m->hidden_size);
+        build_dense_mlp(b, ffn->shared_intermediate_size);
+        if (ffn->shared_expert_gate) build_whole_parameters(b, m->hidden_size);
     }
     b->module = 0;
 }
 
 void build_mlp(Builder *b) {
     const Model *m = b->model;
+    const FeedForward *ffn = &b->kind->ffn;
     double values = b->tokens_sp * m->hidden_size;
     // With a parallel residual its input is the layer's, which the first norm keeps.
     if (m->norms_per_layer > 1)
         build_norm(b, "pre_mlp_norm", values,
                    m->parallel_residual ? NORM_OUTPUT
                                         : NORM_INPUT | NORM_OUTPUT | NORM_BEGINS_BRANCH);
-    if (b->kind->moe) {
+    if (kind_is_moe(b->kind)) {
         build_moe(b);
     } else {
         b->module = MODULE_MLP;
-        build_dense_mlp(b, m->intermediate_size);
+        build_dense_mlp(b, ffn->intermediate_size);
         b->module = 0;
     }
     if (m->norms_per_layer == 4) build_norm(b, "post_mlp_norm", values, NORM_INPUT);
@@ -234,6 +241,8 @@ Block layer_build(const LayerWork *work, const LayerKind *kind, Arena *arena) {
     build_attention(&b);
     if (kind->cross) build_cross_attention(&b);
     build_mlp(&b);
-    build_whole_parameters(&b, model_layer_norm_parameters(work->model));
-    return builder_finish(&b, kind->front ? "front_layer" : kind->moe ? "moe_layer" : "layer");
+    build_whole_parameters(&b, model_layer_norm_parameters(work->model, &kind->mixer));
+    return builder_finish(&b, kind->front         ? "front_layer"
+                              : kind_is_moe(kind) ? "moe_layer"
+                                                  : "layer");
 }

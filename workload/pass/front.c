@@ -19,8 +19,8 @@ Split front_split(const Model *model, const Plan *plan) {
     Split split = plan_split(plan);
     if (model->front->kind == FRONT_ENCODER) return split;
     const int tp = plan->tp;
-    const bool divides =
-        own->num_heads % tp == 0 && own->intermediate_size % tp == 0 && own->hidden_size % tp == 0;
+    const bool divides = model_mixer(own)->num_heads % tp == 0 &&
+                         model_ffn(own)->intermediate_size % tp == 0 && own->hidden_size % tp == 0;
     split.tp = divides ? tp : 1;
     split.cp = 1;
     split.sequence_parallel = false;
@@ -153,14 +153,16 @@ double front_model_flops(const Scenario *scenario) {
     const Model *own = front->model;
     int num_items;
     const double seq = item_tokens(scenario, &num_items), tokens = seq * num_items;
-    const double width = own->hidden_size, heads = (double)own->num_heads * own->head_dim;
-    const double mlp = (own->gated_mlp ? 3.0 : 2.0) * width * own->intermediate_size;
+    const Mixer *mixer = model_mixer(own);
+    const FeedForward *ffn = model_ffn(own);
+    const double width = own->hidden_size, heads = (double)mixer->num_heads * mixer->head_dim;
+    const double mlp = (ffn->gated ? 3.0 : 2.0) * width * ffn->intermediate_size;
     const double matrix = 4 * width * heads + mlp; // as many key and value heads as others
     double attention = 0;
     for (int i = 0; i < own->num_layers; i++) {
-        const double window = own->kinds[own->layer_kind[i]].window;
+        const double window = own->kinds[own->layer_kind[i]].mixer.window;
         const double keys = window > 0 ? fmin(window, seq) : seq;
-        attention += 4 * keys * own->num_heads * own->head_dim;
+        attention += 4 * keys * mixer->num_heads * mixer->head_dim;
     }
     double flops = tokens * (6 * own->num_layers * matrix + 3 * attention);
     if (front->kind == FRONT_ENCODER) return flops;

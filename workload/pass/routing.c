@@ -2,11 +2,11 @@
 
 #include <math.h>
 
-Routing model_routing(const Model *model) {
-    const bool limited = model->num_expert_groups > 0;
-    return (Routing){model->num_experts, model->num_experts_per_tok,
-                     limited ? model->num_expert_groups : 1,
-                     limited ? model->expert_groups_per_tok : 1};
+Routing ffn_routing(const FeedForward *ffn) {
+    const bool limited = ffn->num_expert_groups > 0;
+    return (Routing){ffn->num_experts, ffn->num_experts_per_tok,
+                     limited ? ffn->num_expert_groups : 1,
+                     limited ? ffn->expert_groups_per_tok : 1};
 }
 
 // That none of `chosen` out of `all` lies among `part` of them.

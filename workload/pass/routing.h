@@ -17,7 +17,8 @@ typedef struct {
     int num_groups, groups_per_token; // 1 and 1: no limit
 } Routing;
 
-Routing model_routing(const Model *model);
+// Of layers with experts.
+Routing ffn_routing(const FeedForward *ffn);
 
 // Of num_parts equal parts of the experts, in how many a token's experts lie, on average.
 double routing_parts_reached(const Routing *routing, int num_parts);

@@ -238,9 +238,23 @@ static Block mtp_block(const Scenario *scenario, const Plan *plan, Arena *arena)
     build_mlp(&b);
     b.recomputable_end = b.num_units;
     build_head(&b, "mtp_final_norm");
-    build_whole_parameters(&b, model_layer_norm_parameters(m));
+    build_whole_parameters(&b, model_layer_norm_parameters(m, &kind->mixer));
     build_whole_parameters(&b, (m->norm_bias ? 6.0 : 3.0) * m->hidden_size); // its own three norms
     return builder_finish(&b, "mtp");
+}
+
+// Numbers of a head's query and value.
+static double mixer_head_dims(const Mixer *mixer) {
+    return mixer->kind == MIXER_LATENT_ATTENTION
+               ? mixer->qk_nope_head_dim + mixer->qk_rope_head_dim + mixer->v_head_dim
+               : 2 * mixer->head_dim;
+}
+
+// Weights that a token is multiplied by.
+static double ffn_active_parameters(const Model *model, const FeedForward *ffn) {
+    if (ffn->num_experts == 0) return model_mlp_parameters(model, ffn);
+    return model_router_parameters(model, ffn) + model_shared_expert_parameters(model, ffn) +
+           ffn->num_experts_per_tok * model_expert_parameters(model, ffn);
 }
 
 // Model FLOPs of a step: 6 per token and parameter that multiplies (Kaplan et al. 2020,
@@ -250,22 +264,18 @@ double workload_model_flops(const Scenario *scenario) {
     const TrainingJob *training = &scenario->training;
     double seq = (double)training->seq_len, tokens = seq * (double)training->global_batch;
     double matrices = (double)m->vocab_size * m->hidden_size, attention = 0, cross = 0;
-    double dims = m->attention == ATTENTION_MLA
-                      ? m->qk_nope_head_dim + m->qk_rope_head_dim + m->v_head_dim
-                      : 2 * m->head_dim;
     for (int i = 0; i < m->num_layers + m->num_mtp_layers; i++) {
         int layer = i < m->num_layers ? i : m->num_layers - 1; // an MTP layer is like the last one
         const LayerKind *kind = &m->kinds[m->layer_kind[layer]];
         if (kind->front) continue;
-        double keys = kind->window > 0 ? fmin(kind->window, seq) : seq;
+        const Mixer *mixer = &kind->mixer;
+        double keys = mixer->window > 0 ? fmin(mixer->window, seq) : seq;
         if (training->causal) keys = keys < seq ? keys - keys * keys / (2 * seq) : keys / 2;
         if (kind->cross) keys += (double)training->encoder_seq_len;
-        attention += 2 * keys * m->num_heads * dims;
-        if (kind->cross) cross += model_attention_parameters(m);
-        matrices += model_attention_parameters(m);
-        matrices += kind->moe ? model_router_parameters(m) + model_shared_expert_parameters(m) +
-                                    m->num_experts_per_tok * model_expert_parameters(m)
-                              : model_mlp_parameters(m);
+        attention += 2 * keys * mixer->num_heads * mixer_head_dims(mixer);
+        if (kind->cross) cross += model_mixer_parameters(m, mixer);
+        matrices += model_mixer_parameters(m, mixer);
+        matrices += ffn_active_parameters(m, &kind->ffn);
     }
     double hidden = m->hidden_size;
     matrices += m->num_mtp_layers * (m->vocab_size * hidden + 2 * hidden * hidden);

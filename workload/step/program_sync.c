@@ -101,13 +101,14 @@ static void reduce_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool exper
 // Weights of a chunk that are tensors of their own: two products and the MLP's of each layer, its
 // norms, the embedding and its counterpart with the last norm.
 static double num_tensors(const SyncBuilder *b, const Model *model, int chunk) {
-    const double layer = 2 + (model->gated_mlp ? 3 : 2) + model->norms_per_layer;
     if (chunk >= b->plan->num_chunks) return 1;
     const PlanChunk *place = &b->plan->chunks[chunk];
     double tensors = b->strategy == PLAN_OWN ? place->embedding + 2 * place->loss : 0;
     for (int l = 0; l < place->num_layers; l++) {
-        const int strategy = plan_layer_strategy(b->plan, place->first_layer + l);
-        if (sync_strategy(b->plan, strategy) == b->strategy) tensors += layer;
+        const int layer = place->first_layer + l, strategy = plan_layer_strategy(b->plan, layer);
+        if (sync_strategy(b->plan, strategy) != b->strategy) continue;
+        const bool gated = model->kinds[model->layer_kind[layer]].ffn.gated;
+        tensors += 2 + (gated ? 3 : 2) + model->norms_per_layer;
     }
     return tensors;
 }
