@@ -3,6 +3,7 @@
 #include "config/job/training.h"
 #include "costmodel/kernel/core_op.h"
 #include "costmodel/kernel/kernel_gemm.h"
+#include "costmodel/kernel/measured_attention.h"
 #include "costmodel/kernel/surface_value.h"
 
 #include <math.h>
@@ -201,12 +202,15 @@ static double attention_frac(const Gpu *gpu, const Op *op) {
 
 // Attention runs in 16 bits where the products run in 16 or fewer.
 static double attention_s(const Cluster *cluster, const Op *op) {
+    const double measured_s = measured_attention_s(cluster->kernels, op);
+    if (!isnan(measured_s)) return measured_s / sustained_frac(cluster, true);
+    const double launches_s = op->num_kernels * cluster->gpu.efficiency.launch_s;
     const Gpu *gpu = &cluster->gpu;
     int precision = gpu->peak_flops_per_s[PRECISION_BF16] > 0 ? PRECISION_BF16 : PRECISION_FP16;
     if (op->precision <= PRECISION_TF32) precision = op->precision;
     double rate =
         gpu->peak_flops_per_s[precision] * sustained_frac(cluster, true) * attention_frac(gpu, op);
-    return fmax(op->flops / rate, memory_s(gpu, op->bytes));
+    return launches_s + fmax(op->flops / rate, memory_s(gpu, op->bytes));
 }
 
 double op_compute_s(const Cluster *cluster, const Op *op) {
@@ -216,7 +220,7 @@ double op_compute_s(const Cluster *cluster, const Op *op) {
     case OP_GEMM:
         return gemm_s(cluster, op);
     case OP_ATTENTION:
-        return launches_s + attention_s(cluster, op);
+        return attention_s(cluster, op);
     case OP_MEMORY:
         return launches_s + memory_s(&cluster->gpu, op->bytes);
     case OP_COLLECTIVE:

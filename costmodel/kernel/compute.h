@@ -15,6 +15,8 @@
 //     rate      = peak frac sustained_frac tokens / (tokens + half_tokens) head
 //     head      = own size / size of the kernel, times the line through 64 and 128 (forward) or
 //                 128 and 192 (backward) at the size of the kernel
+//     of a pass that does not train, where the measured kernels cover it:
+//     measured_attention_s / sustained_frac (costmodel/kernel/measured_attention.h)
 //   memory_s    = launches + bytes / (bandwidth memory_frac)
 // One core of a CPU has laws of its own: costmodel/kernel/core_op.h.
 // sustained_frac = min(1, (power_watts_per_gpu / W)^e), W full_rate_watts or light_rate_watts, e

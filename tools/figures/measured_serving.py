@@ -1,13 +1,20 @@
 #!/usr/bin/env python3
 """Prints what profiler/measured says of whole steps of serving, of sizes that tensor cores dislike, of Mamba-2 and FSDP2 with the host's memory.
 
-usage: tools/figures/measured_serving.py [FOLDER..]    (default: the two of 2026-11-28)
+With a PROGRAM also how much longer the attention of engines takes, by the public tables, than what cuDNN
+was measured to.
+
+usage: tools/figures/measured_serving.py [--program PROGRAM] [FOLDER..]    (default: the two of 2026-11-28)
 """
 
+import argparse
+import collections
+import csv
+import io
 import json
 import os
 import statistics
-import sys
+import subprocess
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "profiler", "measured")
 FOLDERS = ["h100-sxm-80g-2026-11-28", "h200-sxm-141g-2026-11-28"]
@@ -67,12 +74,32 @@ def host(folder):
                   f"{row['forward_backward_s'] * 1e3:.0f} and optimizer {row['optimizer_s'] * 1e3:.0f}; peak {row['peak_bytes'] / 1e9:.1f} GB")
 
 
+def engine_attention(program):
+    """Prompts: the tables' kernels as `meshwright kernel` has them over cuDNN's, by length."""
+    folder = os.path.join(ROOT, "h200-sxm-141g-2026-11-26", "profile", "context_attention.csv")
+    priced = subprocess.run([program, "kernel", "--gpu", "h200-sxm-141g", "--kind", "context_attention", folder],
+                            capture_output=True, text=True, check=True).stdout
+    ratios = collections.defaultdict(list)
+    for row in csv.DictReader(io.StringIO(priced)):
+        if row["kernel"].startswith("cudnn") and row["predicted_s"]:
+            ratios[int(row["isl"])].append(1e3 * float(row["predicted_s"]) / float(row["latency_ms"]))
+    print("engines' attention over cuDNN's on an H200, by tokens of a prompt (median, shapes):")
+    for tokens in sorted(ratios):
+        print(f"  {tokens:6} {statistics.median(ratios[tokens]):.2f} ({len(ratios[tokens])})")
+
+
 def main():
-    for name in sys.argv[1:] or FOLDERS:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program")
+    parser.add_argument("folders", nargs="*")
+    args = parser.parse_args()
+    for name in args.folders or FOLDERS:
         folder = os.path.join(ROOT, name)
         print(name)
         for part in (steps, alignment, mixers, host):
             part(folder)
+    if args.program:
+        engine_attention(args.program)
 
 
 main()

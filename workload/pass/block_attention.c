@@ -26,6 +26,7 @@ typedef struct {
     double heads, kv_heads;
     double qk_dim, v_dim;                          // of one head
     double q_values, k_values, v_values, o_values; // per token
+    double latent_dim;                             // of a token's cache; 0: not latent
 } Heads;
 
 static Heads heads_of(const Mixer *mixer, int tp) {
@@ -34,6 +35,7 @@ static Heads heads_of(const Mixer *mixer, int tp) {
         h.kv_heads = h.heads;
         h.qk_dim = mixer->qk_nope_head_dim + mixer->qk_rope_head_dim;
         h.v_dim = mixer->v_head_dim;
+        h.latent_dim = mixer->kv_lora_rank + mixer->qk_rope_head_dim;
     } else {
         h.kv_heads = fmax(1, (double)mixer->num_kv_heads / tp);
         h.qk_dim = h.v_dim = mixer->head_dim;
@@ -142,7 +144,9 @@ static AttentionOp attention_step(const Builder *b, const Heads *h, const Keys *
                          .window = b->kind->mixer.window,
                          .head_dim = h->qk_dim,
                          .v_head_dim = h->v_dim,
+                         .latent_dim = h->latent_dim,
                          .causal = keys->causal,
+                         .served = !b->pass.trains,
                          .generation = b->execution->stack.launch.attention_generation};
 }
 

@@ -71,7 +71,9 @@ typedef struct {
     double window;          // keys that a query sees at most; 0: all
     double head_dim;        // of query and key
     double v_head_dim;
+    double latent_dim; // numbers of a token that latent attention caches; 0: it is none
     bool causal;
+    bool served;    // of a pass that does not train: an engine's kernel runs it
     int generation; // of the kernel: StackLaunch.attention_generation
 } AttentionOp;
 
