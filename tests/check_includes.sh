@@ -33,6 +33,7 @@ tests:     *
 rooms='
 config/machine:
 config/model:
+config/model/family: config/model
 config/kernels:      config/machine
 config/software:     config/machine config/kernels
 config/cluster:      config/machine config/kernels config/software

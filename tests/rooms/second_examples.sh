@@ -1,6 +1,6 @@
 #!/bin/sh
 # Adds a second example of what a user of this tree may want to add - a GPU of a datasheet, a
-# stack, a pipeline schedule of a paper - to a copy of it, as docs/architecture.md says ("Where to
+# stack, a pipeline schedule of a paper, a family of models, a launch target - to a copy of it, as docs/architecture.md says ("Where to
 # add"), and sees that the commands find it. Counts the files that this takes.
 #
 # Usage: second_examples.sh PROGRAM [BUILD]: with a second argument the schedule, too, for which
@@ -89,6 +89,11 @@ cp "$here/llmc_task.c.example" tree/launch/llmc_task.c
 echo 'X(LLMC, "llm.c")' >>tree/launch/targets.def
 sed -i 's/"launch": \[\]/"launch": ["llm.c"]/' tree/stacks/rules/llm.c.json
 touched 9 "with a launch target, and its name in the stack's rules"
+
+# --- A family of models: one file, and one row
+cp "$here/stablelm.c.example" tree/config/model/family/stablelm.c
+echo 'X(STABLELM)' >>tree/config/model/families.def
+touched 11 "with a family of models"
 (
     cd tree
     sh tests/check_scenario_doc.sh || exit 1
@@ -107,6 +112,14 @@ found "simulated" answer
 sed 's/eager-1f1b/eager-1f1c/' eager.json >wrong.json
 "$built" estimate wrong.json >answer 2>said && fail "a schedule of no row was taken"
 found "eager-1f1b" said
+
+# StableLM 2 1.6B: 1,644,515,328 weights.
+printf '%s' '{"schema": 1, "model": {"model_type": "stablelm", "hidden_size": 2048, "num_hidden_layers": 24,
+ "num_attention_heads": 32, "num_key_value_heads": 32, "intermediate_size": 5632, "vocab_size": 100352,
+ "use_qkv_bias": true, "partial_rotary_factor": 0.25}, "cluster": "dgx-h100:1",
+ "training": {"seq_len": 4096, "global_batch": 64}}' >stablelm.json
+"$built" estimate stablelm.json >answer 2>said || [ $? -eq 1 ] || fail "estimate: $(cat said)"
+found "stablelm (1.64 G parameters)" answer
 
 "$built" launch --help >answer
 found "runtime llm.c" answer

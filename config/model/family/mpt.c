@@ -1,4 +1,5 @@
-#include "config/model/model_adjust.h"
+// MosaicML's MPT.
+#include "config/model/family/family.h"
 
 #include "config/model/model_keys.h"
 #include "config/model/model_limits.h"
@@ -11,55 +12,6 @@ static Status refuse_if_true(const JsonNode *config, const char *key, const char
     TRY(key_read_bool(config, key, &on));
     JsonNode node = json_get(config, key);
     return on ? json_error(&node, "%s is not supported yet", what) : status_ok();
-}
-
-Status gpt_neox_adjust(const JsonNode *config, ModelDraft *draft) {
-    draft->model.parallel_residual = true;
-    return key_read_bool(config, "use_parallel_residual", &draft->model.parallel_residual);
-}
-
-// OPT: post-norm models and some conversions have no norm before the head.
-Status opt_adjust(const JsonNode *config, ModelDraft *draft) {
-    bool norm_before = true, final_norm_removed = false, norm_has_weights = true;
-    TRY(key_read_bool(config, "do_layer_norm_before", &norm_before));
-    TRY(key_read_bool(config, "_remove_final_layer_norm", &final_norm_removed));
-    TRY(key_read_bool(config, "layer_norm_elementwise_affine", &norm_has_weights));
-    draft->model.final_norm = norm_before && !final_norm_removed;
-    JsonNode affine = json_get(config, "layer_norm_elementwise_affine");
-    if (!norm_has_weights)
-        return json_error(&affine, "a norm without weights is not supported yet");
-
-    static const char *const KEYS[] = {"word_embed_proj_dim", NULL};
-    int width;
-    TRY(key_read_size(
-        config,
-        &(SizeKey){KEYS, 1, MODEL_MAX_WIDTH, draft->model.hidden_size, draft->model.hidden_size},
-        &width));
-    JsonNode node = json_get(config, KEYS[0]);
-    if (width != draft->model.hidden_size)
-        return json_error(&node,
-                          "%d differs from hidden_size %d; a projected embedding is not "
-                          "supported yet",
-                          width, draft->model.hidden_size);
-    return status_ok();
-}
-
-// Falcon, modeling_falcon.py: FalconAttention (key and value heads), FalconDecoderLayer (norms).
-Status falcon_adjust(const JsonNode *config, ModelDraft *draft) {
-    bool new_architecture = false, multi_query = true, alibi = false;
-    draft->model.parallel_residual = true;
-    TRY(key_read_bool(config, "new_decoder_architecture", &new_architecture));
-    TRY(key_read_bool(config, "multi_query", &multi_query));
-    TRY(key_read_bool(config, "parallel_attn", &draft->model.parallel_residual));
-    TRY(key_read_bool(config, "alibi", &alibi));
-    draft->model.position = alibi ? POSITION_ALIBI : POSITION_ROPE;
-    if (multi_query && !new_architecture) draft->mixer.num_kv_heads = 1;
-
-    static const char *const KEYS[] = {"num_ln_in_parallel_attn", NULL};
-    int norms = new_architecture ? 2 : 1;
-    TRY(key_read_size(config, &(SizeKey){KEYS, 1, 2, norms, norms}, &norms));
-    draft->model.norms_per_layer = draft->model.parallel_residual ? norms : 2;
-    return status_ok();
 }
 
 // Position of an MPT: ALiBi before rotary before learned, as in llm-foundry.
@@ -123,7 +75,7 @@ static Status mpt_read_mlp(const JsonNode *config, ModelDraft *draft) {
 }
 
 // MPT, configuration_mpt.py; the values that transformers ignores as llm-foundry reads them.
-Status mpt_adjust(const JsonNode *config, ModelDraft *draft) {
+static Status mpt_adjust(const JsonNode *config, ModelDraft *draft) {
     bool no_bias = true;
     TRY(key_read_bool(config, "no_bias", &no_bias));
     draft->mixer.qkv_bias = draft->mixer.out_bias = draft->ffn.bias = !no_bias;
@@ -140,3 +92,13 @@ Status mpt_adjust(const JsonNode *config, ModelDraft *draft) {
     TRY(mpt_read_mlp(config, draft));
     return mpt_read_attention(config, draft);
 }
+
+const ModelFamily MPT_FAMILIES[] = {
+    {
+        .model_type = "mpt",
+        .traits = {GPT2_KIND(true, true), .model.position = POSITION_ALIBI},
+        .intermediate_ratio = 4,
+        .adjust = mpt_adjust,
+    },
+    {0},
+};
