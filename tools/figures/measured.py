@@ -20,17 +20,14 @@ import statistics
 import subprocess
 import sys
 
+from measured_rows import rows_of
+
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 EPILOGUE_EXPOSED_FRAC = 0.5  # costmodel/kernel/compute.c
 KINDS = [("products", ("nvjet", "splitk", "gemm", "cutlass")),
          ("attention", ("sdpa", "flash", "dot_do_o", "convert_dq")),
          ("optimizer", ("fusedopti", "tensorlis", "lpnorm")),
          ("copies of shards", ("memcpy", "chunk_cat", "catarray")), ("memory", ("",))]
-
-
-def rows_of(folder, name):
-    with open(os.path.join(folder, name), encoding="ascii") as lines:
-        return [json.loads(line) for line in lines]
 
 
 def flash_attention_2():

@@ -11,21 +11,13 @@ import argparse
 import collections
 import csv
 import io
-import json
 import os
 import statistics
 import subprocess
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "profiler", "measured")
+from measured_rows import ROOT, rows_of
+
 FOLDERS = ["h100-sxm-80g-2026-11-28", "h200-sxm-141g-2026-11-28"]
-
-
-def rows_of(folder, name):
-    path = os.path.join(folder, name)
-    if not os.path.exists(path):
-        return []
-    with open(path, encoding="ascii") as lines:
-        return [json.loads(line) for line in lines]
 
 
 def steps(folder):

@@ -5,12 +5,12 @@ usage: tools/figures/measured_training.py [FOLDER]    (default: profiler/measure
 """
 
 import collections
-import json
 import os
 import statistics
 import sys
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "profiler", "measured")
+from measured_rows import ROOT, rows_of
+
 CLASSES = [  # of kernels by name, the first that holds
     ("attention", ("fmha", "flash", "sdpa", "attention")), ("experts' products", ("cutlass", "grouped")),
     ("products", ("nvjet", "splitk", "gemm")), ("optimizer and norm of gradients", ("multi_tensor", "fusedopti", "lpnorm")),
@@ -19,14 +19,6 @@ CLASSES = [  # of kernels by name, the first that holds
     ("router, sort, gather, scatter", ("scatter", "gather", "index", "sort", "topk", "radix", "histogram", "scan", "fill_indices")),
     ("reductions", ("reduce",)), ("elementwise", ("elementwise",)),
 ]
-
-
-def rows_of(folder, name):
-    path = os.path.join(folder, name)
-    if not os.path.exists(path):
-        return []
-    with open(path, encoding="ascii") as lines:
-        return [json.loads(line) for line in lines]
 
 
 def class_of(name):
