@@ -1,6 +1,7 @@
 #include "whatif/change.h"
 
 #include "base/data_dir.h"
+#include "config/model/model_keys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -238,71 +239,6 @@ void change_derive(cJSON *document, const char *const *paths, int num_paths) {
 
 // --- Known paths
 
-// Keys of the contract's model object; a Hugging Face file may hold others, which are ignored.
-static const char *const MODEL_KEYS[] = {
-    "model_type",
-    "name",
-    "hidden_size",
-    "intermediate_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "num_key_value_heads",
-    "head_dim",
-    "vocab_size",
-    "tie_word_embeddings",
-    "hidden_act",
-    "sliding_window",
-    "use_sliding_window",
-    "layer_types",
-    "mlp_only_layers",
-    "max_position_embeddings",
-    "num_experts",
-    "num_local_experts",
-    "n_routed_experts",
-    "num_experts_per_tok",
-    "moe_intermediate_size",
-    "n_shared_experts",
-    "shared_expert_intermediate_size",
-    "first_k_dense_replace",
-    "decoder_sparse_step",
-    "num_nextn_predict_layers",
-    "q_lora_rank",
-    "kv_lora_rank",
-    "qk_nope_head_dim",
-    "qk_rope_head_dim",
-    "v_head_dim",
-    "gated_mlp",
-    "norm",
-    "position",
-    "linear_bias",
-    NULL,
-};
-
-// Those of encoders and decoders (config/model/model_encoder.c).
-static const char *const T5_KEYS[] = {
-    "model_type",
-    "name",
-    "d_model",
-    "d_kv",
-    "d_ff",
-    "num_heads",
-    "num_layers",
-    "num_decoder_layers",
-    "vocab_size",
-    "feed_forward_proj",
-    "tie_word_embeddings",
-    "relative_attention_num_buckets",
-    NULL,
-};
-
-// Those of a vision_config (config/model/model_vision.c).
-static const char *const VISION_KEYS[] = {
-    "depth",       "hidden_size", "embed_dim",           "intermediate_size",
-    "mlp_ratio",   "num_heads",   "num_attention_heads", "num_hidden_layers",
-    "patch_size",  "image_size",  "spatial_merge_size",  "temporal_patch_size",
-    "window_size", NULL,
-};
-
 static bool is_known(const char *const *keys, const char *key) {
     while (*keys && strcmp(*keys, key) != 0) keys++;
     return *keys != NULL;
@@ -329,15 +265,15 @@ static Status model_path_check(const Scenario *scenario, const cJSON *base, cons
     const cJSON *vision = cJSON_GetObjectItemCaseSensitive(model, "vision_config");
     const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(model, "model_type"));
     if (starts_with(key, TEXT) && cJSON_IsObject(text))
-        return model_key_check(scenario, path, text, key + strlen(TEXT), MODEL_KEYS);
+        return model_key_check(scenario, path, text, key + strlen(TEXT), MODEL_TEXT_KEYS);
     if (starts_with(key, VISION) && cJSON_IsObject(vision))
-        return model_key_check(scenario, path, vision, key + strlen(VISION), VISION_KEYS);
-    if (cJSON_IsObject(text) && is_known(MODEL_KEYS, key) && !is_known(BESIDE, key))
+        return model_key_check(scenario, path, vision, key + strlen(VISION), MODEL_VISION_KEYS);
+    if (cJSON_IsObject(text) && is_known(MODEL_TEXT_KEYS, key) && !is_known(BESIDE, key))
         return status_at(STATUS_INVALID, scenario->file, path,
                          "not read, as this model's text_config is; expected model.text_config.%s",
                          key);
     const bool is_t5 = type && (strcmp(type, "t5") == 0 || strcmp(type, "mt5") == 0);
-    return model_key_check(scenario, path, model, key, is_t5 ? T5_KEYS : MODEL_KEYS);
+    return model_key_check(scenario, path, model, key, is_t5 ? MODEL_T5_KEYS : MODEL_TEXT_KEYS);
 }
 
 Status change_check_path(const Scenario *scenario, const cJSON *base, const char *path,

@@ -8,6 +8,22 @@
 
 #define KEYS(name, ...) static const char *const name[] = {__VA_ARGS__, NULL}
 
+const char *const MODEL_T5_KEYS[] = {
+    "model_type",
+    "name",
+    "d_model",
+    "d_kv",
+    "d_ff",
+    "num_heads",
+    "num_layers",
+    "num_decoder_layers",
+    "vocab_size",
+    "feed_forward_proj",
+    "tie_word_embeddings",
+    "relative_attention_num_buckets",
+    NULL,
+};
+
 // Values of Hugging Face's T5Config and MT5Config where a key is absent.
 typedef struct {
     int vocab_size;

@@ -6,63 +6,68 @@
 
 #include <string.h>
 
-// Every key of a generic model; each is read below or in model_read.c.
-static const JsonField GENERIC_KEYS[] = {
-    {.key = "model_type"},
-    {.key = "name"},
-    {.key = "source"},
-    {.key = "published_parameters"},
-    {.key = "parameters_source"},
-    {.key = "hidden_size"},
-    {.key = "intermediate_size"},
-    {.key = "num_hidden_layers"},
-    {.key = "num_attention_heads"},
-    {.key = "num_key_value_heads"},
-    {.key = "head_dim"},
-    {.key = "vocab_size"},
-    {.key = "tie_word_embeddings"},
-    {.key = "hidden_act"},
-    {.key = "sliding_window"},
-    {.key = "use_sliding_window"},
-    {.key = "layer_types"},
-    {.key = "mlp_only_layers"},
-    {.key = "max_position_embeddings"},
-    {.key = "num_experts"},
-    {.key = "num_local_experts"},
-    {.key = "n_routed_experts"},
-    {.key = "num_experts_per_tok"},
-    {.key = "moe_intermediate_size"},
-    {.key = "n_shared_experts"},
-    {.key = "shared_expert_intermediate_size"},
-    {.key = "first_k_dense_replace"},
-    {.key = "decoder_sparse_step"},
-    {.key = "num_nextn_predict_layers"},
-    {.key = "q_lora_rank"},
-    {.key = "kv_lora_rank"},
-    {.key = "qk_nope_head_dim"},
-    {.key = "qk_rope_head_dim"},
-    {.key = "v_head_dim"},
-    {.key = "gated_mlp"},
-    {.key = "norm"},
-    {.key = "position"},
-    {.key = "linear_bias"},
-    {.key = "qkv_bias"},
-    {.key = "qk_norm"},
-    {.key = "attention_sinks"},
-    {.key = "swiglu_limit"},
-    {.key = "n_group"},
-    {.key = "topk_group"},
-    // Of no price; launch/ writes them.
-    {.key = "rope_theta"},
-    {.key = "rope_scaling"},
-    {.key = "partial_rotary_factor"},
-    {.key = "rms_norm_eps"},
-    {.key = "layer_norm_eps"},
-    {.key = "scoring_func"},
-    {.key = "topk_method"},
-    {.key = "norm_topk_prob"},
-    {.key = "routed_scaling_factor"},
-};
+// Every key of a generic model; each is read below or in model_read.c. Those from rope_theta on
+// have no price; launch/ writes them.
+#define GENERIC_KEY_LIST(X)                                                                        \
+    X("model_type")                                                                                \
+    X("name")                                                                                      \
+    X("source")                                                                                    \
+    X("published_parameters")                                                                      \
+    X("parameters_source")                                                                         \
+    X("hidden_size")                                                                               \
+    X("intermediate_size")                                                                         \
+    X("num_hidden_layers")                                                                         \
+    X("num_attention_heads")                                                                       \
+    X("num_key_value_heads")                                                                       \
+    X("head_dim")                                                                                  \
+    X("vocab_size")                                                                                \
+    X("tie_word_embeddings")                                                                       \
+    X("hidden_act")                                                                                \
+    X("sliding_window")                                                                            \
+    X("use_sliding_window")                                                                        \
+    X("layer_types")                                                                               \
+    X("mlp_only_layers")                                                                           \
+    X("max_position_embeddings")                                                                   \
+    X("num_experts")                                                                               \
+    X("num_local_experts")                                                                         \
+    X("n_routed_experts")                                                                          \
+    X("num_experts_per_tok")                                                                       \
+    X("moe_intermediate_size")                                                                     \
+    X("n_shared_experts")                                                                          \
+    X("shared_expert_intermediate_size")                                                           \
+    X("first_k_dense_replace")                                                                     \
+    X("decoder_sparse_step")                                                                       \
+    X("num_nextn_predict_layers")                                                                  \
+    X("q_lora_rank")                                                                               \
+    X("kv_lora_rank")                                                                              \
+    X("qk_nope_head_dim")                                                                          \
+    X("qk_rope_head_dim")                                                                          \
+    X("v_head_dim")                                                                                \
+    X("gated_mlp")                                                                                 \
+    X("norm")                                                                                      \
+    X("position")                                                                                  \
+    X("linear_bias")                                                                               \
+    X("qkv_bias")                                                                                  \
+    X("qk_norm")                                                                                   \
+    X("attention_sinks")                                                                           \
+    X("swiglu_limit")                                                                              \
+    X("n_group")                                                                                   \
+    X("topk_group")                                                                                \
+    X("rope_theta")                                                                                \
+    X("rope_scaling")                                                                              \
+    X("partial_rotary_factor")                                                                     \
+    X("rms_norm_eps")                                                                              \
+    X("layer_norm_eps")                                                                            \
+    X("scoring_func")                                                                              \
+    X("topk_method")                                                                               \
+    X("norm_topk_prob")                                                                            \
+    X("routed_scaling_factor")
+
+#define FIELD(name) {.key = (name)},
+static const JsonField GENERIC_KEYS[] = {GENERIC_KEY_LIST(FIELD)};
+
+#define NAME(name) name,
+const char *const MODEL_TEXT_KEYS[] = {GENERIC_KEY_LIST(NAME) NULL};
 
 bool model_key_is_known(const char *key) {
     for (size_t i = 0; i < sizeof GENERIC_KEYS / sizeof *GENERIC_KEYS; i++)

@@ -34,3 +34,9 @@ Status key_read_size_or(const JsonNode *config, const char *const *keys, int max
 
 // Reads true or false; leaves *out where the key is absent or null, or where key is NULL.
 Status key_read_bool(const JsonNode *config, const char *key, bool *out);
+
+// The keys that are read of a model's text, of encoders with decoders (T5) and of a vision_config;
+// each ends with NULL. A Hugging Face file may hold others, which are ignored.
+extern const char *const MODEL_TEXT_KEYS[];
+extern const char *const MODEL_T5_KEYS[];
+extern const char *const MODEL_VISION_KEYS[];

@@ -6,6 +6,13 @@
 
 #define KEYS(name, ...) static const char *const name[] = {__VA_ARGS__, NULL}
 
+const char *const MODEL_VISION_KEYS[] = {
+    "depth",       "hidden_size", "embed_dim",           "intermediate_size",
+    "mlp_ratio",   "num_heads",   "num_attention_heads", "num_hidden_layers",
+    "patch_size",  "image_size",  "spatial_merge_size",  "temporal_patch_size",
+    "window_size", NULL,
+};
+
 enum { MAX_PIXELS = 1 << 14 };
 
 // What an absent key means (configuration_*.py of Hugging Face transformers 4.57).
