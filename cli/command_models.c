@@ -1,6 +1,7 @@
 // `models` and `clusters`: the bundled presets.
 #include "base/data_dir.h"
 #include "cli/command.h"
+#include "cli/model_summary.h"
 #include "report/table.h"
 #include "report/units.h"
 
@@ -12,14 +13,16 @@ static const struct argp_option OPTIONS[] = {OPTION_JSON, {0}};
 static const struct argp MODELS_ARGP = {
     .options = OPTIONS,
     .parser = common_parse,
-    .args_doc = "[NAME]",
-    .doc = "Lists the bundled models, or shows one: its parameters, source and keys. Any of these "
-           "names may stand as `model` in a scenario; a Hugging Face config.json may too. With a "
-           "name, --json prints the object alone, to be changed and pasted as `model`.\v"
+    .args_doc = "[NAME|FILE]",
+    .doc = "Lists the bundled models, or shows one: a bundled one, or the path of any config.json. "
+           "Shown are parameters (of the weights, without multi-token prediction), those that are "
+           "active for a token, what each kind of layer is, the bytes that a token leaves in the "
+           "cache, and the object. Names and paths may stand as `model` in a scenario. With one, "
+           "--json prints {\"model\": the object, to be changed and pasted, \"summary\"}.\v"
            "Examples:\n"
            "  meshwright models\n"
            "  meshwright models llama-3.1-70b\n"
-           "  meshwright models llama-3.1-70b --json\n"
+           "  meshwright models ./config.json --json\n"
            "  meshwright models --json\n",
 };
 
@@ -77,15 +80,9 @@ static Status preset_unknown(const char *kind, const char *name, const char *con
     return usage_error("unknown %s \"%s\"; meshwright %ss lists them", kind, name, kind);
 }
 
-// Shows the preset's own file: an object that a scenario takes as `model`.
-static Status model_show(const char *name, Arena *arena) {
-    JsonNode root;
-    TRY(json_load(data_path(arena, "models", name), arena, &root));
-    return json_write(root.item, stdout);
-}
-
 // Shows one node as an object that a scenario takes as `cluster`.
-static Status cluster_show(const char *name, Arena *arena) {
+static Status cluster_show(const char *name, bool json, Arena *arena) {
+    (void)json; // an object either way
     static const char *const KEYS[] = {
         "gpu",       "gpus_per_node",          "scale_up",
         "scale_out", "price_usd_per_gpu_hour", "power_watts_per_gpu"};
@@ -109,6 +106,7 @@ typedef struct {
     const char **names; // [num_presets + 1], ends with NULL
     const char **cells; // [num_presets][num_columns]
     cJSON *list;        // of all; NULL unless that is asked for
+    bool row_before;    // one that is shown follows its row of the list
 } Presets;
 
 static Presets presets_new(const char *kind, const TableColumn *columns, int num_columns,
@@ -140,7 +138,8 @@ static void presets_print(const Presets *presets, int first, int num, Arena *are
 
 // The list, or the preset that is named, of which show prints the object.
 static Status presets_answer(const Presets *presets, const CommonOptions *options,
-                             Status (*show)(const char *name, Arena *arena), Arena *arena) {
+                             Status (*show)(const char *name, bool json, Arena *arena),
+                             Arena *arena) {
     if (presets->list)
         return answer_json(list_document(arena_printf(arena, "%ss", presets->kind), presets->list));
     if (!options->scenario) {
@@ -149,16 +148,18 @@ static Status presets_answer(const Presets *presets, const CommonOptions *option
     }
     for (int i = 0; i < presets->num_presets; i++) {
         if (strcmp(options->scenario, presets->names[i]) != 0) continue;
-        if (!options->json) {
+        if (!options->json && presets->row_before) {
             presets_print(presets, i, 1, arena);
             putchar('\n');
         }
-        return show(presets->names[i], arena);
+        return show(presets->names[i], options->json, arena);
     }
     return preset_unknown(presets->kind, options->scenario, presets->names);
 }
 
 static Status models_answer(const CommonOptions *options, Arena *arena) {
+    if (options->scenario && value_is_path(options->scenario))
+        return model_summary_print(options->scenario, options->json, arena);
     static const TableColumn COLUMNS[] = {
         {"model", false, 0}, {"family", false, 2}, {"parameters", true, 0},
         {"active", true, 1}, {"source", false, 3},
@@ -177,7 +178,7 @@ static Status models_answer(const CommonOptions *options, Arena *arena) {
         presets_add(&presets, cells);
         if (presets.list) cJSON_AddItemToArray(presets.list, model_to_json(m));
     }
-    return presets_answer(&presets, options, model_show, arena);
+    return presets_answer(&presets, options, model_summary_print, arena);
 }
 
 static Status clusters_answer(const CommonOptions *options, Arena *arena) {
@@ -202,6 +203,7 @@ static Status clusters_answer(const CommonOptions *options, Arena *arena) {
         presets_add(&presets, cells);
         if (presets.list) cJSON_AddItemToArray(presets.list, cluster_to_json(c));
     }
+    presets.row_before = true;
     return presets_answer(&presets, options, cluster_show, arena);
 }
 

@@ -12,7 +12,8 @@ job() {
 END
 }
 
-model=$("$MESHWRIGHT" models llama-3.1-8b --json)
+"$MESHWRIGHT" models llama-3.1-8b --json >shown.json
+model=$(python3 -c 'import json; print(json.dumps(json.load(open("shown.json"))["model"]))')
 for name in dgx-h100 gb200-nvl72 rtx4090-node hgx-mi300x; do
     cluster=$("$MESHWRIGHT" clusters "$name" --json)
     job '"llama-3.1-8b"' "\"$name:1\"" | "$MESHWRIGHT" estimate - --json >named.json || [ $? -eq 1 ]
@@ -22,6 +23,33 @@ for name in dgx-h100 gb200-nvl72 rtx4090-node hgx-mi300x; do
 done
 "$MESHWRIGHT" clusters dgx-h100 | grep -q '"num_gpus"' || fail "no object after the table"
 "$MESHWRIGHT" clusters --help | grep -q 'clusters dgx-h100 --json' || fail "not in the help"
+
+# A model of one's own file: what it weighs, what its layers are, what a token leaves behind. The
+# weights of DeepSeek-V3 are 671.0 G, of which 37.5 G are active; its multi-token prediction 11.6 G.
+"$MESHWRIGHT" models deepseek-v3 --json | python3 -c '
+import json, sys
+answer = json.load(sys.stdin)
+open("config.json", "w").write(json.dumps(answer["model"]))
+s = answer["summary"]
+assert abs(s["parameters"] / 671.0e9 - 1) < 1e-3, s
+assert abs(s["mtp_parameters"] / 11.6e9 - 1) < 1e-2, s
+assert s["cache_bytes_per_token"] == 61 * 2 * (512 + 64), s
+assert [(k["num_layers"], k["mixer"]["kind"], k["feed_forward"]["kind"]) for k in s["layers"]] == [
+    (3, "latent_attention", "dense"), (58, "latent_attention", "experts")], s["layers"]
+assert s["parameters"] > sum(k["num_layers"] * k["parameters"] for k in s["layers"]), s
+' || fail "the summary of deepseek-v3"
+"$MESHWRIGHT" models ./config.json --json >file.json || fail "a file is not shown"
+python3 -c '
+import json
+file = json.load(open("file.json"))
+assert file["summary"]["model_type"] == "deepseek_v3", file["summary"]
+assert file["model"] == json.load(open("config.json"))
+' || fail "the summary of a file"
+"$MESHWRIGHT" models ./config.json >text || fail "a file has no text"
+grep -q "^layers      3: latent attention, 128 heads of 192, rank 512; gated MLP of 18432$" text || fail "$(cat text)"
+grep -q "^            58: latent attention, .*; 8 of 256 gated experts of 2048, shared 2048$" text || fail "$(cat text)"
+"$MESHWRIGHT" models ./nowhere.json >text 2>&1 && fail "a file that is not there is shown"
+grep -q "nowhere.json" text || fail "$(cat text)"
 
 # What the default software cannot train is planned for another, which is said first; where no
 # launch file can be written, none is claimed.
