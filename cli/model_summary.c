@@ -2,7 +2,7 @@
 
 #include "base/data_dir.h"
 #include "cli/command.h"
-#include "config/model/model.h"
+#include "config/model/model_front.h"
 #include "report/units.h"
 
 #include <stdio.h>
@@ -37,6 +37,16 @@ static double cache_bytes(const Mixer *mixer) {
     if (mixer->kind == MIXER_LATENT_ATTENTION)
         return CACHE_BYTES * (double)(mixer->kv_lora_rank + mixer->qk_rope_head_dim);
     return CACHE_BYTES * 2.0 * mixer->num_kv_heads * mixer->head_dim;
+}
+
+// Of a tower that the model has beside its text; 0 where there is none.
+static double tower_parameters(const Model *model) {
+    if (!model->front || model->num_front_layers > 0) return 0;
+    const Model *own = model->front->model;
+    double sum = model_front_parameters(model);
+    for (int l = 0; l < own->num_layers; l++)
+        sum += model_layer_parameters(own, &own->kinds[own->layer_kind[l]]);
+    return sum;
 }
 
 static int layers_of_kind(const Model *model, int kind) {
@@ -113,6 +123,8 @@ static cJSON *summary_to_json(const Shown *shown) {
     json_add_number(object, "parameters", model_num_parameters(model));
     json_add_number(object, "active_parameters", model_active_parameters(model));
     json_add_number(object, "mtp_parameters", model_mtp_parameters(model));
+    if (tower_parameters(model) > 0)
+        json_add_number(object, "tower_parameters", tower_parameters(model));
     if (shown->published_parameters > 0)
         json_add_number(object, "published_parameters", shown->published_parameters);
     if (model->source) cJSON_AddStringToObject(object, "source", model->source);
@@ -152,6 +164,8 @@ static void text_print(const Shown *shown, Arena *arena) {
     if (model->num_mtp_layers > 0)
         printf("; multi-token prediction %s more",
                units_count(model_mtp_parameters(model), number));
+    if (tower_parameters(model) > 0)
+        printf("; the tower for images %s more", units_count(tower_parameters(model), number));
     if (shown->published_parameters > 0)
         printf("; published %s", units_count(shown->published_parameters, number));
     putchar('\n');

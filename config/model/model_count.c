@@ -152,7 +152,8 @@ static double vision_parameters(const ModelFront *front, int hidden_size) {
     const double merged = width * front->merge_size * front->merge_size;
     const double inner = front->merge_hidden_size;
     if (inner <= 0) return sum + matrix(merged, out);
-    return sum + matrix(merged, inner) + inner + matrix(inner, out) + out;
+    const double one = matrix(merged, inner) + inner + matrix(inner, out) + out;
+    return sum + one + front->num_deep_mergers * (one + 2 * merged);
 }
 
 double model_front_parameters(const Model *model) {

@@ -18,7 +18,7 @@ typedef enum {
     WINDOW_FROM_LAYER,  // layer >= max_window_layers (Qwen2, Qwen3)
     WINDOW_EVEN_BEFORE, // even layers < max_window_layers (Qwen2-MoE)
     WINDOW_EVEN,        // layers 0, 2, 4, ... (Gemma 2, GPT-OSS)
-    WINDOW_PATTERN,     // all but each sliding_window_pattern-th (Gemma 3)
+    WINDOW_PATTERN,     // all but each sliding_window_pattern-th (Gemma 3, Cohere 2)
 } WindowRule;
 
 typedef struct ModelFamily {
@@ -41,6 +41,7 @@ typedef struct ModelFamily {
 
     WindowRule window_rule;
     bool window_needs_switch; // sliding_window counts only with use_sliding_window (Qwen)
+    int window_pattern;       // of WINDOW_PATTERN: default of sliding_window_pattern
     int window;               // default of sliding_window; 0 is none
 
     VisionKind vision; // what its vision_config describes

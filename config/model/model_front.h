@@ -5,7 +5,8 @@
 // Source: Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified
 //         Text-to-Text Transformer", arXiv:1910.10683, section 2.1; Gemma 3, arXiv:2503.19786,
 //         section 2.1; Qwen2-VL, arXiv:2409.12191, section 2.1; Qwen2.5-VL, arXiv:2502.13923,
-//         section 2.1; modeling_*.py of Hugging Face transformers (4.57).
+//         section 2.1; Qwen3-VL, arXiv:2511.21631, section 2; modeling_*.py of Hugging Face
+//         transformers (4.57).
 #pragma once
 
 #include "base/arena.h"
@@ -31,10 +32,12 @@ typedef struct ModelFront {
     int merge_size;        // patches a side whose numbers are laid side by side; 1: none
     bool merge_norm_bias;  // of the norm before
     int merge_hidden_size; // of two matrices with biases; 0: one without
+    int num_deep_mergers;  // more of these, whose tokens are added to the text's first layers
+                           // (DeepStack, arXiv:2406.04334); their norms are over all that is merged
 } ModelFront;
 
 // Families whose files describe a tower.
-typedef enum { VISION_NONE, VISION_SIGLIP, VISION_QWEN2, VISION_QWEN2_5 } VisionKind;
+typedef enum { VISION_NONE, VISION_SIGLIP, VISION_QWEN2, VISION_QWEN2_5, VISION_QWEN3 } VisionKind;
 
 // Reads vision_config, where the file has one, as model->front; it is no part of the model yet.
 Status model_read_vision(const JsonNode *config, VisionKind kind, Arena *arena, Model *model);

@@ -185,7 +185,9 @@ Status model_import_generic(const JsonNode *config, Arena *arena, Model *model) 
     int window;
     TRY(key_read_bool(config, "use_sliding_window", &window_used));
     TRY(key_read_size(config, &(SizeKey){WINDOW_KEYS, 0, MODEL_MAX_POSITIONS, 0, 0}, &window));
-    TRY(model_read_layers(config, 0, WINDOW_ALL, window_used ? window : 0, arena, draft));
+    TRY(model_read_layers(config,
+                          &(LayerDefaults){.rule = WINDOW_ALL, .window = window_used ? window : 0},
+                          arena, draft));
     TRY(check_intermediate(config, draft));
     *model = draft->model;
     return model_check(config, model);

@@ -121,8 +121,11 @@ static Status family_read(const ModelFamily *family, const JsonNode *config, Are
     if (family->adjust) TRY(family->adjust(config, draft));
     int window;
     TRY(read_window(family, config, &window));
-    TRY(model_read_layers(config, family->first_k_dense, family->window_rule, window, arena,
-                          draft));
+    const LayerDefaults layers = {.first_k_dense = family->first_k_dense,
+                                  .rule = family->window_rule,
+                                  .window = window,
+                                  .pattern = family->window_pattern};
+    TRY(model_read_layers(config, &layers, arena, draft));
     return model_check(config, &draft->model);
 }
 

@@ -85,24 +85,26 @@ static Status read_layer_types(const JsonNode *config, Arena *arena, LayerRules 
     return status_ok();
 }
 
-static Status read_rules(const JsonNode *config, int first_k_dense, Arena *arena,
+static Status read_rules(const JsonNode *config, const LayerDefaults *defaults, Arena *arena,
                          LayerRules *rules) {
-    static const char *const FIRST_K[] = {"first_k_dense_replace", NULL};
+    static const char *const FIRST_K[] = {"first_k_dense_replace", "moe_layer_start_index", NULL};
     static const char *const STEP[] = {"decoder_sparse_step", NULL};
-    static const char *const FREQ[] = {"moe_layer_freq", NULL};
+    static const char *const FREQ[] = {"moe_layer_freq", "moe_layer_interval", NULL};
     static const char *const PATTERN[] = {"sliding_window_pattern", "_sliding_window_pattern",
                                           NULL};
     static const char *const MAX_WINDOW[] = {"max_window_layers", NULL};
     const int n = rules->num_layers;
     if (rules->has_experts) {
-        const int first = first_k_dense < n ? first_k_dense : n;
+        const int first = defaults->first_k_dense < n ? defaults->first_k_dense : n;
         TRY(key_read_size(config, &(SizeKey){FIRST_K, 0, n, first, 0}, &rules->first_k_dense));
         TRY(key_read_size(config, &(SizeKey){STEP, 1, MODEL_MAX_LAYERS, 1, 1},
                           &rules->sparse_step));
         TRY(key_read_size(config, &(SizeKey){FREQ, 1, MODEL_MAX_LAYERS, 1, 1}, &rules->moe_freq));
     }
     if (rules->rule == WINDOW_PATTERN)
-        TRY(key_read_size(config, &(SizeKey){PATTERN, 1, MODEL_MAX_LAYERS, 6, 6}, &rules->pattern));
+        TRY(key_read_size(
+            config, &(SizeKey){PATTERN, 1, MODEL_MAX_LAYERS, defaults->pattern, defaults->pattern},
+            &rules->pattern));
     if (rules->rule == WINDOW_FROM_LAYER || rules->rule == WINDOW_EVEN_BEFORE)
         TRY(key_read_size(config, &(SizeKey){MAX_WINDOW, 0, MODEL_MAX_POSITIONS, 28, 28},
                           &rules->max_window_layers));
@@ -128,12 +130,13 @@ static int kind_index(ModelDraft *draft, bool moe, int window) {
     return model->num_kinds++;
 }
 
-Status model_read_layers(const JsonNode *config, int first_k_dense, WindowRule rule, int window,
-                         Arena *arena, ModelDraft *draft) {
+Status model_read_layers(const JsonNode *config, const LayerDefaults *defaults, Arena *arena,
+                         ModelDraft *draft) {
+    const int window = defaults->window;
     LayerRules rules = {.num_layers = draft->model.num_layers,
                         .has_experts = draft->ffn.num_experts > 0,
-                        .rule = rule};
-    TRY(read_rules(config, first_k_dense, arena, &rules));
+                        .rule = defaults->rule};
+    TRY(read_rules(config, defaults, arena, &rules));
     uint8_t *layer_kind = ARENA_ARRAY(arena, draft->model.num_layers, uint8_t);
     for (int i = 0; i < draft->model.num_layers; i++) {
         const bool sliding = layer_is_sliding(&rules, i);

@@ -13,8 +13,8 @@ KEYS(HEAD_DIM_KEYS, "head_dim");
 KEYS(VOCAB_KEYS, "vocab_size");
 KEYS(INTERMEDIATE_KEYS, "intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size");
 KEYS(POSITIONS_KEYS, "max_position_embeddings", "n_positions");
-KEYS(EXPERTS_KEYS, "num_experts", "num_local_experts", "n_routed_experts");
-KEYS(EXPERTS_PER_TOKEN_KEYS, "num_experts_per_tok", "experts_per_token");
+KEYS(EXPERTS_KEYS, "num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts");
+KEYS(EXPERTS_PER_TOKEN_KEYS, "num_experts_per_tok", "experts_per_token", "moe_k");
 KEYS(WINDOW_KEYS, "sliding_window");
 
 static int or_required(int size) {
@@ -75,7 +75,7 @@ Status model_read_attention(const JsonNode *config, ModelDraft *draft) {
 
 // The shared experts, as their number (DeepSeek) or as the size of all together (Qwen).
 static Status read_shared_experts(const JsonNode *config, int num_shared, ModelDraft *draft) {
-    static KEYS(NUMBER, "n_shared_experts");
+    static KEYS(NUMBER, "n_shared_experts", "moe_num_shared_experts");
     static KEYS(SIZE, "shared_expert_intermediate_size");
     const int size_default = draft->ffn.shared_intermediate_size;
     int size, number;

@@ -37,10 +37,15 @@ Status model_read_expert_groups(const JsonNode *config, ModelDraft *draft);
 
 // Which layers are MoE and which look at a window: fills the model's kinds, num_kinds and
 // layer_kind.
-//   first_k_dense   default of first_k_dense_replace
-//   rule, window    as in ModelFamily; window is what the file says, 0 is none
-Status model_read_layers(const JsonNode *config, int first_k_dense, WindowRule rule, int window,
-                         Arena *arena, ModelDraft *draft);
+typedef struct {
+    int first_k_dense; // of first_k_dense_replace
+    WindowRule rule;   // as in ModelFamily
+    int window;        // what the file says; 0 is none
+    int pattern;       // of sliding_window_pattern
+} LayerDefaults;
+
+Status model_read_layers(const JsonNode *config, const LayerDefaults *defaults, Arena *arena,
+                         ModelDraft *draft);
 
 // Multi-token-prediction layers, 0 where the file says nothing.
 Status model_read_mtp(const JsonNode *config, ModelDraft *draft);

@@ -7,10 +7,21 @@
 #define KEYS(name, ...) static const char *const name[] = {__VA_ARGS__, NULL}
 
 const char *const MODEL_VISION_KEYS[] = {
-    "depth",       "hidden_size", "embed_dim",           "intermediate_size",
-    "mlp_ratio",   "num_heads",   "num_attention_heads", "num_hidden_layers",
-    "patch_size",  "image_size",  "spatial_merge_size",  "temporal_patch_size",
-    "window_size", NULL,
+    "depth",
+    "hidden_size",
+    "embed_dim",
+    "intermediate_size",
+    "mlp_ratio",
+    "num_heads",
+    "num_attention_heads",
+    "num_hidden_layers",
+    "patch_size",
+    "image_size",
+    "spatial_merge_size",
+    "temporal_patch_size",
+    "window_size",
+    "num_position_embeddings",
+    NULL,
 };
 
 enum { MAX_PIXELS = 1 << 14 };
@@ -22,6 +33,7 @@ static const struct {
     [VISION_SIGLIP] = {768, 12, 12, 3072},
     [VISION_QWEN2] = {1280, 32, 16, 0},
     [VISION_QWEN2_5] = {3584, 32, 16, 3420},
+    [VISION_QWEN3] = {1152, 27, 16, 4304},
 };
 
 // Width, depth and heads. The layers of all families have norms before both halves, biases, and as
@@ -98,12 +110,12 @@ static Status tower_layers(const JsonNode *config, VisionKind kind, int patch_si
     return status_ok();
 }
 
-static Status patches_read(const JsonNode *config, ModelFront *front) {
+static Status patches_read(const JsonNode *config, VisionKind kind, ModelFront *front) {
     KEYS(PATCH, "patch_size");
     KEYS(FRAMES, "temporal_patch_size");
     KEYS(CHANNELS, "num_channels", "in_channels", "in_chans");
-    const bool siglip = front->patch_bias;
-    TRY(key_read_size_or(config, PATCH, 256, siglip ? 16 : 14, &front->patch_size));
+    const bool siglip = kind == VISION_SIGLIP, wide = siglip || kind == VISION_QWEN3;
+    TRY(key_read_size_or(config, PATCH, 256, wide ? 16 : 14, &front->patch_size));
     TRY(key_read_size_or(config, CHANNELS, 64, 3, &front->num_channels));
     return key_read_size_or(config, FRAMES, 16, siglip ? 1 : 2, &front->temporal_patch_size);
 }
@@ -139,11 +151,24 @@ static Status width_check(const JsonNode *vision, VisionKind kind, int text_hidd
     return json_error(&node, "%d is not the hidden_size %d of the text", width, text_hidden_size);
 }
 
-static Status qwen_read(const JsonNode *vision, int hidden_size, ModelFront *front) {
+// Qwen3VLVisionConfig: a table of positions beside the rotary ones, and mergers of inner layers.
+static Status qwen3_read(const JsonNode *vision, ModelFront *front) {
+    KEYS(POSITIONS, "num_position_embeddings");
+    const JsonNode deep = json_get(vision, "deepstack_visual_indexes");
+    front->num_deep_mergers = 3;
+    if (json_is_present(&deep)) {
+        TRY(json_expect_array(&deep));
+        front->num_deep_mergers = json_size(&deep);
+    }
+    return key_read_size_or(vision, POSITIONS, 1 << 24, 2304, &front->num_positions);
+}
+
+static Status qwen_read(const JsonNode *vision, VisionKind kind, int hidden_size,
+                        ModelFront *front) {
     KEYS(MERGE, "spatial_merge_size");
     TRY(key_read_size_or(vision, MERGE, 16, 2, &front->merge_size));
     front->merge_hidden_size = hidden_size * front->merge_size * front->merge_size;
-    return status_ok();
+    return kind == VISION_QWEN3 ? qwen3_read(vision, front) : status_ok();
 }
 
 Status model_read_vision(const JsonNode *config, VisionKind kind, Arena *arena, Model *model) {
@@ -155,16 +180,16 @@ Status model_read_vision(const JsonNode *config, VisionKind kind, Arena *arena, 
     ModelFront *front = ARENA_NEW(arena, ModelFront);
     *front = (ModelFront){.kind = FRONT_VISION,
                           .model = tower,
-                          .patch_bias = kind == VISION_SIGLIP,
+                          .patch_bias = kind == VISION_SIGLIP || kind == VISION_QWEN3,
                           .merge_size = 1,
-                          .merge_norm_bias = kind == VISION_QWEN2};
+                          .merge_norm_bias = kind == VISION_QWEN2 || kind == VISION_QWEN3};
     TRY(tower_sizes(&vision, kind, &draft));
-    TRY(patches_read(&vision, front));
+    TRY(patches_read(&vision, kind, front));
     TRY(tower_layers(&vision, kind, front->patch_size, arena, &draft));
     *tower = draft.model;
     if (kind != VISION_SIGLIP) TRY(width_check(&vision, kind, model->hidden_size));
     TRY(kind == VISION_SIGLIP ? siglip_read(&vision, config, front)
-                              : qwen_read(&vision, tower->hidden_size, front));
+                              : qwen_read(&vision, kind, tower->hidden_size, front));
     model->front = front;
     return status_ok();
 }

@@ -103,6 +103,19 @@ static void build_merge(Builder *b, const ModelFront *front, double patches, dou
     build_memory(b, &place);
 }
 
+// Results of inner layers become tokens as those of the last do, and are added to the text's own.
+static void build_deep_merge(Builder *b, const ModelFront *front, double patches, double tokens) {
+    const double act = activation_bytes(b->execution);
+    build_merge(b, front, patches, tokens);
+    MemoryWork add = {.name = "image_deep_add",
+                      .bytes = 2 * tokens * b->model->hidden_size * act,
+                      .kernels = 1,
+                      .backward_bytes = tokens * b->model->hidden_size * act,
+                      .backward_kernels = 1,
+                      .output_bytes = tokens * b->model->hidden_size * act};
+    build_memory(b, &add);
+}
+
 // Its products are not quantized, as those beside a text's layers are not.
 static void build_tower_ends(Builder *b, const TrainingJob *job) {
     const ModelFront *front = b->model->front;
@@ -113,7 +126,9 @@ static void build_tower_ends(Builder *b, const TrainingJob *job) {
     build_patches(b, front, patches);
     if (front->model->final_norm)
         build_norm(b, "tower_final_norm", patches * front->model->hidden_size, NORM_INPUT);
-    build_merge(b, front, patches, images * (double)front_image_tokens(front, job->image_size));
+    const double tokens = images * (double)front_image_tokens(front, job->image_size);
+    for (int i = 0; i < front->num_deep_mergers; i++) build_deep_merge(b, front, patches, tokens);
+    build_merge(b, front, patches, tokens);
 }
 
 static void build_encoder_ends(Builder *b) {
@@ -169,6 +184,7 @@ double front_model_flops(const Scenario *scenario) {
     const double text = (double)front_image_tokens(front, scenario->training.image_size);
     const double merged = merged_width(front), inner = front->merge_hidden_size;
     const double out = scenario->model.hidden_size;
-    const double merge = inner > 0 ? merged * inner + inner * out : merged * out;
+    const double one = inner > 0 ? merged * inner + inner * out : merged * out;
+    const double merge = (1 + front->num_deep_mergers) * one;
     return flops + 6 * (tokens * patch_values(front) * own->hidden_size + num_items * text * merge);
 }

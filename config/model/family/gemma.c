@@ -21,6 +21,7 @@ const ModelFamily GEMMA_FAMILIES[] = {
         .qkv_bias_key = "attention_bias",
         .out_bias_key = "attention_bias",
         .window_rule = WINDOW_PATTERN,
+        .window_pattern = 6,
         .window = 4096,
     },
     {
@@ -32,6 +33,7 @@ const ModelFamily GEMMA_FAMILIES[] = {
         .qkv_bias_key = "attention_bias",
         .out_bias_key = "attention_bias",
         .window_rule = WINDOW_PATTERN,
+        .window_pattern = 6,
         .window = 4096,
     },
     {0},
