@@ -22,7 +22,8 @@ static bool mixer_is_same(const Mixer *a, const Mixer *b) {
            a->q_lora_rank == b->q_lora_rank && a->kv_lora_rank == b->kv_lora_rank &&
            a->qk_nope_head_dim == b->qk_nope_head_dim &&
            a->qk_rope_head_dim == b->qk_rope_head_dim && a->v_head_dim == b->v_head_dim &&
-           a->qk_norm == b->qk_norm && a->qkv_bias == b->qkv_bias && a->window == b->window;
+           a->qk_norm == b->qk_norm && a->qk_norm_whole == b->qk_norm_whole &&
+           a->qkv_bias == b->qkv_bias && a->window == b->window;
 }
 
 static bool ffn_is_same(const FeedForward *a, const FeedForward *b) {

@@ -94,6 +94,7 @@ static void attention_add(const Model *m, RuleValues *values) {
     SET(QK_ROPE_HEAD_DIM, mixer->qk_rope_head_dim);
     SET(V_HEAD_DIM, mixer->v_head_dim);
     SET(QK_NORM, mixer->qk_norm);
+    SET(QK_NORM_WHOLE, mixer->qk_norm_whole);
     SET(QKV_BIAS, mixer->qkv_bias);
     SET(ATTENTION_OUT_BIAS, mixer->out_bias);
     SET(ATTENTION_SINKS, mixer->sinks);

@@ -31,9 +31,10 @@ typedef struct {
     int qk_rope_head_dim;
     int v_head_dim;
     bool qkv_bias, out_bias;
-    bool qk_norm; // a norm over each head of query and key (Qwen3, Gemma 3)
-    bool sinks;   // one learned logit per head (GPT-OSS)
-    int window;   // sliding attention window in tokens; 0 is full attention
+    bool qk_norm;       // a norm over each head of query and key (Qwen3, Gemma 3)
+    bool qk_norm_whole; // it is over all heads at once (MiniMax-M2)
+    bool sinks;         // one learned logit per head (GPT-OSS)
+    int window;         // sliding attention window in tokens; 0 is full attention
 } Mixer;
 
 // What follows the mixer in a layer: a dense MLP, or a mixture of experts.

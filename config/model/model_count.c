@@ -79,7 +79,10 @@ double model_norm_parameters(const Model *model) {
 }
 
 double model_heads_norm_parameters(const Model *model, const Mixer *mixer) {
-    return mixer->qk_norm ? 2 * norm_parameters(model, mixer->head_dim) : 0;
+    if (!mixer->qk_norm) return 0;
+    if (!mixer->qk_norm_whole) return 2 * norm_parameters(model, mixer->head_dim);
+    const double heads = (double)mixer->num_heads + mixer->num_kv_heads;
+    return norm_parameters(model, heads * mixer->head_dim);
 }
 
 double model_layer_norm_parameters(const Model *model, const Mixer *mixer) {

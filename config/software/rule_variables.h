@@ -70,6 +70,7 @@
     X(EMBEDDING_NORM, "embedding_norm", RULE_SWITCH_NAMES)                                         \
     X(PARALLEL_RESIDUAL, "parallel_residual", RULE_SWITCH_NAMES)                                   \
     X(QK_NORM, "qk_norm", RULE_SWITCH_NAMES)                                                       \
+    X(QK_NORM_WHOLE, "qk_norm_whole", RULE_SWITCH_NAMES)                                           \
     X(QKV_BIAS, "qkv_bias", RULE_SWITCH_NAMES)                                                     \
     X(ATTENTION_OUT_BIAS, "attention_out_bias", RULE_SWITCH_NAMES)                                 \
     X(MLP_BIAS, "mlp_bias", RULE_SWITCH_NAMES)                                                     \

@@ -155,7 +155,7 @@ static void a_misspelled_required_key_is_pointed_at(void) {
                    "deepseek_v2, deepseek_v3, kimi_k2, "
                    "gpt_oss, gemma2, gemma3, gemma3_text, phi3, internlm, gpt2, gpt_neox, bloom, "
                    "mpt, opt, falcon, RefinedWebModel, mimo, glm4_moe, seed_oss, hunyuan_v1_dense, "
-                   "smollm3, cohere2, ernie4_5, ernie4_5_moe, t5, mt5, generic");
+                   "smollm3, cohere2, ernie4_5, ernie4_5_moe, minimax_m2, t5, mt5, generic");
 }
 
 static void values_of_a_wrong_type_are_refused(void) {

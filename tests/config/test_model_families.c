@@ -54,6 +54,13 @@ static const Release RELEASES[] = {
      "\"moe_num_shared_experts\": 2, \"moe_layer_start_index\": 1, \"moe_layer_interval\": 1, "
      "\"vocab_size\": 103424, \"use_bias\": false, \"tie_word_embeddings\": true}",
      21825437888},
+    {"MiniMax-M2.5", // 228.7 G: "230B"
+     "{\"model_type\": \"minimax_m2\", \"hidden_size\": 3072, \"num_hidden_layers\": 62, "
+     "\"num_attention_heads\": 48, \"num_key_value_heads\": 8, \"head_dim\": 128, "
+     "\"intermediate_size\": 1536, \"vocab_size\": 200064, \"num_local_experts\": 256, "
+     "\"num_experts_per_tok\": 8, \"use_qk_norm\": true, \"qk_norm_type\": \"per_layer\", "
+     "\"use_routing_bias\": true, \"rotary_dim\": 64, \"tie_word_embeddings\": false}",
+     228689764864},
 };
 
 static void releases_weigh_what_they_say(void) {

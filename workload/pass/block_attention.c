@@ -240,11 +240,15 @@ static void build_gqa_projections(Builder *b) {
     build_parts(b, q / b->split.tp, kv / b->split.tp, kv / b->split.tp);
     if (mixer->qkv_bias) b->dense_parameters += (q + 2 * kv) / b->split.tp;
     if (!mixer->qk_norm) return;
-    // One norm for all heads, of which each tp rank has some, whatever it has of the tokens.
-    if (b->split.tp > 1 && !b->split.sequence_parallel)
+    // One norm for all heads, of which each tp rank has some, whatever it has of the tokens. A norm
+    // over all heads at once has a weight for each of their numbers.
+    if (b->split.tp > 1 && !b->split.sequence_parallel && !mixer->qk_norm_whole)
         b->partial_parameters += model_heads_norm_parameters(m, mixer);
     double act = activation_bytes(b->execution);
     double values = b->tokens * (q + kv) / b->split.tp;
+    if (mixer->qk_norm_whole && b->split.tp > 1) // sums of squares, in fp32
+        build_collective(b, "qk_norm_sums", STREAM_TP, COLLECTIVE_ALL_REDUCE, COLLECTIVE_ALL_REDUCE,
+                         GROUP_TP, b->tokens * 2 * 4);
     MemoryWork norm = {.name = "qk_norm",
                        .bytes = values * act * 2,
                        .kernels = 2,
