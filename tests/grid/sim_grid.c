@@ -5,14 +5,16 @@
 // off first.
 //
 // Usage: sim-grid [STRIDE]: every STRIDE-th job. Without it all with MESHWRIGHT_TEST_FULL in the
-// environment, else a sample, which has every cluster, model, schedule and order, and a second of
-// the clusters alone whose domains have no switch: links differ there, so the plan decides which
-// ones a job gets. Each is played in a child of its own: SimGrid lives once in a process.
+// environment, else a sample, of which MESHWRIGHT_TEST_SEED says where it begins and which has
+// every cluster, model, schedule and order wherever it does; and a second of the clusters alone
+// whose domains have no switch: links differ there, so the plan decides which ones a job gets. Each
+// is played in a child of its own: SimGrid lives once in a process.
 #include "base/data_dir.h"
 #include "config/model/model_front.h"
 #include "costmodel/network/message.h"
 #include "sim/children.h"
 #include "sim/run.h"
+#include "tests/sample.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -23,7 +25,7 @@
 #ifdef MESHWRIGHT_SANITIZE
 enum { SAMPLE_STRIDE = 211, WIRED_STRIDE = 67, FULL_STRIDE = 13 };
 #else
-enum { SAMPLE_STRIDE = 73, WIRED_STRIDE = 13, FULL_STRIDE = 1 };
+enum { SAMPLE_STRIDE = 149, WIRED_STRIDE = 37, FULL_STRIDE = 1 };
 #endif
 
 static const double AGREED_FRAC = 0.01;
@@ -47,7 +49,7 @@ typedef struct {
 
 typedef struct {
     const char *const *clusters, *const *models;
-    int num_clusters, num_models, stride, num_jobs;
+    int num_clusters, num_models, first, stride, num_jobs;
     bool wired;        // of the clusters alone whose domains have no switch
     Cluster *machines; // [num_clusters] one node of each
     Result *results;   // [num_jobs]
@@ -58,7 +60,7 @@ typedef struct {
 // The schedule turns fastest, then the model. What is wished for goes round in other periods, so
 // that each schedule meets each plan.
 static Job job_at(const Grid *grid, int number) {
-    int place = number * grid->stride;
+    int place = grid->first + number * grid->stride;
     int schedule = place % NUM_SCHEDULES, model = place / NUM_SCHEDULES % grid->num_models;
     int cluster = place / NUM_SCHEDULES / grid->num_models % grid->num_clusters;
     int order = place / NUM_SCHEDULES / grid->num_models / grid->num_clusters;
@@ -188,7 +190,7 @@ static Status grid_run(Grid *grid, Arena *arena) {
     TRY(clusters_read(grid, arena));
     TRY(data_list(arena, "models", &grid->models, &grid->num_models));
     int num_all = grid->num_clusters * grid->num_models * NUM_SCHEDULES * NUM_PLAN_ORDERS;
-    grid->num_jobs = (num_all - 1) / grid->stride + 1;
+    grid->num_jobs = (num_all - 1 - grid->first) / grid->stride + 1;
     void *results;
     TRY(shared_open((size_t)grid->num_jobs * sizeof *grid->results, &results));
     grid->results = results;
@@ -241,8 +243,8 @@ static void schedule_print(const Grid *grid, PlanOrder order, int schedule) {
     int num[NUM_JOB_KINDS] = {0};
     double worst = 0;
     for (int i = 0; i < grid->num_jobs; i++) {
-        if (i * grid->stride % NUM_SCHEDULES != schedule || job_at(grid, i).order != order)
-            continue;
+        const Job job = job_at(grid, i);
+        if (strcmp(job.schedule, SCHEDULE_NAMES[schedule]) != 0 || job.order != order) continue;
         const Result *result = &grid->results[i];
         num[result_kind(result)]++;
         if (result_kind(result) == FREE_JOBS) worst = fmax(worst, job_off_frac(grid, i));
@@ -295,6 +297,10 @@ static bool grid_print(const Grid *grid) {
     return num_off == 0 && enough;
 }
 
+static Grid grid_sample(int stride, bool wired) {
+    return (Grid){.first = (int)(sample_seed() % stride), .stride = stride, .wired = wired};
+}
+
 static bool grid_agrees(Grid grid) {
     Arena arena = {0};
     Status status = grid_run(&grid, &arena);
@@ -306,8 +312,8 @@ static bool grid_agrees(Grid grid) {
 
 int main(int argc, char **argv) {
     int stride = argc > 1 ? atoi(argv[1]) : 0;
-    if (stride < 1 && getenv("MESHWRIGHT_TEST_FULL")) stride = FULL_STRIDE;
+    if (stride < 1 && sample_is_full()) stride = FULL_STRIDE;
     if (stride >= 1) return !grid_agrees((Grid){.stride = stride});
-    bool agrees = grid_agrees((Grid){.stride = SAMPLE_STRIDE});
-    return !(grid_agrees((Grid){.stride = WIRED_STRIDE, .wired = true}) && agrees);
+    const bool agrees = grid_agrees(grid_sample(SAMPLE_STRIDE, false));
+    return !(grid_agrees(grid_sample(WIRED_STRIDE, true)) && agrees);
 }
