@@ -1,8 +1,10 @@
 #!/bin/sh
 # Tables of measured kernels that cannot be: exit 2, the file, the row and what is legal; nothing
-# is written. Every kind is a made-up table of ROWS good rows, of which one cell or all change.
+# is written. Every kind is a made-up table of ROWS good rows, of which one cell or all change; of
+# cells that are no number one in four.
 set -eu
 . tests/support.sh
+. tests/sample.sh
 cd "$temp"
 mkdir measured
 
@@ -98,6 +100,7 @@ for kind in gemm moe nccl context_attention generation_attention context_mla gen
     refused 'holds a NUL byte; expected a CSV text'
 
     for value in x '' nan inf -1 0; do
+        one_of 4 || continue
         cell latency_ms "$value"
         refused "row 9: latency_ms: \"$value\"; expected a time in milliseconds"
     done
@@ -126,6 +129,7 @@ for kind in gemm moe nccl context_attention generation_attention context_mla gen
         esac
         [ -n "$most" ] || continue
         for value in x '' nan inf -1 1e30 1.5; do
+            one_of 4 || continue
             cell "$column" "$value"
             refused "row 9: $column: \"$value\"; expected a whole number from $first to $most"
         done
@@ -164,11 +168,16 @@ awk -F, -v OFS=, '{ print $1, $2, $3, $4, NR == 1 ? "out_dtype,beta,latency_ms" 
 refuses "$backward: row 9: latency_ms: \"long\"; expected a time in milliseconds" \
     calibrate --kernels measured --gpu h100-sxm-80g --kind gemm -o new.json
 sed -i 's/long/0.01/' $backward
-answers 0 calibrate --kernels measured --gpu h100-sxm-80g --kind gemm
-grep -q '^gemm  *490 ' stdout || fail "$(cat stdout)"
+# Fits of products take long: one of these two, and of the two below.
+if one_of 2; then
+    answers 0 calibrate --kernels measured --gpu h100-sxm-80g --kind gemm
+    grep -q '^gemm  *490 ' stdout || fail "$(cat stdout)"
+fi
 sed -i '2,$s/,bfloat16,0,/,float32,1,/' $backward # what adds to what is there is not the product alone
-answers 0 calibrate --kernels measured --gpu h100-sxm-80g --kind gemm
-grep -q '^gemm  *245 ' stdout || fail "$(cat stdout)"
+if one_of 2; then
+    answers 0 calibrate --kernels measured --gpu h100-sxm-80g --kind gemm
+    grep -q '^gemm  *245 ' stdout || fail "$(cat stdout)"
+fi
 rm $backward
 
 kind=moe
@@ -227,16 +236,17 @@ refuses './measured/gemm.csv: is the table measured/gemm.csv; expected another f
     calibrate --kernels measured --gpu h100-sxm-80g --kind gemm -o ./measured/gemm.csv
 cmp measured/gemm.csv kept
 
-# Kinds without a table stay as the file has them.
+# Kinds without a table stay as the file has them. (Products would be the same, and are fitted in 30
+# times the time.)
 rm measured/*
-table gemm >measured/gemm.csv
+table context_mla >measured/context_mla.csv
 "$MESHWRIGHT" calibrate --kernels measured --gpu h100-sxm-80g -o kept.json >/dev/null
 cp kept.json first.json
-rm measured/gemm.csv
+rm measured/context_mla.csv
 table nccl >measured/nccl.csv
 answers 0 calibrate --kernels measured --gpu h100-sxm-80g -o kept.json
-[ "$(cat stderr)" = "kept: gemm from kept.json; no tables for them" ] || fail "$(cat stderr)"
-table gemm >measured/gemm.csv
+[ "$(cat stderr)" = "kept: context_mla from kept.json; no tables for them" ] || fail "$(cat stderr)"
+table context_mla >measured/context_mla.csv
 answers 0 calibrate --kernels measured --gpu h100-sxm-80g -o both.json
 [ ! -s stderr ] || fail "$(cat stderr)"
 cmp kept.json both.json
@@ -249,7 +259,7 @@ few='measured/nccl.csv: 9 rows of 9 different shapes are too few to fit nccl; ex
 [ "$(cat stderr)" = "left out: $few
 kept: nccl from both.json; no tables for them" ] || fail "$(cat stderr)"
 cmp kept.json both.json
-rm measured/gemm.csv
+rm measured/context_mla.csv
 refuses "$few" calibrate --kernels measured --gpu h100-sxm-80g
 
 # What long products keep of short ones: 0.8 and 0.9, together the square root of 0.72; 700 W over its
@@ -262,10 +272,14 @@ awk -F, -v OFS=, 'BEGIN { print "gemm_dtype,m,n,k,data,latency_ms_steady" }
     END { print $1, 1000, 1000, 1000, "normal", 9 }' measured/gemm.csv >long.csv
 cp long.csv measured/sustained.csv
 said="Long products keep 0.849 of short ones' rate (sustained.csv): full_rate_watts of this board alone is 1146; the file has 1670."
-answers 0 calibrate --kernels measured --gpu h100-sxm-80g
-[ "$(tail -n 1 stdout)" = "$said" ] || fail "$(cat stdout)"
-answers 0 calibrate --kernels measured --gpu h100-sxm-80g --json
-grep -q '"full_rate_watts":[[:space:]]*114[56]' stdout || fail "$(cat stdout)"
+if one_of 2; then
+    answers 0 calibrate --kernels measured --gpu h100-sxm-80g
+    [ "$(tail -n 1 stdout)" = "$said" ] || fail "$(cat stdout)"
+fi
+if one_of 2; then
+    answers 0 calibrate --kernels measured --gpu h100-sxm-80g --json
+    grep -q '"full_rate_watts":[[:space:]]*114[56]' stdout || fail "$(cat stdout)"
+fi
 sed '2s/[^,]*$/0/' long.csv >measured/sustained.csv
 refuses 'measured/sustained.csv: row 2: latency_ms_steady: "0"; expected a number from 0.0001 to 600000' \
     calibrate --kernels measured --gpu h100-sxm-80g

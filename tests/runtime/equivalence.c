@@ -182,10 +182,10 @@ static bool case_check(const Place *place, const Case *c) {
     return good;
 }
 
-// One case in three is checked.
+// One case in six is checked.
 static bool case_sample(const Place *place, const Case *c) {
     static long num_offered;
-    return !sample_has(num_offered++, 3) || case_check(place, c);
+    return !sample_has(num_offered++, 6) || case_check(place, c);
 }
 
 static bool cases_sample(const Place *place, const Case *cases, size_t num) {
