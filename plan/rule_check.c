@@ -182,10 +182,8 @@ static const KeyVariable KEY_VARIABLES[] = {
     {"training.grad_reduce_dtype", RULE_GRAD_REDUCE_DTYPE},
     {"training.attention", RULE_ATTENTION},
     {"training.moe_dispatcher", RULE_MOE_DISPATCHER},
-    {"training.overlap_grad_reduce", RULE_OVERLAP_GRAD_REDUCE},
-    {"training.overlap_param_gather", RULE_OVERLAP_PARAM_GATHER},
-    {"training.tp_comm_overlap", RULE_TP_COMM_OVERLAP},
-    {"training.ep_overlap", RULE_EP_OVERLAP},
+#define TECHNIQUE_SWITCH(kind, key, stacks, search, simulate) {"training." #key, RULE_##kind},
+#include "config/software/techniques.def"
     {"training.compile", RULE_COMPILE},
     {"training.cross_entropy_fused", RULE_CROSS_ENTROPY_FUSED},
     {"training.causal", RULE_CAUSAL},

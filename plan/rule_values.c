@@ -59,13 +59,10 @@ static void execution_add(const Execution *e, RuleValues *values) {
     SET(OPTIMIZER_DTYPE, e->optimizer_precision);
     SET(GRAD_REDUCE_DTYPE, e->grad_reduce_precision);
     SET(ATTENTION, e->attention);
-    SET(OVERLAP_GRAD_REDUCE, e->overlap_grad_reduce);
-    SET(OVERLAP_PARAM_GATHER, e->overlap_param_gather);
-    SET(TP_COMM_OVERLAP, e->tp_comm_overlap);
-    SET(EP_OVERLAP, e->ep_overlap);
+#define TECHNIQUE_SWITCH(kind, key, stacks, search, simulate) SET(kind, e->key);
+#include "config/software/techniques.def"
     SET(COMPILE, e->compile);
     SET(CROSS_ENTROPY_FUSED, e->cross_entropy_fused);
-    SET(OPTIMIZER_POST_VALIDATION, e->optimizer_post_validation);
     SET(GRAPH_FULL, (e->cuda_graphs & GRAPH_FULL) != 0);
     SET(GRAPH_LAYER, (e->cuda_graphs & GRAPH_LAYER) != 0);
     SET(GRAPH_ATTN, (e->cuda_graphs & GRAPH_ATTN) != 0);

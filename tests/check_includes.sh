@@ -38,8 +38,10 @@ config/kernels:      config/machine
 config/software:     config/machine config/kernels
 config/cluster:      config/machine config/kernels config/software
 config/job:          config/machine config/model config/software config/cluster
-workload/pass:
-workload/step:       workload/pass
+workload/technique/technique.h:
+workload/pass:       workload/technique/technique.h
+workload/technique:  workload/technique/technique.h workload/pass
+workload/step:       workload/technique/technique.h workload/pass
 costmodel/kernel:
 costmodel/network:   costmodel/kernel
 costmodel/pass:      costmodel/kernel costmodel/network

@@ -34,4 +34,9 @@ schedules=$(sed -n 's/^X([A-Z0-9_]*, "\(.*\)")$/\1/p' config/job/schedules.def)
 for name in $schedules; do
     want "$name" config/job/schedules.def
 done
+techniques=$(sed -n 's/^TECHNIQUE[A-Z_]*([A-Z0-9_]*, \([a-z_0-9]*\)[,)].*$/\1/p' config/software/techniques.def)
+[ -n "$techniques" ] || num_missing=$((num_missing + 1))
+for key in $techniques; do
+    want "$key" config/software/techniques.def
+done
 [ $num_missing -eq 0 ]

@@ -30,8 +30,10 @@ const char *const RULE_SCHEDULE_NAMES[] = {
 static const char *const PLAN_ORDER_NAMES[] = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp", NULL};
 
 #define ROW(id, name, names) [RULE_##id] = {name, names},
-const RuleVariableKind RULE_VARIABLES[NUM_RULE_VARIABLES] = {RULE_SCENARIO_VARIABLES(ROW)
-                                                                 RULE_PLAN_VARIABLES(ROW)};
+#define TECHNIQUE_SWITCH(kind, key, stacks, search, simulate) ROW(kind, #key, RULE_SWITCH_NAMES)
+const RuleVariableKind RULE_VARIABLES[NUM_RULE_VARIABLES] = {
+#include "config/software/techniques.def"
+    RULE_SCENARIO_VARIABLES(ROW) RULE_PLAN_VARIABLES(ROW)};
 
 int rule_variable_find(const char *name) {
     for (int i = 0; i < NUM_RULE_VARIABLES; i++)

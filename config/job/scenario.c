@@ -332,8 +332,12 @@ Status scenario_refuse_unsimulated(const Scenario *scenario) {
         return status_at(STATUS_INVALID, scenario->file, "disturb",
                          "legal, but not supported yet beside a placement of groups of different "
                          "machines");
-    if (scenario->execution.optimizer_post_validation)
-        return status_at(STATUS_INVALID, scenario->file, "training.optimizer_post_validation",
+#define PLAYED false
+#define REFUSED true
+#define TECHNIQUE_SWITCH(kind, key, stacks, search, simulate)                                      \
+    if ((simulate) && scenario->execution.key)                                                     \
+        return status_at(STATUS_INVALID, scenario->file, "training." #key,                         \
                          "true is legal, but not supported by simulate yet");
+#include "config/software/techniques.def"
     return unsupported_refuse(scenario);
 }

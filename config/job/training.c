@@ -22,6 +22,8 @@ typedef struct {
 #define OTHER(key)                                                                                 \
     { key, JSON_FIELD_OTHER, 0, 0, 0, NULL, false }
 
+#define TECHNIQUE_SWITCH(kind, key, stacks, search, simulate) SWITCH(key, execution),
+
 static const JsonField TRAINING_FIELDS[] = {
     NUMBER(seq_len, INT64, 1, 1e8, true),
     NUMBER(global_batch, INT64, 1, 1e9, true),
@@ -33,13 +35,9 @@ static const JsonField TRAINING_FIELDS[] = {
     OTHER("stack"),
     OTHER("stack_version"),
     NAME(attention, execution, ATTENTION_NAMES),
-    SWITCH(overlap_grad_reduce, execution),
-    SWITCH(overlap_param_gather, execution),
-    SWITCH(tp_comm_overlap, execution),
-    SWITCH(ep_overlap, execution),
+#include "config/software/techniques.def"
     SWITCH(compile, execution),
     SWITCH(cross_entropy_fused, execution),
-    SWITCH(optimizer_post_validation, execution),
     OTHER("cuda_graphs"),
     SWITCH(causal, job),
     NUMBER(images_per_sequence, INT, 1, 1e6, false),

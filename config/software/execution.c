@@ -113,10 +113,8 @@ static Execution defaults_of(const Stack *stack, const char *version) {
         .fp8_recipe = -1, // by the precision, once it is known
         .optimizer_precision = PRECISION_FP32,
         .grad_reduce_precision = stack->defaults.grad_reduce_precision,
-        .overlap_grad_reduce = stack->defaults.overlap_grad_reduce,
-        .overlap_param_gather = stack->defaults.overlap_param_gather,
-        .tp_comm_overlap = stack->defaults.tp_comm_overlap,
-        .ep_overlap = stack->defaults.ep_overlap,
+#define TECHNIQUE_SWITCH(kind, key, stacks, search, simulate) .key = stack->defaults.key,
+#include "config/software/techniques.def"
         .compile = stack->defaults.compile,
         .cross_entropy_fused = stack->defaults.cross_entropy_fused,
     };

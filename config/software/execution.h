@@ -1,6 +1,6 @@
 // config/software/execution.h - by which software a model is run, and how: formats of numbers,
-// kernels, what runs beside what (CONTRACT.md, keys of section "training" that say nothing about
-// what is trained).
+// kernels, techniques (CONTRACT.md, keys of section "training" that say nothing about what is
+// trained).
 //
 // Every kind of job has one: nothing here says how much is computed.
 #pragma once
@@ -65,12 +65,9 @@ typedef struct {
     int moe_dispatcher;    // MoeDispatcher
     Dispatcher dispatcher; // of DISPATCH_DEEPEP and DISPATCH_HYBRIDEP
 
-    // What runs beside what
-    bool overlap_grad_reduce;
-    bool overlap_param_gather;
-    bool tp_comm_overlap;
-    bool ep_overlap;
-    bool optimizer_post_validation; // the gradient norm is looked at after the optimizer's step
+    // Techniques that are on or off
+#define TECHNIQUE_SWITCH(kind, key, stacks, search, simulate) bool key;
+#include "config/software/techniques.def"
 } Execution;
 
 // What an object says by being read: its keys stack and stack_version are, and all others have the

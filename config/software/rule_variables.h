@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// X(NAME, "name", list of names or NULL): of the scenario first, then of the plan.
+// X(NAME, "name", list of names or NULL): of the scenario first, then of the plan. Techniques that
+// are on or off are of the scenario, too (config/software/techniques.def).
 #define RULE_SCENARIO_VARIABLES(X)                                                                 \
     X(NUM_GPUS, "num_gpus", NULL)                                                                  \
     X(UNLIKE_GROUPS, "unlike_groups", RULE_SWITCH_NAMES)                                           \
@@ -20,13 +21,8 @@
     X(OPTIMIZER_DTYPE, "optimizer_dtype", PRECISION_NAMES)                                         \
     X(GRAD_REDUCE_DTYPE, "grad_reduce_dtype", PRECISION_NAMES)                                     \
     X(ATTENTION, "attention", ATTENTION_NAMES)                                                     \
-    X(OVERLAP_GRAD_REDUCE, "overlap_grad_reduce", RULE_SWITCH_NAMES)                               \
-    X(OVERLAP_PARAM_GATHER, "overlap_param_gather", RULE_SWITCH_NAMES)                             \
-    X(TP_COMM_OVERLAP, "tp_comm_overlap", RULE_SWITCH_NAMES)                                       \
-    X(EP_OVERLAP, "ep_overlap", RULE_SWITCH_NAMES)                                                 \
     X(COMPILE, "compile", RULE_SWITCH_NAMES)                                                       \
     X(CROSS_ENTROPY_FUSED, "cross_entropy_fused", RULE_SWITCH_NAMES)                               \
-    X(OPTIMIZER_POST_VALIDATION, "optimizer_post_validation", RULE_SWITCH_NAMES)                   \
     X(GRAPH_FULL, "graph_full", RULE_SWITCH_NAMES)                                                 \
     X(GRAPH_LAYER, "graph_layer", RULE_SWITCH_NAMES)                                               \
     X(GRAPH_ATTN, "graph_attn", RULE_SWITCH_NAMES)                                                 \
@@ -118,6 +114,8 @@
 
 #define RULE_VARIABLE_ENUM(id, name, names) RULE_##id,
 typedef enum {
+#define TECHNIQUE_SWITCH(kind, key, stacks, search, simulate) RULE_##kind,
+#include "config/software/techniques.def"
     RULE_SCENARIO_VARIABLES(RULE_VARIABLE_ENUM) RULE_PLAN_VARIABLES(RULE_VARIABLE_ENUM)
         NUM_RULE_VARIABLES
 } RuleVariable;

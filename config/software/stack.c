@@ -100,11 +100,12 @@ static const JsonField TRAINING_FIELDS[] = {
     NUMBER(training, host_microbatch_s, 0, 1),
 };
 
+#define STATED(key) SWITCH(defaults, key),
+#define OFF(key)
+#define TECHNIQUE_SWITCH(kind, key, stacks, search, simulate) stacks(key)
+
 static const JsonField DEFAULTS_FIELDS[] = {
-    SWITCH(defaults, overlap_grad_reduce),
-    SWITCH(defaults, overlap_param_gather),
-    SWITCH(defaults, tp_comm_overlap),
-    SWITCH(defaults, ep_overlap),
+#include "config/software/techniques.def"
     SWITCH(defaults, compile),
     SWITCH(defaults, cross_entropy_fused),
     REQUIRED("grad_reduce_precision"),

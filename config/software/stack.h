@@ -120,10 +120,9 @@ typedef struct {
 
 // Switches of a training scenario that says nothing of them.
 typedef struct {
-    bool overlap_grad_reduce;
-    bool overlap_param_gather;
-    bool tp_comm_overlap;
-    bool ep_overlap;
+#define TECHNIQUE_SWITCH(kind, key, stacks, search, simulate)                                      \
+    bool key; // false of one that stacks do not state
+#include "config/software/techniques.def"
     bool compile;
     bool cross_entropy_fused;
     int grad_reduce_precision; // index into PRECISION_NAMES: fp32 or bf16

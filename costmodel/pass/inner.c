@@ -25,7 +25,7 @@ typedef struct {
 
 static InnerQueue queue_of(const Op *op) {
     if (op->stream == STREAM_DP) return INNER_SHARDS;
-    if (op->collective.hidden) return INNER_HIDDEN;
+    if (op->collective.beside == BESIDE_MICROBATCH) return INNER_HIDDEN;
     return op->stream == STREAM_EP ? INNER_EP : op->stream == STREAM_CP ? INNER_CP : INNER_TP;
 }
 
@@ -74,7 +74,7 @@ static void collective_note(ListInner *l, int i, bool inside) {
     inner->latency_s += wire.latency_s * factor;
     inner->wire_s += wire.wire_s * factor;
     inner->inside_s += wire.inside_s * factor;
-    if (op->stream == STREAM_DP && shards_are_awaited(context->execution, op))
+    if (op->stream == STREAM_DP && op->collective.beside == BESIDE_NOTHING)
         inner->exposed_s += wire.time_s * factor;
     else if (runs_beside(inner->queue))
         l->beside_s[inner - l->pass->list] += wire.time_s * factor;
@@ -86,7 +86,8 @@ static void collective_note(ListInner *l, int i, bool inside) {
 static int ran_before(const ListInner *l, int i) {
     for (; i >= 0; i--) {
         const Op *op = &l->list.ops[i];
-        if (l->list.phases & 1 << op->phase && op->stream != STREAM_DP && !op->collective.hidden)
+        if (l->list.phases & 1 << op->phase && op->stream != STREAM_DP &&
+            op->collective.beside != BESIDE_MICROBATCH)
             break;
     }
     return i;

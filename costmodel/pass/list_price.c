@@ -2,6 +2,7 @@
 
 #include "costmodel/kernel/compute.h"
 #include "costmodel/network/exchange.h"
+#include "workload/technique/technique.h"
 
 #include <math.h>
 #include <string.h>
@@ -71,13 +72,8 @@ static double pipelined_s(const Streams *s, const Op *op, double duration_s) {
     return fmax(0, duration_s - product_s) + fmin(duration_s, product_s) / pieces;
 }
 
-bool shards_are_awaited(const Execution *execution, const Op *op) {
-    return op->collective.kind == COLLECTIVE_ALL_GATHER ? !execution->overlap_param_gather
-                                                        : !execution->overlap_grad_reduce;
-}
-
 static void sharding_run(Streams *s, const Op *op, double duration_s) {
-    if (shards_are_awaited(s->context->execution, op)) {
+    if (op->collective.beside == BESIDE_NOTHING) {
         streams_add(s, TERM_DP, s->part[STREAM_DP], duration_s);
         return;
     }
@@ -112,7 +108,7 @@ static void op_run(Streams *s, int i) {
         sharding_run(s, op, duration_s);
         return;
     }
-    if (op->collective.hidden) {
+    if (op->collective.beside == BESIDE_MICROBATCH) {
         s->hidden_s += duration_s;
         return;
     }
@@ -164,16 +160,12 @@ static void compute_slow_down(Streams *s, double time_s) {
     s->term_s[TERM_COMPUTE] += time_s;
 }
 
-// Host time of one pass over a block run eagerly, less what CUDA graphs replay. Recomputed kernels
-// are a pass of their own.
+// Host time of one pass over a block. Recomputed kernels are a pass of their own.
 static double host_s(const Execution *execution, double num_kernels, double num_passes) {
     const Stack *stack = &execution->stack;
-    if (execution->cuda_graphs & (GRAPH_FULL | GRAPH_LAYER)) return 0;
-    double time_s =
+    const double time_s =
         num_kernels * stack->launch.host_launch_s + num_passes * stack->launch.host_layer_s;
-    if (execution->compile) time_s *= stack->launch.host_compiled_frac;
-    int scopes = execution->cuda_graphs & (GRAPH_ATTN | GRAPH_MOE_ROUTER | GRAPH_MOE_PREPROCESS);
-    return time_s * (scopes ? 0.5 : 1);
+    return time_s * step_traits(execution).launched_frac;
 }
 
 ListPrice list_price(const OpList *list) {

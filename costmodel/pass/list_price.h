@@ -14,7 +14,8 @@
 
 enum { MAX_LIST_OPS = 512 };
 
-// When an operator of the list ran; 0 and -1 of those on the DP stream, hidden or of other phases.
+// When an operator of the list ran; 0 and -1 of those on the DP stream, beside another
+// micro-batch or of other phases.
 typedef struct {
     double start_s, end_s;
     double free_s; // when its stream was done with what came before
@@ -50,9 +51,6 @@ struct BlockPrices {
     Arena *arena;                                // of `more`
     BlockPrices *of_groups; // [cluster_num_groups] where machines differ, in place of the above
 };
-
-// Whether compute waits for a gather or scatter of shards.
-bool shards_are_awaited(const Execution *execution, const Op *op);
 
 // Seconds of one operator alone.
 double op_price_s(const PricingContext *context, const Op *op);

@@ -3,6 +3,7 @@
 #include "costmodel/memory/memory_interval.h"
 #include "costmodel/step/interval.h"
 #include "costmodel/step/step_parts.h"
+#include "workload/technique/technique.h"
 
 #include <math.h>
 
@@ -90,7 +91,7 @@ Status estimate_plan(const Scenario *scenario, const Plan *plan, Arena *arena, E
     p->program = program_build(scenario, plan, &p->workload, arena);
     p->prices = chunks_price(scenario, plan, &p->workload, arena);
     program_price(scenario, plan, &p->program, arena, &p->prices);
-    const bool apart = scenario->execution.optimizer_post_validation;
+    const bool apart = !step_traits(&scenario->execution).begins_together;
     const Status ran = (apart ? timeline_run_steady : timeline_run)(
         &p->program, &p->prices, parts != NULL, arena, &p->timeline);
     TRY(circle_refuse(plan, &p->program, &p->timeline, ran));
@@ -151,7 +152,7 @@ static double dual_bound_s(const Plan *plan, const Prices *prices, int rank, boo
 double estimate_lower_bound_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
                               const Prices *prices) {
     (void)workload;
-    const bool together = !scenario->execution.optimizer_post_validation;
+    const bool together = step_traits(&scenario->execution).begins_together;
     const bool split = schedule_find(plan->schedule)->splits_backward;
     const Price *back = split ? prices->backward_input : prices->backward;
     const double num_microbatches = (double)plan->num_microbatches;

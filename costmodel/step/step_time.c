@@ -4,6 +4,7 @@
 #include "costmodel/step/step_left.h"
 #include "costmodel/step/step_run.h"
 #include "workload/step/program_sync.h"
+#include "workload/technique/technique.h"
 
 #include <math.h>
 #include <string.h>
@@ -27,7 +28,7 @@ typedef struct {
 
 static bool is_known(const Scenario *scenario, const Plan *plan) {
     return !plan->schedule_file && !plan_is_dual(plan) && !plan->vocab_barriers &&
-           !scenario->execution.optimizer_post_validation;
+           step_traits(&scenario->execution).begins_together;
 }
 
 // --- Durations
@@ -94,18 +95,18 @@ static Ticks piece_ticks(const Step *s, const StepRun *run, const ChunkSync *syn
 }
 
 static void pieces_set(const Step *s, const StepRun *run, int c, StepChunk *chunk) {
-    const Execution *execution = &s->scenario->execution;
+    const StepTraits traits = step_traits(&s->scenario->execution);
     const ChunkSync *gather = &s->sync.gather[c], *reduce = &s->sync.reduce[c];
     const Ticks gathers = sync_ticks(s, run, gather), reductions = sync_ticks(s, run, reduce);
     for (int k = 0; k < NUM_COUNTS; k++) chunk->pieces[k] = (StepPieces){.special = -1};
     chunk->reduces = reduce->num_collectives > 0;
-    if (!execution->overlap_param_gather) {
+    if (!traits.gathers_beside) {
         chunk->gather_late = gathers * gather->num_parts;
     } else if (gather->num_collectives > 0) {
         chunk->pieces[COUNT_FORWARD] = (StepPieces){gather->num_parts, 0, gathers, 0};
         chunk->piece_work[WORK_FORWARD] = piece_ticks(s, run, gather, s->prices->forward[c].time_s);
     }
-    if (!execution->overlap_grad_reduce) {
+    if (!traits.reduces_beside) {
         chunk->reduce_late = reductions;
     } else if (chunk->reduces) {
         const int due = (int)plan_chunk_microbatches(s->plan);

@@ -2,6 +2,7 @@
 
 #include "plan/plan_orders.h"
 #include "planner/harvest/sketch_held.h"
+#include "workload/technique/technique.h"
 
 #include <limits.h>
 #include <math.h>
@@ -173,7 +174,7 @@ static double way_s(const Sums *sums, int num_chunks, double host_s) {
 
 double sketch_bound_s(const Scenario *scenario, const Plan *plan, const SketchLayout *layout,
                       const SketchShape *shape) {
-    const bool together = !scenario->execution.optimizer_post_validation &&
+    const bool together = step_traits(&scenario->execution).begins_together &&
                           !schedule_find(plan->schedule)->splits_backward;
     const double host_s = pass_host_s(&scenario->execution, scenario->calibration),
                  step_s = scenario->execution.stack.launch.host_step_s;

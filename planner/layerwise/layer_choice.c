@@ -3,6 +3,7 @@
 #include "base/output_file.h"
 #include "plan/layer_plans.h"
 #include "planner/layerwise/layer_uniform.h"
+#include "workload/technique/technique.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -94,7 +95,7 @@ static double step_predict(const Chooser *c, int base, const LayerStage *stages,
     parts.prices.forward = forward;
     parts.prices.backward = backward;
     parts.prices.optimizer_s = optimizer_s;
-    const bool apart = c->scenario->execution.optimizer_post_validation;
+    const bool apart = !step_traits(&c->scenario->execution).begins_together;
     Timeline timeline;
     const Status ran = (apart ? timeline_run_steady : timeline_run)(&parts.program, &parts.prices,
                                                                     false, &scratch, &timeline);

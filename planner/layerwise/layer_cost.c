@@ -4,6 +4,7 @@
 #include "costmodel/pass/list_price.h"
 #include "workload/pass/bytes.h"
 #include "workload/pass/split.h"
+#include "workload/technique/technique.h"
 
 #include <math.h>
 
@@ -93,9 +94,10 @@ static double sync_s(const Scenario *scenario, const Cluster *cluster, const Pla
         reduce_s += reduction_s(scenario, cluster, plan, parameters[expert], expert);
         gather_s += gathering_s(scenario, cluster, plan, parameters[expert], expert);
     }
+    const StepTraits traits = step_traits(execution);
     const double slowdown = execution->stack.communication.overlap_slowdown_frac;
-    return exposed_s(reduce_s, backward_s, execution->overlap_grad_reduce, slowdown) +
-           exposed_s(gather_s, forward_s, execution->overlap_param_gather, slowdown) +
+    return exposed_s(reduce_s, backward_s, traits.reduces_beside, slowdown) +
+           exposed_s(gather_s, forward_s, traits.gathers_beside, slowdown) +
            partial_sum_s(scenario, cluster, plan, block->partial_parameters);
 }
 

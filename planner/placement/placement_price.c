@@ -2,6 +2,7 @@
 
 #include "base/random.h"
 #include "costmodel/step/timeline.h"
+#include "workload/technique/technique.h"
 
 #include <math.h>
 #include <string.h>
@@ -29,7 +30,7 @@ double placement_step_s(const PlacementPricer *pricer, const double *slowdown) {
     program_price(&scenario, pricer->plan, pricer->program, pricer->scratch, &prices);
     Timeline timeline;
     const Status ran =
-        (scenario.execution.optimizer_post_validation ? timeline_run_steady : timeline_run)(
+        (step_traits(&scenario.execution).begins_together ? timeline_run : timeline_run_steady)(
             pricer->program, &prices, false, pricer->scratch, &timeline);
     return ran.code == STATUS_OK ? timeline.step_time_s : INFINITY;
 }

@@ -1,6 +1,7 @@
 #include "planner/questions/switches.h"
 
 #include "plan/rule_check.h"
+#include "workload/technique/technique.h"
 
 #include <string.h>
 
@@ -43,8 +44,20 @@ static bool has_moments(const Scenario *scenario) {
         return status_ok();                                                                        \
     }
 
-BOOL_SWITCH(ep_overlap)
-BOOL_SWITCH(tp_comm_overlap)
+// Of techniques that the search may turn on.
+#define TECHNIQUE_FUNCTIONS(kind, key)                                                             \
+    BOOL_SWITCH(key)                                                                               \
+    static bool key##_matters(const Scenario *scenario) {                                          \
+        return technique_matters(TECHNIQUE_##kind, scenario);                                      \
+    }
+#define BEST TECHNIQUE_FUNCTIONS
+#define TRIED TECHNIQUE_FUNCTIONS
+#define KEPT(kind, key)
+#define TECHNIQUE_SWITCH(kind, key, stacks, search, simulate) search(kind, key)
+#include "config/software/techniques.def"
+#undef BEST
+#undef TRIED
+
 BOOL_SWITCH(cross_entropy_fused)
 BOOL_SWITCH(compile)
 
@@ -121,8 +134,11 @@ static Status reduce_set(Execution *execution, int value, Arena *arena) {
                     RULE_BIT(GRAPH_MOE, 1)                                                         \
         }                                                                                          \
     }
-#define BOOL_ROW(field, VARIABLE, matters)                                                         \
-    { #field, BOOLS, true, matters, field##_get, field##_set, 1, RULES_OF(VARIABLE), NULL }
+#define BOOL_ROW(field, VARIABLE, matters, best)                                                   \
+    { #field, BOOLS, true, matters, field##_get, field##_set, best, RULES_OF(VARIABLE), NULL }
+// What the rows of techniques say of the search.
+#define BEST(VARIABLE, key) BOOL_ROW(key, VARIABLE, key##_matters, 1),
+#define TRIED(VARIABLE, key) BOOL_ROW(key, VARIABLE, key##_matters, -1),
 #define ROW(key, values, name, VARIABLE, matters, caution)                                         \
     { key, values, false, matters, name##_get, name##_set, -1, RULES_OF(VARIABLE), caution }
 
@@ -136,13 +152,10 @@ const SwitchRow SWITCH_ROWS[] = {
         "the optimizer's moments are rounded to 16 bits"),
     ROW("grad_reduce_dtype", DTYPES, reduce, GRAD_REDUCE_DTYPE, is_mixed,
         "gradients are added up in 16 bits"),
-    // What is hidden behind the exchange is not there to hide gradients behind: of few
-    // micro-batches that may cost more than it gains.
-    {"ep_overlap", BOOLS, true, has_experts, ep_overlap_get, ep_overlap_set, -1,
-     RULES_OF(EP_OVERLAP), NULL},
-    BOOL_ROW(tp_comm_overlap, TP_COMM_OVERLAP, NULL),
-    BOOL_ROW(cross_entropy_fused, CROSS_ENTROPY_FUSED, NULL),
-    BOOL_ROW(compile, COMPILE, NULL),
+#define TECHNIQUE_SWITCH(kind, key, stacks, search, simulate) search(kind, key)
+#include "config/software/techniques.def"
+    BOOL_ROW(cross_entropy_fused, CROSS_ENTROPY_FUSED, NULL, 1),
+    BOOL_ROW(compile, COMPILE, NULL, 1),
     {"cuda_graphs", GRAPHS, false, NULL, graphs_get, graphs_set, 3, RULES_OF_GRAPHS, NULL},
     {0},
 };

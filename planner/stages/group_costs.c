@@ -2,6 +2,7 @@
 
 #include "costmodel/network/message.h"
 #include "workload/step/program_sync.h"
+#include "workload/technique/technique.h"
 
 #include <math.h>
 
@@ -149,7 +150,7 @@ static void speeds_set(const Scenario *scenario, bool split, Arena *arena, Group
 double group_costs_bound_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs) {
     const double n = (double)plan_chunk_microbatches(plan);
     const bool way_back = group_plan_is_staged(plan) && !splits_backward(plan) &&
-                          !scenario->execution.optimizer_post_validation;
+                          step_traits(&scenario->execution).begins_together;
     double sum = 0; // of y_j, j > r
     for (int r = plan->pp - 1; r >= 0; r--) {
         const double speed = costs->speed[plan_rank_group(&scenario->cluster, plan, r)];
@@ -245,7 +246,7 @@ void group_messages_make(const Scenario *scenario, const Plan *plan, Arena *aren
 
 // Whether the last gradient of all is the first stage's.
 static bool first_stage_ends(const Scenario *scenario, const Plan *plan) {
-    return !scenario->execution.optimizer_post_validation && !splits_backward(plan);
+    return step_traits(&scenario->execution).begins_together && !splits_backward(plan);
 }
 
 // What the host does once a step. Where the last gradient is the first stage's, then also what
@@ -284,8 +285,8 @@ static const double *tail_make(const Scenario *scenario, const Plan *plan, const
 
 bool group_runs_one_ahead(const Scenario *scenario, const Plan *plan) {
     const Schedule *schedule = schedule_find(plan->schedule);
-    return !scenario->execution.optimizer_post_validation && schedule && schedule->runs_one_ahead &&
-           !plan->vocab_barriers && !scenario->cluster.groups;
+    return step_traits(&scenario->execution).begins_together && schedule &&
+           schedule->runs_one_ahead && !plan->vocab_barriers && !scenario->cluster.groups;
 }
 
 StageProblem group_stage_problem(const Scenario *scenario, const Plan *plan,
@@ -294,7 +295,7 @@ StageProblem group_stage_problem(const Scenario *scenario, const Plan *plan,
     const StageMachine **machines = ARENA_ARRAY(arena, plan->pp, const StageMachine *);
     for (int r = 0; r < plan->pp; r++)
         machines[r] = &costs->machines[plan_rank_group(cluster, plan, r)];
-    const bool together = !scenario->execution.optimizer_post_validation;
+    const bool together = step_traits(&scenario->execution).begins_together;
     const bool some = plan->recompute != RECOMPUTE_NONE && plan->recompute_layers != ABSENT;
     return (StageProblem){
         .num_layers = costs->num_items,

@@ -1,6 +1,7 @@
 #include "planner/stages/split_bound.h"
 
 #include "planner/stages/interleaved_bound.h"
+#include "workload/technique/technique.h"
 
 #include <math.h>
 
@@ -228,7 +229,7 @@ static double order_bound_s(const Scenario *scenario, const Plan *plan, const Ch
     const bool whole = plan->pp > 1 && plan->num_microbatches % plan->pp == 0;
     const Schedule *schedule = schedule_find(plan->schedule);
     if (!schedule || !schedule->takes_turns || plan->vpp < 2 || !whole || !chain->alike ||
-        scenario->execution.optimizer_post_validation)
+        !step_traits(&scenario->execution).begins_together)
         return 0;
     double layers_s = 0, first_s = 0, last_s = 0;
     for (int pass = PASS_FORWARD; pass <= PASS_BACKWARD; pass++) {

@@ -1,10 +1,11 @@
 #!/bin/sh
 # Adds a second example of what a user of this tree may want to add - a GPU of a datasheet, a
-# stack, a pipeline schedule of a paper, a family of models, a launch target - to a copy of it, as docs/architecture.md says ("Where to
-# add"), and sees that the commands find it. Counts the files that this takes.
+# stack, a pipeline schedule and a technique of a paper, a family of models, a launch target - to a
+# copy of it, as docs/architecture.md says ("Where to add"), and sees that the commands find it.
+# Counts the files that this takes.
 #
-# Usage: second_examples.sh PROGRAM [BUILD]: with a second argument the schedule, too, for which
-# the copy is built (some minutes).
+# Usage: second_examples.sh PROGRAM [BUILD]: with a second argument also what is code, for which the
+# copy is built (some minutes).
 set -eu
 program=$(realpath "$1")
 here=$(cd "$(dirname "$0")" && pwd)
@@ -94,6 +95,17 @@ touched 9 "with a launch target, and its name in the stack's rules"
 cp "$here/stablelm.c.example" tree/config/model/family/stablelm.c
 echo 'X(STABLELM)' >>tree/config/model/families.def
 touched 11 "with a family of models"
+
+# --- A technique: one file, and one row; here also a rule of a stack that lacks it
+cp "$here/technique_domino.c.example" tree/workload/technique/technique_domino.c
+sed -i 's/^TECHNIQUE(CAPACITY_FACTOR/TECHNIQUE_SWITCH(DOMINO, domino, OFF, KEPT, PLAYED)\n&/' \
+    tree/config/software/techniques.def
+# shellcheck disable=SC2016 # the page's own
+sed -i 's/^| `compile`, `cross_entropy_fused`/| `domino` | bool | false | two halves of a micro-batch |\n&/' \
+    tree/docs/scenario.md
+sed -i 's/"rules": \[/&\n        {"id": "no-domino", "key": "training.domino", "holds": "not domino",\n        "says": "it has none", "source": ["house", "split.py", "says nothing of it"],\n        "breaks": {"training": {"domino": true}}, "obeys": {}},/' \
+    tree/stacks/rules/house.json
+touched 14 "with a technique, its name in docs/scenario.md"
 (
     cd tree
     sh tests/check_scenario_doc.sh || exit 1
@@ -120,6 +132,25 @@ printf '%s' '{"schema": 1, "model": {"model_type": "stablelm", "hidden_size": 20
  "training": {"seq_len": 4096, "global_batch": 64}}' >stablelm.json
 "$built" estimate stablelm.json >answer 2>said || [ $? -eq 1 ] || fail "estimate: $(cat said)"
 found "stablelm (1.64 G parameters)" answer
+
+# Both halves' sums over tp ranks take as long as before, but one at least is hidden; and the host
+# launches twice as much. All commands read the key, and a stack's rules may speak of it.
+for domino in false true; do
+    sed 's/"stack": "house"/"domino": '$domino', "stack": "house"}, "parallel": {"tp": 4, "micro_batch": 2, "zero_stage": 0, "schedule": "1f1b"/' \
+        "$here/job.json" >domino.json
+    "$built" estimate domino.json --json >$domino.estimate 2>said || fail "estimate: $(cat said)"
+    "$built" simulate domino.json >answer 2>said || fail "simulate: $(cat said)"
+    found "simulated" answer
+done
+tp_exposed() {
+    sed -n 's/.*"tp_exposed"[^0-9]*\([0-9.e+-]*\).*/\1/p' "$1" | head -1
+}
+[ "$(tp_exposed true.estimate | cut -c1-1)" != "" ] || fail "no tp_exposed in: $(cat true.estimate)"
+awk -v one="$(tp_exposed false.estimate)" -v two="$(tp_exposed true.estimate)" \
+    'BEGIN { exit !(two > 0 && two < one) }' || fail "no collective is hidden"
+"$built" plan --explain-rule tp=4 domino.json >answer 2>said && fail "its rule forbids domino"
+found "house/no-domino" answer
+
 
 "$built" launch --help >answer
 found "runtime llm.c" answer

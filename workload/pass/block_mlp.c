@@ -1,5 +1,6 @@
 // The MLP half of a layer: dense, or routed to experts.
 #include "workload/pass/builder.h"
+#include "workload/pass/expert_load.h"
 
 #include <math.h>
 
@@ -60,17 +61,10 @@ static void build_grouped(Builder *b, const char *name, double experts, double t
     op->bytes += (experts - 1) * n * k * weight_read_bytes(b->execution);
 }
 
-// Whether what comes from several ranks is sorted by this rank's experts.
-static bool sorts_by_expert(const Builder *b) {
-    return b->execution->moe_dispatcher == DISPATCH_ALLTOALL &&
-           b->kind->ffn.num_experts > b->split.ep;
-}
-
 // Between the etp ranks' gather and the experts: the rows of all of them, once more by expert; and
 // back. Both orders are there meanwhile.
 static void build_sort_by_expert(Builder *b, const char *name, double values) {
     double act = activation_bytes(b->execution), bytes = 2 * values * act;
-    if (!sorts_by_expert(b)) return;
     MemoryWork work = {.name = name,
                        .bytes = bytes,
                        .backward_bytes = bytes,
@@ -84,13 +78,12 @@ static void build_sort_by_expert(Builder *b, const char *name, double values) {
 // Moves every routed token's vector: out of order before the experts, back after them. What an
 // all-to-all brings stands by the ranks that sent it and is sorted once more, by expert, here or,
 // with etp, behind what gathers it
-// (NVIDIA/Megatron-LM, megatron/core/transformer/moe/token_dispatcher.py, sort_chunks_by_idxs);
-// DeepEP's kernels write it where it belongs.
+// (NVIDIA/Megatron-LM, megatron/core/transformer/moe/token_dispatcher.py, sort_chunks_by_idxs).
 //   backward_alive_bytes  gradients it reads and makes
-static void build_permutation(Builder *b, const char *name, double values,
+static void build_permutation(Builder *b, const ExpertLoad *load, const char *name, double values,
                               double backward_alive_bytes) {
     double act = activation_bytes(b->execution);
-    const bool sorts = b->split.ep > 1 && b->split.etp == 1 && sorts_by_expert(b);
+    const bool sorts = b->split.ep > 1 && b->split.etp == 1 && load->sorted_by_expert;
     double bytes = values * act * 2 * (1 + b->execution->stack.launch.moe_overhead_frac + sorts);
     MemoryWork work = {.name = name,
                        .bytes = bytes,
@@ -102,44 +95,23 @@ static void build_permutation(Builder *b, const char *name, double values,
     build_memory(b, &work);
 }
 
-// Tokens to their experts (dispatch) or back: by all-to-all, each as often as it has experts or,
-// with DeepEP's kernels, once per rank; or gathered and summed whole.
-static void build_exchange(Builder *b, bool dispatch, double routed_bytes) {
+// Tokens to their experts (dispatch) or back.
+static void build_exchange(Builder *b, const ExpertLoad *load, bool dispatch, double routed_bytes) {
     const Model *m = b->model;
-    const FeedForward *ffn = &b->kind->ffn;
-    const int ep = b->split.ep, dispatcher = b->execution->moe_dispatcher;
+    const int ep = b->split.ep;
     if (ep == 1) return;
     // The rank that receives most is waited for.
-    double bytes = routed_bytes * b->pass.moe_imbalance;
-    const Routing routing = ffn_routing(ffn);
-    double act = activation_bytes(b->execution);
-    CollectiveKind kind = COLLECTIVE_ALL_TO_ALL, backward = COLLECTIVE_ALL_TO_ALL;
-    if (dispatcher == DISPATCH_ALLGATHER) {
-        bytes = b->tokens_sp * ep * m->hidden_size * act;
-        kind = dispatch ? COLLECTIVE_ALL_GATHER : COLLECTIVE_REDUCE_SCATTER;
-        backward = dispatch ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_GATHER;
-    } else if (dispatcher != DISPATCH_ALLTOALL) {
-        bytes *= routing_parts_reached(&routing, ep) / ffn->num_experts_per_tok;
-        kind = dispatch ? COLLECTIVE_DISPATCH : COLLECTIVE_COMBINE;
-        backward = dispatch ? COLLECTIVE_COMBINE : COLLECTIVE_DISPATCH;
-    }
+    double bytes = routed_bytes * load->imbalance * load->carried_frac;
+    if (load->carries_all)
+        bytes = b->tokens_sp * ep * m->hidden_size * activation_bytes(b->execution);
+    const CollectiveKind kind = dispatch ? load->dispatch : load->combine,
+                         backward = dispatch ? load->combine : load->dispatch;
     build_collective(b, dispatch ? "ep_dispatch" : "ep_combine", STREAM_EP, kind, backward,
                      GROUP_EP, bytes);
     Op *op = &b->units[b->num_units - 1].op;
     // Nobody keeps what is sent, copies in order or results of products.
     if (kind == COLLECTIVE_ALL_TO_ALL || kind == COLLECTIVE_COMBINE) op->transient_bytes += bytes;
-    op->collective.routing = routing;
-    op->collective.hidden = b->execution->ep_overlap;
-}
-
-// Splits of an all-to-all, of DeepEP's buffers and of the experts' products are numbers that the
-// host passes. HybridEP's kernels read them on the device, experts of a given capacity and graphs
-// of whole layers have fixed ones, and beside another micro-batch's compute the device is not idle.
-static bool host_awaits_counts(const Builder *b) {
-    const Execution *execution = b->execution;
-    return execution->moe_dispatcher != DISPATCH_HYBRIDEP && b->pass.capacity_factor == 0 &&
-           !(execution->ep_overlap && b->split.ep > 1) &&
-           !(execution->cuda_graphs & (GRAPH_FULL | GRAPH_LAYER));
+    op->collective.routing = ffn_routing(&b->kind->ffn);
 }
 
 static void build_router(Builder *b) {
@@ -170,21 +142,21 @@ static void build_experts(Builder *b) {
     const Split *split = &b->split;
     const Execution *execution = b->execution;
     double act = activation_bytes(execution), hidden = m->hidden_size;
-    double routed = b->tokens_sp * ffn->num_experts_per_tok; // tokens this rank sends, and receives
-    if (b->pass.capacity_factor > 0) routed *= b->pass.capacity_factor;
+    const ExpertLoad load = expert_load(b);
+    const double routed = load.routed;
     // The busiest rank receives more where the routing is skewed, less the more experts it holds.
     double experts = (double)ffn->num_experts / split->ep;
-    double received = routed * split->etp * b->pass.moe_imbalance;
+    double received = routed * split->etp * load.imbalance;
     double width = (double)ffn->moe_intermediate_size / split->etp;
     // The gradient of the tokens' results waits as the residual's.
     const double tokens_bytes = b->tokens_sp * hidden * act, routed_bytes = routed * hidden * act;
-    build_permutation(b, "permute", routed * hidden, routed_bytes + tokens_bytes);
-    b->units[b->num_units - 1].op.awaited_by_host = host_awaits_counts(b);
-    build_exchange(b, true, routed_bytes);
+    build_permutation(b, &load, "permute", routed * hidden, routed_bytes + tokens_bytes);
+    b->units[b->num_units - 1].op.awaited_by_host = load.host_awaits_counts;
+    build_exchange(b, &load, true, routed_bytes);
     if (split->etp > 1) {
         build_collective(b, "etp_all_gather", STREAM_TP, COLLECTIVE_ALL_GATHER,
                          COLLECTIVE_REDUCE_SCATTER, GROUP_ETP, received * hidden * act);
-        build_sort_by_expert(b, "sort_by_expert", received * hidden);
+        if (load.sorted_by_expert) build_sort_by_expert(b, "sort_by_expert", received * hidden);
     }
     build_grouped(b, "experts_fc1", experts, received, width * (ffn->gated ? 2 : 1), hidden,
                   received * hidden * b->input_bytes_per_value);
@@ -192,12 +164,12 @@ static void build_experts(Builder *b) {
     build_grouped(b, "experts_fc2", experts, received, hidden, width, 0);
     if (ffn->expert_bias) b->expert_parameters += experts * (width * (ffn->gated ? 2 : 1) + hidden);
     if (split->etp > 1) {
-        build_sort_by_expert(b, "unsort_by_expert", received * hidden);
+        if (load.sorted_by_expert) build_sort_by_expert(b, "unsort_by_expert", received * hidden);
         build_collective(b, "etp_reduce_scatter", STREAM_TP, COLLECTIVE_REDUCE_SCATTER,
                          COLLECTIVE_ALL_GATHER, GROUP_ETP, received * hidden * act);
     }
-    build_exchange(b, false, routed_bytes);
-    build_permutation(b, "unpermute", routed * hidden, routed_bytes);
+    build_exchange(b, &load, false, routed_bytes);
+    build_permutation(b, &load, "unpermute", routed * hidden, routed_bytes);
     b->units[b->num_units - 1].op.transient_bytes += tokens_bytes; // the tokens' results
 }
 

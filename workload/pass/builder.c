@@ -148,22 +148,17 @@ void build_linear(Builder *b, const char *name, WeightSplit split, double tokens
     double local_n = split == SPLIT_COLUMN ? n / tp : n, local_k = split == SPLIT_ROW ? k / tp : k;
     b->dense_parameters += local_n * local_k;
     if (split == SPLIT_NONE) build_partial_parameters(b, n * k);
-    const Execution *execution = b->execution;
     const QuantizedValues values = quantized_values(b, split, tokens, local_n, local_k);
     build_quantize(b, values.input);
-    bool overlap = execution->tp_comm_overlap && b->split.sequence_parallel;
     if (split == SPLIT_COLUMN && tp > 1) build_column_input(b, tokens, k);
     int gather = b->num_units - 1;
     build_gemm(b, name, tokens, local_n, local_k, saved_input_bytes);
     int gemm = b->num_units - 1;
     if (split == SPLIT_COLUMN && tp > 1) build_gathered_input(b, gather, gemm);
-    b->units[gemm].quantize_bytes = quantize_bytes(b, values.gradient) * memory_passes(execution);
+    b->units[gemm].quantize_bytes =
+        quantize_bytes(b, values.gradient) * memory_passes(b->execution);
     b->units[gemm].transpose_bytes = transpose_bytes(b, values.transposed);
-    if (split == SPLIT_COLUMN && tp > 1 && overlap) b->units[gather].op.pipelined_with = gemm;
-    if (split == SPLIT_ROW && tp > 1) {
-        build_row_output(b, tokens, n);
-        if (overlap) b->units[b->num_units - 1].op.pipelined_with = gemm;
-    }
+    if (split == SPLIT_ROW && tp > 1) build_row_output(b, tokens, n);
 }
 
 void build_parts(Builder *b, double first_n, double second_n, double third_n) {

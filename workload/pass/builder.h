@@ -55,7 +55,7 @@ typedef struct {
     Split split;
 } LayerWork;
 
-typedef struct {
+typedef struct Builder {
     const Model *model;
     const Gpu *gpu;
     const Execution *execution;

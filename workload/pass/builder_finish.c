@@ -1,8 +1,13 @@
 // From collected units to a Block: recomputation, ZeRO-3 collectives, running sums of memory.
 #include "workload/pass/builder_quantize.h"
+#include "workload/technique/technique.h"
 
 #include <math.h>
 #include <string.h>
+
+enum {
+    MAX_OPS = 4 * BUILDER_MAX_OPS
+}; // of a list: what is recomputed, and at most three of a unit
 
 // Outputs of a product, which may stand for several, that are kept where it keeps those of every
 // second one, beginning with the first.
@@ -309,13 +314,22 @@ static double received_bytes(const Op *ops, int num_ops, bool again) {
     return bytes;
 }
 
+// The finished list of a pass, as techniques leave it.
+static const Op *list_finish(const Builder *b, Op *ops, int num, bool forward, int *num_finished) {
+    OperatorList list = {ops, num, MAX_OPS, forward};
+    techniques_list(b, &list);
+    *num_finished = list.num;
+    return ops_copy(b, list.ops, list.num);
+}
+
 // A pass that does not train.
 static Block forward_block(Builder *b, const char *name) {
     keep_nothing(b);
-    Op ops[4 * BUILDER_MAX_OPS];
-    const int num = add_sharding(b, ops, forward_list(b, ops), PHASE_FORWARD);
+    Op ops[MAX_OPS];
+    int num = add_sharding(b, ops, forward_list(b, ops), PHASE_FORWARD);
+    const Op *forward = list_finish(b, ops, num, true, &num);
     Block block = {.name = name,
-                   .forward = ops_copy(b, ops, num),
+                   .forward = forward,
                    .num_forward = num,
                    .dense_parameters = b->dense_parameters,
                    .expert_parameters = b->expert_parameters};
@@ -324,13 +338,14 @@ static Block forward_block(Builder *b, const char *name) {
 }
 
 Block builder_finish(Builder *b, const char *name) {
+    techniques_operators(b);
     if (!b->pass.trains) return forward_block(b, name);
     mark_recomputed(b);
-    Op ops[4 * BUILDER_MAX_OPS];
+    Op ops[MAX_OPS];
     int num_forward = add_sharding(b, ops, forward_list(b, ops), PHASE_FORWARD);
-    const Op *forward = ops_copy(b, ops, num_forward);
+    const Op *forward = list_finish(b, ops, num_forward, true, &num_forward);
     int num_backward = add_sharding(b, ops, backward_derive(b, ops), PHASE_BACKWARD_INPUT);
-    const Op *backward = ops_copy(b, ops, num_backward);
+    const Op *backward = list_finish(b, ops, num_backward, false, &num_backward);
     Block block = {.name = name,
                    .forward = forward,
                    .num_forward = num_forward,

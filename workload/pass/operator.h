@@ -83,15 +83,23 @@ typedef struct {
     bool subtracts_mean; // a norm that does, LayerNorm
 } MemoryOp;
 
+// Beside what a collective runs, other than what stands around it in its list. None of it ends the
+// list unless it takes longer than all of that.
+typedef enum {
+    BESIDE_NOTHING,
+    BESIDE_MICROBATCH, // the compute of another micro-batch
+    BESIDE_BLOCKS,     // the blocks before and after it of the same pass (shards of ZeRO)
+} Beside;
+
 typedef struct {
     CollectiveKind kind;
     GroupKind group;
     double message_bytes;
     Routing routing; // of COLLECTIVE_DISPATCH and COLLECTIVE_COMBINE
-    bool hidden;     // runs beside another micro-batch's compute (overlap of expert all-to-all)
+    Beside beside;   // what its list does not wait for
 } CollectiveOp;
 
-typedef struct {
+typedef struct Op {
     const char *name; // as the field calls it: "qkv_proj", "core_attn", ...
     OpKind kind;
     Phase phase;

@@ -127,8 +127,7 @@ static void compute_emit(ProgramBuilder *b, const WorkItem *item, int message, i
     if (item->kind == WORK_FORWARD && b->num_forwards[chunk]++ == 0 && b->first_gather[chunk] >= 0)
         gather = &b->sync.gather[chunk];
     const int num_due = chunk < b->num_chunks ? b->num_gradients_due : b->num_microbatches;
-    if (makes_gradients(item) && ++b->num_gradients[chunk] == num_due &&
-        b->execution->overlap_grad_reduce)
+    if (makes_gradients(item) && ++b->num_gradients[chunk] == num_due && b->traits.reduces_beside)
         reduce = &b->sync.reduce[chunk];
     const int num_parts = gather ? gather->num_parts : reduce ? reduce->num_parts : 1;
     Instruction compute = compute_instruction(item, num_parts);
@@ -240,7 +239,7 @@ static void optimizer_emit(ProgramBuilder *b, int tied_message) {
         .waits = {tied_message, b->last_reduce},
     };
     const int index = program_emit(b, &optimizer);
-    if (!b->execution->overlap_param_gather) gathers_emit(b, index);
+    if (!b->traits.gathers_beside) gathers_emit(b, index);
 }
 
 static void rank_build(ProgramBuilder *b, const WorkItem *items, int num_items, bool asynchronous) {
@@ -253,12 +252,12 @@ static void rank_build(ProgramBuilder *b, const WorkItem *items, int num_items, 
         b->num_forwards[chunk] = b->num_gradients[chunk] = 0;
     }
     vocab_receive_first(b, items, num_items);
-    if (b->execution->overlap_param_gather) gathers_emit(b, -1);
+    if (b->traits.gathers_beside) gathers_emit(b, -1);
     if (asynchronous)
         steps_emit_asynchronous(b, items, num_items);
     else
         steps_emit_blocking(b, items, num_items);
-    if (!b->execution->overlap_grad_reduce) reduces_emit(b);
+    if (!b->traits.reduces_beside) reduces_emit(b);
     sums_emit(b);
     optimizer_emit(b, b->copies_bytes ? program_emit_copies(b) : program_emit_tied(b));
 }
@@ -299,7 +298,7 @@ static ProgramBuilder builder_start(const Scenario *scenario, const Plan *plan,
                                     Arena *arena) {
     ProgramBuilder b = {
         .plan = plan,
-        .execution = &scenario->execution,
+        .traits = step_traits(&scenario->execution),
         .sync = sync_plan(scenario, plan, workload, arena),
         .num_chunks = plan->num_chunks,
         .num_microbatches = (int)plan->num_microbatches,

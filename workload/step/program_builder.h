@@ -4,11 +4,12 @@
 
 #include "workload/step/program_sync.h"
 #include "workload/step/program_vocab.h"
+#include "workload/technique/technique.h"
 
 // The whole, and the rank that is being built: ranks are one after the other.
 typedef struct {
     const Plan *plan;
-    const Execution *execution;
+    StepTraits traits;
     SyncPlan sync;
     int num_chunks, num_microbatches;
     int num_gradients_due; // of each chunk but those of a spread vocabulary

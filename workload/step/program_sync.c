@@ -4,6 +4,7 @@
 #include "workload/pass/bytes.h"
 #include "workload/pass/chunk.h"
 #include "workload/pass/split.h"
+#include "workload/technique/technique.h"
 
 #include <math.h>
 
@@ -221,12 +222,13 @@ SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *w
         ARENA_ARRAY(arena, (6 * num_chunks + plan->pp) * num_strategies, ProgramCollective);
     ChunkSync *reduce = ARENA_ARRAY(arena, num_chunks, ChunkSync);
     ChunkSync *gather = ARENA_ARRAY(arena, num_chunks, ChunkSync);
+    const StepTraits traits = step_traits(execution);
     for (int c = 0; c < num_chunks; c++) {
         const int parts = num_parts(scenario, &workload->chunks[c]);
         if (c < plan->num_chunks) chunk_find(&b, &scenario->cluster, c);
         if (c == plan->num_chunks) b.stage = 0; // of every rank
-        reduce[c] = sync_start(execution->overlap_grad_reduce ? parts : 1, num_strategies, arena);
-        gather[c] = sync_start(execution->overlap_param_gather ? parts : 1, num_strategies, arena);
+        reduce[c] = sync_start(traits.reduces_beside ? parts : 1, num_strategies, arena);
+        gather[c] = sync_start(traits.gathers_beside ? parts : 1, num_strategies, arena);
         for (b.strategy = 0; b.strategy < num_strategies; b.strategy++) {
             if (sync_strategy(plan, b.strategy) != b.strategy) continue;
             b.own = plan_strategy(plan, b.strategy);

@@ -1,0 +1,10 @@
+// workload/technique/technique_rows.h - the rows of workload/technique/technique.c, and what their
+// files use of the builders. Included by technique*.c only.
+#pragma once
+
+#include "workload/pass/builder.h"
+#include "workload/pass/expert_load.h"
+#include "workload/technique/technique.h"
+
+#define TECHNIQUE(kind, key) extern const Technique TECHNIQUE_ROW_##kind;
+#include "config/software/techniques.def"
