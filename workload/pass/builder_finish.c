@@ -5,9 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-enum {
-    MAX_OPS = 4 * BUILDER_MAX_OPS
-}; // of a list: what is recomputed, and at most three of a unit
+// Of a list: what is recomputed, and at most three of a unit.
+enum { MAX_OPS = 4 * BUILDER_MAX_OPS };
 
 // Outputs of a product, which may stand for several, that are kept where it keeps those of every
 // second one, beginning with the first.

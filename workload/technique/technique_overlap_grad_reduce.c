@@ -3,6 +3,11 @@
 // beside that of the block before.
 #include "workload/technique/technique_rows.h"
 
+// Below, no block has shards.
+static bool applies(const Builder *b) {
+    return b->split.zero_stage >= 2;
+}
+
 static void rewrite(const Builder *b, OperatorList *list) {
     (void)b;
     for (int i = 0; i < list->num; i++) {
@@ -20,6 +25,7 @@ static void step(const Execution *execution, StepTraits *traits) {
 const Technique TECHNIQUE_ROW_OVERLAP_GRAD_REDUCE = {
     .source = "Li et al., \"PyTorch Distributed\", VLDB 2020, arXiv:2006.15704, section 3.2.3; "
               "Zhao et al., \"PyTorch FSDP\", 2023, arXiv:2304.11277, section 3.3",
+    .applies = applies,
     .list = rewrite,
     .step = step,
 };
