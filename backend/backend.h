@@ -63,8 +63,8 @@ typedef struct {
     void *out;         // act, or wide
     bool out_wide;
     bool accumulate; // adds to out
-    // The rows that are summed over or written (k of a weight's gradient, else m) are others in
-    // each call, as a router has it: what a device plans for one number may serve for those near
+    // The rows that are summed over or written (k of a weight's gradient, else m) differ from call
+    // to call, as a router has it. So what a device plans for one number may serve for those near
     // it.
     bool rows_vary;
 } Product;
@@ -127,9 +127,9 @@ typedef struct {
                                             // others in part; both 0: all waves
 } RopeScaling;
 
-// Rotates the two halves of each head by the token's position, in place: (a, b) at column i of the
-// halves becomes (a cos - b sin, a sin + b cos) of angle position frequency_i, where frequency_i is
-// theta^(-2 i / head_dim), scaled (backend/rope_scaling.h).
+// Rotates the two halves of each head by the token's position, in place. The pair (a, b) at column
+// i of the halves becomes (a cos - b sin, a sin + b cos) of angle position frequency_i, where
+// frequency_i is theta^(-2 i / head_dim), scaled (backend/rope_scaling.h).
 typedef struct {
     int64_t tokens;
     int heads, head_dim;
@@ -233,9 +233,9 @@ typedef struct {
 // The num_chosen largest of each row's softmax (ties: the first), largest first; normalised: their
 // weights are divided by their sum. The backward gives the gradient of the logits.
 //
-// The backward takes each weight times its gradient, g = w dw, which is what whoever has the
-// weighted row and its gradient knows without the weight: with dw it would be
-// dlogits = w (dw - sum(w dw)) where normalised, so g - w sum(g); else g - p sum(g).
+// The backward takes each weight times its gradient, g = w dw. Whoever has the weighted row and its
+// gradient knows g without the weight. With dw it would be dlogits = w (dw - sum(w dw)) where
+// normalised, so g - w sum(g); else g - p sum(g).
 typedef struct {
     int64_t rows;
     int num_experts, num_chosen;

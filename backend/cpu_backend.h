@@ -3,8 +3,8 @@
 
 #include "backend/backend.h"
 
-// act is DTYPE_FP64 (then so is wide) or DTYPE_FP32 (then wide is, but with
-// MESHWRIGHT_CPU_WIDE=fp64 in the environment, for tests: a GPU's two formats differ, too).
-// memory_bytes: most that alloc may give out; 0: all of the machine. Streams are done in the order
-// in which they are filled.
+// Where act is DTYPE_FP64, so is wide. Where act is DTYPE_FP32, so is wide, but with
+// MESHWRIGHT_CPU_WIDE=fp64 in the environment. That is for tests, as a GPU's two formats differ,
+// too. memory_bytes: most that alloc may give out; 0: all of the machine. Streams are done in the
+// order in which they are filled.
 Status cpu_backend_open(Dtype act, size_t memory_bytes, Backend **out);

@@ -4,7 +4,7 @@
 // They are written aside, into FOLDER/.meshwright.next/new, and synced. Then the list of moves, and
 // as the last file the folder's new manifest appear there: from that moment on the answer is given.
 // All earlier files that go are moved aside (to .../old), then the new ones to their places, then
-// the manifest to its own: what a process that is killed leaves is part of one answer or of the
+// the manifest to its own. So what a process that is killed leaves is part of one answer or of the
 // other, never a mixture. The next process that writes into the folder finishes the moves, or,
 // where the manifest had not appeared, removes what was written aside.
 #pragma once

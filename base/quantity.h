@@ -32,7 +32,7 @@ double decimal_read(const char *text, char **end);
 // What a key of a document holds, by the unit at the end of its name.
 QuantityKind quantity_of_key(const char *key);
 
-// Reads a text; false where it does not begin as a number does (then why is ""), or where its unit
-// is unknown or ambiguous (then why[why_size] says what would be legal: a sentence that begins with
-// the quoted text).
+// Reads a text. It returns false where the text does not begin as a number does; then why is "". It
+// also does so where the unit is unknown or ambiguous. Then why[why_size] says what would be legal,
+// in a sentence that begins with the quoted text.
 bool quantity_parse(const char *text, QuantityKind kind, double *out, char *why, size_t why_size);

@@ -1,10 +1,11 @@
 // base/shown_character.h - one character as it may be shown; base/shown_text.h has whole texts.
 //
-// What would steer a terminal, break a line or turn the order of letters is written as an escape:
-// control characters (C0, DEL, C1), line and paragraph separators, marks of direction, invisible
-// spaces and byte order marks as \u001b, newlines and tabs as \n and \t, and bytes that are no
-// UTF-8 as \xff. Sources: RFC 3629 (UTF-8); Unicode 16, section 23.2; ECMA-48 (C0 and C1). In a
-// header of its own, since base/status.c is built into libraries without the rest of base/.
+// Characters that would steer a terminal, break a line or turn the order of letters are written as
+// escapes. Control characters (C0, DEL, C1), line and paragraph separators, marks of direction,
+// invisible spaces and byte order marks are written as \u001b. Newlines and tabs are written as \n
+// and \t, and bytes that are no UTF-8 as \xff. Sources: RFC 3629 (UTF-8); Unicode 16, section 23.2;
+// ECMA-48 (C0 and C1). In a header of its own, since base/status.c is built into libraries without
+// the rest of base/.
 #pragma once
 
 #include <stdbool.h>

@@ -39,7 +39,7 @@ Status status_at(StatusCode code, const char *file, const char *path, const char
 // The sentence without the name of this file, where it begins with that.
 const char *status_text_within(const Status *status, const char *file);
 
-// The same failure, of which a caller may know the reason; success stays success.
+// Gives a failure a reason, which a caller may know. Success stays success.
 Status status_because(Status status, StatusReason reason);
 
 // Hands a failure to the caller unchanged.

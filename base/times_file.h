@@ -1,8 +1,9 @@
 // base/times_file.h - when each instruction of each process ran, step after step, in a file.
 //
-// In the machine's own numbers: a head (a magic number, how many processes, of each how many
-// instructions), then for each step and in it for each process begin and end of its instructions,
-// in seconds from the step's begin. Programs of one build on one machine exchange it.
+// The file holds the machine's own numbers. First comes a head: a magic number, how many processes,
+// and of each how many instructions. Then come, for each step and in it for each process, begin and
+// end of its instructions, in seconds from the step's begin. Programs of one build on one machine
+// exchange it.
 #pragma once
 
 #include "base/arena.h"

@@ -1,8 +1,8 @@
 // base/yaml.h - a YAML document as a tree.
 //
-// Plain scalars are read as YAML 1.2's core schema has them: true and false are the only truths
-// (yes, no, on, off are texts, as YAML 1.2 has it and YAML 1.1 has not), null, ~ and nothing are
-// null, numbers are decimal, with or without an exponent. .inf and .nan become cJSON_Raw, as
+// Plain scalars are read as YAML 1.2's core schema has them. True and false are the only truths:
+// yes, no, on, off are texts, as YAML 1.2 has it and YAML 1.1 has not. Null, ~ and nothing are
+// null. Numbers are decimal, with or without an exponent; .inf and .nan become cJSON_Raw, as
 // Infinity does in JSON. All others are texts.
 //
 // Aliases (*NAME) are copies of what their anchor holds, and << merges a mapping into another; what

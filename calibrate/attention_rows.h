@@ -1,13 +1,12 @@
 // calibrate/attention_rows.h - tables of attention and latent attention (MLA) as shapes.
 //
-// Multi-head latent attention, with the sizes of its only public architecture (DeepSeek-AI,
-// "DeepSeek-V2", arXiv:2405.04434, section 2.1: latent 512, rotary part 64, heads of 128 + 64 for
-// queries and keys and 128 for values), becomes plain attention of equal flops: prompts have
-// (192 + 128) / 2 = 160 per head; generation works on the latent, one key-value head of 288, whose
-// keys and values together are the 512 + 64 numbers of a cached token.
-// num_heads there is what lies on the GPU (tp_size does not divide it again): the rows with
-// num_heads x tp_size = 64 and 128 and equal num_heads take the same time, and only this reading
-// stays under the peak.
+// Multi-head latent attention becomes plain attention of equal flops. It has the sizes of its only
+// public architecture (DeepSeek-AI, "DeepSeek-V2", arXiv:2405.04434, section 2.1): latent 512,
+// rotary part 64, heads of 128 + 64 for queries and keys and 128 for values. Prompts have (192 +
+// 128) / 2 = 160 per head. Generation works on the latent, one key-value head of 288, whose keys
+// and values together are the 512 + 64 numbers of a cached token. There num_heads is what lies on
+// the GPU (tp_size does not divide it again). The reason is that rows with num_heads x tp_size = 64
+// and 128 and equal num_heads take the same time, and only this reading stays under the peak.
 #pragma once
 
 #include "calibrate/kinds.h"

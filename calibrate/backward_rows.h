@@ -13,7 +13,8 @@ extern const char *const BACKWARD_COLUMNS[];
 
 // Adds to products the rows of backward in bfloat16 that write bfloat16 and do not add to what is
 // there: what else is read and written is priced by costmodel/kernel/compute.h. Rows of other
-// formats are left: float16 and tf32 have no law, and fp8's backward products are none of the
-// kernels that the rows of fp8 in products are (gradients are E5M2, sums are not accumulated fast).
-// Both tables have the columns of products and latency_ms; cells of further columns are empty.
+// formats are left. The formats float16 and tf32 have no law. Backward products of fp8 are none of
+// the kernels that the rows of fp8 in products are (gradients are E5M2, sums are not accumulated
+// fast). Both tables have the columns of products and latency_ms; cells of further columns are
+// empty.
 void backward_rows_add(const KernelTable *backward, KernelTable *products, Arena *arena);

@@ -1,9 +1,9 @@
 // calibrate/fit_moe.h - fits and prices tables of measured expert layers
 // (costmodel/kernel/kernel_moe.h).
 //
-// Per kernel_source and moe_dtype: physical parameters by least squares with Cauchy weights (some
-// runs of the public tables took a wrong variant of the kernel and are 3 to 5 times as long; they
-// must not pull), then a residual grid. Groups that cross-validation leaves out are whole
+// Per kernel_source and moe_dtype it fits physical parameters by least squares with Cauchy weights,
+// then a residual grid. Some runs of the public tables took a wrong variant of the kernel and are 3
+// to 5 times as long; they must not pull. Groups that cross-validation leaves out are whole
 // (hidden_size, inter_size, topk, num_experts).
 #pragma once
 

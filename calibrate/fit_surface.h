@@ -2,11 +2,11 @@
 //
 // Model:  residual_i ~ sum over surfaces of value(place_i). Minimises
 //           sum_i w_i (residual_i - fit_i)^2
-//         + sum over surfaces and axes of stiffness (second difference of neighbours, per octave)^2
-//         + prior value^2
-//         by reweighting (Cauchy weights, so that outliers pull less the farther they are) and, in
-//         each round, conjugate gradients on the sparse normal equations with their diagonal as
-//         preconditioner. Where no data lie, stiffness extends and prior draws to 0.
+//         + sum over surfaces and axes of stiffness (second difference of neighbours, per
+//         octave)^2 + prior value^2 It does so by reweighting (Cauchy weights, so that outliers
+//         pull less the farther they are). In each round it takes conjugate gradients on the sparse
+//         normal equations with their diagonal as preconditioner. Where no data lie, stiffness
+//         extends and prior draws to 0.
 // Source: Eilers and Marx, "Flexible smoothing with B-splines and penalties", Stat. Sci. 11(2),
 //         1996 (differences as penalty); Holland and Welsch, "Robust regression using iteratively
 //         reweighted least-squares", Comm. Stat. A6, 1977; Hestenes and Stiefel, 1952.

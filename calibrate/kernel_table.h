@@ -99,7 +99,7 @@ Status kernel_table_check_limits(const KernelTable *table, const double *latency
                                  const KernelLimits *limits, const char *what);
 
 // Refuses a table where a row is KERNEL_MOST_ERROR times the time of the fit to all, or a part of
-// it, or more than one in KERNEL_ROWS_AN_ODD rows is KERNEL_ODD_ERROR times: what mixed units look
-// like.
+// it. Also refuses one where more than one in KERNEL_ROWS_AN_ODD rows is KERNEL_ODD_ERROR times.
+// That is what mixed units look like.
 Status kernel_table_check_fit(const KernelTable *table, const double *latency_s,
                               const double *fitted_s);

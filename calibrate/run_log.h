@@ -41,10 +41,10 @@ typedef struct {
 } RunLog;
 
 // Reads a log ("-" is standard input) of a run of this plan of a scenario, which says what
-// torchtitan's rate is of.
-// Refusals (STATUS_INVALID), with FILE:LINE where there is one: unreadable, too long, a NUL byte,
-// no or too few lines of steps, a line that ends before its time, a time or rate that is not a
-// positive number, lines of several programs, a time in another unit, a global batch or another
-// size (calibrate/run_claims.h) that is not that of the plan.
+// torchtitan's rate is of. Refusals are STATUS_INVALID, with FILE:LINE where there is one. A file
+// is refused that is unreadable, too long, has a NUL byte, no or too few lines of steps, or lines
+// of several programs. So is one with a line that ends before its time, a time or rate that is not
+// a positive number, or a time in another unit. A global batch or another size
+// (calibrate/run_claims.h) that is not that of the plan is refused as well.
 Status run_log_load(const char *path, const Scenario *scenario, const Plan *plan, Arena *arena,
                     RunLog *out);

@@ -2,11 +2,11 @@
 // steps.
 //
 // Model:  the error of step i at site g (a family on one GPU) is sum_k share_ik theta_gk + e_i with
-//         theta_gk ~ N(0, spread_k^2) drawn once for the site and e_i ~ N(0, step_spread^2 + known
-//         + sum_k (share_ik run_spread_k)^2). Of all that a part varies by, the fraction
-//         shared_frac_k is the site's. The spreads have the largest posterior density: the
-//         likelihood of all sites, theta integrated out, in which a site counts as at most 8 steps,
-//         and for each spread a log-normal prior, a factor of 2 around STEP_SPREAD_PRIORS; the
+//         theta_gk ~ N(0, spread_k^2) drawn once for the site and e_i ~ N(0, step_spread^2 +
+//         known + sum_k (share_ik run_spread_k)^2). Of all that a part varies by, the fraction
+//         shared_frac_k is the site's. The spreads have the largest posterior density. It is made
+//         of the likelihood of all sites, theta integrated out, in which a site counts as at most 8
+//         steps. Each spread has a log-normal prior, a factor of 2 around STEP_SPREAD_PRIORS; the
 //         shared_frac are uniform. Then all are multiplied by one factor so that 80 % of the steps,
 //         each family alike, lie in the 80 % interval.
 // Source: Harville, "Maximum likelihood approaches to variance component estimation", J. Amer.

@@ -5,9 +5,10 @@
 // Families: a case counts once in its family and once in the whole set. The mean of families is
 //           over those with 8 cases or more, so that no large family outweighs the others.
 // Order:    Kendall's tau-a of predicted and measured step times (Kendall, "A new measure of rank
-//           correlation", Biometrika 30, 1938) over the configurations of one job: the same family,
-//           model, GPU, number of GPUs, sequence length and batch; mean over jobs of 4 or more.
-//           regret is how much slower the one predicted fastest is than the fastest.
+//           correlation", Biometrika 30, 1938) over the configurations of one job, which share
+//           family, model, GPU, number of GPUs, sequence length and batch. It is the mean over jobs
+//           of 4 or more. The regret is how much slower the one predicted fastest is than the
+//           fastest.
 #pragma once
 
 #include "base/arena.h"

@@ -1,15 +1,16 @@
 // import/shell_words.h - the command of a training script, without running it.
 //
-// Understood of bash: quotes, comments, lines that go on, variables and arrays that the script sets
-// itself or that are given, ${NAME:-WORD} and the like, $((sums)), ((sums)), here documents, a
-// command inside a quoted word (bash -c), which sees exported variables alone, eval; functions with
-// their arguments and variables; if, while, case, && and || where what they test is known:
-// comparisons of texts and numbers; exit and return; pipes, groups, subshells and the background,
-// with what they keep to themselves. The script gets no arguments ($# is 0) but those given. Not
-// followed: $(commands), read, the passes of a loop, tests of files and of unknown variables, and
-// what stands behind && and || of a command that may fail. What is set there is unknown, and an
-// unknown variable stays in the words as it was written ("$NAME"). An exit that may or may not run
-// is taken not to: the command that is looked for would not run.
+// It understands these parts of bash. Quotes, comments, lines that go on, here documents and eval.
+// Variables and arrays that the script sets itself or that are given, ${NAME:-WORD} and the like,
+// $((sums)) and ((sums)). A command inside a quoted word (bash -c), which sees exported variables
+// alone. Functions with their arguments and variables, exit and return. The words if, while, case,
+// && and || where what they test is known: comparisons of texts and numbers. Pipes, groups of
+// commands, subshells and the background, with what they keep to themselves. The script gets no
+// arguments ($# is 0) but those given. Not followed: $(commands), read, the passes of a loop, tests
+// of files and of unknown variables, and what stands behind && and || of a command that may fail.
+// What is set there is unknown, and an unknown variable stays in the words as it was written
+// ("$NAME"). An exit that may or may not run is taken not to: the command that is looked for would
+// not run.
 //
 // Source: what the words become, bash(1) 5.2; the variables of "#SBATCH" lines, sbatch(1).
 #pragma once

@@ -35,8 +35,9 @@ typedef struct {
     int num_files;
 } LaunchTask;
 
-// Refuses a plan that the software of a target cannot run as it was priced: one for another stack,
-// which is to be planned again, and one that breaks a rule of the stack or of the target.
+// Refuses a plan that the software of a target cannot run as it was priced. This is a plan for
+// another stack, which is to be planned again, or one that breaks a rule of the stack or of the
+// target.
 //   stack   that the target starts
 //   target  its own table, stacks/rules/TARGET.json; NULL: the stack's says all
 //   alone   of the two tables only the target's

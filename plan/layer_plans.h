@@ -2,7 +2,7 @@
 //
 // A strategy is what some layers do, as the plan that does so throughout. All strategies of a plan
 // share its pipeline (pp, chunks, schedule), its experts (ep, etp), the GPUs of a stage and the
-// sequences of a micro-batch over these: with tp 2 in place of 4 a layer has twice the replicas,
+// sequences of a micro-batch over these. With tp 2 in place of 4 a layer has twice the replicas,
 // each with half of them. Embedding, head, MTP layers and the messages between stages keep to the
 // plan itself, which is strategy 0, PLAN_OWN.
 //
@@ -49,8 +49,8 @@ bool plans_layouts_are_alike(const Plan *a, const Plan *b);
 bool plans_layers_are_alike(const Plan *a, const Plan *b);
 
 // Neighbouring ranks that hold the same sequences under either of two layouts, so that a change
-// from one to the other stays among them: lcm of both replicas' ranks; the tp ranks where nothing
-// but sequence_parallel differs.
+// from one to the other stays among them. They are lcm of both replicas' ranks, or the tp ranks
+// where nothing but sequence_parallel differs.
 int plans_layout_span(const Plan *a, const Plan *b);
 
 // Refuses layers that differ in more than recomputation, in one sentence that names the first of

@@ -38,8 +38,9 @@ int scenario_broken_rules(const Scenario *scenario, const RuleTable *table, cons
 const char *rule_sentence(const Scenario *scenario, const Plan *plan, const Rule *rule,
                           Arena *arena);
 
-// The values of the rule's key with which it holds, and no other rule of the software that held
-// before is broken: "1, 2, 4 or 8"; its own words where it has some; "" where there are none.
+// The values of the rule's key with which it holds and no other rule of the software that held
+// before is broken, as in "1, 2, 4 or 8". They are the rule's own words where it has some, and ""
+// where there are none.
 const char *rule_legal_text(const Scenario *scenario, const Plan *plan, const Rule *rule,
                             Arena *arena);
 

@@ -6,11 +6,12 @@
 //   F0 F1 B0 B1
 //   F0 B0 F1 B1
 //
-// F, B, W: forward, backward, weight part of a backward; of which micro-batch; after a point of
-// which chunk of the rank, in pipeline order from 0, which may be left out where there is one.
-// Where a micro-batch has a W, its B is the input part. Before a B that follows an F, '+' exchanges
-// the messages of both in one group where messages block, '&' runs both at the same time
-// (plan/work_item.h). '#' begins a comment. Before the first line of work may stand
+// F, B, W are forward, backward, and weight part of a backward. The number says of which
+// micro-batch. After a point follows of which chunk of the rank, in pipeline order from 0, which
+// may be left out where there is one. Where a micro-batch has a W, its B is the input part. Before
+// a B that follows an F, '+' exchanges the messages of both in one group where messages block, '&'
+// runs both at the same time (plan/work_item.h). '#' begins a comment. Before the first line of
+// work may stand
 //
 //   placement round|v|dual         which chunks a rank holds (Placement); default round
 //   messages asynchronous|blocking default: blocking unless the stack hides them

@@ -1,11 +1,11 @@
 // profiler/activity.h - what a GPU did, kernel by kernel: the records of CUPTI's Activity API,
 // decoded, with the tag of the measurement each belongs to.
 //
-// Records arrive in buffers that CUPTI fills and hands back by callback from its own thread;
-// decoding touches no CUDA, so that it is tested where there is no GPU, on buffers that are made up
-// after the headers' layouts (tests/profiler/made_up_buffer.h).
-// Source: CUPTI 13.0 documentation, "CUPTI Activity API" (record kinds CUpti_ActivityKernel10,
-// Memcpy6, Memset4, Overhead3, ExternalCorrelation).
+// Records arrive in buffers that CUPTI fills and hands back by callback from its own thread.
+// Decoding touches no CUDA. So it is tested where there is no GPU, on buffers that are made up
+// after the headers' layouts (tests/profiler/made_up_buffer.h). Source: CUPTI 13.0 documentation,
+// "CUPTI Activity API" (record kinds CUpti_ActivityKernel10, Memcpy6, Memset4, Overhead3,
+// ExternalCorrelation).
 #pragma once
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 // profiler/result_file.h - a CSV table that grows row by row and goes on where it was cut off.
 //
-// Every row is written and flushed by itself. A file that is there already is continued: its header
-// has to be the same, its last line is removed where it was not written to its end, and the rows it
+// Every row is written and flushed by itself. A file that is there already is continued. Its header
+// has to be the same, and its last line is removed where it was not written to its end. The rows it
 // holds are known by their first num_keys cells. Cells hold no commas, quotes or line ends.
 #pragma once
 

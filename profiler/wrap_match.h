@@ -1,8 +1,8 @@
 // profiler/wrap_match.h - which kernels were launched inside which marked range.
 //
 // A kernel belongs to every range that was open, in its thread or in all threads, when the call
-// that launched it began: by time and thread from call to range, by correlation id from call to
-// kernel. Ranges nest, so a kernel counts in the inner and in the outer ones.
+// that launched it began. The way from call to range is by time and thread, that from call to
+// kernel by correlation id. Ranges nest, so a kernel counts in the inner and in the outer ones.
 #pragma once
 
 #include "profiler/wrap_file.h"

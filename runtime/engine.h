@@ -1,9 +1,9 @@
 // runtime/engine.h - one process runs its list of the Program: one instruction after the other, as
 // they stand there, on one stream.
 //
-// Where this goes another way than the Program: what the holders of a tied matrix exchange is sent
-// before gradients are reduced over dp, not after; the sums are the same, and a rank then has its
-// whole gradient still (from ZeRO-2 on that of its shard, as the Program says).
+// In one place this goes another way than the Program. What the holders of a tied matrix exchange
+// is sent before gradients are reduced over dp, not after. The sums are the same, and a rank then
+// has its whole gradient still (from ZeRO-2 on that of its shard, as the Program says).
 #pragma once
 
 #include "runtime/chunk_run.h"

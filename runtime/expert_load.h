@@ -1,9 +1,10 @@
 // runtime/expert_load.h - how unevenly a router spreads a step's tokens over the ranks that hold
 // experts.
 //
-// The rank with most rows of a layer is waited for at the layer's all-to-all, the one with most of
-// all its layers holds most of them: two figures, both relative to even routing, which the
-// estimate takes as training.moe_routing.imbalance. Micro-batches of a step are added up before.
+// The rank with most rows of a layer is waited for at the layer's all-to-all. The rank with most of
+// all its layers holds most of them. So there are two figures, both relative to even routing. The
+// estimate takes them as training.moe_routing.imbalance. Micro-batches of a step are added up
+// before.
 #pragma once
 
 #include "base/arena.h"

@@ -3,9 +3,9 @@
 // arXiv:1701.06538, section 2; GShard, arXiv:2006.16668, has the all-to-all). Weights are divided
 // by their sum, as in Mixtral and Qwen3.
 //
-// The gradient of a weight is that of its row times the row, and so, with both as the expert has
-// them before its last product, known where what that product reads is kept: results are not kept
-// or sent again for it. It goes back as one number a row.
+// The gradient of a weight is that of its row times the row, both as the expert has them before its
+// last product. So it is known where what that product reads is kept, and results are not kept or
+// sent again for it. It goes back as one number a row.
 #pragma once
 
 #include "runtime/grouped.h"

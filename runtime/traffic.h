@@ -1,9 +1,10 @@
 // runtime/traffic.h - what a rank sends in a step, by group and collective: as the Program says and
 // as its Comms counted, both by the convention of workload/pass/operator.h.
 //
-// Beyond the Program a rank sends over ep and etp how many rows come and a number a row that the
-// router's gradient is made of (runtime/experts.h), and pads the flat buffers that ZeRO cuts to
-// equal shards of whole packs, and to the logits' rows (runtime/parameter.h); that is apart here.
+// Beyond the Program a rank sends two things over ep and etp: how many rows come, and a number a
+// row that the router's gradient is made of (runtime/experts.h). It also pads the flat buffers that
+// ZeRO cuts to equal shards of whole packs, and to the logits' rows (runtime/parameter.h). All that
+// is apart here.
 #pragma once
 
 #include "runtime/rank.h"

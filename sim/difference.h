@@ -1,9 +1,10 @@
 // sim/difference.h - why an undisturbed simulated step takes another time than its estimate.
 //
-// The activities are replayed with given durations, one effect at a time: each flow as long as the
-// estimate grants it; then those that were faster as long as they took; then all as long as they
-// took, which is the simulation. Each effect is charged with what it adds to the step, so they add
-// up to the whole difference, and one that hides behind other work costs nothing.
+// The activities are replayed with given durations, one effect at a time. First each flow is as
+// long as the estimate grants it. Then those that were faster are as long as they took. Then all
+// are as long as they took, which is the simulation. Each effect is charged with what it adds to
+// the step, so they add up to the whole difference, and one that hides behind other work costs
+// nothing.
 #pragma once
 
 #include "base/arena.h"

@@ -2,12 +2,11 @@
 //
 // A slow GPU takes `factor` times as long to compute, all the step. Jitter multiplies every
 // computation of every GPU by a draw of its own from the log-normal distribution of mean 1 and
-// standard deviation jitter_frac; a draw is a function of (seed, repetition, GPU, instruction,
-// how many entries of jitter stand before this one).
-// Both act on the GPU's own work: what a computation's price holds for collectives inside its
-// layers and for the host stays as it is. Replicas that meet inside a computation (sim/meeting.h)
-// wait for the slowest of them.
-// Source: log-normal, as its factor is positive and products of factors stay in the family.
+// standard deviation jitter_frac. A draw is a function of (seed, repetition, GPU, instruction, how
+// many entries of jitter stand before this one). Both act on the GPU's own work: what a
+// computation's price holds for collectives inside its layers and for the host stays as it is.
+// Replicas that meet inside a computation (sim/meeting.h) wait for the slowest of them. Source:
+// log-normal, as its factor is positive and products of factors stay in the family.
 #pragma once
 
 #include "config/job/disturb.h"

@@ -4,9 +4,10 @@
 // Replicas are sorted as long as something tells two of one sort apart: that they send over links
 // of different sorts, or begin and end something with replicas of different sorts. Links are told
 // apart by how many flows of each sort cross them. When nothing does any more, all of a sort begin
-// and end everything at the same time: the max-min share of a flow depends on nothing but what
-// crosses its links, and of such shares there is one solution. So one replica of each sort is
-// played, on one link of each sort, which a flow crosses once for each of its sort that does.
+// and end everything at the same time. The reason is that the max-min share of a flow depends on
+// nothing but what crosses its links, and of such shares there is one solution. So one replica of
+// each sort is played, on one link of each sort, which a flow crosses once for each of its sort
+// that does.
 //
 // A leaf switch whose uplinks carry all that its NICs can send or receive limits nothing that the
 // NICs do not: it leaves the shares as they are, and is left out. So stages that do not fill leaves

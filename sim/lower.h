@@ -1,11 +1,11 @@
 // sim/lower.h - turns a priced Program into the activities that the simulator plays.
 //
-// Every simulated GPU plays its pipeline rank's instructions: a computation is a timer of its
-// price, but for the collectives inside it that are flows (sim/lower_inner.h); a message is a timer
-// of its latency, then a flow; a collective is the meeting of its group, then one flow per member
-// and direction of the ring. A flow has the size that takes the price's transfer time at the share
-// of the network that the estimate grants it; so the two agree exactly until flows get more or less
-// than that.
+// Every simulated GPU plays its pipeline rank's instructions. A computation is a timer of its
+// price, but for the collectives inside it that are flows (sim/lower_inner.h). A message is a timer
+// of its latency, then a flow. A collective is the meeting of its group of ranks, then one flow per
+// member and direction of the ring. A flow has the size that takes the price's transfer time at the
+// share of the network that the estimate grants it; so the two agree exactly until flows get more
+// or less than that.
 #pragma once
 
 #include "base/arena.h"

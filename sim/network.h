@@ -5,22 +5,22 @@
 // node uses NIC g * nics / gpus. NICs hang on leaf switches, leaves on a spine that never limits;
 // what limits is the sum of a leaf's uplinks, divided by the oversubscription.
 //   rail-fat-tree  one leaf per rail and 32 nodes
-//   rail-only      the same, but messages between rails first cross to the other rail's GPU
+//   rail-only      as above, but messages between rails first cross to the other rail's GPU
 //   fat-tree       one leaf per 32 NICs
-//   dragonfly      one leaf stands for a group of 1,024 NICs; inside a group nothing limits
-// Spines have 64 ports and are as many as the uplinks need, at most one for every uplink of a leaf
-// (beyond that each stands for a plane of switches): 4 for 32 nodes of 8 NICs, 16 for 128. All
-// leaves are joined to all of them alike, with rail-only all leaves of one rail; groups have spines
-// of their own, one after the other.
-// Sites (config/machine/sites.h) are joined by a link per pair and direction. Those of groups join
-// the spines of networks of their own; those of a matrix stand in the place of leaves and spines.
-// Groups of different machines are networks each by itself (sim/network_groups.h).
+//   dragonfly      one leaf stands for a set of 1,024 NICs; inside a set nothing limits
+// Spines have 64 ports and are as many as the uplinks need: 4 for 32 nodes of 8 NICs, 16 for 128.
+// They are at most one for every uplink of a leaf (beyond that each stands for a plane of
+// switches). All leaves are joined to all of them alike, with rail-only all leaves of one rail.
+// Groups of machines have spines of their own, one after the other. Sites (config/machine/sites.h)
+// are joined by a link per pair and direction. Links of groups of machines join the spines of
+// networks of their own; those of a matrix stand in the place of leaves and spines. Groups of
+// different machines are networks each by itself (sim/network_groups.h).
 //
 // Source: NVIDIA, "DGX SuperPOD Reference Architecture (DGX H100)", RA-11333-001, 2023: scalable
 //         units of 32 nodes, rail-optimised leaves of 32 ports down and 32 up, spines of 64.
 //         Rail-only: Wang et al. 2023, arXiv:2307.12169.
 // Limits: adaptive routing is perfect (a leaf's uplinks are one link); PCIe between GPU and NIC is
-//         as fast as the GPU's share of the NICs, but where its switches are known: there the
+//         as fast as the GPU's share of the NICs, but where its switches are known. There the
 //         traffic crosses the GPU's port and what lies between its switch and the NIC's.
 #pragma once
 
@@ -104,9 +104,9 @@ int network_domain_links(const Network *network, int domain, int *first);
 
 bool network_share_domain(const Network *network, int gpu_a, int gpu_b);
 
-// What a flow between two GPUs gets, but for wires and for links between sites, while every GPU of
-// the cluster sends one like it, and all of them through the spine where they leave a domain: the
-// rate that costmodel/ reckons with.
+// What a flow between two GPUs gets, but for wires and for links between sites. It is so while
+// every GPU of the cluster sends one like it, and all of them through the spine where they leave a
+// domain. This is the rate that costmodel/ reckons with.
 double network_share_bytes_per_s(const Network *network, int from_gpu, int to_gpu);
 
 // Spines that join the same leaves, and these: every `stride` from the first on.

@@ -11,10 +11,10 @@ int network_wires_end(const Network *network);
 // What is left of one link for all its domain.
 double network_wire_bytes_per_s(const Network *network, int link);
 
-// Each adds links of a domain to links[] and returns how many: from one GPU to another, without
-// their ports; from a GPU, by its port, to what a NIC of its node hangs on, or back. The latter is
-// nothing where GPUs and NICs do not hang on the same switches: a NIC hangs on that of the first of
-// its GPUs.
+// Each adds links of a domain to links[] and returns how many. The first adds those from one GPU to
+// another, without their ports. The other adds those from a GPU, by its port, to what a NIC of its
+// node hangs on, or back. The latter is nothing where GPUs and NICs do not hang on the same
+// switches: a NIC hangs on that of the first of its GPUs.
 int network_wires_between(const Network *network, int from_gpu, int to_gpu, int links[]);
 int network_wires_to_nic(const Network *network, int gpu, int nic, bool back, int links[]);
 

@@ -86,12 +86,13 @@ typedef struct {
 Status cluster_list(Arena *arena, ClusterSummary **out, int *num_clusters);
 
 // A cluster of such machines with another number of GPUs, which the caller checked. Of nodes that
-// are not all whole as many GPUs of each are used: of 256 GPUs in racks of 72, 64 of each of 4
-// racks, the first, with their share of the NICs; so are those of domains that span nodes. Where
-// that does not work out (100 GPUs in nodes of 8) the whole nodes are used, and the others are
-// idle. A number below a node's is a partial node. With more nodes than its sites have it is one
-// network. Nodes run ranks as they are numbered, unless their number is the same. Source: NVIDIA,
-// "Unlock Exascale Performance on NVIDIA GB200 NVL72 with Slurm Topology-Aware Job
+// are not all whole as many GPUs of each are used. Of 256 GPUs in racks of 72, for example, these
+// are the first 64 of each of 4 racks, with their share of the NICs. The GPUs of domains that span
+// nodes are used in this way, too. Where that does not work out (100 GPUs in nodes of 8) the whole
+// nodes are used, and the others are idle. A number below a node's is a partial node. With more
+// nodes than its sites have it is one network. Nodes run ranks as they are numbered, unless their
+// number is the same. Source: NVIDIA, "Unlock Exascale Performance on NVIDIA GB200 NVL72 with Slurm
+// Topology-Aware Job
 //         Scheduling", technical blog, 2026: large jobs ask Slurm's topology/block plugin for
 //         segments of 16 of a rack's 18 trays (--segment=16), 64 GPUs of each rack.
 Cluster cluster_with_gpus(const Cluster *cluster, int num_gpus);

@@ -2,11 +2,11 @@
 // told, and how much is left uncertain.
 //
 // Model:  log t_measured = log t_predicted + sum_k share_k theta_k + e, where share_k is the share
-//         of the step that part k takes on its critical path, theta_k the log factor of the part
-//         (normal, with the mean and covariance kept here; one machine and software share it), of
-//         which every run has a normal one of its own beside it (run_spread), and e what no part
-//         explains (normal, step_spread). costmodel/step/interval.h makes the interval of it,
-//         costmodel/pass/price.h multiplies the parts by their factors, `meshwright calibrate`
+//         of the step that part k takes on its critical path. The log factor of the part is theta_k
+//         (normal, with the mean and covariance kept here; one machine and software share it).
+//         Every run has a normal one of its own beside it (run_spread). What no part explains is e
+//         (normal, step_spread). The interval is made of it in costmodel/step/interval.h. In
+//         costmodel/pass/price.h the parts are multiplied by their factors. `meshwright calibrate`
 //         writes such documents.
 // Files:  hw-profiles/steps.json holds what every prediction begins with; a scenario's key
 //         `calibration` names another. Spreads are standard deviations of a natural log, and

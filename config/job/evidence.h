@@ -8,8 +8,8 @@
 // Files:  hw-profiles/memory.json (tools/figures/memory_spreads.py fits it): scales of a natural
 // log, of
 //         Student's law (base/student.h), by stack and kind of model; a stack that it does not name
-//         has `other`. hw-profiles/coverage.json (tools/figures/coverage.py): what steps were made
-//         of, and the standard deviation that the log of a step has beyond them.
+//         has `other`. The file hw-profiles/coverage.json (tools/figures/coverage.py): what steps
+//         were made of, and the standard deviation that the log of a step has beyond them.
 #pragma once
 
 #include "base/arena.h"

@@ -52,9 +52,10 @@ Status scenario_read_shared(const JsonNode *root, struct KernelShelf *shelf, Are
 // "h100-sxm-80g + a100-sxm-80g", in their order.
 const char *scenario_gpus(const Scenario *scenario, Arena *arena);
 
-// Refuses, in the contract's words, what is legal but nothing acts upon yet: disturb, anything but
-// recompute of layers, placement on groups of different machines, 8 bits on groups of different
-// architectures; and sequence_lengths, upon which only `plan` does (planner/lengths/lengths.h).
+// Refuses, in the contract's words, what is legal but nothing acts upon yet. This is disturb,
+// anything but recompute of layers, placement on groups of different machines, and 8 bits on groups
+// of different architectures. It is also sequence_lengths, upon which only `plan` acts
+// (planner/lengths/lengths.h).
 Status scenario_refuse_unsupported(const Scenario *scenario);
 
 // Refuses what a simulation does not act upon. Unlike the others it takes disturb, but it begins a

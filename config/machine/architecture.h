@@ -27,8 +27,9 @@ typedef struct {
     double backward_192_frac; // attention's backward: rate with heads of 192 over that with 128
     int num_older;            // kernels that are not the newest
     OlderAttention older[MAX_OLDER_ATTENTION];
-    // Rate of products in 16 bits over that of aligned ones, where the rows of an operand or of the
-    // result are no multiple of 16 bytes (8 numbers), and where of no more than one number.
+    // Rate of products in 16 bits over that of aligned ones. One is where the rows of an operand or
+    // of the result are no multiple of 16 bytes (8 numbers), the other where they are a multiple of
+    // no more than one number.
     double unaligned_frac, odd_frac;
     bool fp8_sums_along_rows_only; // products of 8 bits take both operands with the summed index
                                    // contiguous

@@ -21,9 +21,10 @@
 // memory by other units.
 #define DATASHEET_TOLERANCE_FRAC 0.02
 
-// Refuses peaks of which a narrower format's is lower than a wider one's (fp64 and fp32 are not
-// compared: matrix units may have either alone), memory beyond MEMORY_MOST_BYTES_PER_S and a ridge
-// outside the bounds above. root: the profile, for the message.
+// Refuses peaks of which a narrower format's is lower than a wider one's. Peaks of fp64 and fp32
+// are not compared, as matrix units may have either alone. Also refuses memory beyond
+// MEMORY_MOST_BYTES_PER_S and a ridge outside the bounds above. The root is the profile, for the
+// message.
 Status gpu_check_limits(const JsonNode *root, const Gpu *gpu);
 
 // Refuses peaks, memory and its bandwidth above those of the bundled profile of the same name.

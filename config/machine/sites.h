@@ -1,6 +1,6 @@
 // config/machine/sites.h - nodes that reach some others at another rate than the network of their
-// own says: groups joined by slow links (a site is a group), or nodes between which was measured (a
-// site is a node).
+// own says. They are groups of machines joined by slow links (a site is a group), or nodes between
+// which was measured (a site is a node).
 #pragma once
 
 #include "config/machine/rank_span.h"

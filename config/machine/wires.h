@@ -12,11 +12,11 @@
 //         src/graph/search.cc (rings); NVIDIA/nccl issue 713 (6 channels over 4 V100 of which every
 //         pair has 2 NVLinks: 3 rings both ways).
 //
-// Tree of PCIe switches: GPUs (each by a port of its own, which is not among the wires) hang on
-// switches, these by a link of the GPUs' kind on the root complex of their socket, and sockets are
+// Tree of PCIe switches: GPUs hang on switches, each by a port of its own, which is not among the
+// wires. Switches hang on the root complex of their socket by a link of the GPUs' kind. Sockets are
 // joined to each other. A root complex does not limit. A collective is one ring in the members'
-// order.
-// Source: PCI-SIG: switches forward between their ports; NCCL, src/graph/topo.h, for what sockets
+// order. Source: PCI-SIG: switches forward between their ports; NCCL, src/graph/topo.h, for what
+// sockets
 //         pass on (docs/simulation.md); rings in the order of PCIe: src/graph/search.cc.
 // Limits: rings are the first that a search in lexical order finds; NCCL's are others of the same
 //         number.

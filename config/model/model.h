@@ -110,8 +110,9 @@ Status model_load(const JsonNode *value, Arena *arena, Model *out);
 Status model_load_preset(const char *name, Arena *arena, Model *out);
 
 // The mixer and the feed-forward of the layers that are not the front's, for software that gives
-// all layers the same: those of the first such layer with experts, where any has them, else of the
-// first. What may differ between layers (window, dense layers among others) is read by layer.
+// all layers the same. They are those of the first such layer with experts, where any has them,
+// else of the first. What may differ between layers (window, dense layers among others) is read by
+// layer.
 const Mixer *model_mixer(const Model *model);
 const FeedForward *model_ffn(const Model *model);
 

@@ -1,21 +1,23 @@
 // config/software/rules.h - what a software can run, as a table of rules: stacks/rules/NAME.json.
 //
-// There is one table for each stack, and one for each target of `launch` (for-NAME.json), whose
-// rules are those of what it writes: what its stack can run and it has no flag or key for.
+// There is one table for each stack, and one for each target of `launch` (for-NAME.json). A
+// target's rules are those of what it writes: they are about what its stack can run and it has no
+// flag or key for.
 // {
 //   "schema": 1, "name": "megatron-core", "software": "Megatron-LM",
 //   "launch": ["megatron"],          the targets that start it, the first by default
 //   "sources": {"mlm": "NVIDIA/Megatron-LM@000c4ac..."},
 //   "rules": [ {
 //     "id": "heads-by-tp",
-//     "key": "parallel.tp",          what a message points to, and whose stated value lifts the
-//     rule "holds": "heads % tp == 0",    the condition (config/software/rule_expression.h) "says":
-//     "{tp} does not divide the {heads} attention heads",   where it does not hold "legal": "a
-//     divisor", absent: the values of the key with which it holds "source": ["mlm",
-//     "megatron/core/transformer/transformer_config.py", "__post_init__"], "stops": true, the
-//     software ends with an error: every command refuses. Absent:
-//                                    the software lacks it (a fork may have it); `plan` proposes
-//                                    nothing of the kind, `launch` refuses it, `estimate` says so
+//     "key": "parallel.tp",          what a message points to; stated, it lifts the rule
+//     "holds": "heads % tp == 0",    the condition (config/software/rule_expression.h)
+//     "says": "{tp} does not divide the {heads} attention heads",   where it does not hold
+//     "legal": "a divisor",          absent: the values of the key with which it holds
+//     "source": ["mlm", "megatron/core/transformer/transformer_config.py", "__post_init__"],
+//     "stops": true,                 the software ends with an error: every command refuses.
+//                                    Absent: the software lacks it (a fork may have it); `plan`
+//                                    proposes nothing of the kind, `launch` refuses it, `estimate`
+//                                    says so
 //     "firm": true,                  a stated value of the key alone does not lift it
 //     "breaks": {...}, "obeys": {...}  scenarios (over a small one) that break this rule alone, and
 //   } ] }                              none: tests/planner/test_rule_tables.c tries them all

@@ -18,14 +18,14 @@
 //     of a pass that does not train, where the measured kernels cover it:
 //     measured_attention_s / sustained_frac (costmodel/kernel/measured_attention.h)
 //   memory_s    = launches + bytes / (bandwidth memory_frac)
-// One core of a CPU has laws of its own: costmodel/kernel/core_op.h.
-// sustained_frac = min(1, (power_watts_per_gpu / W)^e), W full_rate_watts or light_rate_watts, e
-// power_exponent: in a long step the power limit holds the clock below that of short tests. Power
-// goes with the clock times the square of the voltage: e is 1/3 where the voltage falls with the
-// clock, 1 where it has reached its floor. Boards of one power tell nothing of e: then it is 1/3.
-// W is fitted to published steps of clusters and holds whatever else slows their products: on
+//   sustained_frac = min(1, (power_watts_per_gpu / W)^e), W full_rate_watts or light_rate_watts, e
+//     power_exponent: in a long step the power limit holds the clock below that of short tests
+// Power goes with the clock times the square of the voltage: e is 1/3 where the voltage falls with
+// the clock, 1 where it has reached its floor. Boards of one power tell nothing of e: then it is
+// 1/3. W is fitted to published steps of clusters and holds whatever else slows their products. On
 // single H100 and H200 long runs of products reach 0.81 to 0.97 of short tests, where the fit has
-// 0.75, and products of whole steps all of it (profiler/measured/README.md).
+// 0.75, and products of whole steps all of it (profiler/measured/README.md). One core of a CPU has
+// laws of its own: costmodel/kernel/core_op.h.
 //
 // Source: Sizes of attention's kernels: of FlashAttention 2 those that it is compiled for
 //         (Dao-AILab/flash-attention, csrc/flash_attn/src/static_switch.h); of cuDNN where times
@@ -41,9 +41,9 @@
 //   light  products of 8 bits and less, and attention
 double sustained_frac(const Cluster *cluster, bool light);
 
-// The 90th percentile of a product's |error|: of the measured kernels of its format on left-out
-// shapes, times 1 + the octaves by which it lies outside the measured ones; of the compact formula
-// where that prices it.
+// The 90th percentile of a product's |error|. It is that of the measured kernels of its format on
+// left-out shapes, times 1 + the octaves by which it lies outside the measured ones. Where the
+// compact formula prices the product, it is that formula's.
 double gemm_residual_p90_frac(const Cluster *cluster, const Op *op);
 
 // The size of heads that a kernel of a generation (StackLaunch.attention_generation) computes for

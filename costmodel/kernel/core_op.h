@@ -6,7 +6,7 @@
 //   attention_s = call + flops / rate (1 + half_tokens / tokens + half_head_dim / head_dim)
 //   others      = call + bytes / (bytes_per_s of the loop that it is) + angles angle_s
 //     A product copies its operands into blocks (m k and k n numbers) and adds up its output (m n)
-//     beside the 2 m n k flops: divided by those they are 1 / n, 1 / m and 1 / k. Attention works
+//     beside the 2 m n k flops. Divided by those they are 1 / n, 1 / m and 1 / k. Attention works
 //     on blocks of queries with all keys that one of them sees, masked ones too (as 1 / tokens of
 //     the causal flops), and takes an exponential for each score (1 / head_dim). What is bound by
 //     memory on a GPU is bound by a loop's arithmetic here, so that each loop has its own rate.

@@ -37,9 +37,9 @@ double kernel_gemm_formula_s(const Gpu *gpu, const GemmKernel *kernel, GemmDtype
 // Log of measured over formula.
 double kernel_gemm_log_ratio(const GemmKernel *kernel, double m, double n, double k);
 
-// Seconds within a step, where kernel_gemm_s is of the benchmark: the input is quantized already,
-// by an operator of its own, and other layers have read their weights since, so that none of these
-// are in the L2 cache.
+// Seconds within a step, where kernel_gemm_s is of the benchmark. Within a step the input is
+// quantized already, by an operator of its own. Other layers have read their weights since, so that
+// none of these are in the L2 cache.
 double kernel_gemm_product_s(const Gpu *gpu, const GemmKernels *kernels, GemmDtype dtype, double m,
                              double n, double k);
 

@@ -8,10 +8,10 @@
 //
 // Model:  whole prompts (every query sees all keys before it) by kernel_context.h, one new token
 //         of each sequence by kernel_generation.h. A latent operator is priced by the tables of
-//         latent attention: the products of a prompt have the mean of query's and value's size, a
-//         new token is multiplied by the compressed keys and values themselves.
-//         Beyond the measured sizes the formula goes on from the grid's edge: no size makes the
-//         price jump. Heads of a size that was not measured take the nearest kernel.
+//         latent attention. The products of a prompt have the mean of query's and value's size. A
+//         new token is multiplied by the compressed keys and values themselves. Beyond the measured
+//         sizes the formula goes on from the grid's edge: no size makes the price jump. Heads of a
+//         size that was not measured take the nearest kernel.
 // Limits: NAN, so that the compact formula (compute.h) prices it: backward, chunks of a prompt
 //         behind a cache, steps of a context-parallel ring, profiles of another architecture.
 #pragma once

@@ -4,12 +4,12 @@
 // with
 //         fewer than s tokens they spread over s. Skewed: the experts' shares are drawn from the
 //         density x^-a between 1 and 0.8 num_tokens (between 0.01 and 2 where tokens choose fewer
-//         pairs than there are experts), here its E mid-quantiles in a fixed shuffle, scaled to the
-//         pairs, rounded, at most num_tokens each; what rounding leaves goes round the ranks, to
-//         the emptiest expert (or from the fullest). The rank with most rows counts; several
-//         shuffles are averaged.
-//         Group-limited routing: 8 groups of experts, the 4 with most of a token's choices (two
-//         count, ties to the first) are kept; choices lost go to the first free experts there.
+//         pairs than there are experts). Here they are its E mid-quantiles in a fixed shuffle,
+//         scaled to the pairs, rounded, at most num_tokens each. What rounding leaves goes round
+//         the ranks, to the emptiest expert (or from the fullest). The rank with most rows counts;
+//         several shuffles are averaged. Group-limited routing: 8 groups of experts, the 4 with
+//         most of a token's choices (two count, ties to the first) are kept; choices lost go to the
+//         first free experts there.
 // Source: the routing of the public kernel tables: aiconfigurator (NVIDIA), collector/helper.py;
 //         group limit: DeepSeek-AI, "DeepSeek-V3 Technical Report", arXiv:2412.19437,
 //         section 2.1.2.

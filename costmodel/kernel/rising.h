@@ -3,13 +3,13 @@
 //
 // Model:  the law is asked at knots. Where it falls by more than RISING_EDGE_LOG between two
 //         neighbours that were measured, a library takes another kernel, and the fall is kept: an
-//         edge. A smaller one is noise of the measurement: the log becomes the mean of two lattices
-//         that rise wherever there is no edge: the largest value among the measured knots that are
-//         nowhere larger, and the smallest among those that are nowhere smaller. What rises already
-//         stays as it is. At the other knots the law is kept between the measured ones around it,
-//         then made to rise alike.
-//         Between knots the log goes straight over the log of each size, as a power does. From a
-//         knot to a smaller value it stays up to the size before that knot's.
+//         edge. A smaller one is noise of the measurement. The log becomes the mean of two lattices
+//         that rise wherever there is no edge. They have the largest value among the measured knots
+//         that are nowhere larger, and the smallest among those that are nowhere smaller. What
+//         rises already stays as it is. At the other knots the law is kept between the measured
+//         ones around it, then made to rise alike. Between knots the log goes straight over the log
+//         of each size, as a power does. From a knot to a smaller value it stays up to the size
+//         before that knot's.
 // Source: the two envelopes of monotone regression: Barlow, Bartholomew, Bremner and Brunk,
 //         "Statistical Inference under Order Restrictions", Wiley, 1972, section 1.2.
 // Limits: steps of a law between two knots are spread over the cell. Of a fall between two

@@ -3,10 +3,10 @@
 //
 // Model:  costmodel/kernel/kernel_moe.h on a lattice over tokens and inner size that rises without
 // edges
-//         (costmodel/kernel/rising.h), one for each layer: rounding gives the busiest rank of a
-//         skewed layer now one row more, now one less, and the residual grid may fall with the
-//         inner size faster than the formula rises. With the hidden size the formula rises; where
-//         it is small, one more tile of columns is an edge.
+//         (costmodel/kernel/rising.h), one for each layer. Rounding gives the busiest rank of a
+//         skewed layer now one row more, now one less. The residual grid may fall with the inner
+//         size faster than the formula rises. With the hidden size the formula rises; where it is
+//         small, one more tile of columns is an edge.
 // Limits: loads of more than 65,536 tokens grow with the tokens.
 #pragma once
 

@@ -3,12 +3,14 @@
 // The input of a chunk is its own while it runs: the first operator keeps it, or the backward
 // starts with it, and a result is its last operator's until then (workload/pass/block.h). In
 // between it is counted here:
-//   - one that comes from another rank: where messages run beside the compute from the start of the
-//     step before on, which receives it (workload/step/program.c), else from the end of that: it
-//     has room before what that step sends has left, in one group of messages;
-//   - one that goes to another rank: where messages run beside the compute until the rank sends
-//     again, since not before then is it asked whether it has left (runtime/engine_messages.c; a
-//     pair of items that run together sends once), else until its step ends;
+//   - A message that comes from another rank is held from the step before on, which receives it
+//     (workload/step/program.c). It is held from the start of that step where messages run beside
+//     the compute, else from its end. It has room before what that step sends has left, in one
+//     group of messages.
+//   - A message that goes to another rank is held until the rank sends again, where messages run
+//     beside the compute. Not before then is it asked whether it has left
+//     (runtime/engine_messages.c; a pair of items that run together sends once). Else it is held
+//     until its step ends.
 //   - one that is handed to another chunk of the rank until that runs.
 // Limit: that what was sent earlier has left by then is taken for granted. Where the receiver is
 // late (zb-v, zb-h2, or a stage that is slower than the one before), more are held.

@@ -4,14 +4,14 @@
 //         not in use goes back to the device before an allocation fails (pytorch/pytorch,
 //         c10/cuda/CUDACachingAllocator.cpp, release_cached_blocks), but only blocks that are free
 //         as a whole: anything between none and all of it. The middle of that is needed as likely
-//         as not, and the width of an even law over it is part of the spread.
-//         The log of what is needed varies around the log of the account by Student's law with
-//         four degrees of freedom (base/student.h): accounts are right to a percent or two where
-//         all is as the stack's file says, and wrong by ten and more where it is not. Its scale is
+//         as not, and the width of an even law over it is part of the spread. The log of what is
+//         needed varies around the log of the account by Student's law with four degrees of freedom
+//         (base/student.h). Accounts are right to a percent or two where all is as the stack's file
+//         says, and wrong by ten and more where it is not. Its scale is
 //           sqrt(spread^2 + slack_frac^2 / 12)
-//         and, of experts whose tokens are not dropped, what uneven routing adds (below), where the
-//         spread is that of measured peaks around predicted ones of the same stack and
-//         kind of model, or where no published step is like the plan that of other software
+//         and, of experts whose tokens are not dropped, what uneven routing adds (below). The
+//         spread is that of measured peaks around predicted ones of the same stack and kind of
+//         model. Where no published step is like the plan, it is that of other software
 //         (config/job/evidence.h). With z deviates a plan fits where
 //           needs_bytes exp(z scale) <= available
 //         which rises with every part of the account: what bounds the account from below bounds
@@ -35,11 +35,11 @@ bool plan_is_covered(const Scenario *scenario, const Plan *plan);
 // and schedule.
 double memory_spread(const Scenario *scenario, const Plan *plan);
 
-// What more the fullest rank of experts holds where tokens are not dropped and nothing is said of
-// how they are routed (training.moe_routing, capacity_factor), as a part of the spread: experts get
-// tokens with a coefficient of variation of EXPERT_VARIATION, a rank those of its experts, and of
-// ep ranks the fullest is at most sqrt(2 ln ep) deviations above the mean; what layers keep adds up
-// with loads that differ from layer to layer.
+// What more the fullest rank of experts holds, as a part of the spread. It is for tokens that are
+// not dropped where nothing is said of how they are routed (training.moe_routing, capacity_factor).
+// Experts get tokens with a coefficient of variation of EXPERT_VARIATION, and a rank those of its
+// experts. Of ep ranks the fullest is at most sqrt(2 ln ep) deviations above the mean. What layers
+// keep adds up with loads that differ from layer to layer.
 //   account  its activations are set
 //   returns  bytes; 0 for other plans
 //

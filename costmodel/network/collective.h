@@ -47,9 +47,9 @@ double span_collective_s(const Cluster *cluster, CollectiveKind kind, Group grou
 double collective_inside_s(const Cluster *cluster, CollectiveKind kind, Group group,
                            double message_bytes);
 
-// What each rank of groups of this shape has inside a domain, nominally: its port's rate, or its
-// part of the domain's wires (config/machine/wires.h) while all groups of the shape use them, or
-// those of `ranks` alone where these lie within one domain.
+// What each rank of groups of this shape has inside a domain, nominally. It is its port's rate, or
+// its part of the domain's wires (config/machine/wires.h). All groups of the shape use the wires
+// then, or those of `ranks` alone where these lie within one domain.
 double group_bytes_per_s(const Cluster *cluster, CollectiveKind kind, Group group, RankSpan ranks);
 
 // Whether two GPUs lie in one scale-up domain.

@@ -17,10 +17,10 @@ bool ranks_share_domain(const Cluster *cluster, const Plan *plan, int rank, int 
 // way.
 double ranks_near_bytes_per_s(const Cluster *cluster, const Plan *plan, int rank, int peer);
 
-// How many times as long as over the GPUs' shares of their NICs the transfer of a message to
-// another domain takes: less than 1 where few of the GPUs that share a NIC send, more where leaves
-// (costmodel/network/leaf_links.h) or links between sites (costmodel/network/site_links.h) have
-// less left.
+// How many times as long the transfer of a message to another domain takes as over the GPUs' shares
+// of their NICs. It is less than 1 where few of the GPUs that share a NIC send. It is more where
+// leaves (costmodel/network/leaf_links.h) or links between sites (costmodel/network/site_links.h)
+// have less left.
 double ranks_network_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer);
 
 // Whether GPUs of several stages that alternate (plan/rank_place.h) may share a NIC. A collective

@@ -20,8 +20,8 @@
 // All ranks of a cluster.
 RankSpan all_ranks(const Cluster *cluster);
 
-// The traffic of a collective of all groups of a shape among some ranks (all, or those of a stage),
-// and of the messages of all GPUs of a pipeline rank to a peer, and back.
+// The traffic of a collective of all groups of a shape among some ranks (all, or those of a stage).
+// Also the traffic of the messages of all GPUs of a pipeline rank to a peer, and back.
 //   ranks_per_domain  of the group: a ring goes on to the rank at the same place in the next domain
 SiteTraffic collective_traffic(CollectiveKind kind, Group group, int ranks_per_domain,
                                RankSpan ranks);

@@ -1,6 +1,6 @@
 // costmodel/pass/inner.h - what collectives inside the layers add to the price of a pass over a
-// chunk: how long each kind takes, what of that the pass waits for, and how much longer it could
-// take before the pass waits for more.
+// chunk. It says how long each kind takes, what of that the pass waits for, and how much longer it
+// could take before the pass waits for more.
 //
 // Model:  a kind that takes f times as long lets a pass of P seconds take
 //           P + (f - 1) exposed_s + max(0, f (time_s - exposed_s) - window_s),

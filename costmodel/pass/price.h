@@ -72,9 +72,9 @@ Prices chunks_price_shared(const Scenario *scenario, const Plan *plan, const Wor
 const double *optimizers_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
                                Arena *arena);
 
-// A pass over one block. A chunk's takes no less than the sum of its blocks' seconds on the device,
-// and but for the weight part of a backward no less than the sum of theirs on the host and
-// pass_host_s.
+// A pass over one block. A chunk's takes no less than the sum of its blocks' seconds on the device.
+// But for the weight part of a backward it takes no less than the sum of their seconds on the host
+// and pass_host_s.
 typedef struct {
     double device_s, host_s;
 } PassPrice;

@@ -6,8 +6,8 @@
 //           (octaves octave_spread)^2
 //           + step_spread^2 + other^2
 //         with s the shares of the parts, C the covariance of their log factors and run_k what
-//         every run adds to them, and the interval is step x exp(+-1.2816 sqrt(variance)): a normal
-//         law leaves 10 % on either side.
+//         every run adds to them. The interval is step x exp(+-1.2816 sqrt(variance)): a normal law
+//         leaves 10 % on either side.
 // kernels   of the GPU's products: the spread of its fit's residuals on left-out shapes (90th
 //           percentile over 1.645), once more for each octave by which the step's products, by
 //           flops, lie outside the measured range; over sqrt(4), as the four linear layers of a

@@ -2,18 +2,17 @@
 // many.
 //
 // Model:  the critical path of the plan's Program as costmodel/step/timeline.h runs it, found from
-// the
-//         work items of its schedule without writing the Program down.
+//         the work items of its schedule without writing the Program down.
 // Times:  whole ticks, 2^-62 of more than the step can take, so that sums are exact. timeline_run
 //         adds up doubles, which lose up to 2^-53 of the step with each of the instructions that
 //         follow one another: the two agree to about 1e-12.
-// Repeats: where the order of the schedule repeats itself (SteadyOrder) and all that is still to
-//         come depends on - when each rank and its links are free, and what is under way between
-//         them - is the same one period later but for one and the same span, then so is all that
-//         follows, period for period: a step of many micro-batches takes as long as one of few and
-//         so many spans. That is exact, not an extrapolation: the times of a period are a max-plus
-//         linear function of those of the one before, which commutes with adding a span to them
-//         (Baccelli et al., Synchronization and Linearity, 1992, section 3.2).
+// Repeats: the order of the schedule may repeat itself (SteadyOrder). What is still to come depends
+//         on when each rank and its links are free, and on what is under way between them. Where
+//         all that is the same one period later but for one and the same span, so is all that
+//         follows, period for period. So a step of many micro-batches takes as long as one of few
+//         and so many spans. That is exact, not an extrapolation. The times of a period are a
+//         max-plus linear function of those of the one before, which commutes with adding a span to
+//         them (Baccelli et al., Synchronization and Linearity, 1992, section 3.2).
 #pragma once
 
 #include "base/arena.h"

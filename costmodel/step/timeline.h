@@ -33,11 +33,11 @@ typedef struct {
 Status timeline_run(const Program *program, const Prices *prices, bool keep_times, Arena *arena,
                     Timeline *out);
 
-// Runs steps one after the other, each of which a rank begins when it has ended its last
-// one, whatever the others do: step_time_s is what one takes once they follow each other evenly,
-// the cycle time of the max-plus system "ends of a step from those of the last" (Baccelli et al.,
-// Synchronization and Linearity, 1992, section 3.2), found by running steps until all ranks take
-// the same time; where that does not come about, the longest of a rank. Times that are kept are
-// those of the last step, of which the first rank begins at 0.
+// Runs steps one after the other. A rank begins each when it has ended its last one, whatever the
+// others do. Then step_time_s is what one step takes once they follow each other evenly. It is the
+// cycle time of the max-plus system "ends of a step from those of the last" (Baccelli et al.,
+// Synchronization and Linearity, 1992, section 3.2). It is found by running steps until all ranks
+// take the same time. Where that does not come about, it is the longest of a rank. Times that are
+// kept are those of the last step, of which the first rank begins at 0.
 Status timeline_run_steady(const Program *program, const Prices *prices, bool keep_times,
                            Arena *arena, Timeline *out);

@@ -85,17 +85,18 @@ struct Schedule {
     void (*orders)(const ScheduleShape *shape, Arena *scratch, const RankOrder *orders);
     // Where it repeats itself; NULL where that is not known. Only of undivided backwards.
     SteadyOrder (*steady)(const ScheduleShape *shape, int rank);
-    // Most chunk inputs held at once by a rank (one unit: one chunk and micro-batch), from its
-    // forward to its backward, those that barriers keep included; where that is split, to its
-    // weight part, which gives back the last
-    // of them (how much is left for it: Chunk.deferred_bytes). Of the V schedules the most of any
-    // rank, where there are more micro-batches than ranks; else a bound.
+    // Most chunk inputs held at once by a rank (one unit: one chunk and micro-batch), those that
+    // barriers keep included. An input is held from its forward to its backward. Where that is
+    // split, it is held to the weight part, which gives back the last of them (how much is left for
+    // it: Chunk.deferred_bytes). Of the V schedules the most of any rank, where there are more
+    // micro-batches than ranks; else a bound.
     int (*in_flight)(const ScheduleShape *shape, int rank);
     // Idle time of a rank over its busy time in a step that begins and ends on all ranks at once;
     // equal chunks, no messages, and backward = 2 forward: F = B = W where it is split. Exact where
     // pp divides num_microbatches and where that is below pp, else an upper bound. Where passes
     // over a spread vocabulary take no time, it is the same with them, but for DualPipe, which says
-    // what they add, the V schedules, and ZB-H1 and ZB-H2 below 2 pp micro-batches: not stated.
+    // what they add. For the V schedules, and for ZB-H1 and ZB-H2 below 2 pp micro-batches, it is
+    // not stated.
     double (*bubble_frac)(const ScheduleShape *shape);
     const char *source; // of the order and the closed forms
 

@@ -7,10 +7,10 @@
 // It is given by the units from one rank to the next in each of its four passes; their sums are
 // what activations live for, and so what is held.
 //
-// Here the block gives the order of forwards and input backwards; weight backwards fill what would
-// be idle, and make room where a forward would hold more than the limit (both as the paper's runs
-// are: section 4, and its program). Only with F = B = W is that filling what happens; the order
-// stays the same for other times, as a static schedule's does.
+// Here the block gives the order of forwards and input backwards. Weight backwards fill what would
+// be idle, and make room where a forward would hold more than the limit. Both are as the paper's
+// runs are (section 4, and its program). Only with F = B = W is that filling what happens; the
+// order stays the same for other times, as a static schedule's does.
 #pragma once
 
 #include "plan/schedule/schedule_rows.h"

@@ -47,5 +47,5 @@ extern const char *const MADE_UP_GPT;
 // Mixture of experts of 4 layers, the first dense: hidden size 1024, 16 heads over 4 key-value
 // heads, gated; 8 experts of 512, 2 a token, shared 512.
 extern const char *const MADE_UP_MOE;
-// The same with latent attention and one MTP layer.
+// The experts of MADE_UP_MOE with latent attention and one MTP layer.
 extern const char *const MADE_UP_MLA;

@@ -17,5 +17,5 @@ void fuzz_read(char *text, size_t size, Arena *arena);
 // A path under which the text of the input can be read; it leads to this input until the next.
 const char *fuzz_path(void);
 
-// The same as a value of a scenario.
+// The path of fuzz_path as a value of a scenario.
 JsonNode fuzz_path_node(Arena *arena);

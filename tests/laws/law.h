@@ -13,7 +13,7 @@ typedef struct {
     const char *says; // how it is broken; NULL: it holds. Lives as long as the arena
 } LawVerdict;
 
-// The same case and choices give the same verdict.
+// A check gives one verdict for one case and its choices, however often it is asked.
 typedef LawVerdict (*LawCheck)(const DrawnScenario *drawn, KernelShelf *shelf, Draw *draw,
                                Arena *arena);
 

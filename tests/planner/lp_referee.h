@@ -7,6 +7,7 @@ double lp_referee(const char *path);
 
 enum { LP_REFEREE_NAMES_SIZE = 4096 };
 
-// The same, and the names of the variables that are 1 in the solution found, a space behind each.
+// lp_referee, which also gives the names of the variables that are 1 in the solution found, a space
+// behind each.
 //   names  [LP_REFEREE_NAMES_SIZE]; cut behind the last that has room
 double lp_referee_ones(const char *path, char *names);

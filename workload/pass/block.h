@@ -1,6 +1,6 @@
 // workload/pass/block.h - the operator template of one kind of layer (or embedding, head, MTP
-// layer) as one rank runs it under a plan: forward and backward lists with what each operator waits
-// for, keeps and gives back.
+// layer) as one rank runs it under a plan. It is forward and backward lists with what each operator
+// waits for, keeps and gives back.
 //
 // The backward list begins with the operators that are recomputed. It interleaves gradients of
 // inputs and of weights as autograd does; the phase of each operator tells them apart, so that a
@@ -115,12 +115,13 @@ Workload workload_rank_like(const Scenario *scenario, const Plan *plan, const Wo
                             int rank, Arena *arena);
 
 // What a plan that recomputes the first layers of each stage holds at least, and all that recompute
-// fewer: its chunks without the backward of what is recomputed, without the parts of backwards that
-// are split, and without what a head leaves in pieces. Of these every chunk holds no more the more
-// layers are recomputed, if a recomputed layer keeps no more than another and its forward needs no
-// more (workload_layers_hold_less): turning one layer into a recomputed one lowers what each block
-// before or after it finds kept, and the forward's peak. What is left out is not so: a recomputed
-// layer's backward finds one input more kept for each further layer that is recomputed.
+// fewer. It is its chunks without the backward of what is recomputed, without the parts of
+// backwards that are split, and without what a head leaves in pieces. Of these every chunk holds no
+// more the more layers are recomputed, if a recomputed layer keeps no more than another and its
+// forward needs no more (workload_layers_hold_less). Turning one layer into a recomputed one lowers
+// what each block before or after it finds kept, and the forward's peak. What is left out is not
+// so: a recomputed layer's backward finds one input more kept for each further layer that is
+// recomputed.
 //   like  the plan's workload
 Workload workload_layers_floor(const Scenario *scenario, const Plan *plan, const Workload *like,
                                Arena *arena);
@@ -131,10 +132,11 @@ bool workload_layers_hold_less(const Scenario *scenario, const Workload *workloa
 // itself.
 bool workload_table_stays(const Plan *plan);
 
-// Whether the blocks of two plans of one scenario are the same: they may differ in chunks,
-// schedule, in how many first layers of a stage are recomputed where both say so, ZeRO stage below
-// 2 and its zero_group. From 2 on every backward scatters its gradients, from 3 on weights are
-// gathered in every pass. Lists of how layers are recomputed are alike only where they are one.
+// Whether the blocks of two plans of one scenario are the same. The plans may differ in chunks,
+// schedule, ZeRO stage below 2 and its zero_group. They may also differ in how many first layers of
+// a stage are recomputed, where both say so. From 2 on every backward scatters its gradients, from
+// 3 on weights are gathered in every pass. Lists of how layers are recomputed are alike only where
+// they are one.
 bool plans_share_blocks(const Plan *a, const Plan *b);
 
 // The block of a layer kind, as this chunk runs it.

@@ -16,8 +16,8 @@ double reduced_gradient_bytes(const Execution *execution); // of one gradient wh
 double gathered_weight_bytes(const Execution *execution);  // of one weight while it is gathered
 
 // Whether backwards add up partial gradients (workload/pass/block.h) over tp before they scatter
-// them; and what a rank adds up at the end of a step, of so many parameters of its own: of shards
-// that backwards have scattered, as much as its share is on average.
+// them. And what a rank adds up at the end of a step, of so many parameters of its own. Of shards
+// that backwards have scattered it is as much as its share is on average.
 //   num_scattered  split_num_scattered (workload/pass/split.h)
 bool sums_partial_in_blocks(const Execution *execution, int num_scattered);
 double partial_sum_bytes(const Execution *execution, int num_scattered, double partial_parameters);

@@ -2,7 +2,7 @@
 // micro-batch, and how a plan splits it.
 //
 // A tower lies on the first stage, with the word table. It is split by tp as the text is, but not
-// by cp, and without sequence parallelism; where tp does not divide its heads or its MLP, it is
+// by cp, and without sequence parallelism. Where tp does not divide its heads or its MLP, it is
 // whole on every tensor-parallel rank, as one that is taken from Hugging Face's code is. An encoder
 // is split as its decoder. (Megatron-LM, examples/multimodal: "Force CP=1 for Vision Transformer",
 // "Disabling Sequence parallelism in Vision Transformer".)

@@ -3,8 +3,8 @@
 //
 // Model:  all strategies of a stage share its ranks and the sequences of a micro-batch. With
 //         tp x cp ranks a replica, lcm(tp x cp of both) neighbouring ranks hold the same sequences
-//         under either, so the change stays among them: with sequence parallelism (and at tp 1)
-//         each rank holds its own part, and an all-to-all moves it; without, tp ranks hold the
+//         under either, so the change stays among them. With sequence parallelism (and at tp 1)
+//         each rank holds its own part, and an all-to-all moves it. Without it tp ranks hold the
 //         same, and what a rank lacks is gathered, or what it has too much is left out. The
 //         backward changes the gradients back.
 // Limits: an all-to-all is priced for all that a rank holds, also for what stays where it is; a

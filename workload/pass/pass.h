@@ -1,6 +1,6 @@
 // workload/pass/pass.h - what one rank computes at once: so many tokens of so many sequences
 // through layers, once. A micro-batch of a training, what an encoder or a tower reads, a chunk of a
-// prompt and a step of decoding are all passes; the operators of a layer are built from one
+// prompt and a step of decoding are all passes. The operators of a layer are built from a pass
 // (workload/pass/builder.h), whatever job it belongs to.
 #pragma once
 

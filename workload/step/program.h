@@ -2,13 +2,13 @@
 //
 // One RankProgram per pipeline rank; the tp x cp x dp ranks of a stage all run it (multiplicity).
 // Instructions stand in the order in which the rank issues them; those of one stream run in that
-// order, and each also waits for up to two earlier instructions of its own rank.
-// A SEND and its RECV name each other (`peer`, `match`). Those of one rank that share `p2p_group`
-// (>= 0) are one NCCL group: launched together when their waits are done, each message moves when
-// both ends have launched, and the group is done when all its messages are. With p2p_group -1 a
-// message is asynchronous: it moves when its SEND's waits are done, whatever the receiver does.
-// A collective with a pipeline_queue is among all pipeline ranks, and every rank has those of one
-// queue in the same order: the n-th runs when the waits of all its members and the one before it in
+// order, and each also waits for up to two earlier instructions of its own rank. A SEND and its
+// RECV name each other (`peer`, `match`). Those of one rank that share `p2p_group` (>= 0) are one
+// NCCL group. They are launched together when their waits are done. Each message moves when both
+// ends have launched, and the NCCL group is done when all its messages are. With p2p_group -1 a
+// message is asynchronous: it moves when its SEND's waits are done, whatever the receiver does. A
+// collective with a pipeline_queue is among all pipeline ranks, and every rank has those of one
+// queue in the same order. The n-th runs when the waits of all its members and the one before it in
 // its queue are done, whatever else they run.
 #pragma once
 
@@ -97,9 +97,9 @@ static inline int program_pipeline_queue(const Program *program, const Instructi
 // Collectives of one pipeline queue on each rank.
 int program_num_meetings(const Program *program, int queue);
 
-// Whether messages are asynchronous: where the stack hides them, those of chunks that alternate on
-// a rank and those of split backwards; everywhere where the schedule receives ahead, and where
-// passes over a spread vocabulary run between the work.
+// Whether messages are asynchronous. Where the stack hides them, those of chunks that alternate on
+// a rank and those of split backwards are. They are everywhere where the schedule receives ahead,
+// and where passes over a spread vocabulary run between the work.
 bool program_hides_messages(const Scenario *scenario, const Plan *plan);
 
 // Expands the plan. Cannot fail: plan and schedule were checked.

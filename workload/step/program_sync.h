@@ -7,10 +7,11 @@
 // 3.2.2. With ZeRO 3 the gathers and scatters are in the operator templates
 // (workload/pass/block.h); here is only what it does among replicas of a shard. Sums over tp:
 // NVIDIA/Megatron-LM, core/distributed/finalize_model_grads.py,
-// _allreduce_non_tensor_model_parallel_grads: once a step, of all chunks of a rank in one piece,
-// whole though with ZeRO 1 a rank owns but a shard of them by then, behind the reduction over dp
-// and before tied embeddings. From ZeRO 2 on of shards; or every backward of a block does it before
-// it scatters them (Stack.sums_in_backward, workload/pass/builder_finish.c).
+// _allreduce_non_tensor_model_parallel_grads. This is done once a step, of all chunks of a rank in
+// one piece, behind the reduction over dp and before tied embeddings. It is of whole gradients,
+// though with ZeRO 1 a rank owns but a shard of them by then. From ZeRO 2 on of shards; or every
+// backward of a block does it before it scatters them (Stack.sums_in_backward,
+// workload/pass/builder_finish.c).
 #pragma once
 
 #include "workload/step/program.h"
