@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-// The number, what was ruled out below it, and what a run costs; where none is fast enough, what
+// The number, what was ruled out below it, and what a run costs. Where none is fast enough, what
 // was tried.
 //   scenario    on that number
 //   result      its plans

@@ -2,8 +2,8 @@
 //
 // A GPU has one port to its scale-up domain (out and in); where that has no switch, wires of the
 // domain lie between ports (config/machine/wires.h). A node has NICs (out and in), GPU g of a
-// node uses NIC g * nics / gpus. NICs hang on leaf switches, leaves on a spine that never limits;
-// what limits is the sum of a leaf's uplinks, divided by the oversubscription.
+// node uses NIC g * nics / gpus. NICs hang on leaf switches, leaves on a spine that never limits.
+// What limits is the sum of a leaf's uplinks, divided by the oversubscription.
 //   rail-fat-tree  one leaf per rail and 32 nodes
 //   rail-only      as above, but messages between rails first cross to the other rail's GPU
 //   fat-tree       one leaf per 32 NICs

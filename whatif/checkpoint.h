@@ -33,7 +33,7 @@ GoodputShares daly_shares(double interval_s, double write_s, double restart_s, d
 // Spare nodes.
 //
 // Model:  a node that fails is replaced at once where a spare is left and comes back as a spare
-//         after its repair; where none is left the job waits for the first that comes back, and
+//         after its repair. Where none is left the job waits for the first that comes back, and
 //         nothing fails meanwhile. Nodes under repair are the customers of a loss system with
 //         num_spares + 1 servers: the job waits while all are busy. Its share of the time depends
 //         on the mean time of a repair alone, not on how these vary.

@@ -1,7 +1,7 @@
 // whatif/failures.h - a long run played from failure to failure: a discrete-event simulation.
 //
 // Model:  as whatif/checkpoint.h, with what formulas leave out: a checkpoint is written after whole
-//         steps, and a last one at the end; restarts may fail themselves; nodes under repair come
+//         steps, and a last one at the end. Restarts may fail themselves. Nodes under repair come
 //         back one by one and the job waits where no spare is left.
 //           failures  at exponential times of mean mtbf_s while the job computes, writes or
 //                     restarts; a share of them, hardware_frac, takes a node out for repair_s

@@ -13,10 +13,10 @@
 //   storage    2 TB/s sustained for 16,384 GPUs, as much for each: the same, section 3.3.1.
 //   restart    600 s to find the failure, test the nodes and start again. Jiang et al., "MegaScale:
 //              Scaling Large Language Model Training to More Than 10,000 GPUs", NSDI 2024: found
-//              and diagnosed in less than ten minutes; reading the checkpoint comes on top.
+//              and diagnosed in less than ten minutes. Reading the checkpoint comes on top.
 //   repair     24 hours until a node is back: an assumption, no source states one.
-// Limits: a constant failure rate per GPU; failures that stop no job, slow nodes and planned
-//         interruptions do not count; no checkpoint is written beside the computation, which makes
+// Limits: a constant failure rate per GPU. Failures that stop no job, slow nodes and planned
+//         interruptions do not count. No checkpoint is written beside the computation, which makes
 //         the answer a careful one for stacks that do.
 #pragma once
 

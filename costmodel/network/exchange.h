@@ -2,7 +2,7 @@
 // experts.
 //
 // Model:  a token crosses to another domain once, to the GPU at the sender's place there, which
-//         copies it to those of its neighbours that hold one of its experts; combine is the way
+//         copies it to those of its neighbours that hold one of its experts. Combine is the way
 //         back, adding up. Three things work at the same time, and the slowest counts, after a fill
 //         where domains are crossed: the GPU's share of the NICs, its link, and the SMs that copy.
 // Source: deepseek-ai/DeepEP, csrc/kernels/internode.cu and docs/legacy.md; docs/models.md,

@@ -3,7 +3,7 @@
 //
 // Source: Yeung et al., "Balancing Pipeline Parallelism with Vocabulary Parallelism", MLSys 2025,
 //         arXiv:2411.05288: the output layer as passes S and T with one or two communication
-//         barriers (algorithms 2 and 1), each of which costs one more micro-batch in flight; passes
+//         barriers (algorithms 2 and 1), each of which costs one more micro-batch in flight. Passes
 //         of the input layer beside them. Which work is in which pass, and T of the micro-batch
 //         before beside S: sail-sg/VocabularyParallelism, megatron/core/pipeline_parallel/
 //         schedules.py and megatron/core/tensor_parallel/vocab_parallel_output.py.
