@@ -1,38 +1,78 @@
-// plan/layer_plans.h - layers of one plan that differ in more than how they are recomputed.
+// plan/layer_plans.h - what each layer of a plan does: the one place that says it.
 //
-// A strategy is what some layers do, as the plan that does so throughout. All strategies of a plan
-// share its pipeline (pp, chunks, schedule), its experts (ep, etp), the GPUs of a stage and the
-// sequences of a micro-batch over these. With tp 2 in place of 4 a layer has twice the replicas,
-// each with half of them. Embedding, head, MTP layers and the messages between stages keep to the
-// plan itself, which is strategy 0, PLAN_OWN.
+// A strategy is what some layers do: how they are split over the ranks of a stage (a sharding), and
+// what of them is recomputed. Layers with the same strategy are built, priced and held alike. Every
+// plan has at least one strategy, its own (PLAN_OWN), and
+//   - one where all layers do the same,
+//   - two where the first k layers of each rank are recomputed (Plan.recompute_layers, the
+//     contract's key, which the search varies and nothing but this file turns into strategies): the
+//     plan's own for these, PLAN_KEPT for the others,
+//   - up to three where layers differ in how they are recomputed and in nothing else,
+//   - as many as there are different layers otherwise.
 //
-// A layer's collectives run in its strategy's groups (workload/pass/group.h).
+// A sharding is written as the plan that has it throughout. All shardings of a plan share its
+// pipeline (pp, chunks, schedule), its experts (ep, etp), the GPUs of a stage and the sequences of
+// a micro-batch over these: with tp 2 in place of 4 a layer has twice the replicas, each with half
+// of them. Embedding, head, MTP layers and the messages between stages have the plan's own, number
+// PLAN_OWN.
+//
+// A layer's collectives run in the groups of its sharding (workload/pass/group.h).
 #pragma once
 
 #include "plan/plan.h"
 
-enum { PLAN_OWN = 0 };
+enum { PLAN_OWN = 0, PLAN_KEPT = 1 };
 
+typedef struct {
+    int sharding; // < plan_num_shardings
+    Recompute recompute;
+    int recompute_modules; // of RECOMPUTE_SELECTIVE: MODULE_* bits
+} Strategy;
+
+// Of layers that differ in other ways than "the first k of each rank are recomputed".
 struct LayerPlans {
-    int num_strategies;    // >= 2, the plan's own among them
-    const Plan *plans;     // [num_strategies - 1] of all but the plan's own, each throughout
-    const short *strategy; // [num_layers]
+    int num_strategies;         // >= 2, the plan's own among them
+    const Strategy *strategies; // [num_strategies - 1] of all but the plan's own
+    const short *strategy;      // [num_layers]
     int num_layers;
-    int num_layouts;     // of activations
-    const short *layout; // [num_strategies] 0 is the plan's own
-    int num_spans;       // different numbers of ranks among which layouts change
-    const int *spans;    // [num_spans] ascending
+    bool recompute_alone;  // plan_mixes_recompute
+    int num_shardings;     // >= 1, the plan's own among them
+    const Plan *shardings; // [num_shardings - 1] of all but the plan's own
+    int num_layouts;       // of activations
+    const short *layout;   // [num_shardings] 0 is the plan's own
+    int num_spans;         // different numbers of ranks among which layouts change
+    const int *spans;      // [num_spans] ascending
 };
 
-// 1 where all layers keep to the plan's own.
 int plan_num_strategies(const Plan *plan);
+Strategy plan_strategy(const Plan *plan, int strategy);
 
-// A strategy of a plan; and that of a layer.
-const Plan *plan_strategy(const Plan *plan, int strategy);
-int plan_layer_strategy(const Plan *plan, int layer);
+// The strategy of a chunk's layer, counted from the chunk's first; of how many layers from that one
+// on the chunk's have the same: a run.
+int plan_layer_strategy(const Plan *plan, int chunk, int layer);
+int plan_layer_run(const Plan *plan, int chunk, int layer);
 
-// What each layer does, as the plan that does so throughout: sets plan->layers, or where layers
-// differ in nothing but recomputation plan->layer_recompute, or neither.
+// 1 where layers differ in nothing but recomputation.
+int plan_num_shardings(const Plan *plan);
+
+// A sharding, as the plan that has it throughout: its degrees, groups and ZeRO stage are what
+// counts. And that of a chunk's layer.
+const Plan *plan_sharding(const Plan *plan, int sharding);
+int plan_layer_sharding(const Plan *plan, int chunk, int layer);
+
+// Whether some layers are recomputed and some are not, as "the first k of each rank" says.
+bool plan_recomputes_first(const Plan *plan);
+
+// Whether layers differ, in other ways than the first k of each rank, but only in which of
+// RECOMPUTE_NAMES they are.
+bool plan_mixes_recompute(const Plan *plan);
+
+// How MTP layers are recomputed: as the plan's own layers where it says so of all of them, else not
+// at all.
+Recompute plan_mtp_recompute(const Plan *plan);
+
+// What each layer does, as the plan that does so throughout: sets plan->layers, to NULL where all
+// do what the plan itself does.
 //   own  [num_layers]
 void plan_set_layers(Plan *plan, const Plan *own, int num_layers, Arena *arena);
 
@@ -42,7 +82,7 @@ Status plan_resolve_layers(const Scenario *scenario, Arena *arena, Plan *plan);
 
 LayerPlans *layer_plans_copy(const LayerPlans *layers, const PlanChunk *chunks, Arena *arena);
 
-// Whether two strategies lay the activations between layers out alike.
+// Whether two shardings lay the activations between layers out alike.
 bool plans_layouts_are_alike(const Plan *a, const Plan *b);
 
 // Whether a layer does the same under both: how it is split, sharded and recomputed.
@@ -58,12 +98,10 @@ int plans_layout_span(const Plan *a, const Plan *b);
 //   what  that was asked to: "launch --for megatron"
 Status plan_refuse_layers(const Scenario *scenario, const Plan *plan, const char *what);
 
-// The first layer after `from` that does something else than that; num_layers where none does.
-int plan_layers_run_end(const Plan *plan, int from);
-
 // The contract's `layers`: what differs from the rest of `parallel`. The caller owns it; NULL where
 // nothing does.
 cJSON *plan_layers_to_json(const Plan *plan);
 
-// " [12 layers tp 2 dp 8 zero3 full]" for each strategy, of many the first four; "" without.
+// " [12 layers tp 2 dp 8 zero3 full]" for each strategy but the plan's own, of many the first four;
+// "" where layers differ in nothing but recomputation.
 const char *plan_layers_describe(const Plan *plan, Arena *arena);

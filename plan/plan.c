@@ -166,10 +166,6 @@ int plan_num_layers(const Plan *plan) {
 
 Plan plan_copy(const Plan *plan, Arena *arena) {
     Plan copy = *plan;
-    if (plan->layer_recompute) {
-        const size_t layers = (size_t)plan_num_layers(plan);
-        copy.layer_recompute = memcpy(arena_alloc(arena, layers), plan->layer_recompute, layers);
-    }
     size_t size = (size_t)plan->num_chunks * sizeof *plan->chunks;
     copy.chunks = memcpy(arena_alloc(arena, size), plan->chunks, size);
     if (plan->node_order)

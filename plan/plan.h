@@ -34,12 +34,11 @@ typedef struct Plan {
     int zero_stage;
     int zero_group; // ranks of dp x cp that share the shards
     bool reshard_after_forward;
+    // What each layer does is asked of plan/layer_plans.h, which reads these:
     Recompute recompute;
-    int recompute_modules; // MODULE_* bits; what `selective` means here
-    int recompute_layers;  // the first k of each chunk's rank; all layers where it is ABSENT
-    const unsigned char *layer_recompute; // [num_layers] Recompute of each layer; NULL: as the two
-                                          // fields above say, which MTP layers keep to
-    const LayerPlans *layers; // of layers that differ in more than that; NULL: none does
+    int recompute_modules;    // MODULE_* bits; what `selective` means here
+    int recompute_layers;     // the first k of each chunk's rank; all layers where it is ABSENT
+    const LayerPlans *layers; // of layers that differ in other ways; NULL: none does
     ScheduleKind schedule;
     const ScheduleFile *schedule_file; // of SCHEDULE_FILE; else NULL
     CpMethod cp_method;

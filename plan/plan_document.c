@@ -80,11 +80,12 @@ static const char *degree_text(Arena *arena, const char *name, int value) {
 static const char *recompute_text(const Plan *plan, Arena *arena) {
     const char *text = "";
     int num[NUM_RECOMPUTES] = {0};
-    for (int l = 0; plan->layer_recompute && l < plan_num_layers(plan); l++)
-        num[plan->layer_recompute[l]]++;
+    const bool mixed = plan_mixes_recompute(plan);
+    for (int l = 0; mixed && l < plan->layers->num_layers; l++)
+        num[plan_strategy(plan, plan->layers->strategy[l]).recompute]++;
     for (int r = NUM_RECOMPUTES - 1; r > RECOMPUTE_NONE; r--)
         if (num[r] > 0) text = arena_printf(arena, "%s %s x%d", text, RECOMPUTE_NAMES[r], num[r]);
-    if (plan->layer_recompute || plan->recompute == RECOMPUTE_NONE) return text;
+    if (mixed || plan->recompute == RECOMPUTE_NONE) return text;
     text = arena_printf(arena, " %s", RECOMPUTE_NAMES[plan->recompute]);
     if (plan->recompute_layers != ABSENT)
         text = arena_printf(arena, "%s:%d", text, plan->recompute_layers);

@@ -227,8 +227,8 @@ void rule_values_add(const Scenario *scenario, const Plan *plan, int group, Rule
         recompute_add(plan, values);
         break;
     case RULE_GROUP_LAYERS:
-        SET(SOME_LAYERS, plan->recompute != RECOMPUTE_NONE && plan->recompute_layers != ABSENT);
-        SET(LAYERS_DIFFER, plan->layer_recompute != NULL || plan->layers != NULL);
+        SET(SOME_LAYERS, plan_recomputes_first(plan));
+        SET(LAYERS_DIFFER, plan->layers != NULL);
         break;
     case RULE_GROUP_ZERO:
         SET(ZERO_STAGE, plan->zero_stage);

@@ -1,5 +1,6 @@
 #include "report/summary.h"
 
+#include "plan/layer_plans.h"
 #include "report/fit_text.h"
 #include "report/report.h"
 #include "report/units.h"
@@ -41,7 +42,7 @@ static const char *saving_text(const Plan *plan, Arena *arena) {
                               plan_zero_level(plan) == ZERO_LEVEL_KEPT
                                   ? "What a forward gathers stays until its backward. "
                                   : "");
-    const bool again = plan->recompute != RECOMPUTE_NONE || plan->layer_recompute;
+    const bool again = plan->recompute != RECOMPUTE_NONE || plan_mixes_recompute(plan);
     return arena_printf(arena, "%s%s", shards,
                         again ? "Part of the forward is computed again in the backward, to save "
                                 "memory. "

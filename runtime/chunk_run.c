@@ -1,5 +1,6 @@
 #include "runtime/chunk_run.h"
 
+#include "plan/layer_plans.h"
 #include "runtime/sharding.h"
 
 #include <stdlib.h>
@@ -34,15 +35,10 @@ void chunk_stash_free(Rank *rank, ChunkStash **stash) {
     *stash = NULL;
 }
 
-// What a layer keeps. recompute_layers counts those of the whole rank.
+// What a layer keeps.
 static Keep layer_keep(const Rank *rank, int chunk, int layer) {
-    const Plan *plan = rank->plan;
-    int before = layer, recompute = (int)plan->recompute;
-    for (int k = 0; k < chunk; k++) before += rank->chunks[k].list.place->num_layers;
-    if (plan->layer_recompute)
-        recompute = plan->layer_recompute[rank->chunks[chunk].list.place->first_layer + layer];
-    else if (plan->recompute_layers >= 0 && before >= plan->recompute_layers)
-        recompute = RECOMPUTE_NONE;
+    const int strategy = plan_layer_strategy(rank->plan, rank->chunks[chunk].list.chunk, layer);
+    const Recompute recompute = plan_strategy(rank->plan, strategy).recompute;
     if (recompute == RECOMPUTE_NONE) return KEEP_ALL;
     return recompute == RECOMPUTE_FULL ? KEEP_INPUT : KEEP_ATTENTION_OUTPUT;
 }

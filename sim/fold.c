@@ -106,8 +106,8 @@ static bool group_rotates(const Cluster *cluster, const Plan *plan, GroupKind ki
 // Whether some layer gathers or scatters its shards in every pass.
 static bool shards_in_layers(const Plan *plan) {
     bool some = false;
-    for (int s = 0; s < plan_num_strategies(plan); s++)
-        some |= plan_strategy(plan, s)->zero_stage >= 2;
+    for (int s = 0; s < plan_num_shardings(plan); s++)
+        some |= plan_sharding(plan, s)->zero_stage >= 2;
     return some;
 }
 

@@ -24,8 +24,8 @@ const int *meeting_firsts(const Plan *plan, int multiplicity, int period, Arena 
     for (int replica = 0; replica < period; replica++) firsts[replica] = replica;
     static const GroupKind kinds[] = {GROUP_TP,  GROUP_CP,   GROUP_EP,
                                       GROUP_ETP, GROUP_ZERO, GROUP_EZERO};
-    for (int s = 0; s < plan_num_strategies(plan); s++) {
-        const Plan *own = plan_strategy(plan, s);
+    for (int s = 0; s < plan_num_shardings(plan); s++) {
+        const Plan *own = plan_sharding(plan, s);
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
             bool shards = kinds[i] == GROUP_ZERO || kinds[i] == GROUP_EZERO;
             if (shards && own->zero_stage < 3) continue;

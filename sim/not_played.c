@@ -16,8 +16,8 @@ static bool links_are_disturbed(const Scenario *scenario) {
 int not_played_list(const Scenario *scenario, const Plan *plan, Arena *arena,
                     const char *const **out) {
     bool sharded = false, tp = plan->etp > 1, cp = false;
-    for (int s = 0; s < plan_num_strategies(plan); s++) {
-        const Plan *own = plan_strategy(plan, s);
+    for (int s = 0; s < plan_num_shardings(plan); s++) {
+        const Plan *own = plan_sharding(plan, s);
         sharded |= own->zero_stage >= 2 && own->dp > 1;
         tp |= own->tp > 1;
         cp |= own->cp > 1;

@@ -22,8 +22,8 @@ static double gathered_parameters(const Plan *own, double dense, double expert) 
 }
 
 static bool gathers_weights(const Plan *plan) {
-    for (int s = 0; s < plan_num_strategies(plan); s++)
-        if (plan_strategy(plan, s)->zero_stage >= 3) return true;
+    for (int s = 0; s < plan_num_shardings(plan); s++)
+        if (plan_sharding(plan, s)->zero_stage >= 3) return true;
     return false;
 }
 
@@ -34,19 +34,19 @@ static double largest_gathered(const Plan *plan, const Workload *workload, const
     for (int i = first; i < end; i++) {
         const Block *b = &workload->blocks[i];
         if (held[i])
-            most = fmax(most, gathered_parameters(plan_strategy(plan, b->strategy),
+            most = fmax(most, gathered_parameters(plan_sharding(plan, b->sharding),
                                                   b->dense_parameters, b->expert_parameters));
     }
     return most;
 }
 
-// What the rank holds of its weights under one strategy.
+// What the rank holds of its weights under one sharding.
 static HeldParameters rank_parameters(const Plan *plan, const Workload *workload, int rank,
-                                      int strategy) {
+                                      int sharding) {
     HeldParameters sum = {0};
     for (int k = 0; k < plan_rank_chunks(plan); k++) {
         const HeldParameters own =
-            chunk_held(&workload->chunks[plan_rank_chunk(plan, rank, k)], strategy);
+            chunk_held(&workload->chunks[plan_rank_chunk(plan, rank, k)], sharding);
         sum.dense += own.dense;
         sum.expert += own.expert;
     }
@@ -66,16 +66,16 @@ static double gathered_bytes(const Scenario *scenario, const Plan *plan, const W
         fmax(largest_gathered(plan, workload, held, BLOCK_EMBEDDING, BLOCK_EMBEDDING + 1),
              largest_gathered(plan, workload, held, BLOCK_HEAD, BLOCK_VOCAB_OUTPUT + 1));
     double gathered = fmax(2 * layer, layer + edge), all = 0;
-    for (int s = 0; s < plan_num_strategies(plan); s++) {
+    for (int s = 0; s < plan_num_shardings(plan); s++) {
         const HeldParameters own = rank_parameters(plan, workload, rank, s);
-        all += gathered_parameters(plan_strategy(plan, s), own.dense, own.expert);
+        all += gathered_parameters(plan_sharding(plan, s), own.dense, own.expert);
     }
     if (!plan->reshard_after_forward) gathered = fmax(gathered, all);
     return gathered * gathered_weight_bytes(&scenario->execution) +
            fmax(layer, edge) * reduced_gradient_bytes(&scenario->execution);
 }
 
-enum { MAX_SHAPES = 128 }; // of layers that have one strategy
+enum { MAX_SHAPES = 128 }; // of layers that have one sharding
 
 // Shapes of weights met so far, each with one placeholder.
 typedef struct {
@@ -99,9 +99,9 @@ static double placeholder_bytes(const Scenario *scenario, const Plan *plan,
     if (scenario->execution.stack.training.weight_gradient != WEIGHT_GRADIENT_PLACEHOLDER) return 0;
     Arena scratch = {0};
     double few[MAX_SHAPES][2];
-    const int num_strategies = plan_num_strategies(plan);
-    Shapes shapes = {.shapes = few, .capacity = MAX_SHAPES * num_strategies};
-    if (num_strategies > 1)
+    const int num_shardings = plan_num_shardings(plan);
+    Shapes shapes = {.shapes = few, .capacity = MAX_SHAPES * num_shardings};
+    if (num_shardings > 1)
         shapes.shapes = arena_alloc(&scratch, (size_t)shapes.capacity * sizeof *shapes.shapes);
     for (int i = 0; i < workload->num_blocks; i++) {
         const Block *b = &workload->blocks[i];
@@ -140,7 +140,7 @@ static double workspace_bytes(const Scenario *scenario, double expert_parameters
            (expert_parameters > 0 ? stack->residency.grouped_workspace_bytes : 0);
 }
 
-// Weights, gradients and optimizer of the layers that have one strategy.
+// Weights, gradients and optimizer of the layers that have one sharding.
 static void states_add(const Plan *own, const StateBytes *state, const HeldParameters *held,
                        RankMemory *m) {
     const double all = held->dense + held->expert;
@@ -155,9 +155,9 @@ void memory_static_account(const Scenario *scenario, const Plan *plan, const Wor
                            int rank, RankMemory *m) {
     const StateBytes state = state_bytes(&scenario->execution, scenario->training.optimizer);
     double expert = 0;
-    for (int s = 0; s < plan_num_strategies(plan); s++) {
+    for (int s = 0; s < plan_num_shardings(plan); s++) {
         const HeldParameters held = rank_parameters(plan, workload, rank, s);
-        states_add(plan_strategy(plan, s), &state, &held, m);
+        states_add(plan_sharding(plan, s), &state, &held, m);
         expert += held.expert;
     }
     Arena scratch = {0};
@@ -189,7 +189,7 @@ static const GroupKind COMMUNICATORS[] = {GROUP_TP, GROUP_CP,  GROUP_DP,
                                           GROUP_EP, GROUP_EDP, GROUP_PP};
 enum { NUM_COMMUNICATORS = sizeof COMMUNICATORS / sizeof *COMMUNICATORS };
 
-// Groups of layers with strategies of their own, and of changes of layout, that the plan's own are
+// Groups of layers with shardings of their own, and of changes of layout, that the plan's own are
 // not.
 static int num_layer_communicators(const Plan *plan, const Workload *workload, int rank) {
     Arena scratch = {0};
@@ -197,13 +197,13 @@ static int num_layer_communicators(const Plan *plan, const Workload *workload, i
     bool *held = ARENA_ARRAY(&scratch, workload->num_blocks, bool);
     int n = 0;
     blocks_hold(plan, workload, rank, held);
-    for (int i = MAX_BLOCKS; i < workload->num_blocks; i++) {
+    for (int i = 0; i < workload->num_blocks; i++) {
         const Block *b = &workload->blocks[i];
-        const bool change = b->strategy == PLAN_OWN;
+        const bool change = i >= workload->first_change;
         for (int k = 0; held[i] && k < (change ? 1 : NUM_COMMUNICATORS); k++) {
             const GroupKind kind = change
                                        ? b->forward->collective.group
-                                       : strategy_group_kind(plan, b->strategy, COMMUNICATORS[k]);
+                                       : sharding_group_kind(plan, b->sharding, COMMUNICATORS[k]);
             n += (int)kind >= NUM_GROUPS && plan_group(plan, kind).size > 1 && !seen[kind];
             seen[kind] = true;
         }

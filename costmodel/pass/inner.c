@@ -193,10 +193,10 @@ static void edge_add(InnerPass *pass, double edge_s) {
     }
 }
 
-// Those of each strategy and, there and back, of each change of layout.
+// Those of each sharding and, there and back, of each change of layout.
 static int chunk_capacity(const Plan *plan) {
     const int num_spans = plan->layers ? plan->layers->num_spans : 0;
-    return MAX_INNER * plan_num_strategies(plan) + 4 * num_spans;
+    return MAX_INNER * plan_num_shardings(plan) + 4 * num_spans;
 }
 
 static InnerPass *phase_inner(const Scenario *scenario, const Plan *plan, const Workload *workload,

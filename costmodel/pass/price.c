@@ -147,9 +147,9 @@ double pass_host_s(const Execution *execution, const Calibration *calibration) {
     return execution->stack.training.host_microbatch_s / 2 * part_factor(calibration, PART_HOST);
 }
 
-// ZeRO 3's groups under a strategy.
-static StepPart shards_part(const Pricing *p, int strategy) {
-    const GroupKind zero = strategy_group_kind(p->plan, strategy, GROUP_ZERO);
+// ZeRO 3's groups under a sharding.
+static StepPart shards_part(const Pricing *p, int sharding) {
+    const GroupKind zero = sharding_group_kind(p->plan, sharding, GROUP_ZERO);
     return group_part(p->context->cluster, context_group(p->context, zero));
 }
 
@@ -157,7 +157,7 @@ static Price chunk_price(const Pricing *p, WorkKind work, int c) {
     const Chunk *chunk = &p->workload->chunks[c];
     Price price = {0};
     double edge_s = 0, launch_s = 0;
-    int edge_strategy = PLAN_OWN;
+    int edge_sharding = PLAN_OWN;
     for (int i = 0; i < p->workload->num_blocks; i++) {
         const int count = chunk->num_blocks[i];
         if (count == 0) continue;
@@ -166,9 +166,9 @@ static Price chunk_price(const Pricing *p, WorkKind work, int c) {
         launch_s += count * list->host_s;
         if (list->edge_s <= edge_s) continue;
         edge_s = list->edge_s;
-        edge_strategy = p->workload->blocks[i].strategy;
+        edge_sharding = p->workload->blocks[i].sharding;
     }
-    price_add_term(&price, TERM_DP, shards_part(p, edge_strategy), edge_s);
+    price_add_term(&price, TERM_DP, shards_part(p, edge_sharding), edge_s);
     const WorkItem item = {.kind = (uint8_t)work, .chunk = (int16_t)c};
     if (work == WORK_BACKWARD_WEIGHT) // the input part has met the other chunks
         host_wait(&price, launch_s);
@@ -249,7 +249,7 @@ double optimizer_update_s(const Scenario *scenario, const Plan *plan, const Gpu 
 static double optimizer_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
                           int rank) {
     double bytes = 0;
-    for (int s = 0; s < plan_num_strategies(plan); s++) {
+    for (int s = 0; s < plan_num_shardings(plan); s++) {
         double dense = 0, expert = 0;
         for (int k = 0; k < plan_rank_chunks(plan); k++) {
             const int c = plan_rank_chunk(plan, rank, k);
@@ -257,7 +257,7 @@ static double optimizer_s(const Scenario *scenario, const Plan *plan, const Work
             dense += held.dense;
             expert += held.expert;
         }
-        bytes += optimizer_bytes(scenario, plan_strategy(plan, s), dense, expert);
+        bytes += optimizer_bytes(scenario, plan_sharding(plan, s), dense, expert);
     }
     return optimizer_bytes_s(scenario, &plan_rank_cluster(&scenario->cluster, plan, rank)->gpu,
                              bytes);

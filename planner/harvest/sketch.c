@@ -1,5 +1,6 @@
 #include "planner/harvest/sketch.h"
 
+#include "plan/layer_plans.h"
 #include "plan/plan_orders.h"
 #include "planner/harvest/sketch_held.h"
 #include "workload/technique/technique.h"
@@ -36,13 +37,12 @@ double sketch_host_less_s(const Scenario *scenario, const Plan *plan, const Work
 void sketch_blocks(const Scenario *scenario, const Plan *plan, const Workload *workload,
                    BlockPrices *blocks, SketchBlock *out) {
     static const int ENDS[] = {BLOCK_EMBEDDING, BLOCK_MTP, BLOCK_HEAD};
-    const bool recomputed = plan->recompute != RECOMPUTE_NONE;
     const int num_blocks = SKETCH_FIRST_LAYER + scenario->model.num_kinds;
     const PricingContext context = pricing_context(scenario, plan, NULL);
     for (int i = 0; i < num_blocks; i++) {
         const Block *b = i < SKETCH_FIRST_LAYER
                              ? &workload->blocks[ENDS[i]]
-                             : workload_layer_block(workload, i - SKETCH_FIRST_LAYER, recomputed);
+                             : workload_layer_block(workload, i - SKETCH_FIRST_LAYER, PLAN_OWN);
         const int block = (int)(b - workload->blocks);
         const PassPrice forward = block_pass_price(&context, workload, blocks, WORK_FORWARD, block);
         const PassPrice backward =

@@ -1,12 +1,13 @@
 #include "planner/harvest/split_choice.h"
 
+#include "plan/layer_plans.h"
 #include "planner/harvest/split_search.h"
 #include "planner/space/space.h"
 
 static bool split_is_open(const Scenario *scenario, const Plan *plan) {
     return plan->pp > 1 && !scenario->parallel.stages && !scenario->cluster.groups &&
            !plan->vocab_barriers && !plan_is_dual(plan) && !plan->schedule_file &&
-           !plan->layer_recompute && space_splits_any(&scenario->model, plan->vpp);
+           !plan_mixes_recompute(plan) && space_splits_any(&scenario->model, plan->vpp);
 }
 
 void split_choose(GroupPricing *pricing, const RulesInForce *rules, Plan *plan, Arena *arena) {

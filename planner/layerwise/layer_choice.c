@@ -106,31 +106,33 @@ static double step_predict(const Chooser *c, int base, const LayerStage *stages,
 
 // --- The plan of a choice
 
+static Recompute layer_recompute(const Plan *plan, int chunk, int layer) {
+    return plan_strategy(plan, plan_layer_strategy(plan, chunk, layer)).recompute;
+}
+
 // The k of "the first k layers of each stage fully, the others not", which launchers have a flag
 // for; -1 where the layers are not so.
-static int first_layers(const Plan *plan, const unsigned char *recompute) {
+static int first_layers(const Plan *plan) {
     int k = 0;
     for (int c = 0; c < plan->num_chunks; c++) {
         int full = 0;
         while (full < plan->chunks[c].num_layers &&
-               recompute[plan->chunks[c].first_layer + full] == RECOMPUTE_FULL)
+               layer_recompute(plan, c, full) == RECOMPUTE_FULL)
             full++;
         if (full > k) k = full;
     }
     for (int c = 0; c < plan->num_chunks; c++)
         for (int l = 0; l < plan->chunks[c].num_layers; l++)
-            if (recompute[plan->chunks[c].first_layer + l] !=
-                (l < k ? RECOMPUTE_FULL : RECOMPUTE_NONE))
-                return -1;
+            if (layer_recompute(plan, c, l) != (l < k ? RECOMPUTE_FULL : RECOMPUTE_NONE)) return -1;
     return k;
 }
 
 // Says of layers that differ in recomputation alone what launchers have a flag for.
 static void recompute_shorten(const Scenario *scenario, Plan *plan) {
-    if (!plan->layer_recompute || scenario->model.num_mtp_layers > 0) return;
-    const int k = first_layers(plan, plan->layer_recompute);
+    if (!plan_mixes_recompute(plan) || scenario->model.num_mtp_layers > 0) return;
+    const int k = first_layers(plan);
     if (k < 0) return;
-    plan->layer_recompute = NULL;
+    plan->layers = NULL;
     plan->recompute_modules = 0;
     plan->recompute = k > 0 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
     plan->recompute_layers = k > 0 && k < plan_fullest_rank(plan) ? k : ABSENT;

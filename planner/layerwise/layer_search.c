@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "base/share.h"
+#include "plan/layer_plans.h"
 #include "planner/harvest/loose.h"
 #include "planner/space/space.h"
 
@@ -263,16 +264,12 @@ static Status scope_check(const Scenario *scenario) {
 // What each layer of a plan does that says "the first k of each stage".
 static const Plan *layers_of(const Plan *plan, Arena *arena) {
     Plan *layers = ARENA_ARRAY(arena, plan_num_layers(plan), Plan);
-    for (int rank = 0; rank < plan->pp; rank++)
-        for (int k = 0, before = 0; k < plan->vpp; k++) {
-            const PlanChunk *chunk = &plan->chunks[plan_rank_chunk(plan, rank, k)];
-            for (int l = 0; l < chunk->num_layers; l++, before++) {
-                Plan *own = &layers[chunk->first_layer + l];
-                *own = *plan;
-                own->recompute_layers = ABSENT;
-                if (plan->recompute_layers != ABSENT && before >= plan->recompute_layers)
-                    own->recompute = RECOMPUTE_NONE;
-            }
+    for (int c = 0; c < plan->num_chunks; c++)
+        for (int l = 0; l < plan->chunks[c].num_layers; l++) {
+            Plan *own = &layers[plan->chunks[c].first_layer + l];
+            *own = *plan;
+            own->recompute_layers = ABSENT;
+            own->recompute = plan_strategy(plan, plan_layer_strategy(plan, c, l)).recompute;
         }
     return layers;
 }

@@ -13,21 +13,15 @@
 
 // --- The menu
 
-// Kinds of layers that the model has, as the plan recomputes them.
-static const Block *kind_block(const Plan *plan, const Workload *workload, int kind) {
-    return workload_layer_block(workload, kind, plan->recompute != RECOMPUTE_NONE);
-}
-
 enum { MAX_SHAPES = 128 };
 
 // Placeholders for the gradients of layers, one for each shape (costmodel/memory/memory_static.c).
-static double placeholder_bytes(const Scenario *scenario, const Plan *plan,
-                                const Workload *workload) {
+static double placeholder_bytes(const Scenario *scenario, const Workload *workload) {
     if (scenario->execution.stack.training.weight_gradient != WEIGHT_GRADIENT_PLACEHOLDER) return 0;
     double m[MAX_SHAPES], n[MAX_SHAPES], bytes = 0;
     int num = 0;
     for (int k = 0; k < scenario->model.num_kinds; k++) {
-        const Block *b = kind_block(plan, workload, k);
+        const Block *b = workload_layer_block(workload, k, PLAN_OWN);
         for (int i = 0; i < b->num_backward && num < MAX_SHAPES; i++) {
             const Op *op = &b->backward[i];
             int same = 0;
@@ -41,11 +35,10 @@ static double placeholder_bytes(const Scenario *scenario, const Plan *plan,
     return bytes;
 }
 
-static double gather_buffer_bytes(const Scenario *scenario, const Plan *plan,
-                                  const Workload *workload) {
+static double gather_buffer_bytes(const Scenario *scenario, const Workload *workload) {
     double most = 0;
     for (int k = 0; k < scenario->model.num_kinds; k++) {
-        const Block *b = kind_block(plan, workload, k);
+        const Block *b = workload_layer_block(workload, k, PLAN_OWN);
         for (int i = 0; i < b->num_forward; i++) most = fmax(most, b->forward[i].lasting_bytes);
     }
     return most;
@@ -93,8 +86,8 @@ static void layouts_price(LayerMenu *menu, const int *first, Arena *arena) {
     for (int a = 0; a < num; a++) {
         const Plan *plan = &menu->plans[first[a]];
         const Workload *workload = &menu->workloads[first[a]];
-        bytes[a] = placeholder_bytes(&menu->scenario, plan, workload) +
-                   gather_buffer_bytes(&menu->scenario, plan, workload) +
+        bytes[a] = placeholder_bytes(&menu->scenario, workload) +
+                   gather_buffer_bytes(&menu->scenario, workload) +
                    communicator_bytes(&menu->scenario, plan);
         for (int b = 0; b < num; b++)
             changes[a * num + b] = change_s(&menu->scenario, plan, &menu->plans[first[b]], arena);
@@ -113,7 +106,7 @@ LayerMenu layer_menu(const Scenario *scenario, const Plan *plans, int num_plans,
         workloads[s] = workload_build(scenario, &plans[s], arena);
         for (int k = 0; k < num_kinds; k++)
             costs[s * num_kinds + k] =
-                layer_cost(scenario, &plans[s], kind_block(&plans[s], &workloads[s], k));
+                layer_cost(scenario, &plans[s], workload_layer_block(&workloads[s], k, PLAN_OWN));
     }
     menu.workloads = workloads;
     menu.costs = costs;

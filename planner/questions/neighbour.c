@@ -160,7 +160,7 @@ static void names_visit(Walk *w) {
 static void layers_visit(Walk *w) {
     const bool all = w->plan->recompute_layers == ABSENT;
     int most = w->plan->recompute_layers;
-    if (w->plan->recompute == RECOMPUTE_NONE || w->plan->layer_recompute) return;
+    if (w->plan->recompute == RECOMPUTE_NONE || w->plan->layers) return;
     if (all) most = plan_fullest_rank(w->plan);
     for (int half = 0; half < 2; half++) {
         Plan plan = *w->plan;

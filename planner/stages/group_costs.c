@@ -1,6 +1,7 @@
 #include "planner/stages/group_costs.h"
 
 #include "costmodel/network/message.h"
+#include "plan/layer_plans.h"
 #include "workload/step/program_sync.h"
 #include "workload/technique/technique.h"
 
@@ -60,11 +61,9 @@ static PassPrice item_price(const GroupBlocks *g, WorkKind work, int item, PassP
     const Model *model = g->model;
     *again = (PassPrice){0, 0};
     const int kind = model->layer_kind[model->num_front_layers + item];
-    const bool whole = g->plan->recompute_layers == ABSENT;
-    const bool recomputed = whole && g->plan->recompute != RECOMPUTE_NONE;
-    PassPrice price = price_of(g, work, workload_layer_block(w, kind, recomputed));
-    if (whole || g->plan->recompute == RECOMPUTE_NONE) return price;
-    const PassPrice other = price_of(g, work, workload_layer_block(w, kind, true));
+    const PassPrice other = price_of(g, work, workload_layer_block(w, kind, PLAN_OWN));
+    if (!plan_recomputes_first(g->plan)) return other;
+    const PassPrice price = price_of(g, work, workload_layer_block(w, kind, PLAN_KEPT));
     *again =
         (PassPrice){fmax(0, other.device_s - price.device_s), fmax(0, other.host_s - price.host_s)};
     return (PassPrice){fmin(price.device_s, other.device_s), fmin(price.host_s, other.host_s)};
@@ -90,7 +89,7 @@ static void ends_price(const GroupBlocks *g, WorkKind work, StagePass pass, Stag
 
 static void machine_price(const GroupBlocks *g, bool split, int num_items, Arena *arena,
                           StageMachine *machine) {
-    const bool some = g->plan->recompute != RECOMPUTE_NONE && g->plan->recompute_layers != ABSENT;
+    const bool some = plan_recomputes_first(g->plan);
     machine->pass_host_s = pass_host_s(g->context.execution, g->context.calibration);
     for (int pass = 0; pass < NUM_PASSES; pass++) {
         const WorkKind work = PASS_WORK[split][pass];
@@ -159,16 +158,15 @@ double group_costs_bound_s(const Scenario *scenario, const Plan *plan, const Gro
     return costs->least_model / sum + group_step_s(scenario);
 }
 
-static void first_weights(const Scenario *scenario, const Plan *plan, const Workload *workload,
-                          Arena *arena, GroupCosts *costs) {
+static void first_weights(const Scenario *scenario, const Workload *workload, Arena *arena,
+                          GroupCosts *costs) {
     const int num_items = costs->num_items, num_front = scenario->model.num_front_layers;
-    const bool recomputed = plan->recompute_layers == ABSENT && plan->recompute != RECOMPUTE_NONE;
     double *dense = ARENA_ARRAY(arena, num_items + 1, double);
     double *expert = ARENA_ARRAY(arena, num_items + 1, double);
     dense[0] = workload->blocks[BLOCK_EMBEDDING].dense_parameters;
     for (int l = 0; l < num_items; l++) {
         const Block *b =
-            workload_layer_block(workload, scenario->model.layer_kind[num_front + l], recomputed);
+            workload_layer_block(workload, scenario->model.layer_kind[num_front + l], PLAN_OWN);
         dense[l + 1] = dense[l] + b->dense_parameters;
         expert[l + 1] = expert[l] + b->expert_parameters;
     }
@@ -199,7 +197,7 @@ static GroupCosts costs_make(GroupPricing *pricing, const Plan *plan, bool split
                         .least_load = ARENA_NEW(arena, LeastLoad),
                         .message_bytes = workload.message_bytes};
     speeds_set(scenario, split, arena, &costs);
-    first_weights(scenario, plan, &workload, arena, &costs);
+    first_weights(scenario, &workload, arena, &costs);
     group_messages_make(scenario, plan, arena, &costs);
     return costs;
 }
@@ -296,7 +294,6 @@ StageProblem group_stage_problem(const Scenario *scenario, const Plan *plan,
     for (int r = 0; r < plan->pp; r++)
         machines[r] = &costs->machines[plan_rank_group(cluster, plan, r)];
     const bool together = step_traits(&scenario->execution).begins_together;
-    const bool some = plan->recompute != RECOMPUTE_NONE && plan->recompute_layers != ABSENT;
     return (StageProblem){
         .num_layers = costs->num_items,
         .num_stages = plan->pp,
@@ -304,7 +301,7 @@ StageProblem group_stage_problem(const Scenario *scenario, const Plan *plan,
         .blocking = !program_hides_messages(scenario, plan),
         .together = together,
         .one_forward_ahead = group_runs_one_ahead(scenario, plan),
-        .num_again = some ? plan->recompute_layers : 0,
+        .num_again = plan_recomputes_first(plan) ? plan->recompute_layers : 0,
         .machines = machines,
         .message_s = costs->message_s,
         .behind_message_s = costs->behind_message_s,

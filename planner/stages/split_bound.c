@@ -1,5 +1,6 @@
 #include "planner/stages/split_bound.h"
 
+#include "plan/layer_plans.h"
 #include "planner/stages/interleaved_bound.h"
 #include "workload/technique/technique.h"
 
@@ -150,14 +151,13 @@ static double forward_frac(const Chain *chain) {
 }
 
 static Chain chain_of(const Scenario *scenario, const Plan *plan, const GroupCosts *costs) {
-    const bool some = plan->recompute != RECOMPUTE_NONE && plan->recompute_layers != ABSENT;
     return (Chain){.machine = &costs->machines[0],
                    .num_items = costs->num_items,
                    .num_ranks = plan->pp,
                    .num_chunks = plan->vpp,
                    .first_rank = plan_chunk_rank(plan, 0),
                    .last_rank = plan_chunk_rank(plan, plan->num_chunks - 1),
-                   .num_again = some ? plan->recompute_layers : 0,
+                   .num_again = plan_recomputes_first(plan) ? plan->recompute_layers : 0,
                    .alike = scenario->model.num_kinds == 1};
 }
 

@@ -65,7 +65,7 @@ static void whole_experts_are_not_gathered(void) {
         for (int k = 0; k < model->num_kinds; k++) // an expert is larger than a dense layer
             if (kind_is_moe(&model->kinds[k])) model->kinds[k].ffn.moe_intermediate_size = 1 << 16;
         case_resolve(&c);
-        const double first = workload_layer_block(&c.workload, 0, false)->dense_parameters;
+        const double first = workload_layer_block(&c.workload, 0, PLAN_OWN)->dense_parameters;
         const RankMemory m = account_of(&c, 0);
         ASSERT_CLOSE(m.buffers_bytes, 2 * 2 * first + 4 * first);
         ASSERT_CLOSE(m.weights_bytes, 4 * (c.workload.chunks[0].dense_parameters / 8 +

@@ -81,7 +81,7 @@ static void matrices_are_divided(void) {
         Arena arena = {0};
         if (spread_make(&c, tied ? MODEL(4000, "true") : MODEL(4000, "false"), 4, 8, "\"pp\": 4",
                         &arena)) {
-            const double layers = 3 * c.workload.blocks[BLOCK_FIRST_LAYER + 1].dense_parameters;
+            const double layers = 3 * c.workload.blocks[BLOCK_FIRST_LAYER].dense_parameters;
             const double rows = (tied ? 1 : 2) * 1024 * 64, norm = 2 * 64;
             for (int r = 0; r < 4; r++)
                 ASSERT_CLOSE(parameters_of(&c, r), layers + rows + (r == 3 ? norm : 0));
@@ -97,7 +97,7 @@ static void dual_pipelines_share_the_matrices(void) {
     Arena arena = {0};
     if (spread_make(&c, MODEL(4000, "false"), 4, 8, "\"pp\": 4, \"schedule\": \"dualpipe\"",
                     &arena)) {
-        const double layers = 6 * c.workload.blocks[BLOCK_FIRST_LAYER + 1].dense_parameters;
+        const double layers = 6 * c.workload.blocks[BLOCK_FIRST_LAYER].dense_parameters;
         const double rows = 2 * 1024 * 64, norm = 2 * 64;
         for (int r = 0; r < 4; r++)
             ASSERT_CLOSE(parameters_of(&c, r), layers + rows + (r == 0 || r == 3 ? norm : 0));

@@ -282,7 +282,7 @@ static void pieces_hide_all_but_one(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 16, WITH("\"tp_comm_overlap\": true"), "{\"tp\": 4}")) {
         stack_bare(&c.scenario.execution.stack);
-        const Block *b = workload_layer_block(&c.workload, 0, false);
+        const Block *b = workload_layer_block(&c.workload, 0, PLAN_OWN);
         double expected_s = 0;
         for (int i = 0; i < b->num_forward; i++) {
             const Op *op = &b->forward[i];
@@ -291,9 +291,9 @@ static void pieces_hide_all_but_one(void) {
             if (op->pipelined_with < 0) continue;
             expected_s -= 0.75 * fmin(time_s, op_s(&c, &b->forward[op->pipelined_with]));
         }
-        const int one[MAX_BLOCKS] = {[BLOCK_FIRST_LAYER + 1] = 1};
+        const int one[MAX_BLOCKS] = {[BLOCK_FIRST_LAYER] = 1};
         const Chunk layer = {.num_blocks = one};
-        CU_ASSERT_PTR_EQUAL(b, &c.workload.blocks[BLOCK_FIRST_LAYER + 1]);
+        CU_ASSERT_PTR_EQUAL(b, &c.workload.blocks[BLOCK_FIRST_LAYER]);
         c.workload.chunks = &layer;
         ASSERT_CLOSE(prices_of(&c).forward[0].time_s, expected_s);
     }
@@ -306,8 +306,8 @@ static void hiding_slows_compute(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 16, TRAINING, "{\"tp\": 2, \"cp\": 2}")) {
         stack_bare(&c.scenario.execution.stack);
-        const Block *b = workload_layer_block(&c.workload, 0, false);
-        const int one[MAX_BLOCKS] = {[BLOCK_FIRST_LAYER + 1] = 1};
+        const Block *b = workload_layer_block(&c.workload, 0, PLAN_OWN);
+        const int one[MAX_BLOCKS] = {[BLOCK_FIRST_LAYER] = 1};
         const Chunk layer = {.num_blocks = one};
         c.workload.chunks = &layer;
         double collectives_s = 0;
@@ -351,7 +351,7 @@ static void sharding_hides_behind_compute(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 16, WITH("\"stack\": \"torchtitan\""), NULL)) {
         stack_bare(&c.scenario.execution.stack);
-        const Block *layer = workload_layer_block(&c.workload, 0, false);
+        const Block *layer = workload_layer_block(&c.workload, 0, PLAN_OWN);
         const Group all = plan_group(&c.plan, GROUP_ZERO);
         const Cluster *cluster = &c.scenario.cluster;
         const double gather_s =

@@ -198,15 +198,16 @@ static void no_mix_of_recomputation_is_faster(void) {
     int num_fitting = 0;
     for (int full = 0; full <= 32; full++)
         for (int selective = 0; full + selective <= 32; selective++) {
-            unsigned char recompute[32];
-            for (int l = 0; l < 32; l++)
-                recompute[l] = l < full               ? RECOMPUTE_FULL
-                               : l < full + selective ? RECOMPUTE_SELECTIVE
-                                                      : RECOMPUTE_NONE;
-            Plan plan = job.plans[0];
-            plan.recompute_modules = plan_default_modules(&job.scenario);
-            plan.layer_recompute = recompute;
+            Plan plan = job.plans[0], own[32];
+            for (int l = 0; l < 32; l++) {
+                own[l] = plan;
+                own[l].recompute_modules = plan_default_modules(&job.scenario);
+                own[l].recompute = l < full               ? RECOMPUTE_FULL
+                                   : l < full + selective ? RECOMPUTE_SELECTIVE
+                                                          : RECOMPUTE_NONE;
+            }
             Arena scratch = {0};
+            plan_set_layers(&plan, own, 32, &scratch);
             Estimate estimate;
             CU_ASSERT_EQUAL(estimate_plan(&job.scenario, &plan, &scratch, &estimate, NULL).code,
                             STATUS_OK);
@@ -276,7 +277,7 @@ static void costs_say_what_the_estimate_does(void) {
                          &choice)) {
             CU_ASSERT(choice.estimate.fits);
             CU_ASSERT(fabs(choice.cost_error_frac) < 0.005);
-            num_mixed += choice.plan.layers != NULL || choice.plan.layer_recompute != NULL;
+            num_mixed += choice.plan.layers != NULL;
             Estimate again;
             CU_ASSERT_EQUAL(
                 estimate_plan(&job.scenario, &choice.plan, &job.arena, &again, NULL).code,

@@ -6,9 +6,8 @@
 #include <string.h>
 
 const Block *layer_block_of(const Case *c, int layer) {
-    const Plan *plan = &c->plan;
-    const bool all = plan->recompute != RECOMPUTE_NONE && plan->recompute_layers < 0;
-    return workload_layer_block(&c->workload, c->scenario.model.layer_kind[layer], all);
+    const int strategy = plan_recomputes_first(&c->plan) ? PLAN_KEPT : PLAN_OWN;
+    return workload_layer_block(&c->workload, c->scenario.model.layer_kind[layer], strategy);
 }
 
 const Op *op_named(const Op *ops, int num_ops, const char *name) {

@@ -203,7 +203,7 @@ static void what_is_dropped_is_held_while_it_is_read(void) {
         Arena arena = {0};
         if (case_make(&c, MADE_UP_GPT, 8, "{\"seq_len\": 2048, \"global_batch\": 8}",
                       arena_printf(&arena, "{\"recompute\": \"%s\"}", ROWS[i].recompute))) {
-            const Block *b = workload_layer_block(&c.workload, 0, i % 2 == 1);
+            const Block *b = workload_layer_block(&c.workload, 0, PLAN_OWN);
             const Op *op = op_named(b->forward, b->num_forward, ROWS[i].name);
             const bool sums = i == 5 || i == 7;
             ASSERT_CLOSE(op->transient_bytes, ROWS[i].bytes * one + (sums ? log_sums : 0));

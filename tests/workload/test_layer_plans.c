@@ -66,9 +66,9 @@ static void degrees_follow_from_the_stage(void) {
                   "{\"tp\": 2, \"pp\": 2, \"micro_batch\": 2, \"layers\": [{\"from\": 1, \"to\": "
                   "2, \"tp\": 4}, {\"from\": 5, \"to\": 9, \"tp\": 1, \"zero_stage\": 3}]}")) {
         CU_ASSERT_EQUAL(plan_num_strategies(&c.plan), 3);
-        CU_ASSERT_EQUAL(plan_layer_strategy(&c.plan, 0), PLAN_OWN);
-        const Plan *four = plan_strategy(&c.plan, plan_layer_strategy(&c.plan, 2));
-        const Plan *one = plan_strategy(&c.plan, plan_layer_strategy(&c.plan, 9));
+        CU_ASSERT_EQUAL(plan_layer_strategy(&c.plan, 0, 0), PLAN_OWN);
+        const Plan *four = plan_sharding(&c.plan, plan_layer_sharding(&c.plan, 0, 2));
+        const Plan *one = plan_sharding(&c.plan, plan_layer_sharding(&c.plan, 1, 1)); // layer 9
         CU_ASSERT(four->tp == 4 && four->dp == 2 && four->micro_batch == 4 &&
                   four->zero_group == 2);
         CU_ASSERT(four->sequence_parallel && four->zero_stage == 1);
@@ -275,7 +275,7 @@ static void layouts_change_by_hand(void) {
         const char *parallel = arena_printf(
             &arena, "{\"tp\": 2, \"layers\": [{\"from\": 0, \"to\": 0, %s}]}", CASES[i].layers);
         CU_ASSERT_FATAL(case_make(&c, MADE_UP_GPT, 4, TRAINING, parallel));
-        const int other = plan_layer_strategy(&c.plan, 0);
+        const int other = plan_layer_sharding(&c.plan, 0, 0);
         const Block *b = CASES[i].from_base
                              ? workload_change_block(&c.workload, &c.plan, PLAN_OWN, other)
                              : workload_change_block(&c.workload, &c.plan, other, PLAN_OWN);
@@ -405,7 +405,7 @@ static void only_what_differs_is_apart(void) {
                   "{\"tp\": 2, \"layers\": [{\"from\": 1, \"to\": 1, \"tp\": 2, \"zero_stage\": 3, "
                   "\"recompute\": \"full\"}]}")) {
         CU_ASSERT_EQUAL(plan_num_group_kinds(&c.plan), 2 * NUM_GROUPS);
-        const Block *b = workload_strategy_block(&c.workload, 0, 1);
+        const Block *b = workload_layer_block(&c.workload, 0, 1);
         for (int i = 0; i < b->num_backward; i++)
             CU_ASSERT(b->backward[i].collective.group < NUM_GROUPS);
         const Program program = program_build(&c.scenario, &c.plan, &c.workload, &c.arena);

@@ -251,10 +251,10 @@ static void boundaries_carry_activations(void) {
     case_free(&c);
 }
 
-static int layers_of(const Case *c, int chunk, bool recomputed) {
+static int layers_of(const Case *c, int chunk, int strategy) {
     int sum = 0;
     for (int k = 0; k < c->scenario.model.num_kinds; k++) {
-        const Block *b = workload_layer_block(&c->workload, k, recomputed);
+        const Block *b = workload_layer_block(&c->workload, k, strategy);
         sum += c->workload.chunks[chunk].num_blocks[b - c->workload.blocks];
     }
     return sum;
@@ -268,8 +268,8 @@ static void recompute_layers_are_the_first_of_a_rank(void) {
     if (case_make(&c, "\"llama-3.2-1b\"", 8, TRAINING,
                   "{\"pp\": 2, \"vpp\": 4, \"recompute\": \"full\", \"recompute_layers\": 3}"))
         for (int i = 0; i < 8; i++) {
-            CU_ASSERT_EQUAL(layers_of(&c, i, true), i < 4 ? RECOMPUTED[i] : 0);
-            CU_ASSERT_EQUAL(layers_of(&c, i, true) + layers_of(&c, i, false), 2);
+            CU_ASSERT_EQUAL(layers_of(&c, i, PLAN_OWN), i < 4 ? RECOMPUTED[i] : 0);
+            CU_ASSERT_EQUAL(layers_of(&c, i, PLAN_OWN) + layers_of(&c, i, PLAN_KEPT), 2);
         }
     case_free(&c);
 }

@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "config/job/scenario.h"
-#include "plan/plan.h"
+#include "plan/layer_plans.h"
 #include "workload/pass/operator.h"
 
 typedef struct {
@@ -25,7 +25,7 @@ typedef struct {
                                // it makes their gradients of its own tokens (sequence parallelism)
                                // or heads only: tp ranks add them up
     Phase gradients_phase; // of a split backward, in which the gradients of its weights are whole
-    int strategy;          // of its layers (plan/layer_plans.h)
+    int sharding;          // of its layers (plan/layer_plans.h)
     double unusable_bytes; // free at the peak of its backward, but in pieces too small for it
     // Of its experts' products, which grow with the tokens that the rank's experts are sent:
     double received_bytes;       // of saved_bytes
@@ -42,23 +42,23 @@ typedef struct {
     double weight_peak_bytes; // most above (start + deferred_bytes) during the weight part
 } Block;
 
-// Blocks in the order in which a chunk runs them: of a kind, the recomputed layers come first (the
-// first recompute_layers of a rank), unless the plan says of each layer how it is recomputed. Use
-// workload_layer_block for layers.
+// Blocks of a plan: one for each layer kind and strategy (plan/layer_plans.h), those of the ends,
+// and the changes of the layout of activations between layers, which have no parameters. Sums over
+// blocks are made in this order: embedding; kind by kind, and of a kind strategy by strategy, the
+// layers of the first NEAR_STRATEGIES, which nearly all plans make do with; MTP layers, head and
+// vocabulary; layers of further strategies; changes. Use workload_layer_block and
+// workload_change_block.
 enum {
-    BLOCK_EMBEDDING,
+    NEAR_STRATEGIES = 3,
+    BLOCK_EMBEDDING = 0,
     BLOCK_FIRST_LAYER,
-    BLOCK_MTP = BLOCK_FIRST_LAYER + 3 * MODEL_MAX_LAYER_KINDS,
+    BLOCK_MTP = BLOCK_FIRST_LAYER + NEAR_STRATEGIES * MODEL_MAX_LAYER_KINDS,
     BLOCK_HEAD,
     BLOCK_VOCAB_INPUT,  // the word table, and
     BLOCK_VOCAB_OUTPUT, // logits and loss, where the vocabulary is spread over all pipeline ranks:
                         // BLOCK_EMBEDDING and BLOCK_HEAD are then what else those do
-    MAX_BLOCKS
+    MAX_BLOCKS          // of a plan with no more strategies than that and one layout
 };
-
-// Blocks of layers with a strategy of their own follow, then changes of the layout of activations
-// between layers; such a block has no parameters. Use workload_strategy_block and
-// workload_change_block.
 
 // What a rank holds of a chunk's weights before ZeRO.
 typedef struct {
@@ -69,7 +69,7 @@ typedef struct {
 // How many blocks of each kind one chunk holds.
 typedef struct {
     const int *num_blocks;                      // [Workload.num_blocks]
-    const HeldParameters *of_strategy;          // [plan_num_strategies]; NULL where that is 1
+    const HeldParameters *of_sharding;          // [plan_num_shardings]; NULL where that is 1
     int num_layers;                             // transformer layers, MTP layers not counted
     double dense_parameters, expert_parameters; // sums over its blocks, this rank's share
     double partial_parameters;
@@ -86,7 +86,8 @@ typedef struct {
 // Everything that is the same for all micro-batches and data-parallel replicas.
 typedef struct {
     const Block *blocks; // [num_blocks] unused ones are zero
-    int num_blocks;      // MAX_BLOCKS, and those of layers with a strategy of their own
+    int num_blocks;      // at least MAX_BLOCKS
+    int first_change;    // changes of layout are from here on
     int num_chunks;
     const Chunk *chunks;   // [num_chunks] in pipeline order, then those of the vocabulary
     double message_bytes;  // of them that one rank sends: its share where the receivers gather
@@ -135,23 +136,18 @@ bool workload_table_stays(const Plan *plan);
 // Whether the blocks of two plans of one scenario are the same. The plans may differ in chunks,
 // schedule, ZeRO stage below 2 and its zero_group. They may also differ in how many first layers of
 // a stage are recomputed, where both say so. From 2 on every backward scatters its gradients, from
-// 3 on weights are gathered in every pass. Lists of how layers are recomputed are alike only where
-// they are one.
+// 3 on weights are gathered in every pass. Lists of what layers do are alike only where they are
+// one.
 bool plans_share_blocks(const Plan *a, const Plan *b);
 
-// The block of a layer kind, as this chunk runs it.
-const Block *workload_layer_block(const Workload *workload, int layer_kind, bool recomputed);
+// The block of a layer kind with a strategy, of which there are layers, or which is the plan's own.
+const Block *workload_layer_block(const Workload *workload, int layer_kind, int strategy);
 
-// The block of a layer kind in a plan that says of each layer how it is recomputed.
-const Block *workload_recompute_block(const Workload *workload, int layer_kind, int recompute);
-
-// The block of a layer kind with a strategy that is not the plan's own, and the change from one
-// strategy's layout of activations to another's, which are not alike.
-const Block *workload_strategy_block(const Workload *workload, int layer_kind, int strategy);
+// The change from one sharding's layout of activations to another's, which are not alike.
 const Block *workload_change_block(const Workload *workload, const Plan *plan, int from, int to);
 
-// What of a chunk's weights a strategy holds.
-HeldParameters chunk_held(const Chunk *chunk, int strategy);
+// What of a chunk's weights layers with a sharding hold.
+HeldParameters chunk_held(const Chunk *chunk, int sharding);
 
 // Equal blocks that a chunk runs one after the other.
 typedef struct {

@@ -7,51 +7,37 @@
 #include <math.h>
 #include <string.h>
 
-enum { BLOCKS_PER_KIND = 3 }; // recomputed, not recomputed; selective where layers differ
-
-int layer_block_index(int kind, bool recomputed) {
-    return BLOCK_FIRST_LAYER + BLOCKS_PER_KIND * kind + !recomputed;
+int layer_block_index(int kind, int strategy) {
+    if (strategy < NEAR_STRATEGIES) return BLOCK_FIRST_LAYER + NEAR_STRATEGIES * kind + strategy;
+    return MAX_BLOCKS + (strategy - NEAR_STRATEGIES) * MODEL_MAX_LAYER_KINDS + kind;
 }
 
-int recompute_block_index(int kind, int recompute) {
-    if (recompute == RECOMPUTE_SELECTIVE) return BLOCK_FIRST_LAYER + BLOCKS_PER_KIND * kind + 2;
-    return layer_block_index(kind, recompute == RECOMPUTE_FULL);
+const Block *workload_layer_block(const Workload *workload, int layer_kind, int strategy) {
+    return &workload->blocks[layer_block_index(layer_kind, strategy)];
 }
 
-const Block *workload_recompute_block(const Workload *workload, int layer_kind, int recompute) {
-    return &workload->blocks[recompute_block_index(layer_kind, recompute)];
-}
-
-const Block *workload_layer_block(const Workload *workload, int layer_kind, bool recomputed) {
-    return &workload->blocks[layer_block_index(layer_kind, recomputed)];
-}
-
-int strategy_block_index(int kind, int strategy) {
-    return MAX_BLOCKS + (strategy - 1) * MODEL_MAX_LAYER_KINDS + kind;
+int chunk_first_change(const Plan *plan) {
+    const int num_strategies = plan_num_strategies(plan);
+    return num_strategies <= NEAR_STRATEGIES ? MAX_BLOCKS : layer_block_index(0, num_strategies);
 }
 
 int change_block_index(const Plan *plan, int from, int to) {
     const LayerPlans *layers = plan->layers;
-    return strategy_block_index(0, layers->num_strategies) +
-           layers->layout[from] * layers->num_layouts + layers->layout[to];
+    return chunk_first_change(plan) + layers->layout[from] * layers->num_layouts +
+           layers->layout[to];
 }
 
 int chunk_num_blocks(const Plan *plan) {
-    if (!plan->layers) return MAX_BLOCKS;
-    const int num_layouts = plan->layers->num_layouts;
-    return strategy_block_index(0, plan->layers->num_strategies) + num_layouts * num_layouts;
-}
-
-const Block *workload_strategy_block(const Workload *workload, int layer_kind, int strategy) {
-    return &workload->blocks[strategy_block_index(layer_kind, strategy)];
+    const int num_layouts = plan->layers ? plan->layers->num_layouts : 1;
+    return chunk_first_change(plan) + (num_layouts > 1 ? num_layouts * num_layouts : 0);
 }
 
 const Block *workload_change_block(const Workload *workload, const Plan *plan, int from, int to) {
     return &workload->blocks[change_block_index(plan, from, to)];
 }
 
-HeldParameters chunk_held(const Chunk *chunk, int strategy) {
-    if (chunk->of_strategy) return chunk->of_strategy[strategy];
+HeldParameters chunk_held(const Chunk *chunk, int sharding) {
+    if (chunk->of_sharding) return chunk->of_sharding[sharding];
     return (HeldParameters){chunk->dense_parameters, chunk->expert_parameters,
                             chunk->partial_parameters};
 }
@@ -60,15 +46,15 @@ HeldParameters chunk_held(const Chunk *chunk, int strategy) {
 typedef struct {
     Chunk chunk;
     int *num_blocks;
-    HeldParameters *of_strategy; // or NULL
+    HeldParameters *of_sharding; // or NULL
 } ChunkBuilder;
 
 static ChunkBuilder chunk_start(const Plan *plan, const Workload *workload, Arena *arena) {
-    const int num_strategies = plan_num_strategies(plan);
+    const int num_shardings = plan_num_shardings(plan);
     ChunkBuilder b = {.num_blocks = ARENA_ARRAY(arena, workload->num_blocks, int)};
-    if (num_strategies > 1) b.of_strategy = ARENA_ARRAY(arena, num_strategies, HeldParameters);
+    if (num_shardings > 1) b.of_sharding = ARENA_ARRAY(arena, num_shardings, HeldParameters);
     b.chunk.num_blocks = b.num_blocks;
-    b.chunk.of_strategy = b.of_strategy;
+    b.chunk.of_sharding = b.of_sharding;
     return b;
 }
 
@@ -83,13 +69,13 @@ static double added(double sum, int count, double each) {
 }
 
 //   held  by each of `count` blocks
-static void chunk_hold(ChunkBuilder *builder, int strategy, int count, HeldParameters held) {
+static void chunk_hold(ChunkBuilder *builder, int sharding, int count, HeldParameters held) {
     Chunk *chunk = &builder->chunk;
     chunk->dense_parameters = added(chunk->dense_parameters, count, held.dense);
     chunk->expert_parameters = added(chunk->expert_parameters, count, held.expert);
     chunk->partial_parameters = added(chunk->partial_parameters, count, held.partial);
-    if (!builder->of_strategy) return;
-    HeldParameters *own = &builder->of_strategy[strategy];
+    if (!builder->of_sharding) return;
+    HeldParameters *own = &builder->of_sharding[sharding];
     own->dense = added(own->dense, count, held.dense);
     own->expert = added(own->expert, count, held.expert);
     own->partial = added(own->partial, count, held.partial);
@@ -99,7 +85,7 @@ static void chunk_add(ChunkBuilder *builder, const Workload *workload, int block
     const Block *b = &workload->blocks[block];
     Chunk *chunk = &builder->chunk;
     builder->num_blocks[block] += count;
-    chunk_hold(builder, b->strategy, count,
+    chunk_hold(builder, b->sharding, count,
                (HeldParameters){b->dense_parameters, b->expert_parameters, b->partial_parameters});
     chunk->saved_bytes = added(chunk->saved_bytes, count, b->saved_bytes);
     chunk->deferred_bytes = added(chunk->deferred_bytes, count, b->deferred_bytes);
@@ -145,12 +131,12 @@ static double whole_parameter_bytes(const Execution *execution, const Plan *plan
 
 // Of a block that runs, what ZeRO-2 and -3 bring together of all ranks and hold in no part of their
 // memory that is there anyway. A stack that gathers ahead has buffers for it. The word table is the
-// plan's own, whatever strategy the layers have that run while it stays.
+// plan's own, whatever sharding the layers have that run while it stays.
 static double whole_bytes(const Peaks *p, int block, WorkKind work) {
     const Execution *execution = &p->scenario->execution;
     if (execution->stack.training.gathers_ahead) return 0;
     const Block *b = &p->workload->blocks[block];
-    const Plan *own = plan_strategy(p->plan, b->strategy);
+    const Plan *own = plan_sharding(p->plan, b->sharding);
     // From the head on the table stays until the backward of the embedding, where it does.
     const bool stays =
         work == WORK_BACKWARD && workload_table_stays(p->plan) && block != BLOCK_EMBEDDING;
@@ -204,17 +190,6 @@ static void peaks_set(const Peaks *p, Chunk *chunk, const BlockRun *runs, int nu
     chunk_split_peaks(p, chunk, runs, num_runs);
 }
 
-static int recomputed_layers(const Plan *plan, int chunk, int num_layers) {
-    if (plan->recompute == RECOMPUTE_NONE) return 0;
-    if (plan->recompute_layers < 0) return num_layers;
-    int before = 0; // layers of the same rank in earlier chunks
-    const int rank = plan_chunk_rank(plan, chunk);
-    for (int k = 0; plan_rank_chunk(plan, rank, k) < chunk; k++)
-        before += plan->chunks[plan_rank_chunk(plan, rank, k)].num_layers;
-    int left = plan->recompute_layers - before;
-    return left < 0 ? 0 : left < num_layers ? left : num_layers;
-}
-
 // MTP layers look words up too: a rank without the table (tied or not) holds a copy of it.
 static double table_copy_parameters(const Scenario *scenario, const Plan *plan, int index) {
     const Model *m = &scenario->model;
@@ -231,7 +206,7 @@ static void run_add(BlockRun *runs, int *num_runs, int block, int count) {
     if (count > 0) runs[(*num_runs)++] = (BlockRun){block, count};
 }
 
-// Where the layout changes between two strategies.
+// Where the layout changes between two shardings.
 static void change_add(const Plan *plan, BlockRun *runs, int *num_runs, int from, int to) {
     if (plan->layers && plan->layers->layout[from] != plan->layers->layout[to])
         run_add(runs, num_runs, change_block_index(plan, from, to), 1);
@@ -239,39 +214,32 @@ static void change_add(const Plan *plan, BlockRun *runs, int *num_runs, int from
 
 enum { MAX_RUNS = 2 * MODEL_MAX_LAYERS + 4 };
 
-// How many layers of a chunk from its i-th on are of one block: of one kind, and all of them
-// recomputed or none.
-static int equal_layers(const Scenario *scenario, const Plan *plan, const PlanChunk *chunk, int i,
-                        int recomputed) {
-    const uint8_t *kinds = scenario->model.layer_kind + chunk->first_layer;
-    const int end = i < recomputed ? recomputed : chunk->num_layers;
-    if (plan->layers || plan->layer_recompute) return 1;
-    if (scenario->model.num_kinds == 1) return end - i;
+// How many layers of a chunk from its i-th on are of one block: of one kind, with one strategy.
+static int equal_layers(const Scenario *scenario, const Plan *plan, int index, int i) {
+    const uint8_t *kinds = scenario->model.layer_kind + plan->chunks[index].first_layer;
+    const int num = plan_layer_run(plan, index, i);
+    if (scenario->model.num_kinds == 1) return num;
     int next = i + 1;
-    while (next < end && kinds[next] == kinds[i]) next++;
+    while (next < i + num && kinds[next] == kinds[i]) next++;
     return next - i;
 }
 
 // Embedding, layer by layer with the changes of layout between them, MTP layers, head. What comes
-// into the chunk and what leaves it is laid out as the plan's own strategy has it.
+// into the chunk and what leaves it is laid out as the plan's own sharding has it.
 //   together  layers of one block are one run
 static int layers_run(const Scenario *scenario, const Plan *plan, int index, bool together,
                       BlockRun *runs) {
     const PlanChunk *spec = &plan->chunks[index];
-    const int recomputed = recomputed_layers(plan, index, spec->num_layers);
     int num_runs = 0, before = PLAN_OWN;
     run_add(runs, &num_runs, BLOCK_EMBEDDING, spec->embedding);
     for (int i = 0, num = 0; i < spec->num_layers; i += num) {
-        const int layer = spec->first_layer + i, kind = scenario->model.layer_kind[layer];
-        const int strategy = plan_layer_strategy(plan, layer);
-        num = together ? equal_layers(scenario, plan, spec, i, recomputed) : 1;
-        change_add(plan, runs, &num_runs, before, strategy);
-        before = strategy;
-        run_add(runs, &num_runs,
-                strategy != PLAN_OWN    ? strategy_block_index(kind, strategy)
-                : plan->layer_recompute ? recompute_block_index(kind, plan->layer_recompute[layer])
-                                        : layer_block_index(kind, i < recomputed),
-                num);
+        const int kind = scenario->model.layer_kind[spec->first_layer + i];
+        const int strategy = plan_layer_strategy(plan, index, i);
+        const int sharding = plan_strategy(plan, strategy).sharding;
+        num = together ? equal_layers(scenario, plan, index, i) : 1;
+        change_add(plan, runs, &num_runs, before, sharding);
+        before = sharding;
+        run_add(runs, &num_runs, layer_block_index(kind, strategy), num);
     }
     change_add(plan, runs, &num_runs, before, PLAN_OWN);
     run_add(runs, &num_runs, BLOCK_MTP, spec->num_mtp);
@@ -301,15 +269,16 @@ static Chunk chunk_build(const Scenario *scenario, const Plan *plan, const Workl
     for (int i = 0; i < num_runs; i++) chunk_add(&b, workload, runs[i].block, runs[i].count);
     chunk_hold(&b, PLAN_OWN, 1,
                (HeldParameters){table_copy_parameters(scenario, plan, index), 0, 0});
-    if (!plan->layer_recompute && !plan->layers) num_runs = runs_of(&b.chunk, runs);
+    if (!plan->layers) num_runs = runs_of(&b.chunk, runs);
     const Peaks peaks = peaks_of(scenario, plan, workload);
     peaks_set(&peaks, &b.chunk, runs, num_runs);
     return b.chunk;
 }
 
+// Of a plan that recomputes the first layers of each stage.
 static bool is_recomputed_layer(const Scenario *scenario, int block) {
     for (int k = 0; k < scenario->model.num_kinds; k++)
-        if (block == layer_block_index(k, true)) return true;
+        if (block == layer_block_index(k, PLAN_OWN)) return true;
     return false;
 }
 
@@ -330,8 +299,10 @@ static bool chunks_alike(const Scenario *scenario, const Plan *plan, int a, int 
     const uint8_t *kinds = scenario->model.layer_kind;
     const int n = x->num_layers;
     if (n != y->num_layers || x->embedding != y->embedding || x->loss != y->loss) return false;
-    if (x->num_mtp > 0 || y->num_mtp > 0 || plan->layer_recompute || plan->layers) return false;
-    return recomputed_layers(plan, a, n) == recomputed_layers(plan, b, n) &&
+    if (x->num_mtp > 0 || y->num_mtp > 0 || plan->layers) return false;
+    if (n == 0) return true;
+    return plan_layer_strategy(plan, a, 0) == plan_layer_strategy(plan, b, 0) &&
+           plan_layer_run(plan, a, 0) == plan_layer_run(plan, b, 0) &&
            memcmp(kinds + x->first_layer, kinds + y->first_layer, (size_t)n * sizeof *kinds) == 0;
 }
 

@@ -16,17 +16,13 @@ const Chunk *chunks_build_rank(const Scenario *scenario, const Plan *plan, const
 const Chunk *chunks_floor(const Scenario *scenario, const Plan *plan, const Workload *workload,
                           Arena *arena);
 
-// Workload.num_blocks of a plan.
+// Workload.first_change and .num_blocks of a plan.
+int chunk_first_change(const Plan *plan);
 int chunk_num_blocks(const Plan *plan);
 
-// Where the block of a layer kind is, and where it is if the plan says of each layer how it is
-// recomputed.
-int layer_block_index(int kind, bool recomputed);
-int recompute_block_index(int kind, int recompute);
-
-// Behind these: blocks of layers with a strategy of their own, by strategy and kind, then the
-// changes from one strategy's layout to another's.
-int strategy_block_index(int kind, int strategy);
+// Where the block of a layer kind with a strategy is, and where the change from one sharding's
+// layout to another's.
+int layer_block_index(int kind, int strategy);
 int change_block_index(const Plan *plan, int from, int to);
 
 // Rows of a vocabulary matrix on one rank. They are padded so that all have as many (Megatron-LM

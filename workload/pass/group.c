@@ -57,8 +57,8 @@ static Group layers_group(const Plan *plan, GroupKind kind) {
     const LayerPlans *layers = plan->layers;
     if (group_base_kind(kind) == GROUP_LAYOUT)
         return (Group){place <= layers->num_spans ? layers->spans[place - 1] : 1, 1};
-    if (place >= layers->num_strategies) return (Group){1, 1};
-    return plan_lane_group(plan_strategy(plan, place), group_base_kind(kind));
+    if (place >= layers->num_shardings) return (Group){1, 1};
+    return plan_lane_group(plan_sharding(plan, place), group_base_kind(kind));
 }
 
 Group plan_lane_group(const Plan *plan, GroupKind kind) {
@@ -98,21 +98,21 @@ Group plan_lane_group(const Plan *plan, GroupKind kind) {
 
 int plan_num_group_kinds(const Plan *plan) {
     if (!plan->layers) return NUM_GROUPS;
-    const int strategies = plan->layers->num_strategies, spans = 1 + plan->layers->num_spans;
-    return NUM_GROUPS * (spans > strategies ? spans : strategies);
+    const int shardings = plan->layers->num_shardings, spans = 1 + plan->layers->num_spans;
+    return NUM_GROUPS * (spans > shardings ? spans : shardings);
 }
 
 static GroupKind kind_at(GroupKind kind, int place) {
     return (GroupKind)((int)kind + NUM_GROUPS * place);
 }
 
-GroupKind strategy_group_kind(const Plan *plan, int strategy, GroupKind kind) {
-    const Group own = plan_group(plan_strategy(plan, strategy), kind);
-    for (int s = 0; s < strategy; s++) {
-        const Group other = plan_group(plan_strategy(plan, s), kind);
+GroupKind sharding_group_kind(const Plan *plan, int sharding, GroupKind kind) {
+    const Group own = plan_group(plan_sharding(plan, sharding), kind);
+    for (int s = 0; s < sharding; s++) {
+        const Group other = plan_group(plan_sharding(plan, s), kind);
         if (own.size == other.size && own.stride == other.stride) return kind_at(kind, s);
     }
-    return kind_at(kind, strategy);
+    return kind_at(kind, sharding);
 }
 
 GroupKind layout_group_kind(const Plan *plan, int span) {

@@ -28,8 +28,8 @@ typedef enum {
     NUM_GROUPS
 } GroupKind;
 
-// Layers with a strategy of their own (plan/layer_plans.h) have groups of their own: a kind plus
-// NUM_GROUPS x strategy, and GROUP_LAYOUT plus NUM_GROUPS x (1 + place of its span). Such numbers
+// Layers with a sharding of their own (plan/layer_plans.h) have groups of their own: a kind plus
+// NUM_GROUPS x sharding, and GROUP_LAYOUT plus NUM_GROUPS x (1 + place of its span). Such numbers
 // stand wherever a GroupKind does; they are below plan_num_group_kinds. Of those below it that are
 // nothing the group is one rank.
 
@@ -54,9 +54,9 @@ static inline const char *group_name(GroupKind kind) {
     return GROUP_NAMES[group_base_kind(kind)];
 }
 
-// The kind of a strategy's groups. Those that are like the plan's own, or another strategy's before
+// The kind of a sharding's groups. Those that are like the plan's own, or another sharding's before
 // it, have the number of these.
-GroupKind strategy_group_kind(const Plan *plan, int strategy, GroupKind kind);
+GroupKind sharding_group_kind(const Plan *plan, int sharding, GroupKind kind);
 
 // The kind of groups of `span` ranks, one of plan->layers->spans.
 GroupKind layout_group_kind(const Plan *plan, int span);

@@ -5,30 +5,30 @@
 
 #include <string.h>
 
-static const Op *ops_bind(const Plan *plan, int strategy, const Op *ops, int num_ops,
+static const Op *ops_bind(const Plan *plan, int sharding, const Op *ops, int num_ops,
                           Arena *arena) {
     Op *bound = ARENA_ARRAY(arena, num_ops, Op);
     memcpy(bound, ops, (size_t)num_ops * sizeof *bound);
     for (int i = 0; i < num_ops; i++)
         if (bound[i].kind == OP_COLLECTIVE)
             bound[i].collective.group =
-                strategy_group_kind(plan, strategy, bound[i].collective.group);
+                sharding_group_kind(plan, sharding, bound[i].collective.group);
     return bound;
 }
 
-void strategy_block_bind(const Plan *plan, int strategy, Arena *arena, Block *block) {
-    block->forward = ops_bind(plan, strategy, block->forward, block->num_forward, arena);
-    block->backward = ops_bind(plan, strategy, block->backward, block->num_backward, arena);
-    block->strategy = strategy;
+void block_bind(const Plan *plan, int sharding, Arena *arena, Block *block) {
+    block->forward = ops_bind(plan, sharding, block->forward, block->num_forward, arena);
+    block->backward = ops_bind(plan, sharding, block->backward, block->num_backward, arena);
+    block->sharding = sharding;
 }
 
 void change_blocks_build(const Scenario *scenario, const Plan *plan, Arena *arena, Block *blocks) {
     const LayerPlans *layers = plan->layers;
-    for (int from = 0; from < layers->num_strategies; from++)
-        for (int to = 0; to < layers->num_strategies; to++) {
+    for (int from = 0; from < layers->num_shardings; from++)
+        for (int to = 0; to < layers->num_shardings; to++) {
             Block *block = &blocks[change_block_index(plan, from, to)];
             if (layers->layout[from] == layers->layout[to] || block->num_forward > 0) continue;
-            const Plan *one = plan_strategy(plan, from), *other = plan_strategy(plan, to);
+            const Plan *one = plan_sharding(plan, from), *other = plan_sharding(plan, to);
             const GroupKind kind = layout_group_kind(plan, plans_layout_span(one, other));
             *block = layout_change_block(scenario, one, other, kind, arena);
         }

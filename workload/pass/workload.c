@@ -32,16 +32,21 @@ static LayerWork text_work(const Scenario *scenario, const Plan *plan) {
     return work;
 }
 
+// A layer of a kind with a strategy.
 static Block layer_block(const Scenario *scenario, const Plan *plan, const LayerKind *kind,
-                         bool recomputed, Arena *arena) {
-    LayerWork work = text_work(scenario, plan);
+                         const Strategy *strategy, Arena *arena) {
+    const Plan *own = plan_sharding(plan, strategy->sharding);
+    LayerWork work = text_work(scenario, own);
     if (kind->front) {
         work.model = scenario->model.front->model;
-        work.pass = front_pass(scenario, plan);
-        work.split = front_split(&scenario->model, plan);
+        work.pass = front_pass(scenario, own);
+        work.split = front_split(&scenario->model, own);
     }
-    work.pass.recompute = recomputed ? plan->recompute : RECOMPUTE_NONE;
-    return layer_build(&work, kind, arena);
+    work.pass.recompute = strategy->recompute;
+    work.pass.recompute_modules = strategy->recompute_modules;
+    Block block = layer_build(&work, kind, arena);
+    if (strategy->sharding != PLAN_OWN) block_bind(plan, strategy->sharding, arena, &block);
+    return block;
 }
 
 // Rows of the word table, which is split by tp: what other ranks hold is added up, over the
@@ -225,7 +230,7 @@ static Block mtp_block(const Scenario *scenario, const Plan *plan, Arena *arena)
     const Model *m = &scenario->model;
     const LayerKind *kind = &m->kinds[m->layer_kind[m->num_layers - 1]];
     LayerWork work = text_work(scenario, plan);
-    if (plan->recompute_layers < 0) work.pass.recompute = plan->recompute;
+    work.pass.recompute = plan_mtp_recompute(plan);
     Builder b;
     builder_start(&work, kind, arena, &b);
     double values = b.tokens_sp * m->hidden_size;
@@ -286,60 +291,32 @@ double workload_model_flops(const Scenario *scenario) {
     return flops + front_model_flops(scenario) * (double)training->global_batch;
 }
 
-// The blocks of all kinds of layers, each way in which the plan recomputes one.
+// Whether a strategy of a list has layers of a kind.
+static bool list_has(const Model *model, const LayerPlans *layers, int kind, int strategy) {
+    for (int l = 0; l < layers->num_layers; l++)
+        if (layers->strategy[l] == strategy && model->layer_kind[l] == kind) return true;
+    return false;
+}
+
+// The blocks of all kinds of layers with each strategy that they may have.
 static void layer_blocks_build(const Scenario *scenario, const Plan *plan, Arena *arena,
                                Block *blocks) {
     const Model *m = &scenario->model;
-    const bool some = plan->recompute != RECOMPUTE_NONE;
-    for (int k = 0; k < m->num_kinds; k++) {
-        if (!some || plan->recompute_layers >= 0)
-            blocks[layer_block_index(k, false)] =
-                layer_block(scenario, plan, &m->kinds[k], false, arena);
-        if (some)
-            blocks[layer_block_index(k, true)] =
-                layer_block(scenario, plan, &m->kinds[k], true, arena);
+    for (int s = 0; s < plan_num_strategies(plan); s++) {
+        const Strategy strategy = plan_strategy(plan, s);
+        for (int k = 0; k < m->num_kinds; k++)
+            if (s == PLAN_OWN || !plan->layers || list_has(m, plan->layers, k, s))
+                blocks[layer_block_index(k, s)] =
+                    layer_block(scenario, plan, &m->kinds[k], &strategy, arena);
     }
-}
-
-// Builds the blocks of a plan that says of each layer how it is recomputed.
-static void recompute_blocks_build(const Scenario *scenario, const Plan *plan, Arena *arena,
-                                   Block *blocks) {
-    const Model *m = &scenario->model;
-    for (int l = 0; l < m->num_layers; l++) {
-        const int kind = m->layer_kind[l];
-        Block *block = &blocks[recompute_block_index(kind, plan->layer_recompute[l])];
-        if (block->num_forward > 0) continue;
-        Plan whole = *plan;
-        whole.recompute = (Recompute)plan->layer_recompute[l];
-        *block = layer_block(scenario, &whole, &m->kinds[kind], true, arena);
-    }
-}
-
-// The blocks of layers that have a strategy of their own.
-static void strategies_build(const Scenario *scenario, const Plan *plan, Arena *arena,
-                             Block *blocks) {
-    const Model *m = &scenario->model;
-    for (int l = 0; l < m->num_layers; l++) {
-        const int strategy = plan_layer_strategy(plan, l), kind = m->layer_kind[l];
-        if (strategy == PLAN_OWN) continue;
-        Block *block = &blocks[strategy_block_index(kind, strategy)];
-        if (block->num_forward > 0) continue;
-        const Plan *own = plan_strategy(plan, strategy);
-        *block = layer_block(scenario, own, &m->kinds[kind], true, arena);
-        strategy_block_bind(plan, strategy, arena, block);
-    }
-    change_blocks_build(scenario, plan, arena, blocks);
+    if (plan->layers) change_blocks_build(scenario, plan, arena, blocks);
 }
 
 static void blocks_build(const Scenario *scenario, const Plan *plan, Arena *arena, Block *blocks) {
-    if (plan->layers) strategies_build(scenario, plan, arena, blocks);
     blocks[BLOCK_EMBEDDING] = embedding_block(scenario, plan, arena);
     blocks[BLOCK_HEAD] = head_block(scenario, plan, arena);
     if (scenario->model.num_mtp_layers) blocks[BLOCK_MTP] = mtp_block(scenario, plan, arena);
-    if (plan->layer_recompute)
-        recompute_blocks_build(scenario, plan, arena, blocks);
-    else
-        layer_blocks_build(scenario, plan, arena, blocks);
+    layer_blocks_build(scenario, plan, arena, blocks);
     if (!plan->vocab_barriers) return;
     blocks[BLOCK_VOCAB_INPUT] = vocab_input_block(scenario, plan, arena);
     blocks[BLOCK_VOCAB_OUTPUT] = vocab_output_block(scenario, plan, arena);
@@ -352,7 +329,9 @@ double workload_message_bytes(const Scenario *scenario, const Plan *plan) {
 }
 
 Workload workload_build(const Scenario *scenario, const Plan *plan, Arena *arena) {
-    Workload w = {.num_blocks = chunk_num_blocks(plan), .num_chunks = plan_all_chunks(plan)};
+    Workload w = {.num_blocks = chunk_num_blocks(plan),
+                  .first_change = chunk_first_change(plan),
+                  .num_chunks = plan_all_chunks(plan)};
     Block *blocks = ARENA_ARRAY(arena, w.num_blocks, Block);
     blocks_build(scenario, plan, arena, blocks);
     w.blocks = blocks;
@@ -390,8 +369,8 @@ Workload workload_layers_floor(const Scenario *scenario, const Plan *plan, const
 
 bool workload_layers_hold_less(const Scenario *scenario, const Workload *workload) {
     for (int k = 0; k < scenario->model.num_kinds; k++) {
-        const Block *all = workload_layer_block(workload, k, false);
-        const Block *some = workload_layer_block(workload, k, true);
+        const Block *all = workload_layer_block(workload, k, PLAN_KEPT);
+        const Block *some = workload_layer_block(workload, k, PLAN_OWN);
         if (some->saved_bytes > all->saved_bytes || some->deferred_bytes > all->deferred_bytes ||
             some->forward_peak_bytes > all->forward_peak_bytes)
             return false;
@@ -409,8 +388,7 @@ bool plans_share_blocks(const Plan *a, const Plan *b) {
            a->micro_batch == b->micro_batch && a->sequence_parallel == b->sequence_parallel &&
            a->reshard_after_forward == b->reshard_after_forward && a->recompute == b->recompute &&
            a->recompute_modules == b->recompute_modules && a->cp_method == b->cp_method &&
-           a->layer_recompute == b->layer_recompute && a->layers == b->layers &&
-           a->vocab_barriers == b->vocab_barriers && plan_is_dual(a) == plan_is_dual(b) &&
-           plan_joins_ends(a) == plan_joins_ends(b) &&
+           a->layers == b->layers && a->vocab_barriers == b->vocab_barriers &&
+           plan_is_dual(a) == plan_is_dual(b) && plan_joins_ends(a) == plan_joins_ends(b) &&
            workload_table_stays(a) == workload_table_stays(b) && a->order == b->order;
 }

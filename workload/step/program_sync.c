@@ -16,7 +16,7 @@ typedef struct {
     const Plan *plan;
     bool weights_by_broadcast;
     int machines, stage; // of the chunk at hand
-    int strategy;        // of its layers at hand
+    int sharding;        // of its layers at hand
     const Plan *own;     // plan throughout
 } SyncBuilder;
 
@@ -41,7 +41,7 @@ static int collective_find(SyncBuilder *b, const ProgramCollective *wanted) {
 // Groups of one rank and empty messages leave no trace.
 static void sync_add_calls(SyncBuilder *b, ChunkSync *sync, ProgramCollective wanted) {
     if (plan_group(b->own, wanted.group).size < 2 || wanted.message_bytes <= 0) return;
-    wanted.group = strategy_group_kind(b->plan, b->strategy, wanted.group);
+    wanted.group = sharding_group_kind(b->plan, b->sharding, wanted.group);
     wanted.machines = b->machines;
     wanted.stage = b->stage;
     sync->collectives[sync->num_collectives++] = collective_find(b, &wanted);
@@ -54,13 +54,13 @@ static void sync_add(SyncBuilder *b, ChunkSync *sync, CollectiveKind kind, Group
         (ProgramCollective){kind, group, message_bytes / sync->num_parts, name, 1, 0, 0, 0});
 }
 
-// Strategies whose layers are reduced and gathered together: the first of those like this one.
-static int sync_strategy(const Plan *plan, int strategy) {
+// Shardings whose layers are reduced and gathered together: the first of those like this one.
+static int sync_sharding(const Plan *plan, int sharding) {
     static const GroupKind GROUPS[] = {GROUP_DP,  GROUP_ZERO,  GROUP_REPLICA,
                                        GROUP_EDP, GROUP_EZERO, GROUP_EREPLICA};
-    const Plan *own = plan_strategy(plan, strategy);
-    for (int s = 0; s < strategy; s++) {
-        const Plan *other = plan_strategy(plan, s);
+    const Plan *own = plan_sharding(plan, sharding);
+    for (int s = 0; s < sharding; s++) {
+        const Plan *other = plan_sharding(plan, s);
         bool alike = own->zero_stage == other->zero_stage;
         for (size_t k = 0; k < sizeof GROUPS / sizeof *GROUPS && alike; k++) {
             const Group x = plan_group(own, GROUPS[k]), y = plan_group(other, GROUPS[k]);
@@ -68,14 +68,14 @@ static int sync_strategy(const Plan *plan, int strategy) {
         }
         if (alike) return s;
     }
-    return strategy;
+    return sharding;
 }
 
-// What a chunk holds under this strategy and those like it.
-static HeldParameters sync_parameters(const Plan *plan, const Chunk *chunk, int strategy) {
-    HeldParameters sum = chunk_held(chunk, strategy);
-    for (int s = strategy + 1; s < plan_num_strategies(plan); s++) {
-        if (sync_strategy(plan, s) != strategy) continue;
+// What a chunk holds under this sharding and those like it.
+static HeldParameters sync_parameters(const Plan *plan, const Chunk *chunk, int sharding) {
+    HeldParameters sum = chunk_held(chunk, sharding);
+    for (int s = sharding + 1; s < plan_num_shardings(plan); s++) {
+        if (sync_sharding(plan, s) != sharding) continue;
         const HeldParameters own = chunk_held(chunk, s);
         sum.dense += own.dense;
         sum.expert += own.expert;
@@ -104,10 +104,11 @@ static void reduce_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool exper
 static double num_tensors(const SyncBuilder *b, const Model *model, int chunk) {
     if (chunk >= b->plan->num_chunks) return 1;
     const PlanChunk *place = &b->plan->chunks[chunk];
-    double tensors = b->strategy == PLAN_OWN ? place->embedding + 2 * place->loss : 0;
+    double tensors = b->sharding == PLAN_OWN ? place->embedding + 2 * place->loss : 0;
     for (int l = 0; l < place->num_layers; l++) {
-        const int layer = place->first_layer + l, strategy = plan_layer_strategy(b->plan, layer);
-        if (sync_strategy(b->plan, strategy) != b->strategy) continue;
+        const int layer = place->first_layer + l;
+        const int sharding = plan_layer_sharding(b->plan, chunk, l);
+        if (sync_sharding(b->plan, sharding) != b->sharding) continue;
         const bool gated = model->kinds[model->layer_kind[layer]].ffn.gated;
         tensors += 2 + (gated ? 3 : 2) + model->norms_per_layer;
     }
@@ -151,10 +152,10 @@ static void chunk_find(SyncBuilder *b, const Cluster *cluster, int chunk) {
     b->stage = uneven && !cluster->groups ? rank + 1 : 0;
 }
 
-// The collectives of a chunk's layers that have this strategy.
-static void strategy_add(SyncBuilder *b, const Scenario *scenario, const Workload *workload,
+// The collectives of a chunk's layers that have this sharding.
+static void sharding_add(SyncBuilder *b, const Scenario *scenario, const Workload *workload,
                          int chunk, ChunkSync *reduce, ChunkSync *gather) {
-    const HeldParameters held = sync_parameters(b->plan, &workload->chunks[chunk], b->strategy);
+    const HeldParameters held = sync_parameters(b->plan, &workload->chunks[chunk], b->sharding);
     const double weight_bytes = gathered_weight_bytes(&scenario->execution);
     const double gradient_bytes = grad_bytes(scenario);
     reduce_add(b, reduce, held.dense * gradient_bytes, false);
@@ -168,29 +169,29 @@ static void strategy_add(SyncBuilder *b, const Scenario *scenario, const Workloa
     }
 }
 
-// Whether the tp ranks of two strategies are the same.
+// Whether the tp ranks of two shardings are the same.
 static bool same_tp(const Plan *a, const Plan *b) {
     const Group x = plan_group(a, GROUP_TP), y = plan_group(b, GROUP_TP);
     return x.size == y.size && x.stride == y.stride;
 }
 
-// Strategies whose partial gradients are added up in one piece: the first of those like this one.
-static int sum_strategy(const Plan *plan, int strategy) {
-    for (int s = 0; s < strategy; s++)
-        if (same_tp(plan_strategy(plan, s), plan_strategy(plan, strategy))) return s;
-    return strategy;
+// Shardings whose partial gradients are added up in one piece: the first of those like this one.
+static int sum_sharding(const Plan *plan, int sharding) {
+    for (int s = 0; s < sharding; s++)
+        if (same_tp(plan_sharding(plan, s), plan_sharding(plan, sharding))) return s;
+    return sharding;
 }
 
-// Of a rank's chunks, what layers of a strategy and those like it add up at the end of a step.
+// Of a rank's chunks, what layers of a sharding and those like it add up at the end of a step.
 static double sum_bytes(const Execution *execution, const Plan *plan, const Workload *workload,
-                        int rank, int strategy) {
+                        int rank, int sharding) {
     double bytes = 0;
-    for (int s = strategy; s < plan_num_strategies(plan); s++) {
-        if (sum_strategy(plan, s) != strategy) continue;
+    for (int s = sharding; s < plan_num_shardings(plan); s++) {
+        if (sum_sharding(plan, s) != sharding) continue;
         double partial = 0;
         for (int k = 0; k < plan->vpp; k++)
             partial += chunk_held(&workload->chunks[plan_rank_chunk(plan, rank, k)], s).partial;
-        bytes += partial_sum_bytes(execution, plan_num_scattered(plan_strategy(plan, s)), partial);
+        bytes += partial_sum_bytes(execution, plan_num_scattered(plan_sharding(plan, s)), partial);
     }
     return bytes;
 }
@@ -198,28 +199,28 @@ static double sum_bytes(const Execution *execution, const Plan *plan, const Work
 static void rank_sum(SyncBuilder *b, const Scenario *scenario, const Workload *workload, int rank,
                      ChunkSync *sum) {
     chunk_find(b, &scenario->cluster, plan_rank_chunk(b->plan, rank, 0));
-    for (b->strategy = 0; b->strategy < plan_num_strategies(b->plan); b->strategy++) {
-        if (sum_strategy(b->plan, b->strategy) != b->strategy) continue;
-        b->own = plan_strategy(b->plan, b->strategy);
-        const double bytes = sum_bytes(&scenario->execution, b->plan, workload, rank, b->strategy);
+    for (b->sharding = 0; b->sharding < plan_num_shardings(b->plan); b->sharding++) {
+        if (sum_sharding(b->plan, b->sharding) != b->sharding) continue;
+        b->own = plan_sharding(b->plan, b->sharding);
+        const double bytes = sum_bytes(&scenario->execution, b->plan, workload, rank, b->sharding);
         sync_add(b, sum, COLLECTIVE_ALL_REDUCE, GROUP_TP, bytes, "tp_grad_all_reduce");
     }
 }
 
-static ChunkSync sync_start(int num_parts, int num_strategies, Arena *arena) {
+static ChunkSync sync_start(int num_parts, int num_shardings, Arena *arena) {
     return (ChunkSync){.num_parts = num_parts,
                        .collectives =
-                           ARENA_ARRAY(arena, SYNC_MAX_COLLECTIVES * num_strategies, int)};
+                           ARENA_ARRAY(arena, SYNC_MAX_COLLECTIVES * num_shardings, int)};
 }
 
 SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *workload,
                    Arena *arena) {
     const Execution *execution = &scenario->execution;
-    const int num_chunks = workload->num_chunks, num_strategies = plan_num_strategies(plan);
+    const int num_chunks = workload->num_chunks, num_shardings = plan_num_shardings(plan);
     SyncBuilder b = {.plan = plan,
                      .weights_by_broadcast = execution->stack.training.weights_by_broadcast};
     b.collectives =
-        ARENA_ARRAY(arena, (6 * num_chunks + plan->pp) * num_strategies, ProgramCollective);
+        ARENA_ARRAY(arena, (6 * num_chunks + plan->pp) * num_shardings, ProgramCollective);
     ChunkSync *reduce = ARENA_ARRAY(arena, num_chunks, ChunkSync);
     ChunkSync *gather = ARENA_ARRAY(arena, num_chunks, ChunkSync);
     const StepTraits traits = step_traits(execution);
@@ -227,19 +228,19 @@ SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *w
         const int parts = num_parts(scenario, &workload->chunks[c]);
         if (c < plan->num_chunks) chunk_find(&b, &scenario->cluster, c);
         if (c == plan->num_chunks) b.stage = 0; // of every rank
-        reduce[c] = sync_start(traits.reduces_beside ? parts : 1, num_strategies, arena);
-        gather[c] = sync_start(traits.gathers_beside ? parts : 1, num_strategies, arena);
-        for (b.strategy = 0; b.strategy < num_strategies; b.strategy++) {
-            if (sync_strategy(plan, b.strategy) != b.strategy) continue;
-            b.own = plan_strategy(plan, b.strategy);
-            strategy_add(&b, scenario, workload, c, &reduce[c], &gather[c]);
+        reduce[c] = sync_start(traits.reduces_beside ? parts : 1, num_shardings, arena);
+        gather[c] = sync_start(traits.gathers_beside ? parts : 1, num_shardings, arena);
+        for (b.sharding = 0; b.sharding < num_shardings; b.sharding++) {
+            if (sync_sharding(plan, b.sharding) != b.sharding) continue;
+            b.own = plan_sharding(plan, b.sharding);
+            sharding_add(&b, scenario, workload, c, &reduce[c], &gather[c]);
         }
         if (reduce[c].num_collectives == 0) reduce[c].num_parts = 1;
         if (gather[c].num_collectives == 0) gather[c].num_parts = 1;
     }
     ChunkSync *sums = ARENA_ARRAY(arena, plan->pp, ChunkSync);
     for (int r = 0; r < plan->pp; r++) {
-        sums[r] = sync_start(1, num_strategies, arena);
+        sums[r] = sync_start(1, num_shardings, arena);
         rank_sum(&b, scenario, workload, r, &sums[r]);
     }
     return (SyncPlan){reduce, gather, sums, b.collectives, b.num_collectives};
@@ -258,8 +259,8 @@ const double *sync_copies_bytes(const Scenario *scenario, const Plan *plan,
     if (!plan_is_dual(plan)) return NULL;
     double *bytes = ARENA_ARRAY(arena, plan->num_chunks, double);
     for (int c = 0; c < plan->num_chunks; c++)
-        for (int s = 0; s < plan_num_strategies(plan); s++) {
-            const Plan *own = plan_strategy(plan, s);
+        for (int s = 0; s < plan_num_shardings(plan); s++) {
+            const Plan *own = plan_sharding(plan, s);
             const HeldParameters held = chunk_held(&workload->chunks[c], s);
             const bool sharded = own->zero_stage >= 1;
             const int dense_shards = sharded ? plan_group(own, GROUP_ZERO).size : 1;

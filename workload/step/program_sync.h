@@ -16,7 +16,7 @@
 
 #include "workload/step/program.h"
 
-// Of one piece: shard and replica, dense and expert; for each strategy of layers that has groups or
+// Of one piece: shard and replica, dense and expert; for each sharding of layers that has groups or
 // a ZeRO stage of its own.
 enum { SYNC_MAX_COLLECTIVES = 4 };
 

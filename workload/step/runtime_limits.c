@@ -7,12 +7,14 @@
 
 // Not a rule of stacks/rules/runtime.json: recomputation is told of each layer.
 static Status recompute_check(const Scenario *s, const Plan *p) {
-    if (!p->layer_recompute || p->recompute_modules == MODULE_CORE_ATTN) return status_ok();
-    for (int l = 0; l < plan_num_layers(p); l++)
-        if (p->layer_recompute[l] == RECOMPUTE_SELECTIVE)
+    for (int l = 0; p->layers && l < p->layers->num_layers; l++) {
+        const Strategy strategy = plan_strategy(p, p->layers->strategy[l]);
+        if (strategy.recompute == RECOMPUTE_SELECTIVE &&
+            strategy.recompute_modules != MODULE_CORE_ATTN)
             return status_at(STATUS_INVALID, s->file, "parallel",
                              "selective recomputation of more than the core attention: not run "
                              "yet");
+    }
     return status_ok();
 }
 
