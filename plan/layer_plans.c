@@ -67,6 +67,19 @@ int plan_layer_sharding(const Plan *plan, int chunk, int layer) {
     return plan_strategy(plan, plan_layer_strategy(plan, chunk, layer)).sharding;
 }
 
+int plan_num_layouts(const Plan *plan) {
+    return plan->layers ? plan->layers->num_layouts : 1;
+}
+
+int plan_layout(const Plan *plan, int sharding) {
+    return plan->layers ? plan->layers->layout[sharding] : 0;
+}
+
+int plan_layout_spans(const Plan *plan, const int **spans) {
+    *spans = plan->layers ? plan->layers->spans : NULL;
+    return plan->layers ? plan->layers->num_spans : 0;
+}
+
 // A strategy as the plan that does so throughout.
 static Plan strategy_throughout(const Plan *plan, int strategy) {
     const Strategy of_layers = plan_strategy(plan, strategy);

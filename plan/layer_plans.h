@@ -60,6 +60,13 @@ int plan_num_shardings(const Plan *plan);
 const Plan *plan_sharding(const Plan *plan, int sharding);
 int plan_layer_sharding(const Plan *plan, int chunk, int layer);
 
+// Different layouts of activations, and that of a sharding; 0 is the plan's own.
+int plan_num_layouts(const Plan *plan);
+int plan_layout(const Plan *plan, int sharding);
+
+// Different numbers of ranks among which layouts change, ascending; returns how many.
+int plan_layout_spans(const Plan *plan, const int **spans);
+
 // Whether some layers are recomputed and some are not, as "the first k of each rank" says.
 bool plan_recomputes_first(const Plan *plan);
 

@@ -38,7 +38,7 @@ static const char *crossing_sentence(GroupKind kind, Arena *arena) {
 static const char *tp_obstacle(const Cluster *cluster, const Plan *plan, const Program *program,
                                Arena *arena) {
     if (plan->tp == 1) return "there is one tensor-parallel rank";
-    if (plan->layers && plan->layers->num_spans > 0)
+    if (plan_num_layouts(plan) > 1)
         return "layers differ in the ranks that share their activations";
     for (int i = 0; i < program->num_collectives; i++) {
         GroupKind kind = program->collectives[i].group;

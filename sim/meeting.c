@@ -32,8 +32,9 @@ const int *meeting_firsts(const Plan *plan, int multiplicity, int period, Arena 
             group_join(plan_lane_group(own, kinds[i]), multiplicity, period, firsts);
         }
     }
-    for (int i = 0; plan->layers && i < plan->layers->num_spans; i++)
-        group_join((Group){plan->layers->spans[i], 1}, multiplicity, period, firsts);
+    const int *spans, num_spans = plan_layout_spans(plan, &spans);
+    for (int i = 0; i < num_spans; i++)
+        group_join((Group){spans[i], 1}, multiplicity, period, firsts);
     for (int replica = 0; replica < period; replica++) firsts[replica] = first_of(firsts, replica);
     return firsts;
 }

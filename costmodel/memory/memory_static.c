@@ -213,7 +213,7 @@ static int num_layer_communicators(const Plan *plan, const Workload *workload, i
 }
 
 int memory_num_communicators(const Plan *plan, const Workload *workload, int rank) {
-    int n = plan->layers ? num_layer_communicators(plan, workload, rank) : 0;
+    int n = plan_num_shardings(plan) > 1 ? num_layer_communicators(plan, workload, rank) : 0;
     for (int i = 0; i < NUM_COMMUNICATORS; i++) n += plan_group(plan, COMMUNICATORS[i]).size > 1;
     return n;
 }

@@ -195,7 +195,7 @@ static void edge_add(InnerPass *pass, double edge_s) {
 
 // Those of each sharding and, there and back, of each change of layout.
 static int chunk_capacity(const Plan *plan) {
-    const int num_spans = plan->layers ? plan->layers->num_spans : 0;
+    const int *spans, num_spans = plan_layout_spans(plan, &spans);
     return MAX_INNER * plan_num_shardings(plan) + 4 * num_spans;
 }
 

@@ -43,6 +43,59 @@ static void one_way_for_all_layers_is_recompute(void) {
     }
 }
 
+// "0x4 1x4 | 0x8": the runs of each chunk's layers, by strategy.
+static const char *runs_text(const Plan *plan, Arena *arena) {
+    const char *text = "";
+    for (int c = 0; c < plan->num_chunks; c++) {
+        if (c > 0) text = arena_printf(arena, "%s |", text);
+        for (int l = 0, num; l < plan->chunks[c].num_layers; l += num) {
+            num = plan_layer_run(plan, c, l);
+            text = arena_printf(arena, "%s %dx%d", text, plan_layer_strategy(plan, c, l), num);
+        }
+    }
+    return text;
+}
+
+// A plan has as many strategies as its layers differ in, and at least its own; runs end where the
+// strategy or the chunk does. In dual pipelines the copy of a layer is on another rank, behind
+// others. Layers that differ in recomputation alone have one sharding.
+static void strategies_are_what_layers_differ_in(void) {
+    static const struct {
+        const char *parallel;
+        int num_strategies, num_shardings;
+        const char *runs;
+    } CASES[] = {
+        {"{}", 1, 1, " 0x16"},
+        {"{\"recompute\": \"full\"}", 1, 1, " 0x16"},
+        {"{\"recompute_layers\": 3, \"recompute\": \"none\"}", 1, 1, " 0x16"},
+        {"{\"recompute\": \"full\", \"recompute_layers\": 5, \"pp\": 2}", 2, 1,
+         " 0x5 1x3 | 0x5 1x3"},
+        {"{\"recompute\": \"full\", \"recompute_layers\": 3, \"pp\": 2, \"vpp\": 4}", 2, 1,
+         " 0x2 | 0x2 | 0x1 1x1 | 0x1 1x1 | 1x2 | 1x2 | 1x2 | 1x2"},
+        {"{\"recompute\": \"full\", \"recompute_layers\": 9, \"pp\": 2, \"schedule\": "
+         "\"dualpipe\"}",
+         2, 1, " 0x8 | 0x8 | 0x1 1x7 | 0x1 1x7"},
+        {"{\"pp\": 2, \"layers\": [{\"from\": 2, \"to\": 9, \"recompute\": \"full\"}, {\"from\": "
+         "12, \"to\": 12, \"recompute\": \"selective\"}]}",
+         3, 1, " 0x2 1x6 | 1x2 0x2 2x1 0x3"},
+        {"{\"tp\": 2, \"layers\": [{\"from\": 0, \"to\": 1, \"tp\": 4}, {\"from\": 2, \"to\": 3, "
+         "\"tp\": 4, \"recompute\": \"full\"}, {\"from\": 4, \"to\": 5, \"recompute\": "
+         "\"full\"}]}",
+         4, 2, " 1x2 2x2 3x2 0x10"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        Case c;
+        if (case_make(&c, LLAMA, 8, TRAINING, CASES[i].parallel)) {
+            CU_ASSERT_EQUAL(plan_num_strategies(&c.plan), CASES[i].num_strategies);
+            CU_ASSERT_EQUAL(plan_num_shardings(&c.plan), CASES[i].num_shardings);
+            CU_ASSERT_STRING_EQUAL(runs_text(&c.plan, &c.arena), CASES[i].runs);
+            CU_ASSERT_EQUAL(plan_mixes_recompute(&c.plan),
+                            CASES[i].num_shardings == 1 && c.plan.layers);
+        }
+        case_free(&c);
+    }
+}
+
 // The first k of each stage, said both ways.
 static void the_first_layers_are_recompute_layers(void) {
     const Estimate a = priced(LLAMA, "{\"recompute\": \"full\", \"recompute_layers\": 5}");
@@ -172,6 +225,7 @@ static void other_differences_are_refused(void) {
 
 CU_TestInfo layer_recompute_tests[] = {
     {"one_way_for_all_layers_is_recompute", one_way_for_all_layers_is_recompute},
+    {"strategies_are_what_layers_differ_in", strategies_are_what_layers_differ_in},
     {"the_first_layers_are_recompute_layers", the_first_layers_are_recompute_layers},
     {"each_layer_adds_its_own", each_layer_adds_its_own},
     {"the_answer_reads_back", the_answer_reads_back},

@@ -22,13 +22,12 @@ int chunk_first_change(const Plan *plan) {
 }
 
 int change_block_index(const Plan *plan, int from, int to) {
-    const LayerPlans *layers = plan->layers;
-    return chunk_first_change(plan) + layers->layout[from] * layers->num_layouts +
-           layers->layout[to];
+    return chunk_first_change(plan) + plan_layout(plan, from) * plan_num_layouts(plan) +
+           plan_layout(plan, to);
 }
 
 int chunk_num_blocks(const Plan *plan) {
-    const int num_layouts = plan->layers ? plan->layers->num_layouts : 1;
+    const int num_layouts = plan_num_layouts(plan);
     return chunk_first_change(plan) + (num_layouts > 1 ? num_layouts * num_layouts : 0);
 }
 
@@ -208,7 +207,7 @@ static void run_add(BlockRun *runs, int *num_runs, int block, int count) {
 
 // Where the layout changes between two shardings.
 static void change_add(const Plan *plan, BlockRun *runs, int *num_runs, int from, int to) {
-    if (plan->layers && plan->layers->layout[from] != plan->layers->layout[to])
+    if (plan_layout(plan, from) != plan_layout(plan, to))
         run_add(runs, num_runs, change_block_index(plan, from, to), 1);
 }
 

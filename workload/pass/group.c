@@ -54,10 +54,10 @@ Group plan_group(const Plan *plan, GroupKind kind) {
 
 static Group layers_group(const Plan *plan, GroupKind kind) {
     const int place = (int)kind / NUM_GROUPS;
-    const LayerPlans *layers = plan->layers;
+    const int *spans, num_spans = plan_layout_spans(plan, &spans);
     if (group_base_kind(kind) == GROUP_LAYOUT)
-        return (Group){place <= layers->num_spans ? layers->spans[place - 1] : 1, 1};
-    if (place >= layers->num_shardings) return (Group){1, 1};
+        return (Group){place <= num_spans ? spans[place - 1] : 1, 1};
+    if (place >= plan_num_shardings(plan)) return (Group){1, 1};
     return plan_lane_group(plan_sharding(plan, place), group_base_kind(kind));
 }
 
@@ -97,9 +97,9 @@ Group plan_lane_group(const Plan *plan, GroupKind kind) {
 }
 
 int plan_num_group_kinds(const Plan *plan) {
-    if (!plan->layers) return NUM_GROUPS;
-    const int shardings = plan->layers->num_shardings, spans = 1 + plan->layers->num_spans;
-    return NUM_GROUPS * (spans > shardings ? spans : shardings);
+    const int *spans, num_spans = plan_layout_spans(plan, &spans);
+    const int shardings = plan_num_shardings(plan);
+    return NUM_GROUPS * (1 + num_spans > shardings ? 1 + num_spans : shardings);
 }
 
 static GroupKind kind_at(GroupKind kind, int place) {
@@ -116,8 +116,10 @@ GroupKind sharding_group_kind(const Plan *plan, int sharding, GroupKind kind) {
 }
 
 GroupKind layout_group_kind(const Plan *plan, int span) {
+    const int *spans;
     int place = 0;
-    while (plan->layers->spans[place] != span) place++;
+    plan_layout_spans(plan, &spans);
+    while (spans[place] != span) place++;
     return kind_at(GROUP_LAYOUT, 1 + place);
 }
 

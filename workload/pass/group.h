@@ -58,7 +58,7 @@ static inline const char *group_name(GroupKind kind) {
 // it, have the number of these.
 GroupKind sharding_group_kind(const Plan *plan, int sharding, GroupKind kind);
 
-// The kind of groups of `span` ranks, one of plan->layers->spans.
+// The kind of groups of `span` ranks, one of plan_layout_spans.
 GroupKind layout_group_kind(const Plan *plan, int span);
 
 // The group of one kind that holds rank 0; all groups of the kind have its shape.

@@ -23,11 +23,12 @@ void block_bind(const Plan *plan, int sharding, Arena *arena, Block *block) {
 }
 
 void change_blocks_build(const Scenario *scenario, const Plan *plan, Arena *arena, Block *blocks) {
-    const LayerPlans *layers = plan->layers;
-    for (int from = 0; from < layers->num_shardings; from++)
-        for (int to = 0; to < layers->num_shardings; to++) {
+    const int num_shardings = plan_num_shardings(plan);
+    for (int from = 0; from < num_shardings; from++)
+        for (int to = 0; to < num_shardings; to++) {
+            if (plan_layout(plan, from) == plan_layout(plan, to)) continue;
             Block *block = &blocks[change_block_index(plan, from, to)];
-            if (layers->layout[from] == layers->layout[to] || block->num_forward > 0) continue;
+            if (block->num_forward > 0) continue;
             const Plan *one = plan_sharding(plan, from), *other = plan_sharding(plan, to);
             const GroupKind kind = layout_group_kind(plan, plans_layout_span(one, other));
             *block = layout_change_block(scenario, one, other, kind, arena);

@@ -309,7 +309,7 @@ static void layer_blocks_build(const Scenario *scenario, const Plan *plan, Arena
                 blocks[layer_block_index(k, s)] =
                     layer_block(scenario, plan, &m->kinds[k], &strategy, arena);
     }
-    if (plan->layers) change_blocks_build(scenario, plan, arena, blocks);
+    change_blocks_build(scenario, plan, arena, blocks);
 }
 
 static void blocks_build(const Scenario *scenario, const Plan *plan, Arena *arena, Block *blocks) {

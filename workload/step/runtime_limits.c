@@ -7,8 +7,8 @@
 
 // Not a rule of stacks/rules/runtime.json: recomputation is told of each layer.
 static Status recompute_check(const Scenario *s, const Plan *p) {
-    for (int l = 0; p->layers && l < p->layers->num_layers; l++) {
-        const Strategy strategy = plan_strategy(p, p->layers->strategy[l]);
+    for (int i = 0; plan_mixes_recompute(p) && i < plan_num_strategies(p); i++) {
+        const Strategy strategy = plan_strategy(p, i);
         if (strategy.recompute == RECOMPUTE_SELECTIVE &&
             strategy.recompute_modules != MODULE_CORE_ATTN)
             return status_at(STATUS_INVALID, s->file, "parallel",
